@@ -1,8 +1,8 @@
 #pragma once
 // dispatch_blocks("op", dtype, [&]<typename Block>() { ... }): from a DType to the struct of its
-// block in backends/shared/quant_blocks.h.
+// block in backends/shared.
 
-#include "backends/shared/quant_blocks.h"
+#include "backends/shared/code_book_blocks.h"
 #include "rbee/core/dtype.h"
 #include "rbee/core/error.h"
 
@@ -36,7 +36,12 @@ void dispatch_blocks(const char* op, DType dtype, Body&& body) {
       BlockOf<BlockQ5_K>{DType::q5_k}, BlockOf<BlockQ6_K>{DType::q6_k},
       BlockOf<BlockQ8_K>{DType::q8_k}, BlockOf<BlockIQ4_NL>{DType::iq4_nl},
       BlockOf<BlockIQ4_XS>{DType::iq4_xs}, BlockOf<BlockMXFP4>{DType::mxfp4},
-      BlockOf<BlockF8_G128>{DType::f8_g128});
+      BlockOf<BlockF8_G128>{DType::f8_g128}, BlockOf<BlockIQ1_S>{DType::iq1_s},
+      BlockOf<BlockIQ1_M>{DType::iq1_m}, BlockOf<BlockIQ2_XXS>{DType::iq2_xxs},
+      BlockOf<BlockIQ2_XS>{DType::iq2_xs}, BlockOf<BlockIQ2_S>{DType::iq2_s},
+      BlockOf<BlockIQ3_XXS>{DType::iq3_xxs}, BlockOf<BlockIQ3_S>{DType::iq3_s},
+      BlockOf<BlockTQ1_0>{DType::tq1_0}, BlockOf<BlockTQ2_0>{DType::tq2_0},
+      BlockOf<BlockNVFP4>{DType::nvfp4});
   if (!found) fail(Code::unsupported, op, "dtype ", dtype, " is not a block type");
 }
 

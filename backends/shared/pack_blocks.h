@@ -191,3 +191,5 @@ RB_FN void pack_group(const RB_GLOBAL Block* blocks, i64 group, RB_GLOBAL u8* ro
 
 }  // namespace shared
 }  // namespace rbee
+
+#include "backends/shared/pack_code_books.h"

@@ -19,7 +19,7 @@
 // integer dot products take, and a lane's load of 16 bytes is 32 elements of a 4-bit format.
 //
 // A code is quant_of() plus kOffset, or where kCodeBook the index into the format's table, or the
-// bits of a float of one byte.
+// bits of a float of one byte. Formats of few bits: packed_code_books.h.
 
 #include "backends/shared/quant_blocks.h"
 
@@ -77,7 +77,24 @@ RB_FN Words4 read_words4(const RB_GLOBAL u8* from) {
 #endif
 }
 
-enum class CodeBook { none, iq4, e2m1, e4m3 };
+struct alignas(8) Words2 {
+  u32 words[2];
+};
+RB_FN Words2 read_words2(const RB_GLOBAL u8* from) {
+#if defined(__CUDA_ARCH__)
+  Words2 out;
+  asm("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(out.words[0]), "=r"(out.words[1]) : "l"(from));
+  return out;
+#elif defined(__METAL_VERSION__) || defined(__AMDGCN__)
+  return *reinterpret_cast<const RB_GLOBAL Words2*>(from);
+#else
+  Words2 words;
+  __builtin_memcpy(&words, from, sizeof words);
+  return words;
+#endif
+}
+
+enum class CodeBook { none, iq4, e2m1, e4m3, points };
 
 template <int kLowBits, int kHighBits, int kCodeOffset, int kBytes, int kSpan, int kBytesSuper = 0,
           CodeBook kBook = CodeBook::none>
@@ -219,7 +236,7 @@ RB_FN float packed_quant(u32 codes, int j) {
   int value = static_cast<int>(code) - F::kOffset;
   if (F::kCodeBook == CodeBook::iq4) value = iq4_value(static_cast<int>(code));
   if (F::kCodeBook == CodeBook::e2m1) value = e2m1_doubled(static_cast<int>(code));
-  if (F::kLow == 8) value = static_cast<i8>(code);
+  if (F::kLow == 8 || F::kCodeBook == CodeBook::points) value = static_cast<i8>(code);
   return static_cast<float>(value);
 }
 
@@ -446,3 +463,5 @@ RB_FN void dequantize_packed8(const RB_GLOBAL u8* row, const RB_COPIED PackedLay
 
 }  // namespace shared
 }  // namespace rbee
+
+#include "backends/shared/packed_code_books.h"

@@ -4,19 +4,23 @@
 //   RB_FN      qualifiers of a function callable on every side
 //   RB_GLOBAL  address space of data in device memory (Metal names it, the others do not)
 //   RB_COPIED  address space of a function's own variables and results
+//   RB_TABLE   constants in memory from a multiple of 16 bytes on, for a header's arrays
 
 #if defined(__METAL_VERSION__)
 #define RB_FN inline
 #define RB_GLOBAL device
 #define RB_COPIED thread
+#define RB_TABLE alignas(16) constant constexpr
 #elif defined(__CUDACC__) || defined(__HIP__)
 #define RB_FN __attribute__((host)) __attribute__((device)) inline
 #define RB_GLOBAL
 #define RB_COPIED
+#define RB_TABLE alignas(16) static __attribute__((device)) const
 #else
 #define RB_FN inline
 #define RB_GLOBAL
 #define RB_COPIED
+#define RB_TABLE alignas(16) static constexpr
 #endif
 
 namespace rbee {

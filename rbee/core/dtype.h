@@ -1,7 +1,8 @@
 #pragma once
 // Element types. Plain types have one element a block; block types store `block_size` elements in
-// `block_bytes` bytes along the last axis (layouts: backends/shared/quant_blocks.h). They are
-// ggml's, and f8_g128: e4m3 codes in groups of 128 with a scale in f32, which no file holds.
+// `block_bytes` bytes along the last axis (layouts: backends/shared/quant_blocks.h and
+// code_book_blocks.h). They are ggml's, and f8_g128: e4m3 codes in groups of 128 with a scale in
+// f32, which no file holds.
 
 #include <cstdint>
 #include <optional>
@@ -38,8 +39,18 @@ enum class DType : uint8_t {
   iq4_xs,
   mxfp4,
   f8_g128,
+  iq1_s,
+  iq1_m,
+  iq2_xxs,
+  iq2_xs,
+  iq2_s,
+  iq3_xxs,
+  iq3_s,
+  tq1_0,
+  tq2_0,
+  nvfp4,
 };
-inline constexpr int kDTypeCount = 25;
+inline constexpr int kDTypeCount = 35;
 
 struct DTypeInfo {
   const char* name;     // lower case, e.g. "q4_k"
@@ -53,6 +64,10 @@ inline const char* name(DType dtype) {
 }
 inline bool is_quantized(DType dtype) {
   return dtype >= DType::q4_0;
+}
+// Block types that are read and never made.
+inline bool is_read_only(DType dtype) {
+  return dtype >= DType::iq1_s;
 }
 inline bool is_float(DType dtype) {
   return dtype >= DType::f16 && dtype <= DType::f8e4m3;

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "backends/shared/quant_blocks.h"
+#include "backends/shared/code_book_blocks.h"
 #include "rbee/core/dtype.h"
 #include "rbee/core/error.h"
 
@@ -44,6 +44,26 @@ void visit_block_type(DType dtype, std::string_view op, Visitor&& visitor) {
       return visitor(shared::BlockMXFP4{});
     case DType::f8_g128:
       return visitor(shared::BlockF8_G128{});
+    case DType::iq1_s:
+      return visitor(shared::BlockIQ1_S{});
+    case DType::iq1_m:
+      return visitor(shared::BlockIQ1_M{});
+    case DType::iq2_xxs:
+      return visitor(shared::BlockIQ2_XXS{});
+    case DType::iq2_xs:
+      return visitor(shared::BlockIQ2_XS{});
+    case DType::iq2_s:
+      return visitor(shared::BlockIQ2_S{});
+    case DType::iq3_xxs:
+      return visitor(shared::BlockIQ3_XXS{});
+    case DType::iq3_s:
+      return visitor(shared::BlockIQ3_S{});
+    case DType::tq1_0:
+      return visitor(shared::BlockTQ1_0{});
+    case DType::tq2_0:
+      return visitor(shared::BlockTQ2_0{});
+    case DType::nvfp4:
+      return visitor(shared::BlockNVFP4{});
     default:
       fail(Code::invalid_argument, op, name(dtype), " is not a block type");
   }

@@ -1,7 +1,8 @@
 #pragma once
-// Rows of block formats to and from float32. The 15 block types of rbee/core/dtype.h are taken:
-// q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k q8_k iq4_nl iq4_xs mxfp4 f8_g128. Layouts and
-// the value of each element: backends/shared/quant_blocks.h.
+// Rows of block formats to and from float32. The 25 block types of rbee/core/dtype.h are taken:
+// q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k q8_k iq4_nl iq4_xs mxfp4 f8_g128, and to
+// float32 alone iq1_s iq1_m iq2_xxs iq2_xs iq2_s iq3_xxs iq3_s tq1_0 tq2_0 nvfp4. Layouts and the
+// value of each element: quant_blocks.h and code_book_blocks.h in backends/shared.
 //
 // Both functions are pure, allocate nothing, are safe to call from many threads, and give the same
 // bits on every machine. `blocks` needs no alignment. They throw Error(invalid_argument) for a
@@ -17,7 +18,8 @@ namespace rbee::quant {
 // infinite or NaN scales give infinities and NaNs.
 void dequantize_row(DType dtype, const void* blocks, float* out, int64_t n);
 
-// Encodes n elements into row_bytes(dtype, n) bytes.
+// Encodes n elements into row_bytes(dtype, n) bytes. Error(unsupported) for a type that is read
+// only.
 //
 // q4_0, q4_1, q5_0, q5_1, q8_0 and mxfp4 follow ggml's reference rounding; f8_g128 makes the
 // largest magnitude 448 and rounds to nearest even. The others, and the first four when

@@ -54,6 +54,9 @@ void encode(const float* x, const float* importance, Block& block) {
 }  // namespace
 
 void quantize_row(DType dtype, const float* in, void* blocks, int64_t n, const float* importance) {
+  if (is_read_only(dtype)) {
+    fail(Code::unsupported, "quantize_row", name(dtype), " can be read and not written");
+  }
   visit_block_type(dtype, "quantize_row", [&](auto zero) {
     using Block = decltype(zero);
     const int64_t bytes = row_bytes(dtype, n);

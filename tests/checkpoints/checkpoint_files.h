@@ -31,7 +31,9 @@ struct StoredTensor {
   std::string name;
   Shape shape;
   std::vector<float> values;
-  DType dtype = DType::f32;  // f32, f16, bf16, i32 or a block type; values are rounded to it
+  // f32, f16, bf16, i32 or a block type; values are rounded to it, or where it is read only
+  // replaced (random_blocks.h).
+  DType dtype = DType::f32;
 };
 
 // The values as they read back from the file.

@@ -19,8 +19,10 @@ namespace rbee::harness {
 namespace {
 
 constexpr DType kBlockTypes[] = {
-    DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0,   DType::q2_k,   DType::q3_k,
-    DType::q4_k, DType::q5_k, DType::q6_k, DType::q8_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4};
+    DType::q4_0,   DType::q4_1,    DType::q5_0,  DType::q5_1,  DType::q8_0,    DType::q2_k,
+    DType::q3_k,   DType::q4_k,    DType::q5_k,  DType::q6_k,  DType::q8_k,    DType::iq4_nl,
+    DType::iq4_xs, DType::mxfp4,   DType::iq1_s, DType::iq1_m, DType::iq2_xxs, DType::iq2_xs,
+    DType::iq2_s,  DType::iq3_xxs, DType::iq3_s, DType::tq1_0, DType::tq2_0,   DType::nvfp4};
 constexpr DType kFloatTypes[] = {DType::f32, DType::f16, DType::bf16};
 
 // Block types that meet x in 8 bits.
@@ -298,11 +300,14 @@ struct LargestQuants {
   size_t first, count;
 };
 constexpr LargestQuants kLargestQuants[] = {
-    {DType::q4_0, 0xff, 2, 16},    {DType::q4_1, 0xff, 4, 16},   {DType::q5_0, 0xff, 2, 20},
-    {DType::q5_1, 0xff, 4, 20},    {DType::q8_0, 0x80, 2, 32},   {DType::q2_k, 0xff, 16, 64},
-    {DType::q3_k, 0xff, 0, 96},    {DType::q4_k, 0xff, 16, 128}, {DType::q5_k, 0xff, 16, 160},
-    {DType::q6_k, 0xff, 0, 192},   {DType::q8_k, 0x80, 4, 256},  {DType::iq4_nl, 0x00, 2, 16},
-    {DType::iq4_xs, 0x00, 8, 128}, {DType::mxfp4, 0x77, 1, 16}};
+    {DType::q4_0, 0xff, 2, 16},    {DType::q4_1, 0xff, 4, 16},    {DType::q5_0, 0xff, 2, 20},
+    {DType::q5_1, 0xff, 4, 20},    {DType::q8_0, 0x80, 2, 32},    {DType::q2_k, 0xff, 16, 64},
+    {DType::q3_k, 0xff, 0, 96},    {DType::q4_k, 0xff, 16, 128},  {DType::q5_k, 0xff, 16, 160},
+    {DType::q6_k, 0xff, 0, 192},   {DType::q8_k, 0x80, 4, 256},   {DType::iq4_nl, 0x00, 2, 16},
+    {DType::iq4_xs, 0x00, 8, 128}, {DType::mxfp4, 0x77, 1, 16},   {DType::iq1_s, 0xff, 2, 32},
+    {DType::iq1_m, 0xff, 0, 48},   {DType::iq2_xxs, 0xff, 2, 64}, {DType::iq2_xs, 0xff, 2, 64},
+    {DType::iq2_s, 0xff, 2, 72},   {DType::iq3_xxs, 0xff, 2, 96}, {DType::iq3_s, 0xff, 2, 104},
+    {DType::tq1_0, 0xff, 0, 52},   {DType::tq2_0, 0xff, 0, 64},   {DType::nvfp4, 0x77, 4, 32}};
 
 void expect_exact_at_largest(const LargestQuants& largest, int64_t rows) {
   const Problem p{.weight = largest.weight, .rows = rows, .out = 16, .in = 512};

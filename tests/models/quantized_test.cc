@@ -125,8 +125,27 @@ INSTANTIATE_TEST_SUITE_P(Types, QuantizedTest,
                                          DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0,
                                          DType::q2_k, DType::q3_k, DType::q4_k, DType::q5_k,
                                          DType::q6_k, DType::q8_k, DType::iq4_nl, DType::iq4_xs,
-                                         DType::mxfp4),
+                                         DType::mxfp4, DType::iq1_s, DType::iq1_m, DType::iq2_xxs,
+                                         DType::iq2_xs, DType::iq2_s, DType::iq3_xxs, DType::iq3_s,
+                                         DType::tq1_0, DType::tq2_0, DType::nvfp4),
                          [](const auto& test) { return std::string(name(test.param)); });
+
+class MixedTypesTest : public CheckpointFiles {};
+
+// As files of few bits are: another type for each matrix.
+TEST_F(MixedTypesTest, LogitsOfTheSameWeightsInFloat32) {
+  constexpr DType kTypes[] = {DType::iq2_xxs, DType::iq3_s, DType::iq1_m, DType::iq2_s,
+                              DType::q4_k,    DType::iq1_s, DType::nvfp4, DType::tq2_0,
+                              DType::iq3_xxs, DType::tq1_0, DType::iq2_xs};
+  std::vector<StoredTensor> tensors = make_tensors(DType::f32);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].shape.rank() == 2) tensors[i].dtype = kTypes[i % std::size(kTypes)];
+  }
+  const std::vector<float> wanted = logits_of(gguf(as_f32(tensors), set_config), false);
+  const io::Checkpoint checkpoint = gguf(tensors, set_config);
+  EXPECT_LE(relative_error(logits_of(checkpoint, true), wanted), allowed_error(DType::q4_k));
+  EXPECT_LE(relative_error(logits_of(checkpoint, false), wanted), kPlainError);
+}
 
 class SplitFilesTest : public CheckpointFiles {};
 

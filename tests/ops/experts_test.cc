@@ -104,7 +104,7 @@ TEST(ExpertErrors, SumAndPack) {
 TEST(Experts, PackedStackIsItsLayers) {
   constexpr int64_t kTokens = 41, kChosen = 3, kExperts = 5, kOut = 37, kIn = 256;
   for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_k,
-                           DType::mxfp4, DType::iq4_xs}) {
+                           DType::mxfp4, DType::iq4_xs, DType::iq2_s, DType::nvfp4}) {
     uint64_t state = 5;
     const Tensor x = random_tensor({kTokens, kIn}, DType::f32, state);
     const Tensor bias = random_tensor({kExperts, kOut}, DType::f32, state);

@@ -51,7 +51,8 @@ TEST(Neighbours, ChangeNoBitOfALinearLayer) {
   if (has_tiles()) GTEST_SKIP() << "tiles of AMX round x otherwise";
   for (const DType weight :
        {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0, DType::q2_k, DType::q3_k,
-        DType::q4_k, DType::q5_k, DType::q6_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4}) {
+        DType::q4_k, DType::q5_k, DType::q6_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4,
+        DType::iq1_m, DType::iq2_xxs, DType::iq3_s, DType::tq1_0, DType::nvfp4}) {
     expect_own_rows(weight, 35, 2304, true);
     expect_own_rows(weight, 1600, 256, false);  // two panels at a time
   }

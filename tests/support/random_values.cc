@@ -77,6 +77,13 @@ template <typename Block>
 void fix_scales(Block& block, const Values& values, uint64_t& state) {
   if constexpr (std::is_same_v<Block, shared::BlockMXFP4>) {
     block.e = static_cast<uint8_t>(122 + next_random(state) % 4);
+  } else if constexpr (std::is_same_v<Block, shared::BlockNVFP4>) {
+    for (uint8_t& d : block.d) d = static_cast<uint8_t>(0x10 + next_random(state) % 24);
+  } else if constexpr (std::is_same_v<Block, shared::BlockIQ1_M>) {
+    const int d = random_scale(state);
+    for (int i = 0; i < 4; ++i) {
+      block.scales[i] = static_cast<uint16_t>((block.scales[i] & 0xfff) | (d >> 4 * i & 15) << 12);
+    }
   } else if constexpr (std::is_same_v<Block, shared::BlockF8_G128>) {
     block.d = values.one_scale ? 0.002f : static_cast<float>(0.0005 + 0.0045 * uniform(state));
     for (uint8_t& code : block.qs) {

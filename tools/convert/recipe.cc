@@ -116,6 +116,9 @@ const Recipe& find_recipe(std::string_view name) {
   if (wanted == "q3_k" || wanted == "q4_k" || wanted == "q5_k") wanted += "_m";
   const auto found = std::ranges::find(kRecipes, wanted, &Recipe::name);
   if (found != std::end(kRecipes)) return *found;
+  if (const auto dtype = parse_dtype(wanted); dtype && is_read_only(*dtype)) {
+    fail(Code::unsupported, "quantize", "files of ", *dtype, " can be read and not written");
+  }
   std::string known;
   for (const Recipe& each : kRecipes) known += cat(known.empty() ? "" : ", ", each.name);
   fail(Code::invalid_argument, "quantize", "'", name, "' is none of ", known);

@@ -206,6 +206,7 @@ void row_from_float(DType dtype, const float* from, std::byte* to, int64_t n) {
 }
 
 bool can_convert_to(DType dtype) {
+  if (is_read_only(dtype)) return false;
   return is_quantized(dtype) || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 

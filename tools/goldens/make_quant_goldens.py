@@ -23,11 +23,15 @@ from gguf.quants import dequantize, quantize
 
 TYPES = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_K",
          "IQ4_NL", "IQ4_XS", "MXFP4"]
+# Types without an encoder here.
+READ_ONLY = ["IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "TQ1_0", "TQ2_0",
+             "NVFP4"]
 ENCODED = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4"]
 # Byte offsets of the binary16 scales in a block.
 SCALES = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q2_K": [80, 82],
           "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0],
-          "IQ4_XS": [0]}
+          "IQ4_XS": [0], "IQ1_S": [0], "IQ2_XXS": [0], "IQ2_XS": [0], "IQ2_S": [0], "IQ3_XXS": [0],
+          "IQ3_S": [0], "TQ1_0": [52], "TQ2_0": [64]}
 # Zero, the smallest and largest subnormal, the smallest normal, the largest, infinity, NaN.
 HALVES = [0x0000, 0x8000, 0x0001, 0x83ff, 0x0400, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00]
 Q8_K_BYTES = 292
@@ -48,6 +52,17 @@ def random_blocks(name, rng):
         halves = rng.normal(0, 0.01, len(blocks) - ordinary).astype(np.float16)
         blocks[ordinary:, offset:offset + 2] = halves.view(np.uint8).reshape(-1, 2)
     return blocks
+
+
+def put_iq1_m_scales(blocks):
+    """IQ1_M has its scale's nibbles at the top of four words: as SCALES where it is elsewhere."""
+    words = blocks[:, 48:56].view(np.uint16).copy()
+    ordinary = np.random.default_rng(21).normal(0, 0.01, len(blocks) - 12).astype(np.float16)
+    halves = np.concatenate([np.array(HALVES, np.uint16), ordinary.view(np.uint16)])
+    for row, half in enumerate(halves, 2):
+        for i in range(4):
+            words[row, i] = (words[row, i] & 0x0fff) | ((int(half) >> (4 * i) & 15) << 12)
+    blocks[:, 48:56] = words.view(np.uint8)
 
 
 def decode(name, blocks):
@@ -83,6 +98,15 @@ def main():
         blocks.tofile(folder / f"{name.lower()}.blocks")
         values.astype(np.float32).tofile(folder / f"{name.lower()}.values")
     rows = encoder_input(rng)
+    read_only = np.random.default_rng(22)
+    for name in READ_ONLY:
+        blocks = random_blocks(name, read_only)
+        if name == "IQ1_M":
+            put_iq1_m_scales(blocks)
+        with np.errstate(all="ignore"):
+            values = decode(name, blocks)
+        blocks.tofile(folder / f"{name.lower()}.blocks")
+        values.astype(np.float32).tofile(folder / f"{name.lower()}.values")
     rows.tofile(folder / "input")
     for name in ENCODED:
         encoded = quantize(rows, gguf.GGMLQuantizationType[name])

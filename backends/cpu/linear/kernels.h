@@ -118,6 +118,16 @@ struct LinearIsa {
   const PanelKernels* iq4_xs;
   const PanelKernels* mxfp4;
   const PanelKernels* f8_g128;
+  const PanelKernels* iq1_s;
+  const PanelKernels* iq1_m;
+  const PanelKernels* iq2_xxs;
+  const PanelKernels* iq2_xs;
+  const PanelKernels* iq2_s;
+  const PanelKernels* iq3_xxs;
+  const PanelKernels* iq3_s;
+  const PanelKernels* tq1_0;
+  const PanelKernels* tq2_0;
+  const PanelKernels* nvfp4;
 };
 
 extern const FloatRows float_rows_portable;

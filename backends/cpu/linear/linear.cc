@@ -66,6 +66,26 @@ const PanelKernels* kernels_of(const LinearIsa& isa, DType dtype) {
       return isa.mxfp4;
     case DType::f8_g128:
       return isa.f8_g128;
+    case DType::iq1_s:
+      return isa.iq1_s;
+    case DType::iq1_m:
+      return isa.iq1_m;
+    case DType::iq2_xxs:
+      return isa.iq2_xxs;
+    case DType::iq2_xs:
+      return isa.iq2_xs;
+    case DType::iq2_s:
+      return isa.iq2_s;
+    case DType::iq3_xxs:
+      return isa.iq3_xxs;
+    case DType::iq3_s:
+      return isa.iq3_s;
+    case DType::tq1_0:
+      return isa.tq1_0;
+    case DType::tq2_0:
+      return isa.tq2_0;
+    case DType::nvfp4:
+      return isa.nvfp4;
     default:
       return nullptr;
   }

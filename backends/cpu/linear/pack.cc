@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/linear/pack_code_books.h"
 #include "backends/cpu/linear/panel.h"
+#include "backends/cpu/linear/planes.h"
 #include "backends/cpu/region_heap.h"
 #include "backends/cpu/thread_pool.h"
 #include "backends/shared/quant_blocks.h"
@@ -14,74 +16,6 @@ namespace {
 
 // Packed weights of this many bytes ask for huge pages; smaller ones lie in the heap.
 constexpr int64_t kHugeFrom = 64 * 1024;
-
-// The quants of one group of one row, not negative: word s is step s.
-union Quants {
-  uint8_t bytes[kGroup];
-  uint32_t words[kSteps];
-};
-
-void set_word(uint8_t* step, int row, uint32_t word) {
-  std::memcpy(step + 4 * row, &word, sizeof(word));
-}
-
-void put(NibblePlane& plane, int row, const Quants& q) {
-  for (int c = 0; c < 4; ++c) {
-    set_word(plane.bytes[c], row, q.words[2 * c] | q.words[2 * c + 1] << 4);
-  }
-}
-
-void put(CrumbPlane& plane, int row, const Quants& q) {
-  for (int c = 0; c < 2; ++c) {
-    const uint32_t* w = q.words + 4 * c;
-    set_word(plane.bytes[c], row, w[0] | w[1] << 2 | w[2] << 4 | w[3] << 6);
-  }
-}
-
-void put(BitPlane& plane, int row, const Quants& q) {
-  uint32_t word = 0;
-  for (int s = 0; s < kSteps; ++s) word |= q.words[s] << s;
-  set_word(plane.bytes, row, word);
-}
-
-void put(BytePlane& plane, int row, const Quants& q) {
-  for (int s = 0; s < kSteps; ++s) {
-    std::memcpy(plane.bytes[s] + 4 * row, &q.words[s], sizeof(uint32_t));
-  }
-}
-
-// Moves whole words where quant_of() of quant_blocks.h names single elements: loading a model packs
-// every weight. The tests hold these to the same values.
-
-// `count` bits from bit `first` of each of 32 bytes.
-Quants bits_of(const uint8_t* bytes, int first, int count) {
-  const uint32_t mask = ((1u << count) - 1) * 0x01010101u;
-  Quants q;
-  std::memcpy(q.bytes, bytes, sizeof(q.bytes));
-  for (uint32_t& word : q.words) word = word >> first & mask;
-  return q;
-}
-
-// The nibbles of the 32-element formats: elements 0-15 low, 16-31 high.
-Quants nibbles_of(const uint8_t* qs) {
-  Quants q;
-  std::memcpy(q.bytes, qs, 16);
-  for (int s = 0; s < 4; ++s) {
-    q.words[4 + s] = q.words[s] >> 4 & 0x0f0f0f0fu;
-    q.words[s] &= 0x0f0f0f0fu;
-  }
-  return q;
-}
-
-// Bit i of four bytes as element i.
-Quants single_bits_of(const uint8_t* qh) {
-  Quants q;
-  for (int s = 0; s < kSteps; ++s) {
-    const uint32_t four = qh[s / 2] >> 4 * (s % 2) & 15u;
-    q.words[s] = four * 0x00204081u & 0x01010101u;  // bit i to bit 8 i
-  }
-  return q;
-}
 
 // put_block(panel, row, block): one block of one row.
 
@@ -301,6 +235,26 @@ PackedType packed_type(DType dtype) {
       return blocks_type<PanelMXFP4, shared::BlockMXFP4>();
     case DType::f8_g128:
       return blocks_type<PanelF8_G128, shared::BlockF8_G128>();
+    case DType::iq1_s:
+      return blocks_type<PanelIQ1_S, shared::BlockIQ1_S>();
+    case DType::iq1_m:
+      return blocks_type<PanelIQ1_M, shared::BlockIQ1_M>();
+    case DType::iq2_xxs:
+      return blocks_type<PanelIQ2_XXS, shared::BlockIQ2_XXS>();
+    case DType::iq2_xs:
+      return blocks_type<PanelIQ2_XS, shared::BlockIQ2_XS>();
+    case DType::iq2_s:
+      return blocks_type<PanelIQ2_S, shared::BlockIQ2_S>();
+    case DType::iq3_xxs:
+      return blocks_type<PanelIQ3_XXS, shared::BlockIQ3_XXS>();
+    case DType::iq3_s:
+      return blocks_type<PanelIQ3_S, shared::BlockIQ3_S>();
+    case DType::tq1_0:
+      return blocks_type<PanelTQ1_0, shared::BlockTQ1_0>();
+    case DType::tq2_0:
+      return blocks_type<PanelTQ2_0, shared::BlockTQ2_0>();
+    case DType::nvfp4:
+      return blocks_type<PanelNVFP4, shared::BlockNVFP4>();
     default:
       return {};
   }

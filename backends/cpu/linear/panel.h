@@ -123,6 +123,75 @@ struct PanelF8_G128 {
   uint8_t steps[32][kStepBytes];
 };
 
+// Formats of few bits. A word holds what one row has of a group: bytes in the file's order.
+using WordRow = uint32_t[kPanelRows];
+
+struct PanelIQ1_S {
+  HalfRow d;
+  struct Group {
+    WordRow points;  // low 8 bits of four
+    uint16_t high[kPanelRows];
+  } groups[8];
+};
+struct PanelIQ1_M {
+  HalfRow d;
+  struct Group {
+    WordRow points;
+    uint16_t high[kPanelRows];
+    uint8_t scale[kPanelRows];  // of 16 inputs each; low nibble, high nibble
+  } groups[8];
+};
+struct PanelIQ2_XXS {
+  HalfRow d;
+  struct Group {
+    WordRow points, signs;
+  } groups[8];
+};
+struct PanelIQ2_XS {
+  HalfRow d;
+  struct Group {
+    WordRow codes[2];  // of inputs 0 and 16, 8 and 24
+    uint8_t scale[kPanelRows];
+  } groups[8];
+};
+struct PanelIQ2_S {
+  HalfRow d;
+  struct Group {
+    WordRow points, signs;
+    uint8_t high[kPanelRows], scale[kPanelRows];
+  } groups[8];
+};
+struct PanelIQ3_XXS {
+  HalfRow d;
+  struct Group {
+    WordRow points[2], signs;
+  } groups[8];
+};
+struct PanelIQ3_S {
+  HalfRow d;
+  uint8_t scale[4][kPanelRows];  // of two groups
+  struct Group {
+    WordRow points[2], signs;
+    uint8_t high[kPanelRows];
+  } groups[8];
+};
+struct PanelTQ1_0 {
+  HalfRow d;
+  WordRow words[13];  // step s of the super-block: digits s % 5 of word s / 5
+};
+struct PanelTQ2_0 {
+  HalfRow d;
+  struct Group {
+    CrumbPlane low;  // plus 1
+  } groups[8];
+};
+struct PanelNVFP4 {
+  struct Group {
+    uint8_t scale[2][kPanelRows];  // of 16 inputs each: E4M3, not negative, no NaN
+    NibblePlane low;
+  } groups[2];
+};
+
 // Float weights. f32 and f16: [in][16]. bf16: [in / 2][16][2], in pairs as the dot-product
 // instruction wants them; an odd `in` is filled up with zeros.
 

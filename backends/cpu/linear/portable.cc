@@ -8,6 +8,8 @@
 #include "backends/cpu/simd/linear/float_kernels.h"
 #include "backends/cpu/simd/linear/formats.h"
 #include "backends/cpu/simd/linear/unpack.h"
+// And these on the formats.
+#include "backends/cpu/simd/linear/code_book_formats.h"
 
 namespace {
 
@@ -193,6 +195,16 @@ constinit const LinearIsa linear_portable{.rows = &float_rows_portable,
                                           .iq4_nl = &kBlockKernels<FormatIQ4_NL>,
                                           .iq4_xs = &kBlockKernels<FormatIQ4_XS>,
                                           .mxfp4 = &kBlockKernels<FormatMXFP4>,
-                                          .f8_g128 = &kE4m3Kernels};
+                                          .f8_g128 = &kE4m3Kernels,
+                                          .iq1_s = &kBlockKernels<FormatIQ1_S>,
+                                          .iq1_m = &kBlockKernels<FormatIQ1_M>,
+                                          .iq2_xxs = &kBlockKernels<FormatIQ2_XXS>,
+                                          .iq2_xs = &kBlockKernels<FormatIQ2_XS>,
+                                          .iq2_s = &kBlockKernels<FormatIQ2_S>,
+                                          .iq3_xxs = &kBlockKernels<FormatIQ3_XXS>,
+                                          .iq3_s = &kBlockKernels<FormatIQ3_S>,
+                                          .tq1_0 = &kBlockKernels<FormatTQ1_0>,
+                                          .tq2_0 = &kBlockKernels<FormatTQ2_0>,
+                                          .nvfp4 = &kBlockKernels<FormatNVFP4>};
 
 }  // namespace rbee::cpu

@@ -47,6 +47,9 @@ inline Bytes both(Bytes a, Bytes b) {
 inline Bytes either(Bytes a, Bytes b) {
   return a | b;
 }
+inline Bytes differing(Bytes a, Bytes b) {
+  return a ^ b;
+}
 inline Bytes shift_right(Bytes x, int bits) {
   return reinterpret_cast<Bytes>(reinterpret_cast<UnsignedWords>(x) >> bits);
 }
@@ -122,6 +125,49 @@ inline Floats low_bf16(Bytes pairs) {
 }
 inline Floats high_bf16(Bytes pairs) {
   return reinterpret_cast<Floats>(reinterpret_cast<Ints>(pairs) & -65536);
+}
+
+// Lanes of 32 bits, one for each row.
+using Lanes [[gnu::vector_size(16)]] = uint32_t;
+
+inline Bytes lanes_of(uint32_t x) {
+  return reinterpret_cast<Bytes>(Lanes{} + x);
+}
+template <typename T>
+inline Bytes load_lanes(const T* x, int part) {
+  Lanes out{};
+  for (int i = 0; i < kLanes; ++i) out[i] = x[kLanes * part + i];
+  return reinterpret_cast<Bytes>(out);
+}
+inline Bytes lanes_right(Bytes x, int bits) {
+  return reinterpret_cast<Bytes>(reinterpret_cast<Lanes>(x) >> static_cast<uint32_t>(bits));
+}
+inline Bytes lanes_left(Bytes x, int bits) {
+  return reinterpret_cast<Bytes>(reinterpret_cast<Lanes>(x) << static_cast<uint32_t>(bits));
+}
+inline Floats numbers(Bytes lanes) {
+  return __builtin_convertvector(reinterpret_cast<Ints>(lanes), Floats);
+}
+inline Floats as_floats(Bytes lanes) {
+  return reinterpret_cast<Floats>(lanes);
+}
+inline Bytes words_times(Bytes x, int by) {
+  const auto words = reinterpret_cast<UnsignedWords>(x);
+  return reinterpret_cast<Bytes>(words * static_cast<uint16_t>(by));
+}
+inline Bytes spread_byte(Bytes x, int byte) {
+  Bytes out{};
+  for (int i = 0; i < 16; ++i) out[i] = x[i / 4 * 4 + byte];
+  return out;
+}
+inline Bytes marked(Bytes index, Bytes bits, uint32_t pattern) {
+  return index | (reinterpret_cast<Bytes>((bits & lanes_of(pattern)) != 0) & bytes_of(8));
+}
+template <int kCount>
+inline Bytes look_up_words(const uint16_t* table, Bytes index) {
+  auto words = reinterpret_cast<UnsignedWords>(index);
+  for (int i = 0; i < 8; ++i) words[i] = table[words[i]];
+  return reinterpret_cast<Bytes>(words);
 }
 
 }  // namespace

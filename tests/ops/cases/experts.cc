@@ -180,6 +180,21 @@ std::vector<LinearCase> linear_cases() {
         DType::mxfp4, DType::f8_g128}) {
     add_linear(weight, weight == DType::q4_k ? DType::bf16 : DType::f32, out);
   }
+  // One token, a few, and tiles of them.
+  for (const DType weight :
+       {DType::iq1_s, DType::iq1_m, DType::iq2_xxs, DType::iq2_xs, DType::iq2_s, DType::iq3_xxs,
+        DType::iq3_s, DType::tq1_0, DType::tq2_0, DType::nvfp4}) {
+    for (const int64_t tokens : {1, 5, 35}) {
+      out.push_back({.tokens = tokens,
+                     .chosen = 2,
+                     .experts = tokens == 35 ? 3 : 6,
+                     .in = tokens == 5 ? 768 : 256,
+                     .outs = {67, 9},
+                     .weight = weight,
+                     .dtype = tokens == 5 ? DType::bf16 : DType::f32,
+                     .bias = tokens == 1});
+    }
+  }
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     for (const int64_t tokens : {int64_t{1}, int64_t{35}}) {
       out.push_back({.tokens = tokens,

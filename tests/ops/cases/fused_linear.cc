@@ -46,6 +46,12 @@ std::vector<FusedCase> cases() {
         DType::mxfp4, DType::f8_g128}) {
     add_shapes(weight, weight == DType::q4_k ? DType::bf16 : DType::f32, out);
   }
+  for (const DType weight :
+       {DType::iq1_s, DType::iq1_m, DType::iq2_xxs, DType::iq2_xs, DType::iq2_s, DType::iq3_xxs,
+        DType::iq3_s, DType::tq1_0, DType::tq2_0, DType::nvfp4}) {
+    out.push_back({.in = 2048, .outs = {40, 9}, .weight = weight, .norm = true, .bias = true});
+    out.push_back({.rows = 3, .in = 512, .outs = {16}, .weight = weight, .residual = true});
+  }
   for (const GateOp gate :
        {GateOp::silu, GateOp::gelu, GateOp::gelu_erf, GateOp::relu, GateOp::sigmoid}) {
     out.push_back({.in = 1024, .outs = {9}, .norm = true, .bias = true, .gate = gate});

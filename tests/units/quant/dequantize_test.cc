@@ -37,6 +37,9 @@ TEST_P(DequantizeTest, MatchesGolden) {
 INSTANTIATE_TEST_SUITE_P(Types, DequantizeTest, testing::ValuesIn(ggml_types()),
                          [](const auto& types) { return std::string(name(types.param)); });
 
+INSTANTIATE_TEST_SUITE_P(ReadOnly, DequantizeTest, testing::ValuesIn(read_only_types()),
+                         [](const auto& types) { return std::string(name(types.param)); });
+
 // The value of a code by the OCP specification: S EEEE MMM, bias 7; no NaN in a block.
 float value_of_e4m3(int code) {
   const int exponent = code >> 3 & 15, mantissa = code & 7;
@@ -92,6 +95,19 @@ TEST(QuantArgumentsTest, RefusesPlainTypesAndPartialBlocks) {
   EXPECT_THROW(dequantize_row(DType::q4_k, blocks, values, 32), Error);
   EXPECT_THROW(quantize_row(DType::q4_0, values, blocks, 33), Error);
   EXPECT_THROW(quantize_row(DType::q4_0, values, blocks, -32), Error);
+}
+
+TEST(QuantArgumentsTest, RefusesToMakeWhatIsReadOnly) {
+  char blocks[256] = {};
+  const float values[256] = {};
+  for (const DType type : read_only_types()) {
+    try {
+      quantize_row(type, values, blocks, 256);
+      FAIL() << name(type);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::unsupported);
+    }
+  }
 }
 
 TEST(QuantArgumentsTest, TakesEmptyRows) {

@@ -23,6 +23,13 @@ inline const std::vector<DType>& ggml_types() {
                                            DType::iq4_xs, DType::mxfp4};
   return types;
 }
+// Those that can be read and not written.
+inline const std::vector<DType>& read_only_types() {
+  static const std::vector<DType> types = {
+      DType::iq1_s,   DType::iq1_m, DType::iq2_xxs, DType::iq2_xs, DType::iq2_s,
+      DType::iq3_xxs, DType::iq3_s, DType::tq1_0,   DType::tq2_0,  DType::nvfp4};
+  return types;
+}
 inline const std::vector<DType>& block_types() {
   static const std::vector<DType> types = [] {
     std::vector<DType> all = ggml_types();

@@ -15,10 +15,12 @@ namespace {
 
 using shared::PackedLayout;
 
-constexpr DType kBlockTypes[] = {DType::q4_0,   DType::q4_1,  DType::q5_0,   DType::q5_1,
-                                 DType::q8_0,   DType::q2_k,  DType::q3_k,   DType::q4_k,
-                                 DType::q5_k,   DType::q6_k,  DType::q8_k,   DType::iq4_nl,
-                                 DType::iq4_xs, DType::mxfp4, DType::f8_g128};
+constexpr DType kBlockTypes[] = {
+    DType::q4_0,    DType::q4_1,   DType::q5_0,    DType::q5_1,   DType::q8_0,
+    DType::q2_k,    DType::q3_k,   DType::q4_k,    DType::q5_k,   DType::q6_k,
+    DType::q8_k,    DType::iq4_nl, DType::iq4_xs,  DType::mxfp4,  DType::f8_g128,
+    DType::iq1_s,   DType::iq1_m,  DType::iq2_xxs, DType::iq2_xs, DType::iq2_s,
+    DType::iq3_xxs, DType::iq3_s,  DType::tq1_0,   DType::tq2_0,  DType::nvfp4};
 
 // Blocks of random bytes; nothing here keeps scales finite, so values are compared as bits.
 template <typename Block>

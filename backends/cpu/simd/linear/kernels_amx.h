@@ -19,5 +19,15 @@ extern const PanelKernels linear_q8_k_amx;
 extern const PanelKernels linear_iq4_nl_amx;
 extern const PanelKernels linear_iq4_xs_amx;
 extern const PanelKernels linear_mxfp4_amx;
+extern const PanelKernels linear_iq1_s_amx;
+extern const PanelKernels linear_iq1_m_amx;
+extern const PanelKernels linear_iq2_xxs_amx;
+extern const PanelKernels linear_iq2_xs_amx;
+extern const PanelKernels linear_iq2_s_amx;
+extern const PanelKernels linear_iq3_xxs_amx;
+extern const PanelKernels linear_iq3_s_amx;
+extern const PanelKernels linear_tq1_0_amx;
+extern const PanelKernels linear_tq2_0_amx;
+extern const PanelKernels linear_nvfp4_amx;
 
 }  // namespace rbee::cpu

@@ -22,6 +22,16 @@ extern const PanelKernels linear_q8_k_avx512;
 extern const PanelKernels linear_iq4_nl_avx512;
 extern const PanelKernels linear_iq4_xs_avx512;
 extern const PanelKernels linear_mxfp4_avx512;
+extern const PanelKernels linear_iq1_s_avx512;
+extern const PanelKernels linear_iq1_m_avx512;
+extern const PanelKernels linear_iq2_xxs_avx512;
+extern const PanelKernels linear_iq2_xs_avx512;
+extern const PanelKernels linear_iq2_s_avx512;
+extern const PanelKernels linear_iq3_xxs_avx512;
+extern const PanelKernels linear_iq3_s_avx512;
+extern const PanelKernels linear_tq1_0_avx512;
+extern const PanelKernels linear_tq2_0_avx512;
+extern const PanelKernels linear_nvfp4_avx512;
 extern const PanelKernels linear_f8_g128_avx512;
 
 extern const PanelKernels linear_f8_g128_avx512bf16;

@@ -53,6 +53,16 @@ constinit const LinearIsa linear_amx{.rows = &float_rows_avx512bf16,
                                      .iq4_nl = &linear_iq4_nl_amx,
                                      .iq4_xs = &linear_iq4_xs_amx,
                                      .mxfp4 = &linear_mxfp4_amx,
-                                     .f8_g128 = &linear_f8_g128_avx512bf16};
+                                     .f8_g128 = &linear_f8_g128_avx512bf16,
+                                     .iq1_s = &linear_iq1_s_amx,
+                                     .iq1_m = &linear_iq1_m_amx,
+                                     .iq2_xxs = &linear_iq2_xxs_amx,
+                                     .iq2_xs = &linear_iq2_xs_amx,
+                                     .iq2_s = &linear_iq2_s_amx,
+                                     .iq3_xxs = &linear_iq3_xxs_amx,
+                                     .iq3_s = &linear_iq3_s_amx,
+                                     .tq1_0 = &linear_tq1_0_amx,
+                                     .tq2_0 = &linear_tq2_0_amx,
+                                     .nvfp4 = &linear_nvfp4_amx};
 
 }  // namespace rbee::cpu

@@ -27,6 +27,16 @@ constinit const LinearIsa linear_avx512{.rows = &float_rows_avx512,
                                         .iq4_nl = &linear_iq4_nl_avx512,
                                         .iq4_xs = &linear_iq4_xs_avx512,
                                         .mxfp4 = &linear_mxfp4_avx512,
-                                        .f8_g128 = &linear_f8_g128_avx512};
+                                        .f8_g128 = &linear_f8_g128_avx512,
+                                        .iq1_s = &linear_iq1_s_avx512,
+                                        .iq1_m = &linear_iq1_m_avx512,
+                                        .iq2_xxs = &linear_iq2_xxs_avx512,
+                                        .iq2_xs = &linear_iq2_xs_avx512,
+                                        .iq2_s = &linear_iq2_s_avx512,
+                                        .iq3_xxs = &linear_iq3_xxs_avx512,
+                                        .iq3_s = &linear_iq3_s_avx512,
+                                        .tq1_0 = &linear_tq1_0_avx512,
+                                        .tq2_0 = &linear_tq2_0_avx512,
+                                        .nvfp4 = &linear_nvfp4_avx512};
 
 }  // namespace rbee::cpu

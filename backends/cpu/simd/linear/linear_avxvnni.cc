@@ -28,6 +28,16 @@ constinit const LinearIsa linear_avxvnni{.rows = &float_rows_avx2,
                                          .iq4_nl = &linear_iq4_nl_avxvnni,
                                          .iq4_xs = &linear_iq4_xs_avxvnni,
                                          .mxfp4 = &linear_mxfp4_avxvnni,
-                                         .f8_g128 = &linear_f8_g128_avx2};
+                                         .f8_g128 = &linear_f8_g128_avx2,
+                                         .iq1_s = &linear_iq1_s_avxvnni,
+                                         .iq1_m = &linear_iq1_m_avxvnni,
+                                         .iq2_xxs = &linear_iq2_xxs_avxvnni,
+                                         .iq2_xs = &linear_iq2_xs_avxvnni,
+                                         .iq2_s = &linear_iq2_s_avxvnni,
+                                         .iq3_xxs = &linear_iq3_xxs_avxvnni,
+                                         .iq3_s = &linear_iq3_s_avxvnni,
+                                         .tq1_0 = &linear_tq1_0_avxvnni,
+                                         .tq2_0 = &linear_tq2_0_avxvnni,
+                                         .nvfp4 = &linear_nvfp4_avxvnni};
 
 }  // namespace rbee::cpu

@@ -2,6 +2,7 @@
 #include "backends/cpu/simd/linear/tiles_avx512.h"
 // These build on the formats.
 #include "backends/cpu/simd/linear/bf16_dot.h"
+#include "backends/cpu/simd/linear/code_book_formats.h"
 #include "backends/cpu/simd/linear/tiles_amx.h"
 #include "backends/cpu/simd/linear/unpack_bf16_amx.h"
 
@@ -48,5 +49,15 @@ constinit const PanelKernels linear_q8_k_amx = tile_kernels<FormatQ8_K>();
 constinit const PanelKernels linear_iq4_nl_amx = tile_kernels<FormatIQ4_NL>();
 constinit const PanelKernels linear_iq4_xs_amx = tile_kernels<FormatIQ4_XS>();
 constinit const PanelKernels linear_mxfp4_amx = tile_kernels<FormatMXFP4>();
+constinit const PanelKernels linear_iq1_s_amx = tile_kernels<FormatIQ1_S>();
+constinit const PanelKernels linear_iq1_m_amx = tile_kernels<FormatIQ1_M>();
+constinit const PanelKernels linear_iq2_xxs_amx = tile_kernels<FormatIQ2_XXS>();
+constinit const PanelKernels linear_iq2_xs_amx = tile_kernels<FormatIQ2_XS>();
+constinit const PanelKernels linear_iq2_s_amx = tile_kernels<FormatIQ2_S>();
+constinit const PanelKernels linear_iq3_xxs_amx = tile_kernels<FormatIQ3_XXS>();
+constinit const PanelKernels linear_iq3_s_amx = tile_kernels<FormatIQ3_S>();
+constinit const PanelKernels linear_tq1_0_amx = tile_kernels<FormatTQ1_0>();
+constinit const PanelKernels linear_tq2_0_amx = tile_kernels<FormatTQ2_0>();
+constinit const PanelKernels linear_nvfp4_amx = tile_kernels<FormatNVFP4>();
 
 }  // namespace rbee::cpu

@@ -25,9 +25,13 @@ template <typename F>
   constexpr int kHalves = 32 / F::kSpan;
 #pragma GCC unroll 4
   for (int part = 0; part < kParts; ++part) {
+    // All before the first is stored: what steps share is then computed once.
+    Bytes steps[panel::kSteps];
+#pragma GCC unroll 8
+    for (int s = 0; s < panel::kSteps; ++s) steps[s] = F::step(record, g, s, part);
 #pragma GCC unroll 8
     for (int s = 0; s < panel::kSteps; ++s) {
-      store_step(out.q + s * panel::kStepBytes, part, F::step(record, g, s, part));
+      store_step(out.q + s * panel::kStepBytes, part, steps[s]);
     }
 #pragma GCC unroll 4
     for (int half = 0; half < kHalves; ++half) {

@@ -50,9 +50,13 @@ void unpack_bf16(const std::byte* packed, int64_t in, const panel::UnpackedPanel
       for (int half = 0; half < 32 / F::kSpan; ++half) {
         const Scale scale = F::scale(records[i], head, g, half, 0);
         const DoubledScale by{doubled(scale.scale), doubled(scale.offset)};
+        const int first = half * kSpanSteps;
+        Bytes steps[kSpanSteps];
 #pragma GCC unroll 8
-        for (int s = half * kSpanSteps; s < (half + 1) * kSpanSteps; ++s) {
-          unpack_step(F::step(records[i], g, s, 0), by, to + s * 4 * panel::kPanelRows);
+        for (int s = 0; s < kSpanSteps; ++s) steps[s] = F::step(records[i], g, first + s, 0);
+#pragma GCC unroll 8
+        for (int s = 0; s < kSpanSteps; ++s) {
+          unpack_step(steps[s], by, to + (first + s) * 4 * panel::kPanelRows);
         }
       }
       to += 32 * panel::kPanelRows;

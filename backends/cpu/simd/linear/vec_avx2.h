@@ -118,4 +118,56 @@ constexpr int kFloatTile = 6;  // rows of x: twelve sums, two weights and an inp
   return _mm256_castsi256_ps(_mm256_and_si256(pairs, _mm256_set1_epi32(-65536)));
 }
 
+// Lanes of 32 bits, one for each row.
+[[gnu::always_inline]] inline Bytes lanes_of(uint32_t x) {
+  return _mm256_set1_epi32(static_cast<int>(x));
+}
+[[gnu::always_inline]] inline Bytes load_lanes(const uint8_t* x, int part) {
+  return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x + kLanes * part)));
+}
+[[gnu::always_inline]] inline Bytes load_lanes(const uint16_t* x, int part) {
+  const auto* at = reinterpret_cast<const __m128i*>(x + kLanes * part);
+  return _mm256_cvtepu16_epi32(_mm_loadu_si128(at));
+}
+[[gnu::always_inline]] inline Bytes lanes_right(Bytes x, int bits) {
+  return _mm256_srli_epi32(x, bits);
+}
+[[gnu::always_inline]] inline Bytes lanes_left(Bytes x, int bits) {
+  return _mm256_slli_epi32(x, bits);
+}
+[[gnu::always_inline]] inline Floats numbers(Bytes lanes) {
+  return _mm256_cvtepi32_ps(lanes);
+}
+[[gnu::always_inline]] inline Floats as_floats(Bytes lanes) {
+  return _mm256_castsi256_ps(lanes);
+}
+// Products of 16-bit lanes.
+[[gnu::always_inline]] inline Bytes words_times(Bytes x, int by) {
+  return _mm256_mullo_epi16(x, words_of(by));
+}
+// Byte `byte` of every lane in all of its four.
+[[gnu::always_inline]] inline Bytes spread_byte(Bytes x, int byte) {
+  const __m256i each = _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c, 0, 0x04040404,
+                                         0x08080808, 0x0c0c0c0c);
+  return _mm256_shuffle_epi8(x, _mm256_add_epi8(each, bytes_of(byte)));
+}
+// index, with 8 added to the bytes where `bits` have the bit of the lane's `pattern`.
+[[gnu::always_inline]] inline Bytes marked(Bytes index, Bytes bits, uint32_t pattern) {
+  const __m256i bit = lanes_of(pattern);
+  const __m256i where = _mm256_cmpeq_epi8(both(bits, bit), bit);
+  return either(index, both(where, bytes_of(8)));
+}
+// table[index] of 16-bit lanes, two of which a gathered word holds.
+[[gnu::always_inline]] inline Bytes gather_words(const uint16_t* table, Bytes index) {
+  const __m256i pairs =
+      _mm256_i32gather_epi32(reinterpret_cast<const int*>(table), lanes_right(index, 1), 4);
+  const __m256i shift = lanes_left(both(index, lanes_of(1)), 4);
+  return both(_mm256_srlv_epi32(pairs, shift), lanes_of(0xffff));
+}
+template <int kCount>
+[[gnu::always_inline]] inline Bytes look_up_words(const uint16_t* table, Bytes index) {
+  const Bytes low = gather_words(table, both(index, lanes_of(0xffff)));
+  return either(low, lanes_left(gather_words(table, lanes_right(index, 16)), 16));
+}
+
 }  // namespace

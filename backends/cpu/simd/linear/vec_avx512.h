@@ -118,4 +118,56 @@ constexpr int kFloatTile = 12;  // rows of x: independent sums enough for two un
   return _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(-65536)));
 }
 
+// Lanes of 32 bits, one for each row.
+[[gnu::always_inline]] inline Bytes lanes_of(uint32_t x) {
+  return _mm512_set1_epi32(static_cast<int>(x));
+}
+[[gnu::always_inline]] inline Bytes load_lanes(const uint8_t* x, int part) {
+  return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + kLanes * part)));
+}
+[[gnu::always_inline]] inline Bytes load_lanes(const uint16_t* x, int part) {
+  const auto* at = reinterpret_cast<const __m256i*>(x + kLanes * part);
+  return _mm512_cvtepu16_epi32(_mm256_loadu_si256(at));
+}
+[[gnu::always_inline]] inline Bytes lanes_right(Bytes x, int bits) {
+  return _mm512_srli_epi32(x, static_cast<unsigned>(bits));
+}
+[[gnu::always_inline]] inline Bytes lanes_left(Bytes x, int bits) {
+  return _mm512_slli_epi32(x, static_cast<unsigned>(bits));
+}
+[[gnu::always_inline]] inline Floats numbers(Bytes lanes) {
+  return _mm512_cvtepi32_ps(lanes);
+}
+[[gnu::always_inline]] inline Floats as_floats(Bytes lanes) {
+  return _mm512_castsi512_ps(lanes);
+}
+// Products of 16-bit lanes.
+[[gnu::always_inline]] inline Bytes words_times(Bytes x, int by) {
+  return _mm512_mullo_epi16(x, words_of(by));
+}
+// Byte `byte` of every lane in all of its four.
+[[gnu::always_inline]] inline Bytes spread_byte(Bytes x, int byte) {
+  const __m512i each = _mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0);
+  return _mm512_shuffle_epi8(x, _mm512_add_epi8(each, bytes_of(byte)));
+}
+// index, with 8 added to the bytes where `bits` and the lane's `pattern` have a bit in common.
+[[gnu::always_inline]] inline Bytes marked(Bytes index, Bytes bits, uint32_t pattern) {
+  const __mmask64 where = _mm512_test_epi8_mask(bits, lanes_of(pattern));
+  return _mm512_mask_add_epi8(index, where, index, bytes_of(8));
+}
+// table[index] of 16-bit lanes: each two vectors of the table in one instruction, then one bit of
+// the index after another chooses.
+template <int kCount>
+[[gnu::always_inline]] inline Bytes look_up_words(const uint16_t* table, Bytes index) {
+  if constexpr (kCount == 64) {
+    return _mm512_permutex2var_epi16(_mm512_loadu_si512(table), index,
+                                     _mm512_loadu_si512(table + 32));
+  } else {
+    constexpr int kHalf = kCount / 2;
+    const Bytes low = look_up_words<kHalf>(table, index);
+    const Bytes high = look_up_words<kHalf>(table + kHalf, index);
+    return _mm512_mask_blend_epi16(_mm512_test_epi16_mask(index, words_of(kHalf)), low, high);
+  }
+}
+
 }  // namespace

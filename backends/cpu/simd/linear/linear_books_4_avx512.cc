@@ -1,0 +1,14 @@
+#include "backends/cpu/simd/linear/kernels_avx512.h"
+#include "backends/cpu/simd/linear/tiles_avx512.h"
+// The formats build on the vectors.
+#include "backends/cpu/simd/linear/code_book_formats.h"
+
+namespace rbee::cpu {
+
+constinit const PanelKernels linear_iq3_xxs_avx512 = block_kernels<FormatIQ3_XXS>();
+constinit const PanelKernels linear_iq3_s_avx512 = block_kernels<FormatIQ3_S>();
+constinit const PanelKernels linear_tq1_0_avx512 = block_kernels<FormatTQ1_0>();
+constinit const PanelKernels linear_tq2_0_avx512 = block_kernels<FormatTQ2_0>();
+constinit const PanelKernels linear_nvfp4_avx512 = block_kernels<FormatNVFP4>();
+
+}  // namespace rbee::cpu
