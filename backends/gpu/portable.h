@@ -96,6 +96,18 @@
   M(iq4_nl, BlockIQ4_NL, ##__VA_ARGS__) \
   M(iq4_xs, BlockIQ4_XS, ##__VA_ARGS__) \
   M(mxfp4, BlockMXFP4, ##__VA_ARGS__)
+// Formats of few bits: of code_book_blocks.h.
+#define RB_EACH_FEW_BITS(M, ...)          \
+  M(iq1_s, BlockIQ1_S, ##__VA_ARGS__)     \
+  M(iq1_m, BlockIQ1_M, ##__VA_ARGS__)     \
+  M(iq2_xxs, BlockIQ2_XXS, ##__VA_ARGS__) \
+  M(iq2_xs, BlockIQ2_XS, ##__VA_ARGS__)   \
+  M(iq2_s, BlockIQ2_S, ##__VA_ARGS__)     \
+  M(iq3_xxs, BlockIQ3_XXS, ##__VA_ARGS__) \
+  M(iq3_s, BlockIQ3_S, ##__VA_ARGS__)     \
+  M(tq1_0, BlockTQ1_0, ##__VA_ARGS__)     \
+  M(tq2_0, BlockTQ2_0, ##__VA_ARGS__)     \
+  M(nvfp4, BlockNVFP4, ##__VA_ARGS__)
 
 namespace rbee {
 namespace gpu {

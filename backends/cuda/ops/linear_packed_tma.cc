@@ -186,6 +186,7 @@ const char* refuse(const LinearArgs& args) {
     const DType weight = part.weight.dtype;
     if (!is_quantized(weight)) return "takes block types";
     if (part.weight.packing != gpu::kPlanesPacking) return "reads block types packed";
+    if (gpu::has_few_bits(weight)) return "takes no formats of few bits";
     if (gpu::product_kind(args.x.dtype, weight, args.may_round_to).split) {
       return "would round x more than the weight is";
     }

@@ -1,8 +1,8 @@
 // y = the values of quantised blocks, as any float type. Eight elements a thread, which share a
 // scale; limited by memory.
 #include "backends/gpu/tile.h"
+#include "backends/shared/code_book_blocks.h"
 #include "backends/shared/elementwise_params.h"
-#include "backends/shared/quant_blocks.h"
 
 namespace rbee {
 namespace gpu {
@@ -65,6 +65,7 @@ RB_DEQUANTIZE(iq4_nl, BlockIQ4_NL)
 RB_DEQUANTIZE(iq4_xs, BlockIQ4_XS)
 RB_DEQUANTIZE(mxfp4, BlockMXFP4)
 RB_DEQUANTIZE(f8_g128, BlockF8_G128)
+RB_EACH_FEW_BITS(RB_DEQUANTIZE)
 
 }  // namespace gpu
 }  // namespace rbee

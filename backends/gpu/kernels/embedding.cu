@@ -1,8 +1,8 @@
 // y[i] = table[ids[i]] * scale, in float. A thread takes eight neighbours, or one where the layout
 // does not allow it; limited by memory.
 #include "backends/gpu/tile.h"
+#include "backends/shared/code_book_blocks.h"
 #include "backends/shared/embedding_params.h"
-#include "backends/shared/quant_blocks.h"
 
 namespace rbee {
 namespace gpu {
@@ -92,6 +92,7 @@ RB_DEVICE void embed_blocks(const EmbeddingParams& p) {
 RB_EACH_FLOAT_TYPE(RB_PLAIN)
 RB_EACH_BLOCK(RB_BLOCK)
 RB_BLOCK(f8_g128, BlockF8_G128)
+RB_EACH_FEW_BITS(RB_BLOCK)
 
 }  // namespace gpu
 }  // namespace rbee

@@ -1,21 +1,10 @@
 // y = x * weight^T + bias for every kind of weight as files hold it, by plain multiply-adds in
 // float: what is left when no faster kernel takes the arguments.
 #include "backends/gpu/kernels/linear_tiles.h"
-#include "backends/shared/quant_blocks.h"
+#include "backends/gpu/kernels/load_packed.h"
 
 namespace rbee {
 namespace gpu {
-
-// Row-major blocks as files hold them.
-template <class Block>
-struct LoadBlock {
-  const Block* data;
-  i64 depth;
-  RB_DEVICE float operator()(i64 line, i64 k) const {
-    const i64 at = line * depth + k;  // rows are whole blocks
-    return dequantize(data[at / Block::kElements], static_cast<int>(at % Block::kElements));
-  }
-};
 
 template <class T, class W>
 RB_DEVICE void linear(const LinearParams& p) {

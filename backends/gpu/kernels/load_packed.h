@@ -1,5 +1,5 @@
 #pragma once
-// Packed weights as an operand of tile_product().
+// Block-quantised weights as an operand of tile_product().
 
 #include "backends/gpu/portable.h"
 #include "backends/shared/packed_weight.h"
@@ -7,6 +7,7 @@
 namespace rbee {
 namespace gpu {
 
+// Packed ones.
 template <class Block>
 struct LoadPacked {
   const u8* data;
@@ -19,6 +20,17 @@ struct LoadPacked {
     return apply_scale(
         BlockScale{second ? scale.d[1] : scale.d[0], second ? scale.m[1] : scale.m[0]},
         packed_quant<Block>(codes, static_cast<int>(k % 4)));
+  }
+};
+
+// Row-major blocks as files hold them.
+template <class Block>
+struct LoadBlock {
+  const Block* data;
+  i64 depth;
+  RB_DEVICE float operator()(i64 line, i64 k) const {
+    const i64 at = line * depth + k;  // rows are whole blocks
+    return dequantize(data[at / Block::kElements], static_cast<int>(at % Block::kElements));
   }
 };
 

@@ -98,7 +98,7 @@ struct MatvecQuant {
       const i64 piece = within(first + step * stride);
 #pragma unroll
       for (int o = 0; o < kOuts; ++o) {
-        from[step][o].load(weight[o], weight[o] + at.high, piece);
+        from[step][o].load_from(weight[o], at, piece);
         scales[step][o] = packed_scale<Block>(weight[o], at, piece / kPerGroup);
       }
     }

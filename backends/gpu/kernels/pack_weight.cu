@@ -54,6 +54,7 @@ RB_DEVICE void unpack_weight(const UnpackParams& p) {
   RB_KERNEL(unpack_weight_##dtype, kThreads, UnpackParams, (unpack_weight<Block>(p)))
 RB_EACH_BLOCK(RB_PACK)
 RB_PACK(f8_g128, BlockF8_G128)
+RB_EACH_FEW_BITS(RB_PACK)
 
 }  // namespace gpu
 }  // namespace rbee

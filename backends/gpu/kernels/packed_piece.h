@@ -46,8 +46,8 @@ RB_DEVICE void load_once(SharedBytes from, u32 (&words)[kWords]) {
   for (int i = 0; i < kWords; ++i) words[i] = all.words[i];
 }
 
-// What a lane reads of a row at a time, as the planes hold it.
-template <class Block>
+// What a lane reads of a row at a time, as the planes hold it. kPoints: packed_points.h.
+template <class Block, bool kPoints = PackedFormat<Block>::kCodeBook == CodeBook::points>
 struct PackedPiece {
   using F = PackedFormat<Block>;
   static constexpr int kElements = packed_piece<Block>();
@@ -62,6 +62,10 @@ struct PackedPiece {
   RB_DEVICE void load(From low_plane, From high_plane, i64 piece) {
     load_once(low_plane + piece * (4 * kLowWords), low);
     if constexpr (kHighWords > 0) load_once(high_plane + piece * (4 * kHighWords), high);
+  }
+
+  RB_DEVICE void load_from(const u8* row, const PackedLayout& at, i64 piece) {
+    load(row, row + at.high, piece);
   }
 
   // Codes as signed bytes, with kFloats as they are: word w is elements 4 w + 0..3. Without

@@ -128,7 +128,7 @@ void run_packed_matvec(const ExpertLinearArgs& args, std::span<const ExpertPart>
                                       .x_type = float_number(args.x.dtype),
                                       .parts = {}};
   constexpr PackedFamilies kFamilies{"expert_matvec_small_blocks", "expert_matvec_k_blocks",
-                                     "expert_matvec_e4m3"};
+                                     "expert_matvec_e4m3", "expert_matvec_few_bits"};
   start_matvec(args, parts, one, kFamilies.of(weight), KernelName("expert_matvec", weight), stream);
 }
 
@@ -173,7 +173,9 @@ void run_tiles_of(const ExpertLinearArgs& args, const ExpertPart& part,
   const int64_t down = groups.choices / shared::kExpertRows + groups.experts;
   launch(stream,
          {.op = kOp,
-          .family = weight.packing != 0 ? "expert_tiles_packed" : "expert_tiles",
+          .family = has_few_bits(weight.dtype) ? "expert_tiles_few_bits"
+                    : weight.packing != 0      ? "expert_tiles_packed"
+                                               : "expert_tiles",
           .kernel = KernelName("expert_tiles", args.x.dtype, name(weight.dtype)),
           .grid = {.x = grid_for_tiles(product_tiles(down * shared::kExpertRows, params.outs))},
           .threads = kProductThreads},

@@ -1,6 +1,7 @@
 #include "backends/gpu/ops/linear.h"
 
 #include "backends/gpu/gpu_device.h"
+#include "backends/gpu/ops/matvec_parts.h"
 #include "backends/gpu/product_tiles.h"
 #include "backends/shared/product_params.h"
 
@@ -20,7 +21,9 @@ void run_part(const View& x, const LinearPart& part, Stream& stream) {
   launch(
       stream,
       {.op = "linear",
-       .family = packed ? "linear_packed" : "linear_plain",
+       .family = has_few_bits(part.weight.dtype) ? "linear_few_bits"
+                 : packed                        ? "linear_packed"
+                                                 : "linear_plain",
        .kernel = KernelName(packed ? "linear_packed" : "linear", x.dtype, name(part.weight.dtype)),
        .grid = {.x = grid_for_tiles(product_tiles(params.rows, params.outs))},
        .threads = kProductThreads},

@@ -94,7 +94,8 @@ void run_packed(const LinearArgs& args, DType weight, const QuantizedInput& inpu
   const Tiling tiling = tile(device, batch, outs_of(args, weight), x.size(1) / piece);
   KernelName kernel("matvec", weight, batch == 1 ? "b1" : batch == 4 ? "b4" : "b8");
   kernel.lanes(device.lane_count);
-  constexpr PackedFamilies kFamilies{"matvec_small_blocks", "matvec_k_blocks", "matvec_e4m3"};
+  constexpr PackedFamilies kFamilies{"matvec_small_blocks", "matvec_k_blocks", "matvec_e4m3",
+                                     "matvec_few_bits"};
   const shared::MatvecQuantParams params{.x = input.view(x.size(0)),
                                          .in = x.size(1),
                                          .rows = static_cast<int32_t>(x.size(0)),

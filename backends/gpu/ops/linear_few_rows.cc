@@ -224,6 +224,7 @@ const char* refuse_few_packed(const LinearArgs& args) {
   for (const LinearPart& part : args.parts) {
     if (!is_quantized(part.weight.dtype)) return "takes block types";
     if (part.weight.packing != kPlanesPacking) return "reads block types packed";
+    if (has_few_bits(part.weight.dtype)) return "takes no formats of few bits";
   }
   return refuse_x(args.x, kLeastPackedRows);
 }

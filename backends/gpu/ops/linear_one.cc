@@ -60,6 +60,7 @@ int64_t staged_bytes(DType x, DType weight, const Reading& reading) {
 const char* refuse_weight(const View& x, const View& weight) {
   if (is_quantized(weight.dtype)) {
     if (weight.packing != kPlanesPacking) return "reads block types packed";
+    if (has_few_bits(weight.dtype)) return "takes no formats of few bits";
   } else if (weight.dtype != DType::f32 && weight.dtype != DType::f16 &&
              weight.dtype != DType::bf16 && weight.dtype != DType::f8e4m3) {
     return "reads f32, f16, bf16, f8e4m3 and block types";

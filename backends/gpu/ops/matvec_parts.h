@@ -17,14 +17,21 @@ namespace rbee::gpu {
 // Waves of a multiprocessor that keep its memory busy, each with 4 KiB of loads under way.
 inline constexpr int64_t kBusyWaves = 16;
 
+// Formats of few bits have kernels of up to 8 rows; more rows go through slabs.
+inline bool has_few_bits(DType weight) {
+  return is_read_only(weight);
+}
+
 // Kernels of packed weights are in families by how their codes are multiplied.
 struct PackedFamilies {
   const char* small_blocks;  // of 32
   const char* k_blocks;      // of 256
   const char* e4m3;
+  const char* few_bits = nullptr;  // of those that take them
 
   const char* of(DType weight) const {
     if (weight == DType::f8_g128) return e4m3;
+    if (has_few_bits(weight)) return few_bits;
     return info(weight).block_size == 32 ? small_blocks : k_blocks;
   }
 };
