@@ -71,6 +71,14 @@ RB_FN u32 iq1_bytes(u32 digits, bool negative) {
   return (8 * digits + (negative ? 0x77777777u : 0x79797979u)) ^ 0x80808080u;
 }
 
+// `second` or `first`; a choice clang would make between their addresses, in scratch memory.
+RB_FN u32 one_of(u32 first, u32 second, bool choose_second) {
+  return first ^ ((first ^ second) & (choose_second ? ~0u : 0u));
+}
+RB_FN u32 one_of(const RB_COPIED Words2& both, int index) {
+  return one_of(both.words[0], both.words[1], index != 0);
+}
+
 // What the planes hold of 32 elements of a row: load(row, at, group), then codes(book, w) for
 // elements 4 w + 0..3 as signed bytes. Book: a pointer to the code book's words.
 template <class Block>
@@ -130,7 +138,7 @@ struct CodeGroup<BlockIQ2_XS> {
   }
   template <class Book>
   RB_FN u32 codes(Book book, int w) const {
-    const u32 code = (all.words[w / 4] >> (16 * (w / 2 & 1))) & 0xffffu;
+    const u32 code = (one_of(all, w / 4) >> (16 * (w / 2 & 1))) & 0xffffu;
     const u32 point = book[code & 511u];
     return with_signs(iq2_bytes(spread_twos((point >> (8 * (w & 1))) & 255u)),
                       even_signs(code >> 9) >> (4 * (w & 1)));
@@ -164,7 +172,7 @@ struct CodeGroup<BlockIQ3_XXS> {
   }
   template <class Book>
   RB_FN u32 codes(Book book, int w) const {
-    const u32 point = book[(points.words[w / 4] >> (8 * (w & 3))) & 255u];
+    const u32 point = book[(one_of(points, w / 4) >> (8 * (w & 3))) & 255u];
     const u32 eight = even_signs((signs >> (7 * (w / 2))) & 127u);
     return with_signs(iq3_xxs_bytes(spread_threes(point)), eight >> (4 * (w & 1)));
   }
@@ -180,7 +188,7 @@ struct CodeGroup<BlockIQ3_S> {
   }
   template <class Book>
   RB_FN u32 codes(Book book, int w) const {
-    const u32 index = ((points.words[w / 4] >> (8 * (w & 3))) & 255u) | (((high >> w) & 1u) << 8);
+    const u32 index = ((one_of(points, w / 4) >> (8 * (w & 3))) & 255u) | (((high >> w) & 1u) << 8);
     return with_signs(iq3_s_bytes(spread_threes(book[index])), signs >> (4 * w));
   }
 };
@@ -201,7 +209,7 @@ struct CodeGroup<BlockTQ1_0> {
   template <class Book>
   RB_FN u32 codes(Book, int w) const {
     const int at = step + w;
-    const u32 numbers = at < 5 ? first : at < 10 ? second : third;
+    const u32 numbers = one_of(one_of(first, second, at >= 5), third, at >= 10);
     const u32 power = power_of_3(at < 5 ? at : at < 10 ? at - 5 : at - 10);
     const u32 even = (((numbers & 0x00ff00ffu) * power) & 0x00ff00ffu) * 3;
     const u32 odd = ((((numbers >> 8) & 0x00ff00ffu) * power) & 0x00ff00ffu) * 3;
@@ -268,7 +276,7 @@ struct StoredScale<BlockIQ1_M> {
   RB_FN PackedScale value(int g) const {
     const u32 bits = ((low >> 12) & 0x000fu) | ((low >> 24) & 0x00f0u) | ((high >> 4) & 0x0f00u) |
                      ((high >> 16) & 0xf000u);
-    const u32 word = g < 4 ? low : high;
+    const u32 word = one_of(low, high, g >= 4);
     const u32 scales = word >> (16 * (g / 2 & 1) + 6 * (g & 1));
     const float d = packed::low_half(bits);
     return PackedScale{

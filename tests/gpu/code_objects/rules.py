@@ -31,7 +31,7 @@ INSTRUCTIONS = [
     ("image_conv_matrix", DOT2, "image_conv_f16_*", r"v_dot2c?_f32_f16"),
     ("attention_mfma", MFMA, "*", r"v_mfma_f32_"),
     ("attention_wmma", WMMA, "*", r"v_wmma_f32_16x16x16"),
-    ("matvec_k_blocks|matvec_small_blocks", DOT4, "*", r"v_dot4c?_i32_i(8|u8)"),
+    ("matvec_k_blocks|matvec_small_blocks|*matvec_few_bits", DOT4, "*", r"v_dot4c?_i32_i(8|u8)"),
     ("matvec_one_*_blocks", DOT4, "*", r"v_dot4c?_i32_i(8|u8)"),
     ("matvec_e4m3|matvec_one_e4m3|expert_matvec_e4m3", DOT4, "*", r"v_(dual_)?dot2(acc|c)?_f32_f16"),
     ("gemm|expert_gemm", "sm_90a|sm_8?", "*", r"H(G?)MMA"),
@@ -48,7 +48,7 @@ INSTRUCTIONS = [
     ("image_conv_tma", "sm_90a", "image_conv_*f16_[0-9]*x*", r"UTMALDG"),
     ("attention_mma|image_conv_mma", "sm_90a|sm_8?", "*", r"HMMA"),
     ("attention_decode_mma|attention_latent_mma|matvec_mma*", "sm_90a|sm_8?", "*", r"HMMA"),
-    ("matvec_k_blocks|matvec_small_blocks", "sm_*", "*", r"IDP\.4A"),
+    ("matvec_k_blocks|matvec_small_blocks|*matvec_few_bits", "sm_*", "*", r"IDP\.4A"),
     ("matvec_one_*_blocks", "sm_*", "*", r"IDP\.4A"),
     ("matvec_e4m3|matvec_one_e4m3|expert_matvec_e4m3", "sm_*", "*", r"HFMA2"),
 ]
@@ -92,8 +92,8 @@ MOST_REGISTERS = [
     ("linear_plain", "gfx*", "*", 136),  # eleven waves of 1536, for f64
     ("matvec|matvec_matrix_*|expert_few_*", MFMA, "*", 256),  # two waves of 512
     ("matvec", "gfx1[012]*", "*", 128),  # twelve waves of 1536
-    ("matvec_k_blocks|matvec_small_blocks|matvec_e4m3", MFMA, "*", 256),
-    ("matvec_k_blocks|matvec_small_blocks|matvec_e4m3", WMMA, "*", 192),
+    ("matvec_k_blocks|matvec_small_blocks|matvec_e4m3|matvec_few_bits", MFMA, "*", 256),
+    ("matvec_k_blocks|matvec_small_blocks|matvec_e4m3|matvec_few_bits", WMMA, "*", 192),
     ("matvec_one*|matvec_mma*", "sm_*", "*", 128),  # two blocks of 65536
     ("attention_decode_mma", "sm_*", "*", 168),  # three of 128 threads
     ("add_rms_norm|group_norm|layer_norm|rms_norm", "gfx*", "*", 80),
