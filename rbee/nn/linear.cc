@@ -13,6 +13,7 @@ Linear::Linear(const WeightScope& scope, const LinearShape& shape) {
   const int64_t total = shape.total_rows > 0 ? shape.total_rows : shape.out;
   const RowSlice rows{.first = shape.first_row, .count = shape.out, .total = total};
   if (shape.adapted) {
+    input_scale_ = scope.matrix_scale("weight");
     OrderedMatrix matrix = scope.ordered_matrix("weight", rows, shape.in);
     weights_.weight = std::move(matrix.weight);
     order_ = std::move(matrix.order);
@@ -37,7 +38,8 @@ void Linear::let_adapt(const WeightScope& scope, const LinearShape& shape, DType
 }
 
 Tensor Linear::in_order(const Tensor& x) const {
-  return order_.defined() ? index_select(x, Axis{1}, order_) : x;
+  const Tensor ordered = order_.defined() ? index_select(x, Axis{1}, order_) : x;
+  return input_scale_ == 1 ? ordered : affine(ordered, double{input_scale_}, 0);
 }
 
 Tensor Linear::change(const Tensor& x, const LoraRows& rows) const {
@@ -86,13 +88,16 @@ bool unadapted(const LayerInput& x, std::span<const Linear* const> layers) {
 }
 
 bool in_order(std::span<const Linear* const> layers) {
-  return std::ranges::none_of(layers, [](const Linear* layer) { return layer->order().defined(); });
+  return std::ranges::none_of(layers, [](const Linear* layer) {
+    return layer->order().defined() || layer->input_scale() != 1;
+  });
 }
 
 // Whether one input in order serves all of them.
 bool share_order(std::span<const Linear* const> layers) {
   return std::ranges::all_of(layers, [&](const Linear* layer) {
-    return layer->order().buffer() == layers.front()->order().buffer();
+    return layer->order().buffer() == layers.front()->order().buffer() &&
+           layer->input_scale() == layers.front()->input_scale();
   });
 }
 

@@ -44,9 +44,11 @@ class Linear {
   Tensor over_last(const Tensor& x) const;
   // residual + over_last(x); residual: (..., out), contiguous.
   Tensor onto(const Tensor& residual, const Tensor& x) const;
-  // What weights() are multiplied by: x (rows, in) with its columns in order().
+  // What weights() are multiplied by: x (rows, in) with its columns in order(), times
+  // input_scale().
   Tensor in_order(const Tensor& x) const;
   const Tensor& order() const { return order_; }  // (in) i32; undefined: as they are
+  float input_scale() const { return input_scale_; }
   // For layers that share an input, see linear_many().
   const LinearWeights& weights() const { return weights_; }
   const LoraLayer* lora() const { return lora_.get(); }
@@ -58,14 +60,15 @@ class Linear {
 
   LinearWeights weights_;
   Tensor order_;
+  float input_scale_ = 1;
   std::shared_ptr<LoraLayer> lora_;  // null: no adapter may change it
 };
 
 // Layers of one input, computed together, with what the rows' adapters add.
 std::vector<Tensor> linear_many(const LayerInput& x, std::span<const Linear* const> layers);
 
-// True when weights alone make the layers' results of x: no adapter changes them, and x's columns
-// are in order.
+// True when weights alone make the layers' results of x: no adapter changes them, x's columns are
+// in order, and it is not scaled.
 bool plain(const LayerInput& x, std::span<const Linear* const> layers);
 
 // act(gate(x)) * up(x) with the same

@@ -7,6 +7,7 @@
 #include "rbee/io/integer_matrix.h"
 #include "rbee/nn/dequantised.h"
 #include "rbee/nn/lora.h"
+#include "rbee/nn/matrix_scale.h"
 #include "rbee/nn/unpack_integers.h"
 #include "rbee/nn/weight_stash.h"
 #include "rbee/ops/elementwise.h"
@@ -132,6 +133,8 @@ struct WeightScope::Books {
   }
 
   bool may_stay_unused(std::string_view name) const {
+    // For inputs in 4 bits, which no kernel has.
+    if (gguf() && name.ends_with(".input_scale")) return true;
     const auto has = [&](auto part) { return name.find(part) != std::string_view::npos; };
     return std::ranges::any_of(options.ignored, has);
   }
@@ -238,6 +241,11 @@ const io::TensorEntry& WeightScope::take_named(const std::string& full, const Sh
     fail(Code::unsupported, kOp, "tensor ", full, " is stored as ", entry->dtype,
          "; weights are read as f32, f16, bf16 or a block type");
   }
+  const io::TensorEntry* scale = scale_beside(*books_->checkpoint, full);
+  if (scale != nullptr && !books_->taken.contains(scale)) {
+    fail(Code::unsupported, kOp, "tensor ", full, " is nvfp4 with a scale in ", scale->name,
+         ", which is read for matrices of a model's layers alone");
+  }
   books_->enter(*entry);
   return *entry;
 }
@@ -281,6 +289,13 @@ bool WeightScope::rounds_inputs(std::string_view leaf) const {
   const io::TensorEntry* entry = books_->checkpoint->find(name(leaf));
   return entry != nullptr && entry->scales.rounds_inputs && !books_->options.widen_fp8 &&
          activations() != DType::f32;
+}
+
+float WeightScope::matrix_scale(std::string_view leaf) const {
+  const io::TensorEntry* scale = scale_beside(*books_->checkpoint, name(leaf));
+  if (scale == nullptr) return 1;
+  books_->enter(*scale);
+  return scale_in(*scale);
 }
 
 bool WeightScope::patched(std::string_view leaf) const {

@@ -99,6 +99,9 @@ class WeightScope {
   // True where the checkpoint is meant for inputs of the matrix that are rounded to floats of one
   // byte, layers compute in 16 bits, and the matrix stays in 8 bits.
   bool rounds_inputs(std::string_view leaf) const;
+  // What the matrix is to be multiplied by: a file of NVFP4 may have a scale beside it. To be asked
+  // for before matrix(), which throws unsupported for a scale that nobody asked for.
+  float matrix_scale(std::string_view leaf) const;
   // (size) as activations(), plus `offset`; memory of its own.
   Tensor vector(std::string_view leaf, int64_t size, float offset = 0) const;
   // Of any shape, as activations(); memory of its own.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/checkpoints/checkpoint_files.h"
@@ -145,6 +146,56 @@ TEST_F(MixedTypesTest, LogitsOfTheSameWeightsInFloat32) {
   const io::Checkpoint checkpoint = gguf(tensors, set_config);
   EXPECT_LE(relative_error(logits_of(checkpoint, true), wanted), allowed_error(DType::q4_k));
   EXPECT_LE(relative_error(logits_of(checkpoint, false), wanted), kPlainError);
+}
+
+class MatrixScalesTest : public CheckpointFiles {
+ protected:
+  // Every matrix of the layers in nvfp4 with a scale beside it.
+  static std::vector<StoredTensor> scaled_tensors() {
+    std::vector<StoredTensor> tensors, scales;
+    for (StoredTensor& tensor : make_tensors(DType::f32)) {
+      if (tensor.shape.rank() == 2 && tensor.name.starts_with("blk.")) {
+        tensor.dtype = DType::nvfp4;
+        const std::string stem = tensor.name.substr(0, tensor.name.size() - 7);
+        const float scale = 0.5f + 0.25f * static_cast<float>(scales.size());
+        scales.push_back({stem + ".scale", {1}, {scale}});
+        tensor.values = stored_values(tensor);
+      }
+      tensors.push_back(std::move(tensor));
+    }
+    tensors.insert(tensors.end(), scales.begin(), scales.end());
+    return tensors;
+  }
+};
+
+TEST_F(MatrixScalesTest, LogitsOfScaledWeightsInFloat32) {
+  const std::vector<StoredTensor> tensors = scaled_tensors();
+  std::vector<StoredTensor> plain;
+  for (StoredTensor& tensor : as_f32(tensors)) {
+    const std::string scale = tensor.name.substr(0, tensor.name.rfind('.')) + ".scale";
+    const auto own = std::ranges::find(tensors, scale, &StoredTensor::name);
+    if (tensor.name == scale) continue;
+    if (own != tensors.end()) {
+      for (float& value : tensor.values) value *= own->values[0];
+    }
+    plain.push_back(std::move(tensor));
+  }
+  const std::vector<float> wanted = logits_of(gguf(plain, set_config), false);
+  const io::Checkpoint checkpoint = gguf(tensors, set_config);
+  EXPECT_LE(relative_error(logits_of(checkpoint, true), wanted), allowed_error(DType::q4_k));
+  EXPECT_LE(relative_error(logits_of(checkpoint, false), wanted), kPlainError);
+}
+
+TEST_F(MatrixScalesTest, AScaleThatNobodyReadsIsRefused) {
+  std::vector<StoredTensor> tensors = make_tensors(DType::nvfp4);
+  tensors.push_back({"token_embd.scale", {1}, {0.5f}});
+  try {
+    logits_of(gguf(tensors, set_config), true);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unsupported);
+    EXPECT_THAT(error.what(), testing::HasSubstr("token_embd.scale"));
+  }
 }
 
 class SplitFilesTest : public CheckpointFiles {};
