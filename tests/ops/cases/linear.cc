@@ -62,7 +62,7 @@ void add_few_bits(DType weight, std::vector<LinearCase>& out) {
                    .bias = rows > 1,
                    .packed = true});
   };
-  add(1, 256, {1}, DType::f32);
+  add(1, 256, {5}, DType::f32);
   add(1, 1280, {35}, DType::f32);
   add(1, 10240, {3}, DType::f16);
   add(3, 2304, {9, 18}, DType::bf16);
