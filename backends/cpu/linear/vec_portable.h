@@ -156,18 +156,30 @@ inline Bytes words_times(Bytes x, int by) {
   return reinterpret_cast<Bytes>(words * static_cast<uint16_t>(by));
 }
 inline Bytes spread_byte(Bytes x, int byte) {
-  Bytes out{};
-  for (int i = 0; i < 16; ++i) out[i] = x[i / 4 * 4 + byte];
-  return out;
+  const auto alone = reinterpret_cast<Lanes>(both(lanes_right(x, 8 * byte), lanes_of(0xff)));
+  return reinterpret_cast<Bytes>(alone | alone << 8 | alone << 16 | alone << 24);
 }
 inline Bytes marked(Bytes index, Bytes bits, uint32_t pattern) {
   return index | (reinterpret_cast<Bytes>((bits & lanes_of(pattern)) != 0) & bytes_of(8));
 }
-template <int kCount>
-inline Bytes look_up_words(const uint16_t* table, Bytes index) {
-  auto words = reinterpret_cast<UnsignedWords>(index);
-  for (int i = 0; i < 8; ++i) words[i] = table[words[i]];
-  return reinterpret_cast<Bytes>(words);
+// As in vec_avx2.h.
+constexpr int kSpreadFrom = 0;
+inline Bytes spread_digits(const uint64_t* book, Bytes index, int half, int four) {
+  const auto words = reinterpret_cast<UnsignedWords>(index);
+  Lanes out{};
+  for (int i = 0; i < kLanes; ++i) {
+    out[i] = static_cast<uint32_t>(book[words[2 * i + half]] >> (32 * four));
+  }
+  return reinterpret_cast<Bytes>(out);
 }
+inline Bytes spread_digits(const uint32_t* book, Bytes index, int half) {
+  const auto words = reinterpret_cast<UnsignedWords>(index);
+  Lanes out{};
+  for (int i = 0; i < kLanes; ++i) out[i] = book[words[2 * i + half]];
+  return reinterpret_cast<Bytes>(out);
+}
+// Named by code_book_formats.h; nothing calls it.
+template <int kCount>
+Bytes look_up_words(const uint16_t* table, Bytes index);
 
 }  // namespace

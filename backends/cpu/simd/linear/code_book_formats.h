@@ -5,11 +5,33 @@
 // 0 and 2 of a word of indices, or of 1 and 3. Their digits, spread over the bytes of the lane, and
 // a mark for what is negative name one of 16 bytes: the values plus kShift.
 
+#include <iterator>
+
 #include "backends/shared/code_books.h"
 
 namespace {
 
 namespace books = rbee::shared;
+
+// A book with the digits of its points in bytes: of 8 digits in 64 bits, of 4 in 32.
+template <typename Point, int kCount>
+struct SpreadBook {
+  Point points[kCount];
+};
+template <typename Point, int kCount>
+constexpr SpreadBook<Point, kCount> spread(const uint16_t (&words)[kCount]) {
+  constexpr int kDigits = sizeof(Point), kBits = kDigits == 8 ? 2 : 3;
+  SpreadBook<Point, kCount> out{};
+  for (int i = 0; i < kCount; ++i) {
+    for (int digit = 0; digit < kDigits; ++digit) {
+      const Point value = words[i] >> (kBits * digit) & ((1 << kBits) - 1);
+      out.points[i] |= value << (8 * digit);
+    }
+  }
+  return out;
+}
+template <typename Point, const auto& kBook>
+constexpr auto kSpread = spread<Point>(kBook);
 
 // Of each two points in `pair`, the one in half `half` of the lane; digits in its bytes.
 [[gnu::always_inline]] inline Bytes digits_of_8(Bytes pair, int half, int four) {
@@ -21,6 +43,25 @@ namespace books = rbee::shared;
   const Bytes all = both(lanes_right(pair, 16 * half), lanes_of(0xfff));
   const Bytes twos = both(either(all, lanes_left(all, 10)), lanes_of(0x003f003f));
   return both(either(twos, lanes_left(twos, 5)), lanes_of(0x07070707));
+}
+
+// Digits 4 four to 4 four + 3 of the points that half `half` of each row's lane of `index` names.
+template <const auto& kBook>
+[[gnu::always_inline]] inline Bytes digits_of(Bytes index, int half, int four) {
+  if constexpr (std::size(kBook) >= kSpreadFrom) {
+    return spread_digits(kSpread<uint64_t, kBook>.points, index, half, four);
+  } else {
+    return digits_of_8(look_up_words<std::size(kBook)>(kBook, index), half, four);
+  }
+}
+// The same of points of 4 digits.
+template <const auto& kBook>
+[[gnu::always_inline]] inline Bytes digits_of(Bytes index, int half) {
+  if constexpr (std::size(kBook) >= kSpreadFrom) {
+    return spread_digits(kSpread<uint32_t, kBook>.points, index, half);
+  } else {
+    return digits_of_4(look_up_words<std::size(kBook)>(kBook, index), half);
+  }
 }
 
 // Bytes `odd` and `odd` + 2 of a word of indices, in halves; `high` has what is above them.
@@ -77,7 +118,7 @@ struct FormatIQ1_S : EightGroups<panel::PanelIQ1_S, 32, 18, 9> {
     const int odd = s / 2 % 2;
     const Bytes index = either(index_pair(load_step(r.groups[g].points, part), odd),
                                high_pair(high, 3 * odd, 3 * odd + 6, 7));
-    const Bytes digits = digits_of_8(look_up_words<2048>(books::kBookIQ1, index), s / 4, s % 2);
+    const Bytes digits = digits_of<books::kBookIQ1>(index, s / 4, s % 2);
     return look_up(kIq1Values, marked(digits, spread_byte(high, 1), 0x80808080u));
   }
   [[gnu::always_inline]] static Scale scale(const Record& r, const Head& h, int g, int, int part) {
@@ -92,7 +133,7 @@ struct FormatIQ1_M : EightGroups<panel::PanelIQ1_M, 16, 18, 9> {
     const int odd = s / 2 % 2;
     const Bytes index = either(index_pair(load_step(r.groups[g].points, part), odd),
                                high_pair(high, 4 * odd, 4 * odd + 8, 7));
-    const Bytes digits = digits_of_8(look_up_words<2048>(books::kBookIQ1, index), s / 4, s % 2);
+    const Bytes digits = digits_of<books::kBookIQ1>(index, s / 4, s % 2);
     const uint32_t bit = odd == 0 ? 0x08080808u : 0x80808080u;
     return look_up(kIq1Values, marked(digits, spread_byte(high, s / 4), bit));
   }
@@ -102,17 +143,19 @@ struct FormatIQ1_M : EightGroups<panel::PanelIQ1_M, 16, 18, 9> {
   }
 };
 
-// Steps of IQ2: `pair` are the points of inputs 8 odd and 8 odd + 16, `signs` those of the step's
-// eight.
-[[gnu::always_inline]] inline Bytes iq2_step(Bytes pair, Bytes signs, int s) {
-  return look_up(kIq2Values, marked(digits_of_8(pair, s / 4, s % 2), signs, signs_of_step(s)));
+// Steps of IQ2: `index` names the points of inputs 8 odd and 8 odd + 16, `signs` has those of the
+// step's eight.
+template <const auto& kBook>
+[[gnu::always_inline]] inline Bytes iq2_step(Bytes index, Bytes signs, int s) {
+  return look_up(kIq2Values,
+                 marked(digits_of<kBook>(index, s / 4, s % 2), signs, signs_of_step(s)));
 }
 
 struct FormatIQ2_XXS : EightGroups<panel::PanelIQ2_XXS, 32, 86, 43> {
   [[gnu::always_inline]] static Bytes step(const Record& r, int g, int s, int part) {
     const Bytes index = index_pair(load_step(r.groups[g].points, part), s / 2 % 2);
     const Bytes signs = even_signs(sevens(load_step(r.groups[g].signs, part)));
-    return iq2_step(look_up_words<256>(books::kBookIQ2_XXS, index), spread_byte(signs, s / 2), s);
+    return iq2_step<books::kBookIQ2_XXS>(index, spread_byte(signs, s / 2), s);
   }
   [[gnu::always_inline]] static Scale scale(const Record& r, const Head& h, int g, int, int part) {
     const Bytes scale = lanes_right(load_step(r.groups[g].signs, part), 28);
@@ -125,8 +168,7 @@ struct FormatIQ2_XS : EightGroups<panel::PanelIQ2_XS, 16, 86, 43> {
     const Bytes codes = load_step(r.groups[g].codes[s / 2 % 2], part);
     const Bytes index = both(codes, lanes_of(0x01ff01ff));
     const Bytes signs = even_signs(both(lanes_right(codes, 9), lanes_of(0x007f007f)));
-    return iq2_step(look_up_words<512>(books::kBookIQ2_XS, index), spread_byte(signs, s / 4 * 2),
-                    s);
+    return iq2_step<books::kBookIQ2_XS>(index, spread_byte(signs, s / 4 * 2), s);
   }
   [[gnu::always_inline]] static Scale scale(const Record& r, const Head& h, int g, int half,
                                             int part) {
@@ -141,7 +183,7 @@ struct FormatIQ2_S : EightGroups<panel::PanelIQ2_S, 16, 86, 43> {
     const Bytes index = either(index_pair(load_step(r.groups[g].points, part), odd),
                                high_pair(high, 2 * odd, 2 * odd + 4, 3));
     const Bytes signs = load_step(r.groups[g].signs, part);
-    return iq2_step(look_up_words<1024>(books::kBookIQ2_S, index), spread_byte(signs, s / 2), s);
+    return iq2_step<books::kBookIQ2_S>(index, spread_byte(signs, s / 2), s);
   }
   [[gnu::always_inline]] static Scale scale(const Record& r, const Head& h, int g, int half,
                                             int part) {
@@ -152,7 +194,7 @@ struct FormatIQ2_S : EightGroups<panel::PanelIQ2_S, 16, 86, 43> {
 struct FormatIQ3_XXS : EightGroups<panel::PanelIQ3_XXS, 32, 124, 62> {
   [[gnu::always_inline]] static Bytes step(const Record& r, int g, int s, int part) {
     const Bytes index = index_pair(load_step(r.groups[g].points[s / 4], part), s % 2);
-    const Bytes digits = digits_of_4(look_up_words<256>(books::kBookIQ3_XXS, index), s / 2 % 2);
+    const Bytes digits = digits_of<books::kBookIQ3_XXS>(index, s / 2 % 2);
     const Bytes signs = even_signs(sevens(load_step(r.groups[g].signs, part)));
     return look_up(kIq3XxsValues, marked(digits, spread_byte(signs, s / 2), signs_of_step(s)));
   }
@@ -167,7 +209,7 @@ struct FormatIQ3_S : EightGroups<panel::PanelIQ3_S, 32, 30, 15> {
     const int first = s / 4 * 4 + s % 2;
     const Bytes index = either(index_pair(load_step(r.groups[g].points[s / 4], part), s % 2),
                                high_pair(load_lanes(r.groups[g].high, part), first, first + 2, 1));
-    const Bytes digits = digits_of_4(look_up_words<512>(books::kBookIQ3_S, index), s / 2 % 2);
+    const Bytes digits = digits_of<books::kBookIQ3_S>(index, s / 2 % 2);
     const Bytes signs = spread_byte(load_step(r.groups[g].signs, part), s / 2);
     return look_up(kIq3SValues, marked(digits, signs, signs_of_step(s)));
   }

@@ -157,17 +157,46 @@ constexpr int kFloatTile = 6;  // rows of x: twelve sums, two weights and an inp
   const __m256i where = _mm256_cmpeq_epi8(both(bits, bit), bit);
   return either(index, both(where, bytes_of(8)));
 }
-// table[index] of 16-bit lanes, two of which a gathered word holds.
-[[gnu::always_inline]] inline Bytes gather_words(const uint16_t* table, Bytes index) {
-  const __m256i pairs =
-      _mm256_i32gather_epi32(reinterpret_cast<const int*>(table), lanes_right(index, 1), 4);
-  const __m256i shift = lanes_left(both(index, lanes_of(1)), 4);
-  return both(_mm256_srlv_epi32(pairs, shift), lanes_of(0xffff));
-}
+// Named by code_book_formats.h; nothing calls it.
 template <int kCount>
-[[gnu::always_inline]] inline Bytes look_up_words(const uint16_t* table, Bytes index) {
-  const Bytes low = gather_words(table, both(index, lanes_of(0xffff)));
-  return either(low, lanes_left(gather_words(table, lanes_right(index, 16)), 16));
+Bytes look_up_words(const uint16_t* table, Bytes index);
+
+// Books of so many points are read with digits in bytes: loads of 64 bits side by side take less
+// than a gather and what spreads digits.
+constexpr int kSpreadFrom = 0;
+
+// Of the two rows whose indices `pair` has.
+[[gnu::always_inline]] inline __m128i two_rows(const uint64_t* book, int64_t pair, int half) {
+  const auto index = static_cast<uint64_t>(pair) >> (16 * half);
+  const auto* low = reinterpret_cast<const __m128i*>(book + (index & 0xffff));
+  const auto* high = reinterpret_cast<const double*>(book + (index >> 32 & 0xffff));
+  return _mm_castpd_si128(_mm_loadh_pd(_mm_castsi128_pd(_mm_loadl_epi64(low)), high));
+}
+[[gnu::always_inline]] inline __m128i two_rows(const uint32_t* book, int64_t pair) {
+  const auto index = static_cast<uint64_t>(pair);
+  const auto point = [&](int i) { return static_cast<int>(book[index >> (16 * i) & 0xffff]); };
+  return _mm_setr_epi32(point(0), point(1), point(2), point(3));
+}
+// Words 0 and 2, or 1 and 3, of the rows.
+[[gnu::always_inline]] inline Bytes of_each_row(const __m128i (&pairs)[4], bool odd) {
+  const __m256 a = _mm256_castsi256_ps(_mm256_set_m128i(pairs[2], pairs[0]));
+  const __m256 b = _mm256_castsi256_ps(_mm256_set_m128i(pairs[3], pairs[1]));
+  return _mm256_castps_si256(odd ? _mm256_shuffle_ps(a, b, 0xdd) : _mm256_shuffle_ps(a, b, 0x88));
+}
+[[gnu::always_inline]] inline Bytes spread_digits(const uint64_t* book, Bytes index, int half,
+                                                  int four) {
+  const __m128i pairs[4] = {two_rows(book, _mm256_extract_epi64(index, 0), half),
+                            two_rows(book, _mm256_extract_epi64(index, 1), half),
+                            two_rows(book, _mm256_extract_epi64(index, 2), half),
+                            two_rows(book, _mm256_extract_epi64(index, 3), half)};
+  return of_each_row(pairs, four != 0);
+}
+[[gnu::always_inline]] inline Bytes spread_digits(const uint32_t* book, Bytes index, int half) {
+  const __m128i pairs[4] = {two_rows(book, _mm256_extract_epi64(index, 0)),
+                            two_rows(book, _mm256_extract_epi64(index, 1)),
+                            two_rows(book, _mm256_extract_epi64(index, 2)),
+                            two_rows(book, _mm256_extract_epi64(index, 3))};
+  return of_each_row(pairs, half != 0);
 }
 
 }  // namespace

@@ -169,5 +169,38 @@ template <int kCount>
     return _mm512_mask_blend_epi16(_mm512_test_epi16_mask(index, words_of(kHalf)), low, high);
   }
 }
+// As in vec_avx2.h; permutes of fewer points take less.
+constexpr int kSpreadFrom = 2048;
+
+[[gnu::always_inline]] inline __m128i two_rows(const uint64_t* book, int64_t pair, int half) {
+  const auto index = static_cast<uint64_t>(pair) >> (16 * half);
+  const auto* low = reinterpret_cast<const __m128i*>(book + (index & 0xffff));
+  const auto* high = reinterpret_cast<const double*>(book + (index >> 32 & 0xffff));
+  return _mm_castpd_si128(_mm_loadh_pd(_mm_castsi128_pd(_mm_loadl_epi64(low)), high));
+}
+// out with rows kFirst, kFirst + 1 of four in quarter kQuarter.
+template <int kQuarter, int kFirst>
+[[gnu::always_inline]] inline __m512i with_two_rows(__m512i out, const uint64_t* book, Bytes index,
+                                                    int half) {
+  const __m128i four = _mm512_extracti32x4_epi32(index, kQuarter);
+  const __m128i two = two_rows(book, _mm_extract_epi64(four, kFirst / 2), half);
+  return _mm512_inserti32x4(out, two, kQuarter);
+}
+template <int kFirst>
+[[gnu::always_inline]] inline __m512 each_two_rows(const uint64_t* book, Bytes index, int half) {
+  __m512i out = with_two_rows<0, kFirst>(_mm512_setzero_si512(), book, index, half);
+  out = with_two_rows<1, kFirst>(out, book, index, half);
+  out = with_two_rows<2, kFirst>(out, book, index, half);
+  return _mm512_castsi512_ps(with_two_rows<3, kFirst>(out, book, index, half));
+}
+[[gnu::always_inline]] inline Bytes spread_digits(const uint64_t* book, Bytes index, int half,
+                                                  int four) {
+  const __m512 a = each_two_rows<0>(book, index, half), b = each_two_rows<2>(book, index, half);
+  return _mm512_castps_si512(four != 0 ? _mm512_shuffle_ps(a, b, 0xdd)
+                                       : _mm512_shuffle_ps(a, b, 0x88));
+}
+// Named by code_book_formats.h; nothing calls it.
+template <typename Point>
+Bytes spread_digits(const Point* book, Bytes index, int half);
 
 }  // namespace
