@@ -27,16 +27,17 @@ Tensor host_words(const std::shared_ptr<HostBuffer>& host, Device& device, const
 
 }  // namespace
 
-NextStep::NextStep(int64_t rows, int64_t integers, const LeadersWanted& wanted, Device& device)
-    : rows_(rows), vocab_(wanted.vocab), host_(std::make_shared<HostBuffer>()) {
+NextStep::NextStep(int64_t rows, int64_t integers, int64_t vocab, NextToken token, Device& device)
+    : rows_(rows), vocab_(vocab), host_(std::make_shared<HostBuffer>()) {
   RB_ASSERT(integers >= rows);
-  const bool drawn = wanted.draws != nullptr;
-  const int64_t leaders = rows * wanted.count, found = drawn ? 2 * leaders + rows : leaders;
+  const bool drawn = token == NextToken::drawn;
+  const int64_t count = drawn ? std::min(kDrawnLeaders, vocab) : 1;
+  const int64_t leaders = rows * count, found = drawn ? 2 * leaders + rows : leaders;
   const int64_t given = integers + 1 + (drawn ? rows * kDrawWords : 0);
   BufferParts parts(device, found + given);
-  leaders_.values = parts.take({rows, wanted.count}, DType::f32);
+  leaders_.values = parts.take({rows, count}, DType::f32);
   if (drawn) {
-    leaders_.ids = parts.take({rows, wanted.count}, DType::i32);
+    leaders_.ids = parts.take({rows, count}, DType::i32);
     leaders_.sum = parts.take({rows}, DType::f32);
   }
   integers_ = parts.take({integers}, DType::i32);
@@ -48,7 +49,6 @@ NextStep::NextStep(int64_t rows, int64_t integers, const LeadersWanted& wanted, 
     draws_.banned = parts.take({rows, kDrawBans}, DType::i32);
     draws_.numbers = parts.take({rows, kForeseenDraws}, DType::f32);
   } else {
-    RB_ASSERT(wanted.count == 1 && wanted.scales.empty());
     leaders_.ids = integers_.slice(Axis{0}, 0, rows).reshape({rows, 1});
   }
   given_ = parts.at(found, {given}, DType::i32);
@@ -68,11 +68,15 @@ void NextStep::put_draws(const LeadersWanted& wanted, std::span<int32_t> words) 
   numbers_.assign(numbers.size(), 0);
   std::ranges::fill(banned, -1);
   for (size_t row = 0; row < rows; ++row) {
-    // Rows that round up a step take what is likeliest.
-    const bool asked = row < wanted.scales.size();
     ForeseenDraws draws{
         .banned = {}, .numbers = std::span(numbers_).subspan(row * kForeseenDraws, kForeseenDraws)};
-    if (asked) wanted.draws->tell(static_cast<int64_t>(row), draws);
+    const bool asked = row < wanted.scales.size();
+    if (asked && wanted.draws != nullptr) {
+      wanted.draws->tell(static_cast<int64_t>(row), draws);
+    } else {
+      draws.stages.front() = DrawStage::top_k;
+      draws.amounts.front() = 1;
+    }
     scales[row] = std::bit_cast<int32_t>(asked ? wanted.scales[row] : 1);
     for (size_t i = 0; i < draws.stages.size(); ++i) {
       stages[row * kDrawStages + i] = static_cast<int32_t>(draws.stages[i]);

@@ -19,20 +19,26 @@ inline constexpr int64_t kDrawnLeaders = kDrawFront + kDrawBans;
 // Draws that are foreseen: steps in a row without a word from the host.
 inline constexpr int32_t kForeseenDraws = 64;
 
+// How such a step chooses its tokens. The likeliest alone is found sooner.
+enum class NextToken : uint8_t { likeliest, drawn };
+
 // The integers of such a step, on the device, what its rows lead to, and where the host finds it.
-// The next tokens are the likeliest, or drawn where `wanted` tells how. Two steps in a row show
-// their findings in different places, so that one can be read beside the other.
+// Two steps in a row show their findings in different places, so that one can be read beside the
+// other.
 class NextStep {
  public:
   // Of `rows` sequences with a token each. integers: how many the step has, of which the first
-  // `rows` are the tokens. Throws out_of_memory.
-  NextStep(int64_t rows, int64_t integers, const LeadersWanted& wanted, Device& device);
+  // `rows` are the tokens. vocab: see LeadersWanted. Throws out_of_memory.
+  NextStep(int64_t rows, int64_t integers, int64_t vocab, NextToken token, Device& device);
 
   const Tensor& integers() const { return integers_; }
   bool draws() const { return draws_.stages.defined(); }
+  // Leaders of each row, with sums where it draws.
+  int64_t leaders() const { return leaders_.values.dim(1); }
 
   // What the device reads: the integers, the turn (0 and up, it says where findings are shown), and
-  // with `wanted` how its rows are drawn; `through` must not be read by the device any more.
+  // with `wanted` how its rows are drawn: where nobody knows the likeliest token is taken.
+  // `through` must not be read by the device any more.
   void give(std::span<const int32_t> integers, int32_t turn, const LeadersWanted* wanted,
             HostBuffer& through);
   // Queues what comes behind the logits (rows, at least vocab) f32. batch: tensors of integers().

@@ -58,8 +58,6 @@ class Sampler {
   Wanted wanted(int64_t vocab) const;
   // The scale of Leaders::sum: 1 / temperature where that comes before top-p or the draw, else 1.
   float scale() const;
-  // Whether some logits change before tokens are chosen, as far as is known.
-  bool changes_logits() const { return changes_.expected() > 0; }
   // Whether foresee() tells what the next draws will nearly always be: of the kDrawnLeaders largest
   // logits, by a temperature and top-k, top-p and min-p alone.
   bool foresees(int64_t vocab) const;

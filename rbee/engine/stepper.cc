@@ -112,11 +112,13 @@ void Stepper::begin(std::span<const Work> work, std::span<const int32_t> logit_r
   evaluate(work, logit_rows, wanted, ahead);
   leader_rows_ = logit_rows.size();
   leader_count_ = static_cast<size_t>(wanted.count);
+  leader_sums_ = !wanted.scales.empty();
+  foreseen_ = foreseen(wanted);
   under_way_ = true;
   if (!shown_) return leaders_.fetch(host_leaders_);
   if (!done_) done_.emplace(device_);
   done_->set();
-  if (ahead == Ahead::next_step) go_ahead(work);
+  if (ahead == Ahead::next_step && foreseen_) go_ahead(work);
 }
 
 LeaderRows Stepper::leaders() {
@@ -126,23 +128,14 @@ LeaderRows Stepper::leaders() {
     device_.synchronize(device_.default_stream());
   }
   under_way_ = false;
-  LeaderRows found =
-      shown_ ? shown_->step->next->found(shown_->turn) : leaders_.rows(host_leaders_);
-  if (!picked_.empty()) found = pick(found);
   // Without the rows that rounded up a recorded step.
-  if (!found.drawn.empty()) {
-    found.drawn = found.drawn.first(leader_rows_);
-    found.numbers = found.numbers.first(leader_rows_);
-  }
-  const size_t count = leader_rows_ * leader_count_;
-  found.values = found.values.first(count);
-  found.ids = found.ids.first(count);
-  if (!found.sums.empty()) found.sums = found.sums.first(leader_rows_);
+  if (!shown_) return pick(leaders_.rows(host_leaders_), leader_count_);
+  NextStep& next = *shown_->step->next;
   if (ahead_) {
-    const std::span<const int32_t> tokens = shown_->step->next->tokens(shown_->turn);
+    const std::span<const int32_t> tokens = next.tokens(shown_->turn);
     std::ranges::copy(tokens.first(leader_rows_), ahead_->indices.values.begin());
   }
-  return found;
+  return pick(next.found(shown_->turn), static_cast<size_t>(next.leaders()));
 }
 
 std::span<float> Stepper::logit_row(int64_t row) {
@@ -325,11 +318,6 @@ Stepper::Indices Stepper::make_recorded_indices(std::span<const Work> work,
   return out;
 }
 
-bool Stepper::advances(const Indices& indices, const LeadersWanted& wanted) {
-  const bool one_each = indices.recorded && indices.tokens == indices.sequences;
-  return one_each && (wanted.draws != nullptr || (wanted.count == 1 && wanted.scales.empty()));
-}
-
 models::ForwardBatch Stepper::make_batch(const Indices& indices, const Tensor& values) {
   int64_t at = 0;
   const auto take = [&](const Shape& shape) {
@@ -406,15 +394,15 @@ void Stepper::run_recorded(std::span<const Work> work, std::span<const int32_t> 
   if (was_ahead) note_in_vain();
   if (under_way_) device_.synchronize(device_.default_stream());
   under_way_ = true;  // from here on, also where an error leaves copies that read host memory
-  const bool advancing = advances(indices, wanted);
-  if (advancing && ahead == Ahead::next_step && reserve_ahead(work, indices.table_width)) {
+  const bool goes_on = advances(indices) && foreseen(wanted) && ahead == Ahead::next_step;
+  if (goes_on && reserve_ahead(work, indices.table_width)) {
     indices = make_recorded_indices(work, logit_rows);
   }
   RecordedStep& step = recorded_step(indices, wanted);
   give(step, indices, wanted);
   step.recording.replay();
   logits_ = step.logits;
-  if (advancing) {
+  if (step.next && wanted.count > 0 && wanted.count <= step.next->leaders()) {
     shown_ = {.step = &step, .indices = std::move(indices), .turn = 0};
   } else {
     // Behind the recording: whatever is wanted then needs no other one.
@@ -428,8 +416,8 @@ void Stepper::give(RecordedStep& step, const Indices& indices, const LeadersWant
 }
 
 Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices, const LeadersWanted& wanted) {
-  const bool advancing = advances(indices, wanted);
-  const int64_t kind = !advancing ? 0 : wanted.draws != nullptr ? 2 : 1;
+  const bool likeliest = foreseen(wanted) && wanted.draws == nullptr && indices.sequences == 1;
+  const int64_t kind = !advances(indices) || wanted.count == 0 ? 0 : likeliest ? 1 : 2;
   const std::array key{indices.sequences, indices.tokens / indices.sequences, indices.table_width,
                        indices.lora_each, kind};
   if (const auto known = recorded_.find(key); known != recorded_.end()) {
@@ -439,8 +427,9 @@ Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices, const Lead
   make_room_for_recorded(indices.tokens);
   RecordedStep step;
   const auto count = static_cast<int64_t>(indices.values.size());
-  if (advancing) {
-    step.next.emplace(indices.rows, count, wanted, device_);
+  if (kind > 0) {
+    const NextToken token = likeliest ? NextToken::likeliest : NextToken::drawn;
+    step.next.emplace(indices.rows, count, wanted.vocab, token, device_);
     step.indices = step.next->integers();
     give(step, indices, wanted);
   } else {
@@ -454,7 +443,7 @@ Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices, const Lead
   // keys and values are written again by the replay.
   run();
   step.recording = Recording(device_, run);
-  if (advancing) device_.synchronize(device_.default_stream());  // the integers come once more
+  if (step.next) device_.synchronize(device_.default_stream());  // the integers come once more
   step.last_use = ++recorded_uses_;
   return recorded_.emplace(key, std::move(step)).first->second;
 }

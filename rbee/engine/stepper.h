@@ -111,7 +111,7 @@ class Stepper {
   struct RecordedStep {
     Tensor indices;
     Tensor logits;
-    std::optional<NextStep> next;  // where it advances
+    std::optional<NextStep> next;  // of one token of each sequence
     Recording recording;
     int64_t last_use = 0;
 
@@ -144,8 +144,14 @@ class Stepper {
   Indices make_recorded_indices(std::span<const Work> work,
                                 std::span<const int32_t> logit_rows) const;
   static models::ForwardBatch make_batch(const Indices& indices, const Tensor& values);
-  // Whether a step leaves its integers as those of the next one.
-  static bool advances(const Indices& indices, const LeadersWanted& wanted);
+  // Whether a recorded step leaves its integers as those of the next one.
+  static bool advances(const Indices& indices) {
+    return indices.recorded && indices.tokens == indices.sequences;
+  }
+  // Whether these will most likely be the right ones.
+  static bool foreseen(const LeadersWanted& wanted) {
+    return wanted.draws != nullptr || (wanted.count == 1 && wanted.scales.empty());
+  }
   // Makes them so, but for the ids: next_step() on the host.
   void advance(Indices& indices) const;
   // Blocks that sequences come to soon, where the pool has many and tables of this width have a
@@ -162,8 +168,8 @@ class Stepper {
   void run_once(const Indices& indices, const LeadersWanted& wanted);
   // In the first `rows` rows of logits_.
   void find_leaders(const LeadersWanted& wanted, int64_t rows);
-  // Those of the rows in picked_.
-  LeaderRows pick(const LeaderRows& found);
+  // Of the rows in picked_, or in front, as many as were asked for.
+  LeaderRows pick(const LeaderRows& found, size_t stored);
   void run_recorded(std::span<const Work> work, std::span<const int32_t> logit_rows,
                     const LeadersWanted& wanted, Ahead ahead);
   void give(RecordedStep& step, const Indices& indices, const LeadersWanted& wanted);
@@ -184,20 +190,23 @@ class Stepper {
   LeaderTensors leaders_;                      // of the last step, or
   std::optional<GivenStep> shown_;             // where it shows what it found
   size_t leader_rows_ = 0, leader_count_ = 0;  // asked of it: rows, logits of each
-  bool under_way_ = false;                     // nobody has waited for the last step
-  std::optional<GivenStep> ahead_;             // the step behind it that is under way
-  int32_t hold_ = 0;                           // steps to come that go ahead of nothing
-  int32_t next_hold_ = 1;                      // after the next step that was in vain
-  std::vector<size_t> picked_;  // rows of the last step that were asked for; empty: all
-  std::vector<float> picked_values_;
-  std::vector<int32_t> picked_ids_;
-  std::vector<float> picked_sums_, picked_numbers_;
-  std::vector<int32_t> picked_drawn_;
+  bool leader_sums_ = false, foreseen_ = false;
+  bool under_way_ = false;          // nobody has waited for the last step
+  std::optional<GivenStep> ahead_;  // the step behind it that is under way
+  int32_t hold_ = 0;                // steps to come that go ahead of nothing
+  int32_t next_hold_ = 1;           // after the next step that was in vain
+  std::vector<size_t> picked_;      // rows of the last step that were asked for; empty: all
+  struct {
+    std::vector<float> values, sums, numbers;
+    std::vector<int32_t> ids, drawn;
+  } picked_leaders_;                // their LeaderRows, where they are not as they lie
   std::optional<DeviceMark> done_;  // the last step, where it shows what it found
   // Used where the host cannot read the device, the last everywhere; indices by recorded steps.
   HostBuffer host_logits_, host_leaders_, host_indices_, host_scales_;
   // By number of sequences, tokens of each, width of the block table, adapters of a sequence, and
-  // whether they advance: 0, or 1 by the likeliest token, 2 by a draw.
+  // how they advance: 0 not, 1 by the likeliest token, 2 by a draw. Of several sequences none is
+  // recorded for the likeliest alone: each takes memory, and what a search for it saves is little
+  // beside their step.
   std::map<std::array<int64_t, 5>, RecordedStep> recorded_;
   int64_t recorded_uses_ = 0;
 };

@@ -13,28 +13,33 @@ constexpr int32_t kMostHeld = 64;
 
 }  // namespace
 
-LeaderRows Stepper::pick(const LeaderRows& found) {
-  picked_values_.clear();
-  picked_ids_.clear();
-  picked_sums_.clear();
-  for (const size_t row : picked_) {
-    const auto values = found.values.subspan(row * leader_count_, leader_count_);
-    const auto ids = found.ids.subspan(row * leader_count_, leader_count_);
-    picked_values_.insert(picked_values_.end(), values.begin(), values.end());
-    picked_ids_.insert(picked_ids_.end(), ids.begin(), ids.end());
-    if (!found.sums.empty()) picked_sums_.push_back(found.sums[row]);
+LeaderRows Stepper::pick(const LeaderRows& found, size_t stored) {
+  const bool drawn = foreseen_ && !found.drawn.empty();
+  if (picked_.empty() && stored == leader_count_) {
+    LeaderRows out{.values = found.values.first(leader_rows_ * stored),
+                   .ids = found.ids.first(leader_rows_ * stored),
+                   .sums = leader_sums_ ? found.sums.first(leader_rows_) : found.sums.first(0)};
+    if (drawn) out.drawn = found.drawn.first(leader_rows_);
+    if (drawn) out.numbers = found.numbers.first(leader_rows_);
+    return out;
   }
-  LeaderRows out{.values = picked_values_, .ids = picked_ids_, .sums = picked_sums_};
-  if (found.drawn.empty()) return out;
-  picked_drawn_.clear();
-  picked_numbers_.clear();
-  for (const size_t row : picked_) {
-    picked_drawn_.push_back(found.drawn[row]);
-    picked_numbers_.push_back(found.numbers[row]);
+  picked_leaders_ = {};
+  for (size_t i = 0; i < leader_rows_; ++i) {
+    const size_t row = picked_.empty() ? i : picked_[i];
+    const auto values = found.values.subspan(row * stored, leader_count_);
+    const auto ids = found.ids.subspan(row * stored, leader_count_);
+    picked_leaders_.values.insert(picked_leaders_.values.end(), values.begin(), values.end());
+    picked_leaders_.ids.insert(picked_leaders_.ids.end(), ids.begin(), ids.end());
+    if (leader_sums_) picked_leaders_.sums.push_back(found.sums[row]);
+    if (!drawn) continue;
+    picked_leaders_.drawn.push_back(found.drawn[row]);
+    picked_leaders_.numbers.push_back(found.numbers[row]);
   }
-  out.drawn = picked_drawn_;
-  out.numbers = picked_numbers_;
-  return out;
+  return {.values = picked_leaders_.values,
+          .ids = picked_leaders_.ids,
+          .sums = picked_leaders_.sums,
+          .drawn = picked_leaders_.drawn,
+          .numbers = picked_leaders_.numbers};
 }
 
 void Stepper::advance(Indices& indices) const {
@@ -93,10 +98,11 @@ void Stepper::note_in_vain() {
 // False: the step that is ahead is another one than this of `rows` rows.
 bool Stepper::take_ahead(const Indices& asked, const LeadersWanted& wanted, size_t rows) {
   std::optional<GivenStep> ahead = std::exchange(ahead_, std::nullopt);
-  if (!ahead || !advances(asked, wanted) || asked.lora_each != ahead->indices.lora_each ||
-      ahead->step->next->draws() != (wanted.draws != nullptr)) {
-    return false;
-  }
+  const bool serves = ahead && advances(asked) && foreseen(wanted) &&
+                      asked.lora_each == ahead->indices.lora_each &&
+                      wanted.count <= ahead->step->next->leaders() &&
+                      (wanted.scales.empty() || ahead->step->next->draws());
+  if (!serves) return false;
   const auto there = static_cast<size_t>(ahead->indices.sequences);
   std::vector<size_t> places;
   for (size_t at = 0; at < there && places.size() < rows; ++at) {

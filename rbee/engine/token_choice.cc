@@ -70,7 +70,6 @@ void RowsWanted::add(const Sampler& sampler, std::optional<int32_t> logprobs, in
   alone_ &= own.leaders == 1;
   sums_ |= own.sum || logprobs;
   draws_ &= sampler.foresees(vocab_);
-  changes_ |= sampler.changes_logits();
   samplers_.resize(samplers_.size() + static_cast<size_t>(rows), &sampler);
   scales_.resize(scales_.size() + static_cast<size_t>(rows), own.sum ? sampler.scale() : 1.0f);
 }
@@ -85,7 +84,8 @@ void RowsWanted::add_scored(int32_t top, int64_t rows) {
 LeadersWanted RowsWanted::leaders() const {
   LeadersWanted out{.count = 0, .vocab = vocab_, .scales = {}};
   if (count_ == 0) return out;
-  if (prefers_draws()) {
+  // Among many rows one whose likeliest token is banned would often hold up the others.
+  if (draws_ && (!likeliest_alone() || samplers_.size() > 1)) {
     out.count = std::min(kDrawnLeaders, vocab_);
     out.scales = scales_;
     out.draws = this;

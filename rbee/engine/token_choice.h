@@ -45,10 +45,6 @@ class RowsWanted final : private DrawForecast {
  private:
   void tell(int64_t row, ForeseenDraws& to) const override;
   bool likeliest_alone() const { return alone_ && count_ == 1 && !sums_; }
-  // Among many rows one whose likeliest token is banned would often hold up the others.
-  bool prefers_draws() const {
-    return draws_ && (!likeliest_alone() || (changes_ && samplers_.size() > 1));
-  }
 
   int64_t vocab_;
   bool draws_;

@@ -47,6 +47,12 @@ TEST(Front, AnswersUnderTheNamesOfWorkers) {
   }
   EXPECT_EQ(front.get("/v1/health").body, front.get("/health").body);
   EXPECT_TRUE(json::parse(front.get("/version").body).at("version").is_string());
+  // How long a model's contexts may be is known a moment after it is ready.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (front.get("/v1/models").body.find("max_model_len") == std::string::npos &&
+         std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
   EXPECT_EQ(front.get("/models").body, front.get("/v1/models").body);
   EXPECT_EQ(front.get("/models/a").body, front.get("/v1/models/a").body);
   EXPECT_EQ(front.post("/chat/completions", chat("a", "Hi", false)).status, 200);
