@@ -35,6 +35,7 @@ std::optional<Chosen> choose_from_leaders(Sampler& sampler, std::optional<int32_
   const LeadersWanted& wanted = logits.wanted;
   if (wanted.count == 0) return std::nullopt;
   const Leaders leaders = row_of(logits, row.index);
+  for (const int32_t leader : leaders.ids) check_from_device(leader, wanted.vocab);
   const std::optional<int32_t> id = sampler.sample(leaders, row.history, row.guess);
   if (!id) return std::nullopt;
   check_from_device(*id, wanted.vocab);
