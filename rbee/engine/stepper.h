@@ -162,7 +162,7 @@ class Stepper {
   void note_in_vain();
   void go_ahead(std::span<const Work> work);
   bool can_record(std::span<const Work> work, std::span<const int32_t> logit_rows) const;
-  // These leave logits_ and, where leaders are wanted, leaders_.
+  // These leave logits_ and, where leaders are wanted, leaders_ or shown_.
   void evaluate(std::span<const Work> work, std::span<const int32_t> logit_rows,
                 const LeadersWanted& wanted, Ahead ahead = Ahead::nothing);
   void run_once(const Indices& indices, const LeadersWanted& wanted);

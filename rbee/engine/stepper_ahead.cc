@@ -95,7 +95,7 @@ void Stepper::note_in_vain() {
   next_hold_ = std::min(2 * next_hold_, kMostHeld);
 }
 
-// False: the step that is ahead is another one than this of `rows` rows.
+// False: the step that is ahead, if one is, is another than this of `rows` rows.
 bool Stepper::take_ahead(const Indices& asked, const LeadersWanted& wanted, size_t rows) {
   std::optional<GivenStep> ahead = std::exchange(ahead_, std::nullopt);
   const bool serves = ahead && advances(asked) && foreseen(wanted) &&
@@ -133,8 +133,8 @@ void Stepper::go_ahead(std::span<const Work> work) {
                       const auto blocks = std::ssize(item.sequence->kv.blocks());
                       return item.sequence->*cached_ < blocks * pool_->block_size();
                     });
-  const bool foreseen = !shown_->step->next->draws() || shown_->turn + 1 < kForeseenDraws;
-  if (!fits || !foreseen) return;
+  const bool has_numbers = !shown_->step->next->draws() || shown_->turn + 1 < kForeseenDraws;
+  if (!fits || !has_numbers) return;
   shown_->step->recording.replay();
   ahead_ = shown_;
   ++ahead_->turn;
