@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/api/args_decode.h"
 #include "rbee/core/error.h"
+#include "rbee/ops/decode.h"
 
 namespace rbee::engine {
 namespace {

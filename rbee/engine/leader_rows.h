@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "backends/api/args_decode.h"
+#include "rbee/ops/decode.h"
 #include "rbee/ops/top_k.h"
 #include "rbee/tensor/host_buffer.h"
 #include "rbee/tensor/tensor.h"

@@ -1,25 +1,11 @@
 // Products of many choices with packed weights.
-#include "backends/gpu/kernels/expert_tiles.h"
-#include "backends/gpu/kernels/load_packed.h"
+#include "backends/gpu/kernels/expert_tiles_packed.h"
 
 namespace rbee {
 namespace gpu {
 
-template <class T, class Block>
-RB_DEVICE void packed_tiles(const ExpertTilesParams& p) {
-  expert_tiles<T>(
-      p, [&](const u8* data) { return LoadPacked<Block>{data, packed_layout<Block>(p.depth)}; });
-}
-
-#define RB_TILES(weight, Block)                                          \
-  RB_KERNEL(expert_tiles_f32_##weight, kTileThreads, ExpertTilesParams,  \
-            (packed_tiles<float, Block>(p)))                             \
-  RB_KERNEL(expert_tiles_f16_##weight, kTileThreads, ExpertTilesParams,  \
-            (packed_tiles<f16, Block>(p)))                               \
-  RB_KERNEL(expert_tiles_bf16_##weight, kTileThreads, ExpertTilesParams, \
-            (packed_tiles<bf16, Block>(p)))
-RB_EACH_BLOCK(RB_TILES)
-RB_TILES(f8_g128, BlockF8_G128)
+RB_EACH_BLOCK(RB_EXPERT_TILES)
+RB_EXPERT_TILES(f8_g128, BlockF8_G128)
 
 }  // namespace gpu
 }  // namespace rbee

@@ -1,16 +1,9 @@
 // y = x * weight^T + bias for packed weights, by plain multiply-adds in float: for GPUs without
 // matrix instructions.
-#include "backends/gpu/kernels/linear_tiles.h"
-#include "backends/gpu/kernels/load_packed.h"
+#include "backends/gpu/kernels/linear_blocks.h"
 
 namespace rbee {
 namespace gpu {
-
-template <class T, class Block>
-RB_DEVICE void linear_packed(const LinearParams& p) {
-  linear_tiles<T>(
-      p, LoadPacked<Block>{static_cast<const u8*>(p.weight), packed_layout<Block>(p.depth)});
-}
 
 #define RB_PACKED(weight, Block)                                     \
   RB_KERNEL(linear_packed_f32_##weight, kTileThreads, LinearParams,  \

@@ -1,7 +1,6 @@
 // y = x * weight^T + bias for every kind of weight as files hold it, by plain multiply-adds in
 // float: what is left when no faster kernel takes the arguments.
-#include "backends/gpu/kernels/linear_tiles.h"
-#include "backends/gpu/kernels/load_packed.h"
+#include "backends/gpu/kernels/linear_blocks.h"
 
 namespace rbee {
 namespace gpu {
@@ -9,10 +8,6 @@ namespace gpu {
 template <class T, class W>
 RB_DEVICE void linear(const LinearParams& p) {
   linear_tiles<T>(p, LoadRow<W>{static_cast<const W*>(p.weight), p.depth});
-}
-template <class T, class Block>
-RB_DEVICE void linear_blocks(const LinearParams& p) {
-  linear_tiles<T>(p, LoadBlock<Block>{static_cast<const Block*>(p.weight), p.depth});
 }
 
 #define RB_EACH_X(M, weight, W) \

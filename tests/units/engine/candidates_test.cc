@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-#include "backends/api/args_decode.h"
+#include "rbee/ops/decode.h"
 
 namespace rbee::engine {
 namespace {
