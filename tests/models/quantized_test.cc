@@ -74,8 +74,8 @@ std::vector<StoredTensor> as_f32(std::vector<StoredTensor> tensors) {
 // Logits of the prompt, once in one step and once with its last token in a step of its own, for
 // which linear layers have other kernels.
 std::vector<float> logits_of(const io::Checkpoint& checkpoint, bool pack) {
-  const auto model =
-      models::load_language_model(checkpoint, {.device = &cpu_device(), .pack_weights = pack});
+  const auto model = models::load_language_model(
+      checkpoint, {.device = &device_under_test(), .pack_weights = pack});
   ModelRunner runner(*model, 2, 32);
   const Piece whole{0, kPrompt};
   std::vector<float> logits = runner.step({&whole, 1});
