@@ -16,6 +16,7 @@ import time
 from browser import BROWSER, sync_playwright
 
 PATIENCE = 60_000  # milliseconds
+STEPS = "150"  # the most that the page takes: the test looks in while it draws
 PROMPT = sys.argv[3] if len(sys.argv) > 3 else "a red cat on a table"
 NETWORK = "tiny-x2"  # that the worker was started with
 
@@ -88,7 +89,7 @@ class Visit:
 def check_drawing(visit):
     page = visit.page
     page.fill("#prompt", PROMPT)
-    page.fill("#steps", "40")
+    page.fill("#steps", STEPS)
     page.fill("#seed", "7")
     page.fill("#width", "64")
     page.fill("#height", "72")
@@ -115,7 +116,7 @@ def check_settings(visit):
     page.wait_for_selector("#reuse:not([hidden])")
     page.click("#reuse")
     assert page.input_value("#prompt") == PROMPT
-    assert page.input_value("#seed") == "7" and page.input_value("#steps") == "40"
+    assert page.input_value("#seed") == "7" and page.input_value("#steps") == STEPS
 
 
 def check_from_picture(visit):
