@@ -3,12 +3,6 @@
 #include "rbee/core/error.h"
 
 namespace rbee::gpu {
-namespace {
-
-// Launches may use this much dynamic shared memory without asking.
-constexpr size_t kFreeShared = size_t{48} << 10;
-
-}  // namespace
 
 KernelCache::KernelCache(Driver& driver, std::string device, std::string architecture,
                          std::span<const KernelImage> images)
@@ -57,7 +51,8 @@ KernelCache::Found KernelCache::find(std::string_view family, std::string_view k
     known = from.kernels.emplace(name, Kernel{.found = found}).first;
   }
   Kernel& entry = known->second;
-  if (shared_bytes > kFreeShared && shared_bytes > entry.shared_bytes) {
+  // 48 KiB would need no asking for, but what the kernel declares is a part of them.
+  if (shared_bytes > entry.shared_bytes) {
     driver_.allow_shared(entry.found.handle, shared_bytes);
     entry.shared_bytes = shared_bytes;
   }

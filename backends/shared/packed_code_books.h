@@ -14,7 +14,9 @@
 //   tq1_0    -                             -             13 words (trit_word)   d
 //   tq2_0, nvfp4: as formats with plain codes; nvfp4's scale is two bytes
 //
-// A kernel may have a copy of the code book elsewhere; CodeGroup::codes() takes where it is.
+// Points are opened into words that give codes in few instructions: the eight digits of IQ1 and IQ2
+// as eight indices, of nibble_of(); the four values of IQ3 as they are. Kernels keep a code book of
+// opened points.
 
 #include "backends/shared/code_book_blocks.h"
 
@@ -51,24 +53,111 @@ RB_FN u32 spread_threes(u32 digits) {
   const u32 pairs = (digits | (digits << 10)) & 0x003f003fu;
   return (pairs | (pairs << 5)) & 0x07070707u;
 }
-// Bytes, none of them 0, made negative where one of four bits is set.
-RB_FN u32 with_signs(u32 bytes, u32 bits) {
-  const u32 ones = ((bits & 15u) * 0x00204081u) & 0x01010101u;
-  return (bytes ^ ((ones << 8) - ones)) + ones;
+// Four bits to the lowest bits of a word's bytes.
+RB_FN u32 spread_ones(u32 bits) {
+  return ((bits & 15u) * 0x00204081u) & 0x01010101u;
 }
-// iq2_value(), iq3_xxs_value() and iq3_s_value() of the bytes of a word.
-RB_FN u32 iq2_bytes(u32 digits) {
-  return 17 * digits + 0x08080808u + ((digits >> 1) & 0x01010101u);
+
+// Eight indices below 8 in the nibbles of a word. What takes four of them at once says in which
+// order: NVIDIA's prmt takes four neighbours, AMD's v_perm_b32 one of each byte.
+#if defined(__CUDA_ARCH__)
+RB_FN u32 prmt(u32 low, u32 high, u32 selectors) {
+  u32 bytes;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(low), "r"(high), "r"(selectors));
+  return bytes;
 }
+RB_FN u32 nibbles_of_twos(u32 digits) {
+  const u32 bytes = (digits | (digits << 8)) & 0x00ff00ffu;
+  const u32 fours = (bytes | (bytes << 4)) & 0x0f0f0f0fu;
+  return (fours | (fours << 2)) & 0x33333333u;
+}
+RB_FN u32 nibbles_of_bits(u32 bits) {
+  const u32 fours = (bits | (bits << 12)) & 0x000f000fu;
+  const u32 twos = (fours | (fours << 6)) & 0x03030303u;
+  return (twos | (twos << 3)) & 0x11111111u;
+}
+// Of a table of 8 bytes those that indices 4 half + 0..3 name.
+RB_FN u32 look_up_four(u32 low, u32 high, u32 nibbles, int half) {
+  return prmt(low, high, nibbles >> (16 * half));
+}
+// Bytes of all bits where one of four bits is set.
+RB_FN u32 sign_bytes(u32 bits) {
+  return prmt((bits & 15u) * 0x10204080u, 0, 0xba98u);  // the highest bits of bytes, eight times
+}
+#else
+RB_FN u32 nibbles_of_twos(u32 digits) {
+  return spread_twos(digits & 255u) | (spread_twos(digits >> 8) << 4);
+}
+RB_FN u32 nibbles_of_bits(u32 bits) {
+  return spread_ones(bits) | (spread_ones(bits >> 4) << 4);
+}
+RB_FN u32 look_up_four(u32 low, u32 high, u32 nibbles, int half) {
+  const u32 four = (nibbles >> (4 * half)) & 0x07070707u;
+#if defined(__AMDGCN__)
+  return __builtin_amdgcn_perm(high, low, four);
+#else
+  u32 bytes = 0;
+  for (int j = 0; j < 4; ++j) {
+    const u32 index = (four >> (8 * j)) & 7u;
+    bytes |= (((index < 4 ? low : high) >> (8 * (index & 3u))) & 255u) << (8 * j);
+  }
+  return bytes;
+#endif
+}
+RB_FN u32 sign_bytes(u32 bits) {
+  const u32 ones = spread_ones(bits);
+  return (ones << 8) - ones;
+}
+#endif
+
+// iq2_value() of three digits, and with a sign, which is 4 more.
+RB_FN u32 iq2_bytes(u32 nibbles, int half) {
+  return look_up_four(0x002b1908u, 0x00d5e7f8u, nibbles, half);
+}
+// eight_times() of three digits.
+RB_FN u32 iq1_bytes(u32 nibbles, bool negative, int half) {
+  return look_up_four(negative ? 0x0007fff7u : 0x000901f9u, 0, nibbles, half);
+}
+// iq3_xxs_value() and iq3_s_value() of the bytes of a word.
 RB_FN u32 iq3_xxs_bytes(u32 digits) {
   return 8 * digits + 0x04040404u + (((digits + 0x01010101u) >> 2) & 0x02020202u);
 }
 RB_FN u32 iq3_s_bytes(u32 digits) {
   return 2 * digits + 0x01010101u;
 }
-// eight_times() of four digits: bytes are added without their signs, which the last step sets.
-RB_FN u32 iq1_bytes(u32 digits, bool negative) {
-  return (8 * digits + (negative ? 0x77777777u : 0x79797979u)) ^ 0x80808080u;
+
+// A point of a format's code book, opened.
+template <class Block>
+RB_FN u32 open_point(u32 point) {
+  return nibbles_of_twos(point);
+}
+template <>
+RB_FN u32 open_point<BlockIQ3_XXS>(u32 point) {
+  return iq3_xxs_bytes(spread_threes(point));
+}
+template <>
+RB_FN u32 open_point<BlockIQ3_S>(u32 point) {
+  return iq3_s_bytes(spread_threes(point));
+}
+// Bytes of all of them; 0 without a code book.
+template <class Block>
+RB_FN constexpr int book_bytes() {
+  return 4 * BookOf<Block>::kPoints;
+}
+// The code book as it is.
+template <class Block>
+struct ClosedBook {
+  RB_FN u32 operator()(u32 point) const { return open_point<Block>(BookOf<Block>::words()[point]); }
+};
+
+// Of a word of four times seven signs the eighth ones, in places 0, 7, 14 and 21: even_signs().
+RB_FN u32 eighth_signs(u32 signs) {
+  const u32 threes = signs ^ (signs >> 1) ^ (signs >> 2);
+  return threes ^ (threes >> 4) ^ (signs >> 3);
+}
+// The eight signs of eight elements of such a word.
+RB_FN u32 eight_signs(u32 signs, u32 eighths, int eight) {
+  return ((signs >> (7 * eight)) & 127u) | (((eighths >> (7 * eight)) & 1u) << 7);
 }
 
 // `second` or `first`; a choice clang would make between their addresses, in scratch memory.
@@ -79,86 +168,87 @@ RB_FN u32 one_of(const RB_COPIED Words2& both, int index) {
   return one_of(both.words[0], both.words[1], index != 0);
 }
 
-// What the planes hold of 32 elements of a row: load(row, at, group), then codes(book, w) for
-// elements 4 w + 0..3 as signed bytes. Book: a pointer to the code book's words.
+// What the planes hold of 32 elements of a row: load(planes, group), then codes(book, w) for
+// elements 4 w + 0..3 as signed bytes. book(point): opened.
 template <class Block>
 struct CodeGroup;
 
 template <>
 struct CodeGroup<BlockIQ1_S> {
   u32 points, high;
-  RB_FN void load(const RB_GLOBAL u8* row, const RB_COPIED PackedLayout& at, i64 group) {
-    points = read_u32(row + 4 * group);
-    high = read_u16(row + at.scale + 2 * group);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    points = read_u32(row.low + 4 * group);
+    high = read_u16(row.scale + 2 * group);
   }
   template <class Book>
   RB_FN u32 codes(Book book, int w) const {
     const int eight = w / 2;
     const u32 point = ((points >> (8 * eight)) & 255u) | (((high >> (3 * eight)) & 7u) << 8);
-    return iq1_bytes(spread_twos((book[point] >> (8 * (w & 1))) & 255u), (high & 0x8000u) != 0);
+    return iq1_bytes(book(point), (high & 0x8000u) != 0, w & 1);
   }
 };
 template <>
 struct CodeGroup<BlockIQ1_M> {
   u32 points, high;
-  RB_FN void load(const RB_GLOBAL u8* row, const RB_COPIED PackedLayout& at, i64 group) {
-    points = read_u32(row + 4 * group);
-    high = read_u16(row + at.scale + 2 * group);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    points = read_u32(row.low + 4 * group);
+    high = read_u16(row.scale + 2 * group);
   }
   template <class Book>
   RB_FN u32 codes(Book book, int w) const {
     const int eight = w / 2;
     const u32 four = high >> (4 * eight);
     const u32 point = ((points >> (8 * eight)) & 255u) | ((four & 7u) << 8);
-    return iq1_bytes(spread_twos((book[point] >> (8 * (w & 1))) & 255u), (four & 8u) != 0);
+    return iq1_bytes(book(point), (four & 8u) != 0, w & 1);
   }
 };
 
 template <>
 struct CodeGroup<BlockIQ2_XXS> {
   u32 points, signs;
-  RB_FN void load(const RB_GLOBAL u8* row, const RB_COPIED PackedLayout&, i64 group) {
-    const Words2 both = read_words2(row + 8 * group);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    const Words2 both = read_words2(row.low + 8 * group);
     points = both.words[0];
     signs = both.words[1];
   }
   template <class Book>
   RB_FN u32 codes(Book book, int w) const {
-    const u32 point = book[(points >> (8 * (w / 2))) & 255u];
-    const u32 eight = even_signs((signs >> (7 * (w / 2))) & 127u);
-    return with_signs(iq2_bytes(spread_twos((point >> (8 * (w & 1))) & 255u)),
-                      eight >> (4 * (w & 1)));
+    const u32 digits = book((points >> (8 * (w / 2))) & 255u);
+    const u32 eight = eight_signs(signs, eighth_signs(signs), w / 2);
+    return iq2_bytes(digits + 4 * nibbles_of_bits(eight), w & 1);
   }
 };
 template <>
 struct CodeGroup<BlockIQ2_XS> {
   Words2 all;
-  RB_FN void load(const RB_GLOBAL u8* row, const RB_COPIED PackedLayout&, i64 group) {
-    all = read_words2(row + 8 * group);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    all = read_words2(row.low + 8 * group);
   }
   template <class Book>
   RB_FN u32 codes(Book book, int w) const {
     const u32 code = (one_of(all, w / 4) >> (16 * (w / 2 & 1))) & 0xffffu;
-    const u32 point = book[code & 511u];
-    return with_signs(iq2_bytes(spread_twos((point >> (8 * (w & 1))) & 255u)),
-                      even_signs(code >> 9) >> (4 * (w & 1)));
+    return iq2_bytes(book(code & 511u) + 4 * nibbles_of_bits(even_signs(code >> 9)), w & 1);
   }
 };
 template <>
 struct CodeGroup<BlockIQ2_S> {
   u32 points, signs, high;
-  RB_FN void load(const RB_GLOBAL u8* row, const RB_COPIED PackedLayout& at, i64 group) {
-    const Words2 both = read_words2(row + 8 * group);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    const Words2 both = read_words2(row.low + 8 * group);
     points = both.words[0];
     signs = both.words[1];
-    high = read_u8(row + at.scale + 2 * group);
+    high = read_u8(row.scale + 2 * group);
   }
   template <class Book>
   RB_FN u32 codes(Book book, int w) const {
     const int eight = w / 2;
     const u32 index = ((points >> (8 * eight)) & 255u) | (((high >> (2 * eight)) & 3u) << 8);
-    return with_signs(iq2_bytes(spread_twos((book[index] >> (8 * (w & 1))) & 255u)),
-                      signs >> (4 * w));
+    return iq2_bytes(book(index) + 4 * nibbles_of_bits((signs >> (8 * eight)) & 255u), w & 1);
   }
 };
 
@@ -166,30 +256,33 @@ template <>
 struct CodeGroup<BlockIQ3_XXS> {
   Words2 points;
   u32 signs;
-  RB_FN void load(const RB_GLOBAL u8* row, const RB_COPIED PackedLayout& at, i64 group) {
-    points = read_words2(row + 8 * group);
-    signs = read_u32(row + at.high + 4 * group);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    points = read_words2(row.low + 8 * group);
+    signs = read_u32(row.high + 4 * group);
   }
   template <class Book>
   RB_FN u32 codes(Book book, int w) const {
-    const u32 point = book[(one_of(points, w / 4) >> (8 * (w & 3))) & 255u];
-    const u32 eight = even_signs((signs >> (7 * (w / 2))) & 127u);
-    return with_signs(iq3_xxs_bytes(spread_threes(point)), eight >> (4 * (w & 1)));
+    const u32 values = book((one_of(points, w / 4) >> (8 * (w & 3))) & 255u);
+    const u32 eight = eight_signs(signs, eighth_signs(signs), w / 2);
+    const u32 negative = sign_bytes(eight >> (4 * (w & 1)));
+    return (values ^ negative) + (negative & 0x01010101u);
   }
 };
 template <>
 struct CodeGroup<BlockIQ3_S> {
   Words2 points;
   u32 signs, high;
-  RB_FN void load(const RB_GLOBAL u8* row, const RB_COPIED PackedLayout& at, i64 group) {
-    points = read_words2(row + 8 * group);
-    signs = read_u32(row + at.high + 4 * group);
-    high = read_u8(row + at.scale + group / 8 * 12 + group % 8);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    points = read_words2(row.low + 8 * group);
+    signs = read_u32(row.high + 4 * group);
+    high = read_u8(row.scale + group / 8 * 12 + group % 8);
   }
   template <class Book>
   RB_FN u32 codes(Book book, int w) const {
     const u32 index = ((one_of(points, w / 4) >> (8 * (w & 3))) & 255u) | (((high >> w) & 1u) << 8);
-    return with_signs(iq3_s_bytes(spread_threes(book[index])), signs >> (4 * w));
+    return book(index) ^ (sign_bytes(signs >> (4 * w)) & 0xfefefefeu);  // values are odd
   }
 };
 
@@ -197,8 +290,9 @@ template <>
 struct CodeGroup<BlockTQ1_0> {
   u32 first, second, third;  // the words that the group's eight steps lie in
   int step;                  // of the first word, 0 to 4
-  RB_FN void load(const RB_GLOBAL u8* row, const RB_COPIED PackedLayout& at, i64 group) {
-    const RB_GLOBAL u8* words = row + at.scale + group / 8 * 52;
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    const auto words = row.scale + group / 8 * 52;
     const int begin = static_cast<int>(group % 8) * 8;
     const int word = begin / 5;
     step = begin - 5 * word;
@@ -206,13 +300,33 @@ struct CodeGroup<BlockTQ1_0> {
     second = read_u32(words + 4 * word + 4);
     third = read_u32(words + 4 * (word < 10 ? word + 2 : 12));
   }
+  // Of all eight w, in fewer instructions: a step is three times the one before it.
+  RB_FN void all(RB_COPIED u32 (&codes)[8]) const {
+    const u32 power = power_of_3(step);
+    u32 even = ((first & kBytes) * power) & kBytes;
+    u32 odd = (((first >> 8) & kBytes) * power) & kBytes;
+    for (int w = 0; w < 8; ++w) {
+      even *= 3;
+      odd *= 3;
+      codes[w] = digits_of(even, odd);
+      const u32 next = w < 5 ? second : third;
+      const bool ends = step == (w < 5 ? 4 - w : 9 - w);
+      even = ends ? next & kBytes : even & kBytes;
+      odd = ends ? (next >> 8) & kBytes : odd & kBytes;
+    }
+  }
   template <class Book>
   RB_FN u32 codes(Book, int w) const {
     const int at = step + w;
     const u32 numbers = one_of(one_of(first, second, at >= 5), third, at >= 10);
     const u32 power = power_of_3(at < 5 ? at : at < 10 ? at - 5 : at - 10);
-    const u32 even = (((numbers & 0x00ff00ffu) * power) & 0x00ff00ffu) * 3;
-    const u32 odd = ((((numbers >> 8) & 0x00ff00ffu) * power) & 0x00ff00ffu) * 3;
+    return digits_of((((numbers & kBytes) * power) & kBytes) * 3,
+                     ((((numbers >> 8) & kBytes) * power) & kBytes) * 3);
+  }
+
+ private:
+  enum : u32 { kBytes = 0x00ff00ffu };
+  RB_FN static u32 digits_of(u32 even, u32 odd) {
     const u32 digits = ((even >> 8) & 0x00030003u) | (odd & 0x03000300u);
     return (digits + 0x7f7f7f7fu) ^ 0x80808080u;  // minus 1
   }
@@ -224,8 +338,8 @@ struct CodeGroup<BlockTQ1_0> {
   RB_FN u32 packed_codes<Block>(const RB_GLOBAL u8* row, const RB_COPIED PackedLayout& at, \
                                 i64 column) {                                              \
     CodeGroup<Block> group;                                                                \
-    group.load(row, at, column / 32);                                                      \
-    return group.codes(BookOf<Block>::words(), static_cast<int>(column / 4 % 8));          \
+    group.load(planes_of(row, at), column / 32);                                           \
+    return group.codes(ClosedBook<Block>{}, static_cast<int>(column / 4 % 8));             \
   }
 RB_CODES_OF_GROUP(BlockIQ1_S)
 RB_CODES_OF_GROUP(BlockIQ1_M)
@@ -256,10 +370,10 @@ RB_FN float eighth_of(float d, u32 scale) {
 template <>
 struct StoredScale<BlockIQ1_S> {
   u32 high, d;
-  template <class From>
-  RB_FN void load(From scale, From super, i64 group) {
-    high = read_u16(scale + 2 * group);
-    d = read_u16(super + group / 8 * 2);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    high = read_u16(row.scale + 2 * group);
+    d = read_u16(row.super + group / 8 * 2);
   }
   RB_FN PackedScale value(int) const {
     return packed::both(packed::eighth_of(packed::low_half(d), (high >> 12) & 7u), -0.0f);
@@ -268,10 +382,10 @@ struct StoredScale<BlockIQ1_S> {
 template <>
 struct StoredScale<BlockIQ1_M> {
   u32 low, high;  // four words of 16 bits: scales of 64 elements and a part of d each
-  template <class From>
-  RB_FN void load(From, From super, i64 group) {
-    low = read_u32(super + group / 8 * 8);
-    high = read_u32(super + group / 8 * 8 + 4);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    low = read_u32(row.super + group / 8 * 8);
+    high = read_u32(row.super + group / 8 * 8 + 4);
   }
   RB_FN PackedScale value(int g) const {
     const u32 bits = ((low >> 12) & 0x000fu) | ((low >> 24) & 0x00f0u) | ((high >> 4) & 0x0f00u) |
@@ -288,10 +402,10 @@ struct StoredScale<BlockIQ1_M> {
 template <int kBytes>
 struct NibbleScales {
   u32 nibbles, d;
-  template <class From>
-  RB_FN void load(From scale, From super, i64 group) {
-    nibbles = read_u8(scale + kBytes * group + (kBytes - 1));
-    d = read_u16(super + group / 8 * 2);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    nibbles = read_u8(row.scale + kBytes * group + (kBytes - 1));
+    d = read_u16(row.super + group / 8 * 2);
   }
   RB_FN PackedScale value(int) const {
     return packed::half_more_of(d, nibbles & 15u, nibbles >> 4, 0.25f);
@@ -304,10 +418,10 @@ struct StoredScale<BlockIQ2_S> : NibbleScales<2> {};
 template <>
 struct StoredScale<BlockIQ3_S> {
   u32 nibbles, d;
-  template <class From>
-  RB_FN void load(From scale, From super, i64 group) {
-    nibbles = read_u8(scale + group / 8 * 12 + 8 + group % 8 / 2);
-    d = read_u16(super + group / 8 * 2);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    nibbles = read_u8(row.scale + group / 8 * 12 + 8 + group % 8 / 2);
+    d = read_u16(row.super + group / 8 * 2);
   }
   RB_FN PackedScale value(int g) const {
     const u32 scale = 1 + 2 * ((nibbles >> (4 * (g & 1))) & 15u);
@@ -317,27 +431,27 @@ struct StoredScale<BlockIQ3_S> {
 template <>
 struct StoredScale<BlockTQ1_0> {
   u32 d;
-  template <class From>
-  RB_FN void load(From, From super, i64 group) {
-    d = read_u16(super + group / 8 * 2);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    d = read_u16(row.super + group / 8 * 2);
   }
   RB_FN PackedScale value(int) const { return packed::both(packed::low_half(d), -0.0f); }
 };
 template <>
 struct StoredScale<BlockTQ2_0> {
   u32 d;
-  template <class From>
-  RB_FN void load(From scale, From, i64 group) {
-    d = read_u16(scale + group / 8 * 2);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    d = read_u16(row.scale + group / 8 * 2);
   }
   RB_FN PackedScale value(int) const { return packed::both(packed::low_half(d), -0.0f); }
 };
 template <>
 struct StoredScale<BlockNVFP4> {
   u32 pair;
-  template <class From>
-  RB_FN void load(From scale, From, i64 group) {
-    pair = read_u16(scale + 2 * group);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    pair = read_u16(row.scale + 2 * group);
   }
   RB_FN PackedScale value(int) const {
     return PackedScale{
@@ -346,23 +460,31 @@ struct StoredScale<BlockNVFP4> {
   }
 };
 
-// Four bits of scale above the signs of a group.
-template <class Block>
-RB_FN PackedScale scale_above_signs(const RB_GLOBAL u8* row, const RB_COPIED PackedLayout& at,
-                                    i64 group, u32 signs, float unit) {
-  const u32 d = read_u16(row + at.scale + group / 8 * 2);
-  return packed::half_more_of(d, signs >> 28, signs >> 28, unit);
-}
+// Four bits above the signs of a group.
+struct ScaleAboveSigns {
+  u32 signs, d;
+  RB_FN PackedScale value_of(float unit) const {
+    return packed::half_more_of(d, signs >> 28, signs >> 28, unit);
+  }
+};
 template <>
-RB_FN PackedScale packed_scale<BlockIQ2_XXS>(const RB_GLOBAL u8* row,
-                                             const RB_COPIED PackedLayout& at, i64 group) {
-  return scale_above_signs<BlockIQ2_XXS>(row, at, group, read_u32(row + 8 * group + 4), 0.25f);
-}
+struct StoredScale<BlockIQ2_XXS> : ScaleAboveSigns {
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    signs = read_u32(row.low + 8 * group + 4);
+    d = read_u16(row.scale + group / 8 * 2);
+  }
+  RB_FN PackedScale value(int) const { return value_of(0.25f); }
+};
 template <>
-RB_FN PackedScale packed_scale<BlockIQ3_XXS>(const RB_GLOBAL u8* row,
-                                             const RB_COPIED PackedLayout& at, i64 group) {
-  return scale_above_signs<BlockIQ3_XXS>(row, at, group, read_u32(row + at.high + 4 * group), 0.5f);
-}
+struct StoredScale<BlockIQ3_XXS> : ScaleAboveSigns {
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    signs = read_u32(row.high + 4 * group);
+    d = read_u16(row.scale + group / 8 * 2);
+  }
+  RB_FN PackedScale value(int) const { return value_of(0.5f); }
+};
 
 }  // namespace shared
 }  // namespace rbee

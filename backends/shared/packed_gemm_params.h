@@ -23,11 +23,11 @@ struct PackedGemmParams {
   u32* arrivals;
 };
 // Stages of a step of 64 elements of so many rows of x, beside kPackedStages of a unit of a tile's
-// weights, `unit` bytes.
+// weights, `unit` bytes, and a code book.
 enum { kPackedStages = 3, kPackedMostSteps = 8, kPackedRingBytes = 225 * 1024 };
-RB_FN constexpr int packed_steps(int rows, int unit) {
-  return (kPackedRingBytes - kPackedStages * unit) / (rows * 128) < kPackedMostSteps
-             ? (kPackedRingBytes - kPackedStages * unit) / (rows * 128)
+RB_FN constexpr int packed_steps(int rows, int unit, int book) {
+  return (kPackedRingBytes - book - kPackedStages * unit) / (rows * 128) < kPackedMostSteps
+             ? (kPackedRingBytes - book - kPackedStages * unit) / (rows * 128)
              : kPackedMostSteps;
 }
 

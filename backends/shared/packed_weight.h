@@ -174,17 +174,28 @@ RB_FN PackedLayout packed_layout(i64 in) {
   return at;
 }
 
+// Where the planes of a row begin. From: a pointer to bytes, or a class like one with functions
+// read_u8 to read_words4.
+template <class From>
+struct RowPlanes {
+  From low, high, scale, super;
+};
+RB_FN RowPlanes<const RB_GLOBAL u8*> planes_of(const RB_GLOBAL u8* row,
+                                               const RB_COPIED PackedLayout& at) {
+  return {row, row + at.high, row + at.scale, row + at.super};
+}
+
 // What 128 neighbouring elements of a row take in each plane: a unit. Where a scale record or a
-// super is shared by two units, both have it; a super of two bytes counts with its neighbour.
+// super is shared by two units, both have it; one of two bytes counts with its neighbour.
 template <class Block>
 struct PackedUnit {
   using F = PackedFormat<Block>;
   static constexpr int kElements = 128;
   static constexpr int kLow = kElements / 8 * F::kLow;
   static constexpr int kHigh = kElements / 8 * F::kHigh;
-  static constexpr int kScale =
-      F::kScaleBytes * (F::kScaleSpan < kElements ? kElements / F::kScaleSpan : 1);
-  static constexpr int kSuper = F::kSuperBytes > 0 ? 4 : 0;
+  static constexpr int kScales = F::kScaleSpan < kElements ? kElements / F::kScaleSpan : 1;
+  static constexpr int kScale = F::kScaleBytes * kScales == 2 ? 4 : F::kScaleBytes * kScales;
+  static constexpr int kSuper = F::kSuperBytes == 2 ? 4 : F::kSuperBytes;
   static constexpr int kBytes = kLow + kHigh + kScale + kSuper;
 };
 
@@ -260,26 +271,26 @@ RB_FN float high_half(u32 word) {
 // One f16 for every 32 elements.
 struct HalfScale {
   u32 d;
-  template <class From>
-  RB_FN void load(From scale, From, i64 group) {
-    d = read_u16(scale + 2 * group);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    d = read_u16(row.scale + 2 * group);
   }
   RB_FN PackedScale value(int) const { return both(low_half(d), -0.0f); }
 };
 struct HalfPair {
   u32 pair;
-  template <class From>
-  RB_FN void load(From scale, From, i64 group) {
-    pair = read_u32(scale + 4 * group);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    pair = read_u32(row.scale + 4 * group);
   }
   RB_FN PackedScale value(int) const { return both(low_half(pair), high_half(pair)); }
 };
 // Q4_K and Q5_K.
 struct KScale {
   u32 halves, low, high, tops;  // not an array: compilers keep such in memory
-  template <class From>
-  RB_FN void load(From scale, From, i64 group) {
-    const Words4 record = read_words4(scale + group / 8 * 16);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    const Words4 record = read_words4(row.scale + group / 8 * 16);
     halves = record.words[0];
     low = record.words[1];
     high = record.words[2];
@@ -301,8 +312,7 @@ struct KScale {
 }  // namespace packed
 
 // What is stored of the scale of elements 32 * group + 0..31 of a row: load() reads it, and value()
-// with group % 8 tells what it means. Two steps, so that kernels can load ahead. From: a pointer to
-// bytes, or a class like one with functions read_u8 to read_words4.
+// with group % 8 tells what it means. Two steps, so that kernels can load ahead.
 template <class Block>
 struct StoredScale;
 template <>
@@ -324,9 +334,9 @@ struct StoredScale<BlockQ5_K> : packed::KScale {};
 template <>
 struct StoredScale<BlockMXFP4> {
   u32 d;
-  template <class From>
-  RB_FN void load(From scale, From, i64 group) {
-    d = read_u8(scale + group);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    d = read_u8(row.scale + group);
   }
   RB_FN PackedScale value(int) const {
     return packed::both(e8m0_halved(static_cast<u8>(d)), -0.0f);
@@ -335,28 +345,28 @@ struct StoredScale<BlockMXFP4> {
 template <>
 struct StoredScale<BlockQ8_K> {
   u32 d;
-  template <class From>
-  RB_FN void load(From scale, From, i64 group) {
-    d = read_u32(scale + group / 8 * 4);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    d = read_u32(row.scale + group / 8 * 4);
   }
   RB_FN PackedScale value(int) const { return packed::both(float_of_bits(d), -0.0f); }
 };
 template <>
 struct StoredScale<BlockF8_G128> {
   u32 d;
-  template <class From>
-  RB_FN void load(From scale, From, i64 group) {
-    d = read_u32(scale + group / 4 * 4);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    d = read_u32(row.scale + group / 4 * 4);
   }
   RB_FN PackedScale value(int) const { return packed::both(float_of_bits(d), -0.0f); }
 };
 template <>
 struct StoredScale<BlockQ2_K> {
   u32 halves, bytes;
-  template <class From>
-  RB_FN void load(From scale, From super, i64 group) {
-    halves = read_u32(super + group / 8 * 4);
-    bytes = read_u16(scale + 2 * group);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    halves = read_u32(row.super + group / 8 * 4);
+    bytes = read_u16(row.scale + 2 * group);
   }
   RB_FN PackedScale value(int) const {
     const float d = packed::low_half(halves);
@@ -370,12 +380,12 @@ struct StoredScale<BlockQ2_K> {
 template <>
 struct StoredScale<BlockQ3_K> {
   u32 low, high, super_scale;
-  template <class From>
-  RB_FN void load(From scale, From super, i64 group) {
-    const From record = scale + group / 8 * 12;
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    const auto record = row.scale + group / 8 * 12;
     low = read_u32(record + (group & 4));
     high = read_u32(record + 8);
-    super_scale = read_u16(super + group / 8 * 2);
+    super_scale = read_u16(row.super + group / 8 * 2);
   }
   RB_FN PackedScale value(int g) const {
     const u32 pair = pair_of_6(low, high, g);
@@ -388,10 +398,10 @@ struct StoredScale<BlockQ3_K> {
 template <>
 struct StoredScale<BlockQ6_K> {
   u32 bytes, super_scale;
-  template <class From>
-  RB_FN void load(From scale, From super, i64 group) {
-    bytes = read_u16(scale + 2 * group);
-    super_scale = read_u16(super + group / 8 * 2);
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    bytes = read_u16(row.scale + 2 * group);
+    super_scale = read_u16(row.super + group / 8 * 2);
   }
   RB_FN PackedScale value(int) const {
     const float d = packed::low_half(super_scale);
@@ -403,9 +413,9 @@ struct StoredScale<BlockQ6_K> {
 template <>
 struct StoredScale<BlockIQ4_XS> {
   u32 halves, low_bits;  // d and scales_h, scales_l
-  template <class From>
-  RB_FN void load(From scale, From, i64 group) {
-    const From record = scale + group / 8 * 8;
+  template <class Planes>
+  RB_FN void load(const RB_COPIED Planes& row, i64 group) {
+    const auto record = row.scale + group / 8 * 8;
     halves = read_u32(record);
     low_bits = read_u32(record + 4);
   }
@@ -421,7 +431,7 @@ template <class Block>
 RB_FN PackedScale packed_scale(const RB_GLOBAL u8* row, const RB_COPIED PackedLayout& at,
                                i64 group) {
   StoredScale<Block> stored;
-  stored.load(row + at.scale, row + at.super, group);
+  stored.load(planes_of(row, at), group);
   return stored.value(static_cast<int>(group & 7));
 }
 

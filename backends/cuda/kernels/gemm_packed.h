@@ -159,7 +159,7 @@ class PackedGemm {
   using Lane = PackedLane<Block, T, kPackedOuts>;
   static constexpr int kSums = kRows / 2;  // of a thread
   static constexpr int kStepBytes = kRows * kSwizzleRow;
-  static constexpr int kSteps = packed_steps(kRows, Tile::kBytes);
+  static constexpr int kSteps = packed_steps(kRows, Tile::kBytes, book_bytes<Block>());
   static constexpr int kWeights = kSteps * kStepBytes;   // the ring of weights lies behind x's
   static constexpr int kStepProducts = kStepDepth / 16;  // of a step
 
@@ -389,6 +389,7 @@ RB_DEVICE void gemm_packed(const PackedGemmParams& p) {
   RB_SHARED PackedBarriers barriers;
   const u32 address = shared_address(dynamic);
   PackedGemm<Block, T, kRows> gemm(p, barriers, dynamic + (((address + 1023) & ~1023u) - address));
+  open_book<Block, kPackedThreads>(thread_x());  // the cluster's barrier is the block's too
   if (thread_x() == 0) gemm.start();
   cluster_barrier();
   const int group = static_cast<int>(thread_x()) / kGroup;

@@ -190,6 +190,7 @@ class FewPacked {
 template <class Block, class T, int kN>
 RB_DEVICE void few_packed(const FewRowsParams& p) {
   RB_DYNAMIC_SHARED(ring);
+  open_book<Block, kFewThreads>(thread_x());  // run() has barriers before it multiplies
   FewPacked<Block, T, kN>(p, ring).run();
 }
 

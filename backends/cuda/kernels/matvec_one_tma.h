@@ -82,7 +82,7 @@ RB_DEVICE void fetch_stages(const TensorOneParams& p, OneBarriers& barriers, u32
           if (plane < 2) return copy_box(there, maps[plane], full, word, row, once);
           copy_box<false>(there, maps[plane], full, word, row, 0, 0);
         };
-        copy(0, 0, S::kLow, S::kLow);
+        if (S::kLow > 0) copy(0, 0, S::kLow, S::kLow);
         if (S::kHigh > 0) copy(1, Planes::kHigh, S::kHigh, S::kHigh);
         if (S::kScale > 0) copy(2, Planes::kScale, Planes::kScaleRow, S::kScale);
         if (S::kSuper > 0) copy(3, Planes::kSuper, Planes::kSuperRow, S::kSuper);

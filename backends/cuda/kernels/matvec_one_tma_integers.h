@@ -7,7 +7,7 @@
 // of the two, and x only where column g is the lane's own piece: so column c of the sums is piece
 // c, and there are sums for each piece, which its scale multiplies.
 #include "backends/cuda/kernels/matvec_one_tma.h"
-#include "backends/gpu/kernels/packed_piece.h"
+#include "backends/gpu/kernels/packed_points.h"
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
@@ -77,6 +77,7 @@ class OneIntegers {
   template <class T>
   RB_DEVICE static float stage_x(const TensorOneParams& p, u8* to) {
     const i32 elements = inputs(p);
+    open_book<Block, kOneConsumers>(thread_x());  // leave_squares() has a barrier
     OneInput<T> x(p.one);
     wait_for_x(p);
     const float squares = x.each(elements / kXRun, [&](i32 run, const float(&values)[kXRun]) {
@@ -111,9 +112,7 @@ class OneIntegers {
       for (int r = 0; r < 2; ++r) {
         // Rows of odd g take the pieces in the other order, so that lanes read other banks.
         const int piece = octet_ * 8 + (product ^ (g_ & 1)) * 4 + t_;
-        pieces[product][r].load(SharedBytes{stage + (row_ + 8 * r) * Stage::kLow},
-                                SharedBytes{stage + Layout::kHigh + (row_ + 8 * r) * Stage::kHigh},
-                                piece);
+        pieces[product][r].load(planes_of_row(stage, step, row_ + 8 * r), piece);
       }
     }
     const int group = octet_ * (4 * Layout::kGroups) + t_ * Layout::kGroups;
@@ -166,16 +165,20 @@ class OneIntegers {
  private:
   using Scales = StoredScale<Block>[2][Layout::kGroups];  // of rows g and g + 8
 
+  RB_DEVICE static RowPlanes<SharedBytes> planes_of_row(const u8* stage, i32 step, int row) {
+    return {
+        {stage + row * Stage::kLow},
+        {stage + Layout::kHigh + row * Stage::kHigh},
+        {stage + Layout::kScale + row * Layout::kScaleRow + (step * Stage::kScale & 15)},
+        {stage + Layout::kSuper + row * Layout::kSuperRow + (step * Stage::kSuper & 15)},
+    };
+  }
   RB_DEVICE void load_scales(const u8* stage, i32 step, int group, Scales& scales) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const int row = row_ + 8 * r;
-      const SharedBytes scale{stage + Layout::kScale + row * Layout::kScaleRow +
-                              (step * Stage::kScale & 15)};
-      const SharedBytes super{stage + Layout::kSuper + row * Layout::kSuperRow +
-                              (step * Stage::kSuper & 15)};
+      const RowPlanes<SharedBytes> planes = planes_of_row(stage, step, row_ + 8 * r);
 #pragma unroll
-      for (int e = 0; e < Layout::kGroups; ++e) scales[r][e].load(scale, super, group + e);
+      for (int e = 0; e < Layout::kGroups; ++e) scales[r][e].load(planes, group + e);
     }
   }
 

@@ -3,7 +3,7 @@
 // lane gives tensor cores of them in registers: 32 codes that share a scale of each of two rows, as
 // values of x's type. sm_80 and later (PTX ISA: cp.async).
 #include "backends/gpu/kernels/few_parts.h"
-#include "backends/gpu/kernels/packed_piece.h"
+#include "backends/gpu/kernels/packed_points.h"
 #include "backends/gpu/kernels/widen_codes.h"
 
 namespace rbee {
@@ -136,19 +136,22 @@ class PackedTile {
   template <int kThreads>
   RB_DEVICE void copy(Copying<kOuts, kThreads> by, i32 unit, u32 to) const {
     const i32 left = in_ - unit * Unit::kElements;
-    copy_plane<Unit::kLow, 16>(by, to, rows_ + unit * Unit::kLow, row_bytes_, last_row_,
-                               kWhole ? Unit::kLow / 16 : left * F::kLow / 128);
+    if constexpr (Unit::kLow > 0) {
+      copy_plane<Unit::kLow, 16>(by, to, rows_ + unit * Unit::kLow, row_bytes_, last_row_,
+                                 kWhole ? Unit::kLow / 16 : left * F::kLow / 128);
+    }
     if constexpr (Unit::kHigh > 0) {
       copy_plane<Unit::kHigh, 16>(by, to + kHigh, rows_ + high_ + unit * Unit::kHigh, row_bytes_,
                                   last_row_, Unit::kHigh / 16);
     }
-    constexpr int kPiece = Unit::kScale == 12 ? 4 : Unit::kScale;
-    copy_plane<Unit::kScale, kPiece>(by, to + kScale,
-                                     rows_ + scale_ + (kShared ? unit / 2 : unit) * Unit::kScale,
-                                     row_bytes_, last_row_, Unit::kScale / kPiece);
+    constexpr int kPiece = Unit::kScale == 12 || Unit::kScale == 52 ? 4 : Unit::kScale;
+    const i32 scale = kShared ? unit / 2 * F::kScaleBytes & ~3 : unit * Unit::kScale;
+    copy_plane<Unit::kScale, kPiece>(by, to + kScale, rows_ + scale_ + scale, row_bytes_, last_row_,
+                                     Unit::kScale / kPiece);
     if constexpr (Unit::kSuper > 0) {
-      copy_plane<4, 4>(by, to + kSuper, rows_ + super_ + (unit / 2 * F::kSuperBytes & ~3),
-                       row_bytes_, last_row_, 1);
+      copy_plane<Unit::kSuper, Unit::kSuper>(by, to + kSuper,
+                                             rows_ + super_ + (unit / 2 * F::kSuperBytes & ~3),
+                                             row_bytes_, last_row_, 1);
     }
   }
 
@@ -173,24 +176,30 @@ class PackedLane {
   RB_DEVICE void load(SharedBytes from, i32 unit) {
     // Scales of 32 elements were copied from the unit's first on.
     const int group = Tile::kShared ? unit % 2 * 4 + quarter_ : quarter_;
+    // Points' pieces count as their scales do.
+    const int before = F::kCodeBook == CodeBook::points ? group - quarter_ : 0;
     const bool live = Tile::kWhole || unit * Unit::kElements + quarter_ * 32 < in_;
 #pragma unroll
     for (int r = 0; r < kLaneRows; ++r) {
       const int row = row_ + r * 8;
+      const RowPlanes<SharedBytes> planes{
+          from + (row * Unit::kLow - before * (Unit::kLow / 4)),
+          from + (Tile::kHigh + row * Unit::kHigh - before * (Unit::kHigh / 4)),
+          from + (Tile::kScale + row * Unit::kScale + (unit / 2 * F::kScaleBytes & kWithin)),
+          from + (Tile::kSuper + row * Unit::kSuper + (unit / 2 * F::kSuperBytes & 3)),
+      };
 #pragma unroll
       for (int i = 0; i < kPieces; ++i) {
         Piece piece;
-        piece.load(from + row * Unit::kLow, from + (Tile::kHigh + row * Unit::kHigh),
-                   kPieces == 1 ? quarter_ : packed_chunk<Unit::kLow>(row, 2 * quarter_ + i));
+        piece.load(planes, kPieces == 1 ? before + quarter_
+                                        : packed_chunk<Unit::kLow>(row, 2 * quarter_ + i));
         u32 some[8 / kPieces];
         piece.unpack(some);
         for (int w = 0; w < 8 / kPieces; ++w) codes_[r][i * (8 / kPieces) + w] = some[w];
       }
       StoredScale<Block> stored;
-      stored.load(from + (Tile::kScale + row * Unit::kScale),
-                  from + (Tile::kSuper + row * Unit::kSuper + (unit / 2 * F::kSuperBytes & 3)),
-                  group);
-      const PackedScale scale = stored.value(group);
+      stored.load(planes, group);
+      const PackedScale scale = stored.value(unit % 2 * 4 + quarter_);
 #pragma unroll
       for (int half = 0; half < kHalves; ++half) {
         by_[r][half] = live ? round_pair<T>(scale.d[half], scale.d[half]) : 0;
@@ -220,6 +229,8 @@ class PackedLane {
   static constexpr int kPieces = 32 / Piece::kElements;
   static constexpr int kHalves = Block::kGroup == 16 ? 2 : 1;  // scales for 32 elements
   static constexpr bool kMinima = kHasMinima<Block>;
+  // Of four copied bytes those that are the unit's.
+  static constexpr int kWithin = Tile::kShared ? 3 : 0;
 
   const i32 in_;
   const int row_, quarter_;

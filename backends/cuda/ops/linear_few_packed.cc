@@ -8,7 +8,8 @@ namespace {
 
 constexpr gpu::FewRowsKernels kKernels{
     .prefix = "matvec_mma",
-    .families = {"matvec_mma_small_blocks", "matvec_mma_k_blocks", "matvec_mma_e4m3"},
+    .families = {"matvec_mma_small_blocks", "matvec_mma_k_blocks", "matvec_mma_e4m3",
+                 "matvec_mma_few_bits"},
     .plain = nullptr,
     .outs = shared::kFewOuts,
     .threads = shared::kFewThreads,

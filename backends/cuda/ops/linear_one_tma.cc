@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kTileRows = 2 * int64_t{shared::kOneTileGroups};
 // What a ring has at most: more comes no sooner, and x stands behind what is asked for before it.
 constexpr int64_t kRingBytes = int64_t{152} << 10;
-// Shared memory that the kernel has besides, and what Hopper has for a block.
+// Shared memory that the kernel has besides that and a code book, and what Hopper has for a block.
 constexpr int64_t kOfBlock = int64_t{3} << 10, kOfHopper = int64_t{227} << 10;
 // Of a block at least, so that a multiprocessor has one: two of a launch could share one while
 // another has none.
@@ -117,7 +117,8 @@ void start(const gpu::OneRowLaunch& what, Stream& stream) {
   const int64_t tiles = (params.one.groups + shared::kOneTileGroups - 1) / shared::kOneTileGroups;
   params.terms = terms_of(what.x, what.weight, params.one.norm_weight != nullptr);
   const int64_t staged = staged_bytes(format, params.one.in, params.terms);
-  const int64_t room = std::min(kRingBytes, properties.shared_per_block - kOfBlock - staged);
+  const int64_t besides = kOfBlock + gpu::book_bytes(what.weight);
+  const int64_t room = std::min(kRingBytes, properties.shared_per_block - besides - staged);
   const int64_t stages = std::clamp<int64_t>(room / format.stage_bytes, 2, shared::kOneMostStages);
   params.tiles = static_cast<int32_t>(tiles);
   params.steps = static_cast<int32_t>(steps_of(format, params.one.in));
@@ -132,7 +133,7 @@ void start(const gpu::OneRowLaunch& what, Stream& stream) {
   }
   constexpr const char* kFloats = "matvec_one_tma_floats";
   constexpr gpu::PackedFamilies kFamilies{"matvec_one_tma_small_blocks", "matvec_one_tma_k_blocks",
-                                          kFloats};
+                                          kFloats, "matvec_one_tma_few_bits"};
   gpu::launch(stream,
               {.op = "linear",
                .family = is_quantized(what.weight) ? kFamilies.of(what.weight) : kFloats,
@@ -158,7 +159,8 @@ const char* refuse_parts(std::span<const LinearPart> parts, DType x, bool norm, 
       if (bytes % kWord != 0) return "reads planes two bytes at a time";
     }
     const int64_t staged = staged_bytes(format, in, terms_of(x, weight.dtype, norm));
-    if (kOfBlock + staged + 2 * format.stage_bytes > kOfHopper) return "x is too long";
+    const int64_t besides = kOfBlock + gpu::book_bytes(weight.dtype);
+    if (besides + staged + 2 * format.stage_bytes > kOfHopper) return "x is too long";
     if (!gated && i + 1 < parts.size() && weight.size(0) % kTileRows != 0) {
       return "takes parts in multiples of 32 outputs";
     }

@@ -27,7 +27,7 @@ constexpr int64_t kRun = 8;              // outputs
 constexpr int64_t kPair = 2;             // tiles of a cluster
 constexpr int64_t kLeastRows = 64;       // of a tile
 constexpr gpu::PackedFamilies kFamilies{"gemm_packed_small_blocks", "gemm_packed_k_blocks",
-                                        "gemm_packed_e4m3"};
+                                        "gemm_packed_e4m3", "gemm_packed_few_bits"};
 
 // What a tile costs in nanoseconds: a unit by its products and by itself, writing the results, and
 // adding what other shares left. Measured on an H100.
@@ -105,10 +105,12 @@ bool has_bytes(DType weight) {
   return bytes;
 }
 
-uint32_t shared_bytes(int rows, int unit) {
+uint32_t shared_bytes(int rows, DType weight) {
   constexpr int kSwizzled = 1024;  // what the engine fetches begins at multiples of it
-  return static_cast<uint32_t>(shared::packed_steps(rows, unit) * rows * kTensorStepBytes +
-                               shared::kPackedStages * unit + kSwizzled);
+  const int unit = unit_bytes(weight);
+  const int steps = shared::packed_steps(rows, unit, static_cast<int>(gpu::book_bytes(weight)));
+  return static_cast<uint32_t>(steps * rows * kTensorStepBytes + shared::kPackedStages * unit +
+                               kSwizzled);
 }
 
 // x as the kernels read it. The memory goes with the object, in stream order.
@@ -172,7 +174,7 @@ void multiply(const ArrangedInput& x, DType weight, shared::FewRowsParams few, u
                .kernel = kernel,
                .grid = {.x = static_cast<uint32_t>(kPair * choice.clusters)},
                .threads = shared::kPackedThreads,
-               .shared_bytes = shared_bytes(static_cast<int>(choice.rows), unit_bytes(weight)),
+               .shared_bytes = shared_bytes(static_cast<int>(choice.rows), weight),
                .reads_ahead = gpu::ReadsAhead::packed_weights,
                .writes = gpu::Writes::floats},
               params);
@@ -186,7 +188,6 @@ const char* refuse(const LinearArgs& args) {
     const DType weight = part.weight.dtype;
     if (!is_quantized(weight)) return "takes block types";
     if (part.weight.packing != gpu::kPlanesPacking) return "reads block types packed";
-    if (gpu::has_few_bits(weight)) return "takes no formats of few bits";
     if (gpu::product_kind(args.x.dtype, weight, args.may_round_to).split) {
       return "would round x more than the weight is";
     }

@@ -5,7 +5,7 @@
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/matvec_one.h"
 #include "backends/gpu/kernels/matvec_one_x.h"
-#include "backends/gpu/kernels/packed_piece.h"
+#include "backends/gpu/kernels/packed_points.h"
 #include "backends/shared/packed_weight.h"
 
 namespace rbee {
@@ -71,8 +71,9 @@ class QuantOne {
     for (int step = 0; step < kSteps; ++step) {
       const i32 at = trip * kTrip + step * kWave + lane;
       const i32 piece = at < p_.pieces ? at : p_.pieces - 1;
-      to.pieces[step].load(row, row + p_.high, piece);
-      to.scales[step].load(row + p_.scale, row + p_.super, piece / kPerGroup);
+      const RowPlanes<const u8*> planes{row, row + p_.high, row + p_.scale, row + p_.super};
+      to.pieces[step].load(planes, piece);
+      to.scales[step].load(planes, piece / kPerGroup);
     }
   }
 
@@ -83,11 +84,12 @@ class QuantOne {
   RB_DEVICE void take(Fetched& to, i32 from, int lane) const {
     const SharedBytes low{staged() + from};
     const SharedBytes high = low + Trip::kLow, scale = high + Trip::kHigh;
+    const RowPlanes<SharedBytes> planes{low, high, scale, scale + Trip::kScale};
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       const int piece = step * kWave + lane;
-      to.pieces[step].load(low, high, piece);
-      to.scales[step].load(scale, scale + Trip::kScale, piece / kPerGroup);
+      to.pieces[step].load(planes, piece);
+      to.scales[step].load(planes, piece / kPerGroup);
     }
   }
 
@@ -193,6 +195,7 @@ class QuantOne {
 
 template <class Block, int kWave>
 RB_DEVICE void matvec_one_quant(const MatvecOneParams& p) {
+  open_book<Block, kPackedOneThreads>(thread_x());  // stage() has a barrier
   MatvecOne<QuantOne<Block, kWave>, kWave> work(p);
   work.run();
 }

@@ -6,7 +6,7 @@
 // of it adjoin.
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/matvec_tiles.h"
-#include "backends/gpu/kernels/packed_piece.h"
+#include "backends/gpu/kernels/packed_points.h"
 #include "backends/shared/packed_weight.h"
 
 namespace rbee {
@@ -98,7 +98,7 @@ struct MatvecQuant {
       const i64 piece = within(first + step * stride);
 #pragma unroll
       for (int o = 0; o < kOuts; ++o) {
-        from[step][o].load_from(weight[o], at, piece);
+        from[step][o].load(planes_of(weight[o], at), piece);
         scales[step][o] = packed_scale<Block>(weight[o], at, piece / kPerGroup);
       }
     }
@@ -111,6 +111,7 @@ struct MatvecQuant {
   }
 
   RB_DEVICE void run() {
+    share_book<Block, kMatvecThreads>();
     const MatvecTile<kWave, kOuts, kBatch> tile(p);
     at = packed_layout<Block>(p.in);
     pieces = p.in / Piece::kElements;

@@ -34,6 +34,9 @@ RB_DEVICE u16 read_u16(SharedBytes from) {
 RB_DEVICE u32 read_u32(SharedBytes from) {
   return *reinterpret_cast<const u32*>(from.data);
 }
+RB_DEVICE Words2 read_words2(SharedBytes from) {
+  return *reinterpret_cast<const Words2*>(from.data);
+}
 RB_DEVICE Words4 read_words4(SharedBytes from) {
   return *reinterpret_cast<const Words4*>(from.data);
 }
@@ -57,15 +60,11 @@ struct PackedPiece {
   u32 low[kLowWords];
   u32 high[kHighWords > 0 ? kHighWords : 1];
 
-  // From: a pointer into device memory, or SharedBytes.
-  template <class From>
-  RB_DEVICE void load(From low_plane, From high_plane, i64 piece) {
-    load_once(low_plane + piece * (4 * kLowWords), low);
-    if constexpr (kHighWords > 0) load_once(high_plane + piece * (4 * kHighWords), high);
-  }
-
-  RB_DEVICE void load_from(const u8* row, const PackedLayout& at, i64 piece) {
-    load(row, row + at.high, piece);
+  // Planes: RowPlanes of pointers into device memory, of SharedBytes, or the like.
+  template <class Planes>
+  RB_DEVICE void load(const Planes& row, i64 piece) {
+    load_once(row.low + piece * (4 * kLowWords), low);
+    if constexpr (kHighWords > 0) load_once(row.high + piece * (4 * kHighWords), high);
   }
 
   // Codes as signed bytes, with kFloats as they are: word w is elements 4 w + 0..3. Without

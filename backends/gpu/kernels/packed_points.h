@@ -1,28 +1,41 @@
 #pragma once
-// Packed rows of formats of few bits for matvec_quant.h. Their code book lies in shared memory: a
-// wave's lanes look up points that have nothing to do with each other.
+// Pieces of formats of few bits (packed_code_books.h). A block of threads has their code book in
+// shared memory: a wave's lanes look up points that have nothing to do with each other.
 #include "backends/gpu/kernels/packed_piece.h"
-#include "backends/shared/matvec_params.h"
 
 namespace rbee {
 namespace gpu {
 
+// Opened points.
 template <class Block>
-RB_DEVICE u16* shared_book() {
-  RB_SHARED alignas(16) u16 words[BookOf<Block>::kPoints];
+RB_DEVICE u32* shared_book() {
+  RB_SHARED u32 words[BookOf<Block>::kPoints];
   return words;
 }
-
-// All threads of a block take part; it is there when they return.
 template <class Block>
-RB_DEVICE void copy_book() {
-  constexpr int kPacks = BookOf<Block>::kPoints / 8;
-  if constexpr (kPacks > 0) {
-    const auto* from = reinterpret_cast<const Bytes16*>(BookOf<Block>::words());
-    auto* to = reinterpret_cast<Bytes16*>(shared_book<Block>());
-    for (u32 i = thread_x(); i < kPacks; i += kMatvecThreads) to[i] = from[i];
-    barrier();
+struct SharedBook {
+  RB_DEVICE u32 operator()(u32 point) const { return shared_book<Block>()[point]; }
+};
+
+// The part of `thread`, of kThreads, in opening the format's book, if it has one. There is a
+// barrier to come before pieces are unpacked.
+template <class Block, int kThreads>
+RB_DEVICE void open_book(u32 thread) {
+  constexpr u32 kPairs = BookOf<Block>::kPoints / 2;
+  if constexpr (kPairs > 0) {
+    const auto* from = reinterpret_cast<const u32*>(BookOf<Block>::words());
+    for (u32 i = thread; i < kPairs; i += kThreads) {
+      const u32 pair = from[i];
+      shared_book<Block>()[2 * i] = open_point<Block>(pair & 0xffffu);
+      shared_book<Block>()[2 * i + 1] = open_point<Block>(pair >> 16);
+    }
   }
+}
+// By all threads of a block, with the barrier.
+template <class Block, int kThreads>
+RB_DEVICE void share_book() {
+  open_book<Block, kThreads>(thread_x());
+  if constexpr (BookOf<Block>::kPoints > 0) barrier();
 }
 
 template <class Block>
@@ -31,17 +44,16 @@ struct PackedPiece<Block, true> {
   static constexpr bool kFloats = false;
   CodeGroup<Block> group;
 
-  RB_DEVICE void load_from(const u8* row, const PackedLayout& at, i64 piece) {
-    group.load(row, at, piece);
+  template <class Planes>
+  RB_DEVICE void load(const Planes& row, i64 piece) {
+    group.load(row, piece);
   }
   RB_DEVICE void unpack(u32 (&codes)[kElements / 4]) const {
+    if constexpr (BookOf<Block>::kPoints > 0) {
 #pragma unroll
-    for (int w = 0; w < kElements / 4; ++w) {
-      if constexpr (BookOf<Block>::kPoints > 0) {
-        codes[w] = group.codes(shared_book<Block>(), w);
-      } else {
-        codes[w] = group.codes(BookOf<Block>::words(), w);
-      }
+      for (int w = 0; w < kElements / 4; ++w) codes[w] = group.codes(SharedBook<Block>{}, w);
+    } else {
+      group.all(codes);
     }
   }
 };

@@ -29,6 +29,7 @@ struct Tile {
   int64_t units;    // of a row of the weight
   int64_t unit;     // bytes of one of all rows
   int64_t stage;    // bytes
+  int64_t book;     // bytes
   int64_t x_rows;   // of x
   int64_t at_once;  // blocks that the device holds
 };
@@ -51,6 +52,7 @@ Tile tile_of(const FewRowsKernels& kernels, const Properties& device, DType weig
   tile.rows = tile.x_rows <= 16 ? 16 : tile.x_rows <= 32 ? 32 : 64;
   tile.units = (x.size(1) + kUnitElements - 1) / kUnitElements;
   tile.unit = kernels.outs * unit_bytes(weight);
+  tile.book = book_bytes(weight);
   tile.stage = tile.unit + tile.rows * shared::kFewRowBytes;
   tile.at_once = kernels.blocks * device.multiprocessors;
   return tile;
@@ -60,7 +62,8 @@ Tile tile_of(const FewRowsKernels& kernels, const Properties& device, DType weig
 int64_t stages_of(const FewRowsKernels& kernels, const Properties& device, const Tile& tile) {
   if (!kernels.ring) return 0;
   constexpr int64_t kSetAside = 1024;
-  const int64_t room = (device.shared_per_block + kSetAside) / kernels.blocks - kSetAside;
+  const int64_t room =
+      (device.shared_per_block + kSetAside) / kernels.blocks - kSetAside - tile.book;
   return std::clamp<int64_t>(room / tile.stage, 2, shared::kFewMostStages);
 }
 
@@ -224,7 +227,6 @@ const char* refuse_few_packed(const LinearArgs& args) {
   for (const LinearPart& part : args.parts) {
     if (!is_quantized(part.weight.dtype)) return "takes block types";
     if (part.weight.packing != kPlanesPacking) return "reads block types packed";
-    if (has_few_bits(part.weight.dtype)) return "takes no formats of few bits";
   }
   return refuse_x(args.x, kLeastPackedRows);
 }

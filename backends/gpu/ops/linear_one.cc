@@ -20,7 +20,7 @@ using shared::MatvecOneParams;
 // Alone, with nothing fused, the product is faster than linear_few's from about so many outputs on
 // (docs/reference/gpu-speed.md).
 constexpr int64_t kManyOuts = 32768;
-// Shared memory that the kernel has besides x.
+// Shared memory that the kernel has besides x and a code book.
 constexpr int64_t kOfBlock = int64_t{2} << 10;
 // Bytes of x in shared memory, of which AMD's devices have least: 64 KiB.
 constexpr int64_t kMostShared = (int64_t{64} << 10) - kOfBlock;
@@ -31,6 +31,7 @@ struct Reading {
   int64_t trip = 0;        // pieces
   int64_t trip_bytes = 0;  // of one row
   int64_t inputs = 0;      // of a piece
+  int64_t book = 0;        // bytes
   int64_t trips() const { return (pieces + trip - 1) / trip; }
 };
 
@@ -38,6 +39,7 @@ Reading reading_of(DType weight, int64_t in) {
   Reading reading{.trip = shared::kPlainTrip, .trip_bytes = shared::kPlainTrip * 16};
   if (is_quantized(weight)) {
     reading.trip = shared::kPackedTrip;
+    reading.book = book_bytes(weight);
     dispatch_blocks("linear", weight, [&]<typename Block>() {
       reading.inputs = shared::packed_piece<Block>();
       reading.trip_bytes = shared::PackedTrip<Block>::kBytes;
@@ -60,7 +62,6 @@ int64_t staged_bytes(DType x, DType weight, const Reading& reading) {
 const char* refuse_weight(const View& x, const View& weight) {
   if (is_quantized(weight.dtype)) {
     if (weight.packing != kPlanesPacking) return "reads block types packed";
-    if (has_few_bits(weight.dtype)) return "takes no formats of few bits";
   } else if (weight.dtype != DType::f32 && weight.dtype != DType::f16 &&
              weight.dtype != DType::bf16 && weight.dtype != DType::f8e4m3) {
     return "reads f32, f16, bf16, f8e4m3 and block types";
@@ -130,7 +131,7 @@ void set_layout(DType weight, int64_t in, MatvecOneParams& params) {
 // Trips that a wave has on their way in shared memory.
 int64_t ring_for(const Reading& reading, int64_t staged, int64_t waves, const Properties& device) {
   const int64_t of_trip = waves * shared::kMatvecOuts * reading.trip_bytes;
-  const int64_t room = device.shared_per_block - kOfBlock - staged;
+  const int64_t room = device.shared_per_block - kOfBlock - reading.book - staged;
   return std::clamp<int64_t>(room / of_trip, 1, shared::kMatvecMostRing);
 }
 
@@ -215,7 +216,7 @@ void start_one_row(const OneRowLaunch& what, Stream& stream) {
   KernelName kernel = packed ? KernelName("matvec_one", what.weight)
                              : KernelName("matvec_one", what.x, name(what.weight));
   constexpr PackedFamilies kFamilies{"matvec_one_small_blocks", "matvec_one_k_blocks",
-                                     "matvec_one_e4m3"};
+                                     "matvec_one_e4m3", "matvec_one_few_bits"};
   const int64_t tiles = (params.groups + of_block / split - 1) / (of_block / split);
   launch(stream,
          {.op = "linear",
@@ -245,7 +246,9 @@ const char* refuse_one_row(const FusedLinearArgs& args) {
 const char* refuse_long_x(const View& x, std::span<const LinearPart> parts) {
   for (const LinearPart& part : parts) {
     const Reading reading = reading_of(part.weight.dtype, x.size(1));
-    if (staged_bytes(x.dtype, part.weight.dtype, reading) > kMostShared) return "x is too long";
+    if (staged_bytes(x.dtype, part.weight.dtype, reading) > kMostShared - reading.book) {
+      return "x is too long";
+    }
   }
   return nullptr;
 }

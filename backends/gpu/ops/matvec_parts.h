@@ -8,18 +8,26 @@
 #include <span>
 
 #include "backends/api/args_matmul.h"
+#include "backends/api/dispatch_blocks.h"
 #include "backends/gpu/launch.h"
 #include "backends/gpu/rows.h"
 #include "backends/shared/matvec_params.h"
+#include "backends/shared/packed_weight.h"
 
 namespace rbee::gpu {
 
 // Waves of a multiprocessor that keep its memory busy, each with 4 KiB of loads under way.
 inline constexpr int64_t kBusyWaves = 16;
 
-// Formats of few bits have kernels of up to 8 rows; more rows go through slabs.
 inline bool has_few_bits(DType weight) {
   return is_read_only(weight);
+}
+// Shared memory that kernels keep a format's code book in.
+inline int64_t book_bytes(DType weight) {
+  int64_t bytes = 0;
+  if (!is_quantized(weight)) return bytes;
+  dispatch_blocks("linear", weight, [&]<typename Block>() { bytes = shared::book_bytes<Block>(); });
+  return bytes;
 }
 
 // Kernels of packed weights are in families by how their codes are multiplied.

@@ -6,7 +6,7 @@
 // the memory that the weights are read from; with many rows by what reads x from shared memory, on
 // gfx11 by the matrix instructions.
 #include "backends/gpu/kernels/few_parts.h"
-#include "backends/gpu/kernels/packed_piece.h"
+#include "backends/gpu/kernels/packed_points.h"
 #include "backends/gpu/kernels/widen_codes.h"
 #include "backends/rocm/kernels/matrix_units.h"
 
@@ -29,6 +29,9 @@ RB_DEVICE u16 read_u16(DeviceBytes from) {
 }
 RB_DEVICE u32 read_u32(DeviceBytes from) {
   return shared::read_u32(from.data);
+}
+RB_DEVICE Words2 read_words2(DeviceBytes from) {
+  return shared::read_words2(from.data);
 }
 RB_DEVICE Words4 read_words4(DeviceBytes from) {
   return shared::read_words4(from.data);
@@ -58,7 +61,7 @@ RB_DEVICE Floats<2> floats_of_e4m3(u32 codes) {
 }
 
 // What four neighbouring codes, in the bytes of a word, stand for, d * quant + m rounded to T, as
-// two pairs. Scales of all bits 0 make zeros of codes that are no NaN.
+// two pairs.
 template <class Block, class T>
 class CodeValues;
 template <class Block>
@@ -132,15 +135,17 @@ class PackedRows {
 
   RB_DEVICE void load(const u8* from, i32 unit, int lane, Held& to) const {
     const DeviceBytes row{from};
+    const RowPlanes<DeviceBytes> planes{row, row + at_.high, row + at_.scale, row + at_.super};
 #pragma unroll
     for (int g = 0; g < kChunks; ++g) {
       u32 group = static_cast<u32>(unit) * 4 | static_cast<u32>(first_group(lane) | g);
-      if (!kWhole && group * 32 >= static_cast<u32>(in_)) group = 0;  // any: it counts as zeros
+      if (!kWhole && group * 32 >= static_cast<u32>(in_))
+        group = 0;  // any of the row: x is 0 there
 #pragma unroll
       for (int i = 0; i < kPieces; ++i) {
-        to.pieces[g][i].load(row, row + at_.high, i64{group} * kPieces + i);
+        to.pieces[g][i].load(planes, i64{group} * kPieces + i);
       }
-      to.scales[g].load(row + at_.scale, row + at_.super, i64{group});
+      to.scales[g].load(planes, i64{group});
     }
   }
 
@@ -148,11 +153,10 @@ class PackedRows {
 #pragma unroll
     for (int g = 0; g < kChunks; ++g) {
       const i32 group = unit * 4 + first_group(lane) + g;
-      const bool live = kWhole || group * 32 < in_;
       const PackedScale scale = here.scales[g].value(group & 7);
 #pragma unroll
       for (int half = 0; half < kHalves; ++half) {
-        to.values[g][half].set(live ? scale.d[half] : 0.0f, live ? scale.m[half] : 0.0f);
+        to.values[g][half].set(scale.d[half], scale.m[half]);
       }
 #pragma unroll
       for (int i = 0; i < kPieces; ++i) {
@@ -462,6 +466,7 @@ struct RowsOf<T, T> {
 template <class Weight, class T, int kRows>
 RB_DEVICE void few_matrix(const FewRowsParams& p) {
   alignas(16) RB_SHARED u8 stages[2][kRows * kFewRowBytes];
+  share_book<Weight, kFewMatrixThreads>();
   const FewRowsWork<T> work(p);
   FewMatrix<typename RowsOf<Weight, T>::Type, FewRowsWork<T>, T, kRows>(work).run(stages);
 }

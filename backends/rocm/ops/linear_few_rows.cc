@@ -9,7 +9,8 @@ namespace {
 // Shared memory is declared in kernels/matvec_matrix.h.
 constexpr gpu::FewRowsKernels kKernels{
     .prefix = "matvec_matrix",
-    .families = {"matvec_matrix_small_blocks", "matvec_matrix_k_blocks", "matvec_matrix_e4m3"},
+    .families = {"matvec_matrix_small_blocks", "matvec_matrix_k_blocks", "matvec_matrix_e4m3",
+                 "matvec_matrix_few_bits"},
     .plain = "matvec_matrix_plain",
     .outs = shared::kFewMatrixOuts,
     .threads = shared::kFewMatrixThreads,

@@ -32,7 +32,7 @@ INSTRUCTIONS = [
     ("attention_mfma", MFMA, "*", r"v_mfma_f32_"),
     ("attention_wmma", WMMA, "*", r"v_wmma_f32_16x16x16"),
     ("matvec_k_blocks|matvec_small_blocks|*matvec_few_bits", DOT4, "*", r"v_dot4c?_i32_i(8|u8)"),
-    ("matvec_one_*_blocks", DOT4, "*", r"v_dot4c?_i32_i(8|u8)"),
+    ("matvec_one_*_blocks|matvec_one_few_bits", DOT4, "*", r"v_dot4c?_i32_i(8|u8)"),
     ("matvec_e4m3|matvec_one_e4m3|expert_matvec_e4m3", DOT4, "*", r"v_(dual_)?dot2(acc|c)?_f32_f16"),
     ("gemm|expert_gemm", "sm_90a|sm_8?", "*", r"H(G?)MMA"),
     ("gemm_wgmma|attention_wgmma", "sm_90a", "*", r"HGMMA"),
@@ -41,7 +41,7 @@ INSTRUCTIONS = [
     ("gemm_tma|gemm_few_tma", "sm_90a", "gemm_*", r"UTMALDG"),
     ("gemm_packed_*", "sm_90a", "gemm_packed_*", r"HGMMA"),
     ("gemm_packed_*", "sm_90a", "gemm_packed_*", r"UTMALDG"),
-    ("matvec_one_tma_*_blocks", "sm_90a", "*", r"IMMA"),
+    ("matvec_one_tma_*_blocks|matvec_one_tma_few_bits", "sm_90a", "*", r"IMMA"),
     ("matvec_one_tma_floats", "sm_90a", "*", r"HMMA"),
     ("matvec_one_tma_*", "sm_90a", "*", r"UTMALDG"),
     ("image_conv_tma", "sm_90a", "image_conv_*f16_[0-9]*x*", r"HGMMA"),
@@ -49,7 +49,7 @@ INSTRUCTIONS = [
     ("attention_mma|image_conv_mma", "sm_90a|sm_8?", "*", r"HMMA"),
     ("attention_decode_mma|attention_latent_mma|matvec_mma*", "sm_90a|sm_8?", "*", r"HMMA"),
     ("matvec_k_blocks|matvec_small_blocks|*matvec_few_bits", "sm_*", "*", r"IDP\.4A"),
-    ("matvec_one_*_blocks", "sm_*", "*", r"IDP\.4A"),
+    ("matvec_one_*_blocks|matvec_one_few_bits", "sm_*", "*", r"IDP\.4A"),
     ("matvec_e4m3|matvec_one_e4m3|expert_matvec_e4m3", "sm_*", "*", r"HFMA2"),
 ]
 
@@ -118,7 +118,7 @@ EXCEPTIONS = [
     ("attention_plain", "sm_*", "*_f64_*", 88, 0),
     ("rope", "sm_*", "*_append_bf16_packed", 8, 0),
     ("rope", "sm_8?", "rope_append_f64", 8, 0),
-    ("matvec_k_blocks|matvec_small_blocks", "sm_*", "*_b[48]_w32", 32, 0),
+    ("matvec_k_blocks|matvec_small_blocks|matvec_few_bits", "sm_*", "*_b[48]_w32", 32, 0),
     ("matvec_mma_*", "sm_*", "*_n8", 48, 0),  # 64 rows' sums, and two blocks have to fit
     # 128 registers, so that two blocks fit; the next trip's loads are held in some of them.
     ("matvec_one", "sm_*", "matvec_one_*_f8e4m3_w32", 56, 0),

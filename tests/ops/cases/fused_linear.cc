@@ -49,8 +49,7 @@ std::vector<FusedCase> cases() {
   for (const DType weight :
        {DType::iq1_s, DType::iq1_m, DType::iq2_xxs, DType::iq2_xs, DType::iq2_s, DType::iq3_xxs,
         DType::iq3_s, DType::tq1_0, DType::tq2_0, DType::nvfp4}) {
-    out.push_back({.in = 2048, .outs = {40, 9}, .weight = weight, .norm = true, .bias = true});
-    out.push_back({.rows = 3, .in = 512, .outs = {16}, .weight = weight, .residual = true});
+    add_shapes(weight, weight == DType::iq2_s ? DType::bf16 : DType::f32, out);
   }
   for (const GateOp gate :
        {GateOp::silu, GateOp::gelu, GateOp::gelu_erf, GateOp::relu, GateOp::sigmoid}) {

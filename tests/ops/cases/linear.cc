@@ -35,7 +35,7 @@ void add_packed(DType weight, std::vector<LinearCase>& out) {
                    .bias = rows > 1,
                    .packed = true});
   };
-  add(1, block, {1}, DType::f32);
+  add(1, block, {3}, DType::f32);
   add(1, 1280, {35}, DType::f32);
   add(1, 10240, {3}, DType::f16);
   add(3, 2304, {9, 18}, DType::bf16);
@@ -48,28 +48,6 @@ void add_packed(DType weight, std::vector<LinearCase>& out) {
   add(28, block == 32 ? 1184 : 1280, {115, 3}, DType::bf16);
   add(40, 512, {70}, DType::bf16);
   add(64, block, {230}, DType::f16);
-}
-
-// Formats that no kernel has of its own but those of few rows: each number of rows that these are
-// made for, waves that share a row, slabs.
-void add_few_bits(DType weight, std::vector<LinearCase>& out) {
-  const auto add = [&](int64_t rows, int64_t in, std::vector<int64_t> outs, DType dtype) {
-    out.push_back({.rows = rows,
-                   .in = in,
-                   .outs = std::move(outs),
-                   .weight = weight,
-                   .dtype = dtype,
-                   .bias = rows > 1,
-                   .packed = true});
-  };
-  add(1, 256, {5}, DType::f32);
-  add(1, 1280, {35}, DType::f32);
-  add(1, 10240, {3}, DType::f16);
-  add(3, 2304, {9, 18}, DType::bf16);
-  add(8, 768, {21}, DType::f32);
-  add(19, 512, {33}, DType::f32);
-  add(40, 768, {70, 9}, DType::bf16);
-  add(130, 1024, {264}, DType::f16);
 }
 
 // Rows for tiles of them on packed weights: parts of tiles and whole ones, of weights and of x,
@@ -216,21 +194,16 @@ std::vector<LinearCase> cases() {
     out.push_back({.rows = 5, .in = 64, .outs = {9, 1, 33}, .dtype = dtype, .bias = true});
   }
   for (const DType weight :
-       {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0, DType::q2_k, DType::q3_k,
-        DType::q4_k, DType::q5_k, DType::q6_k, DType::q8_k, DType::iq4_nl, DType::iq4_xs,
-        DType::mxfp4, DType::f8_g128}) {
+       {DType::q4_0,    DType::q4_1,   DType::q5_0,    DType::q5_1,   DType::q8_0,
+        DType::q2_k,    DType::q3_k,   DType::q4_k,    DType::q5_k,   DType::q6_k,
+        DType::q8_k,    DType::iq4_nl, DType::iq4_xs,  DType::mxfp4,  DType::f8_g128,
+        DType::iq1_s,   DType::iq1_m,  DType::iq2_xxs, DType::iq2_xs, DType::iq2_s,
+        DType::iq3_xxs, DType::iq3_s,  DType::tq1_0,   DType::tq2_0,  DType::nvfp4}) {
     const int64_t block = info(weight).block_size;
     out.push_back({.rows = 1, .in = 3 * block, .outs = {19}, .weight = weight});
     out.push_back({.rows = 6, .in = block, .outs = {4, 7}, .weight = weight, .bias = true});
     add_packed(weight, out);
     add_tall_packed(weight, out);
-  }
-  for (const DType weight :
-       {DType::iq1_s, DType::iq1_m, DType::iq2_xxs, DType::iq2_xs, DType::iq2_s, DType::iq3_xxs,
-        DType::iq3_s, DType::tq1_0, DType::tq2_0, DType::nvfp4}) {
-    out.push_back({.rows = 1, .in = 768, .outs = {19}, .weight = weight});
-    out.push_back({.rows = 6, .in = 256, .outs = {4, 7}, .weight = weight, .bias = true});
-    add_few_bits(weight, out);
   }
   for (const DType weight : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3}) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
