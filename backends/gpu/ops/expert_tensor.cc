@@ -205,7 +205,6 @@ const char* refuse_expert_few(const ExpertLinearArgs& args) {
     if (is_quantized(weight.dtype) && weight.packing != kPlanesPacking) {
       return "reads block types packed";
     }
-    if (has_few_bits(weight.dtype)) return "takes no formats of few bits";
     if (args.ids.numel() > shared::kExpertRows * weight.size(0)) return "many choices of an expert";
   }
   return refuse_expert_tensor(args);

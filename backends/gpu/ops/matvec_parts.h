@@ -35,7 +35,7 @@ struct PackedFamilies {
   const char* small_blocks;  // of 32
   const char* k_blocks;      // of 256
   const char* e4m3;
-  const char* few_bits = nullptr;  // of those that take them
+  const char* few_bits;
 
   const char* of(DType weight) const {
     if (weight == DType::f8_g128) return e4m3;

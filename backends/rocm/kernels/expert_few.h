@@ -81,6 +81,7 @@ RB_DEVICE void expert_few(const ExpertGemmParams& p) {
   alignas(16) RB_SHARED u8 stages[2 * kExpertRows * kFewRowBytes];
   ExpertPlace place;
   if (!find_place<kFewMatrixOuts>(p, place)) return;
+  share_book<Weight, kFewMatrixThreads>();
   if (place.rows <= 16) {
     expert_few_rows<Weight, T, 16>(p, place, stages);
   } else {

@@ -12,7 +12,8 @@ constexpr gpu::ExpertTile kTile{.outs = 64, .threads = 128, .shared_bytes = 0};
 // As in kernels/expert_few.h.
 constexpr gpu::ExpertFewKernels kFewKernels{
     .prefix = "expert_few",
-    .families = {"expert_few_small_blocks", "expert_few_k_blocks", "expert_few_e4m3"},
+    .families = {"expert_few_small_blocks", "expert_few_k_blocks", "expert_few_e4m3",
+                 "expert_few_few_bits"},
     .plain = "expert_few_plain"};
 constexpr gpu::ExpertTile kFewTile{.outs = shared::kFewMatrixOuts,
                                    .threads = shared::kFewMatrixThreads,
