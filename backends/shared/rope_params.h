@@ -24,7 +24,8 @@ struct RopeParams {
   const i32* positions;  // (batch, time); null: a token's index along time
   RopeTables tables;
   i64 x_strides[4], y_strides[4], position_strides[2];
-  i64 rows;  // batch * time * heads
+  i64 rows;   // batch * time * heads
+  i64 first;  // of the launch
   Divider heads, time;
   i32 head_dim;
   u32 lane_bits;  // 2^lane_bits threads take a row
@@ -45,6 +46,7 @@ struct AppendParams {
   i64 fresh_strides[2][3], cache_strides[2][4];
   i64 slots_step, positions_step;
   i64 rows;            // tokens * token_rows
+  i64 first;           // of the launch
   Divider token_rows;  // heads of q, keys and values
   i32 heads, kv_heads, head_dim, block_size;
   u32 lane_bits;  // 2^lane_bits threads take a row

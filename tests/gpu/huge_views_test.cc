@@ -13,6 +13,7 @@
 #include "backends/gpu/run_first.h"
 #include "backends/shared/conv_params.h"
 #include "backends/shared/reduce_params.h"
+#include "backends/shared/rope_params.h"
 #include "tests/gpu/fake_view.h"
 #include "tests/gpu/runtime_fixture.h"
 
@@ -135,6 +136,25 @@ class HugeViewsTest : public RuntimeTest {
     seen.clear();
   }
 
+  // The same of rows that `each` threads take, in more than one launch.
+  template <typename Params>
+  void expect_rows_once(int64_t rows, int64_t each) {
+    int64_t next = 0;
+    EXPECT_GT(seen.size(), 1U);
+    for (const Seen& launch : seen) {
+      Params params;
+      ASSERT_EQ(launch.params.size(), sizeof params);
+      std::memcpy(static_cast<void*>(&params), launch.params.data(), sizeof params);
+      EXPECT_EQ(params.first, next);
+      EXPECT_EQ(params.rows, rows);
+      EXPECT_EQ(launch.threads % each, 0);
+      next += launch.threads / each;
+    }
+    EXPECT_EQ(next, rows);
+    EXPECT_EQ(library_.violation(), "");
+    seen.clear();
+  }
+
   FakeLibrary library_;
   std::unique_ptr<gpu::Driver> driver_;
   GpuDevice device_;
@@ -157,6 +177,33 @@ TEST_P(HugeViewsTest, PlanesOfMoreResultsThanALaunchHasThreads) {
   expect_each_once<shared::PoolParams>(5 * kGiga);
   gpu::run_first(kernels().upsample, UpsampleArgs{.x = fake_view({1, 5, 1, 1}), .y = x}, stream());
   expect_each_once<shared::UpsampleParams>(5 * kGiga);
+}
+
+TEST_P(HugeViewsTest, HeadsOfMoreThreadsThanALaunchHas) {
+  const View x = fake_view({1, 1 << 10, 1 << 19, 128});
+  const View table = fake_view({1 << 19, 64}, DType::f32);
+  gpu::run_first(kernels().rope,
+                 RopeArgs{.x = x, .cos = table, .sin = table, .positions = {}, .y = x}, stream());
+  expect_rows_once<shared::RopeParams>(int64_t{1} << 29, 8);
+  const View keys = fake_view({1 << 24, 8, 128}), slots = fake_view({1 << 24}, DType::i32);
+  for (const DType cache : {DType::f16, DType::q8_0}) {
+    const View pages = fake_view({1 << 19, 8, 32, 128}, cache);
+    const int64_t each = cache == DType::q8_0 ? 32 : 16;  // threads
+    gpu::run_first(kernels().kv_append, KvAppendArgs{keys, keys, slots, pages, pages}, stream());
+    expect_rows_once<shared::AppendParams>(int64_t{1} << 28, each);
+    const RopeAppendArgs both{.q = keys,
+                              .k = keys,
+                              .v = keys,
+                              .cos = table,
+                              .sin = table,
+                              .positions = slots,
+                              .slots = slots,
+                              .q_out = fake_view({1 << 24, 8, 128}),
+                              .k_cache = pages,
+                              .v_cache = pages};
+    gpu::run_first(kernels().rope_append, both, stream());
+    expect_rows_once<shared::AppendParams>(int64_t{3} << 27, cache == DType::q8_0 ? 32 : 8);
+  }
 }
 
 TEST_P(HugeViewsTest, ElementwiseOperations) {
@@ -255,11 +302,15 @@ TEST(HugeLaunch, AmdCountsThreadsIn32Bits) {
   const FakeLibrary library(Vendor::rocm);
   const auto driver = library.open();
   GpuDevice device(with_driver(Vendor::rocm, *driver), 0);
-  const View x = fake_view({1, 1 << 10, 1 << 19, 128});
-  const View table = fake_view({1 << 19, 64}, DType::f32);
-  const RopeArgs args{.x = x, .cos = table, .sin = table, .positions = {}, .y = x};
-  const auto [code, message] =
-      error_of([&] { gpu::run_first(device.kernels().rope, args, device.default_stream()); });
+  const auto [code, message] = error_of([&] {
+    gpu::launch(device.default_stream(),
+                {.op = "rope",
+                 .family = "rope",
+                 .kernel = gpu::KernelName("rope", DType::f16),
+                 .grid = {.x = 1 << 24},
+                 .threads = 256},
+                shared::RopeParams{});
+  });
   EXPECT_EQ(code, Code::unsupported);
   EXPECT_THAT(message, HasSubstr("rope: "));
   EXPECT_THAT(message, HasSubstr("4294967296 threads are 2^32 and more"));

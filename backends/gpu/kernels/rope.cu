@@ -103,7 +103,7 @@ RB_DEVICE void move_head(const Head<const T>& x, const Head<Y>& y, const Angles&
 
 template <class T, int kCount>
 RB_DEVICE void rope(const RopeParams& p) {
-  const i64 row = grid_thread() >> p.lane_bits;
+  const i64 row = p.first + (grid_thread() >> p.lane_bits);
   if (row >= p.rows) return;
   const i64 token = divide_any(row, p.heads);
   const i64 head = row - token * p.heads.divisor;
@@ -170,7 +170,7 @@ RB_DEVICE Head<T> rotated_query(const AppendParams& p, const TokenHead& at) {
 // q is rotated, keys are rotated into their cache, values copied into theirs.
 template <class T, int kCount, bool kRotate>
 RB_DEVICE void append(const AppendParams& p) {
-  const i64 row = grid_thread() >> p.lane_bits;
+  const i64 row = p.first + (grid_thread() >> p.lane_bits);
   if (row >= p.rows) return;
   const TokenHead at = token_head(p, row);
   const Angles angles = angles_of<kRotate>(p, at);
@@ -212,7 +212,7 @@ RB_DEVICE T rotated_element(const Head<const T>& x, const Angles& angles, i32 at
 // append() for q8_0 caches: 32 lanes take a group of a head, an element each. q_out is not q.
 template <class T, int kWave, bool kRotate>
 RB_DEVICE void append_pages(const AppendParams& p) {
-  const i64 row = grid_thread() / kPageGroup;
+  const i64 row = p.first + grid_thread() / kPageGroup;
   if (row >= p.rows) return;
   const TokenHead at = token_head(p, row);
   const Angles angles = angles_of<kRotate>(p, at);

@@ -45,16 +45,29 @@ void copy_strides(int64_t (&to)[kCount], const View& view) {
   std::copy_n(view.strides, kCount, to);
 }
 
+// Launches `kernel` with `each` threads for a row, of which a launch has 2^31 at most: AMD counts
+// the threads of one in 32 bits. y: blocks along that axis.
+template <typename Params>
+void start_rows(Stream& stream, const char* op, const KernelName& kernel, int64_t each, int64_t y,
+                Params params) {
+  const int64_t most = (int64_t{1} << 31) / each;
+  for (params.first = 0; params.first < params.rows; params.first += most) {
+    const int64_t rows = std::min(most, params.rows - params.first);
+    launch(stream,
+           {.op = op,
+            .family = "rope",
+            .kernel = kernel,
+            .grid = {.x = blocks_for(rows * each, kThreads), .y = static_cast<uint32_t>(y)},
+            .threads = kThreads,
+            .writes = Writes::results},
+           params);
+  }
+}
+
 template <typename Params>
 void start(Stream& stream, const char* op, DType dtype, int64_t each, const Params& params) {
-  launch(stream,
-         {.op = op,
-          .family = "rope",
-          .kernel = KernelName(op, dtype, each > 1 ? "packed" : ""),
-          .grid = {.x = blocks_for(params.rows << params.lane_bits, kThreads)},
-          .threads = kThreads,
-          .writes = Writes::results},
-         params);
+  const KernelName kernel(op, dtype, each > 1 ? "packed" : "");
+  start_rows(stream, op, kernel, int64_t{1} << params.lane_bits, 1, params);
 }
 
 void run_rope(const RopeArgs& args, Stream& stream) {
@@ -69,6 +82,7 @@ void run_rope(const RopeArgs& args, Stream& stream) {
                             .y_strides = {},
                             .position_strides = {},
                             .rows = x.size(0) * x.size(1) * x.size(2),
+                            .first = 0,
                             .heads = shared::make_divider(static_cast<uint32_t>(x.size(1))),
                             .time = shared::make_divider(static_cast<uint32_t>(x.size(2))),
                             .head_dim = static_cast<int32_t>(x.size(3)),
@@ -108,15 +122,7 @@ shared::AppendParams append_params(const KvAppendArgs& args, int64_t heads) {
 void start_pages(Stream& stream, const char* op, DType dtype, const shared::AppendParams& params) {
   KernelName kernel(op, dtype, "q8_0");
   kernel.lanes(device_of(stream).properties().lane_count);
-  launch(stream,
-         {.op = op,
-          .family = "rope",
-          .kernel = kernel,
-          .grid = {.x = blocks_for(params.rows * shared::kPageGroup, kThreads),
-                   .y = static_cast<uint32_t>(params.head_dim / shared::kPageGroup)},
-          .threads = kThreads,
-          .writes = Writes::results},
-         params);
+  start_rows(stream, op, kernel, shared::kPageGroup, params.head_dim / shared::kPageGroup, params);
 }
 
 void run_kv_append(const KvAppendArgs& args, Stream& stream) {

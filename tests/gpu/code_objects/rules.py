@@ -119,6 +119,7 @@ EXCEPTIONS = [
     ("rope", "sm_*", "*_append_bf16_packed", 8, 0),
     ("rope", "sm_8?", "rope_append_f64", 8, 0),
     ("matvec_k_blocks|matvec_small_blocks|matvec_few_bits", "sm_*", "*_b[48]_w32", 32, 0),
+    ("matvec_few_bits", "sm_8?", "*_b1_w32", 32, 0),
     ("matvec_mma_*", "sm_*", "*_n8", 48, 0),  # 64 rows' sums, and two blocks have to fit
     # 128 registers, so that two blocks fit; the next trip's loads are held in some of them.
     ("matvec_one", "sm_*", "matvec_one_*_f8e4m3_w32", 56, 0),
