@@ -15,7 +15,7 @@
 //   tq2_0, nvfp4: as formats with plain codes; nvfp4's scale is two bytes
 //
 // Points are opened into words that give codes in few instructions: the eight digits of IQ1 and IQ2
-// as eight indices, of nibble_of(); the four values of IQ3 as they are. Kernels keep a code book of
+// as eight indices in its nibbles, the four values of IQ3 as its bytes. Kernels keep a code book of
 // opened points.
 
 #include "backends/shared/code_book_blocks.h"

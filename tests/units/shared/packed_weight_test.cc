@@ -67,6 +67,26 @@ TEST_P(PackedWeight, KeepsEveryValue) {
   });
 }
 
+// Groups begin at every step of their words.
+TEST(TernaryGroup, GivesTheSameCodesAtOnce) {
+  using Block = shared::BlockTQ1_0;
+  const std::vector<Block> blocks = random_blocks<Block>(2);
+  const PackedLayout at = shared::packed_layout<Block>(512);
+  std::vector<uint8_t> row(static_cast<size_t>(at.row_bytes));
+  for (int64_t group = 0; group < 16; ++group) {
+    shared::pack_group(blocks.data(), group, row.data(), at);
+  }
+  for (int64_t group = 0; group < 16; ++group) {
+    shared::CodeGroup<Block> codes;
+    codes.load(shared::planes_of(row.data(), at), group);
+    uint32_t all[8];
+    codes.all(all);
+    for (int w = 0; w < 8; ++w) {
+      EXPECT_EQ(all[w], shared::packed_codes<Block>(row.data(), at, 32 * group + 4 * w));
+    }
+  }
+}
+
 // Rows of a usual model: at most one part in fifty goes to padding.
 TEST_P(PackedWeight, IsHardlyLargerThanTheFile) {
   for (const int64_t in : {2048, 4096, 14336}) {
