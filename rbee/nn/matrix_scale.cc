@@ -1,5 +1,7 @@
 #include "rbee/nn/matrix_scale.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "rbee/core/error.h"
@@ -17,12 +19,14 @@ const io::TensorEntry* scale_beside(const io::Checkpoint& checkpoint, std::strin
   return scale != nullptr ? scale : checkpoint.find(cat(matrix, ".scale"));
 }
 
-float scale_in(const io::TensorEntry& entry) {
-  check(entry.dtype == DType::f32 && numel(entry.shape) == 1, "load", "tensor ", entry.name, " is ",
-        entry.dtype, " (", entry.shape, "), wanted one f32");
-  float value = 0;
-  std::memcpy(&value, entry.data.data(), sizeof value);
-  return value;
+std::vector<float> scales_in(const io::TensorEntry& entry, int64_t count) {
+  check(entry.dtype == DType::f32 && numel(entry.shape) == count, "load", "tensor ", entry.name,
+        " is ", entry.dtype, " (", entry.shape, "), wanted f32 (", count, ")");
+  std::vector<float> values(static_cast<size_t>(count));
+  std::memcpy(values.data(), entry.data.data(), values.size() * sizeof(float));
+  check(std::ranges::all_of(values, [](float x) { return std::isfinite(x); }), "load", "tensor ",
+        entry.name, " has a scale that is not finite");
+  return values;
 }
 
 }  // namespace rbee::nn

@@ -4,8 +4,22 @@
 
 #include "rbee/ops/activation.h"
 #include "rbee/ops/elementwise.h"
+#include "rbee/ops/indexing.h"
 
 namespace rbee::nn {
+namespace {
+
+// Weights with scales beside them are as large as 2688 by themselves, so that sums of f16 would
+// overflow: inputs take this part of the scales, the rest is left for results.
+constexpr double kInputScale = 1.0 / 4096;
+
+std::vector<float> scales_of_results(const WeightScope& matrix, int64_t experts) {
+  std::vector<float> scales = matrix.expert_scales("weight", experts);
+  for (float& scale : scales) scale /= static_cast<float>(kInputScale);
+  return scales;
+}
+
+}  // namespace
 
 Moe::Moe(const WeightScope& layer, const MoeSpec& spec)
     : spec_(spec),
@@ -34,7 +48,27 @@ Moe::Moe(const WeightScope& layer, const MoeSpec& spec)
   }
 }
 
+void Moe::take_scales(const WeightScope& layer) {
+  const int64_t experts = spec_.experts;
+  const auto on_device = [&](const std::vector<float>& values, const Shape& shape) {
+    return from_host<float>(values, shape, layer.device());
+  };
+  std::vector<float> gate = scales_of_results(layer / "ffn_gate_exps", experts);
+  std::vector<float> up = scales_of_results(layer / "ffn_up_exps", experts);
+  const std::vector<float> down = scales_of_results(layer / "ffn_down_exps", experts);
+  if (!gate.empty() || !up.empty()) {
+    // Both have the same inputs.
+    constexpr auto kNone = static_cast<float>(1 / kInputScale);
+    gate.resize(static_cast<size_t>(experts), kNone);
+    up.resize(static_cast<size_t>(experts), kNone);
+    gate_scales_ = cast(on_device(gate, {experts, 1}), layer.activations());
+    up_scales_ = cast(on_device(up, {experts, 1}), layer.activations());
+  }
+  if (!down.empty()) down_scales_ = on_device(down, {experts});
+}
+
 void Moe::take_experts(const WeightScope& layer) {
+  take_scales(layer);
   const Shape in{spec_.experts, spec_.ffn_dim, spec_.dim},
       out{spec_.experts, spec_.dim, spec_.ffn_dim};
   gate_.weight = (layer / "ffn_gate_exps").experts("weight", in);
@@ -47,6 +81,10 @@ void Moe::take_biased_experts(const WeightScope& layer) {
   const int64_t experts = spec_.experts, ffn = spec_.ffn_dim;
   if (layer.is_gguf()) {
     take_experts(layer);
+    if (gate_scales_.defined() || down_scales_.defined()) {
+      fail(Code::unsupported, "load", "the experts of ", layer.role(), " have biases and, ",
+           "in NVFP4, scales, which is not read");
+    }
     gate_.bias = (layer / "ffn_gate_exps").array("bias", {experts, ffn});
     up_.bias = (layer / "ffn_up_exps").array("bias", {experts, ffn});
     down_.bias = (layer / "ffn_down_exps").array("bias", {experts, spec_.dim});
@@ -83,14 +121,31 @@ Tensor Moe::shared(const LayerInput& x) const {
   return spec_.shared_is_gated ? y * unary(UnaryOp::sigmoid, shared_gate_(x.x)) : y;
 }
 
+// With the scales of what they multiply.
+Tensor Moe::weights_of(const Routing& routing) const {
+  if (!down_scales_.defined()) return routing.weights;
+  const Tensor choices = routing.ids.reshape({routing.ids.numel()});
+  return routing.weights *
+         index_select(down_scales_, Axis{0}, choices).reshape(routing.weights.shape());
+}
+
 Tensor Moe::operator()(const LayerInput& input) const {
   const Tensor& x = input.x;
   const Routing routing = route_experts(cast(router_(x), DType::f32), spec_.route);
   const std::array<const LinearWeights*, 2> gate_and_up{&gate_, &up_};
-  const std::vector<Tensor> parts = expert_linear(x, routing.ids, gate_and_up);
+  const bool scaled = gate_scales_.defined();
+  std::vector<Tensor> parts =
+      expert_linear(scaled ? affine(x, kInputScale, 0) : x, routing.ids, gate_and_up);
+  if (scaled) {
+    const Tensor choices = routing.ids.reshape({routing.ids.numel()});
+    parts[0] = parts[0] * index_select(gate_scales_, Axis{0}, choices);
+    parts[1] = parts[1] * index_select(up_scales_, Axis{0}, choices);
+  }
+  Tensor hidden = activated(parts[0], parts[1]);
+  if (down_scales_.defined()) hidden = affine(hidden, kInputScale, 0);
   const std::array<const LinearWeights*, 1> down{&down_};
-  const Tensor each = expert_linear(activated(parts[0], parts[1]), routing.ids, down).front();
-  const Tensor y = expert_sum(each, routing.weights);
+  const Tensor each = expert_linear(hidden, routing.ids, down).front();
+  const Tensor y = expert_sum(each, weights_of(routing));
   return shared_.empty() ? y : y + shared(input);
 }
 

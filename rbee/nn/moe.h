@@ -23,8 +23,10 @@ struct MoeSpec {
 // 2021), each down(act(gate(x)) * up(x)), weighted by the router's scores.
 class Moe {
  public:
-  // Takes ffn_gate_inp, ffn_gate_exps, ffn_up_exps and ffn_down_exps of a layer; as the spec says,
-  // their biases, exp_probs_b, ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp and ffn_gate_inp_shexp.
+  // Takes ffn_gate_inp, ffn_gate_exps, ffn_up_exps and ffn_down_exps of a layer, with scales of
+  // experts where a file of NVFP4 has them; as the spec says, their biases, exp_probs_b,
+  // ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp and ffn_gate_inp_shexp. Throws unsupported for
+  // experts that have both biases and scales.
   Moe(const WeightScope& layer, const MoeSpec& spec);
 
   // (tokens, dim) both. Adapters change the shared expert alone; x has no norm of its own.
@@ -33,12 +35,16 @@ class Moe {
  private:
   void take_experts(const WeightScope& layer);
   void take_biased_experts(const WeightScope& layer);
+  void take_scales(const WeightScope& layer);
+  Tensor weights_of(const Routing& routing) const;
   Tensor activated(const Tensor& gate, const Tensor& up) const;
   Tensor shared(const LayerInput& x) const;
 
   MoeSpec spec_;
   Linear router_, shared_gate_;
   LinearWeights gate_, up_, down_;  // (experts, out, in)
+  Tensor gate_scales_, up_scales_;  // (experts, 1) as activations; undefined: no scales
+  Tensor down_scales_;              // (experts) f32, likewise
   Tensor limit_, lower_limit_;      // (1): of swiglu_limit
   std::vector<Mlp> shared_;         // one or none
 };

@@ -244,7 +244,7 @@ const io::TensorEntry& WeightScope::take_named(const std::string& full, const Sh
   const io::TensorEntry* scale = scale_beside(*books_->checkpoint, full);
   if (scale != nullptr && !books_->taken.contains(scale)) {
     fail(Code::unsupported, kOp, "tensor ", full, " is nvfp4 with a scale in ", scale->name,
-         ", which is read for matrices of a model's layers alone");
+         ", which is read for matrices and experts of a model's layers alone");
   }
   books_->enter(*entry);
   return *entry;
@@ -295,7 +295,14 @@ float WeightScope::matrix_scale(std::string_view leaf) const {
   const io::TensorEntry* scale = scale_beside(*books_->checkpoint, name(leaf));
   if (scale == nullptr) return 1;
   books_->enter(*scale);
-  return scale_in(*scale);
+  return scales_in(*scale, 1).front();
+}
+
+std::vector<float> WeightScope::expert_scales(std::string_view leaf, int64_t experts) const {
+  const io::TensorEntry* scale = scale_beside(*books_->checkpoint, name(leaf));
+  if (scale == nullptr) return {};
+  books_->enter(*scale);
+  return scales_in(*scale, experts);
 }
 
 bool WeightScope::patched(std::string_view leaf) const {

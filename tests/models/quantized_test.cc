@@ -62,6 +62,38 @@ std::vector<StoredTensor> make_tensors(DType dtype) {
   return tensors;
 }
 
+constexpr int64_t kExperts = 4;
+
+void set_experts_config(io::GgufWriter& writer) {
+  set_config(writer);
+  writer.set_u32("llama.expert_count", kExperts);
+  writer.set_u32("llama.expert_used_count", 2);
+}
+
+// The same model with experts, in f32. The router's weights are large, so that who is chosen does
+// not hang on how inputs are rounded.
+std::vector<StoredTensor> make_experts() {
+  std::vector<StoredTensor> tensors;
+  for (StoredTensor& tensor : make_tensors(DType::f32)) {
+    const size_t ffn = tensor.name.find(".ffn_");
+    if (ffn == std::string::npos || tensor.shape.rank() < 2) {
+      tensors.push_back(std::move(tensor));
+      continue;
+    }
+    const std::string stem = tensor.name.substr(0, tensor.name.rfind('.'));
+    const auto size = static_cast<float>(tensor.shape[1]);
+    const auto add = [&](const std::string& name, const Shape& shape, float largest = 1) {
+      std::vector<float> values =
+          random_values(static_cast<size_t>(numel(shape)), static_cast<uint32_t>(tensors.size()));
+      for (float& value : values) value *= largest * std::sqrt(3.0f / size);
+      tensors.push_back({name, shape, std::move(values)});
+    };
+    if (stem.ends_with("gate")) add(stem + "_inp.weight", {kExperts, kDim}, 6);
+    add(stem + "_exps.weight", {kExperts, tensor.shape[0], tensor.shape[1]});
+  }
+  return tensors;
+}
+
 // The same values as f32.
 std::vector<StoredTensor> as_f32(std::vector<StoredTensor> tensors) {
   for (StoredTensor& tensor : tensors) {
@@ -150,52 +182,98 @@ TEST_F(MixedTypesTest, LogitsOfTheSameWeightsInFloat32) {
 
 class MatrixScalesTest : public CheckpointFiles {
  protected:
-  // Every matrix of the layers in nvfp4 with a scale beside it.
-  static std::vector<StoredTensor> scaled_tensors() {
-    std::vector<StoredTensor> tensors, scales;
-    for (StoredTensor& tensor : make_tensors(DType::f32)) {
-      if (tensor.shape.rank() == 2 && tensor.name.starts_with("blk.")) {
-        tensor.dtype = DType::nvfp4;
-        const std::string stem = tensor.name.substr(0, tensor.name.size() - 7);
-        const float scale = 0.5f + 0.25f * static_cast<float>(scales.size());
-        scales.push_back({stem + ".scale", {1}, {scale}});
-        tensor.values = stored_values(tensor);
+  // The matrices of the layers, of `tensors`, in nvfp4 with a scale beside each, a stack of
+  // experts' with one for each of them.
+  static std::vector<StoredTensor> scaled(std::vector<StoredTensor> tensors) {
+    std::vector<StoredTensor> scales;
+    for (StoredTensor& tensor : tensors) {
+      if (tensor.shape.rank() < 2 || !tensor.name.starts_with("blk.") ||
+          tensor.name.ends_with("gate_inp.weight")) {
+        continue;
       }
-      tensors.push_back(std::move(tensor));
+      tensor.dtype = DType::nvfp4;
+      tensor.values = stored_values(tensor);
+      const int64_t matrices = tensor.shape.rank() == 3 ? tensor.shape[0] : 1;
+      StoredTensor own{scale_of(tensor), {matrices}, {}};
+      for (int64_t i = 0; i < matrices; ++i) {
+        const auto number = static_cast<size_t>(i) + scales.size();
+        own.values.push_back(0.5f + 0.25f * static_cast<float>(number % 5));
+      }
+      scales.push_back(std::move(own));
     }
     tensors.insert(tensors.end(), scales.begin(), scales.end());
     return tensors;
   }
+
+  static std::string scale_of(const StoredTensor& matrix) {
+    return matrix.name.substr(0, matrix.name.rfind('.')) + ".scale";
+  }
+
+  // The same matrices as f32, multiplied by their scales.
+  static std::vector<StoredTensor> multiplied(const std::vector<StoredTensor>& tensors) {
+    std::vector<StoredTensor> plain;
+    for (StoredTensor& tensor : as_f32(tensors)) {
+      if (tensor.name == scale_of(tensor)) continue;
+      const auto own = std::ranges::find(tensors, scale_of(tensor), &StoredTensor::name);
+      if (own != tensors.end()) {
+        const size_t each = tensor.values.size() / own->values.size();
+        for (size_t i = 0; i < tensor.values.size(); ++i) tensor.values[i] *= own->values[i / each];
+      }
+      plain.push_back(std::move(tensor));
+    }
+    return plain;
+  }
+
+  void expect_logits_of_multiplied(const std::vector<StoredTensor>& tensors,
+                                   const Settings& settings) {
+    const std::vector<float> wanted = logits_of(gguf(multiplied(tensors), settings), false);
+    const io::Checkpoint checkpoint = gguf(tensors, settings);
+    EXPECT_LE(relative_error(logits_of(checkpoint, true), wanted), allowed_error(DType::q4_k));
+    EXPECT_LE(relative_error(logits_of(checkpoint, false), wanted), kPlainError);
+  }
 };
 
 TEST_F(MatrixScalesTest, LogitsOfScaledWeightsInFloat32) {
-  const std::vector<StoredTensor> tensors = scaled_tensors();
-  std::vector<StoredTensor> plain;
-  for (StoredTensor& tensor : as_f32(tensors)) {
-    const std::string scale = tensor.name.substr(0, tensor.name.rfind('.')) + ".scale";
-    const auto own = std::ranges::find(tensors, scale, &StoredTensor::name);
-    if (tensor.name == scale) continue;
-    if (own != tensors.end()) {
-      for (float& value : tensor.values) value *= own->values[0];
-    }
-    plain.push_back(std::move(tensor));
+  expect_logits_of_multiplied(scaled(make_tensors(DType::f32)), set_config);
+}
+
+TEST_F(MatrixScalesTest, LogitsOfScaledExpertsInFloat32) {
+  expect_logits_of_multiplied(scaled(make_experts()), set_experts_config);
+}
+
+// Gate and up have their inputs together.
+TEST_F(MatrixScalesTest, LogitsOfExpertsThatAreScaledInPart) {
+  for (const char* without : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
+    SCOPED_TRACE(without);
+    std::vector<StoredTensor> tensors = scaled(make_experts());
+    std::erase_if(tensors, [&](const StoredTensor& tensor) {
+      return tensor.name.ends_with(cat(without, ".scale"));
+    });
+    expect_logits_of_multiplied(tensors, set_experts_config);
   }
-  const std::vector<float> wanted = logits_of(gguf(plain, set_config), false);
-  const io::Checkpoint checkpoint = gguf(tensors, set_config);
-  EXPECT_LE(relative_error(logits_of(checkpoint, true), wanted), allowed_error(DType::q4_k));
-  EXPECT_LE(relative_error(logits_of(checkpoint, false), wanted), kPlainError);
+}
+
+TEST_F(MatrixScalesTest, AScaleTooFewIsRefused) {
+  std::vector<StoredTensor> tensors = scaled(make_experts());
+  const auto scale = std::ranges::find(tensors, "blk.1.ffn_up_exps.scale", &StoredTensor::name);
+  scale->shape = {kExperts - 1};
+  scale->values.pop_back();
+  expect_error(Code::invalid_argument, {"blk.1.ffn_up_exps.scale", "wanted f32 (4)"},
+               [&] { logits_of(gguf(tensors, set_experts_config), true); });
+}
+
+TEST_F(MatrixScalesTest, AScaleThatIsNoNumberIsRefused) {
+  std::vector<StoredTensor> tensors = scaled(make_tensors(DType::f32));
+  std::ranges::find(tensors, "blk.0.attn_q.scale", &StoredTensor::name)->values[0] = NAN;
+  expect_error(Code::invalid_argument, {"blk.0.attn_q.scale", "not finite"},
+               [&] { logits_of(gguf(tensors, set_config), true); });
 }
 
 TEST_F(MatrixScalesTest, AScaleThatNobodyReadsIsRefused) {
   std::vector<StoredTensor> tensors = make_tensors(DType::nvfp4);
   tensors.push_back({"token_embd.scale", {1}, {0.5f}});
-  try {
-    logits_of(gguf(tensors, set_config), true);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::unsupported);
-    EXPECT_THAT(error.what(), testing::HasSubstr("token_embd.scale"));
-  }
+  expect_error(Code::unsupported, {"token_embd.scale"},
+               [&] { logits_of(gguf(tensors, set_config), true); });
 }
 
 class SplitFilesTest : public CheckpointFiles {};

@@ -1,6 +1,10 @@
 #include "tools/convert/metadata.h"
 
+#include <set>
+#include <string>
+
 #include "rbee/models/embedding_model.h"
+#include "rbee/nn/matrix_scale.h"
 #include "tools/convert/gguf_form.h"
 
 namespace rbee::tools {
@@ -27,7 +31,20 @@ std::vector<SourceTensor> copy_gguf(const io::Checkpoint& checkpoint, io::GgufWr
   for (const io::MetaEntry& entry : checkpoint.metadata().entries()) {
     if (!is_replaced(entry.key)) writer.copy(entry);
   }
-  return as_stored(checkpoint);
+  std::vector<SourceTensor> tensors = as_stored(checkpoint);
+  std::set<std::string> spent;
+  for (SourceTensor& tensor : tensors) {
+    const io::TensorEntry& matrix = tensor.stored;
+    const std::string_view stem = std::string_view(matrix.name).substr(0, matrix.name.rfind('.'));
+    if (matrix.dtype == DType::nvfp4) spent.insert(cat(stem, ".input_scale"));
+    const io::TensorEntry* scale = nn::scale_beside(checkpoint, matrix.name);
+    if (scale == nullptr) continue;
+    tensor.edit.scales = nn::scales_in(*scale, matrix.shape.rank() > 2 ? matrix.shape[0] : 1);
+    spent.insert(scale->name);
+  }
+  std::erase_if(tensors,
+                [&](const SourceTensor& tensor) { return spent.contains(tensor.stored.name); });
+  return tensors;
 }
 
 void set_recipe_keys(const Recipe& recipe, io::GgufWriter& writer) {

@@ -13,7 +13,8 @@ namespace rbee::tools {
 // The tensors under their own names, as stored.
 std::vector<SourceTensor> as_stored(const io::Checkpoint& checkpoint);
 
-// Copies the keys of a GGUF file but those that no longer hold; returns its tensors as stored.
+// Copies the keys of a GGUF file but those that no longer hold; returns its tensors as stored, but
+// that matrices with a scale beside them (matrix_scale.h) are multiplied by it, in its stead.
 std::vector<SourceTensor> copy_gguf(const io::Checkpoint& checkpoint, io::GgufWriter& writer);
 
 // general.file_type and general.quantization_version.

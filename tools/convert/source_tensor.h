@@ -17,8 +17,9 @@ struct RowEdit {
   bool transposed = false;  // the file has (..., columns, rows)
   float offset = 0;         // value -> (value + offset) * scale
   float scale = 1;
+  std::vector<float> scales;  // of the matrices of a stack, of one size each, besides; empty: 1
 
-  bool changes_values() const { return offset != 0 || scale != 1; }
+  bool changes_values() const { return offset != 0 || scale != 1 || !scales.empty(); }
 };
 
 struct SourceTensor {

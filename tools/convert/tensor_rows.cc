@@ -126,7 +126,8 @@ class RowConverter {
     }
     if (io::is_fp8(tensor_)) io::scale_row(tensor_, from, values);
     if (edit_.changes_values()) {
-      for (float& value : values) value = (value + edit_.offset) * edit_.scale;
+      const float scale = edit_.scale * scale_of(row);
+      for (float& value : values) value = (value + edit_.offset) * scale;
     }
     const int64_t bad = find_bad(values, to_);
     check(bad == columns_, kOp, "tensor ", tensor_.name, " has the value ",
@@ -153,6 +154,11 @@ class RowConverter {
       std::memcpy(out.data() + i * size, from + i * width * size, static_cast<size_t>(size));
     }
     return out;
+  }
+
+  float scale_of(int64_t row) const {
+    const auto matrices = static_cast<int64_t>(edit_.scales.size());
+    return matrices == 0 ? 1.0f : edit_.scales[static_cast<size_t>(row / (rows_ / matrices))];
   }
 
   int64_t stored_row(int64_t row) const {

@@ -112,7 +112,8 @@ class Planner {
     const TensorPlan asked = fitting(tensor, options_.recipe.base, "");
     if (bits_per_element(asked.to) >= bits_per_element(better)) return asked;
     constexpr const char* kWhy = "meets every logit directly";
-    if (is_quantized(stored.dtype) && bits_per_element(stored.dtype) <= bits_per_element(better)) {
+    const bool kept = is_quantized(stored.dtype) && !tensor.edit.changes_values();
+    if (kept && bits_per_element(stored.dtype) <= bits_per_element(better)) {
       return {&tensor, stored.dtype, cat(kWhy, "; kept as stored")};
     }
     return fitting(tensor, better, kWhy);
