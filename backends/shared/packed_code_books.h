@@ -147,7 +147,44 @@ RB_FN constexpr int book_bytes() {
 // The code book as it is.
 template <class Block>
 struct ClosedBook {
+  static constexpr bool kSigns = false;
   RB_FN u32 operator()(u32 point) const { return open_point<Block>(BookOf<Block>::words()[point]); }
+};
+
+// Signs as a table may have them for kernels that look them up (Book::kSigns), since spreading them
+// takes more instructions than all else: entry i is what word(i) says. None: TQ1_0 and IQ1, whose
+// signs are not of single elements.
+template <class Block>
+struct SignTable {
+  static constexpr int kEntries = 0;
+  RB_FN static u32 word(u32) { return 0; }
+};
+// Of seven signs, for digits of a point.
+struct SignsOfSeven {
+  static constexpr int kEntries = 128;
+  RB_FN static u32 word(u32 seven) { return 4 * nibbles_of_bits(even_signs(seven)); }
+};
+template <>
+struct SignTable<BlockIQ2_XXS> : SignsOfSeven {};
+template <>
+struct SignTable<BlockIQ2_XS> : SignsOfSeven {};
+template <>
+struct SignTable<BlockIQ2_S> {
+  static constexpr int kEntries = 256;
+  RB_FN static u32 word(u32 eight) { return 4 * nibbles_of_bits(eight); }
+};
+// Of seven signs, above which half of the eight elements is meant.
+template <>
+struct SignTable<BlockIQ3_XXS> {
+  static constexpr int kEntries = 256;
+  RB_FN static u32 word(u32 entry) {
+    return sign_bytes(even_signs(entry & 127u) >> (4 * (entry >> 7)));
+  }
+};
+template <>
+struct SignTable<BlockIQ3_S> {
+  static constexpr int kEntries = 16;
+  RB_FN static u32 word(u32 four) { return sign_bytes(four) & 0xfefefefeu; }  // values are odd
 };
 
 // Of a word of four times seven signs the eighth ones, in places 0, 7, 14 and 21: even_signs().
@@ -169,7 +206,8 @@ RB_FN u32 one_of(const RB_COPIED Words2& both, int index) {
 }
 
 // What the planes hold of 32 elements of a row: load(planes, group), then codes(book, w) for
-// elements 4 w + 0..3 as signed bytes. book(point): opened.
+// elements 4 w + 0..3 as signed bytes. book(point): opened; with kSigns, book.signs(entry) is that
+// of the SignTable.
 template <class Block>
 struct CodeGroup;
 
@@ -217,6 +255,9 @@ struct CodeGroup<BlockIQ2_XXS> {
   template <class Book>
   RB_FN u32 codes(Book book, int w) const {
     const u32 digits = book((points >> (8 * (w / 2))) & 255u);
+    if constexpr (Book::kSigns) {
+      return iq2_bytes(digits | book.signs((signs >> (7 * (w / 2))) & 127u), w & 1);
+    }
     const u32 eight = eight_signs(signs, eighth_signs(signs), w / 2);
     return iq2_bytes(digits + 4 * nibbles_of_bits(eight), w & 1);
   }
@@ -231,6 +272,9 @@ struct CodeGroup<BlockIQ2_XS> {
   template <class Book>
   RB_FN u32 codes(Book book, int w) const {
     const u32 code = (one_of(all, w / 4) >> (16 * (w / 2 & 1))) & 0xffffu;
+    if constexpr (Book::kSigns) {
+      return iq2_bytes(book(code & 511u) | book.signs(code >> 9), w & 1);
+    }
     return iq2_bytes(book(code & 511u) + 4 * nibbles_of_bits(even_signs(code >> 9)), w & 1);
   }
 };
@@ -248,7 +292,9 @@ struct CodeGroup<BlockIQ2_S> {
   RB_FN u32 codes(Book book, int w) const {
     const int eight = w / 2;
     const u32 index = ((points >> (8 * eight)) & 255u) | (((high >> (2 * eight)) & 3u) << 8);
-    return iq2_bytes(book(index) + 4 * nibbles_of_bits((signs >> (8 * eight)) & 255u), w & 1);
+    const u32 negative = (signs >> (8 * eight)) & 255u;
+    if constexpr (Book::kSigns) return iq2_bytes(book(index) | book.signs(negative), w & 1);
+    return iq2_bytes(book(index) + 4 * nibbles_of_bits(negative), w & 1);
   }
 };
 
@@ -264,8 +310,13 @@ struct CodeGroup<BlockIQ3_XXS> {
   template <class Book>
   RB_FN u32 codes(Book book, int w) const {
     const u32 values = book((one_of(points, w / 4) >> (8 * (w & 3))) & 255u);
-    const u32 eight = eight_signs(signs, eighth_signs(signs), w / 2);
-    const u32 negative = sign_bytes(eight >> (4 * (w & 1)));
+    u32 negative;
+    if constexpr (Book::kSigns) {
+      negative = book.signs(((signs >> (7 * (w / 2))) & 127u) | (128u * (w & 1)));
+    } else {
+      const u32 eight = eight_signs(signs, eighth_signs(signs), w / 2);
+      negative = sign_bytes(eight >> (4 * (w & 1)));
+    }
     return (values ^ negative) + (negative & 0x01010101u);
   }
 };
@@ -282,6 +333,7 @@ struct CodeGroup<BlockIQ3_S> {
   template <class Book>
   RB_FN u32 codes(Book book, int w) const {
     const u32 index = ((one_of(points, w / 4) >> (8 * (w & 3))) & 255u) | (((high >> w) & 1u) << 8);
+    if constexpr (Book::kSigns) return book(index) ^ book.signs((signs >> (4 * w)) & 15u);
     return book(index) ^ (sign_bytes(signs >> (4 * w)) & 0xfefefefeu);  // values are odd
   }
 };

@@ -39,6 +39,18 @@ struct PlainStage {
   static constexpr int kBytes = kLow;
 };
 
+// Copies of a code book's points and of its table of signs, for lanes that would wait for each
+// other's banks: of large books fewer.
+template <class Block>
+struct OneBook {
+  static constexpr int kPoints = BookOf<Block>::kPoints;
+  static constexpr int kPointCopies = kPoints > 1024 ? 1 : kPoints > 256 ? 16 : 32;
+  static constexpr int kSignCopies = 32;
+  static constexpr int kPointBytes = 4 * kPoints * kPointCopies;
+  static constexpr int kBytes = kPointBytes + 4 * SignTable<Block>::kEntries * kSignCopies;
+  static_assert(kBytes % kOneAlignment == 0, "stages lie behind it");
+};
+
 // x beside weights that are multiplied as 16-bit floats is a sum of so many terms of their type at
 // most; beside f16, which e4m3 codes become, of f16 under a power of two for each kOneScaled
 // inputs.

@@ -4,8 +4,10 @@
 // (PTX ISA 8.x, section 9.7.14.5): matvec_one_tma_integers.h, matvec_one_tma_floats.h. Each of them
 // says
 //   Stage                    what a stage has of a row, as PackedStage
+//   kBookBytes               of shared memory in front of the stages
 //   stage_x<T>(p, to)        puts x of type T into shared memory, by the threads that multiply
 //   begin(), add(), end()    sum up the rows of a tile
+#include "backends/cuda/kernels/one_book.h"
 #include "backends/cuda/kernels/tensor_copies.h"
 #include "backends/gpu/kernels/matvec_one_groups.h"
 #include "backends/gpu/kernels/matvec_one_x.h"
@@ -277,7 +279,7 @@ RB_DEVICE void matvec_one_tma(const TensorOneParams& p) {
   if (p.before_another == 0) start_next_kernel();
   RB_SHARED OneBarriers barriers;
   RB_SHARED OneSums tiles[kOneHeld];
-  extern __shared__ __align__(kOneAlignment) u8 ring[];
+  u8* ring = one_shared() + Products::kBookBytes;
   const int warp = static_cast<int>(thread_x()) / 32;
   if (warp == kOneWarps) {
     const bool leads = thread_x() % 32 == 0;

@@ -36,6 +36,7 @@ template <class W>
 class OneFloats {
  public:
   using Stage = typename FloatStage<W>::Planes;
+  static constexpr int kBookBytes = 0;
   using Term = typename FloatStage<W>::Term;
 
   // x: as stage_x() left it.

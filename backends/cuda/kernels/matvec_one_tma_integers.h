@@ -40,7 +40,9 @@ struct IntegerStage : StagePlanes<PackedStage<Block>> {
   static constexpr bool kMinima = F::kOffset == 0 && F::kLow < 8 && F::kCodeBook == CodeBook::none;
   static constexpr bool kNibbles = F::kLow == 4 && F::kHigh == 0 && F::kCodeBook == CodeBook::none;
   static constexpr int kSums = kHalves || kNibbles ? 2 : 1;  // of a piece: halves, kinds of nibbles
-  static constexpr int kGroups = kElements == 32 ? 2 : 1;    // of 32, that a lane scales of a row
+  // Codes of four bits that name values of a table, of one sign each half of them.
+  static constexpr bool kLooked = F::kCodeBook == CodeBook::iq4 || F::kCodeBook == CodeBook::e2m1;
+  static constexpr int kGroups = kElements == 32 ? 2 : 1;  // of 32, that a lane scales of a row
 };
 
 // Of a warp that multiplies: 16 rows of a stage, and eight of its pieces.
@@ -49,6 +51,7 @@ class OneIntegers {
  public:
   using Stage = PackedStage<Block>;
   using Layout = IntegerStage<Block>;
+  static constexpr int kBookBytes = OneBook<Block>::kBytes;
   using F = PackedFormat<Block>;
   using Piece = PackedPiece<Block>;
 
@@ -73,11 +76,12 @@ class OneIntegers {
   }
 
   // Rounds x: bytes in the order of the elements, of nibbles as words hold them (those of low
-  // nibbles in pairs, then those of high ones), groups behind them.
+  // nibbles in pairs, then those of high ones; or those of a byte's two nibbles side by side),
+  // groups behind them.
   template <class T>
   RB_DEVICE static float stage_x(const TensorOneParams& p, u8* to) {
     const i32 elements = inputs(p);
-    open_book<Block, kOneConsumers>(thread_x());  // leave_squares() has a barrier
+    OneBookOfLane<Block>::open();  // leave_squares() has a barrier
     OneInput<T> x(p.one);
     wait_for_x(p);
     const float squares = x.each(elements / kXRun, [&](i32 run, const float(&values)[kXRun]) {
@@ -88,6 +92,10 @@ class OneIntegers {
         u32* words = reinterpret_cast<u32*>(to) + run / 2 * 4 + run % 2;
         words[0] = rounded.words[0];
         words[2] = rounded.words[1];
+      } else if (Layout::kLooked) {
+        reinterpret_cast<RoundedRun*>(to)[run] = {
+            {prmt(rounded.words[0], rounded.words[1], 0x5140u),
+             prmt(rounded.words[0], rounded.words[1], 0x7362u)}};
       } else {
         reinterpret_cast<RoundedRun*>(to)[run] = rounded;
       }
@@ -135,7 +143,7 @@ class OneIntegers {
 #pragma unroll
     for (int product = 0; product < 2; ++product) {
       i32 sums[Layout::kSums][4] = {};
-      multiply(pieces[product], x, sums);
+      multiply(pieces[product], x, sums, book_);
 #pragma unroll
       for (int s = 0; s < Layout::kSums; ++s) {
 #pragma unroll
@@ -207,7 +215,7 @@ class OneIntegers {
 
   // Sums of pieces t of rows g and g + 8, whose words come in pairs: of neighbours along the piece.
   RB_DEVICE static void multiply(const Piece (&rows)[2], const u32 (&x)[Layout::kWords],
-                                 i32 (&sums)[Layout::kSums][4]) {
+                                 i32 (&sums)[Layout::kSums][4], const OneBookOfLane<Block>& book) {
     if constexpr (Layout::kNibbles) {
       // High nibbles where they are, as unsigned bytes 16 times as large; x lies as they do.
 #pragma unroll
@@ -223,14 +231,48 @@ class OneIntegers {
         multiply_bytes<true>(sums[0], low, x[2 * w], x[2 * w + 1]);
         multiply_bytes<false>(sums[1], high, x[2 * w + 2], x[2 * w + 3]);
       }
+    } else if constexpr (Layout::kLooked) {
+      multiply_looked(rows, x, sums);
     } else {
       u32 codes[2][Layout::kWords];
-      rows[0].unpack(codes[0]);
-      rows[1].unpack(codes[1]);
+      rows[0].unpack(codes[0], book);
+      rows[1].unpack(codes[1], book);
 #pragma unroll
       for (int w = 0; w < Layout::kWords; w += 2) {
         const u32 four[4] = {codes[0][w], codes[1][w], codes[0][w + 1], codes[1][w + 1]};
         multiply_bytes<true>(sums[Layout::kHalves ? w / 4 : 0], four, x[w], x[w + 1]);
+      }
+    }
+  }
+
+  // prmt gives zeros, the signs of its table's bytes, where a code's highest bit is set: so that
+  // codes of either half of the table are looked up by themselves, and sums are their difference.
+  RB_DEVICE static void multiply_looked(const Piece (&rows)[2], const u32 (&x)[Layout::kWords],
+                                        i32 (&sums)[Layout::kSums][4]) {
+    constexpr CodeBook kBook = F::kCodeBook;
+    constexpr u32 kTable[4] = {book_sizes<kBook>(0), book_sizes<kBook>(1), book_sizes<kBook>(2),
+                               book_sizes<kBook>(3)};
+    i32 lower[Layout::kSums][4] = {}, upper[Layout::kSums][4] = {};
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      const int half = Layout::kHalves ? w / 2 : 0;
+      u32 low[4], high[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const u32 codes = rows[i % 2].low[w], others = codes ^ 0x88888888u;
+        const int shift = 16 * (i / 2);
+        low[i] = prmt(kTable[0], kTable[1], codes >> shift);
+        high[i] = prmt(kTable[2], kTable[3], others >> shift);
+      }
+      multiply_bytes<true>(lower[half], low, x[2 * w], x[2 * w + 1]);
+      multiply_bytes<true>(upper[half], high, x[2 * w], x[2 * w + 1]);
+    }
+#pragma unroll
+    for (int s = 0; s < Layout::kSums; ++s) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const i32 difference = upper[s][i] - lower[s][i];
+        sums[s][i] = kBook == CodeBook::iq4 ? difference : -difference;
       }
     }
   }
@@ -270,6 +312,7 @@ class OneIntegers {
     }
   }
 
+  const OneBookOfLane<Block> book_;
   const u8* x_;
   const OneGroup* groups_;
   const int g_, t_, row_, octet_;

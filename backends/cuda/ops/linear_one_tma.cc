@@ -32,6 +32,7 @@ struct Format {
   std::array<int64_t, shared::kOnePlanes> in_stage;  // of these in a stage, whole 16
   int64_t inputs;                                    // of a stage
   int64_t stage_bytes;
+  int64_t book_bytes;
 };
 
 Format plain_format(int64_t in) {
@@ -40,7 +41,8 @@ Format plain_format(int64_t in) {
           .planes = {in * kWord},
           .in_stage = {S::kLow},
           .inputs = S::kElements,
-          .stage_bytes = kTileRows * S::kBytes};
+          .stage_bytes = kTileRows * S::kBytes,
+          .book_bytes = 0};
 }
 
 Format format_of(DType weight, int64_t in) {
@@ -54,7 +56,8 @@ Format format_of(DType weight, int64_t in) {
                       in / 256 * F::kSuperBytes},
            .in_stage = {S::kLow, S::kHigh, shared::to_16(S::kScale), shared::to_16(S::kSuper)},
            .inputs = S::kElements,
-           .stage_bytes = kTileRows * S::kBytes};
+           .stage_bytes = kTileRows * S::kBytes,
+           .book_bytes = shared::OneBook<Block>::kBytes};
   });
   return out;
 }
@@ -117,7 +120,7 @@ void start(const gpu::OneRowLaunch& what, Stream& stream) {
   const int64_t tiles = (params.one.groups + shared::kOneTileGroups - 1) / shared::kOneTileGroups;
   params.terms = terms_of(what.x, what.weight, params.one.norm_weight != nullptr);
   const int64_t staged = staged_bytes(format, params.one.in, params.terms);
-  const int64_t besides = kOfBlock + gpu::book_bytes(what.weight);
+  const int64_t besides = kOfBlock + format.book_bytes;
   const int64_t room = std::min(kRingBytes, properties.shared_per_block - besides - staged);
   const int64_t stages = std::clamp<int64_t>(room / format.stage_bytes, 2, shared::kOneMostStages);
   params.tiles = static_cast<int32_t>(tiles);
@@ -140,8 +143,8 @@ void start(const gpu::OneRowLaunch& what, Stream& stream) {
                .kernel = gpu::KernelName("matvec_one_tma", what.x, name(what.weight)),
                .grid = {.x = static_cast<uint32_t>(blocks)},
                .threads = shared::kOneTensorThreads,
-               .shared_bytes = static_cast<uint32_t>(
-                   std::max(kLeastShared, stages * format.stage_bytes + staged)),
+               .shared_bytes = static_cast<uint32_t>(std::max(
+                   kLeastShared, format.book_bytes + stages * format.stage_bytes + staged)),
                .reads_ahead = ahead,
                .writes = what.writes()},
               params);
@@ -159,7 +162,7 @@ const char* refuse_parts(std::span<const LinearPart> parts, DType x, bool norm, 
       if (bytes % kWord != 0) return "reads planes two bytes at a time";
     }
     const int64_t staged = staged_bytes(format, in, terms_of(x, weight.dtype, norm));
-    const int64_t besides = kOfBlock + gpu::book_bytes(weight.dtype);
+    const int64_t besides = kOfBlock + format.book_bytes;
     if (besides + staged + 2 * format.stage_bytes > kOfHopper) return "x is too long";
     if (!gated && i + 1 < parts.size() && weight.size(0) % kTileRows != 0) {
       return "takes parts in multiples of 32 outputs";

@@ -20,6 +20,18 @@ RB_DEVICE constexpr u32 book_word(int word) {
   return bytes;
 }
 
+// The same without their signs.
+template <CodeBook kBook>
+RB_DEVICE constexpr u32 book_sizes(int word) {
+  const u32 values = book_word<kBook>(word);
+  u32 sizes = 0;
+  for (int j = 0; j < 4; ++j) {
+    const u32 byte = (values >> (8 * j)) & 255u;
+    sizes |= (byte < 128 ? byte : 256 - byte) << (8 * j);
+  }
+  return sizes;
+}
+
 // Shared memory that planes were copied to, with what reads them (packed_weight.h).
 struct SharedBytes {
   const u8* data;
@@ -68,7 +80,11 @@ struct PackedPiece {
   }
 
   // Codes as signed bytes, with kFloats as they are: word w is elements 4 w + 0..3. Without
-  // kOffset's subtraction.
+  // kOffset's subtraction. A book is for formats of points, which have another PackedPiece.
+  template <class Book>
+  RB_DEVICE void unpack(u32 (&codes)[kElements / 4], const Book&) const {
+    unpack(codes);
+  }
   RB_DEVICE void unpack(u32 (&codes)[kElements / 4]) const {
     if constexpr (F::kCodeBook != CodeBook::none && !kFloats) {
       constexpr u32 kTable[4] = {book_word<F::kCodeBook>(0), book_word<F::kCodeBook>(1),

@@ -14,6 +14,7 @@ RB_DEVICE u32* shared_book() {
 }
 template <class Block>
 struct SharedBook {
+  static constexpr bool kSigns = false;
   RB_DEVICE u32 operator()(u32 point) const { return shared_book<Block>()[point]; }
 };
 
@@ -48,10 +49,12 @@ struct PackedPiece<Block, true> {
   RB_DEVICE void load(const Planes& row, i64 piece) {
     group.load(row, piece);
   }
-  RB_DEVICE void unpack(u32 (&codes)[kElements / 4]) const {
+  RB_DEVICE void unpack(u32 (&codes)[kElements / 4]) const { unpack(codes, SharedBook<Block>{}); }
+  template <class Book>
+  RB_DEVICE void unpack(u32 (&codes)[kElements / 4], const Book& book) const {
     if constexpr (BookOf<Block>::kPoints > 0) {
 #pragma unroll
-      for (int w = 0; w < kElements / 4; ++w) codes[w] = group.codes(SharedBook<Block>{}, w);
+      for (int w = 0; w < kElements / 4; ++w) codes[w] = group.codes(book, w);
     } else {
       group.all(codes);
     }
