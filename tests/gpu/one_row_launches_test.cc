@@ -19,10 +19,12 @@ namespace {
 using ::testing::ElementsAre;
 
 std::vector<shared::TensorOneParams> seen;
+uint32_t seen_shared;  // of the last one
 
-int see(const void*, const char*, fake::Dim3, uint32_t, uint32_t, const void* params,
+int see(const void*, const char*, fake::Dim3, uint32_t, uint32_t shared_bytes, const void* params,
         uint32_t bytes) {
   if (bytes != sizeof(shared::TensorOneParams)) return 0;
+  seen_shared = shared_bytes;
   std::memcpy(&seen.emplace_back(), params, bytes);
   return 0;
 }
@@ -51,9 +53,9 @@ class OneRowLaunchesTest : public ::testing::Test {
     return view;
   }
   template <typename Block>
-  LinearPart part(DType dtype, int64_t outs) {
-    const auto bytes = static_cast<size_t>(outs * shared::packed_layout<Block>(kIn).row_bytes);
-    View weight = memory(fake_view({outs, kIn}, dtype), bytes);
+  LinearPart part(DType dtype, int64_t outs, int64_t in = kIn) {
+    const auto bytes = static_cast<size_t>(outs * shared::packed_layout<Block>(in).row_bytes);
+    View weight = memory(fake_view({outs, in}, dtype), bytes);
     weight.packing = gpu::kPlanesPacking;
     return {.weight = weight, .bias = {}, .y = fake_view({1, outs}, DType::bf16)};
   }
@@ -147,6 +149,25 @@ TEST_F(OneRowLaunchesTest, MayBeLong) {
   seen.clear();
   run(parts);
   EXPECT_EQ(seen.size(), 0u);
+}
+
+// Of a launch, with x and what the kernel declares, which is less than 3 KiB.
+TEST_F(OneRowLaunchesTest, BooksLeaveRoomForStages) {
+  using Book = shared::OneBook<shared::BlockIQ2_S>;
+  using Stage = shared::PackedStage<shared::BlockIQ2_S>;
+  EXPECT_EQ(Book::kBytes, (64 + 32) << 10);
+  for (const auto& [in, stages] : {std::pair{4096, 8}, {53248, 4}, {69632, 2}, {73728, 0}}) {
+    SCOPED_TRACE(in);
+    const LinearPart parts[] = {part<shared::BlockIQ2_S>(DType::iq2_s, 64, in)};
+    seen.clear();
+    run(parts);
+    ASSERT_EQ(seen.size(), stages == 0 ? 0u : 1u);
+    if (stages == 0) continue;
+    EXPECT_EQ(seen[0].stages, stages);
+    const auto ring = static_cast<uint32_t>(stages * 2 * shared::kOneTileGroups * Stage::kBytes);
+    EXPECT_EQ(seen_shared, Book::kBytes + ring + static_cast<uint32_t>(in + in / 2 + 32));
+    EXPECT_LE(seen_shared, (227u - 3u) << 10);
+  }
 }
 
 // Any kernel may write them, but those of a step, whose weights are constants.
