@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -85,6 +86,44 @@ TEST(TernaryGroup, GivesTheSameCodesAtOnce) {
       EXPECT_EQ(all[w], shared::packed_codes<Block>(row.data(), at, 32 * group + 4 * w));
     }
   }
+}
+
+template <typename Block>
+struct BookWithSigns {
+  static constexpr bool kSigns = true;
+  uint32_t operator()(uint32_t point) const { return shared::ClosedBook<Block>{}(point); }
+  uint32_t signs(uint32_t entry) const {
+    EXPECT_LT(entry, static_cast<uint32_t>(shared::SignTable<Block>::kEntries));
+    return shared::SignTable<Block>::word(entry);
+  }
+};
+
+TEST_P(PackedWeight, SignsOfATableGiveTheSameCodes) {
+  int with_table = 0;
+  dispatch_blocks("test", GetParam(), [&]<typename Block>() {
+    if constexpr (shared::PackedFormat<Block>::kCodeBook == shared::CodeBook::points) {
+      if (shared::SignTable<Block>::kEntries == 0) return;
+      ++with_table;
+      constexpr int64_t kIn = 16 * Block::kElements;
+      const std::vector<Block> blocks = random_blocks<Block>(16);
+      const PackedLayout at = shared::packed_layout<Block>(kIn);
+      std::vector<uint8_t> row(static_cast<size_t>(at.row_bytes));
+      for (int64_t group = 0; group < kIn / 32; ++group) {
+        shared::pack_group(blocks.data(), group, row.data(), at);
+      }
+      for (int64_t group = 0; group < kIn / 32; ++group) {
+        shared::CodeGroup<Block> codes;
+        codes.load(shared::planes_of(row.data(), at), group);
+        for (int w = 0; w < 8; ++w) {
+          EXPECT_EQ(codes.codes(BookWithSigns<Block>{}, w),
+                    shared::packed_codes<Block>(row.data(), at, 32 * group + 4 * w));
+        }
+      }
+    }
+  });
+  const bool signs = std::string_view(name(GetParam())).starts_with("iq2") ||
+                     std::string_view(name(GetParam())).starts_with("iq3");
+  EXPECT_EQ(with_table, signs ? 1 : 0);
 }
 
 // Rows of a usual model: at most one part in fifty goes to padding.
