@@ -39,8 +39,8 @@ struct PlainStage {
   static constexpr int kBytes = kLow;
 };
 
-// Copies of a code book's points and of its table of signs, for lanes that would wait for each
-// other's banks: of large books fewer.
+// The code book in shared memory: points, one after another, each in copies for lanes that would
+// wait for each other's banks, of large books fewer; behind them the SignTable, likewise. Bytes.
 template <class Block>
 struct OneBook {
   static constexpr int kPoints = BookOf<Block>::kPoints;

@@ -10,7 +10,8 @@ namespace rbee::nn {
 namespace {
 
 // Weights with scales beside them are as large as 2688 by themselves, so that sums of f16 would
-// overflow: inputs take this part of the scales, the rest is left for results.
+// overflow: inputs take this part of the scales, the rest, which in f16 has to be below 65520, is
+// left for results.
 constexpr double kInputScale = 1.0 / 4096;
 
 std::vector<float> scales_of_results(const WeightScope& matrix, int64_t experts) {

@@ -102,7 +102,8 @@ class WeightScope {
   // What the matrix is to be multiplied by: a file of NVFP4 may have a scale beside it. To be asked
   // for before matrix(), which throws unsupported for a scale that nobody asked for.
   float matrix_scale(std::string_view leaf) const;
-  // The same of experts(): one for each of them, or none where the file has none.
+  // The same of experts(): one for each of them, or none where the file has none. Both throw
+  // invalid_argument for another number of scales and for one that is not finite.
   std::vector<float> expert_scales(std::string_view leaf, int64_t experts) const;
   // (size) as activations(), plus `offset`; memory of its own.
   Tensor vector(std::string_view leaf, int64_t size, float offset = 0) const;

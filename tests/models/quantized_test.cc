@@ -234,7 +234,7 @@ class MatrixScalesTest : public CheckpointFiles {
   }
 
   void expect_logits_of_multiplied_experts(const std::vector<StoredTensor>& tensors) {
-    // GPUs multiply experts' blocks in 16 bits.
+    // GPUs round f32 to bf16 beside experts' blocks.
     const bool exact = device_under_test().host_accessible();
     expect_logits_of_multiplied(tensors, set_experts_config, exact ? kPlainError : 5e-3);
   }

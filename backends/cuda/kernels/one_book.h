@@ -2,7 +2,7 @@
 // The code book of formats of few bits, opened, and their signs (packed_code_books.h) for
 // matvec_one_tma.h: at the beginning of its shared memory. Lanes look up entries that have nothing
 // to do with each other; with a copy for each lane, or for each two, in banks of its own they
-// seldom wait for each other.
+// seldom wait for each other. Layout: OneBook.
 #include "backends/gpu/instructions.h"
 #include "backends/shared/tensor_one_params.h"
 
