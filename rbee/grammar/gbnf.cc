@@ -18,10 +18,10 @@ class Parser {
   explicit Parser(std::string_view text) : reader_("grammar", text) {}
 
   Grammar run() {
-    skip_space();
+    reader_.skip_space();
     while (!reader_.done()) {
       parse_rule();
-      skip_space();
+      reader_.skip_space();
     }
     for (size_t i = 0; i < grammar_.rules.size(); ++i) {
       const Rule& rule = grammar_.rules[i];
@@ -34,19 +34,6 @@ class Parser {
   }
 
  private:
-  void skip_space() {
-    while (!reader_.done()) {
-      const char c = reader_.look();
-      if (c == '#') {
-        while (!reader_.done() && reader_.look() != '\n') reader_.advance();
-      } else if (c == ' ' || c == '\t' || c == '\r' || c == '\n') {
-        reader_.advance();
-      } else {
-        return;
-      }
-    }
-  }
-
   std::string parse_name() {
     std::string out;
     for (; is_name_char(reader_.look()); reader_.advance()) out += reader_.look();
@@ -62,13 +49,10 @@ class Parser {
 
   void parse_rule() {
     const int32_t index = rule_of(parse_name());
-    skip_space();
+    reader_.skip_space();
     if (!reader_.skip("::=")) reader_.refuse("expected ::=");
-    if (grammar_.rules[static_cast<size_t>(index)].body != nullptr) {
-      reader_.refuse("the rule ", grammar_.rules[static_cast<size_t>(index)].name,
-                     " is defined twice");
-    }
     ExprPtr body = parse_choice(0);
+    // Of two rules of one name the later holds.
     grammar_.rules[static_cast<size_t>(index)].body = std::move(body);
     if (!reader_.done() && !rule_begins()) reader_.refuse("unexpected ", reader_.look());
   }
@@ -93,7 +77,7 @@ class Parser {
 
   ExprPtr parse_sequence(int depth) {
     std::vector<ExprPtr> parts;
-    for (skip_space(); !reader_.done(); skip_space()) {
+    for (reader_.skip_space(); !reader_.done(); reader_.skip_space()) {
       const char c = reader_.look();
       if (c == '|' || c == ')' || (is_name_char(c) && rule_begins())) break;
       parts.push_back(parse_repeats(parse_atom(depth)));
@@ -105,6 +89,7 @@ class Parser {
     for (int count = 0;; ++count) {
       if (count > kMaxNesting)
         reader_.refuse("more than ", kMaxNesting, " repetitions of one part");
+      reader_.skip_space();
       if (reader_.skip("*")) {
         part = repeat(std::move(part), 0, kUnlimited);
       } else if (reader_.skip("+")) {
@@ -112,7 +97,7 @@ class Parser {
       } else if (reader_.skip("?")) {
         part = optional(std::move(part));
       } else if (reader_.skip("{")) {
-        const PatternReader::Bounds bounds = reader_.bounds();
+        const PatternReader::Bounds bounds = reader_.bounds(PatternReader::Space::skipped);
         part = repeat(std::move(part), bounds.min, bounds.max);
       } else {
         return part;
@@ -128,6 +113,9 @@ class Parser {
       ExprPtr out = parse_choice(depth + 1);
       if (!reader_.skip(")")) reader_.refuse("expected )");
       return out;
+    }
+    if (reader_.look() == '<' || reader_.starts_with("!<")) {
+      reader_.refuse("tokens such as <[1]>, <name> and !<name> are not supported");
     }
     if (is_name_char(reader_.look())) return rule(rule_of(parse_name()));
     reader_.refuse("unexpected ", reader_.look());

@@ -63,11 +63,26 @@ std::optional<int64_t> PatternReader::number() {
   return out;
 }
 
-PatternReader::Bounds PatternReader::bounds() {
-  const std::optional<int64_t> min = number();
+void PatternReader::skip_space() {
+  for (;; advance()) {
+    if (look() == '#') {
+      while (!done() && look() != '\n') advance();
+    }
+    if (done() || std::string_view(" \t\r\n").find(look()) == std::string_view::npos) return;
+  }
+}
+
+PatternReader::Bounds PatternReader::bounds(Space space) {
+  const auto next_number = [&] {
+    if (space == Space::skipped) skip_space();
+    const std::optional<int64_t> out = number();
+    if (space == Space::skipped) skip_space();
+    return out;
+  };
+  const std::optional<int64_t> min = next_number();
   Bounds out{min.value_or(0), min.value_or(0)};
   if (skip(",")) {
-    const std::optional<int64_t> max = number();
+    const std::optional<int64_t> max = next_number();
     if (!min && !max) refuse("expected a number of repetitions");
     out.max = max.value_or(kUnlimited);
     if (max && *max < out.min) refuse("at most ", *max, " is less than at least ", out.min);

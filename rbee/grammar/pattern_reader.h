@@ -38,11 +38,15 @@ class PatternReader {
   char32_t next_char();
   // Exactly so many hexadecimal digits.
   char32_t hex(int digits);
+  // Blanks, new lines, and comments from # to the end of a line.
+  void skip_space();
   // {m}, {m,}, {,n}, {m,n}, behind the opening brace and up to behind the closing one.
   struct Bounds {
     int64_t min, max;
   };
-  Bounds bounds();
+  // skipped: space may stand between all of its parts.
+  enum class Space : uint8_t { refused, skipped };
+  Bounds bounds(Space space = Space::refused);
   // A number of repetitions.
   int64_t count();
 

@@ -45,6 +45,17 @@ TEST(Gbnf, TextsAreAcceptedOrNot) {
       {"root ::= (\"a\" | \"a\" \"a\" | \"aa\")* \"b\"", {"b", "aaaaaaab"}, {"a"}},
       {"root ::= s\ns ::= \"a\" s | \"a\" s s | \"\"", {"", "aaaa"}, {"b"}},
       {"root ::= \"a\" root | \"\"", {"", "aaa"}, {"ab"}},
+      // Space before repetitions and inside of their bounds.
+      {"root ::= \"a\" * \"b\" ?", {"", "aab", "b"}, {"abb"}},
+      {"root ::= [a-z] + [0-9] {2}", {"ab12"}, {"12", "a1"}},
+      {"root ::= (\"a\" | \"b\") {2,3}", {"ab", "bbb"}, {"a", "abab"}},
+      {"root ::= \"a\"{ 2 , 3 } b {\t1,\n}\nb ::= \"b\"", {"aab", "aaabb"}, {"ab", "aa"}},
+      {"root ::= (\"a\" # first\n  *\r\n \"b\") +", {"ab", "bb"}, {"a", ""}},
+      // The later of two rules of one name holds, before and behind.
+      {"root ::= a\na ::= \"x\"\na ::= \"y\"", {"y"}, {"x", "xy"}},
+      {"root ::= \"q\"\nroot ::= a a\na ::= missing\na ::= \"z\"\nmissing ::= \"m\"",
+       {"zz"},
+       {"q", "mm"}},
       // What can never end is not gone into.
       {"root ::= \"a\" (endless | \"b\")\nendless ::= \"c\" endless", {"ab"}, {"ac", "a"}},
   };
@@ -65,7 +76,6 @@ TEST(Gbnf, FaultsAreNamedWithTheirPlace) {
   expect("root ::= \"a", "at byte 11", "ends too early");
   expect("root ::= other", "other", "not defined");
   expect("top ::= \"a\"", "root", "no rule");
-  expect("root ::= \"a\"\nroot ::= \"b\"", "root", "twice");
   expect("root ::= (\"a\"", "expected )", "byte");
   expect("root ::= \"a\"{3,2}", "at most 2", "at least 3");
   expect("root ::= \"a\"{x}", "number of repetitions", "byte 13");
@@ -74,7 +84,9 @@ TEST(Gbnf, FaultsAreNamedWithTheirPlace) {
   expect("root ::= \"\\ud800\"", "no character", "byte");
   expect("root ::= \"\xFF\"", "UTF-8", "byte 10");
   expect("root = \"a\"", "expected ::=", "byte 5");
-  expect("root ::= <a>", "unexpected <", "byte 9");
+  expect("root ::= <think>", "tokens such as", "byte 9");
+  expect("root ::= \"a\" !<[7]>", "tokens such as", "byte 13");
+  expect("root ::= \"a\"{2 3}", "expected }", "byte 15");
   expect("", "root", "no rule");
   expect(("root ::= " + std::string(200, '(')).c_str(), "groups in each other", "100");
 }
