@@ -2,10 +2,9 @@
 // JSON schemas (draft 2020-12) as grammars of the JSON texts that they allow.
 //
 // Every text of the grammar is valid; not every valid text is in it: properties come in the order
-// of the schema, others than the named ones only where additionalProperties asks for them, a
-// `pattern` matches the whole string where one can. Keywords that are not known to this
-// file have no meaning, as the standard says; those of the standard that it cannot hold are
-// refused.
+// of the schema, others than the named ones only where additionalProperties asks for them. A
+// `pattern` matches some part of the string. Keywords that are not known to this file have no
+// meaning, as the standard says; those of the standard that it cannot hold are refused.
 
 #include <string_view>
 

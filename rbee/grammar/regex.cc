@@ -19,111 +19,210 @@ const Ranges kDigits{{'0', '9'}};
 const Ranges kWord{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 const Ranges kSpace{{'\t', '\r'}, {' ', ' '}};
 
+// Whether a text of the expression can be empty, and whether one can have characters.
+struct Width {
+  bool empty, some;
+};
+
+Width width_of(const Expr& expr) {
+  switch (expr.kind) {
+    case Expr::Kind::literal:
+      return {expr.bytes.empty(), !expr.bytes.empty()};
+    case Expr::Kind::ahead:
+      return {true, false};
+    case Expr::Kind::repeat: {
+      const Width part = width_of(*expr.parts.front());
+      return {part.empty || expr.min == 0, part.some && expr.max != 0};
+    }
+    case Expr::Kind::sequence: {
+      Width out{true, false};
+      for (const ExprPtr& part : expr.parts) {
+        const Width one = width_of(*part);
+        out = {out.empty && one.empty, out.some || one.some};
+      }
+      return out;
+    }
+    case Expr::Kind::choice: {
+      Width out{false, false};
+      for (const ExprPtr& part : expr.parts) {
+        const Width one = width_of(*part);
+        out = {out.empty || one.empty, out.some || one.some};
+      }
+      return out;
+    }
+    default:
+      return {false, true};
+  }
+}
+
+bool is_nothing(const ExprPtr& expr) {
+  return expr->kind == Expr::Kind::choice && expr->parts.empty();
+}
+
+// As sequence() and choice(), without the ways on which nothing matches.
+ExprPtr joined(std::vector<ExprPtr> parts) {
+  return std::ranges::any_of(parts, is_nothing) ? choice({}) : sequence(std::move(parts));
+}
+
+ExprPtr either(std::vector<ExprPtr> ways) {
+  std::erase_if(ways, is_nothing);
+  return choice(std::move(ways));
+}
+
+ExprPtr times(ExprPtr part, int64_t min, int64_t max) {
+  if (is_nothing(part)) return min == 0 ? sequence({}) : part;
+  return min == 1 && max == 1 ? part : repeat(std::move(part), min, max);
+}
+
 class Parser {
  public:
   Parser(std::string_view where, std::string_view pattern, const CharWriter& writer, Match match)
       : reader_(where, pattern), writer_(writer), match_(match) {}
 
   ExprPtr run() {
-    ExprPtr out = parse_choice(0);
-    if (!reader_.done()) reader_.refuse("unexpected )");
+    const PatternReader begin = reader_;
+    ExprPtr out = parse_all();
+    if (match_ == Match::anywhere) {
+      // Where ^ holds, the part begins the text; elsewhere some character stands in front.
+      ExprPtr behind = out;
+      if (knows_begin_) {
+        reader_ = begin;
+        before_ = Before::some;
+        behind = parse_all();
+        out = either({out, joined({write(complement({})), any_text(), behind})});
+      } else {
+        out = joined({any_text(), behind});
+      }
+    }
     return looks_ahead_ ? TextSet(out, kName, ahead_work_).expr() : out;
   }
 
  private:
+  // What the expression has read where the parser is.
+  enum class Before : uint8_t { nothing, some, unknown };
+
+  ExprPtr parse_all() {
+    ExprPtr out = parse_choice(0, match_ == Match::anywhere);
+    if (!reader_.done()) reader_.refuse("unexpected )");
+    return out;
+  }
+
   ExprPtr write(Ranges ranges) const {
     return writer_ ? writer_(std::move(ranges)) : chars(std::move(ranges));
   }
 
-  ExprPtr parse_choice(int depth) {
+  // more: any text may follow the alternatives.
+  ExprPtr parse_choice(int depth, bool more) {
     if (depth > kMaxNesting) reader_.refuse("more than ", kMaxNesting, " groups in each other");
+    const Before before = before_;
     std::vector<ExprPtr> parts;
     do {
-      parts.push_back(parse_sequence(depth));
+      before_ = before;
+      parts.push_back(parse_sequence(depth, more));
     } while (reader_.skip("|"));
-    return choice(std::move(parts));
+    return either(std::move(parts));
   }
 
   bool at_end_of_sequence() const {
     return reader_.done() || reader_.look() == '|' || reader_.look() == ')';
   }
 
-  ExprPtr parse_sequence(int depth) {
-    if (match_ == Match::anywhere && depth == 0) return parse_part();
+  ExprPtr parse_sequence(int depth, bool more) {
     std::vector<ExprPtr> parts;
     bool only_aheads = depth == 0;
     while (!at_end_of_sequence()) {
-      if (reader_.look() == '^' || reader_.look() == '$') {
-        skip_anchor(depth);
+      if (reader_.skip("^")) {
+        if (!begins_here()) parts.push_back(choice({}));
+        continue;
+      }
+      if (reader_.skip("$")) {
+        if (more && at_end_of_sequence()) return joined(std::move(parts));
+        if (!ends_anyway(depth)) parts.push_back(end_of_text());
         continue;
       }
       in_front_ = only_aheads;
-      parts.push_back(parse_repeat(parse_atom(depth)));
+      parts.push_back(parse_repeated(depth));
       only_aheads = only_aheads && parts.back()->kind == Expr::Kind::ahead;
     }
-    return sequence(std::move(parts));
+    if (more) parts.push_back(any_text());
+    return joined(std::move(parts));
   }
 
   ExprPtr any_text() const { return repeat(write(complement({})), 0, kUnlimited); }
 
-  // Texts with such a part.
-  ExprPtr parse_part() {
-    if (reader_.skip("^")) return parse_begin(0);
-    return sequence({any_text(), parse_begin(0)});
+  // Behind ^: whether it holds.
+  bool begins_here() {
+    if (before_ == Before::unknown) {
+      reader_.refuse("^ behind what can be empty is not supported");
+    }
+    knows_begin_ = true;
+    return before_ == Before::nothing;
   }
 
-  // Texts that begin so, and end there where $ says so.
-  ExprPtr parse_begin(int depth) {
-    std::vector<ExprPtr> parts;
-    bool ends = false;
-    while (!at_end_of_sequence()) {
-      ends = reader_.skip("$");
-      if (ends && at_end_of_sequence()) break;
-      if (ends || reader_.look() == '^') refuse_anchor();
-      parts.push_back(parse_repeat(parse_atom(depth)));
-    }
-    if (!ends) parts.push_back(any_text());
-    return sequence(std::move(parts));
+  // Behind $: whether nothing of a whole match can follow.
+  bool ends_anyway(int depth) const {
+    if (match_ == Match::anywhere || inside_ahead_) return false;
+    const std::string_view rest = reader_.text().substr(reader_.at());
+    return (depth == 0 && at_end_of_sequence()) || rest.find_first_not_of(")$") == rest.npos;
+  }
+
+  ExprPtr end_of_text() {
+    if (match_ == Match::terminal) reader_.refuse("a terminal has $ at its end only");
+    return ahead_of(sequence({}), true);
+  }
+
+  // wanted: or else anything but `rest` may follow.
+  ExprPtr ahead_of(const ExprPtr& rest, bool wanted) {
+    looks_ahead_ = true;
+    const TextSet all(any_text(), kName, ahead_work_);
+    TextSet set(rest, kName, ahead_work_);
+    if (!wanted) set = TextSet::without(all, set, ahead_work_);
+    return look_ahead(std::move(set), all);
   }
 
   // Behind (?= or (?!: what it says of the rest of the text.
   ExprPtr parse_ahead(int depth, bool wanted) {
-    if (depth > kMaxNesting) reader_.refuse("more than ", kMaxNesting, " groups in each other");
     if (match_ == Match::terminal && !std::exchange(in_front_, false)) {
       reader_.refuse("a terminal looks ahead in front of all else only");
     }
     const bool outer = std::exchange(inside_ahead_, true);
-    std::vector<ExprPtr> ways;
-    do {
-      ways.push_back(parse_begin(depth));
-    } while (reader_.skip("|"));
+    const ExprPtr rest = parse_choice(depth, true);
     inside_ahead_ = outer;
-    looks_ahead_ = true;
-    const TextSet all(any_text(), kName, ahead_work_);
-    TextSet rest(choice(std::move(ways)), kName, ahead_work_);
-    if (!wanted) rest = TextSet::without(all, rest, ahead_work_);
-    return look_ahead(std::move(rest), all);
+    return ahead_of(rest, wanted);
   }
 
-  [[noreturn]] void refuse_anchor() {
-    reader_.refuse("^ and $ are known at the ends of the pattern only");
+  // An atom and how often it comes, with what stands before it noted.
+  ExprPtr parse_repeated(int depth) {
+    const Before before = before_;
+    const bool knew = std::exchange(knows_begin_, false);
+    const PatternReader atom = reader_;
+    ExprPtr part = parse_atom(depth);
+    const PatternReader::Bounds bounds = parse_bounds();
+    const auto move_behind = [&](const Expr& expr) {
+      const Width width = width_of(expr);
+      before_ = !width.empty                            ? Before::some
+                : before == Before::some || !width.some ? before
+                                                        : Before::unknown;
+    };
+    const bool more = bounds.max == kUnlimited || bounds.max > 1;
+    if (more && knows_begin_ && before == Before::nothing && width_of(*part).some) {
+      // ^ may hold in the first of the parts alone.
+      move_behind(*part);
+      const PatternReader behind = std::exchange(reader_, atom);
+      ExprPtr next = parse_atom(depth);
+      reader_ = behind;
+      const int64_t max = bounds.max == kUnlimited ? kUnlimited : bounds.max - 1;
+      next = times(std::move(next), std::max<int64_t>(bounds.min - 1, 0), max);
+      part = times(joined({part, std::move(next)}), std::min<int64_t>(bounds.min, 1), 1);
+    } else {
+      part = times(std::move(part), bounds.min, bounds.max);
+    }
+    move_behind(*part);
+    knows_begin_ |= knew;
+    return part;
   }
 
-  // Anchors say what holds anyway, where nothing of the pattern lies between them and the end.
-  void skip_anchor(int depth) {
-    const std::string_view text = reader_.text();
-    const bool begin = reader_.look() == '^';
-    const std::string_view rest =
-        begin ? text.substr(0, reader_.at()) : text.substr(reader_.at() + 1);
-    const char beside = rest.empty() ? '|' : begin ? rest.back() : rest.front();
-    const bool at_border = depth == 0 && beside == '|';
-    const bool at_end = rest.find_first_not_of(begin ? "(?:^" : ")$") == std::string_view::npos;
-    const bool part = match_ == Match::anywhere || inside_ahead_;
-    if (part || (!at_border && !at_end)) refuse_anchor();
-    reader_.advance();
-  }
-
-  ExprPtr parse_repeat(ExprPtr part) {
+  PatternReader::Bounds parse_bounds() {
     const char c = reader_.look();
     PatternReader::Bounds bounds{1, 1};
     if (c == '*') {
@@ -133,7 +232,7 @@ class Parser {
     } else if (c == '?') {
       bounds = {0, 1};
     } else if (c != '{') {
-      return part;
+      return bounds;
     }
     reader_.advance();
     if (c == '{') bounds = reader_.bounds();
@@ -141,7 +240,7 @@ class Parser {
     const char next = reader_.look();
     if (next == '+') reader_.refuse("possessive repetitions are not supported");
     if (next == '*' || next == '?' || next == '{') reader_.refuse("a repetition of a repetition");
-    return repeat(std::move(part), bounds.min, bounds.max);
+    return bounds;
   }
 
   ExprPtr parse_atom(int depth) {
@@ -179,7 +278,7 @@ class Parser {
         while (!reader_.skip(">")) reader_.next_char();
       }
     }
-    return close_group(parse_choice(depth + 1));
+    return close_group(parse_choice(depth + 1, false));
   }
 
   ExprPtr close_group(ExprPtr group) {
@@ -270,6 +369,8 @@ class Parser {
   bool looks_ahead_ = false;
   bool inside_ahead_ = false;
   bool in_front_ = false;  // nothing but looking ahead stands before
+  Before before_ = Before::nothing;
+  bool knows_begin_ = false;  // some ^ was read
 };
 
 }  // namespace

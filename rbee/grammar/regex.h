@@ -2,9 +2,9 @@
 // Regular expressions, of which the whole text has to match: what is regular in RE2's notation, and
 // looking ahead. Characters, `.` (all but a newline), classes, \d \w \s and their opposites (ASCII
 // alone), \t \n \r \f \v \0 \xHH \x{...} \uHHHH, groups (also named and non-capturing), |, * + ?
-// {m} {m,} {m,n} with or without a lazy ?, ^ and $ at the ends, where they change nothing of a
-// whole match, and (?=...) and (?!...), with $ at the ends of their alternatives. Refused by name:
-// references, looking behind, \b, Unicode classes, flags and possessive repetitions.
+// {m} {m,} {m,n} with or without a lazy ?, ^ and $ (the ends of the text, not of its lines), and
+// (?=...) and (?!...). Refused by name: references, looking behind, \b, Unicode classes, flags,
+// possessive repetitions, and ^ behind what may be empty, as in a*^b.
 
 #include <cstdint>
 #include <functional>
@@ -17,9 +17,9 @@ namespace rbee::grammar {
 // How the characters of a match are written in the text. Absent: as they are.
 using CharWriter = std::function<ExprPtr(std::vector<CharRange>)>;
 
-// anywhere: texts of which some part matches, the first or last where ^ or $ says so (outside of
-// groups alone). terminal: whole texts that more may follow, so that looking ahead is refused but
-// in front of all else, where it looks at the terminal alone.
+// anywhere: texts of which some part matches. terminal: whole texts that more may follow, so that
+// looking ahead is refused but in front of all else, where it looks at the terminal alone, and $
+// but at the end.
 enum class Match : uint8_t { whole, anywhere, terminal };
 
 // where: begins the messages. Throws invalid_argument or unsupported with the place.

@@ -31,9 +31,13 @@ std::vector<std::string> patterns_of(const Schema& schema) {
   return out;
 }
 
-ExprPtr parse_pattern(const std::string& pattern, const std::string& place, Match match) {
+ExprPtr parse_pattern(const std::string& pattern, const std::string& place) {
   return parse_regex(cat("json_schema: ", place, "/pattern"), pattern, JsonRules::string_chars,
-                     match);
+                     Match::anywhere);
+}
+
+ExprPtr parse_format(const char* format, const std::string& place) {
+  return parse_regex(place, format, JsonRules::string_chars);
 }
 
 struct Lengths {
@@ -60,7 +64,7 @@ TextSet plain_texts(const Schema& schema, const std::string& place, int64_t& wor
   const Lengths lengths = lengths_of(schema, place);
   TextSet out(repeat(plain_char(), lengths.min, lengths.max), place, work);
   if (const char* format = format_of(schema)) {
-    out = TextSet::both(out, {parse_regex(place, format), place, work}, work);
+    out = TextSet::both(out, {parse_format(format, place), place, work}, work);
   }
   const Excluded excluded = excluded_by(schema);
   for (const Schema& value : excluded.values) {
@@ -69,22 +73,13 @@ TextSet plain_texts(const Schema& schema, const std::string& place, int64_t& wor
     out = TextSet::without(out, {literal(quoted.substr(1, quoted.size() - 2)), place, work}, work);
   }
   for (const std::string& pattern : excluded.patterns) {
-    out =
-        TextSet::without(out, {parse_pattern(pattern, place, Match::anywhere), place, work}, work);
+    out = TextSet::without(out, {parse_pattern(pattern, place), place, work}, work);
   }
-  const std::vector<std::string> patterns = patterns_of(schema);
-  const auto matching = [&](Match match) {
-    TextSet set = out;
-    for (const std::string& pattern : patterns) {
-      set = TextSet::both(set, {parse_pattern(pattern, place, match), place, work}, work);
-    }
-    return set;
-  };
-  // Whole matches where there are some: what people mean who write no anchors.
-  TextSet whole = matching(Match::whole);
-  if (whole.empty()) whole = matching(Match::anywhere);
-  if (whole.empty()) throw NothingFits(place, "no string fits all that is asked of it");
-  return whole;
+  for (const std::string& pattern : patterns_of(schema)) {
+    out = TextSet::both(out, {parse_pattern(pattern, place), place, work}, work);
+  }
+  if (out.empty()) throw NothingFits(place, "no string fits all that is asked of it");
+  return out;
 }
 
 struct Bound {
@@ -193,8 +188,7 @@ ExprPtr string_of_schema(SchemaBuilder& builder, const Schema& schema, const std
   if (kinds == 0) return rules.string();
   ExprPtr pattern;
   if (kinds == 1 && !patterns.empty()) {
-    pattern = parse_pattern(patterns.front(), place, Match::whole);
-    // What looks behind its own end may match parts alone.
+    pattern = parse_pattern(patterns.front(), place);
     if (pattern->kind != Expr::Kind::texts || !pattern->set->empty()) {
       return rules.add(place, JsonRules::quoted(std::move(pattern)));
     }
@@ -203,7 +197,7 @@ ExprPtr string_of_schema(SchemaBuilder& builder, const Schema& schema, const std
     return rules.add(place,
                      JsonRules::quoted(plain_texts(schema, place, builder.text_work()).expr()));
   }
-  if (format != nullptr) return rules.add(place, JsonRules::quoted(parse_regex(place, format)));
+  if (format != nullptr) return rules.add(place, JsonRules::quoted(parse_format(format, place)));
   return rules.add(place,
                    JsonRules::quoted(repeat(JsonRules::string_char(), lengths.min, lengths.max)));
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""random_patterns.py SEED COUNT: a JSON list of regular expressions that look ahead, made at random, with
-the texts that Python's `re` says match them as a whole, and those of which some part does."""
+"""random_patterns.py SEED COUNT: a JSON list of regular expressions that look ahead or have ^ and $, made
+at random, with the texts that Python's `re` says match them as a whole, and those of which some part does."""
 
 import itertools
 import json
@@ -32,6 +32,8 @@ class Maker:
             return f"(?{self.pick('=', '!')}{self.choice(depth - 1, ends=True)})"
         if depth > 0 and kind < 0.5:
             return f"(?:{self.choice(depth - 1)}){self.pick('', '*', '+', '?', '{2}', '{1,2}')}"
+        if kind > 0.9:
+            return self.pick("^", "$")
         return self.pick("a", "b", ".", "[ab]", "a*", "b+", "a?", "b{2}")
 
 
@@ -40,7 +42,7 @@ def main():
     out, seen = [], set()
     while len(out) < int(sys.argv[2]):
         pattern = maker.pick("", "", "^") + maker.sequence(3)
-        if "(?=" not in pattern and "(?!" not in pattern or pattern in seen:
+        if not re.search(r"\(\?[=!]|[$^]", pattern) or pattern in seen:
             continue
         seen.add(pattern)
         known = re.compile(pattern)

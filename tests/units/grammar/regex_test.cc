@@ -57,9 +57,37 @@ TEST(Regex, TextsAreAcceptedOrNot) {
       {"(?:a(?!a$))+a?|\xC3\xA9(?!\xC3\xA9)+.",
        {"a", "\xC3\xA9x"},
        {"aa", "aaa", "\xC3\xA9\xC3\xA9"}},
+      // What pydantic writes for a Decimal.
+      {"^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$", {"1", "-0.5", "+7.", ".5"}, {"", "-", ".", "+.", "1e"}},
+      {"x(?!^a)a?", {"x", "xa"}, {"a"}},
+      {"(?:^|,)a|b^c", {"a", ",a"}, {",,a", "bc"}},
+      {"(?:(?:^|,)[ab])+", {"a", "a,b", ",a,b"}, {"ab", "a,", ""}},
+      {"(?:a$|a,)+", {"a", "a,a", "a,"}, {"aa", ",", ""}},
+      {"(?:(?:^)+)+a", {"a"}, {""}},
+      {"a(?:^b)?(?:$|c)", {"a", "ac"}, {"ab"}},
   };
   for (const Case& c : cases) {
     const auto grammar = regex(c.pattern);
+    for (const std::string& text : c.accepted)
+      EXPECT_TRUE(matches(grammar, text)) << c.pattern << '\n' << text;
+    for (const std::string& text : c.rejected)
+      EXPECT_FALSE(matches(grammar, text)) << c.pattern << '\n' << text;
+  }
+}
+
+TEST(Regex, PartsOfTextsMatch) {
+  const std::vector<Case> cases = {
+      {"b", {"b", "abc", "\nb"}, {"", "ac"}},
+      {"^b|c$", {"b", "bx", "xc"}, {"ab", "cx", ""}},
+      {"(^|-)b($|-)", {"b", "a-b", "b-a", "a-b-a"}, {"ab", "ba", "a-ba"}},
+      {"(?:^a|b)c", {"ac", "acx", "xbc"}, {"xac", "c"}},
+      {"a(?!b|$)", {"ac", "aba."}, {"a", "ab", "aba"}},
+      {"(?=^a)|b", {"a", "ax", "xb"}, {"xa", ""}},
+      {"^$", {""}, {"a"}},
+  };
+  for (const Case& c : cases) {
+    const auto grammar = compile(
+        {.rules = {{"regex", parse_regex("regex", c.pattern, {}, Match::anywhere)}}, .root = 0});
     for (const std::string& text : c.accepted)
       EXPECT_TRUE(matches(grammar, text)) << c.pattern << '\n' << text;
     for (const std::string& text : c.rejected)
@@ -74,8 +102,6 @@ TEST(Regex, WhatIsNotRegularIsRefused) {
   expect("(a)\\1", "references", "at byte 5");
   expect("(?P<n>a)(?P=n)", "references", "byte");
   expect("(?=a", "expected )", "byte");
-  expect("x(?!^a)", "ends of the pattern", "byte 4");
-  expect("x(?=(a$))", "ends of the pattern", "byte");
   try {
     regex("(?:(?=.*a.{16}b).)*");
     ADD_FAILURE() << "was taken";
@@ -83,7 +109,8 @@ TEST(Regex, WhatIsNotRegularIsRefused) {
     EXPECT_EQ(error.code(), Code::unsupported);
     EXPECT_THAT(error.what(), ::testing::HasSubstr("too large (in the rule looking ahead)"));
   }
-  for (const char* pattern : {"(?!a)a", "x(?=a)b", "x(?!)", "(?:a(?=b))+"}) {
+  for (const char* pattern :
+       {"(?!a)a", "x(?=a)b", "x(?!)", "(?:a(?=b))+", "a^b", "(a$)b", "x(?=(a$))"}) {
     harness::expect_error("grammar", "no text fits", "", [&] { regex(pattern); });
   }
   expect("(?<=a)b", "only (?:...)", "byte");
@@ -97,8 +124,8 @@ TEST(Regex, WhatIsNotRegularIsRefused) {
   expect("*a", "nothing to repeat", "byte");
   expect("(a", "expected )", "byte 2");
   expect("a)", "unexpected )", "byte 1");
-  expect("a^b", "ends of the pattern", "byte 1");
-  expect("(a$)b", "ends of the pattern", "byte 2");
+  expect("a*^b", "^ behind what can be empty", "byte 3");
+  expect("(?:^a|)+", "^ behind what can be empty", "byte 4");
   expect("[b-a]", "no range", "byte");
   expect("[a", "too early", "byte 2");
   expect("a\\", "too early", "byte 2");

@@ -1,0 +1,109 @@
+// Formats of JSON schema: what their RFCs say of texts.
+#include "rbee/grammar/formats.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "rbee/core/cat.h"
+#include "rbee/grammar/regex.h"
+#include "tests/units/grammar/grammar_text.h"
+
+namespace rbee::grammar {
+namespace {
+
+using testing::compile;
+using testing::matches;
+
+struct Case {
+  const char* format;
+  std::vector<std::string> accepted;
+  std::vector<std::string> rejected;
+};
+
+std::string letters(size_t count) {
+  return std::string(count, 'a');
+}
+
+void expect(const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
+    const char* pattern = format_pattern(c.format);
+    ASSERT_NE(pattern, nullptr) << c.format;
+    const auto grammar = compile({.rules = {{"format", parse_regex("format", pattern)}}});
+    for (const std::string& text : c.accepted)
+      EXPECT_TRUE(matches(grammar, text)) << c.format << ' ' << text;
+    for (const std::string& text : c.rejected)
+      EXPECT_FALSE(matches(grammar, text)) << c.format << ' ' << text;
+  }
+}
+
+TEST(Formats, Times) {
+  expect({
+      {"date",
+       {"2024-02-29", "2000-02-29", "0004-02-29", "0400-02-29", "9996-02-29", "2023-02-28",
+        "0001-01-01", "1970-12-31", "0010-04-30", "0100-10-10", "1000-11-30"},
+       {"2023-02-29", "1900-02-29", "2100-02-29", "2024-02-30", "2024-04-31", "2024-13-01",
+        "2024-00-10", "2024-01-00", "2024-01-32", "0000-02-29", "0000-01-01", "24-01-01",
+        "2024-1-1", "2024-02-29T"}},
+      {"time",
+       {"00:00:00Z", "23:59:59+23:59", "08:30:06.283185Z", "08:30:06.1234567-08:00", "12:00:00z",
+        "23:59:60Z", "23:59:60.5+00:00"},
+       {"24:00:00Z", "00:60:00Z", "00:00:60Z", "22:59:60Z", "23:59:61Z", "12:00:00", "12:00Z",
+        "12:00:00.Z", "12:00:00+24:00", "12:00:00+00:60", "12:00:00+0100", "1:00:00Z"}},
+      {"date-time",
+       {"2024-02-29T23:59:59Z", "1990-12-31T23:59:60Z", "1937-01-01t12:00:27.87+00:20"},
+       {"2023-02-29T00:00:00Z", "2024-02-28 00:00:00Z", "2024-02-28T00:00:00", "2024-02-28"}},
+      {"duration",
+       {"P4DT12H30M5S", "P4Y", "PT0S", "P0D", "P1M", "PT1M", "PT36H", "P1DT12H", "P2W", "P1Y2M3D",
+        "P1Y2M", "P1M2D", "PT1H2M3S"},
+       {"", "P", "PT", "P1", "P1DT", "P2D1Y", "P1D2H", "P1Y2D", "PT1H2S", "P1Y2W", "P1.5D", "4DT1H",
+        "P2S", "p1D"}},
+  });
+}
+
+TEST(Formats, Addresses) {
+  const std::string label = letters(63);
+  const std::string all = cat("a.", label, ".", label, ".", label, ".", label);
+  const std::string longest = cat(label, ".com"), too_long = cat("a", longest);
+  const std::string name = cat(letters(64), "@b.c"), too_long_name = cat("a", name);
+  expect({
+      {"ipv4",
+       {"192.168.0.1", "0.0.0.0", "255.255.255.255"},
+       {"256.256.256.256", "127.0.0", "1.2.3.4.5", "01.2.3.4", "1.2.3.", "0x7f.0.0.1"}},
+      {"ipv6",
+       {"::", "::1", "1::", "::42:ff:1", "d6::", "1:d6::42", "1::d6:192.168.0.1",
+        "1:2::192.168.0.1", "::ffff:192.168.0.1", "1:2:3:4:5:6:7:8", "::2:3:4:5:6:7:8",
+        "1:2:3:4:5:6:7::", "1::3:4:5:6:7:8", "1:2:3:4:5:6:1.2.3.4", "2001:DB8::abcd"},
+       {"12345::", ":2:3:4:5:6:7:8", "1:2:3:4:5:6:7:", "1::d6::42", "1:2:3:4:5:6:7:8:9",
+        "1:2:3:4:5:6:7", "1:2:3:4:5:6:7::8", "1:2:3:4:1.2.3.4", "::1.2.3", "::256.1.1.1", "1",
+        "fe80::a%eth1", "::g", ":::"}},
+      {"hostname",
+       {"localhost", "www.example.com", "xn--4gbwdl.xn--wgbh1c", "a-b.c", "1host", "Example.COM",
+        longest, "a.b.c.d.e.f.g.h"},
+       {"", ".", "-a", "a-", "a_b", "a..b", ".a", too_long, "a b", all}},
+      {"email",
+       {"joe.bloggs@example.com", "te~st@example.com", "~test@example.com", "a+b@localhost", name},
+       {"2962", ".test@example.com", "test.@example.com", "te..st@example.com", "a@", "@b", "a@b@c",
+        "a b@c.d", too_long_name, "a@-b.c"}},
+  });
+}
+
+TEST(Formats, IdentifiersAndPointers) {
+  expect({
+      {"uuid",
+       {"2eb8aa08-aa98-11ea-b4aa-73b441d16380", "2EB8AA08-AA98-11EA-B4AA-73B441D16380",
+        "00000000-0000-0000-0000-000000000000"},
+       {"2eb8aa08-aa98-11ea-b4aa-73b441d1638", "2eb8aa08aa9811eab4aa73b441d16380",
+        "2eb8aa08-aa98-11ea-b4aa73b441d16380-", "2eb8aa08-aa98-11ea-b4ga-73b441d16380"}},
+      {"json-pointer",
+       {"", "/", "/foo/0", "/a~1b", "/m~0n", "//", "/ ", "/\"", "/\\"},
+       {"a", "/~", "/~2", "#/a", "0"}},
+      {"relative-json-pointer",
+       {"0", "1", "120/foo", "0#", "1/a~1b", "0/"},
+       {"", "01", "-1", "/foo", "0##", "0#/a", "1/~2"}},
+  });
+}
+
+}  // namespace
+}  // namespace rbee::grammar

@@ -1,0 +1,56 @@
+// Patterns of JSON schema, which match any part of a string (2020-12, core, 6.4).
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "rbee/grammar/json_schema.h"
+#include "tests/units/grammar/grammar_text.h"
+
+namespace rbee::grammar {
+namespace {
+
+using testing::compile;
+using testing::matches;
+
+TEST(SchemaPatterns, MatchAnyPart) {
+  struct Case {
+    const char* schema;
+    std::vector<std::string> accepted;
+    std::vector<std::string> rejected;
+  };
+  const std::vector<Case> cases = {
+      {R"({"type":"string","pattern":"^https?://"})",
+       {R"("https://www.debian.org")", R"("http://")"},
+       {R"("see https://a")", R"("https:")"}},
+      {R"({"type":"string","pattern":"\\S"})", {R"("a")", R"(" a b\n")"}, {R"("")", R"("  ")"}},
+      {R"({"type":"string","pattern":"[a-z]"})", {R"("Ab")", R"("\"a1")"}, {R"("A1")", R"("")"}},
+      {R"({"type":"string","pattern":"a\"$"})", {R"("a\"")", R"("ba\"")"}, {R"("a\"b")"}},
+      {R"({"type":"string","pattern":"^a|b$"})", {R"("ax")", R"("xb")"}, {R"("xa")", R"("bx")"}},
+      {R"({"type":"string","pattern":"[0-9]","maxLength":3})",
+       {R"("a1b")", R"("1")"},
+       {R"("abc")", R"("ab1c")"}},
+      {R"({"patternProperties":{"[0-9]":{"const":1}},"additionalProperties":{"const":2}})",
+       {R"({"a1b":1,"b":2})"},
+       {R"({"a1b":2})", R"({"b":1})"}},
+      // What pydantic writes for a Decimal.
+      {R"({"anyOf":[{"type":"number"},
+          {"type":"string","pattern":"^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$"}]})",
+       {"1.5", R"("1.50")", R"("-.5")", R"("007")"},
+       {R"("")", R"("-")", R"("1.5x")", R"("+.")"}},
+      {R"({"type":"string","format":"date"})",
+       {R"("2024-02-29")", R"("2000-02-29")"},
+       {R"("2023-02-29")", R"("1900-02-29")"}},
+      {R"({"enum":["2024-02-29"],"format":"date"})", {R"("2024-02-29")"}, {R"("2023-02-28")"}},
+  };
+  for (const Case& c : cases) {
+    const auto grammar = compile(parse_json_schema(c.schema));
+    for (const std::string& text : c.accepted)
+      EXPECT_TRUE(matches(grammar, text)) << c.schema << '\n' << text;
+    for (const std::string& text : c.rejected)
+      EXPECT_FALSE(matches(grammar, text)) << c.schema << '\n' << text;
+  }
+}
+
+}  // namespace
+}  // namespace rbee::grammar
