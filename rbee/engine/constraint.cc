@@ -10,9 +10,20 @@
 namespace rbee::engine {
 namespace {
 
-constexpr size_t kKept = 32;
-// Nodes of the vocabulary's tree that are visited ahead; some tens of milliseconds.
-constexpr int64_t kStepsAhead = 4'000'000;
+constexpr size_t kKept = 1024;  // grammars, however small they are
+// For masks that are found ahead; some tens of milliseconds.
+constexpr int64_t kWorkAhead = 4'000'000;
+// For all masks of one answer: some seconds.
+constexpr int64_t kAnswerWork = 400'000'000;
+
+size_t bytes_of(const AnswerForm& form) {
+  size_t out = sizeof(form) + form.constraint.text.size();
+  for (const std::string& choice : form.constraint.choices) out += choice.size();
+  for (const Tool& tool : form.tools) {
+    out += sizeof(tool) + tool.json.size() + tool.parameters.size() + tool.input.text.size();
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -40,8 +51,14 @@ grammar::Grammar to_grammar(const Constraint& constraint, const grammar::CharWri
 }
 
 ConstraintCompiler::ConstraintCompiler(const text::Tokenizer& tokenizer,
-                                       std::vector<text::TokenId> ends, int64_t vocab)
-    : tokenizer_(tokenizer), ends_(std::move(ends)), vocab_(vocab) {}
+                                       std::vector<text::TokenId> ends, int64_t vocab,
+                                       int64_t cache_bytes)
+    : tokenizer_(tokenizer),
+      ends_(std::move(ends)),
+      vocab_(vocab),
+      memory_(std::make_shared<grammar::MaskMemory>()) {
+  memory_->limit = cache_bytes;
+}
 
 std::shared_ptr<const grammar::CompiledGrammar> ConstraintCompiler::compile(
     const AnswerForm& form) {
@@ -50,12 +67,23 @@ std::shared_ptr<const grammar::CompiledGrammar> ConstraintCompiler::compile(
   // Without the lock: others' grammars are found meanwhile.
   auto made = std::make_shared<const grammar::CompiledGrammar>(
       answer_grammar(form, [this](std::string_view text) { return is_special(text); }),
-      vocabulary());
-  made->masks().prepare(kStepsAhead);
+      vocabulary(), memory_);
+  made->masks().prepare(kWorkAhead);
   const std::scoped_lock lock(mutex_);
   kept_.push_front({form, made});
-  if (kept_.size() > kKept) kept_.pop_back();
+  forget_oldest();
   return made;
+}
+
+void ConstraintCompiler::forget_oldest() {
+  int64_t bytes = 0;
+  size_t stays = 0;
+  for (const Kept& kept : kept_) {
+    bytes += static_cast<int64_t>(kept.grammar->bytes() + bytes_of(kept.form));
+    if (bytes > memory_->limit || stays == kKept) break;
+    ++stays;
+  }
+  kept_.erase(std::next(kept_.begin(), static_cast<std::ptrdiff_t>(stays)), kept_.end());
 }
 
 bool ConstraintCompiler::is_special(std::string_view text) const {
@@ -87,20 +115,31 @@ std::shared_ptr<const grammar::Vocabulary> ConstraintCompiler::vocabulary() {
 }
 
 ConstrainedText::ConstrainedText(std::shared_ptr<const grammar::CompiledGrammar> grammar)
-    : matcher_(grammar), bits_((static_cast<size_t>(grammar->vocabulary().size()) + 63) / 64) {
-  update();
-}
+    : matcher_(grammar),
+      bits_((static_cast<size_t>(grammar->vocabulary().size()) + 63) / 64),
+      work_left_(kAnswerWork) {}
 
 void ConstrainedText::accept(int32_t id) {
   if (!matcher_.accept_token(id)) {
     fail(Code::internal, "grammar", "token ", id, " was drawn but is not allowed");
   }
-  update();
+  found_ = false;
 }
 
-void ConstrainedText::update() {
-  count_ = matcher_.fill(bits_);
-  if (count_ > 0 || !matcher_.can_go_on()) return;
+bool ConstrainedText::find_mask(int64_t& work) {
+  if (found_) return true;
+  const int64_t before = work;
+  const std::optional<int64_t> count = matcher_.fill(bits_, work);
+  work_left_ -= before - work;
+  if (!count) {
+    if (work_left_ > 0) return false;
+    fail(Code::unsupported, "grammar",
+         "finding the tokens that may come next takes too much work: fewer alternatives and nested "
+         "rules are needed");
+  }
+  count_ = *count;
+  found_ = true;
+  if (count_ > 0 || !matcher_.can_go_on()) return true;
   fail(Code::unsupported, "grammar",
        "no token of the model's vocabulary continues the text as the grammar wants it");
 }

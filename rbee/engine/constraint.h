@@ -19,12 +19,14 @@
 
 namespace rbee::engine {
 
-// Makes grammars, and keeps those that were used last. Thread-safe.
+// Makes grammars, and keeps those that were used last, as many as the bytes allow. Others are freed
+// with their last answer. Thread-safe.
 class ConstraintCompiler {
  public:
   // tokenizer: outlives it. ends: tokens that end an answer. vocab: tokens that logits are of.
+  // cache_bytes: grammars and masks that are kept.
   ConstraintCompiler(const text::Tokenizer& tokenizer, std::vector<text::TokenId> ends,
-                     int64_t vocab);
+                     int64_t vocab, int64_t cache_bytes);
 
   // Null for a form that binds nothing. Throws invalid_argument or unsupported: the message names
   // the kind, and the place in its text.
@@ -38,11 +40,13 @@ class ConstraintCompiler {
   };
   std::shared_ptr<const grammar::Vocabulary> vocabulary();
   Compiled find(const AnswerForm& form);
+  void forget_oldest();
   bool is_special(std::string_view text) const;
 
   const text::Tokenizer& tokenizer_;
   const std::vector<text::TokenId> ends_;
   const int64_t vocab_;
+  const std::shared_ptr<grammar::MaskMemory> memory_;
   std::mutex mutex_;      // guards everything below
   std::list<Kept> kept_;  // the one used last comes first
   std::shared_ptr<const grammar::Vocabulary> vocabulary_;
@@ -55,21 +59,24 @@ grammar::Grammar to_grammar(const Constraint& constraint, const grammar::CharWri
 // How far an answer is in its grammar.
 class ConstrainedText {
  public:
-  // Each throws unsupported where no token of the vocabulary goes on.
   explicit ConstrainedText(std::shared_ptr<const grammar::CompiledGrammar> grammar);
-  // A token of mask().
+  // A token of mask(), which has to be found anew then. Throws unsupported as Matcher::accept().
   void accept(int32_t id);
+  // Finds mask(). work: as TokenMasks::add() has it. False when it did not do, and more is to be
+  // given. Throws unsupported where no token of the vocabulary goes on, and where the answer's
+  // masks took too much work together.
+  bool find_mask(int64_t& work);
 
   TokenMask mask() const { return {bits_, count_}; }
   bool complete() const { return matcher_.complete(); }    // the answer may end here
   bool can_go_on() const { return matcher_.can_go_on(); }  // something may follow
 
  private:
-  void update();
-
   grammar::Matcher matcher_;
   std::vector<uint64_t> bits_;
   int64_t count_ = 0;
+  bool found_ = false;  // mask() is the one of the text so far
+  int64_t work_left_;   // for all masks of the answer
 };
 
 }  // namespace rbee::engine

@@ -14,6 +14,7 @@
 #include "rbee/engine/drafter.h"
 #include "rbee/engine/llm_job.h"
 #include "rbee/engine/llm_scheduling.h"
+#include "rbee/engine/mask_turns.h"
 #include "rbee/engine/request_pictures.h"
 #include "rbee/engine/scheduler.h"
 #include "rbee/engine/step_batch.h"
@@ -40,7 +41,8 @@ class LlmEngine final : public Engine {
  public:
   LlmEngine(TextModel model, const LlmOptions& options, std::optional<TextModel> draft)
       : text_(std::move(model)),
-        constraints_(*text_.tokenizer, text_.end_tokens, known_tokens()),
+        constraints_(*text_.tokenizer, text_.end_tokens, known_tokens(),
+                     options.grammar_cache_bytes),
         options_(resolve(text_, draft ? &*draft : nullptr, options)),
         stepper_(*text_.model, *text_.device,
                  {.cache_tokens = options_.cache_tokens,
@@ -78,8 +80,7 @@ class LlmEngine final : public Engine {
                               .draft_tokens = speculative ? options_.draft_tokens : 0,
                               .lora = shelf_.take(request.lora),
                               .prompt = {}};
-    // On the caller's thread: pictures, a long prompt or a large grammar do not hold up the others'
-    // answers.
+    // On the caller's thread: pictures, prompts and grammars do not hold up the others' answers.
     job_options.pictures = pictures_of(request);
     job_options.prompt = text_.prompt_of(request);
     AnswerForm form = form_of(request, text_.format);
@@ -226,6 +227,7 @@ class LlmEngine final : public Engine {
                 // Beside a step that is under way nobody can join.
                 if (!stepper_.is_ahead() || scheduler_.running().empty()) let_join();
                 step_begin_ = Clock::now();
+                find_masks();
                 Parts parts = scheduler_.plan();
                 const int64_t look_tokens = scheduler_.look_tokens(parts);
                 drafter_.add_guesses(parts, std::ssize(scheduler_.running()));
@@ -310,6 +312,14 @@ class LlmEngine final : public Engine {
     }
   }
 
+  void find_masks() {
+    for (const TicketPtr& ticket : masks_.begin(scheduler_.running())) {
+      LlmJob& job = job_of(ticket);
+      guarded([&](const Error& error) { fail_one(job, error); },
+              [&] { job.find_mask(masks_.work); });
+    }
+  }
+
   // A slice of the tower's work on the job's next picture, about as long as these many tokens of a
   // prompt take. It is done when the next step is, where a device computes by itself.
   void look(LlmJob& job, int64_t tokens) {
@@ -330,8 +340,7 @@ class LlmEngine final : public Engine {
     stats_.prompt_seconds += seconds_since(begin);
   }
 
-  // Evaluates the parts. What cannot be evaluated together is evaluated apart, so that a request
-  // fails for itself alone.
+  // What cannot be evaluated together is evaluated apart: a request fails for itself alone.
   void step(const Parts& parts) {
     if (parts.empty()) return;
     std::vector<int64_t> cached;
@@ -420,8 +429,7 @@ class LlmEngine final : public Engine {
     return ends ? std::optional(StopReason::max_tokens) : std::nullopt;
   }
 
-  // The next tokens of a sampled sequence: those behind a guess count as long as it is the token
-  // that is chosen, so that guesses change nothing but the number of steps.
+  // The next tokens of a sampled sequence. Those behind a guess count while it is what is chosen.
   Outcome take_tokens(const StepBatch::Rows& rows, const StepLogits& logits) {
     LlmJob& job = *rows.job;
     if (rows.sampled == 0) return {.reason = ends_silently(job), .error = {}};
@@ -440,7 +448,8 @@ class LlmEngine final : public Engine {
         const Chosen chosen = next_token(job, logits, row);
         ++out.tokens;
         out.reason = job.take(chosen.id, chosen.scored ? &*chosen.scored : nullptr);
-        goes_on = !out.reason && guess != nullptr && guess->id == chosen.id;
+        if (!out.reason) job.find_mask(masks_.work);
+        goes_on = !out.reason && !job.held && guess != nullptr && guess->id == chosen.id;
       }
     });
     if (!lost_ && !out.error) {
@@ -562,6 +571,7 @@ class LlmEngine final : public Engine {
   Drafter drafter_;                       // engine thread only
   Scheduler scheduler_;                   // engine thread only
   Clock::time_point step_begin_;          // engine thread only
+  MaskTurns masks_;                       // engine thread only
   std::optional<PictureCache> pictures_;  // engine thread only
   std::deque<JobPtr> following_;  // engine thread only: the scheduler does not know them yet
   std::vector<JobPtr> unsent_;    // engine thread only: jobs with text to send

@@ -32,6 +32,8 @@ struct LlmOptions {
   int32_t max_pictures = 16;    // of a request, 1 to 1024
   // Of pictures that nobody asks about any more: what the tower made of them, and their pixels.
   int64_t picture_cache_bytes = int64_t{256} << 20;
+  // Grammars that answers followed, and their masks, kept for those that follow them again.
+  int64_t grammar_cache_bytes = int64_t{256} << 20;
   // A draft model stops guessing where none of its tokens has this probability, 0 to 1.
   float draft_min_p = 0;
   std::optional<DType> kv_dtype;  // a cache type; absent: see StepperOptions

@@ -16,6 +16,11 @@ uint64_t fresh_seed() {
   return ((uint64_t{device()} << 32) | device()) & ((uint64_t{1} << 53) - 1);
 }
 
+// For masks: of what a request's thread does at first, of that at a time, and of a step's guesses.
+constexpr int64_t kFirstMaskWork = 50'000'000;
+constexpr int64_t kSlice = 250'000;
+constexpr int64_t kGuessWork = 20'000;
+
 // Guesses are drawn independently of what decides about them.
 constexpr uint64_t kGuessSeed = 0x9e3779b97f4a7c15;
 
@@ -72,9 +77,30 @@ LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& po
   sequence.kv.set_mark(cache_mark(lora_, request_.cache_salt));
   if (options.grammar) {
     constrained_.emplace(std::move(options.grammar));
-    sampler_.allow(constrained_->mask());
+    held = true;
+    find_first_mask();
   }
   encode(options.prompt);
+}
+
+// On the caller's thread. In slices: others use the grammar, too.
+void LlmJob::find_first_mask() {
+  for (int64_t spent = 0; held && spent < kFirstMaskWork; spent += kSlice) {
+    int64_t work = kSlice;
+    find_mask(work);
+  }
+  if (held) {
+    fail(
+        Code::unsupported, "grammar",
+        "finding the tokens that may come first takes too much work: fewer alternatives and nested "
+        "rules are needed");
+  }
+}
+
+void LlmJob::find_mask(int64_t& work) {
+  if (!held || !constrained_->find_mask(work)) return;
+  sampler_.allow(constrained_->mask());
+  held = false;
 }
 
 void LlmJob::encode(std::string_view prompt) {
@@ -169,6 +195,7 @@ int64_t LlmJob::guess_room(int64_t most) {
 
 void LlmJob::guess_from_text(int64_t most) {
   ahead_ = constrained_;
+  guess_work_ = kGuessWork;
   for (const int32_t id : ngram_draft(sequence.tokens, most)) {
     if (ahead_ && !ahead_->mask().has(id)) break;
     if (!add_guess({id})) break;
@@ -177,6 +204,7 @@ void LlmJob::guess_from_text(int64_t most) {
 
 Sampler& LlmJob::begin_guesses() {
   ahead_ = constrained_;
+  guess_work_ = kGuessWork;
   guess_sampler_.follow(sampler_);
   if (ahead_) guess_sampler_.allow(ahead_->mask());
   return guess_sampler_;
@@ -190,6 +218,7 @@ bool LlmJob::add_guess(Guess guess) {
   if (!ahead_) return true;
   try {
     ahead_->accept(id);
+    if (!ahead_->find_mask(guess_work_)) return false;
   } catch (const Error&) {
     return false;  // where the guess comes, the request fails by it
   }
@@ -248,7 +277,7 @@ std::optional<StopReason> LlmJob::take(int32_t id, const RowLogprobs* scored) {
   if (scored != nullptr) scored_.emplace_back(text_bytes_, name(*scored));
   if (constrained_) {
     constrained_->accept(id);
-    sampler_.allow(constrained_->mask());
+    held = true;
   }
   add_text(passed(text_of(id)));
   if (!stops_.matched().empty()) return StopReason::stop_sequence;
@@ -319,11 +348,10 @@ std::string LlmJob::passed(std::string_view text) {
 // Those whose text has passed, or begins in what has; a stop text cuts off the others.
 std::vector<ScoredChoice> LlmJob::take_scored() {
   std::vector<ScoredChoice> out;
-  const auto held = std::ranges::find_if(
+  const auto end = std::ranges::find_if(
       scored_, [&](const auto& token) { return token.first >= passed_bytes_; });
-  for (auto token = scored_.begin(); token != held; ++token)
-    out.push_back(std::move(token->second));
-  scored_.erase(scored_.begin(), held);
+  for (auto token = scored_.begin(); token != end; ++token) out.push_back(std::move(token->second));
+  scored_.erase(scored_.begin(), end);
   return out;
 }
 

@@ -78,9 +78,12 @@ class LlmJob final : public Ticket {
   // its budget is spent.
   std::optional<int32_t> forced() const;
   // Takes the next token; its text is for send(). The reason when it was the last one.
-  // scored: of the token, where the request asks for it. Throws unsupported where the constraint
-  // cannot be followed any more.
+  // scored: of the token, where the request asks for it. Under a constraint the job is held until
+  // find_mask() is done. Throws unsupported where the constraint cannot be followed any more.
   std::optional<StopReason> take(int32_t id, const RowLogprobs* scored = nullptr);
+  // Finds the tokens that the constraint allows next; work: as TokenMasks::add() has it. The job is
+  // held no more when all are found. Throws unsupported as ConstrainedText::find_mask().
+  void find_mask(int64_t& work);
   // Sends the text that has come since and can be sent. last: and what is known of tokens without.
   void send(bool last = false);
   // Its prompt has been evaluated.
@@ -94,6 +97,7 @@ class LlmJob final : public Ticket {
   using Clock = std::chrono::steady_clock;
 
   void encode(std::string_view prompt);
+  void find_first_mask();
   TokenRules token_rules() const;
   double since_start() const;
   ScoredToken name(const TokenLogprob& token) const;
@@ -124,6 +128,7 @@ class LlmJob final : public Ticket {
   std::vector<Guess> guesses_;            // the last tokens of the sequence
   Sampler guess_sampler_;                 // of a draft model's guesses
   std::optional<ConstrainedText> ahead_;  // behind the guesses, where there is a constraint
+  int64_t guess_work_ = 0;                // for masks behind guesses
   // Since the last piece, each with the bytes of the answer in front of it.
   std::vector<std::pair<int64_t, ScoredChoice>> scored_;
   int64_t text_bytes_ = 0;                    // of the answer

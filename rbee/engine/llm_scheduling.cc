@@ -55,6 +55,8 @@ LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions opt
         options.max_pictures, " is outside of 1 to ", kMostPictures);
   check(options.picture_cache_bytes >= 0, "picture_cache_bytes", options.picture_cache_bytes,
         " is negative");
+  check(options.grammar_cache_bytes >= 0, "grammar_cache_bytes", options.grammar_cache_bytes,
+        " is negative");
   check(options.block_size >= 1, "block_size", options.block_size, " is below 1");
   if (options.step_tokens == 0) {
     options.step_tokens =

@@ -158,6 +158,7 @@ std::vector<Scheduler::Part> Scheduler::plan() {
   make_room();
   std::vector<Part> parts, prompts;
   for (const TicketPtr& ticket : running_) {
+    if (ticket->held) continue;
     if (generates(ticket)) {
       parts.push_back({ticket, 1});
     } else if (ticket->sequence.ready() > 0) {

@@ -53,7 +53,7 @@ class Scheduler {
   bool join();
   // The parts of the next step: one token of each ticket that generates, then prompts. Each has
   // its blocks. Where there are too few, tickets that come last in the order lose theirs and wait,
-  // to be evaluated anew. Empty where all that run stop in front of pictures.
+  // to be evaluated anew. Empty where all that run stop in front of pictures or are held.
   std::vector<Part> plan();
   // Whose picture, sequence.unseen(), is to be looked at beside the next step: of the tickets of
   // the lowest priority number one for which the fewest pictures were; null: nobody's.

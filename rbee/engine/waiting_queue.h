@@ -27,6 +27,7 @@ struct Ticket {
 
   Sequence sequence;
   int64_t pictures_seen = 0;  // by the tower, for this ticket
+  bool held = false;          // its next token cannot be drawn yet, so it has no part of a step
   const std::string client;
   const std::string user;  // of the client's
   const int32_t priority;  // lower goes first

@@ -12,9 +12,10 @@ Automaton::Automaton(const Grammar& grammar, const AutomatonLimits& limits) : ro
     fail(Code::unsupported, "grammar", "its ", grammar.rules.size(), " rules are more than ",
          limits.max_rules);
   }
-  int64_t expanded = limits.max_expanded, work = limits.max_work;
+  int64_t expanded = limits.max_expanded;
+  DfaBudget budget{.work = limits.max_work, .edges = limits.max_edges};
   for (const Rule& rule : grammar.rules) {
-    const std::vector<DfaState> states = determinise(Nfa(rule, expanded), rule, work);
+    const std::vector<DfaState> states = determinise(Nfa(rule, expanded), rule, budget);
     const auto first = static_cast<int32_t>(nodes_.size());
     starts_.push_back(first);
     for (const DfaState& state : states) {

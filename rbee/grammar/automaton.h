@@ -14,8 +14,10 @@ namespace rbee::grammar {
 struct AutomatonLimits {
   int64_t max_rules = 5000;
   int64_t max_expanded = 400'000;  // states before they are made deterministic: repetitions expand
-  // Ten for each deterministic state, and one for each of the states that it stands for.
-  int64_t max_work = 2'000'000;
+  // Ten for each deterministic state, and one for each state and edge that is looked at, also where
+  // that leads to what is known: some nanoseconds each.
+  int64_t max_work = 40'000'000;
+  int64_t max_edges = 2'000'000;  // of deterministic states, 12 bytes each
 };
 
 class Automaton {
@@ -44,6 +46,10 @@ class Automaton {
   int32_t size() const { return static_cast<int32_t>(nodes_.size()); }
   int32_t start(int32_t rule) const { return starts_[static_cast<size_t>(rule)]; }
   int32_t root() const { return start(root_); }
+  size_t bytes() const {
+    return nodes_.size() * sizeof(Node) + bytes_.size() * sizeof(ByteEdge) +
+           calls_.size() * sizeof(CallEdge);
+  }
   State state(int32_t index) const {
     const Node& node = nodes_[static_cast<size_t>(index)];
     return {.bytes = {bytes_.data() + node.bytes, node.byte_count},

@@ -23,7 +23,14 @@ ExprPtr literal(std::string bytes) {
 ExprPtr chars(std::vector<CharRange> ranges) {
   Expr out;
   out.kind = Expr::Kind::chars;
-  out.ranges = std::move(ranges);
+  std::ranges::sort(ranges, {}, &CharRange::low);
+  for (const CharRange& range : ranges) {
+    if (!out.ranges.empty() && range.low <= out.ranges.back().high + 1) {
+      out.ranges.back().high = std::max(out.ranges.back().high, range.high);
+    } else {
+      out.ranges.push_back(range);
+    }
+  }
   return make(std::move(out));
 }
 

@@ -26,7 +26,7 @@ struct Expr {
   enum class Kind : uint8_t { literal, chars, rule, sequence, choice, repeat, texts, ahead };
   Kind kind = Kind::sequence;
   std::string bytes;              // literal
-  std::vector<CharRange> ranges;  // chars: one character of these, in UTF-8
+  std::vector<CharRange> ranges;  // chars: one character of these, in UTF-8; in order, apart
   int32_t rule = 0;               // index into Grammar::rules
   std::vector<ExprPtr> parts;     // of sequence and choice; one of repeat
   int64_t min = 0;                // of repeat

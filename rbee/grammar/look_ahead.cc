@@ -152,6 +152,7 @@ class Determiniser {
     for (size_t i = 0; i + 1 < borders.size(); ++i) {
       Places to = after(places, borders[i]);
       if (to.empty()) continue;
+      spend(budget_, rule_, kPlaceWork);
       state.bytes.push_back({static_cast<uint8_t>(borders[i]),
                              static_cast<uint8_t>(borders[i + 1] - 1), find(std::move(to))});
     }

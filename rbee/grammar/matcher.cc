@@ -30,9 +30,9 @@ bool Matcher::accept_token(int32_t id) {
   return !bytes.empty() && accept(bytes);
 }
 
-int64_t Matcher::fill(std::span<uint64_t> bits) const {
+std::optional<int64_t> Matcher::fill(std::span<uint64_t> bits, int64_t& work) const {
   std::ranges::fill(bits, 0);
-  for (const Place& place : places_) grammar_->masks().add(place, stacks_, bits);
+  if (!grammar_->masks().add(places_, stacks_, bits, work)) return std::nullopt;
   if (complete_) {
     for (const int32_t id : grammar_->vocabulary().ends()) {
       bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (static_cast<size_t>(id) % 64);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -15,16 +16,18 @@ namespace rbee::grammar {
 // A grammar made ready for a vocabulary. Shared between matchers and threads.
 class CompiledGrammar {
  public:
-  // vocabulary: outlives it. Throws as Automaton does.
+  // memory: of the masks of all grammars; null: its own. Throws as Automaton does.
   CompiledGrammar(const Grammar& grammar, std::shared_ptr<const Vocabulary> vocabulary,
-                  const AutomatonLimits& limits = {})
+                  std::shared_ptr<MaskMemory> memory = nullptr, const AutomatonLimits& limits = {})
       : automaton_(grammar, limits),
         vocabulary_(std::move(vocabulary)),
-        masks_(automaton_, *vocabulary_) {}
+        masks_(automaton_, *vocabulary_, std::move(memory)) {}
 
   const Automaton& automaton() const { return automaton_; }
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   TokenMasks& masks() const { return masks_; }
+  // Taken by the automaton and the masks that are kept.
+  size_t bytes() const { return automaton_.bytes() + masks_.bytes(); }
 
  private:
   const Automaton automaton_;
@@ -45,7 +48,8 @@ class Matcher {
   bool can_go_on() const { return !places_.empty(); }  // some byte may follow
 
   // Sets `bits` ((vocabulary + 63) / 64 words) to the tokens that may come next; returns how many.
-  int64_t fill(std::span<uint64_t> bits) const;
+  // work: as TokenMasks::add() has it; nullopt when it did not do, and more is to be given.
+  std::optional<int64_t> fill(std::span<uint64_t> bits, int64_t& work) const;
 
  private:
   std::shared_ptr<const CompiledGrammar> grammar_;

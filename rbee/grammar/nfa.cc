@@ -17,7 +17,7 @@ constexpr int64_t kStateWork = 10;
 
 class Determiniser {
  public:
-  Determiniser(const Nfa& nfa, const Rule& rule, int64_t& budget)
+  Determiniser(const Nfa& nfa, const Rule& rule, DfaBudget& budget)
       : nfa_(nfa), rule_(rule), budget_(budget), rounds_(static_cast<size_t>(nfa.size())) {}
 
   std::vector<DfaState> run() {
@@ -40,6 +40,7 @@ class Determiniser {
     while (!states.empty()) {
       const int32_t at = states.back();
       states.pop_back();
+      spend(budget_.work, rule_);
       if (std::exchange(rounds_[static_cast<size_t>(at)], round_) == round_) continue;
       out.push_back(at);
       const std::vector<int32_t>& empty = nfa_.state(at).empty;
@@ -54,7 +55,7 @@ class Determiniser {
     const auto [at, fresh] =
         index_.try_emplace(close(std::move(states)), static_cast<int32_t>(sets_.size()));
     if (fresh) {
-      spend(budget_, rule_, kStateWork + std::ssize(at->first));
+      spend(budget_.work, rule_, kStateWork + std::ssize(at->first));
       sets_.push_back(&at->first);
     }
     return at->second;
@@ -74,6 +75,7 @@ class Determiniser {
     std::sort(borders.begin(), borders.end());
     borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
     for (size_t i = 0; i + 1 < borders.size(); ++i) {
+      spend(budget_.work, rule_, std::ssize(edges));
       States to;
       for (const Automaton::ByteEdge& edge : edges) {
         if (edge.low <= borders[i] && borders[i] <= edge.high) to.push_back(edge.to);
@@ -87,6 +89,7 @@ class Determiniser {
       if (joins) {
         state.bytes.back().high = high;
       } else {
+        spend(budget_.edges, rule_);
         state.bytes.push_back({low, high, target});
       }
     }
@@ -99,12 +102,15 @@ class Determiniser {
         targets[edge.rule].push_back(edge.to);
       }
     }
-    for (auto& [called, to] : targets) state.calls.push_back({called, find(std::move(to))});
+    for (auto& [called, to] : targets) {
+      spend(budget_.edges, rule_);
+      state.calls.push_back({called, find(std::move(to))});
+    }
   }
 
   const Nfa& nfa_;
   const Rule& rule_;
-  int64_t& budget_;
+  DfaBudget& budget_;
   std::vector<uint32_t> rounds_;  // of close(), that saw the state last
   uint32_t round_ = 0;
   std::map<States, int32_t> index_;
@@ -238,7 +244,7 @@ int32_t Nfa::build_ahead(const Expr& expr, int32_t from) {
   return to;
 }
 
-std::vector<DfaState> determinise(const Nfa& nfa, const Rule& rule, int64_t& budget) {
+std::vector<DfaState> determinise(const Nfa& nfa, const Rule& rule, DfaBudget& budget) {
   RB_ASSERT(nfa.aheads().empty());
   return Determiniser(nfa, rule, budget).run();
 }

@@ -58,8 +58,12 @@ struct DfaState {
   std::vector<Automaton::CallEdge> calls;
   bool accepting = false;
 };
-// The first is the start. budget: of AutomatonLimits::max_work, as above. No edges of `nfa` look
-// ahead.
-std::vector<DfaState> determinise(const Nfa& nfa, const Rule& rule, int64_t& budget);
+// What is left of AutomatonLimits::max_work and max_edges.
+struct DfaBudget {
+  int64_t work = AutomatonLimits{}.max_work;
+  int64_t edges = AutomatonLimits{}.max_edges;
+};
+// The first is the start. budget: lowered as spend() does. No edges of `nfa` look ahead.
+std::vector<DfaState> determinise(const Nfa& nfa, const Rule& rule, DfaBudget& budget);
 
 }  // namespace rbee::grammar

@@ -12,7 +12,7 @@ namespace {
 
 using Ranges = std::vector<CharRange>;
 
-constexpr int64_t kAheadWork = 2'000'000;  // steps for the automata of what looks ahead
+constexpr int64_t kAheadWork = 10'000'000;  // steps for the automata of what looks ahead
 constexpr std::string_view kName = "looking ahead";
 
 const Ranges kDigits{{'0', '9'}};

@@ -30,7 +30,7 @@ class SchemaBuilder {
  private:
   JsonRules rules_;
   SchemaLogic logic_;
-  int64_t text_work_ = 4'000'000;
+  int64_t text_work_ = 20'000'000;
 };
 
 ExprPtr object_of_schema(SchemaBuilder& builder, const Schema& schema, const std::string& place,

@@ -8,7 +8,7 @@ namespace rbee::grammar {
 namespace {
 
 constexpr size_t kMaxPlaces = 2048;
-constexpr size_t kMaxFrames = 1 << 20;
+constexpr size_t kMaxFrames = 1 << 17;  // of one text: some 7 MB
 
 uint64_t key_of(int32_t state, int32_t parent) {
   return (uint64_t{static_cast<uint32_t>(state)} << 32) | static_cast<uint32_t>(parent);
@@ -40,13 +40,11 @@ bool Stacks::spread(std::vector<Place>& out) {
   while (!work_.empty()) {
     const Place place = work_.back();
     work_.pop_back();
-    const auto at = std::ranges::lower_bound(seen_, place);
-    if (at != seen_.end() && *at == place) continue;
-    if (seen_.size() >= kMaxPlaces) {
+    if (!seen_.insert(place).second) continue;
+    if (seen_.size() > kMaxPlaces) {
       fail(Code::unsupported, "grammar", "it is too ambiguous: there are more than ", kMaxPlaces,
            " ways to read the text so far");
     }
-    seen_.insert(at, place);
     const Automaton::State state = automaton_->state(place.state);
     if (!state.bytes.empty()) out.push_back(place);
     for (const Automaton::CallEdge& call : state.calls) {

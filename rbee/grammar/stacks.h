@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "rbee/grammar/automaton.h"
@@ -21,6 +22,14 @@ struct Place {
   int32_t state;
   int32_t stack;  // a frame, or kBottom
   friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+struct PlaceHash {
+  size_t operator()(const Place& place) const {
+    const uint64_t both =
+        (uint64_t{static_cast<uint32_t>(place.state)} << 32) | static_cast<uint32_t>(place.stack);
+    return static_cast<size_t>((both * 0x9E3779B97F4A7C15u) >> 16);
+  }
 };
 
 class Stacks {
@@ -46,7 +55,7 @@ class Stacks {
   std::vector<Frame> frames_;
   std::unordered_map<uint64_t, int32_t> index_;
   std::vector<Place> work_;
-  std::vector<Place> seen_;  // sorted
+  std::unordered_set<Place, PlaceHash> seen_;
 };
 
 }  // namespace rbee::grammar

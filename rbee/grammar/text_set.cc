@@ -42,8 +42,13 @@ TextSet::TextSet(const ExprPtr& expr, std::string_view name, int64_t& work) {
   const Rule rule{std::string(name), expr};
   const Nfa nfa(rule, expanded);
   work -= nfa.size();
-  states_ =
-      nfa.aheads().empty() ? determinise(nfa, rule, work) : determinise_ahead(nfa, rule, work);
+  if (nfa.aheads().empty()) {
+    DfaBudget budget{.work = work};
+    states_ = determinise(nfa, rule, budget);
+    work = budget.work;
+  } else {
+    states_ = determinise_ahead(nfa, rule, work);
+  }
   remove_dead_ends();
 }
 
@@ -66,10 +71,11 @@ TextSet TextSet::product(const TextSet& a, const TextSet& b, Keep keep, int64_t&
     if (fresh) pairs.push_back(pair);
     return at->second;
   };
+  int64_t edges = AutomatonLimits{}.max_edges;
   find({0, b.empty() ? kOut : 0});
   for (size_t i = 0; i < pairs.size(); ++i) {
     work -= kStateWork;
-    if (std::ssize(pairs) > kMaxProduct || work < 0) {
+    if (std::ssize(pairs) > kMaxProduct || work < 0 || edges < 0) {
       fail(Code::unsupported, "grammar", "texts that several rules hold for become too large");
     }
     const auto [left, right] = pairs[i];
@@ -87,6 +93,7 @@ TextSet TextSet::product(const TextSet& a, const TextSet& b, Keep keep, int64_t&
       state.bytes.push_back(
           {static_cast<uint8_t>(borders[k]), static_cast<uint8_t>(borders[k + 1] - 1), find(to)});
     }
+    edges -= std::ssize(state.bytes);
     out.states_.push_back(std::move(state));
   }
   out.remove_dead_ends();

@@ -2,12 +2,23 @@
 
 #include <algorithm>
 
+#include "rbee/core/error.h"
+
 namespace rbee::grammar {
 namespace {
 
 constexpr int32_t kUnknown = -2;
 constexpr int32_t kDead = -1;
-constexpr size_t kMaxSets = 8192;
+// Sets of places are forgotten beyond the first where no walk needs them; a walk that makes more
+// than the second is too ambiguous.
+constexpr size_t kManySetBytes = size_t{16} << 20;
+constexpr size_t kMaxSetBytes = size_t{64} << 20;
+// Grammars that share the memory of masks at least.
+constexpr int64_t kShares = 32;
+constexpr int64_t kSetWork = 64;   // a set's table
+constexpr int64_t kPlaceWork = 8;  // a place that is read on
+// Parts that are known are joined beyond the work that was given, up to this.
+constexpr int64_t kOverdraft = 500'000;
 // A list takes 32 bits for a token, bits take one for each token of the vocabulary.
 constexpr size_t kListShare = 32;
 
@@ -26,107 +37,166 @@ uint64_t hash_of(const std::vector<Place>& places, bool ended) {
   return out;
 }
 
+uint64_t key_of(int32_t open, int32_t state) {
+  return (uint64_t{static_cast<uint32_t>(open)} << 32) | static_cast<uint32_t>(state);
+}
+
+void sort_unique(std::vector<int32_t>& values) {
+  std::ranges::sort(values);
+  values.erase(std::ranges::unique(values).begin(), values.end());
+}
+
 }  // namespace
 
-TokenMasks::TokenMasks(const Automaton& automaton, const Vocabulary& vocabulary, size_t max_bytes)
+TokenMasks::TokenMasks(const Automaton& automaton, const Vocabulary& vocabulary,
+                       std::shared_ptr<MaskMemory> memory, size_t max_bytes)
     : automaton_(automaton),
       vocabulary_(vocabulary),
+      memory_(memory ? std::move(memory) : std::make_shared<MaskMemory>()),
       max_bytes_(max_bytes),
-      states_(static_cast<size_t>(automaton.size())),
       stacks_(automaton) {}
 
-void TokenMasks::add(const Place& place, const Stacks& stacks, std::span<uint64_t> bits) {
+TokenMasks::~TokenMasks() {
+  memory_->used -= static_cast<int64_t>(bytes_.load());
+}
+
+void TokenMasks::count(int64_t bytes) {
+  bytes_ += static_cast<size_t>(bytes);
+  memory_->used += bytes;
+}
+
+bool TokenMasks::add(std::span<const Place> places, const Stacks& stacks, std::span<uint64_t> bits,
+                     int64_t& work) {
   const std::scoped_lock lock(mutex_);
   forget_when_large();
-  Part* part = &part_of(place.state);
-  int32_t stack = place.stack;
-  while (true) {
-    for (const int32_t id : part->ids) set_bit(bits, id);
-    for (size_t i = 0; i < part->bits.size(); ++i) bits[i] |= part->bits[i];
-    if (part->open.empty() || stack == kBottom) return;
-    const Frame& frame = stacks.frame(stack);
-    part = &returned_part(*part, frame.state);
-    stack = frame.parent;
+  ++masks_;
+  seen_.clear();
+  for (const Place& place : places) {
+    Part* part = part_of(-1, place.state, work);
+    for (int32_t stack = place.stack; part != nullptr;) {
+      if (part->joined != masks_) {
+        part->joined = masks_;
+        join(*part, bits);
+        work -= std::ssize(part->ids) + std::ssize(part->bits) / 8;
+      }
+      if (part->open < 0 || stack == kBottom) break;
+      if (--work < -kOverdraft) return false;
+      // What follows depends on the open nodes and the stack alone.
+      if (!seen_.insert({part->open, stack}).second) break;
+      const Frame& frame = stacks.frame(stack);
+      part = part_of(part->open, frame.state, work);
+      stack = frame.parent;
+    }
+    if (part == nullptr) return false;
   }
+  return true;
 }
 
-void TokenMasks::prepare(int64_t steps) {
+void TokenMasks::join(const Part& part, std::span<uint64_t> bits) const {
+  for (const int32_t id : part.ids) set_bit(bits, id);
+  for (size_t i = 0; i < part.bits.size(); ++i) bits[i] |= part.bits[i];
+}
+
+void TokenMasks::prepare(int64_t work) {
   for (int32_t i = 0; i < automaton_.size(); ++i) {
     const std::scoped_lock lock(mutex_);
-    if (steps_ >= steps || bytes_ > max_bytes_ / 2) return;
-    if (!automaton_.state(i).bytes.empty()) part_of(i);
+    if (work <= 0 || bytes_ > max_bytes_ / 2) return;
+    if (walks_.empty() && set_bytes_ > kManySetBytes) forget_sets();
+    if (!automaton_.state(i).bytes.empty()) part_of(-1, i, work);
   }
 }
 
-TokenMasks::Part& TokenMasks::part_of(int32_t state) {
-  Part*& part = states_[static_cast<size_t>(state)];
-  if (part == nullptr) {
+TokenMasks::Part* TokenMasks::part_of(int32_t open, int32_t state, int64_t& work) {
+  const uint64_t key = key_of(open, state);
+  const auto known = parts_.find(key);
+  if (known != parts_.end()) return &known->second;
+  auto at = walks_.find(key);
+  if (at == walks_.end()) at = walks_.emplace(key, begin_walk(open, state, work)).first;
+  if (!go_on(at->second, work)) return nullptr;
+  Part& part = parts_[key] = finish(at->second);
+  walks_.erase(at);
+  return &part;
+}
+
+TokenMasks::Walk TokenMasks::begin_walk(int32_t open, int32_t state, int64_t& work) {
+  Walk out;
+  std::vector<Place> places;
+  if (open < 0) {
     // Only the state's own bytes: what it calls, and what is behind its end, are places of their
     // own.
-    part = make_part({Vocabulary::kRoot}, find_set({{state, kBottom}}, false));
-  }
-  return *part;
-}
-
-TokenMasks::Part& TokenMasks::returned_part(Part& part, int32_t state) {
-  Part*& next = part.returned[state];
-  if (next == nullptr) {
-    std::vector<Place> places;
-    const bool ended = stacks_.close({state, kBottom}, places);
-    std::sort(places.begin(), places.end());
-    const int32_t set = find_set(std::move(places), ended);
-    next = make_part(part.open, set);
-    // The rule that is returned to may end at once.
-    if (ended) next->open.insert(next->open.end(), part.open.begin(), part.open.end());
-  }
-  return *next;
-}
-
-TokenMasks::Part* TokenMasks::make_part(const std::vector<int32_t>& roots, int32_t first_set) {
-  auto part = std::make_unique<Part>();
-  std::vector<int32_t> ids;
-  for (const int32_t root : roots) walk(root, first_set, ids, part->open);
-  if (ids.size() * kListShare < static_cast<size_t>(vocabulary_.size())) {
-    part->ids = std::move(ids);
-    part->ids.shrink_to_fit();
+    out.roots = {Vocabulary::kRoot};
+    places = {{state, kBottom}};
   } else {
-    part->bits.resize(static_cast<size_t>(vocabulary_.size() + 63) / 64);
-    for (const int32_t id : ids) set_bit(part->bits, id);
+    out.roots = *open_sets_[static_cast<size_t>(open)];
+    out.ended = stacks_.close({state, kBottom}, places);
+    std::sort(places.begin(), places.end());
   }
-  bytes_ += sizeof(Part) + 4 * (part->ids.size() + part->open.size()) + 8 * part->bits.size();
-  parts_.push_back(std::move(part));
-  return parts_.back().get();
+  work -= kSetWork + kPlaceWork * std::ssize(places);
+  out.first_set = find_set(std::move(places), out.ended);
+  return out;
 }
 
-// Reads the descendants of a node from a set of places on.
-void TokenMasks::walk(int32_t root, int32_t first_set, std::vector<int32_t>& ids,
-                      std::vector<int32_t>& open) {
-  struct Level {
-    int32_t after;  // the node behind the last of the level
-    int32_t set;
-  };
-  std::vector<Level> levels{{vocabulary_.node(root).after, first_set}};
-  int32_t at = root + 1;
+// Reads the descendants of the roots from the first set of places on.
+bool TokenMasks::go_on(Walk& walk, int64_t& work) {
   while (true) {
-    while (!levels.empty() && at == levels.back().after) levels.pop_back();
-    if (levels.empty()) return;
-    ++steps_;
-    const Vocabulary::Node& node = vocabulary_.node(at);
-    const int32_t set = next_set(levels.back().set, node.byte);
-    if (set == kDead) {
-      at = node.after;
+    while (!walk.levels.empty() && walk.at == walk.levels.back().after) walk.levels.pop_back();
+    if (work <= 0) return false;
+    if (!walk.levels.empty()) {
+      visit(walk, work);
       continue;
     }
-    for (const int32_t id : vocabulary_.tokens(node)) ids.push_back(id);
-    const bool inner = node.after > at + 1;
-    if (inner && sets_[static_cast<size_t>(set)].ended) open.push_back(at);
-    if (inner && !sets_[static_cast<size_t>(set)].places.empty()) {
-      levels.push_back({node.after, set});
-      ++at;
-    } else {
-      at = node.after;
-    }
+    if (walk.root == walk.roots.size()) return true;
+    const int32_t root = walk.roots[walk.root++];
+    walk.levels.push_back({vocabulary_.node(root).after, walk.first_set});
+    walk.at = root + 1;
   }
+}
+
+void TokenMasks::visit(Walk& walk, int64_t& work) {
+  --work;
+  const Vocabulary::Node& node = vocabulary_.node(walk.at);
+  const int32_t set = next_set(walk.levels.back().set, node.byte, work);
+  if (set == kDead) {
+    walk.at = node.after;
+    return;
+  }
+  for (const int32_t id : vocabulary_.tokens(node)) walk.ids.push_back(id);
+  const bool inner = node.after > walk.at + 1;
+  if (inner && sets_[static_cast<size_t>(set)].ended) walk.open.push_back(walk.at);
+  if (inner && !sets_[static_cast<size_t>(set)].places.empty()) {
+    walk.levels.push_back({node.after, set});
+    ++walk.at;
+  } else {
+    walk.at = node.after;
+  }
+}
+
+TokenMasks::Part TokenMasks::finish(Walk& walk) {
+  Part part;
+  // The rule that is returned to may end at once.
+  if (walk.ended) walk.open.insert(walk.open.end(), walk.roots.begin(), walk.roots.end());
+  sort_unique(walk.open);
+  sort_unique(walk.ids);
+  if (!walk.open.empty()) part.open = find_open(std::move(walk.open));
+  if (walk.ids.size() * kListShare < static_cast<size_t>(vocabulary_.size())) {
+    part.ids = std::move(walk.ids);
+    part.ids.shrink_to_fit();
+  } else {
+    part.bits.resize(static_cast<size_t>(vocabulary_.size() + 63) / 64);
+    for (const int32_t id : walk.ids) set_bit(part.bits, id);
+  }
+  count(static_cast<int64_t>(sizeof(Part) + 4 * part.ids.size() + 8 * part.bits.size()));
+  return part;
+}
+
+int32_t TokenMasks::find_open(std::vector<int32_t> nodes) {
+  const auto [at, fresh] =
+      open_index_.try_emplace(std::move(nodes), static_cast<int32_t>(open_sets_.size()));
+  if (fresh) {
+    open_sets_.push_back(&at->first);
+    count(static_cast<int64_t>(sizeof(*at) + 4 * at->first.size()));
+  }
+  return at->second;
 }
 
 int32_t TokenMasks::find_set(std::vector<Place> places, bool ended) {
@@ -137,36 +207,58 @@ int32_t TokenMasks::find_set(std::vector<Place> places, bool ended) {
     const Set& set = sets_[static_cast<size_t>(at->second)];
     if (set.ended == ended && set.places == places) return at->second;
   }
+  const size_t bytes = sizeof(Set) + sizeof(Place) * places.size() + 256 * sizeof(int32_t);
+  if (set_bytes_ + bytes > kMaxSetBytes) {
+    forget_sets();
+    fail(Code::unsupported, "grammar",
+         "it is too ambiguous: the ways to read a token take more than ", kMaxSetBytes >> 20,
+         " MiB");
+  }
   const auto index = static_cast<int32_t>(sets_.size());
   sets_.push_back({std::move(places), ended, std::vector<int32_t>(256, kUnknown)});
   set_index_.emplace(hash, index);
+  set_bytes_ += bytes;
+  count(static_cast<int64_t>(bytes));
   return index;
 }
 
-int32_t TokenMasks::next_set(int32_t set, uint8_t byte) {
+int32_t TokenMasks::next_set(int32_t set, uint8_t byte, int64_t& work) {
   if (set == kDead) return kDead;
   const int32_t known = sets_[static_cast<size_t>(set)].next[byte];
   if (known != kUnknown) return known;
   std::vector<Place> places;
   bool ended = false;
   stacks_.step(sets_[static_cast<size_t>(set)].places, byte, places, ended);
+  work -= kSetWork + kPlaceWork * std::ssize(sets_[static_cast<size_t>(set)].places) +
+          kPlaceWork * std::ssize(places);
   const int32_t next = find_set(std::move(places), ended);
   sets_[static_cast<size_t>(set)].next[byte] = next;
   return next;
 }
 
-// Between two answers nobody holds a part or a set.
+// With the walks that hold some of them.
+void TokenMasks::forget_sets() {
+  walks_.clear();
+  sets_.clear();
+  set_index_.clear();
+  stacks_.clear();
+  count(-static_cast<int64_t>(set_bytes_));
+  set_bytes_ = 0;
+}
+
+// Between two masks nobody holds a part or a set but the walks.
 void TokenMasks::forget_when_large() {
-  if (sets_.size() > kMaxSets) {
-    sets_.clear();
-    set_index_.clear();
-    stacks_.clear();
-  }
-  if (bytes_ > max_bytes_) {
-    std::ranges::fill(states_, nullptr);
-    parts_.clear();
-    bytes_ = 0;
-  }
+  if (walks_.empty() && set_bytes_ > kManySetBytes) forget_sets();
+  const bool above_share =
+      memory_->used > memory_->limit && static_cast<int64_t>(bytes_) > memory_->limit / kShares;
+  if (bytes_ <= max_bytes_ && !above_share) return;
+  // Else a mask that takes several calls would never be whole.
+  if (!walks_.empty() && bytes_ <= 2 * max_bytes_) return;
+  forget_sets();
+  parts_.clear();
+  open_index_.clear();
+  open_sets_.clear();
+  count(-static_cast<int64_t>(bytes_.load()));
 }
 
 }  // namespace rbee::grammar

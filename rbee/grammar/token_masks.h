@@ -5,15 +5,20 @@
 // the rest of the rule reads to their end fit anywhere. They are found once for each state, by a
 // walk over the vocabulary's tree, together with the nodes of the tree at which the rule may end.
 // What follows there depends on the state to return to, so the answer for a state and the states to
-// return to is a chain of such parts, each kept for the next time.
+// return to is a chain of such parts, each kept for the next time. A part is known by the nodes
+// that were open in front of it and the state returned to: however deep the stack is, there are no
+// more parts than pairs of these, and a mask takes each place of a chain once.
 //
 // The idea of splitting tokens by whether they need the stack: Dong et al. 2024, "XGrammar".
 
+#include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "rbee/grammar/stacks.h"
@@ -21,24 +26,41 @@
 
 namespace rbee::grammar {
 
+// Bytes that the masks of all grammars of a worker take. Beyond `limit` a grammar forgets its own
+// where these are more than its share.
+struct MaskMemory {
+  std::atomic<int64_t> used{0};
+  int64_t limit = int64_t{256} << 20;
+};
+
 class TokenMasks {
  public:
-  // Both outlive it. max_bytes: of kept parts; when they are more, all are forgotten.
+  // automaton, vocabulary: outlive it. memory: shared by grammars; null: its own. max_bytes: of
+  // kept parts; when they are more, all are forgotten.
   TokenMasks(const Automaton& automaton, const Vocabulary& vocabulary,
-             size_t max_bytes = size_t{64} << 20);
+             std::shared_ptr<MaskMemory> memory = nullptr, size_t max_bytes = size_t{64} << 20);
+  ~TokenMasks();
+  TokenMasks(const TokenMasks&) = delete;
+  TokenMasks& operator=(const TokenMasks&) = delete;
 
-  // Adds to `bits` (one for each token) the tokens that may come at the place. Thread-safe.
-  void add(const Place& place, const Stacks& stacks, std::span<uint64_t> bits);
-  // Finds the parts of all states, as far as `steps` of work go. Thread-safe.
-  void prepare(int64_t steps);
+  // Adds to `bits` (one for each token) the tokens that may come at the places. work: what may be
+  // done, lowered by what was: about 8 ns a unit. False when it did not do: what was found is kept,
+  // so the next call comes further. Throws unsupported where the places of a walk take too much
+  // memory. Thread-safe.
+  bool add(std::span<const Place> places, const Stacks& stacks, std::span<uint64_t> bits,
+           int64_t& work);
+  // Finds the parts of all states, as far as the work goes. Thread-safe.
+  void prepare(int64_t work);
+  // Taken by what is kept.
+  size_t bytes() const { return bytes_; }
 
  private:
-  // Tokens and what is open. Few tokens are kept as a list, many as bits.
+  // Tokens, and which set of nodes is open. Few tokens are kept as a list, many as bits.
   struct Part {
     std::vector<int32_t> ids;
     std::vector<uint64_t> bits;
-    std::vector<int32_t> open;                    // nodes at which the rule may end
-    std::unordered_map<int32_t, Part*> returned;  // by state to return to
+    int32_t open = -1;    // index of the set of nodes at which the rule may end; -1: none
+    uint64_t joined = 0;  // the last mask that it went into
   };
   // Sets of places above a bottom that stands for whatever is below, made when they are reached.
   struct Set {
@@ -46,25 +68,51 @@ class TokenMasks {
     bool ended = false;
     std::vector<int32_t> next;  // by byte; see kUnknown
   };
+  struct Level {
+    int32_t after;  // the node behind the last of the level
+    int32_t set;
+  };
+  // A part whose walk has not come to its end.
+  struct Walk {
+    std::vector<int32_t> roots;
+    size_t root = 0;  // of `roots`: the next one
+    int32_t first_set = 0;
+    bool ended = false;  // the rule may end before anything is read
+    std::vector<Level> levels;
+    int32_t at = 0;
+    std::vector<int32_t> ids;
+    std::vector<int32_t> open;
+  };
 
-  Part& part_of(int32_t state);
-  Part& returned_part(Part& part, int32_t state);
-  Part* make_part(const std::vector<int32_t>& roots, int32_t first_set);
-  void walk(int32_t root, int32_t first_set, std::vector<int32_t>& ids, std::vector<int32_t>& open);
+  // The part behind an open set of nodes (-1: the root alone) from a state on; null: no work left.
+  Part* part_of(int32_t open, int32_t state, int64_t& work);
+  Walk begin_walk(int32_t open, int32_t state, int64_t& work);
+  bool go_on(Walk& walk, int64_t& work);
+  void visit(Walk& walk, int64_t& work);
+  Part finish(Walk& walk);
+  void join(const Part& part, std::span<uint64_t> bits) const;
+  int32_t find_open(std::vector<int32_t> nodes);
   int32_t find_set(std::vector<Place> places, bool ended);
-  int32_t next_set(int32_t set, uint8_t byte);
+  int32_t next_set(int32_t set, uint8_t byte, int64_t& work);
+  void count(int64_t bytes);
   void forget_when_large();
+  void forget_sets();
 
   const Automaton& automaton_;
   const Vocabulary& vocabulary_;
+  const std::shared_ptr<MaskMemory> memory_;
   const size_t max_bytes_;
+  std::atomic<size_t> bytes_ = 0;
   std::mutex mutex_;  // guards everything below
-  std::vector<Part*> states_;
-  std::vector<std::unique_ptr<Part>> parts_;
-  size_t bytes_ = 0;
-  int64_t steps_ = 0;  // of all walks
+  std::unordered_map<uint64_t, Part> parts_;
+  std::unordered_map<uint64_t, Walk> walks_;  // not at their ends
+  std::map<std::vector<int32_t>, int32_t> open_index_;
+  std::vector<const std::vector<int32_t>*> open_sets_;
+  uint64_t masks_ = 0;                         // that were begun
+  std::unordered_set<Place, PlaceHash> seen_;  // of a mask: {part's open set, stack}
   Stacks stacks_;
   std::vector<Set> sets_;
+  size_t set_bytes_ = 0;
   std::unordered_multimap<uint64_t, int32_t> set_index_;  // by hash
 };
 

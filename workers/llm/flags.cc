@@ -99,6 +99,10 @@ void add_picture_flags(CLI::App& app, Flags& flags) {
   app.add_option("--max-pictures", flags.max_pictures, "Pictures of a request at most")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  app.add_option("--grammar-cache", flags.grammar_cache_mib,
+                 "MiB of grammars and their masks, kept for answers that follow them again")
+      ->check(CLI::Range(int64_t{16}, int64_t{1} << 20))
+      ->capture_default_str();
   app.add_option("--picture-cache", flags.picture_cache_mib,
                  "MiB of what was made of pictures, kept for chats that ask about them again")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))

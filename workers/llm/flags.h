@@ -17,6 +17,7 @@ struct Flags : CommonFlags {              // worker_id: "llm-worker-<port>" when
   std::string mmproj;                     // file of the tower of a GGUF model that sees
   std::string pan_and_scan = "auto";      // on or off: pictures are shown in parts too
   int32_t max_pictures = 16;              // of a request
+  int64_t grammar_cache_mib = 256;        // of grammars that answers followed, and their masks
   int64_t picture_cache_mib = 256;        // of pictures that nobody asks about any more
   int64_t context = 0;                    // tokens; 0 = the model's own, at most 4096
   std::string dtype = "auto";             // what layers compute in: f32, f16 or bf16

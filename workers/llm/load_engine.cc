@@ -103,6 +103,7 @@ std::unique_ptr<engine::Engine> load_chat(const Flags& flags, Device& device) {
                              .draft_tokens = flags.guess.tokens,
                              .max_pictures = flags.max_pictures,
                              .picture_cache_bytes = flags.picture_cache_mib << 20,
+                             .grammar_cache_bytes = flags.grammar_cache_mib << 20,
                              .draft_min_p = flags.guess.min_p};
   if (flags.cache_type != "auto") options.kv_dtype = parse_dtype(flags.cache_type);
   engine::TextModel model = engine::load_text_model(flags.model, text_options(flags, device));

@@ -23,6 +23,7 @@ using namespace rbee;
 constexpr grammar::AutomatonLimits kLimits = {
     .max_rules = 100, .max_expanded = 5000, .max_work = 50'000};
 constexpr size_t kMaxRead = 64;
+constexpr int64_t kMaskWork = 1'000'000;
 
 grammar::Grammar parse(std::string_view text) {
   if (text.starts_with('g')) return grammar::parse_gbnf(text.substr(1));
@@ -43,11 +44,13 @@ const std::shared_ptr<const grammar::Vocabulary>& bytes() {
 
 void read(const grammar::Grammar& grammar, std::string_view text) {
   grammar::Matcher matcher(
-      std::make_shared<const grammar::CompiledGrammar>(grammar, bytes(), kLimits));
+      std::make_shared<const grammar::CompiledGrammar>(grammar, bytes(), nullptr, kLimits));
   for (const char c : text.substr(0, kMaxRead)) {
     uint64_t bits[4];
-    const int64_t count = matcher.fill(bits);
-    if (count == 0 && !matcher.complete()) throw std::logic_error("a dead end");
+    int64_t work = kMaskWork;
+    const auto count = matcher.fill(bits, work);
+    if (!count) return;
+    if (*count == 0 && !matcher.complete()) throw std::logic_error("a dead end");
     const auto byte = static_cast<uint8_t>(c);
     const bool allowed = ((bits[byte / 64] >> (byte % 64)) & 1) != 0;
     if (matcher.accept(std::string_view(&c, 1)) != allowed) {

@@ -221,7 +221,7 @@ TEST(Constraint, TextsThatNoTokenSpellsFailAlone) {
 
 TEST(ConstraintCompiler, GrammarsAreKept) {
   const auto tokenizer = tiny_tokenizer();
-  ConstraintCompiler compiler(*tokenizer, {1}, test::kTinyVocab);
+  ConstraintCompiler compiler(*tokenizer, {1}, test::kTinyVocab, 20'000);
   const auto of = [](int i) {
     return AnswerForm{
         .constraint = {.kind = Kind::regex, .text = cat("a{", i, "}"), .choices = {}}};

@@ -44,7 +44,8 @@ std::optional<std::string> draw(const std::shared_ptr<const CompiledGrammar>& gr
   std::string out;
   for (int step = 0; step < kMaxTokens; ++step) {
     std::vector<uint64_t> bits((tokens.size() + 63) / 64);
-    EXPECT_GT(matcher.fill(bits), 0) << "a dead end after " << out;
+    int64_t work = INT64_MAX;
+    EXPECT_GT(matcher.fill(bits, work).value_or(0), 0) << "a dead end after " << out;
     std::vector<size_t> allowed;
     for (size_t id = 0; id < tokens.size(); ++id) {
       if (((bits[id / 64] >> (id % 64)) & 1) != 0) allowed.push_back(id);
