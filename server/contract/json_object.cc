@@ -31,6 +31,10 @@ class Limits {
  public:
   bool operator()(int depth, json::parse_event_t event, json& parsed) {
     using Event = json::parse_event_t;
+    if (event != Event::object_end && event != Event::array_end && ++parts_ > kMaxJsonParts) {
+      refuse_body(cat("max_count(", kMaxJsonParts, ")"),
+                  cat("the JSON has more than ", kMaxJsonParts, " names and values"));
+    }
     if (event == Event::object_start || event == Event::array_start) {
       if (depth >= kMaxJsonDepth) {
         refuse_body(cat("max_depth(", kMaxJsonDepth, ")"),
@@ -45,6 +49,11 @@ class Limits {
       if (!names_.back().insert(name).second) {
         refuse_body("unique_names", cat("the name ", last_name_, " occurs twice"));
       }
+      if (names_.back().size() > kMaxJsonNames) {
+        refuse_body(
+            cat("max_names(", kMaxJsonNames, ")"),
+            cat("an object has more than ", kMaxJsonNames, " names; the last is ", last_name_));
+      }
     }
     return true;
   }
@@ -55,6 +64,7 @@ class Limits {
  private:
   std::vector<std::set<std::string>> names_;  // of the objects that are open
   std::string last_name_;
+  size_t parts_ = 0;  // names and values so far
 };
 
 // 5.0 is, as in JSON schemas.

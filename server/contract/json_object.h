@@ -14,8 +14,13 @@
 namespace rbee::server {
 
 inline constexpr int kMaxJsonDepth = 32;
+// Names and values of a body, counted while it is read: a tree takes up to eighty times its text. A
+// body of 1 MiB holds at most so many.
+inline constexpr size_t kMaxJsonParts = 512 * 1024;
+// Names of one object: look-ups in objects that keep the client's order are linear.
+inline constexpr size_t kMaxJsonNames = 4096;
 
-// Throws InvalidBody unless `body` is one JSON object in valid UTF-8, at most kMaxJsonDepth deep,
+// Throws InvalidBody unless `body` is one JSON object in valid UTF-8 within the limits above,
 // without duplicate names.
 nlohmann::json parse_object(std::string_view body);
 // The same of a list.

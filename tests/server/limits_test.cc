@@ -86,6 +86,22 @@ TEST(Limits, JsonBombs) {
   EXPECT_EQ(post("nul").status, 400);
 }
 
+// A tree takes many times its text, and look-ups in ordered objects are linear.
+TEST(Limits, JsonOfTooManyParts) {
+  Worker worker({.server = {.max_body_bytes = 8 << 20}});
+  std::string lists = R"({"prompt":"Hi","x":[)", names = R"({"prompt":"Hi","x":{)";
+  for (int i = 0; i < 600'000; ++i) lists += "[],";
+  const RawResponse refused = worker.post("/v1/jobs", lists + "1]}");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("max_count(524288)"));
+  for (int i = 0; i < 4096; ++i) names += cat("\"k", i, "\":1,");
+  const RawResponse named = worker.post("/v1/jobs", names + "\"last\":1}}");
+  EXPECT_EQ(named.status, 400);
+  EXPECT_THAT(named.body, HasSubstr("max_names(4096)"));
+  names.pop_back();
+  EXPECT_EQ(worker.post("/v1/jobs", names + "}}").status, 200);
+}
+
 TEST(Limits, SlowHeadersGet408) {
   Worker worker({.server = {.header_timeout = milliseconds(100)}});
   RawClient slow(worker.port());
