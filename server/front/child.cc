@@ -35,7 +35,9 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 // After fork: only calls that are safe there.
 [[noreturn]] void become(char* const* argv, char* const* envp, int output, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  // Not SIGTERM: a process that is stopped never takes it, and clients of a worker are gone with
+  // its front.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _Exit(0);
   sigset_t none;
   sigemptyset(&none);

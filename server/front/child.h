@@ -23,7 +23,7 @@ struct ChildOptions {
   std::function<void(int status)> on_exit;
 };
 
-// Ends with the thread that started it, by SIGTERM.
+// Ends with the thread that started it, by SIGKILL.
 class Child : public std::enable_shared_from_this<Child> {
  public:
   // Throws io. A program that cannot be run ends with status 127.

@@ -35,8 +35,8 @@ struct FrontConfig {
   std::chrono::milliseconds back_off{500};  // before the first restart; doubles
   std::chrono::milliseconds max_back_off{60'000};
   std::chrono::seconds stable{60};  // served so long, a worker's restarts are forgotten
-  std::chrono::milliseconds health_interval{5'000};
-  std::chrono::milliseconds health_timeout{10'000};  // three such in a row: the worker is killed
+  std::chrono::milliseconds health_interval{2'000};
+  std::chrono::milliseconds health_timeout{2'000};  // three such in a row: the worker is killed
 };
 
 // Throws invalid_argument naming `source`, the field, and what it may be.

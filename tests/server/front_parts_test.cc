@@ -124,6 +124,12 @@ TEST(Events, TellWhetherTheAnswerHasBegun) {
   }
 }
 
+// The most that passes: the pause before the first of three probes, and all three.
+TEST(Health, AWorkerThatHangsIsFoundWithinFifteenSeconds) {
+  const server::FrontConfig config;
+  EXPECT_LT(3 * (config.health_interval + config.health_timeout), std::chrono::seconds(15));
+}
+
 TEST(BackOff, DoublesUpToTheMost) {
   FrontConfig config;
   config.back_off = milliseconds(100);

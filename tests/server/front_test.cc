@@ -29,9 +29,16 @@ std::string said(const RawResponse& response) {
   return json::parse(response.body)["choices"][0]["message"]["content"];
 }
 
+// Whether it is still there, and not only its status, which nobody has asked for.
+bool runs(pid_t pid) {
+  std::ifstream file(cat("/proc/", pid, "/stat"));
+  std::string number, name, state;
+  return file >> number >> name >> state && state != "Z";
+}
+
 void wait_gone(pid_t pid) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (kill(pid, 0) == 0) {
+  while (runs(pid)) {
     ASSERT_LT(std::chrono::steady_clock::now(), end) << pid << " still runs";
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -184,6 +191,18 @@ TEST(Front, AKilledWorkerLosesOnlyWhatHasBegunToStream) {
   EXPECT_EQ(again.at("last_end"), "exit status 137");
   EXPECT_EQ(front.metric("rbee_front_requests_total{outcome=\"broken\"}"), 1);
   EXPECT_GE(front.metric("rbee_front_retries_total"), 1);
+}
+
+// A process that is stopped takes no SIGTERM.
+TEST(Front, AFrontThatIsKilledLeavesNoWorker) {
+  Front front(json::array({fake("a", "hold", 2)}));
+  const json workers = front.workers(0, 2);
+  const pid_t stopped = workers[0].at("pid"), running = workers[1].at("pid");
+  kill(stopped, SIGSTOP);
+  front.process().signal(SIGKILL);
+  EXPECT_EQ(front.process().wait(), 128 + SIGKILL);
+  wait_gone(stopped);
+  wait_gone(running);
 }
 
 // What a process has open, as the system names it.
