@@ -47,6 +47,18 @@ std::optional<Response> refuse_head(const Request& request, bool http_1_0,
   return refuse_host(request, http_1_0, context);
 }
 
+// A page of another site may send forms, text and empty bodies without asking first; only the
+// browser's headers tell that. With keys, what the browser does not know protects the worker.
+std::optional<Response> refuse_origin(const Request& request, const ConnectionContext& context) {
+  if (context.keys.enabled() || request.method == "GET" || request.method == "HEAD") {
+    return std::nullopt;
+  }
+  if (!is_of_another_site(request, context.options.cors_origins)) return std::nullopt;
+  return error_response(
+      request, 403,
+      {"FORBIDDEN_ORIGIN", "A web page of another origin asks; --cors-origin allows such"});
+}
+
 // Only chunks tell where a body ends (RFC 9112 section 6.1).
 bool knows_transfer_coding(const Request& request) {
   const size_t codings = count_headers(request, "transfer-encoding");
@@ -89,6 +101,8 @@ Admission admit(const Request& request, bool http_1_0, const ConnectionContext& 
   out.refusal = refuse_head(request, http_1_0, context);
   if (out.refusal) return out;
   out.refusal = preflight(request, context.options.cors_origins);
+  if (out.refusal) return out;
+  out.refusal = refuse_origin(request, context);
   if (out.refusal) return out;
   Router::Match match = context.router.find(request.method, request.path);
   if (match.route == nullptr || match.route->access == Access::token) {

@@ -39,6 +39,11 @@ Response unauthorized(const Request& request, const ErrorText& text) {
   return response;
 }
 
+// A scheme has no case (RFC 9110 section 11.1).
+bool has_scheme(std::string_view value) {
+  return same_text(value.substr(0, kScheme.size()), kScheme);
+}
+
 // What the client sent: nothing when no header has a key, empty when one is malformed.
 std::optional<std::string_view> key_of(const Request& request) {
   std::optional<std::string_view> found;
@@ -46,7 +51,7 @@ std::optional<std::string_view> key_of(const Request& request) {
     const bool bearer = name == "authorization";
     if (!bearer && name != "x-api-key") continue;
     if (found) return "";  // which one counts is not ours to guess
-    const bool formed = value.size() <= kMaxHeaderBytes && (!bearer || value.starts_with(kScheme));
+    const bool formed = value.size() <= kMaxHeaderBytes && (!bearer || has_scheme(value));
     found = formed ? trim(std::string_view(value).substr(bearer ? kScheme.size() : 0)) : "";
   }
   return found;

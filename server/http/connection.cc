@@ -2,21 +2,21 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <cctype>
-#include <cmath>
 #include <optional>
 
 #include "rbee/core/cat.h"
-#include "rbee/core/log.h"
 #include "server/http/admission.h"
 #include "server/http/cors.h"
 #include "server/http/error_form.h"
 #include "server/http/ids.h"
 #include "server/http/mailbox.h"
+#include "server/http/request_log.h"
 #include "server/http/request_span.h"
 
 namespace rbee::server {
@@ -36,6 +36,8 @@ constexpr size_t kPieceBytes = 16 * 1024;
 constexpr milliseconds kLinger{1000};
 // Before each request; more are an error. Some clients send one behind a body.
 constexpr int kMostEmptyLines = 8;
+// Bodies up to this are read on the thread of all connections, within a few milliseconds.
+constexpr size_t kSmallBody = 64 * 1024;
 
 enum class State : uint8_t {
   head,       // reading a request's head, or waiting for one
@@ -90,6 +92,7 @@ class HttpConnection final : public Connection,
   void copy_head();
   void name_request();
   void dispatch();
+  Response run_beside();
   void reject(const Response& response);
   void respond(Response response);
   std::string head_of(const Response& response) const;
@@ -105,7 +108,6 @@ class HttpConnection final : public Connection,
   void linger();
   void on_request_timeout();
   void note_request(int status);
-  void log_request(int status) const;
   void release_mailbox();
   std::function<void()> make_wake();
   void arm(milliseconds delay, Step step);
@@ -133,6 +135,7 @@ class HttpConnection final : public Connection,
   Request request_;
   const Route* route_ = nullptr;
   int status_ = 0;
+  RefusalReason reason_;
   steady_clock::time_point started_;
   std::shared_ptr<EventQueue> events_;
   std::shared_ptr<DelayedResponse> later_;
@@ -406,8 +409,26 @@ void HttpConnection::on_request_timeout() {
 void HttpConnection::dispatch() {
   request_.body = std::move(parser_->get().body());
   disarm();
+  if (request_.body.size() > kSmallBody) return respond(run_beside());
   const TraceScope scope(request_.trace);
   respond(context_.router.run(*route_, request_));
+}
+
+// What the handler answers, from a thread of bodies. Not run for a client that leaves first.
+Response HttpConnection::run_beside() {
+  const auto left = std::make_shared<std::atomic<bool>>(false);
+  Response response;
+  response.later = std::make_shared<DelayedResponse>([left] { *left = true; });
+  std::string body = std::exchange(request_.body, {});
+  const auto request = std::make_shared<Request>(request_);
+  request->body = std::move(body);
+  asio::post(*context_.bodies,
+             [&router = context_.router, route = route_, request, left, later = response.later] {
+               if (*left) return;
+               const TraceScope scope(request->trace);
+               later->set(router.run(*route, *request));
+             });
+  return response;
 }
 
 // Answers and ends the connection, whatever the client still means to send.
@@ -440,6 +461,7 @@ std::string HttpConnection::head_of(const Response& response) const {
 void HttpConnection::write_response(const Response& response) {
   state_ = State::answering;
   status_ = response.status;
+  reason_ = refusal_reason(response);
   keep_alive_ = keep_alive_ && !finishing_ && !context_.stopping;
   output_ = head_of(response);
   if (request_.method != "HEAD") output_ += response.body;
@@ -449,6 +471,7 @@ void HttpConnection::write_response(const Response& response) {
 void HttpConnection::start_events(const Response& response) {
   state_ = State::waiting;
   status_ = response.status;
+  reason_ = {};
   keep_alive_ = keep_alive_ && !http_1_0_ && !finishing_ && !context_.stopping;
   events_ = response.events;
   const bool head_only = request_.method == "HEAD";
@@ -546,24 +569,10 @@ void HttpConnection::linger() {
 }
 
 void HttpConnection::note_request(int status) {
-  log_request(status);
+  log_request(request_, status, reason_, steady_clock::now() - started_);
   record_request_span(
       request_,
       {.route = route_, .status = status, .begin = started_, .tls = context_.tls != nullptr});
-}
-
-void HttpConnection::log_request(int status) const {
-  if (!log_enabled(LogLevel::info)) return;
-  const std::chrono::duration<double, std::milli> elapsed = steady_clock::now() - started_;
-  log(LogLevel::info, "request",
-      {{"method", request_.method},
-       {"path", printable(request_.path)},
-       {"status", cat(status)},
-       {"ms", cat(std::round(elapsed.count() * 1000) / 1000)},
-       {"remote", request_.remote},
-       {"key", request_.key_name},
-       {"correlation_id", request_.correlation_id},
-       {"request_id", request_.request_id}});
 }
 
 }  // namespace

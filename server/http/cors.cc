@@ -21,6 +21,17 @@ std::string allowed_origin(const Request& request, const std::vector<std::string
   return std::ranges::find(allowed, origin) != allowed.end() ? std::string(origin) : "";
 }
 
+bool is_of_another_site(const Request& request, const std::vector<std::string>& allowed) {
+  if (!allowed_origin(request, allowed).empty()) return false;
+  const std::string_view origin = request.header("origin");
+  if (origin.empty()) {
+    const std::string_view site = request.header("sec-fetch-site");
+    return site == "cross-site" || site == "same-site";
+  }
+  const size_t scheme = origin.find("://");
+  return scheme == origin.npos || !same_text(origin.substr(scheme + 3), request.header("host"));
+}
+
 std::optional<Response> preflight(const Request& request, const std::vector<std::string>& allowed) {
   const std::string_view method = request.header("access-control-request-method");
   if (request.method != "OPTIONS" || method.empty()) return std::nullopt;

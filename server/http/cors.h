@@ -18,6 +18,10 @@ bool is_origin(std::string_view text);
 // or it comes from none. allowed: origins such as "https://example.com"; "*" = all.
 std::string allowed_origin(const Request& request, const std::vector<std::string>& allowed);
 
+// Whether a browser says that a page asks which is neither of the server's own origin, the one that
+// Host names, nor among `allowed`. Browsers name no origin for some pages, but the kind of site.
+bool is_of_another_site(const Request& request, const std::vector<std::string>& allowed);
+
 // The answer to a browser's question whether its page may send a request; nothing when the request
 // is none, or the page may not. It needs no key: browsers send none with it.
 std::optional<Response> preflight(const Request& request, const std::vector<std::string>& allowed);

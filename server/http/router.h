@@ -12,7 +12,7 @@
 
 namespace rbee::server {
 
-// Runs on the server's one thread, so it must return at once.
+// Must return at once: it runs on the connections' thread, for large bodies on others (server.h).
 using Handler = std::function<Response(const Request&)>;
 
 // What a client is told of an exception that a handler threw.

@@ -1,8 +1,8 @@
 #pragma once
-// The HTTP/1.1 listener. One thread runs every connection and every handler; answers that take time
-// come through an EventQueue or a DelayedResponse. On a loopback address and without a token, a
-// Host header must name this machine (see local_host.h), or the answer is 403: a web page whose
-// name was pointed at this machine gets nothing.
+// The HTTP/1.1 listener. One thread runs every connection and the handlers of bodies up to 64 KiB;
+// others those of larger ones. Answers that take time come through an EventQueue or a
+// DelayedResponse. On a loopback address and without a token, a Host header must name this machine
+// (see local_host.h), or the answer is 403: a page whose name was pointed at it gets nothing.
 
 #include <chrono>
 #include <cstdint>

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <future>
+
 #include "tests/server/harness.h"
 
 namespace rbee::testing {
@@ -270,6 +272,58 @@ TEST(Http, PagesOfAllowedOriginsMayAsk) {
   EXPECT_EQ(worker.get("/health").headers.count("access-control-allow-origin"), 0U);
   Worker open({.server = {.cors_origins = {"*"}}});
   EXPECT_EQ(open.get("/health", origin).headers.at("access-control-allow-origin"), "*");
+}
+
+// What a page may send without asking first: forms, texts, empty bodies.
+TEST(Http, PagesOfOtherOriginsMayNotAsk) {
+  Worker worker({.server = {.cors_origins = {"https://a.example"}}});
+  const auto post = [&](const std::string& headers, std::string_view host = "localhost:80") {
+    return ask(worker.port(), cat("POST /v1/infer HTTP/1.1\r\nHost: ", host, "\r\n", headers,
+                                  "Content-Length: 0\r\n\r\n"));
+  };
+  const std::string text = "Content-Type: text/plain\r\n";
+  for (const std::string& foreign :
+       {"Origin: https://b.example\r\n", "Origin: null\r\n", "Origin: http://localhost:81\r\n",
+        "Sec-Fetch-Site: cross-site\r\n", "Sec-Fetch-Site: same-site\r\n"}) {
+    const RawResponse refused = post(foreign + text);
+    EXPECT_EQ(refused.status, 403) << foreign;
+    EXPECT_THAT(refused.body, HasSubstr("FORBIDDEN_ORIGIN"));
+    EXPECT_EQ(worker.get("/health", foreign).status, 200);
+    EXPECT_EQ(ask(worker.port(), request("DELETE", "/v1/jobs/x", {}, foreign)).status, 403);
+  }
+  // Its own page, an allowed one, and clients that are no browsers come as far as the type.
+  EXPECT_EQ(post("Origin: http://localhost:80\r\nSec-Fetch-Site: same-origin\r\n").status, 415);
+  EXPECT_EQ(post("Origin: http://[::1]:80\r\n", "[::1]:80").status, 415);
+  EXPECT_EQ(post("Origin: https://a.example\r\nSec-Fetch-Site: cross-site\r\n").status, 415);
+  EXPECT_EQ(post(text).status, 415);
+  Worker locked({.token = "secret"});
+  EXPECT_EQ(ask(locked.port(), request("POST", "/v1/infer", kJob,
+                                       "Authorization: Bearer secret\r\nOrigin: null\r\n"))
+                .status,
+            200);
+}
+
+// The connections' thread must not wait for what a large body takes.
+TEST(Http, LargeBodiesAreHandledBesideOtherRequests) {
+  std::promise<void> gate;
+  server::Router router;
+  router.add({.method = "POST",
+              .pattern = "/slow",
+              .handler =
+                  [opened = gate.get_future().share()](const server::Request& request) {
+                    opened.wait();
+                    return server::text_response(200, cat(request.body.size()));
+                  },
+              .body = server::Body::json});
+  router.add({.method = "GET", .pattern = "/", .handler = [](const server::Request&) {
+                return server::text_response(200, "here");
+              }});
+  server::Server server({}, std::move(router), server::ApiKeys());
+  RawClient slow(server.port());
+  slow.send(request("POST", "/slow", std::string(100'000, ' ')));
+  EXPECT_EQ(ask(server.port(), request("GET", "/")).body, "here");
+  gate.set_value();
+  EXPECT_EQ(slow.read_response().body, "100000");
 }
 
 TEST(Http, BusyPortIsAnError) {

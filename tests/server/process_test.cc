@@ -22,6 +22,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -375,6 +376,20 @@ TEST(Process, ListensToThisMachineWithoutAToken) {
   Worker open({"--model", "m", "--port", "0", "--host", "0.0.0.0"}, {"LLORCH_LOG_FORMAT=json"});
   open.port();
   EXPECT_THAT(open.text(), HasSubstr("ANYBODY"));
+}
+
+TEST(Process, LogLinesTellWhyARequestWasRefused) {
+  Worker worker({"--model", "m", "--port", "0"});
+  ask(worker.port(), request("POST", "/v1/infer", R"({"prompt":"Hi","top_p":7})"));
+  ask(worker.port(), request("POST", "/v1/completions", R"({"prompt":"Hi","top_p":7})"));
+  ask(worker.port(), request("GET", "/nowhere"));
+  worker.signal(SIGTERM);
+  worker.wait();
+  const std::string& log = worker.text();
+  EXPECT_THAT(
+      log, ContainsRegex(R"("/v1/infer","status":400.*"code":"INVALID_REQUEST","field":"top_p")"));
+  EXPECT_THAT(log, ContainsRegex(R"("/v1/completions","status":400.*"field":"top_p")"));
+  EXPECT_THAT(log, ContainsRegex(R"("/nowhere","status":404.*"code":"NOT_FOUND")"));
 }
 
 TEST(Process, LogLinesAreJsonAndTellNoPrompt) {

@@ -242,7 +242,8 @@ TEST(Token, IsNeededWhereSet) {
   EXPECT_EQ(wrong.status, 401);
   EXPECT_EQ(wrong.body,
             R"({"error":{"code":"INVALID_API_KEY","message":"Invalid or missing API key"}})");
-  EXPECT_EQ(worker.get("/info", "Authorization: bearer secret\r\n").status, 401);
+  EXPECT_EQ(worker.get("/info", "Authorization: bEARER secret\r\n").status, 200);
+  EXPECT_EQ(worker.get("/info", "Authorization: Basic secret\r\n").status, 401);
   EXPECT_EQ(worker.get("/info", "Authorization: Bearer secret\r\n").status, 200);
   EXPECT_EQ(worker.get("/unknown").status, 401);
   EXPECT_EQ(worker.get("/health").status, 200);
