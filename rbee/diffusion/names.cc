@@ -12,38 +12,27 @@ namespace {
 
 using std::string_view;
 
+// Each also with "k_" or "sample_" before it and "_gpu" behind it.
 constexpr string_view kEuler[] = {"EulerDiscreteScheduler", "FlowMatchEulerDiscreteScheduler",
-                                  "flow_euler", "k_euler"};
-constexpr string_view kEulerA[] = {"euler_ancestral", "EulerAncestralDiscreteScheduler",
-                                   "k_euler_a"};
+                                  "flow_euler"};
+constexpr string_view kEulerA[] = {"euler_ancestral", "EulerAncestralDiscreteScheduler"};
 constexpr string_view kHeun[] = {"HeunDiscreteScheduler", "FlowMatchHeunDiscreteScheduler",
-                                 "flow_heun", "k_heun"};
-constexpr string_view kDpm2[] = {"dpm_2", "KDPM2DiscreteScheduler", "k_dpm_2"};
-constexpr string_view kDpm2A[] = {"dpm_2_ancestral", "dpm2_ancestral",
-                                  "KDPM2AncestralDiscreteScheduler", "k_dpm_2_a"};
-constexpr string_view k2SA[] = {"dpmpp_2s_ancestral", "dpm++2s_a", "k_dpmpp_2s_a", "dpmpp2s_a"};
-constexpr string_view k2M[] = {
-    "dpmpp_2m", "dpmpp2m",   "DPMSolverMultistepScheduler", "dpm_solver_multistep", "dpm++",
-    "dpmpp",    "k_dpmpp_2m"};
-constexpr string_view k2MSde[] = {"dpmpp_2m_sde", "dpmpp_2m_sde_gpu", "k_dpmpp_2m_sde"};
-constexpr string_view k2MSdeHeun[] = {"dpmpp_2m_sde_heun", "dpmpp_2m_sde_heun_gpu",
-                                      "k_dpmpp_2m_sde_heun"};
-constexpr string_view k3MSde[] = {"dpmpp_3m_sde", "dpmpp_3m_sde_gpu", "k_dpmpp_3m_sde"};
-constexpr string_view kSde[] = {"dpmpp_sde", "dpmpp_sde_gpu", "DPMSolverSDEScheduler",
-                                "k_dpmpp_sde"};
-constexpr string_view kLms[] = {"LMSDiscreteScheduler", "k_lms"};
-constexpr string_view kDdim[] = {"DDIMScheduler"};
+                                 "flow_heun"};
+constexpr string_view kDpm2[] = {"KDPM2DiscreteScheduler"};
+constexpr string_view kDpm2A[] = {"dpm2_ancestral", "KDPM2AncestralDiscreteScheduler"};
+constexpr string_view k2SA[] = {"dpmpp_2s_ancestral"};
+constexpr string_view k2M[] = {"DPMSolverMultistepScheduler", "dpm_solver_multistep", "dpm++"};
+constexpr string_view kSde[] = {"DPMSolverSDEScheduler"};
+constexpr string_view kLms[] = {"LMSDiscreteScheduler"};
+constexpr string_view kDdim[] = {"DDIMScheduler", "ddim_v3"};
 constexpr string_view kDdpm[] = {"DDPMScheduler"};
 constexpr string_view kPlms[] = {"PNDM", "PNDMScheduler"};
-constexpr string_view kUniPc[] = {"uni_pc", "uni_pc_bh2", "UniPCMultistepScheduler"};
+constexpr string_view kUniPc[] = {"uni_pc_bh1", "uni_pc_bh2", "UniPCMultistepScheduler"};
 constexpr string_view kLcm[] = {"LCMScheduler"};
 constexpr string_view kTcd[] = {"TCDScheduler"};
-constexpr string_view kEulerPp[] = {"euler_cfg_pp"};
-constexpr string_view kEulerAPp[] = {"euler_ancestral_cfg_pp", "euler_a_cfg_pp"};
-constexpr string_view kDdimPp[] = {"ddim_cfg_pp"};
+constexpr string_view kEulerAPp[] = {"euler_ancestral_cfg_pp"};
 constexpr string_view kDeis[] = {"DEISMultistepScheduler", "deis_multistep"};
-constexpr string_view kFast[] = {"dpm_fast", "k_dpm_fast"};
-constexpr string_view kAdaptive[] = {"dpm_adaptive", "k_dpm_ad"};
+constexpr string_view kAdaptive[] = {"dpm_ad"};
 
 constexpr std::array<SamplerName, 25> kSamplers = {{
     {Sampler::euler, "Euler", kEuler},
@@ -53,9 +42,9 @@ constexpr std::array<SamplerName, 25> kSamplers = {{
     {Sampler::dpm2_ancestral, "DPM2 a", kDpm2A},
     {Sampler::dpmpp_2s_ancestral, "DPM++ 2S a", k2SA},
     {Sampler::dpmpp_2m, "DPM++ 2M", k2M},
-    {Sampler::dpmpp_2m_sde, "DPM++ 2M SDE", k2MSde},
-    {Sampler::dpmpp_2m_sde_heun, "DPM++ 2M SDE Heun", k2MSdeHeun},
-    {Sampler::dpmpp_3m_sde, "DPM++ 3M SDE", k3MSde},
+    {Sampler::dpmpp_2m_sde, "DPM++ 2M SDE", {}},
+    {Sampler::dpmpp_2m_sde_heun, "DPM++ 2M SDE Heun", {}},
+    {Sampler::dpmpp_3m_sde, "DPM++ 3M SDE", {}},
     {Sampler::dpmpp_sde, "DPM++ SDE", kSde},
     {Sampler::lms, "LMS", kLms},
     {Sampler::ddim, "DDIM", kDdim},
@@ -64,27 +53,30 @@ constexpr std::array<SamplerName, 25> kSamplers = {{
     {Sampler::unipc, "UniPC", kUniPc},
     {Sampler::lcm, "LCM", kLcm},
     {Sampler::tcd, "TCD", kTcd},
-    {Sampler::euler_cfg_pp, "Euler CFG++", kEulerPp},
+    {Sampler::euler_cfg_pp, "Euler CFG++", {}},
     {Sampler::euler_ancestral_cfg_pp, "Euler a CFG++", kEulerAPp},
-    {Sampler::ddim_cfg_pp, "DDIM CFG++", kDdimPp},
+    {Sampler::ddim_cfg_pp, "DDIM CFG++", {}},
     {Sampler::restart, "Restart", {}},
     {Sampler::deis, "DEIS", kDeis},
-    {Sampler::dpm_fast, "DPM fast", kFast},
+    {Sampler::dpm_fast, "DPM fast", {}},
     {Sampler::dpm_adaptive, "DPM adaptive", kAdaptive},
 }};
 
 constexpr string_view kAutomatic[] = {"default", "auto"};
 constexpr string_view kNormal[] = {"Uniform", "discrete"};
+constexpr string_view kKarras[] = {"ka", "k"};  // behind samplers' names
+constexpr string_view kExponential[] = {"exp"};
+constexpr string_view kSgm[] = {"SGM"};
 constexpr string_view kDdimUniform[] = {"DDIM"};
-constexpr string_view kAys[] = {"ays", "align_your_steps"};
+constexpr string_view kAys[] = {"ays"};
 
 constexpr std::array<ScheduleName, 15> kSchedules = {{
     {Schedule::automatic, "Automatic", kAutomatic},
     {Schedule::normal, "Normal", kNormal},
-    {Schedule::karras, "Karras", {}},
-    {Schedule::exponential, "Exponential", {}},
+    {Schedule::karras, "Karras", kKarras},
+    {Schedule::exponential, "Exponential", kExponential},
     {Schedule::polyexponential, "Polyexponential", {}},
-    {Schedule::sgm_uniform, "SGM Uniform", {}},
+    {Schedule::sgm_uniform, "SGM Uniform", kSgm},
     {Schedule::simple, "Simple", {}},
     {Schedule::ddim_uniform, "DDIM Uniform", kDdimUniform},
     {Schedule::beta, "Beta", {}},
@@ -131,6 +123,17 @@ std::string listed(std::span<const Entry> entries) {
   return out;
 }
 
+// By the name itself or the forms of it that k-diffusion and ComfyUI write.
+const SamplerName* find_sampler(std::string key) {
+  if (const auto* found = find(sampler_names(), key)) return found;
+  constexpr string_view kGpu = "gpu";
+  if (key.ends_with(kGpu)) key.resize(key.size() - kGpu.size());
+  for (const string_view start : {"sample", "k"}) {
+    if (key.starts_with(start)) key.erase(0, start.size());
+  }
+  return find(sampler_names(), key);
+}
+
 // "dpmpp2mkarras" is the sampler "dpmpp2m" and the schedule "karras".
 std::optional<SamplerChoice> split_combined(const std::string& key) {
   for (const ScheduleName& schedule : kSchedules) {
@@ -139,7 +142,7 @@ std::optional<SamplerChoice> split_combined(const std::string& key) {
     for (const string_view each : endings) {
       const std::string ending = folded(each);
       if (!key.ends_with(ending)) continue;
-      const auto* found = find(sampler_names(), key.substr(0, key.size() - ending.size()));
+      const auto* found = find_sampler(key.substr(0, key.size() - ending.size()));
       if (found != nullptr) return SamplerChoice{found->sampler, schedule.schedule};
     }
   }
@@ -166,7 +169,7 @@ string_view name(Schedule schedule) {
 
 SamplerChoice parse_sampler(string_view text) {
   const std::string key = folded(text);
-  if (const auto* found = find(sampler_names(), key)) return {found->sampler, std::nullopt};
+  if (const auto* found = find_sampler(key)) return {found->sampler, std::nullopt};
   if (const auto combined = split_combined(key)) return *combined;
   fail(Code::invalid_argument, "sampler", "\"", text, "\" is none of ", listed(sampler_names()));
 }

@@ -54,9 +54,9 @@ class WeightParser {
 
   void take() {
     const char c = text_[at_];
-    if (c == '\\' && at_ + 1 < text_.size() && is_special(text_[at_ + 1])) {
-      literal_ += text_[at_ + 1];
-      at_ += 2;
+    if (c == '\\') {
+      ++at_;
+      if (at_ < text_.size() && is_special(text_[at_])) literal_ += text_[at_++];
     } else if (c == '(' || c == '[') {
       flush();
       (c == '(' ? round_ : square_).push_back(parts_.size());

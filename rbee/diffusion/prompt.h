@@ -12,9 +12,10 @@ namespace rbee::diffusion {
 
 // a1111: (x) is 1.1 times as strong, (x:1.3) 1.3 times, [x] 1 / 1.1 times, all nested; the word
 // BREAK
-//        ends a chunk; a backslash before a bracket makes it an ordinary character.
+//        ends a chunk; a backslash before a bracket or another one makes it an ordinary
+//        character, and is left out before anything else and at the end.
 // comfy: (x) is 1.1 times as strong as what it stands in, (x:1.3) has 1.3 whatever it stands in;
-//        backslashes as above.
+//        a backslash before a bracket makes it an ordinary character.
 // none:  no character has a meaning.
 enum class PromptSyntax : uint8_t { a1111, comfy, none };
 

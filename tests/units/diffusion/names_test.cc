@@ -140,5 +140,42 @@ TEST(NoiseModel, RefusesLevelsThatAreNoNumbers) {
           "shift of 1024 tokens is inf");
 }
 
+// Of A1111's lists, of InvokeAI, NovelAI, ComfyUI and stable-diffusion.cpp.
+TEST(Names, SamplersHaveTheAliasesOfOthers) {
+  const auto expect = [](std::string_view text, Sampler sampler,
+                         std::optional<Schedule> schedule = std::nullopt) {
+    const SamplerChoice choice = parse_sampler(text);
+    EXPECT_EQ(choice.sampler, sampler) << text;
+    EXPECT_EQ(choice.schedule, schedule) << text;
+  };
+  expect("k_lcm", Sampler::lcm);
+  expect("k_euler_ancestral", Sampler::euler_ancestral);
+  expect("K_EULER_A", Sampler::euler_ancestral);
+  expect("sample_dpmpp_2s_ancestral", Sampler::dpmpp_2s_ancestral);
+  expect("sample_dpm_2", Sampler::dpm2);
+  expect("k_dpm_2_ancestral", Sampler::dpm2_ancestral);
+  expect("kdpm_2_a", Sampler::dpm2_ancestral);
+  expect("KDPM2DiscreteScheduler", Sampler::dpm2);
+  expect("k_dpm_ad", Sampler::dpm_adaptive);
+  expect("k_restart", Sampler::restart);
+  expect("ddim_cfgpp", Sampler::ddim_cfg_pp);
+  expect("ddim_v3", Sampler::ddim);
+  expect("dpmpp_3m_sde_gpu", Sampler::dpmpp_3m_sde);
+  expect("dpm++2m", Sampler::dpmpp_2m);
+  expect("uni_pc_bh2", Sampler::unipc);
+  expect("k_dpmpp_2m_ka", Sampler::dpmpp_2m, Schedule::karras);
+  expect("k_dpmpp_2m_sde_heun_exp", Sampler::dpmpp_2m_sde_heun, Schedule::exponential);
+  expect("k_lms_ka", Sampler::lms, Schedule::karras);
+  expect("euler_k", Sampler::euler, Schedule::karras);
+  expect("DPM++ 2M SGM Uniform", Sampler::dpmpp_2m, Schedule::sgm_uniform);
+  expect("ddim_trailing", Sampler::ddim, Schedule::trailing);
+  EXPECT_EQ(parse_schedule("SGMUniform"), Schedule::sgm_uniform);
+  EXPECT_EQ(parse_schedule("kl_optimal"), Schedule::kl_optimal);
+  EXPECT_EQ(parse_schedule("ddim"), Schedule::ddim_uniform);
+  for (const char* unknown : {"k_", "k", "sample_", "dpm++2mv2", "k_karras"}) {
+    harness::expect_error("sampler", unknown, "none of", [&] { parse_sampler(unknown); });
+  }
+}
+
 }  // namespace
 }  // namespace rbee::diffusion

@@ -43,6 +43,29 @@ TEST(Prompt, WeightsAreThoseOfA1111) {
   expect_parts("", a1111, {{"", 1}});
 }
 
+// Worked out by hand from the pattern of A1111's parser, where a backslash alone is a token of its
+// own that adds nothing.
+TEST(Prompt, BackslashesAreThoseOfA1111) {
+  const auto a1111 = PromptSyntax::a1111;
+  expect_parts(R"(dog\ face)", a1111, {{"dog face", 1}});
+  expect_parts(R"(a\nb\:c)", a1111, {{"anb:c", 1}});
+  expect_parts(R"(a\\b)", a1111, {{R"(a\b)", 1}});
+  expect_parts(R"(a\\\b)", a1111, {{R"(a\b)", 1}});
+  expect_parts(R"(a\)", a1111, {{"a", 1}});
+  expect_parts(R"(\)", a1111, {{"", 1}});
+  expect_parts(R"((a\)b))", a1111, {{"a)b", 1.1f}});
+  expect_parts(R"(\\(a))", a1111, {{"\\", 1}, {"a", 1.1f}});
+  expect_parts(R"((a\:1.5))", a1111, {{"a", 1.5f}});
+  expect_parts(R"((a:1.5\))", a1111, {{"a:1.5)", 1.1f}});
+  expect_parts(R"([a\]b] c)", a1111, {{"a]b", 1 / 1.1f}, {" c", 1}});
+  expect_parts("(x:1.5", a1111, {{"x:1.5", 1.1f}});
+  expect_parts("[(x", a1111, {{"x", 1}});
+  expect_parts("x)](y", a1111, {{"x)]", 1}, {"y", 1.1f}});
+  const auto parts = parse_prompt(R"(a\BREAK b)", a1111);
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_TRUE(parts[1].ends_chunk);
+}
+
 TEST(Prompt, BreakEndsAChunk) {
   const auto parts = parse_prompt("a cat  BREAK (a dog), BREAKFAST", PromptSyntax::a1111);
   ASSERT_EQ(parts.size(), 4u);
