@@ -353,6 +353,17 @@ def check_phone(browser):
     assert page.evaluate("document.documentElement.scrollHeight") <= 844
     expect(page.locator("#text")).to_be_in_viewport()
     visit.shoot("chat_phone")
+    page.set_viewport_size({"width": 360, "height": 740})
+    visit.system_prompt("```python\nprint('" + "a long line " * 12 + "')\n```")
+    visit.ask("A long line of code?")
+    for part in ("header", "#messages", ".answer", "#composer", "#send"):
+        box = page.locator(part).last.bounding_box()
+        assert box["x"] + box["width"] <= 360, (part, box)
+    assert page.evaluate("(box => box.scrollWidth > box.clientWidth)"
+                         "([...document.querySelectorAll('.code pre')].at(-1))")
+    page.evaluate("document.getElementById('model').textContent = 'a-long-name-'.repeat(20)")
+    assert page.evaluate("document.querySelector('main').scrollWidth") <= 360
+    visit.shoot("chat_phone_code")
     page.tap("#menu")
     page.wait_for_timeout(300)
     visit.shoot("chat_phone_list")

@@ -169,6 +169,17 @@ def check_second_pass(visit):
     visit.draw()
     assert visit.sent[-1]["hires"]["upscaler"] == "Lanczos", visit.sent[-1]
     assert size_of(visit.newest()) == (96, 96), size_of(visit.newest())
+    sent = visit.sent[-1]
+    visit.drop(visit.newest())
+    page.evaluate("larger.value = '', upscaler.value = 'Latent'")
+    page.wait_for_selector("#reuse:not([hidden])")
+    page.click("#reuse")
+    assert page.input_value("#larger") == "1.5" and page.input_value("#upscaler") == "Lanczos"
+    page.click("#drain")
+    page.fill("#width", "64")
+    page.fill("#height", "64")
+    visit.draw()
+    assert visit.sent[-1]["hires"]["strength"] == sent["hires"]["strength"], visit.sent[-1]
     page.fill("#larger", "")
     visit.draw()
     assert "hires" not in visit.sent[-1], visit.sent[-1]
@@ -233,10 +244,46 @@ def check_cancelling(visit):
     page.click("#stop")
     visit.wait_until("the end", lambda: "cancelled" in visit.status())
     page.wait_for_selector("#go:enabled")
-    assert visit.figures() == before
+    assert visit.figures() == before + 1, "the last preview is kept"
+    assert "stopped" in page.locator("#gallery figcaption").first.inner_text()
     page.fill("#count", "1")
     page.fill("#steps", "2")
     visit.draw()
+
+
+def check_white(visit):
+    """Strokes show on a white picture too."""
+    page = visit.page
+    visit.drop(page.evaluate("""() => {
+      const sheet = document.createElement("canvas");
+      sheet.width = sheet.height = 64;
+      const pen = sheet.getContext("2d");
+      pen.fillStyle = "#fff";
+      pen.fillRect(0, 0, 64, 64);
+      return sheet.toDataURL("image/png").split(",")[1];
+    }"""))
+    page.locator("#canvas").click()
+    assert page.evaluate("""() => pen.getImageData(0, 0, canvas.width, canvas.height).data
+      .some(value => value < 128)"""), "nothing is seen of the stroke"
+    page.click("#drain")
+
+
+def check_phone(page, url, folder):
+    """The picture comes into view, and the button is near the prompt."""
+    page.set_viewport_size({"width": 360, "height": 740})
+    visit = Visit(page, url, folder)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.fill("#prompt", PROMPT)
+    for name, value in (("steps", "2"), ("width", "64"), ("height", "64")):
+        page.fill(f"#{name}", value)
+    page.evaluate("scrollTo(0, 0)")
+    box = page.locator("#go").bounding_box()
+    assert box["y"] + box["height"] <= 400, box
+    visit.draw()
+    for part in ("#picture", "#status"):
+        box = page.locator(part).bounding_box()
+        assert box["y"] >= 0 and box["y"] + box["height"] <= 740, (part, box)
+    page.screenshot(path=folder / "page_phone.png")
 
 
 def main():
@@ -247,9 +294,12 @@ def main():
         page = browser.new_page(viewport={"width": 1180, "height": 820})
         visit = Visit(page, url, folder)
         for check in (check_drawing, check_settings, check_from_picture, check_photographs,
-                      check_second_pass, check_networks, check_leaving, check_errors, check_cancelling):
+                      check_second_pass, check_networks, check_leaving, check_errors, check_cancelling,
+                      check_white):
             check(visit)
             print(check.__name__, "passed", flush=True)
+        check_phone(page, url, folder)
+        print("check_phone passed")
         browser.close()
 
 
