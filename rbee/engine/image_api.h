@@ -82,7 +82,8 @@ struct HiresFix {
   int32_t height = 0;
   int32_t steps = 0;      // 0 = as the first pass
   float strength = 0.7f;  // 0 to 1: how far the enlarged latent is noised again
-  // "Latent", "Latent (nearest-exact)", "Lanczos", "Nearest", or a network's name.
+  // A1111's: "Latent", the same with (antialiased), (bicubic), (bicubic antialiased), (nearest) or
+  // (nearest-exact) behind it, "Lanczos", "Nearest", or a network's name.
   std::string upscaler;
 };
 
@@ -129,6 +130,7 @@ struct ImageRequest {
   Fit fit = Fit::stretch;  // of init_image and its mask to width and height; not with mask_only
   std::string mask_image;  // bytes of a picture file of the size of init_image, or empty.
                            // Where it has transparent pixels those are repainted, else white ones.
+  bool mask_fitted = false;  // of another size it is brought to that of init_image, as in A1111
   bool mask_opaque = false;  // its opaque pixels instead, as AUTOMATIC1111 reads masks
   bool mask_invert = false;
   int32_t mask_blur = 0;  // pixels, 0 to 64: standard deviation of the mask's soft edge

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "rbee/core/error.h"
+#include "rbee/engine/image_latents.h"
 
 namespace rbee::engine {
 namespace {
@@ -168,40 +169,6 @@ io::Pixels composed(const io::Pixels& painted, const io::Pixels& original, const
     for (size_t c = 0; c < 3; ++c) {
       uint8_t& value = out.values[i * 3 + c];
       value = byte_of(mask.values[i] * value + (1 - mask.values[i]) * kept[c]);
-    }
-  }
-  return out;
-}
-
-std::vector<float> enlarged(std::span<const float> values, const Shape& from, int64_t height,
-                            int64_t width, io::Resampler how) {
-  const int64_t rows = from[1];
-  const int64_t columns = from[2];
-  const int64_t channels = from[3];
-  std::vector<float> out(static_cast<size_t>(from[0] * height * width * channels));
-  const auto place = [how](int64_t i, int64_t to, int64_t count) {
-    double at =
-        (static_cast<double>(i) + 0.5) * static_cast<double>(count) / static_cast<double>(to) - 0.5;
-    if (how == io::Resampler::nearest) at = std::floor(at + 0.5);
-    return std::clamp(at, 0.0, static_cast<double>(count - 1));
-  };
-  size_t index = 0;
-  for (int64_t i = 0; i < from[0] * height * width; ++i) {
-    const double y = place(i / width % height, height, rows);
-    const double x = place(i % width, width, columns);
-    const auto top = static_cast<int64_t>(y);
-    const auto left = static_cast<int64_t>(x);
-    const float down = static_cast<float>(y - static_cast<double>(top));
-    const float right = static_cast<float>(x - static_cast<double>(left));
-    const auto at = [&](int64_t row, int64_t column, int64_t c) {
-      const int64_t line = i / (width * height) * rows + std::min(row, rows - 1);
-      const int64_t pixel = line * columns + std::min(column, columns - 1);
-      return values[static_cast<size_t>(pixel * channels + c)];
-    };
-    for (int64_t c = 0; c < channels; ++c) {
-      const float upper = at(top, left, c) * (1 - right) + at(top, left + 1, c) * right;
-      const float lower = at(top + 1, left, c) * (1 - right) + at(top + 1, left + 1, c) * right;
-      out[index++] = upper * (1 - down) + lower * down;
     }
   }
   return out;

@@ -59,9 +59,4 @@ Mask binary(const Mask& mask);
 // the mask's size.
 io::Pixels composed(const io::Pixels& painted, const io::Pixels& original, const Mask& mask);
 
-// Of (batch, height, width, channels) on the host; pixel centres are aligned. how: bilinear or
-// nearest.
-std::vector<float> enlarged(std::span<const float> values, const Shape& from, int64_t height,
-                            int64_t width, io::Resampler how = io::Resampler::bilinear);
-
 }  // namespace rbee::engine

@@ -7,6 +7,7 @@
 
 #include "rbee/diffusion/run_plan.h"
 #include "rbee/engine/image_guide.h"
+#include "rbee/engine/image_latents.h"
 #include "rbee/engine/image_noise.h"
 #include "rbee/engine/image_second_pass.h"
 #include "rbee/engine/image_upscale.h"
@@ -227,8 +228,7 @@ class Batch {
 
   // What a second pass starts from.
   Tensor larger(const Tensor& latent, const Pass& pass, const PipelineHooks& hooks) {
-    const bool picture =
-        settings_.upscaler != Upscaler::latent && settings_.upscaler != Upscaler::latent_nearest;
+    const bool picture = settings_.upscaler >= Upscaler::lanczos;
     return picture ? larger_pictures(latent, pass, hooks) : larger_latents(latent, pass);
   }
 
@@ -238,8 +238,7 @@ class Batch {
     const Cover covering =
         cover({side(latent.dim(2)), side(latent.dim(1))}, {side(size[2]), side(size[1])});
     const auto [columns, rows] = covering.whole;
-    const auto how =
-        settings_.upscaler == Upscaler::latent ? io::Resampler::bilinear : io::Resampler::nearest;
+    const auto how = static_cast<LatentFilter>(settings_.upscaler);
     const auto values = enlarged(latent.to_host<float>(), latent.shape(), rows, columns, how);
     const Tensor whole = from_host<float>(values, {count_, rows, columns, size[3]}, device());
     const Region& part = covering.part;

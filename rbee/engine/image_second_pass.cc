@@ -11,8 +11,10 @@ namespace {
 using std::string_view;
 
 // As AUTOMATIC1111 calls them; its "None" resizes by Lanczos too.
-constexpr std::array<string_view, 4> kNames = {"Latent", "Latent (nearest-exact)", "Lanczos",
-                                               "Nearest"};
+constexpr std::array<string_view, 8> kNames = {"Latent",           "Latent (antialiased)",
+                                               "Latent (bicubic)", "Latent (bicubic antialiased)",
+                                               "Latent (nearest)", "Latent (nearest-exact)",
+                                               "Lanczos",          "Nearest"};
 constexpr string_view kNone = "None";
 
 bool is_same(string_view a, string_view b) {

@@ -17,8 +17,18 @@ struct Repainted {
   Mask share;        // of the painted in `whole`
 };
 
-// How a second pass's start is enlarged: bilinear or nearest latents, or pictures.
-enum class Upscaler : uint8_t { latent, latent_nearest, lanczos, nearest, network };
+// How a second pass's start is enlarged: latents, in the order of LatentFilter, or pictures.
+enum class Upscaler : uint8_t {
+  latent,
+  latent_antialiased,
+  latent_bicubic,
+  latent_bicubic_antialiased,
+  latent_nearest,
+  latent_nearest_exact,
+  lanczos,
+  nearest,
+  network,
+};
 
 struct ImageSettings {
   int32_t width = 0;  // pixels, of the first pass

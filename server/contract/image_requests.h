@@ -68,6 +68,7 @@ struct ImageBody {
   bool init_on_white = false;  // what of it is transparent
   std::string fit;             // "stretch", "crop" or "fill"
   SentImage mask_image;
+  bool mask_fitted = false;  // may have another size than init_image
   bool mask_opaque = false;  // of a mask that is partly transparent the opaque part is repainted
   bool mask_invert = false;
   std::optional<int32_t> mask_blur;

@@ -38,7 +38,9 @@ struct FixedAnswer {
 };
 constexpr FixedAnswer kFixedAnswers[] = {
     {"/sdapi/v1/latent-upscale-modes",
-     R"json([{"name":"Latent"},{"name":"Latent (nearest-exact)"}])json"},
+     R"json([{"name":"Latent"},{"name":"Latent (antialiased)"},{"name":"Latent (bicubic)"},)json"
+     R"json({"name":"Latent (bicubic antialiased)"},{"name":"Latent (nearest)"},)json"
+     R"json({"name":"Latent (nearest-exact)"}])json"},
     {"/sdapi/v1/sd-vae", "[]"},
     {"/sdapi/v1/sd-modules", "[]"},
     {"/sdapi/v1/hypernetworks", "[]"},
@@ -300,21 +302,8 @@ std::string sdapi_fixed_json(std::string_view path) {
 
 std::string sdapi_png_info_json(const SdapiPngInfo& info) {
   Json items = Json::object(), parameters = Json::object();
-  if (!info.text.empty()) {
-    items["parameters"] = info.text;
-    parameters = {{"Prompt", info.prompt}, {"Negative prompt", info.negative_prompt}};
-    const auto add = [&](const char* name, const auto& value) {
-      if (value) parameters[name] = *value;
-    };
-    add("Steps", info.steps);
-    if (!info.sampler.empty()) parameters["Sampler"] = info.sampler;
-    if (!info.schedule.empty()) parameters["Schedule type"] = info.schedule;
-    add("CFG scale", info.guidance_scale);
-    add("Seed", info.seed);
-    add("Size-1", info.width);
-    add("Size-2", info.height);
-    add("Clip skip", info.clip_skip);
-  }
+  if (!info.text.empty()) items["parameters"] = info.text;
+  for (const auto& [name, value] : info.fields) parameters[name] = value;
   return dump({{"info", info.text}, {"items", items}, {"parameters", parameters}});
 }
 

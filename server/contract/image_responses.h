@@ -122,11 +122,8 @@ std::string sdapi_memory_json(int64_t total, int64_t free);
 std::string sdapi_fixed_json(std::string_view path);
 std::vector<std::string_view> sdapi_fixed_paths();
 struct SdapiPngInfo {
-  std::string text;  // as the file has it; empty: none
-  std::string prompt, negative_prompt, sampler, schedule;
-  std::optional<int32_t> steps, width, height, clip_skip;
-  std::optional<float> guidance_scale;
-  std::optional<uint64_t> seed;
+  std::string text;                                         // as the file has it; empty: none
+  std::vector<std::pair<std::string, std::string>> fields;  // prompts, and what else it says
 };
 std::string sdapi_png_info_json(const SdapiPngInfo& info);
 struct SdapiEmbeddings {

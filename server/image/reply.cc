@@ -20,8 +20,8 @@ Response failed(const WireError& error, std::string_view message) {
   return json_response(error.status, error_json(error.code, message));
 }
 
-// As the pictures' own texts say it; nothing where a name or a prompt makes one unreadable.
-SdapiInfo info_of(const std::vector<ImageResult>& images) try {
+// As the pictures' own texts say it.
+SdapiInfo info_of(const std::vector<ImageResult>& images) {
   SdapiInfo out;
   for (const ImageResult& image : images) {
     const engine::ImageRequest made = engine::parse_parameters(image.parameters);
@@ -32,8 +32,6 @@ SdapiInfo info_of(const std::vector<ImageResult>& images) try {
     out.subseeds.push_back(made.variation.seed);
   }
   return out;
-} catch (const Error&) {
-  return {};
 }
 
 }  // namespace

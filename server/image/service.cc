@@ -109,6 +109,7 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
   request.init_on_white = body.init_on_white;
   request.fit = fit(body.fit);
   request.mask_image = file_of(body.mask_image, "mask_image");
+  request.mask_fitted = body.mask_fitted;
   request.mask_opaque = body.mask_opaque;
   request.mask_invert = body.mask_invert;
   set(request.mask_blur, body.mask_blur);
@@ -287,20 +288,7 @@ SdapiPngInfo ImageService::png_info(std::string_view base64) {
   SdapiPngInfo out;
   out.text = io::image_parameters(bytes).value_or("");
   if (out.text.empty()) return out;
-  const engine::ImageRequest request = engine::parse_parameters(out.text);
-  const auto given = [](int32_t value) {
-    return value == 0 ? std::nullopt : std::optional<int32_t>(value);
-  };
-  out.prompt = request.prompt;
-  out.negative_prompt = request.negative_prompt;
-  out.sampler = request.sampler;
-  out.schedule = request.schedule;
-  out.steps = given(request.steps);
-  out.width = given(request.width);
-  out.height = given(request.height);
-  out.clip_skip = given(request.clip_skip);
-  out.guidance_scale = request.guidance_scale;
-  out.seed = request.seed;
+  out.fields = engine::infotext_fields(out.text);
   return out;
 }
 

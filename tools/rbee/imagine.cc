@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <condition_variable>
 #include <cstdio>
 #include <filesystem>
@@ -185,13 +186,23 @@ io::ImageFormat format_of(const std::string& path) {
 // Whether a flag was on the command line.
 using Given = std::function<bool(const char* flag)>;
 
+// A stranger's text: what could steer a terminal becomes a question mark.
+void print_unused(const std::string& path, std::string field) {
+  constexpr size_t kMost = 200;
+  if (field.size() > kMost) field = field.substr(0, kMost) + "...";
+  std::ranges::replace_if(field, [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; }, '?');
+  std::fprintf(stderr, "%s: not used: %s\n", path.c_str(), field.c_str());
+}
+
 // The settings in a picture's file, below those of the command line.
 engine::ImageRequest with_settings_of(const std::string& path, engine::ImageRequest request,
                                       const Given& given) {
   using Request = engine::ImageRequest;
   const std::optional<std::string> text = io::image_parameters(read_picture(path));
   if (!text) fail(Code::invalid_argument, "imagine", path, ": it has no settings");
-  const Request from = engine::parse_parameters(*text);
+  std::vector<std::string> unused;
+  const Request from = engine::parse_parameters(*text, &unused);
+  for (const std::string& field : unused) print_unused(path, field);
   const auto take = [&](const char* flag, auto member) {
     if (!given(flag)) request.*member = from.*member;
   };
@@ -223,6 +234,7 @@ engine::ImageRequest with_settings_of(const std::string& path, engine::ImageRequ
   take("--mask-padding", &Request::mask_padding);
   take("--mask-fill", &Request::mask_fill);
   take("--eta", &Request::eta);
+  take("--mask-invert", &Request::mask_invert);
   request.strength_rule = from.strength_rule;
   return request;
 }
@@ -346,7 +358,7 @@ void add_sampling(CLI::App& app, ImagineOptions& options) {
   CLI::Option* hires = app.add_option("--hires", options.hires.scale,
                                       "a second pass at so many times the size, 1 to 4");
   app.add_option("--hires-upscaler", options.hires.upscaler,
-                 "Latent, \"Latent (nearest-exact)\", Lanczos, Nearest, or the name of "
+                 "A1111's, such as Latent, \"Latent (bicubic)\", Lanczos, or the name of "
                  "--upscale-model's file without its ending")
       ->needs(hires);
   app.add_option("--hires-steps", options.hires.steps, "0 = as the first pass")->needs(hires);

@@ -211,10 +211,57 @@ TEST(Parameters, OfAnyTextAreAPrompt) {
   EXPECT_EQ(parse_parameters("").prompt, "");
   EXPECT_EQ(parse_parameters("Steps: 3").steps, 3);
   EXPECT_EQ(parse_parameters("Steps: 3, broken").steps, 3);
-  harness::expect_error("Seed", "-1", "number",
-                        [] { static_cast<void>(parse_parameters("Steps: 3, Seed: -1")); });
-  harness::expect_error("Size", "512", "512x512",
-                        [] { static_cast<void>(parse_parameters("Steps: 3, Size: 512")); });
+  EXPECT_EQ(parse_parameters("a: b, c: d").prompt, "a: b, c: d");
+}
+
+TEST(Parameters, OfOddValuesAreUsedAsFarAsTheyCanBe) {
+  std::vector<std::string> unused;
+  const ImageRequest request = parse_parameters(
+      "a\nSteps: 20.0, Sampler: magic, Seed: -1, Variation seed: -1, Size: 512 x 640, CFG scale: "
+      "many, Clip skip: 40, Face restoration: CodeFormer, Model hash: 12ab, Denoising strength: "
+      "2, Hires upscale: 1.5, Hires steps: -3, Version: v1.10.1",
+      &unused);
+  EXPECT_EQ(request.steps, 20);
+  EXPECT_EQ(request.width, 512);
+  EXPECT_EQ(request.height, 640);
+  EXPECT_FALSE(request.seed);
+  EXPECT_FALSE(request.variation.seed);
+  EXPECT_FALSE(request.guidance_scale);
+  EXPECT_EQ(request.sampler, "");
+  EXPECT_EQ(request.clip_skip, 0);
+  ASSERT_TRUE(request.hires);
+  EXPECT_EQ(request.hires->steps, 0);
+  EXPECT_THAT(unused, testing::ElementsAre("Sampler: magic", "CFG scale: many", "Clip skip: 40",
+                                           "Face restoration: CodeFormer", "Denoising strength: 2",
+                                           "Hires steps: -3"));
+  EXPECT_EQ(parse_parameters("Steps: 3, Size: 512").width, 0);
+  EXPECT_EQ(parse_parameters("Steps: 3, Size: 513x512").width, 0);
+  EXPECT_EQ(parse_parameters("Steps: 3, Seed: 1e3").seed, 1000u);
+}
+
+// A1111 takes the last line, lines of any system, and passes over what is no field.
+TEST(Parameters, AreFoundInAnyText) {
+  const ImageRequest request = parse_parameters(
+      "Steps: of a ladder,\r\nby day\r\nNegative prompt:dog,\r\nfog\r\nSteps: 7, odd, Seed: 5, "
+      "Sampler: Euler, Steps: 8\r\n");
+  EXPECT_EQ(request.prompt, "Steps: of a ladder,\nby day");
+  EXPECT_EQ(request.negative_prompt, "dog,\nfog");
+  EXPECT_EQ(request.steps, 8);
+  EXPECT_EQ(request.seed, 5u);
+  const ImageRequest more =
+      parse_parameters("a\nSteps: 7, Seed: 5, Sampler: Euler\nTemplate: {a|b}");
+  EXPECT_EQ(more.prompt, "a");
+  EXPECT_EQ(more.seed, 5u);
+}
+
+TEST(Parameters, AreToldAsText) {
+  using Field = std::pair<std::string, std::string>;
+  EXPECT_THAT(infotext_fields("a\nNegative prompt: b\nSteps: 20.0, Size: 64x72, Lora hashes: "
+                              "\"x: 1, y: 2\", Size of it: 512 x 512, Eta: \"open, Eta: 1"),
+              testing::ElementsAre(Field{"Prompt", "a"}, Field{"Negative prompt", "b"},
+                                   Field{"Steps", "20.0"}, Field{"Size-1", "64"},
+                                   Field{"Size-2", "72"}, Field{"Lora hashes", "x: 1, y: 2"},
+                                   Field{"Size of it", "512 x 512"}, Field{"Eta", "1"}));
 }
 
 }  // namespace

@@ -442,7 +442,8 @@ TEST(ImageEngine, EnlargesLatentsOrPictures) {
   const auto engine = engine_of(half_noise);
   ImageRequest request = small_request();
   std::set<std::vector<uint8_t>> pictures;
-  for (const char* upscaler : {"Latent", "Latent (nearest-exact)", "Lanczos", "Nearest"}) {
+  for (const char* upscaler :
+       {"Latent", "Latent (bicubic antialiased)", "Latent (nearest-exact)", "Lanczos", "Nearest"}) {
     request.hires = HiresFix{.width = 128, .height = 96, .strength = 0.5f, .upscaler = upscaler};
     const auto sink = made(*engine, request);
     ASSERT_EQ(sink->images.size(), 1u) << upscaler;

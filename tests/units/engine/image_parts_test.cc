@@ -7,6 +7,7 @@
 
 #include "rbee/engine/image_decode.h"
 #include "rbee/engine/image_guide.h"
+#include "rbee/engine/image_latents.h"
 #include "rbee/engine/image_mosaic.h"
 #include "rbee/engine/image_noise.h"
 #include "rbee/engine/image_parameters.h"
@@ -129,8 +130,29 @@ TEST(Canvas, EnlargingAlignsCentres) {
   const std::vector<float> two = {1, 2, 3, 4,
                                   5, 6, 7, 8};  // two images of 2 x 1 pixels, 2 channels
   EXPECT_THAT(enlarged(two, {2, 2, 1, 2}, 2, 1), Pointwise(FloatNear(1e-6f), two));
-  EXPECT_THAT(enlarged(row, {1, 1, 2, 1}, 1, 5, io::Resampler::nearest),
+  EXPECT_THAT(enlarged(row, {1, 1, 2, 1}, 1, 5, LatentFilter::nearest_exact),
               ElementsAre(0, 0, 4, 4, 4));
+}
+
+// By hand from PyTorch's formulas: cubic weights of -0.75, and of -0.5 where it is antialiased.
+TEST(Latents, AreEnlargedByTheFiltersOfAutomatic1111) {
+  const auto expect = [](const std::vector<float>& row, int64_t to, LatentFilter filter,
+                         const std::vector<float>& wanted) {
+    const auto count = static_cast<int64_t>(row.size());
+    EXPECT_THAT(enlarged(row, {1, 1, count, 1}, 1, to, filter),
+                Pointwise(FloatNear(1e-5f), wanted));
+    EXPECT_THAT(enlarged(row, {1, count, 1, 1}, to, 1, filter),
+                Pointwise(FloatNear(1e-5f), wanted));
+  };
+  const std::vector<float> two = {0, 4};
+  expect(two, 4, LatentFilter::bilinear_antialiased, {0, 1, 3, 4});
+  expect(two, 4, LatentFilter::bicubic, {-0.421875f, 0.90625f, 3.09375f, 4.421875f});
+  expect(two, 4, LatentFilter::bicubic_antialiased, {-0.352941f, 0.828571f, 3.171429f, 4.352941f});
+  expect(two, 5, LatentFilter::nearest, {0, 0, 0, 4, 4});
+  // Smaller: the plain one leaves values out, the antialiased one takes them all.
+  const std::vector<float> six = {0, 6, 0, 0, 6, 0};
+  expect(six, 2, LatentFilter::bilinear, {6, 6});
+  expect(six, 2, LatentFilter::bilinear_antialiased, {2.25f, 2.25f});
 }
 
 TEST(SecondPass, IsAsLargeAsAskedFor) {
@@ -174,10 +196,12 @@ TEST(SecondPass, CutsOffWhatIsBeyondTheRatio) {
 }
 
 TEST(SecondPass, KnowsTheNamesOfAutomatic1111) {
-  for (const auto upscaler :
-       {Upscaler::latent, Upscaler::latent_nearest, Upscaler::lanczos, Upscaler::nearest}) {
-    EXPECT_EQ(parse_upscaler(name(upscaler), {}), upscaler);
+  for (const char* known :
+       {"Latent", "Latent (antialiased)", "Latent (bicubic)", "Latent (bicubic antialiased)",
+        "Latent (nearest)", "Latent (nearest-exact)", "Lanczos", "Nearest"}) {
+    EXPECT_EQ(name(parse_upscaler(known, {})), known);
   }
+  EXPECT_EQ(parse_upscaler("latent (nearest-exact)", {}), Upscaler::latent_nearest_exact);
   EXPECT_EQ(parse_upscaler("", {}), Upscaler::latent);
   EXPECT_EQ(parse_upscaler("lanczos", {}), Upscaler::lanczos);
   EXPECT_EQ(parse_upscaler("None", {}), Upscaler::lanczos);

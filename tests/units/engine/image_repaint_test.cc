@@ -92,6 +92,29 @@ TEST(Repaint, RegionsMoveIntoThePicture) {
   }
 }
 
+// As A1111, which brings each to the size that is painted.
+TEST(Repaint, MasksOfAnotherSizeAreFittedWhereThatIsAskedFor) {
+  const ImageSource source = fake_source(half_noise);
+  io::Pixels small{.width = 50, .height = 60, .channels = 3, .values = {}};
+  for (const float value : box(50, 60, {25, 20, 5, 10}).values) {
+    small.values.insert(small.values.end(), 3, value > 0 ? 255 : 0);
+  }
+  for (const bool only : {false, true}) {
+    ImageRequest request = repaint(only);
+    request.mask_image = io::encode_png(small);
+    harness::expect_error("mask_image", "50 x 60", "200 x 120", [&] { resolve(source, request); });
+    request.mask_fitted = true;
+    const ImageSettings fitted = resolve(source, request), same = resolve(source, repaint(only));
+    EXPECT_EQ(fitted.mask->width, same.mask->width);
+    EXPECT_EQ(fitted.mask->height, same.mask->height);
+    double apart = 0;
+    for (size_t i = 0; i < same.mask->values.size(); ++i) {
+      apart += std::abs(fitted.mask->values[i] - same.mask->values[i]);
+    }
+    EXPECT_LT(apart / static_cast<double>(same.mask->values.size()), 0.03) << only;
+  }
+}
+
 // A mask from the left edge to the right one: no square around it is within 200 x 120 pixels.
 TEST(Repaint, PartsThatCannotHaveTheRatioAreNotStretched) {
   io::Pixels bands{.width = 200, .height = 120, .channels = 3, .values = {}};

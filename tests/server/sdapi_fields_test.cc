@@ -1,0 +1,222 @@
+// What fields of AUTOMATIC1111's API mean, and which are refused.
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "rbee/io/image/base64.h"
+#include "rbee/io/image/encode.h"
+#include "rbee/io/image/png.h"
+#include "tests/server/image_worker.h"
+
+namespace rbee::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+constexpr const char* kText = "/sdapi/v1/txt2img";
+
+void expect_taken(const ImageWorker& worker, const json& body, const char* path = kText) {
+  const RawResponse answer = worker.post(path, body.dump());
+  EXPECT_EQ(answer.status, 200) << body << answer.body;
+}
+
+void expect_refused(const ImageWorker& worker, const json& body, std::string_view name,
+                    const char* path = kText) {
+  const RawResponse answer = worker.post(path, body.dump());
+  EXPECT_EQ(answer.status, 400) << body;
+  EXPECT_THAT(error_of(answer), HasSubstr(std::string(name)));
+}
+
+TEST(SdapiFields, ScriptsAreKnownInAnyCase) {
+  ImageWorker worker;
+  const json unit = {{"image", io::encode_base64("edges")}, {"model", "canny [d14c016b]"}};
+  for (const char* name : {"controlnet", "ControlNet", "CONTROLNET"}) {
+    expect_taken(worker, {{"alwayson_scripts", {{name, {{"args", {unit}}}}}}});
+    ASSERT_EQ(worker.engine.last_request().controls.size(), 1u) << name;
+    EXPECT_EQ(worker.engine.last_request().controls[0].name, "canny");
+  }
+  json balanced = unit;
+  balanced.update({{"control_mode", "Balanced"}, {"mask", nullptr}, {"hr_option", "Both"}});
+  expect_taken(worker, {{"alwayson_scripts", {{"ControlNet", {{"args", {balanced}}}}}}});
+  balanced["control_mode"] = "ControlNet is more important";
+  expect_refused(worker, {{"alwayson_scripts", {{"ControlNet", {{"args", {balanced}}}}}}},
+                 "control_mode");
+  balanced["enabled"] = false;
+  expect_taken(worker, {{"alwayson_scripts", {{"ControlNet", {{"args", {balanced}}}}}}});
+  EXPECT_TRUE(worker.engine.last_request().controls.empty());
+}
+
+TEST(SdapiFields, ScriptsThatAreNotThereAreRefused) {
+  ImageWorker worker;
+  for (const char* name : {"ADetailer", "Dynamic Prompts v2.17.1", "controlnet2", ""}) {
+    const json body = {{"alwayson_scripts", {{name, {{"args", {true}}}}}}};
+    const RawResponse answer = worker.post(kText, body.dump());
+    EXPECT_EQ(answer.status, 422) << name;
+    EXPECT_THAT(error_of(answer),
+                HasSubstr("always on script " + std::string(name) + " not found"));
+  }
+  expect_taken(worker, {{"alwayson_scripts", nullptr}});
+  expect_taken(worker, {{"alwayson_scripts", json::object()}});
+  expect_refused(worker, {{"alwayson_scripts", {"controlnet"}}}, "alwayson_scripts");
+  expect_refused(worker, {{"alwayson_scripts", {{"controlnet", {"x"}}}}}, "controlnet");
+}
+
+TEST(SdapiFields, NullIsAbsent) {
+  ImageWorker worker;
+  json body = json::object();
+  for (const char* name : {"prompt",
+                           "negative_prompt",
+                           "styles",
+                           "seed",
+                           "subseed",
+                           "subseed_strength",
+                           "sampler_name",
+                           "sampler_index",
+                           "scheduler",
+                           "batch_size",
+                           "n_iter",
+                           "steps",
+                           "cfg_scale",
+                           "width",
+                           "height",
+                           "restore_faces",
+                           "tiling",
+                           "eta",
+                           "s_churn",
+                           "s_min_uncond",
+                           "firstpass_image",
+                           "infotext",
+                           "override_settings",
+                           "alwayson_scripts",
+                           "script_name",
+                           "enable_hr",
+                           "hr_scale",
+                           "hr_upscaler",
+                           "hr_resize_x",
+                           "send_images",
+                           "refiner_checkpoint",
+                           "denoising_strength"}) {
+    body[name] = nullptr;
+  }
+  expect_taken(worker, body);
+  EXPECT_EQ(worker.engine.last_request().prompt, "");
+  body["init_images"] = {io::encode_base64("picture")};
+  for (const char* name : {"mask", "mask_blur", "mask_blur_x", "mask_round", "latent_mask",
+                           "inpainting_fill", "inpaint_full_res", "initial_noise_multiplier"}) {
+    body[name] = nullptr;
+  }
+  expect_taken(worker, body, "/sdapi/v1/img2img");
+  const json openai = {{"prompt", nullptr}};
+  EXPECT_EQ(worker.post("/v1/images/generations", openai.dump()).status, 400);
+}
+
+TEST(SdapiFields, WhatWouldChangeAPictureIsRefusedByName) {
+  ImageWorker worker;
+  expect_taken(worker, {{"s_min_uncond", 0},
+                        {"disable_extra_networks", false},
+                        {"firstpass_image", ""},
+                        {"script_name", "None"},
+                        {"script_args", {1}},
+                        {"firstphase_width", 64},
+                        {"save_images", true},
+                        {"comments", {{"a", 1}}}});
+  for (const json& more : {json{{"s_min_uncond", 0.5}}, json{{"disable_extra_networks", true}},
+                           json{{"firstpass_image", "aaaa"}}, json{{"infotext", "Steps: 3"}},
+                           json{{"latent_mask", "aaaa"}}, json{{"mask_round", false}}}) {
+    expect_refused(worker, more, more.begin().key());
+  }
+  expect_refused(worker, {{"enable_hr", true}, {"firstphase_width", 64}}, "firstphase_width");
+  expect_taken(worker, {{"enable_hr", true},
+                        {"prompt", "a"},
+                        {"hr_prompt", "a"},
+                        {"sampler_name", "Euler"},
+                        {"hr_sampler_name", "Euler"}});
+}
+
+TEST(SdapiFields, OverridesAreHonouredOrRefused) {
+  ImageWorker worker;
+  const auto with = [](const json& options) { return json{{"override_settings", options}}; };
+  expect_taken(worker, with({{"sd_vae", "Automatic"},
+                             {"token_merging_ratio", 0.0},
+                             {"uni_pc_order", 3},
+                             {"live_previews_enable", true},
+                             {"return_grid", false},
+                             {"sd_vae_encode_method", nullptr}}));
+  for (const json& option :
+       {json{{"sd_vae", "ft-mse.safetensors"}}, json{{"token_merging_ratio", 0.5}},
+        json{{"img2img_color_correction", true}}, json{{"sd_hypernetwork", "anime"}},
+        json{{"emphasis", "Ignore"}}, json{{"randn_source", "TPU"}},
+        json{{"use_old_emphasis_implementation", true}}, json{{"tiling", true}}}) {
+    expect_refused(worker, with(option), "override_settings." + option.begin().key());
+  }
+  expect_refused(worker, with({1}), "override_settings");
+  expect_taken(worker, with({{"randn_source", "CPU"},
+                             {"emphasis", "None"},
+                             {"eta_ancestral", 0.5},
+                             {"k_sched_type", "karras"},
+                             {"img2img_fix_steps", true}}));
+  const engine::ImageRequest sent = worker.engine.last_request();
+  EXPECT_EQ(sent.noise_source, engine::NoiseSource::torch);
+  EXPECT_EQ(sent.prompt_rule, engine::PromptRule::none);
+  EXPECT_EQ(sent.eta, 0.5f);
+  EXPECT_EQ(sent.schedule, "karras");
+  EXPECT_EQ(sent.strength_rule, engine::StrengthRule::all);
+  json ddim = with({{"eta_ancestral", 0.5}, {"eta_ddim", 0.25}});
+  ddim["sampler_name"] = "DDIM";
+  expect_taken(worker, ddim);
+  EXPECT_EQ(worker.engine.last_request().eta, 0.25f);
+}
+
+TEST(SdapiFields, MasksMayHaveAnotherSize) {
+  ImageWorker worker;
+  const std::string picture = io::encode_base64("picture");
+  expect_taken(worker, {{"init_images", {picture}}, {"mask", picture}}, "/sdapi/v1/img2img");
+  EXPECT_TRUE(worker.engine.last_request().mask_fitted);
+}
+
+TEST(Sdapi, PngInfoReadsSettings) {
+  ImageWorker worker;
+  const io::Pixels pixels{.width = 1, .height = 1, .channels = 3, .values = {1, 2, 3}};
+  const std::string text =
+      "a cat\nNegative prompt: dog\nSteps: 9, Sampler: Euler a, Schedule type: Karras, "
+      "CFG scale: 6.5, Seed: 12, Size: 64x72";
+  const auto ask_for = [&](const std::string& png) {
+    const json body = {{"image", "data:image/png;base64," + io::encode_base64(png)}};
+    return worker.post("/sdapi/v1/png-info", body.dump());
+  };
+  const json found = json::parse(ask_for(io::encode_png(pixels, {{"parameters", text}})).body);
+  EXPECT_EQ(found.at("info"), text);
+  const json& parameters = found.at("parameters");
+  EXPECT_EQ(parameters.at("Prompt"), "a cat");
+  EXPECT_EQ(parameters.at("Negative prompt"), "dog");
+  EXPECT_EQ(parameters.at("Steps"), "9");
+  EXPECT_EQ(parameters.at("Sampler"), "Euler a");
+  EXPECT_EQ(parameters.at("Schedule type"), "Karras");
+  EXPECT_EQ(parameters.at("CFG scale"), "6.5");
+  EXPECT_EQ(parameters.at("Seed"), "12");
+  EXPECT_EQ(parameters.at("Size-2"), "72");
+  const io::Encoding webp{io::ImageFormat::webp};
+  EXPECT_EQ(json::parse(ask_for(io::encode_image(pixels, webp, text)).body).at("info"), text);
+  const json nothing = json::parse(ask_for(io::encode_png(pixels)).body);
+  EXPECT_EQ(nothing.at("info"), "");
+  EXPECT_TRUE(nothing.at("parameters").empty());
+  const std::string odd =
+      "x\nSteps: 20.0, Seed: -1, Variation seed: -1, Size: 512 x 512, CFG scale: many, Own: 1";
+  const RawResponse answer = ask_for(io::encode_png(pixels, {{"parameters", odd}}));
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const json all = json::parse(answer.body);
+  EXPECT_EQ(all.at("info"), odd);
+  EXPECT_EQ(all.at("parameters"), (json{{"Prompt", "x"},
+                                        {"Negative prompt", ""},
+                                        {"Steps", "20.0"},
+                                        {"Seed", "-1"},
+                                        {"Variation seed", "-1"},
+                                        {"Size", "512 x 512"},
+                                        {"CFG scale", "many"},
+                                        {"Own", "1"}}));
+}
+
+}  // namespace
+}  // namespace rbee::testing
