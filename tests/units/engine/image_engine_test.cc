@@ -455,7 +455,7 @@ TEST(ImageEngine, EnlargesLatentsOrPictures) {
     pictures.insert(picture.values);
     EXPECT_EQ(made(*engine, parse_parameters(text))->images[0].file, sink->images[0].file);
   }
-  EXPECT_EQ(pictures.size(), 4u);
+  EXPECT_EQ(pictures.size(), 5u);
 }
 
 // How alike what the denoiser sees at the start of both passes is, -1 to 1; passes of one size.
