@@ -131,13 +131,17 @@ std::string utf16_of_utf8(std::string_view text) {
 
 }  // namespace
 
-int exif_orientation(std::string_view marker) {
-  if (!marker.starts_with(kMark)) return 1;
-  const auto tiff = tiff_of(marker.substr(kMark.size()));
+int exif_orientation(std::string_view block) {
+  if (block.starts_with(kMark)) block.remove_prefix(kMark.size());
+  const auto tiff = tiff_of(block);
   if (!tiff) return 1;
   const size_t entry = tiff->entry(tiff->number(4, 4), kOrientation, kShort);
   const auto value = entry == 0 ? 1 : static_cast<int>(tiff->number(entry + 8, 2));
   return value >= 1 && value <= 8 ? value : 1;
+}
+
+bool swaps_sides(int orientation) {
+  return orientation >= 5;
 }
 
 std::optional<std::string> exif_comment(std::string_view block) {
@@ -176,7 +180,7 @@ Pixels upright(Pixels pixels, int orientation) {
       orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
   const bool from_below =
       orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
-  const bool turned = orientation >= 5;
+  const bool turned = swaps_sides(orientation);
   Pixels out{.width = turned ? pixels.height : pixels.width,
              .height = turned ? pixels.width : pixels.height,
              .channels = pixels.channels,

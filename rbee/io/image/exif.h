@@ -11,10 +11,13 @@
 namespace rbee::io {
 
 // 1 to 8 as TIFF 6.0 numbers them; 1, which changes nothing, also for what is no Exif block or not
-// whole. marker: an APP1 segment's bytes, behind its length.
-int exif_orientation(std::string_view marker);
+// whole. block: with "Exif" before it, as in a JPEG file's APP1 segment, or without, as in a PNG
+// file's eXIf chunk; WebP files' EXIF chunks have both.
+int exif_orientation(std::string_view block);
+// 5 to 8.
+bool swaps_sides(int orientation);
 
-// The picture upright: mirrored, turned, or both; orientations 5 to 8 swap width and height.
+// The picture upright: mirrored, turned, or both. Takes as much memory again.
 Pixels upright(Pixels pixels, int orientation);
 
 // The comment in a block, with or without "Exif" before it, as UTF-8: from UTF-16 in the block's

@@ -180,8 +180,7 @@ ImageHeader read_jpeg_header(std::string_view bytes, std::string_view field) {
   open(decoder, bytes, field);
   auto width = static_cast<int32_t>(decoder.state.image_width);
   auto height = static_cast<int32_t>(decoder.state.image_height);
-  constexpr int kTurned = 5;  // and above
-  if (orientation_of(decoder) >= kTurned) std::swap(width, height);
+  if (swaps_sides(orientation_of(decoder))) std::swap(width, height);
   return {ImageFormat::jpeg, width, height};
 }
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "rbee/core/error.h"
+#include "rbee/io/image/exif.h"
 
 namespace rbee::io {
 namespace {
@@ -123,16 +124,39 @@ std::optional<std::string> text_value(std::string_view type, std::string_view da
   return type == "zTXt" ? ztxt_value(value) : itxt_value(value);
 }
 
-// libpng makes room for a chunk, and clears it, before it sees that the file ends within.
-void check_chunks(std::string_view bytes, std::string_view field) {
-  bytes.remove_prefix(std::min(kPngSignature.size(), bytes.size()));
+bool is_for_pixels(std::string_view type) {
+  constexpr uint8_t kAncillary = 0x20;  // clear where no decoder may pass the chunk over
+  const bool critical = (static_cast<uint8_t>(type[0]) & kAncillary) == 0;
+  return critical || type == "tRNS" || type == "gAMA" || type == "cHRM" || type == "sRGB";
+}
+
+// The file without chunks that no pixel depends on: libpng inflates and keeps texts and profiles,
+// of which a small file can hold gigabytes. It also makes room for a chunk, and clears it, before
+// it sees that the file ends within.
+std::string without_notes(std::string_view bytes, std::string_view field) {
+  std::string out(bytes.substr(0, kPngSignature.size()));
+  bytes.remove_prefix(out.size());
   constexpr size_t kHead = 8;  // length, type
   while (bytes.size() >= kHead && bytes.substr(4, 4) != "IEND") {
     const size_t length = big_endian(bytes), left = bytes.size() - kHead;
     check(length + (kChunkFrame - kHead) <= left, field, "it is no whole PNG file: a chunk of ",
           length, " bytes, of which ", left, " are there");
+    if (is_for_pixels(bytes.substr(4, 4))) out += bytes.substr(0, length + kChunkFrame);
     bytes.remove_prefix(length + kChunkFrame);
   }
+  return out += bytes.substr(0, kChunkFrame);  // the end, which is empty
+}
+
+// Of the first eXIf chunk, wherever it is.
+int orientation_of(std::string_view bytes) {
+  bytes.remove_prefix(std::min(kPngSignature.size(), bytes.size()));
+  while (bytes.size() >= kChunkFrame) {
+    const size_t length = big_endian(bytes);
+    if (length > bytes.size() - kChunkFrame) break;
+    if (bytes.substr(4, 4) == "eXIf") return exif_orientation(bytes.substr(8, length));
+    bytes.remove_prefix(length + kChunkFrame);
+  }
+  return 1;
 }
 
 // A row beside what its bytes are predicted from: `channels` zeros stand before each row.
@@ -297,13 +321,15 @@ ImageHeader read_png_header(std::string_view bytes, std::string_view field) {
   const uint32_t height = big_endian(bytes.substr(20));
   constexpr uint32_t kMost = 0x7fffffff;
   check(width <= kMost && height <= kMost, field, "it is no PNG file that can be read: its size");
-  return {ImageFormat::png, static_cast<int32_t>(width), static_cast<int32_t>(height)};
+  ImageHeader out{ImageFormat::png, static_cast<int32_t>(width), static_cast<int32_t>(height)};
+  if (swaps_sides(orientation_of(bytes))) std::swap(out.width, out.height);
+  return out;
 }
 
 Pixels decode_png(std::string_view bytes, std::string_view field) {
-  check_chunks(bytes, field);
+  const std::string whole = without_notes(bytes, field);
   PngImage png;
-  begin(png, bytes, field);
+  begin(png, whole, field);
   const bool opacity = (png.image.format & PNG_FORMAT_FLAG_ALPHA) != 0;
   png.image.format = opacity ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;
   Pixels out{.width = static_cast<int32_t>(png.image.width),
@@ -313,7 +339,7 @@ Pixels decode_png(std::string_view bytes, std::string_view field) {
   out.values.resize(PNG_IMAGE_SIZE(png.image));
   const bool read = png_image_finish_read(&png.image, nullptr, out.values.data(), 0, nullptr) != 0;
   check(read, field, "it is no whole PNG file: ", png.image.message);
-  return out;
+  return upright(std::move(out), orientation_of(bytes));
 }
 
 }  // namespace rbee::io

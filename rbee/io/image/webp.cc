@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "rbee/core/error.h"
+#include "rbee/io/image/exif.h"
 
 namespace rbee::io {
 namespace {
@@ -66,7 +67,9 @@ bool is_webp(std::string_view bytes) {
 
 ImageHeader read_webp_header(std::string_view bytes, std::string_view field) {
   const WebPBitstreamFeatures features = features_of(bytes, field);
-  return {ImageFormat::webp, features.width, features.height};
+  ImageHeader out{ImageFormat::webp, features.width, features.height};
+  if (swaps_sides(exif_orientation(webp_exif(bytes)))) std::swap(out.width, out.height);
+  return out;
 }
 
 Pixels decode_webp(std::string_view bytes, std::string_view field) {
@@ -82,7 +85,7 @@ Pixels decode_webp(std::string_view bytes, std::string_view field) {
   const uint8_t* whole =
       decode(data_of(bytes), bytes.size(), out.values.data(), out.values.size(), stride);
   check(whole != nullptr, field, "it is no whole WebP file");
-  return out;
+  return upright(std::move(out), exif_orientation(webp_exif(bytes)));
 }
 
 std::string encode_webp(const Pixels& pixels, int32_t quality, std::string_view exif) {

@@ -1,4 +1,6 @@
 #include "rbee/io/image/exif.h"
+#include "rbee/io/image/png.h"
+#include "rbee/io/image/webp.h"
 #include "tests/support/data_folder.h"
 
 #include <gtest/gtest.h>
@@ -80,6 +82,54 @@ TEST(Exif, OfJpegFilesIsFollowed) {
   const Pixels after = decode_image(file, "image");
   EXPECT_EQ(after.width, before.height);
   EXPECT_EQ(after.values, upright(before, 6).values);
+}
+
+// A PNG file with such a block in front of its pixels, or behind them.
+std::string png_with(const Pixels& pixels, const std::string& block, bool behind) {
+  const std::string whole = encode_png(pixels);
+  std::string chunk = {0, 0, 0, static_cast<char>(block.size())};
+  chunk += "eXIf" + block + "sums";
+  constexpr size_t kHeaderEnd = 33, kEnd = 12;
+  const size_t at = behind ? whole.size() - kEnd : kHeaderEnd;
+  return whole.substr(0, at) + chunk + whole.substr(at);
+}
+
+void expect_turned(const std::string& file, const Pixels& stored, int orientation) {
+  const Pixels wanted = upright(stored, orientation);
+  const ImageHeader header = read_image_header(file, "image");
+  EXPECT_EQ(header.width, wanted.width) << orientation;
+  EXPECT_EQ(header.height, wanted.height) << orientation;
+  const Pixels found = decode_image(file, "image");
+  EXPECT_EQ(found.width, wanted.width) << orientation;
+  EXPECT_EQ(found.values, wanted.values) << orientation;
+}
+
+TEST(Exif, OfPngAndWebpFilesIsFollowed) {
+  constexpr size_t kMark = 6;
+  for (const int32_t channels : {3, 4}) {
+    Pixels stored{.width = 5, .height = 3, .channels = channels, .values = {}};
+    for (int i = 0; i < 15 * channels; ++i) stored.values.push_back(static_cast<uint8_t>(i * 4));
+    for (int orientation = 1; orientation <= 8; ++orientation) {
+      for (const bool little : {true, false}) {
+        const std::string block = exif(little, orientation);
+        expect_turned(png_with(stored, block.substr(kMark), little), stored, orientation);
+        if (channels == 4) continue;
+        const Pixels lossy = decode_image(encode_webp(stored, 90, {}), "image");
+        for (const size_t begin : {size_t{0}, kMark}) {
+          expect_turned(encode_webp(stored, 90, block.substr(begin)), lossy, orientation);
+        }
+      }
+    }
+  }
+}
+
+TEST(Exif, ThatIsBrokenLeavesPngAndWebpFilesAsTheyAre) {
+  const Pixels stored{.width = 2, .height = 1, .channels = 3, .values = {1, 2, 3, 4, 5, 6}};
+  for (const std::string block : {"", "II", "MM*\xff\xff\xff\xff", "no block at all"}) {
+    expect_turned(png_with(stored, block, false), stored, 1);
+    const Pixels lossy = decode_image(encode_webp(stored, 90, {}), "image");
+    expect_turned(encode_webp(stored, 90, block), lossy, 1);
+  }
 }
 
 }  // namespace

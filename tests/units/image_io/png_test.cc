@@ -1,6 +1,7 @@
 #include "rbee/io/image/png.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <fstream>
@@ -125,6 +126,49 @@ TEST(Png, FindsNoTextInDamagedFiles) {
   huge.replace(33, 4, "\xff\xff\xff\xff");
   EXPECT_EQ(png_text(huge, "parameters"), std::nullopt);
   EXPECT_EQ(png_text("no PNG", "parameters"), std::nullopt);
+}
+
+int64_t most_resident_bytes() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return int64_t{used.ru_maxrss} << 10;
+}
+
+std::string big_endian(size_t value) {
+  std::string out;
+  for (const int shift : {24, 16, 8, 0}) out += static_cast<char>(value >> shift & 0xff);
+  return out;
+}
+
+// Written by Python: one pixel beside a text of 7.9 MB when inflated, here 20 times.
+TEST(Png, InflatesNothingButPixels) {
+  const std::string path = test::data_folder() + "/units/image_io/data/large_text.png";
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  constexpr size_t kHeaderEnd = 33, kChunkFrame = 12;
+  const size_t end = bytes.find("IDAT") - 4;
+  const std::string text = bytes.substr(kHeaderEnd, end - kHeaderEnd);
+  ASSERT_GT(text.size(), kChunkFrame);
+  std::string file = bytes.substr(0, kHeaderEnd);
+  for (int i = 0; i < 20; ++i) file += text;
+  const int64_t before = most_resident_bytes();
+  EXPECT_EQ(decode_image(file + bytes.substr(end), "image").values,
+            (std::vector<uint8_t>{1, 2, 3}));
+  EXPECT_LT(most_resident_bytes() - before, int64_t{32} << 20);
+}
+
+TEST(Png, RefusesUnknownChunksThatItMayNotPassOver) {
+  constexpr size_t kHeaderEnd = 33;
+  const std::string whole = encode_png(sample(4));
+  for (const char* type : {"raNd", "RANd"}) {
+    const std::string file = whole.substr(0, kHeaderEnd) + big_endian(1) + type + "xsums";
+    const auto decode = [&] { return decode_image(file + whole.substr(kHeaderEnd), "image"); };
+    if (type[0] == 'r') {
+      EXPECT_EQ(decode().values, sample(4).values);
+    } else {
+      harness::expect_error("image", "no", "PNG", [&] { static_cast<void>(decode()); });
+    }
+  }
 }
 
 // A text of 1.3 GB, for which there would be room before the file's end is seen.
