@@ -216,6 +216,56 @@ TEST_F(SingleFileTest, StableDiffusion2DropsTheLastLayer) {
   EXPECT_EQ(family_, models::ImageFamily::sd2);
 }
 
+// sgm writes text encoders of every family behind the same prefix (sd_turbo.safetensors).
+TEST_F(SingleFileTest, StableDiffusion1And2UnderSgmsNames) {
+  open("sd2");
+  add_unet(3, 1, {true, true, false});
+  add_open_clip("conditioner.embedders.0.model.", "text_encoder", 2);
+  const std::vector<MadeTensor> so_far = tensors_;
+  for (MadeTensor tensor : so_far) {
+    const size_t at = tensor.name.find("resblocks.1.");
+    if (at == std::string::npos) continue;
+    tensor.name.replace(at, 12, "resblocks.2.");
+    tensors_.push_back(std::move(tensor));
+  }
+  expect_same();
+  EXPECT_EQ(family_, models::ImageFamily::sd2);
+  for (const char* prefix :
+       {"conditioner.embedders.0.transformer.text_model.", "cond_stage_model.transformer."}) {
+    tensors_.clear();
+    open("sd1");
+    add_unet(3, 2, {true, true, false});
+    add(prefix, "text_encoder", [](const std::string& name) { return name; });
+    expect_same();
+    EXPECT_EQ(family_, models::ImageFamily::sd1) << prefix;
+  }
+}
+
+// Where a file has no VAE, or one of two text encoders, the others are given besides.
+TEST_F(SingleFileTest, PartsGivenBesidesCompleteAFile) {
+  add_sd1();
+  std::erase_if(tensors_, [](const MadeTensor& t) { return t.name.starts_with("first_stage"); });
+  const fs::path file = folder_->path() / "no_vae.safetensors";
+  write_safetensors(file, tensors_);
+  expect_error(Code::not_found, {"no_vae", "vae", "give a VAE besides"},
+               [&] { models::load_image_model(file, {.device = &cpu_device()}); });
+  const models::ModelFiles rest = models::read_single_file(file);
+  EXPECT_EQ(rest.family, models::ImageFamily::sd1);
+  EXPECT_NE(rest.find("text_encoder"), nullptr);
+  EXPECT_EQ(rest.find("vae"), nullptr);
+
+  tensors_.clear();
+  add_sdxl();
+  const std::string second = "conditioner.embedders.1.";
+  std::erase_if(tensors_, [&](const MadeTensor& t) { return t.name.starts_with(second); });
+  const fs::path half = folder_->path() / "half.gguf";
+  write_comfy_gguf(half, tensors_, "sdxl");
+  const models::ModelFiles files = models::read_single_file(half);
+  EXPECT_EQ(files.family, models::ImageFamily::sdxl);
+  EXPECT_NE(files.find("text_encoder"), nullptr);
+  EXPECT_EQ(files.find("text_encoder_2"), nullptr);
+}
+
 TEST_F(SingleFileTest, StableDiffusionXl) {
   add_sdxl();
   expect_same();

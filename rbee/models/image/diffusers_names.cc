@@ -56,7 +56,9 @@ std::string encoder_folder_name(std::string_view name) {
   constexpr std::string_view kModel = "text_model.";
   for (const auto& [theirs, folder] :
        {std::pair<std::string_view, std::string_view>{"te.1.", "text_encoder_2."},
-        {"te.", "text_encoder."}}) {
+        {"te.", "text_encoder."},
+        {"text_encoder_2.", "text_encoder_2."},
+        {"text_encoder.", "text_encoder."}}) {
     if (!name.starts_with(theirs)) continue;
     std::string_view rest = name.substr(theirs.size());
     if (rest.starts_with(kModel)) rest.remove_prefix(kModel.size());

@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 using io::TensorEntry;
 
 constexpr const char* kUnet = "model.diffusion_model.";
+constexpr const char* kBareUnet = "diffusion_model.";
 constexpr const char* kVae = "first_stage_model.";
 constexpr const char* kOtherVae = "vae.";        // ComfyUI's and stable-diffusion.cpp's
 constexpr const char* kConvertedUnet = "unet.";  // stable-diffusion.cpp's
@@ -33,31 +34,44 @@ struct Encoder {
   const char* class_name = "CLIPTextModel";
 };
 
+// Prefixes do not tell families apart: sgm writes all of them behind "conditioner.embedders.0.".
 struct Layout {
   ImageFamily family;
+  bool labelled;  // whether its UNet reads sizes and pooled states (label_emb)
   std::vector<Encoder> encoders;
 };
 
 const std::vector<Layout>& layouts() {
   using enum ClipNames;
   constexpr const char* kProjected = "CLIPTextModelWithProjection";
+  // Stable Diffusion 2 reads the states before the last layer.
   static const std::vector<Layout> kLayouts = {
       {ImageFamily::sdxl,
+       true,
        {{"text_encoder", "conditioner.embedders.0.transformer.text_model.", hugging_face},
         {"text_encoder_2", "conditioner.embedders.1.model.", open_clip, 0, kProjected}}},
       {ImageFamily::sdxl_refiner,
+       true,
        {{"text_encoder_2", "conditioner.embedders.0.model.", open_clip, 0, kProjected}}},
-      // Stable Diffusion 2 reads the states before the last layer.
-      {ImageFamily::sd2, {{"text_encoder", "cond_stage_model.model.", open_clip, 1}}},
+      {ImageFamily::sd2, false, {{"text_encoder", "cond_stage_model.model.", open_clip, 1}}},
+      {ImageFamily::sd2, false, {{"text_encoder", "conditioner.embedders.0.model.", open_clip, 1}}},
       {ImageFamily::sd1,
+       false,
        {{"text_encoder", "cond_stage_model.transformer.text_model.", hugging_face}}},
+      {ImageFamily::sd1,
+       false,
+       {{"text_encoder", "conditioner.embedders.0.transformer.text_model.", hugging_face}}},
+      // Early fine-tunes.
+      {ImageFamily::sd1, false, {{"text_encoder", "cond_stage_model.transformer.", hugging_face}}},
       // Of diffusers folders, as stable-diffusion.cpp converts them.
       {ImageFamily::sdxl,
+       true,
        {{"text_encoder", "text_encoder.", hugging_face},
         {"text_encoder_2", "text_encoder_2.", hugging_face, 0, kProjected}}},
       {ImageFamily::sdxl_refiner,
+       true,
        {{"text_encoder_2", "text_encoder_2.", hugging_face, 0, kProjected}}},
-      {ImageFamily::sd1, {{"text_encoder", "text_encoder.", hugging_face}}},
+      {ImageFamily::sd1, false, {{"text_encoder", "text_encoder.", hugging_face}}},
   };
   return kLayouts;
 }
@@ -79,22 +93,30 @@ ShapeOf shapes_behind(const io::Checkpoint& file, std::string prefix) {
 // Where a file has the tensors of a UNet: behind CompVis' prefix or stable-diffusion.cpp's or, in
 // files of one part, none.
 std::optional<std::string> unet_prefix(const io::Checkpoint& file) {
-  for (const char* prefix : {kUnet, kConvertedUnet, ""}) {
+  for (const char* prefix : {kUnet, kBareUnet, kConvertedUnet, ""}) {
     if (file.find(cat(prefix, "input_blocks.0.0.weight")) != nullptr) return prefix;
     if (is_diffusers_unet(shapes_behind(file, prefix))) return prefix;
   }
   return std::nullopt;
 }
 
-const Layout& find_layout(const io::Checkpoint& file, const std::string& source) {
+bool is_labelled(const io::Checkpoint& file, std::string_view unet) {
+  ShapeOf shapes = shapes_behind(file, std::string(unet));
+  if (is_diffusers_unet(shapes)) shapes = diffusers_unet_shapes(shapes);
+  return shapes("label_emb.0.0.weight").has_value();
+}
+
+// Null where the file lacks text encoders.
+const Layout* find_layout(const io::Checkpoint& file, std::string_view unet) {
+  const bool labelled = is_labelled(file, unet);
   for (const Layout& layout : layouts()) {
-    if (has_prefix(file, layout.encoders.front().prefix) &&
-        has_prefix(file, layout.encoders.back().prefix)) {
-      return layout;
+    if (layout.labelled == labelled && std::ranges::all_of(layout.encoders, [&](const Encoder& e) {
+          return has_prefix(file, e.prefix);
+        })) {
+      return &layout;
     }
   }
-  fail(Code::unsupported, source, "the file is no whole model of a known family; known are ",
-       "Stable Diffusion 1, 2, XL, XL's refiner and 3, and FLUX");
+  return nullptr;
 }
 
 // Tensors behind `prefix` under the names that `rename` gives them.
@@ -244,11 +266,12 @@ SchedulerSettings scheduler_of(const io::Checkpoint& file, const ModelFiles& mod
   return settings;
 }
 
-std::string_view vae_prefix(const io::Checkpoint& file) {
-  for (const char* prefix : {kVae, kOtherVae}) {
-    if (has_prefix(file, prefix)) return prefix;
+// Nothing where the file has no VAE.
+std::optional<std::string_view> vae_prefix(const io::Checkpoint& file) {
+  for (const char* prefix : {kVae, kOtherVae, ""}) {
+    if (file.find(cat(prefix, "decoder.conv_in.weight")) != nullptr) return prefix;
   }
-  return "";
+  return std::nullopt;
 }
 
 // A transformer with those of the other parts that the file has.
@@ -263,36 +286,16 @@ ModelFiles read_transformer_file(const io::Checkpoint& file, const TransformerLa
     if (encoder) files.parts.push_back(std::move(*encoder));
   }
   files.parts.push_back(read_transformer(file, layout, source));
-  const std::string_view vae = vae_prefix(file);
-  if (!vae.empty()) files.parts.push_back(read_vae(file, vae, layout.family, source));
+  const auto vae = vae_prefix(file);
+  if (vae) files.parts.push_back(read_vae(file, *vae, layout.family, source));
   files.scheduler = transformer_scheduler(layout.family, files.require("transformer"));
-  return files;
-}
-
-bool has_layout(const io::Checkpoint& file) {
-  return std::ranges::any_of(layouts(), [&](const Layout& layout) {
-    return has_prefix(file, layout.encoders.front().prefix);
-  });
-}
-
-// A UNet whose text encoders, and VAE where the file has none, are given besides.
-ModelFiles read_lone_unet(const io::Checkpoint& file, std::string_view prefix,
-                          const fs::path& path) {
-  const std::string source = path.string();
-  ModelFiles files;
-  files.family = lone_unet_family(file, source);
-  files.name = path.stem().string();
-  files.parts.push_back(read_unet(file, prefix, source));
-  const std::string_view vae = vae_prefix(file);
-  if (!vae.empty()) files.parts.push_back(read_vae(file, vae, files.family, source));
-  files.scheduler = scheduler_of(file, files);
   return files;
 }
 
 // With text encoders under the names of diffusers' folders.
 io::Checkpoint open_file(const fs::path& path) {
   io::Checkpoint file = open_scaled(path);
-  if (!has_prefix(file, "te.")) return file;
+  if (!has_prefix(file, "te.") && !has_prefix(file, "text_encoder")) return file;
   std::vector<TensorEntry> tensors(file.tensors().begin(), file.tensors().end());
   for (TensorEntry& entry : tensors) entry.name = encoder_folder_name(entry.name);
   return io::Checkpoint::of(std::move(tensors), path.string());
@@ -301,9 +304,26 @@ io::Checkpoint open_file(const fs::path& path) {
 // Stable Diffusion 1 and 2 have one encoder each, whose width tells them apart where names do not.
 ImageFamily family_of(const io::Checkpoint& file, const Layout& layout) {
   constexpr int64_t kWide = 1024;
-  const TensorEntry* tokens = file.find("text_encoder.embeddings.token_embedding.weight");
+  const TensorEntry* tokens =
+      file.find(cat(layout.encoders.front().prefix, "embeddings.token_embedding.weight"));
   const bool wide = tokens != nullptr && tokens->shape.rank() == 2 && tokens->shape[1] == kWide;
   return layout.family == ImageFamily::sd1 && wide ? ImageFamily::sd2 : layout.family;
+}
+
+// Some of a family's text encoders, where others are given besides.
+std::vector<ModelPart> read_some_encoders(const io::Checkpoint& file, ImageFamily family,
+                                          const std::string& source) {
+  std::vector<ModelPart> out;
+  for (const Layout& layout : layouts()) {
+    if (layout.family != family) continue;
+    for (const Encoder& encoder : layout.encoders) {
+      const bool known = std::ranges::count(out, encoder.part, &ModelPart::name) > 0;
+      if (!known && has_prefix(file, encoder.prefix)) {
+        out.push_back(read_encoder(file, encoder, source));
+      }
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -315,16 +335,24 @@ ModelFiles read_single_file(const fs::path& path) {
     return read_transformer_file(file, *transformer, path);
   }
   const std::optional<std::string> unet = unet_prefix(file);
-  if (unet && !has_layout(file)) return read_lone_unet(file, *unet, path);
-  const Layout& layout = find_layout(file, source);
-  ModelFiles files;
-  files.family = family_of(file, layout);
-  files.name = path.stem().string();
-  for (const Encoder& encoder : layout.encoders) {
-    files.parts.push_back(read_encoder(file, encoder, source));
+  if (!unet) {
+    fail(Code::unsupported, source, "the file is no whole model of a known family; known are ",
+         "Stable Diffusion 1, 2, XL, XL's refiner and 3, and FLUX");
   }
-  files.parts.push_back(read_unet(file, unet.value_or(kUnet), source));
-  files.parts.push_back(read_vae(file, vae_prefix(file), files.family, source));
+  ModelFiles files;
+  files.name = path.stem().string();
+  if (const Layout* layout = find_layout(file, *unet)) {
+    files.family = family_of(file, *layout);
+    for (const Encoder& encoder : layout->encoders) {
+      files.parts.push_back(read_encoder(file, encoder, source));
+    }
+  } else {
+    files.family = lone_unet_family(file, source);
+    files.parts = read_some_encoders(file, files.family, source);
+  }
+  files.parts.push_back(read_unet(file, *unet, source));
+  const auto vae = vae_prefix(file);
+  if (vae) files.parts.push_back(read_vae(file, *vae, files.family, source));
   files.scheduler = scheduler_of(file, files);
   return files;
 }
@@ -332,7 +360,7 @@ ModelFiles read_single_file(const fs::path& path) {
 ModelPart read_vae_file(const fs::path& path, ImageFamily family) {
   if (auto tiny = find_tiny_file(path)) return std::move(*tiny);
   const io::Checkpoint file = open_scaled(path);
-  return read_vae(file, vae_prefix(file), family, path.string());
+  return read_vae(file, vae_prefix(file).value_or(""), family, path.string());
 }
 
 }  // namespace rbee::models
