@@ -1,5 +1,7 @@
 #include "rbee/diffusion/scheduler_config.h"
 
+#include <algorithm>
+
 #include "rbee/core/error.h"
 #include "rbee/io/json_parse.h"
 
@@ -85,6 +87,65 @@ FlowShift flow_of(const json& config) {
   return flow;
 }
 
+struct Computed {
+  std::string_view key;
+  std::vector<json> values;  // that are computed, diffusers' default among them
+};
+
+// Keys of diffusers' schedulers that change the picture and that a sampler computes one way alone.
+std::vector<Computed> computed_by(Sampler sampler) {
+  using enum Sampler;
+  std::vector<Computed> out = {
+      {"thresholding", {false}},
+      {"use_lu_lambdas", {false}},
+      {"variance_type", {nullptr, "fixed_small", "fixed_small_log"}},
+      {"timestep_type", {"discrete"}},
+      {"interpolation_type", {"linear"}},
+      {"stochastic_sampling", {false}},
+      {"invert_sigmas", {false}},
+      {"shift_terminal", {nullptr}},
+  };
+  // Other classes do not read the key.
+  if (sampler == ddim || sampler == ddpm || sampler == lcm || sampler == tcd || sampler == heun) {
+    out.push_back({"clip_sample", {false}});
+  }
+  if (sampler == plms) out.push_back({"skip_prk_steps", {true}});
+  if (sampler == lcm) out.push_back({"timestep_scaling", {10}});
+  const bool multistep = sampler == dpmpp_2m || sampler == dpmpp_2m_sde ||
+                         sampler == dpmpp_2m_sde_heun || sampler == deis || sampler == unipc;
+  if (!multistep) return out;
+  out.push_back({"final_sigmas_type", {"zero"}});
+  out.push_back({"lower_order_final", {true}});
+  out.push_back({"solver_order", {2}});
+  if (sampler == unipc) {
+    out.push_back({"solver_type", {"bh2"}});
+    out.push_back({"predict_x0", {true}});
+    out.push_back({"disable_corrector", {json::array()}});
+    out.push_back({"solver_p", {nullptr}});
+    return out;
+  }
+  out.push_back({"euler_at_final", {false}});
+  if (sampler == deis) {
+    out.push_back({"algorithm_type", {"deis"}});
+    out.push_back({"solver_type", {"logrho"}});
+    return out;
+  }
+  out.push_back({"algorithm_type", {"dpmsolver++", "sde-dpmsolver++"}});
+  const char* solver = sampler == dpmpp_2m_sde_heun ? "heun" : "midpoint";
+  out.push_back({"solver_type", {solver}});
+  return out;
+}
+
+std::vector<std::string> ignored_of(const json& config, Sampler sampler) {
+  std::vector<std::string> out;
+  for (const auto& [key, values] : computed_by(sampler)) {
+    const auto found = config.find(key);
+    if (found == config.end() || std::ranges::count(values, *found) > 0) continue;
+    out.push_back(cat(key, " ", found->dump()));
+  }
+  return out;
+}
+
 }  // namespace
 
 SchedulerConfig parse_scheduler_config(std::string_view text) {
@@ -118,6 +179,7 @@ SchedulerConfig parse_scheduler_config(std::string_view text) {
         "original_inference_steps ", out.consistency_steps, " is outside of 1 to ",
         out.train_steps);
   out.flow = flow_of(config);
+  out.ignored = ignored_of(config, out.sampler);
   return out;
 }
 

@@ -78,6 +78,10 @@ diffusion::SchedulerConfig scheduler_of(const fs::path& path, const models::Imag
   diffusion::SchedulerConfig out = config_of(model.scheduler);
   const std::string text = text_of(path / "scheduler" / "scheduler_config.json");
   if (!text.empty()) out = diffusion::parse_scheduler_config(text);
+  for (const std::string& setting : out.ignored) {
+    log(LogLevel::warn, "a setting of scheduler_config.json is not computed, pictures differ",
+        {{"setting", setting}});
+  }
   out.prediction = prediction_of(model.scheduler.prediction_type);
   return out;
 }

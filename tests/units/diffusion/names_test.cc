@@ -1,5 +1,6 @@
 #include "rbee/diffusion/names.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "rbee/core/cat.h"
@@ -101,6 +102,48 @@ TEST(SchedulerConfig, TakesEulerForSchedulersThatAreNotThere) {
     EXPECT_EQ(config.sampler, Sampler::euler);
     EXPECT_EQ(config.beta_curve, BetaCurve::scaled_linear);
   }
+}
+
+// By the keys of diffusers' classes: what its solvers compute otherwise than ours.
+TEST(SchedulerConfig, NamesSettingsThatItDoesNotCompute) {
+  const auto ignored = [](std::string_view class_name, std::string_view settings) {
+    const std::string text =
+        cat(R"({"_class_name": ")", class_name, R"(Scheduler", )", settings, "}");
+    return parse_scheduler_config(text).ignored;
+  };
+  using testing::ElementsAre;
+  using testing::IsEmpty;
+  for (const auto& [setting, named] :
+       {std::pair{R"("solver_order": 1)", "solver_order 1"},
+        {R"("solver_order": 3)", "solver_order 3"},
+        {R"("solver_type": "heun")", "solver_type \"heun\""},
+        {R"("algorithm_type": "dpmsolver")", "algorithm_type \"dpmsolver\""},
+        {R"("thresholding": true)", "thresholding true"},
+        {R"("final_sigmas_type": "sigma_min")", "final_sigmas_type \"sigma_min\""},
+        {R"("euler_at_final": true)", "euler_at_final true"},
+        {R"("lower_order_final": false)", "lower_order_final false"},
+        {R"("use_lu_lambdas": true)", "use_lu_lambdas true"}}) {
+    EXPECT_THAT(ignored("DPMSolverMultistep", setting), ElementsAre(named));
+  }
+  EXPECT_THAT(ignored("DPMSolverMultistep", R"("solver_order": 2, "solver_type": "midpoint",
+      "algorithm_type": "dpmsolver++", "thresholding": false, "lower_order_final": true,
+      "final_sigmas_type": "zero", "euler_at_final": false, "variance_type": null)"),
+              IsEmpty());
+  EXPECT_THAT(ignored("DPMSolverMultistep",
+                      R"("algorithm_type": "sde-dpmsolver++", "solver_type": "heun")"),
+              IsEmpty());
+  EXPECT_THAT(ignored("UniPCMultistep", R"("solver_type": "bh2", "solver_order": 2)"), IsEmpty());
+  EXPECT_THAT(ignored("UniPCMultistep", R"("solver_type": "bh1", "predict_x0": false)"),
+              ElementsAre("solver_type \"bh1\"", "predict_x0 false"));
+  EXPECT_THAT(ignored("DEISMultistep", R"("solver_type": "logrho", "solver_order": 3)"),
+              ElementsAre("solver_order 3"));
+  // A setting that a class does not have changes nothing.
+  EXPECT_THAT(ignored("EulerDiscrete", R"("solver_order": 3)"), IsEmpty());
+  EXPECT_THAT(ignored("EulerDiscrete", R"("timestep_type": "continuous")"),
+              ElementsAre("timestep_type \"continuous\""));
+  EXPECT_THAT(ignored("DDIM", R"("clip_sample": true)"), ElementsAre("clip_sample true"));
+  EXPECT_THAT(ignored("PNDM", R"("clip_sample": true, "skip_prk_steps": true)"), IsEmpty());
+  EXPECT_THAT(ignored("PNDM", R"("skip_prk_steps": false)"), ElementsAre("skip_prk_steps false"));
 }
 
 TEST(SchedulerConfig, NamesWhatItDoesNotKnow) {
