@@ -168,7 +168,7 @@ class QueuedImageEngine final : public ImageEngine {
     return out;
   }
 
-  std::vector<std::string> loras() const override { return lora_names(source_.lora_folder); }
+  std::vector<std::string> loras() const override { return source_.loras.names(); }
 
   void stop() override {
     {
@@ -350,15 +350,20 @@ class QueuedImageEngine final : public ImageEngine {
   void set_loras(const ImageRequest& request) {
     std::vector<models::LoraSource> wanted;
     for (const LoraUse& lora : prompt_loras(request).loras) {
-      wanted.push_back(
-          {find_lora(source_.lora_folder, lora.path), lora.strength, lora.text_strength});
+      wanted.push_back({source_.loras.find(lora.path), lora.strength, lora.text_strength});
     }
     if (!unsure_ && std::ranges::equal(wanted, loras_, is_same_lora)) return;
     log(LogLevel::info, "the model gets other LoRAs", {{"loras", cat(wanted.size())}});
     // After a failure the model has the old ones or none; the next request asks again.
     unsure_ = true;
     pipeline_.forget_prompts();
-    source_.change_loras(source_.model, wanted);
+    try {
+      source_.change_loras(source_.model, wanted);
+    } catch (const Error& error) {
+      log(LogLevel::warn, "LoRAs could not be taken", {{"reason", error.what()}});
+      // Clients read the file's name without the folders above.
+      fail(error.code(), "loras", source_.loras.without_folder(error.what()));
+    }
     unsure_ = false;
     loras_ = std::move(wanted);
   }

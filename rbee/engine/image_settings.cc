@@ -214,7 +214,7 @@ void check_abilities(const ImageSource& source, const ImageRequest& request) {
   if (!loras.empty() && !source.change_loras) {
     fail(Code::unsupported, "loras", "this model takes none");
   }
-  for (const LoraUse& lora : loras) find_lora(source.lora_folder, lora.path);
+  for (const LoraUse& lora : loras) source.loras.find(lora.path);
 }
 
 // As A1111, which reads a value with one of these to its end only between quotes.

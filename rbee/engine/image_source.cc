@@ -8,7 +8,6 @@
 #include "rbee/core/log.h"
 #include "rbee/engine/image_defaults.h"
 #include "rbee/models/image/tiny_autoencoder.h"
-#include "rbee/models/peft_config.h"
 
 namespace rbee::engine {
 namespace {
@@ -162,12 +161,6 @@ void load_embeddings(const fs::path& path, ImageSource& source) {
   }
 }
 
-// Of a folder of PEFT's, which goes by the folder's name.
-bool is_peft_file(const fs::path& path) {
-  return path.filename() == models::PeftConfig::kWeightsName &&
-         is_file(path.parent_path() / models::PeftConfig::kName);
-}
-
 }  // namespace
 
 bool is_guided(const ImageSource& source) {
@@ -237,7 +230,7 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
   for (const models::TextPart& part : out.model.text) {
     out.tokenizers.push_back(load_tokenizer(part.tokenizer, beside));
   }
-  out.lora_folder = options.lora_folder.empty() ? home / "loras" : options.lora_folder;
+  out.loras = LoraFolder(options.lora_folder.empty() ? home / "loras" : options.lora_folder);
   load.progress = nullptr;
   out.change_loras = [path, load](models::ImageModel& model,
                                   const std::vector<models::LoraSource>& loras) {
@@ -283,33 +276,6 @@ const models::ControlNet& find_control(const ImageSource& source, const std::str
 const models::Upscaler* find_upscaler(const ImageSource& source, const std::string& name) {
   const auto found = std::ranges::find(source.upscalers, name, &NamedUpscaler::name);
   return found == source.upscalers.end() ? nullptr : found->network.get();
-}
-
-std::vector<std::string> lora_names(const fs::path& folder) {
-  std::vector<std::string> out;
-  std::error_code absent;
-  for (const auto& entry : fs::recursive_directory_iterator(folder, absent)) {
-    if (entry.path().extension() != kAdapter || !is_file(entry.path())) continue;
-    const fs::path& path = entry.path();
-    const fs::path name = is_peft_file(path) && path.parent_path() != folder
-                              ? path.parent_path()
-                              : fs::path(path).replace_extension();
-    out.push_back(name.lexically_relative(folder).generic_string());
-  }
-  std::ranges::sort(out);
-  return out;
-}
-
-fs::path find_lora(const fs::path& folder, const std::string& name) {
-  const fs::path relative(name);
-  const bool inside = relative.is_relative() &&
-                      std::ranges::none_of(relative, [](const fs::path& p) { return p == ".."; });
-  check(inside, "loras.path", "\"", name, "\" is not below the folder of LoRAs");
-  for (const fs::path& candidate : {folder / relative, folder / (name + kAdapter),
-                                    folder / relative / models::PeftConfig::kWeightsName}) {
-    if (is_file(candidate)) return candidate;
-  }
-  fail(Code::not_found, "loras.path", "there is no \"", name, "\" below ", folder.string());
 }
 
 }  // namespace rbee::engine

@@ -12,6 +12,7 @@
 #include "rbee/diffusion/scheduler_config.h"
 #include "rbee/engine/image_api.h"
 #include "rbee/engine/image_tokenizers.h"
+#include "rbee/engine/lora_folder.h"
 #include "rbee/models/image/control_net.h"
 #include "rbee/models/image/embedding.h"
 #include "rbee/models/image/image_model.h"
@@ -43,7 +44,7 @@ struct ImageSource {
   std::unique_ptr<models::Vae> preview_vae;  // TAESD or its kin; null: colours are guessed
   // Gives the model other LoRAs. Empty: requests that name some are refused.
   std::function<void(models::ImageModel&, const std::vector<models::LoraSource>&)> change_loras;
-  std::filesystem::path lora_folder;  // where requests' LoRAs are looked up by name
+  LoraFolder loras;  // where requests' LoRAs are looked up by name
 };
 
 struct ImageSourceOptions {
@@ -97,12 +98,5 @@ const models::ControlNet& find_control(const ImageSource& source, const std::str
 
 // The network that enlarges pictures, by its name; null: there is none of it.
 const models::Upscaler* find_upscaler(const ImageSource& source, const std::string& name);
-
-// Names that requests may give, without their ending; in the order of the alphabet.
-std::vector<std::string> lora_names(const std::filesystem::path& folder);
-
-// The file of a LoRA that a request names: `path` below the folder, with or without
-// ".safetensors". Throws invalid_argument for names that leave the folder and not_found.
-std::filesystem::path find_lora(const std::filesystem::path& folder, const std::string& name);
 
 }  // namespace rbee::engine

@@ -532,18 +532,16 @@ TEST(ImageEngine, RefusesBadRequestsByFieldAndRange) {
 TEST(ImageEngine, ChangesLorasBetweenRequests) {
   const auto folder = std::filesystem::path(testing::TempDir()) / "rbee_loras";
   std::filesystem::create_directories(folder);
-  {
-    std::ofstream(folder / "style.safetensors") << "x";
-  }
+  std::ofstream(folder / "style.safetensors") << "x";
   std::vector<size_t> loads;
   std::vector<models::LoraSource> last;
   ImageSource source = fake_source(half_noise);
-  source.lora_folder = folder;
+  source.loras = LoraFolder(folder);
   bool broken = false;
   source.change_loras = [&](models::ImageModel&, const std::vector<models::LoraSource>& loras) {
     loads.push_back(loras.size());
     last = loras;
-    if (broken) fail(Code::invalid_argument, "style", "it is broken");
+    if (broken) fail(Code::invalid_argument, loras.at(0).path.string(), "it is broken");
   };
   const auto engine = make_image_engine(std::move(source), {.warm_up = false});
   ImageRequest request = small_request();
@@ -563,7 +561,9 @@ TEST(ImageEngine, ChangesLorasBetweenRequests) {
   loads = {1, 0};
   // What the model has after a failure is not known: the next request sets it, whatever it is.
   broken = true;
-  EXPECT_EQ(made(*engine, request)->failures.size(), 1u);
+  const auto failed = made(*engine, request);
+  ASSERT_EQ(failed->failures.size(), 1u);
+  EXPECT_EQ(failed->failures[0].message, "loras: style.safetensors: it is broken");
   broken = false;
   EXPECT_FALSE(made(*engine, small_request())->images.empty());
   EXPECT_THAT(loads, ElementsAre(1, 0, 1, 0));

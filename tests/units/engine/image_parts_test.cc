@@ -463,11 +463,54 @@ TEST(Loras, OfFoldersOfPeftGoByTheFolder) {
                            "a/peft/adapter_model.safetensors"}) {
     std::ofstream(folder / file) << "x";
   }
-  EXPECT_THAT(lora_names(folder), ElementsAre("a/peft", "a/plain", "style"));
-  EXPECT_EQ(find_lora(folder, "a/peft"), folder / "a" / "peft" / "adapter_model.safetensors");
-  EXPECT_EQ(find_lora(folder, "a/plain"), folder / "a" / "plain.safetensors");
-  EXPECT_THROW(find_lora(folder, "a"), Error);
+  EXPECT_THAT(LoraFolder(folder).names(), ElementsAre("a/peft", "a/plain", "style"));
+  EXPECT_EQ(LoraFolder(folder).find("a/peft"), folder / "a" / "peft" / "adapter_model.safetensors");
+  EXPECT_EQ(LoraFolder(folder).find("a/plain"), folder / "a" / "plain.safetensors");
+  EXPECT_THROW(LoraFolder(folder).find("a"), Error);
   fs::remove_all(folder);
+}
+
+// As AUTOMATIC1111 finds them: by their names, whatever sub-folder they are in, of several the
+// last, and by what the trainer called them, which their picture texts say.
+TEST(Loras, GoByTheirOwnNamesInAnyFolder) {
+  namespace fs = std::filesystem;
+  const fs::path root = fs::path(testing::TempDir()) / "rbee_lora_titles";
+  fs::create_directories(root / "a" / "peft");
+  fs::create_directories(root / "b");
+  const auto write = [&](const char* file, const std::string& title) {
+    const std::string header = cat(R"({"__metadata__":{"ss_output_name":")", title, R"("}})");
+    std::string length;
+    for (size_t i = 0; i < 8; ++i) length += static_cast<char>(header.size() >> (8 * i) & 0xff);
+    std::ofstream(root / file) << length << header;
+  };
+  write("a/in_sub.safetensors", "MyStyle");
+  write("a/twice.safetensors", "Both");
+  write("b/twice.safetensors", "Both");
+  for (const char* file :
+       {"a/peft/adapter_config.json", "a/peft/adapter_model.safetensors", "broken.safetensors"}) {
+    std::ofstream(root / file) << "x";
+  }
+  const LoraFolder folder(root);
+  EXPECT_EQ(folder.find("in_sub"), root / "a" / "in_sub.safetensors");
+  EXPECT_EQ(folder.find("in_sub.safetensors"), root / "a" / "in_sub.safetensors");
+  EXPECT_EQ(folder.find("MyStyle"), root / "a" / "in_sub.safetensors");
+  EXPECT_EQ(folder.find("twice"), root / "b" / "twice.safetensors");
+  EXPECT_EQ(folder.find("a/twice"), root / "a" / "twice.safetensors");
+  EXPECT_EQ(folder.find("peft"), root / "a" / "peft" / "adapter_model.safetensors");
+  harness::expect_error("loras.path", "Both", "a/twice, b/twice", [&] { folder.find("Both"); });
+  harness::expect_error("loras.path", "name", "control characters",
+                        [&] { folder.find(std::string("a/twice.safetensors\0x", 21)); });
+  // A file that another one takes the place of is read again.
+  write("a/in_sub.safetensors", "Other title");
+  EXPECT_EQ(folder.find("Other title"), root / "a" / "in_sub.safetensors");
+  try {
+    folder.find("MyStyle");
+    ADD_FAILURE() << "an old title is found";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::not_found);
+    EXPECT_STREQ(error.what(), "loras.path: there is no \"MyStyle\" in the folder of LoRAs");
+  }
+  fs::remove_all(root);
 }
 
 // What a system call refuses is no file either: a name that is too long, a link to itself.
@@ -477,10 +520,10 @@ TEST(Loras, ThatCannotBeAreNotThere) {
   fs::create_directories(folder);
   std::ofstream(folder / "style.safetensors") << "x";
   fs::create_symlink("ring.safetensors", folder / "ring.safetensors");
-  EXPECT_THAT(lora_names(folder), ElementsAre("style"));
+  EXPECT_THAT(LoraFolder(folder).names(), ElementsAre("style"));
   for (const std::string& name : {std::string("ring"), std::string(300, 'a')}) {
     try {
-      find_lora(folder, name);
+      LoraFolder(folder).find(name);
       ADD_FAILURE() << "nothing was thrown";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::not_found);
