@@ -96,7 +96,7 @@ class Builder {
 
   // Any text, and perhaps calls behind it.
   ExprPtr content_or_calls() {
-    if (form_.format.tools == ToolFormat::llama3) {
+    if (is_bare()) {
       const std::vector<grammar::CharRange> not_first = {
           {'{', '{'}, {' ', ' '}, {'\t', '\t'}, {'\n', '\n'}, {'\r', '\r'}};
       ExprPtr plain = grammar::sequence({grammar::chars_except(not_first), any_text()});
@@ -105,7 +105,16 @@ class Builder {
     return until(call_mark(), behind_call_mark(), MarkerOr::end);
   }
 
+  // Calls have no mark: an answer that begins like an object is one.
+  bool is_bare() const {
+    return form_.format.tools == ToolFormat::llama3 || form_.format.tools == ToolFormat::generic;
+  }
+
   ExprPtr calls() {
+    if (form_.format.tools == ToolFormat::generic) {
+      return grammar::sequence(
+          {generic_call(), more([&] { return grammar::sequence({text("\n"), generic_call()}); })});
+    }
     if (form_.format.tools == ToolFormat::llama3) {
       return grammar::sequence({grammar::optional(mark("<|python_tag|>")), llama_call(), more([&] {
                                   return grammar::sequence({text("; "), llama_call()});
@@ -180,6 +189,7 @@ class Builder {
         {text("\n"), json_call("\", \"arguments\": "), text("\n"), mark("</tool_call>")});
   }
   ExprPtr llama_call() { return json_call("\", \"parameters\": "); }
+  ExprPtr generic_call() { return json_call("\", \"arguments\": "); }
   ExprPtr mistral_call() { return json_call("\", \"arguments\": "); }
   ExprPtr json_call(const char* between) {
     return each_tool([&](const Tool& tool, ExprPtr arguments) {
@@ -291,11 +301,10 @@ AnswerForm form_of(const Request& request, const text::OutputFormat& format) {
   if (!chat.calls()) return out;
   if (format.tools == ToolFormat::none) {
     fail(Code::unsupported, "tools",
-         "how this model writes calls is not known from its chat template; the flag --tool-parser "
-         "says it");
+         "the worker was started with --tool-parser none: its model calls no functions");
   }
   out.call_required = chat.tool_choice == ToolChoice::required;
-  out.parallel_calls = chat.parallel_tool_calls;
+  out.parallel_calls = !chat.one_call();
   for (const Tool& tool : chat.tools) {
     if (chat.tool.empty() || chat.tool == tool.name) out.tools.push_back(tool);
   }

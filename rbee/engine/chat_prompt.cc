@@ -137,7 +137,8 @@ std::string render_chat(const text::ChatTemplate& code, const SpecialTexts& spec
     for (const ChatMessage& message : messages) {
       list.push_back({message.role, message.content, extra_of(message, form)});
     }
-    std::string chat = code.render(list, !goes_on, special.bos, special.eos, variables);
+    const bool new_turn = options.add_generation_prompt && !goes_on;
+    std::string chat = code.render(list, new_turn, special.bos, special.eos, variables);
     return goes_on ? up_to_last(std::move(chat), messages.back().content) : chat;
   };
   const bool calls = std::ranges::any_of(

@@ -8,8 +8,8 @@
 namespace rbee::engine {
 namespace {
 
-constexpr size_t kMaxStops = 16;
-constexpr size_t kMaxStopBytes = 100;
+constexpr size_t kMaxStops = 64;
+constexpr size_t kMaxStopBytes = 512;
 constexpr int32_t kMaxPriority = 1000;
 constexpr size_t kMaxConstraintBytes = 1 << 18;
 constexpr size_t kMaxChoices = 1000;

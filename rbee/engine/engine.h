@@ -61,7 +61,7 @@ struct ChatMessage {
   std::string reasoning = {};              // of the assistant, in front of the content
   std::vector<ToolCall> tool_calls = {};   // of the assistant
   std::string tool_call_id = {};           // of role tool: the call that is answered
-  std::string name = {};                   // of role tool: the function, where it is known
+  std::string name = {};                   // who speaks; of role tool: the function, where known
   std::vector<ChatPicture> pictures = {};  // in order of `at`
 };
 
@@ -100,9 +100,13 @@ struct ChatOptions {
   std::optional<int32_t> reasoning_budget;
   // The answer goes on from the last message, which is the assistant's, in place of a new one.
   bool continue_last = false;
+  // The prompt ends with what begins the assistant's turn.
+  bool add_generation_prompt = true;
 
   // Tools that the model is told of.
   bool calls() const { return !tools.empty() && tool_choice != ToolChoice::none; }
+  // A function that is named is called once.
+  bool one_call() const { return !parallel_tool_calls || !tool.empty(); }
 };
 
 struct TokenizeOptions {
@@ -133,6 +137,7 @@ struct Request {
   // Log probabilities of every token, and those of so many of the likeliest beside it.
   std::optional<int32_t> logprobs;
   std::optional<int32_t> prompt_logprobs;  // the same of the prompt's tokens, see on_prompt()
+  bool token_ids = false;                  // tokens come with their texts, without figures
   std::vector<LoraChoice> lora;            // none: the model alone
   std::optional<bool> speculative;  // guess tokens ahead; absent: as the engine's options say
   std::string client;               // whose it is: clients take turns
@@ -175,7 +180,7 @@ struct CallBegin {
 struct TokenText {
   std::string text;  // whole UTF-8 characters; of a call, a piece of its arguments
   int32_t index;     // 0-based count of text pieces
-  // Where the request asks for them: of the tokens since the last piece. The text of a last piece
+  // Where the request asks for figures or ids: of the tokens since the last piece. The text of one
   // may be empty for them.
   std::vector<ScoredChoice> tokens = {};
   TextKind kind = TextKind::content;
@@ -327,7 +332,7 @@ class Engine {
 
 // "EOS", "MAX_TOKENS", "STOP_SEQUENCE", "CONTEXT_FULL", "CANCELLED".
 std::string_view wire_name(StopReason reason);
-inline constexpr int32_t kMaxLogprobs = 20;
+inline constexpr int32_t kMaxLogprobs = 100;
 inline constexpr size_t kMaxStopIds = 128;
 // Throws invalid_argument naming field, value and range.
 void validate(const Request& request);

@@ -52,6 +52,8 @@ text::OutputParserOptions parser_options(const ChatOptions& chat, text::OutputFo
       .format = format,
       .reasoning_open = end_of(prompt, format.reasoning) == PromptEnd::inside_reasoning,
       .functions = {}};
+  out.calls_only = chat.tool_choice == ToolChoice::required;
+  out.one_call = chat.one_call();
   for (const Tool& tool : chat.tools) out.functions.push_back({tool.name, tool.parameters});
   return out;
 }
@@ -274,15 +276,19 @@ std::optional<StopReason> LlmJob::take(int32_t id, const RowLogprobs* scored) {
   sequence.tokens.push_back(id);
   ++tokens_out_;
   if (reasoning_) reasoning_->take(id);
-  if (scored != nullptr) scored_.emplace_back(text_bytes_, name(*scored));
+  if (scored != nullptr) {
+    scored_.emplace_back(text_bytes_, name(*scored));
+  } else if (request_.token_ids) {
+    scored_.emplace_back(text_bytes_,
+                         ScoredChoice{.chosen = name({.id = id, .logprob = 0}), .top = {}});
+  }
   if (constrained_) {
     constrained_->accept(id);
     held = true;
   }
   add_text(passed(text_of(id)));
   if (!stops_.matched().empty()) return StopReason::stop_sequence;
-  const bool one_call = !request_.chat.parallel_tool_calls;
-  if (one_call && parser_ && parser_->whole_calls() > 0) return StopReason::eos;
+  if (request_.chat.one_call() && parser_ && parser_->whole_calls() > 0) return StopReason::eos;
   // Nothing can follow: the model is not asked for an end token.
   if (constrained_ && !constrained_->can_go_on()) return StopReason::eos;
   if (tokens_out_ >= request_.max_tokens) return StopReason::max_tokens;

@@ -8,6 +8,8 @@ namespace {
 
 // Changed tokens that LogitChanges::expected() makes room for at most.
 constexpr int64_t kChangedRoom = 128;
+// Of repetitions; a smaller penalty counts as this, so that logits stay finite.
+constexpr float kLeastPenalty = 1e-6f;
 
 bool names(const SamplingParams& params, SamplerKind kind) {
   return std::ranges::count(params.samplers, kind) > 0;
@@ -63,7 +65,8 @@ bool LogitChanges::only_lowers() const {
 float LogitChanges::apply(float logit, const Change& change) const {
   logit += change.bias;
   if (change.repeated && params_.repetition_penalty != 1.0f) {
-    logit = logit > 0 ? logit / params_.repetition_penalty : logit * params_.repetition_penalty;
+    const float penalty = std::max(params_.repetition_penalty, kLeastPenalty);
+    logit = logit > 0 ? logit / penalty : logit * penalty;
   }
   if (change.count > 0) {
     logit -= change.count * params_.frequency_penalty + params_.presence_penalty;

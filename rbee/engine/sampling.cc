@@ -64,10 +64,10 @@ std::optional<SamplerKind> parse_sampler(std::string_view name) {
 }
 
 void validate(const SamplingParams& sampling) {
-  check_range("temperature", sampling.temperature, 0, 2);
+  check_range("temperature", sampling.temperature, 0, 100);
   check_range("top_p", sampling.top_p, 0, 1);
   check_range("min_p", sampling.min_p, 0, 1);
-  check(sampling.top_k >= 0, "top_k", sampling.top_k, " is negative");
+  check(sampling.top_k >= -1, "top_k", sampling.top_k, " is below -1");
   check(sampling.repetition_penalty > 0, "repetition_penalty", sampling.repetition_penalty,
         " is not above 0");
   check_range("repetition_penalty", sampling.repetition_penalty, 0, 2);
@@ -83,7 +83,7 @@ void validate(const SamplingParams& sampling) {
   check_range("dry_allowed_length", sampling.dry_allowed_length, 1, kMaxLookBack);
   check_range("dry_penalty_last_n", sampling.dry_penalty_last_n, -1, kMaxLookBack);
   check_texts("dry_sequence_breakers", sampling.dry_sequence_breakers, kMaxBreakers);
-  check_range("dynatemp_range", sampling.dynatemp_range, 0, 2);
+  check_range("dynatemp_range", sampling.dynatemp_range, 0, 100);
   check_range("dynatemp_exponent", sampling.dynatemp_exponent, 0, 10);
   check_range("mirostat", sampling.mirostat, 0, 2);
   check_range("mirostat_tau", sampling.mirostat_tau, 0, 100);

@@ -33,7 +33,7 @@ struct LogitBias {
 // Neutral values are given as "x = off".
 struct SamplingParams {
   float temperature = 0.8f;         // 0 = always the likeliest token
-  int32_t top_k = 40;               // likeliest tokens kept; 0 = off
+  int32_t top_k = 40;               // likeliest tokens kept; 0, -1 = off
   float top_p = 0.95f;              // nucleus mass kept; 1 = off
   float min_p = 0.0f;               // smallest probability, relative to the likeliest; 0 = off
   float repetition_penalty = 1.0f;  // divides positive and multiplies negative logits; 1 = off

@@ -214,12 +214,15 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
   const text::OutputFormat of_calls =
       text::detect_output_format(out.tool_template ? *with_tools : "");
   if (of_calls.tools != text::ToolFormat::none) out.format.tools = of_calls.tools;
+  if (out.format.tools == text::ToolFormat::none) out.format.tools = text::ToolFormat::generic;
   if (options.tools) out.format.tools = *options.tools;
   if (options.reasoning) out.format.reasoning = *options.reasoning;
   if (out.format.tools != text::ToolFormat::none) {
     const text::ChatTemplate* shown =
         out.tool_template ? out.tool_template.get() : out.chat_template.get();
-    out.tells_tools = shown == nullptr || !shows_tools(*shown);
+    if (shown == nullptr || !shows_tools(*shown)) {
+      out.tells_tools = shown == nullptr || takes_system(*shown) ? ToldBy::system : ToldBy::user;
+    }
   }
   std::optional<io::Checkpoint> tower;
   if (!options.mmproj.empty()) tower = io::Checkpoint::open(options.mmproj);
@@ -256,7 +259,9 @@ std::string TextModel::render(const std::vector<ChatMessage>& sent,
                               const ChatOptions& options) const {
   check_nesting(sent);
   const std::vector<ChatMessage> messages =
-      tells_tools && options.calls() ? with_told_tools(sent, options.tools, format.tools) : sent;
+      options.calls() && tells_tools != ToldBy::template_itself
+          ? with_told_tools(sent, options.tools, format.tools, tells_tools)
+          : sent;
   const SpecialTexts special{.bos = token_text(*tokenizer, tokenizer->bos()),
                              .eos = token_text(*tokenizer, tokenizer->eos())};
   const text::ChatTemplate* own =

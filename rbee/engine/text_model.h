@@ -11,6 +11,7 @@
 #include "backends/api/device.h"
 #include "rbee/engine/engine.h"
 #include "rbee/engine/pan_and_scan.h"
+#include "rbee/engine/told_tools.h"
 #include "rbee/models/language_model.h"
 #include "rbee/text/output/output_format.h"
 #include "rbee/text/template/chat_template.h"
@@ -49,10 +50,10 @@ struct TextModel {
   std::unique_ptr<text::ChatTemplate> tool_template;  // of chats with tools; null: the same
   std::vector<text::TokenId> end_tokens;              // any of them ends a turn
   text::OutputFormat format;                          // in which calls and reasoning come
-  bool tells_tools = false;         // of such chats: the template does not show them
-  ModelInfo info;                   // kv_cache_bytes left at 0
-  text::TokenId picture_token = 0;  // stands for a picture's tokens
-  PanAndScan pan_and_scan;          // how pictures are shown in parts too
+  ToldBy tells_tools = ToldBy::template_itself;       // of such chats
+  ModelInfo info;                                     // kv_cache_bytes left at 0
+  text::TokenId picture_token = 0;                    // stands for a picture's tokens
+  PanAndScan pan_and_scan;                            // how pictures are shown in parts too
 
   // The text that a request goes on from: its messages through the chat template, or its raw
   // prompt. Throws invalid_argument.

@@ -44,6 +44,7 @@ std::string written_call(const ToolCall& call, ToolFormat format) {
     case ToolFormat::llama3:
       return json_call(call, "parameters", arguments);
     case ToolFormat::mistral:
+    case ToolFormat::generic:
       return json_call(call, "arguments", arguments);
     case ToolFormat::mistral_named:
       return cat("[TOOL_CALLS]", call.name, "[ARGS]", dump(arguments));
@@ -79,6 +80,7 @@ Frame frame_of(ToolFormat format) {
       return {deepseek::kCallsBegin, "", deepseek::kCallsEnd};
     case ToolFormat::hermes:
     case ToolFormat::qwen3_coder:
+    case ToolFormat::generic:
       return {"", "\n", ""};
     default:
       return {"", "", ""};
@@ -137,11 +139,26 @@ bool shows_tools(const text::ChatTemplate& code) {
   }
 }
 
+bool takes_system(const text::ChatTemplate& code) {
+  const ChatMessage user{.role = "user", .content = "Hi"};
+  try {
+    return render_chat(code, {}, {{.role = "system", .content = "g"}, user}, {}) !=
+           render_chat(code, {}, {user}, {});
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 std::vector<ChatMessage> with_told_tools(std::vector<ChatMessage> messages,
-                                         const std::vector<Tool>& tools, ToolFormat format) {
+                                         const std::vector<Tool>& tools, ToolFormat format,
+                                         ToldBy told_by) {
   std::vector<ChatMessage> out;
   const std::string told = told_tools(tools, format);
-  if (messages.empty() || messages.front().role != "system") {
+  const bool system = !messages.empty() && messages.front().role == "system";
+  if (told_by == ToldBy::user && !messages.empty()) {
+    for (ChatPicture& picture : messages.front().pictures) picture.at += told.size() + 2;
+    messages.front().content = cat(told, "\n\n", messages.front().content);
+  } else if (!system) {
     out.push_back({.role = "system", .content = told});
   }
   bool result = false;  // the message before is one
@@ -151,7 +168,8 @@ std::vector<ChatMessage> with_told_tools(std::vector<ChatMessage> messages,
       add_result(out, std::move(message), again);
       continue;
     }
-    if (out.empty()) message.content += cat(message.content.empty() ? "" : "\n\n", told);
+    if (out.empty() && told_by == ToldBy::system)
+      message.content += cat(message.content.empty() ? "" : "\n\n", told);
     if (!message.tool_calls.empty()) {
       message.content += cat(message.content.empty() ? "" : "\n",
                              written_calls(std::exchange(message.tool_calls, {}), format));

@@ -15,10 +15,16 @@ namespace rbee::engine {
 // is believed to show them.
 bool shows_tools(const text::ChatTemplate& code);
 
-// Messages without calls and results of calls, whose first is the system's and tells of the tools.
-// format: not none.
+// Who tells a model of the tools; the user where a template takes no system message.
+enum class ToldBy : uint8_t { template_itself, system, user };
+// Whether the template shows a system message.
+bool takes_system(const text::ChatTemplate& code);
+
+// Messages without calls and results of calls, which tell of the tools: the system's, a new one
+// where there is none, or the first of all. format: not none. told: not by the template.
 std::vector<ChatMessage> with_told_tools(std::vector<ChatMessage> messages,
-                                         const std::vector<Tool>& tools, text::ToolFormat format);
+                                         const std::vector<Tool>& tools, text::ToolFormat format,
+                                         ToldBy told);
 
 // Calls as a model writes them in this form; arguments that are no JSON object are none.
 std::string written_calls(const std::vector<ToolCall>& calls, text::ToolFormat format);

@@ -111,8 +111,9 @@ std::unique_ptr<engine::Engine> load_chat(const Flags& flags, Device& device) {
   log(LogLevel::info, "how answers are read",
       {{"tool_parser", std::string(text::name_of(model.format.tools))},
        {"reasoning_parser", std::string(text::name_of(model.format.reasoning))}});
-  if (model.tells_tools) {
-    log(LogLevel::warn,
+  if (model.tells_tools != engine::ToldBy::template_itself) {
+    const bool asked = flags.tool_parser != "auto";
+    log(asked ? LogLevel::warn : LogLevel::info,
         "the chat template does not show tools; the system message tells of them instead",
         {{"tool_parser", std::string(text::name_of(model.format.tools))}});
   }

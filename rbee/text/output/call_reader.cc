@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "rbee/text/output/python_literals.h"
 #include "rbee/text/output/scan.h"
 
 namespace rbee::text {
@@ -19,7 +20,7 @@ constexpr std::array<std::string_view, 2> kBeside{"type", "id"};
 }  // namespace
 
 std::optional<std::string> json_string(std::string_view json) {
-  const auto value = nlohmann::json::parse(json, nullptr, false);
+  const auto value = nlohmann::json::parse(json_of_python(json), nullptr, false);
   if (!value.is_string()) return std::nullopt;
   return value.get<std::string>();
 }
@@ -30,7 +31,7 @@ JsonEnd::At JsonEnd::next(char c) {
       escaped_ = false;
     } else if (c == '\\') {
       escaped_ = true;
-    } else if (c == '"') {
+    } else if (c == quote_) {
       in_string_ = false;
       if (depth_ == 0) return At::last;
     }
@@ -40,7 +41,8 @@ JsonEnd::At JsonEnd::next(char c) {
   if (depth_ == 0 && (closes || (begun_ && (c == ',' || is_space(c))))) return At::past;
   if (closes) return --depth_ == 0 ? At::last : At::inside;
   begun_ |= !is_space(c);
-  in_string_ = c == '"';
+  in_string_ = c == '"' || c == '\'';
+  quote_ = c;
   if (c == '{' || c == '[') ++depth_;
   return At::inside;
 }
@@ -61,7 +63,9 @@ ArgumentsReader::Status ArgumentsReader::read(std::string_view& text,
   if (is_scalar_) {
     scalar_ += text.substr(0, length);
   } else {
-    emit(text.substr(0, length));
+    std::string json;
+    literals_.push(text.substr(0, length), json);
+    emit(json);
   }
   text.remove_prefix(length);
   if (!done_) return Status::more;
@@ -70,10 +74,13 @@ ArgumentsReader::Status ArgumentsReader::read(std::string_view& text,
 }
 
 void ArgumentsReader::finish(const std::function<void(std::string_view)>& emit) {
-  if (!is_scalar_) return;
+  std::string rest;
+  literals_.flush(rest);
+  if (!is_scalar_) return emit(rest);
   is_scalar_ = false;
   if (const auto text = json_string(scalar_)) return emit(*text);
-  emit(scalar_ == "null" || scalar_.empty() ? "{}" : scalar_);
+  const std::string json = json_of_python(scalar_);
+  emit(json == "null" || json.empty() ? "{}" : json);
 }
 
 CallReader::Status CallReader::read_all(std::string_view& text, bool last, Output& out) {
@@ -127,7 +134,7 @@ CallReader::Status CallReader::step_outside(char c, Output& out) {
   if (at_ == At::colon && c == ':') return begin_value();
   if (at_ == At::open && c == '{') {
     at_ = At::key;
-  } else if (at_ == At::key && c == '"') {
+  } else if (at_ == At::key && (c == '"' || c == '\'')) {
     at_ = At::in_key;
     end_ = {};
     token_ = c;
@@ -143,7 +150,7 @@ CallReader::Status CallReader::begin_value() {
   token_.clear();
   end_ = {};
   at_ = At::other;
-  if (key == "name" && !begun_) {
+  if ((key == "name" || key == "function") && !begun_) {
     at_ = At::name;
   } else if ((key == "arguments" || key == "parameters") && !any_arguments_) {
     any_arguments_ = true;

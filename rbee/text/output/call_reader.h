@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "rbee/text/output/python_literals.h"
 #include "rbee/text/output/stage.h"
 
 namespace rbee::text {
@@ -20,9 +21,11 @@ class JsonEnd {
  private:
   int depth_ = 0;
   bool begun_ = false, in_string_ = false, escaped_ = false;
+  char quote_ = 0;  // that ends the string; Python has two
 };
 
 // The value of "arguments": an object as it comes; a string that holds one, decoded at its end.
+// Python's literals become JSON's.
 class ArgumentsReader {
  public:
   enum class Status : uint8_t { more, done };
@@ -33,11 +36,13 @@ class ArgumentsReader {
 
  private:
   JsonEnd end_;
+  PythonLiterals literals_;
   std::string scalar_;
   bool is_scalar_ = false, done_ = false;
 };
 
-// {"name": ..., "arguments" or "parameters": {...}}, in any order, other members skipped.
+// {"name" or "function": ..., "arguments" or "parameters": {...}}, in any order, other members
+// skipped.
 class CallReader {
  public:
   enum class Status : uint8_t { more, done, broken };

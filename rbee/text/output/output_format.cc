@@ -7,7 +7,7 @@
 namespace rbee::text {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, ToolFormat>, 9> kTools{
+constexpr std::array<std::pair<std::string_view, ToolFormat>, 10> kTools{
     {{"none", ToolFormat::none},
      {"hermes", ToolFormat::hermes},
      {"llama3", ToolFormat::llama3},
@@ -16,7 +16,8 @@ constexpr std::array<std::pair<std::string_view, ToolFormat>, 9> kTools{
      {"deepseek_v3", ToolFormat::deepseek_v3},
      {"deepseek_v31", ToolFormat::deepseek_v31},
      {"qwen3_coder", ToolFormat::qwen3_coder},
-     {"harmony", ToolFormat::harmony}}};
+     {"harmony", ToolFormat::harmony},
+     {"generic", ToolFormat::generic}}};
 
 constexpr std::array<std::pair<std::string_view, ReasoningFormat>, 4> kReasoning{
     {{"none", ReasoningFormat::none},

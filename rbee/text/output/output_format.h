@@ -18,6 +18,7 @@ enum class ToolFormat : uint8_t {
   deepseek_v31,   // name and JSON between tokens
   qwen3_coder,    // <function=name><parameter=key>value</parameter></function>
   harmony,        // a channel to functions.name: GPT-OSS
+  generic,        // {"name", "arguments"} at the beginning of a line: models without a form
 };
 
 enum class ReasoningFormat : uint8_t {
@@ -40,7 +41,9 @@ std::optional<ToolFormat> parse_tool_format(std::string_view name);
 std::optional<ReasoningFormat> parse_reasoning_format(std::string_view name);
 // Their names, for messages.
 inline constexpr std::string_view kToolFormatNames =
-    "none, hermes, llama3, mistral, mistral_named, deepseek_v3, deepseek_v31, qwen3_coder, harmony";
+    "none, hermes, llama3, mistral, mistral_named, deepseek_v3, deepseek_v31, qwen3_coder, "
+    "harmony, "
+    "generic";
 inline constexpr std::string_view kReasoningFormatNames = "none, think, mistral, harmony";
 std::string_view name_of(ToolFormat format);
 std::string_view name_of(ReasoningFormat format);

@@ -24,6 +24,9 @@ std::unique_ptr<Stage> call_stage(const OutputParserOptions& options) {
       return xml_stage(options.functions);
     case ToolFormat::harmony:
       return harmony_stage();
+    case ToolFormat::generic:
+      if (options.calls_only) return llama_stage(options.functions);
+      break;
     case ToolFormat::none:
       break;
   }
@@ -62,6 +65,7 @@ std::vector<std::string_view> marks(const OutputFormat& format) {
            deepseek::kSeparator});
       break;
     case ToolFormat::harmony:
+    case ToolFormat::generic:
     case ToolFormat::none:
       break;
   }
@@ -80,6 +84,9 @@ OutputParser::OutputParser(const OutputParserOptions& options)
     stages_.push_back(thinking_stage(*around, options.reasoning_open));
   }
   stages_.push_back(call_stage(options));
+  if (options.format.tools != ToolFormat::none && !options.functions.empty()) {
+    output_->find_calls(options.functions, options.one_call);
+  }
 }
 
 OutputParser::~OutputParser() = default;
@@ -103,6 +110,7 @@ std::vector<OutputDelta> OutputParser::run(bool last) {
   std::string_view text = held_;
   while (stages_.front()->read(text, last, *output_)) stages_.erase(stages_.begin());
   held_.erase(0, held_.size() - text.size());
+  if (last) output_->finish();
   return output_->take();
 }
 

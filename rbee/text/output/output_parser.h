@@ -29,6 +29,8 @@ struct OutputParserOptions {
   OutputFormat format;                    // tools: none where no calls are wanted
   bool reasoning_open = false;            // the prompt ends inside of the reasoning
   std::vector<OutputFunction> functions;  // an unmarked call counts where it names one of them
+  bool calls_only = false;  // the answer is calls, which go out while they are written
+  bool one_call = false;    // unmarked calls behind the first are content
 };
 
 class Stage;

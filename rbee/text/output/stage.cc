@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rbee/text/output/loose_calls.h"
 #include "rbee/text/output/scan.h"
 
 namespace rbee::text {
@@ -18,7 +19,27 @@ class PlainStage final : public Stage {
 
 }  // namespace
 
+Output::Output() = default;
+Output::~Output() = default;
+
+void Output::find_calls(std::vector<OutputFunction> functions, bool one) {
+  loose_ = std::make_unique<LooseCalls>(std::move(functions), one);
+}
+
+void Output::content(std::string_view text) {
+  loose_ ? loose_->push(text, *this) : plain(text);
+}
+
+void Output::finish() {
+  if (loose_) loose_->finish(*this);
+}
+
+// A model that knows the marks of its form means no call without them.
 void Output::begin_call(std::string_view name) {
+  if (loose_ && !loose_->calling()) {
+    loose_->finish(*this);
+    loose_.reset();
+  }
   deltas_.push_back(
       {.kind = OutputDelta::Kind::call_begin, .text = std::string(name), .call = calls_++});
 }

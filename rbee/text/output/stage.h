@@ -13,20 +13,32 @@
 
 namespace rbee::text {
 
+class LooseCalls;
+
 // Collects what is decided; pieces of one thing are joined.
 class Output {
  public:
-  void content(std::string_view text) { add(OutputDelta::Kind::content, text); }
+  Output();
+  ~Output();
+  // From now on calls of these functions are found in the content; one: the first alone.
+  void find_calls(std::vector<OutputFunction> functions, bool one);
+
+  void content(std::string_view text);
+  // Content in which no calls are looked for.
+  void plain(std::string_view text) { add(OutputDelta::Kind::content, text); }
   void reasoning(std::string_view text) { add(OutputDelta::Kind::reasoning, text); }
   void begin_call(std::string_view name);
   void arguments(std::string_view json) { add(OutputDelta::Kind::call_arguments, json); }
   void end_call() { ++whole_; }
+  // No more comes.
+  void finish();
   int32_t whole_calls() const { return whole_; }
   std::vector<OutputDelta> take() { return std::exchange(deltas_, {}); }
 
  private:
   void add(OutputDelta::Kind kind, std::string_view text);
 
+  std::unique_ptr<LooseCalls> loose_;  // null: none are looked for
   std::vector<OutputDelta> deltas_;
   int32_t calls_ = 0;
   int32_t whole_ = 0;

@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 
+#include "rbee/text/output/python_literals.h"
 #include "rbee/text/output/scan.h"
 #include "rbee/text/output/stage.h"
 
@@ -195,10 +196,12 @@ class XmlStage final : public Stage {
     const auto known = properties_.is_object() ? properties_.find(key_) : properties_.end();
     const bool typed = properties_.is_object() && known != properties_.end() && known->is_object();
     const bool string = typed && known->value("type", json()) == "string";
-    const json value = string ? json() : json::parse(text, nullptr, false);
-    const bool is_json = !string && !value.is_discarded();
-    return is_json ? std::string(text)
-                   : json(std::string(text)).dump(-1, ' ', false, json::error_handler_t::replace);
+    if (!string && json::accept(text)) return std::string(text);
+    const bool other = typed && !string && known->contains("type");
+    const std::string from_python = other ? json_of_python(text) : "";
+    return json::accept(from_python)
+               ? from_python
+               : json(std::string(text)).dump(-1, ' ', false, json::error_handler_t::replace);
   }
 
   static constexpr std::array<std::string_view, 3> kOutside{"<tool_call>", "</tool_call>",

@@ -13,7 +13,7 @@ namespace {
 
 using namespace rbee::text;
 
-constexpr int kTools = 9, kReasoning = 4;
+constexpr int kTools = 10, kReasoning = 4;
 
 std::string joined(const OutputParserOptions& options, std::string_view text, size_t piece) {
   OutputParser parser(options);
@@ -41,7 +41,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       .format = {.tools = static_cast<ToolFormat>(data[0] % kTools),
                  .reasoning = static_cast<ReasoningFormat>(data[1] % kReasoning)},
       .reasoning_open = data[0] >= 128,
-      .functions = {{"f", R"({"properties": {"a": {"type": "string"}}})"}}};
+      .functions = {{"f", R"({"properties": {"a": {"type": "string"}}})"}},
+      .calls_only = data[1] >= 128,
+      .one_call = data[1] % 128 >= 64};
   const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
   const std::string whole = joined(options, text, text.size() + 1);
   if (joined(options, text, 1) != whole || joined(options, text, 3) != whole) {

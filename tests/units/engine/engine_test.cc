@@ -37,7 +37,7 @@ TEST(Validate, NamesTheFieldThatIsWrong) {
   const std::vector<std::pair<std::string, std::function<void(Request&)>>> cases = {
       {"prompt", [](Request& r) { r.prompt.clear(); }},
       {"max_tokens", [](Request& r) { r.max_tokens = -1; }},
-      {"temperature", [](Request& r) { r.sampling.temperature = 2.1f; }},
+      {"temperature", [](Request& r) { r.sampling.temperature = 100.1f; }},
       {"temperature", [&](Request& r) { r.sampling.temperature = nan; }},
       {"top_p", [](Request& r) { r.sampling.top_p = -0.1f; }},
       {"top_k", [](Request& r) { r.sampling.top_k = -1; }},
@@ -64,7 +64,7 @@ TEST(Validate, NamesTheFieldThatIsWrong) {
       {"logit_bias", [](Request& r) { r.sampling.logit_bias = {{1, "", 101}}; }},
       {"logit_bias", [](Request& r) { r.sampling.logit_bias = {{-1, "", 1}}; }},
       {"min_tokens", [](Request& r) { r.sampling.min_tokens = -1; }},
-      {"bad_words", [](Request& r) { r.sampling.bad_words = {std::string(101, 'x')}; }},
+      {"bad_words", [](Request& r) { r.sampling.bad_words = {std::string(513, 'x')}; }},
       {"samplers",
        [](Request& r) { r.sampling.samplers = {SamplerKind::top_k, SamplerKind::dry}; }},
       {"samplers",
@@ -73,8 +73,8 @@ TEST(Validate, NamesTheFieldThatIsWrong) {
       {"prompt_logprobs", [](Request& r) { r.prompt_logprobs = 21; }},
       {"prompt_logprobs", [](Request& r) { r.prompt_logprobs = -1; }},
       {"stop", [](Request& r) { r.stop = {""}; }},
-      {"stop", [](Request& r) { r.stop = {std::string(101, 'x')}; }},
-      {"stop", [](Request& r) { r.stop.assign(17, "x"); }},
+      {"stop", [](Request& r) { r.stop = {std::string(513, 'x')}; }},
+      {"stop", [](Request& r) { r.stop.assign(65, "x"); }},
   };
   for (const auto& [field, spoil] : cases) {
     Request request = good();

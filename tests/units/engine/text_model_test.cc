@@ -149,6 +149,33 @@ TEST_F(TextModelTest, AChatMayGoOnFromItsLastMessage) {
   EXPECT_EQ(load().render({{"user", "a"}, {"assistant", "b "}}, {.continue_last = true}), "[a][b ");
 }
 
+// llama.cpp's way: every model can be asked for calls.
+TEST_F(TextModelTest, WithoutAKnownFormCallsHaveTheGenericOne) {
+  const ChatOptions asks{
+      .tools = {{.name = "f", .json = R"({"type":"function","function":{"name":"f"}})"}}};
+  write("chat_template.jinja", "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}");
+  const TextModel model = load();
+  EXPECT_EQ(model.format.tools, text::ToolFormat::generic);
+  EXPECT_THAT(model.render({{"user", "a"}}, asks),
+              ::testing::AllOf(::testing::StartsWith("[system]You may call"),
+                               ::testing::HasSubstr(R"({"name":"NAME","arguments":{)")));
+  write("chat_template.jinja",
+        "{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}"
+        "{{ messages[0].content }}");
+  EXPECT_THAT(load().render({{"user", "a"}}, asks), ::testing::StartsWith("You may call"));
+  TextModelOptions options{.device = &get_device({DeviceKind::cpu, 0})};
+  options.tools = text::ToolFormat::none;
+  EXPECT_EQ(load_text_model(folder_, options).format.tools, text::ToolFormat::none);
+}
+
+TEST_F(TextModelTest, APromptMayEndBeforeTheNextTurn) {
+  write("chat_template.jinja",
+        "{{ messages[0].content }}{% if add_generation_prompt %}[assistant]{% endif %}");
+  const TextModel model = load();
+  EXPECT_EQ(model.render({{"user", "a"}}, {}), "a[assistant]");
+  EXPECT_EQ(model.render({{"user", "a"}}, {.add_generation_prompt = false}), "a");
+}
+
 TEST_F(TextModelTest, TheTemplateMayStandInTheTokenizersConfig) {
   write("tokenizer_config.json",
         R"({"bos_token": "<s>", "chat_template": "{{ bos_token }}{{ messages[0].content }}"})");

@@ -151,10 +151,10 @@ void expect_call(const Parts::Call& call) {
   }
 }
 
-constexpr std::array kForms{ToolFormat::hermes,      ToolFormat::llama3,
-                            ToolFormat::mistral,     ToolFormat::mistral_named,
-                            ToolFormat::deepseek_v3, ToolFormat::deepseek_v31,
-                            ToolFormat::qwen3_coder, ToolFormat::harmony};
+constexpr std::array kForms{
+    ToolFormat::hermes,        ToolFormat::llama3,      ToolFormat::mistral,
+    ToolFormat::mistral_named, ToolFormat::deepseek_v3, ToolFormat::deepseek_v31,
+    ToolFormat::qwen3_coder,   ToolFormat::harmony,     ToolFormat::generic};
 
 TEST(Tools, RequiredCallsComeInEveryForm) {
   for (const ToolFormat form : kForms) {
@@ -192,12 +192,37 @@ TEST(Tools, ANamedFunctionIsTheOneThatIsCalled) {
   for (const char* name : {"clock", "get_weather"}) {
     Request request = chat(ToolChoice::required);
     request.chat.tool = name;
-    request.chat.parallel_tool_calls = false;
     const auto parts = ask(*engine, request);
+    EXPECT_EQ(parts->wait().reason, StopReason::eos);
     ASSERT_EQ(parts->calls.size(), 1u);
     EXPECT_EQ(parts->calls[0].name, name);
     expect_call(parts->calls[0]);
   }
+}
+
+// By the grammar alone, too: a model cannot begin a second call.
+TEST(Tools, ANamedFunctionIsCalledOnceInEveryForm) {
+  for (const ToolFormat form : kForms) {
+    Request request = chat(ToolChoice::required);
+    request.chat.tool = "clock";
+    AnswerForm answer = form_of(request, {form, ReasoningFormat::none});
+    EXPECT_FALSE(answer.parallel_calls) << text::name_of(form);
+    request.chat.tool.clear();
+    EXPECT_TRUE(form_of(request, {form, ReasoningFormat::none}).parallel_calls);
+  }
+}
+
+TEST(Tools, CallsOfTheGenericFormAreALineEach) {
+  const auto engine = make_llm_engine(model_with({ToolFormat::generic, ReasoningFormat::none}), {});
+  size_t most = 0;
+  for (uint64_t seed = 0; seed < 40 && most < 2; ++seed) {
+    const auto parts = ask(*engine, chat(ToolChoice::required, seed));
+    if (parts->wait().complete != true) continue;
+    for (const auto& call : parts->calls) expect_call(call);
+    EXPECT_EQ(parts->content, "");
+    most = std::max(most, parts->calls.size());
+  }
+  EXPECT_GT(most, 1u);
 }
 
 TEST(Tools, CallsMayBeSeveral) {
@@ -329,7 +354,7 @@ TEST(Tools, AConstraintHoldsBehindTheReasoning) {
   }
 }
 
-TEST(Tools, WithoutAKnownFormTheyAreRefused) {
+TEST(Tools, WhereNoFormIsWantedTheyAreRefused) {
   const auto engine = make_llm_engine(model_with({}), {});
   expect_refusal(*engine, chat(ToolChoice::automatic), Code::unsupported, "--tool-parser");
   Request none = chat(ToolChoice::none);
@@ -404,7 +429,7 @@ TEST(Tools, CallsHaveAnEmptyTextWhereTheTemplateJoinsIt) {
 
 // A client may send any text as the arguments of an earlier call.
 TEST(Tools, ArgumentsThatAreNestedDeeplyAreRefused) {
-  const auto render = [](int levels, const char* chat_template, bool tells) {
+  const auto render = [](int levels, const char* chat_template, ToldBy tells) {
     TextModel model = model_with({ToolFormat::hermes, ReasoningFormat::none}, {}, chat_template);
     model.tells_tools = tells;
     std::string arguments;
@@ -414,7 +439,7 @@ TEST(Tools, ArgumentsThatAreNestedDeeplyAreRefused) {
         {{.role = "assistant", .content = "", .tool_calls = {{"c", "f", arguments}}}},
         {.tools = {weather()}});
   };
-  for (const bool tells : {false, true}) {
+  for (const ToldBy tells : {ToldBy::template_itself, ToldBy::system, ToldBy::user}) {
     for (const char* const chat_template : {"said", "{{ messages | tojson }}"}) {
       EXPECT_THAT(render(64, chat_template, tells), Not(IsEmpty()));
       for (const int levels : {65, 300'000}) {
@@ -455,7 +480,7 @@ TEST(ToldTools, CallsAreWrittenAsTheyAreRead) {
   for (const ToolFormat format :
        {ToolFormat::hermes, ToolFormat::llama3, ToolFormat::mistral, ToolFormat::mistral_named,
         ToolFormat::deepseek_v3, ToolFormat::deepseek_v31, ToolFormat::qwen3_coder,
-        ToolFormat::harmony}) {
+        ToolFormat::harmony, ToolFormat::generic}) {
     const size_t count = format == ToolFormat::harmony ? 1 : 2;  // one a turn
     text::OutputParserOptions options{.format = {format, ReasoningFormat::none}, .functions = {}};
     options.functions = {{"f", R"({"properties":{"a":{"type":"string"},"n":{"type":"integer"}}})"},
@@ -486,7 +511,7 @@ TEST(ToldTools, TheSystemMessageTellsAndResultsAreTheUsers) {
   TextModel model = tiny_model();
   model.chat_template = std::make_unique<text::ChatTemplate>(kPlainTemplate);
   model.format.tools = ToolFormat::hermes;
-  model.tells_tools = true;
+  model.tells_tools = ToldBy::system;
   ChatOptions options;
   const std::vector<ChatMessage> chat = {
       {.role = "system", .content = "Be brief."},
@@ -507,8 +532,20 @@ TEST(ToldTools, TheSystemMessageTellsAndResultsAreTheUsers) {
               ::testing::EndsWith(
                   "[user]Hi[assistant]So.\n<tool_call>\n{\"name\":\"f\",\"arguments\":{\"a\":1}}"
                   "\n</tool_call>[user]Result of f:\n7\n\nResult:\n8"));
+  model.tells_tools = ToldBy::user;
+  EXPECT_THAT(model.render({chat.begin() + 1, chat.begin() + 2}, options),
+              ::testing::AllOf(::testing::StartsWith("[user]You may call"),
+                               ::testing::EndsWith("holds its result.\n\nHi")));
   options.tool_choice = ToolChoice::none;
   EXPECT_EQ(model.render({chat.begin(), chat.begin() + 2}, options), plain);
+}
+
+TEST(ToldTools, TemplatesThatShowSystemMessagesAreKnown) {
+  EXPECT_TRUE(takes_system(text::ChatTemplate(kPlainTemplate)));
+  EXPECT_FALSE(takes_system(text::ChatTemplate(
+      "{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}x")));
+  EXPECT_FALSE(takes_system(text::ChatTemplate(
+      "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}")));
 }
 
 }  // namespace

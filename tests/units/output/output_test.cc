@@ -342,10 +342,84 @@ std::vector<Sample> xml_samples() {
   };
 }
 
+// What models without a form, and those that forget theirs, write as JSON.
+std::vector<Sample> loose_samples() {
+  const auto t = ToolFormat::generic, h = ToolFormat::hermes;
+  const char* call = R"({"name": "get_weather", "arguments": {"city": "Paris", "days": 2}})";
+  const Parts one{"", "", {{"get_weather", R"({"city": "Paris", "days": 2})"}}};
+  const auto with = [&](std::string content) {
+    Parts out = one;
+    out.content = std::move(content);
+    return out;
+  };
+  std::vector<Sample> out = {
+      {"bare", t, kNoReasoning, call, one},
+      {"bare, of a model with marks", h, kNoReasoning, call, one},
+      {"fenced", h, kNoReasoning, cat("```json\n", call, "\n```"), one},
+      {"fenced without a word", t, kNoReasoning, cat("```\n", call, "\n```\n"), one},
+      {"between words", h, kNoReasoning, cat("Let me see.\n\n```json\n", call, "\n```\n Done."),
+       with("Let me see.Done.")},
+      {"between marks of another form", t, kNoReasoning,
+       cat("<tool_call>\n", call, "\n</tool_call>"), one},
+      {"between tools", h, kNoReasoning, cat("<tools>\n", call, "\n</tools>"), one},
+      {"under other names",
+       t,
+       kNoReasoning,
+       R"({"type": "function", "function": "f", "parameters": {"a": [1, {"b": "}"}]}})",
+       {"", "", {{"f", R"({"a": [1, {"b": "}"}]})"}}}},
+      {"an array",
+       t,
+       kNoReasoning,
+       R"([{"name": "f", "arguments": {}}, {"name": "f", "arguments": {"a": 1}}])",
+       {"", "", {{"f", "{}"}, {"f", R"({"a": 1})"}}}},
+      {"one on each line",
+       t,
+       kNoReasoning,
+       "{\"name\": \"f\", \"arguments\": {}}\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}",
+       {"", "", {{"f", "{}"}, {"f", R"({"a": 1})"}}}},
+      {"of Python",
+       t,
+       kNoReasoning,
+       R"({'name': 'f', 'arguments': {'a': True, 'b': None, 'c': 'it\'s "so"', 'd': "True"}})",
+       {"", "", {{"f", R"({"a": true, "b": null, "c": "it's \"so\"", "d": "True"})"}}}},
+      {"a large number stays",
+       t,
+       kNoReasoning,
+       R"({"name": "f", "arguments": {"a": 123456789012345678901234567890}})",
+       {"", "", {{"f", R"({"a": 123456789012345678901234567890})"}}}},
+      {"Python between marks",
+       h,
+       kNoReasoning,
+       "<tool_call>{'name': 'f', 'arguments': {'a': False}}</tool_call>",
+       {"", "", {{"f", R"({"a": false})"}}}},
+      {"a form's own call comes first",
+       h,
+       kNoReasoning,
+       cat("<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>\n", call),
+       {"", call, {{"f", "{}"}}}},
+  };
+  // What is no call comes as it was written.
+  for (const char* text :
+       {R"({"name": "nobody", "arguments": {}})", R"({"name": "f"})", R"({"answer": 42})",
+        R"({"name": "get_weather", "arguments": {"days": 2}})",
+        R"({"name": "get_weather", "arguments": {"city": 7}})",
+        R"(So {"name": "f", "arguments": {}})", R"({"calls": [
+{"name": "f", "arguments": {}}
+]})",
+        "```python\nx = 1\n{\"name\": \"f\", \"arguments\": {}}\n```\nDone.",
+        "[1] See [2].\n[ ] done", "{ don't }", "`a` and ```b```\n<b>", "```json\n{\"a\": 1}\n```",
+        "{\"name\": \"f\", \"argu", "```json\n{\"name\": \"f\"", "a\n\n b  ", "{}"}) {
+    for (const ToolFormat format : {t, h}) {
+      out.push_back({text, format, kNoReasoning, text, {"", text, {}}});
+    }
+  }
+  return out;
+}
+
 std::vector<Sample> all_samples() {
   std::vector<Sample> out;
   for (const auto& part : {hermes_samples(), llama_samples(), mistral_samples(), deepseek_samples(),
-                           harmony_samples(), xml_samples()}) {
+                           harmony_samples(), xml_samples(), loose_samples()}) {
     out.insert(out.end(), part.begin(), part.end());
   }
   return out;
@@ -353,7 +427,8 @@ std::vector<Sample> all_samples() {
 
 OutputParser parser_of(const Sample& sample) {
   const std::string schema =
-      R"({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})";
+      R"({"properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+          "required": ["city"]})";
   return OutputParser({.format = {.tools = sample.tools, .reasoning = sample.reasoning},
                        .reasoning_open = sample.open,
                        .functions = {{"get_weather", schema}, {"f", ""}}});
@@ -402,6 +477,39 @@ TEST(Output, TextIsNotHeldBackLongerThanItMayBeAMark) {
   OutputParser parser = parser_of(hermes_samples().front());
   EXPECT_EQ(parser.push("Hello <to").front().text, "Hello");
   EXPECT_EQ(parser.push("day").front().text, " <today");
+}
+
+TEST(Output, AnObjectIsHeldBackOnlyWhileItMayBeACall) {
+  OutputParser parser = parser_of({"", ToolFormat::generic, kNoReasoning, "", {}});
+  EXPECT_TRUE(parser.push("{\"name\": \"f\", \"argum").empty());
+  EXPECT_EQ(parser.push("ent\": ").front().text, "{\"name\": \"f\", \"argument\": ");
+  EXPECT_EQ(parser.push("1, \"a").front().text, "1, \"a");
+}
+
+TEST(Output, ALongObjectIsNoCall) {
+  OutputParser parser = parser_of({"", ToolFormat::generic, kNoReasoning, "", {}});
+  const std::string text =
+      cat(R"({"name": "f", "arguments": {"a": ")", std::string(70000, 'x'), "\"}}");
+  Parts out;
+  out.add(parser.push(text));
+  out.add(parser.finish());
+  EXPECT_EQ(out, (Parts{"", text, {}}));
+}
+
+TEST(Output, ForcedCallsOfTheGenericFormComeWhileTheyAreWritten) {
+  OutputParser parser(
+      {.format = {.tools = ToolFormat::generic}, .functions = {{"f", ""}}, .calls_only = true});
+  (void)parser.push(R"({"name": "f", "arguments": )");
+  EXPECT_EQ(parser.push(R"({"a": "b)").front().text, R"({"a": "b)");
+}
+
+TEST(Output, OneCallIsTakenWhereOneIsWanted) {
+  OutputParser parser(
+      {.format = {.tools = ToolFormat::generic}, .functions = {{"f", ""}}, .one_call = true});
+  Parts out;
+  out.add(parser.push(R"([{"name": "f", "arguments": {}}, {"name": "f", "arguments": {}}])"));
+  out.add(parser.finish());
+  EXPECT_EQ(out.calls.size(), 1u);
 }
 
 TEST(OutputFormat, IsFoundInTheTemplate) {
