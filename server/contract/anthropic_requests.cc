@@ -14,8 +14,8 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr size_t kMaxStops = 16;
-constexpr size_t kMaxStopBytes = 100;
+constexpr size_t kMaxStops = 64;
+constexpr size_t kMaxStopBytes = 512;
 constexpr size_t kMaxUserBytes = 256;
 
 // A text, or a list of blocks that are texts.

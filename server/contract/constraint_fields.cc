@@ -144,7 +144,11 @@ class Fields {
     }
   }
 
+  // OpenAI's form, and llama-server's, which has the schema beside the type.
   void read_named_schema(ObjectReader& format) {
+    if (format.find("json_schema") == nullptr && format.find("schema") != nullptr) {
+      return take_schema(format, "schema", "/response_format/schema");
+    }
     const json* named = format.find("json_schema");
     const bool has_schema = named != nullptr && named->is_object() && named->contains("schema") &&
                             !named->at("schema").is_null();

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int32_t kMaxProbabilities = 20;
+constexpr int32_t kMaxProbabilities = 100;
 constexpr size_t kMaxFiles = 256;
 constexpr size_t kMaxPrompts = 128;
 constexpr float kMinP = 0.05f;  // llama-server's default
@@ -26,17 +26,26 @@ void drop_infill_sampler(json& object) {
   at->erase(std::remove(at->begin(), at->end(), "infill"), at->end());
 }
 
+// The text of {"prompt_string", "multimodal_data"}, whose second has to be empty.
+const json* prompt_string(const json& value) {
+  if (!value.is_object() || !value.contains("prompt_string")) return nullptr;
+  const json data = value.value("multimodal_data", json());
+  return data.is_null() || data == json::array() ? &value.at("prompt_string") : nullptr;
+}
+
 // A text, tokens, or both in a row.
-LlamaPrompt read_prompt(const json& value, const std::string& name, ObjectReader& reader) {
+LlamaPrompt read_prompt(const json& sent, const std::string& name, ObjectReader& reader) {
   LlamaPrompt out;
+  const json* text = prompt_string(sent);
+  const json& value = text == nullptr || text->is_array() ? sent : *text;
   if (value == "") {
     reader.note(name, "non_empty", "is empty", &value);
   } else if (value.is_string()) {
     out.push_back({value.get<std::string>(), {}});
   } else if (!value.is_array() || value.empty()) {
     reader.note(name, "type(string)",
-                "must be a string, or an array of tokens, with strings between them or not, or an "
-                "array of these",
+                "must be a string, an object with a prompt_string and no multimodal_data, or an "
+                "array of tokens, with strings between them or not, or an array of these",
                 &value);
   }
   for (size_t i = 0; value.is_array() && i < value.size(); ++i) {
@@ -138,8 +147,8 @@ LlamaRequest parse(std::string_view body, bool infill) {
   request.constraint = read_constraint(reader, body, errors);
   request.stream = reader.boolean("stream").value_or(false);
   out.probabilities = reader.integer("n_probs", {0, kMaxProbabilities}).value_or(0);
-  out.return_tokens = reader.boolean("return_tokens").value_or(false);
-  if (out.probabilities > 0 || out.return_tokens) request.logprobs = out.probabilities;
+  request.token_ids = reader.boolean("return_tokens").value_or(false) || *request.stream;
+  if (out.probabilities > 0) request.logprobs = out.probabilities;
   if (reader.boolean("post_sampling_probs").value_or(false)) {
     reader.note("post_sampling_probs", "unsupported", "probabilities are the model's",
                 reader.find("post_sampling_probs"));

@@ -23,10 +23,9 @@ struct LlamaRequest {
   GenerateRequest generate;
   std::vector<LlamaPrompt> prompts;  // of a completion, 1 to 128: each is answered
   bool infill = false;
-  std::string before, after;     // of an infill: the text around the place
-  std::vector<LlamaFile> files;  // of an infill, the farthest first
-  int32_t probabilities = 0;     // `n_probs`: likeliest tokens shown beside each
-  bool return_tokens = false;
+  std::string before, after;        // of an infill: the text around the place
+  std::vector<LlamaFile> files;     // of an infill, the farthest first
+  int32_t probabilities = 0;        // `n_probs`: likeliest tokens shown beside each
   std::vector<std::string> fields;  // of the answer, "a/b" within "a"; empty: all
 };
 

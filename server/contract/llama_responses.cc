@@ -1,9 +1,12 @@
 #include "server/contract/llama_responses.h"
 
 #include <algorithm>
+#include <climits>
+#include <cmath>
 
 #include "rbee/core/cat.h"
 #include "server/contract/json_text.h"
+#include "server/contract/timings.h"
 
 namespace rbee::server {
 namespace {
@@ -12,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 Json ids_json(const LlamaAnswer& answer, const std::vector<OpenAiScored>& tokens) {
   Json out = Json::array();
-  if (!answer.request.return_tokens) return out;
+  if (!answer.request.generate.token_ids) return out;
   for (const OpenAiScored& token : tokens) out.push_back(token.chosen.id);
   return out;
 }
@@ -39,37 +42,77 @@ void add_probabilities(Json& out, const LlamaAnswer& answer,
   out["completion_probabilities"] = std::move(list);
 }
 
-// Of so many tokens in so much time.
-void add_times(Json& out, const std::string& of, int32_t count, double ms) {
-  out[of + "_n"] = count;
-  out[of + "_ms"] = ms;
-  out[of + "_per_token_ms"] = count > 0 ? ms / count : 0;
-  out[of + "_per_second"] = ms > 0 ? count * 1000 / ms : 0;
-}
-
-Json timings_json(const EndEvent& end) {
-  Json out = {{"cache_n", end.cached_tokens}};
-  add_times(out, "prompt", end.prompt_tokens - end.cached_tokens, end.prompt_ms);
-  add_times(out, "predicted", end.tokens_out, end.decode_ms);
-  return out;
-}
-
 std::string stop_type(const std::string& reason) {
   if (reason == "EOS") return "eos";
   return reason == "STOP_SEQUENCE" ? "word" : "limit";
 }
 
+Json biases_json(const std::vector<SamplingFields::Bias>& biases) {
+  Json out = Json::array();
+  for (const SamplingFields::Bias& bias : biases) {
+    Json entry = Json::object();
+    if (bias.text.empty()) {
+      entry["token"] = bias.id;
+    } else {
+      entry["text"] = bias.text;
+    }
+    entry["bias"] = std::isfinite(bias.bias) ? Json(decimal(bias.bias)) : Json(false);
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+Json sampling_json(const SamplingFields& fields) {
+  Json out = Json::object();
+  const auto number = [&](const char* name, std::optional<float> value) {
+    if (value) out[name] = decimal(*value);
+  };
+  const auto plain = [&](const char* name, const auto& value) {
+    if (value) out[name] = *value;
+  };
+  number("temperature", fields.temperature);
+  number("dynatemp_range", fields.dynatemp_range);
+  number("dynatemp_exponent", fields.dynatemp_exponent);
+  plain("top_k", fields.top_k);
+  number("top_p", fields.top_p);
+  number("min_p", fields.min_p);
+  number("top_n_sigma", fields.top_n_sigma);
+  number("xtc_probability", fields.xtc_probability);
+  number("xtc_threshold", fields.xtc_threshold);
+  number("typical_p", fields.typical_p);
+  plain("repeat_last_n", fields.repeat_last_n);
+  number("repeat_penalty", fields.repetition_penalty);
+  number("presence_penalty", fields.presence_penalty);
+  number("frequency_penalty", fields.frequency_penalty);
+  number("dry_multiplier", fields.dry_multiplier);
+  number("dry_base", fields.dry_base);
+  plain("dry_allowed_length", fields.dry_allowed_length);
+  plain("dry_penalty_last_n", fields.dry_penalty_last_n);
+  plain("dry_sequence_breakers", fields.dry_sequence_breakers);
+  plain("mirostat", fields.mirostat);
+  number("mirostat_tau", fields.mirostat_tau);
+  number("mirostat_eta", fields.mirostat_eta);
+  plain("ignore_eos", fields.ignore_eos);
+  plain("min_tokens", fields.min_tokens);
+  plain("samplers", fields.samplers);
+  out["logit_bias"] = biases_json(fields.logit_bias);
+  return out;
+}
+
 Json settings_json(const LlamaAnswer& answer) {
   const GenerateRequest& request = answer.request.generate;
-  Json out = {{"seed", answer.seed},
-              {"n_predict", *request.max_tokens == INT32_MAX ? -1 : *request.max_tokens},
+  const int32_t most = *request.max_tokens == INT32_MAX ? -1 : *request.max_tokens;
+  const ConstraintFields& form = request.constraint;
+  Json out = {{"n_ctx", answer.context},
+              {"model", answer.model},
+              {"seed", answer.seed},
+              {"n_predict", most},
+              {"max_tokens", most},
               {"stream", *request.stream},
               {"stop", request.stop},
               {"n_probs", answer.request.probabilities},
-              {"min_p", decimal(*request.min_p)}};
-  if (request.temperature) out["temperature"] = decimal(*request.temperature);
-  if (request.top_k) out["top_k"] = *request.top_k;
-  if (request.top_p) out["top_p"] = decimal(*request.top_p);
+              {"grammar", form.kind == "grammar" ? form.text : ""}};
+  out.update(sampling_json(answer.sampling));
   return out;
 }
 
@@ -116,6 +159,7 @@ std::string llama_end_json(const LlamaAnswer& answer, std::string_view text,
               {"tokens_predicted", end.tokens_out},
               {"tokens_evaluated", end.prompt_tokens},
               {"generation_settings", settings_json(answer)},
+              {"prompt", answer.prompt},
               {"has_new_line", answer.new_line || text.find('\n') != text.npos},
               {"truncated", end.stop_reason == "CONTEXT_FULL"},
               {"stop_type", stop_type(end.stop_reason)},

@@ -16,6 +16,9 @@ namespace rbee::server {
 struct LlamaAnswer {
   std::string model;
   LlamaRequest request;
+  SamplingFields sampling;  // of the request, defaults filled in
+  int32_t context = 0;      // tokens
+  std::string prompt;       // its text
   uint64_t seed = 0;
   int32_t prompt_tokens = 0;
   bool new_line = false;  // in the pieces of a stream so far

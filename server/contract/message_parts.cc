@@ -1,5 +1,7 @@
 #include "server/contract/message_parts.h"
 
+#include <utility>
+
 #include "rbee/core/cat.h"
 
 namespace rbee::server {
@@ -65,10 +67,14 @@ void read_parts(const json& value, PartSpelling spelling, ObjectReader& fields,
     return;
   }
   size_t index = 0;
+  bool text_before = false;
   for (const json& part : value.is_array() ? value : json::array({value})) {
     const std::string place = cat("content[", index++, "]");
     const json type = part.is_object() ? part.value("type", json()) : json();
-    if (is_text(spelling, type) && part.value("text", json()).is_string()) {
+    const bool text = is_text(spelling, type) && part.value("text", json()).is_string();
+    const bool joins = std::exchange(text_before, text) && text;
+    if (text) {
+      if (joins) message.content += '\n';  // as in llama-server and vLLM
       message.content += part.at("text").get_ref<const std::string&>();
     } else if (message.role == "assistant" && type == "refusal" &&
                part.value("refusal", json()).is_string()) {

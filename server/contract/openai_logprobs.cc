@@ -106,7 +106,7 @@ Json logprobs_json(bool chat, const OpenAiLogprobs& logprobs) {
     Json top = Json::object();
     for (const OpenAiToken& token : scored.top) top[shown(token.bytes)] = number(token.logprob);
     // As OpenAI's: "up to logprobs+1 elements", where the chosen one is not among the likeliest.
-    if (!top.empty()) top.emplace(shown(scored.chosen.bytes), number(scored.chosen.logprob));
+    top.emplace(shown(scored.chosen.bytes), number(scored.chosen.logprob));
     tops.push_back(scored.known ? std::move(top) : Json(nullptr));
     at.push_back(std::max<int64_t>(offset, 0));
     offset += character_count(scored.chosen.bytes);

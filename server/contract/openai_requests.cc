@@ -69,7 +69,7 @@ Message read_message(const json& entry, const std::string& prefix,
   if (out.role == "tool" && out.tool_call_id.empty()) {
     fields.note("tool_call_id", "required", "is missing", nullptr);
   }
-  if (out.role == "tool") out.name = fields.text("name").value_or("");
+  out.name = fields.text("name").value_or("");
   out.reasoning = fields.text("reasoning").value_or("");
   if (out.reasoning.empty()) out.reasoning = fields.text("reasoning_content").value_or("");
   if (const json* content = fields.find("content")) {
@@ -100,16 +100,12 @@ void read_messages(ObjectReader& reader, std::vector<FieldError>& errors,
   }
 }
 
-// vLLM's way to begin the answer: "continue_final_message", with "add_generation_prompt" false.
+// vLLM's "add_generation_prompt", and its way to begin the answer: "continue_final_message".
 void read_continuation(ObjectReader& reader, GenerateRequest& request) {
   const bool new_turn = reader.boolean("add_generation_prompt").value_or(true);
   request.chat.continue_last = reader.boolean("continue_final_message").value_or(false);
-  if (!request.chat.continue_last) {
-    if (new_turn) return;
-    return reader.note("add_generation_prompt", "unsupported",
-                       "may be false with continue_final_message alone",
-                       reader.find("add_generation_prompt"));
-  }
+  request.chat.add_generation_prompt = new_turn;
+  if (!request.chat.continue_last) return;
   if (new_turn && reader.find("add_generation_prompt") != nullptr) {
     reader.note("continue_final_message", "exclusive(add_generation_prompt)",
                 "cannot be given together with add_generation_prompt", nullptr);

@@ -9,6 +9,7 @@
 #include "server/contract/lora_fields.h"
 #include "server/contract/message_parts.h"
 #include "server/contract/reasoning_fields.h"
+#include "server/contract/timings.h"
 #include "server/contract/tool_fields.h"
 
 namespace rbee::server {
@@ -338,6 +339,7 @@ Json ended(const ResponseAnswer& answer, const std::vector<AnswerItem>& items,
                   {"output_tokens", end.tokens_out},
                   {"output_tokens_details", {{"reasoning_tokens", end.reasoning_tokens}}},
                   {"total_tokens", int64_t{end.prompt_tokens} + end.tokens_out}};
+  out["timings"] = timings_json(end);
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "server/contract/json_text.h"
+#include "server/contract/timings.h"
 #include "server/contract/tool_fields.h"
 
 namespace rbee::server {
@@ -95,6 +96,7 @@ struct Piece {
   std::string_view text;  // else
   Json reason = nullptr;
   Json logprobs = nullptr;
+  Json timings = nullptr;  // of the last
 };
 
 // Null of a piece without tokens of its own.
@@ -114,6 +116,7 @@ std::string piece_json(const OpenAiAnswer& answer, int32_t index, Piece piece) {
   Json out = envelope(answer, "chat.completion.chunk");
   out["choices"] = Json::array({std::move(choice)});
   if (answer.include_usage) out["usage"] = nullptr;
+  if (!piece.timings.is_null()) out["timings"] = std::move(piece.timings);
   return dump(out);
 }
 
@@ -139,6 +142,7 @@ std::string openai_text_json(const OpenAiAnswer& answer, const std::vector<OpenA
   out["choices"] = Json::array();
   for (const OpenAiChoice& choice : choices) out["choices"].push_back(choice_json(answer, choice));
   out["usage"] = usage_json(answer, usage);
+  if (answer.chat) out["timings"] = timings_json(choices.front().end);
   if (answer.chat && answer.prompt_logprobs) {
     out["prompt_logprobs"] =
         prompt_logprobs_json(choices.front().prompt->scored, *answer.prompt_logprobs);
@@ -198,7 +202,10 @@ std::string openai_call_json(const OpenAiAnswer& answer, int32_t index,
 
 std::string openai_finish_json(const OpenAiAnswer& answer, int32_t index, const EndEvent& end) {
   return piece_json(answer, index,
-                    {.delta = Json::object(), .text = "", .reason = finish_reason(end)});
+                    {.delta = Json::object(),
+                     .text = "",
+                     .reason = finish_reason(end),
+                     .timings = answer.chat ? timings_json(end) : Json(nullptr)});
 }
 
 std::string openai_usage_json(const OpenAiAnswer& answer, const OpenAiUsage& usage) {

@@ -50,7 +50,7 @@ struct Message {
   std::string reasoning = {};              // of the assistant
   std::vector<SentCall> tool_calls = {};   // of the assistant
   std::string tool_call_id = {};           // of role tool: the call that it answers
-  std::string name = {};                   // of role tool: the function
+  std::string name = {};                   // who speaks; of role tool: the function
   std::vector<SentPicture> pictures = {};  // of the user
 };
 
@@ -74,6 +74,7 @@ struct ChatFields {
   std::string template_variables;           // a JSON object; may be empty
   std::optional<int32_t> reasoning_budget;  // tokens; -1: no limit
   bool continue_last = false;               // the answer goes on from the last message
+  bool add_generation_prompt = true;        // the prompt begins the assistant's turn
 };
 
 // As if the client had asked for this budget, where it says nothing of one.
@@ -107,6 +108,7 @@ struct GenerateRequest : SamplingFields {
   std::optional<bool> speculative;
   std::optional<int32_t> logprobs;  // likeliest tokens shown beside each; OpenAI's routes only
   std::optional<int32_t> prompt_logprobs;  // the same of the prompt's tokens
+  bool token_ids = false;                  // ids come with the texts, without figures
   std::string client;                      // who sent it, which no body says
   std::optional<std::string> user;         // for whom: whose turn it is among the client's
   std::optional<int32_t> priority;

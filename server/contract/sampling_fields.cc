@@ -148,7 +148,7 @@ void read_samplers(ObjectReader& reader, SamplingFields& fields) {
 }  // namespace
 
 void read_sampling(ObjectReader& reader, SamplingFields& fields) {
-  fields.temperature = reader.number("temperature", {0, 2});
+  fields.temperature = reader.number("temperature", {0, 100});
   fields.top_p = reader.number("top_p", {0, 1});
   fields.min_p = reader.number("min_p", {0, 1});
   fields.top_k = reader.integer("top_k", {-1, INT32_MAX});
@@ -170,7 +170,7 @@ void read_sampling(ObjectReader& reader, SamplingFields& fields) {
   fields.dry_allowed_length = reader.integer("dry_allowed_length", {1, kMaxRepeat});
   fields.dry_penalty_last_n = reader.integer("dry_penalty_last_n", {-1, kMaxRepeat});
   fields.dry_sequence_breakers = read_texts(reader, "dry_sequence_breakers", kMaxBreakers);
-  fields.dynatemp_range = reader.number("dynatemp_range", {0, 2});
+  fields.dynatemp_range = reader.number("dynatemp_range", {0, 100});
   fields.dynatemp_exponent = reader.number("dynatemp_exponent", {0, 10});
   fields.mirostat = reader.integer("mirostat", {0, 2});
   fields.mirostat_tau = reader.number("mirostat_tau", {0, 100});

@@ -99,6 +99,10 @@ std::string detokenized_json(std::string_view text) {
   return dump({{"content", text}, {"prompt", text}});
 }
 
+std::string input_tokens_json(size_t tokens) {
+  return dump({{"object", "response.input_tokens"}, {"input_tokens", tokens}});
+}
+
 std::string prompt_json(std::string_view prompt) {
   Json out;
   out["prompt"] = prompt;

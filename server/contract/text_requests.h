@@ -46,5 +46,7 @@ std::string vllm_tokens_json(const std::vector<TokenPiece>& tokens, int32_t cont
 std::string detokenized_json(std::string_view text);
 // {"prompt"}
 std::string prompt_json(std::string_view prompt);
+// Of a prompt, as OpenAI counts them.
+std::string input_tokens_json(size_t tokens);
 
 }  // namespace rbee::server

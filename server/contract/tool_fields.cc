@@ -171,7 +171,7 @@ class Tools {
     const bool plain = anthropic == choice->is_object();
     if (plain && kind == "none") {
       chat_.tool_choice = "none";
-    } else if (plain && kind == (anthropic ? "any" : "required")) {
+    } else if (plain && (kind == "any" || (kind == "required" && !anthropic))) {
       chat_.tool_choice = "required";
     } else if (choice->is_object() && (kind == (anthropic ? "tool" : "function") ||
                                        (kind == "custom" && names_custom(*choice)))) {
@@ -182,7 +182,7 @@ class Tools {
     } else if (!plain || kind != "auto") {
       reader_.note("tool_choice", "one_of(none, auto, required)",
                    anthropic ? "must have the type none, auto, any or tool"
-                             : "must be none, auto, required, a function or allowed_tools",
+                             : "must be none, auto, required, any, a function or allowed_tools",
                    choice);
     }
     check_choice(*choice);

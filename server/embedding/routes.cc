@@ -68,8 +68,9 @@ std::string text_of(const engine::EmbeddingEngine& engine, const std::vector<int
 
 // What chat workers answer.
 constexpr const char* kTextRoutes[] = {
-    "/v1/jobs",      "/v1/inference",        "/v1/infer",    "/v1/completions",
-    "/v1/responses", "/v1/chat/completions", "/v1/messages", "/chat/completions"};
+    "/v1/jobs",        "/v1/inference",     "/v1/infer",
+    "/v1/completions", "/v1/responses",     "/v1/chat/completions",
+    "/v1/messages",    "/chat/completions", "/responses"};
 
 }  // namespace
 
@@ -81,9 +82,11 @@ Router embedding_routes(EmbeddingService& service, std::function<void()> shutdow
     router.add(
         {.method = "POST", .pattern = path, .handler = std::move(handler), .body = Body::json});
   };
-  post("/v1/embeddings", answering([&service](const Request& request) {
-         return service.embed(parse_embeddings(request.body));
-       }));
+  for (const char* path : {"/v1/embeddings", "/embeddings"}) {
+    post(path, answering([&service](const Request& request) {
+           return service.embed(parse_embeddings(request.body));
+         }));
+  }
   for (const char* path : {"/rerank", "/v1/rerank", "/v2/rerank", "/reranking", "/v1/reranking"}) {
     post(path, answering([&service](const Request& request) {
            return service.rerank(parse_rerank(request.body));

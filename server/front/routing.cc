@@ -16,19 +16,20 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::pair<std::string_view, ModelKind>, 23> kPaths = {{
-    {"/v1/images/", ModelKind::image},    {"/sdapi/", ModelKind::image},
-    {"/controlnet/", ModelKind::image},   {"/v1/embeddings", ModelKind::embedding},
-    {"/v1/rerank", ModelKind::embedding}, {"/v2/rerank", ModelKind::embedding},
-    {"/rerank", ModelKind::embedding},    {"/v1/score", ModelKind::embedding},
-    {"/score", ModelKind::embedding},     {"/v1/chat/", ModelKind::chat},
-    {"/chat/", ModelKind::chat},          {"/v1/completions", ModelKind::chat},
-    {"/v1/responses", ModelKind::chat},   {"/v1/messages", ModelKind::chat},
-    {"/v1/infer", ModelKind::chat},       {"/completion", ModelKind::chat},
-    {"/infill", ModelKind::chat},         {"/props", ModelKind::chat},
-    {"/slots", ModelKind::chat},          {"/tokenize", ModelKind::chat},
-    {"/detokenize", ModelKind::chat},     {"/apply-template", ModelKind::chat},
-    {"/page/", ModelKind::chat},
+constexpr std::array<std::pair<std::string_view, ModelKind>, 25> kPaths = {{
+    {"/v1/images/", ModelKind::image},     {"/sdapi/", ModelKind::image},
+    {"/controlnet/", ModelKind::image},    {"/v1/embeddings", ModelKind::embedding},
+    {"/v1/rerank", ModelKind::embedding},  {"/v2/rerank", ModelKind::embedding},
+    {"/rerank", ModelKind::embedding},     {"/v1/score", ModelKind::embedding},
+    {"/score", ModelKind::embedding},      {"/v1/chat/", ModelKind::chat},
+    {"/chat/", ModelKind::chat},           {"/v1/completions", ModelKind::chat},
+    {"/v1/responses", ModelKind::chat},    {"/v1/messages", ModelKind::chat},
+    {"/v1/infer", ModelKind::chat},        {"/completion", ModelKind::chat},
+    {"/infill", ModelKind::chat},          {"/props", ModelKind::chat},
+    {"/slots", ModelKind::chat},           {"/tokenize", ModelKind::chat},
+    {"/detokenize", ModelKind::chat},      {"/apply-template", ModelKind::chat},
+    {"/page/", ModelKind::chat},           {"/responses", ModelKind::chat},
+    {"/embeddings", ModelKind::embedding},
 }};
 
 // The texts of an object that say whose a request is. The rest of it is read past and not kept: a

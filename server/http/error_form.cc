@@ -32,10 +32,10 @@ Form form_of(const Request& request) {
                                                             "/v1/shutdown",
                                                             "/v1/load_lora_adapter",
                                                             "/v1/unload_lora_adapter"};
-  static constexpr std::array<std::string_view, 15> kOpenAi = {
-      "/v1",        "/completion", "/completions", "/infill",         "/props",
-      "/slots",     "/tokenize",   "/detokenize",  "/apply-template", "/rerank",
-      "/v2/rerank", "/score",      "/reranking",   "/models",         "/chat/completions"};
+  static constexpr std::array<std::string_view, 17> kOpenAi = {
+      "/v1",        "/completion", "/completions",      "/infill",    "/props",     "/slots",
+      "/tokenize",  "/detokenize", "/apply-template",   "/rerank",    "/v2/rerank", "/score",
+      "/reranking", "/models",     "/chat/completions", "/responses", "/embeddings"};
   const std::string_view path = request.path;
   if (is_under(path, "/v1/messages")) return Form::anthropic;
   const bool asks = !request.header("anthropic-version").empty();

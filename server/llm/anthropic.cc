@@ -114,11 +114,10 @@ Response messages(LlmService& service, const Request& request) {
   }
 }
 
-Response counted(const engine::Engine& engine, std::string_view body) {
+Response counted(const LlmService& service, std::string_view body) {
   try {
-    const GenerateRequest request = parse_anthropic_count(body);
-    const auto tokens = engine.chat_tokens(to_engine(request.messages), to_engine(request.chat));
-    return json_response(200, anthropic_count_json(tokens.size()));
+    const size_t tokens = service.count_tokens(parse_anthropic_count(body));
+    return json_response(200, anthropic_count_json(tokens));
   } catch (const std::exception&) {
     return failed();
   }
@@ -127,8 +126,8 @@ Response counted(const engine::Engine& engine, std::string_view body) {
 Response count(LlmService& service, const Request& request) {
   try {
     Response response;
-    response.later = service.beside(
-        [body = request.body](const engine::Engine& engine) { return counted(engine, body); });
+    response.later =
+        service.beside([&service, body = request.body] { return counted(service, body); });
     return response;
   } catch (const std::exception&) {
     return failed();

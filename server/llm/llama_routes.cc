@@ -6,6 +6,7 @@
 
 #include "server/llm/llama_reply.h"
 #include "server/llm/openai_error.h"
+#include "server/llm/sampling.h"
 #include "server/worker/routes.h"
 
 namespace rbee::server {
@@ -157,12 +158,18 @@ std::shared_ptr<To> start(LlmService& service, const LlamaRequest& request) {
   auto answers = std::make_shared<LlamaAnswers>();
   answers->left = prompts.size();
   answers->whole.resize(prompts.size());
-  LlamaAnswer answer{.model = service.answering_model(request.generate), .request = request};
+  LlamaAnswer answer{.model = service.answering_model(request.generate),
+                     .request = request,
+                     .sampling = with_defaults(request.generate),
+                     .context = service.engine().model().context_length};
   answer.request.prompts.clear();  // every answer has a copy
   const LlmService::MakePart<To> make = [&](size_t index, const std::function<void()>& cancel,
                                             std::shared_ptr<To> to) {
     LlamaAnswer one = answer;
     one.index = static_cast<int32_t>(index);
+    const GenerateRequest& asked = prompts[index];
+    one.prompt =
+        asked.prompt_ids.empty() ? asked.prompt : service.engine().detokenize(asked.prompt_ids);
     if (index == 0) answers->cancel = cancel;  // before any job runs
     return std::make_unique<OneReply>(std::move(to), std::move(one), answers);
   };

@@ -119,10 +119,12 @@ Response respond(LlmService& service, const Request& request) {
 }  // namespace
 
 void add_responses_route(Router& router, LlmService& service) {
-  router.add({.method = "POST",
-              .pattern = "/v1/responses",
-              .handler = [&service](const Request& request) { return respond(service, request); },
-              .body = Body::json});
+  for (const char* path : {"/v1/responses", "/responses"}) {
+    router.add({.method = "POST",
+                .pattern = path,
+                .handler = [&service](const Request& request) { return respond(service, request); },
+                .body = Body::json});
+  }
 }
 
 }  // namespace rbee::server

@@ -1,5 +1,8 @@
 #include "server/llm/sampling.h"
 
+#include <algorithm>
+#include <string_view>
+
 namespace rbee::server {
 
 engine::SamplingParams to_engine(const SamplingFields& fields) {
@@ -44,6 +47,42 @@ engine::SamplingParams to_engine(const SamplingFields& fields) {
     }
   }
   return out;
+}
+
+SamplingFields with_defaults(SamplingFields fields) {
+  const engine::SamplingParams params = to_engine(fields);
+  fields.temperature = params.temperature;
+  fields.top_k = params.top_k;
+  fields.top_p = params.top_p;
+  fields.min_p = params.min_p;
+  fields.repetition_penalty = params.repetition_penalty;
+  fields.frequency_penalty = params.frequency_penalty;
+  fields.presence_penalty = params.presence_penalty;
+  fields.repeat_last_n = params.repeat_last_n;
+  fields.typical_p = params.typical_p;
+  fields.top_n_sigma = params.top_n_sigma;
+  fields.xtc_probability = params.xtc_probability;
+  fields.xtc_threshold = params.xtc_threshold;
+  fields.dry_multiplier = params.dry_multiplier;
+  fields.dry_base = params.dry_base;
+  fields.dry_allowed_length = params.dry_allowed_length;
+  fields.dry_penalty_last_n = params.dry_penalty_last_n;
+  fields.dry_sequence_breakers = params.dry_sequence_breakers;
+  fields.dynatemp_range = params.dynatemp_range;
+  fields.dynatemp_exponent = params.dynatemp_exponent;
+  fields.mirostat = params.mirostat;
+  fields.mirostat_tau = params.mirostat_tau;
+  fields.mirostat_eta = params.mirostat_eta;
+  fields.min_tokens = params.min_tokens;
+  fields.ignore_eos = params.ignore_eos;
+  if (fields.samplers) return fields;
+  fields.samplers.emplace();
+  for (std::string_view names = engine::kSamplerNames; !names.empty();) {
+    const size_t end = std::min(names.find(", "), names.size());
+    fields.samplers->emplace_back(names.substr(0, end));
+    names.remove_prefix(std::min(end + 2, names.size()));
+  }
+  return fields;
 }
 
 void set_open_defaults(SamplingFields& fields, const engine::SamplingDefaults& model) {

@@ -11,6 +11,9 @@ engine::SamplingParams to_engine(const SamplingFields& fields);
 // What OpenAI's and Anthropic's requests mean where they say nothing: what the model's makers say,
 // else nothing is cut off; and the penalties count as vLLM's do, frequency and presence the whole
 // answer, repetition the prompt too.
+// With what the engine takes where the request says nothing.
+SamplingFields with_defaults(SamplingFields fields);
+
 void set_open_defaults(SamplingFields& fields, const engine::SamplingDefaults& model);
 
 }  // namespace rbee::server

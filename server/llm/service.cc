@@ -79,13 +79,16 @@ std::vector<engine::ChatMessage> to_engine(const std::vector<Message>& messages)
   return out;
 }
 
+namespace {
+
 engine::ChatOptions to_engine(const ChatFields& fields) {
   engine::ChatOptions out{.split = fields.split,
                           .tools = {},
                           .tool = fields.tool,
                           .parallel_tool_calls = fields.parallel_tool_calls,
                           .template_variables = fields.template_variables,
-                          .continue_last = fields.continue_last};
+                          .continue_last = fields.continue_last,
+                          .add_generation_prompt = fields.add_generation_prompt};
   if (fields.reasoning_budget.value_or(-1) >= 0) out.reasoning_budget = fields.reasoning_budget;
   if (fields.tool_choice == "none") out.tool_choice = engine::ToolChoice::none;
   if (fields.tool_choice == "required") out.tool_choice = engine::ToolChoice::required;
@@ -100,6 +103,19 @@ engine::ChatOptions to_engine(const ChatFields& fields) {
   return out;
 }
 
+}  // namespace
+
+engine::ChatOptions LlmService::chat_options(ChatFields chat) const {
+  if (chat.split && defaults_.reasoning_budget) {
+    set_default_budget(chat, *defaults_.reasoning_budget);
+  }
+  return to_engine(chat);
+}
+
+size_t LlmService::count_tokens(const GenerateRequest& request) const {
+  return engine_.chat_tokens(to_engine(request.messages), chat_options(request.chat)).size();
+}
+
 engine::Request LlmService::engine_request(const GenerateRequest& wire,
                                            const std::string& job_id) const {
   engine::Request request;
@@ -107,11 +123,7 @@ engine::Request LlmService::engine_request(const GenerateRequest& wire,
   request.prompt = wire.prompt;
   request.prompt_ids = wire.prompt_ids;
   request.messages = to_engine(wire.messages);
-  ChatFields chat = wire.chat;
-  if (chat.split && defaults_.reasoning_budget) {
-    set_default_budget(chat, *defaults_.reasoning_budget);
-  }
-  request.chat = to_engine(chat);
+  request.chat = chat_options(wire.chat);
   const auto set = [](auto& field, const auto& value) {
     if (value) field = *value;
   };
@@ -122,6 +134,7 @@ engine::Request LlmService::engine_request(const GenerateRequest& wire,
   request.stop_ids = wire.stop_ids;
   request.constraint = to_engine(wire.constraint);
   request.logprobs = wire.logprobs;
+  request.token_ids = wire.token_ids;
   request.prompt_logprobs = wire.prompt_logprobs;
   request.speculative = wire.speculative;
   request.client = wire.client;

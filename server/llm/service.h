@@ -17,7 +17,6 @@
 namespace rbee::server {
 
 std::vector<engine::ChatMessage> to_engine(const std::vector<Message>& messages);
-engine::ChatOptions to_engine(const ChatFields& fields);
 
 // What holds for requests that do not say it.
 struct LlmDefaults {
@@ -82,9 +81,13 @@ class LlmService final : public WorkerService {
                                              std::function<Response(const LoraOrder&)> loaded);
   void unload_lora(const std::string& name);  // throws not_found
   const engine::Engine& engine() const { return engine_; }
+  // How every route renders a chat: with what holds for requests that do not say it.
+  engine::ChatOptions chat_options(ChatFields chat) const;
+  // Tokens of the prompt that answers such a chat.
+  size_t count_tokens(const GenerateRequest& request) const;
   // What needs the model's tokenizer or template alone, on a thread of its own.
-  std::shared_ptr<DelayedResponse> beside(std::function<Response(const engine::Engine&)> work) {
-    return side_work_.submit([this, work = std::move(work)] { return work(engine_); });
+  std::shared_ptr<DelayedResponse> beside(std::function<Response()> work) {
+    return side_work_.submit(std::move(work));
   }
 
   void cancel(const std::string& id) override;

@@ -1,5 +1,6 @@
 #include "server/llm/text_routes.h"
 
+#include "server/contract/openai_response_object.h"
 #include "server/contract/text_requests.h"
 #include "server/llm/openai_error.h"
 #include "server/worker/routes.h"
@@ -7,22 +8,24 @@
 namespace rbee::server {
 namespace {
 
-std::vector<int32_t> tokens_of(const engine::Engine& engine, const TokenizeRequest& request) {
+std::vector<int32_t> tokens_of(const LlmService& service, const TokenizeRequest& request) {
+  const engine::Engine& engine = service.engine();
   if (request.messages.empty()) {
     return engine.tokenize(
         request.text, {.add_special = request.add_special, .parse_special = request.parse_special});
   }
   const std::vector<int32_t> chat =
-      engine.chat_tokens(to_engine(request.messages), to_engine(request.chat));
+      engine.chat_tokens(to_engine(request.messages), service.chat_options(request.chat));
   std::vector<int32_t> out;
   if (request.add_special) out = engine.tokenize("", {.add_special = true});
   out.insert(out.end(), chat.begin(), chat.end());
   return out;
 }
 
-std::string tokenized(const engine::Engine& engine, const TokenizeRequest& request) {
+std::string tokenized(const LlmService& service, const TokenizeRequest& request) {
+  const engine::Engine& engine = service.engine();
   std::vector<TokenPiece> tokens;
-  for (const int32_t id : tokens_of(engine, request)) {
+  for (const int32_t id : tokens_of(service, request)) {
     tokens.push_back({id, request.pieces ? engine.token_bytes(id) : ""});
   }
   if (request.form == TextForm::llama_server) return tokens_json(tokens, request.pieces);
@@ -37,15 +40,15 @@ std::string text_of(const engine::Engine& engine, const std::vector<int32_t>& id
   return detokenized_json(engine.detokenize(ids));
 }
 
-using Answer = std::string (*)(const engine::Engine&, std::string_view);
+using Answer = std::string (*)(const LlmService&, std::string_view);
 
 Response failed() {
   return error_answer(std::current_exception(), openai_error);
 }
 
-Response answered(const engine::Engine& engine, std::string_view body, Answer answer) {
+Response answered(const LlmService& service, std::string_view body, Answer answer) {
   try {
-    return json_response(200, answer(engine, body));
+    return json_response(200, answer(service, body));
   } catch (const std::exception&) {
     return failed();
   }
@@ -54,9 +57,8 @@ Response answered(const engine::Engine& engine, std::string_view body, Answer an
 Response later(LlmService& service, const Request& request, Answer answer) {
   try {
     Response response;
-    response.later = service.beside([answer, body = request.body](const engine::Engine& engine) {
-      return answered(engine, body, answer);
-    });
+    response.later = service.beside(
+        [&service, answer, body = request.body] { return answered(service, body, answer); });
     return response;
   } catch (const std::exception&) {
     return failed();
@@ -73,16 +75,27 @@ void add_text_routes(Router& router, LlmService& service) {
                                const Request& request) { return later(service, request, answer); },
                 .body = Body::json});
   };
-  post("/tokenize", [](const engine::Engine& engine, std::string_view body) {
-    return tokenized(engine, parse_tokenize(body));
+  post("/tokenize", [](const LlmService& service, std::string_view body) {
+    return tokenized(service, parse_tokenize(body));
   });
-  post("/detokenize", [](const engine::Engine& engine, std::string_view body) {
-    return text_of(engine, parse_detokenize(body));
+  post("/detokenize", [](const LlmService& service, std::string_view body) {
+    return text_of(service.engine(), parse_detokenize(body));
   });
-  post("/apply-template", [](const engine::Engine& engine, std::string_view body) {
+  post("/apply-template", [](const LlmService& service, std::string_view body) {
     const GenerateRequest request = parse_apply_template(body);
-    return prompt_json(engine.render(to_engine(request.messages), to_engine(request.chat)));
+    return prompt_json(
+        service.engine().render(to_engine(request.messages), service.chat_options(request.chat)));
   });
+  for (const char* path : {"/v1/chat/completions/input_tokens", "/chat/completions/input_tokens"}) {
+    post(path, [](const LlmService& service, std::string_view body) {
+      return input_tokens_json(service.count_tokens(parse_apply_template(body)));
+    });
+  }
+  for (const char* path : {"/v1/responses/input_tokens", "/responses/input_tokens"}) {
+    post(path, [](const LlmService& service, std::string_view body) {
+      return input_tokens_json(service.count_tokens(parse_response_request(body).generate));
+    });
+  }
 }
 
 }  // namespace rbee::server

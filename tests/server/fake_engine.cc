@@ -126,6 +126,10 @@ std::string FakeEngine::token_bytes(int32_t id) const {
 
 std::string FakeEngine::render(const std::vector<engine::ChatMessage>& messages,
                                const engine::ChatOptions& options) const {
+  {
+    const std::lock_guard lock(mutex_);
+    rendered_ = options;
+  }
   std::string text;
   for (const engine::Tool& tool : options.tools) text += cat(tool.name, " ");
   if (!text.empty()) text.back() = '\n';
@@ -133,6 +137,11 @@ std::string FakeEngine::render(const std::vector<engine::ChatMessage>& messages,
     text += cat(message.role, ": ", message.content, "\n");
   }
   return text;
+}
+
+engine::ChatOptions FakeEngine::last_rendered() const {
+  const std::lock_guard lock(mutex_);
+  return rendered_;
 }
 
 void FakeEngine::let_submit() {

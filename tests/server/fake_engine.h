@@ -78,6 +78,8 @@ class FakeEngine final : public engine::Engine {
   bool wait_spoken(int count) const;
   int cancelled() const { return cancelled_; }
   engine::Request last_request() const;
+  // Of the chat that render() saw last.
+  engine::ChatOptions last_rendered() const;
 
  private:
   struct Item {
@@ -101,6 +103,7 @@ class FakeEngine final : public engine::Engine {
   std::set<std::string> alive_;  // waiting or running
   std::set<std::string> cancel_ids_;
   engine::Request last_;
+  mutable engine::ChatOptions rendered_;
   std::vector<engine::LoraInfo> loras_;
   bool released_ = false;
   bool may_submit_ = false;

@@ -36,6 +36,8 @@ TEST(Routing, PathsTellTheKind) {
   EXPECT_EQ(kind("/sdapi/v1/txt2img"), ModelKind::image);
   EXPECT_EQ(kind("/v1/images/edits"), ModelKind::image);
   EXPECT_EQ(kind("/v1/embeddings"), ModelKind::embedding);
+  EXPECT_EQ(kind("/embeddings"), ModelKind::embedding);
+  EXPECT_EQ(kind("/responses"), ModelKind::chat);
   EXPECT_EQ(kind("/v2/rerank"), ModelKind::embedding);
   EXPECT_EQ(kind("/v1/reranking"), ModelKind::embedding);
   EXPECT_EQ(kind("/chat/completions"), ModelKind::chat);

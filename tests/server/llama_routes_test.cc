@@ -79,6 +79,11 @@ TEST(LlamaRoutes, SeveralPromptsAreAnsweredInTheirOrder) {
     EXPECT_EQ(answers[i].at("stop"), true);
   }
   EXPECT_EQ(asked(worker, "/completion", {{"prompt", {"one"}}}).at("content"), "one");
+  const json named = {{"prompt_string", "one"}, {"multimodal_data", json::array()}};
+  EXPECT_EQ(asked(worker, "/completion", {{"prompt", named}}).at("content"), "one");
+  EXPECT_EQ(asked(worker, "/completion", {{"prompt", {named, "two"}}}).size(), 2U);
+  const json seen = {{"prompt_string", "one"}, {"multimodal_data", {"aGk="}}};
+  EXPECT_EQ(worker.post("/completion", json({{"prompt", seen}}).dump()).status, 400);
   const json body = {{"prompt", prompts}, {"stream", true}};
   std::vector<std::string> told(3);
   int ends = 0;
@@ -102,6 +107,72 @@ TEST(LlamaRoutes, OneFailureOfSeveralIsTheAnswer) {
     const std::string text = stream ? payloads(response.body).back() : response.body;
     EXPECT_THAT(json::parse(text).at("error").at("message"), HasSubstr("no room"));
   }
+}
+
+TEST(LlamaRoutes, SettingsAreWhole) {
+  Worker worker;
+  const json answer =
+      asked(worker, "/completion", {{"prompt", "Hi"}, {"logit_bias", {{7, 1.5}, {"x", false}}}});
+  EXPECT_EQ(answer.at("prompt"), "Hi");
+  const json& settings = answer.at("generation_settings");
+  EXPECT_EQ(settings.at("n_ctx"), 2048);
+  EXPECT_EQ(settings.at("model"), "hf:fake");
+  EXPECT_EQ(settings.at("temperature"), 0.8);
+  EXPECT_EQ(settings.at("top_k"), 40);
+  EXPECT_EQ(settings.at("top_p"), 0.95);
+  EXPECT_EQ(settings.at("repeat_penalty"), 1);
+  EXPECT_EQ(settings.at("dry_sequence_breakers"), json({"\n", ":", "\"", "*"}));
+  EXPECT_EQ(settings.at("samplers")[0], "penalties");
+  EXPECT_EQ(settings.at("samplers").size(), 9U);
+  EXPECT_EQ(settings.at("logit_bias"),
+            json::parse(R"([{"token":7,"bias":1.5},{"text":"x","bias":false}])"));
+  for (const char* name : {"dynatemp_range",
+                           "dynatemp_exponent",
+                           "min_p",
+                           "xtc_probability",
+                           "xtc_threshold",
+                           "typical_p",
+                           "repeat_last_n",
+                           "presence_penalty",
+                           "frequency_penalty",
+                           "dry_multiplier",
+                           "dry_base",
+                           "dry_allowed_length",
+                           "dry_penalty_last_n",
+                           "mirostat",
+                           "mirostat_tau",
+                           "mirostat_eta",
+                           "ignore_eos",
+                           "max_tokens",
+                           "n_probs",
+                           "grammar",
+                           "stop",
+                           "stream"}) {
+    EXPECT_TRUE(settings.contains(name)) << name;
+  }
+  EXPECT_EQ(asked(worker, "/completion", {{"prompt", {1072, 1105}}}).at("prompt"), "Hi");
+}
+
+TEST(LlamaRoutes, StreamsTellTokens) {
+  const engine::ScoredChoice hello = {.chosen = {.id = 9, .text = "Hello", .logprob = 0},
+                                      .top = {}};
+  Worker worker({.script = {.pieces = {"Hello"}, .tokens = {{hello}}}});
+  const std::vector<std::string> events =
+      payloads(worker.post("/completion", R"({"prompt":"Hi","stream":true})").body);
+  EXPECT_EQ(json::parse(events.at(0)).at("tokens"), json({9}));
+  EXPECT_FALSE(json::parse(events.at(0)).contains("completion_probabilities"));
+  EXPECT_TRUE(worker.engine.last_request().token_ids);
+  EXPECT_FALSE(worker.engine.last_request().logprobs);
+  (void)asked(worker, "/completion", {{"prompt", "Hi"}});
+  EXPECT_FALSE(worker.engine.last_request().token_ids);
+}
+
+TEST(LlamaRoutes, EmptyStopTextsStopNothing) {
+  Worker worker;
+  const json body = {{"prompt", "Hi"}, {"stop", {"", "x"}}, {"temperature", 5}, {"n_probs", 50}};
+  (void)asked(worker, "/completion", body);
+  EXPECT_EQ(worker.engine.last_request().stop, std::vector<std::string>{"x"});
+  EXPECT_FLOAT_EQ(worker.engine.last_request().sampling.temperature, 5);
 }
 
 TEST(LlamaRoutes, TokensAndProbabilities) {

@@ -420,6 +420,44 @@ TEST(OpenAi, LogProbabilitiesOfACompletion) {
             json::parse("[2]"));
 }
 
+// OpenAI: "up to logprobs+1 elements".
+TEST(OpenAi, TheChosenTokenIsAmongNoLikeliestOnes) {
+  engine::ScoredChoice alone = scored("e", -1);
+  alone.top.clear();
+  Worker worker({.script = {.pieces = {"e"}, .tokens = {{alone}}}});
+  const json answer = json::parse(worker.post(kCompletions, R"({"prompt":"x","logprobs":0})").body);
+  EXPECT_EQ(answer.at("choices")[0].at("logprobs").at("top_logprobs"),
+            json::parse(R"([{"e":-1.0}])"));
+}
+
+TEST(OpenAi, ChatsTellLlamaServersTimings) {
+  Worker worker;
+  const json whole = json::parse(worker.post(kChat, hello("")).body);
+  EXPECT_EQ(whole.at("timings").at("predicted_n"), whole.at("usage").at("completion_tokens"));
+  EXPECT_TRUE(whole.at("timings").contains("prompt_per_second"));
+  const std::vector<std::string> events =
+      payloads(worker.post(kChat, hello(R"("stream":true)")).body);
+  size_t told = 0;
+  for (const std::string& event : events) {
+    const json piece = json::parse(event, nullptr, false);
+    if (!piece.is_object() || !piece.contains("timings")) continue;
+    EXPECT_EQ(piece.at("choices")[0].at("finish_reason"), "stop");
+    ++told;
+  }
+  EXPECT_EQ(told, 1u);
+}
+
+TEST(OpenAi, SpeakersAndPartsReachTheTemplate) {
+  Worker worker;
+  const char* body = R"({"messages":[{"role":"user","name":"Ann","content":[
+      {"type":"text","text":"a"},{"type":"text","text":"b"}]}],"add_generation_prompt":false})";
+  EXPECT_EQ(worker.post(kChat, body).status, 200);
+  const engine::Request asked = worker.engine.last_request();
+  EXPECT_EQ(asked.messages[0].name, "Ann");
+  EXPECT_EQ(asked.messages[0].content, "a\nb");
+  EXPECT_FALSE(asked.chat.add_generation_prompt);
+}
+
 TEST(OpenAi, HalfCharactersAreToldApartInACompletion) {
   engine::ScoredChoice half = scored("\xf0\x9f", -0.5f);
   half.top = {{2, " \xf0\x9f", -0.25f}, {1, "\xf0\x9f", -0.5f}, {3, "\xe2\x80", -2}};

@@ -57,10 +57,46 @@ TEST(TextRoutes, ApplyTemplateShowsThePrompt) {
             "system: Be brief.\nuser: Hi\n");
 }
 
+TEST(TextRoutes, EveryRouteRendersWithTheWorkersDefaults) {
+  Worker worker({.defaults = {.reasoning_budget = 0}});
+  const json messages = {{{"role", "user"}, {"content", "Hi"}}};
+  const json chat = {{"messages", messages}, {"max_tokens", 1}};
+  const json counted = {{"object", "response.input_tokens"}, {"input_tokens", 9}};
+  EXPECT_EQ(ask_json(worker, "/v1/chat/completions/input_tokens", chat), counted);
+  EXPECT_EQ(ask_json(worker, "/v1/responses/input_tokens", {{"input", "Hi"}}), counted);
+  EXPECT_EQ(ask_json(worker, "/v1/messages/count_tokens", chat).at("input_tokens"), 9);
+  EXPECT_EQ(ask_json(worker, "/tokenize", chat).at("count"), 9);
+  for (const char* path : {"/tokenize", "/apply-template", "/v1/messages/count_tokens",
+                           "/v1/messages", "/v1/chat/completions", "/chat/completions/input_tokens",
+                           "/v1/responses", "/responses", "/responses/input_tokens"}) {
+    json body = chat;
+    body["input"] = "Hi";
+    ask_json(worker, path, body);
+    const engine::ChatOptions options = worker.engine.last_rendered();
+    EXPECT_EQ(options.reasoning_budget, 0) << path;
+    EXPECT_THAT(options.template_variables, ::testing::HasSubstr(R"("enable_thinking":false)"))
+        << path;
+    ask_json(worker, "/apply-template", {{"messages", messages}, {"reasoning_budget", 5}});
+    EXPECT_EQ(worker.engine.last_rendered().reasoning_budget, 5);
+  }
+}
+
+TEST(TextRoutes, ATemplateIsShownWithoutTheNextTurn) {
+  Worker worker;
+  json body = {{"messages", {{{"role", "user"}, {"content", "Hi"}}}}};
+  ask_json(worker, "/apply-template", body);
+  EXPECT_TRUE(worker.engine.last_rendered().add_generation_prompt);
+  body["add_generation_prompt"] = false;
+  for (const char* path : {"/apply-template", "/tokenize"}) {
+    ask_json(worker, path, body);
+    EXPECT_FALSE(worker.engine.last_rendered().add_generation_prompt) << path;
+  }
+}
+
 TEST(TextRoutes, EmbeddingsAreRefusedWithAReason) {
   Worker worker;
   for (const char* path :
-       {"/v1/embeddings", "/rerank", "/v1/rerank", "/v1/reranking", "/v1/score"}) {
+       {"/v1/embeddings", "/embeddings", "/rerank", "/v1/rerank", "/v1/reranking", "/v1/score"}) {
     const RawResponse response = worker.post(path, R"({"input":"Hi"})");
     EXPECT_EQ(response.status, 400) << path;
     const json error = json::parse(response.body).at("error");

@@ -118,6 +118,11 @@ TEST(Tools, WhatIsAskedReachesTheEngine) {
   EXPECT_TRUE(plain.parallel_tool_calls);
   EXPECT_EQ(asked(R"(,"tool_choice":"none")").tool_choice, engine::ToolChoice::none);
   EXPECT_EQ(asked(R"(,"tool_choice":"required")").tool_choice, engine::ToolChoice::required);
+  const engine::ChatOptions any = asked(R"(,"tool_choice":"any")");
+  EXPECT_EQ(any.tool_choice, engine::ToolChoice::required);
+  EXPECT_FALSE(any.one_call());
+  EXPECT_TRUE(
+      asked(R"(,"tool_choice":{"type":"function","function":{"name":"get_weather"}})").one_call());
   const engine::ChatOptions named =
       asked(R"(,"tool_choice":{"type":"function","function":{"name":"get_weather"}},
                "parallel_tool_calls":false,"reasoning_effort":"high",

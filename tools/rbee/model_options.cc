@@ -45,44 +45,29 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
 namespace {
 
 void add_cut_options(CLI::App& app, engine::SamplingParams& p) {
-  app.add_option("--typical-p", p.typical_p, "mass of locally typical tokens kept; 1 = off")
-      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--typical-p", p.typical_p, "mass of locally typical tokens kept; 1 = off");
   app.add_option("--top-n-sigma", p.top_n_sigma,
-                 "kept: within n standard deviations of the largest logit; 0 = off")
-      ->check(CLI::Range(-1.0, 100.0));
+                 "kept: within n standard deviations of the largest logit; 0 = off");
   app.add_option("--xtc-probability", p.xtc_probability,
-                 "how often the likeliest tokens are left out; 0 = off")
-      ->check(CLI::Range(0.0, 1.0));
+                 "how often the likeliest tokens are left out; 0 = off");
   app.add_option("--xtc-threshold", p.xtc_threshold, "their least probability")
-      ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   app.add_option("--dynatemp-range", p.dynatemp_range,
-                 "the temperature moves by this with the entropy; 0 = off")
-      ->check(CLI::Range(0.0, 2.0));
+                 "the temperature moves by this with the entropy; 0 = off");
   app.add_option("--dynatemp-exponent", p.dynatemp_exponent, "how it follows the entropy")
-      ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
-  app.add_option("--mirostat", p.mirostat, "1 or 2, in place of the samplers that cut; 0 = off")
-      ->check(CLI::Range(0, 2));
+  app.add_option("--mirostat", p.mirostat, "1 or 2, in place of the samplers that cut; 0 = off");
   app.add_option("--mirostat-tau", p.mirostat_tau, "surprise aimed at, bits")
-      ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
-  app.add_option("--mirostat-eta", p.mirostat_eta, "learning rate")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
+  app.add_option("--mirostat-eta", p.mirostat_eta, "learning rate")->capture_default_str();
 }
 
 void add_dry_options(CLI::App& app, engine::SamplingParams& p) {
-  app.add_option("--dry-multiplier", p.dry_multiplier, "penalty of repetitions; 0 = off")
-      ->check(CLI::Range(0.0, 100.0));
-  app.add_option("--dry-base", p.dry_base, "how it grows with their length")
-      ->check(CLI::Range(1.0, 100.0))
-      ->capture_default_str();
+  app.add_option("--dry-multiplier", p.dry_multiplier, "penalty of repetitions; 0 = off");
+  app.add_option("--dry-base", p.dry_base, "how it grows with their length")->capture_default_str();
   app.add_option("--dry-allowed-length", p.dry_allowed_length, "tokens from which on it counts")
-      ->check(CLI::Range(1, engine::kMaxLookBack))
       ->capture_default_str();
   app.add_option("--dry-penalty-last-n", p.dry_penalty_last_n, "tokens looked back; -1 = all")
-      ->check(CLI::Range(-1, engine::kMaxLookBack))
       ->capture_default_str();
   app.add_option("--dry-sequence-breaker", p.dry_sequence_breakers,
                  "a text that ends repetitions; may be given several times")
@@ -90,8 +75,7 @@ void add_dry_options(CLI::App& app, engine::SamplingParams& p) {
 }
 
 void add_rule_options(CLI::App& app, SamplingFlags& flags) {
-  app.add_option("--min-tokens", flags.params.min_tokens, "the answer does not end before")
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("--min-tokens", flags.params.min_tokens, "the answer does not end before");
   app.add_flag("--ignore-eos", flags.params.ignore_eos, "the answer does not end by itself");
   app.add_option("--bad-word", flags.params.bad_words,
                  "a text that never comes; may be given several times")
@@ -131,28 +115,15 @@ std::vector<engine::SamplerKind> parse_samplers(std::string_view names) {
 void add_sampling_options(CLI::App& app, SamplingFlags& flags) {
   engine::SamplingParams& p = flags.params;
   app.add_option("--temperature,--temp", p.temperature, "0 = always the likeliest token")
-      ->check(CLI::Range(0.0, 2.0))
       ->capture_default_str();
-  app.add_option("--top-k", p.top_k, "likeliest tokens kept; 0 = off")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--top-p", p.top_p, "probability mass kept; 1 = off")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
+  app.add_option("--top-k", p.top_k, "likeliest tokens kept; 0, -1 = off")->capture_default_str();
+  app.add_option("--top-p", p.top_p, "probability mass kept; 1 = off")->capture_default_str();
   app.add_option("--min-p", p.min_p, "least probability relative to the likeliest; 0 = off")
-      ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  app.add_option("--repetition-penalty", p.repetition_penalty, "1 = off")
-      ->check(CLI::Range(0.01, 2.0))
-      ->capture_default_str();
-  app.add_option("--frequency-penalty", p.frequency_penalty, "0 = off")
-      ->check(CLI::Range(-2.0, 2.0))
-      ->capture_default_str();
-  app.add_option("--presence-penalty", p.presence_penalty, "0 = off")
-      ->check(CLI::Range(-2.0, 2.0))
-      ->capture_default_str();
+  app.add_option("--repetition-penalty", p.repetition_penalty, "1 = off")->capture_default_str();
+  app.add_option("--frequency-penalty", p.frequency_penalty, "0 = off")->capture_default_str();
+  app.add_option("--presence-penalty", p.presence_penalty, "0 = off")->capture_default_str();
   app.add_option("--repeat-last-n", p.repeat_last_n, "tokens the penalties look back; 0 = all")
-      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   add_cut_options(app, p);
   add_dry_options(app, p);
@@ -164,6 +135,7 @@ engine::SamplingParams sampling_of(const SamplingFlags& flags) {
   engine::SamplingParams params = flags.params;
   for (const std::string& bias : flags.biases) params.logit_bias.push_back(parse_bias(bias));
   if (!flags.samplers.empty()) params.samplers = parse_samplers(flags.samplers);
+  validate(params);  // the limits are the engine's
   return params;
 }
 

@@ -32,6 +32,8 @@ TEST(ConstraintFields, EverySpellingIsRead) {
       {cat(R"("response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,)",
            R"("schema":)", schema, "}}"),
        "json_schema", schema},
+      {cat(R"("response_format":{"type":"json_schema","schema":)", schema, "}"), "json_schema",
+       schema},
       {cat(R"("json_schema":)", schema), "json_schema", schema},
       {cat(R"("guided_json":)", schema), "json_schema", schema},
       {R"("guided_json":"{\"type\":\"null\"}")", "json_schema", R"({"type":"null"})"},
