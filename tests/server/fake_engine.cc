@@ -265,7 +265,8 @@ void FakeEngine::play(const Item& item) {
   for (const std::string& piece : pieces) {
     if (cancelled || sent >= item.request.max_tokens) break;
     const auto at = static_cast<size_t>(sent);
-    const bool wanted = item.request.logprobs && at < script_.tokens.size();
+    const bool told = item.request.logprobs || item.request.token_ids;
+    const bool wanted = told && at < script_.tokens.size();
     sender.send(piece, wanted ? script_.tokens[at] : std::vector<engine::ScoredChoice>());
     ++sent;
     std::this_thread::sleep_for(script_.pause);

@@ -271,7 +271,7 @@ TEST(LlamaRoutes, BadBodiesNameTheField) {
   EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"n_predict", -2}}), "n_predict");
   EXPECT_EQ(param("/completion", {{"prompt", ""}}), "prompt");
   EXPECT_EQ(param("/completion", {{"prompt", {""}}}), "prompt[0]");
-  EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"n_probs", 99}}), "n_probs");
+  EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"n_probs", 101}}), "n_probs");
   EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"response_fields", "x"}}), "response_fields");
   EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"post_sampling_probs", true}}),
             "post_sampling_probs");

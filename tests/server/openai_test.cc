@@ -181,7 +181,7 @@ TEST(OpenAi, EveryFieldReachesTheEngine) {
   const engine::Request request = worker.engine.last_request();
   ASSERT_EQ(request.messages.size(), 2u);
   EXPECT_EQ(request.messages[0].role, "system");
-  EXPECT_EQ(request.messages[1].content, "Hi you");
+  EXPECT_EQ(request.messages[1].content, "Hi \nyou");
   EXPECT_EQ(request.max_tokens, 11);
   EXPECT_EQ(request.sampling.temperature, 0.5f);
   EXPECT_EQ(request.sampling.top_p, 0.25f);
@@ -282,7 +282,7 @@ TEST(OpenAi, TheFormOfAnAnswerReachesTheEngine) {
 TEST(OpenAi, WhatIsWrongIsNamedInOpenAisForm) {
   Worker worker;
   for (const auto& [body, param] : std::vector<std::pair<std::string, std::string>>{
-           {hello(R"("temperature":3)"), "temperature"},
+           {hello(R"("temperature":101)"), "temperature"},
            {hello(R"("n":0)"), "n"},
            {hello(R"("n":33)"), "n"},
            {hello(R"("logprobs":3)"), "logprobs"},
