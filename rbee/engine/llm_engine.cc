@@ -541,9 +541,8 @@ class LlmEngine final : public Engine {
     log(LogLevel::error, "the device is lost", {{"error", error.what()}});
     std::deque<JobPtr> jobs;
     {
-      // Before the events: who has seen one finds the engine unhealthy.
       const std::scoped_lock lock(mutex_);
-      stats_.healthy = false;
+      stats_.healthy = false;  // before the events
       jobs = jobs_;
     }
     for (const JobPtr& job : jobs) fail_one(*job, error);

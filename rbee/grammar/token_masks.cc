@@ -15,8 +15,8 @@ constexpr size_t kManySetBytes = size_t{16} << 20;
 constexpr size_t kMaxSetBytes = size_t{64} << 20;
 // Grammars that share the memory of masks at least.
 constexpr int64_t kShares = 32;
-constexpr int64_t kSetWork = 64;   // a set's table
-constexpr int64_t kPlaceWork = 8;  // a place that is read on
+constexpr int64_t kSetWork = 200;   // a set's table
+constexpr int64_t kPlaceWork = 16;  // a place that is read on
 // Parts that are known are joined beyond the work that was given, up to this.
 constexpr int64_t kOverdraft = 500'000;
 // A list takes 32 bits for a token, bits take one for each token of the vocabulary.

@@ -33,8 +33,9 @@ TEST(SamplingDefaults, ReadsWhatRequestsCouldAskFor) {
             (SamplingDefaults{.temperature = 0.6f, .top_p = 0.95f, .top_k = 20}));
   EXPECT_EQ(sampling_defaults(R"({"min_p": 0.25, "repetition_penalty": 1.5, "top_k": null})"),
             (SamplingDefaults{.min_p = 0.25f, .repetition_penalty = 1.5f}));
-  EXPECT_EQ(sampling_defaults(R"({"temperature": 101, "top_p": "x", "top_k": 1e300, "min_p": 0.5})"),
-            SamplingDefaults{.min_p = 0.5f});
+  EXPECT_EQ(
+      sampling_defaults(R"({"temperature": 101, "top_p": "x", "top_k": 1e300, "min_p": 0.5})"),
+      SamplingDefaults{.min_p = 0.5f});
   EXPECT_THROW(sampling_defaults("["), Error);
 }
 

@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "rbee/engine/mask_turns.h"
 #include "tests/support/expect_error.h"
 
 namespace rbee::engine {
@@ -311,6 +312,35 @@ TEST_F(SchedulerTest, NobodyJoinsWhoWouldTakeTheBlocksThatOthersNeedNext) {
   EXPECT_EQ(scheduler_->counts().preemptions, 0u);
   remove("a");
   EXPECT_THAT(step(), ElementsAre("b 4"));
+}
+
+TEST_F(SchedulerTest, WhoIsHeldHasNoPart) {
+  start(8, 4, {.max_running = 2});
+  submit("a", {.tokens = 2});
+  submit("b", {.tokens = 2});
+  step();
+  tickets_["a"]->held = true;
+  EXPECT_THAT(step(), ElementsAre("b 1"));
+  tickets_["b"]->held = true;
+  EXPECT_THAT(step(), IsEmpty());
+  tickets_["a"]->held = false;
+  EXPECT_THAT(step(), ElementsAre("a 1"));
+}
+
+TEST(MaskTurns, GoRoundWhoIsHeld) {
+  KvBlockPool pool(4, 4);
+  std::vector<TicketPtr> running;
+  for (const char* name : {"a", "b", "c"}) {
+    running.push_back(std::make_shared<Named>(pool, name, Submitted{}));
+  }
+  MaskTurns turns;
+  EXPECT_THAT(turns.begin(running), IsEmpty());
+  EXPECT_GT(turns.work, 0);
+  running[0]->held = running[2]->held = true;
+  turns.work = 0;
+  EXPECT_THAT(turns.begin(running), ElementsAre(running[0], running[2]));
+  EXPECT_GT(turns.work, 0);  // each step has its own
+  EXPECT_THAT(turns.begin(running), ElementsAre(running[2], running[0]));
 }
 
 TEST(Scheduler, RefusesOptionsOutOfRange) {

@@ -1,8 +1,12 @@
 // Masks against the matcher itself: a token is allowed exactly when its bytes are.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <random>
 
+#include "rbee/core/cat.h"
+#include "rbee/core/error.h"
 #include "rbee/grammar/gbnf.h"
 #include "rbee/grammar/json_schema.h"
 #include "rbee/grammar/regex.h"
@@ -97,6 +101,119 @@ TEST(TokenMasks, PreparedAheadAreTheSame) {
     ahead->masks().prepare(1 << 30);
     check_walks(ahead, 77);
   }
+}
+
+// Every letter may belong to any of the calls that are open.
+Grammar ambiguous() {
+  return parse_gbnf("root ::= s\ns ::= [a-zA-Z ,.] s? [a-zA-Z ,.]?");
+}
+
+TEST(TokenMasks, AreFoundInSlices) {
+  uint32_t slices = 0;
+  for (const Grammar& grammar : some_grammars()) {
+    const auto whole = testing::compile(grammar), sliced = testing::compile(grammar);
+    Matcher one(whole), other(sliced);
+    const size_t words = static_cast<size_t>(whole->vocabulary().size() + 63) / 64;
+    std::vector<uint64_t> bits(words), same(words);
+    int64_t work = INT64_MAX;
+    const auto count = one.fill(bits, work);
+    ASSERT_TRUE(count);
+    std::optional<int64_t> found;
+    for (; !found; ++slices) {
+      ASSERT_LT(slices, 10'000U);
+      int64_t slice = 50;
+      found = other.fill(same, slice);
+    }
+    EXPECT_EQ(*found, *count);
+    EXPECT_EQ(same, bits);
+  }
+  EXPECT_GT(slices, 3 * some_grammars().size());
+}
+
+TEST(TokenMasks, TakeNoMoreForDeepStacks) {
+  const auto grammar = testing::compile(ambiguous());
+  Matcher matcher(grammar);
+  std::vector<uint64_t> bits(static_cast<size_t>(grammar->vocabulary().size() + 63) / 64);
+  size_t bytes = 0;
+  for (int letter = 0; letter < 400; ++letter) {
+    ASSERT_TRUE(matcher.accept("a"));
+    int64_t work = 1'000'000;
+    ASSERT_TRUE(matcher.fill(bits, work)) << letter;
+    if (letter == 100) bytes = grammar->masks().bytes();
+  }
+  EXPECT_EQ(grammar->masks().bytes(), bytes);
+}
+
+TEST(TokenMasks, CountTogetherAndGiveBack) {
+  const auto memory = std::make_shared<MaskMemory>();
+  {
+    const CompiledGrammar one(json_object_grammar(), some_vocabulary(), memory);
+    const CompiledGrammar two(json_object_grammar(), some_vocabulary(), memory);
+    one.masks().prepare(1 << 20);
+    two.masks().prepare(1 << 20);
+    EXPECT_GT(one.masks().bytes(), 0U);
+    EXPECT_EQ(memory->used, static_cast<int64_t>(one.masks().bytes() + two.masks().bytes()));
+    EXPECT_GT(one.bytes(), one.masks().bytes());
+  }
+  EXPECT_EQ(memory->used, 0);
+}
+
+// Of 400 ways to read a letter, each of which calls a rule of its own.
+TEST(TokenMasks, EndWhereThePlacesOfAWalkTakeTooMuch) {
+  const auto grammar =
+      testing::compile(parse_gbnf("root ::= s+\ns ::= [a-z] s? [a-z]? | [a-z]{3,90}"));
+  Matcher matcher(grammar);
+  std::vector<uint64_t> bits(static_cast<size_t>(grammar->vocabulary().size() + 63) / 64);
+  const auto read_on = [&] {
+    for (int letter = 0; letter < 5000; ++letter) {
+      if (!matcher.accept("a")) return;
+      int64_t work = INT64_MAX;
+      matcher.fill(bits, work);
+      ASSERT_LT(grammar->masks().bytes(), size_t{100} << 20);
+    }
+  };
+  try {
+    read_on();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unsupported);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("too ambiguous"));
+  }
+}
+
+Code refusal_of(const Grammar& grammar) {
+  try {
+    testing::compile(grammar);
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return Code::internal;
+}
+
+TEST(Automaton, WorkOnWhatIsKnownIsCounted) {
+  // Each letter leads to hundreds of states, all of which are known.
+  std::string ways = "root ::= ([a-y]";
+  for (int i = 0; i < 2000; ++i) ways += " | [a-z] [a-z]{" + std::to_string(i % 40) + "} [a-z]*";
+  EXPECT_EQ(refusal_of(parse_gbnf(ways + ")* [a-z]{4000}")), Code::unsupported);
+}
+
+TEST(Automaton, EdgesAreCounted) {
+  std::string odd;
+  for (int byte = 1; byte < 128; byte += 2) {
+    odd += cat("\\x", "0123456789abcdef"[byte / 16], "0123456789abcdef"[byte % 16]);
+  }
+  const std::string text = cat("[", odd, "]{99990}");
+  EXPECT_EQ(refusal_of({.rules = {{"regex", parse_regex("regex", text)}}, .root = 0}),
+            Code::unsupported);
+}
+
+TEST(Automaton, LettersThatComeTwiceAreOne) {
+  std::string many;
+  for (int i = 0; i < 10'000; ++i) many += static_cast<char>('a' + i % 26);
+  const std::string text = cat("[", many, "]*", many.substr(0, 1000));
+  const auto grammar =
+      testing::compile({.rules = {{"regex", parse_regex("regex", text)}}, .root = 0});
+  EXPECT_TRUE(testing::matches(grammar, "zz" + many.substr(0, 1000)));
 }
 
 TEST(Matcher, EndTokensAreAcceptedAtTheEndOnly) {

@@ -63,7 +63,8 @@ TEST(ApiKeys, TakeExactlyTheToken) {
   const ApiKeys keys("abc\n");
   EXPECT_FALSE(keys.judge(with_authorization({"Bearer abc"})).refusal);
   EXPECT_FALSE(keys.judge(with_authorization({"Bearer   abc \t"})).refusal);
-  for (const char* value : {"Bearer ab", "Bearer abcd", "Bearer ABC", "bearer abc", "Bearer", "abc",
+  EXPECT_FALSE(keys.judge(with_authorization({"bEARER abc"})).refusal);  // RFC 9110, 11.1
+  for (const char* value : {"Bearer ab", "Bearer abcd", "Bearer ABC", "bearer ABC", "Bearer", "abc",
                             "Bearer ", "Basic abc", "Bearer a\x01", ""}) {
     const auto refusal = keys.judge(with_authorization({value})).refusal;
     ASSERT_TRUE(refusal) << value;
