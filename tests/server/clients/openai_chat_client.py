@@ -119,11 +119,11 @@ def check_seed(client, model):
 
 def check_errors(client, model):
     try:
-        client.chat.completions.create(model=model, messages=CHAT, temperature=3)
+        client.chat.completions.create(model=model, messages=CHAT, temperature=101)
     except openai.BadRequestError as error:
         assert error.param == "temperature" and error.type == "invalid_request_error", error.body
     else:
-        raise AssertionError("a temperature of 3 was taken")
+        raise AssertionError("a temperature of 101 was taken")
     long = [{"role": "user", "content": "x" * 5000}]
     for stream in (False, True):
         try:

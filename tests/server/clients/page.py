@@ -124,6 +124,7 @@ def check_from_picture(visit):
     page.fill("#steps", "4")
     visit.draw()
     assert visit.sent[-1]["operation"] == "image_transform", visit.sent[-1]["operation"]
+    page.locator("#canvas").scroll_into_view_if_needed()
     box = page.locator("#canvas").bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + box["height"] * 0.4)
     page.mouse.down()
