@@ -289,8 +289,14 @@ std::vector<SentCall> read_tool_calls(ObjectReader& message, std::vector<FieldEr
   for (size_t i = 0; i < list->size(); ++i) {
     const json& entry = (*list)[i];
     const std::string at = cat("tool_calls[", i, "]");
-    const bool custom = entry.is_object() && entry.value("type", json()) == "custom";
+    const json type = entry.is_object() ? entry.value("type", json()) : json();
+    const bool custom = type == "custom";
     const char* const kind = custom ? "custom" : "function";
+    if (!type.is_null() && type != kind) {
+      message.note(cat(at, ".type"), "one_of(function, custom)", "must be function or custom",
+                   &entry["type"]);
+      continue;
+    }
     if (!entry.is_object() || !entry.contains(kind) || !entry[kind].is_object()) {
       message.note(at, "type(object)", "must be an object with a function or a custom tool's call",
                    &entry);
