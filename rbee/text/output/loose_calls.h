@@ -1,7 +1,7 @@
 #pragma once
-// Calls without the marks of any form: a JSON object at the beginning of a line, bare, in a fence
-// of
-// ``` or between the marks of another form, that names an offered function. Internal to the folder.
+// Calls without the marks of any form: a JSON object at the beginning of a line that names an
+// offered function. It may be bare, in a fence of three backticks, or between another form's marks.
+// Internal to the folder.
 
 #include <string>
 #include <string_view>
