@@ -1,6 +1,7 @@
 #include "rbee/engine/constraint.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "rbee/core/error.h"
 #include "rbee/grammar/gbnf.h"
@@ -10,20 +11,12 @@
 namespace rbee::engine {
 namespace {
 
-constexpr size_t kKept = 1024;  // grammars, however small they are
+constexpr size_t kKept = 1024;   // grammars, however small they are
+constexpr int64_t kShares = 32;  // grammars that fit into the memory at least
 // For masks that are found ahead; some tens of milliseconds.
 constexpr int64_t kWorkAhead = 4'000'000;
 // For all masks of one answer: some seconds.
 constexpr int64_t kAnswerWork = 400'000'000;
-
-size_t bytes_of(const AnswerForm& form) {
-  size_t out = sizeof(form) + form.constraint.text.size();
-  for (const std::string& choice : form.constraint.choices) out += choice.size();
-  for (const Tool& tool : form.tools) {
-    out += sizeof(tool) + tool.json.size() + tool.parameters.size() + tool.input.text.size();
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -56,7 +49,7 @@ ConstraintCompiler::ConstraintCompiler(const text::Tokenizer& tokenizer,
     : tokenizer_(tokenizer),
       ends_(std::move(ends)),
       vocab_(vocab),
-      memory_(std::make_shared<grammar::MaskMemory>()) {
+      memory_(std::make_shared<grammar::GrammarMemory>()) {
   memory_->limit = cache_bytes;
 }
 
@@ -64,26 +57,34 @@ std::shared_ptr<const grammar::CompiledGrammar> ConstraintCompiler::compile(
     const AnswerForm& form) {
   if (!form.binds()) return nullptr;
   if (Compiled known = find(form)) return known;
-  // Without the lock: others' grammars are found meanwhile.
-  auto made = std::make_shared<const grammar::CompiledGrammar>(
-      answer_grammar(form, [this](std::string_view text) { return is_special(text); }),
-      vocabulary(), memory_);
-  made->masks().prepare(kWorkAhead);
+  Compiled made = make(form);  // without the lock: others' grammars are found meanwhile
   const std::scoped_lock lock(mutex_);
   kept_.push_front({form, made});
   forget_oldest();
+  // What answers follow cannot be forgotten.
+  const bool full = memory_->used > memory_->limit;
+  if (full && std::cmp_greater(made->bytes(), memory_->limit / kShares)) {
+    kept_.pop_front();
+    fail(Code::out_of_memory, "grammar", "those of other requests take the ", memory_->limit >> 20,
+         " MiB that there are for grammars");
+  }
   return made;
 }
 
+ConstraintCompiler::Compiled ConstraintCompiler::make(const AnswerForm& form) {
+  const grammar::Budget budget(grammar::kGrammarBudget, memory_.get());
+  auto out = std::make_shared<const grammar::CompiledGrammar>(
+      answer_grammar(form, [this](std::string_view text) { return is_special(text); }),
+      vocabulary(), memory_);
+  out->masks().prepare(kWorkAhead);
+  return out;
+}
+
+// But the newest.
 void ConstraintCompiler::forget_oldest() {
-  int64_t bytes = 0;
-  size_t stays = 0;
-  for (const Kept& kept : kept_) {
-    bytes += static_cast<int64_t>(kept.grammar->bytes() + bytes_of(kept.form));
-    if (bytes > memory_->limit || stays == kKept) break;
-    ++stays;
+  while (kept_.size() > 1 && (memory_->used > memory_->limit || kept_.size() > kKept)) {
+    kept_.pop_back();
   }
-  kept_.erase(std::next(kept_.begin(), static_cast<std::ptrdiff_t>(stays)), kept_.end());
 }
 
 bool ConstraintCompiler::is_special(std::string_view text) const {

@@ -29,7 +29,8 @@ class ConstraintCompiler {
                      int64_t vocab, int64_t cache_bytes);
 
   // Null for a form that binds nothing. Throws invalid_argument or unsupported: the message names
-  // the kind, and the place in its text.
+  // the kind, and the place in its text; out_of_memory while answers follow too many others; and
+  // cancelled, see core/cancel.h.
   std::shared_ptr<const grammar::CompiledGrammar> compile(const AnswerForm& form);
 
  private:
@@ -40,13 +41,14 @@ class ConstraintCompiler {
   };
   std::shared_ptr<const grammar::Vocabulary> vocabulary();
   Compiled find(const AnswerForm& form);
+  Compiled make(const AnswerForm& form);
   void forget_oldest();
   bool is_special(std::string_view text) const;
 
   const text::Tokenizer& tokenizer_;
   const std::vector<text::TokenId> ends_;
   const int64_t vocab_;
-  const std::shared_ptr<grammar::MaskMemory> memory_;
+  const std::shared_ptr<grammar::GrammarMemory> memory_;
   std::mutex mutex_;      // guards everything below
   std::list<Kept> kept_;  // the one used last comes first
   std::shared_ptr<const grammar::Vocabulary> vocabulary_;

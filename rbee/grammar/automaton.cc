@@ -1,11 +1,20 @@
 #include "rbee/grammar/automaton.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "rbee/core/error.h"
+#include "rbee/grammar/budget.h"
+#include "rbee/grammar/counters.h"
 #include "rbee/grammar/nfa.h"
+#include "rbee/grammar/text_set.h"
 
 namespace rbee::grammar {
+namespace {
+
+constexpr int64_t kNodeBytes = 150;
+
+}  // namespace
 
 Automaton::Automaton(const Grammar& grammar, const AutomatonLimits& limits) : root_(grammar.root) {
   if (std::ssize(grammar.rules) > limits.max_rules) {
@@ -14,22 +23,41 @@ Automaton::Automaton(const Grammar& grammar, const AutomatonLimits& limits) : ro
   }
   int64_t expanded = limits.max_expanded;
   DfaBudget budget{.work = limits.max_work, .edges = limits.max_edges};
-  for (const Rule& rule : grammar.rules) {
-    const std::vector<DfaState> states = determinise(Nfa(rule, expanded), rule, budget);
-    const auto first = static_cast<int32_t>(nodes_.size());
-    starts_.push_back(first);
-    for (const DfaState& state : states) {
-      nodes_.push_back({.bytes = static_cast<uint32_t>(bytes_.size()),
-                        .calls = static_cast<uint32_t>(calls_.size()),
-                        .byte_count = static_cast<uint32_t>(state.bytes.size()),
-                        .call_count = static_cast<uint32_t>(state.calls.size()),
-                        .accepting = state.accepting});
-      for (const ByteEdge& e : state.bytes) bytes_.push_back({e.low, e.high, first + e.to});
-      for (const CallEdge& e : state.calls) calls_.push_back({e.rule, first + e.to});
+  const Grammar counted = with_counters(grammar);
+  for (const Rule& rule : counted.rules) {
+    if (rule.body->lengths) {
+      add_rule(rule.body->set->states(), rule);
+    } else {
+      add_rule(determinise(Nfa(rule, expanded), rule, budget), rule);
     }
   }
-  remove_dead_ends(grammar);
-  refuse_left_recursion(grammar);
+  remove_dead_ends(counted);
+  refuse_left_recursion(counted);
+}
+
+void Automaton::add_rule(const std::vector<DfaState>& states, const Rule& rule) {
+  // Also lists of what leads where, while dead ends are looked for.
+  bill({.work = std::ssize(states), .bytes = std::ssize(states) * kNodeBytes});
+  const auto first = static_cast<int32_t>(nodes_.size());
+  const auto index = static_cast<int32_t>(rules_.size());
+  const auto add_state = [&](const DfaState& state, bool accepting) {
+    nodes_.push_back({.bytes = static_cast<uint32_t>(bytes_.size()),
+                      .calls = static_cast<uint32_t>(calls_.size()),
+                      .byte_count = static_cast<uint32_t>(state.bytes.size()),
+                      .call_count = static_cast<uint32_t>(state.calls.size()),
+                      .accepting = accepting,
+                      .metered = rule.body->lengths ? index : -1});
+    for (const ByteEdge& e : state.bytes) bytes_.push_back({e.low, e.high, first + e.to});
+    for (const CallEdge& e : state.calls) {
+      calls_.push_back({.rule = e.rule, .to = first + e.to, .min = e.min, .max = e.max});
+    }
+  };
+  for (const DfaState& state : states) add_state(state, state.accepting);
+  rules_.push_back({.start = first, .lengths = rule.body->lengths});
+  if (rule.never_empty && states.front().accepting) {
+    rules_.back().start = size();
+    add_state(states.front(), false);
+  }
 }
 
 // The states from which the end of their rule can be reached: by any text, or by the empty text.
@@ -38,7 +66,7 @@ std::vector<bool> Automaton::that_can_end(bool by_bytes) const {
     int32_t from, to;
   };
   std::vector<std::vector<int32_t>> before(nodes_.size());    // by bytes
-  std::vector<std::vector<Use>> uses(starts_.size());         // calls of a rule
+  std::vector<std::vector<Use>> uses(rules_.size());          // calls of a rule
   std::vector<std::vector<CallEdge>> returns(nodes_.size());  // by `to`: {rule, from}
   std::vector<std::vector<int32_t>> started(nodes_.size());   // rules that start there
   for (int32_t i = 0; i < size(); ++i) {
@@ -51,8 +79,8 @@ std::vector<bool> Automaton::that_can_end(bool by_bytes) const {
       returns[static_cast<size_t>(e.to)].push_back({e.rule, i});
     }
   }
-  for (size_t r = 0; r < starts_.size(); ++r) {
-    started[static_cast<size_t>(starts_[r])].push_back(static_cast<int32_t>(r));
+  for (size_t r = 0; r < rules_.size(); ++r) {
+    started[static_cast<size_t>(rules_[r].start)].push_back(static_cast<int32_t>(r));
   }
   std::vector<bool> ends(nodes_.size());
   std::vector<int32_t> work;
@@ -98,12 +126,15 @@ void Automaton::remove_dead_ends(const Grammar& grammar) {
 
 // The rules that a rule calls before it has read a byte.
 std::vector<int32_t> Automaton::first_calls(int32_t rule, const std::vector<bool>& nullable) const {
-  std::vector<int32_t> out, seen{start(rule)};
-  for (size_t i = 0; i < seen.size(); ++i) {
-    for (const CallEdge& e : state(seen[i]).calls) {
+  std::vector<int32_t> out, reached{start(rule)};
+  std::unordered_set<int32_t> seen{start(rule)};
+  for (size_t i = 0; i < reached.size(); ++i) {
+    const State at = state(reached[i]);
+    bill({.work = 1 + std::ssize(at.calls)});
+    for (const CallEdge& e : at.calls) {
       out.push_back(e.rule);
       const bool passes = nullable[static_cast<size_t>(start(e.rule))];
-      if (passes && std::ranges::find(seen, e.to) == seen.end()) seen.push_back(e.to);
+      if (passes && seen.insert(e.to).second) reached.push_back(e.to);
     }
   }
   std::sort(out.begin(), out.end());
@@ -114,16 +145,16 @@ std::vector<int32_t> Automaton::first_calls(int32_t rule, const std::vector<bool
 void Automaton::refuse_left_recursion(const Grammar& grammar) const {
   const std::vector<bool> nullable = that_can_end(false);
   std::vector<std::vector<int32_t>> calls;
-  for (size_t r = 0; r < starts_.size(); ++r) {
+  for (size_t r = 0; r < rules_.size(); ++r) {
     calls.push_back(first_calls(static_cast<int32_t>(r), nullable));
   }
   enum class Mark : uint8_t { none, open, done };
-  std::vector<Mark> marks(starts_.size());
+  std::vector<Mark> marks(rules_.size());
   struct Place {
     size_t rule;
     size_t next = 0;
   };
-  for (size_t r = 0; r < starts_.size(); ++r) {
+  for (size_t r = 0; r < rules_.size(); ++r) {
     if (marks[r] != Mark::none) continue;
     std::vector<Place> path{{r}};
     marks[r] = Mark::open;

@@ -3,12 +3,17 @@
 // called. No state of it is a dead end: whatever text it has read, some text completes it.
 
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "rbee/grammar/expression.h"
+#include "rbee/grammar/text_lengths.h"
 
 namespace rbee::grammar {
+
+struct DfaState;
 
 // More throw unsupported. The states are of all rules together.
 struct AutomatonLimits {
@@ -16,9 +21,12 @@ struct AutomatonLimits {
   int64_t max_expanded = 400'000;  // states before they are made deterministic: repetitions expand
   // Ten for each deterministic state, and one for each state and edge that is looked at, also where
   // that leads to what is known: some nanoseconds each.
-  int64_t max_work = 40'000'000;
+  int64_t max_work = 20'000'000;
   int64_t max_edges = 2'000'000;  // of deterministic states, 12 bytes each
 };
+
+// Of a count: as many as there may be.
+inline constexpr int32_t kManyTimes = std::numeric_limits<int32_t>::max();
 
 class Automaton {
  public:
@@ -26,10 +34,12 @@ class Automaton {
     uint8_t low, high;
     int32_t to;
   };
-  // A text of the rule leads to `to`.
+  // min to max texts of the rule lead to `to`; of a rule with lengths, one text of min to max
+  // characters. None is empty where they are counted.
   struct CallEdge {
     int32_t rule;
     int32_t to;
+    int32_t min = 1, max = 1;
   };
   struct State {
     std::span<const ByteEdge> bytes;  // in order, without overlaps
@@ -44,10 +54,28 @@ class Automaton {
   explicit Automaton(const Grammar& grammar, const AutomatonLimits& limits = {});
 
   int32_t size() const { return static_cast<int32_t>(nodes_.size()); }
-  int32_t start(int32_t rule) const { return starts_[static_cast<size_t>(rule)]; }
+  int32_t start(int32_t rule) const { return rules_[static_cast<size_t>(rule)].start; }
+  // Null where the rule's texts are not told apart by their lengths.
+  const TextLengths* lengths(int32_t rule) const {
+    return rules_[static_cast<size_t>(rule)].lengths.get();
+  }
+  // The rule with lengths that the state is of, or -1.
+  int32_t metered(int32_t index) const { return nodes_[static_cast<size_t>(index)].metered; }
+  // Whether a byte that is read here begins a character of such a rule.
+  bool begins_character(int32_t index) const {
+    const RuleStates& rule = rules_[static_cast<size_t>(metered(index))];
+    return rule.lengths->begins(index - rule.start);
+  }
+  // Whether a text of such a rule goes on from here by `need` to `room` characters to its end.
+  bool fits(int32_t index, int32_t need, int32_t room) const {
+    const RuleStates& rule = rules_[static_cast<size_t>(metered(index))];
+    return rule.lengths->fits(index - rule.start, need, room);
+  }
   int32_t root() const { return start(root_); }
   size_t bytes() const {
-    return nodes_.size() * sizeof(Node) + bytes_.size() * sizeof(ByteEdge) +
+    size_t lengths = 0;
+    for (const RuleStates& rule : rules_) lengths += rule.lengths ? rule.lengths->bytes() : 0;
+    return lengths + nodes_.size() * sizeof(Node) + bytes_.size() * sizeof(ByteEdge) +
            calls_.size() * sizeof(CallEdge);
   }
   State state(int32_t index) const {
@@ -69,7 +97,14 @@ class Automaton {
     uint32_t bytes = 0, calls = 0;  // where the edges begin
     uint32_t byte_count = 0, call_count = 0;
     bool accepting = false;
+    int32_t metered = -1;  // the rule, where it has lengths
   };
+  struct RuleStates {
+    int32_t start;
+    std::shared_ptr<const TextLengths> lengths;
+  };
+
+  void add_rule(const std::vector<DfaState>& states, const Rule& rule);
 
   std::vector<bool> that_can_end(bool by_bytes) const;
   void remove_dead_ends(const Grammar& grammar);
@@ -79,7 +114,7 @@ class Automaton {
   std::vector<Node> nodes_;
   std::vector<ByteEdge> bytes_;
   std::vector<CallEdge> calls_;
-  std::vector<int32_t> starts_;  // by rule
+  std::vector<RuleStates> rules_;
   int32_t root_;
 };
 

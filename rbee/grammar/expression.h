@@ -16,6 +16,7 @@ struct CharRange {
 };
 
 class TextSet;
+class TextLengths;
 struct LookAhead;
 struct Expr;
 using ExprPtr = std::shared_ptr<const Expr>;
@@ -23,16 +24,27 @@ using ExprPtr = std::shared_ptr<const Expr>;
 inline constexpr int64_t kUnlimited = -1;
 
 struct Expr {
-  enum class Kind : uint8_t { literal, chars, rule, sequence, choice, repeat, texts, ahead };
+  enum class Kind : uint8_t {
+    literal,
+    chars,
+    rule,
+    sequence,
+    choice,
+    repeat,
+    texts,
+    ahead,
+    counted
+  };
   Kind kind = Kind::sequence;
   std::string bytes;              // literal
   std::vector<CharRange> ranges;  // chars: one character of these, in UTF-8; in order, apart
-  int32_t rule = 0;               // index into Grammar::rules
+  int32_t rule = 0;               // index into Grammar::rules; of counted too, see counters.h
   std::vector<ExprPtr> parts;     // of sequence and choice; one of repeat
-  int64_t min = 0;                // of repeat
+  int64_t min = 0;                // of repeat and counted; of texts with lengths, in characters
   int64_t max = kUnlimited;
-  std::shared_ptr<const TextSet> set;      // of texts
-  std::shared_ptr<const LookAhead> ahead;  // of ahead, which is known inside a TextSet alone
+  std::shared_ptr<const TextSet> set;          // of texts
+  std::shared_ptr<const TextLengths> lengths;  // of texts; null: of any length
+  std::shared_ptr<const LookAhead> ahead;      // of ahead, which is known inside a TextSet alone
 };
 
 ExprPtr literal(std::string bytes);
@@ -52,6 +64,7 @@ std::vector<CharRange> complement(std::vector<CharRange> ranges);
 struct Rule {
   std::string name;
   ExprPtr body;
+  bool never_empty = false;  // the empty text is none of the rule's, though the body has it
 };
 
 struct Grammar {

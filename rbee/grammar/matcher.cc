@@ -3,7 +3,14 @@
 #include <algorithm>
 #include <bit>
 
+#include "rbee/core/error.h"
+
 namespace rbee::grammar {
+namespace {
+
+constexpr int64_t kMaxVisited = 50'000;  // places, for a token: about 2 ms
+
+}  // namespace
 
 Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar)
     : grammar_(std::move(grammar)), stacks_(grammar_->automaton()) {
@@ -13,12 +20,18 @@ Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar)
 bool Matcher::accept(std::string_view bytes) {
   std::vector<Place> places = places_, next;
   bool complete = complete_;
+  const int64_t begin = stacks_.visited();
   for (const char c : bytes) {
+    if (stacks_.visited() - begin > kMaxVisited) {
+      fail(Code::unsupported, "grammar", "it is too ambiguous: reading a token takes more than ",
+           kMaxVisited, " steps");
+    }
     stacks_.step(places, static_cast<uint8_t>(c), next, complete);
     if (next.empty() && !complete) return false;
     std::swap(places, next);
   }
   places_ = std::move(places);
+  stacks_.forget_others(places_);
   complete_ = complete;
   return true;
 }

@@ -16,10 +16,12 @@ namespace rbee::grammar {
 // A grammar made ready for a vocabulary. Shared between matchers and threads.
 class CompiledGrammar {
  public:
-  // memory: of the masks of all grammars; null: its own. Throws as Automaton does.
+  // memory: of all grammars; null: its own. Throws as Automaton does.
   CompiledGrammar(const Grammar& grammar, std::shared_ptr<const Vocabulary> vocabulary,
-                  std::shared_ptr<MaskMemory> memory = nullptr, const AutomatonLimits& limits = {})
+                  std::shared_ptr<GrammarMemory> memory = nullptr,
+                  const AutomatonLimits& limits = {})
       : automaton_(grammar, limits),
+        used_(memory, static_cast<int64_t>(automaton_.bytes())),
         vocabulary_(std::move(vocabulary)),
         masks_(automaton_, *vocabulary_, std::move(memory)) {}
 
@@ -31,6 +33,7 @@ class CompiledGrammar {
 
  private:
   const Automaton automaton_;
+  const UsedMemory used_;
   const std::shared_ptr<const Vocabulary> vocabulary_;
   mutable TokenMasks masks_;  // what it keeps is no part of its value
 };
@@ -39,8 +42,8 @@ class Matcher {
  public:
   explicit Matcher(std::shared_ptr<const CompiledGrammar> grammar);
 
-  // Goes on by the bytes. False, and nothing changes, when the grammar does not allow them. Throws
-  // unsupported when the text can be read in too many ways.
+  // Goes on by the bytes of a token. False, and nothing changes, when the grammar does not allow
+  // them. Throws unsupported when the text can be read in too many ways.
   bool accept(std::string_view bytes);
   // Of a token; one that ends the text is accepted where the text may end.
   bool accept_token(int32_t id);

@@ -1,10 +1,13 @@
 #include "rbee/grammar/nfa.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "rbee/core/error.h"
+#include "rbee/grammar/budget.h"
 #include "rbee/grammar/text_set.h"
 #include "rbee/grammar/utf8_ranges.h"
 
@@ -13,7 +16,21 @@ namespace {
 
 using States = std::vector<int32_t>;  // sorted
 
-constexpr int64_t kStateWork = 10;
+constexpr int64_t kStateWork = 20;
+constexpr int64_t kLookWork = 2;
+// Of a state with choices: with an edge of each of two kinds.
+constexpr size_t kStateBytes = sizeof(Nfa::State) + 64;
+
+struct StatesHash {
+  size_t operator()(const States& states) const {
+    uint64_t out = 0;
+    for (const int32_t state : states) {
+      out = (out ^ static_cast<uint32_t>(state)) * 0x9E3779B97F4A7C15u;
+      out ^= out >> 29;
+    }
+    return static_cast<size_t>(out);
+  }
+};
 
 class Determiniser {
  public:
@@ -37,15 +54,18 @@ class Determiniser {
   States close(States states) {
     ++round_;
     States out;
+    out.reserve(states.size());
+    int64_t looks = 0;
     while (!states.empty()) {
       const int32_t at = states.back();
       states.pop_back();
-      spend(budget_.work, rule_);
+      ++looks;
       if (std::exchange(rounds_[static_cast<size_t>(at)], round_) == round_) continue;
       out.push_back(at);
       const std::vector<int32_t>& empty = nfa_.state(at).empty;
       states.insert(states.end(), empty.begin(), empty.end());
     }
+    spend(budget_.work, rule_, kLookWork * looks);
     std::sort(out.begin(), out.end());
     return out;
   }
@@ -56,6 +76,7 @@ class Determiniser {
         index_.try_emplace(close(std::move(states)), static_cast<int32_t>(sets_.size()));
     if (fresh) {
       spend(budget_.work, rule_, kStateWork + std::ssize(at->first));
+      held_.add(sizeof(*at) + sizeof(DfaState) + at->first.size() * sizeof(int32_t));
       sets_.push_back(&at->first);
     }
     return at->second;
@@ -90,21 +111,24 @@ class Determiniser {
         state.bytes.back().high = high;
       } else {
         spend(budget_.edges, rule_);
+        held_.add(2 * sizeof(Automaton::ByteEdge));  // here and in what is made of it
         state.bytes.push_back({low, high, target});
       }
     }
   }
 
   void add_calls(const States& set, DfaState& state) {
-    std::map<int32_t, States> targets;  // by rule
+    std::map<std::array<int32_t, 3>, States> targets;  // by rule, min and max
     for (const int32_t at : set) {
+      spend(budget_.work, rule_, std::ssize(nfa_.state(at).calls));
       for (const Automaton::CallEdge& edge : nfa_.state(at).calls) {
-        targets[edge.rule].push_back(edge.to);
+        targets[{edge.rule, edge.min, edge.max}].push_back(edge.to);
       }
     }
     for (auto& [called, to] : targets) {
       spend(budget_.edges, rule_);
-      state.calls.push_back({called, find(std::move(to))});
+      const auto [rule, min, max] = called;
+      state.calls.push_back({.rule = rule, .to = find(std::move(to)), .min = min, .max = max});
     }
   }
 
@@ -113,14 +137,16 @@ class Determiniser {
   DfaBudget& budget_;
   std::vector<uint32_t> rounds_;  // of close(), that saw the state last
   uint32_t round_ = 0;
-  std::map<States, int32_t> index_;
+  std::unordered_map<States, int32_t, StatesHash> index_;
   std::vector<const States*> sets_;
   std::vector<DfaState> states_;
+  HeldBytes held_;
 };
 
 }  // namespace
 
 void spend(int64_t& budget, const Rule& rule, int64_t amount) {
+  bill({.work = amount});
   budget -= amount;
   if (budget < 0) {
     fail(Code::unsupported, "grammar", "it becomes too large (in the rule ", rule.name,
@@ -135,6 +161,7 @@ Nfa::Nfa(const Rule& rule, int64_t& budget) : rule_(rule), budget_(budget) {
 
 int32_t Nfa::add_state() {
   spend(budget_, rule_);
+  held_.add(kStateBytes);
   states_.emplace_back();
   return static_cast<int32_t>(states_.size() - 1);
 }
@@ -148,9 +175,11 @@ int32_t Nfa::build(const Expr& expr, int32_t from) {
       return build_chars(expr, from);
     case Expr::Kind::rule: {
       const int32_t to = add_state();
-      states_[static_cast<size_t>(from)].calls.push_back({expr.rule, to});
+      states_[static_cast<size_t>(from)].calls.push_back({.rule = expr.rule, .to = to});
       return to;
     }
+    case Expr::Kind::counted:
+      return build_counted(expr, from);
     case Expr::Kind::sequence:
       for (const ExprPtr& part : expr.parts) from = build(*part, from);
       return from;
@@ -222,7 +251,19 @@ int32_t Nfa::build_repeat(const Expr& expr, int32_t from) {
   return end;
 }
 
+int32_t Nfa::build_counted(const Expr& expr, int32_t from) {
+  const int32_t to = add_state();
+  const auto most = static_cast<int32_t>(std::min<int64_t>(expr.max, kManyTimes));
+  states_[static_cast<size_t>(from)].calls.push_back(
+      {.rule = expr.rule,
+       .to = to,
+       .min = static_cast<int32_t>(expr.min),
+       .max = expr.max == kUnlimited ? kManyTimes : most});
+  return to;
+}
+
 int32_t Nfa::build_texts(const Expr& expr, int32_t from) {
+  RB_ASSERT(!expr.lengths);  // with_counters() has taken it out
   const std::vector<DfaState>& states = expr.set->states();
   const int32_t first = size();
   for (size_t i = 0; i < states.size(); ++i) add_state();

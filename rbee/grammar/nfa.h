@@ -5,10 +5,11 @@
 #include <vector>
 
 #include "rbee/grammar/automaton.h"
+#include "rbee/grammar/budget.h"
 
 namespace rbee::grammar {
 
-// Lowers the budget; throws unsupported when it does not do.
+// Lowers the budget and bills the thread's; throws unsupported when one does not do.
 void spend(int64_t& budget, const Rule& rule, int64_t amount = 1);
 
 class Nfa {
@@ -41,6 +42,7 @@ class Nfa {
   int32_t build_chars(const Expr& expr, int32_t from);
   int32_t build_choice(const Expr& expr, int32_t from);
   int32_t build_repeat(const Expr& expr, int32_t from);
+  int32_t build_counted(const Expr& expr, int32_t from);
   int32_t build_texts(const Expr& expr, int32_t from);
   int32_t build_ahead(const Expr& expr, int32_t from);
   void link(int32_t from, int32_t to) { states_[static_cast<size_t>(from)].empty.push_back(to); }
@@ -49,6 +51,7 @@ class Nfa {
   int64_t& budget_;
   std::vector<State> states_;
   std::vector<AheadEdge> aheads_;
+  HeldBytes held_;
   int32_t end_;
 };
 

@@ -15,6 +15,7 @@ namespace rbee::grammar {
 namespace {
 
 constexpr int64_t kMaxCount = 100'000;
+constexpr int64_t kFewCharacters = 16;
 
 [[noreturn]] void refuse(const std::string& place, const std::string& why) {
   fail(Code::unsupported, "json_schema", place, ": ", why);
@@ -58,10 +59,14 @@ ExprPtr plain_char() {
   return JsonRules::string_chars({{0, 0x10FFFF}});
 }
 
-// Strings that are of a format, a length and all patterns, and are not excluded, each character
-// written in one way.
-TextSet plain_texts(const Schema& schema, const std::string& place, int64_t& work) {
-  const Lengths lengths = lengths_of(schema, place);
+[[noreturn]] void no_string_fits(const std::string& place) {
+  throw NothingFits(place, "no string fits all that is asked of it");
+}
+
+// Strings of these lengths that are of a format and all patterns, and are not excluded, each
+// character written in one way.
+TextSet plain_texts(const Schema& schema, const Lengths& lengths, const std::string& place,
+                    int64_t& work) {
   TextSet out(repeat(plain_char(), lengths.min, lengths.max), place, work);
   if (const char* format = format_of(schema)) {
     out = TextSet::both(out, {parse_format(format, place), place, work}, work);
@@ -78,8 +83,25 @@ TextSet plain_texts(const Schema& schema, const std::string& place, int64_t& wor
   for (const std::string& pattern : patterns_of(schema)) {
     out = TextSet::both(out, {parse_pattern(pattern, place), place, work}, work);
   }
-  if (out.empty()) throw NothingFits(place, "no string fits all that is asked of it");
+  if (out.empty()) no_string_fits(place);
   return out;
+}
+
+// The same of the schema's lengths, which are counted where they would take many states.
+ExprPtr plain_text(const Schema& schema, const std::string& place, int64_t& work) {
+  const Lengths lengths = lengths_of(schema, place);
+  const int64_t count = lengths.max == kUnlimited ? lengths.min : lengths.max;
+  if (count > kFewCharacters) {
+    const TextSet set = plain_texts(schema, {.min = 0, .max = kUnlimited}, place, work);
+    const TextSet all(any_plain_string(), place, work);
+    if (auto counts = TextLengths::of(set, all, lengths.max)) {
+      if (counts->all_within(lengths.min, lengths.max)) return set.expr();
+      const auto most = lengths.max == kUnlimited ? kManyTimes : static_cast<int32_t>(lengths.max);
+      if (!counts->fits(0, static_cast<int32_t>(lengths.min), most)) no_string_fits(place);
+      return set.expr(std::move(counts), lengths.min, lengths.max);
+    }
+  }
+  return plain_texts(schema, lengths, place, work).expr();
 }
 
 struct Bound {
@@ -194,8 +216,7 @@ ExprPtr string_of_schema(SchemaBuilder& builder, const Schema& schema, const std
     }
   }
   if (kinds > 1 || excludes || pattern) {
-    return rules.add(place,
-                     JsonRules::quoted(plain_texts(schema, place, builder.text_work()).expr()));
+    return rules.add(place, JsonRules::quoted(plain_text(schema, place, builder.text_work())));
   }
   if (format != nullptr) return rules.add(place, JsonRules::quoted(parse_format(format, place)));
   return rules.add(place,
@@ -209,7 +230,8 @@ ExprPtr plain_strings(SchemaBuilder& builder, const Schema& schema, const std::s
     if (way.contains("type") && !has_type("", way["type"])) continue;
     const auto few = builder.logic().named_values(way, place);
     if (!few) {
-      out.push_back(JsonRules::quoted(plain_texts(way, place, builder.text_work()).expr()));
+      const TextSet texts = plain_texts(way, lengths_of(way, place), place, builder.text_work());
+      out.push_back(JsonRules::quoted(texts.expr()));
       continue;
     }
     for (const Schema& value : *few) {

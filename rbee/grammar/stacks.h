@@ -16,6 +16,22 @@ inline constexpr int32_t kBottom = -1;
 struct Frame {
   int32_t state;   // to return to
   int32_t parent;  // or kBottom
+  // Of a rule that is called again and again: at least `need` and at most `room` times after this
+  // one. Of one with lengths: so many characters before the return. Else -1 and 0.
+  int32_t rule = -1;
+  int32_t need = 0, room = 0;
+  friend bool operator==(const Frame&, const Frame&) = default;
+};
+
+struct FrameHash {
+  size_t operator()(const Frame& frame) const {
+    uint64_t out = 0;
+    for (const int32_t part : {frame.state, frame.parent, frame.rule, frame.need, frame.room}) {
+      out = (out ^ static_cast<uint32_t>(part)) * 0x9E3779B97F4A7C15u;
+      out ^= out >> 29;
+    }
+    return static_cast<size_t>(out);
+  }
 };
 
 struct Place {
@@ -34,7 +50,11 @@ struct PlaceHash {
 
 class Stacks {
  public:
-  explicit Stacks(const Automaton& automaton) : automaton_(&automaton) {}
+  static constexpr size_t kFewFrames = 4096;
+
+  // horizon: bytes that are read from a place at most: greater counts are alike.
+  explicit Stacks(const Automaton& automaton, int32_t horizon = kManyTimes - 1)
+      : automaton_(&automaton), horizon_(horizon) {}
 
   // Adds to `out` the places that can read a byte from here on without one read before: here, in
   // called rules, and behind the ends of rules. True when the bottom's end is reached. Throws
@@ -43,17 +63,33 @@ class Stacks {
   // The places after a byte, sorted, of `from`'s; ended: whether the bottom's end is among them.
   void step(const std::vector<Place>& from, uint8_t byte, std::vector<Place>& out, bool& ended);
 
+  // Adds the places behind the end of what was called: of all that follows the frame, but its
+  // parent is the bottom. True as above.
+  bool close_returned(const Frame& frame, std::vector<Place>& out);
+  // The frame on the bottom, with counts up to the horizon.
+  Frame shortened(const Frame& frame) const;
+  int32_t push(Frame frame);
+
   const Frame& frame(int32_t index) const { return frames_[static_cast<size_t>(index)]; }
   size_t size() const { return frames_.size(); }
+  int64_t visited() const { return visited_; }  // places, by all calls: what they cost
+  // Frames that are under no place are forgotten, where they are many; places are given new
+  // numbers.
+  void forget_others(std::vector<Place>& places);
   void clear();
 
  private:
-  int32_t push(int32_t state, int32_t parent);
   bool spread(std::vector<Place>& out);
+  void leave(const Frame& frame);
+  void read(const Place& place, uint8_t byte);
+  Frame up_to_horizon(Frame frame) const;
 
   const Automaton* automaton_;
+  int32_t horizon_;
+  size_t many_frames_ = kFewFrames;
+  int64_t visited_ = 0;
   std::vector<Frame> frames_;
-  std::unordered_map<uint64_t, int32_t> index_;
+  std::unordered_map<Frame, int32_t, FrameHash> index_;
   std::vector<Place> work_;
   std::unordered_set<Place, PlaceHash> seen_;
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rbee/core/error.h"
+#include "rbee/grammar/budget.h"
 #include "rbee/grammar/look_ahead.h"
 
 namespace rbee::grammar {
@@ -12,16 +13,10 @@ namespace {
 
 constexpr int64_t kMaxExpanded = 200'000;
 constexpr int64_t kStateWork = 10;
-constexpr int64_t kMaxProduct = 60'000;  // states
-constexpr int32_t kOut = -1;             // no state: the text has left the set
-
-int32_t next(const TextSet& set, int32_t state, int byte) {
-  if (state == kOut) return kOut;
-  for (const Automaton::ByteEdge& edge : set.states()[static_cast<size_t>(state)].bytes) {
-    if (byte <= edge.high) return byte >= edge.low ? edge.to : kOut;
-  }
-  return kOut;
-}
+constexpr int64_t kMaxProduct = 60'000;                // states
+constexpr int64_t kPairBytes = sizeof(DfaState) + 64;  // with its entry in the index
+constexpr int64_t kEdgeBytes = sizeof(Automaton::ByteEdge);
+constexpr int32_t kOut = -1;  // no state: the text has left the set
 
 bool accepts(const TextSet& set, int32_t state) {
   return state != kOut && set.states()[static_cast<size_t>(state)].accepting;
@@ -75,6 +70,7 @@ TextSet TextSet::product(const TextSet& a, const TextSet& b, Keep keep, int64_t&
   find({0, b.empty() ? kOut : 0});
   for (size_t i = 0; i < pairs.size(); ++i) {
     work -= kStateWork;
+    bill({.work = kStateWork, .bytes = kPairBytes});
     if (std::ssize(pairs) > kMaxProduct || work < 0 || edges < 0) {
       fail(Code::unsupported, "grammar", "texts that several rules hold for become too large");
     }
@@ -87,13 +83,15 @@ TextSet TextSet::product(const TextSet& a, const TextSet& b, Keep keep, int64_t&
     std::sort(borders.begin(), borders.end());
     borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
     work -= std::ssize(borders);
+    bill({.work = std::ssize(borders)});
     for (size_t k = 0; k + 1 < borders.size(); ++k) {
-      const Pair to{next(a, left, borders[k]), next(b, right, borders[k])};
+      const Pair to{a.next(left, borders[k]), b.next(right, borders[k])};
       if (to.first == kOut || (to.second == kOut && keep == Keep::both)) continue;
       state.bytes.push_back(
           {static_cast<uint8_t>(borders[k]), static_cast<uint8_t>(borders[k + 1] - 1), find(to)});
     }
     edges -= std::ssize(state.bytes);
+    bill({.bytes = std::ssize(state.bytes) * kEdgeBytes});
     out.states_.push_back(std::move(state));
   }
   out.remove_dead_ends();
@@ -161,13 +159,15 @@ std::vector<bool> TextSet::free_states(const TextSet& all) const {
   if (!empty() && !all.empty()) find({0, 0});
   for (size_t i = 0; i < pairs.size(); ++i) {
     const auto [mine, its] = pairs[i];
+    bill({.work = kStateWork, .bytes = kPairBytes});
     bool leaves = accepts(all, its) && !accepts(*this, mine);
     std::vector<int> borders;
     add_borders(*this, mine, borders);
     add_borders(all, its, borders);
     std::sort(borders.begin(), borders.end());
+    bill({.work = std::ssize(borders)});
     for (size_t k = 0; k + 1 < borders.size(); ++k) {
-      const Pair to{next(*this, mine, borders[k]), next(all, its, borders[k])};
+      const Pair to{next(mine, borders[k]), all.next(its, borders[k])};
       if (borders[k] == borders[k + 1] || to.second == kOut) continue;
       leaves |= to.first == kOut;
       if (to.first != kOut) before[find(to)].push_back(i);
@@ -191,9 +191,17 @@ std::vector<bool> TextSet::free_states(const TextSet& all) const {
   return out;
 }
 
+int32_t TextSet::next(int32_t state, int byte) const {
+  if (state == kOut) return kOut;
+  for (const Automaton::ByteEdge& edge : states_[static_cast<size_t>(state)].bytes) {
+    if (byte <= edge.high) return byte >= edge.low ? edge.to : kOut;
+  }
+  return kOut;
+}
+
 bool TextSet::holds(std::string_view text) const {
   int32_t state = empty() ? kOut : 0;
-  for (const char c : text) state = next(*this, state, static_cast<uint8_t>(c));
+  for (const char c : text) state = next(state, static_cast<uint8_t>(c));
   return accepts(*this, state);
 }
 
@@ -202,6 +210,14 @@ ExprPtr TextSet::expr() const {
   out->kind = Expr::Kind::texts;
   out->set = std::make_shared<const TextSet>(*this);
   return out;
+}
+
+ExprPtr TextSet::expr(std::shared_ptr<const TextLengths> lengths, int64_t min, int64_t max) const {
+  Expr out = *expr();
+  out.lengths = std::move(lengths);
+  out.min = min;
+  out.max = max;
+  return std::make_shared<const Expr>(std::move(out));
 }
 
 }  // namespace rbee::grammar

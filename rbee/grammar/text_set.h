@@ -23,10 +23,14 @@ class TextSet {
 
   bool empty() const { return states_.empty(); }
   bool holds(std::string_view text) const;
+  // The state behind a byte, or -1.
+  int32_t next(int32_t state, int byte) const;
   const std::vector<DfaState>& states() const { return states_; }  // the first is the start
   // For each state whether all that may follow in texts of `all` leads to texts of the set.
   std::vector<bool> free_states(const TextSet& all) const;
   ExprPtr expr() const;
+  // Those of min to max characters, some of which there are.
+  ExprPtr expr(std::shared_ptr<const TextLengths> lengths, int64_t min, int64_t max) const;
 
  private:
   TextSet() = default;

@@ -19,8 +19,11 @@ constexpr int64_t kSetWork = 200;   // a set's table
 constexpr int64_t kPlaceWork = 16;  // a place that is read on
 // Parts that are known are joined beyond the work that was given, up to this.
 constexpr int64_t kOverdraft = 500'000;
+// Of walks where known parts have taken all the work: each call comes further.
+constexpr int64_t kLeastWalk = 20'000;
 // A list takes 32 bits for a token, bits take one for each token of the vocabulary.
 constexpr size_t kListShare = 32;
+constexpr Frame kNoFrame{.state = -1, .parent = kBottom};
 
 void set_bit(std::span<uint64_t> bits, int32_t id) {
   bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (static_cast<size_t>(id) % 64);
@@ -37,10 +40,6 @@ uint64_t hash_of(const std::vector<Place>& places, bool ended) {
   return out;
 }
 
-uint64_t key_of(int32_t open, int32_t state) {
-  return (uint64_t{static_cast<uint32_t>(open)} << 32) | static_cast<uint32_t>(state);
-}
-
 void sort_unique(std::vector<int32_t>& values) {
   std::ranges::sort(values);
   values.erase(std::ranges::unique(values).begin(), values.end());
@@ -49,12 +48,12 @@ void sort_unique(std::vector<int32_t>& values) {
 }  // namespace
 
 TokenMasks::TokenMasks(const Automaton& automaton, const Vocabulary& vocabulary,
-                       std::shared_ptr<MaskMemory> memory, size_t max_bytes)
+                       std::shared_ptr<GrammarMemory> memory, size_t max_bytes)
     : automaton_(automaton),
       vocabulary_(vocabulary),
-      memory_(memory ? std::move(memory) : std::make_shared<MaskMemory>()),
+      memory_(memory ? std::move(memory) : std::make_shared<GrammarMemory>()),
       max_bytes_(max_bytes),
-      stacks_(automaton) {}
+      stacks_(automaton, vocabulary.longest()) {}
 
 TokenMasks::~TokenMasks() {
   memory_->used -= static_cast<int64_t>(bytes_.load());
@@ -70,10 +69,14 @@ bool TokenMasks::add(std::span<const Place> places, const Stacks& stacks, std::s
   const std::scoped_lock lock(mutex_);
   forget_when_large();
   ++masks_;
+  least_ = kLeastWalk;
   seen_.clear();
   for (const Place& place : places) {
-    Part* part = part_of(-1, place.state, work);
-    for (int32_t stack = place.stack; part != nullptr;) {
+    Part* part = part_of_place(place, stacks, work);
+    // A part of a rule with lengths has read the return already.
+    int32_t stack = place.stack;
+    if (automaton_.metered(place.state) >= 0) stack = stacks.frame(stack).parent;
+    while (part != nullptr) {
       if (part->joined != masks_) {
         part->joined = masks_;
         join(*part, bits);
@@ -84,7 +87,7 @@ bool TokenMasks::add(std::span<const Place> places, const Stacks& stacks, std::s
       // What follows depends on the open nodes and the stack alone.
       if (!seen_.insert({part->open, stack}).second) break;
       const Frame& frame = stacks.frame(stack);
-      part = part_of(part->open, frame.state, work);
+      part = part_of_return(part->open, frame, work);
       stack = frame.parent;
     }
     if (part == nullptr) return false;
@@ -100,35 +103,66 @@ void TokenMasks::join(const Part& part, std::span<uint64_t> bits) const {
 void TokenMasks::prepare(int64_t work) {
   for (int32_t i = 0; i < automaton_.size(); ++i) {
     const std::scoped_lock lock(mutex_);
+    least_ = 0;
     if (work <= 0 || bytes_ > max_bytes_ / 2) return;
     if (walks_.empty() && set_bytes_ > kManySetBytes) forget_sets();
-    if (!automaton_.state(i).bytes.empty()) part_of(-1, i, work);
+    const Automaton::State state = automaton_.state(i);
+    if (!state.bytes.empty() && automaton_.metered(i) < 0) {
+      part_of({.open = -1, .state = i, .frame = kNoFrame}, work);
+    }
+    for (const Automaton::CallEdge& call : state.calls) {
+      if (call.max != 1 || automaton_.lengths(call.rule) != nullptr) prepare_call(call, work);
+    }
   }
 }
 
-TokenMasks::Part* TokenMasks::part_of(int32_t open, int32_t state, int64_t& work) {
-  const uint64_t key = key_of(open, state);
+// As its parts are far from the ends of the counts.
+void TokenMasks::prepare_call(const Automaton::CallEdge& call, int64_t& work) {
+  const Frame middle = stacks_.shortened(
+      {.state = call.to, .parent = kBottom, .rule = call.rule, .need = 0, .room = call.max});
+  const int32_t start = automaton_.start(call.rule);
+  const bool metered = automaton_.lengths(call.rule) != nullptr;
+  const Part* part =
+      part_of({.open = -1, .state = start, .frame = metered ? middle : kNoFrame}, work);
+  if (part != nullptr && part->open >= 0 && !metered) part_of_return(part->open, middle, work);
+}
+
+TokenMasks::Part* TokenMasks::part_of_place(const Place& place, const Stacks& stacks,
+                                            int64_t& work) {
+  if (automaton_.metered(place.state) < 0) {
+    return part_of({.open = -1, .state = place.state, .frame = kNoFrame}, work);
+  }
+  const Frame frame = stacks_.shortened(stacks.frame(place.stack));
+  return part_of({.open = -1, .state = place.state, .frame = frame}, work);
+}
+
+TokenMasks::Part* TokenMasks::part_of_return(int32_t open, const Frame& frame, int64_t& work) {
+  return part_of({.open = open, .state = -1, .frame = stacks_.shortened(frame)}, work);
+}
+
+TokenMasks::Part* TokenMasks::part_of(const Key& key, int64_t& work) {
   const auto known = parts_.find(key);
   if (known != parts_.end()) return &known->second;
   auto at = walks_.find(key);
-  if (at == walks_.end()) at = walks_.emplace(key, begin_walk(open, state, work)).first;
+  if (at == walks_.end()) at = walks_.emplace(key, begin_walk(key, work)).first;
   if (!go_on(at->second, work)) return nullptr;
   Part& part = parts_[key] = finish(at->second);
   walks_.erase(at);
   return &part;
 }
 
-TokenMasks::Walk TokenMasks::begin_walk(int32_t open, int32_t state, int64_t& work) {
+TokenMasks::Walk TokenMasks::begin_walk(const Key& key, int64_t& work) {
   Walk out;
   std::vector<Place> places;
-  if (open < 0) {
+  if (key.state >= 0) {
     // Only the state's own bytes: what it calls, and what is behind its end, are places of their
     // own.
     out.roots = {Vocabulary::kRoot};
-    places = {{state, kBottom}};
+    const bool metered = automaton_.metered(key.state) >= 0;
+    places = {{key.state, metered ? stacks_.push(key.frame) : kBottom}};
   } else {
-    out.roots = *open_sets_[static_cast<size_t>(open)];
-    out.ended = stacks_.close({state, kBottom}, places);
+    out.roots = *open_sets_[static_cast<size_t>(key.open)];
+    out.ended = stacks_.close_returned(key.frame, places);
     std::sort(places.begin(), places.end());
   }
   work -= kSetWork + kPlaceWork * std::ssize(places);
@@ -140,9 +174,11 @@ TokenMasks::Walk TokenMasks::begin_walk(int32_t open, int32_t state, int64_t& wo
 bool TokenMasks::go_on(Walk& walk, int64_t& work) {
   while (true) {
     while (!walk.levels.empty() && walk.at == walk.levels.back().after) walk.levels.pop_back();
-    if (work <= 0) return false;
+    if (work <= 0 && least_ <= 0) return false;
     if (!walk.levels.empty()) {
+      const int64_t before = work;
       visit(walk, work);
+      least_ = before > 0 ? 0 : least_ - (before - work);
       continue;
     }
     if (walk.root == walk.roots.size()) return true;
@@ -185,7 +221,8 @@ TokenMasks::Part TokenMasks::finish(Walk& walk) {
     part.bits.resize(static_cast<size_t>(vocabulary_.size() + 63) / 64);
     for (const int32_t id : walk.ids) set_bit(part.bits, id);
   }
-  count(static_cast<int64_t>(sizeof(Part) + 4 * part.ids.size() + 8 * part.bits.size()));
+  count(static_cast<int64_t>(sizeof(Key) + sizeof(Part) + 4 * part.ids.size() +
+                             8 * part.bits.size()));
   return part;
 }
 

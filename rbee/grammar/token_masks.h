@@ -21,24 +21,18 @@
 #include <unordered_set>
 #include <vector>
 
+#include "rbee/grammar/budget.h"
 #include "rbee/grammar/stacks.h"
 #include "rbee/grammar/vocabulary.h"
 
 namespace rbee::grammar {
-
-// Bytes that the masks of all grammars of a worker take. Beyond `limit` a grammar forgets its own
-// where these are more than its share.
-struct MaskMemory {
-  std::atomic<int64_t> used{0};
-  int64_t limit = int64_t{256} << 20;
-};
 
 class TokenMasks {
  public:
   // automaton, vocabulary: outlive it. memory: shared by grammars; null: its own. max_bytes: of
   // kept parts; when they are more, all are forgotten.
   TokenMasks(const Automaton& automaton, const Vocabulary& vocabulary,
-             std::shared_ptr<MaskMemory> memory = nullptr, size_t max_bytes = size_t{64} << 20);
+             std::shared_ptr<GrammarMemory> memory = nullptr, size_t max_bytes = size_t{64} << 20);
   ~TokenMasks();
   TokenMasks(const TokenMasks&) = delete;
   TokenMasks& operator=(const TokenMasks&) = delete;
@@ -84,9 +78,27 @@ class TokenMasks {
     std::vector<int32_t> open;
   };
 
-  // The part behind an open set of nodes (-1: the root alone) from a state on; null: no work left.
-  Part* part_of(int32_t open, int32_t state, int64_t& work);
-  Walk begin_walk(int32_t open, int32_t state, int64_t& work);
+  // What a part is of: the nodes that are open in front of it, as an index of sets (-1: the root
+  // alone), and a place or, behind the root, a frame to return to. A state of a rule with lengths
+  // needs both. Counts of a frame are up to the longest token: it reads no more than that.
+  struct Key {
+    int32_t open;
+    int32_t state;
+    Frame frame;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const {
+      return FrameHash()(key.frame) ^ PlaceHash()({key.open, key.state});
+    }
+  };
+
+  Part* part_of_place(const Place& place, const Stacks& stacks, int64_t& work);
+  Part* part_of_return(int32_t open, const Frame& frame, int64_t& work);
+  // Null: no work left.
+  Part* part_of(const Key& key, int64_t& work);
+  Walk begin_walk(const Key& key, int64_t& work);
+  void prepare_call(const Automaton::CallEdge& call, int64_t& work);
   bool go_on(Walk& walk, int64_t& work);
   void visit(Walk& walk, int64_t& work);
   Part finish(Walk& walk);
@@ -100,15 +112,16 @@ class TokenMasks {
 
   const Automaton& automaton_;
   const Vocabulary& vocabulary_;
-  const std::shared_ptr<MaskMemory> memory_;
+  const std::shared_ptr<GrammarMemory> memory_;
   const size_t max_bytes_;
   std::atomic<size_t> bytes_ = 0;
   std::mutex mutex_;  // guards everything below
-  std::unordered_map<uint64_t, Part> parts_;
-  std::unordered_map<uint64_t, Walk> walks_;  // not at their ends
+  std::unordered_map<Key, Part, KeyHash> parts_;
+  std::unordered_map<Key, Walk, KeyHash> walks_;  // not at their ends
   std::map<std::vector<int32_t>, int32_t> open_index_;
   std::vector<const std::vector<int32_t>*> open_sets_;
-  uint64_t masks_ = 0;                         // that were begun
+  int64_t least_ = 0;   // for walks of a call that has no work left when it comes to them
+  uint64_t masks_ = 0;  // that were begun
   std::unordered_set<Place, PlaceHash> seen_;  // of a mask: {part's open set, stack}
   Stacks stacks_;
   std::vector<Set> sets_;

@@ -18,6 +18,7 @@ Vocabulary::Vocabulary(const std::vector<std::string>& tokens, std::span<const i
   std::vector<Entry> entries;
   for (size_t i = 0; i < texts_.size(); ++i) {
     if (texts_[i].size() > kMaxTokenBytes) texts_[i].clear();
+    longest_ = std::max(longest_, static_cast<int32_t>(texts_[i].size()));
     if (!texts_[i].empty()) entries.push_back({texts_[i], static_cast<int32_t>(i)});
   }
   std::ranges::sort(entries, {}, &Entry::text);

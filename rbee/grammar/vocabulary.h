@@ -30,7 +30,8 @@ class Vocabulary {
                                    static_cast<size_t>(node.token_count));
   }
   const std::vector<int32_t>& ends() const { return ends_; }
-  std::string_view bytes(int32_t id) const;  // empty for tokens that can never come
+  int32_t longest() const { return longest_; }  // bytes of a token
+  std::string_view bytes(int32_t id) const;     // empty for tokens that can never come
 
  private:
   struct Entry {
@@ -44,6 +45,7 @@ class Vocabulary {
   std::vector<Node> nodes_;
   std::vector<int32_t> ids_;
   std::vector<int32_t> ends_;  // sorted
+  int32_t longest_ = 0;
 };
 
 }  // namespace rbee::grammar

@@ -221,7 +221,7 @@ TEST(Constraint, TextsThatNoTokenSpellsFailAlone) {
 
 TEST(ConstraintCompiler, GrammarsAreKept) {
   const auto tokenizer = tiny_tokenizer();
-  ConstraintCompiler compiler(*tokenizer, {1}, test::kTinyVocab, 20'000);
+  ConstraintCompiler compiler(*tokenizer, {1}, test::kTinyVocab, 200'000);
   const auto of = [](int i) {
     return AnswerForm{
         .constraint = {.kind = Kind::regex, .text = cat("a{", i, "}"), .choices = {}}};
@@ -229,7 +229,7 @@ TEST(ConstraintCompiler, GrammarsAreKept) {
   const auto first = compiler.compile(of(1));
   EXPECT_EQ(compiler.compile(of(1)), first);
   EXPECT_NE(compiler.compile(of(2)), first);
-  for (int i = 3; i < 40; ++i) compiler.compile(of(i));
+  for (int i = 3; i < 100; ++i) compiler.compile(of(i));
   EXPECT_NE(compiler.compile(of(1)), first);  // not used for long
   EXPECT_EQ(compiler.compile({}), nullptr);
 }

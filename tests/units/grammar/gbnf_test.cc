@@ -115,9 +115,7 @@ std::string refusal(const std::string& text) {
 
 TEST(Gbnf, SizesAreBounded) {
   using ::testing::HasSubstr;
-  EXPECT_THAT(refusal("root ::= ([a-z]{1000}){1000}"), HasSubstr("too large"));
-  EXPECT_THAT(refusal("root ::= (((\"\"{1000}){1000}){1000}){1000}"), HasSubstr("too large"));
-  EXPECT_THAT(refusal("root ::= (\"a\"?){60000}"), HasSubstr("too large"));
+  EXPECT_THAT(refusal("root ::= (a{1000}){1000}\na ::= \"b\"?"), HasSubstr("too large"));
   // What an automaton that knows the last 30 characters would need.
   EXPECT_THAT(refusal("root ::= [ab]* \"a\" [ab]{30}"), HasSubstr("too large"));
   std::string many = "root ::= \"a\"\n";

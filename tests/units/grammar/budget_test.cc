@@ -1,0 +1,189 @@
+// What a grammar costs, and that it ends where nobody waits for it.
+#include "rbee/grammar/budget.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <thread>
+
+#include "rbee/core/cancel.h"
+#include "rbee/core/cat.h"
+#include "rbee/core/error.h"
+#include "rbee/grammar/gbnf.h"
+#include "rbee/grammar/regex.h"
+#include "tests/units/grammar/grammar_text.h"
+
+namespace rbee::grammar {
+namespace {
+
+using testing::compile;
+
+Grammar regex(const std::string& text) {
+  return {.rules = {{"regex", parse_regex("regex", text)}}, .root = 0};
+}
+
+std::string times(const std::string& text, int count) {
+  std::string out;
+  for (int i = 0; i < count; ++i) out += text;
+  return out;
+}
+
+// A class of many letters, again and again, and many letters behind.
+std::string letters_behind_a_class(int inside, int behind) {
+  std::string out = "[";
+  for (int i = 0; i < inside; ++i) out += static_cast<char>('a' + i % 26);
+  out += "]*";
+  for (int i = 0; i < behind; ++i) out += static_cast<char>('a' + (i * 7) % 26);
+  return out;
+}
+
+std::string odd_bytes() {
+  std::string out;
+  for (const char high : std::string("01234567")) {
+    for (const char low : std::string("13579bdf")) out += cat("\\x", high, low);
+  }
+  return "[" + out + "]";
+}
+
+struct Hostile {
+  const char* name;
+  std::function<Grammar()> make;
+};
+
+std::vector<Hostile> hostile() {
+  std::string optionals = "root ::=";
+  for (int i = 0; i < 4000; ++i) optionals += cat(" r", i);
+  for (int i = 0; i < 4000; ++i) optionals += cat("\nr", i, " ::= \"a\" | \"\"");
+  std::string chain = "root ::= r0";
+  for (int i = 0; i < 4000; ++i) chain += cat("\nr", i, " ::= r", i + 1, "?");
+  chain += "\nr4000 ::= \"a\"";
+  const std::string ahead = "^" + times("(?=.*[ab]{20})(?!.*ba{9}c)", 12) + ".*$";
+  return {
+      {"a class and letters", [] { return regex(letters_behind_a_class(100'000, 20'000)); }},
+      {"ways", [] { return regex("(" + times("a|b|c|", 8000) + "d)*" + times("abc", 1000)); }},
+      {"odd bytes", [] { return regex(cat(odd_bytes(), "{99990}", odd_bytes(), "{70000}")); }},
+      {"odd bytes written out", [] { return regex(times(cat(odd_bytes(), "{250}a"), 300)); }},
+      {"the last 30", [] { return parse_gbnf("root ::= [ab]* \"a\" [ab]{30}"); }},
+      {"rules that may be empty", [=] { return parse_gbnf(optionals); }},
+      {"a chain of rules", [=] { return parse_gbnf(chain); }},
+      {"looking ahead", [=] { return regex(ahead); }},
+      {"far bounds", [] { return parse_gbnf("root ::= ([a-z]{1,999} [a-z0-9]{1,999}){1,999}"); }},
+  };
+}
+
+TEST(Budget, BoundsHostileGrammars) {
+  for (const Hostile& one : hostile()) {
+    GrammarMemory memory;
+    {
+      const Budget budget(kGrammarBudget, &memory);
+      try {
+        const auto made = compile(one.make());
+        EXPECT_LT(made->bytes(), size_t{32} << 20) << one.name;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::unsupported) << one.name << error.what();
+      }
+      // What is billed last may be as much as one state's edges.
+      EXPECT_LE(budget.spent().work, kGrammarBudget.work + 1'000'000) << one.name;
+      EXPECT_LE(budget.spent().bytes, kGrammarBudget.bytes + (1 << 20)) << one.name;
+    }
+    EXPECT_EQ(memory.used, 0) << one.name;
+  }
+}
+
+TEST(Budget, LimitsWorkAndMemory) {
+  const auto refusal = [](Cost limit) -> std::string {
+    const Budget budget(limit);
+    try {
+      compile(regex("(" + times("ab|cd|", 50) + "x)*abcdefgh"));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::unsupported);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal({.work = 1000, .bytes = 1 << 30}), ::testing::HasSubstr("too much work"));
+  EXPECT_THAT(refusal({.work = 1 << 30, .bytes = 2000}), ::testing::HasSubstr("too much memory"));
+  EXPECT_EQ(refusal({.work = 1 << 30, .bytes = 1 << 30}), "");
+}
+
+TEST(Budget, InnerOnesTakeFromOuterOnes) {
+  const Budget outer;
+  {
+    const Budget inner({.work = 100, .bytes = 100});
+    bill({.work = 60, .bytes = 7});
+    EXPECT_THROW(bill({.work = 60}), Error);
+  }
+  EXPECT_EQ(outer.spent().work, 120);
+  EXPECT_EQ(outer.spent().bytes, 7);
+}
+
+TEST(Budget, EndsWhereNobodyWaits) {
+  for (const Hostile& one : hostile()) {
+    const std::atomic<bool> left = true;
+    const CancelScope scope(left);
+    const Budget budget;
+    try {
+      compile(one.make());
+      ADD_FAILURE() << one.name << " was made";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::cancelled) << one.name << error.what();
+    }
+    EXPECT_LT(budget.spent().work, 1'000'000) << one.name;
+  }
+}
+
+TEST(Budget, EndsSoonAfterAClientLeaves) {
+  std::atomic<bool> left = false;
+  Code code = Code::internal;
+  {
+    const CancelScope scope(left);
+    const Budget budget({.work = INT64_MAX, .bytes = INT64_MAX});
+    std::thread client([&] { left = true; });
+    try {
+      while (true) compile(regex("(" + times("ab|cd|", 500) + "x)*" + times("abcd", 100)));
+    } catch (const Error& error) {
+      code = error.code();
+    }
+    client.join();
+  }
+  EXPECT_EQ(code, Code::cancelled);
+  EXPECT_FALSE(is_cancelled());  // the scope is over
+}
+
+TEST(Budget, MasksComeToTheirEndWithoutWork) {
+  // In each call the known parts may take all that was given.
+  const Grammar grammar = parse_gbnf("root ::= (item \"|\")*\nitem ::= [^|]+ [a-z]{0,60}");
+  Matcher slow(compile(grammar)), fast(compile(grammar));
+  std::vector<uint64_t> whole((testing::some_tokens().size() + 63) / 64), slowly = whole;
+  for (const char* text : {"{", "\"", "na", "me\"", "|", "[[1", "the"}) {
+    ASSERT_TRUE(slow.accept(text));
+    ASSERT_TRUE(fast.accept(text));
+    bool found = false;
+    for (int turns = 0; !found; ++turns) {
+      int64_t work = 0;
+      found = slow.fill(slowly, work).has_value();
+      ASSERT_LT(turns, 1000);
+    }
+    int64_t work = INT64_MAX;
+    ASSERT_TRUE(fast.fill(whole, work));
+    EXPECT_EQ(slowly, whole) << text;
+  }
+}
+
+TEST(Budget, TokensThatAreReadInTooManyWaysEndTheText) {
+  Matcher matcher(compile(parse_gbnf("root ::= s\ns ::= [a-z] s? [a-z]?")));
+  const auto read_on = [&] {
+    for (int i = 0; i < 30; ++i) matcher.accept(std::string(64, 'a'));
+  };
+  try {
+    read_on();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unsupported);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("reading a token takes more than"));
+  }
+}
+
+}  // namespace
+}  // namespace rbee::grammar
