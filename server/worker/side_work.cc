@@ -1,5 +1,6 @@
 #include "server/worker/side_work.h"
 
+#include "rbee/core/cancel.h"
 #include "rbee/core/cat.h"
 #include "server/contract/error_map.h"
 #include "server/worker/routes.h"
@@ -70,7 +71,10 @@ void SideWork::run() {
       waiting_.pop_front();
       ++in_work_;
     }
-    if (!task.abandoned->load()) task.response->set(answer_of(task.work));
+    if (!task.abandoned->load()) {
+      const CancelScope scope(*task.abandoned);
+      task.response->set(answer_of(task.work));
+    }
     const std::lock_guard lock(mutex_);
     --in_work_;
   }

@@ -27,7 +27,8 @@ class SideWork {
   SideWork& operator=(const SideWork&) = delete;
 
   // Answered with what the work gives, or with what a client is told of its exception. Work whose
-  // client leaves while it waits is not done. on_leave: called when the client leaves before the
+  // client leaves while it waits is not done; work that has begun finds itself cancelled
+  // (core/cancel.h). on_leave: called when the client leaves before the
   // answer, on its connection's thread; may be empty. Throws Refused where too much waits already.
   std::shared_ptr<DelayedResponse> submit(Work work, std::function<void()> on_leave = {});
   // Something waits or is in work.

@@ -6,6 +6,7 @@
 #include <future>
 #include <thread>
 
+#include "rbee/core/cancel.h"
 #include "server/worker/side_work.h"
 #include "tests/server/harness.h"
 
@@ -136,6 +137,27 @@ TEST(SideWork, RunsSoManyAtOnceAndRefusesWhatIsTooMuch) {
   EXPECT_EQ(answers[0]->take()->body, "done");
   EXPECT_FALSE(answers[2]->take().has_value());
   EXPECT_EQ(answers[4]->take()->body, "last");
+}
+
+TEST(SideWork, IsToldThatItsClientHasLeft) {
+  server::SideWork work(2);
+  std::promise<void> begun, told;
+  const auto answer = work.submit([&] {
+    EXPECT_FALSE(is_cancelled());
+    begun.set_value();
+    while (!is_cancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    told.set_value();
+    return server::text_response(200, "too late");
+  });
+  begun.get_future().wait();
+  answer->abandon();
+  told.get_future().wait();
+  std::promise<bool> next;
+  work.submit([&] {
+    next.set_value(is_cancelled());
+    return server::text_response(200, "");
+  });
+  EXPECT_FALSE(next.get_future().get());
 }
 
 TEST(DelayedResponse, AbandonsWhatHasComeAndWhatComes) {
