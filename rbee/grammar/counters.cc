@@ -83,6 +83,8 @@ class Counters {
                 .empty = !expr.set->empty() && expr.set->states().front().accepting,
                 .calls = expr.lengths != nullptr};
       case Expr::Kind::ahead:
+      case Expr::Kind::mark:
+      case Expr::Kind::behind:
         return {.empty = true};
       case Expr::Kind::repeat: {
         Shape part = shape_of(expr.parts.front());

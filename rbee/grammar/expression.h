@@ -33,6 +33,8 @@ struct Expr {
     repeat,
     texts,
     ahead,
+    mark,
+    behind,
     counted
   };
   Kind kind = Kind::sequence;
@@ -44,7 +46,10 @@ struct Expr {
   int64_t max = kUnlimited;
   std::shared_ptr<const TextSet> set;          // of texts
   std::shared_ptr<const TextLengths> lengths;  // of texts; null: of any length
-  std::shared_ptr<const LookAhead> ahead;      // of ahead, which is known inside a TextSet alone
+  // Known inside a TextSet alone: ahead, mark (what was read last is a character of a word, or
+  // none) and behind (where that is so).
+  std::shared_ptr<const LookAhead> ahead;
+  bool word = false;  // of mark and behind
 };
 
 ExprPtr literal(std::string bytes);

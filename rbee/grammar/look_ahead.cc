@@ -17,6 +17,7 @@ using Owed = std::pair<const LookAhead*, int32_t>;
 // A state of the automaton, and all that is read beside it.
 struct Place {
   int32_t at;
+  bool word;               // what was read last is a character of a word
   std::vector<Owed> owed;  // sorted
   auto operator<=>(const Place&) const = default;
 };
@@ -40,7 +41,7 @@ class Determiniser {
   }
 
   std::vector<DfaState> run() {
-    find({{Nfa::kStart, {}}});
+    find({{Nfa::kStart, false, {}}});
     for (size_t i = 0; i < places_.size(); ++i) {
       DfaState state;
       state.accepting = std::ranges::any_of(*places_[i], [&](const Place& place) {
@@ -67,24 +68,37 @@ class Determiniser {
       if (!fresh) continue;
       const Place& place = *at;
       spend(budget_, rule_, kPlaceWork + std::ssize(place.owed));
-      for (const int32_t to : nfa_.state(place.at).empty) places.push_back({to, place.owed});
-      const auto [first, last] = aheads_.equal_range(place.at);
-      for (auto edge = first; edge != last; ++edge) {
-        const LookAhead* const ahead = edge->second->ahead;
-        if (ahead->rest.empty()) continue;
-        places.push_back({edge->second->to, place.owed});
-        add(places.back().owed, {ahead, 0});
+      for (const int32_t to : nfa_.state(place.at).empty) {
+        places.push_back({to, place.word, place.owed});
       }
+      const auto [first, last] = aheads_.equal_range(place.at);
+      for (auto edge = first; edge != last; ++edge) pass(*edge->second, place, places);
     }
     return least({seen.begin(), seen.end()});
+  }
+
+  static void pass(const Nfa::AheadEdge& edge, const Place& place, Places& out) {
+    switch (edge.kind) {
+      case Expr::Kind::mark:
+        out.push_back({edge.to, edge.word, place.owed});
+        return;
+      case Expr::Kind::behind:
+        if (edge.word == place.word) out.push_back({edge.to, place.word, place.owed});
+        return;
+      default:
+        if (edge.ahead->rest.empty()) return;
+        out.push_back({edge.to, place.word, place.owed});
+        add(out.back().owed, {edge.ahead, 0});
+    }
   }
 
   // Without the places whose text another one takes as well, since it owes less.
   Places least(const Places& places) {
     Places out;
     for (auto group = places.begin(); group != places.end();) {
-      const auto end = std::find_if(group, places.end(),
-                                    [&](const Place& place) { return place.at != group->at; });
+      const auto end = std::find_if(group, places.end(), [&](const Place& place) {
+        return place.at != group->at || place.word != group->word;
+      });
       for (auto one = group; one != end && counts(group->at); ++one) {
         spend(budget_, rule_, end - group);
         const bool more = std::any_of(group, end, [&](const Place& other) {
@@ -135,7 +149,7 @@ class Determiniser {
       spend(budget_, rule_, 1 + std::ssize(place.owed));
       if (!step(place.owed, byte, owed)) continue;
       for (const Automaton::ByteEdge& edge : nfa_.state(place.at).bytes) {
-        if (edge.low <= byte && byte <= edge.high) out.push_back({edge.to, owed});
+        if (edge.low <= byte && byte <= edge.high) out.push_back({edge.to, place.word, owed});
       }
     }
     return out;
@@ -168,6 +182,20 @@ class Determiniser {
 };
 
 }  // namespace
+
+ExprPtr mark(bool word) {
+  Expr out;
+  out.kind = Expr::Kind::mark;
+  out.word = word;
+  return std::make_shared<const Expr>(std::move(out));
+}
+
+ExprPtr behind(bool word) {
+  Expr out;
+  out.kind = Expr::Kind::behind;
+  out.word = word;
+  return std::make_shared<const Expr>(std::move(out));
+}
 
 ExprPtr look_ahead(TextSet rest, const TextSet& all) {
   auto ahead = std::make_shared<LookAhead>(LookAhead{std::move(rest), {}});

@@ -190,6 +190,8 @@ int32_t Nfa::build(const Expr& expr, int32_t from) {
     case Expr::Kind::texts:
       return build_texts(expr, from);
     case Expr::Kind::ahead:
+    case Expr::Kind::mark:
+    case Expr::Kind::behind:
       return build_ahead(expr, from);
   }
   return from;
@@ -281,7 +283,7 @@ int32_t Nfa::build_texts(const Expr& expr, int32_t from) {
 
 int32_t Nfa::build_ahead(const Expr& expr, int32_t from) {
   const int32_t to = add_state();
-  aheads_.push_back({from, to, expr.ahead.get()});
+  aheads_.push_back({from, to, expr.kind, expr.ahead.get(), expr.word});
   return to;
 }
 

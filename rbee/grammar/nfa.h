@@ -28,10 +28,13 @@ class Nfa {
   static constexpr int32_t kStart = 0;
   int32_t end() const { return end_; }
 
-  // `to` is reached from `from` without reading, where the rest of the text is one of `ahead`.
+  // `to` is reached from `from` without reading: where the rest of the text is one of `ahead`; or,
+  // as `kind` says, with `word` noted of what was read last, or where that was noted.
   struct AheadEdge {
     int32_t from, to;
+    Expr::Kind kind;  // ahead, mark or behind
     const LookAhead* ahead;
+    bool word;
   };
   const std::vector<AheadEdge>& aheads() const { return aheads_; }
 

@@ -6,6 +6,7 @@
 
 #include "rbee/grammar/look_ahead.h"
 #include "rbee/grammar/pattern_reader.h"
+#include "rbee/grammar/unicode_sets.h"
 
 namespace rbee::grammar {
 namespace {
@@ -29,6 +30,8 @@ Width width_of(const Expr& expr) {
     case Expr::Kind::literal:
       return {expr.bytes.empty(), !expr.bytes.empty()};
     case Expr::Kind::ahead:
+    case Expr::Kind::mark:
+    case Expr::Kind::behind:
       return {true, false};
     case Expr::Kind::repeat: {
       const Width part = width_of(*expr.parts.front());
@@ -74,10 +77,24 @@ ExprPtr times(ExprPtr part, int64_t min, int64_t max) {
   return min == 1 && max == 1 ? part : repeat(std::move(part), min, max);
 }
 
+// Whether \b or \B is somewhere in it.
+bool has_boundaries(std::string_view pattern) {
+  for (size_t i = 0; i + 1 < pattern.size(); ++i) {
+    if (pattern[i] != '\\') continue;
+    ++i;
+    if (pattern[i] == 'b' || pattern[i] == 'B') return true;
+  }
+  return false;
+}
+
 class Parser {
  public:
   Parser(std::string_view where, std::string_view pattern, const CharWriter& writer, Match match)
-      : reader_(where, pattern), writer_(writer), match_(match) {}
+      : reader_(where, pattern),
+        writer_(writer),
+        match_(match),
+        marks_(match != Match::terminal && has_boundaries(pattern)),
+        looks_ahead_(marks_) {}
 
   ExprPtr run() {
     const PatternReader begin = reader_;
@@ -98,6 +115,10 @@ class Parser {
   }
 
  private:
+  struct Flags {
+    bool ignore_case = false;
+    bool dot_all = false;
+  };
   // What the expression has read where the parser is.
   enum class Before : uint8_t { nothing, some, unknown };
 
@@ -107,19 +128,35 @@ class Parser {
     return out;
   }
 
-  ExprPtr write(Ranges ranges) const {
+  ExprPtr written(Ranges ranges) const {
     return writer_ ? writer_(std::move(ranges)) : chars(std::move(ranges));
+  }
+
+  ExprPtr write(Ranges ranges) const {
+    if (!marks_) return written(std::move(ranges));
+    std::vector<ExprPtr> ways;
+    for (const bool word : {true, false}) {
+      Ranges some = both_chars(ranges, word ? kWord : complement(kWord));
+      if (!some.empty()) ways.push_back(sequence({written(std::move(some)), mark(word)}));
+    }
+    return choice(std::move(ways));
+  }
+
+  Ranges with_case(Ranges ranges) const {
+    return flags_.ignore_case ? close_over_case(ranges) : ranges;
   }
 
   // more: any text may follow the alternatives.
   ExprPtr parse_choice(int depth, bool more) {
     if (depth > kMaxNesting) reader_.refuse("more than ", kMaxNesting, " groups in each other");
     const Before before = before_;
+    const Flags flags = flags_;
     std::vector<ExprPtr> parts;
     do {
       before_ = before;
       parts.push_back(parse_sequence(depth, more));
     } while (reader_.skip("|"));
+    flags_ = flags;
     return either(std::move(parts));
   }
 
@@ -131,11 +168,12 @@ class Parser {
     std::vector<ExprPtr> parts;
     bool only_aheads = depth == 0;
     while (!at_end_of_sequence()) {
-      if (reader_.skip("^")) {
+      if (skip_flags()) continue;
+      if (reader_.skip("^") || reader_.skip("\\A")) {
         if (!begins_here()) parts.push_back(choice({}));
         continue;
       }
-      if (reader_.skip("$")) {
+      if (reader_.skip("$") || reader_.skip("\\z") || reader_.skip("\\Z")) {
         if (more && at_end_of_sequence()) return joined(std::move(parts));
         if (!ends_anyway(depth)) parts.push_back(end_of_text());
         continue;
@@ -174,6 +212,15 @@ class Parser {
   // wanted: or else anything but `rest` may follow.
   ExprPtr ahead_of(const ExprPtr& rest, bool wanted) {
     looks_ahead_ = true;
+    if (!marks_) return ahead_from(rest, wanted);
+    std::vector<ExprPtr> ways;
+    for (const bool word : {true, false}) {
+      ways.push_back(sequence({behind(word), ahead_from(sequence({mark(word), rest}), wanted)}));
+    }
+    return choice(std::move(ways));
+  }
+
+  ExprPtr ahead_from(const ExprPtr& rest, bool wanted) {
     const TextSet all(any_text(), kName, ahead_work_);
     TextSet set(rest, kName, ahead_work_);
     if (!wanted) set = TextSet::without(all, set, ahead_work_);
@@ -189,6 +236,14 @@ class Parser {
     const ExprPtr rest = parse_choice(depth, true);
     inside_ahead_ = outer;
     return ahead_of(rest, wanted);
+  }
+
+  // Behind \b, or behind \B: whether just one of the characters on both sides is one of a word.
+  ExprPtr boundary(bool wanted) {
+    if (match_ == Match::terminal) reader_.refuse("a terminal has no \\b");
+    const ExprPtr next = sequence({written(kWord), repeat(written(complement({})), 0, kUnlimited)});
+    return choice({sequence({behind(true), ahead_from(next, !wanted)}),
+                   sequence({behind(false), ahead_from(next, wanted)})});
   }
 
   // An atom and how often it comes, with what stands before it noted.
@@ -251,21 +306,69 @@ class Parser {
       case '[':
         return write(parse_class());
       case '.':
-        return write(complement({{'\n', '\n'}}));
+        return write(flags_.dot_all ? complement({}) : complement({{'\n', '\n'}}));
       case '*':
       case '+':
       case '?':
       case '{':
         reader_.refuse("nothing to repeat");
       case '\\':
-        return write(parse_escape());
+        if (reader_.skip("b")) return boundary(true);
+        if (reader_.skip("B")) return boundary(false);
+        return write(parse_escaped());
       default:
-        return write({{c, c}});
+        return write(with_case({{c, c}}));
     }
+  }
+
+  // Behind (? and the letters i and s, also behind a -, and before ) or :, which are read too: what
+  // holds from there on. Else nothing is read.
+  std::optional<Flags> read_flags(char end) {
+    Flags out = flags_;
+    bool value = true;
+    for (size_t i = 0;; ++i) {
+      switch (reader_.look(i)) {
+        case 'i':
+          out.ignore_case = value;
+          break;
+        case 's':
+          out.dot_all = value;
+          break;
+        case '-':
+          if (!value) return std::nullopt;
+          value = false;
+          break;
+        default:
+          if (reader_.look(i) != end || i == 0 || reader_.look(i - 1) == '-') return std::nullopt;
+          reader_.advance(i + 1);
+          return out;
+      }
+    }
+  }
+
+  // (?i): for the rest of the group.
+  bool skip_flags() {
+    const PatternReader begin = reader_;
+    if (reader_.skip("(?")) {
+      if (const auto flags = read_flags(')')) {
+        flags_ = *flags;
+        const std::string_view repeats = "*+?{";
+        if (repeats.find(reader_.look()) != repeats.npos) reader_.refuse("nothing to repeat");
+        return true;
+      }
+    }
+    reader_ = begin;
+    return false;
   }
 
   ExprPtr parse_group(int depth) {
     if (reader_.skip("?")) {
+      if (const auto flags = read_flags(':')) {
+        const Flags outer = std::exchange(flags_, *flags);
+        ExprPtr out = close_group(parse_choice(depth + 1, false));
+        flags_ = outer;
+        return out;
+      }
       if (!reader_.skip(":")) {
         if (reader_.starts_with("P=")) reader_.refuse("references are not supported");
         if (reader_.skip("=")) return close_group(parse_ahead(depth + 1, true));
@@ -273,7 +376,8 @@ class Parser {
         reader_.skip("P");
         if (!reader_.skip("<") || reader_.look() == '=' || reader_.look() == '!') {
           reader_.refuse(
-              "of the groups (?...), only (?:...), names, (?=...) and (?!...) are supported");
+              "of the groups (?...), only (?:...), names, (?=...), (?!...) and the flags i and "
+              "s are supported");
         }
         while (!reader_.skip(">")) reader_.next_char();
       }
@@ -292,14 +396,18 @@ class Parser {
     for (bool first = true; first || reader_.look() != ']'; first = false) {
       if (reader_.starts_with("[:")) reader_.refuse("named classes are not supported");
       const Ranges low = parse_class_item();
-      const bool single = low.size() == 1 && low[0].low == low[0].high;
+      const bool single = is_single(low);
       if (single && reader_.look() == '-' && reader_.look(1) != ']') {
         reader_.advance();
         const Ranges high = parse_class_item();
-        if (high.size() != 1 || high[0].low != high[0].high || high[0].low < low[0].low) {
+        if (!is_single(high) || high[0].low < low[0].low) {
           reader_.refuse("this is no range");
         }
-        ranges.push_back({low[0].low, high[0].low});
+        const Ranges all = with_case({{low[0].low, high[0].low}});
+        ranges.insert(ranges.end(), all.begin(), all.end());
+      } else if (single) {
+        const Ranges all = with_case(low);
+        ranges.insert(ranges.end(), all.begin(), all.end());
       } else {
         ranges.insert(ranges.end(), low.begin(), low.end());
       }
@@ -310,8 +418,24 @@ class Parser {
 
   Ranges parse_class_item() {
     const char32_t c = reader_.next_char();
-    if (c == '\\') return parse_escape();
-    return {{c, c}};
+    if (c != '\\') return {{c, c}};
+    if (reader_.skip("b")) return {{'\b', '\b'}};
+    return parse_escape();
+  }
+
+  // Behind \p, or behind \P.
+  Ranges parse_property(bool wanted) {
+    const size_t begin = reader_.at();
+    std::string_view name = reader_.text().substr(begin, 1);
+    if (reader_.skip("{")) {
+      while (!reader_.starts_with("}")) reader_.next_char();
+      name = reader_.text().substr(begin + 1, reader_.at() - begin - 1);
+    }
+    std::optional<Ranges> out = property_chars(name);
+    if (!out) reader_.refuse("there is no property of characters \"", name, "\"");
+    reader_.advance();
+    Ranges all = with_case(*std::move(out));
+    return wanted ? all : complement(std::move(all));
   }
 
   static std::optional<Ranges> known_class(char32_t kind) {
@@ -343,6 +467,8 @@ class Parser {
       c = static_cast<unsigned char>(kMeant[kNames.find(static_cast<char>(kind))]);
     } else if (kind == 'x') {
       c = reader_.skip("{") ? parse_braced_hex() : reader_.hex(2);
+    } else if (kind == 'p' || kind == 'P') {
+      return parse_property(kind == 'p');
     } else if (kind == 'u') {
       c = reader_.hex(4);
     } else if (kind >= '1' && kind <= '9') {
@@ -351,6 +477,16 @@ class Parser {
       reader_.refuse("the escape \\", static_cast<char>(kind), " is not supported");
     }
     return {{c, c}};
+  }
+
+  // Outside of classes.
+  Ranges parse_escaped() {
+    Ranges out = parse_escape();
+    return is_single(out) ? with_case(std::move(out)) : out;
+  }
+
+  static bool is_single(const Ranges& ranges) {
+    return ranges.size() == 1 && ranges[0].low == ranges[0].high;
   }
 
   char32_t parse_braced_hex() {
@@ -365,8 +501,10 @@ class Parser {
   PatternReader reader_;
   const CharWriter& writer_;
   const Match match_;
+  const bool marks_;  // characters are followed by marks
+  Flags flags_;
   int64_t ahead_work_ = kAheadWork;
-  bool looks_ahead_ = false;
+  bool looks_ahead_;
   bool inside_ahead_ = false;
   bool in_front_ = false;  // nothing but looking ahead stands before
   Before before_ = Before::nothing;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""random_patterns.py SEED COUNT: a JSON list of regular expressions that look ahead or have ^ and $, made
-at random, with the texts that Python's `re` says match them as a whole, and those of which some part does."""
+"""random_patterns.py SEED COUNT: a JSON list of regular expressions that look ahead or have ^, $ and \\b,
+made at random, with the texts that Python's `re` says match them as a whole, and those of which some part does."""
 
 import itertools
 import json
@@ -8,7 +8,7 @@ import random
 import re
 import sys
 
-TEXTS = ["".join(text) for length in range(6) for text in itertools.product("ab", repeat=length)]
+TEXTS = ["".join(text) for length in range(6) for text in itertools.product("a-", repeat=length)]
 
 
 class Maker:
@@ -33,8 +33,8 @@ class Maker:
         if depth > 0 and kind < 0.5:
             return f"(?:{self.choice(depth - 1)}){self.pick('', '*', '+', '?', '{2}', '{1,2}')}"
         if kind > 0.9:
-            return self.pick("^", "$")
-        return self.pick("a", "b", ".", "[ab]", "a*", "b+", "a?", "b{2}")
+            return self.pick("^", "$", r"\b", r"\b", r"(?!\b)")
+        return self.pick("a", "-", ".", "[a-]", "a*", "-+", "a?", "-{2}", "(?i:A)", r"\w", r"\W")
 
 
 def main():
@@ -42,7 +42,7 @@ def main():
     out, seen = [], set()
     while len(out) < int(sys.argv[2]):
         pattern = maker.pick("", "", "^") + maker.sequence(3)
-        if not re.search(r"\(\?[=!]|[$^]", pattern) or pattern in seen:
+        if not re.search(r"\(\?[=!]|[$^]|\\b", pattern) or pattern in seen:
             continue
         seen.add(pattern)
         known = re.compile(pattern)

@@ -23,6 +23,17 @@ struct Case {
   std::vector<std::string> rejected;
 };
 
+void expect_texts(const std::vector<Case>& cases, Match match) {
+  for (const Case& c : cases) {
+    const auto grammar =
+        compile({.rules = {{"regex", parse_regex("regex", c.pattern, {}, match)}}, .root = 0});
+    for (const std::string& text : c.accepted)
+      EXPECT_TRUE(matches(grammar, text)) << c.pattern << '\n' << text;
+    for (const std::string& text : c.rejected)
+      EXPECT_FALSE(matches(grammar, text)) << c.pattern << '\n' << text;
+  }
+}
+
 TEST(Regex, TextsAreAcceptedOrNot) {
   const std::vector<Case> cases = {
       {"abc", {"abc"}, {"", "ab", "abcd", "xabc"}},
@@ -66,13 +77,76 @@ TEST(Regex, TextsAreAcceptedOrNot) {
       {"(?:(?:^)+)+a", {"a"}, {""}},
       {"a(?:^b)?(?:$|c)", {"a", "ac"}, {"ab"}},
   };
-  for (const Case& c : cases) {
-    const auto grammar = regex(c.pattern);
-    for (const std::string& text : c.accepted)
-      EXPECT_TRUE(matches(grammar, text)) << c.pattern << '\n' << text;
-    for (const std::string& text : c.rejected)
-      EXPECT_FALSE(matches(grammar, text)) << c.pattern << '\n' << text;
-  }
+  expect_texts(cases, Match::whole);
+}
+
+TEST(Regex, BordersOfWords) {
+  expect_texts(
+      {
+          {"\\bfoo\\b", {"foo"}, {"food"}},
+          {"\\b.*\\b", {"a", "a b", "a-b"}, {"", "-", "a-", "-a"}},
+          {"(?:\\b\\w+\\b ?)+", {"the cat", "the "}, {" the"}},
+          {"a\\Bb\\Bc?", {"abc"}, {"ab"}},
+          {"\\B-\\b[a-z]+\\b-\\B", {"-a-", "-ab-"}, {"--"}},
+          {"x(?=\\b)-|x(?!\\b)y", {"x-", "xy"}, {"x"}},
+          {"(?=\\ba).*|(?!\\b).*", {"a", "ab", "-", ""}, {"b"}},
+          {"[\\b]", {"\b"}, {"b"}},
+          {"\xC3\xA9\\ba",
+           {"\xC3\xA9"
+            "a"},
+           {"a"}},
+      },
+      Match::whole);
+  expect_texts(
+      {
+          {"\\bcat\\b", {"cat", "a cat.", "cat!"}, {"cats", "concat", "ca"}},
+          {"cat\\B", {"cats", "concats"}, {"cat", "cat s"}},
+          {"^\\b", {"a", "a-"}, {"-a", ""}},
+      },
+      Match::anywhere);
+}
+
+TEST(Regex, Flags) {
+  expect_texts(
+      {
+          {"(?i)ab[c-e]", {"ABC", "abE", "aBd"}, {"abf", "ab"}},
+          {"(?i:a)b", {"Ab", "ab"}, {"aB"}},
+          {"(?i)a(?-i:b)c", {"AbC"}, {"aBc"}},
+          {"(a(?i)b|c)d",
+           {"aB"
+            "d",
+            "Cd", "abd"},
+           {"Abd", "abD"}},
+          {"(?i)[^k]", {"j", "J"}, {"k", "K", "\xE2\x84\xAA"}},
+          {"(?i)\xC3\xA9\\x41",
+           {"\xC3\x89"
+            "a",
+            "\xC3\xA9"
+            "A"},
+           {"e"
+            "a"}},
+          {"(?s)a.b", {"a\nb"}, {"ab"}},
+          {"(?is)a.b", {"A\nB"}, {"ab"}},
+          {"(?s-i:.)", {"\n", "a"}, {""}},
+          {"\\Aa\\z|\\Ab\\Z", {"a", "b"}, {"ab"}},
+      },
+      Match::whole);
+}
+
+TEST(Regex, PropertiesOfCharacters) {
+  expect_texts(
+      {
+          {"\\p{L}+", {"a\xC3\xA9\xE4\xB8\xAD"}, {"1", "_", ""}},
+          {"\\p{Letter}\\pN", {"a1", "a\xC2\xBD"}, {"11"}},
+          {"\\P{Lu}", {"a", "1"}, {"A", "\xC3\x89"}},
+          {"[\\p{Lu}_]", {"A", "_", "\xC3\x89"}, {"a"}},
+          {"[^\\p{L}]", {"1"}, {"a"}},
+          {"\\p{Script=Greek}+", {"\xCE\xB1\xCE\xA9"}, {"a"}},
+          {"\\p{sc=Cyrl}|\\p{Han}", {"\xD0\x96", "\xE4\xB8\xAD"}, {"a"}},
+          {"\\p{White_Space}\\p{gc=Nd}", {" 7", "\xE2\x80\xA8\xD9\xA3"}, {"a7"}},
+          {"\\p{L}{1,40}", {std::string(40, 'x').c_str()}, {"1"}},
+      },
+      Match::whole);
 }
 
 TEST(Regex, PartsOfTextsMatch) {
@@ -85,14 +159,7 @@ TEST(Regex, PartsOfTextsMatch) {
       {"(?=^a)|b", {"a", "ax", "xb"}, {"xa", ""}},
       {"^$", {""}, {"a"}},
   };
-  for (const Case& c : cases) {
-    const auto grammar = compile(
-        {.rules = {{"regex", parse_regex("regex", c.pattern, {}, Match::anywhere)}}, .root = 0});
-    for (const std::string& text : c.accepted)
-      EXPECT_TRUE(matches(grammar, text)) << c.pattern << '\n' << text;
-    for (const std::string& text : c.rejected)
-      EXPECT_FALSE(matches(grammar, text)) << c.pattern << '\n' << text;
-  }
+  expect_texts(cases, Match::anywhere);
 }
 
 TEST(Regex, WhatIsNotRegularIsRefused) {
@@ -115,9 +182,12 @@ TEST(Regex, WhatIsNotRegularIsRefused) {
   }
   expect("(?<=a)b", "only (?:...)", "byte");
   expect("(?<!a)b", "only (?:...)", "byte");
-  expect("(?i)a", "only (?:...)", "byte");
-  expect("a\\b", "\\b is not supported", "byte 3");
-  expect("\\p{L}", "\\p is not supported", "byte 2");
+  expect("(?m)a", "only (?:...)", "byte");
+  expect("(?i-)a", "only (?:...)", "byte");
+  expect("(?i)*a", "nothing to repeat", "byte 4");
+  expect("\\p{Foo}", "no property of characters \"Foo\"", "byte 6");
+  expect("\\p{^[a]}", "no property of characters", "byte");
+  expect("\\p", "no property of characters \"\"", "byte 2");
   expect("[[:alpha:]]", "named classes", "byte");
   expect("a++", "possessive", "byte");
   expect("a**", "repetition of a repetition", "byte");
