@@ -57,7 +57,7 @@ EXTERNAL_ONLY_IN = {
     "CLI/": ["workers", "tools", "tests", "bench"],
     "spdlog/": ["workers", "tools"],
     "pcre2": ["rbee/text"],
-    "unicode/": ["rbee/text", "tests"],
+    "unicode/": ["rbee/grammar", "rbee/text", "tests"],
     "png.h": ["rbee/io/image"],
     "jpeglib.h": ["rbee/io/image"],
     "zlib.h": ["rbee/io/image"],
