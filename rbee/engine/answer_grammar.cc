@@ -40,8 +40,9 @@ grammar::Grammar parameters_grammar(const Tool& tool) {
 
 class Builder {
  public:
-  Builder(const AnswerForm& form, const std::function<bool(std::string_view)>& is_special)
-      : form_(form), is_special_(is_special) {}
+  Builder(const AnswerForm& form, const std::function<bool(std::string_view)>& is_special,
+          const grammar::TokenReader& tokens)
+      : form_(form), is_special_(is_special), tokens_(tokens) {}
 
   grammar::Grammar build() {
     const bool harmony = form_.format.reasoning == ReasoningFormat::harmony ||
@@ -92,7 +93,7 @@ class Builder {
     return content_or_calls();
   }
 
-  ExprPtr content() { return grammar::embed(out_, to_grammar(form_.constraint)); }
+  ExprPtr content() { return grammar::embed(out_, to_grammar(form_.constraint, {}, tokens_)); }
 
   // Any text, and perhaps calls behind it.
   ExprPtr content_or_calls() {
@@ -280,6 +281,7 @@ class Builder {
 
   const AnswerForm& form_;
   const std::function<bool(std::string_view)>& is_special_;
+  const grammar::TokenReader& tokens_;
   grammar::Grammar out_;
   std::vector<int32_t> arguments_;  // rules by tool; -1: not made yet
 };
@@ -325,8 +327,9 @@ AnswerForm::Reasoning reasoning_behind(std::string_view prompt, const text::Outp
 }
 
 grammar::Grammar answer_grammar(const AnswerForm& form,
-                                const std::function<bool(std::string_view)>& is_special) {
-  return Builder(form, is_special).build();
+                                const std::function<bool(std::string_view)>& is_special,
+                                const grammar::TokenReader& tokens) {
+  return Builder(form, is_special, tokens).build();
 }
 
 }  // namespace rbee::engine

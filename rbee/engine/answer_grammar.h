@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "rbee/engine/engine.h"
-#include "rbee/grammar/expression.h"
+#include "rbee/grammar/gbnf.h"
 #include "rbee/text/output/output_format.h"
 
 namespace rbee::engine {
@@ -38,9 +38,11 @@ AnswerForm::Reasoning reasoning_behind(std::string_view prompt, const text::Outp
 // of a text, nor be spelled out.
 inline constexpr char kSpecialByte = '\xFF';
 
-// is_special: whether the mark is a special token of the model. Throws as to_grammar() does, and
-// unsupported for a strict function whose schema cannot be held to, or for a text's form.
+// is_special: whether the mark is a special token of the model. tokens: of a grammar in GBNF.
+// Throws as to_grammar() does, and unsupported for a strict function whose schema cannot be held
+// to, or for a text's form.
 grammar::Grammar answer_grammar(const AnswerForm& form,
-                                const std::function<bool(std::string_view)>& is_special);
+                                const std::function<bool(std::string_view)>& is_special,
+                                const grammar::TokenReader& tokens = {});
 
 }  // namespace rbee::engine

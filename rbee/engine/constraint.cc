@@ -1,10 +1,10 @@
 #include "rbee/engine/constraint.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "rbee/core/error.h"
-#include "rbee/grammar/gbnf.h"
 #include "rbee/grammar/json_schema.h"
 #include "rbee/grammar/lark.h"
 
@@ -20,12 +20,13 @@ constexpr int64_t kAnswerWork = 400'000'000;
 
 }  // namespace
 
-grammar::Grammar to_grammar(const Constraint& constraint, const grammar::CharWriter& writer) {
+grammar::Grammar to_grammar(const Constraint& constraint, const grammar::CharWriter& writer,
+                            const grammar::TokenReader& tokens) {
   switch (constraint.kind) {
     case Constraint::Kind::json_schema:
       return grammar::parse_json_schema(constraint.text);
     case Constraint::Kind::grammar:
-      return grammar::parse_gbnf(constraint.text);
+      return grammar::parse_gbnf(constraint.text, tokens);
     case Constraint::Kind::regex:
       return {.rules = {{"regex", grammar::parse_regex("regex", constraint.text, writer)}},
               .root = 0};
@@ -74,7 +75,9 @@ std::shared_ptr<const grammar::CompiledGrammar> ConstraintCompiler::compile(
 ConstraintCompiler::Compiled ConstraintCompiler::make(const AnswerForm& form) {
   const grammar::Budget budget(grammar::kGrammarBudget, memory_.get());
   auto out = std::make_shared<const grammar::CompiledGrammar>(
-      answer_grammar(form, [this](std::string_view text) { return is_special(text); }),
+      answer_grammar(
+          form, [this](std::string_view text) { return is_special(text); },
+          [this](std::string_view name, bool other) { return read_token(name, other); }),
       vocabulary(), memory_);
   out->masks().prepare(kWorkAhead);
   return out;
@@ -92,6 +95,56 @@ bool ConstraintCompiler::is_special(std::string_view text) const {
   return id && tokenizer_.is_special(*id);
 }
 
+std::string ConstraintCompiler::bytes_of(text::TokenId id) const {
+  return tokenizer_.is_special(id) ? kSpecialByte + tokenizer_.piece(id, true)
+                                   : tokenizer_.piece(id);
+}
+
+bool ConstraintCompiler::is_end(text::TokenId id) const {
+  return std::ranges::find(ends_, id) != ends_.end();
+}
+
+// name: <[id]>, or the token's text.
+text::TokenId ConstraintCompiler::token_of(std::string_view name) const {
+  if (name.starts_with("<[") && name.ends_with("]>")) {
+    const std::string_view digits = name.substr(2, name.size() - 4);
+    text::TokenId id = -1;
+    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), id);
+    if (read.ec == std::errc() && read.ptr == digits.data() + digits.size() && id >= 0 &&
+        id < std::min(vocab_, tokenizer_.vocab_size())) {
+      return id;
+    }
+    fail(Code::invalid_argument, "grammar", "the token ", name, " is not from 0 to ",
+         std::min(vocab_, tokenizer_.vocab_size()) - 1);
+  }
+  const auto id = tokenizer_.find(name);
+  if (!id) fail(Code::invalid_argument, "grammar", "the model has no token ", name);
+  return *id;
+}
+
+grammar::ExprPtr ConstraintCompiler::read_token(std::string_view name, bool other) const {
+  const text::TokenId id = token_of(name);
+  if (is_end(id)) {
+    fail(Code::invalid_argument, "grammar", "the token ", name,
+         " ends the answer; a grammar has it by coming to its end");
+  }
+  if (!other) {
+    const std::string bytes = bytes_of(id);
+    if (bytes.empty()) fail(Code::invalid_argument, "grammar", "the token ", name, " has no text");
+    return grammar::literal(bytes);
+  }
+  if (!tokenizer_.is_special(id)) {
+    fail(Code::invalid_argument, "grammar", "!", name, ": all but a token that is not special");
+  }
+  std::vector<grammar::ExprPtr> ways{grammar::chars_except({})};
+  for (text::TokenId i = 0; i < std::min(vocab_, tokenizer_.vocab_size()); ++i) {
+    if (i != id && tokenizer_.is_special(i) && !is_end(i)) {
+      ways.push_back(grammar::literal(bytes_of(i)));
+    }
+  }
+  return grammar::choice(std::move(ways));
+}
+
 ConstraintCompiler::Compiled ConstraintCompiler::find(const AnswerForm& form) {
   const std::scoped_lock lock(mutex_);
   const auto at = std::ranges::find(kept_, form, &Kept::form);
@@ -106,9 +159,7 @@ std::shared_ptr<const grammar::Vocabulary> ConstraintCompiler::vocabulary() {
   if (!vocabulary_) {
     std::vector<std::string> tokens(static_cast<size_t>(vocab_));
     for (size_t i = 0; i < tokens.size(); ++i) {
-      const auto id = static_cast<text::TokenId>(i);
-      tokens[i] = tokenizer_.is_special(id) ? kSpecialByte + tokenizer_.piece(id, true)
-                                            : tokenizer_.piece(id);
+      tokens[i] = bytes_of(static_cast<text::TokenId>(i));
     }
     vocabulary_ = std::make_shared<const grammar::Vocabulary>(tokens, ends_);
   }

@@ -13,6 +13,7 @@
 #include "rbee/engine/answer_grammar.h"
 #include "rbee/engine/engine.h"
 #include "rbee/engine/token_mask.h"
+#include "rbee/grammar/gbnf.h"
 #include "rbee/grammar/matcher.h"
 #include "rbee/grammar/regex.h"
 #include "rbee/text/tokenizer.h"
@@ -44,6 +45,10 @@ class ConstraintCompiler {
   Compiled make(const AnswerForm& form);
   void forget_oldest();
   bool is_special(std::string_view text) const;
+  std::string bytes_of(text::TokenId id) const;
+  bool is_end(text::TokenId id) const;
+  text::TokenId token_of(std::string_view name) const;
+  grammar::ExprPtr read_token(std::string_view name, bool other) const;
 
   const text::Tokenizer& tokenizer_;
   const std::vector<text::TokenId> ends_;
@@ -55,8 +60,9 @@ class ConstraintCompiler {
 };
 
 // Throws as compile() does, without a model: what is wrong with the constraint's text.
-// writer: of characters, for Kind::regex and lark alone.
-grammar::Grammar to_grammar(const Constraint& constraint, const grammar::CharWriter& writer = {});
+// writer: of characters, for Kind::regex and lark alone. tokens: for Kind::grammar.
+grammar::Grammar to_grammar(const Constraint& constraint, const grammar::CharWriter& writer = {},
+                            const grammar::TokenReader& tokens = {});
 
 // How far an answer is in its grammar.
 class ConstrainedText {

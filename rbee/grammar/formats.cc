@@ -1,109 +1,182 @@
 #include "rbee/grammar/formats.h"
 
 #include <map>
+#include <string>
+
+#include "rbee/core/cat.h"
 
 namespace rbee::grammar {
 namespace {
 
-// RFC 3339, 5.6, without the year 0. Leap seconds are taken at the end of a day of UTC alone.
-#define RB_YEAR "(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
-#define RB_LEAP                                   \
-  "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|" \
-  "(?:0[48]|[2468][048]|[13579][26])00)"
-#define RB_DATE                                                                          \
-  "(?:" RB_YEAR                                                                          \
-  "-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|" \
-  "30)|02-(?:0[1-9]|1[0-9]|2[0-8]))|" RB_LEAP "-02-29)"
-#define RB_PART "(?:\\.[0-9]+)?"
-#define RB_TIME                                           \
-  "(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]" RB_PART \
-  "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])|23:59:60" RB_PART "(?:[Zz]|[+-]00:00))"
-// RFC 3339, appendix A.
-#define RB_HOURS "T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S)"
-#define RB_DAYS "(?:[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?|[0-9]+M(?:[0-9]+D)?|[0-9]+D)"
-// RFC 1123, 2.1, and RFC 1034, 3.1: of the names of up to 253 characters those of up to four
-// labels, and of up to fifteen short ones.
-#define RB_LABEL(most) "[A-Za-z0-9](?:[A-Za-z0-9-]{0," most "}[A-Za-z0-9])?"
-#define RB_NAMES(few, many) \
-  "(?:(?:" RB_LABEL("61") "\\.){0," few "}" RB_LABEL("58") "|" \
-  "(?:" RB_LABEL("13") "\\.){" many "}" RB_LABEL("13") ")"
-#define RB_HOST RB_NAMES("3", "4,14")
-#define RB_OCTET "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-#define RB_IPV4 RB_OCTET "(?:\\." RB_OCTET "){3}"
-// RFC 3986, 3.2.2, which is RFC 4291, 2.2.
-#define RB_H16 "[0-9A-Fa-f]{1,4}"
-#define RB_LS32 "(?:" RB_H16 ":" RB_H16 "|" RB_IPV4 ")"
-#define RB_UP_TO(most) "(?:(?:" RB_H16 ":){0," most "}" RB_H16 ")?::"
-#define RB_IPV6                                                                      \
-  "(?:(?:" RB_H16 ":){6}" RB_LS32 "|::(?:" RB_H16 ":){5}" RB_LS32                    \
-  "|" RB_UP_TO("0") "(?:" RB_H16 ":){4}" RB_LS32                                     \
-                    "|" RB_UP_TO("1") "(?:" RB_H16 ":){3}" RB_LS32                   \
-                                      "|" RB_UP_TO("2") "(?:" RB_H16 ":){2}" RB_LS32 \
-                                                        "|" RB_UP_TO("3") RB_H16     \
-      ":" RB_LS32 "|" RB_UP_TO("4") RB_LS32 "|" RB_UP_TO("5") RB_H16 "|" RB_UP_TO("6") ")"
-#define RB_PATH "(?:/[A-Za-z0-9._~-]{0,64})"
-#define RB_URI_LABEL "[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?"
-#define RB_URI \
-  "https?://(?:" RB_URI_LABEL "\\.){1,4}[a-z]{2,10}(?::[1-9][0-9]{0,3})?" RB_PATH "{0,16}"
-// RFC 5321, 4.1.2: dotted names alone, no quoted ones; 4.5.3.1: up to 64 characters before the @,
-// and 254 in all.
-#define RB_ATEXT "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]"
-#define RB_EMAIL "(?=[^@]{1,64}@)" RB_ATEXT "+(?:\\." RB_ATEXT "+)*@" RB_NAMES("1", "2,10")
-// RFC 6901.
-#define RB_POINTER "(?:/(?:[^~/]|~[01])*)*"
+using Formats = std::map<std::string_view, Format>;
 
-const std::map<std::string_view, const char*>& formats() {
-  static const std::map<std::string_view, const char*> table = {
-      {"date", RB_DATE},
-      {"time", RB_TIME},
-      {"date-time", RB_DATE "[Tt]" RB_TIME},
-      {"duration", "P(?:" RB_DAYS "(?:" RB_HOURS ")?|" RB_HOURS "|[0-9]+W)"},
-      {"uuid", "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"},
-      {"email", RB_EMAIL},
-      {"idn-email", RB_EMAIL},
-      {"hostname", RB_HOST},
-      {"idn-hostname", RB_HOST},
-      {"ipv4", RB_IPV4},
-      {"ipv6", RB_IPV6},
-      {"uri", RB_URI},
-      {"iri", RB_URI},
-      {"uri-reference", RB_URI "|" RB_PATH "{1,16}"},
-      {"iri-reference", RB_URI "|" RB_PATH "{1,16}"},
-      {"uri-template", RB_URI "(?:/\\{[a-z][a-z0-9_]{0,31}\\}){0,4}"},
-      {"json-pointer", RB_POINTER},
-      {"relative-json-pointer", "(?:0|[1-9][0-9]*)(?:#|" RB_POINTER ")"},
+// RFC 3339, 5.6, without the year 0. Leap seconds are taken at the end of a day of UTC alone.
+void add_times(Formats& out) {
+  const std::string year = "(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)";
+  const std::string leap =
+      "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)";
+  const std::string date =
+      cat("(?:", year,
+          "-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+          "|02-(?:0[1-9]|1[0-9]|2[0-8]))|",
+          leap, "-02-29)");
+  const std::string part = R"((?:\.[0-9]+)?)";
+  const std::string time =
+      cat("(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]", part,
+          "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])|23:59:60", part, "(?:[Zz]|[+-]00:00))");
+  out["date"] = {date};
+  out["time"] = {time};
+  out["date-time"] = {cat(date, "[Tt]", time)};
+  // RFC 3339, appendix A.
+  const std::string hours = "T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S)";
+  const std::string days = "(?:[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?|[0-9]+M(?:[0-9]+D)?|[0-9]+D)";
+  out["duration"] = {cat("P(?:", days, "(?:", hours, ")?|", hours, "|[0-9]+W)")};
+}
+
+// RFC 3986, 3.2.2.
+std::string ipv4() {
+  const std::string octet = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
+  return cat(octet, R"((?:\.)", octet, "){3}");
+}
+
+// RFC 3986, 3.2.2, which is RFC 4291, 2.2.
+std::string ipv6() {
+  const std::string part = "[0-9A-Fa-f]{1,4}";
+  const std::string last = cat("(?:", part, ":", part, "|", ipv4(), ")");
+  std::string out = cat("(?:(?:", part, ":){6}", last, "|::(?:", part, ":){5}", last);
+  for (int before = 0; before <= 6; ++before) {
+    out += cat("|(?:(?:", part, ":){0,", before, "}", part, ")?::");
+    if (before < 4) out += cat("(?:", part, ":){", 4 - before, "}");
+    if (before < 6) out += before < 5 ? last : part;
+  }
+  return out + ")";
+}
+
+// RFC 5890, 2.3.2.1: of the letters that are not ASCII those of some scripts which IDNA2008 takes
+// whatever stands beside them.
+constexpr const char* kLetters =
+    R"(\xDF-\xF6\xF8-\xFF\u03B1\u03B3-\u03C1\u03C4-\u03C9\u0430-\u044F\u3042\u3044\u3046\u3048)"
+    R"(\u304A\u30A2\u30A4\u30A6\u30A8\u30AA\u4E00-\u9FA5\uAC00-\uD7A3)";
+
+void add_hosts(Formats& out) {
+  // RFC 1123, 2.1, and RFC 1034, 3.1.
+  const std::string label = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
+  const std::string host = cat(label, R"((?:\.)", label, ")*");
+  // Twelve letters have at most 63 octets in Punycode.
+  const std::string letter = cat("[a-z0-9", kLetters, "]");
+  const std::string wide_label = cat("(?:", label, "|", letter, "{1,12})");
+  const std::string wide_host = cat(wide_label, R"((?:\.)", wide_label, ")*");
+  out["hostname"] = {host, 253};
+  out["idn-hostname"] = {wide_host, 253};
+  // RFC 5321, 4.1.2: dotted names alone, no quoted ones; 4.5.3.1: up to 64 octets before the @.
+  // RFC 6531, 3.3, has more characters, of which 16 have at most 64 octets.
+  const std::string atext = "A-Za-z0-9!#$%&'*+/=?^_`{|}~-";
+  const auto local = [&](const char* more) {
+    const std::string atom = cat("[", atext, more, "]+");
+    return cat(atom, R"((?:\.)", atom, ")*");
   };
+  const std::string name = cat("(?=[^@]{1,64}@)", local(""));
+  out["email"] = {cat(name, "@", host), 254};
+  out["idn-email"] = {cat("(?:", name, "|(?=[^@]{1,16}@)", local(kLetters), ")@", wide_host), 254};
+  out["ipv4"] = {ipv4()};
+  out["ipv6"] = {ipv6()};
+}
+
+// RFC 3987, 2.2: ucschar and iprivate.
+constexpr const char* kUcsChars =
+    R"(\xA0-\uD7FF\uF900-\uFDCF\uFDF0-\uFFEF\x{10000}-\x{1FFFD}\x{20000}-\x{2FFFD}\x{30000}-)"
+    R"(\x{3FFFD}\x{40000}-\x{4FFFD}\x{50000}-\x{5FFFD}\x{60000}-\x{6FFFD}\x{70000}-\x{7FFFD})"
+    R"(\x{80000}-\x{8FFFD}\x{90000}-\x{9FFFD}\x{A0000}-\x{AFFFD}\x{B0000}-\x{BFFFD}\x{C0000}-)"
+    R"(\x{CFFFD}\x{D0000}-\x{DFFFD}\x{E1000}-\x{EFFFD})";
+constexpr const char* kPrivateChars = R"(\uE000-\uF8FF\x{F0000}-\x{FFFFD}\x{100000}-\x{10FFFD})";
+constexpr const char* kCoded = "%[0-9A-Fa-f]{2}";
+
+// RFC 3986, appendix A. ucs, priv: what RFC 3987 has beside it.
+class Uri {
+ public:
+  Uri(const char* ucs, const char* priv) : ucs_(ucs), private_(priv) {}
+
+  std::string absolute() const {
+    return cat("[A-Za-z][A-Za-z0-9+.-]*:(?:", rooted(), "|", unit(":@"), "+", segments(), ")?",
+               query());
+  }
+
+  std::string reference() const {
+    return cat(absolute(), "|(?:", rooted(), "|", unit("@"), "+", segments(), ")?", query());
+  }
+
+ private:
+  // A character of a part, or a coded one.
+  std::string unit(std::string_view more) const {
+    return cat("(?:[A-Za-z0-9._~!$&'()*+,;=", more, ucs_, "-]|", kCoded, ")");
+  }
+  std::string segments() const { return cat("(?:/", unit(":@"), "*)*"); }
+
+  // With a host, or a path from the root.
+  std::string rooted() const {
+    const std::string address =
+        cat(R"(\[(?:)", ipv6(), R"(|v[0-9A-Fa-f]+\.[A-Za-z0-9._~!$&'()*+,;=:-]+)\])");
+    return cat("//(?:", unit(":"), "*@)?(?:", address, "|", unit(""), "*)(?::[0-9]*)?", segments(),
+               "|/(?:", unit(":@"), "+", segments(), ")?");
+  }
+  std::string query() const {
+    return cat(R"((?:\?)", unit(cat(":@/?", private_)), "*)?(?:#", unit(":@/?"), "*)?");
+  }
+
+  const char* ucs_;
+  const char* private_;
+};
+
+void add_identifiers(Formats& out) {
+  const Uri uri("", ""), iri(kUcsChars, kPrivateChars);
+  out["uri"] = {uri.absolute()};
+  out["uri-reference"] = {uri.reference()};
+  out["iri"] = {iri.absolute()};
+  out["iri-reference"] = {iri.reference()};
+  // RFC 6570, 2.
+  const std::string part = cat("(?:[A-Za-z0-9_]|", kCoded, ")+");
+  const std::string variable = cat(part, R"((?:\.)", part, R"()*(?::[1-9][0-9]{0,3}|\*)?)");
+  out["uri-template"] = {cat(R"((?:[!#$&(-;=?-\[\]_a-z~)", kUcsChars, kPrivateChars, "]|", kCoded,
+                             R"(|\{[+#./;?&]?)", variable, "(?:,", variable, R"()*\})*)")};
+  out["uuid"] = {"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"};
+  // RFC 6901.
+  const std::string pointer = "(?:/(?:[^~/]|~[01])*)*";
+  out["json-pointer"] = {pointer};
+  out["relative-json-pointer"] = {cat("(?:0|[1-9][0-9]*)(?:#|", pointer, ")")};
+}
+
+// ECMA-262 with the flag u, as Python reads it too, with groups in one other at most.
+void add_expressions(Formats& out) {
+  const std::string character =
+      R"([^\\^$.|?*+()\[\]{}\n\r\u2028\u2029]|\\[dDwWsStnrfv]|\\[\\^$.|?*+()\[\]{}/]|\.)";
+  const std::string list =
+      R"(\[\^?(?:0-9|a-z|A-Z|[^\\\[\]^\n\r\u2028\u2029&|~-]|\\[dDwWsStnrfv]|\\[\\^\[\]-])+\])";
+  const std::string times = R"((?:(?:[*+?]|\{[0-9]{1,3},?\})\??)?)";
+  std::string parts = cat("(?:(?:", character, "|", list, ")", times, R"(|\^|\$|\\[bB]|\|)*)");
+  for (int depth = 0; depth < 2; ++depth) {
+    parts = cat("(?:(?:", character, "|", list, R"(|\((?:\?:)?)", parts, R"(\)))", times,
+                R"(|\(\?[=!])", parts, R"(\)|\^|\$|\\[bB]|\|)*)");
+  }
+  out["regex"] = {parts};
+}
+
+const Formats& formats() {
+  static const Formats table = [] {
+    Formats out;
+    add_times(out);
+    add_hosts(out);
+    add_identifiers(out);
+    add_expressions(out);
+    return out;
+  }();
   return table;
 }
 
-#undef RB_YEAR
-#undef RB_LEAP
-#undef RB_DATE
-#undef RB_PART
-#undef RB_TIME
-#undef RB_HOURS
-#undef RB_DAYS
-#undef RB_LABEL
-#undef RB_NAMES
-#undef RB_HOST
-#undef RB_OCTET
-#undef RB_IPV4
-#undef RB_H16
-#undef RB_LS32
-#undef RB_UP_TO
-#undef RB_IPV6
-#undef RB_PATH
-#undef RB_URI_LABEL
-#undef RB_URI
-#undef RB_ATEXT
-#undef RB_EMAIL
-#undef RB_POINTER
-
 }  // namespace
 
-const char* format_pattern(std::string_view format) {
-  const auto at = formats().find(format);
-  return at == formats().end() ? nullptr : at->second;
+const Format* find_format(std::string_view name) {
+  const auto at = formats().find(name);
+  return at == formats().end() ? nullptr : &at->second;
 }
 
 }  // namespace rbee::grammar

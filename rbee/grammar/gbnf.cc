@@ -15,7 +15,8 @@ bool is_name_char(char c) {
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : reader_("grammar", text) {}
+  Parser(std::string_view text, const TokenReader& tokens)
+      : reader_("grammar", text), tokens_(tokens) {}
 
   Grammar run() {
     reader_.skip_space();
@@ -114,11 +115,21 @@ class Parser {
       if (!reader_.skip(")")) reader_.refuse("expected )");
       return out;
     }
-    if (reader_.look() == '<' || reader_.starts_with("!<")) {
-      reader_.refuse("tokens such as <[1]>, <name> and !<name> are not supported");
-    }
+    if (reader_.look() == '<') return parse_token(false);
+    if (reader_.starts_with("!<")) return parse_token(true);
     if (is_name_char(reader_.look())) return rule(rule_of(parse_name()));
     reader_.refuse("unexpected ", reader_.look());
+  }
+
+  ExprPtr parse_token(bool other) {
+    if (!tokens_) reader_.refuse("tokens such as <[1]> and <name> are not known here");
+    if (other) reader_.advance();
+    const size_t begin = reader_.at();
+    while (!reader_.skip(">")) {
+      if (reader_.done() || reader_.look() == '\n') reader_.refuse("a token has no > in its line");
+      reader_.next_char();
+    }
+    return tokens_(reader_.text().substr(begin, reader_.at() - begin), other);
   }
 
   ExprPtr parse_text() {
@@ -173,14 +184,15 @@ class Parser {
   }
 
   PatternReader reader_;
+  const TokenReader& tokens_;
   Grammar grammar_;
   std::map<std::string, int32_t, std::less<>> names_;
 };
 
 }  // namespace
 
-Grammar parse_gbnf(std::string_view text) {
-  return Parser(text).run();
+Grammar parse_gbnf(std::string_view text, const TokenReader& tokens) {
+  return Parser(text, tokens).run();
 }
 
 }  // namespace rbee::grammar

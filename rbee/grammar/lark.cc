@@ -368,10 +368,16 @@ class Parser {
       }
       append_utf8(pattern, reader_.next_char());
     }
-    reader_.skip("u");
-    const char flag = reader_.look();
-    if (is_name_char(flag)) reader_.refuse("the flag ", flag, " of regular expressions");
-    return parse_regex(cat(kWhere, ": /", pattern, "/"), pattern, writer_, Match::terminal);
+    const std::string where = cat(kWhere, ": /", pattern, "/");
+    for (; is_name_char(reader_.look()); reader_.advance()) {
+      const char flag = reader_.look();
+      if (flag == 'u') continue;
+      if (flag != 'i' && flag != 's') {
+        reader_.refuse("the flag ", flag, " of regular expressions");
+      }
+      pattern = cat("(?", flag, ")", pattern);
+    }
+    return parse_regex(where, pattern, writer_, Match::terminal);
   }
 
   PatternReader reader_;

@@ -22,8 +22,8 @@ constexpr int64_t kFewCharacters = 16;
 }
 
 // Null without a format, and for unknown ones, which by JSON Schema say nothing.
-const char* format_of(const Schema& schema) {
-  return schema.contains("format") ? format_pattern(schema["format"].get<std::string>()) : nullptr;
+const Format* format_of(const Schema& schema) {
+  return schema.contains("format") ? find_format(schema["format"].get<std::string>()) : nullptr;
 }
 
 std::vector<std::string> patterns_of(const Schema& schema) {
@@ -37,8 +37,8 @@ ExprPtr parse_pattern(const std::string& pattern, const std::string& place) {
                      Match::anywhere);
 }
 
-ExprPtr parse_format(const char* format, const std::string& place) {
-  return parse_regex(place, format, JsonRules::string_chars);
+ExprPtr parse_format(const Format& format, const std::string& place) {
+  return parse_regex(place, format.pattern, JsonRules::string_chars);
 }
 
 struct Lengths {
@@ -55,6 +55,16 @@ Lengths lengths_of(const Schema& schema, const std::string& place) {
   return out;
 }
 
+// With what the format says of them.
+Lengths all_lengths_of(const Schema& schema, const std::string& place) {
+  Lengths out = lengths_of(schema, place);
+  const Format* format = format_of(schema);
+  if (format == nullptr || format->max_length == kUnlimited) return out;
+  if (out.min > format->max_length) throw NothingFits(place, "minLength is above the format's");
+  if (out.max == kUnlimited || out.max > format->max_length) out.max = format->max_length;
+  return out;
+}
+
 ExprPtr plain_char() {
   return JsonRules::string_chars({{0, 0x10FFFF}});
 }
@@ -68,8 +78,8 @@ ExprPtr plain_char() {
 TextSet plain_texts(const Schema& schema, const Lengths& lengths, const std::string& place,
                     int64_t& work) {
   TextSet out(repeat(plain_char(), lengths.min, lengths.max), place, work);
-  if (const char* format = format_of(schema)) {
-    out = TextSet::both(out, {parse_format(format, place), place, work}, work);
+  if (const Format* format = format_of(schema)) {
+    out = TextSet::both(out, {parse_format(*format, place), place, work}, work);
   }
   const Excluded excluded = excluded_by(schema);
   for (const Schema& value : excluded.values) {
@@ -89,7 +99,7 @@ TextSet plain_texts(const Schema& schema, const Lengths& lengths, const std::str
 
 // The same of the schema's lengths, which are counted where they would take many states.
 ExprPtr plain_text(const Schema& schema, const std::string& place, int64_t& work) {
-  const Lengths lengths = lengths_of(schema, place);
+  const Lengths lengths = all_lengths_of(schema, place);
   const int64_t count = lengths.max == kUnlimited ? lengths.min : lengths.max;
   if (count > kFewCharacters) {
     const TextSet set = plain_texts(schema, {.min = 0, .max = kUnlimited}, place, work);
@@ -198,12 +208,12 @@ ExprPtr any_plain_string() {
 }
 
 ExprPtr string_of_schema(SchemaBuilder& builder, const Schema& schema, const std::string& place) {
-  const Lengths lengths = lengths_of(schema, place);
+  const Lengths lengths = all_lengths_of(schema, place);
   const std::vector<std::string> patterns = patterns_of(schema);
   const Excluded excluded = excluded_by(schema);
   const bool excludes =
       !excluded.patterns.empty() || std::ranges::any_of(excluded.values, &Schema::is_string);
-  const char* format = format_of(schema);
+  const Format* format = format_of(schema);
   const int kinds = static_cast<int>(patterns.size()) + static_cast<int>(format != nullptr) +
                     lengths.given() + excludes;
   JsonRules& rules = builder.rules();
@@ -218,7 +228,7 @@ ExprPtr string_of_schema(SchemaBuilder& builder, const Schema& schema, const std
   if (kinds > 1 || excludes || pattern) {
     return rules.add(place, JsonRules::quoted(plain_text(schema, place, builder.text_work())));
   }
-  if (format != nullptr) return rules.add(place, JsonRules::quoted(parse_format(format, place)));
+  if (format != nullptr) return rules.add(place, JsonRules::quoted(parse_format(*format, place)));
   return rules.add(place,
                    JsonRules::quoted(repeat(JsonRules::string_char(), lengths.min, lengths.max)));
 }
@@ -230,7 +240,8 @@ ExprPtr plain_strings(SchemaBuilder& builder, const Schema& schema, const std::s
     if (way.contains("type") && !has_type("", way["type"])) continue;
     const auto few = builder.logic().named_values(way, place);
     if (!few) {
-      const TextSet texts = plain_texts(way, lengths_of(way, place), place, builder.text_work());
+      const TextSet texts =
+          plain_texts(way, all_lengths_of(way, place), place, builder.text_work());
       out.push_back(JsonRules::quoted(texts.expr()));
       continue;
     }

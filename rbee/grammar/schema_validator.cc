@@ -213,10 +213,11 @@ bool SchemaValidator::valid_string(const std::string& value, const Schema& schem
          where(schema, kMorePatterns,
                [&](const Schema& list) { return std::ranges::all_of(list, matches); }) &&
          where(schema, "format", [&](const Schema& name) {
-           const char* pattern = format_pattern(name.get<std::string>());
-           if (pattern == nullptr || matches_pattern(pattern, value, Match::whole, place_)) {
-             return true;
-           }
+           const Format* format = find_format(name.get<std::string>());
+           if (format == nullptr) return true;
+           const bool fits = format->max_length == kUnlimited ||
+                             std::cmp_less_equal(count_characters(value), format->max_length);
+           if (fits && matches_pattern(format->pattern, value, Match::whole, place_)) return true;
            fail(Code::unsupported, "json_schema", place_, ": format beside a value that is given");
          });
 }

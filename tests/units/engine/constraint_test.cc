@@ -3,12 +3,17 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "rbee/core/cat.h"
+#include "tests/support/data_folder.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/tiny_engine.h"
+#include "tests/units/grammar/grammar_text.h"
 
 namespace rbee::engine {
 namespace {
@@ -189,6 +194,39 @@ TEST(Constraint, TheFormWinsOverBans) {
   ASSERT_TRUE(sink->finished) << sink->failed->message;
   EXPECT_EQ(sink->text.size(), 4u);
   EXPECT_EQ(sink->text.find_first_not_of("ab"), std::string::npos) << sink->text;
+}
+
+// GBNF's <name> and <[id]>: special tokens by themselves, others by their texts.
+TEST(Constraint, GrammarsNameTokens) {
+  std::ifstream file(test::data_folder() + "/units/text/data/qwen2.json");
+  const std::string json((std::istreambuf_iterator<char>(file)), {});
+  const auto tokenizer = text::tokenizer_from_json(json);
+  const text::TokenId end = tokenizer->find("<|im_end|>").value();
+  const text::TokenId a = tokenizer->find("a").value();
+  ConstraintCompiler compiler(*tokenizer, {end}, tokenizer->vocab_size(), 1 << 20);
+  const auto compile = [&](const std::string& text) {
+    AnswerForm form;
+    form.constraint = {.kind = Kind::grammar, .text = text, .choices = {}};
+    return compiler.compile(form);
+  };
+  const std::string start = kSpecialByte + std::string("<|im_start|>");
+  const std::string other = kSpecialByte + std::string("<|endoftext|>");
+  const auto asked = compile(cat("root ::= <|im_start|> <[", a, "]>+"));
+  EXPECT_TRUE(grammar::testing::matches(asked, start + "aa"));
+  EXPECT_FALSE(grammar::testing::matches(asked, "<|im_start|>a"));
+  const auto others = compile("root ::= \"x\" !<|im_start|>*");
+  EXPECT_TRUE(grammar::testing::matches(others, "x\u00e9y" + other));
+  EXPECT_FALSE(grammar::testing::matches(others, "x" + start));
+  const auto refuse = [&](const std::string& token, const char* what) {
+    harness::expect_error("grammar", what, "", [&] { compile("root ::= " + token); });
+  };
+  refuse("<|im_end|>", "ends the answer");
+  refuse("<nothing>", "has no token <nothing>");
+  refuse("<[99999999]>", "is not from 0 to ");
+  refuse("<[-1]>", "is not from 0 to ");
+  refuse("<[x]>", "is not from 0 to ");
+  refuse(cat("!<[", a, "]>"), "not special");
+  refuse("<a", "has no >");
 }
 
 TEST(Constraint, FaultsAreRefusedAtTheDoor) {

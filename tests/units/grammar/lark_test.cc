@@ -54,6 +54,13 @@ TEST(Lark, ATerminalLooksAheadInFront) {
   EXPECT_FALSE(matches(grammar, "if!"));
 }
 
+TEST(Lark, ExpressionsHaveFlags) {
+  const auto grammar = compile(parse_lark("start: /a.|b/isu \"c\""));
+  EXPECT_TRUE(matches(grammar, "A\nc"));
+  EXPECT_TRUE(matches(grammar, "Bc"));
+  EXPECT_FALSE(matches(grammar, "BC"));
+}
+
 TEST(Lark, WhatIsOutsideIsRefusedByName) {
   const auto expect = [](const char* text, const char* first, const char* second = "lark") {
     harness::expect_error("lark", first, second, [&] { compile(parse_lark(text)); });
@@ -66,8 +73,8 @@ TEST(Lark, WhatIsOutsideIsRefusedByName) {
   expect("start: X\n%import common.X", "common.X is not known", "line 2");
   expect("start: sep{A, \",\"}", "templates");
   expect("sep{x, y}: x\nstart: \"a\"", "templates");
-  expect("start: /a/i", "the flag i");
-  expect("start: /a\\b/", "\\b is not supported");
+  expect("start: /a/m", "the flag m");
+  expect("start: /a\\b/", "a terminal has no \\b");
   expect("start: /a(?!b)./", "a terminal looks ahead in front of all else only", "byte 4");
   expect("start: /(?!a(?!b))./", "a terminal looks ahead in front of all else only", "byte");
   expect("start: \"\xC3\xA9\"i", "in ASCII");
