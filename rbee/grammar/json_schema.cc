@@ -8,6 +8,7 @@
 #include "rbee/grammar/schema_keywords.h"
 #include "rbee/grammar/schema_logic.h"
 #include "rbee/grammar/schema_parts.h"
+#include "rbee/grammar/schema_reader.h"
 #include "rbee/grammar/schema_validator.h"
 
 namespace rbee::grammar {
@@ -172,21 +173,6 @@ ExprPtr Converter::of_type(const std::string& type, const Schema& schema, const 
   return choice(std::move(ways));
 }
 
-// Watches the depth while the text is read.
-Schema parse(std::string_view text) {
-  try {
-    return Schema::parse(text, [](int depth, Schema::parse_event_t, Schema&) {
-      if (depth > 2 * kMaxSchemaDepth) refuse("#", "nested too deep");
-      return true;
-    });
-  } catch (const Schema::parse_error& error) {
-    fail(Code::invalid_argument, "json_schema", "not JSON in UTF-8; the fault is near byte ",
-         error.byte);
-  } catch (const Schema::exception&) {
-    fail(Code::invalid_argument, "json_schema", "a number is out of range");
-  }
-}
-
 }  // namespace
 
 ExprPtr SchemaBuilder::convert_if_any(const Schema& schema, const std::string& place, int depth) {
@@ -198,7 +184,7 @@ ExprPtr SchemaBuilder::convert_if_any(const Schema& schema, const std::string& p
 }
 
 Grammar parse_json_schema(std::string_view schema) {
-  const Schema root = parse(schema);
+  const Schema root = read_schema(schema);
   check_keywords(root, "#");
   return Converter(root).run();
 }

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kMaxCount = 100'000;
 constexpr int64_t kFewCharacters = 16;
+constexpr double kMaxExact = 9007199254740992;  // 2^53: from there on doubles skip integers
 
 [[noreturn]] void refuse(const std::string& place, const std::string& why) {
   fail(Code::unsupported, "json_schema", place, ": ", why);
@@ -131,6 +132,10 @@ Bound bound_of(const Schema& schema, const char* closed, const char* open, doubl
   }
   if (sign * out.value > static_cast<double>(kMaxJsonInteger)) {
     refuse(place, cat(closed, " is beyond 16 digits"));
+  }
+  const double size = std::fabs(out.value);
+  if (size >= kMaxExact && size < static_cast<double>(kMaxJsonInteger)) {
+    refuse(place, cat(closed, " between 2^53 and 10^16 is not supported"));
   }
   return out;
 }

@@ -1,6 +1,6 @@
-// Constraints of any bytes: g and GBNF, r and a regular expression, or a JSON schema, and behind a
-// byte of zero what is read by it. At each byte the mask has to agree with the matcher, and there
-// is a way on or an end.
+// Constraints of any bytes: g and GBNF, r and a regular expression of whole texts, a and one of any
+// part, l and Lark's notation, or a JSON schema, and behind a byte of zero what is read by it. At
+// each byte the mask has to agree with the matcher, and there is a way on or an end.
 
 #include <cstdint>
 #include <memory>
@@ -11,6 +11,7 @@
 #include "rbee/core/error.h"
 #include "rbee/grammar/gbnf.h"
 #include "rbee/grammar/json_schema.h"
+#include "rbee/grammar/lark.h"
 #include "rbee/grammar/matcher.h"
 #include "rbee/grammar/regex.h"
 #include "tests/fuzz/expect_reason.h"
@@ -26,11 +27,23 @@ constexpr size_t kMaxRead = 64;
 constexpr int64_t kMaskWork = 1'000'000;
 
 grammar::Grammar parse(std::string_view text) {
-  if (text.starts_with('g')) return grammar::parse_gbnf(text.substr(1));
-  if (text.starts_with('r')) {
-    return {.rules = {{"regex", grammar::parse_regex("regex", text.substr(1))}}, .root = 0};
+  const std::string_view rest = text.substr(text.empty() ? 0 : 1);
+  switch (text.empty() ? '\0' : text.front()) {
+    case 'g':
+      return grammar::parse_gbnf(rest, [](std::string_view token, bool other) {
+        return other ? grammar::chars_except({}) : grammar::literal(std::string(token));
+      });
+    case 'r':
+      return {.rules = {{"regex", grammar::parse_regex("regex", rest)}}, .root = 0};
+    case 'a':
+      return {.rules = {{"regex", grammar::parse_regex("regex", rest, grammar::json_string_chars,
+                                                       grammar::Match::anywhere)}},
+              .root = 0};
+    case 'l':
+      return grammar::parse_lark(rest);
+    default:
+      return grammar::parse_json_schema(text);
   }
-  return grammar::parse_json_schema(text);
 }
 
 const std::shared_ptr<const grammar::Vocabulary>& bytes() {
