@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rbee/engine/image_infotext.h"
 #include "rbee/engine/image_parameters.h"
 #include "rbee/io/image/base64.h"
 #include "rbee/io/image/encode.h"
@@ -286,7 +287,7 @@ SdapiProgress ImageService::progress() const {
 SdapiPngInfo ImageService::png_info(std::string_view base64) {
   const std::string bytes = io::decode_base64(base64, "image");
   SdapiPngInfo out;
-  out.text = io::image_parameters(bytes).value_or("");
+  out.text = engine::read_infotext(bytes).value_or("");
   if (out.text.empty()) return out;
   out.fields = engine::infotext_fields(out.text);
   return out;

@@ -12,6 +12,7 @@
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/engine/image_engine.h"
+#include "rbee/engine/image_infotext.h"
 #include "rbee/engine/image_parameters.h"
 #include "rbee/io/hf_folder.h"
 #include "rbee/io/image/encode.h"
@@ -198,7 +199,7 @@ void print_unused(const std::string& path, std::string field) {
 engine::ImageRequest with_settings_of(const std::string& path, engine::ImageRequest request,
                                       const Given& given) {
   using Request = engine::ImageRequest;
-  const std::optional<std::string> text = io::image_parameters(read_picture(path));
+  const std::optional<std::string> text = engine::read_infotext(read_picture(path));
   if (!text) fail(Code::invalid_argument, "imagine", path, ": it has no settings");
   std::vector<std::string> unused;
   const Request from = engine::parse_parameters(*text, &unused);

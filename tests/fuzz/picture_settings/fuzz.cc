@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include "rbee/core/error.h"
+#include "rbee/engine/image_infotext.h"
 #include "rbee/engine/image_loras.h"
 #include "rbee/engine/image_parameters.h"
+#include "rbee/io/image/png.h"
 
 namespace {
 
@@ -39,11 +42,22 @@ void read_settings(std::string_view text) {
   }
 }
 
+// As the text that another program writes into a PNG file.
+void read_file(std::string_view text) {
+  static const io::Pixels pixel{.width = 1, .height = 1, .channels = 3, .values = {1, 2, 3}};
+  for (const char* key : {"prompt", "invokeai_metadata", "sd-metadata", "Comment", "parameters"}) {
+    const std::string file =
+        io::encode_png(pixel, {{"Software", "NovelAI"}, {key, std::string(text)}});
+    if (const auto found = engine::read_infotext(file)) read_settings(*found);
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   split(text);
   read_settings(text);
+  read_file(text);
   return 0;
 }

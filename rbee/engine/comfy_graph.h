@@ -1,0 +1,14 @@
+#pragma once
+// ComfyUI's graph of nodes in the form of its API, as its files hold it: by number a "class_type"
+// and "inputs", which are values or [number, output] of another node.
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+namespace rbee::engine {
+
+// AUTOMATIC1111's text of the graph's first pass. Nothing where no node samples.
+std::optional<std::string> infotext_of_graph(const nlohmann::json& graph);
+
+}  // namespace rbee::engine

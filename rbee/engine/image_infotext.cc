@@ -1,0 +1,170 @@
+#include "rbee/engine/image_infotext.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rbee/core/error.h"
+#include "rbee/engine/comfy_graph.h"
+#include "rbee/engine/infotext_writer.h"
+#include "rbee/io/image/encode.h"
+#include "rbee/io/image/png.h"
+#include "rbee/io/json_parse.h"
+
+namespace rbee::engine {
+namespace {
+
+using nlohmann::json;
+using std::string_view;
+
+// Null for what is no object.
+json object_of(string_view text) try {
+  json out = io::parse_json(text, "settings", {.bytes = size_t{4} << 20});
+  return out.is_object() ? out : json();
+} catch (const Error&) {
+  return {};
+}
+
+// https://docs.novelai.net; A1111 reads it so.
+std::string from_novelai(const json& comment, const std::string& description) {
+  InfotextWriter out;
+  out.prompt = text_of(comment, "prompt");
+  if (out.prompt.empty()) out.prompt = description;
+  out.negative_prompt = text_of(comment, "uc");
+  out.number("Steps", comment, "steps");
+  out.text("Sampler", text_of(comment, "sampler"));
+  const std::string schedule = text_of(comment, "noise_schedule");
+  if (schedule != "native") out.text("Schedule type", schedule);  // the model's own
+  out.number("CFG scale", comment, "scale");
+  out.number("CFG Rescale", comment, "cfg_rescale");
+  out.number("Seed", comment, "seed");
+  out.size(comment, "width", "height");
+  out.text("RNG", "CPU");
+  return out.finish();
+}
+
+// InvokeAI from 3.0 on.
+std::string from_invokeai(const json& data) {
+  InfotextWriter out;
+  out.prompt = text_of(data, "positive_prompt");
+  out.negative_prompt = text_of(data, "negative_prompt");
+  for (const json& lora : list_of(data, "loras")) {
+    const json& model = part_of(lora, lora.contains("model") ? "model" : "lora");
+    std::string name = text_of(model, "name");
+    if (name.empty()) name = text_of(model, "model_name");
+    if (!name.empty()) out.lora(name, number_text(lora, "weight"));
+  }
+  out.number("Steps", data, "steps");
+  out.text("Sampler", text_of(data, "scheduler"));
+  out.number("CFG scale", data, "cfg_scale");
+  out.number("CFG Rescale", data, "cfg_rescale_multiplier");
+  out.number("Seed", data, "seed");
+  out.size(data, "width", "height");
+  out.number("Denoising strength", data, "strength");
+  const json& model = part_of(data, "model");
+  out.text("Model", text_of(model, model.contains("name") ? "name" : "model_name"));
+  out.text("RNG", text_of(data, "rand_device") == "cuda" ? "GPU" : "CPU");
+  return out.finish();
+}
+
+// InvokeAI 2: a prompt may be a list of texts with weights, and brackets hold what is not wanted.
+std::string from_old_invokeai(const json& data) {
+  const json& image = part_of(data, "image");
+  std::string all = text_of(image, "prompt");
+  for (const json& part : list_of(image, "prompt")) {
+    if (!all.empty()) all += ' ';
+    all += text_of(part, "prompt");
+  }
+  InfotextWriter out;
+  for (size_t at = 0; at < all.size();) {
+    const size_t open = std::min(all.find('[', at), all.size());
+    out.prompt += all.substr(at, open - at);
+    const size_t close = std::min(all.find(']', open), all.size());
+    if (open < all.size()) out.negative_prompt += all.substr(open + 1, close - open - 1);
+    at = close + 1;
+  }
+  out.number("Steps", image, "steps");
+  out.text("Sampler", text_of(image, "sampler"));
+  out.number("CFG scale", image, "cfg_scale");
+  out.number("Seed", image, "seed");
+  out.size(image, "width", "height");
+  out.text("Model", text_of(data, "model_weights"));
+  return out.finish();
+}
+
+// The scheme "fooocus": its log has names for people, its files have names of fields.
+std::string from_fooocus(const json& data) {
+  const auto text = [&](const char* field, const char* shown) {
+    return text_of(data, data.contains(field) ? field : shown);
+  };
+  InfotextWriter out;
+  out.prompt = text("prompt", "Prompt");
+  out.negative_prompt = text("negative_prompt", "Negative Prompt");
+  for (const auto& [key, value] : data.items()) {
+    if (!key.starts_with("lora_combined_") || !value.is_string()) continue;
+    const std::string whole = value.get<std::string>();
+    const size_t colon = whole.rfind(" : ");
+    if (colon == std::string::npos) continue;
+    out.lora(whole.substr(0, colon), whole.substr(colon + 3));
+  }
+  out.number("Steps", data, data.contains("steps") ? "steps" : "Steps");
+  out.text("Sampler", text("sampler", "Sampler"));
+  out.text("Schedule type", text("scheduler", "Scheduler"));
+  out.number("CFG scale", data,
+             data.contains("guidance_scale") ? "guidance_scale" : "Guidance Scale");
+  out.number("Seed", data, data.contains("seed") ? "seed" : "Seed");
+  // "(1024, 768)"
+  const std::string pair = text("resolution", "Resolution");
+  const size_t comma = pair.find(", ");
+  if (comma != std::string::npos && pair.starts_with('(') && pair.ends_with(')')) {
+    out.text("Size",
+             cat(pair.substr(1, comma - 1), "x", pair.substr(comma + 2, pair.size() - comma - 3)));
+  }
+  out.number("Clip skip", data, "clip_skip");
+  out.text("Model", text("base_model", "Base Model"));
+  out.text("RNG", "CPU");
+  return out.finish();
+}
+
+std::optional<std::string> read_parameters(std::string text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos || text[first] != '{') return text;
+  const json data = object_of(text);
+  const bool fooocus = data.contains("prompt") || data.contains("Prompt");
+  return fooocus ? from_fooocus(data) : std::move(text);
+}
+
+std::optional<std::string> read_png(string_view file) {
+  const auto object = [&](const char* key) {
+    const auto text = io::png_text(file, key);
+    return text ? object_of(*text) : json();
+  };
+  if (io::png_text(file, "Software") == "NovelAI") {
+    const json comment = object("Comment");
+    if (!comment.is_null()) {
+      return from_novelai(comment, io::png_text(file, "Description").value_or(""));
+    }
+  }
+  if (const json data = object("invokeai_metadata"); !data.is_null()) return from_invokeai(data);
+  if (const json data = object("sd-metadata"); data.contains("image")) {
+    return from_old_invokeai(data);
+  }
+  if (const json graph = object("prompt"); !graph.is_null()) return infotext_of_graph(graph);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> read_infotext(string_view file) {
+  auto text = io::image_parameters(file);
+  if (text && !text->empty()) {
+    // ComfyUI's WebP and JPEG files.
+    constexpr string_view kPrompt = "prompt:";
+    if (!text->starts_with(kPrompt)) return read_parameters(*std::move(text));
+    const json graph = object_of(string_view(*text).substr(kPrompt.size()));
+    return graph.is_null() ? text : infotext_of_graph(graph);
+  }
+  if (file.starts_with(io::kPngSignature)) return read_png(file);
+  return std::nullopt;
+}
+
+}  // namespace rbee::engine

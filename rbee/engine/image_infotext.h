@@ -1,0 +1,17 @@
+#pragma once
+// How a picture was made, by what its file says: in AUTOMATIC1111's form, whichever program wrote
+// it.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace rbee::engine {
+
+// For parse_parameters(). AUTOMATIC1111's and stable-diffusion.cpp's text is as it stands. Made
+// into it is what other programs write: ComfyUI's graph (PNG text "prompt"), InvokeAI's metadata
+// ("invokeai_metadata", "sd-metadata"), NovelAI's comment, and Fooocus' JSON in "parameters" or
+// Exif. Nothing for other files, also damaged ones.
+std::optional<std::string> read_infotext(std::string_view file);
+
+}  // namespace rbee::engine

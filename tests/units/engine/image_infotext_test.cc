@@ -1,0 +1,175 @@
+// What other programs say of how they made a picture.
+#include "rbee/engine/image_infotext.h"
+
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
+#include "rbee/engine/image_parameters.h"
+#include "rbee/io/image/encode.h"
+#include "rbee/io/image/png.h"
+
+namespace rbee::engine {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+std::string png(const std::vector<io::PngText>& texts) {
+  const io::Pixels pixel{.width = 1, .height = 1, .channels = 3, .values = {1, 2, 3}};
+  return io::encode_png(pixel, texts);
+}
+
+// The request that the text makes; every field of it has to be used.
+ImageRequest request_of(const std::string& file) {
+  const auto text = read_infotext(file);
+  EXPECT_TRUE(text.has_value());
+  std::vector<std::string> unused;
+  ImageRequest out = parse_parameters(text.value_or(""), &unused);
+  EXPECT_THAT(unused, IsEmpty());
+  return out;
+}
+
+// A sampler of two passes; prompts by way of a ControlNet and of a node that holds a text.
+constexpr const char* kGraph = R"json({
+"20":{"class_type":"KSampler","inputs":{"seed":1,"steps":9,"cfg":1.5,"sampler_name":"ddim",
+  "scheduler":"simple",
+  "denoise":0.4,"model":["12",0],"positive":["6",0],"negative":["7",0],"latent_image":["21",0]}},
+"21":{"class_type":"LatentUpscale","inputs":{"samples":["3",0],"width":1024,"height":1024}},
+"3":{"class_type":"KSampler","inputs":{"seed":["30",0],"steps":23,"cfg":6.5,
+  "sampler_name":"euler_ancestral",
+  "scheduler":"karras","denoise":1.0,"model":["12",0],"positive":["10",0],"negative":["10",1],
+  "latent_image":["5",0]}},
+"30":{"class_type":"PrimitiveInt","inputs":{"value":18446744073709551615}},
+"10":{"class_type":"ControlNetApplyAdvanced","inputs":{"positive":["6",0],"negative":["7",0],
+  "strength":1}},
+"6":{"class_type":"CLIPTextEncode","inputs":{"text":["40",0],"clip":["4",1]}},
+"40":{"class_type":"PrimitiveString","inputs":{"value":"a fox, (red:1.2)"
+}
+}
+, "7" : {"class_type" : "CLIPTextEncode", "inputs" : {"text" : "blurry", "clip" : [ "4", 1 ]}},
+        "5" : {
+          "class_type" : "EmptyLatentImage",
+          "inputs" : {"width" : 640, "height" : 512, "batch_size" : 1}
+        },
+              "12"
+    : {
+      "class_type" : "LoraLoader",
+      "inputs" :
+          {"lora_name" : "sub\\ink.safetensors", "strength_model" : 0.75, "model" : [ "4", 0 ]}
+    },
+      "4" : {
+  "class_type" : "CheckpointLoaderSimple", "inputs" : {"ckpt_name" : "v1.safetensors"}
+}
+})json";
+
+TEST(Infotext, ComfyUi) {
+  const ImageRequest request = request_of(png({{"prompt", kGraph}, {"workflow", "{}"}}));
+  EXPECT_EQ(request.prompt, "a fox, (red:1.2) <lora:ink:0.75>");
+  EXPECT_EQ(request.steps, 23);
+  EXPECT_EQ(request.sampler, "euler_ancestral");
+  EXPECT_EQ(request.schedule, "karras");
+  EXPECT_EQ(request.guidance_scale, 6.5f);
+  EXPECT_EQ(request.seed, 18446744073709551615u);
+  EXPECT_EQ(request.width, 640);
+  EXPECT_EQ(request.height, 512);
+  EXPECT_EQ(request.noise_source, NoiseSource::torch);
+  EXPECT_EQ(request.prompt_rule, PromptRule::comfy);
+}
+
+TEST(Infotext, ComfyUiWithNodesForEachPart) {
+  const ImageRequest request = request_of(png({{"prompt", R"({
+"1":{"class_type":"SamplerCustomAdvanced","inputs":{"noise":["2",0],"guider":["3",0],
+  "sampler":["4",0],
+  "sigmas":["5",0],"latent_image":["6",0]}},
+"2":{"class_type":"RandomNoise","inputs":{"noise_seed":42}},
+"3":{"class_type":"BasicGuider","inputs":{"model":["9",0],"conditioning":["7",0]}},
+"4":{"class_type":"KSamplerSelect","inputs":{"sampler_name":"euler"}},
+"5":{"class_type":"BasicScheduler","inputs":{"scheduler":"simple","steps":4,"denoise":1,
+  "model":["9",0]}},
+"6":{"class_type":"EmptySD3LatentImage","inputs":{"width":1024,"height":768}},
+"7":{"class_type":"FluxGuidance","inputs":{"guidance":3.5,"conditioning":["8",0]}},
+"8":{"class_type":"CLIPTextEncodeFlux","inputs":{"clip_l":"short","t5xxl":"a long text"}},
+"9":{"class_type":"UNETLoader","inputs":{"unet_name":"flux.safetensors"}}})"}}));
+  EXPECT_EQ(request.prompt, "a long text");
+  EXPECT_EQ(request.steps, 4);
+  EXPECT_EQ(request.seed, 42u);
+  EXPECT_EQ(request.width, 1024);
+  EXPECT_EQ(request.height, 768);
+}
+
+TEST(Infotext, InvokeAi) {
+  const ImageRequest request = request_of(png({{"invokeai_metadata", R"({
+"positive_prompt":"a cat","negative_prompt":"dog","width":576,"height":704,"seed":7,
+  "cfg_scale":5.5,"steps":31,
+"scheduler":"dpmpp_2m_k","cfg_rescale_multiplier":0.25,"rand_device":"cpu","model":{"name":"m, 1"},
+"loras":[{"model":{"name":"ink"},"weight":0.5},{"lora":{"model_name":"old"},"weight":1}]})"}}));
+  EXPECT_EQ(request.prompt, "a cat <lora:ink:0.5> <lora:old:1>");
+  EXPECT_EQ(request.negative_prompt, "dog");
+  EXPECT_EQ(request.steps, 31);
+  EXPECT_EQ(request.width, 576);
+  EXPECT_EQ(request.height, 704);
+  EXPECT_EQ(request.guidance_scale, 5.5f);
+  EXPECT_EQ(request.guidance_rescale, 0.25f);
+  EXPECT_EQ(request.sampler, "dpmpp_2m_k");
+  const ImageRequest old = request_of(png({{"sd-metadata", R"({"model_weights":"sd","image":{
+"prompt":[{"prompt":"a cat [dog]","weight":1}],"steps":12,"cfg_scale":7,"sampler":"k_lms","seed":3,
+"width":512,"height":512}})"}}));
+  EXPECT_EQ(old.prompt, "a cat ");
+  EXPECT_EQ(old.negative_prompt, "dog");
+  EXPECT_EQ(old.steps, 12);
+  EXPECT_EQ(old.seed, 3u);
+}
+
+TEST(Infotext, NovelAi) {
+  const ImageRequest request = request_of(png(
+      {{"Software", "NovelAI"},
+       {"Description", "a tree"},
+       {"Comment", R"({"steps":28,"sampler":"k_euler_ancestral","seed":99,"scale":11,"uc":"lowres",
+"width":832,"height":1216,"noise_schedule":"native","cfg_rescale":0})"}}));
+  EXPECT_EQ(request.prompt, "a tree");
+  EXPECT_EQ(request.negative_prompt, "lowres");
+  EXPECT_EQ(request.steps, 28);
+  EXPECT_EQ(request.width, 832);
+  EXPECT_EQ(request.seed, 99u);
+}
+
+TEST(Infotext, Fooocus) {
+  constexpr const char* kJson =
+      R"json({"prompt":"a lake","negative_prompt":"","resolution":"(1152, 896)",
+"guidance_scale":4.0,"sampler":"dpmpp_2m_sde_gpu","scheduler":"karras","seed":"123","steps":30,
+"base_model":"jugger.safetensors","lora_combined_1":"offset.safetensors : 0.1",
+  "version":"Fooocus v2.5"})json";
+  const io::Pixels pixel{.width = 1, .height = 1, .channels = 3, .values = {1, 2, 3}};
+  for (const io::ImageFormat format : {io::ImageFormat::png, io::ImageFormat::jpeg}) {
+    const ImageRequest request = request_of(io::encode_image(pixel, {.format = format}, kJson));
+    EXPECT_EQ(request.prompt, "a lake <lora:offset:0.1>");
+    EXPECT_EQ(request.width, 1152);
+    EXPECT_EQ(request.height, 896);
+    EXPECT_EQ(request.steps, 30);
+    EXPECT_EQ(request.seed, 123u);
+    EXPECT_EQ(request.schedule, "karras");
+  }
+}
+
+TEST(Infotext, WhatIsNoneStaysAsItIsOrSaysNothing) {
+  EXPECT_EQ(read_infotext(png({{"parameters", "a\nSteps: 20"}})), "a\nSteps: 20");
+  EXPECT_EQ(read_infotext(png({{"parameters", "{a|b} fox"}})), "{a|b} fox");
+  EXPECT_EQ(read_infotext(png({{"parameters", R"({"x":1})"}})), R"({"x":1})");
+  EXPECT_EQ(read_infotext(png({})), std::nullopt);
+  EXPECT_EQ(read_infotext("GIF89a"), std::nullopt);
+  for (const char* graph :
+       {"{", "[]", "{}", R"({"1":5})", R"({"1":{"inputs":{"model":["1",0],"steps":1,
+"latent_image":["1",0],"positive":["1",0]}}})"}) {
+    static_cast<void>(read_infotext(png({{"prompt", graph}})));
+  }
+  // Nodes in a circle.
+  const auto circle = read_infotext(png({{"prompt", R"({
+"1":{"inputs":{"model":["2",0],"steps":3,"latent_image":["2",0],"positive":["2",0]}},
+"2":{"inputs":{"model":["2",0],"samples":["2",0],"conditioning":["2",0]}}})"}}));
+  EXPECT_THAT(circle.value_or(""), StartsWith("Steps: 3"));
+}
+
+}  // namespace
+}  // namespace rbee::engine
