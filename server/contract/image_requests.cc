@@ -87,6 +87,72 @@ json field_value(const std::string& name, const std::string& text) {
   return value.is_number() || value.is_boolean() ? value : json(text);
 }
 
+// What multipart bodies and JSON of edits have in common.
+class EditReader {
+ public:
+  EditReader(json object, OpenAiEdit kind, std::vector<FieldError>& errors)
+      : object_(with_prompt(std::move(object), kind)),
+        reader_(object_, "", errors),
+        errors_(errors),
+        kind_(kind) {}
+
+  ObjectReader& reader() { return reader_; }
+
+  ImageBody read() {
+    ImageBody out;
+    read_common(reader_, errors_, out);
+    read_openai(reader_, out);
+    return out;
+  }
+
+  // With the pictures set. Throws what is wrong.
+  void finish(ImageBody& out) {
+    out.mask_of_init = kind_ == OpenAiEdit::edit;
+    if (!out.strength && !out.mask_image.empty()) out.strength = 1.0f;
+    if (!out.strength && kind_ == OpenAiEdit::variation) out.strength = kVariationStrength;
+    server::finish(errors_);
+  }
+
+ private:
+  static constexpr float kVariationStrength = 0.7f;  // alike, but not the same
+
+  static json with_prompt(json object, OpenAiEdit kind) {
+    if (kind == OpenAiEdit::variation) object.emplace("prompt", "");
+    return object;
+  }
+
+  const json object_;
+  ObjectReader reader_;
+  std::vector<FieldError>& errors_;
+  const OpenAiEdit kind_;
+};
+
+// value: base64, a data: URL, or {"image_url": one of these}; null: none.
+SentImage picture_of(ObjectReader& reader, const char* name, const json* value) {
+  if (value == nullptr || value->is_null()) return {};
+  if (value->is_object()) {
+    const auto url = value->find("image_url");
+    if (url == value->end()) {
+      reader.note(name, "image_url", "has no image_url; files of an account are not known here",
+                  nullptr);
+      return {};
+    }
+    value = &*url;
+    const auto inner = value->is_object() ? value->find("url") : value->end();
+    if (inner != value->end()) value = &*inner;
+  }
+  if (!value->is_string() || value->get_ref<const std::string&>().empty()) {
+    reader.note(name, "base64", "must be a file as base64 or a data: URL", nullptr);
+    return {};
+  }
+  const std::string& text = value->get_ref<const std::string&>();
+  if (text.starts_with("http:") || text.starts_with("https:")) {
+    reader.note(name, "base64", "is a URL, which is not fetched: send a data: URL", nullptr);
+    return {};
+  }
+  return {.data = text};
+}
+
 }  // namespace
 
 ImageJobBody parse_image_job(std::string_view body) {
@@ -130,14 +196,14 @@ ImageBody parse_openai_generation(std::string_view body) {
 }
 
 ImageBody parse_openai_edit(const std::vector<std::pair<std::string, std::string>>& fields,
-                            const std::vector<std::pair<std::string, std::string>>& files) {
+                            const std::vector<std::pair<std::string, std::string>>& files,
+                            OpenAiEdit kind) {
   json object = json::object();
   for (const auto& [name, text] : fields) object[name] = field_value(name, text);
   std::vector<FieldError> errors;
-  ObjectReader reader(object, "", errors);
-  ImageBody out;
-  read_common(reader, errors, out);
-  read_openai(reader, out);
+  EditReader edit(std::move(object), kind, errors);
+  ObjectReader& reader = edit.reader();
+  ImageBody out = edit.read();
   for (const auto& [name, bytes] : files) {
     SentImage sent{.data = bytes, .base64 = false};
     const bool picture = name == "image" || name == "image[]";
@@ -150,8 +216,28 @@ ImageBody parse_openai_edit(const std::vector<std::pair<std::string, std::string
     }
   }
   if (out.init_image.empty()) reader.note("image", "required", "is missing: a file", nullptr);
-  if (!out.strength && !out.mask_image.empty()) out.strength = 1.0f;
-  finish(errors);
+  edit.finish(out);
+  return out;
+}
+
+ImageBody parse_openai_edit(std::string_view body, OpenAiEdit kind) {
+  std::vector<FieldError> errors;
+  EditReader edit(parse_object(body), kind, errors);
+  ObjectReader& reader = edit.reader();
+  ImageBody out = edit.read();
+  const char* name = present(reader, {"image", "images"});
+  const json* pictures = reader.find(name);
+  if (pictures != nullptr && pictures->is_array() && pictures->size() > 1) {
+    reader.note(name, "max_count(1)", "can be given once to this model", nullptr);
+  } else if (pictures != nullptr && pictures->is_array() && !pictures->empty()) {
+    pictures = &pictures->front();
+  }
+  out.init_image = picture_of(reader, name, pictures);
+  if (out.init_image.empty() && errors.empty()) {
+    reader.note("image", "required", "is missing: a file as base64 or a data: URL", nullptr);
+  }
+  if (const json* mask = reader.find("mask")) out.mask_image = picture_of(reader, "mask", mask);
+  edit.finish(out);
   return out;
 }
 

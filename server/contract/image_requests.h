@@ -68,8 +68,9 @@ struct ImageBody {
   bool init_on_white = false;  // what of it is transparent
   std::string fit;             // "stretch", "crop" or "fill"
   SentImage mask_image;
-  bool mask_fitted = false;  // may have another size than init_image
-  bool mask_opaque = false;  // of a mask that is partly transparent the opaque part is repainted
+  bool mask_fitted = false;   // may have another size than init_image
+  bool mask_opaque = false;   // of a mask that is partly transparent the opaque part is repainted
+  bool mask_of_init = false;  // without a mask what is transparent in init_image is repainted
   bool mask_invert = false;
   std::optional<int32_t> mask_blur;
   std::string mask_fill;  // "original", "noise", "nothing" or "surroundings"
@@ -106,10 +107,15 @@ ImageJobBody parse_image_job(std::string_view body);
 
 // POST /v1/images/generations
 ImageBody parse_openai_generation(std::string_view body);
-// POST /v1/images/edits as JSON fields; the fields of a multipart body are given as (name, value),
-// its files as (name, bytes).
+// POST /v1/images/edits and /v1/images/variations, which has no prompt. Of a multipart body the
+// fields are given as (name, value), the files as (name, bytes).
+enum class OpenAiEdit : uint8_t { edit, variation };
 ImageBody parse_openai_edit(const std::vector<std::pair<std::string, std::string>>& fields,
-                            const std::vector<std::pair<std::string, std::string>>& files);
+                            const std::vector<std::pair<std::string, std::string>>& files,
+                            OpenAiEdit kind = OpenAiEdit::edit);
+// The same as JSON: "image" or "images" with one picture, and "mask", each a file as base64, a
+// data: URL, or {"image_url": ...}.
+ImageBody parse_openai_edit(std::string_view body, OpenAiEdit kind = OpenAiEdit::edit);
 
 // POST /sdapi/v1/txt2img and img2img
 ImageBody parse_sdapi(std::string_view body, bool img2img);

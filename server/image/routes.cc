@@ -28,11 +28,13 @@ Response answer(ImageService& service, const ImageBody& body) {
   });
 }
 
-Response edit(ImageService& service, const Request& request) {
+Response edit(ImageService& service, const Request& request, OpenAiEdit kind) {
   const std::string_view type = request.header("content-type");
+  if (is_json_type(type)) return answer(service, parse_openai_edit(request.body, kind));
   if (!is_form_type(type)) {
-    return error_response(
-        request, 415, {"UNSUPPORTED_MEDIA_TYPE", "the Content-Type must be multipart/form-data"});
+    return error_response(request, 415,
+                          {"UNSUPPORTED_MEDIA_TYPE",
+                           "the Content-Type must be multipart/form-data or application/json"});
   }
   std::vector<std::pair<std::string, std::string>> fields, files;
   for (FormPart& part : parse_form(type, request.body)) {
@@ -40,7 +42,7 @@ Response edit(ImageService& service, const Request& request) {
         !part.filename.empty() || part.name.starts_with("image") || part.name == "mask";
     (file ? files : fields).emplace_back(std::move(part.name), std::move(part.data));
   }
-  return answer(service, parse_openai_edit(fields, files));
+  return answer(service, parse_openai_edit(fields, files, kind));
 }
 
 Response sdapi(ImageService& service, const Request& request, bool img2img) {
@@ -76,9 +78,13 @@ void add_openai_routes(Router& router, ImageService& service) {
         return answer(service, parse_openai_generation(request.body));
       },
       Body::json);
-  add_post(
-      router, "/v1/images/edits", [&](const Request& request) { return edit(service, request); },
-      Body::none);
+  for (const auto& [path, kind] : {std::pair{"/v1/images/edits", OpenAiEdit::edit},
+                                   std::pair{"/v1/images/variations", OpenAiEdit::variation}}) {
+    add_post(
+        router, path,
+        [&service, kind = kind](const Request& request) { return edit(service, request, kind); },
+        Body::none);
+  }
 }
 
 void add_sdapi_requests(Router& router, ImageService& service) {

@@ -12,6 +12,7 @@ namespace rbee::server {
 namespace {
 
 constexpr int32_t kPreviewInterval = 5;  // 1 of fewer steps
+constexpr uint8_t kHalfOpaque = 128;
 
 engine::PromptRule prompt_rule(std::string_view name) {
   if (name == "comfy") return engine::PromptRule::comfy;
@@ -51,6 +52,18 @@ std::string file_of(const SentImage& sent, std::string_view field) {
   // One that was sent without bytes would count as none.
   check(sent.empty() || !out.empty(), field, "it is empty");
   return out;
+}
+
+// Whether some pixel of the file is; not of what is no picture.
+bool is_transparent(const std::string& file) try {
+  const io::Pixels pixels = io::decode_image(file, "image");
+  if (pixels.channels != 4) return false;
+  for (size_t i = 3; i < pixels.values.size(); i += 4) {
+    if (pixels.values[i] < kHalfOpaque) return true;
+  }
+  return false;
+} catch (const Error&) {
+  return false;
 }
 
 void set(auto& field, const auto& value) {
@@ -112,6 +125,10 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
   request.mask_image = file_of(body.mask_image, "mask_image");
   request.mask_fitted = body.mask_fitted;
   request.mask_opaque = body.mask_opaque;
+  if (body.mask_of_init && request.mask_image.empty() && is_transparent(request.init_image)) {
+    request.mask_image = request.init_image;
+    if (!body.strength) request.strength = 1;
+  }
   request.mask_invert = body.mask_invert;
   set(request.mask_blur, body.mask_blur);
   request.mask_fill = mask_fill(body.mask_fill);

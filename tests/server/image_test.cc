@@ -6,6 +6,7 @@
 
 #include "rbee/core/cat.h"
 #include "rbee/io/image/base64.h"
+#include "rbee/io/image/png.h"
 #include "server/contract/image_responses.h"
 #include "tests/server/image_worker.h"
 
@@ -298,6 +299,62 @@ TEST(OpenAiImages, EditsTakeAFormWithPictureAndMask) {
   EXPECT_EQ(request.mask_image, "mask");
 }
 
+// A picture of one half-transparent pixel and one of colour.
+std::string half_transparent() {
+  return io::encode_png(
+      {.width = 2, .height = 1, .channels = 4, .values = {9, 9, 9, 0, 9, 9, 9, 255}});
+}
+
+TEST(OpenAiImages, EditsTakeJson) {
+  ImageWorker worker;
+  const std::string url = cat("data:image/png;base64,", io::encode_base64("picture"));
+  const std::string mask = io::encode_base64("mask");
+  for (const json& picture : {json(url), json({{"image_url", url}}), json({url})}) {
+    const json body = {{"prompt", "x"}, {"image", picture}, {"mask", {{"image_url", mask}}}};
+    const RawResponse response = worker.post("/v1/images/edits", body.dump());
+    ASSERT_EQ(response.status, 200) << response.body;
+    EXPECT_EQ(worker.engine.last_request().init_image, "picture");
+    EXPECT_EQ(worker.engine.last_request().mask_image, "mask");
+    EXPECT_EQ(worker.engine.last_request().strength, 1.0f);
+  }
+  const auto refusal = [&](const json& body) {
+    const RawResponse response = worker.post("/v1/images/edits", body.dump());
+    EXPECT_EQ(response.status, 400);
+    return response.body;
+  };
+  const json images = {{{"image_url", url}}, {{"image_url", url}}};
+  EXPECT_THAT(refusal({{"prompt", "x"}, {"images", images}}), HasSubstr("once"));
+  EXPECT_THAT(refusal({{"prompt", "x"}, {"image", "https://a.b/c.png"}}), HasSubstr("not fetched"));
+  EXPECT_THAT(refusal({{"prompt", "x"}, {"images", {{{"file_id", "f"}}}}}), HasSubstr("image_url"));
+  EXPECT_THAT(refusal({{"prompt", "x"}}), HasSubstr("image is missing"));
+  EXPECT_THAT(refusal({{"image", url}}), HasSubstr("prompt"));
+}
+
+TEST(OpenAiImages, WhatIsTransparentIsTheMask) {
+  ImageWorker worker;
+  const std::string picture = half_transparent();
+  const std::string part = "name=\"image\"; filename=\"a.png\"";
+  ASSERT_EQ(send_form(worker, form({{"name=\"prompt\"", "x"}, {part, picture}})).status, 200);
+  EXPECT_EQ(worker.engine.last_request().mask_image, picture);
+  EXPECT_EQ(worker.engine.last_request().strength, 1.0f);
+  std::string opaque =
+      io::encode_png({.width = 1, .height = 1, .channels = 4, .values = {9, 9, 9, 255}});
+  ASSERT_EQ(send_form(worker, form({{"name=\"prompt\"", "x"}, {part, opaque}})).status, 200);
+  EXPECT_EQ(worker.engine.last_request().mask_image, "");
+}
+
+TEST(OpenAiImages, VariationsNeedNoPrompt) {
+  ImageWorker worker;
+  const json body = {{"image", io::encode_base64(half_transparent())}, {"n", 2}};
+  const RawResponse response = worker.post("/v1/images/variations", body.dump());
+  ASSERT_EQ(response.status, 200) << response.body;
+  const engine::ImageRequest request = worker.engine.last_request();
+  EXPECT_EQ(request.prompt, "");
+  EXPECT_EQ(request.count, 2);
+  EXPECT_EQ(request.mask_image, "");
+  EXPECT_EQ(request.strength, 0.7f);
+}
+
 TEST(OpenAiImages, EventsOfEditsAreNamedSo) {
   ImageWorker worker;
   const RawResponse response =
@@ -314,7 +371,11 @@ TEST(OpenAiImages, EditsWithoutPictureOrFormAreErrors) {
   EXPECT_THAT(error_of(send_form(worker, form({{"name=\"prompt\"", "x"}}))),
               HasSubstr("image is missing"));
   EXPECT_EQ(send_form(worker, "--xyz\r\n").status, 400);
-  EXPECT_EQ(worker.post("/v1/images/edits", "{}").status, 415);
+  EXPECT_EQ(ask(worker.port(),
+                "POST /v1/images/edits HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                "Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}")
+                .status,
+            415);
 }
 
 json control_use(const char* model) {
