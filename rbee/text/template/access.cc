@@ -102,8 +102,11 @@ struct Window {
   int64_t count;
 };
 
+constexpr int64_t kFarIndex = int64_t{1} << 62;  // behind every end
+
 int64_t slice_integer(const Value& value, int64_t fallback) {
   if (value.is(Kind::none)) return fallback;
+  if (value.is(Kind::wide)) return value.number() < 0 ? -kFarIndex : kFarIndex;
   if (!value.is_integral()) raise("slice indices must be integers or None");
   return value.integer();
 }

@@ -4,14 +4,11 @@
 #include <limits>
 
 #include "rbee/text/template/failure.h"
+#include "rbee/text/template/integers.h"
 #include "rbee/text/template/operators.h"
 
 namespace rbee::text::jinja {
 namespace {
-
-[[noreturn]] void raise_overflow() {
-  raise("an integer does not fit into 64 bits");
-}
 
 [[noreturn]] void raise_zero() {
   raise("division by zero");
@@ -111,6 +108,8 @@ Value float_op(BinaryOp op, double a, double b) {
 }
 
 Value numeric(BinaryOp op, const Value& a, const Value& b) {
+  const bool wide = a.is(Kind::wide) || b.is(Kind::wide);
+  if (wide && a.is_int() && b.is_int() && op != BinaryOp::divide) raise_overflow();
   if (op == BinaryOp::power) return power(a, b);
   if (op == BinaryOp::divide) {
     if (b.number() == 0) raise_zero();
@@ -222,13 +221,15 @@ Value binary(Runtime& runtime, BinaryOp op, const Value& a, const Value& b) {
   raise_operands(symbol_of(op), a, b);
 }
 
-Value negate(const Value& value) {
+Value negate(Runtime& runtime, const Value& value) {
   if (value.is(Kind::floating)) return Value(-value.floating());
   if (value.is(Kind::undefined)) raise_undefined(value);
-  if (!value.is_integral()) raise("'-' does not work for '", type_name(value), "'");
-  int64_t result = 0;
-  if (__builtin_sub_overflow(int64_t{0}, value.integer(), &result)) raise_overflow();
-  return Value(result);
+  if (!value.is_int()) raise("'-' does not work for '", type_name(value), "'");
+  const bool wide = value.is(Kind::wide) || value.integer() == std::numeric_limits<int64_t>::min();
+  if (!wide) return Value(-value.integer());
+  const std::string decimal = decimal_of(value);
+  const bool negative = decimal.starts_with('-');
+  return make_integer(runtime.heap(), negative ? decimal.substr(1) : cat('-', decimal));
 }
 
 }  // namespace rbee::text::jinja

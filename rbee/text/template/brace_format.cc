@@ -139,7 +139,7 @@ class BraceFormatter {
       if (left.align == '=') left.align = '<';
       return append_string(runtime_, out, value.text().bytes, left);
     }
-    if (value.is(Kind::floating) || (value.is_integral() && float_type)) {
+    if (value.is(Kind::floating) || (value.is_int() && float_type)) {
       constexpr std::string_view kWhole = "bdoxXcs";
       const bool bad = field.type != '\0' && kWhole.find(field.type) != kWhole.npos;
       if (bad) raise("the format code '", field.type, "' does not fit a float");
@@ -147,11 +147,11 @@ class BraceFormatter {
     }
     constexpr std::string_view kIntegers = "bdoxX";
     const bool integer_type = field.type == '\0' || kIntegers.find(field.type) != kIntegers.npos;
-    if (!value.is_integral() || !integer_type) {
+    if (!value.is_int() || !integer_type) {
       raise("unsupported format '", specification, "' for ", type_name(value));
     }
     if (field.precision >= 0) raise("precision not allowed in integer format specifier");
-    append_integer(runtime_, out, value.integer(), field);
+    append_integer(runtime_, out, value, field);
   }
 
   // first.attribute[item]...

@@ -72,7 +72,7 @@ Value Interpreter::dict(const DictExpr& expr) {
 Value Interpreter::unary(const UnaryExpr& expr) {
   const Value value = evaluate(*expr.operand);
   if (expr.op == UnaryOp::logical_not) return Value(!truth(value));
-  if (expr.op == UnaryOp::negate) return negate(value);
+  if (expr.op == UnaryOp::negate) return negate(runtime_, value);
   if (value.is(Kind::undefined)) raise_undefined(value);
   if (!value.is_number()) raise("'+' does not work for '", type_name(value), "'");
   return value.is(Kind::boolean) ? Value(value.integer()) : value;

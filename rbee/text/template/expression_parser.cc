@@ -141,12 +141,16 @@ const Expr* ExpressionParser::unary(bool with_filters) {
   return with_filters ? filters_and_tests(node) : node;
 }
 
+Value ExpressionParser::integer(const Token& token) {
+  return decode_integer(token, in_.out().constants);
+}
+
 const Expr* ExpressionParser::primary(bool with_space) {
   const Token& token = in_.current();
   const int32_t line = token.position.line;
   if (token.type == TokenType::name) return name(in_.next(), with_space);
   if (token.type == TokenType::string) return strings();
-  if (token.type == TokenType::integer) return constant(line, Value(decode_integer(in_.next())));
+  if (token.type == TokenType::integer) return constant(line, integer(in_.next()));
   if (token.type == TokenType::floating) return constant(line, Value(decode_float(in_.next())));
   if (token.is_symbol("[")) return list();
   if (token.is_symbol("{")) return dict();
@@ -290,7 +294,7 @@ const Expr* ExpressionParser::subscript(const Expr* object) {
       return in_.make<AttributeExpr>(line, object, in_.next().text);
     }
     const Token number = in_.expect(TokenType::integer, "a name or a number");
-    return in_.make<ItemExpr>(line, object, constant(line, Value(decode_integer(number))));
+    return in_.make<ItemExpr>(line, object, constant(line, integer(number)));
   }
   std::vector<const Expr*> items;
   while (!in_.at_symbol("]")) {

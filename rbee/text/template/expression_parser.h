@@ -23,6 +23,7 @@ class ExpressionParser {
   // name(arguments)|name..., applied to `operand`.
   const Expr* filters(const Expr* operand, bool first_without_bar);
   const Expr* postfix(const Expr* node);
+  Value integer(const Token& token);
   const Expr* primary(bool with_space = false);
   // Jinja2's unary: a primary with its postfixes and filters.
   const Expr* unary(bool with_filters = true);

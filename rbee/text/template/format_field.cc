@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "rbee/text/template/failure.h"
+#include "rbee/text/template/integers.h"
 #include "rbee/text/template/operators.h"
 #include "rbee/text/template/unicode.h"
 
@@ -99,18 +100,26 @@ void append_padded(Runtime& runtime, std::string& out, std::string_view body, co
   pad(missing - before);
 }
 
-void append_integer(Runtime& runtime, std::string& out, int64_t value, const Field& field) {
+void append_integer(Runtime& runtime, std::string& out, const Value& value, const Field& field) {
   int base = 10;
   if (field.type == 'x' || field.type == 'X') base = 16;
   if (field.type == 'o') base = 8;
   if (field.type == 'b') base = 2;
-  char buffer[72];
-  const uint64_t magnitude = value < 0 ? 0 - static_cast<uint64_t>(value) : uint64_t(value);
-  std::string digits(buffer, std::to_chars(buffer, buffer + sizeof buffer, magnitude, base).ptr);
+  const bool negative = value.number() < 0;
+  std::string digits;
+  if (base == 10) {
+    digits = decimal_of(value).substr(negative ? 1 : 0);
+  } else {
+    if (value.is(Kind::wide)) raise_overflow();
+    char buffer[72];
+    const auto bits = static_cast<uint64_t>(value.integer());
+    const uint64_t magnitude = negative ? 0 - bits : bits;
+    digits.assign(buffer, std::to_chars(buffer, buffer + sizeof buffer, magnitude, base).ptr);
+  }
   std::string prefix;
   if (field.alternate && base != 10) prefix = cat('0', field.type);
   if (field.type == 'X') digits = to_upper(digits);
-  append_number(runtime, out, value < 0, prefix, digits, field);
+  append_number(runtime, out, negative, prefix, digits, field);
 }
 
 void append_float(Runtime& runtime, std::string& out, double value, const Field& field) {

@@ -25,7 +25,7 @@ struct Field {
 int64_t parse_count(std::string_view text, size_t& i);
 
 // Each appends one value, padded to the field's width, within the memory limit.
-void append_integer(Runtime& runtime, std::string& out, int64_t value, const Field& field);
+void append_integer(Runtime& runtime, std::string& out, const Value& value, const Field& field);
 void append_float(Runtime& runtime, std::string& out, double value, const Field& field);
 void append_string(Runtime& runtime, std::string& out, std::string_view text, const Field& field);
 // `prefix` bytes of `body` (its sign) stay in front of the padding of '='.

@@ -36,7 +36,11 @@ Value range(Runtime& runtime, const Value& /*self*/, const Args& args) {
   runtime.step(size);
   std::vector<Value> items;
   items.reserve(static_cast<size_t>(size));
-  for (int64_t i = 0; i < size; ++i) items.emplace_back(start + i * step);
+  int64_t value = start;
+  for (int64_t i = 0; i < size; ++i) {
+    items.emplace_back(value);
+    if (i + 1 < size) value += step;
+  }
   const auto payload = static_cast<int64_t>(items.capacity() * sizeof(Value));
   return Value(runtime.heap().make<Range>(payload, start, stop, step, std::move(items)));
 }

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rbee/text/template/failure.h"
+#include "rbee/text/template/integers.h"
 #include "rbee/text/template/json.h"
 
 namespace rbee::text::jinja {
@@ -19,14 +20,11 @@ class Builder : public nlohmann::json_sax<Json> {
   bool boolean(bool value) override { return add(Value(value)); }
   bool number_integer(int64_t value) override { return add(Value(value)); }
   bool number_unsigned(uint64_t value) override {
-    if (value > INT64_MAX) raise(what_, ": the integer ", value, " does not fit into 64 bits");
-    return add(Value(static_cast<int64_t>(value)));
+    return add(make_integer(runtime_.heap(), cat(value)));
   }
   bool number_float(double value, const std::string& text) override {
-    if (text.find_first_of(".eE") == std::string::npos) {
-      raise(what_, ": the integer ", text, " does not fit into 64 bits");
-    }
-    return add(Value(value));
+    const bool whole = text.find_first_of(".eE") == std::string::npos;
+    return add(whole ? make_integer(runtime_.heap(), text) : Value(value));
   }
   bool string(std::string& value) override { return add(runtime_.text(std::move(value))); }
   bool binary(Json::binary_t& /*value*/) override { return false; }

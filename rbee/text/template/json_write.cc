@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "rbee/text/template/failure.h"
+#include "rbee/text/template/integers.h"
 #include "rbee/text/template/natives.h"
 #include "rbee/text/template/operators.h"
 #include "rbee/text/template/unicode.h"
@@ -55,7 +56,8 @@ class Writer {
       case Kind::boolean:
         return value.boolean() ? "true" : "false";
       case Kind::integer:
-        return cat(value.integer());
+      case Kind::wide:
+        return decimal_of(value);
       case Kind::floating:
         if (std::isnan(value.floating())) return "NaN";
         if (std::isinf(value.floating())) return value.floating() < 0 ? "-Infinity" : "Infinity";

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rbee/text/template/failure.h"
+#include "rbee/text/template/value.h"
 
 namespace rbee::text::jinja {
 
@@ -44,7 +45,8 @@ std::vector<Token> tokenize(std::string_view source);
 
 // The text of a string token, escapes resolved.
 std::string decode_string(const Token& token);
-int64_t decode_integer(const Token& token);
+// `heap` gets an integer beyond 64 bits.
+Value decode_integer(const Token& token, Heap& heap);
 double decode_float(const Token& token);
 
 }  // namespace rbee::text::jinja

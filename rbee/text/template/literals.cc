@@ -3,6 +3,7 @@
 #include <charconv>
 #include <limits>
 
+#include "rbee/text/template/integers.h"
 #include "rbee/text/template/lexer.h"
 #include "rbee/text/template/unicode.h"
 
@@ -85,18 +86,18 @@ std::string decode_string(const Token& token) {
   return out;
 }
 
-int64_t decode_integer(const Token& token) {
+Value decode_integer(const Token& token, Heap& heap) {
   const std::string text = without_underscores(token.text);
   int base = 10;
   const char radix = text.size() > 1 ? static_cast<char>(text[1] | 0x20) : '\0';
   if (radix == 'x') base = 16;
   if (radix == 'o') base = 8;
   if (radix == 'b') base = 2;
-  const char* begin = text.data() + (base == 10 ? 0 : 2);
+  if (base == 10) return make_integer(heap, text);
   int64_t value = 0;
-  const auto result = std::from_chars(begin, text.data() + text.size(), value, base);
+  const auto result = std::from_chars(text.data() + 2, text.data() + text.size(), value, base);
   if (result.ec != std::errc{}) raise_at(token.position, text, " does not fit into 64 bits");
-  return value;
+  return Value(value);
 }
 
 double decode_float(const Token& token) {

@@ -15,7 +15,7 @@ Value part_of_path(Runtime& runtime, std::string_view part) {
   const bool number = !part.empty() && part.size() < 18 &&
                       part.find_first_not_of("0123456789") == std::string_view::npos;
   if (!number) return runtime.text(part);
-  return Value(*parse_integer(part, 10));
+  return *parse_integer(runtime.heap(), part, 10);
 }
 
 }  // namespace

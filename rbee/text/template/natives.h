@@ -35,7 +35,7 @@ std::string replace_text(Runtime& runtime, std::string_view text, std::string_vi
                          std::string_view with, int64_t count);
 // Python's float(text) and int(text, base); nothing when `text` is no number.
 std::optional<double> parse_float(std::string_view text);
-std::optional<int64_t> parse_integer(std::string_view text, int64_t base);
+std::optional<Value> parse_integer(Heap& heap, std::string_view text, int64_t base);
 
 // The text filters that have a file of their own.
 Value filter_tojson(Runtime& runtime, const Value& self, const Args& args);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "rbee/text/template/failure.h"
+#include "rbee/text/template/integers.h"
 #include "rbee/text/template/natives.h"
 #include "rbee/text/template/operators.h"
 #include "rbee/text/template/unicode.h"
@@ -51,25 +52,21 @@ int64_t take_base(std::string_view& text, int64_t base) {
   return base == 0 ? 10 : base;
 }
 
-int64_t to_integer(double value) {
-  if (!std::isfinite(value)) raise("cannot convert float infinity to integer");
-  if (!(std::fabs(value) < 9.2e18)) raise("an integer does not fit into 64 bits");
-  return static_cast<int64_t>(value);
-}
-
-Value int_filter(Runtime& /*runtime*/, const Value& self, const Args& args) {
+Value int_filter(Runtime& runtime, const Value& self, const Args& args) {
   const Bound given("int", args, {"default", "base"});
   const Value fallback = given.value_or(0, Value(int64_t{0}));
   if (self.is(Kind::undefined)) raise_undefined(self);
   if (self.is_integral()) return Value(self.integer());
+  if (self.is(Kind::wide)) return self;
   if (self.is(Kind::floating)) {
-    return std::isnan(self.floating()) ? fallback : Value(to_integer(self.floating()));
+    return std::isnan(self.floating()) ? fallback : make_integer(runtime.heap(), self.floating());
   }
   if (!self.is(Kind::text)) return fallback;
   const int64_t base = given.integer(1, 10);
-  if (const auto whole = parse_integer(self.text().bytes, base)) return Value(*whole);
+  if (const auto whole = parse_integer(runtime.heap(), self.text().bytes, base)) return *whole;
   const auto number = parse_float(self.text().bytes);
-  return number && std::isfinite(*number) ? Value(to_integer(*number)) : fallback;
+  const bool finite = number && std::isfinite(*number);
+  return finite ? make_integer(runtime.heap(), *number) : fallback;
 }
 
 Value float_filter(Runtime& /*runtime*/, const Value& self, const Args& args) {
@@ -82,12 +79,13 @@ Value float_filter(Runtime& /*runtime*/, const Value& self, const Args& args) {
   return given.value_or(0, Value(0.0));
 }
 
-Value abs_filter(Runtime& /*runtime*/, const Value& self, const Args& args) {
+Value abs_filter(Runtime& runtime, const Value& self, const Args& args) {
   const Bound given("abs", args, {});
   if (self.is(Kind::floating)) return Value(std::fabs(self.floating()));
   if (self.is(Kind::undefined)) raise_undefined(self);
+  if (self.is(Kind::wide)) return self.number() < 0 ? negate(runtime, self) : self;
   if (!self.is_integral()) raise("bad operand type for abs(): '", type_name(self), "'");
-  return self.integer() < 0 ? negate(self) : Value(self.integer());
+  return self.integer() < 0 ? negate(runtime, self) : Value(self.integer());
 }
 
 // Correct rounding of the decimal value, ties (which only exist in binary) to even.
@@ -117,7 +115,7 @@ int64_t round_integer(int64_t value, int64_t precision) {
   const bool away = twice > 0 || (twice == 0 && down / unit % 2 != 0);
   int64_t rounded = down;
   if (away && __builtin_add_overflow(down, value < 0 ? -unit : unit, &rounded)) {
-    raise("an integer does not fit into 64 bits");
+    raise_overflow();
   }
   return rounded;
 }
@@ -132,10 +130,13 @@ Value round_filter(Runtime& /*runtime*/, const Value& self, const Args& args) {
   if (self.is(Kind::undefined)) raise_undefined(self);
   if (!self.is_number()) raise("round needs a number, got ", type_name(self));
   if (method == "common") {
+    if (self.is(Kind::wide) && precision < 0) raise_overflow();
+    if (self.is(Kind::wide)) return self;
     if (self.is_integral()) return Value(round_integer(self.integer(), precision));
     return Value(round_float(self.floating(), precision));
   }
   const double scale = std::pow(10.0, static_cast<double>(precision));
+  if (scale == 0) raise("division by zero");
   const double scaled = self.number() * scale;
   if (!std::isfinite(scaled)) raise("cannot convert float infinity to integer");
   return Value((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale);
@@ -151,7 +152,7 @@ Value filesizeformat(Runtime& runtime, const Value& self, const Args& args) {
   if (self.is(Kind::text)) bytes = parse_float(self.text().bytes);
   if (!bytes || std::isnan(*bytes)) raise("filesizeformat needs a number");
   if (*bytes == 1) return runtime.text("1 Byte");
-  if (*bytes < base) return runtime.text(cat(to_integer(*bytes), " Bytes"));
+  if (*bytes < base) return runtime.text(cat(static_cast<int64_t>(*bytes), " Bytes"));
   double unit = base;
   size_t i = 0;
   for (; i + 1 < kPrefixes.size() && *bytes >= unit * base; ++i) unit *= base;
@@ -198,7 +199,7 @@ std::optional<double> parse_float(std::string_view text) {
   return negative ? -value : value;
 }
 
-std::optional<int64_t> parse_integer(std::string_view text, int64_t base) {
+std::optional<Value> parse_integer(Heap& heap, std::string_view text, int64_t base) {
   if (base < 0 || base == 1 || base > 36) return std::nullopt;
   std::string_view digits = strip(text, std::nullopt, true, true);
   const bool negative = !digits.empty() && digits[0] == '-';
@@ -214,9 +215,9 @@ std::optional<int64_t> parse_integer(std::string_view text, int64_t base) {
   const auto result =
       std::from_chars(number.data(), number.data() + number.size(), value, static_cast<int>(base));
   if (result.ptr != number.data() + number.size()) return std::nullopt;
-  if (result.ec != std::errc{}) raise("an integer does not fit into 64 bits");
+  if (result.ec != std::errc{} && base != 10) raise_overflow();
   if (zero_led && base == 10 && value != 0) return std::nullopt;
-  return value;
+  return result.ec == std::errc{} ? Value(value) : make_integer(heap, number);
 }
 
 }  // namespace rbee::text::jinja

@@ -1,9 +1,9 @@
 #include "rbee/text/template/operators.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "rbee/text/template/failure.h"
+#include "rbee/text/template/integers.h"
 #include "rbee/text/template/unicode.h"
 
 namespace rbee::text::jinja {
@@ -26,16 +26,6 @@ bool equal_sequences(Runtime& runtime, const Sequence& a, const Sequence& b) {
   return a.items.size() == b.items.size() &&
          std::equal(a.items.begin(), a.items.end(), b.items.begin(),
                     [&](const Value& x, const Value& y) { return equal(runtime, x, y); });
-}
-
-std::optional<int> order_numbers(const Value& a, const Value& b) {
-  if (a.is_integral() && b.is_integral()) {
-    return a.integer() < b.integer() ? -1 : a.integer() > b.integer() ? 1 : 0;
-  }
-  const double x = a.number();
-  const double y = b.number();
-  if (std::isnan(x) || std::isnan(y)) return std::nullopt;
-  return x < y ? -1 : x > y ? 1 : 0;
 }
 
 std::optional<int> order_sequences(Runtime& runtime, const Sequence& a, const Sequence& b) {
@@ -68,6 +58,8 @@ bool truth(const Value& value) {
     case Kind::boolean:
     case Kind::integer:
       return value.integer() != 0;
+    case Kind::wide:
+      return true;
     case Kind::floating:
       return value.floating() != 0;
     case Kind::text:

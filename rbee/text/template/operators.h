@@ -22,7 +22,7 @@ bool contains(Runtime& runtime, const Value& container, const Value& item);
 
 // Everything but `and` and `or`.
 Value binary(Runtime& runtime, BinaryOp op, const Value& a, const Value& b);
-Value negate(const Value& value);
+Value negate(Runtime& runtime, const Value& value);
 
 // object.name, object[key] and object[start:stop:step] as the sandbox does them: what is missing is
 // an Undefined.

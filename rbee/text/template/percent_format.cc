@@ -7,6 +7,7 @@
 
 #include "rbee/text/template/failure.h"
 #include "rbee/text/template/format_field.h"
+#include "rbee/text/template/integers.h"
 #include "rbee/text/template/operators.h"
 #include "rbee/text/template/unicode.h"
 
@@ -17,11 +18,6 @@ double number_of(const Value& value, char type) {
   if (value.is(Kind::undefined)) raise_undefined(value);
   if (!value.is_number()) raise('%', type, " format: a number is required, not ", type_name(value));
   return value.number();
-}
-
-int64_t whole_of(double value) {
-  if (!(std::fabs(value) < 9.2e18)) raise("a float does not fit into an integer");
-  return static_cast<int64_t>(value);
 }
 
 class PercentFormatter {
@@ -212,13 +208,13 @@ class PercentFormatter {
     if (value.is(Kind::floating) && !decimal) {
       raise('%', field.type, " format: an integer is required, not float");
     }
-    const int64_t whole = value.is(Kind::floating) ? whole_of(number) : value.integer();
+    const Value whole = value.is_int() ? value : make_integer(runtime_.heap(), number);
     const int precision = std::exchange(field.precision, -1);
     if (precision > 0) {  // at least that many digits
       Field digits = field;
       digits.fill = "0";
       digits.align = '=';
-      digits.width = int64_t{precision} + (whole < 0 || field.sign != '-' ? 1 : 0);
+      digits.width = int64_t{precision} + (whole.number() < 0 || field.sign != '-' ? 1 : 0);
       std::string body;
       append_integer(runtime_, body, whole, digits);
       if (field.align == '\0') field.align = zero_ ? '=' : '>';

@@ -32,9 +32,10 @@ class Function : public Custom {
 }  // namespace
 
 void Runtime::step(int64_t count) {
-  steps_ += count;
-  if (steps_ > limits_.max_steps)
+  if (count > limits_.max_steps - steps_) {
     raise("the template needs more than ", limits_.max_steps, " steps");
+  }
+  steps_ += count;
 }
 
 Value Runtime::text(std::string utf8, bool safe) {
@@ -107,6 +108,9 @@ Bound::Bound(std::string_view function, const Args& args, std::vector<std::strin
 int64_t Bound::integer(size_t i, int64_t fallback) const {
   if (!has(i)) return fallback;
   if (values_[i]->is(Kind::undefined)) raise_undefined(*values_[i]);
+  if (values_[i]->is(Kind::wide)) {
+    raise(function_, "(): '", names_[i], "' does not fit into 64 bits");
+  }
   if (!values_[i]->is_integral()) {
     raise(function_, "() needs an integer as '", names_[i], "', got ", type_name(*values_[i]));
   }

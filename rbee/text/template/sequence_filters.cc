@@ -111,6 +111,7 @@ Value batch(Runtime& runtime, const Value& self, const Args& args) {
     if (!given.is_none(1) && size > filled) {
       const int64_t missing = size - filled;
       runtime.step(missing);
+      runtime.heap().require(missing * static_cast<int64_t>(sizeof(Value)));
       row.insert(row.end(), static_cast<size_t>(missing), *given[1]);
     }
     rows.push_back(runtime.list(std::move(row)));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "rbee/text/template/failure.h"
+#include "rbee/text/template/integers.h"
 #include "rbee/text/template/operators.h"
 #include "rbee/text/template/unicode.h"
 
@@ -107,7 +108,8 @@ void append_plain(Runtime& runtime, std::string& out, const Value& value) {
       out += value.boolean() ? "True" : "False";
       return;
     case Kind::integer:
-      append_to(out, value.integer());
+    case Kind::wide:
+      out += decimal_of(value);
       return;
     case Kind::floating:
       out += float_repr(value.floating());

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "rbee/text/template/failure.h"
+#include "rbee/text/template/integers.h"
 #include "rbee/text/template/unicode.h"
 
 namespace rbee::text::jinja {
@@ -18,6 +19,7 @@ int rank(const Value& value) {
       return 0;
     case Kind::boolean:
     case Kind::integer:
+    case Kind::wide:
     case Kind::floating:
       return 1;
     case Kind::text:
@@ -36,11 +38,8 @@ int rank(const Value& value) {
 
 // NaN sorts first; integers compare exactly.
 bool number_less(const Value& a, const Value& b) {
-  if (a.is_integral() && b.is_integral()) return a.integer() < b.integer();
-  const double x = a.number();
-  const double y = b.number();
-  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && !std::isnan(y);
-  return x < y;
+  if (const auto order = order_numbers(a, b)) return *order < 0;
+  return std::isnan(a.number()) && !std::isnan(b.number());
 }
 
 const Object* address(const Value& value) {
@@ -84,6 +83,8 @@ bool Value::same_as(const Value& other) const {
     case Kind::boolean:
     case Kind::integer:
       return integer_ == other.integer_;
+    case Kind::wide:
+      return wide_->decimal == other.wide_->decimal;
     default:
       return address(*this) == address(other);
   }
@@ -183,6 +184,7 @@ std::string_view type_name(const Value& value) {
     case Kind::boolean:
       return "bool";
     case Kind::integer:
+    case Kind::wide:
       return "int";
     case Kind::floating:
       return "float";

@@ -23,6 +23,7 @@ enum class Kind : uint8_t {
   none,
   boolean,
   integer,
+  wide,  // an integer beyond 64 bits
   floating,
   text,
   sequence,
@@ -39,6 +40,7 @@ struct Object {
 };
 
 struct Text;
+struct Wide;
 struct Undefined;
 struct Sequence;
 struct Dict;
@@ -51,6 +53,7 @@ class Value {
   explicit Value(bool value) : kind_(Kind::boolean), integer_(value ? 1 : 0) {}
   explicit Value(int64_t value) : kind_(Kind::integer), integer_(value) {}
   explicit Value(double value) : kind_(Kind::floating), floating_(value) {}
+  explicit Value(const Wide* object) : kind_(Kind::wide), wide_(object) {}
   explicit Value(const Text* object) : kind_(Kind::text), text_(object) {}
   explicit Value(const Undefined* object) : kind_(Kind::undefined), undefined_(object) {}
   explicit Value(Sequence* object) : kind_(Kind::sequence), sequence_(object) {}
@@ -60,14 +63,17 @@ class Value {
 
   Kind kind() const { return kind_; }
   bool is(Kind kind) const { return kind_ == kind; }
-  // Python's int as a class: bool is one of them.
+  // An int of 64 bits; bool is one of them.
   bool is_integral() const { return kind_ == Kind::integer || kind_ == Kind::boolean; }
-  bool is_number() const { return is_integral() || kind_ == Kind::floating; }
+  // Python's int as a class.
+  bool is_int() const { return is_integral() || kind_ == Kind::wide; }
+  bool is_number() const { return is_int() || kind_ == Kind::floating; }
 
   // Each is valid for its kind only.
   bool boolean() const { return integer_ != 0; }
   int64_t integer() const { return integer_; }
   double floating() const { return floating_; }
+  const Wide& wide() const { return *wide_; }
   const Text& text() const { return *text_; }
   const Undefined& undefined() const { return *undefined_; }
   Sequence& sequence() const { return *sequence_; }
@@ -75,9 +81,7 @@ class Value {
   Namespace& space() const { return *space_; }
   Custom& custom() const { return *custom_; }
   // Any number as a double.
-  double number() const {
-    return kind_ == Kind::floating ? floating_ : static_cast<double>(integer_);
-  }
+  double number() const;
   // Python's `is`.
   bool same_as(const Value& other) const;
 
@@ -86,6 +90,7 @@ class Value {
   union {
     int64_t integer_ = 0;
     double floating_;
+    const Wide* wide_;
     const Text* text_;
     const Undefined* undefined_;
     Sequence* sequence_;
@@ -104,6 +109,17 @@ struct Text : Object {
   bool safe;       // markup that `escape` leaves alone
   bool ascii() const { return length == static_cast<int64_t>(bytes.size()); }
 };
+
+struct Wide : Object {
+  explicit Wide(std::string digits);  // as `decimal`
+  std::string decimal;                // perhaps with "-", without leading zeros
+  double approximate;                 // the nearest one
+};
+
+inline double Value::number() const {
+  if (kind_ == Kind::wide) return wide_->approximate;
+  return kind_ == Kind::floating ? floating_ : static_cast<double>(integer_);
+}
 
 struct Undefined : Object {
   explicit Undefined(std::string why) : message(std::move(why)) {}

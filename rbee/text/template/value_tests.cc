@@ -34,7 +34,7 @@ bool is_false(const Value& value) {
   return value.is(Kind::boolean) && !value.boolean();
 }
 bool is_integer(const Value& value) {
-  return value.is(Kind::integer);
+  return value.is(Kind::integer) || value.is(Kind::wide);
 }
 bool is_float(const Value& value) {
   return value.is(Kind::floating);

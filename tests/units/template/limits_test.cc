@@ -39,6 +39,73 @@ TEST(TemplateLimits, Steps) {
               HasSubstr("more than 10 steps"));
 }
 
+// Arithmetic that leaves 64 bits, and sizes that no memory has, end in an error of the template.
+TEST(TemplateLimits, HugeNumbers) {
+  for (const std::string_view use : {"9223372036854775807 + 1",
+                                     "-9223372036854775807 - 2",
+                                     "9223372036854775807 * 2",
+                                     "2 ** 63",
+                                     "2 ** 9223372036854775807",
+                                     "18446744073709551616 + 1",
+                                     "1 - 18446744073709551616",
+                                     "18446744073709551616 * 18446744073709551616",
+                                     "18446744073709551616 // 3",
+                                     "18446744073709551616 % 3",
+                                     "2 ** 18446744073709551616",
+                                     "18446744073709551616 is odd",
+                                     "(-9223372036854775808) // -1",
+                                     "-9223372036854775808 | abs + 9223372036854775808",
+                                     "[1, 2] | batch(9223372036854775807, 1) | list",
+                                     "[1, 2] | batch(18446744073709551616, 1) | list",
+                                     "[1] | batch(99999999, 1) | list",
+                                     "[1, 2] | slice(9223372036854775807, 1) | list",
+                                     "range(9223372036854775807) | list",
+                                     "range(0, 18446744073709551616)",
+                                     "range(0, 9223372036854775807, 2) | list",
+                                     "'a' * 18446744073709551616",
+                                     "[1] * 9223372036854775807",
+                                     "18446744073709551616 * 'a'",
+                                     "'a'.center(18446744073709551616)",
+                                     "'a' | indent(9223372036854775807, true)",
+                                     "'a'.zfill(9223372036854775807)",
+                                     "'a'.rjust(9223372036854775807, 'b')",
+                                     "'%*d' % (9223372036854775807, 1)",
+                                     "'{:9999999999}'.format(1)",
+                                     "'%.*f' % (9223372036854775807, 1.5)",
+                                     "[1] | tojson(indent=9223372036854775807)",
+                                     "1 | round(-400, 'floor')",
+                                     "18446744073709551616 | round(-2)",
+                                     "'%x' % 18446744073709551616",
+                                     "9223372036854775807 | round(-1)",
+                                     "'a' | truncate(-9223372036854775808)",
+                                     "'\\t'.expandtabs(9223372036854775807)"}) {
+    SCOPED_TRACE(use);
+    const TemplateLimits limits = {.max_steps = 200'000, .max_memory_bytes = 1 << 24};
+    EXPECT_NE(error_of(cat("{{ ", use, " }}"), limits), "");
+  }
+}
+
+TEST(TemplateLimits, HugeNumbersThatCutNothing) {
+  for (const auto& [use, wanted] : std::vector<std::pair<std::string_view, std::string_view>>{
+           {"'abc'[:18446744073709551616]", "abc"},
+           {"'abc'[-18446744073709551616:]", "abc"},
+           {"'abc'[::18446744073709551616]", "a"},
+           {"[1, 2][9223372036854775807] is undefined", "True"},
+           {"[1, 2][18446744073709551616] is undefined", "True"},
+           {"[1, 2][-9223372036854775808:9223372036854775807]", "[1, 2]"},
+           {"[1, 2] | batch(9223372036854775807) | list", "[[1, 2]]"},
+           {"'abc'.replace('b', 'x', 9223372036854775807)", "axc"},
+           {"'a b'.split(' ', 9223372036854775807)", "['a', 'b']"},
+           {"range(-9223372036854775807, 9223372036854775807, 4611686018427387904) | list | length",
+            "4"},
+           {"'abc' | truncate(9223372036854775807)", "abc"},
+           {"'abc' | wordwrap(9223372036854775807)", "abc"},
+           {"1.5 | round(9223372036854775807)", "1.5"},
+           {"range(3)[9223372036854775807:] | list", "[]"}}) {
+    EXPECT_EQ(ChatTemplate(cat("{{ ", use, " }}")).render("{}"), wanted) << use;
+  }
+}
+
 // Work inside of one operation counts as well.
 TEST(TemplateLimits, StepsOfLongTexts) {
   const std::string head = "{% set s = 'ab' * 1000000 %}";
