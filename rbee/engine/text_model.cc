@@ -27,11 +27,29 @@ constexpr TemplatePlaces kDefault{"tokenizer.chat_template", "chat_template.jinj
 constexpr TemplatePlaces kWithTools{"tokenizer.chat_template.tool_use",
                                     "additional_chat_templates/tool_use.jinja", "tool_use"};
 
+// A text, or the first one of a list. The model still answers raw prompts without it.
+std::optional<std::string> gguf_template(const io::Metadata& metadata, std::string_view key) {
+  const io::MetaEntry* entry = metadata.find(key);
+  if (entry == nullptr) return std::nullopt;
+  std::string_view text;
+  if (entry->type == io::MetaType::string) {
+    text = *metadata.get_string(key);
+  } else if (entry->type == io::MetaType::array && entry->element == io::MetaType::string) {
+    const auto texts = *metadata.get_strings(key);
+    if (!texts.empty()) text = texts.front();
+  }
+  if (text.empty()) {
+    log(LogLevel::warn, "the file's chat template is no text and is left out",
+        {{"key", std::string(key)}, {"type", entry->describe_type()}});
+    return std::nullopt;
+  }
+  return std::string(text);
+}
+
 std::optional<std::string> chat_template_source(const io::Checkpoint& checkpoint,
                                                 const TemplatePlaces& places) {
   if (checkpoint.format() == io::Checkpoint::Format::gguf) {
-    const auto text = checkpoint.metadata().get_string(places.gguf);
-    return text ? std::optional<std::string>(*text) : std::nullopt;
+    return gguf_template(checkpoint.metadata(), places.gguf);
   }
   std::optional<std::string> source = checkpoint.text_file(places.file);
   if (source) return source;
@@ -203,13 +221,14 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
   std::string kind;
   out.tokenizer = load_tokenizer(checkpoint, &kind);
   const bool own_template = options.chat_template.empty();
-  const std::optional<std::string> source =
+  const std::optional<std::string> with_tools =
+      own_template ? chat_template_source(checkpoint, kWithTools) : std::nullopt;
+  std::optional<std::string> source =
       own_template ? chat_template_source(checkpoint, kDefault) : options.chat_template;
+  if (!source) source = with_tools;
   out.chat_template =
       own_template ? make_chat_template(source) : std::make_unique<text::ChatTemplate>(*source);
   out.format = text::detect_output_format(out.chat_template ? *source : "");
-  const std::optional<std::string> with_tools =
-      own_template ? chat_template_source(checkpoint, kWithTools) : std::nullopt;
   out.tool_template = make_chat_template(with_tools);
   const text::OutputFormat of_calls =
       text::detect_output_format(out.tool_template ? *with_tools : "");

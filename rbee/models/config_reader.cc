@@ -52,6 +52,18 @@ void check_range(int64_t value, Limits limits, const std::string& name) {
   fail(Code::invalid_argument, kOp, name, " is ", shown, ", wanted ", wanted);
 }
 
+// Newer files may have a list with one value a layer. Layers that differ are not implemented.
+template <typename T>
+T same_everywhere(const std::vector<T>& values, const std::string& key) {
+  check(!values.empty(), kOp, key, " is an empty list");
+  for (const T value : values) {
+    if (value == values.front()) continue;
+    fail(Code::unsupported, kOp, key, " is ", values.front(), " for one layer and ", value,
+         " for another; only one value for all layers is implemented");
+  }
+  return values.front();
+}
+
 }  // namespace
 
 struct ConfigReader::Json {
@@ -102,6 +114,10 @@ bool ConfigReader::has(Field field) const {
   return !field.gguf.empty() && checkpoint_.metadata().contains(key(field));
 }
 
+bool ConfigReader::is_list(Field field) const {
+  return checkpoint_.metadata().find(key(field))->type == io::MetaType::array;
+}
+
 bool ConfigReader::is_null(Field field) const {
   if (is_gguf() || has(field)) return false;
   const json* value = at_path(json_->root, field.hf);
@@ -112,7 +128,9 @@ int64_t ConfigReader::integer(Field field, Limits limits) const {
   if (!has(field)) fail(Code::not_found, kOp, describe(field), " is missing");
   int64_t value = 0;
   if (is_gguf()) {
-    value = checkpoint_.metadata().require_i64(key(field));
+    const io::Metadata& metadata = checkpoint_.metadata();
+    value = is_list(field) ? same_everywhere(metadata.require_ints(key(field)), key(field))
+                           : metadata.require_i64(key(field));
   } else {
     const json& found = *json_->find(field.hf);
     const bool in_range =
@@ -133,7 +151,9 @@ double ConfigReader::number(Field field) const {
   if (!has(field)) fail(Code::not_found, kOp, describe(field), " is missing");
   double value = 0;
   if (is_gguf()) {
-    value = checkpoint_.metadata().require_f64(key(field));
+    const io::Metadata& metadata = checkpoint_.metadata();
+    value = is_list(field) ? same_everywhere(metadata.require_floats(key(field)), key(field))
+                           : metadata.require_f64(key(field));
   } else {
     const json& found = *json_->find(field.hf);
     if (!found.is_number()) fail_type(describe(field), found, "a number");

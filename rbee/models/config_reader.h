@@ -41,6 +41,7 @@ class ConfigReader {
 
   bool has(Field field) const;      // and not null
   bool is_null(Field field) const;  // there, and null; Hugging Face only
+  // A list of equal numbers, one a layer, is one number; a list of others is unsupported.
   int64_t integer(Field field, Limits limits = {}) const;
   int64_t integer(Field field, int64_t fallback, Limits limits = {}) const;
   double number(Field field) const;  // finite
@@ -60,6 +61,7 @@ class ConfigReader {
  private:
   struct Json;
   std::string key(Field field) const;  // in GGUF metadata
+  bool is_list(Field field) const;     // of a GGUF file that has it
 
   const io::Checkpoint& checkpoint_;
   std::string architecture_;

@@ -8,6 +8,7 @@
 #include "rbee/text/gguf_token_type.h"
 #include "rbee/text/pipeline.h"
 #include "rbee/text/spm.h"
+#include "rbee/text/turn_ends.h"
 #include "rbee/text/unigram.h"
 #include "rbee/text/utf8.h"
 #include "rbee/text/wordpiece.h"
@@ -40,6 +41,7 @@ void check_fields(const GgufVocab& vocab) {
   check_id(vocab.unk, tokens, "tokenizer.ggml.unknown_token_id");
   check_id(vocab.pad, tokens, "tokenizer.ggml.padding_token_id");
   check_id(vocab.sep, tokens, "tokenizer.ggml.seperator_token_id");
+  for (const TokenId id : vocab.more_ends) check_id(id, tokens, "a token that ends a turn");
 }
 
 int32_t type_of(const GgufVocab& vocab, size_t id) {
@@ -52,21 +54,39 @@ bool takes_space(const GgufVocab& vocab, TokenId id) {
          vocab.tokens[static_cast<size_t>(id)] != "<|endoftext|>";
 }
 
-void add_tokens(const GgufVocab& vocab, PipelineParts& parts) {
+void add_texts(const GgufVocab& vocab, Vocab& texts) {
   size_t bytes = 0;
   for (const std::string& token : vocab.tokens) bytes += token.size();
-  parts.vocab->reserve(vocab.tokens.size(), bytes);
+  texts.reserve(vocab.tokens.size(), bytes);
+  for (size_t i = 0; i < vocab.tokens.size(); ++i) {
+    check(utf8_valid(vocab.tokens[i]), "tokenizer.ggml.tokens", "token ", i, " is not UTF-8");
+    texts.add(vocab.tokens[i], static_cast<TokenId>(i));
+  }
+}
+
+// Makes control tokens of those that end a turn.
+void mark_turn_ends(const Vocab& texts, GgufVocab& vocab) {
+  const auto is_control = [&vocab](TokenId id) {
+    return type_of(vocab, static_cast<size_t>(id)) == kControlToken;
+  };
+  for (const TokenId id : find_turn_ends(texts, is_control)) {
+    const auto at = static_cast<size_t>(id);
+    if (is_control(id)) continue;
+    warn_of_plain_turn_end(vocab.tokens[at], id);
+    if (vocab.types.empty()) vocab.types.assign(vocab.tokens.size(), kNormalToken);
+    vocab.types[at] = kControlToken;
+  }
+}
+
+void add_special_tokens(const GgufVocab& vocab, PipelineParts& parts) {
   for (size_t i = 0; i < vocab.tokens.size(); ++i) {
     const auto id = static_cast<TokenId>(i);
     const std::string& text = vocab.tokens[i];
-    const std::string where = "tokenizer.ggml.tokens";
-    check(utf8_valid(text), where, "token ", i, " is not UTF-8");
-    parts.vocab->add(text, id);
     const int32_t type = type_of(vocab, i);
     const bool special = type == kControlToken || type == kUnknownToken;
     if ((!special && type != kUserDefinedToken) || text.empty()) continue;
-    check(text.size() <= kMaxAddedBytes, where, "special token ", i, " has ", text.size(),
-          " bytes");
+    check(text.size() <= kMaxAddedBytes, "tokenizer.ggml.tokens", "special token ", i, " has ",
+          text.size(), " bytes");
     parts.added.push_back({.content = text,
                            .id = id,
                            .special = special,
@@ -74,11 +94,24 @@ void add_tokens(const GgufVocab& vocab, PipelineParts& parts) {
   }
 }
 
+// SentencePiece's special tokens, where the file gives no id that can be used.
+void add_usual_ids(const Vocab& texts, GgufVocab& vocab) {
+  const auto add = [&](std::optional<TokenId>& id, std::string_view text, int32_t type) {
+    const auto found = texts.find(text);
+    if (!id && found && type_of(vocab, static_cast<size_t>(*found)) == type) id = found;
+  };
+  if (vocab.model != "llama" && vocab.model != "t5") return;
+  add(vocab.unk, "<unk>", kUnknownToken);
+  add(vocab.eos, "</s>", kControlToken);
+  if (vocab.model == "llama") add(vocab.bos, "<s>", kControlToken);
+}
+
 void add_ends(const GgufVocab& vocab, bool default_bos, bool default_eos, PipelineParts& parts) {
   parts.bos = vocab.bos;
   parts.eos = vocab.eos;
   if (vocab.eot) parts.end_tokens.push_back(*vocab.eot);
   if (vocab.eom) parts.end_tokens.push_back(*vocab.eom);
+  parts.end_tokens.insert(parts.end_tokens.end(), vocab.more_ends.begin(), vocab.more_ends.end());
   if (vocab.bos && vocab.add_bos.value_or(default_bos)) parts.prefix.push_back(*vocab.bos);
   if (vocab.eos && vocab.add_eos.value_or(default_eos)) parts.suffix.push_back(*vocab.eos);
 }
@@ -98,12 +131,12 @@ std::vector<Bpe::Pair> merges_of(std::vector<std::string>& merges) {
   return pairs;
 }
 
-void build_byte_level(GgufVocab& vocab, PipelineParts& parts) {
-  const GgufPre& pre = gguf_pre(vocab.pre);
+void build_bpe(GgufVocab& vocab, const GgufPre& pre, PipelineParts& parts) {
   check(!vocab.merges.empty(), "tokenizer.ggml.merges", "is missing");
   BpeOptions options;
   options.ignore_merges = pre.ignore_merges;
-  options.raw_bytes = true;
+  options.raw_bytes = !pre.plain_text;
+  options.byte_fallback = pre.plain_text;
   parts.model =
       std::make_unique<Bpe>(*parts.vocab, merges_of(vocab.merges), options, "tokenizer.ggml");
   if (pre.nfc) parts.normalizer = unicode_normalizer(UnicodeForm::nfc);
@@ -114,7 +147,13 @@ void build_byte_level(GgufVocab& vocab, PipelineParts& parts) {
         regex_pre_tokenizer(pattern, SplitBehavior::isolated, false, "tokenizer.ggml.pre"));
   }
   parts.pre_tokenizer = sequence_pre_tokenizer(std::move(stages));
-  parts.decoder.add(letters_to_bytes());
+  if (pre.plain_text) {
+    parts.normalizer = replace_normalizer(" ", std::string(kMark));
+    parts.decoder.add(replace_in_piece(std::string(kMark), " "));
+    parts.decoder.add(byte_fallback());
+  } else {
+    parts.decoder.add(letters_to_bytes());
+  }
   add_ends(vocab, pre.add_bos, false, parts);
 }
 
@@ -227,18 +266,23 @@ std::unique_ptr<Tokenizer> tokenizer_from_gguf(GgufVocab vocab) {
   check_fields(vocab);
   PipelineParts parts;
   if (vocab.model == "bert") restore_word_pieces(vocab);
-  add_tokens(vocab, parts);
+  add_texts(vocab, *parts.vocab);
+  mark_turn_ends(*parts.vocab, vocab);
+  add_special_tokens(vocab, parts);
+  add_usual_ids(*parts.vocab, vocab);
   if (vocab.model == "bert") {
     build_word_piece(vocab, parts);
   } else if (vocab.model == "gpt2") {
-    build_byte_level(vocab, parts);
+    build_bpe(vocab, gguf_pre(vocab.pre), parts);
+  } else if (vocab.model == "gemma4") {
+    build_bpe(vocab, gguf_pre(vocab.model), parts);
   } else if (vocab.model == "llama") {
     build_spm(vocab, parts);
   } else if (vocab.model == "t5") {
     build_unigram(vocab, parts);
   } else {
     fail(Code::unsupported, "tokenizer.ggml.model", "\"", vocab.model,
-         "\" is not among gpt2, llama, t5, bert");
+         "\" is not among gpt2, gemma4, llama, t5, bert");
   }
   return std::make_unique<PipelineTokenizer>(std::move(parts));
 }

@@ -7,6 +7,7 @@
 #include "rbee/text/json_components.h"
 #include "rbee/text/json_file.h"
 #include "rbee/text/pipeline.h"
+#include "rbee/text/turn_ends.h"
 #include "rbee/text/unigram.h"
 #include "rbee/text/wordpiece.h"
 
@@ -128,6 +129,27 @@ void add_added_tokens(const TokenizerFile& file, const JsonField& root, Pipeline
   }
 }
 
+// Makes special tokens of those that end a turn.
+void mark_turn_ends(PipelineParts& parts) {
+  const auto added = [&parts](TokenId id) {
+    return std::ranges::find(parts.added, id, &AddedToken::id);
+  };
+  const auto is_special = [&](TokenId id) {
+    return added(id) != parts.added.end() && added(id)->special;
+  };
+  for (const TokenId id : find_turn_ends(*parts.vocab, is_special)) {
+    if (is_special(id)) continue;
+    const auto known = added(id);
+    const std::string text(parts.vocab->text(id));
+    warn_of_plain_turn_end(text, id);
+    if (known == parts.added.end()) {
+      parts.added.push_back({.content = text, .id = id, .special = true});
+    } else {
+      known->special = true;
+    }
+  }
+}
+
 void add_components(const JsonField& root, bool raw_bytes, PipelineParts& parts) {
   if (root.has("normalizer")) parts.normalizer = normalizer_from(root.at("normalizer"));
   if (root.has("pre_tokenizer")) {
@@ -191,6 +213,7 @@ std::unique_ptr<Tokenizer> tokenizer_from_json(std::string_view tokenizer_json,
          "\" is not among BPE, Unigram, WordPiece");
   }
   add_added_tokens(file, root, parts);
+  mark_turn_ends(parts);
   add_components(root, raw_bytes, parts);
   add_config(tokenizer_config_json, "tokenizer_config.json", parts);
   add_config(special_tokens_map, "special_tokens_map.json", parts);

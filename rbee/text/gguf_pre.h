@@ -12,9 +12,12 @@ struct GgufPre {
   bool nfc = false;                        // the family's tokenizer.json normalises so
   bool ignore_merges = false;
   bool add_bos = false;  // where the file does not say
+  bool plain_text =
+      false;  // tokens are text with SentencePiece's mark for spaces, not byte letters
 };
 
-// An unknown name gets the rules of "default", with a warning in the log.
+// Without a name come the rules of "default", with a warning in the log. Throws unsupported for a
+// name that is not known: other cuts give other ids, and a model that answers worse.
 const GgufPre& gguf_pre(std::string_view name);
 
 // A name whose rules these are, add_bos apart; nothing when none fits.

@@ -1,10 +1,11 @@
 #include "rbee/text/pipeline.h"
 
 #include <algorithm>
-#include <array>
 #include <deque>
+#include <iterator>
 
 #include "rbee/core/error.h"
+#include "rbee/text/turn_ends.h"
 #include "rbee/text/utf8.h"
 
 namespace rbee::text {
@@ -12,27 +13,6 @@ namespace {
 
 constexpr size_t kMaxText = size_t{1} << 30;  // places in a word are 32 bits
 constexpr size_t kCachedText = 2048;          // a shorter text hardly repeats its words
-
-// Special tokens by which the instruct models in use end a turn.
-constexpr std::array<std::string_view, 17> kTurnEnds{
-    "<|im_end|>",
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<end_of_turn>",
-    "<|end|>",
-    "<|endoftext|>",
-    "<|end_of_text|>",
-    "<|end_of_turn|>",
-    "<|eot|>",
-    "<|END_OF_TURN_TOKEN|>",
-    "<EOT>",
-    "[EOT]",
-    "<|EOT|>",
-    "<end_of_utterance>",
-    "</s>",
-    "<eos>",
-    "<\xEF\xBD\x9C"
-    "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"};
 
 }  // namespace
 
@@ -63,18 +43,9 @@ PipelineTokenizer::PipelineTokenizer(PipelineParts parts) : parts_(std::move(par
 void PipelineTokenizer::find_end_tokens() {
   end_tokens_ = parts_.end_tokens;
   if (eos_) end_tokens_.push_back(*eos_);
-  const auto special = [&](std::string_view text) {
-    const auto id = find(text);
-    return id && is_special(*id) ? id : std::nullopt;
-  };
-  // GPT-OSS writes several messages in a turn: <|end|> is behind each.
-  const auto call = special("<|call|>"), result = special("<|return|>");
-  const bool harmony = call && result;
-  if (harmony) end_tokens_.insert(end_tokens_.end(), {*call, *result});
-  for (const std::string_view text : kTurnEnds) {
-    const auto id = special(text);
-    if (id && !(harmony && text == "<|end|>")) end_tokens_.push_back(*id);
-  }
+  const auto is_special = [this](TokenId id) { return this->is_special(id); };
+  std::ranges::copy_if(find_turn_ends(*parts_.vocab, is_special), std::back_inserter(end_tokens_),
+                       is_special);
   std::sort(end_tokens_.begin(), end_tokens_.end());
   end_tokens_.erase(std::unique(end_tokens_.begin(), end_tokens_.end()), end_tokens_.end());
 }

@@ -99,6 +99,7 @@ struct GgufVocab {
                                     // 4 user-defined, 5 unused, 6 byte
   std::vector<std::string> merges;  // "left right", best first
   std::optional<TokenId> bos, eos, eot, eom, unk, pad, sep;
+  std::vector<TokenId> more_ends;  // more tokens that end a turn
   std::optional<bool> add_bos, add_eos, add_space_prefix, remove_extra_whitespaces;
   // Of WordPiece; without a word a vocabulary that has no capital letters is taken for one without
   // case, and accents go with case.

@@ -161,11 +161,14 @@ TEST(TokenizerGguf, ErrorsNameTheField) {
   EXPECT_EQ(gguf_error(vocab), "tokenizer.ggml.tokens: token 2 is not UTF-8");
   vocab = tiny_gguf();
   vocab.model = "rwkv";
-  EXPECT_EQ(gguf_error(vocab), "tokenizer.ggml.model: \"rwkv\" is not among gpt2, llama, t5, bert");
+  EXPECT_EQ(gguf_error(vocab),
+            "tokenizer.ggml.model: \"rwkv\" is not among gpt2, gemma4, llama, t5, bert");
   vocab.model = "gpt2";
   EXPECT_EQ(gguf_error(vocab), "tokenizer.ggml.merges: is missing");
   vocab.merges = {"aa"};
   EXPECT_EQ(gguf_error(vocab), "tokenizer.ggml.merges[0]: \"aa\" is not two tokens");
+  vocab.pre = "llama-bpe2";
+  EXPECT_EQ(gguf_error(vocab), "tokenizer.ggml.pre: \"llama-bpe2\" is not known");
 }
 
 TEST(TokenizerGguf, CharactersWithoutATokenAreUnknown) {
