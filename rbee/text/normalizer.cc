@@ -9,6 +9,7 @@
 #include "rbee/core/error.h"
 #include "rbee/text/byte_alphabet.h"
 #include "rbee/text/char_class.h"
+#include "rbee/text/growth.h"
 #include "rbee/text/utf8.h"
 
 namespace rbee::text {
@@ -87,6 +88,7 @@ void replace_all(std::string& text, std::string_view pattern, std::string_view c
   for (size_t at = text.find(pattern); at != text.npos; at = text.find(pattern, from)) {
     out.append(text, from, at - from).append(content);
     from = at + pattern.size();
+    check_growth(text.size(), out.size());
   }
   text = out.append(text, from);
 }
@@ -161,6 +163,7 @@ NormalizerPtr replace_normalizer(Regex pattern, std::string content) {
     pattern.each_match(text, [&](size_t begin, size_t end) {
       out.append(text, from, begin - from).append(content);
       from = end;
+      check_growth(text.size(), out.size());
     });
     if (from > 0) text = out.append(text, from);
   });
@@ -168,7 +171,9 @@ NormalizerPtr replace_normalizer(Regex pattern, std::string content) {
 
 NormalizerPtr prepend_normalizer(std::string prefix) {
   return make([prefix = std::move(prefix)](std::string& text) {
-    if (!text.empty()) text.insert(0, prefix);
+    if (text.empty()) return;
+    check_growth(text.size(), text.size() + prefix.size());
+    text.insert(0, prefix);
   });
 }
 
@@ -198,7 +203,11 @@ NormalizerPtr byte_level_normalizer() {
 
 NormalizerPtr sequence_normalizer(std::vector<NormalizerPtr> parts) {
   return make([parts = std::move(parts)](std::string& text) {
-    for (const NormalizerPtr& part : parts) part->apply(text);
+    const size_t before = text.size();
+    for (const NormalizerPtr& part : parts) {
+      part->apply(text);
+      check_growth(before, text.size());
+    }
   });
 }
 

@@ -12,9 +12,11 @@ namespace {
 
 void replace_all(std::string& text, std::string_view pattern, std::string_view content) {
   if (pattern.empty()) return;
+  const size_t before = text.size();
   for (size_t at = text.find(pattern); at != text.npos;
        at = text.find(pattern, at + content.size())) {
     text.replace(at, pattern.size(), content);
+    check_growth(before, text.size());
   }
 }
 
@@ -63,6 +65,7 @@ PieceDecoder::Step replace_in_piece(Regex pattern, std::string content) {
     shared->each_match(token, [&](size_t begin, size_t end) {
       out.append(token, from, begin - from).append(content);
       from = end;
+      check_growth(token.size(), out.size());
     });
     if (from > 0) token = out.append(token, from);
   };

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "rbee/text/growth.h"
 #include "rbee/text/regex.h"
 
 namespace rbee::text {
@@ -20,7 +21,11 @@ class PieceDecoder {
   void drop_leading_spaces(int count) { leading_ = count; }
 
   std::string apply(std::string token) const {
-    for (const Step& step : steps_) step(token);
+    const size_t before = token.size();
+    for (const Step& step : steps_) {
+      step(token);
+      check_growth(before, token.size());
+    }
     return token;
   }
   int leading_spaces_dropped() const { return leading_; }

@@ -4,6 +4,7 @@
 
 #include "rbee/text/byte_alphabet.h"
 #include "rbee/text/char_class.h"
+#include "rbee/text/growth.h"
 #include "rbee/text/scanners.h"
 #include "rbee/text/utf8.h"
 
@@ -29,6 +30,12 @@ PreTokenizerPtr make(Function function) {
   return std::make_unique<Made<Function>>(std::move(function));
 }
 
+size_t bytes_of(const Words& words) {
+  size_t bytes = 0;
+  for (const std::string_view word : words.items) bytes += word.size();
+  return bytes;
+}
+
 // Replaces every word by what cut(word, out) appends for it.
 template <typename Cut>
 void cut_words(Words& words, const Cut& cut) {
@@ -43,9 +50,13 @@ void cut_words(Words& words, const Cut& cut) {
 // Replaces every word by rewrite(word, first), a string of its own; `first`: at the text's start.
 template <typename Rewrite>
 void rewrite_words(Words& words, const Rewrite& rewrite) {
+  const size_t before = bytes_of(words);
+  size_t after = 0;
   for (size_t i = 0; i < words.items.size(); ++i) {
     words.items[i] =
         words.rewritten->emplace_back(rewrite(words.items[i], i == 0 && words.at_start));
+    after += words.items[i].size();
+    check_growth(before, after);
   }
 }
 
@@ -260,7 +271,11 @@ PreTokenizerPtr bert_pre_tokenizer() {
 
 PreTokenizerPtr sequence_pre_tokenizer(std::vector<PreTokenizerPtr> parts) {
   return make([parts = std::move(parts)](Words& words) {
-    for (const PreTokenizerPtr& part : parts) part->apply(words);
+    const size_t before = bytes_of(words);
+    for (const PreTokenizerPtr& part : parts) {
+      part->apply(words);
+      check_growth(before, bytes_of(words));
+    }
   });
 }
 

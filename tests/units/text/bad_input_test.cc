@@ -117,6 +117,42 @@ TEST(TokenizerJson, SlowPatternsEndInAnError) {
   EXPECT_THROW(tokenizer->encode(std::string(10000, 'a') + "b"), Error);
 }
 
+// Each step may be harmless; together they would fill the memory.
+TEST(TokenizerJson, StepsThatMultiplyTextAreBounded) {
+  const json twice = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}};
+  const json regex = {{"type", "Replace"}, {"pattern", {{"Regex", "a"}}}, {"content", "aa"}};
+  const json once = {
+      {"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", std::string(1000, 'a')}};
+  const json before = {{"type", "Prepend"}, {"prepend", std::string(1 << 20, 'a')}};
+  const json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  const auto repeated = [](const char* type, const char* list, const json& step) {
+    return json{{"type", type}, {list, json(64, step)}};
+  };
+  const std::vector<std::pair<const char*, json>> parts{
+      {"normalizer", repeated("Sequence", "normalizers", twice)},
+      {"normalizer", repeated("Sequence", "normalizers", regex)},
+      {"normalizer", repeated("Sequence", "normalizers", {{"type", "ByteLevel"}})},
+      {"normalizer", once},
+      {"normalizer", before},
+      {"pre_tokenizer", repeated("Sequence", "pretokenizers", bytes)}};
+  const std::string text = std::string(4000, 'a') + "\u00e9\u00e9\u00e9" + std::string(4000, 'a');
+  for (const auto& [field, part] : parts) {
+    json file = tiny();
+    file[field] = part;
+    const auto tokenizer = tokenizer_from_json(file.dump());
+    std::string error;
+    try {
+      tokenizer->encode(text + (field == std::string("pre_tokenizer") ? text + "\u00e9" : ""));
+    } catch (const Error& thrown) {
+      error = thrown.what();
+    }
+    EXPECT_NE(error.find("more than 32 times as many"), std::string::npos) << part.dump(1);
+  }
+  json file = tiny();
+  file["decoder"] = repeated("Sequence", "decoders", twice);
+  EXPECT_THROW(tokenizer_from_json(file.dump())->piece(0), Error);
+}
+
 TEST(TokenizerJson, NamesOfTheEndsComeFromTheConfigs) {
   const auto tokenizer =
       tokenizer_from_json(tiny().dump(), R"({"bos_token": {"content": "<s>"}, "eos_token": null})",
