@@ -115,11 +115,26 @@ std::vector<float> read_floats(const TensorEntry& entry) {
   const auto widen = [](auto value) { return to_float(value); };
   if (entry.dtype == DType::f16) return converted<f16>(entry.data, widen);
   if (entry.dtype == DType::bf16) return converted<bf16>(entry.data, widen);
-  if (entry.dtype == DType::f32) {
-    return converted<float>(entry.data, [](float value) { return value; });
+  const auto narrow = [](auto value) { return static_cast<float>(value); };
+  switch (entry.dtype) {
+    case DType::f32:
+      return converted<float>(entry.data, narrow);
+    case DType::f64:
+      return converted<double>(entry.data, narrow);
+    case DType::i64:
+      return converted<int64_t>(entry.data, narrow);
+    case DType::i32:
+      return converted<int32_t>(entry.data, narrow);
+    case DType::i16:
+      return converted<int16_t>(entry.data, narrow);
+    case DType::u32:
+      return converted<uint32_t>(entry.data, narrow);
+    case DType::u8:
+      return converted<uint8_t>(entry.data, narrow);
+    default:
+      fail(Code::unsupported, entry.source(), "tensor ", entry.name, " is stored as ", entry.dtype,
+           ", wanted floats or integers without blocks");
   }
-  fail(Code::unsupported, entry.source(), "tensor ", entry.name, " is stored as ", entry.dtype,
-       ", wanted f32, f16, bf16 or a float of one byte");
 }
 
 int64_t tensor_bytes(DType dtype, const Shape& shape, std::string_view what) {

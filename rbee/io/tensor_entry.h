@@ -60,8 +60,8 @@ TensorEntry widened(const TensorEntry& entry, DType dtype);
 // Multiplies the values that a row of such an entry stores by their scales.
 void scale_row(const TensorEntry& entry, int64_t row, std::span<float> values);
 
-// All elements, of f32, f16, bf16, floats of one byte or packed integers. Throws unsupported for
-// another type, naming the tensor.
+// All elements, rounded to f32: of floats, of integers, which files use for factors, or of packed
+// integers. Throws unsupported for types in blocks, naming the tensor.
 std::vector<float> read_floats(const TensorEntry& entry);
 
 // Throws invalid_argument when two of the tensors, all of one file, share bytes.

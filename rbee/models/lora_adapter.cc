@@ -5,6 +5,7 @@
 #include <map>
 
 #include "rbee/models/lora_file.h"
+#include "rbee/quant/quant.h"
 
 namespace rbee::models {
 namespace {
@@ -58,7 +59,13 @@ void check_fit(const LoraFile& file, const LoraFileLayer& layer, const LoraTarge
 }
 
 std::vector<float> read_finite(const LoraFile& file, const io::TensorEntry& entry) {
-  std::vector<float> values = io::read_floats(entry);
+  std::vector<float> values;
+  if (info(entry.dtype).block_size > 1) {
+    values.resize(static_cast<size_t>(numel(entry.shape)));
+    quant::dequantize_row(entry.dtype, entry.data.data(), values.data(), std::ssize(values));
+  } else {
+    values = io::read_floats(entry);
+  }
   check(std::ranges::all_of(values, [](float x) { return std::isfinite(x); }), file.source(),
         "tensor ", entry.name, " has values that are not finite");
   return values;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "rbee/io/safetensors_writer.h"
 #include "rbee/models/lora_adapter.h"
 #include "rbee/models/lora_file.h"
+#include "rbee/quant/quant.h"
 #include "tests/models/model_runner.h"
 #include "tests/models/npy.h"
 #include "tests/support/data_folder.h"
@@ -191,6 +193,7 @@ class LoraFileTest : public testing::Test {
     std::string name;
     Shape shape;
     std::vector<float> values;
+    DType dtype = DType::f32;
   };
 
   fs::path peft(const std::vector<Stored>& tensors) {
@@ -203,14 +206,25 @@ class LoraFileTest : public testing::Test {
     return folder_;
   }
 
+  static std::vector<std::byte> stored_bytes(const Stored& tensor) {
+    const auto n = std::ssize(tensor.values);
+    std::vector<std::byte> out(static_cast<size_t>(row_bytes(tensor.dtype, n)));
+    if (tensor.dtype == DType::f32) {
+      std::memcpy(out.data(), tensor.values.data(), out.size());
+    } else {
+      quant::quantize_row(tensor.dtype, tensor.values.data(), out.data(), n);
+    }
+    return out;
+  }
+
   fs::path gguf(const std::vector<Stored>& tensors,
                 const std::function<void(io::GgufWriter&)>& settings) {
     io::GgufWriter writer;
     settings(writer);
-    for (const Stored& each : tensors) writer.add_tensor(each.name, DType::f32, each.shape);
+    for (const Stored& each : tensors) writer.add_tensor(each.name, each.dtype, each.shape);
     const fs::path path = folder_ / "adapter.gguf";
     writer.begin(path);
-    for (const Stored& each : tensors) writer.write(std::as_bytes(std::span(each.values)));
+    for (const Stored& each : tensors) writer.write(stored_bytes(each));
     writer.finish();
     return path;
   }
@@ -297,6 +311,30 @@ TEST_F(LoraFileTest, GgufOfTheSameNumbersGivesTheSameLogits) {
               kLogitBound)
         << c.name;
   }
+}
+
+TEST_F(LoraFileTest, GgufOfBlocksGivesTheLogitsOfTheirValues) {
+  const models::LoraFile file(data("lora/llama_all"));
+  std::vector<std::vector<float>> logits;
+  for (const DType dtype : {DType::f32, DType::q8_0}) {
+    std::vector<Stored> tensors;
+    for (const models::LoraFileLayer& layer : file.layers()) {
+      const std::string name = gguf_name(layer.module);
+      Stored down{name + ".weight.lora_a", layer.down->shape, io::read_floats(*layer.down),
+                  DType::q8_0};
+      const std::vector<std::byte> blocks = stored_bytes(down);
+      quant::dequantize_row(DType::q8_0, blocks.data(), down.values.data(),
+                            std::ssize(down.values));
+      down.dtype = dtype;
+      tensors.push_back(down);
+      tensors.push_back({name + ".weight.lora_b", layer.up->shape, io::read_floats(*layer.up)});
+    }
+    const fs::path path = gguf(tensors, llama_keys);
+    const auto model = load("llama", Weights::gguf);
+    models::LoraAdapter(path, *model).put(1);
+    logits.push_back(run(*model, "llama", {{1, 1}}));
+  }
+  EXPECT_EQ(max_difference(logits[0], logits[1]), 0);
 }
 
 TEST_F(LoraFileTest, KindsThatAreNotDoneAreRefused) {

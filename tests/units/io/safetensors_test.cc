@@ -1,8 +1,10 @@
 // Safetensors files that are fine.
 
+#include <bit>
 #include <cstring>
 
 #include "rbee/io/checkpoint.h"
+#include "rbee/io/tensor_entry.h"
 #include "tests/support/data_folder.h"
 #include "tests/units/io/scratch_folder.h"
 
@@ -57,6 +59,13 @@ TEST_F(SafetensorsTest, EveryType) {
   EXPECT_EQ(checkpoint.require("bool").shape, (Shape{1, 2}));
   EXPECT_EQ(checkpoint.require("f32").shape, Shape{});
   EXPECT_TRUE(checkpoint.require("none").data.empty());
+  const auto value = [&](const char* name) { return read_floats(checkpoint.require(name))[0]; };
+  EXPECT_EQ(value("i64"), static_cast<float>(0x0101010101010101));
+  EXPECT_EQ(value("i32"), static_cast<float>(0x01010101));
+  EXPECT_EQ(value("u32"), static_cast<float>(0x01010101));
+  EXPECT_EQ(value("i16"), 257.0f);
+  EXPECT_EQ(value("u8"), 1.0f);
+  EXPECT_EQ(value("f64"), static_cast<float>(std::bit_cast<double>(0x0101010101010101)));
 }
 
 TEST_F(SafetensorsTest, TensorsNeedNoOrder) {
