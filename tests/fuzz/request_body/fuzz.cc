@@ -16,6 +16,7 @@
 #include "server/contract/responses.h"
 #include "server/llm/sampling.h"
 #include "server/llm/service.h"
+#include "tests/fuzz/expect_reason.h"
 
 namespace {
 
@@ -25,7 +26,7 @@ void require(bool condition, const char* what) {
   if (!condition) throw std::logic_error(what);
 }
 
-// Reads the body; a refusal must be reportable.
+// Reads the body; a refusal must be reportable, or say by name what is not done here.
 template <typename Parse>
 void parse_or_report(Parse parse) {
   try {
@@ -33,6 +34,9 @@ void parse_or_report(Parse parse) {
   } catch (const server::InvalidBody& error) {
     require(!error.errors().empty(), "a refusal without a reason");
     require(!server::invalid_body_json(error).empty(), "an empty report");
+  } catch (const Error& error) {
+    if (error.code() != Code::unsupported) throw;
+    fuzz::expect_reason(error);
   }
 }
 
@@ -122,6 +126,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   parse_or_report([body] { validate_image(server::parse_image_job(body).image); });
   parse_or_report([body] { validate_image(server::parse_openai_generation(body)); });
   parse_or_report([body] { server::parse_png_info(body); });
+  for (const auto kind : {server::OpenAiEdit::edit, server::OpenAiEdit::variation}) {
+    parse_or_report([=] { validate_image(server::parse_openai_edit(body, kind)); });
+  }
   for (const bool img2img : {false, true}) {
     parse_or_report([=] { validate_image(server::parse_sdapi(body, img2img)); });
   }
