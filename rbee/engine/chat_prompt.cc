@@ -27,15 +27,41 @@ constexpr std::array<CallForm, 4> kCallForms{{{Arguments::object, true},
 
 constexpr int kMaxNesting = 64;  // of arguments
 
-Json call_json(const ToolCall& call, Arguments form) {
-  Json arguments = call.arguments;
-  if (form == Arguments::object) {
-    Json parsed = Json::parse(call.arguments, nullptr, false);
-    if (parsed.is_object()) arguments = std::move(parsed);
-  }
-  return {{"id", call.id},
-          {"type", "function"},
-          {"function", {{"name", call.name}, {"arguments", std::move(arguments)}}}};
+std::string dump(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+bool is_object(std::string_view json) {
+  return Json::parse(json, nullptr, false).is_object();
+}
+
+constexpr std::string_view kBlanks = " \t\r\n";
+
+std::string_view without_blanks(std::string_view text) {
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+// The object with one more member. JSON that clients wrote is put in as it is: a tree would make
+// floats of integers beyond 64 bits.
+std::string with_member(std::string_view object, std::string_view name, std::string_view value) {
+  object = without_blanks(object);
+  object.remove_suffix(1);
+  const bool first = without_blanks(object).ends_with('{');
+  return cat(object, first ? "\"" : ",\"", name, "\":", value, '}');
+}
+
+std::string call_json(const ToolCall& call, Arguments form) {
+  const bool object = form == Arguments::object && is_object(call.arguments);
+  const std::string function = with_member(dump({{"name", call.name}}), "arguments",
+                                           object ? call.arguments : dump(Json(call.arguments)));
+  return with_member(dump({{"id", call.id}, {"type", "function"}}), "function", function);
+}
+
+// `items` are JSON.
+std::string list_json(const std::vector<std::string>& items) {
+  std::string out = "[";
+  for (const std::string& item : items) out += cat(out.size() > 1 ? "," : "", item);
+  return out + "]";
 }
 
 // Texts and pictures in turn, as templates of models that see take them.
@@ -58,42 +84,33 @@ Json parts_of(const ChatMessage& message) {
 
 std::string extra_of(const ChatMessage& message, CallForm form) {
   Json out = Json::object();
+  std::vector<std::string> calls;
   if (!message.reasoning.empty()) out["reasoning_content"] = message.reasoning;
   if (!message.tool_calls.empty()) {
     if (message.content.empty() && form.no_content) out["content"] = nullptr;
     // GPT-OSS's name of it, which its template takes beside calls alone.
     if (!message.reasoning.empty() && message.content.empty()) out["thinking"] = message.reasoning;
-    out["tool_calls"] = Json::array();
     for (const ToolCall& call : message.tool_calls) {
-      out["tool_calls"].push_back(call_json(call, form.arguments));
+      calls.push_back(call_json(call, form.arguments));
     }
   }
   if (!message.pictures.empty()) out["content"] = parts_of(message);
   if (!message.tool_call_id.empty()) out["tool_call_id"] = message.tool_call_id;
   if (!message.name.empty()) out["name"] = message.name;
-  return out.empty() ? std::string() : out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (!calls.empty()) return with_member(dump(out), "tool_calls", list_json(calls));
+  return out.empty() ? std::string() : dump(out);
 }
 
 std::string variables_of(const ChatOptions& options) {
-  Json out = Json::object();
-  if (!options.template_variables.empty()) {
-    out = Json::parse(options.template_variables, nullptr, false);
-    check(out.is_object(), "chat_template_kwargs", "it is no JSON object");
+  const std::string& own = options.template_variables;
+  check(own.empty() || is_object(own), "chat_template_kwargs", "it is no JSON object");
+  if (!options.calls()) return own;
+  std::vector<std::string> tools;
+  for (const Tool& tool : options.tools) {
+    check(is_object(tool.json), "tools", tool.name, " is no JSON object");
+    tools.push_back(tool.json);
   }
-  if (options.calls()) {
-    out["tools"] = Json::array();
-    for (const Tool& tool : options.tools) {
-      out["tools"].push_back(Json::parse(tool.json, nullptr, false));
-      check(out["tools"].back().is_object(), "tools", tool.name, " is no JSON object");
-    }
-  }
-  return out.empty() ? std::string() : out.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-constexpr std::string_view kBlanks = " \t\r\n";
-
-std::string_view without_blanks(std::string_view text) {
-  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+  return with_member(own.empty() ? "{}" : own, "tools", list_json(tools));
 }
 
 // The chat up to the end of what its last message says: templates cut blanks off messages, and end
@@ -156,12 +173,12 @@ std::string render_chat(const text::ChatTemplate& code, const SpecialTexts& spec
 }
 
 std::string harmony_variables(const std::string& variables) {
-  Json all = Json::parse(variables, nullptr, false);
-  if (!all.is_object() || !all.contains("reasoning_effort")) return variables;
-  Json& effort = all["reasoning_effort"];
-  if (effort == "none" || effort == "minimal") effort = "low";
-  if (effort == "xhigh" || effort == "max") effort = "high";
-  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const Json all = Json::parse(variables, nullptr, false);
+  const Json effort = all.is_object() ? all.value("reasoning_effort", Json()) : Json();
+  const bool low = effort == "none" || effort == "minimal";
+  const bool high = effort == "xhigh" || effort == "max";
+  if (!low && !high) return variables;
+  return with_member(variables, "reasoning_effort", low ? R"("low")" : R"("high")");
 }
 
 PromptEnd end_of(std::string_view prompt, text::ReasoningFormat format) {

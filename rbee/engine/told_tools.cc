@@ -4,6 +4,7 @@
 
 #include "rbee/core/cat.h"
 #include "rbee/core/error.h"
+#include "rbee/core/wide_integers.h"
 #include "rbee/engine/chat_prompt.h"
 #include "rbee/io/json_parse.h"
 
@@ -14,27 +15,32 @@ using Json = nlohmann::ordered_json;
 using text::ToolFormat;
 namespace deepseek = text::deepseek;
 
+// Of trees whose integers and texts are held.
 std::string dump(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return release_integers(value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 std::string json_call(const ToolCall& call, const char* key, const Json& arguments) {
-  Json out = {{"name", call.name}};
+  Json out = {{"name", held_text(call.name)}};
   out[key] = arguments;
   return dump(out);
+}
+
+std::string without_quotes(const Json& value) {
+  const std::string text = dump(value);
+  return text.starts_with('"') ? Json::parse(text).get<std::string>() : text;
 }
 
 std::string xml_call(const ToolCall& call, const Json& arguments) {
   std::string out = cat("<tool_call>\n<function=", call.name, ">\n");
   for (const auto& [name, value] : arguments.items()) {
-    out += cat("<parameter=", name, ">\n",
-               value.is_string() ? value.get<std::string>() : dump(value), "\n</parameter>\n");
+    out += cat("<parameter=", name, ">\n", without_quotes(value), "\n</parameter>\n");
   }
   return out + "</function>\n</tool_call>";
 }
 
 std::string written_call(const ToolCall& call, ToolFormat format) {
-  Json arguments = Json::parse(call.arguments, nullptr, false);
+  Json arguments = Json::parse(hold_integers(call.arguments), nullptr, false);
   if (!arguments.is_object()) arguments = Json::object();
   switch (format) {
     case ToolFormat::none:
@@ -90,7 +96,7 @@ Frame frame_of(ToolFormat format) {
 std::string told_tools(const std::vector<Tool>& tools, ToolFormat format) {
   std::string out = "You may call these functions to answer the user:\n";
   for (const Tool& tool : tools) {
-    const Json parsed = Json::parse(tool.json, nullptr, false);
+    const Json parsed = Json::parse(hold_integers(tool.json), nullptr, false);
     check(parsed.is_object() && parsed.contains("function"), "tools", tool.name, " is no function");
     out += cat(dump(parsed.at("function")), "\n");
   }

@@ -1,6 +1,7 @@
 #include "server/contract/anthropic_requests.h"
 
 #include "rbee/core/cat.h"
+#include "rbee/core/wide_integers.h"
 #include "server/contract/constraint_fields.h"
 #include "server/contract/generate_fields.h"
 #include "server/contract/lora_fields.h"
@@ -40,7 +41,7 @@ class InOrder {
   explicit InOrder(std::string_view body) : body_(body) {}
 
   const ordered_json& block(size_t message, size_t index) {
-    if (!parsed_) parsed_ = ordered_json::parse(body_);
+    if (!parsed_) parsed_ = ordered_json::parse(hold_integers(body_));
     const ordered_json& content = parsed_->at("messages").at(message).at("content");
     return content.is_array() ? content.at(index) : content;
   }
@@ -128,7 +129,7 @@ class Blocks {
   // As the model wrote it: the beginning of the chat stays what it was, and in the cache.
   std::string input_of(const json& block) const {
     if (!block.contains("input")) return "{}";
-    return place_.body.block(place_.index, index_).at("input").dump();
+    return release_integers(place_.body.block(place_.index, index_).at("input").dump());
   }
 
   // name: of its source.

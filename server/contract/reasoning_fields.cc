@@ -4,6 +4,7 @@
 #include <array>
 
 #include "rbee/core/cat.h"
+#include "rbee/core/wide_integers.h"
 #include "server/contract/json_text.h"
 
 namespace rbee::server {
@@ -18,10 +19,10 @@ constexpr std::array kBudgets{"thinking_token_budget", "reasoning_budget",
 
 // What the request says itself stays.
 void add_variable(ChatFields& chat, const char* name, const json& value) {
-  ordered_json all = chat.template_variables.empty() ? ordered_json::object()
-                                                     : ordered_json::parse(chat.template_variables);
+  const std::string& own = chat.template_variables;
+  ordered_json all = own.empty() ? ordered_json::object() : ordered_json::parse(hold_integers(own));
   if (!all.contains(name)) all[name] = value;
-  chat.template_variables = dump(all);
+  chat.template_variables = release_integers(dump(all));
 }
 
 // Qwen, GLM, SmolLM3 and others know the first name, DeepSeek V3.1 and Granite the second.
@@ -57,7 +58,8 @@ void read_reasoning(ObjectReader& reader, std::string_view body, ChatFields& cha
     if (!more->is_object()) {
       reader.note("chat_template_kwargs", "type(object)", "must be an object", more);
     } else if (!more->empty()) {
-      chat.template_variables = dump(ordered_json::parse(body).at("chat_template_kwargs"));
+      chat.template_variables = release_integers(
+          dump(ordered_json::parse(hold_integers(body)).at("chat_template_kwargs")));
     }
   }
   read_budget(reader, chat);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rbee/core/cat.h"
+#include "rbee/core/wide_integers.h"
 #include "server/contract/json_text.h"
 
 namespace rbee::server {
@@ -45,7 +46,7 @@ class Tools {
                           cat("must be an array of at most ", kMaxTools, " tools"), list);
     }
     if (list->empty()) return;
-    const ordered_json ordered = ordered_json::parse(body_).at("tools");
+    const ordered_json ordered = ordered_json::parse(hold_integers(body_)).at("tools");
     for (size_t i = 0; i < list->size(); ++i)
       read_tool((*list)[i], ordered[i], cat("tools[", i, "]"));
   }
@@ -81,7 +82,9 @@ class Tools {
     if (!read_form(custom, place, form)) return;
     ordered_json function;
     for (const char* name : {"name", "description"}) {
-      if (custom.contains(name)) function[name] = custom.at(name);
+      if (!custom.contains(name)) continue;
+      const json& value = custom.at(name);
+      function[name] = value.is_string() ? json(held_text(value)) : value;
     }
     function["parameters"] = ordered_json::parse(kCustomParameters);
     if (!form.syntax.empty()) {
@@ -151,12 +154,13 @@ class Tools {
     if (twice) return reader_.note(at + ".name", "unique", "is the name of two tools", &name);
     ordered_json function;
     function["name"] = name;
-    if (description.is_string()) function["description"] = description;
+    if (description.is_string()) function["description"] = ordered.at("description");
     if (parameters.is_object()) function["parameters"] = ordered.at(schema);
-    chat_.tools.push_back({.name = name.get<std::string>(),
-                           .json = dump({{"type", "function"}, {"function", function}}),
-                           .parameters = parameters.is_object() ? dump(ordered.at(schema)) : "",
-                           .strict = strict == true});
+    chat_.tools.push_back(
+        {.name = name.get<std::string>(),
+         .json = release_integers(dump({{"type", "function"}, {"function", function}})),
+         .parameters = parameters.is_object() ? release_integers(dump(ordered.at(schema))) : "",
+         .strict = strict == true});
   }
 
   void read_choice() {
