@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
-#include <iterator>
 
 #include "rbee/core/log.h"
 #include "rbee/engine/image_defaults.h"
+#include "rbee/io/hf_folder.h"
 #include "rbee/models/image/tiny_autoencoder.h"
 
 namespace rbee::engine {
@@ -15,6 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using models::ImageFamily;
 
+constexpr uint64_t kMaxConfigBytes = uint64_t{16} << 20;
 constexpr int32_t kMaxSide = 2048;
 constexpr const char* kAdapter = ".safetensors";
 
@@ -25,8 +25,7 @@ bool is_file(const fs::path& path) {
 }
 
 std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return io::read_text(path, kMaxConfigBytes).value_or("");
 }
 
 diffusion::Sampler sampler_of(const std::string& class_name) {

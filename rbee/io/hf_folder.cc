@@ -1,11 +1,11 @@
 #include "rbee/io/hf_folder.h"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <system_error>
 
 #include "rbee/core/error.h"
+#include "rbee/core/input_file.h"
 #include "rbee/io/json_parse.h"
 
 namespace rbee::io {
@@ -97,16 +97,7 @@ std::vector<WeightFile> read_weight_index(const fs::path& folder, const std::str
 std::optional<std::string> read_text(const fs::path& path, uintmax_t limit) {
   std::error_code error;
   if (!fs::exists(path, error)) return std::nullopt;
-  const uintmax_t size = fs::file_size(path, error);
-  if (error) fail(Code::io, path.string(), "cannot be read: ", error.message());
-  check(size <= limit, path.string(), "its ", size, " bytes are more than the ", limit, " allowed");
-  std::string text(size, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(text.data(), static_cast<std::streamsize>(size));
-  if (!file || file.gcount() != static_cast<std::streamsize>(size)) {
-    fail(Code::io, path.string(), "cannot be read");
-  }
-  return text;
+  return read_file(path, limit);
 }
 
 std::string architecture_of_config(std::string_view text, const std::string& source) {

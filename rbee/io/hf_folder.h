@@ -23,8 +23,7 @@ std::vector<WeightFile> find_weight_files(const std::filesystem::path& folder);
 std::vector<WeightFile> read_weight_index(const std::filesystem::path& folder,
                                           const std::string& index_name);
 
-// Reads a whole file as text; nothing when there is none. Throws invalid_argument above `limit`
-// bytes and io when it cannot be read.
+// Reads a whole file as text; nothing when there is none. Throws as read_file() does.
 std::optional<std::string> read_text(const std::filesystem::path& path, uintmax_t limit);
 
 // The architecture that a config.json names, by the rule of Checkpoint::architecture().

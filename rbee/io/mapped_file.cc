@@ -1,35 +1,16 @@
 #include "rbee/io/mapped_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <system_error>
 
 #include "rbee/core/error.h"
+#include "rbee/core/input_file.h"
 
 namespace rbee::io {
 namespace {
-
-std::string system_text(int number) {
-  return std::generic_category().message(number);
-}
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 uintptr_t page_size() {
   static const auto size = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
@@ -39,25 +20,15 @@ uintptr_t page_size() {
 }  // namespace
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.number() < 0) {
-    const int error = errno;
-    fail(error == ENOENT ? Code::not_found : Code::io, path.string(),
-         "cannot be opened: ", system_text(error));
-  }
-  struct stat status{};
-  if (::fstat(file.number(), &status) != 0) {
-    fail(Code::io, path.string(), "cannot be examined: ", system_text(errno));
-  }
-  if (!S_ISREG(status.st_mode)) fail(Code::io, path.string(), "not a file");
-  const auto size = static_cast<size_t>(status.st_size);
+  const InputFile file(path);
+  const size_t size = file.size();
   std::span<const std::byte> bytes;
   if (size > 0) {
-    void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
+    void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
     if (address == MAP_FAILED) {
       const int error = errno;
       fail(error == ENOMEM ? Code::out_of_memory : Code::io, path.string(), "its ", size,
-           " bytes cannot be mapped: ", system_text(error));
+           " bytes cannot be mapped: ", std::generic_category().message(error));
     }
     bytes = {static_cast<const std::byte*>(address), size};
   }
@@ -65,6 +36,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
 }
 
 MappedFile::~MappedFile() {
+  entry_.reset();
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 

@@ -4,15 +4,21 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
+#include <utility>
+
+#include "rbee/core/printable.h"
+#include "rbee/io/lost_pages.h"
 
 namespace rbee::io {
 
-// The file must not shrink while it is mapped: reading pages that are gone ends the process with
-// SIGBUS. Replacing it by rename is safe.
+// The file must not shrink while it is mapped: reading pages that are gone ends the process, see
+// lost_pages.h. Replacing it by rename is safe.
 class MappedFile {
  public:
-  // Throws not_found when there is no such file and io when it cannot be read or is no file.
+  // Throws as InputFile does, and out_of_memory.
   static std::shared_ptr<const MappedFile> open(const std::filesystem::path& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
@@ -29,10 +35,15 @@ class MappedFile {
 
  private:
   MappedFile(std::filesystem::path path, std::span<const std::byte> bytes)
-      : path_(std::move(path)), bytes_(bytes) {}
+      : path_(std::move(path)),
+        bytes_(bytes),
+        shown_(printable_line(path_.string())),
+        entry_(std::in_place, bytes_, shown_.c_str()) {}
 
   std::filesystem::path path_;
   std::span<const std::byte> bytes_;
+  std::string shown_;
+  std::optional<LostPagesEntry> entry_;  // while they are mapped
 };
 
 }  // namespace rbee::io

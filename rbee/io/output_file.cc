@@ -25,6 +25,7 @@ OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)) {
     if (descriptor_ >= 0) temporary_ = candidate;
     if (descriptor_ < 0 && (errno != EEXIST || i == kMaxTries)) fail_write(errno);
   }
+  unfinished_.emplace(temporary_.c_str());
 }
 
 OutputFile::~OutputFile() {
@@ -42,7 +43,12 @@ void OutputFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail_write(errno);
+    if (count < 0) {
+      const int error = errno;
+      // They come from a mapped file: better its name than "bad address" of this one.
+      if (error == EFAULT) touch_pages(bytes);
+      fail_write(error);
+    }
     offset_ += static_cast<uint64_t>(count);
     bytes = bytes.subspan(static_cast<size_t>(count));
   }
@@ -65,6 +71,7 @@ void OutputFile::finish() {
   descriptor_ = -1;
   if (closed != 0) fail_write(errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_write(errno);
+  unfinished_.reset();
   temporary_.clear();
 }
 

@@ -4,13 +4,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
+
+#include "rbee/io/lost_pages.h"
 
 namespace rbee::io {
 
 // Writes beside the target under a temporary name and renames at the end, so that readers, also
 // those that have the old file mapped, never see half of it. A process that is killed leaves
-// NAME.PID.N.part behind. Throws io.
+// NAME.PID.N.part behind, one that handle_lost_pages() ends does not. Throws io.
 class OutputFile {
  public:
   explicit OutputFile(std::filesystem::path path);
@@ -32,6 +35,7 @@ class OutputFile {
 
   std::filesystem::path path_;
   std::filesystem::path temporary_;
+  std::optional<LostPagesEntry> unfinished_;  // while temporary_ has a name
   int descriptor_ = -1;
   uint64_t offset_ = 0;
 };

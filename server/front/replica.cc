@@ -17,6 +17,7 @@ using nlohmann::json;
 using std::chrono::steady_clock;
 
 constexpr int kWrongUsage = 2;      // the exit status of a worker whose flags are wrong
+constexpr int kLost = 3;            // of one whose device failed, or whose mapped file was cut
 constexpr int kMostSilent = 3;      // probes without an answer before the worker is killed
 constexpr size_t kShownLine = 500;  // of what a worker says outside of its log
 
@@ -176,7 +177,8 @@ void Replica::on_exit(int status) {
   timer_.cancel();
   child_.reset();
   port_ = 0;
-  problem_ = cat("exit status ", status, last_line_.empty() ? "" : ": ", last_line_);
+  problem_ = cat("exit status ", status, status == kLost ? " (it lost its device or a file)" : "",
+                 last_line_.empty() ? "" : ": ", last_line_);
   const bool stood = answers() && steady_clock::now() - ready_at_ >= config_.stable;
   if (stood) in_a_row_ = 0;
   if (stopping_) return change(ReplicaState::given_up);

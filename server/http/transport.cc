@@ -10,6 +10,7 @@
 #include <boost/asio/write.hpp>
 
 #include "rbee/core/error.h"
+#include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
 #include "server/http/client.h"
 
@@ -131,15 +132,28 @@ void warn_of_dates(const ssl::context& context, const std::string& file) {
 
 namespace {
 
+// OpenSSL would wait for whoever writes into a FIFO. problem: as its own errors begin.
+void check_file(const std::string& file, const std::string& problem) {
+  try {
+    const InputFile opened(file);
+  } catch (const Error& error) {
+    fail(Code::invalid_argument, "tls", problem, error.what());
+  }
+}
+
 void use_certificate(ssl::context& context, const std::string& certificate,
                      const std::string& key) {
   error_code error;
+  const std::string no_certificate = cat(certificate, " is no certificate in PEM form: ");
+  check_file(certificate, no_certificate);
   context.use_certificate_chain_file(certificate, error);
-  check(!error, "tls", certificate, " is no certificate in PEM form: ", error.message());
+  check(!error, "tls", no_certificate, error.message());
   // A key with a password would ask for it on a terminal.
   context.set_password_callback([](size_t, ssl::context::password_purpose) { return ""; }, error);
+  const std::string no_key = cat(key, " is no private key of ", certificate, ": ");
+  check_file(key, no_key);
   context.use_private_key_file(key, ssl::context::pem, error);
-  check(!error, "tls", key, " is no private key of ", certificate, ": ", error.message());
+  check(!error, "tls", no_key, error.message());
 }
 
 }  // namespace
@@ -163,8 +177,10 @@ std::shared_ptr<ssl::context> tls_client_context(const ClientTls& files) {
     context->set_default_verify_paths(error);
     check(!error, "tls", "the system's certificates cannot be read: ", error.message());
   } else {
+    const std::string none = cat(files.authorities, " holds no certificate in PEM form: ");
+    check_file(files.authorities, none);
     context->load_verify_file(files.authorities, error);
-    check(!error, "tls", files.authorities, " holds no certificate in PEM form: ", error.message());
+    check(!error, "tls", none, error.message());
   }
   if (!files.certificate.empty()) use_certificate(*context, files.certificate, files.key);
   return context;

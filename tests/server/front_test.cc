@@ -415,7 +415,7 @@ TEST(Front, ProgramsThatAreNoWorkersDoNotHarmIt) {
   EXPECT_EQ(front.process().wait(), 1);
   const std::string& log = front.process().text();
   EXPECT_THAT(log, HasSubstr("names no port"));
-  EXPECT_THAT(log, HasSubstr("exit status 3: bytes ??"));
+  EXPECT_THAT(log, HasSubstr("exit status 3 (it lost its device or a file): bytes ??"));
   EXPECT_THAT(log, HasSubstr("no worker can be started"));
 }
 

@@ -212,6 +212,21 @@ TEST(Process, AFileOfKeysMustHoldOne) {
   EXPECT_THAT(worker.text(), HasSubstr("holds no key"));
 }
 
+TEST(Process, FilesOfFlagsMustBeFiles) {
+  const KeyFile fifo("");
+  std::filesystem::remove(fifo.path());
+  ASSERT_EQ(::mkfifo(fifo.path().c_str(), 0600), 0);
+  for (const std::vector<std::string>& flags :
+       {std::vector{std::string("--api-keys"), fifo.path()},
+        {"--tls-cert", fifo.path(), "--tls-key", fifo.path()}}) {
+    std::vector<std::string> arguments{"--model", "m", "--port", "0"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    Worker worker(arguments);
+    EXPECT_EQ(worker.wait(), 1);
+    EXPECT_THAT(worker.text(), HasSubstr(fifo.path() + ": a FIFO, not a file"));
+  }
+}
+
 TEST(Process, LimitsComeFromFlags) {
   Worker worker({"--model", "m", "--port", "0", "--max-body-bytes", "40", "--max-header-bytes",
                  "1024", "--header-seconds", "1"});

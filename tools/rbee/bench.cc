@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "rbee/core/printable.h"
 #include "rbee/engine/stepper.h"
 #include "rbee/io/checkpoint.h"
 #include "rbee/models/lora_adapter.h"
@@ -144,8 +145,9 @@ Result repeat(std::string test, int repetitions, Run run) {
 
 void print_table(const std::vector<Result>& results, const engine::TextModel& model,
                  const Limits& limits) {
-  std::printf("%s, %s, %.1f MB of weights, %.1f M parameters, %s (%s)\n", model.info.id.c_str(),
-              model.info.quantization.c_str(), static_cast<double>(model.info.weight_bytes) / 1e6,
+  std::printf("%s, %s, %.1f MB of weights, %.1f M parameters, %s (%s)\n",
+              printable_line(model.info.id).c_str(), model.info.quantization.c_str(),
+              static_cast<double>(model.info.weight_bytes) / 1e6,
               static_cast<double>(model.info.parameters) / 1e6, model.info.device.c_str(),
               model.device->description().c_str());
   std::printf("measured limits: memory %.1f GB/s, f32 %.0f GFLOP/s, bf16 %.0f, int8 %.0f GOP/s\n\n",

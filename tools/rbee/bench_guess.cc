@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <vector>
 
+#include "rbee/core/input_file.h"
 #include "tools/rbee/commands.h"
 #include "tools/rbee/guess_options.h"
 #include "tools/rbee/model_options.h"
@@ -26,11 +25,6 @@ struct GuessBenchOptions {
   int together = 1;  // requests at once
   int repetitions = 5;
 };
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 class GuessBench {
  public:

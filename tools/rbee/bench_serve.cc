@@ -10,6 +10,7 @@
 #include <random>
 
 #include "rbee/core/error.h"
+#include "rbee/core/printable.h"
 #include "tools/rbee/commands.h"
 #include "tools/rbee/load.h"
 
@@ -189,7 +190,8 @@ void print_table(const Report& report) {
   row("between two pieces of text (ITL)", report.gap);
   row("until the end (E2E)", report.latency);
   // The same thing is usually wrong with all of them.
-  if (!report.errors.empty()) std::printf("\nfailed, the first: %s\n", report.errors[0].c_str());
+  if (!report.errors.empty())
+    std::printf("\nfailed, the first: %s\n", printable_text(report.errors[0]).c_str());
 }
 
 json spread_json(const Spread& s) {

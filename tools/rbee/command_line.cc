@@ -4,10 +4,14 @@
 
 #include "backends/linked/linked_backends.h"
 #include "rbee/core/log.h"
+#include "rbee/core/printable.h"
 #include "tools/rbee/commands.h"
+#include "workers/common/lost_files.h"
 
 namespace rbee::tools {
 namespace {
+
+constexpr int kLost = 3;  // pages of a mapped file
 
 void log_to_standard_error(LogLevel level, std::string_view message,
                            std::span<const LogField> fields) {
@@ -16,7 +20,7 @@ void log_to_standard_error(LogLevel level, std::string_view message,
   for (const LogField& field : fields) {
     line += cat(" ", field.key, "=", field.value);
   }
-  std::fprintf(stderr, "%s\n", line.c_str());
+  std::fprintf(stderr, "%s\n", printable_text(line).c_str());
 }
 
 int run(int argc, char** argv) {
@@ -43,11 +47,12 @@ int run(int argc, char** argv) {
 
 int run_command_line(int argc, char** argv) {
   set_log_sink(log_to_standard_error, LogLevel::warn);
+  workers::end_on_lost_files("rbee", kLost);
   register_linked_backends();
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "rbee: %s\n", error.what());
+    std::fprintf(stderr, "rbee: %s\n", printable_text(error.what()).c_str());
     return 1;
   }
 }

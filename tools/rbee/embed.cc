@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "rbee/core/printable.h"
 #include "rbee/engine/embedding_engine.h"
 #include "tools/rbee/commands.h"
 #include "tools/rbee/model_options.h"
@@ -62,7 +63,7 @@ void print_similarities(const std::vector<std::string>& texts,
     for (size_t k = 0; k < vectors[i].size(); ++k) {
       sum += double{vectors[0][k]} * double{vectors[i][k]};
     }
-    std::printf("%7.4f  %s\n", sum, texts[i].c_str());
+    std::printf("%7.4f  %s\n", sum, printable_line(texts[i]).c_str());
   }
 }
 
@@ -84,7 +85,7 @@ int embed(const EmbedOptions& options) {
     std::printf("%s\n", nlohmann::json(made.vectors).dump().c_str());
   } else {
     for (size_t i = 0; i < texts.size(); ++i) {
-      std::printf("%7.4f  %s\n", double{made.vectors[i].at(0)}, texts[i].c_str());
+      std::printf("%7.4f  %s\n", double{made.vectors[i].at(0)}, printable_line(texts[i]).c_str());
     }
   }
   return 0;

@@ -11,6 +11,7 @@
 
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
+#include "rbee/core/printable.h"
 #include "rbee/engine/image_engine.h"
 #include "rbee/engine/image_infotext.h"
 #include "rbee/engine/image_parameters.h"
@@ -62,8 +63,9 @@ class PictureSink final : public engine::ImageSink {
 
   void on_started(const engine::ImageStarted& event) noexcept override {
     if (quiet_) return;
-    std::fprintf(stderr, "%s: %d x %d, %s, %s, guidance %g, seed %llu\n", event.model.c_str(),
-                 event.width, event.height, event.sampler.c_str(), event.schedule.c_str(),
+    std::fprintf(stderr, "%s: %d x %d, %s, %s, guidance %g, seed %llu\n",
+                 printable_line(event.model).c_str(), event.width, event.height,
+                 event.sampler.c_str(), event.schedule.c_str(),
                  static_cast<double>(event.guidance_scale),
                  static_cast<unsigned long long>(event.seed));
   }
@@ -192,7 +194,7 @@ void print_unused(const std::string& path, std::string field) {
   constexpr size_t kMost = 200;
   if (field.size() > kMost) field = field.substr(0, kMost) + "...";
   std::ranges::replace_if(field, [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; }, '?');
-  std::fprintf(stderr, "%s: not used: %s\n", path.c_str(), field.c_str());
+  std::fprintf(stderr, "%s: not used: %s\n", path.c_str(), printable_line(field).c_str());
 }
 
 // The settings in a picture's file, below those of the command line.

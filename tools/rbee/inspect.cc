@@ -1,5 +1,7 @@
 // rbee inspect: what a checkpoint holds, without loading it.
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -11,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/error.h"
+#include "rbee/core/printable.h"
 #include "rbee/io/checkpoint.h"
 #include "tools/rbee/commands.h"
 
@@ -91,9 +94,10 @@ ordered_json value_of(const io::Metadata& metadata, const io::MetaEntry& entry, 
   return entry.describe_type();
 }
 
-// Bytes that are no UTF-8, which vocabularies have, come out as U+FFFD.
-std::string to_text(const ordered_json& value, int indent = -1) {
-  return value.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
+// Bytes that are no UTF-8, which vocabularies have, come out as U+FFFD. escaped: what is not ASCII
+// is written as \u....
+std::string to_text(const ordered_json& value, int indent = -1, bool escaped = false) {
+  return value.dump(indent, ' ', escaped, ordered_json::error_handler_t::replace);
 }
 
 std::string shortened(std::string text) {
@@ -117,9 +121,9 @@ void print_metadata(const io::Metadata& metadata, bool full) {
     if (entry.type == io::MetaType::array && entry.count > count) {
       value = cat(value, " of ", entry.count);
     }
-    std::printf("  %-44s %-6s %s\n", std::string(entry.key).c_str(),
+    std::printf("  %-44s %-6s %s\n", printable_line(entry.key).c_str(),
                 std::string(name(entry.type)).c_str(),
-                full ? value.c_str() : shortened(value).c_str());
+                printable_line(full ? value : shortened(value)).c_str());
   }
 }
 
@@ -151,7 +155,8 @@ std::string architecture_of(const io::Checkpoint& checkpoint) {
 void print_text(const io::Checkpoint& checkpoint, const Totals& totals, bool full) {
   const std::string architecture = architecture_of(checkpoint);
   std::printf("format        %s\n", format_name(checkpoint));
-  std::printf("architecture  %s\n", architecture.empty() ? "not named" : architecture.c_str());
+  std::printf("architecture  %s\n",
+              architecture.empty() ? "not named" : printable_line(architecture).c_str());
   std::printf("files         %.3f MB\n", megabytes(checkpoint.file_bytes()));
   std::printf("tensors       %lld, %.3f M elements, %.3f MB",
               static_cast<long long>(totals.all.tensors),
@@ -164,8 +169,9 @@ void print_text(const io::Checkpoint& checkpoint, const Totals& totals, bool ful
   print_metadata(checkpoint.metadata(), full);
   std::printf("\ntensors\n");
   for (const io::TensorEntry& tensor : checkpoint.tensors()) {
-    std::printf("  %-48s %-8s %-20s %14lld bytes\n", tensor.name.c_str(), name(tensor.dtype),
-                cat("(", tensor.shape, ")").c_str(), static_cast<long long>(tensor.data.size()));
+    std::printf("  %-48s %-8s %-20s %14lld bytes\n", printable_line(tensor.name).c_str(),
+                name(tensor.dtype), cat("(", tensor.shape, ")").c_str(),
+                static_cast<long long>(tensor.data.size()));
   }
   print_totals(totals);
 }
@@ -201,7 +207,7 @@ void print_json(const io::Checkpoint& checkpoint, const Totals& totals, bool ful
          {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())},
          {"bytes", tensor.data.size()}});
   }
-  std::printf("%s\n", to_text(out, 1).c_str());
+  std::printf("%s\n", to_text(out, 1, isatty(STDOUT_FILENO) == 1).c_str());
 }
 
 int inspect(const InspectOptions& options) {

@@ -1,4 +1,5 @@
-// rbee: the command line. Exit status: 0 done, 1 an error, 2 wrong usage.
+// rbee: the command line. Exit status: 0 done, 1 an error, 2 wrong usage, 3 a part of a
+// mapped file was lost.
 
 #include "tools/rbee/commands.h"
 

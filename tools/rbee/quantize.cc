@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "rbee/core/error.h"
+#include "rbee/core/printable.h"
 #include "rbee/io/checkpoint.h"
 #include "tools/convert/hf_to_gguf.h"
 #include "tools/convert/metadata.h"
@@ -48,7 +49,7 @@ void catch_signals() {
 void print_plan(const TensorPlan& plan, int64_t bytes, size_t index, size_t count) {
   const io::TensorEntry& stored = plan.tensor->stored;
   std::printf("[%4zu/%4zu] %-44s %-7s -> %-7s %10.2f MB%s%s\n", index + 1, count,
-              stored.name.c_str(), name(stored.dtype), name(plan.to),
+              printable_line(stored.name).c_str(), name(stored.dtype), name(plan.to),
               static_cast<double>(bytes) / 1e6, plan.why.empty() ? "" : "  ", plan.why.c_str());
   std::fflush(stdout);
 }

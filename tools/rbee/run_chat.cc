@@ -5,13 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "rbee/core/input_file.h"
+#include "rbee/core/printable.h"
 #include "tools/rbee/commands.h"
 #include "tools/rbee/guess_options.h"
 #include "tools/rbee/model_options.h"
@@ -82,11 +83,6 @@ std::shared_ptr<RunOptions> add_options(CLI::App& app) {
 
 std::string read_standard_input() {
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-}
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 engine::ChatMessage first_message(const RunOptions& options, const std::string& text) {
@@ -190,7 +186,7 @@ int chat(const RunOptions& options) {
   const auto engine = make_engine(options.model, options.guess, engine_options(options));
   cancel_on_interrupt(*engine);
   std::fprintf(stderr, "%s. Ctrl-C stops an answer, Ctrl-D or /exit ends, /clear starts again.\n",
-               engine->model().id.c_str());
+               printable_line(engine->model().id).c_str());
   std::vector<engine::ChatMessage> messages;
   const auto restart = [&] {
     messages.clear();
@@ -215,7 +211,7 @@ int chat(const RunOptions& options) {
       answer(*engine, std::move(request), options, &said);
       messages.push_back(std::move(said));
     } catch (const Error& error) {
-      std::fprintf(stderr, "error: %s\n", error.what());
+      std::fprintf(stderr, "error: %s\n", printable_text(error.what()).c_str());
       messages.pop_back();
     }
   }

@@ -4,12 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <thread>
 
 #include "rbee/core/error.h"
+#include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
 #include "rbee/engine/engine.h"
 #include "server/front/front.h"
@@ -41,13 +40,6 @@ struct Options {
   server::ModelConfig model;
   std::string kind = "chat";
 };
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) fail(Code::io, "serve", "cannot read ", path);
-  return text;
-}
 
 bool is_program(const fs::path& path) {
   return access(path.c_str(), X_OK) == 0 && fs::is_regular_file(path);

@@ -5,7 +5,18 @@
 #include <cstdio>
 #include <utility>
 
+#include "rbee/core/printable.h"
+
 namespace rbee::tools {
+namespace {
+
+// Programs that read the answer get it as it is; at a terminal it steers nothing.
+void write(const std::string& text, FILE* to) {
+  const std::string shown = isatty(fileno(to)) == 1 ? printable_text(text) : text;
+  std::fwrite(shown.data(), 1, shown.size(), to);
+}
+
+}  // namespace
 
 void TerminalSink::on_started(const engine::Started& started) noexcept {
   seed_ = started.seed;
@@ -15,7 +26,7 @@ void TerminalSink::on_token(const engine::TokenText& token) noexcept {
   if (token.kind == engine::TextKind::reasoning) return think(token.text);
   end_thoughts();
   text_ += token.text;
-  std::fwrite(token.text.data(), 1, token.text.size(), stdout);
+  write(token.text, stdout);
   std::fflush(stdout);
 }
 
@@ -24,7 +35,7 @@ void TerminalSink::think(const std::string& text) {
   if (!shows_) return;
   if (!thinking_ && isatty(STDERR_FILENO) == 1) std::fputs("\033[2m", stderr);
   thinking_ = true;
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  write(text, stderr);
 }
 
 void TerminalSink::end_thoughts() {

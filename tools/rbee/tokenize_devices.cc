@@ -8,6 +8,7 @@
 
 #include "backends/api/registry.h"
 #include "rbee/core/error.h"
+#include "rbee/core/printable.h"
 #include "rbee/engine/text_model.h"
 #include "rbee/io/checkpoint.h"
 #include "tools/rbee/commands.h"
@@ -22,23 +23,6 @@ struct TokenizeOptions {
   bool no_special = false;
 };
 
-// The piece on one line: control characters as escapes.
-std::string printable(std::string_view piece) {
-  std::string out;
-  for (const char c : piece) {
-    if (c == '\n') {
-      out += "\\n";
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\x%02x", static_cast<unsigned char>(c));
-      out += escape;
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 int tokenize(const TokenizeOptions& options) {
   const auto tokenizer = engine::load_tokenizer(io::Checkpoint::open(options.model));
   std::string text = options.text;
@@ -50,7 +34,7 @@ int tokenize(const TokenizeOptions& options) {
     if (options.ids_only) {
       std::printf("%d ", id);
     } else {
-      std::printf("%7d  '%s'\n", id, printable(tokenizer->piece(id, true)).c_str());
+      std::printf("%7d  '%s'\n", id, printable_line(tokenizer->piece(id, true)).c_str());
     }
   }
   if (options.ids_only) std::printf("\n");

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "rbee/core/log.h"
+#include "rbee/core/printable.h"
 #include "server/http/clock.h"
 #include "server/http/message.h"
 #include "workers/common/log_writer.h"
@@ -43,7 +44,7 @@ std::string pretty_line(LogLevel level, std::string_view message, Fields fields)
   std::string line = cat(server::iso8601(std::chrono::system_clock::now()), " ",
                          kShown[static_cast<size_t>(level)], " ", message);
   for (const LogField& field : fields) line += cat(" ", field.key, "=", field.value);
-  return line;
+  return printable_text(line);
 }
 
 // The part of RUST_LOG that is for everything; empty optional: log nothing.

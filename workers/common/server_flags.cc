@@ -2,10 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 
 #include "rbee/core/error.h"
+#include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
 #include "server/http/client.h"
 #include "server/http/cors.h"
@@ -73,10 +72,7 @@ void add_server_flags(CLI::App& app, ServerFlags& flags) {
 server::ApiKeys read_keys(const ServerFlags& flags) {
   server::ApiKeys keys(environment("LLORCH_API_TOKEN"));
   if (flags.api_keys.empty()) return keys;
-  std::ifstream file(flags.api_keys, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) fail(Code::io, "api keys", "cannot read ", flags.api_keys);
-  keys.add_file(text, flags.api_keys);
+  keys.add_file(read_file(flags.api_keys), flags.api_keys);
   return keys;
 }
 

@@ -11,10 +11,12 @@
 #include <utility>
 
 #include "rbee/core/log.h"
+#include "rbee/core/printable.h"
 #include "server/http/clock.h"
 #include "server/http/server.h"
 #include "server/worker/heartbeat.h"
 #include "workers/common/logging.h"
+#include "workers/common/lost_files.h"
 #include "workers/common/stop_signals.h"
 #include "workers/common/tracing.h"
 
@@ -32,7 +34,7 @@ constexpr std::chrono::milliseconds kDrainTick{50};
 constexpr std::chrono::seconds kLostGrace{3};
 
 constexpr int kCannotRun = 1;
-constexpr int kDeviceLost = 3;
+constexpr int kLost = 3;  // the device, or pages of a mapped file
 
 // What a hive hears of the worker: that it starts, how it is while there is a service, and that it
 // has stopped.
@@ -140,7 +142,7 @@ bool watch(const CommonFlags& flags, server::Server& server, server::WorkerServi
     log(LogLevel::error, "the device is lost: the worker ends",
         {{"seconds", cat(kLostGrace.count())}});
     wait_for_stop(kLostGrace);
-    end_within(kStopTime, kDeviceLost);  // calls to a lost device need not return
+    end_within(kStopTime, kLost);  // calls to a lost device need not return
     return false;
   }
   return true;
@@ -188,7 +190,7 @@ int serve(const Program& program, const CommonFlags& flags, HiveReports& reports
   told.wait();
   reports.leave();
   log(LogLevel::info, "stopped");
-  return whole ? 0 : kDeviceLost;
+  return whole ? 0 : kLost;
 }
 
 }  // namespace
@@ -199,6 +201,7 @@ int run_worker(const Program& program, const CommonFlags& flags, const std::stri
   start_logging(log_format(environment("LLORCH_LOG_FORMAT"), usual), environment("RUST_LOG"));
   catch_stop_signals(flags.api_keys.empty() && flags.tls_cert.empty() ? Hangup::ends
                                                                       : Hangup::reloads);
+  end_on_lost_files(program.name, kLost);
   log(LogLevel::info, "starting",
       {{"worker_id", flags.worker_id},
        {"model", model},
@@ -213,7 +216,7 @@ int run_worker(const Program& program, const CommonFlags& flags, const std::stri
     return serve(program, flags, reports, load);
   } catch (const std::exception& error) {
     log(LogLevel::error, "the worker cannot run", {{"error", error.what()}});
-    std::cerr << program.name << ": " << error.what() << '\n';
+    std::cerr << program.name << ": " << printable_text(error.what()) << '\n';
     return kCannotRun;
   }
 }

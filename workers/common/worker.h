@@ -47,7 +47,8 @@ struct Program {
 };
 
 // main() after the command line. model: as given, for the log. Exit status: 0 after a signal or
-// POST /v1/shutdown; 1 when the worker cannot start; 3 when the device was lost while it served.
+// POST /v1/shutdown; 1 when the worker cannot start; 3 when the device, or a part of a mapped file,
+// was lost.
 int run_worker(const Program& program, const CommonFlags& flags, const std::string& model,
                const std::function<std::unique_ptr<Served>()>& load);
 

@@ -1,10 +1,8 @@
 #include "workers/llm/load_engine.h"
 
-#include <fstream>
-#include <iterator>
-
 #include "backends/cpu/control_groups.h"
 #include "backends/cpu/cpu_backend.h"
+#include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
 #include "rbee/engine/embedding_engine.h"
 #include "rbee/engine/llm_engine.h"
@@ -24,9 +22,7 @@ Device& open_device(const BackendInfo& backend, const Flags& flags) {
 // Of --chat-template; empty without one.
 std::string template_source(const Flags& flags) {
   if (flags.chat_template.empty()) return {};
-  std::ifstream file(flags.chat_template, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) fail(Code::io, "chat template", "cannot read ", flags.chat_template);
+  std::string text = read_file(flags.chat_template);
   check(!text.empty(), "chat template", flags.chat_template, " is empty");
   return text;
 }

@@ -1,11 +1,15 @@
 // What a checkpoint offers besides tensors and metadata.
 
+#include <sys/stat.h>
+
 #include <ctime>
 #include <memory>
 #include <type_traits>
 
+#include "rbee/core/input_file.h"
 #include "rbee/io/checkpoint.h"
 #include "rbee/io/gguf_writer.h"
+#include "rbee/io/hf_folder.h"
 #include "tests/units/io/scratch_folder.h"
 
 namespace rbee::io::test {
@@ -91,6 +95,23 @@ TEST_F(CheckpointTest, PathsThatAreNoFiles) {
   expect_error(Code::io, {"/dev/null"}, [&] { MappedFile::open("/dev/null"); });
   expect_error(Code::not_found, {"none"}, [&] { MappedFile::open(path("none")); });
   EXPECT_TRUE(MappedFile::open(write("empty", ""))->bytes().empty());
+}
+
+// Opening one waits for a writer unless it is told not to.
+TEST_F(CheckpointTest, FifosAreRefusedAtOnce) {
+  const auto make = [&](const char* name) { ASSERT_EQ(::mkfifo(path(name).c_str(), 0600), 0); };
+  make("m.gguf");
+  make("config.json");
+  make("m.safetensors");
+  expect_error(Code::io, {"m.gguf: a FIFO, not a file"}, [&] { Checkpoint::open(path("m.gguf")); });
+  expect_error(Code::io, {"m.safetensors: a FIFO"}, [&] { Checkpoint::open(folder()); });
+  expect_error(Code::io, {"config.json: a FIFO"},
+               [&] { read_text(path("config.json"), kMaxTextFile); });
+  write("model.safetensors.index.json", R"({"weight_map":{"a":"m.safetensors"}})");
+  expect_error(Code::io, {"m.safetensors: a FIFO"}, [&] { Checkpoint::open(folder()); });
+  fs::remove(path("model.safetensors.index.json"));
+  make("model.safetensors.index.json");
+  expect_error(Code::io, {"index.json: a FIFO"}, [&] { Checkpoint::open(folder()); });
 }
 
 TEST_F(CheckpointTest, HintsAboutNothing) {

@@ -23,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 class WriteTest : public Scratch {
  protected:
@@ -162,6 +163,20 @@ TEST_F(WriteTest, ASignalLeavesNothing) {
   }
 }
 
+TEST_F(WriteTest, AnInputThatIsCutLeavesNothing) {
+  const fs::path from = make_model("m.gguf", 1 << 17);
+  Program program({from.string(), path("q.gguf").string(), "q3_k_s", "-t", "1"});
+  for (int i = 0; i < 3000 && files().size() < 2; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_THAT(files(), ElementsAre("m.gguf", testing::EndsWith(".part")));
+  fs::resize_file(from, 4096);
+  std::string errors;
+  EXPECT_EQ(program.wait(&errors), 3);
+  EXPECT_THAT(errors, testing::MatchesRegex("rbee: [^\n]*/m.gguf: cannot be read any [^\n]*\n"));
+  EXPECT_THAT(files(), ElementsAre("m.gguf"));
+}
+
 TEST_F(WriteTest, AFullDiskIsNamed) {
   const fs::path from = make_model("m.gguf", 1 << 10);
   Program program({from.string(), path("q.gguf").string(), "q8_0"}, 100'000);
@@ -170,6 +185,40 @@ TEST_F(WriteTest, AFullDiskIsNamed) {
   EXPECT_THAT(errors,
               HasSubstr("q.gguf: cannot be written beyond its first 100000 bytes: File too"));
   EXPECT_THAT(files(), ElementsAre("m.gguf"));
+}
+
+// Standard output and error of a command line.
+std::string output_of(const std::string& command) {
+  std::string out;
+  FILE* const pipe = popen((command + " 2>&1").c_str(), "r");
+  char buffer[512];
+  while (const size_t count = fread(buffer, 1, sizeof buffer, pipe)) out.append(buffer, count);
+  pclose(pipe);
+  return out;
+}
+
+TEST_F(WriteTest, NamesOfFilesSteerNoTerminal) {
+  io::GgufWriter writer;
+  writer.set_string("general.architecture", "\x1b[31mllama");
+  writer.set_string("a\x1bkey", "bell\a \u009b \u202e");
+  writer.add_tensor("blk.0\x1b]0;title\a.weight", DType::f32, {1, 32});
+  writer.begin(path("m.gguf"));
+  const std::vector<float> zeros(32);
+  writer.write(std::as_bytes(std::span(zeros)));
+  writer.finish();
+  const std::string file = path("m.gguf").string();
+  const std::string program = RBEE_PROGRAM;
+  const std::string text = output_of(program + " inspect " + file);
+  EXPECT_THAT(text, HasSubstr("architecture  \\x1b[31mllama\n"));
+  EXPECT_THAT(text, HasSubstr("a\\x1bkey"));
+  EXPECT_THAT(text, HasSubstr("\\x9b \\u202e"));
+  EXPECT_THAT(text, HasSubstr("blk.0\\x1b]0;title\\x07.weight"));
+  for (const std::string& shown :
+       {text, output_of(program + " inspect '" + path("no\x1b.gguf").string() + "'"),
+        output_of(program + " quantize " + file + " " + path("q.gguf").string() + " q8_0")}) {
+    EXPECT_THAT(shown, Not(HasSubstr("\x1b"))) << shown;
+    EXPECT_THAT(shown, HasSubstr("\\x1b"));
+  }
 }
 
 TEST_F(WriteTest, WrongUse) {

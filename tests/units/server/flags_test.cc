@@ -225,7 +225,7 @@ TEST(Flags, ThreadsAreNoMoreThanProcessors) {
 std::string logged(LogFormat format, const char* level) {
   ::testing::internal::CaptureStdout();
   start_logging(format, level);
-  log(LogLevel::debug, "small");
+  log(LogLevel::debug, "small \x1b[31m");
   log(LogLevel::info, "a \"b\"", {{"key", "x\ny"}});
   set_log_sink(nullptr, LogLevel::error);
   return ::testing::internal::GetCapturedStdout();
@@ -236,6 +236,7 @@ TEST(Logging, Formats) {
               ::testing::MatchesRegex("\\{\"timestamp\":\"[-0-9T:.Z]*\",\"level\":\"INFO\","
                                       "\"message\":\"a .\"b.\"\",\"key\":\"x.u000ay\"\\}\n"));
   EXPECT_THAT(logged(LogFormat::pretty, ""), HasSubstr(" INFO a \"b\" key=x\ny\n"));
+  EXPECT_THAT(logged(LogFormat::pretty, "trace"), HasSubstr("DEBUG small \\x1b[31m\n"));
   EXPECT_EQ(log_format("json", LogFormat::pretty), LogFormat::json);
   EXPECT_EQ(log_format("pretty", LogFormat::json), LogFormat::pretty);
   EXPECT_EQ(log_format("", LogFormat::json), LogFormat::json);
