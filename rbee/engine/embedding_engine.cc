@@ -286,6 +286,10 @@ class Embedder final : public EmbeddingEngine {
 
   void give(const Part& part, std::span<const float> values) const {
     const EmbeddingRequest& request = part.task->request;
+    if (!std::ranges::all_of(values, [](float x) { return std::isfinite(x); })) {
+      fail(Code::internal, source_.info.ranks ? "rank" : "embed",
+           "the model gave values that are not finite");
+    }
     std::vector<float> vector(values.begin(), values.end());
     if (source_.info.ranks) {
       if (request.probability && source_.probability) vector[0] = 1 / (1 + std::exp(-vector[0]));

@@ -10,6 +10,7 @@
 
 #include "rbee/core/cat.h"
 #include "tests/checkpoints/model_folder.h"
+#include "tests/checkpoints/undefined_tensor.h"
 #include "tests/server/harness.h"
 #include "tests/server/process.h"
 #include "tests/support/data_folder.h"
@@ -79,6 +80,31 @@ std::string text_of(const std::vector<std::string>& events) {
     if (object.at("type") == "token") text += object.at("t").get<std::string>();
   }
   return text;
+}
+
+TEST_F(RealWorker, AModelThatIsCutEndsTheWorkerWithTheFilesName) {
+  Process worker(LLM_WORKER, arguments("64"));
+  RawClient client(worker.port());
+  std::filesystem::resize_file(model() + "/model.safetensors", 4096);
+  client.send(request("POST", "/v1/completions", R"({"prompt":"any","max_tokens":40})"));
+  EXPECT_EQ(worker.wait(), 3);
+  EXPECT_THAT(worker.text(), HasSubstr("llm-worker-rbee-cpu: " + model() +
+                                       "/model.safetensors: cannot be read any more: it was cut"));
+}
+
+TEST_F(RealWorker, AModelThatComputesNaNFailsEveryAnswer) {
+  test::make_undefined(model() + "/model.safetensors", "model.layers.0.input_layernorm.weight");
+  Process worker(LLM_WORKER, arguments("64"));
+  const uint16_t port = worker.port();
+  for (const double temperature : {0.0, 0.8}) {
+    const json body = {{"prompt", "some words"}, {"temperature", temperature}};
+    const RawResponse answer = ask(port, request("POST", "/v1/completions", body.dump()));
+    EXPECT_EQ(answer.status, 500) << answer.body;
+    EXPECT_THAT(answer.body, HasSubstr("the model gave no finite logit"));
+  }
+  const Clients clients = open_streams(port, 1, 1, 5);
+  EXPECT_THAT(clients[0]->read_until("data: [DONE]"), HasSubstr(R"("type":"error")"));
+  EXPECT_EQ(metric(port, R"(worker_requests_total{outcome="failed"})"), 3);
 }
 
 TEST_F(RealWorker, ServesAHundredStreamsAtOnce) {

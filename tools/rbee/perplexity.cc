@@ -4,11 +4,10 @@
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <numeric>
 
+#include "rbee/core/input_file.h"
 #include "rbee/engine/stepper.h"
 #include "tools/rbee/commands.h"
 #include "tools/rbee/model_options.h"
@@ -57,12 +56,6 @@ double score_chunk(engine::Stepper& stepper, std::span<const int32_t> ids, int64
   return total;
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  check(file.good(), "--file", path, " cannot be read");
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 int perplexity(PerplexityOptions options) {
   if (options.model.context == 0) options.model.context = 512;
   const engine::TextModel model = load(options.model);
@@ -80,6 +73,9 @@ int perplexity(PerplexityOptions options) {
         std::span(ids).subspan(static_cast<size_t>(i * window), static_cast<size_t>(window));
     const double score =
         score_chunk(stepper, chunk, model.info.vocab_size) / static_cast<double>(scored_per_chunk);
+    if (!std::isfinite(score)) {
+      fail(Code::internal, "perplexity", "the model gave no finite likelihood in chunk ", i + 1);
+    }
     total += score;
     squares += score * score;
     std::printf("chunk %" PRId64 " of %" PRId64 ": perplexity %.4f\n", i + 1, chunks,

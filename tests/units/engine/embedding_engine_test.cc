@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "tests/checkpoints/checkpoint_files.h"
+#include "tests/checkpoints/undefined_tensor.h"
 #include "tests/support/data_folder.h"
 
 namespace rbee::engine {
@@ -113,6 +114,18 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) {
       return cat(test.param.name, std::string_view(test.param.file) == "hf" ? "" : "_gguf");
     });
+
+TEST(EmbeddingModels, OnesThatComputeNaNFailTheirRequests) {
+  std::string copy = (fs::temp_directory_path() / "rbee-embedding-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(copy.data()), nullptr);
+  fs::copy(folder("bert") / "hf", copy, fs::copy_options::recursive);
+  test::make_undefined(fs::path(copy) / "model.safetensors", "embeddings.LayerNorm.weight");
+  const auto engine =
+      make_embedding_engine(load_embedding_source(copy, {.device = &test::cpu_device()}), {});
+  test::expect_error(Code::internal, {"not finite"},
+                     [&] { submit(*engine, {.inputs = {"a text"}})->wait(); });
+  fs::remove_all(copy);
+}
 
 TEST(EmbeddingPrompts, TheFoldersDefaultStandsBeforeTexts) {
   const json wanted = golden("nomic");
