@@ -1,5 +1,6 @@
 """Checks that what documents name is there: links and their headings, files and folders, flags,
-environment variables, metrics and targets. lint.py calls it over every .md file of the tree."""
+environment variables, metrics and targets, and messages that people look up. lint.py calls it over
+every .md file of the tree."""
 
 import os
 import re
@@ -13,12 +14,19 @@ OUTSIDE_FLAGS = {
     "sd-cli": ["--cfg-scale", "--convert-name", "--diffusion-conv-direct", "--diffusion-fa",
                "--sampling-method", "--type", "--vae-conv-direct"],
 }
+# Words of the system's that documents quote behind ours.
+OUTSIDE_MESSAGES = ["address already in use"]
 MOST_BYTES = 1 << 20  # larger files are weights and pictures
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FLAG = re.compile(r"(?<![\w#-])--[a-z][a-z0-9-]*[a-z0-9]")
 NAME = re.compile(r"\b(?:RBEE|rbee)_\w+")
 SOURCE = re.compile(r"`(\w+\.(?:h|cc|cu|py|sh|cmake))`")
+LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+LITERALS = re.compile(r'(?:"(?:[^"\\\n]|\\.)*"\s*)+')  # neighbours are one text
+MESSAGE_TABLE = re.compile(r"\| (?:You see|It says) \|")
+# Of a message: what stands for values, and what a caller puts in front.
+VALUE = re.compile(r"""\w*…|\.\.\.|"[^"]*"|\([^)]*\)?|\b[\w.]*:\d+|\b[\d.,]+\b|^[\w ]+: """)
 
 
 def heading_anchor(heading):
@@ -32,7 +40,7 @@ class Tree:
 
     def __init__(self, root):
         self.paths, self.tops, self.documents = set(), set(), {}
-        code = []
+        code, programs = [], []
         for folder, names, found in os.walk(root):
             names[:] = [n for n in names if not n.startswith((".", "build", "__"))]
             here = os.path.relpath(folder, root)
@@ -49,9 +57,14 @@ class Tree:
                     self.documents[os.path.normpath(os.path.join(here, name))] = text
                 else:
                     code.append(text)
+                if name.endswith((".cc", ".h", ".cu")) and not here.startswith("tests"):
+                    programs.append(text)
         self.basenames = {os.path.basename(path) for path in self.paths}
         self.flags = {flag for flags in OUTSIDE_FLAGS.values() for flag in flags}
         self.names = set()
+        self.literals = "\n".join(
+            "".join(LITERAL.findall(run)).replace('\\"', '"')
+            for text in programs for run in LITERALS.findall(text)) + "\n".join(OUTSIDE_MESSAGES)
         for text in code:
             self.flags.update(FLAG.findall(text))
             self.names.update(NAME.findall(text))
@@ -82,6 +95,15 @@ def check_link(tree, document, target):
     return None
 
 
+def check_messages(tree, row):
+    """Of a row of a table of messages: each one in its first cell is made of texts of programs."""
+    for message in re.findall(r"`([^`]+)`", row.split(" | ")[0]):
+        for part in VALUE.split(message):
+            part = part.strip(" ;:,")
+            if re.search(r"\w[ _]\w", part) and part not in tree.literals:
+                yield f"quotes '{part}', which no program says"
+
+
 def check_line(tree, document, line):
     for target in LINK.findall(line):
         problem = check_link(tree, document, target)
@@ -107,6 +129,9 @@ def check(root):
     """(path, line number, problem) of every document below root."""
     tree = Tree(root)
     for document, text in sorted(tree.documents.items()):
+        messages = False
         for number, line in enumerate(text.split("\n"), 1):
-            for problem in check_line(tree, document, line):
+            messages = bool(MESSAGE_TABLE.match(line)) or messages and line.startswith("|")
+            for problem in [*check_line(tree, document, line),
+                            *(check_messages(tree, line) if messages else [])]:
                 yield document, number, problem

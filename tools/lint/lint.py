@@ -70,6 +70,10 @@ FORBIDDEN_IN_LIBRARY = [
     (re.compile(r"(?<![\w.>])(std::)?(abort|exit|_exit|quick_exit|terminate)\s*\("),
      "ends the process"),
 ]
+# Files that somebody names are opened by rbee/core/input_file.h, which waits for no FIFO.
+NAMED_FILES = ("rbee/", "server/", "workers/", "tools/")
+STREAM = re.compile(r"\bstd::(ifstream|fopen)\b")
+STREAM_IN = ("server/http/process_metrics.cc",)  # of /proc
 # No vendor above backends/.
 VENDOR = re.compile(r"\b(cuda[A-Z]\w*|hip[A-Z]\w*|__CUDA\w*|__HIP\w*|CUDA_VERSION)\b")
 # Kernels and the host side of GPU operations name no vendor either; these are the places.
@@ -159,6 +163,8 @@ def check_file(root, path, exceptions):
             for pattern, problem in FORBIDDEN_IN_LIBRARY:
                 if pattern.search(code):
                     yield number, problem
+        if path.startswith(NAMED_FILES) and path not in STREAM_IN and STREAM.search(code):
+            yield number, "opens a file without rbee/core/input_file.h"
         if path.startswith(VENDOR_FREE) and VENDOR.search(code):
             yield number, "names a GPU vendor outside backends/"
         if (path.startswith("backends/gpu/") and path not in PORTABLE

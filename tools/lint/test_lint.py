@@ -15,6 +15,7 @@ CASES = [
     ("rbee/io/a.cc", "#include <boost/asio.hpp>\n", "belongs only in"),
     ("rbee/io/a.cc", 'void f() { std::cerr << "x"; }\n', "prints"),
     ("server/http/a.cc", "void f() { std::abort(); }\n", "ends the process"),
+    ("workers/a.cc", "std::ifstream file(path);\n", "without rbee/core/input_file.h"),
     ("rbee/models/a.cc", "int x = cudaMalloc;\n", "GPU vendor"),
     ("rbee/core/a.h", "int x;\n", "#pragma once"),
     ("rbee/core/a.cc", "// caf\u00e9\n", "not ASCII"),
@@ -31,6 +32,8 @@ CASES = [
     ("README.md", "`prog --no-such-flag 1`\n", "the flag --no-such-flag"),
     ("README.md", "Set RBEE_NO_SUCH_NAME.\n", "names RBEE_NO_SUCH_NAME"),
     ("README.md", "`absent.cc`\n", "no file is called so"),
+    ("README.md", "| You see | Do |\n|---|---|\n| `a: type x7 is not here: …` | `so it is` |\n",
+     "quotes 'type x7 is not here', which no program says"),
 ]
 CLEAN = [
     ("rbee/nn/a.cc", '#include "rbee/ops/run.h"\n// prints nothing\nvoid f() {\n'
@@ -43,6 +46,9 @@ CLEAN = [
      + "    });\n  }\n" + "  int y;\n" * 70 + "};\n"),
     ("docs/a.md", "# `One` two\n[a](#one-two), [b](../tools/lint), [c](https://a.example/b.md#x), "
      "tools/lint/exceptions.txt, `docker --gpus all`\n"),
+    # Values, what stands in front, and words that are no message.
+    ("docs/a.md", "| It says | Do |\n|---|---|\n| `open: the type \"x\" is not read: … (12)` | `not said` |\n\n"
+     "| Other | table |\n|---|---|\n| `of other words` | |\n"),
 ]
 
 
@@ -53,6 +59,7 @@ class First {
 namespace {
 class Hidden {
 };
+const char* const kSaid[] = {"the " "type \\"", "\\" is not read: "};
 }  // namespace
 }  // namespace rbee
 """
