@@ -1,6 +1,19 @@
 #include "rbee/core/error.h"
 
 namespace rbee {
+namespace {
+
+std::string without_nul(std::string text) {
+  for (size_t at = text.find('\0'); at != std::string::npos; at = text.find('\0', at)) {
+    text.replace(at, 1, "\\x00");
+  }
+  return text;
+}
+
+}  // namespace
+
+Error::Error(Code code, std::string_view op, std::string_view message)
+    : std::runtime_error(without_nul(cat(op, ": ", message))), code_(code), op_(op) {}
 
 std::string_view name(Code code) {
   switch (code) {

@@ -27,9 +27,9 @@ std::string_view name(Code code);
 
 class Error : public std::runtime_error {
  public:
-  // `op` names the operation or the file part that failed; `message` holds the values.
-  Error(Code code, std::string_view op, std::string_view message)
-      : std::runtime_error(cat(op, ": ", message)), code_(code), op_(op) {}
+  // `op` names the operation or the file part that failed; `message` holds the values. A NUL in
+  // them, at which what() would end, is written as \x00.
+  Error(Code code, std::string_view op, std::string_view message);
 
   Code code() const { return code_; }
   const std::string& op() const { return op_; }

@@ -28,6 +28,16 @@ TEST(Error, FailCarriesItsCode) {
   }
 }
 
+TEST(Error, ANulEndsNoMessage) {
+  using namespace std::string_view_literals;
+  try {
+    fail(Code::not_found, "a\0b"sv, "there is no \"a\0\0b\"; the others stay"sv);
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), R"(a\x00b: there is no "a\x00\x00b"; the others stay)");
+    EXPECT_EQ(error.op(), "a\0b"sv);
+  }
+}
+
 TEST(Error, CodesHaveNamesOfTheirOwn) {
   std::set<std::string_view> names;
   for (int i = 0; i <= static_cast<int>(Code::internal); ++i) {
