@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -112,6 +113,12 @@ class PagedRows {
     return floats_of(paged_attention(input, k_, v_, batch, c_.options));
   }
   int64_t row() const { return c_.heads * c_.dim; }
+  // A query of the first sequence is NaN from here on.
+  void spoil_query(int64_t at) {
+    std::vector<float> q = floats_of(q_);
+    std::fill_n(q.begin() + at * row(), row(), std::nanf(""));
+    q_ = from_host<float>(q, {kSequences * kKeys, c_.heads, c_.dim}, cpu_device());
+  }
   // The first `count` rows of the first sequence, by the attention of tensors.
   std::vector<float> attend_whole(int64_t count) const {
     const auto heads_first = [&](const Tensor& x) {
@@ -148,6 +155,25 @@ TEST(PagedRows, AreThoseOfTheAttentionOfTensors) {
     const PagedRows rows(c);
     EXPECT_THAT(rows.attend({{0, 0, kCount}}),
                 ::testing::Pointwise(::testing::FloatNear(1e-5f), rows.attend_whole(kCount)));
+  }
+}
+
+// A model that computes NaN is found out by its logits: attention may not make it a zero, and not
+// spread it to the rows beside it.
+TEST(Neighbours, DoNotHideOrShareTheNaNOfAQuery) {
+  for (const Cached& c : kCached) {
+    const PagedRows rows(c);
+    const auto count_of = [&](const std::vector<float>& y) {
+      return std::ranges::count_if(y, [](float x) { return std::isnan(x); });
+    };
+    for (const int64_t spoilt : {0, 1, 40, 1300}) {
+      const PagedRows::Part prompt{0, 0, 70}, single{0, spoilt, 1};
+      PagedRows with_nan = rows;
+      with_nan.spoil_query(spoilt);
+      EXPECT_EQ(count_of(with_nan.attend({single, {1, spoilt, 1}})), rows.row()) << spoilt;
+      EXPECT_EQ(count_of(with_nan.attend({prompt})), spoilt < 70 ? rows.row() : 0) << spoilt;
+      EXPECT_EQ(count_of(with_nan.attend_whole(70)), spoilt < 70 ? rows.row() : 0) << spoilt;
+    }
   }
 }
 

@@ -142,7 +142,7 @@ void attend(const PagedAttentionArgs& args, const Query& query) {
   }
   T* y = args.y.as<T>() + query.token * args.y.stride(0) + query.head * args.y.stride(1);
   for (int64_t i = 0; i < dim; ++i) {
-    y[i * args.y.stride(2)] = store<T>(total > 0 ? sums[static_cast<size_t>(i)] / total : 0);
+    y[i * args.y.stride(2)] = store<T>(total == 0 ? 0 : sums[static_cast<size_t>(i)] / total);
   }
 }
 

@@ -213,13 +213,18 @@ RB_INLINE void weigh_row(const Sizes& sizes, const Block& block, int64_t row, fl
   const float before = block.top[row], high = largest(highest);
   const float top = high > before ? high : before;
   uint16_t* to = block.weights + row % 16 * kKeyBlock;
-  if (top == -__builtin_inff()) {  // no score of this row is above it so far
+  Vec added = splat(0.0f);
+  if (top == -__builtin_inff()) {  // no score of this row is above it so far, unless it is NaN
     for (int v = 0; v < kKeyVecs; ++v) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + v * kLanes), _mm256_setzero_si256());
+      const __mmask16 undefined = _mm512_cmp_ps_mask(scores[v], scores[v], _CMP_UNORD_Q);
+      const Vec weight = _mm512_maskz_mov_ps(undefined, scores[v]);
+      added = added + weight;
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + v * kLanes),
+                          __builtin_bit_cast(__m256i, _mm512_cvtneps_pbh(weight)));
     }
+    block.total[row] += sum(added);
     return;
   }
-  Vec added = splat(0.0f);
 #pragma GCC unroll 8
   for (int v = 0; v < kKeyVecs; ++v) {
     const Vec weight = exp2_of_negative(scores[v] - splat(top));

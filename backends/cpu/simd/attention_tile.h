@@ -10,6 +10,7 @@ constexpr int kPanel = 32;    // columns that one register tile covers
 constexpr int kMaxRows = 48;  // query rows of a tile, unless the caller has more
 constexpr int kPanelVecs = kPanel / kLanes;
 constexpr float kNothing = -__builtin_inff();
+constexpr float kUndefined = __builtin_nanf("");
 
 // Buffers of one thread; all floats.
 struct AttentionTile {
@@ -161,7 +162,8 @@ RB_INLINE void rescale_row(const AttentionTile& tile, int64_t row, float before,
   tile.top[row] = top;
 }
 
-// Turns scores into weights under the maximum so far, which few tiles raise. NaN becomes it.
+// Turns scores into weights under the maximum so far, which few tiles raise. A NaN among them makes
+// the row NaN, also where it is the only key that is seen and maxima pass over it.
 RB_INLINE void update_row(const AttentionTile& tile, int64_t row) {
   float* scores = tile.scores + row * kKeys;
   Vec highest = load(scores);
@@ -170,9 +172,16 @@ RB_INLINE void update_row(const AttentionTile& tile, int64_t row) {
   if (any_above(highest, top)) {
     const float before = top;
     top = largest(highest);
+    if (top == kNothing) top = kUndefined;  // nothing else is above it
     rescale_row(tile, row, before, top);
   } else if (top == kNothing) {  // no key of this row so far
-    for (int j = 0; j < kKeys; j += kLanes) store(scores + j, splat(0.0f));
+    Vec added = splat(0.0f);
+    for (int j = 0; j < kKeys; j += kLanes) {
+      const Vec weight = exp_of_negative(load(scores + j));  // 0, or NaN
+      store(scores + j, weight);
+      added = added + weight;
+    }
+    if (any_above(added, 0.0f)) tile.top[row] = kUndefined;
     return;
   }
   float* sums = tile.sums + row * kLanes;
