@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <string>
+
+#include "rbee/core/cat.h"
 
 namespace rbee::server {
 namespace {
@@ -66,6 +67,18 @@ EventKind kind_of_event(std::string_view event) {
   if (!payload.is_object()) return EventKind::substance;
   if (is_unserved(payload)) return EventKind::unserved;
   return is_opening(payload) ? EventKind::opening : EventKind::substance;
+}
+
+std::string error_event(const Request& request, bool of_job, const ErrorText& error) {
+  if (of_job) {
+    return cat("event: error\ndata: ", R"({"type":"error","code":)", json_quote(error.code),
+               R"(,"message":)", json_quote(error.message), R"(,"retriable":true})", "\n\n");
+  }
+  // These APIs give their events names.
+  const bool named = is_anthropics(request) || request.path.ends_with("/responses") ||
+                     request.path.starts_with("/v1/images/");
+  return cat(named ? "event: error\n" : "", kField, error_response(request, 502, error).body,
+             "\n\n");
 }
 
 }  // namespace rbee::server

@@ -2,7 +2,10 @@
 // What an event of a worker's stream means for sending the request to another worker.
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+
+#include "server/http/error_form.h"
 
 namespace rbee::server {
 
@@ -16,5 +19,9 @@ enum class EventKind : uint8_t {
 
 // event: its lines. Forms: OpenAI's chats and responses, Anthropic's messages, the project's own.
 EventKind kind_of_event(std::string_view event);
+
+// The last event of a stream that a worker cannot end, as its API tells errors. of_job: it is the
+// stream of a job.
+std::string error_event(const Request& request, bool of_job, const ErrorText& error);
 
 }  // namespace rbee::server

@@ -37,7 +37,7 @@ std::string_view upstream_method(const Exchange& exchange) {
   return method == "HEAD" && exchange.wanted.job.empty() ? "GET" : method;
 }
 
-std::string upstream_bytes(const Exchange& exchange, const Replica& replica) {
+std::string upstream_head(const Exchange& exchange, const Replica& replica) {
   const Request& request = exchange.request;
   std::string text = cat(
       upstream_method(exchange), " ", request.path, request.query.empty() ? "" : "?", request.query,
@@ -55,7 +55,7 @@ std::string upstream_bytes(const Exchange& exchange, const Replica& replica) {
   if (!request.body.empty() || request.method == "POST") {
     text += cat("Content-Length: ", request.body.size(), "\r\n");
   }
-  return cat(text, "\r\n", request.body);
+  return text + "\r\n";
 }
 
 Response response_of(const UpstreamHead& head) {

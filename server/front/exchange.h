@@ -34,8 +34,8 @@ struct Exchange {
 // Facts of a GET are asked for where a client only wants its head, but for a job's stream, which
 // is given once.
 std::string_view upstream_method(const Exchange& exchange);
-// The request as a worker is sent it.
-std::string upstream_bytes(const Exchange& exchange, const Replica& replica);
+// The request's head as a worker is sent it, with the empty line.
+std::string upstream_head(const Exchange& exchange, const Replica& replica);
 // The answer's head; an event stream's events come through `events`.
 Response response_of(const UpstreamHead& head);
 

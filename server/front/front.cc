@@ -92,12 +92,6 @@ json anthropic_entry(const json& entry) {
           {"created_at", iso8601(std::chrono::system_clock::time_point(created))}};
 }
 
-// Not a new request: what came of an older one is read, or cancelled.
-bool is_of_job(const Request& request) {
-  const std::optional<Wanted> wanted = wanted_by(request);
-  return wanted && !wanted->job.empty();
-}
-
 }  // namespace
 
 class Front::Impl {
@@ -153,6 +147,7 @@ class Front::Impl {
   }
   // An answer that comes from the pool's thread.
   Response later(std::function<void(const std::shared_ptr<DelayedResponse>&)> step);
+  HeadVerdict judge(const Request& head) const;
   Response pass(const Request& request);
   json model_list() const;
   Response models(const Request& request);
@@ -164,7 +159,7 @@ class Front::Impl {
   Response metrics();
   Response openapi();
   void keep_documents(std::vector<Pool::Said> said);
-  std::string document() const;
+  const std::string& document();
   json models_json() const;
   bool ready() const;
 
@@ -176,7 +171,9 @@ class Front::Impl {
   std::atomic<int64_t> running_ = 0;
   std::atomic<bool> draining_ = false;
   int64_t created_ = 0;
-  std::map<ModelKind, std::string> documents_;  // the workers' last ones; on the pool's thread
+  // On the pool's thread: the workers' last ones, and what they make together; empty: not made yet.
+  std::map<ModelKind, std::string> documents_;
+  std::string document_;
 };
 
 Response Front::Impl::later(std::function<void(const std::shared_ptr<DelayedResponse>&)> step) {
@@ -186,8 +183,21 @@ Response Front::Impl::later(std::function<void(const std::shared_ptr<DelayedResp
   return response;
 }
 
+// Of a request for workers, whose model its body will name.
+HeadVerdict Front::Impl::judge(const Request& head) const {
+  if (is_front_path(head.path)) return {.refusal = wrong_method(head)};
+  const std::optional<Wanted> wanted = wanted_by(head);
+  if (!wanted) {
+    return {.refusal = error_response(head, 404, {"NOT_FOUND", "There is no such path"})};
+  }
+  return {.max_body_bytes = pool_.max_body_bytes(wanted->kind)};
+}
+
 Response Front::Impl::pass(const Request& request) {
-  if (draining_ && !is_of_job(request)) {
+  // Here, not on the pool's thread: the body may be large. The path was judged with the head.
+  Wanted wanted = wanted_by(request).value();
+  const bool of_job = !wanted.job.empty();  // what came of an older request is read, or cancelled
+  if (draining_ && !of_job) {
     return error_response(request, 503, {"STOPPING", "The server is stopping"});
   }
   ++running_;
@@ -197,6 +207,7 @@ Response Front::Impl::pass(const Request& request) {
     --running_;
   });
   exchange->request = request;
+  exchange->wanted = std::move(wanted);
   Response response;
   response.later = exchange->later = std::make_shared<DelayedResponse>(pool_.leaver(exchange));
   asio::post(io_, [this, exchange] { pool_.begin(exchange); });
@@ -342,18 +353,23 @@ Response Front::Impl::metrics() {
 void Front::Impl::keep_documents(std::vector<Pool::Said> said) {
   for (Pool::Said& one : said) {
     const ModelConfig& model = options_.config.models[pool_.members()[one.member].model];
-    if (one.whole && one.status == 200) documents_[model.kind] = std::move(one.text);
+    if (!one.whole || one.status != 200 || documents_[model.kind] == one.text) continue;
+    documents_[model.kind] = std::move(one.text);
+    document_.clear();
   }
 }
 
-std::string Front::Impl::document() const {
+// Made anew when a worker says something else: it takes some ms, and anybody may ask.
+const std::string& Front::Impl::document() {
+  if (!document_.empty()) return document_;
   std::vector<WorkerDocument> documents;
   for (const ModelConfig& model : options_.config.models) {
     const auto found = documents_.find(model.kind);
     const bool there = std::ranges::count(documents, model.kind, &WorkerDocument::kind) > 0;
     if (found != documents_.end() && !there) documents.push_back({model.kind, found->second});
   }
-  return front_openapi(documents, options_.version);
+  document_ = front_openapi(documents, options_.version);
+  return document_;
 }
 
 Response Front::Impl::openapi() {
@@ -393,9 +409,8 @@ Router Front::Impl::routes() {
   const auto page = [this](const Request& request) { return pass(request); };
   get("/", Access::anyone, page);
   get("/page/{version}/{name}", Access::anyone, page);
-  router.set_fallback([this](const Request& request) {
-    return is_front_path(request.path) ? wrong_method(request) : pass(request);
-  });
+  router.set_fallback([this](const Request& request) { return pass(request); },
+                      [this](const Request& head) { return judge(head); });
   return router;
 }
 

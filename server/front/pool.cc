@@ -23,6 +23,8 @@ constexpr milliseconds kGatherPatience{2000};
 constexpr size_t kMostJobs = 10'000;               // whose worker is remembered
 constexpr std::chrono::seconds kJobPatience{300};  // workers give up a job that nobody read
 constexpr std::string_view kEventEnd = "\n\n";
+constexpr ErrorText kLost{.code = "WORKER_LOST",
+                          .message = "The model's worker ended while it answered this request"};
 
 std::vector<std::string> command_of(const ModelConfig& model, int index) {
   std::vector<std::string> command{model.program, "--model", model.model, "--model-ref",
@@ -39,7 +41,7 @@ std::vector<std::string> command_of(const ModelConfig& model, int index) {
 
 Pool::Pool(boost::asio::io_context& io, const FrontConfig& config,
            std::vector<std::string> environment)
-    : io_(io), config_(config), timer_(io) {
+    : io_(io), config_(config), max_bodies_(config.models.size()), timer_(io) {
   // The workers' ports are open to whoever uses this machine; the token is the front's alone.
   const std::string token = uuid4();
   environment.push_back("LLORCH_API_TOKEN=" + token);
@@ -72,8 +74,22 @@ void Pool::on_change() {
     return !member.replica->running();
   });
   if (stopped_ && all_over) std::exchange(stopped_, nullptr)();
+  for (const Member& member : members_) {
+    if (const size_t bytes = member.replica->max_body_bytes()) max_bodies_[member.model] = bytes;
+  }
   // The state of a worker may change within a call that walks the waiting ones.
   asio::post(io_, [this] { place_waiting(); });
+}
+
+std::optional<size_t> Pool::max_body_bytes(const std::optional<ModelKind>& kind) const {
+  std::optional<size_t> most;
+  for (size_t i = 0; i < max_bodies_.size(); ++i) {
+    if (kind && config_.models[i].kind != *kind) continue;
+    const size_t bytes = max_bodies_[i];
+    if (bytes == 0) return std::nullopt;
+    most = std::max(most.value_or(0), bytes);
+  }
+  return most;
 }
 
 std::optional<size_t> Pool::find_model(const Wanted& wanted) const {
@@ -118,37 +134,31 @@ void Pool::begin(const Held& exchange) {
   if (exchange->over) return;
   running_.insert(exchange);
   if (abandoned_) {
-    return refuse(exchange,
-                  error_response(exchange->request, 503, {"STOPPING", "The server is stopping"}));
+    return refuse(exchange, 503, {"STOPPING", "The server is stopping"});
   }
-  const std::optional<Wanted> wanted = wanted_by(exchange->request);
-  if (!wanted)
-    return refuse(exchange,
-                  error_response(exchange->request, 404, {"NOT_FOUND", "There is no such path"}));
-  exchange->wanted = *wanted;
+  const Wanted& wanted = exchange->wanted;
   exchange->deadline = steady_clock::now() + config_.wait;
-  if (!wanted->job.empty()) {
-    const auto found = jobs_.find(wanted->job);
+  if (!wanted.job.empty()) {
+    const auto found = jobs_.find(wanted.job);
     if (found != jobs_.end()) {
       exchange->replica = found->second.replica.lock();
       found->second.asked = true;
     }
     if (!exchange->replica) {
-      const std::string message = cat("Job ", wanted->job, " not found");
-      // As workers say it.
-      const bool stream = exchange->request.path.ends_with("/stream");
-      return refuse(exchange, stream
-                                  ? text_response(404, message)
-                                  : error_response(exchange->request, 404, {"NOT_FOUND", message}));
+      const std::string message = cat("Job ", wanted.job, " not found");
+      if (!exchange->request.path.ends_with("/stream")) {
+        return refuse(exchange, 404, {"NOT_FOUND", message});
+      }
+      ++counts_.refused;
+      return answer(exchange, text_response(404, message));  // as workers say it
     }
   } else {
-    const std::optional<size_t> model = find_model(*wanted);
+    const std::optional<size_t> model = find_model(wanted);
     if (!model) {
-      const std::string message = wanted->model.empty()
+      const std::string message = wanted.model.empty()
                                       ? std::string("No model of this kind is served here")
-                                      : no_such_model(wanted->model);
-      return refuse(exchange,
-                    error_response(exchange->request, 404, {"model_not_found", message, "model"}));
+                                      : no_such_model(wanted.model);
+      return refuse(exchange, 404, {"model_not_found", message, "model"});
     }
     exchange->model = *model;
   }
@@ -177,10 +187,8 @@ bool Pool::hopeless(const Exchange& exchange) const {
 
 void Pool::place(const Held& exchange) {
   if (hopeless(*exchange)) {
-    return refuse(exchange,
-                  error_response(exchange->request, 503,
-                                 {"MODEL_UNAVAILABLE",
-                                  "The model's workers cannot be started; the log says why"}));
+    return refuse(exchange, 503,
+                  {"MODEL_UNAVAILABLE", "The model's workers cannot be started; the log says why"});
   }
   const bool bound = !exchange->wanted.job.empty();
   const std::shared_ptr<Replica> replica = bound ? exchange->replica : choose(exchange->model);
@@ -191,10 +199,7 @@ void Pool::place(const Held& exchange) {
 
 void Pool::wait(const Held& exchange) {
   if (waiting_.size() >= static_cast<size_t>(config_.max_waiting)) {
-    Response response = error_response(exchange->request, 429,
-                                       {"OVERLOADED", "Too many requests wait for a worker"});
-    response.headers.emplace_back("Retry-After", "1");
-    return refuse(exchange, std::move(response));
+    return refuse(exchange, 429, {"OVERLOADED", "Too many requests wait for a worker"});
   }
   waiting_.push_back(exchange);
   tick();
@@ -218,9 +223,7 @@ void Pool::place_waiting() {
     if (steady_clock::now() < exchange->deadline) {
       place(exchange);
     } else {
-      refuse(exchange,
-             error_response(exchange->request, 503,
-                            {"MODEL_UNAVAILABLE", "No worker of the model became ready"}));
+      refuse(exchange, 503, {"MODEL_UNAVAILABLE", "No worker of the model became ready"});
     }
   }
 }
@@ -233,7 +236,8 @@ void Pool::send(const Held& exchange, const std::shared_ptr<Replica>& replica) {
   exchange->opening.clear();
   exchange->upstream = start_upstream(
       io_, {.port = replica->port(),
-            .bytes = upstream_bytes(*exchange, *replica),
+            .head = upstream_head(*exchange, *replica),
+            .body = exchange->request.body,  // kept by what is called below
             .head_only = upstream_method(*exchange) == "HEAD",
             .on_head = [exchange](UpstreamHead head) { exchange->head = std::move(head); },
             .on_data = [this, exchange](const std::string& data) { on_data(exchange, data); },
@@ -287,17 +291,18 @@ void Pool::begin_events(const Held& exchange) {
   exchange->events->push_text(std::exchange(exchange->opening, {}));
 }
 
-void Pool::break_off(const Held& exchange) {
+void Pool::break_off(const Held& exchange, const ErrorText& error) {
   ++counts_.broken;
+  exchange->events->push_text(error_event(exchange->request, !exchange->wanted.job.empty(), error));
   exchange->events->fail();
   finish(exchange);
 }
 
 void Pool::too_large(const Held& exchange) {
   release(*exchange);
-  refuse(exchange, error_response(exchange->request, 502,
-                                  {"ANSWER_TOO_LARGE", cat("The worker's answer has more than ",
-                                                           config_.max_answer_bytes, " bytes")}));
+  refuse(exchange, 502,
+         {"ANSWER_TOO_LARGE",
+          cat("The worker's answer has more than ", config_.max_answer_bytes, " bytes")});
 }
 
 std::function<void()> Pool::leaver(const Held& exchange) {
@@ -316,7 +321,7 @@ void Pool::on_end(const Held& exchange, UpstreamEnd end) {
   const bool refused = exchange->head.status == 503 && exchange->wanted.job.empty();
   if (refused && ++exchange->tries < config_.max_tries) return try_again(exchange);
   // Its client waits for events.
-  if (exchange->events && !exchange->streams()) return break_off(exchange);
+  if (exchange->events && !exchange->streams()) return break_off(exchange, kLost);
   ++counts_.answered;
   if (exchange->streams()) {
     if (!exchange->begun) begin_events(exchange);
@@ -331,13 +336,12 @@ void Pool::on_end(const Held& exchange, UpstreamEnd end) {
 }
 
 void Pool::on_broken(const Held& exchange, UpstreamEnd end) {
-  if (exchange->begun) return break_off(exchange);
+  if (exchange->begun) return break_off(exchange, kLost);
   if (end == UpstreamEnd::broken) ++exchange->tries;
   if (exchange->tries < config_.max_tries) return try_again(exchange);
-  refuse(exchange, error_response(exchange->request, 502,
-                                  {"WORKER_LOST",
-                                   cat("The model's worker ended while it worked on this request, ",
-                                       exchange->tries, " times")}));
+  refuse(exchange, 502,
+         {"WORKER_LOST", cat("The model's worker ended while it worked on this request, ",
+                             exchange->tries, " times")});
 }
 
 void Pool::try_again(const Held& exchange) {
@@ -366,9 +370,11 @@ bool Pool::has_unread_jobs() const {
   });
 }
 
-void Pool::refuse(const Held& exchange, Response response) {
-  if (exchange->events) return break_off(exchange);
+void Pool::refuse(const Held& exchange, int status, const ErrorText& error) {
+  if (exchange->events) return break_off(exchange, error);
   ++counts_.refused;
+  Response response = error_response(exchange->request, status, error);
+  if (status == 429) response.headers.emplace_back("Retry-After", "1");
   answer(exchange, std::move(response));
 }
 
@@ -403,8 +409,7 @@ void Pool::abandon_all() {
   const std::set<Held> running = running_;
   for (const Held& exchange : running) {
     release(*exchange);
-    refuse(exchange,
-           error_response(exchange->request, 503, {"STOPPING", "The server is stopping"}));
+    refuse(exchange, 503, {"STOPPING", "The server is stopping"});
   }
   waiting_.clear();
 }
@@ -449,8 +454,8 @@ void Pool::gather(const std::string& path, std::function<void(std::vector<Said>)
     ++gather->missing;
     gather->open.push_back(start_upstream(
         io_, {.port = replica.port(),
-              .bytes = cat("GET ", path, " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n",
-                           "Authorization: Bearer ", replica.token(), "\r\n\r\n"),
+              .head = cat("GET ", path, " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n",
+                          "Authorization: Bearer ", replica.token(), "\r\n\r\n"),
               .on_head = [gather,
                           at](const UpstreamHead& head) { gather->said[at].status = head.status; },
               .on_data = [gather, at](const std::string& data) { gather->said[at].text += data; },

@@ -7,6 +7,7 @@
 // worker, or to the same when it is back; one whose events have begun breaks off. Without a ready
 // worker it waits.
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <list>
@@ -19,6 +20,7 @@
 
 #include "server/front/exchange.h"
 #include "server/front/metrics.h"
+#include "server/http/error_form.h"
 
 namespace rbee::server {
 
@@ -33,12 +35,15 @@ class Pool {
   void start();
   // SIGTERM to all, SIGKILL after `patience`; `done` when all are over.
   void stop(std::chrono::milliseconds patience, std::function<void()> done);
-  // Finds whose it is and sends it.
+  // Finds the worker for what is wanted and sends it.
   void begin(const std::shared_ptr<Exchange>& exchange);
   // What a mailbox calls when its client is gone; from any thread.
   std::function<void()> leaver(const std::shared_ptr<Exchange>& exchange);
   // Its client is gone.
   void leave(const std::shared_ptr<Exchange>& exchange);
+  // Bytes of a body that some worker for such a request takes; nothing where no model is of its
+  // kind, or one has not said it yet. From any thread.
+  std::optional<size_t> max_body_bytes(const std::optional<ModelKind>& kind) const;
   // Some job's stream, which nobody has asked for, may still be.
   bool has_unread_jobs() const;
   // Ends all that run and wait with 503.
@@ -78,10 +83,10 @@ class Pool {
   void too_large(const Held& exchange);
   void open_events(const Held& exchange);
   void begin_events(const Held& exchange);
-  void break_off(const Held& exchange);
+  void break_off(const Held& exchange, const ErrorText& error);
   void note_job(const std::string& body, const std::shared_ptr<Replica>& replica);
   void wait(const Held& exchange);
-  void refuse(const Held& exchange, Response response);
+  void refuse(const Held& exchange, int status, const ErrorText& error);
   void answer(const Held& exchange, Response response);
   void finish(const Held& exchange);
   void release(Exchange& exchange);
@@ -92,6 +97,7 @@ class Pool {
   boost::asio::io_context& io_;
   const FrontConfig& config_;
   std::vector<Member> members_;
+  std::vector<std::atomic<size_t>> max_bodies_;  // by model; 0: unknown
   std::set<Held> running_;
   std::list<Held> waiting_;
   boost::asio::steady_timer timer_;  // of those that wait

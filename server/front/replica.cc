@@ -122,14 +122,19 @@ void Replica::on_line(std::string_view line) {
     return log(LogLevel::warn, "a worker says", {{"worker", name()}, {"text", last_line_}});
   }
   const std::string message = text_of(record, "message");
-  if (message == "ready") on_ready(text_of(record, "port"));
+  if (message == "ready") on_ready(record);
   if (message == "stopping" && state_ == ReplicaState::ready) change(ReplicaState::ending);
   pass_on(name(), std::move(record));
 }
 
-void Replica::on_ready(std::string_view port) {
+void Replica::on_ready(const json& record) {
   if (state_ != ReplicaState::starting) return;
-  std::from_chars(port.data(), port.data() + port.size(), port_);
+  const auto read = [&record](const char* key, auto& out) {
+    const std::string text = text_of(record, key);
+    std::from_chars(text.data(), text.data() + text.size(), out);
+  };
+  read("port", port_);
+  read("max_body_bytes", max_body_bytes_);
   if (port_ == 0) return log(LogLevel::error, "a worker names no port", {{"worker", name()}});
   ready_at_ = steady_clock::now();
   silent_ = 0;
@@ -150,7 +155,7 @@ void Replica::check_health() {
   answer_.clear();
   probe_ = start_upstream(
       io_, {.port = port_,
-            .bytes = "GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
+            .head = "GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
             .on_head = [](const UpstreamHead&) {},
             .on_data = [this](const std::string& data) { answer_ += data; },
             .on_end = [this](UpstreamEnd end) { on_health(end == UpstreamEnd::whole); }});

@@ -47,6 +47,8 @@ class Replica : public std::enable_shared_from_this<Replica> {
   bool answers() const { return state_ == ReplicaState::ready || state_ == ReplicaState::ending; }
   bool running() const { return child_ != nullptr; }
   uint16_t port() const { return port_; }
+  // Of a request's body, as its last process said; 0 before.
+  size_t max_body_bytes() const { return max_body_bytes_; }
   pid_t pid() const { return child_ ? child_->pid() : 0; }
   int restarts() const { return restarts_; }
   // What its last process said of its model; null before.
@@ -58,7 +60,7 @@ class Replica : public std::enable_shared_from_this<Replica> {
 
  private:
   void on_line(std::string_view line);
-  void on_ready(std::string_view port);
+  void on_ready(const nlohmann::json& record);
   void on_exit(int status);
   void after(std::chrono::milliseconds pause, void (Replica::*step)());
   void stand();
@@ -82,6 +84,7 @@ class Replica : public std::enable_shared_from_this<Replica> {
   std::string problem_;
   std::string last_line_;
   uint16_t port_ = 0;
+  size_t max_body_bytes_ = 0;
   int restarts_ = 0;  // in all
   int in_a_row_ = 0;  // ends since it last stood for long
   int silent_ = 0;    // probes without an answer, one after another

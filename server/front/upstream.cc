@@ -60,11 +60,12 @@ class TcpUpstream final : public Upstream, public std::enable_shared_from_this<T
   void send() {
     error_code ignored;
     socket_.set_option(tcp::no_delay(true), ignored);
-    asio::async_write(socket_, asio::buffer(request_.bytes),
-                      [self = shared_from_this()](const error_code&, size_t) {
-                        // A worker that refuses a request may close before it has read all of it.
-                        self->read();
-                      });
+    const std::array<asio::const_buffer, 2> parts{
+        asio::buffer(request_.head), asio::buffer(request_.body.data(), request_.body.size())};
+    asio::async_write(socket_, parts, [self = shared_from_this()](const error_code&, size_t) {
+      // A worker that refuses a request may close before it has read all of it.
+      self->read();
+    });
   }
   void read() {
     socket_.async_read_some(asio::buffer(buffer_),

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "server/http/message.h"
 
@@ -26,7 +27,8 @@ enum class UpstreamEnd : uint8_t {
 
 struct UpstreamRequest {
   uint16_t port = 0;
-  std::string bytes;       // head and body, as they are sent
+  std::string head;        // as it is sent, with the empty line
+  std::string_view body;   // outlives on_data
   bool head_only = false;  // the answer has no body, whatever its head says
   std::function<void(UpstreamHead head)> on_head;
   std::function<void(std::string data)> on_data;

@@ -117,6 +117,12 @@ Admission admit(const Request& request, bool http_1_0, const ConnectionContext& 
   }
   if (match.route->body == Body::json) out.refusal = refuse_body(request);
   if (out.refusal) return out;
+  if (match.route->judge) {
+    HeadVerdict verdict = match.route->judge(request);
+    out.refusal = std::move(verdict.refusal);
+    if (out.refusal) return out;
+    out.max_body_bytes = verdict.max_body_bytes;
+  }
   out.route = match.route;
   out.params = std::move(match.params);
   return out;

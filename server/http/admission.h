@@ -11,11 +11,12 @@
 namespace rbee::server {
 
 struct Admission {
-  const Route* route = nullptr;     // null when refused
-  Headers params;                   // of the route's pattern
-  std::optional<Response> refusal;  // why not, or a preflight's answer
-  std::string key_name;             // whose key it came with; empty when none is asked for
-  bool last = false;                // where the request ends is unknown: no other can follow it
+  const Route* route = nullptr;          // null when refused
+  Headers params;                        // of the route's pattern
+  std::optional<Response> refusal;       // why not, or a preflight's answer
+  std::optional<size_t> max_body_bytes;  // that the route takes; none: the server's
+  std::string key_name;                  // whose key it came with; empty when none is asked for
+  bool last = false;  // where the request ends is unknown: no other can follow it
 };
 
 Admission admit(const Request& request, bool http_1_0, const ConnectionContext& context);

@@ -86,6 +86,7 @@ class HttpConnection final : public Connection,
   void await_rest();
   void on_parse_error(const error_code& error);
   bool on_head();
+  bool limit_body(size_t bytes);
   void read_body();
   void await_body();
   void on_body_timeout();
@@ -130,6 +131,7 @@ class HttpConnection final : public Connection,
   std::string input_;    // received, not parsed yet
   int empty_lines_ = 0;  // skipped before the request
   size_t received_ = 0;  // of a body, since its deadline was set
+  size_t max_body_ = 0;
   std::string output_;
   std::optional<Parser> parser_;
   Request request_;
@@ -222,7 +224,8 @@ void HttpConnection::next_request() {
   route_ = nullptr;
   parser_.emplace();
   parser_->header_limit(static_cast<uint32_t>(options().max_header_bytes));
-  parser_->body_limit(options().max_body_bytes);
+  max_body_ = options().max_body_bytes;
+  parser_->body_limit(max_body_);
   started_ = steady_clock::now();
   empty_lines_ = 0;
   if (has_begun()) {
@@ -318,8 +321,7 @@ void HttpConnection::on_parse_error(const error_code& error) {
     // A length that is told is judged with the head.
     if (request_.method.empty()) copy_head();
     return reject(error_response(
-        request_, 413,
-        {"PAYLOAD_TOO_LARGE", cat("The body exceeds ", options().max_body_bytes, " bytes")}));
+        request_, 413, {"PAYLOAD_TOO_LARGE", cat("The body exceeds ", max_body_, " bytes")}));
   }
   if (error == http::error::bad_version) {
     return reject(
@@ -378,6 +380,7 @@ bool HttpConnection::on_head() {
   // Whoever started the worker may speak for others.
   if (request_.key_name == kOwnKey) request_.behalf = request_.header("x-rbee-sender");
   request_.params = std::move(admission.params);
+  if (!limit_body(admission.max_body_bytes.value_or(max_body_))) return false;
   if (!http_1_0_ && !parser_->is_done() && expects_continue(request_)) {
     output_ = "HTTP/1.1 100 Continue\r\n\r\n";
     write(&HttpConnection::read_body);
@@ -385,6 +388,16 @@ bool HttpConnection::on_head() {
   }
   await_body();
   return true;
+}
+
+// The parser has judged a length that is told by the server's limit alone.
+bool HttpConnection::limit_body(size_t bytes) {
+  if (bytes >= max_body_) return true;
+  max_body_ = bytes;
+  parser_->body_limit(max_body_);
+  const bool fits = parser_->content_length().value_or(0) <= max_body_;
+  if (!fits) on_parse_error(http::error::body_limit);
+  return fits;
 }
 
 void HttpConnection::read_body() {

@@ -67,8 +67,9 @@ void Router::add(Route route) {
   routes_.push_back(std::move(route));
 }
 
-void Router::set_fallback(Handler handler) {
-  fallback_ = Route{.method = {}, .pattern = "*", .handler = std::move(handler)};
+void Router::set_fallback(Handler handler, HeadJudge judge) {
+  fallback_ =
+      Route{.method = {}, .pattern = "*", .handler = std::move(handler), .judge = std::move(judge)};
 }
 
 Router::Match Router::find(std::string_view method, std::string_view path) const {

@@ -15,6 +15,13 @@ namespace rbee::server {
 // Must return at once: it runs on the connections' thread, for large bodies on others (server.h).
 using Handler = std::function<Response(const Request&)>;
 
+// What a handler that reads bodies says of a request's head, before any of the body is read.
+struct HeadVerdict {
+  std::optional<Response> refusal;
+  std::optional<size_t> max_body_bytes;  // of this request, at most the server's
+};
+using HeadJudge = std::function<HeadVerdict(const Request&)>;
+
 // What a client is told of an exception that a handler threw.
 using ErrorAnswer = std::function<Response(const std::exception_ptr&)>;
 
@@ -36,6 +43,7 @@ struct Route {
   Handler handler;
   Access access = Access::token;
   Body body = Body::none;
+  HeadJudge judge = {};  // on the connections' thread; may be empty
 };
 
 class Router {
@@ -44,7 +52,7 @@ class Router {
   void add(Route route);
 
   // Answers what no route matches, any method of any path; needs the token.
-  void set_fallback(Handler handler);
+  void set_fallback(Handler handler, HeadJudge judge = {});
 
   // The default tells nothing of the exception: 500 INTERNAL.
   void set_error_answer(ErrorAnswer answer) { error_answer_ = std::move(answer); }

@@ -172,7 +172,10 @@ int serve(const Program& program, const CommonFlags& flags, HiveReports& reports
   arm_stop_signals(patience);
   reports.serve(service);
   log(LogLevel::info, "ready",
-      {{"worker_id", flags.worker_id}, {"host", options.host}, {"port", cat(server.port())}});
+      {{"worker_id", flags.worker_id},
+       {"host", options.host},
+       {"port", cat(server.port())},
+       {"max_body_bytes", cat(options.max_body_bytes)}});
 
   const bool whole = watch(flags, server, service, reports);
   if (whole && patience.count() > 0) {

@@ -1,0 +1,93 @@
+// What the front does for requests that cost much, and for workers that stand still.
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include "tests/server/front_harness.h"
+
+namespace rbee::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+std::string head(std::string_view path, std::string_view more) {
+  return cat("POST ", path, " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n",
+             more, "\r\n");
+}
+
+// No byte of a body is sent: what is judged is the length that is told.
+TEST(Front, BodiesThatItsWorkersWouldRefuseAreNotRead) {
+  json small = fake("a", "echo"), large = fake("b", "echo");
+  small["flags"] = {"--max-body-bytes", "1000"};
+  large["flags"] = {"--max-body-bytes", "3000"};
+  Front front(json::array({small, large}));
+  front.wait_ready();
+  const auto status = [&](std::string_view path, std::string_view more) {
+    RawClient client(front.port());
+    client.send(head(path, more));
+    const RawResponse answer = client.read_response();
+    EXPECT_TRUE(client.wait_closed());
+    return cat(answer.status, " ", answer.body);
+  };
+  for (const char* path : {"/v1/chat/completions", "/v1/jobs"}) {
+    EXPECT_THAT(status(path, "Content-Length: 3001\r\n"), HasSubstr("exceeds 3000 bytes"));
+  }
+  EXPECT_THAT(status("/v1/chat/completions", "Expect: 100-continue\r\nContent-Length: 3001\r\n"),
+              HasSubstr("413"));
+  EXPECT_THAT(status("/nothing", "Content-Length: 900\r\n"), HasSubstr("404"));
+  EXPECT_THAT(status("/workers", "Content-Length: 900\r\n"), HasSubstr("405"));
+
+  RawClient chunks(front.port());
+  chunks.send(head("/v1/chat/completions", "Transfer-Encoding: chunked\r\n"));
+  for (int i = 0; i < 4; ++i) chunks.send(cat("3e8\r\n", std::string(1000, ' '), "\r\n"));
+  EXPECT_EQ(chunks.read_response().status, 413);
+
+  RawClient fits(front.port());
+  const std::string body = chat("b", std::string(2000, 'x')).dump();
+  fits.send(head("/v1/chat/completions",
+                 cat("Expect: 100-continue\r\nContent-Length: ", body.size(), "\r\n")));
+  EXPECT_THAT(fits.read_until("\r\n\r\n"), HasSubstr("100 Continue"));
+  fits.send(body);
+  EXPECT_EQ(fits.read_response().status, 200);
+}
+
+struct Stream {
+  const char* path;
+  const char* error;  // of its last event
+};
+
+// A worker that is stopped answers no more questions for its health, and is killed.
+TEST(Front, StreamsOfAWorkerThatStandsStillEndWithAnError) {
+  Front front(json::array({fake("a", "hold")}),
+              {{"health_interval_ms", 50}, {"health_timeout_ms", 200}});
+  front.wait_ready();
+  const json job = json::parse(front.post("/v1/jobs", {{"prompt", "Hi"}}).body);
+  const std::string of_job = job.at("sse_url");
+  for (const auto& [path, error] : {
+           Stream{of_job.c_str(),
+                  "event: error\ndata: {\"type\":\"error\",\"code\":"
+                  "\"WORKER_LOST\""},
+           Stream{"/v1/chat/completions", "data: {\"error\":{\"message\":"},
+           Stream{"/v1/messages",
+                  "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":"
+                  "\"api_error\""},
+           Stream{"/v1/infer", "data: {\"error\":{\"code\":\"WORKER_LOST\""},
+       }) {
+    RawClient client(front.port());
+    json body = chat("a", "Hi", true);
+    body["max_tokens"] = 8;
+    if (path == std::string("/v1/infer")) body = {{"prompt", "Hi"}, {"stream", true}};
+    client.send(path == of_job ? request("GET", path) : request("POST", path, body.dump()));
+    client.read_until("world");
+    const json worker = front.workers(0, 1)[0];
+    kill(worker.at("pid").get<pid_t>(), SIGSTOP);
+    EXPECT_THAT(client.read_until("no such text"), HasSubstr(error)) << path;
+    while (front.workers(0, 1)[0].at("pid") == worker.at("pid")) {
+    }
+  }
+  EXPECT_EQ(front.metric("rbee_front_requests_total{outcome=\"broken\"}"), 4);
+}
+
+}  // namespace
+}  // namespace rbee::testing
