@@ -60,7 +60,7 @@ EXTERNAL_ONLY_IN = {
     "unicode/": ["rbee/grammar", "rbee/text", "tests"],
     "png.h": ["rbee/io/image"],
     "jpeglib.h": ["rbee/io/image"],
-    "zlib.h": ["rbee/io/image"],
+    "zlib.h": ["rbee/io/image", "tests"],
 }
 
 LIBRARY = ("rbee/", "backends/", "server/")

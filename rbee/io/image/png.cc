@@ -18,6 +18,7 @@ constexpr size_t kHeaderEnd = 8 + kChunkFrame + 13;
 constexpr size_t kLongestKey = 79;
 constexpr size_t kMostChunk = 0x7fffffff;
 constexpr size_t kMostInflated = size_t{1} << 20;     // of a text
+constexpr size_t kMostSurplus = size_t{64} << 10;     // behind the last row
 constexpr char kColours = 2, kColoursAndOpacity = 6;  // types of pictures
 
 // libpng's simplified interface, released on every path.
@@ -147,6 +148,81 @@ std::string without_notes(std::string_view bytes, std::string_view field) {
   return out += bytes.substr(0, kChunkFrame);  // the end, which is empty
 }
 
+// Rows with the numbers of their filters, of an interlaced picture those of its seven passes
+// (section 8.2 of the standard). Nothing where the header is none, which libpng then says.
+std::optional<uint64_t> inflated_size(std::string_view bytes) {
+  if (bytes.size() < kHeaderEnd) return std::nullopt;
+  const uint64_t width = big_endian(bytes.substr(16)), height = big_endian(bytes.substr(20));
+  const auto depth = static_cast<uint8_t>(bytes[24]), kind = static_cast<uint8_t>(bytes[25]);
+  constexpr std::array<uint64_t, 7> kChannels{1, 0, 3, 1, 2, 0, 4};
+  if (kind >= kChannels.size()) return std::nullopt;
+  const auto rows = [&](uint64_t wide, uint64_t high) {
+    return wide == 0 ? 0 : high * (1 + (wide * kChannels[kind] * depth + 7) / 8);
+  };
+  if (bytes[28] == 0) return rows(width, height);
+  struct Pass {
+    uint64_t x, y, step_x, step_y;
+  };
+  constexpr std::array<Pass, 7> kPasses{{{0, 0, 8, 8},
+                                         {4, 0, 8, 8},
+                                         {0, 4, 4, 8},
+                                         {2, 0, 4, 4},
+                                         {0, 2, 2, 4},
+                                         {1, 0, 2, 2},
+                                         {0, 1, 1, 2}}};
+  uint64_t sum = 0;
+  for (const Pass& pass : kPasses) {
+    sum += rows((width + pass.step_x - 1 - pass.x) / pass.step_x,
+                (height + pass.step_y - 1 - pass.y) / pass.step_y);
+  }
+  return sum;
+}
+
+// zlib's expander; released on every path.
+class Inflate {
+ public:
+  Inflate() {
+    if (inflateInit(&stream_) != Z_OK) fail(Code::internal, "png", "zlib does not start");
+  }
+  ~Inflate() { inflateEnd(&stream_); }
+  Inflate(const Inflate&) = delete;
+  Inflate& operator=(const Inflate&) = delete;
+
+  // How many bytes come of these; stops at its end, at a fault, and beyond `most` in all.
+  uint64_t add(std::string_view bytes, uint64_t most) {
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // read only
+    stream_.avail_in = static_cast<uInt>(bytes.size());
+    do {
+      stream_.next_out = dropped_.data();
+      stream_.avail_out = static_cast<uInt>(dropped_.size());
+      status_ = status_ == Z_OK ? inflate(&stream_, Z_NO_FLUSH) : status_;
+    } while (status_ == Z_OK && stream_.total_out <= most &&
+             (stream_.avail_in > 0 || stream_.avail_out == 0));
+    if (status_ == Z_BUF_ERROR) status_ = Z_OK;  // the next chunk goes on
+    return stream_.total_out;
+  }
+
+ private:
+  z_stream stream_{};
+  int status_ = Z_OK;
+  std::array<Bytef, size_t{32} << 10> dropped_;
+};
+
+// libpng inflates all that follows the last row too: of a small file gigabytes, for minutes.
+void refuse_surplus(std::string_view bytes, std::string_view field) {
+  const std::optional<uint64_t> size = inflated_size(bytes);
+  if (!size) return;
+  const uint64_t most = *size + kMostSurplus;
+  Inflate rows;
+  for (bytes.remove_prefix(kPngSignature.size()); bytes.size() >= kChunkFrame;) {
+    const size_t length = std::min<size_t>(big_endian(bytes), bytes.size() - kChunkFrame);
+    const bool fits =
+        bytes.substr(4, 4) != "IDAT" || rows.add(bytes.substr(8, length), most) <= most;
+    check(fits, field, "a PNG file with more than the ", *size, " bytes of its rows");
+    bytes.remove_prefix(length + kChunkFrame);
+  }
+}
+
 // Of the first eXIf chunk, wherever it is.
 int orientation_of(std::string_view bytes) {
   bytes.remove_prefix(std::min(kPngSignature.size(), bytes.size()));
@@ -251,7 +327,7 @@ class Deflate {
       stream_.next_out = reinterpret_cast<Bytef*>(out.data() + written);
       stream_.avail_out = kRoom;
       deflate(&stream_, flush);
-      out.resize(out.size() - stream_.avail_out);
+      out.erase(out.size() - stream_.avail_out);
     } while (stream_.avail_out == 0);
   }
 
@@ -328,6 +404,7 @@ ImageHeader read_png_header(std::string_view bytes, std::string_view field) {
 
 Pixels decode_png(std::string_view bytes, std::string_view field) {
   const std::string whole = without_notes(bytes, field);
+  refuse_surplus(whole, field);
   PngImage png;
   begin(png, whole, field);
   const bool opacity = (png.image.format & PNG_FORMAT_FLAG_ALPHA) != 0;

@@ -157,6 +157,28 @@ TEST(Png, InflatesNothingButPixels) {
   EXPECT_LT(most_resident_bytes() - before, int64_t{32} << 20);
 }
 
+// The rows of one picture behind the header of another.
+TEST(Png, RefusesMuchBehindItsRows) {
+  constexpr size_t kHeaderEnd = 33;
+  const auto with_rows = [](int32_t rows) {
+    const Pixels one{.width = 1, .height = 1, .values = std::vector<uint8_t>(3)};
+    Pixels many = one;
+    many.height = rows;
+    many.values.resize(static_cast<size_t>(rows) * 3);
+    return encode_png(one).substr(0, kHeaderEnd) + encode_png(many).substr(kHeaderEnd);
+  };
+  EXPECT_EQ(decode_image(with_rows(100), "image").values, (std::vector<uint8_t>{0, 0, 0}));
+  harness::expect_error("image", "more than the 4 bytes", "rows",
+                        [&] { decode_image(with_rows(30'000), "image"); });
+}
+
+// Written by Python: the pixels of sample(3) in seven passes.
+TEST(Png, ReadsInterlacedFiles) {
+  std::ifstream in(test::data_folder() + "/units/image_io/data/interlaced.png", std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  EXPECT_EQ(decode_image(bytes, "image").values, sample(3).values);
+}
+
 TEST(Png, RefusesUnknownChunksThatItMayNotPassOver) {
   constexpr size_t kHeaderEnd = 33;
   const std::string whole = encode_png(sample(4));
