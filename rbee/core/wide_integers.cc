@@ -68,6 +68,10 @@ std::string hold_integers(std::string_view json) {
   return out;
 }
 
+std::string held_integer(std::string_view digits) {
+  return std::string(kMark) + std::string(digits);
+}
+
 std::string held_text(std::string text) {
   return text.starts_with(kMark) ? std::string(kMark) + text : text;
 }

@@ -9,6 +9,8 @@ namespace rbee {
 
 // json: well-formed. The same with texts in place of the integers that no 64 bits hold.
 std::string hold_integers(std::string_view json);
+// One of them: what stands in its place.
+std::string held_integer(std::string_view digits);
 // A text that was not in that JSON, as it has to stand in the same tree.
 std::string held_text(std::string text);
 // json: a tree of hold_integers()'s, as it is dumped. The same with the integers.

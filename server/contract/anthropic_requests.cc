@@ -1,7 +1,6 @@
 #include "server/contract/anthropic_requests.h"
 
 #include "rbee/core/cat.h"
-#include "rbee/core/wide_integers.h"
 #include "server/contract/constraint_fields.h"
 #include "server/contract/generate_fields.h"
 #include "server/contract/lora_fields.h"
@@ -35,27 +34,28 @@ std::string read_blocks(const json& value, const char* field, ObjectReader& read
   return out;
 }
 
-// The body with names in the client's order, which `json` sorts. Read when it is first asked for.
+// Messages with names in the client's order, which `json` sorts. Read when they are first asked
+// for.
 class InOrder {
  public:
-  explicit InOrder(std::string_view body) : body_(body) {}
+  explicit InOrder(const JsonBody& body) : body_(body) {}
 
   const ordered_json& block(size_t message, size_t index) {
-    if (!parsed_) parsed_ = ordered_json::parse(hold_integers(body_));
-    const ordered_json& content = parsed_->at("messages").at(message).at("content");
+    if (!messages_) messages_ = body_.in_order("messages");
+    const ordered_json& content = messages_->at(message).at("content");
     return content.is_array() ? content.at(index) : content;
   }
 
  private:
-  const std::string_view body_;
-  std::optional<ordered_json> parsed_;
+  const JsonBody& body_;
+  std::optional<ordered_json> messages_;
 };
 
 // Where a message stands in the body.
 struct Place {
   std::string prefix;  // of its fields in errors
   size_t index;
-  InOrder& body;
+  InOrder& messages;
 };
 
 // The blocks of one message. Results of calls are messages of their own, in front of its text.
@@ -129,7 +129,7 @@ class Blocks {
   // As the model wrote it: the beginning of the chat stays what it was, and in the cache.
   std::string input_of(const json& block) const {
     if (!block.contains("input")) return "{}";
-    return release_integers(place_.body.block(place_.index, index_).at("input").dump());
+    return dump_in_order(place_.messages.block(place_.index, index_).at("input"));
   }
 
   // name: of its source.
@@ -221,7 +221,7 @@ void read_message(const json& entry, const Place& place, std::vector<FieldError>
   }
 }
 
-std::vector<Message> read_messages(ObjectReader& reader, std::string_view body,
+std::vector<Message> read_messages(ObjectReader& reader, const JsonBody& body,
                                    std::vector<FieldError>& errors) {
   std::vector<Message> out;
   if (const json* system = reader.find("system")) {
@@ -267,7 +267,7 @@ void read_stops(ObjectReader& reader, GenerateRequest& request) {
 }
 
 // The effort, and a schema that the answer has to follow.
-void read_output(ObjectReader& reader, std::string_view body, std::vector<FieldError>& errors,
+void read_output(ObjectReader& reader, const JsonBody& body, std::vector<FieldError>& errors,
                  GenerateRequest& request) {
   const json* config = reader.find("output_config");
   if (config == nullptr) return;
@@ -280,7 +280,7 @@ void read_output(ObjectReader& reader, std::string_view body, std::vector<FieldE
 }
 
 // What decides about the prompt.
-void read_chat(ObjectReader& reader, std::string_view body, std::vector<FieldError>& errors,
+void read_chat(ObjectReader& reader, const JsonBody& body, std::vector<FieldError>& errors,
                GenerateRequest& request) {
   request.messages = read_messages(reader, body, errors);
   request.chat.split = true;
@@ -306,10 +306,10 @@ void read_user(ObjectReader& reader, std::vector<FieldError>& errors, GenerateRe
 
 }  // namespace
 
-GenerateRequest parse_anthropic(std::string_view body) {
-  const json object = parse_object(body);
+GenerateRequest parse_anthropic(std::string_view text) {
+  const JsonBody body(text);
   std::vector<FieldError> errors;
-  ObjectReader reader(object, "", errors);
+  ObjectReader reader(body, errors);
   GenerateRequest request;
   read_chat(reader, body, errors, request);
   read_adapters(reader, errors, request);
@@ -329,10 +329,10 @@ GenerateRequest parse_anthropic(std::string_view body) {
   return request;
 }
 
-GenerateRequest parse_anthropic_count(std::string_view body) {
-  const json object = parse_object(body);
+GenerateRequest parse_anthropic_count(std::string_view text) {
+  const JsonBody body(text);
   std::vector<FieldError> errors;
-  ObjectReader reader(object, "", errors);
+  ObjectReader reader(body, errors);
   GenerateRequest request;
   read_chat(reader, body, errors, request);
   if (!errors.empty()) throw InvalidBody(std::move(errors));

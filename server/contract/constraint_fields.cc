@@ -10,7 +10,7 @@ using nlohmann::ordered_json;
 
 class Fields {
  public:
-  Fields(std::string_view body, std::vector<FieldError>& errors) : body_(body), errors_(errors) {}
+  Fields(const JsonBody& body, std::vector<FieldError>& errors) : body_(body), errors_(errors) {}
 
   void read(ObjectReader& reader) {
     read_response_format(reader);
@@ -101,7 +101,11 @@ class Fields {
       out.text = value->get<std::string>();
     } else if (value->is_object() || value->is_boolean()) {
       // `json` sorts names; the answer's properties come in the order of the schema's.
-      out.text = ordered_json::parse(body_).at(ordered_json::json_pointer(pointer)).dump();
+      const ordered_json::json_pointer place(pointer);
+      const std::string name = pointer.substr(1, pointer.find('/', 1) - 1);
+      ordered_json named;
+      named[name] = body_.in_order(name);
+      out.text = dump_in_order(named.at(place));
     } else {
       reader.note(field, "type(object)", "must be a JSON schema", value);
     }
@@ -159,28 +163,28 @@ class Fields {
     take_schema(inner, "schema", "/response_format/json_schema/schema");
   }
 
-  const std::string_view body_;
+  const JsonBody& body_;
   std::vector<FieldError>& errors_;
   std::string field_;  // that was taken
 };
 
 }  // namespace
 
-ConstraintFields read_constraint(ObjectReader& reader, std::string_view body,
+ConstraintFields read_constraint(ObjectReader& reader, const JsonBody& body,
                                  std::vector<FieldError>& errors) {
   Fields fields(body, errors);
   fields.read(reader);
   return std::move(fields.out);
 }
 
-ConstraintFields read_text_format(ObjectReader& text, std::string_view body,
+ConstraintFields read_text_format(ObjectReader& text, const JsonBody& body,
                                   std::vector<FieldError>& errors) {
   Fields fields(body, errors);
   fields.read_text(text);
   return std::move(fields.out);
 }
 
-ConstraintFields read_output_format(ObjectReader& config, std::string_view body,
+ConstraintFields read_output_format(ObjectReader& config, const JsonBody& body,
                                     std::vector<FieldError>& errors) {
   Fields fields(body, errors);
   fields.read_output(config);

@@ -113,10 +113,10 @@ void refuse(std::vector<FieldError>& errors) {
 
 }  // namespace
 
-EmbeddingBody parse_embeddings(std::string_view body) {
-  const json object = parse_object(body);
+EmbeddingBody parse_embeddings(std::string_view text) {
+  const JsonBody body(text);
   std::vector<FieldError> errors;
-  ObjectReader reader(object, "", errors);
+  ObjectReader reader(body, errors);
   EmbeddingBody out;
   read_input(reader, out.inputs);
   out.base64 = read_base64(reader);
@@ -128,10 +128,10 @@ EmbeddingBody parse_embeddings(std::string_view body) {
   return out;
 }
 
-RerankBody parse_rerank(std::string_view body) {
-  const json object = parse_object(body);
+RerankBody parse_rerank(std::string_view text) {
+  const JsonBody body(text);
   std::vector<FieldError> errors;
-  ObjectReader reader(object, "", errors);
+  ObjectReader reader(body, errors);
   RerankBody out;
   const auto query = reader.text("query");
   if (!query && reader.find("query") == nullptr) {
@@ -148,10 +148,10 @@ RerankBody parse_rerank(std::string_view body) {
   return out;
 }
 
-ScoreBody parse_score(std::string_view body) {
-  const json object = parse_object(body);
+ScoreBody parse_score(std::string_view text) {
+  const JsonBody body(text);
   std::vector<FieldError> errors;
-  ObjectReader reader(object, "", errors);
+  ObjectReader reader(body, errors);
   ScoreBody out;
   out.first = read_texts(reader, "text_1", true);
   out.second = read_texts(reader, "text_2", true);

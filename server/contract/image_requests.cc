@@ -155,10 +155,10 @@ SentImage picture_of(ObjectReader& reader, const char* name, const json* value) 
 
 }  // namespace
 
-ImageJobBody parse_image_job(std::string_view body) {
-  const json object = parse_object(body);
+ImageJobBody parse_image_job(std::string_view text) {
+  const JsonBody body(text);
   std::vector<FieldError> errors;
-  ObjectReader reader(object, "", errors);
+  ObjectReader reader(body, errors);
   ImageJobBody out;
   out.operation = operation_of(reader).value_or(ImageOperation::generation);
   read_common(reader, errors, out.image);
@@ -183,10 +183,10 @@ ImageJobBody parse_image_job(std::string_view body) {
   return out;
 }
 
-ImageBody parse_openai_generation(std::string_view body) {
-  const json object = parse_object(body);
+ImageBody parse_openai_generation(std::string_view text) {
+  const JsonBody body(text);
   std::vector<FieldError> errors;
-  ObjectReader reader(object, "", errors);
+  ObjectReader reader(body, errors);
   ImageBody out;
   read_common(reader, errors, out);
   read_openai(reader, out);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <unordered_map>
 
 #include "rbee/core/cat.h"
 #include "server/contract/json_text.h"
@@ -300,11 +302,24 @@ std::string sdapi_fixed_json(std::string_view path) {
   return found == std::end(kFixedAnswers) ? std::string() : std::string(found->json);
 }
 
+// A file may name a hundred thousand, and Json looks each up among all before it.
 std::string sdapi_png_info_json(const SdapiPngInfo& info) {
-  Json items = Json::object(), parameters = Json::object();
+  Json items = Json::object();
   if (!info.text.empty()) items["parameters"] = info.text;
-  for (const auto& [name, value] : info.fields) parameters[name] = value;
-  return dump({{"info", info.text}, {"items", items}, {"parameters", parameters}});
+  Json::object_t::Container parameters;
+  std::unordered_map<std::string_view, size_t> places;
+  for (const auto& [name, value] : info.fields) {
+    const auto [at, fresh] = places.emplace(name, parameters.size());
+    if (fresh) {
+      parameters.emplace_back(name, value);
+    } else {
+      parameters[at->second].second = value;
+    }
+  }
+  Json out = {{"info", info.text}, {"items", items}, {"parameters", Json::object()}};
+  static_cast<Json::object_t::Container&>(out["parameters"].get_ref<Json::object_t&>()) =
+      std::move(parameters);
+  return dump(out);
 }
 
 std::string sdapi_embeddings_json(const SdapiEmbeddings& embeddings) {

@@ -1,7 +1,6 @@
 #include "server/contract/json_object.h"
 
 #include <cmath>
-#include <set>
 
 #include "rbee/core/cat.h"
 
@@ -10,62 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kShownBytes = 100;
 constexpr size_t kMaxNoted = 32;  // a list may hold half as many wrong entries as a body has bytes
-
-std::string shown(const json& value) {
-  std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
-  if (text.size() > kShownBytes) text = text.substr(0, kShownBytes) + "...";
-  return text;
-}
-
-[[noreturn]] void refuse_body(std::string constraint, std::string message) {
-  throw InvalidBody({{.field = "body",
-                      .constraint = std::move(constraint),
-                      .message = std::move(message),
-                      .value = {}}});
-}
-
-// Watches the parser for what JSON allows and we do not.
-class Limits {
- public:
-  bool operator()(int depth, json::parse_event_t event, json& parsed) {
-    using Event = json::parse_event_t;
-    if (event != Event::object_end && event != Event::array_end && ++parts_ > kMaxJsonParts) {
-      refuse_body(cat("max_count(", kMaxJsonParts, ")"),
-                  cat("the JSON has more than ", kMaxJsonParts, " names and values"));
-    }
-    if (event == Event::object_start || event == Event::array_start) {
-      if (depth >= kMaxJsonDepth) {
-        refuse_body(cat("max_depth(", kMaxJsonDepth, ")"),
-                    cat("the JSON is nested deeper than ", kMaxJsonDepth, " levels"));
-      }
-      if (event == Event::object_start) names_.emplace_back();
-    } else if (event == Event::object_end) {
-      names_.pop_back();
-    } else if (event == Event::key) {
-      const std::string& name = parsed.get_ref<const std::string&>();
-      last_name_ = shown(parsed);
-      if (!names_.back().insert(name).second) {
-        refuse_body("unique_names", cat("the name ", last_name_, " occurs twice"));
-      }
-      if (names_.back().size() > kMaxJsonNames) {
-        refuse_body(
-            cat("max_names(", kMaxJsonNames, ")"),
-            cat("an object has more than ", kMaxJsonNames, " names; the last is ", last_name_));
-      }
-    }
-    return true;
-  }
-
-  // The last name that was read, as JSON; empty before the first.
-  const std::string& last_name() const { return last_name_; }
-
- private:
-  std::vector<std::set<std::string>> names_;  // of the objects that are open
-  std::string last_name_;
-  size_t parts_ = 0;  // names and values so far
-};
 
 // 5.0 is, as in JSON schemas.
 bool is_whole(const json& value) {
@@ -74,25 +18,6 @@ bool is_whole(const json& value) {
 }
 
 thread_local NamesRead* names_read = nullptr;
-
-json parse_value(std::string_view body) {
-  json value;
-  Limits limits;
-  try {
-    value = json::parse(body, [&limits](int depth, json::parse_event_t event, json& parsed) {
-      return limits(depth, event, parsed);
-    });
-  } catch (const json::exception& error) {
-    // The library's messages quote the body around the fault, which may not be UTF-8.
-    const auto* at = dynamic_cast<const json::parse_error*>(&error);
-    if (at != nullptr) {
-      refuse_body("json", cat("not JSON in UTF-8; the fault is near byte ", at->byte));
-    }
-    const std::string& name = limits.last_name();
-    refuse_body("json", cat("a number is out of range", name.empty() ? "" : " at ", name));
-  }
-  return value;
-}
 
 }  // namespace
 
@@ -105,20 +30,6 @@ bool is_utf8(const std::string& text) {
   }
 }
 
-json parse_object(std::string_view body) {
-  if (body.empty()) refuse_body("type(object)", "the body is empty; it must be a JSON object");
-  json value = parse_value(body);
-  if (!value.is_object()) refuse_body("type(object)", "the body must be a JSON object");
-  return value;
-}
-
-json parse_array(std::string_view body) {
-  if (body.empty()) refuse_body("type(array)", "the body is empty; it must be a JSON array");
-  json value = parse_value(body);
-  if (!value.is_array()) refuse_body("type(array)", "the body must be a JSON array");
-  return value;
-}
-
 NamesRead::NamesRead() {
   names_read = this;
 }
@@ -129,6 +40,7 @@ NamesRead::~NamesRead() {
 
 const json* ObjectReader::find(const char* name) const {
   if (names_read != nullptr) names_read->names_.insert(prefix_ + name);
+  if (body_ != nullptr) body_->read(name);
   const auto found = object_.find(name);
   return found == object_.end() || found->is_null() ? nullptr : &*found;
 }

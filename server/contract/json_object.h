@@ -1,6 +1,6 @@
 #pragma once
-// Strict reading of a JSON object: bounded depth, no duplicate names, and every wrong field noted
-// (the first 32) instead of only the first. Internal to server/contract.
+// Strict reading of a JSON object: every wrong field is noted (the first 32) instead of only the
+// first. Internal to server/contract.
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,22 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "server/contract/json_body.h"
 #include "server/contract/requests.h"
 
 namespace rbee::server {
-
-inline constexpr int kMaxJsonDepth = 32;
-// Names and values of a body, counted while it is read: a tree takes up to eighty times its text. A
-// body of 1 MiB holds at most so many.
-inline constexpr size_t kMaxJsonParts = 512 * 1024;
-// Names of one object: look-ups in objects that keep the client's order are linear.
-inline constexpr size_t kMaxJsonNames = 4096;
-
-// Throws InvalidBody unless `body` is one JSON object in valid UTF-8 within the limits above,
-// without duplicate names.
-nlohmann::json parse_object(std::string_view body);
-// The same of a list.
-nlohmann::json parse_array(std::string_view body);
 
 // Inclusive bounds of a number.
 template <typename T>
@@ -56,6 +44,9 @@ class ObjectReader {
   // The object must outlive the reader. prefix: put before field names in errors.
   ObjectReader(const nlohmann::json& object, std::string prefix, std::vector<FieldError>& errors)
       : object_(object), prefix_(std::move(prefix)), errors_(errors) {}
+  // Of a body, whose fields are made as they are looked up.
+  ObjectReader(const JsonBody& body, std::vector<FieldError>& errors)
+      : object_(body.object()), body_(&body), errors_(errors) {}
 
   // Null and absent give nothing; a wrong value gives nothing and notes why.
   std::optional<std::string> text(const char* name);
@@ -71,6 +62,7 @@ class ObjectReader {
 
  private:
   const nlohmann::json& object_;
+  const JsonBody* body_ = nullptr;
   std::string prefix_;
   std::vector<FieldError>& errors_;
 };

@@ -20,10 +20,9 @@ constexpr size_t kMaxPrompts = 128;
 constexpr float kMinP = 0.05f;  // llama-server's default
 
 // llama.cpp's sampler of that name chooses where a completion ends; there is none here.
-void drop_infill_sampler(json& object) {
-  const auto at = object.find("samplers");
-  if (at == object.end() || !at->is_array()) return;
-  at->erase(std::remove(at->begin(), at->end(), "infill"), at->end());
+void drop_infill_sampler(json& samplers) {
+  if (!samplers.is_array()) return;
+  samplers.erase(std::remove(samplers.begin(), samplers.end(), "infill"), samplers.end());
 }
 
 // The text of {"prompt_string", "multimodal_data"}, whose second has to be empty.
@@ -126,11 +125,11 @@ int32_t read_max_tokens(ObjectReader& reader) {
   return most.value_or(-1) < 0 ? INT32_MAX : *most;
 }
 
-LlamaRequest parse(std::string_view body, bool infill) {
-  json object = parse_object(body);
-  drop_infill_sampler(object);
+LlamaRequest parse(std::string_view text, bool infill) {
+  JsonBody body(text);
+  drop_infill_sampler(body["samplers"]);
   std::vector<FieldError> errors;
-  ObjectReader reader(object, "", errors);
+  ObjectReader reader(body, errors);
   LlamaRequest out{.infill = infill};
   GenerateRequest& request = out.generate;
   if (infill) {

@@ -37,17 +37,17 @@ std::vector<LoraField> read_list(const json& list, ObjectReader& reader,
   return out;
 }
 
-LoraOrder parse_order(std::string_view body, bool with_path) {
-  const json object = parse_object(body);
+LoraOrder parse_order(std::string_view text, bool with_path) {
+  const JsonBody body(text);
   std::vector<FieldError> errors;
-  ObjectReader reader(object, "", errors);
+  ObjectReader reader(body, errors);
   LoraOrder out;
   const auto required = [&](const char* name) {
-    std::string text = reader.text(name).value_or("");
-    if (text.empty() && errors.empty()) {
+    std::string value = reader.text(name).value_or("");
+    if (value.empty() && errors.empty()) {
       reader.note(name, "required, non_empty", "is missing or empty", reader.find(name));
     }
-    return text;
+    return value;
   };
   out.name = required("lora_name");
   if (with_path) out.path = required("lora_path");

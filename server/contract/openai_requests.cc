@@ -211,10 +211,10 @@ void read_choices(ObjectReader& reader, OpenAiRequest& request) {
   }
 }
 
-OpenAiRequest parse(std::string_view body, bool chat) {
-  const json object = parse_object(body);
+OpenAiRequest parse(std::string_view text, bool chat) {
+  const JsonBody body(text);
   std::vector<FieldError> errors;
-  ObjectReader reader(object, "", errors);
+  ObjectReader reader(body, errors);
   OpenAiRequest out{.generate = {}, .chat = chat, .include_usage = false};
   GenerateRequest& request = out.generate;
   if (chat) {

@@ -174,7 +174,7 @@ void read_effort(ObjectReader& reader, std::vector<FieldError>& errors, ChatFiel
   read_reasoning_effort(fields, "effort", chat);
 }
 
-void read_text_form(ObjectReader& reader, std::string_view body, std::vector<FieldError>& errors,
+void read_text_form(ObjectReader& reader, const JsonBody& body, std::vector<FieldError>& errors,
                     ResponseRequest& out) {
   const json* text = reader.find("text");
   if (text == nullptr) return;
@@ -182,18 +182,18 @@ void read_text_form(ObjectReader& reader, std::string_view body, std::vector<Fie
   ObjectReader fields(*text, "text.", errors);
   out.generate.constraint = read_text_format(fields, body, errors);
   if (fields.find("format") != nullptr) {
-    out.text_format = dump(Json::parse(body).at("text").at("format"));
+    out.text_format = dump_in_order(body.in_order("text").at("format"));
   }
 }
 
 // Comes back with the answer.
-void read_metadata(ObjectReader& reader, std::string_view body, ResponseRequest& out) {
+void read_metadata(ObjectReader& reader, const JsonBody& body, ResponseRequest& out) {
   const json* metadata = reader.find("metadata");
   if (metadata == nullptr) return;
   if (!metadata->is_object()) {
     return reader.note("metadata", "type(object)", "must be an object", metadata);
   }
-  out.metadata = dump(Json::parse(body).at("metadata"));
+  out.metadata = dump_in_order(body.in_order("metadata"));
 }
 
 // ---- answers
@@ -382,10 +382,10 @@ class Events {
 
 }  // namespace
 
-ResponseRequest parse_response_request(std::string_view body) {
-  const json parsed = parse_object(body);
+ResponseRequest parse_response_request(std::string_view text) {
+  const JsonBody body(text);
   std::vector<FieldError> errors;
-  ObjectReader reader(parsed, "", errors);
+  ObjectReader reader(body, errors);
   ResponseRequest out;
   GenerateRequest& request = out.generate;
   out.instructions = reader.text("instructions").value_or("");

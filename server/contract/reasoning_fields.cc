@@ -4,7 +4,6 @@
 #include <array>
 
 #include "rbee/core/cat.h"
-#include "rbee/core/wide_integers.h"
 #include "server/contract/json_text.h"
 
 namespace rbee::server {
@@ -19,10 +18,10 @@ constexpr std::array kBudgets{"thinking_token_budget", "reasoning_budget",
 
 // What the request says itself stays.
 void add_variable(ChatFields& chat, const char* name, const json& value) {
-  const std::string& own = chat.template_variables;
-  ordered_json all = own.empty() ? ordered_json::object() : ordered_json::parse(hold_integers(own));
+  ordered_json all = chat.template_variables.empty() ? ordered_json::object()
+                                                     : parse_in_order(chat.template_variables);
   if (!all.contains(name)) all[name] = value;
-  chat.template_variables = release_integers(dump(all));
+  chat.template_variables = dump_in_order(all);
 }
 
 // Qwen, GLM, SmolLM3 and others know the first name, DeepSeek V3.1 and Granite the second.
@@ -53,13 +52,12 @@ void read_budget(ObjectReader& reader, ChatFields& chat) {
 
 }  // namespace
 
-void read_reasoning(ObjectReader& reader, std::string_view body, ChatFields& chat) {
+void read_reasoning(ObjectReader& reader, const JsonBody& body, ChatFields& chat) {
   if (const json* more = reader.find("chat_template_kwargs")) {
     if (!more->is_object()) {
       reader.note("chat_template_kwargs", "type(object)", "must be an object", more);
     } else if (!more->empty()) {
-      chat.template_variables = release_integers(
-          dump(ordered_json::parse(hold_integers(body)).at("chat_template_kwargs")));
+      chat.template_variables = dump_in_order(body.in_order("chat_template_kwargs"));
     }
   }
   read_budget(reader, chat);

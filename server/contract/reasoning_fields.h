@@ -12,7 +12,7 @@ namespace rbee::server {
 // "chat_template_kwargs", "reasoning_effort", and a budget under its names: thinking_token_budget,
 // reasoning_budget, reasoning_budget_tokens, thinking_budget_tokens. -1: no limit; of several the
 // smallest other holds.
-void read_reasoning(ObjectReader& reader, std::string_view body, ChatFields& chat);
+void read_reasoning(ObjectReader& reader, const JsonBody& body, ChatFields& chat);
 // The effort under the reader's name of it.
 void read_reasoning_effort(ObjectReader& reader, const char* name, ChatFields& chat);
 // Anthropic's "thinking". Without it the chat template's own way stays.

@@ -194,10 +194,10 @@ void read_turn(ObjectReader& reader, GenerateRequest& request) {
 InvalidBody::InvalidBody(std::vector<FieldError> errors)
     : std::runtime_error(summary(errors)), errors_(std::move(errors)) {}
 
-GenerateRequest parse_generate(std::string_view body) {
-  const json object = parse_object(body);
+GenerateRequest parse_generate(std::string_view text) {
+  const JsonBody body(text);
   std::vector<FieldError> errors;
-  ObjectReader reader(object, "", errors);
+  ObjectReader reader(body, errors);
   GenerateRequest request;
   read_operation(reader);
   read_input(reader, errors, request);
@@ -212,10 +212,10 @@ GenerateRequest parse_generate(std::string_view body) {
   return request;
 }
 
-std::string parse_cancel(std::string_view body) {
-  const json object = parse_object(body);
+std::string parse_cancel(std::string_view text) {
+  const JsonBody body(text);
   std::vector<FieldError> errors;
-  ObjectReader reader(object, "", errors);
+  ObjectReader reader(body, errors);
   const std::optional<std::string> id = reader.text("job_id");
   if (!id && errors.empty()) reader.note("job_id", "required", "is missing", nullptr);
   if (id && id->empty()) reader.note("job_id", "non_empty", "is empty", reader.find("job_id"));

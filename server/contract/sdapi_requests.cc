@@ -275,21 +275,21 @@ void read_overrides(ObjectReader& body, std::vector<FieldError>& errors, ImageBo
 
 }  // namespace
 
-std::string parse_png_info(std::string_view body) {
-  const json object = parse_object(body);
+std::string parse_png_info(std::string_view text) {
+  const JsonBody body(text);
   std::vector<FieldError> errors;
-  ObjectReader reader(object, "", errors);
+  ObjectReader reader(body, errors);
   SentImage sent = image(reader, "image", true);
   finish(errors);
   return std::move(sent.data);
 }
 
-SdapiUpscale parse_sdapi_upscale(std::string_view body) {
+SdapiUpscale parse_sdapi_upscale(std::string_view text) {
   constexpr Range<double> kFactor{0.05, 8};
   constexpr Range<int32_t> kPixels{1, 4096};
-  const json object = parse_object(body);
+  const JsonBody body(text);
   std::vector<FieldError> errors;
-  ObjectReader reader(object, "", errors);
+  ObjectReader reader(body, errors);
   SdapiUpscale out;
   out.image = image(reader, "image", true).data;
   out.upscaler = reader.text("upscaler_1").value_or("");
@@ -303,11 +303,11 @@ SdapiUpscale parse_sdapi_upscale(std::string_view body) {
   return out;
 }
 
-ImageBody parse_sdapi(std::string_view body, bool img2img) {
-  json object = parse_object(body);
-  if (object["prompt"].is_null()) object["prompt"] = "";  // as A1111
+ImageBody parse_sdapi(std::string_view text, bool img2img) {
+  JsonBody body(text);
+  if (body["prompt"].is_null()) body["prompt"] = "";  // as A1111
   std::vector<FieldError> errors;
-  ObjectReader reader(object, "", errors);
+  ObjectReader reader(body, errors);
   ImageBody out;
   read_common(reader, errors, out);
   out.width = side(reader, "width");
@@ -334,8 +334,8 @@ ImageBody parse_sdapi(std::string_view body, bool img2img) {
     read_hires_fields(reader, out);
   }
   finish(errors);
-  if (img2img) object["init_images"] = object["mask"] = nullptr;
-  out.request = object.dump();
+  if (img2img) body["init_images"] = body["mask"] = nullptr;
+  out.request = body.object().dump();  // what was looked up
   return out;
 }
 

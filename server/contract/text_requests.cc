@@ -27,10 +27,10 @@ Json ids_json(const std::vector<TokenPiece>& tokens) {
 
 }  // namespace
 
-TokenizeRequest parse_tokenize(std::string_view body) {
-  const json object = parse_object(body);
+TokenizeRequest parse_tokenize(std::string_view text) {
+  const JsonBody body(text);
   std::vector<FieldError> errors;
-  ObjectReader reader(object, "", errors);
+  ObjectReader reader(body, errors);
   TokenizeRequest out;
   if (reader.find("content") != nullptr) {
     out.text = reader.text("content").value_or("");
@@ -41,7 +41,7 @@ TokenizeRequest parse_tokenize(std::string_view body) {
     out.form = TextForm::vllm;
     const bool chat = reader.find("messages") != nullptr;
     if (chat) {
-      GenerateRequest request = parse_apply_template(body);
+      GenerateRequest request = parse_apply_template(text);
       out.messages = std::move(request.messages);
       out.chat = std::move(request.chat);
     } else if (reader.find("prompt") != nullptr) {
@@ -56,10 +56,10 @@ TokenizeRequest parse_tokenize(std::string_view body) {
   return out;
 }
 
-std::vector<int32_t> parse_detokenize(std::string_view body) {
-  const json object = parse_object(body);
+std::vector<int32_t> parse_detokenize(std::string_view text) {
+  const JsonBody body(text);
   std::vector<FieldError> errors;
-  ObjectReader reader(object, "", errors);
+  ObjectReader reader(body, errors);
   std::vector<int32_t> ids;
   const json* list = reader.find("tokens");
   if (list == nullptr || !list->is_array()) {

@@ -27,7 +27,7 @@ bool is_name(std::string_view text) {
 
 class Tools {
  public:
-  Tools(ObjectReader& reader, std::string_view body, ToolSpelling spelling, ChatFields& chat)
+  Tools(ObjectReader& reader, const JsonBody& body, ToolSpelling spelling, ChatFields& chat)
       : reader_(reader), body_(body), spelling_(spelling), chat_(chat) {}
 
   void read() {
@@ -46,7 +46,7 @@ class Tools {
                           cat("must be an array of at most ", kMaxTools, " tools"), list);
     }
     if (list->empty()) return;
-    const ordered_json ordered = ordered_json::parse(hold_integers(body_)).at("tools");
+    const ordered_json ordered = body_.in_order("tools");
     for (size_t i = 0; i < list->size(); ++i)
       read_tool((*list)[i], ordered[i], cat("tools[", i, "]"));
   }
@@ -259,14 +259,14 @@ class Tools {
   }
 
   ObjectReader& reader_;
-  const std::string_view body_;
+  const JsonBody& body_;
   const ToolSpelling spelling_;
   ChatFields& chat_;
 };
 
 }  // namespace
 
-void read_tools(ObjectReader& reader, std::string_view body, ToolSpelling spelling,
+void read_tools(ObjectReader& reader, const JsonBody& body, ToolSpelling spelling,
                 ChatFields& chat) {
   Tools(reader, body, spelling, chat).read();
 }

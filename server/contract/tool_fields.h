@@ -14,7 +14,7 @@ enum class ToolSpelling : uint8_t { openai_chat, openai_responses, anthropic };
 
 // "tools", "tool_choice" and whether one call at most is wanted. body: what the reader's object was
 // read from; the order of a schema's properties is taken from it.
-void read_tools(ObjectReader& reader, std::string_view body, ToolSpelling spelling,
+void read_tools(ObjectReader& reader, const JsonBody& body, ToolSpelling spelling,
                 ChatFields& chat);
 // A call of a custom tool is one of a function of a text: its arguments, and the text that is in
 // such; what has none is the text itself.

@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <ctime>
 #include <set>
 
+#include "rbee/core/cat.h"
 #include "server/contract/error_map.h"
+#include "server/contract/image_responses.h"
 #include "server/contract/responses.h"
 
 namespace rbee::server {
@@ -58,6 +61,17 @@ TEST(Responses, Events) {
             R"("prompt_time_ms":0.0,"stop_reason":"EOS","seed":0})");
   EXPECT_EQ(error_event_json(wire_error(Code::cancelled), "gone"),
             R"({"type":"error","code":"CANCELLED","message":"gone","retriable":false})");
+}
+
+// A file of 3 MB has as many; looking each up among the others would take minutes.
+TEST(Responses, PicturesMayHaveManySettings) {
+  SdapiPngInfo info;
+  for (int i = 0; i < 200'000; ++i) info.fields.emplace_back(cat("k", i), "v");
+  info.fields.emplace_back("k1", "last");
+  const std::clock_t begin = std::clock();
+  const std::string json = sdapi_png_info_json(info);
+  EXPECT_LT((std::clock() - begin) / CLOCKS_PER_SEC, 20);
+  EXPECT_THAT(json, ::testing::HasSubstr(R"("parameters":{"k0":"v","k1":"last","k2":"v",)"));
 }
 
 TEST(Responses, InvalidBodyListsFields) {

@@ -3,6 +3,9 @@
 #include "server/contract/requests.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
+
+#include "server/contract/openai_requests.h"
 
 namespace rbee::server {
 namespace {
@@ -27,6 +30,36 @@ std::string constraint(std::string_view body) {
 
 std::string with(const std::string& field) {
   return R"({"prompt":"Hi",)" + field + "}";
+}
+
+// A tree of them would take 40 MB.
+TEST(ParseGenerate, FieldsThatNobodyReadsCostNoTree) {
+  std::string body = R"({"prompt":"Hi","a":[)";
+  for (int i = 0; i < 500'000; ++i) body += "[],";
+  body += R"(1],"max_tokens":7})";
+  const auto peak = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const auto before = peak();
+  const GenerateRequest request = parse_generate(body);
+  EXPECT_LT(peak() - before, 16 * 1024) << "KiB";
+  EXPECT_EQ(request.prompt, "Hi");
+  EXPECT_EQ(request.max_tokens, 7);
+}
+
+// Values stand behind names and blanks of any form, and names come as they were sent.
+TEST(ParseGenerate, FieldsAreFoundWhereTheyStand) {
+  const GenerateRequest spaced =
+      parse_generate("\n{ \"\\u0070rompt\"\t:\r\n \"H:i\" , \"seed\" :5}");
+  EXPECT_EQ(spaced.prompt, "H:i");
+  EXPECT_EQ(spaced.seed, 5u);
+  const auto variables = parse_openai_chat(
+      R"({"messages":[{"role":"user","content":"Hi"}],"x":{"chat_template_kwargs":{"no":1}},)"
+      R"("chat_template_kwargs":{"z":[{"y":1,"b":{}},-2],"a":1.5,"m":null}})");
+  EXPECT_EQ(variables.generate.chat.template_variables,
+            R"({"z":[{"y":1,"b":{}},-2],"a":1.5,"m":null})");
 }
 
 TEST(ParseGenerate, Minimal) {
