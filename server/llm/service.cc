@@ -188,7 +188,8 @@ LlmService::Preparation LlmService::preparation(const GenerateRequest& request) 
                       return !message.pictures.empty();
                     });
   if (much) return Preparation::much;
-  return text_bytes(request) > kLongText ? Preparation::text : Preparation::little;
+  if (text_bytes(request) > kLongText) return Preparation::text;
+  return request.messages.empty() ? Preparation::little : Preparation::chat;
 }
 
 LlmService::Preparation LlmService::preparation(const OpenAiRequest& request) {
@@ -197,12 +198,14 @@ LlmService::Preparation LlmService::preparation(const OpenAiRequest& request) {
     bytes += prompt.text.size() * static_cast<size_t>(request.best_of);
   }
   const Preparation work = preparation(request.generate);
-  return work == Preparation::little && bytes > kLongText ? Preparation::text : work;
+  return work < Preparation::text && bytes > kLongText ? Preparation::text : work;
 }
 
 Response LlmService::prepare(Preparation work, std::function<Response()> submit) {
   if (work == Preparation::little) return submit();
-  SideWork& beside = work == Preparation::text ? encoding_ : preparing_;
+  SideWork& beside = work == Preparation::chat   ? rendering_
+                     : work == Preparation::text ? encoding_
+                                                 : preparing_;
   Response response;
   try {
     response.later = beside.submit([submit = std::move(submit), span = current_span()] {
@@ -350,7 +353,8 @@ WorkerService::State LlmService::state() const {
   const engine::EngineStats stats = engine_.stats();
   return {.model = model.id,
           .device = model.device,
-          .busy = stats.running + stats.waiting > 0 || encoding_.busy() || preparing_.busy(),
+          .busy = stats.running + stats.waiting > 0 || rendering_.busy() || encoding_.busy() ||
+                  preparing_.busy(),
           .healthy = stats.healthy,
           .memory = {.used = model.weight_bytes + model.kv_cache_bytes,
                      .device = stats.device_memory_bytes,

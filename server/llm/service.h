@@ -62,9 +62,9 @@ class LlmService final : public WorkerService {
     submit_all(requests, id, [&](size_t index) { return make(index, cancel, to); });
     return to;
   }
-  // What the engine makes of a request before it can be queued: tokens of a short text, or of a
-  // long one; a grammar, functions, or pictures.
-  enum class Preparation : uint8_t { little, text, much };
+  // What the engine makes of a request before it can be queued: tokens of a short text, a short
+  // prompt by the chat template, tokens of a long text; a grammar, functions, or pictures.
+  enum class Preparation : uint8_t { little, chat, text, much };
   static Preparation preparation(const GenerateRequest& request);
   static Preparation preparation(const OpenAiRequest& request);
   // What `submit` answers; where it is no little work, from a thread beside the connections', so
@@ -129,6 +129,7 @@ class LlmService final : public WorkerService {
   mutable std::mutex loras_mutex_;
   std::vector<engine::LoraChoice> default_loras_;  // of requests that name none
   SideWork side_work_{64};
+  SideWork rendering_{4096, 1};
   SideWork encoding_{4096, 1};
   SideWork preparing_{64, 2};
 };

@@ -59,7 +59,10 @@ Response health(const WorkerService& service, const Request& request) {
 Response ready(const WorkerService& service) {
   const WorkerInfo info = service.info();
   const bool ready = info.status != "stopping";
-  const std::string_view state = !ready ? "error" : info.status == "busy" ? "busy" : "idle";
+  const std::string_view state = service.leaving()       ? "draining"
+                                 : !ready                ? "error"
+                                 : info.status == "busy" ? "busy"
+                                                         : "idle";
   return json_response(ready ? 200 : 503, ready_json(ready, state));
 }
 

@@ -62,6 +62,8 @@ class WorkerService {
   void set_tracer(std::shared_ptr<Tracer> tracer) { tracer_ = std::move(tracer); }
   const std::shared_ptr<Tracer>& tracer() const { return tracer_; }
   bool stopping() const { return stopping_; }
+  // Takes nothing new: it drains, or stops.
+  bool leaving() const { return draining_ || stopping_; }
   // True while something runs or waits.
   bool busy() const { return state().busy; }
   // Some job's stream has no reader yet, and is worth one.

@@ -52,7 +52,9 @@ FakeEngine::FakeEngine(Script script) : script_(std::move(script)) {
 }
 
 void FakeEngine::submit(engine::Request request, std::shared_ptr<engine::EventSink> sink) {
-  if (script_.hold_submit && request.constraint.kind != engine::Constraint::Kind::none) {
+  const bool much = request.constraint.kind != engine::Constraint::Kind::none ||
+                    request.chat.template_variables.find("hold") != std::string::npos;
+  if (script_.hold_submit && much) {
     std::unique_lock lock(mutex_);
     ++submitting_;
     changed_.notify_all();

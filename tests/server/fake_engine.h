@@ -29,7 +29,9 @@ struct Script {
   bool fills_in = false;                   // the model has tokens for /infill
   std::vector<std::vector<engine::ScoredChoice>> tokens = {};  // of each piece
   std::vector<engine::PromptToken> prompt_tokens = {};
-  bool hold_submit = false;  // submit() waits for let_submit() where the answer has to have a form
+  // submit() waits for let_submit() where the answer has to have a form, or a variable of the
+  // chat's template is "hold".
+  bool hold_submit = false;
   bool hold_before = false;  // wait for release() before the first event
   bool hold_after = false;   // wait for release() or a cancel after the pieces
   engine::StopReason reason = engine::StopReason::eos;

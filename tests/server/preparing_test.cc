@@ -50,6 +50,24 @@ TEST(Preparing, OthersAreServedMeanwhile) {
   }
 }
 
+// A template may do much with little.
+TEST(Preparing, TemplatesHoldUpNoConnection) {
+  const std::string messages = R"("messages":[{"role":"user","content":"Hi"}])";
+  const std::string kwargs = R"("chat_template_kwargs":{"a":"hold"},"max_tokens":9)";
+  for (const char* path : {"/v1/chat/completions", "/v1/responses"}) {
+    Worker worker({.script = {.hold_submit = true}});
+    RawClient client(worker.port());
+    const bool chat = path == std::string("/v1/chat/completions");
+    client.send(
+        request("POST", path, cat("{", chat ? messages : R"("input":"Hi")", ",", kwargs, "}")));
+    ASSERT_TRUE(worker.engine.wait_submitting(1)) << path;
+    EXPECT_EQ(json::parse(worker.get("/info").body).at("status"), "busy") << path;
+    EXPECT_EQ(worker.post("/v1/completions", R"({"prompt":"Hi"})").status, 200) << path;
+    worker.engine.let_submit();
+    EXPECT_EQ(client.read_response().status, 200) << path;
+  }
+}
+
 TEST(Preparing, WhatIsWrongIsSaidInTheFormOfThePath) {
   Worker worker;
   worker.engine.refuse_with(Code::invalid_argument);
@@ -89,13 +107,13 @@ TEST(Preparing, LongTextsAreReadBesideTheConnections) {
     return fields;
   };
   const json call = {{"id", "c"}, {"function", {{"name", "f"}, {"arguments", text}}}};
-  EXPECT_EQ(chat({turn("user", text)}), Work::little);
+  EXPECT_EQ(chat({turn("user", text)}), Work::chat);
   EXPECT_EQ(chat({turn("user", text)}, {{"n", 2}}), Work::text);
   EXPECT_EQ(chat({turn("user", text), turn("assistant", text)}), Work::text);
   EXPECT_EQ(chat({turn("assistant", text, {{"reasoning", text}})}), Work::text);
   EXPECT_EQ(chat({turn("assistant", text, {{"tool_calls", json::array({call})}})}), Work::text);
   EXPECT_EQ(chat({turn("user", text)}, {{"chat_template_kwargs", {{"a", text}}}}), Work::text);
-  EXPECT_EQ(chat(std::vector<json>(100, turn("user", "x"))), Work::little);
+  EXPECT_EQ(chat(std::vector<json>(100, turn("user", "x"))), Work::chat);
   EXPECT_EQ(chat(std::vector<json>(1000, turn("user", "x"))), Work::text);
 
   const auto completion = [](const json& prompt, json fields = json::object()) {

@@ -310,7 +310,9 @@ TEST(Process, ADrainLetsAnswersEnd) {
   worker.signal(SIGTERM);
   worker.read_until("draining");
   EXPECT_EQ(ask(port, request("POST", "/v1/infer", R"({"prompt":"Hi"})")).status, 503);
-  EXPECT_EQ(ask(port, request("GET", "/health/ready")).status, 503);
+  const RawResponse ready = ask(port, request("GET", "/health/ready"));
+  EXPECT_EQ(ready.status, 503);
+  EXPECT_EQ(ready.body, R"({"ready":false,"state":"draining","model_loaded":true})");
   EXPECT_EQ(ask(port, request("GET", "/health/live")).status, 200);
   std::ofstream(pipe).close();
   std::filesystem::remove(pipe);
