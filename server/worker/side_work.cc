@@ -1,5 +1,7 @@
 #include "server/worker/side_work.h"
 
+#include <sys/resource.h>
+
 #include "rbee/core/cancel.h"
 #include "rbee/core/cat.h"
 #include "server/contract/error_map.h"
@@ -8,6 +10,8 @@
 
 namespace rbee::server {
 namespace {
+
+constexpr int kNiceness = 10;
 
 Response answer_of(const SideWork::Work& work) {
   try {
@@ -61,6 +65,9 @@ bool SideWork::busy() const {
 }
 
 void SideWork::run() {
+  // Where processors are few, answers that run come before those that are made ready. On Linux it
+  // is the thread that this is about.
+  setpriority(PRIO_PROCESS, 0, kNiceness);
   while (true) {
     Task task;
     {

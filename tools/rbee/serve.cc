@@ -15,6 +15,7 @@
 #include "server/http/clock.h"
 #include "tools/rbee/commands.h"
 #include "workers/common/logging.h"
+#include "workers/common/memory.h"
 #include "workers/common/server_flags.h"
 #include "workers/common/stop_signals.h"
 #include "workers/common/tracing.h"
@@ -126,7 +127,9 @@ std::vector<std::string> worker_environment(const workers::ServerFlags& flags) {
 
 // Until a stop is asked for. False when no worker is left.
 bool watch(const Options& options, server::Server& server, const server::Front& front) {
+  workers::MemoryTrimmer memory;
   while (!workers::wait_for_stop(kTick)) {
+    memory.tick();
     if (workers::take_reload()) workers::reload(options.server, server);
     if (front.given_up()) return false;
   }

@@ -17,6 +17,7 @@
 #include "server/worker/heartbeat.h"
 #include "workers/common/logging.h"
 #include "workers/common/lost_files.h"
+#include "workers/common/memory.h"
 #include "workers/common/stop_signals.h"
 #include "workers/common/tracing.h"
 
@@ -132,7 +133,9 @@ void drain(server::WorkerService& service, const server::Server& server,
 bool watch(const CommonFlags& flags, server::Server& server, server::WorkerService& service,
            HiveReports& reports) {
   std::string reported = service.info().status;
+  MemoryTrimmer memory;
   while (!wait_for_stop(kTick)) {
+    memory.tick();
     if (take_reload()) reload(flags, server);
     service.tick(server::Clock::now());
     std::string status = service.info().status;

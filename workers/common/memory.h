@@ -1,0 +1,19 @@
+#pragma once
+// Memory of requests that are over.
+
+#include <chrono>
+
+namespace rbee::workers {
+
+// The allocator keeps what threads freed, each in a part of its own: after some large requests a
+// process holds hundreds of megabytes that nobody uses. This gives them back to the system.
+class MemoryTrimmer {
+ public:
+  // To be called about once a second; does something every few seconds.
+  void tick();
+
+ private:
+  std::chrono::steady_clock::time_point next_{};
+};
+
+}  // namespace rbee::workers
