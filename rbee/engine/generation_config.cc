@@ -19,16 +19,19 @@ json parse(std::string_view text, std::string_view file) {
 
 }  // namespace
 
-std::vector<int32_t> end_token_ids(std::string_view text, std::string_view file) {
+std::vector<int32_t> end_token_ids(std::string_view text, std::string_view file, int64_t tokens) {
   const json config = parse(text, file);
   const auto found = config.find("eos_token_id");
   if (found == config.end() || found->is_null()) return {};
   const json list = found->is_array() ? *found : json::array({*found});
   std::vector<int32_t> ids;
   for (const json& id : list) {
-    check(id.is_number_integer() && id >= 0 && id <= INT32_MAX, file, "eos_token_id ", id.dump(),
-          " is no token id");
-    ids.push_back(id.get<int32_t>());
+    if (id.is_number_integer() && id >= 0 && id < tokens) {
+      ids.push_back(id.get<int32_t>());
+      continue;
+    }
+    log(LogLevel::warn, "an id of the file cannot be used and is left out",
+        {{"file", std::string(file)}, {"eos_token_id", id.dump()}, {"tokens", cat(tokens)}});
   }
   return ids;
 }

@@ -11,9 +11,10 @@
 
 namespace rbee::engine {
 
-// eos_token_id (a number or a list) of generation_config.json or config.json; `file` is for errors.
-// Throws invalid_argument when the file is not JSON or an id is not one.
-std::vector<int32_t> end_token_ids(std::string_view json, std::string_view file);
+// eos_token_id (a number or a list) of generation_config.json or config.json; `file` is for errors
+// and warnings. What is no id below `tokens` is left out with a warning. Throws invalid_argument
+// when the file is not JSON.
+std::vector<int32_t> end_token_ids(std::string_view json, std::string_view file, int64_t tokens);
 
 // temperature, top_p, top_k, min_p and repetition_penalty of generation_config.json; what a request
 // could not ask for is left out with a warning. Throws invalid_argument when the text is not JSON.

@@ -98,12 +98,12 @@ ModelInfo make_info(const io::Checkpoint& checkpoint, const TextModelOptions& op
 }
 
 std::vector<text::TokenId> end_tokens_of(const io::Checkpoint& checkpoint,
-                                         const text::Tokenizer& tokenizer) {
+                                         const text::Tokenizer& tokenizer, int64_t vocab_size) {
   std::vector<text::TokenId> ids = tokenizer.end_tokens();
   if (checkpoint.format() == io::Checkpoint::Format::safetensors) {
     for (const char* file : {"generation_config.json", "config.json"}) {
       if (const auto text = checkpoint.text_file(file)) {
-        const auto more = end_token_ids(*text, file);
+        const auto more = end_token_ids(*text, file, vocab_size);
         ids.insert(ids.end(), more.begin(), more.end());
       }
     }
@@ -255,7 +255,7 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
   check(out.tokenizer->vocab_size() <= out.model->config().vocab_size, "tokenizer", "its ",
         out.tokenizer->vocab_size(), " tokens are more than the model's ",
         out.model->config().vocab_size);
-  out.end_tokens = end_tokens_of(checkpoint, *out.tokenizer);
+  out.end_tokens = end_tokens_of(checkpoint, *out.tokenizer, out.model->config().vocab_size);
   out.info = make_info(checkpoint, options, path, *out.model);
   out.info.tokenizer_kind = kind;
   if (options.sampling_defaults) out.info.sampling = sampling_defaults_of(checkpoint);

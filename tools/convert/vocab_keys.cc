@@ -43,9 +43,8 @@ void add_end_tokens(const io::Checkpoint& checkpoint, text::GgufVocab& vocab) {
   for (const char* file : {"generation_config.json", "config.json"}) {
     const auto text = checkpoint.text_file(file);
     if (!text) continue;
-    for (const text::TokenId id : engine::end_token_ids(*text, file)) {
-      const bool known = static_cast<size_t>(id) < vocab.tokens.size();
-      if (known && std::ranges::find(wanted, id) == wanted.end()) wanted.push_back(id);
+    for (const text::TokenId id : engine::end_token_ids(*text, file, std::ssize(vocab.tokens))) {
+      if (std::ranges::find(wanted, id) == wanted.end()) wanted.push_back(id);
     }
   }
   if (!vocab.eos && !wanted.empty()) vocab.eos = wanted.front();

@@ -11,19 +11,22 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 TEST(EndTokenIds, ReadsANumberAListAndNothing) {
-  EXPECT_THAT(end_token_ids(R"({"eos_token_id": 2})", "f"), ElementsAre(2));
-  EXPECT_THAT(end_token_ids(R"({"eos_token_id": [128001, 128009]})", "f"),
-              ElementsAre(128001, 128009));
-  EXPECT_THAT(end_token_ids(R"({"eos_token_id": null})", "f"), IsEmpty());
-  EXPECT_THAT(end_token_ids("{}", "f"), IsEmpty());
+  const auto ids = [](std::string_view json) { return end_token_ids(json, "f", 128256); };
+  EXPECT_THAT(ids(R"({"eos_token_id": 2})"), ElementsAre(2));
+  EXPECT_THAT(ids(R"({"eos_token_id": [128001, 128009]})"), ElementsAre(128001, 128009));
+  EXPECT_THAT(ids(R"({"eos_token_id": null})"), IsEmpty());
+  EXPECT_THAT(ids("{}"), IsEmpty());
+  for (const char* json : {"[]", "{"}) EXPECT_THROW(ids(json), Error) << json;
 }
 
-TEST(EndTokenIds, RefusesWhatIsNoId) {
-  for (const char* json :
-       {R"({"eos_token_id": -1})", R"({"eos_token_id": "x"})", R"({"eos_token_id": [1.5]})",
-        R"({"eos_token_id": 99999999999})", "[]", "{"}) {
-    EXPECT_THROW(end_token_ids(json, "f"), Error) << json;
+TEST(EndTokenIds, LeavesOutWhatNoTokenHas) {
+  for (const char* json : {R"({"eos_token_id": [-1, 7]})", R"({"eos_token_id": ["x", 7]})",
+                           R"({"eos_token_id": [7, 1.5]})", R"({"eos_token_id": [7, 99999999999]})",
+                           R"({"eos_token_id": [18446744073709551615, 7]})",
+                           R"({"eos_token_id": [7, 8]})", R"({"eos_token_id": [7, [1]]})"}) {
+    EXPECT_THAT(end_token_ids(json, "f", 8), ElementsAre(7)) << json;
   }
+  EXPECT_THAT(end_token_ids(R"({"eos_token_id": -1})", "f", 8), IsEmpty());
 }
 
 TEST(SamplingDefaults, ReadsWhatRequestsCouldAskFor) {
