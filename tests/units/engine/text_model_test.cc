@@ -6,10 +6,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/io/checkpoint.h"
+#include "rbee/io/gguf_writer.h"
 #include "tests/checkpoints/tiny_tokenizer.h"
 #include "tests/support/data_folder.h"
 #include "tests/support/expect_error.h"
@@ -216,6 +218,51 @@ TEST_F(TextModelTest, SaysWhatIsMissingOrWrong) {
   EXPECT_THAT(error(), HasSubstr("tokenizer.json is not beside the weights"));
   EXPECT_THROW(load(-1), Error);
   EXPECT_THROW(load_text_model(folder_, {}), Error);
+}
+
+// The tiny model as a GGUF file with a tokenizer and what `add` sets.
+TextModel load_gguf(const fs::path& path, const std::function<void(io::GgufWriter&)>& add) {
+  const io::Checkpoint made =
+      io::Checkpoint::open(fs::path(test::data_folder()) / "models/data/smollm/model.gguf");
+  io::GgufWriter writer;
+  for (const io::MetaEntry& entry : made.metadata().entries()) {
+    if (!entry.key.starts_with("tokenizer.")) writer.copy(entry);
+  }
+  std::vector<std::string> tokens{"<unk>"};
+  while (std::ssize(tokens) < test::kTinyVocab) tokens.push_back(cat("t", tokens.size()));
+  writer.set_string("tokenizer.ggml.model", "llama");
+  writer.set_strings("tokenizer.ggml.tokens", tokens);
+  writer.set_floats("tokenizer.ggml.scores", std::vector<float>(tokens.size()));
+  add(writer);
+  for (const io::TensorEntry& tensor : made.tensors()) {
+    writer.add_tensor(std::string(tensor.name), tensor.dtype, tensor.shape);
+  }
+  writer.begin(path);
+  for (const io::TensorEntry& tensor : made.tensors()) writer.write(tensor.data);
+  writer.finish();
+  return load_text_model(path, {.device = &get_device({DeviceKind::cpu, 0})});
+}
+
+TEST_F(TextModelTest, TemplatesOfGgufFilesHaveManyForms) {
+  constexpr const char* kKey = "tokenizer.chat_template";
+  constexpr const char* kTools = "tokenizer.chat_template.tool_use";
+  const fs::path path = folder_ / "m.gguf";
+  const auto source = [&](const std::function<void(io::GgufWriter&)>& add) {
+    return load_gguf(path, add).info.chat_template;
+  };
+  EXPECT_EQ(source([](io::GgufWriter& writer) { writer.set_string(kKey, "a"); }), "a");
+  EXPECT_EQ(source([](io::GgufWriter& writer) {
+              writer.set_strings(kKey, std::vector<std::string>{"b", "c"});
+            }),
+            "b");
+  EXPECT_EQ(source([](io::GgufWriter& writer) { writer.set_string(kTools, "d"); }), "d");
+  EXPECT_EQ(source([](io::GgufWriter& writer) { writer.set_u32(kKey, 1); }), "");
+  EXPECT_EQ(source([](io::GgufWriter& writer) { writer.set_string(kKey, ""); }), "");
+  const TextModel both = load_gguf(path, [](io::GgufWriter& writer) {
+    writer.set_string(kKey, "plain");
+    writer.set_string(kTools, "{{ tools | length }} tools");
+  });
+  EXPECT_EQ(both.render({{"user", "x"}}, {}), "plain");
 }
 
 }  // namespace
