@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <ctime>
 #include <exception>
 
 #include "rbee/core/error.h"
+#include "rbee/core/wide_integers.h"
 #include "rbee/io/json_parse.h"
 
 namespace rbee::engine {
@@ -101,6 +104,21 @@ std::string extra_of(const ChatMessage& message, CallForm form) {
   return out.empty() ? std::string() : dump(out);
 }
 
+Json parsed_variables(const ChatOptions& options) {
+  if (options.template_variables.empty()) return Json::object();
+  Json out = Json::parse(hold_integers(options.template_variables), nullptr, false);
+  check(out.is_object(), "chat_template_kwargs", "it is no JSON object");
+  return out;
+}
+
+std::string today(const char* format) {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), format, &parts)};
+}
+
 std::string variables_of(const ChatOptions& options) {
   const std::string& own = options.template_variables;
   check(own.empty() || is_object(own), "chat_template_kwargs", "it is no JSON object");
@@ -128,6 +146,25 @@ std::string up_to_last(std::string chat, std::string_view said) {
 }
 
 }  // namespace
+
+std::string llama_variables(const ChatOptions& options) {
+  Json out = parsed_variables(options);
+  const auto set = [&](const char* name, Json value) {
+    if (!out.contains(name)) out[name] = std::move(value);
+  };
+  set("enable_thinking", true);
+  set("date_string", today("%d %b %Y"));
+  set("datetime", today("%b %d %Y"));
+  Json tools = Json::array();
+  if (options.calls()) {
+    for (const Tool& tool : options.tools) {
+      tools.push_back(Json::parse(hold_integers(tool.json), nullptr, false));
+    }
+  }
+  const std::string listed = tools.dump(4, ' ', false, Json::error_handler_t::replace);
+  set("functions", tools.empty() ? "" : held_text(release_integers(listed)));
+  return release_integers(dump(out));
+}
 
 void check_nesting(const std::vector<ChatMessage>& messages) {
   const auto watch = [](int depth, Json::parse_event_t, const Json&) {

@@ -27,6 +27,11 @@ std::string render_chat(const text::ChatTemplate& code, const SpecialTexts& spec
 // become the nearest.
 std::string harmony_variables(const std::string& variables);
 
+// The request's variables, and those that llama-server defines beside them: enable_thinking, today
+// as date_string ("26 Jul 2024") and datetime ("Jul 26 2024"), and functions, the tools' JSON.
+// Throws invalid_argument where the request's are no JSON object.
+std::string llama_variables(const ChatOptions& options);
+
 // How reasoning can come behind a prompt.
 enum class PromptEnd : uint8_t { plain, inside_reasoning, behind_reasoning };
 PromptEnd end_of(std::string_view prompt, text::ReasoningFormat format);

@@ -303,6 +303,7 @@ class Embedder final : public EmbeddingEngine {
 
   void count(int64_t tokens, double seconds) {
     const std::scoped_lock lock(mutex_);
+    ++stats_.steps;
     stats_.prompt_tokens += static_cast<uint64_t>(tokens);
     stats_.prompt_seconds += seconds;
   }

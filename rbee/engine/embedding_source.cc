@@ -178,7 +178,8 @@ EmbeddingSource::Encoded EmbeddingSource::encode(const EmbeddingInput& input,
   out.segments.resize(out.ids.size(), 0);
   check(!out.ids.empty(), kInput, "a text has no tokens");
   check(std::ssize(out.ids) <= most, kInput, "a text has ", out.ids.size(),
-        " tokens; the model takes ", most, ", or less with truncate_prompt_tokens");
+        " tokens, which is too large: the model takes ", most,
+        ", or less with truncate_prompt_tokens");
   const int64_t vocab = model->config().vocab_size;
   for (const int32_t id : out.ids) {
     check(id >= 0 && id < vocab, kInput, "token ", id, " is outside of the vocabulary of ", vocab);

@@ -121,7 +121,14 @@ void validate(const Request& request) {
   for (const LoraChoice& choice : request.lora) {
     check_range("lora.scale", choice.scale.value_or(1), -kMaxLoraScale, kMaxLoraScale);
   }
+  if (request.drawn_logprobs) {
+    check_range("drawn_logprobs", *request.drawn_logprobs, 0, kMaxLogprobs);
+  }
   check_constraint(request.constraint);
+  check(request.allowed_ids.empty() || request.constraint.kind == Constraint::Kind::none,
+        "allowed_token_ids", "cannot be given together with a form of the answer");
+  const int32_t kept = request.kept_tokens.value_or(-1);
+  check(kept == -1 || kept > 0, "truncate_prompt_tokens", kept, " is neither -1 nor above 0");
   check_chat(request.chat);
   check(request.stop.size() <= kMaxStops, "stop", request.stop.size(), " texts are more than ",
         kMaxStops);

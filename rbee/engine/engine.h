@@ -134,11 +134,20 @@ struct Request {
   std::vector<std::string> stop;  // generation ends before any of these texts
   std::vector<int32_t> stop_ids;  // and before any of these tokens
   Constraint constraint;
+  std::vector<int32_t> allowed_ids;  // tokens that may come, without a constraint; empty: all
+  // So many tokens of the prompt are kept, the last ones or the first; -1: as many as fit beside
+  // the answer. Absent: all.
+  std::optional<int32_t> kept_tokens;
+  bool keeps_first = false;
   // Log probabilities of every token, and those of so many of the likeliest beside it.
   std::optional<int32_t> logprobs;
   std::optional<int32_t> prompt_logprobs;  // the same of the prompt's tokens, see on_prompt()
   bool token_ids = false;                  // tokens come with their texts, without figures
-  std::vector<LoraChoice> lora;            // none: the model alone
+  // In place of `logprobs`, and of the same form: what tokens were drawn with, after all samplers.
+  std::optional<int32_t> drawn_logprobs;
+  bool prompt_ids_told = false;     // as Started::prompt_ids
+  bool progress = false;            // on_progress() is wanted
+  std::vector<LoraChoice> lora;     // none: the model alone
   std::optional<bool> speculative;  // guess tokens ahead; absent: as the engine's options say
   std::string client;               // whose it is: clients take turns
   std::string user;                 // for whom the client asks: within a client users take turns
@@ -155,7 +164,15 @@ struct Started {
   std::string model;
   uint64_t seed;
   int32_t prompt_tokens;
+  int32_t cached_tokens = 0;             // of these, found in the cache
+  std::vector<int32_t> prompt_ids = {};  // where the request asks for them
+};
+// How far the prompt's evaluation is.
+struct Progress {
+  int32_t prompt_tokens = 0;
   int32_t cached_tokens = 0;  // of these, found in the cache
+  int32_t evaluated = 0;      // of the prompt, cached ones included
+  double ms = 0;              // since the request got its place
 };
 // A token with its log probability by the model, before anything that samplers change.
 struct ScoredToken {
@@ -205,13 +222,15 @@ struct Failed {
   std::string message;
 };
 
-// Receives one request's events, in order: Started, where the request asks for it the prompt's
-// tokens, TokenText ..., then Finished or Failed exactly once. Called on the engine's thread; must
-// return at once and must not throw.
+// Receives one request's events, in order: Started, where the request asks for it Progress ... and
+// the prompt's tokens, TokenText ..., then Finished or Failed exactly once. Called on the engine's
+// thread; must return at once and must not throw.
 class EventSink {
  public:
   virtual ~EventSink() = default;
   virtual void on_started(const Started&) noexcept = 0;
+  // At the start and after each step of the prompt, where the request asks for it.
+  virtual void on_progress(const Progress&) noexcept {}
   virtual void on_prompt(const std::vector<PromptToken>&) noexcept {}
   virtual void on_token(const TokenText&) noexcept = 0;
   virtual void on_finished(const Finished&) noexcept = 0;

@@ -1,6 +1,8 @@
 #include "rbee/engine/llm_job.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <limits>
 #include <random>
 #include <utility>
@@ -75,6 +77,8 @@ LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& po
       guess_sampler_(request_.sampling, seed_ ^ kGuessSeed),
       pictures_(std::move(options.pictures)) {
   guess_sampler_.keep_distribution();
+  if (request_.drawn_logprobs) sampler_.keep_distribution();
+  allow_listed();
   for (const TakenLora& taken : lora_) sequence.lora.push_back({taken.adapter->slot, taken.scale});
   sequence.kv.set_mark(cache_mark(lora_, request_.cache_salt));
   if (options.grammar) {
@@ -83,6 +87,22 @@ LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& po
     find_first_mask();
   }
   encode(options.prompt);
+}
+
+void LlmJob::allow_listed() {
+  if (request_.allowed_ids.empty()) return;
+  allowed_.resize(static_cast<size_t>(model_.info.vocab_size + 63) / 64);
+  int64_t count = 0;
+  for (const int32_t id : request_.allowed_ids) {
+    check(id >= 0 && id < model_.info.vocab_size, "allowed_token_ids", "token ", id,
+          " is outside of the ", model_.info.vocab_size, " known ones");
+    uint64_t& word = allowed_[static_cast<size_t>(id) / 64];
+    const uint64_t bit = uint64_t{1} << (static_cast<size_t>(id) % 64);
+    count += (word & bit) == 0 ? 1 : 0;
+    word |= bit;
+  }
+  sampler_.allow({.bits = allowed_, .count = count});
+  guess_sampler_.allow({.bits = allowed_, .count = count});
 }
 
 // On the caller's thread. In slices: others use the grammar, too.
@@ -107,6 +127,7 @@ void LlmJob::find_mask(int64_t& work) {
 
 void LlmJob::encode(std::string_view prompt) {
   TextModel::Encoded encoded = model_.encode(request_, prompt, pictures_);
+  keep_some(encoded.tokens);
   const int64_t length = std::ssize(encoded.tokens);
   check(length > 0, "prompt", "it has no tokens");
   if (length >= model_.info.context_length) {
@@ -128,6 +149,18 @@ void LlmJob::encode(std::string_view prompt) {
       reasoning_.emplace(*model_.tokenizer, options, request_.chat.reasoning_budget);
     }
   }
+}
+
+void LlmJob::keep_some(std::vector<int32_t>& tokens) const {
+  if (!request_.kept_tokens) return;
+  check(pictures_.empty(), "truncate_prompt_tokens", "cannot be asked for of a chat with pictures");
+  const int64_t context = model_.info.context_length;
+  const int64_t fits = std::max<int64_t>(context - request_.max_tokens, context / 2);
+  const int64_t kept = *request_.kept_tokens < 0 ? fits : *request_.kept_tokens;
+  const int64_t left_out = std::ssize(tokens) - kept;
+  if (left_out <= 0) return;
+  if (request_.keeps_first) return tokens.resize(static_cast<size_t>(kept));
+  tokens.erase(tokens.begin(), tokens.begin() + left_out);
 }
 
 void LlmJob::find_pictures(PictureCache& pictures) {
@@ -179,8 +212,23 @@ void LlmJob::start() {
   if (start_) return;
   start_ = Clock::now();
   cached_tokens_ = std::min(sequence.cached, prompt_tokens_);
-  sink_->on_started({model_.info.id, seed_, static_cast<int32_t>(prompt_tokens_),
-                     static_cast<int32_t>(cached_tokens_)});
+  Started event{model_.info.id, seed_, static_cast<int32_t>(prompt_tokens_),
+                static_cast<int32_t>(cached_tokens_)};
+  if (request_.prompt_ids_told) {
+    event.prompt_ids.assign(sequence.tokens.begin(), sequence.tokens.begin() + prompt_tokens_);
+  }
+  sink_->on_started(event);
+  prompt_counted_ = cached_tokens_;
+  tell_progress();
+}
+
+void LlmJob::tell_progress() const {
+  if (!request_.progress) return;
+  const bool begun = prompt_counted_ > cached_tokens_;
+  sink_->on_progress({.prompt_tokens = static_cast<int32_t>(prompt_tokens_),
+                      .cached_tokens = static_cast<int32_t>(cached_tokens_),
+                      .evaluated = static_cast<int32_t>(prompt_counted_),
+                      .ms = begun ? since_start() : 0});
 }
 
 bool LlmJob::may_go_on() const {
@@ -276,7 +324,9 @@ std::optional<StopReason> LlmJob::take(int32_t id, const RowLogprobs* scored) {
   sequence.tokens.push_back(id);
   ++tokens_out_;
   if (reasoning_) reasoning_->take(id);
-  if (scored != nullptr) {
+  if (request_.drawn_logprobs) {
+    scored_.emplace_back(text_bytes_, name(drawn(id)));
+  } else if (scored != nullptr) {
     scored_.emplace_back(text_bytes_, name(*scored));
   } else if (request_.token_ids) {
     scored_.emplace_back(text_bytes_,
@@ -327,7 +377,28 @@ int64_t LlmJob::count_prompt_tokens(int64_t first) {
   const int64_t end = std::min(sequence.cached, prompt_tokens_);
   const int64_t count = std::max<int64_t>(end - std::max(first, prompt_counted_), 0);
   prompt_counted_ = std::max(prompt_counted_, end);
+  if (count > 0) tell_progress();
   return count;
+}
+
+// A token that was not drawn, because nothing else could come, has all of the probability.
+RowLogprobs LlmJob::drawn(int32_t id) const {
+  RowLogprobs out{.chosen = {id, 0}, .top = {}};
+  std::vector<TokenProbability> among = sampler_.drawn_among();
+  const auto chosen = std::ranges::find(among, id, &TokenProbability::id);
+  if (chosen == among.end()) {
+    among = {{.id = id, .probability = 1}};
+  } else {
+    out.chosen.logprob = std::log(chosen->probability);
+  }
+  std::erase_if(among, [](const TokenProbability& token) { return token.probability <= 0; });
+  const auto most = std::min(static_cast<size_t>(*request_.drawn_logprobs), among.size());
+  std::ranges::partial_sort(among, among.begin() + static_cast<ptrdiff_t>(most),
+                            std::ranges::greater{}, &TokenProbability::probability);
+  for (size_t i = 0; i < most; ++i) {
+    out.top.push_back({among[i].id, std::log(among[i].probability)});
+  }
+  return out;
 }
 
 double LlmJob::since_start() const {

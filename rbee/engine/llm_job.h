@@ -97,6 +97,10 @@ class LlmJob final : public Ticket {
   using Clock = std::chrono::steady_clock;
 
   void encode(std::string_view prompt);
+  void allow_listed();
+  void keep_some(std::vector<int32_t>& tokens) const;
+  RowLogprobs drawn(int32_t id) const;
+  void tell_progress() const;
   void find_first_mask();
   TokenRules token_rules() const;
   double since_start() const;
@@ -117,6 +121,7 @@ class LlmJob final : public Ticket {
   const std::vector<TakenLora> lora_;
   Sampler sampler_;
   std::optional<ConstrainedText> constrained_;
+  std::vector<uint64_t> allowed_;  // bits of Request::allowed_ids
   text::DecodeStream detokenizer_;
   StopMatcher stops_;
   int64_t prompt_tokens_ = 0;

@@ -228,6 +228,7 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
   if (!source) source = with_tools;
   out.chat_template =
       own_template ? make_chat_template(source) : std::make_unique<text::ChatTemplate>(*source);
+  out.given_template = !own_template;
   out.format = text::detect_output_format(out.chat_template ? *source : "");
   out.tool_template = make_chat_template(with_tools);
   const text::OutputFormat of_calls =
@@ -285,12 +286,12 @@ std::string TextModel::render(const std::vector<ChatMessage>& sent,
                              .eos = token_text(*tokenizer, tokenizer->eos())};
   const text::ChatTemplate* own =
       options.calls() && tool_template ? tool_template.get() : chat_template.get();
+  ChatOptions known = options;
+  if (given_template) known.template_variables = llama_variables(options);
   if (own != nullptr && format.reasoning == text::ReasoningFormat::harmony) {
-    ChatOptions known = options;
-    known.template_variables = harmony_variables(options.template_variables);
-    return render_chat(*own, special, messages, known);
+    known.template_variables = harmony_variables(known.template_variables);
   }
-  if (own != nullptr) return render_chat(*own, special, messages, options);
+  if (own != nullptr) return render_chat(*own, special, messages, known);
   const text::ChatTemplate fallback(fallback_chat_template(info.architecture));
   return render_chat(fallback, special, messages, options);
 }

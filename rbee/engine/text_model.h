@@ -47,6 +47,7 @@ struct TextModel {
   std::unique_ptr<models::LanguageModel> model;
   std::unique_ptr<text::Tokenizer> tokenizer;
   std::unique_ptr<text::ChatTemplate> chat_template;  // null: the checkpoint has none
+  bool given_template = false;  // in place of the checkpoint's: perhaps written for llama-server
   std::unique_ptr<text::ChatTemplate> tool_template;  // of chats with tools; null: the same
   std::vector<text::TokenId> end_tokens;              // any of them ends a turn
   text::OutputFormat format;                          // in which calls and reasoning come

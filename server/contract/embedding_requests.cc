@@ -1,5 +1,8 @@
 #include "server/contract/embedding_requests.h"
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "rbee/core/cat.h"
 #include "server/contract/json_object.h"
 
@@ -29,33 +32,64 @@ std::optional<std::vector<int32_t>> ids_of(const json& list) {
   return ids;
 }
 
-void read_input(ObjectReader& reader, std::vector<EmbeddingText>& out) {
-  const json* input = reader.find("input");
+// The text of {"prompt_string"} or of {"content": [{"type": "text", "text"}, ...]}.
+std::optional<std::string> text_of_object(const json& item) {
+  if (!item.is_object()) return std::nullopt;
+  if (const auto text = item.find("prompt_string"); text != item.end() && text->is_string()) {
+    return text->get<std::string>();
+  }
+  const auto parts = item.find("content");
+  if (parts == item.end() || !parts->is_array() || parts->empty()) return std::nullopt;
+  std::string out;
+  for (const json& part : *parts) {
+    const bool text = part.is_object() && part.value("type", json()) == "text" &&
+                      part.contains("text") && part["text"].is_string();
+    if (!text) return std::nullopt;
+    out += part["text"].get<std::string>();
+  }
+  return out;
+}
+
+// A list of ids with texts among them.
+std::optional<EmbeddingParts> parts_of(const json& list) {
+  if (!list.is_array() || std::ranges::none_of(list, is_id)) return std::nullopt;
+  EmbeddingParts out;
+  for (const json& part : list) {
+    if (is_id(part)) {
+      out.emplace_back(part.get<int32_t>());
+    } else if (part.is_string()) {
+      out.emplace_back(part.get<std::string>());
+    } else {
+      return std::nullopt;
+    }
+  }
+  return out;
+}
+
+std::optional<EmbeddingText> one_input(const json& item) {
+  if (item.is_string()) return item.get<std::string>();
+  if (auto text = text_of_object(item)) return *std::move(text);
+  if (auto ids = ids_of(item)) return *std::move(ids);
+  if (auto parts = parts_of(item)) return *std::move(parts);
+  return std::nullopt;
+}
+
+void read_input(ObjectReader& reader, const char* field, std::vector<EmbeddingText>& out) {
+  const json* input = reader.find(field);
   const auto wrong = [&](std::string_view name, const json* value) {
     reader.note(name, value == nullptr ? "required" : "type(string | array)",
-                "must be a text or token ids, not empty, or a list of those", value);
+                "must be a text, token ids, both in a row, an object with a prompt_string or a "
+                "content of texts, or a list of those",
+                value);
   };
-  if (input == nullptr) return wrong("input", nullptr);
-  if (input->is_string()) {
-    if (input->get_ref<const std::string&>().empty()) return wrong("input", input);
-    out.emplace_back(input->get<std::string>());
-    return;
-  }
-  if (!input->is_array()) return wrong("input", input);
-  if (auto ids = ids_of(*input)) {
-    out.emplace_back(std::move(*ids));
-    return;
-  }
-  note_size(reader, "input", input->size(), input);
+  if (input == nullptr) return wrong(field, nullptr);
+  if (auto one = one_input(*input)) return out.push_back(*std::move(one));
+  if (!input->is_array()) return wrong(field, input);
+  note_size(reader, field, input->size(), input);
   for (size_t i = 0; i < input->size() && i < kMaxEmbeddingInputs; ++i) {
-    const json& item = (*input)[i];
-    if (item.is_string() && !item.get_ref<const std::string&>().empty()) {
-      out.emplace_back(item.get<std::string>());
-    } else if (auto ids = ids_of(item)) {
-      out.emplace_back(std::move(*ids));
-    } else {
-      return wrong(cat("input[", i, "]"), &item);
-    }
+    auto one = one_input((*input)[i]);
+    if (!one) return wrong(cat(field, "[", i, "]"), &(*input)[i]);
+    out.push_back(*std::move(one));
   }
 }
 
@@ -82,8 +116,17 @@ std::optional<std::string> text_of(const json& item) {
   return std::nullopt;
 }
 
-std::vector<std::string> read_texts(ObjectReader& reader, const char* name, bool lone) {
-  const json* list = reader.find(name);
+// Under the first of the names that is there. lone: a text stands for a list of it.
+std::vector<std::string> read_texts(ObjectReader& reader, std::initializer_list<const char*> names,
+                                    bool lone) {
+  const char* name = *names.begin();
+  const json* list = nullptr;
+  for (const char* other : names) {
+    const json* found = reader.find(other);
+    if (list != nullptr || found == nullptr) continue;
+    name = other;
+    list = found;
+  }
   std::vector<std::string> out;
   if (lone && list != nullptr && list->is_string()) {
     out.push_back(list->get<std::string>());
@@ -111,6 +154,13 @@ void refuse(std::vector<FieldError>& errors) {
   if (!errors.empty()) throw InvalidBody(std::move(errors));
 }
 
+void read_how(ObjectReader& reader, EmbeddingBody& out) {
+  out.dimensions = reader.integer("dimensions", {1, INT32_MAX}).value_or(0);
+  out.normalize = reader.boolean("normalize");
+  out.prompt_name = reader.text("prompt_name");
+  out.truncate = read_truncate(reader);
+}
+
 }  // namespace
 
 EmbeddingBody parse_embeddings(std::string_view text) {
@@ -118,12 +168,49 @@ EmbeddingBody parse_embeddings(std::string_view text) {
   std::vector<FieldError> errors;
   ObjectReader reader(body, errors);
   EmbeddingBody out;
-  read_input(reader, out.inputs);
+  read_input(reader, "input", out.inputs);
   out.base64 = read_base64(reader);
-  out.dimensions = reader.integer("dimensions", {1, INT32_MAX}).value_or(0);
-  out.normalize = reader.boolean("normalize");
-  out.prompt_name = reader.text("prompt_name");
-  out.truncate = read_truncate(reader);
+  read_how(reader, out);
+  refuse(errors);
+  return out;
+}
+
+EmbeddingBody parse_llama_embedding(std::string_view text) {
+  const JsonBody body(text);
+  std::vector<FieldError> errors;
+  ObjectReader reader(body, errors);
+  EmbeddingBody out;
+  read_input(reader, reader.find("input") != nullptr ? "input" : "content", out.inputs);
+  read_how(reader, out);
+  refuse(errors);
+  return out;
+}
+
+CohereEmbedBody parse_cohere_embed(std::string_view text) {
+  const JsonBody body(text);
+  std::vector<FieldError> errors;
+  ObjectReader reader(body, errors);
+  CohereEmbedBody out;
+  out.texts = read_texts(reader, {"texts"}, false);
+  for (const std::string& each : out.texts) out.generic.inputs.emplace_back(each);
+  out.generic.dimensions = reader.integer("output_dimension", {1, INT32_MAX}).value_or(0);
+  const json all = json::array({"float"});
+  const json* types = reader.find("embedding_types");
+  for (const json& type : types != nullptr && types->is_array() ? *types : all) {
+    out.floats |= type == "float";
+    out.base64 |= type == "base64";
+    if (type == "float" || type == "base64") continue;
+    reader.note("embedding_types", "one_of(float, base64)", "may hold float and base64", types);
+  }
+  if (errors.empty() && !out.floats && !out.base64) {
+    reader.note("embedding_types", "non_empty", "must hold float or base64", types);
+  }
+  // Cohere's END and START say which end is cut off; the end is what is cut here.
+  const std::string cut = reader.text("truncate").value_or("END");
+  if (cut != "NONE") out.generic.truncate = -1;
+  if (cut != "NONE" && cut != "END") {
+    reader.note("truncate", "one_of(NONE, END)", "must be NONE or END", reader.find("truncate"));
+  }
   refuse(errors);
   return out;
 }
@@ -138,12 +225,19 @@ RerankBody parse_rerank(std::string_view text) {
     reader.note("query", "required", "is missing", nullptr);
   }
   out.query = query.value_or("");
-  out.documents = read_texts(reader, "documents", false);
+  out.tei = reader.find("documents") == nullptr && reader.find("texts") != nullptr;
+  out.documents = read_texts(reader, {"documents", "texts"}, false);
   out.instruction = reader.text("instruction").value_or("");
   out.top_n = static_cast<size_t>(reader.integer("top_n", {0, INT32_MAX}).value_or(0));
   out.return_documents = reader.boolean("return_documents").value_or(true);
   out.truncate = read_truncate(reader);
   out.use_activation = reader.boolean("use_activation").value_or(true);
+  const bool raw = reader.boolean("raw_scores").value_or(false);
+  const bool texts = reader.boolean("return_text").value_or(false);
+  if (out.tei) {
+    out.use_activation = !raw;
+    out.return_documents = texts;
+  }
   refuse(errors);
   return out;
 }
@@ -153,8 +247,8 @@ ScoreBody parse_score(std::string_view text) {
   std::vector<FieldError> errors;
   ObjectReader reader(body, errors);
   ScoreBody out;
-  out.first = read_texts(reader, "text_1", true);
-  out.second = read_texts(reader, "text_2", true);
+  out.first = read_texts(reader, {"text_1", "data_1", "queries"}, true);
+  out.second = read_texts(reader, {"text_2", "data_2", "documents"}, true);
   out.instruction = reader.text("instruction").value_or("");
   if (errors.empty() && out.first.size() != 1 && out.first.size() != out.second.size()) {
     reader.note("text_1", "items",

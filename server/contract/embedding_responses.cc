@@ -45,7 +45,8 @@ std::string number_json(float value) {
 }  // namespace
 
 std::string embeddings_json(const EmbeddingAnswer& answer) {
-  std::string out = R"({"object":"list","data":[)";
+  std::string out = cat("{\"id\":", dump(answer.id), R"(,"object":"list","created":)",
+                        answer.created, ",\"data\":[");
   const size_t count = answer.base64.empty() ? answer.vectors.size() : answer.base64.size();
   for (size_t i = 0; i < count; ++i) {
     out += cat(i == 0 ? "" : ",", R"({"object":"embedding","index":)", i, R"(,"embedding":)");
@@ -55,6 +56,45 @@ std::string embeddings_json(const EmbeddingAnswer& answer) {
   }
   return out +
          cat("],\"model\":", dump(answer.model), ",\"usage\":", dump(usage(answer.tokens)), "}");
+}
+
+std::string llama_embeddings_json(const EmbeddingAnswer& answer) {
+  std::string out = "[";
+  for (size_t i = 0; i < answer.vectors.size(); ++i) {
+    out += cat(i == 0 ? "" : ",", "{\"index\":", i, ",\"embedding\":[",
+               numbers_json(answer.vectors[i]), "]}");
+  }
+  return out + "]";
+}
+
+std::string cohere_embeddings_json(const EmbeddingAnswer& answer,
+                                   const std::vector<std::string>& texts) {
+  std::string floats, base64;
+  for (const auto& vector : answer.vectors) {
+    floats += cat(floats.empty() ? "" : ",", numbers_json(vector));
+  }
+  for (const std::string& text : answer.base64) {
+    base64 += cat(base64.empty() ? "" : ",", dump(text));
+  }
+  std::string kinds;
+  if (!floats.empty()) kinds += cat("\"float\":[", floats, "]");
+  if (!base64.empty()) kinds += cat(kinds.empty() ? "" : ",", "\"base64\":[", base64, "]");
+  const nlohmann::ordered_json meta = {{"api_version", {{"version", "2"}}},
+                                       {"billed_units", {{"input_tokens", answer.tokens}}},
+                                       {"tokens", {{"input_tokens", answer.tokens}}}};
+  return cat("{\"id\":", dump(answer.id), ",\"texts\":", dump(texts), ",\"embeddings\":{", kinds,
+             R"(},"response_type":"embeddings_by_type","meta":)", dump(meta), "}");
+}
+
+std::string tei_rerank_json(const std::vector<RankedDocument>& documents) {
+  std::string out = "[";
+  for (const RankedDocument& document : documents) {
+    out += cat(out.size() > 1 ? "," : "", "{\"index\":", document.index,
+               ",\"score\":", number_json(document.score));
+    if (document.text) out += cat(",\"text\":", dump(*document.text));
+    out += "}";
+  }
+  return out + "]";
 }
 
 std::string rerank_json(std::string_view id, std::string_view model,

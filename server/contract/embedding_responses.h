@@ -12,12 +12,19 @@ namespace rbee::server {
 // OpenAI's list. One of the two has an entry for each input: numbers, or little-endian f32 as
 // base64.
 struct EmbeddingAnswer {
+  std::string id;
+  int64_t created = 0;  // seconds since 1970
   std::string model;
   std::vector<std::vector<float>> vectors;
   std::vector<std::string> base64;
   int64_t tokens = 0;
 };
 std::string embeddings_json(const EmbeddingAnswer& answer);
+// llama-server's [{"index","embedding":[[...]]}].
+std::string llama_embeddings_json(const EmbeddingAnswer& answer);
+// Cohere's {"id","texts","embeddings":{"float":[...],"base64":[...]},"meta"}; both may be there.
+std::string cohere_embeddings_json(const EmbeddingAnswer& answer,
+                                   const std::vector<std::string>& texts);
 
 struct RankedDocument {
   size_t index = 0;  // in the request
@@ -27,6 +34,8 @@ struct RankedDocument {
 // {"id","object","model","results":[{"index","relevance_score","document":{"text"}}],"usage"}
 std::string rerank_json(std::string_view id, std::string_view model,
                         const std::vector<RankedDocument>& documents, int64_t tokens);
+// text-embeddings-inference's [{"index","score","text"}].
+std::string tei_rerank_json(const std::vector<RankedDocument>& documents);
 // vLLM's {"id","object","created","model","data":[{"index","object","score"}],"usage"}
 std::string scores_json(std::string_view id, std::string_view model, int64_t created,
                         const std::vector<float>& scores, int64_t tokens);

@@ -21,6 +21,8 @@ void read_stop(ObjectReader& reader, GenerateRequest& request);
 void refuse_unless(ObjectReader& reader, const char* field, const nlohmann::json& neutral);
 // Notes what vLLM's fields ask for that is not done here and would change the answer.
 void refuse_vllm_fields(ObjectReader& reader);
+// "allowed_token_ids", "truncate_prompt_tokens" and "truncation_side".
+void read_vllm_fields(ObjectReader& reader, GenerateRequest& request);
 // "user", "priority", "speculative" and "cache_salt": who asks, how urgently, how steps are made,
 // and with whom the cache is shared.
 void read_turn(ObjectReader& reader, GenerateRequest& request);

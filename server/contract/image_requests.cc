@@ -87,45 +87,22 @@ json field_value(const std::string& name, const std::string& text) {
   return value.is_number() || value.is_boolean() ? value : json(text);
 }
 
-// What multipart bodies and JSON of edits have in common.
-class EditReader {
- public:
-  EditReader(json object, OpenAiEdit kind, std::vector<FieldError>& errors)
-      : object_(with_prompt(std::move(object), kind)),
-        reader_(object_, "", errors),
-        errors_(errors),
-        kind_(kind) {}
+constexpr float kVariationStrength = 0.7f;  // alike, but not the same
 
-  ObjectReader& reader() { return reader_; }
+ImageBody read_edit(ObjectReader& reader, std::vector<FieldError>& errors) {
+  ImageBody out;
+  read_common(reader, errors, out);
+  read_openai(reader, out);
+  return out;
+}
 
-  ImageBody read() {
-    ImageBody out;
-    read_common(reader_, errors_, out);
-    read_openai(reader_, out);
-    return out;
-  }
-
-  // With the pictures set. Throws what is wrong.
-  void finish(ImageBody& out) {
-    out.mask_of_init = kind_ == OpenAiEdit::edit;
-    if (!out.strength && !out.mask_image.empty()) out.strength = 1.0f;
-    if (!out.strength && kind_ == OpenAiEdit::variation) out.strength = kVariationStrength;
-    server::finish(errors_);
-  }
-
- private:
-  static constexpr float kVariationStrength = 0.7f;  // alike, but not the same
-
-  static json with_prompt(json object, OpenAiEdit kind) {
-    if (kind == OpenAiEdit::variation) object.emplace("prompt", "");
-    return object;
-  }
-
-  const json object_;
-  ObjectReader reader_;
-  std::vector<FieldError>& errors_;
-  const OpenAiEdit kind_;
-};
+// With the pictures set. Throws what is wrong.
+void finish_edit(ImageBody& out, OpenAiEdit kind, std::vector<FieldError>& errors) {
+  out.mask_of_init = kind == OpenAiEdit::edit;
+  if (!out.strength && !out.mask_image.empty()) out.strength = 1.0f;
+  if (!out.strength && kind == OpenAiEdit::variation) out.strength = kVariationStrength;
+  finish(errors);
+}
 
 // value: base64, a data: URL, or {"image_url": one of these}; null: none.
 SentImage picture_of(ObjectReader& reader, const char* name, const json* value) {
@@ -201,9 +178,9 @@ ImageBody parse_openai_edit(const std::vector<std::pair<std::string, std::string
   json object = json::object();
   for (const auto& [name, text] : fields) object[name] = field_value(name, text);
   std::vector<FieldError> errors;
-  EditReader edit(std::move(object), kind, errors);
-  ObjectReader& reader = edit.reader();
-  ImageBody out = edit.read();
+  if (kind == OpenAiEdit::variation) object.emplace("prompt", "");
+  ObjectReader reader(object, "", errors);
+  ImageBody out = read_edit(reader, errors);
   for (const auto& [name, bytes] : files) {
     SentImage sent{.data = bytes, .base64 = false};
     const bool picture = name == "image" || name == "image[]";
@@ -216,15 +193,16 @@ ImageBody parse_openai_edit(const std::vector<std::pair<std::string, std::string
     }
   }
   if (out.init_image.empty()) reader.note("image", "required", "is missing: a file", nullptr);
-  edit.finish(out);
+  finish_edit(out, kind, errors);
   return out;
 }
 
-ImageBody parse_openai_edit(std::string_view body, OpenAiEdit kind) {
+ImageBody parse_openai_edit(std::string_view text, OpenAiEdit kind) {
+  JsonBody body(text);
   std::vector<FieldError> errors;
-  EditReader edit(parse_object(body), kind, errors);
-  ObjectReader& reader = edit.reader();
-  ImageBody out = edit.read();
+  if (kind == OpenAiEdit::variation && body["prompt"].is_null()) body["prompt"] = "";
+  ObjectReader reader(body, errors);
+  ImageBody out = read_edit(reader, errors);
   const char* name = present(reader, {"image", "images"});
   const json* pictures = reader.find(name);
   if (pictures != nullptr && pictures->is_array() && pictures->size() > 1) {
@@ -237,7 +215,7 @@ ImageBody parse_openai_edit(std::string_view body, OpenAiEdit kind) {
     reader.note("image", "required", "is missing: a file as base64 or a data: URL", nullptr);
   }
   if (const json* mask = reader.find("mask")) out.mask_image = picture_of(reader, "mask", mask);
-  edit.finish(out);
+  finish_edit(out, kind, errors);
   return out;
 }
 

@@ -147,11 +147,12 @@ LlamaRequest parse(std::string_view text, bool infill) {
   request.stream = reader.boolean("stream").value_or(false);
   out.probabilities = reader.integer("n_probs", {0, kMaxProbabilities}).value_or(0);
   request.token_ids = reader.boolean("return_tokens").value_or(false) || *request.stream;
-  if (out.probabilities > 0) request.logprobs = out.probabilities;
-  if (reader.boolean("post_sampling_probs").value_or(false)) {
-    reader.note("post_sampling_probs", "unsupported", "probabilities are the model's",
-                reader.find("post_sampling_probs"));
+  out.drawn = reader.boolean("post_sampling_probs").value_or(false);
+  if (out.probabilities > 0) {
+    (out.drawn ? request.drawn_logprobs : request.logprobs) = out.probabilities;
   }
+  out.timings_per_token = reader.boolean("timings_per_token").value_or(false);
+  request.progress = reader.boolean("return_progress").value_or(false) && *request.stream;
   refuse_unless(reader, "n", 1);
   refuse_unless(reader, "n_cmpl", 1);
   refuse_unless(reader, "grammar_lazy", false);

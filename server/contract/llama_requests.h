@@ -26,6 +26,8 @@ struct LlamaRequest {
   std::string before, after;        // of an infill: the text around the place
   std::vector<LlamaFile> files;     // of an infill, the farthest first
   int32_t probabilities = 0;        // `n_probs`: likeliest tokens shown beside each
+  bool drawn = false;               // `post_sampling_probs`: as they were drawn, else the model's
+  bool timings_per_token = false;   // "timings" in all pieces of a stream
   std::vector<std::string> fields;  // of the answer, "a/b" within "a"; empty: all
 };
 

@@ -20,23 +20,29 @@ Json ids_json(const LlamaAnswer& answer, const std::vector<OpenAiScored>& tokens
   return out;
 }
 
-Json token_json(const OpenAiToken& token) {
+// drawn: the figure is a probability.
+Json token_json(const OpenAiToken& token, bool drawn) {
   Json bytes = Json::array();
   for (const char byte : token.bytes) bytes.push_back(static_cast<unsigned char>(byte));
-  return {{"id", token.id},
-          {"token", token.bytes},
-          {"bytes", std::move(bytes)},
-          {"logprob", token.logprob}};
+  Json out = {{"id", token.id}, {"token", token.bytes}, {"bytes", std::move(bytes)}};
+  if (drawn) {
+    out["prob"] = std::exp(token.logprob);
+  } else {
+    out["logprob"] = token.logprob;
+  }
+  return out;
 }
 
 void add_probabilities(Json& out, const LlamaAnswer& answer,
                        const std::vector<OpenAiScored>& tokens) {
   if (answer.request.probabilities == 0) return;
+  const bool drawn = answer.request.drawn;
+  const char* const likeliest = drawn ? "top_probs" : "top_logprobs";
   Json list = Json::array();
   for (const OpenAiScored& token : tokens) {
-    Json one = token_json(token.chosen);
-    one["top_logprobs"] = Json::array();
-    for (const OpenAiToken& top : token.top) one["top_logprobs"].push_back(token_json(top));
+    Json one = token_json(token.chosen, drawn);
+    one[likeliest] = Json::array();
+    for (const OpenAiToken& top : token.top) one[likeliest].push_back(token_json(top, drawn));
     list.push_back(std::move(one));
   }
   out["completion_probabilities"] = std::move(list);
@@ -135,15 +141,32 @@ Json chosen_fields(const Json& all, const std::vector<std::string>& names) {
 
 }  // namespace
 
-std::string llama_piece_json(const LlamaAnswer& answer, std::string_view text,
-                             const std::vector<OpenAiScored>& tokens, int32_t tokens_out) {
+namespace {
+
+Json piece_json(const LlamaAnswer& answer, std::string_view text,
+                const std::vector<OpenAiScored>& tokens, const ProgressEvent& so_far) {
   Json out = {{"index", answer.index},
               {"content", text},
               {"tokens", ids_json(answer, tokens)},
               {"stop", false},
               {"id_slot", -1},
-              {"tokens_predicted", tokens_out},
+              {"tokens_predicted", so_far.tokens_out},
               {"tokens_evaluated", answer.prompt_tokens}};
+  if (answer.request.timings_per_token) out["timings"] = timings_json(so_far);
+  return out;
+}
+
+}  // namespace
+
+std::string llama_progress_json(const LlamaAnswer& answer, const ProgressEvent& progress) {
+  Json out = piece_json(answer, "", {}, progress);
+  out["prompt_progress"] = prompt_progress_json(progress);
+  return dump(out);
+}
+
+std::string llama_piece_json(const LlamaAnswer& answer, std::string_view text,
+                             const std::vector<OpenAiScored>& tokens, const ProgressEvent& so_far) {
+  Json out = piece_json(answer, text, tokens, so_far);
   add_probabilities(out, answer, tokens);
   return dump(out);
 }
@@ -178,9 +201,14 @@ std::string llama_answers_json(const std::vector<std::string>& answers) {
 }
 
 std::string llama_props_json(const LlamaProps& props) {
-  return dump({{"default_generation_settings", {{"id", 0}, {"n_ctx", props.context}}},
+  Json params = sampling_json(props.sampling);
+  params["seed"] = props.sampling.seed ? Json(*props.sampling.seed) : Json(-1);
+  params["n_predict"] = props.max_tokens;
+  return dump({{"default_generation_settings",
+                {{"id", 0}, {"n_ctx", props.context}, {"params", std::move(params)}}},
                {"total_slots", props.slots},
                {"model_alias", props.model},
+               {"model_aliases", props.aliases},
                {"model_path", props.path},
                {"modalities", {{"vision", props.pictures}, {"audio", false}}},
                {"endpoint_slots", true},

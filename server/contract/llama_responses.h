@@ -25,9 +25,11 @@ struct LlamaAnswer {
   int32_t index = 0;      // of the request's prompts
 };
 
-// A piece of a stream. tokens: of the piece, where the request wants them; tokens_out: so far.
+// How far the prompt's evaluation is.
+std::string llama_progress_json(const LlamaAnswer& answer, const ProgressEvent& progress);
+// A piece of a stream. tokens: of the piece, where the request wants them; so_far: with it.
 std::string llama_piece_json(const LlamaAnswer& answer, std::string_view text,
-                             const std::vector<OpenAiScored>& tokens, int32_t tokens_out);
+                             const std::vector<OpenAiScored>& tokens, const ProgressEvent& so_far);
 // The whole answer, or the last piece of a stream, which has no text.
 std::string llama_end_json(const LlamaAnswer& answer, std::string_view text,
                            const std::vector<OpenAiScored>& tokens, const EndEvent& end);
@@ -41,6 +43,9 @@ struct LlamaProps {
   int32_t context = 0;  // tokens of a request
   int32_t slots = 0;    // requests that share a step at most
   bool pictures = false;
+  std::vector<std::string> aliases;
+  SamplingFields sampling;  // of requests that say nothing
+  int32_t max_tokens = -1;  // of their answers; -1: no limit
 };
 std::string llama_props_json(const LlamaProps& props);
 // running: slots that are in use.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rbee/core/cat.h"
 #include "server/contract/json_object.h"
 
 namespace rbee::server {
@@ -16,18 +17,26 @@ Json number(float logprob) {
   return std::max(logprob, kLeast);
 }
 
-Json chat_token(const OpenAiToken& token) {
-  Json bytes = Json::array();
-  for (const char byte : token.bytes) bytes.push_back(static_cast<unsigned char>(byte));
-  return {{"token", token.bytes}, {"logprob", number(token.logprob)}, {"bytes", std::move(bytes)}};
+std::string id_text(const OpenAiToken& token) {
+  return cat("token_id:", token.id);
 }
 
-Json chat_json(const std::vector<OpenAiScored>& tokens) {
+Json chat_token(const OpenAiToken& token, bool as_ids) {
+  const std::string text = as_ids ? id_text(token) : token.bytes;
+  Json bytes = Json::array();
+  for (const char byte : text) bytes.push_back(static_cast<unsigned char>(byte));
+  return {{"token", text}, {"logprob", number(token.logprob)}, {"bytes", std::move(bytes)}};
+}
+
+Json chat_json(const OpenAiLogprobs& logprobs) {
+  const bool ids = logprobs.as_ids;
   Json content = Json::array();
-  for (const OpenAiScored& scored : tokens) {
-    Json entry = chat_token(scored.chosen);
+  for (const OpenAiScored& scored : logprobs.tokens) {
+    Json entry = chat_token(scored.chosen, ids);
     entry["top_logprobs"] = Json::array();
-    for (const OpenAiToken& token : scored.top) entry["top_logprobs"].push_back(chat_token(token));
+    for (const OpenAiToken& token : scored.top) {
+      entry["top_logprobs"].push_back(chat_token(token, ids));
+    }
     content.push_back(std::move(entry));
   }
   return {{"content", std::move(content)}, {"refusal", nullptr}};
@@ -97,16 +106,19 @@ Json prompt_logprobs_json(const std::vector<OpenAiScored>& prompt, int32_t top) 
 }
 
 Json logprobs_json(bool chat, const OpenAiLogprobs& logprobs) {
-  if (chat) return chat_json(logprobs.tokens);
+  if (chat) return chat_json(logprobs);
+  const auto name = [&](const OpenAiToken& token) {
+    return logprobs.as_ids ? id_text(token) : shown(token.bytes);
+  };
   Json names = Json::array(), figures = Json::array(), tops = Json::array(), at = Json::array();
   int64_t offset = logprobs.offset;
   for (const OpenAiScored& scored : logprobs.tokens) {
-    names.push_back(shown(scored.chosen.bytes));
+    names.push_back(name(scored.chosen));
     figures.push_back(scored.known ? number(scored.chosen.logprob) : Json(nullptr));
     Json top = Json::object();
-    for (const OpenAiToken& token : scored.top) top[shown(token.bytes)] = number(token.logprob);
+    for (const OpenAiToken& token : scored.top) top[name(token)] = number(token.logprob);
     // As OpenAI's: "up to logprobs+1 elements", where the chosen one is not among the likeliest.
-    top.emplace(shown(scored.chosen.bytes), number(scored.chosen.logprob));
+    top.emplace(name(scored.chosen), number(scored.chosen.logprob));
     tops.push_back(scored.known ? std::move(top) : Json(nullptr));
     at.push_back(std::max<int64_t>(offset, 0));
     offset += character_count(scored.chosen.bytes);

@@ -27,6 +27,7 @@ struct OpenAiLogprobs {
   // Characters of the answer before these tokens. Below 0: they begin with so many that the answer
   // does not have, such as a mark of the begin.
   int64_t offset = 0;
+  bool as_ids = false;  // tokens are told as "token_id:<id>", vLLM's
 };
 
 // Characters of the tokens' texts, and of a text.

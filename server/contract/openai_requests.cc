@@ -43,10 +43,7 @@ void refuse_what_is_not_done(ObjectReader& reader, bool chat) {
   if (const json* tools = reader.find("tools"); !chat && tools != nullptr) {
     reader.note("tools", "unsupported", "are for chats", tools);
   }
-  if (const json* echo = reader.find("echo"); chat && echo != nullptr && *echo != false) {
-    reader.note("echo", "unsupported", "is for completions", echo);
-  }
-  refuse_unless(reader, chat ? "best_of" : "add_special_tokens", chat ? json(1) : json(true));
+  if (chat) refuse_unless(reader, "best_of", 1);
   refuse_vllm_fields(reader);
   for (const Neutral& neutral : neutral_fields()) {
     const json* value = reader.find(neutral.field);
@@ -116,6 +113,20 @@ void read_continuation(ObjectReader& reader, GenerateRequest& request) {
               reader.find("continue_final_message"));
 }
 
+// llama-server's: "none" leaves the reasoning in the text, as the model wrote it.
+void read_reasoning_format(ObjectReader& reader, ChatFields& chat) {
+  const std::string format = reader.text("reasoning_format").value_or("auto");
+  if (format == "none") {
+    chat.split = false;
+    if (chat.tools.empty()) return;
+    reader.note("reasoning_format", "exclusive(tools)", "cannot be none together with tools",
+                reader.find("reasoning_format"));
+  } else if (format != "auto" && format != "deepseek" && format != "deepseek-legacy") {
+    reader.note("reasoning_format", "one_of(none, auto, deepseek, deepseek-legacy)",
+                "must be none, auto, deepseek or deepseek-legacy", reader.find("reasoning_format"));
+  }
+}
+
 SentPrompt read_one_prompt(const json& value, const std::string& name, ObjectReader& reader) {
   SentPrompt out;
   if (!value.is_string() && !value.is_array()) {
@@ -155,6 +166,22 @@ void read_stream(ObjectReader& reader, std::vector<FieldError>& errors, OpenAiRe
   }
   ObjectReader fields(*options, "stream_options.", errors);
   request.include_usage = fields.boolean("include_usage").value_or(false);
+  const bool continuous = fields.boolean("continuous_usage_stats").value_or(false);
+  request.continuous_usage = request.include_usage && continuous;
+  if (*request.generate.stream || !(request.include_usage || continuous)) return;
+  reader.note("stream_options", "requires(stream)", "needs stream to be true", options);
+}
+
+// What vLLM and llama-server show of an answer's tokens and its way.
+void read_shown(ObjectReader& reader, OpenAiRequest& request) {
+  GenerateRequest& generate = request.generate;
+  request.return_token_ids = reader.boolean("return_token_ids").value_or(false);
+  request.tokens_as_ids = reader.boolean("return_tokens_as_token_ids").value_or(false);
+  request.timings_per_token = reader.boolean("timings_per_token").value_or(false);
+  generate.progress = reader.boolean("return_progress").value_or(false) && *generate.stream;
+  generate.prompt_ids_told = request.return_token_ids;
+  generate.token_ids =
+      request.return_token_ids || request.continuous_usage || request.timings_per_token;
 }
 
 // Of a chat a boolean and how many of the likeliest, of a completion only the latter.
@@ -223,9 +250,16 @@ OpenAiRequest parse(std::string_view text, bool chat) {
     read_continuation(reader, request);
     read_tools(reader, body, ToolSpelling::openai_chat, request.chat);
     read_reasoning(reader, body, request.chat);
+    read_reasoning_format(reader, request.chat);
   } else {
     read_prompts(reader, out);
-    out.echo = reader.boolean("echo").value_or(false);
+    out.add_special_tokens = reader.boolean("add_special_tokens").value_or(true);
+  }
+  out.echo = reader.boolean("echo").value_or(false);
+  read_vllm_fields(reader, request);
+  if (!chat && out.echo && request.kept_tokens) {
+    reader.note("echo", "exclusive(truncate_prompt_tokens)",
+                "cannot be given together with truncate_prompt_tokens", reader.find("echo"));
   }
   refuse_what_is_not_done(reader, chat);
   read_adapters(reader, errors, request);
@@ -235,6 +269,7 @@ OpenAiRequest parse(std::string_view text, bool chat) {
   read_stop(reader, request);
   request.constraint = read_constraint(reader, body, errors);
   read_stream(reader, errors, out);
+  read_shown(reader, out);
   read_logprobs(reader, out);
   read_prompt_logprobs(reader, out);
   read_choices(reader, out);

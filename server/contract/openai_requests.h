@@ -23,6 +23,11 @@ struct OpenAiRequest {
   std::optional<int32_t> prompt_logprobs = {};  // the field
   bool chat = false;                            // POST /v1/chat/completions, else /v1/completions
   bool include_usage = false;                   // a last piece of the stream counts tokens
+  bool continuous_usage = false;                // and so do all others
+  bool return_token_ids = false;                // ids of the tokens of prompts and answers
+  bool tokens_as_ids = false;                   // log probabilities name "token_id:<id>"
+  bool timings_per_token = false;               // llama-server's "timings" in all pieces
+  bool add_special_tokens = true;               // at the ends of a completion's prompts
   int32_t choices = 1;                          // `n`, of each prompt
   int32_t best_of = 1;  // answers made, of which `choices` are given; at least that
 };

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "rbee/core/cat.h"
 #include "server/contract/json_text.h"
 #include "server/contract/timings.h"
 #include "server/contract/tool_fields.h"
@@ -31,7 +32,8 @@ Json call_json(const OpenAiAnswer& answer, const SentCall& call) {
 }
 
 Json message_json(const OpenAiAnswer& answer, const OpenAiChoice& choice) {
-  Json out = {{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}};
+  Json out = {
+      {"role", "assistant"}, {"content", answer.echoed + choice.text}, {"refusal", nullptr}};
   if (!choice.reasoning.empty()) {
     out["reasoning"] = choice.reasoning;
     out["reasoning_content"] = choice.reasoning;
@@ -64,12 +66,29 @@ Json envelope(const OpenAiAnswer& answer, const char* chat_object) {
 
 // Of a choice in one response; the answer shows them.
 OpenAiLogprobs shown_logprobs(const OpenAiAnswer& answer, const OpenAiChoice& choice) {
-  if (!answer.echo) return choice.logprobs;
-  OpenAiLogprobs out =
-      echoed_logprobs(choice.prompt->scored, choice.prompt->text, *answer.logprobs);
-  const std::vector<OpenAiScored>& more = choice.logprobs.tokens;
-  out.tokens.insert(out.tokens.end(), more.begin(), more.end());
+  OpenAiLogprobs out = choice.logprobs;
+  if (!answer.chat && answer.echo) {
+    out = echoed_logprobs(choice.prompt->scored, choice.prompt->text, *answer.logprobs);
+    const std::vector<OpenAiScored>& more = choice.logprobs.tokens;
+    out.tokens.insert(out.tokens.end(), more.begin(), more.end());
+  }
+  out.as_ids = answer.tokens_as_ids;
   return out;
+}
+
+Json ids_json(const std::vector<OpenAiScored>& tokens) {
+  Json out = Json::array();
+  for (const OpenAiScored& token : tokens) out.push_back(token.chosen.id);
+  return out;
+}
+
+// Of a completion's choice, and beside a chat's choices.
+void add_prompt(Json& out, const OpenAiAnswer& answer, const OpenAiPrompt& prompt) {
+  out["prompt_logprobs"] = nullptr;
+  if (answer.prompt_logprobs) {
+    out["prompt_logprobs"] = prompt_logprobs_json(prompt.scored, *answer.prompt_logprobs);
+  }
+  out["prompt_token_ids"] = answer.return_token_ids ? Json(prompt.ids) : Json(nullptr);
 }
 
 Json choice_json(const OpenAiAnswer& answer, const OpenAiChoice& choice) {
@@ -84,9 +103,11 @@ Json choice_json(const OpenAiAnswer& answer, const OpenAiChoice& choice) {
     out["logprobs"] = logprobs_json(answer.chat, shown_logprobs(answer, choice));
   }
   out["finish_reason"] = finish_reason(choice.end);
-  if (!answer.chat && answer.prompt_logprobs) {
-    out["prompt_logprobs"] = prompt_logprobs_json(choice.prompt->scored, *answer.prompt_logprobs);
-  }
+  // vLLM's, null where there is none, as its clients read them.
+  const std::string& stopped = choice.end.stop_sequence;
+  out["stop_reason"] = stopped.empty() ? Json(nullptr) : Json(stopped);
+  out["token_ids"] = answer.return_token_ids ? ids_json(choice.logprobs.tokens) : Json(nullptr);
+  if (!answer.chat) add_prompt(out, answer, *choice.prompt);
   return out;
 }
 
@@ -95,42 +116,65 @@ struct Piece {
   Json delta;             // of a chat
   std::string_view text;  // else
   Json reason = nullptr;
-  Json logprobs = nullptr;
   Json timings = nullptr;  // of the last
 };
 
-// Null of a piece without tokens of its own.
-Json piece_logprobs(const OpenAiAnswer& answer, const OpenAiLogprobs& logprobs) {
-  return logprobs.tokens.empty() ? Json(nullptr) : logprobs_json(answer.chat, logprobs);
+Json usage_json(const OpenAiAnswer& answer, const ProgressEvent& so_far) {
+  return usage_json(answer, OpenAiUsage{.prompt_tokens = so_far.prompt_tokens,
+                                        .cached_tokens = so_far.cached_tokens,
+                                        .completion_tokens = so_far.tokens_out});
 }
 
-std::string piece_json(const OpenAiAnswer& answer, int32_t index, Piece piece) {
+std::string piece_json(const OpenAiAnswer& answer, int32_t index, Piece piece,
+                       const OpenAiPieceTokens& tokens) {
   Json choice = {{"index", index}};
   if (answer.chat) {
     choice["delta"] = std::move(piece.delta);
   } else {
     choice["text"] = piece.text;
   }
-  choice["logprobs"] = std::move(piece.logprobs);
+  choice["logprobs"] = nullptr;  // also of a piece without tokens of its own
+  if (answer.logprobs && !tokens.tokens.empty()) {
+    OpenAiLogprobs shown = tokens;
+    shown.as_ids = answer.tokens_as_ids;
+    choice["logprobs"] = logprobs_json(answer.chat, shown);
+  }
   choice["finish_reason"] = std::move(piece.reason);
   Json out = envelope(answer, "chat.completion.chunk");
+  if (answer.return_token_ids) {
+    choice["token_ids"] = ids_json(tokens.tokens);
+    if (!tokens.prompt_ids.empty()) {
+      (answer.chat ? out : choice)["prompt_token_ids"] = tokens.prompt_ids;
+    }
+  }
   out["choices"] = Json::array({std::move(choice)});
-  if (answer.include_usage) out["usage"] = nullptr;
-  if (!piece.timings.is_null()) out["timings"] = std::move(piece.timings);
+  if (answer.include_usage) {
+    out["usage"] = answer.continuous_usage ? usage_json(answer, tokens.so_far) : Json(nullptr);
+  }
+  if (!piece.timings.is_null()) {
+    out["timings"] = std::move(piece.timings);
+  } else if (answer.timings_per_token && tokens.so_far.tokens_out > 0) {
+    out["timings"] = timings_json(tokens.so_far);
+  }
   return dump(out);
 }
 
 Json model_json(const OpenAiModel& model, int64_t created) {
   Json out = {{"id", model.id}, {"object", "model"}, {"created", created}, {"owned_by", "rbee"}};
   if (model.context_length > 0) out["max_model_len"] = model.context_length;
-  if (model.parent.empty()) return out;
-  out["root"] = model.root;
-  out["parent"] = model.parent;
+  out["root"] = model.parent.empty() ? model.id : model.root;
+  out["parent"] = model.parent.empty() ? Json(nullptr) : Json(model.parent);
+  // Without these two Mistral's client cannot read the list.
+  out["type"] = "base";
+  out["capabilities"] = Json::object();
+  out["aliases"] = model.aliases;
+  out["tags"] = model.tags;
   return out;
 }
 
 std::string_view error_type(int status) {
   if (status == 429) return "rate_limit_error";
+  if (status == 401) return "authentication_error";
   return status < 500 && status != 499 ? "invalid_request_error" : "server_error";
 }
 
@@ -142,43 +186,62 @@ std::string openai_text_json(const OpenAiAnswer& answer, const std::vector<OpenA
   out["choices"] = Json::array();
   for (const OpenAiChoice& choice : choices) out["choices"].push_back(choice_json(answer, choice));
   out["usage"] = usage_json(answer, usage);
-  if (answer.chat) out["timings"] = timings_json(choices.front().end);
-  if (answer.chat && answer.prompt_logprobs) {
-    out["prompt_logprobs"] =
-        prompt_logprobs_json(choices.front().prompt->scored, *answer.prompt_logprobs);
+  if (answer.chat) {
+    out["timings"] = timings_json(choices.front().end);
+    add_prompt(out, answer, *choices.front().prompt);
   }
   return dump(out);
 }
 
-std::string openai_echo_json(const OpenAiAnswer& answer, int32_t index,
-                             const OpenAiPrompt& prompt) {
-  OpenAiLogprobs logprobs;
-  if (answer.logprobs) logprobs = echoed_logprobs(prompt.scored, prompt.text, *answer.logprobs);
-  return openai_piece_json(answer, index, prompt.text, logprobs);
+std::string openai_echo_json(const OpenAiAnswer& answer, int32_t index, const OpenAiPrompt& prompt,
+                             const OpenAiPieceTokens& tokens) {
+  OpenAiPieceTokens echoed = tokens;
+  if (answer.logprobs) {
+    static_cast<OpenAiLogprobs&>(echoed) =
+        echoed_logprobs(prompt.scored, prompt.text, *answer.logprobs);
+  }
+  return openai_piece_json(answer, index, prompt.text, echoed);
 }
 
-std::string openai_role_json(const OpenAiAnswer& answer, int32_t index) {
-  return piece_json(answer, index, {.delta = {{"role", "assistant"}, {"content", ""}}, .text = ""});
+std::string openai_role_json(const OpenAiAnswer& answer, int32_t index,
+                             const OpenAiPieceTokens& tokens) {
+  return piece_json(answer, index,
+                    {.delta = {{"role", "assistant"}, {"content", answer.echoed}}, .text = ""},
+                    tokens);
+}
+
+std::string openai_progress_json(const OpenAiAnswer& answer, int32_t index,
+                                 const ProgressEvent& progress) {
+  Json choice = {{"index", index}};
+  if (answer.chat) {
+    choice["delta"] = Json::object();
+  } else {
+    choice["text"] = "";
+  }
+  choice["logprobs"] = nullptr;
+  choice["finish_reason"] = nullptr;
+  Json out = envelope(answer, "chat.completion.chunk");
+  out["choices"] = Json::array({std::move(choice)});
+  out["prompt_progress"] = prompt_progress_json(progress);
+  if (answer.timings_per_token) out["timings"] = timings_json(progress);
+  return dump(out);
 }
 
 std::string openai_piece_json(const OpenAiAnswer& answer, int32_t index, std::string_view text,
-                              const OpenAiLogprobs& logprobs) {
-  return piece_json(
-      answer, index,
-      {.delta = {{"content", text}}, .text = text, .logprobs = piece_logprobs(answer, logprobs)});
+                              const OpenAiPieceTokens& tokens) {
+  return piece_json(answer, index, {.delta = {{"content", text}}, .text = text}, tokens);
 }
 
 // Under both of the names that clients read.
 std::string openai_reasoning_json(const OpenAiAnswer& answer, int32_t index, std::string_view text,
-                                  const OpenAiLogprobs& logprobs) {
+                                  const OpenAiPieceTokens& tokens) {
   return piece_json(answer, index,
-                    {.delta = {{"reasoning", text}, {"reasoning_content", text}},
-                     .text = "",
-                     .logprobs = piece_logprobs(answer, logprobs)});
+                    {.delta = {{"reasoning", text}, {"reasoning_content", text}}, .text = ""},
+                    tokens);
 }
 
 std::string openai_call_json(const OpenAiAnswer& answer, int32_t index,
-                             const OpenAiCallPiece& piece, const OpenAiLogprobs& logprobs) {
+                             const OpenAiCallPiece& piece, const OpenAiPieceTokens& tokens) {
   const char* const kind = piece.custom ? "custom" : "function";
   Json call = {{"index", piece.call}};
   Json what = Json::object();
@@ -195,17 +258,20 @@ std::string openai_call_json(const OpenAiAnswer& answer, int32_t index,
   call[kind] = std::move(what);
   Json delta;
   delta["tool_calls"] = Json::array({std::move(call)});
-  return piece_json(
-      answer, index,
-      {.delta = std::move(delta), .text = "", .logprobs = piece_logprobs(answer, logprobs)});
+  return piece_json(answer, index, {.delta = std::move(delta), .text = ""}, tokens);
 }
 
 std::string openai_finish_json(const OpenAiAnswer& answer, int32_t index, const EndEvent& end) {
+  OpenAiPieceTokens none;
+  none.so_far = {.prompt_tokens = end.prompt_tokens,
+                 .cached_tokens = end.cached_tokens,
+                 .tokens_out = end.tokens_out};
   return piece_json(answer, index,
                     {.delta = Json::object(),
                      .text = "",
                      .reason = finish_reason(end),
-                     .timings = answer.chat ? timings_json(end) : Json(nullptr)});
+                     .timings = answer.chat ? timings_json(end) : Json(nullptr)},
+                    none);
 }
 
 std::string openai_usage_json(const OpenAiAnswer& answer, const OpenAiUsage& usage) {
@@ -225,13 +291,35 @@ std::string openai_model_json(const OpenAiModel& model, int64_t created) {
   return dump(model_json(model, created));
 }
 
-std::string openai_error_json(int status, std::string_view code, std::string_view message,
-                              std::string_view param) {
+namespace {
+
+Json error_fields(int status, std::string_view code, std::string_view message,
+                  std::string_view param) {
   Json error = {{"message", message}, {"type", error_type(status)}};
   error["param"] = param.empty() ? Json(nullptr) : Json(param);
   error["code"] = code;
+  return error;
+}
+
+}  // namespace
+
+std::string openai_error_json(int status, std::string_view code, std::string_view message,
+                              std::string_view param) {
   Json out;
-  out["error"] = std::move(error);
+  out["error"] = error_fields(status, code, message, param);
+  return dump(out);
+}
+
+// The words are those that clients of OpenAI and of llama-server look for.
+std::string openai_too_long_json(int status, int64_t tokens, int64_t context) {
+  Json out;
+  out["error"] = error_fields(
+      status, "context_length_exceeded",
+      cat("This model's maximum context length is ", context, " tokens, but the prompt has ",
+          tokens, ", which exceeds the available context size"),
+      "");
+  out["error"]["n_prompt_tokens"] = tokens;
+  out["error"]["n_ctx"] = context;
   return dump(out);
 }
 

@@ -22,7 +22,12 @@ struct OpenAiAnswer {
   std::optional<int32_t> logprobs = {};         // shown, with so many likeliest
   std::optional<int32_t> prompt_logprobs = {};  // the same of the prompt's tokens
   std::string fingerprint = {};                 // of what answers: program, model and device
-  bool include_usage = false;  // a stream's pieces have `usage`, null but in the last
+  bool include_usage = false;      // a stream's pieces have `usage`, null but in the last
+  bool continuous_usage = false;   // and in none of them
+  bool return_token_ids = false;   // of prompts and answers, vLLM's
+  bool tokens_as_ids = false;      // log probabilities name "token_id:<id>"
+  bool timings_per_token = false;  // a stream's pieces have `timings`
+  std::string echoed = {};         // of a chat: the last message, which the answer goes on from
   std::vector<std::string> custom_tools = {};  // names of functions that are told as custom tools
 
   bool is_custom(std::string_view name) const {
@@ -34,6 +39,7 @@ struct OpenAiAnswer {
 struct OpenAiPrompt {
   std::string text;                       // where it is echoed
   std::vector<OpenAiScored> scored = {};  // its tokens, where they are asked for
+  std::vector<int32_t> ids = {};          // the same
 };
 
 struct OpenAiUsage {
@@ -53,18 +59,29 @@ struct OpenAiChoice {
   const OpenAiPrompt* prompt = nullptr;  // of an answer in one response; not owned
 };
 
+// Tokens of a piece of a stream: those since the last one, where they are asked for.
+struct OpenAiPieceTokens : OpenAiLogprobs {
+  ProgressEvent so_far = {};             // the answer's, this piece included
+  std::vector<int32_t> prompt_ids = {};  // of the first piece
+};
+
 // The whole answer.
 std::string openai_text_json(const OpenAiAnswer& answer, const std::vector<OpenAiChoice>& choices,
                              const OpenAiUsage& usage);
 // Pieces of a stream, each of the choice `index`: the first of a chat, which says who speaks; the
 // prompt, where it is echoed; text; the last one's reason; and the count of tokens.
-std::string openai_role_json(const OpenAiAnswer& answer, int32_t index);
-std::string openai_echo_json(const OpenAiAnswer& answer, int32_t index, const OpenAiPrompt& prompt);
+std::string openai_role_json(const OpenAiAnswer& answer, int32_t index,
+                             const OpenAiPieceTokens& tokens);
+// How far the prompt's evaluation is, llama-server's.
+std::string openai_progress_json(const OpenAiAnswer& answer, int32_t index,
+                                 const ProgressEvent& progress);
+std::string openai_echo_json(const OpenAiAnswer& answer, int32_t index, const OpenAiPrompt& prompt,
+                             const OpenAiPieceTokens& tokens);
 std::string openai_piece_json(const OpenAiAnswer& answer, int32_t index, std::string_view text,
-                              const OpenAiLogprobs& logprobs);
+                              const OpenAiPieceTokens& tokens);
 // Of a chat: reasoning; the begin of a call, with id and name; a piece of its arguments.
 std::string openai_reasoning_json(const OpenAiAnswer& answer, int32_t index, std::string_view text,
-                                  const OpenAiLogprobs& logprobs);
+                                  const OpenAiPieceTokens& tokens);
 struct OpenAiCallPiece {
   int32_t call = 0;           // which of the answer's
   std::string_view id, name;  // of the first piece
@@ -72,7 +89,7 @@ struct OpenAiCallPiece {
   bool custom = false;  // of a custom tool, whose arguments come in one piece
 };
 std::string openai_call_json(const OpenAiAnswer& answer, int32_t index,
-                             const OpenAiCallPiece& piece, const OpenAiLogprobs& logprobs);
+                             const OpenAiCallPiece& piece, const OpenAiPieceTokens& tokens);
 std::string openai_finish_json(const OpenAiAnswer& answer, int32_t index, const EndEvent& end);
 std::string openai_usage_json(const OpenAiAnswer& answer, const OpenAiUsage& usage);
 
@@ -80,6 +97,7 @@ struct OpenAiModel {
   std::string id;
   std::string parent, root;    // of an adapter: its model's id, and its path
   int64_t context_length = 0;  // tokens; 0: has none
+  std::vector<std::string> aliases = {}, tags = {};
 };
 // created: seconds since 1970.
 std::string openai_models_json(const std::vector<OpenAiModel>& models, int64_t created);
@@ -87,5 +105,7 @@ std::string openai_model_json(const OpenAiModel& model, int64_t created);
 // status: decides the error's type. param: the field that is wrong; empty: none.
 std::string openai_error_json(int status, std::string_view code, std::string_view message,
                               std::string_view param = {});
+// Of a prompt that leaves no room in the context, with llama-server's figures.
+std::string openai_too_long_json(int status, int64_t tokens, int64_t context);
 
 }  // namespace rbee::server

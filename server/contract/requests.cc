@@ -170,18 +170,34 @@ void refuse_unless(ObjectReader& reader, const char* field, const json& neutral)
 
 void refuse_vllm_fields(ObjectReader& reader) {
   // Each with the value that changes nothing; null: there is none.
-  static const std::pair<const char*, json> fields[] = {{"allowed_token_ids", nullptr},
-                                                        {"chat_template", nullptr},
-                                                        {"documents", json::array()},
-                                                        {"include_reasoning", true},
-                                                        {"include_stop_str_in_output", false},
-                                                        {"prompt_embeds", nullptr},
-                                                        {"return_token_ids", false},
-                                                        {"return_tokens_as_token_ids", false},
-                                                        {"skip_special_tokens", true},
-                                                        {"truncate_prompt_tokens", nullptr},
-                                                        {"use_beam_search", false}};
+  static const std::pair<const char*, json> fields[] = {
+      {"chat_template", nullptr},  {"documents", json::array()},
+      {"include_reasoning", true}, {"include_stop_str_in_output", false},
+      {"prompt_embeds", nullptr},  {"skip_special_tokens", true},
+      {"use_beam_search", false}};
   for (const auto& [field, neutral] : fields) refuse_unless(reader, field, neutral);
+}
+
+void read_vllm_fields(ObjectReader& reader, GenerateRequest& request) {
+  if (const json* list = reader.find("allowed_token_ids")) {
+    if (!list->is_array() || list->empty()) {
+      reader.note("allowed_token_ids", "type(array), non_empty",
+                  "must be an array of at least one token id", list);
+    } else {
+      request.allowed_ids = read_ids(*list, "allowed_token_ids", reader);
+    }
+  }
+  request.kept_tokens = reader.integer("truncate_prompt_tokens", {-1, INT32_MAX});
+  if (request.kept_tokens == 0) {
+    reader.note("truncate_prompt_tokens", "range(-1, 1..=2147483647)", "must be -1 or above 0",
+                reader.find("truncate_prompt_tokens"));
+  }
+  const std::string side = reader.text("truncation_side").value_or("left");
+  if (side != "left" && side != "right") {
+    reader.note("truncation_side", "one_of(left, right)", "must be left or right",
+                reader.find("truncation_side"));
+  }
+  request.keeps_first = side == "right";
 }
 
 void read_turn(ObjectReader& reader, GenerateRequest& request) {

@@ -109,8 +109,15 @@ struct GenerateRequest : SamplingFields {
   std::optional<int32_t> logprobs;  // likeliest tokens shown beside each; OpenAI's routes only
   std::optional<int32_t> prompt_logprobs;  // the same of the prompt's tokens
   bool token_ids = false;                  // ids come with the texts, without figures
-  std::string client;                      // who sent it, which no body says
-  std::optional<std::string> user;         // for whom: whose turn it is among the client's
+  // In place of `logprobs`: what tokens were drawn with. llama-server's routes only.
+  std::optional<int32_t> drawn_logprobs;
+  bool prompt_ids_told = false;        // ids of the prompt's tokens come, too
+  bool progress = false;               // of the prompt's evaluation
+  std::vector<int32_t> allowed_ids;    // tokens that may come; empty: all
+  std::optional<int32_t> kept_tokens;  // truncate_prompt_tokens: of the prompt; -1: what fits
+  bool keeps_first = false;            // these are its first ones, not its last
+  std::string client;                  // who sent it, which no body says
+  std::optional<std::string> user;     // for whom: whose turn it is among the client's
   std::optional<int32_t> priority;
   std::optional<std::string> cache_salt;
   std::string model;  // as sent: an adapter's name, or anything

@@ -63,6 +63,10 @@ std::string ready_json(bool ready, std::string_view state) {
   return dump({{"ready", ready}, {"state", state}, {"model_loaded", true}});
 }
 
+std::string load_json(int32_t requests) {
+  return dump({{"server_load", requests}});
+}
+
 std::string version_json(std::string_view version) {
   return dump({{"version", version}});
 }

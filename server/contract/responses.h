@@ -54,7 +54,18 @@ struct StartedEvent {
   std::string started_at;  // ISO 8601
   uint64_t seed = 0;
   int32_t prompt_tokens = 0;
+  int32_t cached_tokens = 0;             // of these, found in the cache
+  std::vector<int32_t> prompt_ids = {};  // where the request asks for them
+};
+
+// How far an answer is: of its prompt, and of its tokens.
+struct ProgressEvent {
+  int32_t prompt_tokens = 0;
   int32_t cached_tokens = 0;  // of these, found in the cache
+  int32_t evaluated = 0;      // of the prompt, cached ones included
+  double prompt_ms = 0;
+  int32_t tokens_out = 0;
+  double decode_ms = 0;
 };
 
 struct EndEvent {
@@ -99,6 +110,8 @@ std::string to_json(const Health& health);
 std::string heartbeat_json(const WorkerInfo& info, const MemoryFigures& memory,
                            std::string_view timestamp);
 std::string ready_json(bool ready, std::string_view state);
+// vLLM's {"server_load"}: requests that run or wait.
+std::string load_json(int32_t requests);
 // vLLM's {"version"}
 std::string version_json(std::string_view version);
 std::string welcome_json(const WorkerInfo& info);

@@ -99,6 +99,18 @@ std::string detokenized_json(std::string_view text) {
   return dump({{"content", text}, {"prompt", text}});
 }
 
+std::string tokenizer_info_json(const TokenizerFacts& facts) {
+  const auto text = [](const std::string& value) {
+    return value.empty() ? Json(nullptr) : Json(value);
+  };
+  return dump({{"tokenizer_class", facts.kind},
+               {"vocab_size", facts.vocab_size},
+               {"model_max_length", facts.context},
+               {"bos_token", text(facts.bos)},
+               {"eos_token", text(facts.eos)},
+               {"chat_template", text(facts.chat_template)}});
+}
+
 std::string input_tokens_json(size_t tokens) {
   return dump({{"object", "response.input_tokens"}, {"input_tokens", tokens}});
 }

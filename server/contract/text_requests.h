@@ -46,6 +46,14 @@ std::string vllm_tokens_json(const std::vector<TokenPiece>& tokens, int32_t cont
 std::string detokenized_json(std::string_view text);
 // {"prompt"}
 std::string prompt_json(std::string_view prompt);
+// vLLM's answer of GET /tokenizer_info.
+struct TokenizerFacts {
+  std::string kind;  // e.g. "gguf-bpe"
+  std::string bos, eos, chat_template;
+  int64_t vocab_size = 0;
+  int32_t context = 0;
+};
+std::string tokenizer_info_json(const TokenizerFacts& facts);
 // Of a prompt, as OpenAI counts them.
 std::string input_tokens_json(size_t tokens);
 

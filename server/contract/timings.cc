@@ -1,5 +1,6 @@
 #include "server/contract/timings.h"
 
+#include <cmath>
 #include <string>
 
 namespace rbee::server {
@@ -7,21 +8,46 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of so many tokens in so much time.
-void add_times(Json& out, const std::string& of, int32_t count, double ms) {
-  out[of + "_n"] = count;
-  out[of + "_ms"] = ms;
-  out[of + "_per_token_ms"] = count > 0 ? ms / count : 0;
-  out[of + "_per_second"] = ms > 0 ? count * 1000 / ms : 0;
+// Of so many tokens, of which `timed` took so much time.
+struct Times {
+  int32_t count;
+  int32_t timed;
+  double ms;
+};
+
+void add_times(Json& out, const std::string& of, const Times& times) {
+  const bool any = times.timed > 0 && times.ms > 0;
+  out[of + "_n"] = times.count;
+  out[of + "_ms"] = times.ms;
+  out[of + "_per_token_ms"] = any ? times.ms / times.timed : 0;
+  out[of + "_per_second"] = any ? times.timed * 1000 / times.ms : 0;
 }
 
 }  // namespace
 
-Json timings_json(const EndEvent& end) {
-  Json out = {{"cache_n", end.cached_tokens}};
-  add_times(out, "prompt", end.prompt_tokens - end.cached_tokens, end.prompt_ms);
-  add_times(out, "predicted", end.tokens_out, end.decode_ms);
+// The first token comes with the prompt's evaluation.
+Json timings_json(const ProgressEvent& progress) {
+  Json out = {{"cache_n", progress.cached_tokens}};
+  const int32_t prompt = progress.evaluated - progress.cached_tokens;
+  add_times(out, "prompt", {prompt, prompt, progress.prompt_ms});
+  add_times(out, "predicted", {progress.tokens_out, progress.tokens_out - 1, progress.decode_ms});
   return out;
+}
+
+Json timings_json(const EndEvent& end) {
+  return timings_json(ProgressEvent{.prompt_tokens = end.prompt_tokens,
+                                    .cached_tokens = end.cached_tokens,
+                                    .evaluated = end.prompt_tokens,
+                                    .prompt_ms = end.prompt_ms,
+                                    .tokens_out = end.tokens_out,
+                                    .decode_ms = end.decode_ms});
+}
+
+Json prompt_progress_json(const ProgressEvent& progress) {
+  return {{"total", progress.prompt_tokens},
+          {"cache", progress.cached_tokens},
+          {"processed", progress.evaluated},
+          {"time_ms", std::llround(progress.prompt_ms)}};
 }
 
 }  // namespace rbee::server

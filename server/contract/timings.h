@@ -1,5 +1,5 @@
 #pragma once
-// llama-server's "timings" of an answer.
+// llama-server's "timings" of an answer, and its "prompt_progress".
 
 #include <nlohmann/json.hpp>
 
@@ -8,5 +8,9 @@
 namespace rbee::server {
 
 nlohmann::ordered_json timings_json(const EndEvent& end);
+// Of an answer that is not over.
+nlohmann::ordered_json timings_json(const ProgressEvent& progress);
+// llama-server's "prompt_progress".
+nlohmann::ordered_json prompt_progress_json(const ProgressEvent& progress);
 
 }  // namespace rbee::server

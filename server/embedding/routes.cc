@@ -87,6 +87,12 @@ Router embedding_routes(EmbeddingService& service, std::function<void()> shutdow
            return service.embed(parse_embeddings(request.body));
          }));
   }
+  post("/embedding", answering([&service](const Request& request) {
+         return service.embed_llama(parse_llama_embedding(request.body));
+       }));
+  post("/v2/embed", answering([&service](const Request& request) {
+         return service.embed_cohere(parse_cohere_embed(request.body));
+       }));
   for (const char* path : {"/rerank", "/v1/rerank", "/v2/rerank", "/reranking", "/v1/reranking"}) {
     post(path, answering([&service](const Request& request) {
            return service.rerank(parse_rerank(request.body));
@@ -115,7 +121,9 @@ Router embedding_routes(EmbeddingService& service, std::function<void()> shutdow
     return std::vector<OpenAiModel>{{.id = service.model_id(),
                                      .parent = {},
                                      .root = {},
-                                     .context_length = service.model().model.context_length}};
+                                     .context_length = service.model().model.context_length,
+                                     .aliases = service.options().aliases,
+                                     .tags = service.options().tags}};
   });
   return router;
 }

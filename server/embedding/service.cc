@@ -22,6 +22,13 @@ std::string base64_of(const std::vector<float>& vector) {
   return {text.begin(), text.begin() + length};
 }
 
+std::vector<std::string> all_base64(const std::vector<std::vector<float>>& vectors) {
+  std::vector<std::string> out;
+  out.reserve(vectors.size());
+  for (const auto& vector : vectors) out.push_back(base64_of(vector));
+  return out;
+}
+
 int64_t now_seconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
@@ -57,27 +64,73 @@ std::shared_ptr<DelayedResponse> EmbeddingService::start(engine::EmbeddingReques
   return response;
 }
 
-std::shared_ptr<DelayedResponse> EmbeddingService::embed(const EmbeddingBody& body) {
+// Tokens of texts and tokens in a row, with the model's mark of the begin where a text is first.
+std::vector<int32_t> EmbeddingService::joined(const EmbeddingParts& parts) const {
+  std::vector<int32_t> out;
+  for (const auto& part : parts) {
+    if (const int32_t* id = std::get_if<int32_t>(&part)) {
+      out.push_back(*id);
+      continue;
+    }
+    const auto more = engine_.tokenize(std::get<std::string>(part), {.add_special = false});
+    out.insert(out.end(), more.begin(), more.end());
+  }
+  return out;
+}
+
+engine::EmbeddingRequest EmbeddingService::request_of(const EmbeddingBody& body) const {
   engine::EmbeddingRequest request;
   for (const EmbeddingText& input : body.inputs) {
-    std::visit([&](const auto& value) { request.inputs.emplace_back(value); }, input);
+    if (const auto* parts = std::get_if<EmbeddingParts>(&input)) {
+      request.inputs.emplace_back(joined(*parts));
+    } else if (const auto* ids = std::get_if<std::vector<int32_t>>(&input)) {
+      request.inputs.emplace_back(*ids);
+    } else {
+      request.inputs.emplace_back(std::get<std::string>(input));
+    }
   }
   request.dimensions = body.dimensions;
   request.normalise = body.normalize;
   request.truncate = body.truncate;
   request.prompt_name = body.prompt_name;
-  return start(std::move(request), new_job_id(),
-               [model = model_id(), base64 = body.base64](engine::EmbeddingResult result) {
-                 EmbeddingAnswer answer{.model = model, .tokens = result.tokens};
+  return request;
+}
+
+std::shared_ptr<DelayedResponse> EmbeddingService::embed(const EmbeddingBody& body) {
+  const std::string id = new_job_id();
+  return start(request_of(body), id,
+               [id, model = model_id(), base64 = body.base64](engine::EmbeddingResult result) {
+                 EmbeddingAnswer answer{.id = "embd-" + id,
+                                        .created = now_seconds(),
+                                        .model = model,
+                                        .vectors = {},
+                                        .base64 = {},
+                                        .tokens = result.tokens};
                  if (base64) {
-                   for (const auto& vector : result.vectors) {
-                     answer.base64.push_back(base64_of(vector));
-                   }
+                   answer.base64 = all_base64(result.vectors);
                  } else {
                    answer.vectors = std::move(result.vectors);
                  }
                  return embeddings_json(answer);
                });
+}
+
+std::shared_ptr<DelayedResponse> EmbeddingService::embed_llama(const EmbeddingBody& body) {
+  return start(request_of(body), new_job_id(), [](engine::EmbeddingResult result) {
+    return llama_embeddings_json(
+        {.id = {}, .model = {}, .vectors = std::move(result.vectors), .base64 = {}});
+  });
+}
+
+std::shared_ptr<DelayedResponse> EmbeddingService::embed_cohere(const CohereEmbedBody& body) {
+  const std::string id = new_job_id();
+  return start(request_of(body.generic), id, [id, body](engine::EmbeddingResult result) {
+    EmbeddingAnswer answer{
+        .id = id, .model = {}, .vectors = {}, .base64 = {}, .tokens = result.tokens};
+    if (body.base64) answer.base64 = all_base64(result.vectors);
+    if (body.floats) answer.vectors = std::move(result.vectors);
+    return cohere_embeddings_json(answer, body.texts);
+  });
 }
 
 std::shared_ptr<DelayedResponse> EmbeddingService::rerank(const RerankBody& body) {
@@ -97,6 +150,7 @@ std::shared_ptr<DelayedResponse> EmbeddingService::rerank(const RerankBody& body
                  std::ranges::stable_sort(
                      ranked, [](const auto& a, const auto& b) { return a.score > b.score; });
                  if (body.top_n > 0 && body.top_n < ranked.size()) ranked.resize(body.top_n);
+                 if (body.tei) return tei_rerank_json(ranked);
                  return rerank_json(cat("rerank-", id), model, ranked, result.tokens);
                });
 }
@@ -124,6 +178,7 @@ WorkerService::State EmbeddingService::state() const {
   return {.model = model.id,
           .device = model.device,
           .busy = stats.running + stats.waiting > 0,
+          .load = stats.running + stats.waiting,
           .healthy = stats.healthy,
           .memory = {.used = model.weight_bytes,
                      .device = stats.device_memory_bytes,
@@ -164,6 +219,12 @@ std::string EmbeddingService::metrics() const {
   }
   write_metric(out, "worker_tokens_in_total", "counter", "Tokens evaluated.", stats.prompt_tokens);
   write_metric(out, "rbee_prompt_seconds_total", "counter", "Engine time.", stats.prompt_seconds);
+  write_metric(out, "llamacpp:prompt_tokens_total", "counter", "Tokens evaluated.",
+               stats.prompt_tokens);
+  write_metric(out, "llamacpp:prompt_seconds_total", "counter", "Engine time.",
+               stats.prompt_seconds);
+  write_metric(out, "llamacpp:tokens_predicted_total", "counter", "Tokens generated.", 0);
+  write_metric(out, "llamacpp:n_decode_total", "counter", "Steps of the model.", stats.steps);
   write_metric(out, "rbee_requests_running", "gauge", "Requests in the pass.", stats.running);
   write_metric(out, "rbee_requests_waiting", "gauge", "Requests that wait.", stats.waiting);
   write_metric(out, "rbee_healthy", "gauge", "0 after a device error.", stats.healthy ? 1 : 0);

@@ -21,6 +21,8 @@ class EmbeddingService final : public WorkerService {
 
   // Each throws Refused, or Error for values that the engine does not take.
   std::shared_ptr<DelayedResponse> embed(const EmbeddingBody& body);
+  std::shared_ptr<DelayedResponse> embed_llama(const EmbeddingBody& body);
+  std::shared_ptr<DelayedResponse> embed_cohere(const CohereEmbedBody& body);
   std::shared_ptr<DelayedResponse> rerank(const RerankBody& body);
   std::shared_ptr<DelayedResponse> score(const ScoreBody& body);
   // What needs the tokenizer alone, on a thread of its own.
@@ -39,6 +41,8 @@ class EmbeddingService final : public WorkerService {
   struct Counts;
 
   State state() const override;
+  std::vector<int32_t> joined(const EmbeddingParts& parts) const;
+  engine::EmbeddingRequest request_of(const EmbeddingBody& body) const;
   void count_rejected() override;
   std::shared_ptr<DelayedResponse> start(engine::EmbeddingRequest request, const std::string& id,
                                          EmbeddingJob::Answer answer);

@@ -32,10 +32,11 @@ Form form_of(const Request& request) {
                                                             "/v1/shutdown",
                                                             "/v1/load_lora_adapter",
                                                             "/v1/unload_lora_adapter"};
-  static constexpr std::array<std::string_view, 17> kOpenAi = {
-      "/v1",        "/completion", "/completions",      "/infill",    "/props",     "/slots",
-      "/tokenize",  "/detokenize", "/apply-template",   "/rerank",    "/v2/rerank", "/score",
-      "/reranking", "/models",     "/chat/completions", "/responses", "/embeddings"};
+  static constexpr std::array<std::string_view, 19> kOpenAi = {
+      "/v1",        "/completion", "/completions", "/infill",         "/props",
+      "/slots",     "/tokenize",   "/detokenize",  "/apply-template", "/rerank",
+      "/v2/rerank", "/score",      "/reranking",   "/models",         "/chat/completions",
+      "/responses", "/embeddings", "/embedding",   "/v2/embed"};
   const std::string_view path = request.path;
   if (is_under(path, "/v1/messages")) return Form::anthropic;
   const bool asks = !request.header("anthropic-version").empty();
@@ -47,6 +48,7 @@ Form form_of(const Request& request) {
 // As a worker's handlers say it.
 std::string_view openai_type(int status) {
   if (status == 429) return "rate_limit_error";
+  if (status == 401) return "authentication_error";
   return status < 499 ? "invalid_request_error" : "server_error";
 }
 

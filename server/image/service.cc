@@ -330,6 +330,7 @@ WorkerService::State ImageService::state() const {
   return {.model = model.id,
           .device = model.device,
           .busy = stats.running + stats.waiting > 0 || preparing_.busy(),
+          .load = stats.running + stats.waiting,
           .healthy = stats.healthy,
           .memory = {.used = model.weight_bytes,
                      .device = stats.device_memory_bytes,

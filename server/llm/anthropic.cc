@@ -105,6 +105,7 @@ Response messages(LlmService& service, const Request& request) {
   try {
     GenerateRequest body = parse_anthropic(request.body);
     body.client = request.sender();
+    service.set_defaults(body);
     set_open_defaults(body, service.engine().model().sampling);
     const auto work = LlmService::preparation(body);
     return service.prepare(work,

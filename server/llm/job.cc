@@ -66,6 +66,9 @@ void LlmJob::on_started(const engine::Started& event) noexcept {
   begun_ = seconds_since_arrival();
   metrics_->begin(event.prompt_tokens);
   seed_ = event.seed;
+  so_far_ = {.prompt_tokens = event.prompt_tokens,
+             .cached_tokens = event.cached_tokens,
+             .evaluated = event.prompt_tokens};
   quietly([&] {
     trace_.stage("prompt");
     trace_.set("gen_ai.response.model", event.model);
@@ -76,7 +79,19 @@ void LlmJob::on_started(const engine::Started& event) noexcept {
                      .started_at = iso8601(std::chrono::system_clock::now()),
                      .seed = event.seed,
                      .prompt_tokens = event.prompt_tokens,
-                     .cached_tokens = event.cached_tokens});
+                     .cached_tokens = event.cached_tokens,
+                     .prompt_ids = event.prompt_ids});
+  });
+}
+
+void LlmJob::on_progress(const engine::Progress& event) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (over()) return;
+  quietly([&] {
+    reply_->progress({.prompt_tokens = event.prompt_tokens,
+                      .cached_tokens = event.cached_tokens,
+                      .evaluated = event.evaluated,
+                      .prompt_ms = event.ms});
   });
 }
 
@@ -93,8 +108,12 @@ void LlmJob::on_token(const engine::TokenText& event) noexcept {
   if (first_token_ < 0) first_token_ = now;
   if (last_token_ >= 0) metrics_->add_piece(now - last_token_);
   last_token_ = now;
+  so_far_.prompt_ms = (first_token_ - begun_) * 1000;
+  so_far_.decode_ms = (now - first_token_) * 1000;
+  so_far_.tokens_out += static_cast<int32_t>(event.tokens.size());
   quietly([&] {
     trace_.stage("generation");
+    reply_->timed(so_far_);
     if (!event.tokens.empty()) reply_->scored(to_wire(event.tokens));
     tell(event);
   });

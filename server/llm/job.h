@@ -20,6 +20,7 @@ class LlmJob final : public Job, public engine::EventSink {
   // Of its trace. Before the engine has it.
   void describe(const engine::Request& request, const std::string& model);
   void on_started(const engine::Started& event) noexcept override;
+  void on_progress(const engine::Progress& event) noexcept override;
   void on_prompt(const std::vector<engine::PromptToken>& tokens) noexcept override;
   void on_token(const engine::TokenText& event) noexcept override;
   void on_finished(const engine::Finished& event) noexcept override;
@@ -39,6 +40,7 @@ class LlmJob final : public Job, public engine::EventSink {
   double first_token_ = -1;       // the same
   double last_token_ = -1;        // the same
   uint64_t seed_ = 0;
+  ProgressEvent so_far_;
   bool called_ = false;    // a function
   std::string operation_;  // of the trace
 };

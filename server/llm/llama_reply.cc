@@ -20,9 +20,13 @@ void LlamaStream::started(const StartedEvent& event) {
   answer_.prompt_tokens = event.prompt_tokens;
 }
 
-void LlamaStream::token(std::string_view text, int32_t index) {
+void LlamaStream::progress(const ProgressEvent& progress) {
+  queue_->push_data(llama_progress_json(answer_, progress));
+}
+
+void LlamaStream::token(std::string_view text, int32_t) {
   answer_.new_line = answer_.new_line || text.find('\n') != text.npos;
-  queue_->push_data(llama_piece_json(answer_, text, tokens_, index + 1));
+  queue_->push_data(llama_piece_json(answer_, text, tokens_, so_far_));
   tokens_.clear();
 }
 

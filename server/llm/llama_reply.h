@@ -34,6 +34,8 @@ class LlamaStream final : public Reply {
               std::shared_ptr<LlamaAnswers> answers)
       : queue_(std::move(queue)), answer_(std::move(answer)), answers_(std::move(answers)) {}
   void started(const StartedEvent& event) override;
+  void progress(const ProgressEvent& progress) override;
+  void timed(const ProgressEvent& so_far) override { so_far_ = so_far; }
   void scored(std::vector<OpenAiScored> tokens) override { tokens_ = std::move(tokens); }
   void token(std::string_view text, int32_t index) override;
   void end(const EndEvent& event, const MetricsEvent& metrics, double duration_ms) override;
@@ -44,6 +46,7 @@ class LlamaStream final : public Reply {
   LlamaAnswer answer_;
   const std::shared_ptr<LlamaAnswers> answers_;
   std::vector<OpenAiScored> tokens_;  // of the next piece
+  ProgressEvent so_far_;              // with it
 };
 
 // The whole answer in one response; those of several prompts are an array.

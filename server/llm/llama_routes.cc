@@ -194,6 +194,7 @@ Response answer(LlmService& service, const Request& request,
   try {
     LlamaRequest body = parse(request.body);
     body.generate.client = request.sender();
+    service.set_defaults(body.generate);
     auto work = LlmService::preparation(body.generate);
     // Tokens of several texts are made before they are queued.
     const bool texts = body.infill || body.prompts.size() > 1 || body.prompts.front().size() > 1;
@@ -208,15 +209,20 @@ Response answer(LlmService& service, const Request& request,
 std::string props(const LlmService& service) {
   const engine::ModelInfo& model = service.engine().model();
   const WorkerInfo worker = service.info();
+  GenerateRequest defaults;
+  service.set_defaults(defaults);
   return llama_props_json({.model = service.model_id(),
-                           .path = model.id,
+                           .path = service.options().model_file,
                            .build = cat(worker.implementation, " ", worker.version),
                            .chat_template = model.chat_template,
                            .bos = model.bos_text,
                            .eos = model.eos_text,
                            .context = model.context_length,
                            .slots = model.max_running,
-                           .pictures = model.max_pictures > 0});
+                           .pictures = model.max_pictures > 0,
+                           .aliases = service.options().aliases,
+                           .sampling = with_defaults(defaults),
+                           .max_tokens = defaults.max_tokens.value_or(-1)});
 }
 
 Response slots(const LlmService& service, const Request& request) {

@@ -59,8 +59,14 @@ void write_llama_names(std::string& out, const engine::EngineStats& stats) {
   write_metric(out, "llamacpp:n_decode_total", "counter", "Steps of the model.", stats.steps);
   write_metric(out, "llamacpp:n_tokens_max", "counter",
                "Tokens of the longest prompt and answer so far.", stats.longest_text);
-  write_metric(out, "llamacpp:n_busy_slots_per_decode", "counter", "Mean of requests in a step.",
+  write_metric(out, "llamacpp:n_busy_slots_per_decode", "gauge", "Mean of requests in a step.",
                ratio(static_cast<double>(stats.step_requests), static_cast<double>(stats.steps)));
+  write_metric(out, "llamacpp:spec_decode_num_drafts_total", "counter",
+               "Steps of a request with tokens guessed ahead.", stats.drafts);
+  write_metric(out, "llamacpp:spec_decode_num_draft_tokens_total", "counter",
+               "Tokens guessed ahead.", stats.draft_tokens);
+  write_metric(out, "llamacpp:spec_decode_num_accepted_tokens_total", "counter",
+               "Of these, tokens that came.", stats.accepted_tokens);
   write_metric(out, "llamacpp:prompt_tokens_seconds", "gauge",
                "Prompt tokens in a second of engine time, since the start.",
                ratio(static_cast<double>(stats.prompt_tokens), stats.prompt_seconds));

@@ -10,9 +10,7 @@ std::string openai_error(int status, std::string_view code, const std::exception
     return openai_error_json(status, code, error.what(), invalid->errors().front().field);
   }
   if (const auto* too_long = dynamic_cast<const engine::PromptTooLong*>(&error)) {
-    return openai_error_json(status, "context_length_exceeded",
-                             cat("This model's maximum context length is ", too_long->context(),
-                                 " tokens, but the prompt has ", too_long->tokens()));
+    return openai_too_long_json(status, too_long->tokens(), too_long->context());
   }
   return openai_error_json(status, code, error.what());
 }

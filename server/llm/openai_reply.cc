@@ -50,11 +50,18 @@ bool fails_first(OpenAiChoices& choices) {
 
 }  // namespace
 
-void OpenAiStream::started(const StartedEvent&) {
+void OpenAiStream::started(const StartedEvent& event) {
   const OpenAiAnswer& answer = choices_->answer;
-  if (answer.chat) return queue_->push_data(openai_role_json(answer, index_));
+  tokens_.prompt_ids = event.prompt_ids;
+  tokens_.so_far = {.prompt_tokens = event.prompt_tokens, .cached_tokens = event.cached_tokens};
+  if (answer.chat) return push(openai_role_json(answer, index_, tokens_));
   // The others' first comes when its prompt has been scored.
   if (!answer.logprobs || !choices_->leads(index_)) push_echo();
+}
+
+void OpenAiStream::progress(const ProgressEvent& progress) {
+  if (!choices_->leads(index_)) return;  // the others share what it has evaluated
+  queue_->push_data(openai_progress_json(choices_->answer, index_, progress));
 }
 
 void OpenAiStream::prompt(std::vector<OpenAiScored> tokens) {
@@ -66,25 +73,26 @@ void OpenAiStream::prompt(std::vector<OpenAiScored> tokens) {
 }
 
 void OpenAiStream::push_echo() {
-  if (!choices_->answer.echo) return;
+  if (choices_->answer.chat || !choices_->answer.echo) return;
   const std::lock_guard lock(choices_->mutex);
   const OpenAiPrompt& prompt = choices_->prompts[choices_->prompt_of(index_)];
-  queue_->push_data(openai_echo_json(choices_->answer, index_, prompt));
-  logprobs_.offset = character_count(prompt.text);
+  queue_->push_data(openai_echo_json(choices_->answer, index_, prompt, tokens_));
+  tokens_.prompt_ids.clear();
+  tokens_.offset = character_count(prompt.text);
 }
 
 void OpenAiStream::scored(std::vector<OpenAiScored> tokens) {
-  logprobs_.tokens = std::move(tokens);
+  tokens_.tokens = std::move(tokens);
 }
 
 void OpenAiStream::token(std::string_view text, int32_t) {
   end_custom();
-  push(openai_piece_json(choices_->answer, index_, text, logprobs_));
+  push(openai_piece_json(choices_->answer, index_, text, tokens_));
 }
 
 void OpenAiStream::reasoning(std::string_view text) {
   end_custom();
-  push(openai_reasoning_json(choices_->answer, index_, text, logprobs_));
+  push(openai_reasoning_json(choices_->answer, index_, text, tokens_));
 }
 
 void OpenAiStream::call(int32_t call, const engine::CallBegin& begin) {
@@ -94,7 +102,7 @@ void OpenAiStream::call(int32_t call, const engine::CallBegin& begin) {
   push(openai_call_json(
       choices_->answer, index_,
       {.call = call, .id = begin.id, .name = begin.name, .arguments = "", .custom = custom},
-      logprobs_));
+      tokens_));
 }
 
 void OpenAiStream::end_custom() {
@@ -102,7 +110,7 @@ void OpenAiStream::end_custom() {
   push(openai_call_json(
       choices_->answer, index_,
       {.call = *custom_call_, .arguments = std::exchange(custom_arguments_, {}), .custom = true},
-      logprobs_));
+      tokens_));
   custom_call_.reset();
 }
 
@@ -111,14 +119,15 @@ void OpenAiStream::arguments(int32_t call, std::string_view json) {
     custom_arguments_ += json;
     return;
   }
-  push(openai_call_json(choices_->answer, index_, {.call = call, .arguments = json}, logprobs_));
+  push(openai_call_json(choices_->answer, index_, {.call = call, .arguments = json}, tokens_));
 }
 
 // Log probabilities go with the piece behind them, whatever it is.
 void OpenAiStream::push(std::string json) {
   queue_->push_data(std::move(json));
-  logprobs_.offset += character_count(logprobs_.tokens);
-  logprobs_.tokens.clear();
+  tokens_.offset += character_count(tokens_.tokens);
+  tokens_.tokens.clear();
+  tokens_.prompt_ids.clear();
 }
 
 void OpenAiStream::end(const EndEvent& event, const MetricsEvent&, double) {
@@ -138,6 +147,12 @@ void OpenAiStream::error(const WireError& error, std::string_view message) {
   queue_->push_data(openai_error_json(error.status, error.code, message));
   finish_stream(*queue_);
   choices_->cancel();
+}
+
+void OpenAiText::started(const StartedEvent& event) {
+  if (event.prompt_ids.empty()) return;
+  const std::lock_guard lock(choices_->mutex);
+  choices_->prompts[choices_->prompt_of(choice_.index)].ids = event.prompt_ids;
 }
 
 void OpenAiText::prompt(std::vector<OpenAiScored> tokens) {

@@ -37,7 +37,9 @@ class OpenAiStream final : public Reply {
   OpenAiStream(std::shared_ptr<EventQueue> queue, std::shared_ptr<OpenAiChoices> choices,
                int32_t index)
       : queue_(std::move(queue)), choices_(std::move(choices)), index_(index) {}
-  void started(const StartedEvent&) override;
+  void started(const StartedEvent& event) override;
+  void progress(const ProgressEvent& progress) override;
+  void timed(const ProgressEvent& so_far) override { tokens_.so_far = so_far; }
   void prompt(std::vector<OpenAiScored> tokens) override;
   void scored(std::vector<OpenAiScored> tokens) override;
   void token(std::string_view text, int32_t index) override;
@@ -55,7 +57,7 @@ class OpenAiStream final : public Reply {
   std::shared_ptr<EventQueue> queue_;
   const std::shared_ptr<OpenAiChoices> choices_;
   const int32_t index_;
-  OpenAiLogprobs logprobs_;             // of the next piece
+  OpenAiPieceTokens tokens_;            // of the next piece
   std::optional<int32_t> custom_call_;  // of a custom tool, which runs
   std::string custom_arguments_;        // its input is told once it is whole
 };
@@ -68,7 +70,7 @@ class OpenAiText final : public Reply {
       : response_(std::move(response)), choices_(std::move(choices)) {
     choice_.index = index;
   }
-  void started(const StartedEvent&) override {}
+  void started(const StartedEvent& event) override;
   void prompt(std::vector<OpenAiScored> tokens) override;
   void scored(std::vector<OpenAiScored> tokens) override;
   void token(std::string_view text, int32_t index) override;

@@ -18,6 +18,10 @@ class Reply {
  public:
   virtual ~Reply() = default;
   virtual void started(const StartedEvent& event) = 0;
+  // How far the prompt's evaluation is, where the request asks for it.
+  virtual void progress(const ProgressEvent&) {}
+  // Before scored(): how far the answer is with the next piece.
+  virtual void timed(const ProgressEvent&) {}
   // Before all text: the prompt's tokens, where the request asks for their figures.
   virtual void prompt(std::vector<OpenAiScored>) {}
   // Before token(): what the text's tokens scored, where the request asks for it.

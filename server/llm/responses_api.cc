@@ -107,6 +107,7 @@ Response respond(LlmService& service, const Request& request) {
   try {
     ResponseRequest body = parse_response_request(request.body);
     body.generate.client = request.sender();
+    service.set_defaults(body.generate);
     set_open_defaults(body.generate, service.engine().model().sampling);
     const auto work = LlmService::preparation(body.generate);
     return service.prepare(work,

@@ -18,14 +18,15 @@ namespace {
 // The default of worker-contract for /v1/infer.
 constexpr float kInferTemperature = 0.7f;
 
-GenerateRequest read_body(const Request& request) {
+GenerateRequest read_body(const LlmService& service, const Request& request) {
   GenerateRequest body = parse_generate(request.body);
   body.client = request.sender();
+  service.set_defaults(body);
   return body;
 }
 
 Response infer(LlmService& service, const Request& request) {
-  GenerateRequest body = read_body(request);
+  GenerateRequest body = read_body(service, request);
   if (!body.temperature) body.temperature = kInferTemperature;
   const auto work = LlmService::preparation(body);
   return service.prepare(work, [&service, body = std::move(body)] {
@@ -37,7 +38,7 @@ Response infer(LlmService& service, const Request& request) {
 }
 
 Response create_job(LlmService& service, const Request& request) {
-  GenerateRequest body = read_body(request);
+  GenerateRequest body = read_body(service, request);
   const auto work = LlmService::preparation(body);
   return service.prepare(
       work, [&service, body = std::move(body)] { return job_created(*service.create_job(body)); });
@@ -59,6 +60,7 @@ Response openai(LlmService& service, const Request& request,
   try {
     OpenAiRequest body = parse(request.body);
     body.generate.client = request.sender();
+    service.set_defaults(body.generate);
     set_open_defaults(body.generate, service.engine().model().sampling);
     const auto work = LlmService::preparation(body);
     return service.prepare(
@@ -71,8 +73,12 @@ Response openai(LlmService& service, const Request& request,
 void add_openai_routes(Router& router, LlmService& service) {
   add_model_routes(router, [&service] {
     const int64_t context = service.engine().model().context_length;
-    std::vector<OpenAiModel> models = {
-        {.id = service.model_id(), .parent = {}, .root = {}, .context_length = context}};
+    std::vector<OpenAiModel> models = {{.id = service.model_id(),
+                                        .parent = {},
+                                        .root = {},
+                                        .context_length = context,
+                                        .aliases = service.options().aliases,
+                                        .tags = service.options().tags}};
     for (const engine::LoraInfo& info : service.loras()) {
       models.push_back({.id = info.name,
                         .parent = service.model_id(),

@@ -112,6 +112,13 @@ engine::ChatOptions LlmService::chat_options(ChatFields chat) const {
   return to_engine(chat);
 }
 
+void LlmService::set_defaults(GenerateRequest& request) const {
+  if (!request.temperature) request.temperature = defaults_.temperature;
+  if (!request.seed) request.seed = defaults_.seed;
+  const bool no_limit = request.max_tokens.value_or(INT32_MAX) == INT32_MAX;
+  if (no_limit && defaults_.max_tokens) request.max_tokens = defaults_.max_tokens;
+}
+
 size_t LlmService::count_tokens(const GenerateRequest& request) const {
   return engine_.chat_tokens(to_engine(request.messages), chat_options(request.chat)).size();
 }
@@ -135,6 +142,12 @@ engine::Request LlmService::engine_request(const GenerateRequest& wire,
   request.constraint = to_engine(wire.constraint);
   request.logprobs = wire.logprobs;
   request.token_ids = wire.token_ids;
+  request.drawn_logprobs = wire.drawn_logprobs;
+  request.prompt_ids_told = wire.prompt_ids_told;
+  request.progress = wire.progress;
+  request.allowed_ids = wire.allowed_ids;
+  request.kept_tokens = wire.kept_tokens;
+  request.keeps_first = wire.keeps_first;
   request.prompt_logprobs = wire.prompt_logprobs;
   request.speculative = wire.speculative;
   request.client = wire.client;
@@ -233,6 +246,9 @@ OpenAiAnswer LlmService::openai_answer(const OpenAiRequest& request, const std::
   for (const SentTool& tool : request.generate.chat.tools) {
     if (tool.custom) custom.push_back(tool.name);
   }
+  const std::vector<Message>& messages = request.generate.messages;
+  const bool goes_on = request.chat && request.echo && messages.back().role == "assistant";
+  const std::string echoed = goes_on ? messages.back().content : "";
   return {.chat = request.chat,
           .id = (request.chat ? "chatcmpl-" : "cmpl-") + id,
           .model = answering_model(request.generate),
@@ -242,6 +258,11 @@ OpenAiAnswer LlmService::openai_answer(const OpenAiRequest& request, const std::
           .prompt_logprobs = request.prompt_logprobs,
           .fingerprint = fingerprint(),
           .include_usage = request.include_usage,
+          .continuous_usage = request.continuous_usage,
+          .return_token_ids = request.return_token_ids,
+          .tokens_as_ids = request.tokens_as_ids,
+          .timings_per_token = request.timings_per_token,
+          .echoed = echoed,
           .custom_tools = std::move(custom)};
 }
 
@@ -297,6 +318,9 @@ void LlmService::submit_choices(
         const SentPrompt& prompt = request.prompts[static_cast<size_t>(index / request.best_of)];
         one.prompt = prompt.text;
         one.prompt_ids = prompt.ids;
+        if (!request.add_special_tokens && prompt.ids.empty()) {
+          one.prompt_ids = engine_.tokenize(prompt.text, {.add_special = false});
+        }
       }
       if (one.sampling.seed) *one.sampling.seed += static_cast<uint64_t>(among);
       if (among > 0) {
@@ -355,6 +379,7 @@ WorkerService::State LlmService::state() const {
           .device = model.device,
           .busy = stats.running + stats.waiting > 0 || rendering_.busy() || encoding_.busy() ||
                   preparing_.busy(),
+          .load = stats.running + stats.waiting,
           .healthy = stats.healthy,
           .memory = {.used = model.weight_bytes + model.kv_cache_bytes,
                      .device = stats.device_memory_bytes,

@@ -21,6 +21,9 @@ std::vector<engine::ChatMessage> to_engine(const std::vector<Message>& messages)
 // What holds for requests that do not say it.
 struct LlmDefaults {
   std::optional<int32_t> reasoning_budget;  // tokens, of chats
+  std::optional<float> temperature;
+  std::optional<uint64_t> seed;
+  std::optional<int32_t> max_tokens;  // of an answer
 };
 
 class LlmService final : public WorkerService {
@@ -85,6 +88,8 @@ class LlmService final : public WorkerService {
   engine::ChatOptions chat_options(ChatFields chat) const;
   // Tokens of the prompt that answers such a chat.
   size_t count_tokens(const GenerateRequest& request) const;
+  // Fills in the defaults of what the request does not say.
+  void set_defaults(GenerateRequest& request) const;
   // What needs the model's tokenizer or template alone, on a thread of its own.
   std::shared_ptr<DelayedResponse> beside(std::function<Response()> work) {
     return side_work_.submit(std::move(work));

@@ -40,6 +40,16 @@ std::string text_of(const engine::Engine& engine, const std::vector<int32_t>& id
   return detokenized_json(engine.detokenize(ids));
 }
 
+Response tokenizer_info(const LlmService& service) {
+  const engine::ModelInfo& model = service.engine().model();
+  return json_response(200, tokenizer_info_json({.kind = model.tokenizer_kind,
+                                                 .bos = model.bos_text,
+                                                 .eos = model.eos_text,
+                                                 .chat_template = model.chat_template,
+                                                 .vocab_size = model.vocab_size,
+                                                 .context = model.context_length}));
+}
+
 using Answer = std::string (*)(const LlmService&, std::string_view);
 
 Response failed() {
@@ -75,6 +85,9 @@ void add_text_routes(Router& router, LlmService& service) {
                                const Request& request) { return later(service, request, answer); },
                 .body = Body::json});
   };
+  router.add({.method = "GET", .pattern = "/tokenizer_info", .handler = [&](const Request&) {
+                return tokenizer_info(service);
+              }});
   post("/tokenize", [](const LlmService& service, std::string_view body) {
     return tokenized(service, parse_tokenize(body));
   });

@@ -27,7 +27,9 @@ class ModelRoutes {
   Response one(const Request& request) const {
     const std::vector<OpenAiModel> served = models_();
     const std::string id(request.param("id"));
-    const auto found = std::ranges::find(served, id, &OpenAiModel::id);
+    const auto found = std::ranges::find_if(served, [&](const OpenAiModel& model) {
+      return model.id == id || std::ranges::count(model.aliases, id) > 0;
+    });
     const bool anthropic = is_anthropic(request);
     if (found == served.end()) {
       const std::string message = cat("The model '", id, "' does not exist");
@@ -35,7 +37,7 @@ class ModelRoutes {
                                     ? anthropic_error_json(404, message)
                                     : openai_error_json(404, "model_not_found", message, "model"));
     }
-    return json_response(200, anthropic ? anthropic_model_json(id, iso8601(created_))
+    return json_response(200, anthropic ? anthropic_model_json(found->id, iso8601(created_))
                                         : openai_model_json(*found, seconds()));
   }
 

@@ -56,6 +56,10 @@ Response health(const WorkerService& service, const Request& request) {
   return json_response(status, service.health_json());
 }
 
+int ping_status(const WorkerService& service) {
+  return service.healthy() ? 200 : 503;
+}
+
 Response ready(const WorkerService& service) {
   const WorkerInfo info = service.info();
   const bool ready = info.status != "stopping";
@@ -70,6 +74,8 @@ Response metrics(const WorkerService& service) {
   Response response =
       text_response(200, service.metrics() + process_metrics() + trace_metrics(service.tracer()));
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  // llama-server's: figures begin anew with the process.
+  response.headers = {{"Process-Start-Time-Unix", std::to_string(service.started_at())}};
   return response;
 }
 
@@ -103,6 +109,15 @@ void add_status_routes(Router& router, WorkerService& service) {
   for (const char* path : {"/health", "/v1/health", "/health/live"}) {
     open(path, [&](const Request& request) { return health(service, request); });
   }
+  // SageMaker's probe.
+  for (const char* method : {"GET", "POST"}) {
+    router.add({.method = method,
+                .pattern = "/ping",
+                .handler = [&](const Request&) { return text_response(ping_status(service), ""); },
+                .access = Access::anyone});
+  }
+  // vLLM's.
+  closed("/load", [&](const Request&) { return json_response(200, load_json(service.load())); });
   closed("/info", [&](const Request&) { return json_response(200, to_json(service.info())); });
   closed("/metrics", [&](const Request&) { return metrics(service); });
   closed("/v1/ready", [&](const Request&) { return ready(service); });

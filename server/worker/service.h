@@ -2,10 +2,12 @@
 // The worker behind its routes, whatever it makes: keeps jobs, reports the worker's state.
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "server/contract/responses.h"
 #include "server/worker/job_store.h"
@@ -23,7 +25,9 @@ struct ServiceOptions {
   std::string model_id;        // reported; empty = the engine's
   std::string implementation;  // e.g. "llm-worker-rbee-cpu"
   std::string version;
-  JobStoreOptions jobs;
+  std::vector<std::string> aliases = {}, tags = {};  // of the model, for lists of models
+  std::string model_file = {};                       // its name, without folders
+  JobStoreOptions jobs = {};
 };
 
 // Thrown when a valid request is not taken now.
@@ -56,6 +60,7 @@ class WorkerService {
   virtual std::string metrics() const = 0;
   // The name that is reported.
   std::string model_id() const;
+  const ServiceOptions& options() const { return options_; }
   virtual Page page() const = 0;
   void set_port(uint16_t port) { port_ = port; }
   // Whose figures are among the metrics. Before the server starts.
@@ -66,6 +71,10 @@ class WorkerService {
   bool leaving() const { return draining_ || stopping_; }
   // True while something runs or waits.
   bool busy() const { return state().busy; }
+  // Requests that run or wait.
+  int32_t load() const { return state().load; }
+  // Seconds since 1970.
+  int64_t started_at() const { return started_at_; }
   // Some job's stream has no reader yet, and is worth one.
   bool has_unread() const { return store_.has_unread(); }
   // Takes no new request; those that run go on.
@@ -82,6 +91,7 @@ class WorkerService {
     std::string model;   // the engine's name of it
     std::string device;  // e.g. "cpu:0"
     bool busy = false;
+    int32_t load = 0;  // requests that run or wait
     bool healthy = true;
     MemoryFigures memory;
   };
@@ -98,6 +108,9 @@ class WorkerService {
  private:
   const ServiceOptions options_;
   const Clock::time_point start_ = Clock::now();
+  const int64_t started_at_ = std::chrono::duration_cast<std::chrono::seconds>(
+                                  std::chrono::system_clock::now().time_since_epoch())
+                                  .count();
   JobStore store_;
   std::shared_ptr<Tracer> tracer_;
   std::atomic<uint16_t> port_ = 0;

@@ -139,6 +139,48 @@ TEST(Embeddings, OneTextOrOneListOfTokens) {
   }
 }
 
+TEST(Embeddings, LlamaServersFormsOfTextsAndAnswers) {
+  const EmbeddingWorker worker("bert");
+  const std::string text = worker.golden["texts"][1];
+  const json parts = {{{"type", "text"}, {"text", text.substr(0, 3)}},
+                      {{"type", "text"}, {"text", text.substr(3)}}};
+  const json several = {{{"prompt_string", text}}, {{"content", parts}}, worker.golden["ids"][1]};
+  const json answer = worker.answer("/v1/embeddings", {{"input", several}});
+  EXPECT_THAT(answer.at("id").get<std::string>(), ::testing::StartsWith("embd-"));
+  EXPECT_GT(answer.at("created").get<int64_t>(), 1'600'000'000);
+  for (const json& one : answer.at("data")) {
+    expect_vector(one.at("embedding"), worker.golden["vectors"][1]);
+  }
+  const json own = worker.answer("/embedding", {{"content", text}});
+  ASSERT_EQ(own.size(), 1u);
+  expect_vector(own[0].at("embedding")[0], worker.golden["vectors"][1]);
+  // Texts and tokens in a row are one text.
+  json mixed = worker.golden["ids"][1];
+  mixed.push_back("the dog");
+  EXPECT_EQ(worker.answer("/v1/embeddings", {{"input", mixed}}).at("data").size(), 1u);
+  EXPECT_EQ(worker.answer("/v1/embeddings", {{"input", ""}}).at("data").size(), 1u);
+  for (const char* wrong :
+       {R"({"content":"a"})", R"([[1,{}]])", R"({"content":[{"type":"image_url"}]})"}) {
+    const json body = {{"input", json::parse(wrong)}};
+    EXPECT_EQ(worker.post("/v1/embeddings", body).status, 400) << wrong;
+  }
+}
+
+TEST(Embeddings, CoheresForm) {
+  const EmbeddingWorker worker("bert");
+  const json body = {{"texts", {worker.golden["texts"][0], worker.golden["texts"][1]}},
+                     {"model", "x"},
+                     {"input_type", "search_query"},
+                     {"embedding_types", {"float", "base64"}}};
+  const json answer = worker.answer("/v2/embed", body);
+  expect_vector(answer.at("embeddings").at("float")[1], worker.golden["vectors"][1]);
+  EXPECT_EQ(answer.at("embeddings").at("base64").size(), 2u);
+  EXPECT_EQ(answer.at("texts"), body.at("texts"));
+  EXPECT_GT(answer.at("meta").at("billed_units").at("input_tokens"), 0);
+  EXPECT_EQ(worker.wrong("/v2/embed", {{"texts", {"a"}}, {"embedding_types", {"int8"}}}),
+            "embedding_types");
+}
+
 TEST(Embeddings, Base64IsTheSameNumbers) {
   const EmbeddingWorker worker("bert");
   json body = {{"input", "the lazy dog"}};
@@ -194,10 +236,9 @@ TEST(Embeddings, WrongBodiesAreNamed) {
   const EmbeddingWorker worker("bert");
   const auto wrong = [&](const json& body) { return worker.wrong("/v1/embeddings", body); };
   EXPECT_EQ(wrong(json::object()), "input");
-  EXPECT_EQ(wrong({{"input", ""}}), "input");
   EXPECT_EQ(wrong({{"input", json::array()}}), "input");
-  EXPECT_EQ(wrong({{"input", {"a", 7}}}), "input[1]");
-  EXPECT_EQ(wrong({{"input", {"a", ""}}}), "input[1]");
+  EXPECT_EQ(wrong({{"input", json::array()}}), "input");
+  EXPECT_EQ(wrong({{"input", {"a", true}}}), "input[1]");
   EXPECT_EQ(wrong({{"input", {1, -1}}}), "input[0]");
   EXPECT_EQ(wrong({{"input", std::vector<std::string>(2049, "a")}}), "input");
   EXPECT_EQ(wrong({{"input", "a"}, {"encoding_format", "hex"}}), "encoding_format");
@@ -232,6 +273,7 @@ TEST(Embeddings, StateAndFigures) {
   EXPECT_EQ(get("/v1/models/tiny").status, 404);
   EXPECT_THAT(get("/metrics").body, HasSubstr("pooling=\"mean\"} 1"));
   EXPECT_THAT(get("/metrics").body, HasSubstr("rbee_healthy 1"));
+  EXPECT_THAT(get("/metrics").body, HasSubstr("llamacpp:n_decode_total 1\n"));
   const json tokens =
       worker.answer("/tokenize", {{"content", "the lazy dog"}, {"add_special", true}});
   EXPECT_EQ(tokens.at("tokens"), worker.golden["ids"][1]);
@@ -278,6 +320,27 @@ TEST(Ranking, DocumentsComeBestFirst) {
     }
     EXPECT_GT(answer.at("usage").at("total_tokens"), 0);
   }
+}
+
+TEST(Ranking, TextEmbeddingsInferencesForm) {
+  const EmbeddingWorker worker("bert_ranker");
+  const json& pairs = worker.golden["pairs"];
+  const json body = {{"query", pairs[0][0]}, {"texts", {pairs[0][1], pairs[1][1]}}};
+  const std::vector<float> wanted = probabilities(worker.golden);
+  json answer = worker.answer("/rerank", body);
+  ASSERT_EQ(answer.size(), 2u);
+  for (const json& result : answer) {
+    EXPECT_NEAR(result.at("score").get<float>(), wanted[result.at("index").get<size_t>()], 1e-4f);
+    EXPECT_FALSE(result.contains("text"));
+  }
+  json raw = body;
+  raw["raw_scores"] = true;
+  raw["return_text"] = true;
+  answer = worker.answer("/rerank", raw);
+  const auto index = answer[0].at("index").get<size_t>();
+  EXPECT_NEAR(answer[0].at("score").get<float>(), worker.golden["scores"][index].get<float>(),
+              1e-4f);
+  EXPECT_EQ(answer[0].at("text"), pairs[index][1]);
 }
 
 TEST(Ranking, TheBestAloneWithoutItsText) {
@@ -335,6 +398,10 @@ TEST(Ranking, ScoresOfPairs) {
   const json one =
       worker.answer("/score", {{"text_1", first[0]}, {"text_2", {second[0], second[1]}}});
   EXPECT_NEAR(one.at("data")[1].at("score").get<float>(), wanted[1], 1e-4f);
+  const json other = worker.answer("/score", {{"queries", first[0]}, {"documents", second[0]}});
+  EXPECT_NEAR(other.at("data")[0].at("score").get<float>(), wanted[0], 1e-4f);
+  const json data = worker.answer("/score", {{"data_1", first[0]}, {"data_2", second[0]}});
+  EXPECT_EQ(data.at("data"), other.at("data"));
 }
 
 // A body of 16 MiB with 2048 documents would become 16 GiB.

@@ -261,13 +261,23 @@ void FakeEngine::play(const Item& item) {
   const auto pieces = script_.echo ? pieces_of(text) : script_.pieces;
   int32_t sent = 0;
   bool cancelled = hold(script_.hold_before);
-  if (!cancelled) item.sink->on_started({model_.id, item.request.sampling.seed.value_or(7), 5, 2});
+  engine::Started started{model_.id, item.request.sampling.seed.value_or(7), 5, 2};
+  if (item.request.prompt_ids_told) started.prompt_ids = {1, 2, 3, 4, 5};
+  if (!cancelled) item.sink->on_started(started);
+  for (const int32_t evaluated : {2, 4, 5}) {
+    if (cancelled || !item.request.progress) break;
+    item.sink->on_progress({.prompt_tokens = 5,
+                            .cached_tokens = 2,
+                            .evaluated = evaluated,
+                            .ms = evaluated == 2 ? 0.0 : 2.0});
+  }
   if (!cancelled && item.request.prompt_logprobs) item.sink->on_prompt(script_.prompt_tokens);
   PieceSender sender(item.request, script_.format, *item.sink);
   for (const std::string& piece : pieces) {
     if (cancelled || sent >= item.request.max_tokens) break;
     const auto at = static_cast<size_t>(sent);
-    const bool told = item.request.logprobs || item.request.token_ids;
+    const bool told =
+        item.request.logprobs || item.request.drawn_logprobs || item.request.token_ids;
     const bool wanted = told && at < script_.tokens.size();
     sender.send(piece, wanted ? script_.tokens[at] : std::vector<engine::ScoredChoice>());
     ++sent;

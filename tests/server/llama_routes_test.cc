@@ -49,7 +49,8 @@ TEST(LlamaRoutes, WithoutNPredictTheContextEndsTheAnswer) {
 }
 
 TEST(LlamaRoutes, CompletionAsStream) {
-  Worker worker;
+  const std::vector<engine::ScoredChoice> one(1);
+  Worker worker({.script = {.tokens = {one, one, one}}});
   const RawResponse response = worker.post("/completion", R"({"prompt":[1072,"i"],"stream":true})");
   const std::vector<std::string> events = payloads(response.body);
   ASSERT_EQ(events.size(), 4U);
@@ -273,8 +274,6 @@ TEST(LlamaRoutes, BadBodiesNameTheField) {
   EXPECT_EQ(param("/completion", {{"prompt", {""}}}), "prompt[0]");
   EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"n_probs", 101}}), "n_probs");
   EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"response_fields", "x"}}), "response_fields");
-  EXPECT_EQ(param("/completion", {{"prompt", "a"}, {"post_sampling_probs", true}}),
-            "post_sampling_probs");
   EXPECT_EQ(param("/infill", {{"input_suffix", "b"}}), "input_prefix");
   EXPECT_EQ(param("/infill", {{"input_prefix", "a"}, {"input_suffix", "b"}, {"input_extra", {1}}}),
             "input_extra[0]");

@@ -66,7 +66,8 @@ TEST(OpenAi, AChatsAnswerInOnePiece) {
   EXPECT_EQ(answer.at("object"), "chat.completion");
   EXPECT_EQ(answer.at("model"), "hf:fake");
   const json wanted = json::parse(R"([{"index":0,"message":{"role":"assistant",
-      "content":"Hello, world","refusal":null},"logprobs":null,"finish_reason":"stop"}])");
+      "content":"Hello, world","refusal":null},"logprobs":null,"finish_reason":"stop",
+      "stop_reason":null,"token_ids":null}])");
   EXPECT_EQ(answer.at("choices"), wanted);
   const json usage = {{"prompt_tokens", 5},
                       {"completion_tokens", 3},
@@ -82,7 +83,8 @@ TEST(OpenAi, ACompletionsAnswerInOnePiece) {
   EXPECT_THAT(answer.at("id").get<std::string>(), MatchesRegex("cmpl-job-.+"));
   EXPECT_EQ(answer.at("object"), "text_completion");
   const json wanted = json::parse(
-      R"([{"index":0,"text":"Hello, world","logprobs":null,"finish_reason":"length"}])");
+      R"([{"index":0,"text":"Hello, world","logprobs":null,"finish_reason":"length",
+           "stop_reason":null,"token_ids":null,"prompt_logprobs":null,"prompt_token_ids":null}])");
   EXPECT_EQ(answer.at("choices"), wanted);
   EXPECT_EQ(worker.engine.last_request().prompt, "Once");
   EXPECT_EQ(worker.engine.last_request().max_tokens, 16);

@@ -109,12 +109,31 @@ void add_picture_flags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
 }
 
+// llama-server's names, but --model-ref.
+void add_request_flags(CLI::App& app, Flags& flags) {
+  app.add_option("--model-ref", flags.model_ref, "Name reported for the model, e.g. hf:org/name");
+  app.add_option("--alias,--served-model-name", flags.aliases,
+                 "More names of the model, in lists of models; the first is reported where "
+                 "--model-ref is not given")
+      ->delimiter(',');
+  app.add_option("--tags", flags.tags, "What lists of models say of it, separated by commas")
+      ->delimiter(',');
+  app.add_option("--temp,--temperature", flags.temperature,
+                 "Temperature of requests that name none")
+      ->check(CLI::Range(0.0, 100.0));
+  app.add_option("--seed", flags.seed, "Seed of requests that name none");
+  app.add_option("--n-predict,--predict", flags.max_answer,
+                 "Tokens of an answer at most, where a request names no limit; -1 = no limit")
+      ->check(CLI::Range(-1, INT32_MAX))
+      ->capture_default_str();
+}
+
 void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
   add_common_flags(app, flags);
   app.add_option("--model", flags.model, "GGUF or safetensors file, or Hugging Face folder")
       ->required();
   add_picture_flags(app, flags);
-  app.add_option("--model-ref", flags.model_ref, "Name reported for the model, e.g. hf:org/name");
+  add_request_flags(app, flags);
   app.add_option("--context", flags.context, "Tokens of context; 0 = the model's, at most 4096")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
   app.add_option("--dtype", flags.dtype,
@@ -142,6 +161,7 @@ void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
 
 void apply(const Tolerated& tolerated, Flags& flags) {
   for (const std::string& text : tolerated.loras) flags.loras.push_back(engine::parse_lora(text));
+  if (flags.model_ref.empty() && !flags.aliases.empty()) flags.model_ref = flags.aliases.front();
   if (flags.hive_url.empty()) flags.hive_url = tolerated.queen_url;
   if (tolerated.local_mode && flags.host.empty()) flags.host = "127.0.0.1";
 }

@@ -2,6 +2,7 @@
 // The command line of a chat worker: the union of what hives and people pass.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -33,6 +34,11 @@ struct Flags : CommonFlags {              // worker_id: "llm-worker-<port>" when
   std::string chat_template;              // file in the place of the checkpoint's; empty = that
   std::string generation = "auto";        // or off, vllm: the checkpoint has no sampling of its own
   int32_t reasoning_budget = -1;          // tokens, of chats that name none; -1 = no limit
+  std::optional<float> temperature;       // of requests that name none
+  std::optional<uint64_t> seed;           // the same
+  int32_t max_answer = -1;                // tokens, of requests without a limit; -1 = none
+  std::vector<std::string> aliases;       // more names of the model, in lists of models
+  std::vector<std::string> tags;          // what is said of it there
   std::vector<engine::LoraInfo> loras;    // adapters that requests can take
   bool lora_loading = false;              // and clients may load more
   int64_t step_tokens = 0;                // of a step at most; 0 = see engine::LlmOptions

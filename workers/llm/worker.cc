@@ -1,5 +1,7 @@
 #include "workers/llm/worker.h"
 
+#include <filesystem>
+
 #include "server/embedding/routes.h"
 #include "server/llm/routes.h"
 #include "server/llm/service.h"
@@ -8,8 +10,18 @@ namespace rbee::workers {
 namespace {
 
 server::LlmDefaults defaults_of(const Flags& flags) {
-  if (flags.reasoning_budget < 0) return {};
-  return {.reasoning_budget = flags.reasoning_budget};
+  const auto limit = [](int32_t tokens) {
+    return tokens < 0 ? std::nullopt : std::optional(tokens);
+  };
+  return {.reasoning_budget = limit(flags.reasoning_budget),
+          .temperature = flags.temperature,
+          .seed = flags.seed,
+          .max_tokens = limit(flags.max_answer)};
+}
+
+// Also of a folder's path that ends with a slash.
+std::string file_name(const std::filesystem::path& path) {
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
 class ServedChat final : public Served {
@@ -74,7 +86,10 @@ int run_llm_worker(const Program& program, LoadEngine load, int argc, const char
     server::ServiceOptions options{.worker_id = flags.worker_id,
                                    .model_id = flags.model_ref,
                                    .implementation = program.name,
-                                   .version = RBEE_VERSION};
+                                   .version = RBEE_VERSION,
+                                   .aliases = flags.aliases,
+                                   .tags = flags.tags,
+                                   .model_file = file_name(flags.model)};
     return std::visit(
         [&](auto engine) { return serve(std::move(engine), std::move(options), flags); },
         load(flags));

@@ -167,6 +167,78 @@ TEST(LlmEngine, StopTokensEndTheAnswer) {
   harness::expect_error("stop_token_ids", "token", "known", [&] { submit(*engine, request); });
 }
 
+TEST(LlmEngine, AnAnswerMayHaveSomeTokensAlone) {
+  const auto engine = make_llm_engine(tiny_model(), {.kv_dtype = DType::f32});
+  const std::vector<int32_t> allowed = tiny_model().tokenizer->encode("cafe", {});
+  Request request = greedy("hello", 8);
+  request.allowed_ids = allowed;
+  request.token_ids = true;
+  const auto sink = answer(*engine, request);
+  EXPECT_FALSE(sink->tokens.empty());
+  for (const ScoredChoice& token : sink->tokens) {
+    EXPECT_THAT(allowed, ::testing::Contains(token.chosen.id));
+  }
+  request.allowed_ids = {test::kTinyVocab};
+  harness::expect_error("allowed_token_ids", "token", "known", [&] { submit(*engine, request); });
+  request.allowed_ids = allowed;
+  request.constraint = {.kind = Constraint::Kind::json_object, .text = {}, .choices = {}};
+  harness::expect_error("allowed_token_ids", "form", "answer", [&] { submit(*engine, request); });
+}
+
+TEST(LlmEngine, APromptMayBeCutToItsLastOrFirstTokens) {
+  const auto engine = make_llm_engine(tiny_model(), {.kv_dtype = DType::f32});
+  Request request = greedy("", 2);
+  request.prompt_ids = {5, 6, 7, 8, 9};
+  request.prompt_ids_told = true;
+  request.kept_tokens = 3;
+  EXPECT_THAT(answer(*engine, request)->started.prompt_ids, ::testing::ElementsAre(7, 8, 9));
+  request.keeps_first = true;
+  EXPECT_THAT(answer(*engine, request)->started.prompt_ids, ::testing::ElementsAre(5, 6, 7));
+  request.keeps_first = false;
+  request.kept_tokens = -1;
+  request.prompt_ids.assign(200, 7);  // of a context of 64
+  EXPECT_EQ(answer(*engine, request)->started.prompt_tokens, 62);
+  request.kept_tokens = 0;
+  harness::expect_error("truncate_prompt_tokens", "0", "above", [&] { submit(*engine, request); });
+}
+
+TEST(LlmEngine, TheWayThroughAPromptIsTold) {
+  const auto engine =
+      make_llm_engine(tiny_model(), {.max_running = 2, .step_tokens = 4, .kv_dtype = DType::f32});
+  Request request = greedy("hello bad cafe", 2);
+  EXPECT_TRUE(answer(*engine, request)->progress.empty());
+  request.progress = true;
+  request.cache_salt = "fresh";
+  const auto sink = answer(*engine, request);
+  ASSERT_GT(sink->progress.size(), 2u);
+  EXPECT_EQ(sink->progress.front().evaluated, 0);
+  EXPECT_EQ(sink->progress.front().ms, 0);
+  EXPECT_EQ(sink->progress.back().evaluated, sink->started.prompt_tokens);
+  for (size_t i = 1; i < sink->progress.size(); ++i) {
+    EXPECT_GT(sink->progress[i].evaluated, sink->progress[i - 1].evaluated);
+    EXPECT_GE(sink->progress[i].ms, sink->progress[i - 1].ms);
+  }
+}
+
+TEST(LlmEngine, WhatTokensWereDrawnWithIsTold) {
+  const auto engine = make_llm_engine(tiny_model(), {.kv_dtype = DType::f32});
+  Request request = greedy("hello", 6);
+  request.sampling = {.temperature = 1.0f, .top_k = 3, .top_p = 1.0f, .seed = 5};
+  request.drawn_logprobs = 10;
+  const auto sink = answer(*engine, request);
+  ASSERT_FALSE(sink->tokens.empty());
+  for (const ScoredChoice& token : sink->tokens) {
+    double sum = 0;
+    for (const ScoredToken& other : token.top) sum += std::exp(other.logprob);
+    EXPECT_EQ(token.top.size(), 3u);
+    EXPECT_NEAR(sum, 1, 1e-5);
+    EXPECT_THAT(token.top,
+                ::testing::Contains(::testing::Field(&ScoredToken::logprob, token.chosen.logprob)));
+  }
+  request.sampling.temperature = 0;
+  EXPECT_EQ(answer(*engine, request)->tokens.at(0).chosen.logprob, 0);
+}
+
 TEST(LlmEngine, TokensThatTheCacheHadAreCounted) {
   const auto engine = make_llm_engine(tiny_model(), {.block_size = 4});
   const auto first = answer(*engine, greedy("hello bad cafe", 2));

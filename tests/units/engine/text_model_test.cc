@@ -170,6 +170,21 @@ TEST_F(TextModelTest, WithoutAKnownFormCallsHaveTheGenericOne) {
   EXPECT_EQ(load_text_model(folder_, options).format.tools, text::ToolFormat::none);
 }
 
+// Templates that are given by file may be written for llama-server.
+TEST_F(TextModelTest, AGivenTemplateHasLlamaServersVariables) {
+  const std::string source =
+      "{{ enable_thinking is defined and enable_thinking }} {{ date_string is defined }} "
+      "{{ datetime is defined }} {{ functions }}";
+  write("chat_template.jinja", source);
+  EXPECT_EQ(load().render({{"user", "a"}}, {}), "False False False ");
+  TextModelOptions options{.device = &get_device({DeviceKind::cpu, 0})};
+  options.chat_template = source;
+  const TextModel given = load_text_model(folder_, options);
+  EXPECT_EQ(given.render({{"user", "a"}}, {}), "True True True ");
+  const ChatOptions off{.template_variables = R"({"enable_thinking":false,"date_string":"x"})"};
+  EXPECT_EQ(given.render({{"user", "a"}}, off), "False True True ");
+}
+
 TEST_F(TextModelTest, APromptMayEndBeforeTheNextTurn) {
   write("chat_template.jinja",
         "{{ messages[0].content }}{% if add_generation_prompt %}[assistant]{% endif %}");

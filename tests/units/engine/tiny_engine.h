@@ -52,6 +52,10 @@ class Recorder final : public EventSink {
     started = event;
     ++starts;
   }
+  void on_progress(const Progress& event) noexcept override {
+    const std::lock_guard lock(mutex_);
+    progress.push_back(event);
+  }
   void on_prompt(const std::vector<PromptToken>& event) noexcept override {
     const std::lock_guard lock(mutex_);
     prompt = event;
@@ -89,6 +93,7 @@ class Recorder final : public EventSink {
   std::string text;
   std::vector<ScoredChoice> tokens;
   std::vector<PromptToken> prompt;
+  std::vector<Progress> progress;
   int prompts = 0;
   int starts = 0;
   int pieces = 0;

@@ -82,17 +82,9 @@ Names read_by(const Body& body) {
 
 TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
   const json document = json::parse(chat_api_document());
-  const Names vllm = {"allowed_token_ids",
-                      "chat_template",
-                      "documents",
-                      "include_reasoning",
-                      "include_stop_str_in_output",
-                      "prompt_embeds",
-                      "return_token_ids",
-                      "return_tokens_as_token_ids",
-                      "skip_special_tokens",
-                      "truncate_prompt_tokens",
-                      "use_beam_search"};
+  const Names vllm = {
+      "chat_template", "documents",           "include_reasoning", "include_stop_str_in_output",
+      "prompt_embeds", "skip_special_tokens", "use_beam_search"};
   Names openai = {"suffix",        "functions",          "modalities", "audio",
                   "function_call", "web_search_options", "moderation"};
   openai.insert(vllm.begin(), vllm.end());
@@ -100,7 +92,7 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
                      "context_management", "conversation", "image",
                      "moderation",         "prompt",       "previous_response_id"};
   responses.insert(vllm.begin(), vllm.end());
-  const Names llama = {"grammar_lazy", "image_data", "n", "n_cmpl", "post_sampling_probs"};
+  const Names llama = {"grammar_lazy", "image_data", "n", "n_cmpl"};
   const auto with = [](Names names, std::initializer_list<const char*> more) {
     names.insert(more.begin(), more.end());
     return names;
@@ -108,11 +100,8 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
   const Body all[] = {
       {"/v1/jobs", parse_generate},
       {"/v1/infer", parse_generate},
-      {"/v1/chat/completions", parse_openai_chat, {"{}"}, with(openai, {"echo", "best_of"})},
-      {"/v1/completions",
-       parse_openai_completion,
-       {"{}"},
-       with(openai, {"tools", "add_special_tokens"})},
+      {"/v1/chat/completions", parse_openai_chat, {"{}"}, with(openai, {"best_of"})},
+      {"/v1/completions", parse_openai_completion, {"{}"}, with(openai, {"tools"})},
       {"/v1/responses", parse_response_request, {"{}"}, responses},
       {"/v1/messages", parse_anthropic, {"{}"}, {"container", "mcp_servers"}},
       {"/v1/messages/count_tokens", parse_anthropic_count},
@@ -120,11 +109,11 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
       {"/completion", parse_llama_completion, {"{}"}, llama},
       {"/infill", parse_llama_infill, {"{}"}, llama},
       {"/detokenize", parse_detokenize},
-      {"/apply-template", parse_apply_template, {"{}"}, with(openai, {"echo", "best_of"})},
+      {"/apply-template", parse_apply_template, {"{}"}, with(openai, {"best_of"})},
       {"/tokenize",
        parse_tokenize,
        {R"({"content":""})", R"({"prompt":""})", R"({"messages":[]})"},
-       with(openai, {"echo", "best_of"})},
+       with(openai, {"best_of"})},
   };
   for (const Body& body : all) {
     EXPECT_THAT(documented(document, body.path), ::testing::ContainerEq(read_by(body)))
@@ -242,23 +231,17 @@ TEST(ApiDocument, FieldsThatAreNotDoneAreRefusedByName) {
   EXPECT_EQ(refused(parse_openai_chat, {{"messages", messages}, {"function_call", "auto"}}),
             Names{});
   const json neutral = {{"include_stop_str_in_output", false},
-                        {"return_token_ids", false},
                         {"skip_special_tokens", true},
                         {"documents", json::array()},
                         {"include_reasoning", true},
-                        {"return_tokens_as_token_ids", false},
                         {"use_beam_search", false},
                         {"best_of", 1},
                         {"structured_outputs", json::object()}};
   const json wrong = {{"include_stop_str_in_output", true},
-                      {"return_token_ids", true},
                       {"skip_special_tokens", false},
-                      {"allowed_token_ids", {1}},
-                      {"truncate_prompt_tokens", 5},
                       {"chat_template", "x"},
                       {"documents", {{{"text", "x"}}}},
                       {"include_reasoning", false},
-                      {"return_tokens_as_token_ids", true},
                       {"use_beam_search", true},
                       {"best_of", 2},
                       {"structured_outputs", {{"structural_tag", "{}"}}}};
@@ -286,10 +269,9 @@ TEST(ApiDocument, SoAreThoseOfOtherRoutes) {
   EXPECT_EQ(refused(parse_response_request, response),
             (Names{"context_management", "image", "moderation", "background_options",
                    "access_programs"}));
-  const json completion = {{"prompt", "a"}, {"prompt_embeds", "x"}, {"add_special_tokens", false}};
-  EXPECT_EQ(refused(parse_openai_completion, completion),
-            (Names{"prompt_embeds", "add_special_tokens"}));
-  const json both = {{"prompt", "a"}, {"best_of", 2}, {"add_special_tokens", true}};
+  const json completion = {{"prompt", "a"}, {"prompt_embeds", "x"}};
+  EXPECT_EQ(refused(parse_openai_completion, completion), Names{"prompt_embeds"});
+  const json both = {{"prompt", "a"}, {"best_of", 2}};
   EXPECT_EQ(refused(parse_openai_completion, both), Names{});
   const json several = {
       {"prompt", "a"}, {"n", 2}, {"n_cmpl", 2}, {"grammar_lazy", true}, {"image_data", {"x"}}};
@@ -316,6 +298,8 @@ TEST(ApiDocument, OfEmbeddingsHoldsTheFieldsThatAreRead) {
   const json document = json::parse(embedding_api_files().front().text);
   const Body all[] = {
       {"/v1/embeddings", parse_embeddings},
+      {"/embedding", parse_llama_embedding},
+      {"/v2/embed", parse_cohere_embed},
       {"/rerank", parse_rerank},
       {"/score", parse_score},
       {"/v1/cancel", parse_cancel},
@@ -330,8 +314,8 @@ TEST(ApiDocument, OfEmbeddingsHoldsTheFieldsThatAreRead) {
 
 TEST(ApiDocument, NamesAreNotedWithTheirPlace) {
   const NamesRead read;
-  parse_openai_chat(
-      R"({"messages":[{"role":"user","content":"a"}],"stream_options":{"include_usage":true}})");
+  parse_openai_chat(R"({"messages":[{"role":"user","content":"a"}],"stream":true,)"
+                    R"("stream_options":{"include_usage":true}})");
   EXPECT_TRUE(read.names().contains("stream_options.include_usage"));
   EXPECT_TRUE(read.names().contains("messages[0].role"));
 }
