@@ -343,7 +343,9 @@ class Trial:
         self.bound(name, "restarts", restarts, 0)
         self.bound(name, "answers of 500", statuses[500], 0)
         for who, seen in (("plain", plain[1]), ("health", health[1])):
-            self.bound(name, f"{who} not answered", sum(seen.values()) - seen[200], 0)
+            refused = {status: count for status, count in seen.items() if status != 200}
+            if refused:
+                self.faults.append(f"{name}: {who} got {refused}, by status")
 
     def run(self, families):
         self.watch(1, [])
