@@ -231,6 +231,23 @@ TEST(Tools, EarlierCallsAndResultsReachTheEngine) {
   EXPECT_EQ(messages[2].content, "7");
 }
 
+TEST(Tools, IntegersKeepAllTheirDigits) {
+  Worker worker;
+  const std::string schema =
+      R"({"type":"object","properties":{"n":{"minimum":-9223372036854775809,)"
+      R"("maximum":18446744073709551616}}})";
+  const std::string body =
+      cat(R"({"messages":[{"role":"user","content":"Hi"}],"tools":[{"type":"function","function":)",
+          R"({"name":"f","parameters":)", schema, "}}],",
+          R"("chat_template_kwargs":{"x":99999999999999999999}})");
+  ASSERT_EQ(worker.post(kChat, body).status, 200);
+  const engine::ChatOptions asked = worker.engine.last_request().chat;
+  ASSERT_EQ(asked.tools.size(), 1U);
+  EXPECT_EQ(asked.tools[0].parameters, schema);
+  EXPECT_THAT(asked.tools[0].json, HasSubstr(schema));
+  EXPECT_EQ(asked.template_variables, R"({"x":99999999999999999999})");
+}
+
 TEST(Tools, OnesThatAreNotAllowedAreLeftOut) {
   Worker worker;
   const std::string more = R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":{
