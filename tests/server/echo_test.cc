@@ -180,7 +180,7 @@ TEST(Echo, WhatIsWrongIsNamed) {
   EXPECT_EQ(completion({{"prompt", std::vector<std::string>(129, "a")}}), "prompt");
   const json chat = {{"messages", {{{"role", "user"}, {"content", "Hi"}}}}};
   json echo = chat, none = chat;
-  echo["echo"] = true;
+  echo["echo"] = 7;
   none["max_tokens"] = 0;
   EXPECT_EQ(param("/v1/chat/completions", echo), "echo");
   EXPECT_EQ(param("/v1/chat/completions", none), "max_tokens");

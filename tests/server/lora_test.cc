@@ -28,7 +28,7 @@ TEST(LoraRoutes, AdaptersAreModelsOfTheModel) {
   const json data = json::parse(worker.get("/v1/models").body).at("data");
   ASSERT_EQ(data.size(), 3u);
   EXPECT_EQ(data[0].at("id"), "hf:fake");
-  EXPECT_FALSE(data[0].contains("parent"));
+  EXPECT_EQ(data[0].at("parent"), nullptr);
   EXPECT_EQ(data[2].at("id"), "poet");
   EXPECT_EQ(data[2].at("parent"), "hf:fake");
   EXPECT_EQ(data[2].at("max_model_len"), 2048);
