@@ -116,17 +116,27 @@ std::optional<std::string> text_of(const json& item) {
   return std::nullopt;
 }
 
-// Under the first of the names that is there. lone: a text stands for a list of it.
+// The one of a field's names that is there; the first where none is. Two at once are an error.
+const char* given_name(ObjectReader& reader, std::initializer_list<const char*> names) {
+  const char* out = nullptr;
+  for (const char* name : names) {
+    const json* found = reader.find(name);
+    if (found == nullptr) continue;
+    if (out != nullptr) {
+      reader.note(name, cat("exclusive(", out, ")"), cat("cannot be given together with ", out),
+                  found);
+    } else {
+      out = name;
+    }
+  }
+  return out != nullptr ? out : *names.begin();
+}
+
+// lone: a text stands for a list of it.
 std::vector<std::string> read_texts(ObjectReader& reader, std::initializer_list<const char*> names,
                                     bool lone) {
-  const char* name = *names.begin();
-  const json* list = nullptr;
-  for (const char* other : names) {
-    const json* found = reader.find(other);
-    if (list != nullptr || found == nullptr) continue;
-    name = other;
-    list = found;
-  }
+  const char* const name = given_name(reader, names);
+  const json* const list = reader.find(name);
   std::vector<std::string> out;
   if (lone && list != nullptr && list->is_string()) {
     out.push_back(list->get<std::string>());
@@ -180,7 +190,7 @@ EmbeddingBody parse_llama_embedding(std::string_view text) {
   std::vector<FieldError> errors;
   ObjectReader reader(body, errors);
   EmbeddingBody out;
-  read_input(reader, reader.find("input") != nullptr ? "input" : "content", out.inputs);
+  read_input(reader, given_name(reader, {"content", "input"}), out.inputs);
   read_how(reader, out);
   refuse(errors);
   return out;
@@ -196,7 +206,11 @@ CohereEmbedBody parse_cohere_embed(std::string_view text) {
   out.generic.dimensions = reader.integer("output_dimension", {1, INT32_MAX}).value_or(0);
   const json all = json::array({"float"});
   const json* types = reader.find("embedding_types");
-  for (const json& type : types != nullptr && types->is_array() ? *types : all) {
+  if (types != nullptr && !types->is_array()) {
+    reader.note("embedding_types", "type(array)", "must be a list of float and base64", types);
+    types = nullptr;
+  }
+  for (const json& type : types != nullptr ? *types : all) {
     out.floats |= type == "float";
     out.base64 |= type == "base64";
     if (type == "float" || type == "base64") continue;

@@ -24,7 +24,7 @@ def check_vectors(answer, golden):
 
 
 def check_errors(client):
-    for make in (lambda: client.embeddings.create(model="m", input=""),
+    for make in (lambda: client.embeddings.create(model="m", input=[]),
                  lambda: client.embeddings.create(model="m", input="a", dimensions=33),
                  lambda: client.embeddings.create(model="m", input="word " * 500),
                  lambda: client.chat.completions.create(
