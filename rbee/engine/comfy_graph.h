@@ -1,6 +1,7 @@
 #pragma once
 // ComfyUI's graph of nodes in the form of its API, as its files hold it: by number a "class_type"
-// and "inputs", which are values or [number, output] of another node.
+// and "inputs", which are values or [number, output] of another node. Includes nlohmann's large
+// header: for .cc files of the readers only.
 
 #include <nlohmann/json.hpp>
 #include <optional>
