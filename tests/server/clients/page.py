@@ -241,7 +241,7 @@ def check_cancelling(visit):
     page.fill("#steps", "150")
     page.fill("#count", "16")
     page.click("#go")
-    visit.wait_until("a step's figures", lambda: "steps/s" in visit.status())
+    visit.wait_until("a preview of this job", lambda: page.evaluate("preview !== null"))
     page.click("#stop")
     visit.wait_until("the end", lambda: "cancelled" in visit.status())
     page.wait_for_selector("#go:enabled")
