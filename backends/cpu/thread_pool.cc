@@ -27,6 +27,10 @@ constexpr int64_t kRangesPerThread = 4;
 constexpr int64_t kRangesPerShare = 8;
 
 std::atomic<int> requested_threads{0};
+// State::gate: who has entered is counted below the flag, the region's number stands above.
+constexpr uint64_t kClosed = uint64_t{1} << 31;
+constexpr uint64_t kCount = kClosed - 1;
+constexpr int kNumberShift = 32;
 // The caller's place in the region that it runs in; -1 outside of regions.
 thread_local int current_thread = -1;
 
@@ -77,13 +81,22 @@ struct ThreadPool::State {
   void* context = nullptr;
   alignas(64) std::atomic<uint32_t> epoch{0};  // a new value starts a region
   alignas(64) std::atomic<int> sleeping{0};
-  alignas(64) std::atomic<int> running{0};  // workers that have not finished the region
-  alignas(64) std::atomic<int> arrived{0};
-  std::atomic<uint32_t> barrier_round{0};
+  // Workers enter a region until it is closed: nobody waits for one that has not begun.
+  alignas(64) std::atomic<uint64_t> gate{kClosed};
+  alignas(64) std::atomic<uint64_t> finished{0};  // of those that entered
   std::atomic<bool> stopping{false};
   std::mutex error_mutex;
   std::exception_ptr error;
   std::vector<std::thread> workers;
+
+  // Into the region of this number; false when it is closed, or another one is open.
+  bool enter(uint32_t number) {
+    uint64_t seen = gate.load(std::memory_order_acquire);
+    while (seen >> kNumberShift == number && (seen & kClosed) == 0) {
+      if (gate.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) return true;
+    }
+    return false;
+  }
 
   void run_one(int thread) {
     try {
@@ -137,25 +150,28 @@ void ThreadPool::work(int thread) {
       while (!started()) state.epoch.wait(seen);
       state.sleeping.fetch_sub(1);
     }
-    ++seen;
+    seen = state.epoch.load(std::memory_order_acquire);
     if (state.stopping) return;
+    if (!state.enter(seen)) continue;
     state.run_one(thread);
-    state.running.fetch_sub(1, std::memory_order_release);
+    state.finished.fetch_add(1, std::memory_order_release);
   }
 }
 
 void ThreadPool::run_tasks(Task task, void* context) {
-  if (current_thread >= 0) fail(Code::internal, "thread_pool", "a region inside a region");
   State& state = *state_;
   const std::lock_guard lock(state.region);
   const RegionScope scope;
   state.task = task;
   state.context = context;
-  state.running.store(threads_ - 1, std::memory_order_relaxed);
-  state.epoch.fetch_add(1);
+  state.finished.store(0, std::memory_order_relaxed);
+  const uint32_t number = state.epoch.load(std::memory_order_relaxed) + 1;
+  state.gate.store(uint64_t{number} << kNumberShift, std::memory_order_release);
+  state.epoch.store(number);
   if (state.sleeping.load() > 0) state.epoch.notify_all();
   state.run_one(0);
-  const auto finished = [&] { return state.running.load(std::memory_order_acquire) == 0; };
+  const uint64_t entered = state.gate.fetch_or(kClosed, std::memory_order_acq_rel) & kCount;
+  const auto finished = [&] { return state.finished.load(std::memory_order_acquire) == entered; };
   while (!spin_until(finished)) std::this_thread::yield();
   if (state.error) std::rethrow_exception(std::exchange(state.error, nullptr));
 }
@@ -230,18 +246,6 @@ void ThreadPool::run_shares(int64_t n, int64_t grain, Range range, void* context
         }
       },
       &region);
-}
-
-void ThreadPool::barrier() {
-  State& state = *state_;
-  const uint32_t round = state.barrier_round.load(std::memory_order_acquire);
-  if (state.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
-    state.arrived.store(0, std::memory_order_relaxed);
-    state.barrier_round.store(round + 1, std::memory_order_release);
-    return;
-  }
-  const auto passed = [&] { return state.barrier_round.load(std::memory_order_acquire) != round; };
-  while (!spin_until(passed)) std::this_thread::yield();
 }
 
 int default_thread_count() {

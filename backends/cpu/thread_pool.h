@@ -25,12 +25,12 @@ class ThreadPool {
   int threads() const { return threads_; }
 
   using Range = void (*)(void* context, int64_t begin, int64_t end, int thread);
-  using Task = void (*)(void* context, int thread);
 
   // Runs body(begin, end, thread) over ranges that cover [0, n) once. No range is shorter than
   // `grain` save the last, and n <= grain runs inline. Threads fetch ranges as they finish, so a
-  // slow core does not hold the others up. Called from inside a region it runs inline. The first
-  // exception of a body is thrown again here, after all threads have stopped.
+  // slow core does not hold the others up, and one that another process has is not waited for.
+  // Called from inside a region it runs inline. The first exception of a body is thrown again here,
+  // after all threads have stopped.
   template <typename Body>
   void parallel_for(int64_t n, int64_t grain, Body&& body) {
     run_ranges(n, grain, &call_range<Body>, address(body));
@@ -43,19 +43,9 @@ class ThreadPool {
     run_shares(n, grain, &call_range<Body>, address(body));
   }
 
-  // Runs body(thread) once on every thread, thread = 0 .. threads() - 1, all at the same time;
-  // bodies may meet in barrier(). Not from inside a region (throws internal).
-  template <typename Body>
-  void run_on_all(Body&& body) {
-    run_tasks(&call_task<Body>, address(body));
-  }
-
-  // Waits until every thread of the region has come here; only inside run_on_all. A body that
-  // throws must not leave others waiting: throw only where no barrier follows.
-  void barrier();
-
  private:
   struct State;
+  using Task = void (*)(void* context, int thread);
 
   template <typename Body>
   static void* address(Body& body) {
@@ -64,10 +54,6 @@ class ThreadPool {
   template <typename Body>
   static void call_range(void* context, int64_t begin, int64_t end, int thread) {
     (*static_cast<std::remove_reference_t<Body>*>(context))(begin, end, thread);
-  }
-  template <typename Body>
-  static void call_task(void* context, int thread) {
-    (*static_cast<std::remove_reference_t<Body>*>(context))(thread);
   }
 
   bool inlined(int64_t n, int64_t grain, Range range, void* context) const;

@@ -1,11 +1,12 @@
 #include "backends/cpu/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <mutex>
-#include <set>
+#include <functional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -14,6 +15,42 @@
 
 namespace rbee::cpu {
 namespace {
+
+// Whether both threads of the pool take part in a region within 10 s; each runs the body first.
+bool both_threads_come(ThreadPool& pool, const std::function<void(int)>& body = [](int) {}) {
+  std::atomic<int> here{0};
+  std::atomic<bool> came{true};
+  pool.parallel_for(2, 1, [&](int64_t, int64_t, int thread) {
+    body(thread);
+    ++here;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (here < 2) {
+      std::this_thread::yield();
+      if (std::chrono::steady_clock::now() > end) {
+        came = false;
+        return;
+      }
+    }
+  });
+  return came;
+}
+
+std::vector<int> allowed_processors() {
+  cpu_set_t set;
+  std::vector<int> out;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return out;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(static_cast<unsigned>(cpu), &set)) out.push_back(cpu);
+  }
+  return out;
+}
+
+void run_on(pid_t thread, int processor) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<unsigned>(processor), &set);
+  ASSERT_EQ(sched_setaffinity(thread, sizeof(set), &set), 0);
+}
 
 TEST(ThreadPool, ParallelForCoversEachIndexOnce) {
   for (const int threads : {1, 2, 3, 8}) {
@@ -103,43 +140,18 @@ TEST(ThreadPool, SmallWorkStaysOnTheCallingThread) {
   });
 }
 
-TEST(ThreadPool, RunOnAllRunsEachThreadOnceAndBarriersMeet) {
-  for (const int threads : {1, 2, 5}) {
-    ThreadPool pool(threads);
-    for (int round = 0; round < 200; ++round) {
-      std::atomic<int> before{0};
-      std::atomic<int> late{0};
-      std::vector<int> seen(static_cast<size_t>(threads));
-      pool.run_on_all([&](int thread) {
-        ++seen[static_cast<size_t>(thread)];
-        ++before;
-        pool.barrier();
-        if (before.load() != threads) ++late;
-        pool.barrier();
-      });
-      ASSERT_EQ(late.load(), 0);
-      for (int count : seen) ASSERT_EQ(count, 1);
-    }
-  }
-}
-
 TEST(ThreadPool, NestedWorkRunsInlineOnTheSameThread) {
   ThreadPool pool(3);
   std::atomic<int> total{0};
-  pool.run_on_all([&](int outer) {
+  pool.parallel_for(12, 1, [&](int64_t first, int64_t last, int outer) {
     const std::thread::id here = std::this_thread::get_id();
     pool.parallel_for(1000, 1, [&](int64_t begin, int64_t end, int inner) {
       EXPECT_EQ(inner, outer);
       EXPECT_EQ(std::this_thread::get_id(), here);
-      total += static_cast<int>(end - begin);
+      total += static_cast<int>((last - first) * (end - begin));
     });
   });
-  EXPECT_EQ(total.load(), 3000);
-}
-
-TEST(ThreadPool, ARegionInsideARegionIsAnError) {
-  ThreadPool pool(2);
-  EXPECT_THROW(pool.run_on_all([&](int) { pool.run_on_all([](int) {}); }), Error);
+  EXPECT_EQ(total.load(), 12000);
 }
 
 TEST(ThreadPool, TheFirstExceptionReachesTheCallerAndThePoolGoesOn) {
@@ -176,14 +188,44 @@ TEST(ThreadPool, WorkersThatFellAsleepWakeUp) {
   ThreadPool pool(2);
   for (int round = 0; round < 5; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(3));  // far beyond the spinning
-    std::mutex mutex;
-    std::set<int> seen;
-    pool.run_on_all([&](int thread) {
-      const std::lock_guard lock(mutex);
-      seen.insert(thread);
-    });
-    EXPECT_EQ(seen.size(), 2u);
+    EXPECT_TRUE(both_threads_come(pool));
   }
+}
+
+// The other thread of the pool has to share its processor with a thread that never rests, and
+// goes behind it.
+TEST(ThreadPool, AThreadThatGetsNoProcessorIsNotWaitedFor) {
+  const std::vector<int> processors = allowed_processors();
+  if (processors.size() < 2) GTEST_SKIP() << "one processor";
+  std::thread([&] {  // whose own processor ends with it
+    ThreadPool pool(2);
+    pid_t other = 0;
+    ASSERT_TRUE(both_threads_come(pool, [&](int thread) {
+      if (thread == 1) other = gettid();
+    }));
+    std::atomic<bool> begun{false}, done{false};
+    std::thread busy([&] {
+      run_on(0, processors[0]);
+      for (begun = true; !done;) {
+      }
+    });
+    run_on(0, processors[1]);
+    run_on(other, processors[0]);
+    const sched_param lowest{};
+    ASSERT_EQ(sched_setscheduler(other, SCHED_IDLE, &lowest), 0);
+    while (!begun) std::this_thread::yield();
+    std::chrono::steady_clock::duration taken{};
+    for (int round = 0; round < 50; ++round) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the other thread falls asleep
+      const auto begin = std::chrono::steady_clock::now();
+      pool.parallel_for(64, 4, [](int64_t, int64_t, int) {});
+      taken += std::chrono::steady_clock::now() - begin;
+    }
+    EXPECT_LT(taken, std::chrono::seconds(1));
+    done = true;
+    busy.join();
+  })
+      .join();
 }
 
 TEST(ThreadPool, BadThreadCountsAreErrors) {
