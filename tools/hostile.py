@@ -30,6 +30,7 @@ import json
 import multiprocessing
 import os
 import re
+import select
 import shlex
 import signal
 import socket
@@ -123,6 +124,28 @@ class Attacker:
         body = json.dumps(fields).encode()
         return (f"POST {self.path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                 f"Content-Length: {len(body)}\r\n\r\n").encode() + body
+
+    def crowd(self, requests):
+        """All at once, each a path and a body; leaves when its patience ends."""
+        waiting = {}
+        for path, fields in requests:
+            self.path = path
+            for link in self.many(1, lambda link, fields=fields: link.sendall(self.request(fields))):
+                waiting[link] = b""
+        until = time.monotonic() + self.patience
+        while waiting and time.monotonic() < until:
+            for link in select.select(list(waiting), [], [], until - time.monotonic())[0]:
+                try:
+                    piece = link.recv(65536)
+                except OSError:
+                    piece = b""
+                waiting[link] = waiting[link] or piece[:100]
+                if not piece or b"\r\nContent-Length: " in piece:
+                    self.statuses[self.status_of(waiting.pop(link))] += 1
+                    link.close()
+        self.statuses[0] += len(waiting)
+        for link in waiting:
+            link.close()
 
     def slow_heads(self, count):
         self.trickle(self.many(count, lambda link: link.sendall(b"POST / HTTP/1.1\r\nX: ")), b"a")

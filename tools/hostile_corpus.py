@@ -191,6 +191,30 @@ def prompts():
     ]
 
 
+@family(CHAT)
+def crowds():
+    """Many at once, each of which is no more than what is allowed."""
+    def crowd(count, make, path="/v1/completions"):
+        requests = [(path, make(i)) for i in range(count)]
+        return lambda attacker: attacker.crowd(requests)
+    def words(i, count):
+        rng = random.Random(i)
+        return " ".join(rng.choice(("bee", "hive", "honey", "comb", "queen")) for _ in range(count))
+    long = {"ignore_eos": True, "max_tokens": 1500}
+    return [
+        ("answers", crowd(64, lambda i: {"prompt": letters(8, i), **long})),
+        ("prompts", crowd(64, lambda i: {"prompt": words(i, 3000), "max_tokens": 1})),
+        ("contexts", crowd(16, lambda i: {"prompt": words(i, 900), **long})),
+        ("choices", crowd(8, lambda i: {"prompt": letters(8, i), "n": 16, **long})),
+        ("guesses", crowd(16, lambda i: {"prompt": "a b c d " * 50, "speculative": True, **long})),
+        ("probabilities", crowd(32, lambda i: {"prompt": words(i, 800), "prompt_logprobs": 20, "logprobs": 20,
+                                               **long})),
+        ("grammars", crowd(32, lambda i: {"prompt": "a", "guided_regex": f"([a-z ]{{1,90}}{i}){{1,90}}", **long})),
+        ("samplers", crowd(32, lambda i: {"prompt": "a", "mirostat": 2, "temperature": 2, "logprobs": 20, **long})),
+        ("texts", crowd(32, lambda i: {"content": letters(1000, i) * 900}, "/tokenize")),
+    ]
+
+
 # Of pictures.
 
 def chunk(kind, data):

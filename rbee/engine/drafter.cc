@@ -15,25 +15,20 @@ bool generates(const Scheduler::Part& part) {
   return part.ticket->sequence.cached + 1 == part.ticket->sequence.length();
 }
 
-// A picture may have taken more than a step has.
-int64_t room_beside(const Drafter::Parts& parts, int64_t step_tokens) {
-  for (const Scheduler::Part& part : parts) step_tokens -= part.count;
-  return std::max<int64_t>(step_tokens, 0);
-}
-
 }  // namespace
 
-void Drafter::add_guesses(Parts& parts, int64_t running) {
+void Drafter::add_guesses(Parts& parts, const Scheduler& scheduler) {
+  const int64_t running = std::ssize(scheduler.running());
+  const int64_t room = scheduler.room_beside(parts);
   if (model_) {
-    guess_by_model(parts, running);
+    guess_by_model(parts, running, room);
   } else {
-    guess_from_texts(parts, running);
+    guess_from_texts(parts, running, room);
   }
   for (Scheduler::Part& part : parts) part.count += job_of(part).guessed();
 }
 
-void Drafter::guess_from_texts(Parts& parts, int64_t running) {
-  int64_t room = room_beside(parts, step_tokens_);
+void Drafter::guess_from_texts(Parts& parts, int64_t running, int64_t room) {
   for (const Scheduler::Part& part : parts) {
     LlmJob& job = job_of(part);
     if (!job.guesses_ahead() || !generates(part)) continue;
@@ -47,8 +42,7 @@ void Drafter::guess_from_texts(Parts& parts, int64_t running) {
   }
 }
 
-void Drafter::guess_by_model(Parts& parts, int64_t running) {
-  int64_t room = room_beside(parts, step_tokens_);
+void Drafter::guess_by_model(Parts& parts, int64_t running, int64_t room) {
   std::vector<DraftModel::Place> places;
   for (const Scheduler::Part& part : parts) {
     LlmJob& job = job_of(part);

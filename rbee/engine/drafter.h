@@ -17,25 +17,23 @@ class Drafter {
  public:
   using Parts = std::vector<Scheduler::Part>;
 
-  // pool: of the sequences; outlives this. step_tokens: of a step at most. model: what guesses;
-  // null: what followed the last time.
-  Drafter(KvBlockPool& pool, int64_t step_tokens, std::unique_ptr<DraftModel> model)
-      : pool_(pool), step_tokens_(step_tokens), model_(std::move(model)) {}
+  // pool: of the sequences; outlives this. model: what guesses; null: what followed the last time.
+  Drafter(KvBlockPool& pool, std::unique_ptr<DraftModel> model)
+      : pool_(pool), model_(std::move(model)) {}
 
   // Parts that generate, whose tickets are LlmJobs, get guesses as far as the step and the cache
-  // have room that nobody else needs. running: tickets that do. What fails in a draft model costs
-  // the guesses, no request; throws a device's error.
-  void add_guesses(Parts& parts, int64_t running);
+  // have room that nobody else needs. scheduler: that planned them.
+  // What fails in a draft model costs the guesses, no request; throws a device's error.
+  void add_guesses(Parts& parts, const Scheduler& scheduler);
 
   DraftModel* model() const { return model_.get(); }  // null: none
 
  private:
   bool spares(int64_t running) const { return pool_.available() > running; }
-  void guess_from_texts(Parts& parts, int64_t running);
-  void guess_by_model(Parts& parts, int64_t running);
+  void guess_from_texts(Parts& parts, int64_t running, int64_t room);
+  void guess_by_model(Parts& parts, int64_t running, int64_t room);
 
   KvBlockPool& pool_;
-  const int64_t step_tokens_;
   const std::unique_ptr<DraftModel> model_;
 };
 

@@ -49,7 +49,7 @@ class LlmEngine final : public Engine {
                   .block_size = options_.block_size,
                   .kv_dtype = options_.kv_dtype}),
         shelf_(*text_.model, options_.loras),
-        drafter_(stepper_.pool(), options_.step_tokens, make_draft(std::move(draft))),
+        drafter_(stepper_.pool(), make_draft(std::move(draft))),
         scheduler_(stepper_.pool(), scheduling(options_, *text_.device, text_.info.vocab_size)) {
     text_.info.kv_cache_bytes = stepper_.cache_bytes();
     text_.info.max_running = options_.max_running;
@@ -230,7 +230,7 @@ class LlmEngine final : public Engine {
                 find_masks();
                 Parts parts = scheduler_.plan();
                 const int64_t look_tokens = scheduler_.look_tokens(parts);
-                drafter_.add_guesses(parts, std::ssize(scheduler_.running()));
+                drafter_.add_guesses(parts, scheduler_);
                 step(parts);
                 const TicketPtr looks = scheduler_.looks();
                 if (sends_at_once() || looks || scheduler_.running().empty()) send_texts();
@@ -495,6 +495,7 @@ class LlmEngine final : public Engine {
   }
 
   void add_time(const StepBatch& batch, double seconds) {
+    scheduler_.note_time(batch.generated, batch.tokens - batch.generated, seconds);
     const double generation =
         static_cast<double>(batch.generated) / static_cast<double>(batch.tokens);
     const std::scoped_lock lock(mutex_);

@@ -16,6 +16,9 @@ constexpr int32_t kMostPictures = 1024;
 constexpr int64_t kBesideShare = 4;
 constexpr int64_t kBesideShareOfGpu = 2;
 
+// Of a step: who comes meanwhile waits for its end. A GPU's ends sooner.
+constexpr double kStepSeconds = 0.06;
+
 // Rows of a tile that GPUs multiply by.
 constexpr int64_t kRowTileOfGpu = 128;
 
@@ -83,7 +86,8 @@ SchedulerOptions scheduling(const LlmOptions& options, const Device& device, int
           .step_tokens = options.step_tokens,
           .beside_tokens = std::max<int64_t>(options.step_tokens / share, 1),
           .scored_tokens = std::max<int64_t>(kScoredBytes / row_bytes, 1),
-          .row_tile = host ? 1 : kRowTileOfGpu};
+          .row_tile = host ? 1 : kRowTileOfGpu,
+          .step_seconds = host ? kStepSeconds : 0};
 }
 
 }  // namespace rbee::engine

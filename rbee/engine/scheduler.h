@@ -3,14 +3,22 @@
 // section 3.2; prompts in chunks beside generation: Agrawal et al. 2024, "Sarathi-Serve"). Knows
 // sequences and blocks, no model. Used by one thread.
 //
+// No client holds the others up. One that runs nothing joins at once: where places or blocks are
+// missing, a client that has more than its share of them loses what joined last. Where a step's
+// time is bounded, a step of several clients takes about twice as long as a token alone, or as one
+// of each does.
+//
 // A ticket waits, then runs: it generates when all but its last token are cached, and is in its
 // prompt before. Running tickets keep an order: priority, then who joined first. A prompt stops in
 // front of a picture that has not been looked at.
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "rbee/engine/step_times.h"
 #include "rbee/engine/waiting_queue.h"
 
 namespace rbee::engine {
@@ -24,6 +32,9 @@ struct SchedulerOptions {
   int64_t scored_tokens = 512;
   // Rows that products take at a time: generation beside prompts is filled up to a multiple.
   int64_t row_tile = 1;
+  // Seconds that a step takes where one client runs and others may come, about and at most, but for
+  // its least tokens; 0: no step's time is bounded.
+  double step_seconds = 0;
 };
 
 struct SchedulerCounts {
@@ -46,15 +57,21 @@ class Scheduler {
   // The ticket waits.
   void add(TicketPtr ticket) { waiting_.add(std::move(ticket)); }
   // Who is to join next: null when nobody waits, all places are taken, or the prompts that run are
-  // work enough for the next step.
+  // work enough for the next step. Clients that run nothing go first, and have to wait for neither.
   TicketPtr next() const;
   // next() joins: it takes the blocks that hold the beginning of its tokens already, and blocks
-  // for the others. False, and nothing changed, when there are too few blocks.
+  // for the others. False when there are too few blocks.
   bool join();
   // The parts of the next step: one token of each ticket that generates, then prompts. Each has
-  // its blocks. Where there are too few, tickets that come last in the order lose theirs and wait,
-  // to be evaluated anew. Empty where all that run stop in front of pictures or are held.
+  // its blocks. Where there are too few, the client with the most loses those of its ticket that
+  // comes last in the order, which waits, to be evaluated anew. Where a step's time is bounded and
+  // several clients run, each has a token, and the others of those that generate take turns. Empty
+  // where all that run stop in front of pictures or are held.
   std::vector<Part> plan();
+  // Tokens that a step of these parts has room for beside them.
+  int64_t room_beside(std::span<const Part> parts) const;
+  // What a step that was planned took.
+  void note_time(int64_t generated, int64_t prompts, double seconds);
   // Whose picture, sequence.unseen(), is to be looked at beside the next step: of the tickets of
   // the lowest priority number one for which the fewest pictures were; null: nobody's.
   TicketPtr looks() const;
@@ -71,15 +88,35 @@ class Scheduler {
   const SchedulerCounts& counts() const { return counts_; }
 
  private:
-  int64_t prompt_budget() const;
+  // Tokens of the next step.
+  struct Shares {
+    int64_t generated;  // of tickets that generate, one of each client at least
+    int64_t prompts;    // at most
+  };
+  Shares shares() const;
+  Shares shares_of_clients(std::span<const TicketPtr> generating) const;
+  Shares shares_of_time(int64_t count) const;
+  bool is_shared() const;  // by clients whose steps are bounded
+  std::vector<TicketPtr> whose_turn(int64_t count) const;
+  bool full() const { return std::ssize(running_) >= options_.max_running; }
+  bool runs_nothing(const Ticket& ticket) const;
+  bool finds_room(const Ticket& newcomer) const;
+  TicketPtr displaced_place(const Ticket& newcomer) const;
+  TicketPtr displaced_blocks(const Ticket& newcomer) const;
+  int64_t blocks_for(int64_t tokens) const;
+  bool take_blocks(Ticket& ticket);
   void make_room();
-  void preempt_last();
+  void preempt(const TicketPtr& ticket);
   void share_out(int64_t budget, std::vector<Part>& prompts) const;
 
   KvBlockPool& pool_;
   SchedulerOptions options_;
   WaitingQueue waiting_;
   std::vector<TicketPtr> running_;  // in order
+  StepTimes times_;
+  double busy_ = 0;                     // seconds of all steps
+  std::map<std::string, double> seen_;  // busy_ at the last step that a client was there
+  int64_t step_ = 0;                    // the number of the last one that was planned
   SchedulerCounts counts_;
 };
 

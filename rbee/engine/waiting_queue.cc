@@ -16,10 +16,10 @@ Named& find_or_add(std::list<Named>& list, const std::string& name) {
   return found == list.end() ? list.emplace_back(name) : *found;
 }
 
-// The first one's turn is over.
+// That one's turn is over.
 template <typename Named>
-void turn(std::list<Named>& list, bool has_more) {
-  has_more ? list.splice(list.end(), list, list.begin()) : list.pop_front();
+void turn(std::list<Named>& list, typename std::list<Named>::iterator at, bool has_more) {
+  has_more ? list.splice(list.end(), list, at) : static_cast<void>(list.erase(at));
 }
 
 }  // namespace
@@ -42,17 +42,29 @@ TicketPtr WaitingQueue::front() const {
   return level.clients.front().users.front().tickets.front();
 }
 
-void WaitingQueue::pop_front() {
-  const auto at = levels_.begin();
+TicketPtr WaitingQueue::front(const std::function<bool(const Ticket&)>& wanted) const {
+  if (levels_.empty()) return nullptr;
+  const Level& level = levels_.begin()->second;
+  for (const TicketPtr& ticket : level.returned) {
+    if (wanted(*ticket)) return ticket;
+  }
+  for (const Client& client : level.clients) {
+    for (const User& user : client.users) {
+      if (wanted(*user.tickets.front())) return user.tickets.front();
+    }
+  }
+  return nullptr;
+}
+
+void WaitingQueue::pop(const Ticket& ticket) {
+  const auto at = levels_.find(ticket.priority);
   Level& level = at->second;
-  if (!level.returned.empty()) {
-    level.returned.pop_front();
-  } else {
-    std::list<User>& users = level.clients.front().users;
-    std::deque<TicketPtr>& tickets = users.front().tickets;
-    tickets.pop_front();
-    turn(users, !tickets.empty());
-    turn(level.clients, !users.empty());
+  if (!erase_ticket(level.returned, ticket)) {
+    const auto client = std::ranges::find(level.clients, ticket.client, &Client::name);
+    const auto user = std::ranges::find(client->users, ticket.user, &User::name);
+    erase_ticket(user->tickets, ticket);
+    turn(client->users, user, !user->tickets.empty());
+    turn(level.clients, client, !client->users.empty());
   }
   --size_;
   drop_if_empty(at);

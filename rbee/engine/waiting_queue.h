@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -28,6 +29,11 @@ struct Ticket {
   Sequence sequence;
   int64_t pictures_seen = 0;  // by the tower, for this ticket
   bool held = false;          // its next token cannot be drawn yet, so it has no part of a step
+  int64_t steps = 0;          // that it had a part of since it joined
+  int64_t last_step = 0;      // the number of the last one
+  bool preempted = false;     // it lost its place and waits
+  int64_t passed = 0;         // how many joined meanwhile that stood behind it
+  bool patient = false;       // so many did before it joined that it keeps its place for some steps
   const std::string client;
   const std::string user;  // of the client's
   const int32_t priority;  // lower goes first
@@ -41,8 +47,11 @@ class WaitingQueue {
   void put_back(TicketPtr ticket);
   // Null when nobody waits.
   TicketPtr front() const;
-  // front() goes, and its client's turn is over.
-  void pop_front();
+  // The first one of the lowest priority number that is wanted, of each user the oldest being asked
+  // for; null: none.
+  TicketPtr front(const std::function<bool(const Ticket&)>& wanted) const;
+  // It goes, and its client's turn is over, as its user's. The ticket is one that front() gave.
+  void pop(const Ticket& ticket);
   // False when it does not wait.
   bool remove(const Ticket& ticket);
   size_t size() const { return size_; }

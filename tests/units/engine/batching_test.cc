@@ -64,7 +64,7 @@ TEST_P(EveryFamily, ThirtyTwoTogetherSayWhatEachSaysAlone) {
        {.max_running = kTogether, .step_tokens = kTogether, .block_size = 4},
        false},
       {"too few blocks",
-       {.max_running = kTogether, .step_tokens = 64, .cache_tokens = 256, .block_size = 4},
+       {.max_running = kTogether, .step_tokens = 64, .cache_tokens = 128, .block_size = 4},
        true},
   };
   for (const Case& c : cases) {

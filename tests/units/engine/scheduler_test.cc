@@ -69,11 +69,17 @@ class SchedulerTest : public ::testing::Test {
       sequence.scored = std::min(std::max(sequence.scored, sequence.cached), sequence.score_end);
     }
     Scheduler::publish(parts);
+    scheduler_->note_time(0, 0, 0);
     for (const Scheduler::Part& part : parts) {
       Sequence& sequence = part.ticket->sequence;
       if (sequence.cached == sequence.length()) sequence.tokens.push_back(7);
     }
     return out;
+  }
+  void teach() {
+    scheduler_->note_time(1, 0, 0.005);
+    scheduler_->note_time(16, 0, 0.020);
+    scheduler_->note_time(0, 100, 0.104);
   }
   void remove(const std::string& name) { scheduler_->remove(*tickets_.at(name)); }
   std::vector<std::string> running() const {
@@ -325,6 +331,148 @@ TEST_F(SchedulerTest, WhoIsHeldHasNoPart) {
   EXPECT_THAT(step(), IsEmpty());
   tickets_["a"]->held = false;
   EXPECT_THAT(step(), ElementsAre("a 1"));
+}
+
+// Steps cost 4 ms, and 1 ms for each token.
+SchedulerOptions bounded() {
+  return {.max_running = 8, .step_tokens = 256, .beside_tokens = 64, .step_seconds = 0.06};
+}
+
+TEST_F(SchedulerTest, AClientAloneHasStepsAsLongAsItLikes) {
+  start(256, 4, bounded());
+  teach();
+  submit("long", {.tokens = 300});
+  EXPECT_THAT(step(), ElementsAre("long 256"));
+  EXPECT_THAT(step(), ElementsAre("long 44"));
+  submit("other", {.tokens = 300});
+  EXPECT_THAT(step(), ElementsAre("long 1", "other 64"));
+}
+
+TEST_F(SchedulerTest, WhereOthersMayComeAPromptGoesInSteps) {
+  start(256, 4, bounded());
+  teach();
+  submit("short", {.tokens = 1, .client = "b"});
+  step();
+  remove("short");
+  submit("long", {.tokens = 300});
+  EXPECT_THAT(step(), ElementsAre("long 60"));
+  for (int i = 0; i < 11; ++i) scheduler_->note_time(0, 0, 1);  // nobody came for long
+  EXPECT_THAT(step(), ElementsAre("long 240"));
+}
+
+TEST_F(SchedulerTest, ManyOfOneClientLengthenTheStepsOfAnotherByAnotherStepOfOneToken) {
+  start(256, 4, bounded());
+  teach();
+  for (const char* name : {"a", "b", "c", "d", "e", "f", "g"}) submit(name, {.tokens = 1});
+  step();
+  submit("x", {.tokens = 3, .client = "other"});
+  // A step of one token takes 5 ms: 2 of generation beside the first of each, and 2 of prompts,
+  // but 4 at least.
+  EXPECT_THAT(step(), ElementsAre("a 1", "b 1", "c 1", "x 3"));
+  // 10 ms are 4 and 6.
+  EXPECT_THAT(step(), ElementsAre("a 1", "d 1", "e 1", "f 1", "g 1", "x 1"));
+  EXPECT_THAT(step(), ElementsAre("a 1", "b 1", "c 1", "d 1", "e 1", "x 1"));
+}
+
+TEST_F(SchedulerTest, PromptsOfClientsThatGenerateNothingGoFirst) {
+  start(256, 4, bounded());
+  teach();
+  submit("a", {.tokens = 1});
+  submit("long", {.tokens = 200});
+  step();
+  submit("x", {.tokens = 7, .client = "other"});
+  EXPECT_THAT(step(), ElementsAre("a 1", "x 4"));
+  EXPECT_THAT(step(), ElementsAre("a 1", "x 3", "long 2"));  // one alone is never a chunk
+  EXPECT_THAT(step(), ElementsAre("a 1", "x 1", "long 4"));
+}
+
+TEST_F(SchedulerTest, OneWithoutAPlaceTakesThatOfAClientWithSeveral) {
+  start(64, 4, {.max_running = 3, .step_tokens = 16, .beside_tokens = 8});
+  for (const char* name : {"a", "b", "c", "d"}) submit(name, {.tokens = 2});
+  step();
+  submit("x", {.tokens = 2, .client = "other"});
+  EXPECT_THAT(step(), ElementsAre("a 1", "b 1", "x 2"));
+  submit("y", {.tokens = 2, .client = "third"});
+  step();
+  EXPECT_THAT(running(), ElementsAre("a", "x", "y"));
+  submit("z", {.tokens = 2, .client = "fourth"});
+  step();
+  EXPECT_THAT(running(), ElementsAre("a", "x", "y"));  // nobody has several
+  remove("x");
+  step();
+  EXPECT_THAT(running(), ElementsAre("a", "y", "z"));
+}
+
+TEST_F(SchedulerTest, APriorityIsNotDisplacedByALowerOne) {
+  start(64, 4, {.max_running = 2, .step_tokens = 16, .beside_tokens = 8});
+  submit("a", {.tokens = 2});
+  submit("b", {.tokens = 2});
+  step();
+  submit("x", {.tokens = 2, .client = "other", .priority = 1});
+  step();
+  EXPECT_THAT(running(), ElementsAre("a", "b"));
+}
+
+TEST_F(SchedulerTest, LongPromptsOfOneClientDoNotKeepAnotherFromJoining) {
+  start(256, 4, {.max_running = 8, .step_tokens = 16, .beside_tokens = 8});
+  for (const char* name : {"a", "b", "c", "d", "e"}) submit(name, {.tokens = 100});
+  step();
+  EXPECT_EQ(running().size(), 4u);
+  submit("x", {.tokens = 3, .client = "other"});
+  EXPECT_THAT(step(), ElementsAre("a 13", "x 3"));
+}
+
+TEST_F(SchedulerTest, WhoFillsTheCacheMakesRoomForASmallRequest) {
+  start(16, 4, {.max_running = 8, .step_tokens = 64, .beside_tokens = 32});
+  submit("a", {.tokens = 22});
+  submit("b", {.tokens = 22});
+  step();
+  submit("x", {.tokens = 10, .client = "other"});
+  step();
+  EXPECT_THAT(running(), ElementsAre("a", "x"));
+  submit("y", {.tokens = 30, .client = "third"});  // more than its share
+  step();
+  EXPECT_THAT(running(), ElementsAre("a", "x"));
+}
+
+// What newcomers displaced does not wait for ever, though some are always there.
+TEST_F(SchedulerTest, ALargeRequestThatWasDisplacedHasItsTurn) {
+  start(16, 4, {.max_running = 8, .step_tokens = 64, .beside_tokens = 64});
+  submit("large", {.tokens = 55});
+  step();
+  int most = 0, steps = 0;
+  std::string before;
+  for (int i = 0; i < 400; ++i) {
+    const std::string name = "x" + std::to_string(i);
+    submit(name, {.tokens = 8, .client = name});
+    step();
+    if (!before.empty()) remove(before);
+    before = name;
+    const bool runs = !running().empty() && running().front() == "large";
+    steps = runs ? steps + 1 : 0;
+    most = std::max(most, steps);
+  }
+  EXPECT_GE(most, 4);
+}
+
+TEST(StepTimes, TellWhatTokensCost) {
+  StepTimes times;
+  EXPECT_EQ(times.one(), 0);
+  EXPECT_EQ(times.generated_in(1, 7), 7);
+  EXPECT_EQ(times.prompts_in(1, 9), 9);
+  times.note(1, 0, 0.005);
+  EXPECT_DOUBLE_EQ(times.one(), 0.005);
+  EXPECT_EQ(times.generated_in(1, 7), 7);  // one size of steps does not tell
+  times.note(10, 0, 0.014);
+  EXPECT_NEAR(times.one(), 0.005, 1e-9);
+  EXPECT_EQ(times.generated_in(0.024, 7), 20);
+  times.note(4, 100, 0.058);
+  EXPECT_EQ(times.prompts_in(0.05, 9), 100);
+  // Dear ones count at once, and no longer when they are long ago.
+  times.note(3, 0, 0.025);
+  EXPECT_EQ(times.generated_in(0.025, 7), 3);
+  for (int i = 0; i < 300; ++i) times.note(10, 0, 0.014);
+  EXPECT_EQ(times.generated_in(0.024, 7), 20);
 }
 
 TEST(MaskTurns, GoRoundWhoIsHeld) {
