@@ -496,8 +496,7 @@ class LlmEngine final : public Engine {
 
   void add_time(const StepBatch& batch, double seconds) {
     scheduler_.note_time(batch.generated, batch.tokens - batch.generated, seconds);
-    const double generation =
-        static_cast<double>(batch.generated) / static_cast<double>(batch.tokens);
+    const double generation = double(batch.generated) / double(batch.tokens);
     const std::scoped_lock lock(mutex_);
     stats_.decode_seconds += seconds * generation;
     stats_.prompt_seconds += seconds * (1 - generation);

@@ -132,10 +132,13 @@ Scheduler::Shares Scheduler::shares_of_clients(std::span<const TicketPtr> genera
           std::clamp(times_.prompts_in(beside, 0), kLeastBeside, options_.beside_tokens)};
 }
 
-// Who comes meanwhile waits for no longer than that.
+// Who comes meanwhile waits for no longer than that, half as long where several clients' prompts
+// are read.
 Scheduler::Shares Scheduler::shares_of_time(int64_t count) const {
   const double most = std::max(options_.step_seconds, kMostOnes * times_.one());
-  const int64_t fit = std::max(times_.prompts_in(options_.step_seconds, 0), kLeastAlone);
+  const double reading = is_shared() ? options_.step_seconds / 2 : options_.step_seconds;
+  const int64_t least = is_shared() ? kLeastAlone / 2 : kLeastAlone;
+  const int64_t fit = std::max(times_.prompts_in(reading, 0), least);
   if (count == 0) return {0, std::min(fit, options_.step_tokens)};
   return {std::clamp<int64_t>(times_.generated_in(most, count), 1, count),
           std::min(fit, options_.beside_tokens)};
@@ -146,7 +149,7 @@ Scheduler::Shares Scheduler::shares() const {
   std::ranges::copy_if(running_, std::back_inserter(generating), generates_now);
   const int64_t count = std::ssize(generating);
   if (is_shared() && count > 0) return shares_of_clients(generating);
-  if (options_.step_seconds > 0 && seen_.size() > 1) return shares_of_time(count);
+  if (is_shared() || (options_.step_seconds > 0 && seen_.size() > 1)) return shares_of_time(count);
   if (count == 0) return {0, options_.step_tokens};
   const int64_t room = std::min(options_.step_tokens - count, options_.beside_tokens);
   const int64_t beyond = (room + count) % options_.row_tile;

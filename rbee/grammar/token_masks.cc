@@ -17,6 +17,8 @@ constexpr size_t kMaxSetBytes = size_t{64} << 20;
 constexpr int64_t kShares = 32;
 constexpr int64_t kSetWork = 200;   // a set's table
 constexpr int64_t kPlaceWork = 16;  // a place that is read on
+constexpr int64_t kPartWork = 6;    // a part that is known
+constexpr int64_t kListWork = 2;    // a token or an open node of a part that becomes known
 // Parts that are known are joined beyond the work that was given, up to this.
 constexpr int64_t kOverdraft = 500'000;
 // Of walks where known parts have taken all the work: each call comes further.
@@ -41,7 +43,7 @@ uint64_t hash_of(const std::vector<Place>& places, bool ended) {
 }
 
 void sort_unique(std::vector<int32_t>& values) {
-  std::ranges::sort(values);
+  if (!std::ranges::is_sorted(values)) std::ranges::sort(values);
   values.erase(std::ranges::unique(values).begin(), values.end());
 }
 
@@ -83,7 +85,7 @@ bool TokenMasks::add(std::span<const Place> places, const Stacks& stacks, std::s
         work -= std::ssize(part->ids) + std::ssize(part->bits) / 8;
       }
       if (part->open < 0 || stack == kBottom) break;
-      if (--work < -kOverdraft) return false;
+      if ((work -= kPartWork) < -kOverdraft) return false;
       // What follows depends on the open nodes and the stack alone.
       if (!seen_.insert({part->open, stack}).second) break;
       const Frame& frame = stacks.frame(stack);
@@ -146,6 +148,7 @@ TokenMasks::Part* TokenMasks::part_of(const Key& key, int64_t& work) {
   auto at = walks_.find(key);
   if (at == walks_.end()) at = walks_.emplace(key, begin_walk(key, work)).first;
   if (!go_on(at->second, work)) return nullptr;
+  work -= kListWork * std::ssize(at->second.ids) + kListWork * std::ssize(at->second.open);
   Part& part = parts_[key] = finish(at->second);
   walks_.erase(at);
   return &part;
@@ -212,9 +215,9 @@ TokenMasks::Part TokenMasks::finish(Walk& walk) {
   // The rule that is returned to may end at once.
   if (walk.ended) walk.open.insert(walk.open.end(), walk.roots.begin(), walk.roots.end());
   sort_unique(walk.open);
-  sort_unique(walk.ids);
   if (!walk.open.empty()) part.open = find_open(std::move(walk.open));
   if (walk.ids.size() * kListShare < static_cast<size_t>(vocabulary_.size())) {
+    sort_unique(walk.ids);
     part.ids = std::move(walk.ids);
     part.ids.shrink_to_fit();
   } else {
