@@ -103,8 +103,7 @@ class HttpConnection final : public Connection,
   void on_later();
   void pump();
   void write_comment();
-  void write(Step then);
-  void write_from(size_t at, Step then);
+  void write(Step then, size_t at = 0);
   void end_of_response();
   void linger();
   void on_request_timeout();
@@ -545,13 +544,9 @@ void HttpConnection::write_comment() {
   write(&HttpConnection::pump);
 }
 
-// Writes output_, then goes on.
-void HttpConnection::write(Step then) {
+// Writes output_ from there on, then goes on.
+void HttpConnection::write(Step then, size_t at) {
   writing_ = true;
-  write_from(0, then);
-}
-
-void HttpConnection::write_from(size_t at, Step then) {
   const size_t size = std::min(output_.size() - at, kPieceBytes);
   arm(options().write_timeout, &HttpConnection::close);
   transport_->write(
@@ -559,7 +554,7 @@ void HttpConnection::write_from(size_t at, Step then) {
       [self = shared_from_this(), end = at + size, then](const error_code& error, size_t) {
         if (self->state_ == State::closed) return;
         if (error) return self->close();
-        if (end < self->output_.size()) return self->write_from(end, then);
+        if (end < self->output_.size()) return self->write(then, end);
         self->writing_ = false;
         ((*self).*then)();
       });
@@ -567,8 +562,12 @@ void HttpConnection::write_from(size_t at, Step then) {
 
 void HttpConnection::end_of_response() {
   note_request(status_);
-  if (keep_alive_ && !finishing_ && !context_.stopping) return next_request();
-  linger();
+  if (!keep_alive_ || finishing_ || context_.stopping) return linger();
+  if (!has_begun()) return next_request();
+  context_.turns->add(transport_->socket().get_executor(), [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self && self->state_ != State::closed) self->next_request();
+  });
 }
 
 void HttpConnection::linger() {

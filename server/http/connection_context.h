@@ -8,6 +8,7 @@
 #include "server/http/router.h"
 #include "server/http/server.h"
 #include "server/http/transport.h"
+#include "server/http/turns.h"
 
 namespace rbee::server {
 
@@ -25,6 +26,7 @@ struct ConnectionContext {
   // Handlers of large bodies run here: reading them takes longer than other clients may wait.
   std::unique_ptr<boost::asio::thread_pool> bodies =
       std::make_unique<boost::asio::thread_pool>(kBodyThreads);
+  std::unique_ptr<Turns> turns = std::make_unique<Turns>();
 };
 
 }  // namespace rbee::server

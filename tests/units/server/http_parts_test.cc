@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <boost/asio/io_context.hpp>
 #include <set>
 
 #include "rbee/core/error.h"
@@ -13,6 +14,7 @@
 #include "server/http/mailbox.h"
 #include "server/http/message.h"
 #include "server/http/router.h"
+#include "server/http/turns.h"
 
 namespace rbee::server {
 namespace {
@@ -301,6 +303,25 @@ TEST(Url, Parts) {
         "http://a\r\nX: y", "http://a:"}) {
     EXPECT_THROW(parse_url(bad), Error) << bad;
   }
+}
+
+// Of work that lies there already, one piece stands between two looks at what else there is.
+TEST(Turns, LetOthersIn) {
+  boost::asio::io_context loop;
+  Turns turns;
+  std::string order;
+  for (const char name : {'a', 'b', 'c'}) {
+    turns.add(loop.get_executor(), [&order, &turns, &loop, name] {
+      order += name;
+      if (name == 'a') turns.add(loop.get_executor(), [&order] { order += 'd'; });
+    });
+  }
+  for (const char name : {'1', '2'}) boost::asio::post(loop, [&order, name] { order += name; });
+  loop.run_one();
+  loop.run_one();
+  boost::asio::post(loop, [&order] { order += '3'; });
+  loop.run();
+  EXPECT_EQ(order, "a12b3cd");
 }
 
 }  // namespace
