@@ -14,7 +14,8 @@ loopback addresses of their own, since workers let addresses take turns. Prints 
   health    /health's slowest answer, in ms
   memory    most resident memory above the start, in MiB, of all processes
   stayed    of it, what is there when nobody asks any more: looked at until it is little,
-            for --settle seconds at most
+            for --settle seconds at most. Before the start prompts fill the cache, whose pages are
+            there from then on
   restarts  of the worker
   answers   that the strangers got, by status; 0 is none
 
@@ -370,7 +371,25 @@ class Trial:
             if refused:
                 self.faults.append(f"{name}: {who} got {refused}, by status")
 
+    def fill_cache(self):
+        """With prompts as long as the context, until no more memory comes."""
+        link = http.client.HTTPConnection("127.0.0.1", self.target.port, timeout=PATIENCE)
+        link.request("GET", "/v1/models")
+        count = json.load(link.getresponse())["data"][0]["max_model_len"] - 2
+        before = 0
+        for token in range(100, 200):
+            status, _ = ask(self.target.port, PLAIN, "POST", "/v1/completions",
+                            {"prompt": [token] * count, "max_tokens": 1})
+            if status != 200:
+                sys.exit(f"a prompt of {count} tokens got {status}")
+            there = self.target.figure("VmRSS")
+            if there < before + 4:
+                break
+            before = there
+
     def run(self, families):
+        if not self.options.pictures:
+            self.fill_cache()
         self.watch(1, [])
         (self.alone, _), health, _, _ = self.watch(max(2, self.options.seconds / 4), [])
         start = self.target.figure("VmRSS")
