@@ -6,6 +6,14 @@
 
 namespace rbee::workers {
 
+MemoryTrimmer::MemoryTrimmer() {
+#ifdef __GLIBC__
+  constexpr int kLarge = 1 << 20;
+  mallopt(M_MMAP_THRESHOLD, kLarge);
+  mallopt(M_TRIM_THRESHOLD, kLarge);
+#endif
+}
+
 void MemoryTrimmer::tick() {
   constexpr std::chrono::seconds kInterval{5};
   const auto now = std::chrono::steady_clock::now();
