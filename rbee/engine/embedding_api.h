@@ -49,6 +49,11 @@ struct EmbeddingRequest {
   // Tokens kept of a longer text, specials included; -1 = as many as the model takes, absent: a
   // longer text is an error. Of pairs the document is cut.
   std::optional<int32_t> truncate;
+  bool keeps_last = false;  // these are a text's last tokens, not its first
+  bool add_special = true;  // texts have the tokens around them that the model wants
+  // Tokens of a pair's texts that are kept at most; 0 = all.
+  int32_t query_tokens = 0, document_tokens = 0;
+  bool alone = false;  // of a ranker: texts are judged by themselves, as a classifier does
   // What the checkpoint puts before texts of this kind; absent: its default kind's. Of texts alone.
   std::optional<std::string> prompt_name;
   bool probability = true;  // scores through the logistic function, where the checkpoint has it
@@ -72,6 +77,7 @@ struct EmbeddingInfo {
   int64_t dimensions = 0;            // numbers of a vector
   bool ranks = false;                // judges pairs, and gives no vectors
   bool instructs = false;            // reads TextPair::instruction
+  bool classifies = false;           // judges texts by themselves too
   std::string pooling;               // "mean", "cls" or "last"
   bool normalises = false;           // where a request does not say
   std::vector<std::string> prompts;  // the kinds of texts that prompt_name may say
@@ -95,6 +101,10 @@ class EmbeddingEngine {
                                         const TokenizeOptions& options) const = 0;
   virtual std::string detokenize(const std::vector<int32_t>& ids) const = 0;
   virtual std::string token_bytes(int32_t id) const = 0;
+  // The tokens of a chat, as the checkpoint's template writes it. Throws invalid_argument where
+  // there is no template, and for messages that it does not take.
+  virtual std::vector<int32_t> chat_tokens(const std::vector<ChatMessage>& messages,
+                                           const ChatOptions& options, bool add_special) const = 0;
   // Takes no new work, fails what waits, and joins the engine's thread. Idempotent.
   virtual void stop() = 0;
 };

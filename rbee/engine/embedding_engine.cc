@@ -112,6 +112,10 @@ class Embedder final : public EmbeddingEngine {
     return source_.tokenizer->decode(ids, true);
   }
   std::string token_bytes(int32_t id) const override { return source_.tokenizer->piece(id, true); }
+  std::vector<int32_t> chat_tokens(const std::vector<ChatMessage>& messages,
+                                   const ChatOptions& options, bool add_special) const override {
+    return source_.chat_tokens(messages, options, add_special);
+  }
 
   void stop() override {
     {
@@ -152,15 +156,21 @@ class Embedder final : public EmbeddingEngine {
     const EmbeddingInfo& info = source_.info;
     check(request.dimensions >= 0 && request.dimensions <= info.dimensions, "dimensions",
           request.dimensions, ", wanted from 1 to ", info.dimensions);
-    check(!request.truncate || *request.truncate >= -1, "truncate_prompt_tokens",
-          request.truncate.value_or(0), ", wanted at least -1");
+    const int32_t most = info.model.context_length;
+    check(request.truncate.value_or(0) >= -1 && request.truncate.value_or(0) <= most,
+          "truncate_prompt_tokens", request.truncate.value_or(0), ", wanted from -1 to ", most,
+          ". Please request a smaller truncation size.");
+    check(request.query_tokens >= 0, "max_tokens_per_query", request.query_tokens, " is below 0");
+    check(request.document_tokens >= 0, "max_tokens_per_doc", request.document_tokens,
+          " is below 0");
+    check(!request.alone || info.classifies, "task", info.model.id, " classifies no texts");
     check_prompt(request);
     for (const EmbeddingInput& input : request.inputs) {
       const bool pair = std::holds_alternative<TextPair>(input);
       if (pair && !info.instructs && !std::get<TextPair>(input).instruction.text().empty()) {
         fail(Code::invalid_argument, "instruction", info.model.id, " reads none");
       }
-      if (pair == info.ranks) continue;
+      if (pair == (info.ranks && !request.alone)) continue;
       fail(Code::invalid_argument, "model", info.model.id,
            pair ? " makes embeddings; it ranks no documents"
                 : " ranks documents; it makes no embeddings");
@@ -202,14 +212,34 @@ class Embedder final : public EmbeddingEngine {
     }
   }
 
+  // Texts of pairs to what is kept of them; a query that pairs share stays shared.
+  void shorten(EmbeddingRequest& request) const {
+    if (request.query_tokens == 0 && request.document_tokens == 0) return;
+    SharedText asked, query;
+    for (EmbeddingInput& input : request.inputs) {
+      auto* pair = std::get_if<TextPair>(&input);
+      if (pair == nullptr) continue;
+      pair->document = source_.shortened(pair->document, request.document_tokens);
+      if (request.query_tokens == 0) continue;
+      if (&pair->query.text() != &asked.text()) {
+        asked = pair->query;
+        query = source_.shortened(asked.text(), request.query_tokens);
+      }
+      pair->query = query;
+    }
+  }
+
   void encode(Task& task) const {
     std::vector<EmbeddingSource::Encoded> texts;
     texts.reserve(task.request.inputs.size());
     int64_t tokens = 0;
     EmbeddingSource::Query query;
-    for (const EmbeddingInput& input : task.request.inputs) {
-      texts.push_back(source_.encode(source_.prompted(input, task.request.prompt_name),
-                                     task.request.truncate, query));
+    const EmbeddingRequest& request = task.request;
+    const EmbeddingSource::Kept kept{
+        .tokens = request.truncate, .last = request.keeps_last, .special = request.add_special};
+    shorten(task.request);
+    for (const EmbeddingInput& input : request.inputs) {
+      texts.push_back(source_.encode(source_.prompted(input, request.prompt_name), kept, query));
       tokens += std::ssize(texts.back().ids);
     }
     task.result.tokens = tokens;

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "rbee/engine/chat_prompt.h"
+#include "rbee/engine/special_text.h"
 #include "rbee/io/checkpoint.h"
 #include "rbee/io/json_parse.h"
 #include "rbee/models/dense_modules.h"
@@ -79,6 +81,24 @@ ModelInfo model_info(const io::Checkpoint& checkpoint, const TextModelOptions& o
   return info;
 }
 
+// The first or the last ones.
+void cut(std::vector<int32_t>& ids, int64_t most, bool last) {
+  const int64_t spare = std::ssize(ids) - most;
+  if (spare <= 0) return;
+  last ? ids.erase(ids.begin(), ids.begin() + spare) : ids.erase(ids.end() - spare, ids.end());
+}
+
+void check_tokens(const std::vector<int32_t>& ids, int64_t most, int64_t vocab) {
+  check(!ids.empty(), kInput, "a text has no tokens");
+  check(std::ssize(ids) <= most, kInput, "a text has ", ids.size(),
+        " tokens, which is too large: the model takes ", most,
+        ". Please reduce the length of the input prompt, or give truncate_prompt_tokens");
+  for (const int32_t id : ids) {
+    check(id >= 0 && id < vocab, kInput, "token ", id, " is out of vocabulary: ids are 0 to ",
+          vocab - 1);
+  }
+}
+
 }  // namespace
 
 bool is_for_embeddings(const std::filesystem::path& path) {
@@ -119,6 +139,10 @@ EmbeddingSource load_embedding_source(const std::filesystem::path& path,
          "cls.output.weight; --pooling rank lets a decoder rank by its yes and no");
   }
   if (out.model->ranks()) set_pair_prompt(checkpoint, settings, out);
+  out.info.classifies = out.model->ranks() && !out.pair_prompt;
+  out.chat_template = options.chat_template.empty()
+                          ? load_chat_template(checkpoint)
+                          : std::make_unique<text::ChatTemplate>(options.chat_template);
   out.info.normalises = settings.normalise;
   out.prompts = settings.prompts;
   out.default_prompt = settings.default_prompt;
@@ -135,55 +159,74 @@ EmbeddingInput EmbeddingSource::prompted(const EmbeddingInput& input,
 }
 
 EmbeddingSource::Encoded EmbeddingSource::encode(const EmbeddingInput& input,
-                                                 std::optional<int32_t> truncate) const {
+                                                 const Kept& kept) const {
   Query none;
-  return encode(input, truncate, none);
+  return encode(input, kept, none);
 }
 
-EmbeddingSource::Encoded EmbeddingSource::encode(const EmbeddingInput& input,
-                                                 std::optional<int32_t> truncate,
+EmbeddingSource::Encoded EmbeddingSource::encode(const EmbeddingInput& input, const Kept& kept,
                                                  Query& query) const {
+  static const std::vector<int32_t> kNone;
   const int64_t most = model->max_tokens();
-  const int64_t kept = !truncate       ? INT64_MAX
-                       : *truncate < 0 ? most
-                                       : std::min<int64_t>(*truncate, most);
+  const int64_t wanted = kept.tokens.value_or(0) < 0 ? most : kept.tokens.value_or(INT32_MAX);
   Encoded out;
+  const std::vector<int32_t>& end = kept.special ? suffix : kNone;
   const auto add_text = [&](const std::string& text, const std::vector<int32_t>& before) {
     std::vector<int32_t> ids = tokenizer->encode(text, {.add_special = false});
-    const auto taken = std::ssize(out.ids) + std::ssize(before) + std::ssize(suffix);
-    const int64_t room = std::max<int64_t>(kept - taken, 0);
-    if (std::ssize(ids) > room) ids.resize(static_cast<size_t>(room));
-    for (const auto* part : {&before, &std::as_const(ids), &suffix}) {
+    const auto taken = std::ssize(out.ids) + std::ssize(before) + std::ssize(end);
+    cut(ids, std::max<int64_t>(wanted - taken, 0), kept.last);
+    for (const auto* part : {&before, &std::as_const(ids), &end}) {
       out.ids.insert(out.ids.end(), part->begin(), part->end());
     }
   };
   if (const auto* tokens = std::get_if<std::vector<int32_t>>(&input)) {
-    out.ids.assign(tokens->begin(), tokens->begin() + std::min<int64_t>(std::ssize(*tokens), kept));
+    out.ids = *tokens;
+    cut(out.ids, wanted, kept.last);
   } else if (const auto* text = std::get_if<std::string>(&input)) {
-    add_text(*text, prefix);
+    add_text(*text, kept.special ? prefix : kNone);
   } else {
     const auto& pair = std::get<TextPair>(input);
     if (pair_prompt) {
-      out.ids = pair_prompt->encode(pair, *tokenizer, kept);
+      out.ids = pair_prompt->encode(pair, *tokenizer, wanted);
     } else {
       const std::string& asked = pair.query.text();
       if (query.text != &asked) query = {.text = &asked, .ids = tokenizer->encode(asked)};
       out.ids = query.ids;
       out.segments.assign(out.ids.size(), 0);
-      add_text(pair.document, model->doubles_separator() ? suffix : std::vector<int32_t>());
+      add_text(pair.document, model->doubles_separator() ? suffix : kNone);
       out.segments.resize(out.ids.size(), 1);
     }
   }
   out.ids.shrink_to_fit();  // the tokenizer's room is for as many as a text may have
   out.segments.resize(out.ids.size(), 0);
-  check(!out.ids.empty(), kInput, "a text has no tokens");
-  check(std::ssize(out.ids) <= most, kInput, "a text has ", out.ids.size(),
-        " tokens, which is too large: the model takes ", most,
-        ", or less with truncate_prompt_tokens");
-  const int64_t vocab = model->config().vocab_size;
-  for (const int32_t id : out.ids) {
-    check(id >= 0 && id < vocab, kInput, "token ", id, " is outside of the vocabulary of ", vocab);
-  }
+  check_tokens(out.ids, most, model->config().vocab_size);
+  return out;
+}
+
+std::string EmbeddingSource::shortened(const std::string& text, int32_t tokens) const {
+  if (tokens <= 0) return text;
+  std::vector<int32_t> ids = tokenizer->encode(text, {.add_special = false});
+  if (std::ssize(ids) <= tokens) return text;
+  ids.resize(static_cast<size_t>(tokens));
+  return tokenizer->decode(ids, true);
+}
+
+std::vector<int32_t> EmbeddingSource::chat_tokens(const std::vector<ChatMessage>& messages,
+                                                  const ChatOptions& options,
+                                                  bool add_special) const {
+  check(chat_template != nullptr, "messages", info.model.id,
+        " has no chat template; --chat-template gives one");
+  check_nesting(messages);
+  const auto name = [&](std::optional<text::TokenId> id) {
+    return id ? tokenizer->piece(*id, true) : std::string();
+  };
+  const SpecialTexts special{.bos = name(tokenizer->bos()), .eos = name(tokenizer->eos())};
+  const std::vector<ChatMessage> marked = mark_special_texts(messages, *tokenizer);
+  const std::string text = render_chat(*chat_template, special, marked, options);
+  std::vector<int32_t> out = encode_marked(text, *tokenizer);
+  if (!add_special) return out;
+  out.insert(out.begin(), prefix.begin(), prefix.end());
+  out.insert(out.end(), suffix.begin(), suffix.end());
   return out;
 }
 

@@ -24,6 +24,7 @@ struct EmbeddingSource {
   std::map<std::string, std::string> prompts;  // what stands before texts, by their kind
   std::string default_prompt;                  // a name of these; empty = none
   std::optional<PairPrompt> pair_prompt;       // absent: pairs are joined as the tokenizer has it
+  std::unique_ptr<text::ChatTemplate> chat_template;  // null: the checkpoint has none
   EmbeddingInfo info;
 
   struct Encoded {
@@ -35,11 +36,22 @@ struct EmbeddingSource {
     const std::string* text = nullptr;
     std::vector<int32_t> ids;
   };
+  // What of an input's tokens is evaluated; see EmbeddingRequest.
+  struct Kept {
+    std::optional<int32_t> tokens;
+    bool last = false;
+    bool special = true;
+  };
   // Throws invalid_argument for an input without tokens or with more than the model takes, and for
   // ids that it does not have. query: of the pair before, or none; becomes this pair's, where pairs
   // are joined.
-  Encoded encode(const EmbeddingInput& input, std::optional<int32_t> truncate, Query& query) const;
-  Encoded encode(const EmbeddingInput& input, std::optional<int32_t> truncate) const;
+  Encoded encode(const EmbeddingInput& input, const Kept& kept, Query& query) const;
+  Encoded encode(const EmbeddingInput& input, const Kept& kept) const;
+  // The text up to its first so many tokens, 0: all of it.
+  std::string shortened(const std::string& text, int32_t tokens) const;
+  // See EmbeddingEngine.
+  std::vector<int32_t> chat_tokens(const std::vector<ChatMessage>& messages,
+                                   const ChatOptions& options, bool add_special) const;
   // The text behind the prompt of its kind, absent: of the default kind; tokens and pairs as they
   // are.
   EmbeddingInput prompted(const EmbeddingInput& input,

@@ -194,6 +194,10 @@ DType default_activations(const io::Checkpoint& checkpoint, const Device& device
   return weights == DType::f32 || weights == DType::f16 ? weights : DType::bf16;
 }
 
+std::unique_ptr<text::ChatTemplate> load_chat_template(const io::Checkpoint& checkpoint) {
+  return make_chat_template(chat_template_source(checkpoint, kDefault));
+}
+
 std::unique_ptr<text::Tokenizer> load_tokenizer(const io::Checkpoint& checkpoint,
                                                 std::string* kind) {
   if (checkpoint.format() == io::Checkpoint::Format::gguf) {

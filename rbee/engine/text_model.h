@@ -79,6 +79,9 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
 // What layers compute in where nobody says, see TextModelOptions::activations.
 DType default_activations(const io::Checkpoint& checkpoint, const Device& device);
 
+// Only the chat template of a checkpoint; null: it has none that can be used.
+std::unique_ptr<text::ChatTemplate> load_chat_template(const io::Checkpoint& checkpoint);
+
 // Only the tokenizer of a checkpoint; `kind` becomes "gguf-bpe", "gguf-spm", "gguf-unigram",
 // "gguf-wordpiece" or "hf-json".
 std::unique_ptr<text::Tokenizer> load_tokenizer(const io::Checkpoint& checkpoint,

@@ -49,7 +49,9 @@ std::string embeddings_json(const EmbeddingAnswer& answer) {
                         answer.created, ",\"data\":[");
   const size_t count = answer.base64.empty() ? answer.vectors.size() : answer.base64.size();
   for (size_t i = 0; i < count; ++i) {
-    out += cat(i == 0 ? "" : ",", R"({"object":"embedding","index":)", i, R"(,"embedding":)");
+    const bool plain = answer.object == "embedding";
+    out += cat(i == 0 ? "" : ",", "{\"object\":\"", answer.object, "\",\"index\":", i, ",\"",
+               plain ? answer.object : "data", "\":");
     out +=
         answer.base64.empty() ? numbers_json(answer.vectors[i]) : cat("\"", answer.base64[i], "\"");
     out += "}";
@@ -67,23 +69,66 @@ std::string llama_embeddings_json(const EmbeddingAnswer& answer) {
   return out + "]";
 }
 
-std::string cohere_embeddings_json(const EmbeddingAnswer& answer,
-                                   const std::vector<std::string>& texts) {
-  std::string floats, base64;
-  for (const auto& vector : answer.vectors) {
-    floats += cat(floats.empty() ? "" : ",", numbers_json(vector));
-  }
-  for (const std::string& text : answer.base64) {
-    base64 += cat(base64.empty() ? "" : ",", dump(text));
-  }
+std::string tei_embeddings_json(const std::vector<std::vector<float>>& vectors) {
+  std::string out = "[";
+  for (const auto& vector : vectors) out += cat(out.size() > 1 ? "," : "", numbers_json(vector));
+  return out + "]";
+}
+
+std::string cohere_embeddings_json(const EmbeddingAnswer& answer, const CohereEmbedBody& asked) {
   std::string kinds;
-  if (!floats.empty()) kinds += cat("\"float\":[", floats, "]");
-  if (!base64.empty()) kinds += cat(kinds.empty() ? "" : ",", "\"base64\":[", base64, "]");
-  const nlohmann::ordered_json meta = {{"api_version", {{"version", "2"}}},
-                                       {"billed_units", {{"input_tokens", answer.tokens}}},
-                                       {"tokens", {{"input_tokens", answer.tokens}}}};
-  return cat("{\"id\":", dump(answer.id), ",\"texts\":", dump(texts), ",\"embeddings\":{", kinds,
-             R"(},"response_type":"embeddings_by_type","meta":)", dump(meta), "}");
+  const auto add = [&](std::string_view kind, const auto& entries, const auto& json) {
+    std::string list;
+    for (const auto& entry : entries) list += cat(list.empty() ? "" : ",", json(entry));
+    kinds += cat(kinds.empty() ? "\"" : ",\"", kind, "\":[", list, "]");
+  };
+  if (asked.floats) add("float", answer.vectors, numbers_json);
+  if (asked.base64)
+    add("base64", answer.base64, [](const std::string& text) { return dump(text); });
+  const auto bits = [](int32_t less) {
+    return [less](const std::vector<uint8_t>& bytes) {
+      Json out = Json::array();
+      for (const uint8_t byte : bytes) out.push_back(byte - less);
+      return dump(out);
+    };
+  };
+  if (asked.binary) add("binary", answer.bits, bits(128));
+  if (asked.ubinary) add("ubinary", answer.bits, bits(0));
+  const Json meta = {{"api_version", {{"version", "2"}}},
+                     {"billed_units", {{"input_tokens", answer.tokens}, {"image_tokens", 0}}},
+                     {"tokens", {{"input_tokens", answer.tokens}}}};
+  return cat("{\"id\":", dump(answer.id), ",\"texts\":", dump(asked.texts), ",\"embeddings\":{",
+             kinds, R"(},"response_type":"embeddings_by_type","meta":)", dump(meta), "}");
+}
+
+std::string vector_places_json(const EmbeddingAnswer& answer, const VectorEncoding& encoding,
+                               size_t bytes) {
+  constexpr std::string_view kTypes[] = {"float32", "float16", "bfloat16", "fp8_e4m3", "fp8_e5m2"};
+  Json data = Json::array();
+  for (size_t i = 0; i < answer.vectors.size(); ++i) {
+    data.push_back({{"index", i},
+                    {"embed_dtype", kTypes[static_cast<size_t>(encoding.type)]},
+                    {"endianness", encoding.big_endian ? "big" : "little"},
+                    {"start", i * bytes},
+                    {"end", (i + 1) * bytes},
+                    {"shape", Json::array({answer.vectors[i].size()})}});
+  }
+  return dump({{"id", answer.id},
+               {"created", answer.created},
+               {"model", answer.model},
+               {"data", std::move(data)},
+               {"usage", usage(answer.tokens)}});
+}
+
+std::string classes_json(const EmbeddingAnswer& answer) {
+  std::string data;
+  for (size_t i = 0; i < answer.vectors.size(); ++i) {
+    data += cat(data.empty() ? "" : ",", "{\"index\":", i, R"(,"label":null,"probs":)",
+                numbers_json(answer.vectors[i]), R"(,"num_classes":1})");
+  }
+  return cat("{\"id\":", dump(answer.id), R"(,"object":"list","created":)", answer.created,
+             ",\"model\":", dump(answer.model), ",\"data\":[", data,
+             "],\"usage\":", dump(usage(answer.tokens)), "}");
 }
 
 std::string tei_rerank_json(const std::vector<RankedDocument>& documents) {

@@ -22,6 +22,8 @@ class JsonBody {
   // the limits above, without duplicate names.
   explicit JsonBody(std::string_view text);
 
+  // The name is there, null or not.
+  bool has(const std::string& name) const { return fields_.contains(name); }
   // The object, with the fields so far that read() or operator[] were asked for.
   const nlohmann::json& object() const { return object_; }
   void read(const std::string& name) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rbee/core/cat.h"
+#include "server/contract/chat_fields.h"
 #include "server/contract/constraint_fields.h"
 #include "server/contract/generate_fields.h"
 #include "server/contract/lora_fields.h"
@@ -49,51 +50,6 @@ void refuse_what_is_not_done(ObjectReader& reader, bool chat) {
     const json* value = reader.find(neutral.field);
     if (value == nullptr || std::ranges::count(neutral.values, *value) > 0) continue;
     reader.note(neutral.field, "unsupported", "asks for what this worker does not do", value);
-  }
-}
-
-Message read_message(const json& entry, const std::string& prefix,
-                     std::vector<FieldError>& errors) {
-  ObjectReader fields(entry, prefix, errors);
-  Message out;
-  out.role = fields.text("role").value_or("");
-  if (fields.find("role") == nullptr || out.role.empty()) {
-    fields.note("role", "required", "is missing", nullptr);
-  }
-  if (out.role == "developer") out.role = "system";  // the newer name
-  out.tool_calls = read_tool_calls(fields, errors, prefix);
-  out.tool_call_id = fields.text("tool_call_id").value_or("");
-  if (out.role == "tool" && out.tool_call_id.empty()) {
-    fields.note("tool_call_id", "required", "is missing", nullptr);
-  }
-  out.name = fields.text("name").value_or("");
-  out.reasoning = fields.text("reasoning").value_or("");
-  if (out.reasoning.empty()) out.reasoning = fields.text("reasoning_content").value_or("");
-  if (const json* content = fields.find("content")) {
-    read_parts(*content, PartSpelling::openai_chat, fields, prefix, out);
-  } else if (out.role == "assistant" && entry.contains("content")) {
-    out.content = fields.text("refusal").value_or("");
-  } else if (out.tool_calls.empty()) {
-    fields.note("content", "required", "is missing", nullptr);
-  }
-  return out;
-}
-
-void read_messages(ObjectReader& reader, std::vector<FieldError>& errors,
-                   GenerateRequest& request) {
-  const json* list = reader.find("messages");
-  if (list == nullptr || !list->is_array() || list->empty()) {
-    reader.note("messages", list == nullptr ? "required" : "type(array), non_empty",
-                "must be an array of at least one message", list);
-    return;
-  }
-  for (size_t i = 0; i < list->size(); ++i) {
-    const json& entry = (*list)[i];
-    if (entry.is_object()) {
-      request.messages.push_back(read_message(entry, cat("messages[", i, "]."), errors));
-    } else {
-      reader.note(cat("messages[", i, "]"), "type(object)", "must be an object", &entry);
-    }
   }
 }
 
@@ -245,7 +201,7 @@ OpenAiRequest parse(std::string_view text, bool chat) {
   OpenAiRequest out{.generate = {}, .chat = chat, .include_usage = false};
   GenerateRequest& request = out.generate;
   if (chat) {
-    read_messages(reader, errors, request);
+    request.messages = read_messages(reader, errors);
     request.chat.split = true;
     read_continuation(reader, request);
     read_tools(reader, body, ToolSpelling::openai_chat, request.chat);

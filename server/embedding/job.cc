@@ -28,7 +28,7 @@ void EmbeddingJob::on_embedded(engine::EmbeddingResult result) noexcept {
     trace_.finish(operation_, {});
     count_(Outcome::completed, seconds_since_arrival());
     const Answer answer = std::exchange(answer_, nullptr);
-    response_->set(json_response(200, answer(std::move(result))));
+    response_->set(answer(std::move(result)));
   });
 }
 

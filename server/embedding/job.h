@@ -14,7 +14,7 @@ namespace rbee::server {
 
 class EmbeddingJob final : public Job, public engine::EmbeddingSink {
  public:
-  using Answer = std::function<std::string(engine::EmbeddingResult)>;  // JSON
+  using Answer = std::function<Response(engine::EmbeddingResult)>;
   using Count = std::function<void(Outcome, double seconds)>;
 
   EmbeddingJob(std::string id, std::shared_ptr<DelayedResponse> response, Answer answer,

@@ -66,6 +66,53 @@ std::string text_of(const engine::EmbeddingEngine& engine, const std::vector<int
   return detokenized_json(engine.detokenize(ids));
 }
 
+// A chat becomes tokens beside the connections' thread.
+Handler embedding(EmbeddingService& service, EmbeddingBody (*parse)(std::string_view),
+                  Later (EmbeddingService::*answer)(const EmbeddingBody&)) {
+  return answering([&service, parse, answer](const Request& request) -> Later {
+    EmbeddingBody body = parse(request.body);
+    if (body.messages.empty()) return (service.*answer)(body);
+    return service.beside([&service, answer, body = std::move(body),
+                           span = current_span()](const engine::EmbeddingEngine&) {
+      const TraceScope scope(span);
+      try {
+        Response response;
+        response.later = (service.*answer)(service.with_chat_read(body));
+        return response;
+      } catch (const std::exception&) {
+        return failed();
+      }
+    });
+  });
+}
+
+Handler reranking(EmbeddingService& service) {
+  return answering(
+      [&service](const Request& request) { return service.rerank(parse_rerank(request.body)); });
+}
+
+Handler scoring(EmbeddingService& service) {
+  return answering(
+      [&service](const Request& request) { return service.score(parse_score(request.body)); });
+}
+
+// SageMaker's one route: a body's names say which of the others it is for.
+Response invoke(EmbeddingService& service, const Request& request) {
+  try {
+    switch (parse_invocation(request.body)) {
+      case Invocation::embeddings:
+        return embedding(service, parse_embeddings, &EmbeddingService::embed)(request);
+      case Invocation::rerank:
+        return reranking(service)(request);
+      case Invocation::score:
+        break;
+    }
+    return scoring(service)(request);
+  } catch (const std::exception&) {
+    return failed();
+  }
+}
+
 // What chat workers answer.
 constexpr const char* kTextRoutes[] = {
     "/v1/jobs",        "/v1/inference",     "/v1/infer",
@@ -83,10 +130,16 @@ Router embedding_routes(EmbeddingService& service, std::function<void()> shutdow
         {.method = "POST", .pattern = path, .handler = std::move(handler), .body = Body::json});
   };
   for (const char* path : {"/v1/embeddings", "/embeddings"}) {
-    post(path, answering([&service](const Request& request) {
-           return service.embed(parse_embeddings(request.body));
-         }));
+    post(path, embedding(service, parse_embeddings, &EmbeddingService::embed));
   }
+  post("/embed", embedding(service, parse_tei_embed, &EmbeddingService::embed_tei));
+  // text-embeddings-inference's route of its model, which Hugging Face's client asks.
+  post("/", service.model().ranks
+                ? reranking(service)
+                : embedding(service, parse_tei_embed, &EmbeddingService::embed_tei));
+  post("/pooling", embedding(service, parse_pooling, &EmbeddingService::pool));
+  post("/classify", embedding(service, parse_pooling, &EmbeddingService::classify));
+  post("/invocations", [&service](const Request& request) { return invoke(service, request); });
   post("/embedding", answering([&service](const Request& request) {
          return service.embed_llama(parse_llama_embedding(request.body));
        }));
@@ -94,14 +147,10 @@ Router embedding_routes(EmbeddingService& service, std::function<void()> shutdow
          return service.embed_cohere(parse_cohere_embed(request.body));
        }));
   for (const char* path : {"/rerank", "/v1/rerank", "/v2/rerank", "/reranking", "/v1/reranking"}) {
-    post(path, answering([&service](const Request& request) {
-           return service.rerank(parse_rerank(request.body));
-         }));
+    post(path, reranking(service));
   }
   for (const char* path : {"/score", "/v1/score"}) {
-    post(path, answering([&service](const Request& request) {
-           return service.score(parse_score(request.body));
-         }));
+    post(path, scoring(service));
   }
   post("/tokenize",
        answering_beside(service, [](const engine::EmbeddingEngine& engine, std::string_view body) {

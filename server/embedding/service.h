@@ -21,7 +21,13 @@ class EmbeddingService final : public WorkerService {
 
   // Each throws Refused, or Error for values that the engine does not take.
   std::shared_ptr<DelayedResponse> embed(const EmbeddingBody& body);
+  // vLLM's /pooling, and its /classify.
+  std::shared_ptr<DelayedResponse> pool(const EmbeddingBody& body);
+  std::shared_ptr<DelayedResponse> classify(const EmbeddingBody& body);
+  // The body with its chat's tokens in the place of the chat.
+  EmbeddingBody with_chat_read(EmbeddingBody body) const;
   std::shared_ptr<DelayedResponse> embed_llama(const EmbeddingBody& body);
+  std::shared_ptr<DelayedResponse> embed_tei(const EmbeddingBody& body);
   std::shared_ptr<DelayedResponse> embed_cohere(const CohereEmbedBody& body);
   std::shared_ptr<DelayedResponse> rerank(const RerankBody& body);
   std::shared_ptr<DelayedResponse> score(const ScoreBody& body);
@@ -43,6 +49,11 @@ class EmbeddingService final : public WorkerService {
   State state() const override;
   std::vector<int32_t> joined(const EmbeddingParts& parts) const;
   engine::EmbeddingRequest request_of(const EmbeddingBody& body) const;
+  engine::EmbeddingRequest embedding_request(const EmbeddingBody& body) const;
+  engine::EmbeddingRequest classifying_request(const EmbeddingBody& body) const;
+  std::shared_ptr<DelayedResponse> start_vectors(engine::EmbeddingRequest request,
+                                                 const VectorEncoding& encoding,
+                                                 std::string_view object);
   void count_rejected() override;
   std::shared_ptr<DelayedResponse> start(engine::EmbeddingRequest request, const std::string& id,
                                          EmbeddingJob::Answer answer);

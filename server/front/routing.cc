@@ -16,20 +16,22 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::pair<std::string_view, ModelKind>, 25> kPaths = {{
-    {"/v1/images/", ModelKind::image},     {"/sdapi/", ModelKind::image},
-    {"/controlnet/", ModelKind::image},    {"/v1/embeddings", ModelKind::embedding},
-    {"/v1/rerank", ModelKind::embedding},  {"/v2/rerank", ModelKind::embedding},
-    {"/rerank", ModelKind::embedding},     {"/v1/score", ModelKind::embedding},
-    {"/score", ModelKind::embedding},      {"/v1/chat/", ModelKind::chat},
-    {"/chat/", ModelKind::chat},           {"/v1/completions", ModelKind::chat},
-    {"/v1/responses", ModelKind::chat},    {"/v1/messages", ModelKind::chat},
-    {"/v1/infer", ModelKind::chat},        {"/completion", ModelKind::chat},
-    {"/infill", ModelKind::chat},          {"/props", ModelKind::chat},
-    {"/slots", ModelKind::chat},           {"/tokenize", ModelKind::chat},
-    {"/detokenize", ModelKind::chat},      {"/apply-template", ModelKind::chat},
-    {"/page/", ModelKind::chat},           {"/responses", ModelKind::chat},
-    {"/embeddings", ModelKind::embedding},
+constexpr std::array<std::pair<std::string_view, ModelKind>, 29> kPaths = {{
+    {"/v1/images/", ModelKind::image},    {"/sdapi/", ModelKind::image},
+    {"/controlnet/", ModelKind::image},   {"/v1/embeddings", ModelKind::embedding},
+    {"/v1/rerank", ModelKind::embedding}, {"/v2/rerank", ModelKind::embedding},
+    {"/rerank", ModelKind::embedding},    {"/v1/score", ModelKind::embedding},
+    {"/score", ModelKind::embedding},     {"/v1/chat/", ModelKind::chat},
+    {"/chat/", ModelKind::chat},          {"/v1/completions", ModelKind::chat},
+    {"/v1/responses", ModelKind::chat},   {"/v1/messages", ModelKind::chat},
+    {"/v1/infer", ModelKind::chat},       {"/completion", ModelKind::chat},
+    {"/infill", ModelKind::chat},         {"/props", ModelKind::chat},
+    {"/slots", ModelKind::chat},          {"/tokenize", ModelKind::chat},
+    {"/detokenize", ModelKind::chat},     {"/apply-template", ModelKind::chat},
+    {"/page/", ModelKind::chat},          {"/responses", ModelKind::chat},
+    {"/v2/embed", ModelKind::embedding},  {"/reranking", ModelKind::embedding},
+    {"/pooling", ModelKind::embedding},   {"/classify", ModelKind::embedding},
+    {"/embed", ModelKind::embedding},
 }};
 
 // The texts of an object that say whose a request is. The rest of it is read past and not kept: a
@@ -112,6 +114,12 @@ void read_form(const Request& request, Wanted& wanted) {
   }
 }
 
+// Of a model for embeddings or ranking; nothing where both have the path.
+std::optional<bool> is_for_ranking(std::string_view path) {
+  if (path.starts_with("/pooling")) return std::nullopt;
+  return path.find("embed") == path.npos;
+}
+
 // The id in "/v1/jobs/{id}" and "/v1/jobs/{id}/stream".
 std::string job_of(std::string_view rest) {
   return std::string(rest.substr(0, rest.find('/')));
@@ -122,7 +130,7 @@ std::string job_of(std::string_view rest) {
 std::optional<Wanted> wanted_by(const Request& request) {
   Wanted wanted;
   const std::string_view path = request.path;
-  bool known = path == "/" || path == "/v1/cancel";
+  bool known = path == "/" || path == "/v1/cancel" || path == "/invocations";
   for (const std::string_view jobs : {"/v1/jobs", "/v1/inference"}) {
     if (!path.starts_with(jobs)) continue;
     const std::string_view rest = path.substr(jobs.size());
@@ -134,7 +142,7 @@ std::optional<Wanted> wanted_by(const Request& request) {
   for (const auto& [prefix, kind] : kPaths) {
     if (known || !path.starts_with(prefix)) continue;
     wanted.kind = kind;
-    if (kind == ModelKind::embedding) wanted.ranks = !path.starts_with("/v1/embeddings");
+    if (kind == ModelKind::embedding) wanted.ranks = is_for_ranking(path);
     known = true;
   }
   if (!known) return std::nullopt;

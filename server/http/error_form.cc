@@ -32,11 +32,11 @@ Form form_of(const Request& request) {
                                                             "/v1/shutdown",
                                                             "/v1/load_lora_adapter",
                                                             "/v1/unload_lora_adapter"};
-  static constexpr std::array<std::string_view, 19> kOpenAi = {
-      "/v1",        "/completion", "/completions", "/infill",         "/props",
-      "/slots",     "/tokenize",   "/detokenize",  "/apply-template", "/rerank",
-      "/v2/rerank", "/score",      "/reranking",   "/models",         "/chat/completions",
-      "/responses", "/embeddings", "/embedding",   "/v2/embed"};
+  static constexpr std::array<std::string_view, 23> kOpenAi = {
+      "/v1",        "/completion", "/completions",      "/infill",      "/props",      "/slots",
+      "/tokenize",  "/detokenize", "/apply-template",   "/rerank",      "/v2/rerank",  "/score",
+      "/reranking", "/models",     "/chat/completions", "/responses",   "/embeddings", "/embedding",
+      "/v2/embed",  "/pooling",    "/classify",         "/invocations", "/embed"};
   const std::string_view path = request.path;
   if (is_under(path, "/v1/messages")) return Form::anthropic;
   const bool asks = !request.header("anthropic-version").empty();

@@ -5,9 +5,9 @@
 namespace rbee::server {
 
 void add_embedding_refusals(Router& router, const LlmService& service) {
-  for (const char* path :
-       {"/v1/embeddings", "/embeddings", "/embedding", "/v2/embed", "/rerank", "/v1/rerank",
-        "/v2/rerank", "/reranking", "/v1/reranking", "/score", "/v1/score"}) {
+  for (const char* path : {"/v1/embeddings", "/embeddings", "/embedding", "/v2/embed", "/rerank",
+                           "/v1/rerank", "/v2/rerank", "/reranking", "/v1/reranking", "/score",
+                           "/v1/score", "/pooling", "/classify", "/embed"}) {
     router.add({.method = "POST",
                 .pattern = path,
                 .handler =

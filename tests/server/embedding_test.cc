@@ -1,79 +1,21 @@
 // Workers for embeddings and ranking on loopback, over tiny random models whose vectors and scores
 // transformers gave (tools/goldens/make_embedding_goldens.py).
 
-#include <gmock/gmock.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 
-#include "rbee/engine/embedding_engine.h"
-#include "server/embedding/routes.h"
-#include "server/http/server.h"
-#include "tests/checkpoints/checkpoint_files.h"
-#include "tests/server/raw_client.h"
-#include "tests/support/data_folder.h"
+#include "tests/server/embedding_worker.h"
 #include "tests/support/sanitized.h"
 
 namespace rbee::testing {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
-using ::testing::FloatNear;
 using ::testing::HasSubstr;
-using ::testing::Pointwise;
-
-fs::path folder(const std::string& name) {
-  return fs::path(test::data_folder()) / "models" / "data_embedding" / name;
-}
-
-struct EmbeddingWorker {
-  explicit EmbeddingWorker(const std::string& name)
-      : engine(engine::make_embedding_engine(
-            engine::load_embedding_source(folder(name) / "hf", {.device = &test::cpu_device()}),
-            {})),
-        service(*engine, {.worker_id = "w-1",
-                          .model_id = "hf:tiny",
-                          .implementation = "llm-worker-rbee-test",
-                          .version = "1.2.3"}),
-        server({}, server::embedding_routes(service, nullptr), server::ApiKeys("")) {
-    std::ifstream file(folder(name) / "golden.json");
-    golden = json::parse(file);
-  }
-
-  RawResponse post(std::string_view path, const json& body) const {
-    return ask(server.port(), request("POST", path, body.dump()));
-  }
-  json answer(std::string_view path, const json& body) const {
-    const RawResponse response = post(path, body);
-    EXPECT_EQ(response.status, 200) << response.body;
-    return json::parse(response.body);
-  }
-  // The field that a 400 names.
-  json wrong(std::string_view path, const json& body) const {
-    const RawResponse response = post(path, body);
-    EXPECT_EQ(response.status, 400) << response.body;
-    const json error = json::parse(response.body).at("error");
-    EXPECT_EQ(error.at("type"), "invalid_request_error");
-    return error.at("param");
-  }
-
-  json golden;
-  std::unique_ptr<engine::EmbeddingEngine> engine;
-  server::EmbeddingService service;
-  server::Server server;
-};
-
-void expect_vector(const json& got, const json& wanted) {
-  EXPECT_THAT(got.get<std::vector<float>>(),
-              Pointwise(FloatNear(1e-4f), wanted.get<std::vector<float>>()));
-}
 
 TEST(Embeddings, TheOpenApiDocumentHasEveryRouteAndNoOther) {
   EmbeddingWorker worker("bert");
@@ -179,6 +121,9 @@ TEST(Embeddings, CoheresForm) {
   EXPECT_GT(answer.at("meta").at("billed_units").at("input_tokens"), 0);
   EXPECT_EQ(worker.wrong("/v2/embed", {{"texts", {"a"}}, {"embedding_types", {"int8"}}}),
             "embedding_types");
+  const json other = {{"texts", {"a"}}, {"input_type", "poems"}};
+  EXPECT_EQ(worker.wrong("/v2/embed", other), "input_type");
+  EXPECT_THAT(worker.post("/v2/embed", other).body, HasSubstr("Unsupported input_type 'poems'"));
 }
 
 TEST(Embeddings, Base64IsTheSameNumbers) {
@@ -239,12 +184,17 @@ TEST(Embeddings, WrongBodiesAreNamed) {
   EXPECT_EQ(wrong({{"input", json::array()}}), "input");
   EXPECT_EQ(wrong({{"input", json::array()}}), "input");
   EXPECT_EQ(wrong({{"input", {"a", true}}}), "input[1]");
-  EXPECT_EQ(wrong({{"input", {1, -1}}}), "input[0]");
+  EXPECT_EQ(wrong({{"input", {1, -1}}}), nullptr);  // no token of the model
   EXPECT_EQ(wrong({{"input", std::vector<std::string>(2049, "a")}}), "input");
   EXPECT_EQ(wrong({{"input", "a"}, {"encoding_format", "hex"}}), "encoding_format");
   EXPECT_EQ(wrong({{"input", "a"}, {"dimensions", 0}}), "dimensions");
   EXPECT_EQ(wrong({{"input", "a"}, {"dimensions", 33}}), nullptr);
   EXPECT_EQ(wrong({{"input", {1000000}}}), nullptr);
+  EXPECT_THAT(worker.post("/v1/embeddings", {{"input", {-1}}}).body,
+              HasSubstr("token -1 is out of vocabulary"));
+  EXPECT_THAT(
+      worker.post("/v1/embeddings", {{"input", "a"}, {"truncate_prompt_tokens", 8193}}).body,
+      HasSubstr("wanted from -1 to 64. Please request a smaller"));
 }
 
 TEST(Embeddings, AnswerNoChats) {
@@ -294,7 +244,9 @@ TEST(Embeddings, AJobThatIsOverHoldsNothingOfItsRequest) {
     const auto response = std::make_shared<server::DelayedResponse>(nullptr);
     server::EmbeddingJob job(
         "j", response,
-        [texts = std::move(texts)](const engine::EmbeddingResult&) { return *texts; },
+        [texts = std::move(texts)](const engine::EmbeddingResult&) {
+          return server::json_response(200, *texts);
+        },
         [](server::Outcome, double) {});
     EXPECT_FALSE(held.expired());
     good ? job.on_embedded({}) : job.on_failed({Code::internal, "no"});
@@ -402,6 +354,9 @@ TEST(Ranking, ScoresOfPairs) {
   EXPECT_NEAR(other.at("data")[0].at("score").get<float>(), wanted[0], 1e-4f);
   const json data = worker.answer("/score", {{"data_1", first[0]}, {"data_2", second[0]}});
   EXPECT_EQ(data.at("data"), other.at("data"));
+  const json items = {{"queries", first[0]}, {"items", second[0]}};
+  EXPECT_EQ(worker.answer("/score", items).at("data"), other.at("data"));
+  EXPECT_EQ(worker.answer("/invocations", items).at("data"), other.at("data"));
 }
 
 // A body of 16 MiB with 2048 documents would become 16 GiB.

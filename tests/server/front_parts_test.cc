@@ -37,6 +37,10 @@ TEST(Routing, PathsTellTheKind) {
   EXPECT_EQ(kind("/v1/images/edits"), ModelKind::image);
   EXPECT_EQ(kind("/v1/embeddings"), ModelKind::embedding);
   EXPECT_EQ(kind("/embeddings"), ModelKind::embedding);
+  for (const char* path :
+       {"/embedding", "/v2/embed", "/reranking", "/pooling", "/classify", "/embed"}) {
+    EXPECT_EQ(kind(path), ModelKind::embedding) << path;
+  }
   EXPECT_EQ(kind("/responses"), ModelKind::chat);
   EXPECT_EQ(kind("/v2/rerank"), ModelKind::embedding);
   EXPECT_EQ(kind("/v1/reranking"), ModelKind::embedding);

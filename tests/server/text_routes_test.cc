@@ -95,8 +95,8 @@ TEST(TextRoutes, ATemplateIsShownWithoutTheNextTurn) {
 
 TEST(TextRoutes, EmbeddingsAreRefusedWithAReason) {
   Worker worker;
-  for (const char* path :
-       {"/v1/embeddings", "/embeddings", "/rerank", "/v1/rerank", "/v1/reranking", "/v1/score"}) {
+  for (const char* path : {"/v1/embeddings", "/embeddings", "/rerank", "/v1/rerank",
+                           "/v1/reranking", "/v1/score", "/pooling", "/classify", "/embed"}) {
     const RawResponse response = worker.post(path, R"({"input":"Hi"})");
     EXPECT_EQ(response.status, 400) << path;
     const json error = json::parse(response.body).at("error");

@@ -79,7 +79,10 @@ void require_chat(const server::GenerateRequest& request) {
 
 // Bodies of embeddings and ranking have something to evaluate.
 void embeddings(std::string_view body) {
-  parse_or_report([=] { require(!server::parse_embeddings(body).inputs.empty(), "no input"); });
+  parse_or_report([=] {
+    const server::EmbeddingBody read = server::parse_embeddings(body);
+    require(read.inputs.empty() != read.messages.empty(), "no input, or two");
+  });
   parse_or_report([=] { require(!server::parse_rerank(body).documents.empty(), "no document"); });
   require(!server::parse_score(body).second.empty(), "no pair");
 }

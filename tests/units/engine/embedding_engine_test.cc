@@ -221,11 +221,11 @@ TEST_F(WordRanker, OfALongPairTheDocumentIsCut) {
   test::expect_error(Code::invalid_argument, {"the model takes 512"},
                      [&] { loaded.encode(TextPair{"how", text}, {}); });
   const auto whole = loaded.encode(TextPair{"how", "dog"}, {}).ids;
-  const auto cut = loaded.encode(TextPair{"how", text}, 300).ids;
+  const auto cut = loaded.encode(TextPair{"how", text}, {.tokens = 300}).ids;
   ASSERT_EQ(cut.size(), 300u);
   for (size_t i = 1; i <= 8; ++i) EXPECT_EQ(cut[300 - i], whole[whole.size() - i]);
   test::expect_error(Code::invalid_argument, {"truncate_prompt_tokens", "100 are kept"},
-                     [&] { loaded.encode(TextPair{"how", text}, 100); });
+                     [&] { loaded.encode(TextPair{"how", text}, {.tokens = 100}); });
 }
 
 TEST_F(WordRanker, MarksOfChatsWithinADocumentAreText) {
@@ -399,13 +399,13 @@ TEST(EmbeddingEngine, LongTextsAreErrorsOrCut) {
   test::expect_error(Code::invalid_argument, {"the model takes 10", "truncate_prompt_tokens"},
                      [&] { loaded.encode(text, {}); });
   const auto whole = loaded.tokenizer->encode(text);
-  const auto cut = loaded.encode(text, -1).ids;
+  const auto cut = loaded.encode(text, {.tokens = -1}).ids;
   ASSERT_EQ(cut.size(), 10u);
   EXPECT_TRUE(std::equal(cut.begin(), cut.end() - 1, whole.begin()));
   EXPECT_EQ(cut.back(), whole.back());
-  EXPECT_EQ(loaded.encode(text, 5).ids.size(), 5u);
+  EXPECT_EQ(loaded.encode(text, {.tokens = 5}).ids.size(), 5u);
   // Of a pair the document is cut.
-  const auto pair = loaded.encode(TextPair{"how", text}, -1);
+  const auto pair = loaded.encode(TextPair{"how", text}, {.tokens = -1});
   ASSERT_EQ(pair.ids.size(), 10u);
   EXPECT_EQ(pair.ids.back(), whole.back());
   EXPECT_EQ(source("bert_cls").info.model.context_length, 40);

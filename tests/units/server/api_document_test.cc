@@ -297,13 +297,15 @@ TEST(ApiDocument, SoAreThoseOfOtherRoutes) {
 TEST(ApiDocument, OfEmbeddingsHoldsTheFieldsThatAreRead) {
   const json document = json::parse(embedding_api_files().front().text);
   const Body all[] = {
-      {"/v1/embeddings", parse_embeddings},
+      {"/v1/embeddings", parse_embeddings, {R"({"input":""})", R"({"messages":[]})"}},
+      {"/pooling", parse_pooling, {R"({"input":""})", R"({"messages":[]})"}},
       {"/embedding", parse_llama_embedding},
       {"/v2/embed", parse_cohere_embed},
       {"/rerank", parse_rerank},
       {"/score", parse_score},
       {"/v1/cancel", parse_cancel},
       {"/detokenize", parse_detokenize},
+      {"/embed", parse_tei_embed},
       {"/tokenize", parse_tokenize, {R"({"content":""})", R"({"prompt":""})"}},
   };
   for (const Body& body : all) {
