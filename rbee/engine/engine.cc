@@ -113,6 +113,8 @@ void validate(const Request& request) {
   check_range("priority", request.priority, -kMaxPriority, kMaxPriority);
   validate(request.sampling);
   if (request.logprobs) check_range("logprobs", *request.logprobs, 0, kMaxLogprobs);
+  check(request.logprob_ids.size() <= kMaxLogprobIds, "logprob_token_ids",
+        request.logprob_ids.size(), " tokens are more than ", kMaxLogprobIds);
   if (request.prompt_logprobs) {
     check_range("prompt_logprobs", *request.prompt_logprobs, 0, kMaxLogprobs);
   }

@@ -141,6 +141,8 @@ struct Request {
   bool keeps_first = false;
   // Log probabilities of every token, and those of so many of the likeliest beside it.
   std::optional<int32_t> logprobs;
+  // In place of the likeliest: these, and the one that came. Needs no `logprobs`.
+  std::vector<int32_t> logprob_ids;
   std::optional<int32_t> prompt_logprobs;  // the same of the prompt's tokens, see on_prompt()
   bool token_ids = false;                  // tokens come with their texts, without figures
   // In place of `logprobs`, and of the same form: what tokens were drawn with, after all samplers.
@@ -182,7 +184,7 @@ struct ScoredToken {
 };
 struct ScoredChoice {
   ScoredToken chosen;
-  std::vector<ScoredToken> top;  // the likeliest of all tokens, the likeliest first
+  std::vector<ScoredToken> top;  // the likeliest of all tokens, or those asked for; likeliest first
 };
 // A token of the prompt, scored by what is in front of it.
 struct PromptToken {
@@ -216,6 +218,7 @@ struct Finished {
   double decode_ms = 0;  // wall time of generation after the prompt
   // Of an answer with a constraint: whether it is a whole one; max_tokens, for one, can cut it off.
   std::optional<bool> complete;
+  std::optional<int32_t> end_id = {};  // the token that ended it, which is not told before
 };
 struct Failed {
   Code code;
@@ -353,6 +356,7 @@ class Engine {
 std::string_view wire_name(StopReason reason);
 inline constexpr int32_t kMaxLogprobs = 100;
 inline constexpr size_t kMaxStopIds = 128;
+inline constexpr size_t kMaxLogprobIds = 128;
 // Throws invalid_argument naming field, value and range.
 void validate(const Request& request);
 

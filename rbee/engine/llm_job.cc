@@ -194,10 +194,14 @@ TokenRules LlmJob::token_rules() const {
       for (const int32_t id : tokens(entry.text)) out.biases.emplace_back(id, entry.bias);
     }
   }
-  for (const int32_t id : request_.stop_ids) {
-    check(id >= 0 && id < model_.info.vocab_size, "stop_token_ids", "token ", id,
-          " is outside of the ", model_.info.vocab_size, " known ones");
-  }
+  const auto check_known = [&](const char* field, const std::vector<int32_t>& ids) {
+    for (const int32_t id : ids) {
+      check(id >= 0 && id < model_.info.vocab_size, field, "token ", id, " is outside of the ",
+            model_.info.vocab_size, " known ones");
+    }
+  };
+  check_known("stop_token_ids", request_.stop_ids);
+  check_known("logprob_token_ids", request_.logprob_ids);
   // A word inside of a text begins with its space.
   for (const std::string& word : sampling.bad_words) {
     for (const std::string& form : {word, " " + word}) {
@@ -320,7 +324,10 @@ void LlmJob::tell_prompt() {
 std::optional<StopReason> LlmJob::take(int32_t id, const RowLogprobs* scored) {
   if (tokens_out_ == 0) prompt_ms_ = since_start();
   tell_prompt();
-  if (is_end(id)) return StopReason::eos;
+  if (is_end(id)) {
+    end_id_ = id;
+    return StopReason::eos;
+  }
   sequence.tokens.push_back(id);
   ++tokens_out_;
   if (reasoning_) reasoning_->take(id);
@@ -370,7 +377,8 @@ Finished LlmJob::finish(StopReason reason) {
           .reasoning_tokens = reasoning_ ? reasoning_->tokens() : 0,
           .prompt_ms = prompt,
           .decode_ms = total - prompt,
-          .complete = constrained_ ? std::optional(constrained_->complete()) : std::nullopt};
+          .complete = constrained_ ? std::optional(constrained_->complete()) : std::nullopt,
+          .end_id = end_id_};
 }
 
 int64_t LlmJob::count_prompt_tokens(int64_t first) {

@@ -128,6 +128,7 @@ class LlmJob final : public Ticket {
   int64_t cached_tokens_ = 0;  // of these, when the request got its place
   int64_t prompt_counted_ = 0;
   int32_t tokens_out_ = 0;
+  std::optional<int32_t> end_id_;  // the token that ended the answer
   int32_t pieces_out_ = 0;
   DraftLength draft_length_;
   std::vector<Guess> guesses_;            // the last tokens of the sequence

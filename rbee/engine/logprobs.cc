@@ -6,14 +6,20 @@
 #include "rbee/core/error.h"
 
 namespace rbee::engine {
+namespace {
+
+double log_sum_of(std::span<const float> logits, double largest) {
+  double sum = 0;
+  for (const float x : logits) sum += std::isnan(x) ? 0 : std::exp(double{x} - largest);
+  return largest + std::log(sum);
+}
+
+}  // namespace
 
 RowLogprobs logprobs_of(std::span<const float> logits, int32_t chosen, int64_t count) {
   Candidates candidates;
   candidates.take_top_k(logits, static_cast<size_t>(std::max<int64_t>(count, 1)));
-  const double largest = candidates.list().front().logit;
-  double sum = 0;
-  for (const float x : logits) sum += std::isnan(x) ? 0 : std::exp(double{x} - largest);
-  const double log_sum = largest + std::log(sum);
+  const double log_sum = log_sum_of(logits, candidates.list().front().logit);
   RowLogprobs out{
       .chosen = {chosen, static_cast<float>(double{logits[static_cast<size_t>(chosen)]} - log_sum)},
       .top = {}};
@@ -21,6 +27,26 @@ RowLogprobs logprobs_of(std::span<const float> logits, int32_t chosen, int64_t c
     if (std::ssize(out.top) == count) break;
     out.top.push_back({c.id, static_cast<float>(double{c.logit} - log_sum)});
   }
+  return out;
+}
+
+RowLogprobs logprobs_of(std::span<const float> logits, int32_t chosen,
+                        std::span<const int32_t> shown) {
+  Candidates candidates;
+  candidates.take_top_k(logits, 1);
+  const double log_sum = log_sum_of(logits, candidates.list().front().logit);
+  const auto scored = [&](int32_t id) {
+    const double logit = logits[static_cast<size_t>(id)];
+    return TokenLogprob{id, static_cast<float>(logit - log_sum)};
+  };
+  RowLogprobs out{.chosen = scored(chosen), .top = {}};
+  std::vector<int32_t> ids(shown.begin(), shown.end());
+  ids.push_back(chosen);
+  std::ranges::sort(ids);
+  const auto again = std::ranges::unique(ids);
+  ids.erase(again.begin(), again.end());
+  for (const int32_t id : ids) out.top.push_back(scored(id));
+  std::ranges::stable_sort(out.top, std::ranges::greater{}, &TokenLogprob::logprob);
   return out;
 }
 

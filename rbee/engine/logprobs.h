@@ -22,6 +22,9 @@ struct RowLogprobs {
 
 // Of a row as the model gave it, with `count` likeliest tokens.
 RowLogprobs logprobs_of(std::span<const float> logits, int32_t chosen, int64_t count);
+// With these tokens and the chosen one in place of the likeliest, each once.
+RowLogprobs logprobs_of(std::span<const float> logits, int32_t chosen,
+                        std::span<const int32_t> shown);
 // The same from the row's largest logits, of which there are at least `count`, and the chosen
 // token's own. Leaders::sum is at the scale 1.
 struct TokenLogit {

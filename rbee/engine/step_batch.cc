@@ -1,6 +1,7 @@
 #include "rbee/engine/step_batch.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace rbee::engine {
 
@@ -34,7 +35,10 @@ RowsWanted gather(std::span<const StepBatch::Rows> asked, int64_t vocab, bool dr
   for (const StepBatch::Rows& rows : asked) {
     const LlmJob& job = *rows.job;
     if (rows.scored > 0) out.add_scored(*job.request().prompt_logprobs, rows.scored);
-    if (rows.sampled > 0) out.add(job.sampler(), job.request().logprobs, rows.sampled);
+    if (rows.sampled == 0) continue;
+    const Request& request = job.request();
+    out.add(job.sampler(), request.logprob_ids.empty() ? request.logprobs : std::nullopt,
+            rows.sampled);
   }
   return out;
 }
@@ -48,10 +52,25 @@ void score_prompts(std::span<const StepBatch::Rows> asked, const StepLogits& log
   }
 }
 
-Chosen next_token(LlmJob& job, const StepLogits& logits, const LogitRow& row) {
-  const std::optional<int32_t> logprobs = job.request().logprobs;
+namespace {
+
+Chosen next_token(LlmJob& job, std::optional<int32_t> logprobs, const StepLogits& logits,
+                  const LogitRow& row) {
   if (const auto forced = job.forced()) return force_token(*forced, logprobs, logits, row.index);
   return choose_token(job.sampler(), logprobs, logits, row);
+}
+
+}  // namespace
+
+Chosen next_token(LlmJob& job, const StepLogits& logits, const LogitRow& row) {
+  const Request& request = job.request();
+  if (request.logprob_ids.empty()) return next_token(job, request.logprobs, logits, row);
+  const std::span<const float> all = logits.stepper.logit_row(row.index);
+  // Samplers change it.
+  const std::vector<float> unchanged(all.begin(), all.begin() + logits.wanted.vocab);
+  Chosen out = next_token(job, std::nullopt, logits, row);
+  out.scored = logprobs_of(unchanged, out.id, request.logprob_ids);
+  return out;
 }
 
 }  // namespace rbee::engine

@@ -18,6 +18,7 @@ using nlohmann::json;
 
 constexpr int32_t kCompletionTokens = 16;  // OpenAI's default
 constexpr int32_t kMaxLogprobs = 20;
+constexpr size_t kMaxLogprobIds = 128;
 constexpr int32_t kMaxChoices = 32;
 constexpr size_t kMaxPrompts = 128;
 
@@ -44,7 +45,7 @@ void refuse_what_is_not_done(ObjectReader& reader, bool chat) {
   if (const json* tools = reader.find("tools"); !chat && tools != nullptr) {
     reader.note("tools", "unsupported", "are for chats", tools);
   }
-  if (chat) refuse_unless(reader, "best_of", 1);
+  chat ? refuse_unless(reader, "best_of", 1) : refuse_unless(reader, "include_reasoning", true);
   refuse_vllm_fields(reader);
   for (const Neutral& neutral : neutral_fields()) {
     const json* value = reader.find(neutral.field);
@@ -131,6 +132,9 @@ void read_stream(ObjectReader& reader, std::vector<FieldError>& errors, OpenAiRe
 // What vLLM and llama-server show of an answer's tokens and its way.
 void read_shown(ObjectReader& reader, OpenAiRequest& request) {
   GenerateRequest& generate = request.generate;
+  if (request.chat) {
+    request.include_reasoning = reader.boolean("include_reasoning").value_or(true);
+  }
   request.return_token_ids = reader.boolean("return_token_ids").value_or(false);
   request.tokens_as_ids = reader.boolean("return_tokens_as_token_ids").value_or(false);
   request.timings_per_token = reader.boolean("timings_per_token").value_or(false);
@@ -138,6 +142,19 @@ void read_shown(ObjectReader& reader, OpenAiRequest& request) {
   generate.prompt_ids_told = request.return_token_ids;
   generate.token_ids =
       request.return_token_ids || request.continuous_usage || request.timings_per_token;
+}
+
+// vLLM's "logprob_token_ids".
+void read_logprob_ids(ObjectReader& reader, GenerateRequest& request) {
+  const json* list = reader.find("logprob_token_ids");
+  if (list == nullptr) return;
+  if (!list->is_array() || list->empty() || list->size() > kMaxLogprobIds) {
+    return reader.note("logprob_token_ids", cat("type(array), items(1..=", kMaxLogprobIds, ")"),
+                       cat("must be an array of 1 to ", kMaxLogprobIds, " token ids"), list);
+  }
+  request.logprob_ids = read_ids(*list, "logprob_token_ids", reader);
+  if (request.logprobs) return;
+  reader.note("logprob_token_ids", "requires(logprobs)", "needs logprobs", list);
 }
 
 // Of a chat a boolean and how many of the likeliest, of a completion only the latter.
@@ -194,8 +211,7 @@ void read_choices(ObjectReader& reader, OpenAiRequest& request) {
   }
 }
 
-OpenAiRequest parse(std::string_view text, bool chat) {
-  const JsonBody body(text);
+OpenAiRequest parse(const JsonBody& body, bool chat) {
   std::vector<FieldError> errors;
   ObjectReader reader(body, errors);
   OpenAiRequest out{.generate = {}, .chat = chat, .include_usage = false};
@@ -227,6 +243,7 @@ OpenAiRequest parse(std::string_view text, bool chat) {
   read_stream(reader, errors, out);
   read_shown(reader, out);
   read_logprobs(reader, out);
+  read_logprob_ids(reader, request);
   read_prompt_logprobs(reader, out);
   read_choices(reader, out);
   if (!errors.empty()) throw InvalidBody(std::move(errors));
@@ -236,11 +253,16 @@ OpenAiRequest parse(std::string_view text, bool chat) {
 }  // namespace
 
 OpenAiRequest parse_openai_chat(std::string_view body) {
-  return parse(body, true);
+  return parse(JsonBody(body), true);
 }
 
 OpenAiRequest parse_openai_completion(std::string_view body) {
-  return parse(body, false);
+  return parse(JsonBody(body), false);
+}
+
+OpenAiRequest parse_invocation_of_text(std::string_view text) {
+  const JsonBody body(text);
+  return parse(body, body.has("messages"));
 }
 
 }  // namespace rbee::server

@@ -24,6 +24,7 @@ struct OpenAiRequest {
   bool chat = false;                            // POST /v1/chat/completions, else /v1/completions
   bool include_usage = false;                   // a last piece of the stream counts tokens
   bool continuous_usage = false;                // and so do all others
+  bool include_reasoning = true;                // of a chat
   bool return_token_ids = false;                // ids of the tokens of prompts and answers
   bool tokens_as_ids = false;                   // log probabilities name "token_id:<id>"
   bool timings_per_token = false;               // llama-server's "timings" in all pieces
@@ -37,5 +38,7 @@ struct OpenAiRequest {
 OpenAiRequest parse_openai_chat(std::string_view body);
 // Of POST /v1/completions, the same.
 OpenAiRequest parse_openai_completion(std::string_view body);
+// Of SageMaker's POST /invocations: a chat where it has messages, else a completion.
+OpenAiRequest parse_invocation_of_text(std::string_view body);
 
 }  // namespace rbee::server

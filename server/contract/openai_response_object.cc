@@ -39,6 +39,7 @@ void refuse_what_is_not_done(ObjectReader& reader) {
       {"moderation", {}},
   };
   refuse_vllm_fields(reader);
+  refuse_unless(reader, "include_reasoning", true);
   for (const Neutral& neutral : fields) {
     const json* value = reader.find(neutral.field);
     if (value == nullptr || std::ranges::count(neutral.values, *value) > 0) continue;
@@ -371,6 +372,7 @@ class Events {
     out[field] = std::move(value);
     if (type.starts_with("response.output_text")) out["logprobs"] = figures(scored);
     if (type == "response.function_call_arguments.done") out["name"] = place_.item.name;
+    if (place_.so_far != nullptr) out["timings"] = timings_json(*place_.so_far);
     return {std::string(type), dump(out)};
   }
 
@@ -406,6 +408,9 @@ ResponseRequest parse_response_request(std::string_view text) {
   read_sampling(reader, request);
   read_turn(reader, request);
   request.stream = reader.boolean("stream").value_or(false);
+  out.timings_per_token = reader.boolean("timings_per_token").value_or(false) && *request.stream;
+  request.token_ids = out.timings_per_token;  // they are counted
+  request.progress = reader.boolean("return_progress").value_or(false) && *request.stream;
   if (!errors.empty()) throw InvalidBody(std::move(errors));
   return out;
 }
@@ -419,6 +424,16 @@ NamedEvent response_state(const ResponseAnswer& answer, std::string_view type, i
   Json out = {{"type", type}, {"sequence_number", number++}};
   out["response"] = object(answer, "in_progress");
   return {std::string(type), dump(out)};
+}
+
+NamedEvent response_progress(const ResponseAnswer& answer, const ProgressEvent& progress,
+                             int& number) {
+  constexpr const char* kType = "response.in_progress";
+  Json out = {{"type", kType}, {"sequence_number", number++}};
+  out["response"] = object(answer, "in_progress");
+  out["prompt_progress"] = prompt_progress_json(progress);
+  if (answer.request.timings_per_token) out["timings"] = timings_json(progress);
+  return {kType, dump(out)};
 }
 
 std::vector<NamedEvent> response_item_opened(const ResponseAnswer& answer, ResponsePlace place,
@@ -472,6 +487,7 @@ NamedEvent response_end(const ResponseAnswer& answer, const std::vector<AnswerIt
   const char* type = complete(end) ? "response.completed" : "response.incomplete";
   Json out = {{"type", type}, {"sequence_number", number++}};
   out["response"] = ended(answer, items, end);
+  out["timings"] = timings_json(end);
   return {type, dump(out)};
 }
 

@@ -15,8 +15,9 @@ struct ResponseRequest {
   // OpenAI's defaults but of sampling are filled in; `stream` says whether to stream.
   GenerateRequest generate;
   std::string instructions;
-  std::string text_format;  // JSON of `text.format`; empty: none was given
-  std::string metadata;     // the same of `metadata`
+  std::string text_format;         // JSON of `text.format`; empty: none was given
+  std::string metadata;            // the same of `metadata`
+  bool timings_per_token = false;  // llama-server's "timings" beside a stream's pieces
 };
 
 // A body of POST /v1/responses: `input` is a text or a list of messages, calls, their results
@@ -45,11 +46,15 @@ struct NamedEvent {
 struct ResponsePlace {
   const AnswerItem& item;
   size_t index = 0;
+  const ProgressEvent* so_far = nullptr;  // the answer's, where "timings" are told
 };
 
 // The events of a stream in their order. `number` counts them, from 0.
 // type: response.created or response.in_progress.
 NamedEvent response_state(const ResponseAnswer& answer, std::string_view type, int& number);
+// response.in_progress with llama-server's "prompt_progress".
+NamedEvent response_progress(const ResponseAnswer& answer, const ProgressEvent& progress,
+                             int& number);
 std::vector<NamedEvent> response_item_opened(const ResponseAnswer& answer, ResponsePlace place,
                                              int& number);
 // Of a call of a custom tool nothing is told before its text is whole.

@@ -76,9 +76,11 @@ OpenAiLogprobs shown_logprobs(const OpenAiAnswer& answer, const OpenAiChoice& ch
   return out;
 }
 
-Json ids_json(const std::vector<OpenAiScored>& tokens) {
+// With the token behind them that ended the answer.
+Json ids_json(const std::vector<OpenAiScored>& tokens, std::optional<int32_t> end) {
   Json out = Json::array();
   for (const OpenAiScored& token : tokens) out.push_back(token.chosen.id);
+  if (end) out.push_back(*end);
   return out;
 }
 
@@ -106,7 +108,9 @@ Json choice_json(const OpenAiAnswer& answer, const OpenAiChoice& choice) {
   // vLLM's, null where there is none, as its clients read them.
   const std::string& stopped = choice.end.stop_sequence;
   out["stop_reason"] = stopped.empty() ? Json(nullptr) : Json(stopped);
-  out["token_ids"] = answer.return_token_ids ? ids_json(choice.logprobs.tokens) : Json(nullptr);
+  out["token_ids"] = nullptr;
+  if (answer.return_token_ids)
+    out["token_ids"] = ids_json(choice.logprobs.tokens, choice.end.end_id);
   if (!answer.chat) add_prompt(out, answer, *choice.prompt);
   return out;
 }
@@ -116,7 +120,9 @@ struct Piece {
   Json delta;             // of a chat
   std::string_view text;  // else
   Json reason = nullptr;
-  Json timings = nullptr;  // of the last
+  // Of the last:
+  Json timings = nullptr;
+  std::optional<int32_t> end_id = {};
 };
 
 Json usage_json(const OpenAiAnswer& answer, const ProgressEvent& so_far) {
@@ -142,7 +148,7 @@ std::string piece_json(const OpenAiAnswer& answer, int32_t index, Piece piece,
   choice["finish_reason"] = std::move(piece.reason);
   Json out = envelope(answer, "chat.completion.chunk");
   if (answer.return_token_ids) {
-    choice["token_ids"] = ids_json(tokens.tokens);
+    choice["token_ids"] = ids_json(tokens.tokens, piece.end_id);
     if (!tokens.prompt_ids.empty()) {
       (answer.chat ? out : choice)["prompt_token_ids"] = tokens.prompt_ids;
     }
@@ -188,6 +194,7 @@ std::string openai_text_json(const OpenAiAnswer& answer, const std::vector<OpenA
   out["usage"] = usage_json(answer, usage);
   if (answer.chat) {
     out["timings"] = timings_json(choices.front().end);
+    if (choices.size() == 1) out["metrics"] = metrics_json(choices.front().end);
     add_prompt(out, answer, *choices.front().prompt);
   }
   return dump(out);
@@ -270,14 +277,17 @@ std::string openai_finish_json(const OpenAiAnswer& answer, int32_t index, const 
                     {.delta = Json::object(),
                      .text = "",
                      .reason = finish_reason(end),
-                     .timings = answer.chat ? timings_json(end) : Json(nullptr)},
+                     .timings = answer.chat ? timings_json(end) : Json(nullptr),
+                     .end_id = end.end_id},
                     none);
 }
 
-std::string openai_usage_json(const OpenAiAnswer& answer, const OpenAiUsage& usage) {
+std::string openai_usage_json(const OpenAiAnswer& answer, const OpenAiUsage& usage,
+                              const EndEvent* end) {
   Json out = envelope(answer, "chat.completion.chunk");
   out["choices"] = Json::array();
   out["usage"] = usage_json(answer, usage);
+  if (answer.chat && end != nullptr) out["metrics"] = metrics_json(*end);
   return dump(out);
 }
 

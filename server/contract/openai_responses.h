@@ -24,6 +24,7 @@ struct OpenAiAnswer {
   std::string fingerprint = {};                 // of what answers: program, model and device
   bool include_usage = false;      // a stream's pieces have `usage`, null but in the last
   bool continuous_usage = false;   // and in none of them
+  bool include_reasoning = true;   // else it is left out, though its tokens count
   bool return_token_ids = false;   // of prompts and answers, vLLM's
   bool tokens_as_ids = false;      // log probabilities name "token_id:<id>"
   bool timings_per_token = false;  // a stream's pieces have `timings`
@@ -91,7 +92,9 @@ struct OpenAiCallPiece {
 std::string openai_call_json(const OpenAiAnswer& answer, int32_t index,
                              const OpenAiCallPiece& piece, const OpenAiPieceTokens& tokens);
 std::string openai_finish_json(const OpenAiAnswer& answer, int32_t index, const EndEvent& end);
-std::string openai_usage_json(const OpenAiAnswer& answer, const OpenAiUsage& usage);
+// end: of the choice where there is one alone, for vLLM's "metrics".
+std::string openai_usage_json(const OpenAiAnswer& answer, const OpenAiUsage& usage,
+                              const EndEvent* end);
 
 struct OpenAiModel {
   std::string id;

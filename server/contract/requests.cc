@@ -170,11 +170,12 @@ void refuse_unless(ObjectReader& reader, const char* field, const json& neutral)
 
 void refuse_vllm_fields(ObjectReader& reader) {
   // Each with the value that changes nothing; null: there is none.
-  static const std::pair<const char*, json> fields[] = {
-      {"chat_template", nullptr},  {"documents", json::array()},
-      {"include_reasoning", true}, {"include_stop_str_in_output", false},
-      {"prompt_embeds", nullptr},  {"skip_special_tokens", true},
-      {"use_beam_search", false}};
+  static const std::pair<const char*, json> fields[] = {{"chat_template", nullptr},
+                                                        {"documents", json::array()},
+                                                        {"include_stop_str_in_output", false},
+                                                        {"prompt_embeds", nullptr},
+                                                        {"skip_special_tokens", true},
+                                                        {"use_beam_search", false}};
   for (const auto& [field, neutral] : fields) refuse_unless(reader, field, neutral);
 }
 

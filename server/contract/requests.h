@@ -106,7 +106,8 @@ struct GenerateRequest : SamplingFields {
   ConstraintFields constraint;
   std::optional<bool> stream;
   std::optional<bool> speculative;
-  std::optional<int32_t> logprobs;  // likeliest tokens shown beside each; OpenAI's routes only
+  std::optional<int32_t> logprobs;   // likeliest tokens shown beside each; OpenAI's routes only
+  std::vector<int32_t> logprob_ids;  // in place of the likeliest; OpenAI's routes only
   std::optional<int32_t> prompt_logprobs;  // the same of the prompt's tokens
   bool token_ids = false;                  // ids come with the texts, without figures
   // In place of `logprobs`: what tokens were drawn with. llama-server's routes only.

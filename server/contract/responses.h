@@ -80,6 +80,9 @@ struct EndEvent {
   uint64_t seed = 0;
   std::optional<bool> complete;  // of an answer that has to have a form: whether it is a whole one
   bool called = false;           // the answer holds calls of functions
+  std::optional<int32_t> end_id = {};  // the token that ended it
+  // Of its tokens: from arrival to the begin, from there to the first one, from it to the last one.
+  double queue_ms = 0, first_token_ms = 0, generation_ms = 0;
 };
 
 // A part of an answer that is told apart, in the order of the text.

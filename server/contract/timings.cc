@@ -43,6 +43,16 @@ Json timings_json(const EndEvent& end) {
                                     .decode_ms = end.decode_ms});
 }
 
+Json metrics_json(const EndEvent& end) {
+  Json out = {{"time_to_first_token_ms", end.first_token_ms},
+              {"generation_time_ms", end.generation_ms},
+              {"queue_time_ms", end.queue_ms}};
+  if (end.tokens_out > 1) out["mean_itl_ms"] = end.generation_ms / (end.tokens_out - 1);
+  const double all = end.first_token_ms + end.generation_ms;
+  if (all > 0) out["tokens_per_second"] = end.tokens_out * 1000 / all;
+  return out;
+}
+
 Json prompt_progress_json(const ProgressEvent& progress) {
   return {{"total", progress.prompt_tokens},
           {"cache", progress.cached_tokens},

@@ -12,7 +12,7 @@ namespace rbee::server {
 class ItemReply : public Reply {
  public:
   void started(const StartedEvent&) override {}
-  void scored(std::vector<OpenAiScored> tokens) final { scored_ = std::move(tokens); }
+  void scored(std::vector<OpenAiScored> tokens) override { scored_ = std::move(tokens); }
   void token(std::string_view text, int32_t) final { grow(AnswerItem::Kind::text, text); }
   void reasoning(std::string_view text) final { grow(AnswerItem::Kind::reasoning, text); }
   void call(int32_t, const engine::CallBegin& begin) final {

@@ -92,6 +92,7 @@ void OpenAiStream::token(std::string_view text, int32_t) {
 
 void OpenAiStream::reasoning(std::string_view text) {
   end_custom();
+  if (!choices_->answer.include_reasoning) return skip();
   push(openai_reasoning_json(choices_->answer, index_, text, tokens_));
 }
 
@@ -125,6 +126,10 @@ void OpenAiStream::arguments(int32_t call, std::string_view json) {
 // Log probabilities go with the piece behind them, whatever it is.
 void OpenAiStream::push(std::string json) {
   queue_->push_data(std::move(json));
+  skip();
+}
+
+void OpenAiStream::skip() {
   tokens_.offset += character_count(tokens_.tokens);
   tokens_.tokens.clear();
   tokens_.prompt_ids.clear();
@@ -137,7 +142,8 @@ void OpenAiStream::end(const EndEvent& event, const MetricsEvent&, double) {
   add(*choices_, index_, event);
   if (--choices_->left > 0 || choices_->failed) return;
   if (choices_->answer.include_usage) {
-    queue_->push_data(openai_usage_json(choices_->answer, choices_->usage));
+    queue_->push_data(
+        openai_usage_json(choices_->answer, choices_->usage, choices_->alone() ? &event : nullptr));
   }
   finish_stream(*queue_);
 }
@@ -166,18 +172,23 @@ void OpenAiText::scored(std::vector<OpenAiScored> tokens) {
 
 void OpenAiText::token(std::string_view text, int32_t) {
   choice_.text += text;
+  told_ = choice_.logprobs.tokens.size();
 }
 
 void OpenAiText::reasoning(std::string_view text) {
+  if (!choices_->answer.include_reasoning) return choice_.logprobs.tokens.resize(told_);
   choice_.reasoning += text;
+  told_ = choice_.logprobs.tokens.size();
 }
 
 void OpenAiText::call(int32_t, const engine::CallBegin& begin) {
   choice_.calls.push_back({.id = begin.id, .name = begin.name, .arguments = ""});
+  told_ = choice_.logprobs.tokens.size();
 }
 
 void OpenAiText::arguments(int32_t, std::string_view json) {
   choice_.calls.back().arguments += json;
+  told_ = choice_.logprobs.tokens.size();
 }
 
 void OpenAiText::end(const EndEvent& event, const MetricsEvent&, double) {

@@ -22,6 +22,7 @@ struct OpenAiChoices {
   // Which prompt the choice `index` answers, and whether it is the first to.
   size_t prompt_of(int32_t index) const { return static_cast<size_t>(index / each); }
   bool leads(int32_t index) const { return index % each == 0; }
+  bool alone() const { return prompts.size() == 1 && each == 1; }
 
   std::mutex mutex;                   // guards what follows
   std::vector<OpenAiPrompt> prompts;  // figures come from the first choice of each
@@ -51,6 +52,7 @@ class OpenAiStream final : public Reply {
 
  private:
   void push(std::string json);
+  void skip();  // the tokens of a piece that is not sent
   void push_echo();
   void end_custom();
 
@@ -84,6 +86,7 @@ class OpenAiText final : public Reply {
   std::shared_ptr<DelayedResponse> response_;
   const std::shared_ptr<OpenAiChoices> choices_;
   OpenAiChoice choice_;
+  size_t told_ = 0;  // tokens of the texts so far
 };
 
 }  // namespace rbee::server

@@ -22,6 +22,13 @@ class ResponseStream final : public ItemReply {
     push(response_state(answer_, "response.created", number_));
     push(response_state(answer_, "response.in_progress", number_));
   }
+  void progress(const ProgressEvent& progress) override {
+    push(response_progress(answer_, progress, number_));
+  }
+  void timed(const ProgressEvent& so_far) override { so_far_ = so_far; }
+  void scored(std::vector<OpenAiScored> tokens) override {
+    if (answer_.request.generate.logprobs) ItemReply::scored(std::move(tokens));
+  }
   void end(const EndEvent& event, const MetricsEvent&, double) override {
     whole_ = response_is_whole(event);
     close_all();
@@ -38,7 +45,9 @@ class ResponseStream final : public ItemReply {
     push(response_item_opened(answer_, place(item), number_));
   }
   void grew(const AnswerItem& item, const ItemPiece& piece) override {
-    push(response_item_grew(answer_, place(item), piece, number_));
+    ResponsePlace at = place(item);
+    if (answer_.request.timings_per_token) at.so_far = &so_far_;
+    push(response_item_grew(answer_, at, piece, number_));
   }
   void closed(const AnswerItem& item) override {
     push(response_item_closed(answer_, place(item), whole_, number_));
@@ -53,6 +62,7 @@ class ResponseStream final : public ItemReply {
 
   std::shared_ptr<EventQueue> queue_;
   const ResponseAnswer answer_;
+  ProgressEvent so_far_;
   bool whole_ = true;
   int number_ = 0;
 };

@@ -89,7 +89,8 @@ void add_openai_routes(Router& router, LlmService& service) {
   });
   for (const auto& [path, parse] : {std::pair{"/v1/chat/completions", &parse_openai_chat},
                                     std::pair{"/chat/completions", &parse_openai_chat},
-                                    std::pair{"/v1/completions", &parse_openai_completion}}) {
+                                    std::pair{"/v1/completions", &parse_openai_completion},
+                                    std::pair{"/invocations", &parse_invocation_of_text}}) {
     router.add({.method = "POST",
                 .pattern = path,
                 .handler = [&service, parse = parse](

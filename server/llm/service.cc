@@ -141,6 +141,7 @@ engine::Request LlmService::engine_request(const GenerateRequest& wire,
   request.stop_ids = wire.stop_ids;
   request.constraint = to_engine(wire.constraint);
   request.logprobs = wire.logprobs;
+  request.logprob_ids = wire.logprob_ids;
   request.token_ids = wire.token_ids;
   request.drawn_logprobs = wire.drawn_logprobs;
   request.prompt_ids_told = wire.prompt_ids_told;
@@ -259,6 +260,7 @@ OpenAiAnswer LlmService::openai_answer(const OpenAiRequest& request, const std::
           .fingerprint = fingerprint(),
           .include_usage = request.include_usage,
           .continuous_usage = request.continuous_usage,
+          .include_reasoning = request.include_reasoning,
           .return_token_ids = request.return_token_ids,
           .tokens_as_ids = request.tokens_as_ids,
           .timings_per_token = request.timings_per_token,

@@ -306,7 +306,8 @@ void FakeEngine::play(const Item& item) {
                           .tokens_out = sent,
                           .reasoning_tokens = sender.reasoning(),
                           .prompt_ms = 2,
-                          .decode_ms = 10});
+                          .decode_ms = 10,
+                          .end_id = script_.end_id});
 }
 
 std::vector<engine::LoraInfo> FakeEngine::loras() const {

@@ -36,6 +36,7 @@ struct Script {
   bool hold_after = false;   // wait for release() or a cancel after the pieces
   engine::StopReason reason = engine::StopReason::eos;
   std::string stop_sequence;
+  std::optional<int32_t> end_id = {};  // the token of the end
   // Instead of Finished. Code::device is the end of the device: all later requests are refused.
   std::optional<engine::Failed> failure;
 };

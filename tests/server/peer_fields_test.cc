@@ -73,6 +73,41 @@ TEST(PeerFields, IdsOfTokens) {
   EXPECT_EQ(answer(stopped, kChat, json::object()).at("choices")[0].at("stop_reason"), ".");
 }
 
+TEST(PeerFields, IdsHoldTheTokenOfTheEnd) {
+  Script script = three();
+  script.end_id = 7;
+  Worker worker({.script = script});
+  const json ids = {1, 2, 3, 7};
+  for (const char* path : {kChat, kCompletions}) {
+    const json whole = answer(worker, path, {{"return_token_ids", true}});
+    EXPECT_EQ(whole.at("choices")[0].at("token_ids"), ids) << path;
+    json told = json::array();
+    for (const json& piece : answer(worker, path, {{"return_token_ids", true}, {"stream", true}})) {
+      for (const json& id : piece.at("choices")[0].at("token_ids")) told.push_back(id);
+    }
+    EXPECT_EQ(told, ids) << path;
+  }
+}
+
+TEST(PeerFields, LogProbabilitiesOfNamedTokens) {
+  Worker worker({.script = three()});
+  const json named = {5, 6};
+  answer(worker, kCompletions, {{"logprobs", 2}, {"logprob_token_ids", named}});
+  EXPECT_EQ(worker.engine.last_request().logprob_ids, (std::vector<int32_t>{5, 6}));
+  answer(worker, kChat, {{"logprobs", true}, {"logprob_token_ids", named}});
+  EXPECT_EQ(worker.engine.last_request().logprob_ids, (std::vector<int32_t>{5, 6}));
+  for (const json& wrong : {json{{"logprob_token_ids", named}},
+                            json{{"logprobs", 1}, {"logprob_token_ids", json::array()}},
+                            json{{"logprobs", 1}, {"logprob_token_ids", {-1}}},
+                            json{{"logprobs", 1}, {"logprob_token_ids", json(129, 1)}}}) {
+    json body = wrong;
+    body["prompt"] = "x";
+    const RawResponse refused = worker.post(kCompletions, body.dump());
+    EXPECT_EQ(refused.status, 400) << wrong;
+    EXPECT_THAT(refused.body, HasSubstr("logprob_token_ids"));
+  }
+}
+
 TEST(PeerFields, LogProbabilitiesMayNameIds) {
   Worker worker({.script = three()});
   const json body = {{"logprobs", 1}, {"return_tokens_as_token_ids", true}};
@@ -145,6 +180,50 @@ TEST(PeerFields, ReasoningMayStayInTheText) {
             400);
 }
 
+TEST(PeerFields, ReasoningMayBeLeftOut) {
+  text::OutputFormat format;
+  format.reasoning = text::ReasoningFormat::think;
+  Script script{.pieces = {"<think>", "hm", "so", "</think>", "So"}, .format = format};
+  for (int32_t i = 0; i < 5; ++i) {
+    script.tokens.push_back({token(i + 1, script.pieces[static_cast<size_t>(i)])});
+  }
+  Worker worker({.script = script});
+  json body = {{"include_reasoning", false}, {"logprobs", true}};
+  const json whole = answer(worker, kChat, body);
+  const json& choice = whole.at("choices")[0];
+  EXPECT_EQ(choice.at("message").at("content"), "So");
+  EXPECT_FALSE(choice.at("message").contains("reasoning"));
+  EXPECT_FALSE(choice.at("message").contains("reasoning_content"));
+  EXPECT_EQ(choice.at("logprobs").at("content").back().at("token"), "So");
+  EXPECT_THAT(choice.at("logprobs").dump(), ::testing::Not(HasSubstr("hm")));
+  EXPECT_GT(whole.at("usage").at("completion_tokens_details").at("reasoning_tokens"), 0);
+  EXPECT_EQ(whole.at("usage").at("completion_tokens"), 5);
+  body["stream"] = true;
+  const std::string pieces = answer(worker, kChat, body).dump();
+  EXPECT_THAT(pieces, ::testing::Not(HasSubstr("hm")));
+  EXPECT_THAT(pieces, HasSubstr("\"So\""));
+  EXPECT_THAT(answer(worker, kChat, {{"stream", true}}).dump(), HasSubstr("hm"));
+  EXPECT_EQ(worker.post(kCompletions, R"({"prompt":"a","include_reasoning":false})").status, 400);
+}
+
+TEST(PeerFields, ChatsTellTheirTimesAsVllmDoes) {
+  Worker worker({.script = three()});
+  const json whole = answer(worker, kChat, json::object()).at("metrics");
+  for (const char* name : {"time_to_first_token_ms", "generation_time_ms", "queue_time_ms",
+                           "mean_itl_ms", "tokens_per_second"}) {
+    EXPECT_GE(whole.at(name).get<double>(), 0) << name;
+  }
+  const json pieces =
+      answer(worker, kChat,
+             {{"stream", true}, {"max_tokens", 1}, {"stream_options", {{"include_usage", true}}}});
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    EXPECT_EQ(pieces[i].contains("metrics"), i + 1 == pieces.size()) << i;
+  }
+  EXPECT_FALSE(pieces.back().at("metrics").contains("mean_itl_ms"));
+  // They are of one answer.
+  EXPECT_FALSE(answer(worker, kChat, {{"n", 2}}).contains("metrics"));
+}
+
 TEST(PeerFields, EveryPieceMayCountTokens) {
   Worker worker({.script = three()});
   const json options = {{"include_usage", true}, {"continuous_usage_stats", true}};
@@ -183,6 +262,28 @@ TEST(PeerFields, TheWayThroughAPromptIsTold) {
     EXPECT_TRUE(timed) << path;
   }
   EXPECT_FALSE(worker.engine.last_request().messages.size() > 0);
+}
+
+TEST(PeerFields, SoIsItInStreamsOfResponses) {
+  Worker worker({.script = three()});
+  const json body = {
+      {"input", "Hi"}, {"stream", true}, {"return_progress", true}, {"timings_per_token", true}};
+  size_t told = 0, timed = 0;
+  for (const std::string& event : payloads(worker.post("/v1/responses", body.dump()).body)) {
+    const json piece = json::parse(event);
+    if (piece.contains("prompt_progress")) {
+      ++told;
+      EXPECT_EQ(piece.at("type"), "response.in_progress");
+    }
+    if (piece.at("type") == "response.output_text.delta") {
+      EXPECT_EQ(piece.at("timings").at("predicted_n"), ++timed);
+      EXPECT_EQ(piece.at("logprobs"), json::array());  // nobody asks for them
+    }
+    EXPECT_EQ(piece.contains("timings") && piece.at("type") == "response.completed",
+              piece.at("type") == "response.completed");
+  }
+  EXPECT_EQ(told, 3u);
+  EXPECT_EQ(timed, 3u);
 }
 
 // The first token comes with the prompt.
@@ -234,6 +335,16 @@ TEST(PeerFields, DefaultsOfTheWorkerFillInWhatIsNotSaid) {
   EXPECT_EQ(settings.at("params").at("seed"), 11);
   EXPECT_EQ(settings.at("params").at("n_predict"), 20);
   EXPECT_EQ(settings.at("params").at("temperature"), 0.25);
+}
+
+TEST(PeerRoutes, InvocationsAreChatsOrCompletions) {
+  Worker worker;
+  const auto object = [&](const char* body) {
+    return json::parse(worker.post("/invocations", body).body).at("object");
+  };
+  EXPECT_EQ(object(R"({"messages":[{"role":"user","content":"Hi"}]})"), "chat.completion");
+  EXPECT_EQ(object(R"({"prompt":"Hi"})"), "text_completion");
+  EXPECT_EQ(worker.post("/invocations", "{}").status, 400);
 }
 
 TEST(PeerRoutes, StateUnderOthersNames) {

@@ -124,6 +124,7 @@ TEST(LlmEngine, AnEndTokenEndsTheAnswer) {
   const auto sink = answer(*engine, greedy("the end"));
   ASSERT_TRUE(sink->finished);
   EXPECT_EQ(sink->finished->reason, StopReason::eos);
+  EXPECT_EQ(sink->finished->end_id, *first_new);
   EXPECT_EQ(sink->text, wanted);
 }
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <set>
 
 #include "rbee/engine/stepper.h"
 #include "tests/units/engine/tiny_engine.h"
@@ -90,6 +91,21 @@ TEST(Logprobs, OfARequestAreTheModelsWhateverTheSamplersDo) {
       text += choice.chosen.text;
     }
     EXPECT_EQ(text, sink->text);
+    request.logprob_ids = {9, 3, 9};
+    const auto named = answer(*engine, request);
+    EXPECT_EQ(named->text, plain);
+    const ScoredChoice& first = named->tokens.at(0);
+    const std::vector<double> wanted = log_softmax_after(model, model.tokenizer->encode("hello"));
+    std::set<int32_t> shown;
+    for (const ScoredToken& token : first.top) {
+      shown.insert(token.id);
+      EXPECT_NEAR(token.logprob, wanted[static_cast<size_t>(token.id)], 1e-4);
+    }
+    EXPECT_EQ(shown, (std::set<int32_t>{3, 9, first.chosen.id}));
+    EXPECT_EQ(shown.size(), first.top.size());
+    EXPECT_NEAR(first.chosen.logprob, wanted[static_cast<size_t>(first.chosen.id)], 1e-4);
+    request.logprob_ids = {test::kTinyVocab};
+    harness::expect_error("logprob_token_ids", "token", "known", [&] { submit(*engine, request); });
   }
 }
 

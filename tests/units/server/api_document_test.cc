@@ -82,15 +82,15 @@ Names read_by(const Body& body) {
 
 TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
   const json document = json::parse(chat_api_document());
-  const Names vllm = {
-      "chat_template", "documents",           "include_reasoning", "include_stop_str_in_output",
-      "prompt_embeds", "skip_special_tokens", "use_beam_search"};
+  const Names vllm = {"chat_template", "documents",           "include_stop_str_in_output",
+                      "prompt_embeds", "skip_special_tokens", "use_beam_search"};
   Names openai = {"suffix",        "functions",          "modalities", "audio",
                   "function_call", "web_search_options", "moderation"};
   openai.insert(vllm.begin(), vllm.end());
   Names responses = {"access_programs",    "background",   "background_options",
                      "context_management", "conversation", "image",
-                     "moderation",         "prompt",       "previous_response_id"};
+                     "moderation",         "prompt",       "previous_response_id",
+                     "include_reasoning"};
   responses.insert(vllm.begin(), vllm.end());
   const Names llama = {"grammar_lazy", "image_data", "n", "n_cmpl"};
   const auto with = [](Names names, std::initializer_list<const char*> more) {
@@ -101,7 +101,10 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
       {"/v1/jobs", parse_generate},
       {"/v1/infer", parse_generate},
       {"/v1/chat/completions", parse_openai_chat, {"{}"}, with(openai, {"best_of"})},
-      {"/v1/completions", parse_openai_completion, {"{}"}, with(openai, {"tools"})},
+      {"/v1/completions",
+       parse_openai_completion,
+       {"{}"},
+       with(openai, {"tools", "include_reasoning"})},
       {"/v1/responses", parse_response_request, {"{}"}, responses},
       {"/v1/messages", parse_anthropic, {"{}"}, {"container", "mcp_servers"}},
       {"/v1/messages/count_tokens", parse_anthropic_count},
@@ -233,7 +236,6 @@ TEST(ApiDocument, FieldsThatAreNotDoneAreRefusedByName) {
   const json neutral = {{"include_stop_str_in_output", false},
                         {"skip_special_tokens", true},
                         {"documents", json::array()},
-                        {"include_reasoning", true},
                         {"use_beam_search", false},
                         {"best_of", 1},
                         {"structured_outputs", json::object()}};
@@ -241,7 +243,6 @@ TEST(ApiDocument, FieldsThatAreNotDoneAreRefusedByName) {
                       {"skip_special_tokens", false},
                       {"chat_template", "x"},
                       {"documents", {{{"text", "x"}}}},
-                      {"include_reasoning", false},
                       {"use_beam_search", true},
                       {"best_of", 2},
                       {"structured_outputs", {{"structural_tag", "{}"}}}};
@@ -254,8 +255,11 @@ TEST(ApiDocument, FieldsThatAreNotDoneAreRefusedByName) {
   for (const auto& field : wrong.items()) all_wrong.insert(field.key());
   all_wrong.erase("structured_outputs");
   EXPECT_EQ(refused(parse_openai_chat, chat_with(wrong)), all_wrong);
-  EXPECT_EQ(refused(parse_response_request, {{"input", "Hi"}, {"chat_template", "x"}}),
-            Names{"chat_template"});
+  const json response = {{"input", "Hi"}, {"chat_template", "x"}, {"include_reasoning", false}};
+  EXPECT_EQ(refused(parse_response_request, response),
+            (Names{"chat_template", "include_reasoning"}));
+  EXPECT_EQ(refused(parse_openai_completion, {{"prompt", "a"}, {"include_reasoning", false}}),
+            Names{"include_reasoning"});
 }
 
 TEST(ApiDocument, SoAreThoseOfOtherRoutes) {
@@ -301,11 +305,11 @@ TEST(ApiDocument, OfEmbeddingsHoldsTheFieldsThatAreRead) {
       {"/pooling", parse_pooling, {R"({"input":""})", R"({"messages":[]})"}},
       {"/embedding", parse_llama_embedding},
       {"/v2/embed", parse_cohere_embed},
+      {"/embed", parse_tei_embed},
       {"/rerank", parse_rerank},
       {"/score", parse_score},
       {"/v1/cancel", parse_cancel},
       {"/detokenize", parse_detokenize},
-      {"/embed", parse_tei_embed},
       {"/tokenize", parse_tokenize, {R"({"content":""})", R"({"prompt":""})"}},
   };
   for (const Body& body : all) {
