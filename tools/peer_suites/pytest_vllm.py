@@ -1,5 +1,6 @@
 """pytest's plugin for vLLM's suite: `vllm` and `torch` cannot be imported here, and a test that
-uses vLLM's own code is not applicable. Its tokenizers are those of the model that is served."""
+uses more of their code than `vllm_stand_ins` has is not applicable. Its tokenizers are those of the
+model that is served."""
 
 import importlib.abc
 import importlib.machinery
@@ -9,6 +10,7 @@ import types
 
 import pytest
 import rules
+import vllm_stand_ins
 
 OWN = ("vllm", "torch", "fastapi", "openai_harmony", "tests.models", "tests.reasoning")
 
@@ -80,7 +82,7 @@ class ModelConfig:
         self.get_vocab_size = lambda: vocab_size(self)
 
 
-KNOWN = {
+KNOWN = vllm_stand_ins.KNOWN | {
     "vllm.platforms": {"current_platform": Platform()},
     "vllm.tokenizers": {"get_tokenizer": get_tokenizer},
     "vllm.config": {"ModelConfig": ModelConfig},

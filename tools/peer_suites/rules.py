@@ -3,6 +3,7 @@
     [[not_applicable]]            # skipped
     tests = "unit/test_x.py::test_a"   # or a file, or one case "...::test_a[1]"
     reason = "..."
+    small = true                  # of small random models alone, not with --whole
 
     [[left_out]]                  # the line is taken out of the copy that runs
     file = "unit/test_x.py"
@@ -40,12 +41,17 @@ def matches(tests, name):
     return name == tests or name.startswith((f"{tests}::", f"{tests}["))
 
 
+def applied(rules, whole):
+    """The rules that hold where the whole model is served, or a small one."""
+    return [rule for rule in rules.get("not_applicable", []) if not (whole and rule.get("small"))]
+
+
 def mark(items, rules):
     """Skips the tests that are not applicable. For pytest's plugins, where pytest is."""
     import pytest
 
     for item in items:
-        for rule in rules.get("not_applicable", []):
+        for rule in applied(rules, os.environ.get("RBEE_WHOLE")):
             if matches(rule["tests"], item.nodeid):
                 reason = f"not applicable: {rule['reason']}"
                 item.add_marker(pytest.mark.skip(reason=reason))

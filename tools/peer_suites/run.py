@@ -113,6 +113,7 @@ def run(options):
         **suite.variables(folder),
         "RBEE_WORKER": os.path.abspath(options.worker),
         "RBEE_REFUSAL": os.path.join(options.work, "refusal"),
+        "RBEE_WHOLE": "1" if options.whole else "",
         "PORT": str(options.port),
         "NO_PROXY": "*",
     }

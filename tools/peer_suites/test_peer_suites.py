@@ -118,6 +118,12 @@ class Rules(unittest.TestCase):
             self.assertTrue(rules.matches(tests, "a.py::test_b[1]"))
         self.assertFalse(rules.matches("a.py::test", "a.py::test_b[1]"))
 
+    def test_some_rules_are_of_small_models_alone(self):
+        both, small = {"tests": "a", "reason": "r"}, {"tests": "b", "reason": "r", "small": True}
+        told = {"not_applicable": [both, small]}
+        self.assertEqual(rules.applied(told, whole=""), [both, small])
+        self.assertEqual(rules.applied(told, whole="1"), [both])
+
     def test_every_rule_has_a_reason(self):
         for suite in suites.SUITES.values():
             if not suite.rules:

@@ -40,7 +40,7 @@ IGNORED = {
 }  # fmt: skip
 IGNORED_WITH_VALUE = {
     "--dtype", "--gpu-memory-utilization", "--max-logprobs", "--limit-mm-per-prompt", "--runner",
-    "--tensor-parallel-size",
+    "--tensor-parallel-size", "--structured-outputs-config.backend",
 }  # fmt: skip
 RANKERS = ("reranker", "cross-encoder")
 EMBEDDERS = ("e5-", "bge-", "embed", "MiniLM")
