@@ -90,6 +90,7 @@ struct HiresFix {
 // "0" and "absent" stand for the model's own default unless said otherwise.
 struct ImageRequest {
   std::string job_id;
+  std::string client;  // whose turn it takes: clients have the model for equal times
   std::string prompt;  // may name LoRAs, see image_loras.h
   std::string negative_prompt;
   PromptRule prompt_rule = PromptRule::a1111;
@@ -206,8 +207,8 @@ struct ImageFailed {
 };
 
 // Receives one request's events, in order: started, then progress, preview and image as they come,
-// then finished or failed exactly once. Called on the engine's thread; must return at once and must
-// not throw.
+// then finished or failed exactly once. Called on threads of the engine; must return at once and
+// must not throw.
 class ImageSink {
  public:
   virtual ~ImageSink() = default;
@@ -231,8 +232,10 @@ struct UpscalerInfo {
   int32_t scale = 1;
 };
 
-// What is told and asked of a picture that is being enlarged, on the engine's thread; may be empty.
+// What is told and asked of a picture that is being enlarged, on a thread of the engine; functions
+// may be empty.
 struct UpscaleHooks {
+  std::string client = {};         // whose turn it takes
   std::function<bool()> going_on;  // asked between layers, and while it waits; false ends it
   std::function<void(const TileProgress&)> tile;  // after each
 };
@@ -260,7 +263,7 @@ struct ImageModelInfo {
 
 // Figures since start; a consistent snapshot.
 struct ImageStats {
-  int32_t running = 0;
+  int32_t running = 0;  // begun, those included that are paused for others
   int32_t waiting = 0;
   uint64_t requests_finished = 0;
   uint64_t requests_failed = 0;
@@ -280,9 +283,10 @@ class ImageEngine {
  public:
   virtual ~ImageEngine() = default;
   virtual const ImageModelInfo& model() const = 0;
-  // Queues the request; thread-safe. Throws invalid_argument for values out of range and images
-  // that do not decode (the message names field and range), out_of_memory when the queue is full,
-  // and unsupported when the engine takes no new work or the model cannot do what is asked.
+  // Queues the request, behind others of its client; thread-safe. Throws invalid_argument for
+  // values out of range and images that do not decode (the message names field and range),
+  // out_of_memory when the queue is full, and unsupported when the engine takes no new work or the
+  // model cannot do what is asked.
   virtual void submit(ImageRequest request, std::shared_ptr<ImageSink> sink) = 0;
   // Ends the request with ImageFinished::cancelled, waiting or running, at the next step.
   // Thread-safe; false when no such request is waiting or running.
@@ -290,7 +294,7 @@ class ImageEngine {
   // Takes the pictures that the request is at as they are, at the next step; those that wait count
   // as running. Thread-safe; false when no such request is waiting or running.
   virtual bool hurry(const std::string& job_id, Hurry how) = 0;
-  // The picture enlarged by one of model().upscalers, on the engine's thread between two requests;
+  // The picture enlarged by one of model().upscalers, in turns with requests of other clients;
   // blocks until then. Thread-safe. Throws invalid_argument for another name and a picture that
   // would become more than 8192 pixels a side, cancelled when a hook ends it, unsupported and
   // cancelled when the engine takes no new work, and what the device throws.
@@ -299,7 +303,7 @@ class ImageEngine {
   virtual ImageStats stats() const = 0;
   // Names that LoraUse::path may have now.
   virtual std::vector<std::string> loras() const = 0;
-  // Takes no new work, cancels everything, and joins the engine's thread. Idempotent.
+  // Takes no new work, cancels everything, and joins the engine's threads. Idempotent.
   virtual void stop() = 0;
 };
 

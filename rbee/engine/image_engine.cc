@@ -5,16 +5,18 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
-#include <deque>
 #include <future>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "rbee/core/log.h"
 #include "rbee/engine/device_watch.h"
 #include "rbee/engine/image_loras.h"
 #include "rbee/engine/image_pipeline.h"
+#include "rbee/engine/image_progress.h"
+#include "rbee/engine/image_turns.h"
 #include "rbee/engine/image_upscale.h"
 #include "rbee/io/image/png.h"
 
@@ -24,9 +26,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // One request, from the queue to its last event.
-struct ImageJob {
+struct ImageJob final : ImageTurn {
   ImageRequest request;
-  // Absent while a request with pictures waits: decoded they are far larger than their files.
+  // Absent while a request with pictures waits, also between its batches: decoded they are far
+  // larger than their files.
   std::optional<ImageSettings> settings;
   std::shared_ptr<ImageSink> sink;
   std::atomic<bool> cancelled{false};
@@ -39,57 +42,26 @@ struct ImageJob {
   }
 };
 
+std::vector<LoraUse> loras_of(const ImageRequest& request) {
+  return prompt_loras(request).loras;
+}
+
+std::string adapters_of(const ImageRequest& request) {
+  std::string out;
+  for (const LoraUse& lora : loras_of(request)) {
+    const float text = lora.text_strength.value_or(lora.strength);
+    out += cat(lora.path.size(), ":", lora.path, ":", lora.strength, ":", text, ";");
+  }
+  return out;
+}
+
 bool is_same_lora(const models::LoraSource& a, const models::LoraSource& b) {
   return a.path == b.path && a.weight == b.weight && a.text_weight == b.text_weight;
 }
 
-// A picture that is enlarged between two jobs.
-struct Errand {
-  const models::Upscaler* network = nullptr;
-  io::Pixels picture;
-  UpscaleHooks hooks;
-  std::promise<io::Pixels> result;
-
-  bool cancelled() const { return hooks.going_on && !hooks.going_on(); }
-};
-
-// Tells a sink how far its job is.
-class Progress {
- public:
-  Progress(ImageSink& sink, int32_t total, int32_t images)
-      : sink_(sink), total_(total), images_(images) {}
-
-  // Not told again while it stays.
-  void step(int32_t done) {
-    if (done == last_.step) return;
-    const double now = seconds();
-    last_ = {.step = done, .total = total_, .seconds = now};
-    // Of the steps since the first, which also loads kernels.
-    if (done > 1 && now > first_) last_.steps_per_second = (done - 1) / (now - first_);
-    if (done == 1) first_ = now;
-    last_.images_per_second = last_.steps_per_second * images_ / total_;
-    sink_.on_progress(last_);
-  }
-
-  // Of a picture that is being enlarged after the last step.
-  void tiles(const TileProgress& tiles) {
-    ImageProgress event = last_;
-    event.total = total_;
-    event.seconds = seconds();
-    event.tiles = tiles;
-    sink_.on_progress(event);
-  }
-
- private:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-
-  ImageSink& sink_;
-  int32_t total_;
-  int32_t images_;
-  ImageProgress last_;
-  Clock::time_point start_ = Clock::now();
-  double first_ = 0;
-};
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 class QueuedImageEngine final : public ImageEngine {
  public:
@@ -99,7 +71,7 @@ class QueuedImageEngine final : public ImageEngine {
     const bool needs_picture = needs_mask(source_) || reads_control(source_);
     const bool nothing_to_warm = source_.device->host_accessible() || needs_picture;
     if (options.warm_up && !nothing_to_warm) warm_up();
-    thread_ = std::thread([this] { loop(); });
+    thread_ = std::thread([this] { begin_turns(); });
   }
 
   ~QueuedImageEngine() override { stop(); }
@@ -109,27 +81,28 @@ class QueuedImageEngine final : public ImageEngine {
   void submit(ImageRequest request, std::shared_ptr<ImageSink> sink) override {
     auto job = std::make_shared<ImageJob>();
     std::optional<ImageSettings> settings = resolve(source_, request);
-    const bool small = request.init_image.empty() && request.controls.empty();
+    job->client = request.client;
+    job->adapters = adapters_of(request);
+    job->has_pictures = !request.init_image.empty() || !request.controls.empty();
     job->request = std::move(request);
     job->sink = std::move(sink);
+    job->work = [this, it = job.get()] { work(*it); };
     const std::scoped_lock lock(mutex_);
     check_takes_work();
-    const size_t idle = running_ == nullptr ? 1 : 0;
-    if (waiting_.size() >= static_cast<size_t>(options_.max_waiting) + idle) {
+    if (!has_place_for(job->client)) {
       fail(Code::out_of_memory, "engine", "the queue of ", options_.max_waiting, " is full");
     }
-    const bool next = idle == 1 && waiting_.empty();
-    if (small || next) job->settings = std::move(settings);
-    waiting_.push_back(std::move(job));
-    wake_.notify_one();
+    if (!job->has_pictures || holder_ == nullptr) job->settings = std::move(settings);
+    jobs_.push_back(job);
+    turns_.add(std::move(job));
+    if (holder_ == nullptr) hand_over();
   }
 
   bool cancel(const std::string& job_id) override {
     const std::scoped_lock lock(mutex_);
     const std::shared_ptr<ImageJob> job = find(job_id);
     if (!job) return false;
-    job->cancelled = true;
-    wake_.notify_one();
+    job->cancelled = job->leaving = true;
     return true;
   }
 
@@ -142,19 +115,7 @@ class QueuedImageEngine final : public ImageEngine {
   }
 
   io::Pixels upscale(const std::string& network, io::Pixels picture,
-                     const UpscaleHooks& hooks) override {
-    Errand errand{find_upscaler(source_, network), std::move(picture), hooks, {}};
-    check(errand.network != nullptr, "upscaler", "there is no network \"", network, "\"");
-    check_enlarged("image", *errand.network, errand.picture.width, errand.picture.height);
-    std::future<io::Pixels> result = errand.result.get_future();
-    {
-      const std::scoped_lock lock(mutex_);
-      check_takes_work();
-      errands_.push_back(std::move(errand));
-      wake_.notify_one();
-    }
-    return result.get();
-  }
+                     const UpscaleHooks& hooks) override;
 
   ImageStats stats() const override {
     const MemoryInfo memory = lost_ ? MemoryInfo{} : watch_.memory();
@@ -163,8 +124,8 @@ class QueuedImageEngine final : public ImageEngine {
     out.healthy = stats_.healthy && !watch_.lost();
     out.device_memory_bytes = memory.total;
     out.device_memory_free_bytes = memory.free;
-    out.running = running_ != nullptr ? 1 : 0;
-    out.waiting = static_cast<int32_t>(waiting_.size());
+    out.waiting = static_cast<int32_t>(waiting());
+    out.running = static_cast<int32_t>(jobs_.size()) - out.waiting;
     return out;
   }
 
@@ -174,11 +135,11 @@ class QueuedImageEngine final : public ImageEngine {
     {
       const std::scoped_lock lock(mutex_);
       stopping_ = true;
-      for (const auto& job : waiting_) job->cancelled = true;
-      if (running_ != nullptr) running_->cancelled = true;
-      wake_.notify_one();
+      for (const auto& job : jobs_) job->cancelled = job->leaving = true;
+      wake_.notify_all();
     }
-    const std::scoped_lock lock(join_mutex_);
+    drop_cancelled();
+    const std::scoped_lock joining(join_mutex_);
     if (thread_.joinable()) thread_.join();
   }
 
@@ -189,12 +150,33 @@ class QueuedImageEngine final : public ImageEngine {
     if (stopping_) fail(Code::unsupported, "engine", "stopping, takes no new work");
   }
 
-  // Running or waiting; null: neither. mutex_ is held.
+  // Requests that have not begun. mutex_ is held.
+  size_t waiting() const {
+    return static_cast<size_t>(
+        std::ranges::count_if(jobs_, [](const auto& job) { return !job->begun; }));
+  }
+
+  // A client that fills the queue does not keep the others out of it. mutex_ is held.
+  bool has_place_for(const std::string& client) const {
+    const auto most = static_cast<size_t>(options_.max_waiting);
+    const size_t all = waiting();
+    if (holder_ == nullptr || all < most) return true;
+    if (all >= 2 * most) return false;
+    std::set<std::string_view> clients{client};
+    size_t own = 0;
+    for (const auto& job : jobs_) {
+      if (job->begun) continue;
+      clients.insert(job->client);
+      if (job->client == client) ++own;
+    }
+    return own < most / clients.size();
+  }
+
+  // Begun or waiting; null: neither. mutex_ is held.
   std::shared_ptr<ImageJob> find(const std::string& job_id) const {
-    if (running_ != nullptr && running_->request.job_id == job_id) return running_;
-    const auto found = std::ranges::find_if(
-        waiting_, [&](const auto& job) { return job->request.job_id == job_id; });
-    return found == waiting_.end() ? nullptr : *found;
+    const auto found =
+        std::ranges::find_if(jobs_, [&](const auto& job) { return job->request.job_id == job_id; });
+    return found == jobs_.end() ? nullptr : *found;
   }
 
   // Kernels are loaded, libraries choose their algorithms, memory is touched. A model that cannot
@@ -206,14 +188,11 @@ class QueuedImageEngine final : public ImageEngine {
       ImageRequest request;
       request.steps = 1;
       request.seed = 0;
+      request.sampler = diffusion::name(source_.scheduler.sampler);
       PipelineTimes times;
-      const PipelineHooks hooks{.step = [](int32_t) { return true; },
-                                .preview = {},
-                                .image = [](io::Pixels, int32_t) { return true; },
-                                .going_on = {},
-                                .tile = {},
-                                .hurry = {},
-                                .latents = {}};
+      PipelineHooks hooks;
+      hooks.step = [](int32_t) { return true; };
+      hooks.image = [](const io::Pixels&, int32_t) { return true; };
       pipeline_.run(request, resolve(source_, request), hooks, times);
     } catch (const Error& error) {
       const bool goes_on = error.code() != Code::device && error.code() != Code::unsupported;
@@ -224,62 +203,79 @@ class QueuedImageEngine final : public ImageEngine {
     log(LogLevel::info, "warmed up", {{"ms", cat(spent.count())}});
   }
 
-  void loop() {
-    while (const std::shared_ptr<ImageJob> job = next()) {
-      try {
-        run(*job);
-      } catch (const Error& error) {
-        fail_job(*job, error);
-      } catch (const std::bad_alloc&) {
-        fail_job(*job, Error(Code::out_of_memory, "engine", "the host has no memory left"));
-      } catch (const std::exception& error) {
-        fail_job(*job, Error(Code::internal, "engine", error.what()));
-      }
+  // Who is next gets the turn. mutex_ is held.
+  void hand_over() {
+    holder_ = turns_.next();
+    turn_began_ = Clock::now();
+    if (holder_ != nullptr) {
+      holder_->resting = false;
+      if (!std::exchange(holder_->begun, true)) starting_.push_back(holder_);
     }
+    wake_.notify_all();
   }
 
-  // Null: time to end.
-  std::shared_ptr<ImageJob> next() {
+  // Others have their turns, if it is time for that, until it is this one's again. Gives what was
+  // waited, in ms.
+  double pause(ImageTurn& turn) {
+    std::unique_lock lock(mutex_);
+    const double spent = seconds_since(turn_began_);
+    const bool must = turn.resting || turn.wanted_pixels > 0;
+    if (!must && spent < std::chrono::duration<double>(options_.slice).count()) return 0;
+    turns_.spend(turn, spent);
+    const auto begin = Clock::now();
+    hand_over();
+    wake_.wait(lock, [&] { return holder_.get() == &turn; });
+    return seconds_since(begin) * 1000;
+  }
+
+  // The turn is over for good. mutex_ is held.
+  void end_turn(ImageTurn& turn) {
+    turns_.spend(turn, seconds_since(turn_began_));
+    turns_.remove(turn);
+    turn.over = true;
+    hand_over();
+  }
+
+  // Gives each turn a thread. Their own priority is this thread's, not that of who asks, who may
+  // leave processors to others.
+  void begin_turns() {
+    std::vector<std::future<void>> threads;
     std::unique_lock lock(mutex_);
     while (true) {
-      wake_.wait(lock, [&] { return stopping_ || !waiting_.empty() || !errands_.empty(); });
-      lock.unlock();
-      drop_cancelled();
-      run_errands();
-      lock.lock();
-      if (!waiting_.empty()) break;
-      if (stopping_ && errands_.empty()) return nullptr;
+      wake_.wait(lock, [&] { return !starting_.empty() || (stopping_ && holder_ == nullptr); });
+      if (starting_.empty()) break;
+      ImageTurnPtr turn = std::move(starting_.back());
+      starting_.pop_back();
+      std::erase_if(threads, [](const std::future<void>& thread) {
+        return thread.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+      });
+      threads.push_back(std::async(std::launch::async, [turn = std::move(turn)] { turn->work(); }));
     }
-    running_ = waiting_.front();
-    waiting_.pop_front();
-    return running_;
   }
 
-  void run_errands() {
-    while (true) {
-      std::unique_lock lock(mutex_);
-      if (errands_.empty()) return;
-      Errand errand = std::move(errands_.front());
-      errands_.pop_front();
-      lock.unlock();
-      try {
-        const auto between = [&] {
-          if (errand.cancelled()) throw unwanted();
-          drop_cancelled();
-          const std::scoped_lock held(mutex_);
-          if (stopping_) fail(Code::cancelled, "engine", "stopping");
-        };
-        between();
-        errand.result.set_value(upscaled(*errand.network, errand.picture, *source_.device,
-                                         {.between = between, .tile_done = errand.hooks.tile}));
-      } catch (const Error& error) {
-        if (error.code() == Code::device) lose_device(error);
-        errand.result.set_exception(std::current_exception());
-      } catch (...) {
-        errand.result.set_exception(std::current_exception());
-      }
+  void work(ImageJob& job) {
+    try {
+      run(job);
+    } catch (const Error& error) {
+      fail_job(job, error);
+    } catch (const std::bad_alloc&) {
+      fail_job(job, Error(Code::out_of_memory, "engine", "the host has no memory left"));
+    } catch (const std::exception& error) {
+      fail_job(job, Error(Code::internal, "engine", error.what()));
     }
   }
+
+  // Throws when a picture is not wanted any more.
+  void look_at(const UpscaleHooks& hooks) {
+    if (hooks.going_on && !hooks.going_on()) {
+      fail(Code::cancelled, "upscaler", "the picture is not wanted any more");
+    }
+    const std::scoped_lock lock(mutex_);
+    if (stopping_) fail(Code::cancelled, "engine", "stopping");
+  }
+
+  // Until the turn is over; one that has not begun ends when its picture is not wanted any more.
+  void await(const ImageTurnPtr& turn, const UpscaleHooks& hooks);
 
   void lose_device(const Error& error) {
     lost_ = true;
@@ -290,30 +286,31 @@ class QueuedImageEngine final : public ImageEngine {
     drop_waiting(error);
   }
 
-  static Error unwanted() {
-    return {Code::cancelled, "upscaler", "the picture is not wanted any more"};
+  // Those that have not begun and of which that is true.
+  std::vector<std::shared_ptr<ImageJob>> take_waiting(const auto& is_taken,
+                                                      uint64_t ImageStats::* counter) {
+    std::vector<std::shared_ptr<ImageJob>> taken;
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(jobs_, [&](const auto& job) {
+      if (job->begun || !is_taken(*job)) return false;
+      turns_.remove(*job);
+      taken.push_back(job);
+      return true;
+    });
+    stats_.*counter += taken.size();
+    return taken;
   }
 
   // Those that wait need not wait for the running one to be told.
   void drop_cancelled() {
-    std::vector<std::shared_ptr<ImageJob>> dropped;
-    {
-      const std::scoped_lock lock(mutex_);
-      std::erase_if(waiting_, [&](const auto& job) {
-        if (job->cancelled) dropped.push_back(job);
-        return job->cancelled.load();
-      });
-      stats_.requests_cancelled += dropped.size();
-      std::erase_if(errands_, [&](Errand& errand) {
-        if (!errand.cancelled()) return false;
-        errand.result.set_exception(std::make_exception_ptr(unwanted()));
-        return true;
-      });
+    const auto is_cancelled = [](const ImageJob& job) { return job.cancelled.load(); };
+    for (const auto& job : take_waiting(is_cancelled, &ImageStats::requests_cancelled)) {
+      job->sink->on_finished({.cancelled = true});
     }
-    for (const auto& job : dropped) job->sink->on_finished({.cancelled = true});
   }
 
   void run(ImageJob& job);
+  PipelineHooks hooks_of(ImageJob& job, PipelineTimes& times);
 
   ImageStarted started(const ImageJob& job, int32_t total) const {
     const ImageSettings& settings = *job.settings;
@@ -349,7 +346,7 @@ class QueuedImageEngine final : public ImageEngine {
   // LoRAs are part of the weights: with another set of them parts of the model are read again.
   void set_loras(const ImageRequest& request) {
     std::vector<models::LoraSource> wanted;
-    for (const LoraUse& lora : prompt_loras(request).loras) {
+    for (const LoraUse& lora : loras_of(request)) {
       wanted.push_back({source_.loras.find(lora.path), lora.strength, lora.text_strength});
     }
     if (!unsure_ && std::ranges::equal(wanted, loras_, is_same_lora)) return;
@@ -379,7 +376,8 @@ class QueuedImageEngine final : public ImageEngine {
 
   // Before the last event: who has seen it finds the request counted and gone.
   void finish(ImageJob& job, const ImageFinished& finished) {
-    leave(finished.cancelled ? &ImageStats::requests_cancelled : &ImageStats::requests_finished);
+    leave(job,
+          finished.cancelled ? &ImageStats::requests_cancelled : &ImageStats::requests_finished);
     job.sink->on_finished(finished);
   }
 
@@ -388,27 +386,25 @@ class QueuedImageEngine final : public ImageEngine {
         {{"job_id", job.request.job_id}, {"error", error.what()}});
     const bool lost = error.code() == Code::device;
     if (lost) lost_ = true;
-    leave(&ImageStats::requests_failed);
+    leave(job, &ImageStats::requests_failed);
     job.sink->on_failed({error.code(), error.what()});
     if (lost) drop_waiting(error);
   }
 
-  void leave(uint64_t ImageStats::* counter) {
+  void leave(ImageJob& job, uint64_t ImageStats::* counter) {
     const std::scoped_lock lock(mutex_);
-    running_ = nullptr;
     ++(stats_.*counter);
     if (lost_) stats_.healthy = false;
+    std::erase_if(jobs_, [&](const auto& each) { return each.get() == &job; });
+    end_turn(job);
   }
 
   void drop_waiting(const Error& error) {
     log(LogLevel::error, "the device is lost", {{"error", error.what()}});
-    std::deque<std::shared_ptr<ImageJob>> dropped;
-    {
-      const std::scoped_lock lock(mutex_);
-      dropped.swap(waiting_);
-      stats_.requests_failed += dropped.size();
+    const auto any = [](const ImageJob&) { return true; };
+    for (const auto& job : take_waiting(any, &ImageStats::requests_failed)) {
+      job->sink->on_failed({error.code(), error.what()});
     }
-    for (const auto& job : dropped) job->sink->on_failed({error.code(), error.what()});
   }
 
   ImageSource source_;
@@ -420,9 +416,11 @@ class QueuedImageEngine final : public ImageEngine {
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::shared_ptr<ImageJob>> waiting_;
-  std::deque<Errand> errands_;
-  std::shared_ptr<ImageJob> running_;
+  ImageTurns turns_{{.alone = source_.parts_leave || !source_.device->host_accessible()}};
+  ImageTurnPtr holder_;  // whose turn it is; null: nobody wants one
+  Clock::time_point turn_began_;
+  std::vector<std::shared_ptr<ImageJob>> jobs_;  // begun or waiting
+  std::vector<ImageTurnPtr> starting_;           // that wait for a thread
   ImageStats stats_;
   bool stopping_ = false;
   std::atomic<bool> lost_{false};
@@ -431,35 +429,131 @@ class QueuedImageEngine final : public ImageEngine {
   std::thread thread_;
 };
 
-void QueuedImageEngine::run(ImageJob& job) {
-  if (!job.settings) job.settings = resolve(source_, job.request);
-  set_loras(job.request);
-  const int32_t total = pipeline_.total_steps(job.request, *job.settings);
-  job.sink->on_started(started(job, total));
-  Progress progress(*job.sink, total, job.request.count);
-  ImageFinished finished;
-  const auto going_on = [&] {
+io::Pixels QueuedImageEngine::upscale(const std::string& name, io::Pixels picture,
+                                      const UpscaleHooks& hooks) {
+  const models::Upscaler* network = find_upscaler(source_, name);
+  check(network != nullptr, "upscaler", "there is no network \"", name, "\"");
+  check_enlarged("image", *network, picture.width, picture.height);
+  const auto turn = std::make_shared<ImageTurn>();
+  turn->client = hooks.client;
+  std::packaged_task<io::Pixels()> task([&, it = turn.get()] {
+    const auto between = [&] {
+      look_at(hooks);
+      drop_cancelled();
+      if (source_.device->host_accessible()) pause(*it);
+    };
+    between();
+    return upscaled(*network, picture, *source_.device,
+                    {.between = between, .tile_done = hooks.tile});
+  });
+  std::future<io::Pixels> result = task.get_future();
+  turn->work = [&] {
+    task();
+    const std::scoped_lock lock(mutex_);
+    end_turn(*turn);
+  };
+  await(turn, hooks);
+  try {
+    return result.get();
+  } catch (const Error& error) {
+    if (error.code() == Code::device) lose_device(error);
+    throw;
+  }
+}
+
+void QueuedImageEngine::await(const ImageTurnPtr& turn, const UpscaleHooks& hooks) {
+  constexpr std::chrono::milliseconds kLook{20};
+  std::unique_lock lock(mutex_);
+  check_takes_work();
+  turns_.add(turn);
+  if (holder_ == nullptr) hand_over();
+  while (!wake_.wait_for(lock, kLook, [&] { return turn->over; })) {
+    if (turn->begun) continue;
+    lock.unlock();
+    std::optional<Error> unwanted;
+    try {
+      look_at(hooks);
+    } catch (const Error& error) {
+      unwanted = error;
+    }
+    lock.lock();
+    if (!unwanted || turn->begun) continue;
+    turns_.remove(*turn);
+    throw Error(*unwanted);
+  }
+}
+
+PipelineHooks QueuedImageEngine::hooks_of(ImageJob& job, PipelineTimes& times) {
+  const auto going_on = [this, &job] {
     drop_cancelled();
     return !job.cancelled;
   };
+  const bool in_host = source_.device->host_accessible();
   PipelineHooks hooks;
+  // Where the device has memory of its own, what others need meanwhile might not fit.
+  hooks.going_on = [this, &job, &times, going_on, in_host] {
+    if (in_host) times.paused_ms += pause(job);
+    return going_on();
+  };
+  hooks.decoding = [this, &job, &times, in_host](int64_t pixels) {
+    if (!in_host) return;
+    {
+      const std::scoped_lock lock(mutex_);
+      job.wanted_pixels = pixels;
+      job.decoded_pixels = 0;
+    }
+    if (pixels == 0) return;
+    times.paused_ms += pause(job);
+    const std::scoped_lock lock(mutex_);
+    job.decoded_pixels = std::exchange(job.wanted_pixels, 0);
+  };
+  hooks.rest = [this, &job, &times] {
+    if (job.has_pictures) job.settings.reset();
+    {
+      const std::scoped_lock lock(mutex_);
+      job.resting = true;
+    }
+    times.paused_ms += pause(job);
+    if (job.cancelled) return;
+    if (!job.settings) job.settings = resolve(source_, job.request);
+    set_loras(job.request);
+  };
+  hooks.hurry = [&job] { return job.take_hurry(); };
+  return hooks;
+}
+
+void QueuedImageEngine::run(ImageJob& job) {
+  ImageFinished finished;
+  if (job.cancelled) {
+    finished.cancelled = true;
+    return finish(job, finished);
+  }
+  if (!job.settings) job.settings = resolve(source_, job.request);
+  // Settings that are made anew between batches have the same ones.
+  job.request.seed = job.settings->seed;
+  job.request.variation.seed = job.settings->variation_seed;
+  set_loras(job.request);
+  const int32_t total = pipeline_.total_steps(job.request, *job.settings);
+  job.sink->on_started(started(job, total));
+  ImageProgressTeller progress(*job.sink, total, job.request.count);
+  PipelineTimes times;
+  PipelineHooks hooks = hooks_of(job, times);
   hooks.step = [&](int32_t done) {
     finished.steps = done;
     progress.step(done);
-    return going_on();
+    times.paused_ms += pause(job);
+    drop_cancelled();
+    return !job.cancelled;
   };
   hooks.preview = [&](const io::Pixels& preview, int32_t done, int32_t index) {
     job.sink->on_preview({io::encode_png(preview), done, index});
-    return going_on();
+    return !job.cancelled;
   };
-  hooks.going_on = going_on;
   hooks.tile = [&](const TileProgress& tiles) { progress.tiles(tiles); };
-  hooks.hurry = [&] { return job.take_hurry(); };
-  PipelineTimes times;
   hooks.image = [&](io::Pixels image, int32_t index) {
     send(job, image, index);
     finished.images = index + 1;
-    return going_on();
+    return hooks.going_on();
   };
   const bool whole = pipeline_.run(job.request, *job.settings, hooks, times);
   finished.cancelled = !whole && finished.images < job.request.count;

@@ -1,7 +1,6 @@
 #include "rbee/engine/image_pipeline.h"
 
 #include <algorithm>
-#include <chrono>
 #include <span>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "rbee/engine/image_latents.h"
 #include "rbee/engine/image_noise.h"
 #include "rbee/engine/image_second_pass.h"
+#include "rbee/engine/image_stopwatch.h"
 #include "rbee/engine/image_upscale.h"
 #include "rbee/ops/concat.h"
 #include "rbee/ops/elementwise.h"
@@ -17,24 +17,8 @@
 namespace rbee::engine {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using diffusion::weighted_sum;
 using models::ImageFamily;
-
-// Adds the time until it is destroyed.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& milliseconds) : milliseconds_(milliseconds) {}
-  ~Stopwatch() {
-    milliseconds_ += std::chrono::duration<double, std::milli>(Clock::now() - start_).count();
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  double& milliseconds_;
-  Clock::time_point start_ = Clock::now();
-};
 
 // Leaves an encoder between texts, and a decoder in the middle of a picture.
 struct Ended {};
@@ -42,6 +26,22 @@ struct Ended {};
 void end_if_asked(const PipelineHooks& hooks) {
   if (hooks.going_on && !hooks.going_on()) throw Ended();
 }
+
+// While a picture is decoded.
+class Decoding {
+ public:
+  Decoding(const PipelineHooks& hooks, const Tensor& latents, int64_t scale) : hooks_(hooks) {
+    if (hooks_.decoding) hooks_.decoding(latents.dim(1) * latents.dim(2) * scale * scale);
+  }
+  ~Decoding() {
+    if (hooks_.decoding) hooks_.decoding(0);
+  }
+  Decoding(const Decoding&) = delete;
+  Decoding& operator=(const Decoding&) = delete;
+
+ private:
+  const PipelineHooks& hooks_;
+};
 
 UpscaleOptions upscaling(const PipelineHooks& hooks) {
   return {.between = [&] { end_if_asked(hooks); }, .tile_done = hooks.tile};
@@ -501,7 +501,7 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
   const RequestPrompts prompts = read_prompts(request, settings, is_guided(source_));
   PromptStates states;
   {
-    const Stopwatch watch(times.text_ms);
+    const Stopwatch watch(times, &PipelineTimes::text_ms);
     states = prompts_.get(prompts.texts, request, [&] {
       return encode_prompts(source_, request, prompts.texts, [&] { end_if_asked(hooks); });
     });
@@ -516,6 +516,8 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
   int32_t steps_done = 0;
   for (int32_t first = 0; first < request.count; first += settings.batch) {
     // What came while the last pictures were decoded is about them, not about those that begin.
+    if (first > 0 && hooks.rest) hooks.rest();
+    if (first > 0) end_if_asked(hooks);
     if (first > 0 && hooks.hurry && hooks.hurry() == Hurry::request) return true;
     const int32_t count = std::min(settings.batch, request.count - first);
     Hurry hurry = Hurry::none;
@@ -530,7 +532,7 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
     };
     Tensor latents;
     {
-      const Stopwatch watch(times.sample_ms);
+      const Stopwatch watch(times, &PipelineTimes::sample_ms);
       Batch batch(source_, request, settings, prompts, states, first, count, mark_);
       latents = batch.sample(after_step, hooks, times);
     }
@@ -562,7 +564,8 @@ bool ImagePipeline::decode(const Tensor& latents, const ImageRequest& request,
   for (int64_t i = 0; i < latents.dim(0); ++i) {
     io::Pixels image;
     {
-      const Stopwatch watch(times.decode_ms);
+      const Stopwatch watch(times, &PipelineTimes::decode_ms);
+      const Decoding decoding(hooks, latents, source_.model.vae->info().scale);
       const Tensor latent = contiguous(latents.slice(Axis{0}, i, 1));
       check_finite(latent.to_host<float>());
       image = decode_latent(

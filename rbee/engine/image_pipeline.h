@@ -18,6 +18,11 @@ struct PipelineHooks {
   std::function<bool(io::Pixels image, int32_t index)> image;
   std::function<bool()>
       going_on;  // asked while texts are encoded and a picture is decoded; may be empty
+  // A picture of so many pixels is decoded next; 0: it is done. May be empty.
+  std::function<void(int64_t pixels)> decoding;
+  // Between two batches, when nothing of the request is on the device; may be empty. `settings` may
+  // be made anew meanwhile.
+  std::function<void()> rest;
   // Told of a picture that a network enlarges; may be empty.
   std::function<void(const TileProgress& tiles)> tile;
   // Asked after a step, whether its pictures are taken as they are, and before further pictures
@@ -31,6 +36,7 @@ struct PipelineTimes {
   double text_ms = 0;
   double sample_ms = 0;
   double decode_ms = 0;
+  double paused_ms = 0;     // that hooks have waited for others; not part of the above
   int32_t evaluations = 0;  // calls of the denoiser
 };
 

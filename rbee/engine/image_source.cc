@@ -77,7 +77,8 @@ diffusion::SchedulerConfig scheduler_of(const fs::path& path, const models::Imag
   const std::string text = text_of(path / "scheduler" / "scheduler_config.json");
   if (!text.empty()) out = diffusion::parse_scheduler_config(text);
   for (const std::string& setting : out.ignored) {
-    log(LogLevel::warn, "a setting of scheduler_config.json is not computed, pictures differ",
+    log(LogLevel::warn,
+        "a setting of scheduler_config.json is not computed, requests must name a sampler",
         {{"setting", setting}});
   }
   out.prediction = prediction_of(model.scheduler.prediction_type);
@@ -221,6 +222,7 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
   ImageSource out;
   out.device = options.device;
   out.tiled_vae = options.tiled_vae;
+  out.parts_leave = options.offload.text || options.offload.denoiser || options.offload.vae;
   out.model = models::load_image_model(path, load);
   check_parts_fit(out.model);
   out.scheduler = scheduler_of(path, out.model);

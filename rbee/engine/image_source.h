@@ -41,6 +41,7 @@ struct ImageSource {
   std::vector<NamedUpscaler> upscalers;
   std::vector<models::TextEmbedding> embeddings;
   bool tiled_vae = false;                    // also for requests that do not ask for it
+  bool parts_leave = false;                  // the device, between their uses
   std::unique_ptr<models::Vae> preview_vae;  // TAESD or its kin; null: colours are guessed
   // Gives the model other LoRAs. Empty: requests that name some are refused.
   std::function<void(models::ImageModel&, const std::vector<models::LoraSource>&)> change_loras;
