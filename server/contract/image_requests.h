@@ -44,6 +44,7 @@ struct SentHires {
 // Fields that were absent or null are empty; ranges are those of rbee/engine/image_api.h. Of the
 // choices below "" stands for absent.
 struct ImageBody {
+  std::string client;  // who asks; no field of a body
   std::string prompt;
   std::string negative_prompt;
   std::string prompt_rule;  // "a1111", "comfy" or "none"
@@ -92,6 +93,7 @@ struct ImageBody {
   bool as_url = false;                        // OpenAI: "data:" URLs instead of base64
   bool send_images = true;                    // AUTOMATIC1111
   std::string checkpoint;                     // AUTOMATIC1111: the model's name, where one is sent
+  std::string task;                           // AUTOMATIC1111: what its progress is asked by
   std::string request;  // AUTOMATIC1111: the body without its pictures, which the answer repeats
 };
 
@@ -123,15 +125,24 @@ ImageBody parse_sdapi(std::string_view body, bool img2img);
 std::string parse_png_info(std::string_view body);
 
 struct SdapiUpscale {
-  std::string image;     // base64 of a file
-  std::string upscaler;  // "None", "Lanczos", "Nearest", or a network's name
-  bool to_size = false;  // until it covers width and height; else by `factor`
+  std::string client;               // who asks; no field of a body
+  std::vector<std::string> images;  // base64 of files; one unless batch
+  bool batch = false;               // the answer is a list
+  std::string upscaler;             // "None", "Lanczos", "Nearest", or a network's name
+  bool to_size = false;             // until it covers width and height; else by `factor`
   double factor = 2;
   int32_t width = 512;
   int32_t height = 512;
   bool crop = true;  // what is beyond width and height
 };
-// POST /sdapi/v1/extra-single-image
-SdapiUpscale parse_sdapi_upscale(std::string_view body);
+// POST /sdapi/v1/extra-single-image, and extra-batch-images for up to 16
+SdapiUpscale parse_sdapi_upscale(std::string_view body, bool batch);
+
+struct SdapiTask {
+  std::string id;       // of a request: its force_task_id, or the id of its job
+  int32_t preview = 0;  // that the client has; below 1: none
+};
+// POST /internal/progress
+SdapiTask parse_sdapi_task(std::string_view body);
 
 }  // namespace rbee::server

@@ -70,6 +70,18 @@ Json names_of(const std::vector<SdapiName>& names, const char* label) {
   return list;
 }
 
+// Of a request's steps, or else of the tiles of an enlargement, and the seconds that are left.
+std::pair<double, double> share_and_rest(const ImageProgressEvent& at) {
+  const bool steps = at.total > 0;
+  const int32_t done = steps ? at.step : at.tile, total = steps ? at.total : at.tiles;
+  const double share = total > 0 ? static_cast<double>(done) / total : 0;
+  return {share, share > 0 ? at.seconds * (1 - share) / share : 0};
+}
+
+Json info_text(const ImageProgressEvent& at) {
+  return at.tiles > 0 ? Json(cat("tile ", at.tile, " of ", at.tiles)) : Json();
+}
+
 }  // namespace
 
 std::string to_json(const ImageHealth& health) {
@@ -219,23 +231,41 @@ std::string sdapi_images_json(const std::vector<ImageResult>& images, const Sdap
 
 std::string sdapi_progress_json(const SdapiProgress& progress) {
   const ImageProgressEvent& at = progress.progress;
-  const bool steps = at.total > 0;
-  const int32_t done = steps ? at.step : at.tile, total = steps ? at.total : at.tiles;
-  const double share = total > 0 ? static_cast<double>(done) / total : 0;
-  const double left = share > 0 ? at.seconds * (1 - share) / share : 0;
-  return dump(
-      {{"progress", progress.busy ? rounded(share) : 0},
-       {"eta_relative", progress.busy ? rounded(left) : 0},
-       {"state",
-        {{"skipped", false},
-         {"interrupted", false},
-         {"job", progress.job},
-         {"job_count", progress.jobs},
-         {"job_no", 0},
-         {"sampling_step", at.step},
-         {"sampling_steps", at.total}}},
-       {"current_image", progress.preview.empty() ? Json() : Json(progress.preview)},
-       {"textinfo", at.tiles > 0 ? Json(cat("tile ", at.tile, " of ", at.tiles)) : Json()}});
+  const auto [share, left] = share_and_rest(at);
+  return dump({{"progress", progress.busy ? rounded(share) : 0},
+               {"eta_relative", progress.busy ? rounded(left) : 0},
+               {"state",
+                {{"skipped", false},
+                 {"interrupted", false},
+                 {"job", progress.job},
+                 {"job_count", progress.jobs},
+                 {"job_no", 0},
+                 {"sampling_step", at.step},
+                 {"sampling_steps", at.total}}},
+               {"current_image", progress.preview.empty() ? Json() : Json(progress.preview)},
+               {"textinfo", info_text(at)}});
+}
+
+std::string sdapi_task_json(const SdapiTaskProgress& task, int32_t seen) {
+  const SdapiProgress& now = task.progress;
+  Json out = {{"active", now.busy},
+              {"queued", task.queued},
+              {"paused", false},
+              {"completed", task.completed},
+              {"progress", nullptr},
+              {"eta", nullptr},
+              {"live_preview", nullptr},
+              {"id_live_preview", -1},
+              {"textinfo", task.queued ? "Queued..." : "Waiting..."}};
+  if (!now.busy) return dump(out);
+  const auto [share, left] = share_and_rest(now.progress);
+  out["progress"] = rounded(share);
+  if (share > 0) out["eta"] = rounded(left);
+  out["textinfo"] = info_text(now.progress);
+  const bool fresh = !now.preview.empty() && now.preview_id != seen;
+  out["id_live_preview"] = fresh ? now.preview_id : seen;
+  if (fresh) out["live_preview"] = cat("data:image/png;base64,", now.preview);
+  return dump(out);
 }
 
 std::string sdapi_samplers_json(const std::vector<SdapiName>& names) {
@@ -280,6 +310,10 @@ std::string sdapi_upscalers_json(const std::vector<std::pair<std::string, int32_
 
 std::string sdapi_extra_image_json(std::string_view base64) {
   return dump({{"html_info", ""}, {"image", base64}});
+}
+
+std::string sdapi_extra_images_json(const std::vector<std::string>& base64) {
+  return dump({{"html_info", ""}, {"images", base64}});
 }
 
 std::string sdapi_memory_json(int64_t total, int64_t free) {

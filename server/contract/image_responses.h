@@ -101,10 +101,19 @@ struct SdapiProgress {
   int32_t jobs = 0;  // running and waiting
   std::string job{};
   ImageProgressEvent progress{};
-  std::string preview{};  // base64; empty: none
+  std::string preview{};   // base64 of a PNG; empty: none
+  int32_t preview_id = 0;  // 1 of a request's first one
 };
 // The share of an enlargement's tiles where there are no steps.
 std::string sdapi_progress_json(const SdapiProgress& progress);
+// Of one request.
+struct SdapiTaskProgress {
+  bool queued = false;
+  bool completed = false;    // well or not
+  SdapiProgress progress{};  // busy: it runs
+};
+// seen: the preview that the client has, which is not repeated.
+std::string sdapi_task_json(const SdapiTaskProgress& task, int32_t seen);
 struct SdapiName {
   std::string name;
   std::vector<std::string> aliases;
@@ -116,6 +125,7 @@ std::string sdapi_options_json(std::string_view model);
 // networks: their names and how many times larger pictures become, behind those that are none.
 std::string sdapi_upscalers_json(const std::vector<std::pair<std::string, int32_t>>& networks);
 std::string sdapi_extra_image_json(std::string_view base64);
+std::string sdapi_extra_images_json(const std::vector<std::string>& base64);
 // Bytes of a device with memory of its own; a total of 0: there is none.
 std::string sdapi_memory_json(int64_t total, int64_t free);
 // Lists that clients ask for and that are the same for every worker; empty: not such a path.

@@ -34,6 +34,12 @@ constexpr Absent kAbsent[] = {
     {"mask_round", "[true, 1]"},
 };
 
+constexpr Absent kAbsentOfEnlarging[] = {
+    {"gfpgan_visibility", "[0]"},
+    {"codeformer_visibility", "[0]"},
+    {"extras_upscaler_2_visibility", "[0]", "one upscaler is used"},
+};
+
 constexpr Absent kAbsentOfHires[] = {
     {"firstphase_width", "[0]", "width is the first pass's, hr_resize_x the second one's"},
     {"firstphase_height", "[0]", "height is the first pass's, hr_resize_y the second one's"},
@@ -196,6 +202,17 @@ void read_init_images(ObjectReader& reader, ImageBody& out) {
   if (!out.mask_image.empty()) read_inpainting(reader, out);
 }
 
+// An id that the client has made up.
+std::string task(ObjectReader& reader, const char* name) {
+  constexpr size_t kMost = 256;
+  std::string out = reader.text(name).value_or("");
+  if (out.size() > kMost) {
+    reader.note(name, cat("max_length(", kMost, ")"), cat("must have at most ", kMost, " bytes"),
+                reader.find(name));
+  }
+  return out;
+}
+
 std::string lower(std::string_view text) {
   std::string out(text);
   std::ranges::transform(out, out.begin(), [](char c) {
@@ -284,14 +301,36 @@ std::string parse_png_info(std::string_view text) {
   return std::move(sent.data);
 }
 
-SdapiUpscale parse_sdapi_upscale(std::string_view text) {
-  constexpr Range<double> kFactor{0.05, 8};
-  constexpr Range<int32_t> kPixels{1, 4096};
+SdapiTask parse_sdapi_task(std::string_view text) {
   const JsonBody body(text);
   std::vector<FieldError> errors;
   ObjectReader reader(body, errors);
-  SdapiUpscale out;
-  out.image = image(reader, "image", true).data;
+  SdapiTask out{.id = task(reader, "id_task")};
+  const std::optional<int32_t> preview = reader.integer("id_live_preview", {-1, INT32_MAX});
+  out.preview = preview.value_or(out.preview);
+  finish(errors);
+  return out;
+}
+
+SdapiUpscale parse_sdapi_upscale(std::string_view text, bool batch) {
+  constexpr Range<double> kFactor{0.05, 8};
+  constexpr Range<int32_t> kPixels{1, 4096};
+  constexpr size_t kMostPictures = 16;
+  const JsonBody body(text);
+  std::vector<FieldError> errors;
+  ObjectReader reader(body, errors);
+  SdapiUpscale out{.batch = batch};
+  if (batch) {
+    each_object(reader, "imageList", kMostPictures, errors, [&](ObjectReader& entry) {
+      out.images.push_back(image(entry, "data", true).data);
+    });
+    if (errors.empty() && out.images.empty()) {
+      reader.note("imageList", "min_count(1)", "must have a picture", reader.find("imageList"));
+    }
+  } else {
+    out.images.push_back(image(reader, "image", true).data);
+  }
+  refuse_others(reader, kAbsentOfEnlarging);
   out.upscaler = reader.text("upscaler_1").value_or("");
   if (out.upscaler.empty()) out.upscaler = "None";
   out.to_size = reader.integer("resize_mode", {0, 1}).value_or(0) == 1;
@@ -321,6 +360,7 @@ ImageBody parse_sdapi(std::string_view text, bool img2img) {
   out.count = rounds * batch;
   out.batch = batch;
   out.send_images = reader.boolean("send_images").value_or(true);
+  out.task = task(reader, "force_task_id");
   refuse_others(reader, kAbsent);
   read_scripts(reader, errors, out);
   read_overrides(reader, errors, out);

@@ -21,7 +21,7 @@ ImageJob::ImageJob(std::string id, std::unique_ptr<ImageReply> reply,
 
 ImageJob::Snapshot ImageJob::snapshot() const {
   const std::lock_guard lock(mutex_);
-  return {.state = shown_, .progress = progress_, .preview = preview_};
+  return {.state = shown_, .progress = progress_, .preview = preview_, .previews = previews_};
 }
 
 void ImageJob::describe(const std::string& model) {
@@ -31,6 +31,11 @@ void ImageJob::describe(const std::string& model) {
   trace_.set("gen_ai.output.type", "image");
   trace_.set("gen_ai.request.model", model);
   trace_.set("gen_ai.response.id", id());
+}
+
+void ImageJob::belong_to(std::string client, std::string task) {
+  client_ = std::move(client);
+  task_ = std::move(task);
 }
 
 void ImageJob::on_started(const engine::ImageStarted& event) noexcept {
@@ -79,6 +84,7 @@ void ImageJob::on_preview(const engine::ImagePreview& event) noexcept {
   if (over()) return;
   quietly([&] {
     preview_ = io::encode_base64(event.png);
+    ++previews_;
     reply_->preview(progress_, preview_, event.index);
   });
 }

@@ -20,12 +20,17 @@ class ImageJob final : public Job, public engine::ImageSink {
 
   // Of its trace: the model's name. Before the engine has it.
   void describe(const std::string& model);
+  // Who asks, and what the progress is asked by besides the id. Before the engine has it.
+  void belong_to(std::string client, std::string task);
+  const std::string& client() const { return client_; }
+  bool is(std::string_view task) const { return task == id() || (!task_.empty() && task == task_); }
 
   // How far it is, and its last preview as base64.
   struct Snapshot {
     JobState state = JobState::queued;
     ImageProgressEvent progress;
     std::string preview;
+    int32_t previews = 0;  // so far
   };
   Snapshot snapshot() const;
   bool takes_unfinished() const { return reply_->takes_unfinished(); }
@@ -49,6 +54,8 @@ class ImageJob final : public Job, public engine::ImageSink {
   JobState shown_ = JobState::queued;
   ImageProgressEvent progress_;
   std::string preview_;
+  int32_t previews_ = 0;
+  std::string client_, task_;
   std::string operation_;  // of the trace
 };
 

@@ -14,12 +14,14 @@ namespace {
 
 Response create_job(ImageService& service, const Request& request) {
   ImageJobBody body = parse_image_job(request.body);
-  const ImageBody& image = body.image;
+  ImageBody& image = body.image;
+  image.client = request.sender();
   return service.prepare(image,
                          [&service, body] { return job_created(*service.create_job(body)); });
 }
 
-Response answer(ImageService& service, const ImageBody& body) {
+Response answer(ImageService& service, const Request& request, ImageBody body) {
+  body.client = request.sender();
   return service.prepare(body, [&service, body] {
     if (body.stream) return event_stream(service.openai_stream(body));
     Response response;
@@ -30,7 +32,7 @@ Response answer(ImageService& service, const ImageBody& body) {
 
 Response edit(ImageService& service, const Request& request, OpenAiEdit kind) {
   const std::string_view type = request.header("content-type");
-  if (is_json_type(type)) return answer(service, parse_openai_edit(request.body, kind));
+  if (is_json_type(type)) return answer(service, request, parse_openai_edit(request.body, kind));
   if (!is_form_type(type)) {
     return error_response(request, 415,
                           {"UNSUPPORTED_MEDIA_TYPE",
@@ -42,11 +44,12 @@ Response edit(ImageService& service, const Request& request, OpenAiEdit kind) {
         !part.filename.empty() || part.name.starts_with("image") || part.name == "mask";
     (file ? files : fields).emplace_back(std::move(part.name), std::move(part.data));
   }
-  return answer(service, parse_openai_edit(fields, files, kind));
+  return answer(service, request, parse_openai_edit(fields, files, kind));
 }
 
 Response sdapi(ImageService& service, const Request& request, bool img2img) {
-  const ImageBody body = parse_sdapi(request.body, img2img);
+  ImageBody body = parse_sdapi(request.body, img2img);
+  body.client = request.sender();
   return service.prepare(body, [&service, body] {
     Response response;
     response.later = service.sdapi_images(body);
@@ -75,7 +78,7 @@ void add_openai_routes(Router& router, ImageService& service) {
   add_post(
       router, "/v1/images/generations",
       [&](const Request& request) {
-        return answer(service, parse_openai_generation(request.body));
+        return answer(service, request, parse_openai_generation(request.body));
       },
       Body::json);
   for (const auto& [path, kind] : {std::pair{"/v1/images/edits", OpenAiEdit::edit},
@@ -99,8 +102,8 @@ void add_sdapi_requests(Router& router, ImageService& service) {
                                   std::pair{"/sdapi/v1/skip", Hurry::pictures}}) {
     add_post(
         router, path,
-        [&service, how = how](const Request&) {
-          service.interrupt(how);
+        [&service, how = how](const Request& request) {
+          service.interrupt(how, request.sender());
           return json_response(200, "{}");
         },
         Body::none);
@@ -113,12 +116,23 @@ void add_sdapi_requests(Router& router, ImageService& service) {
         });
       },
       Body::json);
+  for (const bool batch : {false, true}) {
+    add_post(
+        router, batch ? "/sdapi/v1/extra-batch-images" : "/sdapi/v1/extra-single-image",
+        [&service, batch](const Request& request) {
+          SdapiUpscale wanted = parse_sdapi_upscale(request.body, batch);
+          wanted.client = request.sender();
+          Response response;
+          response.later = service.enlarged(std::move(wanted));
+          return response;
+        },
+        Body::json);
+  }
   add_post(
-      router, "/sdapi/v1/extra-single-image",
-      [&](const Request& request) {
-        Response response;
-        response.later = service.enlarged(parse_sdapi_upscale(request.body));
-        return response;
+      router, "/sdapi/v1/interrogate",
+      [](const Request&) {
+        return error_response(501, "NOT_IMPLEMENTED",
+                              "interrogate: this worker has no model that describes pictures");
       },
       Body::json);
 }
@@ -133,7 +147,16 @@ void add_sdapi_facts(Router& router, ImageService& service) {
     add_get(router, path,
             [make = std::move(make)](const Request&) { return json_response(200, make()); });
   };
-  get("/sdapi/v1/progress", [&] { return sdapi_progress_json(service.progress()); });
+  add_get(router, "/sdapi/v1/progress", [&](const Request& request) {
+    return json_response(200, sdapi_progress_json(service.progress(request.sender())));
+  });
+  add_post(
+      router, "/internal/progress",
+      [&](const Request& request) {
+        const SdapiTask task = parse_sdapi_task(request.body);
+        return json_response(200, sdapi_task_json(service.task_progress(task.id), task.preview));
+      },
+      Body::json);
   get("/sdapi/v1/samplers", [] { return sdapi_samplers_json(names(engine::sampler_choices())); });
   get("/sdapi/v1/schedulers",
       [] { return sdapi_schedulers_json(names(engine::schedule_choices())); });

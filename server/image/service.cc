@@ -94,6 +94,7 @@ engine::HiresFix to_engine(const SentHires& sent) {
 engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id) {
   engine::ImageRequest request;
   request.job_id = job_id;
+  request.client = body.client;
   request.prompt = body.prompt;
   request.negative_prompt = body.negative_prompt;
   request.prompt_rule = prompt_rule(body.prompt_rule);
@@ -159,6 +160,7 @@ std::shared_ptr<ImageJob> ImageService::make_job(std::string id, std::unique_ptr
 std::shared_ptr<ImageJob> ImageService::submit(const ImageBody& body,
                                                std::shared_ptr<ImageJob> job) {
   job->describe(model_id());
+  job->belong_to(body.client, body.task);
   admit(job, [&] { engine_.submit(to_engine(body, job->id()), job); });
   const std::lock_guard lock(mutex_);
   std::erase_if(recent_, [](const std::weak_ptr<ImageJob>& entry) { return entry.expired(); });
@@ -220,9 +222,9 @@ std::shared_ptr<DelayedResponse> ImageService::enlarged(SdapiUpscale wanted) {
   return upscaler_.submit(std::move(wanted));
 }
 
-std::string ImageService::enlarge(const SdapiUpscale& wanted,
+std::string ImageService::enlarge(const std::string& image, const SdapiUpscale& wanted,
                                   const engine::UpscaleHooks& hooks) const {
-  return upscaled(wanted, [&](const std::string& network, io::Pixels picture) {
+  return upscaled(image, wanted, [&](const std::string& network, io::Pixels picture) {
     return engine_.upscale(network, std::move(picture), hooks);
   });
 }
@@ -258,21 +260,26 @@ void ImageService::cancel(const std::string& id) {
   engine_.cancel(id);
 }
 
-std::shared_ptr<ImageJob> ImageService::current() const {
+std::shared_ptr<ImageJob> ImageService::current(std::string_view client) const {
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<ImageJob> waiting;
+  std::shared_ptr<ImageJob> best;
+  int best_rank = 0;
   for (const std::weak_ptr<ImageJob>& entry : recent_) {
     std::shared_ptr<ImageJob> job = entry.lock();
     if (!job) continue;
     const JobState state = job->state();
-    if (state == JobState::running) return job;
-    if (state == JobState::queued && !waiting) waiting = std::move(job);
+    if (state != JobState::running && state != JobState::queued) continue;
+    const int rank = (job->client() == client ? 2 : 0) + (state == JobState::running ? 1 : 0) + 1;
+    if (rank > best_rank) {
+      best_rank = rank;
+      best = std::move(job);
+    }
   }
-  return waiting;
+  return best;
 }
 
-void ImageService::interrupt(engine::Hurry how) {
-  const std::shared_ptr<ImageJob> job = current();
+void ImageService::interrupt(engine::Hurry how, std::string_view client) {
+  const std::shared_ptr<ImageJob> job = current(client);
   if (!job) return upscaler_.interrupt();
   if (job->takes_unfinished()) {
     engine_.hurry(job->id(), how);
@@ -281,9 +288,9 @@ void ImageService::interrupt(engine::Hurry how) {
   }
 }
 
-SdapiProgress ImageService::progress() const {
+SdapiProgress ImageService::progress(std::string_view client) const {
   const engine::ImageStats stats = engine_.stats();
-  const std::shared_ptr<ImageJob> job = current();
+  const std::shared_ptr<ImageJob> job = current(client);
   const int32_t jobs = stats.running + stats.waiting;
   if (!job) {
     const std::optional<engine::TileProgress> tiles = upscaler_.progress();
@@ -298,7 +305,30 @@ SdapiProgress ImageService::progress() const {
           .jobs = jobs,
           .job = job->id(),
           .progress = now.progress,
-          .preview = std::move(now.preview)};
+          .preview = std::move(now.preview),
+          .preview_id = now.previews};
+}
+
+SdapiTaskProgress ImageService::task_progress(std::string_view task) const {
+  std::shared_ptr<ImageJob> job;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::weak_ptr<ImageJob>& entry : recent_) {
+      std::shared_ptr<ImageJob> each = entry.lock();
+      if (each && each->is(task)) job = std::move(each);  // the last one of that name
+    }
+  }
+  SdapiTaskProgress out;
+  if (!job) return out;
+  ImageJob::Snapshot now = job->snapshot();
+  out.queued = now.state == JobState::queued;
+  out.completed = !out.queued && now.state != JobState::running;
+  out.progress = {.busy = now.state == JobState::running,
+                  .job = job->id(),
+                  .progress = now.progress,
+                  .preview = std::move(now.preview),
+                  .preview_id = now.previews};
+  return out;
 }
 
 SdapiPngInfo ImageService::png_info(std::string_view base64) {

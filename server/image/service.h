@@ -38,10 +38,12 @@ class ImageService final : public WorkerService {
   Response beside(std::function<Response()> work);
 
   void cancel(const std::string& id) override;
-  // Cancels the job that runs, else the picture that is being enlarged.
-  void interrupt(engine::Hurry how);
-  // Of the job that runs, else of the picture that is being enlarged, if there is one.
-  SdapiProgress progress() const;
+  // Cancels the job that runs, the client's own rather than another one, else the picture that is
+  // being enlarged.
+  void interrupt(engine::Hurry how, std::string_view client);
+  // Of the job that runs, as above, else of the picture that is being enlarged, if there is one.
+  SdapiProgress progress(std::string_view client) const;
+  SdapiTaskProgress task_progress(std::string_view task) const;
   std::string model() const { return model_id(); }
   // The settings in a PNG. Throws Error for what is no base64, and for settings that are no
   // numbers.
@@ -59,23 +61,24 @@ class ImageService final : public WorkerService {
 
  private:
   State state() const override;
-  std::string enlarge(const SdapiUpscale& wanted, const engine::UpscaleHooks& hooks) const;
+  std::string enlarge(const std::string& image, const SdapiUpscale& wanted,
+                      const engine::UpscaleHooks& hooks) const;
   // Where a job or a client that polls asks for no other.
   int32_t preview_interval(const ImageBody& body) const;
   void count_rejected() override { metrics_->count_rejected(); }
   std::shared_ptr<ImageJob> submit(const ImageBody& body, std::shared_ptr<ImageJob> job);
   std::shared_ptr<ImageJob> make_job(std::string id, std::unique_ptr<ImageReply> reply,
                                      std::shared_ptr<EventQueue> events) const;
-  // The job that runs, or else waits, the longest; null: none.
-  std::shared_ptr<ImageJob> current() const;
+  // The job that runs, or else waits, the longest, of the client's own if there is one; null: none.
+  std::shared_ptr<ImageJob> current(std::string_view client) const;
 
   engine::ImageEngine& engine_;
   const std::shared_ptr<ImageMetrics> metrics_ = std::make_shared<ImageMetrics>();
   mutable std::mutex mutex_;
   mutable std::vector<std::weak_ptr<ImageJob>> recent_;  // oldest first
-  Upscaler upscaler_{[this](const SdapiUpscale& wanted, const engine::UpscaleHooks& hooks) {
-    return enlarge(wanted, hooks);
-  }};
+  Upscaler upscaler_{
+      [this](const std::string& image, const SdapiUpscale& wanted,
+             const engine::UpscaleHooks& hooks) { return enlarge(image, wanted, hooks); }};
   SideWork preparing_{64, 2};
 };
 

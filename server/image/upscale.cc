@@ -8,6 +8,7 @@
 #include "rbee/engine/image_upscale.h"
 #include "rbee/io/image/base64.h"
 #include "rbee/io/image/encode.h"
+#include "rbee/io/image/pixels.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/image/resize.h"
 #include "server/contract/image_responses.h"
@@ -17,11 +18,22 @@ namespace rbee::server {
 namespace {
 
 constexpr int32_t kMaxSide = 4096;
+constexpr int64_t kMostPixels = int64_t{32} << 20;  // of all results, which are held at once
 
 int32_t side(int32_t from, double factor) {
   const long wanted = std::lround(from * factor);
   check(wanted <= kMaxSide, "upscaling_resize", wanted, " pixels are more than ", kMaxSide);
   return std::max(static_cast<int32_t>(wanted), 1);
+}
+
+std::pair<int32_t, int32_t> size_of(const SdapiUpscale& wanted, int32_t width, int32_t height) {
+  if (wanted.upscaler == "None") return {width, height};
+  double factor = wanted.factor;
+  if (wanted.to_size) {
+    factor = std::max(static_cast<double>(wanted.width) / width,
+                      static_cast<double>(wanted.height) / height);
+  }
+  return {side(width, factor), side(height, factor)};
 }
 
 // What AUTOMATIC1111 writes of it into the file.
@@ -73,16 +85,11 @@ std::span<const std::string_view> plain_upscalers() {
   return kNames;
 }
 
-std::string upscaled(const SdapiUpscale& wanted, const Enlarge& enlarge) {
-  const std::string file = io::decode_base64(wanted.image, "image");
+std::string upscaled(const std::string& image, const SdapiUpscale& wanted, const Enlarge& enlarge) {
+  const std::string file = io::decode_base64(image, "image");
   io::Pixels picture = io::decode_image(file, "image");
   if (wanted.upscaler != "None") {
-    double factor = wanted.factor;
-    if (wanted.to_size) {
-      factor = std::max(static_cast<double>(wanted.width) / picture.width,
-                        static_cast<double>(wanted.height) / picture.height);
-    }
-    const int32_t width = side(picture.width, factor), height = side(picture.height, factor);
+    const auto [width, height] = size_of(wanted, picture.width, picture.height);
     if (std::ranges::count(plain_upscalers(), wanted.upscaler) == 0) {
       picture = through_network(std::move(picture), wanted.upscaler, width, height, enlarge);
     }
@@ -97,6 +104,18 @@ std::string upscaled(const SdapiUpscale& wanted, const Enlarge& enlarge) {
     texts.push_back({"postprocessing", std::move(text)});
   }
   return io::encode_base64(io::encode_png(picture, texts));
+}
+
+void check_sizes(const SdapiUpscale& wanted) {
+  int64_t pixels = 0;
+  for (const std::string& image : wanted.images) {
+    const io::ImageHeader header =
+        io::read_image_header(io::decode_base64(image, "image"), "image");
+    const auto [width, height] = size_of(wanted, header.width, header.height);
+    pixels += int64_t{width} * height;
+  }
+  check(pixels <= kMostPixels, "imageList", "the pictures become ", pixels,
+        " pixels, more than the ", kMostPixels, " of a request");
 }
 
 std::shared_ptr<DelayedResponse> Upscaler::submit(SdapiUpscale wanted) {
@@ -115,12 +134,17 @@ Response Upscaler::make(const SdapiUpscale& wanted,
   const Current current{*this};
   set_current(unwanted);
   engine::UpscaleHooks hooks;
+  hooks.client = wanted.client;
   hooks.going_on = [unwanted] { return !unwanted->load(); };
   hooks.tile = [this](const engine::TileProgress& tiles) {
     const std::lock_guard lock(mutex_);
     tiles_ = tiles;
   };
-  return json_response(200, sdapi_extra_image_json(work_(wanted, hooks)));
+  if (wanted.batch) check_sizes(wanted);
+  std::vector<std::string> made;
+  for (const std::string& image : wanted.images) made.push_back(work_(image, wanted, hooks));
+  return json_response(
+      200, wanted.batch ? sdapi_extra_images_json(made) : sdapi_extra_image_json(made.front()));
 }
 
 void Upscaler::set_current(std::shared_ptr<std::atomic<bool>> unwanted) {

@@ -313,26 +313,27 @@ TEST(Sdapi, EnlargingEndsWhenItsClientLeaves) {
 TEST(Upscaler, OneWorksWhileABoundedNumberWaits) {
   std::promise<void> begun, go_on;
   std::atomic<int> made = 0;
-  const auto work = [&](const server::SdapiUpscale& wanted, const engine::UpscaleHooks&) {
+  const auto work = [&](const std::string& image, const server::SdapiUpscale&,
+                        const engine::UpscaleHooks&) {
     if (made++ == 0) {
       begun.set_value();
       go_on.get_future().wait();
     }
-    if (wanted.image == "bad") fail(Code::invalid_argument, "image", "it is bad");
-    return wanted.image;
+    if (image == "bad") fail(Code::invalid_argument, "image", "it is bad");
+    return image;
   };
   std::vector<std::shared_ptr<server::DelayedResponse>> responses;
   {
     server::Upscaler upscaler(work);
-    responses.push_back(upscaler.submit({.image = "first"}));
+    responses.push_back(upscaler.submit({.images = {"first"}}));
     begun.get_future().wait();
     EXPECT_FALSE(responses.front()->take());
     for (size_t i = 0; i < server::Upscaler::kMostWaiting; ++i) {
-      responses.push_back(upscaler.submit({.image = i == 1 ? "bad" : "next"}));
+      responses.push_back(upscaler.submit({.images = {i == 1 ? "bad" : "next"}}));
     }
-    EXPECT_THROW(upscaler.submit({.image = "one more"}), server::Refused);
+    EXPECT_THROW(upscaler.submit({.images = {"one more"}}), server::Refused);
     responses.back()->abandon();
-    responses.back() = upscaler.submit({.image = "last"});
+    responses.back() = upscaler.submit({.images = {"last"}});
     std::promise<void> done;
     responses.back()->attach([&] { done.set_value(); });
     EXPECT_FALSE(responses.back()->take());
