@@ -6,7 +6,8 @@
     run.py clients               client libraries, see clients/
 
 --worker names the program, --model a GGUF chat model whose tokenizer a small random model gets
-(--whole: which is served itself), --embedding-model the folder of a BERT for embeddings. Packages go
+(--whole: which is served itself), --embedding-model the folder of a BERT for embeddings, --image-worker
+and --image-model what draws. Packages go
 into virtual environments below --work. What is missing is named, and skipped with the status 0."""
 
 import argparse
@@ -97,7 +98,7 @@ def run(options):
     missing = suite.missing(options.source)
     if missing:
         return print(f"{options.suite}: skipped, {missing}")
-    for name in ("worker", "model", "embedding_model"):
+    for name in ("worker", "model", "embedding_model", "image_worker", "image_model"):
         if not os.path.exists(getattr(options, name)):
             return print(f"{options.suite}: skipped, there is no {getattr(options, name)}")
     python = environment_of(options.suite, options.work)
@@ -112,6 +113,8 @@ def run(options):
         **make_models(python, options),
         **suite.variables(folder),
         "RBEE_WORKER": os.path.abspath(options.worker),
+        "RBEE_IMAGE_WORKER": os.path.abspath(options.image_worker),
+        "RBEE_IMAGE_MODEL": os.path.abspath(options.image_model),
         "RBEE_REFUSAL": os.path.join(options.work, "refusal"),
         "RBEE_WHOLE": "1" if options.whole else "",
         "PORT": str(options.port),
@@ -132,6 +135,8 @@ def main():
     parser.add_argument("--worker", default="build/cpu/bin/llm-worker-rbee-cpu")
     parser.add_argument("--model", required=True)
     parser.add_argument("--embedding-model", required=True)
+    parser.add_argument("--image-worker", default="build/cpu/bin/sd-worker-cpu")
+    parser.add_argument("--image-model", default="models/tiny-emoji")
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--work", default="build/peer_suites")
     parser.add_argument("--port", type=int, default=9220)

@@ -1,4 +1,4 @@
-"""Our worker, for the clients: one for chats and one for embeddings, started once."""
+"""Our worker, for the clients: one each for chats, embeddings, rankings and pictures, started once."""
 
 import os
 import subprocess
@@ -11,9 +11,9 @@ import pytest
 START_SECONDS = 60
 
 
-def serve(model, port, *more):
+def serve(worker, model, port, *more):
     process = subprocess.Popen(
-        [os.environ["RBEE_WORKER"], "--model", model, "--port", str(port), *more],
+        [worker, "--model", model, "--port", str(port), *more],
         stdout=subprocess.DEVNULL,
     )
     end = time.monotonic() + START_SECONDS
@@ -27,9 +27,9 @@ def serve(model, port, *more):
     raise RuntimeError("the worker does not start")
 
 
-def served(variable, offset, *more):
+def served(variable, offset, *more, worker="RBEE_WORKER"):
     port = int(os.environ["PORT"]) + offset
-    process = serve(os.environ[variable], port, *more)
+    process = serve(os.environ[worker], os.environ[variable], port, *more)
     try:
         yield f"http://127.0.0.1:{port}"
     finally:
@@ -50,3 +50,8 @@ def embeddings():
 @pytest.fixture(scope="session")
 def ranking():
     yield from served("RBEE_RANKING_MODEL", 2, "--alias", "ranks")
+
+
+@pytest.fixture(scope="session")
+def pictures():
+    yield from served("RBEE_IMAGE_MODEL", 3, worker="RBEE_IMAGE_WORKER")

@@ -334,3 +334,64 @@ class TestCohere:
             model="vectors", texts=["a", "b"], input_type="search_query", embedding_types=["float"]
         )
         assert len(answer.embeddings.float_) == 2
+
+
+class TestWebuiapi:
+    SMALL = {"prompt": "a dog face", "width": 64, "height": 64, "seed": 7}
+
+    @pytest.fixture
+    def client(self, pictures):
+        webuiapi = pytest.importorskip("webuiapi")
+        return webuiapi.WebUIApi(baseurl=f"{pictures}/sdapi/v1", sampler="Euler", steps=2)
+
+    @pytest.fixture
+    def picture(self, client):
+        return client.txt2img(**self.SMALL).image
+
+    def test_pictures(self, client, picture):
+        assert picture.size == (64, 64)
+        two = client.txt2img(**self.SMALL, batch_size=2)
+        assert [image.size for image in two.images] == [(64, 64)] * 2
+        assert two.info["all_seeds"] == [7, 8]
+
+    def test_second_pass(self, client):
+        answer = client.txt2img(**self.SMALL, enable_hr=True, hr_scale=2)
+        assert answer.image.size == (128, 128)
+
+    def test_from_pictures(self, client, picture):
+        mask = picture.convert("L")
+        for more in ({}, {"mask_image": mask, "inpainting_fill": 1}):
+            answer = client.img2img(images=[picture], **self.SMALL, **more)
+            assert answer.image.size == (64, 64)
+
+    def test_enlarging(self, client, picture):
+        one = client.extra_single_image(picture, upscaler_1="Lanczos", upscaling_resize=1.5)
+        assert one.image.size == (96, 96)
+        two = client.extra_batch_images(images=[picture, picture], upscaler_1="Nearest")
+        assert [image.size for image in two.images] == [(128, 128)] * 2
+
+    def test_settings_of_a_file(self, client, picture):
+        assert "Seed: 7" in client.png_info(picture).info
+
+    def test_what_is_not_there_is_named(self, client, picture):
+        with pytest.raises(RuntimeError, match="501.*no model that describes pictures"):
+            client.interrogate(picture)
+
+    def test_lists(self, client):
+        assert "Euler" in [entry["name"] for entry in client.get_samplers()]
+        assert client.get_schedulers() and client.get_upscalers() and client.get_sd_models()
+        assert client.util_get_current_model() == client.get_sd_models()[0]["title"]
+        for ask in (
+            client.get_options, client.get_cmd_flags, client.get_memory, client.get_scripts,
+            client.get_embeddings, client.get_loras, client.get_sd_vae, client.get_hypernetworks,
+            client.get_face_restorers, client.get_realesrgan_models, client.get_prompt_styles,
+            client.get_latent_upscale_modes, client.controlnet_model_list,
+        ):  # fmt: skip
+            assert ask() is not None
+        client.refresh_checkpoints()
+
+    def test_progress(self, client):
+        client.util_wait_for_ready(check_interval=0.1)
+        assert client.get_progress()["progress"] == 0
+        client.interrupt()
+        client.skip()
