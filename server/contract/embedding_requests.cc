@@ -225,7 +225,7 @@ EmbeddingBody read_embeddings(ObjectReader& reader, const JsonBody& body,
                               std::vector<FieldError>& errors) {
   EmbeddingBody out;
   const bool chat = reader.find("messages") != nullptr;
-  if (chat && body.has("input")) {
+  if (chat && reader.find("input") != nullptr) {
     reader.note("messages", "exclusive(input)", "cannot be given together with input", nullptr);
   }
   chat ? read_chat(reader, body, errors, out) : read_input(reader, "input", out.inputs);

@@ -211,6 +211,16 @@ void read_choices(ObjectReader& reader, OpenAiRequest& request) {
   }
 }
 
+// All choices together show no more tokens beside each other than `top_logprobs` can.
+void bound_logprob_ids(ObjectReader& reader, const OpenAiRequest& request) {
+  constexpr size_t kMost = static_cast<size_t>(kMaxLogprobs) * kMaxChoices;
+  const size_t most = kMost / static_cast<size_t>(request.best_of);
+  if (request.generate.logprob_ids.size() <= most) return;
+  reader.note("logprob_token_ids", cat("items(1..=", most, ")"),
+              cat("may hold ", most, " token ids at most beside so many choices"),
+              reader.find("logprob_token_ids"));
+}
+
 OpenAiRequest parse(const JsonBody& body, bool chat) {
   std::vector<FieldError> errors;
   ObjectReader reader(body, errors);
@@ -246,6 +256,7 @@ OpenAiRequest parse(const JsonBody& body, bool chat) {
   read_logprob_ids(reader, request);
   read_prompt_logprobs(reader, out);
   read_choices(reader, out);
+  bound_logprob_ids(reader, out);
   if (!errors.empty()) throw InvalidBody(std::move(errors));
   return out;
 }

@@ -216,6 +216,7 @@ std::shared_ptr<DelayedResponse> EmbeddingService::pool(const EmbeddingBody& bod
 }
 
 std::shared_ptr<DelayedResponse> EmbeddingService::classify(const EmbeddingBody& body) {
+  check_task(body.task, "classify");
   const std::string id = new_job_id();
   return start(classifying_request(body), id,
                [id, model = model_id()](engine::EmbeddingResult result) {

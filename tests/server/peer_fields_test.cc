@@ -96,10 +96,12 @@ TEST(PeerFields, LogProbabilitiesOfNamedTokens) {
   EXPECT_EQ(worker.engine.last_request().logprob_ids, (std::vector<int32_t>{5, 6}));
   answer(worker, kChat, {{"logprobs", true}, {"logprob_token_ids", named}});
   EXPECT_EQ(worker.engine.last_request().logprob_ids, (std::vector<int32_t>{5, 6}));
-  for (const json& wrong : {json{{"logprob_token_ids", named}},
-                            json{{"logprobs", 1}, {"logprob_token_ids", json::array()}},
-                            json{{"logprobs", 1}, {"logprob_token_ids", {-1}}},
-                            json{{"logprobs", 1}, {"logprob_token_ids", json(129, 1)}}}) {
+  for (const json& wrong :
+       {json{{"logprob_token_ids", named}},
+        json{{"logprobs", 1}, {"logprob_token_ids", json::array()}},
+        json{{"logprobs", 1}, {"logprob_token_ids", {-1}}},
+        json{{"logprobs", 1}, {"logprob_token_ids", std::vector(129, 1)}},
+        json{{"logprobs", 1}, {"logprob_token_ids", std::vector(21, 1)}, {"n", 32}}}) {
     json body = wrong;
     body["prompt"] = "x";
     const RawResponse refused = worker.post(kCompletions, body.dump());

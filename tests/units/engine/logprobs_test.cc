@@ -8,6 +8,7 @@
 #include <set>
 
 #include "rbee/engine/stepper.h"
+#include "tests/support/expect_error.h"
 #include "tests/units/engine/tiny_engine.h"
 
 namespace rbee::engine {
