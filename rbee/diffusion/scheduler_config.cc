@@ -29,7 +29,8 @@ T value_or(const json& config, const char* key, T fallback) {
   fail(Code::unsupported, kFile, key, " \"", value, "\" is not implemented");
 }
 
-Sampler sampler_of(const json& config) {
+// Nothing: the class is not known.
+std::optional<Sampler> sampler_of(const json& config) {
   const std::string named = value_or<std::string>(config, "_class_name", "PNDMScheduler");
   for (const SamplerName& entry : sampler_names()) {
     for (const std::string_view alias : entry.aliases) {
@@ -40,7 +41,7 @@ Sampler sampler_of(const json& config) {
       return heun ? Sampler::dpmpp_2m_sde_heun : Sampler::dpmpp_2m_sde;
     }
   }
-  return Sampler::euler;
+  return std::nullopt;
 }
 
 BetaCurve curve_of(const json& config) {
@@ -152,7 +153,8 @@ SchedulerConfig parse_scheduler_config(std::string_view text) {
   const json config = io::parse_json(text, kFile);
   check(config.is_object(), kFile, "it is no JSON object");
   SchedulerConfig out;
-  out.sampler = sampler_of(config);
+  const std::optional<Sampler> sampler = sampler_of(config);
+  out.sampler = sampler.value_or(Sampler::euler);
   out.prediction = prediction_of(config);
   out.train_steps = value_or(config, "num_train_timesteps", 1000);
   check(out.train_steps >= 2 && out.train_steps <= kMaxTrainSteps, kFile, "num_train_timesteps ",
@@ -180,6 +182,9 @@ SchedulerConfig parse_scheduler_config(std::string_view text) {
         out.train_steps);
   out.flow = flow_of(config);
   out.ignored = ignored_of(config, out.sampler);
+  if (!sampler) {
+    out.ignored.insert(out.ignored.begin(), cat("_class_name ", config["_class_name"].dump()));
+  }
   return out;
 }
 

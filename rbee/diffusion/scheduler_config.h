@@ -39,7 +39,8 @@ struct SchedulerConfig {
   std::optional<bool> ends_at_alpha_one;   // set_alpha_to_one; absent: the sampler's custom
   int32_t consistency_steps = 50;          // original_inference_steps of LCM and TCD
   FlowShift flow;
-  // Settings of the file that would change the picture and are not computed, as "key value".
+  // Settings of the file that would change the picture and are not computed, as "key value"; first
+  // the class, where it is not known.
   std::vector<std::string> ignored;
 };
 

@@ -175,6 +175,24 @@ void set_upscaler(const ImageSource& source, const ImageRequest& request, ImageS
   check_enlarged("upscaler", *out.final_network, out.final_width, out.final_height);
 }
 
+// Files of all pictures of a request are held until it ends.
+void check_pixels(const ImageRequest& request, const ImageSettings& settings) {
+  constexpr int64_t kMost = int64_t{64} << 20;
+  const int64_t scale = settings.final_network != nullptr ? settings.final_network->scale() : 1;
+  const int64_t pixels = settings.final_width * scale * settings.final_height * scale;
+  check(pixels * request.count <= kMost, "count", request.count, " pictures of ", pixels,
+        " pixels are more than the ", kMost, " of a request");
+}
+
+// A sampler that is named has its own settings.
+void check_own_sampler(const ImageSource& source, const ImageRequest& request) {
+  const std::vector<std::string>& ignored = source.scheduler.ignored;
+  if (!request.sampler.empty() || ignored.empty()) return;
+  fail(Code::unsupported, "sampler", "the model's own is not computed, since its ",
+       "scheduler_config.json says ", ignored.front(), "; name a sampler, such as \"",
+       diffusion::name(source.scheduler.sampler), "\"");
+}
+
 void check_clip_skip(const ImageSource& source, int32_t clip_skip) {
   for (const models::TextPart& part : source.model.text) {
     if (part.tokenizer.kind == models::TokenizerFiles::Kind::t5) continue;
@@ -185,6 +203,7 @@ void check_clip_skip(const ImageSource& source, int32_t clip_skip) {
 
 void check_abilities(const ImageSource& source, const ImageRequest& request) {
   check_clip_skip(source, request.clip_skip);
+  check_own_sampler(source, request);
   if (needs_mask(source) && request.mask_image.empty()) {
     fail(Code::unsupported, "mask_image",
          "this model repaints pictures: it needs init_image and "
@@ -275,6 +294,7 @@ ImageSettings resolve(const ImageSource& source, const ImageRequest& request) {
   set_pictures(source, request, out);
   set_hires(source, request, out);
   set_upscaler(source, request, out);
+  check_pixels(request, out);
   set_controls(source, request, out);
   out.steps = request.steps != 0 ? request.steps : source.info.default_steps;
   out.guidance = request.guidance_scale.value_or(source.info.default_guidance);

@@ -101,6 +101,7 @@ TEST(SchedulerConfig, TakesEulerForSchedulersThatAreNotThere) {
         cat(R"({"beta_schedule": "scaled_linear", "_class_name": ")", name, R"("})"));
     EXPECT_EQ(config.sampler, Sampler::euler);
     EXPECT_EQ(config.beta_curve, BetaCurve::scaled_linear);
+    EXPECT_THAT(config.ignored, testing::ElementsAre(cat("_class_name \"", name, "\"")));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "rbee/core/log.h"
 #include "rbee/engine/image_loras.h"
 #include "rbee/engine/image_parameters.h"
+#include "rbee/engine/image_settings.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/fake_image_model.h"
 
@@ -42,6 +43,22 @@ TEST(ImageApi, SettingsThatNoFileHoldsAreWarnedOf) {
   }
   set_log_sink(nullptr, LogLevel::error);
   EXPECT_THAT(warnings, Contains(testing::HasSubstr("settings are too long")));
+}
+
+// A picture by another solver than the model's own is none that was asked for.
+TEST(ImageApi, SettingsOfTheModelsSamplerThatAreNotComputedAreRefused) {
+  ImageSource source = fake_source(half_noise);
+  source.scheduler.ignored = {"solver_order 3"};
+  ImageRequest request;
+  try {
+    resolve(source, request);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::unsupported);
+    EXPECT_THAT(error.what(), testing::HasSubstr("solver_order 3; name a sampler"));
+  }
+  request.sampler = "Euler";
+  EXPECT_NO_THROW(resolve(source, request));
 }
 
 TEST(ImageApi, ChecksRangesByField) {

@@ -277,6 +277,15 @@ TEST_F(UpscalingEngine, RefusesPicturesThatWouldBecomeTooLarge) {
                         [&] { engine->upscale("made-x16", waves(513, 8), {}); });
 }
 
+// Files of all pictures of a request are held until it ends.
+TEST_F(UpscalingEngine, RefusesMorePixelsThanARequestMayHold) {
+  request_.width = request_.height = 2048;
+  request_.upscaler = "made-x2";
+  request_.count = 5;
+  harness::expect_error("count", "5 pictures of 16777216 pixels", "67108864",
+                        [&] { engine_->submit(request_, std::make_shared<ImageRecorder>()); });
+}
+
 TEST_F(UpscalingEngine, RefusesNamesThatItHasNot) {
   const auto submit = [&] { engine_->submit(request_, std::make_shared<ImageRecorder>()); };
   ASSERT_EQ(engine_->model().upscalers.size(), 1u);
