@@ -313,7 +313,9 @@ def enlarging():
     return [("eightfold", ask(upscaling_resize=8)), ("hundredfold", ask(upscaling_resize=100)),
             ("to a size", ask(resize_mode=1, upscaling_resize_w=16384, upscaling_resize_h=16384)),
             ("many", body("/sdapi/v1/extra-batch-images", {"upscaling_resize": 8, "imageList": [
-                {"data": plain, "name": "a"}] * 500}))]
+                {"data": plain, "name": "a"}] * 500})),
+            ("sixteen", body("/sdapi/v1/extra-batch-images", {
+                "upscaling_resize": 8, "upscaler_1": "Lanczos", "imageList": [{"data": plain, "name": "a"}] * 16}))]
 
 
 @family(PICTURES)
@@ -322,6 +324,9 @@ def drawings():
     return [
         ("steps", draw(steps=10**6)), ("size", draw(width=10**6, height=10**6)),
         ("many", draw(batch_size=10**6, n_iter=10**6)), ("sixteen", draw(n_iter=16)),
+        ("sixteen of many steps", draw(n_iter=16, steps=150)), ("sixteen together", draw(batch_size=16, steps=20)),
+        ("many steps", draw(steps=150, width=256, height=256)),
+        ("second passes", draw(n_iter=16, steps=20, enable_hr=True, hr_scale=2, hr_upscaler="Lanczos")),
         ("prompt", draw(prompt="a " * 400_000)), ("LoRAs", draw(prompt=tags)),
         ("brackets", draw(prompt="(" * 200_000)), ("weights", draw(prompt="(a:1e999)" * 50_000)),
         ("breaks", draw(prompt="a BREAK " * 20_000)), ("steps of prompts", draw(prompt="[a:b:0.5]" * 20_000)),
