@@ -100,6 +100,7 @@ SUITES = {
             "tests/entrypoints/serve/tokenize/test_tokenization.py",
             "tests/entrypoints/pooling/embed/test_online.py",
             "tests/entrypoints/pooling/embed/test_cohere_online.py",
+            "tests/entrypoints/pooling/embed/test_cohere_openai_parity.py",
             "tests/entrypoints/pooling/scoring/test_cross_encoder_online.py",
         ],
         flags=["-p", "pytest_vllm", "--continue-on-collection-errors", "-o", "asyncio_mode=strict", "-o", "addopts="],
