@@ -11,4 +11,7 @@ const BackendInfo& cpu_backend();
 // physical core this process may run on. Throws invalid_argument outside 0 to 1024.
 void set_thread_count(int threads);
 
+// Gives the memory that tensors have freed, and that is kept for others, back to the system.
+void trim_memory();
+
 }  // namespace rbee::cpu

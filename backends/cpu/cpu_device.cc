@@ -41,10 +41,14 @@ int device_count() {
   return 1;
 }
 
-Device& device(int ordinal) {
-  if (ordinal != 0) fail(Code::not_found, "device", "cpu:", ordinal, " is not there, only cpu:0");
+CpuDevice& only_device() {
   static CpuDevice cpu;
   return cpu;
+}
+
+Device& device(int ordinal) {
+  if (ordinal != 0) fail(Code::not_found, "device", "cpu:", ordinal, " is not there, only cpu:0");
+  return only_device();
 }
 
 std::string unavailable_reason() {
@@ -89,6 +93,10 @@ void* CpuDevice::end_capture(Stream&) {
 
 void CpuDevice::launch_capture(void*, Stream&) {
   no_capture();
+}
+
+void trim_memory() {
+  only_device().trim();
 }
 
 const BackendInfo& cpu_backend() {

@@ -42,6 +42,8 @@ class CpuDevice final : public Device {
   void destroy_capture(void*) noexcept override {}
 
   const CachingAllocator& allocator() const { return allocator_; }
+  // Gives what tensors have freed back to the system.
+  void trim() noexcept { allocator_.trim(); }
 
  private:
   CachingAllocator allocator_;

@@ -44,6 +44,8 @@ class Served {
 struct Program {
   const char* name;  // e.g. "llm-worker-rbee-cpu"
   DeviceKind kind;   // of the device that the model runs on
+  // Gives memory that the device keeps for later requests back to the system; null: nothing does.
+  void (*trim_memory)() = nullptr;
 };
 
 // main() after the command line. model: as given, for the log. Exit status: 0 after a signal or

@@ -11,6 +11,8 @@ std::unique_ptr<rbee::engine::ImageEngine> load(const rbee::workers::SdFlags& fl
 }  // namespace
 
 int main(int argc, char** argv) {
-  return rbee::workers::run_sd_worker({.name = "sd-worker-cpu", .kind = rbee::DeviceKind::cpu},
+  return rbee::workers::run_sd_worker({.name = "sd-worker-cpu",
+                                       .kind = rbee::DeviceKind::cpu,
+                                       .trim_memory = rbee::cpu::trim_memory},
                                       load, argc, argv);
 }

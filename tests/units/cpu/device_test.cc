@@ -6,6 +6,7 @@
 #include "backends/api/kernel_table.h"
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/cpu_device.h"
 #include "backends/cpu/workspace.h"
 #include "rbee/core/error.h"
 
@@ -44,6 +45,16 @@ TEST(CpuDevice, CopiesAndFills) {
   cpu().copy(nullptr, nullptr, 0, CopyKind::device_to_device, stream);
   cpu().free(data, 6, stream);
   cpu().free(nullptr, 0, stream);
+}
+
+TEST(CpuDevice, KeepsNothingThatWasFreedWhenItIsTrimmed) {
+  constexpr size_t kBytes = size_t{32} << 20;
+  const CachingAllocator& allocator = static_cast<CpuDevice&>(cpu()).allocator();
+  Stream& stream = cpu().default_stream();
+  cpu().free(cpu().allocate(kBytes, stream), kBytes, stream);
+  EXPECT_GE(allocator.stats().cached, kBytes);
+  trim_memory();
+  EXPECT_EQ(allocator.stats().cached, 0u);
 }
 
 TEST(CpuDevice, EventsAreImmediateAndCaptureIsRefused) {
