@@ -5,8 +5,8 @@
 //
 // No client holds the others up. One that runs nothing joins at once: where places or blocks are
 // missing, a client that has more than its share of them loses what joined last. Where a step's
-// time is bounded, a step of several clients takes about twice as long as a token alone, or as one
-// of each does.
+// time is bounded, a step of n clients takes about as long as n steps of one token, whatever one of
+// them has running.
 //
 // A ticket waits, then runs: it generates when all but its last token are cached, and is in its
 // prompt before. Running tickets keep an order: priority, then who joined first. A prompt stops in
@@ -70,7 +70,7 @@ class Scheduler {
   std::vector<Part> plan();
   // Tokens that a step of these parts has room for beside them.
   int64_t room_beside(std::span<const Part> parts) const;
-  // What a step that was planned took.
+  // A step with so many tokens of tickets that generate, and of prompts, took so many seconds.
   void note_time(int64_t generated, int64_t prompts, double seconds);
   // Whose picture, sequence.unseen(), is to be looked at beside the next step: of the tickets of
   // the lowest priority number one for which the fewest pictures were; null: nobody's.
