@@ -31,6 +31,7 @@ bool Matcher::accept(std::string_view bytes) {
     std::swap(places, next);
   }
   places_ = std::move(places);
+  mask_ = {};
   stacks_.forget_others(places_);
   complete_ = complete;
   return true;
@@ -43,9 +44,10 @@ bool Matcher::accept_token(int32_t id) {
   return !bytes.empty() && accept(bytes);
 }
 
-std::optional<int64_t> Matcher::fill(std::span<uint64_t> bits, int64_t& work) const {
-  std::ranges::fill(bits, 0);
-  if (!grammar_->masks().add(places_, stacks_, bits, work)) return std::nullopt;
+std::optional<int64_t> Matcher::fill(std::span<uint64_t> bits, int64_t& work) {
+  if (mask_.number == 0) std::ranges::fill(bits, 0);
+  if (!grammar_->masks().add(places_, stacks_, bits, mask_, work)) return std::nullopt;
+  mask_ = {};
   if (complete_) {
     for (const int32_t id : grammar_->vocabulary().ends()) {
       bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (static_cast<size_t>(id) % 64);

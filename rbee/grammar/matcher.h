@@ -51,14 +51,16 @@ class Matcher {
   bool can_go_on() const { return !places_.empty(); }  // some byte may follow
 
   // Sets `bits` ((vocabulary + 63) / 64 words) to the tokens that may come next; returns how many.
-  // work: as TokenMasks::add() has it; nullopt when it did not do, and more is to be given.
-  std::optional<int64_t> fill(std::span<uint64_t> bits, int64_t& work) const;
+  // work: as TokenMasks::add() has it; nullopt when it did not do: the next call, with the same
+  // bits, goes on there.
+  std::optional<int64_t> fill(std::span<uint64_t> bits, int64_t& work);
 
  private:
   std::shared_ptr<const CompiledGrammar> grammar_;
   Stacks stacks_;
   std::vector<Place> places_;
   bool complete_ = false;
+  UnfinishedMask mask_;
 };
 
 }  // namespace rbee::grammar

@@ -17,6 +17,37 @@ int32_t less(int32_t value) {
 
 }  // namespace
 
+PlaceSet::Slot& PlaceSet::slot_of(const Place& place) {
+  const size_t mask = slots_.size() - 1;
+  size_t at = PlaceHash()(place) & mask;
+  while (slots_[at].round == round_ && slots_[at].place != place) at = (at + 1) & mask;
+  return slots_[at];
+}
+
+bool PlaceSet::insert(const Place& place) {
+  if (2 * (size_ + 1) > slots_.size()) grow();
+  Slot& slot = slot_of(place);
+  if (slot.round == round_) return false;
+  slot = {place, round_};
+  ++size_;
+  return true;
+}
+
+void PlaceSet::grow() {
+  std::vector<Slot> old(std::max<size_t>(2 * slots_.size(), 16), Slot{{-1, kBottom}, 0});
+  std::swap(old, slots_);
+  for (const Slot& slot : old) {
+    if (slot.round == round_) slot_of(slot.place) = slot;
+  }
+}
+
+void PlaceSet::clear() {
+  size_ = 0;
+  if (++round_ != 0) return;
+  for (Slot& slot : slots_) slot.round = 0;
+  round_ = 1;
+}
+
 void Stacks::clear() {
   frames_.clear();
   index_.clear();
@@ -104,7 +135,7 @@ bool Stacks::spread(std::vector<Place>& out) {
     const Place place = work_.back();
     work_.pop_back();
     ++visited_;
-    if (!seen_.insert(place).second) continue;
+    if (!seen_.insert(place)) continue;
     if (seen_.size() > kMaxPlaces) {
       fail(Code::unsupported, "grammar", "it is too ambiguous: there are more than ", kMaxPlaces,
            " ways to read the text so far");

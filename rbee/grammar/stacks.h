@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "rbee/grammar/automaton.h"
@@ -44,8 +43,29 @@ struct PlaceHash {
   size_t operator()(const Place& place) const {
     const uint64_t both =
         (uint64_t{static_cast<uint32_t>(place.state)} << 32) | static_cast<uint32_t>(place.stack);
-    return static_cast<size_t>((both * 0x9E3779B97F4A7C15u) >> 16);
+    return static_cast<size_t>((both * 0x9E3779B97F4A7C15u) >> 32);
   }
+};
+
+// Places, of which few are kept long: clear() costs nothing.
+class PlaceSet {
+ public:
+  // False when it is there.
+  bool insert(const Place& place);
+  size_t size() const { return size_; }
+  void clear();
+
+ private:
+  struct Slot {
+    Place place;
+    uint32_t round;  // of clear() in which it was filled
+  };
+  Slot& slot_of(const Place& place);
+  void grow();
+
+  std::vector<Slot> slots_;  // a power of two of them, half of them filled at most
+  size_t size_ = 0;
+  uint32_t round_ = 1;
 };
 
 class Stacks {
@@ -91,7 +111,7 @@ class Stacks {
   std::vector<Frame> frames_;
   std::unordered_map<Frame, int32_t, FrameHash> index_;
   std::vector<Place> work_;
-  std::unordered_set<Place, PlaceHash> seen_;
+  PlaceSet seen_;
 };
 
 }  // namespace rbee::grammar

@@ -1,6 +1,7 @@
 #include "rbee/grammar/token_masks.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "rbee/core/error.h"
 
@@ -15,14 +16,11 @@ constexpr size_t kManySetBytes = size_t{16} << 20;
 constexpr size_t kMaxSetBytes = size_t{64} << 20;
 // Grammars that share the memory of masks at least.
 constexpr int64_t kShares = 32;
-constexpr int64_t kSetWork = 200;   // a set's table
-constexpr int64_t kPlaceWork = 16;  // a place that is read on
-constexpr int64_t kPartWork = 6;    // a part that is known
-constexpr int64_t kListWork = 2;    // a token or an open node of a part that becomes known
-// Parts that are known are joined beyond the work that was given, up to this.
-constexpr int64_t kOverdraft = 500'000;
-// Of walks where known parts have taken all the work: each call comes further.
-constexpr int64_t kLeastWalk = 20'000;
+constexpr int64_t kSetWork = 200;        // a set's table
+constexpr int64_t kPlaceWork = 16;       // a place that is read on
+constexpr int64_t kPartWork = 24;        // a part that is known
+constexpr int64_t kListWork = 1;         // a token or an open node of a part that becomes known
+constexpr size_t kMaxReturns = 1 << 18;  // of a mask
 // A list takes 32 bits for a token, bits take one for each token of the vocabulary.
 constexpr size_t kListShare = 32;
 constexpr Frame kNoFrame{.state = -1, .parent = kBottom};
@@ -42,9 +40,22 @@ uint64_t hash_of(const std::vector<Place>& places, bool ended) {
   return out;
 }
 
-void sort_unique(std::vector<int32_t>& values) {
-  if (!std::ranges::is_sorted(values)) std::ranges::sort(values);
-  values.erase(std::ranges::unique(values).begin(), values.end());
+// Values from 0 to below `end`.
+void sort_unique(std::vector<int32_t>& values, int32_t end) {
+  constexpr size_t kFew = 256;  // of which sorting is cheaper than looking at all there may be
+  if (std::ranges::is_sorted(values) || values.size() < kFew) {
+    std::ranges::sort(values);
+    values.erase(std::ranges::unique(values).begin(), values.end());
+    return;
+  }
+  std::vector<uint64_t> there(static_cast<size_t>(end + 63) / 64);
+  for (const int32_t value : values) set_bit(there, value);
+  values.clear();
+  for (size_t i = 0; i < there.size(); ++i) {
+    for (uint64_t left = there[i]; left != 0; left &= left - 1) {
+      values.push_back(static_cast<int32_t>(64 * i) + std::countr_zero(left));
+    }
+  }
 }
 
 }  // namespace
@@ -67,34 +78,54 @@ void TokenMasks::count(int64_t bytes) {
 }
 
 bool TokenMasks::add(std::span<const Place> places, const Stacks& stacks, std::span<uint64_t> bits,
-                     int64_t& work) {
+                     UnfinishedMask& mask, int64_t& work) {
   const std::scoped_lock lock(mutex_);
   forget_when_large();
-  ++masks_;
-  least_ = kLeastWalk;
-  seen_.clear();
-  for (const Place& place : places) {
-    Part* part = part_of_place(place, stacks, work);
-    // A part of a rule with lengths has read the return already.
-    int32_t stack = place.stack;
-    if (automaton_.metered(place.state) >= 0) stack = stacks.frame(stack).parent;
-    while (part != nullptr) {
-      if (part->joined != masks_) {
-        part->joined = masks_;
-        join(*part, bits);
-        work -= std::ssize(part->ids) + std::ssize(part->bits) / 8;
-      }
-      if (part->open < 0 || stack == kBottom) break;
-      if ((work -= kPartWork) < -kOverdraft) return false;
-      // What follows depends on the open nodes and the stack alone.
-      if (!seen_.insert({part->open, stack}).second) break;
-      const Frame& frame = stacks.frame(stack);
-      part = part_of_return(part->open, frame, work);
-      stack = frame.parent;
-    }
-    if (part == nullptr) return false;
+  if (mask.number == 0 || mask.forgotten != forgotten_) {
+    mask = UnfinishedMask();
+    mask.number = ++masks_;
+    mask.forgotten = forgotten_;
+  }
+  for (; mask.place < places.size(); ++mask.place) {
+    if (!add_place(places[mask.place], stacks, bits, mask, work)) return false;
+    mask.returns = false;
   }
   return true;
+}
+
+bool TokenMasks::add_place(const Place& place, const Stacks& stacks, std::span<uint64_t> bits,
+                           UnfinishedMask& mask, int64_t& work) {
+  while (work > 0) {
+    int32_t below = kBottom;
+    Part* part = nullptr;
+    if (mask.returns) {
+      const Frame& frame = stacks.frame(mask.next.stack);
+      part = part_of_return(mask.next.state, frame, work);
+      below = frame.parent;
+    } else {
+      part = part_of_place(place, stacks, work);
+      // A part of a rule with lengths has read the return already.
+      const bool metered = automaton_.metered(place.state) >= 0;
+      below = metered ? stacks.frame(place.stack).parent : place.stack;
+    }
+    if (part == nullptr) return false;
+    work -= kPartWork;
+    if (part->joined != mask.number) {
+      part->joined = mask.number;
+      join(*part, bits);
+      work -= std::ssize(part->ids) + std::ssize(part->bits) / 8;
+    }
+    if (part->open < 0 || below == kBottom) return true;
+    // What follows depends on the open nodes and the stack alone.
+    mask.next = {part->open, below};
+    mask.returns = true;
+    if (!mask.seen.insert(mask.next)) return true;
+    if (mask.seen.size() > kMaxReturns) {
+      fail(Code::unsupported, "grammar", "it is too ambiguous: there are more than ", kMaxReturns,
+           " ways to leave its rules within a token");
+    }
+  }
+  return false;
 }
 
 void TokenMasks::join(const Part& part, std::span<uint64_t> bits) const {
@@ -105,7 +136,6 @@ void TokenMasks::join(const Part& part, std::span<uint64_t> bits) const {
 void TokenMasks::prepare(int64_t work) {
   for (int32_t i = 0; i < automaton_.size(); ++i) {
     const std::scoped_lock lock(mutex_);
-    least_ = 0;
     if (work <= 0 || bytes_ > max_bytes_ / 2) return;
     if (walks_.empty() && set_bytes_ > kManySetBytes) forget_sets();
     const Automaton::State state = automaton_.state(i);
@@ -177,11 +207,9 @@ TokenMasks::Walk TokenMasks::begin_walk(const Key& key, int64_t& work) {
 bool TokenMasks::go_on(Walk& walk, int64_t& work) {
   while (true) {
     while (!walk.levels.empty() && walk.at == walk.levels.back().after) walk.levels.pop_back();
-    if (work <= 0 && least_ <= 0) return false;
+    if (work <= 0) return false;
     if (!walk.levels.empty()) {
-      const int64_t before = work;
       visit(walk, work);
-      least_ = before > 0 ? 0 : least_ - (before - work);
       continue;
     }
     if (walk.root == walk.roots.size()) return true;
@@ -214,10 +242,10 @@ TokenMasks::Part TokenMasks::finish(Walk& walk) {
   Part part;
   // The rule that is returned to may end at once.
   if (walk.ended) walk.open.insert(walk.open.end(), walk.roots.begin(), walk.roots.end());
-  sort_unique(walk.open);
+  sort_unique(walk.open, vocabulary_.node_count());
   if (!walk.open.empty()) part.open = find_open(std::move(walk.open));
   if (walk.ids.size() * kListShare < static_cast<size_t>(vocabulary_.size())) {
-    sort_unique(walk.ids);
+    sort_unique(walk.ids, static_cast<int32_t>(vocabulary_.size()));
     part.ids = std::move(walk.ids);
     part.ids.shrink_to_fit();
   } else {
@@ -268,9 +296,9 @@ int32_t TokenMasks::next_set(int32_t set, uint8_t byte, int64_t& work) {
   if (known != kUnknown) return known;
   std::vector<Place> places;
   bool ended = false;
+  const int64_t before = stacks_.visited();
   stacks_.step(sets_[static_cast<size_t>(set)].places, byte, places, ended);
-  work -= kSetWork + kPlaceWork * std::ssize(sets_[static_cast<size_t>(set)].places) +
-          kPlaceWork * std::ssize(places);
+  work -= kSetWork + kPlaceWork * (stacks_.visited() - before + std::ssize(places));
   const int32_t next = find_set(std::move(places), ended);
   sets_[static_cast<size_t>(set)].next[byte] = next;
   return next;
@@ -298,6 +326,7 @@ void TokenMasks::forget_when_large() {
   parts_.clear();
   open_index_.clear();
   open_sets_.clear();
+  ++forgotten_;
   count(-static_cast<int64_t>(bytes_.load()));
 }
 

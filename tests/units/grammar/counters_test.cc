@@ -36,7 +36,7 @@ Compiled compile_body(ExprPtr body) {
   return compile({.rules = {{"root", std::move(body)}}, .root = 0});
 }
 
-std::vector<uint64_t> mask_of(const Matcher& matcher) {
+std::vector<uint64_t> mask_of(Matcher& matcher) {
   std::vector<uint64_t> bits((some_tokens().size() + 63) / 64);
   int64_t work = INT64_MAX;
   EXPECT_TRUE(matcher.fill(bits, work));

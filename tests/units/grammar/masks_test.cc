@@ -85,8 +85,9 @@ TEST(TokenMasks, AreTheSameAfterAllIsForgotten) {
   for (const char c : std::string(R"({"a": [{"b": [1, 2.5, tru)")) {
     std::vector<uint64_t> some(words), same(words);
     int64_t work = INT64_MAX;
-    ASSERT_TRUE(small.add(places, stacks, some, work));
-    ASSERT_TRUE(large.add(places, stacks, same, work));
+    UnfinishedMask of_small, of_large;
+    ASSERT_TRUE(small.add(places, stacks, some, of_small, work));
+    ASSERT_TRUE(large.add(places, stacks, same, of_large, work));
     ASSERT_EQ(some, same);
     std::vector<Place> next;
     stacks.step(places, static_cast<uint8_t>(c), next, ended);
@@ -128,6 +129,33 @@ TEST(TokenMasks, AreFoundInSlices) {
     EXPECT_EQ(same, bits);
   }
   EXPECT_GT(slices, 3 * some_grammars().size());
+}
+
+// What is known already is joined in slices, too, and a copy finds its own mask.
+TEST(TokenMasks, TakeNoMoreWorkThanIsGiven) {
+  const auto grammar = testing::compile(ambiguous());
+  Matcher matcher(grammar);
+  std::vector<uint64_t> bits(static_cast<size_t>(grammar->vocabulary().size() + 63) / 64);
+  auto same = bits, copied = bits;
+  for (int letter = 0; letter < 300; ++letter) ASSERT_TRUE(matcher.accept("a"));
+  int64_t work = INT64_MAX;
+  const auto count = matcher.fill(bits, work);
+  int64_t most = 0;
+  int slices = 0;
+  std::optional<Matcher> copy;
+  for (std::optional<int64_t> found; !found; ++slices) {
+    int64_t slice = 1000;
+    found = matcher.fill(same, slice);
+    most = std::max(most, 1000 - slice);
+    if (slices == 3) copy = matcher;
+    EXPECT_TRUE(!found || found == count);
+  }
+  EXPECT_EQ(same, bits);
+  EXPECT_GT(slices, 5);
+  EXPECT_LT(most, 20'000);
+  work = INT64_MAX;
+  EXPECT_EQ(copy->fill(copied, work), count);
+  EXPECT_EQ(copied, bits);
 }
 
 TEST(TokenMasks, TakeNoMoreForDeepStacks) {
