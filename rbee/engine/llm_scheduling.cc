@@ -17,7 +17,7 @@ constexpr int64_t kBesideShare = 4;
 constexpr int64_t kBesideShareOfGpu = 2;
 
 // Of a step: who comes meanwhile waits for its end. A GPU's ends sooner.
-constexpr double kStepSeconds = 0.06;
+constexpr double kStepSeconds = 0.04;
 
 // Rows of a tile that GPUs multiply by.
 constexpr int64_t kRowTileOfGpu = 128;

@@ -17,11 +17,16 @@ constexpr int64_t kPromptsTogether = 4;
 // Tokens that prompts have where a step's time is bounded, whatever they take: fewer cost more time
 // than they save. Beside other clients that generate, and where nobody does.
 constexpr int64_t kLeastBeside = 4;
-constexpr int64_t kLeastAlone = 32;
+constexpr int64_t kLeastAlone = 16;
 // Of one client, or step_seconds if these are more: as long as so many steps of one token.
 constexpr double kMostOnes = 4;
 // A client whose last request is no longer ago may have another one at any time; of steps' time.
 constexpr double kSeconds = 10;
+// A client is new while its running requests have had no more tokens evaluated. Beside it the
+// others have every second step, unless with them a step takes no longer than so many times as
+// long.
+constexpr int64_t kNewTokens = 256;
+constexpr double kLittleLonger = 1.25;
 // A ticket that newcomers displaced and passed so often goes first when it finds room, and has so
 // many steps before it may be displaced again.
 constexpr int64_t kMostPassed = 64;
@@ -76,6 +81,10 @@ bool generates_now(const TicketPtr& ticket) {
   return !ticket->held && generates(ticket);
 }
 
+int64_t generating(std::span<const TicketPtr> tickets) {
+  return std::ranges::count_if(tickets, generates_now);
+}
+
 bool generates_something(std::span<const TicketPtr> tickets, std::string_view client) {
   return std::ranges::any_of(tickets, [&](const TicketPtr& ticket) {
     return ticket->client == client && generates_now(ticket);
@@ -86,6 +95,17 @@ int64_t clients_of(std::span<const TicketPtr> tickets) {
   std::set<std::string_view> clients;
   for (const TicketPtr& ticket : tickets) clients.insert(ticket->client);
   return std::ssize(clients);
+}
+
+// Those of clients that are new.
+std::vector<TicketPtr> new_ones(std::span<const TicketPtr> tickets) {
+  std::map<std::string_view, int64_t> evaluated;
+  for (const TicketPtr& ticket : tickets) evaluated[ticket->client] += ticket->evaluated;
+  std::vector<TicketPtr> out;
+  std::ranges::copy_if(tickets, std::back_inserter(out), [&](const TicketPtr& ticket) {
+    return evaluated[ticket->client] <= kNewTokens;
+  });
+  return out;
 }
 
 // The last ticket, of those that may be taken, of the client that has the most of what is counted;
@@ -122,11 +142,13 @@ Scheduler::Scheduler(KvBlockPool& pool, const SchedulerOptions& options)
 
 // Each client has a token; what generates or is read beside takes as long as tokens of the other
 // clients would by themselves.
-Scheduler::Shares Scheduler::shares_of_clients(std::span<const TicketPtr> generating) const {
+Scheduler::Shares Scheduler::shares_of_clients(std::span<const TicketPtr> taking) const {
+  std::vector<TicketPtr> generating;
+  std::ranges::copy_if(taking, std::back_inserter(generating), generates_now);
   const int64_t count = std::ssize(generating), first = clients_of(generating);
-  const bool prompts = !std::ranges::all_of(running_, generates);
+  const bool prompts = !std::ranges::all_of(taking, generates);
   const double one = times_.one();
-  const double others = one * static_cast<double>(clients_of(running_) - 1);
+  const double others = one * static_cast<double>(clients_of(taking) - 1);
   const double beside = prompts ? others / 2 : others;
   return {std::clamp(times_.generated_in(one + beside, 0), first, count),
           std::clamp(times_.prompts_in(beside, 0), kLeastBeside, options_.beside_tokens)};
@@ -144,17 +166,34 @@ Scheduler::Shares Scheduler::shares_of_time(int64_t count) const {
           std::min(fit, options_.beside_tokens)};
 }
 
-Scheduler::Shares Scheduler::shares() const {
-  std::vector<TicketPtr> generating;
-  std::ranges::copy_if(running_, std::back_inserter(generating), generates_now);
-  const int64_t count = std::ssize(generating);
-  if (is_shared() && count > 0) return shares_of_clients(generating);
+Scheduler::Shares Scheduler::shares(std::span<const TicketPtr> taking) const {
+  const int64_t count = generating(taking);
+  if (is_shared() && count > 0) return shares_of_clients(taking);
   if (is_shared() || (options_.step_seconds > 0 && seen_.size() > 1)) return shares_of_time(count);
   if (count == 0) return {0, options_.step_tokens};
   const int64_t room = std::min(options_.step_tokens - count, options_.beside_tokens);
   const int64_t beyond = (room + count) % options_.row_tile;
   // One at least, so that a prompt goes on whatever else runs.
   return {count, std::max<int64_t>(room > beyond ? room - beyond : room, 1)};
+}
+
+// Those that have a part of the next step: all, or those of new clients.
+std::vector<TicketPtr> Scheduler::who_takes_part() {
+  const bool others_rested = std::exchange(others_rest_, false);
+  if (!is_shared() || others_rested) return running_;
+  const std::vector<TicketPtr> taking = new_ones(running_);
+  const auto has_part = [](const TicketPtr& ticket) {
+    return !ticket->held && (generates(ticket) || ticket->sequence.ready() > 0);
+  };
+  if (std::ssize(taking) == std::ssize(running_) || std::ranges::none_of(taking, has_part)) {
+    return running_;
+  }
+  const auto seconds = [&](std::span<const TicketPtr> tickets) {
+    const bool prompts = !std::ranges::all_of(tickets, generates);
+    return times_.of(shares(tickets).generated, prompts ? kLeastBeside : 0);
+  };
+  others_rest_ = seconds(running_) > kLittleLonger * seconds(taking);
+  return others_rest_ ? taking : running_;
 }
 
 bool Scheduler::is_shared() const {
@@ -210,7 +249,7 @@ TicketPtr Scheduler::next() const {
     if (newcomer) return newcomer;
   }
   if (full()) return nullptr;
-  const int64_t budget = shares().prompts;
+  const int64_t budget = shares(running_).prompts;
   const int64_t share = std::max<int64_t>(budget / kPromptsTogether, 1);
   int64_t work = 0;
   for (const TicketPtr& ticket : running_) {
@@ -327,32 +366,32 @@ void Scheduler::share_out(int64_t budget, std::vector<Part>& prompts) const {
 
 // In order: of each client the one whose last step is the longest ago, and of the others those of
 // whom that holds.
-std::vector<TicketPtr> Scheduler::whose_turn(int64_t count) const {
-  std::vector<TicketPtr> by_age;
-  std::ranges::copy_if(running_, std::back_inserter(by_age), generates_now);
-  if (std::ssize(by_age) == count) return by_age;
+std::vector<TicketPtr> Scheduler::whose_turn(std::span<const TicketPtr> taking, int64_t count) {
+  std::vector<TicketPtr> in_order;
+  std::ranges::copy_if(taking, std::back_inserter(in_order), generates_now);
+  if (std::ssize(in_order) == count) return in_order;
+  std::vector<TicketPtr> by_age = in_order, chosen, others;
   std::ranges::stable_sort(by_age, {}, [](const TicketPtr& ticket) { return ticket->last_step; });
-  std::vector<TicketPtr> chosen, others;
   std::set<std::string_view> clients;
   for (const TicketPtr& ticket : by_age) {
     (clients.insert(ticket->client).second ? chosen : others).push_back(ticket);
   }
   others.resize(static_cast<size_t>(count) - chosen.size());
   std::ranges::copy(others, std::back_inserter(chosen));
-  by_age.clear();
-  std::ranges::copy_if(running_, std::back_inserter(by_age), [&](const TicketPtr& ticket) {
-    return std::ranges::find(chosen, ticket) != chosen.end();
+  std::erase_if(in_order, [&](const TicketPtr& ticket) {
+    return std::ranges::find(chosen, ticket) == chosen.end();
   });
-  return by_age;
+  return in_order;
 }
 
 std::vector<Scheduler::Part> Scheduler::plan() {
   make_room();
   ++step_;
-  const Shares shares = this->shares();
+  const std::vector<TicketPtr> taking = who_takes_part();
+  const Shares shares = this->shares(taking);
   std::vector<Part> parts, prompts;
-  for (const TicketPtr& ticket : whose_turn(shares.generated)) parts.push_back({ticket, 1});
-  for (const TicketPtr& ticket : running_) {
+  for (const TicketPtr& ticket : whose_turn(taking, shares.generated)) parts.push_back({ticket, 1});
+  for (const TicketPtr& ticket : taking) {
     if (ticket->held || generates(ticket) || ticket->sequence.ready() <= 0) continue;
     prompts.push_back({ticket, 0});
   }
@@ -360,13 +399,14 @@ std::vector<Scheduler::Part> Scheduler::plan() {
   std::ranges::move(prompts, std::back_inserter(parts));
   for (const Part& part : parts) {
     ++part.ticket->steps;
+    part.ticket->evaluated += part.count;
     part.ticket->last_step = step_;
   }
   return parts;
 }
 
 int64_t Scheduler::room_beside(std::span<const Part> parts) const {
-  const Shares shares = this->shares();
+  const Shares shares = this->shares(running_);
   int64_t room = is_shared() ? shares.generated + shares.prompts : options_.step_tokens;
   for (const Part& part : parts) room -= part.count;
   return std::max<int64_t>(room, 0);  // a picture may have taken more than a step has
@@ -383,7 +423,7 @@ TicketPtr Scheduler::looks() const {
 }
 
 int64_t Scheduler::look_tokens(std::span<const Part> parts) const {
-  int64_t room = shares().prompts;
+  int64_t room = shares(running_).prompts;
   for (const Part& part : parts) {
     if (!generates(part.ticket)) room -= part.count;
   }

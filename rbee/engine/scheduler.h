@@ -6,7 +6,8 @@
 // No client holds the others up. One that runs nothing joins at once: where places or blocks are
 // missing, a client that has more than its share of them loses what joined last. Where a step's
 // time is bounded, a step of n clients takes about as long as n steps of one token, whatever one of
-// them has running.
+// them has running, and beside a client that has had little so far the others have half of the
+// steps.
 //
 // A ticket waits, then runs: it generates when all but its last token are cached, and is in its
 // prompt before. Running tickets keep an order: priority, then who joined first. A prompt stops in
@@ -65,8 +66,9 @@ class Scheduler {
   // The parts of the next step: one token of each ticket that generates, then prompts. Each has
   // its blocks. Where there are too few, the client with the most loses those of its ticket that
   // comes last in the order, which waits, to be evaluated anew. Where a step's time is bounded and
-  // several clients run, each has a token, and the others of those that generate take turns. Empty
-  // where all that run stop in front of pictures or are held.
+  // several clients run, each has a token, but for those that rest beside new ones, and the others
+  // of those that generate take turns. Empty where all that run stop in front of pictures or are
+  // held.
   std::vector<Part> plan();
   // Tokens that a step of these parts has room for beside them.
   int64_t room_beside(std::span<const Part> parts) const;
@@ -93,11 +95,13 @@ class Scheduler {
     int64_t generated;  // of tickets that generate, one of each client at least
     int64_t prompts;    // at most
   };
-  Shares shares() const;
-  Shares shares_of_clients(std::span<const TicketPtr> generating) const;
+  // taking: those that have a part of it.
+  Shares shares(std::span<const TicketPtr> taking) const;
+  Shares shares_of_clients(std::span<const TicketPtr> taking) const;
   Shares shares_of_time(int64_t count) const;
   bool is_shared() const;  // by clients whose steps are bounded
-  std::vector<TicketPtr> whose_turn(int64_t count) const;
+  std::vector<TicketPtr> who_takes_part();
+  static std::vector<TicketPtr> whose_turn(std::span<const TicketPtr> taking, int64_t count);
   bool full() const { return std::ssize(running_) >= options_.max_running; }
   bool runs_nothing(const Ticket& ticket) const;
   bool finds_room(const Ticket& newcomer) const;
@@ -117,6 +121,7 @@ class Scheduler {
   double busy_ = 0;                     // seconds of all steps
   std::map<std::string, double> seen_;  // busy_ at the last step that a client was there
   int64_t step_ = 0;                    // the number of the last one that was planned
+  bool others_rest_ = false;            // in it, than those of new clients
   SchedulerCounts counts_;
 };
 

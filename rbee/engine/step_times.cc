@@ -56,6 +56,11 @@ double StepTimes::one() const {
   return start + slope;
 }
 
+double StepTimes::of(int64_t generated, int64_t prompts) const {
+  const auto [start, slope] = line();
+  return start + slope * static_cast<double>(generated) + prompt_ * static_cast<double>(prompts);
+}
+
 int64_t StepTimes::generated_in(double seconds, int64_t unknown) const {
   const auto [start, slope] = line();
   return slope > 0 ? whole((seconds - start) / slope) : unknown;

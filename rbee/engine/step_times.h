@@ -13,6 +13,8 @@ class StepTimes {
   void note(int64_t generated, int64_t prompts, double seconds);
   // Seconds of a step that generates one token; 0 before any was noted.
   double one() const;
+  // Seconds of a step with so many of each, as far as is known.
+  double of(int64_t generated, int64_t prompts) const;
   // Tokens of sequences that generate in a step of so many seconds, 0 at least; `unknown` where the
   // last steps do not tell.
   int64_t generated_in(double seconds, int64_t unknown) const;

@@ -31,6 +31,7 @@ struct Ticket {
   bool held = false;          // its next token cannot be drawn yet, so it has no part of a step
   int64_t steps = 0;          // that it had a part of since it joined
   int64_t last_step = 0;      // the number of the last one
+  int64_t evaluated = 0;      // tokens, of all its steps
   bool preempted = false;     // it lost its place and waits
   int64_t passed = 0;         // how many joined meanwhile that stood behind it
   bool patient = false;       // so many did before it joined that it keeps its place for some steps

@@ -11,6 +11,8 @@ rbee::workers::LoadedEngine load(const rbee::workers::Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return rbee::workers::run_llm_worker(
-      {.name = "llm-worker-rbee-cpu", .kind = rbee::DeviceKind::cpu}, load, argc, argv);
+  return rbee::workers::run_llm_worker({.name = "llm-worker-rbee-cpu",
+                                        .kind = rbee::DeviceKind::cpu,
+                                        .trim_memory = rbee::cpu::trim_memory},
+                                       load, argc, argv);
 }

@@ -386,6 +386,39 @@ TEST_F(SchedulerTest, PromptsOfClientsThatGenerateNothingGoFirst) {
   EXPECT_THAT(step(), ElementsAre("a 1", "x 1", "long 4"));
 }
 
+// A token costs as much as the step itself, as where arithmetic takes the time.
+TEST_F(SchedulerTest, BesideANewClientTheOthersHaveEverySecondStep) {
+  start(1024, 4, bounded());
+  scheduler_->note_time(1, 0, 0.008);
+  scheduler_->note_time(8, 0, 0.064);
+  scheduler_->note_time(0, 100, 0.200);
+  submit("long", {.tokens = 600});
+  while (tickets_["long"]->sequence.cached < 600) step();
+  submit("x", {.tokens = 3, .client = "other"});
+  EXPECT_THAT(step(), ElementsAre("x 3"));
+  EXPECT_THAT(step(), ElementsAre("long 1", "x 1"));
+  EXPECT_THAT(step(), ElementsAre("x 1"));
+  tickets_["x"]->held = true;  // nobody rests for who has no part
+  EXPECT_THAT(step(), ElementsAre("long 1"));
+  EXPECT_THAT(step(), ElementsAre("long 1"));
+  tickets_["x"]->held = false;
+  for (int i = 0; i < 400; ++i) step();
+  // It is no longer new.
+  EXPECT_THAT(step(), ElementsAre("long 1", "x 1"));
+  EXPECT_THAT(step(), ElementsAre("long 1", "x 1"));
+}
+
+TEST_F(SchedulerTest, WhereTokensCostLittleBesideTheStepNobodyRests) {
+  start(1024, 4, bounded());
+  scheduler_->note_time(1, 0, 0.100);
+  scheduler_->note_time(8, 0, 0.110);
+  submit("long", {.tokens = 600});
+  while (tickets_["long"]->sequence.cached < 600) step();
+  submit("x", {.tokens = 1, .client = "other"});
+  EXPECT_THAT(step(), ElementsAre("long 1", "x 1"));
+  EXPECT_THAT(step(), ElementsAre("long 1", "x 1"));
+}
+
 TEST_F(SchedulerTest, OneWithoutAPlaceTakesThatOfAClientWithSeveral) {
   start(64, 4, {.max_running = 3, .step_tokens = 16, .beside_tokens = 8});
   for (const char* name : {"a", "b", "c", "d"}) submit(name, {.tokens = 2});
@@ -468,6 +501,8 @@ TEST(StepTimes, TellWhatTokensCost) {
   EXPECT_EQ(times.generated_in(0.024, 7), 20);
   times.note(4, 100, 0.058);
   EXPECT_EQ(times.prompts_in(0.05, 9), 100);
+  EXPECT_NEAR(times.of(2, 0), 0.006, 1e-9);
+  EXPECT_NEAR(times.of(2, 100), 0.056, 1e-9);
   // Dear ones count at once, and no longer when they are long ago.
   times.note(3, 0, 0.025);
   EXPECT_EQ(times.generated_in(0.025, 7), 3);
