@@ -18,6 +18,18 @@ RB_DEVICE float fast_exp2(float x) {
 #endif
 }
 
+// The larger number in one instruction; beside NaN the other, for tops of scores: their weights are
+// NaN all the same.
+struct MaxNumber {
+  RB_DEVICE float operator()(float a, float b) const {
+#if defined(__CUDACC__)
+    return fmaxf(a, b);
+#else
+    return __builtin_fmaxf(a, b);
+#endif
+  }
+};
+
 // 1 / x with the hardware's accuracy (1 ulp).
 RB_DEVICE float fast_reciprocal(float x) {
 #if defined(__CUDACC__)

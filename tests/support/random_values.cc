@@ -68,6 +68,16 @@ void put_specials(std::byte* out, int64_t count) {
   std::memcpy(out, specials, sizeof(T) * static_cast<size_t>(std::min<int64_t>(count, 9)));
 }
 
+template <typename T>
+void put_undefined(std::byte* out, const std::vector<int64_t>& at) {
+  if constexpr (!std::is_integral_v<T>) {
+    const T undefined = convert<T>(std::nan(""));
+    for (const int64_t i : at) {
+      std::memcpy(out + i * static_cast<int64_t>(sizeof(T)), &undefined, sizeof(T));
+    }
+  }
+}
+
 uint16_t random_scale(uint64_t& state) {
   return to_f16(static_cast<float>(0.01 + 0.09 * uniform(state))).bits;
 }
@@ -112,6 +122,13 @@ void fill_blocks(std::span<std::byte> bytes, DType dtype, const Values& values, 
       fix_scales(block, values, state);
       std::memcpy(bytes.data() + at, &block, sizeof block);
     }
+    if constexpr (std::is_same_v<Block, shared::BlockQ8_0>) {
+      const uint16_t undefined = to_f16(std::nanf("")).bits;
+      for (const int64_t i : values.undefined) {
+        const auto at = static_cast<size_t>(i / Block::kElements) * sizeof(Block);
+        std::memcpy(bytes.data() + at + offsetof(Block, d), &undefined, sizeof undefined);
+      }
+    }
   });
 }
 
@@ -130,6 +147,7 @@ void fill_random(std::span<std::byte> bytes, DType dtype, const Values& values, 
     const auto count = static_cast<int64_t>(bytes.size() / sizeof(T));
     fill_plain<T>(bytes.data(), count, values, state);
     if (values.specials && count > 0) put_specials<T>(bytes.data(), count);
+    put_undefined<T>(bytes.data(), values.undefined);
   });
 }
 

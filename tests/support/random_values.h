@@ -13,7 +13,7 @@ namespace rbee::harness {
 uint64_t next_random(uint64_t& state);
 
 // Fills `bytes` with elements of `dtype` as `values` says. Block types: random codes, scales in
-// [0.01, 0.1) and consistent sums; `values` is not used.
+// [0.01, 0.1) and consistent sums; of `values` one_scale and undefined count.
 void fill_random(std::span<std::byte> bytes, DType dtype, const Values& values, uint64_t& state);
 
 // Elements `at` of plain or block-quantised data; out: as many.

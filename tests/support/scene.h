@@ -36,6 +36,7 @@ struct Values {
   double step = 0;         // not 0: low plus multiples of it
   bool one_scale = false;  // blocks of f8_g128 have the same
   bool specials = false;   // begin with NaN, infinities, zeros, the least and the largest number
+  std::vector<int64_t> undefined = {};  // elements in memory that are NaN; of q8_0 their blocks are
 };
 
 // One operand's elements on the host, row-major in its logical shape.

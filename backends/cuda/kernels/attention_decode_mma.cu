@@ -42,7 +42,7 @@ template <class T>
 struct HeadResult {
   RB_DEVICE static void write(const AttentionParams& p, i64 head, int pack, const Pack<float>& sums,
                               float sum) {
-    const float scale = sum > 0 ? fast_reciprocal(sum) : 0.0f;
+    const float scale = sum == 0 ? 0.0f : fast_reciprocal(sum);
     uint2 words;
     words.x = round_pair<T>(sums.values[0] * scale, sums.values[1] * scale);
     words.y = round_pair<T>(sums.values[2] * scale, sums.values[3] * scale);
@@ -214,16 +214,17 @@ class MmaDecoder {
     float top = top_;
 #pragma unroll
     for (int tile = 0; tile < Tile::kKeyTiles; ++tile) {
-      top = Max{}(top, Max{}(scores[tile][0], scores[tile][1]));
+      top = MaxNumber{}(top, MaxNumber{}(scores[tile][0], scores[tile][1]));
     }
-    top = Max{}(top, shuffle_xor<32>(top, 1));
-    top = Max{}(top, shuffle_xor<32>(top, 2));
+    top = row_max(top);
     if (__any_sync(~0u, top > top_)) keep(top);
+    // Heads that saw no number yet: weights are 2^-inf = 0, or NaN.
+    const float base = top > -infinity() ? top : 0.0f;
 #pragma unroll
     for (int tile = 0; tile < Tile::kKeyTiles; ++tile) {
       float found[2];
       for (int i = 0; i < 2; ++i) {
-        found[i] = top > -infinity() ? fast_exp2(scores[tile][i] - top) : 0.0f;
+        found[i] = fast_exp2(scores[tile][i] - base);
         sum_ += found[i];
       }
       weights[tile] = round_pair<T>(found[0], found[1]);

@@ -7,11 +7,6 @@
 namespace rbee {
 namespace gpu {
 
-// The larger number in one instruction; beside NaN the other, for tops of scores: their weights are
-// NaN all the same.
-struct MaxNumber {
-  RB_DEVICE float operator()(float a, float b) const { return fmaxf(a, b); }
-};
 // Among the four lanes that hold a row's columns.
 RB_DEVICE float row_max(float x) {
   return wave_reduce<32, 4>(x, MaxNumber{});

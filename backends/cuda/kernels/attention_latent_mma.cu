@@ -351,7 +351,7 @@ class LatentAttention {
     for (int w = 0; w < kKeyWarps; ++w) sum += shared_.tops[w][row];
     if (p_.splits == 1) {
       sum = with_sink(p_, head, sum, shared_.keep[row]);
-      const float scale = sum > 0 ? 1.0f / sum : 0.0f;
+      const float scale = sum == 0 ? 0.0f : 1.0f / sum;
       const i64 to = query_offset(p_.y_at, work_.tile.span, head, query);
       each_pair(band, half, [&](int column, float first, float second) {
         if constexpr (kNarrow) {

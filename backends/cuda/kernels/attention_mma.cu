@@ -288,7 +288,7 @@ class MmaAttention {
       for (int half = 0; half < 2; ++half) {
         const float sum = with_sink(p_, work_.head, wave_sum<32, 4>(bands_[band].sum[half]),
                                     bands_[band].top[half] * rule_.factor);
-        const float scale = sum > 0 ? 1.0f / sum : 0.0f;
+        const float scale = sum == 0 ? 0.0f : 1.0f / sum;
         const int row = row_of(band, half);
         if (row >= work_.count) continue;
         const i64 to = query_offset(p_.y_at, work_.span, work_.head, work_.first + row);

@@ -382,9 +382,10 @@ class Decoder {
 #pragma unroll
     for (int i = 0; i < Tile::kScores; ++i) {
       const int h = part(i) % Tile::kHeads;
-      const bool any = new_top[i] > -infinity();
-      const float weight = any ? fast_exp2(scores[i] - new_top[i]) : 0.0f;
-      const float keep = any ? fast_exp2(top_[i] - new_top[i]) : 1.0f;
+      // Heads that saw no number yet: weights are 2^-inf = 0, or NaN.
+      const float base = new_top[i] > -infinity() ? new_top[i] : 0.0f;
+      const float weight = fast_exp2(scores[i] - base);
+      const float keep = fast_exp2(top_[i] - base);
       sum_[i] = sum_[i] * keep + weight;
       top_[i] = new_top[i];
       shared_.weights[wave_][part(i) / Tile::kHeads * Tile::kSlots + slot_][h] = weight;
@@ -400,8 +401,8 @@ class Decoder {
     for (int i = 0; i < Tile::kOwnHeads; ++i) {
       float top = top_[i];
 #pragma unroll
-      for (int j = i; j < Tile::kScores; j += Tile::kOwnHeads) top = Max{}(top, scores[j]);
-      top = over_head(top, Max{});
+      for (int j = i; j < Tile::kScores; j += Tile::kOwnHeads) top = MaxNumber{}(top, scores[j]);
+      top = over_head(top, MaxNumber{});
 #pragma unroll
       for (int j = i; j < Tile::kScores; j += Tile::kOwnHeads) new_top[j] = top;
     }

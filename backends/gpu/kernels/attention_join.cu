@@ -30,7 +30,7 @@ RB_DEVICE void attention_join(const AttentionParams& p) {
   const float scale = level > -infinity() ? fast_exp2(level - top) : 0.0f;
   if (split < p.splits) scales[split] = scale;
   const float sum = with_sink(p, head, block_sum<kWave, kThreads>(weights * scale, slots), top);
-  const float share = sum > 0 ? 1.0f / sum : 0.0f;
+  const float share = sum == 0 ? 0.0f : 1.0f / sum;
   const int wave = split / kWave, lane = split % kWave;
   const int column = (static_cast<int>(block_z()) * kWave + lane) * 4;
   Pack<float> out = {};

@@ -22,7 +22,7 @@ RB_DEVICE i32 splits_used(const KeyRange& all, i64 share) {
 struct AnyHeadResult {
   RB_DEVICE static void write(const AttentionParams& p, i64 head, int pack, const Pack<float>& sums,
                               float sum) {
-    const float scale = sum > 0 ? 1.0f / sum : 0.0f;
+    const float scale = sum == 0 ? 0.0f : 1.0f / sum;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       store_number<float>(p.y, p.q_type, head + (4 * pack + i) * p.y_at.step,

@@ -118,14 +118,15 @@ RB_DEVICE void weigh(const AttentionParams& p, const TileWork& work, i64 key, i6
       top = scores[j] > top ? scores[j] : top;
     }
     top = wave_max<kWave, kSide>(top);
-    const bool any = top > minus_infinity<C>();
-    const C keep = any ? weight_of(rows[i].top - top) : C(1);
+    // Rows that saw no number yet: weights are e^-inf = 0, or NaN.
+    const C base = top > minus_infinity<C>() ? top : C(0);
+    const C keep = weight_of(rows[i].top - base);
     rows[i].top = top;
     rows[i].sum *= keep;
     for (int c = 0; c < kColumns / kSide; ++c) rows[i].out[c] *= keep;
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
-      const C weight = any ? weight_of(scores[j] - top) : C(0);
+      const C weight = weight_of(scores[j] - base);
       rows[i].sum += weight;
       weights[row][tx + kSide * j] = weight;
     }
@@ -175,7 +176,7 @@ RB_DEVICE void write_rows(const AttentionParams& p, const TileWork& work, int co
     if (p.sinks != nullptr && sum > 0) {
       sum += weight_of(static_cast<C>(p.sinks[work.head]) - rows[i].top);
     }
-    const C scale = sum > 0 ? C(1) / sum : C(0);
+    const C scale = sum == 0 ? C(0) : C(1) / sum;
     if (ty + kSide * i >= work.count) continue;
     const i64 to = query_offset(p.y_at, work.span, work.head, work.first + ty + kSide * i);
 #pragma unroll

@@ -517,7 +517,7 @@ class AmdAttention {
     for (int band = 0; band < Tile::kBands; ++band) {
       const float sum = with_sink(p_, work_.head, over_query(bands_[band].sum, Sum{}),
                                   bands_[band].top * factor_ - kLift);
-      const float scale = sum > 0 ? 1.0f / sum : 0.0f;
+      const float scale = sum == 0 ? 0.0f : 1.0f / sum;
       if (row_of(band) >= work_.count) continue;
       const i64 to = query_offset(p_.y_at, work_.span, work_.head, work_.first + row_of(band));
 #pragma unroll

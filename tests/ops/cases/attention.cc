@@ -13,7 +13,7 @@ struct AttentionCase {
   int64_t window = 0;
   bool causal = false, mask = false, alibi = false;
   uint32_t mask_broadcast = 0;
-  Values queries, values;
+  Values queries, keys, values;
   bool time_first = false;  // q, k, v, y: (batch, time, heads, dim) in memory
   DType dtype = DType::f32;
   bool big = false;
@@ -84,6 +84,9 @@ std::string name_of(const AttentionCase& c) {
   if (c.alibi) name += " alibi";
   if (c.mask) name += cat(" mask ", c.mask_broadcast);
   if (c.values.low > 0) name += " small weights";
+  for (const int64_t at : c.queries.undefined) name += cat(" NaN query ", at / c.head_dim);
+  for (const int64_t at : c.keys.undefined) name += cat(" NaN key ", at / c.head_dim);
+  for (const int64_t at : c.values.undefined) name += cat(" NaN value ", at / c.v_dim);
   if (c.time_first) name += " time first";
   return name;
 }
@@ -112,7 +115,7 @@ AttentionArgs build(const AttentionCase& c, Scene& scene) {
   AttentionArgs args{
       .scale = scale_of(c), .softcap = c.softcap, .window = c.window, .causal = c.causal};
   args.q = operand(c.heads, c.q_len, c.head_dim, c.queries);
-  args.k = operand(c.kv_heads, c.kv_len, c.head_dim, {});
+  args.k = operand(c.kv_heads, c.kv_len, c.head_dim, c.keys);
   args.v = operand(c.kv_heads, c.kv_len, c.v_dim, c.values);
   if (c.mask) {
     const Layout layout = {.shape = {c.batch, c.heads, c.q_len, c.kv_len},
@@ -312,6 +315,41 @@ std::vector<AttentionCase> decode_cases() {
   return out;
 }
 
+// A NaN in one row of the first head's operands: the queries that see it are NaN, and no others.
+std::vector<AttentionCase> undefined_cases() {
+  std::vector<AttentionCase> out;
+  const auto add = [&](AttentionCase c) {
+    const auto put = [&](Values AttentionCase::* operand, int64_t row) {
+      AttentionCase one = c;
+      (one.*operand).undefined = {row * c.head_dim + 3};
+      out.push_back(std::move(one));
+    };
+    put(&AttentionCase::queries, c.q_len / 2);
+    put(&AttentionCase::keys, c.kv_len / 2);
+    put(&AttentionCase::keys, c.kv_len - 1);
+    put(&AttentionCase::values, 0);  // which every query sees: unseen ones may count as 0 * NaN
+  };
+  for (const int64_t dim : {40, 64, 128, 160, 256}) {
+    AttentionCase c{.heads = 2, .kv_heads = 2, .head_dim = dim, .v_dim = dim};
+    c.q_len = 20;
+    c.kv_len = 77;
+    add(c);
+    c.kv_len = 270;
+    c.causal = true;
+    add(c);
+  }
+  AttentionCase step{.heads = 4, .kv_len = 1025, .head_dim = 64, .v_dim = 64};
+  add(step);
+  step.softcap = 4;
+  step.mask = step.alibi = true;
+  add(step);
+  step.q_len = 30;
+  step.kv_len = 130;
+  step.window = 200;
+  add(step);
+  return out;
+}
+
 OpTable table() {
   OpTable out("attention");
   for (AttentionCase c : cases()) {
@@ -320,7 +358,8 @@ OpTable table() {
       add(out, c);
     }
   }
-  for (const std::vector<AttentionCase>& list : {tiled_cases(), image_cases(), decode_cases()}) {
+  for (const std::vector<AttentionCase>& list :
+       {tiled_cases(), image_cases(), decode_cases(), undefined_cases()}) {
     for (AttentionCase c : list) {
       for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
         c.dtype = dtype;

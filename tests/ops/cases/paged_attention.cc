@@ -1,67 +1,10 @@
 // Attention over a paged cache.
 #include <algorithm>
-#include <cmath>
 
-#include "tests/support/op_table.h"
+#include "tests/ops/cases/paged_case.h"
 
 namespace rbee::harness {
 namespace {
-
-struct Sequence {
-  int64_t queries;
-  int64_t keys;
-};
-
-struct PagedCase {
-  std::vector<Sequence> seqs;
-  int64_t heads = 1, kv_heads = 1, head_dim = 1, block_size = 16;
-  DType cache = DType::f32;
-  DType dtype = DType::f32;
-  float softcap = 0;
-  int64_t window = 0;
-  Form form = Form::contiguous;
-  int64_t single_queries = 0;
-  bool sinks = false;
-  std::vector<int32_t> key_ends;  // of each token; empty: none
-  bool alibi = false;
-  bool big = false;
-
-  // Wide heads' products spread further.
-  // Wider heads have larger scores, which q in f32 beside 16-bit caches is rounded for.
-  float scale() const { return head_dim > 256 ? 0.04f : head_dim > 128 ? 0.15f : 0.3f; }
-  int64_t tokens() const {
-    int64_t sum = 0;
-    for (const Sequence& seq : seqs) sum += seq.queries;
-    return sum;
-  }
-  int64_t max_blocks() const {
-    int64_t most = 1;
-    for (const Sequence& seq : seqs) most = std::max(most, (seq.keys - 1) / block_size + 1);
-    return most;
-  }
-  int64_t blocks() const { return max_blocks() * std::ssize(seqs) + 1; }
-  // A permutation of the blocks, so that neighbours in a sequence are not neighbours in memory.
-  int64_t block_of(int64_t seq, int64_t i) const {
-    return (seq * max_blocks() + i) * 7 % (blocks() - (blocks() % 7 == 0 ? 1 : 0));
-  }
-};
-
-Form cache_form(DType cache) {
-  return cache == DType::q8_0 ? Form::pages : Form::contiguous;
-}
-
-void append_to(std::string& out, const PagedCase& c) {
-  for (const Sequence& seq : c.seqs) out += cat(seq.queries, '/', seq.keys, ' ');
-  out += cat("heads ", c.heads, '/', c.kv_heads, " dim ", c.head_dim, " block ", c.block_size, ' ',
-             c.dtype, " on ", c.cache);
-  if (c.softcap != 0) out += cat(" softcap ", c.softcap);
-  if (c.window != 0) out += cat(" window ", c.window);
-  if (c.single_queries != 0) out += cat(" single ", c.single_queries);
-  if (c.form != Form::contiguous) out += " gaps";
-  if (c.sinks) out += " sinks";
-  if (!c.key_ends.empty()) out += " key ends";
-  if (c.alibi) out += " alibi";
-}
 
 // Head sizes, groups and lengths that fill the tiles of matrix units and of decoding, or not.
 void add_tiled(std::vector<PagedCase>& out) {
@@ -397,6 +340,37 @@ void add_few_heads(std::vector<PagedCase>& out) {
   }
 }
 
+// A NaN in one row: what sees it is NaN, and nothing else. Values only of a key that all queries
+// see: unseen ones may count as 0 * NaN.
+void add_undefined(std::vector<PagedCase>& out) {
+  const auto add = [&](PagedCase c, int64_t key) {
+    c.single_queries = c.seqs.front().queries == 1 ? std::ssize(c.seqs) : 0;
+    c.dtype = c.cache == DType::f16 || c.cache == DType::bf16 ? c.cache : DType::f32;
+    for (const Operand operand : {Operand::q, Operand::k, Operand::v}) {
+      c.undefined = operand;
+      c.undefined_row = operand == Operand::k ? key : 0;
+      out.push_back(c);
+    }
+  };
+  const std::vector<Sequence> prompts{{17, 150}, {20, 20}}, steps{{1, 600}, {1, 40}, {1, 1}};
+  for (const DType cache : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::q8_0}) {
+    for (const int64_t heads : {2, 4, 8}) {
+      PagedCase c{.seqs = prompts, .heads = heads, .head_dim = 512 / heads, .cache = cache};
+      add(c, 140);
+      c.softcap = 2;
+      c.sinks = c.alibi = true;
+      add(c, 40);
+      c.seqs = steps;
+      add(c, 317);
+      c.softcap = 0;
+      c.sinks = c.alibi = false;
+      add(c, 599);
+    }
+    add({.seqs = {{9, 40}}, .heads = 5, .head_dim = 576, .cache = cache}, 39);
+    add({.seqs = {{1, 600}}, .heads = 5, .head_dim = 576, .cache = cache}, 317);
+  }
+}
+
 std::vector<PagedCase> cases() {
   std::vector<PagedCase> out;
   const std::vector<Sequence> mixed{{5, 5}, {1, 77}, {0, 3}, {3, 40}, {1, 1}};
@@ -446,6 +420,7 @@ std::vector<PagedCase> cases() {
   add_pictures(out);
   add_sinks(out);
   add_slopes(out);
+  add_undefined(out);
   out.push_back({.seqs = {{512, 512}},
                  .heads = 9,
                  .kv_heads = 3,
@@ -463,94 +438,6 @@ std::vector<PagedCase> cases() {
   return out;
 }
 
-PagedAttentionArgs build(const PagedCase& c, Scene& scene) {
-  std::vector<int32_t> starts{0}, lens, table;
-  double products = 0;
-  for (int64_t s = 0; s < std::ssize(c.seqs); ++s) {
-    const Sequence& seq = c.seqs[static_cast<size_t>(s)];
-    starts.push_back(starts.back() + static_cast<int32_t>(seq.queries));
-    lens.push_back(static_cast<int32_t>(seq.keys));
-    for (int64_t i = 0; i < c.max_blocks(); ++i) {
-      table.push_back(static_cast<int32_t>(c.block_of(s, i)));
-    }
-    products += static_cast<double>(seq.queries) *
-                (static_cast<double>(seq.keys) - static_cast<double>(seq.queries - 1) / 2);
-  }
-  const auto seqs = static_cast<int64_t>(c.seqs.size());
-  const Shape q{c.tokens(), c.heads, c.head_dim};
-  const Shape cache{c.blocks(), c.kv_heads, c.block_size, c.head_dim};
-  scene.flops = 4.0 * products * static_cast<double>(c.heads * c.head_dim);
-  return {
-      .q = scene.input({q, c.form}, c.dtype),
-      .k_cache = scene.input({cache, cache_form(c.cache)}, c.cache),
-      .v_cache = scene.input({cache, cache_form(c.cache)}, c.cache),
-      .seq_starts = scene.input_of<int32_t>({seqs + 1}, starts),
-      .kv_lens = scene.input_of<int32_t>({seqs}, lens),
-      .block_table = scene.input_of<int32_t>({seqs, c.max_blocks()}, table),
-      .sinks = c.sinks ? scene.input({{c.heads}}, DType::f32, {-3, 6}) : View{},
-      .key_ends = c.key_ends.empty() ? View{} : scene.input_of<int32_t>({c.tokens()}, c.key_ends),
-      .alibi_slopes = c.alibi ? scene.input({{c.heads}}, DType::f32, {0, 0.1}) : View{},
-      .y = scene.output({q}, c.dtype),
-      .single_queries = c.single_queries,
-      .scale = c.scale(),
-      .softcap = c.softcap,
-      .window = c.window};
-}
-
-// Element `i` of key or value `key` of a sequence.
-double cached(const PagedCase& c, const HostArray& cache, int64_t seq, int64_t key, int64_t head,
-              int64_t i) {
-  const int64_t block = c.block_of(seq, key / c.block_size);
-  return cache[((block * c.kv_heads + head) * c.block_size + key % c.block_size) * c.head_dim + i];
-}
-
-void attend(const PagedCase& c, const std::vector<HostArray>& in, int64_t seq, int64_t row,
-            int64_t own_end, HostArray& y) {
-  const int64_t kv_head = row % c.heads / (c.heads / c.kv_heads);
-  const int64_t first = c.window > 0 ? std::max<int64_t>(own_end - c.window, 0) : 0;
-  const auto token = static_cast<size_t>(row / c.heads);
-  const int64_t end_key =
-      c.key_ends.empty() ? own_end : std::max<int64_t>(own_end, c.key_ends[token]);
-  const size_t slopes = 6 + (c.sinks ? 1 : 0) + (c.key_ends.empty() ? 0 : 1);
-  const double slope = c.alibi ? in[slopes][row % c.heads] : 0;
-  std::vector<double> weights;
-  double total = 0;
-  for (int64_t key = first; key < end_key; ++key) {
-    double score = 0;
-    for (int64_t i = 0; i < c.head_dim; ++i) {
-      score += in[0][row * c.head_dim + i] * cached(c, in[1], seq, key, kv_head, i);
-    }
-    score *= static_cast<double>(c.scale());
-    const double cap = c.softcap;
-    // Scores stay far below the largest double: no maximum needs to be taken off.
-    weights.push_back(std::exp((cap == 0 ? score : cap * std::tanh(score / cap)) -
-                               slope * static_cast<double>(std::abs(own_end - 1 - key))));
-    total += weights.back();
-  }
-  if (c.sinks) total += std::exp(in[6][row % c.heads]);
-  for (int64_t i = 0; i < c.head_dim; ++i) {
-    double sum = 0;
-    for (int64_t key = first; key < end_key; ++key) {
-      sum += weights[static_cast<size_t>(key - first)] * cached(c, in[2], seq, key, kv_head, i);
-    }
-    y[row * c.head_dim + i] = sum / total;
-  }
-}
-
-std::vector<HostArray> formula(const PagedCase& c, const std::vector<HostArray>& in) {
-  HostArray y = host_zeros(in[0].shape);
-  int64_t token = 0;
-  for (int64_t s = 0; s < std::ssize(c.seqs); ++s) {
-    const Sequence& seq = c.seqs[static_cast<size_t>(s)];
-    for (int64_t i = 0; i < seq.queries; ++i, ++token) {
-      for (int64_t head = 0; head < c.heads; ++head) {
-        attend(c, in, s, token * c.heads + head, seq.keys - seq.queries + 1 + i, y);
-      }
-    }
-  }
-  return {y};
-}
-
 OpTable attention_table() {
   OpTable out("paged_attention");
   for (const PagedCase& c : cases()) {
@@ -558,8 +445,8 @@ OpTable attention_table() {
         &KernelTable::paged_attention,
         {.name = cat(c),
          .family = Family::attention,
-         .build = [c](Scene& scene) { return build(c, scene); },
-         .formula = [c](const std::vector<HostArray>& in) { return formula(c, in); },
+         .build = [c](Scene& scene) { return build_paged(c, scene); },
+         .formula = [c](const std::vector<HostArray>& in) { return paged_formula(c, in); },
          .big = c.big});
   }
   return out;
