@@ -28,10 +28,11 @@ RB_FN i64 page_scales(i64 rows, i64 dim, i64 row) {
 }
 
 // How a group is rounded, from the largest magnitude in it, as ggml does: 127 steps to the largest.
-// What an f16 scale cannot hold counts as the most it can; NaN counts as 0.
+// Finite numbers that an f16 scale cannot hold count as the most it can. NaN or an infinity makes
+// the scale NaN, and so all of the group when it is read: what a model cannot compute must show.
 struct PageScale {
   u16 bits;       // f16
-  float inverse;  // codes in a unit; 0 where the scale is 0
+  float inverse;  // codes in a unit; 0 where the scale is 0 or NaN
 
   RB_FN u8 code(float x) const {
     const float steps = x * inverse;
@@ -41,18 +42,19 @@ struct PageScale {
     return static_cast<u8>(bits_of_float(within + 12582912.0f));
   }
 };
-RB_FN PageScale page_scale(float largest) {
+// |x| as bits: their order is that of magnitudes, with NaN above infinity.
+RB_FN u32 magnitude_bits(float x) {
+  return bits_of_float(x) & 0x7fffffffu;
+}
+// largest: magnitude_bits() of an element of the group.
+RB_FN PageScale page_scale(u32 largest) {
+  constexpr u32 kInfinity = 0x7f800000u, kNaN = 0x7e00u;
   constexpr float kMost = 65504.0f;
-  const float step = largest / 127.0f;
+  if (largest >= kInfinity) return PageScale{static_cast<u16>(kNaN), 0.0f};
+  const float step = float_of_bits(largest) / 127.0f;
   const float scale = step < kMost ? step : kMost;
   const u16 bits = half_of_float(scale);
   return PageScale{bits, bits == 0 ? 0.0f : 1.0f / scale};
-}
-
-// The larger magnitude; NaN counts as 0.
-RB_FN float larger_magnitude(float most, float x) {
-  const float magnitude = x < 0.0f ? -x : x;
-  return magnitude > most ? magnitude : most;
 }
 
 struct PageCode {

@@ -50,9 +50,9 @@ class Row<Page> {
   void write(const T* from, int64_t from_step, int64_t dim) const {
     const auto value = [&](int64_t i) { return static_cast<float>(load(from[i * from_step])); };
     for (int64_t first = 0; first < dim; first += shared::kPageGroup) {
-      float most = 0;
+      uint32_t most = 0;
       for (int64_t i = first; i < first + shared::kPageGroup; ++i) {
-        most = shared::larger_magnitude(most, value(i));
+        most = std::max(most, shared::magnitude_bits(value(i)));
       }
       const shared::PageScale scale = shared::page_scale(most);
       for (int64_t i = first; i < first + shared::kPageGroup; ++i) codes_[i] = scale.code(value(i));

@@ -52,32 +52,44 @@ RB_INLINE float load1(const Q8Row& row) {
   return static_cast<float>(static_cast<int8_t>(*row.code())) * scale_of(row);
 }
 
-RB_INLINE float largest_magnitude(const __m256 x[4]) {
-  // max_ps gives its second operand where the first is NaN.
-  __m256 most = _mm256_setzero_ps();
+// As bits, whose order is that of magnitudes, with NaN above infinity.
+RB_INLINE uint32_t largest_magnitude(const __m256 x[4]) {
+  __m256i most = _mm256_setzero_si256();
   for (int i = 0; i < 4; ++i) {
-    most = _mm256_max_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), x[i]), most);
+    const __m256 magnitude = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x[i]);
+    most = _mm256_max_epi32(most, _mm256_castps_si256(magnitude));
   }
-  __m128 half = _mm_max_ps(_mm256_castps256_ps128(most), _mm256_extractf128_ps(most, 1));
-  half = _mm_max_ps(half, _mm_movehl_ps(half, half));
-  return _mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half)));
+  __m128i half = _mm_max_epi32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
+  half = _mm_max_epi32(half, _mm_shuffle_epi32(half, 0x4e));
+  half = _mm_max_epi32(half, _mm_shuffle_epi32(half, 0xb1));
+  return static_cast<uint32_t>(_mm_cvtsi128_si32(half));
+}
+
+// An f16 scale and how many codes are in a unit: 0 where the scale is 0 or NaN.
+struct GroupScale {
+  uint16_t bits;
+  float inverse;
+};
+RB_INLINE GroupScale scale_of(uint32_t largest) {
+  if (largest >= 0x7f800000u) return {0x7e00, 0.0f};
+  const float step = __builtin_bit_cast(float, largest) / 127.0f;
+  const float scale = step < 65504.0f ? step : 65504.0f;
+  const auto bits =
+      static_cast<uint16_t>(_cvtss_sh(scale, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  return {bits, bits == 0 ? 0.0f : 1.0f / scale};
 }
 
 // Rounds 32 numbers into a group.
 RB_INLINE void store_group(const Q8Row& to, const float* from) {
   __m256 x[4];
   for (int i = 0; i < 4; ++i) x[i] = load8(from + 8 * i);
-  const float step = largest_magnitude(x) / 127.0f;
-  const float scale = step < 65504.0f ? step : 65504.0f;
-  const auto bits =
-      static_cast<uint16_t>(_cvtss_sh(scale, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-  __builtin_memcpy(to.scale(), &bits, sizeof bits);
-  const __m256 inverse = _mm256_set1_ps(bits == 0 ? 0.0f : 1.0f / scale);
+  const GroupScale scale = scale_of(largest_magnitude(x));
+  __builtin_memcpy(to.scale(), &scale.bits, sizeof scale.bits);
+  const __m256 inverse = _mm256_set1_ps(scale.inverse);
   __m256i steps[4];
   for (int i = 0; i < 4; ++i) {
-    const __m256 known = _mm256_cmp_ps(x[i], x[i], _CMP_ORD_Q);
-    __m256 within = _mm256_and_ps(_mm256_mul_ps(x[i], inverse), known);
-    within = _mm256_min_ps(within, _mm256_set1_ps(127.0f));
+    // min_ps gives its second operand where the first is NaN.
+    __m256 within = _mm256_min_ps(_mm256_mul_ps(x[i], inverse), _mm256_set1_ps(127.0f));
     within = _mm256_max_ps(within, _mm256_set1_ps(-127.0f));
     steps[i] = _mm256_cvtps_epi32(within);
   }

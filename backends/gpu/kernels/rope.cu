@@ -228,7 +228,7 @@ RB_DEVICE void append_pages(const AppendParams& p) {
   if (slot < 0) return;
   const auto from = head_of<T>(p.fresh[at.which], p.fresh_strides[at.which], at.token, at.head);
   const float x = static_cast<float>(load_value(rotated_element(from, angles, element)));
-  const PageScale scale = page_scale(wave_max<kWave, kPageGroup>(larger_magnitude(0.0f, x)));
+  const PageScale scale = page_scale(wave_max<kWave, kPageGroup>(magnitude_bits(x)));
   const i64(&strides)[4] = p.cache_strides[at.which];
   const i64 block = slot / p.block_size;
   const i64 offset = slot - block * p.block_size;

@@ -1,4 +1,6 @@
 // Writing keys and values into a paged cache.
+#include <cmath>
+
 #include "tests/support/op_table.h"
 
 namespace rbee::harness {
@@ -9,6 +11,7 @@ struct AppendCase {
   int64_t heads = 1, head_dim = 1;
   DType dtype = DType::f32, cache = DType::f16;
   Form form = Form::contiguous;
+  Values values = {};
 };
 
 constexpr int64_t kAppendBlocks = 4;
@@ -35,8 +38,25 @@ std::vector<AppendCase> append_cases() {
                    .cache = DType::q8_0,
                    .form = dim == 96 ? Form::gaps : Form::contiguous});
   }
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
+    AppendCase c{.slots = slots, .heads = 3, .head_dim = 64, .dtype = dtype, .cache = DType::q8_0};
+    c.values.undefined = {40, 5 * 64 + 31};  // a group that only lane 8 knows of, and a last lane's
+    out.push_back(c);
+    c.values.undefined.clear();
+    c.values.specials = true;
+    out.push_back(c);
+  }
   out.push_back({.slots = {}, .heads = 2, .head_dim = 8});
   return out;
+}
+
+// What a q8_0 cache keeps of an element: NaN where one of its group is no number.
+double kept(const AppendCase& c, const HostArray& x, int64_t at) {
+  const int64_t first = at / kPageGroup * kPageGroup;
+  for (int64_t i = first; c.cache == DType::q8_0 && i < first + kPageGroup; ++i) {
+    if (!std::isfinite(x[i])) return NAN;
+  }
+  return x[at];
 }
 
 std::vector<HostArray> append_formula(const AppendCase& c, const std::vector<HostArray>& in) {
@@ -48,8 +68,9 @@ std::vector<HostArray> append_formula(const AppendCase& c, const std::vector<Hos
       const int64_t row = (slot / kAppendBlockSize * c.heads + i / c.head_dim) * kAppendBlockSize +
                           slot % kAppendBlockSize;
       const int64_t from = static_cast<int64_t>(t) * c.heads * c.head_dim + i;
-      for (size_t kv = 0; kv < 2; ++kv)
-        caches[kv][row * c.head_dim + i % c.head_dim] = in[kv][from];
+      for (size_t kv = 0; kv < 2; ++kv) {
+        caches[kv][row * c.head_dim + i % c.head_dim] = kept(c, in[kv], from);
+      }
     }
   }
   return caches;
@@ -61,7 +82,10 @@ OpTable append_table() {
     out.add<KvAppendArgs>(
         &KernelTable::kv_append,
         {.name = cat(c.dtype, " to ", c.cache, " heads ", c.heads, " dim ", c.head_dim,
-                     c.form == Form::gaps ? " gaps " : " ", c.slots.size(), " tokens"),
+                     c.form == Form::gaps ? " gaps " : " ", c.slots.size(), " tokens",
+                     c.values.specials            ? " specials"
+                     : c.values.undefined.empty() ? ""
+                                                  : " NaN"),
          .family = Family::elementwise,
          .build =
              [c](Scene& scene) {
@@ -69,8 +93,8 @@ OpTable append_table() {
                const Layout rows{{tokens, c.heads, c.head_dim}, c.form};
                const Layout cache{{kAppendBlocks, c.heads, kAppendBlockSize, c.head_dim},
                                   c.cache == DType::q8_0 ? Form::pages : Form::contiguous};
-               const View k = scene.input(rows, c.dtype);
-               const View v = scene.input(rows, c.dtype);
+               const View k = scene.input(rows, c.dtype, c.values);
+               const View v = scene.input(rows, c.dtype, c.values);
                const View slots = scene.input_of<int32_t>({tokens}, c.slots);
                return KvAppendArgs{k, v, slots, scene.in_out(cache, c.cache),
                                    scene.in_out(cache, c.cache)};

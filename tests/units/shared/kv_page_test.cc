@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -17,8 +18,8 @@ namespace {
 using Group = std::array<float, shared::kPageGroup>;
 
 shared::BlockQ8_0 rounded(const Group& x) {
-  float largest = 0;
-  for (const float value : x) largest = shared::larger_magnitude(largest, value);
+  uint32_t largest = 0;
+  for (const float value : x) largest = std::max(largest, shared::magnitude_bits(value));
   const shared::PageScale scale = shared::page_scale(largest);
   shared::BlockQ8_0 block{};
   block.d = scale.bits;
@@ -60,17 +61,28 @@ TEST(KvPage, TiesGoToEvenCodes) {
 }
 
 TEST(KvPage, NumbersThatNoScaleHoldsCountAsTheLimit) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Group x{};
-  x[0] = kInfinity;
-  x[1] = -kInfinity;
-  x[2] = std::nanf("");
-  x[3] = 65504.0f * 127;
+  x[0] = std::numeric_limits<float>::max();
+  x[1] = -x[0];
+  x[2] = 65504.0f * 127;
   const shared::BlockQ8_0 block = rounded(x);
   EXPECT_EQ(value_of(block, 0), 65504.0f * 127);
   EXPECT_EQ(value_of(block, 1), -65504.0f * 127);
-  EXPECT_EQ(value_of(block, 2), 0);
-  EXPECT_EQ(value_of(block, 3), 65504.0f * 127);
+  EXPECT_EQ(value_of(block, 2), 65504.0f * 127);
+  EXPECT_EQ(value_of(block, 3), 0);
+}
+
+TEST(KvPage, NaNAndInfinitiesMakeTheirGroupNaN) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const float value : {std::nanf(""), -std::nanf(""), kInfinity, -kInfinity}) {
+    for (const size_t at : {0, 13, 31}) {
+      Group x;
+      x.fill(0.5f);
+      x[at] = value;
+      const shared::BlockQ8_0 block = rounded(x);
+      for (size_t i = 0; i < x.size(); ++i) EXPECT_TRUE(std::isnan(value_of(block, i))) << value;
+    }
+  }
 }
 
 TEST(KvPage, ZerosAndNumbersBelowTheLeastScaleAreZero) {
