@@ -20,7 +20,7 @@ double activate(GateOp op, double x) {
     case GateOp::gelu_erf:
       return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
     case GateOp::relu:
-      return x > 0 ? x : 0;
+      return x < 0 ? 0 : x;
     case GateOp::sigmoid:
       return 1 / (1 + std::exp(-x));
   }

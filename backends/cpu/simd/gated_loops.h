@@ -20,7 +20,7 @@ RB_INLINE Vec activate(Vec x) {
   } else if constexpr (kOp == GateOp::gelu_erf) {
     return x * normcdf(x);
   } else if constexpr (kOp == GateOp::relu) {
-    return max(splat(0.0f), x);
+    return max(splat(0.0f), x);  // of which NaN is the second
   } else {
     return sigmoid(x);
   }

@@ -41,11 +41,10 @@ struct GeluErf {
     }
   }
 };
-// NaN gives 0, as in the reference.
 struct Relu {
   template <class T>
   RB_DEVICE T operator()(T x) const {
-    return x > T(0) ? x : T(0);
+    return relu(x);
   }
 };
 template <bool kQuick>

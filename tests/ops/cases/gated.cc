@@ -25,6 +25,8 @@ std::vector<GatedCase> cases() {
        {GateOp::silu, GateOp::gelu, GateOp::gelu_erf, GateOp::relu, GateOp::sigmoid}) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
       out.push_back({.op = op, .gate = {{3, 37}}, .dtype = dtype});
+      out.push_back({.op = op, .gate = {{3, 37}}, .dtype = dtype});
+      out.back().values.undefined = {3, 36};
     }
     out.push_back({.op = op, .gate = {{1, 1}}});
     out.push_back({.op = op, .gate = {{5, 1031}, Form::gaps}, .values = {-60, 60}});
@@ -46,7 +48,7 @@ double activation(GateOp op, double x) {
     case GateOp::gelu_erf:
       return x * std::erfc(-x / std::sqrt(2.0)) / 2;
     case GateOp::relu:
-      return std::fmax(x, 0);
+      return x < 0 ? 0 : x;
     case GateOp::sigmoid:
       break;
   }
@@ -57,7 +59,8 @@ OpTable table() {
   OpTable out("gated");
   for (const GatedCase& c : cases()) {
     out.add<GatedArgs>(&KernelTable::gated,
-                       {.name = cat(name_of(c.op), ' ', c.dtype, ' ', c.gate),
+                       {.name = cat(name_of(c.op), ' ', c.dtype, ' ', c.gate,
+                                    c.values.undefined.empty() ? "" : " NaN"),
                         .family = Family::function,
                         .build =
                             [c](Scene& scene) {
