@@ -1,5 +1,6 @@
 #include "rbee/io/image/base64.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -26,13 +27,21 @@ constexpr std::array<int8_t, 256> digits() {
 }
 constexpr std::array<int8_t, 256> kDigits = digits();
 
+// `lower` is in lower case, `text` in any.
+bool is_same(std::string_view text, std::string_view lower) {
+  return std::ranges::equal(text, lower, [](char a, char b) {
+    return (a >= 'A' && a <= 'Z' ? a + ('a' - 'A') : a) == b;
+  });
+}
+
 std::string_view without_url(std::string_view text, std::string_view field) {
-  if (!text.starts_with("data:")) return text;
-  constexpr std::string_view kMark = ";base64,";
+  constexpr std::string_view kScheme = "data:", kMark = ";base64";
+  if (!is_same(text.substr(0, kScheme.size()), kScheme)) return text;
   const size_t comma = text.find(',');
-  const size_t mark = text.find(kMark);
-  check(mark != std::string_view::npos && mark + kMark.size() == comma + 1, field,
-        "a data: URL that is not in base64");
+  const std::string_view head = text.substr(0, comma);
+  const bool marked = comma != std::string_view::npos && head.size() >= kMark.size() &&
+                      is_same(head.substr(head.size() - kMark.size()), kMark);
+  check(marked, field, "a data: URL that is not in base64");
   return text.substr(comma + 1);
 }
 

@@ -30,6 +30,7 @@ TEST(Base64, KeepsEveryByte) {
 
 TEST(Base64, IsReadAsPeopleSendIt) {
   EXPECT_EQ(decode_base64("data:image/png;base64,Zm9v", "image"), "foo");
+  EXPECT_EQ(decode_base64("DATA:image/PNG;x=1;Base64,Zm9v", "image"), "foo");
   EXPECT_EQ(decode_base64("Zm9v\r\nYmFy\n", "image"), "foobar");
   EXPECT_EQ(decode_base64("Zm8", "image"), "fo");
   EXPECT_EQ(decode_base64("_-8=", "image"), "\xff\xef");
