@@ -31,7 +31,10 @@ class Graph {
     const json& chosen = behind(*sampler, {"sampler"});
     out.text("Sampler", value(chosen.is_null() ? *sampler : chosen, {"sampler_name"}));
     out.text("Schedule type", value(schedule, {"scheduler"}));
-    out.text("CFG scale", number(conditions, {"cfg"}));
+    // A model that was trained with guidance has it beside its prompt.
+    const std::string inside =
+        number(behind(conditions, {"positive", "conditioning"}), {"guidance"});
+    out.text("CFG scale", inside.empty() ? number(conditions, {"cfg"}) : inside);
     const json& noise = behind(*sampler, {"noise"});
     out.text("Seed", number(noise.is_null() ? *sampler : noise, {"seed", "noise_seed"}));
     add_size(behind(*sampler, {"latent_image", "samples"}), out);

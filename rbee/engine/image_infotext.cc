@@ -16,9 +16,35 @@ namespace {
 using nlohmann::json;
 using std::string_view;
 
+// Python writes numbers that JSON does not have, ComfyUI NaN for a node that always runs.
+std::string with_nulls(string_view text) {
+  std::string out;
+  bool quoted = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const string_view rest = text.substr(at);
+    if (quoted && rest.starts_with('\\') && rest.size() > 1) {
+      out += rest[0];
+      ++at;
+    } else if (rest.starts_with('"')) {
+      quoted = !quoted;
+    }
+    size_t length = 0;
+    for (const string_view name : {"NaN", "-Infinity", "Infinity"}) {
+      if (!quoted && rest.starts_with(name)) length = name.size();
+    }
+    if (length > 0) {
+      out += "null";
+      at += length - 1;
+    } else {
+      out += text[at];
+    }
+  }
+  return out;
+}
+
 // Null for what is no object.
 json object_of(string_view text) try {
-  json out = io::parse_json(text, "settings", {.bytes = size_t{4} << 20});
+  json out = io::parse_json(with_nulls(text), "settings", {.bytes = size_t{4} << 20});
   return out.is_object() ? out : json();
 } catch (const Error&) {
   return {};
@@ -152,19 +178,24 @@ std::optional<std::string> read_png(string_view file) {
   return std::nullopt;
 }
 
+std::optional<std::string> read_text(std::string text) {
+  // ComfyUI's WebP and JPEG files.
+  constexpr string_view kPrompt = "prompt:";
+  if (!text.starts_with(kPrompt)) return read_parameters(std::move(text));
+  const json graph = object_of(string_view(text).substr(kPrompt.size()));
+  return graph.is_null() ? std::move(text) : infotext_of_graph(graph);
+}
+
 }  // namespace
 
 std::optional<std::string> read_infotext(string_view file) {
   auto text = io::image_parameters(file);
-  if (text && !text->empty()) {
-    // ComfyUI's WebP and JPEG files.
-    constexpr string_view kPrompt = "prompt:";
-    if (!text->starts_with(kPrompt)) return read_parameters(*std::move(text));
-    const json graph = object_of(string_view(*text).substr(kPrompt.size()));
-    return graph.is_null() ? text : infotext_of_graph(graph);
+  if (text && !text->empty()) return read_text(*std::move(text));
+  if (file.starts_with(io::kPngSignature)) {
+    if (auto settings = read_png(file)) return settings;
   }
-  if (file.starts_with(io::kPngSignature)) return read_png(file);
-  return std::nullopt;
+  text = io::image_comment(file);
+  return text ? read_text(*std::move(text)) : std::nullopt;
 }
 
 }  // namespace rbee::engine

@@ -157,7 +157,10 @@ bool set_field(ImageRequest& request, string_view key, string_view value) {
   if (key == "Steps") return take(request.steps, value);
   if (key == "Sampler") return take_sampler(request, value);
   if (key == "Schedule type") return take_schedule(request, value);
-  if (key == "CFG scale") return take(request.guidance_scale, value);
+  // Forge's second one is of models that were trained with guidance, which have no other here.
+  if (key == "CFG scale" || key == "Distilled CFG Scale") {
+    return take(request.guidance_scale, value);
+  }
   if (key == "CFG Rescale") return take(request.guidance_rescale, value);
   if (key == "Seed") return take_seed(request.seed, value);
   if (key == "Variation seed") return take_seed(request.variation.seed, value);

@@ -2,6 +2,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/io/image/exif.h"
+#include "rbee/io/image/gif.h"
 #include "rbee/io/image/jpeg.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/image/webp.h"
@@ -40,6 +41,14 @@ bool parameters_fit(ImageFormat format, std::string_view parameters) {
 std::optional<std::string> image_parameters(std::string_view bytes) {
   if (bytes.starts_with(kPngSignature)) return png_text(bytes, kParameters);
   return exif_comment(bytes.starts_with(kJpegSignature) ? jpeg_exif(bytes) : webp_exif(bytes));
+}
+
+std::optional<std::string> image_comment(std::string_view bytes) {
+  if (bytes.starts_with(kGifSignature)) return sound_text(gif_comment(bytes));
+  if (bytes.starts_with(kPngSignature)) return exif_comment(png_exif(bytes));
+  const auto camera = exif_camera(webp_exif(bytes));
+  if (camera && camera->starts_with("prompt:")) return camera;
+  return bytes.starts_with(kJpegSignature) ? sound_text(jpeg_comment(bytes)) : std::nullopt;
 }
 
 }  // namespace rbee::io

@@ -25,5 +25,8 @@ std::string encode_image(const Pixels& pixels, const Encoding& encoding,
 bool parameters_fit(ImageFormat format, std::string_view parameters);
 // What encode_image was given; nothing for other files, also damaged ones.
 std::optional<std::string> image_parameters(std::string_view bytes);
+// Where other programs write: the Exif comment of a PNG file, the graph that ComfyUI gives a WebP
+// file in place of a camera, the comment of a GIF file, a JPEG file's that has none in Exif.
+std::optional<std::string> image_comment(std::string_view bytes);
 
 }  // namespace rbee::io

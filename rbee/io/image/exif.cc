@@ -9,11 +9,13 @@ constexpr std::string_view kMark{"Exif\0\0", 6};
 constexpr uint32_t kOrientation = 0x0112;
 constexpr uint32_t kFurther = 0x8769;  // the directory of Exif's own entries
 constexpr uint32_t kComment = 0x9286;
-constexpr uint32_t kBytes = 1, kShort = 3, kLong = 4, kUndefined = 7;  // types of entries
+constexpr uint32_t kCamera = 0x0110;
+constexpr uint32_t kBytes = 1, kText = 2, kShort = 3, kLong = 4, kUndefined = 7;  // of entries
 constexpr size_t kEntry = 12;  // bytes of a directory's entry
 // What a comment begins with: how it is written.
 constexpr std::string_view kUnicode{"UNICODE\0", 8};
 constexpr std::string_view kAscii{"ASCII\0\0\0", 8};
+constexpr std::string_view kJapanese{"JIS\0\0\0\0\0", 8};
 constexpr char32_t kReplacement = 0xFFFD;
 
 // Numbers of a TIFF block in the order of bytes that it says; 0 beyond its end.
@@ -115,6 +117,17 @@ std::string utf8_of_utf16(const Tiff& units, size_t count) {
   return out;
 }
 
+// Which order of bytes makes more units of one byte's worth: settings are mostly ASCII, and writers
+// differ in whether a block's own order holds for its comment.
+bool is_little(std::string_view units, bool customary) {
+  size_t first = 0, second = 0;
+  for (size_t i = 0; i + 1 < units.size(); i += 2) {
+    first += units[i] == 0 ? 1 : 0;
+    second += units[i + 1] == 0 ? 1 : 0;
+  }
+  return first == second ? customary : second > first;
+}
+
 std::string utf16_of_utf8(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -155,10 +168,33 @@ std::optional<std::string> exif_comment(std::string_view block) {
   if (entry == 0) entry = tiff->entry(directory, kComment, kBytes);  // as Pillow writes it
   if (entry == 0) return std::nullopt;
   const std::string_view comment = tiff->bytes_of(entry);
-  if (comment.starts_with(kAscii)) return std::string(comment.substr(kAscii.size()));
-  if (!comment.starts_with(kUnicode)) return std::nullopt;
+  if (comment.starts_with(kJapanese)) return std::nullopt;
+  if (comment.starts_with(kAscii)) return sound_text(comment.substr(kAscii.size()));
+  if (!comment.starts_with(kUnicode)) return sound_text(comment);
   const std::string_view units = comment.substr(kUnicode.size());
-  return utf8_of_utf16(Tiff(units, block.starts_with("II")), units.size() / 2);
+  const bool little = is_little(units, block.starts_with("II"));
+  return utf8_of_utf16(Tiff(units, little), units.size() / 2);
+}
+
+std::optional<std::string> exif_camera(std::string_view block) {
+  if (block.starts_with(kMark)) block.remove_prefix(kMark.size());
+  const auto tiff = tiff_of(block);
+  if (!tiff) return std::nullopt;
+  const size_t entry = tiff->entry(tiff->number(4, 4), kCamera, kText);
+  return entry == 0 ? std::nullopt : sound_text(tiff->bytes_of(entry));
+}
+
+std::optional<std::string> sound_text(std::string_view bytes) {
+  constexpr std::string_view kBlank{" \0", 2};
+  const size_t first = bytes.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return std::nullopt;
+  bytes = bytes.substr(first, bytes.find_last_not_of(kBlank) + 1 - first);
+  std::string out;
+  while (!bytes.empty()) {
+    const char32_t code = take_utf8(bytes);
+    if (code != kReplacement && code != 0) append_utf8(out, code);
+  }
+  return out;
 }
 
 std::string exif_of_comment(std::string_view text) {

@@ -20,9 +20,15 @@ bool swaps_sides(int orientation);
 // The picture upright: mirrored, turned, or both. Takes as much memory again.
 Pixels upright(Pixels pixels, int orientation);
 
-// The comment in a block, with or without "Exif" before it, as UTF-8: from UTF-16 in the block's
-// order of bytes ("UNICODE"), or from ASCII. Nothing where there is none, or not whole.
+// The comment in a block, with or without "Exif" before it, as UTF-8: from UTF-16 of either order
+// of bytes ("UNICODE"), or from what stands behind "ASCII" or no mark at all, as sound_text() reads
+// it. Nothing where there is none, or not whole, or in JIS.
 std::optional<std::string> exif_comment(std::string_view block);
+// The camera's model (tag 0x0110), where ComfyUI puts the graph of a WebP file.
+std::optional<std::string> exif_camera(std::string_view block);
+// Bytes that should be UTF-8: without those that are none, without blanks and zeros around them.
+// Nothing where there is nothing else.
+std::optional<std::string> sound_text(std::string_view bytes);
 // A block, without "Exif" before it, that has this comment alone, as UTF-16. What is no UTF-8 in
 // `text` becomes U+FFFD.
 std::string exif_of_comment(std::string_view text);

@@ -65,6 +65,20 @@ int go_to_picture(GifFileType* file, std::string_view field) {
   }
 }
 
+// Takes an extension's blocks off the file, and joins them where the extension is a comment.
+bool read_extension(GifFileType* file, std::string& comment) {
+  int function = 0;
+  GifByteType* block = nullptr;  // its size, then its bytes
+  if (DGifGetExtension(file, &function, &block) != GIF_OK) return false;
+  while (block != nullptr) {
+    if (function == COMMENT_EXT_FUNC_CODE) {
+      comment.append(reinterpret_cast<const char*>(block + 1), block[0]);
+    }
+    if (DGifGetExtensionNext(file, &block) != GIF_OK) return false;
+  }
+  return true;
+}
+
 // Rows in the order of the file: all, or those of four passes.
 std::vector<int> row_order(int height, bool interlaced) {
   std::vector<int> out;
@@ -128,6 +142,19 @@ Pixels decode_gif(std::string_view bytes, std::string_view field) {
   bool opaque = true;
   for (size_t i = 3; i < out.values.size(); i += 4) opaque &= out.values[i] == UINT8_MAX;
   return opaque ? without_opacity(out) : out;
+}
+
+std::string gif_comment(std::string_view bytes) {
+  Source source{bytes};
+  int error = 0;
+  const File file(DGifOpen(&source, read, &error));
+  std::string out;
+  GifRecordType record = UNDEFINED_RECORD_TYPE;
+  while (file != nullptr && out.empty()) {
+    if (DGifGetRecordType(file.get(), &record) != GIF_OK) return {};
+    if (record != EXTENSION_RECORD_TYPE || !read_extension(file.get(), out)) break;
+  }
+  return out;
 }
 
 }  // namespace rbee::io

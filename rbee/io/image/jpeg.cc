@@ -173,6 +173,22 @@ int orientation_of(const Decoder& decoder) {
   return 1;
 }
 
+// What the first segment of a kind holds that begins with `name`, in front of the first scan;
+// empty: there is none.
+std::string_view segment_of(std::string_view bytes, char kind, std::string_view name) {
+  constexpr char kScan = '\xda';
+  bytes.remove_prefix(std::min<size_t>(2, bytes.size()));  // the mark of the file's start
+  while (bytes.size() > 4 && bytes[0] == '\xff' && bytes[1] != kScan) {
+    const size_t length =
+        size_t{static_cast<uint8_t>(bytes[2])} << 8 | static_cast<uint8_t>(bytes[3]);
+    if (length < 2 || length + 2 > bytes.size()) break;
+    const std::string_view data = bytes.substr(4, length - 2);
+    if (bytes[1] == kind && data.starts_with(name)) return data;
+    bytes.remove_prefix(length + 2);
+  }
+  return {};
+}
+
 }  // namespace
 
 ImageHeader read_jpeg_header(std::string_view bytes, std::string_view field) {
@@ -221,17 +237,11 @@ std::string encode_jpeg(const Pixels& pixels, int32_t quality, std::string_view 
 }
 
 std::string_view jpeg_exif(std::string_view bytes) {
-  constexpr std::string_view kExifSegment = "\xff\xe1", kScan = "\xff\xda";
-  bytes.remove_prefix(std::min<size_t>(2, bytes.size()));  // the mark of the file's start
-  while (bytes.size() > 4 && bytes.front() == '\xff' && !bytes.starts_with(kScan)) {
-    const size_t length =
-        size_t{static_cast<uint8_t>(bytes[2])} << 8 | static_cast<uint8_t>(bytes[3]);
-    if (length < 2 || length + 2 > bytes.size()) break;
-    const std::string_view data = bytes.substr(4, length - 2);
-    if (bytes.starts_with(kExifSegment) && data.starts_with(kExifName)) return data;
-    bytes.remove_prefix(length + 2);
-  }
-  return {};
+  return segment_of(bytes, '\xe1', kExifName);
+}
+
+std::string_view jpeg_comment(std::string_view bytes) {
+  return segment_of(bytes, '\xfe', "");
 }
 
 }  // namespace rbee::io

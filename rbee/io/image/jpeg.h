@@ -20,5 +20,7 @@ std::string encode_jpeg(const Pixels& pixels, int32_t quality, std::string_view 
 bool fits_jpeg(std::string_view exif);
 // The first Exif block of a file; empty: there is none.
 std::string_view jpeg_exif(std::string_view bytes);
+// The first comment (COM) of a file, likewise.
+std::string_view jpeg_comment(std::string_view bytes);
 
 }  // namespace rbee::io

@@ -223,18 +223,6 @@ void refuse_surplus(std::string_view bytes, std::string_view field) {
   }
 }
 
-// Of the first eXIf chunk, wherever it is.
-int orientation_of(std::string_view bytes) {
-  bytes.remove_prefix(std::min(kPngSignature.size(), bytes.size()));
-  while (bytes.size() >= kChunkFrame) {
-    const size_t length = big_endian(bytes);
-    if (length > bytes.size() - kChunkFrame) break;
-    if (bytes.substr(4, 4) == "eXIf") return exif_orientation(bytes.substr(8, length));
-    bytes.remove_prefix(length + kChunkFrame);
-  }
-  return 1;
-}
-
 // A row beside what its bytes are predicted from: `channels` zeros stand before each row.
 class RowFilter {
  public:
@@ -390,6 +378,17 @@ std::optional<std::string> png_text(std::string_view bytes, std::string_view key
   return std::nullopt;
 }
 
+std::string_view png_exif(std::string_view bytes) {
+  bytes.remove_prefix(std::min(kPngSignature.size(), bytes.size()));
+  while (bytes.size() >= kChunkFrame) {
+    const size_t length = big_endian(bytes);
+    if (length > bytes.size() - kChunkFrame) break;
+    if (bytes.substr(4, 4) == "eXIf") return bytes.substr(8, length);
+    bytes.remove_prefix(length + kChunkFrame);
+  }
+  return {};
+}
+
 ImageHeader read_png_header(std::string_view bytes, std::string_view field) {
   check(bytes.size() > kHeaderEnd && bytes.substr(12, 4) == "IHDR", field,
         "it is no PNG file that can be read: the header is missing");
@@ -398,7 +397,7 @@ ImageHeader read_png_header(std::string_view bytes, std::string_view field) {
   constexpr uint32_t kMost = 0x7fffffff;
   check(width <= kMost && height <= kMost, field, "it is no PNG file that can be read: its size");
   ImageHeader out{ImageFormat::png, static_cast<int32_t>(width), static_cast<int32_t>(height)};
-  if (swaps_sides(orientation_of(bytes))) std::swap(out.width, out.height);
+  if (swaps_sides(exif_orientation(png_exif(bytes)))) std::swap(out.width, out.height);
   return out;
 }
 
@@ -416,7 +415,7 @@ Pixels decode_png(std::string_view bytes, std::string_view field) {
   out.values.resize(PNG_IMAGE_SIZE(png.image));
   const bool read = png_image_finish_read(&png.image, nullptr, out.values.data(), 0, nullptr) != 0;
   check(read, field, "it is no whole PNG file: ", png.image.message);
-  return upright(std::move(out), orientation_of(bytes));
+  return upright(std::move(out), exif_orientation(png_exif(bytes)));
 }
 
 }  // namespace rbee::io

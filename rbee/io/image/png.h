@@ -22,6 +22,8 @@ std::string encode_png(const Pixels& pixels, const std::vector<PngText>& texts =
 // is damaged or inflates to more than 1 MiB, and when the bytes are no PNG. Other programs' Latin-1
 // is turned into UTF-8.
 std::optional<std::string> png_text(std::string_view bytes, std::string_view key);
+// The first Exif block of a file; empty: there is none.
+std::string_view png_exif(std::string_view bytes);
 
 // For decode_image: sizes only, and the picture.
 ImageHeader read_png_header(std::string_view bytes, std::string_view field);

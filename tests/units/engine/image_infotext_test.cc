@@ -9,6 +9,7 @@
 #include "rbee/engine/image_parameters.h"
 #include "rbee/io/image/encode.h"
 #include "rbee/io/image/png.h"
+#include "rbee/io/image/webp.h"
 
 namespace rbee::engine {
 namespace {
@@ -94,9 +95,46 @@ TEST(Infotext, ComfyUiWithNodesForEachPart) {
 "9":{"class_type":"UNETLoader","inputs":{"unet_name":"flux.safetensors"}}})"}}));
   EXPECT_EQ(request.prompt, "a long text");
   EXPECT_EQ(request.steps, 4);
+  EXPECT_EQ(request.guidance_scale, 3.5f);
   EXPECT_EQ(request.seed, 42u);
   EXPECT_EQ(request.width, 1024);
   EXPECT_EQ(request.height, 768);
+}
+
+// Its nodes that run every time say so by a number that JSON does not have.
+TEST(Infotext, ComfyUiWithNumbersOfPython) {
+  const ImageRequest request = request_of(png({{"prompt", R"({
+"3":{"class_type":"KSampler","inputs":{"seed":5,"steps":9,"cfg":6.5,"sampler_name":"euler",
+  "scheduler":"normal","denoise":1.0,"model":["4",0],"positive":["6",0],"negative":["6",0],
+  "latent_image":["4",0]},"is_changed":[NaN,-Infinity,Infinity]},
+"6":{"class_type":"CLIPTextEncode","inputs":{"text":"a \"NaN\" \\"}}})"}}));
+  EXPECT_EQ(request.prompt, "a \"NaN\" \\");
+  EXPECT_EQ(request.steps, 9);
+}
+
+// Its own node for WebP files writes the graph where cameras write their model.
+TEST(Infotext, ComfyUiInWebp) {
+  const std::string graph = cat("prompt:", kGraph, std::string(1, '\0'));
+  const auto number = [](size_t value, int bytes) {
+    std::string out;
+    for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
+    return out;
+  };
+  const std::string block = std::string("II\x2a\0", 4) + number(8, 4) + number(1, 2) +
+                            number(0x0110, 2) + number(2, 2) + number(graph.size(), 4) +
+                            number(26, 4) + number(0, 4) + graph;
+  const io::Pixels pixel{.width = 1, .height = 1, .channels = 3, .values = {1, 2, 3}};
+  const ImageRequest request = request_of(io::encode_webp(pixel, 90, block));
+  EXPECT_EQ(request.prompt, "a fox, (red:1.2) <lora:ink:0.75>");
+  EXPECT_EQ(request.steps, 23);
+}
+
+TEST(Infotext, OfForgeHasTheGuidanceThatAModelWasTrainedWith) {
+  const ImageRequest request = parse_parameters(
+      "a fox\nSteps: 20, Sampler: Euler, Schedule type: Simple, CFG scale: 1, Distilled CFG Scale: "
+      "3.5, "
+      "Seed: 1, Size: 896x1152, Version: f2.0.1");
+  EXPECT_EQ(request.guidance_scale, 3.5f);
 }
 
 TEST(Infotext, InvokeAi) {

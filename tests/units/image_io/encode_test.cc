@@ -122,6 +122,52 @@ TEST(Encode, CommentsAreReadInBothOrdersOfBytesAndAsAscii) {
   const std::string plain = std::string("ASCII\0\0\0", 8) + "plain";
   EXPECT_EQ(exif_comment(head + entry("\x86\x92", 7, 13, 44) + plain), "plain");
   EXPECT_FALSE(exif_comment(head + entry("\x86\x92", 7, 99, 44) + plain).has_value());
+  // Against the block's own order, and without a word of how it is written.
+  const std::string other = std::string("UNICODE\0", 8) + std::string("\0a\0b", 4);
+  EXPECT_EQ(exif_comment(head + entry("\x86\x92", 7, 12, 44) + other), "ab");
+  EXPECT_EQ(exif_comment(head + entry("\x86\x92", 7, 12, 44) + "  h\xc3\xa9\xffllo   "),
+            "h\xc3\xa9llo");
+  const std::string nothing(12, '\0');
+  EXPECT_FALSE(exif_comment(head + entry("\x86\x92", 7, 12, 44) + nothing).has_value());
+  const std::string japanese = std::string("JIS\0\0\0\0\0", 8) + "\x1b$B$";
+  EXPECT_FALSE(exif_comment(head + entry("\x86\x92", 7, 12, 44) + japanese).has_value());
+}
+
+std::string gif_with(const std::string& comment) {
+  const std::string size = std::string("\1\0\1\0", 4);
+  std::string out = "GIF89a" + size + std::string("\x80\0\0", 3) + "rgbRGB";
+  for (size_t at = 0; at < comment.size(); at += 255) {
+    const std::string part = comment.substr(at, 255);
+    if (at == 0) out += "\x21\xfe";
+    out += static_cast<char>(part.size()) + part;
+  }
+  if (!comment.empty()) out += '\0';
+  out += "," + std::string(4, '\0') + size + '\0';
+  return out + std::string("\2\2\x44\1\0;", 6);
+}
+
+// As AUTOMATIC1111 reads them by Pillow's names "exif" and "comment".
+TEST(Encode, CommentsOfOtherPlacesAreRead) {
+  const std::string text = "a fox\nSteps: 20, Seed: 3, Size: 64x64" + std::string(300, '.');
+  const std::string gif = gif_with(text);
+  EXPECT_EQ(decode_image(gif, "image").width, 1);
+  EXPECT_EQ(image_comment(gif), text);
+  EXPECT_FALSE(image_comment(gif_with("")).has_value());
+  for (size_t size = 0; size < gif.size(); ++size) {
+    static_cast<void>(image_comment(gif.substr(0, size)));
+  }
+
+  std::string png = encode_png(picture(8, 8));
+  const std::string block = exif_of_comment("a fox");
+  const std::string chunk = {0, 0, 0, static_cast<char>(block.size())};
+  png.insert(33, chunk + "eXIf" + block + "sums");
+  EXPECT_EQ(image_comment(png), "a fox");
+
+  std::string jpeg = encode_image(picture(8, 8), {ImageFormat::jpeg}, {});
+  EXPECT_FALSE(image_comment(jpeg).has_value());
+  jpeg.insert(2, std::string("\xff\xfe\0\7", 4) + "a fox");
+  EXPECT_EQ(image_comment(jpeg), "a fox");
+  EXPECT_EQ(decode_image(jpeg, "image").width, 8);
 }
 
 TEST(Encode, WhatIsNoTextBecomesTheReplacementCharacter) {
