@@ -274,6 +274,20 @@ void append_noise(std::string& out, const ImageRequest& request) {
   append_field(out, "Seed resize from", cat(request.seed_width, "x", request.seed_height));
 }
 
+void append_hires(std::string& out, const ImageRequest& request, const ImageSettings& settings) {
+  const char* strength = settings.init ? kHiresStrength : "Denoising strength";
+  append_field(out, strength, cat(request.hires->strength));
+  if (request.hires->width > 0 || request.hires->height > 0) {
+    append_field(out, "Hires resize", cat(settings.final_width, "x", settings.final_height));
+  } else {
+    append_field(out, "Hires upscale", cat(request.hires->scale));
+  }
+  if (request.hires->steps > 0) append_field(out, "Hires steps", cat(request.hires->steps));
+  const bool network = settings.upscaler == Upscaler::network;
+  append_field(out, "Hires upscaler",
+               network ? request.hires->upscaler : std::string(name(settings.upscaler)));
+}
+
 }  // namespace
 
 uint64_t seed_of(const ImageSettings& settings, int32_t index) {
@@ -369,19 +383,7 @@ std::string parameters_text(const ImageRequest& request, const ImageSettings& se
   }
   if (settings.init) append_field(out, "Denoising strength", cat(request.strength));
   if (settings.mask) append_mask(out, request);
-  if (settings.has_hires) {
-    const char* strength = settings.init ? kHiresStrength : "Denoising strength";
-    append_field(out, strength, cat(request.hires->strength));
-    if (request.hires->width > 0 || request.hires->height > 0) {
-      append_field(out, "Hires resize", cat(settings.final_width, "x", settings.final_height));
-    } else {
-      append_field(out, "Hires upscale", cat(request.hires->scale));
-    }
-    if (request.hires->steps > 0) append_field(out, "Hires steps", cat(request.hires->steps));
-    const bool network = settings.upscaler == Upscaler::network;
-    append_field(out, "Hires upscaler",
-                 network ? request.hires->upscaler : std::string(name(settings.upscaler)));
-  }
+  if (settings.has_hires) append_hires(out, request, settings);
   if (settings.final_network != nullptr) {
     append_field(out, "Postprocess upscale by", cat(settings.final_network->scale()));
     append_field(out, "Postprocess upscaler", request.upscaler);

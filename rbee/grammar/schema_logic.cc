@@ -114,6 +114,23 @@ std::optional<std::vector<Schema>> values_of_type(const Schema& schema) {
   return out;
 }
 
+// Of a schema that says so of its properties. A required one fails by not being there as well: one
+// way for both.
+void add_property_ways(const Schema& plain, std::vector<Schema>& ways) {
+  const Schema required = plain.value("required", Schema::array());
+  const Schema properties = plain.value("properties", Schema::object());
+  for (const Schema& name : required) {
+    const Schema part = properties.value(name.get<std::string>(), Schema(true));
+    ways.push_back({{"type", "object"}, {"properties", {{name.get<std::string>(), not_of(part)}}}});
+  }
+  for (const auto& [name, part] : properties.items()) {
+    if (part == true || std::ranges::find(required, Schema(name)) != required.end()) continue;
+    ways.push_back({{"type", "object"},
+                    {"required", Schema::array({name})},
+                    {"properties", {{name, not_of(part)}}}});
+  }
+}
+
 }  // namespace
 
 void name_tuples(Schema& schema) {
@@ -264,19 +281,7 @@ SchemaLogic::Negation SchemaLogic::negate(const Schema& schema, const std::strin
   for (const Schema& pattern : plain.value(kMorePatterns, Schema::array())) {
     way("string", "not", {{"pattern", pattern}});
   }
-  // A required property fails by not being there as well: one way for both.
-  const Schema required = plain.value("required", Schema::array());
-  const Schema properties = plain.value("properties", Schema::object());
-  for (const Schema& name : required) {
-    const Schema part = properties.value(name.get<std::string>(), Schema(true));
-    way("object", "properties", {{name.get<std::string>(), not_of(part)}});
-  }
-  for (const auto& [name, part] : properties.items()) {
-    if (part == true || std::ranges::find(required, Schema(name)) != required.end()) continue;
-    out.ways.push_back({{"type", "object"},
-                        {"required", Schema::array({name})},
-                        {"properties", {{name, not_of(part)}}}});
-  }
+  add_property_ways(plain, out.ways);
   const bool all_items = plain.contains("items") && !plain.contains("prefixItems");
   if (all_items && plain["items"] != true) way("array", "contains", not_of(plain["items"]));
   const bool some = plain.contains("contains") && plain.value("minContains", Schema(1)) == 1;

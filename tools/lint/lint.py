@@ -112,27 +112,72 @@ def strip_code(line):
     return line.split("//")[0]
 
 
-NOT_A_FUNCTION = re.compile(r"^\s*(\}|(class|struct|union|enum|namespace|extern|if|for|while|switch)\b)")
+LITERAL = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^()\s\\]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'
+                     r"(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'", re.DOTALL)
+# A line for the preprocessor, a mark, or what stands between such.
+PIECE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*|[{}();:\n]|[^{}();:\n]+", re.MULTILINE)
+ACCESS = re.compile(r"\s*(?:public|private|protected)\s*:$")
+SCOPE = re.compile(r"(?:namespace|class|struct|union|enum)\b|extern$")
+IN_FRONT = re.compile(r"^(?:template\s*<.*>\s*(?=class|struct|union|concept)|inline\s+(?=namespace)|typedef\s+)")
+OPERATOR = re.compile(r"\boperator\s*(?:\(\)|[^\s\w(]+)")
+LAMBDA = re.compile(r"\[[^\[\]]*\]\s*(?:\(.*\))?[^()={]*$", re.DOTALL)
+
+
+def blank(found):
+    """Of a comment or literal: its lines alone."""
+    return "\n" * found.group().count("\n")
+
+
+def kind_of_block(head):
+    """What a brace opens that follows `head` outside of functions: a "scope", a "function" or a
+    "value". The house format has a blank in front of bodies and none in front of values."""
+    spaced = head.endswith((" ", "\n"))
+    head = OPERATOR.sub("operator", IN_FRONT.sub("", head.strip()))
+    if SCOPE.match(head):
+        return "scope"
+    plain = head
+    while "(" in plain:  # what stands in parentheses says nothing: defaults have "=" too
+        fewer = re.sub(r"\([^()]*\)", "", plain)
+        if fewer == plain:
+            break
+        plain = fewer
+    if "=" in plain:
+        return "function" if LAMBDA.search(head) else "value"
+    return "function" if spaced and ")" in head else "value"
 
 
 def long_functions(lines):
-    """Bodies start on a line that ends in '{' at column 0 or, inside a class, 2, and end at a '}' of
-    the same column: the house format does not indent namespaces."""
-    for indent in ("", "  "):
-        start = None
-        for number, line in enumerate(lines, 1):
-            if start is not None:
-                if line.startswith(indent + "}"):
-                    if number - start - 1 > MAX_FUNCTION_LINES:
-                        yield start, number - start - 1
-                    start = None
-                continue
-            broken_signature = re.match("^" + indent + r" {4}\S.*\).*\{$", line)
-            signature = re.match("^" + indent + r"[A-Za-z_~\[].*\).*\{$", line)
-            # A lambda's line leaves the parenthesis of its call open or shows its captures.
-            closed = line.count(")") >= line.count("(") and "](" not in line
-            if (signature or broken_signature) and closed and not NOT_A_FUNCTION.match(line):
-                start = number
+    """Follows braces and parentheses. A block is told by what stands between it and the end of what
+    is before it, in however many lines."""
+    text = LITERAL.sub(blank, "\n".join(lines))
+    number, head, depth, blocks, branches = 1, "", 0, [], []
+    for piece in PIECE.findall(text):
+        if piece.lstrip().startswith("#"):
+            word = re.match(r"\s*#\s*(\w*)", piece).group(1)
+            if word.startswith("if"):
+                branches.append((head, depth, list(blocks)))
+            elif word.startswith("el") and branches:  # what both branches open is closed once
+                head, depth, blocks = branches[-1][0], branches[-1][1], list(branches[-1][2])
+            elif word == "endif" and branches:
+                branches.pop()
+        elif piece == "{":
+            inside = any(kind == "function" for kind, *_ in blocks)
+            kind = "block" if inside else "value" if depth else kind_of_block(head)
+            blocks.append((kind, number, head, depth))
+            head, depth = "", 0
+        elif piece == "}" and blocks:
+            kind, start, before, depth = blocks.pop()
+            head = before if kind == "value" else ""
+            if kind == "function" and number - start - 1 > MAX_FUNCTION_LINES:
+                yield start, number - start - 1
+        elif piece == ";" and depth == 0:
+            head = ""
+        else:
+            depth += {"(": 1, ")": -1}.get(piece, 0)
+            head += piece
+            if piece == ":" and ACCESS.match(head):
+                head = ""
+        number += piece.count("\n")
 
 
 def check_file(root, path, exceptions):

@@ -23,6 +23,25 @@ CASES = [
     ("rbee/core/a.cc", "// TODO later\n", "issue number"),
     ("rbee/core/a.cc", "int x;\n" * 700, "the limit is 600"),
     ("rbee/core/a.cc", "void f() {\n" + "  g();\n" * 61 + "}\n", "a function of 61 lines"),
+    *(("rbee/core/a.cc", head + " {\n" + "  g();\n" * 61 + "}\n" + tail, "a function of 6")
+      for head, tail in [
+          # As clang-format breaks signatures.
+          ("int f(int first,\n      int x)", ""),
+          ("std::optional<std::string> f(\n    int x, int y,\n    int z)", ""),
+          ("const std::map<std::string, int>& A::\n    f(int x)", ""),
+          ("A::A(int x)\n    : a_(x),\n      b_{x}", ""),
+          ("void f(int x, std::vector<int> y = {1, 2}, A z = A{.b = 2})", ""),
+          ("void f(int (*g)(int),\n       int x)", ""),
+          ("template <typename T>\n  requires std::integral<T>\nauto f(T x) -> int", ""),
+          ("bool operator==(const A& a, int x)", ""),
+          ("const auto f = [](int x)", ";"),
+          ('extern "C" void f(int x)', ""),
+          ('extern "C" {\nvoid f(int x)', "}\n"),
+          ("namespace a {\nstruct S {\n  int y{0};\n  void f(int first,\n         int x) const noexcept",
+           "};\n}\n"),
+          ("#if A\nvoid f(int x) {\n#else\nvoid f(long x) {\n#endif\n  if (x)", "}\n"),
+          ("int f(int x) {  // }\n  char c = '{';\n  use(R\"(\n}})\", \"}\");\n  if (x)", "}\n"),
+      ]),
     ("kernel.gfx942.co", "x", "what a compiler wrote"),
     ("rbee/core/two.cc", "namespace rbee {\nstruct First : Base {\n};\n}  // namespace rbee\n", "First is a type of"),
     ("README.md", "[a](b.md)\n", "b.md, which is not there"),
@@ -44,6 +63,12 @@ CLEAN = [
     # A lambda within a class does not start a function that lasts until the class ends.
     ("rbee/core/a.h", "#pragma once\nstruct A {\n  void f() {\n    each([&](int x) {\n      g(x);\n"
      + "    });\n  }\n" + "  int y;\n" * 70 + "};\n"),
+    # Lists, types and namespaces are no functions.
+    *(("rbee/core/a.cc", head + " {\n" + "    1,\n" * 70 + tail) for head, tail in [
+        ("constexpr int kAll[] =", "};\n"), ("const std::vector<int> all = make(3) + A", "};\n"),
+        ("const A all(each([](int x) { return x; }), A", "});\n"), ("enum class E : int", "};\n"),
+        ("template <typename T>\nstruct S : Base<decltype(f(0))>", "};\n"),
+        ("namespace a::b", "}\n"), ("class __attribute__((packed)) A", "};\n")]),
     ("docs/a.md", "# `One` two\n[a](#one-two), [b](../tools/lint), [c](https://a.example/b.md#x), "
      "tools/lint/exceptions.txt, `docker --gpus all`\n"),
     # Values, what stands in front, and words that are no message.
