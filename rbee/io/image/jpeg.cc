@@ -143,20 +143,42 @@ void read_header(Decoder& decoder, void* bytes) {
   jpeg_read_header(&decoder.state, TRUE);
 }
 
+constexpr int32_t kInks = 4;  // cyan, magenta, yellow, black
+
 void start(Decoder& decoder, void* /*unused*/) {
-  decoder.state.out_color_space = JCS_RGB;
+  const J_COLOR_SPACE stored = decoder.state.jpeg_color_space;
+  const bool inks = stored == JCS_CMYK || stored == JCS_YCCK;
+  decoder.state.out_color_space = inks ? JCS_CMYK : JCS_RGB;
   jpeg_start_decompress(&decoder.state);
 }
 
 void read_rows(Decoder& decoder, void* pixels) {
   auto* row = static_cast<uint8_t*>(pixels);
-  const size_t stride = size_t{decoder.state.output_width} * 3;
+  const size_t stride =
+      size_t{decoder.state.output_width} * static_cast<size_t>(decoder.state.output_components);
   while (decoder.state.output_scanline < decoder.state.output_height) {
     JSAMPROW rows[] = {row};
     jpeg_read_scanlines(&decoder.state, rows, 1);
     row += stride;
   }
   jpeg_finish_decompress(&decoder.state);
+}
+
+// Files have the paper that an ink leaves free, as Adobe's programs write it; what two inks leave
+// free is the product. Rounded as Pillow does.
+void colour_inks(Pixels& pixels) {
+  const size_t count = pixels.values.size() / kInks;
+  for (size_t i = 0; i < count; ++i) {
+    const uint8_t* from = pixels.values.data() + i * kInks;
+    const uint32_t black = from[3];
+    for (size_t c = 0; c < 3; ++c) {
+      const uint32_t product = (UINT8_MAX - uint32_t{from[c]}) * black + 128;
+      const uint32_t covered = (product + (product >> 8)) >> 8;
+      pixels.values[i * 3 + c] = static_cast<uint8_t>(black - covered);
+    }
+  }
+  pixels.values.resize(count * 3);
+  pixels.channels = 3;
 }
 
 void open(Decoder& decoder, std::string_view bytes, std::string_view field) {
@@ -203,20 +225,18 @@ ImageHeader read_jpeg_header(std::string_view bytes, std::string_view field) {
 Pixels decode_jpeg(std::string_view bytes, std::string_view field) {
   Decoder decoder;
   open(decoder, bytes, field);
-  const J_COLOR_SPACE space = decoder.state.jpeg_color_space;
-  if (space == JCS_CMYK || space == JCS_YCCK) {
-    fail(Code::unsupported, field, "a JPEG file in CMYK; save it in RGB");
-  }
   const int orientation = orientation_of(decoder);  // markers go with the end of decoding
   const bool started = guarded(decoder, start, nullptr);
   check(started, field, "it is no JPEG file that can be read: ", decoder.failure.message.data());
   Pixels out{.width = static_cast<int32_t>(decoder.state.output_width),
              .height = static_cast<int32_t>(decoder.state.output_height),
-             .channels = 3,
+             .channels = decoder.state.output_components,
              .values = {}};
-  out.values.resize(size_t{decoder.state.output_width} * decoder.state.output_height * 3);
+  out.values.resize(size_t{decoder.state.output_width} * decoder.state.output_height *
+                    static_cast<size_t>(out.channels));
   const bool read = guarded(decoder, read_rows, out.values.data());
   check(read, field, "it is no whole JPEG file: ", decoder.failure.message.data());
+  if (out.channels == kInks) colour_inks(out);
   return upright(std::move(out), orientation);
 }
 

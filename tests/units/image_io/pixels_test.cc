@@ -184,14 +184,17 @@ TEST(Pixels, OfBrokenFilesAreRefused) {
                         [] { decode_image("BM6", "image"); });
 }
 
-TEST(Pixels, OfFourInksAreNotSupported) {
-  try {
-    decode_image(file("cmyk.jpg"), "image");
-    FAIL() << "nothing was thrown";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::unsupported);
-    EXPECT_THAT(error.what(), HasSubstr("CMYK"));
-  }
+// As Pillow turns the file into RGB.
+TEST(Pixels, OfFourInksBecomeColours) {
+  const Pixels pixels = decode_image(file("cmyk.jpg"), "image");
+  EXPECT_EQ(pixels.width, 16);
+  EXPECT_EQ(pixels.height, 8);
+  ASSERT_EQ(pixels.channels, 3);
+  const auto& values = pixels.values;
+  EXPECT_EQ(std::vector<uint8_t>(values.begin(), values.begin() + 3),
+            (std::vector<uint8_t>{200, 30, 40}));
+  EXPECT_EQ(std::vector<uint8_t>(values.end() - 3, values.end()),
+            (std::vector<uint8_t>{20, 60, 220}));
 }
 
 }  // namespace
