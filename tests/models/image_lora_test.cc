@@ -70,6 +70,22 @@ const Form kForms[] = {
     {"text_encoder", "encoder.layers.2.self_attn.v_proj",
      "text_encoder.text_model.encoder.layers.2.self_attn.v_proj.lora_B.weight",
      "text_encoder.text_model.encoder.layers.2.self_attn.v_proj.lora_A.weight"},
+    // PEFT's with an adapter's name, diffusers' before 0.15, and ComfyUI's.
+    {"unet", "mid_block.attentions.0.transformer_blocks.0.attn1.to_q",
+     "unet.mid_block.attentions.0.transformer_blocks.0.attn1.to_q.lora_B.my.style.weight",
+     "unet.mid_block.attentions.0.transformer_blocks.0.attn1.to_q.lora_A.my.style.weight"},
+    {"unet", "mid_block.attentions.0.transformer_blocks.0.attn1.to_k",
+     "mid_block.attentions.0.transformer_blocks.0.attn1.processor.to_k_lora.up.weight",
+     "mid_block.attentions.0.transformer_blocks.0.attn1.processor.to_k_lora.down.weight"},
+    {"unet", "mid_block.attentions.0.transformer_blocks.0.attn2.to_q",
+     "model.diffusion_model.middle_block.1.transformer_blocks.0.attn2.to_q.lora_B.default_0.weight",
+     "model.diffusion_model.middle_block.1.transformer_blocks.0.attn2.to_q.lora_A.default_0."
+     "weight"},
+    kohya("text_encoder", "encoder.layers.0.self_attn.k_proj",
+          "text_encoders.clip_l.transformer.text_model.encoder.layers.0.self_attn.k_proj"),
+    {"text_encoder", "encoder.layers.1.self_attn.q_proj",
+     "clip_l.transformer.text_model.encoder.layers.1.self_attn.q_proj.lora_B.weight",
+     "clip_l.transformer.text_model.encoder.layers.1.self_attn.q_proj.lora_A.weight"},
 };
 
 MadeTensor find(const std::vector<MadeTensor>& part, const std::string& layer) {
@@ -236,6 +252,19 @@ TEST_F(LoraTest, FoldersOfPeftTellTheirFactors) {
   const Outputs wanted = run(load_on_cpu(folder_.path()));
   EXPECT_LE(difference(merged.hidden, wanted.hidden), 2e-3f);
   EXPECT_LE(difference(merged.denoised, wanted.denoised), 2e-3f);
+}
+
+TEST_F(LoraTest, FilesOfSeveralAdaptersAreRefused) {
+  std::vector<MadeTensor> file;
+  for (const char* adapter : {"one", "two"}) {
+    const std::string layer = "unet.mid_block.attentions.0.transformer_blocks.0.attn1.to_v";
+    add({"unet", "mid_block.attentions.0.transformer_blocks.0.attn1.to_v",
+         cat(layer, ".lora_B.", adapter, ".weight"), cat(layer, ".lora_A.", adapter, ".weight")},
+        1, file);
+  }
+  const fs::path path = write("two.safetensors", file);
+  expect_error(Code::invalid_argument, {"two.safetensors", "several adapters"},
+               [&] { load_on_cpu(folder_.path(), {.loras = {{path, 1}}}); });
 }
 
 // The same in the header of a file that diffusers saved: a configuration for each part, with its

@@ -241,6 +241,30 @@ TEST_F(SingleFileTest, StableDiffusion1And2UnderSgmsNames) {
   }
 }
 
+// InstructPix2Pix reads a second picture's latents.
+TEST_F(SingleFileTest, DenoisersOfMoreInputsAreRefused) {
+  add_sd1();
+  MadeTensor first = take("model.diffusion_model.input_blocks.0.0.weight");
+  const int64_t channels = first.shape[1];
+  first.shape[1] *= 2;
+  first.values.resize(2 * first.values.size());
+  tensors_.push_back(first);
+  const fs::path file = folder_->path() / "edits.safetensors";
+  write_safetensors(file, tensors_);
+  models::ModelFiles files = models::read_single_file(file);
+  const models::ModelFiles wanted = models::read_diffusers_folder(folder_->path());
+  for (models::ModelPart& part : files.parts) part.config = wanted.require(part.name).config;
+  std::ifstream input(folder_->path() / "unet" / "config.json");
+  const std::string text(std::istreambuf_iterator<char>(input), {});
+  const auto field = [](int64_t count) { return cat("\"in_channels\": ", count); };
+  const auto unet = std::ranges::find(files.parts, "unet", &models::ModelPart::name);
+  unet->config =
+      io::JsonConfig(replaced(text, {{field(channels), field(2 * channels)}}), "config.json");
+  const auto model = load_image_model(std::move(files), {.device = &cpu_device()});
+  expect_error(Code::unsupported, {cat("reads ", 2 * channels, " channels")},
+               [&] { check_parts_fit(model); });
+}
+
 // Where a file has no VAE, or one of two text encoders, the others are given besides.
 TEST_F(SingleFileTest, PartsGivenBesidesCompleteAFile) {
   add_sd1();

@@ -88,7 +88,8 @@ inline constexpr int64_t kSd3T5Tokens = 256;
 // prompt of several chunks comes with its chunks' hidden states already one after another.
 TextStates join_text(const ImageModel& model, std::span<const TextEncoding> encodings);
 // Throws invalid_argument naming both sizes where these states, or the VAE's latents, are not of
-// the width that the denoiser reads: the parts are of different models.
+// the width that the denoiser reads: the parts are of different models. Throws unsupported where
+// the denoiser reads more than latents, or those and a masked picture.
 void check_parts_fit(const ImageModel& model);
 
 struct LoraSource {

@@ -37,8 +37,6 @@ constexpr Ending kEndings[] = {
     {".lora_linear_layer.down.weight", "down"},
     {".lora_B.weight", "up"},
     {".lora_A.weight", "down"},
-    {".lora_B.default.weight", "up"},
-    {".lora_A.default.weight", "down"},
     {".hada_w1_a", "hada_w1_a"},
     {".hada_w1_b", "hada_w1_b"},
     {".hada_w2_a", "hada_w2_a"},
@@ -74,17 +72,32 @@ struct LayerKeys {
   std::vector<std::string> unknown;            // keys of no known form
 };
 
-LayerKeys sort_keys(const io::Checkpoint& file) {
+// PEFT writes an adapter's name into its keys, "...to_q.lora_A.default.weight", where the model is
+// saved as it stands in memory.
+std::string without_adapter_name(const std::string& key) {
+  constexpr std::string_view kWeight = ".weight";
+  if (!key.ends_with(kWeight)) return key;
+  for (const std::string_view mark : {".lora_A.", ".lora_B.", ".lora_magnitude_vector."}) {
+    const size_t at = key.rfind(mark);
+    if (at == std::string::npos || at + mark.size() + kWeight.size() > key.size()) continue;
+    return cat(key.substr(0, at + mark.size() - 1), kWeight);
+  }
+  return key;
+}
+
+LayerKeys sort_keys(const io::Checkpoint& file, const std::string& path) {
   constexpr std::string_view kAlpha = ".alpha";
   LayerKeys out;
   for (const TensorEntry& entry : file.tensors()) {
-    const std::string_view name = entry.name;
+    const std::string own = without_adapter_name(entry.name);
+    const std::string_view name = own;
     const auto ending = std::ranges::find_if(
         kEndings, [&](const Ending& each) { return name.ends_with(each.text); });
     if (ending != std::end(kEndings)) {
       AdapterLayer& layer =
           out.layers[std::string(name.substr(0, name.size() - ending->text.size()))];
-      layer.tensors[std::string(ending->role)] = &entry;
+      const bool fresh = layer.tensors.emplace(ending->role, &entry).second;
+      check(fresh, path, "it has several adapters: ", entry.name, " is another one's");
     } else if (name.ends_with(kAlpha) && numel(entry.shape) == 1) {
       out.layers[std::string(name.substr(0, name.size() - kAlpha.size()))].alpha =
           io::read_floats(entry).front();
@@ -104,12 +117,14 @@ std::vector<std::string> unet_spellings(const std::string& module, const UnetBlo
                                   module,
                                   kPeft + module,
                                   "diffusion_model." + original,
+                                  "model.diffusion_model." + original,
                                   "lycoris_" + underscored(module)};
   // diffusers before 0.22: "attn1.processor.to_out" for "attn1.to_out.0"
   const size_t dot = module.rfind(".to_");
   if (dot != std::string::npos) {
     const std::string layer = module.ends_with(".0") ? module.substr(0, module.size() - 2) : module;
-    out.push_back(cat("unet.", module.substr(0, dot), ".processor", layer.substr(dot)));
+    const std::string processor = cat(module.substr(0, dot), ".processor", layer.substr(dot));
+    out.insert(out.end(), {"unet." + processor, processor});
   }
   return out;
 }
@@ -133,6 +148,12 @@ std::vector<std::string> clip_spellings(const std::string& part, size_t index,
                                   cat(part, ".", kModel, plain), cat(kPeft, plain),
                                   cat(kPeft, kModel, plain)};
   if (index == 0) out.push_back("lora_te_" + joined);
+  // ComfyUI's own, which calls the encoders by their kinds.
+  for (const char* kind : {"clip_l", "clip_h", "clip_g"}) {
+    if ((index > 0) != (kind == std::string_view("clip_g"))) continue;
+    const std::string own = cat(kind, ".transformer.", kModel, plain);
+    out.insert(out.end(), {own, "text_encoders." + own});
+  }
   return out;
 }
 
@@ -309,7 +330,7 @@ void LoraSet::read(const LoraSource& source, const Targets& targets, Device& dev
   }
   io::refuse_pickle(source.path);
   const io::Checkpoint file = io::Checkpoint::open(source.path);
-  LayerKeys keys = sort_keys(file);
+  LayerKeys keys = sort_keys(file, path);
   take_header_factors(source, keys);
   take_peft_factors(file, source, keys);
   size_t used = 0;

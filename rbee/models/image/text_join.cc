@@ -49,9 +49,20 @@ int64_t width_of(const ImageModel& model, size_t count, int64_t (TextEncoder::*w
   return sum;
 }
 
+// Those of FLUX read a second latent too, UNets one with a mask or none.
+void check_inputs(const ImageModel& model) {
+  const DenoiserInfo& info = model.denoiser->info();
+  if (model.join == TextJoin::sd3 || model.join == TextJoin::flux) return;
+  if (info.in_channels == info.out_channels || info.mask_channels() == 1) return;
+  fail(Code::unsupported, kOp, "the denoiser reads ", info.in_channels, " channels, of which ",
+       info.out_channels, " are its latents: models that read another picture, or depth, are not ",
+       "implemented, but those of inpainting");
+}
+
 }  // namespace
 
 void check_parts_fit(const ImageModel& model) {
+  check_inputs(model);
   const DenoiserInfo& wanted = model.denoiser->info();
   const size_t count = model.text.size();
   check_width(model, "the VAE's latents", model.vae->info().latent_channels, wanted.out_channels);
