@@ -358,11 +358,24 @@ class QueuedImageEngine final : public ImageEngine {
       source_.change_loras(source_.model, wanted);
     } catch (const Error& error) {
       log(LogLevel::warn, "LoRAs could not be taken", {{"reason", error.what()}});
-      // Clients read the file's name without the folders above.
-      fail(error.code(), "loras", source_.loras.without_folder(error.what()));
+      fail_loras(error, wanted);
     }
     unsure_ = false;
     loras_ = std::move(wanted);
+  }
+
+  // Clients read an adapter's name without the folders above, and of the model's own files nothing.
+  [[noreturn]] void fail_loras(const Error& error,
+                               const std::vector<models::LoraSource>& wanted) const {
+    const std::string reason = error.what();
+    const bool adapter = std::ranges::any_of(wanted, [&](const models::LoraSource& lora) {
+      return reason.find(lora.path.string()) != std::string::npos;
+    });
+    if (adapter || reason.find('/') == std::string::npos) {
+      fail(error.code(), "loras", source_.loras.without_folder(reason));
+    }
+    fail(Code::internal, "loras", "the model's own files cannot be read again, which the log says ",
+         "more of");
   }
 
   void count(const PipelineTimes& times, int32_t images) {

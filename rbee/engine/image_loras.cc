@@ -1,5 +1,6 @@
 #include "rbee/engine/image_loras.h"
 
+#include <cctype>
 #include <charconv>
 
 namespace rbee::engine {
@@ -61,24 +62,48 @@ LoraUse use_of(std::string_view tag, std::string_view inside) {
   return out;
 }
 
+// "<kind:inside>", as AUTOMATIC1111 finds its extra networks.
+struct Tag {
+  std::string kind;  // in lower case
+  std::string_view whole, inside;
+};
+
+std::optional<Tag> tag_at(std::string_view text) {
+  const auto is_word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  if (!text.starts_with('<')) return std::nullopt;
+  Tag out;
+  size_t at = 1;
+  for (; at < text.size() && is_word(text[at]); ++at) {
+    out.kind += static_cast<char>(std::tolower(static_cast<unsigned char>(text[at])));
+  }
+  const size_t end = text.find('>', at);
+  if (at == 1 || at == text.size() || text[at] != ':' || end == kNone) return std::nullopt;
+  out.whole = text.substr(0, end + 1);
+  out.inside = text.substr(at + 1, end - at - 1);
+  return out;
+}
+
 }  // namespace
 
 PromptLoras split_loras(std::string_view prompt) {
   PromptLoras out;
-  size_t at = 0;
-  while (at < prompt.size()) {
-    const std::string_view rest = prompt.substr(at);
-    size_t head = 0;
-    for (const std::string_view opening : {"<lora:", "<lyco:"}) {
-      if (rest.starts_with(opening)) head = opening.size();
-    }
-    const size_t end = head == 0 ? kNone : rest.find('>');
-    if (end == kNone) {
+  // Without one behind a tag, looking for its end again and again would take long.
+  const size_t last = prompt.rfind('>');
+  for (size_t at = 0; at < prompt.size();) {
+    const auto tag = last != kNone && at < last ? tag_at(prompt.substr(at)) : std::nullopt;
+    if (!tag) {
       out.prompt += prompt[at++];
       continue;
     }
-    out.loras.push_back(use_of(rest.substr(0, end + 1), rest.substr(head, end - head)));
-    at += end + 1;
+    if (tag->kind == "hypernet") {
+      fail(Code::unsupported, "prompt", "\"", tag->whole, "\": hypernetworks are not implemented");
+    }
+    if (tag->kind == "lora" || tag->kind == "lyco") {
+      out.loras.push_back(use_of(tag->whole, tag->inside));
+    }
+    at += tag->whole.size();
   }
   return out;
 }

@@ -17,8 +17,10 @@ struct PromptLoras {
   std::vector<LoraUse> loras;
 };
 
-// "lyco" is another word for "lora"; a strength that is absent is 1. Throws invalid_argument naming
-// a tag without a name or whose strength is no number, unsupported naming one with more settings.
+// "lyco" is another word for "lora", both in any case of letters; a strength that is absent is 1.
+// Throws invalid_argument naming a tag without a name or whose strength is no number, unsupported
+// naming one with more settings and <hypernet:...>. Tags of other kinds are taken out and do
+// nothing, as in AUTOMATIC1111, which may have no extension that knows them.
 PromptLoras split_loras(std::string_view prompt);
 
 // What a request's encoders read, and every adapter that it asks for: those of its field, then

@@ -83,10 +83,12 @@ LoraFolder& LoraFolder::operator=(LoraFolder&&) noexcept = default;
 
 std::vector<std::string> LoraFolder::names() const {
   std::vector<std::string> out;
-  std::error_code absent;
-  for (const auto& entry : fs::recursive_directory_iterator(folder_, absent)) {
-    if (entry.path().extension() != kAdapter || !is_file(entry.path())) continue;
-    const fs::path& path = entry.path();
+  std::error_code refused;  // what cannot be read has no names
+  fs::recursive_directory_iterator at(folder_, fs::directory_options::skip_permission_denied,
+                                      refused);
+  for (; at != fs::recursive_directory_iterator() && !refused; at.increment(refused)) {
+    const fs::path& path = at->path();
+    if (path.extension() != kAdapter || !is_file(path)) continue;
     const fs::path name = is_peft_file(path) && path.parent_path() != folder_
                               ? path.parent_path()
                               : fs::path(path).replace_extension();

@@ -84,9 +84,9 @@ TEST(ImageApi, ChecksRangesByField) {
 }
 
 TEST(PromptLoras, AreTakenOutOfPrompts) {
-  const PromptLoras split =
-      split_loras("<lora:a/b>a <b> <lora: c d :-0.5>cat<lyco:e:2><hypernet:x:1><lora:open");
-  EXPECT_EQ(split.prompt, "a <b> cat<hypernet:x:1><lora:open");
+  const PromptLoras split = split_loras(
+      "<LoRA:a/b>a <b> <lora: c d :-0.5>cat<lyco:e:2><wildcard:x:1><:y><-:z><lora:open");
+  EXPECT_EQ(split.prompt, "a <b> cat<:y><-:z><lora:open");
   ASSERT_EQ(split.loras.size(), 3u);
   EXPECT_EQ(split.loras[0].path, "a/b");
   EXPECT_EQ(split.loras[0].strength, 1);
@@ -124,7 +124,7 @@ TEST(PromptLoras, SayWhatIsWrongWithThem) {
        {"<lora:>", "<lora: :1>", "<lora:a:>", "<lora:a:x>", "<lora:a:1:>", "<lora:a:te=x>"}) {
     harness::expect_error("prompt", tag, "", [&] { split_loras(tag); });
   }
-  for (const char* tag : {"<lora:a:1:2:8>", "<lora:a:dyn=8>"}) {
+  for (const char* tag : {"<lora:a:1:2:8>", "<lora:a:dyn=8>", "<hypernet:a:1>"}) {
     try {
       split_loras(tag);
       ADD_FAILURE() << tag;
