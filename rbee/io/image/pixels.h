@@ -36,12 +36,12 @@ struct ImageLimits {
 // JPEG, WebP or GIF, and for sizes beyond the limits; unsupported for an animated WebP.
 ImageHeader read_image_header(std::string_view bytes, std::string_view field,
                               const ImageLimits& limits = {});
-// Also throws invalid_argument for files that are not whole or, JPEG, have more than 100 scans, each
-// of which costs as much as the whole picture, or, PNG, hold much behind the last row.
-// Greys and inks (CMYK) become colours; 16 bits become 8; opacity that a file has, also of one colour, becomes the
-// fourth channel. Of a GIF with several pictures the first is read. PNG, JPEG and WebP files are
-// turned upright by their Exif block (GIF has none); texts, profiles and other notes are passed
-// over. Memory: the file and twice the pixels at most, whatever else the file holds.
+// Also throws invalid_argument for files that are not whole or, JPEG, have more than 100 scans,
+// each of which costs as much as the whole picture, or, PNG, hold much behind the last row.
+// Greys and inks (CMYK) become colours; 16 bits become 8; opacity that a file has, also of one
+// colour, becomes the fourth channel. Of a GIF with several pictures the first is read. PNG, JPEG
+// and WebP files are turned upright by their Exif block (GIF has none); texts, profiles and other
+// notes are passed over. Memory: the file and twice the pixels at most, whatever else it holds.
 Pixels decode_image(std::string_view bytes, std::string_view field, const ImageLimits& limits = {});
 
 }  // namespace rbee::io
