@@ -8,7 +8,6 @@ namespace {
 using nlohmann::json;
 
 constexpr Range<int32_t> kClipSkip{-1, 12};  // -1: stable-diffusion.cpp's word for none
-constexpr Range<double> kGuidance{0, 30};
 constexpr Range<int32_t> kSeedDelta{0, INT32_MAX};
 constexpr Range<double> kChurn{0, 100};
 constexpr Range<double> kLevel{0, 1000};
@@ -55,11 +54,11 @@ std::optional<int32_t> seed_side(ObjectReader& reader, const char* name, const c
   return value;
 }
 
-// true and false as A1111, or axes.
+// true and false as A1111, 1 and 0, or axes.
 std::string tiling(ObjectReader& reader) {
   const json* value = reader.find("tiling");
   if (value != nullptr && !value->is_string()) {
-    return reader.boolean("tiling").value_or(false) ? "both" : "none";
+    return flag(reader, "tiling").value_or(false) ? "both" : "none";
   }
   return choice(reader, "tiling", {"none", "x", "y", "both"});
 }

@@ -18,6 +18,7 @@ inline constexpr Range<int32_t> kPadding{0, 512};
 inline constexpr Range<int32_t> kPartials{0, 3};
 inline constexpr Range<int32_t> kQuality{0, 100};
 inline constexpr Range<double> kUnit{0, 1};
+inline constexpr Range<double> kGuidance{0, 30};
 inline constexpr Range<double> kHiresScale{1, 4};
 inline constexpr size_t kMaxControls = 8;
 
@@ -50,10 +51,10 @@ void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBod
 // Throws InvalidBody where something is wrong.
 void finish(std::vector<FieldError>& errors);
 
-// Calls `read` with each entry of a list of objects; notes what is none.
+// Calls `read` with each entry of a list of objects; notes what is none. prefix: the reader's own.
 template <typename Read>
 void each_object(ObjectReader& reader, const char* name, size_t most,
-                 std::vector<FieldError>& errors, const Read& read) {
+                 std::vector<FieldError>& errors, const Read& read, std::string_view prefix = {}) {
   const nlohmann::json* list = reader.find(name);
   if (list == nullptr) return;
   if (!list->is_array() || list->size() > most) {
@@ -67,7 +68,7 @@ void each_object(ObjectReader& reader, const char* name, size_t most,
       reader.note(cat(name, "[", i, "]"), "type(object)", "must be an object", &entry);
       continue;
     }
-    ObjectReader fields(entry, cat(name, "[", i, "]."), errors);
+    ObjectReader fields(entry, cat(prefix, name, "[", i, "]."), errors);
     read(fields);
   }
 }

@@ -52,6 +52,7 @@ struct ImageBody {
   std::optional<int32_t> width, height;  // pixels
   std::optional<int32_t> steps;
   std::optional<float> guidance_scale;
+  std::optional<float> distilled_guidance;  // Forge: of a model that was trained with guidance
   std::optional<float> guidance_rescale;
   std::string sampler;
   std::string schedule;
@@ -93,6 +94,7 @@ struct ImageBody {
   bool as_url = false;                        // OpenAI: "data:" URLs instead of base64
   bool send_images = true;                    // AUTOMATIC1111
   std::string checkpoint;                     // AUTOMATIC1111: the model's name, where one is sent
+  std::string hires_checkpoint;               // AUTOMATIC1111: the same of a second pass
   std::string task;                           // AUTOMATIC1111: what its progress is asked by
   std::string request;  // AUTOMATIC1111: the body without its pictures, which the answer repeats
 };
@@ -121,6 +123,9 @@ ImageBody parse_openai_edit(std::string_view body, OpenAiEdit kind = OpenAiEdit:
 
 // POST /sdapi/v1/txt2img and img2img
 ImageBody parse_sdapi(std::string_view body, bool img2img);
+// POST /sdapi/v1/options: the model's name, where one is sent. Options that would change pictures
+// are wrong, since they are fixed.
+std::string parse_sdapi_options(std::string_view body);
 // POST /sdapi/v1/png-info: the base64 form of a file.
 std::string parse_png_info(std::string_view body);
 

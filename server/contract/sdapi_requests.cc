@@ -43,6 +43,7 @@ constexpr Absent kAbsentOfEnlarging[] = {
 constexpr Absent kAbsentOfHires[] = {
     {"firstphase_width", "[0]", "width is the first pass's, hr_resize_x the second one's"},
     {"firstphase_height", "[0]", "height is the first pass's, hr_resize_y the second one's"},
+    {"hr_additional_modules", R"([[], ["Use same choices"]])", "one model is served"},
 };
 
 constexpr Absent kAbsentOfControls[] = {
@@ -111,6 +112,30 @@ constexpr Absent kAbsentOptions[] = {
     {"webp_lossless", "[false]"},
 };
 
+// What a request's override_settings may say, and this path would have to keep.
+constexpr const char* kInRequests = "send it in override_settings of a request";
+constexpr Absent kFixedOptions[] = {
+    {"CLIP_stop_at_last_layers", "[0, 1]", kInRequests},
+    {"eta_noise_seed_delta", "[0]", kInRequests},
+    {"eta_ancestral", "[1]", kInRequests},
+    {"eta_ddim", "[0]", kInRequests},
+    {"s_churn", "[0]", kInRequests},
+    {"s_tmin", "[0]", kInRequests},
+    {"s_tmax", "[0]", kInRequests},
+    {"s_noise", "[1]", kInRequests},
+    {"k_sched_type", R"(["", "Automatic"])", kInRequests},
+    {"randn_source", R"(["GPU", "NV"])", kInRequests},
+    {"emphasis", R"(["Original"])", kInRequests},
+    {"enable_emphasis", "[true]", kInRequests},
+    {"enable_prompt_comments", "[true]", kInRequests},
+    {"img2img_fix_steps", "[false]", kInRequests},
+    {"samples_format", R"(["png"])", kInRequests},
+};
+
+// Scripts that AUTOMATIC1111 brings along, which do nothing where they are switched off.
+constexpr const char* kScriptsOfA1111[] = {"comments", "extra options", "hypertile",      "refiner",
+                                           "sampler",  "seed",          "soft inpainting"};
+
 // A picture without it would be another one than was asked for.
 void refuse_others(ObjectReader& reader, std::span<const Absent> absent) {
   for (const Absent& each : absent) {
@@ -127,7 +152,6 @@ void refuse_others(ObjectReader& reader, std::span<const Absent> absent) {
 // Of a second pass, which has the first one's here.
 void refuse_other_hires(ObjectReader& reader) {
   constexpr std::pair<const char*, const char*> kSame[] = {
-      {"hr_checkpoint_name", ""},
       {"hr_sampler_name", "sampler_name"},
       {"hr_scheduler", "scheduler"},
       {"hr_prompt", "prompt"},
@@ -140,12 +164,20 @@ void refuse_other_hires(ObjectReader& reader) {
     reader.note(name, "empty", "must be empty: a second pass has what the first one has",
                 reader.find(name));
   }
+  for (const auto& [name, first] :
+       {std::pair{"hr_cfg", "cfg_scale"}, std::pair{"hr_distilled_cfg", "distilled_cfg_scale"}}) {
+    const json* value = reader.find(name);
+    const json* same = reader.find(first);
+    if (value == nullptr || (same != nullptr && *same == *value)) continue;
+    reader.note(name, cat("equal(", first, ")"), cat("must be the same as ", first), value);
+  }
   refuse_others(reader, kAbsentOfHires);
 }
 
-void read_hires_fields(ObjectReader& reader, ImageBody& out) {
+// strength: denoising_strength.
+void read_hires_fields(ObjectReader& reader, std::optional<float> strength, ImageBody& out) {
   constexpr float kStrength = 0.75f;  // A1111's
-  const bool enabled = reader.boolean("enable_hr").value_or(false);
+  const bool enabled = flag(reader, "enable_hr").value_or(false);
   // 0 stands for absent, as in A1111.
   const auto side_of = [&](const char* name) {
     const json* value = reader.find(name);
@@ -155,10 +187,12 @@ void read_hires_fields(ObjectReader& reader, ImageBody& out) {
                   .width = side_of("hr_resize_x"),
                   .height = side_of("hr_resize_y"),
                   .steps = reader.integer("hr_second_pass_steps", {0, kSteps.high}),
-                  .strength = reader.number("denoising_strength", kUnit).value_or(kStrength),
+                  .strength = strength.value_or(kStrength),
                   .upscaler = reader.text("hr_upscaler").value_or("")};
   if (!enabled) return;
   refuse_other_hires(reader);
+  const std::string checkpoint = reader.text("hr_checkpoint_name").value_or("");
+  if (checkpoint != "Use same checkpoint") out.hires_checkpoint = checkpoint;
   out.hires = std::move(hires);
 }
 
@@ -221,6 +255,14 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+// By AUTOMATIC1111's own scripts: the first argument says whether there is anything to do.
+bool is_switched_off(const std::string& name, const json& script) {
+  if (std::ranges::find(kScriptsOfA1111, name) == std::end(kScriptsOfA1111)) return false;
+  if (!script.is_object() || !script.contains("args")) return script.is_object();
+  const json& args = script["args"];
+  return args.is_null() || (args.is_array() && (args.empty() || args.front() == false));
+}
+
 // {"alwayson_scripts": {"ControlNet": {"args": [...]}}}. As A1111, which asks for a script's name
 // in lower case, and draws nothing where one is not there.
 void read_scripts(ObjectReader& reader, std::vector<FieldError>& errors, ImageBody& out) {
@@ -230,6 +272,7 @@ void read_scripts(ObjectReader& reader, std::vector<FieldError>& errors, ImageBo
     return reader.note("alwayson_scripts", "type(object)", "must be an object", scripts);
   }
   for (const auto& [name, script] : scripts->items()) {
+    if (is_switched_off(lower(name), script)) continue;
     if (lower(name) != "controlnet") {
       fail(Code::unsupported, "alwayson_scripts", "always on script ", name, " not found");
     }
@@ -237,12 +280,14 @@ void read_scripts(ObjectReader& reader, std::vector<FieldError>& errors, ImageBo
       reader.note(cat("alwayson_scripts.", name), "type(object)", "must be an object", &script);
       continue;
     }
-    ObjectReader fields(script, "alwayson_scripts.controlnet.", errors);
-    each_object(fields, "args", kMaxControls, errors, [&](ObjectReader& unit) {
+    constexpr const char* kPrefix = "alwayson_scripts.controlnet.";
+    ObjectReader fields(script, kPrefix, errors);
+    const auto read_unit = [&](ObjectReader& unit) {
       if (!unit.boolean("enabled").value_or(true)) return;
       refuse_others(unit, kAbsentOfControls);
       out.controls.push_back(control(unit));
-    });
+    };
+    each_object(fields, "args", kMaxControls, errors, read_unit, kPrefix);
   }
 }
 
@@ -260,6 +305,21 @@ void read_file_options(ObjectReader& reader, ImageBody& out) {
   constexpr int32_t kCustomary = 80;
   const auto quality = reader.integer("jpeg_quality", kQuality);  // of webp too
   if (quality || !out.output_compression) out.output_compression = quality.value_or(kCustomary);
+}
+
+// AUTOMATIC1111 passes over what follows a "#" in a line, and over a line that begins with one.
+std::string without_comments(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    if (!line.starts_with('#')) {
+      out += line.substr(0, line.find('#'));
+      if (end < text.size()) out += '\n';
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
 }
 
 // Of {"override_settings": {...}} what changes a picture; one model is served.
@@ -287,10 +347,25 @@ void read_overrides(ObjectReader& body, std::vector<FieldError>& errors, ImageBo
   if (out.prompt_rule.empty() && plain) out.prompt_rule = "none";
   const bool all = reader.boolean("img2img_fix_steps").value_or(false);
   if (out.strength_rule.empty() && all) out.strength_rule = "all";
+  if (flag(reader, "enable_prompt_comments").value_or(true)) {
+    out.prompt = without_comments(out.prompt);
+    out.negative_prompt = without_comments(out.negative_prompt);
+  }
   refuse_others(reader, kAbsentOptions);
 }
 
 }  // namespace
+
+std::string parse_sdapi_options(std::string_view text) {
+  const JsonBody body(text);
+  std::vector<FieldError> errors;
+  ObjectReader reader(body, errors);
+  refuse_others(reader, kAbsentOptions);
+  refuse_others(reader, kFixedOptions);
+  std::string checkpoint = reader.text("sd_model_checkpoint").value_or("");
+  finish(errors);
+  return checkpoint;
+}
 
 std::string parse_png_info(std::string_view text) {
   const JsonBody body(text);
@@ -359,7 +434,8 @@ ImageBody parse_sdapi(std::string_view text, bool img2img) {
   }
   out.count = rounds * batch;
   out.batch = batch;
-  out.send_images = reader.boolean("send_images").value_or(true);
+  out.send_images = flag(reader, "send_images").value_or(true);
+  out.distilled_guidance = reader.number("distilled_cfg_scale", kGuidance);
   out.task = task(reader, "force_task_id");
   refuse_others(reader, kAbsent);
   read_scripts(reader, errors, out);
@@ -370,8 +446,7 @@ ImageBody parse_sdapi(std::string_view text, bool img2img) {
     read_init_images(reader, out);
     if (!out.strength) out.strength = 0.75f;
   } else {
-    out.strength.reset();
-    read_hires_fields(reader, out);
+    read_hires_fields(reader, std::exchange(out.strength, std::nullopt), out);
   }
   finish(errors);
   if (img2img) body["init_images"] = body["mask"] = nullptr;

@@ -139,9 +139,13 @@ void add_sdapi_requests(Router& router, ImageService& service) {
 
 // What the server has and what it is doing.
 void add_sdapi_facts(Router& router, ImageService& service) {
-  // One model is served with fixed options: what is sent is taken and changes nothing.
+  // One model is served with fixed options.
   add_post(
-      router, "/sdapi/v1/options", [](const Request&) { return json_response(200, "{}"); },
+      router, "/sdapi/v1/options",
+      [&](const Request& request) {
+        service.check_served("sd_model_checkpoint", parse_sdapi_options(request.body));
+        return json_response(200, "{}");
+      },
       Body::json);
   const auto get = [&](const char* path, std::function<std::string()> make) {
     add_get(router, path,

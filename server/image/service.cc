@@ -199,10 +199,27 @@ std::shared_ptr<DelayedResponse> ImageService::openai_images(const ImageBody& bo
   return response;
 }
 
+void ImageService::check_served(const char* field, std::string_view name) const {
+  std::string_view plain = name;
+  // AUTOMATIC1111 lists files, with their hashes: "v1.safetensors [d14c016b]".
+  if (plain.ends_with(']')) plain = plain.substr(0, plain.rfind(" ["));
+  for (const std::string_view ending : {".safetensors", ".gguf", ".ckpt"}) {
+    if (plain.ends_with(ending)) plain.remove_suffix(ending.size());
+  }
+  check(name.empty() || name == model_id() || plain == model_id(), field, "\"", name,
+        "\" is not \"", model_id(), "\", the one model that is served");
+}
+
 std::shared_ptr<DelayedResponse> ImageService::sdapi_images(ImageBody body) {
-  check(body.checkpoint.empty() || body.checkpoint == model_id(),
-        "override_settings.sd_model_checkpoint", "\"", body.checkpoint, "\" is not \"", model_id(),
-        "\", the one model that is served");
+  check_served("override_settings.sd_model_checkpoint", body.checkpoint);
+  check_served("hr_checkpoint_name", body.hires_checkpoint);
+  if (body.distilled_guidance && engine_.model().architecture == "flux") {
+    if (body.guidance_scale.value_or(1) > 1) {
+      fail(Code::unsupported, "cfg_scale",
+           "must be 1 beside distilled_cfg_scale: ", "the model has no negative prompt");
+    }
+    body.guidance_scale = body.distilled_guidance;
+  }
   std::string id = new_job_id();
   auto response = std::make_shared<DelayedResponse>(canceller(id));
   auto reply = std::make_unique<SdapiImages>(response, body.request, body.send_images);

@@ -28,6 +28,10 @@ class ImageService final : public WorkerService {
   std::shared_ptr<DelayedResponse> openai_images(const ImageBody& body);
   std::shared_ptr<DelayedResponse> sdapi_images(ImageBody body);
 
+  // Throws invalid_argument naming the field for another model's name than the one that is served,
+  // which may have a file's ending and AUTOMATIC1111's hash behind it. Empty: no name.
+  void check_served(const char* field, std::string_view name) const;
+
   std::shared_ptr<DelayedResponse> enlarged(SdapiUpscale wanted);
 
   // What `submit` answers for a request with this body; where that has pictures, from a thread

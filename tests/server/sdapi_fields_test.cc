@@ -59,6 +59,18 @@ TEST(SdapiFields, ScriptsThatAreNotThereAreRefused) {
   }
   expect_taken(worker, {{"alwayson_scripts", nullptr}});
   expect_taken(worker, {{"alwayson_scripts", json::object()}});
+  // AUTOMATIC1111's own are there, and may be switched off.
+  for (const json& script :
+       {json::object(), json{{"args", nullptr}}, json{{"args", {false, "x"}}}}) {
+    expect_taken(worker, {{"alwayson_scripts", {{"Soft Inpainting", script}}}});
+  }
+  for (const json& script : {json{{"args", {true}}}, json{{"args", "x"}}, json(nullptr)}) {
+    const json body = {{"alwayson_scripts", {{"Refiner", script}}}};
+    EXPECT_EQ(worker.post(kText, body.dump()).status, 422) << script;
+  }
+  expect_refused(worker,
+                 {{"alwayson_scripts", {{"controlnet", {{"args", {{{"module", "canny"}}}}}}}}},
+                 "alwayson_scripts.controlnet.args[0].module");
   expect_refused(worker, {{"alwayson_scripts", {"controlnet"}}}, "alwayson_scripts");
   expect_refused(worker, {{"alwayson_scripts", {{"controlnet", {"x"}}}}}, "controlnet");
 }
@@ -167,6 +179,63 @@ TEST(SdapiFields, OverridesAreHonouredOrRefused) {
   ddim["sampler_name"] = "DDIM";
   expect_taken(worker, ddim);
   EXPECT_EQ(worker.engine.last_request().eta, 0.25f);
+}
+
+TEST(SdapiFields, CommentsAreTakenOutOfPrompts) {
+  ImageWorker worker;
+  const auto prompt_of = [&](const json& body) {
+    expect_taken(worker, body);
+    return worker.engine.last_request().prompt;
+  };
+  EXPECT_EQ(prompt_of({{"prompt", "a dog # cat"}}), "a dog ");
+  EXPECT_EQ(prompt_of({{"prompt", "# all\na dog, #x\n#y\n\nred"}}), "a dog, \n\nred");
+  EXPECT_EQ(prompt_of({{"prompt", "#"}}), "");
+  EXPECT_EQ(
+      prompt_of({{"prompt", "a #1"}, {"override_settings", {{"enable_prompt_comments", false}}}}),
+      "a #1");
+  expect_taken(worker, {{"negative_prompt", "blurry#x"}});
+  EXPECT_EQ(worker.engine.last_request().negative_prompt, "blurry");
+  const json openai = {{"prompt", "a #1"}};
+  EXPECT_EQ(worker.post("/v1/images/generations", openai.dump()).status, 200);
+  EXPECT_EQ(worker.engine.last_request().prompt, "a #1");
+}
+
+TEST(SdapiFields, SecondPassesHaveWhatTheFirstHas) {
+  ImageWorker worker;
+  const json hires = {{"enable_hr", 1}, {"cfg_scale", 7}};
+  const auto with = [&](const json& more) {
+    json body = hires;
+    body.update(more);
+    return body;
+  };
+  expect_taken(worker, with({{"hr_cfg", 7.0},
+                             {"hr_checkpoint_name", "fake-pictures.safetensors [0123456789]"},
+                             {"hr_additional_modules", {"Use same choices"}}}));
+  expect_taken(worker, with({{"hr_checkpoint_name", "Use same checkpoint"}}));
+  EXPECT_TRUE(worker.engine.last_request().hires.has_value());
+  for (const json& more :
+       {json{{"hr_cfg", 3}}, json{{"hr_distilled_cfg", 3}}, json{{"hr_checkpoint_name", "another"}},
+        json{{"hr_additional_modules", {"ae"}}}}) {
+    expect_refused(worker, with(more), more.begin().key());
+  }
+  const RawResponse once = worker.post(kText, with({{"denoising_strength", 2}}).dump());
+  EXPECT_EQ(error_of(once), "denoising_strength must be from 0 to 1");
+}
+
+TEST(SdapiFields, OptionsThatWouldChangePicturesAreRefused) {
+  ImageWorker worker;
+  constexpr const char* kOptions = "/sdapi/v1/options";
+  expect_taken(worker, {{"sd_model_checkpoint", "fake-pictures"}}, kOptions);
+  expect_taken(
+      worker,
+      {{"CLIP_stop_at_last_layers", 1}, {"sd_vae", "Automatic"}, {"show_progressbar", true}},
+      kOptions);
+  for (const json& option :
+       {json{{"sd_model_checkpoint", "another"}}, json{{"CLIP_stop_at_last_layers", 2}},
+        json{{"sd_vae", "ft-mse.safetensors"}}, json{{"randn_source", "CPU"}},
+        json{{"samples_format", "jpg"}}, json{{"eta_noise_seed_delta", 31337}}}) {
+    expect_refused(worker, option, option.begin().key(), kOptions);
+  }
 }
 
 TEST(SdapiFields, MasksMayHaveAnotherSize) {

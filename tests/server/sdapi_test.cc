@@ -363,7 +363,8 @@ TEST(Sdapi, WhatClientsAskForIsAnswered) {
   EXPECT_TRUE(worker.get_json("/sdapi/v1/scripts").at("txt2img").is_array());
   EXPECT_EQ(worker.get_json("/controlnet/version").at("version"), 2);
   EXPECT_EQ(worker.post("/sdapi/v1/refresh-loras", "").status, 200);
-  EXPECT_EQ(worker.post("/sdapi/v1/options", R"({"sd_model_checkpoint":"x"})").status, 200);
+  const json options = worker.get_json("/sdapi/v1/options");
+  EXPECT_EQ(worker.post("/sdapi/v1/options", options.dump()).status, 200);
   json body = {{"prompt", "x"}, {"override_settings", {{"CLIP_stop_at_last_layers", -1}}}};
   EXPECT_EQ(worker.post("/sdapi/v1/txt2img", body.dump()).status, 200);
   EXPECT_EQ(worker.engine.last_request().clip_skip, 0);
@@ -480,7 +481,8 @@ TEST(Sdapi, TilingIsOfBothAxesOrOne) {
   EXPECT_EQ(tiling(nullptr), engine::Tiling::none);
   EXPECT_EQ(tiling("x"), engine::Tiling::x);
   EXPECT_EQ(tiling("y"), engine::Tiling::y);
-  for (const char* body : {R"({"prompt":"x","tiling":"z"})", R"({"prompt":"x","tiling":1})"}) {
+  EXPECT_EQ(tiling(1), engine::Tiling::both);
+  for (const char* body : {R"({"prompt":"x","tiling":"z"})", R"({"prompt":"x","tiling":2})"}) {
     const auto refused = worker.post("/sdapi/v1/txt2img", body);
     EXPECT_EQ(refused.status, 400) << body;
     EXPECT_THAT(error_of(refused), HasSubstr("tiling"));
