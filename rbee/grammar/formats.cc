@@ -145,13 +145,38 @@ void add_identifiers(Formats& out) {
   out["relative-json-pointer"] = {cat("(?:0|[1-9][0-9]*)(?:#|", pointer, ")")};
 }
 
+// Ranges in lists of expressions, none of them backwards: of letters from the first or to the last.
+std::string ranges() {
+  std::string out = R"(a-[a-z]|[a-z]-z|A-[A-Z]|[A-Z]-Z|\\u4e00-\\u9fff)";
+  for (char low = '0'; low <= '9'; ++low) out += cat("|", low, "-[", low, "-9]");
+  return out;
+}
+
+// {m}, {m,} and {m,n}, numbers of up to three digits, n not below m: of three digits both, n has
+// the larger first one.
+std::string counts() {
+  std::string ordered = "[0-9],[1-9][0-9]{1,2}|[1-9][0-9],[1-9][0-9]{2}";
+  for (char m = '0'; m <= '9'; ++m) ordered += cat("|", m, ",[", m, "-9]");
+  for (char first = '1'; first <= '9'; ++first) {
+    for (char m = '0'; m <= '9'; ++m) ordered += cat("|", first, m, ",", first, "[", m, "-9]");
+    if (first == '9') continue;
+    const auto next = static_cast<char>(first + 1);
+    for (const char* rest : {"[0-9]", "[0-9]{2}"}) {
+      ordered += cat("|", first, rest, ",[", next, "-9]", rest);
+    }
+  }
+  return cat(R"(\{(?:[0-9]{1,3},?|)", ordered, R"()\})");
+}
+
 // ECMA-262 with the flag u, as Python reads it too, with groups in one other at most.
 void add_expressions(Formats& out) {
-  const std::string character =
-      R"([^\\^$.|?*+()\[\]{}\n\r\u2028\u2029]|\\[dDwWsStnrfv]|\\[\\^$.|?*+()\[\]{}/]|\.)";
+  const std::string code = R"(\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4})";
+  const std::string character = cat(
+      R"([^\\^$.|?*+()\[\]{}\n\r\u2028\u2029]|\\[dDwWsStnrfv]|\\[\\^$.|?*+()\[\]{}/]|\.|)", code);
   const std::string list =
-      R"(\[\^?(?:0-9|a-z|A-Z|[^\\\[\]^\n\r\u2028\u2029&|~-]|\\[dDwWsStnrfv]|\\[\\^\[\]-])+\])";
-  const std::string times = R"((?:(?:[*+?]|\{[0-9]{1,3},?\})\??)?)";
+      cat(R"(\[\^?-?(?:)", ranges(),
+          R"(|[^\\\[\]^\n\r\u2028\u2029-]|\\[dDwWsStnrfv]|\\[\\^\[\]./-]|)", code, R"()+-?\])");
+  const std::string times = cat("(?:(?:[*+?]|", counts(), R"()\??)?)");
   std::string parts = cat("(?:(?:", character, "|", list, ")", times, R"(|\^|\$|\\[bB]|\|)*)");
   for (int depth = 0; depth < 2; ++depth) {
     parts = cat("(?:(?:", character, "|", list, R"(|\((?:\?:)?)", parts, R"(\)))", times,

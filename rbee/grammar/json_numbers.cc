@@ -11,11 +11,22 @@
 namespace rbee::grammar {
 namespace {
 
-constexpr int64_t kMaxFraction = 16;
-constexpr int64_t kMaxExact = 15;  // digits of a decimal that a double holds apart from others
+constexpr int64_t kMaxFraction = 20;  // shortest texts of doubles near 1 have 17
+constexpr int64_t kMaxBound = 16;     // digits of a bound before and behind its point
+constexpr int64_t kMaxExact = 15;     // of a decimal that a double holds apart from others
 
 ExprPtr digit(char low = '0', char high = '9') {
   return chars({{static_cast<char32_t>(low), static_cast<char32_t>(high)}});
+}
+
+// value: from 0 on.
+std::string decimal(__int128 value) {
+  std::string out;
+  do {
+    out.insert(out.begin(), static_cast<char>('0' + static_cast<int>(value % 10)));
+    value /= 10;
+  } while (value > 0);
+  return out;
 }
 
 // Texts of digits from `low` to `high`, which have the same length.
@@ -41,13 +52,13 @@ ExprPtr same_length(const std::string& low, const std::string& high) {
 }
 
 // Integers without sign; none when low is above high.
-ExprPtr magnitudes(int64_t low, int64_t high) {
+ExprPtr magnitudes(__int128 low, __int128 high) {
   std::vector<ExprPtr> ways;
+  __int128 next_length = 10;
   while (low <= high) {
-    const std::string from = std::to_string(low);
-    const std::string nines(from.size(), '9');
-    const int64_t end = std::min<int64_t>(std::stoll(nines), high);
-    ways.push_back(same_length(from, std::to_string(end)));
+    while (next_length <= low) next_length *= 10;
+    const __int128 end = std::min(next_length - 1, high);
+    ways.push_back(same_length(decimal(low), decimal(end)));
     low = end + 1;
   }
   return choice(std::move(ways));
@@ -179,7 +190,7 @@ JsonBound json_bound(double value, bool open, const std::string& place, const ch
   const std::string_view digits(text.data(), static_cast<size_t>(end - text.data()));
   const size_t point = std::min(digits.find('.'), digits.size());
   const std::string_view places = digits.substr(std::min(point + 1, digits.size()));
-  const bool fits = error == std::errc() && point <= kMaxFraction && places.size() <= kMaxFraction;
+  const bool fits = error == std::errc() && point <= kMaxBound && places.size() <= kMaxBound;
   const bool apart = places.empty() || !open || point + places.size() <= kMaxExact;
   if (!fits || !apart) {
     fail(Code::unsupported, "json_schema", place, ": ", keyword, " is beyond 16 digits before or ",
@@ -190,12 +201,12 @@ JsonBound json_bound(double value, bool open, const std::string& place, const ch
   return bound;
 }
 
-ExprPtr json_integer(const JsonBounds& bounds) {
-  const int64_t low = bounds.low.signed_whole(), high = bounds.high.signed_whole();
+ExprPtr json_integer(const JsonIntegers& bounds) {
+  const auto [low, high] = bounds;
   std::vector<ExprPtr> ways;
-  if (high >= 0) ways.push_back(magnitudes(std::max<int64_t>(low, 0), high));
+  if (high >= 0) ways.push_back(magnitudes(std::max<__int128>(low, 0), high));
   if (low < 0) {
-    ways.push_back(sequence({literal("-"), magnitudes(std::max<int64_t>(-high, 1), -low)}));
+    ways.push_back(sequence({literal("-"), magnitudes(std::max<__int128>(-high, 1), -low)}));
   }
   return choice(std::move(ways));
 }
@@ -205,8 +216,8 @@ ExprPtr json_number(const JsonBounds& bounds) {
     const ExprPtr exponent =
         sequence({chars({{'e', 'e'}, {'E', 'E'}}), optional(chars({{'+', '+'}, {'-', '-'}})),
                   repeat(digit(), 1, 2)});
-    return sequence({optional(literal("-")), magnitudes(0, kMaxJsonInteger), fraction(kMaxFraction),
-                     optional(exponent)});
+    return sequence({optional(literal("-")), magnitudes(0, JsonIntegers::kMost),
+                     fraction(kMaxFraction), optional(exponent)});
   }
   const auto& [low, high] = bounds;
   std::vector<ExprPtr> ways;

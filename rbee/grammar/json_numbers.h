@@ -8,8 +8,17 @@
 
 namespace rbee::grammar {
 
-// The largest number of 16 digits; what is beyond is not written.
+// The largest number of 16 digits: of numbers between bounds what is beyond is not written.
 inline constexpr int64_t kMaxJsonInteger = 9'999'999'999'999'999;
+
+// Integers of at most 20 digits, so that all of 64 bits are among them.
+struct JsonIntegers {
+  static constexpr __int128 kMost = __int128{99'999'999'999} * 1'000'000'000 + 999'999'999;
+
+  __int128 low = -kMost, high = kMost;
+
+  bool any() const { return low == -kMost && high == kMost; }
+};
 
 // A decimal number, and whether it is itself outside.
 struct JsonBound {
@@ -18,7 +27,6 @@ struct JsonBound {
   std::string places;               // behind it, without zeros at the end; at most 16
   bool open = false;
 
-  int64_t signed_whole() const { return negative ? -whole : whole; }
   bool is_zero() const { return whole == 0 && places.empty(); }
   bool given() const { return whole != kMaxJsonInteger || open; }
 };
@@ -34,9 +42,9 @@ struct JsonBounds {
   bool any() const { return !low.given() && !high.given(); }
 };
 
-// An integer from low to high, which are whole and closed.
-ExprPtr json_integer(const JsonBounds& bounds);
-// Any number, with a fraction and, without bounds, with an exponent.
+ExprPtr json_integer(const JsonIntegers& bounds);
+// Any number, with a fraction and, without bounds, with an exponent. Up to 20 digits before and
+// behind the point; between bounds 16 before it, and beside an open one 15 in all.
 ExprPtr json_number(const JsonBounds& bounds);
 
 }  // namespace rbee::grammar

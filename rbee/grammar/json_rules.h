@@ -11,7 +11,7 @@
 namespace rbee::grammar {
 
 // White space between the parts of a text is little, so that a model cannot go on with it for ever:
-// none, a space, or a new line with up to 20 spaces or tabs. Numbers have up to 16 digits before
+// none, a space, or a new line with up to 20 spaces or tabs. Numbers have up to 20 digits before
 // the point and after it.
 class JsonRules {
  public:

@@ -2,6 +2,8 @@
 // Objects, arrays, strings and numbers of schemas that choose nothing any more (SchemaLogic::ways)
 // as grammars. Internal to the folder.
 
+#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,18 @@ class SchemaBuilder {
   SchemaLogic& logic() { return logic_; }
   // Left for sets of texts (text_set.h).
   int64_t& text_work() { return text_work_; }
+  // Of schemas of one type that say the same by these keywords, what `make` gives for the first.
+  template <typename Make>
+  ExprPtr once(const Schema& schema, const char* type, std::span<const char* const> keywords,
+               const Make& make) {
+    Schema key = Schema::array({type});
+    for (const char* keyword : keywords) {
+      key.push_back(schema.contains(keyword) ? Schema::array({schema[keyword]}) : Schema());
+    }
+    const std::string text = key.dump();
+    const auto known = made_.find(text);
+    return known != made_.end() ? known->second : made_.emplace(text, make()).first->second;
+  }
 
  protected:
   explicit SchemaBuilder(const Schema& root) : logic_(root) {}
@@ -30,6 +44,7 @@ class SchemaBuilder {
  private:
   JsonRules rules_;
   SchemaLogic logic_;
+  std::map<std::string, ExprPtr> made_;
   int64_t text_work_ = 20'000'000;
 };
 

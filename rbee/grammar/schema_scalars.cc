@@ -1,6 +1,7 @@
 // Strings and numbers of JSON schemas.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "rbee/grammar/formats.h"
@@ -140,16 +141,15 @@ Bound bound_of(const Schema& schema, const char* closed, const char* open, doubl
   return out;
 }
 
-JsonBounds bounds_of(const Schema& schema, const std::string& place, bool integer) {
-  Bound low = bound_of(schema, "minimum", "exclusiveMinimum", 1, place);
-  Bound high = bound_of(schema, "maximum", "exclusiveMaximum", -1, place);
-  if (integer) {
-    const double least = std::ceil(low.value), most = std::floor(high.value);
-    low = {low.open && least == low.value ? least + 1 : least, false};
-    high = {high.open && most == high.value ? most - 1 : most, false};
-  }
+[[noreturn]] void no_number_fits(const std::string& place) {
+  throw NothingFits(place, "no number lies between the bounds");
+}
+
+JsonBounds bounds_of(const Schema& schema, const std::string& place) {
+  const Bound low = bound_of(schema, "minimum", "exclusiveMinimum", 1, place);
+  const Bound high = bound_of(schema, "maximum", "exclusiveMaximum", -1, place);
   const bool some = low.value < high.value || (low.value == high.value && !low.open && !high.open);
-  if (!some) throw NothingFits(place, "no number lies between the bounds");
+  if (!some) no_number_fits(place);
   const auto bound = [&](const Bound& side, const char* keyword, bool upper) {
     // The double next to 16 nines has 17 digits.
     const bool given = std::fabs(side.value) < static_cast<double>(kMaxJsonInteger);
@@ -157,6 +157,38 @@ JsonBounds bounds_of(const Schema& schema, const std::string& place, bool intege
     return JsonBound{.negative = !upper, .open = side.open};
   };
   return {.low = bound(low, "minimum", false), .high = bound(high, "maximum", true)};
+}
+
+// The last integer within the bound; one of more digits than are written when that has.
+__int128 last_integer(const Schema& bound, bool upper, bool open) {
+  const int inside = upper ? -1 : 1;
+  if (bound.is_number_unsigned()) return __int128{bound.get<uint64_t>()} + (open ? inside : 0);
+  if (bound.is_number_integer()) return __int128{bound.get<int64_t>()} + (open ? inside : 0);
+  double value = bound.get<double>();
+  if (std::fabs(value) > static_cast<double>(JsonIntegers::kMost)) {
+    return value < 0 ? -JsonIntegers::kMost - 1 : JsonIntegers::kMost + 1;
+  }
+  // An integer beyond 64 bits was rounded when it was read.
+  if (std::fabs(value) >= 0x1p64) value = std::nextafter(value, upper ? -HUGE_VAL : HUGE_VAL);
+  const double whole = upper ? std::floor(value) : std::ceil(value);
+  return static_cast<__int128>(whole) + (open && whole == value ? inside : 0);
+}
+
+JsonIntegers integers_of(const Schema& schema, const std::string& place) {
+  JsonIntegers out;
+  for (const char* keyword : {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"}) {
+    if (!schema.contains(keyword)) continue;
+    const std::string_view name = keyword;
+    const bool upper = name.ends_with("aximum");
+    const __int128 last = last_integer(schema[keyword], upper, name.starts_with("exclusive"));
+    if (upper ? last < -JsonIntegers::kMost : last > JsonIntegers::kMost) {
+      refuse(place, cat(keyword, " is beyond 20 digits"));
+    }
+    if (upper) out.high = std::min(out.high, last);
+    if (!upper) out.low = std::max(out.low, last);
+  }
+  if (out.low > out.high) no_number_fits(place);
+  return out;
 }
 
 // All texts of a number, without an exponent.
@@ -198,21 +230,7 @@ ExprPtr without(const ExprPtr& numbers, const Excluded& excluded, const std::str
   return out.expr();
 }
 
-}  // namespace
-
-int64_t count_of(const Schema& schema, const char* keyword, int64_t fallback,
-                 const std::string& place) {
-  if (!schema.contains(keyword)) return fallback;
-  const double value = schema[keyword].get<double>();
-  if (value > static_cast<double>(kMaxCount)) refuse(place, cat(keyword, " is above ", kMaxCount));
-  return static_cast<int64_t>(value);
-}
-
-ExprPtr any_plain_string() {
-  return repeat(plain_char(), 0, kUnlimited);
-}
-
-ExprPtr string_of_schema(SchemaBuilder& builder, const Schema& schema, const std::string& place) {
+ExprPtr make_string(SchemaBuilder& builder, const Schema& schema, const std::string& place) {
   const Lengths lengths = all_lengths_of(schema, place);
   const std::vector<std::string> patterns = patterns_of(schema);
   const Excluded excluded = excluded_by(schema);
@@ -238,6 +256,49 @@ ExprPtr string_of_schema(SchemaBuilder& builder, const Schema& schema, const std
                    JsonRules::quoted(repeat(JsonRules::string_char(), lengths.min, lengths.max)));
 }
 
+ExprPtr make_number(SchemaBuilder& builder, const Schema& schema, const std::string& place,
+                    bool integer) {
+  JsonRules& rules = builder.rules();
+  const Excluded excluded = excluded_by(schema);
+  const bool excludes =
+      excluded.integers || std::ranges::any_of(excluded.values, &Schema::is_number);
+  if (schema.contains("multipleOf")) {
+    if (excludes) refuse(place, "not beside multipleOf is not supported");
+    const JsonStep step = json_step(schema["multipleOf"].get<double>(), integer, place);
+    return rules.add(place, json_multiples(rules, step, bounds_of(schema, place), place));
+  }
+  if (integer) {
+    const JsonIntegers bounds = integers_of(schema, place);
+    if (!excludes) return bounds.any() ? rules.integer() : rules.add(place, json_integer(bounds));
+    return rules.add(place, without(json_integer(bounds), excluded, place, builder.text_work()));
+  }
+  JsonBounds bounds = bounds_of(schema, place);
+  if (!excludes) return bounds.any() ? rules.number() : rules.add(place, json_number(bounds));
+  // Between bounds there are no exponents, by which one number has many texts.
+  if (bounds.any()) bounds.low.whole = bounds.high.whole = kMaxJsonInteger - 1;
+  return rules.add(place, without(json_number(bounds), excluded, place, builder.text_work()));
+}
+
+}  // namespace
+
+int64_t count_of(const Schema& schema, const char* keyword, int64_t fallback,
+                 const std::string& place) {
+  if (!schema.contains(keyword)) return fallback;
+  const double value = schema[keyword].get<double>();
+  if (value > static_cast<double>(kMaxCount)) refuse(place, cat(keyword, " is above ", kMaxCount));
+  return static_cast<int64_t>(value);
+}
+
+ExprPtr any_plain_string() {
+  return repeat(plain_char(), 0, kUnlimited);
+}
+
+ExprPtr string_of_schema(SchemaBuilder& builder, const Schema& schema, const std::string& place) {
+  static constexpr std::array kAsk{"format",  "minLength",   "maxLength",
+                                   "pattern", kMorePatterns, "not"};
+  return builder.once(schema, "string", kAsk, [&] { return make_string(builder, schema, place); });
+}
+
 ExprPtr plain_strings(SchemaBuilder& builder, const Schema& schema, const std::string& place,
                       int depth) {
   std::vector<ExprPtr> out;
@@ -259,26 +320,10 @@ ExprPtr plain_strings(SchemaBuilder& builder, const Schema& schema, const std::s
 
 ExprPtr number_of_schema(SchemaBuilder& builder, const Schema& schema, const std::string& place,
                          bool integer) {
-  JsonRules& rules = builder.rules();
-  JsonBounds bounds = bounds_of(schema, place, integer);
-  const Excluded excluded = excluded_by(schema);
-  const bool excludes =
-      excluded.integers || std::ranges::any_of(excluded.values, &Schema::is_number);
-  if (schema.contains("multipleOf")) {
-    if (excludes) refuse(place, "not beside multipleOf is not supported");
-    const JsonStep step = json_step(schema["multipleOf"].get<double>(), integer, place);
-    return rules.add(place, json_multiples(rules, step, bounds, place));
-  }
-  if (excludes) {
-    // Between bounds there are no exponents, by which one number has many texts.
-    if (!integer && bounds.any()) {
-      bounds.low.whole = bounds.high.whole = kMaxJsonInteger - 1;
-    }
-    const ExprPtr all = integer ? json_integer(bounds) : json_number(bounds);
-    return rules.add(place, without(all, excluded, place, builder.text_work()));
-  }
-  if (bounds.any()) return integer ? rules.integer() : rules.number();
-  return rules.add(place, integer ? json_integer(bounds) : json_number(bounds));
+  static constexpr std::array kAsk{"minimum",          "maximum",    "exclusiveMinimum",
+                                   "exclusiveMaximum", "multipleOf", "not"};
+  return builder.once(schema, integer ? "integer" : "number", kAsk,
+                      [&] { return make_number(builder, schema, place, integer); });
 }
 
 }  // namespace rbee::grammar

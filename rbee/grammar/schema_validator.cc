@@ -66,14 +66,16 @@ size_t count_characters(const std::string& text) {
       std::ranges::count_if(text, [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; }));
 }
 
-bool valid_number(double value, const Schema& schema, const std::string& place) {
-  return where(schema, "minimum", [&](const Schema& x) { return value >= x.get<double>(); }) &&
-         where(schema, "maximum", [&](const Schema& x) { return value <= x.get<double>(); }) &&
+bool valid_number(const Schema& number, const Schema& schema, const std::string& place) {
+  const long double value = exact_number(number);
+  return where(schema, "minimum", [&](const Schema& x) { return value >= exact_number(x); }) &&
+         where(schema, "maximum", [&](const Schema& x) { return value <= exact_number(x); }) &&
          where(schema, "exclusiveMinimum",
-               [&](const Schema& x) { return value > x.get<double>(); }) &&
+               [&](const Schema& x) { return value > exact_number(x); }) &&
          where(schema, "exclusiveMaximum",
-               [&](const Schema& x) { return value < x.get<double>(); }) &&
-         where(schema, "multipleOf", [&](const Schema& x) { return is_multiple(value, x, place); });
+               [&](const Schema& x) { return value < exact_number(x); }) &&
+         where(schema, "multipleOf",
+               [&](const Schema& x) { return is_multiple(number.get<double>(), x, place); });
 }
 
 bool valid_size(const Schema& schema, const char* least, const char* most, size_t size) {
@@ -152,7 +154,7 @@ bool SchemaValidator::valid(const Schema& value, const Schema& schema, int depth
         return std::ranges::any_of(list, [&](const Schema& one) { return same(one, value); });
       });
   if (!named || !valid_logic(value, schema, depth + 1)) return false;
-  if (value.is_number()) return valid_number(value.get<double>(), schema, place_);
+  if (value.is_number()) return valid_number(value, schema, place_);
   if (value.is_string()) return valid_string(value.get_ref<const std::string&>(), schema);
   if (value.is_array()) return valid_array(value, schema, depth + 1);
   return !value.is_object() || valid_object(value, schema, depth + 1);

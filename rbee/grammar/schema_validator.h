@@ -46,7 +46,7 @@ class SchemaValidator {
   const Schema& root_;
   std::string place_;
   int64_t looks_ = 0;
-  int64_t pattern_work_ = 1'000'000;  // of TextSet
+  int64_t pattern_work_ = 4'000'000;  // of TextSet
   std::map<std::string, TextSet> patterns_, formats_;
   std::map<std::string, const Schema*> references_, anchors_;
   std::set<const Schema*> checked_;  // many references may lead to one

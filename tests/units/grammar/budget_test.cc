@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "rbee/core/cancel.h"
 #include "rbee/core/cat.h"
 #include "rbee/core/error.h"
 #include "rbee/grammar/gbnf.h"
+#include "rbee/grammar/json_schema.h"
 #include "rbee/grammar/regex.h"
 #include "tests/units/grammar/grammar_text.h"
 
@@ -105,6 +107,23 @@ TEST(Budget, LimitsWorkAndMemory) {
   EXPECT_THAT(refusal({.work = 1000, .bytes = 1 << 30}), ::testing::HasSubstr("too much work"));
   EXPECT_THAT(refusal({.work = 1 << 30, .bytes = 2000}), ::testing::HasSubstr("too much memory"));
   EXPECT_EQ(refusal({.work = 1 << 30, .bytes = 1 << 30}), "");
+}
+
+TEST(Budget, StringsAndNumbersThatAreAskedForAgainCostNothing) {
+  const auto work = [](int count) {
+    const Budget budget;
+    nlohmann::json properties;
+    for (int i = 0; i < count; ++i) {
+      properties[cat("text ", i)] = {{"type", "string"}, {"format", "email"}, {"title", cat(i)}};
+      properties[cat("pattern ", i)] = {
+          {"pattern", "^[a-z]+@"}, {"maxLength", 900}, {"default", i}};
+      properties[cat("number ", i)] = {
+          {"anyOf", {{{"type", "number"}, {"minimum", 0.25}}, {{"type", "null"}}}}};
+    }
+    compile(parse_json_schema(nlohmann::json({{"properties", properties}}).dump()));
+    return budget.spent().work;
+  };
+  EXPECT_LT(work(60), 2 * work(1));
 }
 
 TEST(Budget, InnerOnesTakeFromOuterOnes) {
