@@ -4,6 +4,7 @@
 #include <array>
 
 #include "rbee/core/error.h"
+#include "rbee/core/wide_integers.h"
 #include "rbee/engine/chat_prompt.h"
 #include "rbee/engine/constraint.h"
 #include "rbee/engine/xml_arguments.h"
@@ -25,17 +26,41 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kNoParameters =
     R"({"type":"object","properties":{},"additionalProperties":false})";
 
-// A schema without any type is of an object here, as the arguments are.
+// Whether the schema has properties by name, but names none, as agents write that a function has no
+// parameters.
+bool names_none(const Json& schema) {
+  const Json properties = schema.value("properties", Json());
+  constexpr std::array kMore{"additionalProperties",
+                             "patternProperties",
+                             "minProperties",
+                             "propertyNames",
+                             "required",
+                             "anyOf",
+                             "oneOf",
+                             "allOf",
+                             "$ref"};
+  return properties.is_object() && properties.empty() &&
+         std::ranges::none_of(kMore, [&](const char* key) {
+           return schema.contains(key) && !(schema[key].is_array() && schema[key].empty());
+         });
+}
+
+// Arguments are an object, also where the schema names no type, or others too.
 grammar::Grammar parameters_grammar(const Tool& tool) {
-  Json schema =
-      Json::parse(tool.parameters.empty() ? kNoParameters : tool.parameters, nullptr, false);
+  Json schema = Json::parse(
+      hold_integers(tool.parameters.empty() ? kNoParameters : tool.parameters), nullptr, false);
   check(schema.is_object(), "tools", "the parameters of ", tool.name, " are no JSON object");
-  constexpr std::array kSay{"type",  "properties", "anyOf", "oneOf",
-                            "allOf", "$ref",       "enum",  "const"};
+  constexpr std::array kSay{"properties", "anyOf", "oneOf", "allOf", "$ref", "enum", "const"};
   const bool says =
       std::ranges::any_of(kSay, [&](const char* key) { return schema.contains(key); });
-  if (!says) schema["type"] = "object";
-  return grammar::parse_json_schema(schema.dump());
+  if (schema.contains("type")) {
+    const Json types = schema["type"].is_array() ? schema["type"] : Json::array({schema["type"]});
+    check(std::ranges::count(types, Json("object")) > 0, "tools", "the parameters of ", tool.name,
+          " are of another type than object");
+  }
+  if (schema.contains("type") || !says) schema["type"] = "object";
+  if (names_none(schema)) schema["additionalProperties"] = false;
+  return grammar::parse_json_schema(release_integers(schema.dump()));
 }
 
 class Builder {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rbee/core/error.h"
+#include "rbee/core/wide_integers.h"
 #include "rbee/engine/constraint.h"
 #include "rbee/grammar/json_schema.h"
 #include "rbee/grammar/regex.h"
@@ -42,7 +43,8 @@ ExprPtr value(grammar::Grammar& into, const Tool& tool, const Json& schema, cons
   }
   if (!is_text(schema)) {
     try {
-      ExprPtr json = grammar::embed(into, grammar::parse_json_schema(schema.dump()));
+      ExprPtr json =
+          grammar::embed(into, grammar::parse_json_schema(release_integers(schema.dump())));
       return grammar::sequence(
           {std::move(json), grammar::literal(std::string(kEnd)), std::move(after)});
     } catch (const Error&) {
@@ -62,7 +64,8 @@ ExprPtr xml_text(grammar::Grammar& into) {
 }
 
 ExprPtr xml_arguments(grammar::Grammar& into, const Tool& tool, const ExprPtr& text) {
-  const Json schema = Json::parse(tool.parameters.empty() ? "{}" : tool.parameters, nullptr, false);
+  const Json schema =
+      Json::parse(hold_integers(tool.parameters.empty() ? "{}" : tool.parameters), nullptr, false);
   check(schema.is_object(), "tools", "the parameters of ", tool.name, " are no JSON object");
   const Json properties = schema.value("properties", Json::object());
   check(properties.is_object(), "tools", "the properties of ", tool.name, " are no JSON object");

@@ -330,6 +330,32 @@ TEST(Tools, TextsBetweenMarksEndWhereTheyAreReadToEnd) {
   }
 }
 
+// A double would make 1.8446744073709552e+19 of it.
+TEST(Tools, IntegersOfSchemasAreNotRounded) {
+  Tool get{
+      "get", R"({"type":"function","function":{"name":"get"}})",
+      R"({"type":"object","properties":{"id":{"const":18446744073709551616}},"required":["id"]})"};
+  const auto compiled = [&](ToolFormat form) {
+    return grammar::testing::compile(answer_grammar(
+        {.constraint = {}, .format = {.tools = form}, .tools = {get}, .call_required = true},
+        [](std::string_view) { return false; }));
+  };
+  const auto json_call = [](const char* id) {
+    return cat(R"({"name": "get", "arguments": {"id": )", id, "}}");
+  };
+  const auto xml_call = [](const char* id) {
+    return cat("<tool_call>\n<function=get>\n<parameter=id>\n", id,
+               "\n</parameter>\n</function>\n</tool_call>");
+  };
+  const auto json_form = compiled(ToolFormat::generic), xml = compiled(ToolFormat::qwen3_coder);
+  EXPECT_TRUE(grammar::testing::matches(json_form, json_call("18446744073709551616")));
+  EXPECT_TRUE(grammar::testing::matches(xml, xml_call("18446744073709551616")));
+  get.strict = true;
+  for (const ToolFormat form : {ToolFormat::generic, ToolFormat::qwen3_coder}) {
+    EXPECT_THAT([&] { compiled(form); }, ThrowsMessage<Error>(HasSubstr("beyond 64 bits")));
+  }
+}
+
 TEST(Tools, AConstraintHoldsBehindTheReasoning) {
   const std::vector<std::string> marks{"<think>", "</think>"};
   const char* opens = "{{ messages[0].content }}<think>\n";
@@ -369,7 +395,7 @@ TEST(Tools, BadOnesAreRefusedAtTheDoor) {
   expect_refusal(*engine, unknown, Code::invalid_argument, "nobody");
   Request strict = chat(ToolChoice::automatic);
   strict.chat.tools[0].strict = true;
-  strict.chat.tools[0].parameters = R"({"type":"array","uniqueItems":true})";
+  strict.chat.tools[0].parameters = R"({"properties":{"a":{"type":"array","uniqueItems":true}}})";
   expect_refusal(*engine, strict, Code::unsupported, "uniqueItems");
   Request name = chat(ToolChoice::automatic);
   name.chat.tools[0].name = "a\"b";
@@ -453,15 +479,32 @@ TEST(Tools, ArgumentsThatAreNestedDeeplyAreRefused) {
 // OpenAI: "Omitting parameters defines a function with an empty parameter list."
 TEST(Tools, AFunctionWithoutParametersIsCalledWithNone) {
   const auto engine = make_llm_engine(model_with({ToolFormat::hermes, ReasoningFormat::none}), {});
-  for (uint64_t seed = 0; seed < 3; ++seed) {
-    Request request = chat(ToolChoice::required, seed);
+  for (const char* parameters :
+       {"", R"({"type":"object","properties":{}})", R"({"properties":{},"required":[]})"}) {
+    Request request = chat(ToolChoice::required);
     Tool tool = clock();
-    tool.parameters.clear();
+    tool.parameters = parameters;
     request.chat.tools = {tool};
     request.chat.parallel_tool_calls = false;
     const auto parts = ask(*engine, request);
     ASSERT_EQ(parts->calls.size(), 1u);
     EXPECT_EQ(json::parse(parts->calls[0].arguments), json::object());
+  }
+}
+
+TEST(Tools, ArgumentsAreAnObjectWhateverTheSchemaSays) {
+  for (const char* parameters : {R"({"type":["null","object"]})", R"({"type":"string"})"}) {
+    const auto grammar =
+        grammar::testing::compile(answer_grammar({.constraint = {},
+                                                  .format = {.tools = ToolFormat::generic},
+                                                  .tools = {{"f", "", parameters}},
+                                                  .call_required = true},
+                                                 [](std::string_view) { return false; }));
+    EXPECT_TRUE(grammar::testing::matches(grammar, R"({"name": "f", "arguments": {"a":1}})"));
+    for (const char* other : {"null", R"("a")"}) {
+      EXPECT_FALSE(
+          grammar::testing::matches(grammar, cat(R"({"name": "f", "arguments": )", other, "}")));
+    }
   }
 }
 
