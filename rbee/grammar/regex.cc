@@ -277,6 +277,15 @@ class Parser {
     return part;
   }
 
+  // Whether a count such as {2,3} begins here. Other braces are characters.
+  bool at_count() const {
+    if (reader_.look() != '{') return false;
+    constexpr std::string_view kWithin = "0123456789,";
+    size_t end = 1;
+    while (kWithin.find(reader_.look(end)) != kWithin.npos) ++end;
+    return end > 1 && reader_.look(end) == '}';
+  }
+
   PatternReader::Bounds parse_bounds() {
     const char c = reader_.look();
     PatternReader::Bounds bounds{1, 1};
@@ -286,7 +295,7 @@ class Parser {
       bounds = {1, kUnlimited};
     } else if (c == '?') {
       bounds = {0, 1};
-    } else if (c != '{') {
+    } else if (!at_count()) {
       return bounds;
     }
     reader_.advance();
@@ -294,11 +303,12 @@ class Parser {
     reader_.skip("?");  // lazy: the same texts match
     const char next = reader_.look();
     if (next == '+') reader_.refuse("possessive repetitions are not supported");
-    if (next == '*' || next == '?' || next == '{') reader_.refuse("a repetition of a repetition");
+    if (next == '*' || next == '?' || at_count()) reader_.refuse("a repetition of a repetition");
     return bounds;
   }
 
   ExprPtr parse_atom(int depth) {
+    if (at_count()) reader_.refuse("nothing to repeat");
     const char32_t c = reader_.next_char();
     switch (c) {
       case '(':
@@ -310,7 +320,6 @@ class Parser {
       case '*':
       case '+':
       case '?':
-      case '{':
         reader_.refuse("nothing to repeat");
       case '\\':
         if (reader_.skip("b")) return boundary(true);
@@ -352,8 +361,10 @@ class Parser {
     if (reader_.skip("(?")) {
       if (const auto flags = read_flags(')')) {
         flags_ = *flags;
-        const std::string_view repeats = "*+?{";
-        if (repeats.find(reader_.look()) != repeats.npos) reader_.refuse("nothing to repeat");
+        const std::string_view repeats = "*+?";
+        if (repeats.find(reader_.look()) != repeats.npos || at_count()) {
+          reader_.refuse("nothing to repeat");
+        }
         return true;
       }
     }
