@@ -94,7 +94,7 @@ struct Computed {
 };
 
 // Keys of diffusers' schedulers that change the picture and that a sampler computes one way alone.
-std::vector<Computed> computed_by(Sampler sampler) {
+std::vector<Computed> computed_by(const json& config, Sampler sampler) {
   using enum Sampler;
   std::vector<Computed> out = {
       {"thresholding", {false}},
@@ -111,12 +111,19 @@ std::vector<Computed> computed_by(Sampler sampler) {
     out.push_back({"clip_sample", {false}});
   }
   if (sampler == plms) out.push_back({"skip_prk_steps", {true}});
+  if (sampler == euler) out.push_back({"final_sigmas_type", {"zero"}});
+  if (sampler == euler && sigma_schedule_of(config)) {
+    out.push_back({"sigma_min", {nullptr}});
+    out.push_back({"sigma_max", {nullptr}});
+  }
   if (sampler == lcm) out.push_back({"timestep_scaling", {10}});
   const bool multistep = sampler == dpmpp_2m || sampler == dpmpp_2m_sde ||
                          sampler == dpmpp_2m_sde_heun || sampler == deis || sampler == unipc;
   if (!multistep) return out;
   out.push_back({"final_sigmas_type", {"zero"}});
   out.push_back({"lower_order_final", {true}});
+  out.push_back({"use_flow_sigmas", {false}});
+  out.push_back({"lambda_min_clipped", {nullptr}});  // -Infinity
   out.push_back({"solver_order", {2}});
   if (sampler == unipc) {
     out.push_back({"solver_type", {"bh2"}});
@@ -139,7 +146,7 @@ std::vector<Computed> computed_by(Sampler sampler) {
 
 std::vector<std::string> ignored_of(const json& config, Sampler sampler) {
   std::vector<std::string> out;
-  for (const auto& [key, values] : computed_by(sampler)) {
+  for (const auto& [key, values] : computed_by(config, sampler)) {
     const auto found = config.find(key);
     if (found == config.end() || std::ranges::count(values, *found) > 0) continue;
     out.push_back(cat(key, " ", found->dump()));

@@ -16,35 +16,9 @@ namespace {
 using nlohmann::json;
 using std::string_view;
 
-// Python writes numbers that JSON does not have, ComfyUI NaN for a node that always runs.
-std::string with_nulls(string_view text) {
-  std::string out;
-  bool quoted = false;
-  for (size_t at = 0; at < text.size(); ++at) {
-    const string_view rest = text.substr(at);
-    if (quoted && rest.starts_with('\\') && rest.size() > 1) {
-      out += rest[0];
-      ++at;
-    } else if (rest.starts_with('"')) {
-      quoted = !quoted;
-    }
-    size_t length = 0;
-    for (const string_view name : {"NaN", "-Infinity", "Infinity"}) {
-      if (!quoted && rest.starts_with(name)) length = name.size();
-    }
-    if (length > 0) {
-      out += "null";
-      at += length - 1;
-    } else {
-      out += text[at];
-    }
-  }
-  return out;
-}
-
 // Null for what is no object.
 json object_of(string_view text) try {
-  json out = io::parse_json(with_nulls(text), "settings", {.bytes = size_t{4} << 20});
+  json out = io::parse_json(text, "settings", {.bytes = size_t{4} << 20});
   return out.is_object() ? out : json();
 } catch (const Error&) {
   return {};

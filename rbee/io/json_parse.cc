@@ -2,7 +2,38 @@
 
 #include "rbee/core/error.h"
 
+#include <string>
+
 namespace rbee::io {
+namespace {
+
+// Python writes numbers that JSON does not have: diffusers -Infinity for a bound that is none,
+// ComfyUI NaN for a node that always runs.
+std::string with_nulls(std::string_view text) {
+  std::string out;
+  bool quoted = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const std::string_view rest = text.substr(at);
+    if (quoted && rest.starts_with('\\') && rest.size() > 1) {
+      out += text[at++];
+    } else if (rest.starts_with('"')) {
+      quoted = !quoted;
+    }
+    size_t length = 0;
+    for (const std::string_view name : {"NaN", "-Infinity", "Infinity"}) {
+      if (!quoted && rest.starts_with(name)) length = name.size();
+    }
+    if (length > 0) {
+      out += "null";
+      at += length - 1;
+    } else {
+      out += text[at];
+    }
+  }
+  return out;
+}
+
+}  // namespace
 
 nlohmann::json parse_json(std::string_view text, std::string_view source,
                           const JsonLimits& limits) {
@@ -16,8 +47,10 @@ nlohmann::json parse_json(std::string_view text, std::string_view source,
     check(!opens || depth < limits.depth, source, "nested deeper than ", limits.depth);
     return true;
   };
+  const bool python = text.find("NaN") != text.npos || text.find("Infinity") != text.npos;
+  const std::string plain = python ? with_nulls(text) : std::string();
   try {
-    return json::parse(text, bounded);
+    return json::parse(python ? plain : text, bounded);
   } catch (const json::exception& error) {
     fail(Code::invalid_argument, source, error.what());
   }

@@ -13,6 +13,7 @@ struct JsonLimits {
 };
 
 // Throws invalid_argument, naming `source`, on malformed text and on what exceeds the limits.
+// Python's NaN, Infinity and -Infinity are null.
 nlohmann::json parse_json(std::string_view text, std::string_view source,
                           const JsonLimits& limits = {});
 

@@ -123,12 +123,15 @@ TEST(SchedulerConfig, NamesSettingsThatItDoesNotCompute) {
         {R"("final_sigmas_type": "sigma_min")", "final_sigmas_type \"sigma_min\""},
         {R"("euler_at_final": true)", "euler_at_final true"},
         {R"("lower_order_final": false)", "lower_order_final false"},
+        {R"("use_flow_sigmas": true)", "use_flow_sigmas true"},
+        {R"("lambda_min_clipped": -5.1)", "lambda_min_clipped -5.1"},
         {R"("use_lu_lambdas": true)", "use_lu_lambdas true"}}) {
     EXPECT_THAT(ignored("DPMSolverMultistep", setting), ElementsAre(named));
   }
   EXPECT_THAT(ignored("DPMSolverMultistep", R"("solver_order": 2, "solver_type": "midpoint",
       "algorithm_type": "dpmsolver++", "thresholding": false, "lower_order_final": true,
-      "final_sigmas_type": "zero", "euler_at_final": false, "variance_type": null)"),
+      "final_sigmas_type": "zero", "euler_at_final": false, "variance_type": null,
+      "use_flow_sigmas": false, "lambda_min_clipped": -Infinity)"),
               IsEmpty());
   EXPECT_THAT(ignored("DPMSolverMultistep",
                       R"("algorithm_type": "sde-dpmsolver++", "solver_type": "heun")"),
@@ -142,6 +145,11 @@ TEST(SchedulerConfig, NamesSettingsThatItDoesNotCompute) {
   EXPECT_THAT(ignored("EulerDiscrete", R"("solver_order": 3)"), IsEmpty());
   EXPECT_THAT(ignored("EulerDiscrete", R"("timestep_type": "continuous")"),
               ElementsAre("timestep_type \"continuous\""));
+  EXPECT_THAT(ignored("EulerDiscrete", R"("final_sigmas_type": "sigma_min")"),
+              ElementsAre("final_sigmas_type \"sigma_min\""));
+  EXPECT_THAT(ignored("EulerDiscrete", R"("sigma_min": 0.1, "sigma_max": 9)"), IsEmpty());
+  EXPECT_THAT(ignored("EulerDiscrete", R"("use_karras_sigmas": true, "sigma_min": 0.1)"),
+              ElementsAre("sigma_min 0.1"));
   EXPECT_THAT(ignored("DDIM", R"("clip_sample": true)"), ElementsAre("clip_sample true"));
   EXPECT_THAT(ignored("PNDM", R"("clip_sample": true, "skip_prk_steps": true)"), IsEmpty());
   EXPECT_THAT(ignored("PNDM", R"("skip_prk_steps": false)"), ElementsAre("skip_prk_steps false"));
