@@ -50,11 +50,12 @@ struct LoraUse {
 
 // A picture such as edges or a pose that a ControlNet (Zhang et al. 2023) steers by.
 struct ControlUse {
-  std::string name;     // of a network that the engine was given; empty = the only one
-  std::string image;    // bytes of a picture file; resized to the picture that is made
-  float scale = 1.0f;   // 0 to 2: of what the network adds
-  float start = 0.0f;   // 0 to 1: share of the steps at which it begins
-  float finish = 1.0f;  // start to 1: share of the steps at which it ends
+  std::string name;        // of a network that the engine was given; empty = the only one
+  std::string image;       // bytes of a picture file
+  Fit fit = Fit::stretch;  // of that to the picture that is made
+  float scale = 1.0f;      // 0 to 2: of what the network adds
+  float start = 0.0f;      // 0 to 1: share of the steps at which it begins
+  float finish = 1.0f;     // start to 1: share of the steps at which it ends
 };
 
 // The noise that a picture starts from, moved on a sphere towards that of another seed.

@@ -31,7 +31,7 @@ Inner inner_of(int32_t from_width, int32_t from_height, int32_t width, int32_t h
   const bool by_height = (across > down) == (how == Fit::crop);
   const int64_t own_width = by_height ? std::max<int64_t>(across / from_height, 1) : width;
   const int64_t own_height = by_height ? height : std::max<int64_t>(down / from_width, 1);
-  check(std::max(own_width, own_height) <= kMostPixels, "init_image", from_width, " x ",
+  check(std::max(own_width, own_height) <= kMostPixels, "resize_mode", from_width, " x ",
         from_height, " pixels are too long to be cut to ", width, " x ", height);
   const auto columns = static_cast<int32_t>(own_width), rows = static_cast<int32_t>(own_height);
   return {columns, rows, width / 2 - columns / 2, height / 2 - rows / 2};

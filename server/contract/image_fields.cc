@@ -63,6 +63,11 @@ std::string tiling(ObjectReader& reader) {
   return choice(reader, "tiling", {"none", "x", "y", "both"});
 }
 
+void require_image(ObjectReader& reader, const char* name) {
+  if (reader.find(name) != nullptr) return;
+  reader.note(name, "required", "is missing: a PNG, JPEG, WebP or GIF file as base64", nullptr);
+}
+
 }  // namespace
 
 const char* present(const ObjectReader& reader, std::initializer_list<const char*> names) {
@@ -107,9 +112,7 @@ std::optional<int32_t> clip_skip(ObjectReader& reader, const char* name) {
 SentImage image(ObjectReader& reader, const char* name, bool required) {
   std::optional<std::string> text = reader.text(name);
   if (text && text->empty()) reader.note(name, "non_empty", "is empty", reader.find(name));
-  if (required && reader.find(name) == nullptr) {
-    reader.note(name, "required", "is missing: a PNG, JPEG, WebP or GIF file as base64", nullptr);
-  }
+  if (required) require_image(reader, name);
   return {.data = std::move(text).value_or("")};
 }
 
@@ -121,7 +124,7 @@ SentControl control(ObjectReader& fields) {
     out.model.resize(out.model.rfind(" ["));
   }
   if (out.model == "None") out.model.clear();
-  out.image = image(fields, present(fields, {"image", "input_image"}), true);
+  out.image = image(fields, present(fields, {"image", "input_image"}), false);
   out.scale = fields.number(present(fields, {"scale", "weight"}), kControl);
   out.start = fields.number(present(fields, {"start", "guidance_start"}), kUnit);
   out.finish = fields.number(present(fields, {"end", "guidance_end"}), kUnit);
@@ -135,6 +138,11 @@ SentControl control(ObjectReader& fields) {
                 fields.find("module"));
   }
   return out;
+}
+
+SentControl control_with_image(ObjectReader& fields) {
+  require_image(fields, present(fields, {"image", "input_image"}));
+  return control(fields);
 }
 
 void read_noise(ObjectReader& reader, ImageBody& out) {
@@ -168,7 +176,7 @@ void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBod
   each_object(reader, present(reader, {"loras", "lora"}), kMaxLoras, errors,
               [&](ObjectReader& fields) { out.loras.push_back(lora(fields)); });
   each_object(reader, "control", kMaxControls, errors,
-              [&](ObjectReader& fields) { out.controls.push_back(control(fields)); });
+              [&](ObjectReader& fields) { out.controls.push_back(control_with_image(fields)); });
   out.preview_interval = reader.integer("preview_interval", {0, kSteps.high});
   out.tiling = tiling(reader);
   out.tiled_vae = reader.boolean("tiled_vae").value_or(false);

@@ -41,6 +41,8 @@ SentImage image(ObjectReader& reader, const char* name, bool required);
 // Our own names, and those of AUTOMATIC1111's extension. Pictures are taken as they are: there are
 // no detectors that would make edges or poses of a photograph.
 SentControl control(ObjectReader& fields);
+// The same, noting where the picture is missing.
+SentControl control_with_image(ObjectReader& fields);
 
 // What samplers add, and what is added to the seeds; also within A1111's override_settings.
 void read_noise(ObjectReader& reader, ImageBody& out);

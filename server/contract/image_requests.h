@@ -30,6 +30,7 @@ struct SentLora {
 struct SentControl {
   std::string model;  // empty: the only one
   SentImage image;
+  std::string fit;  // "stretch", "crop" or "fill"
   std::optional<float> scale, start, finish;
 };
 

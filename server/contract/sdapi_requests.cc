@@ -255,6 +255,32 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+// How a unit's picture becomes that of the request: a number, or what the extension's page has said
+// for it in its versions, or the name in its source.
+std::string unit_fit(ObjectReader& unit) {
+  struct Name {
+    std::string_view name;
+    const char* fit;
+  };
+  constexpr Name kNames[] = {
+      {"just resize", "stretch"},           {"resizemode.resize", "stretch"},
+      {"crop and resize", "crop"},          {"resizemode.inner_fit", "crop"},
+      {"scale to fit (inner fit)", "crop"}, {"inner fit (scale to fit)", "crop"},
+      {"resize and fill", "fill"},          {"resizemode.outer_fit", "fill"},
+      {"envelope (outer fit)", "fill"},     {"outer fit (shrink to fit)", "fill"}};
+  const json* value = unit.find("resize_mode");
+  if (value == nullptr) return "crop";
+  if (!value->is_string()) {
+    constexpr std::array<const char*, 3> kFits = {"stretch", "crop", "fill"};
+    return kFits[static_cast<size_t>(unit.integer("resize_mode", {0, 2}).value_or(0))];
+  }
+  const auto found = std::ranges::find(kNames, lower(value->get<std::string>()), &Name::name);
+  if (found != std::end(kNames)) return found->fit;
+  constexpr const char* kAll = "Just Resize, Crop and Resize, Resize and Fill";
+  unit.note("resize_mode", cat("one_of(", kAll, ")"), cat("must be one of ", kAll), value);
+  return {};
+}
+
 // By AUTOMATIC1111's own scripts: the first argument says whether there is anything to do.
 bool is_switched_off(const std::string& name, const json& script) {
   if (std::ranges::find(kScriptsOfA1111, name) == std::end(kScriptsOfA1111)) return false;
@@ -264,7 +290,8 @@ bool is_switched_off(const std::string& name, const json& script) {
 }
 
 // {"alwayson_scripts": {"ControlNet": {"args": [...]}}}. As A1111, which asks for a script's name
-// in lower case, and draws nothing where one is not there.
+// in lower case, and draws nothing where one is not there. Units without a picture have that of
+// init_images, where there is one.
 void read_scripts(ObjectReader& reader, std::vector<FieldError>& errors, ImageBody& out) {
   const json* scripts = reader.find("alwayson_scripts");
   if (scripts == nullptr) return;
@@ -285,7 +312,14 @@ void read_scripts(ObjectReader& reader, std::vector<FieldError>& errors, ImageBo
     const auto read_unit = [&](ObjectReader& unit) {
       if (!unit.boolean("enabled").value_or(true)) return;
       refuse_others(unit, kAbsentOfControls);
-      out.controls.push_back(control(unit));
+      const bool has_init = !out.init_image.empty();
+      SentControl sent = has_init ? control(unit) : control_with_image(unit);
+      sent.fit = unit_fit(unit);
+      if (sent.image.empty() && has_init) {
+        sent.image = out.init_image;
+        sent.fit = out.fit;
+      }
+      out.controls.push_back(std::move(sent));
     };
     each_object(fields, "args", kMaxControls, errors, read_unit, kPrefix);
   }
@@ -438,12 +472,12 @@ ImageBody parse_sdapi(std::string_view text, bool img2img) {
   out.distilled_guidance = reader.number("distilled_cfg_scale", kGuidance);
   out.task = task(reader, "force_task_id");
   refuse_others(reader, kAbsent);
+  if (img2img) read_init_images(reader, out);
   read_scripts(reader, errors, out);
   read_overrides(reader, errors, out);
   if (out.noise_source.empty()) out.noise_source = "philox";
   if (out.strength_rule.empty()) out.strength_rule = "a1111";
   if (img2img) {
-    read_init_images(reader, out);
     if (!out.strength) out.strength = 0.75f;
   } else {
     read_hires_fields(reader, std::exchange(out.strength, std::nullopt), out);

@@ -74,6 +74,7 @@ engine::ControlUse to_engine(const SentControl& sent) {
   engine::ControlUse out;
   out.name = sent.model;
   out.image = file_of(sent.image, "control.image");
+  out.fit = fit(sent.fit);
   set(out.scale, sent.scale);
   set(out.start, sent.start);
   set(out.finish, sent.finish);

@@ -48,6 +48,38 @@ TEST(SdapiFields, ScriptsAreKnownInAnyCase) {
   EXPECT_TRUE(worker.engine.last_request().controls.empty());
 }
 
+TEST(SdapiFields, ControlPicturesAreFittedAsTheExtensionDoes) {
+  ImageWorker worker;
+  const json unit = {{"image", io::encode_base64("edges")}};
+  const auto with = [](json one, const json& more) {
+    one.update(more);
+    return json{{"alwayson_scripts", {{"controlnet", {{"args", {one}}}}}}};
+  };
+  struct Case {
+    json mode;
+    engine::Fit fit;
+  };
+  using enum engine::Fit;
+  for (const Case& each :
+       {Case{nullptr, crop}, Case{0, stretch}, Case{1, crop}, Case{2, fill},
+        Case{"Just Resize", stretch}, Case{"Crop and Resize", crop}, Case{"Resize and Fill", fill},
+        Case{"ResizeMode.OUTER_FIT", fill}, Case{"Scale to Fit (Inner Fit)", crop}}) {
+    expect_taken(worker, with(unit, {{"resize_mode", each.mode}}));
+    EXPECT_EQ(worker.engine.last_request().controls.at(0).fit, each.fit) << each.mode;
+  }
+  for (const json& mode : {json(3), json("Zoom"), json(true)}) {
+    expect_refused(worker, with(unit, {{"resize_mode", mode}}), "args[0].resize_mode");
+  }
+  // Without a picture of its own a unit has that of img2img, as it is fitted there.
+  json body = with(json::object(), {{"weight", 1}});
+  expect_refused(worker, body, "args[0].image");
+  body["init_images"] = {io::encode_base64("photograph")};
+  body["resize_mode"] = 2;
+  expect_taken(worker, body, "/sdapi/v1/img2img");
+  EXPECT_EQ(worker.engine.last_request().controls.at(0).image, "photograph");
+  EXPECT_EQ(worker.engine.last_request().controls.at(0).fit, fill);
+}
+
 TEST(SdapiFields, ScriptsThatAreNotThereAreRefused) {
   ImageWorker worker;
   for (const char* name : {"ADetailer", "Dynamic Prompts v2.17.1", "controlnet2", ""}) {

@@ -255,7 +255,7 @@ TEST(Fit, OfTallPicturesIsTheOtherWayRound) {
   EXPECT_EQ(filled.values[4 * (19 * 40 + 39)], 250);
   const io::Pixels line{
       .width = 8000, .height = 1, .channels = 3, .values = std::vector<uint8_t>(24000)};
-  harness::expect_error("init_image", "8000 x 1", "64 x 64",
+  harness::expect_error("resize_mode", "8000 x 1", "64 x 64",
                         [&] { fitted(line, 64, 64, Fit::crop); });
   EXPECT_EQ(fitted(line, 64, 64, Fit::fill).height, 64);
 }

@@ -138,6 +138,17 @@ TEST(ControlPictures, AreKeptInTheSizesThatPassesRead) {
       EXPECT_EQ(picture.values.front(), i);
     }
   }
+  // A wide one, black but for white edges at its left and right.
+  io::Pixels wide{.width = 128, .height = 64, .channels = 3, .values = {}};
+  for (int32_t i = 0; i < 128 * 64; ++i) {
+    const bool edge = i % 128 < 16 || i % 128 >= 112;
+    wide.values.insert(wide.values.end(), 3, edge ? uint8_t{255} : uint8_t{0});
+  }
+  request.controls = {{.name = "", .image = io::encode_png(wide), .fit = Fit::stretch}};
+  EXPECT_EQ(resolve(source, request).controls[0].at(0).values.front(), 255);
+  request.controls[0].fit = Fit::crop;
+  const ImageSettings cut = resolve(source, request);
+  for (const uint8_t value : cut.controls[0].at(0).values) ASSERT_EQ(value, 0);
 }
 
 }  // namespace
