@@ -136,16 +136,25 @@ std::vector<NamedUpscaler> load_upscalers(const std::vector<fs::path>& paths,
   return out;
 }
 
+void add_word(models::TextEmbedding embedding, ImageSource& source) {
+  source.info.embeddings.push_back({embedding.word, static_cast<int32_t>(embedding.count)});
+  source.embeddings.push_back(std::move(embedding));
+}
+
+// A file of diffusers' has a word inside; AUTOMATIC1111 calls every file by its name.
 void add_embedding(const fs::path& path, ImageSource& source) {
-  models::TextEmbedding read = models::read_embedding(path, source.model);
-  source.info.embeddings.push_back({read.word, static_cast<int32_t>(read.count)});
-  source.embeddings.push_back(std::move(read));
+  const models::TextEmbedding read = models::read_embedding(path, source.model);
+  add_word(read, source);
+  models::TextEmbedding by_name = read;
+  by_name.word = path.stem().string();
+  if (by_name.word != read.word) add_word(std::move(by_name), source);
 }
 
 void load_embeddings(const fs::path& path, ImageSource& source) {
   if (!fs::is_directory(path)) return add_embedding(path, source);
   std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(path)) {
+  constexpr auto kReadable = fs::directory_options::skip_permission_denied;
+  for (const auto& entry : fs::recursive_directory_iterator(path, kReadable)) {
     const fs::path ending = entry.path().extension();
     const bool known = ending == kAdapter || ending == ".pt" || ending == ".bin";
     if (known && is_file(entry.path())) files.push_back(entry.path());

@@ -83,7 +83,9 @@ TextEmbedding read_embedding(const std::filesystem::path& path, const ImageModel
          model.text.size());
   }
   reader.take(*own, 0);
-  return reader.finish(own->name == kSingle ? path.stem().string() : own->name);
+  // "*" is what trainers call a word that they leave open.
+  const bool named = own->name != kSingle && own->name.find('*') == std::string::npos;
+  return reader.finish(named ? own->name : path.stem().string());
 }
 
 }  // namespace rbee::models

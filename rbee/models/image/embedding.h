@@ -19,7 +19,8 @@ struct TextEmbedding {
 };
 
 // A .safetensors file in AUTOMATIC1111's form ("emb_params", for SDXL "clip_l" and "clip_g"; the
-// word is the file's name) or in that of diffusers (the word is the only tensor's name). Throws
+// word is the file's name) or in that of diffusers (the word is the only tensor's name, or the
+// file's where that is open: "*"). Throws
 // unsupported with a remedy for pickled files and vectors of another model's width,
 // invalid_argument for tensors that are no vectors, and what Checkpoint::open throws.
 TextEmbedding read_embedding(const std::filesystem::path& path, const ImageModel& model);

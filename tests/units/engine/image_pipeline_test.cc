@@ -106,6 +106,7 @@ void write_words(const std::filesystem::path& folder, bool large) {
                   {{"clip_l", {"owl", {3, 32}, {}}}, {"clip_g", {"large", {3, 40}, {}}}});
   } else {
     write_vectors(folder / "toy.safetensors", {{"<owl-toy>", {"owl", {3, 32}, {}}}});
+    write_vectors(folder / "unnamed.safetensors", {{"*", {"owl", {3, 32}, {}}}});
     write_vectors(folder / "InkWash.safetensors", {{"emb_params", {"style", {1, 32}, {}}}});
   }
   write_vectors(folder / "wide.safetensors", {{"emb_params", {"style", {1, 33}, {}}}});
@@ -379,9 +380,10 @@ TEST(Decoding, EndsBetweenTheBlocksOfTheVae) {
 
 TEST(ImageSource, NamesWordsThatFitAndThoseThatDoNot) {
   const ImageSource source = source_of("sd1");
-  ASSERT_EQ(source.info.embeddings.size(), 2u);
-  EXPECT_EQ(source.info.embeddings[0].word, "InkWash");
-  EXPECT_EQ(source.info.embeddings[1].word, "<owl-toy>");
+  std::vector<std::string> words;
+  for (const WordInfo& each : source.info.embeddings) words.push_back(each.word);
+  // A file of diffusers' by its own word and by its name.
+  EXPECT_EQ(words, (std::vector<std::string>{"InkWash", "<owl-toy>", "toy", "unnamed"}));
   EXPECT_EQ(source.info.embeddings[1].vectors, 3);
   EXPECT_EQ(source.info.skipped_embeddings, (std::vector<std::string>{"old", "wide"}));
 }
