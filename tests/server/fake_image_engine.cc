@@ -8,7 +8,7 @@ constexpr std::chrono::seconds kPatience{60};
 
 FakeImageEngine::FakeImageEngine(ImageScript script) : script_(std::move(script)) {
   model_ = {.id = "fake-pictures",
-            .architecture = "sd1",
+            .architecture = script_.architecture,
             .device = "cpu:0",
             .dtype = "f32",
             .default_width = 512,

@@ -254,6 +254,23 @@ TEST(SdapiFields, SecondPassesHaveWhatTheFirstHas) {
   EXPECT_EQ(error_of(once), "denoising_strength must be from 0 to 1");
 }
 
+// Forge sends both; FLUX was trained with the second one, and has no negative prompt for the first.
+TEST(SdapiFields, DistilledGuidanceIsThatOfModelsWithoutAnother) {
+  ImageWorker other, flux({.architecture = "flux"});
+  const json sent = {{"cfg_scale", 1}, {"distilled_cfg_scale", 3.5}};
+  expect_taken(other, sent);
+  EXPECT_EQ(other.engine.last_request().guidance_scale, 1);
+  expect_taken(flux, sent);
+  EXPECT_EQ(flux.engine.last_request().guidance_scale, 3.5f);
+  expect_taken(flux, {{"cfg_scale", 2.5}});
+  EXPECT_EQ(flux.engine.last_request().guidance_scale, 2.5f);
+  const json both = {{"cfg_scale", 7}, {"distilled_cfg_scale", 3.5}};
+  const RawResponse refused = flux.post(kText, both.dump());
+  EXPECT_EQ(refused.status, 422);
+  EXPECT_THAT(error_of(refused), HasSubstr("cfg_scale"));
+  expect_refused(other, {{"distilled_cfg_scale", 31}}, "distilled_cfg_scale");
+}
+
 TEST(SdapiFields, OptionsThatWouldChangePicturesAreRefused) {
   ImageWorker worker;
   constexpr const char* kOptions = "/sdapi/v1/options";
