@@ -50,6 +50,8 @@ void read_size(ObjectReader& reader, ImageBody& out) {
 
 // What OpenAI's image API has on top.
 void read_openai(ObjectReader& reader, ImageBody& out) {
+  out.width = side(reader, "width");  // of other servers' forms of it
+  out.height = side(reader, "height");
   read_size(reader, out);
   out.count = reader.integer("n", kCount);
   out.stream = reader.boolean("stream").value_or(false);

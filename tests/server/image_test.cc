@@ -269,6 +269,20 @@ TEST(OpenAiImages, WrongSizesAreErrors) {
   }
 }
 
+// Other servers take them from clients of this API.
+TEST(OpenAiImages, SidesAreTakenWhereThereIsNoSize) {
+  ImageWorker worker;
+  json body = {{"prompt", "x"}, {"width", 64}, {"height", 128}};
+  EXPECT_EQ(worker.post("/v1/images/generations", body.dump()).status, 200);
+  EXPECT_EQ(worker.engine.last_request().width, 64);
+  EXPECT_EQ(worker.engine.last_request().height, 128);
+  body["size"] = "256x512";
+  EXPECT_EQ(worker.post("/v1/images/generations", body.dump()).status, 200);
+  EXPECT_EQ(worker.engine.last_request().width, 256);
+  body["width"] = 65;
+  EXPECT_THAT(error_of(worker.post("/v1/images/generations", body.dump())), HasSubstr("width"));
+}
+
 std::string form(const std::vector<std::pair<std::string, std::string>>& parts) {
   std::string body;
   for (const auto& [head, data] : parts) {
