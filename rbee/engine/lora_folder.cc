@@ -1,6 +1,7 @@
 #include "rbee/engine/lora_folder.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <mutex>
 
@@ -21,6 +22,11 @@ constexpr const char* kField = "loras.path";
 bool is_file(const fs::path& path) {
   std::error_code refused;
   return fs::is_regular_file(path, refused);
+}
+
+bool is_alike(std::string_view a, std::string_view b) {
+  return std::ranges::equal(
+      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 // Of a folder of PEFT's, which goes by the folder's name.
@@ -108,13 +114,18 @@ fs::path LoraFolder::find(const std::string& name) const {
   check(inside, kField, "\"", name, "\" is not below the folder of LoRAs");
   if (const fs::path file = file_at(folder_, name); !file.empty()) return file;
   const std::string own = relative.extension() == kAdapter ? relative.stem().string() : name;
-  std::string last;
+  std::string last, alike;
   for (const std::string& known : names()) {
     // The last is kept, as in AUTOMATIC1111, whose table later files write over.
-    if (fs::path(known).filename() == own) last = known;
+    const std::string file = fs::path(known).filename().string();
+    if (file == own) last = known;
+    if (is_alike(file, own)) alike = known;
   }
   if (!last.empty()) return file_at(folder_, last);
-  return find_title(name);
+  if (const fs::path titled = find_title(name); !titled.empty()) return titled;
+  // Where files have no case, as on Windows, prompts are written so.
+  if (!alike.empty()) return file_at(folder_, alike);
+  fail(Code::not_found, kField, "there is no \"", name, "\" in the folder of LoRAs");
 }
 
 fs::path LoraFolder::find_title(const std::string& title) const {
@@ -122,9 +133,7 @@ fs::path LoraFolder::find_title(const std::string& title) const {
   for (const std::string& known : names()) {
     if (titles_->of(file_at(folder_, known)) == title) found.push_back(known);
   }
-  if (found.empty()) {
-    fail(Code::not_found, kField, "there is no \"", title, "\" in the folder of LoRAs");
-  }
+  if (found.empty()) return {};
   check(found.size() == 1, kField, "\"", title,
         "\" is what several files call themselves: ", found.front(), ", ", found.back(),
         "; give a file's name");

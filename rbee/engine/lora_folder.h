@@ -23,7 +23,8 @@ class LoraFolder {
 
   // The file that a request names. In this order: its place below the folder, with or without
   // ".safetensors"; its name without the sub-folders, of several files the last in the order of
-  // names(); its ss_output_name, which has to be one file's alone. May be called from any thread.
+  // names(); its ss_output_name, which has to be one file's alone; its name in another case of
+  // letters. May be called from any thread.
   // Throws invalid_argument for names that leave the folder, for control characters and for a
   // name that several files have inside; not_found.
   std::filesystem::path find(const std::string& name) const;
@@ -34,7 +35,7 @@ class LoraFolder {
  private:
   struct Titles;
 
-  std::filesystem::path find_title(const std::string& title) const;
+  std::filesystem::path find_title(const std::string& title) const;  // empty: none has it
 
   std::filesystem::path folder_;
   std::unique_ptr<Titles> titles_;  // ss_output_name of files that have been read

@@ -495,6 +495,7 @@ TEST(Loras, GoByTheirOwnNamesInAnyFolder) {
   EXPECT_EQ(folder.find("in_sub.safetensors"), root / "a" / "in_sub.safetensors");
   EXPECT_EQ(folder.find("MyStyle"), root / "a" / "in_sub.safetensors");
   EXPECT_EQ(folder.find("twice"), root / "b" / "twice.safetensors");
+  EXPECT_EQ(folder.find("IN_Sub"), root / "a" / "in_sub.safetensors");
   EXPECT_EQ(folder.find("a/twice"), root / "a" / "twice.safetensors");
   EXPECT_EQ(folder.find("peft"), root / "a" / "peft" / "adapter_model.safetensors");
   harness::expect_error("loras.path", "Both", "a/twice, b/twice", [&] { folder.find("Both"); });
