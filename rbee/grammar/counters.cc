@@ -17,7 +17,8 @@ constexpr int64_t kMaxSize = int64_t{1} << 40;
 constexpr int64_t kRangeStates = 3;  // between the bytes of a range of characters beyond ASCII
 
 constexpr int64_t kFewCopies = 3;
-constexpr int kRounds = 3;  // through all rules, in search of those that may be empty
+constexpr int64_t kLookWork = 10;  // at an expression with parts
+constexpr int kRounds = 3;         // through all rules, in search of those that may be empty
 
 // What is known of an expression.
 struct Shape {
@@ -57,9 +58,10 @@ class Counters {
   }
 
   Shape shape_of(const ExprPtr& expr) {
+    if (expr->parts.empty()) return shape_of_parts(*expr);
     const auto known = shapes_.find(expr.get());
     if (known != shapes_.end()) return known->second;
-    bill({.work = 1 + std::ssize(expr->parts)});
+    bill({.work = kLookWork + std::ssize(expr->parts)});
     Shape shape = shape_of_parts(*expr);
     shape.size = std::min(shape.size, kMaxSize);
     return shapes_[expr.get()] = shape;
@@ -112,26 +114,26 @@ class Counters {
   }
 
   ExprPtr rewrite(const ExprPtr& expr) {
+    const bool counts = expr->kind == Expr::Kind::texts && expr->lengths;
+    if (expr->parts.empty() && !counts) return expr;
     const auto known = done_.find(expr.get());
     if (known != done_.end()) return known->second;
-    return done_[expr.get()] = rewrite_parts(expr);
+    bill({.work = kLookWork + std::ssize(expr->parts)});
+    return done_[expr.get()] =
+               counts ? counted(expr, false, expr->min, expr->max) : rewrite_parts(expr);
   }
 
   ExprPtr rewrite_parts(const ExprPtr& expr) {
-    if (expr->kind == Expr::Kind::texts && expr->lengths) {
-      return counted(expr, false, expr->min, expr->max);
-    }
-    Expr out = *expr;
-    bool changed = false;
-    for (ExprPtr& part : out.parts) {
-      ExprPtr made = rewrite(part);
-      changed |= made != part;
-      part = std::move(made);
-    }
+    std::vector<ExprPtr> parts;
+    parts.reserve(expr->parts.size());
+    for (const ExprPtr& part : expr->parts) parts.push_back(rewrite(part));
     if (expr->kind == Expr::Kind::repeat) {
-      if (ExprPtr counter = counter_of(*expr, out.parts.front())) return counter;
+      if (ExprPtr counter = counter_of(*expr, parts.front())) return counter;
     }
-    return changed ? std::make_shared<const Expr>(std::move(out)) : expr;
+    if (parts == expr->parts) return expr;
+    Expr out = *expr;
+    out.parts = std::move(parts);
+    return std::make_shared<const Expr>(std::move(out));
   }
 
   // Null where copies do. part: rewritten.

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 
+#include "rbee/grammar/budget.h"
+
 namespace rbee::grammar {
 namespace {
 
 constexpr char32_t kLastScalar = 0x10FFFF;
+constexpr int64_t kMakeWork = 20;  // of one expression
 
 ExprPtr make(Expr expr) {
+  bill({.work = kMakeWork});
   return std::make_shared<const Expr>(std::move(expr));
 }
 

@@ -19,6 +19,17 @@ ExprPtr digit(char low = '0', char high = '9') {
   return chars({{static_cast<char32_t>(low), static_cast<char32_t>(high)}});
 }
 
+// `count` digits, up to 20. One expression serves all that ask for it.
+const ExprPtr& any_digits(size_t count) {
+  static const std::vector<ExprPtr> made = [] {
+    const ExprPtr any = digit();
+    std::vector<ExprPtr> out;
+    for (int64_t i = 0; i <= kMaxFraction; ++i) out.push_back(repeat(any, i, i));
+    return out;
+  }();
+  return made[count];
+}
+
 // value: from 0 on.
 std::string decimal(__int128 value) {
   std::string out;
@@ -32,11 +43,11 @@ std::string decimal(__int128 value) {
 // Texts of digits from `low` to `high`, which have the same length.
 ExprPtr same_length(const std::string& low, const std::string& high) {
   if (low.empty()) return sequence({});
-  const auto rest = static_cast<int64_t>(low.size()) - 1;
+  const size_t rest = low.size() - 1;
   if (low[0] == high[0]) {
     return sequence({digit(low[0], low[0]), same_length(low.substr(1), high.substr(1))});
   }
-  const std::string zeros(static_cast<size_t>(rest), '0'), nines(static_cast<size_t>(rest), '9');
+  const std::string zeros(rest, '0'), nines(rest, '9');
   std::vector<ExprPtr> ways;
   char first = low[0], last = high[0];
   if (low.substr(1) != zeros) {
@@ -47,7 +58,7 @@ ExprPtr same_length(const std::string& low, const std::string& high) {
     ways.push_back(sequence({digit(last, last), same_length(zeros, high.substr(1))}));
     --last;
   }
-  if (first <= last) ways.push_back(sequence({digit(first, last), repeat(digit(), rest, rest)}));
+  if (first <= last) ways.push_back(sequence({digit(first, last), any_digits(rest)}));
   return choice(std::move(ways));
 }
 

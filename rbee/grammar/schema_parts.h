@@ -9,6 +9,7 @@
 
 #include "rbee/grammar/json_rules.h"
 #include "rbee/grammar/schema_logic.h"
+#include "rbee/grammar/text_set.h"
 
 namespace rbee::grammar {
 
@@ -25,6 +26,8 @@ class SchemaBuilder {
   SchemaLogic& logic() { return logic_; }
   // Left for sets of texts (text_set.h).
   int64_t& text_work() { return text_work_; }
+  // Texts of formats by their names, as far as they were made.
+  std::map<std::string, TextSet>& texts_of_formats() { return texts_of_formats_; }
   // Of schemas of one type that say the same by these keywords, what `make` gives for the first.
   template <typename Make>
   ExprPtr once(const Schema& schema, const char* type, std::span<const char* const> keywords,
@@ -45,6 +48,7 @@ class SchemaBuilder {
   JsonRules rules_;
   SchemaLogic logic_;
   std::map<std::string, ExprPtr> made_;
+  std::map<std::string, TextSet> texts_of_formats_;
   int64_t text_work_ = 20'000'000;
 };
 

@@ -77,11 +77,18 @@ ExprPtr plain_char() {
 
 // Strings of these lengths that are of a format and all patterns, and are not excluded, each
 // character written in one way.
-TextSet plain_texts(const Schema& schema, const Lengths& lengths, const std::string& place,
-                    int64_t& work) {
+TextSet plain_texts(SchemaBuilder& builder, const Schema& schema, const Lengths& lengths,
+                    const std::string& place) {
+  int64_t& work = builder.text_work();
   TextSet out(repeat(plain_char(), lengths.min, lengths.max), place, work);
   if (const Format* format = format_of(schema)) {
-    out = TextSet::both(out, {parse_format(*format, place), place, work}, work);
+    auto& known = builder.texts_of_formats();
+    const auto name = schema["format"].get<std::string>();
+    auto at = known.find(name);
+    if (at == known.end()) {
+      at = known.try_emplace(name, parse_format(*format, place), place, work).first;
+    }
+    out = TextSet::both(out, at->second, work);
   }
   const Excluded excluded = excluded_by(schema);
   for (const Schema& value : excluded.values) {
@@ -100,12 +107,12 @@ TextSet plain_texts(const Schema& schema, const Lengths& lengths, const std::str
 }
 
 // The same of the schema's lengths, which are counted where they would take many states.
-ExprPtr plain_text(const Schema& schema, const std::string& place, int64_t& work) {
+ExprPtr plain_text(SchemaBuilder& builder, const Schema& schema, const std::string& place) {
   const Lengths lengths = all_lengths_of(schema, place);
   const int64_t count = lengths.max == kUnlimited ? lengths.min : lengths.max;
   if (count > kFewCharacters) {
-    const TextSet set = plain_texts(schema, {.min = 0, .max = kUnlimited}, place, work);
-    const TextSet all(any_plain_string(), place, work);
+    const TextSet set = plain_texts(builder, schema, {.min = 0, .max = kUnlimited}, place);
+    const TextSet all(any_plain_string(), place, builder.text_work());
     if (auto counts = TextLengths::of(set, all, lengths.max)) {
       if (counts->all_within(lengths.min, lengths.max)) return set.expr();
       const auto most = lengths.max == kUnlimited ? kManyTimes : static_cast<int32_t>(lengths.max);
@@ -113,7 +120,7 @@ ExprPtr plain_text(const Schema& schema, const std::string& place, int64_t& work
       return set.expr(std::move(counts), lengths.min, lengths.max);
     }
   }
-  return plain_texts(schema, lengths, place, work).expr();
+  return plain_texts(builder, schema, lengths, place).expr();
 }
 
 struct Bound {
@@ -249,7 +256,7 @@ ExprPtr make_string(SchemaBuilder& builder, const Schema& schema, const std::str
     }
   }
   if (kinds > 1 || excludes || pattern) {
-    return rules.add(place, JsonRules::quoted(plain_text(schema, place, builder.text_work())));
+    return rules.add(place, JsonRules::quoted(plain_text(builder, schema, place)));
   }
   if (format != nullptr) return rules.add(place, JsonRules::quoted(parse_format(*format, place)));
   return rules.add(place,
@@ -306,8 +313,7 @@ ExprPtr plain_strings(SchemaBuilder& builder, const Schema& schema, const std::s
     if (way.contains("type") && !has_type("", way["type"])) continue;
     const auto few = builder.logic().named_values(way, place);
     if (!few) {
-      const TextSet texts =
-          plain_texts(way, all_lengths_of(way, place), place, builder.text_work());
+      const TextSet texts = plain_texts(builder, way, all_lengths_of(way, place), place);
       out.push_back(JsonRules::quoted(texts.expr()));
       continue;
     }
