@@ -60,6 +60,7 @@ def grammars():
     twins += "\n".join(f'a{i} ::= [a-z]* [a-z]* [a-z]*\nb{i} ::= "{i}" a{i} | a{i}' for i in range(60))
     return [
         ("ambiguous", completion(max_tokens=300, grammar="root ::= s\ns ::= [a-zA-Z ,.] s? [a-zA-Z ,.]?")),
+        ("palindromes", completion(max_tokens=200, grammar="root ::= p\np ::= [a-z ] p [a-z ] | [a-z ] p | [a-z ]")),
         ("rules", completion(grammar=rules)),
         ("twins", completion(grammar=twins)),
         ("chain", completion(grammar="root ::= r0\n" + "\n".join(
@@ -115,6 +116,12 @@ def schemas():
                        "items": {"type": "array", "minItems": 900, "items": {"type": "number"}}})),
         ("ranges", ask({"type": "object", "properties": {
             f"n{i}": {"type": "integer", "minimum": -10**18 + i, "maximum": 10**18 + i} for i in range(400)}})),
+        ("far bounds", ask({"type": "object", "properties": {
+            f"n{i}": {"type": "integer", "minimum": -87654321 * 10**11 + 977 * i, "maximum": 98765432109 + i}
+            for i in range(2000)}})),
+        ("formats", ask({"type": "object", "properties": {
+            f"f{i}": {"format": ("email", "regex", "iri-reference", "idn-email")[i % 4], "maxLength": 90 + i}
+            for i in range(300)}})),
         ("choices", completion(guided_choice=[letters(30, i) for i in range(10000)])),
     ]
 
