@@ -17,6 +17,7 @@ constexpr int64_t kShares = 32;  // grammars that fit into the memory at least
 constexpr int64_t kWorkAhead = 4'000'000;
 // For all masks of one answer: some seconds.
 constexpr int64_t kAnswerWork = 400'000'000;
+constexpr int64_t kPlaceWork = 20;  // of a place that reading a token looks at
 
 }  // namespace
 
@@ -172,22 +173,28 @@ ConstrainedText::ConstrainedText(std::shared_ptr<const grammar::CompiledGrammar>
       work_left_(kAnswerWork) {}
 
 void ConstrainedText::accept(int32_t id) {
+  const int64_t before = matcher_.visited();
   if (!matcher_.accept_token(id)) {
     fail(Code::internal, "grammar", "token ", id, " was drawn but is not allowed");
   }
+  owed_ += kPlaceWork * (matcher_.visited() - before);
   found_ = false;
 }
 
 bool ConstrainedText::find_mask(int64_t& work) {
   if (found_) return true;
   const int64_t before = work;
-  const std::optional<int64_t> count = matcher_.fill(bits_, work);
+  const int64_t paid = std::clamp<int64_t>(work, 0, owed_);
+  owed_ -= paid;
+  work -= paid;
+  std::optional<int64_t> count;
+  if (owed_ == 0) count = matcher_.fill(bits_, work);
   work_left_ -= before - work;
   if (!count) {
     if (work_left_ > 0) return false;
     fail(Code::unsupported, "grammar",
-         "finding the tokens that may come next takes too much work: fewer alternatives and nested "
-         "rules are needed");
+         "reading the text and finding the tokens that may come next takes too much work: fewer "
+         "alternatives and nested rules are needed");
   }
   count_ = *count;
   found_ = true;

@@ -70,9 +70,9 @@ class ConstrainedText {
   explicit ConstrainedText(std::shared_ptr<const grammar::CompiledGrammar> grammar);
   // A token of mask(), which has to be found anew then. Throws unsupported as Matcher::accept().
   void accept(int32_t id);
-  // Finds mask(). work: as TokenMasks::add() has it. False when it did not do, and more is to be
-  // given. Throws unsupported where no token of the vocabulary goes on, and where the answer's
-  // masks took too much work together.
+  // Finds mask(), and pays for what accept() took first. work: as TokenMasks::add() has it. False
+  // when it did not do, and more is to be given. Throws unsupported where no token of the
+  // vocabulary goes on, and where both took the answer too much work.
   bool find_mask(int64_t& work);
 
   TokenMask mask() const { return {bits_, count_}; }
@@ -84,7 +84,8 @@ class ConstrainedText {
   std::vector<uint64_t> bits_;
   int64_t count_ = 0;
   bool found_ = false;  // mask() is the one of the text so far
-  int64_t work_left_;   // for all masks of the answer
+  int64_t owed_ = 0;    // for what accept() took
+  int64_t work_left_;   // of the answer
 };
 
 }  // namespace rbee::engine

@@ -10,6 +10,7 @@
 #include <regex>
 
 #include "rbee/core/cat.h"
+#include "rbee/grammar/gbnf.h"
 #include "tests/support/data_folder.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/tiny_engine.h"
@@ -255,6 +256,34 @@ TEST(Constraint, TextsThatNoTokenSpellsFailAlone) {
   EXPECT_EQ(sink->failed->code, Code::unsupported);
   EXPECT_THAT(sink->failed->message, ::testing::HasSubstr("no token"));
   EXPECT_TRUE(answer(*engine, greedy("abc", 3))->finished);
+}
+
+// A step gives all answers together so much work; who reads in many ways waits for it in turn.
+TEST(ConstrainedText, ReadingIsPaidForBeforeTheNextMask) {
+  const auto grammar = grammar::testing::compile(
+      grammar::parse_gbnf("root ::= p\np ::= [a-z] p [a-z] | [a-z] p | [a-z]"));
+  constexpr int64_t kMuch = int64_t{1} << 40;
+  ConstrainedText text(grammar);
+  grammar::Matcher matcher(grammar);
+  std::vector<uint64_t> bits((static_cast<size_t>(grammar->vocabulary().size()) + 63) / 64);
+  for (int i = 0; i < 40; ++i) {
+    const int64_t before = matcher.visited();
+    ASSERT_TRUE(matcher.accept_token('a'));
+    text.accept('a');
+    const int64_t visited = matcher.visited() - before;
+    int64_t work = kMuch;
+    ASSERT_TRUE(matcher.fill(bits, work));  // what it finds is known from here on
+    work = kMuch;
+    ASSERT_TRUE(matcher.fill(bits, work));
+    const int64_t of_mask = kMuch - work;
+    int64_t little = visited;
+    EXPECT_FALSE(text.find_mask(little));
+    EXPECT_EQ(little, 0);
+    work = kMuch;
+    ASSERT_TRUE(text.find_mask(work));
+    EXPECT_GE(kMuch - work, of_mask + 10 * visited);
+    EXPECT_LE(kMuch - work, of_mask + 40 * visited);
+  }
 }
 
 TEST(ConstraintCompiler, GrammarsAreKept) {
