@@ -303,7 +303,17 @@ ExprPtr any_plain_string() {
 ExprPtr string_of_schema(SchemaBuilder& builder, const Schema& schema, const std::string& place) {
   static constexpr std::array kAsk{"format",  "minLength",   "maxLength",
                                    "pattern", kMorePatterns, "not"};
-  return builder.once(schema, "string", kAsk, [&] { return make_string(builder, schema, place); });
+  return builder.once(schema, "string", kAsk, [&] {
+    try {
+      return make_string(builder, schema, place);
+    } catch (const NothingFits&) {
+      if (!schema.contains("format") || !schema.contains("pattern")) throw;
+    }
+    // A format is a note alone by the standard: zod names `time` beside a pattern without offsets.
+    Schema rest = schema;
+    rest.erase("format");
+    return make_string(builder, rest, place);
+  });
 }
 
 ExprPtr plain_strings(SchemaBuilder& builder, const Schema& schema, const std::string& place,

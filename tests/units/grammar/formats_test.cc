@@ -149,6 +149,18 @@ TEST(Formats, ResourcesAndExpressions) {
   });
 }
 
+// As zod writes z.iso.time(), and local date-times.
+TEST(Formats, GiveWayToPatternsThatNoneOfTheirTextsFits) {
+  const auto time = compile(parse_json_schema(
+      R"({"type":"string","format":"time","pattern":"^(?:[01]\\d|2[0-3]):[0-5]\\d$"})"));
+  EXPECT_TRUE(matches(time, R"("23:59")"));
+  EXPECT_FALSE(matches(time, R"("24:00")"));
+  EXPECT_FALSE(matches(time, R"("23:59:00Z")"));
+  const auto zulu = compile(parse_json_schema(R"({"format":"time","pattern":"Z$","maxLength":9})"));
+  EXPECT_TRUE(matches(zulu, R"("23:59:00Z")"));
+  EXPECT_FALSE(matches(zulu, R"("25:59:00Z")"));
+}
+
 // What Python's jsonschema says of texts that were changed at random, see
 // tools/goldens/make_format_goldens.py.
 TEST(Formats, AreWhatOtherCheckersSay) {
