@@ -26,7 +26,7 @@ void split(std::string_view text) {
     const engine::PromptLoras found = engine::split_loras(text);
     const auto tags = static_cast<size_t>(std::ranges::count(text, '>'));
     require(found.loras.size() <= tags, "more LoRAs than tags");
-    require(found.loras.empty() ? found.prompt == text : found.prompt.size() < text.size(),
+    require(tags == 0 ? found.prompt == text : found.prompt.size() <= text.size(),
             "another prompt");
     for (const engine::LoraUse& lora : found.loras) require(!lora.path.empty(), "no name");
   } catch (const Error&) {
