@@ -22,9 +22,10 @@ constexpr int64_t kLeastAlone = 16;
 constexpr double kMostOnes = 4;
 // A client whose last request is no longer ago may have another one at any time; of steps' time.
 constexpr double kSeconds = 10;
-// A client is new while its running requests have had no more tokens evaluated. Beside it the
-// others have every second step, unless with them a step takes no longer than so many times as
-// long.
+// A client is new while it runs no more requests than that, and they have had no more tokens
+// evaluated. Beside it the others have every second step, unless with them a step takes no longer
+// than so many times as long.
+constexpr int64_t kNewRequests = 4;
 constexpr int64_t kNewTokens = 256;
 constexpr double kLittleLonger = 1.25;
 // A ticket that newcomers displaced and passed so often goes first when it finds room, and has so
@@ -99,11 +100,18 @@ int64_t clients_of(std::span<const TicketPtr> tickets) {
 
 // Those of clients that are new.
 std::vector<TicketPtr> new_ones(std::span<const TicketPtr> tickets) {
-  std::map<std::string_view, int64_t> evaluated;
-  for (const TicketPtr& ticket : tickets) evaluated[ticket->client] += ticket->evaluated;
+  struct Had {
+    int64_t requests = 0, tokens = 0;
+  };
+  std::map<std::string_view, Had> clients;
+  for (const TicketPtr& ticket : tickets) {
+    ++clients[ticket->client].requests;
+    clients[ticket->client].tokens += ticket->evaluated;
+  }
   std::vector<TicketPtr> out;
   std::ranges::copy_if(tickets, std::back_inserter(out), [&](const TicketPtr& ticket) {
-    return evaluated[ticket->client] <= kNewTokens;
+    const Had& had = clients[ticket->client];
+    return had.requests <= kNewRequests && had.tokens <= kNewTokens;
   });
   return out;
 }

@@ -366,6 +366,7 @@ TEST_F(SchedulerTest, ManyOfOneClientLengthenTheStepsOfAnotherByAnotherStepOfOne
   for (const char* name : {"a", "b", "c", "d", "e", "f", "g"}) submit(name, {.tokens = 1});
   step();
   submit("x", {.tokens = 3, .client = "other"});
+  tickets_["x"]->evaluated = 1000;  // no longer new
   // A step of one token takes 5 ms: 2 of generation beside the first of each, and 2 of prompts,
   // but 4 at least.
   EXPECT_THAT(step(), ElementsAre("a 1", "b 1", "c 1", "x 3"));
@@ -406,6 +407,18 @@ TEST_F(SchedulerTest, BesideANewClientTheOthersHaveEverySecondStep) {
   // It is no longer new.
   EXPECT_THAT(step(), ElementsAre("long 1", "x 1"));
   EXPECT_THAT(step(), ElementsAre("long 1", "x 1"));
+}
+
+TEST_F(SchedulerTest, ManyRequestsAtOnceAreNotNew) {
+  start(1024, 4, bounded());
+  scheduler_->note_time(1, 0, 0.008);
+  scheduler_->note_time(8, 0, 0.064);
+  for (const char* name : {"a", "b", "c", "d", "e"}) submit(name, {.tokens = 1});
+  step();
+  submit("x", {.tokens = 1, .client = "other"});
+  EXPECT_THAT(step(), ElementsAre("x 1"));
+  EXPECT_THAT(step(), ::testing::SizeIs(2));
+  EXPECT_THAT(step(), ElementsAre("x 1"));
 }
 
 TEST_F(SchedulerTest, WhereTokensCostLittleBesideTheStepNobodyRests) {
