@@ -33,6 +33,7 @@ std::string without_quotes(const Json& value) {
 
 std::string xml_call(const ToolCall& call, const Json& arguments) {
   std::string out = cat("<tool_call>\n<function=", call.name, ">\n");
+  if (!arguments.is_object()) return cat(out, call.arguments, "\n</function>\n</tool_call>");
   for (const auto& [name, value] : arguments.items()) {
     out += cat("<parameter=", name, ">\n", without_quotes(value), "\n</parameter>\n");
   }
@@ -41,7 +42,11 @@ std::string xml_call(const ToolCall& call, const Json& arguments) {
 
 std::string written_call(const ToolCall& call, ToolFormat format) {
   Json arguments = Json::parse(hold_integers(call.arguments), nullptr, false);
-  if (!arguments.is_object()) arguments = Json::object();
+  if (!arguments.is_object()) {
+    // What a model wrote wrongly is told as it is.
+    arguments = call.arguments.empty() ? Json::object() : Json(call.arguments);
+  }
+  const std::string text = arguments.is_object() ? dump(arguments) : call.arguments;
   switch (format) {
     case ToolFormat::none:
       return {};
@@ -53,18 +58,17 @@ std::string written_call(const ToolCall& call, ToolFormat format) {
     case ToolFormat::generic:
       return json_call(call, "arguments", arguments);
     case ToolFormat::mistral_named:
-      return cat("[TOOL_CALLS]", call.name, "[ARGS]", dump(arguments));
+      return cat("[TOOL_CALLS]", call.name, "[ARGS]", text);
     case ToolFormat::deepseek_v3:
       return cat(deepseek::kCallBegin, "function", deepseek::kSeparator, call.name, "\n```json\n",
-                 dump(arguments), "\n```", deepseek::kCallEnd);
+                 text, "\n```", deepseek::kCallEnd);
     case ToolFormat::deepseek_v31:
-      return cat(deepseek::kCallBegin, call.name, deepseek::kSeparator, dump(arguments),
-                 deepseek::kCallEnd);
+      return cat(deepseek::kCallBegin, call.name, deepseek::kSeparator, text, deepseek::kCallEnd);
     case ToolFormat::qwen3_coder:
       return xml_call(call, arguments);
     case ToolFormat::harmony:
       return cat("<|channel|>commentary to=functions.", call.name, " <|constrain|>json<|message|>",
-                 dump(arguments), "<|call|>");
+                 text, "<|call|>");
   }
   return {};
 }

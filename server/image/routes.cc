@@ -85,7 +85,7 @@ void add_openai_routes(Router& router, ImageService& service) {
                                    std::pair{"/v1/images/variations", OpenAiEdit::variation}}) {
     add_post(
         router, path,
-        [&service, kind = kind](const Request& request) { return edit(service, request, kind); },
+        [&service, what = kind](const Request& request) { return edit(service, request, what); },
         Body::none);
   }
 }
@@ -102,8 +102,8 @@ void add_sdapi_requests(Router& router, ImageService& service) {
                                   std::pair{"/sdapi/v1/skip", Hurry::pictures}}) {
     add_post(
         router, path,
-        [&service, how = how](const Request& request) {
-          service.interrupt(how, request.sender());
+        [&service, what = how](const Request& request) {
+          service.interrupt(what, request.sender());
           return json_response(200, "{}");
         },
         Body::none);

@@ -64,6 +64,21 @@ TEST(ChatPrompt, IntegersOfAnySizeKeepTheirDigits) {
   EXPECT_THAT(told.back().content, HasSubstr(":340282366920938463463374607431768211456}"));
 }
 
+// Models write such, and clients send it back.
+TEST(ChatPrompt, ArgumentsThatAreNoObjectAreToldAsTheyAre) {
+  ChatMessage message{.role = "assistant"};
+  message.tool_calls = {{.id = "a", .name = "f", .arguments = "{'a': 1}"}};
+  const auto told = [&](text::ToolFormat format) {
+    return with_told_tools({message}, {}, format, ToldBy::system).back().content;
+  };
+  EXPECT_THAT(told(text::ToolFormat::hermes), HasSubstr(R"("arguments":"{'a': 1}")"));
+  EXPECT_THAT(told(text::ToolFormat::mistral_named), HasSubstr("[ARGS]{'a': 1}"));
+  EXPECT_THAT(told(text::ToolFormat::qwen3_coder),
+              HasSubstr("<function=f>\n{'a': 1}\n</function>"));
+  message.tool_calls[0].arguments.clear();
+  EXPECT_THAT(told(text::ToolFormat::hermes), HasSubstr(R"("arguments":{})"));
+}
+
 TEST(ChatPrompt, HarmonyKnowsThreeEfforts) {
   EXPECT_EQ(harmony_variables(R"({"a":18446744073709551616,"reasoning_effort":"max"} )"),
             R"({"a":18446744073709551616,"reasoning_effort":"max","reasoning_effort":"high"})");
