@@ -374,8 +374,7 @@ class QueuedImageEngine final : public ImageEngine {
     if (adapter || reason.find('/') == std::string::npos) {
       fail(error.code(), "loras", source_.loras.without_folder(reason));
     }
-    fail(Code::internal, "loras", "the model's own files cannot be read again, which the log says ",
-         "more of");
+    fail(Code::internal, "loras", "the model's own files cannot be read again; the log says why");
   }
 
   void count(const PipelineTimes& times, int32_t images) {

@@ -1,8 +1,8 @@
 #include "rbee/io/json_parse.h"
 
-#include "rbee/core/error.h"
-
 #include <string>
+
+#include "rbee/core/error.h"
 
 namespace rbee::io {
 namespace {

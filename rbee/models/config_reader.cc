@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/error.h"
+#include "rbee/io/json_parse.h"
 
 namespace rbee::models {
 namespace {
@@ -25,19 +26,6 @@ const json* at_path(const json& root, std::string_view path) {
     path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
   }
   return here;
-}
-
-json parse_config(const std::string& text) {
-  static constexpr int kDeepest = 64;
-  const auto bounded = [](int depth, json::parse_event_t, json&) {
-    check(depth <= kDeepest, kOp, "config.json is nested deeper than ", kDeepest);
-    return true;
-  };
-  try {
-    return json::parse(text, bounded);
-  } catch (const json::exception& error) {
-    fail(Code::invalid_argument, kOp, "config.json: ", error.what());
-  }
 }
 
 void check_range(int64_t value, Limits limits, const std::string& name) {
@@ -85,7 +73,7 @@ struct ConfigReader::Json {
 ConfigReader::ConfigReader(const io::Checkpoint& checkpoint, std::string_view hf_section)
     : checkpoint_(checkpoint), architecture_(checkpoint.architecture()) {
   if (is_gguf()) return;
-  json_ = std::make_unique<Json>(Json{parse_config(checkpoint.config_json())});
+  json_ = std::make_unique<Json>(Json{io::parse_json(checkpoint.config_json(), "config.json")});
   check(json_->root.is_object(), kOp, "config.json does not hold an object");
   if (hf_section.empty()) return;
   const auto section = json_->root.find(hf_section);

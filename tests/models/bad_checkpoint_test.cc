@@ -314,6 +314,16 @@ TEST_F(BadCheckpointTest, ConfigThatIsNoConfig) {
   }
 }
 
+// transformers writes such where a setting has no bound.
+TEST_F(BadCheckpointTest, ConfigWithNumbersThatJsonHasNot) {
+  const fs::path path = changed_config("llama", [](json& config) { config["unbounded"] = 7; });
+  std::string text = read_file(path / "config.json");
+  const size_t at = text.find("\"unbounded\":7");
+  ASSERT_NE(at, text.npos);
+  write_file(path / "config.json", text.replace(at + 12, 1, "[-Infinity, NaN]"));
+  EXPECT_NO_THROW(load(path));
+}
+
 TEST_F(BadCheckpointTest, GgufFields) {
   expect_error(changed_gguf("llama", [](std::string& b) { set_u32(b, "llama.block_count", 0); }),
                Code::invalid_argument, {"llama.block_count is 0"});
