@@ -1,6 +1,7 @@
 #include "rbee/engine/scheduler.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
@@ -22,12 +23,15 @@ constexpr int64_t kLeastAlone = 16;
 constexpr double kMostOnes = 4;
 // A client whose last request is no longer ago may have another one at any time; of steps' time.
 constexpr double kSeconds = 10;
-// A client is new while it runs no more requests than that, and they have had no more tokens
-// evaluated. Beside it the others have every second step, unless with them a step takes no longer
-// than so many times as long.
+// A client is new while it has no more requests than that, those that wait among them, and they
+// have had no more tokens evaluated. Beside it the others rest, unless with them a step takes no
+// longer than so many times as long, and for no more than so many steps.
 constexpr int64_t kNewRequests = 4;
 constexpr int64_t kNewTokens = 256;
 constexpr double kLittleLonger = 1.25;
+constexpr int64_t kMostRests = 8;
+// A step may have so many times as many tokens as any before whose times are known.
+constexpr int64_t kWider = 2;
 // A ticket that newcomers displaced and passed so often goes first when it finds room, and has so
 // many steps before it may be displaced again.
 constexpr int64_t kMostPassed = 64;
@@ -98,24 +102,6 @@ int64_t clients_of(std::span<const TicketPtr> tickets) {
   return std::ssize(clients);
 }
 
-// Those of clients that are new.
-std::vector<TicketPtr> new_ones(std::span<const TicketPtr> tickets) {
-  struct Had {
-    int64_t requests = 0, tokens = 0;
-  };
-  std::map<std::string_view, Had> clients;
-  for (const TicketPtr& ticket : tickets) {
-    ++clients[ticket->client].requests;
-    clients[ticket->client].tokens += ticket->evaluated;
-  }
-  std::vector<TicketPtr> out;
-  std::ranges::copy_if(tickets, std::back_inserter(out), [&](const TicketPtr& ticket) {
-    const Had& had = clients[ticket->client];
-    return had.requests <= kNewRequests && had.tokens <= kNewTokens;
-  });
-  return out;
-}
-
 // The last ticket, of those that may be taken, of the client that has the most of what is counted;
 // null: none. Lower priority numbers than `priority` are left alone.
 template <typename Count, typename May>
@@ -170,7 +156,8 @@ Scheduler::Shares Scheduler::shares_of_time(int64_t count) const {
   const int64_t least = is_shared() ? kLeastAlone / 2 : kLeastAlone;
   const int64_t fit = std::max(times_.prompts_in(reading, 0), least);
   if (count == 0) return {0, std::min(fit, options_.step_tokens)};
-  return {std::clamp<int64_t>(times_.generated_in(most, count), 1, count),
+  const int64_t unknown = kWider * times_.most_generated();
+  return {std::clamp<int64_t>(times_.generated_in(most, unknown), 1, count),
           std::min(fit, options_.beside_tokens)};
 }
 
@@ -185,23 +172,51 @@ Scheduler::Shares Scheduler::shares(std::span<const TicketPtr> taking) const {
   return {count, std::max<int64_t>(room > beyond ? room - beyond : room, 1)};
 }
 
-// Those that have a part of the next step: all, or those of new clients.
+// Those of clients that are new.
+std::vector<TicketPtr> Scheduler::new_ones() const {
+  struct Had {
+    int64_t requests = 0, tokens = 0;
+  };
+  std::map<std::string_view, Had> clients;
+  for (const TicketPtr& ticket : running_) {
+    Had& had = clients[ticket->client];
+    if (had.requests == 0) had.requests = waiting_.size_of(ticket->client);
+    ++had.requests;
+    had.tokens += ticket->evaluated;
+  }
+  std::vector<TicketPtr> out;
+  std::ranges::copy_if(running_, std::back_inserter(out), [&](const TicketPtr& ticket) {
+    const Had& had = clients[ticket->client];
+    return had.requests <= kNewRequests && had.tokens <= kNewTokens;
+  });
+  return out;
+}
+
+// Those that have a part of the next step: all, or those of new clients. After a step with all, the
+// new ones have about as much time by themselves as the others took of it.
 std::vector<TicketPtr> Scheduler::who_takes_part() {
-  const bool others_rested = std::exchange(others_rest_, false);
-  if (!is_shared() || others_rested) return running_;
-  const std::vector<TicketPtr> taking = new_ones(running_);
+  const int64_t rests = std::exchange(rests_, 0);
+  if (!is_shared() || rests == 1) return running_;
+  const std::vector<TicketPtr> taking = new_ones();
   const auto has_part = [](const TicketPtr& ticket) {
     return !ticket->held && (generates(ticket) || ticket->sequence.ready() > 0);
   };
   if (std::ssize(taking) == std::ssize(running_) || std::ranges::none_of(taking, has_part)) {
     return running_;
   }
+  if (rests > 1) {
+    rests_ = rests - 1;
+    return taking;
+  }
   const auto seconds = [&](std::span<const TicketPtr> tickets) {
     const bool prompts = !std::ranges::all_of(tickets, generates);
     return times_.of(shares(tickets).generated, prompts ? kLeastBeside : 0);
   };
-  others_rest_ = seconds(running_) > kLittleLonger * seconds(taking);
-  return others_rest_ ? taking : running_;
+  const double alone = seconds(taking), together = seconds(running_);
+  if (together <= kLittleLonger * alone) return running_;
+  rests_ =
+      std::clamp<int64_t>(std::llround(std::min((together - alone) / alone, 1e6)), 1, kMostRests);
+  return taking;
 }
 
 bool Scheduler::is_shared() const {

@@ -100,6 +100,7 @@ class Scheduler {
   Shares shares_of_clients(std::span<const TicketPtr> taking) const;
   Shares shares_of_time(int64_t count) const;
   bool is_shared() const;  // by clients whose steps are bounded
+  std::vector<TicketPtr> new_ones() const;
   std::vector<TicketPtr> who_takes_part();
   static std::vector<TicketPtr> whose_turn(std::span<const TicketPtr> taking, int64_t count);
   bool full() const { return std::ssize(running_) >= options_.max_running; }
@@ -121,7 +122,7 @@ class Scheduler {
   double busy_ = 0;                     // seconds of all steps
   std::map<std::string, double> seen_;  // busy_ at the last step that a client was there
   int64_t step_ = 0;                    // the number of the last one that was planned
-  bool others_rest_ = false;            // in it, than those of new clients
+  int64_t rests_ = 0;  // beside new clients others have a part again so many steps later; 0: now
   SchedulerCounts counts_;
 };
 

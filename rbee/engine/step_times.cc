@@ -24,9 +24,9 @@ int64_t whole(double tokens) {
 void StepTimes::note(int64_t generated, int64_t prompts, double seconds) {
   if (generated + prompts < 1 || seconds <= 0) return;
   ++steps_;
+  most_generated_ = std::max(most_generated_, generated);
   if (prompts > 0) {
-    const auto [start, slope] = line();
-    const double others = start + slope * static_cast<double>(generated);
+    const double others = line().at(static_cast<double>(generated));
     const double own = std::max(seconds - others, seconds / 4) / static_cast<double>(prompts);
     return add(prompt_, own, prompt_ == 0);
   }
@@ -47,18 +47,20 @@ StepTimes::Line StepTimes::line() const {
     if (mean.newest < steps_ - kRemembered || mean.tokens < 2 * small->tokens) continue;
     slope = std::max(slope, (mean.seconds - small->seconds) / (mean.tokens - small->tokens));
   }
-  const double start = small->seconds - slope * small->tokens;
-  return start < 0 ? Line{0, slope} : Line{start, slope};
+  return {small->seconds - slope * small->tokens, slope};
+}
+
+// Below 0 where a few tokens are far dearer than one.
+double StepTimes::Line::at(double tokens) const {
+  return std::max(start + slope * tokens, 0.0);
 }
 
 double StepTimes::one() const {
-  const auto [start, slope] = line();
-  return start + slope;
+  return line().at(1);
 }
 
 double StepTimes::of(int64_t generated, int64_t prompts) const {
-  const auto [start, slope] = line();
-  return start + slope * static_cast<double>(generated) + prompt_ * static_cast<double>(prompts);
+  return line().at(static_cast<double>(generated)) + prompt_ * static_cast<double>(prompts);
 }
 
 int64_t StepTimes::generated_in(double seconds, int64_t unknown) const {

@@ -18,6 +18,8 @@ class StepTimes {
   // Tokens of sequences that generate in a step of so many seconds, 0 at least; `unknown` where the
   // last steps do not tell.
   int64_t generated_in(double seconds, int64_t unknown) const;
+  // The most generated tokens of a step that was noted, 1 at least.
+  int64_t most_generated() const { return most_generated_; }
   // Tokens of prompts that take so long, beside others.
   int64_t prompts_in(double seconds, int64_t unknown) const;
 
@@ -28,12 +30,14 @@ class StepTimes {
   };
   struct Line {
     double start, slope;  // seconds, and seconds a token; 0: it is not known
+    double at(double tokens) const;
   };
   Line line() const;
 
   std::array<Mean, 12> means_;  // of steps that generate 1 token, 2 and 3, 4 to 7 and so on
   double prompt_ = 0;           // seconds of a prompt's token
   int64_t steps_ = 0;
+  int64_t most_generated_ = 1;
 };
 
 }  // namespace rbee::engine

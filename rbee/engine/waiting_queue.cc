@@ -24,15 +24,31 @@ void turn(std::list<Named>& list, typename std::list<Named>::iterator at, bool h
 
 }  // namespace
 
+void WaitingQueue::count(const Ticket& ticket) {
+  ++size_;
+  ++sizes_[ticket.client];
+}
+
+void WaitingQueue::discount(const Ticket& ticket) {
+  --size_;
+  const auto at = sizes_.find(ticket.client);
+  if (--at->second == 0) sizes_.erase(at);
+}
+
+int64_t WaitingQueue::size_of(const std::string& client) const {
+  const auto at = sizes_.find(client);
+  return at == sizes_.end() ? 0 : at->second;
+}
+
 void WaitingQueue::add(TicketPtr ticket) {
+  count(*ticket);
   Client& client = find_or_add(levels_[ticket->priority].clients, ticket->client);
   find_or_add(client.users, ticket->user).tickets.push_back(std::move(ticket));
-  ++size_;
 }
 
 void WaitingQueue::put_back(TicketPtr ticket) {
+  count(*ticket);
   levels_[ticket->priority].returned.push_front(std::move(ticket));
-  ++size_;
 }
 
 TicketPtr WaitingQueue::front() const {
@@ -66,7 +82,7 @@ void WaitingQueue::pop(const Ticket& ticket) {
     turn(client->users, user, !user->tickets.empty());
     turn(level.clients, client, !client->users.empty());
   }
-  --size_;
+  discount(ticket);
   drop_if_empty(at);
 }
 
@@ -84,7 +100,7 @@ bool WaitingQueue::remove(const Ticket& ticket) {
     }
     if (client->users.empty()) level.clients.erase(client);
   }
-  if (found) --size_;
+  if (found) discount(ticket);
   drop_if_empty(at);
   return found;
 }

@@ -56,6 +56,8 @@ class WaitingQueue {
   // False when it does not wait.
   bool remove(const Ticket& ticket);
   size_t size() const { return size_; }
+  // How many of a client's wait.
+  int64_t size_of(const std::string& client) const;
 
  private:
   struct User {
@@ -72,10 +74,13 @@ class WaitingQueue {
   };
   using Levels = std::map<int32_t, Level>;
 
+  void count(const Ticket& ticket);
+  void discount(const Ticket& ticket);
   void drop_if_empty(Levels::iterator level);
 
   Levels levels_;  // none is empty
   size_t size_ = 0;
+  std::map<std::string, int64_t> sizes_;  // of clients, none is 0
 };
 
 }  // namespace rbee::engine

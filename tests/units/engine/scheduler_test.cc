@@ -421,6 +421,50 @@ TEST_F(SchedulerTest, ManyRequestsAtOnceAreNotNew) {
   EXPECT_THAT(step(), ElementsAre("x 1"));
 }
 
+TEST_F(SchedulerTest, ManyThatWaitAreNotNewEither) {
+  SchedulerOptions options = bounded();
+  options.max_running = 2;
+  start(1024, 4, options);
+  scheduler_->note_time(1, 0, 0.008);
+  scheduler_->note_time(8, 0, 0.064);
+  for (const char* name : {"a", "b", "c", "d", "e"}) submit(name, {.tokens = 1});
+  step();
+  submit("x", {.tokens = 1, .client = "other"});
+  EXPECT_THAT(step(), ElementsAre("x 1"));  // in the place of one of them
+  EXPECT_THAT(step(), ElementsAre("a 1", "x 1"));
+  EXPECT_THAT(step(), ElementsAre("x 1"));
+  for (const char* name : {"c", "d", "e"}) remove(name);
+  EXPECT_THAT(step(), ElementsAre("a 1", "x 1"));
+  EXPECT_THAT(step(), ElementsAre("a 1", "x 1"));  // two are
+}
+
+TEST_F(SchedulerTest, OthersRestForAsLongAsTheirStepsTake) {
+  start(1024, 4, bounded());
+  scheduler_->note_time(1, 0, 0.008);
+  scheduler_->note_time(2, 0, 0.032);  // 24 ms for another token, as a dear sampler takes
+  submit("long", {.tokens = 600});
+  while (tickets_["long"]->sequence.cached < 600) step();
+  submit("x", {.tokens = 1, .client = "other"});
+  for (int i = 0; i < 2; ++i) {
+    for (int rest = 0; rest < 3; ++rest) EXPECT_THAT(step(), ElementsAre("x 1"));
+    EXPECT_THAT(step(), ElementsAre("long 1", "x 1"));
+  }
+}
+
+TEST_F(SchedulerTest, StepsGrowNoFasterThanTheirTimesAreKnown) {
+  start(256, 4, bounded());
+  scheduler_->note_time(1, 0, 0.005);
+  submit("short", {.tokens = 1, .client = "b"});
+  step();
+  remove("short");
+  for (const char* name : {"a", "b", "c", "d", "e"}) submit(name, {.tokens = 1});
+  EXPECT_THAT(step(), ::testing::SizeIs(2));
+  scheduler_->note_time(2, 0, 0.005);
+  EXPECT_THAT(step(), ::testing::SizeIs(4));
+  scheduler_->note_time(4, 0, 0.080);
+  EXPECT_THAT(step(), ::testing::SizeIs(3));
+}
+
 TEST_F(SchedulerTest, WhereTokensCostLittleBesideTheStepNobodyRests) {
   start(1024, 4, bounded());
   scheduler_->note_time(1, 0, 0.100);
