@@ -5,8 +5,10 @@
 //   opcheck unary --list --costs             also costs and the implementations that take each
 //   opcheck unary --match "gelu f32" --time  cases whose name contains the text
 //   opcheck all --device rocm:0 --summary    everything on one device, a row for each operation
+//   opcheck all --isolate                    in child processes, which a GPU's fault may end
 //   opcheck --table                          implementations and their types, as docs show them
-// Exit status: 0 all within tolerance, 1 a case is not, 2 wrong usage, 77 --or-skip and no device.
+// Exit status: 0 all within tolerance, 1 a case is not, 2 wrong usage, 3 a case ended its process,
+// 77 --or-skip and no device.
 
 #include "tools/opcheck/opcheck.h"
 
@@ -16,38 +18,14 @@
 #include <set>
 
 #include "rbee/core/error.h"
-#include "tests/support/check_case.h"
 #include "tests/support/device_called.h"
-#include "tests/support/measure.h"
+#include "tools/opcheck/cases.h"
+#include "tools/opcheck/isolated.h"
 
 namespace rbee::harness {
 namespace {
 
 constexpr int kSkipped = 77;  // as CTest's SKIP_RETURN_CODE
-
-struct Options {
-  std::string op;
-  std::string match;           // part of a case's name, e.g. a dtype or a shape
-  std::string implementation;  // empty: all
-  std::string device = "cpu:0";
-  int number = -1;        // of the case; -1: all
-  double most_bytes = 0;  // of a case's operands; 0: any
-  bool list = false;
-  bool costs = false;
-  bool time = false;
-  bool table = false;
-  bool summary = false;
-  bool or_skip = false;
-};
-
-// Of the cases of one operation.
-struct Tally {
-  int passed = 0;
-  int failed = 0;
-  int refused = 0;  // by every implementation
-  int skipped = 0;  // too large for --most-bytes
-  double worst_excess = 0;
-};
 
 const OpTable& find_table(const std::string& op) {
   for (const OpTable& table : op_tables()) {
@@ -72,69 +50,6 @@ void list_operations() {
   }
 }
 
-void print_time(CaseRun& run, int implementation) {
-  const double seconds = time_one_run(run, implementation, 0.2);
-  std::printf("  %10.2f us  %8.2f GB/s  %8.2f GFLOP/s", seconds * 1e6,
-              run.scene().bytes / seconds * 1e-9, run.scene().flops / seconds * 1e-9);
-}
-
-bool runs_within(CaseRun& run, const Options& options) {
-  return options.most_bytes == 0 || run.scene().bytes <= options.most_bytes;
-}
-
-void print_result(const Options& options, CaseRun& run, int i, const Comparison& result) {
-  if (options.summary && result.ok) return;
-  std::printf("  %-16s %s  absolute %.3g  relative %.3g  of allowed %.2f", run.name(i),
-              result.ok ? "ok  " : "FAIL", result.worst_absolute, result.worst_relative,
-              result.worst_excess);
-  if (options.time) print_time(run, i);
-  std::printf("\n");
-  if (!result.ok) std::printf("    %s\n", result.first_failure.c_str());
-  std::fflush(stdout);
-}
-
-// `ref` against the formula, others against `ref`. An error of the implementation is a failure of
-// the case, not of the program.
-Comparison run_and_compare(const OpCase& c, CaseRun& run, int i, CaseRun& reference) {
-  try {
-    run_fresh(run, i);
-    if (std::string_view(run.name(i)) == "ref") return compare_with_formula(c, reference);
-    return compare_with_reference(c, run, reference);
-  } catch (const Error& error) {
-    if (error.code() == Code::device) throw;  // nothing after it would run
-    Comparison failed;
-    failed.ok = false;
-    failed.first_failure = error.what();
-    return failed;
-  }
-}
-
-// Runs every implementation that takes the case.
-void check_case(const OpCase& c, const Options& options, Device& device, Tally& tally) {
-  const std::unique_ptr<CaseRun> run = c.set_up(device);
-  if (!runs_within(*run, options)) {
-    ++tally.skipped;
-    return;
-  }
-  const std::unique_ptr<CaseRun> reference = run_reference(c);
-  bool ok = true;
-  int taken = 0;
-  for (int i = 0; i < run->implementations(); ++i) {
-    if (!options.implementation.empty() && run->name(i) != options.implementation) continue;
-    if (const char* reason = run->refusal(i)) {
-      if (!options.summary) std::printf("  %-16s refuses: %s\n", run->name(i), reason);
-      continue;
-    }
-    ++taken;
-    const Comparison result = run_and_compare(c, *run, i, *reference);
-    if (!result.ok && options.summary) std::printf("%s\n", c.name.c_str());
-    print_result(options, *run, i, result);
-    tally.worst_excess = std::max(tally.worst_excess, result.worst_excess);
-    ok = ok && result.ok;
-  }
-  ++(taken == 0 ? tally.refused : ok ? tally.passed : tally.failed);
-}
-
 std::string names_of(const std::set<DType>& dtypes) {
   std::string out;
   for (const DType dtype : dtypes) out += cat(out.empty() ? "" : " ", dtype);
@@ -153,46 +68,49 @@ void print_costs(size_t number, const OpCase& c, Device& device) {
               names_of(run->scene().dtypes()).c_str(), takers.c_str(), c.name.c_str());
 }
 
+void list_cases(const OpTable& table, const Options& options, Device& device) {
+  for (const size_t i : fitting_cases(table, options)) {
+    const OpCase& c = table.cases()[i];
+    if (options.costs) {
+      print_costs(i, c, device);
+    } else {
+      std::printf("%3zu  %s\n", i, c.name.c_str());
+    }
+  }
+}
+
 // Returns whether every case that fits is within tolerance.
 bool check_op(const OpTable& table, const Options& options, Device& device) {
   Tally tally;
-  for (size_t i = 0; i < table.cases().size(); ++i) {
-    const OpCase& c = table.cases()[i];
-    if (options.number >= 0 && static_cast<size_t>(options.number) != i) continue;
-    if (c.name.find(options.match) == std::string::npos) continue;
-    if (!options.summary && !options.costs) std::printf("%3zu  %s\n", i, c.name.c_str());
-    if (options.list) {
-      if (options.costs) print_costs(i, c, device);
-      ++tally.skipped;
-    } else {
-      check_case(c, options, device, tally);
-    }
-  }
-  const int found = tally.passed + tally.failed + tally.refused + tally.skipped;
-  check(found > 0, "opcheck", "no case of ", table.op(), " fits; ", table.op(), " --list names ",
-        table.cases().size());
-  if (options.summary) {
-    std::printf("| %s | %d | %d | %d | %d | %.2f |\n", table.op().c_str(), tally.passed,
-                tally.failed, tally.refused, tally.skipped, tally.worst_excess);
-    std::fflush(stdout);
-  }
+  check_cases(table, fitting_cases(table, options), options, device, tally,
+              [](size_t, const char*) {});
+  if (options.summary) print_row(table, tally);
   return tally.failed == 0;
 }
 
+std::vector<const OpTable*> tables_of(const std::string& op) {
+  if (op != "all") return {&find_table(op)};
+  std::vector<const OpTable*> tables;
+  for (const OpTable& table : op_tables()) tables.push_back(&table);
+  return tables;
+}
+
 int check_ops(const Options& options) {
+  const std::vector<const OpTable*> tables = tables_of(options.op);
+  if (options.isolate) return check_isolated(tables, options);
   Device& device = device_called(options.device);
-  if (options.summary) {
-    std::printf("| operation | passed | failed | refused | too large | worst error of allowed |\n");
-    std::printf("|---|---|---|---|---|---|\n");
-  }
-  if (options.op != "all") return check_op(find_table(options.op), options, device) ? 0 : 1;
   bool ok = true;
-  for (const OpTable& table : op_tables()) ok = check_op(table, options, device) && ok;
+  if (options.list) {
+    for (const OpTable* table : tables) list_cases(*table, options, device);
+    return 0;
+  }
+  if (options.summary) print_header();
+  for (const OpTable* table : tables) ok = check_op(*table, options, device) && ok;
   return ok ? 0 : 1;
 }
 
 // One row for each implementation: how many cases it takes and the operands' types in them.
-void print_rows(const OpTable& table, Device& device) {
+void print_implementations(const OpTable& table, Device& device) {
   struct Row {
     std::string name;
     int cases = 0;
@@ -219,7 +137,7 @@ void print_rows(const OpTable& table, Device& device) {
 void print_table(Device& device) {
   std::printf("| operation | implementation | cases it takes | operand types in them |\n");
   std::printf("|---|---|---|---|\n");
-  for (const OpTable& table : op_tables()) print_rows(table, device);
+  for (const OpTable& table : op_tables()) print_implementations(table, device);
 }
 
 int run_program(int argc, const char* const* argv) {
@@ -236,6 +154,13 @@ int run_program(int argc, const char* const* argv) {
   app.add_option("--most-bytes", options.most_bytes, "leave out cases with larger operands");
   app.add_flag("--summary", options.summary, "a row for each operation, and what fails");
   app.add_flag("--or-skip", options.or_skip, "where the device is not there, say so and exit 77");
+  app.add_flag("--isolate", options.isolate,
+               "cases in child processes: one that ends its process is told, and others go on")
+      ->excludes("--list")
+      ->excludes("--or-skip");
+  app.add_option("--case-seconds", options.case_seconds, "with --isolate: most time of a case")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 86400.0));
   app.add_flag("--table", options.table, "list every implementation and the types it takes");
   try {
     app.parse(argc, argv);

@@ -89,6 +89,9 @@ void Runtime::reset() {
     text >> call >> nth >> status;
     injections_[call] = {.countdown = nth, .status = status, .then = Then::goes_on};
   }
+  if (const char* fatal = std::getenv("RBEE_FAKE_FATAL")) {
+    std::istringstream(fatal) >> fatal_kernel_ >> fatal_end_;
+  }
   const char* mistakes_file = std::getenv("RBEE_FAKE_MISTAKES");
   mistakes_file_ = mistakes_file != nullptr ? mistakes_file : "";
 }
@@ -428,8 +431,15 @@ int Runtime::find_kernel(void** kernel, Module* module, const char* name) {
   return kSuccess;
 }
 
+void Runtime::end_as_told(const std::string& kernel) const {
+  if (fatal_kernel_.empty() || kernel.find(fatal_kernel_) == std::string::npos) return;
+  if (fatal_end_ == "abort") std::abort();
+  for (;;) pause();
+}
+
 int Runtime::run(const RecordedLaunch& launch) {
   ++launches_;
+  end_as_told(launch.kernel->name);
   if (hook == nullptr) return kSuccess;
   return hook(launch.kernel->module->image, launch.kernel->name.c_str(), launch.grid,
               launch.threads, launch.shared_bytes, launch.params.data(),

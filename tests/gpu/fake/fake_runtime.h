@@ -130,7 +130,8 @@ class Runtime {
   // many modules loaded, the next one fails with that status. RBEE_FAKE_SHARED names one in which
   // processes count what they have of the device's memory together. RBEE_FAKE_FILL: the byte that
   // fresh memory is full of. RBEE_FAKE_MISTAKES names one that mistakes are written to.
-  // RBEE_FAKE_FAIL says "CALL NTH STATUS", as fail() takes them.
+  // RBEE_FAKE_FAIL says "CALL NTH STATUS", as fail() takes them. RBEE_FAKE_FATAL says "KERNEL
+  // abort" or "KERNEL hang": what a launch of a kernel does whose name holds KERNEL.
   void reset();
   // RBEE_FAKE_VERSION, as the vendor counts, or what is usual.
   static int version(int usual);
@@ -219,6 +220,7 @@ class Runtime {
   bool on_device(int device, const char* what);
   void touch(Block& block, Stream* stream, bool write, const char* what);
   int run(const RecordedLaunch& launch);
+  void end_as_told(const std::string& kernel) const;
 
   mutable std::recursive_mutex mutex_;
   int sticky_ = kSuccess;
@@ -237,6 +239,7 @@ class Runtime {
   std::map<std::string, int64_t> calls_;
   std::map<std::string, Injection> injections_;
   int64_t launches_ = 0;
+  std::string fatal_kernel_, fatal_end_;  // empty: none
 };
 
 }  // namespace rbee::fake
