@@ -4,17 +4,17 @@
     tools/make_random_model.py llama-3-8b DIR [--dtype bfloat16] [--layers N] [--fp8 block|row|tensor]
         [--int4 awq|gptq|gptq_order|compressed]
 
-Needs PyTorch and safetensors; uses a GPU for the random numbers when there is one. The tokenizer knows single bytes
-only. Weights are normal with a deviation of 0.02, so that activations stay in range. --fp8 stores layers' matrices as
-e4m3 codes with a scale for each block of 128 x 128, row or matrix, --int4 as integers with a scale for each 128 inputs,
-as published checkpoints do.
+Needs PyTorch and safetensors, and uses a GPU for the random numbers when there is one; the tiny shape in a plain type
+needs neither, and no NumPy. The tokenizer knows single bytes only. Weights are normal with a deviation that keeps
+activations in range. --fp8 stores layers' matrices as e4m3 codes with a scale for each block of 128 x 128, row or
+matrix, --int4 as integers with a scale for each 128 inputs, as published checkpoints do.
 """
 import argparse
+import array
 import json
+import random
+import struct
 from pathlib import Path
-
-import torch
-from safetensors.torch import save_file
 
 SHAPES = {
     "llama-3-8b": dict(hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32,
@@ -28,6 +28,9 @@ SHAPES = {
     "tiny": dict(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
                  num_key_value_heads=2, vocab_size=258, rope_theta=10000.0, max_position_embeddings=128),  # emulators
 }
+
+DEVIATIONS = {"tiny": 0.15}  # of weights; 0.02 would leave a layer of 64 features without influence
+PLAIN_TYPES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}  # PyTorch's names and safetensors'
 
 
 def byte_alphabet():
@@ -128,6 +131,66 @@ def int4(form, name, size):
             f"{layer}.g_idx": groups_of(form, columns)}
 
 
+def bytes_of(values, dtype):
+    if dtype == "float16":
+        return struct.pack(f"<{len(values)}e", *values)
+    words = array.array("I", struct.pack(f"<{len(values)}f", *values))
+    if dtype == "float32":
+        return words.tobytes()
+    rounded = (word + 0x7FFF + (word >> 16 & 1) >> 16 for word in words)  # to the nearest, ties to even
+    return array.array("H", rounded).tobytes()
+
+
+def plain_writer(dtype, deviation):
+    """Returns what writes tensors of these sizes, by name, into a file and returns their names."""
+    numbers = random.Random(0)
+
+    def write(part, file):
+        header, data = {}, bytearray()
+        for name, size in part.items():
+            count = size[0] * (size[1] if len(size) == 2 else 1)
+            values = [1.0] * count if len(size) == 1 else [numbers.gauss(0, deviation) for _ in range(count)]
+            begin = len(data)
+            data += bytes_of(values, dtype)
+            header[name] = {"dtype": PLAIN_TYPES[dtype], "shape": size, "data_offsets": [begin, len(data)]}
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        file.write_bytes(struct.pack("<Q", len(text)) + text + data)
+        return list(part)
+
+    return write
+
+
+def torch_writer(options, deviation):
+    """The same with PyTorch, which is quick enough for large shapes and knows coded matrices."""
+    global torch  # fp8() and int4() use it
+    import torch
+    from safetensors.torch import save_file
+    dtype = getattr(torch, options.dtype)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.manual_seed(0)
+
+    def weight(size):
+        if len(size) == 1:
+            return torch.ones(size, dtype=dtype)
+        return (torch.randn(size, device=device, dtype=torch.float32) * deviation).to(dtype).cpu()
+
+    def write(part, file):
+        out = {}
+        for name, size in part.items():
+            coded = len(size) == 2 and name.startswith("model.layers.")
+            if coded and options.int4:
+                out.update(int4(options.int4, name, size))
+                continue
+            made = weight(size)
+            coded = coded and options.fp8
+            out.update(fp8(options.fp8, name, made) if coded else {name: made})
+        save_file(out, file)
+        return list(out)
+
+    return write
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("shape", choices=sorted(SHAPES))
@@ -141,26 +204,9 @@ def main():
     if options.layers:
         shape["num_hidden_layers"] = options.layers
     options.folder.mkdir(parents=True, exist_ok=True)
-    dtype = getattr(torch, options.dtype)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.manual_seed(0)
-
-    def weight(size):
-        if len(size) == 1:
-            return torch.ones(size, dtype=dtype)
-        return (torch.randn(size, device=device, dtype=torch.float32) * 0.02).to(dtype).cpu()
-
-    def tensors(part):
-        out = {}
-        for name, size in part.items():
-            coded = len(size) == 2 and name.startswith("model.layers.")
-            if coded and options.int4:
-                out.update(int4(options.int4, name, size))
-                continue
-            made = weight(size)
-            coded = coded and options.fp8
-            out.update(fp8(options.fp8, name, made) if coded else {name: made})
-        return out
+    plain = options.shape == "tiny" and not options.fp8 and not options.int4 and options.dtype in PLAIN_TYPES
+    deviation = DEVIATIONS.get(options.shape, 0.02)
+    write = plain_writer(options.dtype, deviation) if plain else torch_writer(options, deviation)
 
     table = (shape["vocab_size"], shape["hidden_size"])
     parts = [{"model.embed_tokens.weight": table, "lm_head.weight": table,
@@ -170,9 +216,7 @@ def main():
     names = {}
     for i, part in enumerate(parts):
         file = f"model-{i + 1:05d}-of-{len(parts):05d}.safetensors"
-        made = tensors(part)
-        save_file(made, options.folder / file)
-        names.update({name: file for name in made})
+        names.update({name: file for name in write(part, options.folder / file)})
     (options.folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names}))
     config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
               "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "torch_dtype": options.dtype,
