@@ -1,9 +1,9 @@
 # Workers for AMD, and rbee. From the repository's root:
 #   docker build -f packaging/docker/rocm.Dockerfile --build-arg ARCHS=gfx90a -t rbee:0.1.0-rocm .
 # Debian 12's HIP runtime is 5.2: nothing later than RX 6000 and MI200. For later cards put AMD's in its
-# place (docs/guide/gpus.md has the packages' names).
+# place (docs/guide/amd.md has the packages' names).
 FROM debian:12 AS build
-# Architectures to make machine code for; empty = all (see docs/guide/gpus.md).
+# Architectures to make machine code for; empty = all (see docs/guide/amd.md).
 ARG ARCHS=""
 WORKDIR /rbee
 COPY . .

@@ -1,0 +1,141 @@
+"""Which GPU this machine has, as its kernel and drivers tell, and what is in the way of using it."""
+import ctypes
+import glob
+import grp
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# Of a node's properties those that describe the kind of card; unique_id is the one card's own.
+KFD_PROPERTIES = ("gfx_target_version", "simd_count", "simd_per_cu", "wave_front_size", "max_waves_per_simd",
+                  "lds_size_in_kb", "gds_size_in_kb", "array_count", "simd_arrays_per_engine", "cu_per_simd_array",
+                  "num_xcc", "num_sdma_engines", "vendor_id", "device_id", "max_engine_clk_fcompute", "fw_version",
+                  "sdma_fw_version", "capability", "local_mem_size")
+DISPLAY = "0x03"  # PCI classes of graphics; 0x12 are accelerators
+ACCELERATOR = "0x12"
+AMD = "0x1002"
+
+
+@dataclass
+class Card:
+    device: str  # rocm:0 or cuda:0
+    targets: list  # what kernels are compiled for, e.g. gfx1100
+    problems: list = field(default_factory=list)  # sentences: what is in the way, and what to do
+
+    @property
+    def kind(self):
+        return self.device.split(":")[0]
+
+
+def read(path, default=""):
+    try:
+        return Path(path).read_text(errors="replace").strip()
+    except OSError:
+        return default
+
+
+def gfx_name(version):
+    """110000 is gfx1100, 90010 gfx90a: two digits for the minor version and two for the stepping."""
+    return f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
+
+
+def kfd_nodes(root="/sys/class/kfd/kfd/topology/nodes"):
+    """Properties of each node by its number, the processor's too."""
+    nodes = {}
+    for folder in sorted(glob.glob(f"{root}/*"), key=lambda path: int(os.path.basename(path))):
+        lines = (line.split() for line in read(f"{folder}/properties").splitlines())
+        found = {words[0]: int(words[1]) for words in lines if len(words) == 2 and words[1].isdigit()}
+        nodes[int(os.path.basename(folder))] = {"name": read(f"{folder}/name"),
+                                                **{key: found[key] for key in KFD_PROPERTIES if key in found}}
+    return nodes
+
+
+def amd_targets(nodes):
+    versions = (node.get("gfx_target_version", 0) for node in nodes.values())
+    return list(dict.fromkeys(gfx_name(version) for version in versions if version > 0))
+
+
+def has_pci_card(vendor):
+    for folder in glob.glob("/sys/bus/pci/devices/*"):
+        if read(f"{folder}/vendor") == vendor and read(f"{folder}/class").startswith((DISPLAY, ACCELERATOR)):
+            return True
+    return False
+
+
+def group_of(path):
+    gid = os.stat(path).st_gid
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)
+
+
+def in_container():
+    """The word for the kind of container, or nothing."""
+    for mark, word in (("/.dockerenv", "docker"), ("/run/.containerenv", "podman")):
+        if os.path.exists(mark):
+            return word
+    found = re.search(r"docker|containerd|kubepods|lxc|libpod", read("/proc/1/cgroup"))
+    return found.group(0) if found else os.environ.get("container", "")
+
+
+def closed(path):
+    """What is in the way of opening the file; nothing where it opens."""
+    if not os.path.exists(path):
+        return f"there is no {path}: " + ("start the container with --device /dev/kfd --device /dev/dri"
+                                          if in_container() else "load the driver (sudo modprobe amdgpu)")
+    if os.access(path, os.R_OK | os.W_OK):
+        return ""
+    group = group_of(path)
+    if in_container():
+        return f"this user may not open {path}: start the container with --group-add {os.stat(path).st_gid}"
+    return f"this user may not open {path}, which the group {group} may: sudo usermod -aG {group} $USER, then log in again"
+
+
+def amd_problems():
+    paths = ["/dev/kfd", *sorted(glob.glob("/dev/dri/renderD*"))]
+    problems = [closed(path) for path in paths]
+    if len(paths) == 1:
+        problems.append("there is no /dev/dri/renderD*" +
+                        (": start the container with --device /dev/dri" if in_container() else ""))
+    return [problem for problem in problems if problem]
+
+
+def cuda_targets():
+    """By nvidia-smi; 90a and PTX as docs/guide/gpus.md has them."""
+    if not shutil.which("nvidia-smi"):
+        return []
+    try:
+        printed = subprocess.run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"], timeout=60,
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    numbers = dict.fromkeys(int(word.replace(".", "")) for word in re.findall(r"\d+\.\d", printed))
+    return ["90a" if number == 90 else "90-ptx" if number > 90 else str(number) for number in numbers]
+
+
+def has_library(name):
+    try:
+        ctypes.CDLL(name)
+        return True
+    except OSError:
+        return False
+
+
+def find_card(wanted=""):
+    """The first card, or that of the device `wanted`. With problems where there is none."""
+    targets = amd_targets(kfd_nodes())
+    kind = wanted.split(":")[0]
+    if kind == "rocm" or (not kind and (targets or has_pci_card(AMD))):
+        problems = amd_problems()
+        if not targets:
+            problems.append("the kernel's amdgpu driver knows no card that computes (/sys/class/kfd)")
+        return Card(wanted or "rocm:0", targets, problems)
+    if kind == "cuda" or shutil.which("nvidia-smi") or has_library("libcuda.so.1"):
+        found = cuda_targets()
+        return Card(wanted or "cuda:0", found, [] if found else ["nvidia-smi names no card"])
+    return Card("", [], ["no card was found: no AMD card on the PCI bus or in /sys/class/kfd, no nvidia-smi, no "
+                         "libcuda.so.1; --device rocm:0 goes on all the same"])

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Tests of tools/first_card.sh. Usage: test_first_card.py [PROGRAMS FAKE_HIP]
+
+PROGRAMS: a folder with opcheck and rbee of a build for AMD, FAKE_HIP the runtime of tests/gpu/fake, over which the
+whole command runs; its kernels do nothing.
+"""
+import json
+import os
+import struct
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+import zlib
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import card  # noqa: E402
+import picture  # noqa: E402
+import runner  # noqa: E402
+import scrub  # noqa: E402
+import verdict  # noqa: E402
+
+PROGRAMS, FAKE_HIP = sys.argv[1:3] if len(sys.argv) > 2 else (None, None)
+
+
+class Scrubbed(unittest.TestCase):
+    def setUp(self):
+        self.scrub = scrub.Scrubber("mira", "beehive.example.org", "/srv/people/mira",
+                                    {"/srv/people/mira/rbee.cpp": "ROOT", "/models/Secret-7B.gguf": "MODEL",
+                                     "Secret-7B": "MODEL"})
+
+    def test_private_things_go(self):
+        for text in ("mira@beehive: /srv/people/mira/notes", "Nov 28 beehive kernel: amdgpu ready",
+                     "beehive.example.org", "/home/someone/x", "/models/Secret-7B.gguf: Secret-7B, f16",
+                     "  Uuid:  GPU-5e3f9a1c2b4d6e8f", "GPU[0] : Unique ID: 0x9a8b7c6d5e4f3a2b",
+                     "GPU[0] : Serial Number: 692231000123", "'product_serial': 'PCB01234-5678'", "SERIAL=AB12345",
+                     "link ether 3c:ec:ef:12:34:56", "inet 192.168.7.23/24", "mail someone@example.org"):
+            found = self.scrub(text)
+            for private in ("mira", "beehive", "people", "someone", "Secret", "5e3f9a1c", "9a8b7c6d", "692231", "PCB01",
+                            "AB12345", "12:34:56", "192.168", "example"):
+                self.assertNotIn(private, found, text)
+
+    def test_paths_keep_what_is_ours(self):
+        self.assertEqual(self.scrub("/srv/people/mira/rbee.cpp/build/rocm/bin/rbee"), "ROOT/build/rocm/bin/rbee")
+
+    def test_what_tells_of_the_card_stays(self):
+        for text in ("gfx_target_version 110000", "amdgpu 0000:03:00.0: amdgpu: ring gfx timeout", "HIP 6.4.43483",
+                     "driver 550.54.15", "127.0.0.1", "miranda has 12 miracles", "the serial version of a kernel",
+                     "0x1002:0x744c, 16.0 GT/s PCIe, x16", "softmax --case 12, gpu: signal 6 (Aborted): f32 (7, 33)"):
+            self.assertEqual(self.scrub(text), text)
+
+    def test_names_that_tell_nothing_stay(self):
+        self.assertEqual(scrub.Scrubber("root", "gpu", "/root", {})("root gpu /root/x"), "root gpu HOME/x")
+
+
+class Cards(unittest.TestCase):
+    def test_targets_by_number(self):
+        for number, name in ((110000, "gfx1100"), (120001, "gfx1201"), (100306, "gfx1036"), (90010, "gfx90a"),
+                             (90402, "gfx942")):
+            self.assertEqual(card.gfx_name(number), name)
+
+    def test_topology(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for node, version, unique in (("0", 0, 0), ("1", 110000, 123456789)):
+                (Path(folder) / node).mkdir()
+                (Path(folder) / node / "name").write_text(f"navi{node}\n")
+                (Path(folder) / node / "properties").write_text(
+                    f"simd_count 192\nlds_size_in_kb 64\ngfx_target_version {version}\nunique_id {unique}\n")
+            nodes = card.kfd_nodes(folder)
+        self.assertEqual(nodes[1], {"name": "navi1", "simd_count": 192, "lds_size_in_kb": 64,
+                                    "gfx_target_version": 110000})
+        self.assertEqual(card.amd_targets(nodes), ["gfx1100"])
+
+    def test_what_is_in_the_way(self):
+        self.assertIn("there is no /none", card.closed("/none"))
+        self.assertEqual(card.closed("/dev/null"), "")
+
+
+class Pictures(unittest.TestCase):
+    def png(self, rows):
+        """Rows of (filter, bytes), three pixels each."""
+        def chunk(kind, content):
+            return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+        data = b"".join(bytes([method]) + row for method, row in rows)
+        return (picture.SIGNATURE + chunk(b"IHDR", struct.pack(">IIBBBBB", 3, len(rows), 8, 2, 0, 0, 0))
+                + chunk(b"tEXt", b"parameters\0a secret") + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b""))
+
+    def test_filters(self):
+        first = bytes(range(10, 19))
+        rows = [(0, first), (1, bytes([10, 11, 12, 3, 3, 3, 3, 3, 3])), (2, bytes(9)),
+                (3, bytes([5, 6, 6, 2, 1, 2, 2, 1, 2])), (4, bytes([0, 0, 0, 0, 0, 0, 0, 0, 0]))]
+        _, _, pixels = picture.pixels_of(self.png(rows))
+        self.assertEqual(pixels[:27], first * 3)
+        self.assertEqual(pixels[27:30], bytes([10, 11, 12]))
+
+    def test_texts_go(self):
+        file = self.png([(0, bytes(9))])
+        self.assertNotIn(b"secret", picture.without_texts(file))
+        self.assertEqual(picture.difference(file, picture.without_texts(file)), (0, 0))
+
+    def test_difference(self):
+        mean, most = picture.difference(self.png([(0, bytes(9))]), self.png([(0, bytes([9] + [0] * 8))]))
+        self.assertEqual((mean, most), (1, 9))
+
+
+class Steps(unittest.TestCase):
+    def test_ends_what_does_not_end(self):
+        done = runner.run(["sh", "-c", "echo begun; sleep 60"], 0.5)
+        self.assertEqual((done.status, done.text), (runner.TOO_LONG, "begun\n"))
+        self.assertEqual(runner.run(["sh", "-c", "kill -ABRT $$"], 10).reason(), "signal 6")
+        self.assertEqual(runner.run(["/none/at/all"], 10).status, 127)
+
+
+class Verdicts(unittest.TestCase):
+    def blamed(self, **facts):
+        return " / ".join(verdict.blame(verdict.Findings(checked=True, **facts)))
+
+    def test_no_fault(self):
+        found = verdict.Findings(checked=True, passed=9, plain=[True] * 6, captured=[True] * 6)
+        self.assertEqual(verdict.summary(found)[-1], "verdict     no fault found")
+
+    def test_nothing_ran(self):
+        self.assertIn("none", verdict.summary(verdict.Findings())[-1])
+
+    def test_whose_fault_it_is(self):
+        right, wrong = [True] * 3, [False] * 3
+        self.assertRegex(self.blamed(failed={"softmax": 2}), r"^KERNELS.*softmax \(2\)$")
+        self.assertRegex(self.blamed(failed={"softmax": 2}, alone={"softmax"}), r"^RUNTIME \(order of work\)[^/]*$")
+        self.assertRegex(self.blamed(plain=right, captured=wrong), r"^RUNTIME \(captured steps\)[^/]*$")
+        self.assertRegex(self.blamed(plain=right, captured=right, libraries={"linear": 1}), r"^VENDOR LIBRARY[^/]*$")
+        self.assertRegex(self.blamed(plain=[True, False, True], unsteady=True), r"^RUNTIME \(or a race\)[^/]*$")
+        self.assertRegex(self.blamed(plain=wrong, captured=wrong), r"^UNDECIDED[^/]*$")
+        self.assertRegex(self.blamed(opens=False), r"^RUNTIME: the device cannot be opened[^/]*$")
+
+    def test_never_more_than_ten_lines(self):
+        found = verdict.Findings(checked=True, failed={str(i): 1 for i in range(50)}, alone={"1"}, libraries={"a": 1},
+                                 plain=[True], captured=[False], unsteady=True, kernel_log=["x"], failing_steps=["y"])
+        self.assertLessEqual(len(verdict.summary(found)), 9)  # and the file's name
+
+    def test_reads_what_opcheck_prints(self):
+        text = ("| softmax | 2 | 5 | 0 | 0 | 0.00 |\n| copy | 3 | 0 | 0 | 0 | 0.00 |\n"
+                "5 cases passed, 5 failed, 5 of them ended their process; 51 were not run\n")
+        self.assertEqual(verdict.read_operations(text), (5, {"softmax": 5}, 5))
+
+    def test_new_lines_of_the_kernels_log(self):
+        self.assertEqual(verdict.faults_of("a page fault\n", "a page fault\namdgpu: GPU reset begin\nready\n"),
+                         ["amdgpu: GPU reset begin"])
+
+
+@unittest.skipUnless(PROGRAMS, "no programs for AMD")
+class OnFakeGpu(unittest.TestCase):
+    def check_card(self, *words, **variables):
+        """The exit status, the screen, and the files."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "card.tar.xz"
+            done = subprocess.run([str(HERE.parent / "first_card.sh"), "--device", "rocm:0", "--programs", PROGRAMS,
+                                   "--out", str(file), "--operations", "softmax", "--most-bytes", "20000", "--tokens",
+                                   "8", "--skip", "bench,kernels,profile", *words], text=True, stdout=subprocess.PIPE,
+                                  env={**os.environ, "RBEE_HIP_LIBRARY": FAKE_HIP, "RBEE_FAKE_FILL": "0",
+                                       "USER": "mira", "LOGNAME": "mira", "HOME": "/srv/people/mira", **variables},
+                                  stderr=subprocess.STDOUT, timeout=900)
+            with tarfile.open(file) as archive:
+                members = archive.getmembers()
+                files = {Path(member.name).name: archive.extractfile(member).read()
+                         for member in members if member.isfile()}
+            self.assertEqual({(member.uid, member.uname) for member in members}, {(0, "")})
+        return done.returncode, done.stdout, files
+
+    def found_by(self, files):
+        name = next(name for name in files if name.endswith("-findings.txt"))
+        return json.loads(files[name])
+
+    def test_kernels_that_do_nothing_are_told(self):
+        status, screen, files = self.check_card(HSA_NOTE="of mira in /srv/people/mira")
+        self.assertEqual(status, 1, screen)
+        self.assertRegex(screen, r"\nverdict     KERNELS: .*softmax \(\d+\)\n")
+        self.assertIn("gfx942", screen)
+        self.assertLessEqual(len(screen[screen.index("\ncard "):].strip().splitlines()), 10)
+        found = self.found_by(files)
+        self.assertEqual((found["opens"], len(found["plain"]), len(found["captured"])), (True, 9, 9))
+        self.assertIn("picture-cpu.png", files)
+        everything = b"\n".join(files.values()).decode(errors="replace")
+        self.assertIn("HSA_NOTE=of USER in HOME", everything)
+        self.assertIn("hipRuntimeGetVersion returns 0, 60443483", everything)
+        for private in ("mira", "/srv/people", str(HERE.parent.parent), "parameters"):
+            self.assertNotIn(private, everything)
+
+    def test_goes_on_behind_a_fault(self):
+        status, screen, files = self.check_card(RBEE_FAKE_FATAL="softmax abort")
+        self.assertEqual(status, 1, screen)
+        self.assertGreaterEqual(self.found_by(files)["ended"], 5)
+        self.assertRegex(screen, r"ended their process\n")
+        self.assertIn("text-captured-3", screen)
+
+    def test_a_device_that_cannot_be_opened(self):
+        status, screen, files = self.check_card(RBEE_FAKE_DEVICES="0")
+        self.assertEqual(status, 1, screen)
+        self.assertIn("verdict     RUNTIME: the device cannot be opened", screen)
+        self.assertTrue(any(b"finds no GPU" in text for text in files.values()))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
