@@ -153,6 +153,13 @@ class Verdicts(unittest.TestCase):
 
 @unittest.skipUnless(PROGRAMS, "no programs for AMD")
 class OnFakeGpu(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        # One thread: several wait for each other, which takes minutes beside other tests.
+        processors = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {min(processors)})
+        cls.addClassCleanup(os.sched_setaffinity, 0, processors)
+
     def check_card(self, *words, **variables):
         """The exit status, the screen, and the files."""
         with tempfile.TemporaryDirectory() as folder:
