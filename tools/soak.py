@@ -34,9 +34,9 @@ WORDS = "the bee flies over a hill and finds one more flower of the same colour 
 SAMPLING = [{"temperature": 0}, {}, {"top_k": 0, "top_p": 0.9}, {"top_k": 0, "top_p": 1},
             {"repetition_penalty": 1.2, "presence_penalty": 0.4}, {"frequency_penalty": -0.5},
             {"top_k": 0, "top_p": 1, "min_p": 0.05}, {"temperature": 1.7, "top_k": 300}]
-BAD_BODIES = ["{", "[]", "{}", '{"prompt":""}', '{"prompt":"a","temperature":9}',
+BAD_BODIES = ["{", "[]", "{}", '{"prompt":""}', '{"prompt":"a","temperature":-1}',
               '{"prompt":"a","max_tokens":0}', '{"prompt":"a","messages":[]}',
-              '{"prompt":"a","stop":["' + "x" * 200 + '"]}']
+              '{"prompt":"a","stop":["' + "x" * 600 + '"]}']
 
 
 SCHEMA = {"type": "object", "properties": {"flower": {"enum": ["rose", "daisy"]}},

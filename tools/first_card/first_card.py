@@ -14,6 +14,7 @@ import re
 import shutil
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 
 import card as cards
@@ -31,7 +32,8 @@ NO_LIBRARIES = {"RBEE_HIPBLASLT": "0", "RBEE_HIPBLASLT_LIBRARY": "/none", "RBEE_
 LIBRARIES = {"RBEE_HIPBLASLT": "1"}
 NOT_CAPTURED = {"RBEE_GRAPHS": "0"}
 LIBRARY_OPERATIONS = ("linear", "fused_linear", "matmul", "linear_norm", "expert_linear")
-ONE_AT_A_TIME = {"AMD_SERIALIZE_KERNEL": "3", "AMD_SERIALIZE_COPY": "3", "CUDA_LAUNCH_BLOCKING": "1"}
+ONE_AT_A_TIME = {"AMD_SERIALIZE_KERNEL": "3", "AMD_SERIALIZE_COPY": "3", "HIP_LAUNCH_BLOCKING": "1",
+                 "CUDA_LAUNCH_BLOCKING": "1"}
 KERNEL_BENCHES = ("linear_bench", "gemm_bench", "attention_bench", "conv_bench", "expert_bench")
 WORKERS = {"rocm": "llm-worker-rbee-rocm", "cuda": "llm-worker-rbee-cuda"}
 
@@ -90,19 +92,25 @@ class Checks:
         self.journal.write("versions", system.versions())
 
     def build(self):
-        """Programs of the package, where there is one, stand in for a build that is not possible."""
+        """Whether there are programs. Those of a package stand in for what cannot be built."""
         if self.options.programs:
             return True
-        kind = self.card.kind
-        if missing := missing_to_build(kind):
+        if missing := missing_to_build(self.card.kind):
             print(f"   cannot build: {missing} missing (Debian 12: bash tools/install_deps.sh test)")
-            installed = shutil.which("rbee")
-            self.programs = Path(installed).parent if installed else self.programs
-            return bool(installed)
-        targets = ["opcheck", "rbee", WORKERS[kind], *KERNEL_BENCHES]
+        elif self.make():
+            return True
+        installed = shutil.which("rbee")
+        if installed:
+            print("   takes the programs of the package, which has no opcheck")
+            self.programs = Path(installed).parent
+        return bool(installed)
+
+    def make(self):
+        kind = self.card.kind
         archs = f"-DRBEE_{kind.upper()}_ARCHS={';'.join(self.card.targets)}"
         configured = self.run("configure", ["cmake", "-S", ROOT, "--preset", kind, "-DRBEE_TESTS=ON",
                                             "-DRBEE_BENCH=ON", archs], 10)
+        targets = ["opcheck", "rbee", WORKERS[kind], *KERNEL_BENCHES]
         return configured.ok and self.run("build", ["cmake", "--build", ROOT / "build" / kind, "--target", *targets],
                                           180).ok
 
@@ -280,14 +288,23 @@ def missing_to_build(kind):
 
 
 def check_all(checks):
-    checks.system()
-    if checks.build():
-        checks.devices()
-        if checks.found.opens:
-            for step in STEPS:
-                getattr(checks, step)()
-    else:
+    attempt(checks, "system")
+    if not attempt(checks, "build"):
         checks.found.failing_steps.append("no program could be built")
+        return
+    attempt(checks, "devices")
+    for step in STEPS if checks.found.opens else ():
+        attempt(checks, step)
+
+
+def attempt(checks, step):
+    """The others begin whatever happens in one."""
+    try:
+        return getattr(checks, step)()
+    except Exception:  # such as a picture that is none
+        checks.journal.write(f"{step}-error", traceback.format_exc())
+        checks.found.failing_steps.append(step)
+        return False
 
 
 def main(words):

@@ -19,6 +19,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import card  # noqa: E402
 import picture  # noqa: E402
+import first_card  # noqa: E402
 import runner  # noqa: E402
 import scrub  # noqa: E402
 import verdict  # noqa: E402
@@ -113,6 +114,28 @@ class Steps(unittest.TestCase):
         self.assertEqual((done.status, done.text), (runner.TOO_LONG, "begun\n"))
         self.assertEqual(runner.run(["sh", "-c", "kill -ABRT $$"], 10).reason(), "signal 6")
         self.assertEqual(runner.run(["/none/at/all"], 10).status, 127)
+
+
+class Order(unittest.TestCase):
+    def test_goes_on_behind_a_step_that_fails(self):
+        with tempfile.TemporaryDirectory() as folder:
+            checks = first_card.Checks(first_card.parse_arguments(["--programs", folder, "--device", "rocm:0"]),
+                                       card.Card("rocm:0", ["gfx1100"]), runner.Journal(folder, str))
+            ran = []
+            for step in ("system", "build", "devices", *first_card.STEPS):
+                setattr(checks, step, lambda step=step: ran.append(step) or True)
+            checks.texts = lambda: [].pop()
+            first_card.check_all(checks)
+            self.assertEqual(ran, ["system", "build", "devices", *[s for s in first_card.STEPS if s != "texts"]])
+            self.assertEqual(checks.found.failing_steps, ["texts"])
+            self.assertTrue(any("IndexError" in file.read_text() for file in Path(folder).glob("*texts-error*")))
+
+    def test_help_names_the_steps(self):
+        done = subprocess.run([sys.executable, str(HERE / "first_card.py"), "--help"], text=True,
+                              stdout=subprocess.PIPE)
+        self.assertEqual(done.returncode, 0)
+        for step in first_card.STEPS:
+            self.assertIn(step, done.stdout)
 
 
 class Verdicts(unittest.TestCase):

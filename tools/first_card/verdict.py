@@ -86,7 +86,8 @@ def summary(found):
     if found.plain or found.captured:
         lines.append(f"models      {counted(found.plain)} without capture, {counted(found.captured)} with it")
     if found.failing_steps:
-        lines.append("steps       did not end well: " + ", ".join(found.failing_steps)[:150])
+        steps = dict.fromkeys(re.sub(r"-\d+$", "", step) for step in found.failing_steps)
+        lines.append("steps       did not end well: " + ", ".join(steps)[:150])
     faults = blame(found)
     if faults:
         lines += [f"verdict     {fault}" for fault in faults[:5]]
