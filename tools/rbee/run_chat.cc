@@ -35,6 +35,7 @@ struct RunOptions {
   std::string reasoning_effort;
   bool hide_reasoning = false;
   bool raw = false;
+  bool logprobs = false;
   bool quiet = false;
   workers::GuessFlags guess;
 };
@@ -117,8 +118,10 @@ void ask_for_reasoning(const RunOptions& options, engine::ChatOptions& chat) {
 engine::Finished answer(engine::Engine& engine, engine::Request request, const RunOptions& options,
                         engine::ChatMessage* said) {
   const bool hidden = options.hide_reasoning || options.quiet;
-  auto sink = std::make_shared<TerminalSink>(hidden ? TerminalSink::Thoughts::hidden
-                                                    : TerminalSink::Thoughts::shown);
+  auto sink = std::make_shared<TerminalSink>(
+      hidden ? TerminalSink::Thoughts::hidden : TerminalSink::Thoughts::shown,
+      options.logprobs ? TerminalSink::Answer::tokens : TerminalSink::Answer::text);
+  if (options.logprobs) request.logprobs = 0;
   request.job_id = "terminal";
   request.chat.split = true;
   ask_for_reasoning(options, request.chat);
@@ -129,7 +132,7 @@ engine::Finished answer(engine::Engine& engine, engine::Request request, const R
   for (const engine::LoraInfo& info : engine.loras()) request.lora.push_back({info.name, {}});
   engine.submit(std::move(request), sink);
   const engine::Finished finished = sink->wait();
-  std::printf("\n");
+  if (!options.logprobs) std::printf("\n");
   std::fflush(stdout);
   // Whether earlier reasoning is read again is the template's to say.
   if (said != nullptr) {
@@ -226,6 +229,8 @@ Command add_run(CLI::App& parent) {
   auto options = add_options(*app);
   app->add_option("-p,--prompt,prompt", options->prompt, "the prompt; absent = standard input");
   app->add_flag("--raw", options->raw, "continue the text as it is, without the chat template");
+  app->add_flag("--logprobs", options->logprobs,
+                "in place of the text a line of JSON for each token: id, logprob and text");
   return {app, [options] { return run(*options); }};
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "rbee/core/printable.h"
@@ -16,6 +17,17 @@ void write(const std::string& text, FILE* to) {
   std::fwrite(shown.data(), 1, shown.size(), to);
 }
 
+// A token's text may be half a character.
+void write_tokens(const std::vector<engine::ScoredChoice>& tokens) {
+  using nlohmann::json;
+  for (const engine::ScoredChoice& token : tokens) {
+    const json line = {
+        {"id", token.chosen.id}, {"logprob", token.chosen.logprob}, {"text", token.chosen.text}};
+    std::printf("%s\n", line.dump(-1, ' ', true, json::error_handler_t::replace).c_str());
+  }
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 void TerminalSink::on_started(const engine::Started& started) noexcept {
@@ -23,6 +35,7 @@ void TerminalSink::on_started(const engine::Started& started) noexcept {
 }
 
 void TerminalSink::on_token(const engine::TokenText& token) noexcept {
+  if (answer_ == Answer::tokens) return write_tokens(token.tokens);
   if (token.kind == engine::TextKind::reasoning) return think(token.text);
   end_thoughts();
   text_ += token.text;

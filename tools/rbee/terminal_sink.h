@@ -15,7 +15,10 @@ class TerminalSink final : public engine::EventSink {
   // The answer goes to standard output; reasoning, where it is shown, to standard error, dimmed
   // where that is a terminal.
   enum class Thoughts : uint8_t { shown, hidden };
-  explicit TerminalSink(Thoughts thoughts) : shows_(thoughts == Thoughts::shown) {}
+  // What goes to standard output. `tokens` needs Request::logprobs: a line of JSON for each.
+  enum class Answer : uint8_t { text, tokens };
+  TerminalSink(Thoughts thoughts, Answer answer)
+      : shows_(thoughts == Thoughts::shown), answer_(answer) {}
 
   void on_started(const engine::Started& started) noexcept override;
   void on_token(const engine::TokenText& token) noexcept override;
@@ -38,6 +41,7 @@ class TerminalSink final : public engine::EventSink {
   std::optional<engine::Finished> finished_;
   std::optional<engine::Failed> failed_;
   const bool shows_;
+  const Answer answer_;
   bool thinking_ = false;  // reasoning is being printed
   std::string text_, reasoning_;
   uint64_t seed_ = 0;
