@@ -10,6 +10,7 @@ CPU's reference. So one run covers the host code, the kernels' names and paramet
     tools/emulate_amd.py --tinygrad DIR [--arch gfx942,gfx1100] [--rounds 2]    cases of every operation
     tools/emulate_amd.py --tinygrad DIR --arch gfx942 -- softmax --case 3       opcheck's arguments instead
     tools/emulate_amd.py --tinygrad DIR --arch gfx942 --rbee -- run -m MODEL --device rocm:0 "..."    rbee's command
+    tools/emulate_amd.py --tinygrad DIR --arch gfx942,gfx1100 --model MODEL [--tokens 16]    beside the CPU, token by token
     tools/emulate_amd.py --table                                                the results so far
 
 A sweep appends its results to --results and can be interrupted: what is there of the same program is not run again.
@@ -42,6 +43,8 @@ def parse_arguments():
     parser.add_argument("--table", action="store_true", help="print the results")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)  # see amd_emulator/sweep.py
     parser.add_argument("--rbee", action="store_true", help="the arguments are those of rbee (target rbee_emulated)")
+    parser.add_argument("--model", type=Path, help="compare its tokens and log probabilities with the CPU's")
+    parser.add_argument("--tokens", type=int, default=16, help="with --model: generated")
     parser.add_argument("words", nargs="*", help="arguments of opcheck, or of rbee, instead of a sweep")
     return parser.parse_args()
 
@@ -50,7 +53,7 @@ def main():
     options = parse_arguments()
     build = (ROOT / options.build).resolve()
     results = options.results or build / "emulated.jsonl"
-    from amd_emulator import sweep, table
+    from amd_emulator import models, sweep, table
     if options.table:
         print(table.markdown(table.read_results(results, sweep.digest_of(build))))
         return 0
@@ -65,6 +68,8 @@ def main():
         if options.serve:
             return sweep.serve(session)
         return session.rbee(options.words) if options.rbee else session.opcheck(options.words)
+    if options.model:
+        return 1 if models.compare(tinygrad, build, archs, options.model.resolve(), options.tokens) else 0
     arguments = ["--tinygrad", str(tinygrad), "--build", str(build)]
     program = sweep.digest_of(build)
     return 1 if sum(sweep.Sweep(arch, program, arguments, results, options).run() for arch in archs) else 0

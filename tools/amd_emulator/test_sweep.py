@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from amd_emulator import machine, sweep, table  # noqa: E402
+from amd_emulator import machine, models, sweep, table  # noqa: E402
 
 
 def row(arch, op, name, verdict):
@@ -61,6 +61,18 @@ class Table(unittest.TestCase):
                 row("gfx1100", "rope", "a", "timeout")]
         self.assertEqual(table.markdown(rows).splitlines()[2:], [
             "| rope | gpu | 1, 1 differ | 0, 1 too long |", "| all | | 1, 1 differ | 0, 1 too long |"])
+
+
+class Models(unittest.TestCase):
+    def test_are_compared_by_ids_and_log_probabilities(self):
+        tokens = [(7, -1.0), (8, -2.0)]
+        self.assertTrue(models.row("gfx942", 2, tokens, [(7, -1.001), (8, -2.0)])[1])
+        for other in ([(7, -1.0), (8, -2.01)], [(7, -1.0), (9, -2.0)], tokens[:1], []):
+            line, good = models.row("gfx942", 2, tokens, other)
+            self.assertFalse(good, other)
+            self.assertIn("DIFFERS", line)
+        self.assertFalse(models.row("gfx942", 3, tokens, tokens)[1])  # the CPU gave too few
+        self.assertIn("| 1 of 2 |", models.row("gfx942", 2, tokens, [(7, -1.0), (9, -2.0)])[0])
 
 
 class Results(unittest.TestCase):

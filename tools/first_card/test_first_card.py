@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Tests of tools/first_card.sh. Usage: test_first_card.py [PROGRAMS FAKE_HIP]
+"""Tests of tools/first_card.sh. Usage: test_first_card.py RBEE [FAKE_HIP]
 
-PROGRAMS: a folder with opcheck and rbee of a build for AMD, FAKE_HIP the runtime of tests/gpu/fake, over which the
-whole command runs; its kernels do nothing.
+RBEE: the program, beside opcheck. FAKE_HIP: the runtime of tests/gpu/fake, over which the whole command runs where the
+programs are of a build for AMD; its kernels do nothing.
 """
 import json
 import os
@@ -17,6 +17,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+import answers  # noqa: E402
 import card  # noqa: E402
 import picture  # noqa: E402
 import first_card  # noqa: E402
@@ -24,7 +25,9 @@ import runner  # noqa: E402
 import scrub  # noqa: E402
 import verdict  # noqa: E402
 
-PROGRAMS, FAKE_HIP = sys.argv[1:3] if len(sys.argv) > 2 else (None, None)
+RBEE = sys.argv[1]
+PROGRAMS = os.path.dirname(RBEE)
+FAKE_HIP = sys.argv[2] if len(sys.argv) > 2 else None
 
 
 class Scrubbed(unittest.TestCase):
@@ -108,6 +111,38 @@ class Pictures(unittest.TestCase):
         self.assertEqual((mean, most), (1, 9))
 
 
+class Answers(unittest.TestCase):
+    def test_tokens_and_log_probabilities(self):
+        text = 'a warning\n{"id":209,"logprob":-2.5,"text":"\\ufffd"}\n{"id":3,"logprob":-1.0,"text":"b"}\n'
+        tokens = answers.read(text)
+        self.assertEqual(tokens, [(209, -2.5), (3, -1.0)])
+        self.assertEqual(answers.difference(tokens, [(209, -2.25), (4, -1.0)]), (1, 0.25))
+        self.assertTrue(answers.same(tokens, [(209, -2.5), (3, -1.001)], 0.002))
+        for other in ([(209, -2.5), (3, -1.1)], [(209, -2.5), (4, -1.0)], tokens[:1], []):
+            self.assertFalse(answers.same(tokens, other, 0.002))
+        self.assertFalse(answers.same([], [], 0.002))
+        self.assertFalse(answers.same([(209, -2.5)], answers.read('{"id":209,"logprob":null}'), 0.002))
+
+
+class TinyModel(unittest.TestCase):
+    def test_gives_tokens_and_log_probabilities(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for dtype in ("float32", "float16", "bfloat16"):
+                model = f"{folder}/{dtype}"
+                subprocess.run([sys.executable, HERE.parent / "make_random_model.py", "tiny", model, "--dtype", dtype],
+                               check=True)
+                words = [RBEE, "run", "-m", model, "--raw", "--temp", "0", "-n", "9", "-t", "1", "-q", "The_sky"]
+                text = subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout.decode()
+                lines = subprocess.run([*words, "--logprobs"], stdout=subprocess.PIPE, check=True).stdout.decode()
+                tokens = answers.read(lines)
+                self.assertEqual(len(tokens), len(lines.splitlines()), lines)
+                self.assertEqual(len(tokens), 9)
+                self.assertTrue(all(-6 < logprob < 0 for _, logprob in tokens), tokens)  # the likeliest of 258
+                self.assertGreater(len({token for token, _ in tokens}), 3, text)  # layers have a say
+                whole = [line["text"] for line in map(json.loads, lines.splitlines()) if line["text"] != "\ufffd"]
+                self.assertTrue(all(part in text for part in whole), text)
+
+
 class Steps(unittest.TestCase):
     def test_ends_what_does_not_end(self):
         done = runner.run(["sh", "-c", "echo begun; sleep 60"], 0.5)
@@ -121,6 +156,7 @@ class Order(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             checks = first_card.Checks(first_card.parse_arguments(["--programs", folder, "--device", "rocm:0"]),
                                        card.Card("rocm:0", ["gfx1100"]), runner.Journal(folder, str))
+            self.addCleanup(checks.work.rmdir)
             ran = []
             for step in ("system", "build", "devices", *first_card.STEPS):
                 setattr(checks, step, lambda step=step: ran.append(step) or True)
@@ -146,6 +182,9 @@ class Verdicts(unittest.TestCase):
         found = verdict.Findings(checked=True, passed=9, plain=[True] * 6, captured=[True] * 6)
         self.assertEqual(verdict.summary(found)[-1], "verdict     no fault found")
 
+        found.failing_steps.append("soak")
+        self.assertIn("look at the steps", verdict.summary(found)[-1])
+
     def test_nothing_ran(self):
         self.assertIn("none", verdict.summary(verdict.Findings())[-1])
 
@@ -157,6 +196,9 @@ class Verdicts(unittest.TestCase):
         self.assertRegex(self.blamed(plain=right, captured=right, libraries={"linear": 1}), r"^VENDOR LIBRARY[^/]*$")
         self.assertRegex(self.blamed(plain=[True, False, True], unsteady=True), r"^RUNTIME \(or a race\)[^/]*$")
         self.assertRegex(self.blamed(plain=wrong, captured=wrong), r"^UNDECIDED[^/]*$")
+        self.assertRegex(self.blamed(plain=[True, None, True], captured=right),
+                         r"^UNDECIDED[^/]*without a result[^/]*$")
+        self.assertRegex(self.blamed(plain=right, captured=[True, None, True]), r"^RUNTIME \(captured steps\)[^/]*$")
         self.assertRegex(self.blamed(opens=False), r"^RUNTIME: the device cannot be opened[^/]*$")
 
     def test_never_more_than_ten_lines(self):
@@ -174,7 +216,7 @@ class Verdicts(unittest.TestCase):
                          ["amdgpu: GPU reset begin"])
 
 
-@unittest.skipUnless(PROGRAMS, "no programs for AMD")
+@unittest.skipUnless(FAKE_HIP, "no programs for AMD")
 class OnFakeGpu(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -211,7 +253,7 @@ class OnFakeGpu(unittest.TestCase):
         self.assertIn("gfx942", screen)
         self.assertLessEqual(len(screen[screen.index("\ncard "):].strip().splitlines()), 10)
         found = self.found_by(files)
-        self.assertEqual((found["opens"], len(found["plain"]), len(found["captured"])), (True, 9, 9))
+        self.assertEqual((found["opens"], len(found["plain"]), len(found["captured"])), (True, 12, 12))
         self.assertIn("picture-cpu.png", files)
         everything = b"\n".join(files.values()).decode(errors="replace")
         self.assertIn("HSA_NOTE=of USER in HOME", everything)

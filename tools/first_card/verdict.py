@@ -62,12 +62,15 @@ def blame(found):
     if found.libraries:
         out.append(f"VENDOR LIBRARY: right without it, wrong with it: {names(found.libraries)}")
     plain_right = bool(found.plain) and all(found.plain)
-    if found.captured and not all(found.captured) and plain_right:
+    captured_right = all(found.captured)
+    if plain_right and not captured_right:
         out.append("RUNTIME (captured steps): the CPU's results without capture, others with it")
     if found.unsteady:
         out.append("RUNTIME (or a race): results change from run to run")
-    if found.plain and not plain_right and not kernels and not found.unsteady:
+    if False in found.plain and not kernels and not found.unsteady:
         out.append("UNDECIDED: operations pass, models differ from the CPU: " + ", ".join(found.unlike[:4]))
+    if None in found.plain and not kernels:
+        out.append("UNDECIDED: operations pass, runs of models end without a result; see the steps")
     if found.kernel_log:
         out.append(f"KERNEL LOG: {len(found.kernel_log)} lines of faults, e.g. {found.kernel_log[0][-90:]}")
     return out
@@ -91,6 +94,8 @@ def summary(found):
     faults = blame(found)
     if faults:
         lines += [f"verdict     {fault}" for fault in faults[:5]]
+    elif found.checked and found.plain and found.failing_steps:
+        lines.append("verdict     operations and models are right; look at the steps above")
     elif found.checked and found.plain:
         lines.append("verdict     no fault found")
     else:
