@@ -155,6 +155,10 @@ function(rbee_hip_targets answer)
   set(known "")
   set(unknown "")
   foreach(arch IN LISTS wanted)
+    if(NOT arch IN_LIST RBEE_AMD_TARGETS)
+      list(JOIN RBEE_AMD_TARGETS ", " text)
+      message(FATAL_ERROR "RBEE_ROCM_ARCHS: the kernels do not know ${arch}; they know ${text}")
+    endif()
     execute_process(COMMAND "${RBEE_HIP_CLANG}" ${RBEE_HIP_FLAGS} "--offload-arch=${arch}"
                             -o "${PROJECT_BINARY_DIR}/CMakeFiles/hip_probe" /dev/null
                     RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)

@@ -21,7 +21,7 @@ enum class MatrixUnit : uint8_t {
   mma,       // NVIDIA sm_80 and later: mma.sync
   wgmma,     // NVIDIA sm_90: also wgmma
   mfma,      // AMD gfx908, gfx90a, gfx942, gfx950
-  wmma_w32,  // AMD gfx11 and gfx12
+  wmma_w32,  // AMD gfx110x, gfx115x, gfx1200 and gfx1201
 };
 
 struct Properties {
@@ -29,12 +29,13 @@ struct Properties {
   std::string architecture;  // as images are named: "sm_90", "gfx942"
   int64_t total_memory = 0;  // bytes
   int64_t l2_bytes = 0;
-  int lane_count = 32;  // threads that run in step: 32 or 64
-  int multiprocessors = 0;
+  int lane_count = 32;      // threads that run in step: 32 or 64
+  int multiprocessors = 0;  // compute units of AMD
   int max_threads_per_block = 1024;
   int64_t shared_per_block = 0;  // bytes, the most that a launch may ask for
   MatrixUnit matrix = MatrixUnit::none;
   bool async_copies = false;  // kernels copy to shared memory while they go on (portable.h)
+  std::string capture_fault;  // known of replays by this driver on this device; empty: none
 };
 
 struct Grid {

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "backends/gpu/capture_trust.h"
 #include "backends/gpu/device_allocator.h"
 #include "backends/gpu/driver.h"
 #include "backends/gpu/kernel_cache.h"
@@ -57,21 +58,11 @@ class GpuDevice final : public Device {
   void record_event(void* event, Stream& stream) override;
   void wait_event(void* event, Stream& stream) override;
 
-  bool supports_capture() const override { return true; }
+  bool supports_capture() const override { return capture_trust_.given(); }
   void begin_capture(Stream& stream) override;
   void* end_capture(Stream& stream) override;
   void launch_capture(void* captured, Stream& stream) override;
   void destroy_capture(void* captured) noexcept override;
-
-  // For the kernels of this folder.
-  const Properties& properties() const { return properties_; }
-  Driver& driver() const { return driver_; }
-  KernelCache& kernel_cache() { return kernel_cache_; }
-  StreamRecords& streams() { return streams_; }
-  AllocatorStats allocator_stats() const { return allocator_.stats(); }
-  void reset_allocator_peak() { allocator_.reset_peak(); }
-  // Makes the device current for the calling thread.
-  void use() const { driver_.use(ordinal_); }
 
  private:
   template <typename Call>
@@ -86,6 +77,7 @@ class GpuDevice final : public Device {
   DeviceAllocator allocator_;
   mutable StreamRecords streams_;
   Stream default_stream_;
+  mutable CaptureTrust capture_trust_{*this};
 };
 
 // The GPU that a stream belongs to; only for streams of GpuDevice.

@@ -9,13 +9,11 @@
 #include <vector>
 
 #include "backends/gpu/hiding_variables.h"
+#include "backends/rocm/known_devices.h"
 #include "rbee/core/error.h"
 
 namespace rbee::rocm {
 namespace {
-
-// As hipRuntimeGetVersion counts: major * 10,000,000 + minor * 100,000 + patch.
-constexpr int kOldestRuntime = 50000000;
 
 Handle handle(void* object) {
   return static_cast<Handle>(object);
@@ -25,12 +23,9 @@ std::string version_text(int version) {
   return cat(version / 10000000, ".", version % 10000000 / 100000);
 }
 
-gpu::MatrixUnit matrix_unit(std::string_view architecture) {
-  for (const char* mfma : {"gfx908", "gfx90a", "gfx942", "gfx950"}) {
-    if (architecture == mfma) return gpu::MatrixUnit::mfma;
-  }
-  const bool wmma = architecture.starts_with("gfx11") || architecture.starts_with("gfx12");
-  return wmma ? gpu::MatrixUnit::wmma_w32 : gpu::MatrixUnit::none;
+// With its last part, by which releases of one minor version differ.
+std::string whole_version_text(int version) {
+  return cat(version_text(version), ".", version % 100000);
 }
 
 // An image that the runtime does not take leaves the device as it was.
@@ -91,14 +86,13 @@ HipDriver::HipDriver()
 #define RB_BIND(name, parameters) library_.bind(fn_.name, #name);
   RB_HIP_FUNCTIONS(RB_BIND)
 #undef RB_BIND
-  int version = 0;
-  if (fn_.hipRuntimeGetVersion != nullptr) fn_.hipRuntimeGetVersion(&version);
-  layout_ = version >= 60000000 ? kPropertiesSince6 : kPropertiesBefore6;
+  if (fn_.hipRuntimeGetVersion != nullptr) fn_.hipRuntimeGetVersion(&version_);
+  layout_ = version_ >= hip_version(6, 0) ? kPropertiesSince6 : kPropertiesBefore6;
   library_.bind(fill_properties_, layout_.call);
-  if (version < kOldestRuntime || !library_.missing().empty()) {
+  if (version_ < kOldestRuntime || !library_.missing().empty()) {
     fail(Code::device, "rocm", "the HIP runtime (", library_.name(), ", version ",
-         version_text(version), ") is too old: ", version_text(kOldestRuntime),
-         " is needed; update ROCm",
+         whole_version_text(version_), ") is too old: ", whole_version_text(kOldestRuntime),
+         " (ROCm 5.2.3) is needed; update ROCm",
          library_.missing().empty() ? "" : cat(" (it lacks ", library_.missing(), ")"));
   }
   // HIP 5's hipInit says kErrorInvalidDevice where there is none.
@@ -110,7 +104,7 @@ HipDriver::HipDriver()
   if (!there(fn_.hipInit(0), "hipInit") ||
       !there(fn_.hipGetDeviceCount(&device_count_), "hipGetDeviceCount") || device_count_ == 0) {
     const std::string hidden = HipDriver::hidden_by();
-    fail(Code::device, "rocm", "the HIP runtime ", version_text(version), " finds no GPU (",
+    fail(Code::device, "rocm", "the HIP runtime ", version_text(version_), " finds no GPU (",
          hidden.empty() ? "" : cat(hidden, " may hide it; "), why_no_gpu("/dev/kfd"), ")");
   }
 }
@@ -122,9 +116,7 @@ void HipDriver::check(Status status, const char* call) const {
 }
 
 std::string HipDriver::version() const {
-  int version = 0;
-  check(fn_.hipRuntimeGetVersion(&version), "hipRuntimeGetVersion");
-  return cat("HIP runtime ", version_text(version));
+  return cat("HIP runtime ", version_text(version_));
 }
 
 std::string HipDriver::hidden_by() const {
@@ -158,9 +150,10 @@ gpu::Properties HipDriver::properties(int ordinal) {
   out.total_memory = static_cast<int64_t>(total);
   out.l2_bytes = attribute(ordinal, kL2CacheSize);
   out.lane_count = attribute(ordinal, kWarpSize);
-  out.multiprocessors = attribute(ordinal, kMultiprocessorCount);
+  out.multiprocessors = compute_units(out.architecture, attribute(ordinal, kMultiprocessorCount));
   out.max_threads_per_block = attribute(ordinal, kMaxThreadsPerBlock);
   out.shared_per_block = attribute(ordinal, kMaxSharedMemoryPerBlock);
+  out.capture_fault = known_capture_fault(version_, out.architecture);
   return out;
 }
 

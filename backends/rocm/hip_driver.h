@@ -14,7 +14,7 @@ std::string why_no_gpu(const char* kfd);
 
 class HipDriver : public gpu::Driver {
  public:
-  // Opens libamdhip64.so of any major version from 5 on, or the file that RBEE_HIP_LIBRARY names.
+  // Opens libamdhip64.so of ROCm 5.2.3 or later, or the file that RBEE_HIP_LIBRARY names.
   // Throws device with one line that says what is missing: the library, a device, or a newer one.
   HipDriver();
 
@@ -68,6 +68,7 @@ class HipDriver : public gpu::Driver {
   FillProperties* fill_properties_ = nullptr;
   PropertiesLayout layout_{};
   int device_count_ = 0;
+  int version_ = 0;  // as hip_version()
 };
 
 }  // namespace rbee::rocm

@@ -89,16 +89,18 @@ TEST_P(RuntimeTest, LibraryWithoutTheCallsIsTooOld) {
 
 TEST_P(RuntimeTest, OldVersionsAreNamedAndTheOldestWorks) {
   const FakeLibrary library(GetParam(), {.oldest = true});
-  setenv("RBEE_FAKE_VERSION", cuda() ? "11080" : "40521153", 1);
+  setenv("RBEE_FAKE_VERSION", cuda() ? "11080" : "50221152", 1);
   const auto [code, message] = error_of([&] { library.open(); });
-  setenv("RBEE_FAKE_VERSION", cuda() ? "12000" : "50000000", 1);
+  setenv("RBEE_FAKE_VERSION", cuda() ? "12000" : "50221153", 1);
   const auto driver = library.open();
   unsetenv("RBEE_FAKE_VERSION");
   EXPECT_EQ(code, Code::device);
   EXPECT_THAT(
       message,
-      ::testing::EndsWith(cuda() ? ", CUDA 11.8) is too old: CUDA 12.0 is needed; update the driver"
-                                 : ", version 4.5) is too old: 5.0 is needed; update ROCm"));
+      ::testing::EndsWith(
+          cuda() ? ", CUDA 11.8) is too old: CUDA 12.0 is needed; update the driver"
+                 : ", version 5.2.21152) is too old: 5.2.21153 (ROCm 5.2.3) is needed; update "
+                   "ROCm"));
   EXPECT_EQ(driver->properties(0).architecture, cuda() ? "sm_90" : "gfx942");
 }
 

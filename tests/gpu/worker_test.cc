@@ -262,6 +262,26 @@ TEST_P(GpuWorker, ALibraryOfProductsWithoutMemoryFailsARequestAlone) {
   EXPECT_EQ(worker.wait(), 0) << worker.text();
 }
 
+TEST_P(GpuWorker, RecordsStepsUnlessItIsToldOtherwise) {
+  using Words = std::vector<std::string>;
+  const Words plain{"--context", "64"}, off{"--context", "64", "--no-graphs"};
+  for (const auto& [environment, flags, recorded] :
+       {std::tuple{Words{}, plain, true}, std::tuple{Words{}, off, false},
+        std::tuple{Words{"RBEE_GRAPHS=0"}, plain, false},
+        std::tuple{Words{"RBEE_FAKE_GRAPHS=stale_uploads"}, plain, false}}) {
+    Words variables = environment;
+    variables.emplace_back("RBEE_FAKE_FILL=0");
+    Process worker = start(variables, flags);
+    EXPECT_THAT(events_of(worker.port(), "some words"), HasSubstr(R"("tokens_out":5)"));
+    EXPECT_THAT(worker.text(),
+                HasSubstr(cat(R"("recorded_steps":")", recorded ? "yes" : "no", '"')));
+    const bool says = worker.text().find("steps are not recorded") != std::string::npos;
+    EXPECT_EQ(says, !recorded) << worker.text();
+    worker.signal(SIGTERM);
+    EXPECT_EQ(worker.wait(), 0) << worker.text();
+  }
+}
+
 TEST_P(GpuWorker, TakesTheDeviceThatItIsTold) {
   const std::string kind = GetParam().name;
   const std::string flag = "--" + kind + "-device";
@@ -287,7 +307,11 @@ TEST_P(GpuWorker, HasItsDevicesListed) {
     ASSERT_NE(line, std::string::npos) << list.text();
     EXPECT_EQ(list.text().substr(list.text().find(" GPU ", line) + 5, 1), number);
   }
-  EXPECT_THAT(list.text(), HasSubstr(" GB free"));
+  EXPECT_THAT(list.text(), HasSubstr(" GB free\n"));
+
+  Process without(RBEE_PROGRAM, {"devices"}, {"RBEE_GRAPHS=0", GetParam().driver});
+  EXPECT_EQ(without.wait(), 0) << without.text();
+  EXPECT_THAT(without.text(), HasSubstr(" GB free, steps are not recorded\n"));
 }
 
 TEST_P(GpuWorker, HasTheOthersListedWhereADeviceCannotBeUsed) {
@@ -330,8 +354,9 @@ TEST_P(GpuWorker, WithAnOldDriverSaysWhichIsNeeded) {
   const bool cuda = GetParam().name == std::string("cuda");
   Process worker = start({cat("RBEE_FAKE_VERSION=", cuda ? 11080 : 40521153)});
   EXPECT_EQ(worker.wait(), 1);
-  EXPECT_THAT(worker.text(), HasSubstr(cuda ? "CUDA 11.8) is too old: CUDA 12.0 is needed"
-                                            : "version 4.5) is too old: 5.0 is needed"));
+  EXPECT_THAT(worker.text(),
+              HasSubstr(cuda ? "CUDA 11.8) is too old: CUDA 12.0 is needed"
+                             : "version 4.5.21153) is too old: 5.2.21153 (ROCm 5.2.3) is needed"));
 }
 
 TEST_P(GpuWorker, WithALibraryThatIsNoDriverSaysWhatItLacks) {

@@ -20,6 +20,7 @@
 #include "rbee/io/output_file.h"
 #include "tools/rbee/commands.h"
 #include "tools/rbee/model_options.h"
+#include "workers/common/graphs_flag.h"
 
 namespace rbee::tools {
 namespace {
@@ -432,6 +433,7 @@ Command add_imagine(CLI::App& parent) {
       ->allow_extra_args(false);
   app->add_option("-t,--threads", options->threads, "0 = one for each core")
       ->check(CLI::Range(0, 1024));
+  workers::add_graphs_flag(*app);
   app->add_option("--vae", options->vae, "another VAE, folder or file");
   app->add_option("--upscale-model", options->upscale_model,
                   "file of ESRGAN or Real-ESRGAN that enlarges the picture; with --hires-upscaler "

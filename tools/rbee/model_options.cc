@@ -8,6 +8,7 @@
 
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
+#include "workers/common/graphs_flag.h"
 
 namespace rbee::tools {
 
@@ -40,6 +41,7 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
   app.add_option("-t,--threads", options.threads, "0 = one for each core")
       ->check(CLI::Range(0, 1024));
+  workers::add_graphs_flag(app);
 }
 
 namespace {

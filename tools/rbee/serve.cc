@@ -14,6 +14,7 @@
 #include "server/front/front.h"
 #include "server/http/clock.h"
 #include "tools/rbee/commands.h"
+#include "workers/common/graphs_flag.h"
 #include "workers/common/logging.h"
 #include "workers/common/memory.h"
 #include "workers/common/server_flags.h"
@@ -205,6 +206,7 @@ Command add_serve(CLI::App& parent) {
       ->capture_default_str();
   add("--worker-flag", model.flags, "One more word of the workers' command lines; several times");
   workers::add_server_flags(*app, options->server);
+  workers::add_graphs_flag(*app);
   app->final_callback([config, path] {
     if (config->count() + path->count() == 0) {
       throw CLI::RequiredError("--config or --model");

@@ -4,6 +4,7 @@
 
 #include "rbee/core/cat.h"
 #include "rbee/core/device_id.h"
+#include "workers/common/graphs_flag.h"
 
 namespace rbee::workers {
 namespace {
@@ -41,6 +42,7 @@ void add_common_flags(CLI::App& app, CommonFlags& flags) {
       ->check(CLI::Range(0, kMostDevice));
   app.add_option("--device", flags.device_text,
                  "Same, as hives call it: a number, or the device as rbee devices lists it");
+  add_graphs_flag(app);
 }
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv,

@@ -122,7 +122,9 @@ std::unique_ptr<engine::Engine> load_chat(const Flags& flags, Device& device) {
 LoadedEngine load_engine(const BackendInfo& backend, const Flags& flags) {
   Device& device = open_device(backend, flags);
   log(LogLevel::info, "loading the model",
-      {{"model", flags.model}, {"device", device.description()}});
+      {{"model", flags.model},
+       {"device", device.description()},
+       {"recorded_steps", device.supports_capture() ? "yes" : "no"}});
   try {
     if (flags.pooling != "auto" || engine::is_for_embeddings(flags.model)) {
       return load_embeddings(flags, device);

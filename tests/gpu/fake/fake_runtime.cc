@@ -92,6 +92,9 @@ void Runtime::reset() {
   if (const char* fatal = std::getenv("RBEE_FAKE_FATAL")) {
     std::istringstream(fatal) >> fatal_kernel_ >> fatal_end_;
   }
+  uploads_.clear();
+  const char* fault = std::getenv("RBEE_FAKE_GRAPHS");
+  graph_fault_ = fault != nullptr ? fault : "";
   const char* mistakes_file = std::getenv("RBEE_FAKE_MISTAKES");
   mistakes_file_ = mistakes_file != nullptr ? mistakes_file : "";
 }
@@ -179,6 +182,7 @@ int Runtime::free(void* data, bool host) {
     shared_use_->bytes() -= static_cast<int64_t>(found->second.bytes);
   }
   blocks_.erase(found);
+  uploads_.clear();
   std::free(data);
   return kSuccess;
 }
@@ -271,6 +275,8 @@ int Runtime::copy(void* to, const void* from, size_t bytes, bool to_device, bool
     if (block == nullptr) return kInvalidValue;
     touch(*block, stream, true, "copy");
   }
+  if (stream->capturing) return record_copy({to, from, bytes, 0}, to_device && from_device, stream);
+  if (!from_device) note_upload(to, bytes);
   std::memmove(to, from, bytes);
   return kSuccess;
 }
@@ -293,6 +299,7 @@ int Runtime::fill(void* data, int value, size_t bytes, Stream* stream) {
   Block* block = block_around(data, bytes, "fill");
   if (block == nullptr) return kInvalidValue;
   touch(*block, stream, true, "fill");
+  if (stream->capturing) return record_copy({data, nullptr, bytes, value}, true, stream);
   std::memset(data, value, bytes);
   return kSuccess;
 }
@@ -437,15 +444,6 @@ void Runtime::end_as_told(const std::string& kernel) const {
   for (;;) pause();
 }
 
-int Runtime::run(const RecordedLaunch& launch) {
-  ++launches_;
-  end_as_told(launch.kernel->name);
-  if (hook == nullptr) return kSuccess;
-  return hook(launch.kernel->module->image, launch.kernel->name.c_str(), launch.grid,
-              launch.threads, launch.shared_bytes, launch.params.data(),
-              static_cast<uint32_t>(launch.params.size()));
-}
-
 int Runtime::allow_shared(Kernel* kernel, uint32_t bytes, const LaunchLimits& limits) {
   const std::scoped_lock lock(mutex_);
   if (bytes > limits.shared) {
@@ -496,7 +494,7 @@ int Runtime::launch(Kernel* kernel, const LaunchShape& shape, const LaunchLimits
   const auto* first = static_cast<const std::byte*>(params[0]);
   recorded.params.assign(first, first + facts.params_bytes);
   if (!stream->capturing) return run(recorded);
-  recording_[stream]->launches.push_back(std::move(recorded));
+  recording_[stream]->work.emplace_back(std::move(recorded));
   return kSuccess;
 }
 
@@ -511,59 +509,6 @@ int Runtime::check_attribute(int id, bool known) {
   const std::scoped_lock lock(mutex_);
   if (!known) violate("launch with attribute " + std::to_string(id));
   return known ? kSuccess : kInvalidValue;
-}
-
-int Runtime::begin_capture(Stream* stream) {
-  const std::scoped_lock lock(mutex_);
-  if (!known_stream(stream) || stream->capturing) return kInvalidHandle;
-  stream->capturing = true;
-  recording_[stream] = std::make_unique<Graph>();
-  return kSuccess;
-}
-
-int Runtime::end_capture(Stream* stream, int status, void** graph) {
-  const std::scoped_lock lock(mutex_);
-  if (!known_stream(stream) || !stream->capturing) return kInvalidHandle;
-  stream->capturing = false;
-  if (status == kSuccess) *graph = *graphs_.insert(recording_[stream].release()).first;
-  recording_.erase(stream);
-  return status;
-}
-
-int Runtime::instantiate(Graph* graph) {
-  const std::scoped_lock lock(mutex_);
-  if (!graphs_.contains(graph)) {
-    violate("instantiation of a graph that does not exist");
-    return kInvalidHandle;
-  }
-  ++graph->handles;
-  return kSuccess;
-}
-
-int Runtime::launch_graph(Graph* graph, Stream* stream) {
-  const std::scoped_lock lock(mutex_);
-  if (!known_stream(stream)) return kInvalidHandle;
-  if (!graphs_.contains(graph)) {
-    violate("launch of a graph that does not exist");
-    return kInvalidHandle;
-  }
-  if (!on_device(stream->device, "launch")) return kInvalidHandle;
-  for (const RecordedLaunch& launch : graph->launches) {
-    if (const int status = run(launch)) return status;
-  }
-  return kSuccess;
-}
-
-int Runtime::destroy_graph(Graph* graph) {
-  const std::scoped_lock lock(mutex_);
-  if (!graphs_.contains(graph)) {
-    violate("destruction of a graph that does not exist");
-    return kInvalidHandle;
-  }
-  if (--graph->handles > 0) return kSuccess;
-  graphs_.erase(graph);
-  delete graph;
-  return kSuccess;
 }
 
 std::string Runtime::violation() const {

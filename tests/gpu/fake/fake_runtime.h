@@ -9,7 +9,8 @@
 // writing or copying, launches beyond the device's limits, of kernels an image does not have or
 // with a parameter of another size, and tensor maps that a device does not take or that reach
 // beyond an allocation. The first such mistake is kept and told by violation().
-// Kernels do nothing unless a launch hook runs them (tools/emulate_amd.py).
+// Kernels do nothing unless a launch hook runs them (tools/emulate_amd.py), but for those that copy
+// elements which lie one after another.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "tests/gpu/fake/code_object.h"
@@ -87,9 +89,16 @@ struct RecordedLaunch {
 };
 // Reads the kernels of an image for a device of an architecture; throws what it does not take.
 using ImageReader = CodeObject (*)(const void* image, const std::string& architecture);
+struct RecordedCopy {
+  void* to;
+  const void* from;  // null: a fill
+  size_t bytes;
+  int value;
+};
 struct Graph {
-  std::vector<RecordedLaunch> launches;
+  std::vector<std::variant<RecordedLaunch, RecordedCopy>> work;
   int handles = 1;  // a graph and its executable are one object here
+  int replays = 0;
 };
 
 // Statuses are the same numbers for both vendors.
@@ -132,6 +141,9 @@ class Runtime {
   // fresh memory is full of. RBEE_FAKE_MISTAKES names one that mistakes are written to.
   // RBEE_FAKE_FAIL says "CALL NTH STATUS", as fail() takes them. RBEE_FAKE_FATAL says "KERNEL
   // abort" or "KERNEL hang": what a launch of a kernel does whose name holds KERNEL.
+  // RBEE_FAKE_GRAPHS names a fault of
+  // replays: last_arguments (a kernel that is recorded several times has the last arguments in all
+  // places), or stale_uploads (one in fifty reads what the uploads since the last one replaced).
   void reset();
   // RBEE_FAKE_VERSION, as the vendor counts, or what is usual.
   static int version(int usual);
@@ -221,10 +233,16 @@ class Runtime {
   void touch(Block& block, Stream* stream, bool write, const char* what);
   int run(const RecordedLaunch& launch);
   void end_as_told(const std::string& kernel) const;
+  // Copies from or to the host (`within` is false) are no part of a recording here.
+  int record_copy(const RecordedCopy& copy, bool within, Stream* stream);
+  // Keeps what is there for graph_fault_.
+  void note_upload(const void* to, size_t bytes);
+  static void keep_last_arguments(Graph& graph);
+  int replay(const Graph& graph);
 
   mutable std::recursive_mutex mutex_;
   int sticky_ = kSuccess;
-  std::string lost_file_, modules_file_, mistakes_file_;
+  std::string lost_file_, modules_file_, mistakes_file_, graph_fault_;
   std::unique_ptr<SharedUse> shared_use_;
   int fill_ = 0;
   std::string violation_;
@@ -238,6 +256,7 @@ class Runtime {
   std::map<Stream*, std::unique_ptr<Graph>> recording_;
   std::map<std::string, int64_t> calls_;
   std::map<std::string, Injection> injections_;
+  std::map<uintptr_t, std::vector<std::byte>> uploads_;  // by address: what they replaced
   int64_t launches_ = 0;
   std::string fatal_kernel_, fatal_end_;  // empty: none
 };

@@ -1,0 +1,153 @@
+// What kernels do, and recordings.
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "backends/shared/elementwise_params.h"
+#include "tests/gpu/fake/fake_runtime.h"
+
+namespace rbee::fake {
+namespace {
+
+constexpr int kStaleEach = 50;  // replays
+
+// The bytes of an element of kernel copy_b<bytes>; 0: another kernel.
+size_t copied_bytes(std::string_view kernel) {
+  constexpr std::string_view kCopy = "copy_b";
+  size_t bytes = 0;
+  if (!kernel.starts_with(kCopy)) return 0;
+  std::from_chars(kernel.data() + kCopy.size(), kernel.data() + kernel.size(), bytes);
+  return bytes;
+}
+
+void copy_elements(const RecordedLaunch& launch) {
+  const size_t each = copied_bytes(launch.kernel->name);
+  shared::CopyParams params;
+  if (each == 0 || launch.params.size() < sizeof params) return;
+  std::memcpy(static_cast<void*>(&params), launch.params.data(), sizeof params);
+  const auto& space = params.space;
+  if (space.rank != 1 || space.strides[0][0] != 1 || space.strides[1][0] != 1) return;
+  std::memmove(params.y, params.x, space.count * each);
+}
+
+}  // namespace
+
+int Runtime::run(const RecordedLaunch& launch) {
+  ++launches_;
+  end_as_told(launch.kernel->name);
+  if (hook == nullptr) {
+    copy_elements(launch);
+    return kSuccess;
+  }
+  return hook(launch.kernel->module->image, launch.kernel->name.c_str(), launch.grid,
+              launch.threads, launch.shared_bytes, launch.params.data(),
+              static_cast<uint32_t>(launch.params.size()));
+}
+
+int Runtime::record_copy(const RecordedCopy& copy, bool within, Stream* stream) {
+  if (!within) {
+    violate("copy between host and device while the stream is captured");
+    return kInvalidValue;
+  }
+  recording_[stream]->work.emplace_back(copy);
+  return kSuccess;
+}
+
+void Runtime::note_upload(const void* to, size_t bytes) {
+  if (graph_fault_ != "stale_uploads") return;
+  const auto* at = static_cast<const std::byte*>(to);
+  uploads_.try_emplace(reinterpret_cast<uintptr_t>(to), at, at + bytes);
+}
+
+void Runtime::keep_last_arguments(Graph& graph) {
+  std::map<const Kernel*, std::vector<std::byte>> last;
+  for (const auto& item : graph.work) {
+    if (const auto* launch = std::get_if<RecordedLaunch>(&item)) {
+      last[launch->kernel] = launch->params;
+    }
+  }
+  for (auto& item : graph.work) {
+    if (auto* launch = std::get_if<RecordedLaunch>(&item)) launch->params = last[launch->kernel];
+  }
+}
+
+int Runtime::replay(const Graph& graph) {
+  for (const auto& item : graph.work) {
+    if (const auto* launch = std::get_if<RecordedLaunch>(&item)) {
+      if (const int status = run(*launch)) return status;
+      continue;
+    }
+    const auto& copy = std::get<RecordedCopy>(item);
+    if (copy.from == nullptr) {
+      std::memset(copy.to, copy.value, copy.bytes);
+    } else {
+      std::memmove(copy.to, copy.from, copy.bytes);
+    }
+  }
+  return kSuccess;
+}
+
+int Runtime::begin_capture(Stream* stream) {
+  const std::scoped_lock lock(mutex_);
+  if (!known_stream(stream) || stream->capturing) return kInvalidHandle;
+  stream->capturing = true;
+  recording_[stream] = std::make_unique<Graph>();
+  return kSuccess;
+}
+
+int Runtime::end_capture(Stream* stream, int status, void** graph) {
+  const std::scoped_lock lock(mutex_);
+  if (!known_stream(stream) || !stream->capturing) return kInvalidHandle;
+  stream->capturing = false;
+  if (graph_fault_ == "last_arguments") keep_last_arguments(*recording_[stream]);
+  if (status == kSuccess) *graph = *graphs_.insert(recording_[stream].release()).first;
+  recording_.erase(stream);
+  return status;
+}
+
+int Runtime::instantiate(Graph* graph) {
+  const std::scoped_lock lock(mutex_);
+  if (!graphs_.contains(graph)) {
+    violate("instantiation of a graph that does not exist");
+    return kInvalidHandle;
+  }
+  ++graph->handles;
+  return kSuccess;
+}
+
+int Runtime::launch_graph(Graph* graph, Stream* stream) {
+  const std::scoped_lock lock(mutex_);
+  if (!known_stream(stream)) return kInvalidHandle;
+  if (!graphs_.contains(graph)) {
+    violate("launch of a graph that does not exist");
+    return kInvalidHandle;
+  }
+  if (!on_device(stream->device, "launch")) return kInvalidHandle;
+  const bool stale = graph_fault_ == "stale_uploads" && ++graph->replays % kStaleEach == 0;
+  const auto exchange = [](auto& kept) {
+    for (auto& [address, bytes] : kept) {
+      auto* at = reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr)
+      std::swap_ranges(bytes.begin(), bytes.end(), at);
+    }
+  };
+  if (stale) exchange(uploads_);
+  const int status = replay(*graph);
+  if (stale) exchange(uploads_);
+  uploads_.clear();
+  return status;
+}
+
+int Runtime::destroy_graph(Graph* graph) {
+  const std::scoped_lock lock(mutex_);
+  if (!graphs_.contains(graph)) {
+    violate("destruction of a graph that does not exist");
+    return kInvalidHandle;
+  }
+  if (--graph->handles > 0) return kSuccess;
+  graphs_.erase(graph);
+  delete graph;
+  return kSuccess;
+}
+
+}  // namespace rbee::fake

@@ -1,0 +1,74 @@
+// What is known of AMD's architectures by name.
+#include "backends/rocm/known_devices.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "backends/rocm/rocm_kernels.h"
+
+namespace rbee::rocm {
+namespace {
+
+struct Card {
+  const char* name;
+  const char* architecture;
+  int reported;  // by HIP: multiprocessors
+  int units;     // as AMD publishes them: compute units
+};
+
+// AMD's product pages and its table of accelerators ("GPU hardware specifications").
+constexpr Card kCards[] = {
+    {"Instinct MI100", "gfx908", 120, 120},
+    {"Instinct MI210", "gfx90a", 104, 104},
+    {"Instinct MI250X, a half", "gfx90a", 110, 110},
+    {"Instinct MI300A", "gfx942", 228, 228},
+    {"Instinct MI300X", "gfx942", 304, 304},
+    {"Instinct MI355X", "gfx950", 256, 256},
+    {"Radeon RX 6900 XT", "gfx1030", 40, 80},
+    {"Radeon RX 6700 XT", "gfx1031", 20, 40},
+    {"Radeon RX 6600 XT", "gfx1032", 16, 32},
+    {"Radeon RX 7900 XTX", "gfx1100", 48, 96},
+    {"Radeon RX 7900 XT", "gfx1100", 42, 84},
+    {"Radeon RX 7800 XT", "gfx1101", 30, 60},
+    {"Radeon RX 7600", "gfx1102", 16, 32},
+    {"Radeon 780M", "gfx1103", 6, 12},
+    {"Radeon 890M", "gfx1150", 8, 16},
+    {"Radeon 8060S", "gfx1151", 20, 40},
+    {"Radeon RX 9060 XT", "gfx1200", 16, 32},
+    {"Radeon RX 9070 XT", "gfx1201", 32, 64},
+};
+
+TEST(KnownDevicesTest, ComputeUnitsAreThoseThatArePublished) {
+  for (const Card& card : kCards) {
+    EXPECT_EQ(compute_units(card.architecture, card.reported), card.units) << card.name;
+  }
+  setenv("GPU_ENABLE_WGP_MODE", "0", 1);  // the runtime counts compute units then
+  EXPECT_EQ(compute_units("gfx1100", 96), 96);
+  unsetenv("GPU_ENABLE_WGP_MODE");
+}
+
+TEST(KnownDevicesTest, MatrixInstructionsAreThoseOfKnownNames) {
+  using enum gpu::MatrixUnit;
+  for (const gpu::KernelImage& image : rocm_images()) {
+    const std::string_view name = image.architecture;
+    const auto expected = name.starts_with("gfx9")     ? mfma
+                          : name.starts_with("gfx103") ? none
+                                                       : wmma_w32;
+    EXPECT_EQ(matrix_unit(name), expected) << name;
+  }
+  // gfx1250 has none of gfx1200's.
+  for (const char* name :
+       {"gfx1250", "gfx1251", "gfx1170", "gfx1300", "gfx906", "gfx1010", "gfx11"}) {
+    EXPECT_EQ(matrix_unit(name), none) << name;
+  }
+}
+
+TEST(KnownDevicesTest, HipsVersionsAreComparedWithTheirLastPart) {
+  EXPECT_LT(hip_version(5, 2, 21151), kOldestRuntime);  // ROCm 5.2.0
+  EXPECT_EQ(hip_version(5, 2, 21153), kOldestRuntime);
+  EXPECT_LT(kOldestRuntime, hip_version(5, 3));
+}
+
+}  // namespace
+}  // namespace rbee::rocm
