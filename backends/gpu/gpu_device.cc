@@ -176,9 +176,11 @@ void GpuDevice::wait_event(void* event, Stream& stream) {
 void GpuDevice::begin_capture(Stream& stream) {
   named("begin_capture", [&] { driver_.begin_capture(stream.handle); }, stream.handle);
   allocator_.begin_pool(stream.handle);
+  recording_ = true;
 }
 
 void* GpuDevice::end_capture(Stream& stream) {
+  recording_ = false;
   const uint64_t pool = allocator_.end_pool();
   try {
     const auto end = [&] { return driver_.end_capture(stream.handle); };

@@ -1,6 +1,7 @@
 #pragma once
 // A GPU as a Device: one class for every vendor, over a Driver and the embedded kernels.
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -63,6 +64,8 @@ class GpuDevice final : public Device {
   void* end_capture(Stream& stream) override;
   void launch_capture(void* captured, Stream& stream) override;
   void destroy_capture(void* captured) noexcept override;
+  // Between begin_capture() and end_capture(), of whatever stream.
+  bool recording() const { return recording_; }
 
  private:
   template <typename Call>
@@ -78,6 +81,7 @@ class GpuDevice final : public Device {
   mutable StreamRecords streams_;
   Stream default_stream_;
   mutable CaptureTrust capture_trust_{*this};
+  std::atomic<bool> recording_ = false;
 };
 
 // The GPU that a stream belongs to; only for streams of GpuDevice.

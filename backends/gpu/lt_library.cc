@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "backends/gpu/gpu_device.h"
 #include "rbee/core/error.h"
+#include "rbee/core/log.h"
 
 namespace rbee::gpu {
 namespace {
@@ -16,6 +19,12 @@ int number_of(DType dtype) {
   const int number = lt_number(dtype);
   if (number < 0) fail(Code::internal, "lt_library", "no number for dtype ", dtype);
   return number;
+}
+
+bool asked_for(const LtVendor& vendor) {
+  if (vendor.asked_by == nullptr) return true;
+  const char* text = std::getenv(vendor.asked_by);  // NOLINT(concurrency-mt-unsafe): never written
+  return text != nullptr && std::string_view(text) == "1";
 }
 
 // The largest power of two, up to 256, that divides the address: what kernels may assume.
@@ -44,8 +53,14 @@ auto named(const LtProduct& p, DeviceId device, const Ask& ask) {
 LtLibrary::LtLibrary(const LtVendor& vendor)
     : vendor_(vendor),
       numbers_(vendor.numbers),
-      file_(vendor.override_variable, vendor.files),
-      no_algorithm_(cat(vendor.name, " has no algorithm for it")) {
+      file_(asked_for(vendor) ? DynamicLibrary(vendor.override_variable, vendor.files)
+                              : DynamicLibrary()),
+      no_algorithm_(cat(vendor.name, " has no algorithm for it")),
+      not_started_(cat(vendor.name, " is not started while a step is recorded")) {
+  if (!asked_for(vendor)) {
+    refusal_ = cat(vendor_.name, " is used with ", vendor_.asked_by, "=1 alone");
+    return;
+  }
   if (!file_) {
     refusal_ = cat(vendor_.name, " is not installed (", file_.reason(), ")");
     return;
@@ -70,16 +85,33 @@ void LtLibrary::check(int status, const char* call) const {
 }
 
 // There may be none for a device that the library does not know.
-const LtLibrary::OnDevice& LtLibrary::on_device(DeviceId id) {
-  const auto known = on_devices_.find(id.ordinal);
-  if (known != on_devices_.end()) return known->second;
+LtLibrary::OnDevice LtLibrary::start(DeviceId id) const {
+  OnDevice out{.library = {nullptr, fn_.Destroy}, .refusal = {}};
+  if (vendor_.why_not != nullptr) {
+    const std::string& why = vendor_.why_not(id.ordinal);
+    if (!why.empty()) {
+      out.refusal = cat(vendor_.name, " ", why);
+      log(LogLevel::warn, "a library of products is not used",
+          {{"device", cat(id)}, {"why", out.refusal}});
+      return out;
+    }
+  }
   LtHandle library = nullptr;
   const int status = fn_.Create(&library);
   if (status == numbers_.alloc_failed) check(status, "Create");  // there may be memory later
-  OnDevice made{.library = {library, fn_.Destroy}, .refusal = {}};
-  if (status != 0)
-    made.refusal = cat(vendor_.name, " does not start on ", id, " (status ", status, ")");
-  return on_devices_.emplace(id.ordinal, std::move(made)).first->second;
+  out.library.reset(library);
+  if (status != 0) {
+    out.refusal = cat(vendor_.name, " does not start on ", id, " (status ", status, ")");
+  }
+  return out;
+}
+
+const LtLibrary::OnDevice* LtLibrary::on_device(const GpuDevice& device) {
+  const DeviceId id = device.id();
+  const auto known = on_devices_.find(id.ordinal);
+  if (known != on_devices_.end()) return &known->second;
+  if (device.recording()) return nullptr;
+  return &on_devices_.emplace(id.ordinal, start(id)).first->second;
 }
 
 LtLibrary::Key LtLibrary::key_of(const LtProduct& p, int ordinal) const {
@@ -212,9 +244,10 @@ const char* LtLibrary::refusal(const LtProduct& p, Stream& stream) {
   return named(p, device.id(), [&]() -> const char* {
     device.use();
     const std::scoped_lock lock(mutex_);
-    const OnDevice& here = on_device(device.id());
-    if (!here.refusal.empty()) return here.refusal.c_str();
-    const bool has = !plan_of(p, here, device.id().ordinal).algorithm.empty();
+    const OnDevice* here = on_device(device);
+    if (here == nullptr) return not_started_.c_str();
+    if (!here->refusal.empty()) return here->refusal.c_str();
+    const bool has = !plan_of(p, *here, device.id().ordinal).algorithm.empty();
     return has ? nullptr : no_algorithm_.c_str();
   });
 }
@@ -224,10 +257,10 @@ bool LtLibrary::run(const LtProduct& p, Stream& stream) {
   return named(p, device.id(), [&] {
     device.use();
     const std::scoped_lock lock(mutex_);
-    const OnDevice& here = on_device(device.id());
-    if (!here.refusal.empty()) return false;
-    Plan& plan = plan_of(p, here, device.id().ordinal);
-    return !plan.algorithm.empty() && multiply(p, here.library.get(), plan, stream);
+    const OnDevice* here = on_device(device);
+    if (here == nullptr || !here->refusal.empty()) return false;
+    Plan& plan = plan_of(p, *here, device.id().ordinal);
+    return !plan.algorithm.empty() && multiply(p, here->library.get(), plan, stream);
   });
 }
 

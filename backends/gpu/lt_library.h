@@ -20,6 +20,8 @@
 
 namespace rbee::gpu {
 
+class GpuDevice;
+
 // One of the two libraries.
 struct LtVendor {
   const char* name;    // e.g. "cuBLASLt"
@@ -27,6 +29,9 @@ struct LtVendor {
   const char* override_variable;
   std::initializer_list<const char*> files;
   const LtNumbers& numbers;
+  const char* asked_by = nullptr;  // a variable that must be 1 for it to be used; null: none
+  // Why it must not be started on a device in this process, empty where it may be; null: it may.
+  const std::string& (*why_not)(int ordinal) = nullptr;
 };
 
 // d(m, n) = op(a) * op(b) + bias(m) + added(m, n): column-major, as these libraries count.
@@ -88,7 +93,9 @@ class LtLibrary {
 
   Code code_of(int status) const;
   void check(int status, const char* call) const;
-  const OnDevice& on_device(DeviceId id);
+  // Null: not started yet, and not now, while a step is recorded.
+  const OnDevice* on_device(const GpuDevice& device);
+  OnDevice start(DeviceId id) const;
   Plan& plan_of(const LtProduct& product, const OnDevice& device, int ordinal);
   Key key_of(const LtProduct& product, int ordinal) const;
   Plan make_plan(const LtProduct& product, LtHandle library) const;
@@ -108,7 +115,7 @@ class LtLibrary {
   std::mutex mutex_;  // guards everything below, and the descriptors while they are used
   std::map<int, OnDevice> on_devices_;  // by ordinal
   std::map<Key, Plan> plans_;
-  std::string no_algorithm_;
+  std::string no_algorithm_, not_started_;
 };
 
 }  // namespace rbee::gpu

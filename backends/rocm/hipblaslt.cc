@@ -1,6 +1,7 @@
 #include "backends/rocm/hipblaslt.h"
 
 #include "backends/gpu/ops/lt_products.h"
+#include "backends/rocm/products_trial.h"
 
 namespace rbee::rocm {
 
@@ -42,13 +43,15 @@ void run_matmul(const MatmulArgs& args, Stream& stream) {
 
 }  // namespace
 
-const gpu::LtVendor kHipblasLtVendor{
+constinit const gpu::LtVendor kHipblasLtVendor{
     .name = "hipBLASLt",
     .prefix = "hipblasLt",
     .override_variable = "RBEE_HIPBLASLT_LIBRARY",
     .files = {"libhipblaslt.so.1", "libhipblaslt.so.0", "/opt/rocm/lib/libhipblaslt.so.1",
               "/opt/rocm/lib/libhipblaslt.so.0", "/opt/rocm/core/lib/libhipblaslt.so.1"},
-    .numbers = gpu::kHipblasLtNumbers};
+    .numbers = gpu::kHipblasLtNumbers,
+    .asked_by = "RBEE_HIPBLASLT",
+    .why_not = why_products_end_processes};
 
 const Impl<LinearArgs> linear_hipblaslt{"hipblaslt", refuse_linear, run_linear, refuse_linear_on};
 const Impl<FusedLinearArgs> fused_linear_hipblaslt{"hipblaslt", refuse_fused, run_fused,

@@ -106,7 +106,9 @@ const gpu::LtVendor& lt_vendor_of(Vendor vendor) {
 }
 
 void open_fake_products(Vendor vendor) {
-  setenv(lt_vendor_of(vendor).override_variable, built(vendor)->fake_products, 1);
+  const gpu::LtVendor& products = lt_vendor_of(vendor);
+  setenv(products.override_variable, built(vendor)->fake_products, 1);
+  if (products.asked_by != nullptr) setenv(products.asked_by, "1", 1);
 }
 
 std::unique_ptr<gpu::Driver> open_driver(Vendor vendor, const char* library) {

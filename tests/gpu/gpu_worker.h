@@ -64,7 +64,7 @@ inline auto targets() {
 inline std::vector<std::string> environment_of(const Target& target,
                                                const std::vector<std::string>& more) {
   std::vector<std::string> all = more;  // the first of a name counts
-  all.insert(all.end(), {target.driver, target.products});
+  all.insert(all.end(), {target.driver, target.products, "RBEE_HIPBLASLT=1"});
   return all;
 }
 

@@ -249,6 +249,26 @@ TEST_P(GpuWorker, StartsWhereTheLibraryOfProductsDoesNot) {
   EXPECT_EQ(worker.wait(), 0) << worker.text();
 }
 
+// As hipBLASLt does without the files of a card; that of a child, which the worker tries first.
+TEST_P(GpuWorker, ALibraryOfProductsThatEndsProcessesIsNotUsed) {
+  if (GetParam().name != std::string("rocm"))
+    GTEST_SKIP() << "cuBLASLt is part of the driver's kit";
+  Process worker = start({"RBEE_FAKE_LT_EXIT=1", "RBEE_FAKE_FILL=0"});
+  EXPECT_THAT(events_of(worker.port(), kLongPrompt), HasSubstr(R"("tokens_out":5)"));
+  EXPECT_THAT(worker.text(), HasSubstr("hipBLASLt ends a process that starts it with status 1"));
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0) << worker.text();
+}
+
+TEST_P(GpuWorker, ALibraryOfProductsIsOffUntilItIsAskedFor) {
+  if (GetParam().name != std::string("rocm")) GTEST_SKIP() << "of AMD's";
+  Process worker = start({"RBEE_HIPBLASLT=", "RBEE_FAKE_LT_EXIT=1", "RBEE_FAKE_FILL=0"});
+  EXPECT_THAT(events_of(worker.port(), kLongPrompt), HasSubstr(R"("tokens_out":5)"));
+  EXPECT_THAT(worker.text(), Not(HasSubstr("hipBLASLt")));
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0) << worker.text();
+}
+
 TEST_P(GpuWorker, ALibraryOfProductsWithoutMemoryFailsARequestAlone) {
   const std::string told = file("products");
   Process worker = start({"RBEE_FAKE_LT=" + told, "RBEE_FAKE_FILL=0"});
