@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "rbee/core/error.h"
+#include "rbee/core/launch_trail.h"
 
 namespace rbee::gpu {
 namespace {
@@ -21,10 +22,13 @@ void run_after(Stream& later, Stream& earlier) {
   device.destroy_event(event);
 }
 
+constexpr size_t kMostNames = 1500;  // bytes
+
 // What begin_capture and end_capture hand out: the graph and the memory it works in.
 struct Captured {
   void* graph;
   uint64_t pool;
+  std::string kernels;  // as GpuDevice::recorded_kernels_
 };
 
 }  // namespace
@@ -154,6 +158,7 @@ void GpuDevice::destroy_stream(Stream& stream) noexcept {
 
 void GpuDevice::synchronize(Stream& stream) {
   named("synchronize", [&] { driver_.synchronize(stream.handle); }, stream.handle);
+  note_end(stream.handle);
 }
 
 void* GpuDevice::create_event() {
@@ -176,6 +181,8 @@ void GpuDevice::wait_event(void* event, Stream& stream) {
 void GpuDevice::begin_capture(Stream& stream) {
   named("begin_capture", [&] { driver_.begin_capture(stream.handle); }, stream.handle);
   allocator_.begin_pool(stream.handle);
+  const std::scoped_lock lock(recorded_mutex_);
+  recorded_kernels_.clear();
   recording_ = true;
 }
 
@@ -184,15 +191,28 @@ void* GpuDevice::end_capture(Stream& stream) {
   const uint64_t pool = allocator_.end_pool();
   try {
     const auto end = [&] { return driver_.end_capture(stream.handle); };
-    return new Captured{.graph = named("end_capture", end, stream.handle), .pool = pool};
+    void* graph = named("end_capture", end, stream.handle);
+    const std::scoped_lock lock(recorded_mutex_);
+    return new Captured{
+        .graph = graph, .pool = pool, .kernels = std::exchange(recorded_kernels_, {})};
   } catch (...) {
     allocator_.release_pool(pool);
     throw;
   }
 }
 
+void GpuDevice::note_kernel(const char* op, const char* kernel, const Stream& stream) {
+  if (!recording_) return note_launch(op, kernel, stream.handle);
+  const std::string entry = cat(op, " ", kernel);
+  const std::scoped_lock lock(recorded_mutex_);
+  const bool fits = recorded_kernels_.size() + entry.size() < kMostNames;
+  if (!fits || recorded_kernels_.find(entry) != std::string::npos) return;
+  recorded_kernels_ += cat(recorded_kernels_.empty() ? "" : ", ", entry);
+}
+
 void GpuDevice::launch_capture(void* captured, Stream& stream) {
   void* graph = static_cast<const Captured*>(captured)->graph;
+  note_launch("replay of", static_cast<const Captured*>(captured)->kernels.c_str(), stream.handle);
   named("launch_capture", [&] { driver_.launch_graph(graph, stream.handle); }, stream.handle);
   streams_.of(stream.handle).last_op = "launch_capture";
 }
@@ -200,6 +220,7 @@ void GpuDevice::launch_capture(void* captured, Stream& stream) {
 void GpuDevice::destroy_capture(void* captured) noexcept {
   const std::unique_ptr<Captured> own(static_cast<Captured*>(captured));
   if (!own) return;
+  forget_launches();
   use_to_give_back();
   driver_.destroy_graph(own->graph);
   allocator_.release_pool(own->pool);

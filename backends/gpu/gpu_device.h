@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 
@@ -66,6 +67,19 @@ class GpuDevice final : public Device {
   void destroy_capture(void* captured) noexcept override;
   // Between begin_capture() and end_capture(), of whatever stream.
   bool recording() const { return recording_; }
+  // Of a kernel that is about to be queued or recorded, for a process that it ends
+  // (launch_trail.h). `op` and `kernel` outlive the device.
+  void note_kernel(const char* op, const char* kernel, const Stream& stream);
+
+  // For the kernels of this folder.
+  const Properties& properties() const { return properties_; }
+  Driver& driver() const { return driver_; }
+  KernelCache& kernel_cache() { return kernel_cache_; }
+  StreamRecords& streams() { return streams_; }
+  AllocatorStats allocator_stats() const { return allocator_.stats(); }
+  void reset_allocator_peak() { allocator_.reset_peak(); }
+  // Makes the device current for the calling thread.
+  void use() const { driver_.use(ordinal_); }
 
  private:
   template <typename Call>
@@ -82,6 +96,8 @@ class GpuDevice final : public Device {
   Stream default_stream_;
   mutable CaptureTrust capture_trust_{*this};
   std::atomic<bool> recording_ = false;
+  std::mutex recorded_mutex_;
+  std::string recorded_kernels_;  // "OP KERNEL, ..." of what is being recorded, each once
 };
 
 // The GPU that a stream belongs to; only for streams of GpuDevice.

@@ -1,6 +1,7 @@
 #include "backends/gpu/kernel_cache.h"
 
 #include "rbee/core/error.h"
+#include "rbee/core/launch_trail.h"
 
 namespace rbee::gpu {
 
@@ -12,6 +13,7 @@ KernelCache::KernelCache(Driver& driver, std::string device, std::string archite
       images_(images) {}
 
 KernelCache::~KernelCache() {
+  forget_launches();
   for (auto& [family, module] : modules_) driver_.unload_module(module.handle);
 }
 
@@ -47,8 +49,9 @@ KernelCache::Found KernelCache::find(std::string_view family, std::string_view k
     const std::string name(kernel);
     void* handle = driver_.find_kernel(from.handle, name.c_str());
     if (handle == nullptr) fail(Code::internal, family, "there is no kernel ", kernel);
-    const Found found{.handle = handle, .waits_itself = driver_.waits_itself(handle)};
-    known = from.kernels.emplace(name, Kernel{.found = found}).first;
+    const bool waits = driver_.waits_itself(handle);
+    known = from.kernels.emplace(name, Kernel{}).first;
+    known->second.found = {.handle = handle, .name = known->first.c_str(), .waits_itself = waits};
   }
   Kernel& entry = known->second;
   // 48 KiB would need no asking for, but what the kernel declares is a part of them.

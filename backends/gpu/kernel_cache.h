@@ -23,6 +23,7 @@ class KernelCache {
 
   struct Found {
     void* handle;       // the driver's
+    const char* name;   // the kernel's, while the cache lives
     bool waits_itself;  // see Driver
   };
   // A kernel that may use `shared_bytes` of dynamic shared memory. The device is current. Throws

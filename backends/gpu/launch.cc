@@ -47,6 +47,7 @@ void launch_raw(Stream& stream, const Launch& what, const void* params, uint32_t
     const bool overlap = may_overlap(what, kernel.waits_itself, record);
     record.last_op = what.op;
     record.last_blocks = int64_t{what.grid.x} * what.grid.y * what.grid.z;
+    device.note_kernel(what.op, kernel.name, stream);
     device.driver().launch({.kernel = kernel.handle,
                             .grid = what.grid,
                             .threads = what.threads,

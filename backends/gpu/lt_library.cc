@@ -277,6 +277,7 @@ bool LtLibrary::multiply(const LtProduct& p, LtHandle library, Plan& plan, Strea
   const bool wide = p.type == DType::f64;
   const void* alpha = wide ? static_cast<const void*>(&wide_factors[0]) : &factors[0];
   const void* beta = wide ? static_cast<const void*>(&wide_factors[1]) : &factors[1];
+  device_of(stream).note_kernel(p.op, vendor_.name, stream);
   const int status =
       fn_.Matmul(library, plan.operation.get(), alpha, p.a, plan.a.get(), p.b, plan.b.get(), beta,
                  added_of(p), plan.d.get(), p.d, plan.d.get(), plan.algorithm.data(),

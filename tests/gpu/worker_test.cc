@@ -240,6 +240,18 @@ TEST_P(GpuWorker, ARequestWhoseModuleDoesNotLoadFailsAlone) {
   EXPECT_EQ(worker.wait(), 0) << worker.text();
 }
 
+TEST_P(GpuWorker, AFaultThatEndsItIsToldWithTheKernelsUnderWay) {
+  Process worker = start({"RBEE_FAKE_FAULT=" + file("fault"), "RBEE_FAKE_FILL=0"});
+  const uint16_t port = worker.port();
+  std::ofstream(file("fault")).close();
+  RawClient client(port);
+  client.send(request("POST", "/completion", R"({"prompt":"some words","n_predict":5})"));
+  EXPECT_EQ(worker.wait(), 128 + SIGABRT);
+  EXPECT_THAT(worker.text(), HasSubstr(": ended by SIGABRT; kernels under way: "));
+  const size_t last = worker.text().rfind("kernels under way: ");
+  EXPECT_THAT(worker.text().substr(last), HasSubstr("linear "));
+}
+
 // As hipBLASLt on cards that it has no kernels for.
 TEST_P(GpuWorker, StartsWhereTheLibraryOfProductsDoesNot) {
   std::ofstream(file("products")) << "Create 1";

@@ -92,6 +92,8 @@ void Runtime::reset() {
   if (const char* fatal = std::getenv("RBEE_FAKE_FATAL")) {
     std::istringstream(fatal) >> fatal_kernel_ >> fatal_end_;
   }
+  const char* fault_file = std::getenv("RBEE_FAKE_FAULT");
+  fault_file_ = fault_file != nullptr ? fault_file : "";
   uploads_.clear();
   const char* fault = std::getenv("RBEE_FAKE_GRAPHS");
   graph_fault_ = fault != nullptr ? fault : "";
@@ -325,6 +327,7 @@ int Runtime::synchronize(Stream* stream) {
     violate("synchronize while the stream is captured");
     return kInvalidHandle;
   }
+  if (!fault_file_.empty() && access(fault_file_.c_str(), F_OK) == 0) std::abort();
   // The host has seen the stream; what the host starts from now on has, too.
   for (Stream* other : streams_) {
     for (const auto& [who, tick] : stream->clock) {

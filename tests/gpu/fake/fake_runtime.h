@@ -139,11 +139,12 @@ class Runtime {
   // many modules loaded, the next one fails with that status. RBEE_FAKE_SHARED names one in which
   // processes count what they have of the device's memory together. RBEE_FAKE_FILL: the byte that
   // fresh memory is full of. RBEE_FAKE_MISTAKES names one that mistakes are written to.
-  // RBEE_FAKE_FAIL says "CALL NTH STATUS", as fail() takes them. RBEE_FAKE_FATAL says "KERNEL
-  // abort" or "KERNEL hang": what a launch of a kernel does whose name holds KERNEL.
-  // RBEE_FAKE_GRAPHS names a fault of
-  // replays: last_arguments (a kernel that is recorded several times has the last arguments in all
-  // places), or stale_uploads (one in fifty reads what the uploads since the last one replaced).
+  // RBEE_FAKE_FAULT names a file: once it exists, a synchronisation behind kernels ends the
+  // process, as AMD's runtime does at a fault of memory. RBEE_FAKE_FATAL says "KERNEL abort" or
+  // "KERNEL hang": what a launch of a kernel does whose name holds KERNEL. RBEE_FAKE_FAIL says
+  // "CALL NTH STATUS", as fail() takes them. RBEE_FAKE_GRAPHS names a fault of replays:
+  // last_arguments (a kernel that is recorded several times has the last arguments in all places),
+  // or stale_uploads (one in fifty reads what the uploads since the last one replaced).
   void reset();
   // RBEE_FAKE_VERSION, as the vendor counts, or what is usual.
   static int version(int usual);
@@ -242,7 +243,7 @@ class Runtime {
 
   mutable std::recursive_mutex mutex_;
   int sticky_ = kSuccess;
-  std::string lost_file_, modules_file_, mistakes_file_, graph_fault_;
+  std::string lost_file_, modules_file_, mistakes_file_, fault_file_, graph_fault_;
   std::unique_ptr<SharedUse> shared_use_;
   int fill_ = 0;
   std::string violation_;
