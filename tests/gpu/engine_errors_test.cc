@@ -21,6 +21,7 @@ using harness::Vendor;
 struct Call {
   const char* cuda;
   const char* rocm;
+  fake::Then then = fake::Then::lost;  // where it loses the device
 };
 
 class EngineErrorsTest : public ::testing::TestWithParam<Vendor> {
@@ -121,7 +122,10 @@ TEST_P(EngineErrorsTest, ALostDeviceEndsEverythingAndLeavesNothing) {
         Call{"cuStreamSynchronize", "hipStreamSynchronize"},
         Call{"cuStreamWaitEvent", "hipStreamWaitEvent"}, Call{"cuEventRecord", "hipEventRecord"},
         Call{"cuStreamEndCapture", "hipStreamEndCapture"}, Call{"cuGraphLaunch", "hipGraphLaunch"},
-        Call{"cuLaunchKernelEx", "hipModuleLaunchKernel"}}) {
+        Call{"cuLaunchKernelEx", "hipModuleLaunchKernel"},
+        // A kernel's fault comes with a later call.
+        Call{"cuGraphLaunch", "hipGraphLaunch", fake::Then::lost_later},
+        Call{"cuLaunchKernelEx", "hipModuleLaunchKernel", fake::Then::lost_later}}) {
     const int start = calls_at_start(call);
     for (const int nth : {1, 2, 5, start / 2, start + 1, start + 4}) {
       SCOPED_TRACE(cat(call.cuda, " number ", nth));
@@ -129,7 +133,7 @@ TEST_P(EngineErrorsTest, ALostDeviceEndsEverythingAndLeavesNothing) {
       const auto driver = library.open();
       gpu::GpuDevice device(with_driver(GetParam(), *driver), 0);
       std::unique_ptr<Engine> engine;
-      library.fail(call.cuda, call.rocm, nth, fake::kLaunchFailed, fake::Then::lost);
+      library.fail(call.cuda, call.rocm, nth, fake::kLaunchFailed, call.then);
       try {
         engine = engine_on(device);
         const auto sinks = answers(*engine);

@@ -124,8 +124,10 @@ int Runtime::enter(const char* call) {
   if (found == injections_.end() || --found->second.countdown > 0) return kSuccess;
   const Injection injection = found->second;
   if (injection.then != Then::again) injections_.erase(found);
-  if (injection.then == Then::lost) sticky_ = injection.status;
-  return injection.status;
+  if (injection.then == Then::lost || injection.then == Then::lost_later) {
+    sticky_ = injection.status;
+  }
+  return injection.then == Then::lost_later ? kSuccess : injection.status;
 }
 
 void Runtime::tell_params(uint32_t bytes) {

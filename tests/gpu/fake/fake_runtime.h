@@ -122,8 +122,9 @@ extern const int kDeviceOfNewThreads;
 // What follows a failure that a test asked for.
 enum class Then : uint8_t {
   goes_on,
-  again,  // that call fails until the test says otherwise
-  lost,   // every call of any name fails
+  again,       // that call fails until the test says otherwise
+  lost,        // every call of any name fails
+  lost_later,  // the same from the next call on: the call itself has queued its work
 };
 
 // What the vendors' calls that explain a status say.
