@@ -40,6 +40,8 @@ def parse_arguments():
     parser.add_argument("--case-seconds", type=float, default=120, help="most time of a case")
     parser.add_argument("--seconds", type=float, default=0, help="time of a target's sweep; no limit")
     parser.add_argument("--again", action="store_true", help="run what did not pass again")
+    parser.add_argument("--blocks-at-once", type=int, default=1, help="blocks that run mixed at random; 1 = in order")
+    parser.add_argument("--seed", type=int, default=0, help="of that chance")
     parser.add_argument("--table", action="store_true", help="print the results")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)  # see amd_emulator/sweep.py
     parser.add_argument("--rbee", action="store_true", help="the arguments are those of rbee (target rbee_emulated)")
@@ -64,13 +66,14 @@ def main():
     archs = options.arch.split(",")
     if options.serve or options.words:
         from amd_emulator.session import Session
-        session = Session(tinygrad, archs[0], build, build / "emulator")
+        session = Session(tinygrad, archs[0], build, build / "emulator", options.blocks_at_once, options.seed)
         if options.serve:
             return sweep.serve(session)
         return session.rbee(options.words) if options.rbee else session.opcheck(options.words)
     if options.model:
         return 1 if models.compare(tinygrad, build, archs, options.model.resolve(), options.tokens) else 0
-    arguments = ["--tinygrad", str(tinygrad), "--build", str(build)]
+    arguments = ["--tinygrad", str(tinygrad), "--build", str(build),
+                 "--blocks-at-once", str(options.blocks_at_once), "--seed", str(options.seed)]
     program = sweep.digest_of(build)
     return 1 if sum(sweep.Sweep(arch, program, arguments, results, options).run() for arch in archs) else 0
 

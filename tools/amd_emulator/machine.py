@@ -2,7 +2,7 @@
 instruction by AMD's own pseudocode; this module keeps what is compiled, also between runs, and executes waves.
 
 As on hardware, waves of a block have registers and scratch memory of their own and meet at barriers; blocks run one
-after another. As far as kernels can see, memory is always coherent.
+after another, or several at once in an order that chance decides. As far as kernels can see, memory is always coherent.
 """
 import ctypes
 import hashlib
@@ -11,6 +11,7 @@ import itertools
 import mmap
 import os
 import pickle
+import random
 import struct
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from amd_emulator.mends import PSEUDOCODE, mended
 
 HERE = Path(__file__).resolve().parent
 MOST_INSTRUCTIONS = 500_000_000  # of a wave between barriers
+MOST_AT_ONCE = 3000  # instructions of a wave between those of others, where several blocks run at once
 SHARED_WINDOW = 1 << 32
 MAP_NORESERVE = 0x4000  # Linux's, which Python 3.11 does not name
 WORD = 0xFFFFFFFF
@@ -169,29 +171,82 @@ def native_loop(folder):
     return function
 
 
-class Machine:
-    """A processor of one architecture."""
+class Place:
+    """Where a block runs: waves, and shared memory."""
 
-    def __init__(self, tinygrad, arch, cache):
+    def __init__(self, lanes, kernel, threads):
+        # Lanes that are switched off compute addresses of shared memory too, and the emulator reads there.
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
+        self._shared = mmap.mmap(-1, SHARED_WINDOW, flags=flags)
+        self.shared_at = ctypes.addressof(ctypes.c_char.from_buffer(self._shared))
+        self.waves = [Wave(lanes, kernel.private_bytes) for _ in range(-(-threads // lanes))]
+        self._runs = [(wave, wave.buffers(self.shared_at)) for wave in self.waves]
+        self.ready, self.paused = [], []
+
+    def begin(self):
+        self.ready, self.paused = list(self._runs), []
+
+
+class Machine:
+    """A processor of one architecture. `blocks_at_once`: more than 1 are started in an order that `seed` decides, and
+    their waves take turns at random."""
+
+    def __init__(self, tinygrad, arch, cache, blocks_at_once=1, seed=0):
         self._instructions = Instructions(tinygrad, arch, cache)
         self._run_wave = native_loop(cache)
         self.family = family_of(arch)
         self.lanes = 64 if self.family == "cdna" else 32
-        # Lanes that are switched off compute addresses of shared memory too, and the emulator reads there.
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
-        self._shared = mmap.mmap(-1, SHARED_WINDOW, flags=flags)
-        self._shared_at = ctypes.addressof(ctypes.c_char.from_buffer(self._shared))
+        self._blocks_at_once = blocks_at_once
+        self._chance = random.Random(seed)
         self._entries = {}  # of code objects, by base
 
     def launch(self, code, kernel, grid, threads, shared_bytes, user_registers):
         entries = self._entries.setdefault(code.base, (Entry * (code.size // 4 + 4))())
-        waves = [Wave(self.lanes, kernel.private_bytes) for _ in range(-(-threads // self.lanes))]
-        runs = [(wave, wave.buffers(self._shared_at)) for wave in waves]
-        for z, y, x in itertools.product(range(grid[2]), range(grid[1]), range(grid[0])):
-            for number, wave in enumerate(waves):
-                self._start(wave, kernel, number, threads, (x, y, z), user_registers)
-            ctypes.memset(self._shared_at, 0xFF, shared_bytes)
-            self._run_block(code, entries, runs)
+        blocks = [(x, y, z) for z, y, x in itertools.product(range(grid[2]), range(grid[1]), range(grid[0]))]
+        at_once = min(self._blocks_at_once, len(blocks))
+        if at_once > 1:
+            self._chance.shuffle(blocks)
+        waiting = iter(blocks)
+        places = [Place(self.lanes, kernel, threads) for _ in range(at_once)]
+
+        def begin(place):
+            block = next(waiting, None)
+            if block is None:
+                places.remove(place)
+                return
+            for number, wave in enumerate(place.waves):
+                self._start(wave, kernel, number, threads, block, user_registers)
+            ctypes.memset(place.shared_at, 0xFF, shared_bytes)
+            place.begin()
+
+        for place in list(places):
+            begin(place)
+        while places:
+            place = places[0] if at_once == 1 else self._chance.choice(places)
+            self._take_turn(code, entries, place, at_once > 1)
+            if not place.ready:  # all are at the barrier, or at their end
+                place.ready, place.paused = place.paused, []
+                if not place.ready:
+                    begin(place)
+
+    def _take_turn(self, code, entries, place, mixed):
+        """Runs a wave up to its barrier or end; `mixed`: any of them, and a few instructions."""
+        at = self._chance.randrange(len(place.ready)) if mixed else 0
+        wave, buffers = place.ready[at]
+        left = ctypes.c_int64(self._chance.randint(1, MOST_AT_ONCE) if mixed else MOST_INSTRUCTIONS)
+        counter = ctypes.addressof(wave.scalars) + 4 * COUNTER
+        status = UNKNOWN
+        while status == UNKNOWN:
+            status = self._run_wave(entries, code.base, len(entries), counter, buffers, ctypes.byref(left))
+            if status == UNKNOWN:
+                self._fill(entries, code, wave.scalars)
+        if status == TOO_LONG and mixed:
+            return
+        if status not in (PAUSED, DONE):
+            raise RuntimeError("left the code" if status == OUTSIDE else "runs without end")
+        place.ready.pop(at)
+        if status == PAUSED:
+            place.paused.append((wave, buffers))
 
     def _start(self, wave, kernel, number, threads, block, user_registers):
         first = number * self.lanes
@@ -226,25 +281,6 @@ class Machine:
             if kernel.resources >> (7 + axis) & 1:
                 scalars[at] = block[axis]
                 at += 1
-
-    def _run_block(self, code, entries, runs):
-        waiting = list(runs)
-        left = ctypes.c_int64()
-        while waiting:
-            still = []
-            for wave, buffers in waiting:
-                left.value = MOST_INSTRUCTIONS
-                counter = ctypes.addressof(wave.scalars) + 4 * COUNTER
-                status = UNKNOWN
-                while status == UNKNOWN:
-                    status = self._run_wave(entries, code.base, len(entries), counter, buffers, ctypes.byref(left))
-                    if status == UNKNOWN:
-                        self._fill(entries, code, wave.scalars)
-                if status == PAUSED:
-                    still.append((wave, buffers))
-                elif status != DONE:
-                    raise RuntimeError("left the code" if status == OUTSIDE else "runs without end")
-            waiting = still
 
     def _fill(self, entries, code, scalars):
         address = scalars[COUNTER] | scalars[COUNTER + 1] << 32

@@ -36,11 +36,12 @@ def user_registers(kernel, packet, arguments):
 class Session:
     """`arch`: the emulated target. `build`: a build with RBEE_ROCM and tests, compiled for that target."""
 
-    def __init__(self, tinygrad, arch, build, cache):
+    def __init__(self, tinygrad, arch, build, cache, blocks_at_once=1, seed=0):
         fake = build / "tests/gpu/fake/librbee_fake_hip.so"
         # tinygrad's own cache is a database that one thread alone may use; rbee launches from several.
-        os.environ.update(RBEE_HIP_LIBRARY=str(fake), RBEE_FAKE_ARCH=arch, CCACHE="0")
-        self._machine = Machine(tinygrad, arch, cache)
+        # Of thousands of kernels, the self-test of recorded steps would take hours.
+        os.environ.update(RBEE_HIP_LIBRARY=str(fake), RBEE_FAKE_ARCH=arch, CCACHE="0", RBEE_GRAPHS="1")
+        self._machine = Machine(tinygrad, arch, cache, blocks_at_once, seed)
         self._loaded = {}
         self._hook = HOOK(self._launch)  # kept: the library has its address
         self._runtime = ctypes.CDLL(str(fake))

@@ -2,10 +2,12 @@
 """Tests of what needs no emulator: the order of cases, verdicts, the inner loop and the table."""
 import ctypes
 import json
+import random
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from amd_emulator import machine, models, sweep, table  # noqa: E402
@@ -147,6 +149,49 @@ class NativeLoop(unittest.TestCase):
         self.put(0, self.end)
         self.counter[0], self.left.value = 0x1000, 0
         self.assertEqual(self.run_wave(), machine.TOO_LONG)
+
+
+class Blocks(unittest.TestCase):
+    """Blocks of two waves, each of which meets the other at one barrier."""
+
+    def run_blocks(self, at_once, seed):
+        """What happened: (block, wave, parts of it that are done)."""
+        happened, running, parts = [], {}, {}
+        emulated = machine.Machine.__new__(machine.Machine)
+        emulated.lanes, emulated._entries = 64, {}
+        emulated._blocks_at_once, emulated._chance = at_once, random.Random(seed)
+
+        def start(wave, _kernel, number, _threads, block, _registers):
+            running[ctypes.addressof(wave.scalars)] = (block, number)
+            parts[block, number] = 0
+
+        def run_wave(_entries, _base, _count, counter, _buffers, _left):
+            who = running[counter - 4 * machine.COUNTER]
+            parts[who] += 1
+            happened.append((*who, parts[who]))
+            return {2: machine.PAUSED, 4: machine.DONE}.get(parts[who], machine.TOO_LONG)
+
+        emulated._start, emulated._run_wave = start, run_wave
+        kernel, code = SimpleNamespace(private_bytes=0), SimpleNamespace(base=0, size=16)
+        emulated.launch(code, kernel, (3, 2, 1), 128, 64, [])
+        return happened
+
+    def test_each_runs_to_its_end_and_waits_at_its_barriers(self):
+        for seed in range(20):
+            happened = self.run_blocks(4, seed)
+            self.assertEqual(len(happened), len(set(happened)))
+            self.assertEqual({(block, wave) for block, wave, part in happened if part == 4},
+                             {((x, y, 0), wave) for x in range(3) for y in range(2) for wave in range(2)})
+            for at, (block, wave, part) in enumerate(happened):
+                if part == 3:
+                    self.assertIn((block, 1 - wave, 2), happened[:at], "behind the barrier before the other came")
+
+    def test_chance_mixes_them_by_the_seed(self):
+        self.assertEqual(self.run_blocks(4, 1), self.run_blocks(4, 1))
+        self.assertNotEqual(self.run_blocks(4, 1), self.run_blocks(4, 2))
+        blocks = [block for block, _, _ in self.run_blocks(4, 1)]
+        changes = sum(a != b for a, b in zip(blocks, blocks[1:]))
+        self.assertGreater(changes, 12, "six blocks one after another change five times")
 
 
 if __name__ == "__main__":
