@@ -27,11 +27,38 @@ const DfaState& state_of(const Owed& owed) {
   return owed.first->rest.states()[static_cast<size_t>(owed.second)];
 }
 
-void add(std::vector<Owed>& all, const Owed& one) {
-  if (one.first->free[static_cast<size_t>(one.second)]) return;
-  const auto at = std::lower_bound(all.begin(), all.end(), one);
-  if (at == all.end() || *at != one) all.insert(at, one);
-}
+// Which of what is owed says the same as others, or less.
+class Implications {
+ public:
+  // Whether all that may follow `one` may follow `other`, which is at the same place.
+  bool takes_all(const Place& other, const Place& one) {
+    return std::ranges::all_of(other.owed,
+                               [&](const Owed& owed) { return implies(one.owed, owed); });
+  }
+
+  void add(std::vector<Owed>& all, const Owed& one) {
+    if (one.first->free[static_cast<size_t>(one.second)] || implies(all, one)) return;
+    std::erase_if(all, [&](const Owed& less) { return implies(one, less); });
+    all.insert(std::lower_bound(all.begin(), all.end(), one), one);
+  }
+
+ private:
+  bool implies(const std::vector<Owed>& all, const Owed& one) {
+    return std::ranges::any_of(all, [&](const Owed& more) { return implies(more, one); });
+  }
+
+  // Whether what fulfils `more` fulfils `one`.
+  bool implies(const Owed& more, const Owed& one) {
+    if (more.first != one.first || more == one) return more == one;
+    const TextSet& rest = one.first->rest;
+    const auto [at, fresh] = known_.try_emplace(one.first);
+    if (fresh) at->second = rest.inclusions();
+    const auto state = [](const Owed& owed) { return static_cast<size_t>(owed.second); };
+    return !at->second.empty() && at->second[state(more) * rest.states().size() + state(one)];
+  }
+
+  std::map<const LookAhead*, std::vector<bool>> known_;  // made where one is owed twice
+};
 
 class Determiniser {
  public:
@@ -77,7 +104,7 @@ class Determiniser {
     return least({seen.begin(), seen.end()});
   }
 
-  static void pass(const Nfa::AheadEdge& edge, const Place& place, Places& out) {
+  void pass(const Nfa::AheadEdge& edge, const Place& place, Places& out) {
     switch (edge.kind) {
       case Expr::Kind::mark:
         out.push_back({edge.to, edge.word, place.owed});
@@ -88,11 +115,12 @@ class Determiniser {
       default:
         if (edge.ahead->rest.empty()) return;
         out.push_back({edge.to, place.word, place.owed});
-        add(out.back().owed, {edge.ahead, 0});
+        implications_.add(out.back().owed, {edge.ahead, 0});
     }
   }
 
-  // Without the places whose text another one takes as well, since it owes less.
+  // Without the places whose texts another one takes as well, since it owes less; of places with
+  // the same texts the first is left.
   Places least(const Places& places) {
     Places out;
     for (auto group = places.begin(); group != places.end();) {
@@ -100,10 +128,10 @@ class Determiniser {
         return place.at != group->at || place.word != group->word;
       });
       for (auto one = group; one != end && counts(group->at); ++one) {
-        spend(budget_, rule_, end - group);
+        spend(budget_, rule_, (end - group) * (1 + std::ssize(one->owed)));
         const bool more = std::any_of(group, end, [&](const Place& other) {
-          return other.owed.size() < one->owed.size() &&
-                 std::ranges::includes(one->owed, other.owed);
+          return other != *one && implications_.takes_all(other, *one) &&
+                 (other < *one || !implications_.takes_all(*one, other));
         });
         if (!more) out.push_back(*one);
       }
@@ -130,14 +158,14 @@ class Determiniser {
   }
 
   // What is owed after the byte; false where the text is lost.
-  static bool step(const std::vector<Owed>& owed, int byte, std::vector<Owed>& out) {
+  bool step(const std::vector<Owed>& owed, int byte, std::vector<Owed>& out) {
     for (const Owed& one : owed) {
       const auto& edges = state_of(one).bytes;
       const auto edge = std::ranges::find_if(edges, [&](const Automaton::ByteEdge& candidate) {
         return candidate.low <= byte && byte <= candidate.high;
       });
       if (edge == edges.end()) return false;
-      add(out, {one.first, edge->to});
+      implications_.add(out, {one.first, edge->to});
     }
     return true;
   }
@@ -175,6 +203,7 @@ class Determiniser {
   const Nfa& nfa_;
   const Rule& rule_;
   int64_t& budget_;
+  Implications implications_;
   std::multimap<int32_t, const Nfa::AheadEdge*> aheads_;  // by where they begin
   std::map<Places, int32_t> index_;
   std::vector<const Places*> places_;

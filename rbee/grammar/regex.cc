@@ -1,7 +1,9 @@
 #include "rbee/grammar/regex.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "rbee/grammar/look_ahead.h"
@@ -111,7 +113,8 @@ class Parser {
         out = joined({any_text(), behind});
       }
     }
-    return looks_ahead_ ? TextSet(out, kName, ahead_work_).expr() : out;
+    const bool made = out->kind == Expr::Kind::texts;
+    return looks_ahead_ && !made ? TextSet(out, kName, ahead_work_).expr() : out;
   }
 
  private:
@@ -128,11 +131,18 @@ class Parser {
     return out;
   }
 
-  ExprPtr written(Ranges ranges) const {
-    return writer_ ? writer_(std::move(ranges)) : chars(std::move(ranges));
+  // What the writer makes of many characters is made deterministic once: it may come often.
+  ExprPtr written(Ranges ranges) {
+    if (!writer_) return chars(std::move(ranges));
+    if (ranges.empty() || is_single(ranges)) return writer_(std::move(ranges));
+    std::u32string key;
+    for (const CharRange& range : ranges) key += {range.low, range.high};
+    ExprPtr& known = written_[key];
+    if (!known) known = TextSet(writer_(std::move(ranges)), kName, ahead_work_).expr();
+    return known;
   }
 
-  ExprPtr write(Ranges ranges) const {
+  ExprPtr write(Ranges ranges) {
     if (!marks_) return written(std::move(ranges));
     std::vector<ExprPtr> ways;
     for (const bool word : {true, false}) {
@@ -167,14 +177,16 @@ class Parser {
   ExprPtr parse_sequence(int depth, bool more) {
     std::vector<ExprPtr> parts;
     bool only_aheads = depth == 0;
+    bool begins = depth == 0 && match_ == Match::whole;  // all of the text is read here
     while (!at_end_of_sequence()) {
       if (skip_flags()) continue;
       if (reader_.skip("^") || reader_.skip("\\A")) {
         if (!begins_here()) parts.push_back(choice({}));
+        begins |= only_aheads;
         continue;
       }
       if (reader_.skip("$") || reader_.skip("\\z") || reader_.skip("\\Z")) {
-        if (more && at_end_of_sequence()) return joined(std::move(parts));
+        if (more && at_end_of_sequence()) return whole(std::move(parts), begins);
         if (!ends_anyway(depth)) parts.push_back(end_of_text());
         continue;
       }
@@ -183,10 +195,24 @@ class Parser {
       only_aheads = only_aheads && parts.back()->kind == Expr::Kind::ahead;
     }
     if (more) parts.push_back(any_text());
-    return joined(std::move(parts));
+    return whole(std::move(parts), begins);
   }
 
-  ExprPtr any_text() const { return repeat(write(complement({})), 0, kUnlimited); }
+  // joined(). begins: what looks ahead in front speaks of all that follows, and is put together
+  // with that as sets.
+  ExprPtr whole(std::vector<ExprPtr> parts, bool begins) {
+    const auto rest = std::ranges::find_if_not(
+        parts, [](const ExprPtr& part) { return part->kind == Expr::Kind::ahead; });
+    const std::vector<ExprPtr> aheads(parts.begin(), rest);
+    ExprPtr out = joined({rest, parts.end()});
+    if (aheads.empty() || is_nothing(out)) return out;
+    if (!begins || marks_) return joined(std::move(parts));
+    TextSet set(out, kName, ahead_work_);
+    for (const ExprPtr& part : aheads) set = TextSet::both(set, part->ahead->rest, ahead_work_);
+    return set.expr();
+  }
+
+  ExprPtr any_text() { return repeat(write(complement({})), 0, kUnlimited); }
 
   // Behind ^: whether it holds.
   bool begins_here() {
@@ -515,6 +541,7 @@ class Parser {
   const bool marks_;  // characters are followed by marks
   Flags flags_;
   int64_t ahead_work_ = kAheadWork;
+  std::map<std::u32string, ExprPtr> written_;
   bool looks_ahead_;
   bool inside_ahead_ = false;
   bool in_front_ = false;  // nothing but looking ahead stands before

@@ -16,7 +16,8 @@ constexpr int64_t kStateWork = 10;
 constexpr int64_t kMaxProduct = 60'000;                // states
 constexpr int64_t kPairBytes = sizeof(DfaState) + 64;  // with its entry in the index
 constexpr int64_t kEdgeBytes = sizeof(Automaton::ByteEdge);
-constexpr int32_t kOut = -1;  // no state: the text has left the set
+constexpr size_t kMaxCompared = 256;  // states
+constexpr int32_t kOut = -1;          // no state: the text has left the set
 
 bool accepts(const TextSet& set, int32_t state) {
   return state != kOut && set.states()[static_cast<size_t>(state)].accepting;
@@ -33,6 +34,10 @@ void add_borders(const TextSet& set, int32_t state, std::vector<int>& borders) {
 }  // namespace
 
 TextSet::TextSet(const ExprPtr& expr, std::string_view name, int64_t& work) {
+  if (expr->kind == Expr::Kind::texts && !expr->lengths) {
+    states_ = expr->set->states_;
+    return;
+  }
   int64_t expanded = kMaxExpanded;
   const Rule rule{std::string(name), expr};
   const Nfa nfa(rule, expanded);
@@ -187,6 +192,44 @@ std::vector<bool> TextSet::free_states(const TextSet& all) const {
   std::vector<bool> out(states_.size(), true);
   for (size_t i = 0; i < pairs.size(); ++i) {
     if (known[i]) out[static_cast<size_t>(pairs[i].first)] = false;
+  }
+  return out;
+}
+
+std::vector<bool> TextSet::inclusions() const {
+  const size_t count = states_.size();
+  if (count > kMaxCompared) return {};
+  HeldBytes held;
+  std::vector<bool> out(count * count, true);
+  std::vector<std::vector<size_t>> before(count * count);
+  std::vector<size_t> left_out;  // pairs that are none, not yet told to those before
+  held.add(count * count * sizeof(before.front()));
+  for (size_t pair = 0; pair < out.size(); ++pair) {
+    const auto some = static_cast<int32_t>(pair / count), all = static_cast<int32_t>(pair % count);
+    out[pair] = !accepts(*this, some) || accepts(*this, all);
+    std::vector<int> borders;
+    add_borders(*this, some, borders);
+    add_borders(*this, all, borders);
+    std::sort(borders.begin(), borders.end());
+    bill({.work = kStateWork + std::ssize(borders)});
+    for (const int byte : borders) {
+      const int32_t to = next(some, byte), beside = next(all, byte);
+      if (to == kOut) continue;
+      if (beside == kOut) out[pair] = false;
+      if (beside == kOut || to == beside) continue;
+      before[static_cast<size_t>(to) * count + static_cast<size_t>(beside)].push_back(pair);
+      held.add(sizeof(pair));
+    }
+    if (!out[pair]) left_out.push_back(pair);
+  }
+  while (!left_out.empty()) {
+    const size_t at = left_out.back();
+    left_out.pop_back();
+    for (const size_t from : before[at]) {
+      if (!out[from]) continue;
+      out[from] = false;
+      left_out.push_back(from);
+    }
   }
   return out;
 }

@@ -28,6 +28,9 @@ class TextSet {
   const std::vector<DfaState>& states() const { return states_; }  // the first is the start
   // For each state whether all that may follow in texts of `all` leads to texts of the set.
   std::vector<bool> free_states(const TextSet& all) const;
+  // Of states i and k, at i * states + k, whether all that may follow i may follow k as well. Empty
+  // where there are more than 256 states.
+  std::vector<bool> inclusions() const;
   ExprPtr expr() const;
   // Those of min to max characters, some of which there are.
   ExprPtr expr(std::shared_ptr<const TextLengths> lengths, int64_t min, int64_t max) const;

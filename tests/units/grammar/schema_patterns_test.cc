@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "rbee/core/cat.h"
 #include "rbee/grammar/json_schema.h"
 #include "tests/units/grammar/grammar_text.h"
 
@@ -19,6 +20,9 @@ TEST(SchemaPatterns, MatchAnyPart) {
     std::vector<std::string> accepted;
     std::vector<std::string> rejected;
   };
+  std::string long_host = "\"a";
+  for (int i = 0; i < 127; ++i) long_host += ".a";
+  long_host += "\"";
   const std::vector<Case> cases = {
       {R"({"type":"string","pattern":"^https?://"})",
        {R"("https://www.debian.org")", R"("http://")"},
@@ -38,6 +42,17 @@ TEST(SchemaPatterns, MatchAnyPart) {
           {"type":"string","pattern":"^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$"}]})",
        {"1.5", R"("1.50")", R"("-.5")", R"("007")"},
        {R"("")", R"("-")", R"("1.5x")", R"("+.")"}},
+      // The same of at most 30 digits, 10 of them behind the point, and with an end to both ways.
+      {R"j({"type":"string","pattern":"^(?!^[-+.]*$)[+-]?0*(?:\\d{0,20}$|(?=[\\d.]{1,31}0*$)\\d{0,20}\\.\\d{0,10}0*$)"})j",
+       {R"("1.5")", R"("-000.25000000000000")", R"("12345678901234567890.0123456789")"},
+       {R"("1.00000000001")", R"("123456789012345678901")", R"("+")", R"("1.5.2")"}},
+      // zod's names of hosts.
+      {R"j({"type":"string","pattern":"^(?=.{1,253}\\.?$)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\\.[a-zA-Z0-9](?:[-0-9a-zA-Z]{0,61}[0-9a-zA-Z])?)*\\.?$"})j",
+       {R"("localhost")", R"("a-b.example.org.")"},
+       {R"("-a")", R"("a..b")", cat("\"", std::string(64, 'a'), "\""), long_host}},
+      {R"j({"pattern":"^(?=.{3})(?!ab)[a-c]+$|^(?!x)[xy]$"})j",
+       {R"("aab")", R"("cab")", R"("y")"},
+       {R"("abc")", R"("cc")", R"("x")", R"("xy")"}},
       {R"({"type":"string","format":"date"})",
        {R"("2024-02-29")", R"("2000-02-29")"},
        {R"("2023-02-29")", R"("1900-02-29")"}},
