@@ -10,11 +10,30 @@ namespace {
 
 using Formats = std::map<std::string_view, Format>;
 
-// RFC 3339, 5.6, without the year 0. Leap seconds are taken at the end of a day of UTC alone.
+std::string two_digits(int value) {
+  return cat(value < 10 ? "0" : "", value);
+}
+
+// A leap second, which ends a day of UTC, as clocks some quarters of an hour apart from it show it.
+std::string leap_second(const std::string& part) {
+  std::string out = cat("23:59:60", part, "(?:[Zz]|[+-]00:00)");
+  constexpr int kHour = 60, kDay = 24 * kHour, kStep = 15;
+  for (int offset = kStep; offset < kDay; offset += kStep) {
+    const auto time = [](int minutes) {
+      return cat(two_digits(minutes / kHour), ":", two_digits(minutes % kHour));
+    };
+    // The clocks that are ahead by the offset, and those that are behind by the rest of the day.
+    out += cat("|", time(offset - 1), ":60", part, "(?:[+]", time(offset), "|-",
+               time(kDay - offset), ")");
+  }
+  return out;
+}
+
+// RFC 3339, 5.6.
 void add_times(Formats& out) {
-  const std::string year = "(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)";
+  const std::string year = "[0-9]{4}";
   const std::string leap =
-      "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)";
+      "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[048]|[2468][048]|[13579][26])00)";
   const std::string date =
       cat("(?:", year,
           "-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
@@ -23,7 +42,7 @@ void add_times(Formats& out) {
   const std::string part = R"((?:\.[0-9]+)?)";
   const std::string time =
       cat("(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]", part,
-          "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])|23:59:60", part, "(?:[Zz]|[+-]00:00))");
+          "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])|", leap_second(part), ")");
   out["date"] = {date};
   out["time"] = {time};
   out["date-time"] = {cat(date, "[Tt]", time)};
