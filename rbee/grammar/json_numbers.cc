@@ -30,16 +30,6 @@ const ExprPtr& any_digits(size_t count) {
   return made[count];
 }
 
-// value: from 0 on.
-std::string decimal(__int128 value) {
-  std::string out;
-  do {
-    out.insert(out.begin(), static_cast<char>('0' + static_cast<int>(value % 10)));
-    value /= 10;
-  } while (value > 0);
-  return out;
-}
-
 // Texts of digits from `low` to `high`, which have the same length.
 ExprPtr same_length(const std::string& low, const std::string& high) {
   if (low.empty()) return sequence({});
@@ -69,7 +59,7 @@ ExprPtr magnitudes(__int128 low, __int128 high) {
   while (low <= high) {
     while (next_length <= low) next_length *= 10;
     const __int128 end = std::min(next_length - 1, high);
-    ways.push_back(same_length(decimal(low), decimal(end)));
+    ways.push_back(same_length(decimal_text(low), decimal_text(end)));
     low = end + 1;
   }
   return choice(std::move(ways));
@@ -210,6 +200,15 @@ JsonBound json_bound(double value, bool open, const std::string& place, const ch
   JsonBound bound{.negative = value < 0, .places = std::string(places), .open = open};
   std::from_chars(digits.data(), digits.data() + point, bound.whole);
   return bound;
+}
+
+std::string decimal_text(__int128 value) {
+  std::string out;
+  do {
+    out.insert(out.begin(), static_cast<char>('0' + static_cast<int>(value % 10)));
+    value /= 10;
+  } while (value > 0);
+  return out;
 }
 
 ExprPtr json_integer(const JsonIntegers& bounds) {

@@ -42,6 +42,9 @@ struct JsonBounds {
   bool any() const { return !low.given() && !high.given(); }
 };
 
+// Its digits. value: from 0 on.
+std::string decimal_text(__int128 value);
+
 ExprPtr json_integer(const JsonIntegers& bounds);
 // Any number, with a fraction and, without bounds, with an exponent. Up to 20 digits before and
 // behind the point; between bounds 16 before it, and beside an open one 15 in all.

@@ -270,9 +270,12 @@ ExprPtr make_number(SchemaBuilder& builder, const Schema& schema, const std::str
   const bool excludes =
       excluded.integers || std::ranges::any_of(excluded.values, &Schema::is_number);
   if (schema.contains("multipleOf")) {
-    if (excludes) refuse(place, "not beside multipleOf is not supported");
     const JsonStep step = json_step(schema["multipleOf"].get<double>(), integer, place);
-    return rules.add(place, json_multiples(rules, step, bounds_of(schema, place), place));
+    int64_t& work = builder.text_work();
+    const ExprPtr numbers =
+        integer ? json_multiples(step.numerator, integers_of(schema, place), place, work)
+                : json_multiples(step, bounds_of(schema, place), place, work);
+    return rules.add(place, excludes ? without(numbers, excluded, place, work) : numbers);
   }
   if (integer) {
     const JsonIntegers bounds = integers_of(schema, place);

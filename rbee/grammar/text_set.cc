@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMaxExpanded = 200'000;
 constexpr int64_t kStateWork = 10;
-constexpr int64_t kMaxProduct = 60'000;                // states
+constexpr int64_t kMaxProduct = 80'000;                // states
 constexpr int64_t kPairBytes = sizeof(DfaState) + 64;  // with its entry in the index
 constexpr int64_t kEdgeBytes = sizeof(Automaton::ByteEdge);
 constexpr size_t kMaxCompared = 256;  // states

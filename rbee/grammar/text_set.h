@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rbee/grammar/nfa.h"
@@ -16,6 +17,11 @@ class TextSet {
   // name: of messages. expr: without rules. work: steps that may be done, as determinise() has
   // them, lowered by those that were.
   TextSet(const ExprPtr& expr, std::string_view name, int64_t& work);
+
+  // Without calls; edges in order, apart. The first state is the start.
+  explicit TextSet(std::vector<DfaState> states) : states_(std::move(states)) {
+    remove_dead_ends();
+  }
 
   static TextSet both(const TextSet& a, const TextSet& b, int64_t& work);
   // Of the texts of `a` those that are none of `b`.

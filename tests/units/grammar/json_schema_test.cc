@@ -406,7 +406,7 @@ TEST(JsonSchema, WhatCannotBeHeldIsRefusedByName) {
   };
   expect(R"({"properties":{"a":{"type":"string","not":{"format":"date"}}}})", "#/properties/a",
          "format");
-  expect(R"({"type":"integer","multipleOf":3,"not":{"const":6}})", "#", "multipleOf");
+  expect(R"({"type":"integer","multipleOf":3,"not":{"multipleOf":1}})", "#", "no number fits");
   expect(R"({"type":"object","not":{"const":{"a":1}}})", "#", "value of type object");
   expect(R"({"items":{"uniqueItems":true}})", "#/items", "uniqueItems");
   expect(R"({"uniqueItems":true,"items":false,"minItems":1})", "#", "minItems");
@@ -433,11 +433,10 @@ TEST(JsonSchema, WhatCannotBeHeldIsRefusedByName) {
   expect(R"({"type":"string","not":{"multipleOf":1}})", "#", "no value fits");
   expect(R"({"type":"integer","multipleOf":0})", "#", "above 0");
   expect(R"({"type":"integer","multipleOf":"3"})", "#", "must be a number");
-  expect(R"({"type":"integer","multipleOf":997})", "#", "too many remainders");
-  expect(R"({"type":"integer","multipleOf":3,"minimum":7})", "#", "other than 0");
-  expect(R"({"type":"integer","multipleOf":3,"minimum":0,"maximum":1000000})", "#", "4096");
+  expect(R"({"type":"integer","multipleOf":1234567})", "#", "too many remainders");
+  expect(R"({"type":"integer","multipleOf":4398046511103})", "#", "too many remainders");
   expect(R"({"type":"integer","multipleOf":30,"minimum":1,"maximum":29})", "#", "no multiple");
-  expect(R"({"type":"number","multipleOf":1e-9})", "#", "six places");
+  expect(R"({"type":"number","multipleOf":1e-13})", "#", "12 places");
   expect(R"({"type":"strin"})", "#", "strin");
   expect(R"({"type":[]})", "#", "type");
   expect(R"({"$ref":"http://x/y"})", "#", "begin with #");

@@ -1,0 +1,76 @@
+// Multiples of numbers (JSON schema 2020-12, validation, 6.2.1), within bounds too.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "rbee/core/cat.h"
+#include "rbee/grammar/json_schema.h"
+#include "tests/units/grammar/grammar_text.h"
+
+namespace rbee::grammar {
+namespace {
+
+using testing::compile;
+using testing::matches;
+
+TEST(SchemaMultiples, AreWrittenDigitByDigit) {
+  struct Case {
+    const char* schema;
+    std::vector<std::string> accepted;
+    std::vector<std::string> rejected;
+  };
+  const std::vector<Case> cases = {
+      {R"({"type":"integer","multipleOf":1000})",
+       {"0", "1000", "-25000", "9999999999999000"},
+       {"1", "100", "1001", "-0", "01000", "10000000000000000"}},
+      {R"({"type":"integer","multipleOf":3600,"minimum":5,"maximum":1e12})",
+       {"3600", "7200", "999999997200"},
+       {"0", "3601", "1800", "-3600", "1000000000800"}},
+      {R"({"type":"integer","multipleOf":4093})", {"0", "-4093", "409300"}, {"4094", "40930001"}},
+      {R"({"type":"integer","multipleOf":5,"minimum":-9007199254740991,
+          "maximum":9007199254740991})",
+       {"0", "-5", "9007199254740990", "-9007199254740990"},
+       {"9007199254740995", "-0", "1"}},
+      {R"({"type":"integer","multipleOf":1024,"minimum":1,"maximum":18446744073709551615})",
+       {"1024", "18446744073709550592"},
+       {"0", "512", "18446744073709551616", "-1024"}},
+      {R"({"type":"integer","multipleOf":25,"maximum":-30})",
+       {"-50", "-1000000"},
+       {"-25", "0", "50", "-60"}},
+      {R"({"type":"number","multipleOf":0.01,"minimum":0,"maximum":1000000})",
+       {"0", "0.01", "99.9", "99.90", "1000000", "1000000.00", "123456.78"},
+       {"1000000.01", "0.001", "-0.01", "1.", ".5", "0.0", "1e2"}},
+      {R"({"type":"number","multipleOf":0.5,"exclusiveMinimum":3})",
+       {"3.5", "4", "4.0", "1000.5"},
+       {"3", "3.0", "3.25", "0", "-3.5"}},
+      {R"({"type":"number","multipleOf":0.05,"maximum":-2.5})",
+       {"-2.5", "-2.55", "-100"},
+       {"-2.45", "-2.51", "0", "2.5"}},
+      {R"({"multipleOf":1e-8})", {"0.00000001", "-1.5", "12"}, {"0.000000001"}},
+      {R"({"type":"integer","multipleOf":300,"not":{"enum":[0,600]}})",
+       {"300", "-600", "900"},
+       {"0", "600", "150"}},
+  };
+  for (const Case& c : cases) {
+    const auto grammar = compile(parse_json_schema(c.schema));
+    for (const std::string& text : c.accepted)
+      EXPECT_TRUE(matches(grammar, text)) << c.schema << '\n' << text;
+    for (const std::string& text : c.rejected)
+      EXPECT_FALSE(matches(grammar, text)) << c.schema << '\n' << text;
+  }
+}
+
+// Each number up to a bound beside the remainder by division.
+TEST(SchemaMultiples, AreAllThatDivide) {
+  for (const int step : {7, 12, 48, 75, 250, 640}) {
+    const auto grammar = compile(
+        parse_json_schema(cat(R"({"type":"integer","minimum":0,"multipleOf":)", step, "}")));
+    for (int number = 0; number < 3000; ++number) {
+      EXPECT_EQ(matches(grammar, cat(number)), number % step == 0) << number << " by " << step;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rbee::grammar
