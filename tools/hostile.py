@@ -3,12 +3,13 @@
 
   hostile.py --programs build/cpu/bin --model MODEL.gguf [--front] [-- FLAGS of the worker ...]
   hostile.py --programs build/cpu/bin --model FOLDER --pictures [--front] [-- FLAGS ...]
+  hostile.py --programs build/cpu/bin --model FOLDER --embeddings [--front] [-- FLAGS ...]
 
 Starts the worker (with --front, `rbee serve` with one). For some seconds each, two strangers send
 the requests of one family (hostile_corpus.py) again and again, while a plain client asks for 16
-tokens (or a small picture) all the time and another one for /health. A stranger leaves who waited
---patience seconds. Strangers and plain clients have
-loopback addresses of their own, since workers let addresses take turns. Prints a line a family:
+tokens (or an embedding, or a small picture) all the time and another one for /health. A stranger
+leaves who waited --patience seconds. Strangers and plain clients have loopback addresses of their
+own, since workers let addresses take turns. Prints a line a family:
 
   plain     the plain client's slowest answer, in ms; that without strangers stands above
   health    /health's slowest answer, in ms
@@ -51,6 +52,7 @@ PATIENCE = 120  # for a plain answer
 # A plain request is the same for each answer, and costs little.
 CHAT = ("/v1/completions", {"prompt": "The bee flies", "max_tokens": 16, "ignore_eos": True,
                             "temperature": 0})
+EMBEDDING = ("/v1/embeddings", {"input": "The bee flies from flower to flower and back to its hive."})
 PICTURE = ("/sdapi/v1/txt2img", {"prompt": "a bee", "steps": 1, "width": 64, "height": 64})
 
 
@@ -237,7 +239,8 @@ class Target:
         with open(config, "w", encoding="utf-8") as file:
             json.dump({"back_off_ms": 100, "models": [
                 {"name": "model", "model": os.path.abspath(options.model), "program": worker,
-                 "kind": "image" if options.pictures else "chat", "flags": flags}]}, file)
+                 "kind": "image" if options.pictures else "embedding" if options.embeddings else "chat",
+                 "flags": flags}]}, file)
         return [os.path.join(options.programs, "rbee"), "serve", "--config", config, "--port", "0"]
 
     def start(self):
@@ -306,7 +309,7 @@ class Target:
 class Trial:
     def __init__(self, options, target):
         self.options, self.target = options, target
-        self.path, self.plain = PICTURE if options.pictures else CHAT
+        self.path, self.plain = PICTURE if options.pictures else EMBEDDING if options.embeddings else CHAT
         self.faults, self.alone = [], 0
 
     def watch(self, seconds, requests):
@@ -388,7 +391,7 @@ class Trial:
             before = there
 
     def run(self, families):
-        if not self.options.pictures:
+        if not (self.options.pictures or self.options.embeddings):
             self.fill_cache()
         self.watch(1, [])
         (self.alone, _), health, _, _ = self.watch(max(2, self.options.seconds / 4), [])
@@ -407,7 +410,8 @@ class Trial:
 
 
 def chosen(options):
-    table = {**(hostile_corpus.PICTURES if options.pictures else hostile_corpus.CHAT), **hostile_corpus.BOTH}
+    table = {**(hostile_corpus.PICTURES if options.pictures else
+                hostile_corpus.EMBEDDINGS if options.embeddings else hostile_corpus.CHAT), **hostile_corpus.BOTH}
     names = options.families.split(",") if options.families else list(table)
     if unknown := set(names) - set(table):
         sys.exit(f"unknown families: {', '.join(sorted(unknown))}; there are {', '.join(table)}")
@@ -419,6 +423,7 @@ def main():
     parser.add_argument("--programs", required=True, help="folder of the programs")
     parser.add_argument("--model", required=True)
     parser.add_argument("--pictures", action="store_true", help="the model makes pictures")
+    parser.add_argument("--embeddings", action="store_true", help="the model makes embeddings")
     parser.add_argument("--front", action="store_true", help="through rbee serve")
     parser.add_argument("--families", help="some of them, with commas between")
     parser.add_argument("--each", action="store_true", help="a line for each request")

@@ -1,8 +1,9 @@
 """What hostile.py sends: families of requests that ask for much with little, each made by a small
 function. Every request is legal HTTP or nearly so, and ends when its client does.
 
-CHAT and PICTURES map a family's name to a function that gives its requests, as pairs of a name and
-what is called with an Attacker. BOTH are families of connections, whatever the worker makes."""
+CHAT, EMBEDDINGS and PICTURES map a family's name to a function that gives its requests, as pairs of
+a name and what is called with an Attacker. BOTH are families of connections, whatever the worker
+makes."""
 
 import base64
 import functools
@@ -12,7 +13,7 @@ import string
 import struct
 import zlib
 
-CHAT, PICTURES, BOTH = {}, {}, {}
+CHAT, EMBEDDINGS, PICTURES, BOTH = {}, {}, {}, {}
 LOW = string.ascii_lowercase
 
 
@@ -177,6 +178,8 @@ def lists():
         ("prompts in 288", body("/v1/completions", {"prompt": ["Hi " * 500] * 288, "max_tokens": 1})),
         ("bad words", completion(bad_words=[letters(90, i) for i in range(64)])),
         ("probabilities", completion(logprobs=10**6, prompt_logprobs=10**6)),
+        ("probabilities of tokens", completion(logprobs=20, logprob_token_ids=list(range(100_000)))),
+        ("probabilities of some tokens", completion(logprobs=20, logprob_token_ids=list(range(128)))),
         ("numbers", completion(max_tokens=10**18, seed=-10**30, top_k=10**9, temperature=1e300)),
         ("detokenize", body("/detokenize", {"tokens": [7] * 200_000})),
     ]
@@ -219,6 +222,38 @@ def crowds():
         ("grammars", crowd(32, lambda i: {"prompt": "a", "guided_regex": f"([a-z ]{{1,90}}{i}){{1,90}}", **long})),
         ("samplers", crowd(32, lambda i: {"prompt": "a", "mirostat": 2, "temperature": 2, "logprobs": 20, **long})),
         ("texts", crowd(32, lambda i: {"content": letters(1000, i) * 900}, "/tokenize")),
+    ]
+
+
+# Of workers for embeddings.
+
+@family(EMBEDDINGS)
+def embeddings():
+    """Long inputs and many of them, one request alone and crowds."""
+    def text(i, count):
+        rng = random.Random(i)
+        return " ".join(rng.choice(("bee", "hive", "honey", "comb", "queen")) for _ in range(count))
+    def embed(value, **fields):
+        return body("/v1/embeddings", {"input": value, **fields})
+    def crowd(count, make, path="/v1/embeddings"):
+        requests = [(path, make(i)) for i in range(count)]
+        return lambda attacker: attacker.crowd(requests)
+    many = [text(i, 60) for i in range(2048)]
+    documents = [text(i, 100) for i in range(1000)]
+    return [
+        ("one of 8192 tokens", embed(text(1, 8190))),
+        ("numbers of 8192 tokens", embed([5] * 8192)),
+        ("2048 inputs", embed(many)),
+        ("2048 long inputs", embed([text(i, 400) for i in range(2048)])),
+        ("2048 empty inputs", embed([""] * 2048)),
+        ("base64", embed(many, encoding_format="base64")),
+        ("dimensions", embed(many, dimensions=8)),
+        ("wrong dimensions", embed(many, dimensions=10**9)),
+        ("1000 documents", body("/v1/rerank", {"query": "bee", "documents": documents, "return_documents": True})),
+        ("a long query", body("/v1/rerank", {"query": text(1, 4000), "documents": documents})),
+        ("crowd of long inputs", crowd(32, lambda i: {"input": text(i, 8000)})),
+        ("crowd of lists", crowd(16, lambda i: {"input": [text(i + k, 300) for k in range(200)]})),
+        ("crowd of documents", crowd(16, lambda i: {"query": text(i, 10), "documents": documents}, "/v1/rerank")),
     ]
 
 
