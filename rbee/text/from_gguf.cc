@@ -1,8 +1,12 @@
 // tokenizer_from_gguf(): the fields tokenizer.ggml.* to a pipeline.
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
 
 #include "rbee/core/error.h"
+#include "rbee/core/log.h"
 #include "rbee/text/bpe.h"
 #include "rbee/text/gguf_pre.h"
 #include "rbee/text/gguf_token_type.h"
@@ -116,16 +120,32 @@ void add_ends(const GgufVocab& vocab, bool default_bos, bool default_eos, Pipeli
   if (vocab.eos && vocab.add_eos.value_or(default_eos)) parts.suffix.push_back(*vocab.eos);
 }
 
-std::vector<Bpe::Pair> merges_of(std::vector<std::string>& merges) {
+// As llama.cpp reads them: of equal merges the first holds, and those of texts that are no tokens
+// are left out.
+std::vector<Bpe::Pair> merges_of(std::vector<std::string>& merges, const Vocab& vocab) {
   std::vector<Bpe::Pair> pairs;
   pairs.reserve(merges.size());
+  std::unordered_set<std::string_view> known;
+  known.reserve(merges.size());
+  std::vector<size_t> left_out;
   for (size_t i = 0; i < merges.size(); ++i) {
     // Neither half is empty, so that the first byte is never the border.
     const size_t space = merges[i].find(' ', 1);
     check(space != std::string::npos && space + 1 < merges[i].size(),
           cat("tokenizer.ggml.merges[", i, "]"), "\"", merges[i], "\" is not two tokens");
-    pairs.emplace_back(merges[i].substr(0, space), merges[i].substr(space + 1));
+    if (!known.insert(merges[i]).second) continue;
+    Bpe::Pair pair(merges[i].substr(0, space), merges[i].substr(space + 1));
+    if (vocab.find(pair.first) && vocab.find(pair.second) && vocab.find(pair.first + pair.second)) {
+      pairs.push_back(std::move(pair));
+    } else {
+      left_out.push_back(i);
+    }
   }
+  if (!left_out.empty()) {
+    log(LogLevel::warn, "merges of texts that are no tokens are left out",
+        {{"merges", cat(left_out.size())}, {"first", merges[left_out.front()]}});
+  }
+  known.clear();
   merges.clear();
   merges.shrink_to_fit();
   return pairs;
@@ -137,8 +157,8 @@ void build_bpe(GgufVocab& vocab, const GgufPre& pre, PipelineParts& parts) {
   options.ignore_merges = pre.ignore_merges;
   options.raw_bytes = !pre.plain_text;
   options.byte_fallback = pre.plain_text;
-  parts.model =
-      std::make_unique<Bpe>(*parts.vocab, merges_of(vocab.merges), options, "tokenizer.ggml");
+  parts.model = std::make_unique<Bpe>(*parts.vocab, merges_of(vocab.merges, *parts.vocab), options,
+                                      "tokenizer.ggml");
   if (pre.nfc) parts.normalizer = unicode_normalizer(UnicodeForm::nfc);
   std::vector<PreTokenizerPtr> stages;
   stages.reserve(pre.patterns.size());

@@ -80,5 +80,14 @@ TEST(GgufPre, GemmaFoursTokensAreText) {
   EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{1, 3, 4}), "a ab");
 }
 
+// As llama.cpp reads them.
+TEST(GgufPre, OfEqualMergesTheFirstHoldsAndUnknownOnesAreLeftOut) {
+  GgufVocab vocab{.model = "gemma4", .tokens = {"<bos>", "a", "b", "c", "ab", "bc"}};
+  vocab.types = {3, 1, 1, 1, 1, 1};
+  vocab.merges = {"a b", "b c", "a b", "x y", "ab c"};
+  vocab.bos = 0;
+  EXPECT_THAT(tokenizer_from_gguf(vocab)->encode("abc"), ElementsAre(0, 4, 3));
+}
+
 }  // namespace
 }  // namespace rbee::text::testing
