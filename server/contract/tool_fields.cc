@@ -55,16 +55,21 @@ class Tools {
     if (!entry.is_object()) {
       return reader_.note(at, "type(object)", "must be an object", &entry);
     }
-    const bool typed = spelling_ != ToolSpelling::anthropic;
+    const bool chat = spelling_ == ToolSpelling::openai_chat;
+    const bool responses = spelling_ == ToolSpelling::openai_responses;
     const json type = entry.value("type", json());
-    if (typed && type == "custom") return read_custom(entry, at);
+    // Chats take the other APIs' spelling too: a name that stands in the tool itself, and no type.
+    const bool anthropic = chat && entry.contains("input_schema");
+    if (type == "custom" && (responses || chat) && !anthropic) return read_custom(entry, at);
     if (is_left_out(type)) return;
-    if (typed ? type != "function" : !(type.is_null() || type == "custom")) {
+    const bool untyped = !responses && (type.is_null() || type == "custom");
+    if (!untyped && !((responses || chat) && type == "function")) {
       return reader_.note(at + ".type", "one_of(function)",
                           "is not a kind of tool that this worker has; it has functions", &type);
     }
-    if (spelling_ != ToolSpelling::openai_chat) return read_function(entry, ordered, at);
-    if (!entry.contains("function") || !entry["function"].is_object()) {
+    const bool nested = chat && entry.contains("function");
+    if (!nested && (!chat || entry.contains("name"))) return read_function(entry, ordered, at);
+    if (!nested || !entry["function"].is_object()) {
       return reader_.note(at + ".function", "type(object)", "must be an object", nullptr);
     }
     read_function(entry["function"], ordered["function"], at + ".function");
@@ -130,7 +135,9 @@ class Tools {
   }
 
   void read_function(const json& entry, const ordered_json& ordered, const std::string& at) {
-    const char* schema = spelling_ == ToolSpelling::anthropic ? "input_schema" : "parameters";
+    const bool anthropic = spelling_ == ToolSpelling::anthropic ||
+                           (entry.contains("input_schema") && !entry.contains("parameters"));
+    const char* schema = anthropic ? "input_schema" : "parameters";
     const json name = entry.value("name", json());
     if (!name.is_string() || !is_name(name.get_ref<const std::string&>())) {
       return reader_.note(at + ".name", cat("max_length(", kMaxName, ")"),
@@ -172,12 +179,12 @@ class Tools {
                                  : "";
     const bool anthropic = spelling_ == ToolSpelling::anthropic;
     if (anthropic && choice->is_object()) read_one_call(*choice);
-    const bool plain = anthropic == choice->is_object();
+    const bool plain = !anthropic || choice->is_object();
     if (plain && kind == "none") {
       chat_.tool_choice = "none";
     } else if (plain && (kind == "any" || (kind == "required" && !anthropic))) {
       chat_.tool_choice = "required";
-    } else if (choice->is_object() && (kind == (anthropic ? "tool" : "function") ||
+    } else if (choice->is_object() && (kind == "tool" || (kind == "function" && !anthropic) ||
                                        (kind == "custom" && names_custom(*choice)))) {
       chat_.tool_choice = "required";
       chat_.tool = named(*choice);
@@ -236,9 +243,8 @@ class Tools {
   }
 
   std::string named(const json& choice) {
-    const bool nested = spelling_ == ToolSpelling::openai_chat;
     const char* const kind = choice.value("type", json()) == "custom" ? "custom" : "function";
-    const json holder = nested ? choice.value(kind, json()) : choice;
+    const json holder = choice.value(kind, choice);
     const json name = holder.is_object() ? holder.value("name", json()) : json();
     if (name.is_string() && !name.get_ref<const std::string&>().empty()) {
       return name.get<std::string>();

@@ -99,6 +99,30 @@ TEST(Tools, WithoutToolsTheirMarksAreText) {
   EXPECT_EQ(message.at("reasoning"), "What city?");
 }
 
+// Of OpenAI's own without a type, of its Responses, of Anthropic, and without a schema.
+TEST(Tools, OtherSpellingsAreTaken) {
+  Worker worker;
+  const std::string schema = R"({"type":"object","properties":{"z":{"type":"string"}}})";
+  for (const char* name : {"parameters", "input_schema"}) {
+    const std::string function = cat(R"("name":"f","description":"d",")", name, "\":", schema);
+    for (const std::string& tool :
+         {cat(R"({"function":{)", function, "}}"), cat("{", function, "}"),
+          cat(R"({"type":"function",)", function, "}")}) {
+      const RawResponse response =
+          worker.post(kChat, cat(R"({"messages":[{"role":"user","content":"Hi"}],"tools":[)", tool,
+                                 R"(],"tool_choice":{"type":"tool","name":"f"}})"));
+      ASSERT_EQ(response.status, 200) << tool << response.body;
+      const engine::ChatOptions chat = worker.engine.last_request().chat;
+      ASSERT_EQ(chat.tools.size(), 1u) << tool;
+      EXPECT_EQ(chat.tools[0].name, "f");
+      EXPECT_EQ(chat.tools[0].parameters, schema);
+      EXPECT_EQ(chat.tools[0].json, cat(R"({"type":"function","function":{"name":"f",)",
+                                        R"("description":"d","parameters":)", schema, "}}"));
+      EXPECT_EQ(chat.tool, "f");
+    }
+  }
+}
+
 TEST(Tools, WhatIsAskedReachesTheEngine) {
   Worker worker;
   const auto asked = [&](std::string_view more) {
@@ -291,6 +315,9 @@ TEST(Tools, WhatIsWrongIsNamed) {
           {with(R"("tools":[7])"), "tools[0]"},
           {with(R"("tools":[{"type":"web_search"}])"), "tools[0].type"},
           {with(R"("tools":[{"type":"function"}])"), "tools[0].function"},
+          {with(R"("tools":[{}])"), "tools[0].function"},
+          {with(R"("tools":[{"name":"bash","type":"bash_20250124"}])"), "tools[0].type"},
+          {with(R"("tools":[{"name":"f","input_schema":7}])"), "tools[0].input_schema"},
           {with(R"("tools":[{"type":"function","function":{"name":"a b"}}])"),
            "tools[0].function.name"},
           {with(R"("tools":[{"type":"function","function":{"name":"a","parameters":7}}])"),
