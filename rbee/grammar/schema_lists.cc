@@ -132,7 +132,8 @@ ExprPtr unique_array(SchemaBuilder& builder, const Schema& schema, const std::st
   if (values->size() <= kMaxSubsets) {
     body = Subsets(rules, *values, counts, place).after(0, 0);
   } else {
-    Counted list{.min = counts.min, .max = counts.max};
+    // Each comes once at most, so that their number alone needs no count.
+    Counted list{.min = counts.min, .max = counts.max == size ? kUnlimited : counts.max};
     for (const Schema& value : *values) list.parts.push_back({literal(value.dump())});
     body = counted_list(rules, list, place);
   }

@@ -12,8 +12,8 @@ namespace rbee::grammar {
 namespace {
 
 constexpr int64_t kMaxSteps = 20'000;
-constexpr int64_t kMaxIntegers = 64;  // of a range that is listed
-constexpr int64_t kAtOnce = 250;      // values within a schema that are a step
+constexpr int64_t kMaxIntegers = 1000;  // of a range that is listed
+constexpr int64_t kAtOnce = 250;        // values within a schema that are a step
 
 constexpr std::array<std::string_view, 5> kRefused{
     "maxContains", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"};
