@@ -153,6 +153,50 @@ std::string name_of(const testing::TestParamInfo<size_t>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Layers, LycorisGolden, testing::Range<size_t>(0, cases().size()), name_of);
 
+json tensor(const std::vector<int64_t>& shape, const std::vector<float>& values) {
+  return {{"shape", shape}, {"values", values}};
+}
+
+// W a1 a2 + b1 b2 by hand, and W a2 a1 + b2 b1 of older files.
+TEST(LycorisLayerTest, GloraChangesTheWeightThroughItself) {
+  const Shape shape{2, 3};
+  const std::vector<float> weight = {1, 2, 3, 4, 5, 6}, wanted = {-1, -3, -5, 0, -2, -4};
+  const json across = tensor({1, 3}, {1, 2, 3}), down = tensor({3, 1}, {1, 0, -1});
+  const json left = tensor({2, 1}, {1, 2}), right = tensor({1, 3}, {1, 1, 1});
+  for (const json& tensors : {json{{"a1", down}, {"a2", across}, {"b1", left}, {"b2", right}},
+                              json{{"a1", across}, {"a2", down}, {"b1", right}, {"b2", left}}}) {
+    const LycorisLayer made(json{{"tensors", tensors}});
+    const auto change = models::read_change("file", made.layer);
+    ASSERT_NE(change, nullptr);
+    change->check_fit("a weight", shape, {});
+    EXPECT_EQ(change->values(weight, shape, {}, cpu_device()), wanted);
+    const RowShare last{.first = 1, .count = 1, .shares = 2};
+    change->check_fit("a weight", {1, 3}, last);
+    EXPECT_EQ(change->values(std::span(weight).last(3), {1, 3}, last, cpu_device()),
+              (std::vector<float>{0, -2, -4}));
+    for (const Shape& other : {Shape{3, 3}, Shape{2, 4}, Shape{6}}) {
+      expect_error(Code::invalid_argument, {"file", "a weight", "another model"},
+                   [&] { change->check_fit("a weight", other, {}); });
+    }
+    json some = tensors;
+    some.erase("b1");
+    const LycorisLayer part(json{{"tensors", some}});
+    EXPECT_EQ(models::read_change("file", part.layer), nullptr);
+  }
+  const LycorisLayer conv(json{{"tensors",
+                                {{"alpha", tensor({}, {2})},
+                                 {"a1", tensor({2, 1}, {1, 1})},
+                                 {"a2", tensor({1, 2}, {1, -1})},
+                                 {"b1", tensor({1, 1}, {2})},
+                                 {"b2", tensor({1, 2, 1, 2}, {1, 0, 0, 1})}}}});
+  const auto change = models::read_change("file", conv.layer);
+  const Shape kernel{1, 2, 1, 2};
+  change->check_fit("a weight", kernel, {});
+  EXPECT_EQ(change->values(std::vector<float>{1, 2, 3, 4}, kernel, {}, cpu_device()),
+            (std::vector<float>{6, 6, -4, -4}));
+  EXPECT_EQ(change->scale(), 2);
+}
+
 TEST(LycorisLayerTest, SaysWhatIsNoMatrix) {
   const auto refused = [](const json& tensors, const std::vector<std::string>& said) {
     const LycorisLayer made(json{{"tensors", tensors}});

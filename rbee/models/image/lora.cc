@@ -37,6 +37,7 @@ constexpr Ending kEndings[] = {
     {".lora_linear_layer.down.weight", "down"},
     {".lora_B.weight", "up"},
     {".lora_A.weight", "down"},
+    {".lora_B.bias", "up_bias"},
     {".hada_w1_a", "hada_w1_a"},
     {".hada_w1_b", "hada_w1_b"},
     {".hada_w2_a", "hada_w2_a"},
@@ -51,7 +52,14 @@ constexpr Ending kEndings[] = {
     {".lokr_w2_b", "lokr_w2_b"},
     {".lokr_t1", "lokr_t1"},
     {".lokr_t2", "lokr_t2"},
+    {".a1.weight", "a1"},
+    {".a2.weight", "a2"},
+    {".b1.weight", "b1"},
+    {".b2.weight", "b2"},
     {".diff", "diff"},
+    {".w_norm", "diff"},  // of norms
+    {".diff_b", "diff_b"},
+    {".b_norm", "diff_b"},
     {".dora_scale", "dora_scale"},
     {".lora_magnitude_vector", "magnitude"},
     {".lora_magnitude_vector.weight", "magnitude"},
@@ -59,6 +67,7 @@ constexpr Ending kEndings[] = {
     {".weight", "scale"},  // behind the longer ones
 };
 
+constexpr std::string_view kWeight = ".weight", kBias = ".bias";
 constexpr std::string_view kTextEncoder = "text_encoder";  // how parts are called
 const std::string kPeft = "base_model.model.";             // before the names of PEFT's own files
 
@@ -75,12 +84,13 @@ struct LayerKeys {
 // PEFT writes an adapter's name into its keys, "...to_q.lora_A.default.weight", where the model is
 // saved as it stands in memory.
 std::string without_adapter_name(const std::string& key) {
-  constexpr std::string_view kWeight = ".weight";
-  if (!key.ends_with(kWeight)) return key;
-  for (const std::string_view mark : {".lora_A.", ".lora_B.", ".lora_magnitude_vector."}) {
-    const size_t at = key.rfind(mark);
-    if (at == std::string::npos || at + mark.size() + kWeight.size() > key.size()) continue;
-    return cat(key.substr(0, at + mark.size() - 1), kWeight);
+  for (const std::string_view leaf : {kWeight, kBias}) {
+    if (!key.ends_with(leaf)) continue;
+    for (const std::string_view mark : {".lora_A.", ".lora_B.", ".lora_magnitude_vector."}) {
+      const size_t at = key.rfind(mark);
+      if (at == std::string::npos || at + mark.size() + leaf.size() > key.size()) continue;
+      return cat(key.substr(0, at + mark.size() - 1), leaf);
+    }
   }
   return key;
 }
@@ -116,6 +126,8 @@ std::vector<std::string> unet_spellings(const std::string& module, const UnetBlo
                                   "unet." + module,
                                   module,
                                   kPeft + module,
+                                  kPeft + "unet." + module,
+                                  "lora_unet." + module,  // OneTrainer
                                   "diffusion_model." + original,
                                   "model.diffusion_model." + original,
                                   "lycoris_" + underscored(module)};
@@ -134,8 +146,15 @@ std::vector<std::string> unet_spellings(const std::string& module, const UnetBlo
 std::vector<std::string> t5_spellings(const std::string& part, size_t index,
                                       const std::string& module) {
   const std::string joined = underscored(module);
-  return {"lora_te3_" + joined, cat("lora_te", index + 1, "_", joined), cat(part, ".", module),
-          kPeft + module};
+  return {"lora_te3_" + joined,
+          "lora_te3." + module,  // OneTrainer
+          cat("lora_te", index + 1, "_", joined),
+          cat("lora_te", index + 1, ".", module),
+          cat(part, ".", module),
+          kPeft + module,
+          cat(kPeft, part, ".", module),
+          "t5xxl.transformer." + module,  // ComfyUI
+          "text_encoders.t5xxl.transformer." + module};
 }
 
 // The same of a CLIP, the `index`-th text encoder.
@@ -144,15 +163,19 @@ std::vector<std::string> clip_spellings(const std::string& part, size_t index,
   constexpr std::string_view kModel = "text_model.";
   const std::string plain = module.starts_with(kModel) ? module.substr(kModel.size()) : module;
   const std::string joined = underscored(cat(kModel, plain));
-  std::vector<std::string> out = {cat("lora_te", index + 1, "_", joined), cat(part, ".", plain),
-                                  cat(part, ".", kModel, plain), cat(kPeft, plain),
-                                  cat(kPeft, kModel, plain)};
+  const std::string own = cat("lora_te", index + 1);
+  std::vector<std::string> out = {own + "_" + joined};
   if (index == 0) out.push_back("lora_te_" + joined);
+  // OneTrainer writes dots in the same names.
+  for (const std::string& front : {cat(part, "."), kPeft, cat(kPeft, part, "."), own + "."}) {
+    out.insert(out.end(), {front + plain, cat(front, kModel, plain)});
+  }
+  if (index == 0) out.insert(out.end(), {"lora_te." + plain, cat("lora_te.", kModel, plain)});
   // ComfyUI's own, which calls the encoders by their kinds.
   for (const char* kind : {"clip_l", "clip_h", "clip_g"}) {
     if ((index > 0) != (kind == std::string_view("clip_g"))) continue;
-    const std::string own = cat(kind, ".transformer.", kModel, plain);
-    out.insert(out.end(), {own, "text_encoders." + own});
+    const std::string name = cat(kind, ".transformer.", kModel, plain);
+    out.insert(out.end(), {name, "text_encoders." + name});
   }
   return out;
 }
@@ -168,6 +191,8 @@ std::vector<std::string> transformer_spellings(const std::string& module) {
   return {"transformer." + module,
           module,
           kPeft + module,
+          kPeft + "transformer." + module,
+          "lora_transformer." + module,  // OneTrainer
           "lora_transformer_" + underscored(module),
           "lora_unet_" + underscored(module),
           "lycoris_" + underscored(module)};
@@ -274,8 +299,15 @@ LoraSet::LoraSet(const ModelFiles& files, std::span<const LoraSource> sources, D
   for (const LoraSource& source : sources) read(source, targets, device);
 }
 
+LoraSet::Target LoraSet::target(const ModelPart& part, const TensorEntry& weight,
+                                const RowShare& rows) {
+  Target out{part.name, weight.name, weight.shape, rows, {}};
+  const std::string module = weight.name.substr(0, weight.name.size() - kWeight.size());
+  if (const TensorEntry* bias = part.weights.find(cat(module, kBias))) out.bias = bias->shape;
+  return out;
+}
+
 LoraSet::Targets LoraSet::find_targets(const ModelFiles& files) {
-  constexpr std::string_view kWeight = ".weight";
   Targets targets;
   size_t text_encoders = 0;
   for (const ModelPart& part : files.parts) {
@@ -286,12 +318,12 @@ LoraSet::Targets LoraSet::find_targets(const ModelFiles& files) {
                              ? part.config.integers("layers_per_block").front()
                              : part.config.integer_or("layers_per_block", 2);
     for (const TensorEntry& entry : part.weights.tensors()) {
-      if (!entry.name.ends_with(kWeight) || entry.shape.rank() < 2) continue;
+      if (!entry.name.ends_with(kWeight) || entry.shape.rank() < 1) continue;
       const std::string module = entry.name.substr(0, entry.name.size() - kWeight.size());
       const auto spellings = unet ? unet_spellings(module, {.resnets = resnets})
                                   : text_spellings(part, text_encoders, module);
       for (const std::string& spelling : spellings) {
-        targets.try_emplace(spelling, 1, Target{part.name, entry.name, entry.shape, {}});
+        targets.try_emplace(spelling, 1, target(part, entry, {}));
       }
     }
     if (text) ++text_encoders;
@@ -300,12 +332,11 @@ LoraSet::Targets LoraSet::find_targets(const ModelFiles& files) {
 }
 
 void LoraSet::add_transformer(const ModelPart& part, Targets& targets) {
-  constexpr std::string_view kWeight = ".weight";
   for (const TensorEntry& entry : part.weights.tensors()) {
-    if (!entry.name.ends_with(kWeight) || entry.shape.rank() < 2) continue;
+    if (!entry.name.ends_with(kWeight) || entry.shape.rank() < 1) continue;
     const std::string module = entry.name.substr(0, entry.name.size() - kWeight.size());
     for (const std::string& spelling : transformer_spellings(module)) {
-      targets.try_emplace(spelling, 1, Target{part.name, entry.name, entry.shape, {}});
+      targets.try_emplace(spelling, 1, target(part, entry, {}));
     }
   }
   for (const OriginalLayer& layer : original_layers(part)) {
@@ -313,12 +344,46 @@ void LoraSet::add_transformer(const ModelPart& part, Targets& targets) {
     for (const LayerPart& piece : layer.parts) {
       const TensorEntry* entry = part.weights.find(cat(piece.module, kWeight));
       if (entry == nullptr || entry->shape.rank() < 2 || piece.halves_swapped) continue;
-      found.push_back({part.name, entry->name, entry->shape, piece.rows});
+      found.push_back(target(part, *entry, piece.rows));
     }
     if (found.size() != layer.parts.size() || found.empty()) continue;
     for (const std::string& spelling :
          {"lora_unet_" + underscored(layer.name), "diffusion_model." + layer.name, layer.name}) {
       targets.try_emplace(spelling, found);
+    }
+  }
+}
+
+// What the weights and the bias of a layer become.
+struct LoraSet::Changes {
+  std::shared_ptr<const WeightChange> weight, bias;
+
+  // Before anything is changed, so that a model is not left between two sets of adapters.
+  void check_fit(const std::string& path, const std::vector<Target>& targets) const {
+    for (const Target& each : targets) {
+      if (weight != nullptr) weight->check_fit(each.tensor, each.shape, each.rows);
+      if (bias == nullptr) continue;
+      if (!each.bias) {
+        fail(Code::unsupported, path, "it changes the bias of ", each.tensor, ", which has none");
+      }
+      bias->check_fit(each.bias_name(), *each.bias, each.rows);
+    }
+  }
+};
+
+std::string LoraSet::Target::bias_name() const {
+  return cat(tensor.substr(0, tensor.size() - kWeight.size()), kBias);
+}
+
+// A layer of the model without a part of what is meant for it would be another one.
+void LoraSet::refuse_kinds(const std::string& path, const std::vector<std::string>& unknown,
+                           const Targets& targets) {
+  for (const std::string& key : unknown) {
+    for (size_t dot = key.rfind('.'); dot != std::string::npos && dot > 0;
+         dot = key.rfind('.', dot - 1)) {
+      if (!targets.contains(key.substr(0, dot))) continue;
+      fail(Code::unsupported, path, "it has ", key,
+           "; such changes of a layer are not implemented");
     }
   }
 }
@@ -331,29 +396,41 @@ void LoraSet::read(const LoraSource& source, const Targets& targets, Device& dev
   io::refuse_pickle(source.path);
   const io::Checkpoint file = io::Checkpoint::open(source.path);
   LayerKeys keys = sort_keys(file, path);
+  refuse_kinds(path, keys.unknown, targets);
   take_header_factors(source, keys);
   take_peft_factors(file, source, keys);
   size_t used = 0;
   for (const auto& [name, layer] : keys.layers) {
     const auto target = targets.find(name);
-    const auto change = target == targets.end() ? nullptr : read_change(path, layer);
-    if (!change) {
+    if (target == targets.end() || layer.tensors.empty()) {
       keys.unknown.push_back(name);
       continue;
     }
-    // Before anything is changed, so that a model is not left between two sets of adapters.
-    for (const Target& each : target->second) change->check_fit(each.tensor, each.shape, each.rows);
-    for (const Target& each : target->second) {
-      LoraPatch& patch = patches_.try_emplace(each.part, device).first->second;
-      const bool text = each.part.starts_with(kTextEncoder);
-      const float strength = text ? source.text_weight.value_or(source.weight) : source.weight;
-      patch.add(each.tensor, {change, each.rows, strength * change->scale()});
+    const Changes changes{read_change(path, layer), read_bias_change(path, layer)};
+    if (changes.weight == nullptr && changes.bias == nullptr) {
+      fail(Code::unsupported, path, "of ", name, " it has only ",
+           layer.tensors.begin()->second->name, ", which is no whole change of a layer");
     }
+    changes.check_fit(path, target->second);
+    const std::string& part = target->second.front().part;
+    const bool text = part.starts_with(kTextEncoder);
+    add(changes, target->second, text ? source.text_weight.value_or(source.weight) : source.weight,
+        patches_.try_emplace(part, device).first->second);
     ++used;
   }
   check(used > 0, path, "none of its ", keys.unknown.size(), " layers is one of this ",
         "model's: it is for another family, or no adapter");
   report_unknown(source, keys.unknown, used);
+}
+
+void LoraSet::add(const Changes& changes, const std::vector<Target>& targets, float strength,
+                  LoraPatch& patch) {
+  for (const Target& each : targets) {
+    for (const auto& [name, change] :
+         {std::pair{each.tensor, changes.weight}, {each.bias_name(), changes.bias}}) {
+      if (change != nullptr) patch.add(name, {change, each.rows, strength * change->scale()});
+    }
+  }
 }
 
 std::vector<std::string> LoraSet::parts() const {

@@ -3,6 +3,7 @@
 // are loaded.
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -37,12 +38,13 @@ class LoraPatch final : public nn::WeightPatch {
 class LoraSet {
  public:
   // Reads adapters whose keys are in the form of kohya's scripts (diffusers' or the original
-  // names; also LyCORIS's LoHa, LoKr, full and IA3), of diffusers or of PEFT, all also with the
-  // lengths of DoRA. PEFT's adapter_config.json beside adapter_model.safetensors tells each layer's
-  // factor. Keys that no layer of the model goes by are logged with their number. Throws
-  // invalid_argument naming the file when it has no layer of this model, or a strength that is not
-  // finite, or a matrix that does not fit its layer, and what PeftConfig and Checkpoint::open
-  // throw.
+  // names; also LyCORIS's LoHa, LoKr, GLoRA, full and IA3), of diffusers or of PEFT, all also with
+  // the lengths of DoRA. PEFT's adapter_config.json beside adapter_model.safetensors tells each
+  // layer's factor. Biases of layers and what norms have are changed too. Keys that no layer of the
+  // model goes by are logged with their number. Throws invalid_argument naming the file when it has
+  // no layer of this model, or a strength that is not finite, or a matrix that does not fit its
+  // layer; unsupported naming a tensor that is of a layer of the model and no change of a known
+  // kind, or a bias that the layer does not have; and what PeftConfig and Checkpoint::open throw.
   LoraSet(const ModelFiles& files, std::span<const LoraSource> sources, Device& device);
 
   std::vector<std::string> parts() const;  // that some adapter changes
@@ -54,12 +56,22 @@ class LoraSet {
     std::string part;
     std::string tensor;
     Shape shape;
-    RowShare rows;  // of the adapter's result, where that is for several layers
+    RowShare rows;              // of the adapter's result, where that is for several layers
+    std::optional<Shape> bias;  // of the layer, where it has one
+
+    std::string bias_name() const;
   };
+  struct Changes;
   using Targets = std::unordered_map<std::string, std::vector<Target>>;
 
   static Targets find_targets(const ModelFiles& files);
   static void add_transformer(const ModelPart& part, Targets& targets);
+  static Target target(const ModelPart& part, const io::TensorEntry& weight, const RowShare& rows);
+  static void refuse_kinds(const std::string& path, const std::vector<std::string>& unknown,
+                           const Targets& targets);
+  // All targets are of one part.
+  static void add(const Changes& changes, const std::vector<Target>& targets, float strength,
+                  LoraPatch& patch);
   void read(const LoraSource& source, const Targets& targets, Device& device);
 
   std::map<std::string, LoraPatch> patches_;  // by part

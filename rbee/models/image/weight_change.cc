@@ -197,8 +197,8 @@ class ScalingChange final : public WeightChange {
   }
   void check_fit(const std::string& name, const Shape& shape,
                  const RowShare& share) const override {
-    const int64_t wanted = shape[on_input_ ? 1 : 0];
-    if (share.shares == 1 && numel(factors_.shape) == wanted) return;
+    const bool matrix = shape.rank() >= 2 && share.shares == 1;
+    if (matrix && numel(factors_.shape) == shape[on_input_ ? 1 : 0]) return;
     fail_fit(path_, described({&factors_}), name, shape);
   }
 
@@ -241,6 +241,7 @@ class DecomposedChange final : public WeightChange {
   void check_fit(const std::string& name, const Shape& shape,
                  const RowShare& share) const override {
     change_->check_fit(name, shape, share);
+    if (shape.rank() < 2) fail_fit(path_, described({&lengths_}), name, shape);
     const int64_t wanted = of_columns_ ? shape[1] : shape[0] / share.count * share.shares;
     if (numel(lengths_.shape) == wanted && (share.shares == 1 || !of_columns_)) return;
     fail_fit(path_, described({&lengths_}), name, shape);
@@ -251,6 +252,83 @@ class DecomposedChange final : public WeightChange {
   std::shared_ptr<const WeightChange> change_;
   TensorEntry lengths_;
   bool of_columns_;
+};
+
+// GLoRA: W A + B of a layer's own weight W, A and B each a product of two matrices. Older
+// files of LyCORIS have the factors of both the other way round.
+class GeneralChange final : public WeightChange {
+ public:
+  struct Factors {
+    TensorEntry a1, a2, b1, b2;
+
+    bool are_old() const {
+      const int64_t rank = a1.shape[0];
+      return columns_of(a2) == rank && b1.shape[0] == rank && columns_of(b2) == rank;
+    }
+    bool are_new() const {
+      const int64_t rank = a2.shape[0];
+      return columns_of(a1) == rank && columns_of(b1) == rank && b2.shape[0] == rank;
+    }
+    // Of a square layer both readings fit, and the rank is the shorter side.
+    int64_t rank() const {
+      if (are_old() && are_new()) return std::min(a1.shape[0], a2.shape[0]);
+      return are_new() ? a2.shape[0] : a1.shape[0];
+    }
+  };
+
+  GeneralChange(std::string path, const Factors& factors, float scale)
+      : WeightChange(scale), path_(std::move(path)), factors_(factors) {}
+
+  std::vector<float> values(std::span<const float> weight, const Shape& shape,
+                            const RowShare& share, Device& device) const override {
+    const Factors& f = factors_;
+    const int64_t out = shape[0], in = numel(shape) / out;
+    const Tensor own =
+        from_host<float>(std::vector<float>(weight.begin(), weight.end()), {out, in}, device);
+    if (is_old(shape)) {
+      const Tensor added =
+          matmul(as_matrix(rows_of(f.b2, share, f.b2.name), device), as_matrix(f.b1, device));
+      return (added + through(own, f.a2, f.a1, device)).to_host<float>();
+    }
+    const int64_t channels = shape[1], pixels = in / channels;
+    const Tensor by_pixel = contiguous(own.reshape({out, channels, pixels}).permute({0, 2, 1}));
+    const Tensor changed = through(by_pixel.reshape({out * pixels, channels}), f.a1, f.a2, device);
+    const Tensor back = contiguous(changed.reshape({out, pixels, channels}).permute({0, 2, 1}));
+    const Tensor added =
+        matmul(as_matrix(rows_of(f.b1, share, f.b1.name), device), as_matrix(f.b2, device));
+    return (added + back.reshape({out, in})).to_host<float>();
+  }
+
+  void check_fit(const std::string& name, const Shape& shape,
+                 const RowShare& share) const override {
+    const Factors& f = factors_;
+    const auto fail_here = [&] {
+      fail_fit(path_, described({&f.a1, &f.a2, &f.b1, &f.b2}), name, shape);
+    };
+    if (shape.rank() < 2 || !(f.are_old() || f.are_new())) fail_here();
+    const bool old = is_old(shape);
+    const TensorEntry &left = old ? f.b2 : f.b1, &right = old ? f.b1 : f.b2;
+    const TensorEntry &first = old ? f.a2 : f.a1, &second = old ? f.a1 : f.a2;
+    const int64_t in = numel(shape) / shape[0], inner = old ? in : shape[1];
+    const bool fits = left.shape[0] % share.shares == 0 &&
+                      left.shape[0] / share.shares * share.count == shape[0] &&
+                      columns_of(right) == in && first.shape[0] == inner &&
+                      columns_of(second) == inner;
+    if (!fits) fail_here();
+  }
+
+ private:
+  bool is_old(const Shape& shape) const {
+    if (!factors_.are_old() || !factors_.are_new()) return factors_.are_old();
+    return factors_.a2.shape[0] == shape[0] && shape[0] == shape[1];
+  }
+  static Tensor through(const Tensor& x, const TensorEntry& first, const TensorEntry& second,
+                        Device& device) {
+    return matmul(matmul(x, as_matrix(first, device)), as_matrix(second, device));
+  }
+
+  std::string path_;
+  Factors factors_;
 };
 
 // Reads the tensors of one layer; a nullopt or null result stands for parts that are missing.
@@ -295,11 +373,31 @@ class LayerReader {
     return std::make_shared<KroneckerChange>(path_, tensors, scale, *outer, *inner);
   }
 
-  std::shared_ptr<const WeightChange> difference() const {
-    const TensorEntry* diff = layer_.find("diff");
+  std::shared_ptr<const WeightChange> glora() const {
+    const auto *a1 = layer_.find("a1"), *a2 = layer_.find("a2");
+    const auto *b1 = layer_.find("b1"), *b2 = layer_.find("b2");
+    for (const TensorEntry* entry : {a1, a2, b1, b2}) {
+      if (entry == nullptr) return nullptr;
+      check(entry->shape.rank() >= 2 && numel(entry->shape) > 0, path_, entry->name,
+            " is no matrix");
+    }
+    const GeneralChange::Factors factors{*a1, *a2, *b1, *b2};
+    return std::make_shared<GeneralChange>(path_, factors, scale_of(factors.rank()));
+  }
+
+  std::shared_ptr<const WeightChange> difference(std::string_view role, float scale = 1) const {
+    const TensorEntry* diff = layer_.find(role);
     if (diff == nullptr || diff->shape.rank() == 0) return nullptr;
-    return std::make_shared<ProductChange>(path_, described({diff}), 1.0f,
+    return std::make_shared<ProductChange>(path_, described({diff}), scale,
                                            Matrix{.whole = *diff, .a = {}, .b = {}, .core = {}});
+  }
+
+  std::shared_ptr<const WeightChange> bias() const {
+    const TensorEntry *down = layer_.find("down"), *up_bias = layer_.find("up_bias");
+    if (up_bias == nullptr) return difference("diff_b");
+    check(layer_.find("diff_b") == nullptr, path_, up_bias->name, " is a second change of a bias");
+    if (down == nullptr || down->shape.rank() < 2 || down->shape[0] < 1) return nullptr;
+    return difference("up_bias", scale_of(down->shape[0]));
   }
 
   std::shared_ptr<const WeightChange> scaling() const {
@@ -376,11 +474,17 @@ const TensorEntry* AdapterLayer::find(std::string_view role) const {
 std::shared_ptr<const WeightChange> read_change(const std::string& path,
                                                 const AdapterLayer& layer) {
   const LayerReader reader(path, layer);
-  for (const auto read : {&LayerReader::lora, &LayerReader::loha, &LayerReader::lokr}) {
+  for (const auto read :
+       {&LayerReader::lora, &LayerReader::loha, &LayerReader::lokr, &LayerReader::glora}) {
     if (auto change = (reader.*read)()) return reader.decomposed(std::move(change));
   }
-  if (auto change = reader.difference()) return change;
+  if (auto change = reader.difference("diff")) return change;
   return reader.scaling();
+}
+
+std::shared_ptr<const WeightChange> read_bias_change(const std::string& path,
+                                                     const AdapterLayer& layer) {
+  return LayerReader(path, layer).bias();
 }
 
 }  // namespace rbee::models

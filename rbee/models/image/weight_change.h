@@ -1,9 +1,10 @@
 #pragma once
 // What adapters add to the weights of layers: products of two matrices (LoRA, Hu et al. 2021),
 // with a core of the kernel's size between them (LoCon), element-wise products of two such (LoHa,
-// Hyeon-Woo et al. 2022), Kronecker products (LoKr), each also with learned lengths of the rows
-// that come out (DoRA, Liu et al. 2024), whole differences, and vectors that scale inputs or
-// outputs (IA3, Liu et al. 2022); all but the first as LyCORIS (Yeh et al. 2024) saves them.
+// Hyeon-Woo et al. 2022), Kronecker products (LoKr), products of which one is with the weight
+// itself (GLoRA, Chavan et al. 2023), each also with learned lengths of the rows that come out
+// (DoRA, Liu et al. 2024), whole differences, and vectors that scale inputs or outputs (IA3, Liu et
+// al. 2022); all but the first as LyCORIS (Yeh et al. 2024) saves them.
 
 #include <map>
 #include <memory>
@@ -18,9 +19,10 @@
 
 namespace rbee::models {
 
-// One adapter's tensors of a layer by their roles: "up", "down", "mid"; LyCORIS's own names such
-// as "hada_w1_a", "lokr_t2", "diff", "dora_scale"; "magnitude", which is PEFT's name of the last,
-// always of rows; "scale" and "on_input" of IA3.
+// One adapter's tensors of a layer by their roles: "up", "down", "mid", and "up_bias", which is
+// added behind "up"; "diff_b", which is added to a layer's own bias; LyCORIS's own names such as
+// "hada_w1_a", "lokr_t2", "a1", "diff", "dora_scale"; "magnitude", which is PEFT's name of the
+// last, always of rows; "scale" and "on_input" of IA3.
 struct AdapterLayer {
   std::map<std::string, const io::TensorEntry*, std::less<>> tensors;
   std::optional<float> alpha;
@@ -51,5 +53,8 @@ class WeightChange {
 // Null where tensors that belong together are not all there. `path` is for errors. Throws
 // invalid_argument naming a tensor that is no matrix.
 std::shared_ptr<const WeightChange> read_change(const std::string& path, const AdapterLayer& layer);
+// The same of the layer's bias; null where it has no tensor for it.
+std::shared_ptr<const WeightChange> read_bias_change(const std::string& path,
+                                                     const AdapterLayer& layer);
 
 }  // namespace rbee::models
