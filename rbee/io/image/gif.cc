@@ -65,6 +65,9 @@ int go_to_picture(GifFileType* file, std::string_view field) {
   }
 }
 
+// Settings are shorter. What is longer is passed over, and not looked through.
+constexpr size_t kMostComment = size_t{64} << 10;
+
 // Takes an extension's blocks off the file, and joins them where the extension is a comment.
 bool read_extension(GifFileType* file, std::string& comment) {
   int function = 0;
@@ -72,6 +75,7 @@ bool read_extension(GifFileType* file, std::string& comment) {
   if (DGifGetExtension(file, &function, &block) != GIF_OK) return false;
   while (block != nullptr) {
     if (function == COMMENT_EXT_FUNC_CODE) {
+      if (comment.size() + block[0] > kMostComment) return false;
       comment.append(reinterpret_cast<const char*>(block + 1), block[0]);
     }
     if (DGifGetExtensionNext(file, &block) != GIF_OK) return false;
@@ -152,7 +156,8 @@ std::string gif_comment(std::string_view bytes) {
   GifRecordType record = UNDEFINED_RECORD_TYPE;
   while (file != nullptr && out.empty()) {
     if (DGifGetRecordType(file.get(), &record) != GIF_OK) return {};
-    if (record != EXTENSION_RECORD_TYPE || !read_extension(file.get(), out)) break;
+    if (record != EXTENSION_RECORD_TYPE) break;
+    if (!read_extension(file.get(), out)) return {};
   }
   return out;
 }

@@ -9,11 +9,33 @@
 namespace rbee::io {
 namespace {
 
+// Of files that other programs write; nullptr: none of those.
+const char* other_format(std::string_view bytes) {
+  using namespace std::string_view_literals;
+  for (const auto& [start, name] : {std::pair{"BM"sv, "a BMP"},
+                                    {"II*\0"sv, "a TIFF"},
+                                    {"MM\0*"sv, "a TIFF"},
+                                    {"\xff\x0a"sv, "a JPEG XL"},
+                                    {"\0\0\0\x0cJXL "sv, "a JPEG XL"}}) {
+    if (bytes.starts_with(start)) return name;
+  }
+  constexpr size_t kKind = 4, kBrand = 8;
+  if (bytes.size() < kBrand + 4 || bytes.substr(kKind, 4) != "ftyp") return nullptr;
+  const std::string_view brand = bytes.substr(kBrand, 4);
+  if (brand.starts_with("avi")) return "an AVIF";
+  const bool heic = brand.starts_with("hei") || brand.starts_with("hev");
+  return heic || brand == "mif1" || brand == "msf1" ? "a HEIC" : nullptr;
+}
+
 ImageHeader header_of(std::string_view bytes, std::string_view field) {
   if (bytes.starts_with(kPngSignature)) return read_png_header(bytes, field);
   if (bytes.starts_with(kJpegSignature)) return read_jpeg_header(bytes, field);
   if (bytes.starts_with(kGifSignature)) return read_gif_header(bytes, field);
   if (is_webp(bytes)) return read_webp_header(bytes, field);
+  if (const char* other = other_format(bytes)) {
+    fail(Code::invalid_argument, field, "it is ", other,
+         " file, which is not read; save it as PNG, JPEG or WebP");
+  }
   fail(Code::invalid_argument, field, "its ", bytes.size(),
        " bytes are no PNG, JPEG, WebP or GIF file");
 }

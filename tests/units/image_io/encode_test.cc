@@ -153,6 +153,9 @@ TEST(Encode, CommentsOfOtherPlacesAreRead) {
   EXPECT_EQ(decode_image(gif, "image").width, 1);
   EXPECT_EQ(image_comment(gif), text);
   EXPECT_FALSE(image_comment(gif_with("")).has_value());
+  const std::string longest(size_t{64} << 10, 'x');
+  EXPECT_EQ(image_comment(gif_with(longest)), longest);
+  EXPECT_FALSE(image_comment(gif_with(longest + "x")).has_value());
   for (size_t size = 0; size < gif.size(); ++size) {
     static_cast<void>(image_comment(gif.substr(0, size)));
   }

@@ -109,6 +109,22 @@ TEST(Pixels, OfGifFilesStayOnTheScreen) {
   harness::expect_error("image", "beyond its screen", "", [&] { decode_image(wide, "image"); });
 }
 
+TEST(Pixels, OfFormatsThatAreNotReadAreNamed) {
+  using namespace std::string_literals;
+  for (const auto& [bytes, name] :
+       {std::pair{"BM6"s, "a BMP file"}, std::pair{"II*\0\x08\0\0\0"s, "a TIFF file"},
+        std::pair{"MM\0*"s, "a TIFF file"},
+        std::pair{"\0\0\0\x20"
+                  "ftypavif\0\0\0\0"s,
+                  "an AVIF file"},
+        std::pair{"\0\0\0\x18"
+                  "ftypheic\0\0\0\0"s,
+                  "a HEIC file"},
+        std::pair{"\xff\x0a\0\0"s, "a JPEG XL file"}}) {
+    harness::expect_error("image", name, "save it as PNG", [&] { decode_image(bytes, "image"); });
+  }
+}
+
 TEST(Pixels, HeadersAreReadWithoutDecoding) {
   const ImageHeader header = read_image_header(file("halves.jpg"), "image");
   EXPECT_EQ(header.format, ImageFormat::jpeg);
@@ -181,7 +197,7 @@ TEST(Pixels, OfBrokenFilesAreRefused) {
     }
   }
   harness::expect_error("image", "are no PNG, JPEG, WebP or GIF file", "",
-                        [] { decode_image("BM6", "image"); });
+                        [] { decode_image("B26", "image"); });
 }
 
 // As Pillow turns the file into RGB.
