@@ -14,6 +14,7 @@ import tempfile
 import unittest
 import zlib
 from pathlib import Path
+from unittest import mock
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -81,6 +82,29 @@ class Cards(unittest.TestCase):
     def test_what_is_in_the_way(self):
         self.assertIn("there is no /none", card.closed("/none"))
         self.assertEqual(card.closed("/dev/null"), "")
+
+
+    def test_names_the_group_that_may_open_a_device(self):
+        with mock.patch("card.os.access", return_value=False), mock.patch("card.group_of", return_value="render"):
+            with mock.patch("card.in_container", return_value=""):
+                self.assertIn("which the group render may: sudo usermod -aG render $USER", card.closed("/dev/null"))
+            with mock.patch("card.in_container", return_value="docker"):
+                self.assertIn(f"--group-add {os.stat('/dev/null').st_gid}", card.closed("/dev/null"))
+
+    def test_finds_the_card_of_either_vendor(self):
+        nodes = {0: {"gfx_target_version": 0}, 1: {"gfx_target_version": 120001}}
+        with mock.patch("card.kfd_nodes", return_value=nodes), mock.patch("card.amd_problems", return_value=[]):
+            self.assertEqual(card.find_card(), card.Card("rocm:0", ["gfx1201"], []))
+        with mock.patch("card.kfd_nodes", return_value={}), mock.patch("card.has_pci_card", return_value=False):
+            with mock.patch("card.cuda_targets", return_value=["89"]), mock.patch("card.has_library", return_value=True):
+                self.assertEqual(card.find_card(), card.Card("cuda:0", ["89"], []))
+        with mock.patch("card.kfd_nodes", return_value={}), mock.patch("card.has_pci_card", return_value=True):
+            self.assertIn("amdgpu driver knows no card", card.find_card().problems[-1])
+
+    def test_cuda_targets(self):
+        with mock.patch("card.shutil.which", return_value="nvidia-smi"), mock.patch("card.subprocess.run") as run:
+            run.return_value.stdout = "8.6\n9.0\n12.0\n8.6\n"
+            self.assertEqual(card.cuda_targets(), ["86", "90a", "90-ptx"])
 
 
 class Pictures(unittest.TestCase):
