@@ -68,6 +68,23 @@ void require_image(ObjectReader& reader, const char* name) {
   reader.note(name, "required", "is missing: a PNG, JPEG, WebP or GIF file as base64", nullptr);
 }
 
+// AUTOMATIC1111's extension also takes {"image": ..., "mask": ...}.
+SentImage control_image(ObjectReader& fields, const char* name) {
+  const json* sent = fields.find(name);
+  if (sent == nullptr || !sent->is_object()) return image(fields, name, false);
+  const json picture = sent->value("image", json()), mask = sent->value("mask", json());
+  if (!mask.is_null() && mask != "") {
+    fields.note(cat(name, ".mask"), "null", "must be null: a ControlNet sees its whole picture",
+                &mask);
+  }
+  if (!picture.is_string() || picture == "") {
+    fields.note(cat(name, ".image"), "type(string), non_empty", "must be a base64 picture",
+                &picture);
+    return {};
+  }
+  return {.data = picture.get<std::string>()};
+}
+
 }  // namespace
 
 const char* present(const ObjectReader& reader, std::initializer_list<const char*> names) {
@@ -124,7 +141,7 @@ SentControl control(ObjectReader& fields) {
     out.model.resize(out.model.rfind(" ["));
   }
   if (out.model == "None") out.model.clear();
-  out.image = image(fields, present(fields, {"image", "input_image"}), false);
+  out.image = control_image(fields, present(fields, {"image", "input_image"}));
   out.scale = fields.number(present(fields, {"scale", "weight"}), kControl);
   out.start = fields.number(present(fields, {"start", "guidance_start"}), kUnit);
   out.finish = fields.number(present(fields, {"end", "guidance_end"}), kUnit);

@@ -52,8 +52,11 @@ constexpr FixedAnswer kFixedAnswers[] = {
     {"/sdapi/v1/script-info", "[]"},
     {"/sdapi/v1/scripts", R"({"txt2img":["controlnet"],"img2img":["controlnet"]})"},
     {"/sdapi/v1/cmd-flags", "{}"},
+    {"/sdapi/v1/extensions", "[]"},
+    {"/internal/ping", "{}"},
     {"/controlnet/module_list", R"({"module_list":["none"]})"},
     {"/controlnet/version", R"({"version":2})"},
+    {"/controlnet/settings", R"({"control_net_unit_count":8})"},
 };
 
 std::string data_url(const ImageResult& image) {
@@ -378,6 +381,17 @@ std::string sdapi_loras_json(const std::vector<std::string>& names) {
 
 std::string controlnet_models_json(const std::vector<std::string>& names) {
   return dump({{"model_list", names}});
+}
+
+std::string controlnet_types_json(const std::vector<std::string>& names) {
+  Json models = Json::array({"None"});
+  for (const std::string& name : names) models.push_back(name);
+  return dump({{"control_types",
+                {{"All",
+                  {{"module_list", {"none"}},
+                   {"model_list", std::move(models)},
+                   {"default_option", "none"},
+                   {"default_model", "None"}}}}}});
 }
 
 }  // namespace rbee::server

@@ -143,5 +143,7 @@ struct SdapiEmbeddings {
 std::string sdapi_embeddings_json(const SdapiEmbeddings& embeddings);
 std::string sdapi_loras_json(const std::vector<std::string>& names);
 std::string controlnet_models_json(const std::vector<std::string>& names);
+// The one type that has them all: what a network is for its file does not say.
+std::string controlnet_types_json(const std::vector<std::string>& names);
 
 }  // namespace rbee::server

@@ -7,6 +7,7 @@
 
 #include "rbee/core/error.h"
 #include "server/contract/image_fields.h"
+#include "server/contract/lax_fields.h"
 
 namespace rbee::server {
 namespace {
@@ -130,6 +131,63 @@ constexpr Absent kFixedOptions[] = {
     {"enable_prompt_comments", "[true]", kInRequests},
     {"img2img_fix_steps", "[false]", kInRequests},
     {"samples_format", R"(["png"])", kInRequests},
+};
+
+// What the models of AUTOMATIC1111's API declare as numbers or truth values.
+constexpr LaxField kLaxFields[] = {
+    {"seed", LaxKind::number},
+    {"subseed", LaxKind::number},
+    {"subseed_strength", LaxKind::number},
+    {"seed_resize_from_h", LaxKind::number},
+    {"seed_resize_from_w", LaxKind::number},
+    {"batch_size", LaxKind::number},
+    {"n_iter", LaxKind::number},
+    {"steps", LaxKind::number},
+    {"cfg_scale", LaxKind::number},
+    {"distilled_cfg_scale", LaxKind::number},
+    {"width", LaxKind::number},
+    {"height", LaxKind::number},
+    {"eta", LaxKind::number},
+    {"denoising_strength", LaxKind::number},
+    {"s_min_uncond", LaxKind::number},
+    {"s_churn", LaxKind::number},
+    {"s_tmax", LaxKind::number},
+    {"s_tmin", LaxKind::number},
+    {"s_noise", LaxKind::number},
+    {"initial_noise_multiplier", LaxKind::number},
+    {"hr_scale", LaxKind::number},
+    {"hr_second_pass_steps", LaxKind::number},
+    {"hr_resize_x", LaxKind::number},
+    {"hr_resize_y", LaxKind::number},
+    {"hr_cfg", LaxKind::number},
+    {"hr_distilled_cfg", LaxKind::number},
+    {"firstphase_width", LaxKind::number},
+    {"firstphase_height", LaxKind::number},
+    {"resize_mode", LaxKind::number},
+    {"mask_blur", LaxKind::number},
+    {"mask_blur_x", LaxKind::number},
+    {"mask_blur_y", LaxKind::number},
+    {"inpainting_fill", LaxKind::number},
+    {"inpaint_full_res_padding", LaxKind::number},
+    {"inpainting_mask_invert", LaxKind::number},
+    {"restore_faces", LaxKind::truth},
+    {"disable_extra_networks", LaxKind::truth},
+    {"send_images", LaxKind::truth},
+    {"enable_hr", LaxKind::truth},
+    {"inpaint_full_res", LaxKind::truth},
+    {"mask_round", LaxKind::truth},
+};
+
+constexpr LaxField kLaxTiling[] = {{"tiling", LaxKind::truth}};
+
+constexpr LaxField kLaxFieldsOfEnlarging[] = {
+    {"gfpgan_visibility", LaxKind::number},
+    {"codeformer_visibility", LaxKind::number},
+    {"extras_upscaler_2_visibility", LaxKind::number},
+    {"upscaling_resize", LaxKind::number},
+    {"upscaling_resize_w", LaxKind::number},
+    {"upscaling_resize_h", LaxKind::number},
+    {"upscaling_crop", LaxKind::truth},
 };
 
 // Scripts that AUTOMATIC1111 brings along, which do nothing where they are switched off.
@@ -425,7 +483,8 @@ SdapiUpscale parse_sdapi_upscale(std::string_view text, bool batch) {
   constexpr Range<double> kFactor{0.05, 8};
   constexpr Range<int32_t> kPixels{1, 4096};
   constexpr size_t kMostPictures = 16;
-  const JsonBody body(text);
+  JsonBody body(text);
+  read_laxly(body, kLaxFieldsOfEnlarging);
   std::vector<FieldError> errors;
   ObjectReader reader(body, errors);
   SdapiUpscale out{.batch = batch};
@@ -454,6 +513,9 @@ SdapiUpscale parse_sdapi_upscale(std::string_view text, bool batch) {
 ImageBody parse_sdapi(std::string_view text, bool img2img) {
   JsonBody body(text);
   if (body["prompt"].is_null()) body["prompt"] = "";  // as A1111
+  read_laxly(body, kLaxFields);
+  const bool axis = body.has("tiling") && body["tiling"] == "y";  // elsewhere it means yes
+  if (!axis) read_laxly(body, kLaxTiling);
   std::vector<FieldError> errors;
   ObjectReader reader(body, errors);
   ImageBody out;

@@ -171,6 +171,7 @@ void add_sdapi_facts(Router& router, ImageService& service) {
   get("/sdapi/v1/loras", [&] { return sdapi_loras_json(service.loras()); });
   // Of AUTOMATIC1111's extension, which clients ask before they offer ControlNets.
   get("/controlnet/model_list", [&] { return controlnet_models_json(service.controls()); });
+  get("/controlnet/control_types", [&] { return controlnet_types_json(service.controls()); });
   for (const std::string_view path : sdapi_fixed_paths()) {
     get(path.data(), [path] { return sdapi_fixed_json(path); });
   }
@@ -178,9 +179,11 @@ void add_sdapi_facts(Router& router, ImageService& service) {
     const auto [total, free] = service.device_memory();
     return sdapi_memory_json(total, free);
   });
-  for (const char* what : {"checkpoints", "vae", "loras", "embeddings"}) {
+  // The model stays where it is, and files are looked up as requests name them.
+  for (const char* what : {"refresh-checkpoints", "refresh-vae", "refresh-loras",
+                           "refresh-embeddings", "unload-checkpoint", "reload-checkpoint"}) {
     add_post(
-        router, cat("/sdapi/v1/refresh-", what).c_str(),
+        router, cat("/sdapi/v1/", what).c_str(),
         [](const Request&) { return json_response(200, "{}"); }, Body::none);
   }
 }

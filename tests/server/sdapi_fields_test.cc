@@ -48,6 +48,53 @@ TEST(SdapiFields, ScriptsAreKnownInAnyCase) {
   EXPECT_TRUE(worker.engine.last_request().controls.empty());
 }
 
+TEST(SdapiFields, ControlPicturesMayStandBesideAMask) {
+  ImageWorker worker;
+  const auto with = [](const json& image) {
+    return json{{"alwayson_scripts", {{"controlnet", {{"args", {{{"image", image}}}}}}}}};
+  };
+  const std::string edges = io::encode_base64("edges");
+  for (const json& mask : {json(), json("")}) {
+    expect_taken(worker, with({{"image", edges}, {"mask", mask}}));
+    EXPECT_EQ(worker.engine.last_request().controls.at(0).image, "edges");
+  }
+  expect_refused(worker, with({{"image", edges}, {"mask", edges}}), "args[0].image.mask");
+  for (const json& image : {json::object(), json{{"image", 5}}, json{{"image", ""}}}) {
+    expect_refused(worker, with(image), "args[0].image.image");
+  }
+}
+
+// As pydantic, by which AUTOMATIC1111 reads the fields that it declares.
+TEST(SdapiFields, TextsStandForNumbersAndTruthValues) {
+  ImageWorker worker;
+  expect_taken(worker, {{"steps", " 12 "},
+                        {"cfg_scale", "6.5"},
+                        {"seed", "18446744073709551615"},
+                        {"width", "128.0"},
+                        {"batch_size", true},
+                        {"restore_faces", "False"},
+                        {"tiling", "on"},
+                        {"enable_hr", "no"},
+                        {"send_images", "1"}});
+  const engine::ImageRequest sent = worker.engine.last_request();
+  EXPECT_EQ(sent.steps, 12);
+  EXPECT_EQ(sent.guidance_scale, 6.5f);
+  EXPECT_EQ(sent.seed, 18446744073709551615u);
+  EXPECT_EQ(sent.width, 128);
+  EXPECT_EQ(sent.tiling, engine::Tiling::both);
+  expect_taken(worker, {{"seed", "-1"}, {"tiling", "x"}, {"steps", "+3"}});
+  EXPECT_FALSE(worker.engine.last_request().seed);
+  EXPECT_EQ(worker.engine.last_request().tiling, engine::Tiling::x);
+  for (const json& wrong :
+       {json{{"steps", "twelve"}}, json{{"steps", ""}}, json{{"steps", "151"}},
+        json{{"cfg_scale", "nan"}}, json{{"cfg_scale", "1e999"}}, json{{"restore_faces", "yes"}},
+        json{{"enable_hr", "perhaps"}}, json{{"enable_hr", 2}}, json{{"width", {"64"}}}}) {
+    expect_refused(worker, wrong, wrong.begin().key());
+  }
+  const json none = {{"image", ""}, {"upscaling_resize", "x"}};
+  expect_refused(worker, none, "upscaling_resize", "/sdapi/v1/extra-single-image");
+}
+
 TEST(SdapiFields, ControlPicturesAreFittedAsTheExtensionDoes) {
   ImageWorker worker;
   const json unit = {{"image", io::encode_base64("edges")}};

@@ -356,13 +356,21 @@ TEST(Sdapi, MemoryIsTheDevices) {
 // Open WebUI, SillyTavern and webuiapi ask for these before they draw.
 TEST(Sdapi, WhatClientsAskForIsAnswered) {
   ImageWorker worker;
-  for (const char* path : {"latent-upscale-modes", "sd-vae", "sd-modules", "hypernetworks",
-                           "face-restorers", "realesrgan-models", "prompt-styles", "upscalers"}) {
+  for (const char* path :
+       {"latent-upscale-modes", "sd-vae", "sd-modules", "hypernetworks", "face-restorers",
+        "realesrgan-models", "prompt-styles", "upscalers", "extensions"}) {
     EXPECT_TRUE(worker.get_json(cat("/sdapi/v1/", path)).is_array()) << path;
   }
   EXPECT_TRUE(worker.get_json("/sdapi/v1/scripts").at("txt2img").is_array());
   EXPECT_EQ(worker.get_json("/controlnet/version").at("version"), 2);
-  EXPECT_EQ(worker.post("/sdapi/v1/refresh-loras", "").status, 200);
+  EXPECT_EQ(worker.get_json("/controlnet/settings").at("control_net_unit_count"), 8);
+  const json all = worker.get_json("/controlnet/control_types").at("control_types").at("All");
+  EXPECT_EQ(all.at("module_list"), json::array({"none"}));
+  EXPECT_EQ(all.at("model_list").at(0), "None");
+  EXPECT_EQ(worker.get_json("/internal/ping"), json::object());
+  for (const char* path : {"refresh-loras", "unload-checkpoint", "reload-checkpoint"}) {
+    EXPECT_EQ(worker.post(cat("/sdapi/v1/", path), "").status, 200) << path;
+  }
   const json options = worker.get_json("/sdapi/v1/options");
   EXPECT_EQ(worker.post("/sdapi/v1/options", options.dump()).status, 200);
   json body = {{"prompt", "x"}, {"override_settings", {{"CLIP_stop_at_last_layers", -1}}}};

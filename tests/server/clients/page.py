@@ -285,6 +285,11 @@ def check_phone(page, url, folder):
         box = page.locator(part).bounding_box()
         assert box["y"] >= 0 and box["y"] + box["height"] <= 740, (part, box)
     page.screenshot(path=folder / "page_phone.png")
+    # Held sideways: the picture leaves room for the line below it.
+    page.set_viewport_size({"width": 740, "height": 360})
+    visit.draw()
+    box = page.locator("#status").bounding_box()
+    assert box["y"] >= 0 and box["y"] + box["height"] <= 360, box
 
 
 def main():
