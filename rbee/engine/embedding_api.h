@@ -43,6 +43,7 @@ using EmbeddingInput = std::variant<std::string, std::vector<int32_t>, TextPair>
 
 struct EmbeddingRequest {
   std::string job_id;
+  std::string client;                  // who asks: clients take turns
   std::vector<EmbeddingInput> inputs;  // all pairs, or none
   int64_t dimensions = 0;              // leading numbers of each vector that are kept; 0 = all
   std::optional<bool> normalise;       // vectors of length 1; absent: as the checkpoint says

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "rbee/core/log.h"
@@ -16,11 +18,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Of a CPU's pass: who comes meanwhile waits for its end. Fewer tokens than the least save little.
+constexpr double kPassSeconds = 0.05;
+constexpr int64_t kLeastPass = 128;
+constexpr int64_t kFirstPass = 512;  // before any was timed
+constexpr double kNewest = 0.2;      // of the mean of tokens in a second
+// Texts are read for a pass for so long, but for one at least.
+constexpr std::chrono::milliseconds kReading{10};
+// Reading so many bytes counts as evaluating a token, where nothing is evaluated.
+constexpr int64_t kBytesOfToken = 32;
+
 // One request on its way.
 struct Task {
   EmbeddingRequest request;
   std::shared_ptr<EmbeddingSink> sink;
-  std::vector<EmbeddingSource::Encoded> texts{};  // once the engine has looked at it
+  std::vector<EmbeddingSource::Encoded> texts{};  // the first inputs, as far as they are read
+  EmbeddingSource::Query query{};                 // of the pair that was read last
+  SharedText asked{}, kept_query{};               // its query before and after it was cut
   EmbeddingResult result{};
   size_t sent = 0;  // texts that are in a pass or behind one
   size_t done = 0;
@@ -34,6 +48,14 @@ struct Part {
 
   const EmbeddingSource::Encoded& text() const { return task->texts[index]; }
 };
+
+int64_t bytes_of(const EmbeddingInput& input) {
+  if (const auto* text = std::get_if<std::string>(&input)) return std::ssize(*text);
+  if (const auto* pair = std::get_if<TextPair>(&input)) {
+    return std::ssize(pair->document) + std::ssize(pair->query.text());
+  }
+  return std::ssize(std::get<std::vector<int32_t>>(input));
+}
 
 void normalise(std::vector<float>& vector) {
   double squares = 0;
@@ -194,83 +216,111 @@ class Embedder final : public EmbeddingEngine {
 
   void loop() {
     while (true) {
-      std::vector<TaskPtr> fresh;
       {
         std::unique_lock lock(mutex_);
         running_ = 0;
         wake_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
         if (stopping_) return;
-        for (const TaskPtr& task : tasks_) {
-          if (task->texts.empty()) fresh.push_back(task);
-        }
-      }
-      for (const TaskPtr& task : fresh) {
-        guarded([&](const Failed& failed) { fail_one(task, failed); }, [&] { encode(*task); });
       }
       const std::vector<Part> parts = next_pass();
       if (!parts.empty()) run(parts);
     }
   }
 
-  // Texts of pairs to what is kept of them; a query that pairs share stays shared.
-  void shorten(EmbeddingRequest& request) const {
-    if (request.query_tokens == 0 && request.document_tokens == 0) return;
-    SharedText asked, query;
-    for (EmbeddingInput& input : request.inputs) {
-      auto* pair = std::get_if<TextPair>(&input);
-      if (pair == nullptr) continue;
+  // A pair's texts to what is kept of them; a query that pairs share stays shared.
+  void shorten(Task& task, EmbeddingInput& input) const {
+    const EmbeddingRequest& request = task.request;
+    auto* pair = std::get_if<TextPair>(&input);
+    if (pair == nullptr) return;
+    if (request.document_tokens > 0) {
       pair->document = source_.shortened(pair->document, request.document_tokens);
-      if (request.query_tokens == 0) continue;
-      if (&pair->query.text() != &asked.text()) {
-        asked = pair->query;
-        query = source_.shortened(asked.text(), request.query_tokens);
-      }
-      pair->query = query;
     }
+    if (request.query_tokens == 0) return;
+    if (&pair->query.text() != &task.asked.text()) {
+      task.asked = pair->query;
+      task.kept_query = source_.shortened(task.asked.text(), request.query_tokens);
+    }
+    pair->query = task.kept_query;
   }
 
-  void encode(Task& task) const {
-    std::vector<EmbeddingSource::Encoded> texts;
-    texts.reserve(task.request.inputs.size());
-    int64_t tokens = 0;
-    EmbeddingSource::Query query;
-    const EmbeddingRequest& request = task.request;
+  // Reads the task's next input.
+  void read_next(Task& task) const {
+    EmbeddingRequest& request = task.request;
     const EmbeddingSource::Kept kept{
         .tokens = request.truncate, .last = request.keeps_last, .special = request.add_special};
-    shorten(task.request);
-    for (const EmbeddingInput& input : request.inputs) {
-      texts.push_back(source_.encode(source_.prompted(input, request.prompt_name), kept, query));
-      tokens += std::ssize(texts.back().ids);
-    }
-    task.result.tokens = tokens;
-    task.result.vectors.resize(texts.size());
-    task.texts = std::move(texts);
+    EmbeddingInput& input = request.inputs[task.texts.size()];
+    shorten(task, input);
+    task.texts.push_back(
+        source_.encode(source_.prompted(input, request.prompt_name), kept, task.query));
+    task.result.tokens += std::ssize(task.texts.back().ids);
+    task.result.vectors.resize(request.inputs.size());
   }
 
-  // In the order of arrival, the longest first: neighbours of one length are one operation.
+  // The oldest request with texts to send of the client that had the least; null: there is none.
+  // Who was not there has had as little as anybody.
+  TaskPtr whose_turn() {
+    const std::scoped_lock lock(mutex_);
+    std::map<std::string, TaskPtr> oldest;
+    for (const TaskPtr& task : tasks_) {
+      if (task->sent < task->request.inputs.size()) oldest.try_emplace(task->request.client, task);
+    }
+    if (oldest.empty()) return nullptr;
+    std::erase_if(had_, [&](const auto& had) { return !oldest.contains(had.first); });
+    const auto less = [](const auto& a, const auto& b) { return a.second < b.second; };
+    const int64_t least =
+        had_.empty() ? 0 : std::min_element(had_.begin(), had_.end(), less)->second;
+    for (const auto& [client, task] : oldest) had_.try_emplace(client, least - 1);
+    return oldest.at(std::min_element(had_.begin(), had_.end(), less)->first);
+  }
+
+  // False where its next text cannot be read, which fails the request.
+  bool has_read_next(const TaskPtr& task) {
+    if (task->sent < task->texts.size()) return true;
+    bool read = true;
+    guarded(
+        [&](const Failed& failed) {
+          read = false;
+          had_[task->request.client] +=
+              bytes_of(task->request.inputs[task->texts.size()]) / kBytesOfToken + 1;
+          fail_one(task, failed);
+        },
+        [&] { read_next(*task); });
+    return read && task->sent < task->texts.size();
+  }
+
+  int64_t tokens_of_pass() const {
+    if (!source_.device->host_accessible()) return options_.pass_tokens;
+    const int64_t fit = rate_ > 0 ? std::llround(std::min(rate_ * kPassSeconds, 1e9)) : kFirstPass;
+    return std::min(std::max(fit, kLeastPass), options_.pass_tokens);
+  }
+
+  // Clients give a text each in turn. The longest go first: neighbours of one length are one
+  // operation.
   std::vector<Part> next_pass() {
     std::vector<Part> parts;
-    int64_t tokens = 0;
-    {
-      const std::scoped_lock lock(mutex_);
-      bool full = false;
-      for (const TaskPtr& task : tasks_) {
-        const size_t first = task->sent;
-        while (!full && task->sent < task->texts.size()) {
-          const int64_t more = std::ssize(task->texts[task->sent].ids);
-          full = !parts.empty() && tokens + more > options_.pass_tokens;
-          if (full) break;
-          parts.push_back({task, task->sent++});
-          tokens += more;
-        }
-        if (task->sent > first) ++running_;
-        if (full) break;
-      }
+    const int64_t most = tokens_of_pass();
+    const auto begin = Clock::now();
+    for (int64_t tokens = 0; const TaskPtr task = whose_turn();) {
+      if (!has_read_next(task)) continue;
+      const int64_t more = std::ssize(task->texts[task->sent].ids);
+      if (!parts.empty() && tokens + more > most) break;
+      parts.push_back({task, task->sent++});
+      tokens += more;
+      had_[task->request.client] += more;
+      if (Clock::now() - begin > kReading) break;
     }
+    note_running(parts);
     std::ranges::stable_sort(parts, [](const Part& a, const Part& b) {
       return a.text().ids.size() > b.text().ids.size();
     });
     return parts;
+  }
+
+  void note_running(const std::vector<Part>& parts) {
+    std::set<const Task*> tasks;
+    for (const Part& part : parts) tasks.insert(part.task.get());
+    const std::scoped_lock lock(mutex_);
+    running_ = static_cast<int32_t>(tasks.size());
   }
 
   // What cannot be evaluated together is evaluated apart, so that a request fails for itself alone.
@@ -310,7 +360,7 @@ class Embedder final : public EmbeddingEngine {
       count(std::ssize(batch.ids), std::chrono::duration<double>(Clock::now() - begin).count());
     });
     for (const TaskPtr& task : tasks) {
-      if (task->done == task->texts.size()) finish(task);
+      if (task->done == task->request.inputs.size()) finish(task);
     }
   }
 
@@ -332,6 +382,10 @@ class Embedder final : public EmbeddingEngine {
   }
 
   void count(int64_t tokens, double seconds) {
+    if (tokens >= kLeastPass / 2 && seconds > 0) {
+      const double now = static_cast<double>(tokens) / seconds;
+      rate_ += (rate_ > 0 ? kNewest : 1) * (now - rate_);
+    }
     const std::scoped_lock lock(mutex_);
     ++stats_.steps;
     stats_.prompt_tokens += static_cast<uint64_t>(tokens);
@@ -393,6 +447,9 @@ class Embedder final : public EmbeddingEngine {
   const EmbeddingSource source_;
   const EmbeddingOptions options_;
   const DeviceWatch watch_{*source_.device};
+  // The engine thread's.
+  std::map<std::string, int64_t> had_;  // tokens of each client that has texts to send
+  double rate_ = 0;                     // tokens of passes in a second; 0: not known
 
   mutable std::mutex mutex_;  // guards everything below
   std::condition_variable wake_;

@@ -1,5 +1,6 @@
 #pragma once
-// The engine of a model for embeddings: one thread; texts of all requests that wait share a pass.
+// The engine of a model for embeddings: one thread; texts of all requests that wait share a pass,
+// clients giving theirs in turn.
 
 #include <memory>
 
@@ -8,8 +9,9 @@
 namespace rbee::engine {
 
 struct EmbeddingOptions {
-  int64_t pass_tokens = 4096;  // of a pass at most, but for a lone longer text
-  int32_t max_waiting = 256;   // requests that are not done; more are refused
+  // Of a pass at most, but for a lone longer text. A CPU's pass has fewer: those of 50 ms, or 128.
+  int64_t pass_tokens = 4096;
+  int32_t max_waiting = 256;  // requests that are not done; more are refused
 };
 
 // Takes the source over, embeds something, and starts the engine's thread. Throws invalid_argument

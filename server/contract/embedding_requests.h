@@ -32,6 +32,7 @@ struct VectorEncoding {
 };
 
 struct EmbeddingBody {
+  std::string client;  // who asks; no field of a body
   std::vector<EmbeddingText> inputs;
   std::vector<Message> messages;  // a chat, in the place of inputs
   ChatFields chat;                // of these
@@ -73,6 +74,7 @@ struct PairLimits {
 };
 
 struct RerankBody {
+  std::string client;  // who asks; no field of a body
   std::string query;
   std::vector<std::string> documents;
   std::string instruction;       // of rankers that are asked in words; empty = the usual
@@ -88,6 +90,7 @@ struct RerankBody {
 RerankBody parse_rerank(std::string_view body);
 
 struct ScoreBody {
+  std::string client;              // who asks; no field of a body
   std::vector<std::string> first;  // one for all of the second, or as many
   std::vector<std::string> second;
   std::string instruction;  // as above

@@ -66,11 +66,21 @@ std::string text_of(const engine::EmbeddingEngine& engine, const std::vector<int
   return detokenized_json(engine.detokenize(ids));
 }
 
+template <typename Body>
+Body sent_by(const Request& request, Body body) {
+  if constexpr (requires { body.generic; }) {
+    body.generic.client = request.sender();
+  } else {
+    body.client = request.sender();
+  }
+  return body;
+}
+
 // A chat becomes tokens beside the connections' thread.
 Handler embedding(EmbeddingService& service, EmbeddingBody (*parse)(std::string_view),
                   Later (EmbeddingService::*answer)(const EmbeddingBody&)) {
   return answering([&service, parse, answer](const Request& request) -> Later {
-    EmbeddingBody body = parse(request.body);
+    EmbeddingBody body = sent_by(request, parse(request.body));
     if (body.messages.empty()) return (service.*answer)(body);
     return service.beside([&service, answer, body = std::move(body),
                            span = current_span()](const engine::EmbeddingEngine&) {
@@ -87,13 +97,15 @@ Handler embedding(EmbeddingService& service, EmbeddingBody (*parse)(std::string_
 }
 
 Handler reranking(EmbeddingService& service) {
-  return answering(
-      [&service](const Request& request) { return service.rerank(parse_rerank(request.body)); });
+  return answering([&service](const Request& request) {
+    return service.rerank(sent_by(request, parse_rerank(request.body)));
+  });
 }
 
 Handler scoring(EmbeddingService& service) {
-  return answering(
-      [&service](const Request& request) { return service.score(parse_score(request.body)); });
+  return answering([&service](const Request& request) {
+    return service.score(sent_by(request, parse_score(request.body)));
+  });
 }
 
 // SageMaker's one route: a body's names say which of the others it is for.
@@ -141,10 +153,10 @@ Router embedding_routes(EmbeddingService& service, std::function<void()> shutdow
   post("/classify", embedding(service, parse_pooling, &EmbeddingService::classify));
   post("/invocations", [&service](const Request& request) { return invoke(service, request); });
   post("/embedding", answering([&service](const Request& request) {
-         return service.embed_llama(parse_llama_embedding(request.body));
+         return service.embed_llama(sent_by(request, parse_llama_embedding(request.body)));
        }));
   post("/v2/embed", answering([&service](const Request& request) {
-         return service.embed_cohere(parse_cohere_embed(request.body));
+         return service.embed_cohere(sent_by(request, parse_cohere_embed(request.body)));
        }));
   for (const char* path : {"/rerank", "/v1/rerank", "/v2/rerank", "/reranking", "/v1/reranking"}) {
     post(path, reranking(service));

@@ -76,8 +76,10 @@ void check_task(const std::string& task, std::string_view own) {
   refuse_value("task", own, cat("Unsupported task: '", task, "'"));
 }
 
-engine::EmbeddingRequest pairs_request(const PairLimits& limits, bool probability) {
-  return {.truncate = limits.truncate,
+engine::EmbeddingRequest pairs_request(const std::string& client, const PairLimits& limits,
+                                       bool probability) {
+  return {.client = client,
+          .truncate = limits.truncate,
           .query_tokens = limits.query,
           .document_tokens = limits.document,
           .probability = probability};
@@ -133,7 +135,7 @@ std::vector<int32_t> EmbeddingService::joined(const EmbeddingParts& parts) const
 }
 
 engine::EmbeddingRequest EmbeddingService::request_of(const EmbeddingBody& body) const {
-  engine::EmbeddingRequest request;
+  engine::EmbeddingRequest request{.client = body.client};
   for (const EmbeddingText& input : body.inputs) {
     if (const auto* parts = std::get_if<EmbeddingParts>(&input)) {
       request.inputs.emplace_back(joined(*parts));
@@ -262,7 +264,7 @@ std::shared_ptr<DelayedResponse> EmbeddingService::embed_cohere(const CohereEmbe
 }
 
 std::shared_ptr<DelayedResponse> EmbeddingService::rerank(const RerankBody& body) {
-  engine::EmbeddingRequest request = pairs_request(body.limits, body.use_activation);
+  engine::EmbeddingRequest request = pairs_request(body.client, body.limits, body.use_activation);
   const engine::SharedText query = body.query, instruction = body.instruction;
   for (const std::string& document : body.documents) {
     request.inputs.emplace_back(engine::TextPair{query, document, instruction});
@@ -285,7 +287,7 @@ std::shared_ptr<DelayedResponse> EmbeddingService::rerank(const RerankBody& body
 }
 
 std::shared_ptr<DelayedResponse> EmbeddingService::score(const ScoreBody& body) {
-  engine::EmbeddingRequest request = pairs_request(body.limits, body.use_activation);
+  engine::EmbeddingRequest request = pairs_request(body.client, body.limits, body.use_activation);
   const std::vector<engine::SharedText> first(body.first.begin(), body.first.end());
   const engine::SharedText instruction = body.instruction;
   for (size_t i = 0; i < body.second.size(); ++i) {

@@ -424,6 +424,39 @@ TEST(EmbeddingEngine, WrongInputsFailAlone) {
                      [&] { submit(*ranker, {.inputs = {std::string("a")}}); });
 }
 
+EmbeddingRequest many_of(std::string client, size_t count) {
+  EmbeddingRequest request{.client = std::move(client)};
+  request.inputs.assign(count, std::string("how do magnets work"));
+  return request;
+}
+
+TEST(EmbeddingEngine, ClientsTakeTurns) {
+  const auto engine = rbee::engine::engine("bert", {.pass_tokens = 40});
+  std::vector<std::shared_ptr<Sink>> crowd;
+  for (int i = 0; i < 4; ++i) crowd.push_back(submit(*engine, many_of("many", 4000)));
+  const std::vector<float> alone = submit(*engine, many_of("one", 1))->wait().vectors.at(0);
+  EXPECT_EQ(engine->stats().requests_finished, 1u);
+  submit(*engine, many_of("one", 20))->wait();
+  EXPECT_EQ(engine->stats().requests_finished, 2u);
+  for (const auto& sink : crowd) {
+    const EmbeddingResult result = sink->wait();
+    ASSERT_EQ(result.vectors.size(), 4000u);
+    EXPECT_EQ(result.tokens % 4000, 0);
+    EXPECT_THAT(result.vectors.back(), Pointwise(FloatNear(1e-4f), alone));
+  }
+}
+
+TEST(EmbeddingEngine, AWrongInputBehindManyFailsItsRequestAlone) {
+  const auto engine = rbee::engine::engine("bert", {.pass_tokens = 40});
+  EmbeddingRequest wrong = many_of("a", 100);
+  wrong.inputs.emplace_back(std::vector<int32_t>{100000});
+  const auto failing = submit(*engine, wrong);
+  const auto fine = submit(*engine, many_of("a", 200));
+  test::expect_error(Code::invalid_argument, {"token 100000"}, [&] { failing->wait(); });
+  EXPECT_EQ(fine->wait().vectors.size(), 200u);
+  EXPECT_EQ(engine->stats().requests_failed, 1u);
+}
+
 TEST(EmbeddingEngine, StopFailsWhatWaitsAndRefusesMore) {
   const auto engine = rbee::engine::engine("bert", {.pass_tokens = 1});
   std::vector<std::shared_ptr<Sink>> sinks;
