@@ -38,7 +38,7 @@ void start_products(int ordinal) {
 }
 
 // Before main(), which knows nothing of it.
-const bool kIsTrial = [] {
+[[maybe_unused]] const bool kTried = [] {
   const char* ordinal = std::getenv(kVariable);
   if (ordinal == nullptr) return false;
   try {
@@ -116,7 +116,7 @@ const std::string& why_products_end_processes(int ordinal) {
   static auto* const known = new std::map<int, std::string>;
   const std::scoped_lock lock(mutex);
   const auto found = known->find(ordinal);
-  if (found != known->end() || kIsTrial) return found->second;
+  if (found != known->end()) return found->second;
   const pid_t child = Attributes().spawn(cat(kVariable, "=", ordinal));
   return known->emplace(ordinal, outcome_of(child)).first->second;
 }
