@@ -50,7 +50,6 @@ json meant(const json& value, LaxKind kind) {
   if (kind == LaxKind::truth) {
     return value.is_string() || value.is_number() ? truth_in(value) : json();
   }
-  if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
   return value.is_string() ? number_in(value.get_ref<const std::string&>()) : json();
 }
 

@@ -17,8 +17,8 @@ struct LaxField {
   LaxKind kind;
 };
 
-// Puts what a text means in its place: "20" and true among the numbers, "off" and 0 among the truth
-// values, in any case of letters. Everything else stays as it is, for the readers to refuse.
+// Puts what a text means in its place: "20" among the numbers, "off" and 0 among the truth values,
+// in any case of letters. Everything else stays as it is, for the readers to refuse.
 void read_laxly(JsonBody& body, std::span<const LaxField> fields);
 
 }  // namespace rbee::server

@@ -71,7 +71,7 @@ TEST(SdapiFields, TextsStandForNumbersAndTruthValues) {
                         {"cfg_scale", "6.5"},
                         {"seed", "18446744073709551615"},
                         {"width", "128.0"},
-                        {"batch_size", true},
+                        {"batch_size", "1"},
                         {"restore_faces", "False"},
                         {"tiling", "on"},
                         {"enable_hr", "no"},
@@ -87,8 +87,9 @@ TEST(SdapiFields, TextsStandForNumbersAndTruthValues) {
   EXPECT_EQ(worker.engine.last_request().tiling, engine::Tiling::x);
   for (const json& wrong :
        {json{{"steps", "twelve"}}, json{{"steps", ""}}, json{{"steps", "151"}},
-        json{{"cfg_scale", "nan"}}, json{{"cfg_scale", "1e999"}}, json{{"restore_faces", "yes"}},
-        json{{"enable_hr", "perhaps"}}, json{{"enable_hr", 2}}, json{{"width", {"64"}}}}) {
+        json{{"steps", true}}, json{{"cfg_scale", "nan"}}, json{{"cfg_scale", "1e999"}},
+        json{{"restore_faces", "yes"}}, json{{"enable_hr", "perhaps"}}, json{{"enable_hr", 2}},
+        json{{"width", {"64"}}}}) {
     expect_refused(worker, wrong, wrong.begin().key());
   }
   const json none = {{"image", ""}, {"upscaling_resize", "x"}};
