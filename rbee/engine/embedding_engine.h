@@ -9,7 +9,8 @@
 namespace rbee::engine {
 
 struct EmbeddingOptions {
-  // Of a pass at most, but for a lone longer text. A CPU's pass has fewer: those of 50 ms, or 128.
+  // Of a pass at most, but for a lone longer text. A CPU's pass has what it evaluates in 50 ms, but
+  // 128 tokens if these are fewer.
   int64_t pass_tokens = 4096;
   int32_t max_waiting = 256;  // requests that are not done; more are refused
 };

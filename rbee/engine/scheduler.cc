@@ -30,7 +30,8 @@ constexpr int64_t kNewRequests = 4;
 constexpr int64_t kNewTokens = 256;
 constexpr double kLittleLonger = 1.25;
 constexpr int64_t kMostRests = 8;
-// A step may have so many times as many tokens as any before whose times are known.
+// Where it is not known what wider steps take, one may generate so many times as many tokens as any
+// before.
 constexpr int64_t kWider = 2;
 // A ticket that newcomers displaced and passed so often goes first when it finds room, and has so
 // many steps before it may be displaced again.

@@ -13,11 +13,10 @@ namespace {
 struct Card {
   const char* name;
   const char* architecture;
-  int reported;  // by HIP: multiprocessors
-  int units;     // as AMD publishes them: compute units
+  int reported;  // multiprocessors of HIP: pairs of units from gfx10 on; no card was asked
+  int units;     // compute units in AMD's table "GPU hardware specifications"
 };
 
-// AMD's product pages and its table of accelerators ("GPU hardware specifications").
 constexpr Card kCards[] = {
     {"Instinct MI100", "gfx908", 120, 120},
     {"Instinct MI210", "gfx90a", 104, 104},

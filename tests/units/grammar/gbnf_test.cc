@@ -4,22 +4,17 @@
 #include <gmock/gmock.h>
 
 #include "tests/support/expect_error.h"
-#include "tests/units/grammar/grammar_text.h"
+#include "tests/units/grammar/text_cases.h"
 
 namespace rbee::grammar {
 namespace {
 
 using testing::compile;
-using testing::matches;
-
-struct Case {
-  const char* grammar;
-  std::vector<std::string> accepted;
-  std::vector<std::string> rejected;
-};
+using testing::expect_texts;
+using testing::TextCase;
 
 TEST(Gbnf, TextsAreAcceptedOrNot) {
-  const std::vector<Case> cases = {
+  const std::vector<TextCase> cases = {
       {"root ::= \"yes\" | \"no\"", {"yes", "no"}, {"", "ye", "yesno", "Yes"}},
       {"root ::= \"a\" \"b\"? \"c\"*", {"a", "ab", "abccc", "acc"}, {"b", "abb", "acb"}},
       {"root ::= [a-cx]{2,3}", {"ab", "xxx"}, {"a", "abca", "ad"}},
@@ -59,13 +54,7 @@ TEST(Gbnf, TextsAreAcceptedOrNot) {
       // What can never end is not gone into.
       {"root ::= \"a\" (endless | \"b\")\nendless ::= \"c\" endless", {"ab"}, {"ac", "a"}},
   };
-  for (const Case& c : cases) {
-    const auto grammar = compile(parse_gbnf(c.grammar));
-    for (const std::string& text : c.accepted)
-      EXPECT_TRUE(matches(grammar, text)) << c.grammar << '\n' << text;
-    for (const std::string& text : c.rejected)
-      EXPECT_FALSE(matches(grammar, text)) << c.grammar << '\n' << text;
-  }
+  expect_texts(cases, [](const std::string& text) { return parse_gbnf(text); });
 }
 
 TEST(Gbnf, FaultsAreNamedWithTheirPlace) {

@@ -6,35 +6,19 @@
 
 #include "rbee/core/cat.h"
 #include "tests/support/expect_error.h"
-#include "tests/units/grammar/grammar_text.h"
+#include "tests/units/grammar/text_cases.h"
 
 namespace rbee::grammar {
 namespace {
 
 using testing::compile;
+using testing::expect_schema_texts;
 using ::testing::HasSubstr;
 using testing::matches;
-
-struct Case {
-  std::string schema;
-  std::vector<std::string> accepted;
-  std::vector<std::string> rejected;
-};
-
-void expect_texts(const std::vector<Case>& cases) {
-  for (const Case& c : cases) {
-    const auto grammar = compile(parse_json_schema(c.schema));
-    for (const std::string& text : c.accepted) {
-      EXPECT_TRUE(matches(grammar, text)) << c.schema << '\n' << text;
-    }
-    for (const std::string& text : c.rejected) {
-      EXPECT_FALSE(matches(grammar, text)) << c.schema << '\n' << text;
-    }
-  }
-}
+using testing::TextCase;
 
 TEST(JsonSchema, TextsAreAcceptedOrNot) {
-  const std::vector<Case> cases = {
+  const std::vector<TextCase> cases = {
       {R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}},
           "required":["a","b"],"additionalProperties":false})",
        {R"({"a":1,"b":"x"})", R"({ "a": -12, "b": "" })",
@@ -186,11 +170,11 @@ TEST(JsonSchema, TextsAreAcceptedOrNot) {
       {"true", {"1", "{}", R"([null,"x"])"}, {"", "tru"}},
       {"{}", {"1"}, {"]"}},
   };
-  expect_texts(cases);
+  expect_schema_texts(cases);
 }
 
 TEST(JsonSchema, WhatSchemasSayTogether) {
-  const std::vector<Case> cases = {
+  const std::vector<TextCase> cases = {
       {R"({"type":"string","pattern":"^[a-z]+-[0-9]+$","maxLength":5})",
        {R"("a-1")", R"("ab-12")", R"("abc-1")"},
        {R"("abc-12")", R"("ab12")", R"("a-")"}},
@@ -389,7 +373,7 @@ TEST(JsonSchema, WhatSchemasSayTogether) {
        {"1"},
        {"[]", "[1]"}},
   };
-  expect_texts(cases);
+  expect_schema_texts(cases);
 }
 
 // The message of the refusal, whose code is one of the two for bad schemas.
@@ -500,13 +484,14 @@ TEST(JsonSchema, OneOfHasManyAlternatives) {
     objects += cat(comma, "\"t", i, R"(":{"type":"object","properties":{"tag":{"const":)", i,
                    R"(},"v":{"type":"integer"}},"required":["tag"]})");
   }
-  expect_texts({{cat(R"({"oneOf":[)", consts, "]}"), {R"("C0")", R"("C248")"}, {R"("C249")"}},
-                {cat(R"({"oneOf":[)", references, R"(],"$defs":{)", objects, "}}"),
-                 {R"({"tag":0})", R"({"tag":79,"v":1})"},
-                 {R"({"tag":80})", R"({"v":1})"}},
-                {cat(R"({"oneOf":[)", open, "]}"),
-                 {R"({"k0":1})", R"({"k11":1})", R"({"k3":1,"k4":2})"},
-                 {R"({"k3":1,"k4":1})", "{}"}}});
+  expect_schema_texts(
+      {{cat(R"({"oneOf":[)", consts, "]}"), {R"("C0")", R"("C248")"}, {R"("C249")"}},
+       {cat(R"({"oneOf":[)", references, R"(],"$defs":{)", objects, "}}"),
+        {R"({"tag":0})", R"({"tag":79,"v":1})"},
+        {R"({"tag":80})", R"({"v":1})"}},
+       {cat(R"({"oneOf":[)", open, "]}"),
+        {R"({"k0":1})", R"({"k11":1})", R"({"k3":1,"k4":2})"},
+        {R"({"k3":1,"k4":1})", "{}"}}});
 }
 
 // A value that is looked at 2^levels times.
@@ -547,9 +532,10 @@ TEST(JsonSchema, ObjectsHaveHundredsOfOptionalProperties) {
       out += cat(i == 0 ? "" : ",", "\"n", i, R"(":{"type":"integer"})");
     return out + "}}";
   };
-  expect_texts({{schema(400),
-                 {"{}", R"({"n0":0,"n399":1,"x":null})", R"({"n5":5})", R"({"x":null,"y":null})"},
-                 {R"({"n5":1,"n4":1})", R"({"x":null,"n1":1})", R"({"n5":1,"n5":1})"}}});
+  expect_schema_texts(
+      {{schema(400),
+        {"{}", R"({"n0":0,"n399":1,"x":null})", R"({"n5":5})", R"({"x":null,"y":null})"},
+        {R"({"n5":1,"n4":1})", R"({"x":null,"n1":1})", R"({"n5":1,"n5":1})"}}});
   EXPECT_THAT(refusal(schema(401)), HasSubstr("400 optional properties"));
 }
 

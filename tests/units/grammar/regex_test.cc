@@ -5,37 +5,27 @@
 
 #include "rbee/core/error.h"
 #include "tests/support/expect_error.h"
-#include "tests/units/grammar/grammar_text.h"
+#include "tests/units/grammar/text_cases.h"
 
 namespace rbee::grammar {
 namespace {
 
 using testing::compile;
-using testing::matches;
+using testing::expect_texts;
+using testing::TextCase;
 
 std::shared_ptr<const CompiledGrammar> regex(const std::string& pattern) {
   return compile({.rules = {{"regex", parse_regex("regex", pattern)}}, .root = 0});
 }
 
-struct Case {
-  const char* pattern;
-  std::vector<std::string> accepted;
-  std::vector<std::string> rejected;
-};
-
-void expect_texts(const std::vector<Case>& cases, Match match) {
-  for (const Case& c : cases) {
-    const auto grammar =
-        compile({.rules = {{"regex", parse_regex("regex", c.pattern, {}, match)}}, .root = 0});
-    for (const std::string& text : c.accepted)
-      EXPECT_TRUE(matches(grammar, text)) << c.pattern << '\n' << text;
-    for (const std::string& text : c.rejected)
-      EXPECT_FALSE(matches(grammar, text)) << c.pattern << '\n' << text;
-  }
+void expect_pattern_texts(const std::vector<TextCase>& cases, Match match) {
+  expect_texts(cases, [match](const std::string& pattern) -> Grammar {
+    return {.rules = {{"regex", parse_regex("regex", pattern, {}, match)}}, .root = 0};
+  });
 }
 
 TEST(Regex, TextsAreAcceptedOrNot) {
-  const std::vector<Case> cases = {
+  const std::vector<TextCase> cases = {
       {"abc", {"abc"}, {"", "ab", "abcd", "xabc"}},
       {"a|bc|", {"a", "bc", ""}, {"b"}},
       {"(?:ab)+c?", {"ab", "ababc"}, {"", "abcc"}},
@@ -80,11 +70,11 @@ TEST(Regex, TextsAreAcceptedOrNot) {
       {"(?:(?:^)+)+a", {"a"}, {""}},
       {"a(?:^b)?(?:$|c)", {"a", "ac"}, {"ab"}},
   };
-  expect_texts(cases, Match::whole);
+  expect_pattern_texts(cases, Match::whole);
 }
 
 TEST(Regex, BordersOfWords) {
-  expect_texts(
+  expect_pattern_texts(
       {
           {"\\bfoo\\b", {"foo"}, {"food"}},
           {"\\b.*\\b", {"a", "a b", "a-b"}, {"", "-", "a-", "-a"}},
@@ -100,7 +90,7 @@ TEST(Regex, BordersOfWords) {
            {"a"}},
       },
       Match::whole);
-  expect_texts(
+  expect_pattern_texts(
       {
           {"\\bcat\\b", {"cat", "a cat.", "cat!"}, {"cats", "concat", "ca"}},
           {"cat\\B", {"cats", "concats"}, {"cat", "cat s"}},
@@ -110,7 +100,7 @@ TEST(Regex, BordersOfWords) {
 }
 
 TEST(Regex, Flags) {
-  expect_texts(
+  expect_pattern_texts(
       {
           {"(?i)ab[c-e]", {"ABC", "abE", "aBd"}, {"abf", "ab"}},
           {"(?i:a)b", {"Ab", "ab"}, {"aB"}},
@@ -137,7 +127,7 @@ TEST(Regex, Flags) {
 }
 
 TEST(Regex, PropertiesOfCharacters) {
-  expect_texts(
+  expect_pattern_texts(
       {
           {"\\p{L}+", {"a\xC3\xA9\xE4\xB8\xAD"}, {"1", "_", ""}},
           {"\\p{Letter}\\pN", {"a1", "a\xC2\xBD"}, {"11"}},
@@ -153,7 +143,7 @@ TEST(Regex, PropertiesOfCharacters) {
 }
 
 TEST(Regex, PartsOfTextsMatch) {
-  const std::vector<Case> cases = {
+  const std::vector<TextCase> cases = {
       {"b", {"b", "abc", "\nb"}, {"", "ac"}},
       {"^b|c$", {"b", "bx", "xc"}, {"ab", "cx", ""}},
       {"(^|-)b($|-)", {"b", "a-b", "b-a", "a-b-a"}, {"ab", "ba", "a-ba"}},
@@ -162,7 +152,7 @@ TEST(Regex, PartsOfTextsMatch) {
       {"(?=^a)|b", {"a", "ax", "xb"}, {"xa", ""}},
       {"^$", {""}, {"a"}},
   };
-  expect_texts(cases, Match::anywhere);
+  expect_pattern_texts(cases, Match::anywhere);
 }
 
 TEST(Regex, WhatIsNotRegularIsRefused) {

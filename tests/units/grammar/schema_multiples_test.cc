@@ -6,21 +6,18 @@
 
 #include "rbee/core/cat.h"
 #include "rbee/grammar/json_schema.h"
-#include "tests/units/grammar/grammar_text.h"
+#include "tests/units/grammar/text_cases.h"
 
 namespace rbee::grammar {
 namespace {
 
 using testing::compile;
+using testing::expect_schema_texts;
 using testing::matches;
+using testing::TextCase;
 
 TEST(SchemaMultiples, AreWrittenDigitByDigit) {
-  struct Case {
-    const char* schema;
-    std::vector<std::string> accepted;
-    std::vector<std::string> rejected;
-  };
-  const std::vector<Case> cases = {
+  const std::vector<TextCase> cases = {
       {R"({"type":"integer","multipleOf":1000})",
        {"0", "1000", "-25000", "9999999999999000"},
        {"1", "100", "1001", "-0", "01000", "10000000000000000"}},
@@ -52,13 +49,7 @@ TEST(SchemaMultiples, AreWrittenDigitByDigit) {
        {"300", "-600", "900"},
        {"0", "600", "150"}},
   };
-  for (const Case& c : cases) {
-    const auto grammar = compile(parse_json_schema(c.schema));
-    for (const std::string& text : c.accepted)
-      EXPECT_TRUE(matches(grammar, text)) << c.schema << '\n' << text;
-    for (const std::string& text : c.rejected)
-      EXPECT_FALSE(matches(grammar, text)) << c.schema << '\n' << text;
-  }
+  expect_schema_texts(cases);
 }
 
 // Each number up to a bound beside the remainder by division.

@@ -6,24 +6,19 @@
 
 #include "rbee/core/cat.h"
 #include "rbee/grammar/json_schema.h"
-#include "tests/units/grammar/grammar_text.h"
+#include "tests/units/grammar/text_cases.h"
 
 namespace rbee::grammar {
 namespace {
 
-using testing::compile;
-using testing::matches;
+using testing::expect_schema_texts;
+using testing::TextCase;
 
 TEST(SchemaPatterns, MatchAnyPart) {
-  struct Case {
-    const char* schema;
-    std::vector<std::string> accepted;
-    std::vector<std::string> rejected;
-  };
   std::string long_host = "\"a";
   for (int i = 0; i < 127; ++i) long_host += ".a";
   long_host += "\"";
-  const std::vector<Case> cases = {
+  const std::vector<TextCase> cases = {
       {R"({"type":"string","pattern":"^https?://"})",
        {R"("https://www.debian.org")", R"("http://")"},
        {R"("see https://a")", R"("https:")"}},
@@ -58,13 +53,7 @@ TEST(SchemaPatterns, MatchAnyPart) {
        {R"("2023-02-29")", R"("1900-02-29")"}},
       {R"({"enum":["2024-02-29"],"format":"date"})", {R"("2024-02-29")"}, {R"("2023-02-28")"}},
   };
-  for (const Case& c : cases) {
-    const auto grammar = compile(parse_json_schema(c.schema));
-    for (const std::string& text : c.accepted)
-      EXPECT_TRUE(matches(grammar, text)) << c.schema << '\n' << text;
-    for (const std::string& text : c.rejected)
-      EXPECT_FALSE(matches(grammar, text)) << c.schema << '\n' << text;
-  }
+  expect_schema_texts(cases);
 }
 
 }  // namespace
