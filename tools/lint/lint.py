@@ -1,67 +1,20 @@
 #!/usr/bin/env python3
 """Checks the rules of the tree that a compiler does not: who may include whom, sizes of files and
 functions, words that do not belong, ASCII, types of one name; and what documents name
-(documents.py). Prints one line for each finding; exit status 1 when there is any. Usage: lint.py [ROOT]"""
+(documents.py). Prints one line for each finding; exit status 1 when there is any. With --write the include
+rules (includes.py) are written into the documents that print them. Usage: lint.py [--write] [ROOT]"""
 
 import os
 import re
 import sys
 
 import documents
+import folder_map
+import includes
 
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 60
 MAX_COLUMNS = 100
-
-# Folder -> folders it may include besides its own. Longest prefix wins. None: anything.
-MAY_INCLUDE = {
-    "rbee/core": [],
-    "backends/shared": [],
-    "backends/api": ["rbee/core", "backends/shared"],
-    "backends/cpu": ["rbee/core", "backends/api", "backends/shared"],
-    "backends/gpu": ["rbee/core", "backends/api", "backends/shared"],
-    "backends/cuda": ["rbee/core", "backends/api", "backends/shared", "backends/gpu"],
-    "backends/rocm": ["rbee/core", "backends/api", "backends/shared", "backends/gpu"],
-    "backends/linked": ["backends"],
-    "rbee/tensor": ["rbee/core", "backends/api"],
-    "rbee/ops": ["rbee/core", "rbee/tensor", "backends/api"],
-    "rbee/quant": ["rbee/core", "backends/shared"],
-    "rbee/io": ["rbee/core"],
-    "rbee/text": ["rbee/core"],
-    "rbee/grammar": ["rbee/core"],
-    "rbee/nn": ["rbee/core", "rbee/tensor", "rbee/ops", "rbee/quant", "rbee/io", "backends/api"],
-    "rbee/models": ["rbee/core", "rbee/tensor", "rbee/ops", "rbee/quant", "rbee/io", "rbee/nn",
-                    "backends/api"],
-    "rbee/diffusion": ["rbee/core", "rbee/tensor", "rbee/ops", "rbee/io", "backends/api"],
-    "rbee/engine": ["rbee/core", "rbee/tensor", "rbee/ops", "rbee/quant", "rbee/io", "rbee/nn",
-                    "rbee/models", "rbee/text", "rbee/grammar", "rbee/diffusion", "backends/api"],
-    "server/http": ["rbee/core"],
-    "server/contract": ["rbee/core"],
-    "server/front": ["rbee/core", "server/http"],
-    "server/worker": ["rbee/core", "server/http", "server/contract"],
-    "server/llm": ["rbee/core", "rbee/engine", "rbee/io", "server/http", "server/contract", "server/worker"],
-    "server/embedding": ["rbee/core", "rbee/engine", "server/http", "server/contract",
-                         "server/worker"],
-    "server/image": ["rbee/core", "rbee/engine", "rbee/io", "server/http", "server/contract",
-                     "server/worker"],
-    "workers": None,
-    "tools": None,
-    "tests": None,
-    "bench": None,
-}
-
-# Headers of outside libraries stay in few places.
-EXTERNAL_ONLY_IN = {
-    "boost/": ["server/front", "server/http", "tests", "tools", "workers"],
-    "openssl/": ["server", "tests", "workers"],
-    "CLI/": ["workers", "tools", "tests", "bench"],
-    "spdlog/": ["workers", "tools"],
-    "pcre2": ["rbee/text"],
-    "unicode/": ["rbee/grammar", "rbee/text", "tests"],
-    "png.h": ["rbee/io/image"],
-    "jpeglib.h": ["rbee/io/image"],
-    "zlib.h": ["rbee/io/image", "tests"],
-}
 
 LIBRARY = ("rbee/", "backends/", "server/")
 FORBIDDEN_IN_LIBRARY = [
@@ -85,25 +38,6 @@ TODO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!\(#\d+\))")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 CODE = (".h", ".cc", ".cu", ".mm", ".metal")
 COMPILED = (".a", ".co", ".cubin", ".fatbin", ".hsaco", ".o", ".so")
-
-
-def rule_for(path):
-    best = max((f for f in MAY_INCLUDE if path.startswith(f + "/")), key=len, default=None)
-    return best, MAY_INCLUDE.get(best)
-
-
-def check_include(path, target):
-    own, allowed = rule_for(path)
-    internal = target.startswith(("rbee/", "backends/", "server/", "workers/"))
-    if own and allowed is not None and internal:
-        if not any(target.startswith(f + "/") for f in [own, *allowed]):
-            return f"{own} may not include {target}"
-    for prefix, places in EXTERNAL_ONLY_IN.items():
-        if target.startswith(prefix) and not path.startswith(tuple(places)):
-            return f"<{target}> belongs only in {', '.join(places)}"
-    if own == "backends/shared" and not internal:
-        return f"backends/shared includes no standard header ({target})"
-    return None
 
 
 def strip_code(line):
@@ -199,7 +133,7 @@ def check_file(root, path, exceptions):
             yield number, "a TODO needs an issue number: TODO(#12)"
         match = INCLUDE.match(line)
         if match:
-            problem = check_include(path, match.group(1))
+            problem = includes.check_include(path, match.group(1))
             if problem:
                 yield number, problem
             continue
@@ -264,7 +198,8 @@ def read_exceptions(root):
 
 
 def main():
-    root = sys.argv[1] if len(sys.argv) > 1 else "."
+    words = [word for word in sys.argv[1:] if word != "--write"]
+    root = words[0] if words else "."
     exceptions = read_exceptions(root)
     types = TypeNames()
     findings = files = 0
@@ -285,7 +220,8 @@ def main():
             for number, problem in (*check_file(root, path, exceptions), *types.check(root, path)):
                 print(f"{path}:{number}: {problem}")
                 findings += 1
-    for path, number, problem in documents.check(root):
+    for path, number, problem in (*includes.stale(root, "--write" in sys.argv), *folder_map.stale(root),
+                                  *documents.check(root)):
         print(f"{path}:{number}: {problem}")
         findings += 1
     print(f"lint: {files} files, {findings} findings")

@@ -7,6 +7,7 @@ import sys
 import tempfile
 
 LINT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lint.py")
+HOOK = os.path.join(os.path.dirname(LINT), "../../.githooks/commit-msg")
 
 CASES = [
     ("rbee/core/a.h", '#pragma once\n#include "rbee/tensor/tensor.h"\n', "may not include"),
@@ -44,6 +45,12 @@ CASES = [
       ]),
     ("kernel.gfx942.co", "x", "what a compiler wrote"),
     ("rbee/core/two.cc", "namespace rbee {\nstruct First : Base {\n};\n}  // namespace rbee\n", "First is a type of"),
+    ("rbee/io/README.md", "# io\n\nMay include: `rbee/text`. More.\n", "prints other include rules"),
+    ("rbee/io/image/README.md", "May include: everything.\n", "prints other include rules"),
+    ("rbee/io/README.md", "# io\n", "has no sentence"),
+    ("CONTRIBUTING.md", "<!-- the include rules: lint.py --write -->\n<!-- end of the include rules -->\n",
+     "prints other include rules"),
+    ("docs/design/map.svg", "<svg></svg>\n", "shows other arrows"),
     ("README.md", "[a](b.md)\n", "b.md, which is not there"),
     ("README.md", "# One\n[a](#two)\n", "no such heading"),
     ("README.md", "```\n# Two\n```\n[a](#two)\n", "no such heading"),
@@ -69,6 +76,7 @@ CLEAN = [
         ("const A all(each([](int x) { return x; }), A", "});\n"), ("enum class E : int", "};\n"),
         ("template <typename T>\nstruct S : Base<decltype(f(0))>", "};\n"),
         ("namespace a::b", "}\n"), ("class __attribute__((packed)) A", "};\n")]),
+    ("rbee/io/README.md", "# io\n\nMay include: `rbee/core`. libpng stays in .cc files.\n"),
     ("docs/a.md", "# `One` two\n[a](#one-two), [b](../tools/lint), [c](https://a.example/b.md#x), "
      "tools/lint/exceptions.txt, `docker --gpus all`\n"),
     # Values, what stands in front, and words that are no message.
@@ -100,14 +108,37 @@ def run(path, text):
         return done.returncode, done.stdout
 
 
+SUBJECTS = {
+    "folder: say what changed\n\nWhy.\n": None,
+    "rbee/io, server/{llm,image}: take turns\n# the editor's line\n": None,
+    "Merge branch 'a' of a name that makes the line longer than seventy-two columns are": None,
+    "folder: " + "x" * 65: "73 columns",
+    "Say what changed": "is not `folder: what changed`",
+    "": "is not `folder: what changed`",
+    "folder: say what changed.": "full stop",
+    "folder: say what changed\nwhy\n": "not blank",
+}
+
+
+def check_subjects():
+    """The hook, as Git calls it."""
+    for message, wanted in SUBJECTS.items():
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write(message)
+            file.flush()
+            done = subprocess.run([sys.executable, HOOK, file.name], capture_output=True, text=True)
+        assert done.returncode == (1 if wanted else 0) and (wanted or "") in done.stderr, (message, done.stderr)
+
+
 def main():
+    check_subjects()
     for path, text, wanted in CASES:
         status, out = run(path, text)
         assert status == 1 and wanted in out, (path, wanted, out)
     for path, text in CLEAN:
         status, out = run(path, text)
         assert status == 0, (path, out)
-    print(f"{len(CASES) + len(CLEAN)} cases pass")
+    print(f"{len(CASES) + len(CLEAN) + len(SUBJECTS)} cases pass")
 
 
 if __name__ == "__main__":
