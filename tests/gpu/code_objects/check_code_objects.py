@@ -3,7 +3,7 @@
 them, no scratch memory and no spilled registers in hot kernels, shared memory and registers within what the planned
 occupancy leaves. `rules.py` holds the limits and the known exceptions.
 
-    check_code_objects.py amd FOLDER       over FOLDER/*.co, by llvm-readelf and llvm-objdump
+    check_code_objects.py amd FOLDER       over FOLDER/*.co, by llvm-objdump
     check_code_objects.py nvidia FOLDER    over FOLDER/*.fatbin, by cuobjdump and nvdisasm: the CUDA toolkit's
                                            or those that tools/get_cuda_readers.sh fetched
 
@@ -18,6 +18,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import metadata
 import rules
 
 SKIPPED = 77
@@ -34,6 +35,12 @@ class Kernel:
     shared: int  # bytes of a block
     vector_spills: int = 0
     scalar_spills: int = 0
+    # AMD's alone: accumulation registers, which `registers` holds too, scalar ones of a wave, threads of a block, at
+    # most, and lanes of a wave.
+    accumulators: int = 0
+    scalars: int = 0
+    threads: int = 0
+    lanes: int = 0
 
     def place(self):
         return f"{self.family} {self.target} {self.name}"
@@ -53,19 +60,14 @@ def output_of(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def read_amd(readelf, file):
-    """The kernels of a code object, from its metadata (LLVM, "User Guide for AMDGPU Backend")."""
+def read_amd(file):
+    """The kernels of a code object, by its metadata."""
     family, target = file.name.removesuffix(".co").rsplit(".", 1)
-    kernels = []
-    # The map of each kernel is one item, two spaces deep, of the list amdhsa.kernels.
-    for item in re.split(r"^  - ", output_of(readelf, "--notes", str(file)), flags=re.M)[1:]:
-        fields = dict(re.findall(r"^(?:    )?\.(\w+): +(\S+)$", item, flags=re.M))
-        if "vgpr_count" not in fields:
-            continue
-        kernels.append(Kernel(family, target, fields["name"], int(fields["vgpr_count"]),
-                              int(fields["private_segment_fixed_size"]), int(fields["group_segment_fixed_size"]),
-                              int(fields["vgpr_spill_count"]), int(fields["sgpr_spill_count"])))
-    return kernels
+    return [Kernel(family, target, fields[".name"], fields[".vgpr_count"], fields[".private_segment_fixed_size"],
+                   fields[".group_segment_fixed_size"], fields[".vgpr_spill_count"], fields[".sgpr_spill_count"],
+                   fields.get(".agpr_count", 0), fields[".sgpr_count"], fields[".max_flat_workgroup_size"],
+                   fields[".wavefront_size"])
+            for fields in metadata.kernels(file.read_bytes())]
 
 
 def split_code(listing, pattern):
@@ -149,11 +151,10 @@ def needs_code(kernels):
 
 
 def check_amd(folder, checker):
-    readelf, objdump = (find_tool(*(f"llvm-{tool}{version}" for version in LLVM_VERSIONS))
-                        for tool in ("readelf", "objdump"))
+    objdump = find_tool(*(f"llvm-objdump{version}" for version in LLVM_VERSIONS))
     count = 0
     for file in sorted(folder.glob("*.co")):
-        kernels = read_amd(readelf, file)
+        kernels = read_amd(file)
         count += len(kernels)
         for kernel in kernels:
             checker.resources(kernel)
