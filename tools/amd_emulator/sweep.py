@@ -157,12 +157,15 @@ class Sweep:
 
     def _cases(self):
         names = [line.split()[0] for line in self._listed("--list").splitlines() if line.split()]
+        wanted = self._options.ops.split(",") if self._options.ops else names
+        if unknown := [op for op in wanted if op not in names]:
+            raise RuntimeError(f"opcheck --list names no operation {', '.join(unknown)}")
         cases = []
-        for op in names:
-            if self._options.ops and op not in self._options.ops.split(","):
-                continue
+        for op in wanted:
             cases += [case for case in parse_costs(op, self._listed(op, "--list", "--costs"))
                       if not self._options.impl or case.implementation == self._options.impl]
+        if not cases:
+            raise RuntimeError("opcheck --list has no case of these")
         return cases
 
     def run(self):

@@ -65,6 +65,40 @@ class Table(unittest.TestCase):
             "| rope | gpu | 1, 1 differ | 0, 1 too long |", "| all | | 1, 1 differ | 0, 1 too long |"])
 
 
+class Scripted(sweep.Sweep):
+    """Whose worker says what the test lists."""
+
+    def __init__(self, folder, texts, **options):
+        wanted = {"again": False, "ops": "", "impl": "", "seconds": 0, "most_bytes": 1000, "rounds": 0,
+                  "case_seconds": 1, **options}
+        super().__init__("gfx942", "x", [], Path(folder) / "results.jsonl", SimpleNamespace(**wanted))
+        self.texts = texts
+
+    def _ask(self, words, seconds):
+        return {"status": 0, "text": self.texts.get(words[0] if "--case" not in words else "case", "")}
+
+
+class Sweeps(unittest.TestCase):
+    TEXTS = {"--list": "rope 1 cases\n", "rope": "0\t100\t0\tf32\tgpu\tturn\n",
+             "case": "  0  turn\n  gpu  ok  absolute 0  relative 0  of allowed 0.25\n"}
+
+    def sweep(self, texts, **options):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        return Scripted(folder.name, texts, **options)
+
+    def test_runs_what_is_listed(self):
+        sweeping = self.sweep(self.TEXTS, ops="rope")
+        self.assertEqual(sweeping.run(), 0)
+        self.assertEqual([r["verdict"] for r in table.read_results(sweeping._results, "x")], ["ok"])
+
+    def test_of_nothing_are_errors(self):
+        for texts, options in (({}, {}), (self.TEXTS, {"ops": "rope,roap"}), ({"--list": "rope 1 cases\n"}, {}),
+                               (self.TEXTS, {"impl": "mfma"})):
+            with self.assertRaisesRegex(RuntimeError, "opcheck --list"):
+                self.sweep(texts, **options).run()
+
+
 class Models(unittest.TestCase):
     def test_are_compared_by_ids_and_log_probabilities(self):
         tokens = [(7, -1.0), (8, -2.0)]
