@@ -20,6 +20,9 @@ namespace rbee::engine {
 // their mean restored. comfy: (x:1.2); the states move away from those of the empty prompt. none:
 // as it is.
 enum class PromptRule : uint8_t { a1111, comfy, none };
+// What the weights of PromptRule::a1111 do to the states, in A1111's words. original: as above.
+// no_norm: the mean is not restored. ignore: nothing.
+enum class Emphasis : uint8_t { original, no_norm, ignore };
 // Which generator's numbers a seed means. torch: PyTorch's on a CPU (diffusers, ComfyUI). philox:
 // PyTorch's on an NVIDIA GPU (AUTOMATIC1111).
 enum class NoiseSource : uint8_t { torch, philox };
@@ -95,6 +98,7 @@ struct ImageRequest {
   std::string prompt;  // may name LoRAs, see image_loras.h
   std::string negative_prompt;
   PromptRule prompt_rule = PromptRule::a1111;
+  Emphasis emphasis = Emphasis::original;  // of PromptRule::a1111; the others have one each
   // The n-th last layer of CLIP, 0 to 12. 1 is the model's own too, whichever that is: clients of
   // A1111 send it with every request.
   int32_t clip_skip = 0;

@@ -174,6 +174,10 @@ bool set_field(ImageRequest& request, string_view key, string_view value) {
         {{"Part", StrengthRule::part}, {"A1111", StrengthRule::a1111}, {"All", StrengthRule::all}});
   }
   if (key == "Emphasis") {
+    if (take_name(request.emphasis, value,
+                  {{"No norm", Emphasis::no_norm}, {"Ignore", Emphasis::ignore}})) {
+      return true;
+    }
     return take_name(request.prompt_rule, value,
                      {{"None", PromptRule::none},
                       {"Comfy", PromptRule::comfy},

@@ -262,6 +262,14 @@ void append_mask(std::string& out, const ImageRequest& request) {
   append_field(out, "Masked area padding", cat(request.mask_padding));
 }
 
+void append_emphasis(std::string& out, const ImageRequest& request) {
+  if (request.prompt_rule == PromptRule::none) append_field(out, "Emphasis", "None");
+  if (request.prompt_rule == PromptRule::comfy) append_field(out, "Emphasis", "Comfy");
+  if (request.prompt_rule != PromptRule::a1111) return;
+  if (request.emphasis == Emphasis::no_norm) append_field(out, "Emphasis", "No norm");
+  if (request.emphasis == Emphasis::ignore) append_field(out, "Emphasis", "Ignore");
+}
+
 void append_noise(std::string& out, const ImageRequest& request) {
   if (request.eta) append_field(out, "Eta", cat(*request.eta));
   const AddedNoise& added = request.added_noise;
@@ -372,8 +380,7 @@ std::string parameters_text(const ImageRequest& request, const ImageSettings& se
     append_field(out, "Variation seed strength", cat(settings.variation_strength));
   }
   append_field(out, "RNG", request.noise_source == NoiseSource::philox ? "NV" : "CPU");
-  if (request.prompt_rule == PromptRule::none) append_field(out, "Emphasis", "None");
-  if (request.prompt_rule == PromptRule::comfy) append_field(out, "Emphasis", "Comfy");
+  append_emphasis(out, request);
   if (request.clip_skip > 1) append_field(out, "Clip skip", cat(request.clip_skip));
   if (request.guidance_rescale > 0) append_field(out, "CFG Rescale", cat(request.guidance_rescale));
   append_noise(out, request);

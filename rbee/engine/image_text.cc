@@ -85,7 +85,9 @@ class PromptEncoder {
       all.insert(all.end(), text.begin(), text.end());
       all.resize(all.size() + count - text.size(), empty);
     }
-    const bool weighted = std::ranges::any_of(all, &PromptChunk::weighted);
+    const bool a1111 = request_.prompt_rule == PromptRule::a1111;
+    const bool ignored = a1111 && request_.emphasis == Emphasis::ignore;
+    const bool weighted = !ignored && std::ranges::any_of(all, &PromptChunk::weighted);
     const bool against_empty = weighted && request_.prompt_rule == PromptRule::comfy;
     const auto rows = static_cast<int64_t>(all.size()), share = static_cast<int64_t>(count);
     if (against_empty) all.push_back(empty);
@@ -127,7 +129,7 @@ class PromptEncoder {
       if (against_empty) {
         weigh_states(chunk, all[i].weights, states.last(size));
       } else if (all[i].weighted()) {
-        weigh_states(chunk, all[i].weights);
+        weigh_states(chunk, all[i].weights, request_.emphasis);
       }
     }
     return from_host<float>(values, hidden.shape(), *source_.device);
@@ -239,10 +241,11 @@ TextStates joined(const std::vector<TextStates>& states) {
           joined_rows(states, &TextStates::size_ids), joined_rows(states, &TextStates::guidance)};
 }
 
-void weigh_states(std::span<float> hidden, std::span<const float> weights) {
+void weigh_states(std::span<float> hidden, std::span<const float> weights, Emphasis emphasis) {
   const double before = mean(hidden);
   const size_t width = hidden.size() / weights.size();
   for (size_t i = 0; i < hidden.size(); ++i) hidden[i] *= weights[i / width];
+  if (emphasis == Emphasis::no_norm) return;
   const double after = mean(hidden);
   if (after == 0) return;
   for (float& value : hidden) value *= static_cast<float>(before / after);

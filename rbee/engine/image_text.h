@@ -16,9 +16,9 @@ struct PromptStates {
 };
 
 // Every text through every encoder, with as many chunks as the longest one has. Of the request the
-// rule and clip_skip are read. `between` is called before each call of an encoder and may throw.
-// Throws invalid_argument for clip_skip beyond the layers and more than 512 chunks in all, and what
-// the encoders throw.
+// rule, emphasis and clip_skip are read. `between` is called before each call of an encoder and may
+// throw. Throws invalid_argument for clip_skip beyond the layers and more than 512 chunks in all,
+// and what the encoders throw.
 PromptStates encode_prompts(const ImageSource& source, const ImageRequest& request,
                             const PromptTexts& texts, const models::Between& between = {});
 
@@ -29,9 +29,10 @@ models::TextStates repeated(const models::TextStates& states, int64_t count);
 // Rows of the first, then of the second, and so on; at least one.
 models::TextStates joined(const std::vector<models::TextStates>& states);
 
-// Scales token i's states by weights[i], and the whole so that its mean stays (A1111).
-// hidden: tokens * width values.
-void weigh_states(std::span<float> hidden, std::span<const float> weights);
+// Scales token i's states by weights[i], and with Emphasis::original the whole so that its mean
+// stays (A1111). hidden: tokens * width values.
+void weigh_states(std::span<float> hidden, std::span<const float> weights,
+                  Emphasis emphasis = Emphasis::original);
 // Moves token i's states away from those of the empty prompt, weights[i] times as far (ComfyUI).
 void weigh_states(std::span<float> hidden, std::span<const float> weights,
                   std::span<const float> empty);

@@ -19,7 +19,10 @@ int64_t bytes_of(const std::vector<models::TextStates>& all) {
 
 PromptStates PromptCache::get(const PromptTexts& texts, const ImageRequest& request,
                               const std::function<PromptStates()>& encode) {
-  Key key{.texts = texts, .rule = request.prompt_rule, .clip_skip = request.clip_skip};
+  Key key{.texts = texts,
+          .rule = request.prompt_rule,
+          .emphasis = request.emphasis,
+          .clip_skip = request.clip_skip};
   const auto found = std::ranges::find(entries_, key, &Entry::key);
   if (found != entries_.end()) {
     std::rotate(found, found + 1, entries_.end());

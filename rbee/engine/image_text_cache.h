@@ -19,7 +19,8 @@ class PromptCache {
   };
   explicit PromptCache(const Limits& limits) : limits_(limits) {}
 
-  // What `encode` gave for the same texts with the request's rule and clip_skip, or gives now.
+  // What `encode` gave for the same texts with the request's rule, emphasis and clip_skip, or gives
+  // now.
   PromptStates get(const PromptTexts& texts, const ImageRequest& request,
                    const std::function<PromptStates()>& encode);
   // For text encoders that have changed, and when memory runs out.
@@ -32,6 +33,7 @@ class PromptCache {
   struct Key {
     PromptTexts texts;
     PromptRule rule;
+    Emphasis emphasis;
     int32_t clip_skip;
     bool operator==(const Key&) const = default;
   };

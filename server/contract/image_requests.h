@@ -49,6 +49,7 @@ struct ImageBody {
   std::string prompt;
   std::string negative_prompt;
   std::string prompt_rule;  // "a1111", "comfy" or "none"
+  std::string emphasis;     // AUTOMATIC1111: "Original", "No norm" or "Ignore"
   std::optional<int32_t> clip_skip;
   std::optional<int32_t> width, height;  // pixels
   std::optional<int32_t> steps;

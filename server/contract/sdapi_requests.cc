@@ -434,7 +434,9 @@ void read_overrides(ObjectReader& body, std::vector<FieldError>& errors, ImageBo
   if (out.noise_source.empty() && !source.empty()) {
     out.noise_source = source == "CPU" ? "torch" : "philox";
   }
-  const std::string emphasis = choice(reader, "emphasis", {"Original", "None"});
+  const std::string emphasis =
+      choice(reader, "emphasis", {"Original", "No norm", "Ignore", "None"});
+  if (emphasis != "None") out.emphasis = emphasis;
   const bool plain = emphasis == "None" || !reader.boolean("enable_emphasis").value_or(true);
   if (out.prompt_rule.empty() && plain) out.prompt_rule = "none";
   const bool all = reader.boolean("img2img_fix_steps").value_or(false);

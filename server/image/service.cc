@@ -19,6 +19,11 @@ engine::PromptRule prompt_rule(std::string_view name) {
   return name == "none" ? engine::PromptRule::none : engine::PromptRule::a1111;
 }
 
+engine::Emphasis emphasis(std::string_view name) {
+  if (name == "No norm") return engine::Emphasis::no_norm;
+  return name == "Ignore" ? engine::Emphasis::ignore : engine::Emphasis::original;
+}
+
 engine::MaskFill mask_fill(std::string_view name) {
   if (name == "noise") return engine::MaskFill::noise;
   if (name == "surroundings") return engine::MaskFill::surroundings;
@@ -99,6 +104,7 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
   request.prompt = body.prompt;
   request.negative_prompt = body.negative_prompt;
   request.prompt_rule = prompt_rule(body.prompt_rule);
+  request.emphasis = emphasis(body.emphasis);
   set(request.clip_skip, body.clip_skip);
   set(request.width, body.width);
   set(request.height, body.height);

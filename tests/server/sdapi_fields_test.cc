@@ -239,7 +239,7 @@ TEST(SdapiFields, OverridesAreHonouredOrRefused) {
   for (const json& option :
        {json{{"sd_vae", "ft-mse.safetensors"}}, json{{"token_merging_ratio", 0.5}},
         json{{"img2img_color_correction", true}}, json{{"sd_hypernetwork", "anime"}},
-        json{{"emphasis", "Ignore"}}, json{{"randn_source", "TPU"}},
+        json{{"emphasis", "Loud"}}, json{{"randn_source", "TPU"}},
         json{{"use_old_emphasis_implementation", true}}, json{{"tiling", true}}}) {
     expect_refused(worker, with(option), "override_settings." + option.begin().key());
   }
@@ -259,6 +259,17 @@ TEST(SdapiFields, OverridesAreHonouredOrRefused) {
   ddim["sampler_name"] = "DDIM";
   expect_taken(worker, ddim);
   EXPECT_EQ(worker.engine.last_request().eta, 0.25f);
+}
+
+TEST(SdapiFields, EmphasisIsAsAskedFor) {
+  ImageWorker worker;
+  for (const auto& [word, emphasis] : {std::pair{"Original", engine::Emphasis::original},
+                                       std::pair{"No norm", engine::Emphasis::no_norm},
+                                       std::pair{"Ignore", engine::Emphasis::ignore}}) {
+    expect_taken(worker, {{"override_settings", {{"emphasis", word}}}});
+    EXPECT_EQ(worker.engine.last_request().emphasis, emphasis) << word;
+    EXPECT_EQ(worker.engine.last_request().prompt_rule, engine::PromptRule::a1111) << word;
+  }
 }
 
 TEST(SdapiFields, CommentsAreTakenOutOfPrompts) {

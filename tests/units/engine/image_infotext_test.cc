@@ -101,6 +101,17 @@ TEST(Infotext, ComfyUiWithNodesForEachPart) {
   EXPECT_EQ(request.height, 768);
 }
 
+TEST(Infotext, Emphasis) {
+  for (const auto& [word, emphasis] :
+       {std::pair{"Original", Emphasis::original}, std::pair{"No norm", Emphasis::no_norm},
+        std::pair{"Ignore", Emphasis::ignore}}) {
+    const ImageRequest request =
+        request_of(png({{"parameters", cat("a (fox:1.2)\nSteps: 4, Emphasis: ", word)}}));
+    EXPECT_EQ(request.emphasis, emphasis) << word;
+    EXPECT_EQ(request.prompt_rule, PromptRule::a1111) << word;
+  }
+}
+
 // Its nodes that run every time say so by a number that JSON does not have.
 TEST(Infotext, ComfyUiWithNumbersOfPython) {
   const ImageRequest request = request_of(png({{"prompt", R"({

@@ -140,8 +140,10 @@ TEST(PromptCacheTest, KeepsTheLastOnes) {
   EXPECT_EQ(get(other), 6);
   other.prompt_rule = PromptRule::comfy;
   EXPECT_EQ(get(other), 7);
-  cache.clear();
+  other.emphasis = Emphasis::no_norm;
   EXPECT_EQ(get(other), 8);
+  cache.clear();
+  EXPECT_EQ(get(other), 9);
 }
 
 PromptStates states_of(int64_t values) {

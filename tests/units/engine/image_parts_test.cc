@@ -533,52 +533,6 @@ TEST(Loras, ThatCannotBeAreNotThere) {
   fs::remove_all(folder);
 }
 
-TEST(Weights, ScaleStatesAndKeepTheMean) {
-  std::vector<float> hidden = {1, 1, 2, 4};
-  const std::vector<float> weights = {1, 3};
-  weigh_states(hidden, weights);  // 1 1 6 12, whose mean is 5 instead of 2
-  EXPECT_THAT(hidden, Pointwise(FloatNear(1e-5f), {0.4f, 0.4f, 2.4f, 4.8f}));
-  std::vector<float> against = {1, 1, 2, 4};
-  const std::vector<float> empty = {0, 0, 1, 1};
-  weigh_states(against, weights, empty);
-  EXPECT_THAT(against, ElementsAre(1, 1, 4, 10));
-}
-
-// The prompt's states.
-Tensor states_of(const ImageSource& source, const ImageRequest& request) {
-  return encode_prompts(source, request, {{request.prompt}, {""}}).positive[0].context;
-}
-
-TEST(Weights, MakeStatesOfLongPromptsWithTheirChunks) {
-  const ImageSource source = fake_source(half_noise);
-  ImageRequest request;
-  request.prompt = "a cat BREAK a dog";
-  const PromptStates states = encode_prompts(source, request, {{request.prompt, "a"}, {""}});
-  EXPECT_EQ(states.positive[0].context.shape(), (Shape{1, 154, 2}));
-  EXPECT_EQ(states.positive[1].context.shape(), (Shape{1, 154, 2}));
-  EXPECT_EQ(states.negative[0].context.shape(), (Shape{1, 154, 2}));
-  request.prompt = "a (cat:1.5)";
-  const auto weighted = states_of(source, request).to_host<float>();
-  request.prompt_rule = PromptRule::none;
-  EXPECT_NE(states_of(source, request).to_host<float>(), weighted);
-}
-
-TEST(Words, AreNotCutBetweenChunks) {
-  constexpr int32_t kPad = 7;
-  ImageSource source = fake_source(half_noise);
-  source.tokenizers[0].pad = kPad;
-  source.embeddings.push_back({"zz", 3, {{1, 2, 3, 4, 5, 6}}});
-  ImageRequest request;
-  for (int i = 0; i < 74; ++i) request.prompt += "a ";
-  request.prompt += "zz";
-  const auto states = states_of(source, request).to_host<float>();
-  ASSERT_EQ(states.size(), 2u * 154);
-  // Start, 74 words and the end; the vectors, for which the padding stands in, are in the next one.
-  EXPECT_EQ(states[2 * 75], static_cast<float>(source.tokenizers[0].end));
-  EXPECT_EQ(states[2 * (77 + 1)], kPad);
-  EXPECT_EQ(states[2 * (77 + 4)], static_cast<float>(source.tokenizers[0].end));
-}
-
 TEST(Guide, RescalesByTheDeviation) {
   const std::vector<float> values = {1, -1, 3, -3, 2, 2, 6, 6};
   const std::vector<float> like = {2, -2, 6, -6, 1, 1, 3, 3};

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rbee/engine/image_parameters.h"
+#include "rbee/engine/image_settings.h"
 #include "rbee/engine/image_text.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/fake_image_model.h"
@@ -13,7 +15,11 @@ namespace rbee::engine {
 namespace {
 
 using testing::ElementsAre;
+using testing::FloatNear;
+using testing::HasSubstr;
+using testing::Not;
 using testing::Pair;
+using testing::Pointwise;
 
 ImageRequest request_of(const std::string& prompt, int32_t steps, const char* sampler = "Euler") {
   ImageRequest out;
@@ -212,6 +218,90 @@ TEST(RequestPrompts, AreRefusedWithTooManyParts) {
   for (int i = 0; i < 15; ++i) prompt += " AND a";
   EXPECT_EQ(read(request_of(prompt, 4)).first.weights.size(), 16u);
   harness::expect_error("prompt", "17", "16", [&] { read(request_of(prompt + " AND a", 4)); });
+}
+
+TEST(Weights, ScaleStatesAndKeepTheMean) {
+  std::vector<float> hidden = {1, 1, 2, 4};
+  const std::vector<float> weights = {1, 3};
+  weigh_states(hidden, weights);  // 1 1 6 12, whose mean is 5 instead of 2
+  EXPECT_THAT(hidden, Pointwise(FloatNear(1e-5f), {0.4f, 0.4f, 2.4f, 4.8f}));
+  std::vector<float> free = {1, 1, 2, 4};
+  weigh_states(free, weights, Emphasis::no_norm);
+  EXPECT_THAT(free, ElementsAre(1, 1, 6, 12));
+  std::vector<float> against = {1, 1, 2, 4};
+  const std::vector<float> empty = {0, 0, 1, 1};
+  weigh_states(against, weights, empty);
+  EXPECT_THAT(against, ElementsAre(1, 1, 4, 10));
+}
+
+// The prompt's states.
+Tensor states_of(const ImageSource& source, const ImageRequest& request) {
+  return encode_prompts(source, request, {{request.prompt}, {""}}).positive[0].context;
+}
+
+TEST(Weights, MakeStatesOfLongPromptsWithTheirChunks) {
+  const ImageSource source = fake_source(half_noise);
+  ImageRequest request;
+  request.prompt = "a cat BREAK a dog";
+  const PromptStates states = encode_prompts(source, request, {{request.prompt, "a"}, {""}});
+  EXPECT_EQ(states.positive[0].context.shape(), (Shape{1, 154, 2}));
+  EXPECT_EQ(states.positive[1].context.shape(), (Shape{1, 154, 2}));
+  EXPECT_EQ(states.negative[0].context.shape(), (Shape{1, 154, 2}));
+  request.prompt = "a (cat:1.5)";
+  const auto weighted = states_of(source, request).to_host<float>();
+  request.prompt_rule = PromptRule::none;
+  EXPECT_NE(states_of(source, request).to_host<float>(), weighted);
+}
+
+// "Ignore" reads brackets all the same; "None" has them in the text.
+TEST(Weights, AreOfTheEmphasisThatIsAskedFor) {
+  const ImageSource source = fake_source(half_noise);
+  ImageRequest request;
+  const auto states = [&](const char* prompt, Emphasis emphasis) {
+    request.prompt = prompt;
+    request.emphasis = emphasis;
+    return states_of(source, request).to_host<float>();
+  };
+  const auto plain = states("a cat", Emphasis::original);
+  EXPECT_EQ(states("a (cat:1.5)", Emphasis::ignore), plain);
+  EXPECT_EQ(states("a cat", Emphasis::no_norm), plain);
+  const auto free = states("a (cat:1.5)", Emphasis::no_norm);
+  EXPECT_NE(free, plain);
+  EXPECT_NE(free, states("a (cat:1.5)", Emphasis::original));
+  // All else stays where it is.
+  EXPECT_EQ(free.front(), plain.front());
+}
+
+TEST(Weights, NameTheirEmphasisInTheSettings) {
+  const ImageSource source = fake_source(half_noise);
+  ImageRequest request;
+  request.job_id = "j";
+  const auto text_of = [&](Emphasis emphasis) {
+    request.emphasis = emphasis;
+    return parameters_text(request, resolve(source, request), source.info, 0);
+  };
+  for (const auto& [emphasis, word] :
+       {std::pair{Emphasis::no_norm, "No norm"}, std::pair{Emphasis::ignore, "Ignore"}}) {
+    EXPECT_THAT(text_of(emphasis), HasSubstr(cat(", Emphasis: ", word, ",")));
+    EXPECT_EQ(parse_parameters(text_of(emphasis)).emphasis, emphasis);
+  }
+  EXPECT_THAT(text_of(Emphasis::original), Not(HasSubstr("Emphasis")));
+}
+
+TEST(Words, AreNotCutBetweenChunks) {
+  constexpr int32_t kPad = 7;
+  ImageSource source = fake_source(half_noise);
+  source.tokenizers[0].pad = kPad;
+  source.embeddings.push_back({"zz", 3, {{1, 2, 3, 4, 5, 6}}});
+  ImageRequest request;
+  for (int i = 0; i < 74; ++i) request.prompt += "a ";
+  request.prompt += "zz";
+  const auto states = states_of(source, request).to_host<float>();
+  ASSERT_EQ(states.size(), 2u * 154);
+  // Start, 74 words and the end; the vectors, for which the padding stands in, are in the next one.
+  EXPECT_EQ(states[2 * 75], static_cast<float>(source.tokenizers[0].end));
+  EXPECT_EQ(states[2 * (77 + 1)], kPad);
+  EXPECT_EQ(states[2 * (77 + 4)], static_cast<float>(source.tokenizers[0].end));
 }
 
 }  // namespace
