@@ -101,8 +101,9 @@ void validate(const ImageRequest& request) {
   check_bytes("mask_image", request.mask_image, kMaxImageBytes);
   check(request.mask_image.empty() || !request.init_image.empty(), "mask_image",
         "there is no init_image that it masks");
-  check(request.encoding.format != io::ImageFormat::gif, "output_format",
-        "gif is not one of png, jpeg, webp");
+  const io::ImageFormat format = request.encoding.format;
+  check(format != io::ImageFormat::gif && format != io::ImageFormat::bmp, "output_format",
+        io::name(format), " is not one of png, jpeg, webp");
   check_range("output_compression", request.encoding.quality, 0, 100);
   if (request.hires) check_second_pass(*request.hires);
   check_loras(prompt_loras(request).loras);

@@ -65,7 +65,8 @@ std::string tiling(ObjectReader& reader) {
 
 void require_image(ObjectReader& reader, const char* name) {
   if (reader.find(name) != nullptr) return;
-  reader.note(name, "required", "is missing: a PNG, JPEG, WebP or GIF file as base64", nullptr);
+  reader.note(name, "required", "is missing: a PNG, JPEG, WebP, GIF or BMP file as base64",
+              nullptr);
 }
 
 // AUTOMATIC1111's extension also takes {"image": ..., "mask": ...}.

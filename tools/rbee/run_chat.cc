@@ -57,8 +57,8 @@ std::shared_ptr<RunOptions> add_options(CLI::App& app) {
   app.add_flag("--hide-reasoning", options->hide_reasoning, "the answer alone, without reasoning");
   app.add_option(
          "--image", options->images,
-         "a PNG, JPEG, WebP or GIF file for a model that reads pictures, in front of the first "
-         "message; may be given several times")
+         "a PNG, JPEG, WebP, GIF or BMP file for a model that reads pictures, in front of the "
+         "first message; may be given several times")
       ->check(CLI::ExistingFile)
       ->allow_extra_args(false);
   app.add_option("--pan-and-scan", options->model.pan_and_scan,

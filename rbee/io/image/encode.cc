@@ -29,9 +29,11 @@ std::string encode_image(const Pixels& pixels, const Encoding& encoding,
     case ImageFormat::webp:
       return encode_webp(pixels, encoding.quality, exif);
     case ImageFormat::gif:
+    case ImageFormat::bmp:
       break;
   }
-  fail(Code::invalid_argument, "format", "pictures are written as PNG, JPEG or WebP, not GIF");
+  fail(Code::invalid_argument, "format", "pictures are written as PNG, JPEG or WebP, not ",
+       name(encoding.format));
 }
 
 bool parameters_fit(ImageFormat format, std::string_view parameters) {

@@ -1,6 +1,7 @@
 #include "rbee/io/image/pixels.h"
 
 #include "rbee/core/error.h"
+#include "rbee/io/image/bmp.h"
 #include "rbee/io/image/gif.h"
 #include "rbee/io/image/jpeg.h"
 #include "rbee/io/image/png.h"
@@ -12,8 +13,7 @@ namespace {
 // Of files that other programs write; nullptr: none of those.
 const char* other_format(std::string_view bytes) {
   using namespace std::string_view_literals;
-  for (const auto& [start, name] : {std::pair{"BM"sv, "a BMP"},
-                                    {"II*\0"sv, "a TIFF"},
+  for (const auto& [start, name] : {std::pair{"II*\0"sv, "a TIFF"},
                                     {"MM\0*"sv, "a TIFF"},
                                     {"\xff\x0a"sv, "a JPEG XL"},
                                     {"\0\0\0\x0cJXL "sv, "a JPEG XL"}}) {
@@ -32,12 +32,13 @@ ImageHeader header_of(std::string_view bytes, std::string_view field) {
   if (bytes.starts_with(kJpegSignature)) return read_jpeg_header(bytes, field);
   if (bytes.starts_with(kGifSignature)) return read_gif_header(bytes, field);
   if (is_webp(bytes)) return read_webp_header(bytes, field);
+  if (bytes.starts_with(kBmpSignature)) return read_bmp_header(bytes, field);
   if (const char* other = other_format(bytes)) {
     fail(Code::invalid_argument, field, "it is ", other,
          " file, which is not read; save it as PNG, JPEG or WebP");
   }
   fail(Code::invalid_argument, field, "its ", bytes.size(),
-       " bytes are no PNG, JPEG, WebP or GIF file");
+       " bytes are no PNG, JPEG, WebP, GIF or BMP file");
 }
 
 }  // namespace
@@ -51,9 +52,11 @@ const char* name(ImageFormat format) {
     case ImageFormat::webp:
       return "webp";
     case ImageFormat::gif:
+      return "gif";
+    case ImageFormat::bmp:
       break;
   }
-  return "gif";
+  return "bmp";
 }
 
 ImageHeader read_image_header(std::string_view bytes, std::string_view field,
@@ -78,9 +81,11 @@ Pixels decode_image(std::string_view bytes, std::string_view field, const ImageL
     case ImageFormat::webp:
       return decode_webp(bytes, field);
     case ImageFormat::gif:
+      return decode_gif(bytes, field);
+    case ImageFormat::bmp:
       break;
   }
-  return decode_gif(bytes, field);
+  return decode_bmp(bytes, field);
 }
 
 }  // namespace rbee::io

@@ -16,8 +16,8 @@ struct Pixels {
   std::vector<uint8_t> values;
 };
 
-enum class ImageFormat : uint8_t { png, jpeg, webp, gif };
-const char* name(ImageFormat format);  // "png", "jpeg", "webp", "gif", as in "image/png"
+enum class ImageFormat : uint8_t { png, jpeg, webp, gif, bmp };
+const char* name(ImageFormat format);  // "png", "jpeg", "webp", "gif", "bmp", as in "image/png"
 
 // What a file says of itself before anything is decoded.
 struct ImageHeader {
@@ -33,15 +33,16 @@ struct ImageLimits {
 };
 
 // Throws invalid_argument in the name of `field` (say "init_image") for bytes that are no PNG,
-// JPEG, WebP or GIF, and for sizes beyond the limits; unsupported for an animated WebP.
+// JPEG, WebP, GIF or BMP (AVIF, HEIC, JPEG XL and TIFF by name), and for sizes beyond the limits.
 ImageHeader read_image_header(std::string_view bytes, std::string_view field,
                               const ImageLimits& limits = {});
 // Also throws invalid_argument for files that are not whole or, JPEG, have more than 100 scans,
 // each of which costs as much as the whole picture, or, PNG, hold much behind the last row.
 // Greys and inks (CMYK) become colours; 16 bits become 8; opacity that a file has, also of one
-// colour, becomes the fourth channel. Of a GIF with several pictures the first is read. PNG, JPEG
-// and WebP files are turned upright by their Exif block (GIF has none); texts, profiles and other
-// notes are passed over. Memory: the file and twice the pixels at most, whatever else it holds.
+// colour, becomes the fourth channel. Of a GIF or WebP with several pictures the first is read.
+// PNG, JPEG and WebP files are turned upright by their Exif block (GIF and BMP have none); texts,
+// profiles and other notes are passed over. Memory: the file and twice the pixels at most, whatever
+// else it holds.
 Pixels decode_image(std::string_view bytes, std::string_view field, const ImageLimits& limits = {});
 
 }  // namespace rbee::io

@@ -20,15 +20,31 @@ WebPBitstreamFeatures features_of(std::string_view bytes, std::string_view field
   WebPBitstreamFeatures out;
   const VP8StatusCode status = WebPGetFeatures(data_of(bytes), bytes.size(), &out);
   check(status == VP8_STATUS_OK, field, "it is no WebP file that can be read");
-  if (out.has_animation != 0) {
-    fail(Code::unsupported, field, "an animated WebP file; save one picture of it");
-  }
   return out;
 }
 
 constexpr size_t kForm = 8;         // where "WEBP" stands, behind "RIFF" and the file's size
 constexpr size_t kFirstChunk = 12;  // behind it
 constexpr size_t kChunkHead = 8;    // name, size
+
+size_t number(std::string_view bytes, size_t at, size_t count) {
+  size_t out = 0;
+  for (size_t i = 0; i < count; ++i) out |= size_t{static_cast<uint8_t>(bytes[at + i])} << (8 * i);
+  return out;
+}
+
+// What the first chunk of that name holds; empty: there is none, or it is not whole.
+std::string_view chunk_of(std::string_view bytes, std::string_view name) {
+  bytes.remove_prefix(std::min(kFirstChunk, bytes.size()));
+  while (bytes.size() >= kChunkHead) {
+    const size_t length = number(bytes, 4, 4);
+    const std::string_view rest = bytes.substr(kChunkHead);
+    if (length > rest.size()) return {};
+    if (bytes.starts_with(name)) return rest.substr(0, length);
+    bytes = rest.substr(std::min(rest.size(), length + length % 2));
+  }
+  return {};
+}
 
 std::string little_endian(size_t value, int count) {
   std::string out;
@@ -47,15 +63,67 @@ std::string chunk(const char* name, std::string_view data) {
 }
 
 // Any further chunk makes a file of the extended form, which begins with its size and contents.
+// `contents`: bits that say which; opacity is found without its bit.
+std::string extended(size_t contents, size_t width, size_t height, std::string_view further) {
+  std::string chunks = chunk("VP8X", little_endian(contents, 4) + little_endian(width - 1, 3) +
+                                         little_endian(height - 1, 3));
+  chunks += further;
+  return "RIFF" + little_endian(chunks.size() + 4, 4) + "WEBP" + chunks;
+}
+
 std::string with_exif(const Pixels& pixels, std::string_view simple, std::string_view exif) {
   constexpr size_t kExif = 0x08;
-  const std::string head = little_endian(kExif, 4) +
-                           little_endian(static_cast<size_t>(pixels.width) - 1, 3) +
-                           little_endian(static_cast<size_t>(pixels.height) - 1, 3);
-  std::string chunks = chunk("VP8X", head);
-  chunks += simple.substr(kFirstChunk);
+  std::string chunks(simple.substr(kFirstChunk));
   chunks += chunk("EXIF", exif);
-  return "RIFF" + little_endian(chunks.size() + 4, 4) + "WEBP" + chunks;
+  return extended(kExif, static_cast<size_t>(pixels.width), static_cast<size_t>(pixels.height),
+                  chunks);
+}
+
+Pixels decode_still(std::string_view bytes, std::string_view field) {
+  const WebPBitstreamFeatures features = features_of(bytes, field);
+  const bool opacity = features.has_alpha != 0;
+  Pixels out{.width = features.width,
+             .height = features.height,
+             .channels = opacity ? 4 : 3,
+             .values = {}};
+  const int stride = out.width * out.channels;
+  out.values.resize(static_cast<size_t>(stride) * static_cast<size_t>(out.height));
+  const auto decode = opacity ? WebPDecodeRGBAInto : WebPDecodeRGBInto;
+  const uint8_t* whole =
+      decode(data_of(bytes), bytes.size(), out.values.data(), out.values.size(), stride);
+  check(whole != nullptr, field, "it is no whole WebP file");
+  return out;
+}
+
+// On a canvas of the file's size, without opacity where the picture leaves some of that free.
+Pixels decode_first(std::string_view bytes, const WebPBitstreamFeatures& canvas,
+                    std::string_view field) {
+  constexpr size_t kFrameHead = 16;  // place, size, duration, flags
+  const std::string_view frame = chunk_of(bytes, "ANMF");
+  check(frame.size() > kFrameHead, field, "it is no whole WebP file");
+  const size_t left = 2 * number(frame, 0, 3), top = 2 * number(frame, 3, 3);
+  const size_t width = number(frame, 6, 3) + 1, height = number(frame, 9, 3) + 1;
+  const auto wide = static_cast<size_t>(canvas.width), high = static_cast<size_t>(canvas.height);
+  check(left + width <= wide && top + height <= high, field,
+        "it is no WebP file that can be read: a picture beyond its canvas");
+  const std::string file = extended(0, width, height, frame.substr(kFrameHead));
+  Pixels picture = decode_still(file, field);
+  if (width == wide && height == high) return picture;
+  constexpr size_t kChannels = 4;
+  Pixels out{.width = canvas.width,
+             .height = canvas.height,
+             .channels = kChannels,
+             .values = std::vector<uint8_t>(wide * high * kChannels)};
+  const auto channels = static_cast<size_t>(picture.channels);
+  for (size_t y = 0; y < height; ++y) {
+    uint8_t* to = &out.values[((top + y) * wide + left) * kChannels];
+    const uint8_t* from = &picture.values[y * width * channels];
+    for (size_t x = 0; x < width; ++x, to += kChannels, from += channels) {
+      to[kChannels - 1] = UINT8_MAX;  // where the picture has none
+      std::copy_n(from, channels, to);
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -74,17 +142,8 @@ ImageHeader read_webp_header(std::string_view bytes, std::string_view field) {
 
 Pixels decode_webp(std::string_view bytes, std::string_view field) {
   const WebPBitstreamFeatures features = features_of(bytes, field);
-  const bool opacity = features.has_alpha != 0;
-  Pixels out{.width = features.width,
-             .height = features.height,
-             .channels = opacity ? 4 : 3,
-             .values = {}};
-  const int stride = out.width * out.channels;
-  out.values.resize(static_cast<size_t>(stride) * static_cast<size_t>(out.height));
-  const auto decode = opacity ? WebPDecodeRGBAInto : WebPDecodeRGBInto;
-  const uint8_t* whole =
-      decode(data_of(bytes), bytes.size(), out.values.data(), out.values.size(), stride);
-  check(whole != nullptr, field, "it is no whole WebP file");
+  Pixels out = features.has_animation != 0 ? decode_first(bytes, features, field)
+                                           : decode_still(bytes, field);
   return upright(std::move(out), exif_orientation(webp_exif(bytes)));
 }
 
@@ -99,19 +158,7 @@ std::string encode_webp(const Pixels& pixels, int32_t quality, std::string_view 
 }
 
 std::string_view webp_exif(std::string_view bytes) {
-  if (!is_webp(bytes)) return {};
-  bytes.remove_prefix(std::min(kFirstChunk, bytes.size()));
-  while (bytes.size() >= kChunkHead) {
-    size_t length = 0;
-    for (size_t i = 0; i < 4; ++i) {
-      length |= size_t{static_cast<uint8_t>(bytes[4 + i])} << (8 * i);
-    }
-    const std::string_view rest = bytes.substr(kChunkHead);
-    if (length > rest.size()) return {};
-    if (bytes.starts_with("EXIF")) return rest.substr(0, length);
-    bytes = rest.substr(std::min(rest.size(), length + length % 2));
-  }
-  return {};
+  return is_webp(bytes) ? chunk_of(bytes, "EXIF") : std::string_view();
 }
 
 }  // namespace rbee::io

@@ -11,8 +11,8 @@ namespace rbee::io {
 // A RIFF file of the form WEBP.
 bool is_webp(std::string_view bytes);
 
-// Throws unsupported for animations.
 ImageHeader read_webp_header(std::string_view bytes, std::string_view field);
+// Of an animation the first picture, on a canvas without opacity where it leaves some of that free.
 // A file that ends too early, or is damaged within, is refused.
 Pixels decode_webp(std::string_view bytes, std::string_view field);
 

@@ -514,7 +514,8 @@ TEST(ImageEngine, RefusesBadRequestsByFieldAndRange) {
   refused("count", "1 to 16", [](ImageRequest& r) { r.count = 17; });
   refused("sampler", "DPM++ 2M", [](ImageRequest& r) { r.sampler = "best"; });
   refused("schedule", "Karras", [](ImageRequest& r) { r.schedule = "best"; });
-  refused("init_image", "no PNG, JPEG, WebP or GIF", [](ImageRequest& r) { r.init_image = "x"; });
+  refused("init_image", "no PNG, JPEG, WebP, GIF or BMP",
+          [](ImageRequest& r) { r.init_image = "x"; });
   refused("mask_image", "no init_image", [](ImageRequest& r) { r.mask_image = "x"; });
   refused("mask_image", "32 x 32 pixels, init_image has 64 x 64", [](ImageRequest& r) {
     r.init_image = uniform_png(64, 64, 9);

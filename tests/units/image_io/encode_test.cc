@@ -68,6 +68,7 @@ TEST(Encode, QualityIsPaidInBytes) {
 TEST(Encode, WhatCannotBeWrittenIsRefused) {
   Pixels pixels = picture(8, 8);
   EXPECT_THROW(encode_image(pixels, {ImageFormat::gif}), Error);
+  EXPECT_THROW(encode_image(pixels, {ImageFormat::bmp}), Error);
   EXPECT_THROW(encode_image(pixels, {ImageFormat::jpeg, 101}), Error);
   EXPECT_THROW(encode_image(pixels, {ImageFormat::webp, -1}), Error);
   pixels.channels = 4;

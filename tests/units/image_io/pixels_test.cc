@@ -69,16 +69,34 @@ TEST(Pixels, OfWebpFilesAreTheirColours) {
   expect_near(at(opacity, 13, 4), {20, 60, 220, 100}, 0);
 }
 
-TEST(Pixels, OfAnimationsAreTheFirstOrRefused) {
-  const Pixels first = decode_image(file("animated.gif"), "image");
-  expect_near(at(first, 2, 4), {200, 30, 40}, 0);
-  try {
-    decode_image(file("animated.webp"), "image");
-    FAIL() << "nothing was thrown";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::unsupported);
-    EXPECT_THAT(error.what(), HasSubstr("image: an animated WebP file"));
+TEST(Pixels, OfAnimationsAreTheFirst) {
+  for (const auto& [name, tolerance] :
+       {std::pair{"animated.gif", 0}, std::pair{"animated.webp", 12}}) {
+    const Pixels first = decode_image(file(name), "image");
+    EXPECT_EQ(first.width, 16) << name;
+    EXPECT_EQ(first.channels, 3) << name;
+    expect_near(at(first, 2, 4), {200, 30, 40}, tolerance);
   }
+}
+
+// The first picture, of 10 x 4, at (4, 2) of a canvas; its numbers stand behind "ANMF" and its
+// size.
+TEST(Pixels, OfAnimationsStandOnTheirCanvas) {
+  std::string whole = file("animated_part.webp");
+  const Pixels pixels = decode_image(whole, "image");
+  EXPECT_EQ(pixels.width, 16);
+  EXPECT_EQ(pixels.height, 8);
+  expect_near(at(pixels, 3, 2), {0, 0, 0, 0}, 0);
+  expect_near(at(pixels, 4, 2), {200, 30, 40, 255}, 0);
+  expect_near(at(pixels, 13, 5), {200, 30, 40, 255}, 0);
+  expect_near(at(pixels, 13, 6), {0, 0, 0, 0}, 0);
+  for (size_t length = 0; length < whole.rfind("ANMF"); ++length) {
+    EXPECT_THROW(decode_image(std::string_view(whole).substr(0, length), "image"), Error) << length;
+  }
+  const size_t frame = whole.find("ANMF") + 8;
+  whole[frame] = 4;  // two pixels each from the left
+  harness::expect_error("image", "a picture beyond its canvas", "",
+                        [&] { decode_image(whole, "image"); });
 }
 
 TEST(Pixels, OfGifFilesAreTheirColours) {
@@ -112,8 +130,7 @@ TEST(Pixels, OfGifFilesStayOnTheScreen) {
 TEST(Pixels, OfFormatsThatAreNotReadAreNamed) {
   using namespace std::string_literals;
   for (const auto& [bytes, name] :
-       {std::pair{"BM6"s, "a BMP file"}, std::pair{"II*\0\x08\0\0\0"s, "a TIFF file"},
-        std::pair{"MM\0*"s, "a TIFF file"},
+       {std::pair{"II*\0\x08\0\0\0"s, "a TIFF file"}, std::pair{"MM\0*"s, "a TIFF file"},
         std::pair{"\0\0\0\x20"
                   "ftypavif\0\0\0\0"s,
                   "an AVIF file"},
@@ -196,7 +213,7 @@ TEST(Pixels, OfBrokenFilesAreRefused) {
       EXPECT_THAT(message, HasSubstr("init_image: ")) << name << " cut to " << length;
     }
   }
-  harness::expect_error("image", "are no PNG, JPEG, WebP or GIF file", "",
+  harness::expect_error("image", "are no PNG, JPEG, WebP, GIF or BMP file", "",
                         [] { decode_image("B26", "image"); });
 }
 
