@@ -229,7 +229,8 @@ TEST_F(LoraTest, PartsOfAnAdapterAreNotLeftOut) {
   std::vector<MadeTensor> file;
   add(kForms[0], 1, file);
   const std::string layer = "lora_unet_mid_block_attentions_0_transformer_blocks_0_attn1_to_q";
-  for (const std::string leaf : {".diff_b", ".oft_blocks", ".set_weight", ".lora_up.weight"}) {
+  for (const std::string leaf :
+       {".diff_b", ".oft_R.weight", ".oft_R.default.weight", ".set_weight", ".lora_up.weight"}) {
     std::vector<MadeTensor> more = file;
     more.push_back({layer + leaf, Shape{2, 2}, {1, 2, 3, 4}});
     const models::LoraSource lora{write("more.safetensors", more), 1};

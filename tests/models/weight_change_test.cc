@@ -1,5 +1,6 @@
 // Changes of weights beside those that the lycoris package makes of the same tensors
-// (tools/goldens/make_lycoris_goldens.py).
+// (tools/goldens/make_lycoris_goldens.py), rotations beside the formulas of their papers
+// (make_rotation_goldens.py).
 
 #include "rbee/models/image/weight_change.h"
 
@@ -23,9 +24,13 @@ using models::RowShare;
 using nlohmann::json;
 
 json cases() {
-  std::ifstream file(image_data("lycoris.json"));
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  return io::parse_json(text, "lycoris.json");
+  json out = json::array();
+  for (const char* name : {"lycoris.json", "rotations.json"}) {
+    std::ifstream file(image_data(name));
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    for (json& each : io::parse_json(text, name)) out.push_back(std::move(each));
+  }
+  return out;
 }
 
 Shape shape_of(const json& tensor) {
@@ -106,7 +111,7 @@ TEST_P(LycorisGolden, GivesAPartItsRows) {
   const auto all = change->values(weight, shape, {}, cpu_device());
   shape[0] /= 4;
   const std::string name = wanted["name"];
-  if (name.starts_with("ia3") || name.ends_with("columns")) {
+  if (name.starts_with("ia3") || name.starts_with("boft") || name.ends_with("columns")) {
     expect_error(Code::invalid_argument, {"file", "a weight", "another model"},
                  [&] { change->check_fit("a weight", shape, last); });
     return;
@@ -123,10 +128,10 @@ TEST_P(LycorisGolden, GivesAPartItsRows) {
 TEST_P(LycorisGolden, NamesWeightsThatItDoesNotFit) {
   const LycorisLayer made(wanted);
   const auto change = models::read_change("the file", made.layer);
-  const bool on_input = wanted["name"] == "ia3_input";
+  const std::string name = wanted["name"];
+  const bool of_rows = name == "ia3" || name.find("oft") != std::string::npos;
   for (const int axis : {0, 1}) {
-    const bool reads =
-        !wanted["name"].get<std::string>().starts_with("ia3") || axis == (on_input ? 1 : 0);
+    const bool reads = axis == 0 ? name != "ia3_input" : !of_rows;
     Shape other = shape_of(wanted["weight"]);
     other[axis] += 1;
     if (!reads) continue;
@@ -139,7 +144,7 @@ TEST_P(LycorisGolden, NeedsAllOfItsTensors) {
   for (const auto& [key, tensor] : wanted["tensors"].items()) {
     const std::string role = role_of(key);
     const bool needed = role != "alpha" && role != "mid" && role != "dora_scale" &&
-                        role.find("_t") == std::string::npos;
+                        role != "rescale" && role.find("_t") == std::string::npos;
     if (!needed) continue;
     LycorisLayer made(wanted);
     made.layer.tensors.erase(role);
@@ -210,6 +215,28 @@ TEST(LycorisLayerTest, SaysWhatIsNoMatrix) {
   refused({{"lokr_w1", number}, {"lokr_w2", matrix}}, {"file", "lokr_w1"});
   const json two = {{"shape", {2}}, {"values", {1, 1}}};
   refused({{"weight", two}, {"on_input", two}}, {"file", "on_input", "one number"});
+}
+
+TEST(LycorisLayerTest, SaysWhatIsNoRotation) {
+  const auto refused = [](Code code, const json& tensors, const std::vector<std::string>& said) {
+    const LycorisLayer made(json{{"tensors", tensors}});
+    expect_error(code, said, [&] { static_cast<void>(models::read_change("file", made.layer)); });
+  };
+  const json flat = tensor({2, 2}, {1, 2, 3, 4}), oblong = tensor({1, 2, 1}, {1, 2});
+  refused(Code::invalid_argument, {{"oft_blocks", flat}}, {"file", "oft_blocks is (2, 2)"});
+  refused(Code::invalid_argument, {{"oft_blocks", oblong}}, {"file", "no square blocks"});
+  refused(Code::unsupported, {{"oft_blocks", tensor({1, 1, 1}, {0})}, {"diff", flat}},
+          {"file", "oft_blocks and diff change one layer"});
+  // A butterfly over more rows than there are, and over odd blocks.
+  const Shape shape{4, 1};
+  for (const auto& [sizes, count] : {std::pair{std::vector<int64_t>{3, 2, 2, 2}, 24},
+                                     std::pair{std::vector<int64_t>{1, 4, 1, 1}, 4}}) {
+    const json blocks = tensor(sizes, std::vector<float>(static_cast<size_t>(count)));
+    const LycorisLayer made(json{{"tensors", {{"oft_blocks", blocks}}}});
+    const auto change = models::read_change("file", made.layer);
+    expect_error(Code::invalid_argument, {"oft_blocks", "a weight", "another model"},
+                 [&] { change->check_fit("a weight", shape, {}); });
+  }
 }
 
 TEST(LycorisLayerTest, NamesLengthsThatDoNotFit) {

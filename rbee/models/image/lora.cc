@@ -25,6 +25,8 @@ struct Ending {
   std::string_view role;  // see AdapterLayer
 };
 
+constexpr std::string_view kOther;  // of a kind that is not computed
+
 constexpr Ending kEndings[] = {
     {".lora_up.weight", "up"},
     {".lora_down.weight", "down"},
@@ -56,6 +58,9 @@ constexpr Ending kEndings[] = {
     {".a2.weight", "a2"},
     {".b1.weight", "b1"},
     {".b2.weight", "b2"},
+    {".oft_blocks", "oft_blocks"},
+    {".rescale", "rescale"},
+    {".oft_R.weight", kOther},  // PEFT's rotations, of inputs
     {".diff", "diff"},
     {".w_norm", "diff"},  // of norms
     {".diff_b", "diff_b"},
@@ -86,7 +91,8 @@ struct LayerKeys {
 std::string without_adapter_name(const std::string& key) {
   for (const std::string_view leaf : {kWeight, kBias}) {
     if (!key.ends_with(leaf)) continue;
-    for (const std::string_view mark : {".lora_A.", ".lora_B.", ".lora_magnitude_vector."}) {
+    for (const std::string_view mark :
+         {".lora_A.", ".lora_B.", ".lora_magnitude_vector.", ".oft_R."}) {
       const size_t at = key.rfind(mark);
       if (at == std::string::npos || at + mark.size() + leaf.size() > key.size()) continue;
       return cat(key.substr(0, at + mark.size() - 1), leaf);
@@ -103,7 +109,7 @@ LayerKeys sort_keys(const io::Checkpoint& file, const std::string& path) {
     const std::string_view name = own;
     const auto ending = std::ranges::find_if(
         kEndings, [&](const Ending& each) { return name.ends_with(each.text); });
-    if (ending != std::end(kEndings)) {
+    if (ending != std::end(kEndings) && ending->role != kOther) {
       AdapterLayer& layer =
           out.layers[std::string(name.substr(0, name.size() - ending->text.size()))];
       const bool fresh = layer.tensors.emplace(ending->role, &entry).second;

@@ -38,13 +38,14 @@ class LoraPatch final : public nn::WeightPatch {
 class LoraSet {
  public:
   // Reads adapters whose keys are in the form of kohya's scripts (diffusers' or the original
-  // names; also LyCORIS's LoHa, LoKr, GLoRA, full and IA3), of diffusers or of PEFT, all also with
-  // the lengths of DoRA. PEFT's adapter_config.json beside adapter_model.safetensors tells each
-  // layer's factor. Biases of layers and what norms have are changed too. Keys that no layer of the
-  // model goes by are logged with their number. Throws invalid_argument naming the file when it has
-  // no layer of this model, or a strength that is not finite, or a matrix that does not fit its
-  // layer; unsupported naming a tensor that is of a layer of the model and no change of a known
-  // kind, or a bias that the layer does not have; and what PeftConfig and Checkpoint::open throw.
+  // names; also LyCORIS's LoHa, LoKr, GLoRA, OFT, BOFT, full and IA3), of diffusers or of PEFT, all
+  // also with the lengths of DoRA. PEFT's adapter_config.json beside adapter_model.safetensors
+  // tells each layer's factor. Biases of layers and what norms have are changed too. Keys that no
+  // layer of the model goes by are logged with their number. Throws invalid_argument naming the
+  // file when it has no layer of this model, or a strength that is not finite, or a matrix that
+  // does not fit its layer; unsupported naming a tensor that is of a layer of the model and no
+  // change of a known kind, or a bias that the layer does not have; and what PeftConfig and
+  // Checkpoint::open throw.
   LoraSet(const ModelFiles& files, std::span<const LoraSource> sources, Device& device);
 
   std::vector<std::string> parts() const;  // that some adapter changes

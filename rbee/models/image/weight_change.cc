@@ -6,6 +6,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/io/diffusers_folder.h"
+#include "rbee/models/image/rotation_change.h"
 #include "rbee/ops/elementwise.h"
 #include "rbee/ops/matmul.h"
 #include "rbee/tensor/tensor.h"
@@ -385,6 +386,18 @@ class LayerReader {
     return std::make_shared<GeneralChange>(path_, factors, scale_of(factors.rank()));
   }
 
+  std::shared_ptr<const WeightChange> rotation() const {
+    const auto *blocks = layer_.find("oft_blocks"), *rescale = layer_.find("rescale");
+    if (blocks == nullptr) return nullptr;
+    for (const auto& [role, entry] : layer_.tensors) {
+      if (role == "oft_blocks" || role == "rescale" || role == "dora_scale") continue;
+      fail(Code::unsupported, path_, blocks->name, " and ", entry->name, " change one layer");
+    }
+    Rotation out{.blocks = *blocks, .constraint = layer_.alpha.value_or(0)};
+    if (rescale != nullptr) out.rescale = *rescale;
+    return rotation_change(path_, out);
+  }
+
   std::shared_ptr<const WeightChange> difference(std::string_view role, float scale = 1) const {
     const TensorEntry* diff = layer_.find(role);
     if (diff == nullptr || diff->shape.rank() == 0) return nullptr;
@@ -474,8 +487,8 @@ const TensorEntry* AdapterLayer::find(std::string_view role) const {
 std::shared_ptr<const WeightChange> read_change(const std::string& path,
                                                 const AdapterLayer& layer) {
   const LayerReader reader(path, layer);
-  for (const auto read :
-       {&LayerReader::lora, &LayerReader::loha, &LayerReader::lokr, &LayerReader::glora}) {
+  for (const auto read : {&LayerReader::rotation, &LayerReader::lora, &LayerReader::loha,
+                          &LayerReader::lokr, &LayerReader::glora}) {
     if (auto change = (reader.*read)()) return reader.decomposed(std::move(change));
   }
   if (auto change = reader.difference("diff")) return change;

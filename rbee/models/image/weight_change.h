@@ -3,8 +3,9 @@
 // with a core of the kernel's size between them (LoCon), element-wise products of two such (LoHa,
 // Hyeon-Woo et al. 2022), Kronecker products (LoKr), products of which one is with the weight
 // itself (GLoRA, Chavan et al. 2023), each also with learned lengths of the rows that come out
-// (DoRA, Liu et al. 2024), whole differences, and vectors that scale inputs or outputs (IA3, Liu et
-// al. 2022); all but the first as LyCORIS (Yeh et al. 2024) saves them.
+// (DoRA, Liu et al. 2024), whole differences, vectors that scale inputs or outputs (IA3, Liu et al.
+// 2022), and rotations (rotation_change.h); all but the first as LyCORIS (Yeh et al. 2024) saves
+// them.
 
 #include <map>
 #include <memory>
@@ -21,8 +22,8 @@ namespace rbee::models {
 
 // One adapter's tensors of a layer by their roles: "up", "down", "mid", and "up_bias", which is
 // added behind "up"; "diff_b", which is added to a layer's own bias; LyCORIS's own names such as
-// "hada_w1_a", "lokr_t2", "a1", "diff", "dora_scale"; "magnitude", which is PEFT's name of the
-// last, always of rows; "scale" and "on_input" of IA3.
+// "hada_w1_a", "lokr_t2", "a1", "oft_blocks", "diff", "dora_scale"; "magnitude", which is PEFT's
+// name of the last, always of rows; "scale" and "on_input" of IA3.
 struct AdapterLayer {
   std::map<std::string, const io::TensorEntry*, std::less<>> tensors;
   std::optional<float> alpha;
