@@ -7,7 +7,10 @@
 #include "rbee/engine/comfy_graph.h"
 #include "rbee/engine/infotext_writer.h"
 #include "rbee/io/image/encode.h"
+#include "rbee/io/image/exif.h"
+#include "rbee/io/image/hidden_text.h"
 #include "rbee/io/image/png.h"
+#include "rbee/io/image/webp.h"
 #include "rbee/io/json_parse.h"
 
 namespace rbee::engine {
@@ -24,12 +27,26 @@ json object_of(string_view text) try {
   return {};
 }
 
+// What its version 4 says of the picture and of each character in it, a line for each; `plain` is
+// what it says of the picture elsewhere.
+std::string novelai_caption(const json& prompt, std::string plain) {
+  const json& caption = part_of(prompt, "caption");
+  std::string out = text_of(caption, "base_caption");
+  if (out.empty()) out = std::move(plain);
+  for (const json& character : list_of(caption, "char_captions")) {
+    const std::string text = text_of(character, "char_caption");
+    if (!text.empty()) out += cat(out.empty() ? "" : "\n", text);
+  }
+  return out;
+}
+
 // https://docs.novelai.net; A1111 reads it so.
 std::string from_novelai(const json& comment, const std::string& description) {
   InfotextWriter out;
-  out.prompt = text_of(comment, "prompt");
+  out.prompt = novelai_caption(part_of(comment, "v4_prompt"), text_of(comment, "prompt"));
   if (out.prompt.empty()) out.prompt = description;
-  out.negative_prompt = text_of(comment, "uc");
+  out.negative_prompt =
+      novelai_caption(part_of(comment, "v4_negative_prompt"), text_of(comment, "uc"));
   out.number("Steps", comment, "steps");
   out.text("Sampler", text_of(comment, "sampler"));
   const std::string schedule = text_of(comment, "noise_schedule");
@@ -87,8 +104,33 @@ std::string from_old_invokeai(const json& data) {
   out.number("CFG scale", image, "cfg_scale");
   out.number("Seed", image, "seed");
   out.size(image, "width", "height");
+  out.number("Denoising strength", image, "strength");
   out.text("Model", text_of(data, "model_weights"));
   return out.finish();
+}
+
+// InvokeAI 1 and 2, which name what their command line took: "a fox" -s 50 -S123 -A k_lms.
+std::string from_dream(string_view line) {
+  constexpr std::pair<char, const char*> kOptions[] = {
+      {'s', "steps"}, {'S', "seed"},   {'C', "cfg_scale"}, {'A', "sampler"},
+      {'W', "width"}, {'H', "height"}, {'f', "strength"}};
+  const bool quoted = line.starts_with('"');
+  const size_t end = std::min(line.find(quoted ? "\" -" : " -", 1), line.size());
+  string_view prompt = line.substr(0, end);
+  if (quoted) prompt.remove_prefix(1);
+  if (quoted && prompt.ends_with('"')) prompt.remove_suffix(1);
+  json image = {{"prompt", prompt}};
+  for (string_view rest = line.substr(end); !rest.empty();) {
+    rest.remove_prefix(std::min(rest.find(" -"), rest.size()));
+    rest.remove_prefix(std::min<size_t>(2, rest.size()));
+    const auto option = std::ranges::find(kOptions, rest.empty() ? ' ' : rest.front(),
+                                          &std::pair<char, const char*>::first);
+    if (option == std::end(kOptions)) continue;
+    rest.remove_prefix(1);
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+    image[option->second] = rest.substr(0, rest.find(' '));
+  }
+  return from_old_invokeai({{"image", std::move(image)}});
 }
 
 // The scheme "fooocus": its log has names for people, its files have names of fields.
@@ -148,16 +190,34 @@ std::optional<std::string> read_png(string_view file) {
   if (const json data = object("sd-metadata"); data.contains("image")) {
     return from_old_invokeai(data);
   }
+  if (const auto line = io::png_text(file, "Dream")) {
+    return from_dream(io::sound_text(*line).value_or(""));
+  }
   if (const json graph = object("prompt"); !graph.is_null()) return infotext_of_graph(graph);
   return std::nullopt;
 }
 
 std::optional<std::string> read_text(std::string text) {
-  // ComfyUI's WebP and JPEG files.
-  constexpr string_view kPrompt = "prompt:";
-  if (!text.starts_with(kPrompt)) return read_parameters(std::move(text));
+  // WebP and JPEG files of ComfyUI and of its extensions.
+  constexpr string_view kPrompt = "prompt:", kOther = "Prompt:";
+  if (!text.starts_with(kPrompt) && !text.starts_with(kOther)) {
+    return read_parameters(std::move(text));
+  }
   const json graph = object_of(string_view(text).substr(kPrompt.size()));
   return graph.is_null() ? std::move(text) : infotext_of_graph(graph);
+}
+
+// Of a picture whose pixels are as they were written.
+std::optional<std::string> read_hidden(string_view file) try {
+  if (!file.starts_with(io::kPngSignature) && !io::is_webp(file)) return std::nullopt;
+  auto text = io::hidden_text(io::decode_image(file, "image"));
+  if (!text) return std::nullopt;
+  const json data = object_of(*text);  // NovelAI's: what its PNG files have as texts
+  const json comment = object_of(text_of(data, "Comment"));
+  if (comment.is_null()) return read_text(*std::move(text));
+  return from_novelai(comment, text_of(data, "Description"));
+} catch (const Error&) {
+  return std::nullopt;
 }
 
 }  // namespace
@@ -169,7 +229,7 @@ std::optional<std::string> read_infotext(string_view file) {
     if (auto settings = read_png(file)) return settings;
   }
   text = io::image_comment(file);
-  return text ? read_text(*std::move(text)) : std::nullopt;
+  return text ? read_text(*std::move(text)) : read_hidden(file);
 }
 
 }  // namespace rbee::engine

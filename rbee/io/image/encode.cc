@@ -12,6 +12,11 @@ namespace {
 
 constexpr const char* kParameters = "parameters";
 
+std::string_view exif_block(std::string_view bytes) {
+  if (bytes.starts_with(kPngSignature)) return png_exif(bytes);
+  return bytes.starts_with(kJpegSignature) ? jpeg_exif(bytes) : webp_exif(bytes);
+}
+
 }  // namespace
 
 std::string encode_image(const Pixels& pixels, const Encoding& encoding,
@@ -42,15 +47,23 @@ bool parameters_fit(ImageFormat format, std::string_view parameters) {
 
 std::optional<std::string> image_parameters(std::string_view bytes) {
   if (bytes.starts_with(kPngSignature)) return png_text(bytes, kParameters);
-  return exif_comment(bytes.starts_with(kJpegSignature) ? jpeg_exif(bytes) : webp_exif(bytes));
+  return exif_comment(exif_block(bytes));
 }
 
 std::optional<std::string> image_comment(std::string_view bytes) {
   if (bytes.starts_with(kGifSignature)) return sound_text(gif_comment(bytes));
-  if (bytes.starts_with(kPngSignature)) return exif_comment(png_exif(bytes));
-  const auto camera = exif_camera(webp_exif(bytes));
-  if (camera && camera->starts_with("prompt:")) return camera;
-  return bytes.starts_with(kJpegSignature) ? sound_text(jpeg_comment(bytes)) : std::nullopt;
+  const std::string_view block = exif_block(bytes);
+  if (bytes.starts_with(kPngSignature)) {
+    if (auto text = exif_comment(block)) return text;
+  }
+  for (const ExifText tag : {ExifText::model, ExifText::maker, ExifText::description}) {
+    auto text = exif_text(block, tag);
+    if (text && (text->starts_with("prompt:") || text->starts_with("Prompt:"))) return text;
+  }
+  if (bytes.starts_with(kJpegSignature)) {
+    if (auto text = sound_text(jpeg_comment(bytes))) return text;
+  }
+  return exif_text(block, ExifText::description);
 }
 
 }  // namespace rbee::io

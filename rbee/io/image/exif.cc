@@ -9,7 +9,6 @@ constexpr std::string_view kMark{"Exif\0\0", 6};
 constexpr uint32_t kOrientation = 0x0112;
 constexpr uint32_t kFurther = 0x8769;  // the directory of Exif's own entries
 constexpr uint32_t kComment = 0x9286;
-constexpr uint32_t kCamera = 0x0110;
 constexpr uint32_t kBytes = 1, kText = 2, kShort = 3, kLong = 4, kUndefined = 7;  // of entries
 constexpr size_t kEntry = 12;  // bytes of a directory's entry
 // What a comment begins with: how it is written.
@@ -176,11 +175,11 @@ std::optional<std::string> exif_comment(std::string_view block) {
   return utf8_of_utf16(Tiff(units, little), units.size() / 2);
 }
 
-std::optional<std::string> exif_camera(std::string_view block) {
+std::optional<std::string> exif_text(std::string_view block, ExifText tag) {
   if (block.starts_with(kMark)) block.remove_prefix(kMark.size());
   const auto tiff = tiff_of(block);
   if (!tiff) return std::nullopt;
-  const size_t entry = tiff->entry(tiff->number(4, 4), kCamera, kText);
+  const size_t entry = tiff->entry(tiff->number(4, 4), static_cast<uint32_t>(tag), kText);
   return entry == 0 ? std::nullopt : sound_text(tiff->bytes_of(entry));
 }
 

@@ -24,8 +24,10 @@ Pixels upright(Pixels pixels, int orientation);
 // of bytes ("UNICODE"), or from what stands behind "ASCII" or no mark at all, as sound_text() reads
 // it. Nothing where there is none, or not whole, or in JIS.
 std::optional<std::string> exif_comment(std::string_view block);
-// The camera's model (tag 0x0110), where ComfyUI puts the graph of a WebP file.
-std::optional<std::string> exif_camera(std::string_view block);
+// The texts of a camera's picture, by their tags. ComfyUI puts a WebP file's graph into the model,
+// its extensions into the others.
+enum class ExifText : uint16_t { description = 0x010E, maker = 0x010F, model = 0x0110 };
+std::optional<std::string> exif_text(std::string_view block, ExifText tag);
 // Bytes that should be UTF-8: without those that are none, without blanks and zeros around them.
 // Nothing where there is nothing else.
 std::optional<std::string> sound_text(std::string_view bytes);

@@ -3,11 +3,13 @@
 
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "rbee/engine/image_parameters.h"
 #include "rbee/io/image/encode.h"
+#include "rbee/io/image/jpeg.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/image/webp.h"
 
@@ -123,19 +125,22 @@ TEST(Infotext, ComfyUiWithNumbersOfPython) {
   EXPECT_EQ(request.steps, 9);
 }
 
-// Its own node for WebP files writes the graph where cameras write their model.
-TEST(Infotext, ComfyUiInWebp) {
-  const std::string graph = cat("prompt:", kGraph, std::string(1, '\0'));
+// A block with one text.
+std::string exif_with(size_t tag, const std::string& text) {
   const auto number = [](size_t value, int bytes) {
     std::string out;
     for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
     return out;
   };
-  const std::string block = std::string("II\x2a\0", 4) + number(8, 4) + number(1, 2) +
-                            number(0x0110, 2) + number(2, 2) + number(graph.size(), 4) +
-                            number(26, 4) + number(0, 4) + graph;
+  return std::string("II\x2a\0", 4) + number(8, 4) + number(1, 2) + number(tag, 2) + number(2, 2) +
+         number(text.size(), 4) + number(26, 4) + number(0, 4) + text;
+}
+
+// Its own node for WebP files writes the graph where cameras write their model.
+TEST(Infotext, ComfyUiInWebp) {
+  const std::string graph = cat("prompt:", kGraph, std::string(1, '\0'));
   const io::Pixels pixel{.width = 1, .height = 1, .channels = 3, .values = {1, 2, 3}};
-  const ImageRequest request = request_of(io::encode_webp(pixel, 90, block));
+  const ImageRequest request = request_of(io::encode_webp(pixel, 90, exif_with(0x0110, graph)));
   EXPECT_EQ(request.prompt, "a fox, (red:1.2) <lora:ink:0.75>");
   EXPECT_EQ(request.steps, 23);
 }
@@ -171,6 +176,29 @@ TEST(Infotext, InvokeAi) {
   EXPECT_EQ(old.seed, 3u);
 }
 
+// What its first versions' command line took.
+TEST(Infotext, InvokeAiDreams) {
+  for (const char* options : {"-s50 -S123 -W512 -H640 -C7.5 -A k_lms -f0.4",
+                              "-s 50 -S 123 -W 512 -H 640 -C 7.5 -A k_lms -f 0.4"}) {
+    const ImageRequest request =
+        request_of(png({{"Dream", cat("\"a fox - red [dog]\" ", options)}}));
+    EXPECT_EQ(request.prompt, "a fox - red ");
+    EXPECT_EQ(request.negative_prompt, "dog");
+    EXPECT_EQ(request.steps, 50);
+    EXPECT_EQ(request.seed, 123u);
+    EXPECT_EQ(request.width, 512);
+    EXPECT_EQ(request.height, 640);
+    EXPECT_EQ(request.guidance_scale, 7.5f);
+    EXPECT_EQ(request.sampler, "k_lms");
+    EXPECT_EQ(request.strength, 0.4f);
+  }
+  EXPECT_EQ(request_of(png({{"Dream", "a fox -s 7 -U 2 0.75 -t -S -1"}})).steps, 7);
+  EXPECT_EQ(request_of(png({{"Dream", "\"a fox\""}})).prompt, "a fox");
+  for (const char* odd : {"", "\"", "\" -", " -s", "-s5", "\"a\" -s\xff,\" -A \xff,"}) {
+    static_cast<void>(read_infotext(png({{"Dream", odd}})));
+  }
+}
+
 TEST(Infotext, NovelAi) {
   const ImageRequest request = request_of(png(
       {{"Software", "NovelAI"},
@@ -182,6 +210,91 @@ TEST(Infotext, NovelAi) {
   EXPECT_EQ(request.steps, 28);
   EXPECT_EQ(request.width, 832);
   EXPECT_EQ(request.seed, 99u);
+}
+
+// What version 4 says of characters stands beside the prompt.
+constexpr const char* kNovelAi4 = R"json({"prompt":"two girls","uc":"blurry","steps":28,"seed":99,
+"v4_prompt":{"caption":{"base_caption":"two girls","char_captions":[
+  {"char_caption":"red hair","centers":[{"x":0.5,"y":0.5}]},{"char_caption":""},
+  {"char_caption":"a hat"}]},"use_coords":false},
+"v4_negative_prompt":{"caption":{"base_caption":"blurry","char_captions":[
+  {"char_caption":"bow"}]}}})json";
+
+void expect_novelai4(const ImageRequest& request) {
+  EXPECT_EQ(request.prompt, "two girls\nred hair\na hat");
+  EXPECT_EQ(request.negative_prompt, "blurry\nbow");
+  EXPECT_EQ(request.steps, 28);
+}
+
+TEST(Infotext, NovelAiWithCharacters) {
+  expect_novelai4(request_of(png({{"Software", "NovelAI"}, {"Comment", kNovelAi4}})));
+}
+
+// The text in the lowest bits of a picture, down its columns.
+io::Pixels with_hidden(const std::string& mark, const std::string& text, bool opacity) {
+  std::string bytes = mark;
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    bytes += static_cast<char>(text.size() * 8 >> shift & 0xff);
+  }
+  bytes += text;
+  constexpr size_t kHeight = 24;
+  const size_t of_pixel = opacity ? 1 : 3, channels = opacity ? 4 : 3;
+  const size_t width = bytes.size() * 8 / (kHeight * of_pixel) + 1;
+  io::Pixels out{.width = static_cast<int32_t>(width),
+                 .height = kHeight,
+                 .channels = static_cast<int32_t>(channels),
+                 .values = std::vector<uint8_t>(width * kHeight * channels, 200)};
+  for (size_t i = 0; i < bytes.size() * 8; ++i) {
+    const size_t pixel = i / of_pixel, x = pixel / kHeight, y = pixel % kHeight;
+    const size_t channel = opacity ? 3 : i % 3;
+    const int bit = static_cast<uint8_t>(bytes[i / 8]) >> (7 - i % 8) & 1;
+    out.values[(y * width + x) * channels + channel] = static_cast<uint8_t>(254 + bit);
+  }
+  return out;
+}
+
+// By Python's gzip: "a fox", and its settings in a second line.
+std::string zipped() {
+  const std::string hex =
+      "1f8b08000000000002034b5448cbafe00a2e492d28b6523032d451084e4d4db15230013232ab52ad"
+      "14cc4c2acc4c00ca876e6e25000000";
+  std::string out;
+  for (size_t i = 0; i < hex.size(); i += 2) {
+    out += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  }
+  return out;
+}
+
+TEST(Infotext, HiddenInPixels) {
+  const std::string plain = "a fox\nSteps: 21, Seed: 4, Size: 64x64";
+  const auto read = [](const std::string& mark, const std::string& text, bool opacity) {
+    return read_infotext(io::encode_png(with_hidden(mark, text, opacity)));
+  };
+  EXPECT_EQ(read("stealth_pnginfo", plain, true), plain);
+  EXPECT_EQ(read("stealth_rgbinfo", plain, false), plain);
+  EXPECT_EQ(read("stealth_pngcomp", zipped(), true), plain);
+  EXPECT_EQ(read("stealth_rgbcomp", zipped(), false), plain);
+  EXPECT_EQ(read("stealth_pnginfo", "h\xc3\xa9\xffllo", true), "h\xc3\xa9llo");
+  const std::string own = nlohmann::json({{"Software", "NovelAI"}, {"Comment", kNovelAi4}}).dump();
+  expect_novelai4(request_of(io::encode_png(with_hidden("stealth_pnginfo", own, true))));
+  // Marks that are not the channel's own, and texts that are not all there.
+  EXPECT_EQ(read("stealth_pnginfo", plain, false), std::nullopt);
+  EXPECT_EQ(read("stealth_pngcomp", plain, true), std::nullopt);
+  EXPECT_EQ(read("stealth_pngcomp", zipped().substr(0, 40), true), std::nullopt);
+  io::Pixels cut = with_hidden("stealth_pnginfo", plain, true);
+  cut.width /= 2;
+  cut.values.resize(static_cast<size_t>(cut.width * cut.height) * 4);
+  EXPECT_EQ(read_infotext(io::encode_png(cut)), std::nullopt);
+}
+
+// A camera's note of a picture counts where there is no comment.
+TEST(Infotext, DescriptionsOfExif) {
+  const io::Pixels pixel{.width = 1, .height = 1, .channels = 3, .values = {1, 2, 3}};
+  const std::string plain = "a fox\nSteps: 21, Seed: 4";
+  EXPECT_EQ(read_infotext(io::encode_webp(pixel, 90, exif_with(0x010e, plain))), plain);
+  EXPECT_EQ(read_infotext(io::encode_jpeg(pixel, 90, exif_with(0x010e, plain))), plain);
+  const std::string graph = cat("Prompt:", kGraph);
+  EXPECT_EQ(request_of(io::encode_webp(pixel, 90, exif_with(0x010f, graph))).steps, 23);
 }
 
 TEST(Infotext, Fooocus) {
