@@ -134,9 +134,9 @@ struct ImageRequest {
   // What of it is transparent becomes white, as in AUTOMATIC1111; else its colours count.
   bool init_on_white = false;
   Fit fit = Fit::stretch;  // of init_image and its mask to width and height; not with mask_only
-  std::string mask_image;  // bytes of a picture file of the size of init_image, or empty.
-                           // Where it has transparent pixels those are repainted, else white ones.
-  bool mask_fitted = false;  // of another size it is brought to that of init_image, as in A1111
+  // Bytes of a picture file, or empty; of another size than init_image it is brought to that, as in
+  // A1111. Where it has transparent pixels those are repainted, else white ones.
+  std::string mask_image;
   bool mask_opaque = false;  // its opaque pixels instead, as AUTOMATIC1111 reads masks
   bool mask_invert = false;
   int32_t mask_blur = 0;  // pixels, 0 to 64: standard deviation of the mask's soft edge

@@ -84,10 +84,7 @@ void set_sides(const ImageSource& source, const io::Pixels& init, ImageSettings&
 // The picture and the mask as they are painted, and how the result goes back.
 void set_mask(const ImageRequest& request, const io::Pixels& init, ImageSettings& out) {
   io::Pixels sent = io::decode_image(request.mask_image, "mask_image");
-  if (request.mask_fitted && request.mask_only) sent = io::resized(sent, init.width, init.height);
-  const bool same = sent.width == init.width && sent.height == init.height;
-  check(request.mask_fitted || same, "mask_image", sent.width, " x ", sent.height,
-        " pixels, init_image has ", init.width, " x ", init.height);
+  if (request.mask_only) sent = io::resized(sent, init.width, init.height);
   const MaskReading how{.opaque = request.mask_opaque, .invert = request.mask_invert};
   Repainted& back = out.repainted;
   if (!request.mask_only) {

@@ -72,7 +72,6 @@ struct ImageBody {
   bool init_on_white = false;  // what of it is transparent
   std::string fit;             // "stretch", "crop" or "fill"
   SentImage mask_image;
-  bool mask_fitted = false;   // may have another size than init_image
   bool mask_opaque = false;   // of a mask that is partly transparent the opaque part is repainted
   bool mask_of_init = false;  // without a mask what is transparent in init_image is repainted
   bool mask_invert = false;

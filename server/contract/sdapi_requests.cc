@@ -257,7 +257,6 @@ void read_hires_fields(ObjectReader& reader, std::optional<float> strength, Imag
 // AUTOMATIC1111's defaults are others than ours.
 void read_inpainting(ObjectReader& reader, ImageBody& out) {
   constexpr int32_t kBlurred = 4;
-  out.mask_fitted = true;
   out.mask_opaque = true;
   out.mask_invert = flag(reader, "inpainting_mask_invert").value_or(false);
   constexpr std::array<const char*, 4> kFills = {"surroundings", "original", "noise", "nothing"};

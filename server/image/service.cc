@@ -131,7 +131,6 @@ engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id)
   request.init_on_white = body.init_on_white;
   request.fit = fit(body.fit);
   request.mask_image = file_of(body.mask_image, "mask_image");
-  request.mask_fitted = body.mask_fitted;
   request.mask_opaque = body.mask_opaque;
   if (body.mask_of_init && request.mask_image.empty() && is_transparent(request.init_image)) {
     request.mask_image = request.init_image;

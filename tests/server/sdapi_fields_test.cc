@@ -346,13 +346,6 @@ TEST(SdapiFields, OptionsThatWouldChangePicturesAreRefused) {
   }
 }
 
-TEST(SdapiFields, MasksMayHaveAnotherSize) {
-  ImageWorker worker;
-  const std::string picture = io::encode_base64("picture");
-  expect_taken(worker, {{"init_images", {picture}}, {"mask", picture}}, "/sdapi/v1/img2img");
-  EXPECT_TRUE(worker.engine.last_request().mask_fitted);
-}
-
 TEST(Sdapi, PngInfoReadsSettings) {
   ImageWorker worker;
   const io::Pixels pixels{.width = 1, .height = 1, .channels = 3, .values = {1, 2, 3}};

@@ -517,10 +517,6 @@ TEST(ImageEngine, RefusesBadRequestsByFieldAndRange) {
   refused("init_image", "no PNG, JPEG, WebP, GIF or BMP",
           [](ImageRequest& r) { r.init_image = "x"; });
   refused("mask_image", "no init_image", [](ImageRequest& r) { r.mask_image = "x"; });
-  refused("mask_image", "32 x 32 pixels, init_image has 64 x 64", [](ImageRequest& r) {
-    r.init_image = uniform_png(64, 64, 9);
-    r.mask_image = uniform_png(32, 32, 9);
-  });
   refused("hires.width", "multiple of 8", [](ImageRequest& r) { r.hires = HiresFix{.width = 65}; });
   refused("hires.upscaler", "Latent", [](ImageRequest& r) { r.hires = HiresFix{.upscaler = "x"}; });
   refused("hires: width", "2048", [](ImageRequest& r) {

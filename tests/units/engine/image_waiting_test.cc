@@ -103,8 +103,8 @@ TEST_F(WaitingImageRequests, AreRefusedBeforeTheyWait) {
   cut.init_image.resize(cut.init_image.size() / 2);
   harness::expect_error("init_image", "no whole PNG", "", [&] { engine->submit(cut, sink); });
   ImageRequest other = large_request();
-  other.mask_image = grey_png(64, 255);
-  harness::expect_error("mask_image", "64 x 64", "1024", [&] { engine->submit(other, sink); });
+  other.mask_image.resize(other.mask_image.size() / 2);
+  harness::expect_error("mask_image", "no whole PNG", "", [&] { engine->submit(other, sink); });
   other.mask_image = large_request().mask_image;
   other.clip_skip = 3;
   harness::expect_error("clip_skip", "3", "2 layers", [&] { engine->submit(other, sink); });
