@@ -231,6 +231,12 @@ struct WordInfo {
   int32_t vectors = 0;
 };
 
+// What LoraUse::path may be for one adapter.
+struct LoraName {
+  std::string path;   // its place below the model's folder of adapters, without its ending
+  std::string alias;  // a name inside the file, where no other has it; else its path
+};
+
 // A network that enlarges pictures.
 struct UpscalerInfo {
   std::string name;
@@ -306,8 +312,7 @@ class ImageEngine {
   virtual io::Pixels upscale(const std::string& network, io::Pixels picture,
                              const UpscaleHooks& hooks) = 0;
   virtual ImageStats stats() const = 0;
-  // Names that LoraUse::path may have now.
-  virtual std::vector<std::string> loras() const = 0;
+  virtual std::vector<LoraName> loras() const = 0;
   // Takes no new work, cancels everything, and joins the engine's threads. Idempotent.
   virtual void stop() = 0;
 };

@@ -129,7 +129,7 @@ class QueuedImageEngine final : public ImageEngine {
     return out;
   }
 
-  std::vector<std::string> loras() const override { return source_.loras.names(); }
+  std::vector<LoraName> loras() const override { return source_.loras.list(); }
 
   void stop() override {
     {

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "rbee/core/error.h"
 #include "rbee/io/mapped_file.h"
@@ -27,6 +28,11 @@ bool is_file(const fs::path& path) {
 bool is_alike(std::string_view a, std::string_view b) {
   return std::ranges::equal(
       a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+bool is_plain(const std::string& name) {
+  return std::ranges::none_of(
+      name, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
 }
 
 // Of a folder of PEFT's, which goes by the folder's name.
@@ -104,10 +110,24 @@ std::vector<std::string> LoraFolder::names() const {
   return out;
 }
 
+std::vector<LoraName> LoraFolder::list() const {
+  std::vector<LoraName> out;
+  std::map<std::string, int> meanings;  // how many adapters each name would be for
+  for (const std::string& path : names()) {
+    const std::string title = titles_->of(file_at(folder_, path));
+    const std::string file = fs::path(path).filename().string();
+    for (const std::string& name : std::set<std::string>{path, file, title}) ++meanings[name];
+    out.push_back({path, title});
+  }
+  for (LoraName& each : out) {
+    const bool known = !each.alias.empty() && is_plain(each.alias) && meanings[each.alias] == 1;
+    if (!known) each.alias = each.path;
+  }
+  return out;
+}
+
 fs::path LoraFolder::find(const std::string& name) const {
-  const bool plain = std::ranges::none_of(
-      name, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
-  check(plain, kField, "a name with control characters");
+  check(is_plain(name), kField, "a name with control characters");
   const fs::path relative(name);
   const bool inside = relative.is_relative() &&
                       std::ranges::none_of(relative, [](const fs::path& p) { return p == ".."; });

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "rbee/engine/image_api.h"
+
 namespace rbee::engine {
 
 class LoraFolder {
@@ -20,6 +22,9 @@ class LoraFolder {
 
   // Places below the folder, without their ending; in the order of the alphabet.
   std::vector<std::string> names() const;
+
+  // The same, each with its ss_output_name where find() takes that for it.
+  std::vector<LoraName> list() const;
 
   // The file that a request names. In this order: its place below the folder, with or without
   // ".safetensors"; its name without the sub-folders, of several files the last in the order of

@@ -371,10 +371,11 @@ std::string sdapi_embeddings_json(const SdapiEmbeddings& embeddings) {
   return dump({{"loaded", std::move(loaded)}, {"skipped", std::move(skipped)}});
 }
 
-std::string sdapi_loras_json(const std::vector<std::string>& names) {
+std::string sdapi_loras_json(const std::vector<SdapiLora>& loras) {
   Json list = Json::array();
-  for (const std::string& name : names) {
-    list.push_back({{"name", name}, {"alias", name}, {"path", name}, {"metadata", Json::object()}});
+  for (const auto& [name, alias] : loras) {
+    list.push_back(
+        {{"name", name}, {"alias", alias}, {"path", name}, {"metadata", Json::object()}});
   }
   return dump(list);
 }

@@ -141,7 +141,10 @@ struct SdapiEmbeddings {
   std::vector<std::string> skipped;
 };
 std::string sdapi_embeddings_json(const SdapiEmbeddings& embeddings);
-std::string sdapi_loras_json(const std::vector<std::string>& names);
+struct SdapiLora {
+  std::string name, alias;
+};
+std::string sdapi_loras_json(const std::vector<SdapiLora>& loras);
 std::string controlnet_models_json(const std::vector<std::string>& names);
 // The one type that has them all: what a network is for its file does not say.
 std::string controlnet_types_json(const std::vector<std::string>& names);

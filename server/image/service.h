@@ -55,7 +55,7 @@ class ImageService final : public WorkerService {
   SdapiEmbeddings embeddings() const;
   // Bytes, in all and free; 0 without a device that has memory of its own.
   std::pair<int64_t, int64_t> device_memory() const;
-  std::vector<std::string> loras() const { return engine_.loras(); }
+  std::vector<engine::LoraName> loras() const { return engine_.loras(); }
   std::vector<std::pair<std::string, int32_t>> upscalers() const;  // networks and their factors
   const std::vector<std::string>& controls() const { return engine_.model().controls; }
 

@@ -39,7 +39,7 @@ class FakeImageEngine final : public engine::ImageEngine {
   io::Pixels upscale(const std::string& network, io::Pixels picture,
                      const engine::UpscaleHooks& hooks) override;
   engine::ImageStats stats() const override;
-  std::vector<std::string> loras() const override { return {"styles/ink"}; }
+  std::vector<engine::LoraName> loras() const override { return {{"styles/ink", "India ink"}}; }
   void stop() override;
 
   void release();

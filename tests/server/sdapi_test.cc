@@ -569,7 +569,9 @@ TEST(Sdapi, ListsHaveTheFormOfAutomatic1111) {
   const json embeddings = worker.get_json("/sdapi/v1/embeddings");
   EXPECT_EQ(embeddings.at("loaded").at("owl").at("vectors"), 2);
   EXPECT_TRUE(embeddings.at("skipped").contains("other"));
-  EXPECT_EQ(worker.get_json("/sdapi/v1/loras")[0].at("name"), "styles/ink");
+  const json lora = worker.get_json("/sdapi/v1/loras")[0];
+  EXPECT_EQ(lora.at("name"), "styles/ink");
+  EXPECT_EQ(lora.at("alias"), "India ink");
   EXPECT_EQ(worker.get_json("/v1/models").at("data")[0].at("id"), "fake-pictures");
   EXPECT_EQ(worker.get_json("/v1/models/fake-pictures").at("object"), "model");
 }

@@ -501,6 +501,9 @@ TEST(Loras, GoByTheirOwnNamesInAnyFolder) {
   harness::expect_error("loras.path", "Both", "a/twice, b/twice", [&] { folder.find("Both"); });
   harness::expect_error("loras.path", "name", "control characters",
                         [&] { folder.find(std::string("a/twice.safetensors\0x", 21)); });
+  std::vector<std::string> aliases;
+  for (const LoraName& each : folder.list()) aliases.push_back(each.alias);
+  EXPECT_THAT(aliases, ElementsAre("MyStyle", "a/peft", "a/twice", "b/twice", "broken"));
   // A file that another one takes the place of is read again.
   write("a/in_sub.safetensors", "Other title");
   EXPECT_EQ(folder.find("Other title"), root / "a" / "in_sub.safetensors");
