@@ -185,7 +185,8 @@ ImageBody parse_openai_edit(const std::vector<std::pair<std::string, std::string
   ImageBody out = read_edit(reader, errors);
   for (const auto& [name, bytes] : files) {
     SentImage sent{.data = bytes, .base64 = false};
-    const bool picture = name == "image" || name == "image[]";
+    const std::string_view plain = std::string_view(name).substr(0, name.find('['));
+    const bool picture = plain == "image" || plain == "images";
     if (picture && out.init_image.empty()) {
       out.init_image = std::move(sent);
     } else if (picture) {

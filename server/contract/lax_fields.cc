@@ -53,14 +53,22 @@ json meant(const json& value, LaxKind kind) {
   return value.is_string() ? number_in(value.get_ref<const std::string&>()) : json();
 }
 
+void put_meant(json& value, LaxKind kind) {
+  if (json sense = meant(value, kind); !sense.is_null()) value = std::move(sense);
+}
+
 }  // namespace
 
 void read_laxly(JsonBody& body, std::span<const LaxField> fields) {
   for (const LaxField& field : fields) {
     const std::string name(field.name);
-    if (!body.has(name)) continue;
-    json& value = body[name];
-    if (json sense = meant(value, field.kind); !sense.is_null()) value = std::move(sense);
+    if (body.has(name)) put_meant(body[name], field.kind);
+  }
+}
+
+void read_laxly(json& object, std::span<const LaxField> fields) {
+  for (const LaxField& field : fields) {
+    if (const auto at = object.find(field.name); at != object.end()) put_meant(*at, field.kind);
   }
 }
 

@@ -20,5 +20,6 @@ struct LaxField {
 // Puts what a text means in its place: "20" among the numbers, "off" and 0 among the truth values,
 // in any case of letters. Everything else stays as it is, for the readers to refuse.
 void read_laxly(JsonBody& body, std::span<const LaxField> fields);
+void read_laxly(nlohmann::json& object, std::span<const LaxField> fields);
 
 }  // namespace rbee::server

@@ -25,7 +25,7 @@ constexpr Absent kAbsent[] = {
     {"restore_faces", "[false, 0]"},
     {"refiner_checkpoint", R"(["", "None"])", "one model is served"},
     {"script_name", R"(["", "None"])", "this worker has no scripts"},
-    {"styles", "[[]]", "this worker has no styles"},
+    {"styles", R"([[], [""], ["None"]])", "this worker has no styles"},
     {"initial_noise_multiplier", "[1]"},
     {"s_min_uncond", "[0]"},
     {"disable_extra_networks", "[false, 0]", "take <lora:...> out of the prompt"},
@@ -180,6 +180,8 @@ constexpr LaxField kLaxFields[] = {
 
 constexpr LaxField kLaxTiling[] = {{"tiling", LaxKind::truth}};
 
+constexpr LaxField kLaxOptions[] = {{"jpeg_quality", LaxKind::number}};
+
 constexpr LaxField kLaxFieldsOfEnlarging[] = {
     {"gfpgan_visibility", LaxKind::number},
     {"codeformer_visibility", LaxKind::number},
@@ -193,6 +195,25 @@ constexpr LaxField kLaxFieldsOfEnlarging[] = {
 // Scripts that AUTOMATIC1111 brings along, which do nothing where they are switched off.
 constexpr const char* kScriptsOfA1111[] = {"comments", "extra options", "hypertile",      "refiner",
                                            "sampler",  "seed",          "soft inpainting"};
+
+// Those that have a number or a truth value.
+std::vector<LaxField> lax_fields(std::span<const Absent> options) {
+  std::vector<LaxField> out;
+  for (const Absent& each : options) {
+    const json value = json::parse(each.without).front();
+    if (value.is_boolean()) out.push_back({each.name, LaxKind::truth});
+    if (value.is_number()) out.push_back({each.name, LaxKind::number});
+  }
+  return out;
+}
+
+// What override_settings and /sdapi/v1/options name.
+template <typename Object>
+void read_options_laxly(Object& object) {
+  read_laxly(object, lax_fields(kAbsentOptions));
+  read_laxly(object, lax_fields(kFixedOptions));
+  read_laxly(object, kLaxOptions);
+}
 
 // A picture without it would be another one than was asked for.
 void refuse_others(ObjectReader& reader, std::span<const Absent> absent) {
@@ -415,13 +436,14 @@ std::string without_comments(std::string_view text) {
 
 // Of {"override_settings": {...}} what changes a picture; one model is served.
 void read_overrides(ObjectReader& body, std::vector<FieldError>& errors, ImageBody& out) {
-  const json nothing = json::object();
   const json* sent = body.find("override_settings");
   if (sent != nullptr && !sent->is_object()) {
     body.note("override_settings", "type(object)", "must be an object", sent);
   }
   const bool there = sent != nullptr && sent->is_object();
-  ObjectReader reader(there ? *sent : nothing, "override_settings.", errors);
+  json options = there ? *sent : json::object();
+  read_options_laxly(options);
+  ObjectReader reader(options, "override_settings.", errors);
   const auto skip = clip_skip(reader, "CLIP_stop_at_last_layers");
   if (skip) out.clip_skip = skip;
   read_noise(reader, out);
@@ -450,7 +472,8 @@ void read_overrides(ObjectReader& body, std::vector<FieldError>& errors, ImageBo
 }  // namespace
 
 std::string parse_sdapi_options(std::string_view text) {
-  const JsonBody body(text);
+  JsonBody body(text);
+  read_options_laxly(body);
   std::vector<FieldError> errors;
   ObjectReader reader(body, errors);
   refuse_others(reader, kAbsentOptions);

@@ -356,6 +356,9 @@ SdapiTaskProgress ImageService::task_progress(std::string_view task) const {
 
 SdapiPngInfo ImageService::png_info(std::string_view base64) {
   const std::string bytes = io::decode_base64(base64, "image");
+  // Nothing is decoded, so that a size costs nothing.
+  constexpr io::ImageLimits kAny{.side = INT32_MAX, .pixels = INT64_MAX};
+  static_cast<void>(io::read_image_header(bytes, "image", kAny));
   SdapiPngInfo out;
   out.text = engine::read_infotext(bytes).value_or("");
   if (out.text.empty()) return out;

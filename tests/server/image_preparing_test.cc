@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "rbee/io/image/base64.h"
+#include "rbee/io/image/png.h"
 #include "tests/server/image_worker.h"
 
 namespace rbee::testing {
@@ -74,7 +75,7 @@ TEST(ImagePreparing, SettingsAreReadBesideToo) {
   };
   for (int i = 0; i < 2; ++i) send(requests_with_pictures().front());
   ASSERT_TRUE(worker.engine.wait_submitting(2));
-  const json body = {{"image", io::encode_base64("no picture")}};
+  const json body = {{"image", io::encode_base64(io::encode_png({1, 1, 3, {1, 2, 3}}))}};
   for (int i = 0; i < 65; ++i) send(request("POST", "/sdapi/v1/png-info", body.dump()));
   const auto refused = [&] {
     return worker.get("/metrics").body.find("outcome=\"rejected\"} 1") != std::string::npos;

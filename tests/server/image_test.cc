@@ -369,6 +369,25 @@ TEST(OpenAiImages, VariationsNeedNoPrompt) {
   EXPECT_EQ(request.strength, 0.7f);
 }
 
+// Names that clients give to files of a list.
+TEST(OpenAiImages, EditsTakeOnePictureByAnyName) {
+  ImageWorker worker;
+  const auto send = [&](std::initializer_list<const char*> names) {
+    std::vector<std::pair<std::string, std::string>> parts = {{"name=\"prompt\"", "x"}};
+    for (const char* name : names) {
+      parts.emplace_back(cat("name=\"", name, "\"; filename=\"a.png\""), "picture");
+    }
+    return send_form(worker, form(parts));
+  };
+  for (const char* name : {"image", "image[]", "image[0]", "images", "images[]"}) {
+    EXPECT_EQ(send({name}).status, 200) << name;
+    EXPECT_EQ(worker.engine.last_request().init_image, "picture");
+    const RawResponse refused = send({name, name});
+    EXPECT_EQ(refused.status, 400) << name;
+    EXPECT_THAT(refused.body, HasSubstr("image can be given once to this model"));
+  }
+}
+
 TEST(OpenAiImages, EventsOfEditsAreNamedSo) {
   ImageWorker worker;
   const RawResponse response =

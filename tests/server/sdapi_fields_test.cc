@@ -96,6 +96,43 @@ TEST(SdapiFields, TextsStandForNumbersAndTruthValues) {
   expect_refused(worker, none, "upscaling_resize", "/sdapi/v1/extra-single-image");
 }
 
+TEST(SdapiFields, TextsStandForNumbersInOptions) {
+  ImageWorker worker;
+  const auto with = [](const json& options) { return json{{"override_settings", options}}; };
+  expect_taken(worker, with({{"CLIP_stop_at_last_layers", "2"},
+                             {"eta_noise_seed_delta", "31337"},
+                             {"s_churn", "0.5"},
+                             {"token_merging_ratio", "0.0"},
+                             {"img2img_color_correction", "false"},
+                             {"img2img_fix_steps", 1},
+                             {"samples_format", "jpg"},
+                             {"jpeg_quality", "70"}}));
+  const engine::ImageRequest sent = worker.engine.last_request();
+  EXPECT_EQ(sent.clip_skip, 2);
+  EXPECT_EQ(sent.seed_delta, 31337);
+  EXPECT_EQ(sent.added_noise.churn, 0.5f);
+  EXPECT_EQ(sent.strength_rule, engine::StrengthRule::all);
+  EXPECT_EQ(sent.encoding.quality, 70);
+  for (const json& option :
+       {json{{"CLIP_stop_at_last_layers", "two"}}, json{{"CLIP_stop_at_last_layers", "13"}},
+        json{{"token_merging_ratio", "0.5"}}, json{{"img2img_color_correction", "true"}}}) {
+    expect_refused(worker, with(option), "override_settings." + option.begin().key());
+  }
+  const auto refuses = [&](const json& options) {
+    return worker.post("/sdapi/v1/options", options.dump()).status == 400;
+  };
+  EXPECT_FALSE(refuses({{"CLIP_stop_at_last_layers", "1"}, {"s_noise", "1.0"}}));
+  EXPECT_TRUE(refuses({{"CLIP_stop_at_last_layers", "2"}}));
+}
+
+TEST(SdapiFields, StylesWithoutNameAreNone) {
+  ImageWorker worker;
+  for (const json& styles : {json(), json::array(), json{""}, json{"None"}}) {
+    expect_taken(worker, {{"styles", styles}});
+  }
+  expect_refused(worker, {{"styles", {"anime"}}}, "styles");
+}
+
 TEST(SdapiFields, ControlPicturesAreFittedAsTheExtensionDoes) {
   ImageWorker worker;
   const json unit = {{"image", io::encode_base64("edges")}};
@@ -372,6 +409,11 @@ TEST(Sdapi, PngInfoReadsSettings) {
   const json nothing = json::parse(ask_for(io::encode_png(pixels)).body);
   EXPECT_EQ(nothing.at("info"), "");
   EXPECT_TRUE(nothing.at("parameters").empty());
+  for (const char* none : {"no picture", "II*"}) {
+    const RawResponse refused = ask_for(none);
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_THAT(refused.body, HasSubstr("image: its "));
+  }
   const std::string odd =
       "x\nSteps: 20.0, Seed: -1, Variation seed: -1, Size: 512 x 512, CFG scale: many, Own: 1";
   const RawResponse answer = ask_for(io::encode_png(pixels, {{"parameters", odd}}));
