@@ -12,7 +12,8 @@ namespace {
 
 using std::string_view;
 
-// Each also with "k_" or "sample_" before it and "_gpu" behind it.
+// Each also with "k_", "sample_" or "flax" before it and "_gpu" behind it, and diffusers' classes
+// without "Scheduler".
 constexpr string_view kEuler[] = {"EulerDiscreteScheduler", "FlowMatchEulerDiscreteScheduler",
                                   "flow_euler"};
 constexpr string_view kEulerA[] = {"euler_ancestral", "EulerAncestralDiscreteScheduler"};
@@ -20,15 +21,17 @@ constexpr string_view kHeun[] = {"HeunDiscreteScheduler", "FlowMatchHeunDiscrete
                                  "flow_heun"};
 constexpr string_view kDpm2[] = {"KDPM2DiscreteScheduler"};
 constexpr string_view kDpm2A[] = {"dpm2_ancestral", "KDPM2AncestralDiscreteScheduler"};
-constexpr string_view k2SA[] = {"dpmpp_2s_ancestral"};
-constexpr string_view k2M[] = {"DPMSolverMultistepScheduler", "dpm_solver_multistep", "dpm++"};
+constexpr string_view k2SA[] = {"dpmpp_2s_ancestral", "dpmpp_2_a"};  // InvokeAI 2 the last
+constexpr string_view k2M[] = {"DPMSolverMultistepScheduler", "dpm_solver_multistep", "dpm++",
+                               "dpm_solver++", "dpmpp_2"};
+constexpr string_view k2MSde[] = {"sde-dpmsolver++"};
 constexpr string_view kSde[] = {"DPMSolverSDEScheduler"};
 constexpr string_view kLms[] = {"LMSDiscreteScheduler"};
-constexpr string_view kDdim[] = {"DDIMScheduler", "ddim_v3"};
-constexpr string_view kDdpm[] = {"DDPMScheduler"};
+constexpr string_view kDdim[] = {"DDIMScheduler", "DDIMParallelScheduler", "ddim_v3"};
+constexpr string_view kDdpm[] = {"DDPMScheduler", "DDPMParallelScheduler"};
 constexpr string_view kPlms[] = {"PNDM", "PNDMScheduler"};
 constexpr string_view kUniPc[] = {"uni_pc_bh1", "uni_pc_bh2", "UniPCMultistepScheduler"};
-constexpr string_view kLcm[] = {"LCMScheduler"};
+constexpr string_view kLcm[] = {"LCMScheduler", "FlowMatchLCMScheduler"};
 constexpr string_view kTcd[] = {"TCDScheduler"};
 constexpr string_view kEulerAPp[] = {"euler_ancestral_cfg_pp"};
 constexpr string_view kDeis[] = {"DEISMultistepScheduler", "deis_multistep"};
@@ -42,7 +45,7 @@ constexpr std::array<SamplerName, 25> kSamplers = {{
     {Sampler::dpm2_ancestral, "DPM2 a", kDpm2A},
     {Sampler::dpmpp_2s_ancestral, "DPM++ 2S a", k2SA},
     {Sampler::dpmpp_2m, "DPM++ 2M", k2M},
-    {Sampler::dpmpp_2m_sde, "DPM++ 2M SDE", {}},
+    {Sampler::dpmpp_2m_sde, "DPM++ 2M SDE", k2MSde},
     {Sampler::dpmpp_2m_sde_heun, "DPM++ 2M SDE Heun", {}},
     {Sampler::dpmpp_3m_sde, "DPM++ 3M SDE", {}},
     {Sampler::dpmpp_sde, "DPM++ SDE", kSde},
@@ -123,9 +126,12 @@ std::string listed(std::span<const Entry> entries) {
   return out;
 }
 
-// By the name itself or the forms of it that k-diffusion and ComfyUI write.
+// By the name itself or the forms of it that k-diffusion, ComfyUI and diffusers write.
 const SamplerName* find_sampler(std::string key) {
+  constexpr string_view kFlax = "flax", kClass = "scheduler";
+  if (key.starts_with(kFlax)) key.erase(0, kFlax.size());
   if (const auto* found = find(sampler_names(), key)) return found;
+  if (const auto* found = find(sampler_names(), cat(key, kClass))) return found;
   constexpr string_view kGpu = "gpu";
   if (key.ends_with(kGpu)) key.resize(key.size() - kGpu.size());
   for (const string_view start : {"sample", "k"}) {

@@ -26,6 +26,24 @@ TEST(Names, AreUnderstoodInEveryonesSpelling) {
   EXPECT_EQ(parse_schedule("discrete"), Schedule::normal);
 }
 
+// Names of one formula in other programs: diffusers' classes, whole or as services write them, its
+// algorithms, and InvokeAI 2.
+TEST(Names, OfOneFormulaAreOneSampler) {
+  using enum Sampler;
+  for (const auto& [text, sampler] :
+       {std::pair{"DPMSolverMultistep", dpmpp_2m}, std::pair{"dpmsolver++", dpmpp_2m},
+        std::pair{"DPM-Solver++", dpmpp_2m}, std::pair{"k_dpmpp_2", dpmpp_2m},
+        std::pair{"k_dpmpp_2_a", dpmpp_2s_ancestral}, std::pair{"sde-dpmsolver++", dpmpp_2m_sde},
+        std::pair{"HeunDiscrete", heun}, std::pair{"K_EULER", euler}, std::pair{"KLMS", lms},
+        std::pair{"FlaxDDIMScheduler", ddim}, std::pair{"DDIMParallelScheduler", ddim},
+        std::pair{"DDPMParallelScheduler", ddpm}, std::pair{"FlowMatchLCMScheduler", lcm},
+        std::pair{"FlowMatchEulerDiscrete", euler}, std::pair{"UniPCMultistep", unipc},
+        std::pair{"KDPM2AncestralDiscrete", dpm2_ancestral}, std::pair{"kdpm_2", dpm2}}) {
+    EXPECT_EQ(parse_sampler(text).sampler, sampler) << text;
+    EXPECT_FALSE(parse_sampler(text).schedule) << text;
+  }
+}
+
 TEST(Names, OfOldPicturesHoldBoth) {
   const SamplerChoice karras = parse_sampler("DPM++ 2M SDE Karras");
   EXPECT_EQ(karras.sampler, Sampler::dpmpp_2m_sde);
