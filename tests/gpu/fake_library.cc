@@ -170,6 +170,10 @@ int64_t FakeLibrary::launches() const {
   return find<int64_t()>("rbee_fake_launches")();
 }
 
+int FakeLibrary::begin_capture(void* stream, fake::CaptureMode mode) const {
+  return find<int(void*, fake::CaptureMode)>("rbee_fake_begin_capture")(stream, mode);
+}
+
 void FakeLibrary::set_launch_hook(fake::LaunchHook hook) const {
   find<void(fake::LaunchHook)>("rbee_fake_set_launch_hook")(hook);
 }

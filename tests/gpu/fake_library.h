@@ -57,6 +57,8 @@ class FakeLibrary {
   std::string live_objects() const;
   int64_t launches() const;
   std::string violation() const;
+  // Begins a capture in a mode that the backend does not use; returns the vendor's status.
+  int begin_capture(void* stream, fake::CaptureMode mode) const;
   // Called for every launch; null: nothing is.
   void set_launch_hook(fake::LaunchHook hook) const;
 

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -189,6 +191,86 @@ TEST_P(FakeTest, KnowsAnImagesKernelsAndTheirParameters) {
   EXPECT_EQ(said_of_cast(GetParam(), "cast_f32_f17", kBytes), "no kernel");
   EXPECT_EQ(said_of_cast(GetParam(), "cast_f32_f16", kBytes - 8),
             cat("cast_f32_f16 takes ", kBytes, " bytes of parameters, not ", kBytes - 8));
+}
+
+// A code object of `cast` whose metadata says something else: `key`'s value, a byte, is `value`.
+std::vector<std::byte> changed_cast(const FakeLibrary& library, gpu::Driver& driver,
+                                    std::string_view key, uint8_t value) {
+  const auto architecture = driver.properties(0).architecture;
+  const auto bytes = gpu::find_image(images_of(library.vendor()), "cast", architecture)->bytes;
+  std::vector<std::byte> out(bytes.begin(), bytes.end());
+  const auto same = [](std::byte a, char b) { return static_cast<char>(a) == b; };
+  for (auto at = out.begin();;) {
+    at = std::search(at, out.end(), key.begin(), key.end(), same);
+    if (at == out.end()) return out;
+    at += static_cast<ptrdiff_t>(key.size());
+    *at = static_cast<std::byte>(value);
+  }
+}
+
+TEST(FakeArgumentsTest, BeginWhereTheKernelsMetadataSays) {
+  if (!is_built(Vendor::rocm)) GTEST_SKIP() << "no ROCm in this build";
+  for (const size_t offset : {0, 16}) {
+    const FakeLibrary library(Vendor::rocm);
+    {
+      const auto driver = library.open();
+      driver->use(0);
+      void* stream = driver->create_stream();
+      const auto image = changed_cast(library, *driver, ".kernarg_segment_align", 64);
+      void* module = driver->load_module(image);
+      alignas(64) std::byte params[sizeof(shared::CopyParams) + 64] = {};
+      const gpu::KernelLaunch launch{.kernel = driver->find_kernel(module, "cast_f32_f16"),
+                                     .threads = 64,
+                                     .params_bytes = sizeof(shared::CopyParams)};
+      const auto said = error_of([&] { driver->launch(launch, stream, params + offset); }).second;
+      EXPECT_EQ(said == "none", offset == 0) << said;
+      driver->unload_module(module);
+      driver->destroy_stream(stream);
+    }
+    EXPECT_THAT(library.violation(), HasSubstr(offset == 0 ? "" : "do not begin at a multiple"));
+    const FakeLibrary forget(Vendor::rocm);
+  }
+}
+
+TEST(FakeArgumentsTest, EndWithinTheirSegment) {
+  if (!is_built(Vendor::rocm)) GTEST_SKIP() << "no ROCm in this build";
+  const FakeLibrary library(Vendor::rocm);
+  {
+    const auto driver = library.open();
+    driver->use(0);
+    // 0xcd: a number of two bytes follows, of which this is the first. The segment is smaller.
+    const auto image = changed_cast(library, *driver, ".kernarg_segment_size", 8);
+    EXPECT_THROW(driver->load_module(image), Error);
+  }
+  EXPECT_NE(library.violation(), "");
+  const FakeLibrary forget(Vendor::rocm);
+}
+
+// What a launch asks for comes on top of a kernel's own.
+TEST(FakeLimitsTest, SharedMemoryIsTheSumOfBoth) {
+  if (!is_built(Vendor::rocm)) GTEST_SKIP() << "no ROCm in this build";
+  constexpr uint32_t kAll = 64 << 10;
+  constexpr uint32_t kOwn = 16 << 10;  // of gemm_f16_small
+  for (const uint32_t beyond : {0, 1}) {
+    const FakeLibrary library(Vendor::rocm);
+    {
+      const auto driver = library.open();
+      driver->use(0);
+      void* stream = driver->create_stream();
+      void* module =
+          driver->load_module(gpu::find_image(images_of(Vendor::rocm), "gemm", "gfx942")->bytes);
+      alignas(16) const std::byte params[4096] = {};
+      const gpu::KernelLaunch launch{.kernel = driver->find_kernel(module, "gemm_f16_small"),
+                                     .threads = 128,
+                                     .shared_bytes = kAll - kOwn + beyond};
+      const auto said = error_of([&] { driver->launch(launch, stream, params); }).second;
+      EXPECT_EQ(said == "none", beyond == 0) << said;
+      driver->unload_module(module);
+      driver->destroy_stream(stream);
+    }
+    EXPECT_THAT(library.violation(), HasSubstr(beyond == 0 ? "" : "16384 + 49153 bytes shared"));
+    const FakeLibrary forget(Vendor::rocm);
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <elf.h>
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -16,16 +17,23 @@ uint32_t number(const nlohmann::json& kernel, const char* key) {
   return kernel.value(key, uint32_t{0});
 }
 
-// The end of the arguments that the source declares; the compiler's hidden ones follow.
+// The bytes of the one argument that the source declares; the compiler's hidden ones follow. Throws
+// where there are others, or one reaches beyond the segment that the runtime makes for them.
 uint32_t explicit_bytes(const nlohmann::json& kernel) {
-  uint32_t end = 0;
+  uint32_t bytes = 0;
+  const std::string name = kernel.at(".name");
   for (const nlohmann::json& argument : kernel.value(".args", nlohmann::json::array())) {
-    const std::string kind = argument.at(".value_kind");
-    if (kind.starts_with("hidden_")) continue;
-    end = std::max(end,
-                   argument.at(".offset").get<uint32_t>() + argument.at(".size").get<uint32_t>());
+    const auto offset = argument.at(".offset").get<uint32_t>();
+    const auto size = argument.at(".size").get<uint32_t>();
+    if (offset + size > number(kernel, ".kernarg_segment_size")) {
+      throw std::runtime_error("an argument of " + name + " ends at " +
+                               std::to_string(offset + size) + ", beyond its segment");
+    }
+    if (argument.at(".value_kind").get<std::string>().starts_with("hidden_")) continue;
+    if (offset != 0) throw std::runtime_error(name + " takes several arguments");
+    bytes = size;
   }
-  return end;
+  return bytes;
 }
 
 CodeObject from_metadata(const nlohmann::json& metadata) {
@@ -34,6 +42,7 @@ CodeObject from_metadata(const nlohmann::json& metadata) {
   for (const nlohmann::json& kernel : metadata.at("amdhsa.kernels")) {
     out.kernels[kernel.at(".name")] = {
         .params_bytes = explicit_bytes(kernel),
+        .params_align = std::max(number(kernel, ".kernarg_segment_align"), 1U),
         .most_threads = number(kernel, ".max_flat_workgroup_size"),
         .shared_bytes = number(kernel, ".group_segment_fixed_size"),
         .private_bytes = number(kernel, ".private_segment_fixed_size"),

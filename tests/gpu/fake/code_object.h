@@ -12,6 +12,7 @@ namespace rbee::fake {
 
 struct KernelFacts {
   uint32_t params_bytes = 0;   // of the explicit arguments
+  uint32_t params_align = 1;   // .kernarg_segment_align
   uint32_t most_threads = 0;   // .max_flat_workgroup_size
   uint32_t shared_bytes = 0;   // .group_segment_fixed_size
   uint32_t private_bytes = 0;  // .private_segment_fixed_size: scratch for spills and arrays

@@ -49,6 +49,11 @@ void rbee_fake_tell_params(uint32_t bytes) {
   Runtime::tell_params(bytes);
 }
 
+int rbee_fake_begin_capture(void* stream, rbee::fake::CaptureMode mode) {
+  return Runtime::instance().begin_capture(static_cast<rbee::fake::Stream*>(stream),
+                                           static_cast<int>(mode));
+}
+
 void rbee_fake_set_launch_hook(rbee::fake::LaunchHook hook) {
   Runtime::instance().hook = hook;
 }

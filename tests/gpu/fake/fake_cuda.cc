@@ -272,9 +272,9 @@ int cuLaunchKernelEx(const rbee::cuda::LaunchConfig* config, Handle kernel, void
       {config->grid_x, config->grid_y, config->grid_z}, config->block_x, config->shared_bytes};
   return runtime().launch(as<Kernel>(kernel), shape, limits(), as<Stream>(config->stream), params);
 }
-int cuStreamBeginCapture_v2(Handle stream, int) {
+int cuStreamBeginCapture_v2(Handle stream, int mode) {
   ENTER_WITH_DEVICE("cuStreamBeginCapture_v2");
-  return runtime().begin_capture(as<Stream>(stream));
+  return runtime().begin_capture(as<Stream>(stream), mode);
 }
 int cuStreamEndCapture(Handle stream, Handle* graph) {
   const int status = runtime().enter_with_device("cuStreamEndCapture");

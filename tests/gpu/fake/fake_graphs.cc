@@ -45,7 +45,25 @@ int Runtime::run(const RecordedLaunch& launch) {
               static_cast<uint32_t>(launch.params.size()));
 }
 
+int Runtime::outside_captures(const char* call) {
+  int status = kSuccess;
+  for (auto& [stream, graph] : recording_) {
+    const bool forbids =
+        stream->mode == CaptureMode::global || (stream->mode == CaptureMode::thread_local_ &&
+                                                stream->thread == std::this_thread::get_id());
+    if (forbids) status = conflict(*stream, call);
+  }
+  return status;
+}
+
+int Runtime::conflict(Stream& stream, const char* call) {
+  violate(std::string(call) + " while a stream is captured");
+  stream.invalidated = true;
+  return kCaptureUnsupported;
+}
+
 int Runtime::record_copy(const RecordedCopy& copy, bool within, Stream* stream) {
+  if (stream->invalidated) return kCaptureInvalidated;
   if (!within) {
     violate("copy between host and device while the stream is captured");
     return kInvalidValue;
@@ -88,18 +106,29 @@ int Runtime::replay(const Graph& graph) {
   return kSuccess;
 }
 
-int Runtime::begin_capture(Stream* stream) {
+int Runtime::begin_capture(Stream* stream, int mode) {
   const std::scoped_lock lock(mutex_);
-  if (!known_stream(stream) || stream->capturing) return kInvalidHandle;
+  if (!known_stream(stream)) return kInvalidHandle;
+  if (stream->capturing) return kIllegalState;
+  if (mode < 0 || mode > static_cast<int>(CaptureMode::relaxed)) return kInvalidValue;
   stream->capturing = true;
+  stream->mode = static_cast<CaptureMode>(mode);
+  stream->thread = std::this_thread::get_id();
+  stream->invalidated = false;
   recording_[stream] = std::make_unique<Graph>();
   return kSuccess;
 }
 
 int Runtime::end_capture(Stream* stream, int status, void** graph) {
   const std::scoped_lock lock(mutex_);
-  if (!known_stream(stream) || !stream->capturing) return kInvalidHandle;
+  if (!known_stream(stream)) return kInvalidHandle;
+  if (!stream->capturing) return kIllegalState;
+  if (stream->mode != CaptureMode::relaxed && stream->thread != std::this_thread::get_id()) {
+    violate("end of a capture by another thread");
+    return kCaptureWrongThread;
+  }
   stream->capturing = false;
+  if (status == kSuccess && stream->invalidated) status = kCaptureInvalidated;
   if (graph_fault_ == "last_arguments") keep_last_arguments(*recording_[stream]);
   if (status == kSuccess) *graph = *graphs_.insert(recording_[stream].release()).first;
   recording_.erase(stream);

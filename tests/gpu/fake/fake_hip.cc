@@ -216,9 +216,9 @@ int hipModuleLaunchKernel(Handle kernel, unsigned x, unsigned y, unsigned z, uns
   return runtime().launch(as<Kernel>(kernel), {{x, y, z}, threads, shared}, limits(),
                           as<Stream>(stream), params);
 }
-int hipStreamBeginCapture(Handle stream, int) {
+int hipStreamBeginCapture(Handle stream, int mode) {
   ENTER("hipStreamBeginCapture");
-  return runtime().begin_capture(as<Stream>(stream));
+  return runtime().begin_capture(as<Stream>(stream), mode);
 }
 int hipStreamEndCapture(Handle stream, Handle* graph) {
   const int status = runtime().enter("hipStreamEndCapture");

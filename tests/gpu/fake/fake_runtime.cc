@@ -157,6 +157,7 @@ bool Runtime::on_device(int device, const char* what) {
 
 int Runtime::allocate(void** data, size_t bytes, bool host) {
   const std::scoped_lock lock(mutex_);
+  if (const int status = outside_captures("allocation")) return status;
   const auto wanted = static_cast<int64_t>(bytes);
   if (!host && used_bytes() + wanted > options.memory) return kOutOfMemory;
   *data = std::aligned_alloc(kAlignment, padded(bytes));
@@ -172,6 +173,7 @@ int Runtime::allocate(void** data, size_t bytes, bool host) {
 int Runtime::free(void* data, bool host) {
   const std::scoped_lock lock(mutex_);
   if (data == nullptr) return kSuccess;
+  if (const int status = outside_captures("free")) return status;
   const auto found = blocks_.find(reinterpret_cast<uintptr_t>(data));
   if (found == blocks_.end() || found->second.host != host) {
     violate("free of memory that is not allocated");
@@ -325,10 +327,7 @@ int Runtime::destroy_stream(Stream* stream) {
 int Runtime::synchronize(Stream* stream) {
   const std::scoped_lock lock(mutex_);
   if (!known_stream(stream)) return kInvalidHandle;
-  if (stream->capturing) {
-    violate("synchronize while the stream is captured");
-    return kInvalidHandle;
-  }
+  if (stream->capturing) return conflict(*stream, "synchronize");
   if (!fault_file_.empty() && access(fault_file_.c_str(), F_OK) == 0) std::abort();
   // The host has seen the stream; what the host starts from now on has, too.
   for (Stream* other : streams_) {
@@ -365,6 +364,8 @@ int Runtime::record(Event* event, Stream* stream) {
   if (!on_device(stream->device, "record") || !on_device(event->device, "record")) {
     return kInvalidHandle;
   }
+  if (stream->capturing && stream->invalidated) return kCaptureInvalidated;
+  event->captured_by = stream->capturing ? stream : nullptr;
   ++stream->clock[stream];
   event->clock = stream->clock;
   event->recorded = true;
@@ -379,6 +380,15 @@ int Runtime::wait(Stream* stream, Event* event) {
     violate("wait for an event that does not exist");
     return kInvalidHandle;
   }
+  if (stream->capturing && stream->invalidated) return kCaptureInvalidated;
+  if (event->recorded && event->captured_by != (stream->capturing ? stream : nullptr)) {
+    if (stream->capturing) {
+      conflict(*stream, "wait for work outside of it");
+      return kCaptureIsolation;
+    }
+    violate("wait for an event of a capture");  // which would make the stream a part of it
+    return kCapturedEvent;
+  }
   for (const auto& [who, tick] : event->clock) {
     stream->clock[who] = std::max(stream->clock[who], tick);
   }
@@ -387,11 +397,15 @@ int Runtime::wait(Stream* stream, Event* event) {
 
 int Runtime::synchronize(Event* event) {
   const std::scoped_lock lock(mutex_);
-  return events_.contains(event) ? kSuccess : kInvalidHandle;
+  if (!events_.contains(event)) return kInvalidHandle;
+  if (event->captured_by == nullptr) return kSuccess;
+  violate("synchronize with an event of a capture");
+  return kCapturedEvent;
 }
 
 int Runtime::load_module(void** module, const void* image, ImageReader read) {
   const std::scoped_lock lock(mutex_);
+  if (const int status = outside_captures("load of a module")) return status;
   size_t most = 0;
   int refusal = kSuccess;
   if (std::ifstream(modules_file_) >> most >> refusal && modules_.size() >= most) return refusal;
@@ -410,6 +424,7 @@ int Runtime::load_module(void** module, const void* image, ImageReader read) {
 
 int Runtime::unload_module(Module* module) {
   const std::scoped_lock lock(mutex_);
+  if (const int status = outside_captures("unload of a module")) return status;
   if (modules_.erase(module) == 0) {
     violate("unload of a module that does not exist");
     return kInvalidHandle;
@@ -478,6 +493,11 @@ int Runtime::launch(Kernel* kernel, const LaunchShape& shape, const LaunchLimits
             " bytes of parameters, not " + std::to_string(params_bytes));
     return kInvalidValue;
   }
+  if (reinterpret_cast<uintptr_t>(params[0]) % facts.params_align != 0) {
+    violate("parameters of " + kernel->name + " that do not begin at a multiple of " +
+            std::to_string(facts.params_align) + " bytes");
+    return kInvalidValue;
+  }
   const uint32_t allowed = std::max(kernel->allowed_shared, limits.shared_unasked);
   const bool fits = grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.y < 65536 && grid.z < 65536 &&
                     grid.x <= limits.blocks_x && uint64_t{grid.x} * threads <= limits.threads_x &&
@@ -487,9 +507,11 @@ int Runtime::launch(Kernel* kernel, const LaunchShape& shape, const LaunchLimits
   if (!fits) {
     violate("launch of " + kernel->name + " with " + std::to_string(threads) + " threads, grid " +
             std::to_string(grid.x) + " x " + std::to_string(grid.y) + " x " +
-            std::to_string(grid.z) + ", " + std::to_string(shared_bytes) + " bytes shared");
+            std::to_string(grid.z) + ", " + std::to_string(facts.shared_bytes) + " + " +
+            std::to_string(shared_bytes) + " bytes shared");
     return kInvalidValue;
   }
+  if (stream->capturing && stream->invalidated) return kCaptureInvalidated;
   ++stream->clock[stream];
   RecordedLaunch recorded{.kernel = kernel,
                           .grid = grid,

@@ -7,8 +7,9 @@
 // freed memory, streams, events or modules, double frees, calls of threads that made no device
 // current or another one, work on one stream that touches memory another stream has not finished
 // writing or copying, launches beyond the device's limits, of kernels an image does not have or
-// with a parameter of another size, and tensor maps that a device does not take or that reach
-// beyond an allocation. The first such mistake is kept and told by violation().
+// with a parameter of another size or alignment, calls that the mode of a capture forbids, and
+// tensor maps that a device does not take or that reach beyond an allocation. The first such
+// mistake is kept and told by violation().
 // Kernels do nothing unless a launch hook runs them (tools/emulate_amd.py), but for those that copy
 // elements which lie one after another.
 
@@ -19,6 +20,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <variant>
 #include <vector>
 
@@ -47,16 +49,26 @@ struct DeviceOptions {
 // What a stream has seen of the others: the work of stream s up to tick clock[s].
 using Clock = std::map<const void*, uint64_t>;
 
+// Which threads may not make calls that a capture cannot see, such as allocations (HIP
+// documentation, hipStreamCaptureMode; CUDA's has the same numbers): all, the one that began the
+// capture, none.
+enum class CaptureMode : int { global, thread_local_, relaxed };
+
 struct Stream {
   int device = 0;
   Clock clock;
   bool capturing = false;
+  // Of the capture.
+  CaptureMode mode = CaptureMode::global;
+  std::thread::id thread;
+  bool invalidated = false;
 };
 struct Event {
   int device = 0;
   Clock clock;
   double ms = 0;
   bool recorded = false;
+  const Stream* captured_by = nullptr;  // the last record was in a capture
 };
 struct Kernel {
   struct Module* module;
@@ -112,8 +124,14 @@ enum Status : int {
   kInvalidContext = 201,
   kNoBinary = 209,  // a fat binary holds no code for the device
   kInvalidHandle = 400,
+  kIllegalState = 401,
   kNotFound = 500,
   kLaunchFailed = 719,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
+  kCaptureIsolation = 905,
+  kCapturedEvent = 907,
+  kCaptureWrongThread = 908,
 };
 
 // The device that is current where a thread has made none so; -1: none. Each vendor's own.
@@ -194,7 +212,7 @@ class Runtime {
   int map_tensor(const void* data, size_t bytes, const std::string& fault);
   // An attribute of a launch; `known`: the device has it.
   int check_attribute(int id, bool known);
-  int begin_capture(Stream* stream);
+  int begin_capture(Stream* stream, int mode);
   // A `status` other than success is what it returns, without a graph.
   int end_capture(Stream* stream, int status, void** graph);
   int instantiate(Graph* graph);
@@ -235,6 +253,11 @@ class Runtime {
   void touch(Block& block, Stream* stream, bool write, const char* what);
   int run(const RecordedLaunch& launch);
   void end_as_told(const std::string& kernel) const;
+  // A call that a capture cannot see: success, or a violation where the mode of one forbids it to
+  // the calling thread, which invalidates that capture.
+  int outside_captures(const char* call);
+  // Of a call that conflicts with the stream's capture in every mode.
+  int conflict(Stream& stream, const char* call);
   // Copies from or to the host (`within` is false) are no part of a recording here.
   int record_copy(const RecordedCopy& copy, bool within, Stream* stream);
   // Keeps what is there for graph_fault_.
@@ -275,6 +298,8 @@ int64_t rbee_fake_live_bytes();
 const char* rbee_fake_live_objects();  // empty: none
 int64_t rbee_fake_launches();
 int64_t rbee_fake_calls(const char* name);
+// As the vendor's call, in a mode that the backends do not use; returns its status.
+int rbee_fake_begin_capture(void* stream, rbee::fake::CaptureMode mode);
 void rbee_fake_set_launch_hook(rbee::fake::LaunchHook hook);
 // Of the parameter that the calling thread launches next; a kernel of which another size is known
 // is not started.
