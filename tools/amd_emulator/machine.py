@@ -12,6 +12,7 @@ import mmap
 import os
 import pickle
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -25,6 +26,7 @@ MOST_AT_ONCE = 3000  # instructions of a wave between those of others, where sev
 SHARED_WINDOW = 1 << 32
 MAP_NORESERVE = 0x4000  # Linux's, which Python 3.11 does not name
 WORD = 0xFFFFFFFF
+FIRST_VECTOR = 256  # of the numbers of operands
 
 # The emulator's file of scalar registers: 128 of them, inline constants, the program counter's two words, the
 # condition and the stride of scratch memory; the last 16 words are hardware registers.
@@ -41,13 +43,34 @@ CACHE_INSTRUCTIONS = [(bytes.fromhex(code), words) for code, words in (
     ("0000a0e000000000", 2), ("0000a4e000000000", 2), ("0000fce000000000", 2),
     ("7cc00aee", 3), ("7c000bee", 3))]
 
-PAUSED, DONE, UNKNOWN, OUTSIDE, TOO_LONG = range(5)
+PAUSED, DONE, UNKNOWN, OUTSIDE, TOO_LONG, BEYOND_SHARED = range(6)
+NO_SHARED, BY_REGISTER, FROM_M0 = range(3)
 
 
 class Entry(ctypes.Structure):
     """As in native_loop.c."""
     _fields_ = [("run", ctypes.c_void_p), ("skip", ctypes.c_uint8), ("pause", ctypes.c_uint8),
-                ("arguments", ctypes.c_uint8 * 6)]
+                ("arguments", ctypes.c_uint8 * 6), ("shared", ctypes.c_uint8), ("address", ctypes.c_uint8),
+                ("bytes", ctypes.c_uint8), ("lanes", ctypes.c_uint8), ("offsets", ctypes.c_uint32 * 2)]
+
+
+class KernelFault(RuntimeError):
+    """Of the kernel, not of the emulator."""
+
+
+def shared_access(name, offset0, offset1):
+    """Bytes and two offsets of what a DS instruction reads or writes at a lane's address; None where it has none
+    (AMD, ISA documents, "Local Data Share": two addresses count in elements, or in 64 of them)."""
+    if re.search("SWIZZLE|PERMUTE|GWS|GS_REG|ORDERED|NOP|ADDTID|CONSUME|APPEND|BVH", name):
+        return None
+    size = int(re.search(r"_(?:PK_)?(?:[A-Z]+_)*[BUIF]F?(\d+)(?:_D16(?:_HI)?)?(?:_TR_B\d+)?$", name).group(1)) // 8
+    if name.startswith("DS_PK_"):  # two halves of a word
+        size = 4
+    if re.search("2ADDR|READ2|WRITE2|XCHG2", name):
+        stride = size * (64 if re.search("STRIDE64|ST64", name) else 1)
+        return size, (offset0 * stride, offset1 * stride)
+    offset = offset1 << 8 | offset0
+    return size, (offset, offset)
 
 
 def family_of(arch):
@@ -167,7 +190,7 @@ def native_loop(folder):
     function = ctypes.CDLL(str(library)).rbee_run_wave
     function.restype = ctypes.c_int
     function.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p,
-                         ctypes.c_void_p]
+                         ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p]
     return function
 
 
@@ -223,25 +246,31 @@ class Machine:
             begin(place)
         while places:
             place = places[0] if at_once == 1 else self._chance.choice(places)
-            self._take_turn(code, entries, place, at_once > 1)
+            self._take_turn(code, entries, place, at_once > 1, shared_bytes)
             if not place.ready:  # all are at the barrier, or at their end
                 place.ready, place.paused = place.paused, []
                 if not place.ready:
                     begin(place)
 
-    def _take_turn(self, code, entries, place, mixed):
+    def _take_turn(self, code, entries, place, mixed, shared_bytes):
         """Runs a wave up to its barrier or end; `mixed`: any of them, and a few instructions."""
         at = self._chance.randrange(len(place.ready)) if mixed else 0
         wave, buffers = place.ready[at]
         left = ctypes.c_int64(self._chance.randint(1, MOST_AT_ONCE) if mixed else MOST_INSTRUCTIONS)
         counter = ctypes.addressof(wave.scalars) + 4 * COUNTER
+        reached = ctypes.c_uint32()
         status = UNKNOWN
         while status == UNKNOWN:
-            status = self._run_wave(entries, code.base, len(entries), counter, buffers, ctypes.byref(left))
+            status = self._run_wave(entries, code.base, len(entries), counter, buffers, ctypes.byref(left),
+                                    shared_bytes, ctypes.byref(reached))
             if status == UNKNOWN:
                 self._fill(entries, code, wave.scalars)
         if status == TOO_LONG and mixed:
             return
+        if status == BEYOND_SHARED:
+            at = (wave.scalars[COUNTER] | wave.scalars[COUNTER + 1] << 32) - code.base
+            raise KernelFault(f"the instruction at {at:#x} reaches byte {reached.value} of shared memory, "
+                              f"of which the block has {shared_bytes}")
         if status not in (PAUSED, DONE):
             raise RuntimeError("left the code" if status == OUTSIDE else "runs without end")
         place.ready.pop(at)
@@ -296,4 +325,19 @@ class Machine:
         entry.pause = (kind == "SOPP" and inst.op in emulator._BARRIER_OPS
                        or kind == "SOP1" and inst.op in emulator._BARRIER_SOP1_OPS)
         entry.arguments[:len(arguments)] = arguments
+        self._tell_shared(entry, inst, kind)
         entry.run = run
+
+    def _tell_shared(self, entry, inst, kind):
+        """Of instructions that read or write shared memory; flat ones could, and our kernels have none of these."""
+        name = self._instructions.emulator._op_name(inst).upper()
+        entry.lanes = self.lanes
+        if kind == "DS":
+            access = shared_access(name, inst.offset0, inst.offset1)
+            if access:
+                entry.shared, entry.address = BY_REGISTER, inst.addr.offset - FIRST_VECTOR
+                entry.bytes, entry.offsets[:] = access
+        elif "LOAD_LDS" in name:
+            entry.shared = FROM_M0
+            entry.bytes = 4 * int(name[-1]) if name[-2] == "X" else 4
+            entry.offsets[:] = [inst.offset & WORD] * 2

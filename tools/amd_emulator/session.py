@@ -6,7 +6,7 @@ import struct
 import traceback
 
 from amd_emulator.code_object import CodeObject
-from amd_emulator.machine import Machine
+from amd_emulator.machine import KernelFault, Machine
 
 
 class Dim3(ctypes.Structure):
@@ -74,6 +74,9 @@ class Session:
             self._run(code, code.kernel(kernel.decode()), (grid.x, grid.y, grid.z), threads, shared,
                       ctypes.string_at(params, params_bytes))
             return 0
+        except KernelFault as fault:
+            print(f"{kernel.decode()}: {fault}", flush=True)
+            return LAUNCH_FAILED
         except Exception:  # an exception cannot cross into the library
             print(f"{kernel.decode()}: the emulator failed", flush=True)
             traceback.print_exc(limit=-3)

@@ -1,8 +1,13 @@
 #!/usr/bin/env python3
-"""Tests of what needs no emulator: the order of cases, verdicts, the inner loop and the table."""
+"""Tests of what needs no emulator: the order of cases, verdicts, the inner loop and the table. A kernel with a planted
+fault runs where TINYGRAD_DIR names the emulator and there is a clang."""
 import ctypes
 import json
+import os
 import random
+import shutil
+import struct
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -10,7 +15,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from amd_emulator import machine, models, sweep, table  # noqa: E402
+from amd_emulator import code_object, machine, models, session, sweep, table  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+CLANG = next(filter(None, map(shutil.which, ("clang++-22", "clang++-21", "clang++-20", "clang++-19"))), None)
 
 
 def row(arch, op, name, verdict):
@@ -147,6 +155,7 @@ class NativeLoop(unittest.TestCase):
         self.entries = (machine.Entry * 8)()
         self.buffers = (ctypes.c_uint64 * 6)(10, 11, 12, 13, 14, 15)
         self.left = ctypes.c_int64(100)
+        self.reached = ctypes.c_uint32()
 
     def run_step(self, first, *_):
         self.calls.append(first)
@@ -163,7 +172,8 @@ class NativeLoop(unittest.TestCase):
     def run_wave(self):
         with tempfile.TemporaryDirectory() as folder:
             loop = machine.native_loop(Path(folder))
-        return loop(self.entries, 0x1000, len(self.entries), self.counter, self.buffers, ctypes.byref(self.left))
+        return loop(self.entries, 0x1000, len(self.entries), self.counter, self.buffers, ctypes.byref(self.left), 64,
+                    ctypes.byref(self.reached))
 
     def test_runs_to_the_barrier_and_to_the_end(self):
         self.counter[0] = 0x1000
@@ -185,6 +195,66 @@ class NativeLoop(unittest.TestCase):
         self.assertEqual(self.run_wave(), machine.TOO_LONG)
 
 
+    def reach(self, kind, offsets, bytes_, lanes):
+        """What an instruction of two lanes gives that has 16 bytes at a lane's address."""
+        scalars, vectors = (ctypes.c_uint32 * 128)(), (ctypes.c_uint32 * 6)(0, 0, 0, 0, 4, 48)
+        scalars[machine.EXEC], scalars[124] = lanes, 16
+        self.buffers[0], self.buffers[1] = ctypes.addressof(scalars), ctypes.addressof(vectors)
+        self.counter[:] = 0x1000, 0
+        self.put(0, self.step)
+        entry = self.entries[0]
+        entry.shared, entry.address, entry.bytes, entry.lanes = kind, 2, bytes_, 2
+        entry.offsets[:] = offsets
+        self.put(1, self.end)
+        status = self.run_wave()
+        return (status, self.reached.value) if status == machine.BEYOND_SHARED else status
+
+    def test_stops_where_an_active_lane_reaches_beyond_the_blocks_memory(self):
+        register, m0 = machine.BY_REGISTER, machine.FROM_M0
+        self.assertEqual(self.reach(register, (0, 0), 16, 3), machine.DONE)  # 48 + 16 of 64
+        self.assertEqual(self.reach(register, (1, 1), 16, 3), (machine.BEYOND_SHARED, 49))
+        self.assertEqual(self.reach(register, (0, 16), 16, 3), (machine.BEYOND_SHARED, 64))
+        self.assertEqual(self.reach(register, (44, 44), 16, 1), machine.DONE)  # the second lane is off
+        self.assertEqual(self.reach(register, (-20 & machine.WORD,) * 2, 8, 2), machine.DONE)  # 28
+        self.assertEqual(self.reach(register, (-8 & machine.WORD,) * 2, 8, 1), (machine.BEYOND_SHARED, (1 << 32) - 4))
+        self.assertEqual(self.reach(m0, (16, 16), 16, 3), machine.DONE)
+        self.assertEqual(self.reach(m0, (17, 17), 16, 3), (machine.BEYOND_SHARED, 49))
+
+    def test_names_say_what_is_reached(self):
+        for name, wanted in (("DS_READ_B128", (16, (513, 513))), ("DS_LOAD_2ADDR_STRIDE64_B64", (8, (512, 1024))),
+                             ("DS_WRITE2_B32", (4, (4, 8))), ("DS_READ_U8_D16_HI", (1, (513, 513))),
+                             ("DS_PK_ADD_RTN_F16", (4, (513, 513))), ("DS_BPERMUTE_B32", None)):
+            self.assertEqual(machine.shared_access(name, 1, 2), wanted, name)
+
+
+@unittest.skipUnless(os.environ.get("TINYGRAD_DIR") and CLANG, "needs TINYGRAD_DIR and clang")
+class PlantedFault(unittest.TestCase):
+    def test_is_found_on_each_family(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for arch in ("gfx942", "gfx1100", "gfx1201"):
+                self.run_on(arch, Path(folder))
+
+    def run_on(self, arch, folder):
+        file = folder / f"{arch}.co"
+        subprocess.check_call([CLANG, "-x", "hip", "-c", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpulib",
+                               "-nogpuinc", "-mcode-object-version=5", "-O3", f"--offload-arch={arch}",
+                               str(HERE / "planted_fault.cu"), "-o", str(file)])
+        image = ctypes.create_string_buffer(file.read_bytes())
+        code = code_object.CodeObject(ctypes.addressof(image))
+        os.environ["CCACHE"] = "0"
+        emulated = session.Session.__new__(session.Session)
+        emulated._machine = machine.Machine(Path(os.environ["TINYGRAD_DIR"]), arch, folder)
+        for read, write, byte in ((0, 63, None), (1, 0, 256), (0, 64, 256), (-1, 0, (1 << 32) - 4)):
+            data = (ctypes.c_float * 64)(*range(64))
+            params = struct.pack("<Qii", ctypes.addressof(data), read, write)
+            if byte is None:
+                emulated._run(code, code.kernel("planted_fault"), (1, 1, 1), 64, 0, params)
+                self.assertEqual(list(data), [(i ^ 1) + (1 if i == 63 else i) for i in range(64)])
+                continue
+            with self.assertRaisesRegex(machine.KernelFault, f"byte {byte} of shared memory, of which the block has 256"):
+                emulated._run(code, code.kernel("planted_fault"), (1, 1, 1), 64, 0, params)
+
+
 class Blocks(unittest.TestCase):
     """Blocks of two waves, each of which meets the other at one barrier."""
 
@@ -199,7 +269,7 @@ class Blocks(unittest.TestCase):
             running[ctypes.addressof(wave.scalars)] = (block, number)
             parts[block, number] = 0
 
-        def run_wave(_entries, _base, _count, counter, _buffers, _left):
+        def run_wave(_entries, _base, _count, counter, *_):
             who = running[counter - 4 * machine.COUNTER]
             parts[who] += 1
             happened.append((*who, parts[who]))

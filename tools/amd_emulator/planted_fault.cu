@@ -1,0 +1,20 @@
+// A kernel of one block of 64 threads that reaches beyond its shared memory where it is told to:
+// for the emulator's test of that (test_sweep.py). The last thread writes s[write].
+
+#define RB_MEET                                          \
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); \
+  __builtin_amdgcn_s_barrier();                          \
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup")
+
+extern "C" __attribute__((global, amdgpu_flat_work_group_size(64, 64))) void planted_fault(
+    float* p, int read, int write) {
+  __attribute__((shared)) static float s[64];
+  const unsigned i = __builtin_amdgcn_workitem_id_x();
+  s[i] = p[i];
+  RB_MEET;
+  const float other = s[(i ^ 1) + read];
+  RB_MEET;
+  if (i == 63) s[write] = 1.0f;
+  RB_MEET;
+  p[i] = other + s[i];
+}
