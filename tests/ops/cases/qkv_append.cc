@@ -58,6 +58,37 @@ std::vector<QkvCase> cases() {
     out.push_back(
         {.in = 2048, .weight = weight, .value_weight = value, .cache = DType::f16, .bias = true});
   }
+  // Every type of activations into every type of cache, from each kind of weights.
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    for (const DType cache : {dtype, DType::f8e4m3, DType::q8_0}) {
+      for (const DType weight : {dtype, DType::q8_0, DType::q4_k, DType::q6_k}) {
+        // A cache of q8_0 adds half a step of its own, for which plain weights' bound has no room.
+        if (cache == DType::q8_0 && weight == dtype) continue;
+        QkvCase c{.in = 2048, .heads = 2, .kv_heads = 1, .head_dim = 32, .pairs = 16};
+        c.dtype = dtype;
+        c.cache = cache;
+        c.bias = weight == DType::q8_0;
+        c.norm = weight != DType::q6_k;
+        add(c, weight);
+      }
+    }
+  }
+  // Heads of models, rotated whole or in part, one group or as many keys as queries.
+  for (const int64_t dim : {64, 80, 96, 128, 256}) {
+    for (const int64_t share : {1, 2}) {
+      for (const int64_t groups : {1, 3}) {
+        add({.in = 1024,
+             .heads = 3,
+             .kv_heads = 3 / groups,
+             .head_dim = dim,
+             .pairs = dim / 2 / share,
+             .dtype = DType::f16,
+             .cache = DType::f16,
+             .slots = {17}},
+            DType::f16);
+      }
+    }
+  }
   add({.in = 2048, .slots = {-1}}, DType::q8_0);
   add({.in = 2048, .cache = DType::q8_0}, DType::q4_0);
   add({.in = 24, .slots = {9, 0, -1, 31, 8}}, DType::f32);

@@ -43,6 +43,18 @@ std::vector<RopeCase> cases() {
     out.push_back({.x = {{1, 4, 0, 16}}, .pairs = 8, .layout = layout});
     out.push_back({.x = {{1, 1, 1, 2}}, .pairs = 1, .layout = layout});
     out.push_back({.x = {{1, 9, 512, 64}}, .pairs = 32, .layout = layout, .big = true});
+    // Heads of models: all of a head is rotated, or its first half or quarter.
+    for (const int64_t dim : {32, 80, 96, 128, 256}) {
+      for (const int64_t share : {1, 2, 4}) {
+        for (const DType dtype : kFloatTypes) {
+          out.push_back({.x = {{1, 2, 3, dim}},
+                         .pairs = dim / 2 / share,
+                         .layout = layout,
+                         .positions = share != 2,
+                         .dtype = dtype});
+        }
+      }
+    }
   }
   return out;
 }
