@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -127,6 +128,29 @@ TEST_P(MatmulLaunchesTest, AxesThatDoNotJoinAreLaunchedInTurn) {
   EXPECT_EQ(
       taker({.a = a, .b = turned(fake_view({40, 50, 24, 8})), .y = fake_view({40, 50, 16, 24})}),
       "gpu");
+}
+
+// The fake device has two compute units, or two work-group processors of two each.
+TEST(LargeTilesTest, AreTakenWhereEveryPlaceForABlockHasOne) {
+  if (!is_built(Vendor::rocm)) GTEST_SKIP() << "no ROCm in this build";
+  for (const auto& [architecture, lanes, units] :
+       {std::tuple{"gfx942", 64, 2}, std::tuple{"gfx1100", 32, 4}, std::tuple{"gfx1201", 32, 4}}) {
+    if (gpu::find_image(images_of(Vendor::rocm), "gemm", architecture) == nullptr) continue;
+    const FakeLibrary library(Vendor::rocm, {.architecture = architecture, .lanes = lanes});
+    library.set_launch_hook(see);
+    const auto driver = library.open();
+    gpu::GpuDevice device(with_driver(Vendor::rocm, *driver), 0);
+    EXPECT_EQ(device.properties().multiprocessors, units);
+    for (const int64_t tiles : {1, 2}) {
+      seen.clear();
+      const View a = fake_view({1, 1, tiles * 128, 64}), b = turned(fake_view({1, 1, 128, 64}));
+      const MatmulArgs args{.a = a, .b = b, .y = fake_view({1, 1, tiles * 128, 128})};
+      gpu::run_first(device.kernels().matmul.subspan(1), args, device.default_stream());
+      ASSERT_EQ(seen.size(), 1u);
+      EXPECT_EQ(seen[0].kernel, tiles == 2 ? "gemm_f16_large" : "gemm_f16_small") << architecture;
+    }
+    library.set_launch_hook(nullptr);
+  }
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ void run_tensor_image_conv(const TensorTiles& tiles, const ImageConvArgs& args, 
   if (args.y.numel() == 0) return;
   const shared::ImageConvParams params = image_conv_params(args);
   const bool large = tile_count(tiles.large, params.pixels, params.outs) >=
-                     device_of(stream).properties().multiprocessors;
+                     block_places(device_of(stream).properties());
   const TensorTile& tile = large ? tiles.large : tiles.small;
   launch(stream,
          {.op = "image_conv",

@@ -52,10 +52,15 @@ void run_part(const TensorTiles& tiles, const View& x, const LinearPart& part, S
 
 }  // namespace
 
+int64_t block_places(const Properties& device) {
+  const bool pairs = device.architecture.starts_with("gfx") && device.lane_count == 32;
+  return pairs ? device.multiprocessors / 2 : device.multiprocessors;
+}
+
 void launch_tensor_product(const TensorTiles& tiles, const TensorProduct& product, Stream& stream) {
   const int64_t rows = product.params.rows, outs = product.params.outs;
   const bool large = product.matrices * tile_count(tiles.large, rows, outs) >=
-                     device_of(stream).properties().multiprocessors;
+                     block_places(device_of(stream).properties());
   const TensorTile& tile = large ? tiles.large : tiles.small;
   launch(stream,
          {.op = product.op,

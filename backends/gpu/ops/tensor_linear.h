@@ -3,6 +3,7 @@
 
 #include "backends/api/args_matmul.h"
 #include "backends/api/device.h"
+#include "backends/gpu/driver.h"
 #include "backends/shared/product_params.h"
 
 namespace rbee::gpu {
@@ -36,6 +37,12 @@ constexpr TensorTiles square_tiles(const char* family, uint32_t line_bytes) {
                     .threads = 128,
                     .shared_bytes = 128 * line_bytes}};
 }
+
+// How many blocks run without sharing what another one runs on: one on each of NVIDIA's
+// multiprocessors and CDNA's compute units. RDNA spreads the waves of a block over the four SIMDs
+// of a work-group processor, which is two compute units: our code is made for that mode
+// (.workgroup_processor_mode of its metadata), so that half as many blocks keep all of it busy.
+int64_t block_places(const Properties& device);
 
 struct TensorProduct {
   const char* op;
