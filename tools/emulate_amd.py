@@ -11,6 +11,8 @@ CPU's reference. So one run covers the host code, the kernels' names and paramet
     tools/emulate_amd.py --tinygrad DIR --arch gfx942 -- softmax --case 3       opcheck's arguments instead
     tools/emulate_amd.py --tinygrad DIR --arch gfx942 --rbee -- run -m MODEL --device rocm:0 "..."    rbee's command
     tools/emulate_amd.py --tinygrad DIR --arch gfx942,gfx1100 --model MODEL [--tokens 16]    beside the CPU, token by token
+        [--lora ADAPTER] [--image FILE]      with an adapter, or of a chat with a picture
+    tools/emulate_amd.py --tinygrad DIR --arch gfx942,gfx1100 --model MODEL --embed    vectors of three texts
     tools/emulate_amd.py --table                                                the results so far
 
 A sweep appends its results to --results and can be interrupted: what is there of the same program is not run again.
@@ -47,6 +49,9 @@ def parse_arguments():
     parser.add_argument("--rbee", action="store_true", help="the arguments are those of rbee (target rbee_emulated)")
     parser.add_argument("--model", type=Path, help="compare its tokens and log probabilities with the CPU's")
     parser.add_argument("--tokens", type=int, default=16, help="with --model: generated")
+    parser.add_argument("--lora", type=Path, action="append", default=[], help="with --model: an adapter")
+    parser.add_argument("--image", type=Path, help="with --model: a picture that a chat begins with")
+    parser.add_argument("--embed", action="store_true", help="with --model: vectors of texts instead")
     parser.add_argument("words", nargs="*", help="arguments of opcheck, or of rbee, instead of a sweep")
     return parser.parse_args()
 
@@ -71,7 +76,7 @@ def main():
             return sweep.serve(session)
         return session.rbee(options.words) if options.rbee else session.opcheck(options.words)
     if options.model:
-        return 1 if models.compare(tinygrad, build, archs, options.model.resolve(), options.tokens) else 0
+        return 1 if models.compare(tinygrad, build, archs, options) else 0
     arguments = ["--tinygrad", str(tinygrad), "--build", str(build),
                  "--blocks-at-once", str(options.blocks_at_once), "--seed", str(options.seed)]
     program = sweep.digest_of(build)

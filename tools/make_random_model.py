@@ -2,12 +2,13 @@
 """Writes a Hugging Face folder of a real model's shape, or a tiny one, with random weights.
 
     tools/make_random_model.py llama-3-8b DIR [--dtype bfloat16] [--layers N] [--fp8 block|row|tensor]
-        [--int4 awq|gptq|gptq_order|compressed]
+        [--int4 awq|gptq|gptq_order|compressed] [--lora ADAPTER]
 
-Needs PyTorch and safetensors, and uses a GPU for the random numbers when there is one; the tiny shape in a plain type
-needs neither, and no NumPy. The tokenizer knows single bytes only. Weights are normal with a deviation that keeps
+Needs PyTorch and safetensors, and uses a GPU for the random numbers when there is one; tiny shapes in a plain type
+need neither, and no NumPy. The tokenizer knows single bytes only. Weights are normal with a deviation that keeps
 activations in range. --fp8 stores layers' matrices as e4m3 codes with a scale for each block of 128 x 128, row or
-matrix, --int4 as integers with a scale for each 128 inputs, as published checkpoints do.
+matrix, --int4 as integers with a scale for each 128 inputs, as published checkpoints do. --lora writes another folder:
+an adapter of a tiny shape, as PEFT does.
 """
 import argparse
 import array
@@ -28,8 +29,9 @@ SHAPES = {
     "tiny": dict(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
                  num_key_value_heads=2, vocab_size=258, rope_theta=10000.0, max_position_embeddings=128),  # emulators
 }
+SHAPES["tiny-experts"] = dict(SHAPES["tiny"], num_local_experts=4, num_experts_per_tok=2)
 
-DEVIATIONS = {"tiny": 0.15}  # of weights; 0.02 would leave a layer of 64 features without influence
+DEVIATIONS = {"tiny": 0.15, "tiny-experts": 0.15}  # of weights; 0.02 would leave a layer of 64 features without influence
 PLAIN_TYPES = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}  # PyTorch's names and safetensors'
 
 
@@ -61,9 +63,32 @@ def write_tokenizer(folder):
 def layer_shapes(shape):
     dim, ffn = shape["hidden_size"], shape["intermediate_size"]
     kv = dim // shape["num_attention_heads"] * shape["num_key_value_heads"]
-    return {"self_attn.q_proj": (dim, dim), "self_attn.k_proj": (kv, dim), "self_attn.v_proj": (kv, dim),
-            "self_attn.o_proj": (dim, dim), "mlp.gate_proj": (ffn, dim), "mlp.up_proj": (ffn, dim),
-            "mlp.down_proj": (dim, ffn), "input_layernorm": (dim,), "post_attention_layernorm": (dim,)}
+    out = {"self_attn.q_proj": (dim, dim), "self_attn.k_proj": (kv, dim), "self_attn.v_proj": (kv, dim),
+           "self_attn.o_proj": (dim, dim)}
+    experts = shape.get("num_local_experts", 0)
+    if experts:
+        out["block_sparse_moe.gate"] = (experts, dim)  # Mixtral's names
+    else:
+        out.update({"mlp.gate_proj": (ffn, dim), "mlp.up_proj": (ffn, dim), "mlp.down_proj": (dim, ffn)})
+    for expert in range(experts):
+        for name, size in (("w1", (ffn, dim)), ("w2", (dim, ffn)), ("w3", (ffn, dim))):
+            out[f"block_sparse_moe.experts.{expert}.{name}"] = size
+    return {**out, "input_layernorm": (dim,), "post_attention_layernorm": (dim,)}
+
+
+def write_lora(folder, shape, write):
+    """Factors of rank 4 for the queries, values and results of attention."""
+    rank, layers = 4, ("q_proj", "v_proj", "o_proj")
+    factors = {}
+    for layer in range(shape["num_hidden_layers"]):
+        for name in layers:
+            rows, columns = layer_shapes(shape)[f"self_attn.{name}"]
+            place = f"base_model.model.model.layers.{layer}.self_attn.{name}"
+            factors[f"{place}.lora_A.weight"], factors[f"{place}.lora_B.weight"] = (rank, columns), (rows, rank)
+    folder.mkdir(parents=True, exist_ok=True)
+    write(factors, folder / "adapter_model.safetensors")
+    (folder / "adapter_config.json").write_text(json.dumps({
+        "peft_type": "LORA", "r": rank, "lora_alpha": 8, "target_modules": list(layers), "bias": "none"}))
 
 
 FP8_CONFIGS = {
@@ -199,13 +224,16 @@ def main():
     parser.add_argument("--layers", type=int, help="fewer layers than the real model has")
     parser.add_argument("--fp8", choices=sorted(FP8_CONFIGS), help="e4m3 codes with a scale for each of these")
     parser.add_argument("--int4", choices=sorted(INT4_CONFIGS), help="integers of 4 bits as these tools store them")
+    parser.add_argument("--lora", type=Path, help="a folder for an adapter of a tiny shape")
     options = parser.parse_args()
     shape = dict(SHAPES[options.shape])
     if options.layers:
         shape["num_hidden_layers"] = options.layers
     options.folder.mkdir(parents=True, exist_ok=True)
-    plain = options.shape == "tiny" and not options.fp8 and not options.int4 and options.dtype in PLAIN_TYPES
+    plain = options.shape.startswith("tiny") and not options.fp8 and not options.int4 and options.dtype in PLAIN_TYPES
     deviation = DEVIATIONS.get(options.shape, 0.02)
+    if options.lora and not plain:
+        parser.error("--lora takes a tiny shape in a plain type")
     write = plain_writer(options.dtype, deviation) if plain else torch_writer(options, deviation)
 
     table = (shape["vocab_size"], shape["hidden_size"])
@@ -218,7 +246,10 @@ def main():
         file = f"model-{i + 1:05d}-of-{len(parts):05d}.safetensors"
         names.update({name: file for name in write(part, options.folder / file)})
     (options.folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names}))
-    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
+    if options.lora:
+        write_lora(options.lora, shape, write)
+    family = ("MixtralForCausalLM", "mixtral") if "num_local_experts" in shape else ("LlamaForCausalLM", "llama")
+    config = {"architectures": [family[0]], "model_type": family[1], "hidden_act": "silu",
               "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "torch_dtype": options.dtype,
               "bos_token_id": 256, "eos_token_id": 256, **shape}
     if options.fp8:

@@ -118,6 +118,24 @@ class Models(unittest.TestCase):
         self.assertFalse(models.row("gfx942", 3, tokens, tokens)[1])  # the CPU gave too few
         self.assertIn("| 1 of 2 |", models.row("gfx942", 2, tokens, [(7, -1.0), (9, -2.0)])[0])
 
+    def test_vectors_are_compared_by_numbers(self):
+        vectors = models.read_vectors('a line\n[[0.5,-2.0],[1.0,0.25]]\n')
+        self.assertTrue(models.vectors_row("gfx942", vectors, [[0.5001, -2.0], [1.0, 0.25]])[1])
+        undefined = models.read_vectors("[[0.5,-2.0],[1.0,null]]")
+        for other in ([[0.501, -2.0], [1.0, 0.25]], vectors[:1], [[0.5], [1.0]], [], undefined):
+            line, good = models.vectors_row("gfx942", vectors, other)
+            self.assertFalse(good, line)
+        self.assertFalse(models.vectors_row("gfx942", [], [])[1])
+
+    def test_words_say_what_is_run(self):
+        options = SimpleNamespace(model=Path("/m"), tokens=4, lora=[Path("/a")], image=None, embed=False)
+        words = models.words_of(options, "rocm:0")
+        self.assertEqual((words[0], words[-3:]), ("run", ["--lora", "/a", "--raw"]))
+        options.lora, options.image = [], Path("/p.png")
+        self.assertEqual(models.words_of(options, "cpu")[-2:], ["--image", "/p.png"])
+        options.embed = True
+        self.assertEqual(models.words_of(options, "cpu")[0], "embed")
+
 
 class Results(unittest.TestCase):
     def setUp(self):
