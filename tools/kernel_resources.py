@@ -87,6 +87,7 @@ def ask_cmake(folder, targets, clang):
     if told.returncode != 0:
         print(told.stderr.strip(), file=sys.stderr)
         sys.exit(2)
+    print(told.stdout, end="", file=sys.stderr)  # which compiler, and what it does not know
     answers = dict(re.findall(r"^answer (\w+)=(.*)$", told.stderr, flags=re.M))
     return Compiler(answers["RBEE_HIP_CLANG"], answers["RBEE_HIP_FLAGS"].split(";"), answers["targets"].split(";"),
                     answers["version"])
