@@ -114,7 +114,9 @@ TEST_P(FakeCapturesTest, OtherThreadsEndRelaxedOnesAlone) {
       status = end();
     }).join();
     EXPECT_EQ(status, mode == CaptureMode::relaxed ? 0 : fake::kCaptureWrongThread);
-    if (status != 0) EXPECT_EQ(end(), 0);
+    if (status != 0) {
+      EXPECT_EQ(end(), 0);
+    }
   }
 }
 
