@@ -2,6 +2,7 @@
 // gaps, types that double cannot hold.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/support/check_case.h"
@@ -43,6 +44,95 @@ TEST(CompareValues, ToleranceIsRelativeAbsoluteAndOfTheLargest) {
   EXPECT_EQ(worse.first_failure, "element 1: got 1.1, want 0 (allowed error 1)");
   EXPECT_DOUBLE_EQ(worse.worst_absolute, 1.1);
   EXPECT_FALSE(compare_values(array({1}), array({1, 2}), {.relative = 1}).ok);
+}
+
+// Products of rows of 256 random numbers in [-2, 2), 24 by 40 of them, as a kernel computes them
+// whose results are rounded to a type, with or without a fault.
+class PlantedFaults : public ::testing::Test {
+ protected:
+  static constexpr int64_t kRows = 24, kColumns = 40, kTerms = 256;
+
+  PlantedFaults() : x_(random(kRows, 1)), w_(random(kColumns, 2)) {}
+
+  static std::vector<double> random(int64_t rows, uint64_t seed) {
+    std::vector<double> out(static_cast<size_t>(rows * kTerms));
+    uint64_t state = seed;  // Knuth's MMIX generator
+    for (double& value : out) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      value = static_cast<double>(state >> 32) * 0x1p-30 - 2;
+    }
+    return out;
+  }
+  // To the nearest number of so many significant bits.
+  static double rounded(double value, int bits) {
+    int exponent = 0;
+    const double fraction = std::frexp(value, &exponent);
+    return std::ldexp(std::nearbyint(std::ldexp(fraction, bits)), exponent - bits);
+  }
+  // Row by row in blocks of 32 to a step of 1/127 of the block's largest number.
+  static std::vector<double> in_8_bits(std::vector<double> values) {
+    for (size_t first = 0; first < values.size(); first += 32) {
+      double largest = 0;
+      for (size_t i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(values[first + i]));
+      const double step = largest / 127;
+      for (size_t i = 0; i < 32; ++i) {
+        values[first + i] = std::nearbyint(values[first + i] / step) * step;
+      }
+    }
+    return values;
+  }
+  static HostArray products(const std::vector<double>& x, const std::vector<double>& w, int bits) {
+    HostArray out{.shape = {kRows, kColumns}, .values = {}};
+    for (int64_t row = 0; row < kRows; ++row) {
+      for (int64_t column = 0; column < kColumns; ++column) {
+        double sum = 0;
+        for (int64_t i = 0; i < kTerms; ++i) {
+          sum += x[static_cast<size_t>(row * kTerms + i)] *
+                 w[static_cast<size_t>(column * kTerms + i)];
+        }
+        out.values.push_back(rounded(sum, bits));
+      }
+    }
+    return out;
+  }
+
+  std::vector<double> x_, w_;
+};
+
+TEST_F(PlantedFaults, AreFoundWhereRoundingPassesWithRoom) {
+  struct Kind {
+    Family family;
+    DType dtype;
+    int bits;
+  };
+  for (const auto& [family, dtype, bits] :
+       {Kind{Family::product, DType::f32, 24}, Kind{Family::product, DType::f16, 11},
+        Kind{Family::product, DType::bf16, 8}, Kind{Family::rounded_product, DType::bf16, 8},
+        Kind{Family::quant_product, DType::f32, 24}, Kind{Family::quant_product, DType::f16, 11}}) {
+    SCOPED_TRACE(cat("family ", static_cast<int>(family), ' ', dtype));
+    const Tolerance allowed = tolerance(family, dtype, DeviceKind::cpu);
+    const HostArray want = products(x_, w_, bits);
+    const std::vector<double> taken = family == Family::quant_product ? in_8_bits(x_) : x_;
+    const HostArray right = products(taken, w_, bits);
+    // As of two implementations in f32 whose sums have another order.
+    HostArray other = right;
+    for (double& value : other.values) value = rounded(value * (1 + 0x1p-12), bits);
+    const Comparison passes = compare_values(dtype == DType::f32 ? right : other, want, allowed);
+    EXPECT_TRUE(passes.ok) << passes.first_failure;
+    EXPECT_LE(passes.worst_excess, 0.5);
+
+    std::vector<double> dropped = taken;
+    for (size_t row = 0; row < kRows; ++row) dropped[row * kTerms + 77] = 0;
+    EXPECT_FALSE(compare_values(products(dropped, w_, bits), want, allowed).ok) << "a term is lost";
+    HostArray scaled = right;
+    for (double& value : scaled.values) value = rounded(value * 1.01, bits);
+    EXPECT_FALSE(compare_values(scaled, want, allowed).ok) << "a scale is 1 % too large";
+    HostArray swapped = right;
+    for (size_t row = 0; row < kRows; ++row) {
+      std::swap(swapped.values[row * kColumns + 3], swapped.values[row * kColumns + 4]);
+    }
+    EXPECT_FALSE(compare_values(swapped, want, allowed).ok) << "two lanes are swapped";
+  }
 }
 
 TEST(WithinRange, IsThatOfTheType) {
