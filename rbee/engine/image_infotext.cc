@@ -40,6 +40,17 @@ std::string novelai_caption(const json& prompt, std::string plain) {
   return out;
 }
 
+void replace_all(std::string& text, string_view from, string_view to) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t found = std::min(text.find(from, at), text.size());
+    out += text.substr(at, found - at);
+    if (found < text.size()) out += to;
+    at = found + from.size();
+  }
+  text = std::move(out);
+}
+
 // https://docs.novelai.net; A1111 reads it so.
 std::string from_novelai(const json& comment, const std::string& description) {
   InfotextWriter out;
@@ -167,10 +178,86 @@ std::string from_fooocus(const json& data) {
   return out.finish();
 }
 
+// SwarmUI, which draws by ComfyUI.
+std::string from_swarm(const json& data) {
+  InfotextWriter out;
+  out.prompt = text_of(data, "prompt");
+  out.negative_prompt = text_of(data, "negativeprompt");
+  const json &loras = list_of(data, "loras"), &weights = list_of(data, "loraweights");
+  for (size_t i = 0; i < loras.size(); ++i) {
+    if (!loras[i].is_string()) continue;
+    const json weight = {{"", i < weights.size() ? weights[i] : json(1)}};
+    out.lora(loras[i].get<std::string>(), number_text(weight, ""));
+  }
+  out.number("Steps", data, "steps");
+  out.text("Sampler", text_of(data, "sampler"));
+  out.text("Schedule type", text_of(data, "scheduler"));
+  out.number("CFG scale", data, "cfgscale");
+  out.number("Seed", data, "seed");
+  out.size(data, "width", "height");
+  out.text("Model", text_of(data, "model"));
+  out.text("RNG", "CPU");
+  out.text("Emphasis", "Comfy");
+  return out.finish();
+}
+
+// Draw Things: JSON in Exif's comment of an XMP packet.
+std::optional<std::string> from_xmp(string_view packet) {
+  constexpr string_view kComment = "<exif:UserComment>", kItem = "<rdf:li", kEnd = "</rdf:li>";
+  const size_t comment = packet.find(kComment), item = packet.find(kItem, comment);
+  const size_t begin = packet.find('>', item), end = packet.find(kEnd, begin);
+  if (comment == string_view::npos || item == string_view::npos || end == string_view::npos)
+    return std::nullopt;
+  std::string text(packet.substr(begin + 1, end - begin - 1));
+  for (const auto& [entity, meant] :
+       {std::pair{"&quot;", "\""}, std::pair{"&apos;", "'"}, std::pair{"&lt;", "<"},
+        std::pair{"&gt;", ">"}, std::pair{"&#xA;", "\n"}, std::pair{"&amp;", "&"}}) {
+    replace_all(text, entity, meant);
+  }
+  const json data = object_of(text);
+  if (data.is_null()) return std::nullopt;
+  InfotextWriter out;
+  out.prompt = text_of(data, "c");
+  out.negative_prompt = text_of(data, "uc");
+  for (const json& lora : list_of(data, "lora")) {
+    out.lora(text_of(lora, "model"), number_text(lora, "weight"));
+  }
+  out.number("Steps", data, "steps");
+  out.text("Sampler", text_of(data, "sampler"));
+  out.number("CFG scale", data, "scale");
+  out.number("Seed", data, "seed");
+  out.text("Size", text_of(data, "size"));
+  out.text("Model", text_of(data, "model"));
+  return out.finish();
+}
+
+// Easy Diffusion has a text of a PNG file for each field.
+std::optional<std::string> from_easy_diffusion(string_view file) {
+  json data;
+  for (const char* key :
+       {"prompt", "negative_prompt", "num_inference_steps", "guidance_scale", "sampler_name",
+        "seed", "width", "height", "use_stable_diffusion_model"}) {
+    if (const auto text = io::png_text(file, key)) data[key] = io::sound_text(*text).value_or("");
+  }
+  if (!data.contains("num_inference_steps")) return std::nullopt;
+  InfotextWriter out;
+  out.prompt = text_of(data, "prompt");
+  out.negative_prompt = text_of(data, "negative_prompt");
+  out.number("Steps", data, "num_inference_steps");
+  out.text("Sampler", text_of(data, "sampler_name"));
+  out.number("CFG scale", data, "guidance_scale");
+  out.number("Seed", data, "seed");
+  out.size(data, "width", "height");
+  out.text("Model", text_of(data, "use_stable_diffusion_model"));
+  return out.finish();
+}
+
 std::optional<std::string> read_parameters(std::string text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || text[first] != '{') return text;
   const json data = object_of(text);
+  const json& swarm = part_of(data, "sui_image_params");
+  if (swarm.is_object()) return from_swarm(swarm);
   const bool fooocus = data.contains("prompt") || data.contains("Prompt");
   return fooocus ? from_fooocus(data) : std::move(text);
 }
@@ -194,7 +281,9 @@ std::optional<std::string> read_png(string_view file) {
     return from_dream(io::sound_text(*line).value_or(""));
   }
   if (const json graph = object("prompt"); !graph.is_null()) return infotext_of_graph(graph);
-  return std::nullopt;
+  if (auto settings = from_easy_diffusion(file)) return settings;
+  const auto packet = io::png_text(file, "XML:com.adobe.xmp");
+  return packet ? from_xmp(*packet) : std::nullopt;
 }
 
 std::optional<std::string> read_text(std::string text) {

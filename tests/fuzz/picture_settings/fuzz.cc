@@ -45,27 +45,27 @@ void read_settings(std::string_view text) {
 // As the text that another program writes into a PNG file.
 void read_file(std::string_view text) {
   static const io::Pixels pixel{.width = 1, .height = 1, .channels = 3, .values = {1, 2, 3}};
-  for (const char* key :
-       {"prompt", "invokeai_metadata", "sd-metadata", "Dream", "Comment", "parameters"}) {
+  for (const char* key : {"prompt", "invokeai_metadata", "sd-metadata", "Dream",
+                          "num_inference_steps", "XML:com.adobe.xmp", "Comment", "parameters"}) {
     const std::string file =
         io::encode_png(pixel, {{"Software", "NovelAI"}, {key, std::string(text)}});
     if (const auto found = engine::read_infotext(file)) read_settings(*found);
   }
 }
 
-// In the lowest bits of opacity.
+// In the lowest bits of opacity, a byte a column.
 void read_pixels(std::string_view text) {
   for (const std::string_view mark : {"stealth_pnginfo", "stealth_pngcomp"}) {
     std::string bytes(mark);
     for (int shift = 24; shift >= 0; shift -= 8)
       bytes += static_cast<char>(text.size() * 8 >> shift);
     bytes += text;
-    io::Pixels pixels{.width = 8,
-                      .height = static_cast<int32_t>(bytes.size()),
+    io::Pixels pixels{.width = static_cast<int32_t>(bytes.size()),
+                      .height = 8,
                       .channels = 4,
                       .values = std::vector<uint8_t>(bytes.size() * 32)};
     for (size_t i = 0; i < bytes.size() * 8; ++i) {
-      const size_t place = i % bytes.size() * 8 + i / bytes.size();
+      const size_t place = i % 8 * bytes.size() + i / 8;
       pixels.values[place * 4 + 3] = static_cast<uint8_t>(bytes[i / 8]) >> (7 - i % 8) & 1;
     }
     if (const auto found = engine::read_infotext(io::encode_png(pixels))) read_settings(*found);

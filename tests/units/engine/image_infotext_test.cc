@@ -315,6 +315,68 @@ TEST(Infotext, Fooocus) {
   }
 }
 
+TEST(Infotext, SwarmUi) {
+  constexpr const char* kJson =
+      R"json({"sui_image_params":{"prompt":"a lake","negativeprompt":"fog",
+"model":"OfficialStableDiffusion/sd_xl_base_1.0","seed":123,"steps":20,"cfgscale":6.5,
+"aspectratio":"1:1","width":1024,"height":768,"sampler":"euler","scheduler":"karras",
+"loras":["ink","oil",7],"loraweights":["0.5"],"swarm_version":"0.9.5"},"sui_extra_data":{}})json";
+  const io::Pixels pixel{.width = 1, .height = 1, .channels = 3, .values = {1, 2, 3}};
+  for (const io::ImageFormat format : {io::ImageFormat::png, io::ImageFormat::jpeg}) {
+    const ImageRequest request = request_of(io::encode_image(pixel, {.format = format}, kJson));
+    EXPECT_EQ(request.prompt, "a lake <lora:ink:0.5> <lora:oil:1>");
+    EXPECT_EQ(request.negative_prompt, "fog");
+    EXPECT_EQ(request.steps, 20);
+    EXPECT_EQ(request.width, 1024);
+    EXPECT_EQ(request.height, 768);
+    EXPECT_EQ(request.guidance_scale, 6.5f);
+    EXPECT_EQ(request.sampler, "euler");
+    EXPECT_EQ(request.schedule, "karras");
+    EXPECT_EQ(request.prompt_rule, PromptRule::comfy);
+  }
+}
+
+TEST(Infotext, DrawThings) {
+  const auto with = [](const std::string& comment) {
+    return png({{"XML:com.adobe.xmp",
+                 cat(R"(<x:xmpmeta><rdf:Description><exif:UserComment><rdf:Alt>)",
+                     R"(<rdf:li xml:lang="x-default">)", comment,
+                     "</rdf:li></rdf:Alt></exif:UserComment></rdf:Description></x:xmpmeta>")}});
+  };
+  const ImageRequest request = request_of(with(
+      R"({&quot;c&quot;:"a &lt;fox&gt; &amp;lt; b","uc":"dog","sampler":"Euler A","scale":7.5,)"
+      R"("seed":9,"size":"512x768","steps":12,"model":"m.ckpt",)"
+      R"("lora":[{"model":"ink_lora_f16.ckpt","weight":0.6}]})"));
+  EXPECT_EQ(request.prompt, "a <fox> &lt; b <lora:ink_lora_f16:0.6>");
+  EXPECT_EQ(request.negative_prompt, "dog");
+  EXPECT_EQ(request.sampler, "Euler A");
+  EXPECT_EQ(request.guidance_scale, 7.5f);
+  EXPECT_EQ(request.seed, 9u);
+  EXPECT_EQ(request.height, 768);
+  EXPECT_EQ(request.steps, 12);
+  EXPECT_EQ(read_infotext(with("a note")), std::nullopt);
+  EXPECT_EQ(read_infotext(png({{"XML:com.adobe.xmp", "<exif:UserComment><rdf:li"}})), std::nullopt);
+}
+
+TEST(Infotext, EasyDiffusion) {
+  const ImageRequest request = request_of(png({{"prompt", "a fox"},
+                                               {"negative_prompt", "dog"},
+                                               {"seed", "42"},
+                                               {"num_inference_steps", "25"},
+                                               {"guidance_scale", "7.5"},
+                                               {"sampler_name", "euler_a"},
+                                               {"width", "512"},
+                                               {"height", "640"},
+                                               {"use_stable_diffusion_model", "sd-v1-5"}}));
+  EXPECT_EQ(request.prompt, "a fox");
+  EXPECT_EQ(request.negative_prompt, "dog");
+  EXPECT_EQ(request.seed, 42u);
+  EXPECT_EQ(request.steps, 25);
+  EXPECT_EQ(request.guidance_scale, 7.5f);
+  EXPECT_EQ(request.sampler, "euler_a");
+  EXPECT_EQ(request.height, 640);
+}
+
 TEST(Infotext, WhatIsNoneStaysAsItIsOrSaysNothing) {
   EXPECT_EQ(read_infotext(png({{"parameters", "a\nSteps: 20"}})), "a\nSteps: 20");
   EXPECT_EQ(read_infotext(png({{"parameters", "{a|b} fox"}})), "{a|b} fox");
