@@ -95,7 +95,7 @@ Pixels decode_still(std::string_view bytes, std::string_view field) {
   return out;
 }
 
-// On a canvas of the file's size, without opacity where the picture leaves some of that free.
+// On a canvas of the file's size, which is black, and without opacity where the file has any.
 Pixels decode_first(std::string_view bytes, const WebPBitstreamFeatures& canvas,
                     std::string_view field) {
   constexpr size_t kFrameHead = 16;  // place, size, duration, flags
@@ -108,19 +108,19 @@ Pixels decode_first(std::string_view bytes, const WebPBitstreamFeatures& canvas,
         "it is no WebP file that can be read: a picture beyond its canvas");
   const std::string file = extended(0, width, height, frame.substr(kFrameHead));
   Pixels picture = decode_still(file, field);
-  if (width == wide && height == high) return picture;
-  constexpr size_t kChannels = 4;
+  const size_t wanted = canvas.has_alpha != 0 ? 4 : 3;
+  const auto channels = static_cast<size_t>(picture.channels);
+  if (width == wide && height == high && channels == wanted) return picture;
   Pixels out{.width = canvas.width,
              .height = canvas.height,
-             .channels = kChannels,
-             .values = std::vector<uint8_t>(wide * high * kChannels)};
-  const auto channels = static_cast<size_t>(picture.channels);
+             .channels = static_cast<int32_t>(wanted),
+             .values = std::vector<uint8_t>(wide * high * wanted)};
   for (size_t y = 0; y < height; ++y) {
-    uint8_t* to = &out.values[((top + y) * wide + left) * kChannels];
+    uint8_t* to = &out.values[((top + y) * wide + left) * wanted];
     const uint8_t* from = &picture.values[y * width * channels];
-    for (size_t x = 0; x < width; ++x, to += kChannels, from += channels) {
-      to[kChannels - 1] = UINT8_MAX;  // where the picture has none
-      std::copy_n(from, channels, to);
+    for (size_t x = 0; x < width; ++x, to += wanted, from += channels) {
+      to[wanted - 1] = UINT8_MAX;  // of opacity, where the picture has none
+      std::copy_n(from, std::min(channels, wanted), to);
     }
   }
   return out;

@@ -12,7 +12,8 @@ namespace rbee::io {
 bool is_webp(std::string_view bytes);
 
 ImageHeader read_webp_header(std::string_view bytes, std::string_view field);
-// Of an animation the first picture, on a canvas without opacity where it leaves some of that free.
+// Of an animation the first picture, on a canvas that is black, and without opacity where the file
+// has any.
 // A file that ends too early, or is damaged within, is refused.
 Pixels decode_webp(std::string_view bytes, std::string_view field);
 

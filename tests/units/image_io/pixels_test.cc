@@ -93,6 +93,12 @@ TEST(Pixels, OfAnimationsStandOnTheirCanvas) {
   for (size_t length = 0; length < whole.rfind("ANMF"); ++length) {
     EXPECT_THROW(decode_image(std::string_view(whole).substr(0, length), "image"), Error) << length;
   }
+  std::string opaque = whole;
+  opaque[20] = 2;  // an animation without opacity
+  const Pixels colors = decode_image(opaque, "image");
+  expect_near(at(colors, 3, 2), {0, 0, 0}, 0);
+  expect_near(at(colors, 4, 2), {200, 30, 40}, 0);
+  expect_near(at(colors, 13, 5), {200, 30, 40}, 0);
   const size_t frame = whole.find("ANMF") + 8;
   whole[frame] = 4;  // two pixels each from the left
   harness::expect_error("image", "a picture beyond its canvas", "",
