@@ -210,6 +210,7 @@ ImageBody parse_openai_edit(std::string_view text, OpenAiEdit kind) {
   const json* pictures = reader.find(name);
   if (pictures != nullptr && pictures->is_array() && pictures->size() > 1) {
     reader.note(name, "max_count(1)", "can be given once to this model", nullptr);
+    pictures = nullptr;
   } else if (pictures != nullptr && pictures->is_array() && !pictures->empty()) {
     pictures = &pictures->front();
   }

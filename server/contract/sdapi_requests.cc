@@ -180,6 +180,12 @@ constexpr LaxField kLaxFields[] = {
 
 constexpr LaxField kLaxTiling[] = {{"tiling", LaxKind::truth}};
 
+constexpr LaxField kLaxUnit[] = {
+    {"enabled", LaxKind::truth},         {"weight", LaxKind::number},
+    {"guidance_start", LaxKind::number}, {"guidance_end", LaxKind::number},
+    {"resize_mode", LaxKind::number},    {"control_mode", LaxKind::number},
+};
+
 constexpr LaxField kLaxOptions[] = {{"jpeg_quality", LaxKind::number}};
 
 constexpr LaxField kLaxFieldsOfEnlarging[] = {
@@ -367,6 +373,15 @@ bool is_switched_off(const std::string& name, const json& script) {
   return args.is_null() || (args.is_array() && (args.empty() || args.front() == false));
 }
 
+json with_lax_units(json script) {
+  const auto units = script.find("args");
+  if (units == script.end() || !units->is_array()) return script;
+  for (json& unit : *units) {
+    if (unit.is_object()) read_laxly(unit, kLaxUnit);
+  }
+  return script;
+}
+
 // {"alwayson_scripts": {"ControlNet": {"args": [...]}}}. As A1111, which asks for a script's name
 // in lower case, and draws nothing where one is not there. Units without a picture have that of
 // init_images, where there is one.
@@ -386,7 +401,8 @@ void read_scripts(ObjectReader& reader, std::vector<FieldError>& errors, ImageBo
       continue;
     }
     constexpr const char* kPrefix = "alwayson_scripts.controlnet.";
-    ObjectReader fields(script, kPrefix, errors);
+    const json own = with_lax_units(script);
+    ObjectReader fields(own, kPrefix, errors);
     const auto read_unit = [&](ObjectReader& unit) {
       if (!unit.boolean("enabled").value_or(true)) return;
       refuse_others(unit, kAbsentOfControls);

@@ -369,6 +369,14 @@ TEST(OpenAiImages, VariationsNeedNoPrompt) {
   EXPECT_EQ(request.strength, 0.7f);
 }
 
+TEST(OpenAiImages, EditsOfJsonTakeOnePicture) {
+  ImageWorker worker;
+  const json picture = io::encode_base64("picture");
+  const json body = {{"prompt", "x"}, {"image", {picture, picture}}};
+  EXPECT_EQ(error_of(worker.post("/v1/images/edits", body.dump())),
+            "image can be given once to this model");
+}
+
 // Names that clients give to files of a list.
 TEST(OpenAiImages, EditsTakeOnePictureByAnyName) {
   ImageWorker worker;

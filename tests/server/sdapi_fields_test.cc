@@ -125,6 +125,26 @@ TEST(SdapiFields, TextsStandForNumbersInOptions) {
   EXPECT_TRUE(refuses({{"CLIP_stop_at_last_layers", "2"}}));
 }
 
+TEST(SdapiFields, TextsStandForNumbersInControlUnits) {
+  ImageWorker worker;
+  const auto with = [](json unit) {
+    unit["image"] = io::encode_base64("edges");
+    return json{{"alwayson_scripts", {{"controlnet", {{"args", {unit}}}}}}};
+  };
+  expect_taken(worker, with({{"enabled", "true"},
+                             {"weight", "0.5"},
+                             {"guidance_end", "0.75"},
+                             {"resize_mode", "2"},
+                             {"control_mode", "0"}}));
+  const engine::ControlUse sent = worker.engine.last_request().controls.at(0);
+  EXPECT_EQ(sent.scale, 0.5f);
+  EXPECT_EQ(sent.finish, 0.75f);
+  EXPECT_EQ(sent.fit, engine::Fit::fill);
+  expect_taken(worker, with({{"enabled", "off"}}));
+  EXPECT_TRUE(worker.engine.last_request().controls.empty());
+  expect_refused(worker, with({{"weight", "heavy"}}), "args[0].weight");
+}
+
 TEST(SdapiFields, StylesWithoutNameAreNone) {
   ImageWorker worker;
   for (const json& styles : {json(), json::array(), json{""}, json{"None"}}) {
