@@ -1,5 +1,6 @@
 #include "rbee/models/image/rotation_change.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
