@@ -37,7 +37,7 @@ constexpr string_view kEulerAPp[] = {"euler_ancestral_cfg_pp"};
 constexpr string_view kDeis[] = {"DEISMultistepScheduler", "deis_multistep"};
 constexpr string_view kAdaptive[] = {"dpm_ad"};
 
-constexpr std::array<SamplerName, 25> kSamplers = {{
+constexpr std::array<SamplerName, 29> kSamplers = {{
     {Sampler::euler, "Euler", kEuler},
     {Sampler::euler_ancestral, "Euler a", kEulerA},
     {Sampler::heun, "Heun", kHeun},
@@ -63,6 +63,10 @@ constexpr std::array<SamplerName, 25> kSamplers = {{
     {Sampler::deis, "DEIS", kDeis},
     {Sampler::dpm_fast, "DPM fast", {}},
     {Sampler::dpm_adaptive, "DPM adaptive", kAdaptive},
+    {Sampler::ipndm, "IPNDM", {}},
+    {Sampler::ipndm_v, "IPNDM_V", {}},
+    {Sampler::res_multistep, "Res Multistep", {}},
+    {Sampler::gradient_estimation, "Gradient Estimation", {}},
 }};
 
 constexpr string_view kAutomatic[] = {"default", "auto"};

@@ -39,6 +39,10 @@ enum class Sampler : uint8_t {
   deis,
   dpm_fast,
   dpm_adaptive,
+  ipndm,
+  ipndm_v,
+  res_multistep,
+  gradient_estimation,
 };
 
 enum class Schedule : uint8_t {

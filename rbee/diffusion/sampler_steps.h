@@ -76,5 +76,8 @@ void tcd(Steps& steps);
 void restart(Steps& steps);
 void deis(Steps& steps);
 void dpm_fast(Steps& steps);
+void ipndm(Steps& steps, bool uneven);
+void res_multistep(Steps& steps);
+void gradient_estimation(Steps& steps);
 
 }  // namespace rbee::diffusion

@@ -67,6 +67,14 @@ void write_steps(Steps& steps, Sampler sampler) {
       return deis(steps);
     case Sampler::dpm_fast:
       return dpm_fast(steps);
+    case Sampler::ipndm:
+      return ipndm(steps, false);
+    case Sampler::ipndm_v:
+      return ipndm(steps, true);
+    case Sampler::res_multistep:
+      return res_multistep(steps);
+    case Sampler::gradient_estimation:
+      return gradient_estimation(steps);
     case Sampler::dpm_adaptive:
       return;  // its steps depend on values
   }

@@ -348,22 +348,77 @@ def dpm_adaptive(table, x, sigmas, normal, eta, told):
     return x
 
 
+def ipndm(table, x, sigmas, normal, uneven):
+    """ComfyUI's: Adams-Bashforth up to order 4, by the polynomial through the last directions; of
+    even steps as if those before were as long as this one. The last step goes to the picture."""
+    slopes = []
+    for i, (now, following) in enumerate(zip(sigmas, sigmas[1:])):
+        picture = table.denoised(x, now)
+        slopes = [(x - picture) / now, *slopes][:4]
+        if following == 0:
+            return picture
+        h = following - now
+        order = len(slopes)
+        points = [(sigmas[i - j] - now) / h if uneven else -j for j in range(order)]
+        for j, slope in enumerate(slopes):
+            others = [p for k, p in enumerate(points) if k != j]
+            line = np.poly1d(others, r=True) if others else np.poly1d([1.0])
+            area = (line / np.prod([points[j] - p for p in others])).integ()
+            x = x + h * (area(1) - area(0)) * slope
+    return x
+
+
+def res_multistep(table, x, sigmas, normal):
+    """Zhang et al. 2023 (RES) as ComfyUI has it without fresh noise, in -log(sigma)."""
+    before = None
+    for i, (now, following) in enumerate(zip(sigmas, sigmas[1:])):
+        picture = table.denoised(x, now)
+        if before is None or following == 0:
+            x = x + (x - picture) / now * (following - now)
+        else:
+            h = math.log(now) - math.log(following)
+            c2 = (math.log(now) - math.log(sigmas[i - 1])) / h
+            phi1 = math.expm1(-h) / -h
+            phi2 = (phi1 - 1) / -h
+            x = math.exp(-h) * x + h * ((phi1 - phi2 / c2) * picture + phi2 / c2 * before)
+        before = picture
+    return x
+
+
+def gradient_estimation(table, x, sigmas, normal):
+    """Permenter and Yuan 2024 as ComfyUI has it, with gamma = 2."""
+    before = None
+    for now, following in zip(sigmas, sigmas[1:]):
+        picture = table.denoised(x, now)
+        slope = (x - picture) / now
+        if following == 0:
+            return picture
+        x = x + (slope if before is None else 2 * slope - before) * (following - now)
+        before = slope
+    return x
+
+
+SD_LEVELS = {"table": Table(), "config": {"_class_name": "EulerDiscreteScheduler", **SD}}
+FLOW_LEVELS = {"table": Flow(),
+               "config": {"_class_name": "FlowMatchEulerDiscreteScheduler", "shift": 3.0}}
+
+
+def formula(sampler, function, levels, *arguments, table=SD_LEVELS["table"],
+            config=SD_LEVELS["config"], **more):
+    seed = 100 + len(cases)
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal():
+        return torch.randn(SHAPE, generator=generator).double().numpy()
+
+    x = normal() * levels[0]
+    scale = more.get("churn", {}).get("noise_scale", 1)
+    x = function(table, x, levels, lambda: normal() * scale, *arguments)
+    add(sampler, config, len(levels) - 1, x, seed=seed, schedule="Karras", **more)
+
+
 def formula_cases():
-    table = Table()
-    config = {"_class_name": "EulerDiscreteScheduler", **SD}
-
-    def formula(sampler, function, levels, *arguments, table=table, config=config, **more):
-        seed = 100 + len(cases)
-        generator = torch.Generator().manual_seed(seed)
-
-        def normal():
-            return torch.randn(SHAPE, generator=generator).double().numpy()
-
-        x = normal() * levels[0]
-        scale = more.get("churn", {}).get("noise_scale", 1)
-        x = function(table, x, levels, lambda: normal() * scale, *arguments)
-        add(sampler, config, len(levels) - 1, x, seed=seed, schedule="Karras", **more)
-
+    table = SD_LEVELS["table"]
     formula("DPM++ 2S a", two_s, table.karras(8))
     formula("DPM++ SDE", sde, table.karras(8))
     # One level more, of which the last but one is left out.
@@ -410,6 +465,16 @@ def deis_cases():
     run("DEIS", deis, 20, {"prediction_type": "v_prediction"})
 
 
+def comfy_cases():
+    for levels in (SD_LEVELS, FLOW_LEVELS):
+        for steps in (1, 3, 12):
+            sigmas = levels["table"].karras(steps)
+            formula("IPNDM", ipndm, sigmas, False, **levels)
+            formula("IPNDM_V", ipndm, sigmas, True, **levels)
+            formula("Res Multistep", res_multistep, sigmas, **levels)
+            formula("Gradient Estimation", gradient_estimation, sigmas, **levels)
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
@@ -419,6 +484,7 @@ def main():
     for config in ({}, {"use_karras_sigmas": True}):
         run("DPM++ 2M SDE Heun", "DPMSolverMultistepScheduler", 10,
             {"algorithm_type": "sde-dpmsolver++", "solver_type": "heun", **config})
+    comfy_cases()
     with open(out / "samplers.json", "w", encoding="ascii") as file:
         file.write("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")
     print(f"{len(cases)} cases")

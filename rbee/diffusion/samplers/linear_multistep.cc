@@ -1,6 +1,8 @@
 // Adams-Bashforth methods on the noise direction d = (x - alpha denoised) / sigma: of uneven steps
 // (LMS), of uneven ones in log(sigma) (DEIS, Zhang and Chen 2023), and of even ones after a
-// trapezoidal start (PLMS, Liu et al. 2022 without Runge-Kutta).
+// trapezoidal start (PLMS, Liu et al. 2022 without Runge-Kutta) or a straight one (IPNDM, of even
+// steps or, as IPNDM_V, of uneven ones, as ComfyUI has them); and gradient estimation (Permenter
+// and Yuan 2024), which goes along the direction that the last two lead to.
 
 #include <algorithm>
 #include <array>
@@ -11,6 +13,12 @@ namespace rbee::diffusion {
 namespace {
 
 constexpr int32_t kOrder = 4;
+// Of even steps, by order; the newest direction first.
+constexpr std::array<std::array<double, kOrder>, kOrder> kFactors = {
+    {{1, 0, 0, 0},
+     {3.0 / 2, -1.0 / 2, 0, 0},
+     {23.0 / 12, -16.0 / 12, 5.0 / 12, 0},
+     {55.0 / 24, -59.0 / 24, 37.0 / 24, -9.0 / 24}}};
 
 // Direction registers in a ring; the newest is written in place of the oldest.
 struct Directions {
@@ -25,6 +33,18 @@ struct Directions {
 // Of flows (x - denoised) / sigma is the velocity, so this holds for both.
 void set_direction(Steps& steps, Register target, double sigma, Register denoised) {
   steps.writer.combine(target, {{kX, 1 / sigma}, {denoised, -1 / sigma}});
+}
+
+// x along the newest directions, as if all steps were as long as step i.
+void move_evenly(Steps& steps, int32_t i, const Directions& directions) {
+  const double h = steps.sigma(i + 1) - steps.sigma(i);
+  const int32_t order = std::min(i + 1, kOrder);
+  std::vector<Term> terms{{kX, 1}};
+  for (int32_t j = 0; j < order; ++j) {
+    const double factor = kFactors[static_cast<size_t>(order) - 1][static_cast<size_t>(j)];
+    terms.push_back({directions.at(i - j), h * factor});
+  }
+  steps.writer.combine(kX, std::move(terms));
 }
 
 // The integral over step i of Lagrange's polynomial that is 1 at level i - j and 0 at the other
@@ -45,6 +65,16 @@ double lagrange_integral(const Steps& steps, int32_t i, int32_t j, int32_t order
   return sum * half;
 }
 
+// x along the newest directions, with the lengths of their steps.
+void move_unevenly(Steps& steps, int32_t i, const Directions& directions) {
+  const int32_t order = std::min(i + 1, kOrder);
+  std::vector<Term> terms{{kX, 1}};
+  for (int32_t j = 0; j < order; ++j) {
+    terms.push_back({directions.at(i - j), lagrange_integral(steps, i, j, order)});
+  }
+  steps.writer.combine(kX, std::move(terms));
+}
+
 // The integral over step i of the line in log(sigma) that is 1 at level `one` and 0 at `zero`.
 double log_line_integral(const Steps& steps, int32_t i, int32_t one, int32_t zero) {
   const double base = std::log(steps.sigma(zero));
@@ -62,12 +92,43 @@ void lms(Steps& steps) {
   for (int32_t i = 0; i < steps.count(); ++i) {
     steps.evaluate(denoised, i);
     set_direction(steps, directions.at(i), steps.sigma(i), denoised);
-    const int32_t order = std::min(i + 1, kOrder);
-    std::vector<Term> terms{{kX, 1}};
-    for (int32_t j = 0; j < order; ++j) {
-      terms.push_back({directions.at(i - j), lagrange_integral(steps, i, j, order)});
+    move_unevenly(steps, i, directions);
+    writer.end_step(denoised, steps.sigma(i + 1));
+  }
+}
+
+// A step to no noise is straight.
+void ipndm(Steps& steps, bool uneven) {
+  PlanWriter& writer = steps.writer;
+  const Register denoised = writer.add_register();
+  const Directions directions(writer);
+  for (int32_t i = 0; i < steps.count(); ++i) {
+    steps.evaluate(denoised, i);
+    set_direction(steps, directions.at(i), steps.sigma(i), denoised);
+    if (steps.ends_at(i)) {
+      move_straight(steps, kX, steps.sigma(i), steps.sigma(i + 1), denoised);
+    } else {
+      (uneven ? move_unevenly : move_evenly)(steps, i, directions);
     }
-    writer.combine(kX, std::move(terms));
+    writer.end_step(denoised, steps.sigma(i + 1));
+  }
+}
+
+void gradient_estimation(Steps& steps) {
+  constexpr double kGamma = 2;
+  PlanWriter& writer = steps.writer;
+  const Register denoised = writer.add_register();
+  const Directions directions(writer);
+  for (int32_t i = 0; i < steps.count(); ++i) {
+    steps.evaluate(denoised, i);
+    set_direction(steps, directions.at(i), steps.sigma(i), denoised);
+    if (i == 0 || steps.ends_at(i)) {
+      move_straight(steps, kX, steps.sigma(i), steps.sigma(i + 1), denoised);
+    } else {
+      const double h = steps.sigma(i + 1) - steps.sigma(i);
+      writer.combine(
+          kX, {{kX, 1}, {directions.at(i), h * kGamma}, {directions.at(i - 1), h * (1 - kGamma)}});
+    }
     writer.end_step(denoised, steps.sigma(i + 1));
   }
 }
@@ -95,11 +156,6 @@ void deis(Steps& steps) {
 
 // The first step calls the model at both its ends and goes along the mean of the directions.
 void plms(Steps& steps) {
-  static constexpr std::array<std::array<double, kOrder>, kOrder> kFactors = {
-      {{1, 0, 0, 0},
-       {3.0 / 2, -1.0 / 2, 0, 0},
-       {23.0 / 12, -16.0 / 12, 5.0 / 12, 0},
-       {55.0 / 24, -59.0 / 24, 37.0 / 24, -9.0 / 24}}};
   PlanWriter& writer = steps.writer;
   const Register denoised = writer.add_register();
   const Register ahead = writer.add_register();
@@ -117,13 +173,7 @@ void plms(Steps& steps) {
       writer.combine(
           kX, {{kX, 1}, {directions.at(0), half}, {ahead, half / next}, {denoised, -half / next}});
     } else {
-      const int32_t order = std::min(i + 1, kOrder);
-      std::vector<Term> terms{{kX, 1}};
-      for (int32_t j = 0; j < order; ++j) {
-        const double factor = kFactors[static_cast<size_t>(order) - 1][static_cast<size_t>(j)];
-        terms.push_back({directions.at(i - j), h * factor});
-      }
-      writer.combine(kX, std::move(terms));
+      move_evenly(steps, i, directions);
     }
     writer.end_step(denoised, steps.sigma(i + 1));
   }

@@ -1,5 +1,6 @@
-// Samplers that look back at earlier pictures: DPM-Solver++ (Lu et al. 2022b) of order 2, and its
-// stochastic forms of order 2 and 3. h is a step in lambda = log(alpha / sigma).
+// Samplers that look back at earlier pictures: DPM-Solver++ (Lu et al. 2022b) of order 2, its
+// stochastic forms of order 2 and 3, and RES (Zhang et al. 2023) of order 2. h is a step in lambda
+// = log(alpha / sigma), of RES in -log(sigma), as ComfyUI has it.
 
 #include <utility>
 
@@ -70,6 +71,25 @@ void dpmpp_2m_sde(Steps& steps) {
 
 void dpmpp_2m_sde_heun(Steps& steps) {
   second_order(steps, steps.eta, Beyond::heun);
+}
+
+// Of flows too (x - denoised) / sigma is the direction, so x keeps sigma' / sigma of both.
+void res_multistep(Steps& steps) {
+  PlanWriter& writer = steps.writer;
+  Register denoised = writer.add_register();
+  Register before = writer.add_register();
+  for (int32_t i = 0; i < steps.count(); ++i) {
+    steps.evaluate(denoised, i);
+    const double keep = steps.sigma(i + 1) / steps.sigma(i);
+    double slope = 0;
+    if (i > 0 && !steps.ends_at(i)) {
+      const double h = -std::log(keep);
+      slope = (1 - (1 - keep) / h) * h / std::log(steps.sigma(i - 1) / steps.sigma(i));
+    }
+    writer.combine(kX, {{kX, keep}, {denoised, 1 - keep + slope}, {before, -slope}});
+    writer.end_step(denoised, steps.sigma(i + 1));
+    std::swap(denoised, before);
+  }
 }
 
 // The exponential integrator's first two corrections, from divided differences of the pictures.

@@ -94,6 +94,17 @@ TEST(Names, OfDeisAndTheOlderDpmSolvers) {
   }
 }
 
+TEST(Names, OfComfyUisOwnSamplers) {
+  using enum Sampler;
+  for (const auto& [text, sampler] :
+       {std::pair{"ipndm", ipndm}, std::pair{"IPNDM_V", ipndm_v},
+        std::pair{"sample_ipndm_v", ipndm_v}, std::pair{"res_multistep", res_multistep},
+        std::pair{"Res Multistep", res_multistep},
+        std::pair{"gradient_estimation", gradient_estimation}}) {
+    EXPECT_EQ(parse_sampler(text).sampler, sampler) << text;
+  }
+}
+
 TEST(Names, ThatAreUnknownAreRefusedWithTheKnownOnes) {
   harness::expect_error("sampler", "\"eulr\"", "DPM++ 2M SDE",
                         [] { static_cast<void>(parse_sampler("eulr")); });
