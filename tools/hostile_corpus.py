@@ -7,6 +7,7 @@ makes."""
 
 import base64
 import functools
+import gzip
 import json
 import random
 import string
@@ -296,6 +297,27 @@ def webp(width, height):
     return b"RIFF" + struct.pack("<I", len(data) + 4) + b"WEBP" + data + b"\0" * (len(data) % 2)
 
 
+def animated_webp(width, height):
+    size = struct.pack("<II", width - 1, height - 1)
+    size = size[:3] + size[4:7]
+    frame = b"\0" * 6 + size + b"\0" * 4 + webp(width, height)[12:]
+    data = b"VP8X" + struct.pack("<II", 10, 2) + size + b"ANMF" + struct.pack("<I", len(frame)) + frame
+    return b"RIFF" + struct.pack("<I", len(data) + 4) + b"WEBP" + data
+
+
+def bmp(width, height, bits, compression, rows=b""):
+    head = struct.pack("<IiiHHIIiiII", 40, width, height, 1, bits, compression, 0, 0, 0, 0, 0)
+    return b"BM" + struct.pack("<III", 54 + len(rows), 0, 54) + head + rows
+
+
+def hidden_bomb():
+    """A text of megabytes in the lowest bits of a picture's opacity, a byte a column."""
+    text = gzip.compress(b"A" * 7_000_000, 9)
+    text = b"stealth_pngcomp" + struct.pack(">I", len(text) * 8) + text
+    rows = b"".join(b"\0" + b"".join(bytes((0, 0, 0, byte >> (7 - row) & 1)) for byte in text) for row in range(8))
+    return png(len(text), 8, pixels=rows, colour=6)
+
+
 @functools.cache
 def bombs():
     row = b"\0" + b"\0" * 3 * 20000
@@ -307,7 +329,9 @@ def bombs():
         "16 bits": png(8000, 8000, pixels=b"\0" * (1 + 8000 * 8) * 400, depth=16, colour=6),
         "GIF": gif(3000), "large GIF": gif(1, 65535, 65535),
         "JPEG": jpeg(8000, 8000, 2000), "large JPEG": jpeg(65500, 65500, 1),
-        "WebP": webp(16384, 16384), "nothing": b"", "zeros": b"\0" * 3_000_000,
+        "WebP": webp(16384, 16384), "animated WebP": animated_webp(8192, 4096),
+        "BMP": bmp(8192, 4096, 8, 1, b"\0\1"), "large BMP": bmp(2**31 - 1, -2**31, 32, 0),
+        "runs": bmp(8192, 4096, 8, 1, b"\0\2\0\0" * 500_000), "hidden": hidden_bomb(), "nothing": b"", "zeros": b"\0" * 3_000_000,
     }
 
 
