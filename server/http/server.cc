@@ -22,6 +22,7 @@ using boost::system::error_code;
 
 // Connections beyond the limit that still get their 503 before they are closed.
 constexpr size_t kRefusalsAtOnce = 64;
+constexpr size_t kLastPlaces = 8;  // such a part of all connections
 constexpr std::chrono::milliseconds kAcceptRetry{100};
 
 std::string address_of(const tcp::socket& socket) {
@@ -84,6 +85,7 @@ class Server::Impl {
   void listen();
   void accept();
   void on_accept(const error_code& error, tcp::socket socket);
+  bool has_place_for(const std::string& address) const;
   void begin_stop(std::chrono::milliseconds grace);
   // Runs `step` on the server's thread and waits for it.
   void change(const std::function<void()>& step);
@@ -136,9 +138,7 @@ void Server::Impl::on_accept(const error_code& error, tcp::socket socket) {
     return;
   }
   const std::string address = address_of(socket);
-  const size_t most_of_client = context_.options.max_client_connections;
-  const bool refused = connections_.size() - refused_ >= context_.options.max_connections ||
-                       (most_of_client > 0 && clients_[address] >= most_of_client);
+  const bool refused = !has_place_for(address);
   if (!refused || refused_ < kRefusalsAtOnce) {
     const uint64_t id = next_id_++;
     const auto connection =
@@ -149,6 +149,18 @@ void Server::Impl::on_accept(const error_code& error, tcp::socket socket) {
     refused ? connection->start_refused(closed) : connection->start(closed);
   }
   accept();
+}
+
+bool Server::Impl::has_place_for(const std::string& address) const {
+  const size_t most = context_.options.max_connections;
+  const size_t most_of_client = context_.options.max_client_connections;
+  const size_t open = connections_.size() - refused_;
+  const auto client = clients_.find(address);
+  const size_t own = client == clients_.end() ? 0 : client->second;
+  if (open >= most || (most_of_client > 0 && own >= most_of_client)) return false;
+  // The last places are for addresses that have few.
+  const size_t last = most / kLastPlaces;
+  return open + last < most || own < last;
 }
 
 void Server::Impl::forget(uint64_t id, bool refused, const std::string& address) {
