@@ -228,6 +228,21 @@ class QueuedImageEngine final : public ImageEngine {
     return seconds_since(begin) * 1000;
   }
 
+  // Waits until so many pixels may be held besides those of others, in the place of what the turn
+  // has held. Gives what was waited, in ms.
+  double hold_pixels(ImageTurn& turn, int64_t pixels) {
+    {
+      const std::scoped_lock lock(mutex_);
+      turn.wanted_pixels = pixels;
+      turn.decoded_pixels = 0;
+    }
+    if (pixels == 0) return 0;
+    const double waited = pause(turn);
+    const std::scoped_lock lock(mutex_);
+    turn.decoded_pixels = std::exchange(turn.wanted_pixels, 0);
+    return waited;
+  }
+
   // The turn is over for good. mutex_ is held.
   void end_turn(ImageTurn& turn) {
     turns_.spend(turn, seconds_since(turn_began_));
@@ -454,6 +469,11 @@ io::Pixels QueuedImageEngine::upscale(const std::string& name, io::Pixels pictur
       drop_cancelled();
       if (source_.device->host_accessible()) pause(*it);
     };
+    const int64_t scale = network->scale();
+    // Clients enlarge at the same time what is small together; a large one is alone.
+    if (source_.device->host_accessible()) {
+      hold_pixels(*it, picture.width * scale * picture.height * scale);
+    }
     between();
     return upscaled(*network, picture, *source_.device,
                     {.between = between, .tile_done = hooks.tile});
@@ -508,16 +528,7 @@ PipelineHooks QueuedImageEngine::hooks_of(ImageJob& job, PipelineTimes& times) {
     return going_on();
   };
   hooks.decoding = [this, &job, &times, in_host](int64_t pixels) {
-    if (!in_host) return;
-    {
-      const std::scoped_lock lock(mutex_);
-      job.wanted_pixels = pixels;
-      job.decoded_pixels = 0;
-    }
-    if (pixels == 0) return;
-    times.paused_ms += pause(job);
-    const std::scoped_lock lock(mutex_);
-    job.decoded_pixels = std::exchange(job.wanted_pixels, 0);
+    if (in_host) times.paused_ms += hold_pixels(job, pixels);
   };
   hooks.rest = [this, &job, &times] {
     if (job.has_pictures) job.settings.reset();

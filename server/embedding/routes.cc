@@ -37,13 +37,12 @@ Handler answering(std::function<Later(const Request&)> work) {
 Handler answering_beside(EmbeddingService& service,
                          std::string (*answer)(const engine::EmbeddingEngine&, std::string_view)) {
   return answering([&service, answer](const Request& request) {
-    return service.beside([answer, body = request.body](const engine::EmbeddingEngine& engine) {
-      try {
-        return json_response(200, answer(engine, body));
-      } catch (const std::exception&) {
-        return failed();
-      }
-    });
+    return service.beside({.client = request.sender(),
+                           .work =
+                               [&service, answer, body = request.body] {
+                                 return json_response(200, answer(service.engine(), body));
+                               },
+                           .error_body = openai_error});
   });
 }
 
@@ -82,17 +81,13 @@ Handler embedding(EmbeddingService& service, EmbeddingBody (*parse)(std::string_
   return answering([&service, parse, answer](const Request& request) -> Later {
     EmbeddingBody body = sent_by(request, parse(request.body));
     if (body.messages.empty()) return (service.*answer)(body);
-    return service.beside([&service, answer, body = std::move(body),
-                           span = current_span()](const engine::EmbeddingEngine&) {
+    const auto work = [&service, answer, body = std::move(body), span = current_span()] {
       const TraceScope scope(span);
-      try {
-        Response response;
-        response.later = (service.*answer)(service.with_chat_read(body));
-        return response;
-      } catch (const std::exception&) {
-        return failed();
-      }
-    });
+      Response response;
+      response.later = (service.*answer)(service.with_chat_read(body));
+      return response;
+    };
+    return service.beside({.client = request.sender(), .work = work, .error_body = openai_error});
   });
 }
 

@@ -32,10 +32,10 @@ class EmbeddingService final : public WorkerService {
   std::shared_ptr<DelayedResponse> rerank(const RerankBody& body);
   std::shared_ptr<DelayedResponse> score(const ScoreBody& body);
   // What needs the tokenizer alone, on a thread of its own.
-  std::shared_ptr<DelayedResponse> beside(
-      std::function<Response(const engine::EmbeddingEngine&)> work) {
-    return side_work_.submit([this, work = std::move(work)] { return work(engine_); });
+  std::shared_ptr<DelayedResponse> beside(SideWork::Task task) {
+    return side_work_.submit(std::move(task));
   }
+  const engine::EmbeddingEngine& engine() const { return engine_; }
 
   const engine::EmbeddingInfo& model() const { return engine_.info(); }
   void cancel(const std::string& id) override { engine_.cancel(id); }
@@ -60,7 +60,7 @@ class EmbeddingService final : public WorkerService {
 
   engine::EmbeddingEngine& engine_;
   const std::shared_ptr<Counts> counts_;
-  SideWork side_work_{64};
+  SideWork side_work_{{}};
 };
 
 }  // namespace rbee::server

@@ -111,7 +111,7 @@ void add_sdapi_requests(Router& router, ImageService& service) {
   add_post(
       router, "/sdapi/v1/png-info",
       [&service](const Request& request) {
-        return service.beside([image = parse_png_info(request.body)] {
+        return service.beside(request.sender(), [image = parse_png_info(request.body)] {
           return json_response(200, sdapi_png_info_json(ImageService::png_info(image)));
         });
       },

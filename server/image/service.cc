@@ -262,20 +262,16 @@ std::vector<std::pair<std::string, int32_t>> ImageService::upscalers() const {
 
 Response ImageService::prepare(const ImageBody& body, std::function<Response()> submit) {
   const bool pictures = !body.init_image.empty() || !body.controls.empty();
-  return pictures ? beside(std::move(submit)) : submit();
+  return pictures ? beside(body.client, std::move(submit)) : submit();
 }
 
-Response ImageService::beside(std::function<Response()> work) {
+Response ImageService::beside(const std::string& client, std::function<Response()> work) {
+  const auto traced = [work = std::move(work), span = current_span()] {
+    const TraceScope scope(span);
+    return work();
+  };
   Response response;
-  try {
-    response.later = preparing_.submit([work = std::move(work), span = current_span()] {
-      const TraceScope scope(span);
-      return work();
-    });
-  } catch (const Refused&) {
-    count_rejected();
-    throw;
-  }
+  response.later = preparing_.submit({.client = client, .work = traced});
   return response;
 }
 
@@ -303,7 +299,7 @@ std::shared_ptr<ImageJob> ImageService::current(std::string_view client) const {
 
 void ImageService::interrupt(engine::Hurry how, std::string_view client) {
   const std::shared_ptr<ImageJob> job = current(client);
-  if (!job) return upscaler_.interrupt();
+  if (!job) return upscaler_.interrupt(client);
   if (job->takes_unfinished()) {
     engine_.hurry(job->id(), how);
   } else {
@@ -316,7 +312,7 @@ SdapiProgress ImageService::progress(std::string_view client) const {
   const std::shared_ptr<ImageJob> job = current(client);
   const int32_t jobs = stats.running + stats.waiting;
   if (!job) {
-    const std::optional<engine::TileProgress> tiles = upscaler_.progress();
+    const std::optional<engine::TileProgress> tiles = upscaler_.progress(client);
     if (!tiles) return {.jobs = jobs};
     return {.busy = true,
             .jobs = jobs + 1,

@@ -39,13 +39,13 @@ class ImageService final : public WorkerService {
   // too much waits for that.
   Response prepare(const ImageBody& body, std::function<Response()> submit);
   // What `work` answers, from such a thread; throws as prepare().
-  Response beside(std::function<Response()> work);
+  Response beside(const std::string& client, std::function<Response()> work);
 
   void cancel(const std::string& id) override;
-  // Cancels the job that runs, the client's own rather than another one, else the picture that is
-  // being enlarged.
+  // Cancels the job that runs, the client's own rather than another one, else a picture that is
+  // being enlarged, likewise.
   void interrupt(engine::Hurry how, std::string_view client);
-  // Of the job that runs, as above, else of the picture that is being enlarged, if there is one.
+  // Of the job that runs, as above, else of a picture that is being enlarged, if there is one.
   SdapiProgress progress(std::string_view client) const;
   SdapiTaskProgress task_progress(std::string_view task) const;
   std::string model() const { return model_id(); }
@@ -83,7 +83,7 @@ class ImageService final : public WorkerService {
   Upscaler upscaler_{
       [this](const std::string& image, const SdapiUpscale& wanted,
              const engine::UpscaleHooks& hooks) { return enlarge(image, wanted, hooks); }};
-  SideWork preparing_{64, 2};
+  SideWork preparing_{{.threads = 2, .on_refused = [this] { count_rejected(); }}};
 };
 
 }  // namespace rbee::server

@@ -120,25 +120,34 @@ void check_sizes(const SdapiUpscale& wanted) {
 
 std::shared_ptr<DelayedResponse> Upscaler::submit(SdapiUpscale wanted) {
   auto unwanted = std::make_shared<std::atomic<bool>>(false);
+  std::string client = wanted.client;
   return side_work_.submit(
-      [this, wanted = std::move(wanted), unwanted] { return make(wanted, unwanted); },
-      [unwanted] { *unwanted = true; });
+      {.client = std::move(client),
+       .work = [this, wanted = std::move(wanted), unwanted] { return make(wanted, unwanted); },
+       .on_leave = [unwanted] { *unwanted = true; }});
 }
 
 Response Upscaler::make(const SdapiUpscale& wanted,
                         const std::shared_ptr<std::atomic<bool>>& unwanted) {
-  struct Current {
+  const auto here = [&] {
+    const std::lock_guard lock(mutex_);
+    return in_work_.insert(in_work_.end(), {.client = wanted.client, .unwanted = unwanted});
+  }();
+  struct Leaving {
     Upscaler& upscaler;
-    ~Current() { upscaler.set_current(nullptr); }
+    std::list<InWork>::iterator here;
+    ~Leaving() {
+      const std::lock_guard lock(upscaler.mutex_);
+      upscaler.in_work_.erase(here);
+    }
   };
-  const Current current{*this};
-  set_current(unwanted);
+  const Leaving leaving{*this, here};
   engine::UpscaleHooks hooks;
   hooks.client = wanted.client;
   hooks.going_on = [unwanted] { return !unwanted->load(); };
-  hooks.tile = [this](const engine::TileProgress& tiles) {
+  hooks.tile = [this, here](const engine::TileProgress& tiles) {
     const std::lock_guard lock(mutex_);
-    tiles_ = tiles;
+    here->tiles = tiles;
   };
   if (wanted.batch) check_sizes(wanted);
   std::vector<std::string> made;
@@ -147,20 +156,21 @@ Response Upscaler::make(const SdapiUpscale& wanted,
       200, wanted.batch ? sdapi_extra_images_json(made) : sdapi_extra_image_json(made.front()));
 }
 
-void Upscaler::set_current(std::shared_ptr<std::atomic<bool>> unwanted) {
-  const std::lock_guard lock(mutex_);
-  unwanted_ = std::move(unwanted);
-  tiles_ = {};
+const Upscaler::InWork* Upscaler::chosen(std::string_view client) const {
+  if (in_work_.empty()) return nullptr;
+  const auto own = std::ranges::find(in_work_, client, &InWork::client);
+  return own == in_work_.end() ? &in_work_.front() : &*own;
 }
 
-std::optional<engine::TileProgress> Upscaler::progress() const {
+std::optional<engine::TileProgress> Upscaler::progress(std::string_view client) const {
   const std::lock_guard lock(mutex_);
-  return unwanted_ ? std::optional(tiles_) : std::nullopt;
+  const InWork* picture = chosen(client);
+  return picture == nullptr ? std::nullopt : std::optional(picture->tiles);
 }
 
-void Upscaler::interrupt() {
+void Upscaler::interrupt(std::string_view client) {
   const std::lock_guard lock(mutex_);
-  if (unwanted_) *unwanted_ = true;
+  if (const InWork* picture = chosen(client)) *picture->unwanted = true;
 }
 
 }  // namespace rbee::server

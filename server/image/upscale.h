@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -35,7 +36,8 @@ std::string upscaled(const std::string& image, const SdapiUpscale& wanted, const
 // upscaled().
 void check_sizes(const SdapiUpscale& wanted);
 
-// Enlarges pictures one after another, beside the thread that serves connections.
+// Enlarges pictures beside the thread that serves connections, those of two clients at once, which
+// take turns between tiles; the others' clients take turns for these two places.
 class Upscaler {
  public:
   // Of one picture, base64 as is the result.
@@ -46,24 +48,30 @@ class Upscaler {
   explicit Upscaler(Work work) : work_(std::move(work)) {}
 
   // Answered with what the work gives, or its Error, which of several pictures names the first that
-  // fails. A picture whose client leaves is not made; one
-  // in work ends at its next tile. Throws Refused where kMostWaiting wait already.
+  // fails. A picture whose client leaves is not made; one in work ends at its next tile. Where
+  // kMostWaiting wait already, one is refused as SideWork::submit says.
   std::shared_ptr<DelayedResponse> submit(SdapiUpscale wanted);
-  // Of the picture in work; nothing: none is.
-  std::optional<engine::TileProgress> progress() const;
-  // Ends the picture in work.
-  void interrupt();
+  // Of a picture in work, the client's own before another one's; nothing: none is.
+  std::optional<engine::TileProgress> progress(std::string_view client) const;
+  // Ends the picture in work, of the same choice.
+  void interrupt(std::string_view client);
 
  private:
-  Response make(const SdapiUpscale& wanted, const std::shared_ptr<std::atomic<bool>>& unwanted);
+  struct InWork {
+    std::string client;
+    std::shared_ptr<std::atomic<bool>> unwanted;
+    engine::TileProgress tiles{};
+  };
 
-  void set_current(std::shared_ptr<std::atomic<bool>> unwanted);
+  Response make(const SdapiUpscale& wanted, const std::shared_ptr<std::atomic<bool>>& unwanted);
+  // mutex_ is held; null: nothing is in work.
+  const InWork* chosen(std::string_view client) const;
 
   const Work work_;
   mutable std::mutex mutex_;
-  std::shared_ptr<std::atomic<bool>> unwanted_;  // the picture in work; null: none is
-  engine::TileProgress tiles_;                   // of it
-  SideWork side_work_{kMostWaiting};             // last: its thread uses the others
+  std::list<InWork> in_work_;  // the oldest first
+  // Last: its threads use the others.
+  SideWork side_work_{{.most_waiting = kMostWaiting, .threads = 2, .most_each = 1}};
 };
 
 }  // namespace rbee::server

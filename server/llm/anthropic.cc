@@ -108,8 +108,10 @@ Response messages(LlmService& service, const Request& request) {
     service.set_defaults(body);
     set_open_defaults(body, service.engine().model().sampling);
     const auto work = LlmService::preparation(body);
-    return service.prepare(work,
-                           [&service, body = std::move(body)] { return answered(service, body); });
+    return service.prepare(
+        work, {.client = request.sender(),
+               .work = [&service, body = std::move(body)] { return answered(service, body); },
+               .error_body = error_body});
   } catch (const std::exception&) {
     return failed();
   }
@@ -128,7 +130,9 @@ Response count(LlmService& service, const Request& request) {
   try {
     Response response;
     response.later =
-        service.beside([&service, body = request.body] { return counted(service, body); });
+        service.beside({.client = request.sender(),
+                        .work = [&service, body = request.body] { return counted(service, body); },
+                        .error_body = error_body});
     return response;
   } catch (const std::exception&) {
     return failed();

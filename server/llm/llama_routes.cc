@@ -199,8 +199,10 @@ Response answer(LlmService& service, const Request& request,
     // Tokens of several texts are made before they are queued.
     const bool texts = body.infill || body.prompts.size() > 1 || body.prompts.front().size() > 1;
     if (texts && work == LlmService::Preparation::little) work = LlmService::Preparation::text;
-    return service.prepare(work,
-                           [&service, body = std::move(body)] { return answered(service, body); });
+    return service.prepare(
+        work, {.client = request.sender(),
+               .work = [&service, body = std::move(body)] { return answered(service, body); },
+               .error_body = openai_error});
   } catch (const std::exception&) {
     return error_answer(std::current_exception(), openai_error);
   }

@@ -30,10 +30,11 @@ void add_lora_routes(Router& router, LlmService& service, bool may_load) {
   if (!may_load) return;
   post("/v1/load_lora_adapter", [&service](const Request& request) {
     Response response;
-    response.later = service.load_lora(parse_lora_load(request.body), [](const LoraOrder& order) {
+    const auto loaded = [](const LoraOrder& order) {
       return text_response(200,
                            cat("Success: LoRA adapter '", order.name, "' added successfully."));
-    });
+    };
+    response.later = service.load_lora(request.sender(), parse_lora_load(request.body), loaded);
     return response;
   });
   post("/v1/unload_lora_adapter", [&service](const Request& request) {

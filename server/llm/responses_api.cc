@@ -120,8 +120,10 @@ Response respond(LlmService& service, const Request& request) {
     service.set_defaults(body.generate);
     set_open_defaults(body.generate, service.engine().model().sampling);
     const auto work = LlmService::preparation(body.generate);
-    return service.prepare(work,
-                           [&service, body = std::move(body)] { return answered(service, body); });
+    return service.prepare(
+        work, {.client = request.sender(),
+               .work = [&service, body = std::move(body)] { return answered(service, body); },
+               .error_body = openai_error});
   } catch (const std::exception&) {
     return error_answer(std::current_exception(), openai_error);
   }

@@ -29,19 +29,22 @@ Response infer(LlmService& service, const Request& request) {
   GenerateRequest body = read_body(service, request);
   if (!body.temperature) body.temperature = kInferTemperature;
   const auto work = LlmService::preparation(body);
-  return service.prepare(work, [&service, body = std::move(body)] {
+  const auto answer = [&service, body = std::move(body)] {
     if (body.stream.value_or(false)) return event_stream(service.infer_stream(body));
     Response response;
     response.later = service.infer_text(body);
     return response;
-  });
+  };
+  return service.prepare(work, {.client = request.sender(), .work = answer});
 }
 
 Response create_job(LlmService& service, const Request& request) {
   GenerateRequest body = read_body(service, request);
   const auto work = LlmService::preparation(body);
-  return service.prepare(
-      work, [&service, body = std::move(body)] { return job_created(*service.create_job(body)); });
+  return service.prepare(work,
+                         {.client = request.sender(), .work = [&service, body = std::move(body)] {
+                            return job_created(*service.create_job(body));
+                          }});
 }
 
 Response openai_answer(LlmService& service, const OpenAiRequest& body) {
@@ -64,7 +67,9 @@ Response openai(LlmService& service, const Request& request,
     set_open_defaults(body.generate, service.engine().model().sampling);
     const auto work = LlmService::preparation(body);
     return service.prepare(
-        work, [&service, body = std::move(body)] { return openai_answer(service, body); });
+        work, {.client = request.sender(),
+               .work = [&service, body = std::move(body)] { return openai_answer(service, body); },
+               .error_body = openai_error});
   } catch (const std::exception&) {
     return error_answer(std::current_exception(), openai_error);
   }

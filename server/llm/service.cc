@@ -215,21 +215,17 @@ LlmService::Preparation LlmService::preparation(const OpenAiRequest& request) {
   return work < Preparation::text && bytes > kLongText ? Preparation::text : work;
 }
 
-Response LlmService::prepare(Preparation work, std::function<Response()> submit) {
-  if (work == Preparation::little) return submit();
+Response LlmService::prepare(Preparation work, SideWork::Task task) {
+  if (work == Preparation::little) return task.work();
   SideWork& beside = work == Preparation::chat   ? rendering_
                      : work == Preparation::text ? encoding_
                                                  : preparing_;
+  task.work = [work = std::move(task.work), span = current_span()] {
+    const TraceScope scope(span);
+    return work();
+  };
   Response response;
-  try {
-    response.later = beside.submit([submit = std::move(submit), span = current_span()] {
-      const TraceScope scope(span);
-      return submit();
-    });
-  } catch (const Refused&) {
-    count_rejected();
-    throw;
-  }
+  response.later = beside.submit(std::move(task));
   return response;
 }
 

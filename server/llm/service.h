@@ -70,9 +70,9 @@ class LlmService final : public WorkerService {
   enum class Preparation : uint8_t { little, chat, text, much };
   static Preparation preparation(const GenerateRequest& request);
   static Preparation preparation(const OpenAiRequest& request);
-  // What `submit` answers; where it is no little work, from a thread beside the connections', so
-  // that others' streams go on. Throws Refused where too much waits for that.
-  Response prepare(Preparation work, std::function<Response()> submit);
+  // What the task answers; where it is no little work, from a thread beside the connections', so
+  // that others' streams go on. Throws as SideWork::submit.
+  Response prepare(Preparation work, SideWork::Task task);
   // The name that an answer to the request goes under: an adapter's, else the model's.
   std::string answering_model(const GenerateRequest& request) const;
   // The engine's adapters, with the scales that requests take which name none.
@@ -80,7 +80,7 @@ class LlmService final : public WorkerService {
   // Those scales; 0 for adapters that are not in the list. Throws not_found and invalid_argument.
   void set_default_loras(const std::vector<LoraField>& scales);
   // Answered when requests can take the adapter; what the engine throws becomes the answer.
-  std::shared_ptr<DelayedResponse> load_lora(const LoraOrder& order,
+  std::shared_ptr<DelayedResponse> load_lora(const std::string& client, const LoraOrder& order,
                                              std::function<Response(const LoraOrder&)> loaded);
   void unload_lora(const std::string& name);  // throws not_found
   const engine::Engine& engine() const { return engine_; }
@@ -91,8 +91,8 @@ class LlmService final : public WorkerService {
   // Fills in the defaults of what the request does not say.
   void set_defaults(GenerateRequest& request) const;
   // What needs the model's tokenizer or template alone, on a thread of its own.
-  std::shared_ptr<DelayedResponse> beside(std::function<Response()> work) {
-    return side_work_.submit(std::move(work));
+  std::shared_ptr<DelayedResponse> beside(SideWork::Task task) {
+    return side_work_.submit(std::move(task));
   }
 
   void cancel(const std::string& id) override;
@@ -133,10 +133,10 @@ class LlmService final : public WorkerService {
   const std::shared_ptr<Metrics> metrics_ = std::make_shared<Metrics>();
   mutable std::mutex loras_mutex_;
   std::vector<engine::LoraChoice> default_loras_;  // of requests that name none
-  SideWork side_work_{64};
-  SideWork rendering_{4096, 1};
-  SideWork encoding_{4096, 1};
-  SideWork preparing_{64, 2};
+  SideWork side_work_{{}};
+  SideWork rendering_{{.most_waiting = 4096, .on_refused = [this] { count_rejected(); }}};
+  SideWork encoding_{{.most_waiting = 4096, .on_refused = [this] { count_rejected(); }}};
+  SideWork preparing_{{.threads = 2, .on_refused = [this] { count_rejected(); }}};
 };
 
 }  // namespace rbee::server

@@ -74,11 +74,12 @@ void LlmService::set_default_loras(const std::vector<LoraField>& scales) {
 }
 
 std::shared_ptr<DelayedResponse> LlmService::load_lora(
-    const LoraOrder& order, std::function<Response(const LoraOrder&)> loaded) {
-  return side_work_.submit([this, order, loaded = std::move(loaded)] {
-    engine_.load_lora({.name = order.name, .path = order.path});
-    return loaded(order);
-  });
+    const std::string& client, const LoraOrder& order,
+    std::function<Response(const LoraOrder&)> loaded) {
+  return side_work_.submit({.client = client, .work = [this, order, loaded = std::move(loaded)] {
+                              engine_.load_lora({.name = order.name, .path = order.path});
+                              return loaded(order);
+                            }});
 }
 
 void LlmService::unload_lora(const std::string& name) {

@@ -67,8 +67,11 @@ Response answered(const LlmService& service, std::string_view body, Answer answe
 Response later(LlmService& service, const Request& request, Answer answer) {
   try {
     Response response;
-    response.later = service.beside(
-        [&service, answer, body = request.body] { return answered(service, body, answer); });
+    response.later =
+        service.beside({.client = request.sender(),
+                        .work = [&service, answer,
+                                 body = request.body] { return answered(service, body, answer); },
+                        .error_body = openai_error});
     return response;
   } catch (const std::exception&) {
     return failed();

@@ -1,9 +1,13 @@
 // Requests of which an engine has much to make before they are queued, such as a grammar.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
+#include <map>
+#include <mutex>
 #include <thread>
 
 #include "rbee/core/cancel.h"
@@ -129,52 +133,187 @@ TEST(Preparing, LongTextsAreReadBesideTheConnections) {
   EXPECT_EQ(completion(prompts, {{"logit_bias", bias}}), Work::text);
 }
 
-TEST(SideWork, RunsSoManyAtOnceAndRefusesWhatIsTooMuch) {
-  std::promise<void> go;
-  const std::shared_future<void> gone = go.get_future().share();
-  std::atomic<int> begun = 0;
-  std::promise<void> both;
-  server::SideWork work(2, 2);
-  const auto wait = [&] {
-    if (++begun == 2) both.set_value();
-    gone.wait();
-    return server::text_response(200, "done");
-  };
-  std::vector<std::shared_ptr<server::DelayedResponse>> answers = {work.submit(wait),
-                                                                   work.submit(wait)};
-  both.get_future().wait();  // neither waits for the other
-  for (int i = 0; i < 2; ++i) {
-    answers.push_back(work.submit([] { return server::text_response(200, "later"); }));
+// Keeps a piece of work of its own in work until it is let go.
+class Held {
+ public:
+  Held(server::SideWork& work, const std::string& client) {
+    answer = work.submit({.client = client, .work = [this] {
+                            begun_.set_value();
+                            go_.get_future().wait();
+                            return server::text_response(200, "held");
+                          }});
+    begun_.get_future().wait();
   }
-  EXPECT_THROW(work.submit(wait), server::Refused);
-  EXPECT_TRUE(work.busy());
-  answers[2]->abandon();  // its place is free again
-  answers.push_back(work.submit([] { return server::text_response(200, "last"); }));
-  go.set_value();
+  void let_go() { go_.set_value(); }
+
+  std::shared_ptr<server::DelayedResponse> answer;
+
+ private:
+  std::promise<void> begun_, go_;
+};
+
+// Notes in which order clients have turns.
+class Turns {
+ public:
+  explicit Turns(server::SideWork& work) : work_(work) {}
+  std::shared_ptr<server::DelayedResponse> submit(const std::string& client) {
+    const std::string name = cat(client, ++made_[client]);
+    return work_.submit({.client = client, .work = [this, name] {
+                           const std::lock_guard lock(mutex_);
+                           order_.push_back(name);
+                           return server::text_response(200, name);
+                         }});
+  }
+  std::vector<std::string> order() {
+    while (work_.busy()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return order_;
+  }
+
+ private:
+  server::SideWork& work_;
+  std::map<std::string, int> made_;
+  std::mutex mutex_;
+  std::vector<std::string> order_;
+};
+
+using ::testing::ElementsAre;
+
+TEST(SideWork, RunsSoManyAtOnceAndRefusesWhatIsTooMuch) {
+  int refused = 0;
+  server::SideWork work({.most_waiting = 2, .threads = 2, .on_refused = [&] { ++refused; }});
+  Held first(work, "a"), second(work, "a");  // neither waits for the other
+  Turns turns(work);
+  turns.submit("a");
+  const auto left = turns.submit("a");
+  EXPECT_THROW(turns.submit("a"), server::Refused);
+  EXPECT_EQ(refused, 1);
+  left->abandon();  // its place is free again
+  const auto last = turns.submit("a");
+  first.let_go();
+  second.let_go();
+  turns.order();
+  EXPECT_EQ(first.answer->take()->body, "held");
+  EXPECT_FALSE(left->take().has_value());
+  EXPECT_EQ(last->take()->body, "a4");
+}
+
+TEST(SideWork, ClientsTakeTurns) {
+  server::SideWork work({});
+  Held held(work, "crowd");
+  Turns turns(work);
+  for (int i = 0; i < 40; ++i) turns.submit("crowd");
+  for (const char* client : {"b", "c", "b"}) turns.submit(client);
+  held.let_go();
+  const std::vector<std::string> order = turns.order();
+  ASSERT_EQ(order.size(), 43u);
+  EXPECT_THAT(std::vector(order.begin(), order.begin() + 6),
+              ElementsAre("b1", "c1", "crowd1", "b2", "crowd2", "crowd3"));
+  EXPECT_EQ(order.back(), "crowd40");
+}
+
+// Each that comes is new; who waits has its turn all the same.
+TEST(SideWork, ClientsThatComeLaterStarveNobody) {
+  server::SideWork work({});
+  std::atomic<int> later = 0;
+  std::promise<int> had;
+  std::function<server::Response()> again = [&] {
+    if (later < 100) work.submit({.client = cat("later", ++later), .work = again});
+    return server::text_response(200, "");
+  };
+  Held held(work, "a");
+  work.submit({.client = "a", .work = [&] {
+                 had.set_value(later);
+                 return server::text_response(200, "");
+               }});
+  for (int i = 0; i < 3; ++i) work.submit({.client = cat("new", i), .work = again});
+  held.let_go();
+  EXPECT_EQ(had.get_future().get(), 3);
   while (work.busy()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_EQ(answers[0]->take()->body, "done");
-  EXPECT_FALSE(answers[2]->take().has_value());
-  EXPECT_EQ(answers[4]->take()->body, "last");
+}
+
+TEST(SideWork, ClientsShareThreads) {
+  server::SideWork work({.threads = 2});
+  Held first(work, "crowd"), second(work, "crowd");
+  Turns turns(work);
+  for (int i = 0; i < 5; ++i) turns.submit("crowd");
+  turns.submit("b");
+  first.let_go();
+  const std::vector<std::string> order = [&] {
+    second.let_go();
+    return turns.order();
+  }();
+  EXPECT_LE(std::ranges::find(order, "b1") - order.begin(), 1);
+
+  server::SideWork each({.threads = 2, .most_each = 1});
+  Held alone(each, "a");
+  Turns others(each);
+  others.submit("a");
+  Held beside(each, "b");  // has a thread while a's second waits
+  beside.let_go();
+  alone.let_go();
+  EXPECT_THAT(others.order(), ElementsAre("a1"));
+}
+
+TEST(SideWork, WhenFullTheClientWithTheMostGivesWay) {
+  int refused = 0;
+  server::SideWork work({.most_waiting = 4, .on_refused = [&] { ++refused; }});
+  Held held(work, "crowd");
+  Turns turns(work);
+  std::vector<std::shared_ptr<server::DelayedResponse>> crowd;
+  for (int i = 0; i < 4; ++i) crowd.push_back(turns.submit("crowd"));
+  turns.submit("b");
+  const auto given_up = crowd[3]->take();
+  ASSERT_TRUE(given_up);
+  EXPECT_EQ(given_up->status, 429);
+  EXPECT_THAT(given_up->body, ::testing::HasSubstr("4 such requests wait already"));
+  turns.submit("b");
+  EXPECT_EQ(crowd[2]->take()->status, 429);
+  EXPECT_THROW(turns.submit("b"), server::Refused);  // both have two
+  turns.submit("c");                                 // one of them keeps two
+  EXPECT_THROW(turns.submit("c"), server::Refused);
+  EXPECT_THROW(turns.submit("crowd"), server::Refused);
+  EXPECT_EQ(refused, 6);
+  held.let_go();
+  EXPECT_EQ(turns.order().size(), 4u);
+}
+
+TEST(SideWork, SaysWhatIsRefusedInTheFormOfItsPath) {
+  server::SideWork work({.most_waiting = 2});
+  Held held(work, "a");
+  const server::ErrorBody form = [](int status, std::string_view code, const std::exception&) {
+    return cat(status, " ", code);
+  };
+  const auto submit = [&](const char* client) {
+    return work.submit({.client = client,
+                        .work = [] { return server::text_response(200, ""); },
+                        .error_body = form});
+  };
+  submit("a");
+  const auto second = submit("a");
+  submit("b");
+  EXPECT_EQ(second->take()->body, "429 OVERLOADED");
+  held.let_go();
 }
 
 TEST(SideWork, IsToldThatItsClientHasLeft) {
-  server::SideWork work(2);
+  server::SideWork work({});
   std::promise<void> begun, told;
-  const auto answer = work.submit([&] {
-    EXPECT_FALSE(is_cancelled());
-    begun.set_value();
-    while (!is_cancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    told.set_value();
-    return server::text_response(200, "too late");
-  });
+  const auto answer = work.submit({.client = "a", .work = [&] {
+                                     EXPECT_FALSE(is_cancelled());
+                                     begun.set_value();
+                                     while (!is_cancelled())
+                                       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                                     told.set_value();
+                                     return server::text_response(200, "too late");
+                                   }});
   begun.get_future().wait();
   answer->abandon();
   told.get_future().wait();
   std::promise<bool> next;
-  work.submit([&] {
-    next.set_value(is_cancelled());
-    return server::text_response(200, "");
-  });
+  work.submit({.client = "a", .work = [&] {
+                 next.set_value(is_cancelled());
+                 return server::text_response(200, "");
+               }});
   EXPECT_FALSE(next.get_future().get());
 }
 

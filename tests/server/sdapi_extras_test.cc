@@ -3,12 +3,15 @@
 
 #include <gmock/gmock.h>
 
+#include <future>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "rbee/core/cat.h"
 #include "rbee/io/image/base64.h"
 #include "rbee/io/image/encode.h"
 #include "rbee/io/image/png.h"
+#include "server/image/upscale.h"
 #include "tests/server/image_worker.h"
 
 namespace rbee::testing {
@@ -155,6 +158,34 @@ TEST(ImageRequests, HaveTheirClientsName) {
   EXPECT_EQ(worker.engine.last_request().client, "127.0.0.1");
   worker.get(worker.new_stream(kCat));
   EXPECT_EQ(worker.engine.last_request().client, "127.0.0.1");
+}
+
+// Two clients' pictures are in work at once, and each client ends its own.
+TEST(Upscaler, TwoClientsWorkAtOnce) {
+  std::promise<void> begun[2];
+  const auto work = [&](const std::string& image, const server::SdapiUpscale&,
+                        const engine::UpscaleHooks& hooks) -> std::string {
+    hooks.tile({.done = image == "first" ? 1 : 2, .total = 9});
+    begun[image == "first" ? 0 : 1].set_value();
+    while (hooks.going_on()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    fail(Code::cancelled, "", "the picture is no longer wanted");
+  };
+  server::Upscaler upscaler(work);
+  const auto first = upscaler.submit({.client = "a", .images = {"first"}});
+  begun[0].get_future().wait();
+  const auto second = upscaler.submit({.client = "b", .images = {"second"}});
+  begun[1].get_future().wait();
+  EXPECT_EQ(upscaler.progress("a")->done, 1);
+  EXPECT_EQ(upscaler.progress("b")->done, 2);
+  EXPECT_EQ(upscaler.progress("other")->done, 1);
+  std::promise<void> done;
+  second->attach([&] { done.set_value(); });
+  EXPECT_FALSE(second->take());
+  upscaler.interrupt("b");
+  done.get_future().wait();
+  EXPECT_EQ(second->take()->status, 499);
+  EXPECT_FALSE(first->take());
+  upscaler.interrupt("other");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <future>
 #include <thread>
 
 #include "rbee/engine/image_settings.h"
@@ -211,6 +212,33 @@ TEST_F(UpscalingEngine, EndsPicturesThatAreNotWantedBetweenTiles) {
     EXPECT_EQ(error.code(), Code::cancelled);
   }
   EXPECT_EQ(tiles, 1);
+}
+
+// The second client's picture is asked for after the first tile of the first one's.
+TEST(Upscaling, ClientsTakeTurnsBetweenTiles) {
+  ImageSource source = fake_source(half_noise);
+  source.upscalers.push_back({"made-x2", network_of({.doublings = 1}, *source.device)});
+  fill_model_info(source, "");
+  const auto engine = make_image_engine(std::move(source),
+                                        {.slice = std::chrono::milliseconds(0), .warm_up = false});
+  std::atomic<int32_t> done = 0;
+  std::atomic<bool> waits = false;
+  std::future<int32_t> second;
+  const auto ask = [&]() -> int32_t {
+    engine->upscale("made-x2", waves(16, 16),
+                    {.client = "second", .going_on = [&] { return waits = true; }, .tile = {}});
+    return done;
+  };
+  const auto going_on = [&] {
+    while (done > 0 && !waits) std::this_thread::yield();
+    return true;
+  };
+  engine->upscale("made-x2", waves(256, 256),
+                  {.client = "first", .going_on = going_on, .tile = [&](const TileProgress& now) {
+                     if (++done == 1) second = std::async(std::launch::async, ask);
+                     EXPECT_EQ(now.total, 4);
+                   }});
+  EXPECT_LT(second.get(), 4);
 }
 
 // A request that waits behind a picture is told at once that it is cancelled.
