@@ -11,6 +11,7 @@ namespace {
 // stands before the digits. Texts that begin with it get one more.
 constexpr std::string_view kMark = "\xEF\xB7\x91";
 constexpr std::string_view kEscapedMark = "\\ufdd1";
+constexpr std::string_view kNumberBytes = "0123456789+-.eE";
 
 bool begins_with_mark(std::string_view text) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; };
@@ -32,6 +33,10 @@ bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of(kNumberBytes) == std::string_view::npos;
+}
+
 bool is_wide(std::string_view number) {
   if (!is_digits(number)) return false;
   const auto fits = [&](auto value) {
@@ -40,9 +45,9 @@ bool is_wide(std::string_view number) {
   return number.starts_with('-') ? !fits(int64_t{0}) : !fits(uint64_t{0});
 }
 
-}  // namespace
-
-std::string hold_integers(std::string_view json) {
+// holds: whether a text stands in the place of a number.
+template <typename Holds>
+std::string hold(std::string_view json, const Holds& holds) {
   std::string out;
   out.reserve(json.size());
   for (size_t at = 0; at < json.size();) {
@@ -54,12 +59,12 @@ std::string hold_integers(std::string_view json) {
       out += json.substr(at + 1, end - at);
       ++end;
     } else if (json[at] == '-' || (json[at] >= '0' && json[at] <= '9')) {
-      end = std::min(json.find_first_not_of("0123456789+-.eE", at), json.size());
+      end = std::min(json.find_first_not_of(kNumberBytes, at), json.size());
       const std::string_view number = json.substr(at, end - at);
-      const bool wide = is_wide(number);
-      if (wide) out.append("\"").append(kMark);
+      const bool held = holds(number);
+      if (held) out.append("\"").append(kMark);
       out += number;
-      if (wide) out += '"';
+      if (held) out += '"';
     } else {
       out += json[at];
     }
@@ -68,8 +73,29 @@ std::string hold_integers(std::string_view json) {
   return out;
 }
 
-std::string held_integer(std::string_view digits) {
-  return std::string(kMark) + std::string(digits);
+}  // namespace
+
+std::string hold_integers(std::string_view json) {
+  return hold(json, is_wide);
+}
+
+std::string hold_numbers(std::string_view json) {
+  return hold(json, [](std::string_view number) {
+    return is_digits(number) ? is_wide(number) : may_be_rounded(number);
+  });
+}
+
+bool may_be_rounded(std::string_view number) {
+  const size_t exponent = std::min(number.find_first_of("eE"), number.size());
+  const auto digits = [](std::string_view text) {
+    return std::ranges::count_if(text, [](char c) { return c >= '0' && c <= '9'; });
+  };
+  // A double tells all decimals of 15 digits apart, but not those of 10^-400.
+  return digits(number.substr(0, exponent)) > 15 || digits(number.substr(exponent)) > 2;
+}
+
+std::string held_number(std::string_view text) {
+  return std::string(kMark) + std::string(text);
 }
 
 std::string held_text(std::string text) {
@@ -88,7 +114,7 @@ std::string release_integers(std::string_view json) {
     std::string_view text = json.substr(at + 1, end - at - 1);
     const bool marked = text.starts_with(kMark);
     if (marked) text.remove_prefix(kMark.size());
-    if (marked && is_digits(text)) {
+    if (marked && is_number(text)) {
       out += text;
     } else {
       out.append("\"").append(text).append("\"");

@@ -47,8 +47,8 @@ bool names_none(const Json& schema) {
 
 // Arguments are an object, also where the schema names no type, or others too.
 grammar::Grammar parameters_grammar(const Tool& tool) {
-  Json schema = Json::parse(
-      hold_integers(tool.parameters.empty() ? kNoParameters : tool.parameters), nullptr, false);
+  Json schema = Json::parse(hold_numbers(tool.parameters.empty() ? kNoParameters : tool.parameters),
+                            nullptr, false);
   check(schema.is_object(), "tools", "the parameters of ", tool.name, " are no JSON object");
   constexpr std::array kSay{"properties", "anyOf", "oneOf", "allOf", "$ref", "enum", "const"};
   const bool says =

@@ -65,7 +65,7 @@ ExprPtr xml_text(grammar::Grammar& into) {
 
 ExprPtr xml_arguments(grammar::Grammar& into, const Tool& tool, const ExprPtr& text) {
   const Json schema =
-      Json::parse(hold_integers(tool.parameters.empty() ? "{}" : tool.parameters), nullptr, false);
+      Json::parse(hold_numbers(tool.parameters.empty() ? "{}" : tool.parameters), nullptr, false);
   check(schema.is_object(), "tools", "the parameters of ", tool.name, " are no JSON object");
   const Json properties = schema.value("properties", Json::object());
   check(properties.is_object(), "tools", "the properties of ", tool.name, " are no JSON object");

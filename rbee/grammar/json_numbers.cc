@@ -19,67 +19,66 @@ ExprPtr digit(char low = '0', char high = '9') {
   return chars({{static_cast<char32_t>(low), static_cast<char32_t>(high)}});
 }
 
-// `count` digits, up to 20. One expression serves all that ask for it.
-const ExprPtr& any_digits(size_t count) {
-  static const std::vector<ExprPtr> made = [] {
-    const ExprPtr any = digit();
-    std::vector<ExprPtr> out;
-    for (int64_t i = 0; i <= kMaxFraction; ++i) out.push_back(repeat(any, i, i));
-    return out;
-  }();
-  return made[count];
-}
+// Parts of numbers. `runs`: of digits, for all of them.
+class NumberParts {
+ public:
+  explicit NumberParts(const DigitRuns& runs) : runs_(runs) {}
 
-// Texts of digits from `low` to `high`, which have the same length.
-ExprPtr same_length(const std::string& low, const std::string& high) {
-  if (low.empty()) return sequence({});
-  const size_t rest = low.size() - 1;
-  if (low[0] == high[0]) {
-    return sequence({digit(low[0], low[0]), same_length(low.substr(1), high.substr(1))});
+  // Integers without sign; none when low is above high.
+  ExprPtr magnitudes(__int128 low, __int128 high) const {
+    if (low > high) return choice({});
+    const std::string first = decimal_text(low), last = decimal_text(high);
+    if (first.size() == last.size()) return same_length(first, last);
+    std::vector<ExprPtr> ways{same_length(first, std::string(first.size(), '9')),
+                              same_length(cat("1", std::string(last.size() - 1, '0')), last)};
+    // Those of the lengths between are one way, so that few ways go side by side.
+    const auto least = static_cast<int64_t>(first.size()), most = std::ssize(last) - 2;
+    if (least <= most) ways.push_back(sequence({digit('1'), digits(least, most)}));
+    return choice(std::move(ways));
   }
-  const std::string zeros(rest, '0'), nines(rest, '9');
-  std::vector<ExprPtr> ways;
-  char first = low[0], last = high[0];
-  if (low.substr(1) != zeros) {
-    ways.push_back(sequence({digit(first, first), same_length(low.substr(1), nines)}));
-    ++first;
-  }
-  if (high.substr(1) != nines) {
-    ways.push_back(sequence({digit(last, last), same_length(zeros, high.substr(1))}));
-    --last;
-  }
-  if (first <= last) ways.push_back(sequence({digit(first, last), any_digits(rest)}));
-  return choice(std::move(ways));
-}
 
-// Integers without sign; none when low is above high.
-ExprPtr magnitudes(__int128 low, __int128 high) {
-  std::vector<ExprPtr> ways;
-  __int128 next_length = 10;
-  while (low <= high) {
-    while (next_length <= low) next_length *= 10;
-    const __int128 end = std::min(next_length - 1, high);
-    ways.push_back(same_length(decimal_text(low), decimal_text(end)));
-    low = end + 1;
+  ExprPtr fraction(int64_t most) const {
+    if (most < 1) return sequence({});
+    return optional(sequence({literal("."), digits(1, most)}));
   }
-  return choice(std::move(ways));
-}
 
-ExprPtr digits(int64_t most) {
-  return repeat(digit(), 0, std::max<int64_t>(most, 0));
-}
+  ExprPtr digits(int64_t least, int64_t most) const {
+    return most < 1 ? sequence({}) : runs_(least, most);
+  }
+  ExprPtr digits(int64_t most) const { return digits(0, most); }
 
-ExprPtr fraction(int64_t most) {
-  if (most < 1) return sequence({});
-  return optional(sequence({literal("."), repeat(digit(), 1, most)}));
-}
+ private:
+  // Texts of digits from `low` to `high`, which have the same length.
+  ExprPtr same_length(const std::string& low, const std::string& high) const {
+    if (low.empty()) return sequence({});
+    const auto rest = std::ssize(low) - 1;
+    if (low[0] == high[0]) {
+      return sequence({digit(low[0], low[0]), same_length(low.substr(1), high.substr(1))});
+    }
+    const std::string zeros(static_cast<size_t>(rest), '0'), nines(static_cast<size_t>(rest), '9');
+    std::vector<ExprPtr> ways;
+    char first = low[0], last = high[0];
+    if (low.substr(1) != zeros) {
+      ways.push_back(sequence({digit(first, first), same_length(low.substr(1), nines)}));
+      ++first;
+    }
+    if (high.substr(1) != nines) {
+      ways.push_back(sequence({digit(last, last), same_length(zeros, high.substr(1))}));
+      --last;
+    }
+    if (first <= last) ways.push_back(sequence({digit(first, last), digits(rest, rest)}));
+    return choice(std::move(ways));
+  }
+
+  const DigitRuns& runs_;
+};
 
 // What may stand behind a whole part: nothing, or a point and up to `most` digits, so that these
 // lie between bounds' digits behind the point.
-class Fractions {
+class Fractions : NumberParts {
  public:
   // most: above it neighbours of an open bound are read as the bound.
-  explicit Fractions(int64_t most) : most_(most) {}
+  Fractions(const DigitRuns& runs, int64_t most) : NumberParts(runs), most_(most) {}
 
   ExprPtr at_least(const JsonBound& low) const {
     if (low.places.empty() && !low.open) return fraction(most_);
@@ -100,7 +99,7 @@ class Fractions {
   ExprPtr zeros() const { return sequence({literal("."), repeat(digit('0', '0'), 1, 2)}); }
 
   // Some digit but 0 among `left`.
-  static ExprPtr above_zero(int64_t left) {
+  ExprPtr above_zero(int64_t left) const {
     if (left < 1) return choice({});
     const int64_t half = left / 2;
     return sequence({repeat(digit('0', '0'), 0, half), digit('1', '9'), digits(left - half - 1)});
@@ -167,19 +166,20 @@ int64_t places_beside(const JsonBound& bound) {
 }
 
 // Magnitudes of numbers from low to high.
-ExprPtr fractional(const JsonBound& low, const JsonBound& high) {
+ExprPtr fractional(const JsonBound& low, const JsonBound& high, const DigitRuns& runs) {
+  const NumberParts parts(runs);
   const bool next = low.whole + 1 == high.whole;  // then what is above low is beside high, too
   const int64_t above_low = std::min(places_beside(low), next ? places_beside(high) : kMaxFraction);
-  const Fractions above(above_low), below(places_beside(high));
+  const Fractions above(runs, above_low), below(runs, places_beside(high));
   if (low.whole == high.whole) {
-    const Fractions near(std::min(places_beside(low), places_beside(high)));
-    return sequence({magnitudes(low.whole, low.whole), near.between(low, high)});
+    const Fractions near(runs, std::min(places_beside(low), places_beside(high)));
+    return sequence({parts.magnitudes(low.whole, low.whole), near.between(low, high)});
   }
   // The last whole part before an open bound stands beside it.
-  return choice(
-      {sequence({magnitudes(low.whole, low.whole), above.at_least(low)}),
-       sequence({magnitudes(low.whole + 1, high.whole - 1), fraction(places_beside(high))}),
-       sequence({magnitudes(high.whole, high.whole), below.at_most(high)})});
+  return choice({sequence({parts.magnitudes(low.whole, low.whole), above.at_least(low)}),
+                 sequence({parts.magnitudes(low.whole + 1, high.whole - 1),
+                           parts.fraction(places_beside(high))}),
+                 sequence({parts.magnitudes(high.whole, high.whole), below.at_most(high)})});
 }
 
 }  // namespace
@@ -211,34 +211,40 @@ std::string decimal_text(__int128 value) {
   return out;
 }
 
-ExprPtr json_integer(const JsonIntegers& bounds) {
+ExprPtr digit_run(int64_t least, int64_t most) {
+  return repeat(digit(), least, most);
+}
+
+ExprPtr json_integer(const JsonIntegers& bounds, const DigitRuns& runs) {
   const auto [low, high] = bounds;
+  const NumberParts parts(runs);
   std::vector<ExprPtr> ways;
-  if (high >= 0) ways.push_back(magnitudes(std::max<__int128>(low, 0), high));
+  if (high >= 0) ways.push_back(parts.magnitudes(std::max<__int128>(low, 0), high));
   if (low < 0) {
-    ways.push_back(sequence({literal("-"), magnitudes(std::max<__int128>(-high, 1), -low)}));
+    ways.push_back(sequence({literal("-"), parts.magnitudes(std::max<__int128>(-high, 1), -low)}));
   }
   return choice(std::move(ways));
 }
 
-ExprPtr json_number(const JsonBounds& bounds) {
+ExprPtr json_number(const JsonBounds& bounds, const DigitRuns& runs) {
   if (bounds.any()) {
+    const NumberParts parts(runs);
     const ExprPtr exponent =
         sequence({chars({{'e', 'e'}, {'E', 'E'}}), optional(chars({{'+', '+'}, {'-', '-'}})),
                   repeat(digit(), 1, 2)});
-    return sequence({optional(literal("-")), magnitudes(0, JsonIntegers::kMost),
-                     fraction(kMaxFraction), optional(exponent)});
+    return sequence({optional(literal("-")), parts.magnitudes(0, JsonIntegers::kMost),
+                     parts.fraction(kMaxFraction), optional(exponent)});
   }
   const auto& [low, high] = bounds;
   std::vector<ExprPtr> ways;
   const JsonBound zero{.whole = 0}, above_zero{.whole = 0, .open = true};
   if (!high.negative && !(high.is_zero() && high.open)) {
-    ways.push_back(fractional(low.negative ? zero : low, high));
+    ways.push_back(fractional(low.negative ? zero : low, high, runs));
   }
   if (low.negative) {
     // Zero has no sign.
     const bool from_zero = !high.negative;
-    ways.push_back(sequence({literal("-"), fractional(from_zero ? above_zero : high, low)}));
+    ways.push_back(sequence({literal("-"), fractional(from_zero ? above_zero : high, low, runs)}));
   }
   return choice(std::move(ways));
 }

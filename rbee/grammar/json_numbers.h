@@ -2,6 +2,7 @@
 // Numbers of JSON within bounds. Internal to the folder.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "rbee/grammar/expression.h"
@@ -45,9 +46,14 @@ struct JsonBounds {
 // Its digits. value: from 0 on.
 std::string decimal_text(__int128 value);
 
-ExprPtr json_integer(const JsonIntegers& bounds);
+// least to most digits; most: from 1 on.
+using DigitRuns = std::function<ExprPtr(int64_t least, int64_t most)>;
+ExprPtr digit_run(int64_t least, int64_t most);
+
+// runs: what makes such parts, by default one of its own for each.
+ExprPtr json_integer(const JsonIntegers& bounds, const DigitRuns& runs = digit_run);
 // Any number, with a fraction and, without bounds, with an exponent. Up to 20 digits before and
 // behind the point; between bounds 16 before it, and beside an open one 15 in all.
-ExprPtr json_number(const JsonBounds& bounds);
+ExprPtr json_number(const JsonBounds& bounds, const DigitRuns& runs = digit_run);
 
 }  // namespace rbee::grammar

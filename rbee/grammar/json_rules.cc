@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "rbee/core/cat.h"
 #include "rbee/grammar/json_numbers.h"
 #include "rbee/grammar/utf8_ranges.h"
 
@@ -10,6 +11,7 @@ namespace rbee::grammar {
 namespace {
 
 constexpr int64_t kMaxIndent = 20;
+constexpr int64_t kFewDigits = 2;  // fewer states than a call of a rule saves
 const std::vector<CharRange> kEscaped{{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};
 
 ExprPtr hex_digits(int64_t count) {
@@ -135,6 +137,14 @@ ExprPtr JsonRules::number() {
 }
 ExprPtr JsonRules::integer() {
   return once(integer_, "integer", &JsonRules::integer_body);
+}
+
+ExprPtr JsonRules::digits(int64_t least, int64_t most) {
+  if (most <= kFewDigits) return digit_run(least, most);
+  if (least == 0) return optional(digits(1, most));
+  ExprPtr& known = digits_[{least, most}];
+  if (!known) known = add(cat("digits ", least, " to ", most), digit_run(least, most));
+  return known;
 }
 
 ExprPtr JsonRules::boolean() {

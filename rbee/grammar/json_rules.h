@@ -1,9 +1,11 @@
 #pragma once
 // The parts of JSON texts (RFC 8259) as a grammar. Internal to the folder.
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rbee/grammar/expression.h"
@@ -22,6 +24,8 @@ class JsonRules {
   ExprPtr string();  // any
   ExprPtr number();
   ExprPtr integer();
+  // One rule for each count, which all numbers use.
+  ExprPtr digits(int64_t least, int64_t most);
   static ExprPtr boolean();
   static ExprPtr null();
 
@@ -55,6 +59,7 @@ class JsonRules {
   ExprPtr integer_body();
 
   Grammar grammar_;
+  std::map<std::pair<int64_t, int64_t>, ExprPtr> digits_;
   std::optional<int32_t> space_, value_, object_, array_, string_, number_, integer_;
 };
 

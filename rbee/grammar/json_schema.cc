@@ -113,7 +113,7 @@ ExprPtr Converter::by_ways(const Schema& schema, const std::string& place, int d
 ExprPtr Converter::values(const Schema& schema, const std::string& place) {
   std::vector<ExprPtr> ways;
   const auto list = logic().named_values(schema, place);
-  for (const Schema& value : *list) ways.push_back(literal(value.dump()));
+  for (const Schema& value : *list) ways.push_back(literal(json_text(value)));
   if (ways.empty()) throw NothingFits(place, "no value of enum or const fits all parts");
   return choice(std::move(ways));
 }

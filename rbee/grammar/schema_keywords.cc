@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "rbee/grammar/schema_validator.h"
+
 namespace rbee::grammar {
 namespace {
 
@@ -101,7 +103,7 @@ class Checker {
   void run(Is is, const Schema& value) const {
     switch (is) {
       case Is::number:
-        return want(value.is_number(), " must be a number");
+        return want(is_number_value(value), " must be a number");
       case Is::count:
         return want(value.is_number() && value.get<double>() >= 0 &&
                         std::floor(value.get<double>()) == value.get<double>(),

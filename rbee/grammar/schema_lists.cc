@@ -96,7 +96,7 @@ class Subsets {
     for (size_t i = 0; i < values_.size() && (counts_.max == kUnlimited || have < counts_.max);
          ++i) {
       if (((used >> i) & 1) != 0) continue;
-      std::vector<ExprPtr> parts{literal(values_[i].dump()),
+      std::vector<ExprPtr> parts{literal(json_text(values_[i])),
                                  after(used | (uint32_t{1} << i), have + 1)};
       if (have > 0) parts.insert(parts.begin(), {literal(","), rules_.space()});
       ways.push_back(sequence(std::move(parts)));
@@ -134,7 +134,7 @@ ExprPtr unique_array(SchemaBuilder& builder, const Schema& schema, const std::st
   } else {
     // Each comes once at most, so that their number alone needs no count.
     Counted list{.min = counts.min, .max = counts.max == size ? kUnlimited : counts.max};
-    for (const Schema& value : *values) list.parts.push_back({literal(value.dump())});
+    for (const Schema& value : *values) list.parts.push_back({literal(json_text(value))});
     body = counted_list(rules, list, place);
   }
   return rules.add(place, list_in(rules, "[", sequence({std::move(body), rules.space()}), "]"));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <set>
 
 #include "rbee/grammar/schema_apart.h"
@@ -14,6 +13,7 @@ namespace {
 constexpr int64_t kMaxSteps = 20'000;
 constexpr int64_t kMaxIntegers = 1000;  // of a range that is listed
 constexpr int64_t kAtOnce = 250;        // values within a schema that are a step
+constexpr int64_t kFarInteger = 1'000'000'000'000'000;
 
 constexpr std::array<std::string_view, 5> kRefused{
     "maxContains", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"};
@@ -102,15 +102,11 @@ std::optional<std::vector<Schema>> values_of_type(const Schema& schema) {
   if (type != "integer" || !schema.contains("minimum") || !schema.contains("maximum")) {
     return std::nullopt;
   }
-  const double low = std::ceil(schema["minimum"].get<double>());
-  const double high = std::floor(schema["maximum"].get<double>());
-  if (!(high - low < static_cast<double>(kMaxIntegers)) || std::fabs(low) > 1e15) {
-    return std::nullopt;
-  }
+  const __int128 low = last_integer(schema["minimum"], false);
+  const __int128 high = last_integer(schema["maximum"], true);
+  if (high - low >= kMaxIntegers || low < -kFarInteger || low > kFarInteger) return std::nullopt;
   std::vector<Schema> out;
-  for (auto n = static_cast<int64_t>(low); n <= static_cast<int64_t>(high); ++n) {
-    out.emplace_back(n);
-  }
+  for (__int128 n = low; n <= high; ++n) out.emplace_back(static_cast<int64_t>(n));
   return out;
 }
 

@@ -171,9 +171,9 @@ void merge_keyword(Schema& out, const std::string& name, const Schema& value,
   Schema& own = out[name];
   if (own == value) return;
   if (among(kLargest, name)) {
-    own = exact_number(own) < exact_number(value) ? value : own;
+    own = compare_numbers(own, value) < 0 ? value : own;
   } else if (among(kLeast, name)) {
-    own = exact_number(own) > exact_number(value) ? value : own;
+    own = compare_numbers(own, value) > 0 ? value : own;
   } else if (name == "type") {
     own = common_types(own, value);
     if (own.empty()) throw NothingFits(place, "no type fits all parts");

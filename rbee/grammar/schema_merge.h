@@ -21,11 +21,6 @@ class NothingFits : public Error {
 // The patterns behind `pattern` that a merged schema has: an array.
 inline constexpr const char* kMorePatterns = "\x01patterns";
 
-// `long double` has all integers of 64 bits.
-inline long double exact_number(const Schema& value) {
-  return value.get<long double>();
-}
-
 class SchemaValidator;
 
 // Both have passed check_keywords(). Neither has $ref, allOf, oneOf, if or dependent... . place:

@@ -1,11 +1,14 @@
 #include "rbee/grammar/schema_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "rbee/core/error.h"
+#include "rbee/grammar/json_decimal.h"
 
 namespace rbee::grammar {
 namespace {
@@ -20,12 +23,8 @@ class Reader : public nlohmann::json_sax<Schema> {
   bool number_integer(number_integer_t value) override { return add(value); }
   bool number_unsigned(number_unsigned_t value) override { return add(value); }
   bool number_float(number_float_t value, const string_t& text) override {
-    const bool whole = text.find_first_of(".eE") == std::string::npos;
-    if (whole && (is_value() || std::ranges::any_of(open_, &Open::exact))) {
-      fail(Code::unsupported, "json_schema",
-           "an integer of const or enum is beyond 64 bits: ", text.substr(0, kShownDigits));
-    }
-    return add(value);
+    const bool exact = is_value() || is_bound() || std::ranges::any_of(open_, &Open::exact);
+    return add(exact ? number_of(value, text) : Schema(value));
   }
   bool string(string_t& value) override { return add(std::move(value)); }
   bool binary(binary_t&) override { return false; }
@@ -46,12 +45,18 @@ class Reader : public nlohmann::json_sax<Schema> {
   }
 
  private:
-  static constexpr size_t kShownDigits = 40;
-
   struct Open {
     Schema* value;
     bool exact;  // of const or enum
+    bool names;  // of properties and such, in place of keywords
   };
+
+  // Integers that are doubles would come out with an exponent.
+  static Schema number_of(double value, const std::string& text) {
+    const bool whole = text.find_first_of(".eE") == std::string::npos;
+    if (!whole && JsonDecimal(text) == JsonDecimal(Schema(value).dump())) return value;
+    return Schema::binary({text.begin(), text.end()});
+  }
 
   Schema* put(Schema value) {
     if (open_.empty()) {
@@ -66,9 +71,21 @@ class Reader : public nlohmann::json_sax<Schema> {
     return &(outer[key_] = std::move(value));
   }
 
-  // Whether const or enum comes next.
-  bool is_value() const {
-    return !open_.empty() && open_.back().value->is_object() && (key_ == "const" || key_ == "enum");
+  // Whether the value of a keyword comes next.
+  bool is_keyword() const {
+    return !open_.empty() && !open_.back().names && open_.back().value->is_object();
+  }
+  bool is_value() const { return is_keyword() && (key_ == "const" || key_ == "enum"); }
+  bool is_bound() const {
+    return is_keyword() && (key_.ends_with("inimum") || key_.ends_with("aximum"));
+  }
+
+  // Whether an object comes next whose names are no keywords.
+  bool holds_names() const {
+    static constexpr std::array<std::string_view, 7> kHold{
+        "properties", "patternProperties", "dependentSchemas", "dependencies",
+        "$defs",      "definitions",       "dependentRequired"};
+    return is_keyword() && std::ranges::find(kHold, key_) != kHold.end();
   }
 
   bool add(Schema value) {
@@ -80,9 +97,9 @@ class Reader : public nlohmann::json_sax<Schema> {
     if (std::cmp_greater(open_.size(), 2 * kMaxSchemaDepth)) {
       fail(Code::unsupported, "json_schema", "#: nested too deep");
     }
-    const bool exact = is_value();
+    const bool exact = is_value(), names = holds_names();
     Schema* const at = put(std::move(value));
-    open_.push_back({at, exact});
+    open_.push_back({at, exact, names});
     return true;
   }
 

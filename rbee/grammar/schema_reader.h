@@ -8,8 +8,8 @@
 namespace rbee::grammar {
 
 // Throws invalid_argument for what is no JSON in UTF-8, with the byte, and for numbers beyond a
-// double; unsupported for schemas that are nested too deep, and for integers of `const` and `enum`
-// beyond 64 bits, which would not come out as they are.
+// double; unsupported for schemas that are nested too deep. Numbers of values and bounds that no
+// 64 bits and no double hold are their texts (number_text).
 Schema read_schema(std::string_view text);
 
 }  // namespace rbee::grammar

@@ -134,7 +134,7 @@ Bound bound_of(const Schema& schema, const char* closed, const char* open, doubl
   Bound out{-sign * static_cast<double>(kMaxJsonInteger), false};
   for (const char* keyword : {closed, open}) {
     if (!schema.contains(keyword)) continue;
-    const double value = schema[keyword].get<double>();
+    const double value = nearest_double(schema[keyword]);
     const bool is_open = keyword == open;
     if (sign * value > sign * out.value || (value == out.value && is_open)) out = {value, is_open};
   }
@@ -166,28 +166,15 @@ JsonBounds bounds_of(const Schema& schema, const std::string& place) {
   return {.low = bound(low, "minimum", false), .high = bound(high, "maximum", true)};
 }
 
-// The last integer within the bound; one of more digits than are written when that has.
-__int128 last_integer(const Schema& bound, bool upper, bool open) {
-  const int inside = upper ? -1 : 1;
-  if (bound.is_number_unsigned()) return __int128{bound.get<uint64_t>()} + (open ? inside : 0);
-  if (bound.is_number_integer()) return __int128{bound.get<int64_t>()} + (open ? inside : 0);
-  double value = bound.get<double>();
-  if (std::fabs(value) > static_cast<double>(JsonIntegers::kMost)) {
-    return value < 0 ? -JsonIntegers::kMost - 1 : JsonIntegers::kMost + 1;
-  }
-  // An integer beyond 64 bits was rounded when it was read.
-  if (std::fabs(value) >= 0x1p64) value = std::nextafter(value, upper ? -HUGE_VAL : HUGE_VAL);
-  const double whole = upper ? std::floor(value) : std::ceil(value);
-  return static_cast<__int128>(whole) + (open && whole == value ? inside : 0);
-}
-
 JsonIntegers integers_of(const Schema& schema, const std::string& place) {
   JsonIntegers out;
   for (const char* keyword : {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"}) {
     if (!schema.contains(keyword)) continue;
     const std::string_view name = keyword;
     const bool upper = name.ends_with("aximum");
-    const __int128 last = last_integer(schema[keyword], upper, name.starts_with("exclusive"));
+    __int128 last = last_integer(schema[keyword], upper);
+    const bool open = name.starts_with("exclusive");
+    if (open && last_integer(schema[keyword], !upper) == last) last += upper ? -1 : 1;
     if (upper ? last < -JsonIntegers::kMost : last > JsonIntegers::kMost) {
       refuse(place, cat(keyword, " is beyond 20 digits"));
     }
@@ -230,7 +217,7 @@ ExprPtr without(const ExprPtr& numbers, const Excluded& excluded, const std::str
         out, {sequence({optional(literal("-")), digits, optional(zeros)}), place, work}, work);
   }
   for (const Schema& value : excluded.values) {
-    if (!value.is_number()) continue;
+    if (!value.is_number()) continue;  // those that are texts have more digits than are written
     out = TextSet::without(out, {texts_of_number(value.get<double>(), place), place, work}, work);
   }
   if (out.empty()) throw NothingFits(place, "no number fits all that is asked of it");
@@ -267,8 +254,7 @@ ExprPtr make_number(SchemaBuilder& builder, const Schema& schema, const std::str
                     bool integer) {
   JsonRules& rules = builder.rules();
   const Excluded excluded = excluded_by(schema);
-  const bool excludes =
-      excluded.integers || std::ranges::any_of(excluded.values, &Schema::is_number);
+  const bool excludes = excluded.integers || std::ranges::any_of(excluded.values, &is_number_value);
   if (schema.contains("multipleOf")) {
     const JsonStep step = json_step(schema["multipleOf"].get<double>(), integer, place);
     int64_t& work = builder.text_work();
@@ -277,13 +263,15 @@ ExprPtr make_number(SchemaBuilder& builder, const Schema& schema, const std::str
                 : json_multiples(step, bounds_of(schema, place), place, work);
     return rules.add(place, excludes ? without(numbers, excluded, place, work) : numbers);
   }
+  const DigitRuns runs = [&](int64_t least, int64_t most) { return rules.digits(least, most); };
   if (integer) {
     const JsonIntegers bounds = integers_of(schema, place);
-    if (!excludes) return bounds.any() ? rules.integer() : rules.add(place, json_integer(bounds));
+    if (!excludes)
+      return bounds.any() ? rules.integer() : rules.add(place, json_integer(bounds, runs));
     return rules.add(place, without(json_integer(bounds), excluded, place, builder.text_work()));
   }
   JsonBounds bounds = bounds_of(schema, place);
-  if (!excludes) return bounds.any() ? rules.number() : rules.add(place, json_number(bounds));
+  if (!excludes) return bounds.any() ? rules.number() : rules.add(place, json_number(bounds, runs));
   // Between bounds there are no exponents, by which one number has many texts.
   if (bounds.any()) bounds.low.whole = bounds.high.whole = kMaxJsonInteger - 1;
   return rules.add(place, without(json_number(bounds), excluded, place, builder.text_work()));

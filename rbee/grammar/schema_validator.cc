@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <iterator>
 #include <utility>
 
 #include "rbee/grammar/formats.h"
+#include "rbee/grammar/json_decimal.h"
 #include "rbee/grammar/json_multiples.h"
-#include "rbee/grammar/json_numbers.h"
 #include "rbee/grammar/regex.h"
 #include "rbee/grammar/schema_keywords.h"
 #include "rbee/grammar/schema_logic.h"
@@ -20,33 +21,22 @@ namespace {
 constexpr int64_t kMaxLooks = 2'000'000;
 constexpr size_t kAtOnce = 16;  // values of a list, or bytes that are compared
 
-// numerator / 10^places divides the value.
-bool is_multiple(double value, const Schema& of, const std::string& place) {
-  const JsonStep step = json_step(of.get<double>(), false, place);
-  const JsonBound number = json_bound(value, false, place, "a number");
-  if (std::ssize(number.places) > step.places) return false;
-  __int128 scaled = number.whole;
-  for (int64_t i = 0; i < step.places; ++i) {
-    const bool given = i < std::ssize(number.places);
-    scaled = scaled * 10 + (given ? number.places[static_cast<size_t>(i)] - '0' : 0);
-  }
-  return scaled % step.numerator == 0;
+JsonDecimal decimal_of(const Schema& number) {
+  return JsonDecimal(number_text(number));
 }
 
-// Numbers that are the same are written in one way, and members are in order.
-nlohmann::json normal(const Schema& value) {
-  nlohmann::json out = value.is_object() ? nlohmann::json::object() : nlohmann::json::array();
-  if (value.is_object()) {
-    for (const auto& [name, part] : value.items()) out[name] = normal(part);
-    return out;
+// How integers are written; others, beyond 64 bits too, by their decimals.
+std::string normal_number(const Schema& number) {
+  if (number.is_number_integer()) return number.dump();
+  if (number.is_number_float()) {
+    const auto value = number.get<double>();
+    const bool whole = std::floor(value) == value;
+    if (whole && value >= -0x1p63 && value < 0x1p63) {
+      return std::to_string(static_cast<int64_t>(value));
+    }
+    if (whole && value >= 0 && value < 0x1p64) return std::to_string(static_cast<uint64_t>(value));
   }
-  if (value.is_array()) {
-    for (const Schema& part : value) out.push_back(normal(part));
-    return out;
-  }
-  const double number = value.is_number_float() ? value.get<double>() : 0.5;
-  const bool whole = std::floor(number) == number && std::fabs(number) < 0x1p63;
-  return whole ? nlohmann::json(static_cast<int64_t>(number)) : nlohmann::json(value);
+  return decimal_of(number).text();
 }
 
 const Schema* find(const Schema& schema, const char* keyword) {
@@ -67,15 +57,14 @@ size_t count_characters(const std::string& text) {
 }
 
 bool valid_number(const Schema& number, const Schema& schema, const std::string& place) {
-  const long double value = exact_number(number);
-  return where(schema, "minimum", [&](const Schema& x) { return value >= exact_number(x); }) &&
-         where(schema, "maximum", [&](const Schema& x) { return value <= exact_number(x); }) &&
-         where(schema, "exclusiveMinimum",
-               [&](const Schema& x) { return value > exact_number(x); }) &&
-         where(schema, "exclusiveMaximum",
-               [&](const Schema& x) { return value < exact_number(x); }) &&
-         where(schema, "multipleOf",
-               [&](const Schema& x) { return is_multiple(number.get<double>(), x, place); });
+  const auto compared = [&](const Schema& bound) { return compare_numbers(number, bound); };
+  return where(schema, "minimum", [&](const Schema& x) { return compared(x) >= 0; }) &&
+         where(schema, "maximum", [&](const Schema& x) { return compared(x) <= 0; }) &&
+         where(schema, "exclusiveMinimum", [&](const Schema& x) { return compared(x) > 0; }) &&
+         where(schema, "exclusiveMaximum", [&](const Schema& x) { return compared(x) < 0; }) &&
+         where(schema, "multipleOf", [&](const Schema& x) {
+           return decimal_of(number).is_multiple(json_step(x.get<double>(), false, place));
+         });
 }
 
 bool valid_size(const Schema& schema, const char* least, const char* most, size_t size) {
@@ -154,7 +143,7 @@ bool SchemaValidator::valid(const Schema& value, const Schema& schema, int depth
         return std::ranges::any_of(list, [&](const Schema& one) { return same(one, value); });
       });
   if (!named || !valid_logic(value, schema, depth + 1)) return false;
-  if (value.is_number()) return valid_number(value, schema, place_);
+  if (is_number_value(value)) return valid_number(value, schema, place_);
   if (value.is_string()) return valid_string(value.get_ref<const std::string&>(), schema);
   if (value.is_array()) return valid_array(value, schema, depth + 1);
   return !value.is_object() || valid_object(value, schema, depth + 1);
@@ -174,7 +163,7 @@ bool SchemaValidator::same(const Schema& a, const Schema& b) {
     return text == value_text(b);
   }
   if (a.is_string() && b.is_string()) look(b.get_ref<const std::string&>().size() / kAtOnce);
-  return a == b;
+  return same_value(a, b);
 }
 
 bool SchemaValidator::are_unique(const Schema& list) {
@@ -317,13 +306,61 @@ const Schema& SchemaValidator::resolve(const std::string& pointer, const std::st
   return *known;
 }
 
+bool is_number_value(const Schema& value) {
+  return value.is_number() || value.is_binary();
+}
+
+std::string number_text(const Schema& number) {
+  if (!number.is_binary()) return number.dump();
+  const Schema::binary_t& text = number.get_binary();
+  return {text.begin(), text.end()};
+}
+
+double nearest_double(const Schema& number) {
+  return number.is_binary() ? std::strtod(number_text(number).c_str(), nullptr)
+                            : number.get<double>();
+}
+
+// `long double` has all integers of 64 bits.
+std::partial_ordering compare_numbers(const Schema& a, const Schema& b) {
+  if (a.is_binary() || b.is_binary()) return decimal_of(a) <=> decimal_of(b);
+  return a.get<long double>() <=> b.get<long double>();
+}
+
+__int128 last_integer(const Schema& bound, bool upper) {
+  return upper ? decimal_of(bound).floor() : -decimal_of(bound).negated().floor();
+}
+
+std::string json_text(const Schema& value) {
+  if (!value.is_structured()) return value.is_binary() ? number_text(value) : value.dump();
+  const bool object = value.is_object();
+  std::string out;
+  for (const auto& [name, part] : value.items()) {
+    out +=
+        cat(out.empty() ? "" : ",", object ? cat(Schema(name).dump(), ":") : "", json_text(part));
+  }
+  return object ? cat("{", out, "}") : cat("[", out, "]");
+}
+
 std::string value_text(const Schema& value) {
-  return normal(value).dump();
+  if (is_number_value(value)) return normal_number(value);
+  if (!value.is_structured()) return value.dump();
+  std::vector<std::string> parts;
+  for (const auto& [name, part] : value.items()) {
+    parts.push_back(value.is_object() ? cat(Schema(name).dump(), ":", value_text(part))
+                                      : value_text(part));
+  }
+  if (value.is_object()) std::ranges::sort(parts);
+  std::string out = value.is_object() ? "{" : "[";
+  for (const std::string& part : parts) out += part + ",";
+  return out + (value.is_object() ? "}" : "]");
 }
 
 bool same_value(const Schema& a, const Schema& b) {
-  if (!a.is_structured()) return a == b;
-  return a.type() == b.type() && a.size() == b.size() && value_text(a) == value_text(b);
+  const bool by_texts = is_number_value(a) && (a.is_binary() || b.is_binary());
+  if (!a.is_structured() && !by_texts) return a == b;
+  const bool alike = by_texts ? is_number_value(b) : a.type() == b.type() && a.size() == b.size();
+  return alike && value_text(a) == value_text(b);
 }
 
 std::string_view type_of(const Schema& value) {
@@ -341,6 +378,8 @@ std::string_view type_of(const Schema& value) {
     case Schema::value_t::number_integer:
     case Schema::value_t::number_unsigned:
       return "integer";
+    case Schema::value_t::binary:
+      return decimal_of(value).is_integer() ? "integer" : "number";
     default:
       return std::floor(value.get<double>()) == value.get<double>() ? "integer" : "number";
   }

@@ -2,6 +2,7 @@
 // Whether JSON values are valid under schemas (draft 2020-12), for the values that schemas name.
 // Internal to the folder.
 
+#include <compare>
 #include <map>
 #include <set>
 #include <string>
@@ -52,6 +53,16 @@ class SchemaValidator {
   std::set<const Schema*> checked_;  // many references may lead to one
 };
 
+// Also of the numbers of values and bounds that are texts; see schema_reader.h.
+bool is_number_value(const Schema& value);
+double nearest_double(const Schema& number);
+std::partial_ordering compare_numbers(const Schema& a, const Schema& b);
+// The last integer that is not beyond a bound; of more than 20 digits: some of these.
+__int128 last_integer(const Schema& bound, bool upper);
+// As it is written.
+std::string number_text(const Schema& number);
+// The JSON of a value that a schema names.
+std::string json_text(const Schema& value);
 // A text that is the same for the same values, as same_value says.
 std::string value_text(const Schema& value);
 // Whether two values are the same: the order of members says nothing, nor how a number is written.

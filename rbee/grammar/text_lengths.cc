@@ -10,7 +10,7 @@
 namespace rbee::grammar {
 namespace {
 
-constexpr size_t kMaxKept = 2'000'000;  // states times counts
+constexpr size_t kMaxKept = 10'000'000;  // states times counts
 constexpr size_t kMaxLevels = 0xFFFE;
 
 using Level = std::vector<bool>;  // states from which some text has so many characters

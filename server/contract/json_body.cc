@@ -158,8 +158,7 @@ class Tree final : public nlohmann::json_sax<Json> {
   bool number_integer(int64_t value) override { return put(value); }
   bool number_unsigned(uint64_t value) override { return put(value); }
   bool number_float(double value, const std::string& text) override {
-    const bool integer = text.find_first_of(".eE") == std::string::npos;
-    return kHolds && integer ? put(held_integer(text)) : put(value);
+    return kHolds && may_be_rounded(text) ? put(held_number(text)) : put(value);
   }
   bool string(std::string& value) override {
     return put(kHolds ? held_text(std::move(value)) : std::move(value));

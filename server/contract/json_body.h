@@ -43,9 +43,9 @@ nlohmann::json parse_array(std::string_view text);
 // A value as it stands in messages, cut off where it is long.
 std::string shown(const nlohmann::json& value);
 // Of JSON that was read before, or made here; linear in its size, unlike ordered_json::parse().
-// Integers beyond 64 bits are held as core/wide_integers.h has them.
+// Numbers that would be rounded are held as core/wide_integers.h has them.
 nlohmann::ordered_json parse_in_order(std::string_view text);
-// Such a tree, or a part of one, with its integers.
+// Such a tree, or a part of one, with its numbers.
 std::string dump_in_order(const nlohmann::ordered_json& tree);
 
 }  // namespace rbee::server

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "rbee/core/cat.h"
 #include "rbee/core/error.h"
 #include "rbee/grammar/json_schema.h"
 #include "tests/units/grammar/grammar_text.h"
@@ -30,12 +32,28 @@ TEST(SchemaReader, IntegersOfValuesStayWhole) {
     EXPECT_TRUE(testing::matches(grammar, text)) << text;
   }
   EXPECT_FALSE(testing::matches(grammar, "9007199254740992"));
-  for (const char* schema :
-       {R"({"const":18446744073709551616})", R"({"enum":[[{"a":-9223372036854775809}]]})",
-        R"({"properties":{"x":{"const":12345678901234567890123}}})"}) {
-    EXPECT_THAT(refusal_of(schema), HasSubstr("beyond 64 bits")) << schema;
-  }
   EXPECT_THAT(refusal_of(R"({"const":1e400})"), HasSubstr("out of range near byte"));
+}
+
+TEST(SchemaReader, NumbersOfValuesThatAreToBeRoundedKeepTheirTexts) {
+  for (const auto& [schema, text] : std::vector<std::pair<const char*, const char*>>{
+           {R"({"const":18446744073709551616})", "18446744073709551616"},
+           {R"({"const":100000000000000000000})", "100000000000000000000"},
+           {R"({"enum":[[{"a":-9223372036854775809}]]})", R"([{"a":-9223372036854775809}])"},
+           {R"({"const":0.12345678901234567890123})", "0.12345678901234567890123"},
+           {R"({"const":-1.00000000000000000001})", "-1.00000000000000000001"},
+           {R"({"const":1e-400})", "1e-400"},
+           {R"({"const":1.50})", "1.5"}}) {
+    const auto grammar = testing::compile(parse_json_schema(schema));
+    EXPECT_TRUE(testing::matches(grammar, text)) << schema;
+    for (const char* other : {"18446744073709551617", "1.8446744073709552e+19", "0", "-1", "0.0",
+                              "0.12345678901234568", "1e+20"}) {
+      EXPECT_FALSE(testing::matches(grammar, other)) << schema << ' ' << other;
+    }
+  }
+  EXPECT_EQ(
+      refusal_of(R"({"properties":{"const":{"type":"integer","minimum":18446744073709551616}}})"),
+      "nothing was thrown");
 }
 
 struct Numbers {
@@ -88,6 +106,59 @@ TEST(SchemaReader, IntegersAreExactBeyondWhatDoublesHold) {
   EXPECT_THAT(refusal_of(R"({"type":"integer","exclusiveMinimum":18446744073709551615,
                              "maximum":18446744073709551615})"),
               HasSubstr("no number"));
+}
+
+TEST(SchemaReader, SuchNumbersAreComparedWithAllDigits) {
+  expect_numbers({
+      {R"({"enum":[18446744073709551616,18446744073709551617],"maximum":18446744073709551616})",
+       {"18446744073709551616"},
+       {"18446744073709551617"}},
+      {R"({"enum":[0.1234567890123456789,2],"exclusiveMinimum":0.12345678901234567})",
+       {"0.1234567890123456789", "2"},
+       {}},
+      {R"({"enum":[0.12345678901234567,0.1234567890123456701],"maximum":0.12345678901234567})",
+       {"0.12345678901234567"},
+       {"0.1234567890123456701"}},
+      {R"({"enum":[99999999999999999999,99999999999999999998],"multipleOf":3})",
+       {"99999999999999999999"},
+       {"99999999999999999998"}},
+      {R"({"enum":[99999999999999999999,0.10000000000000000001],"type":"integer"})",
+       {"99999999999999999999"},
+       {"0.10000000000000000001"}},
+      {R"({"allOf":[{"enum":[100000000000000000000,7]},{"enum":[1e20,8]}]})",
+       {"100000000000000000000"},
+       {"7", "8"}},
+      {R"({"enum":[18446744073709551616,5],"not":{"const":18446744073709551616}})",
+       {"5"},
+       {"18446744073709551616"}},
+      {R"({"type":"integer","not":{"const":99999999999999999999}})",
+       {"999999999999999"},
+       {"99999999999999999999"}},
+      {R"({"type":"array","items":{"enum":[18446744073709551616,2]},"uniqueItems":true})",
+       {"[18446744073709551616,2]", "[2]"},
+       {"[18446744073709551616,18446744073709551616]"}},
+  });
+}
+
+TEST(SchemaReader, HundredsOfNumbersWithBoundsOfTheirOwnAreOneGrammar) {
+  const std::string head = R"({"type":"array","prefixItems":[)";
+  std::string integers = head, decimals = head, lowest = "[", below = "[", parts = "[";
+  for (int64_t i = 0; i < 600; ++i) {
+    const char* comma = i == 0 ? "" : ",";
+    const int64_t low = 123456789012345 + i * 7919, high = 987654321098765 - i * 104729;
+    integers += cat(comma, R"({"type":"integer","minimum":-)", low, R"(,"maximum":)", high, "}");
+    lowest += cat(comma, "-", low);
+    below += cat(comma, "-", i == 300 ? low + 1 : low);
+    decimals += cat(comma, R"({"type":"number","minimum":-)", low / 10'000'000, ".", 100 + i,
+                    R"(,"exclusiveMaximum":)", high / 10'000'000, "}");
+    parts += cat(comma, "-", low / 10'000'000, ".", 100 + i);
+  }
+  const auto whole = testing::compile(parse_json_schema(integers + "]}"));
+  EXPECT_TRUE(testing::matches(whole, lowest + "]"));
+  EXPECT_FALSE(testing::matches(whole, below + "]"));
+  const auto broken = testing::compile(parse_json_schema(decimals + "]}"));
+  EXPECT_TRUE(testing::matches(broken, parts + "]"));
+  EXPECT_FALSE(testing::matches(broken, lowest + "]"));
 }
 
 TEST(SchemaReader, NumbersHaveAllDigitsOfADouble) {
