@@ -18,12 +18,15 @@ Message read_message(const json& entry, const std::string& prefix,
     fields.note("role", "required", "is missing", nullptr);
   }
   if (out.role == "developer") out.role = "system";  // the newer name
+  const bool function = out.role == "function";      // older, and answers the call before it
+  if (function) out.role = "tool";
   out.tool_calls = read_tool_calls(fields, errors, prefix);
   out.tool_call_id = fields.text("tool_call_id").value_or("");
-  if (out.role == "tool" && out.tool_call_id.empty()) {
+  if (out.role == "tool" && !function && out.tool_call_id.empty()) {
     fields.note("tool_call_id", "required", "is missing", nullptr);
   }
   out.name = fields.text("name").value_or("");
+  if (function && out.name.empty()) fields.note("name", "required", "is missing", nullptr);
   out.reasoning = fields.text("reasoning").value_or("");
   if (out.reasoning.empty()) out.reasoning = fields.text("reasoning_content").value_or("");
   if (const json* content = fields.find("content")) {

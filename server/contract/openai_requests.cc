@@ -30,20 +30,17 @@ struct Neutral {
 
 const std::vector<Neutral>& neutral_fields() {
   static const std::vector<Neutral> fields = {
-      {"suffix", {""}},
-      {"functions", {json::array()}},
-      {"modalities", {json::array({"text"})}},
-      {"audio", {}},
-      {"function_call", {"none", "auto"}},
-      {"web_search_options", {}},
+      {"suffix", {""}},   {"modalities", {json::array({"text"})}},
+      {"audio", {}},      {"web_search_options", {}},
       {"moderation", {}},
   };
   return fields;
 }
 
 void refuse_what_is_not_done(ObjectReader& reader, bool chat) {
-  if (const json* tools = reader.find("tools"); !chat && tools != nullptr) {
-    reader.note("tools", "unsupported", "are for chats", tools);
+  for (const char* name : {"tools", "functions", "function_call"}) {
+    const json* value = chat ? nullptr : reader.find(name);
+    if (value != nullptr) reader.note(name, "unsupported", "is for chats", value);
   }
   chat ? refuse_unless(reader, "best_of", 1) : refuse_unless(reader, "include_reasoning", true);
   refuse_vllm_fields(reader);

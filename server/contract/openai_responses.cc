@@ -13,9 +13,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // "stop": the model or a stop text ended it; "length": there was no room for more.
-Json finish_reason(const EndEvent& end) {
+Json finish_reason(const OpenAiAnswer& answer, const EndEvent& end) {
   const bool stopped = end.stop_reason == "EOS" || end.stop_reason == "STOP_SEQUENCE";
-  if (stopped && end.called) return "tool_calls";
+  if (stopped && end.called) return answer.older_calls ? "function_call" : "tool_calls";
   return stopped ? "stop" : "length";
 }
 
@@ -40,6 +40,11 @@ Json message_json(const OpenAiAnswer& answer, const OpenAiChoice& choice) {
   }
   if (choice.calls.empty()) return out;
   if (choice.text.empty()) out["content"] = nullptr;
+  if (answer.older_calls) {
+    const SentCall& call = choice.calls.front();
+    out["function_call"] = {{"name", call.name}, {"arguments", call.arguments}};
+    return out;
+  }
   out["tool_calls"] = Json::array();
   for (const SentCall& call : choice.calls) out["tool_calls"].push_back(call_json(answer, call));
   return out;
@@ -104,7 +109,7 @@ Json choice_json(const OpenAiAnswer& answer, const OpenAiChoice& choice) {
   if (answer.logprobs) {
     out["logprobs"] = logprobs_json(answer.chat, shown_logprobs(answer, choice));
   }
-  out["finish_reason"] = finish_reason(choice.end);
+  out["finish_reason"] = finish_reason(answer, choice.end);
   // vLLM's, null where there is none, as its clients read them.
   const std::string& stopped = choice.end.stop_sequence;
   out["stop_reason"] = stopped.empty() ? Json(nullptr) : Json(stopped);
@@ -249,6 +254,13 @@ std::string openai_reasoning_json(const OpenAiAnswer& answer, int32_t index, std
 
 std::string openai_call_json(const OpenAiAnswer& answer, int32_t index,
                              const OpenAiCallPiece& piece, const OpenAiPieceTokens& tokens) {
+  Json delta;
+  if (answer.older_calls) {
+    Json& call = delta["function_call"];
+    if (!piece.id.empty()) call["name"] = piece.name;
+    call["arguments"] = piece.arguments;
+    return piece_json(answer, index, {.delta = std::move(delta), .text = ""}, tokens);
+  }
   const char* const kind = piece.custom ? "custom" : "function";
   Json call = {{"index", piece.call}};
   Json what = Json::object();
@@ -263,7 +275,6 @@ std::string openai_call_json(const OpenAiAnswer& answer, int32_t index,
     what["arguments"] = piece.arguments;
   }
   call[kind] = std::move(what);
-  Json delta;
   delta["tool_calls"] = Json::array({std::move(call)});
   return piece_json(answer, index, {.delta = std::move(delta), .text = ""}, tokens);
 }
@@ -276,7 +287,7 @@ std::string openai_finish_json(const OpenAiAnswer& answer, int32_t index, const 
   return piece_json(answer, index,
                     {.delta = Json::object(),
                      .text = "",
-                     .reason = finish_reason(end),
+                     .reason = finish_reason(answer, end),
                      .timings = answer.chat ? timings_json(end) : Json(nullptr),
                      .end_id = end.end_id},
                     none);

@@ -29,6 +29,7 @@ struct OpenAiAnswer {
   bool tokens_as_ids = false;      // log probabilities name "token_id:<id>"
   bool timings_per_token = false;  // a stream's pieces have `timings`
   std::string echoed = {};         // of a chat: the last message, which the answer goes on from
+  bool older_calls = false;        // a call is `function_call` in place of `tool_calls`
   std::vector<std::string> custom_tools = {};  // names of functions that are told as custom tools
 
   bool is_custom(std::string_view name) const {

@@ -71,6 +71,7 @@ struct ChatFields {
   std::string tool_choice;  // none or required; empty: as the model likes
   std::string tool;         // with required: the function to call; empty: any
   bool parallel_tool_calls = true;
+  bool older_calls = false;                 // a call is told as OpenAI's older "function_call"
   std::string template_variables;           // a JSON object; may be empty
   std::optional<int32_t> reasoning_budget;  // tokens; -1: no limit
   bool continue_last = false;               // the answer goes on from the last message

@@ -1,6 +1,7 @@
 #include "server/contract/tool_fields.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "rbee/core/cat.h"
 #include "rbee/core/wide_integers.h"
@@ -35,6 +36,7 @@ class Tools {
     read_choice();
     if (spelling_ == ToolSpelling::anthropic) return;
     chat_.parallel_tool_calls = reader_.boolean("parallel_tool_calls").value_or(true);
+    if (spelling_ == ToolSpelling::openai_chat) read_older_form();
   }
 
  private:
@@ -49,6 +51,55 @@ class Tools {
     const ordered_json ordered = body_.in_order("tools");
     for (size_t i = 0; i < list->size(); ++i)
       read_tool((*list)[i], ordered[i], cat("tools[", i, "]"));
+  }
+
+  // "functions" and "function_call", which OpenAI had before tools: an answer has one call at most.
+  void read_older_form() {
+    const json* list = reader_.find("functions");
+    const json* choice = reader_.find("function_call");
+    for (const auto& [older, newer] :
+         {std::pair{"functions", "tools"}, std::pair{"functions", "tool_choice"},
+          std::pair{"function_call", "tools"}, std::pair{"function_call", "tool_choice"}}) {
+      if (reader_.find(older) == nullptr || reader_.find(newer) == nullptr) continue;
+      return reader_.note(older, cat("exclusive(", newer, ")"),
+                          cat("cannot be given together with ", newer), nullptr);
+    }
+    if (list != nullptr) read_functions(*list);
+    if (choice != nullptr) read_function_choice(*choice);
+  }
+
+  void read_functions(const json& list) {
+    if (!list.is_array() || list.size() > kMaxTools) {
+      return reader_.note("functions", cat("type(array), max_count(", kMaxTools, ")"),
+                          cat("must be an array of at most ", kMaxTools, " functions"), &list);
+    }
+    const ordered_json ordered = body_.in_order("functions");
+    for (size_t i = 0; i < list.size(); ++i) {
+      const std::string at = cat("functions[", i, "]");
+      if (list[i].is_object()) {
+        read_function(list[i], ordered[i], at);
+      } else {
+        reader_.note(at, "type(object)", "must be an object", &list[i]);
+      }
+    }
+    chat_.older_calls = !list.empty();
+    if (chat_.older_calls) chat_.parallel_tool_calls = false;
+  }
+
+  void read_function_choice(const json& choice) {
+    if (choice == "none") {
+      chat_.tool_choice = "none";
+    } else if (choice.is_object()) {
+      const json name = choice.value("name", json());
+      chat_.tool_choice = "required";
+      chat_.tool = name.is_string() ? name.get<std::string>() : "";
+      if (std::ranges::count(chat_.tools, chat_.tool, &SentTool::name) > 0) return;
+      reader_.note("function_call", "one_of(functions)",
+                   "names a function that is not in functions", &choice);
+    } else if (choice != "auto") {
+      reader_.note("function_call", "one_of(none, auto)",
+                   "must be none, auto or an object that names a function", &choice);
+    }
   }
 
   void read_tool(const json& entry, const ordered_json& ordered, const std::string& at) {
@@ -287,10 +338,35 @@ std::string custom_input(const std::string& arguments) {
   return input.is_string() ? input.get<std::string>() : arguments;
 }
 
+namespace {
+
+// "function_call": of a message that OpenAI's older form has.
+SentCall read_older_call(const json& value, ObjectReader& message, std::vector<FieldError>& errors,
+                         const std::string& prefix) {
+  if (!value.is_object()) {
+    message.note("function_call", "type(object)", "must be an object", &value);
+    return {};
+  }
+  ObjectReader call(value, cat(prefix, "function_call."), errors);
+  if (call.find("name") == nullptr) call.note("name", "required", "is missing", nullptr);
+  return {.id = "",
+          .name = call.text("name").value_or(""),
+          .arguments = call.text("arguments").value_or("{}")};
+}
+
+}  // namespace
+
 std::vector<SentCall> read_tool_calls(ObjectReader& message, std::vector<FieldError>& errors,
                                       const std::string& prefix) {
   std::vector<SentCall> out;
   const json* list = message.find("tool_calls");
+  const json* older = message.find("function_call");
+  if (older != nullptr && list != nullptr) {
+    message.note("function_call", "exclusive(tool_calls)",
+                 "cannot be given together with tool_calls", nullptr);
+  } else if (older != nullptr) {
+    out.push_back(read_older_call(*older, message, errors, prefix));
+  }
   if (list == nullptr) return out;
   if (!list->is_array()) {
     message.note("tool_calls", "type(array)", "must be an array of calls", list);

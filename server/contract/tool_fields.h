@@ -12,7 +12,8 @@ namespace rbee::server {
 
 enum class ToolSpelling : uint8_t { openai_chat, openai_responses, anthropic };
 
-// "tools", "tool_choice" and whether one call at most is wanted. body: what the reader's object was
+// "tools", "tool_choice" and whether one call at most is wanted; of chats "functions" and
+// "function_call" too. body: what the reader's object was
 // read from; the order of a schema's properties is taken from it.
 void read_tools(ObjectReader& reader, const JsonBody& body, ToolSpelling spelling,
                 ChatFields& chat);
@@ -20,7 +21,7 @@ void read_tools(ObjectReader& reader, const JsonBody& body, ToolSpelling spellin
 // such; what has none is the text itself.
 std::string custom_arguments(const std::string& input);
 std::string custom_input(const std::string& arguments);
-// "tool_calls" of an assistant's message.
+// "tool_calls" of an assistant's message, or its "function_call".
 std::vector<SentCall> read_tool_calls(ObjectReader& message, std::vector<FieldError>& errors,
                                       const std::string& prefix);
 

@@ -261,6 +261,7 @@ OpenAiAnswer LlmService::openai_answer(const OpenAiRequest& request, const std::
           .tokens_as_ids = request.tokens_as_ids,
           .timings_per_token = request.timings_per_token,
           .echoed = echoed,
+          .older_calls = request.generate.chat.older_calls,
           .custom_tools = std::move(custom)};
 }
 

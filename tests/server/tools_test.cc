@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <utility>
+#include <vector>
+
 #include "tests/server/harness.h"
 
 namespace rbee::testing {
@@ -255,11 +258,83 @@ TEST(Tools, EarlierCallsAndResultsReachTheEngine) {
   EXPECT_EQ(messages[2].content, "7");
 }
 
-TEST(Tools, IntegersKeepAllTheirDigits) {
+std::string older_chat(const std::string& more) {
+  return cat(R"({"messages":[{"role":"user","content":"Hi"}],"functions":[{"name":"get_weather",)",
+             R"("parameters":{"type":"object","properties":{"z":{"type":"string"}}}}])", more, "}");
+}
+
+TEST(Tools, TheOlderFormOfFunctionsIsAnsweredInItsOwn) {
+  const Script script{
+      .pieces = {R"(<tool_call>{"name": "get_weather", )", R"("arguments": {"z": 1}}</tool_call>)"},
+      .format = {text::ToolFormat::hermes, text::ReasoningFormat::none}};
+  Worker worker({.script = script});
+  const json whole = json::parse(worker.post(kChat, older_chat("")).body).at("choices")[0];
+  EXPECT_EQ(whole.at("message"), json::parse(R"({"role":"assistant","content":null,"refusal":null,
+      "function_call":{"name":"get_weather","arguments":"{\"z\": 1}"}})"));
+  EXPECT_EQ(whole.at("finish_reason"), "function_call");
+  EXPECT_FALSE(worker.engine.last_request().chat.parallel_tool_calls);
+
+  std::string name, arguments, reason;
+  for (const std::string& payload :
+       payloads(worker.post(kChat, older_chat(R"(,"stream":true)")).body)) {
+    if (payload == "[DONE]") continue;
+    const json choice = json::parse(payload).at("choices").at(0);
+    EXPECT_FALSE(choice.at("delta").contains("tool_calls"));
+    const json call = choice.at("delta").value("function_call", json::object());
+    name += call.value("name", "");
+    arguments += call.value("arguments", "");
+    if (!choice.at("finish_reason").is_null()) reason = choice.at("finish_reason");
+  }
+  EXPECT_EQ(name, "get_weather");
+  EXPECT_EQ(arguments, R"({"z": 1})");
+  EXPECT_EQ(reason, "function_call");
+}
+
+TEST(Tools, TheOlderFormReachesTheEngine) {
+  Worker worker;
+  const auto asked = [&](const char* more) {
+    const RawResponse response = worker.post(kChat, older_chat(more));
+    EXPECT_EQ(response.status, 200) << more << response.body;
+    return worker.engine.last_request().chat;
+  };
+  EXPECT_EQ(asked(R"(,"function_call":"auto")").tool_choice, engine::ToolChoice::automatic);
+  EXPECT_EQ(asked(R"(,"function_call":"none")").tool_choice, engine::ToolChoice::none);
+  const engine::ChatOptions named = asked(R"(,"function_call":{"name":"get_weather"})");
+  EXPECT_EQ(named.tool_choice, engine::ToolChoice::required);
+  EXPECT_EQ(named.tool, "get_weather");
+  ASSERT_EQ(named.tools.size(), 1U);
+  EXPECT_THAT(named.tools[0].json, HasSubstr(R"({"type":"function","function":{"name":)"));
+
+  for (const auto& [more, field] : std::vector<std::pair<const char*, const char*>>{
+           {R"(,"tools":[{"type":"function","function":{"name":"f"}}])", "functions"},
+           {R"(,"tool_choice":"auto")", "functions"},
+           {R"(,"function_call":{"name":"other"})", "function_call"},
+           {R"(,"function_call":"maybe")", "function_call"}}) {
+    const RawResponse response = worker.post(kChat, older_chat(more));
+    EXPECT_EQ(response.status, 400) << more;
+    EXPECT_EQ(json::parse(response.body).at("error").at("param"), field) << more;
+  }
+}
+
+TEST(Tools, MessagesOfTheOlderFormReachTheEngine) {
+  Worker worker;
+  const RawResponse response = worker.post(kChat, R"({"messages":[{"role":"user","content":"Hi"},
+      {"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{\"a\":1}"}},
+      {"role":"function","name":"f","content":"7"}]})");
+  ASSERT_EQ(response.status, 200) << response.body;
+  const auto messages = worker.engine.last_request().messages;
+  ASSERT_EQ(messages.size(), 3U);
+  ASSERT_EQ(messages[1].tool_calls.size(), 1U);
+  EXPECT_EQ(messages[1].tool_calls[0].arguments, R"({"a":1})");
+  EXPECT_EQ(messages[2].role, "tool");
+  EXPECT_EQ(messages[2].content, "7");
+}
+
+TEST(Tools, NumbersKeepAllTheirDigits) {
   Worker worker;
   const std::string schema =
       R"({"type":"object","properties":{"n":{"minimum":-9223372036854775809,)"
-      R"("maximum":18446744073709551616}}})";
+      R"("maximum":18446744073709551616,"enum":[0.12345678901234567890123,1e-400]}}})";
   const std::string body =
       cat(R"({"messages":[{"role":"user","content":"Hi"}],"tools":[{"type":"function","function":)",
           R"({"name":"f","parameters":)", schema, "}}],",

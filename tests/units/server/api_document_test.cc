@@ -84,8 +84,7 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
   const json document = json::parse(chat_api_document());
   const Names vllm = {"chat_template", "documents",           "include_stop_str_in_output",
                       "prompt_embeds", "skip_special_tokens", "use_beam_search"};
-  Names openai = {"suffix",        "functions",          "modalities", "audio",
-                  "function_call", "web_search_options", "moderation"};
+  Names openai = {"suffix", "modalities", "audio", "web_search_options", "moderation"};
   openai.insert(vllm.begin(), vllm.end());
   Names responses = {"access_programs",    "background",   "background_options",
                      "context_management", "conversation", "image",
@@ -104,7 +103,7 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
       {"/v1/completions",
        parse_openai_completion,
        {"{}"},
-       with(openai, {"tools", "include_reasoning"})},
+       with(openai, {"tools", "functions", "function_call", "include_reasoning"})},
       {"/v1/responses", parse_response_request, {"{}"}, responses},
       {"/v1/messages", parse_anthropic, {"{}"}, {"container", "mcp_servers"}},
       {"/v1/messages/count_tokens", parse_anthropic_count},
@@ -226,11 +225,10 @@ Names refused(Parse parse, const json& body) {
 TEST(ApiDocument, FieldsThatAreNotDoneAreRefusedByName) {
   const json messages = {{{"role", "user"}, {"content", "Hi"}}};
   const json chat = {{"messages", messages},
-                     {"function_call", "f"},
+                     {"audio", json::object()},
                      {"web_search_options", json::object()},
                      {"moderation", json::object()}};
-  EXPECT_EQ(refused(parse_openai_chat, chat),
-            (Names{"function_call", "web_search_options", "moderation"}));
+  EXPECT_EQ(refused(parse_openai_chat, chat), (Names{"audio", "web_search_options", "moderation"}));
   EXPECT_EQ(refused(parse_openai_chat, {{"messages", messages}, {"function_call", "auto"}}),
             Names{});
   const json neutral = {{"include_stop_str_in_output", false},
