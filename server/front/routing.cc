@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::pair<std::string_view, ModelKind>, 29> kPaths = {{
+constexpr std::array<std::pair<std::string_view, ModelKind>, 31> kPaths = {{
     {"/v1/images/", ModelKind::image},    {"/sdapi/", ModelKind::image},
     {"/controlnet/", ModelKind::image},   {"/v1/embeddings", ModelKind::embedding},
     {"/v1/rerank", ModelKind::embedding}, {"/v2/rerank", ModelKind::embedding},
@@ -31,7 +31,8 @@ constexpr std::array<std::pair<std::string_view, ModelKind>, 29> kPaths = {{
     {"/page/", ModelKind::chat},          {"/responses", ModelKind::chat},
     {"/v2/embed", ModelKind::embedding},  {"/reranking", ModelKind::embedding},
     {"/pooling", ModelKind::embedding},   {"/classify", ModelKind::embedding},
-    {"/embed", ModelKind::embedding},
+    {"/embed", ModelKind::embedding},     {"/generate", ModelKind::chat},
+    {"/v2/chat", ModelKind::chat},
 }};
 
 // The texts of an object that say whose a request is. The rest of it is read past and not kept: a

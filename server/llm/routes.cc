@@ -1,6 +1,7 @@
 #include "server/llm/routes.h"
 
 #include "server/llm/anthropic.h"
+#include "server/llm/cohere.h"
 #include "server/llm/embedding_refusals.h"
 #include "server/llm/llama_routes.h"
 #include "server/llm/lora_routes.h"
@@ -9,6 +10,7 @@
 #include "server/llm/responses_api.h"
 #include "server/llm/sampling.h"
 #include "server/llm/text_routes.h"
+#include "server/llm/tgi_routes.h"
 #include "server/worker/model_routes.h"
 #include "server/worker/routes.h"
 
@@ -114,7 +116,9 @@ Router llm_routes(LlmService& service, std::function<void()> shutdown,
   add_api_document(router, chat_api_document());
   add_text_routes(router, service);
   add_llama_routes(router, service);
+  add_tgi_routes(router, service);
   add_anthropic_routes(router, service);
+  add_cohere_routes(router, service);
   add_responses_route(router, service);
   add_lora_routes(router, service, options.lora_loading);
   add_embedding_refusals(router, service);

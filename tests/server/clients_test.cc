@@ -254,6 +254,13 @@ TEST(ChatClients, AnthropicsOwnPythonClient) {
   run_client(worker, "anthropic_client.py");
 }
 
+TEST(ChatClients, CoheresOwnPythonClient) {
+  const test::ModelFolder model(test::data_folder());
+  Process worker(LLM_WORKER, {"--model", model.path().string(), "--port", "0", "--threads", "1",
+                              "--context", "1024", "--tool-parser", "llama3"});
+  run_client(worker, "cohere_client.py");
+}
+
 TEST(ChatClients, PicturesWithBothPythonClients) {
   const fs::path model = fs::path(test::data_folder()) / "models" / "data_pictures" / "hf";
   Process worker(LLM_WORKER, {"--model", model.string(), "--port", "0", "--threads", "1",

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <utility>
+#include <vector>
+
 #include "tests/server/harness.h"
 
 namespace rbee::testing {
@@ -39,6 +42,70 @@ TEST(TextRoutes, DetokenizeAnswersUnderBothNames) {
   Worker worker;
   const json wanted = {{"content", "Hi"}, {"prompt", "Hi"}};
   EXPECT_EQ(ask_json(worker, "/detokenize", {{"tokens", {1072, 1105}}}), wanted);
+}
+
+Script two_tokens() {
+  return {.pieces = {"Hello", " you"},
+          .tokens = {{{.chosen = {.id = 7, .text = "Hello", .logprob = -0.5F}}},
+                     {{.chosen = {.id = 8, .text = " y", .logprob = -1}},
+                      {.chosen = {.id = 9, .text = "ou", .logprob = -2}}}},
+          .end_id = 2};
+}
+
+TEST(TextRoutes, TextGenerationInferencesForm) {
+  Worker worker({.script = two_tokens()});
+  const json plain = {{"inputs", "Hi"}};
+  EXPECT_EQ(ask_json(worker, "/generate", plain), json({{"generated_text", "Hello you"}}));
+  EXPECT_EQ(worker.engine.last_request().sampling.temperature, 0);
+  EXPECT_EQ(worker.engine.last_request().max_tokens, 100);
+  EXPECT_EQ(ask_json(worker, "/", plain), json::parse(R"([{"generated_text":"Hello you"}])"));
+  const json more = {{"inputs", "Hi"},
+                     {"parameters",
+                      {{"details", true},
+                       {"return_full_text", true},
+                       {"top_k", 5},
+                       {"max_new_tokens", 3},
+                       {"grammar", {{"type", "json"}, {"value", {{"type", "object"}}}}}}}};
+  const json answer = ask_json(worker, "/generate", more);
+  EXPECT_EQ(answer.at("generated_text"), "HiHello you");
+  EXPECT_EQ(answer.at("details").at("finish_reason"), "eos_token");
+  EXPECT_EQ(answer.at("details").at("tokens").size(), 3U);
+  EXPECT_EQ(worker.engine.last_request().sampling.temperature, 1);
+  EXPECT_EQ(worker.engine.last_request().max_tokens, 3);
+}
+
+TEST(TextRoutes, TextGenerationInferencesStream) {
+  Worker worker({.script = two_tokens()});
+  for (const auto& [path, more] :
+       {std::pair{"/generate_stream", ""}, std::pair{"/", R"(,"stream":true)"}}) {
+    const auto events = payloads(worker.post(path, cat(R"({"inputs":"Hi")", more, "}")).body);
+    ASSERT_EQ(events.size(), 4U) << path;
+    std::string text;
+    for (size_t i = 0; i < events.size(); ++i) {
+      const json event = json::parse(events[i]);
+      EXPECT_EQ(event.at("index"), i + 1);
+      const json id = event.at("token").at("id");
+      EXPECT_EQ(id, (std::vector<int>{7, 8, 9, 2}.at(i)));
+      EXPECT_EQ(event.at("token").at("special"), i == 3);
+      EXPECT_EQ(event.at("details").is_null(), i != 3);
+      text += event.at("token").at("text");
+    }
+    EXPECT_EQ(text, "Hello you");
+    EXPECT_EQ(json::parse(events.back()).at("generated_text"), "Hello you");
+  }
+}
+
+TEST(TextRoutes, TextGenerationInferencesErrors) {
+  Worker worker;
+  for (const char* wrong :
+       {R"({"inputs":""})", R"({"inputs":"a","parameters":7})",
+        R"({"inputs":"a","parameters":{"best_of":2}})",
+        R"({"inputs":"a","parameters":{"max_new_tokens":0}})",
+        R"({"inputs":"a","parameters":{"grammar":{"type":"xml","value":"x"}}})"}) {
+    const RawResponse response = worker.post("/generate", wrong);
+    EXPECT_EQ(response.status, 400) << wrong;
+    EXPECT_EQ(json::parse(response.body).at("error_type"), "validation") << wrong;
+  }
 }
 
 TEST(TextRoutes, UnknownTokensAreNoText) {

@@ -13,6 +13,7 @@
 #include "rbee/core/error.h"
 #include "rbee/engine/sampling.h"
 #include "server/contract/anthropic_requests.h"
+#include "server/contract/cohere_requests.h"
 #include "server/contract/embedding_requests.h"
 #include "server/contract/image_requests.h"
 #include "server/contract/json_object.h"
@@ -20,6 +21,7 @@
 #include "server/contract/openai_requests.h"
 #include "server/contract/openai_response_object.h"
 #include "server/contract/text_requests.h"
+#include "server/contract/tgi_requests.h"
 #include "server/embedding/routes.h"
 #include "server/llm/page.h"
 
@@ -111,6 +113,11 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
       {"/completion", parse_llama_completion, {"{}"}, llama},
       {"/infill", parse_llama_infill, {"{}"}, llama},
       {"/detokenize", parse_detokenize},
+      {"/generate", parse_tgi},
+      {"/v2/chat",
+       parse_cohere_chat,
+       {"{}"},
+       {"stop", "functions", "function_call", "documents", "parallel_tool_calls"}},
       {"/apply-template", parse_apply_template, {"{}"}, with(openai, {"best_of"})},
       {"/tokenize",
        parse_tokenize,
