@@ -265,10 +265,9 @@ void read_embedding_types(ObjectReader& reader, CohereEmbedBody& out) {
     out.floats = true;
     return;
   }
-  const std::pair<const char*, bool*> known[] = {{"float", &out.floats},
-                                                 {"base64", &out.base64},
-                                                 {"binary", &out.binary},
-                                                 {"ubinary", &out.ubinary}};
+  const std::pair<const char*, bool*> known[] = {
+      {"float", &out.floats}, {"base64", &out.base64}, {"int8", &out.int8},
+      {"uint8", &out.uint8},  {"binary", &out.binary}, {"ubinary", &out.ubinary}};
   bool wrong = !types->is_array() || types->empty();
   for (const json& type : types->is_array() ? *types : json::array()) {
     const auto at = std::ranges::find_if(known, [&](auto& each) { return type == each.first; });
@@ -279,8 +278,9 @@ void read_embedding_types(ObjectReader& reader, CohereEmbedBody& out) {
     }
   }
   if (!wrong) return;
-  reader.note("embedding_types", "type(array), one_of(float, base64, binary, ubinary)",
-              "must be a list of one or more of float, base64, binary and ubinary", types);
+  reader.note("embedding_types", "type(array), one_of(float, base64, int8, uint8, binary, ubinary)",
+              "must be a list of one or more of float, base64, int8, uint8, binary and ubinary",
+              types);
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ struct CohereEmbedBody {
   std::vector<std::string> texts;
   std::string input_type;  // what the texts are for; empty: not said
   // Of embedding_types one at least. Of the last two each bit is whether a number is 0 or above.
-  bool floats = false, base64 = false, binary = false, ubinary = false;
+  bool floats = false, base64 = false, int8 = false, uint8 = false, binary = false, ubinary = false;
 };
 CohereEmbedBody parse_cohere_embed(std::string_view body);
 

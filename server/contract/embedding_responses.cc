@@ -85,15 +85,17 @@ std::string cohere_embeddings_json(const EmbeddingAnswer& answer, const CohereEm
   if (asked.floats) add("float", answer.vectors, numbers_json);
   if (asked.base64)
     add("base64", answer.base64, [](const std::string& text) { return dump(text); });
-  const auto bits = [](int32_t less) {
-    return [less](const std::vector<uint8_t>& bytes) {
+  const auto shifted = [](int32_t by) {
+    return [by](const auto& bytes) {
       Json out = Json::array();
-      for (const uint8_t byte : bytes) out.push_back(byte - less);
+      for (const auto byte : bytes) out.push_back(byte + by);
       return dump(out);
     };
   };
-  if (asked.binary) add("binary", answer.bits, bits(128));
-  if (asked.ubinary) add("ubinary", answer.bits, bits(0));
+  if (asked.int8) add("int8", answer.bytes, shifted(0));
+  if (asked.uint8) add("uint8", answer.bytes, shifted(128));
+  if (asked.binary) add("binary", answer.bits, shifted(-128));
+  if (asked.ubinary) add("ubinary", answer.bits, shifted(0));
   const Json meta = {{"api_version", {{"version", "2"}}},
                      {"billed_units", {{"input_tokens", answer.tokens}, {"image_tokens", 0}}},
                      {"tokens", {{"input_tokens", answer.tokens}}}};

@@ -20,6 +20,7 @@ struct EmbeddingAnswer {
   std::vector<std::vector<float>> vectors;
   std::vector<std::string> base64;
   int64_t tokens = 0;
+  std::vector<std::vector<int8_t>> bytes = {};  // Cohere's int8
   std::vector<std::vector<uint8_t>> bits = {};  // Cohere's ubinary
 };
 std::string embeddings_json(const EmbeddingAnswer& answer);

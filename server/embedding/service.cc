@@ -255,8 +255,9 @@ std::shared_ptr<DelayedResponse> EmbeddingService::embed_cohere(const CohereEmbe
     EmbeddingAnswer answer{
         .id = id, .model = {}, .vectors = {}, .base64 = {}, .tokens = result.tokens};
     if (body.base64) answer.base64 = all_base64(result.vectors, {});
-    if (body.binary || body.ubinary) {
-      for (const auto& vector : result.vectors) answer.bits.push_back(sign_bits(vector));
+    for (const auto& vector : result.vectors) {
+      if (body.int8 || body.uint8) answer.bytes.push_back(scaled_bytes(vector));
+      if (body.binary || body.ubinary) answer.bits.push_back(sign_bits(vector));
     }
     if (body.floats) answer.vectors = std::move(result.vectors);
     return json_response(200, cohere_embeddings_json(answer, body));

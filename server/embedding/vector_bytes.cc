@@ -2,7 +2,9 @@
 
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "rbee/core/half.h"
 
@@ -83,6 +85,16 @@ std::vector<uint8_t> sign_bits(std::span<const float> vector) {
   for (size_t i = 0; i < vector.size(); ++i) {
     if (vector[i] >= 0) out[i / 8] |= static_cast<uint8_t>(128 >> i % 8);
   }
+  return out;
+}
+
+std::vector<int8_t> scaled_bytes(std::span<const float> vector) {
+  float most = 0;
+  for (const float x : vector) most = std::max(most, std::fabs(x));
+  const float scale = most > 0 ? 127 / most : 0;
+  std::vector<int8_t> out;
+  out.reserve(vector.size());
+  for (const float x : vector) out.push_back(static_cast<int8_t>(std::lround(x * scale)));
   return out;
 }
 

@@ -1,6 +1,8 @@
 // What vLLM's and Cohere's clients ask of workers for embeddings and ranking.
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 
 #include "server/embedding/vector_bytes.h"
@@ -26,6 +28,25 @@ TEST(Embeddings, CoheresBitsAreSigns) {
     EXPECT_EQ((bits[i / 8] & 128 >> i % 8) != 0, numbers[i] >= 0) << i;
     EXPECT_EQ(bits[i / 8] - 128, less[i / 8]);
   }
+}
+
+TEST(Embeddings, CoheresBytesAreScaled) {
+  const EmbeddingWorker worker("bert");
+  const json answer = worker.answer(
+      "/v2/embed", {{"texts", {"the dog"}}, {"embedding_types", {"float", "int8", "uint8"}}});
+  const json& vectors = answer.at("embeddings");
+  const auto numbers = vectors.at("float")[0].get<std::vector<double>>();
+  const auto bytes = vectors.at("int8")[0].get<std::vector<int>>();
+  const auto more = vectors.at("uint8")[0].get<std::vector<int>>();
+  double most = 0;
+  for (const double x : numbers) most = std::max(most, std::abs(x));
+  ASSERT_EQ(bytes.size(), numbers.size());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    EXPECT_NEAR(bytes[i], 127 * numbers[i] / most, 0.501) << i;
+    EXPECT_EQ(more[i], bytes[i] + 128);
+  }
+  const auto size = [](int x) { return std::abs(x); };
+  EXPECT_EQ(size(std::ranges::max(bytes, {}, size)), 127);
 }
 
 TEST(Embeddings, TextEmbeddingsInferencesForm) {

@@ -119,7 +119,7 @@ TEST(Embeddings, CoheresForm) {
   EXPECT_EQ(answer.at("embeddings").at("base64").size(), 2u);
   EXPECT_EQ(answer.at("texts"), body.at("texts"));
   EXPECT_GT(answer.at("meta").at("billed_units").at("input_tokens"), 0);
-  EXPECT_EQ(worker.wrong("/v2/embed", {{"texts", {"a"}}, {"embedding_types", {"int8"}}}),
+  EXPECT_EQ(worker.wrong("/v2/embed", {{"texts", {"a"}}, {"embedding_types", {"int4"}}}),
             "embedding_types");
   const json other = {{"texts", {"a"}}, {"input_type", "poems"}};
   EXPECT_EQ(worker.wrong("/v2/embed", other), "input_type");
