@@ -70,6 +70,15 @@ install_program() {
   install -D -m 755 "$build/bin/$program" "$root/usr/bin/$program"
   strip "$root/usr/bin/$program"
   mkdir -p "$root/usr/share/doc/$program"
+  {
+    cat LICENSE
+    printf '\n---- LICENSE-APACHE\n\n'
+    cat LICENSE-APACHE
+    printf '\n---- LICENSE-MIT\n\n'
+    cat LICENSE-MIT
+    printf '\n---- THIRD_PARTY.md\n\n'
+    cat THIRD_PARTY.md
+  } >"$root/usr/share/doc/$program/copyright"
 }
 
 worker_package() {

@@ -26,7 +26,7 @@ void log_to_standard_error(LogLevel level, std::string_view message,
 
 int run(int argc, char** argv) {
   CLI::App app("rbee: language models and pictures on this machine");
-  app.set_version_flag("--version", "rbee " RBEE_VERSION);
+  app.set_version_flag("--version", "rbee " RBEE_VERSION "\nLicence: Apache-2.0 OR MIT");
   app.require_subcommand(1);
   const Command commands[] = {
       add_run(app),      add_chat(app),    add_bench(app),   add_perplexity(app),

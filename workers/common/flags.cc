@@ -48,7 +48,8 @@ void add_common_flags(CLI::App& app, CommonFlags& flags) {
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv,
                                       const std::string& kind, CommonFlags& flags,
                                       const std::function<void()>& check) {
-  app.set_version_flag("--version", app.get_name() + " " RBEE_VERSION);
+  app.set_version_flag("--version",
+                       app.get_name() + " " RBEE_VERSION "\nLicence: Apache-2.0 OR MIT");
   app.add_flag_callback("--build-info", [] { throw CLI::CallForVersion(kBuildInfo, 0); })
       ->group("");
   app.allow_extras();
