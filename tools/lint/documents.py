@@ -1,6 +1,6 @@
 """Checks that what documents name is there: links and their headings, files and folders, flags,
-environment variables, metrics and targets, and messages that people look up. lint.py calls it over
-every .md file of the tree."""
+environment variables, metrics and targets, and messages that people look up. Records of decisions
+have a date and a status, and are short. lint.py calls it over every .md file of the tree."""
 
 import os
 import re
@@ -17,6 +17,7 @@ OUTSIDE_FLAGS = {
 # Words of the system's that documents quote behind ours.
 OUTSIDE_MESSAGES = ["address already in use"]
 MOST_BYTES = 1 << 20  # larger files are weights and pictures
+MOST_DECISION_LINES = 80
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FLAG = re.compile(r"(?<![\w#-])--[a-z][a-z0-9-]*[a-z0-9]")
@@ -24,6 +25,8 @@ NAME = re.compile(r"\b(?:RBEE|rbee)_\w+")
 SOURCE = re.compile(r"`(\w+\.(?:h|cc|cu|py|sh|cmake))`")
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 LITERALS = re.compile(r'(?:"(?:[^"\\\n]|\\.)*"\s*)+')  # neighbours are one text
+DECISION = re.compile(r"docs/decisions/\d{4}-[\w-]+\.md")
+DECISION_HEAD = re.compile(r"# \d+\. .+\n\nDate: \d{4}-\d\d-\d\d\. Status: (?:accepted|superseded)\b")
 MESSAGE_TABLE = re.compile(r"\| (?:You see|It says) \|")
 # Of a message: what stands for values, and what a caller puts in front.
 VALUE = re.compile(r"""\w*…|\.\.\.|"[^"]*"|\([^)]*\)?|\b[\w.]*:\d+|\b[\d.,]+\b|^[\w ]+: """)
@@ -104,6 +107,15 @@ def check_messages(tree, row):
                 yield f"quotes '{part}', which no program says"
 
 
+def check_decision(text):
+    """Of a record of a decision: its head and its length."""
+    if not DECISION_HEAD.match(text):
+        yield "lacks 'Date: YYYY-MM-DD. Status: accepted' (or superseded) below its heading"
+    lines = text.count("\n")
+    if lines > MOST_DECISION_LINES:
+        yield f"{lines} lines, the limit of a decision is {MOST_DECISION_LINES}"
+
+
 def check_line(tree, document, line):
     for target in LINK.findall(line):
         problem = check_link(tree, document, target)
@@ -130,6 +142,8 @@ def check(root):
     tree = Tree(root)
     for document, text in sorted(tree.documents.items()):
         messages = False
+        for problem in check_decision(text) if DECISION.fullmatch(document) else []:
+            yield document, 1, problem
         for number, line in enumerate(text.split("\n"), 1):
             messages = bool(MESSAGE_TABLE.match(line)) or messages and line.startswith("|")
             for problem in [*check_line(tree, document, line),

@@ -60,6 +60,10 @@ CASES = [
     ("README.md", "`absent.cc`\n", "no file is called so"),
     ("README.md", "| You see | Do |\n|---|---|\n| `a: type x7 is not here: …` | `so it is` |\n",
      "quotes 'type x7 is not here', which no program says"),
+    ("docs/decisions/0001-a.md", "# 1. A\n\nStatus: accepted.\n", "lacks 'Date:"),
+    ("docs/decisions/0001-a.md", "# 1. A\n\nDate: 2026-11-21. Status: some.\n", "lacks 'Date:"),
+    ("docs/decisions/0001-a.md", "# 1. A\n\nDate: 2026-11-21. Status: accepted.\n" + "x\n" * 78,
+     "81 lines, the limit of a decision is 80"),
 ]
 CLEAN = [
     ("rbee/nn/a.cc", '#include "rbee/ops/run.h"\n// prints nothing\nvoid f() {\n'
@@ -82,6 +86,7 @@ CLEAN = [
     # Values, what stands in front, and words that are no message.
     ("docs/a.md", "| It says | Do |\n|---|---|\n| `open: the type \"x\" is not read: … (12)` | `not said` |\n\n"
      "| Other | table |\n|---|---|\n| `of other words` | |\n"),
+    ("docs/decisions/0001-a.md", "# 1. A\n\nDate: 2026-11-21. Status: accepted.\n" + "x\n" * 77),
 ]
 
 
