@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Prints tables of pages from the runs in docs/journal/*.csv, newest first.
+
+A page says where: a line `<!-- journal NAME.csv COUNT -->`, the table, a line `<!-- journal end -->`.
+The table has the COUNT newest runs. Usage: journal.py [--check] [ROOT]; without --check it writes the
+pages. Exit status 1 if a page and its data differ (--check), or data is wrong."""
+
+import csv
+import datetime
+import os
+import re
+import sys
+
+COLUMNS = ["date", "commit", "machine", "what", "result"]
+BLOCK = re.compile(r"(<!-- journal ([\w-]+\.csv) (\d+) -->\n)(.*?)(<!-- journal end -->)", re.S)
+
+
+def runs(path):
+    """The rows of a file; ValueError for a wrong one."""
+    with open(path, encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        if reader.fieldnames != COLUMNS:
+            raise ValueError(f"{path}: columns are {reader.fieldnames}, not {COLUMNS}")
+        rows = list(reader)
+    newest = None
+    for number, row in enumerate(rows, 2):
+        if None in row or not all(row.values()):
+            raise ValueError(f"{path}: row {number} lacks a value or has too many")
+        date = datetime.date.fromisoformat(row["date"])
+        if newest and date > newest:
+            raise ValueError(f"{path}: row {number} is newer than the one above it")
+        newest = date
+    return rows
+
+
+def table(rows):
+    head = [name.capitalize() for name in COLUMNS]
+    lines = [head, ["---"] * len(COLUMNS), *([row[name] for name in COLUMNS] for row in rows)]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def filled(text, journal):
+    """The text of a page with its tables as the data has them."""
+    def fill(found):
+        head, name, count, _, end = found.groups()
+        return head + table(runs(os.path.join(journal, name))[:int(count)]) + end
+    return BLOCK.sub(fill, text)
+
+
+def main(arguments):
+    check = "--check" in arguments
+    root = next((a for a in arguments if a != "--check"), ".")
+    failed = False
+    for folder, _, names in os.walk(os.path.join(root, "docs")):
+        for name in sorted(n for n in names if n.endswith(".md")):
+            path = os.path.join(folder, name)
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            try:
+                wanted = filled(text, os.path.join(root, "docs", "journal"))
+            except (OSError, ValueError) as error:
+                print(f"{path}: {error}")
+                failed = True
+                continue
+            if wanted == text:
+                continue
+            if check:
+                print(f"{path}: its tables are not those of docs/journal; run tools/journal.py")
+                failed = True
+            else:
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(wanted)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
