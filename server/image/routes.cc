@@ -168,8 +168,8 @@ void add_sdapi_facts(Router& router, ImageService& service) {
   get("/sdapi/v1/options", [&] { return sdapi_options_json(service.model()); });
   get("/sdapi/v1/upscalers", [&] { return sdapi_upscalers_json(service.upscalers()); });
   get("/sdapi/v1/embeddings", [&] { return sdapi_embeddings_json(service.embeddings()); });
-  add_get(router, "/sdapi/v1/loras", [&service](const Request&) {
-    return service.beside([&service] {  // files are read for it
+  add_get(router, "/sdapi/v1/loras", [&service](const Request& request) {
+    return service.beside(request.sender(), [&service] {  // files are read for it
       std::vector<SdapiLora> loras;
       for (auto& [path, alias] : service.loras()) loras.push_back({path, alias});
       return json_response(200, sdapi_loras_json(loras));

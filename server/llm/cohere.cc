@@ -103,8 +103,10 @@ Response chat(LlmService& service, const Request& request) {
     service.set_defaults(body);
     set_open_defaults(body, service.engine().model().sampling);
     const auto work = LlmService::preparation(body);
-    return service.prepare(work,
-                           [&service, body = std::move(body)] { return answered(service, body); });
+    return service.prepare(
+        work, {.client = request.sender(),
+               .work = [&service, body = std::move(body)] { return answered(service, body); },
+               .error_body = error_body});
   } catch (const std::exception&) {
     return error_answer(std::current_exception(), error_body);
   }

@@ -125,8 +125,10 @@ Response generate(LlmService& service, const Request& request, Form form) {
     service.set_defaults(body.generate);
     set_open_defaults(body.generate, service.engine().model().sampling);
     const auto work = LlmService::preparation(body.generate);
-    return service.prepare(
-        work, [&service, body = std::move(body), form] { return answered(service, body, form); });
+    return service.prepare(work, {.client = request.sender(),
+                                  .work = [&service, body = std::move(body),
+                                           form] { return answered(service, body, form); },
+                                  .error_body = tgi_error});
   } catch (const std::exception&) {
     return error_answer(std::current_exception(), tgi_error);
   }
