@@ -197,6 +197,7 @@ TEST(Flags, InformationEndsWithZero) {
     EXPECT_FALSE(text.empty());
   }
   EXPECT_THAT(ends({"--version"}).second, HasSubstr("llm-worker " RBEE_VERSION));
+  EXPECT_THAT(ends({"--version"}).second, HasSubstr("Apache-2.0 OR MIT"));
   EXPECT_THAT(ends({"--build-info"}).second, HasSubstr("compiler"));
   EXPECT_THAT(ends({"--help"}).second, HasSubstr("--model-ref"));
 }
