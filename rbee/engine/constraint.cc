@@ -91,6 +91,12 @@ void ConstraintCompiler::forget_oldest() {
   }
 }
 
+void ConstraintCompiler::forget() {
+  std::list<Kept> freed;  // after the lock
+  const std::scoped_lock lock(mutex_);
+  freed.swap(kept_);
+}
+
 bool ConstraintCompiler::is_special(std::string_view text) const {
   const auto id = tokenizer_.find(text);
   return id && tokenizer_.is_special(*id);

@@ -33,6 +33,8 @@ class ConstraintCompiler {
   // the kind, and the place in its text; out_of_memory while answers follow too many others; and
   // cancelled, see core/cancel.h.
   std::shared_ptr<const grammar::CompiledGrammar> compile(const AnswerForm& form);
+  // Keeps none of those that are there; what answers follow is freed with the last of these.
+  void forget();
 
  private:
   using Compiled = std::shared_ptr<const grammar::CompiledGrammar>;

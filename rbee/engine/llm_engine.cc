@@ -1,7 +1,6 @@
 #include "rbee/engine/llm_engine.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <deque>
@@ -76,10 +75,9 @@ class LlmEngine final : public Engine {
     check(options_.priorities || request.priority >= 0, "priority", request.priority,
           " is below 0, which this worker takes with --scheduling-policy priority alone");
     const bool speculative = request.speculative.value_or(options_.speculative);
-    LlmJobOptions job_options{.grammar = nullptr,
-                              .draft_tokens = speculative ? options_.draft_tokens : 0,
-                              .lora = shelf_.take(request.lora),
-                              .prompt = {}};
+    LlmJobOptions job_options;
+    job_options.draft_tokens = speculative ? options_.draft_tokens : 0;
+    job_options.lora = shelf_.take(request.lora);
     // On the caller's thread: pictures, prompts and grammars do not hold up the others' answers.
     job_options.pictures = pictures_of(request);
     job_options.prompt = text_.prompt_of(request);
@@ -105,8 +103,7 @@ class LlmEngine final : public Engine {
     const std::scoped_lock lock(mutex_);
     for (const JobPtr& job : jobs_) {
       if (job->request().job_id != job_id) continue;
-      job->cancelled = true;
-      cancels_ = true;
+      job->cancelled = cancels_ = true;
       return true;
     }
     return false;
@@ -177,8 +174,7 @@ class LlmEngine final : public Engine {
                          text_.pan_and_scan);
   }
 
-  // Under the lock. A client that fills the queue does not keep the others out of it, nor do those
-  // who are cancelled and leave it at the next step.
+  // Under the lock. Neither a client that fills the queue nor cancelled requests keep others out.
   bool has_place_for(const std::string& client) const {
     const auto waiting = static_cast<size_t>(options_.max_waiting);
     const size_t places = waiting + static_cast<size_t>(options_.max_running);
@@ -262,10 +258,15 @@ class LlmEngine final : public Engine {
     }
   }
 
-  // Waits for work and gives it to the scheduler. False: time to end.
+  // Waits for work and gives it to the scheduler; grammars go meanwhile. False: time to end.
   bool take_in() {
     std::unique_lock lock(mutex_);
-    wake_.wait(lock, [&] { return stopping_ || !jobs_.empty() || shelf_.waits(); });
+    const auto wanted = [&] { return stopping_ || !jobs_.empty() || shelf_.waits(); };
+    while (!wake_.wait_for(lock, options_.grammar_rest, wanted)) {
+      lock.unlock();
+      constraints_.forget();
+      lock.lock();
+    }
     std::ranges::move(arrived_, std::back_inserter(following_));
     arrived_.clear();
     std::erase_if(following_, [&](const JobPtr& job) {
@@ -330,9 +331,8 @@ class LlmEngine final : public Engine {
         },
         [&] {
           const std::shared_ptr<SeenPicture> picture = job.sequence.unseen()->picture;
-          const int64_t parameters =
-              text_.model->parameters() - text_.model->pictures()->parameters();
-          pictures_->look(picture, static_cast<double>(tokens) * static_cast<double>(parameters));
+          const int64_t size = text_.model->parameters() - text_.model->pictures()->parameters();
+          pictures_->look(picture, static_cast<double>(tokens) * static_cast<double>(size));
           if (picture->seen()) ++job.pictures_seen;
         });
     note_scheduler();

@@ -2,6 +2,7 @@
 // The engine of a language model: one thread, one step after another, each shared by the requests
 // that run (continuous batching, see scheduler.h).
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -32,8 +33,10 @@ struct LlmOptions {
   int32_t max_pictures = 16;    // of a request, 1 to 1024
   // Of pictures that nobody asks about any more: what the tower made of them, and their pixels.
   int64_t picture_cache_bytes = int64_t{256} << 20;
-  // Grammars that answers followed, and their masks, kept for those that follow them again.
+  // Grammars that answers followed, and their masks, kept for those that follow them again until
+  // nothing has run for so long.
   int64_t grammar_cache_bytes = int64_t{256} << 20;
+  std::chrono::milliseconds grammar_rest{60'000};
   // A draft model stops guessing where none of its tokens has this probability, 0 to 1.
   float draft_min_p = 0;
   std::optional<DType> kv_dtype;  // a cache type; absent: see StepperOptions

@@ -1,6 +1,7 @@
 // The picture worker's program with an engine that follows a script.
 
 #include "tests/server/fake_image_engine.h"
+#include "tests/server/rests.h"
 #include "workers/sd/worker.h"
 
 namespace {
@@ -12,6 +13,7 @@ std::unique_ptr<rbee::engine::ImageEngine> load(const rbee::workers::SdFlags&) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return rbee::workers::run_sd_worker({.name = "sd-worker-test", .kind = rbee::DeviceKind::cpu},
-                                      load, argc, argv);
+  rbee::workers::Program program{.name = "sd-worker-test", .kind = rbee::DeviceKind::cpu};
+  rbee::testing::tell_rests(program, argc, argv);
+  return rbee::workers::run_sd_worker(program, load, argc, argv);
 }

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "tests/server/fake_engine.h"
+#include "tests/server/rests.h"
 #include "workers/llm/worker.h"
 
 namespace {
@@ -83,6 +84,7 @@ rbee::workers::LoadedEngine load(const rbee::workers::Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return rbee::workers::run_llm_worker(
-      {.name = "llm-worker-rbee-test", .kind = rbee::DeviceKind::cpu}, load, argc, argv);
+  rbee::workers::Program program{.name = "llm-worker-rbee-test", .kind = rbee::DeviceKind::cpu};
+  rbee::testing::tell_rests(program, argc, argv);
+  return rbee::workers::run_llm_worker(program, load, argc, argv);
 }

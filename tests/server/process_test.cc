@@ -115,6 +115,44 @@ TEST(Process, ALostDeviceThatDoesNotAnswerDoesNotHoldIt) {
   EXPECT_THAT(worker.text(), HasSubstr("ended in the middle of work"));
 }
 
+// How often a worker that tells it has given memory back (rests.h).
+int times_at_rest(std::string_view log) {
+  int times = 0;
+  while (log.find(cat("\"times\":\"", times + 1, ".\"")) != log.npos) ++times;
+  return times;
+}
+
+void expect_rests(Process& worker, int more) {
+  const int times = times_at_rest(worker.text()) + more;
+  EXPECT_GE(times_at_rest(worker.read_until(cat("\"times\":\"", times, ".\""))), times);
+}
+
+TEST(Process, AChatWorkerThatRestsGivesMemoryBack) {
+  Worker worker({"--model", "hold", "--port", "0", "--worker-id", "rests"});
+  const uint16_t port = worker.port();
+  expect_rests(worker, 2);
+  RawClient running(port);
+  running.send(request("GET", stream_of(port)));
+  running.read_until("world");
+  ask(port, request("GET", "/first"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // of 50 between two times
+  ask(port, request("GET", "/second"));
+  const std::string log = worker.read_until("/second");
+  EXPECT_THAT(log.substr(log.find("/first")), Not(HasSubstr("memory is given back")));
+  running.close();
+  expect_rests(worker, 2);
+}
+
+TEST(Process, APictureWorkerThatRestsGivesMemoryBack) {
+  Process worker(FAKE_SD_WORKER, {"--model", "x", "--port", "0", "--worker-id", "rests"});
+  const uint16_t port = worker.port();
+  const RawResponse answer =
+      ask(port, request("POST", "/sdapi/v1/txt2img", R"({"prompt":"a bee"})"));
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  worker.read_until("/sdapi/v1/txt2img");
+  expect_rests(worker, 2);
+}
+
 TEST(Process, SignalWhileLoadingEndsItAtOnce) {
   Worker worker({"--model", "slow", "--port", "0"});
   worker.read_until("\"message\":\"starting\"");

@@ -29,8 +29,7 @@ namespace {
 constexpr std::chrono::milliseconds kStreamGrace{700};
 constexpr std::chrono::milliseconds kTraceGrace{300};  // for the last spans, of the same
 constexpr std::chrono::milliseconds kHiveGrace{700};   // for the hive's answer, beside all that
-constexpr std::chrono::seconds kTick{1};
-constexpr int kIdleLooks = 5;  // kTick apart, after which the device gives memory back
+constexpr int kIdleLooks = 5;                          // after which the device gives memory back
 constexpr std::chrono::milliseconds kDrainTick{50};
 // How long a worker without a device still answers: clients read why their streams ended, and what
 // polls its health sees it. Then the process gives place to a new one.
@@ -130,14 +129,14 @@ void drain(server::WorkerService& service, const server::Server& server,
   }
 }
 
-// Until a stop is asked for, or the device is lost. The hive hears within kTick that the worker
+// Until a stop is asked for, or the device is lost. The hive hears within a tick that the worker
 // became busy, ready or unable to go on. False when the device is lost.
 bool watch(const Program& program, const CommonFlags& flags, server::Server& server,
            server::WorkerService& service, HiveReports& reports) {
   std::string reported = service.info().status;
   MemoryTrimmer memory;
   int idle = 0;  // looks at which nothing ran, one after another
-  while (!wait_for_stop(kTick)) {
+  while (!wait_for_stop(program.tick)) {
     memory.tick();
     idle = service.busy() ? 0 : idle + 1;
     if (idle % kIdleLooks == 0 && idle > 0 && program.trim_memory != nullptr) program.trim_memory();

@@ -2,6 +2,7 @@
 // A worker's program, whatever it makes and on which device: log, signals, server; the model is
 // loaded before anything listens.
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -45,7 +46,9 @@ struct Program {
   const char* name;  // e.g. "llm-worker-rbee-cpu"
   DeviceKind kind;   // of the device that the model runs on
   // Gives memory that the device keeps for later requests back to the system; null: nothing does.
+  // Called after five looks at which nothing ran, one after another, and after each five more.
   void (*trim_memory)() = nullptr;
+  std::chrono::milliseconds tick{1000};  // between two looks at what the worker does
 };
 
 // main() after the command line. model: as given, for the log. Exit status: 0 after a signal or

@@ -3,6 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -13,6 +17,7 @@
 #include "rbee/grammar/gbnf.h"
 #include "tests/support/data_folder.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/sanitized.h"
 #include "tests/units/engine/tiny_engine.h"
 #include "tests/units/grammar/grammar_text.h"
 
@@ -299,6 +304,37 @@ TEST(ConstraintCompiler, GrammarsAreKept) {
   for (int i = 3; i < 100; ++i) compiler.compile(of(i));
   EXPECT_NE(compiler.compile(of(1)), first);  // not used for long
   EXPECT_EQ(compiler.compile({}), nullptr);
+
+  const std::weak_ptr kept = compiler.compile(of(1)), followed = compiler.compile(of(2));
+  const auto answer = followed.lock();
+  compiler.forget();
+  EXPECT_TRUE(kept.expired());
+  EXPECT_FALSE(followed.expired());
+  EXPECT_NE(compiler.compile(of(2)), answer);
+}
+
+// The one that an answer followed is freed once nothing has run for a while.
+TEST(Constraint, GrammarsGoWhileNothingRuns) {
+#ifndef __GLIBC__
+  GTEST_SKIP() << "another allocator";
+#else
+  if (testing::kSanitized) GTEST_SKIP() << "another allocator";
+  const auto engine =
+      make_llm_engine(tiny_model(512), {.grammar_rest = std::chrono::milliseconds(50)});
+  const auto in_use = [] { return static_cast<int64_t>(mallinfo2().uordblks); };
+  answer(*engine, constrained(Kind::regex, "a{1,3}"));  // makes what all grammars need
+  const int64_t before = in_use();
+  const auto sink = submit(*engine, constrained(Kind::regex, "([a-z]{1,100}[0-9]{1,100}){20}", 2));
+  const int64_t most = in_use();
+  sink->wait();
+  const int64_t grammar = most - before;
+  ASSERT_GT(grammar, 100'000);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (in_use() > most - grammar / 2 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_LE(in_use(), most - grammar / 2);
+#endif
 }
 
 }  // namespace
