@@ -41,12 +41,14 @@ TEST(Routing, PathsTellTheKind) {
        {"/embedding", "/v2/embed", "/reranking", "/pooling", "/classify", "/embed"}) {
     EXPECT_EQ(kind(path), ModelKind::embedding) << path;
   }
-  EXPECT_EQ(kind("/responses"), ModelKind::chat);
+  for (const char* path : {"/responses", "/v2/chat", "/generate", "/generate_stream"}) {
+    EXPECT_EQ(kind(path), ModelKind::chat) << path;
+  }
   EXPECT_EQ(kind("/v2/rerank"), ModelKind::embedding);
   EXPECT_EQ(kind("/v1/reranking"), ModelKind::embedding);
   EXPECT_EQ(kind("/chat/completions"), ModelKind::chat);
   EXPECT_EQ(kind("/v1/inference"), std::nullopt);
-  for (const char* path : {"/info", "/v1/shutdown", "/v2/chat", "/v1/jobsX", "*"}) {
+  for (const char* path : {"/info", "/v1/shutdown", "/v2/other", "/v1/jobsX", "*"}) {
     EXPECT_FALSE(server::wanted_by(asked(path))) << path;
   }
 }

@@ -137,19 +137,21 @@ TEST(Preparing, LongTextsAreReadBesideTheConnections) {
 class Held {
  public:
   Held(server::SideWork& work, const std::string& client) {
-    answer = work.submit({.client = client, .work = [this] {
-                            begun_.set_value();
-                            go_.get_future().wait();
+    // What the work looks at is its own, since the test may end before it does.
+    const auto begun = std::make_shared<std::promise<void>>();
+    answer = work.submit({.client = client, .work = [begun, go = go_.get_future().share()] {
+                            begun->set_value();
+                            go.wait();
                             return server::text_response(200, "held");
                           }});
-    begun_.get_future().wait();
+    begun->get_future().wait();
   }
   void let_go() { go_.set_value(); }
 
   std::shared_ptr<server::DelayedResponse> answer;
 
  private:
-  std::promise<void> begun_, go_;
+  std::promise<void> go_;
 };
 
 // Notes in which order clients have turns.
