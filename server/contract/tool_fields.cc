@@ -202,11 +202,14 @@ class Tools {
     if (!strict.is_null() && !strict.is_boolean()) {
       return reader_.note(at + ".strict", "type(boolean)", "must be true or false", &strict);
     }
-    const json parameters = entry.value(schema, json());
-    if (!parameters.is_null() && !parameters.is_object()) {
-      return reader_.note(cat(at, ".", schema), "type(object)", "must be a JSON schema",
-                          &parameters);
+    // A chat's tool may have both, of which the former is taken.
+    for (const char* each : {schema, "input_schema"}) {
+      const json value = entry.value(each, json());
+      if (!value.is_null() && !value.is_object()) {
+        return reader_.note(cat(at, ".", each), "type(object)", "must be a JSON schema", &value);
+      }
     }
+    const json parameters = entry.value(schema, json());
     const bool twice =
         std::ranges::count(chat_.tools, name.get<std::string>(), &SentTool::name) > 0;
     if (twice) return reader_.note(at + ".name", "unique", "is the name of two tools", &name);

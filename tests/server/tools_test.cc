@@ -393,6 +393,8 @@ TEST(Tools, WhatIsWrongIsNamed) {
           {with(R"("tools":[{}])"), "tools[0].function"},
           {with(R"("tools":[{"name":"bash","type":"bash_20250124"}])"), "tools[0].type"},
           {with(R"("tools":[{"name":"f","input_schema":7}])"), "tools[0].input_schema"},
+          {with(R"("tools":[{"name":"f","parameters":{},"input_schema":[]}])"),
+           "tools[0].input_schema"},
           {with(R"("tools":[{"type":"function","function":{"name":"a b"}}])"),
            "tools[0].function.name"},
           {with(R"("tools":[{"type":"function","function":{"name":"a","parameters":7}}])"),
