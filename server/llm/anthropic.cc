@@ -2,6 +2,7 @@
 
 #include "server/contract/anthropic_requests.h"
 #include "server/contract/anthropic_responses.h"
+#include "server/llm/answer.h"
 #include "server/llm/item_reply.h"
 #include "server/llm/sampling.h"
 #include "server/worker/routes.h"
@@ -84,18 +85,7 @@ Response answered(LlmService& service, const GenerateRequest& body) {
     const auto answer = [&](const std::string& id) {
       return AnthropicAnswer{.id = "msg_" + id, .model = service.answering_model(body)};
     };
-    if (*body.stream) {
-      return event_stream(
-          service.stream(body, [&](const std::string& id, std::shared_ptr<EventQueue> queue) {
-            return std::make_unique<AnthropicStream>(std::move(queue), answer(id));
-          }));
-    }
-    Response response;
-    response.later =
-        service.whole(body, [&](const std::string& id, std::shared_ptr<DelayedResponse> later) {
-          return std::make_unique<AnthropicText>(std::move(later), answer(id));
-        });
-    return response;
+    return one_answer<AnthropicStream, AnthropicText>(service, body, answer);
   } catch (const std::exception&) {
     return failed();
   }

@@ -1,6 +1,7 @@
 #include "server/llm/cohere.h"
 
 #include "server/contract/cohere_requests.h"
+#include "server/llm/answer.h"
 #include "server/llm/item_reply.h"
 #include "server/llm/sampling.h"
 #include "server/worker/routes.h"
@@ -79,18 +80,7 @@ Response answered(LlmService& service, const GenerateRequest& body) {
       return CohereAnswer{
           .id = id, .plans = !body.chat.tools.empty(), .logprobs = body.logprobs.has_value()};
     };
-    if (*body.stream) {
-      return event_stream(
-          service.stream(body, [&](const std::string& id, std::shared_ptr<EventQueue> queue) {
-            return std::make_unique<CohereStream>(std::move(queue), answer(id));
-          }));
-    }
-    Response response;
-    response.later =
-        service.whole(body, [&](const std::string& id, std::shared_ptr<DelayedResponse> later) {
-          return std::make_unique<CohereText>(std::move(later), answer(id));
-        });
-    return response;
+    return one_answer<CohereStream, CohereText>(service, body, answer);
   } catch (const std::exception&) {
     return error_answer(std::current_exception(), error_body);
   }
