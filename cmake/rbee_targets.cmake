@@ -60,13 +60,22 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   list(APPEND rbee_pch_headers <nlohmann/json.hpp>)
 endif()
 
-# rbee_pch(name -fPIC|-fPIE headers…): what rbee_use_pch(target name) makes libraries or programs read.
-function(rbee_pch name position)
+# What a test calls must be fast; its own code is not optimised, which takes most of the time that
+# it compiles (docs/decisions/0035-compile-time.md). g++'s -O0 saves little more than its -O1.
+if(RBEE_SANITIZE)
+  set(rbee_test_options -fPIE -O0)
+else()
+  set(rbee_test_options -fPIE -O1)
+endif()
+
+# rbee_pch(name options headers…): what rbee_use_pch(target name) makes libraries or programs read,
+# which must be compiled with the same options (a list).
+function(rbee_pch name options)
   set(empty "${PROJECT_BINARY_DIR}/${name}.cc")
   file(CONFIGURE OUTPUT "${empty}" CONTENT "")
   add_library(${name} OBJECT EXCLUDE_FROM_ALL "${empty}")
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(${name} PRIVATE ${position})
+  target_compile_options(${name} PRIVATE ${options})
   target_link_libraries(${name} PRIVATE rbee_flags)
   target_precompile_headers(${name} PRIVATE ${ARGN})
   # ccache takes this sum for the file, whose bytes hold the paths of one tree.
@@ -98,13 +107,16 @@ if(RBEE_PCH)
   endif()
   if(RBEE_TESTS)
     find_package(GTest REQUIRED)
-    rbee_pch(rbee_test_pch -fPIE ${rbee_pch_headers} <gmock/gmock.h> <gtest/gtest.h>)
+    rbee_pch(rbee_test_pch "${rbee_test_options}" ${rbee_pch_headers} <gmock/gmock.h> <gtest/gtest.h>)
     target_link_libraries(rbee_test_pch PRIVATE GTest::gmock GTest::gtest)
   endif()
 endif()
 
 # rbee_use_pch(target name): its sources read what rbee_pch(name) compiled.
 function(rbee_use_pch target name)
+  if(name STREQUAL "rbee_test_pch")
+    target_compile_options(${target} PRIVATE ${rbee_test_options})
+  endif()
   if(RBEE_PCH)
     target_precompile_headers(${target} REUSE_FROM ${name})
   endif()

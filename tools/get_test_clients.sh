@@ -6,7 +6,9 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=${1:-$root/build/clients}
 [ -x "$folder/bin/python" ] || python3 -m venv "$folder"
-"$folder/bin/pip" install --quiet playwright openai anthropic cohere \
+# uv finds versions that fit together in seconds; pip takes minutes.
+"$folder/bin/pip" install --quiet uv
+"$folder/bin/uv" pip install --quiet --python "$folder/bin/python" playwright openai anthropic cohere \
   helm-python-sdk kubernetes-validate pyyaml schemathesis opentelemetry-semantic-conventions "ray[serve]"
 echo "$folder: $("$folder/bin/pip" list --format freeze | grep -E '^(playwright|openai|anthropic)==' | xargs)"
 command -v chromium >/dev/null || echo "chromium is not installed: the tests of the pages are skipped"
