@@ -32,6 +32,7 @@ FIRST_VECTOR = 256  # of the numbers of operands
 # condition and the stride of scratch memory; the last 16 words are hardware registers.
 SCALARS, COUNTER, SCRATCH_STRIDE, EXEC = 260, 256, 259, 126
 HARDWARE_ID = SCALARS - 16 + 4
+SHARED_BASE = 235  # the flat aperture's, of two words
 TTMP = 108
 CONSTANTS = {**{128 + i: i for i in range(65)}, **{193 + i: -(i + 1) & WORD for i in range(16)},
              240: 0x3F000000, 241: 0xBF000000, 242: 0x3F800000, 243: 0xBF800000, 244: 0x40000000, 245: 0xC0000000,
@@ -44,7 +45,7 @@ CACHE_INSTRUCTIONS = [(bytes.fromhex(code), words) for code, words in (
     ("7cc00aee", 3), ("7c000bee", 3))]
 
 PAUSED, DONE, UNKNOWN, OUTSIDE, TOO_LONG, BEYOND_SHARED = range(6)
-NO_SHARED, BY_REGISTER, FROM_M0 = range(3)
+NO_SHARED, BY_REGISTER, FROM_M0, FLAT = range(4)
 
 
 class Entry(ctypes.Structure):
@@ -71,6 +72,15 @@ def shared_access(name, offset0, offset1):
         return size, (offset0 * stride, offset1 * stride)
     offset = offset1 << 8 | offset0
     return size, (offset, offset)
+
+
+def flat_bytes(name):
+    """Bytes that a FLAT instruction reads or writes at a lane's address."""
+    for pattern, size in (("BYTE|_[UIB]8", 1), ("SHORT|LOAD.*_[UIB]16|STORE.*_B16", 2), ("X2|64", 8), ("X3|96", 12),
+                          ("X4|128", 16)):
+        if re.search(pattern, name):
+            return size
+    return 4
 
 
 def family_of(arch):
@@ -198,10 +208,11 @@ class Place:
     """Where a block runs: waves, and shared memory."""
 
     def __init__(self, lanes, kernel, threads):
-        # Lanes that are switched off compute addresses of shared memory too, and the emulator reads there.
+        # Lanes that are switched off compute addresses of shared memory too, and the emulator reads there. The window
+        # is the flat aperture besides, and such an aperture begins where the lower half of an address is 0.
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
-        self._shared = mmap.mmap(-1, SHARED_WINDOW, flags=flags)
-        self.shared_at = ctypes.addressof(ctypes.c_char.from_buffer(self._shared))
+        self._shared = mmap.mmap(-1, 2 * SHARED_WINDOW, flags=flags)
+        self.shared_at = -(-ctypes.addressof(ctypes.c_char.from_buffer(self._shared)) // SHARED_WINDOW) * SHARED_WINDOW
         self.waves = [Wave(lanes, kernel.private_bytes) for _ in range(-(-threads // lanes))]
         self._runs = [(wave, wave.buffers(self.shared_at)) for wave in self.waves]
         self.ready, self.paused = [], []
@@ -239,6 +250,7 @@ class Machine:
                 return
             for number, wave in enumerate(place.waves):
                 self._start(wave, kernel, number, threads, block, user_registers)
+                wave.scalars[SHARED_BASE + 1] = place.shared_at >> 32
             ctypes.memset(place.shared_at, 0xFF, shared_bytes)
             place.begin()
 
@@ -329,7 +341,7 @@ class Machine:
         entry.run = run
 
     def _tell_shared(self, entry, inst, kind):
-        """Of instructions that read or write shared memory; flat ones could, and our kernels have none of these."""
+        """Of instructions that read or write shared memory."""
         name = self._instructions.emulator._op_name(inst).upper()
         entry.lanes = self.lanes
         if kind == "DS":
@@ -341,3 +353,10 @@ class Machine:
             entry.shared = FROM_M0
             entry.bytes = 4 * int(name[-1]) if name[-2] == "X" else 4
             entry.offsets[:] = [inst.offset & WORD] * 2
+        elif kind in ("FLAT", "VFLAT") and name.startswith("FLAT"):
+            entry.shared, entry.bytes = FLAT, flat_bytes(name)
+            entry.address = (inst.vaddr if kind == "VFLAT" else inst.addr).offset - FIRST_VECTOR
+            # CDNA's have no sign.
+            width = {"cdna": 32, "rdna3": 13, "rdna4": 24}[self.family]
+            offset = inst.ioffset if kind == "VFLAT" else inst.offset
+            entry.offsets[:] = [(offset ^ 1 << width - 1) - (1 << width - 1) & WORD] * 2

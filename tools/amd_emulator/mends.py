@@ -85,6 +85,12 @@ MENDS = [
          "            lane_stores.append(self.wvgpr_dyn(vdst_reg + _c(1), lane, _val_to_bits(val).cast(dtypes.uint32), exec_mask))\n"
          "            continue\n"
          "          slice_stores.append(", "The same."),
+    Mend("scalar_val = (off < _c(128)).where(sgpr_val, inline)",
+         "scalar_val = ((off < _c(128)) | off.eq(_c(235))).where(sgpr_val, inline)",
+         "src_shared_base is of 64 bits: where shared memory begins for flat instructions."),
+    Mend("    offset = ctx.inst_field_signed(getattr(",
+         "    field = ctx.inst_field if type(inst) is irc.FLAT else ctx.inst_field_signed\n    offset = field(getattr(",
+         "Offsets of CDNA's FLAT instructions have no sign."),
     Mend("irc.DS, ir4.VSCRATCH)) and 'Calc'", "irc.DS, ir4.VSCRATCH, ir4.VFLAT)) and 'Calc'",
          "Addresses of RDNA 4's FLAT instructions are computed like the others'."),
     Mend("  if data_bits == 32: return [idx.store(active.where(_to_u32(val), idx))]\n",

@@ -18,3 +18,21 @@ extern "C" __attribute__((global, amdgpu_flat_work_group_size(64, 64))) void pla
   RB_MEET;
   p[i] = other + s[i];
 }
+
+// The same by flat instructions: which memory `from` and `to` are in is known as it runs, device
+// memory for 1000. Behind kFar words their offsets are large: CDNA's have 12 bits and no sign.
+constexpr int kFar = 576;
+extern "C" __attribute__((global, amdgpu_flat_work_group_size(64, 64))) void planted_flat_fault(
+    float* p, int read, int write) {
+  __attribute__((shared)) static float s[kFar + 64];
+  const unsigned i = __builtin_amdgcn_workitem_id_x();
+  s[kFar + i] = p[kFar + i];
+  RB_MEET;
+  float* const from = read == 1000 ? p + (i ^ 1) : s + (i ^ 1) + read;
+  const float other = from[kFar];
+  RB_MEET;
+  float* const to = write == 1000 ? p + 63 : s + write;
+  if (i == 63) to[kFar] = 1.0f;
+  RB_MEET;
+  p[kFar + i] = other + s[kFar + i];
+}

@@ -215,7 +215,7 @@ class NativeLoop(unittest.TestCase):
 
     def reach(self, kind, offsets, bytes_, lanes):
         """What an instruction of two lanes gives that has 16 bytes at a lane's address."""
-        scalars, vectors = (ctypes.c_uint32 * 128)(), (ctypes.c_uint32 * 6)(0, 0, 0, 0, 4, 48)
+        scalars, vectors = (ctypes.c_uint32 * 128)(), (ctypes.c_uint32 * 8)(0, 0, 0, 0, 4, 48, 7, 7)
         scalars[machine.EXEC], scalars[124] = lanes, 16
         self.buffers[0], self.buffers[1] = ctypes.addressof(scalars), ctypes.addressof(vectors)
         self.counter[:] = 0x1000, 0
@@ -238,11 +238,23 @@ class NativeLoop(unittest.TestCase):
         self.assertEqual(self.reach(m0, (16, 16), 16, 3), machine.DONE)
         self.assertEqual(self.reach(m0, (17, 17), 16, 3), (machine.BEYOND_SHARED, 49))
 
+    def test_flat_instructions_reach_shared_memory_where_the_aperture_is(self):
+        # Addresses of two words: 4 and 48, and above them what stands in the next register.
+        for aperture, offset, wanted in ((7, 0, machine.DONE), (7, 1, (machine.BEYOND_SHARED, 49)), (8, 1, machine.DONE),
+                                         (7, -5 & machine.WORD, machine.DONE)):
+            self.buffers[3] = aperture << 32
+            self.assertEqual(self.reach(machine.FLAT, (offset, offset), 16, 3), wanted)
+
     def test_names_say_what_is_reached(self):
         for name, wanted in (("DS_READ_B128", (16, (513, 513))), ("DS_LOAD_2ADDR_STRIDE64_B64", (8, (512, 1024))),
                              ("DS_WRITE2_B32", (4, (4, 8))), ("DS_READ_U8_D16_HI", (1, (513, 513))),
                              ("DS_PK_ADD_RTN_F16", (4, (513, 513))), ("DS_BPERMUTE_B32", None)):
             self.assertEqual(machine.shared_access(name, 1, 2), wanted, name)
+        for name, wanted in (("FLAT_LOAD_UBYTE_D16_HI", 1), ("FLAT_LOAD_D16_I8", 1), ("FLAT_STORE_B16", 2),
+                             ("FLAT_STORE_SHORT", 2), ("FLAT_LOAD_DWORD", 4), ("FLAT_LOAD_DWORDX3", 12),
+                             ("FLAT_STORE_B128", 16), ("FLAT_ATOMIC_ADD_X2", 8), ("FLAT_ATOMIC_MAX_F64", 8),
+                             ("FLAT_ATOMIC_ADD_U32", 4), ("FLAT_ATOMIC_PK_ADD_F16", 4)):
+            self.assertEqual(machine.flat_bytes(name), wanted, name)
 
 
 @unittest.skipUnless(os.environ.get("TINYGRAD_DIR") and CLANG, "needs TINYGRAD_DIR and clang")
@@ -262,15 +274,26 @@ class PlantedFault(unittest.TestCase):
         os.environ["CCACHE"] = "0"
         emulated = session.Session.__new__(session.Session)
         emulated._machine = machine.Machine(Path(os.environ["TINYGRAD_DIR"]), arch, folder)
-        for read, write, byte in ((0, 63, None), (1, 0, 256), (0, 64, 256), (-1, 0, (1 << 32) - 4)):
-            data = (ctypes.c_float * 64)(*range(64))
-            params = struct.pack("<Qii", ctypes.addressof(data), read, write)
-            if byte is None:
-                emulated._run(code, code.kernel("planted_fault"), (1, 1, 1), 64, 0, params)
-                self.assertEqual(list(data), [(i ^ 1) + (1 if i == 63 else i) for i in range(64)])
-                continue
-            with self.assertRaisesRegex(machine.KernelFault, f"byte {byte} of shared memory, of which the block has 256"):
-                emulated._run(code, code.kernel("planted_fault"), (1, 1, 1), 64, 0, params)
+        beyond = (1 << 32) - 4
+        for read, write, byte in ((0, 63, None), (1, 0, 256), (0, 64, 256), (-1, 0, beyond)):
+            self.launch(emulated, code, "planted_fault", 0, (read, write), byte)
+        for read, write, byte in ((0, 63, None), (1000, 63, None), (0, 1000, None), (1, 0, 2560), (0, 64, 2560),
+                                  (-577, 0, beyond)):
+            self.launch(emulated, code, "planted_flat_fault", 576, (read, write), byte)
+
+    def launch(self, emulated, code, name, first, reach, byte):
+        """Over words from `first` on; `byte`: the one beyond the block's shared memory that is reached, if any."""
+        data = (ctypes.c_float * (first + 64))(*[0] * first, *range(64))
+        params = struct.pack("<Qii", ctypes.addressof(data), *reach)
+        kernel = code.kernel(name)
+        if byte is None:
+            emulated._run(code, kernel, (1, 1, 1), 64, 0, params)
+            last = 63 if reach[1] == 1000 else 1
+            self.assertEqual(list(data)[first:], [(i ^ 1) + (last if i == 63 else i) for i in range(64)])
+            return
+        message = f"byte {byte} of shared memory, of which the block has {4 * (first + 64)}"
+        with self.assertRaisesRegex(machine.KernelFault, message):
+            emulated._run(code, kernel, (1, 1, 1), 64, 0, params)
 
 
 class Blocks(unittest.TestCase):
