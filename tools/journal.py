@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Prints tables of pages from the runs in docs/journal/*.csv, newest first.
 
-A page says where: a line `<!-- journal NAME.csv COUNT -->`, the table, a line `<!-- journal end -->`.
-The table has the COUNT newest runs. Usage: journal.py [--check] [ROOT]; without --check it writes the
-pages. Exit status 1 if a page and its data differ (--check), or data is wrong."""
+The first column of a file is the date, the second says what was checked or measured. A page says where a table goes: a
+line `<!-- journal NAME.csv -->`, the table, a line `<!-- journal end -->`. The table has the newest run of each check.
+Usage: journal.py [--check] [ROOT]; without --check it writes the pages. Exit status 1 if a page and its data differ
+(--check), or data is wrong."""
 
 import csv
 import datetime
@@ -11,16 +12,15 @@ import os
 import re
 import sys
 
-COLUMNS = ["date", "commit", "machine", "what", "result"]
-BLOCK = re.compile(r"(<!-- journal ([\w-]+\.csv) (\d+) -->\n)(.*?)(<!-- journal end -->)", re.S)
+BLOCK = re.compile(r"(<!-- journal ([\w-]+\.csv) -->\n)(.*?)(<!-- journal end -->)", re.S)
 
 
 def runs(path):
     """The rows of a file; ValueError for a wrong one."""
     with open(path, encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
-        if reader.fieldnames != COLUMNS:
-            raise ValueError(f"{path}: columns are {reader.fieldnames}, not {COLUMNS}")
+        if not reader.fieldnames or reader.fieldnames[0] != "date" or len(reader.fieldnames) < 3:
+            raise ValueError(f"{path}: columns are {reader.fieldnames}, not a date, a check and more")
         rows = list(reader)
     newest = None
     for number, row in enumerate(rows, 2):
@@ -34,16 +34,23 @@ def runs(path):
 
 
 def table(rows):
-    head = [name.capitalize() for name in COLUMNS]
-    lines = [head, ["---"] * len(COLUMNS), *([row[name] for name in COLUMNS] for row in rows)]
+    """The newest of each check."""
+    names = list(rows[0])
+    date, check = names[:2]
+    order = [check, date, *names[2:]]
+    newest = {}
+    for row in rows:
+        newest.setdefault(row[check], row)
+    lines = [[name.capitalize() for name in order], ["---"] * len(order),
+             *([row[name] for name in order] for row in newest.values())]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 def filled(text, journal):
     """The text of a page with its tables as the data has them."""
     def fill(found):
-        head, name, count, _, end = found.groups()
-        return head + table(runs(os.path.join(journal, name))[:int(count)]) + end
+        head, name, _, end = found.groups()
+        return head + table(runs(os.path.join(journal, name))) + end
     return BLOCK.sub(fill, text)
 
 

@@ -7,11 +7,11 @@ import sys
 import tempfile
 
 JOURNAL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "journal.py")
-HEAD = "date,commit,machine,what,result\n"
-NEW, OLD = '2026-11-22,b2,H200,"f, g",3 pass\n', "2026-11-21,a1,H100,f,2 pass\n"
-PAGE = "# A\n<!-- journal a.csv 1 -->\nstale\n<!-- journal end -->\nafter\n"
-PRINTED = ("# A\n<!-- journal a.csv 1 -->\n| Date | Commit | Machine | What | Result |\n"
-           "| --- | --- | --- | --- | --- |\n| 2026-11-22 | b2 | H200 | f, g | 3 pass |\n"
+HEAD = "date,check,commit,result\n"
+NEW, OLD = '2026-11-22,soak,b2,"3, pass"\n', "2026-11-21,soak,a1,2 pass\n2026-11-20,models,a0,1 pass\n"
+PAGE = "# A\n<!-- journal a.csv -->\nstale\n<!-- journal end -->\nafter\n"
+PRINTED = ("# A\n<!-- journal a.csv -->\n| Check | Date | Commit | Result |\n| --- | --- | --- | --- |\n"
+           "| soak | 2026-11-22 | b2 | 3, pass |\n| models | 2026-11-20 | a0 | 1 pass |\n"
            "<!-- journal end -->\nafter\n")
 
 
@@ -36,8 +36,9 @@ def main():
         with open(os.path.join(root, "docs/a.md"), encoding="utf-8") as file:
             assert file.read() == PRINTED
         assert run(root, "--check") == (0, "")
-    for data, wanted in [(HEAD + OLD + NEW, "row 3 is newer"), (HEAD + "2026-11-21,a1,,f,2\n", "row 2 lacks"),
-                         (HEAD + "today,a1,H200,f,2\n", "isoformat"), ("date,what\n", "columns are")]:
+    for data, wanted in [(HEAD + OLD + NEW, "row 4 is newer"), (HEAD + "2026-11-21,soak,,2\n", "row 2 lacks"),
+                         (HEAD + "today,soak,a1,2\n", "isoformat"), ("date,check\n", "columns are"),
+                         ("check,date,what\n", "columns are")]:
         with tempfile.TemporaryDirectory() as root:
             tree(root, data)
             status, out = run(root, "--check")
