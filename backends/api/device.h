@@ -70,6 +70,10 @@ class Device {
 
   // Records launches instead of running them, to be replayed as one; GPUs only.
   virtual bool supports_capture() const = 0;
+  // Why it does not, one line; empty where it does.
+  virtual std::string capture_refusal() const {
+    return supports_capture() ? "" : "the device has no captures";
+  }
   virtual void begin_capture(Stream& stream) = 0;
   virtual void* end_capture(Stream& stream) = 0;
   virtual void launch_capture(void* captured, Stream& stream) = 0;

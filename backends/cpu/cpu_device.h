@@ -36,6 +36,7 @@ class CpuDevice final : public Device {
   void wait_event(void*, Stream&) override {}
 
   bool supports_capture() const override { return false; }
+  std::string capture_refusal() const override { return "a CPU runs steps as they are queued"; }
   void begin_capture(Stream& stream) override;
   void* end_capture(Stream& stream) override;
   void launch_capture(void* captured, Stream& stream) override;

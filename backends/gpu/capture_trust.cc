@@ -167,9 +167,9 @@ std::string CaptureTrust::refusal() {
   return fault;
 }
 
-bool CaptureTrust::given() {
+const std::string& CaptureTrust::why_not() {
   std::call_once(decided_, [this] { refusal_ = refusal(); });
-  return refusal_.empty();
+  return refusal_;
 }
 
 }  // namespace rbee::gpu

@@ -14,17 +14,18 @@ class CaptureTrust {
   // `device` outlives the object.
   explicit CaptureTrust(GpuDevice& device) : device_(device) {}
 
-  // Decided at the first call, on the device's default stream. RBEE_GRAPHS=0 is never, =1 always;
-  // unset, Properties::capture_fault and self_test_capture() decide. Logs why not, once. Throws
-  // what the self-test throws, and then decides anew at the next call.
-  bool given();
+  // One line; empty where replays are trusted. Decided at the first call, on the device's default
+  // stream. RBEE_GRAPHS=0 is never, =1 always; unset, Properties::capture_fault and
+  // self_test_capture() decide. Logs why not, once. Throws what the self-test throws, and then
+  // decides anew at the next call.
+  const std::string& why_not();
 
  private:
   std::string refusal();
 
   GpuDevice& device_;
   std::once_flag decided_;
-  std::string refusal_;  // empty: given
+  std::string refusal_;
 };
 
 // Records copies of rows whose bytes are uploaded before each of a hundred replays, as the indices

@@ -60,7 +60,8 @@ class GpuDevice final : public Device {
   void record_event(void* event, Stream& stream) override;
   void wait_event(void* event, Stream& stream) override;
 
-  bool supports_capture() const override { return capture_trust_.given(); }
+  bool supports_capture() const override { return capture_trust_.why_not().empty(); }
+  std::string capture_refusal() const override { return capture_trust_.why_not(); }
   void begin_capture(Stream& stream) override;
   void* end_capture(Stream& stream) override;
   void launch_capture(void* captured, Stream& stream) override;

@@ -73,6 +73,7 @@ ModelInfo model_info(const io::Checkpoint& checkpoint, const TextModelOptions& o
   if (info.id.empty()) info.id = path.filename().string();
   info.architecture = checkpoint.architecture();
   info.device = cat(options.device->id());
+  info.capture_refusal = "a model for embeddings has no steps that come again";
   info.quantization = model.quantization();
   info.vocab_size = model.config().vocab_size;
   info.context_length = static_cast<int32_t>(model.max_tokens());

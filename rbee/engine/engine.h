@@ -259,6 +259,8 @@ struct ModelInfo {
   std::string chat_template = {};            // its Jinja source; empty: the checkpoint has none
   std::string bos_text = {}, eos_text = {};  // of the marks of begin and end; empty: none
   SamplingDefaults sampling = {};            // of its generation_config.json
+  // Why steps are not captured and replayed, one line; empty: they are.
+  std::string capture_refusal = {};
 };
 
 // An adapter that requests can take.

@@ -270,6 +270,8 @@ struct ImageModelInfo {
   std::vector<std::string> skipped_embeddings;  // files that do not fit the model, by name
   int64_t parameters = 0;
   int64_t weight_bytes = 0;
+  // Why the steps of a picture are not captured and replayed, one line; empty: they are.
+  std::string capture_refusal = {};
 };
 
 // Figures since start; a consistent snapshot.

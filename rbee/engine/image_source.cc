@@ -191,6 +191,7 @@ void fill_model_info(ImageSource& source, const std::string& model_id) {
   info.id = model_id.empty() ? model.model_name : model_id;
   info.architecture = models::name(model.family);
   info.device = cat(source.device->id());
+  info.capture_refusal = source.device->capture_refusal();
   info.dtype = model.int8 ? "int8" : cat(model.activations);
   info.default_width = info.default_height = static_cast<int32_t>(model.default_size());
   info.max_side = kMaxSide;

@@ -82,6 +82,7 @@ ModelInfo make_info(const io::Checkpoint& checkpoint, const TextModelOptions& op
   if (info.id.empty()) info.id = path.filename().string();
   info.architecture = checkpoint.architecture();
   info.device = cat(options.device->id());
+  info.capture_refusal = options.device->capture_refusal();
   info.quantization = model.quantization();
   info.vocab_size = model.config().vocab_size;
   const int64_t trained = model.config().context_length;

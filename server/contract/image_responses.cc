@@ -100,7 +100,8 @@ std::string to_json(const ImageHealth& health) {
                {"inpainting_model", health.inpainting},
                {"parameters", health.parameters},
                {"vram_bytes_used", health.memory_bytes},
-               {"uptime_seconds", rounded(health.uptime_seconds)}});
+               {"uptime_seconds", rounded(health.uptime_seconds)},
+               {"graphs", graphs(health.capture_refusal)}});
 }
 
 std::string to_json(const ImageStartedEvent& event) {

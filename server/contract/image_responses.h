@@ -23,6 +23,7 @@ struct ImageHealth {
   int64_t parameters = 0;
   int64_t memory_bytes = 0;
   double uptime_seconds = 0;
+  std::string capture_refusal = {};  // why steps are not captured and replayed; empty: they are
 };
 
 struct ImageStartedEvent {

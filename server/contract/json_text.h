@@ -27,4 +27,11 @@ inline double rounded(double value) {
   return std::round(value * 1000) / 1000;
 }
 
+// Whether steps are captured and replayed, as vLLM says it of CUDA graphs; refusal: why not.
+inline nlohmann::ordered_json graphs(const std::string& refusal) {
+  nlohmann::ordered_json out = {{"captured", refusal.empty()}};
+  if (!refusal.empty()) out["reason"] = refusal;
+  return out;
+}
+
 }  // namespace rbee::server

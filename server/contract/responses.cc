@@ -45,7 +45,8 @@ std::string to_json(const Health& health) {
               {"context_length", health.context_length},
               {"parameters", health.parameters},
               {"max_pictures", health.max_pictures},
-              {"uptime_seconds", rounded(health.uptime_seconds)}};
+              {"uptime_seconds", rounded(health.uptime_seconds)},
+              {"graphs", graphs(health.capture_refusal)}};
   if (health.ranks) out["ranks"] = *health.ranks;
   return dump(out);
 }

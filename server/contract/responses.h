@@ -45,7 +45,8 @@ struct Health {
   int32_t max_pictures = 0;  // of a request; 0 = the model reads text alone
   int64_t memory_bytes = 0;  // weights and KV cache
   double uptime_seconds = 0;
-  std::optional<bool> ranks = {};  // of a model for embeddings (false) or ranking
+  std::string capture_refusal = {};  // why steps are not captured and replayed; empty: they are
+  std::optional<bool> ranks = {};    // of a model for embeddings (false) or ranking
 };
 
 struct StartedEvent {

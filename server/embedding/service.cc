@@ -334,6 +334,7 @@ std::string EmbeddingService::health_json() const {
                         .parameters = model.parameters,
                         .memory_bytes = model.weight_bytes,
                         .uptime_seconds = uptime_seconds(),
+                        .capture_refusal = model.capture_refusal,
                         .ranks = engine_.info().ranks});
 }
 
@@ -361,6 +362,7 @@ std::string EmbeddingService::metrics() const {
   write_metric(out, "rbee_requests_running", "gauge", "Requests in the pass.", stats.running);
   write_metric(out, "rbee_requests_waiting", "gauge", "Requests that wait.", stats.waiting);
   write_metric(out, "rbee_healthy", "gauge", "0 after a device error.", stats.healthy ? 1 : 0);
+  write_captured(out, info.model.capture_refusal.empty());
   write_metric(out, "rbee_uptime_seconds", "gauge", "Since the start.", uptime_seconds());
   return out;
 }

@@ -48,6 +48,7 @@ std::string ImageMetrics::render(const engine::ImageModelInfo& model,
   write_metric(out, "worker_vram_bytes", "gauge", "Device memory of the weights.",
                model.weight_bytes);
   write_engine(out, stats);
+  write_captured(out, model.capture_refusal.empty());
   const std::lock_guard lock(mutex_);
   write_outcomes(out, outcomes_);
   write_histogram(out, "rbee_request_duration_seconds", "From arrival to the last event.", total_);

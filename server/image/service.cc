@@ -402,7 +402,8 @@ std::string ImageService::health_json() const {
                              .inpainting = model.inpainting,
                              .parameters = model.parameters,
                              .memory_bytes = model.weight_bytes,
-                             .uptime_seconds = uptime_seconds()});
+                             .uptime_seconds = uptime_seconds(),
+                             .capture_refusal = model.capture_refusal});
 }
 
 std::string ImageService::metrics() const {

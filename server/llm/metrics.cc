@@ -173,6 +173,7 @@ std::string Metrics::render(const engine::ModelInfo& model, const engine::Engine
   write_batching(out, stats, label);
   write_llama_names(out, stats);
   write_engine(out, stats);
+  write_captured(out, model.capture_refusal.empty());
 
   const std::lock_guard lock(mutex_);
   write_outcomes(out, outcomes_);

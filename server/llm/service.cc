@@ -397,7 +397,8 @@ std::string LlmService::health_json() const {
                         .parameters = model.parameters,
                         .max_pictures = model.max_pictures,
                         .memory_bytes = model.weight_bytes + model.kv_cache_bytes,
-                        .uptime_seconds = uptime_seconds()});
+                        .uptime_seconds = uptime_seconds(),
+                        .capture_refusal = model.capture_refusal});
 }
 
 std::string LlmService::metrics() const {

@@ -50,6 +50,11 @@ void write_outcomes(std::string& out, const OutcomeCounts& counts) {
   }
 }
 
+void write_captured(std::string& out, bool captured) {
+  write_metric(out, "rbee_graphs_captured", "gauge", "1 where steps are captured and replayed.",
+               captured ? 1 : 0);
+}
+
 std::string metric_label(std::string_view value) {
   std::string out;
   for (const char c : value) {

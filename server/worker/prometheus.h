@@ -45,6 +45,8 @@ void write_histogram(std::string& out, std::string_view name, std::string_view h
                      const Histogram& histogram, std::string_view labels = {});
 // worker_requests_total by outcome.
 void write_outcomes(std::string& out, const OutcomeCounts& counts);
+// rbee_graphs_captured.
+void write_captured(std::string& out, bool captured);
 // A label's value: backslash, quote and line feed are escaped.
 std::string metric_label(std::string_view value);
 

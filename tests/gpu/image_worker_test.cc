@@ -52,6 +52,19 @@ std::string generation(int steps = 2) {
 
 constexpr const char* kComplete = "event: complete\n";
 
+TEST_P(GpuImageWorker, SaysWhetherStepsAreCaptured) {
+  const json captured{{"captured", true}};
+  const json told{{"captured", false}, {"reason", "RBEE_GRAPHS is 0"}};
+  for (const auto& [flags, graphs] : {std::pair{std::vector<std::string>{}, captured},
+                                      std::pair{std::vector<std::string>{"--no-graphs"}, told}}) {
+    Process worker = start({}, flags);
+    const json health = json::parse(ask(worker.port(), request("GET", "/health")).body);
+    EXPECT_EQ(health.at("graphs"), graphs);
+    worker.signal(SIGTERM);
+    EXPECT_EQ(worker.wait(), 0) << worker.text();
+  }
+}
+
 TEST_P(GpuImageWorker, EndsWhenItsDeviceIsLost) {
   const std::string lost = file("lost");
   Process worker = start({"RBEE_FAKE_LOST=" + lost});

@@ -297,10 +297,13 @@ TEST_P(GpuWorker, ALibraryOfProductsWithoutMemoryFailsARequestAlone) {
 TEST_P(GpuWorker, RecordsStepsUnlessItIsToldOtherwise) {
   using Words = std::vector<std::string>;
   const Words plain{"--context", "64"}, off{"--context", "64", "--no-graphs"};
-  for (const auto& [environment, flags, recorded] :
-       {std::tuple{Words{}, plain, true}, std::tuple{Words{}, off, false},
-        std::tuple{Words{"RBEE_GRAPHS=0"}, plain, false},
-        std::tuple{Words{"RBEE_FAKE_GRAPHS=stale_uploads"}, plain, false}}) {
+  const std::string told = "RBEE_GRAPHS is 0";
+  for (const auto& [environment, flags, reason] :
+       {std::tuple{Words{}, plain, std::string()}, std::tuple{Words{}, off, told},
+        std::tuple{Words{"RBEE_GRAPHS=0"}, plain, told},
+        std::tuple{Words{"RBEE_FAKE_GRAPHS=stale_uploads"}, plain,
+                   std::string("replay 1 of the self-test gave wrong bytes")}}) {
+    const bool recorded = reason.empty();
     Words variables = environment;
     variables.emplace_back("RBEE_FAKE_FILL=0");
     Process worker = start(variables, flags);
@@ -309,6 +312,10 @@ TEST_P(GpuWorker, RecordsStepsUnlessItIsToldOtherwise) {
                 HasSubstr(cat(R"("recorded_steps":")", recorded ? "yes" : "no", '"')));
     const bool says = worker.text().find("steps are not recorded") != std::string::npos;
     EXPECT_EQ(says, !recorded) << worker.text();
+    const json health = json::parse(ask(worker.port(), request("GET", "/health")).body);
+    EXPECT_EQ(health.at("graphs"),
+              recorded ? json{{"captured", true}} : json{{"captured", false}, {"reason", reason}});
+    EXPECT_EQ(metric(worker.port(), "rbee_graphs_captured"), recorded ? 1 : 0);
     worker.signal(SIGTERM);
     EXPECT_EQ(worker.wait(), 0) << worker.text();
   }
@@ -343,7 +350,7 @@ TEST_P(GpuWorker, HasItsDevicesListed) {
 
   Process without(RBEE_PROGRAM, {"devices"}, {"RBEE_GRAPHS=0", GetParam().driver});
   EXPECT_EQ(without.wait(), 0) << without.text();
-  EXPECT_THAT(without.text(), HasSubstr(" GB free, steps are not recorded\n"));
+  EXPECT_THAT(without.text(), HasSubstr(" GB free, steps are not recorded: RBEE_GRAPHS is 0\n"));
 }
 
 TEST_P(GpuWorker, HasTheOthersListedWhereADeviceCannotBeUsed) {

@@ -215,14 +215,19 @@ TEST(Embeddings, StateAndFigures) {
   const auto get = [&](const char* path) {
     return ask(worker.server.port(), request("GET", path));
   };
-  EXPECT_EQ(json::parse(get("/health").body).at("architecture"), "bert");
+  const json health = json::parse(get("/health").body);
+  EXPECT_EQ(health.at("architecture"), "bert");
+  EXPECT_EQ(health.at("graphs"),
+            json({{"captured", false},
+                  {"reason", "a model for embeddings has no steps that come again"}}));
   const json listed = json::parse(get("/v1/models").body).at("data")[0];
   EXPECT_EQ(listed.at("id"), "hf:tiny");
-  EXPECT_EQ(listed.at("max_model_len"), json::parse(get("/health").body).at("context_length"));
+  EXPECT_EQ(listed.at("max_model_len"), health.at("context_length"));
   EXPECT_EQ(json::parse(get("/v1/models/hf:tiny").body).at("id"), "hf:tiny");
   EXPECT_EQ(get("/v1/models/tiny").status, 404);
   EXPECT_THAT(get("/metrics").body, HasSubstr("pooling=\"mean\"} 1"));
   EXPECT_THAT(get("/metrics").body, HasSubstr("rbee_healthy 1"));
+  EXPECT_THAT(get("/metrics").body, HasSubstr("\nrbee_graphs_captured 0\n"));
   EXPECT_THAT(get("/metrics").body, HasSubstr("llamacpp:n_decode_total 1\n"));
   const json tokens =
       worker.answer("/tokenize", {{"content", "the lazy dog"}, {"add_special", true}});

@@ -47,7 +47,8 @@ FakeEngine::FakeEngine(Script script) : script_(std::move(script)) {
             .chat_template = "{{ messages }}",
             .bos_text = "<s>",
             .eos_text = "</s>",
-            .sampling = script_.sampling};
+            .sampling = script_.sampling,
+            .capture_refusal = script_.capture_refusal};
   thread_ = std::thread([this] { loop(); });
 }
 

@@ -26,6 +26,7 @@ struct Script {
   std::chrono::milliseconds pause{0};      // after each piece
   int32_t max_pictures = 0;                // of the model
   engine::SamplingDefaults sampling = {};  // of the model
+  std::string capture_refusal = {};        // of the model
   bool fills_in = false;                   // the model has tokens for /infill
   std::vector<std::vector<engine::ScoredChoice>> tokens = {};  // of each piece
   std::vector<engine::PromptToken> prompt_tokens = {};

@@ -24,7 +24,8 @@ FakeImageEngine::FakeImageEngine(ImageScript script) : script_(std::move(script)
             .embeddings = {{"owl", 2}},
             .skipped_embeddings = {"other"},
             .parameters = 860,
-            .weight_bytes = 1720};
+            .weight_bytes = 1720,
+            .capture_refusal = script_.capture_refusal};
   thread_ = std::thread([this] { loop(); });
 }
 

@@ -21,6 +21,7 @@ struct ImageScript {
   bool hold_tile = false;    // wait for a cancel after the first tile of a picture to enlarge
   bool hold_submit = false;  // of requests with a picture, until let_submit()
   std::string architecture = "sd1";
+  std::string capture_refusal = {};  // of the model
   std::string file = "not really a PNG";
   std::string parameters = "\nSteps: 4";         // behind the prompt
   std::optional<engine::ImageFailed> failure{};  // instead of pictures

@@ -471,6 +471,16 @@ TEST(Controls, WrongOnesAreNamed) {
   EXPECT_EQ(worker.get_json("/controlnet/model_list").at("model_list"), json::array({"canny"}));
 }
 
+TEST(ImageStatus, HealthAndMetricsSayWhetherStepsAreCaptured) {
+  const ImageWorker captures;
+  EXPECT_EQ(captures.get_json("/health").at("graphs"), json({{"captured", true}}));
+  EXPECT_THAT(captures.get("/metrics").body, HasSubstr("\nrbee_graphs_captured 1\n"));
+  const ImageWorker does_not({.capture_refusal = "the driver forgets"});
+  EXPECT_EQ(does_not.get_json("/health").at("graphs"),
+            json({{"captured", false}, {"reason", "the driver forgets"}}));
+  EXPECT_THAT(does_not.get("/metrics").body, HasSubstr("\nrbee_graphs_captured 0\n"));
+}
+
 TEST(ImageStatus, HealthMetricsAndPage) {
   ImageWorker worker;
   const json health = worker.get_json("/health");

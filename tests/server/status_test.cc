@@ -108,6 +108,16 @@ TEST(Status, Health) {
   EXPECT_EQ(json::parse(sick.body).at("status"), "unhealthy");
 }
 
+TEST(Status, HealthAndMetricsSayWhetherStepsAreCaptured) {
+  const Worker captures;
+  EXPECT_EQ(json::parse(captures.get("/health").body).at("graphs"), json({{"captured", true}}));
+  EXPECT_THAT(captures.get("/metrics").body, HasSubstr("\nrbee_graphs_captured 1\n"));
+  const Worker does_not({.script = {.capture_refusal = "the driver forgets"}});
+  EXPECT_EQ(json::parse(does_not.get("/health").body).at("graphs"),
+            json({{"captured", false}, {"reason", "the driver forgets"}}));
+  EXPECT_THAT(does_not.get("/metrics").body, HasSubstr("\nrbee_graphs_captured 0\n"));
+}
+
 TEST(Status, Info) {
   Worker worker({.script = {.hold_after = true}});
   json info = json::parse(worker.get("/info").body);

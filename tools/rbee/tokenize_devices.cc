@@ -52,11 +52,11 @@ void list_device(const BackendInfo& backend, int ordinal) {
   const std::string id = cat(DeviceId{backend.kind, ordinal});
   try {
     const Device& device = backend.device(ordinal);
-    const bool records = device.host_accessible() || device.supports_capture();
+    const std::string why = device.host_accessible() ? "" : device.capture_refusal();
     const MemoryInfo memory = device.memory();
     std::printf("%s  %s, %.1f of %.1f GB free%s\n", id.c_str(), device.description().c_str(),
                 static_cast<double>(memory.free) / 1e9, static_cast<double>(memory.total) / 1e9,
-                records ? "" : ", steps are not recorded");
+                why.empty() ? "" : cat(", steps are not recorded: ", why).c_str());
   } catch (const Error& error) {
     const std::string_view reason = without(id, without(error.op(), error.what()));
     std::printf("%s  cannot be used: %s\n", id.c_str(), std::string(reason).c_str());

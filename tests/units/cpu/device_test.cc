@@ -65,6 +65,7 @@ TEST(CpuDevice, EventsAreImmediateAndCaptureIsRefused) {
   cpu().destroy_event(event);
   cpu().synchronize(stream);
   EXPECT_FALSE(cpu().supports_capture());
+  EXPECT_EQ(cpu().capture_refusal(), "a CPU runs steps as they are queued");
   EXPECT_THROW(cpu().begin_capture(stream), Error);
   EXPECT_THROW(cpu().end_capture(stream), Error);
   EXPECT_THROW(cpu().launch_capture(nullptr, stream), Error);
