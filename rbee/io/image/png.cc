@@ -16,7 +16,6 @@ namespace {
 constexpr size_t kChunkFrame = 12;  // length, type, checksum
 constexpr size_t kHeaderEnd = 8 + kChunkFrame + 13;
 constexpr size_t kLongestKey = 79;
-constexpr size_t kMostChunk = 0x7fffffff;
 constexpr size_t kMostInflated = size_t{1} << 20;     // of a text
 constexpr size_t kMostSurplus = size_t{64} << 10;     // behind the last row
 constexpr char kColours = 2, kColoursAndOpacity = 6;  // types of pictures
@@ -43,30 +42,31 @@ std::string big_endian(uint32_t value) {
   return out;
 }
 
-std::string chunk(std::string_view type, const std::string& data) {
-  std::string body(type);
-  body += data;
-  const auto checksum =
-      crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
-  return big_endian(static_cast<uint32_t>(data.size())) + body +
-         big_endian(static_cast<uint32_t>(checksum));
+void append_chunk(std::string& out, std::string_view type, std::string_view data) {
+  out += big_endian(static_cast<uint32_t>(data.size()));
+  const size_t begin = out.size();
+  out += type;
+  out += data;
+  const auto checksum = crc32(0, reinterpret_cast<const Bytef*>(out.data() + begin),
+                              static_cast<uInt>(out.size() - begin));
+  out += big_endian(static_cast<uint32_t>(checksum));
 }
 
 bool is_ascii(std::string_view text) {
   return std::ranges::none_of(text, [](char c) { return (c & 0x80) != 0; });
 }
 
-std::string text_chunk(const PngText& text) {
+void append_text(std::string& out, const PngText& text) {
   const bool printable = std::ranges::all_of(text.key, [](char c) { return c >= ' ' && c <= '~'; });
   check(!text.key.empty() && text.key.size() <= kLongestKey && printable, "png", "a text's key of ",
         text.key.size(), " characters is not 1 to ", kLongestKey, " of printable ASCII");
   std::string value = text.value;
   std::erase(value, '\0');  // ends no text
   std::string data = text.key + '\0';
-  if (is_ascii(value)) return chunk("tEXt", data + value);
+  if (is_ascii(value)) return append_chunk(out, "tEXt", data + value);
   data += std::string(2, '\0');  // not compressed, by method 0
   data += std::string(2, '\0');  // no language, no translated key
-  return chunk("iTXt", data + value);
+  append_chunk(out, "iTXt", data + value);
 }
 
 std::string utf8_of_latin1(std::string_view text) {
@@ -135,7 +135,9 @@ bool is_for_pixels(std::string_view type) {
 // of which a small file can hold gigabytes. It also makes room for a chunk, and clears it, before
 // it sees that the file ends within.
 std::string without_notes(std::string_view bytes, std::string_view field) {
-  std::string out(bytes.substr(0, kPngSignature.size()));
+  std::string out;
+  out.reserve(bytes.size());
+  out += bytes.substr(0, kPngSignature.size());
   bytes.remove_prefix(out.size());
   constexpr size_t kHead = 8;  // length, type
   while (bytes.size() >= kHead && bytes.substr(4, 4) != "IEND") {
@@ -323,20 +325,23 @@ class Deflate {
   z_stream stream_{};
 };
 
-std::string compressed_rows(const Pixels& pixels) {
+// As chunks of about kPiece bytes: one chunk would have to stand elsewhere until its length is
+// known.
+void append_rows(std::string& out, const Pixels& pixels) {
+  constexpr size_t kPiece = size_t{1} << 20;
   const auto channels = static_cast<size_t>(pixels.channels);
   const size_t row_bytes = static_cast<size_t>(pixels.width) * channels;
   RowFilter filter(row_bytes, channels);
   Deflate deflate;
-  std::string out;
+  std::string piece;
   for (int32_t y = 0; y < pixels.height; ++y) {
     const bool last = y + 1 == pixels.height;
     deflate.add(filter(pixels.values.data() + static_cast<size_t>(y) * row_bytes),
-                last ? Z_FINISH : Z_NO_FLUSH, out);
+                last ? Z_FINISH : Z_NO_FLUSH, piece);
+    if (!last && piece.size() < kPiece) continue;
+    append_chunk(out, "IDAT", piece);
+    piece.clear();
   }
-  check(out.size() <= kMostChunk, "png", "a picture of ", pixels.width, " x ", pixels.height,
-        " pixels takes more than a chunk's ", kMostChunk, " bytes");
-  return out;
 }
 
 void begin(PngImage& png, std::string_view bytes, std::string_view field) {
@@ -348,6 +353,7 @@ void begin(PngImage& png, std::string_view bytes, std::string_view field) {
 }  // namespace
 
 std::string encode_png(const Pixels& pixels, const std::vector<PngText>& texts) {
+  constexpr size_t kMostGrowth = 512, kRoomForTexts = size_t{64} << 10;
   const bool sound = pixels.width > 0 && pixels.height > 0 &&
                      (pixels.channels == 3 || pixels.channels == 4) &&
                      pixels.values.size() == static_cast<size_t>(pixels.width) *
@@ -358,10 +364,14 @@ std::string encode_png(const Pixels& pixels, const std::vector<PngText>& texts) 
   const auto size = [](int32_t n) { return big_endian(static_cast<uint32_t>(n)); };
   const char kind = pixels.channels == 4 ? kColoursAndOpacity : kColours;
   std::string out(kPngSignature);
-  out += chunk("IHDR", size(pixels.width) + size(pixels.height) + std::string{8, kind, 0, 0, 0});
-  for (const PngText& text : texts) out += text_chunk(text);
-  out += chunk("IDAT", compressed_rows(pixels));
-  return out += chunk("IEND", {});
+  // Noise does not shrink. Growing by doubling would hold it three times.
+  out.reserve(pixels.values.size() + pixels.values.size() / kMostGrowth + kRoomForTexts);
+  append_chunk(out, "IHDR",
+               size(pixels.width) + size(pixels.height) + std::string{8, kind, 0, 0, 0});
+  for (const PngText& text : texts) append_text(out, text);
+  append_rows(out, pixels);
+  append_chunk(out, "IEND", {});
+  return out;
 }
 
 std::optional<std::string> png_text(std::string_view bytes, std::string_view key) {

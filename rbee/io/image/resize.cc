@@ -1,6 +1,7 @@
 #include "rbee/io/image/resize.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -43,38 +44,78 @@ std::vector<Taps> taps(int32_t from, int32_t to) {
   return out;
 }
 
-// Lines of `count` pixels become lines of taps.size() pixels, and rows and columns change places.
-std::vector<float> resample(const std::vector<float>& values, int32_t lines, int32_t count,
-                            int32_t channels, const std::vector<Taps>& all) {
-  const auto to = static_cast<int32_t>(all.size());
-  std::vector<float> out(static_cast<size_t>(lines) * all.size() * static_cast<size_t>(channels));
-  for (int32_t line = 0; line < lines; ++line) {
-    for (int32_t i = 0; i < to; ++i) {
-      const Taps& tap = all[static_cast<size_t>(i)];
-      const float* in = values.data() + (int64_t{line} * count + tap.first) * channels;
-      float* sum = out.data() + (int64_t{i} * lines + line) * channels;
-      for (size_t k = 0; k < tap.weights.size() * static_cast<size_t>(channels); ++k) {
-        sum[k % static_cast<size_t>(channels)] +=
-            tap.weights[k / static_cast<size_t>(channels)] * in[k];
-      }
+// One line of pixels at another length.
+template <size_t kChannels>
+void resample_line(const float* in, const std::vector<Taps>& all, float* out) {
+  for (const Taps& tap : all) {
+    std::array<float, kChannels> sum{};
+    const float* pixel = in + static_cast<size_t>(tap.first) * kChannels;
+    for (const float weight : tap.weights) {
+      for (size_t c = 0; c < kChannels; ++c) sum[c] += weight * pixel[c];
+      pixel += kChannels;
     }
+    out = std::ranges::copy(sum, out).out;
   }
-  return out;
 }
 
 uint8_t byte_of(float value) {
-  return static_cast<uint8_t>(std::lround(std::clamp(value, 0.0f, 255.0f)));
+  return static_cast<uint8_t>(static_cast<int>(std::clamp(value, 0.0f, 255.0f) + 0.5f));
 }
 
+// The rows of a picture at another width, as many at a time as one row of the result is made of:
+// the whole picture in floats would take four times its bytes, twice.
+class WideRows {
+ public:
+  WideRows(const Pixels& pixels, int32_t width, size_t held)
+      : pixels_(pixels),
+        taps_(taps(pixels.width, width)),
+        line_(static_cast<size_t>(pixels.width) * static_cast<size_t>(pixels.channels)),
+        row_(static_cast<size_t>(width) * static_cast<size_t>(pixels.channels)),
+        held_(held),
+        rows_(held * row_) {}
+
+  // Makes rows up to `end` ready, of which those from `first` on are still asked for.
+  void prepare(int32_t first, int32_t end) {
+    for (next_ = std::max(next_, first); next_ < end; ++next_) {
+      const uint8_t* from = pixels_.values.data() + static_cast<size_t>(next_) * line_.size();
+      std::copy_n(from, line_.size(), line_.begin());
+      float* to = rows_.data() + static_cast<size_t>(next_) % held_ * row_;
+      if (pixels_.channels == 4) {
+        resample_line<4>(line_.data(), taps_, to);
+      } else {
+        resample_line<3>(line_.data(), taps_, to);
+      }
+    }
+  }
+  const float* row(size_t y) const { return rows_.data() + y % held_ * row_; }
+
+ private:
+  const Pixels& pixels_;
+  const std::vector<Taps> taps_;
+  std::vector<float> line_;
+  const size_t row_, held_;  // values of a row, rows
+  std::vector<float> rows_;
+  int32_t next_ = 0;
+};
+
 Pixels smoothly_resized(const Pixels& pixels, int32_t width, int32_t height) {
-  const std::vector<float> values(pixels.values.begin(), pixels.values.end());
-  const std::vector<float> wide =
-      resample(values, pixels.height, pixels.width, pixels.channels, taps(pixels.width, width));
-  const std::vector<float> done =
-      resample(wide, width, pixels.height, pixels.channels, taps(pixels.height, height));
+  const std::vector<Taps> down = taps(pixels.height, height);
+  size_t most = 0;
+  for (const Taps& tap : down) most = std::max(most, tap.weights.size());
+  WideRows rows(pixels, width, most);
   Pixels out{.width = width, .height = height, .channels = pixels.channels, .values = {}};
-  out.values.resize(done.size());
-  std::ranges::transform(done, out.values.begin(), byte_of);
+  std::vector<float> sum(static_cast<size_t>(width) * static_cast<size_t>(pixels.channels));
+  out.values.resize(sum.size() * static_cast<size_t>(height));
+  auto to = out.values.begin();
+  for (const Taps& tap : down) {
+    rows.prepare(tap.first, tap.first + static_cast<int32_t>(tap.weights.size()));
+    std::ranges::fill(sum, 0.0f);
+    for (size_t k = 0; k < tap.weights.size(); ++k) {
+      const float* row = rows.row(static_cast<size_t>(tap.first) + k);
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] += tap.weights[k] * row[i];
+    }
+    to = std::ranges::transform(sum, to, byte_of).out;
+  }
   return out;
 }
 
