@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/http/parser.hpp>
@@ -93,7 +92,6 @@ class HttpConnection final : public Connection,
   void copy_head();
   void name_request();
   void dispatch();
-  Response run_beside();
   void reject(const Response& response);
   void respond(Response response);
   std::string head_of(const Response& response) const;
@@ -421,26 +419,13 @@ void HttpConnection::on_request_timeout() {
 void HttpConnection::dispatch() {
   request_.body = std::move(parser_->get().body());
   disarm();
-  if (request_.body.size() > kSmallBody) return respond(run_beside());
+  std::string body = std::move(parser_->get().body());
+  if (body.size() > kSmallBody) {
+    return respond(run_beside(context_, *route_, request_, std::move(body)));
+  }
+  request_.body = std::move(body);
   const TraceScope scope(request_.trace);
   respond(context_.router.run(*route_, request_));
-}
-
-// What the handler answers, from a thread of bodies. Not run for a client that leaves first.
-Response HttpConnection::run_beside() {
-  const auto left = std::make_shared<std::atomic<bool>>(false);
-  Response response;
-  response.later = std::make_shared<DelayedResponse>([left] { *left = true; });
-  std::string body = std::exchange(request_.body, {});
-  const auto request = std::make_shared<Request>(request_);
-  request->body = std::move(body);
-  asio::post(*context_.bodies,
-             [&router = context_.router, route = route_, request, left, later = response.later] {
-               if (*left) return;
-               const TraceScope scope(request->trace);
-               later->set(router.run(*route, *request));
-             });
-  return response;
 }
 
 // Answers and ends the connection, whatever the client still means to send.

@@ -71,8 +71,7 @@ class Server::Impl {
     if (!thread_.joinable()) return;
     asio::post(io_, [this, grace] { begin_stop(grace); });
     thread_.join();
-    context_.bodies->stop();
-    context_.bodies->join();
+    context_.bodies.reset();
   }
 
  private:

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <atomic>
 #include <future>
 
 #include "tests/server/harness.h"
@@ -339,3 +341,35 @@ TEST(Http, BusyPortIsAnError) {
 
 }  // namespace
 }  // namespace rbee::testing
+// A client has one large body read at a time, and another's is read meanwhile.
+TEST(Http, LargeBodiesOfOneClientLeaveAThreadToOthers) {
+  std::promise<void> gate;
+  std::atomic<int> most = 0, now = 0;
+  server::Router router;
+  router.add({.method = "POST",
+              .pattern = "/slow",
+              .handler =
+                  [&, opened = gate.get_future().share()](const server::Request& request) {
+                    if (request.sender() != "127.0.0.1") return server::text_response(200, "read");
+                    most = std::max(most.load(), ++now);
+                    opened.wait();
+                    --now;
+                    return server::text_response(200, "held");
+                  },
+              .body = server::Body::json});
+  server::Server server({}, std::move(router), server::ApiKeys());
+  const std::string large = request("POST", "/slow", std::string(100'000, ' '));
+  std::vector<std::unique_ptr<RawClient>> crowd;
+  for (int i = 0; i < 6; ++i) {
+    crowd.push_back(std::make_unique<RawClient>(server.port()));
+    crowd.back()->send(large);
+  }
+  while (now == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(ask(server.port(), large, "127.0.0.2").body, "read");
+  }
+  gate.set_value();
+  for (const auto& client : crowd) EXPECT_EQ(client->read_response().body, "held");
+  EXPECT_EQ(most, 1);
+}
+

@@ -26,17 +26,19 @@ bool readable(int socket, int timeout_ms) {
 
 }  // namespace
 
-RawClient::RawClient(uint16_t port, int receive_buffer) {
+RawClient::RawClient(uint16_t port, int receive_buffer, const char* address) {
   socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
   if (socket_ < 0) throw std::runtime_error(cat("no socket: ", std::strerror(errno)));
   if (receive_buffer > 0) {
     setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
   }
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+  sockaddr_in end{};
+  end.sin_family = AF_INET;
+  inet_pton(AF_INET, address, &end.sin_addr);
+  const bool bound = bind(socket_, reinterpret_cast<sockaddr*>(&end), sizeof end) == 0;
+  end.sin_port = htons(port);
+  end.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (!bound || connect(socket_, reinterpret_cast<sockaddr*>(&end), sizeof end) != 0) {
     const std::string why = std::strerror(errno);
     ::close(socket_);
     throw std::runtime_error(cat("cannot connect: ", why));
@@ -155,8 +157,8 @@ std::string request(std::string_view method, std::string_view path, std::string_
   return cat(text, "\r\n", body);
 }
 
-RawResponse ask(uint16_t port, std::string_view bytes) {
-  RawClient client(port);
+RawResponse ask(uint16_t port, std::string_view bytes, const char* address) {
+  RawClient client(port, 0, address);
   client.send(bytes);
   return client.read_response();
 }

@@ -17,8 +17,8 @@ struct RawResponse {
 
 class RawClient {
  public:
-  // receive_buffer: bytes the system keeps for this socket; 0 = its default.
-  explicit RawClient(uint16_t port, int receive_buffer = 0);
+  // receive_buffer: bytes the system keeps for this socket; 0 = its default. address: whose it is.
+  explicit RawClient(uint16_t port, int receive_buffer = 0, const char* address = "127.0.0.1");
   ~RawClient() { close(); }
   RawClient(const RawClient&) = delete;
   RawClient& operator=(const RawClient&) = delete;
@@ -48,6 +48,6 @@ class RawClient {
 // "METHOD path" with a Host header; a body brings Content-Type: application/json.
 std::string request(std::string_view method, std::string_view path, std::string_view body = {},
                     std::string_view extra_headers = {});
-RawResponse ask(uint16_t port, std::string_view bytes);
+RawResponse ask(uint16_t port, std::string_view bytes, const char* address = "127.0.0.1");
 
 }  // namespace rbee::testing
