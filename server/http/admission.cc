@@ -5,6 +5,7 @@
 #include "rbee/core/cat.h"
 #include "server/http/cors.h"
 #include "server/http/error_form.h"
+#include "server/http/ids.h"
 #include "server/http/local_host.h"
 
 namespace rbee::server {
@@ -30,6 +31,33 @@ std::optional<Response> refuse_host(const Request& request, bool http_1_0,
                          "token, no other name is answered"});
 }
 
+// The members of all Expect headers.
+std::vector<std::string_view> expectations(const Request& request) {
+  constexpr std::string_view kBlank = " \t";
+  std::vector<std::string_view> out;
+  for (const auto& [name, value] : request.headers) {
+    if (name != "expect") continue;
+    for (std::string_view rest = value; !rest.empty();) {
+      std::string_view member = rest.substr(0, rest.find(','));
+      rest.remove_prefix(std::min(member.size() + 1, rest.size()));
+      member.remove_prefix(std::min(member.find_first_not_of(kBlank), member.size()));
+      member = member.substr(0, member.find_last_not_of(kBlank) + 1);
+      if (!member.empty()) out.push_back(member);
+    }
+  }
+  return out;
+}
+
+std::optional<Response> refuse_expectation(const Request& request, bool http_1_0) {
+  if (http_1_0) return std::nullopt;
+  for (const std::string_view expected : expectations(request)) {
+    if (same_text(expected, "100-continue")) continue;
+    return error_response(request, 417,
+                          {"EXPECTATION_FAILED", "Of Expect only 100-continue can be met"});
+  }
+  return std::nullopt;
+}
+
 std::optional<Response> refuse_head(const Request& request, bool http_1_0,
                                     const ConnectionContext& context) {
   const size_t max_fields = context.options.max_header_fields;
@@ -44,6 +72,7 @@ std::optional<Response> refuse_head(const Request& request, bool http_1_0,
         {"INVALID_REQUEST",
          "The path holds bytes that are not printable ASCII; percent-encode them"});
   }
+  if (auto refused = refuse_expectation(request, http_1_0)) return refused;
   return refuse_host(request, http_1_0, context);
 }
 
@@ -139,8 +168,21 @@ void set_target(Request& request, std::string_view target) {
   if (query < target.size()) request.query = target.substr(query + 1);
 }
 
-bool expects_continue(const Request& request) {
-  return same_text(request.header("expect"), "100-continue");
+void name_request(Request& request) {
+  const auto sent = [&](std::string_view name) {
+    const std::string_view id = request.header(name);
+    return valid_correlation_id(id) ? std::string(id) : "";
+  };
+  request.correlation_id = sent("x-correlation-id");
+  request.request_id = sent("x-request-id");
+  if (request.correlation_id.empty() && request.request_id.empty()) request.request_id = uuid4();
+  if (request.correlation_id.empty()) request.correlation_id = request.request_id;
+  if (request.request_id.empty()) request.request_id = request.correlation_id;
+}
+
+// HTTP/1.0 has no expectations: whoever sends them gets its answer alone (RFC 9110 section 10.1.1).
+bool expects_continue(const Request& request, bool http_1_0) {
+  return !http_1_0 && !expectations(request).empty();
 }
 
 }  // namespace rbee::server

@@ -24,6 +24,8 @@ Admission admit(const Request& request, bool http_1_0, const ConnectionContext& 
 // Splits a request's target into path and query; absolute forms lose their origin.
 void set_target(Request& request, std::string_view target);
 // True for "Expect: 100-continue" (RFC 9110 section 10.1.1).
-bool expects_continue(const Request& request);
+// One name stands for the other that the client does not give.
+void name_request(Request& request);
+bool expects_continue(const Request& request, bool http_1_0);
 
 }  // namespace rbee::server

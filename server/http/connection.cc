@@ -13,7 +13,6 @@
 #include "server/http/admission.h"
 #include "server/http/cors.h"
 #include "server/http/error_form.h"
-#include "server/http/ids.h"
 #include "server/http/mailbox.h"
 #include "server/http/request_log.h"
 #include "server/http/request_span.h"
@@ -90,7 +89,6 @@ class HttpConnection final : public Connection,
   void await_body();
   void on_body_timeout();
   void copy_head();
-  void name_request();
   void dispatch();
   void reject(const Response& response);
   void respond(Response response);
@@ -328,21 +326,6 @@ void HttpConnection::on_parse_error(const error_code& error) {
       error_response(request_, 400, {"INVALID_REQUEST", cat("Malformed HTTP: ", error.message())}));
 }
 
-// One name stands for the other that the client does not give.
-void HttpConnection::name_request() {
-  const auto sent = [&](std::string_view name) {
-    const std::string_view id = request_.header(name);
-    return valid_correlation_id(id) ? std::string(id) : "";
-  };
-  request_.correlation_id = sent("x-correlation-id");
-  request_.request_id = sent("x-request-id");
-  if (request_.correlation_id.empty() && request_.request_id.empty()) {
-    request_.request_id = uuid4();
-  }
-  if (request_.correlation_id.empty()) request_.correlation_id = request_.request_id;
-  if (request_.request_id.empty()) request_.request_id = request_.correlation_id;
-}
-
 // Fills request_ from the parsed head.
 void HttpConnection::copy_head() {
   const auto& head = parser_->get();
@@ -356,7 +339,7 @@ void HttpConnection::copy_head() {
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     request_.headers.emplace_back(std::move(name), field.value());
   }
-  name_request();
+  name_request(request_);
   begin_request_span(request_, options().tracer);
 }
 
@@ -378,7 +361,7 @@ bool HttpConnection::on_head() {
   if (request_.key_name == kOwnKey) request_.behalf = request_.header("x-rbee-sender");
   request_.params = std::move(admission.params);
   if (!limit_body(admission.max_body_bytes.value_or(max_body_))) return false;
-  if (!http_1_0_ && !parser_->is_done() && expects_continue(request_)) {
+  if (!parser_->is_done() && expects_continue(request_, http_1_0_)) {
     output_ = "HTTP/1.1 100 Continue\r\n\r\n";
     write(&HttpConnection::read_body);
     return false;
@@ -431,7 +414,7 @@ void HttpConnection::dispatch() {
 // Answers and ends the connection, whatever the client still means to send.
 void HttpConnection::reject(const Response& response) {
   keep_alive_ = false;
-  if (request_.request_id.empty()) name_request();  // it has no head that could be read
+  if (request_.request_id.empty()) name_request(request_);  // it has no head that could be read
   write_response(response);
 }
 

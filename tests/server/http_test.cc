@@ -200,6 +200,28 @@ TEST(Http, MalformedRequestsGet400) {
   Worker worker;
   for (const char* bytes : {
            "garbage\r\n\r\n",
+TEST(Http, OtherExpectationsGet417) {
+  Worker worker;
+  for (const char* expect :
+       {"Expect: 200-ok\r\n", "Expect: 100-continue, x\r\n", "Expect: 100-continue;a=b\r\n",
+        "Expect: 100-continue\r\nExpect: later\r\n"}) {
+    const RawResponse refused = ask(worker.port(), request("POST", "/v1/jobs", kJob, expect));
+    EXPECT_EQ(refused.status, 417) << expect;
+    EXPECT_THAT(refused.body, HasSubstr("EXPECTATION_FAILED"));
+  }
+  for (const char* expect : {"Expect:\r\n", "Expect: ,\r\n"}) {
+    EXPECT_EQ(ask(worker.port(), request("POST", "/v1/jobs", kJob, expect)).status, 200) << expect;
+  }
+  // Without one and with one, an HTTP/1.0 request is the same.
+  for (const char* expect : {"100-continue", "200-ok"}) {
+    const std::string old =
+        cat("POST /v1/jobs HTTP/1.0\r\nExpect: ", expect,
+            "\r\nContent-Type: application/json\r\nContent-Length: ", std::string_view(kJob).size(),
+            "\r\n\r\n", kJob);
+    EXPECT_EQ(ask(worker.port(), old).status, 200) << expect;
+  }
+}
+
            "GET  /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
            "GET /health HTTP/1.1\r\nHost t\r\n\r\n",
            "GET /health HTTP/1.1\r\nHost: localhost\r\nHost: u\r\n\r\n",
