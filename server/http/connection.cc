@@ -79,7 +79,10 @@ class HttpConnection final : public Connection,
   bool has_begun();
   void read_more();
   void on_read(const error_code& error, size_t bytes);
-  void on_read_end();
+  void on_read_end(const error_code& error);
+  void on_no_more();
+  void probe();
+  void after_probe();
   void parse();
   void await_rest();
   void on_parse_error(const error_code& error);
@@ -118,6 +121,8 @@ class HttpConnection final : public Connection,
 
   State state_ = State::head;
   bool reading_ = false;
+  bool read_ended_ = false;  // the client sends no more
+  bool probe_due_ = false;   // of events: something is to be written at once
   bool writing_ = false;
   bool finishing_ = false;  // no request after this one
   bool keep_alive_ = false;
@@ -242,6 +247,7 @@ bool HttpConnection::has_begun() {
 
 void HttpConnection::read_more() {
   if (reading_) return;
+  if (read_ended_) return on_no_more();
   reading_ = true;
   transport_->read_some(asio::buffer(chunk_),
                         [self = shared_from_this()](const error_code& error, size_t bytes) {
@@ -252,9 +258,9 @@ void HttpConnection::read_more() {
 
 void HttpConnection::on_read(const error_code& error, size_t bytes) {
   if (state_ == State::closed) return;
-  if (error) return on_read_end();
+  if (error) return on_read_end(error);
   if (state_ == State::lingering) {
-    if (transport_->reads_after_finish()) read_more();
+    if (transport_->half_closes()) read_more();
     return;
   }
   const bool idle = state_ == State::head && !parser_->got_some();
@@ -273,15 +279,38 @@ void HttpConnection::on_read(const error_code& error, size_t bytes) {
 }
 
 // The client closed its side, or the connection broke.
-void HttpConnection::on_read_end() {
+void HttpConnection::on_read_end(const error_code& error) {
+  const bool half = error == asio::error::eof && transport_->half_closes();
+  if (state_ == State::waiting && !half) return close();
+  read_ended_ = true;
+  finishing_ = finishing_ || !half;
+  on_no_more();
+}
+
+void HttpConnection::on_no_more() {
+  if (state_ == State::answering) return;
+  if (state_ == State::waiting) return probe();
   const bool midway = state_ == State::body || (state_ == State::head && parser_->got_some());
-  if (midway) {
-    reject(error_response(request_, 400, {"INVALID_REQUEST", "The request ended early"}));
-  } else if (state_ == State::answering) {
-    finishing_ = true;
-  } else {
-    close();
-  }
+  if (!midway) return close();
+  reject(error_response(request_, 400, {"INVALID_REQUEST", "The request ended early"}));
+}
+
+// A client that closed its side alone waits for its answer; one that closed all looks the same
+// until something is sent to it: then its system says that nobody is there.
+void HttpConnection::probe() {
+  // HTTP/1.0 has nothing that may come before a response.
+  if (later_ && http_1_0_) return close();
+  transport_->socket().async_wait(
+      tcp::socket::wait_error, [self = shared_from_this()](const error_code&) { self->close(); });
+  probe_due_ = events_ != nullptr;
+  if (!later_) return on_wake();
+  output_ = "HTTP/1.1 100 Continue\r\n\r\n";  // any number may come before a response
+  write(&HttpConnection::after_probe);
+}
+
+void HttpConnection::after_probe() {
+  disarm();
+  on_wake();
 }
 
 void HttpConnection::parse() {
@@ -400,7 +429,6 @@ void HttpConnection::on_request_timeout() {
 }
 
 void HttpConnection::dispatch() {
-  request_.body = std::move(parser_->get().body());
   disarm();
   std::string body = std::move(parser_->get().body());
   if (body.size() > kSmallBody) {
@@ -424,7 +452,7 @@ void HttpConnection::respond(Response response) {
     later_ = std::move(response.later);
     later_->attach(make_wake());
     read_more();
-    return on_later();
+    return on_wake();
   }
   if (response.events) return start_events(response);
   write_response(response);
@@ -457,11 +485,9 @@ void HttpConnection::start_events(const Response& response) {
   const bool head_only = request_.method == "HEAD";
   if (head_only) release_mailbox();
   output_ = head_of(response);
-  if (events_) {
-    events_->attach(make_wake());
-    read_more();
-  }
+  if (events_) events_->attach(make_wake());
   write(head_only ? &HttpConnection::end_of_response : &HttpConnection::pump);
+  if (events_) read_more();
 }
 
 // Called by producers, on their threads.
@@ -489,8 +515,10 @@ void HttpConnection::on_later() {
 void HttpConnection::pump() {
   const EventQueue::Piece piece = events_->take(kPieceBytes);
   if (piece.text.empty() && !piece.last) {
+    if (probe_due_) return write_comment();
     return arm(options().comment_interval, &HttpConnection::write_comment);
   }
+  probe_due_ = false;
   output_ = http_1_0_ || piece.text.empty() ? piece.text : chunk(piece.text);
   if (piece.last) {
     if (piece.broken) {
@@ -508,6 +536,7 @@ void HttpConnection::pump() {
 // Keeps proxies from closing a stream that is silent.
 void HttpConnection::write_comment() {
   static constexpr std::string_view kComment = ": keep-alive\n\n";
+  probe_due_ = false;
   output_ = http_1_0_ ? std::string(kComment) : chunk(kComment);
   write(&HttpConnection::pump);
 }
@@ -543,7 +572,7 @@ void HttpConnection::linger() {
   arm(kLinger, &HttpConnection::close);
   transport_->finish([self = shared_from_this()](const error_code& error) {
     if (self->state_ == State::closed) return;
-    if (error || !self->transport_->reads_after_finish()) return self->close();
+    if (error || !self->transport_->half_closes()) return self->close();
     self->read_more();
   });
 }

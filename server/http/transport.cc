@@ -38,7 +38,7 @@ class PlainTransport final : public Transport {
     socket_.shutdown(tcp::socket::shutdown_send, error);
     done(error);
   }
-  bool reads_after_finish() const override { return true; }
+  bool half_closes() const override { return true; }
   void close() override {
     error_code ignored;
     socket_.close(ignored);
@@ -67,7 +67,7 @@ class TlsTransport final : public Transport {
     asio::async_write(stream_, from, std::move(done));
   }
   void finish(Opened done) override { stream_.async_shutdown(std::move(done)); }
-  bool reads_after_finish() const override { return false; }
+  bool half_closes() const override { return false; }
   void close() override {
     error_code ignored;
     stream_.next_layer().close(ignored);

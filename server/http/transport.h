@@ -29,8 +29,8 @@ class Transport {
   // Tells the other side that nothing follows. Plain: `done` at once, and what still comes can be
   // read. TLS: `done` when the other side has said the same; nothing is read any more.
   virtual void finish(Opened done) = 0;
-  // False after finish(), where it reads no more.
-  virtual bool reads_after_finish() const = 0;
+  // Each side may end what it sends and read on.
+  virtual bool half_closes() const = 0;
   virtual void close() = 0;
   virtual boost::asio::ip::tcp::socket& socket() = 0;
   // An error of this connection in words; of TLS also why the other side's certificate is none.

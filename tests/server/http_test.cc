@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <future>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
 
 #include "tests/server/harness.h"
 
@@ -196,10 +200,6 @@ TEST(Http, ExpectContinue) {
   EXPECT_EQ(client.read_response().status, 200);
 }
 
-TEST(Http, MalformedRequestsGet400) {
-  Worker worker;
-  for (const char* bytes : {
-           "garbage\r\n\r\n",
 TEST(Http, OtherExpectationsGet417) {
   Worker worker;
   for (const char* expect :
@@ -222,6 +222,10 @@ TEST(Http, OtherExpectationsGet417) {
   }
 }
 
+TEST(Http, MalformedRequestsGet400) {
+  Worker worker;
+  for (const char* bytes : {
+           "garbage\r\n\r\n",
            "GET  /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
            "GET /health HTTP/1.1\r\nHost t\r\n\r\n",
            "GET /health HTTP/1.1\r\nHost: localhost\r\nHost: u\r\n\r\n",
@@ -257,6 +261,92 @@ TEST(Http, HalfClosedClientGetsItsAnswer) {
   midway.send("GET /health HT");
   midway.half_close();
   EXPECT_EQ(midway.read_response().status, 400);
+}
+
+// A server whose answers are made when the test has them.
+class Waits {
+ public:
+  Waits() {
+    server::Router router;
+    router.add({.method = "GET", .pattern = "/later", .handler = [this](const server::Request&) {
+                  server::Response response;
+                  later = response.later =
+                      std::make_shared<server::DelayedResponse>([this] { ++left; });
+                  ++asked;
+                  return response;
+                }});
+    router.add({.method = "GET", .pattern = "/events", .handler = [this](const server::Request&) {
+                  server::Response response;
+                  response.content_type = "text/event-stream";
+                  events = response.events =
+                      std::make_shared<server::EventQueue>([this] { ++left; });
+                  ++asked;
+                  return response;
+                }});
+    server_.emplace(server::ServerOptions{}, std::move(router), server::ApiKeys());
+  }
+  uint16_t port() const { return server_->port(); }
+  static bool reach(const std::atomic<int>& count, int value) {
+    for (int i = 0; i < 10'000 && count < value; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return count == value;
+  }
+
+  std::shared_ptr<server::DelayedResponse> later;
+  std::shared_ptr<server::EventQueue> events;
+  std::atomic<int> asked = 0, left = 0;
+
+ private:
+  std::optional<server::Server> server_;
+};
+
+// What `nc -N` and HAProxy do: they close what they send, and wait.
+TEST(Http, HalfClosedClientWaitsForALaterAnswer) {
+  Waits waits;
+  RawClient client(waits.port());
+  client.send(request("GET", "/later") + request("GET", "/later"));
+  client.half_close();
+  for (int i = 1; i <= 2; ++i) {  // the second one came before the end, too
+    ASSERT_TRUE(Waits::reach(waits.asked, i));
+    EXPECT_EQ(client.read_head().status, 100);
+    waits.later->set(server::text_response(200, "made"));
+    EXPECT_EQ(client.read_response().body, "made");
+  }
+  EXPECT_TRUE(client.wait_closed());
+  EXPECT_EQ(waits.left, 0);
+}
+
+TEST(Http, HalfClosedClientGetsItsEvents) {
+  for (const char* version : {"1.0", "1.1"}) {
+    Waits waits;
+    RawClient client(waits.port());
+    client.send(cat("GET /events HTTP/", version, "\r\nHost: localhost\r\n\r\n"));
+    client.half_close();
+    EXPECT_THAT(client.read_until(": keep-alive\n\n"), HasSubstr("200 OK"));
+    waits.events->push_data("one");
+    waits.events->close();
+    EXPECT_THAT(client.read_until("one\n\n"), HasSubstr("data: one"));
+    EXPECT_TRUE(client.wait_closed());
+    EXPECT_EQ(waits.left, 0);
+  }
+}
+
+TEST(Http, ClientsThatCloseAllAreNotWaitedFor) {
+  Waits waits;
+  int count = 0;
+  for (const char* path : {"/later", "/events"}) {
+    for (const char* version : {"1.0", "1.1"}) {
+      for (const bool half_first : {false, true}) {
+        RawClient client(waits.port());
+        client.send(cat("GET ", path, " HTTP/", version, "\r\nHost: localhost\r\n\r\n"));
+        ASSERT_TRUE(Waits::reach(waits.asked, ++count));
+        if (half_first) client.half_close();
+        client.close();
+        EXPECT_TRUE(Waits::reach(waits.left, count)) << path << version << half_first;
+      }
+    }
+  }
 }
 
 TEST(Http, HandlersThatThrowGive500) {
@@ -350,19 +440,6 @@ TEST(Http, LargeBodiesAreHandledBesideOtherRequests) {
   EXPECT_EQ(slow.read_response().body, "100000");
 }
 
-TEST(Http, BusyPortIsAnError) {
-  Worker worker;
-  try {
-    server::Server second({.port = worker.port()}, server::Router(), server::ApiKeys());
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::io);
-    EXPECT_THAT(error.what(), HasSubstr(cat(worker.port())));
-  }
-}
-
-}  // namespace
-}  // namespace rbee::testing
 // A client has one large body read at a time, and another's is read meanwhile.
 TEST(Http, LargeBodiesOfOneClientLeaveAThreadToOthers) {
   std::promise<void> gate;
@@ -395,3 +472,16 @@ TEST(Http, LargeBodiesOfOneClientLeaveAThreadToOthers) {
   EXPECT_EQ(most, 1);
 }
 
+TEST(Http, BusyPortIsAnError) {
+  Worker worker;
+  try {
+    server::Server second({.port = worker.port()}, server::Router(), server::ApiKeys());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::io);
+    EXPECT_THAT(error.what(), HasSubstr(cat(worker.port())));
+  }
+}
+
+}  // namespace
+}  // namespace rbee::testing
