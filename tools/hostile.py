@@ -123,17 +123,20 @@ class Attacker:
             link.close()
         self.statuses[0] += len(links)
 
-    def request(self, fields):
-        body = json.dumps(fields).encode()
-        return (f"POST {self.path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    def request(self, fields, kind="application/json"):
+        body = fields if isinstance(fields, bytes) else json.dumps(fields).encode()
+        return (f"POST {self.path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
                 f"Content-Length: {len(body)}\r\n\r\n").encode() + body
 
     def crowd(self, requests):
-        """All at once, each a path and a body; leaves when its patience ends."""
+        """All at once, each a path, a body and where it is no JSON its kind; leaves when its patience
+        ends. Those that are larger than the most are left out."""
         waiting = {}
-        for path, fields in requests:
-            self.path = path
-            for link in self.many(1, lambda link, fields=fields: link.sendall(self.request(fields))):
+        for self.path, *body in requests:
+            data = self.request(*body)
+            if len(data) > self.most_bytes:
+                continue
+            for link in self.many(1, lambda link, data=data: link.sendall(data)):
                 waiting[link] = b""
         until = time.monotonic() + self.patience
         while waiting and time.monotonic() < until:

@@ -420,7 +420,44 @@ def forms():
     ]
 
 
+@family(PICTURES)
+def uploads():
+    """Many large pictures and forms at once, each of which is no more than what is allowed."""
+    def crowd(path, count, make, *kind):
+        requests = [(path, make(i), *kind) for i in range(count)]
+        return lambda attacker: attacker.crowd(requests)
+    def form(i, parts):
+        head = b"--b\r\nContent-Disposition: form-data; name=\"image[]\"; filename=\"%d.png\"\r\n\r\n" % i
+        prompt = b"--b\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\na\r\n"
+        return prompt + b"".join(head + part + b"\r\n" for part in parts) + b"--b--\r\n"
+    multipart = "multipart/form-data; boundary=b"
+    # Noise is as long inflated as deflated, blanks are long inflated alone.
+    noise = png(1000, 1000, pixels=b"".join(b"\0" + random.Random(i).randbytes(3000) for i in range(1000)))
+    blank = png(4000, 4000, pixels=(b"\0" + b"\0" * 12000) * 4000)
+    image = coded(noise)
+    change = {"prompt": "a", "steps": 1, "width": 64, "height": 64, "init_images": [image], "mask": image}
+    return [
+        ("forms", crowd("/v1/images/edits", 48, lambda i: form(i, [noise]), multipart)),
+        ("forms of several", crowd("/v1/images/edits", 24, lambda i: form(i, [blank] * 4), multipart)),
+        ("forms of noise", crowd("/v1/images/edits", 48, lambda i: form(i, [noise[40:]]), multipart)),
+        ("pictures to change", crowd("/sdapi/v1/img2img", 32, lambda i: change)),
+        ("pictures to read", crowd("/sdapi/v1/png-info", 48, lambda i: {"image": image})),
+        ("pictures to enlarge", crowd("/sdapi/v1/extra-single-image", 32, lambda i: {
+            "image": image, "upscaling_resize": 2, "upscaler_1": "Lanczos"})),
+    ]
+
+
 # Of both.
+
+@family(CHAT, PICTURES)
+def large_crowds():
+    """Bodies that are read beside the connections' thread, many at once."""
+    fields = {"prompt": "a", "max_tokens": 1, "steps": 1, "width": 64, "height": 64}
+    def crowd(count):
+        body = {**fields, "x": [{"a": [1000, 1000]}] * count}
+        return lambda attacker: attacker.crowd([(attacker.path, body)] * 64)
+    return [("some parts", crowd(8_000)), ("many parts", crowd(40_000))]
+
 
 @family(CHAT, PICTURES)
 def bodies():

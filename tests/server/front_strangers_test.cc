@@ -104,7 +104,7 @@ TEST(Front, StrangersEndNothing) {
                  model.path().string(),
                  "--front",
                  "--families",
-                 "lists,heads,bodies,connections",
+                 "lists,heads,bodies,large_crowds,connections",
                  "--seconds",
                  "0.1",
                  "--patience",
