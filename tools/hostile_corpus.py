@@ -217,7 +217,7 @@ def crowds():
         ("prompts", crowd(64, lambda i: {"prompt": words(i, 3000), "max_tokens": 1})),
         ("contexts", crowd(16, lambda i: {"prompt": words(i, 900), **long})),
         ("choices", crowd(8, lambda i: {"prompt": letters(8, i), "n": 16, **long})),
-        ("guesses", crowd(16, lambda i: {"prompt": "a b c d " * 50, "speculative": True, **long})),
+        ("drafts", crowd(16, lambda i: {"prompt": "a b c d " * 50, "speculative": True, **long})),
         ("probabilities", crowd(32, lambda i: {"prompt": words(i, 800), "prompt_logprobs": 20, "logprobs": 20,
                                                **long})),
         ("grammars", crowd(32, lambda i: {"prompt": "a", "guided_regex": f"([a-z ]{{1,90}}{i}){{1,90}}", **long})),

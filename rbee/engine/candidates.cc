@@ -238,9 +238,9 @@ size_t Candidates::index_of(int32_t id) const {
   return static_cast<size_t>(at - list_.begin());
 }
 
-Candidate Candidates::draw(const Guess& guess, double accept, double number) {
+Candidate Candidates::draw(const DraftToken& draft, double accept, double number) {
   softmax();
-  const std::vector<TokenProbability>& among = guess.among;
+  const std::vector<TokenProbability>& among = draft.among;
   auto at = among.begin();
   // Long lists are in the order of the ids on both sides: the next entry is nearly always it.
   const auto there = [&](int32_t id) -> double {
@@ -249,8 +249,8 @@ Candidate Candidates::draw(const Guess& guess, double accept, double number) {
     }
     return at != among.end() && at->id == id ? (at++)->probability : 0.0f;
   };
-  const auto guessed = std::ranges::find(list_, guess.id, &Candidate::id);
-  if (guessed != list_.end() && accept * there(guess.id) < guessed->probability) return *guessed;
+  const auto drafted = std::ranges::find(list_, draft.id, &Candidate::id);
+  if (drafted != list_.end() && accept * there(draft.id) < drafted->probability) return *drafted;
   double rest = 0;
   for (const Candidate& c : list_) rest += std::max(c.probability - there(c.id), 0.0);
   if (rest <= 0) return draw(number);  // rounding: the distributions are the same

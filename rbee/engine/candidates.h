@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "rbee/engine/guess.h"
+#include "rbee/engine/draft_token.h"
 
 namespace rbee::engine {
 
@@ -60,11 +60,11 @@ class Candidates {
   // a list that nothing has cut those behind kDrawFront in the order of their ids, as DrawArgs has
   // it. The list stays as it is.
   Candidate draw(double number);
-  // A draw that follows the same distribution and prefers a guess that was drawn from another one:
-  // it is taken where accept * its probability there is below that here, else a token is drawn
+  // A draw that follows the same distribution and prefers a draft token that was drawn from another
+  // one: it is taken where accept * its probability there is below that here, else a token is drawn
   // from what is more probable here than there (Leviathan et al. 2023, algorithm 1). accept,
-  // number: uniform in [0, 1), independent of each other and of the guess.
-  Candidate draw(const Guess& guess, double accept, double number);
+  // number: uniform in [0, 1), independent of each other and of the draft token.
+  Candidate draw(const DraftToken& draft, double accept, double number);
 
  private:
   void sort();

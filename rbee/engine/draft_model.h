@@ -1,5 +1,5 @@
 #pragma once
-// A smaller model with the same vocabulary that guesses what another one says next, one token after
+// A smaller model with the same vocabulary that drafts what another one says next, one token after
 // another (Leviathan et al. 2023; Chen et al. 2023). Its keys and values lie in blocks of the same
 // numbers as the other model's: who shares, loses or gives back those does so with these.
 
@@ -17,7 +17,7 @@ namespace rbee::engine {
 struct DraftModelOptions {
   int64_t step_tokens = 0;  // evaluated at once at most
   int64_t vocab = 0;        // tokens
-  float min_p = 0;          // guessing ends where no token has this probability, 0 to 1
+  float min_p = 0;          // drafting ends where no token has this probability, 0 to 1
   std::optional<DType> kv_dtype;
 };
 
@@ -28,33 +28,34 @@ class DraftModel {
 
   struct Place {
     LlmJob* job;
-    int64_t length;   // leading tokens of the sequence to know; of one that guesses, all
-    int64_t guesses;  // wanted at most
+    int64_t length;  // leading tokens of the sequence to know; of one that drafts, all
+    int64_t drafts;  // wanted at most
   };
-  // Evaluates what it does not know of the sequences and adds guesses to those that want any, all
-  // together. One that is far behind gets its guesses another time. Each has the blocks it takes.
-  void guess(std::span<const Place> places);
+  // Evaluates what it does not know of the sequences and adds draft tokens to those that want any,
+  // all together. One that is far behind gets its draft tokens another time. Each has the blocks it
+  // takes.
+  void draft(std::span<const Place> places);
 
   Stepper& stepper() { return stepper_; }
   const ModelInfo& info() const { return model_.info; }
 
  private:
-  struct Guessing {
+  struct Drafting {
     LlmJob* job;
     Sampler* sampler;
-    int64_t left;  // guesses to come at most
+    int64_t left;  // draft tokens to come at most
   };
-  // One step: its work, and whose last token of it is followed by a guess.
+  // One step: its work, and whose last token of it is followed by a draft token.
   struct Round {
     std::vector<Stepper::Work> work;
     std::vector<int32_t> rows;
-    std::vector<Guessing> guessing;  // of the rows
+    std::vector<Drafting> drafting;  // of the rows
   };
 
   Round first_round(std::span<const Place> places) const;
-  static Round next_round(std::vector<Guessing> guessing);
+  static Round next_round(std::vector<Drafting> drafting);
   void evaluate(Round& round);
-  bool add_guess(Guessing& guessing, const StepLogits& logits, int64_t row) const;
+  bool add_draft(Drafting& drafting, const StepLogits& logits, int64_t row) const;
 
   const TextModel model_;
   const DraftModelOptions options_;

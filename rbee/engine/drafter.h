@@ -1,5 +1,5 @@
 #pragma once
-// Gives sequences that generate tokens guessed ahead, for the model to confirm in its next step.
+// Gives sequences that generate draft tokens, for the model to confirm in its next step.
 
 #include <cstdint>
 #include <memory>
@@ -10,28 +10,28 @@
 
 namespace rbee::engine {
 
-// Tokens guessed ahead of one sequence at most.
-inline constexpr int32_t kMaxGuesses = 64;
+// Draft tokens of one sequence at most.
+inline constexpr int32_t kMaxDrafts = 64;
 
 class Drafter {
  public:
   using Parts = std::vector<Scheduler::Part>;
 
-  // pool: of the sequences; outlives this. model: what guesses; null: what followed the last time.
+  // pool: of the sequences; outlives this. model: what drafts; null: what followed the last time.
   Drafter(KvBlockPool& pool, std::unique_ptr<DraftModel> model)
       : pool_(pool), model_(std::move(model)) {}
 
-  // Parts that generate, whose tickets are LlmJobs, get guesses as far as the step and the cache
-  // have room that nobody else needs. scheduler: that planned them.
-  // What fails in a draft model costs the guesses, no request; throws a device's error.
-  void add_guesses(Parts& parts, const Scheduler& scheduler);
+  // Parts that generate, whose tickets are LlmJobs, get draft tokens as far as the step and the
+  // cache have room that nobody else needs. scheduler: that planned them. What fails in a draft
+  // model costs the draft tokens, no request; throws a device's error.
+  void add_drafts(Parts& parts, const Scheduler& scheduler);
 
   DraftModel* model() const { return model_.get(); }  // null: none
 
  private:
   bool spares(int64_t running) const { return pool_.available() > running; }
-  void guess_from_texts(Parts& parts, int64_t running, int64_t room);
-  void guess_by_model(Parts& parts, int64_t running, int64_t room);
+  void draft_from_texts(Parts& parts, int64_t running, int64_t room);
+  void draft_by_model(Parts& parts, int64_t running, int64_t room);
 
   KvBlockPool& pool_;
   const std::unique_ptr<DraftModel> model_;

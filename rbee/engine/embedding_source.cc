@@ -54,11 +54,11 @@ models::RankWords words_of(const text::Tokenizer& tokenizer) {
   return {.yes = token("yes"), .no = token("no")};
 }
 
-void set_pair_prompt(const io::Checkpoint& checkpoint, const models::EmbeddingSettings& settings,
-                     EmbeddingSource& out) {
+void set_rerank_prompt(const io::Checkpoint& checkpoint, const models::EmbeddingSettings& settings,
+                       EmbeddingSource& out) {
   if (!settings.pair_template.empty()) {
-    out.pair_prompt.emplace(settings.pair_template, *out.tokenizer);
-    out.info.instructs = out.pair_prompt->takes_instruction();
+    out.rerank_prompt.emplace(settings.pair_template, *out.tokenizer);
+    out.info.instructs = out.rerank_prompt->takes_instruction();
   } else if (settings.words) {
     fail(Code::unsupported, "rerank", "how models of architecture \"", checkpoint.architecture(),
          "\" are asked about a pair is not known; Qwen3's rankers are implemented");
@@ -139,8 +139,8 @@ EmbeddingSource load_embedding_source(const std::filesystem::path& path,
     fail(Code::not_found, "load", "the file says that the model ranks, but has no ",
          "cls.output.weight; --pooling rank lets a decoder rank by its yes and no");
   }
-  if (out.model->ranks()) set_pair_prompt(checkpoint, settings, out);
-  out.info.classifies = out.model->ranks() && !out.pair_prompt;
+  if (out.model->ranks()) set_rerank_prompt(checkpoint, settings, out);
+  out.info.classifies = out.model->ranks() && !out.rerank_prompt;
   out.chat_template = options.chat_template.empty()
                           ? load_chat_template(checkpoint)
                           : std::make_unique<text::ChatTemplate>(options.chat_template);
@@ -187,8 +187,8 @@ EmbeddingSource::Encoded EmbeddingSource::encode(const EmbeddingInput& input, co
     add_text(*text, kept.special ? prefix : kNone);
   } else {
     const auto& pair = std::get<TextPair>(input);
-    if (pair_prompt) {
-      out.ids = pair_prompt->encode(pair, *tokenizer, wanted);
+    if (rerank_prompt) {
+      out.ids = rerank_prompt->encode(pair, *tokenizer, wanted);
     } else {
       const std::string& asked = pair.query.text();
       if (query.text != &asked) query = {.text = &asked, .ids = tokenizer->encode(asked)};

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "rbee/engine/embedding_api.h"
-#include "rbee/engine/pair_prompt.h"
+#include "rbee/engine/rerank_prompt.h"
 #include "rbee/engine/text_model.h"
 #include "rbee/models/embedding_model.h"
 
@@ -23,7 +23,7 @@ struct EmbeddingSource {
   bool probability = true;  // scores of the ranker mean something through the logistic function
   std::map<std::string, std::string> prompts;  // what stands before texts, by their kind
   std::string default_prompt;                  // a name of these; empty = none
-  std::optional<PairPrompt> pair_prompt;       // absent: pairs are joined as the tokenizer has it
+  std::optional<RerankPrompt> rerank_prompt;   // absent: pairs are joined as the tokenizer has it
   std::unique_ptr<text::ChatTemplate> chat_template;  // null: the checkpoint has none
   EmbeddingInfo info;
 

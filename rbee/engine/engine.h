@@ -150,7 +150,7 @@ struct Request {
   bool prompt_ids_told = false;     // as Started::prompt_ids
   bool progress = false;            // on_progress() is wanted
   std::vector<LoraChoice> lora;     // none: the model alone
-  std::optional<bool> speculative;  // guess tokens ahead; absent: as the engine's options say
+  std::optional<bool> speculative;  // draft tokens ahead; absent: as the engine's options say
   std::string client;               // whose it is: clients take turns
   std::string user;                 // for whom the client asks: within a client users take turns
   std::string cache_salt;           // beginnings in the cache are shared under the same one alone
@@ -288,8 +288,8 @@ struct EngineStats {
   uint64_t steps = 0;            // of the model, each for all requests that take part
   uint64_t step_requests = 0;    // requests that took part, summed over steps
   uint64_t longest_text = 0;     // tokens of the longest prompt and answer so far
-  uint64_t drafts = 0;           // steps of a request with tokens guessed ahead
-  uint64_t draft_tokens = 0;     // tokens guessed
+  uint64_t drafts = 0;           // steps of a request with draft tokens
+  uint64_t draft_tokens = 0;     // tokens drafted
   uint64_t accepted_tokens = 0;  // of these, tokens that came
   uint64_t preemptions = 0;      // requests that lost their blocks to others, for a while
   uint64_t prefix_queries = 0;   // tokens looked up in the cache when requests began

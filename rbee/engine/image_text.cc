@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "rbee/engine/image_words.h"
+#include "rbee/engine/textual_inversion.h"
 #include "rbee/ops/concat.h"
 #include "rbee/ops/elementwise.h"
 

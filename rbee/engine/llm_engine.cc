@@ -47,7 +47,7 @@ class LlmEngine final : public Engine {
                  {.cache_tokens = options_.cache_tokens,
                   .block_size = options_.block_size,
                   .kv_dtype = options_.kv_dtype}),
-        shelf_(*text_.model, options_.loras),
+        loras_(*text_.model, options_.loras),
         drafter_(stepper_.pool(), make_draft(std::move(draft))),
         scheduler_(stepper_.pool(), scheduling(options_, *text_.device, text_.info.vocab_size)) {
     text_.info.kv_cache_bytes = stepper_.cache_bytes();
@@ -77,7 +77,7 @@ class LlmEngine final : public Engine {
     const bool speculative = request.speculative.value_or(options_.speculative);
     LlmJobOptions job_options;
     job_options.draft_tokens = speculative ? options_.draft_tokens : 0;
-    job_options.lora = shelf_.take(request.lora);
+    job_options.lora = loras_.take(request.lora);
     // On the caller's thread: pictures, prompts and grammars do not hold up the others' answers.
     job_options.pictures = pictures_of(request);
     job_options.prompt = text_.prompt_of(request);
@@ -134,9 +134,9 @@ class LlmEngine final : public Engine {
     return text_.render(messages, options);
   }
 
-  std::vector<LoraInfo> loras() const override { return shelf_.list(); }
+  std::vector<LoraInfo> loras() const override { return loras_.list(); }
   void load_lora(LoraInfo info) override {
-    std::future<void> there = shelf_.add(std::move(info));
+    std::future<void> there = loras_.add(std::move(info));
     {
       const std::scoped_lock lock(mutex_);
       if (stopping_) fail(Code::unsupported, "engine", "stopping, takes no adapters");
@@ -144,7 +144,7 @@ class LlmEngine final : public Engine {
     }
     there.get();
   }
-  bool unload_lora(std::string_view name) override { return shelf_.remove(name); }
+  bool unload_lora(std::string_view name) override { return loras_.remove(name); }
   std::vector<int32_t> chat_tokens(const std::vector<ChatMessage>& messages,
                                    const ChatOptions& options) const override {
     Request request;
@@ -219,21 +219,21 @@ class LlmEngine final : public Engine {
       // What fails here has nothing to do with one request or another.
       guarded([&](const Error& error) { fail_all(error); },
               [&] {
-                if (shelf_.settle()) stepper_.forget_recorded();
+                if (loras_.settle()) stepper_.forget_recorded();
                 // Beside a step that is under way nobody can join.
                 if (!stepper_.is_ahead() || scheduler_.running().empty()) let_join();
                 step_begin_ = Clock::now();
                 find_masks();
                 Parts parts = scheduler_.plan();
                 const int64_t look_tokens = scheduler_.look_tokens(parts);
-                drafter_.add_guesses(parts, scheduler_);
+                drafter_.add_drafts(parts, scheduler_);
                 step(parts);
                 const TicketPtr looks = scheduler_.looks();
                 if (sends_at_once() || looks || scheduler_.running().empty()) send_texts();
                 if (looks) look(job_of(looks), look_tokens);
               });
     }
-    shelf_.settle();  // for who waits for it
+    loras_.settle();  // for who waits for it
   }
 
   // Where a device computes by itself, texts go out while it is at the next step.
@@ -261,7 +261,7 @@ class LlmEngine final : public Engine {
   // Waits for work and gives it to the scheduler; grammars go meanwhile. False: time to end.
   bool take_in() {
     std::unique_lock lock(mutex_);
-    const auto wanted = [&] { return stopping_ || !jobs_.empty() || shelf_.waits(); };
+    const auto wanted = [&] { return stopping_ || !jobs_.empty() || loras_.waits(); };
     while (!wake_.wait_for(lock, options_.grammar_rest, wanted)) {
       lock.unlock();
       constraints_.forget();
@@ -279,10 +279,10 @@ class LlmEngine final : public Engine {
 
   // Under the lock. Whom it follows has yet to come to the end of its prompt.
   bool follows_silence(const LlmJob& job) const {
-    const std::string& leader = job.request().follows;
-    if (leader.empty()) return false;
+    const std::string& followed = job.request().follows;
+    if (followed.empty()) return false;
     const auto found = std::ranges::find(
-        jobs_, leader, [](const JobPtr& other) { return other->request().job_id; });
+        jobs_, followed, [](const JobPtr& other) { return other->request().job_id; });
     return found != jobs_.end() && found->get() != &job && !(*found)->speaks();
   }
 
@@ -351,7 +351,7 @@ class LlmEngine final : public Engine {
       for (size_t i = 0; i < parts.size(); ++i) {
         LlmJob& job = job_of(parts[i].ticket);
         job.sequence.cached = cached[i];
-        again[i].count -= std::ssize(job.drop_guesses());
+        again[i].count -= std::ssize(job.drop_drafts());
       }
       if (parts.size() > 1) log(LogLevel::warn, "a shared step failed", {{"error", error.what()}});
       for (const Scheduler::Part& part : again) {
@@ -366,7 +366,7 @@ class LlmEngine final : public Engine {
   // What a step gave a request.
   struct Outcome {
     size_t tokens = 0;
-    size_t guessed = 0;
+    size_t drafted = 0;
     std::optional<StopReason> reason;
     std::optional<Error> error;
   };
@@ -376,9 +376,9 @@ class LlmEngine final : public Engine {
     // Beside prompts a step is not recorded, and none follows it unseen.
     const bool draws = batch.generated == batch.tokens && text_.device->supports_capture();
     const RowsWanted gathered = gather(batch.asked, known_tokens(), draws);
-    const LeadersWanted wanted = gathered.leaders();
+    const TopLogitsWanted wanted = gathered.top_logits();
     const Ahead ahead = gathered.foreseen() ? ahead_of(batch) : Ahead::nothing;
-    const LeaderRows found = evaluate(batch, wanted, ahead);
+    const TopLogitRows found = evaluate(batch, wanted, ahead);
     const StepLogits logits{stepper_, found, wanted};
     score_prompts(batch.asked, logits);
     std::vector<Outcome> outcomes;
@@ -404,7 +404,7 @@ class LlmEngine final : public Engine {
   Ahead ahead_of(const StepBatch& batch) {
     const bool same = batch.generated == batch.tokens && !scheduler_.next() &&
                       std::ranges::all_of(batch.asked, [](const StepBatch::Rows& rows) {
-                        return !rows.job->guesses_ahead() && rows.job->may_go_on();
+                        return !rows.job->drafts_ahead() && rows.job->may_go_on();
                       });
     if (!same) return Ahead::nothing;
     const std::scoped_lock lock(mutex_);
@@ -412,7 +412,7 @@ class LlmEngine final : public Engine {
   }
 
   // The largest logits of the sampled rows, which nearly always decide the next token.
-  LeaderRows evaluate(const StepBatch& batch, const LeadersWanted& wanted, Ahead ahead) {
+  TopLogitRows evaluate(const StepBatch& batch, const TopLogitsWanted& wanted, Ahead ahead) {
     if (wanted.count == 0) {
       stepper_.run(batch.work, batch.rows);
       send_texts();
@@ -420,40 +420,40 @@ class LlmEngine final : public Engine {
     }
     stepper_.begin(batch.work, batch.rows, wanted, ahead);
     send_texts();
-    return stepper_.leaders();
+    return stepper_.top_logits();
   }
 
   // Of a request that wants no tokens, behind its prompt.
-  static std::optional<StopReason> ends_silently(const LlmJob& job) {
+  static std::optional<StopReason> is_prompt_only(const LlmJob& job) {
     const bool ends = job.request().max_tokens == 0 && is_evaluated(job.sequence);
     return ends ? std::optional(StopReason::max_tokens) : std::nullopt;
   }
 
-  // The next tokens of a sampled sequence. Those behind a guess count while it is what is chosen.
+  // The next tokens of a sampled sequence. Those behind a draft count while it is what is chosen.
   Outcome take_tokens(const StepBatch::Rows& rows, const StepLogits& logits) {
     LlmJob& job = *rows.job;
-    if (rows.sampled == 0) return {.reason = ends_silently(job), .error = {}};
-    const std::vector<Guess> guesses = job.drop_guesses();
-    Outcome out{.guessed = guesses.size(), .reason = {}, .error = {}};
+    if (rows.sampled == 0) return {.reason = is_prompt_only(job), .error = {}};
+    const std::vector<DraftToken> drafts = job.drop_drafts();
+    Outcome out{.drafted = drafts.size(), .reason = {}, .error = {}};
     const auto failed = [&](const Error& error) {
       if (error.code() == Code::device) return fail_all(error);
       out.error = error;
     };
     guarded(failed, [&] {
       for (bool goes_on = true; goes_on;) {
-        const Guess* guess = out.tokens < guesses.size() ? &guesses[out.tokens] : nullptr;
+        const DraftToken* draft = out.tokens < drafts.size() ? &drafts[out.tokens] : nullptr;
         const LogitRow row{.index = rows.first + rows.scored + static_cast<int64_t>(out.tokens),
                            .history = job.sequence.tokens,
-                           .guess = guess};
+                           .draft = draft};
         const Chosen chosen = next_token(job, logits, row);
         ++out.tokens;
         out.reason = job.take(chosen.id, chosen.scored ? &*chosen.scored : nullptr);
         if (!out.reason) job.find_mask(masks_.work);
-        goes_on = !out.reason && !job.held && guess != nullptr && guess->id == chosen.id;
+        goes_on = !out.reason && !job.held && draft != nullptr && draft->id == chosen.id;
       }
     });
     if (!lost_ && !out.error) {
-      job.settle_guesses(std::ssize(guesses), static_cast<int64_t>(out.tokens) - 1);
+      job.settle_drafts(std::ssize(drafts), static_cast<int64_t>(out.tokens) - 1);
     }
     return out;
   }
@@ -485,9 +485,9 @@ class LlmEngine final : public Engine {
       stats_.prompt_tokens += static_cast<uint64_t>(prompt_tokens);
       for (const Outcome& outcome : outcomes) {
         stats_.generated_tokens += outcome.tokens;
-        if (outcome.guessed == 0 || outcome.error) continue;
+        if (outcome.drafted == 0 || outcome.error) continue;
         ++stats_.drafts;
-        stats_.draft_tokens += outcome.guessed;
+        stats_.draft_tokens += outcome.drafted;
         stats_.accepted_tokens += outcome.tokens - 1;
       }
     }
@@ -566,7 +566,7 @@ class LlmEngine final : public Engine {
   ConstraintCompiler constraints_;
   const LlmOptions options_;
   Stepper stepper_;
-  LoraShelf shelf_;
+  LoraCache loras_;
   Drafter drafter_;                       // engine thread only
   Scheduler scheduler_;                   // engine thread only
   Clock::time_point step_begin_;          // engine thread only

@@ -28,8 +28,8 @@ struct LlmOptions {
   int64_t cache_tokens = 0;
   int64_t block_size = 32;      // tokens in a block of the KV cache
   std::vector<LoraInfo> loras;  // adapters that requests can take
-  bool speculative = false;     // guess tokens ahead, where a request does not say
-  int32_t draft_tokens = 8;     // guessed at most, 1 to 64
+  bool speculative = false;     // draft tokens ahead, where a request does not say
+  int32_t draft_tokens = 8;     // drafted at most, 1 to 64
   int32_t max_pictures = 16;    // of a request, 1 to 1024
   // Of pictures that nobody asks about any more: what the tower made of them, and their pixels.
   int64_t picture_cache_bytes = int64_t{256} << 20;
@@ -37,12 +37,12 @@ struct LlmOptions {
   // nothing has run for so long.
   int64_t grammar_cache_bytes = int64_t{256} << 20;
   std::chrono::milliseconds grammar_rest{60'000};
-  // A draft model stops guessing where none of its tokens has this probability, 0 to 1.
+  // A draft model stops drafting where none of its tokens has this probability, 0 to 1.
   float draft_min_p = 0;
   std::optional<DType> kv_dtype;  // a cache type; absent: see StepperOptions
 };
 
-// Takes the model over and starts the engine's thread. draft: guesses tokens ahead; without it the
+// Takes the model over and starts the engine's thread. draft: drafts tokens ahead; without it the
 // text does. Throws invalid_argument for options out of range and as check_draft() does, and
 // out_of_memory when the KV cache does not fit.
 std::unique_ptr<Engine> make_llm_engine(TextModel model, const LlmOptions& options,

@@ -18,13 +18,14 @@ uint64_t fresh_seed() {
   return ((uint64_t{device()} << 32) | device()) & ((uint64_t{1} << 53) - 1);
 }
 
-// For masks: of what a request's thread does at first, of that at a time, and of a step's guesses.
+// For masks: of what a request's thread does at first, of that at a time, and of a step's draft
+// tokens.
 constexpr int64_t kFirstMaskWork = 50'000'000;
 constexpr int64_t kSlice = 250'000;
-constexpr int64_t kGuessWork = 20'000;
+constexpr int64_t kDraftWork = 20'000;
 
-// Guesses are drawn independently of what decides about them.
-constexpr uint64_t kGuessSeed = 0x9e3779b97f4a7c15;
+// Draft tokens are drawn independently of what decides about them.
+constexpr uint64_t kDraftSeed = 0x9e3779b97f4a7c15;
 
 constexpr std::string_view kLetters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -74,9 +75,9 @@ LlmJob::LlmJob(Request request, std::shared_ptr<EventSink> sink, KvBlockPool& po
       detokenizer_(*model.tokenizer, spaces_of(request_, options.grammar != nullptr)),
       stops_(request_.stop),
       draft_length_(options.draft_tokens),
-      guess_sampler_(request_.sampling, seed_ ^ kGuessSeed),
+      draft_sampler_(request_.sampling, seed_ ^ kDraftSeed),
       pictures_(std::move(options.pictures)) {
-  guess_sampler_.keep_distribution();
+  draft_sampler_.keep_distribution();
   if (request_.drawn_logprobs) sampler_.keep_distribution();
   allow_listed();
   for (const TakenLora& taken : lora_) sequence.lora.push_back({taken.adapter->slot, taken.scale});
@@ -102,7 +103,7 @@ void LlmJob::allow_listed() {
     word |= bit;
   }
   sampler_.allow({.bits = allowed_, .count = count});
-  guess_sampler_.allow({.bits = allowed_, .count = count});
+  draft_sampler_.allow({.bits = allowed_, .count = count});
 }
 
 // On the caller's thread. In slices: others use the grammar, too.
@@ -240,54 +241,54 @@ bool LlmJob::may_go_on() const {
          model_.info.context_length - sequence.length() > 1;
 }
 
-int64_t LlmJob::guess_room(int64_t most) {
-  // The step's own token comes beside the guesses.
+int64_t LlmJob::draft_room(int64_t most) {
+  // The step's own token comes beside the draft tokens.
   const int64_t room = std::min<int64_t>(request_.max_tokens - tokens_out_,
                                          model_.info.context_length - sequence.length());
   return std::max<int64_t>(std::min({most, room - 1, draft_length_.next()}), 0);
 }
 
-void LlmJob::guess_from_text(int64_t most) {
+void LlmJob::draft_from_text(int64_t most) {
   ahead_ = constrained_;
-  guess_work_ = kGuessWork;
+  draft_work_ = kDraftWork;
   for (const int32_t id : ngram_draft(sequence.tokens, most)) {
     if (ahead_ && !ahead_->mask().has(id)) break;
-    if (!add_guess({id})) break;
+    if (!add_draft({id})) break;
   }
 }
 
-Sampler& LlmJob::begin_guesses() {
+Sampler& LlmJob::begin_drafts() {
   ahead_ = constrained_;
-  guess_work_ = kGuessWork;
-  guess_sampler_.follow(sampler_);
-  if (ahead_) guess_sampler_.allow(ahead_->mask());
-  return guess_sampler_;
+  draft_work_ = kDraftWork;
+  draft_sampler_.follow(sampler_);
+  if (ahead_) draft_sampler_.allow(ahead_->mask());
+  return draft_sampler_;
 }
 
-bool LlmJob::add_guess(Guess guess) {
-  const int32_t id = guess.id;
+bool LlmJob::add_draft(DraftToken draft) {
+  const int32_t id = draft.id;
   sequence.tokens.push_back(id);
-  guesses_.push_back(std::move(guess));
+  drafts_.push_back(std::move(draft));
   if (is_end(id)) return false;
   if (!ahead_) return true;
   try {
     ahead_->accept(id);
-    if (!ahead_->find_mask(guess_work_)) return false;
+    if (!ahead_->find_mask(draft_work_)) return false;
   } catch (const Error&) {
-    return false;  // where the guess comes, the request fails by it
+    return false;  // where the draft token comes, the request fails by it
   }
-  guess_sampler_.allow(ahead_->mask());
+  draft_sampler_.allow(ahead_->mask());
   return ahead_->can_go_on();
 }
 
-std::vector<Guess> LlmJob::drop_guesses() {
-  sequence.tokens.resize(sequence.tokens.size() - guesses_.size());
-  return std::exchange(guesses_, {});
+std::vector<DraftToken> LlmJob::drop_drafts() {
+  sequence.tokens.resize(sequence.tokens.size() - drafts_.size());
+  return std::exchange(drafts_, {});
 }
 
-void LlmJob::settle_guesses(int64_t guessed, int64_t accepted) {
-  if (guessed > 0) draft_length_.learn(guessed, accepted);
-  sequence.cached -= guessed - accepted;
+void LlmJob::settle_drafts(int64_t drafted, int64_t accepted) {
+  if (drafted > 0) draft_length_.learn(drafted, accepted);
+  sequence.cached -= drafted - accepted;
   sequence.draft_cached = std::min(sequence.draft_cached, sequence.length() - 1);
 }
 

@@ -8,7 +8,7 @@
 #include "rbee/engine/constraint.h"
 #include "rbee/engine/engine.h"
 #include "rbee/engine/logprobs.h"
-#include "rbee/engine/lora_shelf.h"
+#include "rbee/engine/lora_cache.h"
 #include "rbee/engine/ngram_draft.h"
 #include "rbee/engine/reasoning.h"
 #include "rbee/engine/request_pictures.h"
@@ -23,7 +23,7 @@ namespace rbee::engine {
 
 struct LlmJobOptions {
   std::shared_ptr<const grammar::CompiledGrammar> grammar;  // null: no constraint
-  int64_t draft_tokens = 0;                                 // guessed ahead at most; 0: none
+  int64_t draft_tokens = 0;                                 // drafted ahead at most; 0: none
   std::vector<TakenLora> lora;                              // of the request
   std::string prompt;                                       // TextModel::prompt_of() the request
   std::vector<PictureSquares> pictures = {};                // read_pictures() of the request
@@ -53,26 +53,26 @@ class LlmJob final : public Ticket {
   int32_t next_scored() const { return sequence.tokens[static_cast<size_t>(sequence.scored) + 1]; }
   // The request has a place; its first tells the client.
   void start();
-  bool guesses_ahead() const { return draft_length_.most() > 0; }
+  bool drafts_ahead() const { return draft_length_.most() > 0; }
   // Whether a token may follow the next one.
   bool may_go_on() const;
-  // How many tokens may be guessed for the next step, `most` at most. Once a step.
-  int64_t guess_room(int64_t most);
-  // Guesses go to the end of the sequence: `most` tokens at most that its text repeats ...
-  void guess_from_text(int64_t most);
+  // How many tokens may be drafted for the next step, `most` at most. Once a step.
+  int64_t draft_room(int64_t most);
+  // Draft tokens go to the end of the sequence: `most` tokens at most that its text repeats ...
+  void draft_from_text(int64_t most);
   // ... or those of a draft model, drawn one by one with this sampler. It is where the request's
   // own is, with random numbers of its own.
-  Sampler& begin_guesses();
-  // False: nothing can follow this guess.
-  bool add_guess(Guess guess);
-  int64_t guessed() const { return std::ssize(guesses_); }
-  // The guesses leave the sequence.
-  std::vector<Guess> drop_guesses();
+  Sampler& begin_drafts();
+  // False: nothing can follow this draft token.
+  bool add_draft(DraftToken draft);
+  int64_t drafted() const { return std::ssize(drafts_); }
+  // The draft tokens leave the sequence.
+  std::vector<DraftToken> drop_drafts();
   // None for some tokens, as after wrong ones.
-  void pause_guesses() { draft_length_.learn(1, 0); }
-  // After a step with so many guesses, of which the first `accepted` came and have been taken, and
-  // one token more: places in the caches behind them are written again.
-  void settle_guesses(int64_t guessed, int64_t accepted);
+  void pause_drafts() { draft_length_.learn(1, 0); }
+  // After a step with so many draft tokens, of which the first `accepted` came and have been taken,
+  // and one token more: places in the caches behind them are written again.
+  void settle_drafts(int64_t drafted, int64_t accepted);
   bool is_end(int32_t id) const;
   // The token that comes next whatever the logits say: of the mark that ends the reasoning where
   // its budget is spent.
@@ -131,10 +131,10 @@ class LlmJob final : public Ticket {
   std::optional<int32_t> end_id_;  // the token that ended the answer
   int32_t pieces_out_ = 0;
   DraftLength draft_length_;
-  std::vector<Guess> guesses_;            // the last tokens of the sequence
-  Sampler guess_sampler_;                 // of a draft model's guesses
-  std::optional<ConstrainedText> ahead_;  // behind the guesses, where there is a constraint
-  int64_t guess_work_ = 0;                // for masks behind guesses
+  std::vector<DraftToken> drafts_;        // the last tokens of the sequence
+  Sampler draft_sampler_;                 // that draws a draft model's tokens
+  std::optional<ConstrainedText> ahead_;  // behind the draft tokens, where there is a constraint
+  int64_t draft_work_ = 0;                // for masks behind draft tokens
   // Since the last piece, each with the bytes of the answer in front of it.
   std::vector<std::pair<int64_t, ScoredChoice>> scored_;
   int64_t text_bytes_ = 0;                    // of the answer

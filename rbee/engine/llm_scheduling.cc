@@ -50,8 +50,8 @@ LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions opt
   check(options.max_running >= 1, "max_running", options.max_running, " is below 1");
   check(options.max_waiting >= 0, "max_waiting", options.max_waiting, " is negative");
   check(options.step_tokens >= 0, "step_tokens", options.step_tokens, " is negative");
-  check(options.draft_tokens >= 1 && options.draft_tokens <= kMaxGuesses, "draft_tokens",
-        options.draft_tokens, " is outside of 1 to ", kMaxGuesses);
+  check(options.draft_tokens >= 1 && options.draft_tokens <= kMaxDrafts, "draft_tokens",
+        options.draft_tokens, " is outside of 1 to ", kMaxDrafts);
   check(options.draft_min_p >= 0 && options.draft_min_p <= 1, "draft_min_p", options.draft_min_p,
         " is outside of 0 to 1");
   check(options.max_pictures >= 1 && options.max_pictures <= kMostPictures, "max_pictures",

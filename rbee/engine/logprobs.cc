@@ -50,19 +50,22 @@ RowLogprobs logprobs_of(std::span<const float> logits, int32_t chosen,
   return out;
 }
 
-RowLogprobs logprobs_of(const Leaders& leaders, TokenLogit chosen, int64_t count) {
-  const double log_sum = double{leaders.values.front()} + std::log(double{leaders.sum});
+RowLogprobs logprobs_of(const TopLogits& top_logits, TokenLogit chosen, int64_t count) {
+  const double log_sum = double{top_logits.values.front()} + std::log(double{top_logits.sum});
   const auto logprob = [&](float logit) { return static_cast<float>(double{logit} - log_sum); };
   RowLogprobs out{.chosen = {chosen.id, logprob(chosen.logit)}, .top = {}};
-  const auto most = std::min(static_cast<size_t>(count), leaders.values.size());
-  for (size_t i = 0; i < most; ++i) out.top.push_back({leaders.ids[i], logprob(leaders.values[i])});
+  const auto most = std::min(static_cast<size_t>(count), top_logits.values.size());
+  for (size_t i = 0; i < most; ++i) {
+    out.top.push_back({top_logits.ids[i], logprob(top_logits.values[i])});
+  }
   return out;
 }
 
-RowLogprobs logprobs_of(const Leaders& leaders, int32_t chosen, int64_t count) {
-  const auto at = static_cast<size_t>(std::ranges::find(leaders.ids, chosen) - leaders.ids.begin());
-  RB_ASSERT(at < leaders.ids.size());
-  return logprobs_of(leaders, TokenLogit{chosen, leaders.values[at]}, count);
+RowLogprobs logprobs_of(const TopLogits& top_logits, int32_t chosen, int64_t count) {
+  const auto at =
+      static_cast<size_t>(std::ranges::find(top_logits.ids, chosen) - top_logits.ids.begin());
+  RB_ASSERT(at < top_logits.ids.size());
+  return logprobs_of(top_logits, TokenLogit{chosen, top_logits.values[at]}, count);
 }
 
 }  // namespace rbee::engine

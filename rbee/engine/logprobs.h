@@ -26,13 +26,13 @@ RowLogprobs logprobs_of(std::span<const float> logits, int32_t chosen, int64_t c
 RowLogprobs logprobs_of(std::span<const float> logits, int32_t chosen,
                         std::span<const int32_t> shown);
 // The same from the row's largest logits, of which there are at least `count`, and the chosen
-// token's own. Leaders::sum is at the scale 1.
+// token's own. TopLogits::sum is at the scale 1.
 struct TokenLogit {
   int32_t id;
   float logit;
 };
-RowLogprobs logprobs_of(const Leaders& leaders, TokenLogit chosen, int64_t count);
-// Of a token that is one of the leaders.
-RowLogprobs logprobs_of(const Leaders& leaders, int32_t chosen, int64_t count);
+RowLogprobs logprobs_of(const TopLogits& top_logits, TokenLogit chosen, int64_t count);
+// Of a token that is one of the top logits.
+RowLogprobs logprobs_of(const TopLogits& top_logits, int32_t chosen, int64_t count);
 
 }  // namespace rbee::engine

@@ -30,14 +30,14 @@ NextStep::NextStep(int64_t rows, int64_t integers, int64_t vocab, NextToken toke
     : rows_(rows), vocab_(vocab), host_(std::make_shared<HostBuffer>()) {
   RB_ASSERT(integers >= rows);
   const bool drawn = token == NextToken::drawn;
-  const int64_t count = drawn ? std::min(kDrawnLeaders, vocab) : 1;
-  const int64_t leaders = rows * count, found = drawn ? 2 * leaders + rows : leaders;
+  const int64_t count = drawn ? std::min(kDrawnTopLogits, vocab) : 1;
+  const int64_t top_logits = rows * count, found = drawn ? 2 * top_logits + rows : top_logits;
   const int64_t given = integers + 1 + (drawn ? rows * kDrawWords : 0);
   BufferParts parts(device, found + given);
-  leaders_.values = parts.take({rows, count}, DType::f32);
+  top_logits_.values = parts.take({rows, count}, DType::f32);
   if (drawn) {
-    leaders_.ids = parts.take({rows, count}, DType::i32);
-    leaders_.sum = parts.take({rows}, DType::f32);
+    top_logits_.ids = parts.take({rows, count}, DType::i32);
+    top_logits_.sum = parts.take({rows}, DType::f32);
   }
   integers_ = parts.take({integers}, DType::i32);
   turn_ = parts.take({1}, DType::i32);
@@ -48,14 +48,14 @@ NextStep::NextStep(int64_t rows, int64_t integers, int64_t vocab, NextToken toke
     draws_.banned = parts.take({rows, kDrawBans}, DType::i32);
     draws_.numbers = parts.take({rows, kForeseenDraws}, DType::f32);
   } else {
-    leaders_.ids = integers_.slice(Axis{0}, 0, rows).reshape({rows, 1});
+    top_logits_.ids = integers_.slice(Axis{0}, 0, rows).reshape({rows, 1});
   }
   given_ = parts.at(found, {given}, DType::i32);
   found_ = parts.at(0, {found + rows}, DType::i32);
   shown_ = host_words(host_, device, {2, found + rows});
 }
 
-void NextStep::put_draws(const LeadersWanted& wanted, std::span<int32_t> words) {
+void NextStep::put_draws(const TopLogitsWanted& wanted, std::span<int32_t> words) {
   const auto rows = static_cast<size_t>(rows_);
   const auto take = [&](size_t each) {
     const std::span<int32_t> part = words.first(rows * each);
@@ -86,7 +86,7 @@ void NextStep::put_draws(const LeadersWanted& wanted, std::span<int32_t> words) 
   std::ranges::transform(numbers_, numbers.begin(), std::bit_cast<int32_t, float>);
 }
 
-void NextStep::give(std::span<const int32_t> integers, int32_t turn, const LeadersWanted* wanted,
+void NextStep::give(std::span<const int32_t> integers, int32_t turn, const TopLogitsWanted* wanted,
                     HostBuffer& through) {
   RB_ASSERT(std::ssize(integers) == integers_.numel());
   Device& device = given_.device();
@@ -107,8 +107,8 @@ void NextStep::give(std::span<const int32_t> integers, int32_t turn, const Leade
 void NextStep::queue(const Tensor& logits, const Tensor& positions, const PagedBatch& batch,
                      int64_t block_size) const {
   const Tensor known = logits.slice(Axis{1}, 0, vocab_);
-  top_k_(leaders_, known, scales_);
-  if (draws()) draw_(integers_.slice(Axis{0}, 0, rows_), known, leaders_, draws_, turn_);
+  top_k_(top_logits_, known, scales_);
+  if (draws()) draw_(integers_.slice(Axis{0}, 0, rows_), known, top_logits_, draws_, turn_);
   next_step_({.positions = positions,
               .slots = batch.slots,
               .lengths = batch.kv_lens,
@@ -123,11 +123,11 @@ std::span<const int32_t> NextStep::shown(int32_t turn) const {
   return {host_->as<const int32_t>() + static_cast<size_t>(turn % 2) * count, count};
 }
 
-LeaderRows NextStep::found(int32_t turn) {
+TopLogitRows NextStep::found(int32_t turn) {
   const std::span<const int32_t> words = shown(turn);
-  const auto count = static_cast<size_t>(leaders_.values.numel());
+  const auto count = static_cast<size_t>(top_logits_.values.numel());
   const auto* floats = reinterpret_cast<const float*>(words.data());
-  LeaderRows out{.values = {floats, count}, .ids = words.subspan(count, count), .sums = {}};
+  TopLogitRows out{.values = {floats, count}, .ids = words.subspan(count, count), .sums = {}};
   if (!draws()) return out;
   out.sums = {floats + 2 * count, static_cast<size_t>(rows_)};
   out.drawn = tokens(turn);

@@ -11,17 +11,18 @@
 namespace rbee::engine {
 namespace {
 
-// Relative errors that decisions from leaders allow for: of the row's sum, added in f32 by a tree,
-// and of weights that the whole row's sampler rounds once more.
+// Relative errors that decisions from top logits allow for: of the row's sum, added in f32 by a
+// tree, and of weights that the whole row's sampler rounds once more.
 constexpr double kSumError = 4e-6;
 constexpr double kWeightError = 1e-6;
 
-// Draws for which more leaders are asked for once kDrawnLeaders did not decide one: a text that is
-// in doubt once is so again soon. Where nothing cuts, the rest of a row rarely has a hundredth of
-// its mass, and more of them would not help.
+// Draws for which more top logits are asked for once kDrawnTopLogits did not decide one: a text
+// that is in doubt once is so again soon. Where nothing cuts, the rest of a row rarely has a
+// hundredth of its mass, and more of them would not help.
 constexpr int32_t kWideDraws = 32;
 
-// Leaders beyond the usual number that wanted() asks for under a mask, which may allow few of them.
+// Top logits beyond the usual number that wanted() asks for under a mask, which may allow few of
+// them.
 constexpr int64_t kMaskedRoom = 192;
 
 // Largest logits that confidence() weighs at temperature 0.
@@ -98,18 +99,18 @@ float Sampler::scale() const {
 }
 
 // Changes that only lower logits leave the likeliest token alone, or take it. Where that happened
-// the row was read, which costs more than to look for some leaders each time, and text that goes on
-// behind its end wants to end again.
+// the row was read, which costs more than to look for some top logits each time, and text that goes
+// on behind its end wants to end again.
 bool Sampler::likeliest_will_do() const {
   return params_.temperature <= 0 && !keeps_distribution_ && mask_.all() && !lowered_likeliest_ &&
          changes_.only_lowers();
 }
 
 Sampler::Wanted Sampler::wanted(int64_t vocab) const {
-  if (likeliest_will_do()) return {.leaders = 1};
+  if (likeliest_will_do()) return {.top_logits = 1};
   Wanted out;
   if (params_.temperature <= 0) {
-    out.leaders = keeps_distribution_ ? kConfidenceRoom : 1;
+    out.top_logits = keeps_distribution_ ? kConfidenceRoom : 1;
   } else {
     const size_t cut = first_cut(vocab);
     const auto warm = std::find(chain_.begin(), chain_.begin() + static_cast<ptrdiff_t>(cut),
@@ -119,25 +120,25 @@ Sampler::Wanted Sampler::wanted(int64_t vocab) const {
     if (entropy_first) return {};  // all tokens count
     if (cut == chain_.size()) {
       if (!draws_from_all(cut)) return {};
-      out = {.leaders = kDrawnLeaders, .sum = true};
+      out = {.top_logits = kDrawnTopLogits, .sum = true};
     } else if (chain_[cut] == SamplerKind::top_k && params_.top_k <= kMaxTopK) {
-      out.leaders = params_.top_k;
+      out.top_logits = params_.top_k;
     } else if (chain_[cut] == SamplerKind::top_p) {
-      out = {.leaders = cut_room(), .sum = true};
+      out = {.top_logits = cut_room(), .sum = true};
     } else if (chain_[cut] == SamplerKind::min_p) {
-      out.leaders = cut_room();
+      out.top_logits = cut_room();
     } else {
       return {};
     }
   }
-  if (!mask_.all()) out.leaders += kMaskedRoom;
-  out.leaders = std::min({out.leaders + changes_.expected(), kMaxTopK, vocab});
+  if (!mask_.all()) out.top_logits += kMaskedRoom;
+  out.top_logits = std::min({out.top_logits + changes_.expected(), kMaxTopK, vocab});
   return out;
 }
 
-// Leaders among which a cut by mass or probability nearly always falls.
+// Top logits among which a cut by mass or probability nearly always falls.
 int64_t Sampler::cut_room() const {
-  return wide_draws_ > 0 ? kMaxTopK : kDrawnLeaders;
+  return wide_draws_ > 0 ? kMaxTopK : kDrawnTopLogits;
 }
 
 bool Sampler::foresees(int64_t vocab) const {
@@ -149,7 +150,7 @@ bool Sampler::foresees(int64_t vocab) const {
   if (params_.dynatemp_range > 0 || wide_draws_ > 0) return false;
   const size_t cut = first_cut(vocab);
   const bool narrow =
-      cut == chain_.size() || chain_[cut] != SamplerKind::top_k || params_.top_k <= kDrawnLeaders;
+      cut == chain_.size() || chain_[cut] != SamplerKind::top_k || params_.top_k <= kDrawnTopLogits;
   return narrow && std::ssize(chain_) <= kDrawStages &&
          std::ranges::all_of(chain_, [](SamplerKind kind) {
            return kind == SamplerKind::top_k || kind == SamplerKind::top_p ||
@@ -193,7 +194,7 @@ void Sampler::foresee(ForeseenDraws& to) const {
 }
 
 int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> history,
-                        const Guess* guess) {
+                        const DraftToken* draft) {
   std::vector<std::pair<int32_t, float>> banned;  // at this step, with their logits
   for (size_t i = 0; !mask_.all() && i < logits.size(); ++i) {
     if (!mask_.has(static_cast<int32_t>(i))) logits[i] = -INFINITY;
@@ -223,57 +224,57 @@ int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> histor
     candidates_.take_all(logits);
   }
   run(top_k_first ? 1 : 0);
-  return draw(std::ssize(logits), guess);
+  return draw(std::ssize(logits), draft);
 }
 
-std::optional<int32_t> Sampler::sample(const Leaders& leaders, std::span<const int32_t> history,
-                                       const Guess* guess) {
-  if (leaders.values.empty()) return std::nullopt;
-  if (const std::optional<int32_t> likeliest = likeliest_unchanged(leaders, history)) {
+std::optional<int32_t> Sampler::sample(const TopLogits& top_logits,
+                                       std::span<const int32_t> history, const DraftToken* draft) {
+  if (top_logits.values.empty()) return std::nullopt;
+  if (const std::optional<int32_t> likeliest = likeliest_unchanged(top_logits, history)) {
     return likeliest;
   }
-  const Changed changed = change_leaders(leaders, history);
+  const Changed changed = change_top_logits(top_logits, history);
   if (changed.certain == 0) {
-    lowered_likeliest_ |= leaders.values.size() == 1;
+    lowered_likeliest_ |= top_logits.values.size() == 1;
     return std::nullopt;
   }
   check_finite(candidates_.list().front().logit);
   if (params_.temperature <= 0) return candidates_.list().front().id;
   wide_draws_ = std::max(wide_draws_ - 1, 0);
-  return draw_from(leaders, changed, guess);
+  return draw_from(top_logits, changed, draft);
 }
 
 // At temperature 0, where nothing but the likeliest tokens can have become less likely.
-std::optional<int32_t> Sampler::likeliest_unchanged(const Leaders& leaders,
+std::optional<int32_t> Sampler::likeliest_unchanged(const TopLogits& top_logits,
                                                     std::span<const int32_t> history) {
   if (params_.temperature > 0 || keeps_distribution_ || !mask_.all() || !changes_.only_lowers()) {
     return std::nullopt;
   }
   const std::vector<LogitChanges::Change>& changes = changes_.prepare(history);
-  for (size_t i = 0; i < leaders.ids.size() && std::isfinite(leaders.values[i]); ++i) {
-    const auto change = std::ranges::find(changes, leaders.ids[i], &LogitChanges::Change::id);
-    if (change == changes.end()) return leaders.ids[i];
+  for (size_t i = 0; i < top_logits.ids.size() && std::isfinite(top_logits.values[i]); ++i) {
+    const auto change = std::ranges::find(changes, top_logits.ids[i], &LogitChanges::Change::id);
+    if (change == changes.end()) return top_logits.ids[i];
     if (change->bias > -INFINITY) break;
   }
   return std::nullopt;
 }
 
-std::optional<int32_t> Sampler::draw_from(const Leaders& leaders, const Changed& changed,
-                                          const Guess* guess) {
-  const size_t cut = first_cut(leaders.vocab);
-  if (!take_leaders(cut, changed)) return std::nullopt;
+std::optional<int32_t> Sampler::draw_from(const TopLogits& top_logits, const Changed& changed,
+                                          const DraftToken* draft) {
+  const size_t cut = first_cut(top_logits.vocab);
+  if (!take_top_logits(cut, changed)) return std::nullopt;
   if (cut == chain_.size()) {
-    const bool follows = guess != nullptr && !guess->among.empty();  // needs every probability
+    const bool follows = draft != nullptr && !draft->among.empty();  // needs every probability
     if (follows || !draws_from_all(cut)) return std::nullopt;
-    const std::optional<int32_t> leader = draw_leader(changed.mass);
-    return leader ? leader : take_drawn(leaders);
+    const std::optional<int32_t> top_logit = draw_top_logit(changed.mass);
+    return top_logit ? top_logit : take_drawn(top_logits);
   }
-  if (!cut_leaders(cut, changed)) {
+  if (!cut_top_logits(cut, changed)) {
     wide_draws_ = kWideDraws;
     return std::nullopt;
   }
   run(cut + 1);
-  return draw(leaders.vocab, guess);
+  return draw(top_logits.vocab, draft);
 }
 
 // The likeliest tokens decide a draw from all that may come, but for mirostat's.
@@ -361,49 +362,50 @@ double Sampler::uniform() {
   return out;
 }
 
-int32_t Sampler::draw(int64_t vocab, const Guess* guess) {
+int32_t Sampler::draw(int64_t vocab, const DraftToken* draft) {
   if (mirostat_.on()) mirostat_.cut(candidates_, vocab);
   const double first = uniform();
-  const Candidate drawn = guess == nullptr || guess->among.empty()
+  const Candidate drawn = draft == nullptr || draft->among.empty()
                               ? candidates_.draw(first)
-                              : candidates_.draw(*guess, first, uniform());
+                              : candidates_.draw(*draft, first, uniform());
   if (mirostat_.on()) mirostat_.learn(drawn);
   return drawn.id;
 }
 
-// Of the row that may come, before changes, in weights under the first leader's. The candidates
-// are the leaders that may come.
-Sampler::MassBounds Sampler::bound_mass(const Leaders& leaders) const {
-  const double sum = leaders.sum, error = kSumError * sum;
+// Of the row that may come, before changes, in weights under the first top logit's. The candidates
+// are the top logits that may come.
+Sampler::MassBounds Sampler::bound_mass(const TopLogits& top_logits) const {
+  const double sum = top_logits.sum, error = kSumError * sum;
   if (mask_.all()) return {.low = sum - error, .high = sum + error};
   const auto weight = [&](float logit) {
-    return std::exp((double{logit} - double{leaders.values.front()}) * double{scale()});
+    return std::exp((double{logit} - double{top_logits.values.front()}) * double{scale()});
   };
   double seen = 0, allowed = 0;
-  for (const float value : leaders.values) seen += weight(value);
+  for (const float value : top_logits.values) seen += weight(value);
   for (const Candidate& c : candidates_.list()) allowed += weight(c.logit);
   const auto unseen = static_cast<double>(mask_.count - std::ssize(candidates_.list()));
   const double rest =
-      std::min(std::max(sum + error - seen, 0.0), unseen * weight(leaders.values.back()));
+      std::min(std::max(sum + error - seen, 0.0), unseen * weight(top_logits.values.back()));
   return {.low = allowed * (1 - kSumError), .high = allowed * (1 + kSumError) + rest};
 }
 
-// The leaders that may come become candidates, likeliest first.
-Sampler::Changed Sampler::change_leaders(const Leaders& leaders, std::span<const int32_t> history) {
+// The top logits that may come become candidates, likeliest first.
+Sampler::Changed Sampler::change_top_logits(const TopLogits& top_logits,
+                                            std::span<const int32_t> history) {
   std::vector<Candidate>& list = candidates_.take_sorted();
-  for (size_t i = 0; i < leaders.values.size(); ++i) {
-    if (mask_.has(leaders.ids[i])) list.push_back({leaders.values[i], leaders.ids[i], 0});
+  for (size_t i = 0; i < top_logits.values.size(); ++i) {
+    if (mask_.has(top_logits.ids[i])) list.push_back({top_logits.values[i], top_logits.ids[i], 0});
   }
-  const bool complete = std::ssize(leaders.values) == leaders.vocab ||
+  const bool complete = std::ssize(top_logits.values) == top_logits.vocab ||
                         (!mask_.all() && std::ssize(list) == mask_.count);
-  const MassBounds before = bound_mass(leaders);
-  const float first = leaders.values.front(), last = leaders.values.back();
+  const MassBounds before = bound_mass(top_logits);
+  const float first = top_logits.values.front(), last = top_logits.values.back();
   const auto weight = [&, scale = double{scale()}](float logit) {
     return std::exp((double{logit} - double{first}) * scale);
   };
   const std::vector<LogitChanges::Change>& changes = changes_.prepare(history);
   std::vector<char> seen(changes.size(), 0);
-  double removed = 0, added = 0;  // under the first leader's
+  double removed = 0, added = 0;  // under the first top logit's
   for (Candidate& c : list) {
     const auto change = std::ranges::lower_bound(changes, c.id, {}, &LogitChanges::Change::id);
     if (change == changes.end() || change->id != c.id) continue;
@@ -414,18 +416,19 @@ Sampler::Changed Sampler::change_leaders(const Leaders& leaders, std::span<const
   }
   std::erase_if(list, [](const Candidate& c) { return c.logit == -INFINITY; });
   std::sort(list.begin(), list.end(), likelier);
-  // Tokens outside of the leaders are no likelier than the last of them, before and after changes.
+  // Tokens outside of the top logits are no likelier than the last of them, before and after
+  // changes.
   float raised = -INFINITY;
   double unseen_removed = 0, unseen_added = 0;
   for (size_t i = 0; i < changes.size(); ++i) {
-    if (seen[i] != 0 || changes[i].id >= leaders.vocab) continue;
+    if (seen[i] != 0 || changes[i].id >= top_logits.vocab) continue;
     const float most = changes_.apply(last, changes[i]);
     unseen_removed += weight(last);
     if (most <= last) continue;
     raised = std::max(raised, most);
     unseen_added += weight(most);
   }
-  const Candidate least{last, leaders.ids.back(), 0};
+  const Candidate least{last, top_logits.ids.back(), 0};
   const auto end = std::ranges::find_if(list, [&](const Candidate& c) {
     return !complete && (likelier(least, c) || (raised > last && c.logit <= raised));
   });
@@ -439,7 +442,7 @@ Sampler::Changed Sampler::change_leaders(const Leaders& leaders, std::span<const
 
 // Makes candidates_ the front of the whole row as it comes to the chain's first cut, or to the
 // draw. False when it is not certain what that is.
-bool Sampler::take_leaders(size_t cut, const Changed& changed) {
+bool Sampler::take_top_logits(size_t cut, const Changed& changed) {
   candidates_.cut_top_k(changed.certain);
   for (size_t i = 0; i < cut; ++i) {
     if (chain_[i] != SamplerKind::temperature) continue;
@@ -450,7 +453,7 @@ bool Sampler::take_leaders(size_t cut, const Changed& changed) {
 }
 
 // The token that candidates_.draw() gives for the whole row.
-std::optional<int32_t> Sampler::draw_leader(const MassBounds& mass) {
+std::optional<int32_t> Sampler::draw_top_logit(const MassBounds& mass) {
   candidates_.weigh();
   const double least = peek() * mass.low * (1 - kWeightError);
   const double most = peek() * mass.high * (1 + kWeightError);
@@ -468,18 +471,18 @@ std::optional<int32_t> Sampler::draw_leader(const MassBounds& mass) {
 }
 
 // The device knows the whole row, the same changes and the same number.
-std::optional<int32_t> Sampler::take_drawn(const Leaders& leaders) {
-  if (!leaders.drawn || !mask_.all() || !changes_.are_lasting_bans() ||
-      leaders.drawn->number != foreseen_number(peek())) {
+std::optional<int32_t> Sampler::take_drawn(const TopLogits& top_logits) {
+  if (!top_logits.drawn || !mask_.all() || !changes_.are_lasting_bans() ||
+      top_logits.drawn->number != foreseen_number(peek())) {
     return std::nullopt;
   }
   uniform();
-  return leaders.drawn->id;
+  return top_logits.drawn->id;
 }
 
 // Makes candidates_ what is left of the whole row after the chain's first cut. False when it is
 // not certain what that is.
-bool Sampler::cut_leaders(size_t cut, const Changed& changed) {
+bool Sampler::cut_top_logits(size_t cut, const Changed& changed) {
   const std::vector<Candidate>& list = candidates_.list();
   switch (chain_[cut]) {
     case SamplerKind::top_k:
@@ -487,7 +490,7 @@ bool Sampler::cut_leaders(size_t cut, const Changed& changed) {
       candidates_.cut_top_k(static_cast<size_t>(params_.top_k));
       return true;
     case SamplerKind::top_p:
-      return cut_leaders_top_p(changed.mass);
+      return cut_top_logits_top_p(changed.mass);
     case SamplerKind::min_p:
       if (!changed.complete &&
           list.back().logit >= Candidates::least_logit(list.front().logit, params_.min_p)) {
@@ -500,7 +503,7 @@ bool Sampler::cut_leaders(size_t cut, const Changed& changed) {
   }
 }
 
-bool Sampler::cut_leaders_top_p(const MassBounds& mass) {
+bool Sampler::cut_top_logits_top_p(const MassBounds& mass) {
   candidates_.weigh();
   const std::vector<Candidate>& list = candidates_.list();
   double sum = 0;

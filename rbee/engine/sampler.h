@@ -11,7 +11,8 @@
 // sum over the row, which is known within an error. What follows the first cut sees the same list.
 // Where the proof fails it asks for the row.
 //
-// Under a mask the row is what the mask allows: the leaders that it allows are the first of that.
+// Under a mask the row is what the mask allows: the top logits that it allows are the first of
+// that.
 
 #include <cstdint>
 #include <optional>
@@ -20,16 +21,16 @@
 #include <vector>
 
 #include "rbee/engine/candidates.h"
-#include "rbee/engine/leader_rows.h"
 #include "rbee/engine/logit_changes.h"
 #include "rbee/engine/mirostat.h"
 #include "rbee/engine/sampling.h"
 #include "rbee/engine/token_mask.h"
+#include "rbee/engine/top_logit_rows.h"
 
 namespace rbee::engine {
 
 // The largest logits of a row, as rbee/ops/top_k.h finds them.
-struct Leaders {
+struct TopLogits {
   std::span<const float> values;  // largest first; of equal ones the lower id first
   std::span<const int32_t> ids;
   float sum = 0;      // over the row of exp((x - largest) * scale); where wanted
@@ -52,14 +53,14 @@ class Sampler {
   // What to find of the next row. At temperature 0 the likeliest alone, also where it may be banned
   // (ignore_eos, min_tokens, bad_words, biases below 0), until it is.
   struct Wanted {
-    int64_t leaders = 0;  // how many of the largest will nearly always do; 0: only the row will
-    bool sum = false;     // with Leaders::sum
+    int64_t top_logits = 0;  // how many of the largest will nearly always do; 0: only the row will
+    bool sum = false;        // with TopLogits::sum
   };
   Wanted wanted(int64_t vocab) const;
-  // The scale of Leaders::sum: 1 / temperature where that comes before top-p or the draw, else 1.
+  // The scale of TopLogits::sum: 1 / temperature where that comes before top-p or the draw, else 1.
   float scale() const;
-  // Whether foresee() tells what the next draws will nearly always be: of the kDrawnLeaders largest
-  // logits, by a temperature and top-k, top-p and min-p alone.
+  // Whether foresee() tells what the next draws will nearly always be: of the kDrawnTopLogits
+  // largest logits, by a temperature and top-k, top-p and min-p alone.
   bool foresees(int64_t vocab) const;
   void foresee(ForeseenDraws& to) const;
   // drawn_among() and confidence() will be asked for: where nothing cuts, only the row will do.
@@ -71,20 +72,20 @@ class Sampler {
 
   // logits: (vocab), changed in place. history: the sequence so far, prompt included, oldest
   // first. Throws internal when no logit is finite.
-  // guess: proposed for this token; null: none. One that was drawn is taken or replaced so that the
+  // draft: proposed for this token; null: none. One that was drawn is taken or replaced so that the
   // token's distribution stays what it is without. One that was not changes nothing.
   int32_t sample(std::span<float> logits, std::span<const int32_t> history,
-                 const Guess* guess = nullptr);
-  // The token that sample() above gives for the whole row. Absent when the leaders do not decide
+                 const DraftToken* draft = nullptr);
+  // The token that sample() above gives for the whole row. Absent when the top logits do not decide
   // it: sample the row then.
-  std::optional<int32_t> sample(const Leaders& leaders, std::span<const int32_t> history,
-                                const Guess* guess = nullptr);
+  std::optional<int32_t> sample(const TopLogits& top_logits, std::span<const int32_t> history,
+                                const DraftToken* draft = nullptr);
 
   // Goes on where `other`, of a request with the same parameters, is, with its own random numbers.
   // A mask stays as it is.
   void follow(const Sampler& other);
-  // Of the last sample(): what the token was drawn from, as Guess::among; empty at temperature 0.
-  // After keep_distribution() only.
+  // Of the last sample(): what the token was drawn from, as DraftToken::among; empty at temperature
+  // 0. After keep_distribution() only.
   std::vector<TokenProbability> drawn_among() const;
   // Of the last sample(): the largest probability there was. At temperature 0 that of the token
   // among the largest logits, of which there are many after keep_distribution() alone.
@@ -95,7 +96,7 @@ class Sampler {
   struct MassBounds {
     double low, high;
   };
-  // The leaders after changes, which candidates_ holds.
+  // The top logits after changes, which candidates_ holds.
   struct Changed {
     bool complete;   // no other token may come
     size_t certain;  // in front: the first of the whole row, in the row's order
@@ -110,19 +111,19 @@ class Sampler {
   double peek();
   double uniform();
   bool draws_from_all(size_t cut) const;
-  int32_t draw(int64_t vocab, const Guess* guess);
+  int32_t draw(int64_t vocab, const DraftToken* draft);
   void run(size_t from);
-  MassBounds bound_mass(const Leaders& leaders) const;
-  Changed change_leaders(const Leaders& leaders, std::span<const int32_t> history);
-  bool take_leaders(size_t cut, const Changed& changed);
-  std::optional<int32_t> likeliest_unchanged(const Leaders& leaders,
+  MassBounds bound_mass(const TopLogits& top_logits) const;
+  Changed change_top_logits(const TopLogits& top_logits, std::span<const int32_t> history);
+  bool take_top_logits(size_t cut, const Changed& changed);
+  std::optional<int32_t> likeliest_unchanged(const TopLogits& top_logits,
                                              std::span<const int32_t> history);
-  std::optional<int32_t> draw_from(const Leaders& leaders, const Changed& changed,
-                                   const Guess* guess);
-  std::optional<int32_t> draw_leader(const MassBounds& mass);
-  std::optional<int32_t> take_drawn(const Leaders& leaders);
-  bool cut_leaders(size_t cut, const Changed& changed);
-  bool cut_leaders_top_p(const MassBounds& mass);
+  std::optional<int32_t> draw_from(const TopLogits& top_logits, const Changed& changed,
+                                   const DraftToken* draft);
+  std::optional<int32_t> draw_top_logit(const MassBounds& mass);
+  std::optional<int32_t> take_drawn(const TopLogits& top_logits);
+  bool cut_top_logits(size_t cut, const Changed& changed);
+  bool cut_top_logits_top_p(const MassBounds& mass);
 
   SamplingParams params_;
   TokenMask mask_;
@@ -132,7 +133,7 @@ class Sampler {
   std::optional<double> next_;  // a number of random_'s that was looked at and not used
   bool keeps_distribution_ = false;
   bool lowered_likeliest_ = false;  // once, and it was all that was asked for
-  int32_t wide_draws_ = 0;          // to come, for which many leaders are asked for
+  int32_t wide_draws_ = 0;          // to come, for which many top logits are asked for
   std::vector<SamplerKind> chain_;  // those that do something, without penalties and DRY
   Candidates candidates_;
 };

@@ -15,7 +15,7 @@ StepBatch make_step_batch(std::span<const Scheduler::Part> parts) {
     const int64_t origin = out.tokens - sequence.cached;
     out.work.push_back({&job->sequence, part.count});
     out.tokens += part.count;
-    if (part.count == 1 + job->guessed()) out.generated += part.count;
+    if (part.count == 1 + job->drafted()) out.generated += part.count;
     StepBatch::Rows rows{.job = job, .first = std::ssize(out.rows)};
     const auto want = [&](int64_t from, int64_t to) {
       for (int64_t i = from; i < to; ++i) out.rows.push_back(static_cast<int32_t>(origin + i));
@@ -24,7 +24,7 @@ StepBatch make_step_batch(std::span<const Scheduler::Part> parts) {
     rows.scored =
         want(std::max(sequence.scored, sequence.cached), std::min(sequence.score_end, end));
     const bool whole = end == sequence.length();
-    if (whole && job->request().max_tokens > 0) rows.sampled = want(end - 1 - job->guessed(), end);
+    if (whole && job->request().max_tokens > 0) rows.sampled = want(end - 1 - job->drafted(), end);
     if (whole || rows.scored > 0) out.asked.push_back(std::move(rows));
   }
   return out;

@@ -18,7 +18,7 @@ struct StepBatch {
     std::shared_ptr<LlmJob> job;
     int64_t first = 0;    // of `rows`
     int64_t scored = 0;   // behind tokens of its prompt, for the next one's figures
-    int64_t sampled = 0;  // then one for the token to come, and one behind each guess
+    int64_t sampled = 0;  // then one for the token to come, and one behind each draft token
   };
 
   std::vector<Stepper::Work> work;

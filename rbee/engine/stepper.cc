@@ -107,21 +107,21 @@ void Stepper::run(std::span<const Work> work, std::span<const int32_t> logit_row
 }
 
 void Stepper::begin(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                    const LeadersWanted& wanted, Ahead ahead) {
+                    const TopLogitsWanted& wanted, Ahead ahead) {
   RB_ASSERT(!logit_rows.empty() && wanted.count > 0);
   evaluate(work, logit_rows, wanted, ahead);
-  leader_rows_ = logit_rows.size();
-  leader_count_ = static_cast<size_t>(wanted.count);
-  leader_sums_ = !wanted.scales.empty();
+  top_logit_rows_ = logit_rows.size();
+  top_logit_count_ = static_cast<size_t>(wanted.count);
+  top_logit_sums_ = !wanted.scales.empty();
   foreseen_ = foreseen(wanted);
   under_way_ = true;
-  if (!shown_) return leaders_.fetch(host_leaders_);
+  if (!shown_) return top_logits_.fetch(host_top_logits_);
   if (!done_) done_.emplace(device_);
   done_->set();
   if (ahead == Ahead::next_step && foreseen_) go_ahead(work);
 }
 
-LeaderRows Stepper::leaders() {
+TopLogitRows Stepper::top_logits() {
   if (shown_) {
     done_->wait();
   } else {
@@ -129,13 +129,13 @@ LeaderRows Stepper::leaders() {
   }
   under_way_ = false;
   // Without the rows that rounded up a recorded step.
-  if (!shown_) return pick(leaders_.rows(host_leaders_), leader_count_);
+  if (!shown_) return pick(top_logits_.rows(host_top_logits_), top_logit_count_);
   NextStep& next = *shown_->step->next;
   if (ahead_) {
     const std::span<const int32_t> tokens = next.tokens(shown_->turn);
-    std::ranges::copy(tokens.first(leader_rows_), ahead_->indices.values.begin());
+    std::ranges::copy(tokens.first(top_logit_rows_), ahead_->indices.values.begin());
   }
-  return pick(next.found(shown_->turn), static_cast<size_t>(next.leaders()));
+  return pick(next.found(shown_->turn), static_cast<size_t>(next.top_logits()));
 }
 
 std::span<float> Stepper::logit_row(int64_t row) {
@@ -163,7 +163,7 @@ std::span<float> Stepper::to_host(const Tensor& logits) {
 }
 
 void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                       const LeadersWanted& wanted, Ahead ahead) {
+                       const TopLogitsWanted& wanted, Ahead ahead) {
   for (const Work& item : work) {
     RB_ASSERT(item.count > 0);
     const int64_t end = item.sequence->*cached_ + item.count;
@@ -173,7 +173,7 @@ void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logi
     }
   }
   logits_ = {};  // their memory may serve this step
-  leaders_ = {};
+  top_logits_ = {};
   shown_.reset();
   picked_.clear();
   if (can_record(work, logit_rows)) {
@@ -363,19 +363,19 @@ bool Stepper::can_record(std::span<const Work> work, std::span<const int32_t> lo
              2 * std::ssize(logit_rows);
 }
 
-void Stepper::run_once(const Indices& indices, const LeadersWanted& wanted) {
+void Stepper::run_once(const Indices& indices, const TopLogitsWanted& wanted) {
   const auto count = static_cast<int64_t>(indices.values.size());
   const Tensor values = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
   under_way_ = true;  // as in run_recorded(): scales follow
   logits_ = model_.forward(make_batch(indices, values), cache_);
-  find_leaders(wanted, indices.rows);
+  find_top_logits(wanted, indices.rows);
 }
 
-void Stepper::find_leaders(const LeadersWanted& wanted, int64_t rows) {
+void Stepper::find_top_logits(const TopLogitsWanted& wanted, int64_t rows) {
   if (wanted.count == 0) return;
-  leaders_ = LeaderTensors(rows, wanted, device_);
-  if (!wanted.scales.empty()) upload(wanted.scales, leaders_.scales(), host_scales_);
-  leaders_.find(logits_.slice(Axis{0}, 0, rows));
+  top_logits_ = TopLogitTensors(rows, wanted, device_);
+  if (!wanted.scales.empty()) upload(wanted.scales, top_logits_.scales(), host_scales_);
+  top_logits_.find(logits_.slice(Axis{0}, 0, rows));
 }
 
 template <typename T>
@@ -387,7 +387,7 @@ void Stepper::upload(std::span<const T> list, const Tensor& to, HostBuffer& thro
 }
 
 void Stepper::run_recorded(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                           const LeadersWanted& wanted, Ahead ahead) {
+                           const TopLogitsWanted& wanted, Ahead ahead) {
   Indices indices = make_recorded_indices(work, logit_rows);
   const bool was_ahead = ahead_.has_value();
   if (take_ahead(indices, wanted, logit_rows.size())) return;
@@ -402,20 +402,21 @@ void Stepper::run_recorded(std::span<const Work> work, std::span<const int32_t> 
   give(step, indices, wanted);
   step.recording.replay();
   logits_ = step.logits;
-  if (step.next && wanted.count > 0 && wanted.count <= step.next->leaders()) {
+  if (step.next && wanted.count > 0 && wanted.count <= step.next->top_logits()) {
     shown_ = {.step = &step, .indices = std::move(indices), .turn = 0};
   } else {
     // Behind the recording: whatever is wanted then needs no other one.
-    find_leaders(wanted, std::ssize(logit_rows));
+    find_top_logits(wanted, std::ssize(logit_rows));
   }
 }
 
-void Stepper::give(RecordedStep& step, const Indices& indices, const LeadersWanted& wanted) {
+void Stepper::give(RecordedStep& step, const Indices& indices, const TopLogitsWanted& wanted) {
   if (step.next) return step.next->give(indices.values, 0, &wanted, host_indices_);
   upload(std::span<const int32_t>(indices.values), step.indices, host_indices_);
 }
 
-Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices, const LeadersWanted& wanted) {
+Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices,
+                                              const TopLogitsWanted& wanted) {
   const bool likeliest = foreseen(wanted) && wanted.draws == nullptr && indices.sequences == 1;
   const int64_t kind = !advances(indices) || wanted.count == 0 ? 0 : likeliest ? 1 : 2;
   const std::array key{indices.sequences, indices.tokens / indices.sequences, indices.table_width,
@@ -454,7 +455,7 @@ void Stepper::forget_recorded() {
   if (recorded_.empty()) return;
   device_.synchronize(device_.default_stream());
   logits_ = {};
-  leaders_ = {};
+  top_logits_ = {};
   recorded_.clear();
 }
 

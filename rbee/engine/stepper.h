@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "rbee/engine/leader_rows.h"
 #include "rbee/engine/next_step.h"
 #include "rbee/engine/sequence.h"
+#include "rbee/engine/top_logit_rows.h"
 #include "rbee/models/language_model.h"
 #include "rbee/nn/kv_cache.h"
 #include "rbee/tensor/device_mark.h"
@@ -53,8 +53,8 @@ class Stepper {
   std::span<float> step(std::span<const Work> work, std::span<const int32_t> logit_rows);
 
   // The same step, of which only the rows' largest logits travel to the host. logit_rows is not
-  // empty. A device of its own may still be at work when begin() returns; leaders() waits for it.
-  // Valid until the next step.
+  // empty. A device of its own may still be at work when begin() returns; top_logits() waits for
+  // it. Valid until the next step.
   //
   // Ahead::next_step: the step that gives each sequence the token behind it follows at once, so
   // that the device does not wait for the host between the two. It does where the step is recorded,
@@ -63,14 +63,14 @@ class Stepper {
   // a place, too. The next step finds its rows there, if all of them are such, and is evaluated as
   // ever if they are not; then no step follows for a while, for longer each time.
   void begin(std::span<const Work> work, std::span<const int32_t> logit_rows,
-             const LeadersWanted& wanted, Ahead ahead = Ahead::nothing);
-  LeaderRows leaders();
+             const TopLogitsWanted& wanted, Ahead ahead = Ahead::nothing);
+  TopLogitRows top_logits();
   // Whether such a step is under way that nobody has asked for yet.
   bool is_ahead() const { return ahead_.has_value(); }
-  LeaderRows step(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                  const LeadersWanted& wanted) {
+  TopLogitRows step(std::span<const Work> work, std::span<const int32_t> logit_rows,
+                    const TopLogitsWanted& wanted) {
     begin(work, logit_rows, wanted);
-    return leaders();
+    return top_logits();
   }
   // The same step without waiting for its end; logit_row() does.
   void run(std::span<const Work> work, std::span<const int32_t> logit_rows);
@@ -149,7 +149,7 @@ class Stepper {
     return indices.recorded && indices.tokens == indices.sequences;
   }
   // Whether these will most likely be the right ones.
-  static bool foreseen(const LeadersWanted& wanted) {
+  static bool foreseen(const TopLogitsWanted& wanted) {
     return wanted.draws != nullptr || (wanted.count == 1 && wanted.scales.empty());
   }
   // Makes them so, but for the ids: next_step() on the host.
@@ -158,22 +158,22 @@ class Stepper {
   // place; whether there were any. Steps ahead need no word from the host then.
   bool reserve_ahead(std::span<const Work> work, int64_t table_width);
   GivenRow given_row(const Indices& indices, size_t row) const;
-  bool take_ahead(const Indices& asked, const LeadersWanted& wanted, size_t rows);
+  bool take_ahead(const Indices& asked, const TopLogitsWanted& wanted, size_t rows);
   void note_in_vain();
   void go_ahead(std::span<const Work> work);
   bool can_record(std::span<const Work> work, std::span<const int32_t> logit_rows) const;
-  // These leave logits_ and, where leaders are wanted, leaders_ or shown_.
+  // These leave logits_ and, where top logits are wanted, top_logits_ or shown_.
   void evaluate(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                const LeadersWanted& wanted, Ahead ahead = Ahead::nothing);
-  void run_once(const Indices& indices, const LeadersWanted& wanted);
+                const TopLogitsWanted& wanted, Ahead ahead = Ahead::nothing);
+  void run_once(const Indices& indices, const TopLogitsWanted& wanted);
   // In the first `rows` rows of logits_.
-  void find_leaders(const LeadersWanted& wanted, int64_t rows);
+  void find_top_logits(const TopLogitsWanted& wanted, int64_t rows);
   // Of the rows in picked_, or in front, as many as were asked for.
-  LeaderRows pick(const LeaderRows& found, size_t stored);
+  TopLogitRows pick(const TopLogitRows& found, size_t stored);
   void run_recorded(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                    const LeadersWanted& wanted, Ahead ahead);
-  void give(RecordedStep& step, const Indices& indices, const LeadersWanted& wanted);
-  RecordedStep& recorded_step(const Indices& indices, const LeadersWanted& wanted);
+                    const TopLogitsWanted& wanted, Ahead ahead);
+  void give(RecordedStep& step, const Indices& indices, const TopLogitsWanted& wanted);
+  RecordedStep& recorded_step(const Indices& indices, const TopLogitsWanted& wanted);
   void make_room_for_recorded(int64_t rows_to_come);
   // `list` through host memory that the device reads: the copy of the step before must have ended.
   template <typename T>
@@ -186,11 +186,11 @@ class Stepper {
   KvBlockPool* const pool_;
   int64_t Sequence::* const cached_;  // which member counts what cache_ holds
   nn::KvCache cache_;
-  Tensor logits_;                              // of the last step
-  LeaderTensors leaders_;                      // of the last step, or
-  std::optional<GivenStep> shown_;             // where it shows what it found
-  size_t leader_rows_ = 0, leader_count_ = 0;  // asked of it: rows, logits of each
-  bool leader_sums_ = false, foreseen_ = false;
+  Tensor logits_;                                    // of the last step
+  TopLogitTensors top_logits_;                       // of the last step, or
+  std::optional<GivenStep> shown_;                   // where it shows what it found
+  size_t top_logit_rows_ = 0, top_logit_count_ = 0;  // asked of it: rows, logits of each
+  bool top_logit_sums_ = false, foreseen_ = false;
   bool under_way_ = false;          // nobody has waited for the last step
   std::optional<GivenStep> ahead_;  // the step behind it that is under way
   int32_t hold_ = 0;                // steps to come that go ahead of nothing
@@ -199,10 +199,10 @@ class Stepper {
   struct {
     std::vector<float> values, sums, numbers;
     std::vector<int32_t> ids, drawn;
-  } picked_leaders_;                // their LeaderRows, where they are not as they lie
+  } picked_top_logits_;             // their TopLogitRows, where they are not as they lie
   std::optional<DeviceMark> done_;  // the last step, where it shows what it found
   // Used where the host cannot read the device, the last everywhere; indices by recorded steps.
-  HostBuffer host_logits_, host_leaders_, host_indices_, host_scales_;
+  HostBuffer host_logits_, host_top_logits_, host_indices_, host_scales_;
   // By number of sequences, tokens of each, width of the block table, adapters of a sequence, and
   // how they advance: 0 not, 1 by the likeliest token, 2 by a draw. Of several sequences none is
   // recorded for the likeliest alone: each takes memory, and what a search for it saves is little
@@ -213,7 +213,8 @@ class Stepper {
 
 // The number of sequences that a recorded step of `sequences` is made for.
 int64_t recorded_sequences(int64_t sequences);
-// The number of tokens of each that one with `tokens` is made for: one, and a power of two guesses.
+// The number of tokens of each that one with `tokens` is made for: one, and a power of two draft
+// tokens.
 int64_t recorded_tokens(int64_t tokens);
 
 }  // namespace rbee::engine

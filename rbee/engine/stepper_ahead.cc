@@ -13,33 +13,34 @@ constexpr int32_t kMostHeld = 64;
 
 }  // namespace
 
-LeaderRows Stepper::pick(const LeaderRows& found, size_t stored) {
+TopLogitRows Stepper::pick(const TopLogitRows& found, size_t stored) {
   const bool drawn = foreseen_ && !found.drawn.empty();
-  if (picked_.empty() && stored == leader_count_) {
-    LeaderRows out{.values = found.values.first(leader_rows_ * stored),
-                   .ids = found.ids.first(leader_rows_ * stored),
-                   .sums = leader_sums_ ? found.sums.first(leader_rows_) : found.sums.first(0)};
-    if (drawn) out.drawn = found.drawn.first(leader_rows_);
-    if (drawn) out.numbers = found.numbers.first(leader_rows_);
+  if (picked_.empty() && stored == top_logit_count_) {
+    TopLogitRows out{
+        .values = found.values.first(top_logit_rows_ * stored),
+        .ids = found.ids.first(top_logit_rows_ * stored),
+        .sums = top_logit_sums_ ? found.sums.first(top_logit_rows_) : found.sums.first(0)};
+    if (drawn) out.drawn = found.drawn.first(top_logit_rows_);
+    if (drawn) out.numbers = found.numbers.first(top_logit_rows_);
     return out;
   }
-  picked_leaders_ = {};
-  for (size_t i = 0; i < leader_rows_; ++i) {
+  picked_top_logits_ = {};
+  for (size_t i = 0; i < top_logit_rows_; ++i) {
     const size_t row = picked_.empty() ? i : picked_[i];
-    const auto values = found.values.subspan(row * stored, leader_count_);
-    const auto ids = found.ids.subspan(row * stored, leader_count_);
-    picked_leaders_.values.insert(picked_leaders_.values.end(), values.begin(), values.end());
-    picked_leaders_.ids.insert(picked_leaders_.ids.end(), ids.begin(), ids.end());
-    if (leader_sums_) picked_leaders_.sums.push_back(found.sums[row]);
+    const auto values = found.values.subspan(row * stored, top_logit_count_);
+    const auto ids = found.ids.subspan(row * stored, top_logit_count_);
+    picked_top_logits_.values.insert(picked_top_logits_.values.end(), values.begin(), values.end());
+    picked_top_logits_.ids.insert(picked_top_logits_.ids.end(), ids.begin(), ids.end());
+    if (top_logit_sums_) picked_top_logits_.sums.push_back(found.sums[row]);
     if (!drawn) continue;
-    picked_leaders_.drawn.push_back(found.drawn[row]);
-    picked_leaders_.numbers.push_back(found.numbers[row]);
+    picked_top_logits_.drawn.push_back(found.drawn[row]);
+    picked_top_logits_.numbers.push_back(found.numbers[row]);
   }
-  return {.values = picked_leaders_.values,
-          .ids = picked_leaders_.ids,
-          .sums = picked_leaders_.sums,
-          .drawn = picked_leaders_.drawn,
-          .numbers = picked_leaders_.numbers};
+  return {.values = picked_top_logits_.values,
+          .ids = picked_top_logits_.ids,
+          .sums = picked_top_logits_.sums,
+          .drawn = picked_top_logits_.drawn,
+          .numbers = picked_top_logits_.numbers};
 }
 
 void Stepper::advance(Indices& indices) const {
@@ -96,11 +97,11 @@ void Stepper::note_in_vain() {
 }
 
 // False: the step that is ahead, if one is, is another than this of `rows` rows.
-bool Stepper::take_ahead(const Indices& asked, const LeadersWanted& wanted, size_t rows) {
+bool Stepper::take_ahead(const Indices& asked, const TopLogitsWanted& wanted, size_t rows) {
   std::optional<GivenStep> ahead = std::exchange(ahead_, std::nullopt);
   const bool serves = ahead && advances(asked) && foreseen(wanted) &&
                       asked.lora_each == ahead->indices.lora_each &&
-                      wanted.count <= ahead->step->next->leaders() &&
+                      wanted.count <= ahead->step->next->top_logits() &&
                       (wanted.scales.empty() || ahead->step->next->draws());
   if (!serves) return false;
   const auto there = static_cast<size_t>(ahead->indices.sequences);
@@ -139,7 +140,7 @@ void Stepper::go_ahead(std::span<const Work> work) {
   ahead_ = shown_;
   ++ahead_->turn;
   advance(ahead_->indices);
-  std::fill_n(ahead_->indices.values.begin(), work.size(), -1);  // until leaders() tells
+  std::fill_n(ahead_->indices.values.begin(), work.size(), -1);  // until top_logits() tells
 }
 
 }  // namespace rbee::engine

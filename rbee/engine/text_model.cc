@@ -8,7 +8,7 @@
 #include "rbee/engine/generation_config.h"
 #include "rbee/engine/gguf_vocab.h"
 #include "rbee/engine/special_text.h"
-#include "rbee/engine/told_tools.h"
+#include "rbee/engine/tool_prompt.h"
 #include "rbee/io/checkpoint.h"
 #include "rbee/nn/weight_scope.h"
 
@@ -285,7 +285,7 @@ std::string TextModel::render(const std::vector<ChatMessage>& sent,
   check_nesting(sent);
   const std::vector<ChatMessage> messages =
       options.calls() && tells_tools != ToldBy::template_itself
-          ? with_told_tools(sent, options.tools, format.tools, tells_tools)
+          ? with_tool_prompt(sent, options.tools, format.tools, tells_tools)
           : sent;
   const SpecialTexts special{.bos = token_text(*tokenizer, tokenizer->bos()),
                              .eos = token_text(*tokenizer, tokenizer->eos())};

@@ -11,7 +11,7 @@
 #include "backends/api/device.h"
 #include "rbee/engine/engine.h"
 #include "rbee/engine/pan_and_scan.h"
-#include "rbee/engine/told_tools.h"
+#include "rbee/engine/tool_prompt.h"
 #include "rbee/models/language_model.h"
 #include "rbee/text/output/output_format.h"
 #include "rbee/text/template/chat_template.h"

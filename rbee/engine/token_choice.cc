@@ -6,17 +6,17 @@
 namespace rbee::engine {
 namespace {
 
-Leaders row_of(const StepLogits& logits, int64_t row) {
+TopLogits row_of(const StepLogits& logits, int64_t row) {
   const auto count = static_cast<size_t>(logits.wanted.count);
   const auto at = static_cast<size_t>(row);
-  const LeaderRows& found = logits.found;
+  const TopLogitRows& found = logits.found;
   return {.values = found.values.subspan(at * count, count),
           .ids = found.ids.subspan(at * count, count),
           .sum = found.sums.empty() ? 0.0f : found.sums[at],
           .vocab = logits.wanted.vocab,
           .drawn = found.drawn.empty()
                        ? std::nullopt
-                       : std::optional(Leaders::Drawn{found.drawn[at], found.numbers[at]})};
+                       : std::optional(TopLogits::Drawn{found.drawn[at], found.numbers[at]})};
 }
 
 std::span<float> whole_row(const StepLogits& logits, int64_t row) {
@@ -30,13 +30,13 @@ void check_from_device(int32_t id, int64_t vocab) {
   }
 }
 
-std::optional<Chosen> choose_from_leaders(Sampler& sampler, std::optional<int32_t> count,
-                                          const StepLogits& logits, const LogitRow& row) {
-  const LeadersWanted& wanted = logits.wanted;
+std::optional<Chosen> choose_from_top_logits(Sampler& sampler, std::optional<int32_t> count,
+                                             const StepLogits& logits, const LogitRow& row) {
+  const TopLogitsWanted& wanted = logits.wanted;
   if (wanted.count == 0) return std::nullopt;
-  const Leaders leaders = row_of(logits, row.index);
-  for (const int32_t leader : leaders.ids) check_from_device(leader, wanted.vocab);
-  const std::optional<int32_t> id = sampler.sample(leaders, row.history, row.guess);
+  const TopLogits top_logits = row_of(logits, row.index);
+  for (const int32_t top_logit : top_logits.ids) check_from_device(top_logit, wanted.vocab);
+  const std::optional<int32_t> id = sampler.sample(top_logits, row.history, row.draft);
   if (!id) return std::nullopt;
   check_from_device(*id, wanted.vocab);
   Chosen out{*id, {}};
@@ -45,7 +45,7 @@ std::optional<Chosen> choose_from_leaders(Sampler& sampler, std::optional<int32_
     const bool unscaled =
         wanted.scales.empty() || wanted.scales[static_cast<size_t>(row.index)] == 1;
     out.scored = unscaled && *count <= wanted.count
-                     ? logprobs_of(leaders, *id, *count)
+                     ? logprobs_of(top_logits, *id, *count)
                      : logprobs_of(whole_row(logits, row.index), *id, *count);
   }
   return out;
@@ -56,7 +56,7 @@ Chosen choose_from_row(Sampler& sampler, std::optional<int32_t> count, const Ste
   const std::span<float> all = whole_row(logits, row.index);
   std::vector<float> unchanged;  // by the sampler
   if (count) unchanged.assign(all.begin(), all.end());
-  Chosen out{sampler.sample(all, row.history, row.guess), {}};
+  Chosen out{sampler.sample(all, row.history, row.draft), {}};
   if (count) out.scored = logprobs_of(unchanged, out.id, *count);
   return out;
 }
@@ -65,10 +65,10 @@ Chosen choose_from_row(Sampler& sampler, std::optional<int32_t> count, const Ste
 
 void RowsWanted::add(const Sampler& sampler, std::optional<int32_t> logprobs, int64_t rows) {
   const Sampler::Wanted own = sampler.wanted(vocab_);
-  // Log probabilities are of a row whose leaders are looked for anyway.
-  const int64_t scored = own.leaders == 0 ? 0 : std::max(logprobs.value_or(0), 1);
-  count_ = std::max({count_, own.leaders, scored});
-  alone_ &= own.leaders == 1;
+  // Log probabilities are of a row whose top logits are looked for anyway.
+  const int64_t scored = own.top_logits == 0 ? 0 : std::max(logprobs.value_or(0), 1);
+  count_ = std::max({count_, own.top_logits, scored});
+  alone_ &= own.top_logits == 1;
   sums_ |= own.sum || logprobs;
   draws_ &= sampler.foresees(vocab_);
   samplers_.resize(samplers_.size() + static_cast<size_t>(rows), &sampler);
@@ -82,12 +82,12 @@ void RowsWanted::add_scored(int32_t top, int64_t rows) {
   scales_.resize(scales_.size() + static_cast<size_t>(rows), 1.0f);
 }
 
-LeadersWanted RowsWanted::leaders() const {
-  LeadersWanted out{.count = 0, .vocab = vocab_, .scales = {}};
+TopLogitsWanted RowsWanted::top_logits() const {
+  TopLogitsWanted out{.count = 0, .vocab = vocab_, .scales = {}};
   if (count_ == 0) return out;
   // Among many rows one whose likeliest token is banned would often hold up the others.
   if (draws_ && (!likeliest_alone() || samplers_.size() > 1)) {
-    out.count = std::min(kDrawnLeaders, vocab_);
+    out.count = std::min(kDrawnTopLogits, vocab_);
     out.scales = scales_;
     out.draws = this;
     return out;
@@ -103,7 +103,7 @@ void RowsWanted::tell(int64_t row, ForeseenDraws& to) const {
 
 Chosen choose_token(Sampler& sampler, std::optional<int32_t> logprobs, const StepLogits& logits,
                     const LogitRow& row) {
-  const std::optional<Chosen> chosen = choose_from_leaders(sampler, logprobs, logits, row);
+  const std::optional<Chosen> chosen = choose_from_top_logits(sampler, logprobs, logits, row);
   return chosen ? *chosen : choose_from_row(sampler, logprobs, logits, row);
 }
 
@@ -114,18 +114,18 @@ Chosen force_token(int32_t id, std::optional<int32_t> logprobs, const StepLogits
 }
 
 RankedToken score_token(int32_t id, int32_t top, const StepLogits& logits, int64_t row) {
-  const Leaders leaders = row_of(logits, row);
-  for (const int32_t leader : leaders.ids) check_from_device(leader, logits.wanted.vocab);
-  if (std::ranges::find(leaders.ids, id) != leaders.ids.end()) {
-    const auto at = std::ranges::find(leaders.ids, id) - leaders.ids.begin();
-    const float logit = leaders.values[static_cast<size_t>(at)];
-    const auto first = std::ranges::find(leaders.values, logit) - leaders.values.begin();
-    return {logprobs_of(leaders, id, top), static_cast<int32_t>(first) + 1};
+  const TopLogits top_logits = row_of(logits, row);
+  for (const int32_t top_logit : top_logits.ids) check_from_device(top_logit, logits.wanted.vocab);
+  if (std::ranges::find(top_logits.ids, id) != top_logits.ids.end()) {
+    const auto at = std::ranges::find(top_logits.ids, id) - top_logits.ids.begin();
+    const float logit = top_logits.values[static_cast<size_t>(at)];
+    const auto first = std::ranges::find(top_logits.values, logit) - top_logits.values.begin();
+    return {logprobs_of(top_logits, id, top), static_cast<int32_t>(first) + 1};
   }
   const std::span<const float> all = whole_row(logits, row);
   const float logit = all[static_cast<size_t>(id)];
   const auto larger = std::ranges::count_if(all, [logit](float other) { return other > logit; });
-  return {logprobs_of(leaders, TokenLogit{id, logit}, top), static_cast<int32_t>(larger) + 1};
+  return {logprobs_of(top_logits, TokenLogit{id, logit}, top), static_cast<int32_t>(larger) + 1};
 }
 
 }  // namespace rbee::engine

@@ -15,15 +15,15 @@ namespace rbee::engine {
 // What there is of the last step's logits.
 struct StepLogits {
   Stepper& stepper;  // has the whole rows
-  const LeaderRows& found;
-  const LeadersWanted& wanted;
+  const TopLogitRows& found;
+  const TopLogitsWanted& wanted;
 };
 
 // A row of them and the text before the token that it is for.
 struct LogitRow {
   int64_t index;
   std::span<const int32_t> history;
-  const Guess* guess = nullptr;  // of that token; null: none
+  const DraftToken* draft = nullptr;  // of that token; null: none
 };
 
 // Gathers what samplers want of the rows of a step, in the rows' order.
@@ -38,7 +38,7 @@ class RowsWanted final : private DrawForecast {
   void add_scored(int32_t top, int64_t rows);
   // What to look for on the device; count = 0: nothing, samplers will read whole rows. Valid as
   // long as this.
-  LeadersWanted leaders() const;
+  TopLogitsWanted top_logits() const;
   // Whether each row is for a token that a device nearly always knows first.
   bool foreseen() const { return likeliest_alone() || draws_; }
 
@@ -48,7 +48,6 @@ class RowsWanted final : private DrawForecast {
 
   int64_t vocab_;
   bool draws_;
-  bool changes_ = false;                  // of any sampler's logits
   std::vector<const Sampler*> samplers_;  // of the rows, where draws are foreseen
   bool alone_ = true;
   int64_t count_ = 0;
@@ -61,7 +60,7 @@ struct Chosen {
   std::optional<RowLogprobs> scored;  // where the request asks for it
 };
 
-// The whole row is read where the leaders do not decide. logprobs: see Request::logprobs. Throws
+// The whole row is read where the top logits do not decide. logprobs: see Request::logprobs. Throws
 // internal for what a failing device gives.
 Chosen choose_token(Sampler& sampler, std::optional<int32_t> logprobs, const StepLogits& logits,
                     const LogitRow& row);
@@ -75,8 +74,8 @@ struct RankedToken {
   RowLogprobs scored;
   int32_t rank;  // 1 + the tokens of larger logits
 };
-// row: one of add_scored(). The whole row is read where the token is not among the leaders. Throws
-// internal for what a failing device gives.
+// row: one of add_scored(). The whole row is read where the token is not among the top logits.
+// Throws internal for what a failing device gives.
 RankedToken score_token(int32_t id, int32_t top, const StepLogits& logits, int64_t row);
 
 }  // namespace rbee::engine

@@ -29,16 +29,16 @@ void check_operands(const char* op, std::initializer_list<Operand> operands) {
 
 }  // namespace
 
-void draw_(const Tensor& drawn, const Tensor& x, const TopK& leaders, const Draws& draws,
+void draw_(const Tensor& drawn, const Tensor& x, const TopK& top_logits, const Draws& draws,
            const Tensor& turn) {
   check_rank("draw", "x", x, 2);
-  check_rank("draw", "values", leaders.values, 2);
+  check_rank("draw", "values", top_logits.values, 2);
   check_rank("draw", "numbers", draws.numbers, 2);
-  const auto [rows, k] = leaders.values.dims<2>();
+  const auto [rows, k] = top_logits.values.dims<2>();
   const int64_t n = x.dim(1), columns = draws.numbers.dim(1);
-  check_operands("draw", {{"values", leaders.values, DType::f32, {rows, k}},
-                          {"ids", leaders.ids, DType::i32, {rows, k}},
-                          {"sum", leaders.sum, DType::f32, {rows}},
+  check_operands("draw", {{"values", top_logits.values, DType::f32, {rows, k}},
+                          {"ids", top_logits.ids, DType::i32, {rows, k}},
+                          {"sum", top_logits.sum, DType::f32, {rows}},
                           {"stages", draws.stages, DType::i32, {rows, kDrawStages}},
                           {"amounts", draws.amounts, DType::f32, {rows, kDrawStages}},
                           {"banned", draws.banned, DType::i32, {rows, kDrawBans}},
@@ -47,15 +47,15 @@ void draw_(const Tensor& drawn, const Tensor& x, const TopK& leaders, const Draw
                           {"drawn", drawn, DType::i32, {rows}}});
   check(x.dim(0) == rows && x.dtype() == DType::f32 && (n < 2 || x.strides()[1] == 1), "draw",
         "x is ", x, ", wanted f32 of ", rows, " rows without gaps in them");
-  check_same_device("draw", "x", x, "values", leaders.values);
+  check_same_device("draw", "x", x, "values", top_logits.values);
   const int64_t least = std::min(n, kDrawFront + kDrawBans);
   check(k >= std::max<int64_t>(least, 1) && k <= std::min(n, kMaxTopK) && columns >= 1, "draw",
-        "values is ", leaders.values, ", x is ", x, " and numbers is ", draws.numbers, "; wanted ",
-        least, " to ", std::min(n, kMaxTopK), " of each row, and at least 1 column");
+        "values is ", top_logits.values, ", x is ", x, " and numbers is ", draws.numbers,
+        "; wanted ", least, " to ", std::min(n, kMaxTopK), " of each row, and at least 1 column");
   const DrawArgs args{.x = x.view(),
-                      .values = leaders.values.view(),
-                      .ids = leaders.ids.view(),
-                      .sum = leaders.sum.view(),
+                      .values = top_logits.values.view(),
+                      .ids = top_logits.ids.view(),
+                      .sum = top_logits.sum.view(),
                       .stages = draws.stages.view(),
                       .amounts = draws.amounts.view(),
                       .banned = draws.banned.view(),

@@ -15,10 +15,10 @@ struct Draws {
   Tensor numbers;  // (rows, n) f32 in [0, 1)
 };
 
-// drawn (rows) i32 = a place in each row of x (rows, n) f32, of which `leaders` are the largest,
+// drawn (rows) i32 = a place in each row of x (rows, n) f32, of which `top_logits` are the largest,
 // with sums, at least kDrawFront + kDrawBans or all. x: any rows, neighbours adjoin. turn: (1) i32,
 // the column of the numbers. Throws invalid_argument.
-void draw_(const Tensor& drawn, const Tensor& x, const TopK& leaders, const Draws& draws,
+void draw_(const Tensor& drawn, const Tensor& x, const TopK& top_logits, const Draws& draws,
            const Tensor& turn);
 
 // Integers of a step that has one token of each sequence; contiguous.

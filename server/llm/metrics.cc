@@ -35,10 +35,9 @@ void write_batching(std::string& out, const engine::EngineStats& stats, const st
         stats.prefix_queries);
   write("vllm:prefix_cache_hits_total", "counter", "Of these, tokens that were there.",
         stats.prefix_hits);
-  write("vllm:spec_decode_num_drafts_total", "counter", "Steps of requests with guessed tokens.",
+  write("vllm:spec_decode_num_drafts_total", "counter", "Steps of requests with draft tokens.",
         stats.drafts);
-  write("vllm:spec_decode_num_draft_tokens_total", "counter", "Tokens guessed ahead.",
-        stats.draft_tokens);
+  write("vllm:spec_decode_num_draft_tokens_total", "counter", "Draft tokens.", stats.draft_tokens);
   write("vllm:spec_decode_num_accepted_tokens_total", "counter", "Of these, tokens that came.",
         stats.accepted_tokens);
   write("vllm:generation_tokens_total", "counter", "Tokens generated.", stats.generated_tokens);
@@ -62,9 +61,9 @@ void write_llama_names(std::string& out, const engine::EngineStats& stats) {
   write_metric(out, "llamacpp:n_busy_slots_per_decode", "gauge", "Mean of requests in a step.",
                ratio(static_cast<double>(stats.step_requests), static_cast<double>(stats.steps)));
   write_metric(out, "llamacpp:spec_decode_num_drafts_total", "counter",
-               "Steps of a request with tokens guessed ahead.", stats.drafts);
-  write_metric(out, "llamacpp:spec_decode_num_draft_tokens_total", "counter",
-               "Tokens guessed ahead.", stats.draft_tokens);
+               "Steps of a request with draft tokens.", stats.drafts);
+  write_metric(out, "llamacpp:spec_decode_num_draft_tokens_total", "counter", "Draft tokens.",
+               stats.draft_tokens);
   write_metric(out, "llamacpp:spec_decode_num_accepted_tokens_total", "counter",
                "Of these, tokens that came.", stats.accepted_tokens);
   write_metric(out, "llamacpp:prompt_tokens_seconds", "gauge",

@@ -191,9 +191,9 @@ TEST_F(RealWorker, ADraftModelChangesNoText) {
   };
   double none = 0, all = 0;
   const auto wanted = texts({}, &none);
-  EXPECT_TRUE(std::isnan(none));  // no guesses
+  EXPECT_TRUE(std::isnan(none));  // no draft tokens
   EXPECT_EQ(texts({"--draft-model", model(), "--draft-tokens", "4"}, &all), wanted);
-  EXPECT_EQ(all, 1);  // the model itself guesses
+  EXPECT_EQ(all, 1);  // the model itself drafts
 }
 
 TEST_F(RealWorker, ClientsThatLeaveMidStreamGiveTheirPlacesToOthers) {

@@ -153,7 +153,7 @@ TEST_F(SameAnswers, ManyChatsAtOnce) {
   expect_same_chats(model(), questions());
 }
 
-TEST_F(SameAnswers, WithTokensGuessedAhead) {
+TEST_F(SameAnswers, WithTokensDraftedAhead) {
   expect_same_chats(model({"--speculative", "ngram"}), questions());
   expect_same_chats(model({"--draft-model", folder(), "--draft-tokens", "4"}), questions());
 }

@@ -69,7 +69,7 @@ std::vector<int32_t> some_tokens(int count, int64_t vocab) {
 }
 
 // What the engine asks for at temperature 0.
-engine::LeadersWanted likeliest(int64_t vocab) {
+engine::TopLogitsWanted likeliest(int64_t vocab) {
   return {.count = engine::lead_count(1, vocab), .vocab = vocab, .scales = {}};
 }
 
@@ -123,7 +123,7 @@ double time_generation(const Setting& setting, const Generation& of) {
   }
   const auto step = [&](engine::Ahead ahead) {
     stepper.begin(work, rows, likeliest(vocab), ahead);
-    const engine::LeaderRows found = stepper.leaders();
+    const engine::TopLogitRows found = stepper.top_logits();
     for (size_t i = 0; i < sequences.size(); ++i) sequences[i].tokens.push_back(found.ids[i]);
   };
   step(engine::Ahead::nothing);  // pays for first-touched memory
@@ -326,7 +326,7 @@ Command add_bench(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("bench", "prompt and generation speed beside the limits");
   auto options = std::make_shared<BenchOptions>();
   add_model_options(*app, options->model);
-  const Command serve = add_bench_serve(*app), guess = add_bench_guess(*app);
+  const Command serve = add_bench_serve(*app), draft = add_bench_speculative(*app);
   app->get_option("--model")->required(false);  // each of those has its own
   app->add_option("-p,--prompt-tokens", options->prompts, "prompt lengths to time")
       ->check(CLI::Range(1, 1 << 20));
@@ -349,9 +349,9 @@ Command add_bench(CLI::App& parent) {
       ->capture_default_str();
   app->add_option("--lora", options->lora, "PATH[:SCALE]: a LoRA adapter that all sequences take");
   app->add_flag("--json", options->json, "one JSON object a line");
-  return {app, [options, serve, guess] {
+  return {app, [options, serve, draft] {
             if (serve.app->parsed()) return serve.run();
-            if (guess.app->parsed()) return guess.run();
+            if (draft.app->parsed()) return draft.run();
             check(!options->model.model.empty(), "--model", "is required");
             return Bench(*options).run();
           }};

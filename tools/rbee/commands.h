@@ -19,8 +19,8 @@ struct Command {
 Command add_run(CLI::App& parent);
 Command add_chat(CLI::App& parent);
 Command add_bench(CLI::App& parent);
-Command add_bench_serve(CLI::App& bench);  // of add_bench()
-Command add_bench_guess(CLI::App& bench);  // the same
+Command add_bench_serve(CLI::App& bench);        // of add_bench()
+Command add_bench_speculative(CLI::App& bench);  // the same
 Command add_perplexity(CLI::App& parent);
 Command add_embed(CLI::App& parent);
 Command add_tokenize(CLI::App& parent);

@@ -14,8 +14,8 @@
 #include "rbee/core/input_file.h"
 #include "rbee/core/printable.h"
 #include "tools/rbee/commands.h"
-#include "tools/rbee/guess_options.h"
 #include "tools/rbee/model_options.h"
+#include "tools/rbee/speculative_options.h"
 #include "tools/rbee/terminal_sink.h"
 
 namespace rbee::tools {
@@ -37,7 +37,7 @@ struct RunOptions {
   bool raw = false;
   bool logprobs = false;
   bool quiet = false;
-  workers::GuessFlags guess;
+  workers::SpeculativeFlags draft;
 };
 
 std::shared_ptr<RunOptions> add_options(CLI::App& app) {
@@ -77,7 +77,7 @@ std::shared_ptr<RunOptions> add_options(CLI::App& app) {
       ->check(CLI::ExistingFile);
   form->add_option("--regex", options->regex, "a regular expression for the whole answer");
   form->require_option(0, 1);
-  workers::add_guess_flags(app, options->guess);
+  workers::add_speculative_flags(app, options->draft);
   app.add_flag("-q,--quiet", options->quiet, "only the answer");
   return options;
 }
@@ -152,7 +152,7 @@ engine::LlmOptions engine_options(const RunOptions& options) {
 
 int run(const RunOptions& options) {
   const std::string prompt = options.prompt.empty() ? read_standard_input() : options.prompt;
-  const auto engine = make_engine(options.model, options.guess, engine_options(options));
+  const auto engine = make_engine(options.model, options.draft, engine_options(options));
   engine::Request request;
   if (options.raw) {
     check(options.images.empty(), "--image", "pictures are for chats; leave out --raw");
@@ -186,7 +186,7 @@ int chat(const RunOptions& options) {
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  const auto engine = make_engine(options.model, options.guess, engine_options(options));
+  const auto engine = make_engine(options.model, options.draft, engine_options(options));
   cancel_on_interrupt(*engine);
   std::fprintf(stderr, "%s. Ctrl-C stops an answer, Ctrl-D or /exit ends, /clear starts again.\n",
                printable_line(engine->model().id).c_str());

@@ -29,7 +29,7 @@ void add_batching_flags(CLI::App& app, Flags& flags) {
                  "fair: clients take turns; priority: and requests may go before all others")
       ->check(CLI::IsMember({"fair", "priority"}))
       ->capture_default_str();
-  add_guess_flags(app, flags.guess);
+  add_speculative_flags(app, flags.speculative);
   app.add_option("--step-tokens", flags.step_tokens,
                  "Tokens evaluated at once at most; 0 = 512 on a CPU, else 2048")
       ->check(CLI::Range(int64_t{0}, int64_t{65536}));
@@ -175,7 +175,7 @@ std::variant<Flags, int> parse_flags(int argc, const char* const* argv, const Pr
   Tolerated tolerated;
   add_flags(app, flags, tolerated);
   const auto status = parse_command_line(app, argc, argv, "llm-worker", flags,
-                                         [&] { check_guess_flags(flags.guess); });
+                                         [&] { check_speculative_flags(flags.speculative); });
   if (status) return *status;
   apply(tolerated, flags);
   return flags;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "rbee/engine/engine.h"
-#include "workers/common/guess_flags.h"
+#include "workers/common/speculative_flags.h"
 #include "workers/common/worker.h"
 
 namespace rbee::workers {
@@ -28,7 +28,7 @@ struct Flags : CommonFlags {              // worker_id: "llm-worker-<port>" when
   int32_t max_running = 32;               // requests that share a step
   int32_t max_waiting = 256;              // requests queued beyond those
   std::string scheduling = "fair";        // or priority: requests may have one below 0
-  GuessFlags guess;                       // how tokens are guessed ahead
+  SpeculativeFlags speculative;           // how tokens are drafted ahead
   std::string tool_parser = "auto";       // how the model writes calls
   std::string reasoning_parser = "auto";  // and reasoning
   std::string chat_template;              // file in the place of the checkpoint's; empty = that

@@ -73,14 +73,14 @@ std::unique_ptr<engine::EmbeddingEngine> load_embeddings(const Flags& flags, Dev
 
 std::optional<engine::TextModel> load_draft(const Flags& flags, Device& device,
                                             const engine::ModelInfo& target) {
-  if (flags.guess.draft_model.empty()) return std::nullopt;
+  if (flags.speculative.draft_model.empty()) return std::nullopt;
   engine::TextModelOptions options = text_options(flags, device);
   options.context = target.context_length;
-  options.mmproj.clear();  // guesses are texts
+  options.mmproj.clear();  // draft tokens are texts
   options.chat_template.clear();
   options.model_id.clear();
   options.pan_and_scan.reset();
-  engine::TextModel out = engine::load_text_model(flags.guess.draft_model, options);
+  engine::TextModel out = engine::load_text_model(flags.speculative.draft_model, options);
   log(LogLevel::info, "the draft model is loaded",
       {{"id", out.info.id},
        {"quantization", out.info.quantization},
@@ -95,12 +95,12 @@ std::unique_ptr<engine::Engine> load_chat(const Flags& flags, Device& device) {
                              .step_tokens = flags.step_tokens,
                              .cache_tokens = flags.cache_tokens,
                              .loras = flags.loras,
-                             .speculative = flags.guess.on(),
-                             .draft_tokens = flags.guess.tokens,
+                             .speculative = flags.speculative.on(),
+                             .draft_tokens = flags.speculative.tokens,
                              .max_pictures = flags.max_pictures,
                              .picture_cache_bytes = flags.picture_cache_mib << 20,
                              .grammar_cache_bytes = flags.grammar_cache_mib << 20,
-                             .draft_min_p = flags.guess.min_p};
+                             .draft_min_p = flags.speculative.min_p};
   if (flags.cache_type != "auto") options.kv_dtype = parse_dtype(flags.cache_type);
   engine::TextModel model = engine::load_text_model(flags.model, text_options(flags, device));
   say_loaded(model.info);

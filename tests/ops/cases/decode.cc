@@ -66,7 +66,7 @@ std::vector<DrawCase> draw_cases() {
   out.push_back({"usual", 1, 128256, 256, {usual}, 25});
   out.push_back({"flat", 6, 2000, 256, whole, 1e-3f});
   out.push_back({"ties", 24, 600, 256, all, 0});
-  out.push_back({"more leaders", 24, 3000, 1024, all, 12});
+  out.push_back({"more top logits", 24, 3000, 1024, all, 12});
   out.push_back({"missing", 24, 700, 256, all, 5, 600});
   out.push_back({"one that is there", 24, 300, 256, all, 5, 299});
   out.push_back({"the first number", 24, 700, 256, all, 8, 0, 0});
@@ -204,8 +204,8 @@ Tokens tokens_in_order(const DrawCase& c, const std::vector<HostArray>& in, int6
   return out;
 }
 
-// leaders: of the tokens, those that stages see.
-int64_t drawn_token(Tokens tokens, size_t leaders, const Chain& chain, double number) {
+// top logits: of the tokens, those that stages see.
+int64_t drawn_token(Tokens tokens, size_t top_logits, const Chain& chain, double number) {
   double scale = 1;
   bool whole = true;
   const auto weight = [&](size_t i) {
@@ -223,7 +223,7 @@ int64_t drawn_token(Tokens tokens, size_t leaders, const Chain& chain, double nu
     }
     const double all = mass();
     size_t keep = 0;
-    for (double front = 0; keep < std::min(leaders, tokens.size()); ++keep) {
+    for (double front = 0; keep < std::min(top_logits, tokens.size()); ++keep) {
       if (stage == top_k && static_cast<double>(keep) >= double{amount}) break;
       if (stage == top_p && keep > 0 && front >= double{amount} * all) break;
       if (stage == min_p && std::log(weight(keep)) < std::log(double{amount})) break;
@@ -251,14 +251,13 @@ HostArray draw_formula(const DrawCase& c, const std::vector<HostArray>& in) {
     const double number = in[7][row * kColumns + 3];
     const Tokens tokens = tokens_in_order(c, in, row);
     const auto first = in[2].values.begin() + row * c.k;
-    const auto leaders = std::ranges::count_if(tokens, [&](const auto& token) {
+    const auto top_logits = std::ranges::count_if(tokens, [&](const auto& token) {
       return std::count(first, first + c.k, static_cast<double>(token.second)) > 0;
     });
-    // With nothing to draw from the first leader stays.
-    out[row] =
-        tokens.empty()
-            ? in[2][row * c.k]
-            : static_cast<double>(drawn_token(tokens, static_cast<size_t>(leaders), chain, number));
+    // With nothing to draw from the first top logit stays.
+    out[row] = tokens.empty() ? in[2][row * c.k]
+                              : static_cast<double>(drawn_token(
+                                    tokens, static_cast<size_t>(top_logits), chain, number));
   }
   return out;
 }

@@ -10,7 +10,7 @@ namespace rbee::engine {
 namespace {
 
 constexpr int64_t kVocab = test::kTinyVocab;
-constexpr LeadersWanted kLikeliest{.count = 1, .vocab = kVocab, .scales = {}};
+constexpr TopLogitsWanted kLikeliest{.count = 1, .vocab = kVocab, .scales = {}};
 
 // Sequences behind their prompts, which are of different lengths.
 class Chats {
@@ -38,7 +38,7 @@ class Chats {
       work.push_back({&sequences_[i], 1});
     }
     stepper_.begin(work, rows, kLikeliest, ahead);
-    const LeaderRows found = stepper_.leaders();
+    const TopLogitRows found = stepper_.top_logits();
     std::vector<int32_t> ids(found.ids.begin(), found.ids.end());
     EXPECT_EQ(ids.size(), of.size());
     for (size_t i = 0; i < of.size(); ++i) sequences_[of[i]].tokens.push_back(ids[i]);
@@ -190,11 +190,11 @@ TEST_F(StepsAhead, AreOfTheLikeliestOrOfForeseenDraws) {
   const float scales[] = {1};
   stepper.begin(work, rows, {.count = 1, .vocab = kVocab, .scales = scales}, Ahead::next_step);
   EXPECT_FALSE(stepper.is_ahead());
-  stepper.leaders();
+  stepper.top_logits();
   chats[0].tokens.push_back(1);
   stepper.begin(work, rows, {.count = 64, .vocab = kVocab, .scales = {}}, Ahead::next_step);
   EXPECT_FALSE(stepper.is_ahead());
-  stepper.leaders();
+  stepper.top_logits();
   Chats not_recorded(one_by_one, 1);
   not_recorded.step(Ahead::next_step);
   EXPECT_FALSE(one_by_one.is_ahead());

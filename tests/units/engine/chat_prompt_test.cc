@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/wide_integers.h"
-#include "rbee/engine/told_tools.h"
+#include "rbee/engine/tool_prompt.h"
 
 namespace rbee::engine {
 namespace {
@@ -59,7 +59,7 @@ TEST(ChatPrompt, IntegersOfAnySizeKeepTheirDigits) {
                         options),
             "False 1");
   const auto told =
-      with_told_tools(messages, options.tools, text::ToolFormat::hermes, ToldBy::system);
+      with_tool_prompt(messages, options.tools, text::ToolFormat::hermes, ToldBy::system);
   EXPECT_THAT(told.front().content, HasSubstr(R"("max":18446744073709551616)"));
   EXPECT_THAT(told.back().content, HasSubstr(":340282366920938463463374607431768211456}"));
 }
@@ -69,7 +69,7 @@ TEST(ChatPrompt, ArgumentsThatAreNoObjectAreToldAsTheyAre) {
   ChatMessage message{.role = "assistant"};
   message.tool_calls = {{.id = "a", .name = "f", .arguments = "{'a': 1}"}};
   const auto told = [&](text::ToolFormat format) {
-    return with_told_tools({message}, {}, format, ToldBy::system).back().content;
+    return with_tool_prompt({message}, {}, format, ToldBy::system).back().content;
   };
   EXPECT_THAT(told(text::ToolFormat::hermes), HasSubstr(R"("arguments":"{'a': 1}")"));
   EXPECT_THAT(told(text::ToolFormat::mistral_named), HasSubstr("[ARGS]{'a': 1}"));

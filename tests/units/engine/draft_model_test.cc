@@ -8,7 +8,7 @@
 
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/far_device.h"
-#include "tests/units/engine/guessing.h"
+#include "tests/units/engine/speculating.h"
 
 namespace rbee::engine {
 namespace {
@@ -56,7 +56,7 @@ TextModel wrong_model(float by, const std::string& family = "smollm") {
 
 Request random_request(size_t i, int32_t tokens) {
   Request request = greedy(kPrompts[i % kPrompts.size()] + std::to_string(i), tokens);
-  request.sampling.frequency_penalty = 0.2f;  // depends on the guesses before
+  request.sampling.frequency_penalty = 0.2f;  // depends on the draft tokens before
   return request;
 }
 
@@ -91,7 +91,7 @@ TEST_P(DraftOfEveryFamily, GreedyTextsAreTheSame) {
   };
   for (const Case& c :
        {Case{"right", 0, 1}, Case{"right in part", 0.05f, 8}, Case{"wrong", 30, 8}}) {
-    LlmOptions options = guessing();
+    LlmOptions options = speculating();
     options.max_running = c.together;
     const auto with = make_llm_engine(target(), options, wrong_model(c.off, GetParam()));
     EXPECT_EQ(texts(*with, 16), wanted) << c.name;
@@ -115,13 +115,13 @@ INSTANTIATE_TEST_SUITE_P(Draft, DraftOfEveryFamily,
 TEST(Draft, OfAnotherFamilyHelpsToo) {
   const auto without = make_llm_engine(tiny_model(kContext), plain());
   const auto with =
-      make_llm_engine(tiny_model(kContext), guessing(), tiny_model(kContext, cpu(), "llama"));
+      make_llm_engine(tiny_model(kContext), speculating(), tiny_model(kContext, cpu(), "llama"));
   EXPECT_EQ(texts(*with, 30), texts(*without, 30));
   EXPECT_GT(with->stats().drafts, 0u);
 }
 
 TEST(Draft, DrawsFollowTheModelsDistribution) {
-  const auto engine = make_llm_engine(tiny_model(kContext), guessing(), wrong_model(2));
+  const auto engine = make_llm_engine(tiny_model(kContext), speculating(), wrong_model(2));
   EXPECT_LT(chi_square_of_draws(*engine), 24.3);  // exceeded once in a thousand
   const EngineStats stats = engine->stats();
   EXPECT_GT(stats.accepted_tokens, 100u);
@@ -135,13 +135,13 @@ Request sampled(uint64_t seed) {
 }
 
 TEST(Draft, WhatIsDrawnByTheSameModelIsTaken) {
-  const auto engine = make_llm_engine(tiny_model(kContext), guessing(), tiny_model(kContext));
+  const auto engine = make_llm_engine(tiny_model(kContext), speculating(), tiny_model(kContext));
   for (uint64_t seed = 0; seed < 6; ++seed) {
     const auto first = answer(*engine, sampled(seed));
     EXPECT_EQ(first->finished->tokens_out, 40);
     EXPECT_EQ(answer(*engine, sampled(seed))->text, first->text) << "seed " << seed;
   }
-  // Rounding makes single steps differ from shared ones by less than one guess in a thousand.
+  // Rounding makes single steps differ from shared ones by less than one draft token in a thousand.
   const EngineStats stats = engine->stats();
   EXPECT_GT(stats.draft_tokens, 300u);
   EXPECT_LE(stats.draft_tokens - stats.accepted_tokens, 1u);
@@ -149,7 +149,7 @@ TEST(Draft, WhatIsDrawnByTheSameModelIsTaken) {
 
 TEST(Draft, FollowsThoseThatLoseTheirBlocks) {
   const auto without = make_llm_engine(tiny_model(kContext), plain());
-  LlmOptions tight = guessing();
+  LlmOptions tight = speculating();
   tight.cache_tokens = 160;
   const auto with = make_llm_engine(tiny_model(kContext), tight, tiny_model(kContext));
   EXPECT_EQ(texts(*with, 50), texts(*without, 50));
@@ -159,9 +159,9 @@ TEST(Draft, FollowsThoseThatLoseTheirBlocks) {
   EXPECT_EQ(stats.accepted_tokens, stats.draft_tokens);
 }
 
-// What it guesses is right only where its cache holds the beginning, too.
+// What it drafts is right only where its cache holds the beginning, too.
 TEST(Draft, KnowsBeginningsThatWereEvaluatedWithoutIt) {
-  const auto engine = make_llm_engine(tiny_model(kContext), guessing(), tiny_model(kContext));
+  const auto engine = make_llm_engine(tiny_model(kContext), speculating(), tiny_model(kContext));
   Request request = greedy("some beginning of a chat that is long enough for blocks", 20);
   request.speculative = false;
   const auto first = answer(*engine, request);
@@ -175,7 +175,7 @@ TEST(Draft, KnowsBeginningsThatWereEvaluatedWithoutIt) {
 }
 
 TEST(Draft, LongPromptsComeInChunks) {
-  LlmOptions options = guessing();
+  LlmOptions options = speculating();
   options.step_tokens = 16;
   const auto with = make_llm_engine(tiny_model(kContext), options, tiny_model(kContext));
   const auto without = make_llm_engine(tiny_model(kContext), plain());
@@ -187,7 +187,7 @@ TEST(Draft, LongPromptsComeInChunks) {
 }
 
 TEST(Draft, CancelledRequestsGiveTheirBlocksBack) {
-  const auto engine = make_llm_engine(tiny_model(kContext), guessing(), tiny_model(kContext));
+  const auto engine = make_llm_engine(tiny_model(kContext), speculating(), tiny_model(kContext));
   const auto holder = hold(*engine, greedy("x", 100), "job", 2);
   EXPECT_TRUE(engine->cancel("job"));
   holder->let_go();
@@ -200,7 +200,7 @@ TEST(Draft, CancelledRequestsGiveTheirBlocksBack) {
 
 TEST(Draft, OneThatFailsCostsNoRequest) {
   const auto without = make_llm_engine(tiny_model(kContext), plain());
-  const auto with = make_llm_engine(tiny_model(kContext), guessing(),
+  const auto with = make_llm_engine(tiny_model(kContext), speculating(),
                                     wrong_model(std::numeric_limits<float>::quiet_NaN()));
   EXPECT_EQ(texts(*with, 20), texts(*without, 20));
   EXPECT_EQ(with->stats().drafts, 0u);
@@ -209,7 +209,7 @@ TEST(Draft, OneThatFailsCostsNoRequest) {
 
 TEST(Draft, StopsWhereItIsUnsure) {
   const auto drafted = [](float min_p) {
-    LlmOptions options = guessing();
+    LlmOptions options = speculating();
     options.draft_min_p = min_p;
     const auto engine = make_llm_engine(tiny_model(kContext), options, tiny_model(kContext));
     answer(*engine, greedy("hello", 60));
@@ -222,7 +222,7 @@ TEST(Draft, StopsWhereItIsUnsure) {
 
 TEST(Draft, IsCountedInTheFigures) {
   const auto without = make_llm_engine(tiny_model(kContext), plain());
-  const auto with = make_llm_engine(tiny_model(kContext), guessing(), tiny_model(kContext));
+  const auto with = make_llm_engine(tiny_model(kContext), speculating(), tiny_model(kContext));
   // Of one block count and, being the same model, of one size.
   EXPECT_EQ(with->model().kv_cache_bytes, 2 * without->model().kv_cache_bytes);
   EXPECT_EQ(with->model().weight_bytes,
@@ -231,7 +231,7 @@ TEST(Draft, IsCountedInTheFigures) {
 
 std::string refusal(TextModel draft) {
   try {
-    make_llm_engine(tiny_model(kContext), guessing(), std::move(draft));
+    make_llm_engine(tiny_model(kContext), speculating(), std::move(draft));
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::invalid_argument);
     return error.what();
@@ -262,11 +262,11 @@ bool has_form(std::string_view text) {
   return text.size() % 5 == 0 && words >= 2 && words <= 12;
 }
 
-// Each guess is held against the form behind the guesses before it.
+// Each draft token is held against the form behind the draft tokens before it.
 TEST(Draft, AnswersHaveTheirForm) {
   const auto without = make_llm_engine(tiny_model(kContext), plain());
-  const auto ngram = make_llm_engine(tiny_model(kContext), guessing());
-  const auto with = make_llm_engine(tiny_model(kContext), guessing(), wrong_model(0.05f));
+  const auto ngram = make_llm_engine(tiny_model(kContext), speculating());
+  const auto with = make_llm_engine(tiny_model(kContext), speculating(), wrong_model(0.05f));
   Request request = greedy("cafe cabe cafe cafe cafe ", 40);
   request.constraint = {Constraint::Kind::regex, kForm, {}};
   for (const int32_t tokens : {3, 17, 60}) {
@@ -274,10 +274,10 @@ TEST(Draft, AnswersHaveTheirForm) {
     for (uint64_t seed = 0; seed < 3; ++seed) {
       request.sampling.temperature = seed == 0 ? 0.0f : 1.5f;
       request.sampling.seed = seed;
-      const auto wanted = answer(*without, request), guessed = answer(*ngram, request),
+      const auto wanted = answer(*without, request), looked_up = answer(*ngram, request),
                  drafted = answer(*with, request);
-      EXPECT_EQ(guessed->text, wanted->text) << seed;
-      EXPECT_EQ(guessed->finished->complete, wanted->finished->complete);
+      EXPECT_EQ(looked_up->text, wanted->text) << seed;
+      EXPECT_EQ(looked_up->finished->complete, wanted->finished->complete);
       if (seed == 0) {
         EXPECT_EQ(drafted->text, wanted->text);
       }

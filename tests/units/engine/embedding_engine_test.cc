@@ -242,7 +242,7 @@ TEST_F(WordRanker, WhatHasNoWordsOrNoPromptIsNamed) {
            fs::copy_options::overwrite_existing);
   test::expect_error(Code::unsupported, {"wants a token for \"yes\""}, [&] { load("rank"); });
   test::expect_error(Code::unsupported, {"wanted {query} and then {document}"}, [&] {
-    const PairPrompt wrong("{document} of {query}", *load("last").tokenizer);
+    const RerankPrompt wrong("{document} of {query}", *load("last").tokenizer);
   });
   const auto ranker = rbee::engine::engine("bert_ranker");
   test::expect_error(Code::invalid_argument, {"instruction", "reads none"},

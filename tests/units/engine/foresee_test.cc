@@ -22,8 +22,8 @@ SamplingParams params_of(float temperature, int32_t top_k, float top_p, float mi
   return out;
 }
 
-// As a device draws from a row's leaders.
-int32_t draw_foreseen(const Tensor& logits, const TopK& leaders, const ForeseenDraws& draws,
+// As a device draws from a row's top logits.
+int32_t draw_foreseen(const Tensor& logits, const TopK& top_logits, const ForeseenDraws& draws,
                       int32_t turn) {
   const Tensor drawn = empty({1}, DType::i32, cpu());
   std::vector<int32_t> stages;
@@ -31,7 +31,7 @@ int32_t draw_foreseen(const Tensor& logits, const TopK& leaders, const ForeseenD
   const int32_t turns[] = {turn};
   std::vector<int32_t> banned(kDrawBans, -1);
   std::ranges::copy(draws.banned, banned.begin());
-  draw_(drawn, logits, leaders,
+  draw_(drawn, logits, top_logits,
         {.stages = from_host<int32_t>(stages, {1, kDrawStages}, cpu()),
          .amounts = from_host<float>(draws.amounts, {1, kDrawStages}, cpu()),
          .banned = from_host<int32_t>(banned, {1, kDrawBans}, cpu()),
@@ -68,15 +68,15 @@ TEST(Foresee, WhatIsDrawn) {
       row.back() = 8;  // a likely one, where it is banned
       const Tensor logits = from_host<float>(row, {1, kVocab}, cpu());
       const float scales[] = {sampler.scale()};
-      const TopK leaders =
-          top_k(logits, kDrawnLeaders, RowSum::wanted, from_host<float>(scales, {1}, cpu()));
-      const int32_t foreseen = draw_foreseen(logits, leaders, draws, turn);
+      const TopK top_logits =
+          top_k(logits, kDrawnTopLogits, RowSum::wanted, from_host<float>(scales, {1}, cpu()));
+      const int32_t foreseen = draw_foreseen(logits, top_logits, draws, turn);
       Sampler whole = sampler;
-      const Leaders few{.values = {leaders.values.data<float>(), kDrawnLeaders},
-                        .ids = {leaders.ids.data<int32_t>(), kDrawnLeaders},
-                        .sum = *leaders.sum.data<float>(),
-                        .vocab = kVocab};
-      Leaders drawn = few;
+      const TopLogits few{.values = {top_logits.values.data<float>(), kDrawnTopLogits},
+                          .ids = {top_logits.ids.data<int32_t>(), kDrawnTopLogits},
+                          .sum = *top_logits.sum.data<float>(),
+                          .vocab = kVocab};
+      TopLogits drawn = few;
       drawn.drawn = {.id = foreseen, .number = numbers[static_cast<size_t>(turn)]};
       undecided += Sampler(sampler).sample(few, {}) ? 0 : 1;
       const std::optional<int32_t> chosen = sampler.sample(drawn, {});
@@ -93,7 +93,7 @@ TEST(Foresee, WhatIsDrawn) {
 TEST(Foresee, WhatWasDrawnOtherwiseIsNotTaken) {
   const std::vector<float> flat(kVocab, 1);
   const Tensor logits = from_host<float>(flat, {1, kVocab}, cpu());
-  const TopK leaders = top_k(logits, kDrawnLeaders, RowSum::wanted);
+  const TopK top_logits = top_k(logits, kDrawnTopLogits, RowSum::wanted);
   SamplingParams params = params_of(1, 0, 1, 0);
   params.ignore_eos = true;
   Sampler sampler(params, 7);
@@ -101,10 +101,10 @@ TEST(Foresee, WhatWasDrawnOtherwiseIsNotTaken) {
   std::array<float, 1> numbers{};
   ForeseenDraws draws{.banned = {}, .numbers = numbers};
   sampler.foresee(draws);
-  Leaders found{.values = {leaders.values.data<float>(), kDrawnLeaders},
-                .ids = {leaders.ids.data<int32_t>(), kDrawnLeaders},
-                .sum = *leaders.sum.data<float>(),
-                .vocab = kVocab};
+  TopLogits found{.values = {top_logits.values.data<float>(), kDrawnTopLogits},
+                  .ids = {top_logits.ids.data<int32_t>(), kDrawnTopLogits},
+                  .sum = *top_logits.sum.data<float>(),
+                  .vocab = kVocab};
   ASSERT_FALSE(Sampler(sampler).sample(found, {}));
   found.drawn = {.id = 1234, .number = numbers[0]};
   EXPECT_EQ(Sampler(sampler).sample(found, {}), 1234);

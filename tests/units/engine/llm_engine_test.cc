@@ -444,7 +444,7 @@ TEST(LlmEngine, ADeviceThatTheHostCannotReadGivesTheSameTexts) {
   const auto here = make_llm_engine(tiny_model(), {.max_running = 2, .kv_dtype = DType::f32});
   const auto there =
       make_llm_engine(tiny_model(64, far), {.max_running = 2, .kv_dtype = DType::f32});
-  // Decided by leaders, by leaders and their sum, and by whole rows only.
+  // Decided by top logits, by top logits and their sum, and by whole rows only.
   const SamplingParams kinds[] = {{.temperature = 0},
                                   {.top_k = 5, .repetition_penalty = 1.2f},
                                   {.temperature = 0.7f, .top_k = 0, .top_p = 0.5f},
@@ -463,7 +463,7 @@ TEST(LlmEngine, ADeviceThatTheHostCannotReadGivesTheSameTexts) {
   }
 }
 
-TEST(Stepper, LeadersAreTheLargestOfTheRows) {
+TEST(Stepper, TopLogitsAreTheLargestOfTheRows) {
   FarDevice far;
   const TextModel model = tiny_model(64, far);
   Stepper stepper(*model.model, far, {.cache_tokens = 64, .block_size = 4});
@@ -483,7 +483,7 @@ TEST(Stepper, LeadersAreTheLargestOfTheRows) {
   });
   const float scales[] = {1, 0.5f};
   evaluate([&](const auto& work, const auto& rows) {
-    const LeaderRows found =
+    const TopLogitRows found =
         stepper.step(work, rows, {.count = 7, .vocab = kKnown, .scales = scales});
     ASSERT_EQ(found.values.size(), 14u);
     for (size_t row = 0; row < 2; ++row) {

@@ -27,14 +27,14 @@ TEST(Logprobs, AreTheLogSoftmax) {
   EXPECT_TRUE(logprobs_of(row, 1, 0).top.empty());
 }
 
-TEST(Logprobs, FromLeadersAreTheRows) {
+TEST(Logprobs, FromTopLogitsAreTheRows) {
   const std::vector<float> row = {0.5f, 2.0f, -1.0f, 1.5f, 0.0f};
   const std::vector<float> values = {2.0f, 1.5f, 0.5f};
   const std::vector<int32_t> ids = {1, 3, 0};
   float sum = 0;
   for (const float x : row) sum += std::exp(x - 2);
-  const Leaders leaders{.values = values, .ids = ids, .sum = sum, .vocab = 5};
-  const RowLogprobs few = logprobs_of(leaders, 0, 2), whole = logprobs_of(row, 0, 2);
+  const TopLogits top_logits{.values = values, .ids = ids, .sum = sum, .vocab = 5};
+  const RowLogprobs few = logprobs_of(top_logits, 0, 2), whole = logprobs_of(row, 0, 2);
   EXPECT_NEAR(few.chosen.logprob, whole.chosen.logprob, 1e-6);
   ASSERT_EQ(few.top.size(), whole.top.size());
   for (size_t i = 0; i < few.top.size(); ++i) {
@@ -64,7 +64,7 @@ std::vector<double> log_softmax_after(const TextModel& model, const std::vector<
 TEST(Logprobs, OfARequestAreTheModelsWhateverTheSamplersDo) {
   const TextModel model = tiny_model();
   std::vector<Request> requests(4, greedy("hello", 6));
-  requests[1].sampling = {.temperature = 1.5f, .top_k = 10};  // from leaders, without a sum
+  requests[1].sampling = {.temperature = 1.5f, .top_k = 10};  // from top logits, without a sum
   requests[2].sampling = {.temperature = 0.7f, .top_k = 0, .top_p = 1};  // from the row
   requests[2].sampling.logit_bias = {{7, "", 5}};
   requests[3].sampling = {.temperature = 0.7f, .top_k = 0, .top_p = 0.9f};

@@ -310,7 +310,7 @@ TEST(Pictures, TogetherSayWhatEachSaysAlone) {
       {"too few blocks",
        {.max_running = 9, .step_tokens = 40, .cache_tokens = 160, .block_size = 4},
        true},
-      {"guesses", {.max_running = 9, .block_size = 4, .speculative = true}, false},
+      {"drafts", {.max_running = 9, .block_size = 4, .speculative = true}, false},
   };
   for (const Case& c : cases) {
     const auto engine = make_llm_engine(seeing_model(), c.options);

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/support/expect_error.h"
-#include "tests/units/engine/guessing.h"
+#include "tests/units/engine/speculating.h"
 
 namespace rbee::engine {
 namespace {
@@ -249,11 +249,11 @@ TEST(Reasoning, TheBudgetDoesNotDependOnTheOthers) {
   }
 }
 
-TEST(Reasoning, TheBudgetHoldsWhereTokensAreGuessed) {
+TEST(Reasoning, TheBudgetHoldsWhereTokensAreDrafted) {
   for (const bool by_model : {false, true}) {
     const auto model = [] { return thinking_model(kOpens, {}, kThink, 128); };
     const auto without = make_llm_engine(model(), plain());
-    const auto with = make_llm_engine(model(), guessing(),
+    const auto with = make_llm_engine(model(), speculating(),
                                       by_model ? std::optional<TextModel>(model()) : std::nullopt);
     for (const int32_t budget : {0, 4, 9, 13}) {
       Request request = endless(budget);

@@ -1,9 +1,9 @@
-// Tokens guessed ahead change the number of steps and nothing else.
+// Tokens drafted ahead change the number of steps and nothing else.
 
 #include <gmock/gmock.h>
 
 #include "rbee/engine/ngram_draft.h"
-#include "tests/units/engine/guessing.h"
+#include "tests/units/engine/speculating.h"
 
 namespace rbee::engine {
 namespace {
@@ -47,7 +47,7 @@ TEST(DraftLength, FollowsWhatComes) {
 
 TEST(Speculative, GreedyTextsAreTheSame) {
   const auto without = make_llm_engine(tiny_model(128), plain());
-  const auto with = make_llm_engine(tiny_model(128), guessing());
+  const auto with = make_llm_engine(tiny_model(128), speculating());
   for (const std::string& prompt : kPrompts) {
     const auto wanted = answer(*without, repetitive(prompt, 60)),
                found = answer(*with, repetitive(prompt, 60));
@@ -73,7 +73,7 @@ Request sampled(const std::string& prompt, uint64_t seed, int32_t tokens) {
 
 TEST(Speculative, ASeedGivesTheSameText) {
   const auto without = make_llm_engine(tiny_model(128), plain());
-  const auto with = make_llm_engine(tiny_model(128), guessing());
+  const auto with = make_llm_engine(tiny_model(128), speculating());
   for (uint64_t seed = 0; seed < 12; ++seed) {
     const Request request = sampled(kPrompts[seed % kPrompts.size()], seed, 50);
     EXPECT_EQ(answer(*with, request)->text, answer(*without, request)->text) << seed;
@@ -82,11 +82,11 @@ TEST(Speculative, ASeedGivesTheSameText) {
   EXPECT_LT(with->stats().accepted_tokens, with->stats().draft_tokens);  // some were wrong
 }
 
-// How many guesses there is room for depends on who comes when; the texts do not.
+// How many draft tokens there is room for depends on who comes when; the texts do not.
 TEST(Speculative, ASeedGivesTheSameTextBesideOthersAndInTurns) {
   const auto without = make_llm_engine(tiny_model(128), plain());
   // Blocks for three of the requests: some lose theirs in between.
-  LlmOptions tight = guessing();
+  LlmOptions tight = speculating();
   tight.cache_tokens = 160;
   const auto with = make_llm_engine(tiny_model(128), tight);
   std::vector<std::string> wanted;
@@ -104,7 +104,7 @@ TEST(Speculative, ASeedGivesTheSameTextBesideOthersAndInTurns) {
 
 TEST(Speculative, StopsAndLogprobsAreThoseOfEachToken) {
   const auto without = make_llm_engine(tiny_model(128), plain());
-  const auto with = make_llm_engine(tiny_model(128), guessing());
+  const auto with = make_llm_engine(tiny_model(128), speculating());
   Request request = repetitive(kPrompts[0], 40);
   request.logprobs = 2;
   const auto wanted = answer(*without, request), found = answer(*with, request);
@@ -122,8 +122,8 @@ TEST(Speculative, StopsAndLogprobsAreThoseOfEachToken) {
   EXPECT_EQ(answer(*with, request)->text, answer(*without, request)->text);
 }
 
-TEST(Speculative, ARequestSaysWhetherToGuess) {
-  const auto on = make_llm_engine(tiny_model(128), guessing());
+TEST(Speculative, ARequestSaysWhetherToDraft) {
+  const auto on = make_llm_engine(tiny_model(128), speculating());
   Request request = repetitive(kPrompts[0], 30);
   request.speculative = false;
   answer(*on, request);
@@ -138,7 +138,7 @@ TEST(Speculative, ARequestSaysWhetherToGuess) {
 }
 
 TEST(Speculative, DrawsFollowTheModelsDistribution) {
-  const auto engine = make_llm_engine(tiny_model(128), guessing());
+  const auto engine = make_llm_engine(tiny_model(128), speculating());
   EXPECT_LT(chi_square_of_draws(*engine), 24.3);  // exceeded once in a thousand
   const EngineStats stats = engine->stats();
   EXPECT_GT(stats.accepted_tokens, 100u);

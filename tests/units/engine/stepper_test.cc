@@ -103,7 +103,7 @@ TEST(RecordedSteps, ServeAnyAdapters) {
 
 // Steps of `count` sequences with one token to three each; the rows of all tokens, or of the last
 // of each sequence.
-std::vector<float> steps_with_guesses(Stepper& stepper, int count, bool all_rows) {
+std::vector<float> steps_with_drafts(Stepper& stepper, int count, bool all_rows) {
   std::deque<Sequence> sequences;
   for (int i = 0; i < count; ++i) {
     Sequence& sequence = sequences.emplace_back(stepper.pool());
@@ -134,7 +134,7 @@ std::vector<float> steps_with_guesses(Stepper& stepper, int count, bool all_rows
   return out;
 }
 
-TEST(RecordedSteps, WithGuessesGiveWhatStepsOfTheirSizeGive) {
+TEST(RecordedSteps, WithDraftsGiveWhatStepsOfTheirSizeGive) {
   const StepperOptions options{.cache_tokens = 512, .block_size = 4, .kv_dtype = DType::f32};
   const TextModel plain = tiny_model();
   RecallingDevice device;
@@ -144,9 +144,9 @@ TEST(RecordedSteps, WithGuessesGiveWhatStepsOfTheirSizeGive) {
     for (const bool all_rows : {true, false}) {
       if (!all_rows && count == 3) continue;  // rounded up, more than twice the rows
       Stepper wanted(*plain.model, *plain.device, options), recorded(recalling, device, options);
-      const std::vector<float> one = steps_with_guesses(wanted, count, all_rows);
+      const std::vector<float> one = steps_with_drafts(wanted, count, all_rows);
       const int before = device.replays;
-      const std::vector<float> two = steps_with_guesses(recorded, count, all_rows);
+      const std::vector<float> two = steps_with_drafts(recorded, count, all_rows);
       // A lone token of the first prompt is recorded as well.
       EXPECT_GT(device.replays - before, 5) << count;
       ASSERT_EQ(one.size(), two.size());
@@ -157,7 +157,7 @@ TEST(RecordedSteps, WithGuessesGiveWhatStepsOfTheirSizeGive) {
   }
 }
 
-TEST(RecordedSteps, OfFewGuessesAreMade) {
+TEST(RecordedSteps, OfFewDraftsAreMade) {
   const std::vector<int64_t> sizes = {1, 2, 3, 5, 5, 9, 9, 9, 9, 17};
   for (size_t i = 0; i < sizes.size(); ++i) {
     EXPECT_EQ(recorded_tokens(static_cast<int64_t>(i) + 1), sizes[i]);
@@ -165,7 +165,7 @@ TEST(RecordedSteps, OfFewGuessesAreMade) {
   EXPECT_EQ(recorded_tokens(65), 65);
 }
 
-TEST(RecordedSteps, TheLeadersOfRowsThatRoundUpAreLeftOut) {
+TEST(RecordedSteps, TheTopLogitsOfRowsThatRoundUpAreLeftOut) {
   RecallingDevice device;
   const TextModel far = recalling_model(64, device);
   const RecallingModel& recalling = *device.model;
@@ -178,7 +178,7 @@ TEST(RecordedSteps, TheLeadersOfRowsThatRoundUpAreLeftOut) {
   }
   const int32_t rows[] = {0, 1, 2};
   const float scales[] = {1, 1, 0.5f};
-  const LeaderRows found =
+  const TopLogitRows found =
       stepper.step(work, rows, {.count = 4, .vocab = kVocab, .scales = scales});
   EXPECT_EQ(found.values.size(), 12u);
   EXPECT_EQ(found.ids.size(), 12u);
@@ -201,11 +201,11 @@ TEST(RecordedSteps, ServeWhateverIsWanted) {
   const RecallingModel& recalling = *device.model;
   Stepper stepper(recalling, device, {.cache_tokens = 128, .block_size = 4});
   Sequence sequence(stepper.pool());
-  const auto step = [&](const LeadersWanted& wanted) {
+  const auto step = [&](const TopLogitsWanted& wanted) {
     sequence.tokens.push_back(7);
     const Stepper::Work work[] = {{&sequence, 1}};
     const int32_t rows[] = {0};
-    const LeaderRows found = stepper.step(work, rows, wanted);
+    const TopLogitRows found = stepper.step(work, rows, wanted);
     EXPECT_EQ(found.ids.size(), static_cast<size_t>(wanted.count));
     EXPECT_EQ(found.sums.size(), wanted.scales.size());
     const std::vector<float> values(found.values.begin(), found.values.end());

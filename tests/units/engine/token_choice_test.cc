@@ -1,6 +1,8 @@
 // What a failing device gives must not become an index of the host's.
 #include "rbee/engine/token_choice.h"
 
+#include <gmock/gmock.h>
+
 #include "tests/units/engine/tiny_engine.h"
 
 namespace rbee::engine {
@@ -11,12 +13,12 @@ TEST(TokenChoice, RefusesTokensThatThereAreNot) {
   const TextModel model = tiny_model();
   Stepper stepper(*model.model, *model.device, {.cache_tokens = 64, .block_size = 8});
   const float values[] = {3, 2, 1, 0};
-  const LeadersWanted wanted{.count = 4, .vocab = kVocab, .scales = {}};
+  const TopLogitsWanted wanted{.count = 4, .vocab = kVocab, .scales = {}};
   // A mask of the known ones: of any other it has no bit.
   const std::vector<uint64_t> bits(static_cast<size_t>(kVocab) / 64 + 1, ~uint64_t{0});
   for (const int32_t strange : {-1, static_cast<int32_t>(kVocab), 1 << 30}) {
     const int32_t ids[] = {5, 6, strange, 7};
-    const LeaderRows found{.values = values, .ids = ids, .sums = {}};
+    const TopLogitRows found{.values = values, .ids = ids, .sums = {}};
     Sampler sampler({}, 1);
     sampler.allow({.bits = bits, .count = kVocab});
     try {

@@ -9,7 +9,7 @@
 
 #include "rbee/engine/answer_grammar.h"
 #include "rbee/engine/chat_prompt.h"
-#include "rbee/engine/told_tools.h"
+#include "rbee/engine/tool_prompt.h"
 #include "rbee/text/output/output_parser.h"
 #include "tests/units/engine/tiny_engine.h"
 #include "tests/units/grammar/grammar_text.h"
@@ -514,14 +514,14 @@ TEST(Tools, ArgumentsAreAnObjectWhateverTheSchemaSays) {
 constexpr const char* kPlainTemplate =
     "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
 
-TEST(ToldTools, TemplatesThatShowToolsAreKnown) {
+TEST(ToolPrompt, TemplatesThatShowToolsAreKnown) {
   EXPECT_FALSE(shows_tools(text::ChatTemplate(kPlainTemplate)));
   EXPECT_TRUE(shows_tools(text::ChatTemplate("{% if tools %}{{ tools | tojson }}{% endif %}")));
   EXPECT_TRUE(shows_tools(text::ChatTemplate("{{ raise_exception('no') }}")));
 }
 
 // Judged by the parser of the answers: what the model is shown is what is understood.
-TEST(ToldTools, CallsAreWrittenAsTheyAreRead) {
+TEST(ToolPrompt, CallsAreWrittenAsTheyAreRead) {
   const std::vector<ToolCall> calls = {{"", "f", R"({"a": "x", "n": 2})"}, {"", "g", "{}"}};
   for (const ToolFormat format :
        {ToolFormat::hermes, ToolFormat::llama3, ToolFormat::mistral, ToolFormat::mistral_named,
@@ -553,7 +553,7 @@ TEST(ToldTools, CallsAreWrittenAsTheyAreRead) {
   }
 }
 
-TEST(ToldTools, TheSystemMessageTellsAndResultsAreTheUsers) {
+TEST(ToolPrompt, TheSystemMessageTellsAndResultsAreTheUsers) {
   TextModel model = tiny_model();
   model.chat_template = std::make_unique<text::ChatTemplate>(kPlainTemplate);
   model.format.tools = ToolFormat::hermes;
@@ -586,7 +586,7 @@ TEST(ToldTools, TheSystemMessageTellsAndResultsAreTheUsers) {
   EXPECT_EQ(model.render({chat.begin(), chat.begin() + 2}, options), plain);
 }
 
-TEST(ToldTools, TemplatesThatShowSystemMessagesAreKnown) {
+TEST(ToolPrompt, TemplatesThatShowSystemMessagesAreKnown) {
   EXPECT_TRUE(takes_system(text::ChatTemplate(kPlainTemplate)));
   EXPECT_FALSE(takes_system(text::ChatTemplate(
       "{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}x")));

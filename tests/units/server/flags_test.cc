@@ -35,16 +35,17 @@ std::pair<int, std::string> ends(std::vector<const char*> arguments) {
   return {std::holds_alternative<int>(parsed) ? std::get<int>(parsed) : -1, text};
 }
 
-TEST(Flags, HowTokensAreGuessedAhead) {
-  EXPECT_FALSE(flags({"--model", "m"}).guess.on());
-  EXPECT_TRUE(flags({"--model", "m", "--speculative", "ngram"}).guess.on());
+TEST(Flags, HowTokensAreDraftedAhead) {
+  EXPECT_FALSE(flags({"--model", "m"}).speculative.on());
+  EXPECT_TRUE(flags({"--model", "m", "--speculative", "ngram"}).speculative.on());
   const Flags drafts =
       flags({"--model", "m", "--draft-model", "d", "--draft-tokens", "5", "--draft-min-p", "0.4"});
-  EXPECT_TRUE(drafts.guess.on());
-  EXPECT_EQ(drafts.guess.draft_model, "d");
-  EXPECT_EQ(drafts.guess.tokens, 5);
-  EXPECT_EQ(drafts.guess.min_p, 0.4f);
-  EXPECT_FALSE(flags({"--model", "m", "--draft-model", "d", "--speculative", "off"}).guess.on());
+  EXPECT_TRUE(drafts.speculative.on());
+  EXPECT_EQ(drafts.speculative.draft_model, "d");
+  EXPECT_EQ(drafts.speculative.tokens, 5);
+  EXPECT_EQ(drafts.speculative.min_p, 0.4f);
+  EXPECT_FALSE(
+      flags({"--model", "m", "--draft-model", "d", "--speculative", "off"}).speculative.on());
   const auto refused = [](std::vector<const char*> more, const char* why) {
     more.insert(more.begin(), {"--model", "m"});
     const auto [status, text] = ends(more);

@@ -1,4 +1,4 @@
-// Tokens drawn beside a draft model's guess follow the distribution that they have without.
+// Tokens drawn beside a draft model's draft token follow the distribution that they have without.
 
 #include <gtest/gtest.h>
 
@@ -80,7 +80,7 @@ std::vector<Settings> settings() {
   return out;
 }
 
-TEST(SamplerGuess, DrawsFollowTheSamplersDistributionWhateverTheGuesses) {
+TEST(SamplerDraft, DrawsFollowTheSamplersDistributionWhateverTheDrafts) {
   const std::vector<int32_t> history = {1, 2, 3, 1, 2};
   for (const Settings& s : settings()) {
     Sampler plain(s.params, 1), target(s.params, 2), draft(s.params, 3);
@@ -93,15 +93,15 @@ TEST(SamplerGuess, DrawsFollowTheSamplersDistributionWhateverTheGuesses) {
     for (int i = 0; i < kDraws; ++i) {
       // Mirostat's state is what came; of one token at a time here.
       Sampler again = plain;
-      std::vector<float> logits = row(logit_of), guessed = row(draft_logit_of);
+      std::vector<float> logits = row(logit_of), drafted = row(draft_logit_of);
       ++wanted[plain.sample(logits, history)];
       if (s.params.mirostat > 0) plain.follow(again);
       draft.follow(target);
-      const int32_t id = draft.sample(guessed, history);
-      const Guess guess{id, draft.drawn_among()};
+      const int32_t id = draft.sample(drafted, history);
+      const DraftToken token{id, draft.drawn_among()};
       again = target;
       logits = row(logit_of);
-      const int32_t chosen = target.sample(logits, history, &guess);
+      const int32_t chosen = target.sample(logits, history, &token);
       if (s.params.mirostat > 0) target.follow(again);
       ++found[chosen];
       accepted += chosen == id ? 1 : 0;
@@ -113,7 +113,7 @@ TEST(SamplerGuess, DrawsFollowTheSamplersDistributionWhateverTheGuesses) {
 }
 
 // Leviathan et al. 2023, corollary 3.6: one minus half of the sum of the differences.
-TEST(SamplerGuess, AsManyAreAcceptedAsTheDistributionsShare) {
+TEST(SamplerDraft, AsManyAreAcceptedAsTheDistributionsShare) {
   double p_sum = 0, q_sum = 0, shared = 0;
   for (size_t id = 0; id < kVocab; ++id) {
     p_sum += std::exp(double{logit_of(id)});
@@ -128,41 +128,41 @@ TEST(SamplerGuess, AsManyAreAcceptedAsTheDistributionsShare) {
   draft.keep_distribution();
   int accepted = 0;
   for (int i = 0; i < kDraws; ++i) {
-    std::vector<float> guessed = row(draft_logit_of), logits = row(logit_of);
-    const int32_t id = draft.sample(guessed, {});
-    const Guess guess{id, draft.drawn_among()};
-    accepted += target.sample(logits, {}, &guess) == id ? 1 : 0;
+    std::vector<float> drafted = row(draft_logit_of), logits = row(logit_of);
+    const int32_t id = draft.sample(drafted, {});
+    const DraftToken token{id, draft.drawn_among()};
+    accepted += target.sample(logits, {}, &token) == id ? 1 : 0;
   }
   const double deviation = std::sqrt(shared * (1 - shared) / kDraws);
   EXPECT_NEAR(static_cast<double>(accepted) / kDraws, shared, 4 * deviation);
 }
 
-TEST(SamplerGuess, AreAllAcceptedOfTheSameDistribution) {
+TEST(SamplerDraft, AreAllAcceptedOfTheSameDistribution) {
   const SamplingParams params{.temperature = 1, .top_k = 5, .top_p = 0.9f};
   Sampler target(params, 6), draft(params, 7);
   draft.keep_distribution();
   for (int i = 0; i < 500; ++i) {
-    std::vector<float> guessed = row(logit_of), logits = guessed;
-    const int32_t id = draft.sample(guessed, {});
-    const Guess guess{id, draft.drawn_among()};
-    ASSERT_EQ(target.sample(logits, {}, &guess), id);
+    std::vector<float> drafted = row(logit_of), logits = drafted;
+    const int32_t id = draft.sample(drafted, {});
+    const DraftToken token{id, draft.drawn_among()};
+    ASSERT_EQ(target.sample(logits, {}, &token), id);
   }
 }
 
-TEST(SamplerGuess, AreTheLikeliestTokenOrNothingAtTemperatureZero) {
+TEST(SamplerDraft, AreTheLikeliestTokenOrNothingAtTemperatureZero) {
   const SamplingParams params{.temperature = 0};
   Sampler target(params, 8), draft(params, 9);
   draft.keep_distribution();
-  std::vector<float> guessed = row(draft_logit_of), logits = row(logit_of);
+  std::vector<float> drafted = row(draft_logit_of), logits = row(logit_of);
   const int32_t likeliest = argmax(logits);
-  const Guess guess{draft.sample(guessed, {}), draft.drawn_among()};
-  EXPECT_TRUE(guess.among.empty());
-  EXPECT_NE(guess.id, likeliest);
-  EXPECT_EQ(target.sample(logits, {}, &guess), likeliest);
+  const DraftToken token{draft.sample(drafted, {}), draft.drawn_among()};
+  EXPECT_TRUE(token.among.empty());
+  EXPECT_NE(token.id, likeliest);
+  EXPECT_EQ(target.sample(logits, {}, &token), likeliest);
 }
 
 // The largest share of a softmax, by hand: 1 / (1 + e^-1 + e^-3).
-TEST(SamplerGuess, ConfidenceIsTheLargestProbability) {
+TEST(SamplerDraft, ConfidenceIsTheLargestProbability) {
   for (const float temperature : {0.0f, 1.0f}) {
     Sampler sampler({.temperature = temperature, .top_k = 0, .top_p = 1}, 10);
     std::vector<float> logits = {2, 3, 0};

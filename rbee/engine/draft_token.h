@@ -11,7 +11,7 @@ struct TokenProbability {
   float probability;
 };
 
-struct Guess {
+struct DraftToken {
   int32_t id = 0;
   // The distribution that it was drawn from, sorted by id; ids without probability may be missing.
   // Empty: it was not drawn.

@@ -12,12 +12,12 @@
 
 namespace rbee::engine {
 
-class PairPrompt {
+class RerankPrompt {
  public:
   // form: a text with {query}, then {document}, and perhaps {instruction} before these. Throws
   // unsupported for another. The line that the first of these is in, and what stands between them,
   // is read together with what takes their places, where special tokens are text.
-  PairPrompt(std::string_view form, const text::Tokenizer& tokenizer);
+  RerankPrompt(std::string_view form, const text::Tokenizer& tokenizer);
 
   bool takes_instruction() const { return takes_instruction_; }
   // most: tokens; of a longer prompt the document is cut. Throws invalid_argument where not even

@@ -22,9 +22,9 @@ bool takes_system(const text::ChatTemplate& code);
 
 // Messages without calls and results of calls, which tell of the tools: the system's, a new one
 // where there is none, or the first of all. format: not none. told: not by the template.
-std::vector<ChatMessage> with_told_tools(std::vector<ChatMessage> messages,
-                                         const std::vector<Tool>& tools, text::ToolFormat format,
-                                         ToldBy told);
+std::vector<ChatMessage> with_tool_prompt(std::vector<ChatMessage> messages,
+                                          const std::vector<Tool>& tools, text::ToolFormat format,
+                                          ToldBy told);
 
 // Calls as a model writes them in this form; arguments that are no JSON object are none.
 std::string written_calls(const std::vector<ToolCall>& calls, text::ToolFormat format);

@@ -1,4 +1,4 @@
-#include "rbee/engine/leader_rows.h"
+#include "rbee/engine/top_logit_rows.h"
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ int64_t lead_count(int64_t needed, int64_t vocab) {
   return std::min(count, vocab);
 }
 
-LeaderTensors::LeaderTensors(int64_t rows, const LeadersWanted& wanted, Device& device)
+TopLogitTensors::TopLogitTensors(int64_t rows, const TopLogitsWanted& wanted, Device& device)
     : vocab_(wanted.vocab) {
   const bool sums = !wanted.scales.empty();
   BufferParts parts(device, rows * (2 * wanted.count + (sums ? 1 : 0)));
@@ -22,16 +22,16 @@ LeaderTensors::LeaderTensors(int64_t rows, const LeadersWanted& wanted, Device& 
   scales_ = empty(Shape{rows}, DType::f32, device);
 }
 
-void LeaderTensors::find(const Tensor& logits) const {
+void TopLogitTensors::find(const Tensor& logits) const {
   top_k_(found_, logits.slice(Axis{1}, 0, vocab_), scales_);
 }
 
-size_t LeaderTensors::bytes() const {
+size_t TopLogitTensors::bytes() const {
   const int64_t sums = found_.sum.defined() ? found_.sum.numel() : 0;
   return static_cast<size_t>((2 * found_.values.numel() + sums) * 4);
 }
 
-void LeaderTensors::fetch(HostBuffer& through) const {
+void TopLogitTensors::fetch(HostBuffer& through) const {
   const Buffer& buffer = *found_.values.buffer();
   Device& device = buffer.device();
   if (device.host_accessible()) return;
@@ -40,15 +40,15 @@ void LeaderTensors::fetch(HostBuffer& through) const {
               found_.values.stream());
 }
 
-LeaderRows LeaderTensors::rows(const HostBuffer& through) const {
+TopLogitRows TopLogitTensors::rows(const HostBuffer& through) const {
   const Buffer& buffer = *found_.values.buffer();
   const std::byte* data =
       buffer.device().host_accessible() ? buffer.data() : through.as<std::byte>();
   const auto count = static_cast<size_t>(found_.values.numel());
   const auto* values = reinterpret_cast<const float*>(data);
-  LeaderRows out{.values = {values, count},
-                 .ids = {reinterpret_cast<const int32_t*>(values + count), count},
-                 .sums = {}};
+  TopLogitRows out{.values = {values, count},
+                   .ids = {reinterpret_cast<const int32_t*>(values + count), count},
+                   .sums = {}};
   if (found_.sum.defined()) {
     out.sums = {values + 2 * count, static_cast<size_t>(found_.sum.numel())};
   }

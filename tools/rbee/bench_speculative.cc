@@ -1,4 +1,4 @@
-// rbee bench guess: generation with tokens guessed ahead beside generation without.
+// rbee bench speculative: generation with draft tokens beside generation without.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -9,29 +9,29 @@
 
 #include "rbee/core/input_file.h"
 #include "tools/rbee/commands.h"
-#include "tools/rbee/guess_options.h"
 #include "tools/rbee/model_options.h"
 #include "tools/rbee/silent_sink.h"
+#include "tools/rbee/speculative_options.h"
 
 namespace rbee::tools {
 namespace {
 
-struct GuessBenchOptions {
+struct SpeculativeBenchOptions {
   ModelOptions model;
   SamplingFlags sampling;
-  workers::GuessFlags guess;
+  workers::SpeculativeFlags draft;
   std::string file;
   int32_t max_tokens = 128;
   int together = 1;  // requests at once
   int repetitions = 5;
 };
 
-class GuessBench {
+class SpeculativeBench {
  public:
-  explicit GuessBench(const GuessBenchOptions& options)
+  explicit SpeculativeBench(const SpeculativeBenchOptions& options)
       : options_(options),
         prompt_(read_file(options.file)),
-        engine_(make_engine(options.model, options.guess, {.max_running = options.together})) {}
+        engine_(make_engine(options.model, options.draft, {.max_running = options.together})) {}
 
   int run() {
     time(false);  // the prompt is in the cache from here on
@@ -44,9 +44,9 @@ class GuessBench {
     const double without = median(without_), with = median(with_);
     std::printf("%d requests of %d tokens at once, medians of %d\n", options_.together,
                 options_.max_tokens, options_.repetitions);
-    print("without guesses", without_);
+    print("without draft tokens", without_);
     print("with", with_);
-    std::printf("ratio %.2f; %.1f of %.1f guesses a step came (%.0f %%)\n", with / without,
+    std::printf("ratio %.2f; %.1f of %.1f draft tokens a step came (%.0f %%)\n", with / without,
                 per(stats.accepted_tokens, stats.drafts), per(stats.draft_tokens, stats.drafts),
                 100 * per(stats.accepted_tokens, stats.draft_tokens));
     return 0;
@@ -66,7 +66,7 @@ class GuessBench {
   }
 
   // Tokens a second of all requests, from the first submission to the last end.
-  double time(bool guesses) {
+  double time(bool drafts) {
     std::vector<std::shared_ptr<SilentSink>> sinks;
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < options_.together; ++i) {
@@ -76,7 +76,7 @@ class GuessBench {
       request.max_tokens = options_.max_tokens;
       request.sampling = sampling_of(options_.sampling);
       request.sampling.ignore_eos = true;
-      request.speculative = guesses;
+      request.speculative = drafts;
       sinks.push_back(std::make_shared<SilentSink>());
       engine_->submit(std::move(request), sinks.back());
     }
@@ -86,7 +86,7 @@ class GuessBench {
     return static_cast<double>(tokens) / seconds.count();
   }
 
-  const GuessBenchOptions& options_;
+  const SpeculativeBenchOptions& options_;
   const std::string prompt_;
   const std::unique_ptr<engine::Engine> engine_;
   std::vector<double> without_, with_;
@@ -94,14 +94,13 @@ class GuessBench {
 
 }  // namespace
 
-Command add_bench_guess(CLI::App& bench) {
-  CLI::App* app =
-      bench.add_subcommand("guess", "generation with tokens guessed ahead, and without");
-  auto options = std::make_shared<GuessBenchOptions>();
+Command add_bench_speculative(CLI::App& bench) {
+  CLI::App* app = bench.add_subcommand("speculative", "generation with draft tokens, and without");
+  auto options = std::make_shared<SpeculativeBenchOptions>();
   options->sampling.params.temperature = 0;
   add_model_options(*app, options->model);
   add_sampling_options(*app, options->sampling);
-  workers::add_guess_flags(*app, options->guess);
+  workers::add_speculative_flags(*app, options->draft);
   app->add_option("-f,--file", options->file, "the prompt's text, as it is")
       ->check(CLI::ExistingFile)
       ->required();
@@ -114,7 +113,7 @@ Command add_bench_guess(CLI::App& bench) {
   app->add_option("-r,--repetitions", options->repetitions, "timed runs of each, in turn")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  return {app, [options] { return GuessBench(*options).run(); }};
+  return {app, [options] { return SpeculativeBench(*options).run(); }};
 }
 
 }  // namespace rbee::tools

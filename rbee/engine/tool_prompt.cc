@@ -1,4 +1,4 @@
-#include "rbee/engine/told_tools.h"
+#include "rbee/engine/tool_prompt.h"
 
 #include <utility>
 
@@ -97,7 +97,7 @@ Frame frame_of(ToolFormat format) {
   }
 }
 
-std::string told_tools(const std::vector<Tool>& tools, ToolFormat format) {
+std::string tool_prompt(const std::vector<Tool>& tools, ToolFormat format) {
   std::string out = "You may call these functions to answer the user:\n";
   for (const Tool& tool : tools) {
     const Json parsed = Json::parse(hold_integers(tool.json), nullptr, false);
@@ -159,11 +159,11 @@ bool takes_system(const text::ChatTemplate& code) {
   }
 }
 
-std::vector<ChatMessage> with_told_tools(std::vector<ChatMessage> messages,
-                                         const std::vector<Tool>& tools, ToolFormat format,
-                                         ToldBy told_by) {
+std::vector<ChatMessage> with_tool_prompt(std::vector<ChatMessage> messages,
+                                          const std::vector<Tool>& tools, ToolFormat format,
+                                          ToldBy told_by) {
   std::vector<ChatMessage> out;
-  const std::string told = told_tools(tools, format);
+  const std::string told = tool_prompt(tools, format);
   const bool system = !messages.empty() && messages.front().role == "system";
   if (told_by == ToldBy::user && !messages.empty()) {
     for (ChatPicture& picture : messages.front().pictures) picture.at += told.size() + 2;

@@ -1,26 +1,26 @@
-#include "workers/common/guess_flags.h"
+#include "workers/common/speculative_flags.h"
 
 #include <CLI/CLI.hpp>
 
 namespace rbee::workers {
 
-void add_guess_flags(CLI::App& app, GuessFlags& flags) {
+void add_speculative_flags(CLI::App& app, SpeculativeFlags& flags) {
   app.add_option("--speculative", flags.kind,
-                 "Guess tokens ahead from the text (ngram) or by a smaller model (draft), where a "
+                 "Draft tokens ahead from the text (ngram) or by a smaller model (draft), where a "
                  "request does not say; draft with --draft-model, else off")
       ->check(CLI::IsMember({"off", "ngram", "draft"}));
   app.add_option("--draft-model", flags.draft_model,
-                 "A smaller model with the same vocabulary that guesses tokens ahead");
-  app.add_option("--draft-tokens", flags.tokens, "Tokens guessed ahead at most")
+                 "A smaller model with the same vocabulary that drafts tokens ahead");
+  app.add_option("--draft-tokens", flags.tokens, "Draft tokens of a step at most")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--draft-min-p", flags.min_p,
-                 "A draft model stops guessing where no token is as probable as this")
+                 "A draft model stops drafting where no token is as probable as this")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
 }
 
-void check_guess_flags(const GuessFlags& flags) {
+void check_speculative_flags(const SpeculativeFlags& flags) {
   if (flags.kind == "draft" && flags.draft_model.empty()) {
     throw CLI::ValidationError("--speculative", "draft needs a --draft-model");
   }

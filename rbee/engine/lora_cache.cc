@@ -1,4 +1,4 @@
-#include "rbee/engine/lora_shelf.h"
+#include "rbee/engine/lora_cache.h"
 
 #include <algorithm>
 #include <bit>
@@ -16,7 +16,7 @@ constexpr size_t kMostSlots = 255;
 
 }  // namespace
 
-LoraShelf::LoraShelf(const models::LanguageModel& model, std::span<const LoraInfo> adapters)
+LoraCache::LoraCache(const models::LanguageModel& model, std::span<const LoraInfo> adapters)
     : model_(model) {
   for (const LoraInfo& info : adapters) {
     std::future<void> there = add(info);
@@ -25,14 +25,14 @@ LoraShelf::LoraShelf(const models::LanguageModel& model, std::span<const LoraInf
   }
 }
 
-std::vector<LoraInfo> LoraShelf::list() const {
+std::vector<LoraInfo> LoraCache::list() const {
   const std::scoped_lock lock(mutex_);
   std::vector<LoraInfo> out;
   for (const auto& adapter : there_) out.push_back(adapter->info);
   return out;
 }
 
-std::vector<TakenLora> LoraShelf::take(std::span<const LoraChoice> choices) const {
+std::vector<TakenLora> LoraCache::take(std::span<const LoraChoice> choices) const {
   const std::scoped_lock lock(mutex_);
   std::vector<TakenLora> out;
   for (const LoraChoice& choice : choices) {
@@ -47,14 +47,14 @@ std::vector<TakenLora> LoraShelf::take(std::span<const LoraChoice> choices) cons
   return out;
 }
 
-void LoraShelf::check_new(const LoraInfo& info) const {
+void LoraCache::check_new(const LoraInfo& info) const {
   const auto is_name = [&](const auto& other) { return other == info.name; };
   check(std::ranges::none_of(there_, is_name, [](const auto& each) { return each->info.name; }) &&
             std::ranges::none_of(coming_, is_name, [](const auto& each) { return each.info.name; }),
         kOp, "there is an adapter \"", info.name, "\" already");
 }
 
-std::future<void> LoraShelf::add(LoraInfo info) {
+std::future<void> LoraCache::add(LoraInfo info) {
   check(!info.name.empty(), kOp, "the adapter ", info.path, " has no name");
   check(info.scale >= -kMaxLoraScale && info.scale <= kMaxLoraScale, kOp, "the scale ", info.scale,
         " is outside of ", -kMaxLoraScale, " to ", kMaxLoraScale);
@@ -69,17 +69,17 @@ std::future<void> LoraShelf::add(LoraInfo info) {
   return coming_.back().there.get_future();
 }
 
-bool LoraShelf::remove(std::string_view name) {
+bool LoraCache::remove(std::string_view name) {
   const std::scoped_lock lock(mutex_);
   return std::erase_if(there_, [&](const auto& adapter) { return adapter->info.name == name; }) > 0;
 }
 
-bool LoraShelf::waits() const {
+bool LoraCache::waits() const {
   const std::scoped_lock lock(mutex_);
   return !coming_.empty();
 }
 
-int32_t LoraShelf::free_slot() {
+int32_t LoraCache::free_slot() {
   const auto free = std::ranges::find_if(slots_, [](const auto& held) { return held.expired(); });
   if (free != slots_.end()) return static_cast<int32_t>(free - slots_.begin()) + 1;
   check(slots_.size() < kMostSlots, kOp, "there are ", kMostSlots, " adapters already");
@@ -87,7 +87,7 @@ int32_t LoraShelf::free_slot() {
   return static_cast<int32_t>(slots_.size());
 }
 
-void LoraShelf::put(Coming& coming) {
+void LoraCache::put(Coming& coming) {
   const int32_t slot = free_slot();
   coming.adapter.put(slot);
   const auto shelved = std::make_shared<const ShelvedLora>(
@@ -98,7 +98,7 @@ void LoraShelf::put(Coming& coming) {
       {{"name", shelved->info.name}, {"path", shelved->info.path}});
 }
 
-bool LoraShelf::settle() {
+bool LoraCache::settle() {
   const std::scoped_lock lock(mutex_);
   if (coming_.empty()) return false;
   for (Coming& coming : std::exchange(coming_, {})) {

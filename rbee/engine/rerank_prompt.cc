@@ -1,4 +1,4 @@
-#include "rbee/engine/pair_prompt.h"
+#include "rbee/engine/rerank_prompt.h"
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ constexpr std::string_view kUsual =
 
 }  // namespace
 
-PairPrompt::PairPrompt(std::string_view form, const text::Tokenizer& tokenizer) {
+RerankPrompt::RerankPrompt(std::string_view form, const text::Tokenizer& tokenizer) {
   std::string all(form);
   const size_t usual = all.find(kUsual);
   if (all.find(kInstruction) == all.npos && usual != all.npos) {
@@ -37,7 +37,7 @@ PairPrompt::PairPrompt(std::string_view form, const text::Tokenizer& tokenizer) 
   body_ = all.substr(first, end - first);
 }
 
-std::string PairPrompt::fill(const TextPair& pair) const {
+std::string RerankPrompt::fill(const TextPair& pair) const {
   const std::string& asked = pair.instruction.text();
   const std::string_view instruction = asked.empty() ? kUsual : asked;
   std::string out;
@@ -59,8 +59,8 @@ std::string PairPrompt::fill(const TextPair& pair) const {
   return out;
 }
 
-std::vector<int32_t> PairPrompt::encode(const TextPair& pair, const text::Tokenizer& tokenizer,
-                                        int64_t most) const {
+std::vector<int32_t> RerankPrompt::encode(const TextPair& pair, const text::Tokenizer& tokenizer,
+                                          int64_t most) const {
   constexpr text::EncodeOptions kPlain{.add_special = false, .parse_special = false};
   std::vector<int32_t> body = tokenizer.encode(fill(pair), kPlain);
   const int64_t room = most - std::ssize(before_) - std::ssize(after_);

@@ -15,14 +15,14 @@ namespace {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-// Leaders with what they point to.
+// Top logits with what they point to.
 struct Found {
   std::vector<float> values;
   std::vector<int32_t> ids;
-  Leaders leaders;
+  TopLogits top_logits;
 };
 
-Found find_leaders(const std::vector<float>& row, size_t count, float scale) {
+Found find_top_logits(const std::vector<float>& row, size_t count, float scale) {
   std::vector<float> numbers = row;
   for (float& x : numbers) x = std::isnan(x) ? kLowest : x;
   Found out;
@@ -35,10 +35,10 @@ Found find_leaders(const std::vector<float>& row, size_t count, float scale) {
   for (const float x : numbers) sum += std::exp(scale * (double{x} - top));
   out.ids.resize(count);
   for (const int32_t id : out.ids) out.values.push_back(numbers[static_cast<size_t>(id)]);
-  out.leaders = {.values = out.values,
-                 .ids = out.ids,
-                 .sum = static_cast<float>(sum),
-                 .vocab = static_cast<int64_t>(row.size())};
+  out.top_logits = {.values = out.values,
+                    .ids = out.ids,
+                    .sum = static_cast<float>(sum),
+                    .vocab = static_cast<int64_t>(row.size())};
   return out;
 }
 
@@ -55,7 +55,8 @@ struct Tally {
   int undecided = 0;
 };
 
-// A text of `steps` tokens drawn twice, from whole rows and from their leaders where these decide.
+// A text of `steps` tokens drawn twice, from whole rows and from their top logits where these
+// decide.
 Tally draw_twice(const SamplingParams& params, size_t vocab, size_t count, int steps,
                  const TokenRules& rules = {}) {
   Sampler whole(params, 11), few(params, 11);
@@ -67,8 +68,8 @@ Tally draw_twice(const SamplingParams& params, size_t vocab, size_t count, int s
   for (int i = 0; i < steps; ++i) {
     std::vector<float> row = some_logits(vocab, random);
     if (i % 3 == 0) row[static_cast<size_t>(i) % vocab] = std::nanf("");
-    const Found found = find_leaders(row, count, few.scale());
-    std::optional<int32_t> id = few.sample(found.leaders, history);
+    const Found found = find_top_logits(row, count, few.scale());
+    std::optional<int32_t> id = few.sample(found.top_logits, history);
     tally.undecided += !id;
     if (!id) {
       std::vector<float> copy = row;
@@ -81,7 +82,7 @@ Tally draw_twice(const SamplingParams& params, size_t vocab, size_t count, int s
   return tally;
 }
 
-TEST(SamplerLeaders, GiveTheTokensOfTheWholeRow) {
+TEST(SamplerTopLogits, GiveTheTokensOfTheWholeRow) {
   constexpr int kSteps = 25;
   int options = 0, undecided = 0;
   for (const float temperature : {0.0f, 0.4f, 1.0f, 2.0f}) {
@@ -120,7 +121,7 @@ SamplingParams options(float temperature, int32_t top_k, float top_p, float min_
 }
 
 // Every later sampler, biases that raise and lower, bans, and both places of the temperature.
-TEST(SamplerLeaders, GiveTheTokensOfTheWholeRowWithEverySampler) {
+TEST(SamplerTopLogits, GiveTheTokensOfTheWholeRowWithEverySampler) {
   constexpr int kSteps = 20;
   std::mt19937 random(9);
   const auto pick = [&](std::vector<float> list) { return list[random() % list.size()]; };
@@ -151,7 +152,7 @@ TEST(SamplerLeaders, GiveTheTokensOfTheWholeRowWithEverySampler) {
   EXPECT_LT(undecided, kOptions * kSteps * 4 / 5);
 }
 
-TEST(SamplerLeaders, NearlyAlwaysDecide) {
+TEST(SamplerTopLogits, NearlyAlwaysDecide) {
   SamplingParams penalised = options(0.8f, 40, 0.95f, 0);
   penalised.repetition_penalty = 1.1f;
   penalised.presence_penalty = 0.5f;
@@ -166,7 +167,7 @@ TEST(SamplerLeaders, NearlyAlwaysDecide) {
   EXPECT_LE(draw_twice(options(0.5f, 0, 1, 0), 5000, 256, 200).undecided, 4);
 }
 
-TEST(SamplerLeaders, AreAllThereIsOfAShortRow) {
+TEST(SamplerTopLogits, AreAllThereIsOfAShortRow) {
   for (const auto& params : {options(1, 0, 0.5f, 0), options(1, 0, 1, 0.001f)}) {
     const Tally tally = draw_twice(params, 50, 50, 200);
     EXPECT_EQ(tally.same, 200);
@@ -181,7 +182,7 @@ std::vector<uint64_t> every_nth(size_t vocab, size_t stride) {
   return bits;
 }
 
-TEST(SamplerLeaders, DecideUnderAMaskAsTheRowDoes) {
+TEST(SamplerTopLogits, DecideUnderAMaskAsTheRowDoes) {
   constexpr size_t kVocab = 600;
   constexpr int kSteps = 40;
   int decided = 0;
@@ -200,8 +201,8 @@ TEST(SamplerLeaders, DecideUnderAMaskAsTheRowDoes) {
       std::vector<int32_t> history{7, 14, 300, 7};
       for (int i = 0; i < kSteps; ++i) {
         std::vector<float> row = some_logits(kVocab, random);
-        const Found found = find_leaders(row, 200, few.scale());
-        std::optional<int32_t> id = few.sample(found.leaders, history);
+        const Found found = find_top_logits(row, 200, few.scale());
+        std::optional<int32_t> id = few.sample(found.top_logits, history);
         decided += id.has_value();
         std::vector<float> copy = row;
         if (!id) id = few.sample(copy, history);
@@ -214,38 +215,39 @@ TEST(SamplerLeaders, DecideUnderAMaskAsTheRowDoes) {
   EXPECT_GT(decided, 7 * 6 * kSteps / 3);
 }
 
-TEST(SamplerLeaders, UnderAMaskMoreOfThemAreWanted) {
+TEST(SamplerTopLogits, UnderAMaskMoreOfThemAreWanted) {
   const std::vector<uint64_t> bits = every_nth(9000, 2);
   Sampler sampler(options(0, 0, 1, 0), 1);
   sampler.allow({bits, 4500});
-  EXPECT_GT(sampler.wanted(9000).leaders, 64);
-  EXPECT_EQ(sampler.wanted(50).leaders, 50);
+  EXPECT_GT(sampler.wanted(9000).top_logits, 64);
+  EXPECT_EQ(sampler.wanted(50).top_logits, 50);
 }
 
 // A device adds a row up in f32: where its error may move the nucleus, the row itself is needed.
-TEST(SamplerLeaders, DoNotDecideWithinTheErrorOfTheSum) {
+TEST(SamplerTopLogits, DoNotDecideWithinTheErrorOfTheSum) {
   const std::vector<float> values{0, std::log(0.5f), -3};
   const std::vector<int32_t> ids{0, 1, 2};
   const auto decides = [&](float off) {
     Sampler sampler(options(1, 0, 0.75f, 0), 1);
-    const Leaders leaders{.values = values, .ids = ids, .sum = 2 * (1 - off), .vocab = 100};
-    return sampler.sample(leaders, {}).has_value();
+    const TopLogits top_logits{.values = values, .ids = ids, .sum = 2 * (1 - off), .vocab = 100};
+    return sampler.sample(top_logits, {}).has_value();
   };
   EXPECT_FALSE(decides(3e-6f));
   EXPECT_TRUE(decides(2e-5f));
 }
 
-// Draws with this top-p from the `leaders` likeliest of a row, or from the row where these do not
-// decide; at most `most_undecided` of them.
-void expect_distribution(float top_p, size_t leaders, int most_undecided) {
+// Draws with this top-p from the `top_logits` likeliest of a row, or from the row where these do
+// not decide; at most `most_undecided` of them.
+void expect_distribution(float top_p, size_t top_logits, int most_undecided) {
   std::mt19937 random(3);
   const std::vector<float> row = some_logits(3000, random);
-  const Found whole = find_leaders(row, row.size(), 1), found = find_leaders(row, leaders, 1);
+  const Found whole = find_top_logits(row, row.size(), 1),
+              found = find_top_logits(row, top_logits, 1);
   // The nucleus by the definition.
   std::map<int32_t, double> expected;
   double mass = 0;
   for (size_t i = 0; i < whole.ids.size() && mass < double{top_p}; ++i) {
-    const double p = std::exp(double{whole.values[i]} - whole.values[0]) / whole.leaders.sum;
+    const double p = std::exp(double{whole.values[i]} - whole.values[0]) / whole.top_logits.sum;
     expected[whole.ids[i]] = p;
     mass += p;
   }
@@ -254,7 +256,7 @@ void expect_distribution(float top_p, size_t leaders, int most_undecided) {
   Sampler sampler(options(1, 0, top_p, 0), 1);
   std::map<int32_t, int> drawn;
   for (int i = 0; i < kDraws; ++i) {
-    std::optional<int32_t> id = sampler.sample(found.leaders, {});
+    std::optional<int32_t> id = sampler.sample(found.top_logits, {});
     undecided += !id;
     std::vector<float> copy = row;
     ++drawn[id ? *id : sampler.sample(copy, {})];
@@ -277,52 +279,52 @@ void expect_distribution(float top_p, size_t leaders, int most_undecided) {
   for (const auto& [id, count] : drawn) EXPECT_TRUE(expected.contains(id)) << "token " << id;
 }
 
-TEST(SamplerLeaders, FollowTheDistribution) {
+TEST(SamplerTopLogits, FollowTheDistribution) {
   expect_distribution(0.8f, 1024, 40);
 }
 
 // Half of the draws and more are decided by 64 of 3000; the others must not shift what is drawn.
-TEST(SamplerLeaders, FollowTheDistributionWhereNothingCuts) {
+TEST(SamplerTopLogits, FollowTheDistributionWhereNothingCuts) {
   expect_distribution(1, 64, 20000 / 2);
 }
 
 // A draft model's: the distribution is asked for afterwards.
-TEST(SamplerLeaders, DoNotDecideWhereTheDistributionIsKept) {
+TEST(SamplerTopLogits, DoNotDecideWhereTheDistributionIsKept) {
   std::mt19937 random(3);
   std::vector<float> row = some_logits(500, random);
-  const Found found = find_leaders(row, 256, 1);
+  const Found found = find_top_logits(row, 256, 1);
   Sampler sampler(options(1, 0, 1, 0), 1);
-  EXPECT_TRUE(Sampler(sampler).sample(found.leaders, {}));
-  const Guess guess{3, {{3, 0.5f}, {4, 0.5f}}};
-  EXPECT_FALSE(Sampler(sampler).sample(found.leaders, {}, &guess));
+  EXPECT_TRUE(Sampler(sampler).sample(found.top_logits, {}));
+  const DraftToken draft{3, {{3, 0.5f}, {4, 0.5f}}};
+  EXPECT_FALSE(Sampler(sampler).sample(found.top_logits, {}, &draft));
   sampler.keep_distribution();
-  EXPECT_EQ(sampler.wanted(500).leaders, 0);
-  EXPECT_FALSE(sampler.sample(found.leaders, {}));
+  EXPECT_EQ(sampler.wanted(500).top_logits, 0);
+  EXPECT_FALSE(sampler.sample(found.top_logits, {}));
   sampler.sample(row, {});
   EXPECT_EQ(sampler.drawn_among().size(), row.size());
 }
 
-TEST(SamplerLeaders, SayWhatTheyNeed) {
+TEST(SamplerTopLogits, SayWhatTheyNeed) {
   const auto wanted = [](const SamplingParams& params) { return Sampler(params, 1).wanted(9000); };
-  EXPECT_EQ(wanted(options(0, 0, 1, 0)).leaders, 1);
-  EXPECT_EQ(wanted(options(1, 40, 0.9f, 0.1f)).leaders, 40);
+  EXPECT_EQ(wanted(options(0, 0, 1, 0)).top_logits, 1);
+  EXPECT_EQ(wanted(options(1, 40, 0.9f, 0.1f)).top_logits, 40);
   EXPECT_FALSE(wanted(options(1, 40, 0.9f, 0)).sum);
-  EXPECT_EQ(wanted(options(1, 0, 0.9f, 0)).leaders, 256);
+  EXPECT_EQ(wanted(options(1, 0, 0.9f, 0)).top_logits, 256);
   EXPECT_TRUE(wanted(options(1, 0, 0.9f, 0)).sum);
-  EXPECT_EQ(wanted(options(1, 0, 1, 0)).leaders, 256);  // any token may be drawn
+  EXPECT_EQ(wanted(options(1, 0, 1, 0)).top_logits, 256);  // any token may be drawn
   EXPECT_TRUE(wanted(options(1, 0, 1, 0)).sum);
-  EXPECT_EQ(wanted(options(1, 2000, 1, 0)).leaders, 0);  // more than the operation finds
+  EXPECT_EQ(wanted(options(1, 2000, 1, 0)).top_logits, 0);  // more than the operation finds
   SamplingParams raising = options(0, 0, 1, 0);
   raising.presence_penalty = -1;
-  EXPECT_EQ(wanted(raising).leaders, 65);
+  EXPECT_EQ(wanted(raising).top_logits, 65);
   SamplingParams lowering = options(0, 0, 1, 0);
   lowering.repetition_penalty = 1.1f;
-  EXPECT_EQ(wanted(lowering).leaders, 65);
-  EXPECT_EQ(Sampler(lowering, 1).wanted(20).leaders, 20);
+  EXPECT_EQ(wanted(lowering).top_logits, 65);
+  EXPECT_EQ(Sampler(lowering, 1).wanted(20).top_logits, 20);
 }
 
 // A nucleus that 256 do not hold is looked for among more of them for a while.
-TEST(SamplerLeaders, AreManyForAWhileWhereFewDidNotDecide) {
+TEST(SamplerTopLogits, AreManyForAWhileWhereFewDidNotDecide) {
   constexpr size_t kTokens = 3000;
   const std::vector<float> flat(kTokens, 1);
   std::vector<float> steep(kTokens, 0);
@@ -331,10 +333,11 @@ TEST(SamplerLeaders, AreManyForAWhileWhereFewDidNotDecide) {
     Sampler sampler(params, 1);
     const auto draw = [&](const std::vector<float>& row) {
       const Sampler::Wanted wanted = sampler.wanted(kTokens);
-      const Found found = find_leaders(row, static_cast<size_t>(wanted.leaders), sampler.scale());
+      const Found found =
+          find_top_logits(row, static_cast<size_t>(wanted.top_logits), sampler.scale());
       std::vector<float> copy = row;
-      if (!sampler.sample(found.leaders, {})) sampler.sample(copy, {});
-      return wanted.leaders;
+      if (!sampler.sample(found.top_logits, {})) sampler.sample(copy, {});
+      return wanted.top_logits;
     };
     EXPECT_EQ(draw(steep), 256);
     EXPECT_TRUE(sampler.foresees(kTokens));
@@ -347,34 +350,34 @@ TEST(SamplerLeaders, AreManyForAWhileWhereFewDidNotDecide) {
 }
 
 // Only where it is one of the tokens that may not come is more than the likeliest looked at.
-TEST(SamplerLeaders, TheLikeliestWillDoUntilItIsBanned) {
+TEST(SamplerTopLogits, TheLikeliestWillDoUntilItIsBanned) {
   SamplingParams params = options(0, 0, 1, 0);
   params.ignore_eos = true;
   Sampler sampler(params, 1);
   sampler.set_rules({.biases = {{5, -3.0f}}, .end_tokens = {2, 3}, .bad_words = {{7, 8}}});
   const std::vector<int32_t> history{6, 7};
-  const auto leader = [&](int32_t id) {
+  const auto top_logit = [&](int32_t id) {
     const std::vector<float> values{4};
     const std::vector<int32_t> ids{id};
     return Sampler(sampler).sample({.values = values, .ids = ids, .vocab = 9000}, history);
   };
-  EXPECT_EQ(sampler.wanted(9000).leaders, 1);
-  EXPECT_EQ(leader(1), 1);
-  for (const int32_t banned : {2, 3, 5, 8}) EXPECT_EQ(leader(banned), std::nullopt) << banned;
+  EXPECT_EQ(sampler.wanted(9000).top_logits, 1);
+  EXPECT_EQ(top_logit(1), 1);
+  for (const int32_t banned : {2, 3, 5, 8}) EXPECT_EQ(top_logit(banned), std::nullopt) << banned;
   const std::vector<float> values{4};
   const std::vector<int32_t> ids{3};
   EXPECT_FALSE(sampler.sample({.values = values, .ids = ids, .vocab = 9000}, history));
-  EXPECT_EQ(sampler.wanted(9000).leaders, 5);
+  EXPECT_EQ(sampler.wanted(9000).top_logits, 5);
 
   Sampler raises(params, 1);
   raises.set_rules({.biases = {{5, 0.5f}}, .end_tokens = {2}, .bad_words = {}});
-  EXPECT_EQ(raises.wanted(9000).leaders, 3);
+  EXPECT_EQ(raises.wanted(9000).top_logits, 3);
 }
 
-TEST(SamplerLeaders, DecideNothingWhenNothingIsFinite) {
+TEST(SamplerTopLogits, DecideNothingWhenNothingIsFinite) {
   const std::vector<float> hopeless(20, std::nanf(""));
-  const Found found = find_leaders(hopeless, 5, 1);
-  EXPECT_FALSE(Sampler(options(1, 3, 1, 0), 1).sample(found.leaders, {}));
+  const Found found = find_top_logits(hopeless, 5, 1);
+  EXPECT_FALSE(Sampler(options(1, 3, 1, 0), 1).sample(found.top_logits, {}));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// Requests and engines whose tokens are guessed ahead.
+// Requests and engines whose tokens are drafted ahead.
 
 #include <cmath>
 #include <map>
@@ -15,7 +15,7 @@ inline LlmOptions plain() {
   return {.max_running = 8, .block_size = 4, .kv_dtype = DType::f32};
 }
 
-inline LlmOptions guessing() {
+inline LlmOptions speculating() {
   LlmOptions options = plain();
   options.speculative = true;
   return options;
@@ -66,7 +66,7 @@ inline std::map<std::vector<int32_t>, double> texts_of(const TextModel& model,
 inline double chi_square_of_draws(Engine& engine) {
   const TextModel model = tiny_model(128);
   const std::vector<int32_t> two = model.tokenizer->encode("cafe", {.add_special = false});
-  // Every pair came before, so that there is always a guess, right or wrong.
+  // Every pair came before, so that there is always a draft token, right or wrong.
   const std::string prompt = "cafefecacafeca";
   const auto expected = texts_of(model, model.tokenizer->encode(prompt), two, 3);
   EXPECT_EQ(expected.size(), 8u);

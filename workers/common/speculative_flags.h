@@ -1,5 +1,5 @@
 #pragma once
-// How tokens are guessed ahead, as command lines say it.
+// How tokens are drafted ahead, as command lines say it.
 
 #include <cstdint>
 #include <string>
@@ -10,18 +10,18 @@ class App;
 
 namespace rbee::workers {
 
-struct GuessFlags {
+struct SpeculativeFlags {
   std::string kind;         // off, ngram or draft; empty: draft with a draft model, else off
   std::string draft_model;  // file or folder; empty: none
-  int32_t tokens = 8;       // guessed at most
+  int32_t tokens = 8;       // drafted at most
   float min_p = 0;          // see engine::LlmOptions::draft_min_p
 
   // Where a request does not say.
   bool on() const { return kind.empty() ? !draft_model.empty() : kind != "off"; }
 };
 
-void add_guess_flags(CLI::App& app, GuessFlags& flags);
+void add_speculative_flags(CLI::App& app, SpeculativeFlags& flags);
 // Throws CLI::ValidationError where they contradict one another.
-void check_guess_flags(const GuessFlags& flags);
+void check_speculative_flags(const SpeculativeFlags& flags);
 
 }  // namespace rbee::workers

@@ -28,7 +28,7 @@ class DrawForecast {
   ~DrawForecast() = default;
 };
 
-struct LeadersWanted {
+struct TopLogitsWanted {
   int64_t count = 0;              // of each row, 1 to kMaxTopK; 0 = none
   int64_t vocab = 0;              // logits beyond are padding and left out; at least `count`
   std::span<const float> scales;  // (rows), see top_k: sums are wanted; empty: they are not
@@ -42,7 +42,7 @@ struct LeadersWanted {
 int64_t lead_count(int64_t needed, int64_t vocab);
 
 // On the host.
-struct LeaderRows {
+struct TopLogitRows {
   std::span<const float> values;  // (rows, count), largest first; of equal ones the lower id first
   std::span<const int32_t> ids;   // (rows, count)
   std::span<const float> sums;    // (rows) or empty
@@ -52,11 +52,11 @@ struct LeaderRows {
 };
 
 // On the device, all in one buffer, so that one copy brings them to the host.
-class LeaderTensors {
+class TopLogitTensors {
  public:
-  LeaderTensors() = default;
+  TopLogitTensors() = default;
   // scales() have no values yet.
-  LeaderTensors(int64_t rows, const LeadersWanted& wanted, Device& device);
+  TopLogitTensors(int64_t rows, const TopLogitsWanted& wanted, Device& device);
 
   // Queues the search in logits (rows, at least vocab) f32.
   void find(const Tensor& logits) const;
@@ -65,7 +65,7 @@ class LeaderTensors {
   // Queues what was found on its way to `through`; nothing where the host can read the device.
   void fetch(HostBuffer& through) const;
   // What was found, once the device has done what fetch() queued: in `through`, or here.
-  LeaderRows rows(const HostBuffer& through) const;
+  TopLogitRows rows(const HostBuffer& through) const;
 
  private:
   size_t bytes() const;

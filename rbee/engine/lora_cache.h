@@ -29,11 +29,11 @@ struct TakenLora {
   float scale;
 };
 
-class LoraShelf {
+class LoraCache {
  public:
   // The model outlives the shelf. Loads the adapters, in their order; throws as add() and what the
   // files make it throw.
-  LoraShelf(const models::LanguageModel& model, std::span<const LoraInfo> adapters);
+  LoraCache(const models::LanguageModel& model, std::span<const LoraInfo> adapters);
 
   // What follows may be called from any thread.
 

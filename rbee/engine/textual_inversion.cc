@@ -1,4 +1,4 @@
-#include "rbee/engine/image_words.h"
+#include "rbee/engine/textual_inversion.h"
 
 #include <algorithm>
 #include <cctype>
