@@ -118,8 +118,11 @@ int64_t tokens_of(const QkvCase& c) {
 QkvAppendArgs build(const QkvCase& c, Scene& scene) {
   QkvAppendArgs args{};
   const int64_t tokens = tokens_of(c);
-  args.x = scene.input({{tokens, c.in}}, c.dtype);
-  if (c.norm) args.norm_weight = scene.input({{c.in}}, c.dtype);
+  // Random blocks are large numbers, and caches of e4m3 end at 448.
+  const bool small = c.cache == DType::f8e4m3 && is_quantized(c.weight);
+  const Values activations = small ? Values{-0.02, 0.02} : Values{};
+  args.x = scene.input({{tokens, c.in}}, c.dtype, c.norm ? Values{} : activations);
+  if (c.norm) args.norm_weight = scene.input({{c.in}}, c.dtype, activations);
   args.eps = 1e-5f;
   const bool pack_weights = scene.device().id().kind != DeviceKind::cpu;
   std::vector<LinearPart> parts;
