@@ -18,7 +18,8 @@ struct Area {
 // Tiles of a picture of height x width units.
 std::vector<Area> areas_of(int64_t height, int64_t width, int64_t tile, int64_t overlap);
 
-// A picture, or its latent, under construction from tiles of it.
+// A picture, or its latent, under construction from tiles of it, from the top: memory is taken as
+// they come.
 class Mosaic {
  public:
   // ramp: units over which neighbours are faded into each other
@@ -28,11 +29,16 @@ class Mosaic {
   void add(std::span<const float> tile, const Area& area);
   // The values of a part.
   std::vector<float> finish(const Area& part) const;
+  // Gives the memory of rows above that one back; nothing is added to them or asked of them again.
+  void drop_above(int64_t row);
 
  private:
+  size_t pixel(int64_t row, int64_t column) const;
+
   int64_t width_, height_;
   size_t channels_;
   int64_t ramp_;
+  int64_t first_ = 0;  // row that is held
   std::vector<float> sums_, weights_;
 };
 

@@ -38,6 +38,19 @@ Area without_edges(const Area& tile, int64_t height, int64_t width, int64_t marg
   return {tile.left + left, tile.top + top, tile.width - left - right, tile.height - top - bottom};
 }
 
+// The picture's rows that no further tile reaches, as they are done.
+void move_rows(Mosaic& mosaic, int64_t end, io::Pixels& out) {
+  const auto first = static_cast<int64_t>(out.values.size()) / (3 * int64_t{out.width});
+  const int64_t rows = std::min(end, int64_t{out.height}) - first;
+  if (rows > 0) {
+    std::vector<float> values = mosaic.finish({0, first, out.width, rows});
+    for (float& value : values) value = value * 2 - 1;
+    const io::Pixels done = pixels_of(values, out.width, static_cast<int32_t>(rows));
+    out.values.insert(out.values.end(), done.values.begin(), done.values.end());
+  }
+  mosaic.drop_above(end);
+}
+
 io::Pixels in_tiles(const models::Upscaler& network, const io::Pixels& picture, Device& device,
                     const UpscaleOptions& options) {
   const int64_t step = network.side_step(), scale = network.scale();
@@ -47,9 +60,17 @@ io::Pixels in_tiles(const models::Upscaler& network, const io::Pixels& picture, 
   Mosaic mosaic(width * scale, height * scale, 3, (options.overlap - 2 * margin) * scale);
   const std::vector<Area> areas = areas_of(height, width, options.tile, options.overlap);
   TileProgress tiles{0, static_cast<int32_t>(areas.size())};
+  io::Pixels out{.width = static_cast<int32_t>(picture.width * scale),
+                 .height = static_cast<int32_t>(picture.height * scale),
+                 .channels = 3,
+                 .values = {}};
+  out.values.reserve(static_cast<size_t>(out.width) * static_cast<size_t>(out.height) * 3);
+  int64_t top = 0;  // of the tiles that are being made, as they are used
   for (const Area& area : areas) {
     const Tensor larger = network(part_of(picture, area, device), options.between);
     const Area used = without_edges(area, height, width, margin);
+    if (used.top > top) move_rows(mosaic, used.top * scale, out);
+    top = used.top;
     const Area part =
         scaled({used.left - area.left, used.top - area.top, used.width, used.height}, scale);
     const Tensor kept =
@@ -58,10 +79,8 @@ io::Pixels in_tiles(const models::Upscaler& network, const io::Pixels& picture, 
     ++tiles.done;
     if (options.tile_done) options.tile_done(tiles);
   }
-  const Area inside{0, 0, picture.width * scale, picture.height * scale};
-  std::vector<float> values = mosaic.finish(inside);
-  for (float& value : values) value = value * 2 - 1;
-  return pixels_of(values, static_cast<int32_t>(inside.width), static_cast<int32_t>(inside.height));
+  move_rows(mosaic, height * scale, out);
+  return out;
 }
 
 }  // namespace
