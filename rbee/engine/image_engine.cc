@@ -342,7 +342,7 @@ class QueuedImageEngine final : public ImageEngine {
             .guidance_scale = settings.guidance};
   }
 
-  void send(const ImageJob& job, const io::Pixels& image, int32_t index) const {
+  void send(const ImageJob& job, io::Pixels image, int32_t index) const {
     ImageReady ready;
     ready.parameters = parameters_text(job.request, *job.settings, source_.info, index);
     if (!io::parameters_fit(job.request.encoding.format, ready.parameters)) {
@@ -355,6 +355,7 @@ class QueuedImageEngine final : public ImageEngine {
     ready.index = index;
     ready.width = image.width;
     ready.height = image.height;
+    image = {};  // the sink makes more of the file
     job.sink->on_image(ready);
   }
 
@@ -574,7 +575,7 @@ void QueuedImageEngine::run(ImageJob& job) {
   };
   hooks.tile = [&](const TileProgress& tiles) { progress.tiles(tiles); };
   hooks.image = [&](io::Pixels image, int32_t index) {
-    send(job, image, index);
+    send(job, std::move(image), index);
     finished.images = index + 1;
     return hooks.going_on();
   };

@@ -30,8 +30,9 @@ void end_if_asked(const PipelineHooks& hooks) {
 // While a picture is decoded.
 class Decoding {
  public:
-  Decoding(const PipelineHooks& hooks, const Tensor& latents, int64_t scale) : hooks_(hooks) {
-    if (hooks_.decoding) hooks_.decoding(latents.dim(1) * latents.dim(2) * scale * scale);
+  // pixels: of the largest picture meanwhile
+  Decoding(const PipelineHooks& hooks, int64_t pixels) : hooks_(hooks) {
+    if (hooks_.decoding) hooks_.decoding(pixels);
   }
   ~Decoding() {
     if (hooks_.decoding) hooks_.decoding(0);
@@ -565,7 +566,10 @@ bool ImagePipeline::decode(const Tensor& latents, const ImageRequest& request,
     io::Pixels image;
     {
       const Stopwatch watch(times, &PipelineTimes::decode_ms);
-      const Decoding decoding(hooks, latents, source_.model.vae->info().scale);
+      const int64_t scale = source_.model.vae->info().scale;
+      const io::Pixels& whole = settings.repainted.whole;
+      const Decoding decoding(hooks, std::max(latents.dim(1) * latents.dim(2) * scale * scale,
+                                              int64_t{whole.width} * whole.height));
       const Tensor latent = contiguous(latents.slice(Axis{0}, i, 1));
       check_finite(latent.to_host<float>());
       image = decode_latent(
@@ -573,7 +577,9 @@ bool ImagePipeline::decode(const Tensor& latents, const ImageRequest& request,
           {.tiled = is_tiled(source_, request), .between = between, .circular = settings.circular});
       if (settings.mask) {
         const Repainted& back = settings.repainted;
-        image = composed(pasted(image, back.whole, back.region), back.whole, back.share);
+        between();
+        image = pasted(image, back.whole, back.region, back.share);
+        between();
       }
       if (settings.final_network != nullptr) {
         image = upscaled(*settings.final_network, image, *source_.device, upscaling(hooks));

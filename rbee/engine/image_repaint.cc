@@ -6,8 +6,7 @@
 namespace rbee::engine {
 namespace {
 
-constexpr float kFaintest = 0.5f / 255;  // what a mask of 8 bits still holds
-constexpr size_t kPlanes = 4;            // colours times opacity, and opacity
+constexpr size_t kPlanes = 4;  // colours times opacity, and opacity
 
 // Along one axis: [first, first + length) made `wanted` long, without the fraction, within [0,
 // limit), about its middle.
@@ -115,7 +114,7 @@ Planes outside_of(const io::Pixels& pixels, const Mask& mask) {
   out.values.reserve(mask.values.size() * kPlanes);
   for (size_t i = 0; i < mask.values.size(); ++i) {
     const uint8_t* p = pixels.values.data() + i * static_cast<size_t>(pixels.channels);
-    const float kept = 1 - mask.values[i];
+    const float kept = 1 - static_cast<float>(mask.values[i]) / kAllPainted;
     for (size_t c = 0; c < 3; ++c) out.values.push_back(kept * static_cast<float>(p[c]));
     out.values.push_back(kept);
   }
@@ -130,7 +129,7 @@ Region region_around(const Mask& mask, int32_t padding, int32_t width, int32_t h
     for (int32_t x = 0; x < mask.width; ++x) {
       const size_t at =
           static_cast<size_t>(y) * static_cast<size_t>(mask.width) + static_cast<size_t>(x);
-      if (mask.values[at] < kFaintest) continue;
+      if (mask.values[at] == 0) continue;
       left = std::min(left, x);
       right = std::max(right, x);
       top = std::min(top, y);
@@ -150,6 +149,8 @@ Region region_around(const Mask& mask, int32_t padding, int32_t width, int32_t h
 io::Pixels cropped(const io::Pixels& pixels, const Region& region) {
   io::Pixels out{
       .width = region.width, .height = region.height, .channels = pixels.channels, .values = {}};
+  out.values.reserve(static_cast<size_t>(region.width) * static_cast<size_t>(region.height) *
+                     static_cast<size_t>(pixels.channels));
   for (int32_t y = 0; y < region.height; ++y) {
     const int64_t first = (int64_t{region.top + y} * pixels.width + region.left) * pixels.channels;
     const auto row = pixels.values.begin() + first;
@@ -160,6 +161,7 @@ io::Pixels cropped(const io::Pixels& pixels, const Region& region) {
 
 Mask cropped(const Mask& mask, const Region& region) {
   Mask out{.width = region.width, .height = region.height, .values = {}};
+  out.values.reserve(static_cast<size_t>(region.width) * static_cast<size_t>(region.height));
   for (int32_t y = 0; y < region.height; ++y) {
     const auto row = mask.values.begin() + int64_t{region.top + y} * mask.width + region.left;
     out.values.insert(out.values.end(), row, row + region.width);
@@ -168,7 +170,12 @@ Mask cropped(const Mask& mask, const Region& region) {
 }
 
 io::Pixels fitted(const io::Pixels& pixels, int32_t width, int32_t height, Fit how) {
+  if (pixels.width == width && pixels.height == height) return pixels;
   const Inner inner = inner_of(pixels.width, pixels.height, width, height, how);
+  if (inner.columns >= width && inner.rows >= height) {
+    return resized_part(pixels,
+                        {inner.columns, inner.rows, -inner.left, -inner.top, width, height});
+  }
   const io::Pixels own = resized(pixels, inner.columns, inner.rows);
   return {.width = width,
           .height = height,
@@ -179,19 +186,25 @@ io::Pixels fitted(const io::Pixels& pixels, int32_t width, int32_t height, Fit h
 Mask fitted(const Mask& mask, int32_t width, int32_t height, Fit how) {
   const Inner inner = inner_of(mask.width, mask.height, width, height, how);
   const Mask own = resized(mask, inner.columns, inner.rows);
+  if (own.width == width && own.height == height) return own;
   return {width, height, laid_out(own.values, inner, width, height, 1)};
 }
 
-io::Pixels pasted(const io::Pixels& part, const io::Pixels& whole, const Region& region) {
+io::Pixels pasted(const io::Pixels& part, const io::Pixels& whole, const Region& region,
+                  const Mask& share) {
   const io::Pixels fitting = fitted(part, region.width, region.height, Fit::crop);
-  io::Pixels out{.width = whole.width, .height = whole.height, .channels = 3, .values = {}};
-  for (int32_t i = 0; i < whole.width * whole.height; ++i) {
-    const int32_t x = i % whole.width - region.left, y = i / whole.width - region.top;
-    const bool inside = x >= 0 && x < region.width && y >= 0 && y < region.height;
-    const io::Pixels& from = inside ? fitting : whole;
-    const int64_t at = inside ? int64_t{y} * region.width + x : i;
-    const auto pixel = from.values.begin() + at * from.channels;
-    out.values.insert(out.values.end(), pixel, pixel + 3);
+  io::Pixels out = without_opacity(whole);
+  const uint8_t* shown = share.values.data();
+  for (int32_t y = 0; y < region.height; ++y) {
+    const int64_t row = int64_t{region.top + y} * whole.width + region.left;
+    uint8_t* to = out.values.data() + row * out.channels;
+    const uint8_t* from = fitting.values.data() + int64_t{y} * region.width * fitting.channels;
+    for (int32_t x = 0; x < region.width; ++x, ++shown, to += 3, from += fitting.channels) {
+      for (size_t c = 0; c < 3; ++c) {
+        const int sum = *shown * from[c] + (kAllPainted - *shown) * to[c];
+        to[c] = static_cast<uint8_t>((sum + kAllPainted / 2) / kAllPainted);
+      }
+    }
   }
   return out;
 }
@@ -222,7 +235,9 @@ io::Pixels filled_around(const io::Pixels& pixels, const Mask& mask) {
 
 Mask widened(const Mask& softened) {
   Mask out = softened;
-  for (float& value : out.values) value = std::min(1.0f, 2 * value);
+  for (uint8_t& value : out.values) {
+    value = static_cast<uint8_t>(std::min<int>(kAllPainted, 2 * value));
+  }
   return out;
 }
 

@@ -13,7 +13,7 @@ struct Region {
   int32_t width = 0, height = 0;
 };
 
-// The box around what is not 0 in a mask of 8 bits with `padding` pixels on each side, made longer
+// The box around what is not 0 in a mask with `padding` pixels on each side, made longer
 // on one axis to have the ratio of width to height, and moved into the picture, as far as that
 // reaches. Of an empty mask the whole picture.
 Region region_around(const Mask& mask, int32_t padding, int32_t width, int32_t height);
@@ -26,8 +26,10 @@ Mask cropped(const Mask& mask, const Region& region);
 io::Pixels fitted(const io::Pixels& pixels, int32_t width, int32_t height, Fit how);
 Mask fitted(const Mask& mask, int32_t width, int32_t height, Fit how);
 
-// `part`, whose middle has the region's ratio, in its place in `whole`; without opacity.
-io::Pixels pasted(const io::Pixels& part, const io::Pixels& whole, const Region& region);
+// `part`, whose middle has the region's ratio, in its place in `whole`, as far as `share`, of the
+// region's size, says; without opacity.
+io::Pixels pasted(const io::Pixels& part, const io::Pixels& whole, const Region& region,
+                  const Mask& share);
 
 // The picture, of which under the mask colours of its surroundings run in from the edge: blurred
 // copies of what the mask leaves, finer ones over coarser ones. `mask`: of the picture's size.

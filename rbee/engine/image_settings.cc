@@ -81,46 +81,79 @@ void set_sides(const ImageSource& source, const io::Pixels& init, ImageSettings&
   if (out.height == 0) out.height = side(init.height);
 }
 
-// The picture and the mask as they are painted, and how the result goes back.
-void set_mask(const ImageRequest& request, const io::Pixels& init, ImageSettings& out) {
-  io::Pixels sent = io::decode_image(request.mask_image, "mask_image");
-  if (request.mask_only) sent = io::resized(sent, init.width, init.height);
-  const MaskReading how{.opaque = request.mask_opaque, .invert = request.mask_invert};
+io::Pixels picture_of(const ImageRequest& request) {
+  io::Pixels out = io::decode_image(request.init_image, "init_image");
+  return request.init_on_white ? on_white(std::move(out)) : out;
+}
+
+MaskReading reading_of(const ImageRequest& request) {
+  return {.opaque = request.mask_opaque, .invert = request.mask_invert};
+}
+
+// A picture all of which is painted, and its mask.
+void set_whole(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {
+  io::Pixels init = picture_of(request);
+  set_sides(source, init, out);
+  check_model_side(source, "width", out.width);
+  check_model_side(source, "height", out.height);
+  out.init = fitted(init, out.width, out.height, request.fit);
+  if (request.mask_image.empty()) return;
+  init = {};
+  const io::Pixels sent = io::decode_image(request.mask_image, "mask_image");
   Repainted& back = out.repainted;
-  if (!request.mask_only) {
-    back.whole = *out.init;
-    back.region = {0, 0, out.width, out.height};
-    out.mask = mask_of(fitted(sent, out.width, out.height, request.fit), how);
-    const Mask soft = blurred(*out.mask, request.mask_blur);
-    back.share = request.mask_blur > 0 ? widened(soft) : soft;
-  } else {
-    back.whole = init;
-    const Mask whole = mask_of(sent, how);
-    back.share = blurred(whole, request.mask_blur);
-    back.region = region_around(back.share, request.mask_padding, out.width, out.height);
-    // Where the picture is too short for the ratio, its edges go on rather than that it is
-    // squeezed.
-    out.init = fitted(cropped(init, back.region), out.width, out.height, Fit::fill);
-    out.mask = binary(fitted(cropped(whole, back.region), out.width, out.height, Fit::fill));
+  back.whole = *out.init;
+  back.region = {0, 0, out.width, out.height};
+  out.mask = mask_of(fitted(sent, out.width, out.height, request.fit), reading_of(request));
+  const Mask soft = blurred(*out.mask, request.mask_blur);
+  back.share = request.mask_blur > 0 ? widened(soft) : soft;
+}
+
+// The mask at the size of the picture. As it is sent it has four bytes a pixel, so it is read
+// before the picture is.
+Mask mask_of_picture(const ImageRequest& request) {
+  const io::ImageHeader size = io::read_image_header(request.init_image, "init_image");
+  io::Pixels sent = io::decode_image(request.mask_image, "mask_image");
+  if (sent.width != size.width || sent.height != size.height) {
+    sent = io::resized(sent, size.width, size.height);
   }
-  if (request.mask_fill == MaskFill::surroundings) {
-    out.init = filled_around(*out.init, *out.mask);
+  return mask_of(sent, reading_of(request));
+}
+
+// The part around the mask as it is painted, and how it goes back. Of the picture, which may have
+// sixteen times a pass's pixels, nothing else is made.
+void set_part(const ImageRequest& request, ImageSettings& out) {
+  Mask whole = mask_of_picture(request);
+  Repainted& back = out.repainted;
+  {
+    const Mask soft = blurred(whole, request.mask_blur);
+    back.region = region_around(soft, request.mask_padding, out.width, out.height);
+    back.share = cropped(soft, back.region);
   }
+  whole = cropped(whole, back.region);
+  back.whole = without_opacity(picture_of(request));
+  // Where the picture is too short for the ratio, its edges go on rather than that it is squeezed.
+  out.init = fitted(cropped(back.whole, back.region), out.width, out.height, Fit::fill);
+  out.mask = binary(fitted(whole, out.width, out.height, Fit::fill));
 }
 
 void set_pictures(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {
-  std::optional<io::Pixels> init;
-  if (!request.init_image.empty()) init = io::decode_image(request.init_image, "init_image");
-  if (init && request.init_on_white) init = on_white(*init);
-  if (init && !request.mask_only) set_sides(source, *init, out);
-  if (out.width == 0) out.width = source.info.default_width;
-  if (out.height == 0) out.height = source.info.default_height;
-  check_model_side(source, "width", out.width);
-  check_model_side(source, "height", out.height);
-  if (!init) return;
-  out.init = request.mask_only ? resized(*init, out.width, out.height)
-                               : fitted(*init, out.width, out.height, request.fit);
-  if (!request.mask_image.empty()) set_mask(request, *init, out);
+  const bool starts = !request.init_image.empty();
+  if (starts && !request.mask_only) {
+    set_whole(source, request, out);
+  } else {
+    if (out.width == 0) out.width = source.info.default_width;
+    if (out.height == 0) out.height = source.info.default_height;
+    check_model_side(source, "width", out.width);
+    check_model_side(source, "height", out.height);
+    if (starts && request.mask_image.empty()) {
+      out.init = resized(picture_of(request), out.width, out.height);
+    } else if (starts) {
+      set_part(request, out);
+    }
+  }
+  if (out.mask && request.mask_fill == MaskFill::surroundings) {
+    out.init = filled_around(*out.init, *out.mask);
+  }
 }
 
 void set_controls(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {

@@ -14,7 +14,7 @@ namespace rbee::engine {
 struct Repainted {
   io::Pixels whole;  // the picture that keeps what is not painted
   Region region;     // of it
-  Mask share;        // of the painted in `whole`
+  Mask share;        // of the painted in the region
 };
 
 // How a second pass's start is enlarged: latents, in the order of LatentFilter, or pictures.
@@ -43,7 +43,7 @@ struct ImageSettings {
   int32_t batch = 1;
   Circular circular;               // of the request's tiling
   std::optional<io::Pixels> init;  // of width and height
-  std::optional<Mask> mask;        // of width and height, 0 or 1
+  std::optional<Mask> mask;        // of width and height, all or nothing
   Repainted repainted;             // where there is a mask
 
   // Of the request's controls, of each pass's size; the second is empty without a second pass.

@@ -328,7 +328,7 @@ class Deflate {
 // As chunks of about kPiece bytes: one chunk would have to stand elsewhere until its length is
 // known.
 void append_rows(std::string& out, const Pixels& pixels) {
-  constexpr size_t kPiece = size_t{1} << 20;
+  constexpr size_t kPiece = size_t{128} << 10;
   const auto channels = static_cast<size_t>(pixels.channels);
   const size_t row_bytes = static_cast<size_t>(pixels.width) * channels;
   RowFilter filter(row_bytes, channels);
@@ -371,6 +371,7 @@ std::string encode_png(const Pixels& pixels, const std::vector<PngText>& texts) 
   for (const PngText& text : texts) append_text(out, text);
   append_rows(out, pixels);
   append_chunk(out, "IEND", {});
+  if (out.size() < out.capacity() / 2) out.shrink_to_fit();
   return out;
 }
 

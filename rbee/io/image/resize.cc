@@ -62,15 +62,15 @@ uint8_t byte_of(float value) {
   return static_cast<uint8_t>(static_cast<int>(std::clamp(value, 0.0f, 255.0f) + 0.5f));
 }
 
-// The rows of a picture at another width, as many at a time as one row of the result is made of:
-// the whole picture in floats would take four times its bytes, twice.
+// The rows of a picture, each made of those columns, as many at a time as one row of the result is
+// made of: the whole picture in floats would take four times its bytes, twice.
 class WideRows {
  public:
-  WideRows(const Pixels& pixels, int32_t width, size_t held)
+  WideRows(const Pixels& pixels, std::vector<Taps> columns, size_t held)
       : pixels_(pixels),
-        taps_(taps(pixels.width, width)),
+        taps_(std::move(columns)),
         line_(static_cast<size_t>(pixels.width) * static_cast<size_t>(pixels.channels)),
-        row_(static_cast<size_t>(width) * static_cast<size_t>(pixels.channels)),
+        row_(taps_.size() * static_cast<size_t>(pixels.channels)),
         held_(held),
         rows_(held * row_) {}
 
@@ -98,25 +98,11 @@ class WideRows {
   int32_t next_ = 0;
 };
 
-Pixels smoothly_resized(const Pixels& pixels, int32_t width, int32_t height) {
-  const std::vector<Taps> down = taps(pixels.height, height);
-  size_t most = 0;
-  for (const Taps& tap : down) most = std::max(most, tap.weights.size());
-  WideRows rows(pixels, width, most);
-  Pixels out{.width = width, .height = height, .channels = pixels.channels, .values = {}};
-  std::vector<float> sum(static_cast<size_t>(width) * static_cast<size_t>(pixels.channels));
-  out.values.resize(sum.size() * static_cast<size_t>(height));
-  auto to = out.values.begin();
-  for (const Taps& tap : down) {
-    rows.prepare(tap.first, tap.first + static_cast<int32_t>(tap.weights.size()));
-    std::ranges::fill(sum, 0.0f);
-    for (size_t k = 0; k < tap.weights.size(); ++k) {
-      const float* row = rows.row(static_cast<size_t>(tap.first) + k);
-      for (size_t i = 0; i < sum.size(); ++i) sum[i] += tap.weights[k] * row[i];
-    }
-    to = std::ranges::transform(sum, to, byte_of).out;
-  }
-  return out;
+// `count` of them.
+std::vector<Taps> taps_from(std::vector<Taps> all, int32_t first, int32_t count) {
+  all.erase(all.begin() + first + count, all.end());
+  all.erase(all.begin(), all.begin() + first);
+  return all;
 }
 
 // Weights of one pixel of the result as integers of 22 bits behind the point, as Pillow rounds
@@ -208,13 +194,34 @@ Pixels resized(const Pixels& pixels, int32_t width, int32_t height, Resampler re
   if (pixels.width == width && pixels.height == height) return pixels;
   switch (resampler) {
     case Resampler::lanczos:
-      return smoothly_resized(pixels, width, height);
+      return resized_part(pixels, {width, height, 0, 0, width, height});
     case Resampler::bilinear:
       return resized_by_triangles(pixels, width, height);
     case Resampler::nearest:
       break;
   }
   return coarsely_resized(pixels, width, height);
+}
+
+Pixels resized_part(const Pixels& pixels, const ResizedPart& part) {
+  const std::vector<Taps> down = taps_from(taps(pixels.height, part.height), part.top, part.rows);
+  size_t most = 0;
+  for (const Taps& tap : down) most = std::max(most, tap.weights.size());
+  WideRows rows(pixels, taps_from(taps(pixels.width, part.width), part.left, part.columns), most);
+  Pixels out{.width = part.columns, .height = part.rows, .channels = pixels.channels, .values = {}};
+  std::vector<float> sum(static_cast<size_t>(out.width) * static_cast<size_t>(out.channels));
+  out.values.resize(sum.size() * static_cast<size_t>(out.height));
+  auto to = out.values.begin();
+  for (const Taps& tap : down) {
+    rows.prepare(tap.first, tap.first + static_cast<int32_t>(tap.weights.size()));
+    std::ranges::fill(sum, 0.0f);
+    for (size_t k = 0; k < tap.weights.size(); ++k) {
+      const float* row = rows.row(static_cast<size_t>(tap.first) + k);
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] += tap.weights[k] * row[i];
+    }
+    to = std::ranges::transform(sum, to, byte_of).out;
+  }
+  return out;
 }
 
 }  // namespace rbee::io

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <numbers>
 
 #include "rbee/engine/image_decode.h"
 #include "rbee/engine/image_guide.h"
@@ -54,14 +55,14 @@ TEST(Canvas, ResizingKeepsColoursAndEdges) {
 }
 
 TEST(Canvas, MasksAreReadByOpacityOrBrightness) {
-  EXPECT_THAT(mask_of(uniform(2, 1, {255, 255, 255}), {}).values, ElementsAre(1, 1));
+  EXPECT_THAT(mask_of(uniform(2, 1, {255, 255, 255}), {}).values, ElementsAre(255, 255));
   EXPECT_THAT(mask_of(uniform(2, 1, {90, 90, 90}), {}).values, ElementsAre(0, 0));
-  EXPECT_THAT(mask_of(uniform(2, 1, {90, 90, 90}), {.invert = true}).values, ElementsAre(1, 1));
-  EXPECT_THAT(mask_of(uniform(2, 1, {255, 255, 255, 255}), {}).values, ElementsAre(1, 1));
-  EXPECT_THAT(mask_of(uniform(2, 1, {255, 255, 255, 0}), {}).values, ElementsAre(1, 1));
+  EXPECT_THAT(mask_of(uniform(2, 1, {90, 90, 90}), {.invert = true}).values, ElementsAre(255, 255));
+  EXPECT_THAT(mask_of(uniform(2, 1, {255, 255, 255, 255}), {}).values, ElementsAre(255, 255));
+  EXPECT_THAT(mask_of(uniform(2, 1, {255, 255, 255, 0}), {}).values, ElementsAre(255, 255));
   io::Pixels part = uniform(2, 1, {255, 255, 255, 255});
   part.values[7] = 0;  // opaque white stays, the transparent pixel is repainted
-  EXPECT_THAT(mask_of(part, {}).values, ElementsAre(0, 1));
+  EXPECT_THAT(mask_of(part, {}).values, ElementsAre(0, 255));
 }
 
 // A1111's create_binary_mask: alpha above 128 where there is any below 255, else what is bright.
@@ -69,10 +70,10 @@ TEST(Canvas, MasksOfA1111AreOpaque) {
   io::Pixels part = uniform(3, 1, {0, 0, 0, 255});
   part.values[7] = 128;
   part.values[11] = 129;
-  EXPECT_THAT(mask_of(part, {.opaque = true}).values, ElementsAre(1, 0, 1));
-  EXPECT_THAT(mask_of(part, {.opaque = true, .invert = true}).values, ElementsAre(0, 1, 0));
+  EXPECT_THAT(mask_of(part, {.opaque = true}).values, ElementsAre(255, 0, 255));
+  EXPECT_THAT(mask_of(part, {.opaque = true, .invert = true}).values, ElementsAre(0, 255, 0));
   EXPECT_THAT(mask_of(uniform(1, 1, {0, 0, 0, 255}), {.opaque = true}).values, ElementsAre(0));
-  EXPECT_THAT(mask_of(uniform(1, 1, {255, 255, 255}), {.opaque = true}).values, ElementsAre(1));
+  EXPECT_THAT(mask_of(uniform(1, 1, {255, 255, 255}), {.opaque = true}).values, ElementsAre(255));
 }
 
 // The values are Pillow's, by Image.paste() with the picture as its own mask.
@@ -96,21 +97,36 @@ TEST(Canvas, TransparentPartsBecomeWhite) {
   EXPECT_EQ(resolve(source, request).init->values[0], 255);
 }
 
-TEST(Canvas, BlurringKeepsTheMean) {
-  Mask mask{.width = 40, .height = 30, .values = std::vector<float>(1200)};
-  mask.values[15 * 40 + 20] = 1;
+// A step's edge is the distribution function of a Gaussian, here of deviation 2.
+TEST(Canvas, BlurringIsAGaussian) {
+  Mask mask{.width = 40, .height = 30, .values = {}};
+  for (int i = 0; i < 40 * 30; ++i) mask.values.push_back(i % 40 < 20 ? 0 : kAllPainted);
   const Mask soft = blurred(mask, 2);
-  float sum = 0;
-  for (const float value : soft.values) sum += value;
-  EXPECT_NEAR(sum, 1, 1e-4);
-  EXPECT_NEAR(soft.values[15 * 40 + 20] / soft.values[15 * 40 + 22], std::exp(0.5f), 1e-3);
-  EXPECT_NEAR(soft.values[17 * 40 + 20], soft.values[15 * 40 + 22], 1e-6);
+  for (int y = 0; y < 30; ++y) {
+    for (int x = 0; x < 40; ++x) {
+      const double wanted = 255 * 0.5 * std::erfc((19.5 - x) / 2 / std::numbers::sqrt2);
+      ASSERT_NEAR(soft.values[static_cast<size_t>(y * 40 + x)], wanted, 1.5) << x << ", " << y;
+    }
+  }
   EXPECT_EQ(blurred(mask, 0).values, mask.values);
 }
 
+// Rows without anything in them are passed over.
+TEST(Canvas, BlurringReachesRowsAroundAMask) {
+  Mask mask{.width = 9, .height = 200, .values = std::vector<uint8_t>(1800)};
+  std::fill_n(mask.values.begin() + 100 * 9, 9 * 10, kAllPainted);
+  const Mask soft = blurred(mask, 3);
+  const auto at = [&](int y) { return int{soft.values[static_cast<size_t>(y * 9 + 4)]}; };
+  EXPECT_EQ(at(90), 0);
+  EXPECT_GT(at(98), 0);
+  EXPECT_GT(at(104), 200);
+  for (int k = 0; k < 20; ++k) EXPECT_EQ(at(104 - k), at(105 + k)) << k;
+  EXPECT_EQ(at(120), 0);
+}
+
 TEST(Canvas, MasksOfLatentsAreTheUpperLeftPixels) {
-  Mask mask{.width = 16, .height = 8, .values = std::vector<float>(128)};
-  mask.values[8] = 1;
+  Mask mask{.width = 16, .height = 8, .values = std::vector<uint8_t>(128)};
+  mask.values[8] = kAllPainted;
   const Tensor latent = latent_mask(mask, 8, device());
   EXPECT_EQ(latent.shape(), (Shape{1, 1, 2, 1}));
   EXPECT_THAT(latent.to_host<float>(), ElementsAre(0, 1));
@@ -118,10 +134,10 @@ TEST(Canvas, MasksOfLatentsAreTheUpperLeftPixels) {
 
 TEST(Canvas, PixelsOfMasksAreChannels) {
   const ImageSource source = fake_source(half_noise);
-  const Mask mask{4, 2, {1, 2, 3, 4, 5, 6, 7, 8}};
+  const Mask mask{4, 2, {51, 102, 153, 204, 255, 0, 51, 102}};
   const Tensor found = mask_pixels(mask, 2, *source.device);
   EXPECT_EQ(found.shape(), (Shape{1, 1, 2, 4}));
-  EXPECT_THAT(found.to_host<float>(), ElementsAre(1, 2, 5, 6, 3, 4, 7, 8));
+  EXPECT_THAT(found.to_host<float>(), ElementsAre(0.2f, 0.4f, 1, 0, 0.6f, 0.8f, 0.2f, 0.4f));
 }
 
 TEST(Canvas, EnlargingAlignsCentres) {

@@ -24,9 +24,14 @@ Mask box(int32_t width, int32_t height, const Region& region) {
   Mask out{width, height, {}};
   for (int32_t i = 0; i < width * height; ++i) {
     const int32_t x = i % width - region.left, y = i / width - region.top;
-    out.values.push_back(x >= 0 && x < region.width && y >= 0 && y < region.height ? 1.0f : 0.0f);
+    const bool inside = x >= 0 && x < region.width && y >= 0 && y < region.height;
+    out.values.push_back(inside ? kAllPainted : 0);
   }
   return out;
+}
+
+Mask everything(const Region& region) {
+  return box(region.width, region.height, {0, 0, region.width, region.height});
 }
 
 void expect_region(const Region& got, const Region& wanted) {
@@ -41,7 +46,7 @@ ImageRequest repaint(bool only) {
   out.prompt = "x";
   out.init_image = io::encode_png(halves(200, 120));
   io::Pixels mask{.width = 200, .height = 120, .channels = 3, .values = {}};
-  for (const float value : box(200, 120, {100, 40, 20, 20}).values) {
+  for (const uint8_t value : box(200, 120, {100, 40, 20, 20}).values) {
     mask.values.insert(mask.values.end(), 3, value > 0 ? 255 : 0);
   }
   out.mask_image = io::encode_png(mask);
@@ -96,7 +101,7 @@ TEST(Repaint, RegionsMoveIntoThePicture) {
 TEST(Repaint, MasksOfAnotherSizeAreFitted) {
   const ImageSource source = fake_source(half_noise);
   io::Pixels small{.width = 50, .height = 60, .channels = 3, .values = {}};
-  for (const float value : box(50, 60, {25, 20, 5, 10}).values) {
+  for (const uint8_t value : box(50, 60, {25, 20, 5, 10}).values) {
     small.values.insert(small.values.end(), 3, value > 0 ? 255 : 0);
   }
   for (const bool only : {false, true}) {
@@ -109,7 +114,7 @@ TEST(Repaint, MasksOfAnotherSizeAreFitted) {
     for (size_t i = 0; i < same.mask->values.size(); ++i) {
       apart += std::abs(fitted.mask->values[i] - same.mask->values[i]);
     }
-    EXPECT_LT(apart / static_cast<double>(same.mask->values.size()), 0.03) << only;
+    EXPECT_LT(apart / kAllPainted / static_cast<double>(same.mask->values.size()), 0.03) << only;
   }
 }
 
@@ -123,7 +128,7 @@ TEST(Repaint, PartsThatCannotHaveTheRatioAreNotStretched) {
   ImageRequest request = repaint(true);
   request.init_image = io::encode_png(bands);
   io::Pixels mask{.width = 200, .height = 120, .channels = 3, .values = {}};
-  for (const float value : box(200, 120, {0, 50, 200, 20}).values) {
+  for (const uint8_t value : box(200, 120, {0, 50, 200, 20}).values) {
     mask.values.insert(mask.values.end(), 3, value > 0 ? 255 : 0);
   }
   request.mask_image = io::encode_png(mask);
@@ -133,11 +138,12 @@ TEST(Repaint, PartsThatCannotHaveTheRatioAreNotStretched) {
   // 64 x 38 at row 13, so that the mask goes from 28.8 to 35.2.
   EXPECT_EQ(settings.init->values, fitted(bands, 64, 64, Fit::fill).values);
   for (const auto& [row, value] :
-       {std::pair{27, 0}, std::pair{30, 1}, std::pair{34, 1}, std::pair{36, 0}}) {
+       {std::pair{27, 0}, std::pair{30, 255}, std::pair{34, 255}, std::pair{36, 0}}) {
     EXPECT_EQ(settings.mask->values[static_cast<size_t>(row) * 64 + 20], value) << row;
   }
   // Lanczos overshoots at the bands' edges.
-  const io::Pixels back = pasted(*settings.init, bands, settings.repainted.region);
+  const Region& region = settings.repainted.region;
+  const io::Pixels back = pasted(*settings.init, bands, region, everything(region));
   for (const auto& [row, value] : {std::pair{2, 50}, std::pair{36, 50}, std::pair{44, 150},
                                    std::pair{76, 150}, std::pair{84, 250}}) {
     EXPECT_NEAR(back.values[static_cast<size_t>(row * 200 + 100) * 3], value, 15) << row;
@@ -157,9 +163,10 @@ TEST(Repaint, RegionsAreAroundSoftenedMasks) {
   EXPECT_LE(region.top, 30);
   EXPECT_GE(region.left + region.width, 130);
   EXPECT_GE(region.top + region.height, 70);
-  const Mask& share = settings.repainted.share;
+  const Mask soft = blurred(box(200, 120, {100, 40, 20, 20}), 4);
+  EXPECT_EQ(settings.repainted.share.values, cropped(soft, region).values);
   for (int32_t x = 0; x < region.left; ++x) {
-    EXPECT_LT(share.values[static_cast<size_t>(50 * 200 + x)], 0.5f / 255) << x;
+    EXPECT_EQ(soft.values[static_cast<size_t>(50 * 200 + x)], 0) << x;
   }
 }
 
@@ -168,13 +175,15 @@ TEST(Repaint, WhatIsCutOutGoesBackToItsPlace) {
   const Region region{8, 2, 6, 4};
   const io::Pixels part = cropped(whole, region);
   EXPECT_EQ(part.width, 6);
-  EXPECT_EQ(pasted(part, whole, region).values, whole.values);
+  EXPECT_EQ(pasted(part, whole, region, everything(region)).values, whole.values);
   io::Pixels white{.width = 3, .height = 2, .channels = 3, .values = std::vector<uint8_t>(18, 255)};
-  const io::Pixels changed = pasted(white, whole, region);
+  const io::Pixels changed = pasted(white, whole, region, everything(region));
   for (int32_t i = 0; i < 200; ++i) {
     const bool inside = i % 20 >= 8 && i % 20 < 14 && i / 20 >= 2 && i / 20 < 6;
     EXPECT_EQ(changed.values[static_cast<size_t>(i) * 3 + 1], inside ? 255 : 40) << i;
   }
+  const Mask part_of_it{6, 4, std::vector<uint8_t>(24, 51)};  // a fifth
+  EXPECT_EQ(pasted(white, whole, region, part_of_it).values[(3 * 20 + 9) * 3 + 1], 83);
 }
 
 TEST(Repaint, SurroundingsRunIntoTheMask) {
@@ -203,9 +212,9 @@ TEST(Repaint, SoftEdgesReachOutwards) {
   const Mask soft = blurred(box(40, 40, {10, 10, 20, 20}), 2);
   const Mask wide = widened(soft);
   const size_t inside = 20 * 40 + 10, outside = 20 * 40 + 8;
-  EXPECT_EQ(wide.values[inside], 1);
-  EXPECT_NEAR(wide.values[outside], 2 * soft.values[outside], 1e-6f);
-  EXPECT_GT(wide.values[outside], 0.2f);
+  EXPECT_EQ(wide.values[inside], kAllPainted);
+  EXPECT_EQ(wide.values[outside], 2 * soft.values[outside]);
+  EXPECT_GT(wide.values[outside], 51);
 }
 
 // Sizes and places are those of modules/images.py, resize_image, of A1111: the inner picture's
@@ -269,13 +278,13 @@ TEST(Fit, IsOfPicturesAndTheirMasks) {
     return settings.mask->values[static_cast<size_t>(y * 96 + x)];
   };
   EXPECT_EQ(cut.init->width, 96);
-  EXPECT_EQ(masked(cut, 50, 34), 1);
-  EXPECT_EQ(masked(cut, 61, 45), 1);
+  EXPECT_EQ(masked(cut, 50, 34), kAllPainted);
+  EXPECT_EQ(masked(cut, 61, 45), kAllPainted);
   EXPECT_EQ(masked(cut, 45, 34), 0);
   EXPECT_EQ(masked(cut, 50, 50), 0);
   request.fit = Fit::fill;  // 96 x 57 at row 20: the mask is at 48 and 39
   const ImageSettings filled = resolve(source, request);
-  EXPECT_EQ(masked(filled, 50, 41), 1);
+  EXPECT_EQ(masked(filled, 50, 41), kAllPainted);
   EXPECT_EQ(masked(filled, 50, 34), 0);
 }
 
@@ -289,7 +298,7 @@ TEST(Repaint, OnlyWhatIsAroundTheMaskIsPaintedWhenAskedFor) {
   expect_region(part.repainted.region, {96, 36, 28, 28});
   EXPECT_EQ(part.mask->width, 64);
   EXPECT_EQ(part.mask->values.front(), 0);
-  EXPECT_EQ(part.mask->values[32 * 64 + 32], 1);
+  EXPECT_EQ(part.mask->values[32 * 64 + 32], kAllPainted);
   const ImageSettings whole = resolve(source, repaint(false));
   EXPECT_EQ(whole.width, 200);
   EXPECT_EQ(whole.final_height, 120);

@@ -1,0 +1,162 @@
+// What large pictures take of the host's memory, in bytes a pixel of the largest one, counted by
+// the sanitizer's allocator; without one nothing is counted.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+
+#include "rbee/engine/image_settings.h"
+#include "rbee/engine/image_upscale.h"
+#include "rbee/io/image/png.h"
+#include "rbee/io/image/resize.h"
+#include "tests/units/engine/fake_image_model.h"
+
+// NOLINTBEGIN(bugprone-reserved-identifier): the sanitizers' names
+extern "C" [[gnu::weak]] int __sanitizer_install_malloc_and_free_hooks(
+    void (*allocated)(const volatile void*, size_t), void (*freed)(const volatile void*));
+extern "C" [[gnu::weak]] size_t __sanitizer_get_allocated_size(const volatile void*);
+// NOLINTEND(bugprone-reserved-identifier)
+
+namespace rbee::engine {
+namespace {
+
+std::atomic<int64_t> held{0}, most_held{0};
+
+void on_allocation(const volatile void*, size_t bytes) {
+  const int64_t now = held += static_cast<int64_t>(bytes);
+  int64_t before = most_held;
+  while (before < now && !most_held.compare_exchange_weak(before, now)) {
+  }
+}
+
+void on_release(const volatile void* block) {
+  if (block != nullptr) held -= static_cast<int64_t>(__sanitizer_get_allocated_size(block));
+}
+
+class HostMemory : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (__sanitizer_install_malloc_and_free_hooks == nullptr) GTEST_SKIP() << "nothing counts";
+    static const int installed =
+        __sanitizer_install_malloc_and_free_hooks(on_allocation, on_release);
+    ASSERT_NE(installed, 0);
+  }
+
+  // Bytes a pixel, above what is held at the start, that `work` takes at its peak.
+  static double bytes_a_pixel(double pixels, const std::function<void()>& work) {
+    const int64_t before = held;
+    most_held = before;
+    work();
+    return static_cast<double>(most_held - before) / pixels;
+  }
+};
+
+constexpr int32_t kWidth = 2048, kHeight = 1024;
+constexpr double kPixels = double{kWidth} * kHeight;
+// Of the 512 MiB that a request may take, where a picture has at most 2^25 pixels.
+constexpr double kMost = 16;
+
+// Noise, of which a PNG file has as many bytes as the picture.
+io::Pixels noise(int32_t width, int32_t height, int32_t channels) {
+  std::minstd_rand random(7);
+  io::Pixels out{.width = width, .height = height, .channels = channels, .values = {}};
+  out.values.resize(static_cast<size_t>(width) * static_cast<size_t>(height * channels));
+  for (uint8_t& value : out.values) value = static_cast<uint8_t>(random() >> 8);
+  return out;
+}
+
+// White in columns `from` to `end`.
+io::Pixels band(int32_t from, int32_t end) {
+  io::Pixels out{.width = kWidth, .height = kHeight, .channels = 3, .values = {}};
+  out.values.resize(static_cast<size_t>(kPixels) * 3);
+  for (size_t i = 0; i < out.values.size(); ++i) {
+    const auto x = static_cast<int32_t>(i / 3 % kWidth);
+    out.values[i] = x >= from && x < end ? 255 : 0;
+  }
+  return out;
+}
+
+double of_request(const ImageRequest& request,
+                  const std::function<double(double, const std::function<void()>&)>& count) {
+  const auto engine = make_image_engine(fake_source(half_noise), {.warm_up = false});
+  auto sink = std::make_shared<ImageRecorder>();
+  return count(kPixels, [&] {
+    engine->submit(request, sink);
+    ASSERT_TRUE(sink->wait());
+    ASSERT_EQ(sink->images.size(), 1u);
+  });
+}
+
+ImageRequest large_request() {
+  ImageRequest out;
+  out.prompt = "x";
+  out.steps = 1;
+  out.width = out.height = 64;
+  out.init_image = io::encode_png(noise(kWidth, kHeight, 4));
+  return out;
+}
+
+TEST_F(HostMemory, OfALargePictureOfWhichAPartIsPainted) {
+  ImageRequest request = large_request();
+  request.mask_only = true;
+  for (const auto& [from, end] : {std::pair{900, 1000}, std::pair{0, kWidth}}) {
+    request.mask_image = io::encode_png(band(from, end));
+    for (const int blur : {0, 8}) {
+      request.mask_blur = blur;
+      EXPECT_LT(of_request(request, bytes_a_pixel), kMost) << from << ", " << blur;
+    }
+  }
+}
+
+TEST_F(HostMemory, OfALargePictureThatIsPaintedSmall) {
+  EXPECT_LT(of_request(large_request(), bytes_a_pixel), kMost);
+  ImageRequest request = large_request();
+  request.mask_image = io::encode_png(band(900, 1000));
+  EXPECT_LT(of_request(request, bytes_a_pixel), kMost);
+}
+
+TEST_F(HostMemory, OfAResizedPicture) {
+  const io::Pixels large = noise(kWidth, kHeight, 3), small = noise(200, 100, 3);
+  EXPECT_LT(bytes_a_pixel(kPixels, [&] { io::resized(large, 64, 64); }), 1.5);
+  EXPECT_LT(bytes_a_pixel(kPixels, [&] { io::resized(small, kWidth, kHeight); }), 3.5);
+}
+
+// Beside the file alone.
+TEST_F(HostMemory, OfAPngFile) {
+  const io::Pixels picture = noise(kWidth, kHeight, 3);
+  EXPECT_LT(bytes_a_pixel(kPixels, [&] { io::encode_png(picture); }), 4.5);
+}
+
+// Each pixel twice on both axes.
+class Doubling final : public models::Upscaler {
+ public:
+  int64_t scale() const override { return 2; }
+  int64_t side_step() const override { return 1; }
+  Tensor operator()(const Tensor& x, const models::Between&) const override {
+    const int64_t height = x.dim(1), width = x.dim(2);
+    const std::vector<float> values = x.to_host<float>();
+    std::vector<float> out;
+    out.reserve(values.size() * 4);
+    for (int64_t i = 0; i < 4 * height * width; ++i) {
+      const int64_t at = i / (2 * width) / 2 * width + i % (2 * width) / 2;
+      out.insert(out.end(), values.begin() + at * 3, values.begin() + at * 3 + 3);
+    }
+    return from_host<float>(out, {1, 2 * height, 2 * width, 3}, x.device());
+  }
+};
+
+// The rows of tiles that are done are bytes.
+TEST_F(HostMemory, OfAnEnlargedPicture) {
+  const io::Pixels small = noise(kHeight, kWidth / 2, 3);
+  const ImageSource source = fake_source(half_noise);
+  io::Pixels large;
+  const auto enlarge = [&] {
+    large = upscaled(Doubling(), small, *source.device, {.tile = 64, .overlap = 16});
+  };
+  EXPECT_LT(bytes_a_pixel(4.0 * kHeight * kHeight, enlarge), 3 + 5);
+  EXPECT_EQ(large.values, io::resized(small, 2 * kHeight, kWidth, io::Resampler::nearest).values);
+}
+
+}  // namespace
+}  // namespace rbee::engine
