@@ -23,7 +23,9 @@ void check_range(const char* field, double value, double low, double high) {
 void check_side(const char* field, int32_t side) {
   if (side == 0) return;
   check_range(field, side, kMinSide, kMaxSide);
-  check(side % kSideStep == 0, field, side, " is not a multiple of ", kSideStep);
+  const int32_t below = side / kSideStep * kSideStep;
+  check(side == below, field, side, " is not a multiple of ", kSideStep, "; the nearest are ",
+        below, " and ", below + kSideStep);
 }
 
 void check_bytes(const char* field, const std::string& bytes, size_t most) {

@@ -34,8 +34,9 @@ uint64_t fresh_seed() {
 void check_model_side(const ImageSource& source, const char* field, int32_t side) {
   check(side >= kMinSide && side <= source.info.max_side, field, side, " is outside of ", kMinSide,
         " to ", source.info.max_side);
-  check(side % source.side_step == 0, field, side, " is not a multiple of ", source.side_step,
-        ", as this model needs");
+  const int32_t below = side / source.side_step * source.side_step;
+  check(side == below, field, side, " is not a multiple of ", source.side_step,
+        ", as this model needs; the nearest are ", below, " and ", below + source.side_step);
 }
 
 void set_names(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {

@@ -117,7 +117,10 @@ std::optional<bool> flag(ObjectReader& reader, const char* name) {
 std::optional<int32_t> side(ObjectReader& reader, const char* name) {
   const std::optional<int32_t> value = reader.integer(name, kSide);
   if (value && *value % 8 != 0) {
-    reader.note(name, "multiple_of(8)", "must be a multiple of 8", reader.find(name));
+    const int32_t below = *value / 8 * 8;
+    reader.note(name, "multiple_of(8)",
+                cat("must be a multiple of 8; the nearest are ", below, " and ", below + 8),
+                reader.find(name));
   }
   return value;
 }

@@ -134,7 +134,7 @@ TEST(ImageJobs, WrongBodiesNameFieldAndRange) {
   EXPECT_THAT(message(R"({"prompt":"x"})"), HasSubstr("operation must be one of"));
   EXPECT_THAT(message(R"({"operation":"image_generation"})"), HasSubstr("prompt is missing"));
   EXPECT_THAT(message(R"({"operation":"image_generation","prompt":"x","width":100})"),
-              HasSubstr("width must be a multiple of 8"));
+              HasSubstr("width must be a multiple of 8; the nearest are 96 and 104"));
   EXPECT_THAT(message(R"({"operation":"image_generation","prompt":"x","steps":0})"),
               HasSubstr("steps must be from 1 to 150"));
   EXPECT_THAT(message(R"({"operation":"image_transform","prompt":"x"})"),

@@ -506,7 +506,8 @@ TEST(ImageEngine, RefusesBadRequestsByFieldAndRange) {
                           [&] { engine->submit(request, std::make_shared<ImageRecorder>()); });
   };
   refused("steps", "1 to 150", [](ImageRequest& r) { r.steps = 151; });
-  refused("width", "multiple of 8", [](ImageRequest& r) { r.width = 65; });
+  refused("width", "multiple of 8; the nearest are 64 and 72",
+          [](ImageRequest& r) { r.width = 65; });
   refused("height", "64 to 2048", [](ImageRequest& r) { r.height = 4096; });
   refused("guidance_scale", "0 to 30", [](ImageRequest& r) { r.guidance_scale = NAN; });
   refused("subseed_strength", "0 to 1", [](ImageRequest& r) { r.variation.strength = 1.5f; });
