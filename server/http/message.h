@@ -46,6 +46,14 @@ struct Request {
   std::string_view param(std::string_view name) const;
 };
 
+// Why a request is refused, for the log. No part of it quotes what the client sent but the names of
+// fields.
+struct RefusalReason {
+  std::string code;        // as the client is told it; of Anthropic's form the type
+  std::string field;       // the first that is wrong; empty where none is named
+  std::string constraint;  // what that field has to be, e.g. "range(0..=2)"; empty: unknown
+};
+
 // At most one of `events` and `later` is set; with `events`, `body` is unused; with `later`, the
 // whole response is replaced by the one that comes, which may have events.
 struct Response {
@@ -53,6 +61,7 @@ struct Response {
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
   Headers headers;                         // besides those that every response gets
+  RefusalReason reason{};                  // what the body's form may have no place for
   std::shared_ptr<EventQueue> events;      // body sent as server-sent events while they come
   std::shared_ptr<DelayedResponse> later;  // answered when a producer has it
 };

@@ -20,11 +20,8 @@ std::string text_at(const json& object, const char* name) {
   return printable(found->get<std::string>().substr(0, kShownBytes));
 }
 
-}  // namespace
-
-RefusalReason refusal_reason(const Response& response) {
-  if (response.status < 400) return {};
-  const json body = json::parse(response.body, nullptr, false);
+RefusalReason told_by(const std::string& text) {
+  const json body = json::parse(text, nullptr, false);
   const auto error = body.find("error");
   if (error == body.end() || !error->is_object()) return {};
   RefusalReason out{.code = text_at(*error, "code"), .field = text_at(*error, "param")};
@@ -33,6 +30,20 @@ RefusalReason refusal_reason(const Response& response) {
   if (fields != error->end() && fields->is_array() && !fields->empty()) {
     out.field = text_at(fields->front(), "field");
   }
+  return out;
+}
+
+}  // namespace
+
+RefusalReason refusal_reason(const Response& response) {
+  if (response.status < 400) return {};
+  RefusalReason out = told_by(response.body);
+  const auto complete = [](std::string& told, const std::string& known) {
+    if (told.empty()) told = printable(known.substr(0, kShownBytes));
+  };
+  complete(out.code, response.reason.code);
+  complete(out.field, response.reason.field);
+  complete(out.constraint, response.reason.constraint);
   return out;
 }
 
@@ -48,6 +59,7 @@ void log_request(const Request& request, int status, const RefusalReason& reason
        {"key", request.key_name},
        {"code", reason.code},
        {"field", reason.field},
+       {"constraint", reason.constraint},
        {"correlation_id", request.correlation_id},
        {"request_id", request.request_id}});
 }

@@ -164,13 +164,21 @@ Response event_stream(std::shared_ptr<EventQueue> events) {
 
 Response error_answer(const std::exception_ptr& thrown, const ErrorBody& body) {
   const auto answer = [&](int status, std::string_view code, const std::exception& error) {
-    return json_response(status, body ? body(status, code, error) : own_body(code, error));
+    Response response =
+        json_response(status, body ? body(status, code, error) : own_body(code, error));
+    response.reason.code = code;
+    return response;
   };
   try {
     std::rethrow_exception(thrown);
   } catch (const InvalidBody& error) {
     const WireError wire = wire_error(Code::invalid_argument);
-    return answer(wire.status, wire.code, error);
+    Response response = answer(wire.status, wire.code, error);
+    if (error.errors().empty()) return response;
+    const FieldError& first = error.errors().front();
+    response.reason.field = first.field;
+    response.reason.constraint = first.constraint;
+    return response;
   } catch (const Refused& error) {
     const Refusal refusal = refusal_of(error);
     Response response = answer(refusal.status, refusal.code, error);

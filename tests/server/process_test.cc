@@ -433,17 +433,30 @@ TEST(Process, ListensToThisMachineWithoutAToken) {
   EXPECT_THAT(open.text(), HasSubstr("ANYBODY"));
 }
 
+// Each route finds something else wrong with it.
+constexpr const char* kSecret =
+    R"({"messages":"my secret","inputs":["my secret"],"model":7,"message":["my secret"]})";
+
 TEST(Process, LogLinesTellWhyARequestWasRefused) {
   Worker worker({"--model", "m", "--port", "0"});
   ask(worker.port(), request("POST", "/v1/infer", R"({"prompt":"Hi","top_p":7})"));
   ask(worker.port(), request("POST", "/v1/completions", R"({"prompt":"Hi","top_p":7})"));
+  for (const char* path : {"/v1/messages", "/v1/chat/completions", "/generate", "/v2/chat"}) {
+    ask(worker.port(), request("POST", path, kSecret));
+  }
   ask(worker.port(), request("GET", "/nowhere"));
   worker.signal(SIGTERM);
   worker.wait();
   const std::string& log = worker.text();
   EXPECT_THAT(
       log, ContainsRegex(R"("/v1/infer","status":400.*"code":"INVALID_REQUEST","field":"top_p")"));
-  EXPECT_THAT(log, ContainsRegex(R"("/v1/completions","status":400.*"field":"top_p")"));
+  EXPECT_THAT(log, ContainsRegex(R"re("/v1/completions","status":400.*"field":"top_p",)re"
+                                 R"re("constraint":"range\(0..=1\)")re"));
+  for (const char* path : {"/v1/messages", "/v1/chat/completions", "/generate", "/v2/chat"}) {
+    EXPECT_THAT(log, ContainsRegex(cat("\"", path, R"re(","status":4[0-9]*.*"code":"[^"]+",)re",
+                                       R"re("field":"[^"]+","constraint":"[^"]+")re")));
+  }
+  EXPECT_THAT(log, Not(HasSubstr("secret")));
   EXPECT_THAT(log, ContainsRegex(R"("/nowhere","status":404.*"code":"NOT_FOUND")"));
 }
 
