@@ -110,6 +110,21 @@ TEST(PeerFields, LogProbabilitiesOfNamedTokens) {
   }
 }
 
+// vLLM's word for all of the vocabulary.
+TEST(PeerFields, LogProbabilitiesOfAllTokensAreRefused) {
+  Worker worker({.script = three()});
+  const auto refused = [&](std::string_view path, json body) {
+    body[path == kChat ? "messages" : "prompt"] =
+        path == kChat ? json{{{"role", "user"}, {"content", "x"}}} : json("x");
+    const RawResponse answer = worker.post(path, body.dump());
+    EXPECT_EQ(answer.status, 400) << body;
+    return json::parse(answer.body).at("error").at("param");
+  };
+  EXPECT_EQ(refused(kCompletions, {{"logprobs", -1}}), "logprobs");
+  EXPECT_EQ(refused(kCompletions, {{"prompt_logprobs", -1}}), "prompt_logprobs");
+  EXPECT_EQ(refused(kChat, {{"logprobs", true}, {"top_logprobs", -1}}), "top_logprobs");
+}
+
 TEST(PeerFields, LogProbabilitiesMayNameIds) {
   Worker worker({.script = three()});
   const json body = {{"logprobs", 1}, {"return_tokens_as_token_ids", true}};
