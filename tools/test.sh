@@ -31,10 +31,10 @@ python3 tools/lint/test_lint.py
 python3 tools/lint/lint.py
 
 step "Build with ASan and UBSan"
-# Kernels are compiled for one CUDA architecture and for four of AMD's: they are a third of the whole
-# time. The others compile in tools/kernel_resources.py; RBEE_TEST_ROCM_ARCHS names what these tests
-# are to run over instead, gfx90a and gfx942 among them. The host side runs over fake drivers. An
-# older build folder may remember an older clang.
+# Kernels take long, so they are compiled for one CUDA architecture and for four of AMD's. The others
+# compile in tools/kernel_resources.py; RBEE_TEST_ROCM_ARCHS names what these tests run over instead,
+# gfx90a and gfx942 among them. The host side runs over fake drivers. An older build folder may
+# remember an older clang.
 archs=${RBEE_TEST_ROCM_ARCHS:-gfx90a;gfx942;gfx1100;gfx1201}
 gpu=(-U RBEE_HIP_CLANG -DRBEE_ROCM=ON "-DRBEE_ROCM_ARCHS=$archs")
 if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then

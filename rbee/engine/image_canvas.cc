@@ -199,8 +199,8 @@ Tensor masked_tensor(const io::Pixels& pixels, const Mask& mask, Device& device)
   values.reserve(mask.values.size() * 3);
   for (size_t i = 0; i < mask.values.size(); ++i) {
     const uint8_t* p = pixels.values.data() + i * static_cast<size_t>(pixels.channels);
-    for (int c = 0; c < 3; ++c)
-      values.push_back(mask.values[i] < kHalfPainted ? signed_value(p[c]) : 0);
+    const bool kept = mask.values[i] < kHalfPainted;
+    for (int c = 0; c < 3; ++c) values.push_back(kept ? signed_value(p[c]) : 0);
   }
   return from_host<float>(values, {1, pixels.height, pixels.width, 3}, device);
 }

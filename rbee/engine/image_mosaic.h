@@ -38,7 +38,7 @@ class Mosaic {
   int64_t width_, height_;
   size_t channels_;
   int64_t ramp_;
-  int64_t first_ = 0;  // row that is held
+  int64_t first_ = 0;  // the uppermost row that is held
   std::vector<float> sums_, weights_;
 };
 
