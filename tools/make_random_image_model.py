@@ -25,7 +25,7 @@ from diffusers import (AutoencoderKL, ControlNetModel, FluxTransformer2DModel, S
 from safetensors.torch import save_file
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection, T5Config, T5EncoderModel
 
-T5_TOKENIZER = Path(__file__).parent.parent / "tests/models/data_image/t5_tokenizer"
+T5_TOKENIZER = Path(__file__).parent.parent / "tests/models/image/data/t5_tokenizer"
 
 CLIP_L = dict(hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12,
               hidden_act="quick_gelu", projection_dim=768)

@@ -22,7 +22,7 @@ import numpy as np
 from PIL import Image
 from safetensors.numpy import load_file, save_file
 
-TINY = pathlib.Path(__file__).resolve().parent.parent / "tests/models/data_pictures/hf"
+TINY = pathlib.Path(__file__).resolve().parent.parent / "tests/models/vision/data/hf"
 SIDE, PATCH, WIDTH, FFN, LAYERS, HEADS, TOKENS, TEXT = 896, 14, 1152, 4304, 27, 16, 256, 64
 CONTEXT = 32768
 

@@ -12,11 +12,11 @@
 #include "backends/cpu/cpu_backend.h"
 #include "backends/linked/linked_backends.h"
 #include "bench/image/profile.h"
+#include "cli/limits.h"
 #include "rbee/core/error.h"
 #include "rbee/models/image/image_model.h"
 #include "rbee/ops/random.h"
 #include "rbee/tensor/recording.h"
-#include "tools/rbee/limits.h"
 
 namespace rbee::bench {
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-// A tokenizer.json of the size of the tiny models in tests/models/data.
+// A tokenizer.json of the size of the tiny models in tests/models/language/data.
 
 #include <cstdint>
 #include <string>

@@ -197,7 +197,7 @@ std::shared_ptr<Ends> embed(EmbeddingEngine& engine) {
 }
 
 std::unique_ptr<EmbeddingEngine> embedder_on(Device& device) {
-  const auto folder = std::filesystem::path(test::data_folder()) / "models/data_embedding/bert/hf";
+  const auto folder = std::filesystem::path(test::data_folder()) / "models/embedding/data/bert/hf";
   return make_embedding_engine(load_embedding_source(folder, {.device = &device}), {});
 }
 

@@ -8,8 +8,8 @@
 
 #include "rbee/engine/image_engine.h"
 #include "rbee/models/image/image_model.h"
+#include "tests/checkpoints/image_folder.h"
 #include "tests/gpu/runtime_fixture.h"
-#include "tests/models/image_folder.h"
 
 namespace rbee::engine {
 namespace {

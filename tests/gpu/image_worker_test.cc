@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tests/checkpoints/image_folder.h"
 #include "tests/gpu/fake/shared_use.h"
 #include "tests/gpu/gpu_worker.h"
-#include "tests/models/image_folder.h"
 #include "tests/server/raw_client.h"
 
 namespace rbee::testing {

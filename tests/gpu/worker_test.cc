@@ -218,9 +218,9 @@ TEST_P(GpuWorker, DoesNotStartWithAModuleThatDoesNotLoad) {
 
 TEST_P(GpuWorker, ARequestWhoseModuleDoesNotLoadFailsAlone) {
   const std::string modules = file("modules");
-  Process worker = start(
-      {"RBEE_FAKE_MODULES=" + modules, "RBEE_FAKE_FILL=0"},
-      {"--context", "64", "--lora", "poet=" + test::data_folder() + "/models/data/lora/smollm"});
+  Process worker = start({"RBEE_FAKE_MODULES=" + modules, "RBEE_FAKE_FILL=0"},
+                         {"--context", "64", "--lora",
+                          "poet=" + test::data_folder() + "/models/language/data/lora/smollm"});
   const uint16_t port = worker.port();
   // The kernels of adapters are loaded with the first of their requests.
   const std::string adapted =

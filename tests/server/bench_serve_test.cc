@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "cli/commands.h"
 #include "tests/server/harness.h"
-#include "tools/rbee/commands.h"
 
 namespace rbee::testing {
 namespace {

@@ -9,10 +9,10 @@
 #include <thread>
 
 #include "rbee/core/cat.h"
+#include "tests/checkpoints/image_folder.h"
+#include "tests/checkpoints/made_upscaler.h"
 #include "tests/checkpoints/model_folder.h"
 #include "tests/checkpoints/tiny_tokenizer.h"
-#include "tests/models/image_folder.h"
-#include "tests/models/made_upscaler.h"
 #include "tests/server/client_script.h"
 #include "tests/server/process.h"
 #include "tests/server/raw_client.h"
@@ -157,7 +157,7 @@ TEST(ChatClients, BudgetsOfReasoningInTheTerminal) {
 
 TEST(ChatClients, OpenAisOwnPythonClientChoosesAdapters) {
   const test::ModelFolder model(test::data_folder());
-  const std::string adapter = cat(test::data_folder(), "/models/data/lora/smollm");
+  const std::string adapter = cat(test::data_folder(), "/models/language/data/lora/smollm");
   Process worker(LLM_WORKER,
                  {"--model", model.path().string(), "--port", "0", "--threads", "1", "--context",
                   "256", "--model-ref", "hf:tiny/chat", "--lora", cat("loud=", adapter), "--lora",
@@ -179,8 +179,7 @@ TEST(PictureClients, TheOpenApiDocumentIsTrue) {
 
 TEST(EmbeddingClients, TheOpenApiDocumentIsTrue) {
   for (const char* name : {"bert", "bert_ranker"}) {
-    const fs::path model =
-        fs::path(test::data_folder()) / "models" / "data_embedding" / name / "hf";
+    const fs::path model = fs::path(test::data_folder()) / "models/embedding/data" / name / "hf";
     Process worker(
         LLM_WORKER,
         {"--model", model.string(), "--port", "0", "--threads", "1", "--host", "127.0.0.1"},
@@ -239,7 +238,7 @@ TEST(ChatClients, AHiveThatSpawnsLosesAndReplacesWorkers) {
 }
 
 TEST(EmbeddingClients, OpenAisOwnPythonClient) {
-  const fs::path model = fs::path(test::data_folder()) / "models" / "data_embedding" / "bert";
+  const fs::path model = fs::path(test::data_folder()) / "models/embedding/data" / "bert";
   Process worker(LLM_WORKER, {"--model", (model / "hf").string(), "--port", "0", "--threads", "1",
                               "--model-ref", "hf:tiny/bert"});
   run_client(worker, "openai_embeddings_client.py", {(model / "golden.json").string()});
@@ -262,7 +261,7 @@ TEST(ChatClients, CoheresOwnPythonClient) {
 }
 
 TEST(ChatClients, PicturesWithBothPythonClients) {
-  const fs::path model = fs::path(test::data_folder()) / "models" / "data_pictures" / "hf";
+  const fs::path model = fs::path(test::data_folder()) / "models/vision/data" / "hf";
   Process worker(LLM_WORKER, {"--model", model.string(), "--port", "0", "--threads", "1",
                               "--context", "256", "--model-ref", "hf:tiny/chat"});
   run_client(worker, "pictures_client.py");

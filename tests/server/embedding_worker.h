@@ -21,7 +21,7 @@
 namespace rbee::testing {
 
 inline std::filesystem::path embedding_folder(const std::string& name) {
-  return std::filesystem::path(test::data_folder()) / "models" / "data_embedding" / name;
+  return std::filesystem::path(test::data_folder()) / "models/embedding/data" / name;
 }
 
 struct EmbeddingWorker {

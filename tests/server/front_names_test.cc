@@ -61,7 +61,7 @@ TEST(Front, AnswersUnderTheNamesOfWorkers) {
 // Whatever their order: of two models of one kind, one makes vectors and one ranks.
 TEST(Front, PathsOfEmbeddingsAndRankingFindTheirModel) {
   const auto model = [](const char* name) -> json {
-    const std::string path = cat(test::data_folder(), "/models/data_embedding/", name, "/hf");
+    const std::string path = cat(test::data_folder(), "/models/embedding/data/", name, "/hf");
     return {{"name", name},
             {"kind", "embedding"},
             {"program", LLM_WORKER},

@@ -7,7 +7,7 @@
 
 #include "rbee/io/image/base64.h"
 #include "rbee/io/image/png.h"
-#include "tests/models/image_folder.h"
+#include "tests/checkpoints/image_folder.h"
 #include "tests/server/process.h"
 #include "tests/server/raw_client.h"
 

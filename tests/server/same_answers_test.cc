@@ -159,7 +159,7 @@ TEST_F(SameAnswers, WithTokensDraftedAhead) {
 }
 
 TEST_F(SameAnswers, WithAdaptersSideBySide) {
-  const std::string adapter = cat(test::data_folder(), "/models/data/lora/smollm");
+  const std::string adapter = cat(test::data_folder(), "/models/language/data/lora/smollm");
   std::vector<Asked> asked;
   for (const char* name : {"any", "loud", "quiet"}) {
     for (int i = 0; i < 3; ++i) asked.push_back(chat(cat("Word ", i), {{"model", name}}));
@@ -186,14 +186,14 @@ TEST_F(SameAnswers, WithPictures) {
     return json{{"type", "image_url"}, {"image_url", {{"url", url}}}};
   };
   const json text = {{"type", "text"}, {"text", "What is it?"}};
-  const fs::path pictures = fs::path(test::data_folder()) / "models" / "data_pictures" / "hf";
+  const fs::path pictures = fs::path(test::data_folder()) / "models/vision/data" / "hf";
   expect_same_chats({"--model", pictures.string(), "--context", "256"},
                     {chat({picture(3), text}), chat({picture(250), text}), chat({text}),
                      chat({picture(3), picture(250), text})});
 }
 
 TEST_F(SameAnswers, Embeddings) {
-  const fs::path bert = fs::path(test::data_folder()) / "models" / "data_embedding" / "bert" / "hf";
+  const fs::path bert = fs::path(test::data_folder()) / "models/embedding/data" / "bert" / "hf";
   const std::vector<Asked> asked = {
       {"/v1/embeddings", {{"input", {"one text", "another, longer text", "one text"}}}}};
   const Words flags = {"--model", bert.string()};

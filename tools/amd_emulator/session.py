@@ -56,7 +56,7 @@ class Session:
 
     def rbee(self, words):
         """Its exit status."""
-        return self._call("tools/rbee/librbee_emulated.so", "rbee_command_line", ["rbee", *words])
+        return self._call("cli/librbee_emulated.so", "rbee_command_line", ["rbee", *words])
 
     def _call(self, library, function, words):
         arguments = (ctypes.c_char_p * (len(words) + 1))(*[word.encode() for word in words], None)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Names and shapes of the tensors that stable-diffusion.cpp's converter writes of models/tiny-emoji.
 
-Usage: make_convert_golden.py SD_CLI > tests/models/data_image/converted.txt
+Usage: make_convert_golden.py SD_CLI > tests/models/image/data/converted.txt
 
 SD_CLI: stable-diffusion.cpp's program (the committed file is of the source that the Python package
 stable-diffusion-cpp-python 0.4.7 holds). Its converter reads no shards, so the denoiser's are put into

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the tiny random models for embeddings of tests/models/data_embedding and what transformers
+"""Makes the tiny random models for embeddings of tests/models/embedding/data and what transformers
 and tokenizers make of some texts.
 
 Each case is a folder as sentence-transformers has it (tokenizer.json, modules.json, pooling) and a
@@ -9,7 +9,7 @@ in float32.
 
 Run from the repository root (wrote the committed files with the versions below):
     python3 -m venv venv && venv/bin/pip install torch==2.15.0 transformers==5.23.0 gguf==0.19.0
-    venv/bin/python tools/goldens/make_embedding_goldens.py tests/models/data_embedding
+    venv/bin/python tools/goldens/make_embedding_goldens.py tests/models/embedding/data
 """
 
 import json

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the tiny random models of Stable Diffusion 3 and FLUX among tests/models/data_image, and what
+"""Makes the tiny random models of Stable Diffusion 3 and FLUX among tests/models/image/data, and what
 diffusers and transformers make of them; see make_image_goldens.py, whose weights and files these
 are too. T5's tokenizer is trained when there is none yet, in SentencePiece's form, from which
 transformers makes the other one.
 
 Run from the repository root, in make_image_goldens.py's environment with sentencepiece besides:
-    venv/bin/python tools/goldens/make_flow_goldens.py tests/models/data_image [case ...]
+    venv/bin/python tools/goldens/make_flow_goldens.py tests/models/image/data [case ...]
 """
 
 import io

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes tests/units/engine/data/flow_pipelines.json: the latents that diffusers' pipelines of Stable
-Diffusion 3 and FLUX end with for the tiny models of tests/models/data_image, on the CPU in float32,
+Diffusion 3 and FLUX end with for the tiny models of tests/models/image/data, on the CPU in float32,
 one generator for each image.
 
 Run from the repository root, in make_flow_goldens.py's environment with peft and pillow besides:

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Makes the tiny random image models of tests/models/data_image and what diffusers makes of them.
+"""Makes the tiny random image models of tests/models/image/data and what diffusers makes of them.
 
 Each case is a folder in diffusers' layout; diffusers and transformers run its parts in float32, and
 inputs and outputs of each part are stored beside it as .npy. Weights are a function of a tensor's
 name and shape, see weight_values(), so that tensors.json with the shapes stands for a weights file;
-tests/models/image_folder.cc makes the file of it. A small CLIP tokenizer is trained when there is
+tests/checkpoints/image_folder.cc makes the file of it. A small CLIP tokenizer is trained when there is
 none yet (ties between merges make each training another one); all cases share it.
 
 Run from the repository root (wrote the committed files with the versions below):
     python3 -m venv venv && venv/bin/pip install torch==2.15.0 transformers==5.23.0 \
         diffusers==0.42.1 tokenizers safetensors numpy
-    venv/bin/python tools/goldens/make_image_goldens.py tests/models/data_image [case ...]
+    venv/bin/python tools/goldens/make_image_goldens.py tests/models/image/data [case ...]
 """
 
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the adapters of tests/models/data/lora and what PEFT's models say with them.
+"""Makes the adapters of tests/models/language/data/lora and what PEFT's models say with them.
 
 Each case is an adapter with random factors for one of the tiny checkpoints that
 make_model_goldens.py wrote, saved by PEFT's save_pretrained, and the logits of that checkpoint's
@@ -7,7 +7,7 @@ prompts (ids.npy, lengths.npy beside it) by transformers in float32 with the ada
 
 Run from the repository root (wrote the committed files with the versions below):
     python3 -m venv venv && venv/bin/pip install torch==2.15.0 transformers==5.23.0 peft==0.21.2
-    venv/bin/python tools/goldens/make_lora_goldens.py tests/models/data [CASE ...]
+    venv/bin/python tools/goldens/make_lora_goldens.py tests/models/language/data [CASE ...]
 """
 
 import pathlib

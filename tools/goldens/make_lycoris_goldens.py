@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes tests/models/data_image/lycoris.json: layers of adapters with random tensors as the lycoris
+"""Makes tests/models/image/data/lycoris.json: layers of adapters with random tensors as the lycoris
 package saves them, and what the package adds to a layer's weight with them, in float32.
 
 Run from the repository root (wrote the committed file with the versions below):
     python3 -m venv venv && venv/bin/pip install torch==2.15.0 einops==0.8.2 toml tqdm
     venv/bin/pip install --no-deps lycoris-lora==4.1.3
-    venv/bin/python tools/goldens/make_lycoris_goldens.py tests/models/data_image
+    venv/bin/python tools/goldens/make_lycoris_goldens.py tests/models/image/data
 """
 
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the tiny random checkpoints of tests/models/data and their golden logits.
+"""Makes the tiny random checkpoints of tests/models/language/data and their golden logits.
 
 Each case is a model of transformers with weights from a fixed seed, saved as a Hugging Face folder
 and, with the names, keys and row order of llama.cpp's converter, as GGUF. transformers runs it in
@@ -12,7 +12,7 @@ the case would notice a missing feature.
 
 Run from the repository root (wrote the committed files with the versions below):
     python3 -m venv venv && venv/bin/pip install torch==2.15.0 transformers==5.23.0 gguf==0.19.0
-    venv/bin/python tools/goldens/make_model_goldens.py tests/models/data
+    venv/bin/python tools/goldens/make_model_goldens.py tests/models/language/data
 """
 
 import copy

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the tiny random Gemma 3 with a vision tower of tests/models/data_pictures and what
+"""Makes the tiny random Gemma 3 with a vision tower of tests/models/vision/data and what
 transformers makes of prompts with pictures.
 
 hf: the model as published checkpoints lay it out, with a tokenizer of bytes and a chat template;
@@ -17,7 +17,7 @@ Ablations change what must show: the pictures' order, attention within them, the
 Run from the repository root (wrote the committed files with the versions below):
     python3 -m venv venv
     venv/bin/pip install torch==2.15.0 transformers==5.23.0 gguf==0.19.0 pillow==13.0.0
-    venv/bin/python tools/goldens/make_picture_goldens.py tests/models/data_pictures
+    venv/bin/python tools/goldens/make_picture_goldens.py tests/models/vision/data
 """
 
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes tests/units/engine/data/pipelines.json: the latents that diffusers' pipelines end with for the
-tiny models of tests/models/data_image, on the CPU in float32, one generator for each image.
+tiny models of tests/models/image/data, on the CPU in float32, one generator for each image.
 
 Run from the repository root (wrote the committed file with the versions below):
     python3 -m venv venv && venv/bin/pip install torch==2.15.0 transformers==5.23.0 \
@@ -21,7 +21,7 @@ from PIL import Image
 
 import make_image_goldens as tiny
 
-DATA = pathlib.Path("tests/models/data_image")
+DATA = pathlib.Path("tests/models/image/data")
 PROMPT = "a tiny golden dragon on a table"
 WORDS = " with an <owl-toy>, inkwash"
 NEGATIVE = "misty portrait"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/models/data_image/rotations.json: layers of OFT and BOFT adapters with random tensors
+"""Makes tests/models/image/data/rotations.json: layers of OFT and BOFT adapters with random tensors
 in the form of kohya's scripts and LyCORIS, and what they add to a layer's weight at strength 1.
 
 The formulas, by the two papers (arXiv 2306.07280, 2311.06243) and LyCORIS's files:
@@ -11,7 +11,7 @@ The formulas, by the two papers (arXiv 2306.07280, 2311.06243) and LyCORIS's fil
     rescale: a factor for each row that comes out
 
 Run from the repository root (wrote the committed file with numpy 2.4.6):
-    python3 tools/goldens/make_rotation_goldens.py tests/models/data_image
+    python3 tools/goldens/make_rotation_goldens.py tests/models/image/data
 """
 
 import json

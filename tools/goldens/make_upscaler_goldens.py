@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/models/data_image/upscalers.json: what networks that enlarge pictures make of a small one
+"""Makes tests/models/image/data/upscalers.json: what networks that enlarge pictures make of a small one
 with made-up weights, and the names and shapes of their tensors as published files have them.
 
 Networks are RRDBNet (ESRGAN, Wang et al. 2018; ESRGAN+, Rakotonirina and Rasoanaivo 2020; Real-ESRGAN,
@@ -12,7 +12,7 @@ of "weight". Colour c of pixel (y, x) is (37 x + 59 y + 83 c) % 256 / 255.
 Run from the repository root (wrote the committed file with the versions below):
     python3 -m venv venv && venv/bin/pip install torch==2.15.0 transformers==5.24.0 \
         diffusers==0.42.1 tokenizers safetensors numpy
-    venv/bin/python tools/goldens/make_upscaler_goldens.py tests/models/data_image
+    venv/bin/python tools/goldens/make_upscaler_goldens.py tests/models/image/data
 """
 
 import json

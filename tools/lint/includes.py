@@ -34,6 +34,7 @@ MAY_INCLUDE = {
     "server/image": ["rbee/core", "rbee/engine", "rbee/io", "server/http", "server/contract", "server/worker"],
     "workers/common": ["rbee/core", "rbee/io", "server/http", "server/worker"],
     "workers": None,
+    "cli": None,
     "tools": None,
     "tests": None,
     "bench": None,
@@ -41,10 +42,10 @@ MAY_INCLUDE = {
 
 # Headers of outside libraries stay in few places.
 EXTERNAL_ONLY_IN = {
-    "boost/": ["server/front", "server/http", "tests", "tools", "workers"],
+    "boost/": ["server/front", "server/http", "tests", "cli", "workers"],
     "openssl/": ["server", "tests", "workers"],
-    "CLI/": ["workers", "tools", "tests", "bench"],
-    "spdlog/": ["workers", "tools"],
+    "CLI/": ["workers", "cli", "tools", "tests", "bench"],
+    "spdlog/": ["workers", "cli"],
     "pcre2": ["rbee/text"],
     "unicode/": ["rbee/grammar", "rbee/text", "tests"],
     "png.h": ["rbee/io/image"],
@@ -52,7 +53,7 @@ EXTERNAL_ONLY_IN = {
     "zlib.h": ["rbee/io/image", "tests"],
 }
 
-INTERNAL = ("rbee/", "backends/", "server/", "workers/")
+INTERNAL = ("rbee/", "backends/", "server/", "workers/", "cli/")
 BEGIN, END = "<!-- the include rules: lint.py --write -->\n", "<!-- end of the include rules -->\n"
 SENTENCE = re.compile(r"^May include: [^.;]*[.;]", re.MULTILINE)
 

@@ -24,7 +24,7 @@ FORBIDDEN_IN_LIBRARY = [
      "ends the process"),
 ]
 # Files that somebody names are opened by rbee/core/input_file.h, which waits for no FIFO.
-NAMED_FILES = ("rbee/", "server/", "workers/", "tools/")
+NAMED_FILES = ("rbee/", "server/", "workers/", "cli/", "tools/")
 STREAM = re.compile(r"\bstd::(ifstream|fopen)\b")
 STREAM_IN = ("server/http/process_metrics.cc",)  # of /proc
 # No vendor above backends/.
@@ -176,7 +176,7 @@ class TypeNames:
         self.first = {}
 
     def check(self, root, path):
-        if not path.endswith((".h", ".cc")) or not path.startswith((*LIBRARY, "tools/", "workers/")):
+        if not path.endswith((".h", ".cc")) or not path.startswith((*LIBRARY, "cli/", "tools/", "workers/")):
             return
         with open(os.path.join(root, path), encoding="utf-8") as file:
             lines = file.read().split("\n")

@@ -27,7 +27,7 @@ using testing::HasSubstr;
 using testing::Pointwise;
 
 fs::path folder(const std::string& name) {
-  return fs::path(test::data_folder()) / "models" / "data_embedding" / name;
+  return fs::path(test::data_folder()) / "models/embedding/data" / name;
 }
 
 json golden(const std::string& name) {
@@ -480,7 +480,8 @@ TEST(EmbeddingEngine, StopFailsWhatWaitsAndRefusesMore) {
 TEST(EmbeddingEngine, FilesSayWhatTheyAreFor) {
   EXPECT_TRUE(is_for_embeddings(folder("qwen3") / "hf"));
   EXPECT_TRUE(is_for_embeddings(folder("qwen3") / "model.gguf"));
-  EXPECT_FALSE(is_for_embeddings(fs::path(test::data_folder()) / "models/data/qwen3/model.gguf"));
+  EXPECT_FALSE(
+      is_for_embeddings(fs::path(test::data_folder()) / "models/language/data/qwen3/model.gguf"));
 }
 
 }  // namespace

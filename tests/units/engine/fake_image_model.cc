@@ -27,7 +27,7 @@ class FakeConditioning final : public models::Conditioning {
 };
 
 std::string read(const std::string& name) {
-  std::ifstream file(test::data_folder() + "/models/data_image/tokenizer/" + name);
+  std::ifstream file(test::data_folder() + "/models/image/data/tokenizer/" + name);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

@@ -12,7 +12,7 @@
 #include "rbee/engine/image_pipeline.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/json_parse.h"
-#include "tests/models/image_folder.h"
+#include "tests/checkpoints/image_folder.h"
 #include "tests/support/data_folder.h"
 
 namespace rbee::engine {

@@ -8,8 +8,8 @@
 #include <cstdlib>
 
 #include "rbee/engine/image_pipeline.h"
-#include "tests/models/counting_device.h"
-#include "tests/models/true_size_model.h"
+#include "tests/checkpoints/true_size_model.h"
+#include "tests/support/counting_device.h"
 #include "tests/units/engine/fake_image_model.h"
 
 namespace rbee::engine {

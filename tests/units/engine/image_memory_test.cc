@@ -10,7 +10,7 @@
 #include "rbee/engine/image_pipeline.h"
 #include "rbee/engine/image_text_cache.h"
 #include "tests/checkpoints/checkpoint_files.h"
-#include "tests/models/image_folder.h"
+#include "tests/checkpoints/image_folder.h"
 #include "tests/units/engine/fake_image_model.h"
 #include "tests/units/engine/far_device.h"
 

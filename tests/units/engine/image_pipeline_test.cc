@@ -1,4 +1,4 @@
-// The whole pipeline with the tiny models of tests/models/data_image, against diffusers' pipelines
+// The whole pipeline with the tiny models of tests/models/image/data, against diffusers' pipelines
 // (tools/goldens/make_pipeline_goldens.py).
 
 #include "rbee/engine/image_pipeline.h"
@@ -18,7 +18,7 @@
 #include "rbee/models/image/tiny_autoencoder.h"
 #include "rbee/ops/concat.h"
 #include "rbee/ops/elementwise.h"
-#include "tests/models/image_folder.h"
+#include "tests/checkpoints/image_folder.h"
 #include "tests/support/data_folder.h"
 
 namespace rbee::engine {

@@ -12,7 +12,7 @@
 
 #include "rbee/engine/image_settings.h"
 #include "rbee/io/image/png.h"
-#include "tests/models/made_upscaler.h"
+#include "tests/checkpoints/made_upscaler.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/fake_image_model.h"
 

@@ -8,7 +8,7 @@
 #include "rbee/engine/image_engine.h"
 #include "rbee/engine/image_settings.h"
 #include "rbee/io/image/png.h"
-#include "tests/models/image_folder.h"
+#include "tests/checkpoints/image_folder.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/fake_image_model.h"
 

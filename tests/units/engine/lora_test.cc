@@ -13,7 +13,7 @@ constexpr int64_t kContext = 64;
 constexpr int32_t kTokens = 10;
 
 std::string adapter_path(const std::string& name) {
-  return (std::filesystem::path(test::data_folder()) / "models/data/lora" / name).string();
+  return (std::filesystem::path(test::data_folder()) / "models/language/data/lora" / name).string();
 }
 
 std::vector<LoraInfo> two_adapters() {

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr int64_t kSide = 32, kRows = 16;  // of tests/models/data_pictures
+constexpr int64_t kSide = 32, kRows = 16;  // of tests/models/vision/data
 
 // A tower of many stages, of which the last is the model's own tower.
 class LongTower final : public models::PictureEncoder {
@@ -68,7 +68,7 @@ class LookingLong final : public models::LanguageModel {
 };
 
 TextModel seeing_model() {
-  const auto path = std::filesystem::path(test::data_folder()) / "models/data_pictures/hf";
+  const auto path = std::filesystem::path(test::data_folder()) / "models/vision/data/hf";
   return load_text_model(path, {.device = &cpu(), .context = 256});
 }
 

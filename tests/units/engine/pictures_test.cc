@@ -1,4 +1,4 @@
-// Chats with pictures: a tiny Gemma 3 with a tower (tests/models/data_pictures).
+// Chats with pictures: a tiny Gemma 3 with a tower (tests/models/vision/data).
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -18,7 +18,7 @@ constexpr int64_t kContext = 128;
 constexpr int32_t kRows = 16;  // tokens of a picture
 
 std::filesystem::path data(const std::string& name) {
-  return std::filesystem::path(test::data_folder()) / "models/data_pictures" / name;
+  return std::filesystem::path(test::data_folder()) / "models/vision/data" / name;
 }
 
 TextModel seeing_model() {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/models/npy.h"
 #include "tests/support/data_folder.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/npy.h"
 #include "tests/units/engine/far_device.h"
 #include "tests/units/engine/tiny_engine.h"
 
@@ -29,7 +29,7 @@ std::vector<double> log_softmax(std::span<const float> logits) {
 }
 
 std::vector<GoldenPrompt> golden_prompts() {
-  const auto folder = std::filesystem::path(test::data_folder()) / "models/data/smollm";
+  const auto folder = std::filesystem::path(test::data_folder()) / "models/language/data/smollm";
   const std::vector<int32_t> ids = test::read_npy<int32_t>(folder / "ids.npy").values;
   const auto logits = test::read_npy<float>(folder / "logits.npy");
   const auto vocab = static_cast<size_t>(logits.shape[1]);

@@ -78,7 +78,8 @@ TEST(RecordedSteps, ServeAnyAdapters) {
   const RecallingModel& recalling = *device.model;
   Stepper wanted(*plain.model, *plain.device, options), recorded(recalling, device, options);
   const auto put = [&](const char* name, int64_t slot) {
-    const auto path = std::filesystem::path(test::data_folder()) / "models/data/lora" / name;
+    const auto path =
+        std::filesystem::path(test::data_folder()) / "models/language/data/lora" / name;
     for (const auto* model : {plain.model.get(), far.model.get()}) {
       models::LoraAdapter(path, *model).put(slot);
     }

@@ -29,7 +29,7 @@ class TextModelTest : public testing::Test {
     register_backend(cpu::cpu_backend());
     std::string pattern = (fs::temp_directory_path() / "rbee-text-model-XXXXXX").string();
     folder_ = mkdtemp(pattern.data());
-    fs::copy(fs::path(test::data_folder()) / "models/data/smollm/hf", folder_,
+    fs::copy(fs::path(test::data_folder()) / "models/language/data/smollm/hf", folder_,
              fs::copy_options::recursive);
     write("tokenizer.json", test::tiny_tokenizer_json());
     write("tokenizer_config.json", test::kTinyTokenizerConfig);
@@ -237,8 +237,8 @@ TEST_F(TextModelTest, SaysWhatIsMissingOrWrong) {
 
 // The tiny model as a GGUF file with a tokenizer and what `add` sets.
 TextModel load_gguf(const fs::path& path, const std::function<void(io::GgufWriter&)>& add) {
-  const io::Checkpoint made =
-      io::Checkpoint::open(fs::path(test::data_folder()) / "models/data/smollm/model.gguf");
+  const io::Checkpoint made = io::Checkpoint::open(fs::path(test::data_folder()) /
+                                                   "models/language/data/smollm/model.gguf");
   io::GgufWriter writer;
   for (const io::MetaEntry& entry : made.metadata().entries()) {
     if (!entry.key.starts_with("tokenizer.")) writer.copy(entry);

@@ -1,5 +1,5 @@
 #pragma once
-// Tiny random models (tests/models/data) with a tokenizer of their size, and a sink that
+// Tiny random models (tests/models/language/data) with a tokenizer of their size, and a sink that
 // keeps what an engine says.
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ inline TextModel tiny_model(int64_t context = 64, Device& device = cpu(),
   TextModel out;
   out.device = &device;
   const auto path =
-      std::filesystem::path(test::data_folder()) / "models/data" / family / "model.gguf";
+      std::filesystem::path(test::data_folder()) / "models/language/data" / family / "model.gguf";
   out.model = models::load_language_model(io::Checkpoint::open(path),
                                           {.device = out.device, .context = context});
   out.tokenizer = tiny_tokenizer();

@@ -21,7 +21,7 @@ std::string text(std::string_view value) {
 // Written by gguf-py.
 TEST_F(GgufTest, FileOfAnotherProgram) {
   const fs::path path =
-      fs::path(rbee::test::data_folder()) / "models" / "data" / "llama" / "model.gguf";
+      fs::path(rbee::test::data_folder()) / "models/language/data" / "llama" / "model.gguf";
   const Checkpoint checkpoint = Checkpoint::open(path);
   EXPECT_EQ(checkpoint.format(), Checkpoint::Format::gguf);
   EXPECT_EQ(checkpoint.architecture(), "llama");

@@ -23,7 +23,8 @@ class SafetensorsTest : public ScratchFolder {
 
 // Written by the safetensors package.
 TEST_F(SafetensorsTest, FileOfAnotherProgram) {
-  const fs::path folder = fs::path(rbee::test::data_folder()) / "models" / "data" / "qwen2" / "hf";
+  const fs::path folder =
+      fs::path(rbee::test::data_folder()) / "models/language/data" / "qwen2" / "hf";
   const Checkpoint checkpoint = Checkpoint::open(folder / "model.safetensors");
   EXPECT_EQ(checkpoint.format(), Checkpoint::Format::safetensors);
   EXPECT_EQ(checkpoint.architecture(), "qwen2");

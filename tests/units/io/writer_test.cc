@@ -73,7 +73,7 @@ TEST_F(WriterTest, GgufRoundTrip) {
 
 TEST_F(WriterTest, GgufCopiesEveryPair) {
   const std::filesystem::path original = std::filesystem::path(rbee::test::data_folder()) /
-                                         "models" / "data" / "gemma2" / "model.gguf";
+                                         "models/language/data" / "gemma2" / "model.gguf";
   const Checkpoint from = Checkpoint::open(original);
   GgufWriter writer(64);
   for (const MetaEntry& entry : from.metadata().entries()) writer.copy(entry);

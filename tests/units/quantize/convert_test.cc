@@ -12,9 +12,9 @@
 #include "rbee/core/error.h"
 #include "rbee/io/safetensors_writer.h"
 #include "rbee/quant/quant.h"
-#include "tests/models/model_runner.h"
-#include "tests/models/npy.h"
+#include "tests/models/language/model_runner.h"
 #include "tests/support/data_folder.h"
+#include "tests/support/npy.h"
 #include "tests/units/quantize/folder_conversion.h"
 #include "tools/convert/type_plan.h"
 #include "tools/convert/write_model.h"
@@ -27,7 +27,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 
 fs::path data_folder(std::string_view name) {
-  return fs::path(test::data_folder()) / "models" / "data" / name;
+  return fs::path(test::data_folder()) / "models/language/data" / name;
 }
 
 class ConvertTest : public FolderConversion {

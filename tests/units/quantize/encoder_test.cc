@@ -14,7 +14,7 @@
 #include "rbee/engine/text_model.h"
 #include "rbee/io/safetensors_writer.h"
 #include "rbee/models/embedding_model.h"
-#include "tests/models/model_runner.h"
+#include "tests/models/language/model_runner.h"
 #include "tests/support/data_folder.h"
 #include "tests/units/quantize/folder_conversion.h"
 
@@ -26,7 +26,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 
 fs::path data_folder(std::string_view name) {
-  return fs::path(test::data_folder()) / "models" / "data_embedding" / name;
+  return fs::path(test::data_folder()) / "models/embedding/data" / name;
 }
 
 json read_json(const fs::path& path) {

@@ -18,7 +18,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 
 std::string data(const std::string& name) {
-  const std::string path = test::data_folder() + "/models/data_image/t5_tokenizer/" + name;
+  const std::string path = test::data_folder() + "/models/image/data/t5_tokenizer/" + name;
   std::ifstream file(path, std::ios::binary);
   EXPECT_TRUE(file) << path;
   return {std::istreambuf_iterator<char>(file), {}};

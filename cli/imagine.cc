@@ -1,0 +1,458 @@
+// rbee imagine: pictures from a prompt, written as files.
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <condition_variable>
+#include <cstdio>
+#include <filesystem>
+#include <mutex>
+
+#include "backends/api/registry.h"
+#include "backends/cpu/cpu_backend.h"
+#include "cli/commands.h"
+#include "cli/model_options.h"
+#include "rbee/core/printable.h"
+#include "rbee/engine/image_engine.h"
+#include "rbee/engine/image_infotext.h"
+#include "rbee/engine/image_parameters.h"
+#include "rbee/io/hf_folder.h"
+#include "rbee/io/image/encode.h"
+#include "rbee/io/output_file.h"
+#include "workers/common/graphs_flag.h"
+
+namespace rbee::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uintmax_t kMaxPicture = uintmax_t{64} << 20;  // bytes of an input file
+
+struct ImagineOptions {
+  engine::ImageRequest request;
+  std::string model;
+  std::string device = "cpu";
+  std::string dtype = "auto";
+  std::string prediction = "auto";
+  std::string vae;
+  std::string clip_l, clip_g, t5xxl;
+  std::vector<std::string> offload;
+  std::string upscale_model;
+  std::string loras;
+  std::string embeddings;
+  std::vector<std::string> lora;                          // "name" or "name:strength"
+  std::vector<std::string> control_nets, control_images;  // one picture for each network
+  engine::ControlUse control;                             // of all of them
+  std::string from;                                       // a picture file with settings
+  std::string out = "picture.png";
+  std::string init, mask;
+  std::string prompt_rule = "a1111", noise = "torch", tiling = "none", mask_fill = "original";
+  engine::HiresFix hires;
+  int threads = 0;
+  bool quiet = false;
+};
+
+// Writes pictures as they come, shows a progress bar and lets the caller wait for the end.
+class PictureSink final : public engine::ImageSink {
+ public:
+  PictureSink(std::string out, int32_t count, bool quiet)
+      : out_(std::move(out)),
+        count_(count),
+        bar_(!quiet && isatty(STDERR_FILENO) != 0),
+        quiet_(quiet) {}
+
+  void on_started(const engine::ImageStarted& event) noexcept override {
+    if (quiet_) return;
+    std::fprintf(stderr, "%s: %d x %d, %s, %s, guidance %g, seed %llu\n",
+                 printable_line(event.model).c_str(), event.width, event.height,
+                 event.sampler.c_str(), event.schedule.c_str(),
+                 static_cast<double>(event.guidance_scale),
+                 static_cast<unsigned long long>(event.seed));
+  }
+  void on_progress(const engine::ImageProgress& event) noexcept override {
+    if (!bar_) return;
+    constexpr int kWidth = 32;
+    const int done = event.total > 0 ? event.step * kWidth / event.total : 0;
+    std::fprintf(stderr, "\r[%.*s%.*s] %d/%d %.2f steps/s ", done,
+                 "################################", kWidth - done,
+                 "................................", event.step, event.total,
+                 event.steps_per_second);
+    const engine::TileProgress& tiles = event.tiles;
+    if (tiles.total > 0) std::fprintf(stderr, "tile %d/%d ", tiles.done, tiles.total);
+  }
+  void on_preview(const engine::ImagePreview&) noexcept override {}
+  void on_image(const engine::ImageReady& event) noexcept override;
+  void on_finished(const engine::ImageFinished& event) noexcept override {
+    end_bar();
+    const std::lock_guard lock(mutex_);
+    finished_ = event;
+    ended_.notify_all();
+  }
+  void on_failed(const engine::ImageFailed& event) noexcept override {
+    end_bar();
+    const std::lock_guard lock(mutex_);
+    failed_ = event;
+    ended_.notify_all();
+  }
+
+  // Blocks until the end. Throws the request's Error, or of a file that could not be written.
+  engine::ImageFinished wait();
+
+ private:
+  void end_bar() const {
+    if (bar_) std::fprintf(stderr, "\n");
+  }
+
+  const std::string out_;
+  const int32_t count_;
+  const bool bar_;
+  const bool quiet_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::optional<engine::ImageFinished> finished_;
+  std::optional<engine::ImageFailed> failed_;
+  std::optional<engine::ImageFailed> unwritten_;
+};
+
+// "a.png", or of several pictures "a-0.png", "a-1.png", ...
+std::string file_of(const std::string& out, int32_t index, int32_t count) {
+  if (count == 1) return out;
+  const fs::path path(out);
+  return (path.parent_path() / cat(path.stem().string(), "-", index, path.extension().string()))
+      .string();
+}
+
+void PictureSink::on_image(const engine::ImageReady& event) noexcept {
+  try {
+    const std::string path = file_of(out_, event.index, count_);
+    io::OutputFile file(path);
+    file.write(std::as_bytes(std::span(event.file)));
+    file.finish();
+    end_bar();
+    std::printf("%s\n", path.c_str());
+  } catch (const Error& error) {
+    unwritten_ = engine::ImageFailed{error.code(), error.what()};
+  }
+}
+
+engine::ImageFinished PictureSink::wait() {
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [&] { return finished_ || failed_; });
+  if (failed_) fail(failed_->code, "imagine", failed_->message);
+  if (unwritten_) fail(unwritten_->code, "imagine", unwritten_->message);
+  return *finished_;
+}
+
+std::string read_picture(const std::string& path) {
+  if (path.empty()) return {};
+  std::optional<std::string> bytes = io::read_text(path, kMaxPicture);
+  if (!bytes) fail(Code::not_found, "imagine", path, ": no such file");
+  check(!bytes->empty(), "imagine", path, ": the file is empty");  // would count as none
+  return std::move(*bytes);
+}
+
+// "name" or "name:0.8"; a name may have a colon when no number follows it.
+engine::LoraUse lora_of(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  float strength = 1;
+  if (colon == std::string::npos || !CLI::detail::lexical_cast(text.substr(colon + 1), strength)) {
+    return {text, 1};
+  }
+  return {text.substr(0, colon), strength};
+}
+
+// The networks' names are those that the engine gives them, in the order of their paths.
+std::vector<engine::ControlUse> controls_of(const ImagineOptions& options) {
+  check(options.control_nets.size() == options.control_images.size(), "imagine",
+        options.control_nets.size(), " --control-net need as many --control-image, not ",
+        options.control_images.size());
+  std::vector<engine::ControlUse> out;
+  for (size_t i = 0; i < options.control_nets.size(); ++i) {
+    out.push_back(options.control);
+    out.back().name = engine::control_name(options.control_nets[i]);
+    out.back().image = read_picture(options.control_images[i]);
+  }
+  return out;
+}
+
+// By the ending of the file's name.
+io::ImageFormat format_of(const std::string& path) {
+  std::string ending = fs::path(path).extension().string();
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (ending == ".jpg" || ending == ".jpeg") return io::ImageFormat::jpeg;
+  if (ending == ".webp") return io::ImageFormat::webp;
+  check(ending.empty() || ending == ".png", "imagine", "--out ", path,
+        " does not end with .png, .jpg, .jpeg or .webp");
+  return io::ImageFormat::png;
+}
+
+// Whether a flag was on the command line.
+using Given = std::function<bool(const char* flag)>;
+
+// A stranger's text: what could steer a terminal becomes a question mark.
+void print_unused(const std::string& path, std::string field) {
+  constexpr size_t kMost = 200;
+  if (field.size() > kMost) field = field.substr(0, kMost) + "...";
+  std::ranges::replace_if(field, [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; }, '?');
+  std::fprintf(stderr, "%s: not used: %s\n", path.c_str(), printable_line(field).c_str());
+}
+
+// The settings in a picture's file, below those of the command line.
+engine::ImageRequest with_settings_of(const std::string& path, engine::ImageRequest request,
+                                      const Given& given) {
+  using Request = engine::ImageRequest;
+  const std::optional<std::string> text = engine::read_infotext(read_picture(path));
+  if (!text) fail(Code::invalid_argument, "imagine", path, ": it has no settings");
+  std::vector<std::string> unused;
+  const Request from = engine::parse_parameters(*text, &unused);
+  for (const std::string& field : unused) print_unused(path, field);
+  const auto take = [&](const char* flag, auto member) {
+    if (!given(flag)) request.*member = from.*member;
+  };
+  take("prompt", &Request::prompt);
+  take("--negative", &Request::negative_prompt);
+  take("--prompt-rule", &Request::prompt_rule);
+  take("--clip-skip", &Request::clip_skip);
+  take("--width", &Request::width);
+  take("--height", &Request::height);
+  take("--steps", &Request::steps);
+  take("--guidance", &Request::guidance_scale);
+  take("--guidance-rescale", &Request::guidance_rescale);
+  take("--sampler", &Request::sampler);
+  take("--schedule", &Request::schedule);
+  take("--seed", &Request::seed);
+  take("--noise", &Request::noise_source);
+  if (!given("--variation") && !given("--variation-seed")) request.variation = from.variation;
+  take("--tiling", &Request::tiling);
+  take("--seed-delta", &Request::seed_delta);
+  take("--seed-width", &Request::seed_width);
+  take("--seed-height", &Request::seed_height);
+  if (!given("--s-churn") && !given("--s-tmin") && !given("--s-tmax") && !given("--s-noise")) {
+    request.added_noise = from.added_noise;
+  }
+  take("--strength", &Request::strength);
+  take("--hires", &Request::hires);
+  take("--mask-blur", &Request::mask_blur);
+  take("--mask-only", &Request::mask_only);
+  take("--mask-padding", &Request::mask_padding);
+  take("--mask-fill", &Request::mask_fill);
+  take("--eta", &Request::eta);
+  take("--mask-invert", &Request::mask_invert);
+  request.strength_rule = from.strength_rule;
+  return request;
+}
+
+engine::ImageRequest request_of(const ImagineOptions& options, const Given& given) {
+  engine::ImageRequest request = options.request;
+  request.job_id = "terminal";
+  if (given("--hires")) request.hires = options.hires;
+  if (options.noise == "philox") request.noise_source = engine::NoiseSource::philox;
+  if (options.prompt_rule == "comfy") request.prompt_rule = engine::PromptRule::comfy;
+  if (options.prompt_rule == "none") request.prompt_rule = engine::PromptRule::none;
+  if (options.mask_fill == "noise") request.mask_fill = engine::MaskFill::noise;
+  if (options.mask_fill == "nothing") request.mask_fill = engine::MaskFill::nothing;
+  if (options.mask_fill == "surroundings") request.mask_fill = engine::MaskFill::surroundings;
+  if (options.tiling == "x") request.tiling = engine::Tiling::x;
+  if (options.tiling == "y") request.tiling = engine::Tiling::y;
+  if (options.tiling == "both") request.tiling = engine::Tiling::both;
+  if (!options.from.empty()) request = with_settings_of(options.from, std::move(request), given);
+  for (const std::string& text : options.lora) request.loras.push_back(lora_of(text));
+  request.controls = controls_of(options);
+  if (!options.upscale_model.empty()) {
+    const std::string name = engine::control_name(options.upscale_model);
+    const bool of_hires = request.hires && request.hires->upscaler == name;
+    if (!of_hires) request.upscaler = name;
+  }
+  request.init_image = read_picture(options.init);
+  request.mask_image = read_picture(options.mask);
+  request.encoding.format = format_of(options.out);
+  engine::validate(request);
+  return request;
+}
+
+// Before the minutes of a drawing that would be lost.
+void check_writable(const std::string& out, int32_t count) {
+  const std::string first = file_of(out, 0, count);
+  for (const std::string& path : {out, first}) {
+    check(!fs::is_directory(path), "imagine", "--out ", path, " is a folder");
+  }
+  const io::OutputFile probe(first);
+}
+
+int run(const ImagineOptions& options, const Given& given) {
+  engine::ImageRequest request = request_of(options, given);
+  check_writable(options.out, request.count);
+  const std::optional<DeviceId> id = parse_device_id(options.device);
+  check(id.has_value(), "imagine", "--device ", options.device,
+        " is not cpu, cuda:<number> or rocm:<number>");
+  cpu::set_thread_count(options.threads);
+  const models::ImageArithmetic arithmetic = models::image_arithmetic(options.dtype);
+  engine::ImageSourceOptions source{
+      .device = &get_device(*id),
+      .model_id = {},
+      .activations = arithmetic.activations,
+      .int8 = arithmetic.int8,
+      .offload = models::offloaded_parts(options.offload),
+      .control_nets = {options.control_nets.begin(), options.control_nets.end()},
+      .vae = options.vae,
+      .clip_l = options.clip_l,
+      .clip_g = options.clip_g,
+      .t5xxl = options.t5xxl,
+      .lora_folder = options.loras,
+      .embeddings = options.embeddings,
+      .prediction_type = std::nullopt,
+      .progress = {}};
+  if (options.prediction != "auto") source.prediction_type = options.prediction;
+  if (!options.upscale_model.empty()) source.upscale_models = {options.upscale_model};
+  const auto engine = engine::make_image_engine(engine::load_image_source(options.model, source),
+                                                {.warm_up = false});
+  auto sink = std::make_shared<PictureSink>(options.out, request.count, options.quiet);
+  engine->submit(std::move(request), sink);
+  const engine::ImageFinished finished = sink->wait();
+  if (!options.quiet) {
+    std::fprintf(stderr, "[text %.2f s, %d steps %.2f s, decoding %.2f s]\n",
+                 finished.text_ms / 1000, finished.steps, finished.sample_ms / 1000,
+                 finished.decode_ms / 1000);
+  }
+  return 0;
+}
+
+void add_sampling(CLI::App& app, ImagineOptions& options) {
+  engine::ImageRequest& request = options.request;
+  app.add_option("-n,--negative", request.negative_prompt, "what shall not be in the picture");
+  app.add_option("--width", request.width, "pixels, a multiple of 8; default: the model's own");
+  app.add_option("--height", request.height, "the same");
+  app.add_option("--steps", request.steps, "1 to 150; default: the model's own");
+  app.add_option("--guidance", request.guidance_scale, "0 to 30; default: the model's own");
+  app.add_option("--guidance-rescale", request.guidance_rescale, "0 to 1");
+  app.add_option("--sampler", request.sampler, "e.g. \"euler a\", \"dpm++ 2m\", \"unipc\"");
+  app.add_option("--schedule", request.schedule, "e.g. karras, exponential, sgm_uniform");
+  app.add_option("--eta", request.eta, "share of fresh noise of samplers that add some, 0 to 1");
+  add_seed_option(app, "--seed", request.seed, "of the first picture; default, and below 0: fresh");
+  app.add_option("--variation", request.variation.strength,
+                 "how far to go towards the noise of another seed, 0 to 1")
+      ->capture_default_str();
+  add_seed_option(app, "--variation-seed", request.variation.seed, "that seed; the same");
+  app.add_option("--seed-delta", request.seed_delta,
+                 "added to the seed for the noise of steps (A1111's ENSD)")
+      ->capture_default_str();
+  app.add_option("--seed-width", request.seed_width,
+                 "with --seed-height: size in pixels whose noise the seed means");
+  app.add_option("--seed-height", request.seed_height, "the same");
+  engine::AddedNoise& added = request.added_noise;
+  app.add_option("--s-churn", added.churn, "noise that Euler, Heun and DPM2 add, 0 to 100")
+      ->capture_default_str();
+  app.add_option("--s-tmin", added.tmin, "at noise levels from this one")->capture_default_str();
+  app.add_option("--s-tmax", added.tmax, "to this one; 0 = all")->capture_default_str();
+  app.add_option("--s-noise", added.noise, "deviation of noise that samplers add, 0 to 2")
+      ->capture_default_str();
+  app.add_option("--noise", options.noise, "whose numbers a seed means")
+      ->check(CLI::IsMember({"torch", "philox"}))
+      ->capture_default_str();
+  app.add_option("--count", request.count, "pictures; they get seed, seed + 1, ...")
+      ->capture_default_str();
+  app.add_option("--batch", request.batch, "pictures that share a step; 0 = 1, on GPUs 4")
+      ->capture_default_str();
+  app.add_option("--clip-skip", request.clip_skip,
+                 "the n-th last layer of CLIP; 0 and 1: the model's own");
+  app.add_option("--prompt-rule", options.prompt_rule, "how (words:1.2) are weighted")
+      ->check(CLI::IsMember({"a1111", "comfy", "none"}))
+      ->capture_default_str();
+  CLI::Option* hires = app.add_option("--hires", options.hires.scale,
+                                      "a second pass at so many times the size, 1 to 4");
+  app.add_option("--hires-upscaler", options.hires.upscaler,
+                 "A1111's, such as Latent, \"Latent (bicubic)\", Lanczos, or the name of "
+                 "--upscale-model's file without its ending")
+      ->needs(hires);
+  app.add_option("--hires-steps", options.hires.steps, "0 = as the first pass")->needs(hires);
+  app.add_option("--hires-strength", options.hires.strength, "0 to 1")
+      ->capture_default_str()
+      ->needs(hires);
+  app.add_option("--tiling", options.tiling, "axes along which copies of the picture fit together")
+      ->check(CLI::IsMember({"none", "x", "y", "both"}))
+      ->capture_default_str();
+  app.add_flag("--tiled-vae", request.tiled_vae, "decode in tiles, for less memory");
+}
+
+void add_repainting(CLI::App& app, ImagineOptions& options) {
+  engine::ImageRequest& request = options.request;
+  app.add_option("--init", options.init, "Picture file to start from");
+  app.add_option("--mask", options.mask, "PNG whose white or transparent part is repainted");
+  app.add_flag("--mask-invert", request.mask_invert, "repaint all but that part");
+  app.add_option("--mask-fill", options.mask_fill, "what stands under the mask at first")
+      ->check(CLI::IsMember({"original", "noise", "nothing", "surroundings"}))
+      ->capture_default_str();
+  app.add_option("--mask-blur", request.mask_blur, "pixels, 0 to 64")->capture_default_str();
+  app.add_flag("--mask-only", request.mask_only,
+               "paint the part around the mask alone, at --width and --height, and put it back");
+  app.add_option("--mask-padding", request.mask_padding, "pixels around it")->capture_default_str();
+  app.add_option("--strength", request.strength, "how far --init is changed, 0 to 1")
+      ->capture_default_str();
+}
+
+void add_control(CLI::App& app, ImagineOptions& options) {
+  app.add_option("--control-net", options.control_nets, "ControlNet, folder or file; repeatable");
+  app.add_option("--control-image", options.control_images,
+                 "Picture file that it reads, such as edges or a pose; one for each network");
+  app.add_option("--control-scale", options.control.scale, "0 to 2")->capture_default_str();
+  app.add_option("--control-start", options.control.start, "share of the steps, 0 to 1")
+      ->capture_default_str();
+  app.add_option("--control-end", options.control.finish, "the same")->capture_default_str();
+}
+
+}  // namespace
+
+Command add_imagine(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("imagine", "draw a picture from a prompt");
+  auto options = std::make_shared<ImagineOptions>();
+  CLI::Option* prompt = app->add_option("prompt", options->request.prompt, "what to draw");
+  app->add_option("--from", options->from,
+                  "picture file whose settings are taken, but those of the command line");
+  app->final_callback([app, prompt] {
+    if (prompt->empty() && app->count("--from") == 0) throw CLI::RequiredError("prompt or --from");
+  });
+  app->add_option("-m,--model", options->model, "diffusers folder, or one file")->required();
+  app->add_option("-o,--out", options->out,
+                  "PNG file, or .jpg or .webp; several get -0, -1, ... before the ending")
+      ->capture_default_str();
+  app->add_option("--quality", options->request.encoding.quality, "of .jpg and .webp, 0 to 100")
+      ->capture_default_str();
+  app->add_option("--device", options->device, "cpu, cuda:0, rocm:0")->capture_default_str();
+  app->add_option("--dtype", options->dtype, "what layers compute in; int8 on CPUs")
+      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "int8"}))
+      ->capture_default_str();
+  app->add_option("--prediction", options->prediction,
+                  "what the denoiser predicts; auto: as the files say, or as is usual")
+      ->check(CLI::IsMember({"auto", "epsilon", "v_prediction"}))
+      ->capture_default_str();
+  app->add_option("--offload", options->offload,
+                  "parts that leave the device between their uses, for less memory: text, "
+                  "denoiser, vae (separated by commas), or all")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app->add_option("-t,--threads", options->threads, "0 = one for each core")
+      ->check(CLI::Range(0, 1024));
+  workers::add_graphs_flag(*app);
+  app->add_option("--vae", options->vae, "another VAE, folder or file");
+  app->add_option("--upscale-model", options->upscale_model,
+                  "file of ESRGAN or Real-ESRGAN that enlarges the picture; with --hires-upscaler "
+                  "naming it, what the second pass starts from");
+  app->add_option("--clip-l,--clip_l", options->clip_l,
+                  "CLIP-L of Stable Diffusion 1, XL, 3 or FLUX, folder or file");
+  app->add_option("--clip-g,--clip_g", options->clip_g, "CLIP-G of Stable Diffusion XL or 3");
+  app->add_option("--t5xxl", options->t5xxl, "T5 of Stable Diffusion 3 or FLUX");
+  app->add_option("--lora", options->lora, "name or name:strength; may be given several times");
+  app->add_option("--loras", options->loras, "folder of LoRAs; default: <model>/loras");
+  app->add_option("--embeddings", options->embeddings,
+                  "folder of textual inversions, or one file; default: <model>/embeddings");
+  app->add_flag("-q,--quiet", options->quiet, "only the file's name");
+  add_sampling(*app, *options);
+  add_repainting(*app, *options);
+  add_control(*app, *options);
+  return {app, [app, options] {
+            return run(*options, [&](const char* flag) { return app->count(flag) > 0; });
+          }};
+}
+
+}  // namespace rbee::tools

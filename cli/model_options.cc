@@ -1,0 +1,168 @@
+#include "cli/model_options.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
+
+#include "backends/api/registry.h"
+#include "backends/cpu/cpu_backend.h"
+#include "workers/common/graphs_flag.h"
+
+namespace rbee::tools {
+
+CLI::Option* add_seed_option(CLI::App& app, const std::string& flags, std::optional<uint64_t>& seed,
+                             const std::string& help) {
+  // Of its own: CLI11 takes 2^63 - 1 for an int64 beyond it, and 2^64 - 1 for an uint64 of -1.
+  const auto read = [&seed, flags](const std::string& text) {
+    const bool negative = text.starts_with('-');
+    const char *begin = text.data() + (negative ? 1 : 0), *end = text.data() + text.size();
+    uint64_t value = 0;
+    const auto [at, error] = std::from_chars(begin, end, value);
+    if (error != std::errc{} || at != end) throw CLI::ConversionError(text, flags);
+    seed = negative ? std::nullopt : std::optional(value);
+  };
+  return app.add_option_function<std::string>(flags, read, help)->type_name("INT");
+}
+
+void add_model_options(CLI::App& app, ModelOptions& options) {
+  app.add_option(
+         "-m,--model", options.model,
+         "a .gguf file, a .safetensors file beside its config.json, or a Hugging Face folder")
+      ->required();
+  app.add_option("--mmproj", options.mmproj, "a GGUF file by which a GGUF model reads pictures")
+      ->check(CLI::ExistingFile);
+  app.add_option("--device", options.device, "cpu, cuda:N or rocm:N")->capture_default_str();
+  app.add_option("--dtype", options.dtype, "what layers compute in")
+      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
+      ->capture_default_str();
+  app.add_option("-c,--context", options.context, "tokens; 0 = the model's own, at most 4096")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
+  app.add_option("-t,--threads", options.threads, "0 = one for each core")
+      ->check(CLI::Range(0, 1024));
+  workers::add_graphs_flag(app);
+}
+
+namespace {
+
+void add_cut_options(CLI::App& app, engine::SamplingParams& p) {
+  app.add_option("--typical-p", p.typical_p, "mass of locally typical tokens kept; 1 = off");
+  app.add_option("--top-n-sigma", p.top_n_sigma,
+                 "kept: within n standard deviations of the largest logit; 0 = off");
+  app.add_option("--xtc-probability", p.xtc_probability,
+                 "how often the likeliest tokens are left out; 0 = off");
+  app.add_option("--xtc-threshold", p.xtc_threshold, "their least probability")
+      ->capture_default_str();
+  app.add_option("--dynatemp-range", p.dynatemp_range,
+                 "the temperature moves by this with the entropy; 0 = off");
+  app.add_option("--dynatemp-exponent", p.dynatemp_exponent, "how it follows the entropy")
+      ->capture_default_str();
+  app.add_option("--mirostat", p.mirostat, "1 or 2, in place of the samplers that cut; 0 = off");
+  app.add_option("--mirostat-tau", p.mirostat_tau, "surprise aimed at, bits")
+      ->capture_default_str();
+  app.add_option("--mirostat-eta", p.mirostat_eta, "learning rate")->capture_default_str();
+}
+
+void add_dry_options(CLI::App& app, engine::SamplingParams& p) {
+  app.add_option("--dry-multiplier", p.dry_multiplier, "penalty of repetitions; 0 = off");
+  app.add_option("--dry-base", p.dry_base, "how it grows with their length")->capture_default_str();
+  app.add_option("--dry-allowed-length", p.dry_allowed_length, "tokens from which on it counts")
+      ->capture_default_str();
+  app.add_option("--dry-penalty-last-n", p.dry_penalty_last_n, "tokens looked back; -1 = all")
+      ->capture_default_str();
+  app.add_option("--dry-sequence-breaker", p.dry_sequence_breakers,
+                 "a text that ends repetitions; may be given several times")
+      ->allow_extra_args(false);
+}
+
+void add_rule_options(CLI::App& app, SamplingFlags& flags) {
+  app.add_option("--min-tokens", flags.params.min_tokens, "the answer does not end before");
+  app.add_flag("--ignore-eos", flags.params.ignore_eos, "the answer does not end by itself");
+  app.add_option("--bad-word", flags.params.bad_words,
+                 "a text that never comes; may be given several times")
+      ->allow_extra_args(false);
+  app.add_option("--logit-bias", flags.biases, "ID=BIAS, -100 to 100; may be given several times")
+      ->allow_extra_args(false);
+  app.add_option("--samplers", flags.samplers,
+                 "their order, separated by semicolons; what is not named is off: " +
+                     std::string(engine::kSamplerNames));
+}
+
+engine::LogitBias parse_bias(const std::string& text) {
+  engine::LogitBias out;
+  const char* end = text.data() + text.size();
+  const auto id = std::from_chars(text.data(), end, out.id);
+  check(id.ec == std::errc() && id.ptr != end && *id.ptr == '=' && out.id >= 0, "--logit-bias", "'",
+        text, "' is not ID=BIAS");
+  const auto bias = std::from_chars(id.ptr + 1, end, out.bias);
+  check(bias.ec == std::errc() && bias.ptr == end, "--logit-bias", "'", text, "' is not ID=BIAS");
+  return out;
+}
+
+std::vector<engine::SamplerKind> parse_samplers(std::string_view names) {
+  std::vector<engine::SamplerKind> out;
+  while (!names.empty()) {
+    const std::string_view name = names.substr(0, names.find(';'));
+    const auto kind = engine::parse_sampler(name);
+    check(kind.has_value(), "--samplers", "'", name, "' is none of ", engine::kSamplerNames);
+    out.push_back(*kind);
+    names.remove_prefix(std::min(name.size() + 1, names.size()));
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_sampling_options(CLI::App& app, SamplingFlags& flags) {
+  engine::SamplingParams& p = flags.params;
+  app.add_option("--temperature,--temp", p.temperature, "0 = always the likeliest token")
+      ->capture_default_str();
+  app.add_option("--top-k", p.top_k, "likeliest tokens kept; 0, -1 = off")->capture_default_str();
+  app.add_option("--top-p", p.top_p, "probability mass kept; 1 = off")->capture_default_str();
+  app.add_option("--min-p", p.min_p, "least probability relative to the likeliest; 0 = off")
+      ->capture_default_str();
+  app.add_option("--repetition-penalty", p.repetition_penalty, "1 = off")->capture_default_str();
+  app.add_option("--frequency-penalty", p.frequency_penalty, "0 = off")->capture_default_str();
+  app.add_option("--presence-penalty", p.presence_penalty, "0 = off")->capture_default_str();
+  app.add_option("--repeat-last-n", p.repeat_last_n, "tokens the penalties look back; 0 = all")
+      ->capture_default_str();
+  add_cut_options(app, p);
+  add_dry_options(app, p);
+  add_rule_options(app, flags);
+  add_seed_option(app, "-s,--seed", p.seed, "default, and below 0: a fresh one, which is shown");
+}
+
+engine::SamplingParams sampling_of(const SamplingFlags& flags) {
+  engine::SamplingParams params = flags.params;
+  for (const std::string& bias : flags.biases) params.logit_bias.push_back(parse_bias(bias));
+  if (!flags.samplers.empty()) params.samplers = parse_samplers(flags.samplers);
+  validate(params);  // the limits are the engine's
+  return params;
+}
+
+engine::TextModelOptions text_model_options(const ModelOptions& options) {
+  const auto id = parse_device_id(options.device);
+  check(id.has_value(), "--device", "'", options.device, "' is none of cpu, cuda:N, rocm:N");
+  cpu::set_thread_count(options.threads);
+  engine::TextModelOptions load_options{
+      .device = &get_device(*id), .mmproj = options.mmproj, .context = options.context};
+  if (options.pan_and_scan != "auto") load_options.pan_and_scan = options.pan_and_scan == "on";
+  if (options.dtype != "auto") load_options.activations = parse_dtype(options.dtype);
+  if (isatty(STDERR_FILENO) != 0) {
+    load_options.progress = [](int64_t done, int64_t total) {
+      if (done < total) {
+        std::fprintf(stderr, "\rloading %3d %%", static_cast<int>(done * 100 / total));
+      } else {
+        std::fprintf(stderr, "\r             \r");
+      }
+    };
+  }
+  return load_options;
+}
+
+engine::TextModel load(const ModelOptions& options) {
+  return engine::load_text_model(options.model, text_model_options(options));
+}
+
+}  // namespace rbee::tools

@@ -1,0 +1,218 @@
+// rbee serve: several models, each with its workers, behind one port.
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "cli/commands.h"
+#include "rbee/core/error.h"
+#include "rbee/core/input_file.h"
+#include "rbee/core/log.h"
+#include "rbee/engine/engine.h"
+#include "server/front/front.h"
+#include "server/http/clock.h"
+#include "workers/common/graphs_flag.h"
+#include "workers/common/logging.h"
+#include "workers/common/memory.h"
+#include "workers/common/server_flags.h"
+#include "workers/common/stop_signals.h"
+#include "workers/common/tracing.h"
+
+namespace rbee::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using workers::environment;
+
+constexpr milliseconds kTick{500};
+constexpr milliseconds kDrainTick{50};
+constexpr milliseconds kWorkerPatience{2000};  // from SIGTERM to SIGKILL
+constexpr milliseconds kStreamGrace{700};
+constexpr milliseconds kTraceGrace{300};
+constexpr std::chrono::seconds kStopSeconds{3};  // the two above, and some for a slow machine
+constexpr size_t kMaxBody = size_t{64} << 20;
+
+struct Options {
+  workers::ServerFlags server;
+  std::string config;
+  server::ModelConfig model;
+  std::string kind = "chat";
+};
+
+bool is_program(const fs::path& path) {
+  return access(path.c_str(), X_OK) == 0 && fs::is_regular_file(path);
+}
+
+// Beside this program, else in PATH.
+std::string find_program(const std::string& name) {
+  std::vector<fs::path> folders{fs::read_symlink("/proc/self/exe").parent_path()};
+  std::string path = environment("PATH");
+  while (!path.empty()) {
+    const std::string folder = path.substr(0, path.find(':'));
+    path.erase(0, folder.size() + 1);
+    if (!folder.empty()) folders.emplace_back(folder);
+  }
+  for (const fs::path& folder : folders) {
+    if (is_program(folder / name)) return (folder / name).string();
+  }
+  fail(Code::not_found, "serve", name, " is neither beside rbee nor in PATH");
+}
+
+void find_programs(server::FrontConfig& config) {
+  for (server::ModelConfig& model : config.models) {
+    const bool image = model.kind == server::ModelKind::image;
+    if (model.program.empty()) {
+      model.program = find_program(cat(image ? "sd-worker-" : "llm-worker-rbee-", model.device));
+    } else if (!is_program(model.program)) {
+      fail(Code::not_found, "serve", "the program of ", model.name,
+           " cannot be run: ", model.program);
+    }
+  }
+}
+
+// Requests name adapters as they name models.
+std::vector<std::string> adapters_of(const std::vector<std::string>& flags) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < flags.size(); ++i) {
+    for (const std::string_view flag : {"--lora", "--lora-modules"}) {
+      const std::string_view word = flags[i];
+      if (word == flag && i + 1 < flags.size()) {
+        out.push_back(engine::parse_lora(flags[i + 1]).name);
+      } else if (word.starts_with(cat(flag, "="))) {
+        out.push_back(engine::parse_lora(word.substr(flag.size() + 1)).name);
+      }
+    }
+  }
+  return out;
+}
+
+server::FrontConfig read_config(const Options& options) {
+  server::FrontConfig config;
+  if (!options.config.empty()) {
+    config = server::parse_front_config(read_file(options.config), options.config);
+  } else {
+    config.models.push_back(options.model);
+    server::ModelConfig& model = config.models.front();
+    if (options.kind == "image") model.kind = server::ModelKind::image;
+    if (options.kind == "embedding") model.kind = server::ModelKind::embedding;
+    if (model.name.empty()) model.name = fs::path(model.model).filename().string();
+  }
+  find_programs(config);
+  for (server::ModelConfig& model : config.models) {
+    if (model.kind == server::ModelKind::chat) model.adapters = adapters_of(model.flags);
+  }
+  return config;
+}
+
+// Of the workers: what this program has, but for what the front says itself.
+std::vector<std::string> worker_environment(const workers::ServerFlags& flags) {
+  std::vector<std::string> out;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const std::string_view name = text.substr(0, text.find('='));
+    if (!flags.otlp_endpoint.empty() && name == "OTEL_EXPORTER_OTLP_ENDPOINT") continue;
+    if (name == "LLORCH_API_TOKEN" || name == "LLORCH_LOG_FORMAT" || name == "RUST_LOG") continue;
+    out.emplace_back(text);
+  }
+  // The front reads their log.
+  out.insert(out.end(), {"LLORCH_LOG_FORMAT=json", "RUST_LOG=info"});
+  if (!flags.otlp_endpoint.empty()) {
+    out.push_back("OTEL_EXPORTER_OTLP_ENDPOINT=" + flags.otlp_endpoint);
+  }
+  return out;
+}
+
+// Until a stop is asked for. False when no worker is left.
+bool watch(const Options& options, server::Server& server, const server::Front& front) {
+  workers::MemoryTrimmer memory;
+  while (!workers::wait_for_stop(kTick)) {
+    memory.tick();
+    if (workers::take_reload()) workers::reload(options.server, server);
+    if (front.given_up()) return false;
+  }
+  return true;
+}
+
+void drain(server::Front& front, const server::Server& server, std::chrono::seconds patience) {
+  front.drain();
+  log(LogLevel::info, "draining", {{"seconds", cat(patience.count())}});
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while ((front.busy() || server.busy()) && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kDrainTick);
+  }
+}
+
+int serve(const Options& options) {
+  const bool terminal = isatty(STDOUT_FILENO) != 0;
+  workers::start_logging(
+      workers::log_format(environment("LLORCH_LOG_FORMAT"),
+                          terminal ? workers::LogFormat::pretty : workers::LogFormat::json),
+      environment("RUST_LOG"));
+  workers::catch_stop_signals(workers::hangup_of(options.server));
+  const server::FrontConfig config = read_config(options);
+  const server::ApiKeys keys = workers::read_keys(options.server);
+  server::ServerOptions server_options =
+      workers::server_options("rbee/" RBEE_VERSION, options.server, keys);
+  server_options.max_body_bytes =
+      options.server.max_body_bytes > 0 ? options.server.max_body_bytes : kMaxBody;
+  server_options.tracer = workers::make_tracer(
+      options.server, {.service = "rbee serve", .instance = cat("rbee-", getpid())});
+  server::Front front({.config = config,
+                       .environment = worker_environment(options.server),
+                       .version = RBEE_VERSION,
+                       .tracer = server_options.tracer});
+  server::Server server(server_options, front.routes(), keys);
+  const std::chrono::seconds patience(options.server.drain_seconds);
+  workers::arm_stop_signals(patience + kStopSeconds);
+  log(LogLevel::info, "ready", {{"host", server_options.host}, {"port", cat(server.port())}});
+
+  const bool whole = watch(options, server, front);
+  if (!whole) log(LogLevel::error, "no worker can be started: the front ends");
+  if (whole && patience.count() > 0) drain(front, server, patience);
+  front.stop(kWorkerPatience);
+  server.stop(kStreamGrace);
+  workers::work_is_over();
+  if (server_options.tracer) server_options.tracer->stop(kTraceGrace);
+  log(LogLevel::info, "stopped");
+  return whole ? 0 : 1;
+}
+
+}  // namespace
+
+Command add_serve(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("serve", "Several models behind one port");
+  const auto options = std::make_shared<Options>();
+  CLI::Option* config = app->add_option("--config", options->config, "What to serve, a JSON file")
+                            ->check(CLI::ExistingFile);
+  server::ModelConfig& model = options->model;
+  CLI::Option* path =
+      app->add_option("--model", model.model, "The one model to serve, a path")->excludes(config);
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    return app->add_option(name, value, help)->needs(path);
+  };
+  add("--name", model.name, "Its name in requests; by default the name of its file");
+  add("--kind", options->kind, "What it makes")
+      ->check(CLI::IsMember({"chat", "image", "embedding"}))
+      ->capture_default_str();
+  add("--device", model.device, "What its workers run on")
+      ->check(CLI::IsMember({"cpu", "cuda", "rocm"}))
+      ->capture_default_str();
+  add("--replicas", model.replicas, "How many workers it has")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  add("--worker-flag", model.flags, "One more word of the workers' command lines; several times");
+  workers::add_server_flags(*app, options->server);
+  workers::add_graphs_flag(*app);
+  app->final_callback([config, path] {
+    if (config->count() + path->count() == 0) {
+      throw CLI::RequiredError("--config or --model");
+    }
+  });
+  return {app, [options] { return serve(*options); }};
+}
+
+}  // namespace rbee::tools

@@ -1,0 +1,369 @@
+// Logits and layer outputs of every family against transformers; goldens and checkpoints come from
+// tools/goldens/make_model_goldens.py.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+
+#include "rbee/ops/linear.h"
+#include "rbee/ops/trace.h"
+#include "tests/models/language/model_runner.h"
+#include "tests/support/data_folder.h"
+#include "tests/support/npy.h"
+
+namespace rbee::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct GoldenCase {
+  const char* name;
+  const char* weights_of = nullptr;  // the case whose safetensors this one's config.json goes with
+  bool gguf = false;
+  int64_t context = 24;
+  int64_t parameters = 0;  // 0 = as in the case that owns the weights
+  // Of weights in block types, whose kernels round activations to 8 bits; 0 = none are.
+  float packed_tolerance = 0;
+  float rounding = 0;  // of logits, by weights that are rounded while they are read
+  bool e4m3 = false;   // matrices stay e4m3 codes, which only GPUs' kernels give such activations
+};
+
+constexpr GoldenCase kCases[] = {
+    {.name = "llama", .gguf = true, .parameters = 82240},
+    {.name = "llama_bias", .gguf = true},
+    {.name = "smollm", .gguf = true, .parameters = 47856},
+    {.name = "rope_linear", .weights_of = "smollm", .gguf = true},
+    {.name = "rope_dynamic", .weights_of = "smollm"},
+    {.name = "rope_yarn", .weights_of = "smollm", .gguf = true},
+    {.name = "rope_llama3", .weights_of = "smollm", .gguf = true},
+    {.name = "mistral", .gguf = true},
+    {.name = "qwen2", .gguf = true},
+    {.name = "qwen2_window", .weights_of = "qwen2"},
+    {.name = "qwen3", .gguf = true},
+    {.name = "gemma2", .gguf = true},
+    {.name = "gemma2_scalar", .weights_of = "gemma2"},
+    {.name = "gemma3", .gguf = true},
+    {.name = "gemma3_linear", .weights_of = "gemma3"},
+    {.name = "gemma3_multimodal"},
+    {.name = "phi3", .gguf = true},
+    {.name = "phi3_long", .weights_of = "phi3", .gguf = true},
+    {.name = "phi3_short", .weights_of = "phi3", .context = 16},
+    {.name = "gemma", .gguf = true},
+    {.name = "phi4_mini", .gguf = true},
+    {.name = "mixtral", .gguf = true},
+    {.name = "qwen2_moe", .gguf = true},
+    {.name = "qwen3_moe", .gguf = true},
+    {.name = "qwen3_moe_mixed"},
+    {.name = "deepseek_v2", .gguf = true},
+    {.name = "deepseek_v3", .gguf = true},
+    {.name = "gpt_oss", .gguf = true, .packed_tolerance = 0.6f},
+    {.name = "granite", .gguf = true},
+    {.name = "smollm3", .gguf = true},
+    {.name = "smollm3_list", .weights_of = "smollm3"},
+    {.name = "olmo2", .gguf = true},
+    {.name = "stablelm", .gguf = true},
+    {.name = "stablelm_parallel", .gguf = true},
+    {.name = "llama_fp8"},
+    {.name = "phi3_fp8"},
+    {.name = "phi3_fp8_blocks"},
+    {.name = "mixtral_fp8"},
+    {.name = "llama_fp8_groups", .packed_tolerance = 0.2f, .e4m3 = true},
+    {.name = "llama_awq", .packed_tolerance = 0.4f, .rounding = 0.02f},
+    {.name = "llama_gptq", .packed_tolerance = 0.4f},
+    {.name = "llama_gptq_order", .packed_tolerance = 0.4f, .rounding = 0.02f},
+    {.name = "mixtral_gptq", .packed_tolerance = 0.4f},
+    {.name = "phi3_packed", .packed_tolerance = 0.4f},
+    {.name = "phi4", .gguf = true},
+    {.name = "phi4_mini_short", .weights_of = "phi4_mini", .gguf = true, .context = 16},
+};
+
+fs::path data_folder(std::string_view name) {
+  return fs::path(test::data_folder()) / "models/language/data" / name;
+}
+
+struct Golden {
+  std::vector<std::vector<int32_t>> prompts;
+  std::vector<float> logits;               // (tokens, vocab), prompts one after another
+  std::vector<std::vector<float>> hidden;  // by layer: (tokens, dim)
+  std::vector<int32_t> greedy;             // what follows the second prompt; may be empty
+};
+
+Golden read_golden(const char* name) {
+  const fs::path folder = data_folder(name);
+  Golden golden;
+  const auto ids = read_npy<int32_t>(folder / "ids.npy");
+  auto from = ids.values.begin();
+  for (const int32_t length : read_npy<int32_t>(folder / "lengths.npy").values) {
+    golden.prompts.emplace_back(from, from + length);
+    from += length;
+  }
+  golden.logits = read_npy<float>(folder / "logits.npy").values;
+  const auto hidden = read_npy<float>(folder / "hidden.npy");
+  const auto layer = static_cast<ptrdiff_t>(hidden.shape[1] * hidden.shape[2]);
+  for (auto at = hidden.values.begin(); at != hidden.values.end(); at += layer) {
+    golden.hidden.emplace_back(at, at + layer);
+  }
+  const fs::path greedy = folder / "greedy.npy";
+  if (fs::exists(greedy)) golden.greedy = read_npy<int32_t>(greedy).values;
+  return golden;
+}
+
+struct Param {
+  GoldenCase golden;
+  bool gguf;
+};
+
+std::vector<Param> all_params() {
+  std::vector<Param> params;
+  for (const GoldenCase& golden : kCases) {
+    params.push_back({golden, false});
+    if (golden.gguf) params.push_back({golden, true});
+  }
+  return params;
+}
+
+class GoldenTest : public testing::TestWithParam<Param> {
+ protected:
+  void SetUp() override {
+    golden_ = read_golden(GetParam().golden.name);
+    model_ = load({});
+  }
+
+  void TearDown() override {
+    set_op_trace({});
+    if (!folder_.empty()) fs::remove_all(folder_);
+  }
+
+  // A case without weights of its own is its config.json beside links to the owner's files.
+  fs::path checkpoint_path() {
+    const GoldenCase& golden = GetParam().golden;
+    if (GetParam().gguf) return data_folder(golden.name) / "model.gguf";
+    if (golden.weights_of == nullptr) return data_folder(golden.name) / "hf";
+    if (folder_.empty()) {
+      std::string pattern = (fs::temp_directory_path() / "rbee-models-XXXXXX").string();
+      folder_ = mkdtemp(pattern.data());
+      fs::copy(data_folder(golden.name) / "hf" / "config.json", folder_);
+      for (const auto& file : fs::directory_iterator(data_folder(golden.weights_of) / "hf")) {
+        if (file.path().extension() != ".safetensors") continue;
+        fs::create_symlink(file.path(), folder_ / file.path().filename());
+      }
+    }
+    return folder_;
+  }
+
+  std::unique_ptr<models::LanguageModel> load(models::LoadOptions options) {
+    options.device = &device_under_test();
+    options.context = GetParam().golden.context;
+    return models::load_language_model(io::Checkpoint::open(checkpoint_path()), options);
+  }
+
+  ModelRunner runner(DType kv_dtype = DType::f32) {
+    return ModelRunner(*model_, static_cast<int64_t>(golden_.prompts.size()), 32, kv_dtype);
+  }
+
+  // Kernels that round activations to bf16, which some CPUs have for bf16 weights, keep 8 bits.
+  float plain_tolerance() const {
+    return rounded_to_bf16_ ? 0.15f : std::max(kLogitBound, GetParam().golden.rounding);
+  }
+  float tolerance() const {
+    const GoldenCase& golden = GetParam().golden;
+    const bool exact = golden.e4m3 && &device_under_test() == &cpu_device();
+    return exact ? plain_tolerance() : std::max(plain_tolerance(), golden.packed_tolerance);
+  }
+
+  void watch_kernels() {
+    set_op_trace([this](const TracedOp& op) {
+      if (std::string_view(op.op) != "linear") return;
+      const std::string_view kernel = op.implementation;
+      const bool bf16_weight = op.other != nullptr && op.other->dtype == DType::bf16;
+      if (bf16_weight && (kernel == "avx512bf16" || kernel == "amx")) rounded_to_bf16_ = true;
+    });
+    if (model_->quantization() != "f8e4m3") return;
+    // These become bf16, or meet it, and fused operations multiply them unseen: a product of its
+    // own shows how.
+    Device& device = device_under_test();
+    linear(zeros({16, 64}, DType::f32, device), pack_weight(zeros({64, 64}, DType::bf16, device)));
+  }
+
+  std::span<const float> golden_rows(size_t first, size_t count) const {
+    const auto vocab = static_cast<size_t>(model_->config().vocab_size);
+    return std::span(golden_.logits).subspan(first * vocab, count * vocab);
+  }
+
+  Golden golden_;
+  std::unique_ptr<models::LanguageModel> model_;
+
+ private:
+  fs::path folder_;
+  std::atomic<bool> rounded_to_bf16_ = false;
+};
+
+TEST_P(GoldenTest, EachPromptAlone) {
+  watch_kernels();
+  ModelRunner runner = this->runner();
+  size_t first = 0;
+  for (size_t i = 0; i < golden_.prompts.size(); ++i) {
+    const Piece piece{static_cast<int64_t>(i), golden_.prompts[i]};
+    const std::vector<float> logits = runner.step({&piece, 1});
+    const size_t count = piece.ids.size();
+    EXPECT_LE(max_difference(logits, golden_rows(first, count)), tolerance()) << "prompt " << i;
+    first += count;
+  }
+}
+
+TEST_P(GoldenTest, RaggedBatchAndEachLayer) {
+  watch_kernels();
+  ModelRunner runner = this->runner();
+  runner.record = true;
+  std::vector<Piece> pieces;
+  pieces.reserve(golden_.prompts.size());
+  for (const auto& prompt : golden_.prompts) {
+    pieces.push_back({static_cast<int64_t>(pieces.size()), prompt});
+  }
+  const std::vector<float> logits = runner.step(pieces);
+  EXPECT_LE(max_difference(logits, golden_.logits), tolerance());
+  ASSERT_EQ(runner.hidden.size(), golden_.hidden.size());
+  for (size_t layer = 0; layer < golden_.hidden.size(); ++layer) {
+    EXPECT_LE(max_difference(runner.hidden[layer], golden_.hidden[layer]), tolerance())
+        << "layer " << layer;
+  }
+}
+
+// All sequences advance by one token a step, as in batched generation; shorter ones drop out.
+TEST_P(GoldenTest, TokenByToken) {
+  watch_kernels();
+  ModelRunner runner = this->runner();
+  const auto vocab = static_cast<size_t>(model_->config().vocab_size);
+  for (size_t position = 0;; ++position) {
+    std::vector<Piece> pieces;
+    std::vector<float> wanted;
+    size_t first = 0;
+    for (size_t i = 0; i < golden_.prompts.size(); ++i) {
+      const auto& prompt = golden_.prompts[i];
+      if (position < prompt.size()) {
+        pieces.push_back({static_cast<int64_t>(i), {prompt[position]}});
+        const auto row = golden_rows(first + position, 1);
+        wanted.insert(wanted.end(), row.begin(), row.end());
+      }
+      first += prompt.size();
+    }
+    if (pieces.empty()) break;
+    const std::vector<float> logits = runner.step(pieces);
+    ASSERT_EQ(logits.size(), pieces.size() * vocab);
+    ASSERT_LE(max_difference(logits, wanted), tolerance()) << "position " << position;
+  }
+}
+
+// Only where logits are near enough that the likeliest token cannot be another one.
+TEST_P(GoldenTest, GreedyText) {
+  watch_kernels();
+  ModelRunner runner = this->runner();
+  if (golden_.greedy.empty()) GTEST_SKIP() << "the second prompt leaves no room";
+  Piece piece{0, golden_.prompts[1]};
+  std::vector<int32_t> text;
+  while (text.size() < golden_.greedy.size()) {
+    const std::vector<int32_t> last{static_cast<int32_t>(piece.ids.size() - 1)};
+    const std::vector<float> logits = runner.step({&piece, 1}, last);
+    if (tolerance() > kLogitBound) GTEST_SKIP() << "weights or products are rounded";
+    text.push_back(static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin()));
+    piece.ids = {text.back()};
+  }
+  EXPECT_EQ(text, golden_.greedy);
+}
+
+// A prompt in chunks, only the last of which asks for logits, and only of its last token.
+TEST_P(GoldenTest, ChunkedPromptLastRow) {
+  watch_kernels();
+  ModelRunner runner = this->runner();
+  const std::vector<int32_t>& prompt = golden_.prompts.front();
+  constexpr size_t kChunk = 7;
+  for (size_t start = 0; start < prompt.size(); start += kChunk) {
+    const size_t end = std::min(start + kChunk, prompt.size());
+    const Piece piece{0,
+                      {prompt.begin() + static_cast<ptrdiff_t>(start),
+                       prompt.begin() + static_cast<ptrdiff_t>(end)}};
+    const bool last = end == prompt.size();
+    const std::vector<int32_t> rows(last ? 1 : 0, static_cast<int32_t>(end - start - 1));
+    const std::vector<float> logits = runner.step({&piece, 1}, rows);
+    if (!last) {
+      EXPECT_TRUE(logits.empty());
+      continue;
+    }
+    EXPECT_LE(max_difference(logits, golden_rows(prompt.size() - 1, 1)), tolerance());
+  }
+}
+
+// Bounds grow with a type's last bit: 11, 8 and 4 significant ones. A step of q8_0 is at most
+// 1/127 of a number, twice what bf16's are, of the largest of 32.
+TEST_P(GoldenTest, CacheOfFewerBits) {
+  watch_kernels();
+  for (const auto& [dtype, bound] : {std::pair{DType::f16, 0.03f},
+                                     {DType::bf16, 0.25f},
+                                     {DType::q8_0, 0.5f},
+                                     {DType::f8e4m3, 2.5f}}) {
+    if (dtype == DType::q8_0 && model_->config().head_dim % 32 != 0) continue;
+    ModelRunner runner = this->runner(dtype);
+    const Piece piece{0, golden_.prompts.front()};
+    const std::vector<float> logits = runner.step({&piece, 1});
+    const float difference = max_difference(logits, golden_rows(0, piece.ids.size()));
+    EXPECT_LE(difference, std::max(bound, tolerance())) << name(dtype);
+    EXPECT_GT(difference, 0) << name(dtype);
+  }
+}
+
+TEST_P(GoldenTest, PlainWeights) {
+  model_ = load({.pack_weights = false});
+  watch_kernels();
+  ModelRunner runner = this->runner();
+  const Piece piece{0, golden_.prompts.front()};
+  const std::vector<float> logits = runner.step({&piece, 1});
+  // GPUs multiply blocks that are not packed in bf16.
+  const bool in_f32 = &device_under_test() == &cpu_device();
+  EXPECT_LE(max_difference(logits, golden_rows(0, piece.ids.size())),
+            in_f32 ? plain_tolerance() : tolerance());
+}
+
+TEST_P(GoldenTest, ProgressEndsAtTheTotal) {
+  int64_t previous = 0, last_total = 0;
+  bool grows = true;
+  load({.progress = [&](int64_t done, int64_t total) {
+    grows = grows && done >= previous && done <= total;
+    previous = done;
+    last_total = total;
+  }});
+  EXPECT_TRUE(grows);
+  EXPECT_GT(last_total, 0);
+  EXPECT_EQ(previous, last_total);
+}
+
+TEST_P(GoldenTest, Figures) {
+  const models::ModelConfig& config = model_->config();
+  EXPECT_EQ(config.layers, static_cast<int64_t>(golden_.hidden.size()));
+  EXPECT_EQ(config.vocab_size, 160);
+  const std::string_view name = GetParam().golden.name;
+  const char* of_f16 = name.find("fp8") != name.npos ? "f8e4m3"
+                       : name == "mixtral_gptq"      ? "q8_0"
+                                                     : "f16";
+  EXPECT_EQ(model_->quantization(), name == "llama" ? "f32" : name == "qwen3" ? "bf16" : of_f16);
+  if (GetParam().golden.packed_tolerance == 0) {
+    EXPECT_GE(model_->weight_bytes(), 2 * model_->parameters());
+  }
+  // Embeddings have two bytes or four, matrices hardly more than one.
+  if (GetParam().golden.e4m3) {
+    EXPECT_LT(2 * model_->weight_bytes(), 3 * model_->parameters());
+  }
+  // The rope_freqs tensor of a GGUF file counts too.
+  if (GetParam().golden.parameters > 0) {
+    EXPECT_EQ(model_->parameters(), GetParam().golden.parameters);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, testing::ValuesIn(all_params()), [](const auto& test) {
+  return std::string(test.param.golden.name) + (test.param.gguf ? "_gguf" : "_safetensors");
+});
+
+}  // namespace
+}  // namespace rbee::test
