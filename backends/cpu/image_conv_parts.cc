@@ -12,18 +12,9 @@ thread_local Scratch weight_scratch;
 }  // namespace
 
 const PanelKernels* conv_kernels(const LinearIsa& isa, DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return isa.f32;
-    case DType::f16:
-      return isa.f16;
-    case DType::bf16:
-      return isa.bf16;
-    case DType::q8_0:
-      return isa.q8_0;
-    default:
-      return nullptr;
-  }
+  const bool takes =
+      dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::q8_0;
+  return takes ? isa.kernels[dtype] : nullptr;
 }
 
 void copy_channels(const FloatRows& rows, DType dtype, const std::byte* from, int64_t step,

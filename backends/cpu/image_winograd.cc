@@ -156,7 +156,7 @@ class Task {
   void multiply(int64_t k) {
     const int64_t count = job_.chunk_width(k);
     for (int64_t p = 0; p < panels_; ++p) transform_weight(p, k, count);
-    const PanelKernels& f32 = *job_.isas.linear.f32;
+    const PanelKernels& f32 = *job_.isas.linear.kernels[DType::f32];
     for (int64_t place = 0; place < kPlaces; ++place) {
       if (panels_ == 2 && f32.pair != nullptr) {
         f32.pair(product(place, 0, k), product(place, 1, k));

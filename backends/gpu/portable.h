@@ -8,6 +8,7 @@
 
 #include "backends/shared/float_types.h"
 #include "backends/shared/math.h"
+#include "rbee/core/block_types.h"
 
 #if defined(__CUDACC__)
 #define RB_DEVICE __device__ __forceinline__
@@ -80,34 +81,16 @@
 #define RB_EACH_PLAIN(M, ...)          \
   RB_EACH_FLOAT_TYPE(M, ##__VA_ARGS__) \
   RB_EACH_INTEGER(M, ##__VA_ARGS__)
-// Needs backends/shared/quant_blocks.h.
+// The same of rbee/core/block_types.h, whose lists say which types these are: M(suffix, Block).
+// They need backends/shared/quant_blocks.h, and those of few bits code_book_blocks.h.
+#define RB_WITH_BLOCK(name, Name, elements, bytes, access, ggml, M, ...) \
+  M(name, Block##Name, ##__VA_ARGS__)
+#define RB_EACH_SMALL_BLOCK(M, ...) RB_SMALL_BLOCK_TYPES(RB_WITH_BLOCK, M, ##__VA_ARGS__)
+#define RB_EACH_K_BLOCK(M, ...) RB_K_BLOCK_TYPES(RB_WITH_BLOCK, M, ##__VA_ARGS__)
+#define RB_EACH_FEW_BITS(M, ...) RB_FEW_BIT_BLOCK_TYPES(RB_WITH_BLOCK, M, ##__VA_ARGS__)
 #define RB_EACH_BLOCK(M, ...)           \
-  M(q4_0, BlockQ4_0, ##__VA_ARGS__)     \
-  M(q4_1, BlockQ4_1, ##__VA_ARGS__)     \
-  M(q5_0, BlockQ5_0, ##__VA_ARGS__)     \
-  M(q5_1, BlockQ5_1, ##__VA_ARGS__)     \
-  M(q8_0, BlockQ8_0, ##__VA_ARGS__)     \
-  M(q2_k, BlockQ2_K, ##__VA_ARGS__)     \
-  M(q3_k, BlockQ3_K, ##__VA_ARGS__)     \
-  M(q4_k, BlockQ4_K, ##__VA_ARGS__)     \
-  M(q5_k, BlockQ5_K, ##__VA_ARGS__)     \
-  M(q6_k, BlockQ6_K, ##__VA_ARGS__)     \
-  M(q8_k, BlockQ8_K, ##__VA_ARGS__)     \
-  M(iq4_nl, BlockIQ4_NL, ##__VA_ARGS__) \
-  M(iq4_xs, BlockIQ4_XS, ##__VA_ARGS__) \
-  M(mxfp4, BlockMXFP4, ##__VA_ARGS__)
-// Formats of few bits: of code_book_blocks.h.
-#define RB_EACH_FEW_BITS(M, ...)          \
-  M(iq1_s, BlockIQ1_S, ##__VA_ARGS__)     \
-  M(iq1_m, BlockIQ1_M, ##__VA_ARGS__)     \
-  M(iq2_xxs, BlockIQ2_XXS, ##__VA_ARGS__) \
-  M(iq2_xs, BlockIQ2_XS, ##__VA_ARGS__)   \
-  M(iq2_s, BlockIQ2_S, ##__VA_ARGS__)     \
-  M(iq3_xxs, BlockIQ3_XXS, ##__VA_ARGS__) \
-  M(iq3_s, BlockIQ3_S, ##__VA_ARGS__)     \
-  M(tq1_0, BlockTQ1_0, ##__VA_ARGS__)     \
-  M(tq2_0, BlockTQ2_0, ##__VA_ARGS__)     \
-  M(nvfp4, BlockNVFP4, ##__VA_ARGS__)
+  RB_EACH_SMALL_BLOCK(M, ##__VA_ARGS__) \
+  RB_EACH_K_BLOCK(M, ##__VA_ARGS__)
 
 namespace rbee {
 namespace gpu {

@@ -1,79 +1,86 @@
 #pragma once
-// Element types. Plain types have one element a block; block types store `block_size` elements in
-// `block_bytes` bytes along the last axis (layouts: backends/shared/quant_blocks.h and
-// code_book_blocks.h). They are ggml's, and f8_g128: e4m3 codes in groups of 128 with a scale in
-// f32, which no file holds.
+// Element types, one row each. A plain type has one element in a block; a block type stores
+// `block_size` elements of the last axis in `block_bytes` bytes (layouts:
+// backends/shared/quant_blocks.h and code_book_blocks.h).
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "rbee/core/block_types.h"
 #include "rbee/core/half.h"
+
+// M(name, Type, kind, ggml, file_name): Type is the C++ storage type, the rest as in DTypeInfo.
+#define RB_PLAIN_TYPES(M)                       \
+  M(u8, uint8_t, integer, kNoGgmlType, "U8")    \
+  M(u32, uint32_t, integer, kNoGgmlType, "U32") \
+  M(i16, int16_t, integer, 25, "I16")           \
+  M(i32, int32_t, integer, 26, "I32")           \
+  M(i64, int64_t, integer, 27, "I64")           \
+  M(f16, f16, floating, 1, "F16")               \
+  M(bf16, bf16, floating, 30, "BF16")           \
+  M(f32, float, floating, 0, "F32")             \
+  M(f64, double, floating, 28, "F64")           \
+  M(f8e4m3, f8e4m3, floating, kNoGgmlType, "F8_E4M3")
 
 namespace rbee {
 
-enum class DType : uint8_t {
-  u8,
-  u32,
-  i16,
-  i32,
-  i64,
-  f16,
-  bf16,
-  f32,
-  f64,
-  f8e4m3,
-  q4_0,
-  q4_1,
-  q5_0,
-  q5_1,
-  q8_0,
-  q2_k,
-  q3_k,
-  q4_k,
-  q5_k,
-  q6_k,
-  q8_k,
-  iq4_nl,
-  iq4_xs,
-  mxfp4,
-  f8_g128,
-  iq1_s,
-  iq1_m,
-  iq2_xxs,
-  iq2_xs,
-  iq2_s,
-  iq3_xxs,
-  iq3_s,
-  tq1_0,
-  tq2_0,
-  nvfp4,
-};
-inline constexpr int kDTypeCount = 35;
+#define RB_NAME(name, ...) name,
+enum class DType : uint8_t { RB_PLAIN_TYPES(RB_NAME) RB_BLOCK_TYPES(RB_NAME) };
+#undef RB_NAME
+
+enum class DTypeKind : uint8_t { integer, floating, block };
+enum class DTypeAccess : uint8_t { read_write, read_only };
+inline constexpr int32_t kNoGgmlType = -1;
 
 struct DTypeInfo {
-  const char* name;     // lower case, e.g. "q4_k"
+  const char* name;       // lower case, e.g. "q4_k"
+  const char* file_name;  // in GGUF (ggml's name) and safetensors files, e.g. "Q4_K" or "F8_E4M3"
+  DTypeKind kind;
+  DTypeAccess access;
   int32_t block_size;   // elements in a block; 1 for plain types
   int32_t block_bytes;  // bytes of a block
+  int32_t ggml_type;    // the number in GGUF files, or kNoGgmlType
 };
 
-const DTypeInfo& info(DType dtype);
-inline const char* name(DType dtype) {
+#define RB_PLAIN_ROW(name, Type, kind, ggml, file_name)                                           \
+  DTypeInfo{#name, file_name, DTypeKind::kind, DTypeAccess::read_write, 1, int32_t{sizeof(Type)}, \
+            ggml},
+#define RB_BLOCK_ROW(name, Name, elements, bytes, access, ggml) \
+  DTypeInfo{#name, #Name, DTypeKind::block, DTypeAccess::access, elements, bytes, ggml},
+// By DType.
+inline constexpr DTypeInfo kDTypeInfos[] = {RB_PLAIN_TYPES(RB_PLAIN_ROW)
+                                                RB_BLOCK_TYPES(RB_BLOCK_ROW)};
+#undef RB_PLAIN_ROW
+#undef RB_BLOCK_ROW
+inline constexpr int kDTypeCount = static_cast<int>(std::size(kDTypeInfos));
+
+inline constexpr auto kAllDTypes = [] {
+  std::array<DType, kDTypeCount> all{};
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<DType>(i);
+  return all;
+}();
+
+constexpr const DTypeInfo& info(DType dtype) {
+  return kDTypeInfos[static_cast<size_t>(dtype)];
+}
+constexpr const char* name(DType dtype) {
   return info(dtype).name;
 }
-inline bool is_quantized(DType dtype) {
-  return dtype >= DType::q4_0;
+constexpr bool is_quantized(DType dtype) {
+  return info(dtype).kind == DTypeKind::block;
 }
-// Block types that are read and never made.
-inline bool is_read_only(DType dtype) {
-  return dtype >= DType::iq1_s;
+// Block types that rbee/quant decodes and does not encode.
+constexpr bool is_read_only(DType dtype) {
+  return info(dtype).access == DTypeAccess::read_only;
 }
-inline bool is_float(DType dtype) {
-  return dtype >= DType::f16 && dtype <= DType::f8e4m3;
+constexpr bool is_float(DType dtype) {
+  return info(dtype).kind == DTypeKind::floating;
 }
-inline bool is_integer(DType dtype) {
-  return dtype <= DType::i64;
+constexpr bool is_integer(DType dtype) {
+  return info(dtype).kind == DTypeKind::integer;
 }
 // Reads a name in either case, e.g. "Q4_K" or "bf16"; nothing when it is not a type.
 std::optional<DType> parse_dtype(std::string_view text);
@@ -84,25 +91,10 @@ void append_to(std::string& out, DType dtype);
 // The DType of a C++ storage type.
 template <typename T>
 inline constexpr DType kDTypeOf = DType{255};
-template <>
-inline constexpr DType kDTypeOf<uint8_t> = DType::u8;
-template <>
-inline constexpr DType kDTypeOf<uint32_t> = DType::u32;
-template <>
-inline constexpr DType kDTypeOf<int16_t> = DType::i16;
-template <>
-inline constexpr DType kDTypeOf<int32_t> = DType::i32;
-template <>
-inline constexpr DType kDTypeOf<int64_t> = DType::i64;
-template <>
-inline constexpr DType kDTypeOf<f16> = DType::f16;
-template <>
-inline constexpr DType kDTypeOf<bf16> = DType::bf16;
-template <>
-inline constexpr DType kDTypeOf<float> = DType::f32;
-template <>
-inline constexpr DType kDTypeOf<double> = DType::f64;
-template <>
-inline constexpr DType kDTypeOf<f8e4m3> = DType::f8e4m3;
+#define RB_DTYPE_OF(name, Type, ...) \
+  template <>                        \
+  inline constexpr DType kDTypeOf<Type> = DType::name;
+RB_PLAIN_TYPES(RB_DTYPE_OF)
+#undef RB_DTYPE_OF
 
 }  // namespace rbee

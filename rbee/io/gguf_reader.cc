@@ -126,8 +126,8 @@ DType read_dtype(ByteReader& reader, const std::string& what) {
   const auto dtype = dtype_of_ggml(type);
   if (dtype) return *dtype;
   std::string known;
-  for (int i = 0; i < kDTypeCount; ++i) {
-    const auto number = ggml_type_of(static_cast<DType>(i));
+  for (const DType each : kAllDTypes) {
+    const auto number = ggml_type_of(each);
     if (number) known += cat(known.empty() ? "" : ", ", ggml_type_name(*number));
   }
   fail(Code::unsupported, what, "its type ", ggml_type_name(type), " (", type,

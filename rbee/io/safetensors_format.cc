@@ -3,41 +3,36 @@
 namespace rbee::io {
 namespace {
 
-struct NamedType {
-  std::string_view name;
-  DType dtype;
-};
-
-// The first name of a type is the one that is written.
-constexpr NamedType kTypes[] = {
-    {"F64", DType::f64},        {"F32", DType::f32}, {"F16", DType::f16},
-    {"BF16", DType::bf16},      {"I64", DType::i64}, {"I32", DType::i32},
-    {"I16", DType::i16},        {"U32", DType::u32}, {"U8", DType::u8},
-    {"F8_E4M3", DType::f8e4m3}, {"BOOL", DType::u8}, {kSafetensorsE5m2, DType::u8},
-};
+// Names of types that are read as bytes.
+constexpr std::string_view kReadAsU8[] = {"BOOL", kSafetensorsE5m2};
 
 }  // namespace
 
 std::optional<DType> dtype_of_safetensors(std::string_view name) {
-  for (const NamedType& each : kTypes) {
-    if (each.name == name) return each.dtype;
+  for (const DType dtype : kAllDTypes) {
+    if (safetensors_type_of(dtype) == name) return dtype;
+  }
+  for (const std::string_view each : kReadAsU8) {
+    if (each == name) return DType::u8;
   }
   return std::nullopt;
 }
 
 std::optional<std::string_view> safetensors_type_of(DType dtype) {
-  for (const NamedType& each : kTypes) {
-    if (each.dtype == dtype) return each.name;
-  }
-  return std::nullopt;
+  if (is_quantized(dtype)) return std::nullopt;
+  return info(dtype).file_name;
 }
 
 std::string safetensors_type_names() {
   std::string names;
-  for (const NamedType& each : kTypes) {
+  const auto add = [&](std::string_view name) {
     if (!names.empty()) names += ", ";
-    names += each.name;
+    names += name;
+  };
+  for (const DType dtype : kAllDTypes) {
+    if (const auto name = safetensors_type_of(dtype)) add(*name);
   }
+  for (const std::string_view name : kReadAsU8) add(name);
   return names;
 }
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "rbee/quant/block_types.h"
+#include "backends/api/dispatch_blocks.h"
 #include "rbee/quant/encode.h"
 #include "rbee/quant/quant.h"
 
@@ -57,8 +57,7 @@ void quantize_row(DType dtype, const float* in, void* blocks, int64_t n, const f
   if (is_read_only(dtype)) {
     fail(Code::unsupported, "quantize_row", name(dtype), " can be read and not written");
   }
-  visit_block_type(dtype, "quantize_row", [&](auto zero) {
-    using Block = decltype(zero);
+  dispatch_blocks("quantize_row", dtype, [&]<typename Block>() {
     const int64_t bytes = row_bytes(dtype, n);
     auto* to = static_cast<std::byte*>(blocks);
     float x[Block::kElements];

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <random>
 
+#include "backends/api/dispatch_blocks.h"
 #include "rbee/core/half.h"
-#include "rbee/quant/block_types.h"
 
 namespace rbee::test {
 namespace {
@@ -40,8 +40,8 @@ std::vector<std::byte> random_blocks(DType dtype, std::span<const float> values)
   std::vector<std::byte> bytes(
       static_cast<size_t>(row_bytes(dtype, static_cast<int64_t>(values.size()))));
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-  quant::visit_block_type(dtype, "random_blocks", [&](auto block) {
-    using Block = decltype(block);
+  dispatch_blocks("random_blocks", dtype, [&]<typename Block>() {
+    Block block;
     for (size_t i = 0; i < bytes.size() / sizeof(Block); ++i) {
       std::memcpy(&block, bytes.data() + i * sizeof(Block), sizeof(Block));
       set_scale(block, 1);

@@ -14,18 +14,15 @@
 #include "backends/shared/quant_blocks.h"
 #include "rbee/ops/linear.h"
 #include "tests/linear/rounded_inputs.h"
+#include "tests/support/block_types.h"
 
 namespace rbee::harness {
 namespace {
 
-constexpr DType kBlockTypes[] = {
-    DType::q4_0,   DType::q4_1,    DType::q5_0,  DType::q5_1,  DType::q8_0,    DType::q2_k,
-    DType::q3_k,   DType::q4_k,    DType::q5_k,  DType::q6_k,  DType::q8_k,    DType::iq4_nl,
-    DType::iq4_xs, DType::mxfp4,   DType::iq1_s, DType::iq1_m, DType::iq2_xxs, DType::iq2_xs,
-    DType::iq2_s,  DType::iq3_xxs, DType::iq3_s, DType::tq1_0, DType::tq2_0,   DType::nvfp4};
+// Block types that meet x in 8 bits.
+const std::vector<DType> kBlockTypes = test::block_types_but({DType::f8_g128});
 constexpr DType kFloatTypes[] = {DType::f32, DType::f16, DType::bf16};
 
-// Block types that meet x in 8 bits.
 bool takes_8_bits(DType weight) {
   return is_quantized(weight) && weight != DType::f8_g128;
 }
@@ -230,7 +227,7 @@ TEST(PackedLinear, BiasAndSmallFloatInputs) {
 // Tiles take every type that is packed but f32, from 16 rows on.
 TEST(PackedLinear, TilesTakeSixteenRows) {
   if (const char* missing = cpu::missing_isa(cpu::Isa::amx)) GTEST_SKIP() << missing;
-  std::vector<DType> types(std::begin(kBlockTypes), std::end(kBlockTypes));
+  std::vector<DType> types = kBlockTypes;
   types.insert(types.end(), std::begin(kFloatTypes), std::end(kFloatTypes));
   for (const DType weight : types) {
     for (const int64_t rows : {15, 16}) {

@@ -16,7 +16,7 @@ MAY_INCLUDE = {
     "backends/linked": ["backends"],
     "rbee/tensor": ["rbee/core", "backends/api"],
     "rbee/ops": ["rbee/core", "rbee/tensor", "backends/api"],
-    "rbee/quant": ["rbee/core", "backends/shared"],
+    "rbee/quant": ["rbee/core", "backends/api", "backends/shared"],
     "rbee/io": ["rbee/core"],
     "rbee/text": ["rbee/core"],
     "rbee/grammar": ["rbee/core"],

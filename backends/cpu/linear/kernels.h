@@ -87,7 +87,19 @@ struct FloatRows {
   void (*narrow)(DType dtype, const float* from, int64_t count, void* to);
 };
 
-// Everything an instruction set has; kernels of a weight type may be null.
+// The kernels of each weight type; null for a type that has none.
+struct WeightKernels {
+  const PanelKernels* of[kDTypeCount] = {};
+
+  constexpr const PanelKernels*& operator[](DType weight) {
+    return of[static_cast<size_t>(weight)];
+  }
+  constexpr const PanelKernels* operator[](DType weight) const {
+    return of[static_cast<size_t>(weight)];
+  }
+};
+
+// Everything an instruction set has.
 struct LinearIsa {
   const FloatRows* rows;
   // Blocks of rows of x are a multiple of this: what `rows` of its kernels takes at a time.
@@ -100,34 +112,7 @@ struct LinearIsa {
   void (*to_bf16)(const float* x, int64_t in, uint16_t* out);
   // To parts that add up to x, filled up with zeros to a multiple of 32; may be null, too.
   void (*split)(const float* x, int64_t in, uint16_t* const (&parts)[kSplitParts]);
-  const PanelKernels* f32;
-  const PanelKernels* f16;
-  const PanelKernels* bf16;
-  const PanelKernels* q4_0;
-  const PanelKernels* q4_1;
-  const PanelKernels* q5_0;
-  const PanelKernels* q5_1;
-  const PanelKernels* q8_0;
-  const PanelKernels* q2_k;
-  const PanelKernels* q3_k;
-  const PanelKernels* q4_k;
-  const PanelKernels* q5_k;
-  const PanelKernels* q6_k;
-  const PanelKernels* q8_k;
-  const PanelKernels* iq4_nl;
-  const PanelKernels* iq4_xs;
-  const PanelKernels* mxfp4;
-  const PanelKernels* f8_g128;
-  const PanelKernels* iq1_s;
-  const PanelKernels* iq1_m;
-  const PanelKernels* iq2_xxs;
-  const PanelKernels* iq2_xs;
-  const PanelKernels* iq2_s;
-  const PanelKernels* iq3_xxs;
-  const PanelKernels* iq3_s;
-  const PanelKernels* tq1_0;
-  const PanelKernels* tq2_0;
-  const PanelKernels* nvfp4;
+  WeightKernels kernels;
 };
 
 extern const FloatRows float_rows_portable;

@@ -28,69 +28,6 @@ constexpr int64_t kBytesPerTask = 16 * 1024;
 // Tasks of a thread at least, where panels are multiplied several at a time.
 constexpr int64_t kTasksPerThread = 8;
 
-const PanelKernels* kernels_of(const LinearIsa& isa, DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return isa.f32;
-    case DType::f16:
-      return isa.f16;
-    case DType::bf16:
-      return isa.bf16;
-    case DType::q4_0:
-      return isa.q4_0;
-    case DType::q4_1:
-      return isa.q4_1;
-    case DType::q5_0:
-      return isa.q5_0;
-    case DType::q5_1:
-      return isa.q5_1;
-    case DType::q8_0:
-      return isa.q8_0;
-    case DType::q2_k:
-      return isa.q2_k;
-    case DType::q3_k:
-      return isa.q3_k;
-    case DType::q4_k:
-      return isa.q4_k;
-    case DType::q5_k:
-      return isa.q5_k;
-    case DType::q6_k:
-      return isa.q6_k;
-    case DType::q8_k:
-      return isa.q8_k;
-    case DType::iq4_nl:
-      return isa.iq4_nl;
-    case DType::iq4_xs:
-      return isa.iq4_xs;
-    case DType::mxfp4:
-      return isa.mxfp4;
-    case DType::f8_g128:
-      return isa.f8_g128;
-    case DType::iq1_s:
-      return isa.iq1_s;
-    case DType::iq1_m:
-      return isa.iq1_m;
-    case DType::iq2_xxs:
-      return isa.iq2_xxs;
-    case DType::iq2_xs:
-      return isa.iq2_xs;
-    case DType::iq2_s:
-      return isa.iq2_s;
-    case DType::iq3_xxs:
-      return isa.iq3_xxs;
-    case DType::iq3_s:
-      return isa.iq3_s;
-    case DType::tq1_0:
-      return isa.tq1_0;
-    case DType::tq2_0:
-      return isa.tq2_0;
-    case DType::nvfp4:
-      return isa.nvfp4;
-    default:
-      return nullptr;
-  }
-}
-
 int64_t panels_of(const View& weight) {
   return (weight.size(0) + kPanelRows - 1) / kPanelRows;
 }
@@ -348,7 +285,7 @@ int64_t panels_of_task(const PanelKernels& kernels, const Blocking& blocking) {
 
 // Tasks of a part for one block of rows.
 int64_t tasks_of(const LinearPart& part, const LinearIsa& isa, const Blocking& blocking) {
-  const int64_t panels = panels_of_task(*kernels_of(isa, part.weight.dtype), blocking);
+  const int64_t panels = panels_of_task(*isa.kernels[part.weight.dtype], blocking);
   return (panels_of(part.weight) + panels - 1) / panels;
 }
 
@@ -366,7 +303,7 @@ Place locate(const LinearArgs& args, const LinearIsa& isa, const Blocking& block
     ++part;
   }
   const View& weight = part->weight;
-  const PanelKernels* kernels = kernels_of(isa, weight.dtype);
+  const PanelKernels* kernels = isa.kernels[weight.dtype];
   const int64_t count = panels_of_task(*kernels, blocking);
   const int64_t first = index * count;
   return {.job = {.part = part,
@@ -380,7 +317,7 @@ Place locate(const LinearArgs& args, const LinearIsa& isa, const Blocking& block
 WantedForms forms_of(const LinearArgs& args, const LinearIsa& isa) {
   WantedForms wanted;
   for (const LinearPart& part : args.parts) {
-    const InputForm form = form_of(*kernels_of(isa, part.weight.dtype), args.x.size(0));
+    const InputForm form = form_of(*isa.kernels[part.weight.dtype], args.x.size(0));
     wanted.quantized |= form == InputForm::quantized;
     wanted.f32 |= form == InputForm::f32;
     wanted.bf16 |= form == InputForm::bf16;
@@ -465,7 +402,7 @@ const LinearIsa& best_isa() {
 }  // namespace
 
 PackingPlan plan_packing(const View& weight) {
-  if (weight.numel() == 0 || kernels_of(best_isa(), weight.dtype) == nullptr) return {};
+  if (weight.numel() == 0 || best_isa().kernels[weight.dtype] == nullptr) return {};
   return {.packing = kPanelPacking,
           .bytes = panels_of(weight) * panel_bytes(weight.dtype, weight.size(1)),
           .unit_rows = kPanelRows};

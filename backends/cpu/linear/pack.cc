@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/api/dispatch_blocks.h"
 #include "backends/cpu/linear/pack_code_books.h"
 #include "backends/cpu/linear/panel.h"
 #include "backends/cpu/linear/planes.h"
@@ -191,73 +192,30 @@ struct PackedType {
   void (*pack)(const View& weight, int64_t index, std::byte* out);
 };
 
-template <typename Panel, typename Block>
-constexpr PackedType blocks_type() {
-  static_assert(alignof(Panel) <= 4);
-  return {Block::kElements, sizeof(Panel), &pack_blocks<Panel, Block>};
-}
+// The panel of each block.
+template <typename Block>
+struct PanelOf;
+#define RB_PANEL(name, Name, ...)       \
+  template <>                           \
+  struct PanelOf<shared::Block##Name> { \
+    using Type = Panel##Name;           \
+    static_assert(alignof(Type) <= 4);  \
+  };
+RB_BLOCK_TYPES(RB_PANEL)
+#undef RB_PANEL
 
+// For types that are not packed, `pack` is null.
 PackedType packed_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return {1, 64, &pack_floats<uint32_t, 1>};
-    case DType::f16:
-      return {1, 32, &pack_floats<uint16_t, 1>};
-    case DType::bf16:
-      return {2, 64, &pack_floats<uint16_t, 2>};
-    case DType::q4_0:
-      return blocks_type<PanelQ4_0, shared::BlockQ4_0>();
-    case DType::q4_1:
-      return blocks_type<PanelQ4_1, shared::BlockQ4_1>();
-    case DType::q5_0:
-      return blocks_type<PanelQ5_0, shared::BlockQ5_0>();
-    case DType::q5_1:
-      return blocks_type<PanelQ5_1, shared::BlockQ5_1>();
-    case DType::q8_0:
-      return blocks_type<PanelQ8_0, shared::BlockQ8_0>();
-    case DType::q2_k:
-      return blocks_type<PanelQ2_K, shared::BlockQ2_K>();
-    case DType::q3_k:
-      return blocks_type<PanelQ3_K, shared::BlockQ3_K>();
-    case DType::q4_k:
-      return blocks_type<PanelQ4_K, shared::BlockQ4_K>();
-    case DType::q5_k:
-      return blocks_type<PanelQ5_K, shared::BlockQ5_K>();
-    case DType::q6_k:
-      return blocks_type<PanelQ6_K, shared::BlockQ6_K>();
-    case DType::q8_k:
-      return blocks_type<PanelQ8_K, shared::BlockQ8_K>();
-    case DType::iq4_nl:
-      return blocks_type<PanelIQ4_NL, shared::BlockIQ4_NL>();
-    case DType::iq4_xs:
-      return blocks_type<PanelIQ4_XS, shared::BlockIQ4_XS>();
-    case DType::mxfp4:
-      return blocks_type<PanelMXFP4, shared::BlockMXFP4>();
-    case DType::f8_g128:
-      return blocks_type<PanelF8_G128, shared::BlockF8_G128>();
-    case DType::iq1_s:
-      return blocks_type<PanelIQ1_S, shared::BlockIQ1_S>();
-    case DType::iq1_m:
-      return blocks_type<PanelIQ1_M, shared::BlockIQ1_M>();
-    case DType::iq2_xxs:
-      return blocks_type<PanelIQ2_XXS, shared::BlockIQ2_XXS>();
-    case DType::iq2_xs:
-      return blocks_type<PanelIQ2_XS, shared::BlockIQ2_XS>();
-    case DType::iq2_s:
-      return blocks_type<PanelIQ2_S, shared::BlockIQ2_S>();
-    case DType::iq3_xxs:
-      return blocks_type<PanelIQ3_XXS, shared::BlockIQ3_XXS>();
-    case DType::iq3_s:
-      return blocks_type<PanelIQ3_S, shared::BlockIQ3_S>();
-    case DType::tq1_0:
-      return blocks_type<PanelTQ1_0, shared::BlockTQ1_0>();
-    case DType::tq2_0:
-      return blocks_type<PanelTQ2_0, shared::BlockTQ2_0>();
-    case DType::nvfp4:
-      return blocks_type<PanelNVFP4, shared::BlockNVFP4>();
-    default:
-      return {};
-  }
+  if (dtype == DType::f32) return {1, 64, &pack_floats<uint32_t, 1>};
+  if (dtype == DType::f16) return {1, 32, &pack_floats<uint16_t, 1>};
+  if (dtype == DType::bf16) return {2, 64, &pack_floats<uint16_t, 2>};
+  if (!is_quantized(dtype)) return {};
+  PackedType type;
+  dispatch_blocks("pack_weight", dtype, [&]<typename Block>() {
+    using Panel = typename PanelOf<Block>::Type;
+    type = {Block::kElements, sizeof(Panel), &pack_blocks<Panel, Block>};
+  });
+  return type;
 }
 
 }  // namespace

@@ -172,39 +172,27 @@ constexpr panel::PanelKernels kBlockKernels{.input = panel::InputForm::quantized
 }  // namespace
 
 namespace rbee::cpu {
+namespace {
+
+consteval WeightKernels kernels() {
+  WeightKernels all;
+  all[DType::f32] = &kF32Kernels;
+  all[DType::f16] = &kF16Kernels;
+  all[DType::bf16] = &kBf16Kernels;
+#define RB_KERNELS(name, Name, ...) all[DType::name] = &kBlockKernels<Format##Name>;
+  RB_GGML_BLOCK_TYPES(RB_KERNELS)
+#undef RB_KERNELS
+  all[DType::f8_g128] = &kE4m3Kernels;
+  return all;
+}
+
+}  // namespace
 
 constinit const LinearIsa linear_portable{.rows = &float_rows_portable,
                                           .row_unit = 12,
                                           .quantize = &quantize,
                                           .to_bf16 = nullptr,
                                           .split = nullptr,
-                                          .f32 = &kF32Kernels,
-                                          .f16 = &kF16Kernels,
-                                          .bf16 = &kBf16Kernels,
-                                          .q4_0 = &kBlockKernels<FormatQ4_0>,
-                                          .q4_1 = &kBlockKernels<FormatQ4_1>,
-                                          .q5_0 = &kBlockKernels<FormatQ5_0>,
-                                          .q5_1 = &kBlockKernels<FormatQ5_1>,
-                                          .q8_0 = &kBlockKernels<FormatQ8_0>,
-                                          .q2_k = &kBlockKernels<FormatQ2_K>,
-                                          .q3_k = &kBlockKernels<FormatQ3_K>,
-                                          .q4_k = &kBlockKernels<FormatQ4_K>,
-                                          .q5_k = &kBlockKernels<FormatQ5_K>,
-                                          .q6_k = &kBlockKernels<FormatQ6_K>,
-                                          .q8_k = &kBlockKernels<FormatQ8_K>,
-                                          .iq4_nl = &kBlockKernels<FormatIQ4_NL>,
-                                          .iq4_xs = &kBlockKernels<FormatIQ4_XS>,
-                                          .mxfp4 = &kBlockKernels<FormatMXFP4>,
-                                          .f8_g128 = &kE4m3Kernels,
-                                          .iq1_s = &kBlockKernels<FormatIQ1_S>,
-                                          .iq1_m = &kBlockKernels<FormatIQ1_M>,
-                                          .iq2_xxs = &kBlockKernels<FormatIQ2_XXS>,
-                                          .iq2_xs = &kBlockKernels<FormatIQ2_XS>,
-                                          .iq2_s = &kBlockKernels<FormatIQ2_S>,
-                                          .iq3_xxs = &kBlockKernels<FormatIQ3_XXS>,
-                                          .iq3_s = &kBlockKernels<FormatIQ3_S>,
-                                          .tq1_0 = &kBlockKernels<FormatTQ1_0>,
-                                          .tq2_0 = &kBlockKernels<FormatTQ2_0>,
-                                          .nvfp4 = &kBlockKernels<FormatNVFP4>};
+                                          .kernels = kernels()};
 
 }  // namespace rbee::cpu

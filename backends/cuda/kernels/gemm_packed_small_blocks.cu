@@ -22,13 +22,7 @@ RB_DEVICE void arrange(const ArrangeXParams& p) {
 RB_KERNEL(arrange_x, kArrangeXThreads, ArrangeXParams, arrange(p))
 #endif
 
-RB_GEMM_PACKED(q4_0, BlockQ4_0)
-RB_GEMM_PACKED(q4_1, BlockQ4_1)
-RB_GEMM_PACKED(q5_0, BlockQ5_0)
-RB_GEMM_PACKED(q5_1, BlockQ5_1)
-RB_GEMM_PACKED(q8_0, BlockQ8_0)
-RB_GEMM_PACKED(iq4_nl, BlockIQ4_NL)
-RB_GEMM_PACKED(mxfp4, BlockMXFP4)
+RB_EACH_SMALL_BLOCK(RB_GEMM_PACKED)
 
 }  // namespace gpu
 }  // namespace rbee

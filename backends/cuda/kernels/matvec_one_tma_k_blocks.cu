@@ -4,13 +4,8 @@
 namespace rbee {
 namespace gpu {
 
-RB_MATVEC_ONE_TMA(q2_k, OneIntegers<BlockQ2_K>)
-RB_MATVEC_ONE_TMA(q3_k, OneIntegers<BlockQ3_K>)
-RB_MATVEC_ONE_TMA(q4_k, OneIntegers<BlockQ4_K>)
-RB_MATVEC_ONE_TMA(q5_k, OneIntegers<BlockQ5_K>)
-RB_MATVEC_ONE_TMA(q6_k, OneIntegers<BlockQ6_K>)
-RB_MATVEC_ONE_TMA(q8_k, OneIntegers<BlockQ8_K>)
-RB_MATVEC_ONE_TMA(iq4_xs, OneIntegers<BlockIQ4_XS>)
+#define RB_BLOCKS_TMA(dtype, Block) RB_MATVEC_ONE_TMA(dtype, OneIntegers<Block>)
+RB_EACH_K_BLOCK(RB_BLOCKS_TMA)
 
 }  // namespace gpu
 }  // namespace rbee

@@ -4,13 +4,8 @@
 namespace rbee {
 namespace gpu {
 
-RB_MATVEC_ONE_TMA(q4_0, OneIntegers<BlockQ4_0>)
-RB_MATVEC_ONE_TMA(q4_1, OneIntegers<BlockQ4_1>)
-RB_MATVEC_ONE_TMA(q5_0, OneIntegers<BlockQ5_0>)
-RB_MATVEC_ONE_TMA(q5_1, OneIntegers<BlockQ5_1>)
-RB_MATVEC_ONE_TMA(q8_0, OneIntegers<BlockQ8_0>)
-RB_MATVEC_ONE_TMA(iq4_nl, OneIntegers<BlockIQ4_NL>)
-RB_MATVEC_ONE_TMA(mxfp4, OneIntegers<BlockMXFP4>)
+#define RB_BLOCKS_TMA(dtype, Block) RB_MATVEC_ONE_TMA(dtype, OneIntegers<Block>)
+RB_EACH_SMALL_BLOCK(RB_BLOCKS_TMA)
 
 }  // namespace gpu
 }  // namespace rbee

@@ -50,20 +50,7 @@ RB_DEVICE void dequantize(const DequantizeParams& p) {
 
 #define RB_DEQUANTIZE(dtype, Block) \
   RB_KERNEL(dequantize_##dtype, kTileThreads, DequantizeParams, (dequantize<Block>(p)))
-RB_DEQUANTIZE(q4_0, BlockQ4_0)
-RB_DEQUANTIZE(q4_1, BlockQ4_1)
-RB_DEQUANTIZE(q5_0, BlockQ5_0)
-RB_DEQUANTIZE(q5_1, BlockQ5_1)
-RB_DEQUANTIZE(q8_0, BlockQ8_0)
-RB_DEQUANTIZE(q2_k, BlockQ2_K)
-RB_DEQUANTIZE(q3_k, BlockQ3_K)
-RB_DEQUANTIZE(q4_k, BlockQ4_K)
-RB_DEQUANTIZE(q5_k, BlockQ5_K)
-RB_DEQUANTIZE(q6_k, BlockQ6_K)
-RB_DEQUANTIZE(q8_k, BlockQ8_K)
-RB_DEQUANTIZE(iq4_nl, BlockIQ4_NL)
-RB_DEQUANTIZE(iq4_xs, BlockIQ4_XS)
-RB_DEQUANTIZE(mxfp4, BlockMXFP4)
+RB_EACH_BLOCK(RB_DEQUANTIZE)
 RB_DEQUANTIZE(f8_g128, BlockF8_G128)
 RB_EACH_FEW_BITS(RB_DEQUANTIZE)
 

@@ -4,13 +4,7 @@
 namespace rbee {
 namespace gpu {
 
-RB_MATVEC_ONE(q2_k, BlockQ2_K)
-RB_MATVEC_ONE(q3_k, BlockQ3_K)
-RB_MATVEC_ONE(q4_k, BlockQ4_K)
-RB_MATVEC_ONE(q5_k, BlockQ5_K)
-RB_MATVEC_ONE(q6_k, BlockQ6_K)
-RB_MATVEC_ONE(q8_k, BlockQ8_K)
-RB_MATVEC_ONE(iq4_xs, BlockIQ4_XS)
+RB_EACH_K_BLOCK(RB_MATVEC_ONE)
 
 }  // namespace gpu
 }  // namespace rbee

@@ -4,13 +4,7 @@
 namespace rbee {
 namespace gpu {
 
-RB_MATVEC_ONE(q4_0, BlockQ4_0)
-RB_MATVEC_ONE(q4_1, BlockQ4_1)
-RB_MATVEC_ONE(q5_0, BlockQ5_0)
-RB_MATVEC_ONE(q5_1, BlockQ5_1)
-RB_MATVEC_ONE(q8_0, BlockQ8_0)
-RB_MATVEC_ONE(iq4_nl, BlockIQ4_NL)
-RB_MATVEC_ONE(mxfp4, BlockMXFP4)
+RB_EACH_SMALL_BLOCK(RB_MATVEC_ONE)
 
 }  // namespace gpu
 }  // namespace rbee

@@ -9,6 +9,7 @@
 
 #include "tests/checkpoints/checkpoint_files.h"
 #include "tests/models/language/model_runner.h"
+#include "tests/support/block_types.h"
 
 namespace rbee::test {
 namespace {
@@ -153,15 +154,13 @@ TEST_P(QuantizedTest, LogitsOfTheSameWeightsInFloat32) {
   EXPECT_LE(relative_error(logits_of(checkpoint, false), wanted), kPlainError);
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, QuantizedTest,
-                         testing::Values(DType::f32, DType::f16, DType::bf16, DType::q4_0,
-                                         DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0,
-                                         DType::q2_k, DType::q3_k, DType::q4_k, DType::q5_k,
-                                         DType::q6_k, DType::q8_k, DType::iq4_nl, DType::iq4_xs,
-                                         DType::mxfp4, DType::iq1_s, DType::iq1_m, DType::iq2_xxs,
-                                         DType::iq2_xs, DType::iq2_s, DType::iq3_xxs, DType::iq3_s,
-                                         DType::tq1_0, DType::tq2_0, DType::nvfp4),
-                         [](const auto& test) { return std::string(name(test.param)); });
+const auto kNameOf = [](const testing::TestParamInfo<DType>& test) {
+  return std::string(name(test.param));
+};
+INSTANTIATE_TEST_SUITE_P(Floats, QuantizedTest,
+                         testing::Values(DType::f32, DType::f16, DType::bf16), kNameOf);
+INSTANTIATE_TEST_SUITE_P(Blocks, QuantizedTest,
+                         testing::ValuesIn(block_types_but({DType::f8_g128})), kNameOf);
 
 class MixedTypesTest : public CheckpointFiles {};
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "backends/api/dispatch.h"
+#include "tests/support/block_types.h"
 #include "tests/support/op_table.h"
 
 namespace rbee::harness {
@@ -31,10 +32,10 @@ std::vector<CastCase> cast_cases() {
       out.push_back({{{23}}, from, to, Form::contiguous, {-1e6, 1e6, true}});
     }
   }
-  for (int i = static_cast<int>(DType::q4_0); i < kDTypeCount; ++i) {
-    for (const DType to : kFloatTypes) out.push_back({{{3, 512}}, static_cast<DType>(i), to});
-    out.push_back({{{0, 256}}, static_cast<DType>(i), DType::f32});
-    out.push_back({{{3, 256}}, static_cast<DType>(i), DType::f32, Form::gaps});
+  for (const DType from : test::block_types()) {
+    for (const DType to : kFloatTypes) out.push_back({{{3, 512}}, from, to});
+    out.push_back({{{0, 256}}, from, DType::f32});
+    out.push_back({{{3, 256}}, from, DType::f32, Form::gaps});
   }
   out.push_back({{{1}}});
   out.push_back({{{0}}});

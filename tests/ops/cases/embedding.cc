@@ -15,8 +15,7 @@ struct EmbeddingCase {
 std::vector<EmbeddingCase> cases() {
   const std::vector<int32_t> ids{4, 0, 6, 6, 1};
   std::vector<EmbeddingCase> out;
-  for (int i = 0; i < kDTypeCount; ++i) {
-    const auto dtype = static_cast<DType>(i);
+  for (const DType dtype : kAllDTypes) {
     if (!is_float(dtype) && !is_quantized(dtype)) continue;
     out.push_back({.ids = ids, .table = {7, 512}, .dtype = dtype});
     out.push_back({.ids = ids, .table = {7, 256}, .dtype = dtype, .scale = 24.25f});

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 
+#include "tests/support/block_types.h"
 #include "tests/support/op_table.h"
 #include "tests/support/packed.h"
 
@@ -174,16 +175,11 @@ std::vector<LinearCase> linear_cases() {
       add_linear(weight, dtype, out);
     }
   }
-  for (const DType weight :
-       {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0, DType::q2_k, DType::q3_k,
-        DType::q4_k, DType::q5_k, DType::q6_k, DType::q8_k, DType::iq4_nl, DType::iq4_xs,
-        DType::mxfp4, DType::f8_g128}) {
+  for (const DType weight : test::written_block_types()) {
     add_linear(weight, weight == DType::q4_k ? DType::bf16 : DType::f32, out);
   }
   // One token, a few, and tiles of them.
-  for (const DType weight :
-       {DType::iq1_s, DType::iq1_m, DType::iq2_xxs, DType::iq2_xs, DType::iq2_s, DType::iq3_xxs,
-        DType::iq3_s, DType::tq1_0, DType::tq2_0, DType::nvfp4}) {
+  for (const DType weight : test::read_only_block_types()) {
     for (const int64_t tokens : {1, 5, 35}) {
       out.push_back({.tokens = tokens,
                      .chosen = 2,

@@ -1,5 +1,6 @@
 // y = x * weight^T + bias over weights of every type, plain and as the GPUs' kernels want them.
 // tests/linear holds the CPU's packed weights.
+#include "tests/support/block_types.h"
 #include "tests/support/op_table.h"
 #include "tests/support/packed.h"
 
@@ -193,12 +194,7 @@ std::vector<LinearCase> cases() {
     }
     out.push_back({.rows = 5, .in = 64, .outs = {9, 1, 33}, .dtype = dtype, .bias = true});
   }
-  for (const DType weight :
-       {DType::q4_0,    DType::q4_1,   DType::q5_0,    DType::q5_1,   DType::q8_0,
-        DType::q2_k,    DType::q3_k,   DType::q4_k,    DType::q5_k,   DType::q6_k,
-        DType::q8_k,    DType::iq4_nl, DType::iq4_xs,  DType::mxfp4,  DType::f8_g128,
-        DType::iq1_s,   DType::iq1_m,  DType::iq2_xxs, DType::iq2_xs, DType::iq2_s,
-        DType::iq3_xxs, DType::iq3_s,  DType::tq1_0,   DType::tq2_0,  DType::nvfp4}) {
+  for (const DType weight : test::block_types()) {
     const int64_t block = info(weight).block_size;
     out.push_back({.rows = 1, .in = 3 * block, .outs = {19}, .weight = weight});
     out.push_back({.rows = 6, .in = block, .outs = {4, 7}, .weight = weight, .bias = true});

@@ -1,6 +1,7 @@
 // Linear layers with the residual and the norm behind them.
 #include <cmath>
 
+#include "tests/support/block_types.h"
 #include "tests/support/op_table.h"
 #include "tests/support/packed.h"
 
@@ -37,10 +38,7 @@ std::vector<NormCase> cases() {
     }
   }
   for (const DType weight :
-       {DType::q4_1,  DType::q5_0,    DType::q5_1,   DType::q2_k,  DType::q3_k,    DType::q6_k,
-        DType::q8_k,  DType::iq4_nl,  DType::iq4_xs, DType::mxfp4, DType::f8_g128, DType::iq1_s,
-        DType::iq1_m, DType::iq2_xxs, DType::iq2_xs, DType::iq2_s, DType::iq3_xxs, DType::iq3_s,
-        DType::tq1_0, DType::tq2_0,   DType::nvfp4}) {
+       test::block_types_but({DType::q4_0, DType::q8_0, DType::q4_k, DType::q5_k})) {
     add({.rows = 7, .in = 1024, .dim = 64, .weight = weight, .dtype = DType::bf16});
   }
   add({.rows = 8,

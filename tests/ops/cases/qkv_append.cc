@@ -1,6 +1,7 @@
 // The projections of queries, keys and values, rotated and written into a paged cache.
 #include <cmath>
 
+#include "tests/support/block_types.h"
 #include "tests/support/op_table.h"
 #include "tests/support/packed.h"
 
@@ -42,11 +43,7 @@ std::vector<QkvCase> cases() {
         DType::f32);
   }
   // The other block types, in as few heads as there can be.
-  for (const DType weight :
-       {DType::q4_1,  DType::q5_0,  DType::q5_1,    DType::q2_k,   DType::q3_k,  DType::q5_k,
-        DType::q6_k,  DType::q8_k,  DType::iq4_nl,  DType::iq4_xs, DType::mxfp4, DType::f8_g128,
-        DType::iq1_s, DType::iq1_m, DType::iq2_xxs, DType::iq2_xs, DType::iq2_s, DType::iq3_xxs,
-        DType::iq3_s, DType::tq1_0, DType::tq2_0,   DType::nvfp4}) {
+  for (const DType weight : test::block_types_but({DType::q4_0, DType::q8_0, DType::q4_k})) {
     add({.in = 2048, .heads = 2, .kv_heads = 1, .head_dim = 32, .pairs = 16}, weight);
   }
   // Values in another type than the others.

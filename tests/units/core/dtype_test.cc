@@ -11,8 +11,7 @@ namespace rbee {
 namespace {
 
 TEST(DType, NamesAreReadBackInEitherCase) {
-  for (int i = 0; i < kDTypeCount; ++i) {
-    const auto dtype = static_cast<DType>(i);
+  for (const DType dtype : kAllDTypes) {
     std::string text = name(dtype);
     EXPECT_EQ(cat(dtype), text);
     EXPECT_EQ(parse_dtype(text), dtype) << text;
@@ -25,8 +24,7 @@ TEST(DType, NamesAreReadBackInEitherCase) {
 }
 
 TEST(DType, EachIsOneKind) {
-  for (int i = 0; i < kDTypeCount; ++i) {
-    const auto dtype = static_cast<DType>(i);
+  for (const DType dtype : kAllDTypes) {
     EXPECT_EQ(is_integer(dtype) + is_float(dtype) + is_quantized(dtype), 1) << name(dtype);
     EXPECT_EQ(info(dtype).block_size > 1, is_quantized(dtype)) << name(dtype);
   }
@@ -34,6 +32,16 @@ TEST(DType, EachIsOneKind) {
   EXPECT_TRUE(is_float(DType::f16));
   EXPECT_TRUE(is_float(DType::f8e4m3));
   EXPECT_TRUE(is_quantized(DType::mxfp4));
+}
+
+TEST(DType, OnlyBlockTypesAreReadOnly) {
+  for (const DType dtype : kAllDTypes) {
+    EXPECT_TRUE(is_quantized(dtype) || !is_read_only(dtype)) << name(dtype);
+  }
+  EXPECT_FALSE(is_read_only(DType::q4_k));
+  EXPECT_FALSE(is_read_only(DType::f8_g128));
+  EXPECT_TRUE(is_read_only(DType::iq1_s));
+  EXPECT_TRUE(is_read_only(DType::nvfp4));
 }
 
 TEST(DType, StorageTypesHaveTheSizeOfTheirDType) {

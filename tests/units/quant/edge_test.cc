@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "rbee/quant/quant.h"
+#include "tests/support/block_types.h"
 #include "tests/units/quant/samples.h"
 
 namespace rbee::quant {
@@ -123,7 +124,7 @@ TEST_P(QuantEdgeTest, ImportanceThatIsNotAWeightIsIgnored) {
   EXPECT_EQ(encode(in, some.data()), encode(in, none.data()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, QuantEdgeTest, testing::ValuesIn(block_types()),
+INSTANTIATE_TEST_SUITE_P(Types, QuantEdgeTest, testing::ValuesIn(test::written_block_types()),
                          [](const auto& types) { return std::string(name(types.param)); });
 
 }  // namespace

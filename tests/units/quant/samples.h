@@ -16,29 +16,6 @@
 
 namespace rbee::quant {
 
-inline const std::vector<DType>& ggml_types() {
-  static const std::vector<DType> types = {DType::q4_0,   DType::q4_1, DType::q5_0, DType::q5_1,
-                                           DType::q8_0,   DType::q2_k, DType::q3_k, DType::q4_k,
-                                           DType::q5_k,   DType::q6_k, DType::q8_k, DType::iq4_nl,
-                                           DType::iq4_xs, DType::mxfp4};
-  return types;
-}
-// Those that can be read and not written.
-inline const std::vector<DType>& read_only_types() {
-  static const std::vector<DType> types = {
-      DType::iq1_s,   DType::iq1_m, DType::iq2_xxs, DType::iq2_xs, DType::iq2_s,
-      DType::iq3_xxs, DType::iq3_s, DType::tq1_0,   DType::tq2_0,  DType::nvfp4};
-  return types;
-}
-inline const std::vector<DType>& block_types() {
-  static const std::vector<DType> types = [] {
-    std::vector<DType> all = ggml_types();
-    all.push_back(DType::f8_g128);
-    return all;
-  }();
-  return types;
-}
-
 // Values shaped like weights: near normal (a sum of twelve uniforms), the spread of each 32 between
 // 0.01 and 0.04, one in 256 five times as large. Exact arithmetic: the same on every machine.
 inline std::vector<float> weight_samples(int64_t n) {

@@ -45,8 +45,8 @@ std::vector<std::byte> convert(const SourceTensor& tensor, DType to, int threads
 
 std::vector<DType> targets() {
   std::vector<DType> out;
-  for (int i = 0; i < kDTypeCount; ++i) {
-    if (can_convert_to(static_cast<DType>(i))) out.push_back(static_cast<DType>(i));
+  for (const DType dtype : kAllDTypes) {
+    if (can_convert_to(dtype)) out.push_back(dtype);
   }
   return out;
 }

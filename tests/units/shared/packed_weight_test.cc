@@ -10,18 +10,12 @@
 
 #include "backends/api/dispatch_blocks.h"
 #include "rbee/core/dtype.h"
+#include "tests/support/block_types.h"
 
 namespace rbee {
 namespace {
 
 using shared::PackedLayout;
-
-constexpr DType kBlockTypes[] = {
-    DType::q4_0,    DType::q4_1,   DType::q5_0,    DType::q5_1,   DType::q8_0,
-    DType::q2_k,    DType::q3_k,   DType::q4_k,    DType::q5_k,   DType::q6_k,
-    DType::q8_k,    DType::iq4_nl, DType::iq4_xs,  DType::mxfp4,  DType::f8_g128,
-    DType::iq1_s,   DType::iq1_m,  DType::iq2_xxs, DType::iq2_xs, DType::iq2_s,
-    DType::iq3_xxs, DType::iq3_s,  DType::tq1_0,   DType::tq2_0,  DType::nvfp4};
 
 // Blocks of random bytes; nothing here keeps scales finite, so values are compared as bits.
 template <typename Block>
@@ -136,7 +130,7 @@ TEST_P(PackedWeight, IsHardlyLargerThanTheFile) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, PackedWeight, testing::ValuesIn(kBlockTypes),
+INSTANTIATE_TEST_SUITE_P(Types, PackedWeight, testing::ValuesIn(test::block_types()),
                          [](const auto& each) { return std::string(name(each.param)); });
 
 }  // namespace

@@ -35,29 +35,9 @@ constexpr panel::PanelKernels tile_kernels() {
 
 namespace rbee::cpu {
 
-constinit const PanelKernels linear_q4_0_amx = tile_kernels<FormatQ4_0>();
-constinit const PanelKernels linear_q4_1_amx = tile_kernels<FormatQ4_1>();
-constinit const PanelKernels linear_q5_0_amx = tile_kernels<FormatQ5_0>();
-constinit const PanelKernels linear_q5_1_amx = tile_kernels<FormatQ5_1>();
-constinit const PanelKernels linear_q8_0_amx = tile_kernels<FormatQ8_0>();
-constinit const PanelKernels linear_q2_k_amx = tile_kernels<FormatQ2_K>();
-constinit const PanelKernels linear_q3_k_amx = tile_kernels<FormatQ3_K>();
-constinit const PanelKernels linear_q4_k_amx = tile_kernels<FormatQ4_K>();
-constinit const PanelKernels linear_q5_k_amx = tile_kernels<FormatQ5_K>();
-constinit const PanelKernels linear_q6_k_amx = tile_kernels<FormatQ6_K>();
-constinit const PanelKernels linear_q8_k_amx = tile_kernels<FormatQ8_K>();
-constinit const PanelKernels linear_iq4_nl_amx = tile_kernels<FormatIQ4_NL>();
-constinit const PanelKernels linear_iq4_xs_amx = tile_kernels<FormatIQ4_XS>();
-constinit const PanelKernels linear_mxfp4_amx = tile_kernels<FormatMXFP4>();
-constinit const PanelKernels linear_iq1_s_amx = tile_kernels<FormatIQ1_S>();
-constinit const PanelKernels linear_iq1_m_amx = tile_kernels<FormatIQ1_M>();
-constinit const PanelKernels linear_iq2_xxs_amx = tile_kernels<FormatIQ2_XXS>();
-constinit const PanelKernels linear_iq2_xs_amx = tile_kernels<FormatIQ2_XS>();
-constinit const PanelKernels linear_iq2_s_amx = tile_kernels<FormatIQ2_S>();
-constinit const PanelKernels linear_iq3_xxs_amx = tile_kernels<FormatIQ3_XXS>();
-constinit const PanelKernels linear_iq3_s_amx = tile_kernels<FormatIQ3_S>();
-constinit const PanelKernels linear_tq1_0_amx = tile_kernels<FormatTQ1_0>();
-constinit const PanelKernels linear_tq2_0_amx = tile_kernels<FormatTQ2_0>();
-constinit const PanelKernels linear_nvfp4_amx = tile_kernels<FormatNVFP4>();
+#define RB_KERNELS(name, Name, ...) \
+  constinit const PanelKernels linear_##name##_amx = tile_kernels<Format##Name>();
+RB_GGML_BLOCK_TYPES(RB_KERNELS)
+#undef RB_KERNELS
 
 }  // namespace rbee::cpu

@@ -1,0 +1,36 @@
+#pragma once
+// The block types of rbee/core/block_types.h, for tables of tests: a new row is in all of them.
+
+#include <algorithm>
+#include <initializer_list>
+#include <vector>
+
+#include "rbee/core/dtype.h"
+
+namespace rbee::test {
+
+// Those of `wanted`, in the table's order.
+template <typename Wanted>
+std::vector<DType> block_types(Wanted wanted) {
+  std::vector<DType> out;
+  for (const DType dtype : kAllDTypes) {
+    if (is_quantized(dtype) && wanted(dtype)) out.push_back(dtype);
+  }
+  return out;
+}
+inline std::vector<DType> block_types() {
+  return block_types([](DType) { return true; });
+}
+inline std::vector<DType> block_types_but(std::initializer_list<DType> left_out) {
+  return block_types(
+      [&](DType dtype) { return std::ranges::find(left_out, dtype) == left_out.end(); });
+}
+// Those that rbee/quant encodes, and those that it only decodes.
+inline std::vector<DType> written_block_types() {
+  return block_types([](DType dtype) { return !is_read_only(dtype); });
+}
+inline std::vector<DType> read_only_block_types() {
+  return block_types(is_read_only);
+}
+
+}  // namespace rbee::test
