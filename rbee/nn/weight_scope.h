@@ -1,81 +1,23 @@
 #pragma once
-// Named access to a checkpoint's weights under one set of names for both formats, and the books of
-// what was taken. A scope is a path such as "blk.3" / "attn_q"; copies are cheap.
+// Named access to a checkpoint's weights under one set of names for both formats. A scope is a path
+// such as "blk.3" / "attn_q"; copies are cheap. It finds names (weight_names.h), reads plain
+// tensors (weight_reader.h), packs them for the device (weight_packer.h), and keeps the books of
+// what was taken (weight_books.h).
 
-#include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "rbee/io/checkpoint.h"
-#include "rbee/tensor/tensor.h"
+#include "rbee/nn/weight_books.h"
+#include "rbee/nn/weight_names.h"
+#include "rbee/nn/weight_options.h"
+#include "rbee/nn/weight_reader.h"
 
 namespace rbee::nn {
 
-class WeightStash;
 struct LoraTarget;
-
-// One role in a model under its GGUF name, by which model code calls it, and its Hugging Face name.
-// '*' stands for the layer's number, '#' in Hugging Face names for an expert's or a head's;
-// ".weight" and
-// ".bias" are left out. Empty: not in that format.
-struct TensorName {
-  std::string_view gguf;
-  std::string_view hf;
-};
-
-// Changes of weights while they are loaded (LoRA). Names are those of the checkpoint.
-class WeightPatch {
- public:
-  virtual ~WeightPatch() = default;
-  virtual bool touches(std::string_view name) const = 0;
-  // values: the tensor's, row-major. Throws invalid_argument where the patch does not fit the
-  // shape.
-  virtual void apply(std::string_view name, const Shape& shape, std::span<float> values) const = 0;
-};
-
-struct WeightOptions {
-  Device* device = nullptr;
-  std::span<const TensorName> names;          // the family's table; must outlive the scope
-  bool own_names = false;                     // paths are names of the checkpoint, without a table
-  std::span<const std::string_view> ignored;  // parts of names that a model may leave unused
-  bool pack = true;                           // rewrite matrices for the device's kernels
-  bool output = true;                         // whether the model takes its output matrix
-  bool plain_fp8 = false;                     // floats of one byte are read without scales too
-  bool widen_fp8 = false;                     // their matrices become 16 bits
-  // Matrices of f32 and f16 become bf16 where activations are, for instructions that multiply
-  // nothing else.
-  bool narrow_matrices = false;
-  // Floats of matrices and convolutions become q8_0 where rows are whole blocks of 32: for devices
-  // whose kernels multiply those in 8 bits. Null: none; else says whether this tensor may.
-  bool (*may_quantize)(std::string_view name) = nullptr;
-  DType activations = DType::f32;      // f32, f16 or bf16: what layers compute in
-  const WeightPatch* patch = nullptr;  // must outlive the scope
-  // Remembers what the calls below give; a filled one gives it in place of the checkpoint. Must
-  // outlive the scope.
-  WeightStash* stash = nullptr;
-  std::function<void(int64_t done, int64_t total)> progress;  // bytes of the checkpoint
-};
-
-struct WeightFigures {
-  int64_t parameters = 0;                            // elements of all tensors taken, each once
-  int64_t resident_bytes = 0;                        // mapped in place, converted and packed
-  std::array<int64_t, kDTypeCount> bytes_by_type{};  // of the tensors taken, as stored
-  // The type with the most bytes.
-  DType most_common() const;
-};
-
-// Rows [first, first + count) of a matrix with `total` rows, for tensors that hold several matrices
-// on top of each other.
-struct RowSlice {
-  int64_t first = 0;
-  int64_t count = 0;
-  int64_t total = 0;
-};
 
 // A matrix for products with inputs in another order: weight * x[order].
 struct OrderedMatrix {
@@ -157,32 +99,16 @@ class WeightScope {
   void finish() const;
 
  private:
-  struct Books;
-  WeightScope(std::shared_ptr<Books> books, std::string path, int64_t layer);
-  const io::TensorEntry& take(std::string_view leaf, const Shape& wanted) const;
-  const io::TensorEntry& take_named(const std::string& full, const Shape& wanted) const;
-  const io::TensorEntry& find_shaped(const std::string& full, const Shape& wanted) const;
-  const io::TensorEntry& take_bytes(const std::string& full, const Shape& wanted) const;
-  io::TensorEntry readable(io::TensorEntry entry) const;
-  io::TensorEntry readable_matrix(io::TensorEntry entry) const;
-  Tensor integer_matrix(std::string_view leaf, const io::TensorEntry& entry, RowSlice rows) const;
-  Tensor shared_order(std::span<const int32_t> order) const;
-  // With the patch where it touches the tensor, else in place where that can be.
-  Tensor stored(std::string_view leaf, const Shape& shape) const;
-  bool patched(std::string_view leaf) const;
-  void refuse_patch(const std::string& full) const;
+  struct State;
+  WeightScope(std::shared_ptr<State> state, std::string path, int64_t layer);
   // What `make` gives, or what it gave when the stash was filled.
   template <typename Make>
   Tensor remembered(const Make& make) const;
-  Tensor pack(const Tensor& plain, const std::function<void(int64_t rows)>& on_packed) const;
-  // Whether rows of `in` elements of this tensor are to become q8_0.
-  bool quantizes(std::string_view leaf, DType stored, int64_t in) const;
-  bool narrows(DType stored) const;
-  // A matrix in the type that it is multiplied in.
-  Tensor as_multiplied(std::string_view leaf, const Tensor& plain) const;
-  Tensor pack_conv(std::string_view leaf, const Tensor& plain) const;
+  // The same for a tensor that is not packed, in memory of its own.
+  template <typename Make>
+  Tensor own(const Make& make) const;
 
-  std::shared_ptr<Books> books_;
+  std::shared_ptr<State> state_;
   std::string path_;
   int64_t layer_ = -1;
 };

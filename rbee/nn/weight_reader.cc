@@ -1,0 +1,292 @@
+#include "rbee/nn/weight_reader.h"
+
+#include <algorithm>
+
+#include "rbee/io/integer_matrix.h"
+#include "rbee/nn/dequantised.h"
+#include "rbee/nn/matrix_scale.h"
+#include "rbee/nn/unpack_integers.h"
+#include "rbee/ops/elementwise.h"
+#include "rbee/quant/f8_rows.h"
+#include "rbee/quant/mxfp4_rows.h"
+
+namespace rbee::nn {
+namespace {
+
+constexpr const char* kOp = "load";
+
+bool usable(DType dtype) {
+  return is_quantized(dtype) || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+}
+
+// Kernels read elements (block types: the block's 16- or 32-bit fields) at their natural alignment,
+// which safetensors files do not promise.
+bool aligned(const std::byte* data, DType dtype) {
+  const size_t alignment = is_quantized(dtype) ? 4 : static_cast<size_t>(info(dtype).block_bytes);
+  return reinterpret_cast<uintptr_t>(data) % alignment == 0;
+}
+
+// Whether blocks run over the ends of rows, which no kernel reads.
+bool cuts_blocks(DType dtype, const Shape& shape) {
+  return is_quantized(dtype) && shape.rank() > 0 &&
+         shape[shape.rank() - 1] % info(dtype).block_size != 0;
+}
+
+// Without the sizes of 1 at the ends.
+Shape trimmed(const Shape& shape) {
+  int first = 0, end = shape.rank();
+  while (end > 1 && shape[end - 1] == 1) --end;
+  while (end - first > 1 && shape[first] == 1) ++first;
+  return Shape(std::span(shape.data() + first, static_cast<size_t>(end - first)));
+}
+
+// The bytes of one of `count` equal parts.
+std::span<const std::byte> share_of(const io::TensorEntry& entry, int64_t index, int64_t count) {
+  const size_t bytes = entry.data.size() / static_cast<size_t>(count);
+  return entry.data.subspan(static_cast<size_t>(index) * bytes, bytes);
+}
+
+io::TensorEntry entry_of_blocks(std::string_view name, DType dtype, const Shape& shape,
+                                std::vector<std::byte> made) {
+  const auto blocks = std::make_shared<const std::vector<std::byte>>(std::move(made));
+  return {.name = std::string(name),
+          .dtype = dtype,
+          .shape = shape,
+          .data = *blocks,
+          .file = nullptr,
+          .owner = blocks};
+}
+
+}  // namespace
+
+void PagesInUse::next(const io::TensorEntry& entry, std::span<const std::byte> bytes) {
+  let_go();
+  entry_ = &entry;
+  bytes_ = bytes;
+}
+
+void PagesInUse::let_go() {
+  if (entry_ != nullptr && entry_->file) entry_->file->dont_need(bytes_);
+  entry_ = nullptr;
+}
+
+const io::TensorEntry& WeightReader::find(const std::string& name, const Shape& shape) const {
+  const io::TensorEntry* entry = checkpoint_.find(name);
+  if (entry == nullptr) {
+    fail(Code::not_found, kOp, "tensor ", name, " (", shape, ") is missing from the checkpoint");
+  }
+  check(trimmed(entry->shape) == trimmed(shape), kOp, "tensor ", name, " is (", entry->shape,
+        "), wanted (", shape, ")");
+  return *entry;
+}
+
+const io::TensorEntry& WeightReader::take(const std::string& name, const Shape& shape) const {
+  const io::TensorEntry& entry = find(name, shape);
+  const bool may_be_fp8 = options_.plain_fp8 || entry.scales.values != nullptr;
+  if (!usable(entry.dtype) && !(may_be_fp8 && io::is_fp8(entry))) {
+    fail(Code::unsupported, kOp, "tensor ", name, " is stored as ", entry.dtype,
+         "; weights are read as f32, f16, bf16 or a block type");
+  }
+  const io::TensorEntry* scale = scale_beside(checkpoint_, name);
+  if (scale != nullptr && !books_.has_taken(*scale)) {
+    fail(Code::unsupported, kOp, "tensor ", name, " is nvfp4 with a scale in ", scale->name,
+         ", which is read for matrices and experts of a model's layers alone");
+  }
+  books_.take(entry);
+  return entry;
+}
+
+const io::TensorEntry& WeightReader::take_bytes(const std::string& name, const Shape& shape) const {
+  const io::TensorEntry& entry = find(name, shape);
+  check(entry.dtype == DType::u8, kOp, "tensor ", name, " is stored as ", entry.dtype,
+        ", wanted u8");
+  books_.take(entry);
+  return entry;
+}
+
+Tensor WeightReader::place(const io::TensorEntry& entry, const Shape& shape) const {
+  Device& device = *options_.device;
+  const std::span<const std::byte> bytes = entry.data;
+  if (device.host_accessible() && aligned(bytes.data(), entry.dtype)) {
+    const std::shared_ptr<const void> file = entry.file;
+    return from_memory(bytes, shape, entry.dtype, device, file ? file : entry.owner);
+  }
+  Tensor x = empty(shape, entry.dtype, device);
+  if (!bytes.empty()) {
+    device.copy(x.buffer()->data(), bytes.data(), bytes.size(), CopyKind::host_to_device,
+                x.stream());
+    device.synchronize(x.stream());
+  }
+  return x;
+}
+
+io::TensorEntry WeightReader::readable(io::TensorEntry entry) const {
+  if (entry.integers) return unpacked(entry, 0, entry.shape[0], options_.activations);
+  if (!io::is_fp8(entry)) return entry;
+  return io::widened(entry, options_.activations == DType::f16 ? DType::f16 : DType::bf16);
+}
+
+io::TensorEntry WeightReader::readable_matrix(io::TensorEntry entry) const {
+  if (!io::is_fp8(entry) || entry.is_e5m2 || options_.widen_fp8) return readable(std::move(entry));
+  quant::F8Rows rows{.codes = entry.data,
+                     .rows = entry.shape[0],
+                     .in = entry.shape[1],
+                     .scales = {&entry.scale, 1},
+                     .scale_rows = entry.shape[0],
+                     .scale_columns = entry.shape[1]};
+  if (entry.scales.values != nullptr) {
+    rows.scales = *entry.scales.values;
+    rows.scale_rows = entry.scales.rows;
+    rows.scale_columns = entry.scales.columns;
+    rows.first_row = entry.scales.first_row;
+  }
+  if (!quant::fits_f8_blocks(rows)) return readable(std::move(entry));
+  return entry_of_blocks(entry.name, DType::f8_g128, entry.shape, quant::f8_blocks(rows));
+}
+
+Tensor WeightReader::whole(const std::string& name, const Shape& shape) const {
+  const io::TensorEntry& taken = take(name, shape);
+  const DType narrow = options_.activations == DType::bf16 ? DType::bf16 : DType::f16;
+  const io::TensorEntry entry =
+      cuts_blocks(taken.dtype, shape) ? dequantised(taken, narrow) : readable(taken);
+  Tensor x = place(entry, shape);
+  if (!patched(name)) return x;
+  std::vector<float> values = cast(x, DType::f32).to_host<float>();
+  options_.patch->apply(name, shape, values);
+  const DType type = is_quantized(entry.dtype) ? DType::f16 : entry.dtype;
+  return cast(from_host<float>(values, shape, *options_.device), type);
+}
+
+Tensor WeightReader::row(const std::string& name, int64_t size) const {
+  return place(readable(take(name, Shape{size})), Shape{1, size});
+}
+
+PlainMatrix WeightReader::matrix(const std::string& name, RowSlice rows, int64_t in) const {
+  RB_ASSERT(rows.first >= 0 && rows.first + rows.count <= rows.total);
+  const Shape shape{rows.total, in};
+  if (patched(name) || cuts_blocks(find(name, shape).dtype, shape)) {
+    return {whole(name, shape).slice(Axis{0}, rows.first, rows.count), {}};
+  }
+  const io::TensorEntry& entry = take(name, shape);
+  if (entry.integers) {
+    if (entry.file) entry.file->will_need(entry.data);
+    const io::TensorEntry share = unpacked(entry, rows.first, rows.count, options_.activations);
+    if (entry.file) entry.file->dont_need(entry.data);
+    return {place(share, share.shape), {}};
+  }
+  const auto row = static_cast<size_t>(row_bytes(entry.dtype, in));
+  const std::span<const std::byte> bytes = entry.data.subspan(
+      static_cast<size_t>(rows.first) * row, static_cast<size_t>(rows.count) * row);
+  if (entry.file) entry.file->will_need(bytes);
+  io::TensorEntry share = entry;
+  share.data = bytes;
+  share.shape = Shape{rows.count, in};
+  share.scales.first_row = rows.first;
+  const bool quantize = options_.quantizes(name, share.dtype, in);
+  share = quantize ? readable(std::move(share)) : readable_matrix(std::move(share));
+  return {place(share, Shape{rows.count, in}), [file = entry.file, bytes, row](int64_t done) {
+            if (file) file->dont_need(bytes.first(static_cast<size_t>(done) * row));
+          }};
+}
+
+bool WeightReader::has_order(const std::string& name, const Shape& shape) const {
+  const io::TensorEntry& entry = find(name, shape);
+  return entry.integers && !entry.integers->inputs_by_group.empty() && !patched(name);
+}
+
+Tensor WeightReader::matrix_by_group(const std::string& name, RowSlice rows, int64_t in) const {
+  RB_ASSERT(rows.first >= 0 && rows.first + rows.count <= rows.total);
+  const io::TensorEntry& entry = find(name, Shape{rows.total, in});
+  books_.take(entry);
+  if (entry.file) entry.file->will_need(entry.data);
+  const io::TensorEntry share = unpacked_by_group(entry, rows.first, rows.count);
+  if (entry.file) entry.file->dont_need(entry.data);
+  return place(share, share.shape);
+}
+
+Tensor WeightReader::order(const std::string& name, const Shape& shape) {
+  const std::span<const int32_t> order = find(name, shape).integers->inputs_by_group;
+  if (!std::ranges::equal(order, last_order_)) {
+    last_order_.assign(order.begin(), order.end());
+    last_order_tensor_ =
+        from_host<int32_t>(order, {static_cast<int64_t>(order.size())}, *options_.device);
+    books_.add_resident(last_order_tensor_.bytes());
+  }
+  return last_order_tensor_;
+}
+
+Tensor WeightReader::expert(const std::string& name, int64_t index, const Shape& shape,
+                            PagesInUse& pages) const {
+  const bool alone = is_one_of_each(name);
+  const std::string full = alone ? name_of_each(name, index) : name;
+  refuse_patch(full);
+  const Shape matrix{shape[1], shape[2]};
+  const io::TensorEntry& entry = take(full, alone ? matrix : shape);
+  io::TensorEntry one = entry;
+  if (!alone) one.data = share_of(entry, index, shape[0]);
+  pages.next(entry, one.data);
+  one.shape = matrix;
+  return place(readable_matrix(std::move(one)), matrix);
+}
+
+Mxfp4Stack WeightReader::mxfp4_stack(const std::string& name, const Shape& shape, int64_t first,
+                                     int64_t step) const {
+  constexpr int64_t kGroup = 32, kCodeBytes = 16;
+  check(shape[2] % kGroup == 0, kOp, "rows of ", name, " have ", shape[2],
+        " inputs, wanted a multiple of ", kGroup);
+  const int64_t rows = step * shape[1], groups = shape[2] / kGroup;
+  const Shape codes{shape[0], rows, groups, kCodeBytes}, scales{shape[0], rows, groups};
+  Mxfp4Stack stack{.codes = &take_bytes(name + "_blocks", codes),
+                   .scales = &take_bytes(name + "_scales", scales),
+                   .matrix = {shape[1], shape[2]},
+                   .experts = shape[0],
+                   .rows = rows,
+                   .groups = groups,
+                   .first = first,
+                   .step = step};
+  refuse_patch(stack.codes->name);
+  return stack;
+}
+
+Tensor WeightReader::mxfp4_expert(const Mxfp4Stack& stack, int64_t index) const {
+  std::vector<std::byte> blocks =
+      quant::mxfp4_blocks({.codes = share_of(*stack.codes, index, stack.experts),
+                           .scales = share_of(*stack.scales, index, stack.experts),
+                           .rows = stack.rows,
+                           .groups = stack.groups,
+                           .first = stack.first,
+                           .step = stack.step});
+  const io::TensorEntry one =
+      entry_of_blocks(stack.codes->name, DType::mxfp4, stack.matrix, std::move(blocks));
+  return place(one, stack.matrix);
+}
+
+std::vector<float> WeightReader::scales(const std::string& name, int64_t count) const {
+  const io::TensorEntry* scale = scale_beside(checkpoint_, name);
+  if (scale == nullptr) return {};
+  books_.take(*scale);
+  return scales_in(*scale, count);
+}
+
+bool WeightReader::rounds_inputs(const std::string& name) const {
+  const io::TensorEntry* entry = checkpoint_.find(name);
+  return entry != nullptr && entry->scales.rounds_inputs && !options_.widen_fp8 &&
+         options_.activations != DType::f32;
+}
+
+bool WeightReader::patched(const std::string& name) const {
+  return options_.patch != nullptr && options_.patch->touches(name);
+}
+
+void WeightReader::refuse_patch(const std::string& name) const {
+  if (!patched(name)) return;
+  fail(Code::unsupported, kOp, "tensor ", name, " belongs to an expert; adapters of those are not ",
+       "implemented");
+}
+
+void WeightReader::let_go(const std::string& name) const {
+  const io::TensorEntry* entry = checkpoint_.find(name);
+  if (entry != nullptr && entry->file) entry->file->dont_need(entry->data);
+}
+
+}  // namespace rbee::nn

@@ -1,0 +1,114 @@
+#pragma once
+// From a checkpoint's bytes to plain tensors on the device: widening, dequantising, unpacking of
+// integers (GPTQ, AWQ), blocks from MXFP4's codes and scales, and patches. `name` is a tensor's
+// whole name in the checkpoint.
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rbee/nn/weight_books.h"
+
+namespace rbee::nn {
+
+// Rows [first, first + count) of a matrix with `total` rows, for tensors that hold several matrices
+// on top of each other.
+struct RowSlice {
+  int64_t first = 0;
+  int64_t count = 0;
+  int64_t total = 0;
+};
+
+struct PlainMatrix {
+  Tensor rows;
+  // Gives back the file's pages of the first rows, once they are packed; may be empty.
+  std::function<void(int64_t rows)> let_go;
+};
+
+// The file's pages that one tensor after another is read from.
+class PagesInUse {
+ public:
+  PagesInUse() = default;
+  ~PagesInUse() { let_go(); }
+  PagesInUse(const PagesInUse&) = delete;
+  PagesInUse& operator=(const PagesInUse&) = delete;
+
+  // Gives back the pages of the tensor before.
+  void next(const io::TensorEntry& entry, std::span<const std::byte> bytes);
+
+ private:
+  void let_go();
+
+  const io::TensorEntry* entry_ = nullptr;
+  std::span<const std::byte> bytes_;
+};
+
+// Experts' matrices in Hugging Face's MXFP4. Rows first, first + step, ... are one matrix.
+struct Mxfp4Stack {
+  const io::TensorEntry* codes;   // (experts, rows, groups, 16)
+  const io::TensorEntry* scales;  // (experts, rows, groups)
+  Shape matrix;                   // (rows / step, in)
+  int64_t experts, rows, groups;
+  int64_t first, step;
+};
+
+class WeightReader {
+ public:
+  // Keeps references to all three.
+  WeightReader(const io::Checkpoint& checkpoint, const WeightOptions& options, WeightBooks& books)
+      : checkpoint_(checkpoint), options_(options), books_(books) {}
+
+  // Calls that take a shape throw not_found naming a missing tensor, and invalid_argument naming
+  // both shapes. Sizes of 1 at the ends of a shape do not count. What reads throws unsupported for
+  // a type that is neither f32, f16, bf16 nor a block type.
+  const io::TensorEntry& find(const std::string& name, const Shape& shape) const;
+
+  // With the patch if it touches the tensor, else in place if the device can read it there.
+  Tensor whole(const std::string& name, const Shape& shape) const;
+  // As stored, without patch: (1, size).
+  Tensor row(const std::string& name, int64_t size) const;
+  // Block types, f8_g128 for floats of one byte whose groups share a scale, or floats.
+  PlainMatrix matrix(const std::string& name, RowSlice rows, int64_t in) const;
+  // Whether a matrix of packed integers has its inputs in an order by activations (GPTQ's
+  // desc_act). Patched ones have none.
+  bool has_order(const std::string& name, const Shape& shape) const;
+  // Such a matrix in its bits, its inputs group by group.
+  Tensor matrix_by_group(const std::string& name, RowSlice rows, int64_t in) const;
+  // The order of its inputs: (in) i32. Equal orders one after another share a tensor.
+  Tensor order(const std::string& name, const Shape& shape);
+  // One matrix of (experts, out, in): a share of one tensor, or a tensor of its own where the name
+  // has a '#'. Throws unsupported if a patch touches it.
+  Tensor expert(const std::string& name, int64_t index, const Shape& shape,
+                PagesInUse& pages) const;
+  // `name`_blocks and `name`_scales. Throws as expert() does.
+  Mxfp4Stack mxfp4_stack(const std::string& name, const Shape& shape, int64_t first,
+                         int64_t step) const;
+  Tensor mxfp4_expert(const Mxfp4Stack& stack, int64_t index) const;
+  // The scales beside a tensor of NVFP4, `count` of them; none where the file has none.
+  std::vector<float> scales(const std::string& name, int64_t count) const;
+  bool rounds_inputs(const std::string& name) const;
+  bool patched(const std::string& name) const;
+  // The file needs the tensor's pages no more.
+  void let_go(const std::string& name) const;
+
+ private:
+  const io::TensorEntry& take(const std::string& name, const Shape& shape) const;
+  const io::TensorEntry& take_bytes(const std::string& name, const Shape& shape) const;
+  void refuse_patch(const std::string& name) const;
+  Tensor place(const io::TensorEntry& entry, const Shape& shape) const;
+  // Kernels read no plain floats of one byte and no packed integers: they become what layers
+  // compute in, if that has 16 bits, and their entry's type.
+  io::TensorEntry readable(io::TensorEntry entry) const;
+  // For products, whose kernels read floats of one byte in groups that share a scale.
+  io::TensorEntry readable_matrix(io::TensorEntry entry) const;
+
+  const io::Checkpoint& checkpoint_;
+  const WeightOptions& options_;
+  WeightBooks& books_;
+  std::vector<int32_t> last_order_;
+  Tensor last_order_tensor_;
+};
+
+}  // namespace rbee::nn
