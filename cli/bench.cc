@@ -13,7 +13,7 @@
 #include "cli/limits.h"
 #include "cli/model_options.h"
 #include "rbee/core/printable.h"
-#include "rbee/engine/stepper.h"
+#include "rbee/engine/text/step/stepper.h"
 #include "rbee/io/checkpoint.h"
 #include "rbee/models/lora_adapter.h"
 

@@ -70,7 +70,7 @@ class SpeculativeBench {
     std::vector<std::shared_ptr<SilentSink>> sinks;
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < options_.together; ++i) {
-      engine::Request request;
+      engine::TextRequest request;
       request.job_id = cat("bench-", i);
       request.prompt = prompt_;
       request.max_tokens = options_.max_tokens;
@@ -88,7 +88,7 @@ class SpeculativeBench {
 
   const SpeculativeBenchOptions& options_;
   const std::string prompt_;
-  const std::unique_ptr<engine::Engine> engine_;
+  const std::unique_ptr<engine::TextEngine> engine_;
   std::vector<double> without_, with_;
 };
 

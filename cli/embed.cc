@@ -9,7 +9,7 @@
 #include "cli/commands.h"
 #include "cli/model_options.h"
 #include "rbee/core/printable.h"
-#include "rbee/engine/embedding_engine.h"
+#include "rbee/engine/embedding/engine.h"
 
 namespace rbee::tools {
 namespace {

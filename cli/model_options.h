@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "rbee/engine/engine.h"
-#include "rbee/engine/text_model.h"
+#include "rbee/engine/api/text.h"
+#include "rbee/engine/text/text_model.h"
 
 namespace CLI {
 class App;

@@ -10,7 +10,7 @@
 #include "cli/commands.h"
 #include "cli/model_options.h"
 #include "rbee/core/input_file.h"
-#include "rbee/engine/stepper.h"
+#include "rbee/engine/text/step/stepper.h"
 
 namespace rbee::tools {
 namespace {

@@ -115,8 +115,8 @@ void ask_for_reasoning(const RunOptions& options, engine::ChatOptions& chat) {
   if (!variables.empty()) chat.template_variables = variables.dump();
 }
 
-engine::Finished answer(engine::Engine& engine, engine::Request request, const RunOptions& options,
-                        engine::ChatMessage* said) {
+engine::Finished answer(engine::TextEngine& engine, engine::TextRequest request,
+                        const RunOptions& options, engine::ChatMessage* said) {
   const bool hidden = options.hide_reasoning || options.quiet;
   auto sink = std::make_shared<TerminalSink>(
       hidden ? TerminalSink::Thoughts::hidden : TerminalSink::Thoughts::shown,
@@ -153,7 +153,7 @@ engine::LlmOptions engine_options(const RunOptions& options) {
 int run(const RunOptions& options) {
   const std::string prompt = options.prompt.empty() ? read_standard_input() : options.prompt;
   const auto engine = make_engine(options.model, options.draft, engine_options(options));
-  engine::Request request;
+  engine::TextRequest request;
   if (options.raw) {
     check(options.images.empty(), "--image", "pictures are for chats; leave out --raw");
     request.prompt = prompt;
@@ -165,11 +165,11 @@ int run(const RunOptions& options) {
   return 0;
 }
 
-engine::Engine* interrupted_engine = nullptr;
+engine::TextEngine* interrupted_engine = nullptr;
 
 // Ctrl-C ends the answer, not the conversation. cancel() takes a lock, so a thread waits for the
 // signal instead of a handler.
-void cancel_on_interrupt(engine::Engine& engine) {
+void cancel_on_interrupt(engine::TextEngine& engine) {
   interrupted_engine = &engine;
   std::thread([] {
     sigset_t set;
@@ -207,7 +207,7 @@ int chat(const RunOptions& options) {
     const bool first = messages.empty() || messages.back().role == "system";
     messages.push_back(first ? first_message(options, line)
                              : engine::ChatMessage{.role = "user", .content = line});
-    engine::Request request;
+    engine::TextRequest request;
     request.messages = messages;
     try {
       engine::ChatMessage said;

@@ -11,7 +11,7 @@
 #include "rbee/core/error.h"
 #include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
-#include "rbee/engine/engine.h"
+#include "rbee/engine/api/text.h"
 #include "server/front/front.h"
 #include "server/http/clock.h"
 #include "workers/common/graphs_flag.h"
@@ -39,7 +39,7 @@ constexpr size_t kMaxBody = size_t{64} << 20;
 struct Options {
   workers::ServerFlags server;
   std::string config;
-  server::ModelConfig model;
+  server::ServedModel model;
   std::string kind = "chat";
 };
 
@@ -63,7 +63,7 @@ std::string find_program(const std::string& name) {
 }
 
 void find_programs(server::FrontConfig& config) {
-  for (server::ModelConfig& model : config.models) {
+  for (server::ServedModel& model : config.models) {
     const bool image = model.kind == server::ModelKind::image;
     if (model.program.empty()) {
       model.program = find_program(cat(image ? "sd-worker-" : "llm-worker-rbee-", model.device));
@@ -96,13 +96,13 @@ server::FrontConfig read_config(const Options& options) {
     config = server::parse_front_config(read_file(options.config), options.config);
   } else {
     config.models.push_back(options.model);
-    server::ModelConfig& model = config.models.front();
+    server::ServedModel& model = config.models.front();
     if (options.kind == "image") model.kind = server::ModelKind::image;
     if (options.kind == "embedding") model.kind = server::ModelKind::embedding;
     if (model.name.empty()) model.name = fs::path(model.model).filename().string();
   }
   find_programs(config);
-  for (server::ModelConfig& model : config.models) {
+  for (server::ServedModel& model : config.models) {
     if (model.kind == server::ModelKind::chat) model.adapters = adapters_of(model.flags);
   }
   return config;
@@ -188,7 +188,7 @@ Command add_serve(CLI::App& parent) {
   const auto options = std::make_shared<Options>();
   CLI::Option* config = app->add_option("--config", options->config, "What to serve, a JSON file")
                             ->check(CLI::ExistingFile);
-  server::ModelConfig& model = options->model;
+  server::ServedModel& model = options->model;
   CLI::Option* path =
       app->add_option("--model", model.model, "The one model to serve, a path")->excludes(config);
   const auto add = [&](const char* name, auto& value, const char* help) {

@@ -4,7 +4,7 @@
 #include <future>
 
 #include "rbee/core/error.h"
-#include "rbee/engine/engine.h"
+#include "rbee/engine/api/text.h"
 
 namespace rbee::tools {
 

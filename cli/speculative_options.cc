@@ -2,9 +2,9 @@
 
 namespace rbee::tools {
 
-std::unique_ptr<engine::Engine> make_engine(const ModelOptions& model,
-                                            const workers::SpeculativeFlags& flags,
-                                            engine::LlmOptions options) {
+std::unique_ptr<engine::TextEngine> make_engine(const ModelOptions& model,
+                                                const workers::SpeculativeFlags& flags,
+                                                engine::LlmOptions options) {
   workers::check_speculative_flags(flags);
   engine::TextModel text = load(model);
   std::optional<engine::TextModel> draft;

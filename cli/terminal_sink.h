@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "rbee/engine/engine.h"
+#include "rbee/engine/api/text.h"
 
 namespace rbee::tools {
 

@@ -10,7 +10,7 @@
 #include "cli/commands.h"
 #include "rbee/core/error.h"
 #include "rbee/core/printable.h"
-#include "rbee/engine/text_model.h"
+#include "rbee/engine/text/text_model.h"
 #include "rbee/io/checkpoint.h"
 
 namespace rbee::tools {

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "rbee/engine/candidates.h"
+#include "rbee/engine/text/sampling/candidates.h"
 
 namespace {
 

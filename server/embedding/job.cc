@@ -1,15 +1,15 @@
 #include "server/embedding/job.h"
 
-#include "server/contract/error_map.h"
-#include "server/contract/openai_responses.h"
+#include "server/wire/error_map.h"
 
 namespace rbee::server {
 
 EmbeddingJob::EmbeddingJob(std::string id, std::shared_ptr<DelayedResponse> response, Answer answer,
-                           Count count)
+                           FailureBody failure, Count count)
     : Job(std::move(id), nullptr),
       response_(std::move(response)),
       answer_(std::move(answer)),
+      failure_(failure),
       count_(std::move(count)) {}
 
 void EmbeddingJob::describe(std::string_view operation, const std::string& model) {
@@ -44,7 +44,7 @@ void EmbeddingJob::fail(JobState state, const WireError& error, std::string_view
          seconds_since_arrival());
   trace_.finish(operation_, error.code);
   answer_ = nullptr;
-  response_->set(json_response(error.status, openai_error_json(error.status, error.code, message)));
+  response_->set(json_response(error.status, failure_(error, message)));
 }
 
 }  // namespace rbee::server

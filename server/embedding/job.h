@@ -5,12 +5,16 @@
 #include <memory>
 #include <string>
 
-#include "rbee/engine/embedding_api.h"
+#include "rbee/engine/api/embedding.h"
 #include "server/http/mailbox.h"
+#include "server/wire/error_map.h"
 #include "server/worker/job.h"
 #include "server/worker/prometheus.h"
 
 namespace rbee::server {
+
+// The body of an answer that tells of an error.
+using FailureBody = std::string (*)(const WireError& error, std::string_view message);
 
 class EmbeddingJob final : public Job, public engine::EmbeddingSink {
  public:
@@ -18,7 +22,7 @@ class EmbeddingJob final : public Job, public engine::EmbeddingSink {
   using Count = std::function<void(Outcome, double seconds)>;
 
   EmbeddingJob(std::string id, std::shared_ptr<DelayedResponse> response, Answer answer,
-               Count count);
+               FailureBody failure, Count count);
 
   // Of its trace: "embeddings" or the like, and the model. Before the engine has it.
   void describe(std::string_view operation, const std::string& model);
@@ -31,6 +35,7 @@ class EmbeddingJob final : public Job, public engine::EmbeddingSink {
 
   const std::shared_ptr<DelayedResponse> response_;
   Answer answer_;  // until it is given: it may hold the request's texts
+  const FailureBody failure_;
   const Count count_;
   std::string operation_;  // of the trace
 };

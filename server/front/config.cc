@@ -93,9 +93,9 @@ bool is_name(std::string_view text) {
          });
 }
 
-ModelConfig parse_model(const json& object, const std::string& where, std::string_view source) {
+ServedModel parse_model(const json& object, const std::string& where, std::string_view source) {
   Fields fields(object, where, source);
-  ModelConfig model;
+  ServedModel model;
   const std::optional<std::string> name = fields.text("name");
   fields.require(name && is_name(*name), fields.path("name"),
                  "must be 1 to 128 printable ASCII characters without space, quote and backslash");

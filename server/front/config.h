@@ -13,7 +13,7 @@ enum class ModelKind : uint8_t { chat, image, embedding };
 // "chat", "image" or "embedding".
 std::string_view kind_name(ModelKind kind);
 
-struct ModelConfig {
+struct ServedModel {
   std::string name;  // that requests give as `model`
   ModelKind kind = ModelKind::chat;
   std::string device = "cpu";         // whose worker's program it is: cpu, cuda or rocm
@@ -26,7 +26,7 @@ struct ModelConfig {
 };
 
 struct FrontConfig {
-  std::vector<ModelConfig> models;
+  std::vector<ServedModel> models;
   int max_waiting = 1024;                         // requests that wait for a worker
   std::chrono::seconds wait{120};                 // for a worker that starts or starts again
   int64_t max_answer_bytes = int64_t{256} << 20;  // of an answer that is no event stream

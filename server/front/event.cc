@@ -69,16 +69,13 @@ EventKind kind_of_event(std::string_view event) {
   return is_opening(payload) ? EventKind::opening : EventKind::substance;
 }
 
-std::string error_event(const Request& request, bool of_job, const ErrorText& error) {
-  if (of_job) {
+std::string error_event(const Request& request, const Wanted& wanted, const ErrorText& error) {
+  if (!wanted.job.empty()) {
     return cat("event: error\ndata: ", R"({"type":"error","code":)", json_quote(error.code),
                R"(,"message":)", json_quote(error.message), R"(,"retriable":true})", "\n\n");
   }
-  // These APIs give their events names.
-  const bool named = is_anthropics(request) || request.path.ends_with("/responses") ||
-                     request.path.starts_with("/v1/images/");
-  return cat(named ? "event: error\n" : "", kField, error_response(request, 502, error).body,
-             "\n\n");
+  return cat(wanted.named_events ? "event: error\n" : "", kField,
+             error_response(request, 502, error).body, "\n\n");
 }
 
 }  // namespace rbee::server

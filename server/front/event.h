@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "server/front/routing.h"
 #include "server/http/error_form.h"
 
 namespace rbee::server {
@@ -20,8 +21,8 @@ enum class EventKind : uint8_t {
 // event: its lines. Forms: OpenAI's chats and responses, Anthropic's messages, the project's own.
 EventKind kind_of_event(std::string_view event);
 
-// The last event of a stream that a worker cannot end, as its API tells errors. of_job: it is the
-// stream of a job.
-std::string error_event(const Request& request, bool of_job, const ErrorText& error);
+// The last event of a stream that a worker cannot end, as its API tells errors. wanted: of the
+// request.
+std::string error_event(const Request& request, const Wanted& wanted, const ErrorText& error);
 
 }  // namespace rbee::server

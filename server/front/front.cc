@@ -71,18 +71,6 @@ json facts_of(const Replica& replica) {
   return facts;
 }
 
-// Of what the front answers itself, all GET.
-Response wrong_method(const Request& request) {
-  Response response =
-      error_response(request, 405, {"METHOD_NOT_ALLOWED", "There is no such method of this path"});
-  response.headers.emplace_back("Allow", "GET, HEAD");
-  return response;
-}
-
-bool is_anthropic(const Request& request) {
-  return !request.header("anthropic-version").empty();
-}
-
 // An entry of the list in Anthropic's form.
 json anthropic_entry(const json& entry) {
   const auto created = std::chrono::seconds(entry.at("created").get<int64_t>());
@@ -185,7 +173,6 @@ Response Front::Impl::later(std::function<void(const std::shared_ptr<DelayedResp
 
 // Of a request for workers, whose model its body will name.
 HeadVerdict Front::Impl::judge(const Request& head) const {
-  if (is_front_path(head.path)) return {.refusal = wrong_method(head)};
   const std::optional<Wanted> wanted = wanted_by(head);
   if (!wanted) {
     return {.refusal = error_response(head, 404, {"NOT_FOUND", "There is no such path"})};
@@ -218,7 +205,7 @@ Response Front::Impl::pass(const Request& request) {
 json Front::Impl::model_list() const {
   json list = json::array();
   for (size_t i = 0; i < options_.config.models.size(); ++i) {
-    const ModelConfig& model = options_.config.models[i];
+    const ServedModel& model = options_.config.models[i];
     json entry = {{"id", model.name},
                   {"object", "model"},
                   {"created", created_},
@@ -239,7 +226,7 @@ json Front::Impl::model_list() const {
 
 // These two as workers answer.
 Response Front::Impl::models(const Request& request) {
-  return later([this, anthropic = is_anthropic(request)](const auto& out) {
+  return later([this, anthropic = is_anthropics(request)](const auto& out) {
     const json list = model_list();
     if (!anthropic)
       return out->set(json_response(200, json{{"object", "list"}, {"data", list}}.dump()));
@@ -258,7 +245,7 @@ Response Front::Impl::model(const Request& request) {
     const std::string id(request.param("id"));
     for (const json& entry : model_list()) {
       if (entry.at("id") != id) continue;
-      const json answer = is_anthropic(request) ? anthropic_entry(entry) : entry;
+      const json answer = is_anthropics(request) ? anthropic_entry(entry) : entry;
       return out->set(json_response(200, answer.dump()));
     }
     out->set(error_response(request, 404, {"model_not_found", no_such_model(id), "model"}));
@@ -270,7 +257,7 @@ Response Front::Impl::alive() {
   return later([this](const std::shared_ptr<DelayedResponse>& out) {
     json models = json::array();
     for (size_t i = 0; i < options_.config.models.size(); ++i) {
-      const ModelConfig& model = options_.config.models[i];
+      const ServedModel& model = options_.config.models[i];
       json entry = {{"name", model.name}, {"kind", kind_name(model.kind)}};
       if (const int64_t most = fact(i, "max_pictures"); most > 0) entry["max_pictures"] = most;
       models.push_back(entry);
@@ -305,7 +292,7 @@ bool Front::Impl::ready() const {
 
 json Front::Impl::models_json() const {
   json models = json::array();
-  for (const ModelConfig& model : options_.config.models) {
+  for (const ServedModel& model : options_.config.models) {
     models.push_back(
         {{"name", model.name}, {"kind", kind_name(model.kind)}, {"workers", json::array()}});
   }
@@ -352,7 +339,7 @@ Response Front::Impl::metrics() {
 // Those of workers that are away stay as they were.
 void Front::Impl::keep_documents(std::vector<Pool::Said> said) {
   for (Pool::Said& one : said) {
-    const ModelConfig& model = options_.config.models[pool_.members()[one.member].model];
+    const ServedModel& model = options_.config.models[pool_.members()[one.member].model];
     if (!one.whole || one.status != 200 || documents_[model.kind] == one.text) continue;
     documents_[model.kind] = std::move(one.text);
     document_.clear();
@@ -363,7 +350,7 @@ void Front::Impl::keep_documents(std::vector<Pool::Said> said) {
 const std::string& Front::Impl::document() {
   if (!document_.empty()) return document_;
   std::vector<WorkerDocument> documents;
-  for (const ModelConfig& model : options_.config.models) {
+  for (const ServedModel& model : options_.config.models) {
     const auto found = documents_.find(model.kind);
     const bool there = std::ranges::count(documents, model.kind, &WorkerDocument::kind) > 0;
     if (found != documents_.end() && !there) documents.push_back({model.kind, found->second});
@@ -400,8 +387,14 @@ Router Front::Impl::routes() {
   });
   get("/workers", Access::token, [this](const Request&) { return health(); });
   for (const std::string base : {"/v1/models", "/models"}) {
-    get(base, Access::token, [this](const Request& request) { return models(request); });
-    get(base + "/{+id}", Access::token, [this](const Request& request) { return model(request); });
+    const auto get_models = [&](const std::string& path, Handler handler) {
+      router.add({.method = "GET",
+                  .pattern = path,
+                  .handler = std::move(handler),
+                  .errors = ErrorForm::by_version});
+    };
+    get_models(base, [this](const Request& request) { return models(request); });
+    get_models(base + "/{+id}", [this](const Request& request) { return model(request); });
   }
   get("/metrics", Access::token, [this](const Request&) { return metrics(); });
   get("/openapi.json", Access::anyone, [this](const Request&) { return openapi(); });
@@ -410,7 +403,7 @@ Router Front::Impl::routes() {
   get("/", Access::anyone, page);
   get("/page/{version}/{name}", Access::anyone, page);
   router.set_fallback([this](const Request& request) { return pass(request); },
-                      [this](const Request& head) { return judge(head); });
+                      [this](const Request& head) { return judge(head); }, worker_error_form);
   return router;
 }
 

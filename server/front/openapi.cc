@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "rbee/core/cat.h"
@@ -15,9 +16,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kComponents = "#/components/";
 
-constexpr std::array<std::string_view, 12> kOwnPaths = {
-    "/openapi.json", "/health",  "/v1/health", "/health/live", "/health/ready", "/ready",
-    "/v1/ready",     "/version", "/workers",   "/v1/models",   "/models",       "/metrics"};
 // What the front says itself of a request that it routes: no such model or job, too many wait, a
 // worker was lost, none is ready.
 constexpr std::array kOwnStatuses = {"404", "429", "502", "503"};
@@ -44,7 +42,6 @@ std::string example_of(std::string_view pattern) {
 
 // Whether the front sends such requests to a worker of this kind.
 bool is_routed(const std::string& pattern, ModelKind kind) {
-  if (is_front_path(pattern)) return false;
   Request request;
   request.path = example_of(pattern);
   const std::optional<Wanted> wanted = wanted_by(request);
@@ -67,6 +64,7 @@ class Document {
         {"responses", {{"Error", error_response()}}},
         {"schemas", Json::object()}};
     add_own();
+    for (const auto& path : out_["paths"].items()) own_.insert(path.key());
   }
 
   void add(ModelKind kind, Json document) {
@@ -80,14 +78,15 @@ class Document {
       }
     }
     for (auto& [pattern, methods] : document["paths"].items()) {
-      if (is_routed(pattern, kind)) add_path(pattern, std::move(methods));
+      if (!own_.contains(pattern) && is_routed(pattern, kind))
+        add_path(pattern, std::move(methods));
     }
   }
 
   // Once all are there.
   std::string text() {
     for (auto& [pattern, methods] : out_["paths"].items()) {
-      if (is_front_path(pattern)) continue;
+      if (own_.contains(pattern)) continue;
       for (Json& operation : methods) {
         if (operation.contains("responses")) add_own_statuses(operation);
       }
@@ -283,15 +282,11 @@ class Document {
     }
   }
 
+  std::set<std::string> own_;  // paths that the front answers itself
   Json out_;
 };
 
 }  // namespace
-
-bool is_front_path(std::string_view path) {
-  return std::ranges::count(kOwnPaths, path) > 0 || path.starts_with("/v1/models/") ||
-         path.starts_with("/models/");
-}
 
 std::string front_openapi(const std::vector<WorkerDocument>& documents, std::string_view version) {
   Document out(version);

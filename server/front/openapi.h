@@ -10,9 +10,6 @@
 
 namespace rbee::server {
 
-// What the front answers in its workers' place.
-bool is_front_path(std::string_view path);
-
 struct WorkerDocument {
   ModelKind kind;
   std::string text;  // what a worker of this kind says at /openapi.json

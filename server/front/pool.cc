@@ -26,7 +26,7 @@ constexpr std::string_view kEventEnd = "\n\n";
 constexpr ErrorText kLost{.code = "WORKER_LOST",
                           .message = "The model's worker ended while it answered this request"};
 
-std::vector<std::string> command_of(const ModelConfig& model, int index) {
+std::vector<std::string> command_of(const ServedModel& model, int index) {
   std::vector<std::string> command{model.program, "--model", model.model, "--model-ref",
                                    model.name};
   if (!model.devices.empty()) {
@@ -293,7 +293,7 @@ void Pool::begin_events(const Held& exchange) {
 
 void Pool::break_off(const Held& exchange, const ErrorText& error) {
   ++counts_.broken;
-  exchange->events->push_text(error_event(exchange->request, !exchange->wanted.job.empty(), error));
+  exchange->events->push_text(error_event(exchange->request, exchange->wanted, error));
   exchange->events->fail();
   finish(exchange);
 }

@@ -4,36 +4,81 @@
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "rbee/core/cat.h"
 #include "rbee/core/error.h"
+#include "server/apis/chat_routes.h"
+#include "server/apis/embeddings/routes.h"
+#include "server/apis/image_routes.h"
 #include "server/http/multipart.h"
 #include "server/http/router.h"
+#include "server/worker/routes.h"
 
 namespace rbee::server {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::pair<std::string_view, ModelKind>, 31> kPaths = {{
-    {"/v1/images/", ModelKind::image},    {"/sdapi/", ModelKind::image},
-    {"/controlnet/", ModelKind::image},   {"/v1/embeddings", ModelKind::embedding},
-    {"/v1/rerank", ModelKind::embedding}, {"/v2/rerank", ModelKind::embedding},
-    {"/rerank", ModelKind::embedding},    {"/v1/score", ModelKind::embedding},
-    {"/score", ModelKind::embedding},     {"/v1/chat/", ModelKind::chat},
-    {"/chat/", ModelKind::chat},          {"/v1/completions", ModelKind::chat},
-    {"/v1/responses", ModelKind::chat},   {"/v1/messages", ModelKind::chat},
-    {"/v1/infer", ModelKind::chat},       {"/completion", ModelKind::chat},
-    {"/infill", ModelKind::chat},         {"/props", ModelKind::chat},
-    {"/slots", ModelKind::chat},          {"/tokenize", ModelKind::chat},
-    {"/detokenize", ModelKind::chat},     {"/apply-template", ModelKind::chat},
-    {"/page/", ModelKind::chat},          {"/responses", ModelKind::chat},
-    {"/v2/embed", ModelKind::embedding},  {"/reranking", ModelKind::embedding},
-    {"/pooling", ModelKind::embedding},   {"/classify", ModelKind::embedding},
-    {"/embed", ModelKind::embedding},     {"/generate", ModelKind::chat},
-    {"/v2/chat", ModelKind::chat},
-}};
+// What is known of a request by its path alone.
+struct WorkerPath {
+  std::optional<ModelKind> kind;  // none: workers of several kinds have it
+  std::optional<bool> ranks;
+  bool named_events = false;
+};
+
+// The paths of workers of all kinds that clients of the front may use.
+class WorkerPaths {
+ public:
+  WorkerPaths() {
+    for (const auto& route : chat_route_list()) add(route, {.kind = ModelKind::chat});
+    for (const auto& route : image_route_list()) add(route, {.kind = ModelKind::image});
+    add_all(embedding_route_list(), {.kind = ModelKind::embedding, .ranks = false});
+    add_all(ranking_route_list(), {.kind = ModelKind::embedding, .ranks = true});
+    add_all(pooling_route_list(), {.kind = ModelKind::embedding});
+    add_all(job_routes(), {});
+  }
+
+  const WorkerPath* find(std::string_view path, Headers& params) const {
+    std::optional<Router::PathMatch> found = router_.find_path(path);
+    if (!found) return nullptr;
+    params = std::move(found->params);
+    return &known_[found->route];
+  }
+  ErrorForm error_form(std::string_view path) const { return router_.error_form(path); }
+
+ private:
+  template <typename Service>
+  void add_all(std::span<const ServiceRoute<Service>> routes, const WorkerPath& path) {
+    for (const auto& route : routes) add(route, path);
+  }
+
+  template <typename Service>
+  void add(const ServiceRoute<Service>& route, WorkerPath path) {
+    path.named_events = route.named_events;
+    const auto [place, fresh] = places_.emplace(route.pattern, known_.size());
+    if (fresh) {
+      router_.add({.method = std::string(route.method),
+                   .pattern = std::string(route.pattern),
+                   .handler = {},
+                   .errors = route.errors});
+      known_.push_back(path);
+    } else if (known_[place->second].kind != path.kind) {
+      known_[place->second].kind = std::nullopt;
+    }
+  }
+
+  Router router_;
+  std::vector<WorkerPath> known_;  // of each of its routes
+  std::map<std::string_view, size_t> places_;
+};
+
+const WorkerPaths& worker_paths() {
+  static const WorkerPaths paths;
+  return paths;
+}
 
 // The texts of an object that say whose a request is. The rest of it is read past and not kept: a
 // body of [[[... would take eighty times its size.
@@ -97,7 +142,7 @@ class Texts final : public nlohmann::json_sax<json> {
 void read_json(const Request& request, Wanted& wanted) {
   const Texts body(request.body);
   wanted.model = body.of("model");
-  if (request.path == "/v1/cancel" && request.method == "POST") wanted.job = body.of("job_id");
+  if (request.path == kCancelPath && request.method == "POST") wanted.job = body.of("job_id");
   if (wanted.model.empty()) wanted.model = body.of("override_settings/sd_model_checkpoint");
   if (!wanted.makes_job || wanted.kind) return;
   const std::string operation = body.of("operation");
@@ -115,43 +160,30 @@ void read_form(const Request& request, Wanted& wanted) {
   }
 }
 
-// Of a model for embeddings or ranking; nothing where both have the path.
-std::optional<bool> is_for_ranking(std::string_view path) {
-  if (path.starts_with("/pooling")) return std::nullopt;
-  return path.find("embed") == path.npos;
-}
-
-// The id in "/v1/jobs/{id}" and "/v1/jobs/{id}/stream".
-std::string job_of(std::string_view rest) {
-  return std::string(rest.substr(0, rest.find('/')));
-}
-
 }  // namespace
 
 std::optional<Wanted> wanted_by(const Request& request) {
   Wanted wanted;
   const std::string_view path = request.path;
-  bool known = path == "/" || path == "/v1/cancel" || path == "/invocations";
-  for (const std::string_view jobs : {"/v1/jobs", "/v1/inference"}) {
-    if (!path.starts_with(jobs)) continue;
-    const std::string_view rest = path.substr(jobs.size());
-    if (rest.empty()) wanted.makes_job = known = true;
-    if (rest.size() < 2 || rest.front() != '/') continue;
-    wanted.job = job_of(rest.substr(1));
-    known = true;
+  Headers params;
+  const WorkerPath* known = worker_paths().find(path, params);
+  if (known == nullptr) return std::nullopt;
+  wanted.kind = known->kind;
+  wanted.ranks = known->ranks;
+  wanted.named_events = known->named_events;
+  wanted.makes_job = std::ranges::count(kJobPaths, path) > 0;
+  for (auto& [name, value] : params) {
+    if (name == "job_id") wanted.job = std::move(value);
   }
-  for (const auto& [prefix, kind] : kPaths) {
-    if (known || !path.starts_with(prefix)) continue;
-    wanted.kind = kind;
-    if (kind == ModelKind::embedding) wanted.ranks = is_for_ranking(path);
-    known = true;
-  }
-  if (!known) return std::nullopt;
   const std::string_view type = request.header("content-type");
   if (is_json_type(type)) read_json(request, wanted);
   if (is_form_type(type)) read_form(request, wanted);
   if (path == "/") wanted.model = query_value(request.query, "model");
   return wanted;
+}
+
+ErrorForm worker_error_form(std::string_view path) {
+  return worker_paths().error_form(path);
 }
 
 std::string no_such_model(const std::string& name) {

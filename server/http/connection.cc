@@ -362,6 +362,7 @@ void HttpConnection::copy_head() {
   keep_alive_ = head.keep_alive();
   request_.method = std::string_view(head.method_string().data(), head.method_string().size());
   set_target(request_, {head.target().data(), head.target().size()});
+  request_.errors = context_.router.error_form(request_.path);
   for (const auto& field : head) {
     std::string name(field.name_string());
     std::transform(name.begin(), name.end(), name.begin(),

@@ -1,6 +1,5 @@
 #pragma once
-// Errors that are told before a route's handler is asked, in the form of the API that the path
-// belongs to.
+// Errors in the form of the API that a request's route belongs to.
 
 #include <string_view>
 
@@ -14,12 +13,14 @@ struct ErrorText {
   std::string_view param{};  // the field that is wrong; empty: none
 };
 
-// Of the Messages API, or of models where the client asks in its way.
+// The request's errors, and its answer's headers, have Anthropic's form.
 bool is_anthropics(const Request& request);
 
-// Of Anthropic's paths {"type":"error","error":{"type","message"}}; of OpenAI's, and of those that
-// llama-server and vLLM put beside them, {"error":{"message","type","param","code"}}; of the
-// worker's own {"error":{"code","message"}}.
+// In the form that request.errors says.
 Response error_response(const Request& request, int status, const ErrorText& text);
+
+// "error.type" of an HTTP status: OpenAI's name, and Anthropic's.
+std::string_view openai_error_type(int status);
+std::string_view anthropic_error_type(int status);
 
 }  // namespace rbee::server

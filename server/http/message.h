@@ -18,6 +18,16 @@ class DelayedResponse;
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
+// The form of an API's errors: of OpenAI's, which llama-server and vLLM share,
+// {"error":{"message","type","param","code"}}; of Anthropic's {"type":"error","error":{"type",
+// "message"}}; of the worker's own {"error":{"code","message"}}.
+enum class ErrorForm : uint8_t {
+  own,
+  openai,
+  anthropic,
+  by_version,  // Anthropic's if the client sends "anthropic-version", else OpenAI's
+};
+
 struct Request {
   std::string method;  // as sent, e.g. "GET"
   std::string path;    // target without the query
@@ -31,6 +41,8 @@ struct Request {
   std::string key_name;        // of the key that it came with; empty when none is asked for
 
   ActiveSpan trace;  // of this request; without a tracer when it is not traced
+
+  ErrorForm errors = ErrorForm::own;  // of the route; see Router::error_form()
 
   std::string behalf;  // whom it is for, in the header X-Rbee-Sender with the own token
 

@@ -67,9 +67,25 @@ void Router::add(Route route) {
   routes_.push_back(std::move(route));
 }
 
-void Router::set_fallback(Handler handler, HeadJudge judge) {
+void Router::set_fallback(Handler handler, HeadJudge judge, ErrorFormOf error_form) {
   fallback_ =
       Route{.method = {}, .pattern = "*", .handler = std::move(handler), .judge = std::move(judge)};
+  fallback_errors_ = std::move(error_form);
+}
+
+std::optional<Router::PathMatch> Router::find_path(std::string_view path) const {
+  if (!path.starts_with('/')) return std::nullopt;
+  for (size_t i = 0; i < routes_.size(); ++i) {
+    if (std::optional<Headers> params = match(routes_[i].pattern, path)) {
+      return PathMatch{i, std::move(*params)};
+    }
+  }
+  return std::nullopt;
+}
+
+ErrorForm Router::error_form(std::string_view path) const {
+  if (const auto found = find_path(path)) return routes_[found->route].errors;
+  return fallback_errors_ ? fallback_errors_(path) : ErrorForm::openai;
 }
 
 Router::Match Router::find(std::string_view method, std::string_view path) const {

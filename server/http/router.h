@@ -43,7 +43,20 @@ struct Route {
   Handler handler;
   Access access = Access::token;
   Body body = Body::none;
-  HeadJudge judge = {};  // on the connections' thread; may be empty
+  ErrorForm errors = ErrorForm::own;  // of errors that the server tells in the handler's place
+  HeadJudge judge = {};               // on the connections' thread; may be empty
+};
+
+// A route as data, for tables: its handler is called with the service that has the table.
+template <typename Service>
+struct ServiceRoute {
+  std::string_view method;
+  std::string_view pattern;
+  Response (*handler)(Service&, const Request&);
+  Body body = Body::none;
+  ErrorForm errors = ErrorForm::own;
+  Access access = Access::token;
+  bool named_events = false;  // a stream's events have names besides their data
 };
 
 class Router {
@@ -51,8 +64,21 @@ class Router {
   // Throws invalid_argument for a pattern that does not begin with '/'.
   void add(Route route);
 
+  // service: outlives the router.
+  template <typename Service>
+  void add(const ServiceRoute<Service>& route, Service& service) {
+    add({.method = std::string(route.method),
+         .pattern = std::string(route.pattern),
+         .handler = [handler = route.handler,
+                     &service](const Request& request) { return handler(service, request); },
+         .access = route.access,
+         .body = route.body,
+         .errors = route.errors});
+  }
+
+  using ErrorFormOf = std::function<ErrorForm(std::string_view path)>;
   // Answers what no route matches, any method of any path; needs the token.
-  void set_fallback(Handler handler, HeadJudge judge = {});
+  void set_fallback(Handler handler, HeadJudge judge, ErrorFormOf error_form);
 
   // The default tells nothing of the exception: 500 INTERNAL.
   void set_error_answer(ErrorAnswer answer) { error_answer_ = std::move(answer); }
@@ -66,12 +92,21 @@ class Router {
   };
   // HEAD finds the GET route.
   Match find(std::string_view method, std::string_view path) const;
+  struct PathMatch {
+    size_t route = 0;  // in routes()
+    Headers params;
+  };
+  // The first route that has the path, with any method; nothing: there is none.
+  std::optional<PathMatch> find_path(std::string_view path) const;
+  // Of that route; else of the fallback, else OpenAI's.
+  ErrorForm error_form(std::string_view path) const;
   // Runs the route's handler; what it throws becomes a response and a line in the log.
   Response run(const Route& route, const Request& request) const;
 
  private:
   std::vector<Route> routes_;
   std::optional<Route> fallback_;
+  ErrorFormOf fallback_errors_;
   ErrorAnswer error_answer_;
 };
 

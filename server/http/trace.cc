@@ -64,7 +64,7 @@ std::string traceparent(const TraceParent& parent) {
   return cat("00-", parent.trace_id, "-", parent.span_id, parent.sampled ? "-01" : "-00");
 }
 
-bool samples(const Sampler& sampler, std::string_view trace_id,
+bool samples(const TraceSampler& sampler, std::string_view trace_id,
              const std::optional<TraceParent>& parent) {
   if (sampler.follows_parent && parent) return parent->sampled;
   if (sampler.share >= 1) return true;

@@ -27,13 +27,13 @@ std::optional<TraceParent> parse_traceparent(std::string_view header);
 std::string traceparent(const TraceParent& parent);
 
 // Which spans are recorded (OpenTelemetry's Trace SDK, section "Sampler").
-struct Sampler {
+struct TraceSampler {
   bool follows_parent = true;  // what a parent says of sampling holds
   double share = 1;            // of all other traces, 0 to 1
 };
 // The share is taken by the id's last 8 bytes, as OpenTelemetry's libraries for Go and Python do:
 // programs with the same share record the same traces.
-bool samples(const Sampler& sampler, std::string_view trace_id,
+bool samples(const TraceSampler& sampler, std::string_view trace_id,
              const std::optional<TraceParent>& parent);
 
 // A span that has begun. Times of all its spans come from one reading of the clock of the day, so

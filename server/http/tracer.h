@@ -23,7 +23,7 @@ struct TracerOptions {
   Headers headers;                                            // of each message
   std::vector<std::pair<std::string, std::string>> resource;  // e.g. service.name
   std::string version;                                        // of this program
-  Sampler sampler;
+  TraceSampler sampler;
   ClientTls tls;                              // of an endpoint with https
   size_t max_queued = 2048;                   // spans
   size_t max_batch = 512;                     // spans of a message at most

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "rbee/engine/image_api.h"
+#include "rbee/engine/api/image.h"
 #include "server/image/metrics.h"
 #include "server/image/reply.h"
 #include "server/worker/job.h"

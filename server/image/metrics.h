@@ -4,7 +4,7 @@
 #include <mutex>
 #include <string>
 
-#include "rbee/engine/image_api.h"
+#include "rbee/engine/api/image.h"
 #include "server/worker/prometheus.h"
 
 namespace rbee::server {

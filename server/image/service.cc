@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "rbee/engine/image_infotext.h"
-#include "rbee/engine/image_parameters.h"
 #include "rbee/io/image/base64.h"
 #include "rbee/io/image/encode.h"
 #include "server/image/page.h"
@@ -174,67 +172,22 @@ std::shared_ptr<ImageJob> ImageService::submit(const ImageBody& body,
   return job;
 }
 
-int32_t ImageService::preview_interval(const ImageBody& body) const {
+void ImageService::set_default_previews(ImageBody& body) const {
+  if (body.preview_interval) return;
   const int32_t steps = body.steps.value_or(engine_.model().default_steps);
-  return steps < kPreviewInterval ? 1 : kPreviewInterval;
+  body.preview_interval = steps < kPreviewInterval ? 1 : kPreviewInterval;
 }
 
-std::shared_ptr<Job> ImageService::create_job(const ImageJobBody& body) {
+std::shared_ptr<Job> ImageService::create_job(const ImageBody& body,
+                                              const MakeReply<EventQueue>& make) {
   std::string id = new_job_id();
   auto events = std::make_shared<EventQueue>(canceller(id));
-  auto reply = std::make_unique<ImageJobStream>(events);
-  ImageBody image = body.image;
-  if (!image.preview_interval) image.preview_interval = preview_interval(image);
-  return submit(image, make_job(std::move(id), std::move(reply), std::move(events)));
+  auto reply = make(events);
+  return submit(body, make_job(std::move(id), std::move(reply), std::move(events)));
 }
 
-std::shared_ptr<EventQueue> ImageService::openai_stream(const ImageBody& body) {
-  std::string id = new_job_id();
-  auto events = std::make_shared<EventQueue>(canceller(id));
-  const char* operation = body.init_image.empty() ? "image_generation" : "image_edit";
-  auto reply = std::make_unique<OpenAiImageStream>(events, operation);
-  submit(body, make_job(std::move(id), std::move(reply), nullptr));
-  return events;
-}
-
-std::shared_ptr<DelayedResponse> ImageService::openai_images(const ImageBody& body) {
-  std::string id = new_job_id();
-  auto response = std::make_shared<DelayedResponse>(canceller(id));
-  auto reply = std::make_unique<OpenAiImages>(response, body.as_url);
-  submit(body, make_job(std::move(id), std::move(reply), nullptr));
-  return response;
-}
-
-void ImageService::check_served(const char* field, std::string_view name) const {
-  std::string_view plain = name;
-  // AUTOMATIC1111 lists files, with their hashes: "v1.safetensors [d14c016b]".
-  if (plain.ends_with(']')) plain = plain.substr(0, plain.rfind(" ["));
-  for (const std::string_view ending : {".safetensors", ".gguf", ".ckpt"}) {
-    if (plain.ends_with(ending)) plain.remove_suffix(ending.size());
-  }
-  check(name.empty() || name == model_id() || plain == model_id(), field, "\"", name,
-        "\" is not \"", model_id(), "\", the one model that is served");
-}
-
-std::shared_ptr<DelayedResponse> ImageService::sdapi_images(ImageBody body) {
-  check_served("override_settings.sd_model_checkpoint", body.checkpoint);
-  check_served("hr_checkpoint_name", body.hires_checkpoint);
-  if (body.distilled_guidance && engine_.model().architecture == "flux") {
-    if (body.guidance_scale.value_or(1) > 1) {
-      fail(Code::unsupported, "cfg_scale",
-           "must be 1 beside distilled_cfg_scale: ", "the model has no negative prompt");
-    }
-    body.guidance_scale = body.distilled_guidance;
-  }
-  std::string id = new_job_id();
-  auto response = std::make_shared<DelayedResponse>(canceller(id));
-  auto reply = std::make_unique<SdapiImages>(response, body.request, body.send_images);
-  if (!body.preview_interval) body.preview_interval = preview_interval(body);
-  submit(body, make_job(std::move(id), std::move(reply), nullptr));
-  return response;
-}
-
-std::shared_ptr<DelayedResponse> ImageService::enlarged(SdapiUpscale wanted) {
+std::shared_ptr<DelayedResponse> ImageService::enlarged(UpscaleOrder wanted,
+                                                        UpscaleQueue::Form form) {
   std::vector<std::string> known(plain_upscalers().begin(), plain_upscalers().end());
   for (const auto& [name, scale] : upscalers()) known.push_back(name);
   if (std::ranges::count(known, wanted.upscaler) == 0) {
@@ -242,10 +195,10 @@ std::shared_ptr<DelayedResponse> ImageService::enlarged(SdapiUpscale wanted) {
     for (const std::string& name : known) listed += cat(listed.empty() ? "" : ", ", name);
     fail(Code::invalid_argument, "upscaler_1", "\"", wanted.upscaler, "\" is none of ", listed);
   }
-  return upscaler_.submit(std::move(wanted));
+  return upscaler_.submit(std::move(wanted), std::move(form));
 }
 
-std::string ImageService::enlarge(const std::string& image, const SdapiUpscale& wanted,
+std::string ImageService::enlarge(const std::string& image, const UpscaleOrder& wanted,
                                   const engine::UpscaleHooks& hooks) const {
   return upscaled(image, wanted, [&](const std::string& network, io::Pixels picture) {
     return engine_.upscale(network, std::move(picture), hooks);
@@ -307,7 +260,7 @@ void ImageService::interrupt(engine::Hurry how, std::string_view client) {
   }
 }
 
-SdapiProgress ImageService::progress(std::string_view client) const {
+WorkProgress ImageService::progress(std::string_view client) const {
   const engine::ImageStats stats = engine_.stats();
   const std::shared_ptr<ImageJob> job = current(client);
   const int32_t jobs = stats.running + stats.waiting;
@@ -328,7 +281,7 @@ SdapiProgress ImageService::progress(std::string_view client) const {
           .preview_id = now.previews};
 }
 
-SdapiTaskProgress ImageService::task_progress(std::string_view task) const {
+TaskProgress ImageService::task_progress(std::string_view task) const {
   std::shared_ptr<ImageJob> job;
   {
     const std::lock_guard lock(mutex_);
@@ -337,7 +290,7 @@ SdapiTaskProgress ImageService::task_progress(std::string_view task) const {
       if (each && each->is(task)) job = std::move(each);  // the last one of that name
     }
   }
-  SdapiTaskProgress out;
+  TaskProgress out;
   if (!job) return out;
   ImageJob::Snapshot now = job->snapshot();
   out.queued = now.state == JobState::queued;
@@ -350,30 +303,9 @@ SdapiTaskProgress ImageService::task_progress(std::string_view task) const {
   return out;
 }
 
-SdapiPngInfo ImageService::png_info(std::string_view base64) {
-  const std::string bytes = io::decode_base64(base64, "image");
-  // Nothing is decoded, so that a size costs nothing.
-  constexpr io::ImageLimits kAny{.side = INT32_MAX, .pixels = INT64_MAX};
-  static_cast<void>(io::read_image_header(bytes, "image", kAny));
-  SdapiPngInfo out;
-  out.text = engine::read_infotext(bytes).value_or("");
-  if (out.text.empty()) return out;
-  out.fields = engine::infotext_fields(out.text);
-  return out;
-}
-
 std::pair<int64_t, int64_t> ImageService::device_memory() const {
   const engine::ImageStats stats = engine_.stats();
   return {stats.device_memory_bytes, stats.device_memory_free_bytes};
-}
-
-SdapiEmbeddings ImageService::embeddings() const {
-  const engine::ImageModelInfo& model = engine_.model();
-  SdapiEmbeddings out{.loaded = {}, .skipped = model.skipped_embeddings};
-  for (const engine::WordInfo& entry : model.embeddings) {
-    out.loaded.emplace_back(entry.word, entry.vectors);
-  }
-  return out;
 }
 
 WorkerService::State ImageService::state() const {

@@ -1,20 +1,41 @@
 #pragma once
 // The image worker behind its routes: turns requests into jobs of the engine.
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
-#include "rbee/engine/image_api.h"
-#include "server/contract/image_requests.h"
+#include "rbee/engine/api/image.h"
+#include "server/http/router.h"
 #include "server/image/job.h"
 #include "server/image/metrics.h"
 #include "server/image/upscale.h"
+#include "server/wire/image_body.h"
 #include "server/worker/service.h"
 #include "server/worker/side_work.h"
 
 namespace rbee::server {
+
+// What is under way, and how far.
+struct WorkProgress {
+  bool busy = false;
+  int32_t jobs = 0;  // running and waiting
+  std::string job{};
+  ImageProgressEvent progress{};
+  std::string preview{};   // base64 of a PNG; empty: none
+  int32_t preview_id = 0;  // 1 of a request's first one
+};
+// The same of one request.
+struct TaskProgress {
+  bool queued = false;
+  bool completed = false;   // well or not
+  WorkProgress progress{};  // busy: it runs
+};
+
+class ImageService;
+using ImageRoute = ServiceRoute<ImageService>;
 
 class ImageService final : public WorkerService {
  public:
@@ -22,17 +43,26 @@ class ImageService final : public WorkerService {
   ImageService(engine::ImageEngine& engine, ServiceOptions options)
       : WorkerService(std::move(options)), engine_(engine) {}
 
-  // Each throws Refused, or Error for values that the engine does not take.
-  std::shared_ptr<Job> create_job(const ImageJobBody& body);  // read through take_events()
-  std::shared_ptr<EventQueue> openai_stream(const ImageBody& body);
-  std::shared_ptr<DelayedResponse> openai_images(const ImageBody& body);
-  std::shared_ptr<DelayedResponse> sdapi_images(ImageBody body);
+  // `make` makes the form of an answer, of where it goes. Each throws Refused, or Error for values
+  // that the engine does not take.
+  template <typename To>
+  using MakeReply = std::function<std::unique_ptr<ImageReply>(std::shared_ptr<To> to)>;
+  // A job whose answer is read through take_events().
+  std::shared_ptr<Job> create_job(const ImageBody& body, const MakeReply<EventQueue>& make);
+  // An answer that goes to a queue of events, or to one response.
+  template <typename To>
+  std::shared_ptr<To> start(const ImageBody& body, const MakeReply<To>& make) {
+    std::string id = new_job_id();
+    auto to = std::make_shared<To>(canceller(id));
+    auto reply = make(to);
+    submit(body, make_job(std::move(id), std::move(reply), nullptr));
+    return to;
+  }
+  // Where the request asks for no previews: as many as clients that poll look for.
+  void set_default_previews(ImageBody& body) const;
 
-  // Throws invalid_argument naming the field for another model's name than the one that is served,
-  // which may have a file's ending and AUTOMATIC1111's hash behind it. Empty: no name.
-  void check_served(const char* field, std::string_view name) const;
-
-  std::shared_ptr<DelayedResponse> enlarged(SdapiUpscale wanted);
+  // Pictures that a network or a filter enlarges. form: of the answer, of their base64.
+  std::shared_ptr<DelayedResponse> enlarged(UpscaleOrder wanted, UpscaleQueue::Form form);
 
   // What `submit` answers for a request with this body; where that has pictures, from a thread
   // beside the connections', so that others are served while they are decoded. Throws Refused where
@@ -46,18 +76,13 @@ class ImageService final : public WorkerService {
   // being enlarged, likewise.
   void interrupt(engine::Hurry how, std::string_view client);
   // Of the job that runs, as above, else of a picture that is being enlarged, if there is one.
-  SdapiProgress progress(std::string_view client) const;
-  SdapiTaskProgress task_progress(std::string_view task) const;
-  std::string model() const { return model_id(); }
-  // The settings in a PNG. Throws Error for what is no base64, and for settings that are no
-  // numbers.
-  static SdapiPngInfo png_info(std::string_view base64);
-  SdapiEmbeddings embeddings() const;
+  WorkProgress progress(std::string_view client) const;
+  TaskProgress task_progress(std::string_view task) const;
+  const engine::ImageModelInfo& model() const { return engine_.model(); }
   // Bytes, in all and free; 0 without a device that has memory of its own.
   std::pair<int64_t, int64_t> device_memory() const;
   std::vector<engine::LoraName> loras() const { return engine_.loras(); }
   std::vector<std::pair<std::string, int32_t>> upscalers() const;  // networks and their factors
-  const std::vector<std::string>& controls() const { return engine_.model().controls; }
 
   std::string health_json() const override;
   std::string metrics() const override;
@@ -65,10 +90,8 @@ class ImageService final : public WorkerService {
 
  private:
   State state() const override;
-  std::string enlarge(const std::string& image, const SdapiUpscale& wanted,
+  std::string enlarge(const std::string& image, const UpscaleOrder& wanted,
                       const engine::UpscaleHooks& hooks) const;
-  // Where a job or a client that polls asks for no other.
-  int32_t preview_interval(const ImageBody& body) const;
   void count_rejected() override { metrics_->count_rejected(); }
   std::shared_ptr<ImageJob> submit(const ImageBody& body, std::shared_ptr<ImageJob> job);
   std::shared_ptr<ImageJob> make_job(std::string id, std::unique_ptr<ImageReply> reply,
@@ -80,8 +103,8 @@ class ImageService final : public WorkerService {
   const std::shared_ptr<ImageMetrics> metrics_ = std::make_shared<ImageMetrics>();
   mutable std::mutex mutex_;
   mutable std::vector<std::weak_ptr<ImageJob>> recent_;  // oldest first
-  Upscaler upscaler_{
-      [this](const std::string& image, const SdapiUpscale& wanted,
+  UpscaleQueue upscaler_{
+      [this](const std::string& image, const UpscaleOrder& wanted,
              const engine::UpscaleHooks& hooks) { return enlarge(image, wanted, hooks); }};
   SideWork preparing_{{.threads = 2, .on_refused = [this] { count_rejected(); }}};
 };

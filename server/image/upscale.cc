@@ -5,14 +5,12 @@
 
 #include "rbee/core/cat.h"
 #include "rbee/core/error.h"
-#include "rbee/engine/image_upscale.h"
 #include "rbee/io/image/base64.h"
 #include "rbee/io/image/encode.h"
 #include "rbee/io/image/pixels.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/image/resize.h"
-#include "server/contract/image_responses.h"
-#include "server/contract/json_text.h"
+#include "server/wire/json_text.h"
 
 namespace rbee::server {
 namespace {
@@ -26,7 +24,7 @@ int32_t side(int32_t from, double factor) {
   return std::max(static_cast<int32_t>(wanted), 1);
 }
 
-std::pair<int32_t, int32_t> size_of(const SdapiUpscale& wanted, int32_t width, int32_t height) {
+std::pair<int32_t, int32_t> size_of(const UpscaleOrder& wanted, int32_t width, int32_t height) {
   if (wanted.upscaler == "None") return {width, height};
   double factor = wanted.factor;
   if (wanted.to_size) {
@@ -37,7 +35,7 @@ std::pair<int32_t, int32_t> size_of(const SdapiUpscale& wanted, int32_t width, i
 }
 
 // What AUTOMATIC1111 writes of it into the file.
-std::string note(const SdapiUpscale& wanted) {
+std::string note(const UpscaleOrder& wanted) {
   if (wanted.upscaler == "None") return {};
   const std::string size = cat(wanted.width, "x", wanted.height);
   std::string out = wanted.to_size
@@ -85,7 +83,7 @@ std::span<const std::string_view> plain_upscalers() {
   return kNames;
 }
 
-std::string upscaled(const std::string& image, const SdapiUpscale& wanted, const Enlarge& enlarge) {
+std::string upscaled(const std::string& image, const UpscaleOrder& wanted, const Enlarge& enlarge) {
   const std::string file = io::decode_base64(image, "image");
   io::Pixels picture = io::decode_image(file, "image");
   if (wanted.upscaler != "None") {
@@ -106,7 +104,7 @@ std::string upscaled(const std::string& image, const SdapiUpscale& wanted, const
   return io::encode_base64(io::encode_png(picture, texts));
 }
 
-void check_sizes(const SdapiUpscale& wanted) {
+void check_sizes(const UpscaleOrder& wanted) {
   int64_t pixels = 0;
   for (const std::string& image : wanted.images) {
     const io::ImageHeader header =
@@ -118,27 +116,27 @@ void check_sizes(const SdapiUpscale& wanted) {
         " pixels, more than the ", kMostPixels, " of a request");
 }
 
-std::shared_ptr<DelayedResponse> Upscaler::submit(SdapiUpscale wanted) {
+std::shared_ptr<DelayedResponse> UpscaleQueue::submit(UpscaleOrder wanted, Form form) {
   auto unwanted = std::make_shared<std::atomic<bool>>(false);
   std::string client = wanted.client;
-  return side_work_.submit(
-      {.client = std::move(client),
-       .work = [this, wanted = std::move(wanted), unwanted] { return make(wanted, unwanted); },
-       .on_leave = [unwanted] { *unwanted = true; }});
+  return side_work_.submit({.client = std::move(client),
+                            .work = [this, wanted = std::move(wanted), form = std::move(form),
+                                     unwanted] { return form(make(wanted, unwanted)); },
+                            .on_leave = [unwanted] { *unwanted = true; }});
 }
 
-Response Upscaler::make(const SdapiUpscale& wanted,
-                        const std::shared_ptr<std::atomic<bool>>& unwanted) {
+std::vector<std::string> UpscaleQueue::make(const UpscaleOrder& wanted,
+                                            const std::shared_ptr<std::atomic<bool>>& unwanted) {
   const auto here = [&] {
     const std::lock_guard lock(mutex_);
     return in_work_.insert(in_work_.end(), {.client = wanted.client, .unwanted = unwanted});
   }();
   struct Leaving {
-    Upscaler& upscaler;
+    UpscaleQueue& queue;
     std::list<InWork>::iterator here;
     ~Leaving() {
-      const std::lock_guard lock(upscaler.mutex_);
-      upscaler.in_work_.erase(here);
+      const std::lock_guard lock(queue.mutex_);
+      queue.in_work_.erase(here);
     }
   };
   const Leaving leaving{*this, here};
@@ -149,26 +147,25 @@ Response Upscaler::make(const SdapiUpscale& wanted,
     const std::lock_guard lock(mutex_);
     here->tiles = tiles;
   };
-  if (wanted.batch) check_sizes(wanted);
+  check_sizes(wanted);
   std::vector<std::string> made;
   for (const std::string& image : wanted.images) made.push_back(work_(image, wanted, hooks));
-  return json_response(
-      200, wanted.batch ? sdapi_extra_images_json(made) : sdapi_extra_image_json(made.front()));
+  return made;
 }
 
-const Upscaler::InWork* Upscaler::chosen(std::string_view client) const {
+const UpscaleQueue::InWork* UpscaleQueue::chosen(std::string_view client) const {
   if (in_work_.empty()) return nullptr;
   const auto own = std::ranges::find(in_work_, client, &InWork::client);
   return own == in_work_.end() ? &in_work_.front() : &*own;
 }
 
-std::optional<engine::TileProgress> Upscaler::progress(std::string_view client) const {
+std::optional<engine::TileProgress> UpscaleQueue::progress(std::string_view client) const {
   const std::lock_guard lock(mutex_);
   const InWork* picture = chosen(client);
   return picture == nullptr ? std::nullopt : std::optional(picture->tiles);
 }
 
-void Upscaler::interrupt(std::string_view client) {
+void UpscaleQueue::interrupt(std::string_view client) {
   const std::lock_guard lock(mutex_);
   if (const InWork* picture = chosen(client)) *picture->unwanted = true;
 }

@@ -21,7 +21,7 @@ void ItemReply::grow(AnswerItem::Kind kind, std::string_view text) {
   AnswerItem& item = items_.back();
   item.text += text;
   // Reasoning and calls show no tokens.
-  std::vector<OpenAiScored> scored = std::exchange(scored_, {});
+  std::vector<TokenLogprobs> scored = std::exchange(scored_, {});
   if (kind != AnswerItem::Kind::text) scored.clear();
   item.scored.insert(item.scored.end(), scored.begin(), scored.end());
   grew(item, {.text = text, .scored = scored});

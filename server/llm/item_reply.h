@@ -12,7 +12,7 @@ namespace rbee::server {
 class ItemReply : public Reply {
  public:
   void started(const StartedEvent&) override {}
-  void scored(std::vector<OpenAiScored> tokens) override { scored_ = std::move(tokens); }
+  void scored(std::vector<TokenLogprobs> tokens) override { scored_ = std::move(tokens); }
   void token(std::string_view text, int32_t) final { grow(AnswerItem::Kind::text, text); }
   void reasoning(std::string_view text) final { grow(AnswerItem::Kind::reasoning, text); }
   void call(int32_t, const engine::CallBegin& begin) final {
@@ -33,7 +33,7 @@ class ItemReply : public Reply {
   void grow(AnswerItem::Kind kind, std::string_view text);
 
   std::vector<AnswerItem> items_;
-  std::vector<OpenAiScored> scored_;  // of the next piece
+  std::vector<TokenLogprobs> scored_;  // of the next piece
 };
 
 }  // namespace rbee::server

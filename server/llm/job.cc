@@ -10,24 +10,24 @@ Outcome outcome_of(JobState state) {
   return state == JobState::cancelled ? Outcome::cancelled : Outcome::failed;
 }
 
-OpenAiToken to_wire(const engine::ScoredToken& token) {
+TokenLogprob to_wire(const engine::ScoredToken& token) {
   return {.bytes = token.text, .logprob = token.logprob, .id = token.id};
 }
 
-OpenAiScored to_wire(const engine::ScoredChoice& choice) {
-  OpenAiScored out{.chosen = to_wire(choice.chosen)};
+TokenLogprobs to_wire(const engine::ScoredChoice& choice) {
+  TokenLogprobs out{.chosen = to_wire(choice.chosen)};
   for (const engine::ScoredToken& token : choice.top) out.top.push_back(to_wire(token));
   return out;
 }
 
-std::vector<OpenAiScored> to_wire(const std::vector<engine::ScoredChoice>& choices) {
-  std::vector<OpenAiScored> out;
+std::vector<TokenLogprobs> to_wire(const std::vector<engine::ScoredChoice>& choices) {
+  std::vector<TokenLogprobs> out;
   for (const engine::ScoredChoice& choice : choices) out.push_back(to_wire(choice));
   return out;
 }
 
-std::vector<OpenAiScored> to_wire(const std::vector<engine::PromptToken>& tokens) {
-  std::vector<OpenAiScored> out;
+std::vector<TokenLogprobs> to_wire(const std::vector<engine::PromptToken>& tokens) {
+  std::vector<TokenLogprobs> out;
   for (const engine::PromptToken& token : tokens) {
     out.push_back(to_wire(token.scored));
     out.back().known = token.rank > 0;
@@ -38,14 +38,14 @@ std::vector<OpenAiScored> to_wire(const std::vector<engine::PromptToken>& tokens
 
 }  // namespace
 
-LlmJob::LlmJob(std::string id, std::unique_ptr<Reply> reply, std::shared_ptr<EventQueue> events,
-               int64_t memory_bytes, std::shared_ptr<Metrics> metrics)
+TextJob::TextJob(std::string id, std::unique_ptr<Reply> reply, std::shared_ptr<EventQueue> events,
+                 int64_t memory_bytes, std::shared_ptr<Metrics> metrics)
     : Job(std::move(id), std::move(events)),
       memory_bytes_(memory_bytes),
       metrics_(std::move(metrics)),
       reply_(std::move(reply)) {}
 
-void LlmJob::describe(const engine::Request& request, const std::string& model) {
+void TextJob::describe(const engine::TextRequest& request, const std::string& model) {
   if (!trace_.on()) return;
   const char* operation = request.messages.empty() ? "text_completion" : "chat";
   operation_ = cat(operation, " ", model);
@@ -59,7 +59,7 @@ void LlmJob::describe(const engine::Request& request, const std::string& model) 
   if (!request.stop.empty()) trace_.set("gen_ai.request.stop_sequences", request.stop);
 }
 
-void LlmJob::on_started(const engine::Started& event) noexcept {
+void TextJob::on_started(const engine::Started& event) noexcept {
   const std::lock_guard lock(mutex_);
   if (over()) return;
   start();
@@ -84,7 +84,7 @@ void LlmJob::on_started(const engine::Started& event) noexcept {
   });
 }
 
-void LlmJob::on_progress(const engine::Progress& event) noexcept {
+void TextJob::on_progress(const engine::Progress& event) noexcept {
   const std::lock_guard lock(mutex_);
   if (over()) return;
   quietly([&] {
@@ -95,13 +95,13 @@ void LlmJob::on_progress(const engine::Progress& event) noexcept {
   });
 }
 
-void LlmJob::on_prompt(const std::vector<engine::PromptToken>& tokens) noexcept {
+void TextJob::on_prompt(const std::vector<engine::PromptToken>& tokens) noexcept {
   const std::lock_guard lock(mutex_);
   if (over()) return;
   quietly([&] { reply_->prompt(to_wire(tokens)); });
 }
 
-void LlmJob::on_token(const engine::TokenText& event) noexcept {
+void TextJob::on_token(const engine::TokenText& event) noexcept {
   const std::lock_guard lock(mutex_);
   if (over()) return;
   const double now = seconds_since_arrival();
@@ -119,7 +119,7 @@ void LlmJob::on_token(const engine::TokenText& event) noexcept {
   });
 }
 
-void LlmJob::tell(const engine::TokenText& event) {
+void TextJob::tell(const engine::TokenText& event) {
   switch (event.kind) {
     case engine::TextKind::content:
       return reply_->token(event.text, event.index);
@@ -132,7 +132,7 @@ void LlmJob::tell(const engine::TokenText& event) {
   }
 }
 
-void LlmJob::on_finished(const engine::Finished& event) noexcept {
+void TextJob::on_finished(const engine::Finished& event) noexcept {
   const std::lock_guard lock(mutex_);
   if (over()) return;
   quietly([&] {
@@ -168,19 +168,19 @@ void LlmJob::on_finished(const engine::Finished& event) noexcept {
   });
 }
 
-void LlmJob::on_failed(const engine::Failed& event) noexcept {
+void TextJob::on_failed(const engine::Failed& event) noexcept {
   const std::lock_guard lock(mutex_);
   if (over()) return;
   quietly([&] { fail(event.code, event.message); });
 }
 
-void LlmJob::fail(JobState state, const WireError& error, std::string_view message) {
+void TextJob::fail(JobState state, const WireError& error, std::string_view message) {
   finish(state, nullptr, error.code);
   reply_->error(error, message);
   reply_.reset();
 }
 
-void LlmJob::trace_end(const engine::Finished* finished, std::string_view error) {
+void TextJob::trace_end(const engine::Finished* finished, std::string_view error) {
   if (finished != nullptr) {
     trace_.set("gen_ai.usage.output_tokens", int64_t{finished->tokens_out});
     trace_.set("gen_ai.response.finish_reasons",
@@ -191,7 +191,7 @@ void LlmJob::trace_end(const engine::Finished* finished, std::string_view error)
 }
 
 // Before the client is told, who may ask for the figures at once.
-void LlmJob::finish(JobState state, const engine::Finished* finished, std::string_view error) {
+void TextJob::finish(JobState state, const engine::Finished* finished, std::string_view error) {
   end(state);
   trace_end(finished, error);
   RequestTimes times{.first_token = first_token_, .total = seconds_since_arrival()};

@@ -4,21 +4,21 @@
 #include <memory>
 #include <string>
 
-#include "rbee/engine/engine.h"
+#include "rbee/engine/api/text.h"
 #include "server/llm/metrics.h"
 #include "server/llm/reply.h"
 #include "server/worker/job.h"
 
 namespace rbee::server {
 
-class LlmJob final : public Job, public engine::EventSink {
+class TextJob final : public Job, public engine::EventSink {
  public:
   // events: see Job. metrics outlives the job.
-  LlmJob(std::string id, std::unique_ptr<Reply> reply, std::shared_ptr<EventQueue> events,
-         int64_t memory_bytes, std::shared_ptr<Metrics> metrics);
+  TextJob(std::string id, std::unique_ptr<Reply> reply, std::shared_ptr<EventQueue> events,
+          int64_t memory_bytes, std::shared_ptr<Metrics> metrics);
 
   // Of its trace. Before the engine has it.
-  void describe(const engine::Request& request, const std::string& model);
+  void describe(const engine::TextRequest& request, const std::string& model);
   void on_started(const engine::Started& event) noexcept override;
   void on_progress(const engine::Progress& event) noexcept override;
   void on_prompt(const std::vector<engine::PromptToken>& tokens) noexcept override;

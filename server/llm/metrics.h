@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "rbee/engine/engine.h"
+#include "rbee/engine/api/text.h"
 #include "server/worker/prometheus.h"
 
 namespace rbee::server {

@@ -1,6 +1,7 @@
 #include "server/llm/page.h"
 
 #include "rbee/core/cat.h"
+#include "server/http/error_form.h"
 #include "server/http/page_file.h"
 
 namespace rbee::server {
@@ -17,15 +18,22 @@ Response answer(const PageFile& file) {
   return response;
 }
 
+Response page_file(LlmService&, const Request& request) {
+  for (const PageFile& file : chat_page_files()) {
+    if (file.name == request.param("name")) return answer(file);
+  }
+  return error_response(request, 404, {"NOT_FOUND", "There is no such path"});
+}
+
+constexpr ChatRoute kRoutes[] = {{.method = "GET",
+                                  .pattern = "/page/{version}/{name}",
+                                  .handler = page_file,
+                                  .access = Access::anyone}};
+
 }  // namespace
 
-void add_page_routes(Router& router) {
-  for (const PageFile& file : chat_page_files()) {
-    router.add({.method = "GET",
-                .pattern = cat("/page/{version}/", file.name),
-                .handler = [file](const Request&) { return answer(file); },
-                .access = Access::anyone});
-  }
+std::span<const ChatRoute> page_routes() {
+  return kRoutes;
 }
 
 std::string_view chat_api_document() {

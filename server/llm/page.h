@@ -1,10 +1,11 @@
 #pragma once
 // The chat worker's page at "/" and what it loads.
 
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "server/http/router.h"
+#include "server/llm/service.h"
 
 namespace rbee::server {
 
@@ -17,9 +18,9 @@ inline constexpr std::string_view kChatPagePolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-// Adds /page/{version}/NAME for every file of the page, for anyone. A browser may keep them: the
-// version changes with the files.
-void add_page_routes(Router& router);
+// /page/{version}/NAME of the page's files, for anyone. A browser may keep them: the version
+// changes with the files.
+std::span<const ChatRoute> page_routes();
 
 // The API's OpenAPI document, openapi.json of this folder.
 std::string_view chat_api_document();

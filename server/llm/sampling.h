@@ -1,7 +1,7 @@
 #pragma once
 
-#include "rbee/engine/sampling.h"
-#include "server/contract/sampling_fields.h"
+#include "rbee/engine/api/sampling.h"
+#include "server/wire/sampling_fields.h"
 
 namespace rbee::server {
 

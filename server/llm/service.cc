@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <utility>
 
 #include "rbee/io/image/base64.h"
-#include "server/http/ids.h"
 #include "server/llm/page.h"
 #include "server/llm/sampling.h"
 
@@ -21,7 +19,7 @@ constexpr size_t kMarkBytes = 64;
 // Of which each answer's tokens are made.
 size_t text_bytes(const GenerateRequest& request) {
   size_t bytes = request.prompt.size() + request.chat.template_variables.size();
-  for (const Message& message : request.messages) {
+  for (const SentMessage& message : request.messages) {
     bytes += kMarkBytes + message.content.size() + message.reasoning.size();
     for (const SentCall& call : message.tool_calls) bytes += call.arguments.size();
   }
@@ -44,23 +42,17 @@ engine::Constraint to_engine(const ConstraintFields& wire) {
           .choices = wire.choices};
 }
 
-// Of an answer's job; the first one's is the answer's own.
-std::string choice_id(const std::string& id, int32_t index) {
+// Of a job of several that are one answer; the first one's is the answer's own.
+std::string part_id(const std::string& id, size_t index) {
   return index == 0 ? id : cat(id, "-", index);
-}
-
-// Jobs of all prompts.
-int32_t answers_of(const OpenAiRequest& request) {
-  const auto prompts = static_cast<int32_t>(std::max<size_t>(request.prompts.size(), 1));
-  return prompts * request.best_of;
 }
 
 }  // namespace
 
-std::vector<engine::ChatMessage> to_engine(const std::vector<Message>& messages) {
+std::vector<engine::ChatMessage> to_engine(const std::vector<SentMessage>& messages) {
   std::vector<engine::ChatMessage> out;
   out.reserve(messages.size());
-  for (const Message& message : messages) {
+  for (const SentMessage& message : messages) {
     out.push_back({.role = message.role,
                    .content = message.content,
                    .reasoning = message.reasoning,
@@ -123,9 +115,9 @@ size_t LlmService::count_tokens(const GenerateRequest& request) const {
   return engine_.chat_tokens(to_engine(request.messages), chat_options(request.chat)).size();
 }
 
-engine::Request LlmService::engine_request(const GenerateRequest& wire,
-                                           const std::string& job_id) const {
-  engine::Request request;
+engine::TextRequest LlmService::engine_request(const GenerateRequest& wire,
+                                               const std::string& job_id) const {
+  engine::TextRequest request;
   request.job_id = job_id;
   request.prompt = wire.prompt;
   request.prompt_ids = wire.prompt_ids;
@@ -158,61 +150,45 @@ engine::Request LlmService::engine_request(const GenerateRequest& wire,
   return request;
 }
 
-std::shared_ptr<LlmJob> LlmService::make_job(std::string id, std::unique_ptr<Reply> reply,
-                                             std::shared_ptr<EventQueue> events) const {
+std::shared_ptr<TextJob> LlmService::make_job(std::string id, std::unique_ptr<Reply> reply,
+                                              std::shared_ptr<EventQueue> events) const {
   const engine::ModelInfo& model = engine_.model();
-  return std::make_shared<LlmJob>(std::move(id), std::move(reply), std::move(events),
-                                  model.weight_bytes + model.kv_cache_bytes, metrics_);
+  return std::make_shared<TextJob>(std::move(id), std::move(reply), std::move(events),
+                                   model.weight_bytes + model.kv_cache_bytes, metrics_);
 }
 
-void LlmService::hand_over(engine::Request request, const std::shared_ptr<LlmJob>& job) {
+void LlmService::hand_over(engine::TextRequest request, const std::shared_ptr<TextJob>& job) {
   job->describe(request, model_id());
   admit(job, [&] { engine_.submit(std::move(request), job); });
 }
 
 std::shared_ptr<Job> LlmService::submit(const GenerateRequest& request,
-                                        std::shared_ptr<LlmJob> job) {
+                                        std::shared_ptr<TextJob> job) {
   hand_over(engine_request(request, job->id()), job);
   return job;
 }
 
-std::shared_ptr<Job> LlmService::create_job(const GenerateRequest& request) {
+std::shared_ptr<Job> LlmService::create_job(const GenerateRequest& request,
+                                            const MakeReply<EventQueue>& make) {
   std::string id = new_job_id();
   auto events = std::make_shared<EventQueue>(canceller(id));
-  auto reply = std::make_unique<JobStream>(events);
+  auto reply = make(id, events);
   return submit(request, make_job(std::move(id), std::move(reply), std::move(events)));
 }
 
-std::shared_ptr<EventQueue> LlmService::infer_stream(const GenerateRequest& request) {
-  return start<EventQueue>(request, [](const std::string&, std::shared_ptr<EventQueue> events) {
-    return std::make_unique<InferStream>(std::move(events));
-  });
-}
-
-std::shared_ptr<DelayedResponse> LlmService::infer_text(const GenerateRequest& request) {
-  return start<DelayedResponse>(request,
-                                [](const std::string&, std::shared_ptr<DelayedResponse> response) {
-                                  return std::make_unique<InferText>(std::move(response));
-                                });
-}
-
-LlmService::Preparation LlmService::preparation(const GenerateRequest& request) {
+LlmService::Preparation LlmService::preparation(const GenerateRequest& request,
+                                                const AnswerPlan& plan) {
   const bool much = !request.constraint.kind.empty() || !request.chat.tools.empty() ||
-                    std::ranges::any_of(request.messages, [](const Message& message) {
+                    std::ranges::any_of(request.messages, [](const SentMessage& message) {
                       return !message.pictures.empty();
                     });
   if (much) return Preparation::much;
-  if (text_bytes(request) > kLongText) return Preparation::text;
-  return request.messages.empty() ? Preparation::little : Preparation::chat;
-}
-
-LlmService::Preparation LlmService::preparation(const OpenAiRequest& request) {
-  size_t bytes = text_bytes(request.generate) * static_cast<size_t>(answers_of(request));
-  for (const SentPrompt& prompt : request.prompts) {
-    bytes += prompt.text.size() * static_cast<size_t>(request.best_of);
+  size_t bytes = text_bytes(request) * plan.answers();
+  for (const SentPrompt& prompt : plan.prompts) {
+    bytes += prompt.text.size() * static_cast<size_t>(plan.each);
   }
-  const Preparation work = preparation(request.generate);
-  return work < Preparation::text && bytes > kLongText ? Preparation::text : work;
+  if (bytes > kLongText) return Preparation::text;
+  return request.messages.empty() ? Preparation::little : Preparation::chat;
 }
 
 Response LlmService::prepare(Preparation work, SideWork::Task task) {
@@ -229,63 +205,9 @@ Response LlmService::prepare(Preparation work, SideWork::Task task) {
   return response;
 }
 
-// Changes when an answer to the same seed may.
-std::string LlmService::fingerprint() const {
-  const engine::ModelInfo& model = engine_.model();
-  const WorkerInfo worker = info();
-  return cat("fp_", short_digest(cat(worker.implementation, "\n", worker.version, "\n", model.id,
-                                     "\n", model.quantization, "\n", model.device)));
-}
-
-OpenAiAnswer LlmService::openai_answer(const OpenAiRequest& request, const std::string& id) const {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  std::vector<std::string> custom;
-  for (const SentTool& tool : request.generate.chat.tools) {
-    if (tool.custom) custom.push_back(tool.name);
-  }
-  const std::vector<Message>& messages = request.generate.messages;
-  const bool goes_on = request.chat && request.echo && messages.back().role == "assistant";
-  const std::string echoed = goes_on ? messages.back().content : "";
-  return {.chat = request.chat,
-          .id = (request.chat ? "chatcmpl-" : "cmpl-") + id,
-          .model = answering_model(request.generate),
-          .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
-          .echo = request.echo,
-          .logprobs = request.generate.logprobs,
-          .prompt_logprobs = request.prompt_logprobs,
-          .fingerprint = fingerprint(),
-          .include_usage = request.include_usage,
-          .continuous_usage = request.continuous_usage,
-          .include_reasoning = request.include_reasoning,
-          .return_token_ids = request.return_token_ids,
-          .tokens_as_ids = request.tokens_as_ids,
-          .timings_per_token = request.timings_per_token,
-          .echoed = echoed,
-          .older_calls = request.generate.chat.older_calls,
-          .custom_tools = std::move(custom)};
-}
-
-std::shared_ptr<OpenAiChoices> LlmService::make_choices(const OpenAiRequest& request,
-                                                        const std::string& id) {
-  auto out = std::make_shared<OpenAiChoices>();
-  out->answer = openai_answer(request, id);
-  out->each = request.best_of;
-  out->wanted = request.choices;
-  out->left = static_cast<size_t>(answers_of(request));
-  out->cancel = choices_canceller(id, answers_of(request));
-  if (request.chat) out->prompts.emplace_back();
-  for (const SentPrompt& prompt : request.prompts) {
-    OpenAiPrompt shown;
-    if (request.echo)
-      shown.text = prompt.ids.empty() ? prompt.text : engine_.detokenize(prompt.ids);
-    out->prompts.push_back(std::move(shown));
-  }
-  return out;
-}
-
-std::function<void()> LlmService::choices_canceller(const std::string& id, int32_t count) {
-  return [this, id, count] {
-    for (int32_t i = 0; i < count; ++i) cancel(choice_id(id, i));
+std::function<void()> LlmService::canceller_of_all(const std::string& id, size_t answers) {
+  return [this, id, answers] {
+    for (size_t i = 0; i < answers; ++i) cancel(part_id(id, i));
   };
 }
 
@@ -299,72 +221,38 @@ void LlmService::check_places(size_t answers) const {
         " that run and wait here (--max-running, --max-waiting)");
 }
 
-// All or none of the choices: the others wait for the first one of their prompt, to share it.
-void LlmService::submit_choices(
-    const OpenAiRequest& request, const std::string& id,
-    const std::function<std::unique_ptr<Reply>(int32_t index)>& make_reply) {
-  check_places(static_cast<size_t>(answers_of(request)));
-  GenerateRequest generate = request.generate;
-  if (request.best_of > request.choices && !generate.logprobs) generate.logprobs = 0;
-  const engine::Request shared = engine_request(generate, id);  // its pictures are read once
+// All or none: the later answers to a prompt wait for the first one, to share what it evaluates.
+void LlmService::submit_all(const GenerateRequest& request, const AnswerPlan& plan,
+                            const std::string& id,
+                            const std::function<std::unique_ptr<Reply>(size_t index)>& make_reply) {
+  const size_t each = static_cast<size_t>(plan.each);
+  check_places(plan.answers());
+  const engine::TextRequest shared = engine_request(request, id);  // its pictures are read once
   try {
-    for (int32_t index = 0; index < answers_of(request); ++index) {
-      auto job = make_job(choice_id(id, index), make_reply(index), nullptr);
-      const int32_t among = index % request.best_of;
-      engine::Request one = shared;
+    for (size_t index = 0; index < plan.answers(); ++index) {
+      auto job = make_job(part_id(id, index), make_reply(index), nullptr);
+      const size_t among = index % each;
+      engine::TextRequest one = shared;
       one.job_id = job->id();
-      if (!request.prompts.empty()) {
-        const SentPrompt& prompt = request.prompts[static_cast<size_t>(index / request.best_of)];
+      if (!plan.prompts.empty()) {
+        const SentPrompt& prompt = plan.prompts[index / each];
         one.prompt = prompt.text;
         one.prompt_ids = prompt.ids;
-        if (!request.add_special_tokens && prompt.ids.empty()) {
+        if (!plan.add_special_tokens && prompt.ids.empty()) {
           one.prompt_ids = engine_.tokenize(prompt.text, {.add_special = false});
         }
       }
-      if (one.sampling.seed) *one.sampling.seed += static_cast<uint64_t>(among);
+      if (one.sampling.seed) *one.sampling.seed += among;
       if (among > 0) {
-        one.follows = choice_id(id, index - among);
+        one.follows = part_id(id, index - among);
         one.prompt_logprobs = std::nullopt;  // they are the first one's
       }
       hand_over(std::move(one), job);
     }
   } catch (...) {
-    choices_canceller(id, answers_of(request))();
+    canceller_of_all(id, plan.answers())();
     throw;
   }
-}
-
-void LlmService::submit_all(const std::vector<GenerateRequest>& requests, const std::string& id,
-                            const std::function<std::unique_ptr<Reply>(size_t index)>& make_reply) {
-  check_places(requests.size());
-  try {
-    for (size_t i = 0; i < requests.size(); ++i) {
-      submit(requests[i], make_job(choice_id(id, static_cast<int32_t>(i)), make_reply(i), nullptr));
-    }
-  } catch (...) {
-    choices_canceller(id, static_cast<int32_t>(requests.size()))();
-    throw;
-  }
-}
-
-std::shared_ptr<EventQueue> LlmService::openai_stream(const OpenAiRequest& request) {
-  const std::string id = new_job_id();
-  auto events = std::make_shared<EventQueue>(choices_canceller(id, answers_of(request)));
-  const auto choices = make_choices(request, id);
-  submit_choices(request, id, [&](int32_t index) {
-    return std::make_unique<OpenAiStream>(events, choices, index);
-  });
-  return events;
-}
-
-std::shared_ptr<DelayedResponse> LlmService::openai_text(const OpenAiRequest& request) {
-  const std::string id = new_job_id();
-  auto response = std::make_shared<DelayedResponse>(choices_canceller(id, answers_of(request)));
-  const auto choices = make_choices(request, id);
-  submit_choices(request, id, [&](int32_t index) {
-    return std::make_unique<OpenAiText>(response, choices, index);
-  });
-  return response;
 }
 
 void LlmService::cancel(const std::string& id) {

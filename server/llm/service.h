@@ -1,22 +1,28 @@
 #pragma once
 // The chat worker behind its routes: turns requests into jobs of the engine.
 
+#include <algorithm>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
-#include "rbee/engine/engine.h"
-#include "server/contract/lora_fields.h"
-#include "server/contract/openai_requests.h"
+#include "rbee/engine/api/text.h"
+#include "server/http/router.h"
 #include "server/llm/job.h"
 #include "server/llm/metrics.h"
-#include "server/llm/openai_reply.h"
+#include "server/wire/generate_request.h"
+#include "server/wire/lora_fields.h"
 #include "server/worker/service.h"
 #include "server/worker/side_work.h"
 
 namespace rbee::server {
 
-std::vector<engine::ChatMessage> to_engine(const std::vector<Message>& messages);
+std::vector<engine::ChatMessage> to_engine(const std::vector<SentMessage>& messages);
+
+class LlmService;
+using ChatRoute = ServiceRoute<LlmService>;
 
 // What holds for requests that do not say it.
 struct LlmDefaults {
@@ -26,23 +32,29 @@ struct LlmDefaults {
   std::optional<int32_t> max_tokens;  // of an answer
 };
 
+// What a request is answered for.
+struct AnswerPlan {
+  std::vector<SentPrompt> prompts = {};  // each is answered; none: the request's own prompt
+  bool add_special_tokens = true;        // at the ends of those that are text
+  int32_t each = 1;  // answers to a prompt; the seed of each is one above that of the one before
+
+  size_t answers() const { return std::max<size_t>(prompts.size(), 1) * static_cast<size_t>(each); }
+};
+
 class LlmService final : public WorkerService {
  public:
   // The engine outlives the service; the service outlives the server that calls it.
-  LlmService(engine::Engine& engine, ServiceOptions options, LlmDefaults defaults = {})
+  LlmService(engine::TextEngine& engine, ServiceOptions options, LlmDefaults defaults = {})
       : WorkerService(std::move(options)), engine_(engine), defaults_(defaults) {}
 
-  // Each throws Refused, or Error for values that the engine does not take.
-  std::shared_ptr<Job> create_job(const GenerateRequest& request);  // read through take_events()
-  std::shared_ptr<EventQueue> infer_stream(const GenerateRequest& request);
-  std::shared_ptr<DelayedResponse> infer_text(const GenerateRequest& request);
-  std::shared_ptr<EventQueue> openai_stream(const OpenAiRequest& request);
-  std::shared_ptr<DelayedResponse> openai_text(const OpenAiRequest& request);
-
-  // Answers in a form of their own: `make` gets the job's id and where the answer goes.
+  // Every request throws Refused, or Error for values that the engine does not take. `make` makes
+  // the form of the answer, of the job's id and of where the answer goes.
   template <typename To>
   using MakeReply =
       std::function<std::unique_ptr<Reply>(const std::string& id, std::shared_ptr<To> to)>;
+  // A job whose answer is read through take_events().
+  std::shared_ptr<Job> create_job(const GenerateRequest& request,
+                                  const MakeReply<EventQueue>& make);
   std::shared_ptr<EventQueue> stream(const GenerateRequest& request,
                                      const MakeReply<EventQueue>& make) {
     return start(request, make);
@@ -51,25 +63,26 @@ class LlmService final : public WorkerService {
                                          const MakeReply<DelayedResponse>& make) {
     return start(request, make);
   }
-  // Several requests whose answers go to one place: all of them are taken, or none. `make` gets
-  // each one's number, and what ends them all.
+  // `make` makes a part of the answer, of its number and of what ends all parts. Parts are counted
+  // through the answers to the first prompt, then those to the second, ...
   template <typename To>
   using MakePart = std::function<std::unique_ptr<Reply>(
       size_t index, const std::function<void()>& cancel, std::shared_ptr<To> to)>;
+  // Several answers that go to one place: all are taken, or none. id: of the first one's job.
   template <typename To>
-  std::shared_ptr<To> start_all(const std::vector<GenerateRequest>& requests,
-                                const MakePart<To>& make) {
-    const std::string id = new_job_id();
-    const auto cancel = choices_canceller(id, static_cast<int32_t>(requests.size()));
+  std::shared_ptr<To> start_all(const std::string& id, const GenerateRequest& request,
+                                const AnswerPlan& plan, const MakePart<To>& make) {
+    const auto cancel = canceller_of_all(id, plan.answers());
     auto to = std::make_shared<To>(cancel);
-    submit_all(requests, id, [&](size_t index) { return make(index, cancel, to); });
+    submit_all(request, plan, id, [&](size_t index) { return make(index, cancel, to); });
     return to;
   }
+  using WorkerService::new_job_id;
+
   // What the engine makes of a request before it can be queued: tokens of a short text, a short
   // prompt by the chat template, tokens of a long text; a grammar, functions, or pictures.
   enum class Preparation : uint8_t { little, chat, text, much };
-  static Preparation preparation(const GenerateRequest& request);
-  static Preparation preparation(const OpenAiRequest& request);
+  static Preparation preparation(const GenerateRequest& request, const AnswerPlan& plan = {});
   // What the task answers; where it is no little work, from a thread beside the connections', so
   // that others' streams go on. Throws as SideWork::submit.
   Response prepare(Preparation work, SideWork::Task task);
@@ -83,7 +96,7 @@ class LlmService final : public WorkerService {
   std::shared_ptr<DelayedResponse> load_lora(const std::string& client, const LoraOrder& order,
                                              std::function<Response(const LoraOrder&)> loaded);
   void unload_lora(const std::string& name);  // throws not_found
-  const engine::Engine& engine() const { return engine_; }
+  const engine::TextEngine& engine() const { return engine_; }
   // How every route renders a chat: with what holds for requests that do not say it.
   engine::ChatOptions chat_options(ChatFields chat) const;
   // Tokens of the prompt that answers such a chat.
@@ -102,9 +115,7 @@ class LlmService final : public WorkerService {
 
  private:
   State state() const override;
-  std::string fingerprint() const;
-  OpenAiAnswer openai_answer(const OpenAiRequest& request, const std::string& id) const;
-  engine::Request engine_request(const GenerateRequest& wire, const std::string& job_id) const;
+  engine::TextRequest engine_request(const GenerateRequest& wire, const std::string& job_id) const;
   std::vector<engine::LoraChoice> loras_of(const GenerateRequest& request) const;
   std::vector<engine::LoraChoice> named(const std::vector<LoraField>& fields) const;
   void count_rejected() override { metrics_->count(Outcome::rejected); }
@@ -116,19 +127,16 @@ class LlmService final : public WorkerService {
     submit(request, make_job(std::move(id), std::move(reply), nullptr));
     return to;
   }
-  std::shared_ptr<Job> submit(const GenerateRequest& request, std::shared_ptr<LlmJob> job);
-  void hand_over(engine::Request request, const std::shared_ptr<LlmJob>& job);
+  std::shared_ptr<Job> submit(const GenerateRequest& request, std::shared_ptr<TextJob> job);
+  void hand_over(engine::TextRequest request, const std::shared_ptr<TextJob>& job);
   void check_places(size_t answers) const;
-  void submit_all(const std::vector<GenerateRequest>& requests, const std::string& id,
+  std::function<void()> canceller_of_all(const std::string& id, size_t answers);
+  void submit_all(const GenerateRequest& request, const AnswerPlan& plan, const std::string& id,
                   const std::function<std::unique_ptr<Reply>(size_t index)>& make_reply);
-  std::shared_ptr<OpenAiChoices> make_choices(const OpenAiRequest& request, const std::string& id);
-  std::function<void()> choices_canceller(const std::string& id, int32_t count);
-  void submit_choices(const OpenAiRequest& request, const std::string& id,
-                      const std::function<std::unique_ptr<Reply>(int32_t index)>& make_reply);
-  std::shared_ptr<LlmJob> make_job(std::string id, std::unique_ptr<Reply> reply,
-                                   std::shared_ptr<EventQueue> events) const;
+  std::shared_ptr<TextJob> make_job(std::string id, std::unique_ptr<Reply> reply,
+                                    std::shared_ptr<EventQueue> events) const;
 
-  engine::Engine& engine_;
+  engine::TextEngine& engine_;
   const LlmDefaults defaults_;
   const std::shared_ptr<Metrics> metrics_ = std::make_shared<Metrics>();
   mutable std::mutex loras_mutex_;

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "rbee/core/error.h"
-#include "server/contract/error_map.h"
 #include "server/http/mailbox.h"
+#include "server/wire/error_map.h"
 #include "server/worker/job_trace.h"
 
 namespace rbee::server {

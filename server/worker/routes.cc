@@ -1,10 +1,11 @@
 #include "server/worker/routes.h"
 
-#include "server/contract/error_map.h"
-#include "server/contract/responses.h"
 #include "server/http/auth.h"
 #include "server/http/process_metrics.h"
 #include "server/http/tracer.h"
+#include "server/wire/error_map.h"
+#include "server/wire/text_events.h"
+#include "server/wire/worker_contract.h"
 
 namespace rbee::server {
 namespace {
@@ -36,7 +37,7 @@ std::string own_body(std::string_view code, const std::exception& error) {
   return invalid != nullptr ? invalid_body_json(*invalid) : error_json(code, error.what());
 }
 
-Response welcome(const WorkerService& service, const Request& request) {
+Response welcome(WorkerService& service, const Request& request) {
   if (!accepts(request, "text/html")) return json_response(200, welcome_json(service.info()));
   Page page = service.page();
   Response response = text_response(200, std::move(page.html));
@@ -47,7 +48,7 @@ Response welcome(const WorkerService& service, const Request& request) {
   return response;
 }
 
-Response health(const WorkerService& service, const Request& request) {
+Response health(WorkerService& service, const Request& request) {
   const bool healthy = service.healthy();
   const int status = healthy ? 200 : 503;
   if (accepts(request, "text/plain") && !accepts(request, "application/json")) {
@@ -56,11 +57,7 @@ Response health(const WorkerService& service, const Request& request) {
   return json_response(status, service.health_json());
 }
 
-int ping_status(const WorkerService& service) {
-  return service.healthy() ? 200 : 503;
-}
-
-Response ready(const WorkerService& service) {
+Response ready(WorkerService& service, const Request&) {
   const WorkerInfo info = service.info();
   const bool ready = info.status != "stopping";
   const std::string_view state = service.leaving()       ? "draining"
@@ -70,7 +67,7 @@ Response ready(const WorkerService& service) {
   return json_response(ready ? 200 : 503, ready_json(ready, state));
 }
 
-Response metrics(const WorkerService& service) {
+Response metrics(WorkerService& service, const Request&) {
   Response response =
       text_response(200, service.metrics() + process_metrics() + trace_metrics(service.tracer()));
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
@@ -79,7 +76,7 @@ Response metrics(const WorkerService& service) {
   return response;
 }
 
-Response stream(const WorkerService& service, const Request& request) {
+Response stream(WorkerService& service, const Request& request) {
   const std::string id(request.param("job_id"));
   const std::shared_ptr<Job> job = service.find_job(id);
   if (!job) return text_response(404, cat("Job ", id, " not found"));
@@ -95,61 +92,72 @@ Response cancel(WorkerService& service, const std::string& id) {
   return json_response(202, cancel_json(id));
 }
 
-void add_status_routes(Router& router, WorkerService& service) {
-  const auto open = [&](const char* path, Handler handler) {
-    router.add({.method = "GET",
-                .pattern = path,
-                .handler = std::move(handler),
-                .access = Access::anyone});
-  };
-  const auto closed = [&](const char* path, Handler handler) {
-    router.add({.method = "GET", .pattern = path, .handler = std::move(handler)});
-  };
-  open("/", [&](const Request& request) { return welcome(service, request); });
-  for (const char* path : {"/health", "/v1/health", "/health/live"}) {
-    open(path, [&](const Request& request) { return health(service, request); });
-  }
-  // SageMaker's probe.
-  for (const char* method : {"GET", "POST"}) {
-    router.add({.method = method,
-                .pattern = "/ping",
-                .handler = [&](const Request&) { return text_response(ping_status(service), ""); },
-                .access = Access::anyone});
-  }
-  // vLLM's.
-  closed("/load", [&](const Request&) { return json_response(200, load_json(service.load())); });
-  closed("/info", [&](const Request&) { return json_response(200, to_json(service.info())); });
-  closed("/metrics", [&](const Request&) { return metrics(service); });
-  closed("/v1/ready", [&](const Request&) { return ready(service); });
-  for (const char* path : {"/ready", "/health/ready"}) {
-    open(path, [&](const Request&) { return ready(service); });
-  }
-  open("/version",
-       [&](const Request&) { return json_response(200, version_json(service.info().version)); });
-  closed("/v1/loading/progress",
-         [](const Request&) { return text_response(503, "Model not loading"); });
+Response cancel_job(WorkerService& service, const Request& request) {
+  return cancel(service, std::string(request.param("job_id")));
 }
 
-void add_job_routes(Router& router, WorkerService& service) {
-  // Both names stand for the same jobs.
-  for (const std::string base : {"/v1/jobs", "/v1/inference"}) {
-    router.add({.method = "GET",
-                .pattern = base + "/{job_id}/stream",
-                .handler = [&](const Request& request) { return stream(service, request); }});
-    router.add(
-        {.method = "DELETE", .pattern = base + "/{job_id}", .handler = [&](const Request& request) {
-           return cancel(service, std::string(request.param("job_id")));
-         }});
-  }
-  router.add(
-      {.method = "POST",
-       .pattern = "/v1/cancel",
-       .handler =
-           [&](const Request& request) { return cancel(service, parse_cancel(request.body)); },
-       .body = Body::json});
+Response cancel_named(WorkerService& service, const Request& request) {
+  return cancel(service, parse_cancel(request.body));
 }
+
+// SageMaker's probe.
+Response ping(WorkerService& service, const Request&) {
+  return text_response(service.healthy() ? 200 : 503, "");
+}
+
+// vLLM's.
+Response load(WorkerService& service, const Request&) {
+  return json_response(200, load_json(service.load()));
+}
+
+Response show_info(WorkerService& service, const Request&) {
+  return json_response(200, to_json(service.info()));
+}
+
+Response version(WorkerService& service, const Request&) {
+  return json_response(200, version_json(service.info().version));
+}
+
+Response loading_progress(WorkerService&, const Request&) {
+  return text_response(503, "Model not loading");
+}
+
+constexpr WorkerRoute open(std::string_view method, std::string_view path,
+                           Response (*handler)(WorkerService&, const Request&)) {
+  return {.method = method, .pattern = path, .handler = handler, .access = Access::anyone};
+}
+
+constexpr WorkerRoute kStateRoutes[] = {
+    open("GET", "/health", health),
+    open("GET", "/v1/health", health),
+    open("GET", "/health/live", health),
+    open("GET", "/ping", ping),
+    open("POST", "/ping", ping),
+    {"GET", "/load", load},
+    {"GET", "/info", show_info},
+    {"GET", "/metrics", metrics},
+    {"GET", "/v1/ready", ready},
+    open("GET", "/ready", ready),
+    open("GET", "/health/ready", ready),
+    open("GET", "/version", version),
+    {"GET", "/v1/loading/progress", loading_progress},
+};
+
+// Both names of jobs stand for the same ones.
+constexpr WorkerRoute kJobRoutes[] = {
+    open("GET", "/", welcome),
+    {"GET", "/v1/jobs/{job_id}/stream", stream},
+    {"DELETE", "/v1/jobs/{job_id}", cancel_job},
+    {"GET", "/v1/inference/{job_id}/stream", stream},
+    {"DELETE", "/v1/inference/{job_id}", cancel_job},
+    {"POST", kCancelPath, cancel_named, Body::json},
+};
 
 }  // namespace
+
+std::span<const WorkerRoute> job_routes() {
+  return kJobRoutes;
+}
 
 Response job_created(const Job& job) {
   return json_response(200, job_json(job.id(), cat("/v1/jobs/", job.id(), "/stream")));
@@ -200,8 +208,8 @@ void add_api_document(Router& router, std::string_view document) {
 
 void add_worker_routes(Router& router, WorkerService& service, std::function<void()> shutdown) {
   router.set_error_answer([](const std::exception_ptr& thrown) { return error_answer(thrown); });
-  add_status_routes(router, service);
-  add_job_routes(router, service);
+  for (const WorkerRoute& route : kStateRoutes) router.add(route, service);
+  for (const WorkerRoute& route : kJobRoutes) router.add(route, service);
   if (shutdown) {
     router.add({.method = "POST",
                 .pattern = "/v1/shutdown",

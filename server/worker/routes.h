@@ -1,13 +1,25 @@
 #pragma once
 // The paths that workers of every kind have (docs/reference/http-api.md).
 
+#include <array>
 #include <exception>
 #include <functional>
+#include <span>
+#include <string_view>
 
 #include "server/http/router.h"
 #include "server/worker/service.h"
 
 namespace rbee::server {
+
+using WorkerRoute = ServiceRoute<WorkerService>;
+
+// The page or what stands for it, and what happens to jobs once they are made.
+std::span<const WorkerRoute> job_routes();
+// Where jobs are made: two names of the same.
+inline constexpr std::array<std::string_view, 2> kJobPaths = {"/v1/jobs", "/v1/inference"};
+// Cancels the job that the body names.
+inline constexpr std::string_view kCancelPath = "/v1/cancel";
 
 // State, streams and cancelling of jobs, and what a client is told of errors. service: outlives the
 // router. shutdown: called by POST /v1/shutdown; without one there is no such path.

@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "server/contract/responses.h"
+#include "server/wire/text_events.h"
+#include "server/wire/worker_contract.h"
 #include "server/worker/job_store.h"
 
 namespace rbee::server {

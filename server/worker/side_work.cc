@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "rbee/core/cat.h"
-#include "server/contract/error_map.h"
+#include "server/wire/error_map.h"
 #include "server/worker/service.h"
 
 namespace rbee::server {

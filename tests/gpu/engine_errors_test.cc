@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "rbee/engine/embedding_engine.h"
+#include "rbee/engine/embedding/engine.h"
 #include "tests/gpu/runtime_fixture.h"
 #include "tests/units/engine/tiny_engine.h"
 
@@ -34,7 +34,7 @@ class EngineErrorsTest : public ::testing::TestWithParam<Vendor> {
   void TearDown() override { unsetenv("RBEE_FAKE_FILL"); }
 
   // Requests of three lengths at the same time.
-  static std::vector<std::shared_ptr<Recorder>> answers(Engine& engine) {
+  static std::vector<std::shared_ptr<Recorder>> answers(TextEngine& engine) {
     std::vector<std::shared_ptr<Recorder>> sinks;
     for (const char* prompt : {"a", "some words", "more words than the other two have"}) {
       try {
@@ -46,7 +46,7 @@ class EngineErrorsTest : public ::testing::TestWithParam<Vendor> {
     for (const auto& sink : sinks) sink->wait();
     return sinks;
   }
-  static std::unique_ptr<Engine> engine_on(Device& device) {
+  static std::unique_ptr<TextEngine> engine_on(Device& device) {
     return make_llm_engine(tiny_model(64, device), {.max_running = 3});
   }
   // How often an engine makes it before it takes requests.
@@ -85,7 +85,7 @@ TEST_P(EngineErrorsTest, ALackOfMemoryEndsRequestsAndLeavesNothing) {
       trim(device);
       const int64_t calls = library.calls(call.cuda, call.rocm);
       library.fail(call.cuda, call.rocm, nth, fake::kOutOfMemory, fake::Then::again);
-      std::unique_ptr<Engine> engine;
+      std::unique_ptr<TextEngine> engine;
       try {
         engine = engine_on(device);
         for (const auto& sink : answers(*engine)) {
@@ -132,7 +132,7 @@ TEST_P(EngineErrorsTest, ALostDeviceEndsEverythingAndLeavesNothing) {
       const FakeLibrary library(GetParam());
       const auto driver = library.open();
       gpu::GpuDevice device(with_driver(GetParam(), *driver), 0);
-      std::unique_ptr<Engine> engine;
+      std::unique_ptr<TextEngine> engine;
       library.fail(call.cuda, call.rocm, nth, fake::kLaunchFailed, call.then);
       try {
         engine = engine_on(device);

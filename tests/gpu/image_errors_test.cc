@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "rbee/engine/image_engine.h"
+#include "rbee/engine/image/engine.h"
 #include "rbee/models/image/image_model.h"
 #include "tests/checkpoints/image_folder.h"
 #include "tests/gpu/runtime_fixture.h"

@@ -3,7 +3,7 @@
 
 #include "backends/gpu/backend.h"
 #include "backends/gpu/gpu_device.h"
-#include "rbee/engine/image_guide.h"
+#include "rbee/engine/image/guide.h"
 #include "rbee/ops/elementwise.h"
 #include "tests/gpu/fake_library.h"
 

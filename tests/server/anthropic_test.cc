@@ -47,7 +47,7 @@ TEST(Anthropic, AnAnswerInOnePiece) {
       "stop_sequence":null,"usage":{"input_tokens":3,"cache_creation_input_tokens":0,
       "cache_read_input_tokens":2,"output_tokens":3,
       "output_tokens_details":{"thinking_tokens":0}}})"));
-  const engine::Request asked = worker.engine.last_request();
+  const engine::TextRequest asked = worker.engine.last_request();
   ASSERT_EQ(asked.messages.size(), 2U);
   EXPECT_EQ(asked.messages[0].role, "system");
   EXPECT_EQ(asked.messages[0].content, "Be brief.");
@@ -128,7 +128,7 @@ TEST(Anthropic, TheAnswersFormAndEffort) {
       "schema":{"type":"object","properties":{"a":{"type":"integer"}}}}})");
   const RawResponse response = worker.post(kMessages, body.dump());
   ASSERT_EQ(response.status, 200) << response.body;
-  const engine::Request asked = worker.engine.last_request();
+  const engine::TextRequest asked = worker.engine.last_request();
   EXPECT_EQ(asked.constraint.kind, engine::Constraint::Kind::json_schema);
   EXPECT_EQ(json::parse(asked.constraint.text), body["output_config"]["format"]["schema"]);
   EXPECT_THAT(asked.chat.template_variables, HasSubstr("\"reasoning_effort\":\"max\""));
@@ -253,7 +253,7 @@ TEST(Anthropic, ToolsAndTheirResultsReachTheEngine) {
        "content":[{"type":"text","text":"7"}]},{"type":"text","text":"And?"}]}])");
   const RawResponse response = worker.post(kMessages, body.dump());
   ASSERT_EQ(response.status, 200) << response.body;
-  const engine::Request asked = worker.engine.last_request();
+  const engine::TextRequest asked = worker.engine.last_request();
   ASSERT_EQ(asked.messages.size(), 4U);
   EXPECT_EQ(asked.messages[1].reasoning, "Hm");
   EXPECT_EQ(asked.messages[1].tool_calls.at(0).arguments, R"({"a":1})");

@@ -46,7 +46,7 @@ TEST(BenchServe, CountsWhatComesBack) {
   EXPECT_GT(report.at("ttft_ms").at("p50"), 0);
   EXPECT_LE(report.at("ttft_ms").at("p50"), report.at("e2e_ms").at("p99"));
   EXPECT_LE(report.at("itl_ms").at("p50"), report.at("itl_ms").at("p99"));
-  const engine::Request last = worker.engine.last_request();
+  const engine::TextRequest last = worker.engine.last_request();
   EXPECT_EQ(last.max_tokens, 77);
   EXPECT_TRUE(last.sampling.ignore_eos);
   EXPECT_FALSE(last.prompt.empty());

@@ -49,7 +49,7 @@ TEST(Cohere, AnAnswerInOnePiece) {
       "content":[{"type":"text","text":"Hello, world"}]})"));
   EXPECT_EQ(answer.at("finish_reason"), "COMPLETE");
   EXPECT_TRUE(answer.at("usage").at("tokens").contains("output_tokens"));
-  const engine::Request asked = worker.engine.last_request();
+  const engine::TextRequest asked = worker.engine.last_request();
   EXPECT_FLOAT_EQ(asked.sampling.top_p, 0.9F);
   EXPECT_EQ(asked.sampling.top_k, 7);
   EXPECT_EQ(asked.max_tokens, 9);
@@ -107,7 +107,7 @@ TEST(Cohere, MessagesReachTheEngine) {
       "stop_sequences":["END"],"response_format":{"type":"json_object",
        "json_schema":{"type":"object","properties":{"z":{},"a":{}}}}})");
   ASSERT_EQ(response.status, 200) << response.body;
-  const engine::Request asked = worker.engine.last_request();
+  const engine::TextRequest asked = worker.engine.last_request();
   ASSERT_EQ(asked.messages.size(), 3U);
   EXPECT_EQ(asked.messages[1].reasoning, "Hm");
   EXPECT_EQ(asked.messages[1].tool_calls.size(), 1U);

@@ -89,7 +89,7 @@ TEST(Echo, PromptsAreListsOfTokens) {
   }
   EXPECT_EQ(answer.at("usage").at("prompt_tokens"), 10);  // of two prompts, once each
   EXPECT_EQ(answer.at("usage").at("completion_tokens"), 4);
-  const engine::Request last = worker.engine.last_request();
+  const engine::TextRequest last = worker.engine.last_request();
   EXPECT_EQ(last.prompt_ids, std::vector<int32_t>{1106});
   EXPECT_EQ(last.prompt, "");
   EXPECT_FALSE(last.prompt_logprobs);  // they are its first choice's

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "server/embedding/vector_bytes.h"
+#include "server/apis/embeddings/vector_bytes.h"
 #include "tests/server/embedding_worker.h"
 
 namespace rbee::testing {

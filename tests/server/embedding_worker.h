@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "rbee/engine/embedding_engine.h"
-#include "server/embedding/routes.h"
+#include "rbee/engine/embedding/engine.h"
+#include "server/apis/embeddings/routes.h"
 #include "server/http/server.h"
 #include "tests/checkpoints/checkpoint_files.h"
 #include "tests/server/raw_client.h"

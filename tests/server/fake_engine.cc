@@ -22,7 +22,7 @@ std::vector<std::string> pieces_of(const std::string& text) {
   return pieces;
 }
 
-std::string text_to_repeat(const engine::Request& request) {
+std::string text_to_repeat(const engine::TextRequest& request) {
   if (request.messages.empty()) return request.prompt;
   const engine::ChatMessage& first = request.messages.front();
   return first.role == "system" ? first.content : request.messages.back().content;
@@ -52,7 +52,7 @@ FakeEngine::FakeEngine(Script script) : script_(std::move(script)) {
   thread_ = std::thread([this] { loop(); });
 }
 
-void FakeEngine::submit(engine::Request request, std::shared_ptr<engine::EventSink> sink) {
+void FakeEngine::submit(engine::TextRequest request, std::shared_ptr<engine::EventSink> sink) {
   const bool much = request.constraint.kind != engine::Constraint::Kind::none ||
                     request.chat.template_variables.find("hold") != std::string::npos;
   if (script_.hold_submit && much) {
@@ -172,7 +172,7 @@ bool FakeEngine::wait_spoken(int count) const {
   return wait_count(spoken_, count);
 }
 
-engine::Request FakeEngine::last_request() const {
+engine::TextRequest FakeEngine::last_request() const {
   const std::lock_guard lock(mutex_);
   return last_;
 }
@@ -202,7 +202,8 @@ namespace {
 // Pieces as an engine sends them: taken apart where the request wants it.
 class PieceSender {
  public:
-  PieceSender(const engine::Request& request, text::OutputFormat format, engine::EventSink& sink)
+  PieceSender(const engine::TextRequest& request, text::OutputFormat format,
+              engine::EventSink& sink)
       : sink_(sink) {
     if (!request.chat.split) return;
     if (!request.chat.calls()) format.tools = text::ToolFormat::none;

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "rbee/engine/engine.h"
+#include "rbee/engine/api/text.h"
 #include "rbee/text/output/output_parser.h"
 
 namespace rbee::testing {
@@ -42,13 +42,13 @@ struct Script {
   std::optional<engine::Failed> failure;
 };
 
-class FakeEngine final : public engine::Engine {
+class FakeEngine final : public engine::TextEngine {
  public:
   explicit FakeEngine(Script script = {});
   ~FakeEngine() override { stop(); }
 
   const engine::ModelInfo& model() const override { return model_; }
-  void submit(engine::Request request, std::shared_ptr<engine::EventSink> sink) override;
+  void submit(engine::TextRequest request, std::shared_ptr<engine::EventSink> sink) override;
   bool cancel(const std::string& job_id) override;
   engine::EngineStats stats() const override;
   void stop() override;
@@ -81,13 +81,13 @@ class FakeEngine final : public engine::Engine {
   // Waits until the engine has sent the pieces of this many requests.
   bool wait_spoken(int count) const;
   int cancelled() const { return cancelled_; }
-  engine::Request last_request() const;
+  engine::TextRequest last_request() const;
   // Of the chat that render() saw last.
   engine::ChatOptions last_rendered() const;
 
  private:
   struct Item {
-    engine::Request request;
+    engine::TextRequest request;
     std::shared_ptr<engine::EventSink> sink;
   };
   void loop();
@@ -106,7 +106,7 @@ class FakeEngine final : public engine::Engine {
   std::deque<Item> queue_;
   std::set<std::string> alive_;  // waiting or running
   std::set<std::string> cancel_ids_;
-  engine::Request last_;
+  engine::TextRequest last_;
   mutable engine::ChatOptions rendered_;
   std::vector<engine::LoraInfo> loras_;
   bool released_ = false;

@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include "rbee/engine/image_api.h"
+#include "rbee/engine/api/image.h"
 
 namespace rbee::testing {
 

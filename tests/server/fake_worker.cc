@@ -13,11 +13,11 @@ using rbee::testing::FakeEngine;
 using rbee::testing::Script;
 
 // Stands for an engine in the middle of a step that takes for ever.
-class StuckEngine final : public rbee::engine::Engine {
+class StuckEngine final : public rbee::engine::TextEngine {
  public:
   explicit StuckEngine(Script script) : inner_(std::move(script)) {}
   const rbee::engine::ModelInfo& model() const override { return inner_.model(); }
-  void submit(rbee::engine::Request request,
+  void submit(rbee::engine::TextRequest request,
               std::shared_ptr<rbee::engine::EventSink> sink) override {
     inner_.submit(std::move(request), std::move(sink));
   }

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "server/apis/chat_routes.h"
 #include "server/http/server.h"
-#include "server/llm/routes.h"
 #include "server/llm/service.h"
 #include "tests/server/fake_engine.h"
 #include "tests/server/raw_client.h"
@@ -19,7 +19,7 @@ struct WorkerOptions {
   server::JobStoreOptions jobs;
   std::string token;
   std::function<void()> shutdown;
-  server::LlmRouteOptions routes;
+  server::ChatRouteOptions routes;
   server::LlmDefaults defaults;
 };
 
@@ -33,7 +33,7 @@ struct Worker {
                  .version = "1.2.3",
                  .jobs = options.jobs},
                 options.defaults),
-        server(options.server, server::llm_routes(service, options.shutdown, options.routes),
+        server(options.server, server::chat_routes(service, options.shutdown, options.routes),
                server::ApiKeys(options.token)) {
     service.set_port(server.port());
   }

@@ -7,7 +7,7 @@
 #include "rbee/core/cat.h"
 #include "rbee/io/image/base64.h"
 #include "rbee/io/image/png.h"
-#include "server/contract/image_responses.h"
+#include "server/apis/a1111/response.h"
 #include "tests/server/image_worker.h"
 
 namespace rbee::testing {

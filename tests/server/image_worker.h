@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "server/apis/image_routes.h"
 #include "server/http/server.h"
-#include "server/image/routes.h"
 #include "server/image/service.h"
 #include "tests/server/fake_image_engine.h"
 #include "tests/server/raw_client.h"

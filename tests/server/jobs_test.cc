@@ -88,7 +88,7 @@ TEST(Jobs, EveryFieldReachesTheEngine) {
       "temperature":0.1,"top_k":7,"top_p":0.2,"min_p":0.3,"repetition_penalty":1.5,
       "frequency_penalty":-1,"presence_penalty":2,"repeat_last_n":5,"seed":9,"stop":["a","b"],
       "user":"somebody","priority":-3,"cache_salt":"own"})");
-  const engine::Request request = worker.engine.last_request();
+  const engine::TextRequest request = worker.engine.last_request();
   EXPECT_EQ(request.messages.at(0).content, "Hi");
   EXPECT_EQ(request.max_tokens, 11);
   EXPECT_EQ(request.sampling.temperature, 0.1f);

@@ -34,7 +34,7 @@ TEST(LlamaRoutes, CompletionInOnePiece) {
   EXPECT_EQ(timings.at("predicted_n"), answer.at("tokens_predicted"));
   EXPECT_EQ(timings.at("prompt_n").get<int>() + timings.at("cache_n").get<int>(),
             answer.at("tokens_evaluated").get<int>());
-  const engine::Request request = worker.engine.last_request();
+  const engine::TextRequest request = worker.engine.last_request();
   EXPECT_EQ(request.prompt, "Hi");
   EXPECT_EQ(request.max_tokens, 7);
   EXPECT_FLOAT_EQ(request.sampling.min_p, 0.05f);

@@ -180,7 +180,7 @@ TEST(OpenAi, EveryFieldReachesTheEngine) {
       "stop":"###","user":"somebody","priority":4,"n":1,"tools":[],"logit_bias":{"5":-100},
       "response_format":{"type":"text"},"logprobs":false,"unknown":[1]})");
   EXPECT_EQ(response.status, 200) << response.body;
-  const engine::Request request = worker.engine.last_request();
+  const engine::TextRequest request = worker.engine.last_request();
   ASSERT_EQ(request.messages.size(), 2u);
   EXPECT_EQ(request.messages[0].role, "system");
   EXPECT_EQ(request.messages[1].content, "Hi \nyou");
@@ -205,7 +205,7 @@ TEST(OpenAi, EveryFieldReachesTheEngine) {
 TEST(OpenAi, DefaultsAreOpenAis) {
   Worker worker;
   worker.post(kChat, hello(""));
-  const engine::Request request = worker.engine.last_request();
+  const engine::TextRequest request = worker.engine.last_request();
   EXPECT_EQ(request.sampling.temperature, 1);
   EXPECT_EQ(request.sampling.top_p, 1);
   EXPECT_EQ(request.sampling.top_k, 0);
@@ -454,7 +454,7 @@ TEST(OpenAi, SpeakersAndPartsReachTheTemplate) {
   const char* body = R"({"messages":[{"role":"user","name":"Ann","content":[
       {"type":"text","text":"a"},{"type":"text","text":"b"}]}],"add_generation_prompt":false})";
   EXPECT_EQ(worker.post(kChat, body).status, 200);
-  const engine::Request asked = worker.engine.last_request();
+  const engine::TextRequest asked = worker.engine.last_request();
   EXPECT_EQ(asked.messages[0].name, "Ann");
   EXPECT_EQ(asked.messages[0].content, "a\nb");
   EXPECT_FALSE(asked.chat.add_generation_prompt);
@@ -496,7 +496,7 @@ TEST(OpenAi, SeveralChoicesAreOneAnswer) {
                       {"prompt_tokens_details", {{"cached_tokens", 2}}},
                       {"completion_tokens_details", {{"reasoning_tokens", 0}}}};
   EXPECT_EQ(answer.at("usage"), usage);
-  const engine::Request last = worker.engine.last_request();
+  const engine::TextRequest last = worker.engine.last_request();
   EXPECT_EQ(last.sampling.seed, 7u);
   EXPECT_EQ(cat(last.follows, "-2"), last.job_id);
 

@@ -144,7 +144,7 @@ TEST(PeerFields, VllmsFieldsReachTheEngine) {
           {"truncation_side", "right"},
           {"allowed_token_ids", {7, 8}},
           {"add_special_tokens", false}});
-  const engine::Request request = worker.engine.last_request();
+  const engine::TextRequest request = worker.engine.last_request();
   EXPECT_EQ(request.kept_tokens, 4);
   EXPECT_TRUE(request.keeps_first);
   EXPECT_EQ(request.allowed_ids, (std::vector<int32_t>{7, 8}));
@@ -389,7 +389,7 @@ TEST(PeerRoutes, ModelsTellTheirOtherNames) {
                                       .version = "1",
                                       .aliases = {"one", "two"},
                                       .tags = {"small"}});
-  server::Server server({}, server::llm_routes(service, {}, {}), server::ApiKeys(""));
+  server::Server server({}, server::chat_routes(service, {}, {}), server::ApiKeys(""));
   const auto get = [&](const char* path) {
     return json::parse(ask(server.port(), request("GET", path)).body);
   };

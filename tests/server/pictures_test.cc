@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 constexpr const char* kUrl = "data:image/png;base64,UElDVFVSRQ==";  // "PICTURE"
 
-void expect_picture(const engine::Request& request, const std::string& field) {
+void expect_picture(const engine::TextRequest& request, const std::string& field) {
   ASSERT_EQ(request.messages.size(), 1u);
   const engine::ChatMessage& message = request.messages[0];
   EXPECT_EQ(message.content, "What is this? And that?");

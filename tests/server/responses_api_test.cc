@@ -34,7 +34,7 @@ TEST(Responses, AnAnswerInOnePiece) {
   EXPECT_EQ(answer.at("usage").at("total_tokens"), 8);
   EXPECT_EQ(answer.at("usage").at("input_tokens_details").at("cached_tokens"), 2);
   EXPECT_EQ(answer.at("metadata"), json({{"ticket", "7"}}));
-  const engine::Request asked = worker.engine.last_request();
+  const engine::TextRequest asked = worker.engine.last_request();
   ASSERT_EQ(asked.messages.size(), 2U);
   EXPECT_EQ(asked.messages[0].role, "system");
   EXPECT_EQ(asked.messages[1].content, "Hi");
@@ -62,7 +62,7 @@ TEST(Responses, AChatIsItsInput) {
   EXPECT_EQ(answer.at("status"), "incomplete");
   EXPECT_EQ(answer.at("incomplete_details").at("reason"), "max_output_tokens");
   EXPECT_EQ(answer.at("max_output_tokens"), nullptr);
-  const engine::Request asked = worker.engine.last_request();
+  const engine::TextRequest asked = worker.engine.last_request();
   std::vector<std::string> told;
   for (const auto& message : asked.messages) told.push_back(message.role + " " + message.content);
   EXPECT_THAT(told, ElementsAre("system Rules", "user One", "assistant Two", "user Three"));
@@ -123,7 +123,7 @@ TEST(Responses, CustomCallsAndTheirResultsAreHeard) {
        "input":"ls \"a\""},
       {"type":"custom_tool_call_output","call_id":"c1","output":"a b"}]})");
   EXPECT_EQ(worker.post(kResponses, body.dump()).status, 200);
-  const engine::Request asked = worker.engine.last_request();
+  const engine::TextRequest asked = worker.engine.last_request();
   ASSERT_EQ(asked.messages.size(), 3U);
   ASSERT_EQ(asked.messages[1].tool_calls.size(), 1U);
   EXPECT_EQ(asked.messages[1].tool_calls[0].name, "shell");
@@ -329,7 +329,7 @@ TEST(Responses, EarlierItemsAreTheAssistantsTurn) {
       {"type":"function_call_output","call_id":"c1","output":"7"}],
       "reasoning":{"effort":"low"},"tool_choice":"none"})");
   ASSERT_EQ(response.status, 200) << response.body;
-  const engine::Request asked = worker.engine.last_request();
+  const engine::TextRequest asked = worker.engine.last_request();
   ASSERT_EQ(asked.messages.size(), 3U);
   EXPECT_EQ(asked.messages[1].reasoning, "Hm");
   EXPECT_EQ(asked.messages[1].content, "Yes.");

@@ -163,14 +163,14 @@ TEST(ImageRequests, HaveTheirClientsName) {
 // Two clients' pictures are in work at once, and each client ends its own.
 TEST(Upscaler, TwoClientsWorkAtOnce) {
   std::promise<void> begun[2];
-  const auto work = [&](const std::string& image, const server::SdapiUpscale&,
+  const auto work = [&](const std::string& image, const server::UpscaleOrder&,
                         const engine::UpscaleHooks& hooks) -> std::string {
     hooks.tile({.done = image == "first" ? 1 : 2, .total = 9});
     begun[image == "first" ? 0 : 1].set_value();
     while (hooks.going_on()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     fail(Code::cancelled, "", "the picture is no longer wanted");
   };
-  server::Upscaler upscaler(work);
+  server::UpscaleQueue upscaler(work);
   const auto first = upscaler.submit({.client = "a", .images = {"first"}});
   begun[0].get_future().wait();
   const auto second = upscaler.submit({.client = "b", .images = {"second"}});

@@ -313,7 +313,7 @@ TEST(Sdapi, EnlargingEndsWhenItsClientLeaves) {
 TEST(Upscaler, OneWorksWhileABoundedNumberWaits) {
   std::promise<void> begun, go_on;
   std::atomic<int> made = 0;
-  const auto work = [&](const std::string& image, const server::SdapiUpscale&,
+  const auto work = [&](const std::string& image, const server::UpscaleOrder&,
                         const engine::UpscaleHooks&) {
     if (made++ == 0) {
       begun.set_value();
@@ -324,11 +324,11 @@ TEST(Upscaler, OneWorksWhileABoundedNumberWaits) {
   };
   std::vector<std::shared_ptr<server::DelayedResponse>> responses;
   {
-    server::Upscaler upscaler(work);
+    server::UpscaleQueue upscaler(work);
     responses.push_back(upscaler.submit({.images = {"first"}}));
     begun.get_future().wait();
     EXPECT_FALSE(responses.front()->take());
-    for (size_t i = 0; i < server::Upscaler::kMostWaiting; ++i) {
+    for (size_t i = 0; i < server::UpscaleQueue::kMostWaiting; ++i) {
       responses.push_back(upscaler.submit({.images = {i == 1 ? "bad" : "next"}}));
     }
     EXPECT_THROW(upscaler.submit({.images = {"one more"}}), server::Refused);
@@ -343,7 +343,7 @@ TEST(Upscaler, OneWorksWhileABoundedNumberWaits) {
   EXPECT_EQ(json::parse(responses.at(0)->take()->body).at("image"), "first");
   EXPECT_EQ(responses.at(2)->take()->status, 400);
   EXPECT_EQ(json::parse(responses.back()->take()->body).at("image"), "last");
-  EXPECT_EQ(made, 1 + static_cast<int>(server::Upscaler::kMostWaiting));
+  EXPECT_EQ(made, 1 + static_cast<int>(server::UpscaleQueue::kMostWaiting));
 }
 
 TEST(Sdapi, MemoryIsTheDevices) {

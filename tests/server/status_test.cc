@@ -61,7 +61,7 @@ TEST(Status, TheOpenApiDocumentHasEveryRouteAndNoOther) {
   size_t documented = 0;
   for (const auto& [path, methods] : paths.items()) documented += methods.size();
   size_t routes = 0;
-  const server::Router router = server::llm_routes(worker.service, [] {});
+  const server::Router router = server::chat_routes(worker.service, [] {});
   for (const server::Route& route : router.routes()) {
     if (route.pattern.starts_with("/page/")) continue;  // of the page's own
     if (std::regex_search(route.pattern, std::regex("embed|rerank|score|pooling|classify")))

@@ -456,7 +456,7 @@ TEST(Tools, CustomToolsOfChatsHaveTextsForArguments) {
   EXPECT_EQ(answer.at("message").at("tool_calls"), json::parse(R"([{"id":"call_0",
       "type":"custom","custom":{"name":"sh","input":"a\nb"}}])"));
   EXPECT_EQ(answer.at("finish_reason"), "tool_calls");
-  const engine::Request asked = worker.engine.last_request();
+  const engine::TextRequest asked = worker.engine.last_request();
   EXPECT_EQ(json::parse(asked.messages[1].tool_calls[0].arguments), json({{"input", "ls \"a\""}}));
   EXPECT_EQ(asked.chat.tool, "sh");
   ASSERT_EQ(asked.chat.tools.size(), 1U);

@@ -57,7 +57,7 @@ TEST(TraceParent, WhatDoesNotFollowItIsLeftOut) {
 }
 
 // What opentelemetry.sdk.trace.sampling.TraceIdRatioBased (Python, 1.45.2) says of these.
-TEST(Sampler, TakesAShareByTheIdsLastBytes) {
+TEST(TraceSampler, TakesAShareByTheIdsLastBytes) {
   const auto taken = [](double share, const char* id) {
     return server::samples({.share = share}, id, std::nullopt);
   };
@@ -73,7 +73,7 @@ TEST(Sampler, TakesAShareByTheIdsLastBytes) {
   EXPECT_FALSE(taken(0.1, "0000000000000001199999999999a000"));
 }
 
-TEST(Sampler, FollowsAParentWhereItIsTo) {
+TEST(TraceSampler, FollowsAParentWhereItIsTo) {
   const server::TraceParent yes{.trace_id = kTrace, .span_id = kParent, .sampled = true};
   const server::TraceParent no{.trace_id = kTrace, .span_id = kParent, .sampled = false};
   EXPECT_TRUE(server::samples({.share = 0}, kTrace, yes));

@@ -4,7 +4,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
-#include "rbee/engine/generation_config.h"
+#include "rbee/engine/text/generation_config.h"
 #include "rbee/models/embedding_model.h"
 #include "rbee/text/gguf_token_type.h"
 #include "rbee/text/tokenizer.h"

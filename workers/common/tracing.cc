@@ -84,7 +84,7 @@ std::optional<server::Url> endpoint_of(const ServerFlags& flags) {
 
 struct NamedSampler {
   std::string_view name;
-  server::Sampler sampler;
+  server::TraceSampler sampler;
   bool takes_share = false;
 };
 constexpr std::array<NamedSampler, 6> kSamplers = {{
@@ -96,7 +96,7 @@ constexpr std::array<NamedSampler, 6> kSamplers = {{
     {.name = "parentbased_traceidratio", .sampler = {}, .takes_share = true},
 }};
 
-server::Sampler read_sampler() {
+server::TraceSampler read_sampler() {
   NamedSampler chosen;
   with_variable("OTEL_TRACES_SAMPLER", [&](std::string_view text) {
     const auto* const found = std::find_if(

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "rbee/engine/engine.h"
+#include "rbee/engine/api/text.h"
 #include "workers/common/speculative_flags.h"
 #include "workers/common/worker.h"
 

@@ -4,8 +4,8 @@
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
-#include "rbee/engine/embedding_engine.h"
-#include "rbee/engine/llm_engine.h"
+#include "rbee/engine/embedding/engine.h"
+#include "rbee/engine/text/llm_engine.h"
 #include "workers/common/threads.h"
 
 namespace rbee::workers {
@@ -88,7 +88,7 @@ std::optional<engine::TextModel> load_draft(const Flags& flags, Device& device,
   return out;
 }
 
-std::unique_ptr<engine::Engine> load_chat(const Flags& flags, Device& device) {
+std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, Device& device) {
   engine::LlmOptions options{.max_running = flags.max_running,
                              .max_waiting = flags.max_waiting,
                              .priorities = flags.scheduling == "priority",

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "server/embedding/routes.h"
-#include "server/llm/routes.h"
+#include "server/apis/chat_routes.h"
+#include "server/apis/embeddings/routes.h"
 #include "server/llm/service.h"
 
 namespace rbee::workers {
@@ -26,7 +26,7 @@ std::string file_name(const std::filesystem::path& path) {
 
 class ServedChat final : public Served {
  public:
-  ServedChat(std::unique_ptr<engine::Engine> engine, server::ServiceOptions options,
+  ServedChat(std::unique_ptr<engine::TextEngine> engine, server::ServiceOptions options,
              const Flags& flags)
       : engine_(std::move(engine)),
         service_(*engine_, std::move(options), defaults_of(flags)),
@@ -34,7 +34,7 @@ class ServedChat final : public Served {
 
   server::WorkerService& service() override { return service_; }
   server::Router routes(std::function<void()> shutdown) override {
-    return server::llm_routes(service_, std::move(shutdown), routes_);
+    return server::chat_routes(service_, std::move(shutdown), routes_);
   }
   // Pictures come within the body.
   size_t max_body_bytes() const override {
@@ -43,9 +43,9 @@ class ServedChat final : public Served {
   void stop() override { engine_->stop(); }
 
  private:
-  std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<engine::TextEngine> engine_;
   server::LlmService service_;
-  server::LlmRouteOptions routes_;
+  server::ChatRouteOptions routes_;
 };
 
 class ServedEmbeddings final : public Served {
@@ -66,7 +66,7 @@ class ServedEmbeddings final : public Served {
   server::EmbeddingService service_;
 };
 
-std::unique_ptr<Served> serve(std::unique_ptr<engine::Engine> engine,
+std::unique_ptr<Served> serve(std::unique_ptr<engine::TextEngine> engine,
                               server::ServiceOptions options, const Flags& flags) {
   return std::make_unique<ServedChat>(std::move(engine), std::move(options), flags);
 }

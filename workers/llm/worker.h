@@ -4,8 +4,8 @@
 #include <memory>
 #include <variant>
 
-#include "rbee/engine/embedding_api.h"
-#include "rbee/engine/engine.h"
+#include "rbee/engine/api/embedding.h"
+#include "rbee/engine/api/text.h"
 #include "workers/common/worker.h"
 #include "workers/llm/flags.h"
 
@@ -13,7 +13,7 @@ namespace rbee::workers {
 
 // What the model is for decides which.
 using LoadedEngine =
-    std::variant<std::unique_ptr<engine::Engine>, std::unique_ptr<engine::EmbeddingEngine>>;
+    std::variant<std::unique_ptr<engine::TextEngine>, std::unique_ptr<engine::EmbeddingEngine>>;
 using LoadEngine = LoadedEngine (*)(const Flags&);
 
 // main(). Exit status: 0 after --help or --version, 2 for wrong usage, else run_worker()'s.

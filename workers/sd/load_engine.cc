@@ -3,7 +3,7 @@
 #include "backends/cpu/control_groups.h"
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/core/log.h"
-#include "rbee/engine/image_engine.h"
+#include "rbee/engine/image/engine.h"
 #include "workers/common/threads.h"
 
 namespace rbee::workers {

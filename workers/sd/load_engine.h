@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "backends/api/registry.h"
-#include "rbee/engine/image_api.h"
+#include "rbee/engine/api/image.h"
 #include "workers/sd/flags.h"
 
 namespace rbee::workers {

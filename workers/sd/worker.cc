@@ -1,6 +1,6 @@
 #include "workers/sd/worker.h"
 
-#include "server/image/routes.h"
+#include "server/apis/image_routes.h"
 #include "server/image/service.h"
 
 namespace rbee::workers {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "rbee/engine/image_api.h"
+#include "rbee/engine/api/image.h"
 #include "workers/common/worker.h"
 #include "workers/sd/flags.h"
 

@@ -51,8 +51,8 @@ void leave_at_many_scans(j_common_ptr common) {
   std::longjmp(failure->resume, 1);
 }
 
-struct Decoder {
-  Decoder() {
+struct JpegDecoder {
+  JpegDecoder() {
     state.err = jpeg_std_error(&failure.manager);
     failure.manager.error_exit = leave;
     failure.manager.emit_message = leave_at_warning;
@@ -60,9 +60,9 @@ struct Decoder {
     failure.message.fill('\0');
     progress.progress_monitor = leave_at_many_scans;
   }
-  ~Decoder() { jpeg_destroy_decompress(&state); }
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
+  ~JpegDecoder() { jpeg_destroy_decompress(&state); }
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
 
   jpeg_decompress_struct state{};
   Failure failure{};
@@ -133,7 +133,7 @@ void write_picture(Encoder& encoder, void* argument) {
   jpeg_finish_compress(&state);
 }
 
-void read_header(Decoder& decoder, void* bytes) {
+void read_header(JpegDecoder& decoder, void* bytes) {
   const auto& data = *static_cast<const std::string_view*>(bytes);
   jpeg_create_decompress(&decoder.state);
   decoder.state.progress = &decoder.progress;
@@ -145,14 +145,14 @@ void read_header(Decoder& decoder, void* bytes) {
 
 constexpr int32_t kInks = 4;  // cyan, magenta, yellow, black
 
-void start(Decoder& decoder, void* /*unused*/) {
+void start(JpegDecoder& decoder, void* /*unused*/) {
   const J_COLOR_SPACE stored = decoder.state.jpeg_color_space;
   const bool inks = stored == JCS_CMYK || stored == JCS_YCCK;
   decoder.state.out_color_space = inks ? JCS_CMYK : JCS_RGB;
   jpeg_start_decompress(&decoder.state);
 }
 
-void read_rows(Decoder& decoder, void* pixels) {
+void read_rows(JpegDecoder& decoder, void* pixels) {
   auto* row = static_cast<uint8_t*>(pixels);
   const size_t stride =
       size_t{decoder.state.output_width} * static_cast<size_t>(decoder.state.output_components);
@@ -181,12 +181,12 @@ void colour_inks(Pixels& pixels) {
   pixels.channels = 3;
 }
 
-void open(Decoder& decoder, std::string_view bytes, std::string_view field) {
+void open(JpegDecoder& decoder, std::string_view bytes, std::string_view field) {
   const bool opened = guarded(decoder, read_header, &bytes);
   check(opened, field, "it is no JPEG file that can be read: ", decoder.failure.message.data());
 }
 
-int orientation_of(const Decoder& decoder) {
+int orientation_of(const JpegDecoder& decoder) {
   for (const auto* marker = decoder.state.marker_list; marker != nullptr; marker = marker->next) {
     const std::string_view data(reinterpret_cast<const char*>(marker->data), marker->data_length);
     const int found = marker->marker == kExifMarker ? exif_orientation(data) : 1;
@@ -214,7 +214,7 @@ std::string_view segment_of(std::string_view bytes, char kind, std::string_view 
 }  // namespace
 
 ImageHeader read_jpeg_header(std::string_view bytes, std::string_view field) {
-  Decoder decoder;
+  JpegDecoder decoder;
   open(decoder, bytes, field);
   auto width = static_cast<int32_t>(decoder.state.image_width);
   auto height = static_cast<int32_t>(decoder.state.image_height);
@@ -223,7 +223,7 @@ ImageHeader read_jpeg_header(std::string_view bytes, std::string_view field) {
 }
 
 Pixels decode_jpeg(std::string_view bytes, std::string_view field) {
-  Decoder decoder;
+  JpegDecoder decoder;
   open(decoder, bytes, field);
   const int orientation = orientation_of(decoder);  // markers go with the end of decoding
   const bool started = guarded(decoder, start, nullptr);

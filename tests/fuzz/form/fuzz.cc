@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "rbee/core/error.h"
-#include "server/contract/image_requests.h"
+#include "server/apis/openai/image_request.h"
 #include "server/http/multipart.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

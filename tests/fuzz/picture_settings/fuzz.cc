@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "rbee/core/error.h"
-#include "rbee/engine/image_infotext.h"
-#include "rbee/engine/image_loras.h"
-#include "rbee/engine/image_parameters.h"
+#include "rbee/engine/api/image_loras.h"
+#include "rbee/engine/api/image_parameters.h"
+#include "rbee/engine/infotext/infotext.h"
 #include "rbee/io/image/png.h"
 
 namespace {

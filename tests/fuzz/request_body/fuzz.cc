@@ -5,17 +5,21 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "rbee/engine/engine.h"
-#include "rbee/engine/image_api.h"
-#include "server/contract/anthropic_requests.h"
-#include "server/contract/embedding_requests.h"
-#include "server/contract/image_requests.h"
-#include "server/contract/openai_requests.h"
-#include "server/contract/openai_response_object.h"
-#include "server/contract/requests.h"
-#include "server/contract/responses.h"
+#include "rbee/engine/api/image.h"
+#include "rbee/engine/api/text.h"
+#include "server/apis/anthropic/request.h"
+#include "server/apis/embeddings/request.h"
+#include "server/apis/openai/request.h"
+#include "server/apis/a1111/request.h"
+#include "server/apis/openai/image_request.h"
+#include "server/apis/own/image_request.h"
+#include "server/apis/own/request.h"
+#include "server/apis/responses/response.h"
 #include "server/llm/sampling.h"
 #include "server/llm/service.h"
+#include "server/wire/generate_request.h"
+#include "server/wire/text_events.h"
+#include "server/wire/worker_contract.h"
 #include "tests/fuzz/expect_reason.h"
 
 namespace {
@@ -42,9 +46,9 @@ void parse_or_report(Parse parse) {
 
 void generate(std::string_view body) {
   const server::GenerateRequest request = server::parse_generate(body);
-  engine::Request checked;
+  engine::TextRequest checked;
   checked.prompt = request.prompt;
-  for (const server::Message& message : request.messages) {
+  for (const server::SentMessage& message : request.messages) {
     checked.messages.push_back({message.role, message.content});
   }
   checked.stop = request.stop;
@@ -62,7 +66,7 @@ void require_tools(const server::ChatFields& chat) {
 // Of a chat that was taken: pictures stand within their messages, in order.
 void require_chat(const server::GenerateRequest& request) {
   require_tools(request.chat);
-  for (const server::Message& message : request.messages) {
+  for (const server::SentMessage& message : request.messages) {
     size_t at = 0;
     for (const server::SentPicture& picture : message.pictures) {
       require(picture.at >= at && picture.at <= message.content.size(), "a picture's place");

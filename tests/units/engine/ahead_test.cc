@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <deque>
 
-#include "rbee/engine/stepper.h"
+#include "rbee/engine/text/step/stepper.h"
 #include "tests/units/engine/recalling_device.h"
 
 namespace rbee::engine {
@@ -206,7 +206,7 @@ TEST(EnginesStepsAhead, AreTakenBesideBans) {
     model.end_tokens = std::move(ends);
     return make_llm_engine(std::move(model), {.max_running = 2, .block_size = 4});
   };
-  Request request = greedy("a lone one", 32);
+  TextRequest request = greedy("a lone one", 32);
   const std::shared_ptr<Recorder> free = answer(*engine_of(tiny_model(), {}), request);
   const std::vector<int32_t> said = tiny_tokenizer()->encode(free->text, {.add_special = false});
   const auto unsaid = [&](int32_t id) { return std::ranges::count(said, id) == 0; };
@@ -225,7 +225,7 @@ TEST(EnginesStepsAhead, AreTakenBesideBans) {
       EXPECT_LE(device.uploads - uploads, 12);
     }
     // Beside another, whose row is read again with its own.
-    Request other = greedy("b", 32);
+    TextRequest other = greedy("b", 32);
     other.sampling.ignore_eos = true;
     const std::string others = answer(*engine_of(tiny_model(), {end}), other)->text;
     const auto first = submit(*engine, request), second = submit(*engine, other, "second");
@@ -243,7 +243,7 @@ TEST(EnginesStepsAhead, AreTakenForSampledRequests) {
   RecallingDevice device;
   const auto far = make_llm_engine(recalling_model(64, device), options);
   const auto request_of = [](float temperature, int32_t top_k, float top_p, uint64_t seed) {
-    Request request = greedy("a lone one", 40);
+    TextRequest request = greedy("a lone one", 40);
     request.sampling.temperature = temperature;
     request.sampling.top_k = top_k;
     request.sampling.top_p = top_p;
@@ -251,10 +251,10 @@ TEST(EnginesStepsAhead, AreTakenForSampledRequests) {
     request.sampling.ignore_eos = true;
     return request;
   };
-  const std::vector<Request> requests = {request_of(0.8f, 40, 0.95f, 1), request_of(1, 0, 1, 2),
-                                         request_of(1.5f, 0, 0.7f, 3), request_of(0, 0, 1, 4)};
+  const std::vector<TextRequest> requests = {request_of(0.8f, 40, 0.95f, 1), request_of(1, 0, 1, 2),
+                                             request_of(1.5f, 0, 0.7f, 3), request_of(0, 0, 1, 4)};
   std::vector<std::string> texts;
-  for (const Request& request : requests) {
+  for (const TextRequest& request : requests) {
     texts.push_back(answer(*engine, request)->text);
     EXPECT_EQ(answer(*far, request)->text, texts.back());
     const int uploads = device.uploads;

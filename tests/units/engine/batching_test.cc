@@ -4,8 +4,8 @@
 #include <atomic>
 
 #include "rbee/core/log.h"
-#include "rbee/engine/llm_scheduling.h"
-#include "rbee/engine/stepper.h"
+#include "rbee/engine/text/llm_scheduling.h"
+#include "rbee/engine/text/step/stepper.h"
 #include "tests/units/engine/far_device.h"
 #include "tests/units/engine/recalling_device.h"
 #include "tests/units/engine/tiny_engine.h"
@@ -33,11 +33,11 @@ std::vector<std::string> texts_alone(TextModel model, const LlmOptions& options)
 }
 
 // They wait beside each other before the first of them joins.
-std::vector<std::shared_ptr<Recorder>> all_together(Engine& engine) {
+std::vector<std::shared_ptr<Recorder>> all_together(TextEngine& engine) {
   const auto holder = hold(engine, greedy("hold", 1));
   std::vector<std::shared_ptr<Recorder>> sinks;
   for (int i = 0; i < kTogether; ++i) {
-    Request request = greedy(prompt_of(i), kTokens);
+    TextRequest request = greedy(prompt_of(i), kTokens);
     request.client = std::to_string(i % 5);
     sinks.push_back(submit(engine, std::move(request), "job" + std::to_string(i)));
   }
@@ -112,7 +112,7 @@ TEST(Batching, ADeviceThatRecordsStepsSaysTheSame) {
 
 TEST(Batching, SeedsDecideTheTextBesideOthersToo) {
   const auto random = [](int i) {
-    Request request = greedy(prompt_of(i), 12);
+    TextRequest request = greedy(prompt_of(i), 12);
     request.sampling = {.temperature = 1.2f, .top_k = i % 2 == 0 ? 0 : 7, .top_p = 0.9f};
     request.sampling.seed = static_cast<uint64_t>(i);
     return request;
@@ -146,7 +146,7 @@ TEST(Batching, BeginningsAreSharedUnderTheSameSaltAlone) {
       make_llm_engine(tiny_model(), {.max_running = 1, .cache_tokens = 512, .block_size = 4});
   const auto hits = [&](const std::string& salt) {
     const uint64_t before = engine->stats().prefix_hits;
-    Request request = greedy("some beginning of a chat", 10);
+    TextRequest request = greedy("some beginning of a chat", 10);
     request.cache_salt = salt;
     answer(*engine, std::move(request));
     return engine->stats().prefix_hits - before;
@@ -158,7 +158,7 @@ TEST(Batching, BeginningsAreSharedUnderTheSameSaltAlone) {
 
 TEST(Batching, WhoFollowsSharesThePrompt) {
   const auto engine = make_llm_engine(tiny_model(), {.max_running = 8, .block_size = 4});
-  Request request = greedy("some words here and there, bad cafe", 8);
+  TextRequest request = greedy("some words here and there, bad cafe", 8);
   const auto held = hold(*engine, greedy("x", 4));  // so that all of them come together
   const auto first = submit(*engine, request, "first");
   request.follows = "first";
@@ -182,7 +182,7 @@ TEST(Batching, WhoFollowsACancelledRequestGoesOn) {
   const auto engine = make_llm_engine(tiny_model(), {.max_running = 1, .block_size = 4});
   const auto held = hold(*engine, greedy("x", 4));
   const auto first = submit(*engine, greedy("some words", 8), "first");
-  Request request = greedy("some words", 8);
+  TextRequest request = greedy("some words", 8);
   request.follows = "first";
   const auto second = submit(*engine, request, "second");
   engine->cancel("first");
@@ -228,7 +228,7 @@ TEST(Batching, ClientsTakeTurnsAndPrioritiesGoFirst) {
   std::vector<std::string> order;
   std::vector<std::shared_ptr<Recorder>> sinks;
   const auto queue = [&](const std::string& name, const std::string& client, int32_t priority) {
-    Request request = greedy("abc", 1);
+    TextRequest request = greedy("abc", 1);
     request.job_id = name;
     request.client = client;
     request.priority = priority;

@@ -1,5 +1,5 @@
 // Draws and cuts by mass, beside what ordering the whole list gives.
-#include "rbee/engine/candidates.h"
+#include "rbee/engine/text/sampling/candidates.h"
 
 #include <gmock/gmock.h>
 

@@ -1,12 +1,12 @@
 // Integers beyond 64 bits reach a template as clients wrote them.
-#include "rbee/engine/chat_prompt.h"
+#include "rbee/engine/text/prompt/chat_prompt.h"
 
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/wide_integers.h"
-#include "rbee/engine/tool_prompt.h"
+#include "rbee/engine/text/prompt/tool_prompt.h"
 
 namespace rbee::engine {
 namespace {

@@ -1,5 +1,5 @@
 // Answers of a tiny random model that have to have a form.
-#include "rbee/engine/constraint.h"
+#include "rbee/engine/text/form/constraint.h"
 
 #include <gmock/gmock.h>
 
@@ -26,8 +26,8 @@ namespace {
 
 using Kind = Constraint::Kind;
 
-Request constrained(Kind kind, std::string text, int32_t max_tokens = 200) {
-  Request request = greedy("abc", max_tokens);
+TextRequest constrained(Kind kind, std::string text, int32_t max_tokens = 200) {
+  TextRequest request = greedy("abc", max_tokens);
   request.sampling.temperature = 2;
   request.sampling.top_k = 0;
   request.sampling.top_p = 1;
@@ -57,7 +57,7 @@ TEST(Constraint, AnswersHaveTheFormAtEveryTemperature) {
   const auto engine = make_llm_engine(tiny_model(512), {});
   for (const float temperature : {0.0f, 0.7f, 2.0f}) {
     for (const int32_t top_k : {0, 5}) {
-      Request request = constrained(Kind::json_schema, kPerson);
+      TextRequest request = constrained(Kind::json_schema, kPerson);
       request.sampling.temperature = temperature;
       request.sampling.top_k = top_k;
       const auto sink = answer(*engine, request);
@@ -129,7 +129,7 @@ TEST(Constraint, EveryKeywordOfStrictSchemas) {
             R"(},"required":["v"],"additionalProperties":false,"$defs":{"node":{"type":"object",
             "properties":{"next":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/node"}]}},
             "required":["next"],"additionalProperties":false}}})");
-    Request request = constrained(Kind::json_schema, schema, 400);
+    TextRequest request = constrained(Kind::json_schema, schema, 400);
     request.sampling.temperature = 1;
     const auto sink = answer(*engine, request);
     ASSERT_TRUE(sink->finished) << c.schema << (sink->failed ? sink->failed->message : "");
@@ -157,7 +157,7 @@ TEST(Constraint, EndTokensEndWhatIsComplete) {
   const auto engine = make_llm_engine(std::move(model), {});
   int ended = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
-    Request request = constrained(Kind::regex, "[a-z]{3}(x{30})?");
+    TextRequest request = constrained(Kind::regex, "[a-z]{3}(x{30})?");
     request.sampling.seed = seed;
     const auto sink = answer(*engine, request);
     ASSERT_TRUE(sink->finished);
@@ -174,7 +174,7 @@ TEST(Constraint, AnswersInABatchKeepTheirFormThroughPreemptions) {
       tiny_model(128), {.max_running = 8, .step_tokens = 16, .cache_tokens = 160, .block_size = 8});
   std::vector<std::shared_ptr<Recorder>> persons, others;
   for (int i = 0; i < 6; ++i) {
-    Request request = constrained(Kind::json_schema, kPerson);
+    TextRequest request = constrained(Kind::json_schema, kPerson);
     request.sampling.seed = static_cast<uint64_t>(i);
     persons.push_back(submit(*engine, request, cat("person", i)));
     others.push_back(submit(*engine, greedy("some words here", 60), cat("other", i)));
@@ -193,7 +193,7 @@ TEST(Constraint, AnswersInABatchKeepTheirFormThroughPreemptions) {
 
 TEST(Constraint, TheFormWinsOverBans) {
   const auto engine = make_llm_engine(tiny_model(512), {});
-  Request request = constrained(Kind::regex, "[ab]{4}");
+  TextRequest request = constrained(Kind::regex, "[ab]{4}");
   request.sampling.bad_words = {"a", "b", "aa", "ab", "ba", "bb"};
   request.sampling.min_tokens = 50;
   const auto sink = answer(*engine, request);
@@ -244,7 +244,7 @@ TEST(Constraint, FaultsAreRefusedAtTheDoor) {
          "#/properties/a");
   refuse(Kind::regex, "(a", "regex", "expected )");
   refuse(Kind::grammar, "root ::= x", "grammar", "not defined");
-  Request none = constrained(Kind::choice, "");
+  TextRequest none = constrained(Kind::choice, "");
   none.constraint.choices.clear();
   harness::expect_error("choice", "0 texts", "", [&] { submit(*engine, none); });
   none.constraint = {.kind = Kind::grammar, .text = std::string(1 << 19, ' '), .choices = {}};

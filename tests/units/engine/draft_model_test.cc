@@ -1,5 +1,5 @@
 // A draft model changes the number of steps, no greedy text and no distribution.
-#include "rbee/engine/draft_model.h"
+#include "rbee/engine/text/draft/draft_model.h"
 
 #include <gmock/gmock.h>
 
@@ -54,15 +54,15 @@ TextModel wrong_model(float by, const std::string& family = "smollm") {
   return out;
 }
 
-Request random_request(size_t i, int32_t tokens) {
-  Request request = greedy(kPrompts[i % kPrompts.size()] + std::to_string(i), tokens);
+TextRequest random_request(size_t i, int32_t tokens) {
+  TextRequest request = greedy(kPrompts[i % kPrompts.size()] + std::to_string(i), tokens);
   request.sampling.frequency_penalty = 0.2f;  // depends on the draft tokens before
   return request;
 }
 
 constexpr size_t kTogether = 8;
 
-std::vector<std::string> texts(Engine& engine, int32_t tokens) {
+std::vector<std::string> texts(TextEngine& engine, int32_t tokens) {
   const auto holder = hold(engine, greedy("hold", 1));
   std::vector<std::shared_ptr<Recorder>> sinks;
   for (size_t i = 0; i < kTogether; ++i) {
@@ -128,8 +128,8 @@ TEST(Draft, DrawsFollowTheModelsDistribution) {
   EXPECT_GT(stats.draft_tokens - stats.accepted_tokens, 100u);
 }
 
-Request sampled(uint64_t seed) {
-  Request request = greedy(kPrompts[seed % kPrompts.size()], 40);
+TextRequest sampled(uint64_t seed) {
+  TextRequest request = greedy(kPrompts[seed % kPrompts.size()], 40);
   request.sampling = {.temperature = 1, .top_k = 8, .top_p = 0.95f, .seed = seed};
   return request;
 }
@@ -162,7 +162,7 @@ TEST(Draft, FollowsThoseThatLoseTheirBlocks) {
 // What it drafts is right only where its cache holds the beginning, too.
 TEST(Draft, KnowsBeginningsThatWereEvaluatedWithoutIt) {
   const auto engine = make_llm_engine(tiny_model(kContext), speculating(), tiny_model(kContext));
-  Request request = greedy("some beginning of a chat that is long enough for blocks", 20);
+  TextRequest request = greedy("some beginning of a chat that is long enough for blocks", 20);
   request.speculative = false;
   const auto first = answer(*engine, request);
   EXPECT_EQ(engine->stats().drafts, 0u);
@@ -179,7 +179,7 @@ TEST(Draft, LongPromptsComeInChunks) {
   options.step_tokens = 16;
   const auto with = make_llm_engine(tiny_model(kContext), options, tiny_model(kContext));
   const auto without = make_llm_engine(tiny_model(kContext), plain());
-  Request request =
+  TextRequest request =
       greedy("a prompt that is longer than what one step evaluates of it, by far", 20);
   EXPECT_EQ(answer(*with, request)->text, answer(*without, request)->text);
   EXPECT_GT(with->stats().draft_tokens, 0u);
@@ -267,7 +267,7 @@ TEST(Draft, AnswersHaveTheirForm) {
   const auto without = make_llm_engine(tiny_model(kContext), plain());
   const auto ngram = make_llm_engine(tiny_model(kContext), speculating());
   const auto with = make_llm_engine(tiny_model(kContext), speculating(), wrong_model(0.05f));
-  Request request = greedy("cafe cabe cafe cafe cafe ", 40);
+  TextRequest request = greedy("cafe cabe cafe cafe cafe ", 40);
   request.constraint = {Constraint::Kind::regex, kForm, {}};
   for (const int32_t tokens : {3, 17, 60}) {
     request.max_tokens = tokens;

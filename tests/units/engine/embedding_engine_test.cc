@@ -1,7 +1,7 @@
 // The engine for embeddings over tiny random models: texts are tokenised as Hugging Face does it
 // and give transformers' vectors (tools/goldens/make_embedding_goldens.py), whoever waits beside.
 
-#include "rbee/engine/embedding_engine.h"
+#include "rbee/engine/embedding/engine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "rbee/engine/engine.h"
+#include "rbee/engine/api/text.h"
 
 #include <gmock/gmock.h>
 
@@ -10,15 +10,15 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Request good() {
-  Request request;
+TextRequest good() {
+  TextRequest request;
   request.prompt = "Hello";
   return request;
 }
 
 TEST(Validate, TakesTheDefaultsAndTheEdges) {
   EXPECT_NO_THROW(validate(good()));
-  Request edges = good();
+  TextRequest edges = good();
   edges.max_tokens = 1;
   edges.sampling = {.temperature = 2,
                     .top_k = 0,
@@ -34,50 +34,50 @@ TEST(Validate, TakesTheDefaultsAndTheEdges) {
 
 TEST(Validate, NamesTheFieldThatIsWrong) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<std::pair<std::string, std::function<void(Request&)>>> cases = {
-      {"prompt", [](Request& r) { r.prompt.clear(); }},
-      {"max_tokens", [](Request& r) { r.max_tokens = -1; }},
-      {"temperature", [](Request& r) { r.sampling.temperature = 100.1f; }},
-      {"temperature", [&](Request& r) { r.sampling.temperature = nan; }},
-      {"top_p", [](Request& r) { r.sampling.top_p = -0.1f; }},
-      {"top_k", [](Request& r) { r.sampling.top_k = -2; }},
-      {"min_p", [](Request& r) { r.sampling.min_p = 1.5f; }},
-      {"repetition_penalty", [](Request& r) { r.sampling.repetition_penalty = 0; }},
-      {"repetition_penalty", [](Request& r) { r.sampling.repetition_penalty = 2.5f; }},
-      {"frequency_penalty", [](Request& r) { r.sampling.frequency_penalty = 3; }},
-      {"presence_penalty", [](Request& r) { r.sampling.presence_penalty = -3; }},
-      {"repeat_last_n", [](Request& r) { r.sampling.repeat_last_n = -1; }},
-      {"typical_p", [](Request& r) { r.sampling.typical_p = 1.5f; }},
-      {"top_n_sigma", [&](Request& r) { r.sampling.top_n_sigma = nan; }},
-      {"xtc_probability", [](Request& r) { r.sampling.xtc_probability = 2; }},
-      {"xtc_threshold", [](Request& r) { r.sampling.xtc_threshold = -1; }},
-      {"dry_multiplier", [](Request& r) { r.sampling.dry_multiplier = -1; }},
-      {"dry_base", [](Request& r) { r.sampling.dry_base = 0.5f; }},
-      {"dry_allowed_length", [](Request& r) { r.sampling.dry_allowed_length = 0; }},
-      {"dry_penalty_last_n", [](Request& r) { r.sampling.dry_penalty_last_n = -2; }},
-      {"dry_sequence_breakers", [](Request& r) { r.sampling.dry_sequence_breakers = {""}; }},
-      {"dynatemp_range", [](Request& r) { r.sampling.dynatemp_range = -1; }},
-      {"dynatemp_exponent", [](Request& r) { r.sampling.dynatemp_exponent = 11; }},
-      {"mirostat", [](Request& r) { r.sampling.mirostat = 3; }},
-      {"mirostat_tau", [](Request& r) { r.sampling.mirostat_tau = -1; }},
-      {"mirostat_eta", [](Request& r) { r.sampling.mirostat_eta = 2; }},
-      {"logit_bias", [](Request& r) { r.sampling.logit_bias = {{1, "", 101}}; }},
-      {"logit_bias", [](Request& r) { r.sampling.logit_bias = {{-1, "", 1}}; }},
-      {"min_tokens", [](Request& r) { r.sampling.min_tokens = -1; }},
-      {"bad_words", [](Request& r) { r.sampling.bad_words = {std::string(513, 'x')}; }},
+  const std::vector<std::pair<std::string, std::function<void(TextRequest&)>>> cases = {
+      {"prompt", [](TextRequest& r) { r.prompt.clear(); }},
+      {"max_tokens", [](TextRequest& r) { r.max_tokens = -1; }},
+      {"temperature", [](TextRequest& r) { r.sampling.temperature = 100.1f; }},
+      {"temperature", [&](TextRequest& r) { r.sampling.temperature = nan; }},
+      {"top_p", [](TextRequest& r) { r.sampling.top_p = -0.1f; }},
+      {"top_k", [](TextRequest& r) { r.sampling.top_k = -2; }},
+      {"min_p", [](TextRequest& r) { r.sampling.min_p = 1.5f; }},
+      {"repetition_penalty", [](TextRequest& r) { r.sampling.repetition_penalty = 0; }},
+      {"repetition_penalty", [](TextRequest& r) { r.sampling.repetition_penalty = 2.5f; }},
+      {"frequency_penalty", [](TextRequest& r) { r.sampling.frequency_penalty = 3; }},
+      {"presence_penalty", [](TextRequest& r) { r.sampling.presence_penalty = -3; }},
+      {"repeat_last_n", [](TextRequest& r) { r.sampling.repeat_last_n = -1; }},
+      {"typical_p", [](TextRequest& r) { r.sampling.typical_p = 1.5f; }},
+      {"top_n_sigma", [&](TextRequest& r) { r.sampling.top_n_sigma = nan; }},
+      {"xtc_probability", [](TextRequest& r) { r.sampling.xtc_probability = 2; }},
+      {"xtc_threshold", [](TextRequest& r) { r.sampling.xtc_threshold = -1; }},
+      {"dry_multiplier", [](TextRequest& r) { r.sampling.dry_multiplier = -1; }},
+      {"dry_base", [](TextRequest& r) { r.sampling.dry_base = 0.5f; }},
+      {"dry_allowed_length", [](TextRequest& r) { r.sampling.dry_allowed_length = 0; }},
+      {"dry_penalty_last_n", [](TextRequest& r) { r.sampling.dry_penalty_last_n = -2; }},
+      {"dry_sequence_breakers", [](TextRequest& r) { r.sampling.dry_sequence_breakers = {""}; }},
+      {"dynatemp_range", [](TextRequest& r) { r.sampling.dynatemp_range = -1; }},
+      {"dynatemp_exponent", [](TextRequest& r) { r.sampling.dynatemp_exponent = 11; }},
+      {"mirostat", [](TextRequest& r) { r.sampling.mirostat = 3; }},
+      {"mirostat_tau", [](TextRequest& r) { r.sampling.mirostat_tau = -1; }},
+      {"mirostat_eta", [](TextRequest& r) { r.sampling.mirostat_eta = 2; }},
+      {"logit_bias", [](TextRequest& r) { r.sampling.logit_bias = {{1, "", 101}}; }},
+      {"logit_bias", [](TextRequest& r) { r.sampling.logit_bias = {{-1, "", 1}}; }},
+      {"min_tokens", [](TextRequest& r) { r.sampling.min_tokens = -1; }},
+      {"bad_words", [](TextRequest& r) { r.sampling.bad_words = {std::string(513, 'x')}; }},
       {"samplers",
-       [](Request& r) { r.sampling.samplers = {SamplerKind::top_k, SamplerKind::dry}; }},
+       [](TextRequest& r) { r.sampling.samplers = {SamplerKind::top_k, SamplerKind::dry}; }},
       {"samplers",
-       [](Request& r) { r.sampling.samplers = {SamplerKind::top_k, SamplerKind::top_k}; }},
-      {"logprobs", [](Request& r) { r.logprobs = 101; }},
-      {"prompt_logprobs", [](Request& r) { r.prompt_logprobs = 101; }},
-      {"prompt_logprobs", [](Request& r) { r.prompt_logprobs = -1; }},
-      {"stop", [](Request& r) { r.stop = {""}; }},
-      {"stop", [](Request& r) { r.stop = {std::string(513, 'x')}; }},
-      {"stop", [](Request& r) { r.stop.assign(65, "x"); }},
+       [](TextRequest& r) { r.sampling.samplers = {SamplerKind::top_k, SamplerKind::top_k}; }},
+      {"logprobs", [](TextRequest& r) { r.logprobs = 101; }},
+      {"prompt_logprobs", [](TextRequest& r) { r.prompt_logprobs = 101; }},
+      {"prompt_logprobs", [](TextRequest& r) { r.prompt_logprobs = -1; }},
+      {"stop", [](TextRequest& r) { r.stop = {""}; }},
+      {"stop", [](TextRequest& r) { r.stop = {std::string(513, 'x')}; }},
+      {"stop", [](TextRequest& r) { r.stop.assign(65, "x"); }},
   };
   for (const auto& [field, spoil] : cases) {
-    Request request = good();
+    TextRequest request = good();
     spoil(request);
     try {
       validate(request);

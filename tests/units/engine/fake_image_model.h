@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "rbee/engine/image_engine.h"
+#include "rbee/engine/image/engine.h"
 
 namespace rbee::engine {
 

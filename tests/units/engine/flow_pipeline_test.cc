@@ -9,7 +9,7 @@
 
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
-#include "rbee/engine/image_pipeline.h"
+#include "rbee/engine/image/pipeline.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/json_parse.h"
 #include "tests/checkpoints/image_folder.h"

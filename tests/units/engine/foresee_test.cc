@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <random>
 
-#include "rbee/engine/next_step.h"
-#include "rbee/engine/sampler.h"
+#include "rbee/engine/text/sampling/sampler.h"
+#include "rbee/engine/text/step/next_step.h"
 #include "rbee/ops/decode.h"
 #include "tests/units/engine/tiny_engine.h"
 

@@ -1,4 +1,4 @@
-#include "rbee/engine/generation_config.h"
+#include "rbee/engine/text/generation_config.h"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // What GGUF files say of their vocabulary and sizes, in the forms that are found in them.
-#include "rbee/engine/gguf_vocab.h"
+#include "rbee/engine/common/gguf_vocab.h"
 
 #include <gmock/gmock.h>
 #include <stdlib.h>

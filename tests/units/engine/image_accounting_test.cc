@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "rbee/engine/image_pipeline.h"
+#include "rbee/engine/image/pipeline.h"
 #include "tests/checkpoints/true_size_model.h"
 #include "tests/support/counting_device.h"
 #include "tests/units/engine/fake_image_model.h"

@@ -1,4 +1,4 @@
-#include "rbee/engine/image_api.h"
+#include "rbee/engine/api/image.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "rbee/core/log.h"
-#include "rbee/engine/image_loras.h"
-#include "rbee/engine/image_parameters.h"
-#include "rbee/engine/image_settings.h"
+#include "rbee/engine/api/image_loras.h"
+#include "rbee/engine/api/image_parameters.h"
+#include "rbee/engine/image/settings.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/fake_image_model.h"
 

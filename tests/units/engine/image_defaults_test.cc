@@ -1,6 +1,6 @@
 // What generation_config.json of an image model changes, and what it may not say.
 
-#include "rbee/engine/image_defaults.h"
+#include "rbee/engine/image/defaults.h"
 
 #include <gmock/gmock.h>
 

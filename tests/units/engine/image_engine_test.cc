@@ -1,4 +1,4 @@
-#include "rbee/engine/image_engine.h"
+#include "rbee/engine/image/engine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <future>
 #include <set>
 
-#include "rbee/engine/image_parameters.h"
+#include "rbee/engine/api/image_parameters.h"
 #include "rbee/io/image/png.h"
 #include "rbee/ops/elementwise.h"
 #include "tests/support/expect_error.h"

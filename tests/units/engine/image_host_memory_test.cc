@@ -6,8 +6,8 @@
 #include <atomic>
 #include <random>
 
-#include "rbee/engine/image_settings.h"
-#include "rbee/engine/image_upscale.h"
+#include "rbee/engine/image/settings.h"
+#include "rbee/engine/image/upscale.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/image/resize.h"
 #include "tests/units/engine/fake_image_model.h"

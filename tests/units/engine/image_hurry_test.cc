@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "rbee/engine/image_engine.h"
+#include "rbee/engine/image/engine.h"
 #include "tests/units/engine/fake_image_model.h"
 
 namespace rbee::engine {

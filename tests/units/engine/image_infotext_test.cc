@@ -1,5 +1,5 @@
 // What other programs say of how they made a picture.
-#include "rbee/engine/image_infotext.h"
+#include "rbee/engine/infotext/infotext.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rbee/engine/image_parameters.h"
+#include "rbee/engine/api/image_parameters.h"
 #include "rbee/io/image/encode.h"
 #include "rbee/io/image/jpeg.h"
 #include "rbee/io/image/png.h"

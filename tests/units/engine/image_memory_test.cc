@@ -5,10 +5,10 @@
 
 #include <filesystem>
 
-#include "rbee/engine/image_decode.h"
-#include "rbee/engine/image_noise.h"
-#include "rbee/engine/image_pipeline.h"
-#include "rbee/engine/image_text_cache.h"
+#include "rbee/engine/image/decode.h"
+#include "rbee/engine/image/noise.h"
+#include "rbee/engine/image/pipeline.h"
+#include "rbee/engine/image/text_cache.h"
 #include "tests/checkpoints/checkpoint_files.h"
 #include "tests/checkpoints/image_folder.h"
 #include "tests/units/engine/fake_image_model.h"

@@ -6,14 +6,14 @@
 #include <fstream>
 #include <numbers>
 
-#include "rbee/engine/image_decode.h"
-#include "rbee/engine/image_guide.h"
-#include "rbee/engine/image_latents.h"
-#include "rbee/engine/image_mosaic.h"
-#include "rbee/engine/image_noise.h"
-#include "rbee/engine/image_parameters.h"
-#include "rbee/engine/image_second_pass.h"
-#include "rbee/engine/image_settings.h"
+#include "rbee/engine/api/image_parameters.h"
+#include "rbee/engine/image/decode.h"
+#include "rbee/engine/image/guide.h"
+#include "rbee/engine/image/latents.h"
+#include "rbee/engine/image/mosaic.h"
+#include "rbee/engine/image/noise.h"
+#include "rbee/engine/image/second_pass.h"
+#include "rbee/engine/image/settings.h"
 #include "rbee/io/image/png.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/fake_image_model.h"
@@ -217,10 +217,10 @@ TEST(SecondPass, KnowsTheNamesOfAutomatic1111) {
         "Latent (nearest)", "Latent (nearest-exact)", "Lanczos", "Nearest"}) {
     EXPECT_EQ(name(parse_upscaler(known, {})), known);
   }
-  EXPECT_EQ(parse_upscaler("latent (nearest-exact)", {}), Upscaler::latent_nearest_exact);
-  EXPECT_EQ(parse_upscaler("", {}), Upscaler::latent);
-  EXPECT_EQ(parse_upscaler("lanczos", {}), Upscaler::lanczos);
-  EXPECT_EQ(parse_upscaler("None", {}), Upscaler::lanczos);
+  EXPECT_EQ(parse_upscaler("latent (nearest-exact)", {}), UpscalerKind::latent_nearest_exact);
+  EXPECT_EQ(parse_upscaler("", {}), UpscalerKind::latent);
+  EXPECT_EQ(parse_upscaler("lanczos", {}), UpscalerKind::lanczos);
+  EXPECT_EQ(parse_upscaler("None", {}), UpscalerKind::lanczos);
   harness::expect_error("hires.upscaler", "R-ESRGAN 4x+", "Latent (nearest-exact), Lanczos",
                         [] { static_cast<void>(parse_upscaler("R-ESRGAN 4x+", {})); });
 }

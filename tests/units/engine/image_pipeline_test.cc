@@ -1,7 +1,7 @@
 // The whole pipeline with the tiny models of tests/models/image/data, against diffusers' pipelines
 // (tools/goldens/make_pipeline_goldens.py).
 
-#include "rbee/engine/image_pipeline.h"
+#include "rbee/engine/image/pipeline.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
-#include "rbee/engine/image_noise.h"
+#include "rbee/engine/image/noise.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/json_parse.h"
 #include "rbee/models/image/tiny_autoencoder.h"

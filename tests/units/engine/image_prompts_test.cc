@@ -1,13 +1,13 @@
 // Which texts a request's prompts are at each call of the denoiser.
 
-#include "rbee/engine/image_prompts.h"
+#include "rbee/engine/image/prompts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "rbee/engine/image_parameters.h"
-#include "rbee/engine/image_settings.h"
-#include "rbee/engine/image_text.h"
+#include "rbee/engine/api/image_parameters.h"
+#include "rbee/engine/image/settings.h"
+#include "rbee/engine/image/text.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/fake_image_model.h"
 

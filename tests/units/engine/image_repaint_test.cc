@@ -1,8 +1,8 @@
-#include "rbee/engine/image_repaint.h"
+#include "rbee/engine/image/repaint.h"
 
 #include <gtest/gtest.h>
 
-#include "rbee/engine/image_settings.h"
+#include "rbee/engine/image/settings.h"
 #include "rbee/io/image/png.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/fake_image_model.h"

@@ -1,6 +1,6 @@
 // Clients that share an image model: whose turn it is, and that nobody's pictures change by it.
 
-#include "rbee/engine/image_turns.h"
+#include "rbee/engine/image/turns.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "rbee/engine/image_engine.h"
+#include "rbee/engine/image/engine.h"
 #include "rbee/io/image/png.h"
 #include "tests/units/engine/fake_image_model.h"
 

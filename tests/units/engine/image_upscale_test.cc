@@ -1,6 +1,6 @@
 // Pictures enlarged by networks: in tiles, behind the VAE and between two passes.
 
-#include "rbee/engine/image_upscale.h"
+#include "rbee/engine/image/upscale.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <future>
 #include <thread>
 
-#include "rbee/engine/image_settings.h"
+#include "rbee/engine/image/settings.h"
 #include "rbee/io/image/png.h"
 #include "tests/checkpoints/made_upscaler.h"
 #include "tests/support/expect_error.h"

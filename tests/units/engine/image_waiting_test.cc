@@ -5,8 +5,8 @@
 
 #include <future>
 
-#include "rbee/engine/image_engine.h"
-#include "rbee/engine/image_settings.h"
+#include "rbee/engine/image/engine.h"
+#include "rbee/engine/image/settings.h"
 #include "rbee/io/image/png.h"
 #include "tests/checkpoints/image_folder.h"
 #include "tests/support/expect_error.h"

@@ -1,4 +1,4 @@
-#include "rbee/engine/kv_blocks.h"
+#include "rbee/engine/text/step/kv_blocks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The engine's thread over a tiny random model, and over a device that fails.
-#include "rbee/engine/llm_engine.h"
+#include "rbee/engine/text/llm_engine.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 #include <future>
 #include <utility>
 
-#include "rbee/engine/stepper.h"
+#include "rbee/engine/text/step/stepper.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/far_device.h"
 #include "tests/units/engine/tiny_engine.h"
@@ -81,7 +81,7 @@ TEST(LlmEngine, SequencesThatShareStepsDoNotDisturbEachOther) {
 
 TEST(LlmEngine, TheSeedDecidesTheText) {
   const auto engine = make_llm_engine(tiny_model(), {});
-  Request request = greedy("abc", 30);
+  TextRequest request = greedy("abc", 30);
   request.sampling.temperature = 1.5f;
   request.sampling.top_k = 0;
   request.sampling.top_p = 1;
@@ -98,7 +98,7 @@ TEST(LlmEngine, StopTextsEndTheAnswerAndAreNotPartOfIt) {
   const auto engine = make_llm_engine(tiny_model(), {});
   const std::string whole = answer(*engine, greedy("stop here"))->text;
   ASSERT_GE(whole.size(), 8u);
-  Request request = greedy("stop here");
+  TextRequest request = greedy("stop here");
   request.stop = {whole.substr(3, 4), "never seen"};
   const auto sink = answer(*engine, request);
   EXPECT_EQ(sink->text, whole.substr(0, whole.find(request.stop[0])));
@@ -135,16 +135,16 @@ TEST(LlmEngine, TheRequestsRulesHoldInTheModelsTokens) {
   model.end_tokens = {usual[0]};
   const auto engine = make_llm_engine(std::move(model), {.kv_dtype = DType::f32});
   EXPECT_EQ(answer(*engine, greedy("hello"))->finished->tokens_out, 0);
-  Request longer = greedy("hello", 12);
+  TextRequest longer = greedy("hello", 12);
   longer.sampling.min_tokens = 5;
   EXPECT_GE(answer(*engine, longer)->finished->tokens_out, 5);
-  Request endless = greedy("hello", 12);
+  TextRequest endless = greedy("hello", 12);
   endless.sampling.ignore_eos = true;
   EXPECT_EQ(answer(*engine, endless)->finished->reason, StopReason::max_tokens);
-  Request ended = greedy("hello", 12);
+  TextRequest ended = greedy("hello", 12);
   ended.sampling.logit_bias = {{usual[0], "", -INFINITY}, {-1, "cafe", 100}};
   EXPECT_EQ(answer(*engine, ended)->text.find_first_not_of("cafe"), std::string::npos);
-  Request unknown = greedy("hello");
+  TextRequest unknown = greedy("hello");
   unknown.sampling.logit_bias = {{test::kTinyVocab, "", 1}};
   harness::expect_error("logit_bias", "token", "known", [&] { submit(*engine, unknown); });
 }
@@ -154,7 +154,7 @@ TEST(LlmEngine, StopTokensEndTheAnswer) {
   const std::vector<int32_t> ids = model.tokenizer->encode("hello");
   const std::vector<int32_t> usual = continuation(model, ids, 8);
   const auto engine = make_llm_engine(tiny_model(), {.kv_dtype = DType::f32});
-  Request request = greedy("hello", 8);
+  TextRequest request = greedy("hello", 8);
   request.stop_ids = {usual[5]};
   const auto first = std::ranges::find(usual, usual[5]);
   const std::vector<int32_t> before(usual.begin(), first);
@@ -171,7 +171,7 @@ TEST(LlmEngine, StopTokensEndTheAnswer) {
 TEST(LlmEngine, AnAnswerMayHaveSomeTokensAlone) {
   const auto engine = make_llm_engine(tiny_model(), {.kv_dtype = DType::f32});
   const std::vector<int32_t> allowed = tiny_model().tokenizer->encode("cafe", {});
-  Request request = greedy("hello", 8);
+  TextRequest request = greedy("hello", 8);
   request.allowed_ids = allowed;
   request.token_ids = true;
   const auto sink = answer(*engine, request);
@@ -188,7 +188,7 @@ TEST(LlmEngine, AnAnswerMayHaveSomeTokensAlone) {
 
 TEST(LlmEngine, APromptMayBeCutToItsLastOrFirstTokens) {
   const auto engine = make_llm_engine(tiny_model(), {.kv_dtype = DType::f32});
-  Request request = greedy("", 2);
+  TextRequest request = greedy("", 2);
   request.prompt_ids = {5, 6, 7, 8, 9};
   request.prompt_ids_told = true;
   request.kept_tokens = 3;
@@ -206,7 +206,7 @@ TEST(LlmEngine, APromptMayBeCutToItsLastOrFirstTokens) {
 TEST(LlmEngine, TheWayThroughAPromptIsTold) {
   const auto engine =
       make_llm_engine(tiny_model(), {.max_running = 2, .step_tokens = 4, .kv_dtype = DType::f32});
-  Request request = greedy("hello bad cafe", 2);
+  TextRequest request = greedy("hello bad cafe", 2);
   EXPECT_TRUE(answer(*engine, request)->progress.empty());
   request.progress = true;
   request.cache_salt = "fresh";
@@ -223,7 +223,7 @@ TEST(LlmEngine, TheWayThroughAPromptIsTold) {
 
 TEST(LlmEngine, WhatTokensWereDrawnWithIsTold) {
   const auto engine = make_llm_engine(tiny_model(), {.kv_dtype = DType::f32});
-  Request request = greedy("hello", 6);
+  TextRequest request = greedy("hello", 6);
   request.sampling = {.temperature = 1.0f, .top_k = 3, .top_p = 1.0f, .seed = 5};
   request.drawn_logprobs = 10;
   const auto sink = answer(*engine, request);
@@ -275,7 +275,7 @@ TEST(LlmEngine, ABadPromptIsRefusedAtTheDoor) {
     EXPECT_EQ(error.code(), Code::invalid_argument);
     EXPECT_THAT(error.what(), HasSubstr("201 tokens"));
   }
-  Request chat;
+  TextRequest chat;
   chat.messages = {{"user", "hi"}};
   harness::expect_error("chat template", "roles", "must alternate", [&] { submit(*engine, chat); });
   EXPECT_TRUE(answer(*engine, greedy("abc", 3))->finished);
@@ -285,7 +285,7 @@ TEST(LlmEngine, ABadPromptIsRefusedAtTheDoor) {
   EXPECT_EQ(stats.generated_tokens, 3u);
   EXPECT_EQ(stats.kv_blocks_used, 0);
   EXPECT_TRUE(stats.healthy);
-  EXPECT_THROW(submit(*engine, Request{}), Error);  // no prompt: refused at the door
+  EXPECT_THROW(submit(*engine, TextRequest{}), Error);  // no prompt: refused at the door
 }
 
 TEST(LlmEngine, MessagesWithoutATemplateTakeTheArchitecturesForm) {
@@ -306,7 +306,7 @@ TEST(LlmEngine, MessagesWithoutATemplateTakeTheArchitecturesForm) {
 }
 
 // A request that runs until it is cancelled, nearly.
-Request endless() {
+TextRequest endless() {
   return greedy("on and on", 100000);
 }
 
@@ -348,8 +348,8 @@ TEST(LlmEngine, AFullQueueRefusesMore) {
 }
 
 // Whether the engine queues one more of the client's requests.
-bool takes(Engine& engine, const std::string& client) {
-  Request request = endless();
+bool takes(TextEngine& engine, const std::string& client) {
+  TextRequest request = endless();
   request.client = client;
   try {
     submit(engine, std::move(request));
@@ -407,7 +407,7 @@ TEST(LlmEngine, AClientThatFillsTheQueueDoesNotKeepTheOthersOut) {
 }
 
 TEST(LlmEngine, GoingBeforeAllOthersHasToBeAllowed) {
-  Request urgent = greedy("abc", 1);
+  TextRequest urgent = greedy("abc", 1);
   urgent.priority = -1;
   const auto fair = make_llm_engine(tiny_model(), {});
   try {
@@ -451,7 +451,7 @@ TEST(LlmEngine, ADeviceThatTheHostCannotReadGivesTheSameTexts) {
                                   {.top_k = 0, .top_p = 1, .min_p = 0},
                                   {.presence_penalty = -1}};
   for (const SamplingParams& kind : kinds) {
-    Request request = greedy("some words", 30);
+    TextRequest request = greedy("some words", 30);
     request.sampling = kind;
     request.sampling.seed = 12;
     const std::string wanted = answer(*here, request)->text;

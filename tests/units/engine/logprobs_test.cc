@@ -1,13 +1,13 @@
 // Log probabilities against the definition, on rows of numbers and of a tiny model.
 
-#include "rbee/engine/logprobs.h"
+#include "rbee/engine/text/sampling/logprobs.h"
 
 #include <gmock/gmock.h>
 
 #include <cmath>
 #include <set>
 
-#include "rbee/engine/stepper.h"
+#include "rbee/engine/text/step/stepper.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/tiny_engine.h"
 
@@ -63,13 +63,13 @@ std::vector<double> log_softmax_after(const TextModel& model, const std::vector<
 // However the token is chosen, the figures are the model's own.
 TEST(Logprobs, OfARequestAreTheModelsWhateverTheSamplersDo) {
   const TextModel model = tiny_model();
-  std::vector<Request> requests(4, greedy("hello", 6));
+  std::vector<TextRequest> requests(4, greedy("hello", 6));
   requests[1].sampling = {.temperature = 1.5f, .top_k = 10};  // from top logits, without a sum
   requests[2].sampling = {.temperature = 0.7f, .top_k = 0, .top_p = 1};  // from the row
   requests[2].sampling.logit_bias = {{7, "", 5}};
   requests[3].sampling = {.temperature = 0.7f, .top_k = 0, .top_p = 0.9f};
   requests[3].sampling.samplers = {SamplerKind::temperature, SamplerKind::top_p};
-  for (Request& request : requests) {
+  for (TextRequest& request : requests) {
     request.sampling.seed = 5;
     const auto engine = make_llm_engine(tiny_model(), {.kv_dtype = DType::f32});
     const std::string plain = answer(*engine, request)->text;
@@ -113,7 +113,7 @@ TEST(Logprobs, OfARequestAreTheModelsWhateverTheSamplersDo) {
 // The text that stands is told, and no token behind it, wherever a stop text begins.
 TEST(Logprobs, EndWhereAStopTextCutsTheAnswer) {
   const auto engine = make_llm_engine(tiny_model(), {.kv_dtype = DType::f32});
-  Request request = greedy("hello", 12);
+  TextRequest request = greedy("hello", 12);
   request.logprobs = 0;
   const auto whole = answer(*engine, request);
   ASSERT_EQ(whole->tokens.size(), 12u);

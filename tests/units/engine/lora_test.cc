@@ -21,14 +21,14 @@ std::vector<LoraInfo> two_adapters() {
           {.name = "second", .path = adapter_path("llama_patterns"), .scale = 0.5f}};
 }
 
-std::unique_ptr<Engine> llama(std::vector<LoraInfo> adapters, LlmOptions options = {}) {
+std::unique_ptr<TextEngine> llama(std::vector<LoraInfo> adapters, LlmOptions options = {}) {
   options.loras = std::move(adapters);
   options.block_size = 4;
   return make_llm_engine(tiny_model(kContext, cpu(), "llama"), options);
 }
 
-Request asks(const std::string& prompt, std::vector<LoraChoice> lora) {
-  Request request = greedy(prompt, kTokens);
+TextRequest asks(const std::string& prompt, std::vector<LoraChoice> lora) {
+  TextRequest request = greedy(prompt, kTokens);
   request.lora = std::move(lora);
   return request;
 }

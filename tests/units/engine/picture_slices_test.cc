@@ -4,8 +4,8 @@
 
 #include <functional>
 
-#include "rbee/engine/picture_cache.h"
-#include "rbee/engine/scheduler.h"
+#include "rbee/engine/text/prompt/picture_cache.h"
+#include "rbee/engine/text/scheduler.h"
 #include "rbee/io/image/png.h"
 #include "tests/support/data_folder.h"
 #include "tests/units/engine/tiny_engine.h"
@@ -89,8 +89,8 @@ std::shared_ptr<const io::Pixels> pixels(uint8_t value) {
                  .values = std::vector<uint8_t>(kSide * kSide * 3, value)});
 }
 
-Request asking(uint8_t value, int32_t max_tokens = 6) {
-  Request request = greedy("", max_tokens);
+TextRequest asking(uint8_t value, int32_t max_tokens = 6) {
+  TextRequest request = greedy("", max_tokens);
   request.messages.push_back({.role = "user", .content = "What?"});
   request.messages[0].pictures.push_back(
       {.at = 5,
@@ -99,8 +99,8 @@ Request asking(uint8_t value, int32_t max_tokens = 6) {
   return request;
 }
 
-Request long_text(int32_t tokens) {
-  Request request = greedy("Once", tokens);
+TextRequest long_text(int32_t tokens) {
+  TextRequest request = greedy("Once", tokens);
   request.sampling.ignore_eos = true;
   return request;
 }
@@ -115,12 +115,12 @@ TEST(PictureSlices, OthersGenerateWhileAPictureIsLookedAt) {
   LongTower* tower = nullptr;
   TextModel model = looking_long(20, &tower);
   const std::shared_ptr<Holder> stream = std::make_shared<Holder>();
-  Engine* running = nullptr;
+  TextEngine* running = nullptr;
   std::vector<uint64_t> tokens;  // that had come at each stage
   tower->at_stage = [&](int64_t) { tokens.push_back(running->stats().generated_tokens); };
   const auto engine = make_llm_engine(std::move(model), {});
   running = engine.get();
-  Request text = long_text(100);
+  TextRequest text = long_text(100);
   text.job_id = "text";
   engine->submit(std::move(text), stream);
   stream->wait_until_it_holds();
@@ -138,7 +138,7 @@ TEST(PictureSlices, OthersGenerateWhileAPictureIsLookedAt) {
 TEST(PictureSlices, ACancelledRequestStopsItsTower) {
   LongTower* tower = nullptr;
   TextModel model = looking_long(20, &tower);
-  Engine* running = nullptr;
+  TextEngine* running = nullptr;
   int stages = 0;
   tower->at_stage = [&](int64_t index) {
     ++stages;

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "rbee/engine/picture_cache.h"
-#include "rbee/engine/request_pictures.h"
+#include "rbee/engine/text/prompt/picture_cache.h"
+#include "rbee/engine/text/prompt/request_pictures.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/image/resize.h"
 #include "tests/support/data_folder.h"
@@ -42,8 +42,8 @@ ChatPicture picture(size_t at, uint32_t seed) {
 }
 
 // "What? " with pictures of these seeds behind it, then " And?".
-Request asking(const std::vector<uint32_t>& seeds, int32_t max_tokens = 12) {
-  Request request = greedy("", max_tokens);
+TextRequest asking(const std::vector<uint32_t>& seeds, int32_t max_tokens = 12) {
+  TextRequest request = greedy("", max_tokens);
   ChatMessage message{.role = "user", .content = "What? And?"};
   for (const uint32_t seed : seeds) message.pictures.push_back(picture(5, seed));
   request.messages.push_back(std::move(message));
@@ -64,7 +64,7 @@ void expect_error(Code code, std::string_view part, Body body) {
 // As Hugging Face's processor and a tokenizer of bytes make it.
 TEST(Pictures, TokensOfAPrompt) {
   const TextModel model = seeing_model();
-  const Request request = asking({1});
+  const TextRequest request = asking({1});
   const TextModel::Encoded found = model.encode(request, model.prompt_of(request));
   const auto bytes = [](std::string_view text) {
     std::vector<int32_t> out;
@@ -153,7 +153,7 @@ TEST(PanAndScan, PartsAreThoseOfTheProcessor) {
 TEST(PanAndScan, SquaresAreThoseOfTheProcessor) {
   const nlohmann::json golden = pan_and_scan_golden();
   for (const auto& item : golden["pictures"]) {
-    Request request = asking({1});
+    TextRequest request = asking({1});
     request.messages[0].pictures[0].file =
         std::make_shared<const PictureFile>(io::encode_png(pixels_of(item)));
     const auto found = read_pictures(request, 32, 1, settings_of(item));
@@ -174,7 +174,7 @@ TEST(PanAndScan, ThePromptSaysWhichPartsFollow) {
   TextModel model = seeing_model();
   const auto golden = pan_and_scan_golden();
   const auto& item = golden["pictures"][0];
-  Request request = asking({1});
+  TextRequest request = asking({1});
   request.messages[0].pictures[0].file =
       std::make_shared<const PictureFile>(io::encode_png(pixels_of(item)));
   const auto squares = read_pictures(request, 32, 1, settings_of(item));
@@ -200,7 +200,7 @@ TEST(PanAndScan, AnEngineLooksAtAllParts) {
     model.pan_and_scan = settings_of(item);
     model.pan_and_scan.on = on;
     const auto engine = make_llm_engine(std::move(model), {});
-    Request request = asking({1}, 2);
+    TextRequest request = asking({1}, 2);
     request.messages[0].pictures[0].file =
         std::make_shared<const PictureFile>(io::encode_png(pixels_of(item)));
     const auto messages = request.messages;
@@ -248,7 +248,7 @@ TEST(PanAndScan, SettingsAreReadAndChecked) {
 }
 
 TEST(Pictures, OpacityIsLeftOut) {
-  Request request = asking({1});
+  TextRequest request = asking({1});
   io::Pixels clear = noise(32, 32, 5, 4);
   request.messages[0].pictures[0].file = std::make_shared<const PictureFile>(io::encode_png(clear));
   const std::vector<PictureSquares> found = read_pictures(request, 32, 1);
@@ -277,8 +277,8 @@ TEST(Pictures, TheTowerReadsMinusOneToOne) {
   for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4) << i;
 }
 
-std::vector<Request> mixed() {
-  std::vector<Request> out;
+std::vector<TextRequest> mixed() {
+  std::vector<TextRequest> out;
   for (uint32_t i = 0; i < 3; ++i) {
     out.push_back(asking({}));
     out.back().messages[0].content += std::string(i * 7, 'x');
@@ -292,7 +292,7 @@ TEST(Pictures, TogetherSayWhatEachSaysAlone) {
   std::vector<std::string> alone;
   {
     const auto engine = make_llm_engine(seeing_model(), {.max_running = 1, .block_size = 4});
-    for (Request& request : mixed()) alone.push_back(answer(*engine, std::move(request))->text);
+    for (TextRequest& request : mixed()) alone.push_back(answer(*engine, std::move(request))->text);
   }
   // What is seen shows.
   EXPECT_GT(std::set({alone[1], alone[4], alone[7]}).size(), 1u);
@@ -316,7 +316,7 @@ TEST(Pictures, TogetherSayWhatEachSaysAlone) {
     const auto engine = make_llm_engine(seeing_model(), c.options);
     const auto holder = hold(*engine, greedy("hold", 1));
     std::vector<std::shared_ptr<Recorder>> sinks;
-    for (Request& request : mixed()) {
+    for (TextRequest& request : mixed()) {
       sinks.push_back(submit(*engine, std::move(request), cat("job", sinks.size())));
     }
     holder->let_go();
@@ -351,7 +351,7 @@ TEST(Pictures, OnlyEqualPicturesShareABeginning) {
 TEST(Pictures, ABeginningMayEndWithinAPicture) {
   const LlmOptions options{.max_running = 1, .block_size = 8};
   const auto fresh = make_llm_engine(seeing_model(), options);
-  Request other = asking({3});
+  TextRequest other = asking({3});
   other.messages[0].content = "What?!!!!";
   const std::string wanted = answer(*fresh, other)->text;
   const auto engine = make_llm_engine(seeing_model(), options);
@@ -365,15 +365,15 @@ TEST(Pictures, BadRequestsNameTheField) {
   const auto engine = make_llm_engine(seeing_model(), {.max_pictures = 2});
   expect_error(Code::invalid_argument, "messages[0].content[0]: a request has at most 2 pictures",
                [&] { submit(*engine, asking({1, 2, 3})); });
-  Request broken = asking({1});
+  TextRequest broken = asking({1});
   broken.messages[0].pictures[0].file = std::make_shared<const PictureFile>("GIF89a");
   expect_error(Code::invalid_argument, "messages[0].content[0]", [&] { submit(*engine, broken); });
-  Request marked = asking({1});  // the assistant's texts may hold special tokens
+  TextRequest marked = asking({1});  // the assistant's texts may hold special tokens
   marked.messages.push_back({.role = "assistant", .content = "<start_of_image>"});
   marked.messages.push_back({.role = "user", .content = "abc"});
   expect_error(Code::invalid_argument, "2 places for 1 pictures", [&] { submit(*engine, marked); });
   // A user's are words, and the engine goes on.
-  Request words = asking({1});
+  TextRequest words = asking({1});
   words.messages[0].content += "<start_of_image>";
   EXPECT_TRUE(answer(*engine, words)->finished);
   EXPECT_TRUE(answer(*engine, asking({1}))->finished);

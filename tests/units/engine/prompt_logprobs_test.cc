@@ -45,8 +45,8 @@ std::vector<GoldenPrompt> golden_prompts() {
   return out;
 }
 
-Request scored(const GoldenPrompt& prompt, int32_t top, int32_t max_tokens = 1) {
-  Request request = greedy("", max_tokens);
+TextRequest scored(const GoldenPrompt& prompt, int32_t top, int32_t max_tokens = 1) {
+  TextRequest request = greedy("", max_tokens);
   request.prompt_ids = prompt.ids;
   request.prompt_logprobs = top;
   return request;
@@ -124,7 +124,7 @@ TEST(PromptLogprobs, ComeFromNoCacheButFillIt) {
   for (int i = 0; i < 2; ++i) expect_golden(*answer(*engine, scored(prompt, 1)), prompt, 1);
   EXPECT_EQ(engine->stats().prefix_hits, 0u);
   EXPECT_EQ(engine->stats().prompt_tokens, 2 * prompt.ids.size());
-  Request plain = scored(prompt, 1);
+  TextRequest plain = scored(prompt, 1);
   plain.prompt_logprobs = std::nullopt;
   EXPECT_TRUE(answer(*engine, plain)->prompt.empty());
   EXPECT_EQ(engine->stats().prefix_hits, 20u);  // whole blocks in front of the last token
@@ -138,7 +138,7 @@ TEST(PromptLogprobs, StayWhenTheirPromptLosesItsPlace) {
   const auto holder = hold(*engine, greedy("h", 1));
   const auto first = submit(*engine, greedy("abcd", 24), "first");
   const auto second = submit(*engine, greedy("efgh", 24), "second");
-  Request late = scored(prompt, 2, 4);
+  TextRequest late = scored(prompt, 2, 4);
   late.priority = 1;
   const auto sink = submit(*engine, late, "late");
   holder->let_go();
@@ -160,7 +160,7 @@ TEST(PromptLogprobs, WithoutAnAnswer) {
   EXPECT_EQ(sink->pieces, 0);
   EXPECT_EQ(engine->stats().generated_tokens, 0u);
   EXPECT_EQ(engine->stats().kv_blocks_used, 0);
-  Request silent = scored(golden[1], 0, 0);
+  TextRequest silent = scored(golden[1], 0, 0);
   silent.prompt_logprobs = std::nullopt;
   EXPECT_EQ(answer(*engine, silent)->finished->reason, StopReason::max_tokens);
   // Of one token nothing is known but itself.
@@ -172,7 +172,7 @@ TEST(PromptLogprobs, WithoutAnAnswer) {
 TEST(PromptLogprobs, UnknownTokensAreRefused) {
   const auto engine = make_llm_engine(tiny_model(), {});
   for (const int32_t id : {-1, 160}) {
-    Request request = greedy("", 1);
+    TextRequest request = greedy("", 1);
     request.prompt_ids = {1, id};
     harness::expect_error("prompt", "token", "160 known", [&] { submit(*engine, request); });
   }

@@ -1,7 +1,7 @@
 // Reasoning of a tiny random model: how many tokens it has, and that its budget holds. What the
 // model says means nothing; the tokens of an answer are told by their log probabilities.
 
-#include "rbee/engine/reasoning.h"
+#include "rbee/engine/text/form/reasoning.h"
 
 #include <gmock/gmock.h>
 
@@ -34,8 +34,8 @@ TextModel thinking_model(const char* code = kOpens, text::OutputFormat format = 
 }
 
 // Never ends by itself, nor its reasoning.
-Request endless(std::optional<int32_t> budget, uint64_t seed = 1) {
-  Request request;
+TextRequest endless(std::optional<int32_t> budget, uint64_t seed = 1) {
+  TextRequest request;
   request.messages = {{"user", cat("abc", seed)}};
   request.max_tokens = 24;
   request.sampling.temperature = 1.5f;
@@ -81,13 +81,13 @@ class Kinds final : public EventSink {
   Recorder recorder;
 };
 
-std::shared_ptr<Kinds> begin(Engine& engine, Request request, std::string id = "job") {
+std::shared_ptr<Kinds> begin(TextEngine& engine, TextRequest request, std::string id = "job") {
   auto sink = std::make_shared<Kinds>();
   request.job_id = std::move(id);
   engine.submit(std::move(request), sink);
   return sink;
 }
-Answer ask(Engine& engine, Request request) {
+Answer ask(TextEngine& engine, TextRequest request) {
   return begin(engine, std::move(request))->wait();
 }
 
@@ -117,7 +117,7 @@ TEST(Reasoning, CountsTokensBetweenTheMarks) {
   const auto engine = make_llm_engine(thinking_model(kPlain), {});
   int ended = 0, none = 0;
   for (uint64_t seed = 0; seed < 12; ++seed) {
-    Request request = endless(std::nullopt, seed);
+    TextRequest request = endless(std::nullopt, seed);
     request.sampling.logit_bias = {{-1, "</think>", 4}, {-1, "<think>", 6}};
     const Answer answer = ask(*engine, request);
     const int64_t open = place_of(answer, "<think>"), close = place_of(answer, "</think>");
@@ -135,7 +135,7 @@ TEST(Reasoning, CountsTokensBetweenTheMarks) {
 
 TEST(Reasoning, ThatTheModelBeginsHasTheBudgetToo) {
   const auto engine = make_llm_engine(thinking_model(kPlain), {});
-  Request request = endless(3);
+  TextRequest request = endless(3);
   request.sampling.logit_bias.push_back({-1, "<think>", 50});
   const Answer answer = ask(*engine, request);
   EXPECT_EQ(place_of(answer, "<think>"), 0);
@@ -146,7 +146,7 @@ TEST(Reasoning, ThatTheModelBeginsHasTheBudgetToo) {
 // No token of the vocabulary is the mark, so that it is spelled.
 TEST(Reasoning, EndsByASpelledMark) {
   const auto engine = make_llm_engine(thinking_model(kOpens, {}, {"<|x|>"}), {});
-  Request request = endless(5);
+  TextRequest request = endless(5);
   request.sampling.logit_bias.clear();
   const Answer answer = ask(*engine, request);
   EXPECT_EQ(answer.finished.reasoning_tokens, 5);
@@ -222,7 +222,7 @@ TEST(Reasoning, ACharacterIsFinishedFirst) {
 TEST(Reasoning, TheBudgetDoesNotDependOnTheOthers) {
   constexpr int kTogether = 16;
   const auto request = [](int i) {
-    Request out = endless(i % 5, static_cast<uint64_t>(i));
+    TextRequest out = endless(i % 5, static_cast<uint64_t>(i));
     out.sampling.temperature = 0;
     return out;
   };
@@ -256,7 +256,7 @@ TEST(Reasoning, TheBudgetHoldsWhereTokensAreDrafted) {
     const auto with = make_llm_engine(model(), speculating(),
                                       by_model ? std::optional<TextModel>(model()) : std::nullopt);
     for (const int32_t budget : {0, 4, 9, 13}) {
-      Request request = endless(budget);
+      TextRequest request = endless(budget);
       request.sampling.temperature = 0;
       // Of two tokens only, so that everything has been there before.
       request.sampling.logit_bias.push_back({-1, "ca", 100});
@@ -275,7 +275,7 @@ TEST(Reasoning, AGrammarHoldsBehindTheBudget) {
   for (const auto& marks : {kThink, std::vector<std::string>{"<|x|>"}}) {
     const auto engine = make_llm_engine(thinking_model(kOpens, {}, marks), {});
     for (const int32_t budget : {0, 6}) {
-      Request request = endless(budget);
+      TextRequest request = endless(budget);
       request.sampling.ignore_eos = false;
       request.sampling.logit_bias.clear();
       if (marks == kThink) request.sampling.logit_bias = {{-1, "</think>", -100}};
@@ -295,7 +295,7 @@ TEST(Reasoning, HarmonyGoesOnWithTheAnswer) {
   const auto engine = make_llm_engine(thinking_model(kPlain, format, kHarmony), {});
   int thoughts = 0;
   for (uint64_t seed = 0; seed < 8; ++seed) {
-    Request request = endless(4, seed);
+    TextRequest request = endless(4, seed);
     request.max_tokens = 60;
     request.sampling.ignore_eos = false;
     // Neither the reasoning nor a commentary ends by itself.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rbee/engine/sampler.h"
+#include "rbee/engine/text/sampling/sampler.h"
 
 namespace rbee::engine {
 namespace {

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "rbee/engine/dry.h"
-#include "rbee/engine/sampler.h"
+#include "rbee/engine/text/sampling/dry.h"
+#include "rbee/engine/text/sampling/sampler.h"
 #include "tests/support/data_folder.h"
 
 namespace rbee::engine {

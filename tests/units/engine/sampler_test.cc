@@ -1,7 +1,7 @@
-#include "rbee/engine/sampler.h"
+#include "rbee/engine/text/sampling/sampler.h"
 #include "rbee/core/error.h"
-#include "rbee/engine/dry.h"
-#include "rbee/engine/mirostat.h"
+#include "rbee/engine/text/sampling/dry.h"
+#include "rbee/engine/text/sampling/mirostat.h"
 
 #include <gmock/gmock.h>
 

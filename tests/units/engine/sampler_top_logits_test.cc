@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "rbee/core/error.h"
-#include "rbee/engine/sampler.h"
+#include "rbee/engine/text/sampling/sampler.h"
 
 namespace rbee::engine {
 namespace {

@@ -1,12 +1,12 @@
 // Who shares a step, without any model: a step evaluates what plan() says and gives each sequence
 // that it completes a token.
-#include "rbee/engine/scheduler.h"
+#include "rbee/engine/text/scheduler.h"
 
 #include <gmock/gmock.h>
 
 #include <map>
 
-#include "rbee/engine/mask_turns.h"
+#include "rbee/engine/text/form/mask_turns.h"
 #include "tests/support/expect_error.h"
 
 namespace rbee::engine {

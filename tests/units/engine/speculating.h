@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "rbee/engine/stepper.h"
+#include "rbee/engine/text/step/stepper.h"
 #include "tests/units/engine/tiny_engine.h"
 
 namespace rbee::engine {
@@ -25,8 +25,8 @@ inline const std::vector<std::string> kPrompts = {"bad cafe bad cafe bad", "hell
                                                   "some words and some words and"};
 
 // Of two tokens only, so that everything has been there before.
-inline Request repetitive(const std::string& prompt, int32_t tokens) {
-  Request request = greedy(prompt, tokens);
+inline TextRequest repetitive(const std::string& prompt, int32_t tokens) {
+  TextRequest request = greedy(prompt, tokens);
   request.sampling.top_k = 2;
   request.sampling.top_p = 1;
   request.sampling.logit_bias = {{-1, "cafe", 100}};
@@ -63,7 +63,7 @@ inline std::map<std::vector<int32_t>, double> texts_of(const TextModel& model,
 
 // Of 500 texts of three tokens out of two, drawn with the seeds 0 to 499 at temperature 1, against
 // their probabilities: the statistic of Pearson's test with 7 degrees of freedom.
-inline double chi_square_of_draws(Engine& engine) {
+inline double chi_square_of_draws(TextEngine& engine) {
   const TextModel model = tiny_model(128);
   const std::vector<int32_t> two = model.tokenizer->encode("cafe", {.add_special = false});
   // Every pair came before, so that there is always a draft token, right or wrong.
@@ -73,7 +73,7 @@ inline double chi_square_of_draws(Engine& engine) {
   constexpr uint64_t kDraws = 500;
   std::map<std::vector<int32_t>, int> drawn;
   for (uint64_t seed = 0; seed < kDraws; ++seed) {
-    Request request = repetitive(prompt, 5);
+    TextRequest request = repetitive(prompt, 5);
     request.sampling.temperature = 1;
     request.sampling.seed = seed;
     request.logprobs = 0;

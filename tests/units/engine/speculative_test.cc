@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "rbee/engine/ngram_draft.h"
+#include "rbee/engine/text/draft/ngram_draft.h"
 #include "tests/units/engine/speculating.h"
 
 namespace rbee::engine {
@@ -64,8 +64,8 @@ TEST(Speculative, GreedyTextsAreTheSame) {
   EXPECT_EQ(stats.kv_blocks_used, 0);
 }
 
-Request sampled(const std::string& prompt, uint64_t seed, int32_t tokens) {
-  Request request = greedy(prompt, tokens);
+TextRequest sampled(const std::string& prompt, uint64_t seed, int32_t tokens) {
+  TextRequest request = greedy(prompt, tokens);
   request.sampling = {.temperature = 0.8f, .top_k = 5, .top_p = 0.95f, .seed = seed};
   request.sampling.dry_multiplier = 0.01f;  // state that grows with the text
   return request;
@@ -75,7 +75,7 @@ TEST(Speculative, ASeedGivesTheSameText) {
   const auto without = make_llm_engine(tiny_model(128), plain());
   const auto with = make_llm_engine(tiny_model(128), speculating());
   for (uint64_t seed = 0; seed < 12; ++seed) {
-    const Request request = sampled(kPrompts[seed % kPrompts.size()], seed, 50);
+    const TextRequest request = sampled(kPrompts[seed % kPrompts.size()], seed, 50);
     EXPECT_EQ(answer(*with, request)->text, answer(*without, request)->text) << seed;
   }
   EXPECT_GT(with->stats().accepted_tokens, 0u);
@@ -92,7 +92,7 @@ TEST(Speculative, ASeedGivesTheSameTextBesideOthersAndInTurns) {
   std::vector<std::string> wanted;
   std::vector<std::shared_ptr<Recorder>> found;
   for (uint64_t seed = 0; seed < 12; ++seed) {
-    const Request request = sampled(kPrompts[seed % kPrompts.size()], seed, 50);
+    const TextRequest request = sampled(kPrompts[seed % kPrompts.size()], seed, 50);
     wanted.push_back(answer(*without, request)->text);
     found.push_back(submit(*with, request, cat("job-", seed)));
   }
@@ -105,7 +105,7 @@ TEST(Speculative, ASeedGivesTheSameTextBesideOthersAndInTurns) {
 TEST(Speculative, StopsAndLogprobsAreThoseOfEachToken) {
   const auto without = make_llm_engine(tiny_model(128), plain());
   const auto with = make_llm_engine(tiny_model(128), speculating());
-  Request request = repetitive(kPrompts[0], 40);
+  TextRequest request = repetitive(kPrompts[0], 40);
   request.logprobs = 2;
   const auto wanted = answer(*without, request), found = answer(*with, request);
   ASSERT_EQ(found->tokens.size(), wanted->tokens.size());
@@ -124,7 +124,7 @@ TEST(Speculative, StopsAndLogprobsAreThoseOfEachToken) {
 
 TEST(Speculative, ARequestSaysWhetherToDraft) {
   const auto on = make_llm_engine(tiny_model(128), speculating());
-  Request request = repetitive(kPrompts[0], 30);
+  TextRequest request = repetitive(kPrompts[0], 30);
   request.speculative = false;
   answer(*on, request);
   EXPECT_EQ(on->stats().drafts, 0u);

@@ -1,6 +1,6 @@
 // Steps that are recorded for a number of sequences and replayed for fewer, over a device whose
 // recordings evaluate the model again.
-#include "rbee/engine/stepper.h"
+#include "rbee/engine/text/step/stepper.h"
 
 #include <algorithm>
 #include <deque>

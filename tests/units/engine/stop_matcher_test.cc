@@ -1,4 +1,4 @@
-#include "rbee/engine/stop_matcher.h"
+#include "rbee/engine/text/form/stop_matcher.h"
 
 #include <gtest/gtest.h>
 

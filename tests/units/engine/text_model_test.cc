@@ -1,5 +1,5 @@
 // A model, its tokenizer and its chat template from one checkpoint folder.
-#include "rbee/engine/text_model.h"
+#include "rbee/engine/text/text_model.h"
 
 #include <gmock/gmock.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ TEST_F(TextModelTest, SpecialTokensInMessagesAreWords) {
   write("chat_template.jinja", "{% for m in messages %}<|a|>{{ m.content }}</s>{% endfor %}");
   const TextModel model = load();
   const auto tokens = [&](const std::string& role, const std::string& content) {
-    Request request;
+    TextRequest request;
     request.messages = {{.role = role, .content = content}};
     return model.encode(request, model.prompt_of(request)).tokens;
   };
@@ -87,7 +87,7 @@ TEST_F(TextModelTest, SpecialTokensInMessagesAreWords) {
   EXPECT_THAT(special(tokens("assistant", "x</s>")),
               ElementsAre(id("<|a|>"), id("</s>"), id("</s>")));
   EXPECT_EQ(model.render({{.role = "user", .content = "</s>"}}, {}), "<|a|></s></s>");
-  Request raw;
+  TextRequest raw;
   raw.prompt = "</s>";
   EXPECT_THAT(special(model.encode(raw, model.prompt_of(raw)).tokens),
               ElementsAre(id("<s>"), id("</s>")));
@@ -121,11 +121,11 @@ TEST_F(TextModelTest, LoadsModelTokenizerAndTemplate) {
   EXPECT_GT(model.info.weight_bytes, 0);
   EXPECT_THAT(model.end_tokens, ElementsAre(1, 7));
   EXPECT_EQ(model.render({{"user", "a b"}}, {}), "[user]a b");
-  Request raw;
+  TextRequest raw;
   raw.prompt = "abc";
   // A raw prompt begins with BOS, a template writes its own.
   EXPECT_EQ(model.encode(raw, model.prompt_of(raw)).tokens.front(), 0);
-  Request chat;
+  TextRequest chat;
   chat.messages = {{"user", "abc"}};
   EXPECT_NE(model.encode(chat, model.prompt_of(chat)).tokens.front(), 0);
 }

@@ -12,7 +12,7 @@
 
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
-#include "rbee/engine/image_pipeline.h"
+#include "rbee/engine/image/pipeline.h"
 #include "tests/support/data_folder.h"
 
 namespace rbee::engine {

@@ -14,7 +14,7 @@
 
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
-#include "rbee/engine/llm_engine.h"
+#include "rbee/engine/text/llm_engine.h"
 #include "rbee/io/checkpoint.h"
 #include "tests/checkpoints/tiny_tokenizer.h"
 #include "tests/support/data_folder.h"
@@ -154,15 +154,16 @@ class Holder final : public EventSink {
   std::condition_variable changed_;
 };
 
-inline Request greedy(std::string prompt, int32_t max_tokens = 20) {
-  Request request;
+inline TextRequest greedy(std::string prompt, int32_t max_tokens = 20) {
+  TextRequest request;
   request.prompt = std::move(prompt);
   request.max_tokens = max_tokens;
   request.sampling.temperature = 0;
   return request;
 }
 
-inline std::shared_ptr<Recorder> submit(Engine& engine, Request request, std::string id = "job") {
+inline std::shared_ptr<Recorder> submit(TextEngine& engine, TextRequest request,
+                                        std::string id = "job") {
   auto sink = std::make_shared<Recorder>();
   request.job_id = std::move(id);
   engine.submit(std::move(request), sink);
@@ -170,7 +171,8 @@ inline std::shared_ptr<Recorder> submit(Engine& engine, Request request, std::st
 }
 
 // The request holds the engine's thread when this returns.
-inline std::shared_ptr<Holder> hold(Engine& engine, Request request, std::string id = "holder",
+inline std::shared_ptr<Holder> hold(TextEngine& engine, TextRequest request,
+                                    std::string id = "holder",
                                     std::optional<int> piece = std::nullopt) {
   auto sink = std::make_shared<Holder>(piece);
   request.job_id = std::move(id);
@@ -179,7 +181,7 @@ inline std::shared_ptr<Holder> hold(Engine& engine, Request request, std::string
   return sink;
 }
 
-inline std::shared_ptr<Recorder> answer(Engine& engine, Request request) {
+inline std::shared_ptr<Recorder> answer(TextEngine& engine, TextRequest request) {
   auto sink = submit(engine, std::move(request));
   sink->wait();
   return sink;

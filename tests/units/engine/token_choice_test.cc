@@ -1,5 +1,5 @@
 // What a failing device gives must not become an index of the host's.
-#include "rbee/engine/token_choice.h"
+#include "rbee/engine/text/sampling/token_choice.h"
 
 #include <gmock/gmock.h>
 

@@ -7,9 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "rbee/engine/answer_grammar.h"
-#include "rbee/engine/chat_prompt.h"
-#include "rbee/engine/tool_prompt.h"
+#include "rbee/engine/text/form/answer_grammar.h"
+#include "rbee/engine/text/prompt/chat_prompt.h"
+#include "rbee/engine/text/prompt/tool_prompt.h"
 #include "rbee/text/output/output_parser.h"
 #include "tests/units/engine/tiny_engine.h"
 #include "tests/units/grammar/grammar_text.h"
@@ -108,8 +108,8 @@ Tool clock(bool strict = false) {
       strict};
 }
 
-Request chat(ToolChoice choice, uint64_t seed = 1) {
-  Request request;
+TextRequest chat(ToolChoice choice, uint64_t seed = 1) {
+  TextRequest request;
   request.messages = {{"user", "abc"}};
   request.max_tokens = 160;
   request.sampling.temperature = 1.5f;
@@ -120,7 +120,7 @@ Request chat(ToolChoice choice, uint64_t seed = 1) {
   return request;
 }
 
-std::shared_ptr<Parts> ask(Engine& engine, Request request) {
+std::shared_ptr<Parts> ask(TextEngine& engine, TextRequest request) {
   auto sink = std::make_shared<Parts>();
   request.job_id = "job";
   engine.submit(std::move(request), sink);
@@ -128,7 +128,7 @@ std::shared_ptr<Parts> ask(Engine& engine, Request request) {
   return sink;
 }
 
-void expect_refusal(Engine& engine, Request request, Code code, const char* what) {
+void expect_refusal(TextEngine& engine, TextRequest request, Code code, const char* what) {
   try {
     engine.submit(std::move(request), std::make_shared<Parts>());
     ADD_FAILURE() << "was taken";
@@ -170,7 +170,7 @@ TEST(Tools, RequiredCallsComeInEveryForm) {
       // A mark that is no token of ASCII cannot be spelled by the tiny model.
       const bool deepseek = form == ToolFormat::deepseek_v3 || form == ToolFormat::deepseek_v31;
       if (deepseek && !special) continue;
-      Request request = chat(ToolChoice::required);
+      TextRequest request = chat(ToolChoice::required);
       request.chat.parallel_tool_calls = false;
       // Reasoning ends soon.
       request.sampling.logit_bias = {{-1, "<|end|>", 8}};
@@ -190,7 +190,7 @@ TEST(Tools, RequiredCallsComeInEveryForm) {
 TEST(Tools, ANamedFunctionIsTheOneThatIsCalled) {
   const auto engine = make_llm_engine(model_with({ToolFormat::hermes, ReasoningFormat::none}), {});
   for (const char* name : {"clock", "get_weather"}) {
-    Request request = chat(ToolChoice::required);
+    TextRequest request = chat(ToolChoice::required);
     request.chat.tool = name;
     const auto parts = ask(*engine, request);
     EXPECT_EQ(parts->wait().reason, StopReason::eos);
@@ -203,7 +203,7 @@ TEST(Tools, ANamedFunctionIsTheOneThatIsCalled) {
 // By the grammar alone, too: a model cannot begin a second call.
 TEST(Tools, ANamedFunctionIsCalledOnceInEveryForm) {
   for (const ToolFormat form : kForms) {
-    Request request = chat(ToolChoice::required);
+    TextRequest request = chat(ToolChoice::required);
     request.chat.tool = "clock";
     AnswerForm answer = form_of(request, {form, ReasoningFormat::none});
     EXPECT_FALSE(answer.parallel_calls) << text::name_of(form);
@@ -246,7 +246,7 @@ TEST(Tools, StrictArgumentsFollowTheSchemaOnceACallHasBegun) {
       model_with({ToolFormat::hermes, ReasoningFormat::none}, marks_of(ToolFormat::hermes)), {});
   size_t calls = 0, texts = 0;
   for (uint64_t seed = 0; seed < 6; ++seed) {
-    Request request = chat(ToolChoice::automatic, seed);
+    TextRequest request = chat(ToolChoice::automatic, seed);
     request.chat.tools = {weather(true), clock(true)};
     request.chat.parallel_tool_calls = false;
     request.sampling.logit_bias = {{-1, "<tool_call>", 6}};
@@ -276,7 +276,7 @@ TEST(Tools, ATextOfAFormFollowsItInEveryForm) {
                    special ? marks_of(form) : std::vector<std::string>{"<|x|>"}),
         {});
     for (const auto kind : {Constraint::Kind::regex, Constraint::Kind::lark}) {
-      Request request = chat(ToolChoice::required);
+      TextRequest request = chat(ToolChoice::required);
       request.chat.parallel_tool_calls = false;
       if (harmony) request.sampling.logit_bias = {{-1, "<|end|>", 8}};
       const bool lark = kind == Constraint::Kind::lark;
@@ -368,7 +368,7 @@ TEST(Tools, AConstraintHoldsBehindTheReasoning) {
         make_llm_engine(model_with({ToolFormat::none, ReasoningFormat::think}, marks, code), {});
     size_t thoughts = 0;
     for (uint64_t seed = 0; seed < 6; ++seed) {
-      Request request = chat(ToolChoice::automatic, seed);
+      TextRequest request = chat(ToolChoice::automatic, seed);
       request.chat.tools.clear();
       request.sampling.logit_bias = {{-1, "</think>", 5}, {-1, "<think>", 3}};
       request.constraint = {.kind = Constraint::Kind::regex, .text = "[0-9]{3}", .choices = {}};
@@ -386,21 +386,21 @@ TEST(Tools, AConstraintHoldsBehindTheReasoning) {
 TEST(Tools, WhereNoFormIsWantedTheyAreRefused) {
   const auto engine = make_llm_engine(model_with({}), {});
   expect_refusal(*engine, chat(ToolChoice::automatic), Code::unsupported, "--tool-parser");
-  Request none = chat(ToolChoice::none);
+  TextRequest none = chat(ToolChoice::none);
   none.max_tokens = 3;
   EXPECT_TRUE(ask(*engine, none)->calls.empty());
 }
 
 TEST(Tools, BadOnesAreRefusedAtTheDoor) {
   const auto engine = make_llm_engine(model_with({ToolFormat::hermes, ReasoningFormat::none}), {});
-  Request unknown = chat(ToolChoice::required);
+  TextRequest unknown = chat(ToolChoice::required);
   unknown.chat.tool = "nobody";
   expect_refusal(*engine, unknown, Code::invalid_argument, "nobody");
-  Request strict = chat(ToolChoice::automatic);
+  TextRequest strict = chat(ToolChoice::automatic);
   strict.chat.tools[0].strict = true;
   strict.chat.tools[0].parameters = R"({"properties":{"a":{"type":"array","uniqueItems":true}}})";
   expect_refusal(*engine, strict, Code::unsupported, "uniqueItems");
-  Request name = chat(ToolChoice::automatic);
+  TextRequest name = chat(ToolChoice::automatic);
   name.chat.tools[0].name = "a\"b";
   expect_refusal(*engine, name, Code::invalid_argument, "letters");
 }
@@ -484,7 +484,7 @@ TEST(Tools, AFunctionWithoutParametersIsCalledWithNone) {
   const auto engine = make_llm_engine(model_with({ToolFormat::hermes, ReasoningFormat::none}), {});
   for (const char* parameters :
        {"", R"({"type":"object","properties":{}})", R"({"properties":{},"required":[]})"}) {
-    Request request = chat(ToolChoice::required);
+    TextRequest request = chat(ToolChoice::required);
     Tool tool = clock();
     tool.parameters = parameters;
     request.chat.tools = {tool};

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/error.h"
-#include "rbee/engine/text_model.h"
+#include "rbee/engine/text/text_model.h"
 #include "rbee/io/safetensors_writer.h"
 #include "rbee/models/embedding_model.h"
 #include "tests/models/language/model_runner.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "rbee/core/error.h"
-#include "rbee/engine/text_model.h"
+#include "rbee/engine/text/text_model.h"
 #include "rbee/io/safetensors_writer.h"
 #include "tests/support/data_folder.h"
 #include "tests/units/quantize/scratch.h"

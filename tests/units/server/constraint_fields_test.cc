@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 
 #include "rbee/core/cat.h"
-#include "server/contract/openai_requests.h"
-#include "server/contract/requests.h"
+#include "server/apis/openai/request.h"
+#include "server/wire/generate_request.h"
 
 namespace rbee::server {
 namespace {

@@ -6,9 +6,11 @@
 #include <set>
 
 #include "rbee/core/cat.h"
-#include "server/contract/error_map.h"
-#include "server/contract/image_responses.h"
-#include "server/contract/responses.h"
+#include "server/apis/a1111/response.h"
+#include "server/apis/own/response.h"
+#include "server/wire/error_map.h"
+#include "server/wire/text_events.h"
+#include "server/wire/worker_contract.h"
 
 namespace rbee::server {
 namespace {

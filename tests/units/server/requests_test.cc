@@ -1,11 +1,12 @@
 // Bodies of requests: what is taken, and what is said of the rest.
 
-#include "server/contract/requests.h"
+#include "server/wire/generate_request.h"
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
-#include "server/contract/openai_requests.h"
+#include "server/apis/openai/request.h"
+#include "server/apis/own/request.h"
 
 namespace rbee::server {
 namespace {

@@ -1,0 +1,598 @@
+#include "rbee/engine/image/engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "rbee/core/log.h"
+#include "rbee/engine/api/image_loras.h"
+#include "rbee/engine/common/device_watch.h"
+#include "rbee/engine/image/pipeline.h"
+#include "rbee/engine/image/progress.h"
+#include "rbee/engine/image/turns.h"
+#include "rbee/engine/image/upscale.h"
+#include "rbee/io/image/png.h"
+
+namespace rbee::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One request, from the queue to its last event.
+struct ImageJob final : ImageTurn {
+  ImageRequest request;
+  // Absent while a request with pictures waits, also between its batches: decoded they are far
+  // larger than their files.
+  std::optional<ImageSettings> settings;
+  std::shared_ptr<ImageSink> sink;
+  std::atomic<bool> cancelled{false};
+  std::atomic<Hurry> hurry{Hurry::none};
+
+  // What it is told once of some pictures, of all from then on.
+  Hurry take_hurry() {
+    Hurry pictures = Hurry::pictures;
+    return hurry.compare_exchange_strong(pictures, Hurry::none) ? Hurry::pictures : hurry.load();
+  }
+};
+
+std::vector<LoraUse> loras_of(const ImageRequest& request) {
+  return prompt_loras(request).loras;
+}
+
+std::string adapters_of(const ImageRequest& request) {
+  std::string out;
+  for (const LoraUse& lora : loras_of(request)) {
+    const float text = lora.text_strength.value_or(lora.strength);
+    out += cat(lora.path.size(), ":", lora.path, ":", lora.strength, ":", text, ";");
+  }
+  return out;
+}
+
+bool is_same_lora(const models::LoraSource& a, const models::LoraSource& b) {
+  return a.path == b.path && a.weight == b.weight && a.text_weight == b.text_weight;
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+class QueuedImageEngine final : public ImageEngine {
+ public:
+  QueuedImageEngine(ImageSource source, const ImageEngineOptions& options)
+      : source_(std::move(source)), options_(options), pipeline_(source_) {
+    check(options.max_waiting >= 0, "image_engine", "max_waiting is negative");
+    const bool needs_picture = needs_mask(source_) || reads_control(source_);
+    const bool nothing_to_warm = source_.device->host_accessible() || needs_picture;
+    if (options.warm_up && !nothing_to_warm) warm_up();
+    thread_ = std::thread([this] { begin_turns(); });
+  }
+
+  ~QueuedImageEngine() override { stop(); }
+
+  const ImageModelInfo& model() const override { return source_.info; }
+
+  void submit(ImageRequest request, std::shared_ptr<ImageSink> sink) override {
+    auto job = std::make_shared<ImageJob>();
+    std::optional<ImageSettings> settings = resolve(source_, request);
+    job->client = request.client;
+    job->adapters = adapters_of(request);
+    job->has_pictures = !request.init_image.empty() || !request.controls.empty();
+    job->request = std::move(request);
+    job->sink = std::move(sink);
+    job->work = [this, it = job.get()] { work(*it); };
+    const std::scoped_lock lock(mutex_);
+    check_takes_work();
+    if (!has_place_for(job->client)) {
+      fail(Code::out_of_memory, "engine", "the queue of ", options_.max_waiting, " is full");
+    }
+    if (!job->has_pictures || holder_ == nullptr) job->settings = std::move(settings);
+    jobs_.push_back(job);
+    turns_.add(std::move(job));
+    if (holder_ == nullptr) hand_over();
+  }
+
+  bool cancel(const std::string& job_id) override {
+    const std::scoped_lock lock(mutex_);
+    const std::shared_ptr<ImageJob> job = find(job_id);
+    if (!job) return false;
+    job->cancelled = job->leaving = true;
+    return true;
+  }
+
+  bool hurry(const std::string& job_id, Hurry how) override {
+    const std::scoped_lock lock(mutex_);
+    const std::shared_ptr<ImageJob> job = find(job_id);
+    if (!job) return false;
+    job->hurry = how;
+    return true;
+  }
+
+  io::Pixels upscale(const std::string& network, io::Pixels picture,
+                     const UpscaleHooks& hooks) override;
+
+  ImageStats stats() const override {
+    const MemoryInfo memory = lost_ ? MemoryInfo{} : watch_.memory();
+    const std::scoped_lock lock(mutex_);
+    ImageStats out = stats_;
+    out.healthy = stats_.healthy && !watch_.lost();
+    out.device_memory_bytes = memory.total;
+    out.device_memory_free_bytes = memory.free;
+    out.waiting = static_cast<int32_t>(waiting());
+    out.running = static_cast<int32_t>(jobs_.size()) - out.waiting;
+    return out;
+  }
+
+  std::vector<LoraName> loras() const override { return source_.loras.list(); }
+
+  void stop() override {
+    {
+      const std::scoped_lock lock(mutex_);
+      stopping_ = true;
+      for (const auto& job : jobs_) job->cancelled = job->leaving = true;
+      wake_.notify_all();
+    }
+    drop_cancelled();
+    const std::scoped_lock joining(join_mutex_);
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  // mutex_ is held.
+  void check_takes_work() const {
+    if (!stats_.healthy || watch_.lost()) fail(Code::device, "engine", "the device has failed");
+    if (stopping_) fail(Code::unsupported, "engine", "stopping, takes no new work");
+  }
+
+  // Requests that have not begun. mutex_ is held.
+  size_t waiting() const {
+    return static_cast<size_t>(
+        std::ranges::count_if(jobs_, [](const auto& job) { return !job->begun; }));
+  }
+
+  // A client that fills the queue does not keep the others out of it. mutex_ is held.
+  bool has_place_for(const std::string& client) const {
+    const auto most = static_cast<size_t>(options_.max_waiting);
+    const size_t all = waiting();
+    if (holder_ == nullptr || all < most) return true;
+    if (all >= 2 * most) return false;
+    std::set<std::string_view> clients{client};
+    size_t own = 0;
+    for (const auto& job : jobs_) {
+      if (job->begun) continue;
+      clients.insert(job->client);
+      if (job->client == client) ++own;
+    }
+    return own < most / clients.size();
+  }
+
+  // Begun or waiting; null: neither. mutex_ is held.
+  std::shared_ptr<ImageJob> find(const std::string& job_id) const {
+    const auto found =
+        std::ranges::find_if(jobs_, [&](const auto& job) { return job->request.job_id == job_id; });
+    return found == jobs_.end() ? nullptr : *found;
+  }
+
+  // Kernels are loaded, libraries choose their algorithms, memory is touched. A model that cannot
+  // make a picture of its own size says so at the first request instead; a device that cannot run
+  // it never will.
+  void warm_up() {
+    const auto begin = Clock::now();
+    try {
+      ImageRequest request;
+      request.steps = 1;
+      request.seed = 0;
+      request.sampler = diffusion::name(source_.scheduler.sampler);
+      PipelineTimes times;
+      PipelineHooks hooks;
+      hooks.step = [](int32_t) { return true; };
+      hooks.image = [](const io::Pixels&, int32_t) { return true; };
+      pipeline_.run(request, resolve(source_, request), hooks, times);
+    } catch (const Error& error) {
+      const bool goes_on = error.code() != Code::device && error.code() != Code::unsupported;
+      if (!goes_on && dynamic_cast<const NotFinite*>(&error) == nullptr) throw;
+      log(LogLevel::warn, "the warm-up failed", {{"error", error.what()}});
+    }
+    const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+    log(LogLevel::info, "warmed up", {{"ms", cat(spent.count())}});
+  }
+
+  // Who is next gets the turn. mutex_ is held.
+  void hand_over() {
+    holder_ = turns_.next();
+    turn_began_ = Clock::now();
+    if (holder_ != nullptr) {
+      holder_->resting = false;
+      if (!std::exchange(holder_->begun, true)) starting_.push_back(holder_);
+    }
+    wake_.notify_all();
+  }
+
+  // Others have their turns, if it is time for that, until it is this one's again. Gives what was
+  // waited, in ms.
+  double pause(ImageTurn& turn) {
+    std::unique_lock lock(mutex_);
+    const double spent = seconds_since(turn_began_);
+    const bool must = turn.resting || turn.wanted_pixels > 0;
+    if (!must && spent < std::chrono::duration<double>(options_.slice).count()) return 0;
+    turns_.spend(turn, spent);
+    const auto begin = Clock::now();
+    hand_over();
+    wake_.wait(lock, [&] { return holder_.get() == &turn; });
+    return seconds_since(begin) * 1000;
+  }
+
+  // Waits until so many pixels may be held besides those of others, in the place of what the turn
+  // has held. Gives what was waited, in ms.
+  double hold_pixels(ImageTurn& turn, int64_t pixels) {
+    {
+      const std::scoped_lock lock(mutex_);
+      turn.wanted_pixels = pixels;
+      turn.decoded_pixels = 0;
+    }
+    if (pixels == 0) return 0;
+    const double waited = pause(turn);
+    const std::scoped_lock lock(mutex_);
+    turn.decoded_pixels = std::exchange(turn.wanted_pixels, 0);
+    return waited;
+  }
+
+  // The turn is over for good. mutex_ is held.
+  void end_turn(ImageTurn& turn) {
+    turns_.spend(turn, seconds_since(turn_began_));
+    turns_.remove(turn);
+    turn.over = true;
+    hand_over();
+  }
+
+  // Gives each turn a thread. Their own priority is this thread's, not that of who asks, who may
+  // leave processors to others.
+  void begin_turns() {
+    std::vector<std::future<void>> threads;
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [&] { return !starting_.empty() || (stopping_ && holder_ == nullptr); });
+      if (starting_.empty()) break;
+      ImageTurnPtr turn = std::move(starting_.back());
+      starting_.pop_back();
+      std::erase_if(threads, [](const std::future<void>& thread) {
+        return thread.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+      });
+      threads.push_back(std::async(std::launch::async, [turn = std::move(turn)] { turn->work(); }));
+    }
+  }
+
+  void work(ImageJob& job) {
+    try {
+      run(job);
+    } catch (const Error& error) {
+      fail_job(job, error);
+    } catch (const std::bad_alloc&) {
+      fail_job(job, Error(Code::out_of_memory, "engine", "the host has no memory left"));
+    } catch (const std::exception& error) {
+      fail_job(job, Error(Code::internal, "engine", error.what()));
+    }
+  }
+
+  // Throws when a picture is not wanted any more.
+  void look_at(const UpscaleHooks& hooks) {
+    if (hooks.going_on && !hooks.going_on()) {
+      fail(Code::cancelled, "upscaler", "the picture is not wanted any more");
+    }
+    const std::scoped_lock lock(mutex_);
+    if (stopping_) fail(Code::cancelled, "engine", "stopping");
+  }
+
+  // Until the turn is over; one that has not begun ends when its picture is not wanted any more.
+  void await(const ImageTurnPtr& turn, const UpscaleHooks& hooks);
+
+  void lose_device(const Error& error) {
+    lost_ = true;
+    {
+      const std::scoped_lock lock(mutex_);
+      stats_.healthy = false;
+    }
+    drop_waiting(error);
+  }
+
+  // Those that have not begun and of which that is true.
+  std::vector<std::shared_ptr<ImageJob>> take_waiting(const auto& is_taken,
+                                                      uint64_t ImageStats::* counter) {
+    std::vector<std::shared_ptr<ImageJob>> taken;
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(jobs_, [&](const auto& job) {
+      if (job->begun || !is_taken(*job)) return false;
+      turns_.remove(*job);
+      taken.push_back(job);
+      return true;
+    });
+    stats_.*counter += taken.size();
+    return taken;
+  }
+
+  // Those that wait need not wait for the running one to be told.
+  void drop_cancelled() {
+    const auto is_cancelled = [](const ImageJob& job) { return job.cancelled.load(); };
+    for (const auto& job : take_waiting(is_cancelled, &ImageStats::requests_cancelled)) {
+      job->sink->on_finished({.cancelled = true});
+    }
+  }
+
+  void run(ImageJob& job);
+  PipelineHooks hooks_of(ImageJob& job, PipelineTimes& times);
+
+  ImageStarted started(const ImageJob& job, int32_t total) const {
+    const ImageSettings& settings = *job.settings;
+    const models::Upscaler* network = settings.final_network;
+    const auto scale = network != nullptr ? static_cast<int32_t>(network->scale()) : 1;
+    return {.model = source_.info.id,
+            .seed = settings.seed,
+            .width = settings.final_width * scale,
+            .height = settings.final_height * scale,
+            .steps = total,
+            .count = job.request.count,
+            .sampler = std::string(diffusion::name(settings.sampler)),
+            .schedule = std::string(diffusion::name(settings.schedule)),
+            .guidance_scale = settings.guidance};
+  }
+
+  void send(const ImageJob& job, io::Pixels image, int32_t index) const {
+    ImageReady ready;
+    ready.parameters = parameters_text(job.request, *job.settings, source_.info, index);
+    if (!io::parameters_fit(job.request.encoding.format, ready.parameters)) {
+      log(LogLevel::warn, "the settings are too long for a file of this kind, which has none",
+          {{"job_id", job.request.job_id}, {"bytes", cat(ready.parameters.size())}});
+    }
+    ready.file = io::encode_image(image, job.request.encoding, ready.parameters);
+    ready.format = job.request.encoding.format;
+    ready.seed = seed_of(*job.settings, index);
+    ready.index = index;
+    ready.width = image.width;
+    ready.height = image.height;
+    image = {};  // the sink makes more of the file
+    job.sink->on_image(ready);
+  }
+
+  // LoRAs are part of the weights: with another set of them parts of the model are read again.
+  void set_loras(const ImageRequest& request) {
+    std::vector<models::LoraSource> wanted;
+    for (const LoraUse& lora : loras_of(request)) {
+      wanted.push_back({source_.loras.find(lora.path), lora.strength, lora.text_strength});
+    }
+    if (!unsure_ && std::ranges::equal(wanted, loras_, is_same_lora)) return;
+    log(LogLevel::info, "the model gets other LoRAs", {{"loras", cat(wanted.size())}});
+    // After a failure the model has the old ones or none; the next request asks again.
+    unsure_ = true;
+    pipeline_.forget_prompts();
+    try {
+      source_.change_loras(source_.model, wanted);
+    } catch (const Error& error) {
+      log(LogLevel::warn, "LoRAs could not be taken", {{"reason", error.what()}});
+      fail_loras(error, wanted);
+    }
+    unsure_ = false;
+    loras_ = std::move(wanted);
+  }
+
+  // Clients read an adapter's name without the folders above, and of the model's own files nothing.
+  [[noreturn]] void fail_loras(const Error& error,
+                               const std::vector<models::LoraSource>& wanted) const {
+    const std::string reason = error.what();
+    const bool adapter = std::ranges::any_of(wanted, [&](const models::LoraSource& lora) {
+      return reason.find(lora.path.string()) != std::string::npos;
+    });
+    if (adapter || reason.find('/') == std::string::npos) {
+      fail(error.code(), "loras", source_.loras.without_folder(reason));
+    }
+    fail(Code::internal, "loras", "the model's own files cannot be read again; the log says why");
+  }
+
+  void count(const PipelineTimes& times, int32_t images) {
+    const std::scoped_lock lock(mutex_);
+    stats_.images += static_cast<uint64_t>(images);
+    stats_.steps += static_cast<uint64_t>(times.evaluations);
+    stats_.text_seconds += times.text_ms / 1000;
+    stats_.sample_seconds += times.sample_ms / 1000;
+    stats_.decode_seconds += times.decode_ms / 1000;
+  }
+
+  // Before the last event: who has seen it finds the request counted and gone.
+  void finish(ImageJob& job, const ImageFinished& finished) {
+    leave(job,
+          finished.cancelled ? &ImageStats::requests_cancelled : &ImageStats::requests_finished);
+    job.sink->on_finished(finished);
+  }
+
+  void fail_job(ImageJob& job, const Error& error) {
+    log(LogLevel::warn, "a request failed",
+        {{"job_id", job.request.job_id}, {"error", error.what()}});
+    const bool lost = error.code() == Code::device;
+    if (lost) lost_ = true;
+    leave(job, &ImageStats::requests_failed);
+    job.sink->on_failed({error.code(), error.what()});
+    if (lost) drop_waiting(error);
+  }
+
+  void leave(ImageJob& job, uint64_t ImageStats::* counter) {
+    const std::scoped_lock lock(mutex_);
+    ++(stats_.*counter);
+    if (lost_) stats_.healthy = false;
+    std::erase_if(jobs_, [&](const auto& each) { return each.get() == &job; });
+    end_turn(job);
+  }
+
+  void drop_waiting(const Error& error) {
+    log(LogLevel::error, "the device is lost", {{"error", error.what()}});
+    const auto any = [](const ImageJob&) { return true; };
+    for (const auto& job : take_waiting(any, &ImageStats::requests_failed)) {
+      job->sink->on_failed({error.code(), error.what()});
+    }
+  }
+
+  ImageSource source_;
+  ImageEngineOptions options_;
+  ImagePipeline pipeline_;
+  std::vector<models::LoraSource> loras_;
+  bool unsure_ = false;  // whether the model has loras_
+  DeviceWatch watch_{*source_.device};
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  ImageTurns turns_{{.alone = source_.parts_leave || !source_.device->host_accessible()}};
+  ImageTurnPtr holder_;  // whose turn it is; null: nobody wants one
+  Clock::time_point turn_began_;
+  std::vector<std::shared_ptr<ImageJob>> jobs_;  // begun or waiting
+  std::vector<ImageTurnPtr> starting_;           // that wait for a thread
+  ImageStats stats_;
+  bool stopping_ = false;
+  std::atomic<bool> lost_{false};
+
+  std::mutex join_mutex_;
+  std::thread thread_;
+};
+
+io::Pixels QueuedImageEngine::upscale(const std::string& name, io::Pixels picture,
+                                      const UpscaleHooks& hooks) {
+  const models::Upscaler* network = find_upscaler(source_, name);
+  check(network != nullptr, "upscaler", "there is no network \"", name, "\"");
+  check_enlarged("image", *network, picture.width, picture.height);
+  const auto turn = std::make_shared<ImageTurn>();
+  turn->client = hooks.client;
+  std::packaged_task<io::Pixels()> task([&, it = turn.get()] {
+    const auto between = [&] {
+      look_at(hooks);
+      drop_cancelled();
+      if (source_.device->host_accessible()) pause(*it);
+    };
+    const int64_t scale = network->scale();
+    // Clients enlarge at the same time what is small together; a large one is alone.
+    if (source_.device->host_accessible()) {
+      hold_pixels(*it, picture.width * scale * picture.height * scale);
+    }
+    between();
+    return upscaled(*network, picture, *source_.device,
+                    {.between = between, .tile_done = hooks.tile});
+  });
+  std::future<io::Pixels> result = task.get_future();
+  turn->work = [&] {
+    task();
+    const std::scoped_lock lock(mutex_);
+    end_turn(*turn);
+  };
+  await(turn, hooks);
+  try {
+    return result.get();
+  } catch (const Error& error) {
+    if (error.code() == Code::device) lose_device(error);
+    throw;
+  }
+}
+
+void QueuedImageEngine::await(const ImageTurnPtr& turn, const UpscaleHooks& hooks) {
+  constexpr std::chrono::milliseconds kLook{20};
+  std::unique_lock lock(mutex_);
+  check_takes_work();
+  turns_.add(turn);
+  if (holder_ == nullptr) hand_over();
+  while (!wake_.wait_for(lock, kLook, [&] { return turn->over; })) {
+    if (turn->begun) continue;
+    lock.unlock();
+    std::optional<Error> unwanted;
+    try {
+      look_at(hooks);
+    } catch (const Error& error) {
+      unwanted = error;
+    }
+    lock.lock();
+    if (!unwanted || turn->begun) continue;
+    turns_.remove(*turn);
+    throw Error(*unwanted);
+  }
+}
+
+PipelineHooks QueuedImageEngine::hooks_of(ImageJob& job, PipelineTimes& times) {
+  const auto going_on = [this, &job] {
+    drop_cancelled();
+    return !job.cancelled;
+  };
+  const bool in_host = source_.device->host_accessible();
+  PipelineHooks hooks;
+  // Where the device has memory of its own, what others need meanwhile might not fit.
+  hooks.going_on = [this, &job, &times, going_on, in_host] {
+    if (in_host) times.paused_ms += pause(job);
+    return going_on();
+  };
+  hooks.decoding = [this, &job, &times, in_host](int64_t pixels) {
+    if (in_host) times.paused_ms += hold_pixels(job, pixels);
+  };
+  hooks.rest = [this, &job, &times] {
+    if (job.has_pictures) job.settings.reset();
+    {
+      const std::scoped_lock lock(mutex_);
+      job.resting = true;
+    }
+    times.paused_ms += pause(job);
+    if (job.cancelled) return;
+    if (!job.settings) job.settings = resolve(source_, job.request);
+    set_loras(job.request);
+  };
+  hooks.hurry = [&job] { return job.take_hurry(); };
+  return hooks;
+}
+
+void QueuedImageEngine::run(ImageJob& job) {
+  ImageFinished finished;
+  if (job.cancelled) {
+    finished.cancelled = true;
+    return finish(job, finished);
+  }
+  if (!job.settings) job.settings = resolve(source_, job.request);
+  // Settings that are made anew between batches have the same ones.
+  job.request.seed = job.settings->seed;
+  job.request.variation.seed = job.settings->variation_seed;
+  set_loras(job.request);
+  const int32_t total = pipeline_.total_steps(job.request, *job.settings);
+  job.sink->on_started(started(job, total));
+  ImageProgressTeller progress(*job.sink, total, job.request.count);
+  PipelineTimes times;
+  PipelineHooks hooks = hooks_of(job, times);
+  hooks.step = [&](int32_t done) {
+    finished.steps = done;
+    progress.step(done);
+    times.paused_ms += pause(job);
+    drop_cancelled();
+    return !job.cancelled;
+  };
+  hooks.preview = [&](const io::Pixels& preview, int32_t done, int32_t index) {
+    job.sink->on_preview({io::encode_png(preview), done, index});
+    return !job.cancelled;
+  };
+  hooks.tile = [&](const TileProgress& tiles) { progress.tiles(tiles); };
+  hooks.image = [&](io::Pixels image, int32_t index) {
+    send(job, std::move(image), index);
+    finished.images = index + 1;
+    return hooks.going_on();
+  };
+  const bool whole = pipeline_.run(job.request, *job.settings, hooks, times);
+  finished.cancelled = !whole && finished.images < job.request.count;
+  finished.text_ms = times.text_ms;
+  finished.sample_ms = times.sample_ms;
+  finished.decode_ms = times.decode_ms;
+  count(times, finished.images);
+  finish(job, finished);
+}
+
+}  // namespace
+
+std::unique_ptr<ImageEngine> make_image_engine(ImageSource source,
+                                               const ImageEngineOptions& options) {
+  return std::make_unique<QueuedImageEngine>(std::move(source), options);
+}
+
+}  // namespace rbee::engine

@@ -1,0 +1,81 @@
+#include "rbee/engine/text/generation_config.h"
+
+#include <cmath>
+
+#include "rbee/core/error.h"
+#include "rbee/core/log.h"
+#include "rbee/io/json_parse.h"
+
+namespace rbee::engine {
+namespace {
+
+using nlohmann::json;
+
+json parse(std::string_view text, std::string_view file) {
+  json value = io::parse_json(text, file);
+  check(value.is_object(), file, "not a JSON object");
+  return value;
+}
+
+}  // namespace
+
+std::vector<int32_t> end_token_ids(std::string_view text, std::string_view file, int64_t tokens) {
+  const json config = parse(text, file);
+  const auto found = config.find("eos_token_id");
+  if (found == config.end() || found->is_null()) return {};
+  const json list = found->is_array() ? *found : json::array({*found});
+  std::vector<int32_t> ids;
+  for (const json& id : list) {
+    if (id.is_number_integer() && id >= 0 && id < tokens) {
+      ids.push_back(id.get<int32_t>());
+      continue;
+    }
+    log(LogLevel::warn, "an id of the file cannot be used and is left out",
+        {{"file", std::string(file)}, {"eos_token_id", id.dump()}, {"tokens", cat(tokens)}});
+  }
+  return ids;
+}
+
+SamplingDefaults sampling_defaults(std::string_view text) {
+  constexpr const char* kFile = "generation_config.json";
+  const json config = parse(text, kFile);
+  const auto read = [&]<typename T>(const char* name, T SamplingParams::* field) {
+    std::optional<T> out;
+    const auto found = config.find(name);
+    if (found == config.end() || found->is_null()) return out;
+    try {
+      const bool fits = found->is_number() && std::abs(found->get<double>()) <= INT32_MAX;
+      check(fits, name, found->dump(), " is not taken");
+      SamplingParams params;
+      params.*field = found->get<T>();
+      validate(params);
+      out = params.*field;
+    } catch (const Error& error) {
+      log(LogLevel::warn, "a default of the model is left out",
+          {{"file", kFile}, {"error", error.what()}});
+    }
+    return out;
+  };
+  return {.temperature = read("temperature", &SamplingParams::temperature),
+          .top_p = read("top_p", &SamplingParams::top_p),
+          .min_p = read("min_p", &SamplingParams::min_p),
+          .repetition_penalty = read("repetition_penalty", &SamplingParams::repetition_penalty),
+          .top_k = read("top_k", &SamplingParams::top_k)};
+}
+
+std::optional<std::string> chat_template_of(std::string_view text, std::string_view name) {
+  const json config = parse(text, "tokenizer_config.json");
+  const auto found = config.find("chat_template");
+  if (found == config.end()) return std::nullopt;
+  if (found->is_string() && name == "default") return found->get<std::string>();
+  if (!found->is_array()) return std::nullopt;
+  for (const json& entry : *found) {
+    if (entry.is_object() && entry.value("name", json()) == name &&
+        entry.value("template", json()).is_string()) {
+      return entry["template"].get<std::string>();
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace rbee::engine

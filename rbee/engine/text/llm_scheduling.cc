@@ -1,0 +1,93 @@
+#include "rbee/engine/text/llm_scheduling.h"
+
+#include <algorithm>
+
+#include "rbee/core/log.h"
+#include "rbee/engine/text/draft/drafter.h"
+#include "rbee/engine/text/step/stepper.h"
+
+namespace rbee::engine {
+namespace {
+
+constexpr int32_t kMostPictures = 1024;
+
+// Of a step's tokens, those of prompts where others generate: one in this many. A GPU takes few
+// tokens nearly as long as many.
+constexpr int64_t kBesideShare = 4;
+constexpr int64_t kBesideShareOfGpu = 2;
+
+// Of a step: who comes meanwhile waits for its end. A GPU's ends sooner.
+constexpr double kStepSeconds = 0.04;
+
+// Rows of a tile that GPUs multiply by.
+constexpr int64_t kRowTileOfGpu = 128;
+
+// Bytes of a step's logits of prompts, at most.
+constexpr int64_t kScoredBytes = int64_t{128} << 20;
+
+// A GPU has its memory or says that it has not. A host gives what it does not have, and ends the
+// process when the cache has filled it.
+void warn_of_memory(Device& device, int64_t bytes) {
+  if (!device.host_accessible()) return;
+  const int64_t free = device.memory().free;
+  if (free == 0 || bytes <= free) return;
+  log(LogLevel::warn,
+      "the KV cache is larger than the memory that is free; a smaller --context or --cache-tokens "
+      "may be needed",
+      {{"bytes", cat(bytes)}, {"free_bytes", cat(free)}});
+}
+
+// Bytes that the caches take for a token.
+int64_t token_bytes(const TextModel& text, const TextModel* draft, const LlmOptions& options) {
+  const int64_t own = cache_token_bytes(*text.model, options.kv_dtype);
+  return draft ? own + cache_token_bytes(*draft->model, options.kv_dtype) : own;
+}
+
+}  // namespace
+
+LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions options) {
+  const int64_t context = text.info.context_length;
+  check(options.max_running >= 1, "max_running", options.max_running, " is below 1");
+  check(options.max_waiting >= 0, "max_waiting", options.max_waiting, " is negative");
+  check(options.step_tokens >= 0, "step_tokens", options.step_tokens, " is negative");
+  check(options.draft_tokens >= 1 && options.draft_tokens <= kMaxDrafts, "draft_tokens",
+        options.draft_tokens, " is outside of 1 to ", kMaxDrafts);
+  check(options.draft_min_p >= 0 && options.draft_min_p <= 1, "draft_min_p", options.draft_min_p,
+        " is outside of 0 to 1");
+  check(options.max_pictures >= 1 && options.max_pictures <= kMostPictures, "max_pictures",
+        options.max_pictures, " is outside of 1 to ", kMostPictures);
+  check(options.picture_cache_bytes >= 0, "picture_cache_bytes", options.picture_cache_bytes,
+        " is negative");
+  check(options.grammar_cache_bytes >= 0, "grammar_cache_bytes", options.grammar_cache_bytes,
+        " is negative");
+  check(options.block_size >= 1, "block_size", options.block_size, " is below 1");
+  if (options.step_tokens == 0) {
+    options.step_tokens =
+        std::max<int64_t>(text.device->host_accessible() ? 512 : 2048, options.max_running);
+  }
+  const int64_t most = INT32_MAX - options.block_size;  // slots are 32-bit numbers
+  if (options.cache_tokens == 0) {
+    const int64_t share = text.device->host_accessible() ? 8 : 2;
+    const int64_t fits = text.device->memory().free / share / token_bytes(text, draft, options);
+    const int64_t wanted = context * options.max_running;
+    options.cache_tokens = std::clamp(std::min(fits, wanted), context, most);
+  }
+  check(options.cache_tokens >= context && options.cache_tokens <= most, "cache_tokens",
+        options.cache_tokens, " is outside of ", context, " (the context) to ", most);
+  warn_of_memory(*text.device, options.cache_tokens * token_bytes(text, draft, options));
+  return options;
+}
+
+SchedulerOptions scheduling(const LlmOptions& options, const Device& device, int64_t vocab) {
+  const bool host = device.host_accessible();
+  const int64_t share = host ? kBesideShare : kBesideShareOfGpu;
+  const int64_t row_bytes = vocab * static_cast<int64_t>(sizeof(float));
+  return {.max_running = options.max_running,
+          .step_tokens = options.step_tokens,
+          .beside_tokens = std::max<int64_t>(options.step_tokens / share, 1),
+          .scored_tokens = std::max<int64_t>(kScoredBytes / row_bytes, 1),
+          .row_tile = host ? 1 : kRowTileOfGpu,
+          .step_seconds = host ? kStepSeconds : 0};
+}
+
+}  // namespace rbee::engine

@@ -1,0 +1,20 @@
+#pragma once
+// The pictures of a request as the model's tower reads them.
+
+#include <memory>
+#include <vector>
+
+#include "rbee/engine/api/text.h"
+#include "rbee/engine/text/prompt/pan_and_scan.h"
+#include "rbee/io/image/pixels.h"
+
+namespace rbee::engine {
+
+// The pictures of all messages in their order, decoded, without opacity, and with their parts
+// resized to squares of `side` pixels as Hugging Face's Gemma3ImageProcessor does it. side: 0 = the
+// model reads no pictures. Throws invalid_argument naming the picture's field, and as
+// io::decode_image().
+std::vector<PictureSquares> read_pictures(const TextRequest& request, int64_t side, int64_t most,
+                                          const PanAndScan& parts = {});
+
+}  // namespace rbee::engine

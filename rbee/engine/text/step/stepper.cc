@@ -1,0 +1,475 @@
+#include "rbee/engine/text/step/stepper.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace rbee::engine {
+namespace {
+
+int64_t block_count(const StepperOptions& options) {
+  if (options.pool != nullptr) return options.pool->total();
+  check(options.cache_tokens > 0, "kv cache", options.cache_tokens, " tokens");
+  return (options.cache_tokens + options.block_size - 1) / options.block_size;
+}
+
+DType cache_type(const models::LanguageModel& model, std::optional<DType> wanted) {
+  return wanted.value_or(model.activations() == DType::bf16 ? DType::bf16 : DType::f16);
+}
+
+nn::KvCacheOptions cache_options(const models::LanguageModel& model,
+                                 const StepperOptions& options) {
+  const models::ModelConfig& config = model.config();
+  return {.layers = config.layers,
+          .kv_heads = config.kv_heads,
+          .head_dim = config.head_dim,
+          .blocks = block_count(options),
+          .block_size = options.pool ? options.pool->block_size() : options.block_size,
+          .dtype = cache_type(model, options.kv_dtype),
+          .one_tensor = config.one_cache};
+}
+
+// Kept at most, in steps and in the tokens of all of them, which is what their logits take
+// memory by; the one unused for the longest goes first.
+constexpr size_t kRecordedSteps = 64;
+constexpr int64_t kRecordedRows = 512;
+// Of a sequence in such a step: more come when logits of prompts are wanted, never in the same
+// number again.
+constexpr int64_t kMostRecordedTokens = 65;
+// Blocks of a sequence at least: for fewer keys steps are as fast, and need no recordings.
+constexpr size_t kLeastWidth = 4;
+
+int64_t most_tokens(std::span<const Stepper::Work> work) {
+  return std::ranges::max_element(work, {}, &Stepper::Work::count)->count;
+}
+
+// Of sequences that begin at these rows, those in front that have one row each.
+int64_t count_single_queries(std::span<const int32_t> starts) {
+  const auto longer = std::ranges::adjacent_find(
+      starts, [](int32_t first, int32_t end) { return end - first != 1; });
+  return longer == starts.end() ? std::ssize(starts) - 1 : longer - starts.begin();
+}
+
+// The same bits.
+Tensor as_floats(const Tensor& bits) {
+  View view = bits.view();
+  view.dtype = DType::f32;
+  return Tensor::from_buffer(bits.buffer(), view);
+}
+
+}  // namespace
+
+int64_t cache_token_bytes(const models::LanguageModel& model, std::optional<DType> kv_dtype) {
+  const models::ModelConfig& config = model.config();
+  const DTypeInfo& type = info(cache_type(model, kv_dtype));
+  const int64_t tensors = config.one_cache ? config.layers : 2 * config.layers;
+  return tensors * config.kv_heads * config.head_dim * type.block_bytes / type.block_size;
+}
+
+// Few enough numbers that each is recorded soon, and none wastes half of a step.
+int64_t recorded_sequences(int64_t sequences) {
+  if (sequences <= 8) return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(sequences)));
+  const int64_t step = sequences <= 32 ? 8 : sequences <= 128 ? 32 : 64;
+  return (sequences + step - 1) / step * step;
+}
+
+int64_t recorded_tokens(int64_t tokens) {
+  if (tokens == 1) return 1;
+  return 1 + static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(tokens - 1)));
+}
+
+Stepper::Stepper(const models::LanguageModel& model, Device& device, const StepperOptions& options)
+    : model_(model),
+      device_(device),
+      own_pool_(options.pool ? std::nullopt
+                             : std::optional<KvBlockPool>(std::in_place, block_count(options),
+                                                          options.block_size)),
+      pool_(options.pool ? options.pool : &*own_pool_),
+      cached_(options.pool ? &Sequence::draft_cached : &Sequence::cached),
+      cache_(cache_options(model, options), device) {}
+
+Stepper::~Stepper() {
+  try {
+    forget_recorded();
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
+    // Of a lost device, which does nothing any more.
+  }
+}
+
+std::span<float> Stepper::step(std::span<const Work> work, std::span<const int32_t> logit_rows) {
+  evaluate(work, logit_rows, {});
+  return to_host(logits_);
+}
+
+void Stepper::run(std::span<const Work> work, std::span<const int32_t> logit_rows) {
+  evaluate(work, logit_rows, {});
+  under_way_ = true;
+}
+
+void Stepper::begin(std::span<const Work> work, std::span<const int32_t> logit_rows,
+                    const TopLogitsWanted& wanted, Ahead ahead) {
+  RB_ASSERT(!logit_rows.empty() && wanted.count > 0);
+  evaluate(work, logit_rows, wanted, ahead);
+  top_logit_rows_ = logit_rows.size();
+  top_logit_count_ = static_cast<size_t>(wanted.count);
+  top_logit_sums_ = !wanted.scales.empty();
+  foreseen_ = foreseen(wanted);
+  under_way_ = true;
+  if (!shown_) return top_logits_.fetch(host_top_logits_);
+  if (!done_) done_.emplace(device_);
+  done_->set();
+  if (ahead == Ahead::next_step && foreseen_) go_ahead(work);
+}
+
+TopLogitRows Stepper::top_logits() {
+  if (shown_) {
+    done_->wait();
+  } else {
+    device_.synchronize(device_.default_stream());
+  }
+  under_way_ = false;
+  // Without the rows that rounded up a recorded step.
+  if (!shown_) return pick(top_logits_.rows(host_top_logits_), top_logit_count_);
+  NextStep& next = *shown_->step->next;
+  if (ahead_) {
+    const std::span<const int32_t> tokens = next.tokens(shown_->turn);
+    std::ranges::copy(tokens.first(top_logit_rows_), ahead_->indices.values.begin());
+  }
+  return pick(next.found(shown_->turn), static_cast<size_t>(next.top_logits()));
+}
+
+std::span<float> Stepper::logit_row(int64_t row) {
+  if (ahead_) {
+    // It writes where the last step's logits are.
+    note_in_vain();
+    device_.synchronize(device_.default_stream());
+    shown_->step->next->give(shown_->indices.values, shown_->turn, nullptr, host_indices_);
+    shown_->step->recording.replay();
+  }
+  const int64_t at =
+      picked_.empty() ? row : static_cast<int64_t>(picked_[static_cast<size_t>(row)]);
+  return to_host(logits_.slice(Axis{0}, at, 1));
+}
+
+std::span<float> Stepper::to_host(const Tensor& logits) {
+  const auto count = static_cast<size_t>(logits.numel());
+  if (device_.host_accessible()) return {logits.data<float>(), count};
+  host_logits_.reserve(device_, count * sizeof(float));
+  device_.copy(host_logits_.as<float>(), logits.view().data, count * sizeof(float),
+               CopyKind::device_to_host, logits.stream());
+  device_.synchronize(logits.stream());
+  under_way_ = false;
+  return {host_logits_.as<float>(), count};
+}
+
+void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logit_rows,
+                       const TopLogitsWanted& wanted, Ahead ahead) {
+  for (const Work& item : work) {
+    RB_ASSERT(item.count > 0);
+    const int64_t end = item.sequence->*cached_ + item.count;
+    if (!item.sequence->kv.reserve(end)) {
+      fail(Code::out_of_memory, "kv cache", "no room for ", end, " tokens: ", pool_->used(), " of ",
+           pool_->total(), " blocks of ", pool_->block_size(), " tokens are in use");
+    }
+  }
+  logits_ = {};  // their memory may serve this step
+  top_logits_ = {};
+  shown_.reset();
+  picked_.clear();
+  if (can_record(work, logit_rows)) {
+    run_recorded(work, logit_rows, wanted, ahead);
+  } else {
+    if (ahead_) note_in_vain();
+    run_once(make_indices(work, logit_rows), wanted);
+  }
+  for (const Work& item : work) item.sequence->*cached_ += item.count;
+}
+
+void Stepper::list_adapters(std::span<const Work> work, IndexLists& lists) {
+  for (const Work& item : work) {
+    lists.lora_each = std::max(lists.lora_each, item.sequence->lora.size());
+  }
+  for (const Work& item : work) {
+    const std::vector<LoraSlot>& uses = item.sequence->lora;
+    for (int64_t token = 0; token < item.count; ++token) {
+      for (size_t i = 0; i < lists.lora_each; ++i) {
+        const LoraSlot use = i < uses.size() ? uses[i] : LoraSlot{};
+        lists.lora_slots.push_back(use.slot);
+        lists.lora_scales.push_back(std::bit_cast<int32_t>(use.scale));
+      }
+    }
+  }
+}
+
+// The pictures among a work's tokens, of which the first may be cached up to a block's end already.
+void Stepper::list_pictures(const Work& work, IndexLists& out) {
+  const Sequence& sequence = *work.sequence;
+  const int64_t begin = sequence.cached, end = begin + work.count;
+  for (const PictureSpan& span : sequence.pictures) {
+    if (span.end() <= begin || span.first >= end) continue;
+    RB_ASSERT(span.end() <= end);
+    const int64_t first = std::max(span.first, begin);
+    const int64_t row = std::ssize(out.ids) + first - begin;
+    out.pictures.push_back(
+        {row, span.picture->rows.slice(Axis{0}, first - span.first, span.end() - first)});
+    out.key_ends.resize(static_cast<size_t>(row), 0);
+    out.key_ends.resize(static_cast<size_t>(row + span.end() - first),
+                        static_cast<int32_t>(span.end()));
+  }
+}
+
+Stepper::IndexLists Stepper::list_indices(std::span<const Work> work) const {
+  const bool drafts = cached_ != &Sequence::cached;  // a draft model has no adapters or pictures
+  IndexLists out;
+  for (const Work& item : work) {
+    const Sequence& sequence = *item.sequence;
+    if (!drafts) list_pictures(item, out);
+    for (int64_t i = sequence.*cached_; i < sequence.*cached_ + item.count; ++i) {
+      out.ids.push_back(sequence.tokens[static_cast<size_t>(i)]);
+      out.positions.push_back(static_cast<int32_t>(i));
+      out.slots.push_back(sequence.kv.slot(i));
+    }
+    out.starts.push_back(static_cast<int32_t>(out.ids.size()));
+    out.lengths.push_back(static_cast<int32_t>(sequence.*cached_ + item.count));
+    out.widest = std::max(out.widest, sequence.kv.blocks().size());
+  }
+  if (!drafts) list_adapters(work, out);
+  if (!out.pictures.empty()) out.key_ends.resize(out.ids.size(), 0);
+  return out;
+}
+
+Stepper::Indices Stepper::join(const IndexLists& lists, std::span<const Work> work,
+                               std::span<const int32_t> logit_rows) {
+  std::vector<int32_t> table(lists.lengths.size() * lists.widest, 0);
+  for (size_t i = 0; i < work.size(); ++i) {
+    std::ranges::copy(work[i].sequence->kv.blocks(),
+                      table.begin() + static_cast<ptrdiff_t>(i * lists.widest));
+  }
+  Indices out{.tokens = static_cast<int64_t>(lists.ids.size()),
+              .sequences = static_cast<int64_t>(lists.lengths.size()),
+              .table_width = static_cast<int64_t>(lists.widest),
+              .rows = static_cast<int64_t>(logit_rows.size()),
+              .single_queries = count_single_queries(lists.starts),
+              .lora_each = static_cast<int64_t>(lists.lora_each),
+              .key_ends = !lists.key_ends.empty(),
+              .pictures = lists.pictures,
+              .values = {}};
+  const auto append = [&out](std::span<const int32_t> part) {
+    out.values.insert(out.values.end(), part.begin(), part.end());
+  };
+  for (const auto* part :
+       {&lists.ids, &lists.positions, &lists.slots, &lists.starts, &lists.lengths}) {
+    append(*part);
+  }
+  append(table);
+  append(logit_rows);
+  append(lists.lora_slots);
+  append(lists.lora_scales);
+  append(lists.key_ends);
+  return out;
+}
+
+Stepper::Indices Stepper::make_indices(std::span<const Work> work,
+                                       std::span<const int32_t> logit_rows) const {
+  return join(list_indices(work), work, logit_rows);
+}
+
+Stepper::Indices Stepper::make_recorded_indices(std::span<const Work> work,
+                                                std::span<const int32_t> logit_rows) const {
+  const int64_t tokens = recorded_tokens(most_tokens(work));
+  const auto sequences = static_cast<size_t>(recorded_sequences(std::ssize(work)));
+  IndexLists own = list_indices(work), lists;
+  lists.widest = own.widest;
+  lists.lora_each = own.lora_each;
+  std::vector<int32_t> rows, others;
+  size_t next = 0;  // of logit_rows
+  for (size_t i = 0; i < sequences; ++i) {
+    const bool real = i < work.size();
+    const auto first = static_cast<size_t>(real ? own.starts[i] : 0);
+    // Rows that round up come first: they see keys that the sequence has, and a row's own place
+    // among the keys, which is told from the end, stays what it is.
+    const int64_t more = tokens - (real ? work[i].count : 0);
+    for (int64_t j = 0; j < tokens; ++j) {
+      const auto row = static_cast<int32_t>(lists.ids.size());
+      const bool own_token = j >= more;
+      const auto from = first + static_cast<size_t>(std::max<int64_t>(j - more, 0));
+      const bool wanted =
+          own_token && next < logit_rows.size() && logit_rows[next] == static_cast<int32_t>(from);
+      (wanted ? rows : others).push_back(row);
+      next += wanted ? 1 : 0;
+      lists.ids.push_back(own_token ? own.ids[from] : 0);
+      lists.positions.push_back(own_token ? own.positions[from] : 0);
+      lists.slots.push_back(own_token ? own.slots[from] : -1);
+      for (size_t k = from * own.lora_each; k < (from + 1) * own.lora_each; ++k) {
+        lists.lora_slots.push_back(own_token ? own.lora_slots[k] : 0);
+        lists.lora_scales.push_back(own_token ? own.lora_scales[k] : 0);
+      }
+    }
+    lists.starts.push_back(static_cast<int32_t>(lists.ids.size()));
+    const int64_t length = real ? own.lengths[i] : tokens;
+    lists.lengths.push_back(static_cast<int32_t>(length));
+    const int64_t blocks = (length + pool_->block_size() - 1) / pool_->block_size();
+    lists.widest = std::max(lists.widest, static_cast<size_t>(blocks));
+  }
+  lists.widest = std::max(std::bit_ceil(lists.widest), kLeastWidth);
+  rows.insert(rows.end(), others.begin(), others.end());
+  Indices out = join(lists, work, rows);
+  out.recorded = true;
+  return out;
+}
+
+models::ForwardBatch Stepper::make_batch(const Indices& indices, const Tensor& values) {
+  int64_t at = 0;
+  const auto take = [&](const Shape& shape) {
+    const int64_t count = numel(shape);
+    at += count;
+    return values.slice(Axis{0}, at - count, count).reshape(shape);
+  };
+  models::ForwardBatch batch;
+  batch.ids = take({indices.tokens});
+  batch.positions = take({indices.tokens});
+  batch.paged.slots = take({indices.tokens});
+  batch.paged.seq_starts = take({indices.sequences + 1});
+  batch.paged.kv_lens = take({indices.sequences});
+  batch.paged.block_table = take({indices.sequences, indices.table_width});
+  batch.logit_rows = take({indices.rows});
+  if (indices.lora_each > 0) {
+    batch.lora.slots = take({indices.tokens, indices.lora_each});
+    batch.lora.scales = as_floats(take({indices.tokens, indices.lora_each}));
+  }
+  if (indices.key_ends) batch.paged.key_ends = take({indices.tokens});
+  batch.pictures = indices.pictures;
+  batch.paged.single_queries = indices.single_queries;
+  return batch;
+}
+
+// Where rounding up does not more than double the rows, and each sequence has as many keys as it
+// gets rows: no row then sees keys that nobody wrote, whose NaN would reach the others' sums.
+bool Stepper::can_record(std::span<const Work> work, std::span<const int32_t> logit_rows) const {
+  if (!Recording::supported(device_) || logit_rows.size() < work.size()) return false;
+  const bool in_pictures = std::ranges::any_of(work, [](const Work& item) {
+    return std::ranges::any_of(item.sequence->pictures, [&](const PictureSpan& span) {
+      return item.sequence->cached < span.end();
+    });
+  });
+  if (in_pictures) return false;
+  const int64_t tokens = most_tokens(work);
+  if (tokens == 1) return true;
+  const bool long_enough = std::ranges::all_of(work, [&](const Work& item) {
+    return item.sequence->*cached_ + item.count >= recorded_tokens(tokens);
+  });
+  return long_enough && tokens <= kMostRecordedTokens &&
+         recorded_sequences(std::ssize(work)) * recorded_tokens(tokens) <=
+             2 * std::ssize(logit_rows);
+}
+
+void Stepper::run_once(const Indices& indices, const TopLogitsWanted& wanted) {
+  const auto count = static_cast<int64_t>(indices.values.size());
+  const Tensor values = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
+  under_way_ = true;  // as in run_recorded(): scales follow
+  logits_ = model_.forward(make_batch(indices, values), cache_);
+  find_top_logits(wanted, indices.rows);
+}
+
+void Stepper::find_top_logits(const TopLogitsWanted& wanted, int64_t rows) {
+  if (wanted.count == 0) return;
+  top_logits_ = TopLogitTensors(rows, wanted, device_);
+  if (!wanted.scales.empty()) upload(wanted.scales, top_logits_.scales(), host_scales_);
+  top_logits_.find(logits_.slice(Axis{0}, 0, rows));
+}
+
+template <typename T>
+void Stepper::upload(std::span<const T> list, const Tensor& to, HostBuffer& through) {
+  through.reserve(device_, list.size_bytes());
+  std::ranges::copy(list, through.as<T>());
+  device_.copy(to.view().data, through.as<T>(), list.size_bytes(), CopyKind::host_to_device,
+               device_.default_stream());
+}
+
+void Stepper::run_recorded(std::span<const Work> work, std::span<const int32_t> logit_rows,
+                           const TopLogitsWanted& wanted, Ahead ahead) {
+  Indices indices = make_recorded_indices(work, logit_rows);
+  const bool was_ahead = ahead_.has_value();
+  if (take_ahead(indices, wanted, logit_rows.size())) return;
+  if (was_ahead) note_in_vain();
+  if (under_way_) device_.synchronize(device_.default_stream());
+  under_way_ = true;  // from here on, also where an error leaves copies that read host memory
+  const bool goes_on = advances(indices) && foreseen(wanted) && ahead == Ahead::next_step;
+  if (goes_on && reserve_ahead(work, indices.table_width)) {
+    indices = make_recorded_indices(work, logit_rows);
+  }
+  RecordedStep& step = recorded_step(indices, wanted);
+  give(step, indices, wanted);
+  step.recording.replay();
+  logits_ = step.logits;
+  if (step.next && wanted.count > 0 && wanted.count <= step.next->top_logits()) {
+    shown_ = {.step = &step, .indices = std::move(indices), .turn = 0};
+  } else {
+    // Behind the recording: whatever is wanted then needs no other one.
+    find_top_logits(wanted, std::ssize(logit_rows));
+  }
+}
+
+void Stepper::give(RecordedStep& step, const Indices& indices, const TopLogitsWanted& wanted) {
+  if (step.next) return step.next->give(indices.values, 0, &wanted, host_indices_);
+  upload(std::span<const int32_t>(indices.values), step.indices, host_indices_);
+}
+
+Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices,
+                                              const TopLogitsWanted& wanted) {
+  const bool likeliest = foreseen(wanted) && wanted.draws == nullptr && indices.sequences == 1;
+  const int64_t kind = !advances(indices) || wanted.count == 0 ? 0 : likeliest ? 1 : 2;
+  const std::array key{indices.sequences, indices.tokens / indices.sequences, indices.table_width,
+                       indices.lora_each, kind};
+  if (const auto known = recorded_.find(key); known != recorded_.end()) {
+    known->second.last_use = ++recorded_uses_;
+    return known->second;
+  }
+  make_room_for_recorded(indices.tokens);
+  RecordedStep step;
+  const auto count = static_cast<int64_t>(indices.values.size());
+  if (kind > 0) {
+    const NextToken token = likeliest ? NextToken::likeliest : NextToken::drawn;
+    step.next.emplace(indices.rows, count, wanted.vocab, token, device_);
+    step.indices = step.next->integers();
+    give(step, indices, wanted);
+  } else {
+    step.indices = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
+  }
+  const auto run = [&, batch = make_batch(indices, step.indices)] {
+    step.logits = model_.forward(batch, cache_);
+    if (step.next) step.next->queue(step.logits, batch.positions, batch.paged, pool_->block_size());
+  };
+  // Once for real: modules are loaded and libraries set up before anything is recorded. The same
+  // keys and values are written again by the replay.
+  run();
+  step.recording = Recording(device_, run);
+  if (step.next) device_.synchronize(device_.default_stream());  // the integers come once more
+  step.last_use = ++recorded_uses_;
+  return recorded_.emplace(key, std::move(step)).first->second;
+}
+
+void Stepper::forget_recorded() {
+  shown_.reset();
+  ahead_.reset();
+  if (recorded_.empty()) return;
+  device_.synchronize(device_.default_stream());
+  logits_ = {};
+  top_logits_ = {};
+  recorded_.clear();
+}
+
+// Makes room for another.
+void Stepper::make_room_for_recorded(int64_t rows_to_come) {
+  int64_t rows = rows_to_come;
+  for (const auto& [key, step] : recorded_) rows += key[0] * key[1];
+  while (!recorded_.empty() && (recorded_.size() >= kRecordedSteps || rows > kRecordedRows)) {
+    device_.synchronize(device_.default_stream());
+    const auto oldest = std::ranges::min_element(
+        recorded_, {}, [](const auto& entry) { return entry.second.last_use; });
+    rows -= oldest->first[0] * oldest->first[1];
+    recorded_.erase(oldest);
+  }
+}
+
+}  // namespace rbee::engine

@@ -1,0 +1,74 @@
+#include "rbee/engine/text/step/warm_up.h"
+
+#include <algorithm>
+#include <deque>
+#include <vector>
+
+namespace rbee::engine {
+namespace {
+
+// Kernels differ by the rows of a step. Beside a whole chunk: a question of a line or two.
+constexpr int64_t kShortPrompt = 40;
+// What samplers want of a row: the likeliest at temperature 0, a draw, or some top logits where a
+// draw cannot be foreseen.
+enum class Sought : uint8_t { likeliest, draw, top_logits };
+constexpr int64_t kSomeTopLogits = 40;
+
+// Of the likeliest, whatever the number.
+class AnyDraw final : public DrawForecast {
+  void tell(int64_t, ForeseenDraws&) const override {}
+};
+
+// Evaluates the last `count` tokens of sequences of `length`. Those before count as cached: what
+// the cache holds there is of no interest.
+void run(Stepper& stepper, int64_t length, int64_t count, const WarmUpOptions& options,
+         Sought sought = Sought::top_logits, int64_t sequences = 1) {
+  std::deque<Sequence> kept;
+  std::vector<Stepper::Work> work;
+  std::vector<int32_t> rows;
+  while (std::ssize(kept) < sequences) {
+    Sequence& sequence = kept.emplace_back(stepper.pool());
+    sequence.tokens.assign(static_cast<size_t>(length), 0);
+    sequence.cached = sequence.draft_cached = length - count;
+    work.push_back({&sequence, count});
+    rows.push_back(static_cast<int32_t>(std::ssize(kept) * count - 1));
+  }
+  TopLogitsWanted wanted{.count = 1, .vocab = options.vocab, .scales = {}};
+  const std::vector<float> scales(rows.size(), 1);
+  const AnyDraw draw;
+  if (sought == Sought::top_logits) wanted.count = lead_count(kSomeTopLogits, options.vocab);
+  if (sought == Sought::draw) {
+    wanted.count = std::min(kDrawnTopLogits, options.vocab);
+    wanted.scales = scales;
+    wanted.draws = &draw;
+  }
+  stepper.step(work, rows, wanted);
+}
+
+}  // namespace
+
+void warm_up(Stepper& stepper, const Device& device, const WarmUpOptions& options) {
+  if (device.host_accessible()) {
+    // Nothing is loaded or recorded here, and a long prompt would take its time.
+    return run(stepper, 1, 1, options);
+  }
+  const int64_t longest = std::min(options.chunk, options.context);
+  run(stepper, longest, longest, options);
+  run(stepper, std::min(kShortPrompt, longest), std::min(kShortPrompt, longest), options);
+  const bool draws = options.draws && device.supports_capture();  // as LlmEngine asks for them
+  // A recorded step serves block tables of one width, a power of two: see Stepper.
+  for (const Sought sought : {Sought::likeliest, Sought::draw, Sought::top_logits}) {
+    if (sought == Sought::draw && !draws) continue;
+    for (int64_t length = stepper.pool().block_size(); length < options.context; length *= 2) {
+      run(stepper, length, 1, options, sought);
+    }
+    run(stepper, options.context, 1, options, sought);
+  }
+  // As many as there are blocks for: each sequence has one.
+  const int64_t most = std::min(options.sequences, stepper.pool().available());
+  for (int64_t n = 2; n <= most; n = recorded_sequences(n) + 1) {
+    run(stepper, 1, 1, options, draws ? Sought::draw : Sought::top_logits, n);
+  }
+}
+
+}  // namespace rbee::engine

@@ -1,0 +1,14 @@
+#pragma once
+// Adapters: llama-server's list of them, and vLLM's routes that load and unload one.
+
+#include <span>
+
+#include "server/llm/service.h"
+
+namespace rbee::server {
+
+std::span<const ChatRoute> lora_routes();
+// Clients may use these if the worker's flags allow it.
+std::span<const ChatRoute> lora_loading_routes();
+
+}  // namespace rbee::server

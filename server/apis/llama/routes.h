@@ -1,0 +1,12 @@
+#pragma once
+// llama-server's own routes: completions, and what it says of itself.
+
+#include <span>
+
+#include "server/llm/service.h"
+
+namespace rbee::server {
+
+std::span<const ChatRoute> llama_routes();
+
+}  // namespace rbee::server

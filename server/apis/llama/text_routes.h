@@ -1,0 +1,12 @@
+#pragma once
+// What a model makes of text: llama-server's and vLLM's routes for tokens and chat templates.
+
+#include <span>
+
+#include "server/llm/service.h"
+
+namespace rbee::server {
+
+std::span<const ChatRoute> text_routes();
+
+}  // namespace rbee::server

@@ -1,0 +1,172 @@
+#include "server/apis/openai/image_request.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "server/wire/image_fields.h"
+
+namespace rbee::server {
+
+namespace {
+
+using nlohmann::json;
+
+// "1024x768", or "auto" for the model's own.
+void read_size(ObjectReader& reader, ImageBody& out) {
+  const std::optional<std::string> size = reader.text("size");
+  if (!size || *size == "auto") return;
+  const char* const end = size->data() + size->size();
+  int32_t width = 0, height = 0;
+  const auto first = std::from_chars(size->data(), end, width);
+  const bool split = first.ec == std::errc() && first.ptr != end && *first.ptr == 'x';
+  const auto second = split ? std::from_chars(first.ptr + 1, end, height) : first;
+  const auto fits = [](int32_t v) { return v >= kSide.low && v <= kSide.high && v % 8 == 0; };
+  if (!split || second.ec != std::errc() || second.ptr != end || !fits(width) || !fits(height)) {
+    reader.note("size", cat("<width>x<height>, range(", kSide.low, "..=", kSide.high, ")"),
+                cat("must be auto or <width>x<height>, multiples of 8 from ", kSide.low, " to ",
+                    kSide.high),
+                reader.find("size"));
+    return;
+  }
+  out.width = width;
+  out.height = height;
+}
+
+// What OpenAI's image API has on top.
+void read_openai(ObjectReader& reader, ImageBody& out) {
+  out.width = side(reader, "width");  // of other servers' forms of it
+  out.height = side(reader, "height");
+  read_size(reader, out);
+  out.count = reader.integer("n", kCount);
+  out.stream = reader.boolean("stream").value_or(false);
+  out.partials = reader.integer("partial_images", kPartials);
+  out.as_url = choice(reader, "response_format", {"b64_json", "url"}) == "url";
+  if (!out.output_compression) out.output_compression = kQuality.high;
+  choice(reader, "background", {"auto", "opaque"});
+  for (const char* name : {"frame_count", "frame_duration_ms", "svg", "markup"}) {
+    const json* value = reader.find(name);
+    const bool still = value != nullptr && name == std::string_view("frame_count") && *value == 1;
+    if (value == nullptr || still) continue;
+    reader.note(name, "unsupported", "asks for what this worker does not do", value);
+  }
+}
+
+// A multipart field as the JSON value that it means.
+json field_value(const std::string& name, const std::string& text) {
+  constexpr std::array<std::string_view, 15> kTexts = {
+      "prompt",       "negative_prompt", "size",          "response_format", "output_format",
+      "sampler",      "sampler_name",    "schedule",      "scheduler",       "prompt_rule",
+      "noise_source", "mask_fill",       "strength_rule", "background",      "upscaler"};
+  if (std::find(kTexts.begin(), kTexts.end(), name) != kTexts.end()) return text;
+  json value = json::parse(text, nullptr, false);
+  return value.is_number() || value.is_boolean() ? value : json(text);
+}
+
+constexpr float kVariationStrength = 0.7f;  // alike, but not the same
+
+ImageBody read_edit(ObjectReader& reader, std::vector<FieldError>& errors) {
+  ImageBody out;
+  read_common(reader, errors, out);
+  read_openai(reader, out);
+  return out;
+}
+
+// With the pictures set. Throws what is wrong.
+void finish_edit(ImageBody& out, OpenAiEdit kind, std::vector<FieldError>& errors) {
+  out.mask_of_init = kind == OpenAiEdit::edit;
+  if (!out.strength && !out.mask_image.empty()) out.strength = 1.0f;
+  if (!out.strength && kind == OpenAiEdit::variation) out.strength = kVariationStrength;
+  finish(errors);
+}
+
+// value: base64, a data: URL, or {"image_url": one of these}; null: none.
+SentImage picture_of(ObjectReader& reader, const char* name, const json* value) {
+  if (value == nullptr || value->is_null()) return {};
+  if (value->is_object()) {
+    const auto url = value->find("image_url");
+    if (url == value->end()) {
+      reader.note(name, "image_url", "has no image_url; files of an account are not known here",
+                  nullptr);
+      return {};
+    }
+    value = &*url;
+    const auto inner = value->is_object() ? value->find("url") : value->end();
+    if (inner != value->end()) value = &*inner;
+  }
+  if (!value->is_string() || value->get_ref<const std::string&>().empty()) {
+    reader.note(name, "base64", "must be a file as base64 or a data: URL", nullptr);
+    return {};
+  }
+  const std::string& text = value->get_ref<const std::string&>();
+  if (text.starts_with("http:") || text.starts_with("https:")) {
+    reader.note(name, "base64", "is a URL, which is not fetched: send a data: URL", nullptr);
+    return {};
+  }
+  return {.data = text};
+}
+
+}  // namespace
+
+ImageBody parse_openai_generation(std::string_view text) {
+  const JsonBody body(text);
+  std::vector<FieldError> errors;
+  ObjectReader reader(body, errors);
+  ImageBody out;
+  read_common(reader, errors, out);
+  read_openai(reader, out);
+  read_hires(reader, errors, out);
+  finish(errors);
+  return out;
+}
+
+ImageBody parse_openai_edit(const std::vector<std::pair<std::string, std::string>>& fields,
+                            const std::vector<std::pair<std::string, std::string>>& files,
+                            OpenAiEdit kind) {
+  json object = json::object();
+  for (const auto& [name, text] : fields) object[name] = field_value(name, text);
+  std::vector<FieldError> errors;
+  if (kind == OpenAiEdit::variation) object.emplace("prompt", "");
+  ObjectReader reader(object, "", errors);
+  ImageBody out = read_edit(reader, errors);
+  for (const auto& [name, bytes] : files) {
+    SentImage sent{.data = bytes, .base64 = false};
+    const std::string_view plain = std::string_view(name).substr(0, name.find('['));
+    const bool picture = plain == "image" || plain == "images";
+    if (picture && out.init_image.empty()) {
+      out.init_image = std::move(sent);
+    } else if (picture) {
+      reader.note("image", "max_count(1)", "can be given once to this model", nullptr);
+    } else if (name == "mask") {
+      out.mask_image = std::move(sent);
+    }
+  }
+  if (out.init_image.empty()) reader.note("image", "required", "is missing: a file", nullptr);
+  finish_edit(out, kind, errors);
+  return out;
+}
+
+ImageBody parse_openai_edit(std::string_view text, OpenAiEdit kind) {
+  JsonBody body(text);
+  std::vector<FieldError> errors;
+  if (kind == OpenAiEdit::variation && body["prompt"].is_null()) body["prompt"] = "";
+  ObjectReader reader(body, errors);
+  ImageBody out = read_edit(reader, errors);
+  const char* name = present(reader, {"image", "images"});
+  const json* pictures = reader.find(name);
+  if (pictures != nullptr && pictures->is_array() && pictures->size() > 1) {
+    reader.note(name, "max_count(1)", "can be given once to this model", nullptr);
+    pictures = nullptr;
+  } else if (pictures != nullptr && pictures->is_array() && !pictures->empty()) {
+    pictures = &pictures->front();
+  }
+  out.init_image = picture_of(reader, name, pictures);
+  if (out.init_image.empty() && errors.empty()) {
+    reader.note("image", "required", "is missing: a file as base64 or a data: URL", nullptr);
+  }
+  if (const json* mask = reader.find("mask")) out.mask_image = picture_of(reader, "mask", mask);
+  finish_edit(out, kind, errors);
+  return out;
+}
+
+}  // namespace rbee::server

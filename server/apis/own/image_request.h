@@ -1,0 +1,21 @@
+#pragma once
+// Bodies of the worker's own jobs for pictures. Unknown fields are ignored.
+
+#include <string_view>
+
+#include "server/wire/image_body.h"
+
+namespace rbee::server {
+
+enum class ImageOperation : uint8_t { generation, transform, inpaint };
+
+struct ImageJobBody {
+  ImageOperation operation = ImageOperation::generation;
+  ImageBody image;
+};
+
+// POST /v1/jobs: {"operation": "image_generation" | "image_transform" | "image_inpaint", ...}.
+// Throws InvalidBody with everything that is wrong.
+ImageJobBody parse_image_job(std::string_view body);
+
+}  // namespace rbee::server

@@ -1,0 +1,81 @@
+#pragma once
+// Readers of what the bodies that ask for pictures have in common. Internal to the server.
+
+#include <initializer_list>
+
+#include "rbee/core/cat.h"
+#include "server/wire/image_body.h"
+#include "server/wire/json_object.h"
+
+namespace rbee::server {
+
+// Ranges of rbee/engine/api/image.h.
+inline constexpr Range<int32_t> kSide{64, 2048};
+inline constexpr Range<int32_t> kSteps{1, 150};
+inline constexpr Range<int32_t> kCount{1, 16};
+inline constexpr Range<int32_t> kBlur{0, 64};
+inline constexpr Range<int32_t> kPadding{0, 512};
+inline constexpr Range<int32_t> kPartials{0, 3};
+inline constexpr Range<int32_t> kQuality{0, 100};
+inline constexpr Range<double> kUnit{0, 1};
+inline constexpr Range<double> kGuidance{0, 30};
+inline constexpr Range<double> kHiresScale{1, 4};
+inline constexpr size_t kMaxControls = 8;
+
+// The first of several names for the same thing that is there.
+const char* present(const ObjectReader& reader, std::initializer_list<const char*> names);
+
+// "" where the field is absent or none of them, which is noted.
+std::string choice(ObjectReader& reader, const char* name,
+                   std::initializer_list<std::string_view> allowed);
+
+// true and false, or 1 and 0.
+std::optional<bool> flag(ObjectReader& reader, const char* name);
+
+std::optional<int32_t> side(ObjectReader& reader, const char* name);
+
+std::optional<int32_t> clip_skip(ObjectReader& reader, const char* name);
+
+SentImage image(ObjectReader& reader, const char* name, bool required);
+
+// Our own names, and those of AUTOMATIC1111's extension. Pictures are taken as they are: there are
+// no detectors that would make edges or poses of a photograph.
+SentControl control(ObjectReader& fields);
+// The same, noting where the picture is missing.
+SentControl control_with_image(ObjectReader& fields);
+
+// What samplers add, and what is added to the seeds; also within A1111's override_settings.
+void read_noise(ObjectReader& reader, ImageBody& out);
+
+// "hires": a second pass over a larger picture.
+void read_hires(ObjectReader& reader, std::vector<FieldError>& errors, ImageBody& out);
+
+// What all APIs call by the same names.
+void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBody& out);
+
+// Throws InvalidBody where something is wrong.
+void finish(std::vector<FieldError>& errors);
+
+// Calls `read` with each entry of a list of objects; notes what is none. prefix: the reader's own.
+template <typename Read>
+void each_object(ObjectReader& reader, const char* name, size_t most,
+                 std::vector<FieldError>& errors, const Read& read, std::string_view prefix = {}) {
+  const nlohmann::json* list = reader.find(name);
+  if (list == nullptr) return;
+  if (!list->is_array() || list->size() > most) {
+    reader.note(name, cat("type(array), max_count(", most, ")"),
+                cat("must be an array of at most ", most), list);
+    return;
+  }
+  for (size_t i = 0; i < list->size(); ++i) {
+    const nlohmann::json& entry = (*list)[i];
+    if (!entry.is_object()) {
+      reader.note(cat(name, "[", i, "]"), "type(object)", "must be an object", &entry);
+      continue;
+    }
+    ObjectReader fields(entry, cat(prefix, name, "[", i, "]."), errors);
+    read(fields);
+  }
+}
+
+}  // namespace rbee::server

@@ -1,0 +1,261 @@
+#include "server/wire/json_body.h"
+
+#include <cstddef>
+#include <iterator>
+#include <set>
+#include <type_traits>
+#include <vector>
+
+#include "rbee/core/cat.h"
+#include "rbee/core/wide_integers.h"
+#include "server/wire/generate_request.h"
+#include "server/wire/json_text.h"
+
+namespace rbee::server {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr size_t kShownBytes = 100;
+
+[[noreturn]] void refuse_body(std::string constraint, std::string message) {
+  throw InvalidBody({{.field = "body",
+                      .constraint = std::move(constraint),
+                      .message = std::move(message),
+                      .value = {}}});
+}
+
+// Bytes of a text for the library's reader, which says nowhere how far it has come.
+class Bytes {
+ public:
+  using iterator_category = std::forward_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  // farthest: of all copies.
+  Bytes(const char* at, const char** farthest) : at_(at), farthest_(farthest) {}
+  reference operator*() const { return *at_; }
+  Bytes& operator++() {
+    *farthest_ = ++at_;
+    return *this;
+  }
+  Bytes operator++(int) {
+    const Bytes before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const Bytes& other) const { return at_ == other.at_; }
+
+ private:
+  const char* at_;
+  const char** farthest_;
+};
+
+// Reads past a body and keeps nothing of it but where its fields begin. Refuses what JSON allows
+// and we do not.
+class Survey final : public nlohmann::json_sax<json> {
+ public:
+  explicit Survey(std::string_view text) : end_(text.data() + text.size()), at_(text.data()) {
+    json::sax_parse(Bytes(at_, &at_), Bytes(end_, &at_), this);
+  }
+
+  // '{', '[', or 0 for what is neither.
+  char outermost() const { return outermost_; }
+  // Of the outermost object, by name: the text behind it.
+  std::map<std::string, std::string_view> take_fields() { return std::move(fields_); }
+
+  bool null() override { return count(); }
+  bool boolean(bool /*value*/) override { return count(); }
+  bool number_integer(int64_t /*value*/) override { return count(); }
+  bool number_unsigned(uint64_t /*value*/) override { return count(); }
+  bool number_float(double /*value*/, const std::string& /*text*/) override { return count(); }
+  bool string(std::string& /*value*/) override { return count(); }
+  bool binary(json::binary_t& /*value*/) override { return count(); }
+  bool start_object(size_t /*size*/) override { return open('{'); }
+  bool end_object() override { return close(); }
+  bool start_array(size_t /*size*/) override { return open('['); }
+  bool end_array() override { return close(); }
+  bool key(std::string& name) override {
+    count();
+    std::set<std::string>& names = names_.back();
+    last_name_ = name;
+    if (!names.insert(name).second) {
+      refuse_body("unique_names", cat("the name ", shown(name), " occurs twice"));
+    }
+    if (names.size() > kMaxJsonNames) {
+      refuse_body(
+          cat("max_names(", kMaxJsonNames, ")"),
+          cat("an object has more than ", kMaxJsonNames, " names; the last is ", shown(name)));
+    }
+    if (names_.size() == 1) fields_.emplace(std::move(name), std::string_view(at_, end_));
+    return true;
+  }
+  bool parse_error(size_t at, const std::string& /*token*/, const json::exception& error) override {
+    // The library's messages quote the body around the fault, which may not be UTF-8.
+    if (dynamic_cast<const json::parse_error*>(&error) != nullptr) {
+      refuse_body("json", cat("not JSON in UTF-8; the fault is near byte ", at));
+    }
+    refuse_body("json", cat("a number is out of range",
+                            last_name_.empty() ? "" : cat(" at ", shown(last_name_))));
+  }
+
+ private:
+  bool count() {
+    if (++parts_ > kMaxJsonParts) {
+      refuse_body(cat("max_count(", kMaxJsonParts, ")"),
+                  cat("the JSON has more than ", kMaxJsonParts, " names and values"));
+    }
+    return true;
+  }
+  bool open(char kind) {
+    count();
+    if (names_.empty()) outermost_ = kind;
+    if (names_.size() >= kMaxJsonDepth) {
+      refuse_body(cat("max_depth(", kMaxJsonDepth, ")"),
+                  cat("the JSON is nested deeper than ", kMaxJsonDepth, " levels"));
+    }
+    names_.emplace_back();
+    return true;
+  }
+  bool close() {
+    names_.pop_back();
+    return true;
+  }
+
+  const char* const end_;
+  const char* at_;  // behind what was read
+  char outermost_ = 0;
+  std::vector<std::set<std::string>> names_;  // of the lists and objects that are open
+  std::string last_name_;                     // empty before the first
+  size_t parts_ = 0;                          // names and values so far
+  std::map<std::string, std::string_view> fields_;
+};
+
+json& add(json::object_t& object, std::string& name) {
+  return object.emplace(std::move(name), json()).first->second;
+}
+// Names are known to be different; ordered_map's own ways in look all of them up.
+ordered_json& add(ordered_json::object_t& object, std::string& name) {
+  ordered_json::object_t::Container& list = object;
+  return list.emplace_back(std::move(name), ordered_json()).second;
+}
+
+// Makes a tree of text that was read before.
+template <typename Json>
+class Tree final : public nlohmann::json_sax<Json> {
+ public:
+  // Reads one value, whatever follows it.
+  explicit Tree(std::string_view text) {
+    Json::sax_parse(text.begin(), text.end(), this, Json::input_format_t::json, false);
+  }
+  Json take() { return std::move(root_); }
+
+  bool null() override { return put(nullptr); }
+  bool boolean(bool value) override { return put(value); }
+  bool number_integer(int64_t value) override { return put(value); }
+  bool number_unsigned(uint64_t value) override { return put(value); }
+  bool number_float(double value, const std::string& text) override {
+    return kHolds && may_be_rounded(text) ? put(held_number(text)) : put(value);
+  }
+  bool string(std::string& value) override {
+    return put(kHolds ? held_text(std::move(value)) : std::move(value));
+  }
+  bool binary(typename Json::binary_t& value) override { return put(std::move(value)); }
+  bool start_object(size_t /*size*/) override { return open(Json::object()); }
+  bool end_object() override { return close(); }
+  bool start_array(size_t /*size*/) override { return open(Json::array()); }
+  bool end_array() override { return close(); }
+  bool key(std::string& name) override {
+    field_ = &add(open_.back()->template get_ref<typename Json::object_t&>(), name);
+    return true;
+  }
+  bool parse_error(size_t /*at*/, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    return false;
+  }
+
+ private:
+  static constexpr bool kHolds = std::is_same_v<Json, ordered_json>;
+
+  Json& place(Json value) {
+    Json* to = open_.empty() ? &root_ : field_;
+    if (!open_.empty() && open_.back()->is_array()) {
+      open_.back()->push_back(std::move(value));
+      return open_.back()->back();
+    }
+    *to = std::move(value);
+    return *to;
+  }
+  bool put(Json value) {
+    place(std::move(value));
+    return true;
+  }
+  bool open(Json value) {
+    open_.push_back(&place(std::move(value)));
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  Json root_;
+  std::vector<Json*> open_;
+  Json* field_ = nullptr;  // of the innermost object: what the next value becomes
+};
+
+// The value behind a name and its colon.
+std::string_view value_behind(std::string_view text) {
+  return text.substr(text.find(':') + 1);
+}
+
+}  // namespace
+
+std::string shown(const json& value) {
+  std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+  if (text.size() > kShownBytes) text = text.substr(0, kShownBytes) + "...";
+  return text;
+}
+
+JsonBody::JsonBody(std::string_view text) {
+  if (text.empty()) refuse_body("type(object)", "the body is empty; it must be a JSON object");
+  Survey survey(text);
+  if (survey.outermost() != '{') refuse_body("type(object)", "the body must be a JSON object");
+  fields_ = survey.take_fields();
+}
+
+void JsonBody::read(const std::string& name) const {
+  const auto found = fields_.find(name);
+  if (found == fields_.end() || object_.contains(name)) return;
+  object_[name] = Tree<json>(value_behind(found->second)).take();
+}
+
+json& JsonBody::operator[](const std::string& name) {
+  read(name);
+  return object_[name];
+}
+
+ordered_json JsonBody::in_order(const std::string& name) const {
+  return parse_in_order(value_behind(fields_.at(name)));
+}
+
+json parse_array(std::string_view text) {
+  if (text.empty()) refuse_body("type(array)", "the body is empty; it must be a JSON array");
+  if (Survey(text).outermost() != '[') {
+    refuse_body("type(array)", "the body must be a JSON array");
+  }
+  return Tree<json>(text).take();
+}
+
+ordered_json parse_in_order(std::string_view text) {
+  return Tree<ordered_json>(text).take();
+}
+
+std::string dump_in_order(const ordered_json& tree) {
+  return release_integers(dump(tree));
+}
+
+}  // namespace rbee::server

@@ -1,0 +1,28 @@
+#pragma once
+// Tools and calls in the spellings of OpenAI's two APIs and of Anthropic's. Internal to
+// server/contract.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/wire/json_object.h"
+
+namespace rbee::server {
+
+enum class ToolSpelling : uint8_t { openai_chat, openai_responses, anthropic };
+
+// "tools", "tool_choice" and whether one call at most is wanted; of chats "functions" and
+// "function_call" too. body: what the reader's object was
+// read from; the order of a schema's properties is taken from it.
+void read_tools(ObjectReader& reader, const JsonBody& body, ToolSpelling spelling,
+                ChatFields& chat);
+// A call of a custom tool is one of a function of a text: its arguments, and the text that is in
+// such; what has none is the text itself.
+std::string custom_arguments(const std::string& input);
+std::string custom_input(const std::string& arguments);
+// "tool_calls" of an assistant's message, or its "function_call".
+std::vector<SentCall> read_tool_calls(ObjectReader& message, std::vector<FieldError>& errors,
+                                      const std::string& prefix);
+
+}  // namespace rbee::server

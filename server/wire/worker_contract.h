@@ -1,0 +1,72 @@
+#pragma once
+// What workers of every kind say of themselves and of their jobs, as JSON on one line. Text that is
+// not UTF-8 comes out with U+FFFD.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/wire/error_map.h"
+#include "server/wire/generate_request.h"
+
+namespace rbee::server {
+
+// worker-contract's WorkerInfo.
+struct WorkerInfo {
+  std::string id;
+  std::string model_id;
+  std::string device;  // e.g. "cpu:0"
+  uint16_t port = 0;
+  std::string status = "ready";  // starting, ready, busy, stopping or stopped
+  std::string implementation;    // e.g. "llm-worker-rbee-cpu"
+  std::string version;
+};
+
+// Bytes of the model on its device (weights, and of chats the KV cache), and of a device with
+// memory of its own all and what is free, whoever uses it; 0 for a CPU, and when not known.
+struct MemoryFigures {
+  int64_t used = 0;
+  int64_t device = 0;
+  int64_t device_free = 0;
+};
+
+struct Health {
+  bool healthy = true;
+  std::string model;
+  std::string architecture;
+  std::string quantization;
+  std::string tokenizer_kind;
+  int64_t vocab_size = 0;
+  int32_t context_length = 0;
+  int64_t parameters = 0;
+  int32_t max_pictures = 0;  // of a request; 0 = the model reads text alone
+  int64_t memory_bytes = 0;  // weights and KV cache
+  double uptime_seconds = 0;
+  std::string capture_refusal = {};  // why steps are not captured and replayed; empty: they are
+  std::optional<bool> ranks = {};    // of a model for embeddings (false) or ranking
+};
+
+std::string to_json(const WorkerInfo& info);
+std::string to_json(const Health& health);
+// worker-contract's WorkerHeartbeat, and the memory beside it.
+std::string heartbeat_json(const WorkerInfo& info, const MemoryFigures& memory,
+                           std::string_view timestamp);
+std::string ready_json(bool ready, std::string_view state);
+// vLLM's {"server_load"}: requests that run or wait.
+std::string load_json(int32_t requests);
+// vLLM's {"version"}
+std::string version_json(std::string_view version);
+std::string welcome_json(const WorkerInfo& info);
+std::string job_json(std::string_view job_id, std::string_view sse_url);
+std::string cancel_json(std::string_view job_id);
+// The job_id of {"job_id": "..."}. Throws InvalidBody.
+std::string parse_cancel(std::string_view body);
+std::string error_json(std::string_view code, std::string_view message);
+// The payload of an error among a job's events.
+std::string error_event_json(const WireError& error, std::string_view message);
+// {"error":{"code":"INVALID_REQUEST","message":...,"fields":[...]}}
+std::string invalid_body_json(const InvalidBody& error);
+
+}  // namespace rbee::server
