@@ -3,11 +3,16 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <type_traits>
+#include <variant>
 
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
+#include "rbee/core/cat.h"
+#include "rbee/engine/api/fields.h"
 #include "workers/common/graphs_flag.h"
 
 namespace rbee::tools {
@@ -46,38 +51,31 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
 
 namespace {
 
-void add_cut_options(CLI::App& app, engine::SamplingParams& p) {
-  app.add_option("--typical-p", p.typical_p, "mass of locally typical tokens kept; 1 = off");
-  app.add_option("--top-n-sigma", p.top_n_sigma,
-                 "kept: within n standard deviations of the largest logit; 0 = off");
-  app.add_option("--xtc-probability", p.xtc_probability,
-                 "how often the likeliest tokens are left out; 0 = off");
-  app.add_option("--xtc-threshold", p.xtc_threshold, "their least probability")
-      ->capture_default_str();
-  app.add_option("--dynatemp-range", p.dynatemp_range,
-                 "the temperature moves by this with the entropy; 0 = off");
-  app.add_option("--dynatemp-exponent", p.dynatemp_exponent, "how it follows the entropy")
-      ->capture_default_str();
-  app.add_option("--mirostat", p.mirostat, "1 or 2, in place of the samplers that cut; 0 = off");
-  app.add_option("--mirostat-tau", p.mirostat_tau, "surprise aimed at, bits")
-      ->capture_default_str();
-  app.add_option("--mirostat-eta", p.mirostat_eta, "learning rate")->capture_default_str();
+// "--top-k" of "top_k".
+std::string option_of(std::string_view field) {
+  std::string out = cat("--", field);
+  std::ranges::replace(out, '_', '-');
+  return out;
 }
 
-void add_dry_options(CLI::App& app, engine::SamplingParams& p) {
-  app.add_option("--dry-multiplier", p.dry_multiplier, "penalty of repetitions; 0 = off");
-  app.add_option("--dry-base", p.dry_base, "how it grows with their length")->capture_default_str();
-  app.add_option("--dry-allowed-length", p.dry_allowed_length, "tokens from which on it counts")
-      ->capture_default_str();
-  app.add_option("--dry-penalty-last-n", p.dry_penalty_last_n, "tokens looked back; -1 = all")
-      ->capture_default_str();
-  app.add_option("--dry-sequence-breaker", p.dry_sequence_breakers,
-                 "a text that ends repetitions; may be given several times")
-      ->allow_extra_args(false);
+// The numbers of the table; the limits are checked once all options are read.
+void add_number_options(CLI::App& app, engine::SamplingParams& params) {
+  for (const engine::SamplingField& field : engine::sampling_fields()) {
+    std::string option = option_of(field.name);
+    if (field.name == "temperature") option += ",--temp";
+    const auto add = [&]<typename T>(T engine::SamplingParams::* member) {
+      if constexpr (std::is_same_v<T, float> || std::is_same_v<T, int32_t>) {
+        app.add_option(option, params.*member, std::string(field.words))->capture_default_str();
+      }
+    };
+    std::visit(add, field.member);
+  }
 }
 
 void add_rule_options(CLI::App& app, SamplingFlags& flags) {
-  app.add_option("--min-tokens", flags.params.min_tokens, "the answer does not end before");
+  app.add_option("--dry-sequence-breaker", flags.params.dry_sequence_breakers,
+                 "a text that ends repetitions; may be given several times")
+      ->allow_extra_args(false);
   app.add_flag("--ignore-eos", flags.params.ignore_eos, "the answer does not end by itself");
   app.add_option("--bad-word", flags.params.bad_words,
                  "a text that never comes; may be given several times")
@@ -115,22 +113,10 @@ std::vector<engine::SamplerKind> parse_samplers(std::string_view names) {
 }  // namespace
 
 void add_sampling_options(CLI::App& app, SamplingFlags& flags) {
-  engine::SamplingParams& p = flags.params;
-  app.add_option("--temperature,--temp", p.temperature, "0 = always the likeliest token")
-      ->capture_default_str();
-  app.add_option("--top-k", p.top_k, "likeliest tokens kept; 0, -1 = off")->capture_default_str();
-  app.add_option("--top-p", p.top_p, "probability mass kept; 1 = off")->capture_default_str();
-  app.add_option("--min-p", p.min_p, "least probability relative to the likeliest; 0 = off")
-      ->capture_default_str();
-  app.add_option("--repetition-penalty", p.repetition_penalty, "1 = off")->capture_default_str();
-  app.add_option("--frequency-penalty", p.frequency_penalty, "0 = off")->capture_default_str();
-  app.add_option("--presence-penalty", p.presence_penalty, "0 = off")->capture_default_str();
-  app.add_option("--repeat-last-n", p.repeat_last_n, "tokens the penalties look back; 0 = all")
-      ->capture_default_str();
-  add_cut_options(app, p);
-  add_dry_options(app, p);
+  add_number_options(app, flags.params);
   add_rule_options(app, flags);
-  add_seed_option(app, "-s,--seed", p.seed, "default, and below 0: a fresh one, which is shown");
+  add_seed_option(app, "-s,--seed", flags.params.seed,
+                  "default, and below 0: a fresh one, which is shown");
 }
 
 engine::SamplingParams sampling_of(const SamplingFlags& flags) {

@@ -147,7 +147,7 @@ std::vector<std::string> UpscaleQueue::make(const UpscaleOrder& wanted,
     const std::lock_guard lock(mutex_);
     here->tiles = tiles;
   };
-  check_sizes(wanted);
+  if (wanted.images.size() > 1) check_sizes(wanted);
   std::vector<std::string> made;
   for (const std::string& image : wanted.images) made.push_back(work_(image, wanted, hooks));
   return made;

@@ -1,19 +1,13 @@
 #pragma once
+// Defaults of APIs that do not take the engine's.
 
-#include "rbee/engine/api/sampling.h"
-#include "server/wire/sampling_fields.h"
+#include "server/wire/generate_request.h"
 
 namespace rbee::server {
 
-// What was given of the fields, and the engine's values for the rest.
-engine::SamplingParams to_engine(const SamplingFields& fields);
-
-// What OpenAI's and Anthropic's requests mean where they say nothing: what the model's makers say,
-// else nothing is cut off; and the penalties count as vLLM's do, frequency and presence the whole
-// answer, repetition the prompt too.
-// With what the engine takes where the request says nothing.
-SamplingFields with_defaults(SamplingFields fields);
-
-void set_open_defaults(SamplingFields& fields, const engine::SamplingDefaults& model);
+// The defaults of OpenAI's and Anthropic's routes: generation_config.json's values, else no
+// truncation. Penalties count as vLLM's do: frequency and presence the whole answer, repetition the
+// prompt too.
+void set_open_defaults(GenerateRequest& request, const engine::SamplingDefaults& model);
 
 }  // namespace rbee::server

@@ -6,7 +6,6 @@
 
 #include "rbee/io/image/base64.h"
 #include "server/llm/page.h"
-#include "server/llm/sampling.h"
 
 namespace rbee::server {
 namespace {
@@ -23,8 +22,9 @@ size_t text_bytes(const GenerateRequest& request) {
     bytes += kMarkBytes + message.content.size() + message.reasoning.size();
     for (const SentCall& call : message.tool_calls) bytes += call.arguments.size();
   }
-  for (const SamplingFields::Bias& bias : request.logit_bias) bytes += bias.text.size();
-  for (const std::string& word : request.bad_words) bytes += 2 * word.size();  // also after a space
+  for (const engine::LogitBias& bias : request.sampling.logit_bias) bytes += bias.text.size();
+  for (const std::string& word : request.sampling.bad_words)
+    bytes += 2 * word.size();  // also after a space
   return bytes;
 }
 
@@ -105,8 +105,9 @@ engine::ChatOptions LlmService::chat_options(ChatFields chat) const {
 }
 
 void LlmService::set_defaults(GenerateRequest& request) const {
-  if (!request.temperature) request.temperature = defaults_.temperature;
-  if (!request.seed) request.seed = defaults_.seed;
+  using P = engine::SamplingParams;
+  if (defaults_.temperature) request.set_default(&P::temperature, *defaults_.temperature);
+  if (defaults_.seed) request.set_default(&P::seed, defaults_.seed);
   const bool no_limit = request.max_tokens.value_or(INT32_MAX) == INT32_MAX;
   if (no_limit && defaults_.max_tokens) request.max_tokens = defaults_.max_tokens;
 }
@@ -128,7 +129,7 @@ engine::TextRequest LlmService::engine_request(const GenerateRequest& wire,
   };
   set(request.max_tokens, wire.max_tokens);
   request.lora = loras_of(wire);
-  request.sampling = to_engine(wire);
+  request.sampling = wire.sampling;
   request.stop = wire.stop;
   request.stop_ids = wire.stop_ids;
   request.constraint = to_engine(wire.constraint);

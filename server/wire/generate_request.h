@@ -6,9 +6,10 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "server/wire/sampling_fields.h"
+#include "rbee/engine/api/fields.h"
 
 namespace rbee::server {
 
@@ -101,8 +102,22 @@ struct LoraField {
   std::optional<float> scale;  // absent: the adapter's own
 };
 
-// Fields that were absent or null are empty; ranges are those of engine.h.
-struct GenerateRequest : SamplingFields {
+// Fields that were absent or null are empty.
+struct GenerateRequest {
+  engine::SamplingParams sampling;
+  engine::SamplingFieldSet given;  // what of it the request says, or a default that was set for it
+
+  template <typename T, typename Value>
+  void set(T engine::SamplingParams::* member, Value&& value) {
+    sampling.*member = std::forward<Value>(value);
+    given.add(member);
+  }
+  // Where the request says nothing.
+  template <typename T, typename Value>
+  void set_default(T engine::SamplingParams::* member, Value&& value) {
+    if (!given.has(member)) set(member, std::forward<Value>(value));
+  }
+
   std::string prompt;               // exactly one of prompt, prompt_ids and messages
   std::vector<int32_t> prompt_ids;  // the prompt's tokens; OpenAI's completions only
   std::vector<SentMessage> messages;

@@ -1,9 +1,10 @@
 #include "server/wire/sampling_fields.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
+#include <utility>
+#include <variant>
 
 #include "rbee/core/cat.h"
 #include "server/wire/json_object.h"
@@ -13,15 +14,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int32_t kMaxRepeat = 1 << 20;
-constexpr size_t kMaxBiases = 1024;
-constexpr double kMaxBias = 100;
-constexpr size_t kMaxBreakers = 32;
-constexpr size_t kMaxBadWords = 64;
-constexpr size_t kMaxWordBytes = 100;
-
-constexpr std::array kSamplers = {"penalties", "dry",   "top_n_sigma", "top_k", "typ_p",
-                                  "typical_p", "top_p", "min_p",       "xtc",   "temperature"};
+using engine::kMaxBias;
+using engine::kMaxBiases;
+using engine::kMaxWordBytes;
+using engine::SamplingParams;
 
 // A list of texts, each 1 to kMaxWordBytes long.
 std::optional<std::vector<std::string>> read_texts(ObjectReader& reader, const char* field,
@@ -70,7 +66,7 @@ std::optional<float> read_bias(const json& value, const std::string& name, Objec
 }
 
 // OpenAI's form: {"id": bias, ...}.
-void read_bias_map(const json& map, ObjectReader& reader, SamplingFields& fields) {
+void read_bias_map(const json& map, ObjectReader& reader, SamplingParams& params) {
   for (const auto& [key, value] : map.items()) {
     const std::string name = cat("logit_bias.", key.substr(0, kMaxWordBytes));
     int32_t id = -1;
@@ -80,13 +76,13 @@ void read_bias_map(const json& map, ObjectReader& reader, SamplingFields& fields
       continue;
     }
     if (const auto bias = read_bias(value, name, reader)) {
-      fields.logit_bias.push_back({.id = id, .text = {}, .bias = *bias});
+      params.logit_bias.push_back({.id = id, .text = {}, .bias = *bias});
     }
   }
 }
 
 // llama-server's: [[id or text, bias], ...].
-void read_bias_list(const json& list, ObjectReader& reader, SamplingFields& fields) {
+void read_bias_list(const json& list, ObjectReader& reader, SamplingParams& params) {
   for (size_t i = 0; i < list.size(); ++i) {
     const json& entry = list[i];
     const std::string name = cat("logit_bias[", i, "]");
@@ -98,14 +94,14 @@ void read_bias_list(const json& list, ObjectReader& reader, SamplingFields& fiel
       continue;
     }
     if (const auto bias = read_bias(entry[1], name, reader)) {
-      fields.logit_bias.push_back({.id = text ? -1 : entry[0].get<int32_t>(),
+      params.logit_bias.push_back({.id = text ? -1 : entry[0].get<int32_t>(),
                                    .text = text ? entry[0].get<std::string>() : "",
                                    .bias = *bias});
     }
   }
 }
 
-void read_logit_bias(ObjectReader& reader, SamplingFields& fields) {
+void read_logit_bias(ObjectReader& reader, SamplingParams& params) {
   const json* value = reader.find("logit_bias");
   if (value == nullptr) return;
   if (!value->is_object() && !value->is_array()) {
@@ -116,70 +112,99 @@ void read_logit_bias(ObjectReader& reader, SamplingFields& fields) {
     return reader.note("logit_bias", cat("max_count(", kMaxBiases, ")"),
                        cat("holds more than ", kMaxBiases, " tokens"), value);
   }
-  value->is_object() ? read_bias_map(*value, reader, fields)
-                     : read_bias_list(*value, reader, fields);
+  value->is_object() ? read_bias_map(*value, reader, params)
+                     : read_bias_list(*value, reader, params);
 }
 
-void read_samplers(ObjectReader& reader, SamplingFields& fields) {
+void read_samplers(ObjectReader& reader, size_t most, SamplingParams& params) {
   const json* value = reader.find("samplers");
-  std::optional<std::vector<std::string>> names = read_texts(reader, "samplers", kSamplers.size());
+  const std::optional<std::vector<std::string>> names = read_texts(reader, "samplers", most);
   if (!names) return;
+  params.samplers.clear();
   bool cut = false;
   for (size_t i = 0; i < names->size(); ++i) {
-    std::string& name = (*names)[i];
-    if (name == "typical_p") name = "typ_p";
     const std::string field = cat("samplers[", i, "]");
-    const bool changes = name == "penalties" || name == "dry";
-    if (std::ranges::count(kSamplers, name) == 0) {
-      reader.note(field,
-                  "one_of(penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, "
-                  "temperature)",
-                  "is not the name of a sampler", value);
-    } else if (changes && cut) {
+    const std::optional<engine::SamplerKind> kind = engine::parse_sampler((*names)[i]);
+    if (!kind) {
+      reader.note(field, cat("one_of(", engine::kSamplerNames, ")"), "is not the name of a sampler",
+                  value);
+      continue;
+    }
+    const bool changes = kind == engine::SamplerKind::penalties || kind == engine::SamplerKind::dry;
+    if (changes && cut) {
       reader.note(field, "order", "must come before the samplers that cut", value);
-    } else if (std::count(names->begin(), names->begin() + static_cast<ptrdiff_t>(i), name) > 0) {
+    } else if (std::ranges::count(params.samplers, *kind) > 0) {
       reader.note(field, "unique", "is named twice", value);
     }
     cut |= !changes;
+    params.samplers.push_back(*kind);
   }
-  fields.samplers = std::move(names);
 }
+
+// Reads fields of the table, each as its member's type wants it.
+class FieldReader {
+ public:
+  FieldReader(ObjectReader& reader, GenerateRequest& request)
+      : reader_(reader), request_(request) {}
+
+  void read(const engine::SamplingField& field, const engine::ApiField& named) {
+    field_ = &field;
+    named_ = named;
+    std::visit([this](auto member) { read(member); }, field.member);
+  }
+
+ private:
+  void read(float SamplingParams::* member) {
+    const Range<double> range{*named_.low, *named_.high, field_->above_low};
+    std::optional<float> value = reader_.number(named_.name.data(), range);
+    if (const char* alias = field_->alias.data()) {
+      const std::optional<float> other = reader_.number(alias, range);
+      if (!value) value = other;
+    }
+    if (value) request_.set(member, *value);
+  }
+  void read(int32_t SamplingParams::* member) {
+    const Range<int32_t> range{static_cast<int32_t>(*named_.low),
+                               static_cast<int32_t>(*named_.high)};
+    if (const auto value = reader_.integer(named_.name.data(), range)) {
+      request_.set(member, *value);
+    }
+  }
+  void read(bool SamplingParams::* member) {
+    if (const auto value = reader_.boolean(named_.name.data())) request_.set(member, *value);
+  }
+  void read(std::optional<uint64_t> SamplingParams::* member) {
+    const auto value = reader_.seed(named_.name.data());
+    if (value) request_.set(member, value);
+  }
+  void read(std::vector<std::string> SamplingParams::* member) {
+    const auto most = static_cast<size_t>(*named_.high);
+    if (auto value = read_texts(reader_, named_.name.data(), most)) {
+      request_.set(member, std::move(*value));
+    }
+  }
+  void read(std::vector<engine::LogitBias> SamplingParams::*) {
+    read_logit_bias(reader_, request_.sampling);
+  }
+  void read(std::vector<engine::SamplerKind> SamplingParams::*) {
+    read_samplers(reader_, static_cast<size_t>(*named_.high), request_.sampling);
+  }
+
+  ObjectReader& reader_;
+  GenerateRequest& request_;
+  const engine::SamplingField* field_ = nullptr;
+  engine::ApiField named_;
+};
 
 }  // namespace
 
-void read_sampling(ObjectReader& reader, SamplingFields& fields) {
-  fields.temperature = reader.number("temperature", {0, 100});
-  fields.top_p = reader.number("top_p", {0, 1});
-  fields.min_p = reader.number("min_p", {0, 1});
-  fields.top_k = reader.integer("top_k", {-1, INT32_MAX});
-  if (fields.top_k == -1) fields.top_k = 0;  // vLLM's way to say that it is off
-  fields.repetition_penalty = reader.number("repetition_penalty", {0, 2, true});
-  // llama-server's name.
-  const std::optional<float> repeat = reader.number("repeat_penalty", {0, 2, true});
-  if (!fields.repetition_penalty) fields.repetition_penalty = repeat;
-  fields.frequency_penalty = reader.number("frequency_penalty", {-2, 2});
-  fields.presence_penalty = reader.number("presence_penalty", {-2, 2});
-  fields.repeat_last_n = reader.integer("repeat_last_n", {0, kMaxRepeat});
-  fields.seed = reader.seed("seed");
-  fields.typical_p = reader.number("typical_p", {0, 1});
-  fields.top_n_sigma = reader.number("top_n_sigma", {-1, 100});
-  fields.xtc_probability = reader.number("xtc_probability", {0, 1});
-  fields.xtc_threshold = reader.number("xtc_threshold", {0, 1});
-  fields.dry_multiplier = reader.number("dry_multiplier", {0, 100});
-  fields.dry_base = reader.number("dry_base", {1, 100});
-  fields.dry_allowed_length = reader.integer("dry_allowed_length", {1, kMaxRepeat});
-  fields.dry_penalty_last_n = reader.integer("dry_penalty_last_n", {-1, kMaxRepeat});
-  fields.dry_sequence_breakers = read_texts(reader, "dry_sequence_breakers", kMaxBreakers);
-  fields.dynatemp_range = reader.number("dynatemp_range", {0, 100});
-  fields.dynatemp_exponent = reader.number("dynatemp_exponent", {0, 10});
-  fields.mirostat = reader.integer("mirostat", {0, 2});
-  fields.mirostat_tau = reader.number("mirostat_tau", {0, 100});
-  fields.mirostat_eta = reader.number("mirostat_eta", {0, 1});
-  read_logit_bias(reader, fields);
-  fields.min_tokens = reader.integer("min_tokens", {0, INT32_MAX});
-  fields.ignore_eos = reader.boolean("ignore_eos");
-  fields.bad_words = read_texts(reader, "bad_words", kMaxBadWords).value_or(fields.bad_words);
-  read_samplers(reader, fields);
+void read_sampling(ObjectReader& reader, GenerateRequest& request, engine::SamplingApi api) {
+  FieldReader fields(reader, request);
+  for (const engine::SamplingField& field : engine::sampling_fields()) {
+    const engine::ApiField named = field.in(api);
+    if (!named.name.empty()) fields.read(field, named);
+  }
+  if (request.sampling.top_k == -1) request.sampling.top_k = 0;  // vLLM's way to say that it is off
 }
 
 }  // namespace rbee::server

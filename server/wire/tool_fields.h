@@ -1,6 +1,6 @@
 #pragma once
 // Tools and calls in the spellings of OpenAI's two APIs and of Anthropic's. Internal to
-// server/contract.
+// server/wire.
 
 #include <string>
 #include <string_view>

@@ -160,8 +160,13 @@ TEST(ImageRequests, HaveTheirClientsName) {
   EXPECT_EQ(worker.engine.last_request().client, "127.0.0.1");
 }
 
+// What the queue's answer holds.
+server::Response answer_of(const std::vector<std::string>& made) {
+  return server::json_response(200, nlohmann::json{{"image", made.front()}}.dump());
+}
+
 // Two clients' pictures are in work at once, and each client ends its own.
-TEST(Upscaler, TwoClientsWorkAtOnce) {
+TEST(UpscaleQueue, TwoClientsWorkAtOnce) {
   std::promise<void> begun[2];
   const auto work = [&](const std::string& image, const server::UpscaleOrder&,
                         const engine::UpscaleHooks& hooks) -> std::string {
@@ -171,9 +176,9 @@ TEST(Upscaler, TwoClientsWorkAtOnce) {
     fail(Code::cancelled, "", "the picture is no longer wanted");
   };
   server::UpscaleQueue upscaler(work);
-  const auto first = upscaler.submit({.client = "a", .images = {"first"}});
+  const auto first = upscaler.submit({.client = "a", .images = {"first"}}, answer_of);
   begun[0].get_future().wait();
-  const auto second = upscaler.submit({.client = "b", .images = {"second"}});
+  const auto second = upscaler.submit({.client = "b", .images = {"second"}}, answer_of);
   begun[1].get_future().wait();
   EXPECT_EQ(upscaler.progress("a")->done, 1);
   EXPECT_EQ(upscaler.progress("b")->done, 2);

@@ -309,8 +309,13 @@ TEST(Sdapi, EnlargingEndsWhenItsClientLeaves) {
   EXPECT_FALSE(busy());
 }
 
+// What the queue's answer holds.
+server::Response answer_of(const std::vector<std::string>& made) {
+  return server::json_response(200, nlohmann::json{{"image", made.front()}}.dump());
+}
+
 // The first picture is held until the rest have been looked at.
-TEST(Upscaler, OneWorksWhileABoundedNumberWaits) {
+TEST(UpscaleQueue, OneWorksWhileABoundedNumberWaits) {
   std::promise<void> begun, go_on;
   std::atomic<int> made = 0;
   const auto work = [&](const std::string& image, const server::UpscaleOrder&,
@@ -325,15 +330,15 @@ TEST(Upscaler, OneWorksWhileABoundedNumberWaits) {
   std::vector<std::shared_ptr<server::DelayedResponse>> responses;
   {
     server::UpscaleQueue upscaler(work);
-    responses.push_back(upscaler.submit({.images = {"first"}}));
+    responses.push_back(upscaler.submit({.images = {"first"}}, answer_of));
     begun.get_future().wait();
     EXPECT_FALSE(responses.front()->take());
     for (size_t i = 0; i < server::UpscaleQueue::kMostWaiting; ++i) {
-      responses.push_back(upscaler.submit({.images = {i == 1 ? "bad" : "next"}}));
+      responses.push_back(upscaler.submit({.images = {i == 1 ? "bad" : "next"}}, answer_of));
     }
-    EXPECT_THROW(upscaler.submit({.images = {"one more"}}), server::Refused);
+    EXPECT_THROW(upscaler.submit({.images = {"one more"}}, answer_of), server::Refused);
     responses.back()->abandon();
-    responses.back() = upscaler.submit({.images = {"last"}});
+    responses.back() = upscaler.submit({.images = {"last"}}, answer_of);
     std::promise<void> done;
     responses.back()->attach([&] { done.set_value(); });
     EXPECT_FALSE(responses.back()->take());

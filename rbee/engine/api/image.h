@@ -243,11 +243,11 @@ struct UpscalerInfo {
   int32_t scale = 1;
 };
 
-// What is told and asked of a picture that is being enlarged, on a thread of the engine; functions
-// may be empty.
-// Of a picture that a network has made.
+// Pixels a side of a picture that a network has made, at most.
 inline constexpr int64_t kMostEnlargedSide = 8192;
 
+// What is told and asked of a picture that is being enlarged, on a thread of the engine; functions
+// may be empty.
 struct UpscaleHooks {
   std::string client = {};         // whose turn it takes
   std::function<bool()> going_on;  // asked between layers, and while it waits; false ends it

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "rbee/core/error.h"
+#include "rbee/engine/api/fields.h"
 
 namespace rbee::engine {
 namespace {
@@ -63,34 +66,26 @@ std::optional<SamplerKind> parse_sampler(std::string_view name) {
   return found->second;
 }
 
+std::string_view sampler_name(SamplerKind kind) {
+  return std::ranges::find(kNames, kind, [](const auto& entry) { return entry.second; })->first;
+}
+
 void validate(const SamplingParams& sampling) {
-  check_range("temperature", sampling.temperature, 0, 100);
-  check_range("top_p", sampling.top_p, 0, 1);
-  check_range("min_p", sampling.min_p, 0, 1);
-  check(sampling.top_k >= -1, "top_k", sampling.top_k, " is below -1");
-  check(sampling.repetition_penalty > 0, "repetition_penalty", sampling.repetition_penalty,
-        " is not above 0");
-  check_range("repetition_penalty", sampling.repetition_penalty, 0, 2);
-  check_range("frequency_penalty", sampling.frequency_penalty, -2, 2);
-  check_range("presence_penalty", sampling.presence_penalty, -2, 2);
-  check_range("repeat_last_n", sampling.repeat_last_n, 0, kMaxLookBack);
-  check_range("typical_p", sampling.typical_p, 0, 1);
-  check_range("top_n_sigma", sampling.top_n_sigma, -1, 100);
-  check_range("xtc_probability", sampling.xtc_probability, 0, 1);
-  check_range("xtc_threshold", sampling.xtc_threshold, 0, 1);
-  check_range("dry_multiplier", sampling.dry_multiplier, 0, 100);
-  check_range("dry_base", sampling.dry_base, 1, 100);
-  check_range("dry_allowed_length", sampling.dry_allowed_length, 1, kMaxLookBack);
-  check_range("dry_penalty_last_n", sampling.dry_penalty_last_n, -1, kMaxLookBack);
-  check_texts("dry_sequence_breakers", sampling.dry_sequence_breakers, kMaxBreakers);
-  check_range("dynatemp_range", sampling.dynatemp_range, 0, 100);
-  check_range("dynatemp_exponent", sampling.dynatemp_exponent, 0, 10);
-  check_range("mirostat", sampling.mirostat, 0, 2);
-  check_range("mirostat_tau", sampling.mirostat_tau, 0, 100);
-  check_range("mirostat_eta", sampling.mirostat_eta, 0, 1);
+  for (const SamplingField& field : sampling_fields()) {
+    const std::string name(field.name);
+    const auto check_value = [&]<typename T>(T SamplingParams::* member) {
+      const T& value = sampling.*member;
+      if constexpr (std::is_same_v<T, float> || std::is_same_v<T, int32_t>) {
+        check_range(name.c_str(), value, field.low, field.high);
+        check(!field.above_low || value > field.low, name.c_str(), value, " is not above ",
+              field.low);
+      } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+        check_texts(name.c_str(), value, static_cast<size_t>(field.high));
+      }
+    };
+    std::visit(check_value, field.member);
+  }
   check_biases(sampling.logit_bias);
-  check(sampling.min_tokens >= 0, "min_tokens", sampling.min_tokens, " is negative");
-  check_texts("bad_words", sampling.bad_words, kMaxBadWords);
   check_samplers(sampling.samplers);
 }
 

@@ -87,6 +87,8 @@ struct SamplingDefaults {
 // "penalties", "dry", "top_n_sigma", "top_k", "typ_p" (or "typical_p"), "top_p", "min_p", "xtc",
 // "temperature". Absent for other names.
 std::optional<SamplerKind> parse_sampler(std::string_view name);
+// The first of a kind's names.
+std::string_view sampler_name(SamplerKind kind);
 // Those names, for messages.
 inline constexpr std::string_view kSamplerNames =
     "penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature";

@@ -6,6 +6,7 @@
 #include "server/wire/lora_fields.h"
 #include "server/wire/message_parts.h"
 #include "server/wire/reasoning_fields.h"
+#include "server/wire/sampling_fields.h"
 #include "server/wire/tool_fields.h"
 
 namespace rbee::server {
@@ -319,9 +320,7 @@ GenerateRequest parse_anthropic(std::string_view text) {
     reader.note("max_tokens", "required", "is missing", nullptr);
   }
   request.max_tokens = reader.integer("max_tokens", {1, INT32_MAX});
-  request.temperature = reader.number("temperature", {0, 1});
-  request.top_p = reader.number("top_p", {0, 1});
-  request.top_k = reader.integer("top_k", {0, INT32_MAX});
+  read_sampling(reader, request, engine::SamplingApi::anthropic);
   request.stream = reader.boolean("stream").value_or(false);
   read_stops(reader, request);
   read_user(reader, errors, request);

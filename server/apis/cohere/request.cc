@@ -8,6 +8,7 @@
 #include "server/wire/json_object.h"
 #include "server/wire/json_text.h"
 #include "server/wire/reasoning_fields.h"
+#include "server/wire/sampling_fields.h"
 #include "server/wire/tool_fields.h"
 
 namespace rbee::server {
@@ -83,12 +84,7 @@ void read_format(ObjectReader& reader, const JsonBody& body, ConstraintFields& o
 }
 
 void read_choice_of_tokens(ObjectReader& reader, GenerateRequest& out) {
-  out.temperature = reader.number("temperature", {0, 100});
-  out.top_p = reader.number("p", {0, 1});
-  out.top_k = reader.integer("k", {0, INT32_MAX});
-  out.frequency_penalty = reader.number("frequency_penalty", {-2, 2});
-  out.presence_penalty = reader.number("presence_penalty", {-2, 2});
-  out.seed = reader.seed("seed");
+  read_sampling(reader, out, engine::SamplingApi::cohere);
   out.max_tokens = reader.integer("max_tokens", {1, INT32_MAX}).value_or(INT32_MAX);
   read_stop(reader, out);
 }

@@ -8,6 +8,7 @@
 #include "server/wire/generate_fields.h"
 #include "server/wire/json_object.h"
 #include "server/wire/lora_fields.h"
+#include "server/wire/sampling_fields.h"
 
 namespace rbee::server {
 namespace {
@@ -140,7 +141,7 @@ LlamaRequest parse(std::string_view text, bool infill) {
   request.max_tokens = read_max_tokens(reader);
   read_adapters(reader, errors, request);
   read_sampling(reader, request);
-  if (!request.min_p) request.min_p = kMinP;
+  request.set_default(&engine::SamplingParams::min_p, kMinP);
   read_turn(reader, request);
   read_stop(reader, request);
   request.constraint = read_constraint(reader, body, errors);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <climits>
 #include <cmath>
+#include <type_traits>
+#include <variant>
 
 #include "rbee/core/cat.h"
 #include "server/apis/llama/timings.h"
@@ -53,9 +55,9 @@ std::string stop_type(const std::string& reason) {
   return reason == "STOP_SEQUENCE" ? "word" : "limit";
 }
 
-Json biases_json(const std::vector<SamplingFields::Bias>& biases) {
+Json biases_json(const std::vector<engine::LogitBias>& biases) {
   Json out = Json::array();
-  for (const SamplingFields::Bias& bias : biases) {
+  for (const engine::LogitBias& bias : biases) {
     Json entry = Json::object();
     if (bias.text.empty()) {
       entry["token"] = bias.id;
@@ -68,40 +70,26 @@ Json biases_json(const std::vector<SamplingFields::Bias>& biases) {
   return out;
 }
 
-Json sampling_json(const SamplingFields& fields) {
+// Every field of the table but the seed, under llama-server's names.
+Json sampling_json(const engine::SamplingParams& params) {
   Json out = Json::object();
-  const auto number = [&](const char* name, std::optional<float> value) {
-    if (value) out[name] = decimal(*value);
-  };
-  const auto plain = [&](const char* name, const auto& value) {
-    if (value) out[name] = *value;
-  };
-  number("temperature", fields.temperature);
-  number("dynatemp_range", fields.dynatemp_range);
-  number("dynatemp_exponent", fields.dynatemp_exponent);
-  plain("top_k", fields.top_k);
-  number("top_p", fields.top_p);
-  number("min_p", fields.min_p);
-  number("top_n_sigma", fields.top_n_sigma);
-  number("xtc_probability", fields.xtc_probability);
-  number("xtc_threshold", fields.xtc_threshold);
-  number("typical_p", fields.typical_p);
-  plain("repeat_last_n", fields.repeat_last_n);
-  number("repeat_penalty", fields.repetition_penalty);
-  number("presence_penalty", fields.presence_penalty);
-  number("frequency_penalty", fields.frequency_penalty);
-  number("dry_multiplier", fields.dry_multiplier);
-  number("dry_base", fields.dry_base);
-  plain("dry_allowed_length", fields.dry_allowed_length);
-  plain("dry_penalty_last_n", fields.dry_penalty_last_n);
-  plain("dry_sequence_breakers", fields.dry_sequence_breakers);
-  plain("mirostat", fields.mirostat);
-  number("mirostat_tau", fields.mirostat_tau);
-  number("mirostat_eta", fields.mirostat_eta);
-  plain("ignore_eos", fields.ignore_eos);
-  plain("min_tokens", fields.min_tokens);
-  plain("samplers", fields.samplers);
-  out["logit_bias"] = biases_json(fields.logit_bias);
+  for (const engine::SamplingField& field : engine::sampling_fields()) {
+    const std::string name(field.alias.empty() ? field.name : field.alias);
+    const auto write = [&]<typename T>(T engine::SamplingParams::* member) {
+      const T& value = params.*member;
+      if constexpr (std::is_same_v<T, float>) {
+        out[name] = decimal(value);
+      } else if constexpr (std::is_same_v<T, std::vector<engine::LogitBias>>) {
+        out[name] = biases_json(value);
+      } else if constexpr (std::is_same_v<T, std::vector<engine::SamplerKind>>) {
+        out[name] = Json::array();
+        for (const engine::SamplerKind kind : value) out[name].push_back(sampler_name(kind));
+      } else if constexpr (!std::is_same_v<T, std::optional<uint64_t>>) {
+        out[name] = value;
+      }
+    };
+    std::visit(write, field.member);
+  }
   return out;
 }
 

@@ -17,9 +17,9 @@ namespace rbee::server {
 struct LlamaAnswer {
   std::string model;
   LlamaRequest request;
-  SamplingFields sampling;  // of the request, defaults filled in
-  int32_t context = 0;      // tokens
-  std::string prompt;       // its text
+  engine::SamplingParams sampling;  // of the request, defaults filled in
+  int32_t context = 0;              // tokens
+  std::string prompt;               // its text
   uint64_t seed = 0;
   int32_t prompt_tokens = 0;
   bool new_line = false;  // in the pieces of a stream so far
@@ -45,8 +45,8 @@ struct LlamaProps {
   int32_t slots = 0;    // requests that share a step at most
   bool pictures = false;
   std::vector<std::string> aliases;
-  SamplingFields sampling;  // of requests that say nothing
-  int32_t max_tokens = -1;  // of their answers; -1: no limit
+  engine::SamplingParams sampling;  // of requests that say nothing
+  int32_t max_tokens = -1;          // of their answers; -1: no limit
 };
 std::string llama_props_json(const LlamaProps& props);
 // running: slots that are in use.

@@ -8,7 +8,6 @@
 #include "server/apis/openai/error.h"
 #include "server/apis/openai/response.h"
 #include "server/apis/text_answers.h"
-#include "server/llm/sampling.h"
 
 namespace rbee::server {
 namespace {
@@ -156,7 +155,7 @@ std::shared_ptr<To> start(LlmService& service, const LlamaRequest& request) {
   answers->whole.resize(plan.prompts.size());
   LlamaAnswer answer{.model = service.answering_model(request.generate),
                      .request = request,
-                     .sampling = with_defaults(request.generate),
+                     .sampling = request.generate.sampling,
                      .context = service.engine().model().context_length};
   answer.request.prompts.clear();  // every answer has a copy
   const LlmService::MakePart<To> make = [&](size_t index, const std::function<void()>& cancel,
@@ -208,7 +207,7 @@ Response props(LlmService& service, const Request&) {
                                          .slots = model.max_running,
                                          .pictures = model.max_pictures > 0,
                                          .aliases = service.options().aliases,
-                                         .sampling = with_defaults(defaults),
+                                         .sampling = defaults.sampling,
                                          .max_tokens = defaults.max_tokens.value_or(-1)}));
 }
 

@@ -9,6 +9,7 @@
 #include "server/wire/lora_fields.h"
 #include "server/wire/message_parts.h"
 #include "server/wire/reasoning_fields.h"
+#include "server/wire/sampling_fields.h"
 #include "server/wire/tool_fields.h"
 
 namespace rbee::server {

@@ -19,7 +19,7 @@ GenerateRequest read_body(const LlmService& service, const Request& request) {
 
 Response infer(LlmService& service, const Request& request) {
   GenerateRequest body = read_body(service, request);
-  if (!body.temperature) body.temperature = kInferTemperature;
+  body.set_default(&engine::SamplingParams::temperature, kInferTemperature);
   const auto work = LlmService::preparation(body);
   return prepared(service, request, work, nullptr, [&service, body = std::move(body)] {
     if (body.stream.value_or(false)) {

@@ -6,6 +6,7 @@
 #include "server/wire/constraint_fields.h"
 #include "server/wire/generate_fields.h"
 #include "server/wire/lora_fields.h"
+#include "server/wire/sampling_fields.h"
 
 namespace rbee::server {
 namespace {

@@ -11,6 +11,7 @@
 #include "server/wire/lora_fields.h"
 #include "server/wire/message_parts.h"
 #include "server/wire/reasoning_fields.h"
+#include "server/wire/sampling_fields.h"
 #include "server/wire/tool_fields.h"
 
 namespace rbee::server {
@@ -315,13 +316,13 @@ Json object(const ResponseAnswer& answer, std::string_view status) {
   out["parallel_tool_calls"] = asked.chat.parallel_tool_calls;
   out["previous_response_id"] = nullptr;
   out["store"] = false;
-  out["temperature"] = decimal(asked.temperature.value_or(1.0f));
+  out["temperature"] = decimal(asked.sampling.temperature);
   const std::string& format = answer.request.text_format;
   out["text"]["format"] = format.empty() ? Json({{"type", "text"}}) : Json::parse(format);
   out["tool_choice"] = tool_choice_json(asked.chat);
   out["tools"] = tools_json(asked.chat);
   out["top_logprobs"] = asked.logprobs.value_or(0);
-  out["top_p"] = decimal(asked.top_p.value_or(1.0f));
+  out["top_p"] = decimal(asked.sampling.top_p);
   out["truncation"] = "disabled";
   out["usage"] = nullptr;
   const std::string& metadata = answer.request.metadata;

@@ -4,6 +4,7 @@
 #include "server/wire/generate_fields.h"
 #include "server/wire/json_object.h"
 #include "server/wire/json_text.h"
+#include "server/wire/sampling_fields.h"
 
 namespace rbee::server {
 namespace {
@@ -38,11 +39,13 @@ void read_grammar(ObjectReader& reader, const JsonBody& body, ConstraintFields& 
 }
 
 void read_parameters(ObjectReader& reader, const JsonBody& body, TgiRequest& out) {
+  using P = engine::SamplingParams;
   GenerateRequest& request = out.generate;
   read_sampling(reader, request);
-  const bool sampled = reader.boolean("do_sample").value_or(false) || request.temperature ||
-                       request.top_k || request.top_p || request.typical_p;
-  if (!sampled) request.temperature = 0;
+  const bool sampled = reader.boolean("do_sample").value_or(false) ||
+                       request.given.has(&P::temperature) || request.given.has(&P::top_k) ||
+                       request.given.has(&P::top_p) || request.given.has(&P::typical_p);
+  if (!sampled) request.set(&P::temperature, 0.0f);
   request.max_tokens = reader.integer("max_new_tokens", {1, INT32_MAX}).value_or(kMaxNewTokens);
   request.kept_tokens = reader.integer("truncate", {1, INT32_MAX});
   read_stop(reader, request);

@@ -2,25 +2,20 @@
 
 #include <gmock/gmock.h>
 
-#include <climits>
-#include <cmath>
 #include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "rbee/core/cat.h"
-#include "rbee/core/error.h"
-#include "rbee/engine/api/sampling.h"
+#include "server/apis/a1111/request.h"
 #include "server/apis/anthropic/request.h"
 #include "server/apis/cohere/request.h"
 #include "server/apis/embeddings/request.h"
 #include "server/apis/embeddings/routes.h"
 #include "server/apis/llama/request.h"
 #include "server/apis/llama/text_request.h"
-#include "server/apis/openai/request.h"
-#include "server/apis/a1111/request.h"
 #include "server/apis/openai/image_request.h"
+#include "server/apis/openai/request.h"
 #include "server/apis/own/image_request.h"
 #include "server/apis/own/request.h"
 #include "server/apis/responses/response.h"
@@ -131,90 +126,6 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
     EXPECT_THAT(documented(document, body.path), ::testing::ContainerEq(read_by(body)))
         << body.path;
   }
-}
-
-// Of the fields that choose tokens, and the engine's values of the same names.
-using Sampling = engine::SamplingParams;
-const std::map<std::string, std::function<void(Sampling&, double)>>& sampling_values() {
-  const auto real = [](float Sampling::* member) {
-    return [member](Sampling& to, double value) { to.*member = static_cast<float>(value); };
-  };
-  const auto whole = [](int32_t Sampling::* member) {
-    return [member](Sampling& to, double value) { to.*member = static_cast<int32_t>(value); };
-  };
-  static const std::map<std::string, std::function<void(Sampling&, double)>> values = {
-      {"temperature", real(&Sampling::temperature)},
-      {"top_p", real(&Sampling::top_p)},
-      {"min_p", real(&Sampling::min_p)},
-      {"top_k", whole(&Sampling::top_k)},
-      {"repetition_penalty", real(&Sampling::repetition_penalty)},
-      {"repeat_penalty", real(&Sampling::repetition_penalty)},
-      {"frequency_penalty", real(&Sampling::frequency_penalty)},
-      {"presence_penalty", real(&Sampling::presence_penalty)},
-      {"repeat_last_n", whole(&Sampling::repeat_last_n)},
-      {"typical_p", real(&Sampling::typical_p)},
-      {"top_n_sigma", real(&Sampling::top_n_sigma)},
-      {"xtc_probability", real(&Sampling::xtc_probability)},
-      {"xtc_threshold", real(&Sampling::xtc_threshold)},
-      {"dry_multiplier", real(&Sampling::dry_multiplier)},
-      {"dry_base", real(&Sampling::dry_base)},
-      {"dry_allowed_length", whole(&Sampling::dry_allowed_length)},
-      {"dry_penalty_last_n", whole(&Sampling::dry_penalty_last_n)},
-      {"dynatemp_range", real(&Sampling::dynatemp_range)},
-      {"dynatemp_exponent", real(&Sampling::dynatemp_exponent)},
-      {"mirostat", whole(&Sampling::mirostat)},
-      {"mirostat_tau", real(&Sampling::mirostat_tau)},
-      {"mirostat_eta", real(&Sampling::mirostat_eta)},
-      {"min_tokens", whole(&Sampling::min_tokens)},
-  };
-  return values;
-}
-
-void expect_limit(const std::string& field, double value, bool inside) {
-  SCOPED_TRACE(cat(field, " = ", value));
-  const bool whole = std::abs(value) >= 2 && value == std::floor(value);
-  json body = {{"prompt", "x"}};
-  body[field] = whole ? json(static_cast<int64_t>(value)) : json(value);
-  bool read = true;
-  try {
-    parse_generate(body.dump());
-  } catch (const InvalidBody&) {
-    read = false;
-  }
-  EXPECT_EQ(read, inside);
-  if (std::abs(value) > INT32_MAX) return;
-  Sampling params;
-  sampling_values().at(field)(params, value);
-  bool taken = true;
-  try {
-    engine::validate(params);
-  } catch (const Error&) {
-    taken = false;
-  }
-  EXPECT_EQ(taken, inside);
-}
-
-// A limit is one: in the document, in the parser, and in the engine, which the command line asks.
-TEST(ApiDocument, LimitsAreThoseOfTheParserAndTheEngine) {
-  const json document = json::parse(chat_api_document());
-  size_t judged = 0;
-  for (const auto& [field, schema] :
-       document.at("components").at("schemas").at("Sampling").at("properties").items()) {
-    if (!sampling_values().contains(field)) {
-      EXPECT_TRUE(field == "seed" || field == "priority" || !schema.contains("maximum")) << field;
-      continue;
-    }
-    ++judged;
-    const double step = schema.at("type")[0] == "integer" ? 1 : 0.001;
-    const bool open = schema.contains("exclusiveMinimum");
-    const double low = schema.at(open ? "exclusiveMinimum" : "minimum").get<double>();
-    const double high = schema.at("maximum").get<double>();
-    expect_limit(field, low, !open);
-    expect_limit(field, open ? 1e-38 : low - step, open);
-    expect_limit(field, high, true);
-    expect_limit(field, high + step, false);
-  }
-  EXPECT_EQ(judged, sampling_values().size());
 }
 
 // What the body asks for that is not done.

@@ -1,0 +1,229 @@
+// The table of the fields that choose tokens (rbee/engine/api/fields.h) beside what is told of it:
+// the OpenAPI document, docs/reference/fields.md and the page.
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <type_traits>
+#include <variant>
+
+#include "rbee/core/cat.h"
+#include "rbee/core/error.h"
+#include "rbee/engine/api/fields.h"
+#include "server/apis/own/request.h"
+#include "server/http/page_file.h"
+#include "server/llm/page.h"
+
+namespace rbee::server {
+
+std::span<const PageFile> chat_page_files();
+
+namespace {
+
+using engine::SamplingField;
+using engine::SamplingParams;
+using nlohmann::json;
+
+// A number as JSON writes it: 0.95, not 0.949999988.
+json number(double value) {
+  if (value == std::floor(value)) return static_cast<int64_t>(value);
+  return std::stod(cat(static_cast<float>(value)));
+}
+
+json default_of(const SamplingField& field) {
+  const SamplingParams defaults;
+  return std::visit(
+      [&]<typename T>(T SamplingParams::* member) -> json {
+        const T& value = defaults.*member;
+        if constexpr (std::is_same_v<T, float> || std::is_same_v<T, int32_t>) {
+          return number(value);
+        } else if constexpr (std::is_same_v<T, std::vector<engine::SamplerKind>>) {
+          json names = json::array();
+          for (const engine::SamplerKind kind : value) names.push_back(engine::sampler_name(kind));
+          return names;
+        } else if constexpr (std::is_same_v<T, bool> ||
+                             std::is_same_v<T, std::vector<std::string>>) {
+          return value;
+        } else {
+          return nullptr;  // a seed, biases: none
+        }
+      },
+      field.member);
+}
+
+const char* type_of(const SamplingField& field) {
+  return std::visit(
+      []<typename T>(T SamplingParams::*) {
+        if constexpr (std::is_same_v<T, float>) return "number";
+        if constexpr (std::is_same_v<T, bool>) return "boolean";
+        if constexpr (std::is_same_v<T, std::vector<std::string>>) return "array of strings";
+        if constexpr (std::is_same_v<T, std::vector<engine::SamplerKind>>) return "array of names";
+        if constexpr (std::is_same_v<T, std::vector<engine::LogitBias>>) {
+          return "object by token id, or array of [token id or text, bias]";
+        }
+        return "integer";
+      },
+      field.member);
+}
+
+bool is_number(const SamplingField& field) {
+  return std::holds_alternative<float SamplingParams::*>(field.member) ||
+         std::holds_alternative<int32_t SamplingParams::*>(field.member);
+}
+
+std::string range_of(const SamplingField& field) {
+  if (is_number(field)) {
+    return cat(field.above_low ? "above " : "", number(field.low).dump(), " to ",
+               number(field.high).dump());
+  }
+  return field.high > 0 ? cat("at most ", number(field.high).dump()) : "";
+}
+
+std::string other_names(const SamplingField& field) {
+  std::string out;
+  if (!field.alias.empty()) out = cat("llama-server: `", field.alias, "`");
+  for (const auto& [api, in] :
+       {std::pair{"Anthropic", field.anthropic}, std::pair{"Cohere", field.cohere}}) {
+    if (in.name.empty()) continue;
+    out += cat(out.empty() ? "" : "; ", api, ": `", in.name, "`");
+    if (in.low || in.high) {
+      out += cat(", ", number(in.low.value_or(field.low)).dump(), " to ",
+                 number(in.high.value_or(field.high)).dump());
+    }
+  }
+  return out;
+}
+
+std::string document() {
+  std::string out = R"(# Fields that choose tokens
+
+The chat worker's own routes, OpenAI's, llama-server's and text-generation-inference's take all of these fields;
+[http-api.md](http-api.md) has the rest of each body. The last column has the names of APIs that have others, and what of
+the range they allow. OpenAI's and Anthropic's routes take their defaults from the model's `generation_config.json`, and
+truncate nothing where it says nothing; the others take those below. `rbee run` has each as an option (`--top-k`).
+
+This page is printed from `rbee/engine/api/fields.h`; a test compares them.
+
+| Field | Type | Range | Default | What it does | Other names |
+|---|---|---|---|---|---|
+)";
+  for (const SamplingField& field : engine::sampling_fields()) {
+    const json value = default_of(field);
+    out += cat("| `", field.name, "` | ", type_of(field), " | ", range_of(field), " | ",
+               value.is_null()    ? "none"
+               : value.is_array() ? value.empty() ? "none" : cat("`", value.dump(), "`")
+                                  : value.dump(),
+               " | ", field.words, " | ", other_names(field), " |\n");
+  }
+  return out;
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// RBEE_WRITE_FIELDS=1 writes it.
+TEST(Fields, ThePageIsPrintedFromTheTable) {
+  const std::string path = FIELDS_PAGE;
+  if (std::getenv("RBEE_WRITE_FIELDS") != nullptr) std::ofstream(path) << document();
+  EXPECT_EQ(text_of(path), document()) << "RBEE_WRITE_FIELDS=1 server_units_test writes " << path;
+}
+
+TEST(Fields, TheOpenApiDocumentHasTheirRangesAndDefaults) {
+  const json schemas = json::parse(chat_api_document()).at("components").at("schemas");
+  const json& properties = schemas.at("Sampling").at("properties");
+  for (const SamplingField& field : engine::sampling_fields()) {
+    SCOPED_TRACE(field.name);
+    const json& schema = properties.at(std::string(field.name));
+    const json value = default_of(field);
+    EXPECT_EQ(schema.value("default", json()), value.is_array() && value.empty() ? json() : value);
+    if (!is_number(field)) continue;
+    EXPECT_EQ(schema.at(field.above_low ? "exclusiveMinimum" : "minimum"), number(field.low));
+    EXPECT_EQ(schema.at("maximum"), number(field.high));
+  }
+}
+
+// Each bound is in the parser's range, and what is beyond it is not; the engine judges the same.
+TEST(Fields, ParserAndEngineKeepTheirRanges) {
+  const auto reads = [](const SamplingField& field, double value) {
+    try {
+      parse_generate(json{{"prompt", "x"}, {field.name, number(value)}}.dump());
+      return true;
+    } catch (const InvalidBody&) {
+      return false;
+    }
+  };
+  const auto takes = [](const SamplingField& field, double value) {
+    SamplingParams params;
+    std::visit(
+        [&]<typename T>(T SamplingParams::* member) {
+          if constexpr (std::is_arithmetic_v<T>) params.*member = static_cast<T>(value);
+        },
+        field.member);
+    try {
+      engine::validate(params);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  for (const SamplingField& field : engine::sampling_fields()) {
+    if (!is_number(field)) continue;
+    SCOPED_TRACE(field.name);
+    const double step = std::holds_alternative<int32_t SamplingParams::*>(field.member) ? 1 : 0.001;
+    EXPECT_EQ(reads(field, field.low), !field.above_low);
+    EXPECT_EQ(takes(field, field.low), !field.above_low);
+    EXPECT_FALSE(reads(field, field.low - step));
+    EXPECT_FALSE(takes(field, field.low - step));
+    EXPECT_TRUE(reads(field, field.high));
+    EXPECT_TRUE(takes(field, field.high));
+    EXPECT_FALSE(reads(field, field.high + step));
+    if (field.high < INT32_MAX) EXPECT_FALSE(takes(field, field.high + step));
+  }
+}
+
+// What the page sends unless its reader says otherwise.
+TEST(Fields, ThePageTakesTheirDefaults) {
+  std::string script;
+  for (const PageFile& file : chat_page_files()) {
+    if (file.name == "worker.js") script = file.text;
+  }
+  const size_t at = script.find("const usual = {");
+  ASSERT_NE(at, std::string::npos);
+  const std::string usual = script.substr(at, script.find('}', at) - at);
+  size_t compared = 0;
+  for (const SamplingField& field : engine::sampling_fields()) {
+    const std::string name = cat(field.name, ": ");
+    const size_t place = usual.find(name);
+    if (place == std::string::npos) continue;
+    ++compared;
+    EXPECT_EQ(std::stod(usual.substr(place + name.size())), default_of(field).get<double>())
+        << name;
+  }
+  EXPECT_EQ(compared, 3u);
+}
+
+// What an empty input stands for.
+TEST(Fields, ThePageShowsTheirDefaults) {
+  size_t compared = 0;
+  for (const SamplingField& field : engine::sampling_fields()) {
+    const size_t input = kChatPage.find(cat("id=\"s-", field.name, "\""));
+    if (input == std::string_view::npos || !is_number(field)) continue;
+    constexpr std::string_view kShown = "placeholder=\"";
+    const size_t shown = kChatPage.find(kShown, input) + kShown.size();
+    ++compared;
+    EXPECT_EQ(std::stod(std::string(kChatPage.substr(shown, 16))), default_of(field).get<double>())
+        << field.name;
+  }
+  EXPECT_GE(compared, 5u);
+}
+
+}  // namespace
+}  // namespace rbee::server
