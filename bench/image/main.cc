@@ -16,7 +16,7 @@
 #include "rbee/core/error.h"
 #include "rbee/models/image/image_model.h"
 #include "rbee/ops/random.h"
-#include "rbee/tensor/recording.h"
+#include "rbee/tensor/graph_capture.h"
 
 namespace rbee::bench {
 namespace {
@@ -130,7 +130,7 @@ Recorded recorded(const Bench& bench, const std::function<void()>& run) {
   if (!Recording::supported(bench.device)) return {};
   Recorded out;
   const double start = now();
-  const Recording recording(bench.device, run);
+  const GraphCapture recording(bench.device, run);
   out.making = now() - start;
   out.replay = best_of(bench, [&] { recording.replay(); }).wall;
   return out;

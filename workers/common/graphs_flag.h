@@ -1,5 +1,5 @@
 #pragma once
-// Whether a GPU's steps are recorded, as command lines say it.
+// Whether a GPU's steps are captured, as command lines say it.
 
 namespace CLI {
 class App;

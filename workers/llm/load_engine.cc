@@ -124,7 +124,7 @@ LoadedEngine load_engine(const BackendInfo& backend, const Flags& flags) {
   log(LogLevel::info, "loading the model",
       {{"model", flags.model},
        {"device", device.description()},
-       {"recorded_steps", device.supports_capture() ? "yes" : "no"}});
+       {"captured_steps", device.supports_capture() ? "yes" : "no"}});
   try {
     if (flags.pooling != "auto" || engine::is_for_embeddings(flags.model)) {
       return load_embeddings(flags, device);

@@ -30,7 +30,7 @@ engine::ImageSource load_source(const SdFlags& flags, Device& device) {
   log(LogLevel::info, "loading the model",
       {{"model", flags.model},
        {"device", device.description()},
-       {"recorded_steps", device.supports_capture() ? "yes" : "no"}});
+       {"captured_steps", device.supports_capture() ? "yes" : "no"}});
   const models::ImageArithmetic arithmetic = models::image_arithmetic(flags.dtype);
   engine::ImageSourceOptions options{
       .device = &device,

@@ -128,7 +128,7 @@ constexpr SamplingField kFields[] = {
     {.name = "min_tokens",
      .member = &P::min_tokens,
      .high = INT32_MAX,
-     .words = "the answer does not end before so many tokens"},
+     .words = "the answer does not end by itself before so many tokens, nor by a text of stop"},
     {.name = "ignore_eos", .member = &P::ignore_eos, .words = "the answer does not end by itself"},
     {.name = "bad_words",
      .member = &P::bad_words,

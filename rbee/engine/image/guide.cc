@@ -35,24 +35,24 @@ Tensor filled(int64_t count, double value, Device& device) {
 
 Tensor RepeatedDenoiser::operator()(const Tensor& x, const Tensor& times, const Prompt& prompt,
                                     int64_t calls_left) {
-  constexpr int64_t kWorthRecording = 4;  // recording takes about as long as a step
-  if (!recording_) {
-    const bool records = warm_ && calls_left >= kWorthRecording;
+  constexpr int64_t kWorthCapturing = 4;  // capture takes about as long as a step
+  if (!capture_) {
+    const bool records = warm_ && calls_left >= kWorthCapturing;
     warm_ = true;
-    if (!records || !Recording::supported(x.device())) {
+    if (!records || !GraphCapture::supported(x.device())) {
       return denoiser_(x, times, prompt.conditioning, {.circular = circular_});
     }
-    record(x, times, prompt.conditioning);
+    capture(x, times, prompt.conditioning);
   }
   if (changes_) follow(prompt);
   copy_(x_, x);
   copy_(times_, times);
-  recording_.replay();
+  capture_.replay();
   return result_;
 }
 
-void RepeatedDenoiser::record(const Tensor& x, const Tensor& times,
-                              models::Conditioning& conditioning) {
+void RepeatedDenoiser::capture(const Tensor& x, const Tensor& times,
+                               models::Conditioning& conditioning) {
   if (changes_) {
     own_ = conditioning.clone();
     for (Tensor* tensor : own_->tensors()) {
@@ -62,8 +62,8 @@ void RepeatedDenoiser::record(const Tensor& x, const Tensor& times,
   const models::Conditioning& read = changes_ ? *own_ : conditioning;
   x_ = empty(x.shape(), x.dtype(), x.device());
   times_ = empty(times.shape(), times.dtype(), times.device());
-  recording_ = Recording(x.device(),
-                         [&] { result_ = denoiser_(x_, times_, read, {.circular = circular_}); });
+  capture_ = GraphCapture(x.device(),
+                          [&] { result_ = denoiser_(x_, times_, read, {.circular = circular_}); });
 }
 
 void RepeatedDenoiser::follow(const Prompt& prompt) {

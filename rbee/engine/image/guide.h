@@ -8,7 +8,7 @@
 #include "rbee/diffusion/run_plan.h"
 #include "rbee/engine/image/control.h"
 #include "rbee/engine/image/text.h"
-#include "rbee/tensor/recording.h"
+#include "rbee/tensor/graph_capture.h"
 
 namespace rbee::engine {
 
@@ -25,12 +25,12 @@ struct GuideOptions {
 };
 
 // Calls a denoiser for one size and prompts of one length; on devices that can record, from the
-// second call on as a recording, because the host takes longer to queue a step's kernels than small
+// second call on as a capture, because the host takes longer to queue a step's kernels than small
 // pictures take to compute.
 class RepeatedDenoiser {
  public:
   // The denoiser outlives the object. `changes`: calls have different conditionings, which a
-  // recording then reads from tensors of its own.
+  // capture then reads from tensors of its own.
   RepeatedDenoiser(const models::Denoiser& denoiser, bool changes, Circular circular)
       : denoiser_(denoiser), changes_(changes), circular_(circular) {}
 
@@ -43,18 +43,18 @@ class RepeatedDenoiser {
   Tensor operator()(const Tensor& x, const Tensor& times, const Prompt& prompt, int64_t calls_left);
 
  private:
-  void record(const Tensor& x, const Tensor& times, models::Conditioning& conditioning);
-  // Brings what a recording reads up to this prompt.
+  void capture(const Tensor& x, const Tensor& times, models::Conditioning& conditioning);
+  // Brings what a capture reads up to this prompt.
   void follow(const Prompt& prompt);
 
   const models::Denoiser& denoiser_;
   bool changes_;
   Circular circular_;
-  bool warm_ = false;  // the first call loads kernels and fills caches, which cannot be recorded
-  std::unique_ptr<models::Conditioning> own_;  // of a recording whose prompts change
+  bool warm_ = false;  // the first call loads kernels and fills caches, which cannot be captured
+  std::unique_ptr<models::Conditioning> own_;  // of a capture whose prompts change
   std::optional<size_t> followed_;             // the prompt that own_ has the values of
-  Recording recording_;
-  Tensor x_, times_, result_;  // of the recording
+  GraphCapture capture_;
+  Tensor x_, times_, result_;  // of the capture
 };
 
 class Guide {

@@ -508,8 +508,8 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
     });
     source_.device->synchronize(source_.device->default_stream());
   }
-  // Ahead of the steps: were the VAE used between two of them, a denoiser that leaves would have
-  // to, and a recording of it would read weights that are gone.
+  // AsyncStep of the steps: were the VAE used between two of them, a denoiser that leaves would
+  // have to, and a capture of it would read weights that are gone.
   Previews previews(request, total_steps(request, settings));
   if (previews.any() && !source_.preview_vae && !preview_map_) {
     preview_map_ = std::make_unique<PreviewMap>(*source_.model.vae, *source_.device);

@@ -219,7 +219,7 @@ class LlmEngine final : public TextEngine {
       // What fails here has nothing to do with one request or another.
       guarded([&](const Error& error) { fail_all(error); },
               [&] {
-                if (loras_.settle()) stepper_.forget_recorded();
+                if (loras_.settle()) stepper_.forget_captured();
                 // Beside a step that is under way nobody can join.
                 if (!stepper_.is_ahead() || scheduler_.running().empty()) let_join();
                 step_begin_ = Clock::now();
@@ -270,7 +270,7 @@ class LlmEngine final : public TextEngine {
     std::ranges::move(arrived_, std::back_inserter(following_));
     arrived_.clear();
     std::erase_if(following_, [&](const JobPtr& job) {
-      if (follows_silence(*job)) return false;
+      if (waits_for_leader(*job)) return false;
       scheduler_.add(job);
       return true;
     });
@@ -278,12 +278,12 @@ class LlmEngine final : public TextEngine {
   }
 
   // Under the lock. Whom it follows has yet to come to the end of its prompt.
-  bool follows_silence(const LlmJob& job) const {
+  bool waits_for_leader(const LlmJob& job) const {
     const std::string& followed = job.request().follows;
     if (followed.empty()) return false;
     const auto found = std::ranges::find(
         jobs_, followed, [](const JobPtr& other) { return other->request().job_id; });
-    return found != jobs_.end() && found->get() != &job && !(*found)->speaks();
+    return found != jobs_.end() && found->get() != &job && !(*found)->prompt_evaluated();
   }
 
   void drop_cancelled() {
@@ -373,11 +373,11 @@ class LlmEngine final : public TextEngine {
   // cached: of each part before the step.
   void run(const Parts& parts, std::span<const int64_t> cached) {
     const StepBatch batch = make_step_batch(parts);
-    // Beside prompts a step is not recorded, and none follows it unseen.
+    // Beside prompts a step is not captured, and none follows it unseen.
     const bool draws = batch.generated == batch.tokens && text_.device->supports_capture();
     const RowsWanted gathered = gather(batch.asked, known_tokens(), draws);
     const TopLogitsWanted wanted = gathered.top_logits();
-    const Ahead ahead = gathered.foreseen() ? ahead_of(batch) : Ahead::nothing;
+    const AsyncStep ahead = gathered.drawn_on_device() ? async_step_of(batch) : AsyncStep::nothing;
     const TopLogitRows found = evaluate(batch, wanted, ahead);
     const StepLogits logits{stepper_, found, wanted};
     score_prompts(batch.asked, logits);
@@ -401,18 +401,18 @@ class LlmEngine final : public TextEngine {
   }
 
   // Whether the next step will be one of the same requests, as far as is known now.
-  Ahead ahead_of(const StepBatch& batch) {
+  AsyncStep async_step_of(const StepBatch& batch) {
     const bool same = batch.generated == batch.tokens && !scheduler_.next() &&
                       std::ranges::all_of(batch.asked, [](const StepBatch::Rows& rows) {
                         return !rows.job->drafts_ahead() && rows.job->may_go_on();
                       });
-    if (!same) return Ahead::nothing;
+    if (!same) return AsyncStep::nothing;
     const std::scoped_lock lock(mutex_);
-    return arrived_.empty() && !cancels_ ? Ahead::next_step : Ahead::nothing;
+    return arrived_.empty() && !cancels_ ? AsyncStep::next_step : AsyncStep::nothing;
   }
 
   // The largest logits of the sampled rows, which nearly always decide the next token.
-  TopLogitRows evaluate(const StepBatch& batch, const TopLogitsWanted& wanted, Ahead ahead) {
+  TopLogitRows evaluate(const StepBatch& batch, const TopLogitsWanted& wanted, AsyncStep ahead) {
     if (wanted.count == 0) {
       stepper_.run(batch.work, batch.rows);
       send_texts();

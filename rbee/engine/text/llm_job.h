@@ -87,7 +87,7 @@ class LlmJob final : public Ticket {
   // Sends the text that has come since and can be sent. last: and what is known of tokens without.
   void send(bool last = false);
   // Its prompt has been evaluated.
-  bool speaks() const { return prompt_ms_ > 0; }
+  bool prompt_evaluated() const { return prompt_ms_ > 0; }
   // Sends the rest of the text. The event is for the caller to send.
   Finished finish(StopReason reason);
   // Of the tokens evaluated up to sequence.cached: the prompt's that were not counted before.

@@ -48,7 +48,7 @@ class LoraCache {
   bool waits() const;  // for settle()
 
   // Between steps: adapters that were added since get their slots. True when there were some, which
-  // makes recorded steps void.
+  // makes captured steps void.
   bool settle();
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// A device whose recordings evaluate the model again, and what was queued behind it.
+// A device whose captures evaluate the model again, and what was queued behind it.
 
 #include <cstring>
 #include <functional>
@@ -28,11 +28,10 @@ class RecallingModel final : public models::LanguageModel {
   Tensor forward(const models::ForwardBatch& batch, nn::KvCache& cache) const override {
     ++forwards;
     const Shape logits{batch.logit_rows.dim(0), config().vocab_size};
-    last = {
-        batch,
-        &cache,
-        recording ? empty(logits, DType::f32, batch.ids.device()) : model_->forward(batch, cache),
-        {}};
+    last = {batch,
+            &cache,
+            capture ? empty(logits, DType::f32, batch.ids.device()) : model_->forward(batch, cache),
+            {}};
     return last.logits;
   }
   Tensor states(const models::ForwardBatch& batch, nn::KvCache& cache) const override {
@@ -51,7 +50,7 @@ class RecallingModel final : public models::LanguageModel {
   int64_t parameters() const override { return model_->parameters(); }
   std::string quantization() const override { return model_->quantization(); }
 
-  mutable bool recording = false;  // nothing is evaluated
+  mutable bool capture = false;  // nothing is evaluated
   mutable Call last;
   mutable int forwards = 0;
 
@@ -77,9 +76,9 @@ class RecallingDevice final : public FarDevice {
     FarDevice::copy(to, from, bytes, kind, stream);
   }
   bool supports_capture() const override { return true; }
-  void begin_capture(Stream&) override { model->recording = true; }
+  void begin_capture(Stream&) override { model->capture = true; }
   void* end_capture(Stream&) override {
-    model->recording = false;
+    model->capture = false;
     return new RecallingModel::Call(model->last);
   }
   void launch_capture(void* captured, Stream&) override {
@@ -100,7 +99,7 @@ class RecallingDevice final : public FarDevice {
       }
     };
     const RecallingModel* model = device.model;
-    if (model == nullptr || !model->recording) work();
+    if (model == nullptr || !model->capture) work();
     if (model != nullptr) model->last.behind.emplace_back(work);
   }
   inline static const Impl<TopKArgs> kTopK{"recalled", never_refuse,

@@ -340,12 +340,12 @@ TEST(SamplerTopLogits, AreManyForAWhileWhereFewDidNotDecide) {
       return wanted.top_logits;
     };
     EXPECT_EQ(draw(steep), 256);
-    EXPECT_TRUE(sampler.foresees(kTokens));
+    EXPECT_TRUE(sampler.can_draw_on_device(kTokens));
     EXPECT_EQ(draw(flat), 256);
-    EXPECT_FALSE(sampler.foresees(kTokens));
+    EXPECT_FALSE(sampler.can_draw_on_device(kTokens));
     for (int i = 0; i < 32; ++i) EXPECT_EQ(draw(steep), 1024) << i;
     EXPECT_EQ(draw(steep), 256);
-    EXPECT_TRUE(sampler.foresees(kTokens));
+    EXPECT_TRUE(sampler.can_draw_on_device(kTokens));
   }
 }
 

@@ -1,5 +1,5 @@
-// Steps that are recorded for a number of sequences and replayed for fewer, over a device whose
-// recordings evaluate the model again.
+// Steps that are captured for a number of sequences and replayed for fewer, over a device whose
+// captures evaluate the model again.
 #include "rbee/engine/text/step/stepper.h"
 
 #include <algorithm>
@@ -48,35 +48,35 @@ std::vector<float> shared_steps(Stepper& stepper, int count, int steps,
   return out;
 }
 
-TEST(RecordedSteps, AreRoundedUpAndGiveWhatStepsOfTheirSizeGive) {
+TEST(CapturedSteps, AreRoundedUpAndGiveWhatStepsOfTheirSizeGive) {
   const StepperOptions options{.cache_tokens = 256, .block_size = 4, .kv_dtype = DType::f32};
   const TextModel plain = tiny_model();
   RecallingDevice device;
   const TextModel far = recalling_model(64, device);
   const RecallingModel& recalling = *device.model;
   for (const int count : {1, 2, 3, 5, 9}) {
-    Stepper wanted(*plain.model, *plain.device, options), recorded(recalling, device, options);
+    Stepper wanted(*plain.model, *plain.device, options), captured(recalling, device, options);
     const int before = device.replays;
     const std::vector<float> one = shared_steps(wanted, count, 12);
-    const std::vector<float> two = shared_steps(recorded, count, 12);
+    const std::vector<float> two = shared_steps(captured, count, 12);
     EXPECT_GE(device.replays - before, 12) << count;
     ASSERT_EQ(one.size(), two.size());
     for (size_t i = 0; i < one.size(); ++i) {
       ASSERT_NEAR(one[i], two[i], 1e-4f) << count << " sequences, at " << i;
     }
-    EXPECT_EQ(recalling.last.batch.ids.dim(0), recorded_sequences(count));
-    EXPECT_EQ(recorded.pool().used(), 0);
+    EXPECT_EQ(recalling.last.batch.ids.dim(0), captured_sequences(count));
+    EXPECT_EQ(captured.pool().used(), 0);
   }
 }
 
-// One recording serves all adapters: which ones rows take is what it reads.
-TEST(RecordedSteps, ServeAnyAdapters) {
+// One capture serves all adapters: which ones rows take is what it reads.
+TEST(CapturedSteps, ServeAnyAdapters) {
   const StepperOptions options{.cache_tokens = 256, .block_size = 4, .kv_dtype = DType::f32};
   const TextModel plain = tiny_model(64, cpu(), "llama");
   RecallingDevice device;
   const TextModel far = recalling_model(64, device, "llama");
   const RecallingModel& recalling = *device.model;
-  Stepper wanted(*plain.model, *plain.device, options), recorded(recalling, device, options);
+  Stepper wanted(*plain.model, *plain.device, options), captured(recalling, device, options);
   const auto put = [&](const char* name, int64_t slot) {
     const auto path =
         std::filesystem::path(test::data_folder()) / "models/language/data/lora" / name;
@@ -87,18 +87,18 @@ TEST(RecordedSteps, ServeAnyAdapters) {
   put("llama_all", 1);
   const auto compare = [&](const std::vector<std::vector<LoraSlot>>& loras) {
     const std::vector<float> one = shared_steps(wanted, 3, 6, loras);
-    const std::vector<float> two = shared_steps(recorded, 3, 6, loras);
+    const std::vector<float> two = shared_steps(captured, 3, 6, loras);
     ASSERT_EQ(one.size(), two.size());
     for (size_t i = 0; i < one.size(); ++i) ASSERT_NEAR(one[i], two[i], 1e-3f) << i;
   };
   compare({{{1, 1}}, {}, {{1, 0.5f}}});
   const int forwards = recalling.forwards;
   compare({{{1, -1}}, {{1, 1}}, {}});
-  // The prompts of several tokens; one of two is run and then recorded, with an adapter at last.
+  // The prompts of several tokens; one of two is run and then captured, with an adapter at last.
   EXPECT_EQ(recalling.forwards, forwards + 3);
   compare({{{1, 1}, {1, 0.5f}}, {}, {{1, 0.5f}}});
   put("llama_patterns", 2);
-  recorded.forget_recorded();
+  captured.forget_captured();
   compare({{{1, 1}}, {{2, 1}}, {}});
 }
 
@@ -135,7 +135,7 @@ std::vector<float> steps_with_drafts(Stepper& stepper, int count, bool all_rows)
   return out;
 }
 
-TEST(RecordedSteps, WithDraftsGiveWhatStepsOfTheirSizeGive) {
+TEST(CapturedSteps, WithDraftsGiveWhatStepsOfTheirSizeGive) {
   const StepperOptions options{.cache_tokens = 512, .block_size = 4, .kv_dtype = DType::f32};
   const TextModel plain = tiny_model();
   RecallingDevice device;
@@ -144,11 +144,11 @@ TEST(RecordedSteps, WithDraftsGiveWhatStepsOfTheirSizeGive) {
   for (const int count : {1, 2, 3, 4}) {
     for (const bool all_rows : {true, false}) {
       if (!all_rows && count == 3) continue;  // rounded up, more than twice the rows
-      Stepper wanted(*plain.model, *plain.device, options), recorded(recalling, device, options);
+      Stepper wanted(*plain.model, *plain.device, options), captured(recalling, device, options);
       const std::vector<float> one = steps_with_drafts(wanted, count, all_rows);
       const int before = device.replays;
-      const std::vector<float> two = steps_with_drafts(recorded, count, all_rows);
-      // A lone token of the first prompt is recorded as well.
+      const std::vector<float> two = steps_with_drafts(captured, count, all_rows);
+      // A lone token of the first prompt is captured as well.
       EXPECT_GT(device.replays - before, 5) << count;
       ASSERT_EQ(one.size(), two.size());
       for (size_t i = 0; i < one.size(); ++i) {
@@ -158,15 +158,15 @@ TEST(RecordedSteps, WithDraftsGiveWhatStepsOfTheirSizeGive) {
   }
 }
 
-TEST(RecordedSteps, OfFewDraftsAreMade) {
+TEST(CapturedSteps, OfFewDraftsAreMade) {
   const std::vector<int64_t> sizes = {1, 2, 3, 5, 5, 9, 9, 9, 9, 17};
   for (size_t i = 0; i < sizes.size(); ++i) {
-    EXPECT_EQ(recorded_tokens(static_cast<int64_t>(i) + 1), sizes[i]);
+    EXPECT_EQ(captured_tokens(static_cast<int64_t>(i) + 1), sizes[i]);
   }
-  EXPECT_EQ(recorded_tokens(65), 65);
+  EXPECT_EQ(captured_tokens(65), 65);
 }
 
-TEST(RecordedSteps, TheTopLogitsOfRowsThatRoundUpAreLeftOut) {
+TEST(CapturedSteps, TheTopLogitsOfRowsThatRoundUpAreLeftOut) {
   RecallingDevice device;
   const TextModel far = recalling_model(64, device);
   const RecallingModel& recalling = *device.model;
@@ -194,9 +194,9 @@ TEST(RecordedSteps, TheTopLogitsOfRowsThatRoundUpAreLeftOut) {
   }
 }
 
-// One recording for whatever is looked for in its logits, but for the likeliest alone, and for
+// One capture for whatever is looked for in its logits, but for the likeliest alone, and for
 // every length up to four blocks.
-TEST(RecordedSteps, ServeWhateverIsWanted) {
+TEST(CapturedSteps, ServeWhateverIsWanted) {
   RecallingDevice device;
   const TextModel far = recalling_model(64, device);
   const RecallingModel& recalling = *device.model;
@@ -222,7 +222,7 @@ TEST(RecordedSteps, ServeWhateverIsWanted) {
   step({.count = 1, .vocab = kVocab, .scales = scales});
   EXPECT_EQ(recalling.forwards, forwards);
   step({.count = 1, .vocab = kVocab, .scales = {}});
-  EXPECT_EQ(recalling.forwards, forwards + 2);  // run and recorded
+  EXPECT_EQ(recalling.forwards, forwards + 2);  // run and captured
   forwards = recalling.forwards;
   while (sequence.length() < 16) step({.count = 4, .vocab = kVocab, .scales = {}});
   EXPECT_EQ(recalling.forwards, forwards);
@@ -230,17 +230,17 @@ TEST(RecordedSteps, ServeWhateverIsWanted) {
   EXPECT_EQ(recalling.forwards, forwards + 2);
 }
 
-TEST(RecordedSteps, OfFewSizesAreMade) {
+TEST(CapturedSteps, OfFewSizesAreMade) {
   int64_t last = 0, sizes = 0;
   for (int64_t n = 1; n <= 1024; ++n) {
-    const int64_t size = recorded_sequences(n);
+    const int64_t size = captured_sequences(n);
     EXPECT_GE(size, n);
     EXPECT_GE(size, last);
     EXPECT_LE(size, 2 * n - 1) << n;
     if (size != last) ++sizes;
     last = size;
   }
-  EXPECT_EQ(recorded_sequences(1), 1);
+  EXPECT_EQ(captured_sequences(1), 1);
   EXPECT_EQ(last, 1024);
   EXPECT_LE(sizes, 32);
 }

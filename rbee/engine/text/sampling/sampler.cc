@@ -38,7 +38,7 @@ double unit(std::mt19937_64& random) {
 }
 
 // Below 1, which it could be rounded to.
-float foreseen_number(double number) {
+float device_number(double number) {
   return std::min(static_cast<float>(number), 1 - 0x1p-24f);
 }
 
@@ -141,7 +141,7 @@ int64_t Sampler::cut_room() const {
   return wide_draws_ > 0 ? kMaxTopK : kDrawnTopLogits;
 }
 
-bool Sampler::foresees(int64_t vocab) const {
+bool Sampler::can_draw_on_device(int64_t vocab) const {
   if (mirostat_.on() || keeps_distribution_ || !mask_.all() || !changes_.only_lowers() ||
       std::ssize(changes_.lasting_bans()) > kDrawBans) {
     return false;
@@ -158,7 +158,7 @@ bool Sampler::foresees(int64_t vocab) const {
          });
 }
 
-void Sampler::foresee(ForeseenDraws& to) const {
+void Sampler::tell_draws(DeviceDraws& to) const {
   to.banned = changes_.lasting_bans();
   if (params_.temperature <= 0) {
     to.stages.front() = DrawStage::top_k;
@@ -189,7 +189,7 @@ void Sampler::foresee(ForeseenDraws& to) const {
   std::optional<double> next = next_;
   for (float& number : to.numbers) {
     const double exact = next ? *std::exchange(next, std::nullopt) : unit(random);
-    number = foreseen_number(exact);
+    number = device_number(exact);
   }
 }
 
@@ -473,7 +473,7 @@ std::optional<int32_t> Sampler::draw_top_logit(const MassBounds& mass) {
 // The device knows the whole row, the same changes and the same number.
 std::optional<int32_t> Sampler::take_drawn(const TopLogits& top_logits) {
   if (!top_logits.drawn || !mask_.all() || !changes_.are_lasting_bans() ||
-      top_logits.drawn->number != foreseen_number(peek())) {
+      top_logits.drawn->number != device_number(peek())) {
     return std::nullopt;
   }
   uniform();

@@ -35,7 +35,7 @@ struct TopLogits {
   std::span<const int32_t> ids;
   float sum = 0;      // over the row of exp((x - largest) * scale); where wanted
   int64_t vocab = 0;  // length of the row
-  // What a device drew from the whole row by this number, as foresee() told: see DrawArgs.
+  // What a device drew from the whole row by this number, as tell_draws() told: see DrawArgs.
   struct Drawn {
     int32_t id;
     float number;
@@ -59,10 +59,10 @@ class Sampler {
   Wanted wanted(int64_t vocab) const;
   // The scale of TopLogits::sum: 1 / temperature where that comes before top-p or the draw, else 1.
   float scale() const;
-  // Whether foresee() tells what the next draws will nearly always be: of the kDrawnTopLogits
+  // Whether tell_draws() tells what the next draws will nearly always be: of the kDrawnTopLogits
   // largest logits, by a temperature and top-k, top-p and min-p alone.
-  bool foresees(int64_t vocab) const;
-  void foresee(ForeseenDraws& to) const;
+  bool can_draw_on_device(int64_t vocab) const;
+  void tell_draws(DeviceDraws& to) const;
   // drawn_among() and confidence() will be asked for: where nothing cuts, only the row will do.
   void keep_distribution() { keeps_distribution_ = true; }
 

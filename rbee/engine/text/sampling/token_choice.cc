@@ -70,7 +70,7 @@ void RowsWanted::add(const Sampler& sampler, std::optional<int32_t> logprobs, in
   count_ = std::max({count_, own.top_logits, scored});
   alone_ &= own.top_logits == 1;
   sums_ |= own.sum || logprobs;
-  draws_ &= sampler.foresees(vocab_);
+  draws_ &= sampler.can_draw_on_device(vocab_);
   samplers_.resize(samplers_.size() + static_cast<size_t>(rows), &sampler);
   scales_.resize(scales_.size() + static_cast<size_t>(rows), own.sum ? sampler.scale() : 1.0f);
 }
@@ -97,8 +97,8 @@ TopLogitsWanted RowsWanted::top_logits() const {
   return out;
 }
 
-void RowsWanted::tell(int64_t row, ForeseenDraws& to) const {
-  samplers_[static_cast<size_t>(row)]->foresee(to);
+void RowsWanted::tell(int64_t row, DeviceDraws& to) const {
+  samplers_[static_cast<size_t>(row)]->tell_draws(to);
 }
 
 Chosen choose_token(Sampler& sampler, std::optional<int32_t> logprobs, const StepLogits& logits,

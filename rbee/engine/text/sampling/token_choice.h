@@ -40,10 +40,10 @@ class RowsWanted final : private DrawForecast {
   // long as this.
   TopLogitsWanted top_logits() const;
   // Whether each row is for a token that a device nearly always knows first.
-  bool foreseen() const { return likeliest_alone() || draws_; }
+  bool drawn_on_device() const { return likeliest_alone() || draws_; }
 
  private:
-  void tell(int64_t row, ForeseenDraws& to) const override;
+  void tell(int64_t row, DeviceDraws& to) const override;
   bool likeliest_alone() const { return alone_ && count_ == 1 && !sums_; }
 
   int64_t vocab_;

@@ -9,7 +9,7 @@ namespace rbee::engine {
 namespace {
 
 // Of a row: its scale, stages, amounts, bans and numbers.
-constexpr int64_t kDrawWords = 1 + 2 * kDrawStages + kDrawBans + kForeseenDraws;
+constexpr int64_t kDrawWords = 1 + 2 * kDrawStages + kDrawBans + kDeviceDraws;
 
 Tensor host_words(const std::shared_ptr<HostBuffer>& host, Device& device, const Shape& shape) {
   const auto bytes = static_cast<size_t>(numel(shape)) * sizeof(int32_t);
@@ -46,7 +46,7 @@ NextStep::NextStep(int64_t rows, int64_t integers, int64_t vocab, NextToken toke
     draws_.stages = parts.take({rows, kDrawStages}, DType::i32);
     draws_.amounts = parts.take({rows, kDrawStages}, DType::f32);
     draws_.banned = parts.take({rows, kDrawBans}, DType::i32);
-    draws_.numbers = parts.take({rows, kForeseenDraws}, DType::f32);
+    draws_.numbers = parts.take({rows, kDeviceDraws}, DType::f32);
   } else {
     top_logits_.ids = integers_.slice(Axis{0}, 0, rows).reshape({rows, 1});
   }
@@ -63,12 +63,12 @@ void NextStep::put_draws(const TopLogitsWanted& wanted, std::span<int32_t> words
     return part;
   };
   const auto scales = take(1), stages = take(kDrawStages), amounts = take(kDrawStages);
-  const auto banned = take(kDrawBans), numbers = take(kForeseenDraws);
+  const auto banned = take(kDrawBans), numbers = take(kDeviceDraws);
   numbers_.assign(numbers.size(), 0);
   std::ranges::fill(banned, -1);
   for (size_t row = 0; row < rows; ++row) {
-    ForeseenDraws draws{
-        .banned = {}, .numbers = std::span(numbers_).subspan(row * kForeseenDraws, kForeseenDraws)};
+    DeviceDraws draws{.banned = {},
+                      .numbers = std::span(numbers_).subspan(row * kDeviceDraws, kDeviceDraws)};
     const bool asked = row < wanted.scales.size();
     if (asked && wanted.draws != nullptr) {
       wanted.draws->tell(static_cast<int64_t>(row), draws);
@@ -133,7 +133,7 @@ TopLogitRows NextStep::found(int32_t turn) {
   out.drawn = tokens(turn);
   drawn_by_.resize(static_cast<size_t>(rows_));
   for (size_t row = 0; row < drawn_by_.size(); ++row) {
-    drawn_by_[row] = numbers_[row * kForeseenDraws + static_cast<size_t>(turn)];
+    drawn_by_[row] = numbers_[row * kDeviceDraws + static_cast<size_t>(turn)];
   }
   out.numbers = drawn_by_;
   return out;

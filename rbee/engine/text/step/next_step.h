@@ -17,7 +17,7 @@ namespace rbee::engine {
 // Top logits of a row where tokens are drawn: more are rarely looked at.
 inline constexpr int64_t kDrawnTopLogits = kDrawFront + kDrawBans;
 // Draws that are foreseen: steps in a row without a word from the host.
-inline constexpr int32_t kForeseenDraws = 64;
+inline constexpr int32_t kDeviceDraws = 64;
 
 // How such a step chooses its tokens. The likeliest alone is found sooner.
 enum class NextToken : uint8_t { likeliest, drawn };

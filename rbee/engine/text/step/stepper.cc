@@ -31,12 +31,12 @@ nn::KvCacheOptions cache_options(const models::LanguageModel& model,
 
 // Kept at most, in steps and in the tokens of all of them, which is what their logits take
 // memory by; the one unused for the longest goes first.
-constexpr size_t kRecordedSteps = 64;
-constexpr int64_t kRecordedRows = 512;
+constexpr size_t kCapturedSteps = 64;
+constexpr int64_t kCapturedRows = 512;
 // Of a sequence in such a step: more come when logits of prompts are wanted, never in the same
 // number again.
-constexpr int64_t kMostRecordedTokens = 65;
-// Blocks of a sequence at least: for fewer keys steps are as fast, and need no recordings.
+constexpr int64_t kMostCapturedTokens = 65;
+// Blocks of a sequence at least: for fewer keys steps are as fast, and need no captures.
 constexpr size_t kLeastWidth = 4;
 
 int64_t most_tokens(std::span<const Stepper::Work> work) {
@@ -66,14 +66,14 @@ int64_t cache_token_bytes(const models::LanguageModel& model, std::optional<DTyp
   return tensors * config.kv_heads * config.head_dim * type.block_bytes / type.block_size;
 }
 
-// Few enough numbers that each is recorded soon, and none wastes half of a step.
-int64_t recorded_sequences(int64_t sequences) {
+// Few enough numbers that each is captured soon, and none wastes half of a step.
+int64_t captured_sequences(int64_t sequences) {
   if (sequences <= 8) return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(sequences)));
   const int64_t step = sequences <= 32 ? 8 : sequences <= 128 ? 32 : 64;
   return (sequences + step - 1) / step * step;
 }
 
-int64_t recorded_tokens(int64_t tokens) {
+int64_t captured_tokens(int64_t tokens) {
   if (tokens == 1) return 1;
   return 1 + static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(tokens - 1)));
 }
@@ -90,7 +90,7 @@ Stepper::Stepper(const models::LanguageModel& model, Device& device, const Stepp
 
 Stepper::~Stepper() {
   try {
-    forget_recorded();
+    forget_captured();
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
     // Of a lost device, which does nothing any more.
   }
@@ -107,18 +107,18 @@ void Stepper::run(std::span<const Work> work, std::span<const int32_t> logit_row
 }
 
 void Stepper::begin(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                    const TopLogitsWanted& wanted, Ahead ahead) {
+                    const TopLogitsWanted& wanted, AsyncStep ahead) {
   RB_ASSERT(!logit_rows.empty() && wanted.count > 0);
   evaluate(work, logit_rows, wanted, ahead);
   top_logit_rows_ = logit_rows.size();
   top_logit_count_ = static_cast<size_t>(wanted.count);
   top_logit_sums_ = !wanted.scales.empty();
-  foreseen_ = foreseen(wanted);
+  drawn_on_device_ = drawn_on_device(wanted);
   under_way_ = true;
   if (!shown_) return top_logits_.fetch(host_top_logits_);
   if (!done_) done_.emplace(device_);
   done_->set();
-  if (ahead == Ahead::next_step && foreseen_) go_ahead(work);
+  if (ahead == AsyncStep::next_step && drawn_on_device_) start_async_step(work);
 }
 
 TopLogitRows Stepper::top_logits() {
@@ -128,7 +128,7 @@ TopLogitRows Stepper::top_logits() {
     device_.synchronize(device_.default_stream());
   }
   under_way_ = false;
-  // Without the rows that rounded up a recorded step.
+  // Without the rows that rounded up a captured step.
   if (!shown_) return pick(top_logits_.rows(host_top_logits_), top_logit_count_);
   NextStep& next = *shown_->step->next;
   if (ahead_) {
@@ -144,7 +144,7 @@ std::span<float> Stepper::logit_row(int64_t row) {
     note_in_vain();
     device_.synchronize(device_.default_stream());
     shown_->step->next->give(shown_->indices.values, shown_->turn, nullptr, host_indices_);
-    shown_->step->recording.replay();
+    shown_->step->capture.replay();
   }
   const int64_t at =
       picked_.empty() ? row : static_cast<int64_t>(picked_[static_cast<size_t>(row)]);
@@ -163,7 +163,7 @@ std::span<float> Stepper::to_host(const Tensor& logits) {
 }
 
 void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                       const TopLogitsWanted& wanted, Ahead ahead) {
+                       const TopLogitsWanted& wanted, AsyncStep ahead) {
   for (const Work& item : work) {
     RB_ASSERT(item.count > 0);
     const int64_t end = item.sequence->*cached_ + item.count;
@@ -176,8 +176,8 @@ void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logi
   top_logits_ = {};
   shown_.reset();
   picked_.clear();
-  if (can_record(work, logit_rows)) {
-    run_recorded(work, logit_rows, wanted, ahead);
+  if (can_capture(work, logit_rows)) {
+    run_captured(work, logit_rows, wanted, ahead);
   } else {
     if (ahead_) note_in_vain();
     run_once(make_indices(work, logit_rows), wanted);
@@ -274,10 +274,10 @@ Stepper::Indices Stepper::make_indices(std::span<const Work> work,
   return join(list_indices(work), work, logit_rows);
 }
 
-Stepper::Indices Stepper::make_recorded_indices(std::span<const Work> work,
+Stepper::Indices Stepper::make_captured_indices(std::span<const Work> work,
                                                 std::span<const int32_t> logit_rows) const {
-  const int64_t tokens = recorded_tokens(most_tokens(work));
-  const auto sequences = static_cast<size_t>(recorded_sequences(std::ssize(work)));
+  const int64_t tokens = captured_tokens(most_tokens(work));
+  const auto sequences = static_cast<size_t>(captured_sequences(std::ssize(work)));
   IndexLists own = list_indices(work), lists;
   lists.widest = own.widest;
   lists.lora_each = own.lora_each;
@@ -314,7 +314,7 @@ Stepper::Indices Stepper::make_recorded_indices(std::span<const Work> work,
   lists.widest = std::max(std::bit_ceil(lists.widest), kLeastWidth);
   rows.insert(rows.end(), others.begin(), others.end());
   Indices out = join(lists, work, rows);
-  out.recorded = true;
+  out.captured = true;
   return out;
 }
 
@@ -345,8 +345,8 @@ models::ForwardBatch Stepper::make_batch(const Indices& indices, const Tensor& v
 
 // Where rounding up does not more than double the rows, and each sequence has as many keys as it
 // gets rows: no row then sees keys that nobody wrote, whose NaN would reach the others' sums.
-bool Stepper::can_record(std::span<const Work> work, std::span<const int32_t> logit_rows) const {
-  if (!Recording::supported(device_) || logit_rows.size() < work.size()) return false;
+bool Stepper::can_capture(std::span<const Work> work, std::span<const int32_t> logit_rows) const {
+  if (!GraphCapture::supported(device_) || logit_rows.size() < work.size()) return false;
   const bool in_pictures = std::ranges::any_of(work, [](const Work& item) {
     return std::ranges::any_of(item.sequence->pictures, [&](const PictureSpan& span) {
       return item.sequence->cached < span.end();
@@ -356,17 +356,17 @@ bool Stepper::can_record(std::span<const Work> work, std::span<const int32_t> lo
   const int64_t tokens = most_tokens(work);
   if (tokens == 1) return true;
   const bool long_enough = std::ranges::all_of(work, [&](const Work& item) {
-    return item.sequence->*cached_ + item.count >= recorded_tokens(tokens);
+    return item.sequence->*cached_ + item.count >= captured_tokens(tokens);
   });
-  return long_enough && tokens <= kMostRecordedTokens &&
-         recorded_sequences(std::ssize(work)) * recorded_tokens(tokens) <=
+  return long_enough && tokens <= kMostCapturedTokens &&
+         captured_sequences(std::ssize(work)) * captured_tokens(tokens) <=
              2 * std::ssize(logit_rows);
 }
 
 void Stepper::run_once(const Indices& indices, const TopLogitsWanted& wanted) {
   const auto count = static_cast<int64_t>(indices.values.size());
   const Tensor values = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
-  under_way_ = true;  // as in run_recorded(): scales follow
+  under_way_ = true;  // as in run_captured(): scales follow
   logits_ = model_.forward(make_batch(indices, values), cache_);
   find_top_logits(wanted, indices.rows);
 }
@@ -386,47 +386,49 @@ void Stepper::upload(std::span<const T> list, const Tensor& to, HostBuffer& thro
                device_.default_stream());
 }
 
-void Stepper::run_recorded(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                           const TopLogitsWanted& wanted, Ahead ahead) {
-  Indices indices = make_recorded_indices(work, logit_rows);
+void Stepper::run_captured(std::span<const Work> work, std::span<const int32_t> logit_rows,
+                           const TopLogitsWanted& wanted, AsyncStep ahead) {
+  Indices indices = make_captured_indices(work, logit_rows);
   const bool was_ahead = ahead_.has_value();
   if (take_ahead(indices, wanted, logit_rows.size())) return;
   if (was_ahead) note_in_vain();
   if (under_way_) device_.synchronize(device_.default_stream());
   under_way_ = true;  // from here on, also where an error leaves copies that read host memory
-  const bool goes_on = advances(indices) && foreseen(wanted) && ahead == Ahead::next_step;
+  const bool goes_on =
+      advances(indices) && drawn_on_device(wanted) && ahead == AsyncStep::next_step;
   if (goes_on && reserve_ahead(work, indices.table_width)) {
-    indices = make_recorded_indices(work, logit_rows);
+    indices = make_captured_indices(work, logit_rows);
   }
-  RecordedStep& step = recorded_step(indices, wanted);
+  CapturedStep& step = captured_step(indices, wanted);
   give(step, indices, wanted);
-  step.recording.replay();
+  step.capture.replay();
   logits_ = step.logits;
   if (step.next && wanted.count > 0 && wanted.count <= step.next->top_logits()) {
     shown_ = {.step = &step, .indices = std::move(indices), .turn = 0};
   } else {
-    // Behind the recording: whatever is wanted then needs no other one.
+    // Behind the capture: whatever is wanted then needs no other one.
     find_top_logits(wanted, std::ssize(logit_rows));
   }
 }
 
-void Stepper::give(RecordedStep& step, const Indices& indices, const TopLogitsWanted& wanted) {
+void Stepper::give(CapturedStep& step, const Indices& indices, const TopLogitsWanted& wanted) {
   if (step.next) return step.next->give(indices.values, 0, &wanted, host_indices_);
   upload(std::span<const int32_t>(indices.values), step.indices, host_indices_);
 }
 
-Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices,
+Stepper::CapturedStep& Stepper::captured_step(const Indices& indices,
                                               const TopLogitsWanted& wanted) {
-  const bool likeliest = foreseen(wanted) && wanted.draws == nullptr && indices.sequences == 1;
+  const bool likeliest =
+      drawn_on_device(wanted) && wanted.draws == nullptr && indices.sequences == 1;
   const int64_t kind = !advances(indices) || wanted.count == 0 ? 0 : likeliest ? 1 : 2;
   const std::array key{indices.sequences, indices.tokens / indices.sequences, indices.table_width,
                        indices.lora_each, kind};
-  if (const auto known = recorded_.find(key); known != recorded_.end()) {
-    known->second.last_use = ++recorded_uses_;
+  if (const auto known = captured_.find(key); known != captured_.end()) {
+    known->second.last_use = ++captured_uses_;
     return known->second;
   }
-  make_room_for_recorded(indices.tokens);
-  RecordedStep step;
+  make_room_for_captured(indices.tokens);
+  CapturedStep step;
   const auto count = static_cast<int64_t>(indices.values.size());
   if (kind > 0) {
     const NextToken token = likeliest ? NextToken::likeliest : NextToken::drawn;
@@ -440,35 +442,35 @@ Stepper::RecordedStep& Stepper::recorded_step(const Indices& indices,
     step.logits = model_.forward(batch, cache_);
     if (step.next) step.next->queue(step.logits, batch.positions, batch.paged, pool_->block_size());
   };
-  // Once for real: modules are loaded and libraries set up before anything is recorded. The same
+  // Once for real: modules are loaded and libraries set up before anything is captured. The same
   // keys and values are written again by the replay.
   run();
-  step.recording = Recording(device_, run);
+  step.capture = GraphCapture(device_, run);
   if (step.next) device_.synchronize(device_.default_stream());  // the integers come once more
-  step.last_use = ++recorded_uses_;
-  return recorded_.emplace(key, std::move(step)).first->second;
+  step.last_use = ++captured_uses_;
+  return captured_.emplace(key, std::move(step)).first->second;
 }
 
-void Stepper::forget_recorded() {
+void Stepper::forget_captured() {
   shown_.reset();
   ahead_.reset();
-  if (recorded_.empty()) return;
+  if (captured_.empty()) return;
   device_.synchronize(device_.default_stream());
   logits_ = {};
   top_logits_ = {};
-  recorded_.clear();
+  captured_.clear();
 }
 
 // Makes room for another.
-void Stepper::make_room_for_recorded(int64_t rows_to_come) {
+void Stepper::make_room_for_captured(int64_t rows_to_come) {
   int64_t rows = rows_to_come;
-  for (const auto& [key, step] : recorded_) rows += key[0] * key[1];
-  while (!recorded_.empty() && (recorded_.size() >= kRecordedSteps || rows > kRecordedRows)) {
+  for (const auto& [key, step] : captured_) rows += key[0] * key[1];
+  while (!captured_.empty() && (captured_.size() >= kCapturedSteps || rows > kCapturedRows)) {
     device_.synchronize(device_.default_stream());
     const auto oldest = std::ranges::min_element(
-        recorded_, {}, [](const auto& entry) { return entry.second.last_use; });
+        captured_, {}, [](const auto& entry) { return entry.second.last_use; });
     rows -= oldest->first[0] * oldest->first[1];
-    recorded_.erase(oldest);
+    captured_.erase(oldest);
   }
 }
 

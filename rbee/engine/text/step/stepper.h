@@ -15,8 +15,8 @@
 #include "rbee/models/language_model.h"
 #include "rbee/nn/kv_cache.h"
 #include "rbee/tensor/device_mark.h"
+#include "rbee/tensor/graph_capture.h"
 #include "rbee/tensor/host_buffer.h"
-#include "rbee/tensor/recording.h"
 
 namespace rbee::engine {
 
@@ -33,7 +33,7 @@ struct StepperOptions {
 int64_t cache_token_bytes(const models::LanguageModel& model, std::optional<DType> kv_dtype);
 
 // What is queued behind a step before anybody knows what it gives.
-enum class Ahead : uint8_t { nothing, next_step };
+enum class AsyncStep : uint8_t { nothing, next_step };
 
 class Stepper {
  public:
@@ -56,14 +56,14 @@ class Stepper {
   // empty. A device of its own may still be at work when begin() returns; top_logits() waits for
   // it. Valid until the next step.
   //
-  // Ahead::next_step: the step that gives each sequence the token behind it follows at once, so
-  // that the device does not wait for the host between the two. It does where the step is recorded,
+  // AsyncStep::next_step: the step that gives each sequence the token behind it follows at once, so
+  // that the device does not wait for the host between the two. It does where the step is captured,
   // has one token of each sequence and wants the likeliest alone, without sums, or tells how tokens
   // will be drawn, and where all have a block for it; the caller knows that the model's context has
   // a place, too. The next step finds its rows there, if all of them are such, and is evaluated as
   // ever if they are not; then no step follows for a while, for longer each time.
   void begin(std::span<const Work> work, std::span<const int32_t> logit_rows,
-             const TopLogitsWanted& wanted, Ahead ahead = Ahead::nothing);
+             const TopLogitsWanted& wanted, AsyncStep ahead = AsyncStep::nothing);
   TopLogitRows top_logits();
   // Whether such a step is under way that nobody has asked for yet.
   bool is_ahead() const { return ahead_.has_value(); }
@@ -76,8 +76,8 @@ class Stepper {
   void run(std::span<const Work> work, std::span<const int32_t> logit_rows);
   // A whole row of the last step's logits, on the host; valid until the next call of any kind.
   std::span<float> logit_row(int64_t row);
-  // Steps are recorded anew: the model's layers have changed.
-  void forget_recorded();
+  // Steps are captured anew: the model's layers have changed.
+  void forget_captured();
 
   KvBlockPool& pool() { return *pool_; }
   const KvBlockPool& pool() const { return *pool_; }
@@ -93,7 +93,7 @@ class Stepper {
     int64_t single_queries = 0;  // see PagedBatch
     int64_t lora_each = 0;       // adapters of a token
     bool key_ends = false;       // the list has them
-    bool recorded = false;       // see make_recorded_indices()
+    bool captured = false;       // see make_captured_indices()
     std::vector<models::PictureRows> pictures = {};
     std::vector<int32_t> values;
   };
@@ -108,21 +108,21 @@ class Stepper {
     std::vector<models::PictureRows> pictures;
   };
   // A step whose shape comes again and again: few new tokens for each sequence, as many for all.
-  struct RecordedStep {
+  struct CapturedStep {
     Tensor indices;
     Tensor logits;
     std::optional<NextStep> next;  // of one token of each sequence
-    Recording recording;
+    GraphCapture capture;
     int64_t last_use = 0;
 
-    RecordedStep() = default;
-    RecordedStep(RecordedStep&&) = default;
-    RecordedStep& operator=(RecordedStep&&) = default;
-    ~RecordedStep() { logits = {}; }  // before the recording that owns its memory
+    CapturedStep() = default;
+    CapturedStep(CapturedStep&&) = default;
+    CapturedStep& operator=(CapturedStep&&) = default;
+    ~CapturedStep() { logits = {}; }  // before the capture that owns its memory
   };
-  // A recorded step that advances, with what it was given.
+  // A captured step that advances, with what it was given.
   struct GivenStep {
-    RecordedStep* step;
+    CapturedStep* step;
     Indices indices;
     int32_t turn;  // see NextStep
   };
@@ -141,15 +141,15 @@ class Stepper {
   // Shapes that come again: the table's width, the number of sequences and that of their tokens
   // are rounded up by tokens that nobody asks for and that leave the cache as it is. A row for each
   // token; those asked for come first.
-  Indices make_recorded_indices(std::span<const Work> work,
+  Indices make_captured_indices(std::span<const Work> work,
                                 std::span<const int32_t> logit_rows) const;
   static models::ForwardBatch make_batch(const Indices& indices, const Tensor& values);
-  // Whether a recorded step leaves its integers as those of the next one.
+  // Whether a captured step leaves its integers as those of the next one.
   static bool advances(const Indices& indices) {
-    return indices.recorded && indices.tokens == indices.sequences;
+    return indices.captured && indices.tokens == indices.sequences;
   }
   // Whether these will most likely be the right ones.
-  static bool foreseen(const TopLogitsWanted& wanted) {
+  static bool drawn_on_device(const TopLogitsWanted& wanted) {
     return wanted.draws != nullptr || (wanted.count == 1 && wanted.scales.empty());
   }
   // Makes them so, but for the ids: next_step() on the host.
@@ -160,21 +160,21 @@ class Stepper {
   GivenRow given_row(const Indices& indices, size_t row) const;
   bool take_ahead(const Indices& asked, const TopLogitsWanted& wanted, size_t rows);
   void note_in_vain();
-  void go_ahead(std::span<const Work> work);
-  bool can_record(std::span<const Work> work, std::span<const int32_t> logit_rows) const;
+  void start_async_step(std::span<const Work> work);
+  bool can_capture(std::span<const Work> work, std::span<const int32_t> logit_rows) const;
   // These leave logits_ and, where top logits are wanted, top_logits_ or shown_.
   void evaluate(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                const TopLogitsWanted& wanted, Ahead ahead = Ahead::nothing);
+                const TopLogitsWanted& wanted, AsyncStep ahead = AsyncStep::nothing);
   void run_once(const Indices& indices, const TopLogitsWanted& wanted);
   // In the first `rows` rows of logits_.
   void find_top_logits(const TopLogitsWanted& wanted, int64_t rows);
   // Of the rows in picked_, or in front, as many as were asked for.
   TopLogitRows pick(const TopLogitRows& found, size_t stored);
-  void run_recorded(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                    const TopLogitsWanted& wanted, Ahead ahead);
-  void give(RecordedStep& step, const Indices& indices, const TopLogitsWanted& wanted);
-  RecordedStep& recorded_step(const Indices& indices, const TopLogitsWanted& wanted);
-  void make_room_for_recorded(int64_t rows_to_come);
+  void run_captured(std::span<const Work> work, std::span<const int32_t> logit_rows,
+                    const TopLogitsWanted& wanted, AsyncStep ahead);
+  void give(CapturedStep& step, const Indices& indices, const TopLogitsWanted& wanted);
+  CapturedStep& captured_step(const Indices& indices, const TopLogitsWanted& wanted);
+  void make_room_for_captured(int64_t rows_to_come);
   // `list` through host memory that the device reads: the copy of the step before must have ended.
   template <typename T>
   void upload(std::span<const T> list, const Tensor& to, HostBuffer& through);
@@ -190,7 +190,7 @@ class Stepper {
   TopLogitTensors top_logits_;                       // of the last step, or
   std::optional<GivenStep> shown_;                   // where it shows what it found
   size_t top_logit_rows_ = 0, top_logit_count_ = 0;  // asked of it: rows, logits of each
-  bool top_logit_sums_ = false, foreseen_ = false;
+  bool top_logit_sums_ = false, drawn_on_device_ = false;
   bool under_way_ = false;          // nobody has waited for the last step
   std::optional<GivenStep> ahead_;  // the step behind it that is under way
   int32_t hold_ = 0;                // steps to come that go ahead of nothing
@@ -201,20 +201,20 @@ class Stepper {
     std::vector<int32_t> ids, drawn;
   } picked_top_logits_;             // their TopLogitRows, where they are not as they lie
   std::optional<DeviceMark> done_;  // the last step, where it shows what it found
-  // Used where the host cannot read the device, the last everywhere; indices by recorded steps.
+  // Used where the host cannot read the device, the last everywhere; indices by captured steps.
   HostBuffer host_logits_, host_top_logits_, host_indices_, host_scales_;
   // By number of sequences, tokens of each, width of the block table, adapters of a sequence, and
   // how they advance: 0 not, 1 by the likeliest token, 2 by a draw. Of several sequences none is
-  // recorded for the likeliest alone: each takes memory, and what a search for it saves is little
+  // captured for the likeliest alone: each takes memory, and what a search for it saves is little
   // beside their step.
-  std::map<std::array<int64_t, 5>, RecordedStep> recorded_;
-  int64_t recorded_uses_ = 0;
+  std::map<std::array<int64_t, 5>, CapturedStep> captured_;
+  int64_t captured_uses_ = 0;
 };
 
-// The number of sequences that a recorded step of `sequences` is made for.
-int64_t recorded_sequences(int64_t sequences);
+// The number of sequences that a captured step of `sequences` is made for.
+int64_t captured_sequences(int64_t sequences);
 // The number of tokens of each that one with `tokens` is made for: one, and a power of two draft
 // tokens.
-int64_t recorded_tokens(int64_t tokens);
+int64_t captured_tokens(int64_t tokens);
 
 }  // namespace rbee::engine

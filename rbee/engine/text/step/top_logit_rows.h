@@ -14,7 +14,7 @@
 namespace rbee::engine {
 
 // How a row's next tokens will be drawn, see DrawArgs.
-struct ForeseenDraws {
+struct DeviceDraws {
   std::array<DrawStage, kDrawStages> stages{};  // none: as they are
   std::array<float, kDrawStages> amounts{};
   std::span<const int32_t> banned;  // kDrawBans at most
@@ -22,7 +22,7 @@ struct ForeseenDraws {
 };
 class DrawForecast {
  public:
-  virtual void tell(int64_t row, ForeseenDraws& to) const = 0;
+  virtual void tell(int64_t row, DeviceDraws& to) const = 0;
 
  protected:
   ~DrawForecast() = default;

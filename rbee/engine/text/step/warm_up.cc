@@ -16,7 +16,7 @@ constexpr int64_t kSomeTopLogits = 40;
 
 // Of the likeliest, whatever the number.
 class AnyDraw final : public DrawForecast {
-  void tell(int64_t, ForeseenDraws&) const override {}
+  void tell(int64_t, DeviceDraws&) const override {}
 };
 
 // Evaluates the last `count` tokens of sequences of `length`. Those before count as cached: what
@@ -49,14 +49,14 @@ void run(Stepper& stepper, int64_t length, int64_t count, const WarmUpOptions& o
 
 void warm_up(Stepper& stepper, const Device& device, const WarmUpOptions& options) {
   if (device.host_accessible()) {
-    // Nothing is loaded or recorded here, and a long prompt would take its time.
+    // Nothing is loaded or captured here, and a long prompt would take its time.
     return run(stepper, 1, 1, options);
   }
   const int64_t longest = std::min(options.chunk, options.context);
   run(stepper, longest, longest, options);
   run(stepper, std::min(kShortPrompt, longest), std::min(kShortPrompt, longest), options);
   const bool draws = options.draws && device.supports_capture();  // as LlmEngine asks for them
-  // A recorded step serves block tables of one width, a power of two: see Stepper.
+  // A captured step serves block tables of one width, a power of two: see Stepper.
   for (const Sought sought : {Sought::likeliest, Sought::draw, Sought::top_logits}) {
     if (sought == Sought::draw && !draws) continue;
     for (int64_t length = stepper.pool().block_size(); length < options.context; length *= 2) {
@@ -66,7 +66,7 @@ void warm_up(Stepper& stepper, const Device& device, const WarmUpOptions& option
   }
   // As many as there are blocks for: each sequence has one.
   const int64_t most = std::min(options.sequences, stepper.pool().available());
-  for (int64_t n = 2; n <= most; n = recorded_sequences(n) + 1) {
+  for (int64_t n = 2; n <= most; n = captured_sequences(n) + 1) {
     run(stepper, 1, 1, options, draws ? Sought::draw : Sought::top_logits, n);
   }
 }

@@ -14,7 +14,7 @@ struct WarmUpOptions {
 };
 
 // Evaluates prompts of typical lengths, and steps of a lone sequence and of several: kernels are
-// loaded, libraries choose their algorithms, steps are recorded, memory is touched. Results are
+// loaded, libraries choose their algorithms, steps are captured, memory is touched. Results are
 // dropped; afterwards the cache is as empty as before. Throws what a step throws.
 void warm_up(Stepper& stepper, const Device& device, const WarmUpOptions& options);
 

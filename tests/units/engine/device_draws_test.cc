@@ -23,8 +23,8 @@ SamplingParams params_of(float temperature, int32_t top_k, float top_p, float mi
 }
 
 // As a device draws from a row's top logits.
-int32_t draw_foreseen(const Tensor& logits, const TopK& top_logits, const ForeseenDraws& draws,
-                      int32_t turn) {
+int32_t draw_on_device(const Tensor& logits, const TopK& top_logits, const DeviceDraws& draws,
+                       int32_t turn) {
   const Tensor drawn = empty({1}, DType::i32, cpu());
   std::vector<int32_t> stages;
   for (const DrawStage stage : draws.stages) stages.push_back(static_cast<int32_t>(stage));
@@ -40,7 +40,7 @@ int32_t draw_foreseen(const Tensor& logits, const TopK& top_logits, const Forese
   return *drawn.data<int32_t>();
 }
 
-TEST(Foresee, WhatIsDrawn) {
+TEST(DeviceDraws, WhatIsDrawn) {
   const SamplingParams defaults;
   SamplingParams warm = params_of(0.7f, 0, 0.9f, 0);
   warm.samplers = {SamplerKind::temperature, SamplerKind::top_k, SamplerKind::top_p,
@@ -57,12 +57,12 @@ TEST(Foresee, WhatIsDrawn) {
         params_of(1, 0, 1, 0.05f), params_of(0, 40, 0.9f, 0)}) {
     Sampler sampler(params, 3);
     sampler.set_rules({.biases = {}, .end_tokens = {2999}, .bad_words = {}});
-    ASSERT_TRUE(sampler.foresees(kVocab));
-    std::array<float, kForeseenDraws> numbers{};
-    ForeseenDraws draws{.banned = {}, .numbers = numbers};
-    sampler.foresee(draws);
+    ASSERT_TRUE(sampler.can_draw_on_device(kVocab));
+    std::array<float, kDeviceDraws> numbers{};
+    DeviceDraws draws{.banned = {}, .numbers = numbers};
+    sampler.tell_draws(draws);
     int undecided = 0;
-    for (int32_t turn = 0; turn < kForeseenDraws; ++turn) {
+    for (int32_t turn = 0; turn < kDeviceDraws; ++turn) {
       std::vector<float> row(kVocab);
       for (float& x : row) x = normal(random);
       row.back() = 8;  // a likely one, where it is banned
@@ -70,7 +70,7 @@ TEST(Foresee, WhatIsDrawn) {
       const float scales[] = {sampler.scale()};
       const TopK top_logits =
           top_k(logits, kDrawnTopLogits, RowSum::wanted, from_host<float>(scales, {1}, cpu()));
-      const int32_t foreseen = draw_foreseen(logits, top_logits, draws, turn);
+      const int32_t foreseen = draw_on_device(logits, top_logits, draws, turn);
       Sampler whole = sampler;
       const TopLogits few{.values = {top_logits.values.data<float>(), kDrawnTopLogits},
                           .ids = {top_logits.ids.data<int32_t>(), kDrawnTopLogits},
@@ -90,7 +90,7 @@ TEST(Foresee, WhatIsDrawn) {
 }
 
 // A number that is not the device's, or a change that it does not know: the row is asked for.
-TEST(Foresee, WhatWasDrawnOtherwiseIsNotTaken) {
+TEST(DeviceDraws, WhatWasDrawnOtherwiseIsNotTaken) {
   const std::vector<float> flat(kVocab, 1);
   const Tensor logits = from_host<float>(flat, {1, kVocab}, cpu());
   const TopK top_logits = top_k(logits, kDrawnTopLogits, RowSum::wanted);
@@ -99,8 +99,8 @@ TEST(Foresee, WhatWasDrawnOtherwiseIsNotTaken) {
   Sampler sampler(params, 7);
   sampler.set_rules({.biases = {}, .end_tokens = {2}, .bad_words = {{5, 6}}});
   std::array<float, 1> numbers{};
-  ForeseenDraws draws{.banned = {}, .numbers = numbers};
-  sampler.foresee(draws);
+  DeviceDraws draws{.banned = {}, .numbers = numbers};
+  sampler.tell_draws(draws);
   TopLogits found{.values = {top_logits.values.data<float>(), kDrawnTopLogits},
                   .ids = {top_logits.ids.data<int32_t>(), kDrawnTopLogits},
                   .sum = *top_logits.sum.data<float>(),
@@ -114,32 +114,32 @@ TEST(Foresee, WhatWasDrawnOtherwiseIsNotTaken) {
   EXPECT_FALSE(Sampler(sampler).sample(found, {}));
 }
 
-TEST(Foresee, NothingWhereTheHostKnowsMore) {
+TEST(DeviceDraws, NothingWhereTheHostKnowsMore) {
   const auto foresees = [](const SamplingParams& params) {
-    return Sampler(params, 1).foresees(kVocab);
+    return Sampler(params, 1).can_draw_on_device(kVocab);
   };
   const auto with = [](auto change) {
     SamplingParams out;
     change(out);
     return out;
   };
-  EXPECT_TRUE(foresees({}));
-  EXPECT_TRUE(foresees(with([](auto& p) { p.top_k = 256; })));
-  EXPECT_FALSE(foresees(with([](auto& p) { p.top_k = 257; })));
-  EXPECT_FALSE(foresees(with([](auto& p) { p.repetition_penalty = 1.1f; })));
-  EXPECT_FALSE(foresees(with([](auto& p) { p.dry_multiplier = 0.8f; })));
-  EXPECT_FALSE(foresees(with([](auto& p) { p.typical_p = 0.9f; })));
-  EXPECT_FALSE(foresees(with([](auto& p) { p.top_n_sigma = 1; })));
-  EXPECT_FALSE(foresees(with([](auto& p) { p.xtc_probability = 0.5f; })));
-  EXPECT_FALSE(foresees(with([](auto& p) { p.dynatemp_range = 0.5f; })));
-  EXPECT_FALSE(foresees(with([](auto& p) { p.mirostat = 2; })));
+  EXPECT_TRUE(can_draw_on_device({}));
+  EXPECT_TRUE(can_draw_on_device(with([](auto& p) { p.top_k = 256; })));
+  EXPECT_FALSE(can_draw_on_device(with([](auto& p) { p.top_k = 257; })));
+  EXPECT_FALSE(can_draw_on_device(with([](auto& p) { p.repetition_penalty = 1.1f; })));
+  EXPECT_FALSE(can_draw_on_device(with([](auto& p) { p.dry_multiplier = 0.8f; })));
+  EXPECT_FALSE(can_draw_on_device(with([](auto& p) { p.typical_p = 0.9f; })));
+  EXPECT_FALSE(can_draw_on_device(with([](auto& p) { p.top_n_sigma = 1; })));
+  EXPECT_FALSE(can_draw_on_device(with([](auto& p) { p.xtc_probability = 0.5f; })));
+  EXPECT_FALSE(can_draw_on_device(with([](auto& p) { p.dynatemp_range = 0.5f; })));
+  EXPECT_FALSE(can_draw_on_device(with([](auto& p) { p.mirostat = 2; })));
   Sampler kept({}, 1);
   kept.keep_distribution();
-  EXPECT_FALSE(kept.foresees(kVocab));
+  EXPECT_FALSE(kept.can_draw_on_device(kVocab));
   Sampler masked({}, 1);
   const std::vector<uint64_t> bits(kVocab / 64 + 1, 1);
   masked.allow({.bits = bits, .count = kVocab / 64});
-  EXPECT_FALSE(masked.foresees(kVocab));
+  EXPECT_FALSE(masked.can_draw_on_device(kVocab));
 }
 
 }  // namespace

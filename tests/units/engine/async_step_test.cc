@@ -27,7 +27,7 @@ class Chats {
   Sequence& operator[](size_t i) { return sequences_[i]; }
 
   // A step of a token of each of these, and what is likeliest behind it.
-  std::vector<int32_t> step(Ahead ahead, std::vector<size_t> of = {}) {
+  std::vector<int32_t> step(AsyncStep ahead, std::vector<size_t> of = {}) {
     if (of.empty()) {
       for (size_t i = 0; i < sequences_.size(); ++i) of.push_back(i);
     }
@@ -50,7 +50,7 @@ class Chats {
   std::deque<Sequence> sequences_;
 };
 
-struct StepsAhead : ::testing::Test {
+struct AsyncSteps : ::testing::Test {
   const StepperOptions options{.cache_tokens = 512, .block_size = 8, .kv_dtype = DType::f32};
   const TextModel plain = tiny_model();
   RecallingDevice device;
@@ -59,11 +59,12 @@ struct StepsAhead : ::testing::Test {
   Stepper stepper{*far.model, device, options};
 };
 
-TEST_F(StepsAhead, GiveWhatStepsOneByOneGive) {
+TEST_F(AsyncSteps, GiveWhatStepsOneByOneGive) {
   for (const int count : {1, 2, 3, 5}) {
     Chats wanted(one_by_one, count), chats(stepper, count);
     for (int i = 0; i < 20; ++i) {
-      EXPECT_EQ(chats.step(Ahead::next_step), wanted.step(Ahead::nothing)) << count << ", " << i;
+      EXPECT_EQ(chats.step(AsyncStep::next_step), wanted.step(AsyncStep::nothing))
+          << count << ", " << i;
     }
     for (int i = 0; i < count; ++i) {
       const auto at = static_cast<size_t>(i);
@@ -73,31 +74,31 @@ TEST_F(StepsAhead, GiveWhatStepsOneByOneGive) {
 }
 
 // One copy to the device for each block, and as many steps as were asked for and one ahead.
-TEST_F(StepsAhead, NeedNothingFromTheHostWithinABlock) {
+TEST_F(AsyncSteps, NeedNothingFromTheHostWithinABlock) {
   Chats chats(stepper, 1);
-  chats.step(Ahead::nothing);  // records
+  chats.step(AsyncStep::nothing);  // records
   ASSERT_EQ(chats[0].cached, 2);
   const int replays = device.replays, uploads = device.uploads;
-  for (int i = 0; i < 13; ++i) chats.step(Ahead::next_step);  // tokens 2 to 14
+  for (int i = 0; i < 13; ++i) chats.step(AsyncStep::next_step);  // tokens 2 to 14
   EXPECT_EQ(device.replays - replays, 14);
   EXPECT_EQ(device.uploads - uploads, 2);  // at 2 and at 8
   EXPECT_TRUE(stepper.is_ahead());
-  chats.step(Ahead::nothing);
+  chats.step(AsyncStep::nothing);
   EXPECT_FALSE(stepper.is_ahead());
   EXPECT_EQ(device.replays - replays, 14);
-  chats.step(Ahead::next_step);  // at 16
+  chats.step(AsyncStep::next_step);  // at 16
   EXPECT_EQ(device.replays - replays, 16);
 }
 
-TEST_F(StepsAhead, ServeThoseWhoAreLeft) {
+TEST_F(AsyncSteps, ServeThoseWhoAreLeft) {
   Chats wanted(one_by_one, 4), chats(stepper, 4);
-  for (Chats* each : {&wanted, &chats}) each->step(Ahead::nothing);
-  chats.step(Ahead::next_step);
-  wanted.step(Ahead::nothing);
+  for (Chats* each : {&wanted, &chats}) each->step(AsyncStep::nothing);
+  chats.step(AsyncStep::next_step);
+  wanted.step(AsyncStep::nothing);
   ASSERT_TRUE(stepper.is_ahead());
   const int replays = device.replays;
   // Of the rows of the step that is ahead the first and the third.
-  EXPECT_EQ(chats.step(Ahead::next_step, {1, 3}), wanted.step(Ahead::nothing, {1, 3}));
+  EXPECT_EQ(chats.step(AsyncStep::next_step, {1, 3}), wanted.step(AsyncStep::nothing, {1, 3}));
   EXPECT_EQ(device.replays, replays);
   EXPECT_FALSE(stepper.is_ahead());  // it would write for those who left
   for (const int64_t row : {0, 1}) {
@@ -106,14 +107,15 @@ TEST_F(StepsAhead, ServeThoseWhoAreLeft) {
               chats[row == 0 ? 1 : 3].tokens.back());
   }
   for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(chats.step(Ahead::next_step, {1, 3}), wanted.step(Ahead::nothing, {1, 3})) << i;
+    EXPECT_EQ(chats.step(AsyncStep::next_step, {1, 3}), wanted.step(AsyncStep::nothing, {1, 3}))
+        << i;
   }
 }
 
-TEST_F(StepsAhead, AreInVainForOtherTokensAndOtherSequences) {
+TEST_F(AsyncSteps, AreInVainForOtherTokensAndOtherSequences) {
   Chats wanted(one_by_one, 3), chats(stepper, 3);
   const auto both = [&](std::vector<size_t> of, const char* what) {
-    EXPECT_EQ(chats.step(Ahead::next_step, of), wanted.step(Ahead::nothing, of)) << what;
+    EXPECT_EQ(chats.step(AsyncStep::next_step, of), wanted.step(AsyncStep::nothing, of)) << what;
   };
   both({0, 1}, "two");
   for (Chats* each : {&wanted, &chats}) (*each)[1].tokens.back() = 99;
@@ -123,11 +125,11 @@ TEST_F(StepsAhead, AreInVainForOtherTokensAndOtherSequences) {
   both({0, 1, 2}, "the same again");
 }
 
-TEST_F(StepsAhead, LeaveTheLogitsOfTheStepThatWasAskedFor) {
+TEST_F(AsyncSteps, LeaveTheLogitsOfTheStepThatWasAskedFor) {
   Chats wanted(one_by_one, 2), chats(stepper, 2);
   for (int i = 0; i < 4; ++i) {
-    chats.step(Ahead::next_step);
-    wanted.step(Ahead::nothing);
+    chats.step(AsyncStep::next_step);
+    wanted.step(AsyncStep::nothing);
     for (const int64_t row : {0, 1}) {
       const std::span<float> expected = one_by_one.logit_row(row);
       const std::span<float> logits = stepper.logit_row(row);
@@ -139,69 +141,69 @@ TEST_F(StepsAhead, LeaveTheLogitsOfTheStepThatWasAskedFor) {
 
 // A step that was in vain is followed by none ahead, the next such by none for longer, until some
 // were taken again.
-TEST_F(StepsAhead, PauseWhereTheyAreInVain) {
+TEST_F(AsyncSteps, PauseWhereTheyAreInVain) {
   Chats chats(stepper, 1);
-  chats.step(Ahead::nothing);
+  chats.step(AsyncStep::nothing);
   const auto pause = [&] {
     EXPECT_TRUE(stepper.is_ahead());
     chats[0].tokens.back() ^= 1;  // not what the device went on with
     int steps = 0;
-    for (; !stepper.is_ahead() || steps == 0; ++steps) chats.step(Ahead::next_step);
+    for (; !stepper.is_ahead() || steps == 0; ++steps) chats.step(AsyncStep::next_step);
     return steps - 1;
   };
-  chats.step(Ahead::next_step);
+  chats.step(AsyncStep::next_step);
   EXPECT_EQ(pause(), 1);
   EXPECT_EQ(pause(), 2);
   EXPECT_EQ(pause(), 4);
-  for (int i = 0; i < 2; ++i) chats.step(Ahead::next_step);
+  for (int i = 0; i < 2; ++i) chats.step(AsyncStep::next_step);
   EXPECT_EQ(pause(), 2);
 }
 
 // Sequences come to new blocks at different steps; those that they come to soon are known before.
-TEST_F(StepsAhead, GoOnIntoBlocksThatAreKnown) {
+TEST_F(AsyncSteps, GoOnIntoBlocksThatAreKnown) {
   Chats wanted(one_by_one, 4), chats(stepper, 4);
-  chats.step(Ahead::nothing);
-  wanted.step(Ahead::nothing);
+  chats.step(AsyncStep::nothing);
+  wanted.step(AsyncStep::nothing);
   const int uploads = device.uploads;
   for (int i = 0; i < 24; ++i) {
-    EXPECT_EQ(chats.step(Ahead::next_step), wanted.step(Ahead::nothing)) << i;
+    EXPECT_EQ(chats.step(AsyncStep::next_step), wanted.step(AsyncStep::nothing)) << i;
   }
   EXPECT_LE(device.uploads - uploads, 5);  // else one for each block of each
 }
 
 // The last blocks stay for who needs them now.
-TEST_F(StepsAhead, TakeNoBlocksThatAreFew) {
+TEST_F(AsyncSteps, TakeNoBlocksThatAreFew) {
   const StepperOptions narrow{.cache_tokens = 24, .block_size = 8, .kv_dtype = DType::f32};
   Stepper full(*far.model, device, narrow);
   Chats chats(full, 1);
-  for (int i = 0; i < 6; ++i) chats.step(Ahead::next_step);
+  for (int i = 0; i < 6; ++i) chats.step(AsyncStep::next_step);
   EXPECT_EQ(full.pool().used(), 1);
   Sequence other(full.pool());
   ASSERT_TRUE(other.kv.reserve(8));
-  for (int i = 0; i < 8; ++i) chats.step(Ahead::next_step);
+  for (int i = 0; i < 8; ++i) chats.step(AsyncStep::next_step);
   EXPECT_EQ(full.pool().available(), 0);
   EXPECT_EQ(chats[0].kv.blocks().size(), 2u);
 }
 
-TEST_F(StepsAhead, AreOfTheLikeliestOrOfForeseenDraws) {
+TEST_F(AsyncSteps, AreOfTheLikeliestOrOfDeviceDraws) {
   Chats chats(stepper, 1);
   const Stepper::Work work[] = {{&chats[0], 1}};
   const int32_t rows[] = {0};
   const float scales[] = {1};
-  stepper.begin(work, rows, {.count = 1, .vocab = kVocab, .scales = scales}, Ahead::next_step);
+  stepper.begin(work, rows, {.count = 1, .vocab = kVocab, .scales = scales}, AsyncStep::next_step);
   EXPECT_FALSE(stepper.is_ahead());
   stepper.top_logits();
   chats[0].tokens.push_back(1);
-  stepper.begin(work, rows, {.count = 64, .vocab = kVocab, .scales = {}}, Ahead::next_step);
+  stepper.begin(work, rows, {.count = 64, .vocab = kVocab, .scales = {}}, AsyncStep::next_step);
   EXPECT_FALSE(stepper.is_ahead());
   stepper.top_logits();
-  Chats not_recorded(one_by_one, 1);
-  not_recorded.step(Ahead::next_step);
+  Chats not_captured(one_by_one, 1);
+  not_captured.step(AsyncStep::next_step);
   EXPECT_FALSE(one_by_one.is_ahead());
 }
 
 // Requests that ban tokens, as long as none of these is the likeliest, and after it was.
-TEST(EnginesStepsAhead, AreTakenBesideBans) {
+TEST(EnginesAsyncSteps, AreTakenBesideBans) {
   const auto engine_of = [](TextModel model, std::vector<int32_t> ends) {
     model.end_tokens = std::move(ends);
     return make_llm_engine(std::move(model), {.max_running = 2, .block_size = 4});
@@ -237,7 +239,7 @@ TEST(EnginesStepsAhead, AreTakenBesideBans) {
 }
 
 // Draws that a device foresees: the same texts as without, and few words from the host.
-TEST(EnginesStepsAhead, AreTakenForSampledRequests) {
+TEST(EnginesAsyncSteps, AreTakenForSampledRequests) {
   const LlmOptions options{.max_running = 4, .block_size = 4};
   const auto engine = make_llm_engine(tiny_model(), options);
   RecallingDevice device;
@@ -271,12 +273,12 @@ TEST(EnginesStepsAhead, AreTakenForSampledRequests) {
   }
 }
 
-TEST_F(StepsAhead, AreForgottenWithTheirRecordings) {
+TEST_F(AsyncSteps, AreForgottenWithTheirRecordings) {
   Chats wanted(one_by_one, 2), chats(stepper, 2);
   for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(chats.step(Ahead::next_step), wanted.step(Ahead::nothing));
+    EXPECT_EQ(chats.step(AsyncStep::next_step), wanted.step(AsyncStep::nothing));
     EXPECT_TRUE(stepper.is_ahead()) << i;
-    if (i % 2 == 1) stepper.forget_recorded();
+    if (i % 2 == 1) stepper.forget_captured();
   }
   EXPECT_FALSE(stepper.is_ahead());
 }

@@ -14,7 +14,7 @@ constexpr int32_t kMostHeld = 64;
 }  // namespace
 
 TopLogitRows Stepper::pick(const TopLogitRows& found, size_t stored) {
-  const bool drawn = foreseen_ && !found.drawn.empty();
+  const bool drawn = drawn_on_device_ && !found.drawn.empty();
   if (picked_.empty() && stored == top_logit_count_) {
     TopLogitRows out{
         .values = found.values.first(top_logit_rows_ * stored),
@@ -99,7 +99,7 @@ void Stepper::note_in_vain() {
 // False: the step that is ahead, if one is, is another than this of `rows` rows.
 bool Stepper::take_ahead(const Indices& asked, const TopLogitsWanted& wanted, size_t rows) {
   std::optional<GivenStep> ahead = std::exchange(ahead_, std::nullopt);
-  const bool serves = ahead && advances(asked) && foreseen(wanted) &&
+  const bool serves = ahead && advances(asked) && drawn_on_device(wanted) &&
                       asked.lora_each == ahead->indices.lora_each &&
                       wanted.count <= ahead->step->next->top_logits() &&
                       (wanted.scales.empty() || ahead->step->next->draws());
@@ -116,7 +116,7 @@ bool Stepper::take_ahead(const Indices& asked, const TopLogitsWanted& wanted, si
   }
   if (places.size() < rows) return false;
   next_hold_ = std::max(next_hold_ / 2, 1);
-  ahead->step->last_use = ++recorded_uses_;
+  ahead->step->last_use = ++captured_uses_;
   logits_ = ahead->step->logits;
   // Who is not among them any more must not be written for again.
   if (asked.values != ahead->indices.values) picked_ = std::move(places);
@@ -125,7 +125,7 @@ bool Stepper::take_ahead(const Indices& asked, const TopLogitsWanted& wanted, si
 }
 
 // Queues the step behind the last one, as that leaves its integers.
-void Stepper::go_ahead(std::span<const Work> work) {
+void Stepper::start_async_step(std::span<const Work> work) {
   if (hold_ > 0) {
     --hold_;
     return;
@@ -134,9 +134,9 @@ void Stepper::go_ahead(std::span<const Work> work) {
                       const auto blocks = std::ssize(item.sequence->kv.blocks());
                       return item.sequence->*cached_ < blocks * pool_->block_size();
                     });
-  const bool has_numbers = !shown_->step->next->draws() || shown_->turn + 1 < kForeseenDraws;
+  const bool has_numbers = !shown_->step->next->draws() || shown_->turn + 1 < kDeviceDraws;
   if (!fits || !has_numbers) return;
-  shown_->step->recording.replay();
+  shown_->step->capture.replay();
   ahead_ = shown_;
   ++ahead_->turn;
   advance(ahead_->indices);
