@@ -121,15 +121,15 @@ double time_generation(const Setting& setting, const Generation& of) {
     work.push_back({&sequence, 1});
     rows.push_back(i);
   }
-  const auto step = [&](engine::Ahead ahead) {
+  const auto step = [&](engine::AsyncStep ahead) {
     stepper.begin(work, rows, likeliest(vocab), ahead);
     const engine::TopLogitRows found = stepper.top_logits();
     for (size_t i = 0; i < sequences.size(); ++i) sequences[i].tokens.push_back(found.ids[i]);
   };
-  step(engine::Ahead::nothing);  // pays for first-touched memory
+  step(engine::AsyncStep::nothing);  // pays for first-touched memory
   const auto start = Clock::now();
-  for (int i = 1; i < of.tokens; ++i) step(engine::Ahead::next_step);
-  step(engine::Ahead::nothing);
+  for (int i = 1; i < of.tokens; ++i) step(engine::AsyncStep::next_step);
+  step(engine::AsyncStep::nothing);
   return tokens_per_second(of.tokens * of.sequences, start);
 }
 

@@ -127,12 +127,12 @@ struct Recorded {
 };
 
 Recorded recorded(const Bench& bench, const std::function<void()>& run) {
-  if (!Recording::supported(bench.device)) return {};
+  if (!GraphCapture::supported(bench.device)) return {};
   Recorded out;
   const double start = now();
-  const GraphCapture recording(bench.device, run);
+  const GraphCapture capture(bench.device, run);
   out.making = now() - start;
-  out.replay = best_of(bench, [&] { recording.replay(); }).wall;
+  out.replay = best_of(bench, [&] { capture.replay(); }).wall;
   return out;
 }
 

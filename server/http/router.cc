@@ -84,7 +84,11 @@ std::optional<Router::PathMatch> Router::find_path(std::string_view path) const 
 }
 
 ErrorForm Router::error_form(std::string_view path) const {
-  if (const auto found = find_path(path)) return routes_[found->route].errors;
+  for (std::string_view above = path; above.size() > 1;) {
+    if (const auto found = find_path(above)) return routes_[found->route].errors;
+    above = above.substr(0, above.rfind('/'));
+  }
+  if (const auto root = find_path(path)) return routes_[root->route].errors;
   return fallback_errors_ ? fallback_errors_(path) : ErrorForm::openai;
 }
 

@@ -98,7 +98,8 @@ class Router {
   };
   // The first route that has the path, with any method; nothing: there is none.
   std::optional<PathMatch> find_path(std::string_view path) const;
-  // Of that route; else of the fallback, else OpenAI's.
+  // Of that route, else of the one nearest above the path ("/v1/messages" of "/v1/messages/x"),
+  // else of the fallback, else OpenAI's.
   ErrorForm error_form(std::string_view path) const;
   // Runs the route's handler; what it throws becomes a response and a line in the log.
   Response run(const Route& route, const Request& request) const;

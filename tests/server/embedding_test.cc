@@ -252,6 +252,7 @@ TEST(Embeddings, AJobThatIsOverHoldsNothingOfItsRequest) {
         [texts = std::move(texts)](const engine::EmbeddingResult&) {
           return server::json_response(200, *texts);
         },
+        [](const server::WireError&, std::string_view message) { return std::string(message); },
         [](server::Outcome, double) {});
     EXPECT_FALSE(held.expired());
     good ? job.on_embedded({}) : job.on_failed({Code::internal, "no"});

@@ -8,6 +8,7 @@
 #include "rbee/io/image/base64.h"
 #include "rbee/io/image/png.h"
 #include "server/apis/a1111/response.h"
+#include "server/apis/own/image_response.h"
 #include "tests/server/image_worker.h"
 
 namespace rbee::testing {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "rbee/core/cancel.h"
+#include "server/apis/openai/chat_routes.h"
 #include "server/worker/side_work.h"
 #include "tests/server/harness.h"
 
@@ -103,7 +104,8 @@ TEST(Preparing, LongTextsAreReadBesideTheConnections) {
   const std::string text(5000, 'x');
   const auto chat = [](const std::vector<json>& messages, json fields = json::object()) {
     fields["messages"] = messages;
-    return server::LlmService::preparation(server::parse_openai_chat(fields.dump()));
+    const auto request = server::parse_openai_chat(fields.dump());
+    return server::LlmService::preparation(request.generate, server::plan_of(request));
   };
   const auto turn = [](const char* role, const std::string& content, json fields = json::object()) {
     fields["role"] = role;
@@ -122,7 +124,8 @@ TEST(Preparing, LongTextsAreReadBesideTheConnections) {
 
   const auto completion = [](const json& prompt, json fields = json::object()) {
     fields["prompt"] = prompt;
-    return server::LlmService::preparation(server::parse_openai_completion(fields.dump()));
+    const auto request = server::parse_openai_completion(fields.dump());
+    return server::LlmService::preparation(request.generate, server::plan_of(request));
   };
   const std::vector<std::string> prompts(128, "Hi");
   const json words = json::array({std::string(100, 'x')});

@@ -11,6 +11,7 @@
 #include "rbee/io/image/base64.h"
 #include "rbee/io/image/encode.h"
 #include "rbee/io/image/png.h"
+#include "server/apis/a1111/response.h"
 #include "server/image/upscale.h"
 #include "tests/server/image_worker.h"
 
@@ -133,7 +134,7 @@ TEST(SdapiTasks, AreToldByTheirIds) {
 
 // Not that of another one that runs, and no preview that the client has.
 TEST(SdapiTasks, PreviewsComeOnce) {
-  const server::SdapiTaskProgress task{
+  const server::TaskProgress task{
       .progress = {
           .busy = true, .progress = {.step = 2, .total = 4}, .preview = "QQ==", .preview_id = 3}};
   const json fresh = json::parse(server::sdapi_task_json(task, -1));

@@ -20,6 +20,9 @@ MOST_BYTES = 1 << 20  # larger files are weights and pictures
 MOST_DECISION_LINES = 80
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+# The table of a request's fields, each of which is an option too.
+FIELDS = "constexpr SamplingField kFields[]"
+FIELD = re.compile(r'\.name = "(\w+)"')
 FLAG = re.compile(r"(?<![\w#-])--[a-z][a-z0-9-]*[a-z0-9]")
 NAME = re.compile(r"\b(?:RBEE|rbee)_\w+")
 SOURCE = re.compile(r"`(\w+\.(?:h|cc|cu|py|sh|cmake))`")
@@ -70,6 +73,8 @@ class Tree:
             for text in programs for run in LITERALS.findall(text)) + "\n".join(OUTSIDE_MESSAGES)
         for text in code:
             self.flags.update(FLAG.findall(text))
+            if FIELDS in text:
+                self.flags.update("--" + name.replace("_", "-") for name in FIELD.findall(text))
             self.names.update(NAME.findall(text))
         self.path = re.compile(r"(?<![\w./<>-])((?:" + "|".join(sorted(map(re.escape, self.tops)))
                                + r")/[\w./+-]+)") if self.tops else None

@@ -17,8 +17,8 @@
 
 namespace rbee::engine {
 
-// An API that has names or ranges of its own. OpenAI's chats, completions and Responses,
-// llama-server's routes, text-generation-inference's and the worker's own jobs take the same fields.
+// An API that has names or ranges of its own. OpenAI's chats, completions and Responses, the routes
+// of llama-server and text-generation-inference, and the worker's own jobs take the same fields.
 enum class SamplingApi : uint8_t { openai, anthropic, cohere };
 
 // A field in such an API.

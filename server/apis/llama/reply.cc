@@ -3,6 +3,8 @@
 #include <iterator>
 #include <utility>
 
+#include "server/apis/openai/response.h"
+
 namespace rbee::server {
 
 bool LlamaAnswers::fails_first() {

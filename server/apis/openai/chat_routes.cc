@@ -50,12 +50,6 @@ OpenAiAnswer answer_form(const LlmService& service, const OpenAiRequest& request
           .custom_tools = std::move(custom)};
 }
 
-AnswerPlan plan_of(const OpenAiRequest& request) {
-  return {.prompts = request.prompts,
-          .add_special_tokens = request.add_special_tokens,
-          .each = request.best_of};
-}
-
 std::shared_ptr<OpenAiChoices> make_choices(const LlmService& service, const OpenAiRequest& request,
                                             const AnswerPlan& plan, const std::string& id) {
   auto out = std::make_shared<OpenAiChoices>();
@@ -138,6 +132,12 @@ std::vector<OpenAiModel> models_of(const LlmService& service) {
 constexpr auto kModelRoutes = model_routes<LlmService, models_of>();
 
 }  // namespace
+
+AnswerPlan plan_of(const OpenAiRequest& request) {
+  return {.prompts = request.prompts,
+          .add_special_tokens = request.add_special_tokens,
+          .each = request.best_of};
+}
 
 std::span<const ChatRoute> openai_chat_routes() {
   return kRoutes;

@@ -8,6 +8,7 @@
 #include "rbee/core/error.h"
 #include "server/apis/openai/image_request.h"
 #include "server/http/multipart.h"
+#include "server/wire/generate_request.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace rbee;

@@ -7,11 +7,11 @@
 
 #include "rbee/engine/api/image.h"
 #include "rbee/engine/api/text.h"
+#include "server/apis/a1111/request.h"
 #include "server/apis/anthropic/request.h"
 #include "server/apis/embeddings/request.h"
-#include "server/apis/openai/request.h"
-#include "server/apis/a1111/request.h"
 #include "server/apis/openai/image_request.h"
+#include "server/apis/openai/request.h"
 #include "server/apis/own/image_request.h"
 #include "server/apis/own/request.h"
 #include "server/apis/responses/response.h"
@@ -53,7 +53,7 @@ void generate(std::string_view body) {
   }
   checked.stop = request.stop;
   checked.max_tokens = request.max_tokens.value_or(1);
-  checked.sampling = server::to_engine(request);
+  checked.sampling = request.sampling;
   engine::validate(checked);  // throws when the two disagree on what is valid
 }
 

@@ -115,7 +115,7 @@ TEST(DeviceDraws, WhatWasDrawnOtherwiseIsNotTaken) {
 }
 
 TEST(DeviceDraws, NothingWhereTheHostKnowsMore) {
-  const auto foresees = [](const SamplingParams& params) {
+  const auto can_draw_on_device = [](const SamplingParams& params) {
     return Sampler(params, 1).can_draw_on_device(kVocab);
   };
   const auto with = [](auto change) {

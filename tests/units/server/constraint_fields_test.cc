@@ -3,6 +3,7 @@
 
 #include "rbee/core/cat.h"
 #include "server/apis/openai/request.h"
+#include "server/apis/own/request.h"
 #include "server/wire/generate_request.h"
 
 namespace rbee::server {

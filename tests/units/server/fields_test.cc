@@ -101,10 +101,11 @@ std::string other_names(const SamplingField& field) {
 std::string document() {
   std::string out = R"(# Fields that choose tokens
 
-The chat worker's own routes, OpenAI's, llama-server's and text-generation-inference's take all of these fields;
-[http-api.md](http-api.md) has the rest of each body. The last column has the names of APIs that have others, and what of
-the range they allow. OpenAI's and Anthropic's routes take their defaults from the model's `generation_config.json`, and
-truncate nothing where it says nothing; the others take those below. `rbee run` has each as an option (`--top-k`).
+The chat worker's own routes, OpenAI's, llama-server's and text-generation-inference's take all of
+these fields; [http-api.md](http-api.md) has the rest of each body. The last column has the names of
+APIs that have others, and what of the range they allow. OpenAI's and Anthropic's routes take their
+defaults from the model's `generation_config.json`, and truncate nothing where it says nothing; the
+others take those below. `rbee run` has each as an option (`--top-k`).
 
 This page is printed from `rbee/engine/api/fields.h`; a test compares them.
 

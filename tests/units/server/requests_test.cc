@@ -7,6 +7,7 @@
 
 #include "server/apis/openai/request.h"
 #include "server/apis/own/request.h"
+#include "server/wire/worker_contract.h"
 
 namespace rbee::server {
 namespace {
@@ -55,7 +56,7 @@ TEST(ParseGenerate, FieldsAreFoundWhereTheyStand) {
   const GenerateRequest spaced =
       parse_generate("\n{ \"\\u0070rompt\"\t:\r\n \"H:i\" , \"seed\" :5}");
   EXPECT_EQ(spaced.prompt, "H:i");
-  EXPECT_EQ(spaced.seed, 5u);
+  EXPECT_EQ(spaced.sampling.seed, 5u);
   const auto variables = parse_openai_chat(
       R"({"messages":[{"role":"user","content":"Hi"}],"x":{"chat_template_kwargs":{"no":1}},)"
       R"("chat_template_kwargs":{"z":[{"y":1,"b":{}},-2],"a":1.5,"m":null}})");
@@ -67,8 +68,8 @@ TEST(ParseGenerate, Minimal) {
   const GenerateRequest request = parse_generate(R"({"prompt":"Hi"})");
   EXPECT_EQ(request.prompt, "Hi");
   EXPECT_FALSE(request.max_tokens);
-  EXPECT_FALSE(request.temperature);
-  EXPECT_FALSE(request.seed);
+  EXPECT_FALSE(request.given.has(&engine::SamplingParams::temperature));
+  EXPECT_FALSE(request.sampling.seed);
   EXPECT_FALSE(request.stream);
   EXPECT_TRUE(request.stop.empty());
 }
@@ -125,14 +126,14 @@ TEST(ParseGenerate, OtherSpellings) {
       R"({"prompt":"Hi","max_tokens":64.0,"top_k":-1,"seed":-1,"repeat_penalty":1.5,
           "stop_token_ids":[7,2147483647]})");
   EXPECT_EQ(request.max_tokens, 64);
-  EXPECT_EQ(request.top_k, 0);
-  EXPECT_FALSE(request.seed);
-  EXPECT_EQ(request.repetition_penalty, 1.5f);
+  EXPECT_EQ(request.sampling.top_k, 0);
+  EXPECT_FALSE(request.sampling.seed);
+  EXPECT_EQ(request.sampling.repetition_penalty, 1.5f);
   EXPECT_THAT(request.stop_ids, ::testing::ElementsAre(7, 2147483647));
-  EXPECT_EQ(parse_generate(R"({"prompt":"Hi","seed":42.0})").seed, 42u);
-  EXPECT_FALSE(parse_generate(R"({"prompt":"Hi","seed":-1e30})").seed);
+  EXPECT_EQ(parse_generate(R"({"prompt":"Hi","seed":42.0})").sampling.seed, 42u);
+  EXPECT_FALSE(parse_generate(R"({"prompt":"Hi","seed":-1e30})").sampling.seed);
   EXPECT_EQ(parse_generate(R"({"prompt":"Hi","repetition_penalty":1.25,"repeat_penalty":1.5})")
-                .repetition_penalty,
+                .sampling.repetition_penalty,
             1.25f);
 }
 
