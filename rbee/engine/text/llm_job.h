@@ -23,16 +23,16 @@ namespace rbee::engine {
 
 struct LlmJobOptions {
   std::shared_ptr<const grammar::CompiledGrammar> grammar;  // null: no constraint
-  int64_t draft_tokens = 0;                                 // drafted ahead at most; 0: none
-  std::vector<TakenLora> lora;                              // of the request
+  int64_t draft_tokens = 0;                                 // most draft tokens of a step; 0: none
+  std::vector<TakenLora> lora;                              // adapters of the request
   std::string prompt;                                       // TextModel::prompt_of() the request
   std::vector<PictureSquares> pictures = {};                // read_pictures() of the request
 };
 
 class LlmJob final : public Ticket {
  public:
-  // Makes tokens of the request. A fresh seed where it has none. `model` outlives the job. Throws
-  // unsupported as ConstrainedText does, PromptTooLong, and invalid_argument as
+  // Tokenises the prompt, and draws a seed if the request has none. `model` must outlive the job.
+  // Throws PromptTooLong, unsupported as ConstrainedText does, and invalid_argument as
   // TextModel::encode().
   LlmJob(TextRequest request, std::shared_ptr<EventSink> sink, KvBlockPool& pool,
          const TextModel& model, LlmJobOptions options = {});
@@ -43,54 +43,54 @@ class LlmJob final : public Ticket {
   const Sampler& sampler() const { return sampler_; }
   std::atomic<bool> cancelled{false};
 
-  // What follows is for the engine's thread.
+  // The rest is for the engine's thread only.
 
-  // Finds the request's pictures, once.
+  // Looks up the request's pictures in the cache, once.
   void find_pictures(PictureCache& pictures);
-  // The next of the prompt's tokens that the request wants figures of, in their order.
+  // Takes the figures of the next prompt token that the request wants scored.
   void score(const RankedToken& token);
-  // Whose figures come next.
+  // The token that score() takes next.
   int32_t next_scored() const { return sequence.tokens[static_cast<size_t>(sequence.scored) + 1]; }
-  // The request has a place; its first tells the client.
+  // The request got a place. The first call sends Started.
   void start();
   bool drafts_ahead() const { return draft_length_.most() > 0; }
   // Whether a token may follow the next one.
   bool may_go_on() const;
-  // How many tokens may be drafted for the next step, `most` at most. Once a step.
+  // How many tokens may be drafted for the next step, at most `most`. Call it once a step.
   int64_t draft_room(int64_t most);
-  // Draft tokens go to the end of the sequence: `most` tokens at most that its text repeats ...
+  // Appends draft tokens to the sequence: at most `most` tokens that its text repeats ...
   void draft_from_text(int64_t most);
-  // ... or those of a draft model, drawn one by one with this sampler. It is where the request's
-  // own is, with random numbers of its own.
+  // ... or those of a draft model, drawn one by one with this sampler. It copies the state of the
+  // request's own sampler but has its own random numbers.
   Sampler& begin_drafts();
-  // False: nothing can follow this draft token.
+  // False if nothing can follow this draft token.
   bool add_draft(DraftToken draft);
   int64_t drafted() const { return std::ssize(drafts_); }
-  // The draft tokens leave the sequence.
+  // Removes the draft tokens from the sequence.
   std::vector<DraftToken> drop_drafts();
-  // None for some tokens, as after wrong ones.
+  // No drafts for some tokens, as after rejected ones.
   void pause_drafts() { draft_length_.learn(1, 0); }
-  // After a step with so many draft tokens, of which the first `accepted` came and have been taken,
-  // and one token more: places in the caches behind them are written again.
+  // After a step with `drafted` draft tokens: the first `accepted` of them, and one token more,
+  // have been taken. Later steps overwrite the cache behind them.
   void settle_drafts(int64_t drafted, int64_t accepted);
   bool is_end(int32_t id) const;
-  // The token that comes next whatever the logits say: of the mark that ends the reasoning where
-  // its budget is spent.
+  // The token that must come next whatever the logits say: part of the mark that ends the reasoning
+  // when its budget is spent.
   std::optional<int32_t> forced() const;
-  // Takes the next token; its text is for send(). The reason when it was the last one.
-  // scored: of the token, where the request asks for it. Under a constraint the job is held until
-  // find_mask() is done. Throws unsupported where the constraint cannot be followed any more.
+  // Takes the next token; send() sends its text. Returns the reason if it was the last one. scored:
+  // the token's figures, if the request asks for them. Under a constraint the job is held until
+  // find_mask() is done. Throws unsupported if the answer can no longer follow the constraint.
   std::optional<StopReason> take(int32_t id, const RowLogprobs* scored = nullptr);
-  // Finds the tokens that the constraint allows next; work: as TokenMasks::add() has it. The job is
-  // held no more when all are found. Throws unsupported as ConstrainedText::find_mask().
+  // Finds the tokens that the constraint allows next; work: as in TokenMasks::add(). When it is
+  // done, the job is no longer held. Throws unsupported as ConstrainedText::find_mask().
   void find_mask(int64_t& work);
-  // Sends the text that has come since and can be sent. last: and what is known of tokens without.
+  // Sends the new text that is not held back. last: also sends figures of tokens that have no text.
   void send(bool last = false);
-  // Its prompt has been evaluated.
+  // Whether the prompt has been evaluated.
   bool prompt_evaluated() const { return prompt_ms_ > 0; }
-  // Sends the rest of the text. The event is for the caller to send.
+  // Sends the rest of the text. The caller sends the event.
   Finished finish(StopReason reason);
-  // Of the tokens evaluated up to sequence.cached: the prompt's that were not counted before.
+  // How many prompt tokens up to sequence.cached were not counted before.
   int64_t count_prompt_tokens(int64_t first);
 
  private:
@@ -125,25 +125,25 @@ class LlmJob final : public Ticket {
   text::DecodeStream detokenizer_;
   StopMatcher stops_;
   int64_t prompt_tokens_ = 0;
-  int64_t cached_tokens_ = 0;  // of these, when the request got its place
+  int64_t cached_tokens_ = 0;  // of these, found in the cache when the request got its place
   int64_t prompt_counted_ = 0;
   int32_t tokens_out_ = 0;
   std::optional<int32_t> end_id_;  // the token that ended the answer
   int32_t pieces_out_ = 0;
   DraftLength draft_length_;
-  std::vector<DraftToken> drafts_;        // the last tokens of the sequence
-  Sampler draft_sampler_;                 // that draws a draft model's tokens
-  std::optional<ConstrainedText> ahead_;  // behind the draft tokens, where there is a constraint
-  int64_t draft_work_ = 0;                // for masks behind draft tokens
-  // Since the last piece, each with the bytes of the answer in front of it.
+  std::vector<DraftToken> drafts_;        // at the end of the sequence
+  Sampler draft_sampler_;                 // draws a draft model's tokens
+  std::optional<ConstrainedText> ahead_;  // the constraint's state after the draft tokens
+  int64_t draft_work_ = 0;                // work left for masks after draft tokens
+  // Since the last piece; each with the number of answer bytes before it.
   std::vector<std::pair<int64_t, ScoredChoice>> scored_;
-  int64_t text_bytes_ = 0;                    // of the answer
-  int64_t passed_bytes_ = 0;                  // of these, those that no stop text holds back
-  std::vector<PromptToken> prompt_scores_;    // of a prompt that was not told yet
-  std::vector<PictureSquares> pictures_;      // that were not found yet
-  std::vector<int64_t> picture_places_;       // the first token of each square
-  std::optional<text::OutputParser> parser_;  // where the request wants its answer taken apart
-  std::optional<Reasoning> reasoning_;        // and the model has a form of it
+  int64_t text_bytes_ = 0;                    // bytes of the answer
+  int64_t passed_bytes_ = 0;                  // of these, bytes that no stop text holds back
+  std::vector<PromptToken> prompt_scores_;    // not sent yet
+  std::vector<PictureSquares> pictures_;      // not looked up yet
+  std::vector<int64_t> picture_places_;       // first token of each square
+  std::optional<text::OutputParser> parser_;  // if the request wants reasoning and calls split off
+  std::optional<Reasoning> reasoning_;        // and if the model has a form of reasoning
   std::vector<text::OutputDelta> unsent_;
   std::optional<Clock::time_point> start_;
   double prompt_ms_ = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// An engine's options: what is left open, and how they become its scheduler's.
+// Fills in an engine's options and makes the scheduler's options from them.
 
 #include "backends/api/device.h"
 #include "rbee/engine/text/llm_engine.h"
@@ -7,8 +7,8 @@
 
 namespace rbee::engine {
 
-// With values in the place of zeros. draft: null without one. Throws invalid_argument for options
-// out of range.
+// Replaces zeros by values. draft: null if there is none. Throws invalid_argument for options out
+// of range.
 LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions options);
 
 // vocab: columns of the logits.

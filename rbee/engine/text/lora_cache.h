@@ -1,5 +1,5 @@
 #pragma once
-// The adapters of a model that requests can take by name.
+// The adapters of a model, which requests name.
 
 #include <cstdint>
 #include <future>
@@ -16,14 +16,15 @@
 
 namespace rbee::engine {
 
-// An adapter in a slot of the model's layers, which is its own while somebody holds this.
+// An adapter in a slot of the model's layers. The slot is not reused while a pointer to this
+// exists.
 struct ShelvedLora {
   LoraInfo info;
   int32_t slot;
-  int32_t number;  // one that never comes again
+  int32_t number;  // never used again for another adapter
 };
 
-// What a request takes.
+// One adapter of a request.
 struct TakenLora {
   std::shared_ptr<const ShelvedLora> adapter;
   float scale;
@@ -31,24 +32,25 @@ struct TakenLora {
 
 class LoraCache {
  public:
-  // The model outlives the shelf. Loads the adapters, in their order; throws as add() and what the
-  // files make it throw.
+  // Loads the adapters in their order; the model must outlive this. Throws as add(), and what
+  // reading the files throws.
   LoraCache(const models::LanguageModel& model, std::span<const LoraInfo> adapters);
 
-  // What follows may be called from any thread.
+  // The next functions are thread-safe.
 
-  std::vector<LoraInfo> list() const;  // in the order in which they came
-  // Throws not_found naming an adapter that is not there.
+  std::vector<LoraInfo> list() const;  // in the order of loading
+  // Throws not_found, naming the missing adapter.
   std::vector<TakenLora> take(std::span<const LoraChoice> choices) const;
-  // Reads and checks an adapter, which is there when the future is ready. Throws as LoraAdapter
-  // does, and invalid_argument for a name that is taken or empty, or a scale out of range.
+  // Reads and checks an adapter; requests can take it when the future is ready. Throws as
+  // LoraAdapter does, and invalid_argument if the name is taken or empty, or the scale is out of
+  // range.
   std::future<void> add(LoraInfo info);
-  // Requests that took it keep it. False: there is none of this name.
+  // Requests that took it keep it. False if no adapter has this name.
   bool remove(std::string_view name);
-  bool waits() const;  // for settle()
+  bool waits() const;  // whether settle() has work
 
-  // Between steps: adapters that were added since get their slots. True when there were some, which
-  // makes captured steps void.
+  // Call it between steps: gives new adapters their slots. True if there were any; captured steps
+  // are then invalid.
   bool settle();
 
  private:
@@ -69,9 +71,9 @@ class LoraCache {
   int32_t last_number_ = 0;
 };
 
-// The part of a text's name in the cache that tells what its keys were made with: nothing, or
-// numbers that no token has, then each adapter's number and scale, or the bytes of a request's
-// salt.
+// A prefix for cache keys, so that texts share blocks only if the same adapters and salt made them.
+// Empty without both; else numbers that are no token, then each adapter's number and scale, or the
+// salt's bytes.
 std::vector<int32_t> cache_mark(std::span<const TakenLora> adapters, std::string_view salt);
 
 }  // namespace rbee::engine

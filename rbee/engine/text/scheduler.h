@@ -1,17 +1,16 @@
 #pragma once
-// Which requests share the next step, and with how many tokens each (Yu et al. 2022, "Orca",
-// section 3.2; prompts in chunks beside generation: Agrawal et al. 2024, "Sarathi-Serve"). Knows
-// sequences and blocks, no model. Used by one thread.
+// Decides which requests share the next step, and with how many tokens each (Yu et al. 2022,
+// "Orca", section 3.2; prompts in chunks beside generation: Agrawal et al. 2024, "Sarathi-Serve").
+// It knows sequences and blocks, but no model. Used by one thread.
 //
-// No client holds the others up. One that runs nothing joins at once: where places or blocks are
-// missing, a client that has more than its share of them loses what joined last. Where a step's
-// time is bounded, a step of n clients takes about as long as n steps of one token, whatever one of
-// them has running, and beside a client that has had little so far the others have half of the
-// steps.
+// No client blocks the others. A client that runs nothing joins at once: if places or blocks are
+// missing, a client above its share of them loses its last request to join. If step time is
+// bounded, a step shared by n clients takes about as long as n steps of one token, however much any
+// of them runs. Beside a client that has had little so far, the others get half of the time.
 //
-// A ticket waits, then runs: it generates when all but its last token are cached, and is in its
-// prompt before. Running tickets keep an order: priority, then who joined first. A prompt stops in
-// front of a picture that has not been looked at.
+// A ticket first waits, then runs. It generates once all but its last token are cached; before that
+// it is in its prompt. Running tickets are ordered by priority, then by when they joined. A prompt
+// stops before a picture that the vision tower has not seen yet.
 
 #include <cstdint>
 #include <map>
@@ -25,16 +24,16 @@
 namespace rbee::engine {
 
 struct SchedulerOptions {
-  int32_t max_running = 1;      // tickets that share a step
-  int64_t step_tokens = 512;    // tokens of a step at most, unless a picture has more
-  int64_t beside_tokens = 128;  // prompt tokens of a step in which tickets generate, at most
-  // Tokens of a step, unless a picture has more, of prompts whose logits are wanted: what bounds
-  // the logits' memory.
+  int32_t max_running = 1;      // most tickets that share a step
+  int64_t step_tokens = 512;    // most tokens of a step, unless a picture has more
+  int64_t beside_tokens = 128;  // most prompt tokens of a step in which tickets generate
+  // Most tokens of a step, unless a picture has more, from prompts whose logits are wanted: they
+  // bound the memory of the logits.
   int64_t scored_tokens = 512;
-  // Rows that products take at a time: generation beside prompts is filled up to a multiple.
+  // Rows of a matrix product's tile: prompts beside generation fill a step up to a multiple.
   int64_t row_tile = 1;
-  // Seconds that a step takes where one client runs and others may come, about and at most, but for
-  // its least tokens; 0: no step's time is bounded.
+  // Target time of a step in seconds when one client runs and others may come; a step's least
+  // number of tokens may take longer. 0: no bound.
   double step_seconds = 0;
 };
 
@@ -46,8 +45,8 @@ struct SchedulerCounts {
 
 class Scheduler {
  public:
-  // The pool outlives the scheduler and holds more tokens than any sequence will have. Throws
-  // invalid_argument for an option below 1, or fewer step_tokens than max_running.
+  // The pool must outlive the scheduler and hold more tokens than any sequence will have. Throws
+  // invalid_argument for an option below 1, or for fewer step_tokens than max_running.
   Scheduler(KvBlockPool& pool, const SchedulerOptions& options);
 
   struct Part {
@@ -55,33 +54,33 @@ class Scheduler {
     int64_t count;  // tokens to evaluate, from sequence.cached on
   };
 
-  // The ticket waits.
+  // The ticket starts to wait.
   void add(TicketPtr ticket) { waiting_.add(std::move(ticket)); }
-  // Who is to join next: null when nobody waits, all places are taken, or the prompts that run are
-  // work enough for the next step. Clients that run nothing go first, and have to wait for neither.
+  // The next ticket to join. Null if none waits, if all places are taken, or if the running prompts
+  // are enough work for the next step. Clients that run nothing go first; the last two limits do
+  // not hold for them.
   TicketPtr next() const;
-  // next() joins: it takes the blocks that hold the beginning of its tokens already, and blocks
-  // for the others. False when there are too few blocks.
+  // Lets next() join: it adopts the cached blocks of its first tokens and reserves blocks for the
+  // rest. False if there are too few blocks.
   bool join();
-  // The parts of the next step: one token of each ticket that generates, then prompts. Each has
-  // its blocks. Where there are too few, the client with the most loses those of its ticket that
-  // comes last in the order, which waits, to be evaluated anew. Where a step's time is bounded and
-  // several clients run, each has a token, but for those that rest beside new ones, and the others
-  // of those that generate take turns. Empty where all that run stop in front of pictures or are
-  // held.
+  // The parts of the next step: one token of each generating ticket, then prompts. Each part has
+  // its blocks. If blocks run out, the client with the most of them loses its last ticket in the
+  // order; that ticket waits and is evaluated again. If step time is bounded and several clients
+  // run, each client gets a token, unless it rests beside new clients; its other generating tickets
+  // take turns. Empty if all running tickets are held or stop before pictures.
   std::vector<Part> plan();
-  // Tokens that a step of these parts has room for beside them.
+  // How many more tokens a step of these parts has room for.
   int64_t room_beside(std::span<const Part> parts) const;
-  // A step with so many tokens of tickets that generate, and of prompts, took so many seconds.
+  // A step with this many generated and prompt tokens took `seconds`.
   void note_time(int64_t generated, int64_t prompts, double seconds);
-  // Whose picture, sequence.unseen(), is to be looked at beside the next step: of the tickets of
-  // the lowest priority number one for which the fewest pictures were; null: nobody's.
+  // The ticket whose picture, sequence.unseen(), the tower looks at beside the next step: among
+  // those of the lowest priority number, the one with the fewest pictures seen. Null: none.
   TicketPtr looks() const;
-  // The work for it beside a step of these parts, as a number of prompt tokens, at least 1.
+  // How much of it to do beside a step of these parts, in prompt tokens, at least 1.
   int64_t look_tokens(std::span<const Part> parts) const;
-  // After a step that advanced these parts: others may find what is cached now.
+  // Call it after a step of these parts: other tickets may now adopt what is cached.
   static void publish(std::span<const Part> parts);
-  // The ticket leaves, waiting or running; its blocks go back.
+  // The ticket leaves, waiting or running, and gives back its blocks.
   void remove(const Ticket& ticket);
 
   bool runs(const Ticket& ticket) const;
@@ -92,14 +91,14 @@ class Scheduler {
  private:
   // Tokens of the next step.
   struct Shares {
-    int64_t generated;  // of tickets that generate, one of each client at least
+    int64_t generated;  // of generating tickets, at least one of each client
     int64_t prompts;    // at most
   };
-  // taking: those that have a part of it.
+  // taking: the tickets that take part.
   Shares shares(std::span<const TicketPtr> taking) const;
   Shares shares_of_clients(std::span<const TicketPtr> taking) const;
   Shares shares_of_time(int64_t count) const;
-  bool is_shared() const;  // by clients whose steps are bounded
+  bool is_shared() const;  // several clients run, and step time is bounded
   std::vector<TicketPtr> new_ones() const;
   std::vector<TicketPtr> who_takes_part();
   static std::vector<TicketPtr> whose_turn(std::span<const TicketPtr> taking, int64_t count);
@@ -117,12 +116,12 @@ class Scheduler {
   KvBlockPool& pool_;
   SchedulerOptions options_;
   WaitingQueue waiting_;
-  std::vector<TicketPtr> running_;  // in order
+  std::vector<TicketPtr> running_;  // in their order
   StepTimes times_;
-  double busy_ = 0;                     // seconds of all steps
-  std::map<std::string, double> seen_;  // busy_ at the last step that a client was there
-  int64_t step_ = 0;                    // the number of the last one that was planned
-  int64_t rests_ = 0;  // beside new clients others have a part again so many steps later; 0: now
+  double busy_ = 0;                     // seconds of all steps so far
+  std::map<std::string, double> seen_;  // busy_ at the last step of each client
+  int64_t step_ = 0;                    // number of the last planned step
+  int64_t rests_ = 0;  // steps until older clients take part again beside new ones; 0: now
   SchedulerCounts counts_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// A language model with everything needed to talk to it: weights, tokenizer, chat template.
+// A language model with its tokenizer, chat template and other data that a conversation needs.
 
 #include <filesystem>
 #include <functional>
@@ -25,17 +25,17 @@ namespace rbee::engine {
 
 struct TextModelOptions {
   Device* device = nullptr;
-  std::filesystem::path mmproj;  // the tower of a GGUF model that sees; empty = none
+  std::filesystem::path mmproj;  // the vision tower of a GGUF model; empty = none
   int64_t context = 0;           // tokens; 0 = the model's own, at most 4096
   std::string model_id;          // reported name; empty = from the checkpoint
-  // What layers compute in. Absent: f32 where the host computes, else f16 for f16 weights, f32 for
-  // f32 weights and bf16 for all others.
+  // What layers compute in. Absent: f32 where the host computes; else f16 for f16 weights, f32 for
+  // f32 weights, bf16 for all others.
   std::optional<DType> activations;
   std::optional<bool> pan_and_scan;  // absent: as the checkpoint's files say
-  // Jinja source in the place of the checkpoint's; empty: that. One that cannot be used is an
-  // error.
+  // Jinja source that replaces the checkpoint's template; empty: keep that. One that cannot be used
+  // is an error.
   std::string chat_template;
-  bool sampling_defaults = true;  // the checkpoint's count; false: it has none
+  bool sampling_defaults = true;  // use those of the checkpoint
   // How the model writes calls and reasoning; absent: as its chat template does.
   std::optional<text::ToolFormat> tools;
   std::optional<text::ReasoningFormat> reasoning;
@@ -47,26 +47,26 @@ struct TextModel {
   std::unique_ptr<models::LanguageModel> model;
   std::unique_ptr<text::Tokenizer> tokenizer;
   std::unique_ptr<text::ChatTemplate> chat_template;  // null: the checkpoint has none
-  bool given_template = false;  // in place of the checkpoint's: perhaps written for llama-server
-  std::unique_ptr<text::ChatTemplate> tool_template;  // of chats with tools; null: the same
+  bool given_template = false;  // it replaces the checkpoint's: perhaps written for llama-server
+  std::unique_ptr<text::ChatTemplate> tool_template;  // for chats with tools; null: the same
   std::vector<text::TokenId> end_tokens;              // any of them ends a turn
-  text::OutputFormat format;                          // in which calls and reasoning come
-  ToldBy tells_tools = ToldBy::template_itself;       // of such chats
+  text::OutputFormat format;                          // of its calls and reasoning
+  ToldBy tells_tools = ToldBy::template_itself;       // in chats with tools
   ModelInfo info;                                     // kv_cache_bytes left at 0
-  text::TokenId picture_token = 0;                    // stands for a picture's tokens
-  PanAndScan pan_and_scan;                            // how pictures are shown in parts too
+  text::TokenId picture_token = 0;                    // stands for each of a picture's tokens
+  PanAndScan pan_and_scan;                            // how pictures are also shown in parts
 
-  // The text that a request goes on from: its messages through the chat template, or its raw
-  // prompt. Throws invalid_argument.
+  // The text of a request's prompt: its messages through the chat template, or its raw prompt.
+  // Throws invalid_argument.
   std::string prompt_of(const TextRequest& request) const;
-  // Token ids of that text, or those that the request has; the template has written the special
-  // tokens itself, around a raw prompt come those that the model wants. Throws invalid_argument for
-  // unknown ids, and where the text has no place, or too many, for the request's pictures.
+  // Token ids of that text, or the request's own. The template writes special tokens itself; a raw
+  // prompt gets those that the model wants at its ends. Throws invalid_argument for unknown ids,
+  // and if the text has too few or too many places for the request's pictures.
   struct Encoded {
     std::vector<text::TokenId> tokens;
     std::vector<int64_t> pictures;  // the first of the info.picture_tokens tokens of each square
   };
-  // pictures: read_pictures() of the request; may be left out where none has parts.
+  // pictures: read_pictures() of the request; may be left out if none has parts.
   Encoded encode(const TextRequest& request, std::string_view prompt,
                  std::span<const PictureSquares> pictures = {}) const;
   std::string render(const std::vector<ChatMessage>& messages, const ChatOptions& options) const;
@@ -76,13 +76,13 @@ struct TextModel {
 // not_found, io, unsupported or invalid_argument naming the file and field.
 TextModel load_text_model(const std::filesystem::path& path, const TextModelOptions& options);
 
-// What layers compute in where nobody says, see TextModelOptions::activations.
+// The default of TextModelOptions::activations.
 DType default_activations(const io::Checkpoint& checkpoint, const Device& device);
 
-// Only the chat template of a checkpoint; null: it has none that can be used.
+// Only the chat template of a checkpoint; null: it has none, or none that can be used.
 std::unique_ptr<text::ChatTemplate> load_chat_template(const io::Checkpoint& checkpoint);
 
-// Only the tokenizer of a checkpoint; `kind` becomes "gguf-bpe", "gguf-spm", "gguf-unigram",
+// Only the tokenizer of a checkpoint. Sets `kind` to "gguf-bpe", "gguf-spm", "gguf-unigram",
 // "gguf-wordpiece" or "hf-json".
 std::unique_ptr<text::Tokenizer> load_tokenizer(const io::Checkpoint& checkpoint,
                                                 std::string* kind = nullptr);

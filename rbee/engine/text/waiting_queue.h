@@ -1,7 +1,7 @@
 #pragma once
-// Requests that wait for a place, in the order in which they get one: those of a lower priority
-// number first; among equals those that had a place and lost it, then clients in turn, each with
-// its users in turn, and they with their oldest request.
+// Waiting requests in the order in which they get places: lower priority numbers first. Among
+// equals, requests that lost their place go first; then clients take turns, each client's users
+// take turns, and each user's oldest request goes first.
 
 #include <cstdint>
 #include <deque>
@@ -27,16 +27,16 @@ struct Ticket {
   Ticket& operator=(const Ticket&) = delete;
 
   Sequence sequence;
-  int64_t pictures_seen = 0;  // by the tower, for this ticket
-  bool held = false;          // its next token cannot be drawn yet, so it has no part of a step
-  int64_t steps = 0;          // that it had a part of since it joined
-  int64_t last_step = 0;      // the number of the last one
-  int64_t evaluated = 0;      // tokens, of all its steps
+  int64_t pictures_seen = 0;  // pictures that the tower has looked at for this ticket
+  bool held = false;          // its next token cannot be drawn yet, so it skips steps
+  int64_t steps = 0;          // steps it took part in since it joined
+  int64_t last_step = 0;      // number of the last one
+  int64_t evaluated = 0;      // tokens, over all its steps
   bool preempted = false;     // it lost its place and waits
-  int64_t passed = 0;         // how many joined meanwhile that stood behind it
-  bool patient = false;       // so many did before it joined that it keeps its place for some steps
+  int64_t passed = 0;         // how many later tickets joined before it meanwhile
+  bool patient = false;       // so many passed it that it keeps its place for some steps
   const std::string client;
-  const std::string user;  // of the client's
+  const std::string user;  // a user of the client
   const int32_t priority;  // lower goes first
 };
 using TicketPtr = std::shared_ptr<Ticket>;
@@ -44,19 +44,19 @@ using TicketPtr = std::shared_ptr<Ticket>;
 class WaitingQueue {
  public:
   void add(TicketPtr ticket);
-  // Of one that lost its place. Such tickets come back in the order opposite to their calls.
+  // For a ticket that lost its place. Such tickets come back in reverse order of these calls.
   void put_back(TicketPtr ticket);
-  // Null when nobody waits.
+  // Null if none waits.
   TicketPtr front() const;
-  // The first one of the lowest priority number that is wanted, of each user the oldest being asked
-  // for; null: none.
+  // The first wanted ticket of the lowest priority number; of each user only the oldest is
+  // considered. Null: none.
   TicketPtr front(const std::function<bool(const Ticket&)>& wanted) const;
-  // It goes, and its client's turn is over, as its user's. The ticket is one that front() gave.
+  // Removes a ticket that front() gave; its client's and its user's turn is over.
   void pop(const Ticket& ticket);
-  // False when it does not wait.
+  // False if it does not wait.
   bool remove(const Ticket& ticket);
   size_t size() const { return size_; }
-  // How many of a client's wait.
+  // How many tickets of this client wait.
   int64_t size_of(const std::string& client) const;
 
  private:
@@ -66,11 +66,11 @@ class WaitingQueue {
   };
   struct Client {
     std::string name;
-    std::list<User> users;  // not empty; the one whose turn it is first
+    std::list<User> users;  // not empty; the next turn is first
   };
   struct Level {
     std::deque<TicketPtr> returned;
-    std::list<Client> clients;  // the one whose turn it is first
+    std::list<Client> clients;  // the next turn is first
   };
   using Levels = std::map<int32_t, Level>;
 
@@ -80,7 +80,7 @@ class WaitingQueue {
 
   Levels levels_;  // none is empty
   size_t size_ = 0;
-  std::map<std::string, int64_t> sizes_;  // of clients, none is 0
+  std::map<std::string, int64_t> sizes_;  // of each client, none is 0
 };
 
 }  // namespace rbee::engine

@@ -1,7 +1,7 @@
 #pragma once
-// A smaller model with the same vocabulary that drafts what another one says next, one token after
-// another (Leviathan et al. 2023; Chen et al. 2023). Its keys and values lie in blocks of the same
-// numbers as the other model's: who shares, loses or gives back those does so with these.
+// A smaller model with the same vocabulary that drafts the larger model's next tokens, one after
+// another (Leviathan et al. 2023; Chen et al. 2023). Its cache uses the block numbers of the larger
+// model's cache: a sequence that shares, loses or gives back blocks there does so here too.
 
 #include <cstdint>
 #include <optional>
@@ -15,25 +15,25 @@
 namespace rbee::engine {
 
 struct DraftModelOptions {
-  int64_t step_tokens = 0;  // evaluated at once at most
+  int64_t step_tokens = 0;  // most tokens of one evaluation
   int64_t vocab = 0;        // tokens
-  float min_p = 0;          // drafting ends where no token has this probability, 0 to 1
+  float min_p = 0;          // stop drafting when no token has this probability, 0 to 1
   std::optional<DType> kv_dtype;
 };
 
 class DraftModel {
  public:
-  // pool: of the model that is helped; outlives this.
+  // pool: the pool of the larger model; it must outlive this.
   DraftModel(TextModel model, KvBlockPool& pool, const DraftModelOptions& options);
 
   struct Place {
     LlmJob* job;
-    int64_t length;  // leading tokens of the sequence to know; of one that drafts, all
-    int64_t drafts;  // wanted at most
+    int64_t length;  // leading tokens of the sequence to evaluate; all of them if it wants drafts
+    int64_t drafts;  // most draft tokens wanted
   };
-  // Evaluates what it does not know of the sequences and adds draft tokens to those that want any,
-  // all together. One that is far behind gets its draft tokens another time. Each has the blocks it
-  // takes.
+  // Evaluates the tokens that its cache lacks and adds draft tokens to the sequences that want any,
+  // all in one batch. A sequence that is far behind gets its draft tokens in a later call. Each
+  // sequence must hold the blocks that it needs.
   void draft(std::span<const Place> places);
 
   Stepper& stepper() { return stepper_; }
@@ -43,13 +43,13 @@ class DraftModel {
   struct Drafting {
     LlmJob* job;
     Sampler* sampler;
-    int64_t left;  // draft tokens to come at most
+    int64_t left;  // most draft tokens to come
   };
-  // One step: its work, and whose last token of it is followed by a draft token.
+  // One step: its work, and the sequences that get a draft token after their last token.
   struct Round {
     std::vector<Stepper::Work> work;
     std::vector<int32_t> rows;
-    std::vector<Drafting> drafting;  // of the rows
+    std::vector<Drafting> drafting;  // one for each row
   };
 
   Round first_round(std::span<const Place> places) const;
@@ -62,9 +62,9 @@ class DraftModel {
   Stepper stepper_;
 };
 
-// Throws invalid_argument where a draft model cannot help another one: its vocabulary is not the
-// same (the message names both sizes, or the first token that differs), its context is shorter, or
-// it is on another device.
+// Throws invalid_argument if the draft model does not fit the larger one: its vocabulary differs
+// (the message names both sizes, or the first token that differs), its context is shorter, or it is
+// on another device.
 void check_draft(const TextModel& draft, const TextModel& target);
 
 }  // namespace rbee::engine

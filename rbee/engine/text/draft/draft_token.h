@@ -1,5 +1,5 @@
 #pragma once
-// A token that is proposed for a place of a text before the model is asked.
+// A token proposed for a place in a text before the model has evaluated it.
 
 #include <cstdint>
 #include <vector>
@@ -13,7 +13,7 @@ struct TokenProbability {
 
 struct DraftToken {
   int32_t id = 0;
-  // The distribution that it was drawn from, sorted by id; ids without probability may be missing.
+  // The distribution it was drawn from, sorted by id; ids of zero probability may be missing.
   // Empty: it was not drawn.
   std::vector<TokenProbability> among = {};
 };

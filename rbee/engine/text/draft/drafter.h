@@ -1,5 +1,5 @@
 #pragma once
-// Gives sequences that generate draft tokens, for the model to confirm in its next step.
+// Adds draft tokens to generating sequences; the model verifies them in its next step.
 
 #include <cstdint>
 #include <memory>
@@ -10,20 +10,21 @@
 
 namespace rbee::engine {
 
-// Draft tokens of one sequence at most.
+// Most draft tokens of one sequence.
 inline constexpr int32_t kMaxDrafts = 64;
 
 class Drafter {
  public:
   using Parts = std::vector<Scheduler::Part>;
 
-  // pool: of the sequences; outlives this. model: what drafts; null: what followed the last time.
+  // pool: the sequences' pool; it must outlive this. model: the draft model; null: draft from the
+  // text itself (ngram_draft.h).
   Drafter(KvBlockPool& pool, std::unique_ptr<DraftModel> model)
       : pool_(pool), model_(std::move(model)) {}
 
-  // Parts that generate, whose tickets are LlmJobs, get draft tokens as far as the step and the
-  // cache have room that nobody else needs. scheduler: that planned them. What fails in a draft
-  // model costs the draft tokens, no request; throws a device's error.
+  // Adds draft tokens to generating parts while the step and the cache have spare room. Tickets
+  // must be LlmJobs. scheduler: the one that planned the parts. If the draft model fails, requests
+  // lose only their draft tokens; a device's error is thrown.
   void add_drafts(Parts& parts, const Scheduler& scheduler);
 
   DraftModel* model() const { return model_.get(); }  // null: none

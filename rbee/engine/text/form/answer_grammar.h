@@ -1,6 +1,6 @@
 #pragma once
-// The form of a whole answer as a grammar: its reasoning, its calls of functions, and what its
-// constraint asks for. See docs/design/tools.md.
+// The form of a whole answer as one grammar: reasoning, function calls, and the content under the
+// request's constraint. See docs/design/tools.md.
 
 #include <functional>
 #include <string>
@@ -13,34 +13,34 @@
 
 namespace rbee::engine {
 
-// What an answer has to look like; equal forms have equal grammars.
+// The required form of an answer; equal forms have equal grammars.
 struct AnswerForm {
   enum class Reasoning : uint8_t { none, may_come, is_open };
 
   Constraint constraint;  // of the content
   text::OutputFormat format;
   Reasoning reasoning = Reasoning::none;
-  std::vector<Tool> tools;  // that may be called
+  std::vector<Tool> tools;  // the model may call these
   bool call_required = false;
   bool parallel_calls = true;
   friend bool operator==(const AnswerForm&, const AnswerForm&) = default;
 
-  // Whether anything has to be made sure of: else there is no grammar.
+  // Whether the answer needs a grammar.
   bool binds() const;
 };
 
-// What the request asks for; reasoning is for the prompt to say. Throws unsupported where there
-// are tools and the model's form of calls is not known.
+// The form that the request asks for, without `reasoning`, which depends on the prompt. Throws
+// unsupported if there are tools and the model's call format is unknown.
 AnswerForm form_of(const TextRequest& request, const text::OutputFormat& format);
 AnswerForm::Reasoning reasoning_behind(std::string_view prompt, const text::OutputFormat& format);
 
-// A special token is spelled by this byte, which no text has, and its name: it cannot come inside
-// of a text, nor be spelled out.
+// The grammar writes a special token as this byte and its name. No text has the byte, so the token
+// cannot come inside a text, nor be spelled out.
 inline constexpr char kSpecialByte = '\xFF';
 
-// is_special: whether the mark is a special token of the model. tokens: of a grammar in GBNF.
-// Throws as to_grammar() does, and unsupported for a strict function whose schema cannot be held
-// to, or for a text's form.
+// is_special: whether a mark is one of the model's special tokens. tokens: for a grammar in GBNF.
+// Throws as to_grammar() does, and unsupported if a strict function's schema or a text's form
+// cannot be enforced.
 grammar::Grammar answer_grammar(const AnswerForm& form,
                                 const std::function<bool(std::string_view)>& is_special,
                                 const grammar::TokenReader& tokens = {});

@@ -1,6 +1,6 @@
 #pragma once
-// Answers that have to have a form: grammars made ready for a model's vocabulary, and one answer's
-// way through its grammar.
+// Constrained answers: compiles grammars for a model's vocabulary, and follows one answer through
+// its grammar.
 
 #include <cstdint>
 #include <list>
@@ -20,20 +20,20 @@
 
 namespace rbee::engine {
 
-// Makes grammars, and keeps those that were used last, as many as the bytes allow. Others are freed
-// with their last answer. Thread-safe.
+// Compiles grammars and caches the most recently used, up to cache_bytes. Others are freed with
+// their last answer. Thread-safe.
 class ConstraintCompiler {
  public:
-  // tokenizer: outlives it. ends: tokens that end an answer. vocab: tokens that logits are of.
-  // cache_bytes: grammars and masks that are kept.
+  // tokenizer: must outlive this. ends: tokens that end an answer. vocab: columns of the logits.
+  // cache_bytes: for cached grammars and their masks.
   ConstraintCompiler(const text::Tokenizer& tokenizer, std::vector<text::TokenId> ends,
                      int64_t vocab, int64_t cache_bytes);
 
-  // Null for a form that binds nothing. Throws invalid_argument or unsupported: the message names
-  // the kind, and the place in its text; out_of_memory while answers follow too many others; and
-  // cancelled, see core/cancel.h.
+  // Null if the form allows every text. Throws invalid_argument or unsupported (the message names
+  // the kind, and the place in its text), out_of_memory while running answers use too many other
+  // grammars, and cancelled, see core/cancel.h.
   std::shared_ptr<const grammar::CompiledGrammar> compile(const AnswerForm& form);
-  // Keeps none of those that are there; what answers follow is freed with the last of these.
+  // Empties the cache. A grammar in use is freed with its last answer.
   void forget();
 
  private:
@@ -57,24 +57,25 @@ class ConstraintCompiler {
   const int64_t vocab_;
   const std::shared_ptr<grammar::GrammarMemory> memory_;
   std::mutex mutex_;      // guards everything below
-  std::list<Kept> kept_;  // the one used last comes first
+  std::list<Kept> kept_;  // most recently used first
   std::shared_ptr<const grammar::Vocabulary> vocabulary_;
 };
 
-// Throws as compile() does, without a model: what is wrong with the constraint's text.
-// writer: of characters, for Kind::regex and lark alone. tokens: for Kind::grammar.
+// Throws as compile() does for errors in the constraint's text; needs no model. writer: for
+// characters of Kind::regex and lark only. tokens: for Kind::grammar.
 grammar::Grammar to_grammar(const Constraint& constraint, const grammar::CharWriter& writer = {},
                             const grammar::TokenReader& tokens = {});
 
-// How far an answer is in its grammar.
+// The state of one answer in its grammar.
 class ConstrainedText {
  public:
   explicit ConstrainedText(std::shared_ptr<const grammar::CompiledGrammar> grammar);
-  // A token of mask(), which has to be found anew then. Throws unsupported as Matcher::accept().
+  // Takes a token of mask(); find_mask() must then run again. Throws unsupported as
+  // Matcher::accept().
   void accept(int32_t id);
-  // Finds mask(), and pays for what accept() took first. work: as TokenMasks::add() has it. False
-  // when it did not do, and more is to be given. Throws unsupported where no token of the
-  // vocabulary goes on, and where both took the answer too much work.
+  // Finds mask(), after paying for accept()'s work. work: as in TokenMasks::add(). False if the
+  // work was used up first: call it again with more. Throws unsupported if no token of the
+  // vocabulary can follow, or if the answer has taken too much work in all.
   bool find_mask(int64_t& work);
 
   TokenMask mask() const { return {bits_, count_}; }
@@ -85,9 +86,9 @@ class ConstrainedText {
   grammar::Matcher matcher_;
   std::vector<uint64_t> bits_;
   int64_t count_ = 0;
-  bool found_ = false;  // mask() is the one of the text so far
-  int64_t owed_ = 0;    // for what accept() took
-  int64_t work_left_;   // of the answer
+  bool found_ = false;  // mask() belongs to the text so far
+  int64_t owed_ = 0;    // work that accept() took
+  int64_t work_left_;   // for the rest of the answer
 };
 
 }  // namespace rbee::engine

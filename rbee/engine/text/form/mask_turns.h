@@ -1,6 +1,6 @@
 #pragma once
-// Masks of constrained answers that take more work than a step has for them: each step goes on with
-// them in turns, so that nobody waits long for another one's grammar.
+// Masks that take more work than one step allows: each step continues them in turns, so that one
+// answer's grammar does not delay the other requests for long.
 
 #include <cstdint>
 #include <vector>
@@ -10,10 +10,10 @@
 namespace rbee::engine {
 
 struct MaskTurns {
-  // A step begins. Returns the tickets that are held, in the order in which they have their turn.
+  // Starts a step. Returns the held tickets in the order of their turns.
   std::vector<TicketPtr> begin(const std::vector<TicketPtr>& running);
 
-  int64_t work = 0;  // left for the step's masks, as TokenMasks::add() has it
+  int64_t work = 0;  // left for this step's masks, as in TokenMasks::add()
 
  private:
   size_t turn_ = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// The reasoning of an answer, counted in tokens and ended where its budget is spent: the engine
-// then says the mark that ends it in the model's place, and the answer follows.
+// Counts an answer's reasoning tokens and ends the reasoning when its budget is spent: the engine
+// then writes the end mark in the model's place, and the answer follows.
 
 #include <cstdint>
 #include <optional>
@@ -15,16 +15,17 @@ namespace rbee::engine {
 
 class Reasoning {
  public:
-  // options: of the answer's parser; the format has reasoning. budget: tokens at most, 0 or more;
-  // absent: no limit. A character that has begun is finished first. The tokenizer outlives this.
+  // options: of the answer's parser; its format must have reasoning. budget: most reasoning tokens,
+  // 0 or more; absent: no limit. It lets an unfinished character end first. The tokenizer must
+  // outlive this.
   Reasoning(const text::Tokenizer& tokenizer, const text::OutputParserOptions& options,
             std::optional<int32_t> budget);
 
-  // The next token of the answer; another one than forced() takes that back.
+  // Takes the answer's next token. If it is not forced(), the forced tokens are dropped.
   void take(int32_t id);
-  // The token that has to come next; absent: any may.
+  // The token that must come next; absent: any may.
   std::optional<int32_t> forced() const;
-  // Tokens between the marks so far.
+  // Tokens between the reasoning marks so far.
   int32_t tokens() const { return tokens_; }
 
  private:
@@ -44,11 +45,11 @@ class Reasoning {
   const std::optional<int32_t> budget_;
   text::OutputParser parser_;
   int32_t tokens_ = 0;
-  bool ended_ = false;           // by its budget
-  std::string tail_;             // the last bytes of the text ...
-  std::vector<Piece> pieces_;    // ... and the tokens that they are of
-  std::vector<int32_t> forced_;  // that end it
-  size_t next_ = 0;              // of forced_; its size: none
+  bool ended_ = false;           // by the budget
+  std::string tail_;             // last bytes of the text ...
+  std::vector<Piece> pieces_;    // ... and the tokens they came from
+  std::vector<int32_t> forced_;  // tokens of the end mark
+  size_t next_ = 0;              // index in forced_; its size: none left
 };
 
 }  // namespace rbee::engine

@@ -1,6 +1,6 @@
 #pragma once
-// Finds stop texts in a stream of text pieces, also across their borders. Text that may still turn
-// out to be the beginning of a stop text is held back.
+// Finds stop texts in a stream of text pieces, also across their borders. It holds text back while
+// that text may still become the start of a stop text.
 
 #include <string>
 #include <string_view>
@@ -10,17 +10,16 @@ namespace rbee::engine {
 
 class StopMatcher {
  public:
-  // stops: non-empty texts; none = everything passes at once.
+  // stops: non-empty texts; if there are none, all text passes at once.
   explicit StopMatcher(std::vector<std::string> stops);
 
-  // Adds text; returns what may be emitted now. After a match nothing more is emitted.
+  // Adds text and returns what can be sent now. After a match it returns nothing more.
   std::string push(std::string_view text);
-  // The same of text in which no stop text ends; one may begin there.
+  // The same for text in which no stop text can end; one may begin there.
   std::string pass(std::string_view text);
-  // Text still held back, once no more is to come.
+  // The text still held back, at the end of the stream.
   std::string flush();
-  // The stop text found first in the stream (the longest of those that begin at one place), or
-  // empty.
+  // The first stop text in the stream (the longest, if several begin at one place), or empty.
   const std::string& matched() const { return matched_; }
 
  private:

@@ -5,13 +5,13 @@
 
 namespace rbee::engine {
 
-// A rule for any text that is read to its end, with the end mark.
+// A rule for any text up to and including the end mark.
 grammar::ExprPtr xml_text(grammar::Grammar& into);
 
-// <parameter=key> value </parameter> for each property of the tool's schema, in its order, those
-// that are not required perhaps, and </function>. Texts are `text`, of xml_text(), or those of
-// their `enum`; other values are JSON by their schema. Throws unsupported where the tool is strict
-// and its schema holds more.
+// A rule for <parameter=key> value </parameter> for each property of the tool's schema in its order
+// (optional ones may be absent), then </function>. Strings are `text`, a rule of xml_text(), or a
+// value of their `enum`; other values are JSON by their schema. Throws unsupported if the tool is
+// strict and its schema asks for more than this.
 grammar::ExprPtr xml_arguments(grammar::Grammar& into, const Tool& tool,
                                const grammar::ExprPtr& text);
 

@@ -1,5 +1,5 @@
 #pragma once
-// A chat as its template reads it, with tools, calls and reasoning of earlier turns.
+// Renders a chat through its template, with tools, calls and reasoning of earlier turns.
 
 #include <string>
 #include <string_view>
@@ -15,24 +15,24 @@ struct SpecialTexts {
   std::string bos, eos;
 };
 
-// Throws invalid_argument where the arguments of an earlier call are nested more than 64 deep: what
-// writes them calls itself for every level, and a stack ends.
+// Throws invalid_argument if an earlier call's arguments are nested more than 64 deep: the code
+// that writes them is recursive and could overflow the stack.
 void check_nesting(const std::vector<ChatMessage>& messages);
 
-// Throws invalid_argument: what the template says, or where the variables are no JSON object.
+// Throws invalid_argument with the template's message, or if the variables are no JSON object.
 std::string render_chat(const text::ChatTemplate& code, const SpecialTexts& special,
                         const std::vector<ChatMessage>& messages, const ChatOptions& options);
 
-// Variables of GPT-OSS's template, which knows the efforts low, medium and high alone: others
-// become the nearest.
+// Variables for GPT-OSS's template, which knows only the efforts low, medium and high; other
+// efforts become the nearest of these.
 std::string harmony_variables(const std::string& variables);
 
-// The request's variables, and those that llama-server defines beside them: enable_thinking, today
-// as date_string ("26 Jul 2024") and datetime ("Jul 26 2024"), and functions, the tools' JSON.
-// Throws invalid_argument where the request's are no JSON object.
+// The request's variables and those that llama-server adds: enable_thinking, today as date_string
+// ("26 Jul 2024") and datetime ("Jul 26 2024"), and functions, the tools' JSON. Throws
+// invalid_argument if the request's variables are no JSON object.
 std::string llama_variables(const ChatOptions& options);
 
-// How reasoning can come behind a prompt.
+// Where a prompt ends: in no reasoning, inside it, or just after it.
 enum class PromptEnd : uint8_t { plain, inside_reasoning, behind_reasoning };
 PromptEnd end_of(std::string_view prompt, text::ReasoningFormat format);
 

@@ -4,8 +4,8 @@
 
 namespace rbee::engine {
 
-// The chat template for a checkpoint that has none: the format that models of this architecture
-// were trained on where it has only one (Gemma, Phi-3), else ChatML.
+// The chat template for a checkpoint without one: the only format its architecture was trained on
+// (Gemma, Phi-3), else ChatML.
 std::string_view fallback_chat_template(std::string_view architecture);
 
 }  // namespace rbee::engine

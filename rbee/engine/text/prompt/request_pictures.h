@@ -1,5 +1,5 @@
 #pragma once
-// The pictures of a request as the model's tower reads them.
+// The pictures of a request, prepared for the model's vision tower.
 
 #include <memory>
 #include <vector>
@@ -10,10 +10,9 @@
 
 namespace rbee::engine {
 
-// The pictures of all messages in their order, decoded, without opacity, and with their parts
-// resized to squares of `side` pixels as Hugging Face's Gemma3ImageProcessor does it. side: 0 = the
-// model reads no pictures. Throws invalid_argument naming the picture's field, and as
-// io::decode_image().
+// Decodes the pictures of all messages in order, removes opacity, and resizes them and their parts
+// to squares of `side` pixels as Hugging Face's Gemma3ImageProcessor does. side: 0 = the model
+// reads no pictures. Throws invalid_argument naming the picture's field, and as io::decode_image().
 std::vector<PictureSquares> read_pictures(const TextRequest& request, int64_t side, int64_t most,
                                           const PanAndScan& parts = {});
 

@@ -1,6 +1,6 @@
 #pragma once
-// Words of a chat that look like special tokens, such as "<|im_end|>" in what a user says, and stay
-// words: a mark inside of them goes through the chat template, and divides the prompt there.
+// Keeps text that looks like a special token, such as "<|im_end|>" in a user's message, as plain
+// text: a mark inside it passes through the chat template and splits the prompt there.
 
 #include <string>
 #include <string_view>
@@ -11,12 +11,12 @@
 
 namespace rbee::engine {
 
-// The messages with the mark in every special token that the text of one holds. The assistant's own
-// are left: models and clients write marks of reasoning there.
+// Puts the mark into every special token that a message's text contains. The assistant's messages
+// stay as they are: models and clients write reasoning marks there.
 std::vector<ChatMessage> mark_special_texts(std::vector<ChatMessage> messages,
                                             const text::Tokenizer& tokenizer);
 
-// Tokens of a prompt with such marks, which are left out. Nothing is added at its ends.
+// Tokenises a prompt with such marks and removes them. Adds no special tokens at its ends.
 std::vector<text::TokenId> encode_marked(std::string_view prompt, const text::Tokenizer& tokenizer);
 
 }  // namespace rbee::engine

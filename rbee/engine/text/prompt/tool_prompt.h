@@ -1,6 +1,6 @@
 #pragma once
-// Chats with tools for templates that do not show them: the model is told in the system message,
-// and earlier calls and their results are texts.
+// Chats with tools for templates that do not show tools: the system message describes them, and
+// earlier calls and their results become text.
 
 #include <string>
 #include <vector>
@@ -11,22 +11,22 @@
 
 namespace rbee::engine {
 
-// Whether a chat looks otherwise with tools than without. A template that takes no chat of one line
-// is believed to show them.
+// Whether the template renders a chat differently with tools. If it does not accept a chat of one
+// message, the answer is true.
 bool shows_tools(const text::ChatTemplate& code);
 
-// Who tells a model of the tools; the user where a template takes no system message.
+// Who tells the model about the tools; the user if the template takes no system message.
 enum class ToldBy : uint8_t { template_itself, system, user };
 // Whether the template shows a system message.
 bool takes_system(const text::ChatTemplate& code);
 
-// Messages without calls and results of calls, which tell of the tools: the system's, a new one
-// where there is none, or the first of all. format: not none. told: not by the template.
+// Turns calls and their results into text and describes the tools: in the system message (a new one
+// if there is none), or in the first message. format: not none. told: not template_itself.
 std::vector<ChatMessage> with_tool_prompt(std::vector<ChatMessage> messages,
                                           const std::vector<Tool>& tools, text::ToolFormat format,
                                           ToldBy told);
 
-// Calls as a model writes them in this form; arguments that are no JSON object are none.
+// Calls as a model writes them in this format; arguments that are no JSON object stay as they are.
 std::string written_calls(const std::vector<ToolCall>& calls, text::ToolFormat format);
 
 }  // namespace rbee::engine

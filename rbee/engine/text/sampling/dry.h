@@ -1,5 +1,5 @@
 #pragma once
-// DRY: finds the tokens that would go on with a repetition of the text's end, and how long it is.
+// DRY: finds the tokens that would continue a repetition of the text's end, and its length.
 
 #include <cstdint>
 #include <functional>
@@ -16,14 +16,14 @@ class Dry {
   explicit Dry(const SamplingParams& params);
 
   bool on() const { return multiplier_ > 0 && last_n_ != 0; }
-  // The text of a token, in which breakers are looked for; without one there are none.
+  // piece: the text of a token, to find breakers in. Without it there are no breakers.
   void set_piece(std::function<std::string(int32_t)> piece) { piece_ = std::move(piece); }
 
   struct Penalty {
     int32_t id;
     float subtract;  // from its logit
   };
-  // Sorted by id. history: the sequence so far, longer than at the last call or the same.
+  // Sorted by id. history: the sequence so far, at least as long as in the last call.
   const std::vector<Penalty>& penalties(std::span<const int32_t> history);
 
  private:
@@ -39,7 +39,7 @@ class Dry {
   size_t longest_breaker_ = 0;  // bytes
   std::function<std::string(int32_t)> piece_;
 
-  std::vector<char> breaks_;    // of each token: part of a breaker
+  std::vector<char> breaks_;    // for each token: whether it is part of a breaker
   std::string tail_;            // the text's last bytes
   std::vector<size_t> owners_;  // the token of each byte in tail_
   std::vector<size_t> matches_;

@@ -1,6 +1,6 @@
 #pragma once
-// What changes single logits before tokens are chosen: biases and bans, the penalties of what the
-// text has already, and DRY. Each is a growing function of the token's logit.
+// Changes to single logits before a token is chosen: biases, bans, repetition penalties and DRY.
+// Each change is a growing function of the logit.
 
 #include <cstdint>
 #include <functional>
@@ -14,11 +14,11 @@
 
 namespace rbee::engine {
 
-// The parts of a request's sampling that are in tokens of its model.
+// A request's rules, in tokens of its model.
 struct TokenRules {
-  std::vector<std::pair<int32_t, float>> biases;  // an id may come again: they add up
-  std::vector<int32_t> end_tokens;                // banned by ignore_eos and below min_tokens
-  std::vector<int32_t> stop_tokens = {};          // banned below min_tokens
+  std::vector<std::pair<int32_t, float>> biases;  // an id may repeat: its biases add up
+  std::vector<int32_t> end_tokens;                // banned by ignore_eos, and until min_tokens
+  std::vector<int32_t> stop_tokens = {};          // banned until min_tokens
   std::vector<std::vector<int32_t>> bad_words;    // none is empty
   int64_t prompt_tokens = 0;
   std::function<std::string(int32_t)> piece;  // text of a token, for DRY's breakers
@@ -32,21 +32,21 @@ class LogitChanges {
   struct Change {
     int32_t id;
     float bias = 0;         // -infinity: banned
-    bool repeated = false;  // for the repetition penalty
-    float count = 0;        // occurrences that the frequency and presence penalties count
+    bool repeated = false;  // the repetition penalty applies
+    float count = 0;        // occurrences, for the frequency and presence penalties
     float subtract = 0;     // DRY's
   };
   // Sorted by id. history: the sequence so far, prompt included, oldest first.
   const std::vector<Change>& prepare(std::span<const int32_t> history);
   float apply(float logit, const Change& change) const;
-  // About how many tokens change: more are rare among the likeliest of one row.
+  // Roughly how many tokens change. More than that are rarely among a row's largest logits.
   int64_t expected() const;
-  // Tokens that are banned to the text's end, none twice.
+  // Tokens banned for the whole text, without duplicates.
   std::span<const int32_t> lasting_bans() const;
-  // Whether the last prepare() found these alone.
+  // Whether the last prepare() found only these.
   bool are_lasting_bans() const;
-  // Whether all that may change is bans and biases below 0: a token that is the likeliest and is
-  // none of these stays the likeliest.
+  // Whether only bans and negative biases can occur: then the likeliest token stays the likeliest,
+  // unless it is banned or biased itself.
   bool only_lowers() const;
 
  private:
@@ -54,9 +54,9 @@ class LogitChanges {
   void add_biases();
   void add_bans(std::span<const int32_t> history);
   void count_repeats(std::span<const int32_t> history);
-  // An entry for each token of the text, with its occurrences.
+  // Adds an entry for each token of the text, with its occurrences.
   struct Tally {
-    bool repeated, counts;  // which of the entry's parts
+    bool repeated, counts;  // which parts of the entry it sets
   };
   void add_tally(std::span<const int32_t> text, Tally tally);
   void merge();

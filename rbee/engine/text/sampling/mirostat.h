@@ -1,6 +1,6 @@
 #pragma once
-// Mirostat (Basu et al. 2021, arXiv 2007.14966): cuts the list of tokens so that the surprise of
-// what is drawn stays near a target. Surprise is -log2 of the probability among what is kept.
+// Mirostat (Basu et al. 2021, arXiv 2007.14966): cuts the candidates so that the surprise of the
+// drawn tokens stays near a target. Surprise is -log2 of the probability among the tokens kept.
 
 #include <cstdint>
 
@@ -14,9 +14,9 @@ class Mirostat {
   explicit Mirostat(const SamplingParams& params);
 
   bool on() const { return version_ > 0; }
-  // vocab: length of the row that the candidates are of.
+  // vocab: length of the whole row.
   void cut(Candidates& candidates, int64_t vocab) const;
-  // After a draw: the drawn one with the softmax's probability.
+  // Call it after a draw, with the drawn token's softmax probability.
   void learn(const Candidate& drawn);
   float mu() const { return mu_; }
 

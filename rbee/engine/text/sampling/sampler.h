@@ -1,18 +1,18 @@
 #pragma once
-// Chooses the next token from logits. Order: biases, bans and masks; penalties; DRY; then the
-// samplers that cut and the temperature, as SamplingParams::samplers says; a draw. Temperature 0 is
-// the likeliest token after penalties and DRY. One sampler per request: it owns the request's
-// random state. A copy goes on as the original would.
+// Chooses the next token from logits. Order: biases, bans and masks; penalties; DRY; the other
+// samplers in the order of SamplingParams::samplers; a draw. Temperature 0 takes the likeliest
+// token after penalties and DRY. Each request has its own sampler, with its random state. A copy
+// continues as the original would.
 //
-// A row of logits is long and nearly all of it cannot be drawn. So the sampler also works from the
-// row's largest logits alone, and proves each time that the whole row would give the same token:
-// changes grow with the logit, so that those of logits it has not seen are bounded by the least it
-// has; top-k and min-p look no further than that; and top-p, or a draw from all tokens, needs the
-// sum over the row, which is known within an error. What follows the first cut sees the same list.
-// Where the proof fails it asks for the row.
+// A row of logits is long, and nearly none of it can be drawn. So the sampler can also work from
+// the row's largest logits alone, if it can prove that the whole row would give the same token.
+// Changes grow with the logit, so the smallest known logit bounds the changed value of every unseen
+// one. Top-k and min-p need no further logits. Top-p, and a draw from all tokens, need the sum over
+// the row, which is known within an error. After the first cut the list is the same as with the
+// whole row. If the proof fails, the sampler asks for the row.
 //
-// Under a mask the row is what the mask allows: the top logits that it allows are the first of
-// that.
+// Under a mask, the row means its allowed tokens; the allowed ones among the top logits are the
+// first of these.
 
 #include <cstdint>
 #include <optional>
@@ -33,9 +33,10 @@ namespace rbee::engine {
 struct TopLogits {
   std::span<const float> values;  // largest first; of equal ones the lower id first
   std::span<const int32_t> ids;
-  float sum = 0;      // over the row of exp((x - largest) * scale); where wanted
+  float sum = 0;      // over the row of exp((x - largest) * scale); if wanted
   int64_t vocab = 0;  // length of the row
-  // What a device drew from the whole row by this number, as tell_draws() told: see DrawArgs.
+  // A token that the device drew from the whole row with this random number, as tell_draws()
+  // described: see DrawArgs.
   struct Drawn {
     int32_t id;
     float number;
@@ -47,59 +48,61 @@ class Sampler {
  public:
   // `seed` decides every draw: the same logits and history give the same tokens.
   Sampler(const SamplingParams& params, uint64_t seed);
-  // Before the first token; without it there are no rules.
+  // Call it before the first token; without it there are no rules.
   void set_rules(TokenRules rules) { changes_.set_rules(std::move(rules)); }
 
-  // What to find of the next row. At temperature 0 the likeliest alone, also where it may be banned
-  // (ignore_eos, min_tokens, bad_words, biases below 0), until it is.
+  // What to find in the next row. At temperature 0 the likeliest token is enough, even if it may be
+  // banned (ignore_eos, min_tokens, bad_words, biases below 0), until it is.
   struct Wanted {
-    int64_t top_logits = 0;  // how many of the largest will nearly always do; 0: only the row will
+    int64_t top_logits = 0;  // largest logits that nearly always suffice; 0: needs the row
     bool sum = false;        // with TopLogits::sum
   };
   Wanted wanted(int64_t vocab) const;
-  // The scale of TopLogits::sum: 1 / temperature where that comes before top-p or the draw, else 1.
+  // The scale of TopLogits::sum: 1 / temperature if the temperature comes before top-p or the draw,
+  // else 1.
   float scale() const;
-  // Whether tell_draws() tells what the next draws will nearly always be: of the kDrawnTopLogits
-  // largest logits, by a temperature and top-k, top-p and min-p alone.
+  // Whether a device can draw the next tokens: only temperature, top-k, top-p and min-p apply, and
+  // the kDrawnTopLogits largest logits nearly always suffice. tell_draws() then describes the
+  // draws.
   bool can_draw_on_device(int64_t vocab) const;
   void tell_draws(DeviceDraws& to) const;
-  // drawn_among() and confidence() will be asked for: where nothing cuts, only the row will do.
+  // Announces drawn_among() and confidence(): if no sampler cuts, they need the whole row.
   void keep_distribution() { keeps_distribution_ = true; }
 
-  // Only these tokens may come next, until it is called again; the bits must stay. At least one is
-  // allowed. Without a call all are.
+  // Only these tokens may come next, until the next call; the caller keeps the bits. At least one
+  // must be allowed. Before the first call all are.
   void allow(const TokenMask& mask) { mask_ = mask; }
 
-  // logits: (vocab), changed in place. history: the sequence so far, prompt included, oldest
-  // first. Throws internal when no logit is finite.
-  // draft: proposed for this token; null: none. One that was drawn is taken or replaced so that the
-  // token's distribution stays what it is without. One that was not changes nothing.
+  // logits: (vocab), changed in place. history: the sequence so far, prompt included, oldest first.
+  // Throws internal if no logit is finite. draft: proposed for this token; null: none. If it was
+  // drawn, the sampler takes or replaces it so that the token's distribution does not change. If it
+  // was not, it has no effect.
   int32_t sample(std::span<float> logits, std::span<const int32_t> history,
                  const DraftToken* draft = nullptr);
-  // The token that sample() above gives for the whole row. Absent when the top logits do not decide
-  // it: sample the row then.
+  // The token that sample() above would give for the whole row. Absent if the top logits do not
+  // decide it: sample the row then.
   std::optional<int32_t> sample(const TopLogits& top_logits, std::span<const int32_t> history,
                                 const DraftToken* draft = nullptr);
 
-  // Goes on where `other`, of a request with the same parameters, is, with its own random numbers.
-  // A mask stays as it is.
+  // Continues from the state of `other`, of a request with the same parameters, with its own random
+  // numbers. Keeps its own mask.
   void follow(const Sampler& other);
-  // Of the last sample(): what the token was drawn from, as DraftToken::among; empty at temperature
-  // 0. After keep_distribution() only.
+  // The distribution of the last sample(), as DraftToken::among; empty at temperature 0. Needs
+  // keep_distribution().
   std::vector<TokenProbability> drawn_among() const;
-  // Of the last sample(): the largest probability there was. At temperature 0 that of the token
-  // among the largest logits, of which there are many after keep_distribution() alone.
+  // The largest probability of the last sample(). At temperature 0 it is the token's probability
+  // among the largest logits, which are many only after keep_distribution().
   float confidence();
 
  private:
-  // Of the weights exp((x - largest) * scale) over a row.
+  // Bounds of the sum of exp((x - largest) * scale) over a row.
   struct MassBounds {
     double low, high;
   };
-  // The top logits after changes, which candidates_ holds.
+  // The top logits after changes; candidates_ holds them.
   struct Changed {
-    bool complete;   // no other token may come
-    size_t certain;  // in front: the first of the whole row, in the row's order
+    bool complete;   // no other token can come
+    size_t certain;  // leading candidates that are surely the first of the whole row, in order
     MassBounds mass;
   };
 
@@ -130,11 +133,11 @@ class Sampler {
   LogitChanges changes_;
   Mirostat mirostat_;
   std::mt19937_64 random_;
-  std::optional<double> next_;  // a number of random_'s that was looked at and not used
+  std::optional<double> next_;  // a random number that peek() has taken but nothing has used
   bool keeps_distribution_ = false;
-  bool lowered_likeliest_ = false;  // once, and it was all that was asked for
-  int32_t wide_draws_ = 0;          // to come, for which many top logits are asked for
-  std::vector<SamplerKind> chain_;  // those that do something, without penalties and DRY
+  bool lowered_likeliest_ = false;  // it happened once, when only the likeliest was wanted
+  int32_t wide_draws_ = 0;          // how many of the next draws ask for many top logits
+  std::vector<SamplerKind> chain_;  // active samplers, without penalties and DRY
   Candidates candidates_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// The next token of a request from the logits of a step.
+// Chooses a request's next token from the logits of a step.
 
 #include <cstdint>
 #include <optional>
@@ -12,34 +12,34 @@
 
 namespace rbee::engine {
 
-// What there is of the last step's logits.
+// The logits of the last step.
 struct StepLogits {
-  Stepper& stepper;  // has the whole rows
+  Stepper& stepper;  // can read whole rows
   const TopLogitRows& found;
   const TopLogitsWanted& wanted;
 };
 
-// A row of them and the text before the token that it is for.
+// One row, and the text before the token that it predicts.
 struct LogitRow {
   int64_t index;
   std::span<const int32_t> history;
-  const DraftToken* draft = nullptr;  // of that token; null: none
+  const DraftToken* draft = nullptr;  // for that token; null: none
 };
 
-// Gathers what samplers want of the rows of a step, in the rows' order.
+// Collects what samplers need of a step's rows, in the rows' order.
 class RowsWanted final : private DrawForecast {
  public:
-  // draws: the device may draw ahead of the samplers, which live as long as this.
+  // draws: the device may draw before the samplers do. Samplers must live as long as this.
   explicit RowsWanted(int64_t vocab, bool draws = false) : vocab_(vocab), draws_(draws) {}
 
-  // The next `rows` rows. logprobs: see TextRequest::logprobs.
+  // Adds the next `rows` rows. logprobs: see TextRequest::logprobs.
   void add(const Sampler& sampler, std::optional<int32_t> logprobs, int64_t rows);
-  // The next `rows` rows, each for score_token() with so many likeliest.
+  // Adds the next `rows` rows, for score_token() with `top` likeliest tokens.
   void add_scored(int32_t top, int64_t rows);
-  // What to look for on the device; count = 0: nothing, samplers will read whole rows. Valid as
-  // long as this.
+  // What the device must find; count = 0: nothing, samplers will read whole rows. Valid as long as
+  // this object.
   TopLogitsWanted top_logits() const;
-  // Whether each row is for a token that a device nearly always knows first.
+  // Whether the device nearly always knows each row's token before the host does.
   bool drawn_on_device() const { return likeliest_alone() || draws_; }
 
  private:
@@ -48,7 +48,7 @@ class RowsWanted final : private DrawForecast {
 
   int64_t vocab_;
   bool draws_;
-  std::vector<const Sampler*> samplers_;  // of the rows, where draws are foreseen
+  std::vector<const Sampler*> samplers_;  // one for each row, if draws are foreseen
   bool alone_ = true;
   int64_t count_ = 0;
   bool sums_ = false;
@@ -57,25 +57,25 @@ class RowsWanted final : private DrawForecast {
 
 struct Chosen {
   int32_t id;
-  std::optional<RowLogprobs> scored;  // where the request asks for it
+  std::optional<RowLogprobs> scored;  // if the request asks for it
 };
 
-// The whole row is read where the top logits do not decide. logprobs: see TextRequest::logprobs.
-// Throws internal for what a failing device gives.
+// Reads the whole row if the top logits do not decide. logprobs: see TextRequest::logprobs. Throws
+// internal for logits from a failing device.
 Chosen choose_token(Sampler& sampler, std::optional<int32_t> logprobs, const StepLogits& logits,
                     const LogitRow& row);
 
-// A token that comes whatever the logits say, with the figures that the request asks for.
+// Takes a forced token, with the figures that the request asks for.
 Chosen force_token(int32_t id, std::optional<int32_t> logprobs, const StepLogits& logits,
                    int64_t row);
 
-// A token that follows a row, whatever samplers would have chosen.
+// A given token that follows a row, with its figures.
 struct RankedToken {
   RowLogprobs scored;
-  int32_t rank;  // 1 + the tokens of larger logits
+  int32_t rank;  // 1 + number of tokens with larger logits
 };
-// row: one of add_scored(). The whole row is read where the token is not among the top logits.
-// Throws internal for what a failing device gives.
+// row: one of add_scored(). Reads the whole row if the token is not among the top logits. Throws
+// internal for logits from a failing device.
 RankedToken score_token(int32_t id, int32_t top, const StepLogits& logits, int64_t row);
 
 }  // namespace rbee::engine

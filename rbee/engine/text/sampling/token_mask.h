@@ -1,5 +1,5 @@
 #pragma once
-// The tokens that may come next, of a vocabulary.
+// The tokens of the vocabulary that may come next.
 
 #include <cstdint>
 #include <span>
@@ -9,7 +9,7 @@ namespace rbee::engine {
 // Does not own its bits.
 struct TokenMask {
   std::span<const uint64_t> bits;  // token i is bit i % 64 of word i / 64; empty: all are allowed
-  int64_t count = 0;               // of the tokens allowed, where not all are
+  int64_t count = 0;               // allowed tokens, unless all are
 
   bool all() const { return bits.empty(); }
   bool has(int32_t id) const {

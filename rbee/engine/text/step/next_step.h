@@ -1,6 +1,6 @@
 #pragma once
-// A step that leaves its integers as those of the step behind it, so that the device goes on while
-// the host finds out what it found.
+// A captured decode step that writes the next step's inputs on the device, so that the device can
+// start it before the host has read this step's tokens.
 
 #include <cstdint>
 #include <memory>
@@ -14,40 +14,40 @@
 
 namespace rbee::engine {
 
-// Top logits of a row where tokens are drawn: more are rarely looked at.
+// Top logits of a row if tokens are drawn; a draw rarely needs more.
 inline constexpr int64_t kDrawnTopLogits = kDrawFront + kDrawBans;
-// Draws that are foreseen: steps in a row without a word from the host.
+// How many draws the host describes in advance: that many steps can run without it.
 inline constexpr int32_t kDeviceDraws = 64;
 
-// How such a step chooses its tokens. The likeliest alone is found sooner.
+// How such a step chooses its tokens. Finding only the likeliest is faster.
 enum class NextToken : uint8_t { likeliest, drawn };
 
-// The integers of such a step, on the device, what its rows lead to, and where the host finds it.
-// Two steps in a row show their findings in different places, so that one can be read beside the
-// other.
+// The inputs and results of such a step, on the device and where the host reads them. Two
+// successive steps use different places for results, so the host can read one while the other runs.
 class NextStep {
  public:
-  // Of `rows` sequences with a token each. integers: how many the step has, of which the first
+  // For `rows` sequences with one token each. integers: number of the step's inputs; the first
   // `rows` are the tokens. vocab: see TopLogitsWanted. Throws out_of_memory.
   NextStep(int64_t rows, int64_t integers, int64_t vocab, NextToken token, Device& device);
 
   const Tensor& integers() const { return integers_; }
   bool draws() const { return draws_.stages.defined(); }
-  // Top logits of each row, with sums where it draws.
+  // Top logits of each row, with sums if it draws.
   int64_t top_logits() const { return top_logits_.values.dim(1); }
 
-  // What the device reads: the integers, the turn (0 and up, it says where findings are shown), and
-  // with `wanted` how its rows are drawn: where nobody knows the likeliest token is taken.
-  // `through` must not be read by the device any more.
+  // Sends the device the integers, the turn (0 and up; it selects the place for results), and with
+  // `wanted` how to draw each row (the likeliest token if that is not foreseen). The device must
+  // have finished reading `through`.
   void give(std::span<const int32_t> integers, int32_t turn, const TopLogitsWanted* wanted,
             HostBuffer& through);
-  // Queues what comes behind the logits (rows, at least vocab) f32. batch: tensors of integers().
+  // Queues the work after the logits (rows, at least vocab) f32. batch: tensors of integers().
   void queue(const Tensor& logits, const Tensor& positions, const PagedBatch& batch,
              int64_t block_size) const;
 
-  // What the step of this turn found, once the device has done it; valid until that of turn + 2.
+  // The results of the step of this turn, once the device has finished it; valid until that of turn
+  // + 2.
   TopLogitRows found(int32_t turn);
-  // The tokens of the step behind it.
+  // The tokens that the next step starts from.
   std::span<const int32_t> tokens(int32_t turn) const;
 
  private:
@@ -58,11 +58,11 @@ class NextStep {
   TopK top_logits_;
   Tensor integers_, turn_, scales_;
   Draws draws_;
-  Tensor given_;  // integers_, turn_ and what follows
-  Tensor found_;  // everything up to the tokens
+  Tensor given_;  // integers_, turn_ and the draws
+  Tensor found_;  // all results, up to the tokens
   std::shared_ptr<HostBuffer> host_;
   Tensor shown_;                 // (2, numel of found_) in host_
-  std::vector<float> numbers_;   // that the device has, of each row
+  std::vector<float> numbers_;   // random numbers that the device has, for each row
   std::vector<float> drawn_by_;  // see TopLogitRows::numbers
 };
 

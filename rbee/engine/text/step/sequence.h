@@ -16,8 +16,8 @@ struct LoraSlot {
   float scale = 0;
 };
 
-// Tokens that a picture stands in the place of. They see each other, so a step has all of them that
-// are not in the cache, or none.
+// Tokens that stand for a picture. They attend to each other, so a step evaluates all of them that
+// are not cached, or none.
 struct PictureSpan {
   int64_t first = 0;
   int64_t count = 0;
@@ -26,14 +26,14 @@ struct PictureSpan {
   int64_t end() const { return first + count; }
 };
 
-// Tokens of one sequence and how far they are in the cache.
+// The tokens of one sequence, and how many of them are in the cache.
 class Sequence {
  public:
   explicit Sequence(KvBlockPool& pool) : kv(pool) {}
 
   int64_t length() const { return static_cast<int64_t>(tokens.size()); }
 
-  // The first `count` tokens as KvTable compares them: of a picture, its key.
+  // The first `count` tokens as KvTable compares them; a picture's tokens are its key.
   std::vector<int32_t> keys(int64_t count) const {
     std::vector<int32_t> out(tokens.begin(), tokens.begin() + count);
     for (const PictureSpan& span : pictures) {
@@ -43,36 +43,36 @@ class Sequence {
     return out;
   }
 
-  // The picture that tokens [.., end) would cut; null: none.
+  // The picture that a step up to token `end` would cut; null: none.
   const PictureSpan* cut_at(int64_t end) const {
     const auto found = std::ranges::find_if(
         pictures, [&](const PictureSpan& span) { return span.first < end && end < span.end(); });
     return found == pictures.end() ? nullptr : &*found;
   }
 
-  // The first picture with tokens to evaluate that the tower has not looked at; null: none.
+  // The first picture with uncached tokens that the tower has not seen; null: none.
   const PictureSpan* unseen() const {
     const auto found = std::ranges::find_if(pictures, [&](const PictureSpan& span) {
       return span.end() > cached && !span.picture->seen();
     });
     return found == pictures.end() ? nullptr : &*found;
   }
-  // Tokens behind the cached ones that can be evaluated: those in front of that picture.
+  // Uncached tokens that can be evaluated: those before that picture.
   int64_t ready() const {
     const PictureSpan* span = unseen();
     return (span == nullptr ? length() : std::max(span->first, cached)) - cached;
   }
 
-  // Whether somebody waits for logits of its prompt.
+  // Whether logits of its prompt are still wanted.
   bool scores() const { return scored < score_end; }
 
   std::vector<int32_t> tokens;        // prompt, then generated
   std::vector<PictureSpan> pictures;  // of the prompt, in order
   int64_t cached = 0;                 // leading tokens whose keys and values are in the cache
-  int64_t draft_cached = 0;           // the same of a draft model's cache, in the same blocks
-  // Logits behind the tokens [scored, score_end) are wanted, whatever the cache holds.
+  int64_t draft_cached = 0;           // the same for a draft model's cache, in the same blocks
+  // Logits after the tokens [scored, score_end) are wanted, even if the cache holds those tokens.
   int64_t scored = 0, score_end = 0;
-  std::vector<LoraSlot> lora;  // that its tokens take
+  std::vector<LoraSlot> lora;  // adapters for its tokens
   KvTable kv;
 };
 

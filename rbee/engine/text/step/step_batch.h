@@ -1,5 +1,5 @@
 #pragma once
-// What a step evaluates, and what its logits are for.
+// What a step evaluates, and what its logits are used for.
 
 #include <memory>
 #include <span>
@@ -13,30 +13,30 @@
 namespace rbee::engine {
 
 struct StepBatch {
-  // Rows that a request wants of the logits, one behind another.
+  // The logit rows of one request; they are contiguous.
   struct Rows {
     std::shared_ptr<LlmJob> job;
-    int64_t first = 0;    // of `rows`
-    int64_t scored = 0;   // behind tokens of its prompt, for the next one's figures
-    int64_t sampled = 0;  // then one for the token to come, and one behind each draft token
+    int64_t first = 0;    // index into `rows`
+    int64_t scored = 0;   // after prompt tokens, to score the next one
+    int64_t sampled = 0;  // then one for the new token, and one after each draft token
   };
 
   std::vector<Stepper::Work> work;
-  std::vector<int32_t> rows;  // of the work's tokens, whose logits are wanted
-  std::vector<Rows> asked;    // in the rows' order; also of requests that want no token to come
+  std::vector<int32_t> rows;  // indices of the work's tokens whose logits are wanted
+  std::vector<Rows> asked;    // in the rows' order; also requests that want no new token
   int64_t tokens = 0;
-  int64_t generated = 0;  // of these, tokens of generation
+  int64_t generated = 0;  // of these, generated tokens
 };
 
-// parts: their tickets are LlmJobs.
+// The parts' tickets must be LlmJobs.
 StepBatch make_step_batch(std::span<const Scheduler::Part> parts);
-// What to look for in the rows.
+// What to find in the rows.
 RowsWanted gather(std::span<const StepBatch::Rows> asked, int64_t vocab, bool draws);
-// Gives requests the figures of their prompts' tokens.
+// Scores prompt tokens and gives requests the figures.
 void score_prompts(std::span<const StepBatch::Rows> asked, const StepLogits& logits);
-// The token that follows: what the request has to say, or what its sampler chooses.
+// The next token: a forced one, or the sampler's choice.
 Chosen next_token(LlmJob& job, const StepLogits& logits, const LogitRow& row);
-// All its tokens have been.
+// Whether all its tokens are cached.
 inline bool is_evaluated(const Sequence& sequence) {
   return sequence.cached == sequence.length();
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Runs a language model over sequences: builds the ragged batch of a step, evaluates it, and keeps
-// the KV cache's bookkeeping. Used by the engine, the benchmark and the perplexity tool.
+// Runs a language model over sequences: builds the ragged batch of a step, evaluates it, and tracks
+// what the KV cache holds. Used by the engine, the benchmark and the perplexity tool.
 
 #include <array>
 #include <cstdint>
@@ -23,16 +23,16 @@ namespace rbee::engine {
 struct StepperOptions {
   int64_t cache_tokens = 0;  // capacity of the KV cache in tokens, over all sequences
   int64_t block_size = 32;
-  std::optional<DType> kv_dtype;  // absent: the activations' where they have 16 bits, else f16
-  // Of a draft model: the blocks are those of another Stepper's pool, which outlives this one; the
-  // cache has as many. Null: a pool of its own, of the sizes above.
+  std::optional<DType> kv_dtype;  // absent: the activations' type if it has 16 bits, else f16
+  // For a draft model: another Stepper's pool, which must outlive this; the cache gets the same
+  // blocks. Null: a pool of its own, of the sizes above.
   KvBlockPool* pool = nullptr;
 };
 
-// Bytes that the cache of a Stepper with this kv_dtype takes for a token, in all layers.
+// Bytes for each token in the cache of such a Stepper, over all layers.
 int64_t cache_token_bytes(const models::LanguageModel& model, std::optional<DType> kv_dtype);
 
-// What is queued behind a step before anybody knows what it gives.
+// What is queued after a step before the host knows its results.
 enum class AsyncStep : uint8_t { nothing, next_step };
 
 class Stepper {
@@ -46,37 +46,37 @@ class Stepper {
     Sequence* sequence;
     int64_t count;  // tokens to evaluate, from sequence->cached on
   };
-  // Evaluates the work in one batch and advances `cached` (that of a draft model: draft_cached).
-  // logit_rows: rows of the batch, in order of the work's tokens, whose logits are wanted. Returns
-  // logits (rows, vocab) f32, on the host, valid until the next step. Throws out_of_memory, before
-  // any change, when the cache is full.
+  // Evaluates the work in one batch and advances `cached` (draft_cached for a draft model).
+  // logit_rows: the batch rows whose logits are wanted, in the order of the work's tokens. Returns
+  // logits (rows, vocab) f32, on the host, valid until the next step. If the cache is full it
+  // throws out_of_memory and changes nothing.
   std::span<float> step(std::span<const Work> work, std::span<const int32_t> logit_rows);
 
-  // The same step, of which only the rows' largest logits travel to the host. logit_rows is not
-  // empty. A device of its own may still be at work when begin() returns; top_logits() waits for
-  // it. Valid until the next step.
+  // The same step, but copies only the rows' largest logits to the host. logit_rows must not be
+  // empty. The device may still be at work when begin() returns; top_logits() waits for it. Results
+  // are valid until the next step.
   //
-  // AsyncStep::next_step: the step that gives each sequence the token behind it follows at once, so
-  // that the device does not wait for the host between the two. It does where the step is captured,
-  // has one token of each sequence and wants the likeliest alone, without sums, or tells how tokens
-  // will be drawn, and where all have a block for it; the caller knows that the model's context has
-  // a place, too. The next step finds its rows there, if all of them are such, and is evaluated as
-  // ever if they are not; then no step follows for a while, for longer each time.
+  // AsyncStep::next_step: also queues the next step, which appends the found token to each
+  // sequence, so that the device does not wait for the host. It does so only if the step is
+  // captured, has one token per sequence, needs just the likeliest token without sums (or `wanted`
+  // describes the draws), and every sequence has a block for the token. The caller checks the
+  // context length. If the next call's work matches, it uses the queued step's rows; if not, it
+  // evaluates the work as usual, and no step is queued for a while, for longer each time.
   void begin(std::span<const Work> work, std::span<const int32_t> logit_rows,
              const TopLogitsWanted& wanted, AsyncStep ahead = AsyncStep::nothing);
   TopLogitRows top_logits();
-  // Whether such a step is under way that nobody has asked for yet.
+  // Whether a queued step is running that no call has used yet.
   bool is_ahead() const { return ahead_.has_value(); }
   TopLogitRows step(std::span<const Work> work, std::span<const int32_t> logit_rows,
                     const TopLogitsWanted& wanted) {
     begin(work, logit_rows, wanted);
     return top_logits();
   }
-  // The same step without waiting for its end; logit_row() does.
+  // The same step, but does not wait for its end; logit_row() does.
   void run(std::span<const Work> work, std::span<const int32_t> logit_rows);
-  // A whole row of the last step's logits, on the host; valid until the next call of any kind.
+  // One whole row of the last step's logits, on the host; valid until the next call of any kind.
   std::span<float> logit_row(int64_t row);
-  // Steps are captured anew: the model's layers have changed.
+  // Captures steps again, because the model's layers have changed.
   void forget_captured();
 
   KvBlockPool& pool() { return *pool_; }
@@ -84,34 +84,34 @@ class Stepper {
   int64_t cache_bytes() const { return cache_.bytes(); }
 
  private:
-  // The integers of a step in one list, so that they travel to the device in one copy.
+  // All integers of a step in one list, so that one copy brings them to the device.
   struct Indices {
     int64_t tokens = 0;
     int64_t sequences = 0;
     int64_t table_width = 0;  // blocks
     int64_t rows = 0;
     int64_t single_queries = 0;  // see PagedBatch
-    int64_t lora_each = 0;       // adapters of a token
-    bool key_ends = false;       // the list has them
+    int64_t lora_each = 0;       // adapters for each token
+    bool key_ends = false;       // whether the list has them
     bool captured = false;       // see make_captured_indices()
     std::vector<models::PictureRows> pictures = {};
     std::vector<int32_t> values;
   };
-  // The parts of such a list.
+  // The parts of that list.
   struct IndexLists {
     std::vector<int32_t> ids, positions, slots, starts{0}, lengths;
-    size_t widest = 1;  // blocks of a sequence
-    // Of each token as many adapters as the sequence with the most has; scales as their bits.
+    size_t widest = 1;  // most blocks of a sequence
+    // For each token, as many adapters as the sequence with the most has; scales as their bits.
     std::vector<int32_t> lora_slots, lora_scales;
     size_t lora_each = 0;
-    std::vector<int32_t> key_ends;  // of each token; empty without pictures
+    std::vector<int32_t> key_ends;  // for each token; empty without pictures
     std::vector<models::PictureRows> pictures;
   };
-  // A step whose shape comes again and again: few new tokens for each sequence, as many for all.
+  // A step for a shape that recurs: a few new tokens for each sequence, equally many for all.
   struct CapturedStep {
     Tensor indices;
     Tensor logits;
-    std::optional<NextStep> next;  // of one token of each sequence
+    std::optional<NextStep> next;  // for one token of each sequence
     GraphCapture capture;
     int64_t last_use = 0;
 
@@ -120,13 +120,13 @@ class Stepper {
     CapturedStep& operator=(CapturedStep&&) = default;
     ~CapturedStep() { logits = {}; }  // before the capture that owns its memory
   };
-  // A captured step that advances, with what it was given.
+  // A captured step that can queue the next one, with its inputs.
   struct GivenStep {
     CapturedStep* step;
     Indices indices;
     int32_t turn;  // see NextStep
   };
-  // What a row of a step of one token each was given.
+  // The inputs of one row, in a step with one token for each sequence.
   struct GivenRow {
     int32_t id, position, slot;
     std::span<const int32_t> blocks, lora_slots, lora_scales;
@@ -138,44 +138,44 @@ class Stepper {
   static Indices join(const IndexLists& lists, std::span<const Work> work,
                       std::span<const int32_t> logit_rows);
   Indices make_indices(std::span<const Work> work, std::span<const int32_t> logit_rows) const;
-  // Shapes that come again: the table's width, the number of sequences and that of their tokens
-  // are rounded up by tokens that nobody asks for and that leave the cache as it is. A row for each
-  // token; those asked for come first.
+  // Rounds the table's width, the number of sequences and their tokens up to shapes that recur. The
+  // added tokens do not change the cache, and their logits are not used. One row for each token;
+  // wanted rows come first.
   Indices make_captured_indices(std::span<const Work> work,
                                 std::span<const int32_t> logit_rows) const;
   static models::ForwardBatch make_batch(const Indices& indices, const Tensor& values);
-  // Whether a captured step leaves its integers as those of the next one.
+  // Whether a captured step writes the next step's integers.
   static bool advances(const Indices& indices) {
     return indices.captured && indices.tokens == indices.sequences;
   }
-  // Whether these will most likely be the right ones.
+  // Whether the device's tokens will most likely be the right ones.
   static bool drawn_on_device(const TopLogitsWanted& wanted) {
     return wanted.draws != nullptr || (wanted.count == 1 && wanted.scales.empty());
   }
-  // Makes them so, but for the ids: next_step() on the host.
+  // Does to `indices`, except the ids, what next_step() does on the device.
   void advance(Indices& indices) const;
-  // Blocks that sequences come to soon, where the pool has many and tables of this width have a
-  // place; whether there were any. Steps ahead need no word from the host then.
+  // Reserves blocks that sequences need soon, if the pool has plenty and tables of this width have
+  // room; true if it reserved any. Queued steps then do not need the host.
   bool reserve_ahead(std::span<const Work> work, int64_t table_width);
   GivenRow given_row(const Indices& indices, size_t row) const;
   bool take_ahead(const Indices& asked, const TopLogitsWanted& wanted, size_t rows);
   void note_in_vain();
   void start_async_step(std::span<const Work> work);
   bool can_capture(std::span<const Work> work, std::span<const int32_t> logit_rows) const;
-  // These leave logits_ and, where top logits are wanted, top_logits_ or shown_.
+  // The next functions set logits_ and, if top logits are wanted, top_logits_ or shown_.
   void evaluate(std::span<const Work> work, std::span<const int32_t> logit_rows,
                 const TopLogitsWanted& wanted, AsyncStep ahead = AsyncStep::nothing);
   void run_once(const Indices& indices, const TopLogitsWanted& wanted);
-  // In the first `rows` rows of logits_.
+  // Searches the first `rows` rows of logits_.
   void find_top_logits(const TopLogitsWanted& wanted, int64_t rows);
-  // Of the rows in picked_, or in front, as many as were asked for.
+  // Picks the wanted rows: those of picked_, or the first ones.
   TopLogitRows pick(const TopLogitRows& found, size_t stored);
   void run_captured(std::span<const Work> work, std::span<const int32_t> logit_rows,
                     const TopLogitsWanted& wanted, AsyncStep ahead);
   void give(CapturedStep& step, const Indices& indices, const TopLogitsWanted& wanted);
   CapturedStep& captured_step(const Indices& indices, const TopLogitsWanted& wanted);
   void make_room_for_captured(int64_t rows_to_come);
-  // `list` through host memory that the device reads: the copy of the step before must have ended.
+  // Copies `list` through host memory that the device reads; the last step's copy must have ended.
   template <typename T>
   void upload(std::span<const T> list, const Tensor& to, HostBuffer& through);
   std::span<float> to_host(const Tensor& logits);
@@ -184,37 +184,38 @@ class Stepper {
   Device& device_;
   std::optional<KvBlockPool> own_pool_;
   KvBlockPool* const pool_;
-  int64_t Sequence::* const cached_;  // which member counts what cache_ holds
+  int64_t Sequence::* const cached_;  // the member that counts what cache_ holds
   nn::KvCache cache_;
   Tensor logits_;                                    // of the last step
   TopLogitTensors top_logits_;                       // of the last step, or
-  std::optional<GivenStep> shown_;                   // where it shows what it found
-  size_t top_logit_rows_ = 0, top_logit_count_ = 0;  // asked of it: rows, logits of each
+  std::optional<GivenStep> shown_;                   // the step that shows the results
+  size_t top_logit_rows_ = 0, top_logit_count_ = 0;  // wanted: rows, logits of each
   bool top_logit_sums_ = false, drawn_on_device_ = false;
-  bool under_way_ = false;          // nobody has waited for the last step
-  std::optional<GivenStep> ahead_;  // the step behind it that is under way
-  int32_t hold_ = 0;                // steps to come that go ahead of nothing
-  int32_t next_hold_ = 1;           // after the next step that was in vain
-  std::vector<size_t> picked_;      // rows of the last step that were asked for; empty: all
+  bool under_way_ = false;          // the last step has not been waited for
+  std::optional<GivenStep> ahead_;  // the queued next step
+  int32_t hold_ = 0;                // coming steps after which none is queued
+  int32_t next_hold_ = 1;           // value of hold_ after the next useless step
+  std::vector<size_t> picked_;      // wanted rows of the last step; empty: all
   struct {
     std::vector<float> values, sums, numbers;
     std::vector<int32_t> ids, drawn;
-  } picked_top_logits_;             // their TopLogitRows, where they are not as they lie
-  std::optional<DeviceMark> done_;  // the last step, where it shows what it found
-  // Used where the host cannot read the device, the last everywhere; indices by captured steps.
+  } picked_top_logits_;             // the TopLogitRows of picked_, if they had to be copied
+  std::optional<DeviceMark> done_;  // the last step, if it shows its results
+  // Used if the host cannot read the device's memory (the last one always); indices by captured
+  // steps.
   HostBuffer host_logits_, host_top_logits_, host_indices_, host_scales_;
   // By number of sequences, tokens of each, width of the block table, adapters of a sequence, and
-  // how they advance: 0 not, 1 by the likeliest token, 2 by a draw. Of several sequences none is
-  // captured for the likeliest alone: each takes memory, and what a search for it saves is little
-  // beside their step.
+  // how the next step's tokens are found: 0 not, 1 the likeliest, 2 a draw. With several sequences
+  // no step is captured for the likeliest alone: each capture takes memory, and the faster search
+  // saves little of such a step's time.
   std::map<std::array<int64_t, 5>, CapturedStep> captured_;
   int64_t captured_uses_ = 0;
 };
 
-// The number of sequences that a captured step of `sequences` is made for.
+// The captured number of sequences that is used for `sequences`.
 int64_t captured_sequences(int64_t sequences);
-// The number of tokens of each that one with `tokens` is made for: one, and a power of two draft
-// tokens.
+// The captured number of tokens of each that is used for `tokens`: one, plus a power of two of
+// draft tokens.
 int64_t captured_tokens(int64_t tokens);
 
 }  // namespace rbee::engine

@@ -1,6 +1,6 @@
 #pragma once
-// The largest logits of a step's rows, found on the device: what travels to the host is a few KiB
-// in place of every row.
+// The largest logits of a step's rows, found on the device: a few KiB travel to the host in place
+// of whole rows.
 
 #include <array>
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace rbee::engine {
 
-// How a row's next tokens will be drawn, see DrawArgs.
+// How a row's next tokens will be drawn; see DrawArgs.
 struct DeviceDraws {
-  std::array<DrawStage, kDrawStages> stages{};  // none: as they are
+  std::array<DrawStage, kDrawStages> stages{};  // none: the logits as they are
   std::array<float, kDrawStages> amounts{};
-  std::span<const int32_t> banned;  // kDrawBans at most
-  std::span<float> numbers;         // to be filled: of the next draws, in [0, 1)
+  std::span<const int32_t> banned;  // at most kDrawBans
+  std::span<float> numbers;  // to be filled with the random numbers of the next draws, in [0, 1)
 };
 class DrawForecast {
  public:
@@ -30,15 +30,15 @@ class DrawForecast {
 
 struct TopLogitsWanted {
   int64_t count = 0;              // of each row, 1 to kMaxTopK; 0 = none
-  int64_t vocab = 0;              // logits beyond are padding and left out; at least `count`
+  int64_t vocab = 0;              // logits beyond this are padding; at least `count`
   std::span<const float> scales;  // (rows), see top_k: sums are wanted; empty: they are not
-  // How the rows' next tokens will be drawn, most likely, so that the device can go on before they
-  // are; only with sums. Null: nobody knows.
+  // How the next tokens will most likely be drawn, so that the device can continue before the host
+  // has drawn them; only with sums. Null: unknown.
   const DrawForecast* draws = nullptr;
 };
 
-// A count that is at least `needed`: of few, so that kernels are loaded soon. The likeliest alone
-// is found by a search of its own, which is shorter.
+// A count of at least `needed`, one of a few values so that few kernels are loaded. A count of 1
+// has a faster search of its own.
 int64_t lead_count(int64_t needed, int64_t vocab);
 
 // On the host.
@@ -46,12 +46,12 @@ struct TopLogitRows {
   std::span<const float> values;  // (rows, count), largest first; of equal ones the lower id first
   std::span<const int32_t> ids;   // (rows, count)
   std::span<const float> sums;    // (rows) or empty
-  // (rows) or empty: tokens that the device drew, and the numbers that it drew them by.
+  // (rows) or empty: tokens that the device drew, and the random numbers that it used.
   std::span<const int32_t> drawn = {};
   std::span<const float> numbers = {};
 };
 
-// On the device, all in one buffer, so that one copy brings them to the host.
+// On the device, in one buffer, so that one copy brings it to the host.
 class TopLogitTensors {
  public:
   TopLogitTensors() = default;
@@ -60,11 +60,11 @@ class TopLogitTensors {
 
   // Queues the search in logits (rows, at least vocab) f32.
   void find(const Tensor& logits) const;
-  // (rows) f32, written before find(); undefined where there are no sums.
+  // (rows) f32, to be written before find(); undefined without sums.
   const Tensor& scales() const { return scales_; }
-  // Queues what was found on its way to `through`; nothing where the host can read the device.
+  // Queues a copy of the results to `through`; does nothing if the host can read the device.
   void fetch(HostBuffer& through) const;
-  // What was found, once the device has done what fetch() queued: in `through`, or here.
+  // The results, in `through` or here, once the device has finished fetch().
   TopLogitRows rows(const HostBuffer& through) const;
 
  private:
