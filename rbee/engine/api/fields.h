@@ -1,8 +1,7 @@
 #pragma once
-// The fields of a request that choose tokens, as one table: their names in every API, ranges and
-// meanings. Defaults are those of SamplingParams. The parsers of bodies, validate(), the options of
-// the command line and docs/reference/fields.md are made of it; tests compare the OpenAPI documents
-// and the page with it.
+// One table of a request's sampling fields: their names in every API, ranges and meanings. Defaults
+// are those of SamplingParams. The body parsers, validate(), the command line's options and
+// docs/reference/fields.md come from it; tests compare the OpenAPI documents and the page with it.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,14 +16,14 @@
 
 namespace rbee::engine {
 
-// An API that has names or ranges of its own. OpenAI's chats, completions and Responses, the routes
-// of llama-server and text-generation-inference, and the worker's own jobs take the same fields.
+// An API with its own names or ranges. OpenAI's chats, completions and Responses, the routes of
+// llama-server and text-generation-inference, and the worker's own jobs all use openai.
 enum class SamplingApi : uint8_t { openai, anthropic, cohere };
 
-// A field in such an API.
+// The field in such an API.
 struct ApiField {
   std::string_view name = {};                 // empty: the API does not have it
-  std::optional<double> low = {}, high = {};  // absent: the field's own
+  std::optional<double> low = {}, high = {};  // absent: the field's own bounds
 };
 
 struct SamplingField {
@@ -35,19 +34,19 @@ struct SamplingField {
 
   std::string_view name;  // with dashes, an option of `rbee run`
   Member member;
-  double low = 0, high = 0;     // of a number, both included; of a list `high` is its most entries
+  double low = 0, high = 0;     // of a number, both included; of a list, `high` is its most entries
   std::string_view words;       // what it does
   bool above_low = false;       // `low` itself is out of range
-  std::string_view alias = {};  // llama-server's name, which is taken as well
+  std::string_view alias = {};  // llama-server's name, also accepted
   ApiField anthropic = {}, cohere = {};
 
-  // name is empty where the API has no such field; its bounds are set.
+  // The field in this API, with its bounds set; name is empty if the API does not have it.
   ApiField in(SamplingApi api) const;
 };
 
 std::span<const SamplingField> sampling_fields();
 
-// Fields of the table by their members.
+// A set of the table's fields, by member.
 class SamplingFieldSet {
  public:
   void add(const SamplingField::Member& member) { bits_ |= bit(member); }

@@ -1,8 +1,7 @@
 #pragma once
-// LoRAs that a prompt names: <lora:name>, <lora:name:0.8>, as AUTOMATIC1111 and
-// stable-diffusion.cpp read them; also <lora:name:0.5:1> or <lora:name:te=0.5:unet=1>, the strength
-// for text encoders and the other one, as AUTOMATIC1111 does
-// (extensions-builtin/Lora/extra_networks_lora.py).
+// LoRAs in a prompt: <lora:name>, <lora:name:0.8>, as AUTOMATIC1111 and stable-diffusion.cpp read
+// them; also <lora:name:0.5:1> or <lora:name:te=0.5:unet=1>, with the strength for text encoders
+// and for the denoiser, as AUTOMATIC1111 does (extensions-builtin/Lora/extra_networks_lora.py).
 
 #include <string>
 #include <string_view>
@@ -13,18 +12,18 @@
 namespace rbee::engine {
 
 struct PromptLoras {
-  std::string prompt;  // without its tags
+  std::string prompt;  // without the tags
   std::vector<LoraUse> loras;
 };
 
-// "lyco" is another word for "lora", both in any case of letters; a strength that is absent is 1.
-// Throws invalid_argument naming a tag without a name or whose strength is no number, unsupported
-// naming one with more settings and <hypernet:...>. Tags of other kinds are taken out and do
-// nothing, as in AUTOMATIC1111, which may have no extension that knows them.
+// "lyco" means "lora"; case does not matter; the default strength is 1. Throws invalid_argument for
+// a tag without a name or whose strength is no number, and unsupported for one with more settings
+// and for <hypernet:...>; the message names the tag. Drops tags of other kinds, as AUTOMATIC1111
+// does if no extension reads them.
 PromptLoras split_loras(std::string_view prompt);
 
-// What a request's encoders read, and every adapter that it asks for: those of its field, then
-// those of its prompt, which has no tags with PromptRule::none. Throws as split_loras.
+// The prompt for the encoders, and all LoRAs of the request: those of its field, then those of its
+// prompt. With PromptRule::none a prompt has no tags. Throws as split_loras.
 PromptLoras prompt_loras(const ImageRequest& request);
 
 }  // namespace rbee::engine

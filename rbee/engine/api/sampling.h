@@ -1,5 +1,5 @@
 #pragma once
-// How a request chooses its tokens: the values, their ranges and the order of the samplers.
+// How a request chooses its tokens: values, ranges and the order of the samplers.
 
 #include <cstdint>
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace rbee::engine {
 
-// Steps of the choice. penalties and dry change logits; the others cut the list of tokens that may
-// be drawn, and temperature sharpens or flattens what is left of it.
+// Steps of the choice. penalties and dry change logits; temperature sharpens or flattens the
+// distribution; the others cut the list of candidates.
 enum class SamplerKind : uint8_t {
   penalties,
   dry,
@@ -23,61 +23,61 @@ enum class SamplerKind : uint8_t {
   temperature,
 };
 
-// Added to a token's logit, or to those of all tokens that a text consists of.
+// A bias for one token's logit, or for all tokens of a text.
 struct LogitBias {
-  int32_t id = -1;   // of a token; below 0: `text` is given
+  int32_t id = -1;   // a token; below 0: `text` is given
   std::string text;  // tokenised without special tokens around it
   float bias = 0;    // -infinity: never chosen
 };
 
-// Neutral values are given as "x = off".
+// Comments give neutral values as "x = off".
 struct SamplingParams {
   float temperature = 0.8f;         // 0 = always the likeliest token
-  int32_t top_k = 40;               // likeliest tokens kept; 0, -1 = off
-  float top_p = 0.95f;              // nucleus mass kept; 1 = off
-  float min_p = 0.0f;               // smallest probability, relative to the likeliest; 0 = off
+  int32_t top_k = 40;               // keep the k likeliest tokens; 0, -1 = off
+  float top_p = 0.95f;              // keep this nucleus mass; 1 = off
+  float min_p = 0.0f;               // keep this probability, relative to the likeliest; 0 = off
   float repetition_penalty = 1.0f;  // divides positive and multiplies negative logits; 1 = off
   float frequency_penalty = 0.0f;   // subtracted per occurrence; 0 = off
   float presence_penalty = 0.0f;    // subtracted once per token that occurred; 0 = off
-  int32_t repeat_last_n = 64;       // tokens looked back by the penalties; 0 = whole history
-  bool penalise_prompt = true;      // by frequency and presence too; else they count the answer
-  std::optional<uint64_t> seed;     // fresh and reported when absent
+  int32_t repeat_last_n = 64;       // tokens that the penalties look back; 0 = whole history
+  bool penalise_prompt = true;      // frequency and presence penalties count the prompt too
+  std::optional<uint64_t> seed;     // absent: a fresh one, which is reported
 
-  float typical_p = 1.0f;    // mass of locally typical tokens kept (Meister et al. 2023); 1 = off
-  float top_n_sigma = 0.0f;  // kept: within n standard deviations of the largest logit; 0, -1 = off
-  // XTC: with this probability all tokens of at least the threshold but the least likely of them
-  // are left out.
+  float typical_p = 1.0f;    // keep this locally typical mass (Meister et al. 2023); 1 = off
+  float top_n_sigma = 0.0f;  // keep logits within n standard deviations of the largest; 0, -1 = off
+  // XTC: with this probability, drop all tokens of at least the threshold except the least likely
+  // of them.
   float xtc_probability = 0.0f;  // 0 = off
   float xtc_threshold = 0.1f;
   // DRY: subtracts multiplier * base^(n - allowed_length) from a token that would continue a
-  // repetition of n >= allowed_length tokens. Repetitions do not reach across a breaker.
+  // repetition of n >= allowed_length tokens. A repetition does not cross a breaker.
   float dry_multiplier = 0.0f;  // 0 = off
   float dry_base = 1.75f;
   int32_t dry_allowed_length = 2;
-  int32_t dry_penalty_last_n = -1;  // tokens looked back; -1 = whole history, 0 = none
+  int32_t dry_penalty_last_n = -1;  // tokens to look back; -1 = whole history, 0 = none
   std::vector<std::string> dry_sequence_breakers = {"\n", ":", "\"", "*"};
-  // The temperature is between temperature - range and temperature + range, by the entropy of
-  // what is left: range.low + (high - low) * (entropy / largest entropy)^exponent.
+  // The temperature varies with the entropy of the candidates: low + (high - low) * (entropy /
+  // largest entropy)^exponent, where low and high are temperature - range and temperature + range.
   float dynatemp_range = 0.0f;  // 0 = off
   float dynatemp_exponent = 1.0f;
-  // 1 or 2 = Mirostat (Basu et al. 2021) or its second form, which take the place of all
-  // samplers that cut; 0 = off.
+  // 1 or 2 = Mirostat (Basu et al. 2021) or its second form, which replaces all samplers that cut;
+  // 0 = off.
   int32_t mirostat = 0;
-  float mirostat_tau = 5.0f;  // surprise aimed at, bits
+  float mirostat_tau = 5.0f;  // target surprise, bits
   float mirostat_eta = 0.1f;  // learning rate
 
   std::vector<LogitBias> logit_bias;
-  int32_t min_tokens = 0;              // the text does not end before
-  bool ignore_eos = false;             // the text does not end by itself
+  int32_t min_tokens = 0;              // the answer cannot end before
+  bool ignore_eos = false;             // the answer does not end by itself
   std::vector<std::string> bad_words;  // texts whose tokens never follow one another
-  // In this order; what is not named is off. penalties and dry come first.
+  // Samplers in this order; those not named are off. penalties and dry come first.
   std::vector<SamplerKind> samplers = {
       SamplerKind::penalties, SamplerKind::dry,       SamplerKind::top_n_sigma,
       SamplerKind::top_k,     SamplerKind::typical_p, SamplerKind::top_p,
       SamplerKind::min_p,     SamplerKind::xtc,       SamplerKind::temperature};
 };
 
-// What a model's makers recommend where a request says nothing.
+// The model's recommended values, for fields that a request leaves out.
 struct SamplingDefaults {
   std::optional<float> temperature, top_p, min_p, repetition_penalty;
   std::optional<int32_t> top_k;
@@ -93,7 +93,7 @@ std::string_view sampler_name(SamplerKind kind);
 inline constexpr std::string_view kSamplerNames =
     "penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature";
 
-// Bounds that more than one reader of requests checks.
+// Bounds that several request parsers check.
 inline constexpr int32_t kMaxLookBack = 1 << 20;
 inline constexpr size_t kMaxBiases = 1024;
 inline constexpr size_t kMaxBreakers = 32;

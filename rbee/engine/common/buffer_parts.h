@@ -1,5 +1,5 @@
 #pragma once
-// Tensors of four-byte elements that lie one behind another, so that one copy moves several.
+// Tensors of four-byte elements in one buffer, so that one copy moves several of them.
 
 #include <memory>
 
@@ -9,17 +9,17 @@ namespace rbee::engine {
 
 class BufferParts {
  public:
-  // Of device memory of its own. Throws out_of_memory.
+  // Allocates device memory. Throws out_of_memory.
   BufferParts(Device& device, int64_t elements)
       : buffer_(std::make_shared<Buffer>(device, static_cast<size_t>(elements) * 4)) {}
 
-  // The next elements, contiguous, of a type of four bytes.
+  // A tensor of the next elements, contiguous, of a four-byte type.
   Tensor take(const Shape& shape, DType dtype) {
     const Tensor out = at(taken_, shape, dtype);
     taken_ += numel(shape);
     return out;
   }
-  // Those from `element` on, whoever has taken them.
+  // A tensor of the elements from `element` on, even if another tensor has them.
   Tensor at(int64_t element, const Shape& shape, DType dtype) const {
     RB_ASSERT(info(dtype).block_bytes == 4 &&
               (element + numel(shape)) * 4 <= static_cast<int64_t>(buffer_->bytes()));

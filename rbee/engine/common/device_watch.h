@@ -1,6 +1,5 @@
 #pragma once
-// A device's memory, for figures: who asks finds out, too, that the device was lost while no
-// request needed it.
+// Reads a device's memory for statistics. This also detects a lost device while no request uses it.
 
 #include <atomic>
 
@@ -11,17 +10,18 @@ namespace rbee::engine {
 // Thread-safe. The device outlives it.
 class DeviceWatch {
  public:
-  // Asks for the memory once: the device is there by now.
+  // Reads the memory once, so that a device lost later is noticed.
   explicit DeviceWatch(const Device& device) : device_(device) { memory(); }
 
-  // Nothing of a lost device, nor of a CPU, whose memory is the machine's.
+  // Zeros for a lost device, and for a CPU, whose memory is the machine's.
   MemoryInfo memory() const;
-  // Whether a device error answered memory(), which had told it before; it is not asked again.
+  // Whether memory() met a device error after an earlier success; the device is then not read
+  // again.
   bool lost() const { return lost_; }
 
  private:
   const Device& device_;
-  mutable std::atomic<bool> told_ = false;  // some drivers cannot
+  mutable std::atomic<bool> told_ = false;  // memory() has worked; some drivers cannot
   mutable std::atomic<bool> lost_ = false;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// How a decoder that ranks is asked about a query and a document.
+// The prompt that asks a decoder to score a query and a document.
 
 #include <cstdint>
 #include <optional>
@@ -14,14 +14,14 @@ namespace rbee::engine {
 
 class RerankPrompt {
  public:
-  // form: a text with {query}, then {document}, and perhaps {instruction} before these. Throws
-  // unsupported for another. The line that the first of these is in, and what stands between them,
-  // is read together with what takes their places, where special tokens are text.
+  // form: a text with {query}, then {document}, and perhaps {instruction} before both; throws
+  // unsupported for another. The line of the first of these, and all between them, is tokenised
+  // together with the texts that replace them; special tokens there are plain text.
   RerankPrompt(std::string_view form, const text::Tokenizer& tokenizer);
 
   bool takes_instruction() const { return takes_instruction_; }
-  // most: tokens; of a longer prompt the document is cut. Throws invalid_argument where not even
-  // the rest fits.
+  // most: tokens; cuts the document of a longer prompt. Throws invalid_argument if the rest alone
+  // does not fit.
   std::vector<int32_t> encode(const TextPair& pair, const text::Tokenizer& tokenizer,
                               int64_t most) const;
 
