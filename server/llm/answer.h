@@ -1,5 +1,5 @@
 #pragma once
-// One answer to one request, as a stream or whole, for APIs whose replies know themselves.
+// One answer to one request, streamed or whole, for APIs whose replies need no more than this.
 
 #include <memory>
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace rbee::server {
 
-// What `Stream` or `Whole`, both Replies, make of the request, as `body.stream` says; it must be
-// set. Each is made of where it writes and of what `about(job_id)` tells it. Throws what
+// Answers with `Stream` or `Whole`, both Replies, according to `body.stream`, which must be set.
+// Each is constructed from its destination and the result of `about(job_id)`. Throws what
 // LlmService::stream() does.
 template <typename Stream, typename Whole, typename About>
 Response one_answer(LlmService& service, const GenerateRequest& body, const About& about) {

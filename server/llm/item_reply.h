@@ -1,5 +1,5 @@
 #pragma once
-// Answers that list their parts in the order of the text: reasoning, text, calls.
+// Answers that list their items in the order of the text: reasoning, text, calls.
 
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace rbee::server {
 
-// Collects the parts. A part ends where another begins.
+// Collects the items. An item ends when the next one begins.
 class ItemReply : public Reply {
  public:
   void started(const StartedEvent&) override {}
@@ -22,7 +22,7 @@ class ItemReply : public Reply {
 
  protected:
   const std::vector<AnswerItem>& items() const { return items_; }
-  // Ends the last part; an answer without any has an empty text.
+  // Ends the last item; an answer without items gets an empty text.
   void close_all();
   virtual void opened(const AnswerItem&) {}
   virtual void grew(const AnswerItem&, const ItemPiece&) {}
@@ -33,7 +33,7 @@ class ItemReply : public Reply {
   void grow(AnswerItem::Kind kind, std::string_view text);
 
   std::vector<AnswerItem> items_;
-  std::vector<TokenLogprobs> scored_;  // of the next piece
+  std::vector<TokenLogprobs> scored_;  // for the next piece
 };
 
 }  // namespace rbee::server

@@ -13,11 +13,11 @@ namespace rbee::server {
 
 class TextJob final : public Job, public engine::EventSink {
  public:
-  // events: see Job. metrics outlives the job.
+  // events: see Job. metrics must outlive the job.
   TextJob(std::string id, std::unique_ptr<Reply> reply, std::shared_ptr<EventQueue> events,
           int64_t memory_bytes, std::shared_ptr<Metrics> metrics);
 
-  // Of its trace. Before the engine has it.
+  // Sets what its trace says. Call it before the engine has the job.
   void describe(const engine::TextRequest& request, const std::string& model);
   void on_started(const engine::Started& event) noexcept override;
   void on_progress(const engine::Progress& event) noexcept override;
@@ -41,8 +41,8 @@ class TextJob final : public Job, public engine::EventSink {
   double last_token_ = -1;        // the same
   uint64_t seed_ = 0;
   ProgressEvent so_far_;
-  bool called_ = false;    // a function
-  std::string operation_;  // of the trace
+  bool called_ = false;    // the model called a function
+  std::string operation_;  // for the trace
 };
 
 }  // namespace rbee::server

@@ -1,5 +1,5 @@
 #pragma once
-// The chat worker's page at "/" and what it loads.
+// The chat worker's page at "/" and the files that it loads.
 
 #include <span>
 #include <string>
@@ -12,13 +12,13 @@ namespace rbee::server {
 // The page itself.
 extern const std::string_view kChatPage;
 
-// What the page may load, for the header Content-Security-Policy: nothing from elsewhere, and no
-// script or style that stands in the page or in a model's text.
+// Its Content-Security-Policy: the page loads nothing from other hosts, and runs no inline script
+// or style, whether from the page or from a model's text.
 inline constexpr std::string_view kChatPagePolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-// /page/{version}/NAME of the page's files, for anyone. A browser may keep them: the version
+// The page's files at /page/{version}/NAME, without a key. Browsers may cache them: the version
 // changes with the files.
 std::span<const ChatRoute> page_routes();
 

@@ -1,5 +1,5 @@
 #pragma once
-// How one job's events are told to its client. Calls come one at a time; end() or error() is last.
+// How one job's events reach its client. Calls do not overlap; end() or error() is last.
 
 #include <memory>
 #include <string>
@@ -12,24 +12,24 @@
 
 namespace rbee::server {
 
-// The end of every stream.
+// Ends a stream.
 void finish_stream(EventQueue& queue);
 
 class Reply {
  public:
   virtual ~Reply() = default;
   virtual void started(const StartedEvent& event) = 0;
-  // How far the prompt's evaluation is, where the request asks for it.
+  // Progress of the prompt's evaluation, if the request asks for it.
   virtual void progress(const ProgressEvent&) {}
-  // Before scored(): how far the answer is with the next piece.
+  // Comes before scored(): progress of the answer with the next piece.
   virtual void timed(const ProgressEvent&) {}
-  // Before all text: the prompt's tokens, where the request asks for their figures.
+  // Comes before all text: the prompt's tokens, if the request asks for their figures.
   virtual void prompt(std::vector<TokenLogprobs>) {}
-  // Before token(): what the text's tokens scored, where the request asks for it.
+  // Comes before token(): figures of the text's tokens, if the request asks for them.
   virtual void scored(std::vector<TokenLogprobs>) {}
   virtual void token(std::string_view text, int32_t index) = 0;
-  // Where the request wants them told apart: reasoning; a call, and then pieces of its arguments.
-  // call: which of the answer's, from 0.
+  // If the request wants them split off: reasoning; a call, then pieces of its arguments. call: its
+  // number in the answer, from 0.
   virtual void reasoning(std::string_view) {}
   virtual void call(int32_t, const engine::CallBegin&) {}
   virtual void arguments(int32_t, std::string_view) {}

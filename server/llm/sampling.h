@@ -1,13 +1,12 @@
 #pragma once
-// Defaults of APIs that do not take the engine's.
+// Defaults of the APIs that do not use the engine's.
 
 #include "server/wire/generate_request.h"
 
 namespace rbee::server {
 
-// The defaults of OpenAI's and Anthropic's routes: generation_config.json's values, else no
-// truncation. Penalties count as vLLM's do: frequency and presence the whole answer, repetition the
-// prompt too.
+// Defaults of the OpenAI and Anthropic routes: generation_config.json, else no truncation.
+// Penalties count as in vLLM: frequency and presence the whole answer, repetition the prompt too.
 void set_open_defaults(GenerateRequest& request, const engine::SamplingDefaults& model);
 
 }  // namespace rbee::server

@@ -24,31 +24,31 @@ std::vector<engine::ChatMessage> to_engine(const std::vector<SentMessage>& messa
 class LlmService;
 using ChatRoute = ServiceRoute<LlmService>;
 
-// What holds for requests that do not say it.
+// Values for requests that leave them out.
 struct LlmDefaults {
-  std::optional<int32_t> reasoning_budget;  // tokens, of chats
+  std::optional<int32_t> reasoning_budget;  // tokens, for chats
   std::optional<float> temperature;
   std::optional<uint64_t> seed;
   std::optional<int32_t> max_tokens;  // of an answer
 };
 
-// What a request is answered for.
+// Which answers a request gets.
 struct AnswerPlan {
   std::vector<SentPrompt> prompts = {};  // each is answered; none: the request's own prompt
-  bool add_special_tokens = true;        // at the ends of those that are text
-  int32_t each = 1;  // answers to a prompt; the seed of each is one above that of the one before
+  bool add_special_tokens = true;        // around prompts that are text
+  int32_t each = 1;                      // answers to a prompt; their seeds count up by one
 
   size_t answers() const { return std::max<size_t>(prompts.size(), 1) * static_cast<size_t>(each); }
 };
 
 class LlmService final : public WorkerService {
  public:
-  // The engine outlives the service; the service outlives the server that calls it.
+  // The engine must outlive the service, and the service the server that calls it.
   LlmService(engine::TextEngine& engine, ServiceOptions options, LlmDefaults defaults = {})
       : WorkerService(std::move(options)), engine_(engine), defaults_(defaults) {}
 
-  // Every request throws Refused, or Error for values that the engine does not take. `make` makes
-  // the form of the answer, of the job's id and of where the answer goes.
+  // Functions that take a request throw Refused, or Error for values that the engine does not
+  // accept. `make` creates the reply from the job's id and the answer's destination.
   template <typename To>
   using MakeReply =
       std::function<std::unique_ptr<Reply>(const std::string& id, std::shared_ptr<To> to)>;
@@ -63,12 +63,12 @@ class LlmService final : public WorkerService {
                                          const MakeReply<DelayedResponse>& make) {
     return start(request, make);
   }
-  // `make` makes a part of the answer, of its number and of what ends all parts. Parts are counted
-  // through the answers to the first prompt, then those to the second, ...
+  // `make` creates one part of the answer from its number and a function that cancels all parts.
+  // Numbers run through the answers to the first prompt, then those to the second, ...
   template <typename To>
   using MakePart = std::function<std::unique_ptr<Reply>(
       size_t index, const std::function<void()>& cancel, std::shared_ptr<To> to)>;
-  // Several answers that go to one place: all are taken, or none. id: of the first one's job.
+  // Several answers with one destination; all are accepted, or none. id: of the first one's job.
   template <typename To>
   std::shared_ptr<To> start_all(const std::string& id, const GenerateRequest& request,
                                 const AnswerPlan& plan, const MakePart<To>& make) {
@@ -79,31 +79,31 @@ class LlmService final : public WorkerService {
   }
   using WorkerService::new_job_id;
 
-  // What the engine makes of a request before it can be queued: tokens of a short text, a short
-  // prompt by the chat template, tokens of a long text; a grammar, functions, or pictures.
+  // The work before a request can be queued: tokenising a short text; rendering a short chat;
+  // tokenising a long text; compiling a grammar or functions, or decoding pictures.
   enum class Preparation : uint8_t { little, chat, text, much };
   static Preparation preparation(const GenerateRequest& request, const AnswerPlan& plan = {});
-  // What the task answers; where it is no little work, from a thread beside the connections', so
-  // that others' streams go on. Throws as SideWork::submit.
+  // The task's answer. Unless the work is `little`, the task runs on a thread of its own, so that
+  // other clients' streams go on. Throws as SideWork::submit.
   Response prepare(Preparation work, SideWork::Task task);
-  // The name that an answer to the request goes under: an adapter's, else the model's.
+  // The model name in the request's answer: an adapter's, else the model's.
   std::string answering_model(const GenerateRequest& request) const;
-  // The engine's adapters, with the scales that requests take which name none.
+  // The engine's adapters, with the scales for requests that name none.
   std::vector<engine::LoraInfo> loras() const;
-  // Those scales; 0 for adapters that are not in the list. Throws not_found and invalid_argument.
+  // Sets those scales; 0 for adapters that are not listed. Throws not_found and invalid_argument.
   void set_default_loras(const std::vector<LoraField>& scales);
-  // Answered when requests can take the adapter; what the engine throws becomes the answer.
+  // Answers when requests can use the adapter; the engine's exceptions become the answer.
   std::shared_ptr<DelayedResponse> load_lora(const std::string& client, const LoraOrder& order,
                                              std::function<Response(const LoraOrder&)> loaded);
   void unload_lora(const std::string& name);  // throws not_found
   const engine::TextEngine& engine() const { return engine_; }
-  // How every route renders a chat: with what holds for requests that do not say it.
+  // How every route renders a chat, with the defaults for what the request leaves out.
   engine::ChatOptions chat_options(ChatFields chat) const;
-  // Tokens of the prompt that answers such a chat.
+  // Prompt tokens for such a chat.
   size_t count_tokens(const GenerateRequest& request) const;
-  // Fills in the defaults of what the request does not say.
+  // Fills in the defaults.
   void set_defaults(GenerateRequest& request) const;
-  // What needs the model's tokenizer or template alone, on a thread of its own.
+  // Runs work that needs only the model's tokenizer or template on a thread of its own.
   std::shared_ptr<DelayedResponse> beside(SideWork::Task task) {
     return side_work_.submit(std::move(task));
   }
@@ -140,7 +140,7 @@ class LlmService final : public WorkerService {
   const LlmDefaults defaults_;
   const std::shared_ptr<Metrics> metrics_ = std::make_shared<Metrics>();
   mutable std::mutex loras_mutex_;
-  std::vector<engine::LoraChoice> default_loras_;  // of requests that name none
+  std::vector<engine::LoraChoice> default_loras_;  // for requests that name none
   SideWork side_work_{{}};
   SideWork rendering_{{.most_waiting = 4096, .on_refused = [this] { count_rejected(); }}};
   SideWork encoding_{{.most_waiting = 4096, .on_refused = [this] { count_rejected(); }}};
