@@ -1,6 +1,6 @@
 #pragma once
 // The spans of one job: one for the model's work (OpenTelemetry's semantic conventions 1.37, "GenAI
-// spans"), and below it one for each of its stages. Not thread-safe.
+// spans"), and below it one for each stage. Not thread-safe.
 
 #include <chrono>
 #include <string>
@@ -15,16 +15,16 @@ class JobTrace {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // Below current_span(). A job begins in the stage "queue".
+  // A child of current_span(). A job begins in the stage "queue".
   JobTrace();
 
   bool on() const { return parent_.tracer != nullptr; }
   void set(std::string_view key, SpanValue value);
-  // The stage that runs ends, and this one begins; nothing when it runs already.
+  // Ends the current stage and begins this one; does nothing if this is the current one.
   void stage(std::string_view name);
-  // Begins a stage so long after the one before began, and not later than now.
+  // Begins a stage this long after the previous stage began, but not later than now.
   void stage_after(std::string_view name, double milliseconds);
-  // Records all, once. name: "chat" and the like. error: a code; empty: it went well.
+  // Records all spans, once. operation: "chat" or the like. error: a code; empty: success.
   void finish(std::string_view operation, std::string_view error);
 
  private:

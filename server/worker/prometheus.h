@@ -1,5 +1,5 @@
 #pragma once
-// Prometheus' text format 0.0.4, and the counts that workers of every kind keep.
+// Prometheus' text format 0.0.4, and counters for workers of every kind.
 
 #include <array>
 #include <cstdint>
@@ -20,12 +20,12 @@ class Histogram {
  public:
   explicit Histogram(std::vector<double> bounds);  // ascending
   void add(double value);
-  // labels: those of every line, e.g. model="a"; empty: none.
+  // labels: on every line, e.g. model="a"; empty: none.
   void write(std::string& out, std::string_view name, std::string_view labels = {}) const;
 
  private:
   std::vector<double> bounds_;
-  std::vector<uint64_t> counts_;  // one more than bounds, each value counted once
+  std::vector<uint64_t> counts_;  // one more than bounds; each value is counted once
   double sum_ = 0;
   uint64_t total_ = 0;
 };
@@ -33,7 +33,7 @@ class Histogram {
 // The HELP and TYPE lines of a metric.
 void describe_metric(std::string& out, std::string_view name, std::string_view type,
                      std::string_view help);
-// A metric of one line. labels: as of Histogram::write.
+// A metric of one line. labels: as in Histogram::write.
 template <typename T>
 void write_metric(std::string& out, std::string_view name, std::string_view type,
                   std::string_view help, T value, std::string_view labels = {}) {
@@ -47,7 +47,7 @@ void write_histogram(std::string& out, std::string_view name, std::string_view h
 void write_outcomes(std::string& out, const OutcomeCounts& counts);
 // rbee_graphs_captured.
 void write_captured(std::string& out, bool captured);
-// A label's value: backslash, quote and line feed are escaped.
+// A label's value, with backslash, quote and line feed escaped.
 std::string metric_label(std::string_view value);
 
 }  // namespace rbee::server

@@ -1,5 +1,5 @@
 #pragma once
-// The worker behind its routes, whatever it makes: keeps jobs, reports the worker's state.
+// The worker behind its routes, for workers of every kind: keeps jobs and reports the state.
 
 #include <atomic>
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace rbee::server {
 
-// What a browser sees at "/".
+// The page at "/".
 struct Page {
   std::string html;
   std::string policy;  // value of Content-Security-Policy
@@ -23,15 +23,15 @@ struct Page {
 
 struct ServiceOptions {
   std::string worker_id;
-  std::string model_id;        // reported; empty = the engine's
+  std::string model_id;        // reported name; empty = the engine's
   std::string implementation;  // e.g. "llm-worker-rbee-cpu"
   std::string version;
-  std::vector<std::string> aliases = {}, tags = {};  // of the model, for lists of models
+  std::vector<std::string> aliases = {}, tags = {};  // of the model, in lists of models
   std::string model_file = {};                       // its name, without folders
   JobStoreOptions jobs = {};
 };
 
-// Thrown when a valid request is not taken now.
+// Thrown if the worker cannot accept a valid request now.
 class Refused : public std::runtime_error {
  public:
   enum class Why : uint8_t { overloaded, stopping, unhealthy };
@@ -51,7 +51,7 @@ class WorkerService {
   WorkerService& operator=(const WorkerService&) = delete;
 
   std::shared_ptr<Job> find_job(const std::string& id) const { return store_.find(id); }
-  // Nothing happens when there is no such job, or it is over.
+  // Does nothing if there is no such job, or it is over.
   virtual void cancel(const std::string& id) = 0;
 
   WorkerInfo info() const;
@@ -59,37 +59,37 @@ class WorkerService {
   bool healthy() const { return state().healthy && !stopping_; }
   virtual std::string health_json() const = 0;
   virtual std::string metrics() const = 0;
-  // The name that is reported.
+  // The reported name.
   std::string model_id() const;
   const ServiceOptions& options() const { return options_; }
   virtual Page page() const = 0;
   void set_port(uint16_t port) { port_ = port; }
-  // Whose figures are among the metrics. Before the server starts.
+  // The tracer whose figures are among the metrics. Set it before the server starts.
   void set_tracer(std::shared_ptr<Tracer> tracer) { tracer_ = std::move(tracer); }
   const std::shared_ptr<Tracer>& tracer() const { return tracer_; }
   bool stopping() const { return stopping_; }
-  // Takes nothing new: it drains, or stops.
+  // Accepts no new requests: it drains, or stops.
   bool leaving() const { return draining_ || stopping_; }
   // True while something runs or waits.
   bool busy() const { return state().busy; }
-  // Requests that run or wait.
+  // Number of requests that run or wait.
   int32_t load() const { return state().load; }
   // Seconds since 1970.
   int64_t started_at() const { return started_at_; }
-  // Some job's stream has no reader yet, and is worth one.
+  // Some job's stream has no reader yet, and may still get one.
   bool has_unread() const { return store_.has_unread(); }
-  // Takes no new request; those that run go on.
+  // Accepts no new requests; running ones go on.
   void drain() { draining_ = true; }
 
-  // Forgets old jobs; to be called about once a second.
+  // Forgets old jobs; call it about once a second.
   void tick(Clock::time_point now);
-  // Takes no new request and ends every job's stream with a CANCELLED error. Does not wait for the
-  // engine.
+  // Accepts no new requests and ends every job's stream with a CANCELLED error. Does not wait for
+  // the engine.
   void shutdown();
 
  protected:
   struct State {
-    std::string model;   // the engine's name of it
+    std::string model;   // its name in the engine
     std::string device;  // e.g. "cpu:0"
     bool busy = false;
     int32_t load = 0;  // requests that run or wait
@@ -102,8 +102,8 @@ class WorkerService {
   double uptime_seconds() const;
   std::string new_job_id() const;
   std::function<void()> canceller(std::string id);
-  // Keeps the job and hands it to the engine by `submit`. Throws Refused, or Error for values that
-  // the engine does not take.
+  // Stores the job and gives it to the engine through `submit`. Throws Refused, or Error for values
+  // that the engine does not accept.
   void admit(const std::shared_ptr<Job>& job, const std::function<void()>& submit);
 
  private:

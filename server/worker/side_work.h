@@ -1,5 +1,5 @@
 #pragma once
-// Work that takes too long for the thread that serves connections and needs no engine.
+// Runs work that needs no engine but takes too long for the thread that serves connections.
 
 #include <functional>
 #include <memory>
@@ -10,29 +10,29 @@
 
 namespace rbee::server {
 
-// Does pieces of work on threads of its own, as SideThreads, and answers for what they throw.
+// Runs pieces of work on its own threads, as SideThreads, and turns their exceptions into answers.
 class SideWork {
  public:
   using Work = std::function<Response()>;
   struct Options {
-    size_t most_waiting = 64;  // pieces of work, besides one in work on each thread
+    size_t most_waiting = 64;  // pieces of work, besides one running on each thread
     size_t threads = 1;
-    size_t most_each = threads;          // of one client in work at once
-    std::function<void()> on_refused{};  // for each piece that is refused; may be empty
+    size_t most_each = threads;          // running pieces of one client
+    std::function<void()> on_refused{};  // called for each refused piece; may be empty
   };
   struct Task {
-    std::string client;  // whose turn it takes (Request::sender)
+    std::string client;  // clients take turns (Request::sender)
     Work work;
-    ErrorBody error_body{};            // of the answers to its exceptions, as error_answer()
-    std::function<void()> on_leave{};  // as SideThreads::submit; may be empty
+    ErrorBody error_body{};            // for answers to its exceptions, as in error_answer()
+    std::function<void()> on_leave{};  // as in SideThreads::submit; may be empty
   };
 
   explicit SideWork(Options options);
 
-  // As SideThreads::submit, answered also with what a client is told of an exception. Throws
-  // Refused where it is not taken; on_refused is called for each that is refused.
+  // As SideThreads::submit, but also answers exceptions. Throws Refused if the task is not
+  // accepted, and calls on_refused for each refused piece.
   std::shared_ptr<DelayedResponse> submit(Task task);
-  // Something waits or is in work.
+  // Something waits or runs.
   bool busy() const { return threads_.busy(); }
 
  private:
