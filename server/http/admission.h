@@ -1,5 +1,5 @@
 #pragma once
-// What is decided of a request once its head is there: a body that nobody will read costs nothing.
+// Decides about a request when its head is there, so that a body that is not needed costs nothing.
 // Internal to server/http.
 
 #include <optional>
@@ -11,21 +11,21 @@
 namespace rbee::server {
 
 struct Admission {
-  const Route* route = nullptr;          // null when refused
+  const Route* route = nullptr;          // null if refused
   Headers params;                        // of the route's pattern
-  std::optional<Response> refusal;       // why not, or a preflight's answer
-  std::optional<size_t> max_body_bytes;  // that the route takes; none: the server's
-  std::string key_name;                  // whose key it came with; empty when none is asked for
-  bool last = false;  // where the request ends is unknown: no other can follow it
+  std::optional<Response> refusal;       // the error, or the answer to a preflight
+  std::optional<size_t> max_body_bytes;  // for this route; none: the server's
+  std::string key_name;                  // name of the request's key; empty if no key is needed
+  bool last = false;                     // the request's end is unknown, so no other can follow it
 };
 
 Admission admit(const Request& request, bool http_1_0, const ConnectionContext& context);
 
-// Splits a request's target into path and query; absolute forms lose their origin.
+// Splits a request's target into path and query; drops the origin of absolute forms.
 void set_target(Request& request, std::string_view target);
-// True for "Expect: 100-continue" (RFC 9110 section 10.1.1).
-// One name stands for the other that the client does not give.
+// If the client gives only one of correlation_id and request_id, the other becomes the same.
 void name_request(Request& request);
+// True for "Expect: 100-continue" (RFC 9110 section 10.1.1).
 bool expects_continue(const Request& request, bool http_1_0);
 
 }  // namespace rbee::server

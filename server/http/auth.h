@@ -1,6 +1,6 @@
 #pragma once
-// The keys that a worker may ask for: as bearer token (RFC 6750 section 2.1), or in the header
-// x-api-key, where Anthropic's clients put theirs.
+// The keys of a worker: as a bearer token (RFC 6750 section 2.1), or in the header x-api-key, which
+// Anthropic's clients use.
 
 #include <array>
 #include <optional>
@@ -12,29 +12,28 @@
 
 namespace rbee::server {
 
-// The name of the key that whoever started the worker gave it.
+// The name of the key given at the worker's start.
 inline constexpr std::string_view kOwnKey = "token";
 
 class ApiKeys {
  public:
-  // token: the key kOwnKey; empty (after trimming) = none. Without any key everybody is let in.
+  // token: the key kOwnKey; empty (after trimming) = none. Without any key, every request passes.
   explicit ApiKeys(std::string_view token = {});
 
   // Adds the keys of a file's text, one a line: a name (1 to 64 letters, digits, '.', '_', '-'),
-  // blanks, and the key itself or "sha256:" and its SHA-256 in hex. Empty lines and those that
-  // begin with '#' are passed over. Throws invalid_argument naming `source` and the line, also when
-  // there is no key.
+  // blanks, and the key itself or "sha256:" and its SHA-256 in hex. Skips empty lines and those
+  // that begin with '#'. Throws invalid_argument, naming `source` and the line, also if there is no
+  // key.
   void add_file(std::string_view text, std::string_view source);
 
   bool enabled() const { return !keys_.empty(); }
   struct Verdict {
     std::optional<Response> refusal;  // the 401 to send
-    std::string name;                 // of the key; empty when none is asked for
+    std::string name;                 // of the key; empty if no key is needed
   };
-  // Takes the same time for every wrong key of a length.
+  // Takes the same time for all wrong keys of one length.
   Verdict judge(const Request& request) const;
-  // "name (abc123), ...": the first six hex digits of a key's SHA-256 are the only form in which it
-  // may be logged.
+  // "name (abc123), ...": logs may show only the first six hex digits of a key's SHA-256.
   std::string describe() const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// An HTTP/1.1 client, plain or through TLS, for notices to the hive or a collector: one POST, one
+// An HTTP/1.1 client, plain or through TLS, for messages to the hive or a collector: one POST, one
 // status.
 
 #include <chrono>
@@ -21,15 +21,15 @@ struct Url {
 // "http://host[:port][/path]", or https. Throws invalid_argument.
 Url parse_url(std::string_view text);
 
-// Files in PEM form for servers of https; empty = none. They are read for each request, so that
-// renewed ones count.
+// Files in PEM form for https servers; empty = none. Each request reads them, so renewed files take
+// effect.
 struct ClientTls {
-  std::string authorities;  // who may vouch for a server, see tls_client_context()
-  std::string certificate;  // the client's own, and those that vouch for it
+  std::string authorities;  // trusted certificate authorities, see tls_client_context()
+  std::string certificate;  // the client's own and its chain
   std::string key;          // of `certificate`, without a password
 };
-// Throws invalid_argument naming the file where the client's certificate and key are none, or do
-// not belong together; logs a certificate outside its time.
+// Throws invalid_argument, naming the file, if the client's certificate or key is invalid, or they
+// do not belong together; logs a certificate that is expired or not yet valid.
 void check_certificate(const ClientTls& tls);
 
 struct PostOptions {
@@ -44,11 +44,11 @@ class PostClient {
   PostClient(const PostClient&) = delete;
   PostClient& operator=(const PostClient&) = delete;
 
-  // Sends `json` and returns the response's status. Throws io when there is none within the time,
-  // and invalid_argument for files of ClientTls that are none.
+  // Sends `json` and returns the response's status. Throws io if none comes in time, and
+  // invalid_argument for invalid files of ClientTls.
   int post(const Url& url, std::string_view path, std::string_view json,
            std::chrono::milliseconds timeout);
-  // Ends a running post(), and all later ones at once, with an error. Any thread.
+  // Makes a running post(), and all later ones, fail at once. From any thread.
   void cancel();
 
  private:

@@ -13,15 +13,15 @@ class Connection {
  public:
   virtual ~Connection() = default;
 
-  // `closed` is called once, when the connection is over and may be forgotten.
+  // Calls `closed` once, when the connection is over and may be forgotten.
   virtual void start(std::function<void()> closed) = 0;
   // Answers 503 instead of reading requests.
   virtual void start_refused(std::function<void()> closed) = 0;
-  // A request's body comes, or its answer is made or written.
+  // Whether it is reading a request's body, or making or writing an answer.
   virtual bool busy() const = 0;
-  // Closes at once when idle, else after the running answer; a request that is not whole gets 503.
+  // Closes at once if idle, else after the current answer; an unfinished request gets 503.
   virtual void finish() = 0;
-  // Closes at once; a running answer is abandoned.
+  // Closes at once and abandons the current answer.
   virtual void close() = 0;
 };
 

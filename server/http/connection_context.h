@@ -1,5 +1,5 @@
 #pragma once
-// What the connections of one server share. Internal to server/http.
+// Data shared by the connections of one server. Internal to server/http.
 
 #include <memory>
 
@@ -14,23 +14,23 @@ namespace rbee::server {
 
 inline constexpr size_t kBodyThreads = 2;
 
-// Outlives the connections; changed on the server's thread only.
+// Outlives the connections; changes only on the server's thread.
 struct ConnectionContext {
   ServerOptions options;
   Router router;
   ApiKeys keys;
   std::shared_ptr<boost::asio::ssl::context> tls;  // null: plain HTTP
   bool stopping = false;
-  // Answers only to names of this machine: it is open to whoever runs on it, not to web pages.
+  // Answer only to names of this machine: programs on it may use the server, web pages may not.
   bool local_names_only = false;
-  // Handlers of large bodies run here: reading them takes longer than other clients may wait. Of
-  // one client one runs at a time, so that a crowd of one client leaves a thread to others.
+  // Handlers of large bodies run here, because parsing them would delay other clients too long.
+  // Only one runs for each client, so that a client with many leaves a thread to others.
   std::unique_ptr<SideThreads> bodies =
       std::make_unique<SideThreads>(SideThreads::Options{.threads = kBodyThreads, .most_each = 1});
   std::unique_ptr<Turns> turns = std::make_unique<Turns>();
 };
 
-// What the handler of a large body answers, from a thread of bodies, when its client's turn comes.
+// Runs the handler of a large body, on a thread of `bodies`, when it is the client's turn.
 Response run_beside(const ConnectionContext& context, const Route& route, const Request& head,
                     std::string body);
 

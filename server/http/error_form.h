@@ -1,5 +1,5 @@
 #pragma once
-// Errors in the form of the API that a request's route belongs to.
+// Errors in the form of the request's API.
 
 #include <string_view>
 
@@ -10,16 +10,16 @@ namespace rbee::server {
 struct ErrorText {
   std::string_view code;     // of this server
   std::string_view message;  // for people
-  std::string_view param{};  // the field that is wrong; empty: none
+  std::string_view param{};  // the invalid field; empty: none
 };
 
-// The request's errors, and its answer's headers, have Anthropic's form.
+// Whether the request's errors, and its answer's headers, have Anthropic's form.
 bool is_anthropics(const Request& request);
 
-// In the form that request.errors says.
+// In the form of request.errors.
 Response error_response(const Request& request, int status, const ErrorText& text);
 
-// "error.type" of an HTTP status: OpenAI's name, and Anthropic's.
+// "error.type" for an HTTP status: OpenAI's name, and Anthropic's.
 std::string_view openai_error_type(int status);
 std::string_view anthropic_error_type(int status);
 

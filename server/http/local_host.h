@@ -1,5 +1,5 @@
 #pragma once
-// Which host names mean this machine and cannot be made to mean it by somebody else's name server.
+// Host names that always mean this machine, whatever a foreign name server says.
 
 #include <string_view>
 
@@ -9,11 +9,11 @@ namespace rbee::server {
 // IPv6 without brackets.
 bool is_loopback_host(std::string_view host);
 
-// The host in the value of a Host header, without port and brackets; empty when the value is none.
+// The host in a Host header, without port and brackets; empty if the header is invalid.
 std::string_view host_of(std::string_view header);
 
-// True when a Host header names loopback, or `own`: the name that the server listens on.
-// A browser that a web page sends here under the page's own name (DNS rebinding) names another.
+// True if a Host header names loopback, or `own`, the name that the server listens on. After DNS
+// rebinding, a browser sends the page's own name instead.
 bool names_this_machine(std::string_view header, std::string_view own);
 
 }  // namespace rbee::server

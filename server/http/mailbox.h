@@ -1,6 +1,6 @@
 #pragma once
-// What a producer's thread and a connection share. Producers never wait for the client: what it
-// has not read yet stays here.
+// Shared by a producer's thread and a connection. Producers never wait for the client: data that
+// the client has not read yet stays here.
 
 #include <functional>
 #include <mutex>
@@ -14,13 +14,13 @@ namespace rbee::server {
 
 class Mailbox {
  public:
-  // on_abandon: called once, on the connection's thread, when the client leaves too early.
+  // on_abandon: called once, on the connection's thread, if the client leaves too early.
   explicit Mailbox(std::function<void()> on_abandon) : on_abandon_(std::move(on_abandon)) {}
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  // The connection's side. `wake` is called on the producer's thread, under the mailbox's lock,
-  // when there is something new after an empty take(); after detach() it is not called again.
+  // For the connection. The producer's thread calls `wake`, with the mailbox locked, when data
+  // arrives after an empty take(); never after detach().
   void attach(std::function<void()> wake);
   void detach();
   void abandon();
@@ -43,32 +43,32 @@ class EventQueue : public Mailbox {
  public:
   using Mailbox::Mailbox;
 
-  // Adds one event with this payload, which holds no line break. Dropped after close().
+  // Adds one event with this payload, which must hold no line break. Ignored after close().
   void push_data(std::string_view payload);
-  // The same under a name, which holds no line break either.
+  // The same with an event name, which must hold no line break either.
   void push_event(std::string_view name, std::string_view payload);
-  // Adds whole events as they are sent, each with the empty line behind it. Dropped after close().
+  // Adds whole events in wire form, each with its final empty line. Ignored after close().
   void push_text(std::string_view events);
   void close();
-  // As close(), but the client sees its connection break off: the stream has no proper end.
+  // As close(), but the connection breaks off, so that the client sees an improper end.
   void fail();
 
   struct Piece {
-    std::string text;     // whole events; empty when there is nothing now
+    std::string text;     // whole events; empty if there is nothing now
     bool last = false;    // nothing follows
-    bool broken = false;  // of the last: because of fail()
+    bool broken = false;  // of the last piece: after fail()
   };
-  // At most about `max_bytes`, but at least one event when there is any.
+  // At most about `max_bytes`, but at least one event if there is any.
   Piece take(size_t max_bytes);
 
  private:
   std::string pending_;
-  size_t taken_ = 0;  // leading bytes of pending_ that are gone
+  size_t taken_ = 0;  // leading bytes of pending_ already taken
   bool closed_ = false;
   bool failed_ = false;
 };
 
-// A response that is not known yet. One that has come, or comes later, is abandoned with it.
+// A response that comes later. abandon() also abandons the events of the response, now or later.
 class DelayedResponse : public Mailbox {
  public:
   using Mailbox::Mailbox;

@@ -1,5 +1,5 @@
 #pragma once
-// Requests and responses as handlers see them, free of any HTTP library.
+// Requests and responses for handlers, independent of any HTTP library.
 
 #include <chrono>
 #include <cstdint>
@@ -18,9 +18,9 @@ class DelayedResponse;
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
-// The form of an API's errors: of OpenAI's, which llama-server and vLLM share,
-// {"error":{"message","type","param","code"}}; of Anthropic's {"type":"error","error":{"type",
-// "message"}}; of the worker's own {"error":{"code","message"}}.
+// The form of an API's errors: OpenAI's, also of llama-server and vLLM,
+// {"error":{"message","type","param","code"}}; Anthropic's {"type":"error","error":{"type",
+// "message"}}; the worker's own {"error":{"code","message"}}.
 enum class ErrorForm : uint8_t {
   own,
   openai,
@@ -31,51 +31,51 @@ enum class ErrorForm : uint8_t {
 struct Request {
   std::string method;  // as sent, e.g. "GET"
   std::string path;    // target without the query
-  std::string query;   // what followed '?', undecoded
+  std::string query;   // text after '?', undecoded
   Headers headers;     // names in lower case
   std::string body;
   Headers params;              // values of the route's {name} segments
-  std::string correlation_id;  // the client's when valid, else as request_id
-  std::string request_id;      // X-Request-ID when valid, else as correlation_id or a fresh UUID
+  std::string correlation_id;  // the client's if valid, else as request_id
+  std::string request_id;      // X-Request-ID if valid, else as correlation_id or a fresh UUID
   std::string remote;          // peer address, for logs
-  std::string key_name;        // of the key that it came with; empty when none is asked for
+  std::string key_name;        // name of the request's key; empty if no key is needed
 
-  ActiveSpan trace;  // of this request; without a tracer when it is not traced
+  ActiveSpan trace;  // of this request; without a tracer if it is not traced
 
   ErrorForm errors = ErrorForm::own;  // of the route; see Router::error_form()
 
-  std::string behalf;  // whom it is for, in the header X-Rbee-Sender with the own token
+  std::string behalf;  // the real sender: the header X-Rbee-Sender, if sent with the own token
 
-  // Who asks: whom it is for, the key's name, else the address.
+  // The client: `behalf`, else the key's name, else the address.
   const std::string& sender() const {
     if (!behalf.empty()) return behalf;
     return key_name.empty() ? remote : key_name;
   }
 
-  // Value of the first such header (name in lower case); empty when absent.
+  // Value of the first such header (name in lower case); empty if absent.
   std::string_view header(std::string_view name) const;
-  // Value of a {name} segment of the matched pattern; empty when the pattern has none.
+  // Value of a {name} segment of the matched pattern; empty if the pattern has none.
   std::string_view param(std::string_view name) const;
 };
 
-// Why a request is refused, for the log. No part of it quotes what the client sent but the names of
+// Why a request is refused, for the log. It quotes nothing that the client sent except names of
 // fields.
 struct RefusalReason {
-  std::string code;        // as the client is told it; of Anthropic's form the type
-  std::string field;       // the first that is wrong; empty where none is named
-  std::string constraint;  // what that field has to be, e.g. "range(0..=2)"; empty: unknown
+  std::string code;        // as sent to the client; in Anthropic's form the type
+  std::string field;       // the first invalid one; empty if none is named
+  std::string constraint;  // allowed values of the field, e.g. "range(0..=2)"; empty: unknown
 };
 
-// At most one of `events` and `later` is set; with `events`, `body` is unused; with `later`, the
-// whole response is replaced by the one that comes, which may have events.
+// At most one of `events` and `later` is set. With `events`, `body` is unused. With `later`, a
+// later response replaces all of this one, and may have events.
 struct Response {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
-  Headers headers;                         // besides those that every response gets
-  RefusalReason reason{};                  // what the body's form may have no place for
+  Headers headers;                         // in addition to those of every response
+  RefusalReason reason{};                  // if the body's form has no place for it
   std::shared_ptr<EventQueue> events;      // body sent as server-sent events while they come
-  std::shared_ptr<DelayedResponse> later;  // answered when a producer has it
+  std::shared_ptr<DelayedResponse> later;  // sent when a producer sets it
 };
 
 Response text_response(int status, std::string body);
@@ -83,13 +83,13 @@ Response json_response(int status, std::string json);
 // {"error":{"code":...,"message":...}}
 Response error_response(int status, std::string_view code, std::string_view message);
 
-// "Not Found" for 404; "Unknown" where there is no name.
+// "Not Found" for 404; "Unknown" for codes without a name.
 std::string_view reason_phrase(int status);
-// Equal but for the case of ASCII letters.
+// Equal except for the case of ASCII letters.
 bool same_text(std::string_view a, std::string_view b);
-// Text of any bytes as logs and spans show it: what is not printable ASCII is '?'.
+// Any bytes as logs and spans show them: '?' replaces all but printable ASCII.
 std::string printable(std::string text);
-// A JSON string literal; bytes that are not UTF-8 are the caller's business.
+// A JSON string literal; the caller must pass UTF-8.
 std::string json_quote(std::string_view text);
 
 struct HeadOptions {
@@ -98,9 +98,9 @@ struct HeadOptions {
   std::string server;       // value of the Server header
   std::string origin;       // of Access-Control-Allow-Origin; empty = none
 };
-// Status line and headers, with the final empty line. A 503 says when to ask again. Paths of
-// Anthropic's API have the request's name in request-id too. Events of an HTTP/1.1 request are
-// chunked; those of HTTP/1.0 end with the connection.
+// Status line and headers, with the final empty line. A 503 says when to try again. On paths of
+// Anthropic's API the request's id is also in request-id. Event streams are chunked for HTTP/1.1;
+// for HTTP/1.0 they end with the connection.
 std::string serialize_head(const Response& response, const Request& request,
                            const HeadOptions& options);
 // One chunk of a chunked body. An empty `data` gives the last chunk.

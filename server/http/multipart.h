@@ -13,11 +13,11 @@ struct FormPart {
   std::string data;
 };
 
-// True for multipart/form-data, whatever its parameters.
+// True for multipart/form-data with any parameters.
 bool is_form_type(std::string_view content_type);
 
-// Throws invalid_argument for a content type without a boundary, a body that does not follow the
-// format, a part without a name and more than 64 parts.
+// Throws invalid_argument for a content type without a boundary, a malformed body, a part without a
+// name, and more than 64 parts.
 std::vector<FormPart> parse_form(std::string_view content_type, std::string_view body);
 
 }  // namespace rbee::server

@@ -1,5 +1,5 @@
 #pragma once
-// The log's line of a request. Internal to server/http.
+// The log line of a request. Internal to server/http.
 
 #include <chrono>
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace rbee::server {
 
-// Of an error in any of the forms that clients are answered in, completed by the response's own;
-// empty for other answers. The message stays out of the log: it may quote what the client sent.
+// Read from an error body of any form, completed by the response's own reason; empty for other
+// answers. It has no message: a message may quote what the client sent.
 RefusalReason refusal_reason(const Response& response);
 
 void log_request(const Request& request, int status, const RefusalReason& reason,

@@ -6,8 +6,8 @@
 
 namespace rbee::server {
 
-// Begins the request's span, without a tracer where the sampler leaves it out. Nothing for a
-// question about the state (GET, HEAD, OPTIONS) without a traceparent.
+// Begins the request's span; it has no tracer if the sampler leaves it out. Does nothing for GET,
+// HEAD or OPTIONS without a traceparent.
 void begin_request_span(Request& request, const std::shared_ptr<Tracer>& tracer);
 
 struct RequestEnd {
@@ -16,7 +16,7 @@ struct RequestEnd {
   std::chrono::steady_clock::time_point begin;
   bool tls = false;
 };
-// Once for each request, with its answer's last byte.
+// Call it once for each request, after its answer's last byte.
 void record_request_span(Request& request, const RequestEnd& end);
 
 }  // namespace rbee::server

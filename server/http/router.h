@@ -1,5 +1,5 @@
 #pragma once
-// Which handler answers a method and path.
+// Finds the handler for a method and path.
 
 #include <exception>
 #include <functional>
@@ -12,22 +12,23 @@
 
 namespace rbee::server {
 
-// Must return at once: it runs on the connections' thread, for large bodies on others (server.h).
+// Must return at once: it runs on the connections' thread, or for large bodies on another
+// (server.h).
 using Handler = std::function<Response(const Request&)>;
 
-// What a handler that reads bodies says of a request's head, before any of the body is read.
+// What a handler with a body decides from a request's head, before the body is read.
 struct HeadVerdict {
   std::optional<Response> refusal;
-  std::optional<size_t> max_body_bytes;  // of this request, at most the server's
+  std::optional<size_t> max_body_bytes;  // for this request, at most the server's
 };
 using HeadJudge = std::function<HeadVerdict(const Request&)>;
 
-// What a client is told of an exception that a handler threw.
+// Turns an exception of a handler into a response.
 using ErrorAnswer = std::function<Response(const std::exception_ptr&)>;
 
 enum class Access : uint8_t {
-  token,   // needs the bearer token where one is set
-  anyone,  // answered without one
+  token,   // needs the bearer token if one is set
+  anyone,  // needs none
 };
 
 enum class Body : uint8_t {
@@ -43,11 +44,11 @@ struct Route {
   Handler handler;
   Access access = Access::token;
   Body body = Body::none;
-  ErrorForm errors = ErrorForm::own;  // of errors that the server tells in the handler's place
+  ErrorForm errors = ErrorForm::own;  // of the server's own errors for this route
   HeadJudge judge = {};               // on the connections' thread; may be empty
 };
 
-// A route as data, for tables: its handler is called with the service that has the table.
+// A route as data, for tables: its handler gets the service that has the table.
 template <typename Service>
 struct ServiceRoute {
   std::string_view method;
@@ -64,7 +65,7 @@ class Router {
   // Throws invalid_argument for a pattern that does not begin with '/'.
   void add(Route route);
 
-  // service: outlives the router.
+  // The service must outlive the router.
   template <typename Service>
   void add(const ServiceRoute<Service>& route, Service& service) {
     add({.method = std::string(route.method),
@@ -77,10 +78,10 @@ class Router {
   }
 
   using ErrorFormOf = std::function<ErrorForm(std::string_view path)>;
-  // Answers what no route matches, any method of any path; needs the token.
+  // Answers requests that match no route, with any method and path; needs the token.
   void set_fallback(Handler handler, HeadJudge judge, ErrorFormOf error_form);
 
-  // The default tells nothing of the exception: 500 INTERNAL.
+  // The default reveals nothing of the exception: 500 INTERNAL.
   void set_error_answer(ErrorAnswer answer) { error_answer_ = std::move(answer); }
 
   const std::vector<Route>& routes() const { return routes_; }
@@ -88,7 +89,7 @@ class Router {
   struct Match {
     const Route* route = nullptr;  // null: no such path, or not with this method
     Headers params;
-    std::string allow;  // methods of the path, for 405; empty when the path is unknown
+    std::string allow;  // methods of the path, for 405; empty if the path is unknown
   };
   // HEAD finds the GET route.
   Match find(std::string_view method, std::string_view path) const;
@@ -96,12 +97,12 @@ class Router {
     size_t route = 0;  // in routes()
     Headers params;
   };
-  // The first route that has the path, with any method; nothing: there is none.
+  // The first route with this path, for any method; nothing: none.
   std::optional<PathMatch> find_path(std::string_view path) const;
   // Of that route, else of the one nearest above the path ("/v1/messages" of "/v1/messages/x"),
   // else of the fallback, else OpenAI's.
   ErrorForm error_form(std::string_view path) const;
-  // Runs the route's handler; what it throws becomes a response and a line in the log.
+  // Runs the route's handler; its exceptions become a response and a line in the log.
   Response run(const Route& route, const Request& request) const;
 
  private:
@@ -114,7 +115,7 @@ class Router {
 // True for application/json and application/<x>+json, with or without parameters.
 bool is_json_type(std::string_view content_type);
 
-// Value of the first such field of a query, e.g. "b c" of "x=1&a=b%20c"; empty when there is none.
+// Value of the first such field of a query, e.g. "b c" of "x=1&a=b%20c"; empty if there is none.
 std::string query_value(std::string_view query, std::string_view name);
 
 }  // namespace rbee::server

@@ -1,5 +1,5 @@
 #pragma once
-// Threads beside the connections' one, for work that takes longer than other clients may wait.
+// Threads for work that would delay other clients too long on the connections' thread.
 
 #include <atomic>
 #include <condition_variable>
@@ -19,22 +19,21 @@
 
 namespace rbee::server {
 
-// Clients take turns, each with its oldest piece of work; a thread that is free takes one of a
-// client that has the fewest in work. The destructor waits for pieces in work and drops those that
-// wait.
+// Clients take turns, each with its oldest piece of work. A free thread takes a piece of a client
+// with the fewest running. The destructor waits for running pieces and drops waiting ones.
 class SideThreads {
  public:
   static constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
   struct Options {
-    size_t most_waiting = kNoLimit;  // pieces of work, besides one in work on each thread
+    size_t most_waiting = kNoLimit;  // pieces of work, besides one running on each thread
     size_t threads = 1;
-    size_t most_each = threads;  // of one client in work at once
+    size_t most_each = threads;  // running pieces of one client
   };
   struct Task {
-    std::string client;                   // whose turn it takes (Request::sender)
-    std::function<Response()> work;       // does not throw
+    std::string client;                   // clients take turns (Request::sender)
+    std::function<Response()> work;       // must not throw
     std::function<void()> on_leave{};     // see submit(); may be empty
-    std::function<Response()> refusal{};  // its answer when it gives way; needed with a limit
+    std::function<Response()> refusal{};  // its answer if it gives way; needed with a limit
   };
 
   explicit SideThreads(Options options);
@@ -42,13 +41,13 @@ class SideThreads {
   SideThreads(const SideThreads&) = delete;
   SideThreads& operator=(const SideThreads&) = delete;
 
-  // Answered with what the work gives. Work whose client leaves while it waits is not done; work
-  // that has begun finds itself cancelled (core/cancel.h). on_leave is called when the client
-  // leaves before the answer, on its connection's thread. Where too much waits already, the newest
-  // piece of the client that has the most is answered with its refusal, if the new one's client
-  // still has fewer with it; else null: the new one is not taken.
+  // Answers with the work's result. If the client leaves, waiting work is dropped and running work
+  // is cancelled (core/cancel.h). If the client leaves before the answer, its connection's thread
+  // calls on_leave. If too much waits, the client with the most waiting pieces gives way with its
+  // newest, which gets its refusal, as long as the new piece's client has fewer even with the new
+  // one. Else submit() returns null and does not accept the task.
   std::shared_ptr<DelayedResponse> submit(Task task);
-  // Something waits or is in work.
+  // Something waits or runs.
   bool busy() const;
 
  private:
@@ -57,27 +56,27 @@ class SideThreads {
     std::shared_ptr<DelayedResponse> response;
     std::shared_ptr<const std::atomic<bool>> abandoned;
   };
-  // Has something that waits or is in work.
+  // A client with waiting or running work.
   struct Client {
     std::string name;
-    std::deque<Waiting> waiting;  // the oldest first
+    std::deque<Waiting> waiting;  // oldest first
     size_t in_work = 0;
   };
   using Clients = std::list<Client>;
 
   void run();
-  // Those below: mutex_ is held.
+  // Call the next functions with mutex_ held.
   size_t count_waiting() const;
   void drop_abandoned();
   Clients::iterator find(std::string_view name);
   Clients::iterator with_more_than(size_t count);  // the one with the most; end(): none has more
-  Clients::iterator next();                        // whose turn it is; end(): nobody's
+  Clients::iterator next();                        // the next turn; end(): none
   void end_turn(Clients::iterator client);
 
   const Options options_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  Clients clients_;  // who had a turn the longest ago first
+  Clients clients_;  // least recent turn first
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// Spans of a distributed trace: W3C Trace Context, level 1 (traceparent), and what OpenTelemetry
-// says of a span (Trace API, section "Span").
+// Spans of a distributed trace: W3C Trace Context, level 1 (traceparent), and the parts of an
+// OpenTelemetry span (Trace API, section "Span").
 
 #include <chrono>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace rbee::server {
 
 class Tracer;
 
-// What a traceparent header holds. Both ids are lower-case hex, and never all zeros.
+// The content of a traceparent header. Both ids are lower-case hex, and never all zeros.
 struct TraceParent {
   std::string trace_id;  // 32 digits
   std::string span_id;   // 16 digits
@@ -28,27 +28,27 @@ std::string traceparent(const TraceParent& parent);
 
 // Which spans are recorded (OpenTelemetry's Trace SDK, section "Sampler").
 struct TraceSampler {
-  bool follows_parent = true;  // what a parent says of sampling holds
+  bool follows_parent = true;  // use a parent's decision
   double share = 1;            // of all other traces, 0 to 1
 };
-// The share is taken by the id's last 8 bytes, as OpenTelemetry's libraries for Go and Python do:
+// Decides by the id's last 8 bytes, as OpenTelemetry's libraries for Go and Python do, so that
 // programs with the same share record the same traces.
 bool samples(const TraceSampler& sampler, std::string_view trace_id,
              const std::optional<TraceParent>& parent);
 
-// A span that has begun. Times of all its spans come from one reading of the clock of the day, so
-// that a change of that clock puts none of them out of order.
+// A span that has begun. All its times come from one reading of the calendar clock, so that changes
+// of that clock do not put spans out of order.
 struct ActiveSpan {
-  std::shared_ptr<Tracer> tracer;  // null: nothing is recorded
-  TraceParent self;                // without ids where there is nothing to tell others
-  std::string parent_id;           // empty: the trace begins here
-  std::chrono::system_clock::duration day_offset{};  // of the day's clock to the steady one
+  std::shared_ptr<Tracer> tracer;                    // null: nothing is recorded
+  TraceParent self;                                  // without ids if there are none to pass on
+  std::string parent_id;                             // empty: the trace begins here
+  std::chrono::system_clock::duration day_offset{};  // from the steady clock to the calendar clock
 };
-// A span of its own under what `parent` says, else the first of a new trace.
+// A child of `parent`, else the first span of a new trace.
 ActiveSpan begin_span(std::shared_ptr<Tracer> tracer, const std::optional<TraceParent>& parent);
 
 using SpanValue = std::variant<std::string, int64_t, double, std::vector<std::string>>;
-enum class SpanKind : uint8_t { internal = 1, server = 2 };  // numbers of OTLP
+enum class SpanKind : uint8_t { internal = 1, server = 2 };  // OTLP's numbers
 
 struct Span {
   std::string trace_id;
@@ -61,7 +61,7 @@ struct Span {
   std::vector<std::pair<std::string, SpanValue>> attributes;
   bool failed = false;
 };
-// `self` from `begin` to `end`; a child of it has a fresh id.
+// `self` from `begin` to `end`; a child gets a fresh id.
 Span make_span(const ActiveSpan& self, std::string name,
                std::chrono::steady_clock::time_point begin,
                std::chrono::steady_clock::time_point end);
@@ -69,12 +69,12 @@ Span make_child(const ActiveSpan& parent, std::string name,
                 std::chrono::steady_clock::time_point begin,
                 std::chrono::steady_clock::time_point end);
 
-// The span whose request this thread handles now; without a tracer outside of a TraceScope.
+// The span of the request that this thread handles; without a tracer outside a TraceScope.
 const ActiveSpan& current_span();
 
 class TraceScope {
  public:
-  explicit TraceScope(const ActiveSpan& span);  // outlives the scope
+  explicit TraceScope(const ActiveSpan& span);  // must outlive the scope
   ~TraceScope();
   TraceScope(const TraceScope&) = delete;
   TraceScope& operator=(const TraceScope&) = delete;

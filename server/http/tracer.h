@@ -1,7 +1,7 @@
 #pragma once
 // Sends spans to a collector: OTLP/HTTP in JSON (OTLP specification 1.x, sections "OTLP/HTTP" and
-// "JSON Protobuf Encoding"), in batches, on a thread of its own. Whoever records never waits: what
-// the queue cannot hold is dropped and counted.
+// "JSON Protobuf Encoding"), in batches, on a thread of its own. Callers never wait: spans that do
+// not fit into the queue are dropped and counted.
 
 #include <chrono>
 #include <condition_variable>
@@ -24,19 +24,19 @@ struct TracerOptions {
   std::vector<std::pair<std::string, std::string>> resource;  // e.g. service.name
   std::string version;                                        // of this program
   TraceSampler sampler;
-  ClientTls tls;                              // of an endpoint with https
+  ClientTls tls;                              // for an https endpoint
   size_t max_queued = 2048;                   // spans
-  size_t max_batch = 512;                     // spans of a message at most
-  std::chrono::milliseconds delay{5'000};     // from a span to its message at most
+  size_t max_batch = 512;                     // most spans of a message
+  std::chrono::milliseconds delay{5'000};     // longest time from a span to its message
   std::chrono::milliseconds timeout{10'000};  // for one message
-  std::chrono::milliseconds retry{1'000};     // after a message that may be sent again; doubles
+  std::chrono::milliseconds retry{1'000};  // after a failed message that may be sent again; doubles
   std::chrono::milliseconds most_retry{30'000};
 };
 
 struct TracerCounts {
-  uint64_t sent = 0;     // spans that the collector took
-  uint64_t refused = 0;  // spans that it did not want
-  uint64_t dropped = 0;  // spans that found no place in the queue, or were left at the end
+  uint64_t sent = 0;     // spans that the collector accepted
+  uint64_t refused = 0;  // spans that it rejected
+  uint64_t dropped = 0;  // spans that did not fit into the queue, or were left at the end
 };
 
 class Tracer {
@@ -46,11 +46,11 @@ class Tracer {
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  // Of a span of that trace, begun under `parent`.
+  // For a span of that trace, with this parent.
   bool samples(std::string_view trace_id, const std::optional<TraceParent>& parent) const;
   // From any thread; never waits for the collector.
   void record(Span span) noexcept;
-  // Sends what is left, for `patience` at most, and ends the thread. Idempotent; by one thread.
+  // Sends the rest, for at most `patience`, and ends the thread. Idempotent; from one thread.
   void stop(std::chrono::milliseconds patience);
   TracerCounts counts() const;
 
@@ -69,14 +69,14 @@ class Tracer {
   std::condition_variable changed_;
   std::deque<Span> queue_;
   TracerCounts counts_;
-  std::chrono::milliseconds pause_{0};  // before the next message, after one that failed
-  bool reached_ = true;                 // whether the last message was taken
+  std::chrono::milliseconds pause_{0};  // before the next message, after a failed one
+  bool reached_ = true;                 // the last message was accepted
   bool stopping_ = false;
   bool over_ = false;  // the thread sends no more
   std::thread thread_;
 };
 
-// What `tracer` counted, in Prometheus' text format; empty for none.
+// The tracer's counts, in Prometheus' text format; empty if null.
 std::string trace_metrics(const std::shared_ptr<Tracer>& tracer);
 
 }  // namespace rbee::server

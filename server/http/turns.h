@@ -1,6 +1,6 @@
 #pragma once
-// Work of connections that lies there already, such as pipelined requests: one piece of it between
-// two looks at what else happened, so that many such connections do not make others wait.
+// Runs work of connections that needs no waiting, such as pipelined requests, one piece at a time
+// between other events, so that many such connections do not block others.
 
 #include <boost/asio/post.hpp>
 #include <deque>
@@ -9,10 +9,10 @@
 
 namespace rbee::server {
 
-// Used on the server's thread only.
+// For the server's thread only.
 class Turns {
  public:
-  // The work runs when its turn comes, on the executor, which is the same for all of it.
+  // Runs the work when its turn comes, on the executor, which must be the same for all calls.
   template <typename Executor>
   void add(const Executor& executor, std::function<void()> work) {
     waiting_.push_back(std::move(work));
@@ -23,7 +23,7 @@ class Turns {
   template <typename Executor>
   void call(const Executor& executor) {
     boost::asio::post(executor, [this, executor] {
-      // It stays in front meanwhile: what it adds does not call a second time.
+      // The entry stays in front meanwhile, so that add() inside it does not call a second time.
       const std::function<void()> work = std::move(waiting_.front());
       work();
       waiting_.pop_front();
