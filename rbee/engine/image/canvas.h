@@ -1,5 +1,5 @@
 #pragma once
-// Pictures between files and tensors: sizes, masks, and what is kept of a picture.
+// Converts pictures between files and tensors: sizes, masks, opacity.
 
 #include <cstdint>
 #include <span>
@@ -11,15 +11,15 @@
 
 namespace rbee::engine {
 
-// What a model computed is not finite, the device is well: code unsupported, the message names the
-// remedy.
+// The model's result is not finite although the device is fine: code unsupported, with a remedy in
+// the message.
 class NotFinite final : public Error {
  public:
   NotFinite(std::string_view op, std::string_view message)
       : Error(Code::unsupported, op, message) {}
 };
 
-// One value a pixel, 0 to 255: how much of it is painted; rows from the top.
+// For each pixel, 0 to 255: how much of it is painted; rows from the top.
 struct Mask {
   int32_t width = 0;
   int32_t height = 0;
@@ -28,36 +28,35 @@ struct Mask {
 inline constexpr uint8_t kAllPainted = 255;
 
 struct MaskReading {
-  bool opaque = false;  // the opaque part of a mask that is partly transparent
+  bool opaque = false;  // use the opaque part of a partly transparent mask
   bool invert = false;
 };
-// What is to be repainted: where `pixels` is transparent (or opaque, as AUTOMATIC1111 has it), or
-// without any transparency where it is bright (Rec. 601); all or nothing with the border at one
+// The mask of a picture: its transparent pixels (or opaque ones, as in AUTOMATIC1111), or without
+// transparency its bright ones (Rec. 601). Each pixel is all or nothing, with the border at one
 // half.
 Mask mask_of(const io::Pixels& pixels, const MaskReading& how);
-// A Gaussian of that standard deviation in pixels; at the borders their values go on.
+// A Gaussian blur with this standard deviation in pixels; border values continue outwards.
 Mask blurred(const Mask& mask, int32_t pixels);
-// The mask's value at the upper left pixel of each latent (nearest neighbour), (1, h, w, 1), 0 to
-// 1.
+// The mask at the upper left pixel of each latent (nearest neighbour), (1, h, w, 1), 0 to 1.
 Tensor latent_mask(const Mask& mask, int32_t scale, Device& device);
 
 // The mask's pixels at each latent, row by row, as channels: (1, h, w, scale * scale), 0 to 1.
 Tensor mask_pixels(const Mask& mask, int32_t scale, Device& device);
 
-// Without opacity, over white; by Pillow's rounding.
+// Blends the picture over white, with Pillow's rounding.
 io::Pixels on_white(io::Pixels pixels);
-// The colours alone.
+// Drops the opacity and keeps the colours.
 io::Pixels without_opacity(io::Pixels pixels);
-// (1, height, width, 3) in [-1, 1]; the opacity is left out.
+// (1, height, width, 3) in [-1, 1]; ignores the opacity.
 Tensor image_tensor(const io::Pixels& pixels, Device& device);
 // The same with masked pixels at 0, mid-grey.
 Tensor masked_tensor(const io::Pixels& pixels, const Mask& mask, Device& device);
-// Values in [-1, 1], channels last, as pixels; beyond is clamped. Throws NotFinite.
+// Pixels from values in [-1, 1], channels last; clamps others. Throws NotFinite.
 io::Pixels pixels_of(std::span<const float> values, int32_t width, int32_t height);
 
-// Bilinear, of masks; pixel centres are aligned.
+// Bilinear; pixel centres are aligned.
 Mask resized(const Mask& mask, int32_t width, int32_t height);
-// All or nothing with the border at one half.
+// All or nothing, with the border at one half.
 Mask binary(const Mask& mask);
 
 }  // namespace rbee::engine

@@ -1,5 +1,5 @@
 #pragma once
-// ControlNets of one pass: which of them speak at a step, and the sum of what they say.
+// ControlNets of one pass: which of them are active at a step, and the sum of their outputs.
 
 #include <optional>
 #include <span>
@@ -16,25 +16,25 @@ struct ControlHint {
   float finish = 1;  // the same
 };
 
-// Where a pass is: step `index` of `count`.
+// The place in a pass: step `index` of `count`.
 struct StepPlace {
   int32_t index = 0;
   int32_t count = 1;
 };
 
-// Whether a network that is asked for the share [start, finish] of the steps speaks at this one, as
-// diffusers rounds it: the step lies within.
+// Whether a network with the share [start, finish] of the steps is active at this one, rounded as
+// in diffusers: the step must lie within.
 bool speaks_at(const ControlHint& hint, StepPlace place);
 
 class ControlPass {
  public:
   ControlPass() = default;
-  // `text`: of all rows that a call of the denoiser has. The networks outlive the pass.
+  // `text`: for all rows of a denoiser call. The networks must outlive the pass.
   ControlPass(std::span<const ControlHint> hints, const models::TextStates& text,
               Circular circular);
 
-  // x and timesteps: as the UNet's, without an inpainting model's extra channels. Nothing when no
-  // network speaks.
+  // x and timesteps: as for the UNet, without an inpainting model's extra channels. Nothing if no
+  // network is active.
   std::optional<models::ControlStates> operator()(const Tensor& x, const Tensor& timesteps,
                                                   StepPlace place) const;
 

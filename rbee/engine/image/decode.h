@@ -1,5 +1,5 @@
 #pragma once
-// Between latents as denoisers see them and pictures: the VAE, and a cheap map for previews.
+// From latents to pictures and back: the VAE, and a cheap map for previews.
 
 #include "rbee/diffusion/random.h"
 #include "rbee/engine/image/canvas.h"
@@ -8,8 +8,8 @@
 
 namespace rbee::engine {
 
-// A sample of the VAE's distribution with numbers of `normals`, its mean when that is null; scaled
-// for the denoiser.
+// A sample of the VAE's distribution with the numbers of `normals`, or its mean if that is null;
+// scaled for the denoiser.
 Tensor latent_of(const models::VaeInfo& vae, const models::LatentDistribution& found,
                  diffusion::Normals* normals);
 
@@ -20,12 +20,12 @@ io::Pixels decode_latent(const models::Vae& vae, const Tensor& latent,
 // Throws NotFinite.
 void check_finite(std::span<const float> latent);
 
-// The colour of a latent pixel as a linear function of its channels, fitted to what the VAE makes
-// of random patches (one small decode).
+// The colour of a latent pixel as a linear function of its channels, fitted to the VAE's output for
+// random patches (one small decode).
 class PreviewMap {
  public:
   explicit PreviewMap(const models::Vae& vae, Device& device);
-  // latent: h * w * channels values. A picture of h x w pixels.
+  // latent: h * w * channels values. Returns a picture of h x w pixels.
   io::Pixels operator()(std::span<const float> latent, int32_t width, int32_t height) const;
 
  private:
@@ -33,7 +33,7 @@ class PreviewMap {
   std::vector<double> factors_;  // (channels + 1, 3), the last row is the constant
 };
 
-// X with A X = B by elimination with pivots; A: (n, n) and B: (n, columns), row-major, consumed.
+// Solves A X = B by elimination with pivots; A: (n, n) and B: (n, columns), row-major, consumed.
 std::vector<double> solved(std::vector<double> a, std::vector<double> b, size_t n);
 
 }  // namespace rbee::engine

@@ -1,6 +1,6 @@
 #pragma once
-// The engine of an image model: clients take turns, each with its oldest request, which has a
-// thread; one of these works at a time.
+// The engine of an image model. Clients take turns, each with its oldest request. Each request that
+// has begun has a thread, but only one of these works at a time.
 
 #include <chrono>
 #include <memory>
@@ -11,12 +11,12 @@
 namespace rbee::engine {
 
 struct ImageEngineOptions {
-  // Requests queued beyond those that have begun; more are refused. Of clients that have less than
-  // their share at most as many again are taken.
+  // Requests that may wait beside those that have begun. When the places are full, only clients
+  // below their fair share may still queue, up to twice this number.
   int32_t max_waiting = 64;
-  // So long a request goes on at least before another client's may.
+  // The shortest turn of a request before another client's.
   std::chrono::milliseconds slice{10};
-  // One step at the model's own size before there are requests; on devices with kernels to load.
+  // Run one step at the model's own size at the start, on devices with kernels to load.
   bool warm_up = true;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// What samplers ask of a model: the picture in a noisy latent, guided by prompts.
+// The samplers' view of a model: predicts the picture in a noisy latent, guided by prompts.
 
 #include <deque>
 #include <optional>
@@ -13,38 +13,37 @@
 namespace rbee::engine {
 
 struct GuideOptions {
-  float scale = 1;  // classifier-free guidance (Ho and Salimans 2022); 1 and below = off
-  float rescale =
-      0;  // share of the output that gets the prompted half's deviation (Lin et al. 2023)
-  bool unguided = false;  // the sampler asks for both halves whatever the scale
-  // The prompt changes with the steps that are told, not with the calls, whose number is not known.
+  float scale = 1;    // classifier-free guidance (Ho and Salimans 2022); 1 and below = off
+  float rescale = 0;  // share of the output rescaled to the conditional deviation (Lin et al. 2023)
+  bool unguided = false;  // the sampler needs both predictions at any scale
+  // Prompts change by reported steps, not by calls, whose number is unknown.
   bool by_steps = false;
-  Tensor extra;  // (batch, h, w, c): what an inpainting denoiser reads behind the latent
+  Tensor extra;  // (batch, h, w, c): extra channels for an inpainting denoiser, after the latent
   std::vector<ControlHint> controls;
   Circular circular = {};
 };
 
-// Calls a denoiser for one size and prompts of one length; on devices that can record, from the
-// second call on as a capture, because the host takes longer to queue a step's kernels than small
-// pictures take to compute.
+// Calls a denoiser for one size and prompts of one length. From the second call on it replays a
+// capture, on devices that can, because queueing a step's kernels takes the host longer than
+// computing a small picture.
 class RepeatedDenoiser {
  public:
-  // The denoiser outlives the object. `changes`: calls have different conditionings, which a
-  // capture then reads from tensors of its own.
+  // The denoiser must outlive this. `changes`: the conditioning differs between calls; the capture
+  // then reads its own tensors.
   RepeatedDenoiser(const models::Denoiser& denoiser, bool changes, Circular circular)
       : denoiser_(denoiser), changes_(changes), circular_(circular) {}
 
   struct Prompt {
-    models::Conditioning& conditioning;  // outlives the object unless it changes
+    models::Conditioning& conditioning;  // must outlive this unless `changes`
     size_t index = 0;                    // the same for the same texts
   };
-  // As Denoiser's call. `calls_left`: of the same size, this one included, as far as is known. The
-  // result is overwritten by the next call.
+  // As Denoiser's call. `calls_left`: remaining calls of this size, with this one, as far as known.
+  // The next call overwrites the result.
   Tensor operator()(const Tensor& x, const Tensor& times, const Prompt& prompt, int64_t calls_left);
 
  private:
   void capture(const Tensor& x, const Tensor& times, models::Conditioning& conditioning);
-  // Brings what a capture reads up to this prompt.
+  // Updates the capture's inputs to this prompt.
   void follow(const Prompt& prompt);
 
   const models::Denoiser& denoiser_;
@@ -52,16 +51,16 @@ class RepeatedDenoiser {
   Circular circular_;
   bool warm_ = false;  // the first call loads kernels and fills caches, which cannot be captured
   std::unique_ptr<models::Conditioning> own_;  // of a capture whose prompts change
-  std::optional<size_t> followed_;             // the prompt that own_ has the values of
+  std::optional<size_t> followed_;             // the prompt whose values own_ has
   GraphCapture capture_;
   Tensor x_, times_, result_;  // of the capture
 };
 
 class Guide {
  public:
-  // `states` are of one sample and are repeated for the batch. The negative prompt and the parts of
-  // the prompt share calls of the denoiser, the negative one first. All arguments outlive the guide
-  // but the states.
+  // `states` belong to one sample and are repeated for the batch. The negative prompt (first) and
+  // the parts of the prompt share calls of the denoiser. All other arguments must outlive the
+  // guide.
   Guide(const models::Denoiser& denoiser, const diffusion::NoiseModel& noise, PromptStates states,
         const PassPrompts& prompts, int64_t batch, const GuideOptions& options);
 
@@ -70,14 +69,14 @@ class Guide {
                                  StepPlace place);
 
  private:
-  // What the denoiser is told by some of the texts.
+  // The denoiser's inputs for one combination of texts.
   struct Told {
     std::unique_ptr<models::Conditioning> conditioning;
     ControlPass controls;
   };
   Told& told(size_t index);
   Told tell(const Said& said) const;
-  // The output that the prompt's parts give together, at a guidance of 1.
+  // The combined output of the prompt's parts, at a guidance of 1.
   Tensor prompted(const Tensor& output, const Tensor& negative) const;
 
   const diffusion::NoiseModel& noise_;
@@ -85,15 +84,15 @@ class Guide {
   PromptStates states_;
   const PassPrompts& prompts_;
   int64_t batch_;
-  bool guided_;  // whether calls have the negative prompt
+  bool guided_;  // calls include the negative prompt
   const models::Denoiser& denoiser_;
-  std::vector<std::optional<Told>> told_;  // by PassPrompts::said, of a few that come again
-  std::deque<size_t> kept_;                // which those are, the oldest first
+  std::vector<std::optional<Told>> told_;  // by PassPrompts::said; only a few recurring ones
+  std::deque<size_t> kept_;                // which those are, oldest first
   RepeatedDenoiser repeated_;
   int32_t call_ = 0;
 };
 
-// x, of which the share `amount` has the standard deviation of `like` in each sample.
+// x with the share `amount` of it scaled to the standard deviation of `like`, in each sample.
 Tensor with_deviation_of(const Tensor& x, const Tensor& like, double amount);
 
 }  // namespace rbee::engine

@@ -1,5 +1,5 @@
 #pragma once
-// Latents at another size, by the filters of PyTorch's interpolate() that AUTOMATIC1111 offers.
+// Resizes latents, with the filters of PyTorch's interpolate() that AUTOMATIC1111 offers.
 
 #include <cstdint>
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace rbee::engine {
 
-// Antialiased ones are widened where the size shrinks, and end at the edge where the others repeat
-// the outermost value. Of the two nearest ones the exact one aligns centres, the other corners.
+// Antialiased filters widen when the size shrinks, and end at the edge; the others repeat the
+// outermost value. nearest_exact aligns centres, nearest aligns corners.
 enum class LatentFilter : uint8_t {
   bilinear,
   bilinear_antialiased,

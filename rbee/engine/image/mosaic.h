@@ -1,5 +1,5 @@
 #pragma once
-// Pictures put together from tiles that overlap and are faded into each other.
+// Puts pictures together from overlapping tiles that fade into each other.
 
 #include <cstdint>
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace rbee::engine {
 
-// Tiles that cover `length` units: their first units, `overlap` units or more shared by neighbours.
+// First units of the tiles that cover `length` units; neighbours share at least `overlap` units.
 std::vector<int64_t> tile_starts(int64_t length, int64_t tile, int64_t overlap);
 
 // Of any unit.
@@ -18,18 +18,17 @@ struct Area {
 // Tiles of a picture of height x width units.
 std::vector<Area> areas_of(int64_t height, int64_t width, int64_t tile, int64_t overlap);
 
-// A picture, or its latent, under construction from tiles of it, from the top: memory is taken as
-// they come.
+// A picture or latent, built from its tiles from the top down; it takes memory as tiles come.
 class Mosaic {
  public:
-  // ramp: units over which neighbours are faded into each other
+  // ramp: units over which neighbours fade into each other
   Mosaic(int64_t width, int64_t height, int64_t channels, int64_t ramp);
 
   // tile: (area.height, area.width, channels)
   void add(std::span<const float> tile, const Area& area);
   // The values of a part.
   std::vector<float> finish(const Area& part) const;
-  // Gives the memory of rows above that one back; nothing is added to them or asked of them again.
+  // Frees the memory of rows above this one; they may not be used again.
   void drop_above(int64_t row);
 
  private:
@@ -38,7 +37,7 @@ class Mosaic {
   int64_t width_, height_;
   size_t channels_;
   int64_t ramp_;
-  int64_t first_ = 0;  // the uppermost row that is held
+  int64_t first_ = 0;  // the uppermost row still held
   std::vector<float> sums_, weights_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// From settings to pictures: text, sampling, VAE. Single-threaded; knows no queue.
+// From settings to pictures: text, sampling, VAE. Single-threaded; has no queue.
 
 #include <functional>
 
@@ -10,25 +10,25 @@
 
 namespace rbee::engine {
 
-// Called between steps; those that give a bool may end the run with false.
+// Called between steps; a hook that returns false ends the run.
 struct PipelineHooks {
-  // Over all batches and passes; of adaptive samplers the number may stay or jump.
+  // Counts over all batches and passes; with adaptive samplers the number may stay or jump.
   std::function<bool(int32_t steps_done)> step;
   std::function<bool(const io::Pixels& preview, int32_t steps_done, int32_t index)> preview;
   std::function<bool(io::Pixels image, int32_t index)> image;
   std::function<bool()>
-      going_on;  // asked while texts are encoded and a picture is decoded; may be empty
-  // A picture of so many pixels is decoded next; 0: it is done. May be empty.
+      going_on;  // called while texts are encoded and a picture is decoded; may be empty
+  // A picture of this many pixels is decoded next; 0: it is done. May be empty.
   std::function<void(int64_t pixels)> decoding;
-  // Between two batches, when nothing of the request is on the device; may be empty. `settings` may
-  // be made anew meanwhile.
+  // Called between two batches, when the request has nothing on the device; may be empty.
+  // `settings` may be rebuilt meanwhile.
   std::function<void()> rest;
-  // Told of a picture that a network enlarges; may be empty.
+  // Progress of a picture that a network enlarges; may be empty.
   std::function<void(const TileProgress& tiles)> tile;
-  // Asked after a step, whether its pictures are taken as they are, and before further pictures
-  // begin; may be empty.
+  // Called after a step, to take its pictures as they are, and before further pictures begin; may
+  // be empty.
   std::function<Hurry()> hurry;
-  // What sampling ended with, (batch, h, w, channels), of images `first` on; may be empty.
+  // The final latents, (batch, h, w, channels), of images from `first` on; may be empty.
   std::function<void(const Tensor& latents, int32_t first)> latents;
 };
 
@@ -36,22 +36,22 @@ struct PipelineTimes {
   double text_ms = 0;
   double sample_ms = 0;
   double decode_ms = 0;
-  double paused_ms = 0;     // that hooks have waited for others; not part of the above
+  double paused_ms = 0;     // time that hooks waited for others; not part of the above
   int32_t evaluations = 0;  // calls of the denoiser
 };
 
 class ImagePipeline {
  public:
-  // `source` outlives the pipeline. Throws what a device throws that has no memory left.
+  // `source` must outlive the pipeline. Throws what a device without free memory throws.
   explicit ImagePipeline(const ImageSource& source) : source_(source), mark_(*source.device) {}
 
-  // Steps that run() will report.
+  // Number of steps that run() will report.
   int32_t total_steps(const ImageRequest& request, const ImageSettings& settings) const;
-  // False when a hook ended it; not when one hurried it, then fewer images may have come. Throws
-  // what the parts throw.
+  // False if a hook ended it. If one hurried it, the result is true, with perhaps fewer images.
+  // Throws what the parts throw.
   bool run(const ImageRequest& request, const ImageSettings& settings, const PipelineHooks& hooks,
            PipelineTimes& times);
-  // For a source whose text encoders have changed.
+  // Call it after a change of the source's text encoders.
   void forget_prompts() { prompts_.clear(); }
 
  private:
@@ -63,7 +63,7 @@ class ImagePipeline {
               int32_t first, const PipelineHooks& hooks, PipelineTimes& times);
 
   const ImageSource& source_;
-  DeviceMark mark_;  // steps that are to be told
+  DeviceMark mark_;  // steps to report
   PromptCache prompts_{{}};
   std::unique_ptr<PreviewMap> preview_map_;  // made at the first preview
 };

@@ -6,25 +6,25 @@
 
 namespace rbee::engine {
 
-// Tells a sink how far its job is.
+// Reports a job's progress to a sink.
 class ImageProgressTeller {
  public:
   ImageProgressTeller(ImageSink& sink, int32_t total, int32_t images)
       : sink_(sink), total_(total), images_(images) {}
 
-  // Not told again while it stays.
+  // Does not report the same step twice.
   void step(int32_t done) {
     if (done == last_.step) return;
     const double now = seconds();
     last_ = {.step = done, .total = total_, .seconds = now};
-    // Of the steps since the first, which also loads kernels.
+    // Without the first step, which also loads kernels.
     if (done > 1 && now > first_) last_.steps_per_second = (done - 1) / (now - first_);
     if (done == 1) first_ = now;
     last_.images_per_second = last_.steps_per_second * images_ / total_;
     sink_.on_progress(last_);
   }
 
-  // Of a picture that is being enlarged after the last step.
+  // For a picture that is enlarged after the last step.
   void tiles(const TileProgress& tiles) {
     ImageProgress event = last_;
     event.total = total_;

@@ -1,5 +1,5 @@
 #pragma once
-// Between two passes: how large the second one is, and what it starts from.
+// Between two passes: the second pass's size and starting picture.
 
 #include "rbee/engine/image/repaint.h"
 #include "rbee/engine/image/settings.h"
@@ -8,18 +8,18 @@ namespace rbee::engine {
 
 // Names and their aliases, in the order of UpscalerKind's values; networks have names of their own.
 std::string_view name(UpscalerKind upscaler);
-// Case does not matter but in a network's name; empty = the first. Throws invalid_argument in the
-// name of hires.upscaler.
+// Ignores case except in a network's name; empty = the first. Throws invalid_argument naming
+// hires.upscaler.
 UpscalerKind parse_upscaler(std::string_view text, std::span<const UpscalerInfo> networks);
 
 struct Size {
   int32_t width = 0, height = 0;
 };
-// Of the pictures that a second pass makes; of a first pass's size. What is not asked for by itself
-// is a multiple of `step`.
+// The size of a second pass's pictures, given the first pass's. Sides that the request does not set
+// are multiples of `step`.
 Size second_size(const HiresFix& hires, const Size& first, int32_t step);
 
-// A part of what is enlarged to cover `to`, in its middle. Any unit.
+// An enlarged picture that covers `to`, and its middle part of that size. Any unit.
 struct Cover {
   Size whole;
   Region part;  // of it

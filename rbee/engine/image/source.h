@@ -40,10 +40,10 @@ struct ImageSource {
   std::vector<NamedControlNet> controls;
   std::vector<NamedUpscaler> upscalers;
   std::vector<models::TextEmbedding> embeddings;
-  bool tiled_vae = false;                    // also for requests that do not ask for it
-  bool parts_leave = false;                  // the device, between their uses
-  std::unique_ptr<models::Vae> preview_vae;  // TAESD or its kin; null: colours are guessed
-  // Gives the model other LoRAs. Empty: requests that name some are refused.
+  bool tiled_vae = false;                    // for all requests
+  bool parts_leave = false;                  // parts leave the device between their uses
+  std::unique_ptr<models::Vae> preview_vae;  // TAESD or a similar one; null: approximate colours
+  // Changes the model's LoRAs. Empty: requests that name LoRAs are refused.
   std::function<void(models::ImageModel&, const std::vector<models::LoraSource>&)> change_loras;
   LoraFolder loras;  // where requests' LoRAs are looked up by name
 };
@@ -55,49 +55,49 @@ struct ImageSourceOptions {
   std::optional<DType> activations;
   bool int8 = false;  // see models::ImageLoadOptions
   models::OffloadedParts offload;
-  bool tiled_vae = false;  // always; else where a request asks for it or memory runs out
+  bool tiled_vae = false;  // always; else if a request asks for it or memory runs out
   std::vector<std::filesystem::path> control_nets;
   std::vector<std::filesystem::path> upscale_models;  // files of ESRGAN
   std::filesystem::path vae;                          // another VAE; empty = the model's own
-  std::filesystem::path taesd;                        // of previews; empty = none
-  // A folder with CLIP's tokenizer for a model in one file, which has none; empty = "tokenizer"
+  std::filesystem::path taesd;                        // for previews; empty = none
+  // A folder with CLIP's tokenizer for a single-file model, which has none; empty = "tokenizer"
   // beside that file (tools/get_clip_vocabulary.sh puts it there). T5's: see load_tokenizer().
   std::filesystem::path tokenizer;
   // Text encoders of Stable Diffusion 3 and FLUX, see ImageLoadOptions; empty = the model's own.
   std::filesystem::path clip_l, clip_g, t5xxl;
-  // A folder that is there; empty = <model>/loras, or "loras" beside a single file, if it is there.
+  // An existing folder; empty = <model>/loras, or "loras" beside a single file, if it exists.
   std::filesystem::path lora_folder;
-  // A folder of textual inversions, of which those that do not fit are logged and left out, or one
-  // file, which has to fit; empty = "embeddings", where lora_folder has "loras".
+  // A folder of textual inversions (files that do not fit are logged and skipped), or one file,
+  // which must fit; empty = "embeddings", in the place of lora_folder's "loras".
   std::filesystem::path embeddings;
   std::optional<std::string> prediction_type;
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of weights loaded
 };
 
-// path: what load_image_model takes. Throws as it does, and what its tokenizers throw.
+// path: as for load_image_model. Throws as it does, and what its tokenizers throw.
 ImageSource load_image_source(const std::filesystem::path& path, const ImageSourceOptions& options);
 
-// Whether the model is guided by a negative prompt; not those that were distilled with guidance,
-// nor any FLUX.
+// Whether a negative prompt guides the model; false for models distilled with guidance, and for
+// every FLUX.
 bool is_guided(const ImageSource& source);
 
-// Whether the model draws nothing without a picture and its mask (FLUX Fill). Other inpainting
-// models take a gray picture that is masked all over.
+// Whether the model needs a picture and its mask (FLUX Fill). Other inpainting models accept a
+// fully masked grey picture.
 bool needs_mask(const ImageSource& source);
 
-// Whether the denoiser itself reads the picture that a request's control sends (FLUX Depth, Canny).
+// Whether the denoiser itself reads the picture of a request's control (FLUX Depth, Canny).
 bool reads_control(const ImageSource& source);
 
-// Fills info and side_step from what is known of the model; device, model and scheduler are set.
+// Fills info and side_step from the model; device, model and scheduler must be set.
 void fill_model_info(ImageSource& source, const std::string& model_id);
 
-// What a ControlNet at this path is called: its folder's name, or its file's without the ending.
+// The name of a ControlNet at this path: its folder's, or its file's without the ending.
 std::string control_name(const std::filesystem::path& path);
-// The network that a request names; an empty name is for the only one. Throws invalid_argument
-// naming those that there are.
+// The network that a request names; an empty name means the only one. Throws invalid_argument
+// naming the networks.
 const models::ControlNet& find_control(const ImageSource& source, const std::string& name);
 
-// The network that enlarges pictures, by its name; null: there is none of it.
+// The network of this name that enlarges pictures; null: none.
 const models::Upscaler* find_upscaler(const ImageSource& source, const std::string& name);
 
 }  // namespace rbee::engine

@@ -1,5 +1,5 @@
 #pragma once
-// What the parts of a picture take.
+// Measures the time of a picture's parts.
 
 #include <chrono>
 

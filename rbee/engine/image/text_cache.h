@@ -1,6 +1,6 @@
 #pragma once
-// The states of the last prompts: a prompt that comes again, with another seed or another size,
-// needs no text encoder, which may have left the device.
+// Caches the states of the last prompts: a prompt with another seed or size needs no text encoder,
+// which may have left the device.
 
 #include <cstdint>
 #include <functional>
@@ -12,18 +12,18 @@ namespace rbee::engine {
 
 class PromptCache {
  public:
-  // Of requests whose texts' states are kept, a few MiB for each text, and of the states.
+  // Number of cached requests, with a few MiB for each text, and bytes of the states.
   struct Limits {
     size_t requests = 8;
     int64_t bytes = int64_t{256} << 20;
   };
   explicit PromptCache(const Limits& limits) : limits_(limits) {}
 
-  // What `encode` gave for the same texts with the request's rule, emphasis and clip_skip, or gives
-  // now.
+  // The cached states for these texts and the request's rule, emphasis and clip_skip, or else the
+  // result of `encode`.
   PromptStates get(const PromptTexts& texts, const ImageRequest& request,
                    const std::function<PromptStates()>& encode);
-  // For text encoders that have changed, and when memory runs out.
+  // For a change of text encoders, and when memory runs out.
   void clear() {
     entries_.clear();
     bytes_ = 0;
@@ -45,7 +45,7 @@ class PromptCache {
 
   const Limits limits_;
   int64_t bytes_ = 0;           // of the entries
-  std::vector<Entry> entries_;  // the one used last at the end
+  std::vector<Entry> entries_;  // last used at the end
 };
 
 }  // namespace rbee::engine

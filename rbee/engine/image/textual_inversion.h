@@ -1,6 +1,6 @@
 #pragma once
-// Words of textual inversion in prompts: they become tokens beyond the vocabulary, whose vectors an
-// encoder is then given.
+// Textual inversion: words in prompts become tokens beyond the vocabulary, and encoders get vectors
+// for these.
 
 #include <functional>
 #include <span>
@@ -15,22 +15,20 @@ namespace rbee::engine {
 class EmbeddedWords {
  public:
   EmbeddedWords() = default;
-  // Of one encoder; `first_id`: the vocabulary's size. The embeddings outlive the words. Those
+  // For one encoder; `first_id`: the vocabulary's size. The embeddings must outlive this. Words
   // without vectors for the encoder stay text.
   EmbeddedWords(std::span<const models::TextEmbedding> embeddings, size_t encoder,
                 text::TokenId first_id);
 
   using Encode = std::function<std::vector<text::TokenId>(std::string_view)>;
-  // The ids of a text, in which words that stand alone, in upper or lower case, with or without
-  // ComfyUI's "embedding:" before them, are their vectors' ids. Of several words the longest
-  // counts.
+  // The ids of a text. A word that stands alone, in any case and with or without ComfyUI's
+  // "embedding:", becomes its vectors' ids. If several words match, the longest counts.
   std::vector<text::TokenId> encode(std::string_view text, const Encode& encode) const;
 
-  // How many vectors the word has whose first one this id is; 1 for every other id.
+  // The number of vectors of the word whose first id this is; 1 for every other id.
   size_t vectors_from(text::TokenId id) const;
 
-  // Replaces ids beyond the vocabulary by `stand_in` and returns the vectors that take their
-  // places.
+  // Replaces ids beyond the vocabulary by `stand_in` and returns the vectors for these places.
   std::vector<models::TokenVector> take(std::span<text::TokenId> ids, text::TokenId stand_in) const;
 
  private:
@@ -44,7 +42,7 @@ class EmbeddedWords {
   const Word* at(std::string_view lower, size_t place) const;
 
   text::TokenId first_id_ = 0;
-  std::vector<Word> words_;  // the longest first
+  std::vector<Word> words_;  // longest first
 };
 
 }  // namespace rbee::engine

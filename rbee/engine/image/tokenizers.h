@@ -16,13 +16,13 @@ struct PromptTokenizer {
   std::optional<text::TokenId> start;
   text::TokenId end = 0;
   text::TokenId pad = 0;
-  // What is beyond the encoder's length is cut off; else it is read in further calls.
+  // Cut texts off at the encoder's length; else read the rest in further calls.
   bool single = false;
 };
 
-// `beside`: a folder with CLIP's tokenizer for encoders that came without one; T5's is in the
-// folder of that name with "_t5" behind it. Throws not_found with a remedy when there is none, and
-// what the readers of its files throw.
+// `beside`: a folder with CLIP's tokenizer for encoders that have none; T5's is in the folder of
+// that name with "_t5" appended. Throws not_found with a remedy if there is none, and what reading
+// its files throws.
 PromptTokenizer load_tokenizer(const models::TokenizerFiles& own,
                                const std::filesystem::path& beside);
 

@@ -1,6 +1,5 @@
 #pragma once
-// How a picture was made, by what its file says: in AUTOMATIC1111's form, whichever program wrote
-// it.
+// Reads from a picture's file how it was made, in AUTOMATIC1111's form, for files of any program.
 
 #include <optional>
 #include <string>
@@ -8,12 +7,12 @@
 
 namespace rbee::engine {
 
-// For parse_parameters(). AUTOMATIC1111's and stable-diffusion.cpp's text is as it stands. Made
-// into it is what other programs write: ComfyUI's graph (PNG text "prompt"), InvokeAI's metadata
+// For parse_parameters(). Returns AUTOMATIC1111's and stable-diffusion.cpp's text as it is.
+// Converts other programs' data: ComfyUI's graph (PNG text "prompt"), InvokeAI's metadata
 // ("invokeai_metadata", "sd-metadata", "Dream"), NovelAI's comment, Fooocus' and SwarmUI's JSON in
-// "parameters" or Exif, Easy Diffusion's texts, and Draw Things' XMP in PNG files. Of PNG and WebP
-// files without any of these the pixels are decoded, where NovelAI's and A1111's may be hidden.
-// Nothing for other files, also damaged ones.
+// "parameters" or Exif, Easy Diffusion's texts, and Draw Things' XMP in PNG files. If a PNG or WebP
+// file has none of these, it decodes the pixels, in which NovelAI and A1111 may hide the data.
+// Nothing for other and damaged files.
 std::optional<std::string> read_infotext(std::string_view file);
 
 }  // namespace rbee::engine

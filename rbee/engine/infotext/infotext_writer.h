@@ -1,5 +1,5 @@
 #pragma once
-// AUTOMATIC1111's text of a picture's settings, from values of JSON. Includes nlohmann's large
+// Writes AUTOMATIC1111's text of a picture's settings from JSON values. Includes nlohmann's large
 // header: for .cc files of the readers only.
 
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@
 
 namespace rbee::engine {
 
-// Of a field of an object: what is not there, or of another type, is empty.
+// A field of an object; empty if it is missing or of another type.
 std::string text_of(const nlohmann::json& object, const char* key);
 std::string number_text(const nlohmann::json& object, const char* key);  // also a text of digits
 const nlohmann::json& part_of(const nlohmann::json& object, const char* key);
@@ -18,11 +18,11 @@ class InfotextWriter {
  public:
   std::string prompt, negative_prompt;
 
-  // Empty values are left out.
+  // Leaves empty values out.
   void text(std::string_view key, std::string_view value);
   void number(std::string_view key, const nlohmann::json& object, const char* field);
   void size(const nlohmann::json& object, const char* width, const char* height);
-  // Behind the prompt, as <lora:name:weight>, without the folder and the end of the file's name.
+  // Adds <lora:name:weight> after the prompt, without the file's folder and ending.
   void lora(std::string_view file, std::string_view weight);
   std::string finish() const;
 
