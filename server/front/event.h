@@ -1,5 +1,5 @@
 #pragma once
-// What an event of a worker's stream means for sending the request to another worker.
+// Decides whether an event of a worker's stream still lets another worker take the request.
 
 #include <cstdint>
 #include <string>
@@ -11,17 +11,17 @@
 namespace rbee::server {
 
 enum class EventKind : uint8_t {
-  comment,   // no event: keeps the connection open
-  opening,   // tells of the answer, nothing of what the model says; another worker's may replace it
-  unserved,  // an error that ends the stream, but not the request: what has the status 503
-             // elsewhere
+  comment,    // no event: keeps the connection open
+  opening,    // about the answer, not yet model output; another worker's may replace it
+  unserved,   // an error that ends the stream, but not the request: elsewhere it has the status 503
   substance,  // all others
 };
 
-// event: its lines. Forms: OpenAI's chats and responses, Anthropic's messages, the project's own.
+// event: its lines. It knows the forms of OpenAI's chats and responses, Anthropic's messages, and
+// the project's own.
 EventKind kind_of_event(std::string_view event);
 
-// The last event of a stream that a worker cannot end, as its API tells errors. wanted: of the
+// The last event of a stream whose worker cannot end it: an error in its API's form. wanted: of the
 // request.
 std::string error_event(const Request& request, const Wanted& wanted, const ErrorText& error);
 

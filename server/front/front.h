@@ -1,5 +1,5 @@
 #pragma once
-// `rbee serve` without its command line: workers as child processes behind one server.
+// `rbee serve` without its command line: one server before workers in child processes.
 
 #include <chrono>
 #include <functional>
@@ -16,12 +16,12 @@ struct FrontOptions {
   FrontConfig config;                    // with each model's program
   std::vector<std::string> environment;  // of the workers: "NAME=value"
   std::string version;
-  std::shared_ptr<Tracer> tracer;  // whose figures are among the metrics; null: none
+  std::shared_ptr<Tracer> tracer;  // its figures are among the metrics; null: none
 };
 
 class Front {
  public:
-  // Starts the workers, and a thread that looks after them. Throws io.
+  // Starts the workers, and a thread that manages them. Throws io.
   explicit Front(FrontOptions options);
   ~Front();  // stop(0)
   Front(const Front&) = delete;
@@ -29,13 +29,13 @@ class Front {
 
   // Handlers hold the front.
   Router routes();
-  // True while a request runs or waits, or a job waits for its reader.
+  // True while a request runs or waits, or a job's stream is unread.
   bool busy() const;
-  // True when every worker of every model was given up.
+  // True if all workers of all models were given up.
   bool given_up() const;
-  // Takes no new request; those that run go on.
+  // Accepts no new requests; running ones go on.
   void drain();
-  // Ends what runs, and the workers: SIGTERM, and SIGKILL after `patience`. Idempotent.
+  // Ends running requests, then the workers: SIGTERM, and SIGKILL after `patience`. Idempotent.
   void stop(std::chrono::milliseconds patience);
 
  private:

@@ -1,6 +1,5 @@
 #pragma once
-// The front's OpenAPI document: its own paths, and of its workers' documents the paths that it
-// routes to them.
+// The front's OpenAPI document: its own paths, and those that it routes to workers.
 
 #include <string>
 #include <string_view>
@@ -12,12 +11,12 @@ namespace rbee::server {
 
 struct WorkerDocument {
   ModelKind kind;
-  std::string text;  // what a worker of this kind says at /openapi.json
+  std::string text;  // a worker's answer at /openapi.json
 };
 
-// documents: at most one of each kind, the kind first that gets requests which name none. One that
-// is no OpenAPI document is left out. Names of schemas and operations begin with the kind; a path
-// of several kinds takes and gives what either does.
+// documents: at most one of each kind; the first kind gets requests that name none. Skips texts
+// that are no OpenAPI document. Prefixes names of schemas and operations with the kind; a path of
+// several kinds accepts and returns what any of them does.
 std::string front_openapi(const std::vector<WorkerDocument>& documents, std::string_view version);
 
 }  // namespace rbee::server

@@ -1,11 +1,11 @@
 #pragma once
-// All workers of the front, and the requests that go to them. Internal to server/front: all on the
-// io_context's thread.
+// All workers of the front, and the requests on their way to them. Internal to server/front: used
+// on the io_context's thread.
 //
-// A request goes to the ready worker of its model that works on the fewest. One whose worker ends
-// before the answer is whole, or the first event that says something is there, goes to another
-// worker, or to the same when it is back; one whose events have begun breaks off. Without a ready
-// worker it waits.
+// A request goes to the ready worker of its model with the fewest running requests. If the worker
+// ends before the answer is whole, or before a stream's first event with model output, the request
+// goes to another worker, or to the same one when it is back. If model output has already been
+// sent, the stream breaks off. Without a ready worker the request waits.
 
 #include <atomic>
 #include <deque>
@@ -33,30 +33,30 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
 
   void start();
-  // SIGTERM to all, SIGKILL after `patience`; `done` when all are over.
+  // Sends SIGTERM to all, SIGKILL after `patience`; calls `done` when all have ended.
   void stop(std::chrono::milliseconds patience, std::function<void()> done);
-  // Finds the worker for what is wanted and sends it.
+  // Finds the worker for the request and sends it.
   void begin(const std::shared_ptr<Exchange>& exchange);
-  // What a mailbox calls when its client is gone; from any thread.
+  // A mailbox's callback for a client that leaves; from any thread.
   std::function<void()> leaver(const std::shared_ptr<Exchange>& exchange);
-  // Its client is gone.
+  // The client has left.
   void leave(const std::shared_ptr<Exchange>& exchange);
-  // Bytes of a body that some worker for such a request takes; nothing where no model is of its
-  // kind, or one has not said it yet. From any thread.
+  // The largest body that some worker accepts for such a request; nothing if there is no model of
+  // this kind, or one has not reported its limit yet. From any thread.
   std::optional<size_t> max_body_bytes(const std::optional<ModelKind>& kind) const;
-  // Some job's stream, which nobody has asked for, may still be.
+  // Some job's stream is unread and may still be read.
   bool has_unread_jobs() const;
-  // Ends all that run and wait with 503.
+  // Ends all running and waiting requests with 503.
   void abandon_all();
 
   // A worker's answer, as far as it came in time.
   struct Said {
-    size_t member;   // of members()
+    size_t member;   // index in members()
     int status = 0;  // 0: none
     bool whole = false;
     std::string text = {};
   };
-  // What each ready worker answers to a GET of this path.
+  // GETs this path from each ready worker.
   void gather(const std::string& path, std::function<void(std::vector<Said>)> done);
   FrontCounts counts() const;
   struct Member {
@@ -100,14 +100,14 @@ class Pool {
   std::vector<std::atomic<size_t>> max_bodies_;  // by model; 0: unknown
   std::set<Held> running_;
   std::list<Held> waiting_;
-  boost::asio::steady_timer timer_;  // of those that wait
+  boost::asio::steady_timer timer_;  // for waiting requests
   bool ticking_ = false;
   bool abandoned_ = false;
   struct JobPlace {
     std::weak_ptr<Replica> replica;
-    int run = 0;  // restarts() of that time: it is lost with its process
+    int run = 0;  // restarts() at that time: a job is lost with its process
     std::chrono::steady_clock::time_point made;
-    bool asked = false;  // for its stream, or to cancel it
+    bool asked = false;  // a client read its stream, or cancelled it
   };
   std::unordered_map<std::string, JobPlace> jobs_;
   std::deque<std::string> job_order_;  // oldest first

@@ -1,7 +1,6 @@
 #pragma once
-// A worker's process that is kept alive: started, watched, started again after a growing pause, and
-// given up after too many ends one after another. Internal to server/front: all on the
-// io_context's thread.
+// A worker's process that is kept alive: started, watched, restarted after a growing pause, and
+// given up after too many ends in a row. Internal to server/front: used on the io_context's thread.
 
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
@@ -17,46 +16,46 @@ namespace rbee::server {
 enum class ReplicaState : uint8_t {
   starting,  // its process loads the model
   ready,
-  ending,    // somebody else than the front stops its process: it takes nothing new
-  paused,    // its process ended; the next one is to come
-  given_up,  // no other process follows
+  ending,    // something other than the front stops its process: it accepts nothing new
+  paused,    // its process ended; a restart follows
+  given_up,  // no restart follows
 };
 std::string_view state_name(ReplicaState state);
 
 struct ReplicaOptions {
   std::string name;                      // e.g. "chat-0"
   std::vector<std::string> command;      // of the worker; id, host and port are added
-  std::vector<std::string> environment;  // of the worker, its token among it
-  std::string token;                     // that the worker asks for
+  std::vector<std::string> environment;  // of the worker, with its token
+  std::string token;                     // the token that the worker requires
 };
 
 class Replica : public std::enable_shared_from_this<Replica> {
  public:
-  // config: outlives it. on_change: called after each change of state().
+  // config must outlive it. on_change: called after each change of state().
   Replica(boost::asio::io_context& io, const FrontConfig& config, ReplicaOptions options,
           std::function<void()> on_change);
 
   void start();
-  // SIGTERM, and after `patience` SIGKILL; on_change follows when the process is over.
+  // SIGTERM, and after `patience` SIGKILL; on_change follows when the process has ended.
   void stop(std::chrono::milliseconds patience);
 
   const std::string& name() const { return options_.name; }
   const std::string& token() const { return options_.token; }
   ReplicaState state() const { return state_; }
-  // Its port is open.
+  // Whether its port is open.
   bool answers() const { return state_ == ReplicaState::ready || state_ == ReplicaState::ending; }
   bool running() const { return child_ != nullptr; }
   uint16_t port() const { return port_; }
-  // Of a request's body, as its last process said; 0 before.
+  // Limit of a request's body, as its last process reported it; 0 before.
   size_t max_body_bytes() const { return max_body_bytes_; }
   pid_t pid() const { return child_ ? child_->pid() : 0; }
   int restarts() const { return restarts_; }
-  // What its last process said of its model; null before.
+  // What its last process reported about its model; null before.
   const nlohmann::json& facts() const { return facts_; }
   // Why its last process ended; empty before.
   const std::string& problem() const { return problem_; }
 
-  int busy = 0;  // requests that it works on, kept by whoever sends them
+  int busy = 0;  // requests that it works on; the sender keeps this count
 
  private:
   void on_line(std::string_view line);
@@ -86,8 +85,8 @@ class Replica : public std::enable_shared_from_this<Replica> {
   uint16_t port_ = 0;
   size_t max_body_bytes_ = 0;
   int restarts_ = 0;  // in all
-  int in_a_row_ = 0;  // ends since it last stood for long
-  int silent_ = 0;    // probes without an answer, one after another
+  int in_a_row_ = 0;  // ends since it last served for long
+  int silent_ = 0;    // unanswered probes in a row
   bool stopping_ = false;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Whose request it is: the model that it names, or the kind of model that its path is for.
+// Finds the model for a request: the one that it names, or one of the kind that its path needs.
 
 #include <optional>
 #include <string>
@@ -10,21 +10,21 @@
 namespace rbee::server {
 
 struct Wanted {
-  std::string model;              // as the request names it; empty: it does not
-  std::optional<ModelKind> kind;  // of its path or operation; none: any model will do
-  std::optional<bool> ranks;      // of an embedding model: whether the path is for ranking
-  std::string job;                // whose worker is asked; empty: a new request
+  std::string model;              // as the request names it; empty: none named
+  std::optional<ModelKind> kind;  // by its path or operation; none: any model will do
+  std::optional<bool> ranks;      // of an embedding model: whether the path is for reranking
+  std::string job;                // the job whose worker gets it; empty: a new request
   bool makes_job = false;         // its answer names a job
   bool named_events = false;      // a stream's events have names besides their data
 };
 
-// Nothing for a path that workers do not have, or that is not for the front's clients.
+// Nothing for a path that workers do not have, or that the front's clients may not use.
 std::optional<Wanted> wanted_by(const Request& request);
 
-// Of a path of workers; see Router::error_form().
+// For a path of workers; see Router::error_form().
 ErrorForm worker_error_form(std::string_view path);
 
-// What a client is told of a name that is not served, in UTF-8 whatever the name holds.
+// The message for a name that is not served, valid UTF-8 for any name.
 std::string no_such_model(const std::string& name);
 
 }  // namespace rbee::server
