@@ -13,7 +13,7 @@
 
 namespace rbee::server {
 
-// The body of an answer that tells of an error.
+// The body of an error's answer.
 using FailureBody = std::string (*)(const WireError& error, std::string_view message);
 
 class EmbeddingJob final : public Job, public engine::EmbeddingSink {
@@ -24,7 +24,8 @@ class EmbeddingJob final : public Job, public engine::EmbeddingSink {
   EmbeddingJob(std::string id, std::shared_ptr<DelayedResponse> response, Answer answer,
                FailureBody failure, Count count);
 
-  // Of its trace: "embeddings" or the like, and the model. Before the engine has it.
+  // Sets what its trace says: "embeddings" or the like, and the model. Call it before the engine
+  // has the job.
   void describe(std::string_view operation, const std::string& model);
   void on_embedded(engine::EmbeddingResult result) noexcept override;
   void on_failed(const engine::Failed& failed) noexcept override;
@@ -34,10 +35,10 @@ class EmbeddingJob final : public Job, public engine::EmbeddingSink {
   void fail(JobState state, const WireError& error, std::string_view message) override;
 
   const std::shared_ptr<DelayedResponse> response_;
-  Answer answer_;  // until it is given: it may hold the request's texts
+  Answer answer_;  // dropped once given: it may hold the request's texts
   const FailureBody failure_;
   const Count count_;
-  std::string operation_;  // of the trace
+  std::string operation_;  // for the trace
 };
 
 }  // namespace rbee::server

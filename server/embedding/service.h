@@ -1,5 +1,5 @@
 #pragma once
-// A worker for embeddings or ranking behind its routes.
+// A worker for embeddings or reranking, behind its routes.
 
 #include <functional>
 #include <memory>
@@ -19,16 +19,16 @@ using EmbeddingRoute = ServiceRoute<EmbeddingService>;
 
 class EmbeddingService final : public WorkerService {
  public:
-  // The engine outlives the service; the service outlives the server that calls it.
+  // The engine must outlive the service, and the service the server that calls it.
   EmbeddingService(engine::EmbeddingEngine& engine, ServiceOptions options);
 
-  // The form of an answer, of its job's id and what the engine gives.
+  // Makes the answer from its job's id and the engine's result.
   using Answer = std::function<Response(const std::string& id, engine::EmbeddingResult result)>;
-  // Throws Refused, or Error for values that the engine does not take. failure: the body that tells
-  // of an error.
+  // Throws Refused, or Error for values that the engine does not accept. failure: makes the body of
+  // an error.
   std::shared_ptr<DelayedResponse> start(engine::EmbeddingRequest request, Answer answer,
                                          FailureBody failure);
-  // What needs the tokenizer alone, on a thread of its own.
+  // Runs work that needs only the tokenizer on a thread of its own.
   std::shared_ptr<DelayedResponse> beside(SideWork::Task task) {
     return side_work_.submit(std::move(task));
   }

@@ -38,8 +38,8 @@ enum class Body : uint8_t {
 
 struct Route {
   std::string method;
-  // "/v1/jobs/{job_id}/stream": a {name} takes one segment; a {+name} at the end takes all that
-  // are left, with their slashes (RFC 6570, section 3.2.3). Both without percent-encoding.
+  // "/v1/jobs/{job_id}/stream": a {name} matches one segment; a {+name} at the end matches all
+  // remaining segments, with their slashes (RFC 6570, section 3.2.3). Both are percent-decoded.
   std::string pattern;
   Handler handler;
   Access access = Access::token;

@@ -14,18 +14,19 @@ namespace rbee::server {
 
 class ImageJob final : public Job, public engine::ImageSink {
  public:
-  // events: see Job. metrics outlives the job.
+  // events: see Job. metrics must outlive the job.
   ImageJob(std::string id, std::unique_ptr<ImageReply> reply, std::shared_ptr<EventQueue> events,
            std::shared_ptr<ImageMetrics> metrics);
 
-  // Of its trace: the model's name. Before the engine has it.
+  // Sets what its trace says: the model's name. Call it before the engine has the job.
   void describe(const std::string& model);
-  // Who asks, and what the progress is asked by besides the id. Before the engine has it.
+  // Sets the client, and a second name for progress requests. Call it before the engine has the
+  // job.
   void belong_to(std::string client, std::string task);
   const std::string& client() const { return client_; }
   bool is(std::string_view task) const { return task == id() || (!task_.empty() && task == task_); }
 
-  // How far it is, and its last preview as base64.
+  // The job's progress, and its last preview as base64.
   struct Snapshot {
     JobState state = JobState::queued;
     ImageProgressEvent progress;
@@ -56,7 +57,7 @@ class ImageJob final : public Job, public engine::ImageSink {
   std::string preview_;
   int32_t previews_ = 0;
   std::string client_, task_;
-  std::string operation_;  // of the trace
+  std::string operation_;  // for the trace
 };
 
 }  // namespace rbee::server

@@ -1,5 +1,5 @@
 #pragma once
-// Figures of an image worker's requests, in Prometheus' text format. Thread-safe.
+// Metrics of an image worker's requests, in Prometheus' text format. Thread-safe.
 
 #include <mutex>
 #include <string>

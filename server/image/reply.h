@@ -1,5 +1,5 @@
 #pragma once
-// How one job's events are told to its client. Calls come one at a time; end() or error() is last.
+// How one job's events reach its client. Calls do not overlap; end() or error() is last.
 
 #include <memory>
 #include <string>
@@ -20,7 +20,7 @@ class ImageReply {
   virtual void image(const ImageResult&) {}
   virtual void end(const std::vector<ImageResult>& images, const ImageTimes& times) = 0;
   virtual void error(const WireError& error, std::string_view message) = 0;
-  // Whether an interrupted request is answered with its pictures so far, rather than an error.
+  // Whether an interrupted request returns its pictures so far, rather than an error.
   virtual bool takes_unfinished() const { return false; }
 };
 

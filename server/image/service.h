@@ -18,19 +18,19 @@
 
 namespace rbee::server {
 
-// What is under way, and how far.
+// The current work and its progress.
 struct WorkProgress {
   bool busy = false;
   int32_t jobs = 0;  // running and waiting
   std::string job{};
   ImageProgressEvent progress{};
   std::string preview{};   // base64 of a PNG; empty: none
-  int32_t preview_id = 0;  // 1 of a request's first one
+  int32_t preview_id = 0;  // 1 for a request's first one
 };
-// The same of one request.
+// The same for one request.
 struct TaskProgress {
   bool queued = false;
-  bool completed = false;   // well or not
+  bool completed = false;   // with or without success
   WorkProgress progress{};  // busy: it runs
 };
 
@@ -43,8 +43,8 @@ class ImageService final : public WorkerService {
   ImageService(engine::ImageEngine& engine, ServiceOptions options)
       : WorkerService(std::move(options)), engine_(engine) {}
 
-  // `make` makes the form of an answer, of where it goes. Each throws Refused, or Error for values
-  // that the engine does not take.
+  // Makes the reply from the answer's destination. Functions that take it throw Refused, or Error
+  // for values that the engine does not accept.
   template <typename To>
   using MakeReply = std::function<std::unique_ptr<ImageReply>(std::shared_ptr<To> to)>;
   // A job whose answer is read through take_events().
@@ -58,28 +58,28 @@ class ImageService final : public WorkerService {
     submit(body, make_job(std::move(id), std::move(reply), nullptr));
     return to;
   }
-  // Where the request asks for no previews: as many as clients that poll look for.
+  // For a request without a preview setting: as many as polling clients expect.
   void set_default_previews(ImageBody& body) const;
 
-  // Pictures that a network or a filter enlarges. form: of the answer, of their base64.
+  // Enlarges pictures by a network or a filter. form: makes the answer from their base64.
   std::shared_ptr<DelayedResponse> enlarged(UpscaleOrder wanted, UpscaleQueue::Form form);
 
-  // What `submit` answers for a request with this body; where that has pictures, from a thread
-  // beside the connections', so that others are served while they are decoded. Throws Refused where
-  // too much waits for that.
+  // The result of `submit` for a request with this body. If the body has pictures, it runs on a
+  // side thread, so that decoding does not delay other clients. Throws Refused if too much waits
+  // for that.
   Response prepare(const ImageBody& body, std::function<Response()> submit);
-  // What `work` answers, from such a thread; throws as prepare().
+  // The result of `work`, run on such a thread; throws as prepare().
   Response beside(const std::string& client, std::function<Response()> work);
 
   void cancel(const std::string& id) override;
-  // Cancels the job that runs, the client's own rather than another one, else a picture that is
-  // being enlarged, likewise.
+  // Cancels the running job, or else the picture being enlarged; in both cases the client's own
+  // first.
   void interrupt(engine::Hurry how, std::string_view client);
-  // Of the job that runs, as above, else of a picture that is being enlarged, if there is one.
+  // Of the running job, chosen as above, else of a picture being enlarged, if there is one.
   WorkProgress progress(std::string_view client) const;
   TaskProgress task_progress(std::string_view task) const;
   const engine::ImageModelInfo& model() const { return engine_.model(); }
-  // Bytes, in all and free; 0 without a device that has memory of its own.
+  // Bytes, total and free; 0 without a device that has its own memory.
   std::pair<int64_t, int64_t> device_memory() const;
   std::vector<engine::LoraName> loras() const { return engine_.loras(); }
   std::vector<std::pair<std::string, int32_t>> upscalers() const;  // networks and their factors
@@ -96,7 +96,7 @@ class ImageService final : public WorkerService {
   std::shared_ptr<ImageJob> submit(const ImageBody& body, std::shared_ptr<ImageJob> job);
   std::shared_ptr<ImageJob> make_job(std::string id, std::unique_ptr<ImageReply> reply,
                                      std::shared_ptr<EventQueue> events) const;
-  // The job that runs, or else waits, the longest, of the client's own if there is one; null: none.
+  // The job that has run, or else waited, the longest, the client's own first; null: none.
   std::shared_ptr<ImageJob> current(std::string_view client) const;
 
   engine::ImageEngine& engine_;
