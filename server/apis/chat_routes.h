@@ -13,11 +13,10 @@ struct ChatRouteOptions {
   bool lora_loading = false;  // clients may load adapters
 };
 
-// What a chat worker adds to the routes of all workers, without those that only refuse.
+// A chat worker's own routes, without those that only refuse.
 std::vector<ChatRoute> chat_route_list();
 
-// service: outlives the router. shutdown: called by POST /v1/shutdown; without one there is no such
-// path.
+// The service must outlive the router. shutdown: called by POST /v1/shutdown; empty: no such path.
 Router chat_routes(LlmService& service, std::function<void()> shutdown,
                    const ChatRouteOptions& options = {});
 

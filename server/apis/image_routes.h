@@ -9,7 +9,7 @@
 
 namespace rbee::server {
 
-// What an image worker adds to the routes of all workers.
+// An image worker's own routes.
 std::vector<ImageRoute> image_route_list();
 
 // As chat_routes().

@@ -1,5 +1,5 @@
 #pragma once
-// What the handlers of every API for text do alike.
+// Shared by the handlers of every API for text.
 
 #include <functional>
 
@@ -8,7 +8,7 @@
 
 namespace rbee::server {
 
-// What `answer` answers, or what `errors` makes of what it throws.
+// The result of `answer`, or the answer of `errors` for its exception.
 template <typename Answer>
 Response guarded(const ErrorBody& errors, const Answer& answer) {
   try {
@@ -18,17 +18,17 @@ Response guarded(const ErrorBody& errors, const Answer& answer) {
   }
 }
 
-// Fills in who asks, and the defaults of what the request does not say. `open` defaults are those
-// of OpenAI's and Anthropic's APIs; see set_open_defaults().
+// Fills in the client, and defaults for absent fields. `open`: the defaults of OpenAI's and
+// Anthropic's APIs; see set_open_defaults().
 enum class Defaults : uint8_t { own, open };
 void fill_in(const LlmService& service, const Request& request, Defaults defaults,
              GenerateRequest& body);
 
-// What `answer` answers, guarded, from the thread that LlmService::prepare() gives it.
+// The guarded result of `answer`, run on the thread that LlmService::prepare() chooses.
 Response prepared(LlmService& service, const Request& request, LlmService::Preparation work,
                   const ErrorBody& errors, std::function<Response()> answer);
 
-// The same of what needs the tokenizer or the template alone.
+// The same for work that needs only the tokenizer or the template.
 Response beside(LlmService& service, const Request& request, const ErrorBody& errors,
                 std::function<Response()> answer);
 

@@ -1,5 +1,5 @@
 #pragma once
-// AUTOMATIC1111's answers with pictures.
+// Image answers in AUTOMATIC1111's form.
 
 #include <memory>
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace rbee::server {
 
-// All pictures in one response of AUTOMATIC1111's form.
+// All pictures in one response.
 class SdapiImages final : public ImageReply {
  public:
-  // request: what the answer repeats.
+  // request: the answer repeats it.
   SdapiImages(std::shared_ptr<DelayedResponse> response, std::string request, bool with_images)
       : response_(std::move(response)), request_(std::move(request)), with_images_(with_images) {}
   void end(const std::vector<ImageResult>& images, const ImageTimes& times) override;

@@ -1,5 +1,5 @@
 #pragma once
-// AUTOMATIC1111's API, and what its ControlNet extension adds.
+// AUTOMATIC1111's API, with its ControlNet extension.
 
 #include <span>
 

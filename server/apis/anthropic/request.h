@@ -1,5 +1,5 @@
 #pragma once
-// Anthropic's bodies of requests for text (Messages API, version 2023-06-01).
+// Anthropic's request bodies for text (Messages API, version 2023-06-01).
 
 #include <string_view>
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace rbee::server {
 
-// A body of POST /v1/messages: Anthropic's defaults are filled in, `system` is the first message,
-// `stream` says whether to stream. What the worker does not do (pictures, other tools than
-// functions) is an error; other unknown fields are ignored. Throws InvalidBody.
+// A body of POST /v1/messages. Fills in Anthropic's defaults and makes `system` the first message;
+// `stream` says whether to stream. What the worker cannot do (tools other than functions, for one)
+// is an error; it ignores other unknown fields. Throws InvalidBody.
 GenerateRequest parse_anthropic(std::string_view body);
-// Of POST /v1/messages/count_tokens: messages and tools alone. Throws InvalidBody.
+// For POST /v1/messages/count_tokens: only messages and tools. Throws InvalidBody.
 GenerateRequest parse_anthropic_count(std::string_view body);
 
 }  // namespace rbee::server

@@ -10,7 +10,7 @@
 
 namespace rbee::server {
 
-// What all parts of one answer have in common.
+// Shared by all parts of one answer.
 struct AnthropicAnswer {
   std::string id;
   std::string model;
@@ -19,16 +19,16 @@ struct AnthropicAnswer {
 std::string anthropic_message_json(const AnthropicAnswer& answer,
                                    const std::vector<AnswerItem>& items, const EndEvent& end);
 
-// Payloads of a stream, each sent under the name that is its `type`.
+// Payloads of a stream; each event's name is its `type`.
 std::string anthropic_start_json(const AnthropicAnswer& answer, const StartedEvent& start);
-// Of the block `index`, which is the item; text: what has come of it since.
+// For the block `index`, which is the item; text: its new part.
 std::string anthropic_block_start_json(const AnswerItem& item, size_t index);
 std::string anthropic_delta_json(const AnswerItem& item, size_t index, std::string_view text);
 std::string anthropic_block_stop_json(size_t index);
 std::string anthropic_message_delta_json(const EndEvent& end);
 std::string anthropic_message_stop_json();
 
-// {"type":"error","error":{"type","message"}}; status: decides the error's type.
+// {"type":"error","error":{"type","message"}}; status decides the type.
 std::string anthropic_error_json(int status, std::string_view message);
 std::string anthropic_count_json(size_t input_tokens);
 

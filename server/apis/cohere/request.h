@@ -11,15 +11,15 @@
 
 namespace rbee::server {
 
-// What is not done and would change the answer (documents) is an error; other unknown fields are
-// ignored. `stream` says whether to stream. Throws InvalidBody.
+// What the worker cannot do and would change the answer (documents) is an error; it ignores other
+// unknown fields. `stream` says whether to stream. Throws InvalidBody.
 GenerateRequest parse_cohere_chat(std::string_view body);
 
-// What all parts of one answer have in common.
+// Shared by all parts of one answer.
 struct CohereAnswer {
   std::string id;
-  bool plans = false;     // reasoning is the plan of calls, since there are tools
-  bool logprobs = false;  // are shown
+  bool plans = false;     // reasoning is sent as the tool plan, because there are tools
+  bool logprobs = false;  // show them
 };
 
 // {"id","finish_reason","message","usage","logprobs"}
@@ -31,8 +31,8 @@ struct CohereEvent {
   std::string name, json;
 };
 CohereEvent cohere_start(const CohereAnswer& answer);
-// Of a part of the answer. index: its place among texts, or among calls. Without a name: none is
-// told, as of a plan's begin and end.
+// Events for an item of the answer. index: its number among texts, or among calls. An empty name
+// means no event, as at a plan's begin and end.
 CohereEvent cohere_item_start(const CohereAnswer& answer, const AnswerItem& item, size_t index);
 CohereEvent cohere_item_delta(const CohereAnswer& answer, const AnswerItem& item,
                               const ItemPiece& piece, size_t index);

@@ -1,5 +1,5 @@
 #pragma once
-// Answers of models for embeddings and for ranking, in the forms of OpenAI, llama-server, vLLM,
+// Answers of embedding and reranking models, in the forms of OpenAI, llama-server, vLLM,
 // text-embeddings-inference and Cohere.
 
 #include <memory>
@@ -11,12 +11,12 @@ namespace rbee::server {
 
 using Later = std::shared_ptr<DelayedResponse>;
 
-// The body with its chat's tokens in the place of the chat.
+// Replaces the body's chat by its tokens.
 EmbeddingBody with_chat_read(const EmbeddingService& service, EmbeddingBody body);
 
-// Each throws Refused, or Error for values that the engine does not take.
+// The next functions throw Refused, or Error for values that the engine does not accept.
 Later embed(EmbeddingService& service, const EmbeddingBody& body);
-// vLLM's /pooling, and its /classify.
+// vLLM's /pooling and /classify.
 Later pool(EmbeddingService& service, const EmbeddingBody& body);
 Later classify(EmbeddingService& service, const EmbeddingBody& body);
 Later embed_llama(EmbeddingService& service, const EmbeddingBody& body);

@@ -1,5 +1,5 @@
 #pragma once
-// Answers of models for embeddings and for ranking, as JSON on one line.
+// Answers of embedding and reranking models, as JSON on one line.
 
 #include <cstdint>
 #include <optional>
@@ -11,10 +11,10 @@
 
 namespace rbee::server {
 
-// OpenAI's list. One of the two has an entry for each input: numbers, or their bytes as base64.
+// OpenAI's list. Either vectors or base64 has an entry for each input: numbers, or their bytes.
 struct EmbeddingAnswer {
   std::string id;
-  std::string_view object = "embedding";  // or "pooling", vLLM's, of each
+  std::string_view object = "embedding";  // of each entry; vLLM's is "pooling"
   int64_t created = 0;                    // seconds since 1970
   std::string model;
   std::vector<std::vector<float>> vectors;
@@ -28,15 +28,15 @@ std::string embeddings_json(const EmbeddingAnswer& answer);
 std::string llama_embeddings_json(const EmbeddingAnswer& answer);
 // text-embeddings-inference's [[...],...].
 std::string tei_embeddings_json(const std::vector<std::vector<float>>& vectors);
-// Cohere's {"id","texts","embeddings":{"float":[...],"base64":[...]},"meta"}, with the kinds that
-// are asked for.
+// Cohere's {"id","texts","embeddings":{"float":[...],"base64":[...]},"meta"}, with the requested
+// types.
 std::string cohere_embeddings_json(const EmbeddingAnswer& answer, const CohereEmbedBody& asked);
 // vLLM's {"id","created","model","data":[{"index","embed_dtype","endianness","start","end",
-// "shape"}],"usage"} of vectors that are bytes in a row, so many each.
+// "shape"}],"usage"} for vectors stored as contiguous bytes, `bytes` for each.
 std::string vector_places_json(const EmbeddingAnswer& answer, const VectorEncoding& encoding,
                                size_t bytes);
 // vLLM's {"id","object","created","model","data":[{"index","label","probs","num_classes"}],"usage"}
-// of models that judge yes or no.
+// for yes-or-no models.
 std::string classes_json(const EmbeddingAnswer& answer);
 
 struct RankedDocument {

@@ -1,5 +1,5 @@
 #pragma once
-// The paths of a worker for embeddings or ranking (docs/reference/http-api.md).
+// The paths of an embedding or reranking worker (docs/reference/http-api.md).
 
 #include <functional>
 #include <span>
@@ -10,12 +10,12 @@
 
 namespace rbee::server {
 
-// Routes of models for embeddings, of those for ranking, and of both.
+// Routes of embedding models, of reranking models, and of both.
 std::span<const EmbeddingRoute> embedding_route_list();
 std::span<const EmbeddingRoute> ranking_route_list();
 std::span<const EmbeddingRoute> pooling_route_list();
 
-// service: outlives the router. shutdown: as of add_worker_routes().
+// The service must outlive the router. shutdown: as in add_worker_routes().
 Router embedding_routes(EmbeddingService& service, std::function<void()> shutdown);
 
 }  // namespace rbee::server

@@ -1,5 +1,5 @@
 #pragma once
-// Adapters: llama-server's list of them, and vLLM's routes that load and unload one.
+// Adapters: llama-server's list of them, and vLLM's routes to load and unload one.
 
 #include <span>
 
@@ -8,7 +8,7 @@
 namespace rbee::server {
 
 std::span<const ChatRoute> lora_routes();
-// Clients may use these if the worker's flags allow it.
+// Only if the worker's flags allow it.
 std::span<const ChatRoute> lora_loading_routes();
 
 }  // namespace rbee::server

@@ -12,22 +12,22 @@
 
 namespace rbee::server {
 
-// What the answers to one request's prompts share. Their jobs may end on several threads.
+// Shared by the answers to one request's prompts. Their jobs may end on several threads.
 struct LlamaAnswers {
-  std::function<void()> cancel;  // ends all jobs; may be called on any thread
+  std::function<void()> cancel;  // ends all jobs; thread-safe
 
-  // True for the first of the answers that fails, which is told.
+  // True for the first answer that fails; only that one is reported.
   bool fails_first();
-  // Of an answer that has ended; true when it was the last, and none failed.
+  // Counts an ended answer; true if it was the last, and none failed.
   bool ends_last();
 
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards the members below
   size_t left = 1;   // jobs that have not ended
   bool failed = false;
   std::vector<std::string> whole;  // of answers in one response: their JSON, by prompt
 };
 
-// Pieces, the last of each prompt says "stop": true; no [DONE] follows.
+// Pieces; each prompt's last one says "stop": true. No [DONE] follows.
 class LlamaStream final : public Reply {
  public:
   LlamaStream(std::shared_ptr<EventQueue> queue, LlamaAnswer answer,
@@ -46,10 +46,10 @@ class LlamaStream final : public Reply {
   LlamaAnswer answer_;
   const std::shared_ptr<LlamaAnswers> answers_;
   std::vector<TokenLogprobs> tokens_;  // of the next piece
-  ProgressEvent so_far_;               // with it
+  ProgressEvent so_far_;               // at the next piece
 };
 
-// The whole answer in one response; those of several prompts are an array.
+// The whole answer in one response; answers to several prompts are an array.
 class LlamaText final : public Reply {
  public:
   LlamaText(std::shared_ptr<DelayedResponse> response, LlamaAnswer answer,

@@ -9,30 +9,30 @@
 
 namespace rbee::server {
 
-// A file beside the one that is edited.
+// Another file beside the edited one.
 struct LlamaFile {
   std::string name;
   std::string text;
 };
 
-// One text, or texts and tokens in a row.
+// One text, or texts and tokens in sequence.
 using LlamaPrompt = std::vector<SentPrompt>;
 
 struct LlamaRequest {
-  // llama-server's defaults are filled in; `stream` says whether to stream. Without prompt.
+  // With llama-server's defaults; `stream` says whether to stream. Has no prompt.
   GenerateRequest generate;
-  std::vector<LlamaPrompt> prompts;  // of a completion, 1 to 128: each is answered
+  std::vector<LlamaPrompt> prompts;  // of a completion, 1 to 128: each gets an answer
   bool infill = false;
-  std::string before, after;        // of an infill: the text around the place
+  std::string before, after;        // of an infill: the text before and after the gap
   std::vector<LlamaFile> files;     // of an infill, the farthest first
-  int32_t probabilities = 0;        // `n_probs`: likeliest tokens shown beside each
-  bool drawn = false;               // `post_sampling_probs`: as they were drawn, else the model's
+  int32_t probabilities = 0;        // `n_probs`: likeliest tokens to show for each
+  bool drawn = false;               // `post_sampling_probs`: after sampling, else the model's
   bool timings_per_token = false;   // "timings" in all pieces of a stream
-  std::vector<std::string> fields;  // of the answer, "a/b" within "a"; empty: all
+  std::vector<std::string> fields;  // fields of the answer, "a/b" within "a"; empty: all
 };
 
-// Fields that a single stream of a shared engine has no use for (cache_prompt, id_slot, n_keep,
-// limits of time, ...) are ignored, and the sampler "infill" is left out. Throws InvalidBody.
+// Ignores fields that a shared engine has no use for (cache_prompt, id_slot, n_keep, time limits,
+// ...), and drops the sampler "infill". Throws InvalidBody.
 LlamaRequest parse_llama_completion(std::string_view body);
 LlamaRequest parse_llama_infill(std::string_view body);
 

@@ -1,5 +1,5 @@
 #pragma once
-// llama-server's own routes: completions, and what it says of itself.
+// llama-server's own routes: completions, and its properties and state.
 
 #include <span>
 

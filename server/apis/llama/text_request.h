@@ -1,6 +1,6 @@
 #pragma once
-// Bodies of the routes that show what a model makes of text: /tokenize, /detokenize and
-// /apply-template, in llama-server's forms and in vLLM's.
+// Bodies of /tokenize, /detokenize and /apply-template, in llama-server's and vLLM's forms. They
+// show how a model sees text.
 
 #include <cstdint>
 #include <string>
@@ -15,30 +15,30 @@ enum class TextForm : uint8_t { llama_server, vllm };
 
 struct TokenizeRequest {
   TextForm form = TextForm::llama_server;
-  std::string text;                   // used when there are no messages
+  std::string text;                   // used if there are no messages
   std::vector<SentMessage> messages;  // vLLM's form
-  ChatFields chat;                    // of the messages
-  bool add_special = false;           // tokens at the ends, as the model wants them
-  bool parse_special = true;          // text such as "<|im_end|>" is its token
-  bool pieces = false;                // say the text of each token
+  ChatFields chat;                    // for the messages
+  bool add_special = false;           // add the model's special tokens at the ends
+  bool parse_special = true;          // text such as "<|im_end|>" becomes its token
+  bool pieces = false;                // return the text of each token
 };
 
-// {"content", "add_special", "parse_special", "with_pieces"} is llama-server's form; {"prompt" or
-// "messages", "add_special_tokens", "return_token_strs"} is vLLM's. Throws InvalidBody.
+// llama-server's form is {"content", "add_special", "parse_special", "with_pieces"}; vLLM's is
+// {"prompt" or "messages", "add_special_tokens", "return_token_strs"}. Throws InvalidBody.
 TokenizeRequest parse_tokenize(std::string_view body);
-// The ids of {"tokens": [...]}, each from 0. Throws InvalidBody.
+// The ids of {"tokens": [...]}, each at least 0. Throws InvalidBody.
 std::vector<int32_t> parse_detokenize(std::string_view body);
-// {"messages", "tools", ...} as /v1/chat/completions takes them. Throws InvalidBody.
+// {"messages", "tools", ...} as in /v1/chat/completions. Throws InvalidBody.
 GenerateRequest parse_apply_template(std::string_view body);
 
-// A token and its bytes, which may be half a character.
+// A token and its bytes, perhaps half a character.
 struct TokenPiece {
   int32_t id;
   std::string bytes;
 };
 
-// {"tokens": [...]}: ids, or with `pieces` {"id","piece"}, where bytes that are no UTF-8 are an
-// array of numbers.
+// {"tokens": [...]}: ids, or with `pieces` {"id","piece"}; bytes that are not UTF-8 become an array
+// of numbers.
 std::string tokens_json(const std::vector<TokenPiece>& tokens, bool pieces);
 // {"count","max_model_len","tokens","token_strs"}
 std::string vllm_tokens_json(const std::vector<TokenPiece>& tokens, int32_t context, bool pieces);
@@ -54,7 +54,7 @@ struct TokenizerFacts {
   int32_t context = 0;
 };
 std::string tokenizer_info_json(const TokenizerFacts& facts);
-// Of a prompt, as OpenAI counts them.
+// Tokens of a prompt, in OpenAI's form.
 std::string input_tokens_json(size_t tokens);
 
 }  // namespace rbee::server

@@ -1,5 +1,5 @@
 #pragma once
-// What a model makes of text: llama-server's and vLLM's routes for tokens and chat templates.
+// llama-server's and vLLM's routes for tokens and chat templates.
 
 #include <span>
 

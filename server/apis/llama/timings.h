@@ -9,7 +9,7 @@
 namespace rbee::server {
 
 nlohmann::ordered_json timings_json(const EndEvent& end);
-// Of an answer that is not over.
+// For an unfinished answer.
 nlohmann::ordered_json timings_json(const ProgressEvent& progress);
 // vLLM's "metrics".
 nlohmann::ordered_json metrics_json(const EndEvent& end);

@@ -1,5 +1,5 @@
 #pragma once
-// What a chat worker answers where models for embeddings and ranking do.
+// A chat worker's answers on the routes of embedding and reranking models.
 
 #include <span>
 

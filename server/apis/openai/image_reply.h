@@ -1,5 +1,5 @@
 #pragma once
-// OpenAI's answers with pictures.
+// Image answers in OpenAI's form.
 
 #include <memory>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace rbee::server {
 
-// OpenAI's events: partial pictures, then each picture.
+// Events: partial pictures, then each picture.
 class OpenAiImageStream final : public ImageReply {
  public:
   // operation: "image_generation" or "image_edit"
@@ -25,11 +25,11 @@ class OpenAiImageStream final : public ImageReply {
  private:
   std::shared_ptr<EventQueue> queue_;
   std::string operation_;
-  std::string size_;  // of the pictures that come
+  std::string size_;  // of the finished pictures
   int32_t partials_ = 0;
 };
 
-// All pictures in one response of OpenAI's form.
+// All pictures in one response.
 class OpenAiImages final : public ImageReply {
  public:
   OpenAiImages(std::shared_ptr<DelayedResponse> response, bool as_url)

@@ -1,6 +1,6 @@
 #pragma once
-// Bodies of OpenAI's requests for pictures. Unknown fields are ignored; the parsers throw
-// InvalidBody with everything that is wrong.
+// OpenAI's request bodies for pictures. The parsers ignore unknown fields and throw InvalidBody
+// with all errors of a body.
 
 #include <string>
 #include <string_view>
@@ -13,8 +13,8 @@ namespace rbee::server {
 
 // POST /v1/images/generations
 ImageBody parse_openai_generation(std::string_view body);
-// POST /v1/images/edits and /v1/images/variations, which has no prompt. Of a multipart body the
-// fields are given as (name, value), the files as (name, bytes).
+// POST /v1/images/edits, and /v1/images/variations, which has no prompt. For a multipart body:
+// fields as (name, value), files as (name, bytes).
 enum class OpenAiEdit : uint8_t { edit, variation };
 ImageBody parse_openai_edit(const std::vector<std::pair<std::string, std::string>>& fields,
                             const std::vector<std::pair<std::string, std::string>>& files,

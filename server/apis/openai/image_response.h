@@ -1,5 +1,5 @@
 #pragma once
-// OpenAI's answers with pictures, as JSON on one line.
+// Image answers in OpenAI's form, as JSON on one line.
 
 #include <cstdint>
 #include <string>
@@ -13,10 +13,10 @@ namespace rbee::server {
 // created: seconds since 1970.
 std::string openai_images_json(const std::vector<ImageResult>& images, int64_t created,
                                bool as_url);
-// operation: what begins the events' types, "image_generation" or "image_edit".
+// operation: prefix of the events' types, "image_generation" or "image_edit".
 struct OpenAiPartial {
   std::string_view operation, base64;
-  std::string_view size;  // of the picture that it is a preview of, "512x768"
+  std::string_view size;  // of the finished picture, "512x768"
   int32_t index = 0;
   int64_t created = 0;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// OpenAI's requests for pictures, and its list of models.
+// OpenAI's routes for pictures, and its list of models.
 
 #include <span>
 

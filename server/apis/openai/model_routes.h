@@ -1,6 +1,6 @@
 #pragma once
-// What is served, as OpenAI lists it: GET /v1/models and GET /v1/models/{id}; with the header
-// "anthropic-version" as Anthropic does.
+// Lists the served models as OpenAI does: GET /v1/models and GET /v1/models/{id}; as Anthropic does
+// if the client sends "anthropic-version".
 
 #include <array>
 #include <vector>
@@ -16,7 +16,7 @@ Response list_models(const WorkerService& service, const Request& request,
 Response show_model(const WorkerService& service, const Request& request,
                     const std::vector<OpenAiModel>& models);
 
-// kModels: those that are served at the time of a request, at least one.
+// kModels: the models served at the time of a request, at least one.
 template <typename Service, std::vector<OpenAiModel> (*kModels)(const Service&)>
 constexpr std::array<ServiceRoute<Service>, 4> model_routes() {
   constexpr auto list = [](Service& service, const Request& request) {
@@ -28,7 +28,7 @@ constexpr std::array<ServiceRoute<Service>, 4> model_routes() {
   const auto route = [](std::string_view path, Response (*handler)(Service&, const Request&)) {
     return ServiceRoute<Service>{"GET", path, handler, Body::none, ErrorForm::by_version};
   };
-  // Names of models hold slashes.
+  // Names of models contain slashes.
   return {route("/v1/models", list), route("/v1/models/{+id}", show), route("/models", list),
           route("/models/{+id}", show)};
 }

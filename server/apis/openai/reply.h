@@ -1,5 +1,5 @@
 #pragma once
-// OpenAI's answers: several choices, each a job of the engine, are one answer.
+// OpenAI's answers: several choices, each a job of the engine, form one answer.
 
 #include <functional>
 #include <memory>
@@ -13,27 +13,27 @@
 
 namespace rbee::server {
 
-// What the choices of one answer share. Their jobs may end on several threads.
+// Shared by the choices of one answer. Their jobs may end on several threads.
 struct OpenAiChoices {
   OpenAiAnswer answer;
-  int32_t each = 1;              // jobs of a prompt; those of a prompt follow one another
-  int32_t wanted = 1;            // of each, the best by the mean of their log probabilities
-  std::function<void()> cancel;  // ends all jobs; may be called on any thread
+  int32_t each = 1;    // jobs of a prompt; they have successive indices
+  int32_t wanted = 1;  // return so many of each prompt's answers, the best by mean log probability
+  std::function<void()> cancel;  // ends all jobs; thread-safe
 
-  // Which prompt the choice `index` answers, and whether it is the first to.
+  // The prompt of choice `index`, and whether it is that prompt's first choice.
   size_t prompt_of(int32_t index) const { return static_cast<size_t>(index / each); }
   bool leads(int32_t index) const { return index % each == 0; }
   bool alone() const { return prompts.size() == 1 && each == 1; }
 
-  std::mutex mutex;                   // guards what follows
-  std::vector<OpenAiPrompt> prompts;  // figures come from the first choice of each
+  std::mutex mutex;                   // guards the members below
+  std::vector<OpenAiPrompt> prompts;  // each gets its figures from its first choice
   size_t left = 1;                    // jobs that have not ended
   bool failed = false;
   OpenAiUsage usage;
-  std::vector<OpenAiChoice> done;  // of an answer in one response
+  std::vector<OpenAiChoice> done;  // for an answer in one response
 };
 
-// A choice of an answer in pieces and [DONE].
+// One choice of a streamed answer; [DONE] ends the stream.
 class OpenAiStream final : public Reply {
  public:
   OpenAiStream(std::shared_ptr<EventQueue> queue, std::shared_ptr<OpenAiChoices> choices,
@@ -53,7 +53,7 @@ class OpenAiStream final : public Reply {
 
  private:
   void push(std::string json);
-  void skip();  // the tokens of a piece that is not sent
+  void skip();  // drops the tokens of a piece that is not sent
   void push_echo();
   void end_custom();
 
@@ -61,11 +61,11 @@ class OpenAiStream final : public Reply {
   const std::shared_ptr<OpenAiChoices> choices_;
   const int32_t index_;
   OpenAiPieceTokens tokens_;            // of the next piece
-  std::optional<int32_t> custom_call_;  // of a custom tool, which runs
-  std::string custom_arguments_;        // its input is told once it is whole
+  std::optional<int32_t> custom_call_;  // the current call of a custom tool
+  std::string custom_arguments_;        // its input is sent once it is complete
 };
 
-// A choice of an answer in one response.
+// One choice of an answer in one response.
 class OpenAiText final : public Reply {
  public:
   OpenAiText(std::shared_ptr<DelayedResponse> response, std::shared_ptr<OpenAiChoices> choices,

@@ -1,5 +1,5 @@
 #pragma once
-// The worker's own jobs and answers of text.
+// The worker's own jobs and answers for text.
 
 #include <span>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Bodies of the worker's own jobs for pictures. Unknown fields are ignored.
+// Bodies of the worker's own jobs for pictures. The parser ignores unknown fields.
 
 #include <string_view>
 
@@ -15,7 +15,7 @@ struct ImageJobBody {
 };
 
 // POST /v1/jobs: {"operation": "image_generation" | "image_transform" | "image_inpaint", ...}.
-// Throws InvalidBody with everything that is wrong.
+// Throws InvalidBody with all errors of a body.
 ImageJobBody parse_image_job(std::string_view body);
 
 }  // namespace rbee::server

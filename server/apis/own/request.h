@@ -7,8 +7,8 @@
 
 namespace rbee::server {
 
-// A body of POST /v1/jobs, /v1/inference or /v1/infer: {"operation":"infer", ...} or the same
-// fields without the tag. Unknown fields are ignored. Throws InvalidBody.
+// A body of POST /v1/jobs, /v1/inference or /v1/infer: {"operation":"infer", ...}, or the same
+// fields without `operation`. Ignores unknown fields. Throws InvalidBody.
 GenerateRequest parse_generate(std::string_view body);
 
 }  // namespace rbee::server

@@ -1,6 +1,6 @@
 #pragma once
-// Answers and events of the worker's own routes for text, as JSON on one line. Text that is not
-// UTF-8 comes out with U+FFFD.
+// Answers and events of the worker's own routes for text, as JSON on one line. U+FFFD replaces
+// bytes that are not UTF-8.
 
 #include <string>
 #include <string_view>

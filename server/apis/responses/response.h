@@ -1,6 +1,5 @@
 #pragma once
-// OpenAI's Responses API without its memory: nothing is stored, so a request carries the whole
-// chat.
+// OpenAI's Responses API without storage: each request carries the whole chat.
 
 #include <cstdint>
 #include <string>
@@ -13,21 +12,21 @@
 namespace rbee::server {
 
 struct ResponseRequest {
-  // OpenAI's defaults but of sampling are filled in; `stream` says whether to stream.
+  // With OpenAI's defaults, except for sampling; `stream` says whether to stream.
   GenerateRequest generate;
   std::string instructions;
-  std::string text_format;         // JSON of `text.format`; empty: none was given
-  std::string metadata;            // the same of `metadata`
-  bool timings_per_token = false;  // llama-server's "timings" beside a stream's pieces
+  std::string text_format;         // JSON of `text.format`; empty: none given
+  std::string metadata;            // the same for `metadata`
+  bool timings_per_token = false;  // llama-server's "timings" in a stream's pieces
 };
 
-// A body of POST /v1/responses: `input` is a text or a list of messages, calls, their results
-// and reasoning; custom tools that take any text are functions of one. What the worker does not do
-// (previous_response_id, background, ...) is an error, other unknown fields and tools that are no
-// functions are ignored. Throws InvalidBody.
+// A body of POST /v1/responses: `input` is a text, or a list of messages, calls, their results and
+// reasoning. A custom tool that takes any text becomes a function with one text. What the worker
+// cannot do (previous_response_id, background, ...) is an error; it ignores other unknown fields,
+// and tools that are no functions. Throws InvalidBody.
 ResponseRequest parse_response_request(std::string_view body);
 
-// What all parts of one answer have in common.
+// Shared by all parts of one answer.
 struct ResponseAnswer {
   std::string id;  // without prefix
   std::string model;
@@ -38,30 +37,30 @@ struct ResponseAnswer {
 std::string response_json(const ResponseAnswer& answer, const std::vector<AnswerItem>& items,
                           const EndEvent& end);
 
-// An event of a stream; its payload's `type` is the name, too.
+// An event of a stream; its name is also its payload's `type`.
 struct NamedEvent {
   std::string name;
   std::string payload;
 };
-// Where a part of the answer stands in its output.
+// The place of an item in the answer's output.
 struct ResponsePlace {
   const AnswerItem& item;
   size_t index = 0;
-  const ProgressEvent* so_far = nullptr;  // the answer's, where "timings" are told
+  const ProgressEvent* so_far = nullptr;  // the answer's progress, if "timings" are sent
 };
 
-// The events of a stream in their order. `number` counts them, from 0.
-// type: response.created or response.in_progress.
+// The events of a stream in their order. `number` counts them, from 0. type: response.created or
+// response.in_progress.
 NamedEvent response_state(const ResponseAnswer& answer, std::string_view type, int& number);
 // response.in_progress with llama-server's "prompt_progress".
 NamedEvent response_progress(const ResponseAnswer& answer, const ProgressEvent& progress,
                              int& number);
 std::vector<NamedEvent> response_item_opened(const ResponseAnswer& answer, ResponsePlace place,
                                              int& number);
-// Of a call of a custom tool nothing is told before its text is whole.
+// A call of a custom tool has no events before its text is complete.
 std::vector<NamedEvent> response_item_grew(const ResponseAnswer& answer, ResponsePlace place,
                                            const ItemPiece& piece, int& number);
-// whole: the part was not cut off.
+// whole: the item was not cut off.
 std::vector<NamedEvent> response_item_closed(const ResponseAnswer& answer, ResponsePlace place,
                                              bool whole, int& number);
 bool response_is_whole(const EndEvent& end);

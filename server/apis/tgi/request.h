@@ -16,19 +16,19 @@
 namespace rbee::server {
 
 struct TgiRequest {
-  GenerateRequest generate;  // `stream`: as the body says, false without
-  bool full_text = false;    // the prompt is in front of the answer
-  bool details = false;      // tokens and the end's reason come with it
+  GenerateRequest generate;  // `stream`: as in the body, default false
+  bool full_text = false;    // the answer begins with the prompt
+  bool details = false;      // send tokens and the reason of the end
 };
 
-// {"inputs", "stream", "parameters": {...}}. Samples where one of do_sample, temperature, top_k,
-// top_p and typical_p asks for it, as TGI. Throws InvalidBody.
+// {"inputs", "stream", "parameters": {...}}. As in TGI, it samples if do_sample, temperature,
+// top_k, top_p or typical_p asks for it. Throws InvalidBody.
 TgiRequest parse_tgi(std::string_view body);
 
-// {"generated_text","details"}; tokens: of the details, absent: none are asked for.
+// {"generated_text","details"}; tokens: for the details. end: absent if no details are wanted.
 std::string tgi_text_json(std::string_view text, const std::optional<EndEvent>& end,
                           const std::vector<TokenLogprobs>& tokens);
-// [answer], as POST / gives it.
+// [answer], for POST /.
 std::string tgi_list_json(std::string_view answer);
 
 // A token of a stream.
@@ -38,7 +38,7 @@ struct TgiPiece {
   std::optional<float> logprob = {};
   bool special = false;  // it ends the answer
 };
-// {"index","token","generated_text","details"}; the latter two are null but of the last piece,
+// {"index","token","generated_text","details"}; the last two are null except in the last piece,
 // which has `end`. text: the whole answer. index: from 1.
 std::string tgi_piece_json(int32_t index, const TgiPiece& piece, const EndEvent* end,
                            std::string_view text);
