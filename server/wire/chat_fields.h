@@ -1,5 +1,5 @@
 #pragma once
-// A chat as OpenAI spells it. Internal to the server.
+// Reads a chat in OpenAI's form. Internal to the server.
 
 #include <vector>
 

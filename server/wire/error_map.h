@@ -1,5 +1,5 @@
 #pragma once
-// Where a Code becomes what a client sees; nothing else does this.
+// The only place that turns a Code into what a client sees.
 
 #include <string_view>
 
@@ -14,7 +14,7 @@ struct WireError {
 };
 
 WireError wire_error(Code code);
-// Of a request whose worker stops before its answer is whole.
+// For a request whose worker stops before its answer is whole.
 WireError stopping_error();
 
 }  // namespace rbee::server

@@ -1,5 +1,5 @@
 #pragma once
-// A request for text as every API reads it, and what is wrong with a body that cannot be read.
+// A text request as every API reads it, and the errors of an invalid body.
 
 #include <cstdint>
 #include <optional>
@@ -13,15 +13,15 @@
 
 namespace rbee::server {
 
-// One thing that is wrong with a body.
+// One error in a body.
 struct FieldError {
   std::string field;       // e.g. "max_tokens" or "messages[2].role"; "body" for the whole
   std::string constraint;  // e.g. "range(0..=2)", "type(string)", "required"
   std::string message;     // for people
-  std::string value;       // the JSON that was sent, shortened; empty when absent
+  std::string value;       // the JSON that was sent, shortened; empty if absent
 };
 
-// Thrown by the parsers with everything that is wrong.
+// Thrown by the parsers with all errors.
 class InvalidBody : public std::runtime_error {
  public:
   explicit InvalidBody(std::vector<FieldError> errors);
@@ -31,18 +31,18 @@ class InvalidBody : public std::runtime_error {
   std::vector<FieldError> errors_;
 };
 
-// A call of a function that the model made.
+// A function call that the model made.
 struct SentCall {
   std::string id;
   std::string name;
   std::string arguments;  // JSON
 };
 
-// A picture within a message, as it was sent.
+// A picture within a message, as sent.
 struct SentPicture {
-  size_t at = 0;       // bytes of the content in front of it
+  size_t at = 0;       // bytes of the content before it
   std::string base64;  // perhaps as a data: URL
-  std::string field;   // as errors name it
+  std::string field;   // its name in errors
 };
 
 struct SentMessage {
@@ -51,68 +51,68 @@ struct SentMessage {
   std::string reasoning = {};              // of the assistant
   std::vector<SentCall> tool_calls = {};   // of the assistant
   std::string tool_call_id = {};           // of role tool: the call that it answers
-  std::string name = {};                   // who speaks; of role tool: the function
+  std::string name = {};                   // the speaker's; of role tool: the function's
   std::vector<SentPicture> pictures = {};  // of the user
 };
 
 // A function that the model may call.
 struct SentTool {
   std::string name;
-  std::string json;        // in the form of OpenAI's chats, whatever it came in
+  std::string json;        // in the form of OpenAI's chats, for every API
   std::string parameters;  // JSON schema; may be empty
   bool strict = false;
-  bool custom = false;      // a function of one text, which its calls are told as; OpenAI's
-  std::string syntax = {};  // regex or lark, of that text's form; empty: any text
+  bool custom = false;      // OpenAI's custom tool: a function of one text
+  std::string syntax = {};  // regex or lark, the form of that text; empty: any text
   std::string definition = {};
 };
 
 struct ChatFields {
-  bool split = false;  // reasoning and calls are told apart from the answer
+  bool split = false;  // split reasoning and calls from the answer
   std::vector<SentTool> tools;
-  std::string tool_choice;  // none or required; empty: as the model likes
+  std::string tool_choice;  // none or required; empty: the model decides
   std::string tool;         // with required: the function to call; empty: any
   bool parallel_tool_calls = true;
-  bool older_calls = false;                 // a call is told as OpenAI's older "function_call"
+  bool older_calls = false;                 // send calls as OpenAI's older "function_call"
   std::string template_variables;           // a JSON object; may be empty
   std::optional<int32_t> reasoning_budget;  // tokens; -1: no limit
-  bool continue_last = false;               // the answer goes on from the last message
+  bool continue_last = false;               // the answer continues the last message
   bool add_generation_prompt = true;        // the prompt begins the assistant's turn
 };
 
-// As if the client had asked for this budget, where it says nothing of one.
+// Sets the budget if the client gave none.
 void set_default_budget(ChatFields& chat, int32_t budget);
 
-// What an answer goes on from.
+// One prompt.
 struct SentPrompt {
-  std::string text;          // empty: the tokens
-  std::vector<int32_t> ids;  // empty: the text
+  std::string text;          // empty: use the tokens
+  std::vector<int32_t> ids;  // empty: use the text
 };
 
-// The form that an answer has to have; see engine.h.
+// The required form of an answer; see engine::Constraint.
 struct ConstraintFields {
-  std::string kind;  // json_object, json_schema, regex, choice or grammar; empty: none is asked for
+  std::string kind;  // json_object, json_schema, regex, choice or grammar; empty: none
   std::string text;
   std::vector<std::string> choices;
 };
 
-// An adapter that an answer takes, by its place in the list of adapters or its name.
+// An adapter for an answer, by its index in the list of adapters or its name.
 struct LoraField {
   std::optional<int32_t> id;
   std::string name;
   std::optional<float> scale;  // absent: the adapter's own
 };
 
-// Fields that were absent or null are empty.
+// Absent and null fields are empty.
 struct GenerateRequest {
   engine::SamplingParams sampling;
-  engine::SamplingFieldSet given;  // what of it the request says, or a default that was set for it
+  engine::SamplingFieldSet given;  // fields that the request gives, or defaults that were set
 
   template <typename T, typename Value>
   void set(T engine::SamplingParams::* member, Value&& value) {
     sampling.*member = std::forward<Value>(value);
     given.add(member);
   }
-  // Where the request says nothing.
+  // Only if the request does not give it.
   template <typename T, typename Value>
   void set_default(T engine::SamplingParams::* member, Value&& value) {
     if (!given.has(member)) set(member, std::forward<Value>(value));
@@ -128,19 +128,19 @@ struct GenerateRequest {
   ConstraintFields constraint;
   std::optional<bool> stream;
   std::optional<bool> speculative;
-  std::optional<int32_t> logprobs;   // likeliest tokens shown beside each; OpenAI's routes only
+  std::optional<int32_t> logprobs;   // likeliest tokens to show for each; OpenAI's routes only
   std::vector<int32_t> logprob_ids;  // in place of the likeliest; OpenAI's routes only
-  std::optional<int32_t> prompt_logprobs;  // the same of the prompt's tokens
-  bool token_ids = false;                  // ids come with the texts, without figures
-  // In place of `logprobs`: what tokens were drawn with. llama-server's routes only.
+  std::optional<int32_t> prompt_logprobs;  // the same for the prompt's tokens
+  bool token_ids = false;                  // send ids with the texts, without figures
+  // In place of `logprobs`: the probabilities used to draw. llama-server's routes only.
   std::optional<int32_t> drawn_logprobs;
-  bool prompt_ids_told = false;        // ids of the prompt's tokens come, too
-  bool progress = false;               // of the prompt's evaluation
-  std::vector<int32_t> allowed_ids;    // tokens that may come; empty: all
+  bool prompt_ids_told = false;        // send the ids of the prompt's tokens
+  bool progress = false;               // report the prompt's evaluation
+  std::vector<int32_t> allowed_ids;    // the only tokens that may come; empty: all
   std::optional<int32_t> kept_tokens;  // truncate_prompt_tokens: of the prompt; -1: what fits
-  bool keeps_first = false;            // these are its first ones, not its last
-  std::string client;                  // who sent it, which no body says
-  std::optional<std::string> user;     // for whom: whose turn it is among the client's
+  bool keeps_first = false;            // keep the first tokens, not the last
+  std::string client;                  // the sender; no field of a body
+  std::optional<std::string> user;     // the client's user: users of a client take turns
   std::optional<int32_t> priority;
   std::optional<std::string> cache_salt;
   std::string model;  // as sent: an adapter's name, or anything

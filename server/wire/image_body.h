@@ -1,5 +1,5 @@
 #pragma once
-// A request for pictures as every API reads it.
+// An image request as every API reads it.
 
 #include <cstdint>
 #include <optional>
@@ -8,20 +8,20 @@
 
 namespace rbee::server {
 
-// A picture as it was sent.
+// A picture as sent.
 struct SentImage {
   std::string data;    // bytes of the file, or their base64 form
-  bool base64 = true;  // a "data:" URL counts as such
+  bool base64 = true;  // a "data:" URL counts as base64
   bool empty() const { return data.empty(); }
 };
 
 struct SentLora {
   std::string path;
   float strength = 1;
-  std::optional<float> text_strength;  // of text encoders; absent = strength
+  std::optional<float> text_strength;  // for text encoders; absent = strength
 };
 
-// What a ControlNet steers by.
+// A picture that guides a ControlNet.
 struct SentControl {
   std::string model;  // empty: the only one
   SentImage image;
@@ -37,10 +37,10 @@ struct SentHires {
   std::string upscaler;
 };
 
-// Fields that were absent or null are empty; ranges are those of rbee/engine/api/image.h. Of the
-// choices below "" stands for absent.
+// Absent and null fields are empty; rbee/engine/api/image.h has the ranges. In the choices below,
+// "" means absent.
 struct ImageBody {
-  std::string client;  // who asks; no field of a body
+  std::string client;  // the sender; no field of a body
   std::string prompt;
   std::string negative_prompt;
   std::string prompt_rule;  // "a1111", "comfy" or "none"
@@ -49,7 +49,7 @@ struct ImageBody {
   std::optional<int32_t> width, height;  // pixels
   std::optional<int32_t> steps;
   std::optional<float> guidance_scale;
-  std::optional<float> distilled_guidance;  // Forge: of a model that was trained with guidance
+  std::optional<float> distilled_guidance;  // Forge: for a model trained with guidance
   std::optional<float> guidance_rescale;
   std::string sampler;
   std::string schedule;
@@ -64,11 +64,11 @@ struct ImageBody {
   std::optional<int32_t> count;
   std::optional<int32_t> batch;
   SentImage init_image;
-  bool init_on_white = false;  // what of it is transparent
+  bool init_on_white = false;  // its transparent parts become white
   std::string fit;             // "stretch", "crop" or "fill"
   SentImage mask_image;
-  bool mask_opaque = false;   // of a mask that is partly transparent the opaque part is repainted
-  bool mask_of_init = false;  // without a mask what is transparent in init_image is repainted
+  bool mask_opaque = false;   // in a partly transparent mask, repaint the opaque part
+  bool mask_of_init = false;  // without a mask, repaint init_image's transparent part
   bool mask_invert = false;
   std::optional<int32_t> mask_blur;
   std::string mask_fill;  // "original", "noise", "nothing" or "surroundings"
@@ -77,7 +77,7 @@ struct ImageBody {
   std::optional<float> strength;
   std::string strength_rule;  // "part", "a1111" or "all"
   std::optional<SentHires> hires;
-  std::string upscaler;  // a network's name, for the pictures that are made
+  std::string upscaler;  // a network's name, for the finished pictures
   std::vector<SentLora> loras;
   std::vector<SentControl> controls;
   std::optional<int32_t> preview_interval;
@@ -89,10 +89,10 @@ struct ImageBody {
   std::optional<int32_t> partials;            // OpenAI: pictures before the last one
   bool as_url = false;                        // OpenAI: "data:" URLs instead of base64
   bool send_images = true;                    // AUTOMATIC1111
-  std::string checkpoint;                     // AUTOMATIC1111: the model's name, where one is sent
-  std::string hires_checkpoint;               // AUTOMATIC1111: the same of a second pass
-  std::string task;                           // AUTOMATIC1111: what its progress is asked by
-  std::string request;  // AUTOMATIC1111: the body without its pictures, which the answer repeats
+  std::string checkpoint;                     // AUTOMATIC1111: the model's name, if sent
+  std::string hires_checkpoint;               // AUTOMATIC1111: the same for a second pass
+  std::string task;                           // AUTOMATIC1111: name for progress requests
+  std::string request;  // AUTOMATIC1111: the body without its pictures; the answer repeats it
 };
 
 }  // namespace rbee::server

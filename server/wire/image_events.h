@@ -1,6 +1,6 @@
 #pragma once
-// What happens to a request for pictures, as replies of every API are told it. Pictures are base64
-// of files: PNG unless something else was asked for, previews always.
+// The events of an image request, for the replies of every API. Pictures are files as base64: PNG
+// unless the request says otherwise; previews are always PNG.
 
 #include <cstdint>
 #include <string>

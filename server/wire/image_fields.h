@@ -1,5 +1,5 @@
 #pragma once
-// Readers of what the bodies that ask for pictures have in common. Internal to the server.
+// Readers for the shared fields of image requests. Internal to the server.
 
 #include <initializer_list>
 
@@ -22,10 +22,10 @@ inline constexpr Range<double> kGuidance{0, 30};
 inline constexpr Range<double> kHiresScale{1, 4};
 inline constexpr size_t kMaxControls = 8;
 
-// The first of several names for the same thing that is there.
+// The first of several names for one field that is present.
 const char* present(const ObjectReader& reader, std::initializer_list<const char*> names);
 
-// "" where the field is absent or none of them, which is noted.
+// "" if the field is absent or has none of these values, which it notes.
 std::string choice(ObjectReader& reader, const char* name,
                    std::initializer_list<std::string_view> allowed);
 
@@ -38,25 +38,25 @@ std::optional<int32_t> clip_skip(ObjectReader& reader, const char* name);
 
 SentImage image(ObjectReader& reader, const char* name, bool required);
 
-// Our own names, and those of AUTOMATIC1111's extension. Pictures are taken as they are: there are
-// no detectors that would make edges or poses of a photograph.
+// Our own names, and those of AUTOMATIC1111's extension. It uses pictures as they are: no detector
+// makes edges or poses from a photograph.
 SentControl control(ObjectReader& fields);
-// The same, noting where the picture is missing.
+// The same, but notes a missing picture.
 SentControl control_with_image(ObjectReader& fields);
 
-// What samplers add, and what is added to the seeds; also within A1111's override_settings.
+// Noise that samplers add, and what is added to seeds; also within A1111's override_settings.
 void read_noise(ObjectReader& reader, ImageBody& out);
 
 // "hires": a second pass over a larger picture.
 void read_hires(ObjectReader& reader, std::vector<FieldError>& errors, ImageBody& out);
 
-// What all APIs call by the same names.
+// Fields with the same names in all APIs.
 void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBody& out);
 
-// Throws InvalidBody where something is wrong.
+// Throws InvalidBody if there are errors.
 void finish(std::vector<FieldError>& errors);
 
-// Calls `read` with each entry of a list of objects; notes what is none. prefix: the reader's own.
+// Calls `read` with each object of a list; notes other entries. prefix: the reader's own.
 template <typename Read>
 void each_object(ObjectReader& reader, const char* name, size_t most,
                  std::vector<FieldError>& errors, const Read& read, std::string_view prefix = {}) {

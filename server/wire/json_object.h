@@ -1,6 +1,6 @@
 #pragma once
-// Strict reading of a JSON object: every wrong field is noted (the first 32) instead of only the
-// first. Internal to the server.
+// Strict reading of a JSON object: notes every invalid field (the first 32), not just the first
+// one. Internal to the server.
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,11 +24,11 @@ struct Range {
 
 bool is_utf8(const std::string& text);
 
-// While one lives, it notes the names, with their prefixes, that readers of its thread look up:
-// what a document of the API has to hold.
+// While it exists, records the names, with their prefixes, that readers of its thread look up: an
+// API's document must have these.
 class NamesRead {
  public:
-  NamesRead();  // at most one of a thread
+  NamesRead();  // at most one for each thread
   ~NamesRead();
   NamesRead(const NamesRead&) = delete;
   NamesRead& operator=(const NamesRead&) = delete;
@@ -41,21 +41,21 @@ class NamesRead {
 
 class ObjectReader {
  public:
-  // The object must outlive the reader. prefix: put before field names in errors.
+  // The object must outlive the reader. prefix: comes before field names in errors.
   ObjectReader(const nlohmann::json& object, std::string prefix, std::vector<FieldError>& errors)
       : object_(object), prefix_(std::move(prefix)), errors_(errors) {}
-  // Of a body, whose fields are made as they are looked up.
+  // For a body, whose fields are parsed when they are looked up.
   ObjectReader(const JsonBody& body, std::vector<FieldError>& errors)
       : object_(body.object()), body_(&body), errors_(errors) {}
 
-  // Null and absent give nothing; a wrong value gives nothing and notes why.
+  // Null and absent give nothing; an invalid value gives nothing and is noted.
   std::optional<std::string> text(const char* name);
   std::optional<bool> boolean(const char* name);
   std::optional<float> number(const char* name, Range<double> range);
   std::optional<int32_t> integer(const char* name, Range<int32_t> range);
-  // Of random numbers; below 0 it gives nothing: a fresh one is wanted.
+  // For random numbers; below 0 it gives nothing, which means a fresh seed.
   std::optional<uint64_t> seed(const char* name);
-  const nlohmann::json* find(const char* name) const;  // null when absent or null
+  const nlohmann::json* find(const char* name) const;  // null if absent or null
 
   void note(std::string_view name, std::string constraint, std::string_view message,
             const nlohmann::json* value);

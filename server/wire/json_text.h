@@ -1,5 +1,5 @@
 #pragma once
-// JSON as it is sent.
+// JSON in its sent form.
 
 #include <charconv>
 #include <cmath>
@@ -8,12 +8,12 @@
 
 namespace rbee::server {
 
-// In one line. Bytes that are no UTF-8 become U+FFFD.
+// On one line. U+FFFD replaces bytes that are not UTF-8.
 inline std::string dump(const nlohmann::ordered_json& value) {
   return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-// As the client wrote it, who gets it back: 0.7, not 0.699999988.
+// As the client wrote it, because the client gets it back: 0.7, not 0.699999988.
 inline double decimal(float value) {
   char text[32];
   const auto* const end = std::to_chars(text, text + sizeof text, value).ptr;
@@ -22,12 +22,12 @@ inline double decimal(float value) {
   return out;
 }
 
-// Microseconds are as far as a clock reading in milliseconds means anything.
+// To microseconds: further digits of a time in milliseconds mean nothing.
 inline double rounded(double value) {
   return std::round(value * 1000) / 1000;
 }
 
-// Whether steps are captured and replayed, as vLLM says it of CUDA graphs; refusal: why not.
+// Whether steps are captured and replayed, in vLLM's words for CUDA graphs; refusal: why not.
 inline nlohmann::ordered_json graphs(const std::string& refusal) {
   nlohmann::ordered_json out = {{"captured", refusal.empty()}};
   if (!refusal.empty()) out["reason"] = refusal;

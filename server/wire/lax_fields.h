@@ -1,6 +1,6 @@
 #pragma once
-// Numbers and truth values that clients of AUTOMATIC1111 send as texts. Its API takes them as
-// pydantic does where it is not strict. Internal to the server.
+// Numbers and booleans that AUTOMATIC1111's clients send as strings. Its API accepts them as
+// pydantic does in its lax mode. Internal to the server.
 
 #include <cstdint>
 #include <span>
@@ -17,8 +17,8 @@ struct LaxField {
   LaxKind kind;
 };
 
-// Puts what a text means in its place: "20" among the numbers, "off" and 0 among the truth values,
-// in any case of letters. Everything else stays as it is, for the readers to refuse.
+// Replaces a string by its meaning: "20" for numbers, "off" and 0 for booleans, in any case. Leaves
+// everything else for the readers to refuse.
 void read_laxly(JsonBody& body, std::span<const LaxField> fields);
 void read_laxly(nlohmann::json& object, std::span<const LaxField> fields);
 

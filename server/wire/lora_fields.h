@@ -1,5 +1,5 @@
 #pragma once
-// Adapters in bodies: which ones an answer takes, and what there are.
+// Adapters in bodies: those of an answer, and the list of all.
 
 #include <optional>
 #include <string>
@@ -28,7 +28,7 @@ LoraOrder parse_lora_unload(std::string_view body);
 struct LoraEntry {
   std::string name;
   std::string path;
-  float scale = 0;  // that requests take which name none
+  float scale = 0;  // for requests that name none
 };
 // llama-server's [{"id", "name", "path", "scale"}]
 std::string lora_list_json(const std::vector<LoraEntry>& adapters);

@@ -1,6 +1,6 @@
 #pragma once
-// How a model is to reason, in the spellings of OpenAI, Anthropic, vLLM and llama-server, and what
-// else a chat's template is told. Internal to the server.
+// Fields for reasoning, in the spellings of OpenAI, Anthropic, vLLM and llama-server, and other
+// variables of a chat template. Internal to the server.
 
 #include <string_view>
 #include <vector>
@@ -9,13 +9,13 @@
 
 namespace rbee::server {
 
-// "chat_template_kwargs", "reasoning_effort", and a budget under its names: thinking_token_budget,
-// reasoning_budget, reasoning_budget_tokens, thinking_budget_tokens. -1: no limit; of several the
-// smallest other holds.
+// "chat_template_kwargs", "reasoning_effort", and a budget: thinking_token_budget,
+// reasoning_budget, reasoning_budget_tokens or thinking_budget_tokens. -1: no limit; of several,
+// the smallest other value counts.
 void read_reasoning(ObjectReader& reader, const JsonBody& body, ChatFields& chat);
-// The effort under the reader's name of it.
+// The effort, under this name in the reader.
 void read_reasoning_effort(ObjectReader& reader, const char* name, ChatFields& chat);
-// Anthropic's "thinking". Without it the chat template's own way stays.
+// Anthropic's "thinking". Without it the chat template decides.
 void read_thinking(ObjectReader& reader, std::vector<FieldError>& errors, ChatFields& chat);
 
 }  // namespace rbee::server

@@ -1,5 +1,5 @@
 #pragma once
-// The fields of a request for text that choose its tokens.
+// The sampling fields of a text request.
 
 #include "rbee/engine/api/fields.h"
 #include "server/wire/generate_request.h"
@@ -8,7 +8,7 @@ namespace rbee::server {
 
 class ObjectReader;
 
-// By the names and ranges of the API (rbee/engine/api/fields.h); what is wrong is noted.
+// Uses the API's names and ranges (rbee/engine/api/fields.h); notes errors.
 void read_sampling(ObjectReader& reader, GenerateRequest& request,
                    engine::SamplingApi api = engine::SamplingApi::openai);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What happens to a request for text, as replies of every API are told it.
+// The events of a text request, for the replies of every API.
 
 #include <cstdint>
 #include <optional>
@@ -16,10 +16,11 @@ struct TokenLogprob {
 };
 struct TokenLogprobs {
   TokenLogprob chosen;
-  std::vector<TokenLogprob> top = {};  // the likeliest first
-  // Of a prompt's: 1 + the tokens that were likelier, absent of the first, which has no figures.
+  std::vector<TokenLogprob> top = {};  // likeliest first
+  // For a prompt token: 1 + the number of likelier tokens. Absent for the first, which has no
+  // figures.
   std::optional<int32_t> rank = {};
-  bool known = true;  // false: such a first one
+  bool known = true;  // false: such a first token
 };
 
 struct StartedEvent {
@@ -29,14 +30,14 @@ struct StartedEvent {
   uint64_t seed = 0;
   int32_t prompt_tokens = 0;
   int32_t cached_tokens = 0;             // of these, found in the cache
-  std::vector<int32_t> prompt_ids = {};  // where the request asks for them
+  std::vector<int32_t> prompt_ids = {};  // if the request asks for them
 };
 
-// How far an answer is: of its prompt, and of its tokens.
+// Progress of the prompt and of the answer.
 struct ProgressEvent {
   int32_t prompt_tokens = 0;
   int32_t cached_tokens = 0;  // of these, found in the cache
-  int32_t evaluated = 0;      // of the prompt, cached ones included
+  int32_t evaluated = 0;      // prompt tokens, cached ones included
   double prompt_ms = 0;
   int32_t tokens_out = 0;
   double decode_ms = 0;
@@ -52,22 +53,22 @@ struct EndEvent {
   std::string stop_reason;
   std::string stop_sequence;  // empty: none matched
   uint64_t seed = 0;
-  std::optional<bool> complete;  // of an answer that has to have a form: whether it is a whole one
-  bool called = false;           // the answer holds calls of functions
+  std::optional<bool> complete;        // for a constrained answer: whether it is complete
+  bool called = false;                 // the answer contains function calls
   std::optional<int32_t> end_id = {};  // the token that ended it
-  // Of its tokens: from arrival to the begin, from there to the first one, from it to the last one.
+  // Times: arrival to begin, begin to first token, first to last token.
   double queue_ms = 0, first_token_ms = 0, generation_ms = 0;
 };
 
-// A part of an answer that is told apart, in the order of the text.
+// A part of an answer, in the order of the text.
 struct AnswerItem {
   enum class Kind : uint8_t { text, reasoning, call };
   Kind kind = Kind::text;
-  std::string text;                        // of a call its arguments, JSON
+  std::string text;                        // of a call: its arguments, JSON
   std::string call_id, name;               // of a call
-  std::vector<TokenLogprobs> scored = {};  // tokens of a text, where the request asks for them
+  std::vector<TokenLogprobs> scored = {};  // tokens of a text, if requested
 };
-// What an item grows by.
+// A new piece of an item.
 struct ItemPiece {
   std::string_view text;
   const std::vector<TokenLogprobs>& scored;  // of a text

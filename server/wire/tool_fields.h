@@ -12,13 +12,13 @@ namespace rbee::server {
 
 enum class ToolSpelling : uint8_t { openai_chat, openai_responses, anthropic };
 
-// "tools", "tool_choice" and whether one call at most is wanted; of chats "functions" and
-// "function_call" too. body: what the reader's object was
-// read from; the order of a schema's properties is taken from it.
+// "tools", "tool_choice" and whether at most one call is wanted; in chats also "functions" and
+// "function_call". body: the source of the reader's object; it gives the order of a schema's
+// properties.
 void read_tools(ObjectReader& reader, const JsonBody& body, ToolSpelling spelling,
                 ChatFields& chat);
-// A call of a custom tool is one of a function of a text: its arguments, and the text that is in
-// such; what has none is the text itself.
+// A custom tool's call is a call of a function with one text: its arguments, and the text inside
+// them; other arguments are the text itself.
 std::string custom_arguments(const std::string& input);
 std::string custom_input(const std::string& arguments);
 // "tool_calls" of an assistant's message, or its "function_call".

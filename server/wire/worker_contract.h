@@ -1,6 +1,6 @@
 #pragma once
-// What workers of every kind say of themselves and of their jobs, as JSON on one line. Text that is
-// not UTF-8 comes out with U+FFFD.
+// What workers of every kind report about themselves and their jobs, as JSON on one line. U+FFFD
+// replaces bytes that are not UTF-8.
 
 #include <cstdint>
 #include <optional>
@@ -24,8 +24,8 @@ struct WorkerInfo {
   std::string version;
 };
 
-// Bytes of the model on its device (weights, and of chats the KV cache), and of a device with
-// memory of its own all and what is free, whoever uses it; 0 for a CPU, and when not known.
+// Bytes: `used` by the model (weights and, for chats, the KV cache); and for a device with its own
+// memory the total and the free part, whatever program uses it; 0 for a CPU, or if unknown.
 struct MemoryFigures {
   int64_t used = 0;
   int64_t device = 0;
@@ -41,16 +41,16 @@ struct Health {
   int64_t vocab_size = 0;
   int32_t context_length = 0;
   int64_t parameters = 0;
-  int32_t max_pictures = 0;  // of a request; 0 = the model reads text alone
+  int32_t max_pictures = 0;  // of a request; 0 = the model reads only text
   int64_t memory_bytes = 0;  // weights and KV cache
   double uptime_seconds = 0;
   std::string capture_refusal = {};  // why steps are not captured and replayed; empty: they are
-  std::optional<bool> ranks = {};    // of a model for embeddings (false) or ranking
+  std::optional<bool> ranks = {};    // of an embedding model (false) or reranker
 };
 
 std::string to_json(const WorkerInfo& info);
 std::string to_json(const Health& health);
-// worker-contract's WorkerHeartbeat, and the memory beside it.
+// worker-contract's WorkerHeartbeat, with the memory.
 std::string heartbeat_json(const WorkerInfo& info, const MemoryFigures& memory,
                            std::string_view timestamp);
 std::string ready_json(bool ready, std::string_view state);
