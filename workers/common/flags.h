@@ -1,5 +1,5 @@
 #pragma once
-// What the command lines of all workers share.
+// Command-line flags of all workers.
 
 #include <functional>
 #include <optional>
@@ -13,14 +13,14 @@ class App;
 
 namespace rbee::workers {
 
-// Adds --worker-id, --port, --host, --hive-url, --threads, what limits and guards the server, and
-// the device's number to `app`.
+// Adds --worker-id, --port, --host, --hive-url, --threads, the server's limits and keys, and the
+// device's number to `app`.
 void add_common_flags(CLI::App& app, CommonFlags& flags);
 
-// Reads the command line; prints help, version or what is wrong. Flags that nobody knows are kept
-// in flags.ignored, as hives are newer than workers. `check`: looks at what was read and may throw
-// CLI::ParseError. A worker without a name is called `kind` and its port. Returns the exit status
-// to end with, 0 after help and version, 2 for wrong usage, or nothing to go on.
+// Reads the command line; prints help, version or errors. It keeps unknown flags in flags.ignored,
+// because hives may be newer than workers. `check`: checks the values and may throw
+// CLI::ParseError. A worker without a name gets `kind` and its port as name. Returns the exit
+// status, 0 after help and version, 2 for wrong usage; or nothing if the program goes on.
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv,
                                       const std::string& kind, CommonFlags& flags,
                                       const std::function<void()>& check = {});

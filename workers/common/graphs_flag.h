@@ -1,5 +1,5 @@
 #pragma once
-// Whether a GPU's steps are captured, as command lines say it.
+// The flag that turns off captured GPU steps.
 
 namespace CLI {
 class App;
@@ -7,8 +7,8 @@ class App;
 
 namespace rbee::workers {
 
-// Adds --no-graphs, which sets RBEE_GRAPHS to 0 for this process and those that it starts: to be
-// parsed before there are threads and before a device is used.
+// Adds --no-graphs, which sets RBEE_GRAPHS to 0 for this process and its children. Parse it before
+// threads start and before a device is used.
 void add_graphs_flag(CLI::App& app);
 
 }  // namespace rbee::workers

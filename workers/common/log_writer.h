@@ -1,6 +1,6 @@
 #pragma once
-// Lines for a file descriptor whose reader may be slow or gone: what it does not take in time is
-// lost and counted, so that nobody who logs waits for it.
+// Writes lines to a file descriptor whose reader may be slow or gone. Lines that it does not accept
+// in time are dropped and counted, so that logging never blocks for long.
 
 #include <chrono>
 #include <cstdint>
@@ -12,19 +12,19 @@ namespace rbee::workers {
 
 class LogWriter {
  public:
-  // fd: outlives the writer. lost: the line that tells of so many lost ones.
+  // fd must outlive the writer. lost: makes the line that reports `count` dropped lines.
   LogWriter(int fd, std::function<std::string(uint64_t count)> lost)
       : fd_(fd), lost_(std::move(lost)) {}
 
-  // Adds the line's end. The first line that finds no room waits for a moment, the others do not
-  // until there is room again. Not thread-safe.
+  // Adds the line's end. The first line without room waits for a moment; later ones do not, until
+  // there is room again. Not thread-safe.
   void write(std::string_view line);
-  // Since the last line that told of it.
+  // Dropped lines since the last report.
   uint64_t lost() const { return count_; }
 
  private:
   bool room(std::chrono::milliseconds patience) const;
-  // False when not all of it was taken.
+  // False if not all of it was written.
   bool put(std::string_view text);
 
   const int fd_;

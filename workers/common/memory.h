@@ -1,18 +1,18 @@
 #pragma once
-// Memory of requests that are over.
+// Gives back the memory of finished requests.
 
 #include <chrono>
 
 namespace rbee::workers {
 
-// The allocator keeps what threads freed, each in a part of its own: after some large requests a
-// process holds hundreds of megabytes that nobody uses. This gives them back to the system.
+// The allocator keeps freed memory in an arena for each thread: after some large requests a process
+// holds hundreds of megabytes that it does not use. This returns them to the system.
 class MemoryTrimmer {
  public:
-  // From then on a thread's part is made smaller whenever its end is free, and large blocks have
-  // pages of their own: after some of these the allocator would put the next ones into the parts.
+  // From now on an arena shrinks whenever its end is free, and large blocks get pages of their own:
+  // by default the allocator would, after some of these, put the next ones into arenas.
   MemoryTrimmer();
-  // To be called about once a second; does something every few seconds.
+  // Call it about once a second; it does something every few seconds.
   void tick();
 
  private:

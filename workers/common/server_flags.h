@@ -1,5 +1,5 @@
 #pragma once
-// The part of a command line that is about the server: who may ask, and what that may cost.
+// The server's part of a command line: who may use it, and its limits.
 
 #include <cstdint>
 #include <string>
@@ -16,42 +16,41 @@ namespace rbee::workers {
 
 struct ServerFlags {
   uint16_t port = 8080;  // 0 = any free one
-  std::string host;      // empty = by default_host()
+  std::string host;      // empty = default_host()
   std::string api_keys;  // file of keys, see ApiKeys::add_file(); empty = none
   std::string tls_cert;  // files in PEM form, see tls_context(); empty = plain HTTP
   std::string tls_key;
-  std::vector<std::string> cors_origins;  // web pages that may ask; "*" = all
-  int drain_seconds = 0;                  // for running answers to end after a signal
+  std::vector<std::string> cors_origins;  // web pages that may send requests; "*" = all
+  int drain_seconds = 0;                  // time for running answers after a signal
   size_t max_connections = 512;
-  size_t max_client_connections = 0;  // of one address; 0 = no limit of its own
-  size_t max_body_bytes = 0;          // 0 = the program's own default
+  size_t max_client_connections = 0;  // of one address; 0 = no extra limit
+  size_t max_body_bytes = 0;          // 0 = the program's default
   size_t max_header_bytes = 16 * 1024;
   std::string
-      otlp_endpoint;  // of a collector of traces, see make_tracer(); empty = the environment's
+      otlp_endpoint;        // of a trace collector, see make_tracer(); empty = from the environment
   int header_seconds = 10;  // for a request's head, and for TLS's handshake
 };
 
 // Adds --port, --host, --api-keys, --tls-cert and all others to `app`.
 void add_server_flags(CLI::App& app, ServerFlags& flags);
 
-// The token of LLORCH_API_TOKEN and the keys of the file. Throws io, and invalid_argument for a
-// file that is not one of keys.
+// The token of LLORCH_API_TOKEN and the keys of the file. Throws io, and invalid_argument if the
+// file has no valid keys.
 server::ApiKeys read_keys(const ServerFlags& flags);
 
-// name: value of the Server header. Logs who may ask.
+// name: value of the Server header. Logs who may use the server.
 server::ServerOptions server_options(const std::string& name, const ServerFlags& flags,
                                      const server::ApiKeys& keys);
 
-// What SIGHUP does: reload() where there are files to read again.
+// What SIGHUP does: it reloads if there are files to read again.
 Hangup hangup_of(const ServerFlags& flags);
-// Reads keys and certificate again, each by itself: what cannot be used is logged and stays as it
-// is.
+// Reads keys and certificate again. If one of them is invalid, it logs that and keeps the old one.
 void reload(const ServerFlags& flags, server::Server& server);
 
-// Everybody's address when a token guards the server, else only this machine's.
+// All addresses if a token guards the server, else only this machine's.
 std::string default_host(bool has_token);
 
-// Value of a variable of the environment; empty when it is not set.
+// Value of an environment variable; empty if it is not set.
 std::string environment(const char* name);
 
 }  // namespace rbee::workers

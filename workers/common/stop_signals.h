@@ -1,33 +1,34 @@
 #pragma once
-// SIGTERM and SIGINT as something to wait for, and SIGHUP as something to look for.
+// Lets a program wait for SIGTERM and SIGINT, and check for SIGHUP.
 
 #include <chrono>
 #include <cstdint>
 
 namespace rbee::workers {
 
-// Within this time of a signal the process ends, whatever hangs. Hives kill after two seconds.
+// The process ends within this time of a signal, even if something hangs. Hives kill after two
+// seconds.
 inline constexpr std::chrono::milliseconds kStopTime{1500};
 
 enum class Hangup : uint8_t {
-  ends,     // SIGHUP ends the process, as it does by itself
-  reloads,  // SIGHUP makes take_reload() give true
+  ends,     // SIGHUP ends the process, as by default
+  reloads,  // SIGHUP makes take_reload() return true
 };
-// Call first in main, before any thread exists. Until arm_stop_signals(), SIGTERM and SIGINT end
+// Call it first in main, before any thread exists. Until arm_stop_signals(), SIGTERM and SIGINT end
 // the process at once with status 0.
 void catch_stop_signals(Hangup hangup);
-// From here on a signal makes wait_for_stop() return true; the process must end within `drain` and
-// kStopTime, or it is ended then, or at a second signal, with status 0.
+// From now on a signal makes wait_for_stop() return true. The process must end within `drain` and
+// kStopTime; at that time, or at a second signal, it is ended with status 0.
 void arm_stop_signals(std::chrono::seconds drain);
 // True once for all hangups since the last call.
 bool take_reload();
-// True once a stop was asked for; false after `patience`, or where there is a reload to take.
+// True after a stop request; false after `patience`, or if there is a reload to take.
 bool wait_for_stop(std::chrono::milliseconds patience);
-// All answers were given: what is left of the process ends within its time without a word.
+// Call it after all answers: if the rest of the process takes too long, it ends without a message.
 void work_is_over();
-// The process ends with `status` after `patience` at the latest, whatever still runs by then.
+// The process ends with `status` after at most `patience`, even if something still runs.
 void end_within(std::chrono::milliseconds patience, int status);
-// As a signal does.
+// Requests a stop, as a signal does.
 void ask_for_stop();
 
 }  // namespace rbee::workers

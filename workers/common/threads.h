@@ -1,19 +1,19 @@
 #pragma once
-// How many threads --threads gives.
+// The number of threads for --threads.
 
 namespace rbee::workers {
 
 struct Processors {
-  int there = 0;  // that this process may run on; 0 = not known
-  int quota = 0;  // as much time as so many have; 0 = no limit
+  int there = 0;  // that this process may run on; 0 = unknown
+  int quota = 0;  // CPU time of the control group's quota, in processors; 0 = no limit
 };
-// quota: of Processors.
+// quota: for Processors.
 Processors processors(int quota);
 
-// wanted: 0 = as many as the backend chooses, and comes back as it is. Of more threads than there
-// are processors some would always wait for a processor while the others wait for them at the end
-// of every operation: as many as there are come back, and a warning says so. More than the quota
-// are taken, with a warning: they stand still once they have used it up, but a quota may grow.
+// wanted: 0 = the backend's choice, returned as it is. Values above the number of processors are
+// clamped with a warning: threads would wait for processors, and all others for them at the end of
+// every operation. Values above the quota are used with a warning: threads stop once the quota is
+// spent, but a quota may grow.
 int thread_count(int wanted, const Processors& processors);
 
 }  // namespace rbee::workers

@@ -1,6 +1,6 @@
 #pragma once
-// Where spans go: --otlp-endpoint, and OpenTelemetry's variables of the environment (its
-// specification, "Environment Variable Specification" and "OpenTelemetry Protocol Exporter").
+// Where spans go: --otlp-endpoint, and OpenTelemetry's environment variables (its specification,
+// "Environment Variable Specification" and "OpenTelemetry Protocol Exporter").
 
 #include <memory>
 #include <string>
@@ -11,16 +11,16 @@
 namespace rbee::workers {
 
 struct TraceSource {
-  std::string service;   // service.name where OTEL_SERVICE_NAME says none
+  std::string service;   // service.name, unless OTEL_SERVICE_NAME gives one
   std::string instance;  // service.instance.id
 };
 
-// Null when there is nowhere to send spans to. Throws invalid_argument for a flag that is no URL,
-// and for a client's certificate and key that cannot be used; other variables that cannot be used
-// are logged and left out.
+// Null if there is no endpoint. Throws invalid_argument if the flag is no URL, or a client's
+// certificate or key is unusable; it logs and ignores other unusable variables.
 std::shared_ptr<server::Tracer> make_tracer(const ServerFlags& flags, const TraceSource& source);
 
-// Of a list such as "a=1,b=c%20d" (W3C Baggage, values percent-encoded). Throws invalid_argument.
+// Reads a list such as "a=1,b=c%20d" (W3C Baggage, values percent-encoded). Throws
+// invalid_argument.
 std::vector<std::pair<std::string, std::string>> parse_pairs(std::string_view name,
                                                              std::string_view list);
 

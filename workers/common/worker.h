@@ -1,6 +1,5 @@
 #pragma once
-// A worker's program, whatever it makes and on which device: log, signals, server; the model is
-// loaded before anything listens.
+// The program of every kind of worker: log, signals, server. It loads the model before it listens.
 
 #include <chrono>
 #include <functional>
@@ -16,16 +15,16 @@
 
 namespace rbee::workers {
 
-// Flags that workers of every kind have.
+// Flags of workers of every kind.
 struct CommonFlags : ServerFlags {
   DeviceKind kind = DeviceKind::cpu;  // of the worker's devices; no flag
   std::string worker_id;
   std::string model_ref;             // reported name; empty = the model's own
-  std::string hive_url;              // where heartbeats go; empty = nowhere
+  std::string hive_url;              // destination of heartbeats; empty = none
   int device = 0;                    // ordinal among the devices of the worker's kind
-  std::string device_text;           // of --device, as it was given; empty = none
+  std::string device_text;           // value of --device; empty = none
   int threads = 0;                   // 0 = one for each core
-  std::vector<std::string> ignored;  // what was not understood
+  std::vector<std::string> ignored;  // unknown flags
 };
 
 // An engine and its service.
@@ -33,27 +32,27 @@ class Served {
  public:
   virtual ~Served() = default;
   virtual server::WorkerService& service() = 0;
-  // shutdown: as add_worker_routes() takes it.
+  // shutdown: as in add_worker_routes().
   virtual server::Router routes(std::function<void()> shutdown) = 0;
-  // Of a request; larger ones are refused.
+  // Limit of a request's body; larger ones are refused.
   virtual size_t max_body_bytes() const { return size_t{1} << 20; }
-  // Ends the engine.
+  // Stops the engine.
   virtual void stop() = 0;
 };
 
-// What tells one executable from another.
+// The differences between the executables.
 struct Program {
   const char* name;  // e.g. "llm-worker-rbee-cpu"
   DeviceKind kind;   // of the device that the model runs on
-  // Gives memory that the device keeps for later requests back to the system; null: nothing does.
-  // Called after five looks at which nothing ran, one after another, and after each five more.
+  // Returns memory that the device keeps for later requests to the system; null: does nothing.
+  // Called after every five idle ticks in a row.
   void (*trim_memory)() = nullptr;
-  std::chrono::milliseconds tick{1000};  // between two looks at what the worker does
+  std::chrono::milliseconds tick{1000};  // between two checks of the worker's state
 };
 
 // main() after the command line. model: as given, for the log. Exit status: 0 after a signal or
-// POST /v1/shutdown; 1 when the worker cannot start; 3 when the device, or a part of a mapped file,
-// was lost.
+// POST /v1/shutdown; 1 if the worker cannot start; 3 if the device, or a part of a mapped file, was
+// lost.
 int run_worker(const Program& program, const CommonFlags& flags, const std::string& model,
                const std::function<std::unique_ptr<Served>()>& load);
 

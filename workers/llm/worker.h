@@ -1,5 +1,5 @@
 #pragma once
-// The worker for chat, or for embeddings and ranking, whatever its device.
+// The worker for chat, or for embeddings and reranking, on any device.
 
 #include <memory>
 #include <variant>
@@ -11,7 +11,7 @@
 
 namespace rbee::workers {
 
-// What the model is for decides which.
+// The kind of model decides which.
 using LoadedEngine =
     std::variant<std::unique_ptr<engine::TextEngine>, std::unique_ptr<engine::EmbeddingEngine>>;
 using LoadEngine = LoadedEngine (*)(const Flags&);

@@ -1,7 +1,7 @@
 #pragma once
-// The command line of an image worker. Every flag is also read from the environment, as hives set
-// it: WORKER_ID, SD_VERSION, PORT, CALLBACK_URL, MODEL_PATH, CUDA_DEVICE, ROCM_DEVICE,
-// METAL_DEVICE, USE_FLASH_ATTN, USE_F16.
+// The command line of an image worker. Hives may also set flags as environment variables:
+// WORKER_ID, SD_VERSION, PORT, CALLBACK_URL, MODEL_PATH, CUDA_DEVICE, ROCM_DEVICE, METAL_DEVICE,
+// USE_FLASH_ATTN, USE_F16.
 
 #include <string>
 #include <variant>
@@ -11,10 +11,10 @@
 
 namespace rbee::workers {
 
-struct SdFlags : CommonFlags {  // worker_id: "sd-worker-<port>" when not given; port: 8081
+struct SdFlags : CommonFlags {  // worker_id: default "sd-worker-<port>"; port: default 8081
   std::string model;            // folder in diffusers' layout, or one file
-  std::string version;          // what --sd-version says the model is; empty = not said
-  std::string taesd;            // of previews; empty = none
+  std::string version;          // the model's kind by --sd-version; empty = not given
+  std::string taesd;            // for previews; empty = none
   std::string vae;              // another VAE; empty = the model's own
   // Text encoders; empty = the model's own.
   std::string clip_l, clip_g, t5xxl;

@@ -1,5 +1,5 @@
 #pragma once
-// From an image model's files and a backend to an engine.
+// Makes an engine from an image model's files and a backend.
 
 #include <memory>
 
@@ -9,7 +9,7 @@
 
 namespace rbee::workers {
 
-// Throws what is wrong with the device or the files.
+// Throws for errors of the device or the files.
 std::unique_ptr<engine::ImageEngine> load_image_engine(const BackendInfo& backend,
                                                        const SdFlags& flags);
 

@@ -1,5 +1,5 @@
 #pragma once
-// The image worker, whatever its device.
+// The image worker, on any device.
 
 #include <memory>
 
