@@ -1,6 +1,6 @@
 #pragma once
-// The subcommands of `rbee`. Each adds itself to the parser and returns what to run when chosen;
-// run() returns the exit status and may throw rbee::Error.
+// The subcommands of `rbee`. Each adds itself to the parser and returns the function to run if it
+// is chosen; that function returns the exit status and may throw rbee::Error.
 
 #include <functional>
 #include <string>
@@ -19,7 +19,7 @@ struct Command {
 Command add_run(CLI::App& parent);
 Command add_chat(CLI::App& parent);
 Command add_bench(CLI::App& parent);
-Command add_bench_serve(CLI::App& bench);        // of add_bench()
+Command add_bench_serve(CLI::App& bench);        // a subcommand of add_bench()
 Command add_bench_speculative(CLI::App& bench);  // the same
 Command add_perplexity(CLI::App& parent);
 Command add_embed(CLI::App& parent);
@@ -30,7 +30,7 @@ Command add_devices(CLI::App& parent);
 Command add_imagine(CLI::App& parent);
 Command add_serve(CLI::App& parent);
 
-// All of them, as the program has them; the exit status.
+// Runs the program with all subcommands; returns the exit status.
 int run_command_line(int argc, char** argv);
 
 }  // namespace rbee::tools

@@ -1,5 +1,5 @@
 #pragma once
-// What a device could do at best, measured on it.
+// A device's peak rates, as measured on it.
 
 #include <string_view>
 
@@ -7,7 +7,7 @@
 
 namespace rbee::tools {
 
-// The arithmetic unit that a weight type's products could use at best.
+// The fastest arithmetic unit for a weight type's products.
 struct Unit {
   double operations_per_second;
   const char* name;
@@ -21,11 +21,12 @@ struct Limits {
   double int8_ops = 0;    // 0: no such unit, or not measured
   bool gpu = false;
 
-  // `type`: the weights', e.g. "q4_1".
+  // `type`: of the weights, e.g. "q4_1".
   Unit unit_for(std::string_view type) const;
 };
 
-// Takes some seconds. threads: of a CPU, 0 = one for each core. weight_bytes: read for one token.
+// Takes some seconds. threads: for a CPU, 0 = one for each core. weight_bytes: bytes read for one
+// token.
 Limits measure_limits(Device& device, int threads, double weight_bytes);
 
 }  // namespace rbee::tools

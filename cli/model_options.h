@@ -1,5 +1,5 @@
 #pragma once
-// Options that every command with a model shares.
+// Options of every command that uses a model.
 
 #include <cstdint>
 #include <optional>
@@ -18,10 +18,10 @@ namespace rbee::tools {
 
 struct ModelOptions {
   std::string model;                  // path
-  std::string mmproj;                 // path of a GGUF model's tower; empty = none
+  std::string mmproj;                 // path of a GGUF model's vision tower; empty = none
   std::string device = "cpu";         // "cpu", "cuda:0", ...
   std::string dtype = "auto";         // what layers compute in
-  std::string pan_and_scan = "auto";  // on or off: pictures are shown in parts too
+  std::string pan_and_scan = "auto";  // on or off: show pictures in parts too
   int64_t context = 0;                // tokens; 0 = the model's own, at most 4096
   int threads = 0;                    // 0 = one for each core
 };
@@ -29,19 +29,19 @@ struct ModelOptions {
 struct SamplingFlags {
   engine::SamplingParams params;
   std::vector<std::string> biases;  // "ID=BIAS"
-  std::string samplers;             // names separated by semicolons; empty = the usual ones
+  std::string samplers;             // names separated by semicolons; empty = the default ones
 };
 
-// Takes 0 to 2^64 - 1, and below 0 leaves `seed` empty for a fresh one.
+// Accepts 0 to 2^64 - 1; a value below 0 leaves `seed` empty for a fresh one.
 CLI::Option* add_seed_option(CLI::App& app, const std::string& flags, std::optional<uint64_t>& seed,
                              const std::string& help);
 void add_model_options(CLI::App& app, ModelOptions& options);
 void add_sampling_options(CLI::App& app, SamplingFlags& flags);
 engine::SamplingParams sampling_of(const SamplingFlags& flags);
 
-// With a progress line on standard error when that is a terminal.
+// Shows a progress line on standard error if that is a terminal.
 engine::TextModelOptions text_model_options(const ModelOptions& options);
-// Loads with a progress line on standard error when that is a terminal.
+// Loads the model, with a progress line as above.
 engine::TextModel load(const ModelOptions& options);
 
 }  // namespace rbee::tools

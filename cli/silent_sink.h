@@ -1,5 +1,5 @@
 #pragma once
-// Waits for the end of an answer that nobody reads.
+// Waits for the end of an answer and drops its text.
 
 #include <future>
 
@@ -17,7 +17,7 @@ class SilentSink final : public engine::EventSink {
     end_.set_exception(std::make_exception_ptr(Error(failed.code, "request", failed.message)));
   }
 
-  // Once. Throws the request's Error when it failed.
+  // Call it once. Throws the request's Error if it failed.
   engine::Finished wait() { return end_.get_future().get(); }
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// An engine for the command line whose tokens may be drafted ahead.
+// An engine for the command line that may use draft tokens.
 
 #include <memory>
 
@@ -9,8 +9,8 @@
 
 namespace rbee::tools {
 
-// Loads the model, and the draft model where there is one. What `options` say of draft tokens is
-// `flags`.
+// Loads the model, and the draft model if there is one. `flags` replace the draft settings of
+// `options`.
 std::unique_ptr<engine::TextEngine> make_engine(const ModelOptions& model,
                                                 const workers::SpeculativeFlags& flags,
                                                 engine::LlmOptions options);

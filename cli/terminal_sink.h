@@ -12,10 +12,11 @@ namespace rbee::tools {
 
 class TerminalSink final : public engine::EventSink {
  public:
-  // The answer goes to standard output; reasoning, where it is shown, to standard error, dimmed
-  // where that is a terminal.
+  // The answer goes to standard output; reasoning, if shown, to standard error, dimmed if that is a
+  // terminal.
   enum class Thoughts : uint8_t { shown, hidden };
-  // What goes to standard output. `tokens` needs Request::logprobs: a line of JSON for each.
+  // What goes to standard output. `tokens` needs TextRequest::logprobs: a line of JSON for each
+  // token.
   enum class Answer : uint8_t { text, tokens };
   TerminalSink(Thoughts thoughts, Answer answer)
       : shows_(thoughts == Thoughts::shown), answer_(answer) {}
@@ -25,9 +26,9 @@ class TerminalSink final : public engine::EventSink {
   void on_finished(const engine::Finished& finished) noexcept override;
   void on_failed(const engine::Failed& failed) noexcept override;
 
-  // Blocks until the end. Throws the request's Error when it failed.
+  // Blocks until the end. Throws the request's Error if it failed.
   engine::Finished wait();
-  // Whole answer, and the reasoning in front of it; valid after wait().
+  // Whole answer, and the reasoning before it; valid after wait().
   const std::string& text() const { return text_; }
   const std::string& reasoning() const { return reasoning_; }
   uint64_t seed() const { return seed_; }
