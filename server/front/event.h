@@ -13,7 +13,7 @@ namespace rbee::server {
 enum class EventKind : uint8_t {
   comment,    // no event: keeps the connection open
   opening,    // about the answer, not yet model output; another worker's may replace it
-  unserved,   // an error that ends the stream, but not the request: elsewhere it has the status 503
+  unserved,   // an error that is a 503 elsewhere: another worker may take the request
   substance,  // all others
 };
 

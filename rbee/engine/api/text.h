@@ -139,7 +139,7 @@ struct TextRequest {
   // answer. Absent: all.
   std::optional<int32_t> kept_tokens;
   bool keeps_first = false;
-  // Log probabilities of every token, and of this many of the likeliest tokens in its place.
+  // Log probabilities of every token, and of this many likeliest tokens at its position.
   std::optional<int32_t> logprobs;
   // In place of the likeliest: these tokens, and the chosen one. Needs no `logprobs`.
   std::vector<int32_t> logprob_ids;
@@ -155,6 +155,7 @@ struct TextRequest {
   std::string user;                 // the client's user: users of a client take turns
   std::string cache_salt;           // cached prefixes are shared only under the same salt
   int32_t priority = 0;  // -1000 to 1000; lower goes first; below 0: if the engine allows it
+  // Start only after this job's prompt is cached or the job has ended. That job must not follow
   // another.
   std::string follows;
 };

@@ -58,7 +58,7 @@ class NextStep {
   TopK top_logits_;
   Tensor integers_, turn_, scales_;
   Draws draws_;
-  Tensor given_;  // integers_, turn_ and the draws
+  Tensor given_;  // integers_, turn_, scales_ and draws_
   Tensor found_;  // all results, up to the tokens
   std::shared_ptr<HostBuffer> host_;
   Tensor shown_;                 // (2, numel of found_) in host_
