@@ -47,7 +47,8 @@ class SplitAmx : public testing::Test {
   double product(int64_t out) {
     std::vector<uint16_t> x(kSplitParts * kPadded), w(2 * kPadded * kPanelRows);
     linear_amx.split(x_, kIn, {x.data(), x.data() + kPadded, x.data() + 2 * kPadded});
-    linear_amx.kernels[DType::f16]->unpack(reinterpret_cast<const std::byte*>(weights_), kIn, {.bf16 = w.data()});
+    linear_amx.kernels[DType::f16]->unpack(reinterpret_cast<const std::byte*>(weights_), kIn,
+                                           {.bf16 = w.data()});
     double sum = 0;
     for (int64_t k = 0; k < kPadded; ++k) {
       const auto part = [&](int64_t i) {
