@@ -83,6 +83,11 @@ def flat_bytes(name):
     return 4
 
 
+def signed(field, bits):
+    """A field of an instruction as a number with a sign."""
+    return (field ^ 1 << bits - 1) - (1 << bits - 1)
+
+
 def family_of(arch):
     return "cdna" if arch.startswith("gfx9") else "rdna4" if arch.startswith("gfx12") else "rdna3"
 
@@ -352,11 +357,12 @@ class Machine:
         elif "LOAD_LDS" in name:
             entry.shared = FROM_M0
             entry.bytes = 4 * int(name[-1]) if name[-2] == "X" else 4
-            entry.offsets[:] = [inst.offset & WORD] * 2
+            offset = signed(inst.offset, 13) if kind in ("GLOBAL", "SCRATCH") else inst.offset
+            entry.offsets[:] = [offset & WORD] * 2
         elif kind in ("FLAT", "VFLAT") and name.startswith("FLAT"):
             entry.shared, entry.bytes = FLAT, flat_bytes(name)
             entry.address = (inst.vaddr if kind == "VFLAT" else inst.addr).offset - FIRST_VECTOR
             # CDNA's have no sign.
             width = {"cdna": 32, "rdna3": 13, "rdna4": 24}[self.family]
             offset = inst.ioffset if kind == "VFLAT" else inst.offset
-            entry.offsets[:] = [(offset ^ 1 << width - 1) - (1 << width - 1) & WORD] * 2
+            entry.offsets[:] = [signed(offset, width) & WORD] * 2

@@ -36,3 +36,21 @@ extern "C" __attribute__((global, amdgpu_flat_work_group_size(64, 64))) void pla
   RB_MEET;
   p[kFar + i] = other + s[kFar + i];
 }
+
+#ifdef __gfx942__
+// The same by copies from device memory to shared memory, which begin 64 words in front of `write`:
+// the offset is of 13 bits and has a sign, and counts on both sides.
+extern "C" __attribute__((global, amdgpu_flat_work_group_size(64, 64))) void planted_copy_fault(
+    float* p, int read, int write) {
+  __attribute__((shared)) static float s[128];
+  const unsigned i = __builtin_amdgcn_workitem_id_x();
+  s[i] = s[64 + i] = 0.0f;
+  RB_MEET;
+  using From = __attribute__((address_space(1))) float;
+  using To = __attribute__((address_space(3))) float;
+  __builtin_amdgcn_global_load_lds((From*)(p + 64 + i + read), (To*)(s + write), 4, -256, 0);
+  __builtin_amdgcn_s_waitcnt(0);
+  RB_MEET;
+  p[i] = s[i] + s[64 + i];
+}
+#endif

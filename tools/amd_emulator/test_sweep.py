@@ -281,6 +281,22 @@ class PlantedFault(unittest.TestCase):
                                   (-577, 0, beyond)):
             self.launch(emulated, code, "planted_flat_fault", 576, (read, write), byte)
 
+        if arch == "gfx942":
+            self.copy_on(emulated, code)
+
+    def copy_on(self, emulated, code):
+        """Words come to the first or the second 64 of 128, or 64 in front of them."""
+        kernel = code.kernel("planted_copy_fault")
+        for write, byte in ((64, None), (128, None), (63, (1 << 32) - 4), (129, 512)):
+            data = (ctypes.c_float * 64)(*range(64))
+            params = struct.pack("<Qii", ctypes.addressof(data), 0, write)
+            if byte is None:
+                emulated._run(code, kernel, (1, 1, 1), 64, 0, params)
+                self.assertEqual(list(data), list(range(64)))
+                continue
+            with self.assertRaisesRegex(machine.KernelFault, f"byte {byte} of shared memory, of which the block has 512"):
+                emulated._run(code, kernel, (1, 1, 1), 64, 0, params)
+
     def launch(self, emulated, code, name, first, reach, byte):
         """Over words from `first` on; `byte`: the one beyond the block's shared memory that is reached, if any."""
         data = (ctypes.c_float * (first + 64))(*[0] * first, *range(64))
