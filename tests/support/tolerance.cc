@@ -63,6 +63,8 @@ constexpr Row kRows[] = {
 constexpr double kMany = 64;
 constexpr double kMostMeanSquare = 0.4;
 constexpr double kMostScale = 0.005;
+// Results of one row share the roundings of its activations, where weights are not around zero.
+constexpr double kMostOfRow = 0.015;
 
 // The distance from 1 to the next number, and the smallest number above 0.
 struct Resolution {
@@ -135,7 +137,8 @@ void compare_one(Comparison& out, int64_t i, double got, double want, double all
          cat("element ", i, ": got ", got, ", want ", want, " (allowed error ", allowed, ')'));
 }
 
-void compare_sums(Comparison& out, const Sums& sums, double relative) {
+// `rows` of results, whose errors are independent of each other.
+void compare_sums(Comparison& out, const Sums& sums, const Tolerance& each, int64_t rows) {
   if (sums.allowed.effective_count() >= kMany) {
     const double part = std::sqrt(sums.errors.second / sums.allowed.second);
     exceed(out, part / kMostMeanSquare,
@@ -145,7 +148,8 @@ void compare_sums(Comparison& out, const Sums& sums, double relative) {
   if (sums.allowed.second > 0 && sums.wanted.effective_count() >= kMany) {
     const double scale = sums.along / sums.wanted.second;
     // A quarter is half a unit: equal values are all rounded the same way.
-    const double most = kMostScale + relative / 4;
+    const double most =
+        kMostScale + each.relative / 4 + each.of_row / std::sqrt(static_cast<double>(rows));
     exceed(out, std::fabs(scale) / most,
            cat("the results together are ", 1 + scale, " times the wanted ones (", most,
                " off is allowed)"));
@@ -193,9 +197,11 @@ Tolerance tolerance(Family family, DType dtype, DeviceKind device) {
     if (fits) found = row;
   }
   const Resolution of_type = resolution(dtype);
+  const bool in_blocks = family == Family::quant_product || family == Family::quant_gate;
   return {.relative = kRoom * found.units * of_type.unit,
           .of_largest = kRoom * found.of_largest,
-          .absolute = kRoom * found.units * of_type.smallest};
+          .absolute = kRoom * found.units * of_type.smallest,
+          .of_row = in_blocks ? kMostOfRow : 0};
 }
 
 HostArray within_range(HostArray exact, DType dtype) {
@@ -229,7 +235,8 @@ Comparison compare_values(const HostArray& got, const HostArray& want, const Tol
     compare_one(out, i, got[i], want[i], most);
     if (largest > 0) sums.add((got[i] - want[i]) / largest, want[i] / largest, most / largest);
   }
-  compare_sums(out, sums, allowed.relative);
+  const int64_t columns = want.shape.rank() > 0 ? want.size(-1) : 1;
+  compare_sums(out, sums, allowed, want.numel() / std::max<int64_t>(columns, 1));
   return out;
 }
 

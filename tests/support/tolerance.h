@@ -29,6 +29,8 @@ struct Tolerance {
   double relative = 0;
   double of_largest = 0;
   double absolute = 0;
+  // By how much more than others the results of one row may together be too large, in parts.
+  double of_row = 0;
 };
 Tolerance tolerance(Family family, DType dtype, DeviceKind device);
 

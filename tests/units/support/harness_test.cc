@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "tests/support/check_case.h"
 
@@ -132,6 +133,27 @@ TEST_F(PlantedFaults, AreFoundWhereRoundingPassesWithRoom) {
       std::swap(swapped.values[row * kColumns + 3], swapped.values[row * kColumns + 4]);
     }
     EXPECT_FALSE(compare_values(swapped, want, allowed).ok) << "two lanes are swapped";
+  }
+}
+
+// As one token's by types whose numbers begin at a minimum (q4_1): a sum of the activations weighs
+// most in each result, and with it the sum's own error.
+TEST_F(PlantedFaults, OneRowsSharedRoundingsPass) {
+  constexpr int64_t kOuts = 192;
+  std::vector<double> w = random(kOuts, 2);
+  for (double& value : w) value += 1.6;
+  const Tolerance allowed = tolerance(Family::quant_product, DType::f32, DeviceKind::cpu);
+  const auto row_of = [&](const std::vector<double>& x) {
+    HostArray out{.shape = {1, kOuts}, .values = {}};
+    for (int64_t first = 0; first < kOuts * kTerms; first += kTerms) {
+      out.values.push_back(std::inner_product(x.begin(), x.end(), w.begin() + first, 0.0));
+    }
+    return out;
+  };
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    const std::vector<double> x = random(1, seed * 7919);
+    const Comparison passes = compare_values(row_of(in_8_bits(x)), row_of(x), allowed);
+    EXPECT_TRUE(passes.ok) << "seed " << seed << ": " << passes.first_failure;
   }
 }
 
