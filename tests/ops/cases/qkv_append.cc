@@ -46,6 +46,21 @@ std::vector<QkvCase> cases() {
   for (const DType weight : test::block_types_but({DType::q4_0, DType::q8_0, DType::q4_k})) {
     add({.in = 2048, .heads = 2, .kv_heads = 1, .head_dim = 32, .pairs = 16}, weight);
   }
+  // Neighbours rotated with each other, with a bias and a cache in f16, from block types of each
+  // kind.
+  for (const DType weight :
+       {DType::q4_0, DType::q4_1, DType::q5_0, DType::q8_0, DType::q2_k, DType::q3_k, DType::q4_k,
+        DType::q5_k, DType::q6_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4}) {
+    add({.in = 2048,
+         .heads = 2,
+         .kv_heads = 1,
+         .head_dim = 32,
+         .pairs = 16,
+         .cache = DType::f16,
+         .layout = RopeLayout::interleaved,
+         .bias = true},
+        weight);
+  }
   // Values in another type than the others.
   for (const auto& [weight, value] : {std::pair{DType::q4_k, DType::q6_k},
                                       {DType::q5_k, DType::q6_k},
