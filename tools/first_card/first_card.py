@@ -37,6 +37,10 @@ LIBRARY_OPERATIONS = ("linear", "fused_linear", "matmul", "linear_norm", "expert
 ONE_AT_A_TIME = {"AMD_SERIALIZE_KERNEL": "3", "AMD_SERIALIZE_COPY": "3", "HIP_LAUNCH_BLOCKING": "1",
                  "CUDA_LAUNCH_BLOCKING": "1"}
 KERNEL_BENCHES = ("linear_bench", "gemm_bench", "attention_bench", "conv_bench", "expert_bench")
+PROFILERS = {"rocm": "rocprofv3", "cuda": "ncu"}
+# Each kernel once, at the clocks that the card has; 4,000 launches take a minute.
+NCU_FLAGS = ["--clock-control", "none", "--metrics", "gpu__time_duration.sum", "--print-summary", "per-kernel",
+             "--launch-count", "4000"]
 WORKERS = {"rocm": "llm-worker-rbee-rocm", "cuda": "llm-worker-rbee-cuda"}
 
 
@@ -258,13 +262,17 @@ class Checks:
                 self.run(program, [self.program(program)], 20, NO_LIBRARIES)
 
     def profile(self):
-        profiler = shutil.which("rocprofv3")
+        """Times of kernels, by the vendor's profiler. NVIDIA's takes captured steps for one kernel each."""
+        profiler = shutil.which(PROFILERS[self.card.kind])
         if not profiler or not self.has("profile", "rbee"):
             return
+        bench = [self.program("rbee"), "bench", "-m", self.options.model or self.tiny_model(), "--device",
+                 self.card.device, "-p", "64", "-n", "32", "-r", "1"]
+        if self.card.kind == "cuda":
+            self.run("profile", [profiler, *NCU_FLAGS, *bench], 15, NOT_CAPTURED)
+            return
         folder = self.work / "profile"
-        self.run("profile", [profiler, "--kernel-trace", "--stats", "-d", folder, "--", self.program("rbee"), "bench",
-                             "-m", self.options.model or self.tiny_model(), "--device", self.card.device, "-p", "64",
-                             "-n", "32", "-r", "1"], 15)
+        self.run("profile", [profiler, "--kernel-trace", "--stats", "-d", folder, "--", *bench], 15)
         for file in sorted(folder.rglob("*stats*.csv")):
             self.journal.write(f"profile-{file.stem[-40:]}", cards.read(file))
 

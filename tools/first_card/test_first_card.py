@@ -190,6 +190,23 @@ class Order(unittest.TestCase):
             self.assertEqual(checks.found.failing_steps, ["texts"])
             self.assertTrue(any("IndexError" in file.read_text() for file in Path(folder).glob("*texts-error*")))
 
+    def test_each_vendors_profiler_takes_steps_as_it_can(self):
+        for kind, profiler, words in (("rocm", "rocprofv3", ["--kernel-trace"]), ("cuda", "ncu", ["--print-summary"])):
+            with tempfile.TemporaryDirectory() as folder:
+                (Path(folder) / "rbee").touch()
+                checks = first_card.Checks(first_card.parse_arguments(["MODEL", "--programs", folder]),
+                                           card.Card(f"{kind}:0", ["x"]), runner.Journal(folder, str))
+                self.addCleanup(checks.work.rmdir)
+                ran = []
+                checks.run = lambda name, command, minutes, variables=None: ran.append((command, variables))
+                with mock.patch("first_card.shutil.which", side_effect=lambda name: f"/bin/{name}"):
+                    checks.profile()
+                (command, variables), = ran
+                self.assertEqual(command[0], f"/bin/{profiler}")
+                self.assertTrue(set(words) <= set(command), command)
+                # To ncu a captured step is one kernel.
+                self.assertEqual(variables, {"RBEE_GRAPHS": "0"} if kind == "cuda" else None)
+
     def test_help_names_the_steps(self):
         done = subprocess.run([sys.executable, str(HERE / "first_card.py"), "--help"], text=True,
                               stdout=subprocess.PIPE)
