@@ -126,7 +126,7 @@ class Checks:
         self.found.opens = bool(line) and "cannot be used" not in line.group(1)
         if line:
             self.found.card = f"{self.card.device} {line.group(1)}"
-        commit = runner.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], 10).text.strip()
+        commit = runner.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40"], 60).text.strip()
         self.journal.write("program", f"{commit}\n{runner.run([str(self.program('rbee')), '--version'], 60).text}")
 
     def opcheck(self, name, operation, variables):
@@ -340,7 +340,8 @@ def main(words):
     out = options.out or Path(f"first-card-{'-'.join(card.targets) or card.kind}.tar.xz")
     with tempfile.TemporaryDirectory(prefix="first-card-") as folder:
         print(f"checks {card.device} {' '.join(card.targets)}")
-        checks = Checks(options, card, runner.Journal(folder, scrub.of_this_machine(ROOT, options.model, folder)))
+        checks = Checks(options, card, runner.Journal(folder, scrub.of_this_machine(
+            ROOT, options.model, folder, options.programs)))
         try:
             check_all(checks)
         except KeyboardInterrupt:

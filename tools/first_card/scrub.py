@@ -9,6 +9,10 @@ from pathlib import Path
 # Names that tell nothing, and words that stand in drivers' texts.
 PUBLIC_NAMES = {"root", "user", "amd", "gpu", "nvidia", "localhost", "linux", "debian", "ubuntu"}
 RULES = [
+    # A variable or field whose name speaks of a secret, and what begins as keys of known services do.
+    (re.compile(r"""(?i)(\w*(?:_key|_token|secret|passw(?:or)?d|credentials?)['"]?\s*[=:]\s*)('[^']*'|"[^"]*"|[^\s'"]+)"""),
+     r"\1SECRET"),
+    (re.compile(r"\b(?:nvapi-|hf_|sk-|gh[pousr]_|glpat-|AKIA)[A-Za-z0-9_-]{8,}"), "SECRET"),
     (re.compile(r"/(home|Users)/[^/\s:'\"]+"), "HOME"),
     (re.compile(r"GPU-[0-9a-fA-F][0-9a-fA-F-]{7,}"), "GPU-ID"),
     (re.compile(r"\b[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"), "ID"),
@@ -47,9 +51,11 @@ def user_name():
         return ""
 
 
-def of_this_machine(root, model, folder):
-    """`model`: the user's file, or nothing. `folder`: where this program keeps its files."""
+def of_this_machine(root, model, folder, programs=None):
+    """`model`, `programs`: the user's file and folder, or nothing. `folder`: where this program keeps its files."""
     paths = {str(root): "ROOT", str(folder): "WORK", tempfile.gettempdir(): "TEMP"}
+    if programs:
+        paths.update({str(path): "PROGRAMS" for path in (programs, Path(programs).resolve())})
     if model:
         model = Path(model)
         paths.update({str(path): "MODEL" for path in (model, model.resolve(), model.name, model.stem)})

@@ -48,12 +48,27 @@ class Scrubbed(unittest.TestCase):
                             "AB12345", "12:34:56", "192.168", "example"):
                 self.assertNotIn(private, found, text)
 
+    def test_secrets_go(self):
+        for text in ("NVIDIA_API_KEY=nvapi-Xy12345678_abc", "RBEE_SECRET=12ab", "  \"api_key\": \"Xy1\",",
+                     "AMD_PASSWORD='Xy1 12ab'", "a line with hf_Xy12345678 in it", "sk-Xy12345678"):
+            found = self.scrub(text)
+            self.assertNotIn("Xy1", found)
+            self.assertNotIn("12ab", found)
+            self.assertIn("SECRET", found)
+
+    def test_the_folder_of_programs_goes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            programs = Path(folder) / "client"
+            scrubbed = scrub.of_this_machine(HERE.parent.parent, None, "/none", programs)
+            self.assertEqual(scrubbed(f"$ {programs}/rbee devices"), "$ PROGRAMS/rbee devices")
+
     def test_paths_keep_what_is_ours(self):
         self.assertEqual(self.scrub("/srv/people/mira/rbee.cpp/build/rocm/bin/rbee"), "ROOT/build/rocm/bin/rbee")
 
     def test_what_tells_of_the_card_stays(self):
         for text in ("gfx_target_version 110000", "amdgpu 0000:03:00.0: amdgpu: ring gfx timeout", "HIP 6.4.43483",
-                     "driver 550.54.15", "127.0.0.1", "miranda has 12 miracles", "the serial version of a kernel",
+                     "driver 550.54.15", "127.0.0.1", "miranda has 12 miracles", "the serial version of a kernel", "a tokenizer: 5 tokens, 1.25 tokens/s",
+                     "token: 3 of 9", "unknown key: blk.0", "--tokens 8",
                      "0x1002:0x744c, 16.0 GT/s PCIe, x16", "softmax --case 12, gpu: signal 6 (Aborted): f32 (7, 33)"):
             self.assertEqual(self.scrub(text), text)
 
