@@ -1,12 +1,12 @@
 #pragma once
-// Whether anybody still waits for what a thread does.
+// Tells a thread's work that its client has gone away.
 
 #include <atomic>
 
 namespace rbee {
 
-// While it lives, work of its thread that asks is cancelled once the flag is set. The flag outlives
-// it. The innermost one counts.
+// While a scope lives, work of its thread stops at its next check after the flag is set. The flag
+// must outlive the scope. The innermost scope counts.
 class CancelScope {
  public:
   explicit CancelScope(const std::atomic<bool>& flag);

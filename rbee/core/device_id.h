@@ -17,7 +17,7 @@ struct DeviceId {
 };
 
 std::string_view name(DeviceKind kind);
-// Reads "cpu", "cuda:0", ...; nothing when the text is no device.
+// Reads "cpu", "cuda:0", ...; nothing if the text is not a device.
 std::optional<DeviceId> parse_device_id(std::string_view text);
 void append_to(std::string& out, DeviceId id);
 

@@ -82,7 +82,7 @@ constexpr bool is_float(DType dtype) {
 constexpr bool is_integer(DType dtype) {
   return info(dtype).kind == DTypeKind::integer;
 }
-// Reads a name in either case, e.g. "Q4_K" or "bf16"; nothing when it is not a type.
+// Reads a name in either case, e.g. "Q4_K" or "bf16"; nothing if it is not a type.
 std::optional<DType> parse_dtype(std::string_view text);
 // Bytes of `elements` in a row of this type; elements must be a multiple of the block size.
 int64_t row_bytes(DType dtype, int64_t elements);

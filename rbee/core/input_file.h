@@ -1,5 +1,5 @@
 #pragma once
-// How files that somebody names are opened for reading.
+// How the project opens files that a user names.
 
 #include <cstdint>
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace rbee {
 
-// A regular file, open while this lives. Folders, FIFOs, sockets and devices are refused without
-// waiting for anybody. Throws not_found where there is nothing, else io; the error names the path.
+// A regular file, open while this lives. Refuses folders, FIFOs, sockets and devices without
+// blocking on them. Throws not_found if there is no file, else io; the error names the path.
 class InputFile {
  public:
   explicit InputFile(const std::filesystem::path& path);
@@ -27,8 +27,8 @@ class InputFile {
 
 inline constexpr uint64_t kMaxTextFile = uint64_t{256} << 20;
 
-// The whole file. Throws as InputFile does, io when it cannot be read, and invalid_argument when it
-// has more than `limit` bytes.
+// The whole file. Throws as InputFile does, io if it cannot be read, and invalid_argument if it has
+// more than `limit` bytes.
 std::string read_file(const std::filesystem::path& path, uint64_t limit = kMaxTextFile);
 
 }  // namespace rbee

@@ -1,21 +1,21 @@
 #pragma once
-// The kernels that devices got last and that may be under way, for the last words of a process: a
-// driver may end it in the middle of one, without an error that anybody could catch.
+// The kernels that were launched last and may still run. A crash report prints them, because a
+// driver may end the process in the middle of a kernel without an error to catch.
 
 #include <cstddef>
 
 namespace rbee {
 
-// A kernel was queued. `op` and `kernel` stay where they are until forget_launches().
+// A kernel was queued. `op` and `kernel` must stay valid until forget_launches().
 void note_launch(const char* op, const char* kernel, const void* stream) noexcept;
-// What was queued on the stream has ended.
+// All kernels queued on the stream have ended.
 void note_end(const void* stream) noexcept;
-// Names of kernels go away.
+// Call this before names of kernels are freed.
 void forget_launches() noexcept;
 
-// Writes "OP KERNEL, OP KERNEL" of those that may be under way, the latest first, and returns the
-// bytes; 0: there are none. Of some more than the trail has, the first are lost. Safe in a signal
-// handler.
+// Writes "OP KERNEL, OP KERNEL" for the kernels that may still run, the latest first, and returns
+// the number of bytes, 0 if there are none. If more kernels run than the trail holds, it forgets
+// the oldest. Safe in a signal handler.
 size_t describe_launches(char* to, size_t room) noexcept;
 
 }  // namespace rbee

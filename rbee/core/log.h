@@ -1,6 +1,6 @@
 #pragma once
-// Logging without an output of its own: the program's main installs a sink (the workers' writes
-// JSON lines through spdlog). Without a sink records are dropped.
+// Logging without an output of its own: a program's main installs a sink (the workers' sink writes
+// JSON lines through spdlog). Without a sink, log() drops its records.
 
 #include <cstdint>
 #include <functional>
@@ -24,7 +24,7 @@ struct LogField {
 using LogSink =
     std::function<void(LogLevel, std::string_view message, std::span<const LogField> fields)>;
 
-// Not thread-safe against log(); call once at start (or with an empty sink at the end).
+// Not thread-safe against log(): call it once at the start, and with an empty sink at the end.
 void set_log_sink(LogSink sink, LogLevel lowest);
 bool log_enabled(LogLevel level);
 void log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});

@@ -1,15 +1,16 @@
 #pragma once
-// Text of files and requests, as a terminal may show it.
+// Makes text from files and requests safe to show on a terminal.
 
 #include <string>
 #include <string_view>
 
 namespace rbee {
 
-// Escapes what steers a terminal or hides what a line says: control characters (C0, DEL, C1) and
-// bytes that are no UTF-8 as \x1b, marks of writing direction as \u202e. A name cannot end a line.
+// Escapes control characters (C0, DEL, C1) and bytes that are not UTF-8, as \x1b, and marks of
+// writing direction, as \u202e. So a name can neither steer the terminal, nor hide what a line
+// says, nor end a line.
 std::string printable_line(std::string_view text);
-// The same, but line feeds and tabs stay.
+// The same, but keeps line feeds and tabs.
 std::string printable_text(std::string_view text);
 
 }  // namespace rbee

@@ -36,8 +36,8 @@ class Dims {
 using Shape = Dims;
 using Strides = Dims;
 
-// Product of the sizes (1 for rank 0). Throws invalid_argument when a size is negative or the
-// product of those above 0 overflows 64 bits.
+// Product of the sizes (1 for rank 0). Throws invalid_argument if a size is negative or the product
+// of the sizes above 0 overflows 64 bits.
 int64_t numel(const Shape& shape);
 // Row-major strides of a contiguous tensor.
 Strides contiguous_strides(const Shape& shape);
