@@ -1,6 +1,6 @@
 #pragma once
-// A point in what a device's default stream was given, which the host can wait for while the device
-// goes on with what came later.
+// A point in a device's default stream. The host can wait for it while the device goes on with
+// later work.
 
 #include "rbee/tensor/tensor.h"
 
@@ -8,15 +8,16 @@ namespace rbee {
 
 class DeviceMark {
  public:
-  // The device outlives the mark. Throws device where it gives no stream or event.
+  // The device must outlive the mark. Throws device if it gives no stream or event.
   explicit DeviceMark(Device& device);
   ~DeviceMark();
   DeviceMark(const DeviceMark&) = delete;
   DeviceMark& operator=(const DeviceMark&) = delete;
 
-  // Behind everything that was queued so far.
+  // Sets the mark after all work queued so far.
   void set();
-  // Until the device has done what stood in front of the last set(); at once without one.
+  // Waits until the device has done all work before the last set(). Without a set() it returns at
+  // once.
   void wait();
 
  private:

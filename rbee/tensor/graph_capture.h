@@ -1,5 +1,6 @@
 #pragma once
-// Work of one device, captured once and replayed as a whole: no host work between its kernels.
+// Work of one device, captured once (a CUDA or HIP graph) and replayed as a whole: no host work
+// between its kernels.
 
 #include <functional>
 
@@ -7,15 +8,15 @@
 
 namespace rbee {
 
-// The addresses that the captured kernels read and write are fixed: inputs are written in place
-// before a replay, and results lie where they lay while capturing. Tensors that the work made and
-// that are used after replays must be destroyed before the capture is.
+// The captured kernels read and write fixed addresses: write inputs in place before a replay, and
+// read results where they were while capturing. If tensors that the work made are used after
+// replays, destroy them before the capture.
 class GraphCapture {
  public:
   GraphCapture() = default;
-  // Records what `work` queues on the device's default stream, without running it. The work must
-  // not wait for the device or read from it. Throws what `work` throws, and device; unsupported
-  // where the device cannot record.
+  // Captures what `work` queues on the device's default stream, without running it. The work must
+  // not wait for the device or read from it. Throws what `work` throws, device, and unsupported if
+  // the device cannot capture.
   GraphCapture(Device& device, const std::function<void()>& work);
   ~GraphCapture();
   GraphCapture(GraphCapture&& other) noexcept;

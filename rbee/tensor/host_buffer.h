@@ -1,5 +1,5 @@
 #pragma once
-// Host memory for what travels to or from a device again and again.
+// Host memory for repeated copies to or from a device.
 
 #include <cstddef>
 
@@ -14,7 +14,7 @@ class HostBuffer {
   HostBuffer(const HostBuffer&) = delete;
   HostBuffer& operator=(const HostBuffer&) = delete;
 
-  // Makes room for `bytes`; what it held is lost when it has to grow. Throws out_of_memory.
+  // Makes room for `bytes`. If the buffer grows, its contents are lost. Throws out_of_memory.
   void reserve(Device& device, size_t bytes);
 
   template <typename T>

@@ -1,7 +1,6 @@
 #pragma once
 // Tensor: a shared buffer and a layout (shape and strides in elements). Copying a Tensor shares the
-// buffer; views share it too. Values, once computed, are not changed by other tensors' operations
-// except through the ops whose names end in `_`.
+// buffer; views share it too. Only ops whose names end in `_` change values that were computed.
 
 #include <memory>
 #include <span>
@@ -20,7 +19,7 @@ class Buffer {
  public:
   // Allocates; throws out_of_memory naming the bytes and the device.
   Buffer(Device& device, size_t bytes);
-  // Wraps read-only or shared memory that stays valid while `owner` lives.
+  // Wraps memory, read-only or shared, that stays valid while `owner` lives.
   Buffer(Device& device, void* data, size_t bytes, std::shared_ptr<const void> owner);
   ~Buffer();
   Buffer(const Buffer&) = delete;
@@ -53,7 +52,7 @@ class Tensor {
   // Size of an axis; negative counts from the end. Throws invalid_argument out of range.
   int64_t dim(int axis) const;
   int64_t numel() const { return view_.numel(); }
-  // All sizes at once: `const auto [rows, cols] = x.dims<2>();` throws when the rank differs.
+  // All sizes at once: `const auto [rows, cols] = x.dims<2>();`. Throws if the rank differs.
   template <int N>
   std::array<int64_t, N> dims() const;
   uint8_t packing() const { return view_.packing; }
@@ -78,7 +77,7 @@ class Tensor {
   Tensor squeeze(Axis axis) const;
   Tensor broadcast_to(const Shape& shape) const;
 
-  // Copies to another device (or returns *this when it is there); contiguous tensors only.
+  // Copies a contiguous tensor to another device; returns *this if it is there already.
   Tensor to(Device& device) const;
   // Elements in row-major order, on the host. T must be the storage type of dtype().
   template <typename T>
@@ -95,7 +94,7 @@ class Tensor {
 Tensor empty(const Shape& shape, DType dtype, Device& device);
 Tensor empty_like(const Tensor& x);
 Tensor zeros(const Shape& shape, DType dtype, Device& device);
-// Copies host values; throws when the count differs from the shape.
+// Copies host values; throws if their number differs from the shape's.
 template <typename T>
 Tensor from_host(std::span<const T> values, const Shape& shape, Device& device);
 // Wraps mapped or foreign memory that lives as long as `owner`; row-major, CPU devices only.
@@ -106,9 +105,9 @@ Tensor from_memory(std::span<const std::byte> bytes, const Shape& shape, DType d
 std::string describe(const Tensor& x);
 void append_to(std::string& out, const Tensor& x);
 
-// Makes `stream` the current one of its device for this thread until destroyed. Memory that is
-// allocated meanwhile belongs to the stream: `stream` outlives the tensors, and is the one whose
-// work uses them last.
+// Makes `stream` the current one of its device for this thread until destroyed. Memory allocated
+// meanwhile belongs to the stream: `stream` must outlive the tensors, and their last use must be
+// work of this stream.
 class StreamScope {
  public:
   explicit StreamScope(Stream& stream);
