@@ -16,9 +16,9 @@ struct AttentionOptions {
 // Scaled dot-product attention; heads % kv_heads == 0 (GQA, MQA)
 //   q: (batch, heads, q_len, head_dim)   k: (batch, kv_heads, kv_len, head_dim)
 //   v: (batch, kv_heads, kv_len, v_dim)  result: (batch, heads, q_len, v_dim)
-// The result lies as (batch, q_len, heads, v_dim), for the projection that follows. Query i stands
-// at place i + kv_len - q_len among the keys. A query that sees no key, or none
-// whose score is above -inf, gives zeros. q, k, v: one float dtype, any strides.
+// The result lies as (batch, q_len, heads, v_dim), for the projection that follows. Query i has
+// place i + kv_len - q_len among the keys. If a query sees no key, or no key with a score above
+// -inf, its result is zeros. q, k, v: one float dtype, any strides.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options);
 
@@ -30,10 +30,10 @@ struct PagedBatch {
   Tensor slots;        // (tokens) i32, block * block_size + offset of each new key; -1 = skip
   // (tokens) i32, contiguous: each token sees the keys before this one too; undefined = none.
   Tensor key_ends;
-  // The same for an attention with a window, in place of key_ends; undefined = these. With both,
-  // all layers of a model that sees both ways share a batch.
+  // The same for attention with a window; undefined = key_ends. With both, the windowed and the
+  // full layers of a bidirectional model share a batch.
   Tensor window_key_ends;
-  // So many sequences in front have one query each; of the others nothing is known.
+  // The first `single_queries` sequences have one query each. The others may have any number.
   int64_t single_queries = 0;
 };
 
@@ -46,12 +46,12 @@ struct PagedAttentionOptions {
   Tensor alibi_slopes;  // (heads) f32, contiguous: as in AttentionOptions; undefined = none
 };
 
-// What keys and values are kept in: f32, f16, bf16, f8e4m3 or q8_0.
+// Whether a cache can keep keys and values in this type: f32, f16, bf16, f8e4m3 or q8_0.
 bool is_cache_dtype(DType dtype);
 
-// An uninitialised paged cache of (blocks, kv_heads, block_size, head_dim). Of q8_0 it lies as
-// backends/shared/kv_page.h says and head_dim is a multiple of 32; only the operations below take
-// it. Throws invalid_argument for another dtype or head_dim, and out_of_memory.
+// An uninitialised paged cache of (blocks, kv_heads, block_size, head_dim). A q8_0 cache has the
+// layout of backends/shared/kv_page.h, and head_dim must be a multiple of 32; only the operations
+// below take it. Throws invalid_argument for another dtype or head_dim, and out_of_memory.
 Tensor empty_cache(const Shape& shape, DType dtype, Device& device);
 
 // q: (tokens, heads, head_dim), rows may be strided   result: (tokens, heads, head_dim), contiguous

@@ -1,8 +1,8 @@
 #pragma once
 // Convolutions (cross-correlations, as in PyTorch) with zero padding. All operands have one plain
-// dtype and may be strided; sums are taken in float (f64: double, integers: 64 bits). An option out
-// of range, a shape that does not fit or a result without elements along a spatial axis throws
-// invalid_argument.
+// dtype and may be strided; sums are taken in float (f64: double, integers: 64 bits). Throws
+// invalid_argument if an option is out of range, a shape does not fit, or the result has no
+// elements along a spatial axis.
 
 #include "rbee/tensor/tensor.h"
 
@@ -60,10 +60,10 @@ struct Im2colOptions {
   int64_t dilation_h = 1, dilation_w = 1;
 };
 
-// The windows that conv2d multiplies, as rows; its result is their product with the weight as
-// (out_channels, in_channels * kernel_height * kernel_width).
-// x: (batch, channels, height, width)
-// result: (batch, out_height * out_width, channels * kernel_h * kernel_w), zeros for the padding
+// The windows that conv2d multiplies, as rows. Their product with the weight, reshaped to
+// (out_channels, in_channels * kernel_height * kernel_width), is conv2d's result. x: (batch,
+// channels, height, width) result: (batch, out_height * out_width, channels * kernel_h * kernel_w),
+// zeros for the padding
 Tensor im2col(const Tensor& x, const Im2colOptions& options);
 
 struct Im2col1dOptions {
@@ -73,9 +73,9 @@ struct Im2col1dOptions {
 // x: (batch, channels, length)   result: (batch, out_length, channels * kernel)
 Tensor im2col1d(const Tensor& x, const Im2col1dOptions& options);
 
-// The windows of a transposed convolution, `stride` apart, added up where they overlap: what
-// conv_transpose1d makes of its products.
-// x: (batch, length, channels, kernel)   result: (batch, channels, (length - 1) stride + kernel)
+// Adds up the overlapping windows of a transposed convolution, `stride` apart: the last step of
+// conv_transpose1d. x: (batch, length, channels, kernel)   result: (batch, channels, (length - 1)
+// stride + kernel)
 Tensor col2im1d(const Tensor& x, int64_t stride);
 
 }  // namespace rbee

@@ -1,5 +1,5 @@
 #pragma once
-// From a step's logits to the integers of the step behind it, without the host.
+// Goes from one step's logits to the next step's inputs without the host.
 
 #include "backends/api/args_decode.h"
 #include "rbee/ops/top_k.h"
@@ -11,17 +11,17 @@ namespace rbee {
 struct Draws {
   Tensor stages;   // (rows, kDrawStages) i32, of DrawStage
   Tensor amounts;  // (rows, kDrawStages) f32
-  Tensor banned;   // (rows, kDrawBans) i32; -1 behind the last
+  Tensor banned;   // (rows, kDrawBans) i32; -1 after the last
   Tensor numbers;  // (rows, n) f32 in [0, 1)
 };
 
-// drawn (rows) i32 = a place in each row of x (rows, n) f32, of which `top_logits` are the largest,
-// with sums, at least kDrawFront + kDrawBans or all. x: any rows, neighbours adjoin. turn: (1) i32,
-// the column of the numbers. Throws invalid_argument.
+// drawn (rows) i32 = a place in each row of x (rows, n) f32. `top_logits` are the largest of x,
+// with sums: at least kDrawFront + kDrawBans of them, or all. Rows of x may be strided, their
+// elements may not. turn: (1) i32, the column of `numbers`. Throws invalid_argument.
 void draw_(const Tensor& drawn, const Tensor& x, const TopK& top_logits, const Draws& draws,
            const Tensor& turn);
 
-// Integers of a step that has one token of each sequence; contiguous.
+// Integer inputs of a step that has one token of each sequence; contiguous.
 struct StepIntegers {
   Tensor positions;    // (rows) i32
   Tensor slots;        // (rows) i32
@@ -31,8 +31,8 @@ struct StepIntegers {
   Tensor turn;  // (1) i32
 };
 
-// They become those of the next step, see NextStepArgs. found: (n) i32; shown: (2, n) i32 of host
-// memory that `found`'s device gave. Throws invalid_argument.
+// Changes them in place to the next step's, see NextStepArgs. found: (n) i32; shown: (2, n) i32 of
+// host memory that `found`'s device gave. Throws invalid_argument.
 void next_step_(const StepIntegers& step, const Tensor& found, const Tensor& shown);
 
 }  // namespace rbee

@@ -21,12 +21,12 @@ void add_(Tensor& y, const Tensor& x);
 Tensor compare(CompareOp op, const Tensor& a, const Tensor& b);  // u8, 0 or 1
 // cond != 0 ? a : b; cond: any integer dtype
 Tensor where(const Tensor& cond, const Tensor& a, const Tensor& b);
-// x as `dtype`, x itself when it is. float to integer truncates and saturates, NaN gives 0; integer
-// to integer keeps the low bits. x may have a block type when `dtype` is a float type (rbee/quant
-// has the other direction).
+// x as `dtype`, or x itself if it has that type. Float to integer truncates and saturates, NaN
+// gives 0; integer to integer keeps the low bits. x may have a block type when `dtype` is a float
+// type (rbee/quant has the other direction).
 Tensor cast(const Tensor& x, DType dtype);
 
-Tensor contiguous(const Tensor& x);      // x itself when it is
+Tensor contiguous(const Tensor& x);      // x itself if it is contiguous
 void copy_(Tensor& y, const Tensor& x);  // y = x, any strides, one shape and dtype
 void fill_(Tensor& y, double value);     // any strides; integers truncate and saturate
 // dst[r * dst_stride + c] = src[r * src_stride + c] for r < rows, c < cols; both of rank 1 and

@@ -30,11 +30,10 @@ struct Routing {
 // than 1024 experts, more chosen than take part, and groups that do not fit.
 Routing route_experts(const Tensor& logits, const RouteOptions& options);
 
-// Linear layers of the experts that each token has chosen, computed together; as many results as
-// layers, each (tokens * chosen, out), the choices of a token one after another.
+// Applies the linear layers of the experts that each token has chosen, computed together. Gives one
+// result for each layer: (tokens * chosen, out), the choices of a token one after another.
 //   x: (tokens or tokens * chosen, in) f32, f16 or bf16, contiguous: a row for each token or choice
-//   ids: (tokens, chosen) i32; throws invalid_argument naming one out of range where the host can
-//   read ids
+//   ids: (tokens, chosen) i32; if the host can read ids, one out of range throws invalid_argument
 //   layers: weight (experts, out, in), plain, a block type, or of pack_experts; bias (experts, out)
 //   in x's dtype, or undefined
 std::vector<Tensor> expert_linear(const Tensor& x, const Tensor& ids,
@@ -45,8 +44,8 @@ std::vector<Tensor> expert_linear(const Tensor& x, const Tensor& ids,
 Tensor expert_sum(const Tensor& x, const Tensor& weights);
 
 // The matrices of `count` experts, (out, in) of one shape and type each, as one weight (count, out,
-// in), each packed for the device unless `layout` says plain. `matrix(e)` is asked for one after
-// the other; what it gave is not read any more when it is asked for the next.
+// in), each packed for the device unless `layout` says plain. Calls matrix(e) for one expert after
+// another, and has read one result before it asks for the next.
 enum class ExpertLayout : uint8_t { packed, plain };
 Tensor pack_experts(int64_t count, const std::function<Tensor(int64_t)>& matrix,
                     ExpertLayout layout = ExpertLayout::packed);

@@ -1,7 +1,7 @@
 #pragma once
-// Linear layers together with what stands around them in a transformer's layer. Where the device
-// has no kernel for it, the plain operations do the same. Weights are a model's, not results of
-// these operations, of rope or of attention (FusedLinearArgs).
+// Linear layers fused with their neighbours in a transformer's layer. If the device has no fused
+// kernel, the plain operations do the same. Weights must be a model's, not results of these
+// operations, of rope or of attention (FusedLinearArgs).
 
 #include <optional>
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace rbee {
 
-// What linear layers read: x, or its RMS norm with `norm_weight`.
+// The input of linear layers: x, or its RMS norm with `norm_weight`.
 struct LinearInput {
   LinearInput(Tensor rows) : x(std::move(rows)) {}  // NOLINT: a tensor is such an input
   LinearInput(Tensor rows, Tensor weight, float norm_eps)
@@ -32,12 +32,12 @@ std::vector<Tensor> linear_many(const LinearInput& x,
 Tensor gated_linear(GateOp op, const LinearInput& x, const LinearWeights& gate,
                     const LinearWeights& up);
 
-// residual + linear(x, weights), where the device has a kernel that takes both; residual: (rows,
+// residual + linear(x, weights), or nothing if the device has no kernel for both; residual: (rows,
 // out), x's dtype, contiguous
 std::optional<Tensor> linear_onto(const Tensor& x, const LinearWeights& weights,
                                   const Tensor& residual);
 
-// The same sum, and its RMS norm, where the device has a kernel for both.
+// The same sum and its RMS norm, or nothing if the device has no kernel for both.
 std::optional<SumAndNorm> linear_norm(const Tensor& x, const LinearWeights& weights,
                                       const Tensor& residual, const Tensor& norm_weight, float eps);
 

@@ -1,7 +1,7 @@
 #pragma once
-// What image models are made of: convolutions and group norms of images that keep the channels of a
-// pixel together, (batch, height, width, channels). A pixel is then a row of a matrix: a reshape to
-// (batch, height * width, channels) is what linear layers and attention read.
+// Operations of image models: convolutions and group norms with the channels last, (batch, height,
+// width, channels). A pixel is then a row of a matrix: linear layers and attention read the image
+// reshaped to (batch, height * width, channels).
 
 #include "backends/api/args_image.h"
 #include "rbee/tensor/tensor.h"
@@ -13,14 +13,15 @@ struct ConvWeights {
   Tensor bias;    // (out), x's dtype, or undefined
 };
 
-// (out, in, kernel_h, kernel_w), a plain float type, as checkpoints hold it -> the layout that this
-// device's image_conv reads fastest, of shape (out, kernel_h, kernel_w, in). Once at load.
+// Rewrites a checkpoint's weight, (out, in, kernel_h, kernel_w) in a plain float type, in the
+// layout that this device's image_conv reads fastest, with shape (out, kernel_h, kernel_w, in).
+// Call it once, at load.
 Tensor pack_conv_weight(const Tensor& weight);
-// The same of (out, kernel_h, kernel_w, in), a plain float type or q8_0.
+// The same for a weight (out, kernel_h, kernel_w, in) in a plain float type or q8_0.
 Tensor pack_channels_last(const Tensor& weight);
 
-// Axes of a picture that are rings: what is padded there comes from the opposite end, so that
-// pictures can be laid side by side without a seam.
+// Axes of a picture that wrap around: padding there comes from the opposite edge, so that copies of
+// the picture tile without a seam.
 struct Circular {
   bool x = false, y = false;
 
@@ -32,8 +33,8 @@ struct ImageConvOptions {
   int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;  // pixels of zeros
   // x is read as if enlarged twice by nearest neighbour, before the padding.
   bool upsample = false;
-  // Instead of zeros; at most the image's size in pixels. Copies x. Not with a residual where x is
-  // enlarged.
+  // Axes padded by wrapping instead of with zeros, by at most the image's size. Copies x. Cannot be
+  // combined with both `upsample` and a residual.
   Circular circular;
   Tensor channel_add;  // (batch, out), x's dtype, added to every pixel, or undefined
   Tensor residual;     // (batch, out_h, out_w, out), x's dtype, added, or undefined
@@ -42,12 +43,12 @@ struct ImageConvOptions {
 // Cross-correlation as in PyTorch's conv2d; x: (batch, height, width, in) f32, f16, bf16, f64 or
 // f8e4m3, any strides. The result is (batch, out_h, out_w, out), x's dtype, contiguous. Sums are of
 // float or wider. Weights of q8_0 round x to 8 bits in groups of 32 channels, or to bf16. Throws
-// invalid_argument where shapes do not fit or the kernel is larger than the padded image,
-// unsupported for weights of q8_0 on devices without kernels for them.
+// invalid_argument if shapes do not fit or the kernel is larger than the padded image, and
+// unsupported for q8_0 weights if the device has no kernels for them.
 Tensor image_conv(const Tensor& x, const ConvWeights& weights,
                   const ImageConvOptions& options = {});
 
-// Padding of the same number of pixels on each side.
+// Options with the same padding on each side.
 ImageConvOptions padded(int64_t pixels, Circular circular = {});
 
 // x: (batch, spatial..., channels), normalised over the spatial axes and the channels of a group;

@@ -1,8 +1,8 @@
 #pragma once
 // Indexing along one axis, as in PyTorch. ids are u8, u32, i16, i32 or i64. Negative ids and the
-// largest value of their type mean "no element": reads give 0, writes are skipped. Any other id out
-// of range throws invalid_argument naming it where the host can read ids; elsewhere it must not
-// occur. Data are of any plain dtype and may be strided.
+// largest value of their type mean "no element": reads give 0, writes are skipped. If the host can
+// read ids, any other id out of range throws invalid_argument naming it; on other devices the
+// caller must not pass one. Data are of any plain dtype and may be strided.
 
 #include "rbee/tensor/tensor.h"
 

@@ -8,7 +8,7 @@ namespace rbee {
 //   a: (..., m, k)   b: (..., k, n), one plain dtype, any strides: a transposed operand is a view
 //   batch axes broadcast (NumPy's rule)   result: (..., m, n), a's dtype
 // f16, bf16 and f8e4m3 are summed in float, integers in 64 bits. Throws invalid_argument naming
-// both shapes when they do not fit.
+// both shapes if they do not fit.
 Tensor matmul(const Tensor& a, const Tensor& b);
 
 }  // namespace rbee

@@ -15,7 +15,7 @@ struct Pool2dOptions {
 //   x: (batch, channels, height, width) of any plain dtype
 //   result: (batch, channels, (height - kernel_h) / stride_h + 1, (width - kernel_w) / stride_w +
 //   1)
-// Throws invalid_argument when a size is out of range or a window does not fit.
+// Throws invalid_argument if a size is out of range or a window does not fit.
 Tensor pool2d(PoolOp op, const Tensor& x, const Pool2dOptions& options);
 
 }  // namespace rbee

@@ -18,8 +18,8 @@ Tensor rope_half(const Tensor& x, const Tensor& cos, const Tensor& sin);
 Tensor rope_interleaved(const Tensor& x, const Tensor& cos, const Tensor& sin);
 Tensor rope_thd(const Tensor& x, const Tensor& cos, const Tensor& sin);
 
-// rope of q and k, then kv_append_ (rbee/ops/attention.h) of the rotated keys and of v; gives the
-// rotated q. One launch where the device has such a kernel.
+// Rotates q and k, appends the rotated keys and v to the caches (kv_append_ of
+// rbee/ops/attention.h), and gives the rotated q. One launch if the device has such a kernel.
 //   q: (tokens, heads, head_dim)   k, v: (tokens, kv_heads, head_dim), of q's dtype
 //   positions, slots: (tokens) i32
 //   k_cache, v_cache: (blocks, kv_heads, block_size, head_dim) of a cache type
@@ -32,8 +32,8 @@ struct RopeAppend {
 };
 Tensor rope_append_(const RopeAppend& operands);
 
-// rope_append_ of linear layers' results; one launch where the device has such a kernel. Weights,
-// positions and slots are not results of a layer's operations (QkvAppendArgs).
+// rope_append_ of linear layers' results. One launch if the device has such a kernel. Weights,
+// positions and slots must not be results of a layer's operations (QkvAppendArgs).
 //   input: (tokens, in)   q: (heads * head_dim, in)   k, v: (kv_heads * head_dim, in)
 struct QkvAppend {
   const LinearInput& input;

@@ -9,7 +9,7 @@
 
 namespace rbee {
 
-// False when all refuse.
+// False if all refuse.
 template <typename Args>
 bool try_run(const char* op, Slot<Args> slot, const Args& args, Stream& stream) {
   for (const Impl<Args>& impl : slot) {
@@ -21,7 +21,7 @@ bool try_run(const char* op, Slot<Args> slot, const Args& args, Stream& stream) 
   return false;
 }
 
-// Throws unsupported with each one's reason when all refuse.
+// Throws unsupported with each implementation's reason if all refuse.
 template <typename Args>
 void run(const char* op, Slot<Args> slot, const Args& args, Stream& stream) {
   if (try_run(op, slot, args, stream)) return;

@@ -8,8 +8,8 @@
 
 namespace rbee {
 
-// Called for every operation while set, before it runs; an empty function turns tracing off. Not
-// thread-safe against running operations.
+// While a function is set, every operation calls it before it runs; an empty function turns tracing
+// off. Not thread-safe against running operations.
 struct TracedOp {
   const char* op;
   const char* implementation;
