@@ -23,8 +23,8 @@ struct IntegerRows {
 //  - q4_0: up to 4 bits, every zero 2^(bits - 1);
 //  - q4_1: up to 4 bits; -zero * scale is rounded to f16;
 //  - q8_0: 8 bits, every zero 128.
-// Throws Error(invalid_argument) for another type, other bits or rows that are no whole blocks.
-// Zeros of q4_0 and q8_0 are not looked at.
+// Throws Error(invalid_argument) for another type, other bits or rows that are no whole blocks. For
+// q4_0 and q8_0 it does not read the zeros.
 void integer_blocks(DType dtype, const IntegerRows& rows, std::byte* to);
 
 }  // namespace rbee::quant

@@ -1,12 +1,10 @@
 #pragma once
-// Rows of block formats to and from float32. The 25 block types of rbee/core/dtype.h are taken:
-// q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k q8_k iq4_nl iq4_xs mxfp4 f8_g128, and to
-// float32 alone iq1_s iq1_m iq2_xxs iq2_xs iq2_s iq3_xxs iq3_s tq1_0 tq2_0 nvfp4. Layouts and the
-// value of each element: quant_blocks.h and code_book_blocks.h in backends/shared.
+// Rows of block formats to and from float32, for all types of rbee/core/block_types.h. Layouts and
+// the value of each element: quant_blocks.h and code_book_blocks.h in backends/shared.
 //
 // Both functions are pure, allocate nothing, are safe to call from many threads, and give the same
-// bits on every machine. `blocks` needs no alignment. They throw Error(invalid_argument) for a
-// dtype that is not a block type and for an n that is no multiple of its block size.
+// bits on every machine. `blocks` needs no alignment. They throw Error(invalid_argument) if dtype
+// is not a block type or n is not a multiple of its block size.
 
 #include <cstdint>
 
@@ -18,16 +16,16 @@ namespace rbee::quant {
 // infinite or NaN scales give infinities and NaNs.
 void dequantize_row(DType dtype, const void* blocks, float* out, int64_t n);
 
-// Encodes n elements into row_bytes(dtype, n) bytes. Error(unsupported) for a type that is read
-// only.
+// Encodes n elements into row_bytes(dtype, n) bytes. Throws Error(unsupported) if the type is
+// read-only.
 //
 // q4_0, q4_1, q5_0, q5_1, q8_0 and mxfp4 follow ggml's reference rounding; f8_g128 makes the
-// largest magnitude 448 and rounds to nearest even. The others, and the first four when
-// `importance` is given, search for the block with the least
+// largest magnitude 448 and rounds to nearest even. The others, and the first four if `importance`
+// is given, search for the block with the least
 //   sum of importance[i] * (in[i] - decoded[i])^2
-// where importance (n values, usually the mean square of the activation that meets each column; an
-// "imatrix") is one for all when null. Values of it that are not positive and finite count as the
-// smallest weight. q8_0, q8_k, mxfp4 and f8_g128 do not use it.
+// where `importance` has n values (an "imatrix": usually the mean square of the activation of each
+// column); null means 1 for all. Values that are not positive and finite count as the smallest
+// weight. q8_0, q8_k, mxfp4 and f8_g128 do not use it.
 //
 // NaN in `in` counts as zero. Magnitudes beyond what the type's scale can hold, infinities
 // included, count as that limit, so what is decoded from the result is always finite. The limit is
