@@ -1,6 +1,5 @@
 #pragma once
-// Reads little-endian values from bytes that nobody vouches for; every length is checked before
-// use.
+// Reads little-endian values from untrusted bytes; checks every length before it uses it.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +22,7 @@ class ByteReader {
   size_t remaining() const { return bytes_.size() - offset_; }
   const std::string& source() const { return source_; }
 
-  // The next `count` bytes; `field` names what they are in errors (as do the calls below).
+  // The next `count` bytes. In errors, `field` names them, here and in the calls below.
   std::span<const std::byte> take(uint64_t count, std::string_view field) {
     check(count <= remaining(), source_, field, " needs ", count, " bytes at offset ", offset_,
           ", the file has ", remaining(), " left");

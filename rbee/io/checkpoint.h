@@ -21,26 +21,26 @@ class Checkpoint {
  public:
   enum class Format : uint8_t { gguf, safetensors };
 
-  // Not copied: the index refers to the names in its own tensors, which moving leaves in place.
+  // Not copyable: the index refers to the names in its own tensors. Moving leaves those in place.
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
   Checkpoint(Checkpoint&&) = default;
   Checkpoint& operator=(Checkpoint&&) = default;
 
   // Opens one of
-  //  - a .gguf file; of a split one the first part, its siblings are found by their names;
+  //  - a .gguf file; if it is split, the first part (the names of the others follow from its name);
   //  - a .safetensors file with its config.json beside it;
-  //  - a folder with config.json and the files that model.safetensors.index.json lists, or without
-  //    an index every *.safetensors of it.
+  //  - a folder with config.json and the files that model.safetensors.index.json lists; without an
+  //    index, every *.safetensors in it.
   // Throws not_found and io for files that are missing or unreadable, invalid_argument naming the
   // file, field and values for malformed ones, and unsupported for versions and types that are not
   // implemented.
   static Checkpoint open(const std::filesystem::path& path);
 
-  // The tensors of these safetensors files; `folder` is where text_file() looks.
+  // The tensors of these safetensors files. text_file() looks in `folder`.
   static Checkpoint open(const std::vector<WeightFile>& files, const std::filesystem::path& folder);
-  // Tensors that lie elsewhere, under other names or in other shapes than their file says.
-  // `source` names them in errors. Throws invalid_argument when a name comes twice.
+  // Tensors from elsewhere, perhaps under other names or in other shapes than their file says.
+  // `source` names them in errors. Throws invalid_argument if a name occurs twice.
   static Checkpoint of(std::vector<TensorEntry> tensors, std::string_view source);
 
   Format format() const { return format_; }
@@ -51,17 +51,17 @@ class Checkpoint {
 
   // Empty for safetensors.
   const Metadata& metadata() const { return metadata_; }
-  // The text of config.json, with settings of quantisation that an old folder has in a file of
-  // their own; empty for GGUF and where the file is missing.
+  // The text of config.json, and in it the quantisation settings that old folders keep in a file of
+  // their own. Empty for GGUF and if the file is missing.
   const std::string& config_json() const { return config_json_; }
   // The text of a file beside the weights, e.g. "tokenizer.json", or in a folder there, e.g.
-  // "1_Pooling/config.json"; nothing when there is none. Throws invalid_argument when `name` leads
-  // elsewhere or the file is above 256 MiB.
+  // "1_Pooling/config.json"; nothing if there is none. Throws invalid_argument if `name` leads out
+  // of the folder or the file is larger than 256 MiB.
   std::optional<std::string> text_file(std::string_view name) const;
 
-  // GGUF: general.architecture. Safetensors: config.json's model_type in lower case, else the first
-  // of its architectures as the first of llama, mistral, phi, qwen and gemma that its name has, or
-  // as it is. Throws not_found when nothing says it.
+  // GGUF: general.architecture. Safetensors: config.json's model_type in lower case. Without one,
+  // the first entry of its architectures: the first of llama, mistral, phi, qwen and gemma that the
+  // entry contains, or else the entry itself. Throws not_found if the file says neither.
   std::string architecture() const;
   // Bytes of the files that hold tensors.
   int64_t file_bytes() const { return file_bytes_; }

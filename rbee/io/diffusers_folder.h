@@ -32,14 +32,14 @@ class DiffusersFolder {
   const JsonConfig& index() const { return index_; }
   std::string pipeline() const;  // its _class_name, e.g. "StableDiffusionXLPipeline"
   const std::vector<PipelinePart>& parts() const { return parts_; }
-  // The part of this name; nullptr when model_index.json lacks it or says that it is null.
+  // The part of this name; nullptr if model_index.json lacks it or has null for it.
   const PipelinePart* find(std::string_view name) const;
-  // Throws not_found, naming the parts that there are.
+  // Throws not_found, naming the parts that the folder has.
   const PipelinePart& require(std::string_view name) const;
 
-  // The part's config.json, or the given file of it.
+  // The part's config.json, or another file of the part.
   JsonConfig config(std::string_view part, std::string_view file = "config.json") const;
-  // The text of a file of the part; nothing when it is not there.
+  // The text of a file of the part; nothing if there is no such file.
   std::optional<std::string> text_file(std::string_view part, std::string_view file) const;
   Checkpoint weights(std::string_view part) const;
 
@@ -51,14 +51,13 @@ class DiffusersFolder {
   std::vector<PipelinePart> parts_;
 };
 
-// The weights of one part, a folder that holds them under a name that diffusers or transformers
-// gives: diffusion_pytorch_model or model, as one file or by an index, in full precision or else as
-// the fp16 or bf16 variant. Throws not_found when there are none, and unsupported when there are
-// pickled ones (.bin, .ckpt) alone, saying what to do.
+// The weights in a part's folder: diffusion_pytorch_model or model, as one file or by an index, in
+// full precision or else as the fp16 or bf16 variant. Throws not_found if there are none, and
+// unsupported, with a remedy, if there are only pickled ones (.bin, .ckpt).
 Checkpoint open_part_weights(const std::filesystem::path& folder);
 
-// Throws unsupported, with a remedy, when the name is one of a pickled checkpoint: .ckpt, .pt, .pth
-// or .bin. Reading those runs programs that the file brings along.
+// Throws unsupported, with a remedy, if the name is that of a pickled checkpoint: .ckpt, .pt, .pth
+// or .bin. Unpickling runs code from the file.
 void refuse_pickle(const std::filesystem::path& file);
 
 }  // namespace rbee::io

@@ -16,13 +16,13 @@ inline constexpr uint32_t kGgufAlignment = 32;  // without general.alignment
 inline constexpr uint32_t kGgufMaxDims = 4;
 inline constexpr uint32_t kGgufMaxAlignment = 1u << 20;
 
-// The type with this number in GGUF files; nothing for those that are not implemented.
+// The type with this number in GGUF files; nothing if it is not implemented.
 std::optional<DType> dtype_of_ggml(uint32_t type);
-// The number of a type; nothing for those that GGUF files cannot hold.
+// The number of a type; nothing if GGUF files cannot hold it.
 std::optional<uint32_t> ggml_type_of(DType dtype);
-// ggml's name for the number, e.g. "IQ2_XXS"; "unknown" for others.
+// ggml's name for the number, e.g. "IQ2_XXS", or "unknown".
 std::string_view ggml_type_name(uint32_t type);
-// A multiple of 8 and a power of two up to kGgufMaxAlignment.
+// Whether it is a power of two from 8 to kGgufMaxAlignment.
 bool is_gguf_alignment(uint64_t alignment);
 // `offset` rounded up to a multiple of `alignment`.
 inline uint64_t align_up(uint64_t offset, uint64_t alignment) {

@@ -14,7 +14,7 @@ struct GgufContents {
   std::vector<TensorEntry> tensors;  // in the file's order
 };
 
-// Reads the header of one GGUF file, version 2 or 3, little-endian; tensor data is not touched.
+// Reads the header of one GGUF file, version 2 or 3, little-endian. Does not touch tensor data.
 // Throws invalid_argument on a malformed file, naming the file, the field and the values, and
 // unsupported on versions, byte orders and tensor types that are not implemented.
 GgufContents read_gguf(const std::shared_ptr<const MappedFile>& file);

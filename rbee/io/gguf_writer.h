@@ -19,12 +19,12 @@
 namespace rbee::io {
 
 // Order of use: key/values and tensors in any order, begin(), the data of each tensor in the order
-// they were added, finish(). Memory holds the header only. The file appears at finish(); without it
-// nothing is left behind.
+// they were added, finish(). Memory holds the header only. The file appears at finish(); without
+// finish() nothing is left.
 //
-// Calls throw invalid_argument on a name or key that comes twice, on shapes that GGUF cannot hold
-// (above 4 axes, partial blocks), and on data of the wrong length; unsupported on types that GGUF
-// does not have; io when the disk refuses.
+// Calls throw invalid_argument for a name or key that occurs twice, for shapes that GGUF cannot
+// hold (above 4 axes, partial blocks), and for data of the wrong length; unsupported for types that
+// GGUF does not have; io if a write fails.
 class GgufWriter {
  public:
   // `alignment` in bytes, of each tensor: a power of two from 8 to 2^20.
@@ -41,14 +41,14 @@ class GgufWriter {
   void set_ints(std::string_view key, std::span<const int32_t> values);
   void set_bytes(std::string_view key, std::string_view values);  // an array of u8
   void set_bools(std::string_view key, const std::vector<bool>& values);
-  // A pair of another file as it is. The writer's own alignment stands instead of theirs.
+  // Copies a pair of another file. An alignment is not copied: the writer has its own.
   void copy(const MetaEntry& entry);
 
   // `shape`: outermost first.
   void add_tensor(std::string name, DType dtype, const Shape& shape);
   // Opens the file and writes everything up to the data.
   void begin(const std::filesystem::path& path);
-  // The next bytes of tensor data; a tensor may come in pieces, a piece ends with its tensor.
+  // The next bytes of tensor data. A tensor may come in pieces; no piece spans two tensors.
   void write(std::span<const std::byte> bytes);
   void finish();
 

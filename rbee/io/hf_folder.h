@@ -16,14 +16,14 @@ struct WeightFile {
 };
 
 // The files that model.safetensors.index.json lists, else every *.safetensors, by name. Throws
-// not_found when there is none or a listed one is missing, and invalid_argument on a bad index.
+// not_found if there is none or a listed one is missing, and invalid_argument for a bad index.
 std::vector<WeightFile> find_weight_files(const std::filesystem::path& folder);
 
-// The files that an index of that name lists. Throws as above, and not_found without the index.
+// The files that the index of that name lists. Throws as above, and not_found if there is no index.
 std::vector<WeightFile> read_weight_index(const std::filesystem::path& folder,
                                           const std::string& index_name);
 
-// Reads a whole file as text; nothing when there is none. Throws as read_file() does.
+// Reads a whole file as text; nothing if there is no such file. Throws as read_file() does.
 std::optional<std::string> read_text(const std::filesystem::path& path, uintmax_t limit);
 
 // The architecture that a config.json names, by the rule of Checkpoint::architecture().

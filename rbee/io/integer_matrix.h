@@ -1,6 +1,6 @@
 #pragma once
-// Matrices of small integers with scales, in the packings of checkpoints that were quantised after
-// training: AutoAWQ's "gemm", AutoGPTQ's and compressed-tensors' "pack-quantized".
+// Matrices of small integers with scales, as post-training quantisers pack them: AutoAWQ's "gemm",
+// AutoGPTQ's, and compressed-tensors' "pack-quantized".
 
 #include <cstdint>
 #include <vector>
@@ -28,8 +28,8 @@ struct IntegerMatrix {
   int zero_offset = 0;            // what is added to stored zeros
   int64_t group_size = 0;         // inputs, where `group_of` is empty; the last group may be cut
   std::vector<int32_t> group_of;  // the group of each input
-  // All inputs, group by group, where that makes rows whole blocks of `grouped_type` and the
-  // matrix's own order does not; empty: none.
+  // All inputs, group by group, if this order makes rows whole blocks of `grouped_type` and the
+  // matrix's own order does not; else empty.
   std::vector<int32_t> inputs_by_group;
   DType grouped_type = DType::f16;
 
@@ -46,13 +46,13 @@ struct IntegerRows {
   std::vector<uint16_t> zeros;  // (rows, groups)
 };
 
-// Rows [first, first + count) into `to`, whose memory is used again.
+// Writes rows [first, first + count) into `to` and reuses its memory.
 void unpack_rows(const IntegerMatrix& matrix, int64_t first, int64_t count, IntegerRows& to);
 
 // The zero of a group of a row.
 uint16_t zero_at(const IntegerMatrix& matrix, int64_t row, int64_t group);
 
-// The values of those rows, (count, in): each a product rounded to f32 once.
+// The values of those rows, (count, in), each rounded once to f32.
 std::vector<float> integer_values(const IntegerMatrix& matrix, int64_t first, int64_t count);
 
 }  // namespace rbee::io

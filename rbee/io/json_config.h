@@ -1,6 +1,6 @@
 #pragma once
-// One settings file (config.json, scheduler_config.json, model_index.json) with checked access
-// whose errors name the file, the field and its value.
+// One settings file (config.json, scheduler_config.json, model_index.json). Access is checked:
+// errors name the file, the field and its value.
 
 #include <cstdint>
 #include <memory>
@@ -16,12 +16,12 @@ struct IntegerRange {
   int64_t highest = int64_t{1} << 31;
 };
 
-// Getters throw invalid_argument for a value of another kind or out of range, and not_found when
-// the field is absent and no fallback is given. A field that is null counts as absent.
+// Getters throw invalid_argument for a value of another kind or out of range, and not_found if the
+// field is absent and the call gives no fallback. A field that is null counts as absent.
 class JsonConfig {
  public:
-  // `source` begins error messages, e.g. the path of the file. Throws invalid_argument when the
-  // text is no JSON object.
+  // `source` begins error messages, e.g. the path of the file. Throws invalid_argument if the text
+  // is not a JSON object.
   JsonConfig(std::string_view text, std::string source);
 
   const std::string& source() const;
@@ -50,7 +50,7 @@ class JsonConfig {
   std::vector<std::vector<int64_t>> integer_lists(std::string_view field, size_t count,
                                                   IntegerRange range = {},
                                                   int64_t fallback = 0) const;
-  // A list of true and false that has a true.
+  // Whether a list of booleans has a true.
   bool any_flag(std::string_view field) const;
   // The object in a field; an empty one when it is absent.
   JsonConfig section(std::string_view field) const;

@@ -1,6 +1,6 @@
 #pragma once
-// JSON from files that nobody vouches for, bounded in size and depth. Includes nlohmann's large
-// header: for .cc files only.
+// Parses JSON from untrusted files, bounded in size and depth. Includes nlohmann's large header:
+// include it in .cc files only.
 
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -12,8 +12,8 @@ struct JsonLimits {
   int depth = 64;
 };
 
-// Throws invalid_argument, naming `source`, on malformed text and on what exceeds the limits.
-// Python's NaN, Infinity and -Infinity are null.
+// Throws invalid_argument, naming `source`, if the text is malformed or exceeds the limits.
+// Python's NaN, Infinity and -Infinity become null.
 nlohmann::json parse_json(std::string_view text, std::string_view source,
                           const JsonLimits& limits = {});
 

@@ -14,8 +14,8 @@
 
 namespace rbee::io {
 
-// The file must not shrink while it is mapped: reading pages that are gone ends the process, see
-// lost_pages.h. Replacing it by rename is safe.
+// The file must not shrink while it is mapped: a read of a lost page ends the process
+// (lost_pages.h). Replacing the file by rename is safe.
 class MappedFile {
  public:
   // Throws as InputFile does, and out_of_memory.
@@ -27,9 +27,9 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return bytes_; }
   const std::filesystem::path& path() const { return path_; }
 
-  // Hints about a part of bytes(): pages that are read soon, and pages whose memory may be taken
-  // back (they are read from the file again when touched). Pages that the part shares with its
-  // neighbours are kept.
+  // Hints about a part of bytes(): will_need() pages are read soon; dont_need() pages may be
+  // dropped, and the next touch reads them from the file again. Pages that the part shares with its
+  // neighbours stay.
   void will_need(std::span<const std::byte> part) const;
   void dont_need(std::span<const std::byte> part) const;
 

@@ -51,16 +51,16 @@ struct MetaEntry {
   std::string describe_type() const;
 };
 
-// Values are converted where they are asked for and no sooner. Views stay valid as long as the
-// Metadata or the Checkpoint it came from.
+// Getters convert values; nothing is converted earlier. Views stay valid as long as the Metadata or
+// its Checkpoint.
 //
-// get_* return nothing when the key is absent and throw invalid_argument, naming the key and both
-// types, when its value has another type; require_* throw not_found as well.
+// get_* return nothing if the key is absent, and throw invalid_argument, naming the key and both
+// types, if its value has another type. require_* throw not_found if the key is absent.
 class Metadata {
  public:
   Metadata() = default;
   // `source` names the file in errors; `owner` keeps the entries' bytes. The entries hold
-  // well-formed values. Throws invalid_argument on a key that comes twice.
+  // well-formed values. Throws invalid_argument if a key occurs twice.
   Metadata(std::string source, std::shared_ptr<const void> owner, std::vector<MetaEntry> entries);
 
   const std::vector<MetaEntry>& entries() const { return entries_; }  // in the file's order

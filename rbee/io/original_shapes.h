@@ -8,10 +8,10 @@
 
 namespace rbee::io {
 
-// Gives tensors the shapes of the original checkpoint, where a GGUF file lists them:
-// "comfy.gguf.orig_shape.<name>", for ComfyUI-GGUF lays tensors whose rows are no whole blocks out
-// in rows of 256. Blocks may then run over the ends of rows. Throws invalid_argument naming
-// `source`, the key and a size or shape that is not the tensor's.
+// Gives tensors the shapes of the original checkpoint if a GGUF file lists them as
+// "comfy.gguf.orig_shape.<name>". ComfyUI-GGUF writes a tensor whose rows are not whole blocks in
+// rows of 256; in the original shape its blocks may cross the ends of rows. Throws invalid_argument
+// naming `source` and the key if the shape does not have the tensor's size.
 void restore_shapes(const Metadata& metadata, std::span<TensorEntry> tensors,
                     const std::string& source);
 

@@ -11,13 +11,13 @@
 
 namespace rbee::io {
 
-// Writes beside the target under a temporary name and renames at the end, so that readers, also
-// those that have the old file mapped, never see half of it. A process that is killed leaves
-// NAME.PID.N.part behind, one that handle_lost_pages() ends does not. Throws io.
+// Writes beside the target under a temporary name and renames at the end. So no reader sees half a
+// file, not even one that has mapped the old file. A killed process leaves NAME.PID.N.part; a
+// process that handle_lost_pages() ends removes it. Throws io.
 class OutputFile {
  public:
   explicit OutputFile(std::filesystem::path path);
-  // Removes what an unfinished write left.
+  // Removes the temporary file if the write is not finished.
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -27,7 +27,7 @@ class OutputFile {
   void pad(uint64_t alignment);
   uint64_t offset() const { return offset_; }
   const std::filesystem::path& path() const { return path_; }
-  // Flushes to the disk and gives the file its name. To be called once, last.
+  // Flushes to the disk and gives the file its name. Call it once, as the last call.
   void finish();
 
  private:

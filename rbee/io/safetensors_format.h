@@ -16,12 +16,11 @@ inline constexpr size_t kSafetensorsMaxName = 1024;
 inline constexpr std::string_view kSafetensorsMetadata = "__metadata__";
 inline constexpr std::string_view kSafetensorsE5m2 = "F8_E5M2";  // see TensorEntry::is_e5m2
 
-// The type of this name; nothing for those that are not implemented. BOOL and F8_E5M2 are read as
-// u8.
+// The type of this name; nothing if it is not implemented. BOOL and F8_E5M2 are read as u8.
 std::optional<DType> dtype_of_safetensors(std::string_view name);
 // The name of a plain type; nothing for block types.
 std::optional<std::string_view> safetensors_type_of(DType dtype);
-// The names that are read, separated by ", ".
+// The names of all types that are read, separated by ", ".
 std::string safetensors_type_names();
 
 }  // namespace rbee::io

@@ -12,12 +12,12 @@
 namespace rbee::io {
 
 // Reads the header of one safetensors file (https://github.com/huggingface/safetensors, section
-// Format); tensor data is not touched. BOOL tensors come as u8. Throws invalid_argument on a
-// malformed file, naming the file, the tensor and the values, and unsupported on element types that
-// are not implemented.
+// Format); does not touch tensor data. BOOL tensors are read as u8. Throws invalid_argument for a
+// malformed file, naming the file, the tensor and the values, and unsupported for element types
+// that are not implemented.
 std::vector<TensorEntry> read_safetensors(const std::shared_ptr<const MappedFile>& file);
 
-// The text under a key of the header's "__metadata__"; nothing when there is none. Throws as above
+// The text under a key of the header's "__metadata__"; nothing if there is none. Throws as above
 // for a malformed header.
 std::optional<std::string> read_safetensors_metadata(const MappedFile& file, std::string_view key);
 

@@ -17,12 +17,12 @@
 namespace rbee::io {
 
 // Used as GgufWriter: tensors and metadata, begin(), the data in the order the tensors were added,
-// finish(). Data starts at a multiple of 8 bytes; tensors follow each other without gaps, as the
-// format wants, so add those of wider types first where alignment matters.
+// finish(). Data starts at a multiple of 8 bytes; the format allows no gaps between tensors, so add
+// wider types first if alignment matters.
 //
-// Calls throw invalid_argument on a name that comes twice, on text that is no UTF-8 and on data of
-// the wrong length; unsupported on block types, which the format does not have; io when the disk
-// refuses.
+// Calls throw invalid_argument for a name that occurs twice, for text that is not UTF-8 and for
+// data of the wrong length; unsupported for block types, which the format does not have; io if a
+// write fails.
 class SafetensorsWriter {
  public:
   void set_metadata(std::string key, std::string value);

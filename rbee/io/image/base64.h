@@ -7,9 +7,9 @@
 namespace rbee::io {
 
 std::string encode_base64(std::string_view bytes);
-// Line breaks and blanks are passed over, the padding may be missing, and the alphabet of section 5
-// ("-", "_") is understood too. A "data:...;base64," prefix is taken away. Throws invalid_argument
-// in the name of `field` for anything else.
+// Skips line breaks, blanks and a "data:...;base64," prefix, and accepts missing padding and the
+// alphabet of section 5 ("-", "_"). Throws invalid_argument in the name of `field` for anything
+// else.
 std::string decode_base64(std::string_view text, std::string_view field);
 
 }  // namespace rbee::io

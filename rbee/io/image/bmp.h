@@ -10,9 +10,9 @@ namespace rbee::io {
 
 inline constexpr std::string_view kBmpSignature = "BM";
 
-// For decode_image: sizes only, and the picture. Both refuse a JPEG or PNG file within one, and
-// what OS/2 alone packs. Pixels that runs leave out have the first colour; one that the palette
-// does not have is black.
+// For decode_image: the sizes, and the picture. Both refuse an embedded JPEG or PNG file and OS/2's
+// own compression. Pixels that runs skip have the first colour; a colour outside the palette is
+// black.
 ImageHeader read_bmp_header(std::string_view bytes, std::string_view field);
 Pixels decode_bmp(std::string_view bytes, std::string_view field);
 

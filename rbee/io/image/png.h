@@ -18,14 +18,14 @@ struct PngText {
 
 // Throws invalid_argument for sizes that do not fit the values, and for keys out of range.
 std::string encode_png(const Pixels& pixels, const std::vector<PngText>& texts = {});
-// The value of the first tEXt, zTXt or iTXt chunk of that key; nothing when there is none, when it
-// is damaged or inflates to more than 1 MiB, and when the bytes are no PNG. Other programs' Latin-1
-// is turned into UTF-8.
+// The value of the first tEXt, zTXt or iTXt chunk of that key. Nothing if there is none, if it is
+// damaged or inflates to more than 1 MiB, or if the bytes are not a PNG. Latin-1 from other
+// programs becomes UTF-8.
 std::optional<std::string> png_text(std::string_view bytes, std::string_view key);
-// The first Exif block of a file; empty: there is none.
+// The first Exif block of a file, or empty.
 std::string_view png_exif(std::string_view bytes);
 
-// For decode_image: sizes only, and the picture.
+// For decode_image: the sizes, and the picture.
 ImageHeader read_png_header(std::string_view bytes, std::string_view field);
 Pixels decode_png(std::string_view bytes, std::string_view field);
 

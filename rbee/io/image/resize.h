@@ -13,12 +13,12 @@ enum class Resampler : uint8_t { lanczos, bilinear, nearest };
 Pixels resized(const Pixels& pixels, int32_t width, int32_t height,
                Resampler resampler = Resampler::lanczos);
 
-// Some columns and rows of a picture at another size.
+// Some columns and rows of a resized picture.
 struct ResizedPart {
   int32_t width = 0, height = 0;  // of the whole
   int32_t left = 0, top = 0, columns = 0, rows = 0;
 };
-// By lanczos; nothing else of the whole is made. The part: within it, not empty.
+// By lanczos; computes only this part. The part must lie within the whole and not be empty.
 Pixels resized_part(const Pixels& pixels, const ResizedPart& part);
 
 }  // namespace rbee::io

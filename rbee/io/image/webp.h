@@ -12,14 +12,13 @@ namespace rbee::io {
 bool is_webp(std::string_view bytes);
 
 ImageHeader read_webp_header(std::string_view bytes, std::string_view field);
-// Of an animation the first picture, on a canvas that is black, and without opacity where the file
-// has any.
-// A file that ends too early, or is damaged within, is refused.
+// Decodes the picture, or the first one of an animation. The canvas is black, and transparent if
+// the file has opacity. Refuses a file that ends too early or is damaged.
 Pixels decode_webp(std::string_view bytes, std::string_view field);
 
 // pixels: of three channels. quality: 0 to 100. exif: a block, or empty.
 std::string encode_webp(const Pixels& pixels, int32_t quality, std::string_view exif);
-// The Exif block of a file; empty: there is none.
+// The Exif block of a file, or empty.
 std::string_view webp_exif(std::string_view bytes);
 
 }  // namespace rbee::io
