@@ -9,21 +9,21 @@
 
 namespace rbee::nn {
 
-// What the layers of one pass share, and the cache of the layer at hand.
+// What all layers of one pass share, and the cache of the current layer.
 struct LayerStep {
   const Tensor& positions;  // (tokens) i32
   const PagedBatch& paged;
   Tensor& keys;    // (blocks, kv_heads, block_size, head_dim)
   Tensor& values;  // the same
-  // Defined in the last layer: the only rows that are needed after its attention, (n) i32.
+  // In the last layer: the rows that are still needed after its attention, (n) i32; else undefined.
   Tensor logit_rows;
 };
 
 enum class QkNorm : uint8_t {
   none,
-  head,       // RMS norm of each head, one weight for all
+  head,       // RMS norm of each head, with one weight for all
   row,        // RMS norm of all heads together
-  each_head,  // layer norm of each head with a weight of its own, without biases
+  each_head,  // layer norm of each head, with a weight for each and no biases
 };
 
 struct AttentionSpec {
@@ -36,7 +36,7 @@ struct AttentionSpec {
   bool fused = false;              // "attn_qkv" holds the rows of q, k and v
   QkNorm qk_norm = QkNorm::none;   // of q and k before the rotation
   NormOptions head_norm{};         // with qk_norm; dim is not read
-  bool rotated = true;             // false: positions are not told (Kazemnejad et al. 2023)
+  bool rotated = true;             // false: no position encoding (Kazemnejad et al. 2023)
   bool sinks = false;              // "attn_sinks" holds a score of each head without a value
   PagedAttentionOptions scores{};  // scale, softcap, window
 };
@@ -52,7 +52,8 @@ class Attention {
   Tensor operator()(const LayerInput& x, const LayerStep& step) const {
     return output_(attend(x, step), x.lora);
   }
-  // The branch in two steps: what the last layer reads, (tokens, heads * head_dim), and that layer.
+  // The branch in two steps: the input of the output layer, (tokens, heads * head_dim), and that
+  // layer.
   Tensor attend(const LayerInput& x, const LayerStep& step) const;
   const Linear& output() const { return output_; }
 

@@ -13,7 +13,7 @@ struct Conv2dShape {
 };
 
 // image_conv() with weights of a checkpoint. Unless a call says otherwise, pictures keep their
-// size: kernel / 2 pixels on each side, zeros or what a ring has there.
+// size: it pads kernel / 2 pixels on each side, with zeros or by wrapping.
 class Conv2d {
  public:
   Conv2d() = default;

@@ -5,12 +5,11 @@
 
 namespace rbee::nn {
 
-// All elements of a tensor of a block type as f16 or bf16 in memory of their own, row-major in
-// whatever shape, each rounded once: for tensors whose rows are no whole blocks. On all processors
-// of the process.
+// All elements of a tensor of a block type as f16 or bf16 in new memory, row-major, each rounded
+// once. For tensors whose rows are not whole blocks. Uses all processors of the process.
 io::TensorEntry dequantised(const io::TensorEntry& entry, DType dtype);
 
-// Rows along the last axis in q8_0; x is contiguous, on a device that reads host memory.
+// x in q8_0, along the last axis. x must be contiguous, on a device that reads host memory.
 Tensor quantized(const Tensor& x);
 
 }  // namespace rbee::nn

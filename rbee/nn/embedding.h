@@ -9,7 +9,7 @@ namespace rbee::nn {
 class Embedding {
  public:
   Embedding() = default;
-  // Takes "weight" (vocab, dim), which stays as stored and in place.
+  // Takes "weight" (vocab, dim) and leaves it as stored and in place.
   Embedding(const WeightScope& scope, int64_t vocab, int64_t dim, float scale = 1)
       : table_(scope.table("weight", Shape{vocab, dim})),
         scale_(scale),

@@ -16,8 +16,8 @@ struct GroupNormSpec {
 class GroupNorm {
  public:
   GroupNorm() = default;
-  // Takes "weight" and "bias". Throws invalid_argument naming the layer when the channels do not
-  // fall into equal groups.
+  // Takes "weight" and "bias". Throws invalid_argument naming the layer if the channels cannot be
+  // split into equal groups.
   GroupNorm(const WeightScope& scope, const GroupNormSpec& spec) : spec_(spec) {
     check(spec.groups >= 1 && spec.channels % spec.groups == 0, scope.name("weight"), spec.channels,
           " channels do not make ", spec.groups, " equal groups");

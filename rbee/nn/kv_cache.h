@@ -1,6 +1,6 @@
 #pragma once
-// Keys and values of all layers in fixed-size blocks (Kwon et al. 2023, section 4.1). Which block
-// belongs to which sequence is the caller's business (PagedBatch::block_table).
+// Keys and values of all layers in fixed-size blocks (Kwon et al. 2023, section 4.1). The caller
+// decides which block belongs to which sequence (PagedBatch::block_table).
 
 #include <cstdint>
 #include <vector>
@@ -17,13 +17,13 @@ struct KvCacheOptions {
   int64_t block_size = 32;   // positions in a block
   DType dtype = DType::f16;  // f32, f16, bf16, f8e4m3 or q8_0
   bool one_tensor = false;   // values are the keys: latent attention
-  bool one_layer = false;    // layers take the same memory: for passes that nobody goes on from
+  bool one_layer = false;    // layers share memory: for passes whose cache is not read again
 };
 
 class KvCache {
  public:
-  // Throws invalid_argument naming a size below 1, or a dtype that caches or heads of this size do
-  // not take, and out_of_memory.
+  // Throws invalid_argument for a size below 1, for a dtype that caches cannot have, and for a
+  // head_dim that the dtype cannot have; and out_of_memory.
   KvCache(const KvCacheOptions& options, Device& device);
 
   // (blocks, kv_heads, block_size, head_dim)

@@ -8,26 +8,27 @@ struct LatentAttentionSpec {
   int64_t dim = 0;
   int64_t heads = 0;
   int64_t query_rank = 0;  // of the compressed queries; 0 = not compressed
-  int64_t rank = 0;        // of the latent that keys and values are made of
+  int64_t rank = 0;        // of the latent from which keys and values are made
   int64_t plain_dim = 0;   // elements of a head's query and key that are not rotated
-  int64_t rope_dim = 0;    // those that are; keys have them once for all heads
+  int64_t rope_dim = 0;    // elements that are; all heads share those of the key
   int64_t value_dim = 0;   // of a head
   float norm_eps = 1e-6f;
   float scale = 0;  // of the scores
 };
 
-// Multi-head latent attention (DeepSeek-AI 2024, "DeepSeek-V2", section 2.1), in the form that
-// attends over the latents themselves: the matrices that make keys and values of a latent are
-// applied to the query and to what was attended. All heads share one key of rank + rope_dim
-// elements, whose first `rank` are the value, so that the cache holds one tensor (KvCache).
+// Multi-head latent attention (DeepSeek-AI 2024, "DeepSeek-V2", section 2.1), in the absorbed form,
+// which attends over the latents themselves: the matrix that would make keys is applied to the
+// query, and the one that would make values to the attention's result. All heads share one key of
+// rank + rope_dim elements; its first `rank` are the value, so the cache holds one tensor
+// (KvCache).
 class LatentAttention {
  public:
   // Takes attn_q (or attn_q_a, attn_q_a_norm and attn_q_b), attn_kv_a_mqa, attn_kv_a_norm,
   // attn_kv_b (or attn_k_b and attn_v_b) and attn_output of a layer.
   LatentAttention(const WeightScope& layer, const LatentAttentionSpec& spec, const Rope& rope);
 
-  // What the last layer reads, (tokens, heads * value_dim), and that layer; x: (tokens, dim).
-  // Appends the tokens' latents to the cache.
+  // The branch in two steps: the input of the output layer, (tokens, heads * value_dim), and that
+  // layer. x: (tokens, dim). attend() appends the tokens' latents to the cache.
   Tensor attend(const Tensor& x, const LayerStep& step) const;
   const Linear& output() const { return output_; }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Low-rank adapters (Hu et al. 2021) beside linear layers whose weights stay as they are. Each row
-// of a batch takes adapters of its own (Chen et al. 2023, "Punica"):
+// Low-rank adapters (LoRA, Hu et al. 2021) beside linear layers, whose weights do not change. Each
+// row of a batch has adapters of its own (Chen et al. 2023, "Punica"):
 //
 //   y[t] += sum over j of scales[t, j] * up[s] * down[s] * x[t],  s = slots[t, j]
 
@@ -15,7 +15,7 @@
 
 namespace rbee::nn {
 
-// Which adapters the rows of a batch take; undefined: none do.
+// The adapters of each row of a batch; undefined: none.
 struct LoraRows {
   Tensor slots;   // (rows, each) i32, contiguous; slot 0 changes nothing
   Tensor scales;  // (rows, each) f32, contiguous
@@ -25,7 +25,7 @@ struct LoraRows {
   LoraRows take(const Tensor& rows) const;
 };
 
-// What linear layers of a language model read: x or its norm, and the adapters that its rows take.
+// The input of a language model's linear layers: x or its norm, and the adapters of its rows.
 struct LayerInput : LinearInput {
   LayerInput(Tensor rows) : LinearInput(std::move(rows)) {}       // NOLINT: as LinearInput
   LayerInput(LinearInput rows) : LinearInput(std::move(rows)) {}  // NOLINT
@@ -35,17 +35,17 @@ struct LayerInput : LinearInput {
   LoraRows lora;
 };
 
-// What one adapter says of one layer.
+// One adapter's factors for one layer.
 struct LoraFactors {
   int64_t rank = 0;
   std::vector<float> down;  // (rank, in)
   std::vector<float> up;    // (out, rank), times alpha / rank
 };
 
-// The adapters of one linear layer, each in its slot. Changed between steps only.
+// The adapters of one linear layer, each in its slot. Change them only between steps.
 class LoraLayer {
  public:
-  // dtype: what factors are kept in.
+  // dtype: the type of the stored factors.
   LoraLayer(int64_t in, int64_t out, Device& device, DType dtype)
       : in_(in), out_(out), device_(&device), dtype_(dtype) {}
 
@@ -53,11 +53,11 @@ class LoraLayer {
   int64_t out() const { return out_; }
   int64_t slots() const { return slots_; }
   bool empty() const { return slots_ == 0; }
-  // Slots below `slots` change nothing where nobody has put an adapter.
+  // Makes room for `slots` slots. A slot without an adapter changes nothing.
   void reserve(int64_t slots) { grow(std::max(slots, slots_), rank_); }
   // slot: 1 or above. Throws out_of_memory, before any change.
   void put(int64_t slot, const LoraFactors& factors);
-  // The slot changes nothing again.
+  // Empties the slot: it changes nothing again.
   void clear(int64_t slot);
 
   const LinearWeights& down() const { return down_; }  // (slots, rank, in)
@@ -75,7 +75,7 @@ class LoraLayer {
   LinearWeights down_, up_;
 };
 
-// A linear layer that adapters may change, under the names that their files call it by.
+// A linear layer that adapters may change, under its names in adapter files.
 struct LoraTarget {
   std::string gguf;  // e.g. "blk.3.attn_q"; empty: the model is not a GGUF file
   std::string hf;    // e.g. "model.layers.3.self_attn.q_proj"; empty: not in that format
@@ -86,8 +86,8 @@ struct LoraTarget {
   std::shared_ptr<LoraLayer> layer;
 };
 
-// What the rows' adapters add to each layer's result; undefined where they add nothing. All read x:
-// (rows, in).
+// What the rows' adapters add to each layer's result; undefined if they add nothing. All layers
+// read x: (rows, in).
 std::vector<Tensor> lora_changes(const Tensor& x, const LoraRows& rows,
                                  std::span<const LoraLayer* const> layers);
 

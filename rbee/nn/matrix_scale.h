@@ -1,6 +1,6 @@
 #pragma once
-// The scale that GGUF files of NVFP4 have of a whole matrix, in a tensor beside it: "x.scale" or
-// "x.weight.scale" for "x.weight", in f32. A stack of experts' matrices has one for each of them.
+// The scale of a whole NVFP4 matrix. GGUF files keep it in a tensor beside the matrix: "x.scale" or
+// "x.weight.scale" for "x.weight", in f32. A stack of experts' matrices has one for each expert.
 
 #include <string_view>
 #include <vector>
@@ -9,10 +9,10 @@
 
 namespace rbee::nn {
 
-// Null where there is none.
+// Null if there is none.
 const io::TensorEntry* scale_beside(const io::Checkpoint& checkpoint, std::string_view matrix);
 
-// Throws invalid_argument where it is not `count` numbers in f32, all finite.
+// Throws invalid_argument unless the tensor has `count` finite f32 numbers.
 std::vector<float> scales_in(const io::TensorEntry& entry, int64_t count);
 
 }  // namespace rbee::nn

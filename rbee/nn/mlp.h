@@ -22,7 +22,7 @@ class Mlp {
   Tensor operator()(const LayerInput& x) const {
     return down_(hidden(x), x.lora);
   }  // (tokens, dim)
-  // The branch in two steps: what the last layer reads, (tokens, ffn_dim), and that layer.
+  // The branch in two steps: the input of the last layer, (tokens, ffn_dim), and that layer.
   Tensor hidden(const LayerInput& x) const { return gated_linear(activation_, x, gate_, up_); }
   const Linear& down() const { return down_; }
 

@@ -12,7 +12,7 @@ struct MoeSpec {
   GateOp activation = GateOp::silu;
   RouteOptions route;          // without its bias
   bool choice_bias = false;    // "exp_probs_b" counts for the choice (DeepSeek-V3)
-  int64_t shared_ffn_dim = 0;  // of an expert that every token takes; 0 = none
+  int64_t shared_ffn_dim = 0;  // of the shared expert, which every token takes; 0 = none
   // GPT-OSS: biases everywhere, and (min(up, limit) + 1) * quick_gelu(min(gate, limit)), with up
   // above -limit as well. 0 = neither.
   float swiglu_limit = 0;
@@ -23,13 +23,14 @@ struct MoeSpec {
 // 2021), each down(act(gate(x)) * up(x)), weighted by the router's scores.
 class Moe {
  public:
-  // Takes ffn_gate_inp, ffn_gate_exps, ffn_up_exps and ffn_down_exps of a layer, with scales of
-  // experts where a file of NVFP4 has them; as the spec says, their biases, exp_probs_b,
-  // ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp and ffn_gate_inp_shexp. Throws unsupported for
-  // experts that have both biases and scales.
+  // Takes ffn_gate_inp, ffn_gate_exps, ffn_up_exps and ffn_down_exps of a layer, and the experts'
+  // scales if an NVFP4 file has them. Depending on the spec, also takes their biases, exp_probs_b,
+  // ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp and ffn_gate_inp_shexp. Throws unsupported if
+  // experts have both biases and scales.
   Moe(const WeightScope& layer, const MoeSpec& spec);
 
-  // (tokens, dim) both. Adapters change the shared expert alone; x has no norm of its own.
+  // x and the result: (tokens, dim). Adapters change only the shared expert. x must not carry a
+  // norm.
   Tensor operator()(const LayerInput& x) const;
 
  private:

@@ -24,13 +24,13 @@ class RmsNorm {
 
   bool defined() const { return weight_.defined(); }
   Tensor operator()(const Tensor& x) const { return rms_norm(x, weight_, eps_); }
-  // The norm of x as linear layers may take it themselves.
+  // x and its norm's weight, for linear layers that compute the norm themselves.
   LinearInput before_linear(const Tensor& x) const { return {x, weight_, eps_}; }
-  // The norm of x + residual, and that sum.
+  // x + residual, and the norm of this sum.
   SumAndNorm add(const Tensor& x, const Tensor& residual) const {
     return add_rms_norm(x, residual, weight_, eps_);
   }
-  // The same of a linear layer's result, where the device has a kernel for all of it.
+  // The same for a linear layer's result, or nothing if the device has no kernel for all of it.
   std::optional<SumAndNorm> add(const Tensor& x, const LinearWeights& layer,
                                 const Tensor& residual) const {
     return linear_norm(x, layer, residual, weight_, eps_);

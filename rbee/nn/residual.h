@@ -5,9 +5,9 @@
 
 namespace rbee::nn {
 
-// The residual stream of a transformer. A branch that was added stays pending until the next norm,
-// so that the sum and the norm are one kernel, unless the layer that ends the branch adds it; where
-// nothing follows that layer it is pending itself, and may be part of that kernel too.
+// The residual stream of a transformer. An added branch stays pending until the next norm, so that
+// the sum and the norm are one kernel, unless the branch's last layer adds the branch itself. If
+// nothing follows that layer, the layer is pending too and may become part of that kernel.
 class Residual {
  public:
   // x: (tokens, dim)
@@ -18,16 +18,16 @@ class Residual {
   void add(const Linear& layer, const Tensor& x, float scale = 1);
   Tensor norm(const RmsNorm& norm);
   Tensor norm(const LayerNorm& norm) { return norm(value()); }
-  // The same for linear layers, which may take the norm themselves.
+  // The same for linear layers, which may compute the norm themselves.
   LayerInput normed_input(const RmsNorm& norm);
-  // Rows made of these, which take the same adapters.
+  // Rows made from the stream's, with the same adapters.
   LayerInput input(Tensor x) const { return {std::move(x), lora_}; }
-  // Goes on with the rows picked by `rows`: (n) i32 only; undefined = all.
+  // Keeps only the rows that `rows`, (n) i32, picks; undefined = all.
   void keep_rows(const Tensor& rows);
   const Tensor& value();
 
  private:
-  // Makes pending_ of what is to be computed yet.
+  // Computes what is pending as a layer into pending_.
   void evaluate();
 
   Tensor sum_;

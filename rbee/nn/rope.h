@@ -13,7 +13,7 @@ namespace rbee::nn {
 enum class RopeScaling : uint8_t {
   none,
   linear,    // position interpolation (Chen et al. 2023): frequencies / factor
-  dynamic,   // NTK-aware base for the prepared context, when it exceeds the trained one
+  dynamic,   // NTK-aware base for the prepared context, if it exceeds the trained one
   yarn,      // Peng et al. 2023, section 3.2 to 3.4
   llama3,    // Llama 3.1: long wavelengths / factor, short ones kept, a ramp between
   longrope,  // Ding et al. 2024: one divisor per frequency, a short and a long set
@@ -48,7 +48,7 @@ class Rope {
  public:
   Rope() = default;
   // Prepares the tables for positions 0 ... positions - 1. Throws what rope_frequencies() does, and
-  // out_of_memory where the device has no room for them.
+  // out_of_memory if the device has no room for them.
   Rope(const RopeOptions& options, int64_t positions, Device& device);
 
   // x: (tokens, heads, head_dim), positions: (tokens) i32
@@ -61,7 +61,7 @@ class Rope {
                 const Tensor& slots, Tensor& k_cache, Tensor& v_cache) const {
     return rope_append_({q, k, v, cos_, sin_, positions, slots, k_cache, v_cache, layout_});
   }
-  // The same of linear layers' results.
+  // The same for linear layers' results.
   struct Projections {
     const LinearInput& input;
     const LinearWeights &q, &k, &v;

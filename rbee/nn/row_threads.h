@@ -1,5 +1,5 @@
 #pragma once
-// Work on the rows of a matrix while it is loaded, by all processors of the process.
+// Uses all processors of the process to work on the rows of a matrix during load.
 
 #include <algorithm>
 #include <atomic>
@@ -11,8 +11,9 @@
 
 namespace rbee::nn {
 
-// work(first, count, room) for parts of `total` rows, `at_once` or fewer each, in any order and
-// several at a time; each thread has its own `Room`. The first error of any is thrown at the end.
+// Calls work(first, count, room) for parts of `total` rows, at most `at_once` each, in any order
+// and several at a time. Each thread has its own `Room`. If calls fail, throws the first error at
+// the end.
 template <typename Room, typename Work>
 void for_rows(int64_t total, int64_t at_once, const Work& work) {
   std::atomic<int64_t> next = 0;

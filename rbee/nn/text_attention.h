@@ -1,5 +1,5 @@
 #pragma once
-// Attention without order: every token of a text sees all tokens of its text (Devlin et al. 2019).
+// Bidirectional attention: every token of a text sees all tokens of its text (Devlin et al. 2019).
 
 #include <cstdint>
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace rbee::nn {
 
-// Neighbours of one length in a batch of texts, whose tokens lie one text after another.
+// Neighbouring texts of one length in a batch. The batch has the tokens of one text after another.
 struct TextRun {
   int64_t first_text = 0;
   int64_t texts = 0;
@@ -20,8 +20,8 @@ struct TextRun {
 // lengths: tokens of each text, in the batch's order.
 std::vector<TextRun> text_runs(std::span<const int64_t> lengths);
 
-// q, k, v: (tokens, heads, head_dim), contiguous   result: (tokens, heads * head_dim)
-// Texts of one run are one operation, without padding: batches are fastest sorted by length.
+// q, k, v: (tokens, heads, head_dim), contiguous   result: (tokens, heads * head_dim) Texts of one
+// run are one operation, without padding, so a batch sorted by length is fastest.
 Tensor text_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                       std::span<const TextRun> runs);
 

@@ -22,7 +22,7 @@ class WeightBooks {
   // Keeps a reference to both.
   WeightBooks(const io::Checkpoint& checkpoint, const WeightOptions& options);
 
-  // Counts a tensor once, however often it is taken.
+  // Counts a tensor, once even if it is taken again.
   void take(const io::TensorEntry& entry);
   bool has_taken(const io::TensorEntry& entry) const { return taken_.contains(&entry); }
   void add_resident(int64_t bytes) { figures_.resident_bytes += bytes; }

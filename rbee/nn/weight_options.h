@@ -18,8 +18,7 @@ class WeightPatch {
  public:
   virtual ~WeightPatch() = default;
   virtual bool touches(std::string_view name) const = 0;
-  // values: the tensor's, row-major. Throws invalid_argument where the patch does not fit the
-  // shape.
+  // values: the tensor's, row-major. Throws invalid_argument if the patch does not fit the shape.
   virtual void apply(std::string_view name, const Shape& shape, std::span<float> values) const = 0;
 };
 
@@ -27,30 +26,30 @@ struct WeightOptions {
   Device* device = nullptr;
   std::span<const TensorName> names;          // the family's table; must outlive the scope
   bool own_names = false;                     // paths are names of the checkpoint, without a table
-  std::span<const std::string_view> ignored;  // parts of names that a model may leave unused
+  std::span<const std::string_view> ignored;  // a model may leave tensors with these in their names
   bool pack = true;                           // rewrite matrices for the device's kernels
   bool output = true;                         // whether the model takes its output matrix
-  bool plain_fp8 = false;                     // floats of one byte are read without scales too
-  bool widen_fp8 = false;                     // their matrices become 16 bits
-  // Matrices of f32 and f16 become bf16 where activations are, for instructions that multiply
-  // nothing else.
+  bool plain_fp8 = false;                     // also read FP8 tensors without scales
+  bool widen_fp8 = false;                     // FP8 matrices become 16 bits
+  // f32 and f16 matrices become bf16 if activations are bf16, for instructions that multiply only
+  // that.
   bool narrow_matrices = false;
-  // Floats of matrices and convolutions become q8_0 where rows are whole blocks of 32: for devices
-  // whose kernels multiply those in 8 bits. Null: none; else says whether this tensor may.
+  // Says which float matrices and convolutions may become q8_0, if their rows are whole blocks of
+  // 32. For devices whose kernels multiply q8_0 in 8 bits. Null: none.
   bool (*may_quantize)(std::string_view name) = nullptr;
   DType activations = DType::f32;      // f32, f16 or bf16: what layers compute in
   const WeightPatch* patch = nullptr;  // must outlive the scope
-  // Remembers what a scope's calls give; a filled one gives it in place of the checkpoint. Must
-  // outlive the scope.
+  // Keeps what a scope's calls give. If it is filled, calls give its contents instead of reading
+  // the checkpoint. Must outlive the scope.
   WeightStash* stash = nullptr;
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of the checkpoint
 
-  // Whether rows of `in` elements of this tensor are to become q8_0.
+  // Whether rows of `in` elements of this tensor become q8_0.
   bool quantizes(std::string_view name, DType stored, int64_t in) const {
     const bool fits = !is_quantized(stored) && in % info(DType::q8_0).block_size == 0;
     return may_quantize != nullptr && fits && may_quantize(name);
   }
-  // Whether a matrix of this type is to become bf16.
+  // Whether a matrix of this type becomes bf16.
   bool narrows(DType stored) const {
     return narrow_matrices && activations == DType::bf16 &&
            (stored == DType::f32 || stored == DType::f16);

@@ -1,5 +1,5 @@
 #pragma once
-// From plain tensors to weights as the device's kernels multiply them.
+// Turns plain tensors into weights in the form that the device's kernels multiply.
 
 #include <cstdint>
 #include <functional>
@@ -15,9 +15,9 @@ class WeightPacker {
   WeightPacker(const WeightOptions& options, WeightBooks& books)
       : options_(options), books_(books) {}
 
-  // For linear(), in the type that the matrix is multiplied in: as it is, q8_0 or bf16.
+  // For linear(), in the type of the product: the matrix's own, q8_0 or bf16.
   Tensor matrix(const std::string& name, const PlainMatrix& plain) const;
-  // For linear(), in the type that it has.
+  // For linear(), in the matrix's own type.
   Tensor pack(const Tensor& plain, const std::function<void(int64_t rows)>& on_packed = {}) const;
   // For image_conv(): (out, in, kernel_h, kernel_w).
   Tensor conv(const std::string& name, const Tensor& plain) const;

@@ -1,7 +1,7 @@
 #pragma once
-// From a checkpoint's bytes to plain tensors on the device: widening, dequantising, unpacking of
-// integers (GPTQ, AWQ), blocks from MXFP4's codes and scales, and patches. `name` is a tensor's
-// whole name in the checkpoint.
+// Turns a checkpoint's bytes into plain tensors on the device: widens, dequantises, unpacks
+// integers (GPTQ, AWQ), makes blocks from MXFP4's codes and scales, and applies patches. `name` is
+// a tensor's full name in the checkpoint.
 
 #include <cstdint>
 #include <functional>
@@ -61,15 +61,15 @@ class WeightReader {
       : checkpoint_(checkpoint), options_(options), books_(books) {}
 
   // Calls that take a shape throw not_found naming a missing tensor, and invalid_argument naming
-  // both shapes. Sizes of 1 at the ends of a shape do not count. What reads throws unsupported for
-  // a type that is neither f32, f16, bf16 nor a block type.
+  // both shapes. Sizes of 1 at the ends of a shape do not count. Calls that read throw unsupported
+  // for a type that is neither f32, f16, bf16 nor a block type.
   const io::TensorEntry& find(const std::string& name, const Shape& shape) const;
 
   // With the patch if it touches the tensor, else in place if the device can read it there.
   Tensor whole(const std::string& name, const Shape& shape) const;
   // As stored, without patch: (1, size).
   Tensor row(const std::string& name, int64_t size) const;
-  // Block types, f8_g128 for floats of one byte whose groups share a scale, or floats.
+  // In block types (f8_g128 for FP8 whose groups share a scale) or floats.
   PlainMatrix matrix(const std::string& name, RowSlice rows, int64_t in) const;
   // Whether a matrix of packed integers has its inputs in an order by activations (GPTQ's
   // desc_act). Patched ones have none.
@@ -90,7 +90,7 @@ class WeightReader {
   std::vector<float> scales(const std::string& name, int64_t count) const;
   bool rounds_inputs(const std::string& name) const;
   bool patched(const std::string& name) const;
-  // The file needs the tensor's pages no more.
+  // Gives back the file's pages of the tensor.
   void let_go(const std::string& name) const;
 
  private:
@@ -98,10 +98,10 @@ class WeightReader {
   const io::TensorEntry& take_bytes(const std::string& name, const Shape& shape) const;
   void refuse_patch(const std::string& name) const;
   Tensor place(const io::TensorEntry& entry, const Shape& shape) const;
-  // Kernels read no plain floats of one byte and no packed integers: they become what layers
-  // compute in, if that has 16 bits, and their entry's type.
+  // Kernels read neither plain FP8 nor packed integers. FP8 becomes the type that layers compute
+  // in, or bf16 if that is f32; integers become their entry's type.
   io::TensorEntry readable(io::TensorEntry entry) const;
-  // For products, whose kernels read floats of one byte in groups that share a scale.
+  // For products, whose kernels also read FP8 in groups that share a scale.
   io::TensorEntry readable_matrix(io::TensorEntry entry) const;
 
   const io::Checkpoint& checkpoint_;

@@ -1,6 +1,6 @@
 #pragma once
-// The weights of one part of a model as they were on its device, in host memory: for parts that
-// leave the device and come back.
+// Keeps the weights of one part of a model in host memory, in the form that they had on the device.
+// For parts that leave the device and come back.
 
 #include <memory>
 #include <optional>
@@ -11,27 +11,26 @@
 
 namespace rbee::nn {
 
-// A WeightScope that is given one adds every tensor it hands out. A part that is made again takes
-// the same tensors in the same order, so that nothing is read, converted or packed a second time.
+// A WeightScope with a stash adds every tensor that it hands out. When the part is made again, it
+// takes the same tensors in the same order: nothing is read, converted or packed a second time.
 class WeightStash {
  public:
   void add(const Tensor& weight) { added_.push_back(weight); }
-  // A part has moved a tensor that was added; unknown ones are left alone.
+  // Call this if a part has moved an added tensor; ignores unknown tensors.
   void replace(const Tensor& weight, const Tensor& moved);
 
-  // Copies what was added to host memory that the device reaches fastest, and lets go of it. Later
-  // calls do nothing, for weights do not change. Throws out_of_memory, and device.
+  // Copies the added tensors to the host memory that the device reaches fastest, and releases them.
+  // Later calls do nothing, because weights do not change. Throws out_of_memory, and device.
   void fill();
   bool filled() const { return !saved_.empty(); }
 
-  // For a part that is made again: next() begins with the first tensor.
+  // Lets next() begin with the first tensor again.
   void rewind() { next_ = 0; }
-  // The next tensor in new memory of its device, tensors of one buffer in one again; the copy is
-  // ordered with the device's stream.
-  // Throws out_of_memory naming the bytes, and device.
+  // The next tensor, in new memory of its device; tensors that shared a buffer share one again. The
+  // device's stream orders the copy. Throws out_of_memory naming the bytes, and device.
   Tensor next();
 
-  // As if nothing had been added; the host memory is given back.
+  // Forgets all tensors and frees the host memory.
   void clear();
 
  private:
