@@ -1,5 +1,5 @@
 #pragma once
-// The layer shapes in use; families differ in the specs they give.
+// The kinds of layers; a family chooses one and gives its spec.
 
 #include "rbee/models/decoder.h"
 #include "rbee/nn/mlp.h"
@@ -34,8 +34,8 @@ class PreNormBlock final : public Block {
 // section 2.
 class MoeBlock final : public Block {
  public:
-  // Takes what a pre-norm block takes, with the weights of nn::Moe for the MLP's; spec.mlp is not
-  // read.
+  // Takes what a pre-norm block takes, but the weights of nn::Moe instead of the MLP's. Does not
+  // read spec.mlp.
   MoeBlock(const nn::WeightScope& layer, const BlockSpec& spec, const nn::MoeSpec& moe,
            const nn::Rope& rope);
   void operator()(nn::Residual& x, const nn::LayerStep& step) const override;

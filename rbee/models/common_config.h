@@ -1,5 +1,5 @@
 #pragma once
-// Settings that every family has, read and checked in one place.
+// Reads and checks the settings that every family has.
 
 #include <functional>
 #include <string_view>
@@ -14,8 +14,8 @@
 
 namespace rbee::models {
 
-// What a family takes for settings that a Hugging Face config leaves out; 0 = the setting is
-// required (kv_heads: as many as heads; head_dim: dim / heads).
+// A family's defaults for settings that a Hugging Face config leaves out. 0 = the setting is
+// required (kv_heads: the number of heads; head_dim: dim / heads).
 struct ConfigDefaults {
   int64_t vocab_size = 0;
   int64_t dim = 0;
@@ -36,20 +36,19 @@ struct ConfigDefaults {
 // Throws as ConfigReader does, and invalid_argument for sizes that contradict each other.
 ModelConfig read_common(const ConfigReader& reader, const ConfigDefaults& defaults);
 
-// Whether tokens see only what comes before them, as all do but those of some models for
-// embeddings.
+// Whether tokens see only earlier tokens. True but for some models for embeddings.
 bool is_causal(const ConfigReader& reader);
 
-// How many experts a layer has, and how many of them a token takes.
+// The number of experts of a layer, and how many of them a token takes.
 struct ExpertCounts {
   int64_t all = 0;
   int64_t chosen = 0;
 };
-// Throws as ConfigReader does, and invalid_argument where more are chosen than there are.
+// Throws as ConfigReader does, and invalid_argument if a token takes more experts than there are.
 ExpertCounts read_experts(const ConfigReader& reader);
 
 // The gate's activation by its Hugging Face name ("hidden_act" or "hidden_activation"); GGUF files
-// that do not say take `fallback`. Throws unsupported for another.
+// without it mean `fallback`. Throws unsupported for an unknown name.
 GateOp read_activation(const ConfigReader& reader, std::string_view fallback);
 
 // Rope settings of `layer_kind` (an object within rope_parameters, e.g. "full_attention"; empty =
@@ -59,14 +58,14 @@ nn::RopeOptions read_rope(const ConfigReader& reader, const ModelConfig& config,
 // Adds the per-frequency divisors that GGUF files keep as tensors.
 void add_rope_tensors(nn::RopeOptions& options, const nn::WeightScope& weights);
 
-// The attention window of the config, 0 = none; `fallback` when a Hugging Face config leaves it
-// out.
+// The attention window of the config, 0 = none; `fallback` if a Hugging Face config leaves it out.
 int64_t read_window(const ConfigReader& reader, int64_t fallback);
-// The same for families without models that see both ways; throws unsupported for one that has.
+// The same for families that have only causal models; throws unsupported for a bidirectional one.
 int64_t read_causal_window(const ConfigReader& reader, const ModelConfig& config, int64_t fallback);
-// Keys seen by each layer: `window` where it slides, 0 = all elsewhere. The checkpoint's own list
-// of layers wins over the family's rule `slides`. Of models that see both ways `window` is the sum
-// of both sides without the token; the result has one side with it, and sets config.reach.
+// The number of keys that each layer sees: `window` if the layer has one, else 0 for all. If the
+// checkpoint lists its layers, the list wins over the family's rule `slides`. For a bidirectional
+// model, `window` counts both sides without the token itself; the result counts one side with it,
+// and config.reach is set.
 std::vector<int64_t> layer_windows(const ConfigReader& reader, ModelConfig& config, int64_t window,
                                    const std::function<bool(int64_t)>& slides);
 

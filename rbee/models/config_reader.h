@@ -1,6 +1,6 @@
 #pragma once
-// Reads a model's settings from a GGUF file's metadata or a Hugging Face config.json through one
-// list of fields, so that a family describes itself once.
+// Reads a model's settings from a GGUF file's metadata or a Hugging Face config.json. One list of
+// fields serves both, so a family describes itself once.
 
 #include <cstdint>
 #include <memory>
@@ -24,12 +24,12 @@ struct Limits {
   int64_t highest = int64_t{1} << 31;
 };
 
-// Every getter throws invalid_argument naming the field, its value and what was wanted; those
-// without a fallback throw not_found when the field is absent (or null).
+// Every getter throws invalid_argument naming the field, its value and what was wanted. Those
+// without a fallback throw not_found if the field is absent or null.
 class ConfigReader {
  public:
-  // `hf_section`: an object of config.json that holds the settings where it exists, e.g.
-  // "text_config" of multimodal models. Keeps a reference to the checkpoint.
+  // `hf_section`: an object of config.json that holds the settings if it exists, e.g. "text_config"
+  // in multimodal models. Keeps a reference to the checkpoint.
   explicit ConfigReader(const io::Checkpoint& checkpoint, std::string_view hf_section = {});
   ~ConfigReader();
   ConfigReader(const ConfigReader&) = delete;
@@ -41,21 +41,22 @@ class ConfigReader {
 
   bool has(Field field) const;      // and not null
   bool is_null(Field field) const;  // there, and null; Hugging Face only
-  // A list of equal numbers, one a layer, is one number; a list of others is unsupported.
+  // Reads a list of equal numbers, one for each layer, as one number; throws unsupported for other
+  // lists.
   int64_t integer(Field field, Limits limits = {}) const;
   int64_t integer(Field field, int64_t fallback, Limits limits = {}) const;
   double number(Field field) const;  // finite
   double number(Field field, double fallback) const;
   bool flag(Field field, bool fallback) const;
   std::string text(Field field, std::string_view fallback) const;
-  // Arrays of a Hugging Face config; empty when absent, and for GGUF files.
+  // Arrays of a Hugging Face config; empty if absent, and for GGUF files.
   std::vector<double> numbers(Field field) const;
   std::vector<std::string> texts(Field field) const;
-  // An array of a GGUF file; empty when the setting is absent or a single value, and for Hugging
+  // An array of a GGUF file; empty if the setting is absent or a single value, and for Hugging
   // Face.
   std::vector<bool> flags(Field field) const;
 
-  // As errors name the field: "llama.block_count" or "config.json's num_hidden_layers".
+  // The field's name in errors: "llama.block_count" or "config.json's num_hidden_layers".
   std::string describe(Field field) const;
 
  private:

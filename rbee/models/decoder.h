@@ -1,6 +1,6 @@
 #pragma once
-// What every decoder-only family has around its layers: token embedding, the stack, final norm and
-// output matrix. A family supplies the settings and its Block.
+// The parts that all decoder-only families share: token embedding, the stack of layers, final norm
+// and output matrix. A family supplies the settings and its Block.
 
 #include <functional>
 #include <memory>
@@ -35,7 +35,7 @@ struct DecoderSpec {
   std::shared_ptr<const PictureEncoder> pictures = nullptr;
 };
 
-// Parts of names that every family leaves unused: old files keep rotary tables.
+// Every family ignores tensors with these in their names: old files hold rotary tables.
 inline constexpr std::string_view kOldRotaryTables[] = {".rotary_emb.inv_freq"};
 
 // The weights of a checkpoint under a family's names; both lists must outlive the scope.
@@ -84,8 +84,8 @@ class Decoder final : public LanguageModel {
 using MakeRotatedBlock = std::function<std::unique_ptr<const Block>(
     const nn::WeightScope& layer, int64_t index, const nn::Rope& rope)>;
 
-// Loads such a family. `rope` is what the settings say; factors that GGUF files keep as tensors are
-// added. Throws as load_language_model() does.
+// Loads such a family. `rope` comes from the settings; this adds the factors that GGUF files keep
+// as tensors. Throws as load_language_model() does.
 std::unique_ptr<LanguageModel> load_decoder(const io::Checkpoint& checkpoint,
                                             const LoadOptions& options,
                                             std::span<const nn::TensorName> names,

@@ -1,6 +1,5 @@
 #pragma once
-// Models of the decoders' build for embeddings, whether their tokens see what comes after them or
-// not.
+// Embedding models with a decoder's architecture, causal or bidirectional.
 
 #include <memory>
 #include <optional>
@@ -18,7 +17,7 @@ struct DecoderEmbeddingSpec {
   Pooling head_pooling = Pooling::last;  // of the states that the head sees
 };
 
-// A text is a pass of its own: its vector comes from the states behind the final norm.
+// Each text is a pass of its own. Its vector comes from the states after the final norm.
 std::unique_ptr<EmbeddingModel> make_decoder_embedding(DecoderEmbeddingSpec spec);
 
 }  // namespace rbee::models

@@ -1,5 +1,5 @@
 #pragma once
-// Layers behind the pooling of a text's vector: the Dense modules of sentence-transformers.
+// Layers after pooling: the Dense modules of sentence-transformers.
 
 #include <filesystem>
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace rbee::models {
 
-// The model with these modules behind it, in f32; the model itself where there are none.
-// checkpoint: the model's, at `folder` or a file in it. Throws as load_embedding_model().
+// The model followed by these modules, in f32; the model itself if there are none. checkpoint: the
+// model's, at `folder` or a file in it. Throws as load_embedding_model().
 std::unique_ptr<EmbeddingModel> with_dense_modules(std::unique_ptr<EmbeddingModel> model,
                                                    std::span<const DenseModule> modules,
                                                    const io::Checkpoint& checkpoint,

@@ -1,6 +1,6 @@
 #pragma once
-// What encoders of the BERT kind share: embeddings of words, places and segments, their norm, the
-// layers, and a head that ranks where the checkpoint has one.
+// The parts that encoders like BERT share: embeddings of words, positions and segments, their norm,
+// the layers, and a ranking head if the checkpoint has one.
 
 #include <functional>
 #include <memory>
@@ -16,10 +16,10 @@
 
 namespace rbee::models {
 
-// What the layers of one pass share.
+// What all layers of one pass share.
 struct EncoderStep {
   std::span<const nn::TextRun> runs;
-  const Tensor& places;  // (tokens) i32, of each token in its text, from first_place on
+  const Tensor& places;  // (tokens) i32, position of each token in its text, from first_place on
 };
 
 class EncoderLayer {
@@ -33,8 +33,8 @@ struct EncoderSpec {
   ModelConfig config;
   std::span<const nn::TensorName> names;      // must outlive the model
   std::span<const std::string_view> ignored;  // the same
-  bool place_table = true;  // "position_embd" has a row for each place, else layers rotate
-  int64_t first_place = 0;  // row of that table that belongs to a text's first token
+  bool place_table = true;  // "position_embd" has a row for each position; else layers rotate
+  int64_t first_place = 0;  // row of that table for a text's first token
   int64_t segments = 0;     // rows of "token_types"
   bool doubles_separator = false;
   std::function<std::unique_ptr<const EncoderLayer>(const nn::WeightScope& layer)> layer;
@@ -45,7 +45,8 @@ struct EncoderSpec {
 std::unique_ptr<EmbeddingModel> load_encoder(const io::Checkpoint& checkpoint,
                                              const LoadOptions& options, const EncoderSpec& spec);
 
-// Positions that a text may have: the options' context, or all. Throws invalid_argument for more.
+// Positions that a text may have: the options' context, or all. Throws invalid_argument if the
+// context is larger.
 int64_t text_positions(const ModelConfig& config, const LoadOptions& options);
 
 }  // namespace rbee::models

@@ -1,5 +1,5 @@
 #pragma once
-// Decoder-only language models: what the engine sees of every family.
+// The interface of decoder-only language models, for all families.
 
 #include <cstdint>
 #include <functional>
@@ -17,7 +17,7 @@
 
 namespace rbee::models {
 
-// Rows of a picture that stand in the place of a batch's token embeddings.
+// Rows of a picture that replace token embeddings of a batch.
 struct PictureRows {
   int64_t first = 0;  // row of the batch
   Tensor rows;        // (n, dim), as PictureEncoder gives them
@@ -28,11 +28,11 @@ struct ForwardBatch {
   Tensor ids;         // (tokens) i32, below vocab_size
   Tensor positions;   // (tokens) i32, absolute position in its sequence, below the loaded context
   PagedBatch paged;   // where keys and values of each sequence lie
-  Tensor logit_rows;  // (n) i32, rows of the batch whose logits are wanted
+  Tensor logit_rows;  // (n) i32, rows of the batch that need logits
   std::vector<PictureRows> pictures;
   nn::LoraRows lora;  // of the tokens
-  // Called with the residual stream after each layer, for tests and analysis; the last layer's has
-  // the logit rows only.
+  // Called with the residual stream after each layer, for tests and analysis. After the last layer
+  // it has only the logit rows.
   std::function<void(int64_t layer, const Tensor& hidden)> on_layer;
 };
 
@@ -50,9 +50,9 @@ struct ModelConfig {
   float norm_eps = 0;
   bool tied_embeddings = false;  // the token table is also the output matrix
   bool one_cache = false;  // values are kept with the keys, see nn::KvCacheOptions::one_tensor
-  bool causal = true;      // else every token sees its whole text: for embeddings alone
-  // Not causal: how many keys on either side, its own included, a token sees in layers with a
-  // window; 0 = no layer has one.
+  bool causal = true;      // false: every token sees its whole text, for embeddings only
+  // If not causal: the number of keys on either side, with its own, that a token sees in layers
+  // with a window; 0 = no layer has one.
   int64_t reach = 0;
 };
 
@@ -67,7 +67,7 @@ class LanguageModel {
   // The same up to the final norm: the states (n, dim) of the logit rows, as activations().
   virtual Tensor states(const ForwardBatch& batch, nn::KvCache& cache) const = 0;
 
-  // Null when the model reads text alone.
+  // Null if the model reads only text.
   virtual const PictureEncoder* pictures() const { return nullptr; }
   // The linear layers that adapters may change.
   virtual std::span<const nn::LoraTarget> lora_targets() const = 0;
@@ -81,11 +81,11 @@ class LanguageModel {
 struct LoadOptions {
   Device* device = nullptr;
   int64_t context = 0;  // positions to prepare rope tables for; 0 = min(trained, 4096)
-  bool output = true;   // false: without the output matrix, for states() alone
-  // The tower of a model whose own file has none (GGUF's mmproj); not read after loading.
+  bool output = true;   // false: without the output matrix, only for states()
+  // The vision tower of a model whose own file has none (GGUF's mmproj). Not read after loading.
   const io::Checkpoint* pictures = nullptr;
   bool pack_weights = true;  // rewrite matrices for the device's kernels
-  // What layers compute in: f32, f16 or bf16. Sums, norms and softmax are f32 in any case.
+  // What layers compute in: f32, f16 or bf16. Sums, norms and softmax are always f32.
   DType activations = DType::f32;
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of the checkpoint's tensors
 };

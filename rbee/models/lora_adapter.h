@@ -1,5 +1,5 @@
 #pragma once
-// Low-rank adapters of a language model, read and checked against its layers.
+// Reads LoRA adapters of a language model and checks them against its layers.
 
 #include <filesystem>
 #include <vector>
@@ -10,13 +10,13 @@ namespace rbee::models {
 
 class LoraAdapter {
  public:
-  // Throws what LoraFile throws; invalid_argument naming the tensor, what it is and what the model
-  // wants, where one does not fit or is not finite; and unsupported naming the first layers that
+  // Throws what LoraFile throws; invalid_argument naming a tensor that does not fit or is not
+  // finite, with what it is and what the model wants; and unsupported naming the first layers that
   // the model does not have or that adapters may not change, such as experts'.
   LoraAdapter(const std::filesystem::path& path, const LanguageModel& model);
 
-  // Makes `slot` of the model's layers this adapter, 1 or above. No step may be under way, and what
-  // was recorded of earlier ones is void. Throws out_of_memory; the slot is of no use then.
+  // Puts this adapter into `slot` (1 or above) of the model's layers. No step may be running, and
+  // captured steps become invalid. Throws out_of_memory; then the slot must not be used.
   void put(int64_t slot) const;
 
  private:

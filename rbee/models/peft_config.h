@@ -1,5 +1,5 @@
 #pragma once
-// PEFT's adapter_config.json: what the matrices of a low-rank adapter are multiplied by.
+// PEFT's adapter_config.json: the factors of a LoRA adapter's matrices.
 
 #include <cstdint>
 #include <optional>
@@ -10,10 +10,10 @@
 
 namespace rbee::models {
 
-// alpha / divisor. Throws invalid_argument naming `source` where that is no number for layers.
+// alpha / divisor. Throws invalid_argument naming `source` if that is not a usable number.
 float lora_factor(const std::string& source, double alpha, double divisor);
 
-// Whether lengths of rows are read (Liu et al. 2024).
+// Whether DoRA's magnitudes are read (Liu et al. 2024).
 enum class Dora : uint8_t { refused, read };
 
 class PeftConfig {
@@ -21,13 +21,13 @@ class PeftConfig {
   static constexpr const char* kName = "adapter_config.json";
   static constexpr const char* kWeightsName = "adapter_model.safetensors";
 
-  // `source` is named by errors. Throws invalid_argument for what is no such file, and unsupported
-  // for kinds of adapters that are not implemented: others than LoRA, DoRA where it is not read,
-  // biases, changed tables of tokens, modules that are saved whole.
+  // Errors name `source`. Throws invalid_argument if the text is not such a file, and unsupported
+  // for what is not implemented: other methods than LoRA, DoRA if it is refused, biases, changed
+  // token tables, and modules saved as a whole.
   PeftConfig(std::string_view text, const std::string& source, Dora dora = Dora::refused);
 
   // alpha / rank of a module whose tensors have this rank, or alpha / sqrt(rank). Throws
-  // invalid_argument when the file gives it another rank.
+  // invalid_argument if the file gives it another rank.
   float factor(const std::string& module, int64_t rank) const;
 
  private:

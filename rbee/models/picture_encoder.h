@@ -1,5 +1,6 @@
 #pragma once
-// What turns pictures into rows that a language model reads in place of token embeddings.
+// Vision encoders: they turn pictures into rows that a language model reads instead of token
+// embeddings.
 
 #include <cstdint>
 
@@ -20,11 +21,11 @@ class PictureEncoder {
     for (int64_t i = 0; i < stages(); ++i) x = stage(i, x);
     return x;
   }
-  // The same in parts of about equal work, for who has other work between them. x: the picture for
-  // stage 0, for each other one what the one before gave. The last gives the result.
+  // The same in stages of about equal work, so that a caller can do other work between them. x: the
+  // picture for stage 0, else the result of the stage before. The last stage gives the result.
   virtual int64_t stages() const = 0;  // at least 1
   virtual Tensor stage(int64_t index, const Tensor& x) const = 0;
-  // Multiplications of a picture, in all stages.
+  // Multiplications for one picture, in all stages.
   virtual double multiplications() const = 0;
 
   virtual int64_t weight_bytes() const = 0;  // resident

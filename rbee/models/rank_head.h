@@ -1,5 +1,5 @@
 #pragma once
-// What makes a score of a pair's state.
+// Ranking heads: they turn a pair's state into a score.
 
 #include "rbee/models/embedding_model.h"
 #include "rbee/nn/linear.h"
@@ -9,24 +9,24 @@ namespace rbee::models {
 
 struct RankHeadSpec {
   int64_t dim = 0;
-  UnaryOp activation = UnaryOp::tanh;  // of the layer before the last, where there is one
-  float norm_eps = 1e-5f;              // of the norm behind that, where there is one
+  UnaryOp activation = UnaryOp::tanh;  // of the layer before the last, if there is one
+  float norm_eps = 1e-5f;              // of the norm after that, if there is one
 };
 
-// A row for the score, behind a layer with an activation and a norm where the checkpoint has them;
-// or, in GGUF files of models that say yes or no, a row for each word, whose difference is the
-// score.
+// One row for the score, after a layer with an activation and a norm if the checkpoint has them.
+// Or, in GGUF files of models that answer yes or no, a row for each word: the score is their
+// difference.
 class RankHead {
  public:
-  // Whether the checkpoint has one.
+  // Whether the checkpoint has a ranking head.
   static bool in(const io::Checkpoint& checkpoint);
-  // Its parts in this checkpoint under their GGUF names, without ".weight".
+  // The head's tensors in this checkpoint under their GGUF names, without ".weight".
   static std::vector<std::pair<std::string_view, std::string_view>> tensor_names(
       const io::Checkpoint& checkpoint);
-  // Keeps a reference to the checkpoint. Throws unsupported for a classifier of other labels.
+  // Keeps a reference to the checkpoint. Throws unsupported for a classifier with other labels.
   RankHead(const io::Checkpoint& checkpoint, const LoadOptions& options, const RankHeadSpec& spec);
-  // Of a decoder without one: rows of its output matrix. names: the family's, outliving the head.
-  // Throws invalid_argument for words outside of the vocabulary.
+  // For a decoder without a head: takes rows of its output matrix. names: the family's, which must
+  // outlive the head. Throws invalid_argument for words outside the vocabulary.
   RankHead(const io::Checkpoint& checkpoint, const LoadOptions& options,
            std::span<const nn::TensorName> names, const ModelConfig& config,
            const RankWords& words);
@@ -41,7 +41,7 @@ class RankHead {
   std::optional<nn::Linear> dense_;
   std::optional<nn::LayerNorm> norm_;
   nn::Linear output_;
-  std::optional<nn::Linear> against_;  // what "no" has for it, to be subtracted
+  std::optional<nn::Linear> against_;  // the row of "no", which is subtracted
 };
 
 }  // namespace rbee::models

@@ -16,7 +16,7 @@ struct Family {
 };
 
 std::span<const Family> families();
-// Throws unsupported, listing the known ones.
+// Throws unsupported, listing the known architectures.
 const Family& find_family(std::string_view architecture);
 
 }  // namespace rbee::models

@@ -7,7 +7,7 @@
 namespace rbee::models {
 
 // DeepSeek-V2 and V2-Lite (DeepSeek-AI 2024, "DeepSeek-V2"), V3 and R1 ("DeepSeek-V3 Technical
-// Report"): latent attention, many small experts and one that all tokens take.
+// Report"): latent attention, many small experts and a shared one.
 struct DeepseekConfig : ModelConfig {
   nn::RopeOptions rope;
   nn::LatentAttentionSpec attention;

@@ -4,8 +4,8 @@
 
 namespace rbee::models {
 
-// Gemma 3, text (Gemma Team 2025): five layers with a window and a short rope base to one that sees
-// all, norms on the heads of q and k.
+// Gemma 3, text (Gemma Team 2025): five layers with a window and a small rope base for each
+// full-attention layer, and norms on the heads of q and k.
 struct Gemma3Config : ModelConfig {
   GateOp activation = GateOp::gelu;
   nn::RopeOptions global_rope;

@@ -1,6 +1,6 @@
 #pragma once
-// How Gemma 3 sees (Gemma Team 2025, section 2.1): a SigLIP tower (Zhai et al. 2023) of patches
-// with learned positions, a mean of each square of patches, a norm and a projection.
+// Gemma 3's vision encoder (Gemma Team 2025, section 2.1): a SigLIP tower (Zhai et al. 2023) over
+// patches with learned positions, then the mean of each square of patches, a norm and a projection.
 
 #include <memory>
 #include <vector>
@@ -16,7 +16,7 @@ namespace rbee::models {
 struct Gemma3PictureConfig {
   int64_t side = 0;    // pixels of a picture
   int64_t patch = 0;   // pixels of a patch's side
-  int64_t pooled = 0;  // patches of a row's side
+  int64_t pooled = 0;  // patches along a pooled square's side
   int64_t width = 0;   // of the tower
   int64_t layers = 0;
   int64_t heads = 0;
@@ -39,7 +39,7 @@ class Gemma3Pictures final : public PictureEncoder {
   int64_t stages() const override { return config_.layers; }
   Tensor stage(int64_t index, const Tensor& x) const override;
   double multiplications() const override;
-  // The tower's states behind its last norm: (patches, width).
+  // The tower's states after its last norm: (patches, width).
   Tensor states(const Tensor& picture) const;
 
   int64_t weight_bytes() const override { return figures_.resident_bytes; }
@@ -61,8 +61,8 @@ class Gemma3Pictures final : public PictureEncoder {
   nn::WeightFigures figures_;
 };
 
-// The tower of a Hugging Face checkpoint or of options.pictures; null where there is none. Throws
-// as load_language_model() does.
+// The tower of a Hugging Face checkpoint or of options.pictures; null if there is none. Throws as
+// load_language_model() does.
 std::unique_ptr<const PictureEncoder> load_gemma3_pictures(const io::Checkpoint& checkpoint,
                                                            const LoadOptions& options,
                                                            int64_t text_width);

@@ -9,11 +9,11 @@ namespace rbee::models {
 
 struct AutoencoderConfig {
   std::vector<int64_t> channels;  // by level, from the full size to the smallest
-  int64_t resnets = 2;            // a level of the encoder has; the decoder has one more
+  int64_t resnets = 2;            // of each level of the encoder; the decoder has one more
   int64_t latent_channels = 4;
   int64_t groups = 32;
   bool middle_attention = true;
-  bool quant_conv = true;  // layers of one pixel between the two halves and the latents
+  bool quant_conv = true;  // 1 x 1 convolutions between the two halves and the latents
   bool post_quant_conv = true;
   bool force_upcast = true;  // the weights overflow in f16
   float scaling_factor = 1;
@@ -23,7 +23,7 @@ struct AutoencoderConfig {
   static AutoencoderConfig read(const io::JsonConfig& config);
 };
 
-// Resnets around one attention head over all pixels.
+// Two resnets with one attention head over all pixels between them.
 class AutoencoderMiddle {
  public:
   AutoencoderMiddle(const nn::WeightScope& scope, int64_t channels,
@@ -63,7 +63,7 @@ class AutoencoderHalf {
 
 class Autoencoder final : public Vae {
  public:
-  // A checkpoint without "encoder." has a decoder alone.
+  // A checkpoint without "encoder." has only a decoder.
   Autoencoder(const nn::WeightScope& scope, const AutoencoderConfig& config);
 
   const VaeInfo& info() const override { return info_; }

@@ -22,8 +22,8 @@ struct ClipTextConfig {
   float norm_eps = 1e-5f;
   UnaryOp activation = UnaryOp::quick_gelu;
   int64_t projection = 0;  // width of the pooled vector's projection
-  // Absent in checkpoints from before transformers 4.31, whose config has 2: there the largest id
-  // of a prompt ends it.
+  // Absent for checkpoints from before transformers 4.31, whose config has 2: in those, the largest
+  // id of a prompt marks its end.
   std::optional<int32_t> eos;
 
   // Throws invalid_argument naming a field and its value, and unsupported for an activation that is
@@ -31,12 +31,13 @@ struct ClipTextConfig {
   static ClipTextConfig read(const io::JsonConfig& config);
 };
 
-// What a model reads of the encoder.
+// Which results of the encoder a model reads.
 struct ClipTextUse {
-  int64_t clip_skip = 1;   // the n-th last layer's states, unless an input says otherwise
+  int64_t clip_skip = 1;   // states of the n-th last layer, unless an input says otherwise
   bool final_norm = true;  // over those states
   enum class Pooled : uint8_t { none, norm, projection };
-  // The last layer's state where the prompt ends, behind the final norm, and projected.
+  // Whether the pooled vector, the last layer's state at the prompt's end after the final norm, is
+  // used, and projected.
   Pooled pooled = Pooled::none;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// SRVGGNetCompact, Real-ESRGAN's small networks: convolutions at the size of what they read, whose
-// last one makes all pixels of a larger picture at once.
+// SRVGGNetCompact, Real-ESRGAN's small networks: convolutions at the input's size. The last one
+// makes all pixels of the larger picture at once.
 
 #include <vector>
 
@@ -21,7 +21,7 @@ class CompactNet final : public Upscaler {
  private:
   struct Layer {
     nn::Conv2d conv;
-    Tensor slopes;  // (channels), what values below zero are multiplied by
+    Tensor slopes;  // (channels), factors for values below zero
 
     Tensor operator()(const Tensor& x) const;
   };

@@ -1,6 +1,6 @@
 #pragma once
-// Text encoders (all but Stable Diffusion 2's) apart from their denoiser: in files of their own,
-// within a file of several parts, or as a folder of a diffusers model.
+// Text encoders (all but Stable Diffusion 2's) apart from their denoiser: in a file of their own,
+// in a file of several parts, or in a folder of a diffusers model.
 
 #include <optional>
 
@@ -11,16 +11,16 @@ namespace rbee::models {
 enum class EncoderRole : uint8_t { clip_l, clip_g, t5xxl };
 const char* name(EncoderRole role);  // "clip_l", ...
 
-// The part that a role is in a family, "text_encoder_2"; nothing when the family has none of it.
+// The family's part with this role, e.g. "text_encoder_2"; nothing if the family has none.
 std::optional<std::string> encoder_part(ImageFamily family, EncoderRole role);
 
-// Of a file that holds several parts; nothing when this one is not there.
+// The encoder in a file of several parts; nothing if the file does not have it.
 std::optional<ModelPart> find_encoder(const io::Checkpoint& file, ImageFamily family,
                                       EncoderRole role, const std::string& source);
 
 // A .safetensors or .gguf file with Hugging Face's names, T5 also with llama.cpp's; or a folder
 // with config.json. Throws invalid_argument for a role that the family does not have, unsupported
-// when the file is no such encoder, and what Checkpoint::open throws.
+// if the file is not such an encoder, and what Checkpoint::open throws.
 ModelPart read_encoder(const std::filesystem::path& path, ImageFamily family, EncoderRole role);
 
 }  // namespace rbee::models

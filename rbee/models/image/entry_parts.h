@@ -1,5 +1,5 @@
 #pragma once
-// Tensors of a checkpoint cut and put together, as the layouts of other programs need it.
+// Cuts and joins tensors of a checkpoint, for the layouts of other programs.
 
 #include <string>
 
@@ -7,8 +7,8 @@
 
 namespace rbee::models {
 
-// Rows [first, first + count) of an entry whose rows are `shares` equal parts, counted in parts; in
-// place. Throws invalid_argument when the rows are no such parts.
+// Parts [first, first + count) of an entry whose rows are `shares` equal parts; in place. Throws
+// invalid_argument if the rows cannot be split so.
 struct RowShare {
   int64_t first = 0;
   int64_t count = 1;
@@ -16,11 +16,11 @@ struct RowShare {
 };
 io::TensorEntry rows_of(const io::TensorEntry& entry, const RowShare& share, std::string name);
 
-// An entry's numbers in another order, in memory of their own.
+// An entry with its numbers in another order, in new memory.
 io::TensorEntry with_bytes(const io::TensorEntry& entry, std::string name, const Shape& shape,
                            std::shared_ptr<std::vector<std::byte>> bytes);
 
-// The second half of the rows before the first, in memory of its own.
+// The second half of the rows before the first, in new memory.
 io::TensorEntry halves_swapped(const io::TensorEntry& entry, std::string name);
 
 }  // namespace rbee::models

@@ -1,7 +1,7 @@
 #pragma once
 // The denoiser of FLUX.1 (Black Forest Labs 2024) with the settings and names of diffusers'
-// FluxTransformer2DModel: blocks with a stream of text and one of the picture, then blocks with one
-// stream of both, whose queries and keys are turned by the tokens' places.
+// FluxTransformer2DModel: blocks with a text stream and a picture stream, then blocks with one
+// stream of both. Rotary embeddings tell the tokens' places.
 
 #include <array>
 #include <mutex>
@@ -14,8 +14,8 @@ namespace rbee::models {
 
 struct FluxConfig {
   int64_t channels = 16;  // of latents; tokens are patches of two by two
-  // What it reads: the latent alone; with a picture's latent behind it (Depth, Canny); with the
-  // masked picture's latent and the mask's pixels behind it (Fill).
+  // Input channels: the latent; for Depth and Canny also a picture's latent; for Fill also the
+  // masked picture's latent and the mask's pixels.
   int64_t read_channels = 16;
   int64_t double_layers = 0;
   int64_t single_layers = 0;
@@ -23,8 +23,8 @@ struct FluxConfig {
   int64_t head_dim = 0;
   int64_t context_width = 4096;
   int64_t pooled_width = 768;
-  bool guidance = false;                    // distilled with it (dev)
-  std::array<int64_t, 3> axes{16, 56, 56};  // of a head, turned by kind of token, row and column
+  bool guidance = false;                    // distilled with guidance (dev)
+  std::array<int64_t, 3> axes{16, 56, 56};  // of a head, rotated by kind of token, row and column
 
   int64_t width() const { return heads * head_dim; }
   // Throws invalid_argument naming a field and its value.
@@ -36,9 +36,9 @@ class FluxDoubleBlock {
  public:
   FluxDoubleBlock(const nn::WeightScope& scope, const FluxConfig& config);
 
-  // Appends the picture's, then the text's.
+  // Appends the picture's modulation, then the text's.
   void add_modulations(std::vector<const Modulation*>& modulations) const;
-  // Both streams, changed in place of the arguments. Takes its modulations' results off the front.
+  // Replaces both streams by the block's results. Takes its modulations' results off the front.
   void operator()(Tensor& text, Tensor& picture, std::span<const std::vector<Tensor>>& modulations,
                   const StreamRotation& rotation) const;
 
@@ -64,12 +64,12 @@ class FluxSingleBlock {
   nn::Linear mlp_, out_;
 };
 
-// The tables of the last size that was asked for; several pictures may ask at once.
+// Keeps the tables of the last size. Several pictures may ask at once.
 class FluxPlaces {
  public:
   FluxPlaces(const FluxConfig& config, Device& device) : axes_(config.axes), device_(&device) {}
 
-  // For `text` tokens that all stand at 0, then rows times cols patches.
+  // For `text` tokens, all at place 0, then rows times cols patches.
   StreamRotation operator()(int64_t text, int64_t rows, int64_t cols) const;
 
  private:

@@ -1,6 +1,5 @@
 #pragma once
-// Text-to-image models: a folder in diffusers' layout, or one file, as the parts that make
-// pictures.
+// Text-to-image models, loaded from a folder in diffusers' layout or from one file.
 
 #include <filesystem>
 #include <functional>
@@ -13,7 +12,7 @@ namespace rbee::models {
 enum class ImageFamily : uint8_t { sd1, sd2, sdxl, sdxl_refiner, sd3, flux };
 const char* name(ImageFamily family);  // "sd1", ...
 
-// The noise that the model was trained with: scheduler_config.json, or what the family uses.
+// The model's noise schedule in training: from scheduler_config.json, or the family's.
 struct SchedulerSettings {
   std::string class_name;  // diffusers' name, e.g. "PNDMScheduler"
   int64_t train_timesteps = 1000;
@@ -32,8 +31,7 @@ struct SchedulerSettings {
   int64_t base_seq_len = 256, max_seq_len = 4096;  // tokens of the picture
 };
 
-// The files that describe a tokenizer, as their texts; empty where there is none, as in single
-// files.
+// The texts of a tokenizer's files; empty if there is none, as in single files.
 struct TokenizerFiles {
   enum class Kind : uint8_t { clip, t5 };
   Kind kind = Kind::clip;
@@ -42,7 +40,7 @@ struct TokenizerFiles {
   std::string spiece_model;        // T5's older form: SentencePiece's file
   std::string tokenizer_config_json;
   std::string special_tokens_map;
-  std::filesystem::path gguf;  // the encoder's own file, where that has the vocabulary
+  std::filesystem::path gguf;  // the encoder's own file, if it has the vocabulary
 };
 
 struct TextPart {
@@ -50,7 +48,7 @@ struct TextPart {
   TokenizerFiles tokenizer;
 };
 
-// How the encoders' results become one TextStates.
+// How the encoders' results are joined into one TextStates.
 enum class TextJoin : uint8_t {
   single,  // the only encoder's states
   widths,  // side by side along the width (SDXL); pooled: the last encoder's
@@ -68,7 +66,7 @@ struct ImageModel {
   std::unique_ptr<Denoiser> denoiser;
   std::unique_ptr<Vae> vae;
   SchedulerSettings scheduler;
-  // SDXL: an absent negative prompt has zeros for states (force_zeros_for_empty_prompt).
+  // SDXL: without a negative prompt, its states are zeros (force_zeros_for_empty_prompt).
   bool zeros_for_empty_negative = false;
   Device* device = nullptr;
   DType activations = DType::f32;
@@ -81,15 +79,15 @@ struct ImageModel {
   int64_t default_size() const;  // pixels along each side that the model was trained with
 };
 
-// What Stable Diffusion 3 reads of T5, zeros where a model comes without it.
+// Tokens of T5 that Stable Diffusion 3 reads; zeros for a model without T5.
 inline constexpr int64_t kSd3T5Tokens = 256;
 
-// One TextStates of the encoders' results, in the order of model.text; encodings of one batch. A
-// prompt of several chunks comes with its chunks' hidden states already one after another.
+// Joins the encoders' results, in the order of model.text and of one batch. If a prompt has several
+// chunks, their hidden states must already be one after another.
 TextStates join_text(const ImageModel& model, std::span<const TextEncoding> encodings);
-// Throws invalid_argument naming both sizes where these states, or the VAE's latents, are not of
-// the width that the denoiser reads: the parts are of different models. Throws unsupported where
-// the denoiser reads more than latents, or those and a masked picture.
+// Throws invalid_argument naming both sizes if the states' width or the VAE's latents do not fit
+// the denoiser: then the parts are from different models. Throws unsupported if the denoiser reads
+// other inputs than latents, or latents and a masked picture.
 void check_parts_fit(const ImageModel& model);
 
 struct LoraSource {
@@ -98,60 +96,59 @@ struct LoraSource {
   std::optional<float> text_weight = std::nullopt;  // the same for text encoders; absent = weight
 };
 
-// What a family computes in when nobody says: f32 where the host computes, else 16 bits; FLUX,
-// whose states leave the range of f16, in bf16.
+// The default type of a family's activations: f32 if the host computes, else f16; bf16 for FLUX,
+// whose states overflow in f16.
 DType customary_activations(ImageFamily family, bool host_computes);
 
-// Parts that leave the device between their uses: only the one used last is there, until another
-// part is used. Where the host may not read the device's memory, their weights wait in its own;
-// elsewhere they are read again, from pages of files that the system keeps as it sees fit.
+// Parts that leave the device between uses: of these, only the one used last is there. If the host
+// cannot read the device's memory, host memory keeps their weights; else they are read again from
+// the files, whose pages the system may still have.
 struct OffloadedParts {
   bool text = false;  // all text encoders
   bool denoiser = false;
   bool vae = false;
 };
-// By name: text, denoiser, vae, all. Throws invalid_argument naming another.
+// By name: text, denoiser, vae, all. Throws invalid_argument naming any other.
 OffloadedParts offloaded_parts(std::span<const std::string> names);
 
 struct ImageLoadOptions {
   Device* device = nullptr;
-  // f32, f16 or bf16; sums and statistics are f32 in any case. Absent: the family's custom.
+  // f32, f16 or bf16; sums and statistics are always f32. Absent: the family's default.
   std::optional<DType> activations;
   // Convolutions and linear layers of the denoiser, the VAE and ControlNets multiply in int8, with
-  // weights in q8_0; what else is computed is of `activations`. On CPUs.
+  // weights in q8_0; the rest computes in `activations`. On CPUs only.
   bool int8 = false;
-  // For the VAE alone. Absent: as activations; but where those are f16 and the model is an SDXL
-  // whose config says force_upcast, its VAE overflows in f16: f32 where the host computes, else
-  // bf16.
+  // For the VAE. Absent: as activations. But the VAE of an SDXL model with force_upcast in its
+  // config overflows in f16; instead of f16 it takes f32 if the host computes, else bf16.
   std::optional<DType> vae_activations;
   bool pack_weights = true;
   OffloadedParts offload;
   std::filesystem::path vae;  // another VAE (folder or file); empty = the model's own
-  // Text encoders of all families but Stable Diffusion 2 (folders or files), in place of the
-  // model's own or where it has none.
+  // Text encoders (folders or files) instead of the model's own or missing ones. Not for Stable
+  // Diffusion 2.
   std::filesystem::path clip_l, clip_g, t5xxl;
   std::vector<LoraSource> loras;
   std::optional<std::string> prediction_type;                 // overrides what the files say
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of all parts
 };
 
-// What --dtype says: auto, f32, f16, bf16 or int8. Throws invalid_argument naming another.
+// A value of --dtype: auto, f32, f16, bf16 or int8. Throws invalid_argument naming any other.
 struct ImageArithmetic {
   std::optional<DType> activations;
   bool int8 = false;
 };
 ImageArithmetic image_arithmetic(std::string_view name);
 
-// Throws not_found naming a missing file, part, tensor or field; unsupported for pickled weights
-// and classes or settings that are not implemented, with a remedy, and for int8 on devices other
-// than CPUs; invalid_argument naming a tensor or field with a wrong shape or value.
+// Throws not_found naming a missing file, part, tensor or field; unsupported, with a remedy, for
+// pickled weights and for classes or settings that are not implemented, and for int8 on other
+// devices than CPUs; invalid_argument naming a tensor or field with a wrong shape or value.
 ImageModel load_image_model(const std::filesystem::path& path, const ImageLoadOptions& options);
 
-// Gives a model, loaded from `path` with `options`, the adapters of options.loras in place of those
-// that it has. Parts that neither change stay; each other one is let go before it is read again, so
-// there is never a second copy of it. Throws as load_image_model: what is wrong with the adapters
-// before anything is changed; after any other failure the model has no adapters, and what was let
-// go is read at its next use.
+// Replaces the adapters of a model, loaded from `path` with `options`, by options.loras. Keeps
+// parts that neither the old nor the new adapters change. Releases every other part before it reads
+// it again, so there is never a second copy. Throws as load_image_model. If the adapters are wrong,
+// it throws before it changes anything; after any other failure the model has no adapters, and
+// released parts are read at their next use.
 void change_loras(ImageModel& model, const std::filesystem::path& path,
                   const ImageLoadOptions& options);
 

@@ -1,7 +1,6 @@
 #pragma once
-// Settings that a single-file checkpoint does not have, read off the shapes of its tensors and,
-// where shapes do not say them, known of the family. In the words of a diffusers folder's
-// config.json.
+// Derives the settings that a single-file checkpoint does not have, in the form of a diffusers
+// folder's config.json: from the shapes of its tensors, or else from its family.
 
 #include <functional>
 #include <optional>
@@ -14,11 +13,11 @@
 
 namespace rbee::models {
 
-// The shape of a tensor of one part by its original name behind the part's prefix; nothing when the
-// file has no such tensor.
+// The shape of a part's tensor, by its original name after the part's prefix; nothing if the file
+// has no such tensor.
 using ShapeOf = std::function<std::optional<Shape>(std::string_view name)>;
 
-// Throw not_found naming a tensor without which the settings are unknown.
+// These throw not_found naming a missing tensor that the settings need.
 UnetBlockCounts unet_block_counts(const ShapeOf& shape_of);
 io::JsonConfig unet_config(const ShapeOf& shape_of, const std::string& source);
 // `hints`: convolutions of input_hint_block, every other number.
@@ -27,8 +26,8 @@ io::JsonConfig vae_config(const ShapeOf& shape_of, ImageFamily family, const std
 int64_t vae_levels(const ShapeOf& shape_of);
 
 enum class ClipNames : uint8_t { hugging_face, open_clip };
-// `layers_dropped`: at the end, which the model does not read. `activation`: empty = what models
-// with such names have.
+// `layers_dropped`: last layers that the model does not read. `activation`: empty = the usual one
+// of models with such names.
 io::JsonConfig clip_config(const ShapeOf& shape_of, ClipNames names, int64_t layers_dropped,
                            const std::string& source, std::string_view activation = {});
 

@@ -10,9 +10,9 @@
 
 namespace rbee::models {
 
-// Whether the layer of this weight, by diffusers' name, is one that int8 is for. Not the first and
-// the last ones of a network, nor what embeds time steps and sizes: few weights, whose errors reach
-// every pixel.
+// Whether int8 may apply to the layer of this weight (diffusers' name). Excluded are the first and
+// last layers of a network and the embeddings of time steps and sizes: they have few weights, and
+// their errors reach every pixel.
 bool multiplies_int8(std::string_view weight);
 
 // Frequencies of a sinusoidal embedding (Vaswani et al. 2017, section 3.5) of `width` numbers:
@@ -24,7 +24,7 @@ enum class SinusoidOrder : uint8_t { cos_first, sin_first };
 // values: (n) f32   frequencies: (width / 2)   result: (n, width) f32
 Tensor sinusoids(const Tensor& values, const Tensor& frequencies, SinusoidOrder order);
 
-// Linear, SiLU, linear: what makes a vector of a time step, a size or a pooled prompt.
+// Linear, SiLU, linear: embeds a time step, a size or a pooled prompt.
 class VectorMlp {
  public:
   VectorMlp() = default;
@@ -43,7 +43,7 @@ class VectorMlp {
 struct ResnetSpec {
   int64_t in = 0;
   int64_t out = 0;
-  int64_t time_width = 0;  // of the vector whose projection every pixel gets; 0 = none
+  int64_t time_width = 0;  // of the vector whose projection is added to every pixel; 0 = none
   int64_t groups = 32;
   float eps = 1e-5f;
 };
@@ -51,11 +51,12 @@ struct ResnetSpec {
 // He et al. 2016 with the norm and SiLU before each convolution.
 class PictureResnet {
  public:
-  // Takes norm1, conv1, time_emb_proj, norm2, conv2 and, where channels change, conv_shortcut.
+  // Takes norm1, conv1, time_emb_proj, norm2, conv2 and, if the number of channels changes,
+  // conv_shortcut.
   PictureResnet(const nn::WeightScope& scope, const ResnetSpec& spec);
 
-  // What projects silu of (batch, time_width): all resnets of a network take one vector, so that
-  // linear_many() serves them together.
+  // The projection of silu(time vector), (batch, time_width). All resnets of a network read the
+  // same vector, so linear_many() computes them together.
   const LinearWeights& time_weights() const { return time_.weights(); }
   // x: (batch, height, width, in)   time: (batch, out) of time_weights(), or undefined
   Tensor operator()(const Tensor& x, const Tensor& time, Circular circular) const;
@@ -66,8 +67,8 @@ class PictureResnet {
   nn::Linear time_;
 };
 
-// A convolution of the picture twice as large, by nearest neighbour, cut to (height, width): twice
-// x's, or one pixel less along either axis.
+// Enlarges the picture twice by nearest neighbour, cuts it to (height, width), which is twice x's
+// size or one pixel less along either axis, and convolves it.
 Tensor upsample_conv(const Tensor& x, const nn::Conv2d& conv, int64_t height, int64_t width,
                      Circular circular);
 

@@ -20,7 +20,7 @@ class LoraPatch final : public nn::WeightPatch {
  public:
   struct Update {
     std::shared_ptr<const WeightChange> change;
-    RowShare rows;     // of the change, where that is for several layers
+    RowShare rows;     // of the change, if it is for several layers
     float factor = 1;  // strength * alpha / rank
   };
 
@@ -37,19 +37,18 @@ class LoraPatch final : public nn::WeightPatch {
 
 class LoraSet {
  public:
-  // Reads adapters whose keys are in the form of kohya's scripts (diffusers' or the original
-  // names; also LyCORIS's LoHa, LoKr, GLoRA, OFT, BOFT, full and IA3), of diffusers or of PEFT, all
-  // also with the lengths of DoRA. PEFT's adapter_config.json beside adapter_model.safetensors
-  // tells each layer's factor. Biases of layers and what norms have are changed too. Keys that no
-  // layer of the model goes by are logged with their number. Throws invalid_argument naming the
-  // file when it has no layer of this model, or a strength that is not finite, or a matrix that
-  // does not fit its layer; unsupported naming a tensor that is of a layer of the model and no
-  // change of a known kind, or a bias that the layer does not have; and what PeftConfig and
-  // Checkpoint::open throw.
+  // Reads adapters with the keys of kohya's scripts (diffusers' or original names; also LyCORIS's
+  // LoHa, LoKr, GLoRA, OFT, BOFT, full and IA3), of diffusers or of PEFT; all may have DoRA's
+  // magnitudes. PEFT's adapter_config.json beside adapter_model.safetensors gives each layer's
+  // factor. Biases of layers and the weights of norms change too. Logs the number of keys that
+  // match no layer of the model. Throws invalid_argument naming the file if it has no layer of this
+  // model, a strength that is not finite, or a matrix that does not fit its layer; unsupported
+  // naming a tensor of a layer that is no known kind of change, or a bias that the layer does not
+  // have; and what PeftConfig and Checkpoint::open throw.
   LoraSet(const ModelFiles& files, std::span<const LoraSource> sources, Device& device);
 
-  std::vector<std::string> parts() const;  // that some adapter changes
-  // nullptr when no adapter changes the part.
+  std::vector<std::string> parts() const;  // that an adapter changes
+  // nullptr if no adapter changes the part.
   const nn::WeightPatch* patch(const std::string& part) const;
 
  private:
@@ -57,8 +56,8 @@ class LoraSet {
     std::string part;
     std::string tensor;
     Shape shape;
-    RowShare rows;              // of the adapter's result, where that is for several layers
-    std::optional<Shape> bias;  // of the layer, where it has one
+    RowShare rows;              // of the adapter's result, if it is for several layers
+    std::optional<Shape> bias;  // of the layer, if it has one
 
     std::string bias_name() const;
   };

@@ -19,7 +19,7 @@ struct MmditConfig {
   int64_t context_width = 4096;
   int64_t pooled_width = 2048;
   int64_t max_patches = 96;          // along each side of the table of positions
-  std::vector<int64_t> dual_layers;  // whose picture attends to itself once more (3.5 medium)
+  std::vector<int64_t> dual_layers;  // where the picture attends to itself once more (3.5 medium)
   bool query_norms = false;          // 3.5
 
   int64_t width() const { return heads * head_dim; }
@@ -30,12 +30,12 @@ struct MmditConfig {
 
 class MmditBlock {
  public:
-  // The last block leaves the text as it is.
+  // The last block does not change the text.
   MmditBlock(const nn::WeightScope& scope, const MmditConfig& config, int64_t index);
 
-  // Appends the picture's, then the text's.
+  // Appends the picture's modulation, then the text's.
   void add_modulations(std::vector<const Modulation*>& modulations) const;
-  // Both streams, changed in place of the arguments. Takes its modulations' results off the front.
+  // Replaces both streams by the block's results. Takes its modulations' results off the front.
   void operator()(Tensor& picture, Tensor& text,
                   std::span<const std::vector<Tensor>>& modulations) const;
 

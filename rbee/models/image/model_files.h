@@ -1,6 +1,6 @@
 #pragma once
-// An image model's files before anything is loaded: its parts with their settings and weights under
-// the names of a diffusers folder, whatever layout they were found in.
+// An image model's files before loading: its parts, with their settings and weights under the names
+// of a diffusers folder, whatever the files' layout is.
 
 #include <string>
 #include <vector>
@@ -36,13 +36,13 @@ SchedulerSettings read_scheduler(const io::JsonConfig& config);
 // Throws not_found, invalid_argument and unsupported naming file and field.
 ModelFiles read_diffusers_folder(const std::filesystem::path& path);
 
-// A part of its own, a folder with config.json and weights; `class_name` for configs without one.
+// One part: a folder with config.json and weights. `class_name` is for configs without one.
 ModelPart read_part_folder(const std::filesystem::path& path, const std::string& class_name);
 
-// The tokenizer's files of a folder, as far as they are there.
+// The tokenizer files that the folder has.
 TokenizerFiles read_tokenizer_folder(const std::filesystem::path& path);
 
-// As load_image_model(path, ...); the paths of other parts in the options are not looked at.
+// As load_image_model(path, ...), but does not read the options' paths of other parts.
 ImageModel load_image_model(ModelFiles&& files, const ImageLoadOptions& options);
 
 }  // namespace rbee::models

@@ -1,5 +1,5 @@
 #pragma once
-// Text encoders under OpenCLIP's names, whose projections of attention are one matrix.
+// Text encoders with OpenCLIP's names, where the projections of attention are one matrix.
 
 #include <string_view>
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace rbee::models {
 
-// The tensors behind `prefix` under the names of diffusers; what is no part of the text encoder is
-// left out. Throws invalid_argument and unsupported naming a tensor of another shape.
+// The tensors after `prefix` under diffusers' names, without tensors that are not the text
+// encoder's. Throws invalid_argument and unsupported naming a tensor of another shape.
 std::vector<io::TensorEntry> open_clip_tensors(const io::Checkpoint& file, std::string_view prefix);
 
 }  // namespace rbee::models

@@ -1,7 +1,7 @@
 #pragma once
-// The parts of an image model as an engine sees them, whatever family they are of. All tensors that
-// cross this interface are f32, contiguous and on the model's device; pictures and latents have
-// their channels last. Parts are immutable after loading and may serve several pictures at once.
+// The interfaces of an image model's parts, for all families. All tensors that cross them are f32,
+// contiguous and on the model's device; pictures and latents have their channels last. Parts do not
+// change after loading and may serve several pictures at once.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,13 +16,13 @@
 
 namespace rbee::models {
 
-// What one text encoder says about a batch of prompts.
+// One text encoder's results for a batch of prompts.
 struct TextEncoding {
   Tensor hidden;  // (batch, tokens, width): the states that the denoiser reads
-  Tensor pooled;  // (batch, pooled_width), or undefined when the encoder has none
+  Tensor pooled;  // (batch, pooled_width), or undefined if the encoder has none
 };
 
-// A token's vector that takes the place of the table's (textual inversion, Gal et al. 2022).
+// A vector that replaces a token's embedding (textual inversion, Gal et al. 2022).
 struct TokenVector {
   int64_t at = 0;              // index into ids
   std::span<const float> row;  // (width)
@@ -51,25 +51,26 @@ class TextEncoder {
   virtual int64_t layers() const = 0;
 };
 
-// What a denoiser is told about a batch of prompts.
+// A denoiser's input for a batch of prompts.
 struct TextStates {
   Tensor context;  // (batch, tokens, context_width)
-  Tensor pooled;   // (batch, pooled_width) where the denoiser wants it
+  Tensor pooled;   // (batch, pooled_width) if the denoiser reads it
   // SDXL: (batch, 6) original height, width, crop top, left, target height, width, in pixels; the
   // refiner: (batch, 5), the first four and the aesthetic score.
   Tensor size_ids;
-  // Distilled guidance: FLUX dev's scale, or LCM's scale minus one; (batch), where it is wanted.
+  // Distilled guidance, if the denoiser reads it: FLUX dev's scale, or LCM's scale minus one;
+  // (batch).
   Tensor guidance;
 };
 
-// What prepare() computes once a prompt; only the denoiser that made it can read it.
+// The result of prepare(), computed once for a prompt. Only the denoiser that made it can read it.
 class Conditioning {
  public:
   virtual ~Conditioning() = default;
-  // Another of the same tensors.
+  // A copy that shares the tensors.
   virtual std::unique_ptr<Conditioning> clone() const = 0;
-  // All that the denoiser reads of it; in one order and of the same shapes for texts of one length
-  // and batch. Some may be undefined.
+  // All tensors that the denoiser reads, always in the same order, and of the same shapes for texts
+  // of one length and batch. Some may be undefined.
   virtual std::vector<Tensor*> tensors() = 0;
 };
 
@@ -93,7 +94,7 @@ struct DenoiserInfo {
   int64_t sample_size = 0;   // latent height and width in training; 0 = unknown
   bool circular = false;     // DenoiserOptions::circular can be had
 
-  // Channels of a mask that is read besides two latents; 0: none is.
+  // Channels of a mask that is read besides two latents; 0: none.
   int64_t mask_channels() const { return std::max<int64_t>(in_channels - 2 * out_channels, 0); }
 };
 
@@ -120,7 +121,7 @@ class Denoiser {
 struct VaeInfo {
   int64_t latent_channels = 4;
   int64_t scale = 8;  // pixels to a latent along height and width
-  // What denoisers see is (z - shift_factor) * scaling_factor for an encoder's z.
+  // Denoisers read (z - shift_factor) * scaling_factor for an encoder's z.
   float scaling_factor = 1;
   float shift_factor = 0;
 };
@@ -131,7 +132,7 @@ struct LatentDistribution {
   Tensor log_variance;  // within [-30, 20]; undefined: the encoder is deterministic
 };
 
-// Called between the blocks of a long call; may end it by throwing.
+// A long call calls this between its blocks; it may throw to end the call.
 using Between = std::function<void()>;
 
 class Vae {
@@ -140,7 +141,7 @@ class Vae {
 
   virtual const VaeInfo& info() const = 0;
   // image: (batch, height, width, 3) in [-1, 1], sizes multiples of info().scale. Throws
-  // unsupported when the checkpoint holds a decoder alone.
+  // unsupported if the checkpoint has only a decoder.
   virtual LatentDistribution encode(const Tensor& image, Circular circular = {}) const = 0;
   // latent: (batch, height, width, latent_channels), unscaled (see VaeInfo); result: (batch, height
   // * scale, width * scale, 3), about [-1, 1], not clamped.

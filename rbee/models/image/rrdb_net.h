@@ -18,7 +18,7 @@ class RrdbNet final : public Upscaler {
   Tensor operator()(const Tensor& x, const Between& between = {}) const override;
 
  private:
-  // Five convolutions, each of which reads what all before it have made.
+  // Five convolutions; each reads the results of all before it.
   struct DenseBlock {
     std::vector<nn::Conv2d> convs;
     nn::Conv2d shortcut;  // ESRGAN+'s, from the block's input to its second convolution

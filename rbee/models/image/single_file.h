@@ -6,12 +6,12 @@
 
 namespace rbee::models {
 
-// A file may hold the denoiser alone, or with some of the others; what it lacks is given besides.
+// A file may hold only the denoiser, or also some of the other parts; the caller gives the missing
+// ones.
 //
-// The parts of the file under the names of a diffusers folder. Settings that the tensors do not say
-// are those of the family that they belong to. Throws not_found when tensors are missing,
-// unsupported when the family is not implemented or not recognised, and what Checkpoint::open
-// throws.
+// The parts of the file under the names of a diffusers folder. Settings that the tensors do not
+// show are the family's. Throws not_found if tensors are missing, unsupported if the family is not
+// implemented or not recognised, and what Checkpoint::open throws.
 ModelFiles read_single_file(const std::filesystem::path& path);
 
 // A VAE in a file of its own, with or without "first_stage_model." or "vae." before its names.

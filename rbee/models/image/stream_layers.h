@@ -1,6 +1,6 @@
 #pragma once
-// What diffusion transformers with a stream of text and one of the picture are made of (Esser et
-// al. 2024, section 4): Stable Diffusion 3's and FLUX's. Streams are (batch, tokens, width).
+// Layers of diffusion transformers with a text stream and a picture stream (Esser et al. 2024,
+// section 4): Stable Diffusion 3's and FLUX's. Streams are (batch, tokens, width).
 
 #include <span>
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace rbee::models {
 
-// What a block makes of the vector of time step and prompt: `parts` rows of the width for each
-// sample, by which norms are scaled and shifted and results are weighted.
+// Computes a block's modulation from the vector of time step and prompt: `parts` rows of the width
+// for each sample, which scale and shift norms and weight results.
 class Modulation {
  public:
   Modulation() = default;
@@ -29,10 +29,10 @@ class Modulation {
   nn::Linear linear_;
 };
 
-// What each of them makes of the vector, silu of (batch, width), computed together.
+// The modulations of one vector, silu of (batch, width), computed together.
 std::vector<std::vector<Tensor>> modulate(const Tensor& vector,
                                           std::span<const Modulation* const> modulations);
-// Takes the first off the front.
+// Takes the first off the front of the list.
 const std::vector<Tensor>& next_modulation(std::span<const std::vector<Tensor>>& modulations);
 
 // layer_norm(x) * (1 + scale) + shift; scale, shift: (batch, width)
@@ -81,10 +81,10 @@ class StreamProjections {
   nn::Linear query_, key_, value_;
   nn::RmsNorm query_norm_, key_norm_;
 };
-// The names of the text's stream.
+// The layer names of the text stream.
 StreamHeadsSpec text_heads(StreamHeadsSpec picture);
 
-// Rotations of queries and keys by the tokens' places, (tokens, head_dim / 2) f32 each.
+// Tables of rotary embeddings for the tokens' places, (tokens, head_dim / 2) f32 each.
 struct StreamRotation {
   Tensor cos, sin;
 };
@@ -93,7 +93,7 @@ struct StreamRotation {
 // heads * head_dim).
 Tensor stream_attention(std::span<const StreamHeads> streams, const StreamRotation* rotation);
 
-// The vector of the time step, the pooled prompt and, where a model was distilled with it, the
+// The vector of the time step, the pooled prompt and, in models distilled with guidance, the
 // guidance.
 class StreamVector {
  public:
@@ -101,7 +101,7 @@ class StreamVector {
   // Takes timestep_embedder, text_embedder and, with guidance, guidance_embedder.
   StreamVector(const nn::WeightScope& scope, int64_t pooled_width, int64_t width, bool guidance);
 
-  // What does not depend on the time step, (batch, width).
+  // The part that does not depend on the time step, (batch, width).
   Tensor prepare(const TextStates& text) const;
   // silu of the sum; timesteps: (batch) f32, 0 ... 1000
   Tensor operator()(const Tensor& timesteps, const Tensor& prepared) const;
@@ -113,7 +113,7 @@ class StreamVector {
   VectorMlp time_, text_, guidance_;
 };
 
-// What both models compute once a prompt.
+// What both models compute once for a prompt.
 struct StreamPrompt final : Conditioning {
   Tensor context;  // (batch, tokens, width): the stream of text before the first block
   Tensor vector;   // of StreamVector::prepare
@@ -125,13 +125,13 @@ struct StreamPrompt final : Conditioning {
   std::vector<Tensor*> tensors() override { return {&context, &vector}; }
 };
 
-// A StreamPrompt; `context` brings the text's states to the stream's width. Throws invalid_argument
-// naming a tensor of the prompt that does not fit the model.
+// Makes a StreamPrompt; `context` brings the text's states to the stream's width. Throws
+// invalid_argument naming a tensor of the prompt that does not fit the model.
 std::unique_ptr<Conditioning> prepare_stream(const char* op, const DenoiserInfo& info,
                                              const TextStates& text, const nn::Linear& context,
                                              const StreamVector& vector, DType activations);
-// The conditioning as what prepare() gave. Throws invalid_argument where x or the time steps do not
-// fit it, or x does not fit the patches.
+// The conditioning as the StreamPrompt of prepare(). Throws invalid_argument if x or the time steps
+// do not fit it, or x does not fit the patches.
 const StreamPrompt& check_stream_call(const char* op, const DenoiserInfo& info, const Tensor& x,
                                       const Tensor& timesteps, const Conditioning& conditioning);
 

@@ -15,7 +15,7 @@ struct T5TextConfig {
   int64_t width = 0;
   int64_t layers = 0;
   int64_t heads = 0;
-  int64_t head_dim = 0;  // heads * head_dim need not be the width
+  int64_t head_dim = 0;  // heads * head_dim may differ from the width
   int64_t ffn_width = 0;
   int64_t buckets = 32;  // of distances between tokens
   int64_t max_distance = 128;
@@ -26,8 +26,8 @@ struct T5TextConfig {
   static T5TextConfig read(const io::JsonConfig& config);
 };
 
-// The bucket of a key's distance from its query, for both directions: near ones one by one, far
-// ones by their logarithm.
+// The bucket of a key's distance from its query, for both directions: near distances have a bucket
+// each, far ones share buckets by their logarithm.
 int32_t t5_bucket(int64_t distance, int64_t buckets, int64_t max_distance);
 
 class T5TextLayer {
@@ -46,11 +46,11 @@ class T5TextLayer {
   nn::Linear query_, key_, value_, output_, gate_, up_, down_;
 };
 
-// Padding is read as any token, as the models were trained. There are no pooled states and no
-// clip_skip: every layer is run.
+// Reads padding like any token, as in training. Has no pooled states and no clip_skip: it runs
+// every layer.
 class T5TextEncoder final : public TextEncoder {
  public:
-  // Takes the names of T5EncoderModel. `max_tokens`: what the model reads of a prompt.
+  // Takes the names of T5EncoderModel. `max_tokens`: how many tokens of a prompt the model reads.
   T5TextEncoder(const nn::WeightScope& scope, const T5TextConfig& config, int64_t max_tokens);
 
   TextEncoding operator()(const TextInput& input) const override;

@@ -1,6 +1,6 @@
 #pragma once
-// TAESD (Bohan 2023), an autoencoder a fortieth of the size of latent diffusion's: diffusers'
-// AutoencoderTiny. For previews, and for pictures in a hurry.
+// TAESD (Bohan 2023), diffusers' AutoencoderTiny: an autoencoder with a fortieth of the weights of
+// latent diffusion's. For previews and quick pictures.
 
 #include <filesystem>
 
@@ -35,7 +35,7 @@ class TinyHalf {
   enum class Kind : uint8_t { conv, relu_conv, halving, doubling, block };
   struct Step {
     Kind kind;
-    nn::Conv2d first, second, third;  // convolutions but blocks have the first alone
+    nn::Conv2d first, second, third;  // a plain convolution has only the first
   };
   void add_conv(const nn::WeightScope& scope, Kind kind, const nn::Conv2dShape& shape);
   void add_blocks(const nn::WeightScope& scope, int64_t count, int64_t width);
@@ -59,9 +59,9 @@ class TinyAutoencoder final : public Vae {
   TinyHalf encoder_, decoder_;
 };
 
-// A folder with config.json and weights, or a file (tiny_file.h), for the latents of `model`, whose
-// device and activations it takes. Throws as load_image_model does, and invalid_argument when the
-// latents are not alike.
+// Loads a folder with config.json and weights, or a file (tiny_file.h), for the latents of `model`,
+// with the model's device and activations. Throws as load_image_model does, and invalid_argument if
+// the latents do not match.
 std::unique_ptr<Vae> load_tiny_autoencoder(const std::filesystem::path& path,
                                            const ImageModel& model);
 

@@ -1,5 +1,5 @@
 #pragma once
-// TAESD and its kin (TAESDXL, TAESD3, TAEF1) in files of their own.
+// TAESD, TAESDXL, TAESD3 and TAEF1 in files of their own.
 
 #include <optional>
 
@@ -7,11 +7,11 @@
 
 namespace rbee::models {
 
-// The names of diffusers ("decoder.layers.2..."), of the authors' module ("decoder.3..."), of
-// ComfyUI ("taesd_decoder.3...") or of the authors' file of one half ("3..."), whose other half
-// lies beside it: "taesd_encoder.safetensors" for "taesd_decoder.safetensors". Settings are read
-// off the tensors, or from a config.json of an AutoencoderTiny beside the file. Nothing when the
-// file has no such tensors. Throws as Checkpoint::open, and not_found for a file without a decoder.
+// Accepts the names of diffusers ("decoder.layers.2..."), of the authors' module ("decoder.3..."),
+// of ComfyUI ("taesd_decoder.3...") and of the authors' files of one half ("3..."), with the other
+// half beside it ("taesd_encoder.safetensors" for "taesd_decoder.safetensors"). Settings come from
+// the tensors, or from a config.json of an AutoencoderTiny beside the file. Nothing if the file has
+// no such tensors. Throws as Checkpoint::open, and not_found for a file without a decoder.
 std::optional<ModelPart> find_tiny_file(const std::filesystem::path& path);
 
 }  // namespace rbee::models

@@ -1,5 +1,5 @@
 #pragma once
-// Diffusion transformers in single files: Stable Diffusion 3's and FLUX's, alone or with the other
+// Diffusion transformers (Stable Diffusion 3's and FLUX's) in single files, alone or with other
 // parts of the model, as Stability AI, Black Forest Labs, ComfyUI and stable-diffusion.cpp write
 // them.
 
@@ -14,15 +14,15 @@ struct TransformerLayout {
   std::string prefix;  // of the names: "model.diffusion_model." or none
 };
 
-// Nothing when the file has no such denoiser.
+// Nothing if the file has no such denoiser.
 std::optional<TransformerLayout> find_transformer(const io::Checkpoint& file);
 
-// Throws not_found naming a tensor without which the settings are unknown, and invalid_argument
-// naming one whose rows do not hold its layers.
+// Throws not_found naming a missing tensor that the settings need, and invalid_argument naming one
+// whose rows do not hold its layers.
 ModelPart read_transformer(const io::Checkpoint& file, const TransformerLayout& layout,
                            const std::string& source);
 
-// The noise that models of this kind were trained with.
+// The noise schedule that such models were trained with.
 SchedulerSettings transformer_scheduler(ImageFamily family, const ModelPart& transformer);
 
 }  // namespace rbee::models

@@ -1,6 +1,6 @@
 #pragma once
-// Names of diffusion transformers in the files of Stability AI (Stable Diffusion 3) and Black
-// Forest Labs (FLUX) as those of diffusers' folders.
+// Translates names of diffusion transformers in files of Stability AI (Stable Diffusion 3) and
+// Black Forest Labs (FLUX) to those of diffusers' folders.
 
 #include <string>
 #include <string_view>
@@ -10,20 +10,20 @@
 
 namespace rbee::models {
 
-// A layer of diffusers and the rows of the original layer that are its own.
+// A layer of diffusers and its rows of the original layer.
 struct LayerPart {
   std::string module;
   RowShare rows;
-  // Scale and shift lie the other way round; only where `rows` are all.
+  // Scale and shift are in the opposite order. Only if `rows` are all rows.
   bool halves_swapped = false;
 };
 
-// Takes a layer's name, without prefix and leaf, "double_blocks.0.img_attn.qkv"; empty for what is
-// no layer of the family. `last`: the number of the last block, whose text is not gated.
+// Takes a layer's name, without prefix and leaf, "double_blocks.0.img_attn.qkv"; empty if the
+// family has no such layer. `last`: the number of the last block, whose text has no gate.
 std::vector<LayerPart> flux_layer(std::string_view module);
 std::vector<LayerPart> sd3_layer(std::string_view module, int64_t last);
 
-// The names of all layers that a model may have.
+// The names of all layers of a model with these blocks.
 std::vector<std::string> flux_layers(int64_t double_blocks, int64_t single_blocks);
 std::vector<std::string> sd3_layers(int64_t blocks);
 

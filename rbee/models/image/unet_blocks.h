@@ -22,7 +22,7 @@ struct TransformerSpec {
   int64_t groups = 32;
 };
 
-// Self-attention, attention to the prompt, and a gated feed-forward layer, each behind a layer norm
+// Self-attention, attention to the prompt, and a gated feed-forward layer, each after a layer norm
 // and added to x (Rombach et al. 2022, appendix E.2.1).
 class TransformerBlock {
  public:
@@ -43,7 +43,7 @@ class TransformerBlock {
   nn::Linear gate_, up_, down_;
 };
 
-// Group norm, a layer of one pixel, the blocks, another such layer, and the picture added.
+// Group norm, a 1 x 1 layer, the blocks, another 1 x 1 layer, and the input added.
 class SpatialTransformer {
  public:
   SpatialTransformer(const nn::WeightScope& scope, const TransformerSpec& spec);
@@ -66,11 +66,11 @@ struct UnetCommon {
   float eps = 1e-5f;
 };
 
-// What one pass brings to every block.
+// What one pass gives to every block.
 struct UnetPass {
-  std::vector<Tensor> time;            // of the time vector by every resnet, (batch, out)
-  size_t resnet = 0;                   // the one to come
-  std::span<const KeysValues> prompt;  // of the transformers to come
+  std::vector<Tensor> time;            // every resnet's projection of the time vector, (batch, out)
+  size_t resnet = 0;                   // the next resnet
+  std::span<const KeysValues> prompt;  // of the next transformers
   Circular circular;
 };
 
@@ -85,7 +85,7 @@ class UnetLayers {
              const UnetCommon& common);
 
   size_t size() const { return resnets_.size(); }
-  // Appends what projects the time vector.
+  // Appends the projections of the time vector.
   void add_time(std::vector<const LinearWeights*>& layers) const;
   void prepare(const Tensor& context, std::vector<KeysValues>& prompt) const;
   Tensor operator()(size_t index, const Tensor& x, UnetPass& pass) const;

@@ -12,13 +12,13 @@ namespace rbee::models {
 // One resolution of the down or the up path.
 struct UnetLevel {
   int64_t channels = 0;
-  bool attention = false;  // transformers behind the resnets
+  bool attention = false;  // transformers after the resnets
   int64_t heads = 0;
   int64_t context_width = 0;    // of the prompt's states
-  std::vector<int64_t> depths;  // transformer blocks behind each resnet
+  std::vector<int64_t> depths;  // transformer blocks after each resnet
 };
 
-// A ControlNet has the way down and the middle alone.
+// A ControlNet has only the down path and the middle.
 enum class UnetPaths : uint8_t { both, down };
 
 struct UnetConfig {
@@ -28,18 +28,19 @@ struct UnetConfig {
   std::vector<UnetLevel> down;  // from the full size to the smallest
   std::vector<UnetLevel> up;    // back again; empty for a ControlNet
   bool has_middle = true;
-  int64_t middle_depth = 0;  // transformer blocks of the middle; 0: one resnet and no more
+  int64_t middle_depth = 0;  // transformer blocks of the middle; 0: only one resnet
   int64_t groups = 32;
   float eps = 1e-5f;
   bool sin_first = false;  // flip_sin_to_cos is false
   double frequency_shift = 0;
   int64_t guidance_width = 0;  // time_cond_proj_dim; 0 = no distilled guidance
-  // addition_embed_type text_time: sinusoids of `size_width` numbers for each of the sizes, behind
-  // the pooled prompt.
+  // addition_embed_type text_time: after the pooled prompt, sinusoids of `size_width` numbers for
+  // each size.
   int64_t size_width = 0;   // 0 = no such vector
   int64_t added_width = 0;  // of all that together
 
-  // Of the pooled prompt in that; set by who knows the encoders. The rest of added_width are sizes.
+  // The pooled prompt's part of added_width; the rest is sizes. The caller, which knows the
+  // encoders, sets it.
   int64_t pooled_width = 0;
 
   int64_t time_width() const { return 4 * down.front().channels; }

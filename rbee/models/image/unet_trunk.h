@@ -1,5 +1,6 @@
 #pragma once
-// What a UNet and a ControlNet share: the vector of the time step, the way down and the middle.
+// The parts that a UNet and a ControlNet share: the vector of the time step, the down path and the
+// middle.
 
 #include "rbee/models/image/parts.h"
 #include "rbee/models/image/unet_blocks.h"
@@ -31,21 +32,20 @@ class UnetTrunk {
   size_t skips() const;  // conv_in's, and one for each resnet and each halving
   int64_t skip_channels(size_t index) const;
 
-  // With the keys and values of the way down and the middle.
+  // With the keys and values of the down path and the middle.
   std::unique_ptr<UnetPrompt> prepare(const TextStates& text) const;
-  // Throws invalid_argument when x or the time steps do not fit the conditioning, which is
-  // returned.
+  // Gives the conditioning. Throws invalid_argument if x or the time steps do not fit it.
   const UnetPrompt& check_call(const Tensor& x, const Tensor& timesteps,
                                const Conditioning& conditioning) const;
 
-  // `up`: what the pass goes through behind the middle.
+  // `up`: the layers after the middle.
   UnetPass start(const Tensor& timesteps, const UnetPrompt& prompt, Circular circular,
                  std::span<const UnetLayers> up = {}) const;
   // x: (batch, height, width, in_channels) f32
   Tensor enter(const Tensor& x, const UnetPass& pass) const {
     return in_(cast(x, activations_), pass.circular);
   }
-  // The skips, the first of which is `entered`, the last the smallest picture.
+  // The skips: the first is `entered`, the last is the smallest picture.
   std::vector<Tensor> go_down(const Tensor& entered, UnetPass& pass) const;
   Tensor middle(const Tensor& x, UnetPass& pass) const { return (*middle_)(x, pass); }
 

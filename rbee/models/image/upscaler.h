@@ -1,5 +1,5 @@
 #pragma once
-// Networks that enlarge pictures.
+// Upscalers: networks that enlarge pictures.
 
 #include <filesystem>
 #include <memory>
@@ -12,7 +12,7 @@ class Upscaler {
  public:
   virtual ~Upscaler() = default;
   virtual int64_t scale() const = 0;
-  // Height and width of what it reads are multiples of it.
+  // The input's height and width must be multiples of this.
   virtual int64_t side_step() const = 0;
   // x: (1, height, width, 3) f32, colours from 0 to 1   result: (1, height * scale, width * scale,
   // 3) f32, about that, not clamped. Calls `between` between layers. Throws invalid_argument for

@@ -1,8 +1,8 @@
 #pragma once
-// What adapters add to the weights of layers: products of two matrices (LoRA, Hu et al. 2021),
-// with a core of the kernel's size between them (LoCon), element-wise products of two such (LoHa,
-// Hyeon-Woo et al. 2022), Kronecker products (LoKr), products of which one is with the weight
-// itself (GLoRA, Chavan et al. 2023), each also with learned lengths of the rows that come out
+// Changes that adapters make to the weights of layers: products of two matrices (LoRA, Hu et al.
+// 2021), with a core of the kernel's size between them (LoCon), element-wise products of two such
+// (LoHa, Hyeon-Woo et al. 2022), Kronecker products (LoKr), products of which one is with the
+// weight itself (GLoRA, Chavan et al. 2023), each also with learned magnitudes of the result's rows
 // (DoRA, Liu et al. 2024), whole differences, vectors that scale inputs or outputs (IA3, Liu et al.
 // 2022), and rotations (rotation_change.h); all but the first as LyCORIS (Yeh et al. 2024) saves
 // them.
@@ -21,7 +21,7 @@
 namespace rbee::models {
 
 // One adapter's tensors of a layer by their roles: "up", "down", "mid", and "up_bias", which is
-// added behind "up"; "diff_b", which is added to a layer's own bias; LyCORIS's own names such as
+// added after "up"; "diff_b", which is added to the layer's own bias; LyCORIS's own names such as
 // "hada_w1_a", "lokr_t2", "a1", "oft_blocks", "diff", "dora_scale"; "magnitude", which is PEFT's
 // name of the last, always of rows; "scale" and "on_input" of IA3.
 struct AdapterLayer {
@@ -35,11 +35,11 @@ class WeightChange {
  public:
   virtual ~WeightChange() = default;
 
-  // What is added to a weight of this shape, the share `rows` of the layer; times scale().
-  // `weight`: what the weight is without adapters, row-major.
+  // The change of a weight of this shape, the share `rows` of the layer, before the factor scale().
+  // `weight`: the weight without adapters, row-major.
   virtual std::vector<float> values(std::span<const float> weight, const Shape& shape,
                                     const RowShare& rows, Device& device) const = 0;
-  // Throws invalid_argument where it is no change of such a weight; `name` is for the error.
+  // Throws invalid_argument if it does not fit such a weight; `name` is for the error.
   virtual void check_fit(const std::string& name, const Shape& shape,
                          const RowShare& rows) const = 0;
   float scale() const { return scale_; }  // alpha / rank
@@ -51,10 +51,10 @@ class WeightChange {
   float scale_;
 };
 
-// Null where tensors that belong together are not all there. `path` is for errors. Throws
-// invalid_argument naming a tensor that is no matrix.
+// Null if a tensor that belongs to the change is missing. `path` is for errors. Throws
+// invalid_argument naming a tensor that is not a matrix.
 std::shared_ptr<const WeightChange> read_change(const std::string& path, const AdapterLayer& layer);
-// The same of the layer's bias; null where it has no tensor for it.
+// The same for the layer's bias; null if the adapter has no tensor for it.
 std::shared_ptr<const WeightChange> read_bias_change(const std::string& path,
                                                      const AdapterLayer& layer);
 

@@ -6,14 +6,14 @@ namespace rbee::models {
 
 // Llama 2, 3 and 3.1 (Touvron et al. 2023, Grattafiori et al. 2024), SmolLM2, Mistral 7B (Jiang et
 // al. 2023); Granite 3 (IBM 2024), with multipliers; SmolLM3 (Bakouch et al. 2025), where every
-// fourth layer is not told positions.
+// fourth layer has no position encoding.
 struct LlamaConfig : ModelConfig {
   GateOp activation = GateOp::silu;
   nn::RopeOptions rope;
   int64_t window = 0;  // Mistral: keys a token sees; 0 = all
   nn::Bias attention_bias = nn::Bias::none;
   nn::Bias mlp_bias = nn::Bias::none;
-  // Granite: what each multiplies; attention_scale is of the scores, 0 = 1 / sqrt(head_dim).
+  // Granite's multipliers; attention_scale is of the scores, 0 = 1 / sqrt(head_dim).
   float embedding_scale = 1, branch_scale = 1, attention_scale = 0, logit_scale = 1;
   std::vector<bool> rotated;  // by layer; false: without rope
 };

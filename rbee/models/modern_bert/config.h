@@ -5,8 +5,8 @@
 
 namespace rbee::models {
 
-// ModernBERT (Warner et al. 2024): every third layer sees all, the others a window on both sides
-// and a rotary table of their own; gated MLPs, layer norms before the branches.
+// ModernBERT (Warner et al. 2024): every third layer has full attention, the others a window on
+// both sides and their own rotary table; gated MLPs, layer norms before the branches.
 struct ModernBertConfig : ModelConfig {
   GateOp activation = GateOp::gelu_erf;
   nn::RopeOptions global_rope;

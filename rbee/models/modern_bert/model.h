@@ -8,7 +8,7 @@
 
 namespace rbee::models {
 
-// For embeddings, or with a head that ranks.
+// For embeddings, or with a ranking head.
 std::unique_ptr<EmbeddingModel> load_modern_bert(const io::Checkpoint& checkpoint,
                                                  const LoadOptions& options);
 

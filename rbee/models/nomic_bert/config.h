@@ -5,8 +5,8 @@
 
 namespace rbee::models {
 
-// Nomic's BERT (Nussbaum et al. 2024, "Nomic Embed"): rotary positions, MLPs with a gate or, where
-// the second version has experts, without.
+// Nomic's BERT (Nussbaum et al. 2024, "Nomic Embed"): rotary positions; MLPs with a gate, or
+// without one in the second version, which has experts.
 struct NomicBertConfig : ModelConfig {
   bool gated = true;
   GateOp activation = GateOp::silu;              // of gated MLPs, which have no biases

@@ -17,13 +17,13 @@ class NomicMlp {
   nn::Linear up_, down_;
 };
 
-// Of many such networks the sum of a few for each token, by the router's softmax over all of them
-// (Nussbaum and Duderstadt 2025, "Training Sparse Mixture Of Experts Text Embedding Models"), and
-// one bias.
+// For each token, the weighted sum of a few of many such networks, by the router's softmax over all
+// of them (Nussbaum and Duderstadt 2025, "Training Sparse Mixture Of Experts Text Embedding
+// Models"), and one bias.
 class NomicExperts {
  public:
-  // From GGUF files ffn_up_exps and ffn_down_exps; from Hugging Face w1 and w2, of (experts *
-  // ffn_dim, dim) both.
+  // Takes ffn_up_exps and ffn_down_exps from GGUF files; from Hugging Face w1 and w2, both (experts
+  // * ffn_dim, dim).
   NomicExperts(const nn::WeightScope& layer, const NomicBertConfig& config);
 
   Tensor operator()(const Tensor& x) const;  // (tokens, dim) both

@@ -4,7 +4,7 @@
 
 namespace rbee::models {
 
-// OLMo 2 (OLMo Team 2025): norms behind attention and MLP in place of before them, and over the
+// OLMo 2 (OLMo Team 2025): norms after attention and MLP instead of before them, and norms over the
 // whole rows of q and k.
 struct Olmo2Config : ModelConfig {
   GateOp activation = GateOp::silu;

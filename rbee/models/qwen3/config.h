@@ -4,7 +4,7 @@
 
 namespace rbee::models {
 
-// Qwen3, dense (Yang et al. 2025): norms on the heads of q and k in place of Qwen2's biases.
+// Qwen3, dense (Yang et al. 2025): norms on the heads of q and k instead of Qwen2's biases.
 struct Qwen3Config : ModelConfig {
   GateOp activation = GateOp::silu;
   nn::RopeOptions rope;

@@ -5,8 +5,8 @@
 namespace rbee::models {
 
 // Qwen1.5-MoE and Qwen2-MoE (Yang et al. 2024, "Qwen2 Technical Report", section 2.2.2): biases on
-// q, k and v, and a gated expert that all tokens take. Qwen3-MoE (Yang et al. 2025): norms on the
-// heads of q and k, and no such expert.
+// q, k and v, and a gated shared expert. Qwen3-MoE (Yang et al. 2025): norms on the heads of q and
+// k, and no shared expert.
 struct QwenMoeConfig : ModelConfig {
   GateOp activation = GateOp::silu;
   nn::RopeOptions rope;
