@@ -1,5 +1,5 @@
 #pragma once
-// Tokens that are found in the text before anything else: "<|im_end|>", "<s>", runs of spaces.
+// Finds added tokens in a text before all other steps: "<|im_end|>", "<s>", runs of spaces.
 
 #include <deque>
 #include <memory>
@@ -15,11 +15,11 @@ namespace rbee::text {
 struct AddedToken {
   std::string content;
   TokenId id = 0;
-  bool special = false;      // hidden by decode(), and not found when parse_special is off
+  bool special = false;      // hidden by decode(), and not found if parse_special is off
   bool single_word = false;  // not inside a word
-  bool lstrip = false;       // takes the white space on its left
+  bool lstrip = false;       // includes the white space on its left
   bool rstrip = false;       // and on its right
-  bool normalized = false;   // looked for after normalisation
+  bool normalized = false;   // searched for after normalisation
 };
 
 // A part of a text: an added token, or text between them.
@@ -28,11 +28,11 @@ struct Section {
   TokenId id = -1;  // -1: text
 };
 
-// Finds tokens, at each place the longest one, from left to right.
+// Finds tokens from left to right, at each place the longest one.
 class AddedTokenFinder {
  public:
   struct Key {
-    std::string text;  // not empty; normalised when the token is
+    std::string text;  // not empty; normalised if the token is
     const AddedToken* token;
   };
   explicit AddedTokenFinder(std::vector<Key> keys = {});

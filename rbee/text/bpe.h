@@ -19,7 +19,7 @@ struct BpeOptions {
   std::string unk_token;                  // empty: characters outside the vocabulary vanish
   std::string continuing_subword_prefix;  // before every character but the first of a word
   std::string end_of_word_suffix;         // after the last one
-  bool fuse_unk = false;                  // one unknown token for neighbours
+  bool fuse_unk = false;                  // neighbouring unknown characters share one token
   bool byte_fallback = false;             // unknown characters become "<0x..>" tokens
   bool ignore_merges = false;             // a word that is a token needs no merges
   bool raw_bytes = false;                 // words hold bytes, tokens GPT-2's alphabet for bytes
@@ -29,7 +29,7 @@ struct BpeOptions {
 class MergeTable {
  public:
   void reserve(size_t merges);
-  void add(TokenId left, TokenId right, Merge merge);  // the last of equal pairs stays
+  void add(TokenId left, TokenId right, Merge merge);  // replaces an equal pair
   Merge find(TokenId left, TokenId right) const {
     const uint64_t key = key_of(left, right);
     for (size_t at = place(key); entries_[at].key != kFree; at = (at + 1) & mask_) {
@@ -60,8 +60,8 @@ class Bpe final : public Model {
  public:
   using Pair = std::pair<std::string, std::string>;
 
-  // merges: best first. `where` begins error messages ("tokenizer.json: model"). With raw_bytes,
-  // bytes whose letter is no token vanish. `vocab` must outlive the model.
+  // merges: best first. Error messages begin with `where` ("tokenizer.json: model"). With
+  // raw_bytes, a byte vanishes if its letter is not a token. `vocab` must outlive the model.
   Bpe(const Vocab& vocab, const std::vector<Pair>& merges, BpeOptions options,
       std::string_view where);
 

@@ -14,7 +14,7 @@ char32_t alphabet_letter(uint8_t byte);
 int alphabet_byte(char32_t letter);
 
 std::string to_alphabet(std::string_view bytes);
-// nullopt: `letters` (valid UTF-8) holds a character outside the alphabet.
+// nullopt if `letters` (valid UTF-8) has a character outside the alphabet.
 std::optional<std::string> from_alphabet(std::string_view letters);
 
 }  // namespace rbee::text

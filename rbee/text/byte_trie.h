@@ -1,5 +1,5 @@
 #pragma once
-// All keys of a set that begin a text, in one walk.
+// Finds all keys of a set with which a text starts, in one walk.
 
 #include <array>
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace rbee::text {
 
 class ByteTrie {
  public:
-  // Keys are not empty; of equal keys the highest value stays. Values are >= 0.
+  // Keys must not be empty and values must be >= 0. Of equal keys, the highest value counts.
   explicit ByteTrie(std::vector<std::pair<std::string_view, int32_t>> keys = {});
 
   // visit(length, value) for every key that `text` starts with, shortest first.

@@ -1,5 +1,5 @@
 #pragma once
-// Unicode properties of code points, in a table that is built from ICU's data at the first use.
+// Unicode properties of code points. The first use builds the table from ICU's data.
 
 #include <unicode/uchar.h>
 
@@ -14,7 +14,7 @@ inline constexpr CategoryMask kLetter = U_GC_L_MASK;
 inline constexpr CategoryMask kMark = U_GC_M_MASK;
 inline constexpr CategoryMask kNumber = U_GC_N_MASK;
 inline constexpr CategoryMask kPunctuation = U_GC_P_MASK;
-// What BERT calls control characters: unassigned code points are not.
+// BERT's control characters. Unassigned code points are not among them.
 inline constexpr CategoryMask kControl = U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK;
 inline constexpr CategoryMask kSpaceBit = 1u << 30;  // property White_Space, the \s of regexes
 inline constexpr CategoryMask kWordBit = 1u << 31;   // UTS #18's \w

@@ -13,11 +13,12 @@ namespace rbee::text {
 class Charsmap {
  public:
   // blob: bytes of the trie (u32), the trie's u32 units, then replacements that end in NUL; all
-  // little-endian. Throws invalid_argument beginning with `where`.
+  // little-endian. Throws invalid_argument; its message begins with `where`.
   Charsmap(std::string_view blob, std::string_view where);
 
-  // `text` (valid UTF-8) normalised: each grapheme cluster below six bytes, else each character,
-  // gives way to the replacement of the shortest sequence it starts with. Valid UTF-8 for any map.
+  // Normalises `text` (valid UTF-8): replaces each grapheme cluster below six bytes, else each
+  // character, by the replacement of the shortest sequence with which it starts. The result is
+  // valid UTF-8 for any map.
   std::string apply(std::string_view text) const;
 
  private:

@@ -7,10 +7,11 @@
 
 namespace rbee::text {
 
-// The texts of the files; those that are not there are empty.
+// The texts of the files; empty for missing files.
 struct ClipTokenizerFiles {
   std::string_view tokenizer_json;
-  // Used with merges when there is no tokenizer.json; follows from them when it is missing.
+  // Used with merges if there is no tokenizer.json. If this is missing too, it is derived from
+  // merges.
   std::string_view vocab_json;
   std::string_view merges;
   std::string_view tokenizer_config_json;
@@ -19,12 +20,12 @@ struct ClipTokenizerFiles {
 
 struct ClipTokenizer {
   std::unique_ptr<Tokenizer> tokenizer;
-  // Around a prompt and after it; what the files name, so of any value.
+  // Around a prompt and after it. They come from the files, so they may have any value.
   TokenId bos = 0, eos = 0, pad = 0;
   int64_t max_tokens = 77;  // bos and eos included
 };
 
-// Throws not_found when neither form is complete, invalid_argument naming file and field, and
+// Throws not_found if neither form is complete, invalid_argument naming file and field, and
 // unsupported naming the component.
 ClipTokenizer clip_tokenizer(const ClipTokenizerFiles& files);
 

@@ -9,15 +9,15 @@
 
 namespace rbee::text {
 
-// Throws unsupported: GGUF files cannot say what this field says.
+// Throws unsupported: GGUF files cannot express this field.
 [[noreturn]] void no_gguf_form(const JsonField& field, std::string_view what);
 
-// The calls below take a vocabulary with its tokens, named tokens and frame.
+// The calls below complete a vocabulary that has its tokens, named tokens and frame.
 
-// BERT's: the mark stands before tokens that begin a word, and "##" before none.
+// BERT's: tokens that begin a word get the mark, and no token keeps "##".
 void add_word_piece(const JsonField& root, GgufVocab& vocab);
 
-// SentencePiece's unigram model: scores, and what is done to white space and characters.
+// SentencePiece's unigram model: scores, and the handling of white space and characters.
 void add_unigram(const TokenizerFile& file, const JsonField& root, GgufVocab& vocab);
 
 }  // namespace rbee::text

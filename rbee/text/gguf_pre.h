@@ -8,19 +8,20 @@
 namespace rbee::text {
 
 struct GgufPre {
-  std::vector<std::string_view> patterns;  // applied one after the other, matches apart from gaps
-  bool nfc = false;                        // the family's tokenizer.json normalises so
+  std::vector<std::string_view>
+      patterns;      // applied one after the other; matches and the gaps between them become words
+  bool nfc = false;  // the family's tokenizer.json normalises so
   bool ignore_merges = false;
-  bool add_bos = false;  // where the file does not say
+  bool add_bos = false;  // if the file does not say
   bool plain_text =
       false;  // tokens are text with SentencePiece's mark for spaces, not byte letters
 };
 
-// Without a name come the rules of "default", with a warning in the log. Throws unsupported for a
-// name that is not known: other cuts give other ids, and a model that answers worse.
+// Without a name it gives the rules of "default" and logs a warning. Throws unsupported for an
+// unknown name: wrong splits give wrong ids, and the model answers worse.
 const GgufPre& gguf_pre(std::string_view name);
 
-// A name whose rules these are, add_bos apart; nothing when none fits.
+// A name with these rules, apart from add_bos; nothing if none fits.
 std::optional<std::string_view> gguf_pre_name(const GgufPre& pre);
 
 // GPT-2's pattern, which ByteLevel pre-tokenizers have built in.

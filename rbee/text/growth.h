@@ -1,6 +1,6 @@
 #pragma once
-// How long a text may become while a tokenizer's steps rewrite it. A file may list steps that
-// multiply it again and again; what tokenizers in use do stays far below.
+// Limits how long a text may become while a tokenizer's steps rewrite it. A hostile file may list
+// steps that multiply the text again and again; real tokenizers stay far below the limit.
 
 #include <cstddef>
 

@@ -1,6 +1,6 @@
 #pragma once
-// The components that tokenizer.json can name. Each function throws unsupported for a type it does
-// not know, and invalid_argument for a wrong field, naming the field's path.
+// The components that tokenizer.json can name. Each function throws unsupported for an unknown
+// type, and invalid_argument, naming the field's path, for a wrong field.
 
 #include <vector>
 
@@ -16,7 +16,7 @@ NormalizerPtr normalizer_from(const JsonField& field);
 // The bytes of a normalizer of the type Precompiled.
 std::string charsmap_bytes(const JsonField& field);
 
-// raw_bytes: a ByteLevel at the end leaves bytes as they are, for a model that takes them.
+// raw_bytes: a ByteLevel at the end does not change bytes, for a model that takes raw bytes.
 PreTokenizerPtr pre_tokenizer_from(const JsonField& field, bool raw_bytes);
 // Whether the last stage is ByteLevel.
 bool ends_with_byte_level(const JsonField& field);

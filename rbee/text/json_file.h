@@ -1,5 +1,5 @@
 #pragma once
-// Reads tokenizer.json without building a tree of its two big parts: a vocabulary of a quarter of a
+// Reads tokenizer.json without a JSON tree for its two big parts: a vocabulary of a quarter of a
 // million tokens goes straight into flat lists.
 
 #include <nlohmann/json.hpp>
@@ -17,11 +17,11 @@ struct TokenizerFile {
   std::vector<std::pair<std::string, std::string>> merges;  // "a b" or ["a", "b"]
 };
 
-// name: begins error messages, e.g. "tokenizer.json". Throws invalid_argument: no JSON, no object,
-// nesting deeper than 64, or a wrong type in one of the lists.
+// Error messages begin with `name`, e.g. "tokenizer.json". Throws invalid_argument if the text is
+// not JSON or not an object, nests deeper than 64, or has a wrong type in one of the lists.
 TokenizerFile read_tokenizer_file(std::string_view text, std::string_view name);
 
-// A value and its path, for checked access whose errors name the field.
+// A value and its path. Access is checked, and errors name the field.
 class JsonField {
  public:
   JsonField(const nlohmann::json& value, std::string path)
@@ -32,7 +32,7 @@ class JsonField {
   bool is_object() const { return value_->is_object(); }
   bool is_string() const { return value_->is_string(); }
   bool has(const char* key) const;       // and not null
-  JsonField at(const char* key) const;   // throws invalid_argument when it is missing
+  JsonField at(const char* key) const;   // throws invalid_argument if it is missing
   std::vector<JsonField> items() const;  // of a list
   const std::string& text() const;
   int64_t integer(int64_t low, int64_t high) const;
@@ -48,7 +48,8 @@ class JsonField {
   std::string path_;
 };
 
-// BPE, WordPiece or Unigram, or what the file says; those older than tokenizers 0.8 do not.
+// The type that the file gives, or else BPE, WordPiece or Unigram: files older than tokenizers 0.8
+// give none.
 std::string model_type(const TokenizerFile& file, const JsonField& model);
 
 }  // namespace rbee::text

@@ -1,7 +1,7 @@
 #pragma once
 // The loop of byte pair encoding (Sennrich et al. 2016, algorithm 1): while two neighbours have a
 // merge, apply the one of lowest rank, the leftmost of equals. Short words scan an array; long ones
-// use a queue, so that a megabyte without a break stays n log n.
+// use a queue, so a megabyte without a break takes n log n.
 
 #include <algorithm>
 #include <cstdint>

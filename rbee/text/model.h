@@ -1,5 +1,5 @@
 #pragma once
-// What turns one word of the pre-tokenizer into ids: byte pair encoding, unigram, WordPiece.
+// Models turn one word of the pre-tokenizer into ids: byte pair encoding, unigram, WordPiece.
 
 #include <cstdint>
 #include <string>
@@ -11,18 +11,18 @@
 
 namespace rbee::text {
 
-// Words met before in the same encode() and their ids: a table without chains, where a new word
-// replaces the old one of its place. Words must stay where they are as long as the cache lives.
+// Caches words of the same encode() and their ids, in a table without chains: a new word replaces
+// the old one in its slot. The cache keeps views: words must stay in memory as long as it lives.
 class WordCache {
  public:
-  // True: `out` got the ids of `word`.
+  // Appends the cached ids of `word` to `out`. False if it is not cached.
   bool append(std::string_view word, uint64_t hash, std::vector<TokenId>& out) const;
-  // Remembers that `word` gave the ids from out[first] on.
+  // Caches the ids from out[first] on for `word`.
   void store(std::string_view word, uint64_t hash, const std::vector<TokenId>& out, size_t first);
 
  private:
   static constexpr size_t kPlaces = 1 << 13;
-  static constexpr size_t kMaxIds = 1 << 20;  // then it starts over
+  static constexpr size_t kMaxIds = 1 << 20;  // the cache is emptied at this size
   struct Place {
     const char* word = nullptr;
     uint32_t length = 0;
@@ -47,9 +47,9 @@ class Model {
                         std::vector<TokenId>& out) const = 0;
 };
 
-// Text of the token that stands for one byte, "<0x0A>".
+// The text of the token of one byte, "<0x0A>".
 std::string byte_token(uint8_t byte);
-// The byte of such a text, or -1.
+// The byte of such a token's text, or -1.
 int byte_of_token(std::string_view text);
 
 }  // namespace rbee::text

@@ -1,5 +1,5 @@
 #pragma once
-// What happens to a text before it is cut into words (the "normalizer" of tokenizer.json).
+// Normalizers rewrite a text before it is split into words (the "normalizer" of tokenizer.json).
 
 #include <memory>
 #include <string>

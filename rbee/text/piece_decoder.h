@@ -1,6 +1,6 @@
 #pragma once
-// The bytes a token stands for (the "decoder" of tokenizer.json), token by token, so that text can
-// be given out while it is generated.
+// Gives the bytes of each token (the "decoder" of tokenizer.json), so that text can be sent while
+// it is generated.
 
 #include <functional>
 #include <string>
@@ -14,7 +14,7 @@ namespace rbee::text {
 class PieceDecoder {
  public:
   using Step = std::function<void(std::string& token)>;
-  // Takes every space that the first token starts with.
+  // Removes every space at the start of the first token.
   static constexpr int kAllOfFirstToken = -1;
 
   void add(Step step) { steps_.push_back(std::move(step)); }
@@ -39,7 +39,7 @@ PieceDecoder::Step letters_to_bytes();  // GPT-2's alphabet; a token with other 
 PieceDecoder::Step byte_fallback();     // "<0x0A>" to its byte
 PieceDecoder::Step replace_in_piece(std::string pattern, std::string content);
 PieceDecoder::Step replace_in_piece(Regex pattern, std::string content);
-// Takes up to `start` and `stop` copies of `content` from the two ends.
+// Removes up to `start` and `stop` copies of `content` from the two ends.
 PieceDecoder::Step strip_piece(std::string content, int start, int stop);
 // A token without `prefix` starts a new word. cleanup: no spaces before punctuation and
 // contractions.

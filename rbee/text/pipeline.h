@@ -17,19 +17,19 @@
 
 namespace rbee::text {
 
-// Everything a loader finds out. Null: the step is left out.
+// What a loader gives. Null: the pipeline skips the step.
 struct PipelineParts {
   std::unique_ptr<Vocab> vocab = std::make_unique<Vocab>();  // the added tokens too
   std::unique_ptr<Model> model;
   NormalizerPtr normalizer;
-  // Goes before normalised text that starts the whole text or follows a special token.
+  // Inserted before normalised text at the start of the whole text and after a special token.
   std::string section_prefix;
   PreTokenizerPtr pre_tokenizer;
   PieceDecoder decoder;
   std::vector<AddedToken> added;
   std::vector<TokenId> prefix, suffix;  // of add_special
   std::optional<TokenId> bos, eos;
-  std::vector<TokenId> end_tokens;  // besides eos and the special tokens known to end a turn
+  std::vector<TokenId> end_tokens;  // in addition to eos and the special tokens known to end a turn
 };
 
 class PipelineTokenizer final : public Tokenizer {

@@ -1,5 +1,5 @@
 #pragma once
-// Cuts a normalised text into the words that the model sees (the "pre_tokenizer" of
+// Splits a normalised text into the words that the model reads (the "pre_tokenizer" of
 // tokenizer.json).
 
 #include <deque>
@@ -15,8 +15,8 @@ namespace rbee::text {
 // Words of one piece of text, in order.
 struct Words {
   std::vector<std::string_view> items;
-  bool at_start = true;                // the first one begins where the whole text begins
-  std::deque<std::string>* rewritten;  // owns the words that are not parts of the text
+  bool at_start = true;                // the first word is at the beginning of the whole text
+  std::deque<std::string>* rewritten;  // owns words that are not parts of the text
 };
 
 class PreTokenizer {
@@ -27,7 +27,7 @@ class PreTokenizer {
 
 using PreTokenizerPtr = std::unique_ptr<PreTokenizer>;
 
-// What becomes of the places that a pattern matches.
+// What happens to matches of a pattern.
 enum class SplitBehavior : uint8_t {
   removed,
   isolated,  // words of their own
@@ -36,10 +36,10 @@ enum class SplitBehavior : uint8_t {
   contiguous,  // as isolated, neighbours joined
 };
 
-// invert: what lies between the matches counts as the match.
+// invert: the text between matches counts as the match.
 PreTokenizerPtr split_pre_tokenizer(std::string text, SplitBehavior behavior, bool invert);
 PreTokenizerPtr split_pre_tokenizer(Regex pattern, SplitBehavior behavior, bool invert);
-// A known pattern (scanners.h) goes to its scanner. `where` begins error messages.
+// Uses the scanner of a known pattern (scanners.h). Error messages begin with `where`.
 PreTokenizerPtr regex_pre_tokenizer(std::string_view pattern, SplitBehavior behavior, bool invert,
                                     std::string_view where);
 
@@ -51,7 +51,7 @@ struct ByteLevelOptions {
 PreTokenizerPtr byte_level_pre_tokenizer(ByteLevelOptions options);
 
 enum class PrependScheme : uint8_t { always, first, never };
-// Spaces become `replacement` (one character), which starts words when `split`.
+// Spaces become `replacement` (one character); if `split`, it starts a new word.
 PreTokenizerPtr metaspace_pre_tokenizer(std::string replacement, PrependScheme scheme, bool split);
 
 PreTokenizerPtr digits_pre_tokenizer(bool individual);

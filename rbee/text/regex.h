@@ -1,6 +1,6 @@
 #pragma once
-// The regular expressions of tokenizer files, run by PCRE2 (JIT where it has one) within limits.
-// \s and \w mean what they mean to Hugging Face's engine: White_Space, and Unicode words.
+// Regular expressions of tokenizer files, run by PCRE2 (with its JIT if it has one) within limits.
+// \s and \w mean what they mean in Hugging Face's engine: White_Space, and Unicode words.
 
 #include <cstddef>
 #include <functional>
@@ -12,13 +12,13 @@ namespace rbee::text {
 
 class Regex {
  public:
-  // Throws Error(unsupported) with the place of the fault. `where` begins the message.
+  // Throws Error(unsupported) with the place of the fault; the message begins with `where`.
   Regex(std::string_view pattern, std::string_view where);
   ~Regex();
   Regex(Regex&&) noexcept;
 
-  // on_match(begin, end) for every match in `text` (valid UTF-8), left to right; empty matches are
-  // passed over. Throws Error(invalid_argument) when a match takes too many steps. Thread-safe.
+  // Calls on_match(begin, end) for every match in `text` (valid UTF-8), left to right, but not for
+  // empty ones. Throws Error(invalid_argument) if a match takes too many steps. Thread-safe.
   void each_match(std::string_view text, const std::function<void(size_t, size_t)>& on_match) const;
 
  private:

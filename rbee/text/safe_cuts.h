@@ -1,7 +1,7 @@
 #pragma once
-// Where a long word may be cut without changing its tokens. SentencePiece models see a whole text
-// as one word; most merges stop at the mark of a space, and a text cut there is faster and
-// cacheable.
+// Finds where a long word can be cut without changing its tokens. SentencePiece models see a whole
+// text as one word. Most merges stop at the mark of a space; a text cut there is faster to encode,
+// and its parts can be cached.
 
 #include <cstdint>
 #include <string_view>
@@ -11,7 +11,7 @@ namespace rbee::text {
 
 class SafeCuts {
  public:
-  // Every token that a merge can make must be told before the first use.
+  // Call this for every token that a merge can make, before the first use.
   void add_token(std::string_view token);
   // End of the first part of `text` (not empty) that no token can straddle: text.size() or a
   // border before a space mark whose pair with the character before it is in no token.

@@ -1,6 +1,6 @@
 #pragma once
-// Hand-written scanners for the pre-tokenizer patterns of known model families. Each does exactly
-// what a backtracking engine does with the pattern, at some hundred megabytes a second.
+// Hand-written scanners for the pre-tokenizer patterns of known model families. Each gives exactly
+// the matches of a backtracking engine, at some hundred megabytes a second.
 
 #include <string_view>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace rbee::text {
 
-// What differs between the families' patterns; see known_patterns() in scanners.cc for the texts.
+// The differences between the families' patterns; known_patterns() in scanners.cc has their texts.
 struct ScanRules {
   enum class Letters : uint8_t {
     gpt2,    // " ?" before letters, digits and symbols
@@ -28,7 +28,7 @@ struct ScanRules {
 const ScanRules* known_pattern(std::string_view pattern);
 const ScanRules& gpt2_rules();
 
-// Appends the words of `text` (valid UTF-8), which they cover without gaps.
+// Appends the words of `text` (valid UTF-8). They cover it without gaps.
 void scan(const ScanRules& rules, std::string_view text, std::vector<std::string_view>& words);
 
 }  // namespace rbee::text

@@ -6,9 +6,9 @@
 
 namespace rbee::text {
 
-// The file's vocabulary in the fields that GGUF files have, for tokenizer_from_gguf(): unigram and
-// BPE models. Throws invalid_argument saying where the file is broken, and unsupported for models
-// of words or characters.
+// The vocabulary of a unigram or BPE model in the fields of GGUF files, for tokenizer_from_gguf().
+// Throws invalid_argument saying where the file is broken, and unsupported for word and character
+// models.
 GgufVocab vocab_from_sentencepiece(std::string_view file);
 
 }  // namespace rbee::text

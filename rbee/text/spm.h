@@ -1,7 +1,7 @@
 #pragma once
-// SentencePiece's BPE (Kudo and Richardson 2018, section 3.1): two neighbours merge when their
-// joined text is a token, the token of highest score first. No list of merges exists; GGUF files of
-// Llama 2, Mistral and Gemma hold this form.
+// SentencePiece's BPE (Kudo and Richardson 2018, section 3.1): two neighbours merge if their joined
+// text is a token, the token with the highest score first. There is no list of merges. GGUF files
+// of Llama 2, Mistral and Gemma have this form.
 
 #include <array>
 #include <optional>
@@ -15,8 +15,9 @@ namespace rbee::text {
 
 class Spm final : public Model {
  public:
-  // scores: one for each id. mergeable: whether a merge may make this id. unk: for characters
-  // without a token where the vocabulary has no "<0x..>" tokens. `vocab` must outlive the model.
+  // scores: one for each id. mergeable: whether a merge may make this id. unk: the token of
+  // characters without a token, if the vocabulary has no "<0x..>" tokens. `vocab` must outlive the
+  // model.
   Spm(const Vocab& vocab, const std::vector<float>& scores, const std::vector<bool>& mergeable,
       std::optional<TokenId> unk);
 

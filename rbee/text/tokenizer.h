@@ -23,21 +23,21 @@ struct EncodeOptions {
   bool parse_special = true;  // text such as "<|im_end|>" becomes its special token
 };
 
-// Immutable after load, safe to share between threads.
+// Immutable after load; threads may share it.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
   virtual std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const = 0;
-  // Bytes that a token stands for, perhaps half a character. A special token gives "" unless
-  // `special`; an id outside the vocabulary gives "".
+  // The bytes of a token, perhaps half a character. Gives "" for a special token unless `special`,
+  // and for an id outside the vocabulary.
   virtual std::string piece(TokenId id, bool special = false) const = 0;
   virtual int64_t vocab_size() const = 0;  // highest id + 1, added tokens included
   virtual std::optional<TokenId> find(std::string_view token) const = 0;  // exact token text -> id
   virtual bool is_special(TokenId id) const = 0;
 
-  // The whole text of `ids`, valid UTF-8: broken parts become U+FFFD. A leading space that encode()
-  // added is taken away again.
+  // The whole text of `ids`, valid UTF-8: broken parts become U+FFFD. Removes a leading space that
+  // encode() added.
   std::string decode(std::span<const TokenId> ids, bool special = false) const;
 
   std::optional<TokenId> bos() const { return bos_; }
@@ -47,8 +47,8 @@ class Tokenizer {
 
  protected:
   friend class DecodeStream;
-  // Spaces that the decoder takes from the start of a whole text; -1: all that the first token
-  // starts with.
+  // Spaces that the decoder removes from the start of a whole text; -1: all at the start of the
+  // first token.
   virtual int leading_spaces_dropped() const = 0;
 
   std::optional<TokenId> bos_;
@@ -60,7 +60,7 @@ class Tokenizer {
 // inside a character. `tokenizer` must outlive the stream.
 class DecodeStream {
  public:
-  // Kept: the pieces are those of the tokens, also where decode() drops what encode() adds.
+  // kept: gives each token's own piece, even if decode() would drop a space that encode() adds.
   enum class LeadingSpaces : uint8_t { dropped, kept };
   explicit DecodeStream(const Tokenizer& tokenizer, LeadingSpaces spaces = LeadingSpaces::dropped);
 
@@ -78,11 +78,11 @@ class DecodeStream {
   const Tokenizer* tokenizer_;
   LeadingSpaces spaces_;
   int spaces_to_drop_;
-  std::string pending_;  // start of a character whose end has not come yet
+  std::string pending_;  // start of a character that is not complete yet
 };
 
 // tokenizer_json: the text of tokenizer.json. tokenizer_config_json and special_tokens_map: the
-// texts of the files of these names, or empty; they name BOS and EOS. Throws invalid_argument
+// texts of the files of these names, or empty. They name BOS and EOS. Throws invalid_argument
 // naming the field ("tokenizer.json: model.merges[17]: ..."), or unsupported naming the component.
 std::unique_ptr<Tokenizer> tokenizer_from_json(std::string_view tokenizer_json,
                                                std::string_view tokenizer_config_json = {},
@@ -101,11 +101,11 @@ struct GgufVocab {
   std::optional<TokenId> bos, eos, eot, eom, unk, pad, sep;
   std::vector<TokenId> more_ends;  // more tokens that end a turn
   std::optional<bool> add_bos, add_eos, add_space_prefix, remove_extra_whitespaces;
-  // Of WordPiece; without a word a vocabulary that has no capital letters is taken for one without
-  // case, and accents go with case.
+  // For WordPiece. If absent, a vocabulary without capital letters counts as lower-cased, and
+  // accents are stripped if it is lower-cased.
   std::optional<bool> lowercase, strip_accents;
   std::string precompiled_charsmap;  // SentencePiece's compiled normalizer, or empty
-  // White space after a special token belongs to it. Files do not say it: readers know it of
+  // White space after a special token belongs to it. Files do not say so; readers set it if
   // is_named_phi3(general.name).
   bool special_takes_space = false;
 };
@@ -113,16 +113,15 @@ struct GgufVocab {
 // Throws invalid_argument naming the field ("tokenizer.ggml.merges[17]: ..."), or unsupported.
 std::unique_ptr<Tokenizer> tokenizer_from_gguf(GgufVocab vocab);
 
-// The same tokenizer as tokenizer_from_json() makes, in the fields of a GGUF file. Ids that no
-// token has are filled with unused_token_text(). Logs a warning about what GGUF files cannot say
-// where readers come close; throws unsupported, naming the field, where they do not, and
-// invalid_argument.
+// The tokenizer of tokenizer_from_json() in the fields of a GGUF file. Ids without a token get
+// unused_token_text(). If GGUF files cannot express a field but readers come close, logs a warning;
+// if they do not, throws unsupported naming the field. Also throws invalid_argument.
 GgufVocab gguf_vocab_from_json(std::string_view tokenizer_json,
                                std::string_view tokenizer_config_json = {},
                                std::string_view special_tokens_map = {});
-// Whether a model's name says that it is a Phi-3, as llama.cpp tells.
+// Whether a model's name says that it is a Phi-3, by llama.cpp's rule.
 bool is_named_phi3(std::string_view name);
-// What stands for an id without a token: "[PAD17]".
+// The text of an id without a token: "[PAD17]".
 std::string unused_token_text(size_t id);
 
 }  // namespace rbee::text

@@ -16,12 +16,12 @@ namespace rbee::text {
 class Unigram final : public Model {
  public:
   // scores: log probability of each id. usable: whether text may become this id. unk: the token of
-  // characters that nothing covers; neighbours share one. byte_fallback: they become "<0x..>"
-  // tokens when the vocabulary has those. `vocab` must outlive the model.
+  // characters without a token; neighbours share one. byte_fallback: such characters become
+  // "<0x..>" tokens if the vocabulary has them. `vocab` must outlive the model.
   Unigram(const Vocab& vocab, std::vector<double> scores, const std::vector<bool>& usable,
           std::optional<TokenId> unk, bool byte_fallback);
 
-  // Throws invalid_argument when a character is unknown and there is no unknown token.
+  // Throws invalid_argument if a character is unknown and there is no unknown token.
   void tokenize(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const override;
 
  private:

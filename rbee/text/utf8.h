@@ -17,7 +17,8 @@ inline size_t utf8_length(char lead) {
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
-// The character that starts at text[at]; `text` is valid and `at` inside it, at a border.
+// The character that starts at text[at]. `text` must be valid, and `at` must be the start of a
+// character in it.
 inline char32_t utf8_at(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[at + i]); };
   const uint32_t lead = byte(0);
@@ -27,7 +28,7 @@ inline char32_t utf8_at(std::string_view text, size_t at) {
   return (lead & 0x07) << 18 | (byte(1) & 0x3Fu) << 12 | (byte(2) & 0x3Fu) << 6 | (byte(3) & 0x3Fu);
 }
 
-// Border of the character that ends before text[at]; at > 0.
+// The start of the character that ends before text[at]; at > 0.
 inline size_t utf8_previous(std::string_view text, size_t at) {
   do --at;
   while (at > 0 && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80);
@@ -38,10 +39,10 @@ void append_utf8(std::string& out, char32_t code);
 
 enum class Utf8Part : uint8_t {
   character,  // one whole character
-  broken,     // a maximal part that no following byte can mend
-  open,       // a good start of a character that `text` ends within
+  broken,     // a maximal part that no following byte can complete
+  open,       // the valid start of a character; `text` ends inside it
 };
-// Kind and length of what `text` (not empty, any bytes) starts with.
+// Kind and length of the first part of `text` (not empty, any bytes).
 struct Utf8Step {
   Utf8Part part;
   size_t length;

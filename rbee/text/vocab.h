@@ -1,6 +1,6 @@
 #pragma once
-// The table token text <-> id: one block of text and an open hash table, so that a quarter of a
-// million tokens load in some milliseconds.
+// The table token text <-> id: one block of text and an open hash table. A quarter of a million
+// tokens load in some milliseconds.
 
 #include <cstdint>
 #include <optional>
@@ -14,8 +14,8 @@ namespace rbee::text {
 
 class Vocab {
  public:
-  // Adds `text` under `id`; false: `id` has a text already. Ids may come in any order and leave
-  // holes; memory grows with the highest one. Of two equal texts the first is found.
+  // Adds `text` under `id`; false if `id` has a text already. Ids may come in any order and leave
+  // gaps; memory grows with the highest one. find() gives the first of two equal texts.
   bool add(std::string_view text, TokenId id);
   void reserve(size_t tokens, size_t bytes);
 
@@ -31,7 +31,7 @@ class Vocab {
     uint64_t length : 23;
     uint64_t used : 1;
   };
-  // The hash's upper half tells nearly all different texts apart without a look at them.
+  // The hash's upper half tells nearly all different texts apart without reading them.
   struct Slot {
     uint32_t tag;
     TokenId id;  // -1: free
@@ -47,7 +47,7 @@ class Vocab {
   size_t filled_ = 0;
 };
 
-// Hash of some bytes; quality for tables, no defence against chosen keys.
+// Hashes bytes, well enough for tables, but without defence against chosen keys.
 uint64_t hash_bytes(std::string_view bytes);
 
 }  // namespace rbee::text

@@ -1,6 +1,6 @@
 #pragma once
-// WordPiece (Devlin et al. 2019, BERT): from the left, the longest token each time; a word with a
-// part that no token covers is one unknown token.
+// WordPiece (Devlin et al. 2019, BERT): from the left, takes the longest token each time. If no
+// token fits a part of the word, the whole word is one unknown token.
 
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
 #pragma once
-// One call of a function as JSON, read while it comes. Internal to the folder.
+// Reads one function call in JSON while the text arrives. Internal to the folder.
 
 #include <functional>
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace rbee::text {
 
-// Where a JSON value ends, by its brackets and strings; what is between is not judged.
+// Finds the end of a JSON value by its brackets and strings. Does not check the rest.
 class JsonEnd {
  public:
   enum class At : uint8_t { inside, last, past };
-  // last: the value ends with this byte; past: it has ended before.
+  // last: the value ends with this byte; past: it ended before this byte.
   At next(char c);
   bool begun() const { return begun_; }
 
@@ -24,14 +24,14 @@ class JsonEnd {
   char quote_ = 0;  // that ends the string; Python has two
 };
 
-// The value of "arguments": an object as it comes; a string that holds one, decoded at its end.
-// Python's literals become JSON's.
+// The value of "arguments": emits an object while it arrives, and decodes a string that holds an
+// object at its end. Python's literals become JSON's.
 class ArgumentsReader {
  public:
   enum class Status : uint8_t { more, done };
   // Reads up to the value's end. Emits by `emit`.
   Status read(std::string_view& text, const std::function<void(std::string_view)>& emit);
-  // Where no more comes.
+  // Call this at the end of the text.
   void finish(const std::function<void(std::string_view)>& emit);
 
  private:
@@ -76,7 +76,7 @@ class CallReader {
   bool begun_ = false, any_arguments_ = false;
 };
 
-// The text of a JSON string; absent when it is none.
+// The text of a JSON string; nothing if it is not a JSON string.
 std::optional<std::string> json_string(std::string_view json);
 
 }  // namespace rbee::text

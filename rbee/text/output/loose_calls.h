@@ -1,7 +1,7 @@
 #pragma once
-// Calls without the marks of any form: a JSON object at the beginning of a line that names an
-// offered function. It may be bare, in a fence of three backticks, or between another form's marks.
-// Internal to the folder.
+// Finds calls without the marks of the model's form: a JSON object at the beginning of a line that
+// names an offered function. It may be bare, in a fence of three backticks, or between another
+// form's marks. Internal to the folder.
 
 #include <string>
 #include <string_view>
@@ -12,7 +12,7 @@
 
 namespace rbee::text {
 
-// Follows a JSON value that may be a call, or an array of calls, up to its end.
+// Follows a JSON value, which may be a call or an array of calls, to its end.
 class LooseValue {
  public:
   enum class Is : uint8_t { open, whole, no_call };
@@ -31,17 +31,18 @@ class LooseValue {
   std::string key_;   // of the member that is open
 };
 
-// Between a form's content and the output: holds text back while it may be a call, and no longer.
+// Sits between a form's content and the output, and holds text back only while it may be a call.
 class LooseCalls {
  public:
-  // one: calls behind the first are content.
+  // one: calls after the first are content.
   LooseCalls(std::vector<OutputFunction> functions, bool one)
       : functions_(std::move(functions)), one_(one) {}
 
   void push(std::string_view text, Output& out);
-  // No more comes, or a call of the model's own form does: what is held back is content.
+  // Call this at the end of the text, or before a call in the model's own form: held text is
+  // content.
   void finish(Output& out);
-  // A call that begins is one of these.
+  // Whether a call of this kind has begun.
   bool calling() const { return calling_; }
 
  private:
@@ -50,7 +51,7 @@ class LooseCalls {
     text,    // within a line
     opener,  // of a fence, or another form's mark
     info,    // the rest of the fence's line
-    inside,  // behind the opener, nothing but blanks yet
+    inside,  // after the opener, only blanks so far
     value,   // of JSON
     behind,  // a call
     skip,    // a value that is no call

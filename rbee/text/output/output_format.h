@@ -1,5 +1,5 @@
 #pragma once
-// The forms in which models write their reasoning and their calls of functions.
+// The formats in which models write their reasoning and their function calls.
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@ namespace rbee::text {
 enum class ToolFormat : uint8_t {
   none,
   hermes,         // <tool_call>{"name", "arguments"}</tool_call>: Hermes 2 Pro, Qwen 2.5 and 3
-  llama3,         // {"name", "parameters"}, alone or behind <|python_tag|>: Llama 3.1 to 3.3
+  llama3,         // {"name", "parameters"}, alone or after <|python_tag|>: Llama 3.1 to 3.3
   mistral,        // [TOOL_CALLS][{"name", "arguments"}, ...]
   mistral_named,  // [TOOL_CALLS]name[ARGS]{...}: Mistral from the eleventh tokenizer on
   deepseek_v3,    // name and a block of JSON between tokens: DeepSeek V3, R1
@@ -34,7 +34,8 @@ struct OutputFormat {
   friend bool operator==(const OutputFormat&, const OutputFormat&) = default;
 };
 
-// What the chat template writes for earlier turns is what the model writes itself.
+// Detects the format from the chat template: the model writes what the template writes for earlier
+// turns.
 OutputFormat detect_output_format(std::string_view chat_template);
 
 std::optional<ToolFormat> parse_tool_format(std::string_view name);
@@ -48,7 +49,7 @@ inline constexpr std::string_view kReasoningFormatNames = "none, think, mistral,
 std::string_view name_of(ToolFormat format);
 std::string_view name_of(ReasoningFormat format);
 
-// The marks around reasoning, of the forms that have two.
+// The marks around reasoning, for formats that have two.
 struct ReasoningMarks {
   std::string_view open, close;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// Takes apart what a model writes, piece by piece: reasoning, answer and calls of functions. Marks
-// are in none of them. What comes out, joined, does not depend on how the text is cut.
+// Splits a model's text, while it arrives, into reasoning, answer and function calls, without their
+// marks. The joined results do not depend on how the text is cut into pieces.
 
 #include <memory>
 #include <string>
@@ -15,22 +15,22 @@ struct OutputDelta {
   enum class Kind : uint8_t { content, reasoning, call_begin, call_arguments };
   Kind kind = Kind::content;
   std::string text;   // of call_begin the function's name, of call_arguments a piece of JSON
-  int32_t call = -1;  // of the latter two: which, from 0
+  int32_t call = -1;  // for call_begin and call_arguments: the call's number, from 0
   friend bool operator==(const OutputDelta&, const OutputDelta&) = default;
 };
 
-// A function that the model was told of.
+// A function that the request offers to the model.
 struct OutputFunction {
   std::string name;
   std::string parameters;  // JSON schema; may be empty
 };
 
 struct OutputParserOptions {
-  OutputFormat format;                    // tools: none where no calls are wanted
-  bool reasoning_open = false;            // the prompt ends inside of the reasoning
-  std::vector<OutputFunction> functions;  // an unmarked call counts where it names one of them
-  bool calls_only = false;  // the answer is calls, which go out while they are written
-  bool one_call = false;    // unmarked calls behind the first are content
+  OutputFormat format;                    // tools: none if the request wants no calls
+  bool reasoning_open = false;            // the prompt ends inside the reasoning
+  std::vector<OutputFunction> functions;  // an unmarked call counts only if it names one of them
+  bool calls_only = false;  // the answer is only calls, emitted while they are written
+  bool one_call = false;    // unmarked calls after the first are content
 };
 
 class Stage;
@@ -43,24 +43,25 @@ class OutputParser {
   OutputParser(OutputParser&&) noexcept;
   OutputParser& operator=(OutputParser&&) noexcept;
 
-  // What is decided by now. Text: whole UTF-8 characters, marks that are special tokens included.
+  // Gives what can be decided so far. `text` must be whole UTF-8 characters, with marks that are
+  // special tokens.
   std::vector<OutputDelta> push(std::string_view text);
-  // The rest, once no more comes. A mark that is not whole is text.
+  // Gives the rest at the end of the text. An incomplete mark is text.
   std::vector<OutputDelta> finish();
-  // Calls whose end has come.
+  // The number of complete calls.
   int32_t whole_calls() const;
-  // The text so far ends inside of the reasoning.
+  // Whether the text so far ends inside the reasoning.
   bool reasons() const;
 
  private:
   std::vector<OutputDelta> run(bool last);
 
-  std::vector<std::unique_ptr<Stage>> stages_;  // the first reads; when it is over, the next
+  std::vector<std::unique_ptr<Stage>> stages_;  // the first one reads; after its end, the next
   std::unique_ptr<Output> output_;
   std::string held_;
 };
 
-// Whether the parser has to see a special token of this text.
+// Whether the parser needs special tokens with this text.
 bool is_output_mark(const OutputFormat& format, std::string_view special);
 
 }  // namespace rbee::text

@@ -1,17 +1,17 @@
 #pragma once
-// JSON out of what a model writes as Python: True, False and None, and texts in single quotes.
-// Internal to the folder.
+// Turns Python literals in a model's text into JSON: True, False, None, and strings in single
+// quotes. Internal to the folder.
 
 #include <string>
 #include <string_view>
 
 namespace rbee::text {
 
-// Reads text in pieces. What is JSON already stays as it is.
+// Reads text in pieces. Does not change JSON.
 class PythonLiterals {
  public:
   void push(std::string_view text, std::string& out);
-  // What was held back, once no more comes.
+  // Appends held text at the end of the input.
   void flush(std::string& out);
 
  private:

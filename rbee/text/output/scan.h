@@ -1,5 +1,5 @@
 #pragma once
-// Markers in a text that comes in pieces.
+// Finds markers in a text that arrives in pieces.
 
 #include <cstddef>
 #include <span>
@@ -11,9 +11,9 @@ struct FoundMarker {
   size_t at = std::string_view::npos;  // npos: none
   size_t which = 0;
 };
-// The first of the markers in the text, the longest of those at one place. None is empty.
+// The first marker in the text; if several begin there, the longest. Markers must not be empty.
 FoundMarker find_first(std::string_view text, std::span<const std::string_view> markers);
-// Bytes at the end of the text that may turn out to be the beginning of a marker.
+// The number of bytes at the end of the text that may begin a marker.
 size_t open_tail(std::string_view text, std::span<const std::string_view> markers);
 
 // Blanks, tabs and line breaks at the two ends.

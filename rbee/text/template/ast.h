@@ -1,6 +1,6 @@
 #pragma once
-// A parsed template. Nodes are owned by their Template and point at each other, so that a deep tree
-// is freed without recursion.
+// A parsed template. The Template owns the nodes, which point at each other, so a deep tree is
+// freed without recursion.
 
 #include <cstdint>
 #include <deque>
@@ -158,11 +158,11 @@ struct ApplyExpr : Expr {
   ApplyExpr(ExprType kind, const Expr* e) : Expr(kind), operand(e) {}
   const Expr* operand;
   std::string name;
-  Native function = nullptr;  // null: no such filter, an error when it is reached
+  Native function = nullptr;  // null: no such filter, which is an error when it is reached
   Arguments arguments;
 };
 
-// The text of the block that a filter or set block has just rendered.
+// The text that a filter or set block has just rendered.
 struct CapturedExpr : Expr {
   CapturedExpr() : Expr(ExprType::captured) {}
 };

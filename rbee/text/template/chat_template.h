@@ -30,7 +30,7 @@ namespace jinja {
 struct Template;
 }
 
-// Immutable; may be rendered by many threads at once.
+// Immutable; many threads may render it at once.
 class ChatTemplate {
  public:
   // Throws Error(invalid_argument) with line and column, Error(unsupported) for include, import and
@@ -41,8 +41,8 @@ class ChatTemplate {
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
 
   // `variables_json` is an object such as {"messages": [...], "add_generation_prompt": true,
-  // "bos_token": "<s>", "tools": [...]}. Throws Error(invalid_argument) with the line; the
-  // template's own words when it calls raise_exception().
+  // "bos_token": "<s>", "tools": [...]}. Throws Error(invalid_argument) with the line; if the
+  // template calls raise_exception(), the error has the template's own words.
   std::string render(std::string_view variables_json) const;
 
   // The same for a list of messages; `extra_variables_json` (may be empty) is an object whose

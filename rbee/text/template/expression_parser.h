@@ -15,10 +15,10 @@ class ExpressionParser {
   explicit ExpressionParser(TokenStream& stream) : in_(stream) {}
 
   const Expr* expression() { return conditional(); }
-  // Expressions with commas between them make a tuple. `end_name` ends it ("in", "recursive").
+  // A tuple: expressions separated by commas. `end_name` ends it ("in", "recursive").
   const Expr* tuple(bool with_conditional = true, std::string_view end_name = {},
                     bool in_parentheses = false);
-  // What may stand left of = and after `for`; `with_space` allows space.field.
+  // A target: what may stand left of = and after `for`. `with_space` allows space.field.
   const Expr* target(std::string_view end_name, bool with_space);
   // name(arguments)|name..., applied to `operand`.
   const Expr* filters(const Expr* operand, bool first_without_bar);
@@ -28,7 +28,7 @@ class ExpressionParser {
   // Jinja2's unary: a primary with its postfixes and filters.
   const Expr* unary(bool with_filters = true);
 
-  // Macros whose bodies are being parsed; told when they use caller, varargs or kwargs.
+  // Macros whose bodies are being parsed; each is marked if it uses caller, varargs or kwargs.
   std::vector<MacroStmt*> open_macros;
 
  private:

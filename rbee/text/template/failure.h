@@ -1,6 +1,6 @@
 #pragma once
-// What the template engine throws inside itself. ChatTemplate turns it into rbee::Error and adds
-// the line, which helpers such as filters do not know.
+// The template engine's internal exception. ChatTemplate turns it into rbee::Error and adds the
+// line, which helpers such as filters do not know.
 
 #include <cstdint>
 #include <stdexcept>

@@ -1,5 +1,5 @@
 #pragma once
-// One field of a format: what "%-8.3f" and "{:<8.3f}" have in common.
+// One field of a format: "%-8.3f" and "{:<8.3f}" become the same description.
 
 #include <cstdint>
 #include <string>
@@ -21,7 +21,7 @@ struct Field {
   char type = '\0';
 };
 
-// Decimal digits from byte `i`, which moves behind them; throws when they are too many.
+// Reads decimal digits from byte `i` and moves `i` after them; throws if there are too many.
 int64_t parse_count(std::string_view text, size_t& i);
 
 // Each appends one value, padded to the field's width, within the memory limit.

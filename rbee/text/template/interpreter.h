@@ -17,22 +17,22 @@ struct Scope : Object {
   explicit Scope(Scope* outer) : parent(outer) {}
   Scope* parent;  // null: the root is next
   std::vector<std::pair<Symbol, Value>> variables;
-  bool captured = false;  // a macro keeps it: it cannot be used again
+  bool captured = false;  // a macro keeps it, so it cannot be reused
 };
 
 enum class Flow : uint8_t { normal, loop_break, loop_continue };
 
 class Interpreter {
  public:
-  // `code` outlives the interpreter.
+  // `code` must outlive the interpreter.
   Interpreter(const Template& code, const TemplateLimits& limits);
 
   Runtime& runtime() { return runtime_; }
-  // Sets an outermost variable; ignored when the template does not name it.
+  // Sets an outermost variable; does nothing if the template does not name it.
   void define(std::string_view name, const Value& value);
   std::string run();
 
-  // For macros and loops, which come back to render their bodies.
+  // For macros and loops, which call back to render their bodies.
   Value call_macro(const MacroStmt& macro, Scope* closure, const Args& args);
   std::string render_loop(const ForStmt& loop, Scope* outer, const Value& iterable, int64_t depth0);
   bool loop_accepts(const ForStmt& loop, Scope* outer, const Value& item);

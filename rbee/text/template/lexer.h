@@ -37,15 +37,15 @@ struct Token {
   bool is_name(std::string_view name) const { return type == TokenType::name && text == name; }
 };
 
-// Line ends as \n, and without the last one. Throws for invalid UTF-8.
+// Turns line ends into \n and drops the last one. Throws for invalid UTF-8.
 std::string normalize_source(std::string_view source);
 
-// `source` is normalized and outlives the tokens; the last one is `end`.
+// `source` must be normalized and outlive the tokens. The last token is `end`.
 std::vector<Token> tokenize(std::string_view source);
 
 // The text of a string token, escapes resolved.
 std::string decode_string(const Token& token);
-// `heap` gets an integer beyond 64 bits.
+// `heap` holds an integer beyond 64 bits.
 Value decode_integer(const Token& token, Heap& heap);
 double decode_float(const Token& token);
 

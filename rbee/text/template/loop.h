@@ -11,8 +11,8 @@
 
 namespace rbee::text::jinja {
 
-// Iterates lazily: whether an item passes the loop's `if` is asked when its turn comes, as the body
-// may have changed the answer.
+// Iterates lazily: it evaluates the loop's `if` for an item only when its turn comes, because the
+// body may have changed the result.
 class Loop : public Custom {
  public:
   Loop(Interpreter& interpreter, const ForStmt& stmt, Scope* outer, std::vector<Value> items,
@@ -44,7 +44,7 @@ class Loop : public Custom {
   Scope* outer_;
   std::vector<Value> items_;
   size_t next_ = 0;
-  bool filtered_ = false;  // what is left in items_ passed already
+  bool filtered_ = false;  // the rest of items_ has passed the `if`
   bool peeked_ = false;
   std::optional<Value> after_;
   std::optional<Value> current_;

@@ -14,7 +14,7 @@ namespace rbee::text::jinja {
 
 bool truth(const Value& value);
 bool equal(Runtime& runtime, const Value& a, const Value& b);
-// -1, 0, 1; throws for values without an order. Nothing when one is NaN.
+// -1, 0, 1; throws for values without an order. Nothing if one is NaN.
 std::optional<int> order(Runtime& runtime, const Value& a, const Value& b);
 bool less(Runtime& runtime, const Value& a, const Value& b);
 bool compare(Runtime& runtime, CompareOp op, const Value& a, const Value& b);
@@ -24,31 +24,32 @@ bool contains(Runtime& runtime, const Value& container, const Value& item);
 Value binary(Runtime& runtime, BinaryOp op, const Value& a, const Value& b);
 Value negate(Runtime& runtime, const Value& value);
 
-// object.name, object[key] and object[start:stop:step] as the sandbox does them: what is missing is
-// an Undefined.
+// object.name, object[key] and object[start:stop:step] as in the sandbox: a missing one gives an
+// Undefined.
 Value attribute(Runtime& runtime, const Value& object, std::string_view name);
 Value subscript(Runtime& runtime, const Value& object, const Value& key);
 Value slice(Runtime& runtime, const Value& object, const Value& start, const Value& stop,
             const Value& step);
 
 bool is_iterable(const Value& value);
-// The items in order: of a text its characters, of a dict its keys. Throws for what has none.
+// The items in order: the characters of a text, the keys of a dict. Throws for values without
+// items.
 std::vector<Value> items_of(Runtime& runtime, const Value& value);
-// len(); throws for what has none.
+// len(); throws for values without a length.
 int64_t size_of(const Value& value);
-// Throws unless `value` can be called.
+// Calls `callee`; throws if it cannot be called.
 Value call(Runtime& runtime, const Value& callee, const Args& args);
 
-// What an Undefined's use throws.
+// Throws the error of using an Undefined.
 [[noreturn]] void raise_undefined(const Value& value);
-// Throws naming the types when an operator does not fit them.
+// Throws, naming the types, the error of an operator that does not fit them.
 [[noreturn]] void raise_operands(std::string_view symbol, const Value& a, const Value& b);
 
 // str() and repr(); appended within the memory limit.
 void append_text(Runtime& runtime, std::string& out, const Value& value);
 void append_repr(Runtime& runtime, std::string& out, const Value& value);
 std::string to_text(Runtime& runtime, const Value& value);
-// A view of a text's own bytes, or of `storage` which then holds str(value).
+// A view of a text's own bytes, or of `storage`, which then holds str(value).
 std::string_view text_of(Runtime& runtime, const Value& value, std::string& storage);
 // repr() of a float.
 std::string float_repr(double value);

@@ -1,5 +1,5 @@
 #pragma once
-// Tokens to a Template: recursive descent with Jinja2's precedences.
+// Parses tokens into a Template, by recursive descent with Jinja2's precedences.
 
 #include <memory>
 #include <string_view>

@@ -1,6 +1,6 @@
 #pragma once
-// What filters, tests, methods and functions may use of a rendering: memory, the step counter, and
-// the operations of Python on values.
+// What filters, tests, methods and functions may use while rendering: memory, the step counter, and
+// Python's operations on values.
 
 #include <cstdint>
 #include <functional>
@@ -19,7 +19,7 @@ struct Args {
   std::vector<std::pair<std::string_view, Value>> named;
 };
 
-// A filter, a test, a method or a function: `self` is what stands before | . or `is`.
+// A filter, a test, a method or a function: `self` is the value before | . or `is`.
 using Native = Value (*)(Runtime&, const Value& self, const Args&);
 
 struct NamedNative {
@@ -35,7 +35,7 @@ class Runtime {
   Heap& heap() { return heap_; }
   const TemplateLimits& limits() const { return limits_; }
 
-  // Counts work; throws when the template has used up its steps.
+  // Counts work; throws if the template has used up its steps.
   void step(int64_t count = 1);
   // Counts work on `count` bytes of text.
   void step_bytes(size_t count) { step(static_cast<int64_t>(count / 32)); }
@@ -49,7 +49,7 @@ class Runtime {
   Value generator(std::vector<Value> items) { return sequence(Form::generator, std::move(items)); }
   Value undefined(std::string message);
   Dict* dict() { return heap_.make<Dict>(0); }
-  // dict.set and dict.find with their memory and work counted.
+  // dict.set and dict.find that also count their memory and work.
   void set(Dict& dict, const Value& key, const Value& value);
   const Value* find(const Dict& dict, const Value& key);
 
@@ -57,7 +57,7 @@ class Runtime {
   void enter();
   void leave() { --depth_; }
 
-  int32_t line = 0;  // of the node that is evaluated
+  int32_t line = 0;  // of the current node
 
  private:
   void step_key(const Value& key);
@@ -82,7 +82,7 @@ class Depth {
 // A C++ function as a value, or a method bound to its object.
 Value make_function(Runtime& runtime, std::string_view name, Native function, Value self = {});
 
-// Arguments by the names of a signature. Throws for too many, unknown or doubled ones, and when
+// Arguments by the names of a signature. Throws for too many, unknown or repeated arguments, and if
 // one of the first `required` is missing.
 class Bound {
  public:
@@ -90,11 +90,11 @@ class Bound {
         size_t required = 0);
   Bound(std::string_view, Args&&, std::vector<std::string_view>, size_t = 0) = delete;
 
-  // Null when not given.
+  // Null if not given.
   const Value* operator[](size_t i) const { return values_[i]; }
   bool has(size_t i) const { return values_[i] != nullptr; }
   Value value_or(size_t i, Value fallback) const { return has(i) ? *values_[i] : fallback; }
-  // Each throws when the argument has another type.
+  // Each throws if the argument has another type.
   int64_t integer(size_t i, int64_t fallback) const;
   bool flag(size_t i, bool fallback) const;
   std::string_view text(size_t i, std::string_view fallback) const;
@@ -106,7 +106,7 @@ class Bound {
   std::vector<const Value*> values_;
 };
 
-// The tables; null when there is no such name.
+// Search the tables; null if there is no such name.
 Native find_filter(std::string_view name);
 Native find_test(std::string_view name);
 Native find_method(const Value& self, std::string_view name);

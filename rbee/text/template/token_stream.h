@@ -1,5 +1,6 @@
 #pragma once
-// What both halves of the parser share: the tokens with one look ahead, nodes, the depth.
+// Shared by both halves of the parser: the tokens with one token of lookahead, nodes, and the
+// depth.
 
 #include <string_view>
 #include <utility>

@@ -1,5 +1,5 @@
 #pragma once
-// Text by code points, as Python counts it. All texts are valid UTF-8 (checked where they come in).
+// Text by code points, as in Python. All texts are valid UTF-8 (checked on input).
 
 #include <cstdint>
 #include <optional>
@@ -10,9 +10,9 @@
 namespace rbee::text::jinja {
 
 int64_t count_code_points(std::string_view utf8);
-// Byte offset of the first invalid sequence; npos when all is well.
+// Byte offset of the first invalid sequence; npos if there is none.
 size_t find_invalid_utf8(std::string_view text);
-// The code point at byte `position`, which moves behind it.
+// The code point at byte `position`; moves `position` after it.
 char32_t next_code_point(std::string_view utf8, size_t& position);
 // The start of the code point that ends before byte `position`.
 size_t previous_start(std::string_view utf8, size_t position);
@@ -41,7 +41,7 @@ std::string to_lower(std::string_view text);
 std::string to_capitalized(std::string_view text);
 std::string to_title(std::string_view text);
 
-// First occurrence of `needle` in linear time; npos when there is none.
+// First occurrence of `needle` in linear time; npos if there is none.
 size_t find_text(std::string_view text, std::string_view needle, size_t from = 0);
 size_t rfind_text(std::string_view text, std::string_view needle);
 

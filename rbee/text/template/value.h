@@ -1,7 +1,7 @@
 #pragma once
-// The values of a template: Python's, as far as a template can see them. A Value is 16 bytes and
-// does not own what it points to; a Heap owns all objects of one rendering (or the constants of one
-// template) and frees them together, so neither cycles nor deep nesting can hurt.
+// The values of a template: those of Python that a template can see. A Value has 16 bytes and does
+// not own its object. A Heap owns all objects of one rendering (or the constants of one template)
+// and frees them together, so cycles and deep nesting are harmless.
 
 #include <cstddef>
 #include <cstdint>
@@ -69,7 +69,7 @@ class Value {
   bool is_int() const { return is_integral() || kind_ == Kind::wide; }
   bool is_number() const { return is_int() || kind_ == Kind::floating; }
 
-  // Each is valid for its kind only.
+  // Call each only for its kind.
   bool boolean() const { return integer_ != 0; }
   int64_t integer() const { return integer_; }
   double floating() const { return floating_; }
@@ -106,7 +106,7 @@ struct Text : Object {
 
   std::string bytes;
   int64_t length;  // code points
-  bool safe;       // markup that `escape` leaves alone
+  bool safe;       // markup that `escape` does not change
   bool ascii() const { return length == static_cast<int64_t>(bytes.size()); }
 };
 
@@ -157,7 +157,7 @@ struct KeyLess {
 struct Dict : Object {
   std::vector<std::pair<Value, Value>> entries;
 
-  // Throws when `key` is not hashable.
+  // Throws if `key` is not hashable.
   const Value* find(const Value& key) const;
   const Value* find(std::string_view key) const;
   void set(const Value& key, const Value& value);
@@ -172,7 +172,7 @@ struct Namespace : Object {
   Dict attributes;
 };
 
-// What is neither data nor a namespace.
+// A value that is neither data nor a namespace.
 struct Custom : Object {
   virtual std::string describe() const = 0;  // its repr
   virtual bool callable() const { return false; }
@@ -186,7 +186,7 @@ class Heap {
  public:
   explicit Heap(int64_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // `payload` is what the object holds beyond its own size, in bytes.
+  // `payload`: bytes that the object holds beyond its own size.
   template <typename T, typename... Arguments>
   T* make(int64_t payload, Arguments&&... arguments) {
     charge(payload + static_cast<int64_t>(sizeof(T) + sizeof(objects_[0])));
@@ -195,7 +195,7 @@ class Heap {
     objects_.push_back(std::move(owned));
     return object;
   }
-  // Throws when `bytes` more do not fit; call it before building something large.
+  // Throws if `bytes` more do not fit. Call it before building something large.
   void require(int64_t bytes) const;
   void charge(int64_t bytes);
 
@@ -209,7 +209,7 @@ class Heap {
 std::string_view type_name(const Value& value);
 // Whether `value` can be a key.
 bool is_hashable(const Value& value);
-// Throws unless it can.
+// Throws if `value` cannot be a key.
 void require_hashable(const Value& value);
 
 }  // namespace rbee::text::jinja
