@@ -1,6 +1,6 @@
 #pragma once
-// A grammar as one deterministic automaton for each rule, over bytes and over rules that are
-// called. No state of it is a dead end: whatever text it has read, some text completes it.
+// A grammar as one deterministic automaton for each rule. Edges are bytes and calls of rules. No
+// state is a dead end: every text that it has read can be completed.
 
 #include <cstdint>
 #include <limits>
@@ -15,17 +15,17 @@ namespace rbee::grammar {
 
 struct DfaState;
 
-// More throw unsupported. The states are of all rules together.
+// A grammar beyond these throws unsupported. They count the states of all rules together.
 struct AutomatonLimits {
   int64_t max_rules = 5000;
-  int64_t max_expanded = 400'000;  // states before they are made deterministic: repetitions expand
-  // Ten for each deterministic state, and one for each state and edge that is looked at, also where
-  // that leads to what is known: some nanoseconds each.
+  int64_t max_expanded = 400'000;  // states before determinisation: repetitions expand
+  // Ten for each deterministic state, and one for each state and edge that is visited, even if it
+  // leads to a known state: some nanoseconds each.
   int64_t max_work = 20'000'000;
   int64_t max_edges = 2'000'000;  // of deterministic states, 12 bytes each
 };
 
-// Of a count: as many as there may be.
+// A count without a limit.
 inline constexpr int32_t kManyTimes = std::numeric_limits<int32_t>::max();
 
 class Automaton {
@@ -34,8 +34,8 @@ class Automaton {
     uint8_t low, high;
     int32_t to;
   };
-  // min to max texts of the rule lead to `to`; of a rule with lengths, one text of min to max
-  // characters. None is empty where they are counted.
+  // min to max texts of the rule lead to `to`; for a rule with lengths, one text of min to max
+  // characters. Counted texts are never empty.
   struct CallEdge {
     int32_t rule;
     int32_t to;
@@ -45,28 +45,28 @@ class Automaton {
     std::span<const ByteEdge> bytes;  // in order, without overlaps
     std::span<const CallEdge> calls;
     bool accepting;  // the rule may end here
-    // Where nothing can follow in the rule: nobody needs to come back here.
+    // Whether nothing can follow in the rule: then a call need not return here.
     bool last() const { return accepting && bytes.empty() && calls.empty(); }
   };
 
-  // Throws invalid_argument for left recursion, and where no text at all fits; unsupported beyond
-  // the limits. The message names the rule.
+  // Throws invalid_argument for left recursion and for a grammar without any text, and unsupported
+  // beyond the limits. The message names the rule.
   explicit Automaton(const Grammar& grammar, const AutomatonLimits& limits = {});
 
   int32_t size() const { return static_cast<int32_t>(nodes_.size()); }
   int32_t start(int32_t rule) const { return rules_[static_cast<size_t>(rule)].start; }
-  // Null where the rule's texts are not told apart by their lengths.
+  // Null if the rule has no lengths.
   const TextLengths* lengths(int32_t rule) const {
     return rules_[static_cast<size_t>(rule)].lengths.get();
   }
-  // The rule with lengths that the state is of, or -1.
+  // The state's rule if it has lengths, else -1.
   int32_t metered(int32_t index) const { return nodes_[static_cast<size_t>(index)].metered; }
-  // Whether a byte that is read here begins a character of such a rule.
+  // Whether the next byte begins a character of such a rule.
   bool begins_character(int32_t index) const {
     const RuleStates& rule = rules_[static_cast<size_t>(metered(index))];
     return rule.lengths->begins(index - rule.start);
   }
-  // Whether a text of such a rule goes on from here by `need` to `room` characters to its end.
+  // Whether a text of such a rule can end after `need` to `room` more characters.
   bool fits(int32_t index, int32_t need, int32_t room) const {
     const RuleStates& rule = rules_[static_cast<size_t>(metered(index))];
     return rule.lengths->fits(index - rule.start, need, room);
@@ -97,7 +97,7 @@ class Automaton {
     uint32_t bytes = 0, calls = 0;  // where the edges begin
     uint32_t byte_count = 0, call_count = 0;
     bool accepting = false;
-    int32_t metered = -1;  // the rule, where it has lengths
+    int32_t metered = -1;  // the rule, if it has lengths
   };
   struct RuleStates {
     int32_t start;

@@ -1,6 +1,6 @@
 #pragma once
-// What making one grammar may cost, from the text of its notation to its automaton, and the memory
-// that all grammars of a worker share.
+// Limits the cost of making one grammar, from its text to its automaton, and the memory of all
+// grammars of a worker.
 
 #include <atomic>
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace rbee::grammar {
 
-// Bytes that all grammars of a worker take: their automata and masks, and what is being made.
-// Beyond `limit` a grammar that takes more than its share forgets its own masks.
+// The bytes of all grammars of a worker: automata, masks, and grammars in the making. Above
+// `limit`, a grammar that uses more than its share drops its own masks.
 struct GrammarMemory {
   std::atomic<int64_t> used{0};
   int64_t limit = int64_t{256} << 20;
 };
 
-// A part of it, while it lives.
+// Counts bytes of it while it lives.
 class UsedMemory {
  public:
   // memory: null: none.
@@ -38,16 +38,17 @@ struct Cost {
 
 inline constexpr Cost kGrammarBudget{.work = 60'000'000, .bytes = int64_t{64} << 20};
 
-// While it lives, its thread makes grammars at its cost. An inner one takes from the outer one.
+// While it lives, its thread's grammars are billed to it. An inner budget also takes from the outer
+// one.
 class Budget {
  public:
-  // memory: outlives it; null: nobody else's.
+  // memory must outlive the budget; null: not shared.
   explicit Budget(Cost limit = kGrammarBudget, GrammarMemory* memory = nullptr);
   ~Budget();
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  // What was billed, bytes without those that were given back.
+  // The billed cost, without bytes that were given back.
   Cost spent() const { return spent_; }
 
  private:
@@ -57,14 +58,14 @@ class Budget {
   const Cost limit_;
   GrammarMemory* const memory_;
   Cost spent_;
-  int64_t look_at_ = 0;  // work at which cancelling is looked for again
+  int64_t look_at_ = 0;  // work at which it checks for cancellation again
 };
 
-// Takes from the thread's budget, where it has one. Throws unsupported when it does not do, and
-// cancelled when nobody waits for the thread's work any more.
+// Bills the thread's budget, if it has one. Throws unsupported if the budget is exceeded, and
+// cancelled if the client has gone.
 void bill(Cost cost);
 
-// Bytes of something that is needed for a while, given back with it.
+// Bills bytes of a temporary object and gives them back with it.
 class HeldBytes {
  public:
   HeldBytes() = default;

@@ -1,5 +1,5 @@
 #pragma once
-// Grammars as trees: what notations (GBNF, regular expressions, JSON schemas) are turned into.
+// Grammars as trees. All notations (GBNF, regular expressions, JSON schemas) become these.
 
 #include <cstdint>
 #include <memory>
@@ -46,8 +46,8 @@ struct Expr {
   int64_t max = kUnlimited;
   std::shared_ptr<const TextSet> set;          // of texts
   std::shared_ptr<const TextLengths> lengths;  // of texts; null: of any length
-  // Known inside a TextSet alone: ahead, mark (what was read last is a character of a word, or
-  // none) and behind (where that is so).
+  // Only inside a TextSet: ahead, mark (notes whether the last character is a word character) and
+  // behind (matches if that was noted).
   std::shared_ptr<const LookAhead> ahead;
   bool word = false;  // of mark and behind
 };
@@ -58,7 +58,7 @@ ExprPtr chars(std::vector<CharRange> ranges);
 ExprPtr chars_except(std::vector<CharRange> ranges);
 ExprPtr rule(int32_t index);
 ExprPtr sequence(std::vector<ExprPtr> parts);  // none: the empty text
-ExprPtr choice(std::vector<ExprPtr> parts);    // none: nothing matches
+ExprPtr choice(std::vector<ExprPtr> parts);    // no parts: nothing matches
 // max: kUnlimited, or at least min.
 ExprPtr repeat(ExprPtr part, int64_t min, int64_t max);
 ExprPtr optional(ExprPtr part);
@@ -69,7 +69,7 @@ std::vector<CharRange> complement(std::vector<CharRange> ranges);
 struct Rule {
   std::string name;
   ExprPtr body;
-  bool never_empty = false;  // the empty text is none of the rule's, though the body has it
+  bool never_empty = false;  // the rule excludes the empty text, even if its body has it
 };
 
 struct Grammar {
@@ -77,10 +77,10 @@ struct Grammar {
   int32_t root = 0;
 };
 
-// Adds the rules of `from`, and returns what stands for all of it.
+// Adds the rules of `from`, and gives the expression that stands for it.
 ExprPtr embed(Grammar& into, const Grammar& from);
-// Any text up to and with the first `marker` (UTF-8, not empty), and then `after`. MarkerOr::end:
-// or any text without the marker.
+// Any text up to and including the first `marker` (UTF-8, not empty), and then `after`.
+// MarkerOr::end also allows any text without the marker.
 enum class MarkerOr : uint8_t { nothing, end };
 ExprPtr text_until(Grammar& into, std::string_view marker, ExprPtr after, MarkerOr or_what);
 

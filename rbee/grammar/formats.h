@@ -1,5 +1,5 @@
 #pragma once
-// The values of JSON schema's `format` that are known, as regular expressions. Internal.
+// The known values of JSON schema's `format`, as regular expressions. Internal.
 
 #include <string>
 #include <string_view>

@@ -1,8 +1,8 @@
 #pragma once
 // GBNF, the notation of grammars of llama.cpp: `name ::= "text" [a-z]+ (other | other){2,3} # ...`.
-// Also: \xHH, \uHHHH and \UHHHHHHHH in texts and classes, [^...], `.` for any character. A rule
-// goes on over lines until the next one begins. The text begins with the rule `root`. <name> and
-// <[id]> are tokens, !<name> and !<[id]> any but this one.
+// Also: \xHH, \uHHHH and \UHHHHHHHH in texts and classes, [^...], `.` for any character. A rule may
+// span lines, until the next one begins. The start rule is `root`. <name> and <[id]> are tokens;
+// !<name> and !<[id]> are any other token.
 
 #include <functional>
 #include <string_view>
@@ -11,10 +11,11 @@
 
 namespace rbee::grammar {
 
-// What is read at a token (with its < and >), or at any other one. Throws where there is none.
+// The expression of a token (with its < and >), or of any other token. Throws if there is no such
+// token.
 using TokenReader = std::function<ExprPtr(std::string_view token, bool other)>;
 
-// Throws invalid_argument with line and column; without `tokens` also where there are some.
+// Throws invalid_argument with line and column; without `tokens`, also if the text has tokens.
 Grammar parse_gbnf(std::string_view text, const TokenReader& tokens = {});
 
 }  // namespace rbee::grammar

@@ -1,5 +1,5 @@
 #pragma once
-// Numbers of JSON by their texts, with all their digits. Internal to the folder.
+// JSON numbers with all digits of their text. Internal to the folder.
 
 #include <compare>
 #include <cstdint>
@@ -16,11 +16,11 @@ class JsonDecimal {
   explicit JsonDecimal(std::string_view text);
 
   bool is_integer() const { return digits_.empty() || exponent_ >= 0; }
-  // The largest integer that is not above it; of more than 20 digits: some of these.
+  // The largest integer that is not above it; for more than 20 digits, some integer of that size.
   __int128 floor() const;
   JsonDecimal negated() const;
   bool is_multiple(const JsonStep& step) const;
-  // The same for the same numbers.
+  // Equal for equal numbers.
   std::string text() const;
   std::strong_ordering operator<=>(const JsonDecimal& other) const;
   bool operator==(const JsonDecimal& other) const = default;
@@ -29,7 +29,7 @@ class JsonDecimal {
   std::strong_ordering compare_sizes(const JsonDecimal& other) const;
 
   bool negative_ = false;
-  std::string digits_;    // without zeros at the ends; empty: zero
+  std::string digits_;    // without zeros at both ends; empty for zero
   int64_t exponent_ = 0;  // of the last digit, to 10
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Numbers of JSON that are multiples of another. Internal to the folder.
+// JSON numbers that are multiples of a step. Internal to the folder.
 
 #include <cstdint>
 #include <string>
@@ -14,15 +14,15 @@ struct JsonStep {
   int64_t places = 0;
 };
 
-// The step of "multipleOf": value; integers: of whole numbers that are multiples. Throws
-// invalid_argument for what is not above 0, unsupported for more than twelve places behind the
-// point or more than 16 digits. place: of messages.
+// The step of "multipleOf": value. integers: only whole multiples. Throws invalid_argument if it is
+// not above 0, and unsupported for more than twelve decimal places or more than 16 digits. place:
+// for messages.
 JsonStep json_step(double value, bool integers, const std::string& place);
 
-// Multiples of the step within bounds, without exponents: up to 4096 of them by name, others by
-// their remainders digit by digit. Without bounds integers have up to 16 digits, others up to 15
-// with the step's places behind the point. work: as TextSet has it. Throws unsupported for steps of
-// too many remainders, NothingFits when there is no such number.
+// Multiples of the step within bounds, without exponents: lists up to 4096 of them, and describes
+// more by their remainders digit by digit. Without bounds, integers have up to 16 digits, others up
+// to 15 with the step's decimal places. work: as in TextSet. Throws unsupported if the step has too
+// many remainders, and NothingFits if there is no such number.
 ExprPtr json_multiples(JsonStep step, const JsonBounds& bounds, const std::string& place,
                        int64_t& work);
 ExprPtr json_multiples(int64_t step, JsonIntegers bounds, const std::string& place, int64_t& work);

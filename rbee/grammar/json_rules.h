@@ -12,7 +12,7 @@
 
 namespace rbee::grammar {
 
-// White space between the parts of a text is little, so that a model cannot go on with it for ever:
+// White space between the parts of a text is limited, so that a model cannot write it for ever:
 // none, a space, or a new line with up to 20 spaces or tabs. Numbers have up to 20 digits before
 // the point and after it.
 class JsonRules {
@@ -24,25 +24,25 @@ class JsonRules {
   ExprPtr string();  // any
   ExprPtr number();
   ExprPtr integer();
-  // One rule for each count, which all numbers use.
+  // One rule for each count, shared by all numbers.
   ExprPtr digits(int64_t least, int64_t most);
   static ExprPtr boolean();
   static ExprPtr null();
 
   // A string of characters, each by string_char().
   static ExprPtr quoted(ExprPtr characters);
-  // One character of any, as a string may hold it, escaped or not.
+  // Any one character of a JSON string, escaped or not.
   static ExprPtr string_char();
-  // One of these characters, escaped only where it has to be.
+  // One of these characters, escaped only if JSON requires it.
   static ExprPtr string_chars(const std::vector<CharRange>& ranges);
   // key, colon and value. key: the JSON of a string.
   ExprPtr pair(ExprPtr key, ExprPtr value);
-  // A string that is none of the names.
+  // Any string but these names.
   ExprPtr other_key(const std::vector<std::string>& names);
-  // [ first ... , more ... ] where more comes min to max times.
+  // [ first ... , more ... ] with min to max of `more`.
   ExprPtr list(const std::vector<ExprPtr>& first, const ExprPtr& more, int64_t min, int64_t max);
 
-  // A rule of the body, and its use.
+  // Adds a rule with this body and gives a call of it.
   ExprPtr add(std::string name, ExprPtr body);
   int32_t reserve(std::string name);
   void define(int32_t rule, ExprPtr body);

@@ -1,10 +1,10 @@
 #pragma once
-// JSON schemas (draft 2020-12) as grammars of the JSON texts that they allow.
+// Turns JSON schemas (draft 2020-12) into grammars of the JSON texts that they allow.
 //
-// Every text of the grammar is valid; not every valid text is in it: properties come in the order
-// of the schema, others than the named ones only where additionalProperties asks for them. A
-// `pattern` matches some part of the string. Keywords that are not known to this file have no
-// meaning, as the standard says; those of the standard that it cannot hold are refused.
+// Every text of the grammar is valid; not every valid text is in it: properties come in the
+// schema's order, and unnamed properties only if additionalProperties asks for them. A `pattern`
+// matches some part of the string. As the standard says, unknown keywords have no meaning. Keywords
+// of the standard that a grammar cannot express are refused.
 
 #include <string_view>
 
@@ -19,7 +19,7 @@ Grammar parse_json_schema(std::string_view schema);
 // Any JSON object.
 Grammar json_object_grammar();
 
-// One of these characters as it stands in a JSON string, escaped only where it has to be.
+// One of these characters in a JSON string, escaped only if JSON requires it.
 ExprPtr json_string_chars(const std::vector<CharRange>& ranges);
 
 }  // namespace rbee::grammar

@@ -4,10 +4,9 @@
 // ASCII), /regular expressions/ (regex.h), "a".."z", aliases and priorities, which change no text,
 // %ignore, and %import of the terminals of `common`. A text begins with the rule `start`.
 //
-// Texts are read without a lexer, so a terminal may take any part that fits it, not only the
-// longest one. Rules that begin with themselves are made repetitions; others that do so by way of
-// another rule are refused by Automaton. Refused by name: templates, other directives, other flags,
-// and imports from elsewhere.
+// There is no lexer, so a terminal may match any part that fits, not only the longest one.
+// Left-recursive rules become repetitions; Automaton refuses indirect left recursion. Refused by
+// name: templates, other directives, other flags, and imports from elsewhere.
 
 #include <string_view>
 

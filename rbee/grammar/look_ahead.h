@@ -1,11 +1,11 @@
 #pragma once
-// Places in an expression at which the rest of the text has to be one of a set: (?=...) and
-// (?!...) of regular expressions. Internal to the folder.
+// Lookahead in regular expressions, (?=...) and (?!...): at a place in the expression, the rest of
+// the text must be in a set. Internal to the folder.
 //
-// The automaton of such an expression reads the text as usual. Each time that it passes a place it
-// begins to read the place's set too, and at the end all that it began have to accept. What it
-// reads beside a state is a finite set, so that this is a finite automaton as well. It also notes
-// whether the character read last is one of a word, where the expression has marks of that.
+// The automaton of such an expression reads the text as usual. Each time it passes such a place, it
+// also begins to read the place's set, and at the end all begun sets must accept. There are
+// finitely many such combinations, so this is a finite automaton too. If the expression has word
+// marks, it also notes whether the last character is a word character.
 
 #include <cstdint>
 #include <vector>
@@ -15,8 +15,8 @@
 namespace rbee::grammar {
 
 struct LookAhead {
-  TextSet rest;            // what may follow, up to the end of the text
-  std::vector<bool> free;  // states of `rest` behind which anything may follow
+  TextSet rest;            // texts that may follow, up to the end
+  std::vector<bool> free;  // states of `rest` after which any text may follow
 };
 
 // all: any text.
@@ -25,7 +25,7 @@ ExprPtr look_ahead(TextSet rest, const TextSet& all);
 ExprPtr mark(bool word);
 ExprPtr behind(bool word);
 
-// As determinise(), of what looks ahead. Calls no rules.
+// As determinise(), for expressions with lookahead. They must not call rules.
 std::vector<DfaState> determinise_ahead(const Nfa& nfa, const Rule& rule, int64_t& budget);
 
 }  // namespace rbee::grammar

@@ -1,5 +1,5 @@
 #pragma once
-// A text that is read by a grammar, token by token, and the tokens that may come next.
+// Matches a text to a grammar, token by token, and tells which tokens may come next.
 
 #include <cstdint>
 #include <memory>
@@ -13,10 +13,10 @@
 
 namespace rbee::grammar {
 
-// A grammar made ready for a vocabulary. Shared between matchers and threads.
+// A grammar compiled for a vocabulary. Matchers and threads share it.
 class CompiledGrammar {
  public:
-  // memory: of all grammars; null: its own. Throws as Automaton does.
+  // memory: shared by all grammars; null: its own. Throws as Automaton does.
   CompiledGrammar(const Grammar& grammar, std::shared_ptr<const Vocabulary> vocabulary,
                   std::shared_ptr<GrammarMemory> memory = nullptr,
                   const AutomatonLimits& limits = {})
@@ -28,33 +28,33 @@ class CompiledGrammar {
   const Automaton& automaton() const { return automaton_; }
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   TokenMasks& masks() const { return masks_; }
-  // Taken by the automaton and the masks that are kept.
+  // Bytes of the automaton and the cached masks.
   size_t bytes() const { return automaton_.bytes() + masks_.bytes(); }
 
  private:
   const Automaton automaton_;
   const UsedMemory used_;
   const std::shared_ptr<const Vocabulary> vocabulary_;
-  mutable TokenMasks masks_;  // what it keeps is no part of its value
+  mutable TokenMasks masks_;  // a cache
 };
 
 class Matcher {
  public:
   explicit Matcher(std::shared_ptr<const CompiledGrammar> grammar);
 
-  // Goes on by the bytes of a token. False, and nothing changes, when the grammar does not allow
-  // them. Throws unsupported when the text can be read in too many ways.
+  // Reads the bytes of a token. If the grammar does not allow them, gives false and changes
+  // nothing. Throws unsupported if the text can be parsed in too many ways.
   bool accept(std::string_view bytes);
-  // Of a token; one that ends the text is accepted where the text may end.
+  // Reads a token. A token that ends the text is accepted if the text may end here.
   bool accept_token(int32_t id);
   bool complete() const { return complete_; }          // the text may end here
   bool can_go_on() const { return !places_.empty(); }  // some byte may follow
-  // Places that reading has looked at so far: what it costs, some 150 ns each.
+  // Places visited so far: the cost of reading, some 150 ns each.
   int64_t visited() const { return stacks_.visited(); }
 
-  // Sets `bits` ((vocabulary + 63) / 64 words) to the tokens that may come next; returns how many.
-  // work: as TokenMasks::add() has it; nullopt when it did not do: the next call, with the same
-  // bits, goes on there.
+  // Sets `bits` ((vocabulary + 63) / 64 words) to the tokens that may come next, and gives their
+  // number. work: as in TokenMasks::add(). Gives nullopt if the work was not enough; the next call,
+  // with the same bits, continues.
   std::optional<int64_t> fill(std::span<uint64_t> bits, int64_t& work);
 
  private:

@@ -1,5 +1,6 @@
 #pragma once
-// A rule's tree as an automaton with choices, and that made deterministic. Internal to the folder.
+// Builds a nondeterministic automaton from a rule's tree, and makes it deterministic. Internal to
+// the folder.
 
 #include <cstdint>
 #include <vector>
@@ -9,27 +10,27 @@
 
 namespace rbee::grammar {
 
-// Lowers the budget and bills the thread's; throws unsupported when one does not do.
+// Lowers the budget and bills the thread's. Throws unsupported if either is exceeded.
 void spend(int64_t& budget, const Rule& rule, int64_t amount = 1);
 
 class Nfa {
  public:
-  // Builds the rule's automaton. budget: states that may be made, lowered by those that were.
-  // Throws unsupported when it does not do.
+  // Builds the rule's automaton. budget: the states that it may make; lowered by those it makes.
+  // Throws unsupported if there are more.
   Nfa(const Rule& rule, int64_t& budget);
 
   struct State {
     std::vector<Automaton::ByteEdge> bytes;
     std::vector<Automaton::CallEdge> calls;
-    std::vector<int32_t> empty;  // states that are reached without reading
+    std::vector<int32_t> empty;  // states reached without reading
   };
   const State& state(int32_t index) const { return states_[static_cast<size_t>(index)]; }
   int32_t size() const { return static_cast<int32_t>(states_.size()); }
   static constexpr int32_t kStart = 0;
   int32_t end() const { return end_; }
 
-  // `to` is reached from `from` without reading: where the rest of the text is one of `ahead`; or,
-  // as `kind` says, with `word` noted of what was read last, or where that was noted.
+  // Leads from `from` to `to` without reading. kind ahead: if the rest of the text is in `ahead`;
+  // mark: notes `word` of the last character; behind: if `word` was noted.
   struct AheadEdge {
     int32_t from, to;
     Expr::Kind kind;  // ahead, mark or behind
@@ -64,12 +65,12 @@ struct DfaState {
   std::vector<Automaton::CallEdge> calls;
   bool accepting = false;
 };
-// What is left of AutomatonLimits::max_work and max_edges.
+// The rest of AutomatonLimits::max_work and max_edges.
 struct DfaBudget {
   int64_t work = AutomatonLimits{}.max_work;
   int64_t edges = AutomatonLimits{}.max_edges;
 };
-// The first is the start. budget: lowered as spend() does. No edges of `nfa` look ahead.
+// The first state is the start. Lowers the budget as spend() does. `nfa` must have no lookahead.
 std::vector<DfaState> determinise(const Nfa& nfa, const Rule& rule, DfaBudget& budget);
 
 }  // namespace rbee::grammar

@@ -1,6 +1,6 @@
 #pragma once
-// What the parsers of GBNF and of regular expressions share: reading characters, repetitions and
-// numbers, with errors that say where. Internal to the folder.
+// Shared by the parsers of GBNF and of regular expressions: reads characters, repetitions and
+// numbers; errors say where. Internal to the folder.
 
 #include <optional>
 #include <string>
@@ -11,18 +11,18 @@
 
 namespace rbee::grammar {
 
-// Deeper groups are refused, so that no text can use up the stack.
+// Deeper groups are refused, so that no text can overflow the stack.
 inline constexpr int kMaxNesting = 100;
 inline constexpr int64_t kMaxRepeat = 100'000;
 
 class PatternReader {
  public:
-  // where: begins the messages. text: is checked to be valid UTF-8.
+  // Messages begin with `where`. Checks that `text` is valid UTF-8.
   PatternReader(std::string_view where, std::string_view text);
 
   bool done() const { return at_ == text_.size(); }
   size_t at() const { return at_; }
-  // The byte at a distance; 0 behind the end.
+  // The byte `ahead` bytes further; 0 after the end.
   char look(size_t ahead = 0) const {
     return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
   }
@@ -34,17 +34,17 @@ class PatternReader {
     return true;
   }
   std::string_view text() const { return text_; }
-  // A whole character; not at the end.
+  // A whole character. Must not be called at the end.
   char32_t next_char();
-  // Exactly so many hexadecimal digits.
+  // Reads exactly `digits` hexadecimal digits.
   char32_t hex(int digits);
   // Blanks, new lines, and comments from # to the end of a line.
   void skip_space();
-  // {m}, {m,}, {,n}, {m,n}, behind the opening brace and up to behind the closing one.
+  // {m}, {m,}, {,n}, {m,n}, read from after the opening brace to after the closing one.
   struct Bounds {
     int64_t min, max;
   };
-  // skipped: space may stand between all of its parts.
+  // skipped: spaces are allowed between the parts.
   enum class Space : uint8_t { refused, skipped };
   Bounds bounds(Space space = Space::refused);
   // A number of repetitions.

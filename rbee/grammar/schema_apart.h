@@ -1,6 +1,5 @@
 #pragma once
-// Which of several JSON schemas have no value in common, as far as a look at them tells. Internal
-// to the folder.
+// Finds which of several JSON schemas certainly have no value in common. Internal to the folder.
 
 #include <cstdint>
 #include <functional>
@@ -12,10 +11,10 @@
 
 namespace rbee::grammar {
 
-// For each of the schemas the others that may share a value with it. They have no $ref, allOf,
-// oneOf, if or dependent...; nothing: no value fits it. Consts, and objects that a required
-// property of const or enum tells apart, are not held against each other one by one. spend: told
-// the work.
+// For each schema, the others that may share a value with it. Schemas must have no $ref, allOf,
+// oneOf, if or dependent...; an absent one has no values. Consts, and objects that a required
+// property of const or enum tells apart, are not compared pair by pair. Calls `spend` with the
+// work.
 std::vector<std::set<size_t>> overlaps(const std::vector<std::optional<Schema>>& schemas,
                                        const std::function<void(int64_t)>& spend);
 

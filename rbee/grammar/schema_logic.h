@@ -1,6 +1,6 @@
 #pragma once
-// What JSON schemas say together: references, allOf, oneOf, if, not and what depends on properties
-// become merged schemas and alternatives of them. Internal to the folder.
+// Resolves the logic of JSON schemas: references, allOf, oneOf, if, not and dependent... become
+// merged schemas and alternatives. Internal to the folder.
 
 #include <optional>
 #include <string>
@@ -13,28 +13,27 @@ namespace rbee::grammar {
 
 inline constexpr int kMaxSchemaDepth = 64;
 
-// Values that a schema without other alternatives excludes: what `not` may still hold there.
+// Values that the remaining `not` of an alternative excludes.
 struct Excluded {
   std::vector<Schema> values;
   std::vector<std::string> patterns;  // of strings
   bool integers = false;              // all whole numbers
 };
-// Throws internal where `not` holds something else.
+// Throws internal if `not` has anything else.
 Excluded excluded_by(const Schema& schema);
 
 class SchemaLogic {
  public:
-  // root: outlives it.
+  // `root` must outlive it.
   explicit SchemaLogic(const Schema& root) : validator_(root) {}
 
   const Schema& resolve(const std::string& pointer, const std::string& place) {
     return validator_.resolve(pointer, place);
   }
-  // Schemas one of which holds for each value that is written; each without $ref, allOf, anyOf,
-  // oneOf, if and dependent..., and with `not` of enum, const, and beside the type string of
-  // patterns or beside numbers of {"multipleOf": 1} alone. Where `not` cannot be said otherwise,
-  // the ways that can be are what is left; unsupported when there are none. Throws NothingFits
-  // where no value fits.
+  // Alternatives: each written value is valid under one of them. They have no $ref, allOf, anyOf,
+  // oneOf, if and dependent..., and their `not` has only enum, const, patterns (for strings) or
+  // {"multipleOf": 1} (for numbers). Drops alternatives whose `not` cannot be expressed so; throws
+  // unsupported if none is left. Throws NothingFits if no value is valid.
   std::vector<Schema> ways(const Schema& schema, const std::string& place, int depth);
   // As in schema_validator.h.
   bool holds(const Schema& value, const Schema& schema, const std::string& place) {
@@ -43,19 +42,19 @@ class SchemaLogic {
   bool matches(const std::string& pattern, std::string_view text, const std::string& place) {
     return validator_.matches_anywhere(pattern, text, place);
   }
-  // Of a schema with enum or const their values that are valid, each once. Nothing: it has neither.
+  // The valid values of enum or const, each once; nothing if the schema has neither.
   std::optional<std::vector<Schema>> named_values(const Schema& schema, const std::string& place);
-  // All values that are valid, each once, where these are few and known: enum, const, booleans,
-  // null, integers between bounds. Empty where no value fits.
+  // All valid values, each once, if they are few and known: enum, const, booleans, null, integers
+  // between bounds. Empty if no value is valid.
   std::optional<std::vector<Schema>> values(const Schema& schema, const std::string& place,
                                             int depth);
-  // Counts steps of work. Throws unsupported when there were too many.
+  // Counts steps of work. Throws unsupported if there were too many.
   void spend(const std::string& place, int64_t steps = 1);
 
  private:
   struct Negation {
     std::vector<Schema> ways;
-    std::string missing;  // a keyword that has no other way to be said; empty: none
+    std::string missing;  // a keyword that cannot be expressed; empty: none
   };
   Schema flatten(const Schema& schema, const std::string& place, int depth);
   Schema one_of(const Schema& list, const std::string& place, int depth);
@@ -65,10 +64,10 @@ class SchemaLogic {
   int64_t steps_ = 0;
 };
 
-// A list of items and additionalItems, as until draft 2019-09, become prefixItems and items.
+// Turns a list of items and additionalItems (up to draft 2019-09) into prefixItems and items.
 void name_tuples(Schema& schema);
 
-// Keywords that cannot be held are refused: unsupported.
+// Throws unsupported for keywords that a grammar cannot express.
 void refuse_keywords(const Schema& schema, const std::string& place);
 
 }  // namespace rbee::grammar

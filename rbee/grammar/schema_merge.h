@@ -1,5 +1,5 @@
 #pragma once
-// Two JSON schemas that both have to hold, as one. Internal to the folder.
+// Merges two JSON schemas into one that requires both. Internal to the folder.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,31 +8,31 @@
 
 namespace rbee::grammar {
 
-// In which properties keep their order.
+// Properties keep their order.
 using Schema = nlohmann::ordered_json;
 
-// No value is valid. Alternatives go on without the one that threw it.
+// No value is valid. A caller with alternatives drops the one that threw it.
 class NothingFits : public Error {
  public:
   NothingFits(const std::string& place, std::string_view why)
       : Error(Code::invalid_argument, "json_schema", cat(place, ": ", why)) {}
 };
 
-// The patterns behind `pattern` that a merged schema has: an array.
+// A merged schema's patterns beyond `pattern`: an array.
 inline constexpr const char* kMorePatterns = "\x01patterns";
 
 class SchemaValidator;
 
-// Both have passed check_keywords(). Neither has $ref, allOf, oneOf, if or dependent... . place:
-// where `more` stands. validator: for names under patterns. Throws unsupported where one schema
-// cannot say both, NothingFits where no value fits both.
+// Both must have passed check_keywords(), and must have no $ref, allOf, oneOf, if or dependent... .
+// place: of `more`. validator: matches names to patterns. Throws unsupported if one schema cannot
+// express both, and NothingFits if no value is valid under both.
 Schema merge_schemas(const Schema& base, const Schema& more, const std::string& place,
                      SchemaValidator& validator);
 
-// The schemas none of which may hold under {"not": schema}: an array.
+// The schemas that {"not": schema} excludes: an array.
 Schema parts_of_not(const Schema& schema);
 
-// {"allOf": [a, b]}, or the one that is not true.
+// {"allOf": [a, b]}, or only the one that is not `true`.
 Schema both_schemas(const Schema& a, const Schema& b);
 
 }  // namespace rbee::grammar

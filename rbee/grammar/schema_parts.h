@@ -1,6 +1,6 @@
 #pragma once
-// Objects, arrays, strings and numbers of schemas that choose nothing any more (SchemaLogic::ways)
-// as grammars. Internal to the folder.
+// Grammars of objects, arrays, strings and numbers, for schemas without alternatives
+// (SchemaLogic::ways). Internal to the folder.
 
 #include <map>
 #include <span>
@@ -13,22 +13,22 @@
 
 namespace rbee::grammar {
 
-// What these ask of the whole.
+// What they need from the converter.
 class SchemaBuilder {
  public:
   virtual ~SchemaBuilder() = default;
-  // Throws NothingFits where no value is valid.
+  // Throws NothingFits if no value is valid.
   virtual ExprPtr convert(const Schema& schema, const std::string& place, int depth) = 0;
-  // Null there.
+  // The same, but null instead.
   ExprPtr convert_if_any(const Schema& schema, const std::string& place, int depth);
 
   JsonRules& rules() { return rules_; }
   SchemaLogic& logic() { return logic_; }
-  // Left for sets of texts (text_set.h).
+  // Remaining work for sets of texts (text_set.h).
   int64_t& text_work() { return text_work_; }
-  // Texts of formats by their names, as far as they were made.
+  // Cached sets of texts of formats, by name.
   std::map<std::string, TextSet>& texts_of_formats() { return texts_of_formats_; }
-  // Of schemas of one type that say the same by these keywords, what `make` gives for the first.
+  // Calls `make` once for all schemas of one type with equal values of these keywords.
   template <typename Make>
   ExprPtr once(const Schema& schema, const char* type, std::span<const char* const> keywords,
                const Make& make) {
@@ -60,27 +60,27 @@ ExprPtr string_of_schema(SchemaBuilder& builder, const Schema& schema, const std
 ExprPtr number_of_schema(SchemaBuilder& builder, const Schema& schema, const std::string& place,
                          bool integer);
 
-// A whole number from 0 on; fallback where the schema has none.
+// A whole number from 0 on; `fallback` if the schema does not have it.
 int64_t count_of(const Schema& schema, const char* keyword, int64_t fallback,
                  const std::string& place);
 // The characters of any string, each written in one way, without the quotes.
 ExprPtr any_plain_string();
-// The JSON strings so written that are valid.
+// The valid JSON strings in this form.
 ExprPtr plain_strings(SchemaBuilder& builder, const Schema& schema, const std::string& place,
                       int depth);
 
-// Parts that come in this order with commas between, each at most once.
+// Parts in this order with commas between, each at most once.
 struct Counted {
   struct Part {
     ExprPtr body;
     bool required = false;
   };
   std::vector<Part> parts;
-  ExprPtr more;                       // null, or what may follow, again and again
+  ExprPtr more;                       // null, or a part that may follow and repeat
   int64_t min = 0, max = kUnlimited;  // of parts and more together
   int64_t more_counts = 0;            // how many of `more` count towards min, at most
 };
-// Null where it cannot have so many. Throws unsupported where it needs too many rules.
+// Null if the counts are impossible. Throws unsupported if it needs too many rules.
 ExprPtr counted_list(JsonRules& rules, const Counted& list, const std::string& place);
 
 }  // namespace rbee::grammar

@@ -1,5 +1,5 @@
 #pragma once
-// The text of a schema. Internal to the folder.
+// Reads the text of a schema. Internal to the folder.
 
 #include <string_view>
 
@@ -7,9 +7,9 @@
 
 namespace rbee::grammar {
 
-// Throws invalid_argument for what is no JSON in UTF-8, with the byte, and for numbers beyond a
-// double; unsupported for schemas that are nested too deep. Numbers of values and bounds that no
-// 64 bits and no double hold are their texts (number_text).
+// Throws invalid_argument if it is not JSON in UTF-8, with the byte, and for numbers beyond a
+// double; unsupported for schemas that nest too deep. Numbers that neither 64 bits nor a double
+// hold are kept as strings (number_text).
 Schema read_schema(std::string_view text);
 
 }  // namespace rbee::grammar

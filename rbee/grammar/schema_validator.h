@@ -1,6 +1,5 @@
 #pragma once
-// Whether JSON values are valid under schemas (draft 2020-12), for the values that schemas name.
-// Internal to the folder.
+// Validates JSON values that schemas name against schemas (draft 2020-12). Internal to the folder.
 
 #include <compare>
 #include <map>
@@ -14,20 +13,20 @@
 
 namespace rbee::grammar {
 
-// Schemas are those that check_keywords() has passed, and what is made of them. Keeps what it has
-// compiled and found. All throw unsupported where they did too much together.
+// Takes schemas that check_keywords() has passed, and schemas made from those. Caches what it has
+// compiled and resolved. All calls throw unsupported if together they did too much work.
 class SchemaValidator {
  public:
-  // root: of references; outlives it.
+  // root: resolves references; must outlive it.
   explicit SchemaValidator(const Schema& root) : root_(root) {}
 
-  // Throws unsupported for keywords that cannot be held, and for a `format` whose pattern here,
-  // which is narrower than the format, the value does not match.
+  // Throws unsupported for keywords that cannot be checked, and if the value does not match this
+  // project's pattern of a `format`, which is narrower than the format.
   bool valid(const Schema& value, const Schema& schema, const std::string& place);
-  // Whether some part of the text matches. Throws as parse_regex does.
+  // Whether some part of the text matches the pattern. Throws as parse_regex does.
   bool matches_anywhere(const std::string& pattern, std::string_view text,
                         const std::string& place);
-  // What `#...` points to, with keywords that are checked. Throws invalid_argument.
+  // The schema at `#...`, after check_keywords(). Throws invalid_argument.
   const Schema& resolve(const std::string& pointer, const std::string& place);
 
  private:
@@ -50,22 +49,22 @@ class SchemaValidator {
   int64_t pattern_work_ = 4'000'000;  // of TextSet
   std::map<std::string, TextSet> patterns_, formats_;
   std::map<std::string, const Schema*> references_, anchors_;
-  std::set<const Schema*> checked_;  // many references may lead to one
+  std::set<const Schema*> checked_;  // many references may lead to the same schema
 };
 
-// Also of the numbers of values and bounds that are texts; see schema_reader.h.
+// Also true for numbers kept as strings; see schema_reader.h.
 bool is_number_value(const Schema& value);
 double nearest_double(const Schema& number);
 std::partial_ordering compare_numbers(const Schema& a, const Schema& b);
-// The last integer that is not beyond a bound; of more than 20 digits: some of these.
+// The last integer within a bound; for more than 20 digits, some integer of that size.
 __int128 last_integer(const Schema& bound, bool upper);
-// As it is written.
+// The number as written.
 std::string number_text(const Schema& number);
 // The JSON of a value that a schema names.
 std::string json_text(const Schema& value);
-// A text that is the same for the same values, as same_value says.
+// A text that is equal for values that same_value calls equal.
 std::string value_text(const Schema& value);
-// Whether two values are the same: the order of members says nothing, nor how a number is written.
+// Whether two values are equal; the order of members and the notation of numbers do not count.
 bool same_value(const Schema& a, const Schema& b);
 
 // The name of the value's type; "integer" for whole numbers.

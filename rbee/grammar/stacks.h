@@ -1,6 +1,6 @@
 #pragma once
-// Where a text stands in a grammar: states of the automaton with the states to return to. Equal
-// stacks are one, so that a set of places stays small however a grammar is read.
+// Places of a text in a grammar: a state of the automaton, and a stack of states to return to.
+// Equal stacks are shared, so a set of places stays small.
 
 #include <cstdint>
 #include <unordered_map>
@@ -15,8 +15,8 @@ inline constexpr int32_t kBottom = -1;
 struct Frame {
   int32_t state;   // to return to
   int32_t parent;  // or kBottom
-  // Of a rule that is called again and again: at least `need` and at most `room` times after this
-  // one. Of one with lengths: so many characters before the return. Else -1 and 0.
+  // For a counted rule: it must follow at least `need` and at most `room` times after this one. For
+  // a rule with lengths: the characters before the return. Else -1 and 0.
   int32_t rule = -1;
   int32_t need = 0, room = 0;
   friend bool operator==(const Frame&, const Frame&) = default;
@@ -47,10 +47,10 @@ struct PlaceHash {
   }
 };
 
-// Places, of which few are kept long: clear() costs nothing.
+// A set of places whose clear() costs nothing.
 class PlaceSet {
  public:
-  // False when it is there.
+  // False if the place is in the set already.
   bool insert(const Place& place);
   size_t size() const { return size_; }
   void clear();
@@ -58,7 +58,7 @@ class PlaceSet {
  private:
   struct Slot {
     Place place;
-    uint32_t round;  // of clear() in which it was filled
+    uint32_t round;  // the round of clear() that filled it
   };
   Slot& slot_of(const Place& place);
   void grow();
@@ -72,29 +72,28 @@ class Stacks {
  public:
   static constexpr size_t kFewFrames = 4096;
 
-  // horizon: bytes that are read from a place at most: greater counts are alike.
+  // horizon: at most this many bytes are read from a place, so larger counts are equivalent.
   explicit Stacks(const Automaton& automaton, int32_t horizon = kManyTimes - 1)
       : automaton_(&automaton), horizon_(horizon) {}
 
-  // Adds to `out` the places that can read a byte from here on without one read before: here, in
-  // called rules, and behind the ends of rules. True when the bottom's end is reached. Throws
-  // unsupported when there are too many ways to read the text.
+  // Adds to `out` all places that can read the next byte: here, in called rules, and after the ends
+  // of rules. True if the end of the bottom is reached. Throws unsupported if there are too many
+  // ways to parse the text.
   bool close(Place place, std::vector<Place>& out);
-  // The places after a byte, sorted, of `from`'s; ended: whether the bottom's end is among them.
+  // The places after a byte from those of `from`, sorted. ended: whether the bottom's end is among
+  // them.
   void step(const std::vector<Place>& from, uint8_t byte, std::vector<Place>& out, bool& ended);
 
-  // Adds the places behind the end of what was called: of all that follows the frame, but its
-  // parent is the bottom. True as above.
+  // Adds the places after a return to the frame, whose parent counts as the bottom. True as above.
   bool close_returned(const Frame& frame, std::vector<Place>& out);
-  // The frame on the bottom, with counts up to the horizon.
+  // The frame with the bottom as its parent and counts up to the horizon.
   Frame shortened(const Frame& frame) const;
   int32_t push(Frame frame);
 
   const Frame& frame(int32_t index) const { return frames_[static_cast<size_t>(index)]; }
   size_t size() const { return frames_.size(); }
-  int64_t visited() const { return visited_; }  // places, by all calls: what they cost
-  // Frames that are under no place are forgotten, where they are many; places are given new
-  // numbers.
+  int64_t visited() const { return visited_; }  // places of all calls, a measure of cost
+  // If there are many frames, drops those that no place uses and renumbers the places.
   void forget_others(std::vector<Place>& places);
   void clear();
 

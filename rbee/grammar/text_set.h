@@ -1,6 +1,6 @@
 #pragma once
-// Sets of texts, as deterministic automata over bytes: what expressions that call no rules match.
-// Internal to the folder.
+// Sets of texts as deterministic automata over bytes: the matches of expressions without calls of
+// rules. Internal to the folder.
 
 #include <cstdint>
 #include <string_view>
@@ -11,11 +11,11 @@
 
 namespace rbee::grammar {
 
-// All of these throw unsupported where an automaton becomes too large.
+// All calls throw unsupported if an automaton becomes too large.
 class TextSet {
  public:
-  // name: of messages. expr: without rules. work: steps that may be done, as determinise() has
-  // them, lowered by those that were.
+  // name: for messages. expr: must not call rules. work: the allowed steps, as in determinise();
+  // lowered by the steps done.
   TextSet(const ExprPtr& expr, std::string_view name, int64_t& work);
 
   // Without calls; edges in order, apart. The first state is the start.
@@ -24,21 +24,21 @@ class TextSet {
   }
 
   static TextSet both(const TextSet& a, const TextSet& b, int64_t& work);
-  // Of the texts of `a` those that are none of `b`.
+  // The texts of `a` that are not in `b`.
   static TextSet without(const TextSet& a, const TextSet& b, int64_t& work);
 
   bool empty() const { return states_.empty(); }
   bool holds(std::string_view text) const;
-  // The state behind a byte, or -1.
+  // The state after a byte, or -1.
   int32_t next(int32_t state, int byte) const;
   const std::vector<DfaState>& states() const { return states_; }  // the first is the start
-  // For each state whether all that may follow in texts of `all` leads to texts of the set.
+  // For each state, whether everything that may follow in texts of `all` leads to texts of the set.
   std::vector<bool> free_states(const TextSet& all) const;
-  // Of states i and k, at i * states + k, whether all that may follow i may follow k as well. Empty
-  // where there are more than 256 states.
+  // At i * states + k: whether everything that may follow state i may also follow state k. Empty
+  // for more than 256 states.
   std::vector<bool> inclusions() const;
   ExprPtr expr() const;
-  // Those of min to max characters, some of which there are.
+  // The texts of min to max characters; there must be some.
   ExprPtr expr(std::shared_ptr<const TextLengths> lengths, int64_t min, int64_t max) const;
 
  private:

@@ -1,13 +1,13 @@
 #pragma once
-// Which tokens of a vocabulary may come at a place of a grammar.
+// Finds which tokens of a vocabulary may come at a place of a grammar.
 //
-// Most of the answer depends on the state alone, not on where its rule was called from: tokens that
-// the rest of the rule reads to their end fit anywhere. They are found once for each state, by a
-// walk over the vocabulary's tree, together with the nodes of the tree at which the rule may end.
-// What follows there depends on the state to return to, so the answer for a state and the states to
-// return to is a chain of such parts, each kept for the next time. A part is known by the nodes
-// that were open in front of it and the state returned to: however deep the stack is, there are no
-// more parts than pairs of these, and a mask takes each place of a chain once.
+// Most of the answer depends only on the state, not on the caller of its rule: tokens that end
+// inside the rule fit for every caller. A walk over the vocabulary's tree finds them once for each
+// state, and also finds the nodes of the tree at which the rule may end. What follows at these open
+// nodes depends on the state to return to. So the mask of a state and its return states is a chain
+// of such parts, and each part is cached. The key of a part is the set of open nodes before it and
+// the state returned to. So however deep the stack is, there are only as many parts as such pairs,
+// and a mask visits each place of a chain once.
 //
 // The idea of splitting tokens by whether they need the stack: Dong et al. 2024, "XGrammar".
 
@@ -26,8 +26,8 @@
 
 namespace rbee::grammar {
 
-// How far the search for a mask is. A new one is for a new mask. A copy is a new one: what it went
-// into are other bits.
+// The progress of the search for one mask. Each mask needs a new one. A copy starts a new search,
+// because it belongs to other bits.
 struct UnfinishedMask {
   UnfinishedMask() = default;
   UnfinishedMask(const UnfinishedMask& /*other*/) : UnfinishedMask() {}
@@ -37,7 +37,7 @@ struct UnfinishedMask {
   ~UnfinishedMask() = default;
 
   uint64_t number = 0;      // of the mask; 0: it is not begun
-  uint64_t forgotten = 0;   // how often parts were forgotten before
+  uint64_t forgotten = 0;   // how often the cache was emptied before
   size_t place = 0;         // which one of the places
   bool returns = false;     // it is at `next`, not at the place itself
   Place next{-1, kBottom};  // a set of open nodes, and the stack to return to
@@ -46,44 +46,44 @@ struct UnfinishedMask {
 
 class TokenMasks {
  public:
-  // automaton, vocabulary: outlive it. memory: shared by grammars; null: its own. max_bytes: of
-  // kept parts; when they are more, all are forgotten.
+  // automaton and vocabulary must outlive it. memory: shared by grammars; null: its own. max_bytes:
+  // of cached parts; above this it drops all.
   TokenMasks(const Automaton& automaton, const Vocabulary& vocabulary,
              std::shared_ptr<GrammarMemory> memory = nullptr, size_t max_bytes = size_t{64} << 20);
   ~TokenMasks();
   TokenMasks(const TokenMasks&) = delete;
   TokenMasks& operator=(const TokenMasks&) = delete;
 
-  // Adds to `bits` (one for each token) the tokens that may come at the places. work: what may be
-  // done, lowered by what was: about 8 ns a unit. False when it did not do: the next call with the
-  // same places, bits and mask goes on there. Throws unsupported where the places of a walk, or
-  // the returns of a mask, are too many. Thread-safe.
+  // Adds to `bits` (one for each token) the tokens that may come at the places. work: the allowed
+  // work, lowered by the work done; a unit is about 8 ns. False if it was not enough: the next call
+  // with the same places, bits and mask continues. Throws unsupported if a walk has too many places
+  // or a mask too many returns. Thread-safe.
   bool add(std::span<const Place> places, const Stacks& stacks, std::span<uint64_t> bits,
            UnfinishedMask& mask, int64_t& work);
-  // Finds the parts of all states, as far as the work goes. Thread-safe.
+  // Finds the parts of all states, until the work is used up. Thread-safe.
   void prepare(int64_t work);
-  // Taken by what is kept.
+  // Bytes of the cache.
   size_t bytes() const { return bytes_; }
 
  private:
-  // Tokens, and which set of nodes is open. Few tokens are kept as a list, many as bits.
+  // Tokens, and the set of open nodes. Few tokens are stored as a list, many as bits.
   struct Part {
     std::vector<int32_t> ids;
     std::vector<uint64_t> bits;
     int32_t open = -1;    // index of the set of nodes at which the rule may end; -1: none
-    uint64_t joined = 0;  // the last mask that it went into
+    uint64_t joined = 0;  // the last mask to which it was added
   };
-  // Sets of places above a bottom that stands for whatever is below, made when they are reached.
+  // Sets of places above a bottom that stands for any stack below; made when they are reached.
   struct Set {
     std::vector<Place> places;
     bool ended = false;
     std::vector<int32_t> next;  // by byte; see kUnknown
   };
   struct Level {
-    int32_t after;  // the node behind the last of the level
+    int32_t after;  // the node after the level's last one
     int32_t set;
   };
-  // A part whose walk has not come to its end.
+  // A part whose walk is not finished.
   struct Walk {
     std::vector<int32_t> roots;
     size_t root = 0;  // of `roots`: the next one
@@ -95,9 +95,9 @@ class TokenMasks {
     std::vector<int32_t> open;
   };
 
-  // What a part is of: the nodes that are open in front of it, as an index of sets (-1: the root
-  // alone), and a place or, behind the root, a frame to return to. A state of a rule with lengths
-  // needs both. Counts of a frame are up to the longest token: it reads no more than that.
+  // The key of a part: the open nodes before it, as an index of sets (-1: only the root), and a
+  // place or, after the root, a frame to return to. A state of a rule with lengths needs both.
+  // Counts of a frame are capped at the longest token, because a token cannot read more.
   struct Key {
     int32_t open;
     int32_t state;
@@ -114,7 +114,7 @@ class TokenMasks {
                  UnfinishedMask& mask, int64_t& work);
   Part* part_of_place(const Place& place, const Stacks& stacks, int64_t& work);
   Part* part_of_return(int32_t open, const Frame& frame, int64_t& work);
-  // Null: no work left.
+  // Null if no work is left.
   Part* part_of(const Key& key, int64_t& work);
   Walk begin_walk(const Key& key, int64_t& work);
   void prepare_call(const Automaton::CallEdge& call, int64_t& work);

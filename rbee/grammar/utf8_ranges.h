@@ -1,5 +1,5 @@
 #pragma once
-// Ranges of code points as ranges of bytes: what UTF-8 (RFC 3629) makes of them.
+// Turns ranges of code points into ranges of UTF-8 bytes (RFC 3629).
 
 #include <array>
 #include <cstdint>
@@ -20,7 +20,7 @@ struct ByteRanges {
   int count = 0;
 };
 
-// The encodings of the range's scalar values; surrogates and what lies above U+10FFFF are left out.
+// The encodings of the range's scalar values, without surrogates and values above U+10FFFF.
 std::vector<ByteRanges> utf8_ranges(CharRange range);
 
 // Appends the encoding of a scalar value.

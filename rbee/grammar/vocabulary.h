@@ -11,13 +11,13 @@ namespace rbee::grammar {
 
 class Vocabulary {
  public:
-  // tokens: their bytes by id; those without bytes can never come. ends: tokens that end the text;
-  // their bytes do not count.
+  // tokens: their bytes by id; a token without bytes is never allowed. ends: tokens that end the
+  // text; their bytes do not count.
   Vocabulary(const std::vector<std::string>& tokens, std::span<const int32_t> ends);
 
   struct Node {
-    int32_t after = 0;        // the node behind the last descendant
-    int32_t first_token = 0;  // of the tokens that are spelled out here
+    int32_t after = 0;        // the node after the last descendant
+    int32_t first_token = 0;  // of the tokens that end at this node
     int32_t token_count = 0;
     uint8_t byte = 0;
   };
@@ -31,7 +31,7 @@ class Vocabulary {
   }
   const std::vector<int32_t>& ends() const { return ends_; }
   int32_t longest() const { return longest_; }  // bytes of a token
-  std::string_view bytes(int32_t id) const;     // empty for tokens that can never come
+  std::string_view bytes(int32_t id) const;     // empty for tokens that are never allowed
 
  private:
   struct Entry {
