@@ -1,6 +1,6 @@
 #pragma once
-// Samplers and noise schedules by the names that AUTOMATIC1111, ComfyUI, diffusers and
-// stable-diffusion.cpp give them.
+// Samplers and noise schedules, under the names of AUTOMATIC1111, ComfyUI, diffusers and
+// stable-diffusion.cpp.
 
 #include <cstdint>
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace rbee::diffusion {
 
-// On models of flow matching every one of these takes its steps along the same flow; "flow Euler"
-// and "flow Heun" are euler and heun there.
+// On flow-matching models, all of these follow the model's flow; "flow Euler" and "flow Heun" are
+// euler and heun there.
 enum class Sampler : uint8_t {
   euler,
   euler_ancestral,
@@ -46,7 +46,7 @@ enum class Sampler : uint8_t {
 };
 
 enum class Schedule : uint8_t {
-  automatic,  // the model's own, from its scheduler's configuration
+  automatic,  // the model's own, from its scheduler config
   normal,     // timesteps from the last to 0, evenly; "Uniform" of A1111, "discrete"
   karras,
   exponential,
@@ -84,12 +84,11 @@ struct SamplerChoice {
   Sampler sampler = Sampler::euler;
   std::optional<Schedule> schedule;  // of combined names such as "DPM++ 2M Karras"
 };
-// Letter case, spaces, "_" and "-" do not matter. Throws invalid_argument listing the names that
-// are understood.
+// Ignores letter case, spaces, "_" and "-". Throws invalid_argument listing the known names.
 SamplerChoice parse_sampler(std::string_view text);
 Schedule parse_schedule(std::string_view text);
 
-// The schedule that A1111's "Automatic" means for a sampler: karras, exponential or normal.
+// The schedule of A1111's "Automatic" for a sampler: karras, exponential or normal.
 Schedule customary_schedule(Sampler sampler);
 
 }  // namespace rbee::diffusion

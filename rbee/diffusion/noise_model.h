@@ -1,10 +1,10 @@
 #pragma once
-// The noise that a model knows: levels of noise, its name for each ("time"), and how its output
-// becomes a denoised picture.
+// A model's noise: its noise levels, its "time" of each, and how its output becomes a denoised
+// picture.
 //
-// Samplers work on x = alpha * picture + sigma * noise. Models of discrete timesteps are taken with
-// alpha = 1 (Karras et al. 2022): the variance-preserving latent is x / sqrt(1 + sigma^2). Flows
-// have alpha = 1 - sigma.
+// Samplers work on x = alpha * picture + sigma * noise. For models with discrete timesteps, alpha =
+// 1 (Karras et al. 2022): the variance-preserving latent is x / sqrt(1 + sigma^2). Flows have alpha
+// = 1 - sigma.
 
 #include <cstdint>
 #include <vector>
@@ -20,14 +20,15 @@ struct Scaling {
 
 class NoiseModel {
  public:
-  // `image_tokens`: tokens of the picture, which set a flow's dynamic shift. Throws
-  // invalid_argument for betas outside of 0 to 1, and for levels and shifts that are no numbers.
+  // `image_tokens`: the picture's number of tokens, which sets a flow's dynamic shift. Throws
+  // invalid_argument for betas outside 0 to 1, and for levels and shifts that are not finite
+  // numbers.
   explicit NoiseModel(const SchedulerConfig& config, int64_t image_tokens = 0);
 
   Prediction prediction() const { return prediction_; }
   bool is_flow() const { return prediction_ == Prediction::flow; }
   int32_t train_steps() const { return train_steps_; }
-  // Of every timestep, from the least noise on.
+  // The levels of all timesteps, the least noise first.
   const std::vector<double>& sigmas() const { return sigmas_; }
   double sigma_min() const { return sigmas_.front(); }
   double sigma_max() const { return sigmas_.back(); }
@@ -40,7 +41,7 @@ class NoiseModel {
   double sigma(double time) const;
   // The same, with sigma itself interpolated (diffusers' Euler family).
   double sigma_between(double time) const;
-  // The model's name of a noise level, the inverse of sigma() but for flows: train_steps * sigma.
+  // The model's time of a noise level: the inverse of sigma(), but train_steps * sigma for flows.
   double time(double sigma) const;
   // t / (shift ...) of a flow: the noise level of the share t of the way, 0 to 1.
   double shifted(double t) const;
@@ -58,8 +59,8 @@ class NoiseModel {
   std::vector<double> log_sigmas_;
 };
 
-// Cumulative products of 1 - beta, after the rescaling to zero terminal SNR where that is asked for
-// (the last is 2^-24 then instead of 0). Throws invalid_argument for betas outside of 0 to 1.
+// Cumulative products of 1 - beta, rescaled to zero terminal SNR if the config asks for it (then
+// the last is 2^-24 instead of 0). Throws invalid_argument for betas outside 0 to 1.
 std::vector<double> cumulative_alphas(const SchedulerConfig& config);
 
 }  // namespace rbee::diffusion

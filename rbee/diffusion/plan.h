@@ -1,8 +1,8 @@
 #pragma once
-// What a sampler does, as data: calls of the model and linear combinations of a few latents, with
-// coefficients that depend on the noise levels alone. Nothing in it depends on values, so a plan is
-// made once for a request, and whoever runs it (run_plan.h) may keep all latents on a device. The
-// one exception is a sampler that tries its steps (adaptive.h).
+// A sampler as data: calls of the model and linear combinations of a few latents, with coefficients
+// that depend only on the noise levels. A plan does not depend on values, so it is made once for a
+// request, and its runner (run_plan.h) can keep all latents on a device. The one exception is the
+// adaptive sampler (adaptive.h).
 
 #include <cstdint>
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace rbee::diffusion {
 
-// A place for one latent. kX is what sampling works on.
+// A register holds one latent. kX is the latent that sampling changes.
 using Register = int32_t;
 inline constexpr Register kX = 0;
 
@@ -32,14 +32,14 @@ struct Instruction {
   Register source = 0;
   Register unguided = -1;
   double sigma = 0;
-  double time = 0;  // the model's name of sigma
+  double time = 0;  // the model's time of sigma
   std::vector<Term> terms;
 };
 
-// What a user counts as a step; x has the noise of `sigma` after it.
+// A step as users count them. After it, x has the noise of `sigma`.
 struct PlanStep {
   std::vector<Instruction> work;
-  Register denoised = 0;  // the picture that it estimated, for previews
+  Register denoised = 0;  // the estimated picture, for previews
   double sigma = 0;
 };
 
@@ -48,15 +48,15 @@ class AdaptiveSteps;
 struct Plan {
   Register registers = 1;
   std::vector<PlanStep> steps;
-  std::shared_ptr<const AdaptiveSteps> adaptive;  // in place of steps, or null
+  std::shared_ptr<const AdaptiveSteps> adaptive;  // instead of steps, or null
   double final_scale = 1;                         // of x at the end
 
-  // Steps in which a run is told.
+  // The number of steps that a run reports.
   int32_t count() const;
   int32_t evaluations() const;  // of the steps
 };
 
-// Writes a plan step by step. Terms whose factor is 0 are left out.
+// Writes a plan step by step. Leaves out terms with factor 0.
 class PlanWriter {
  public:
   Register add_register() { return plan_.registers++; }

@@ -1,5 +1,5 @@
 #pragma once
-// Weights written into prompts, and prompts longer than a text encoder reads at once.
+// Weights in prompts, and prompts that are longer than a text encoder's input.
 
 #include <cstdint>
 #include <functional>
@@ -22,13 +22,13 @@ enum class PromptSyntax : uint8_t { a1111, comfy, none };
 struct PromptPart {
   std::string text;
   float weight = 1;
-  bool ends_chunk = false;  // BREAK; the text is empty then
+  bool ends_chunk = false;  // BREAK; then the text is empty
 };
-// At least one part; neighbours of one weight are joined. Brackets that are not closed count until
-// the end (a1111) or are ordinary characters (comfy); any text is a prompt.
+// Gives at least one part, and joins neighbours of one weight. Unclosed brackets count until the
+// end (a1111) or are ordinary characters (comfy), so any text is a prompt.
 std::vector<PromptPart> parse_prompt(std::string_view prompt, PromptSyntax syntax);
 
-// Ids of one call of a text encoder: start, at most capacity ids, end, padding.
+// The ids of one call of a text encoder: start, at most capacity ids, end, padding.
 struct PromptChunk {
   std::vector<int32_t> ids;
   std::vector<float> weights;  // one for each id
@@ -40,18 +40,18 @@ struct ChunkOptions {
   std::optional<int32_t> start;  // first id
   int32_t end = 0;               // after the text
   int32_t pad = 0;               // after the end
-  bool single = false;           // what is beyond the first chunk is cut off
-  // A text of several chunks is cut after this id (a comma) when that is at most `look_back` ids
-  // before the place where it must be cut.
+  bool single = false;           // only the first chunk is kept
+  // If a text needs several chunks, it is cut after this id (a comma) if one is at most `look_back`
+  // ids before the end of the chunk.
   std::optional<int32_t> comma;
   int32_t look_back = 20;
-  // How many ids, beginning with this one, stand for one word that is not cut: it begins the next
-  // chunk where it does not fit, unless it is longer than any. Empty: every id is on its own.
+  // The number of ids, from this one on, that are one uncuttable word. If it does not fit, it
+  // begins the next chunk, unless it is longer than a chunk. Empty: every id is on its own.
   std::function<size_t(int32_t id)> together;
 };
 using Encode = std::function<std::vector<int32_t>(std::string_view)>;  // without special ids
 
-// At least one chunk. Throws invalid_argument when a chunk has no room for text.
+// At least one chunk. Throws invalid_argument if a chunk has no room for text.
 std::vector<PromptChunk> chunk_prompt(const std::vector<PromptPart>& parts, const Encode& encode,
                                       const ChunkOptions& options);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Normally distributed numbers that reproduce other programs' pictures from their seeds. One
+// Normally distributed random numbers that reproduce other programs' pictures from their seeds. One
 // generator serves one image; calls continue its sequence.
 
 #include <array>
@@ -18,10 +18,11 @@ class Normals {
 };
 
 // PyTorch's generator of CPU tensors of float: MT19937 (Matsumoto, Nishimura 1998) seeded by the
-// low 32 bits of `seed`. From 16 elements on uniforms of 24 bits are paired at a distance of 8
-// within blocks of 16 (Box and Muller 1958), and a rest makes the last 16 elements be drawn anew.
-// Below 16 uniforms of 53 bits give pairs of which the second is kept for the next element. The
-// last bits of logarithm and cosine are this platform's: 1e-6 from PyTorch's at most.
+// low 32 bits of `seed`. For 16 elements and more, it pairs 24-bit uniforms at a distance of 8
+// within blocks of 16 (Box and Muller 1958), and if the number is not a multiple of 16, it draws
+// the last 16 elements again. For fewer, 53-bit uniforms give pairs, and the second number of a
+// pair waits for the next element. The last bits of logarithm and cosine are this platform's: at
+// most 1e-6 from PyTorch's.
 class TorchNormals final : public Normals {
  public:
   explicit TorchNormals(uint64_t seed);

@@ -1,5 +1,5 @@
 #pragma once
-// Runs a plan on tensors, wherever they are.
+// Runs a plan on tensors on any device.
 
 #include <functional>
 
@@ -10,10 +10,10 @@ namespace rbee::diffusion {
 
 struct Evaluation {
   Tensor denoised;
-  Tensor unguided;  // only where it was asked for
+  Tensor unguided;  // only if it was asked for
 };
 
-// Where a run is after a step.
+// The state of a run after a step.
 struct StepEnd {
   int32_t done = 0;  // of Plan::count()
   double sigma = 0;  // x's noise
@@ -25,16 +25,16 @@ struct PlanHooks {
   std::function<Evaluation(const Tensor& x, double sigma, double time, bool unguided)> evaluate;
   // Fresh normal numbers of x's shape and dtype.
   std::function<Tensor()> draw;
-  // After each step: x, which may be replaced, and what the step took the picture to be. Adaptive
-  // steps call it after each trial, so that `done` may stay or jump. False ends the run.
+  // Called after each step with x, which it may replace, and the step's estimate of the picture.
+  // Adaptive steps call it after each trial, so `done` may stay or jump. False ends the run.
   std::function<bool(const StepEnd& end, Tensor& x, const Tensor& denoised)> after_step;
 };
 
-// x: f32. Returns the last x, scaled as the plan says (not scaled when a hook ended the run).
-// Throws as AdaptiveSteps.
+// x: f32. Gives the last x, scaled as the plan says (not scaled if a hook ended the run). Throws as
+// AdaptiveSteps.
 Tensor run_plan(const Plan& plan, Tensor x, const PlanHooks& hooks);
 
-// sum of factor * tensor; one shape and dtype. Throws invalid_argument when there are no terms.
+// sum of factor * tensor; one shape and dtype. Throws invalid_argument if there are no terms.
 struct Weighted {
   const Tensor* tensor = nullptr;
   double factor = 0;

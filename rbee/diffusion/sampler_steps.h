@@ -1,5 +1,5 @@
 #pragma once
-// What the files of the samplers share.
+// Helpers of all samplers.
 
 #include <cmath>
 
@@ -7,7 +7,7 @@
 
 namespace rbee::diffusion {
 
-// One sampler at work on a plan: levels by index, registers by role.
+// A sampler that writes a plan: levels by index, registers by role.
 struct Steps {
   const NoiseModel& noise;
   const Levels& levels;
@@ -26,12 +26,12 @@ struct Steps {
   void evaluate(Register denoised, int32_t i, Register unguided = -1) {
     writer.evaluate(denoised, kX, sigma(i), levels.times[static_cast<size_t>(i)], unguided);
   }
-  // The same where x has more noise than level i.
+  // The same if x has more noise than level i.
   void evaluate_at(Register denoised, int32_t i, double level) {
     if (level == sigma(i)) return evaluate(denoised, i);
     evaluate_between(denoised, kX, level);
   }
-  // The same for another register and a level between those of the list.
+  // The same for another register, and a level between those of the list.
   void evaluate_between(Register denoised, Register source, double level) {
     writer.evaluate(denoised, source, level, noise.time(level));
   }
@@ -46,16 +46,17 @@ inline void move_straight(Steps& steps, Register target, double from, double to,
   steps.writer.combine(target, {{kX, ratio}, {denoised, weight}});
 }
 
-// Adds the churn of step i to x; the level that x has then.
+// Adds the churn of step i to x, and gives x's new level.
 double add_churn(Steps& steps, Register normals, int32_t i);
 
-// A step from `from` to `to` as a straight one down to `down`, then x = keep * x + fresh * noise.
+// Splits a step from `from` to `to` into a straight move down to `down` and x = keep * x + fresh *
+// noise.
 struct Ancestral {
   double down = 0, keep = 1, fresh = 0;
 };
 Ancestral ancestral(const NoiseModel& noise, double from, double to, double eta);
 
-// After a straight move to `split.down`: the fresh noise, if any.
+// Adds the fresh noise, if any, after a straight move to `split.down`.
 void add_fresh(Steps& steps, Register normals, const Ancestral& split);
 
 void euler(Steps& steps, bool ancestral_steps);

@@ -13,9 +13,9 @@
 
 namespace rbee::diffusion {
 
-// Noise that Euler, Heun and DPM2 add before a step, to the level that is 1 + gamma times as high
-// (Karras et al. 2022, algorithm 2): gamma is amount / steps, at most sqrt(2) - 1, for levels from
-// `low` to `high`, else 0. Numbers are drawn at every step. Other samplers have none.
+// Noise that Euler, Heun and DPM2 add before a step, up to a level 1 + gamma times as high (Karras
+// et al. 2022, algorithm 2). For levels from `low` to `high`, gamma is amount / steps, at most
+// sqrt(2) - 1; else it is 0. Numbers are drawn at every step. Other samplers have no churn.
 struct Churn {
   double amount = 0;  // 0 = off
   double low = 0;
@@ -24,21 +24,21 @@ struct Churn {
 
 struct SamplerOptions {
   Sampler sampler = Sampler::euler;
-  // Share of fresh noise, 0 to 1. Absent: 1 for ancestral, SDE, DDPM and LCM, and for DPM fast and
-  // adaptive, which A1111 gives the eta of ancestral ones; 0.3 for TCD, 0 for DDIM. Others have
-  // none.
+  // Share of fresh noise, 0 to 1. Absent: 1 for ancestral samplers, SDE, DDPM and LCM, and for DPM
+  // fast and adaptive (A1111 gives them the ancestral eta); 0.3 for TCD, 0 for DDIM. Others have no
+  // eta.
   std::optional<double> eta;
   Churn churn;
-  // Deviation of the noise that churn, restarts, and ancestral and SDE samplers add; not that of
-  // DDIM, DDPM, LCM and TCD.
+  // Standard deviation of the noise of churn, restarts, and ancestral and SDE samplers. Does not
+  // apply to DDIM, DDPM, LCM and TCD.
   double noise_scale = 1;
 };
 
 // Throws invalid_argument for eta out of range, and unsupported for churn on flows.
 Plan make_plan(const NoiseModel& noise, const Levels& levels, const SamplerOptions& options);
 
-// Calls of the model that AUTOMATIC1111 expects for a step, 1 or 2. A last step that ends without
-// noise takes one nevertheless.
+// The model calls that AUTOMATIC1111 counts for a step, 1 or 2. A last step to zero noise really
+// takes one.
 int32_t calls_per_step(Sampler sampler);
 
 // Whether a plan asks for the unguided picture, so that guidance must evaluate both halves.

@@ -1,5 +1,5 @@
 #pragma once
-// How a model was trained to see noise, and how its authors sample it: diffusers'
+// A model's noise schedule in training and its authors' sampling settings: diffusers'
 // scheduler/scheduler_config.json.
 
 #include <cstdint>
@@ -31,22 +31,22 @@ struct SchedulerConfig {
   int32_t train_steps = 1000;
   double beta_start = 0.00085, beta_end = 0.012;
   BetaCurve beta_curve = BetaCurve::scaled_linear;
-  std::vector<double> trained_betas;  // instead of a curve when not empty
+  std::vector<double> trained_betas;  // instead of a curve, if not empty
   bool zero_terminal_snr = false;     // Lin et al. 2023
   std::optional<Schedule> spacing;    // linspace, leading or trailing; absent: the sampler's own
   std::optional<Schedule> sigma_schedule;  // karras, exponential or beta within that spacing
   int32_t steps_offset = 1;                // added to timesteps of leading spacing
-  std::optional<bool> ends_at_alpha_one;   // set_alpha_to_one; absent: the sampler's custom
+  std::optional<bool> ends_at_alpha_one;   // set_alpha_to_one; absent: the sampler's default
   int32_t consistency_steps = 50;          // original_inference_steps of LCM and TCD
   FlowShift flow;
-  // Settings of the file that would change the picture and are not computed, as "key value"; first
-  // the class, where it is not known.
+  // Settings of the file that would change the picture but are not implemented, as "key value";
+  // first the class, if it is unknown.
   std::vector<std::string> ignored;
 };
 
-// Reads the JSON text of the file. Keys that are missing have diffusers' defaults; Euler takes the
-// place of schedulers that are not known. Throws
-// invalid_argument naming the key, and unsupported for classes and modes that are not implemented.
+// Reads the JSON text of the file. Missing keys have diffusers' defaults; Euler replaces unknown
+// schedulers. Throws invalid_argument naming the key, and unsupported for classes and modes that
+// are not implemented.
 SchedulerConfig parse_scheduler_config(std::string_view json);
 
 }  // namespace rbee::diffusion

@@ -1,6 +1,6 @@
 #pragma once
-// Single steps of DPM-Solver (Lu et al. 2022a) in t = -log(sigma) along the direction
-// (x - picture) / sigma, which of flows is the velocity, as k-diffusion takes them.
+// Single steps of DPM-Solver (Lu et al. 2022a), as in k-diffusion: in t = -log(sigma), along the
+// direction (x - picture) / sigma, which for flows is the velocity.
 
 #include "rbee/diffusion/sampler_steps.h"
 
@@ -9,14 +9,14 @@ namespace rbee::diffusion {
 struct AncestralStep {
   double from, to, eta;
 };
-// ancestral(), whose straight part does not end below `least`.
+// ancestral(), but its straight part does not end below `least`.
 Ancestral bounded_ancestral(const NoiseModel& noise, const AncestralStep& step, double least);
 
-// Writes the parts of a step of kX from one noise level to another, in this order: look() into
-// `direction`; of orders 2 and 3 look_ahead(); of order 3 look_further(); then the end by one of
-// the orders, of which 2 needs no look_further().
+// Writes the parts of a step of kX from one noise level to another. Call them in this order: look()
+// into `direction`; for orders 2 and 3 look_ahead(); for order 3 look_further(); then the end of
+// the order.
 struct DpmSolver {
-  static constexpr double kHalf = 1.0 / 2, kThird = 1.0 / 3;  // of the step, where look_ahead() is
+  static constexpr double kHalf = 1.0 / 2, kThird = 1.0 / 3;  // of the step, at look_ahead()
 
   struct Registers {
     Register denoised, direction, ahead, second;
