@@ -5,8 +5,8 @@
 
 namespace rbee {
 
-// Of key/value caches in q8_0, whose layout backends/shared/kv_page.h defines: their
-// View::packing, and the elements of a row that share a scale.
+// For q8_0 key/value caches (layout: backends/shared/kv_page.h): their View::packing, and the
+// number of elements of a row that share a scale.
 inline constexpr uint8_t kPagePacking = shared::kPagePacking;
 inline constexpr int64_t kPageGroup = shared::kPageGroup;
 
@@ -30,8 +30,8 @@ struct RopeArgs {
 //   v: (batch, kv_heads, kv_len, v_dim); y ends in v_dim
 //   mask: added to scores, f32, broadcast to (batch, heads, q_len, kv_len); absent = none
 //   alibi_slopes: (heads) f32; absent = none; alibi = -slope * |place - key| (Press et al. 2022)
-// Query i stands at place i + kv_len - q_len among the keys. causal: it sees no key after its
-// place. A row without keys, or with none above -inf, gives zeros.
+// Query i has place i + kv_len - q_len among the keys. causal: it sees no key after its place. If a
+// row has no keys, or none above -inf, its result is zeros.
 struct AttentionArgs {
   View q, k, v, mask, alibi_slopes, y;
   float scale = 1;
@@ -56,8 +56,8 @@ struct AttentionArgs {
 //   the sequence's kv_lens; absent = none. Contiguous.
 //   alibi_slopes: (heads) f32                  as in AttentionArgs; absent = none. Contiguous.
 //   single_queries: so many sequences in front have one query each; of the others nothing is known
-// seq_starts, kv_lens, block_table and key_ends are constants as weights of FusedLinearArgs are:
-// GPUs may read them before the operations in front have ended.
+// seq_starts, kv_lens, block_table and key_ends are constants, like the weights of FusedLinearArgs:
+// GPUs may read them before earlier operations have ended.
 struct PagedAttentionArgs {
   View q, k_cache, v_cache, seq_starts, kv_lens, block_table, sinks, key_ends, alibi_slopes, y;
   int64_t single_queries = 0;
@@ -73,8 +73,9 @@ struct KvAppendArgs {
   View k, v, slots, k_cache, v_cache;
 };
 
-// rope of q and k, then kv_append of the rotated keys and of v; what a decoder's layer does between
-// its projections and its attention. May be absent: rbee/ops then runs the others.
+// rope of q and k, then kv_append of the rotated keys and of v: a decoder layer's work between its
+// projections and its attention. A backend may leave the slot empty: then rbee/ops runs the two
+// operations.
 //   q, q_out: (tokens, heads, head_dim)         k, v: (tokens, kv_heads, head_dim), dtype of q
 //   cos, sin: (positions, rot / 2) f32          positions, slots: (tokens) i32
 //   k_cache, v_cache: as in KvAppendArgs
@@ -89,8 +90,8 @@ struct RopeAppendArgs {
 //   x: (tokens, in) f32, f16 or bf16, contiguous      norm_weight: (in), x's dtype
 //   parts: of q, k and v, without y                   q_out: (tokens, heads, head_dim), contiguous
 //   the others: as in RopeAppendArgs
-// Kernels may leave this slot empty or refuse, as with FusedLinearArgs; what it says of constants
-// holds here too, and for positions and slots.
+// Backends may leave this slot empty or refuse, as with FusedLinearArgs. Its rule on constants
+// holds here too, and also for positions and slots.
 struct QkvAppendArgs {
   View x, norm_weight;
   float eps = 0;

@@ -34,7 +34,7 @@ struct ConvTranspose2dArgs {
   int64_t dilation_h = 1, dilation_w = 1, groups = 1;
 };
 
-// The windows of a convolution as rows, zeros where the padding is; y is x's type. An element of a
+// The windows of a convolution as rows, with zeros for the padding; y has x's type. An element of a
 // row is (channel, kernel row, kernel column).
 //   x: (batch, channels, height, width)   y: (batch, out_height * out_width, elements of a window)
 //   x: (batch, channels, length)          y: (batch, out_length, elements of a window); sizes ..._w
@@ -45,7 +45,7 @@ struct Im2colArgs {
   int64_t out_w = 1;  // windows side by side
 };
 
-// Windows `stride` apart, added up where they overlap.
+// Adds up overlapping windows that are `stride` apart.
 //   x: (batch, length, channels, kernel)
 //   y: (batch, channels, (length - 1) * stride + kernel)
 struct Col2im1dArgs {

@@ -1,6 +1,6 @@
 #pragma once
-// Mixtures of experts (Shazeer et al. 2017, "Outrageously Large Neural Networks"): which experts a
-// token takes, linear layers of only those, and the sum of their results.
+// Mixtures of experts (Shazeer et al. 2017, "Outrageously Large Neural Networks"): choosing each
+// token's experts, their linear layers, and the sum of their results.
 
 #include <span>
 
@@ -8,15 +8,15 @@
 
 namespace rbee {
 
-// Most experts of a layer.
+// The most experts that a layer can have.
 inline constexpr int64_t kMaxExperts = 1024;
 
 enum class ExpertScore : uint8_t { softmax, sigmoid };
-// What a group of experts is chosen by: its best expert, or its two best together.
+// The score of a group of experts: its best expert, or the sum of its two best.
 enum class GroupScore : uint8_t { best, two_best };
 
-// score = softmax or sigmoid of the logits; the k experts with the highest score + bias are chosen,
-// in that order, of equal ones the lower first. weight = their score [/ sum of the chosen] * scale.
+// score = softmax or sigmoid of the logits. Chooses the k experts with the highest score + bias, in
+// that order; of equal ones, the lower first. weight = their score [/ sum of the chosen] * scale.
 // With groups, only the experts of the `kept_groups` best groups take part (DeepSeek-AI 2024,
 // "DeepSeek-V2", section 2.2.2). A score that is not a number counts as the lowest.
 //   logits: (tokens, experts) f32   bias: (experts) f32; absent = none
@@ -39,8 +39,8 @@ struct ExpertPart {
   View y;       // (tokens * k, out)
 };
 
-// y[t * k + j] = x' * weight[ids[t, j]]^T + bias[ids[t, j]], where x' is row t of x, or, when x has
-// a row for each choice, row t * k + j. Everything is contiguous.
+// y[t * k + j] = x' * weight[ids[t, j]]^T + bias[ids[t, j]], where x' is row t of x or, if x has a
+// row for each choice, row t * k + j. Everything is contiguous.
 struct ExpertLinearArgs {
   View x;                             // (tokens or tokens * k, in) f32, f16 or bf16
   View ids;                           // (tokens, k) i32, in range

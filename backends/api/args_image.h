@@ -8,8 +8,8 @@ namespace rbee {
 // y[n, i, j, o] = sum over r, s, c of weight[o, r, s, c] * pixel(n, i * stride - pad_top + r,
 //                                                                j * stride - pad_left + s)[c]
 //                 + bias[o] + channel_add[n, o] + residual[n, i, j, o]
-// where pixel(n, i, j) is x[n, i, j], with `upsample` x[n, i / 2, j / 2] of an image of twice the
-// size, and 0 outside. The padding below and to the right follows from y's size.
+// where pixel(n, i, j) is x[n, i, j], or, with `upsample`, x[n, i / 2, j / 2] in an image of twice
+// the size; outside it is 0. y's size determines the padding below and to the right.
 //   x: (batch, height, width, in), any strides   y: (batch, out_height, out_width, out), contiguous
 //   weight: (out, kernel_height, kernel_width, in), a plain float type or q8_0 (then `in` is a
 //   multiple of 32, and x may be rounded to 8 bits or bf16), contiguous, or packed as a matrix

@@ -1,7 +1,7 @@
 #pragma once
 // Indexing along one axis. ids are u8, u32, i16, i32 or i64. The largest value of their type, and
 // any negative id, means "no element": gather and index_select write 0, scatter, scatter_add and
-// index_add skip it. Other ids are in range: rbee/ops checks ids it can read.
+// index_add skip it. All other ids must be in range: rbee/ops checks the ids that it can read.
 
 #include <cstdint>
 #include <limits>

@@ -20,23 +20,23 @@ struct LinearPart {
   View y;       // (rows, out), contiguous
 };
 
-// Linear layers with one input. Sharing lets a kernel convert x once (e.g. to 8-bit blocks).
+// Linear layers with one input. A kernel can convert the shared x once (e.g. to 8-bit blocks).
 struct LinearArgs {
   View x;                             // (rows, in) f32, f16 or bf16; contiguous
   std::span<const LinearPart> parts;  // at least one
-  // f16 or bf16: kernels may round x to it, as where x was cast from it. f8e4m3: to that, with a
-  // scale for each 128 elements of a row, for products with f8_g128. f32: they may not, but for the
-  // products of block types.
+  // f16 or bf16: kernels may round x to this type, e.g. because x was cast from it. f8e4m3: they
+  // may round x to it with a scale for each 128 elements of a row, for products with f8_g128. f32:
+  // they may not round x, except for products with block types.
   DType may_round_to = DType::f32;
 };
 
-// Linear layers together with what stands before and behind them in a transformer:
+// Linear layers fused with their neighbours in a transformer:
 //   h = norm_weight present ? rms_norm(x, norm_weight, eps) : x
-//   y = residual + act(h * gate^T + bias) * (h * up^T + bias), each where it is asked for
-// h may be rounded to x's dtype. Kernels may leave this slot empty or refuse: the plain operations
-// do the same. Weights and norm_weight are a model's: GPUs may read them before the operations in
-// front have ended, but wait for such as pack, convert or copy; so none is a result of this
-// operation, of a rotation or of attention.
+//   y = residual + act(h * gate^T + bias) * (h * up^T + bias), each part if it is asked for
+// h may be rounded to x's dtype. Backends may leave this slot empty or refuse: then the plain
+// operations do the same. Weights and norm_weight must be a model's: GPUs may read them before
+// earlier operations have ended, and wait only for operations such as pack, convert or copy. So
+// none may be a result of this operation, of a rotation or of attention.
 struct FusedLinearArgs {
   View x;                             // (rows, in) f32, f16 or bf16; contiguous
   View norm_weight;                   // (in), x's dtype; absent = none
@@ -47,11 +47,11 @@ struct FusedLinearArgs {
   std::span<const LinearPart> parts;  // one with a residual, at least one else
 };
 
-// A linear layer with what follows it in a transformer:
+// A linear layer fused with what follows it in a transformer:
 //   sum = residual + (x * weight^T + bias)
 //   y = rms_norm(sum, norm_weight, eps)
-// The product may be rounded to x's dtype before it is added. Kernels may leave this slot empty or
-// refuse: the plain operations do the same.
+// The product may be rounded to x's dtype before the addition. Backends may leave this slot empty
+// or refuse: then the plain operations do the same.
 struct LinearNormArgs {
   View x;            // (rows, in) f32, f16 or bf16; contiguous
   View weight;       // (dim, in), as LinearPart's
@@ -72,8 +72,8 @@ struct PackingPlan {
   uint8_t packing = 0;     // 0: keep the plain layout
   int64_t bytes = 0;       // size of the packed data
   int64_t alignment = 64;  // bytes
-  // A weight that is cut at multiples of these rows packs part by part to the same bytes, one after
-  // another. 0: only as a whole.
+  // If a weight is cut at multiples of this number of rows, packing its parts gives the same bytes,
+  // one part after another. 0: it can only be packed as a whole.
   int64_t unit_rows = 0;
 };
 

@@ -6,11 +6,12 @@ namespace rbee {
 
 enum class ReduceOp : uint8_t { sum, min, max, argmin, argmax };
 
-// y = op over the axes where y has size 1 and x has not; same rank. argmin/argmax: exactly one such
-// axis, y is u32, the first of equal values wins. NaN is smaller and larger than every number.
+// y = op over the axes where y has size 1 and x does not; same rank. argmin/argmax: exactly one
+// such axis, y is u32, and the first of equal values wins. NaN counts as smaller and as larger than
+// every number.
 struct ReduceArgs {
   ReduceOp op;
-  uint32_t axes = 0;  // bit i set: axis i is reduced (also when it has size 1)
+  uint32_t axes = 0;  // bit i set: axis i is reduced (even if it has size 1)
   View x, y;
 };
 
@@ -33,9 +34,9 @@ struct TopKArgs {
   View scale;   // (rows) f32, for `sum`; absent: 1
   View values;  // (rows, k) f32, 1 <= k <= n and k <= kMaxTopK
   View ids;     // (rows, k) i32
-  // (rows) f32 or absent: sum over the row of exp(scale * (x - largest)), so that the softmax of
-  // scale * x is exp(scale * (value - largest)) / sum. 0 where all are -infinity, NaN where the
-  // largest is infinity.
+  // (rows) f32 or absent: sum over the row of exp(scale * (x - largest)), so the softmax of scale *
+  // x is exp(scale * (value - largest)) / sum. 0 if all are -infinity, NaN if the largest is
+  // infinity.
   View sum;
 };
 inline constexpr int64_t kMaxTopK = 1024;

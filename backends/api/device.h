@@ -1,6 +1,6 @@
 #pragma once
-// Device: memory, streams, events, copies and capture of one piece of hardware. Everything else
-// goes through the kernel table. Calls throw Error(device | out_of_memory | unsupported).
+// Device: memory, streams, events, copies and graph capture of one piece of hardware. The kernel
+// table has all operations. Calls throw Error(device | out_of_memory | unsupported).
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace rbee {
 class Device;
 struct KernelTable;
 
-// A queue of work on a device; work on one stream runs in order. The CPU's streams run at once.
+// A queue of work on a device; work on one stream runs in order. The CPU's streams run work
+// immediately.
 struct Stream {
   Device* device = nullptr;
   void* handle = nullptr;
@@ -42,19 +43,20 @@ class Device {
   virtual DeviceId id() const = 0;
   virtual std::string description() const = 0;  // e.g. "AMD EPYC 7B13, 2 threads, avx2"
   virtual MemoryInfo memory() const = 0;
-  // True when the host may read and write allocations directly.
+  // True if the host may read and write allocations directly.
   virtual bool host_accessible() const = 0;
   virtual const KernelTable& kernels() const = 0;
 
   // Ordered with the stream; at least 64-byte aligned. free of null does nothing.
   virtual void* allocate(size_t bytes, Stream& stream) = 0;
   virtual void free(void* data, size_t bytes, Stream& stream) noexcept = 0;
-  // Host memory that copies to and from the device are fastest with.
+  // Host memory with the fastest copies to and from the device.
   virtual void* allocate_host(size_t bytes) = 0;
   virtual void free_host(void* data, size_t bytes) noexcept = 0;
   virtual void copy(void* to, const void* from, size_t bytes, CopyKind kind, Stream& stream) = 0;
-  // To this device from another, without a way through pageable memory: begins after what is on
-  // both streams, and both go on after it. False, with nothing queued, where that cannot be.
+  // Copies from another device to this one without going through pageable memory. Starts after all
+  // earlier work of both streams; later work of both waits for it. False, with nothing queued, if
+  // that is impossible.
   virtual bool copy_peer(const PeerCopy&) { return false; }
   virtual void fill_bytes(void* data, uint8_t value, size_t bytes, Stream& stream) = 0;
 
@@ -68,9 +70,9 @@ class Device {
   virtual void record_event(void* event, Stream& stream) = 0;
   virtual void wait_event(void* event, Stream& stream) = 0;
 
-  // Records launches instead of running them, to be replayed as one; GPUs only.
+  // Capture records launches instead of running them; the result is replayed as a whole. GPUs only.
   virtual bool supports_capture() const = 0;
-  // Why it does not, one line; empty where it does.
+  // Why the device does not support capture, in one line; empty if it does.
   virtual std::string capture_refusal() const {
     return supports_capture() ? "" : "the device has no captures";
   }

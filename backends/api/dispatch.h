@@ -1,6 +1,6 @@
 #pragma once
-// dispatch<float, f16>("op", dtype, [&]<typename T>() { ... }): leaves run-time dtypes once. The
-// type list is the documentation of what is supported; other types throw unsupported.
+// dispatch<float, f16>("op", dtype, [&]<typename T>() { ... }): turns a run-time dtype into a type.
+// The list of types documents what is supported; other types throw unsupported.
 
 #include "rbee/core/dtype.h"
 #include "rbee/core/error.h"

@@ -10,15 +10,15 @@ namespace rbee {
 template <typename Args>
 struct Impl {
   const char* name;  // shown in traces and errors, e.g. "avx2"
-  // Null when this implementation takes the arguments, else the reason why another should.
+  // Null if this implementation takes the arguments, else the reason why another should.
   const char* (*refuse)(const Args&);
   void (*run)(const Args&, Stream&);
-  // The same as `refuse` for what only the stream's device tells, e.g. what a library has no kernel
-  // for there; asked after it. Null: nothing.
+  // As `refuse`, for reasons that depend on the stream's device, e.g. a library without a kernel
+  // for it. Called after `refuse`; may be null.
   const char* (*refuse_on)(const Args&, Stream&) = nullptr;
 };
 
-// Null when the implementation takes the arguments on the stream's device, else its reason.
+// Null if the implementation takes the arguments on the stream's device, else its reason.
 template <typename Args>
 const char* refusal(const Impl<Args>& impl, const Args& args, Stream& stream) {
   const char* reason = impl.refuse(args);

@@ -80,7 +80,7 @@ struct KernelTable {
   // random numbers
   Slot<RandomArgs> random;
 
-  // Which layout the linear kernels want for a plain weight (out, in); null: always plain.
+  // The layout that the linear kernels want for a plain weight (out, in); null: always plain.
   PackingPlan (*plan_packing)(const View& weight) = nullptr;
 };
 

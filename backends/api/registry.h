@@ -1,6 +1,6 @@
 #pragma once
-// The devices of this program. A backend enters through one BackendInfo that main registers; the
-// CPU is always linked, and each executable links one accelerator at most.
+// The devices of this program. main registers one BackendInfo for each backend. The CPU is always
+// linked, and each executable links at most one accelerator.
 
 #include <span>
 #include <string>
@@ -12,14 +12,14 @@ namespace rbee {
 struct BackendInfo {
   DeviceKind kind;
   int (*device_count)();
-  // The device lives until the program ends. Throws not_found when there is no such ordinal, and
-  // device with the missing driver's name when the backend cannot start.
+  // The device lives until the program ends. Throws not_found if there is no such ordinal, and
+  // device, naming the missing driver, if the backend cannot start.
   Device& (*device)(int ordinal);
-  // One line saying why there is no device; empty when there is one.
+  // One line saying why there is no device; empty if there is one.
   std::string (*unavailable_reason)();
 };
 
-// Call before other threads use devices; a kind registered twice keeps the last.
+// Call it before other threads use devices. A second backend of a kind replaces the first.
 void register_backend(const BackendInfo& backend);
 std::span<const BackendInfo> backends();
 // Throws not_found naming the registered kinds.

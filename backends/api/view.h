@@ -1,5 +1,5 @@
 #pragma once
-// View: what a kernel sees of a tensor. Kernels trust it; rbee/ops checks before making one.
+// View: a kernel's view of a tensor. Kernels trust it; rbee/ops checks it before it makes one.
 
 #include <cstdint>
 
@@ -30,7 +30,7 @@ struct View {
     for (int i = 0; i < rank; ++i) n *= sizes[i];
     return n;
   }
-  // True when elements lie row-major without gaps (axes of size 1 may have any stride) or there
+  // True if elements are row-major without gaps (axes of size 1 may have any stride), or if there
   // are none.
   bool contiguous() const {
     if (numel() == 0) return true;
