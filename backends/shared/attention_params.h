@@ -5,7 +5,7 @@
 namespace rbee {
 namespace shared {
 
-// What an attention operand holds; a kernel that stages operands picks the conversion at run time.
+// The type of an attention operand. A kernel that stages operands picks the conversion at run time.
 // q8_0: a cache in pages (kv_page.h).
 enum class AttentionType : u8 { f32, f16, bf16, f64, f8e4m3, q8_0 };
 
@@ -39,16 +39,15 @@ struct AttentionParams {
   i64 window;          // 0: all
   Divider block_size;  // paged
   i32 heads, kv_heads, head_dim, v_dim;
-  i32 turn_heads;  // heads whose tiles take turns, a divisor of heads
+  i32 turn_heads;  // heads whose tiles alternate, a divisor of heads
   float scale;
   float softcap;  // 0: off
   AttentionType q_type, kv_type;
   bool causal;
-  // attention_decode: the most parts that the keys of a query are cut into, the keys that a part
-  // has at least, and where parts' results go when there are more than one: (row, head, split) sums
-  // of v_dim, and (row, head, split) pairs of the largest score (in base 2) and the weights' sum.
-  // `arrivals` counts, for each (row, group of heads), the parts that are done; 0 before and after
-  // the kernel.
+  // attention_decode: the most parts into which a query's keys are cut, the fewest keys of a part,
+  // and, if there are several parts, where their results go: (row, head, split) sums of v_dim, and
+  // (row, head, split) pairs of the largest score (in base 2) and the weights' sum. `arrivals`
+  // counts the finished parts of each (row, group of heads); it is 0 before and after the kernel.
   i32 splits, least_share;
   float* partial;
   float* partial_stats;

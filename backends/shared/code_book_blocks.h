@@ -1,8 +1,7 @@
 #pragma once
 // Block formats of few bits, in the terms of quant_blocks.h: ggml's types whose codes name points
-// of a code book (IQ1, IQ2, IQ3), its ternary types, and NVFP4. For IQ1 quant_of() is eight times
-// the value, for the sake of an eighth that is added to every digit; scale_of() has the eighth
-// part.
+// of a code book (IQ1, IQ2, IQ3), its ternary types, and NVFP4. For IQ1, an eighth is added to
+// every digit, so quant_of() is eight times the value and scale_of() an eighth of the scale.
 
 #include "backends/shared/code_books.h"
 #include "backends/shared/quant_blocks.h"
@@ -84,7 +83,7 @@ static_assert(sizeof(BlockTQ1_0) == 54, "tq1_0 is a file format");
 static_assert(sizeof(BlockTQ2_0) == 66, "tq2_0 is a file format");
 static_assert(sizeof(BlockNVFP4) == 36, "nvfp4 is a file format");
 
-// The code book of a format, in the memory that constants lie in; null where there is none.
+// The code book of a format, in constant memory; null if it has none.
 #if defined(__CUDACC__) && !defined(__CUDA_ARCH__)
 #define RB_BOOK(name) nullptr  // nvcc's pass over the host's side, which has no device memory
 #else
@@ -137,7 +136,7 @@ RB_FN int digit_of_4(u32 point, int i) {
   return static_cast<int>((point >> (3 * i)) & 7u);
 }
 
-// What digits stand for: 8 25 43; 4 12 20 28 36 44 52 62; 1 3 5 7 9 11 13 15.
+// The values of digits: 8 25 43; 4 12 20 28 36 44 52 62; 1 3 5 7 9 11 13 15.
 RB_FN int iq2_value(int digit) {
   return 8 + 17 * digit + (digit >> 1);
 }
@@ -272,8 +271,8 @@ RB_FN int quant_of(const RB_GLOBAL BlockTQ1_0& b, int i) {
   return trit_of(trit_byte(b, i), trit_place(i)) - 1;
 }
 
-// The block again as words 0 to 12, whose byte j has the digits of elements 20 word + 4 n + j: so
-// that neighbours are in neighbouring bytes.
+// The block as words 0 to 12. Byte j of a word has the digits of elements 20 word + 4 n + j, so
+// neighbours are in neighbouring bytes.
 RB_FN u32 trit_word(const RB_GLOBAL BlockTQ1_0& b, int word) {
   u32 bytes = 0;
   for (int j = 0; j < 4; ++j) {
@@ -294,7 +293,7 @@ RB_FN int quant_of(const RB_GLOBAL BlockTQ2_0& b, int i) {
   return crumb(b.qs, i) - 1;
 }
 
-// Half of an E4M3 number; its sign counts for nothing, and ggml takes the code of NaN as zero.
+// Half of an E4M3 number. Ignores its sign, and, as in ggml, the code of NaN is zero.
 RB_FN float ue4m3_halved(u8 code) {
   return code == 0x7f ? 0.0f : float_of_half(half_of_e4m3(code & 0x7f)) * 128.0f;
 }

@@ -19,7 +19,7 @@ struct RouteExpertsParams {
   float scale;
 };
 
-// Mat-vecs of the chosen experts: block_y is the choice. What `one` points at is that of the first
+// Mat-vecs of the chosen experts: block_y is the choice. The pointers in `one` are for the first
 // row of x, the first expert and the first choice.
 template <class One>
 struct ExpertMatvecParams {
@@ -54,9 +54,9 @@ struct ExpertTilesParams {
   i32 each;  // choices of a row of x
 };
 
-// The same on matrix units, for the experts [first, first + count): weight is theirs, (count, outs,
-// depth) in the products' type, which x has too; rows of both begin on multiples of 16 bytes. bias
-// and y have y_type's.
+// The same on matrix units, for the experts [first, first + count). Their weight is (count, outs,
+// depth), in the same type as x; rows of both begin on multiples of 16 bytes. bias and y have
+// y_type.
 struct ExpertGemmParams {
   const void* x;
   const void* weight;

@@ -1,5 +1,5 @@
 #pragma once
-// The sums of what blocks of a linear layer for few rows left (FewRowsParams), with what follows a
+// Adds up the partial sums of a linear layer for few rows (FewRowsParams) and does what follows the
 // layer in a transformer: see LinearNormArgs in backends/api/args_matmul.h.
 
 #include "backends/shared/scalar.h"
@@ -7,7 +7,7 @@
 namespace rbee {
 namespace shared {
 
-// Threads of a block, which has a row.
+// Threads of a block. Each block has one row.
 enum { kFewNormThreads = 512 };
 
 struct FewNormParams {

@@ -28,13 +28,13 @@ struct ImageConvParams {
   Divider by_channels, by_kernel_w;
 };
 
-// Most groups that a block normalises, and most pixels of which a thread holds its channels.
+// The most groups that a block normalises, and the most pixels whose channels a thread holds.
 constexpr i32 kMostNormGroups = 64;
 constexpr i32 kNormHeld = 7;
 
 // Group norm of (images, pixels, channels) in two steps: the moments of each chunk of pixels, for
-// parts of groups; the result. In one step, all pixels are one chunk, a part is a group and a range
-// is whole groups.
+// parts of groups; the result. If one step does it, all pixels are one chunk, a part is a group,
+// and a range is whole groups.
 struct ImageNormParams {
   const void* x;
   const void* weight;   // null: 1

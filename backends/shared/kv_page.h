@@ -1,38 +1,37 @@
 #pragma once
-// Key/value caches in q8_0. A page is what one block of positions holds for one head: `rows`
-// positions of `dim` elements, dim a multiple of 32. It has the numbers, and as many bytes, as
-// ggml's q8_0 has, but codes and scales apart, so that a row of codes can be read 8 or 16 bytes at
-// a time:
+// Key/value caches in q8_0. A page holds one block of positions for one head: `rows` positions of
+// `dim` elements, dim a multiple of 32. It has the same numbers and as many bytes as ggml's q8_0,
+// but codes and scales are apart, so that a row of codes can be read 8 or 16 bytes at a time:
 //
 //   codes   i8 (rows, dim)
 //   scales  f16 (rows, dim / 32), each of 32 neighbouring elements; an element is code * scale
 //
-// Pages lie one after another: (blocks, kv_heads). Offsets are in bytes.
+// Pages follow each other: (blocks, kv_heads). Offsets are in bytes.
 
 #include "backends/shared/float_types.h"
 
 namespace rbee {
 namespace shared {
 
-// View::packing of such a cache: no other operation takes it for rows of blocks.
+// View::packing of such a cache, so that no other operation mistakes it for rows of blocks.
 constexpr u8 kPagePacking = 255;
 constexpr int kPageGroup = 32;  // elements that share a scale
 
-// Where the page begins whose first element is `element` of the cache.
+// Offset of the page whose first element is `element` of the cache.
 RB_FN i64 page_start(i64 element) {
   return element / kPageGroup * (kPageGroup + 2);
 }
-// Where a row's scales begin in its page; its codes begin at row * dim.
+// Offset of a row's scales in its page; its codes begin at row * dim.
 RB_FN i64 page_scales(i64 rows, i64 dim, i64 row) {
   return rows * dim + row * (dim / kPageGroup) * 2;
 }
 
-// How a group is rounded, from the largest magnitude in it, as ggml does: 127 steps to the largest.
-// Finite numbers that an f16 scale cannot hold count as the most it can. NaN or an infinity makes
-// the scale NaN, and so all of the group when it is read: what a model cannot compute must show.
+// Rounds a group as ggml does: the largest magnitude is 127 steps. If a finite number is too large
+// for an f16 scale, it counts as the largest that fits. NaN or an infinity makes the scale NaN, and
+// so the whole group when it is read: a model's failure must show.
 struct PageScale {
   u16 bits;       // f16
-  float inverse;  // codes in a unit; 0 where the scale is 0 or NaN
+  float inverse;  // codes in a unit; 0 if the scale is 0 or NaN
 
   RB_FN u8 code(float x) const {
     const float steps = x * inverse;

@@ -1,10 +1,10 @@
 #pragma once
-// Elementary functions of float, the same on every device: most GPU compilers lower none of them by
-// themselves. Errors are below 4 ulp over the whole range, subnormal results included (where the
-// device keeps them); special values follow C's <math.h>. tests/units/shared measures them.
-// Decimal constants have nine digits, which name one float exactly (C++14 has no hexadecimal ones).
-// Polynomials are interpolations at Chebyshev nodes; range reductions follow J.-M. Muller,
-// "Elementary Functions" (2016), chapters 11 and 12.
+// Elementary functions of float, equal on every device: most GPU compilers have none of them.
+// Errors are below 4 ulp over the whole range, subnormal results included (where the device keeps
+// them); special values follow C's <math.h>. tests/units/shared measures them. Decimal constants
+// have nine digits, which name one float exactly (C++14 has no hexadecimal ones). Polynomials are
+// interpolations at Chebyshev nodes; range reductions follow J.-M. Muller, "Elementary Functions"
+// (2016), chapters 11 and 12.
 //
 // Overloads for double call the host's libm, or math_f64.h on devices.
 

@@ -1,6 +1,6 @@
 #pragma once
-// Linear layers for few rows on NVIDIA's tensor cores: as MatvecParams, but for the layers of a
-// whole network at once, where they share an input.
+// Linear layers for few rows on NVIDIA's tensor cores: as MatvecParams, but for all layers of a
+// network that share an input.
 
 #include "backends/shared/matvec_params.h"
 

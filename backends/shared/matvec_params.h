@@ -22,16 +22,16 @@ struct UnpackParams {
 
 enum { kMatvecParts = 4, kMatvecRows = 8, kMatvecThreads = 256 };
 
-// Rows of a weight that a wave works on at a time, in kernels made for `batch` rows of x.
+// How many rows of a weight a wave works on at a time, in kernels for `batch` rows of x.
 RB_FN constexpr int matvec_outs(int batch) {
   return batch >= 4 ? 4 : 2;
 }
-// Loads of each row that a lane has under way: with all rows of a wave's lanes 256.
+// Outstanding loads of each row for a lane: with all rows of a wave, 256.
 RB_FN constexpr int matvec_steps(int wave, int batch) {
   return 256 / (wave * matvec_outs(batch));
 }
 
-// One of the weights of a launch. Blocks of threads first_block to the next part's are its.
+// One of the weights of a launch. It has the thread blocks from first_block to the next part's.
 struct MatvecPart {
   const void* weight;  // (outs, in): row-major plain, or packed
   const void* bias;    // (outs); null: none
@@ -40,7 +40,7 @@ struct MatvecPart {
   u32 first_block;
 };
 
-// A part's outs are shared out to groups of `split` waves, which cut a row of the weight.
+// Groups of `split` waves share a part's outs; the waves of a group split a row of the weight.
 struct MatvecParams {
   const void* x;  // (rows, in)
   i64 in;
@@ -55,8 +55,8 @@ struct MatvecParams {
 // `outs` rows of a weight, and of their units of 128 elements (PackedUnit) one of `splits` shares.
 struct FewRowsParams {
   const void* x;  // (rows, in)
-  // With more than one split (splits of tile 0, splits of tile 1, ...; rows; outs): what is to be
-  // added up.
+  // If there are several splits: the partial sums (splits of tile 0, splits of tile 1, ...; rows;
+  // outs).
   float* partials;
   i32 in;
   i32 rows;
@@ -68,10 +68,11 @@ struct FewRowsParams {
   i32 part_count;
   MatvecPart parts[kMatvecParts];  // first_block: tile
 };
-// NVIDIA's tiles: a block copies units to shared memory ahead, to a ring of stages that hold a unit
-// of the tile and of x.
+// NVIDIA's tiles: a block copies units to shared memory in advance, into a ring of stages that each
+// hold a unit of the tile and of x.
 enum { kFewOuts = 112, kFewThreads = 2 * kFewOuts, kFewBlocks = 2, kFewMostStages = 6 };
-// AMD's: a block holds a unit of x in shared memory and the next in registers, as it does weights.
+// AMD's: a block holds a unit of x in shared memory and the next one in registers, and weights
+// likewise.
 enum { kFewMatrixOuts = 128, kFewMatrixThreads = 256, kFewMatrixBlocks = 2 };
 // Bytes of a unit of a row of x, of 16-bit types.
 enum { kFewRowBytes = 256 };
@@ -105,14 +106,14 @@ struct MatvecQuantParams {
 // Linear layers for one row of x, see backends/gpu/kernels/matvec_one.h.
 enum { kMatvecOuts = 2 };  // rows of weights that a wave works on at a time: a group
 // Threads of a block, and blocks that a multiprocessor should hold at once: two for plain weights,
-// one for packed ones, where what a block does to x costs more.
+// and one for packed weights, because there a block's work on x costs more.
 enum { kPlainOneThreads = 256, kPlainOneBlocks = 2, kPackedOneThreads = 512 };
-// Pieces of 16 bytes of a plain row that a wave works on at a time (packed: kPackedTrip). Rows are
-// no shorter.
+// Pieces of 16 bytes of a plain row that a wave works on at a time (packed: kPackedTrip). A row has
+// at least this many.
 enum { kPlainTrip = 128 };
-// Most trips of a wave's ring.
+// The most trips in a wave's ring.
 enum { kMatvecMostRing = 4 };
-// Most pairs of a head that are rotated.
+// The most rotated pairs of a head.
 enum { kMatvecMostPairs = 128 };
 
 struct MatvecOnePart {
@@ -124,8 +125,8 @@ struct MatvecOnePart {
   i32 kind;  // with `append`: 0: queries, 1: keys, 2: values
 };
 
-// What becomes of queries, keys and values (QkvAppendArgs): queries and keys are rotated, keys and
-// values go to a paged cache. Queries go to their part's y.
+// The destinations of queries, keys and values (QkvAppendArgs): queries and keys are rotated; keys
+// and values go to a paged cache, and queries to their part's y.
 struct MatvecHeads {
   RopeTables tables;
   const i32* position;      // (1), row of the tables
@@ -138,8 +139,8 @@ struct MatvecHeads {
 };
 
 // Rows of weights are numbered in groups: pairs of neighbouring rows of a part, the two rows of a
-// rotation's pair, or, where a gate is applied, the same row of both parts. A group is shared by
-// `split` waves, which cut its rows.
+// rotated pair, or, with a gate, the same row of both parts. `split` waves share a group and split
+// its rows.
 struct MatvecOneParams {
   const void* x;            // (in)
   const void* norm_weight;  // (in): x counts as its RMS norm; null: as it is
@@ -153,7 +154,7 @@ struct MatvecOneParams {
   i32 groups;  // of all parts
   i32 gate;    // 0: none; 1 + GateOp: y of the first part = act(gate, first part) * up
   i32 x_type;  // of packed weights' kernels: 0: f32, 1: f16, 2: bf16
-  i32 ring;    // trips that a wave has on their way, 1 to kMatvecMostRing; with rings
+  i32 ring;    // outstanding trips of a wave, 1 to kMatvecMostRing; with rings
   i32 part_count;
   i32 append;  // 0: results go to their parts' y
   MatvecOnePart parts[kMatvecParts];

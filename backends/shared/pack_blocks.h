@@ -1,13 +1,13 @@
 #pragma once
-// Writes the layout of packed_weight.h from the file's blocks, 32 elements at a time, so that one
-// thread of a device writes whole words.
+// Writes the layout of packed_weight.h from the file's blocks, 32 elements at a time, so that each
+// device thread writes whole words.
 
 #include "backends/shared/packed_weight.h"
 
 namespace rbee {
 namespace shared {
 
-// How 16-byte aligned device memory is written as words.
+// Writes words to 16-byte aligned device memory.
 RB_FN void write_u32(RB_GLOBAL u8* to, u32 word) {
 #if defined(__METAL_VERSION__) || defined(__CUDA_ARCH__) || defined(__AMDGCN__)
   *reinterpret_cast<RB_GLOBAL u32*>(to) = word;

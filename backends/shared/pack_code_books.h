@@ -19,8 +19,8 @@ RB_FN void pack_scale(const RB_GLOBAL BlockNVFP4& b, int g, RB_GLOBAL u8* scale,
   scale[2 * group + 1] = b.d[2 * g + 1];
 }
 
-// pack_codes(block, g, row, at, group): what is in the planes of group g of the block but for the
-// super, written as the row's group number `group`.
+// pack_codes(block, g, row, at, group): writes all planes of group g of the block, but for the
+// super plane, as the row's group number `group`.
 RB_FN void pack_codes(const RB_GLOBAL BlockIQ1_S& b, int g, RB_GLOBAL u8* row,
                       const RB_COPIED PackedLayout& at, i64 group) {
   write_u32(row + 4 * group, word_of(b.qs + 4 * g));

@@ -1,7 +1,7 @@
 #pragma once
-// Formats of few bits as packed_weight.h has the others, which includes this. Their codes are read
-// as signed bytes, so that integer dot products take them as they are; what the planes of a group
-// of 32 elements hold:
+// The packed layout of formats of few bits; packed_weight.h, which includes this, has the others.
+// Codes are read as signed bytes, ready for integer dot products. The planes of a group of 32
+// elements hold:
 //
 //            low                           high          scale                  super
 //   iq1_s    4 bytes of points             -             u16 of the file        d
@@ -14,9 +14,9 @@
 //   tq1_0    -                             -             13 words (trit_word)   d
 //   tq2_0, nvfp4: as formats with plain codes; nvfp4's scale is two bytes
 //
-// Points are opened into words that give codes in few instructions: the eight digits of IQ1 and IQ2
-// as eight indices in its nibbles, the four values of IQ3 as its bytes. Kernels keep a code book of
-// opened points.
+// Points are expanded into words from which codes take few instructions: the eight digits of IQ1
+// and IQ2 become eight indices in the nibbles, and the four values of IQ3 become the bytes. Kernels
+// keep a code book of expanded points.
 
 #include "backends/shared/code_book_blocks.h"
 
@@ -58,8 +58,8 @@ RB_FN u32 spread_ones(u32 bits) {
   return ((bits & 15u) * 0x00204081u) & 0x01010101u;
 }
 
-// Eight indices below 8 in the nibbles of a word. What takes four of them at once says in which
-// order: NVIDIA's prmt takes four neighbours, AMD's v_perm_b32 one of each byte.
+// Eight indices below 8 in the nibbles of a word. Their order depends on the instruction that takes
+// four at once: NVIDIA's prmt takes four neighbours, AMD's v_perm_b32 one of each byte.
 #if defined(__CUDA_ARCH__)
 RB_FN u32 prmt(u32 low, u32 high, u32 selectors) {
   u32 bytes;
@@ -76,7 +76,7 @@ RB_FN u32 nibbles_of_bits(u32 bits) {
   const u32 twos = (fours | (fours << 6)) & 0x03030303u;
   return (twos | (twos << 3)) & 0x11111111u;
 }
-// Of a table of 8 bytes those that indices 4 half + 0..3 name.
+// The bytes of a table of 8 that indices 4 half + 0..3 name.
 RB_FN u32 look_up_four(u32 low, u32 high, u32 nibbles, int half) {
   return prmt(low, high, nibbles >> (16 * half));
 }
@@ -151,9 +151,9 @@ struct ClosedBook {
   RB_FN u32 operator()(u32 point) const { return open_point<Block>(BookOf<Block>::words()[point]); }
 };
 
-// Signs as a table may have them for kernels that look them up (Book::kSigns), since spreading them
-// takes more instructions than all else: entry i is what word(i) says. None: TQ1_0 and IQ1, whose
-// signs are not of single elements.
+// A table of signs for kernels that look them up (Book::kSigns), because spreading signs takes more
+// instructions than all the rest: entry i is word(i). TQ1_0 and IQ1 have none, because their signs
+// are not of single elements.
 template <class Block>
 struct SignTable {
   static constexpr int kEntries = 0;
@@ -173,7 +173,7 @@ struct SignTable<BlockIQ2_S> {
   static constexpr int kEntries = 256;
   RB_FN static u32 word(u32 eight) { return 4 * nibbles_of_bits(eight); }
 };
-// Of seven signs, above which half of the eight elements is meant.
+// An entry of seven signs; the bit above them chooses the half of the eight elements.
 template <>
 struct SignTable<BlockIQ3_XXS> {
   static constexpr int kEntries = 256;
@@ -187,7 +187,7 @@ struct SignTable<BlockIQ3_S> {
   RB_FN static u32 word(u32 four) { return sign_bytes(four) & 0xfefefefeu; }  // values are odd
 };
 
-// Of a word of four times seven signs the eighth ones, in places 0, 7, 14 and 21: even_signs().
+// The eighth signs of a word of four times seven signs, at bits 0, 7, 14 and 21: even_signs().
 RB_FN u32 eighth_signs(u32 signs) {
   const u32 threes = signs ^ (signs >> 1) ^ (signs >> 2);
   return threes ^ (threes >> 4) ^ (signs >> 3);
@@ -197,7 +197,8 @@ RB_FN u32 eight_signs(u32 signs, u32 eighths, int eight) {
   return ((signs >> (7 * eight)) & 127u) | (((eighths >> (7 * eight)) & 1u) << 7);
 }
 
-// `second` or `first`; a choice clang would make between their addresses, in scratch memory.
+// `second` or `first`, written so that clang does not choose between their addresses in scratch
+// memory.
 RB_FN u32 one_of(u32 first, u32 second, bool choose_second) {
   return first ^ ((first ^ second) & (choose_second ? ~0u : 0u));
 }
@@ -205,9 +206,9 @@ RB_FN u32 one_of(const RB_COPIED Words2& both, int index) {
   return one_of(both.words[0], both.words[1], index != 0);
 }
 
-// What the planes hold of 32 elements of a row: load(planes, group), then codes(book, w) for
-// elements 4 w + 0..3 as signed bytes. book(point): opened; with kSigns, book.signs(entry) is that
-// of the SignTable.
+// The codes of 32 elements of a row: load(planes, group) reads the planes, then codes(book, w)
+// gives elements 4 w + 0..3 as signed bytes. book(point) is the expanded point; with kSigns,
+// book.signs(entry) is the SignTable's entry.
 template <class Block>
 struct CodeGroup;
 

@@ -1,5 +1,5 @@
 #pragma once
-// Linear layers of many rows on packed weights whose inputs the copy engine fetches.
+// Linear layers of many rows on packed weights; the copy engine (TMA) fetches x.
 
 #include "backends/shared/matvec_params.h"
 #include "backends/shared/tensor_map_params.h"
@@ -9,16 +9,17 @@ namespace shared {
 
 // Linear layers of many rows of x in 16 bits and packed weights (cuda/kernels/gemm_packed.h):
 // FewRowsParams, in tiles of kPackedOuts. x's elements are in the order in which lanes hold the
-// weights'; see ArrangeXParams. A cluster of two blocks does pairs of tiles that share their rows.
-// All clusters must fit on the device at once, or the last ones when others have ended.
+// weights' (ArrangeXParams). A cluster of two blocks computes pairs of tiles that share their rows.
+// All clusters must fit on the device at once; the last ones may start after others have ended.
 enum { kPackedOuts = 128, kPackedThreads = 3 * 128 };
 struct PackedGemmParams {
   TensorMap x;  // (in, rows, 1, 1)
   FewRowsParams few;
   i32 row_tiles;  // of x
   i32 units;      // pairs of tiles * row_tiles * in / 128, shared out evenly to clusters
-  // Where a share begins within a tile, its sums of that: (clusters, 2 blocks, outputs * rows of x
-  // of a tile), and a word for each of a block's two warpgroups that says so, 0 before and after.
+  // If a share begins inside a tile, the partial sums of that tile: (clusters, 2 blocks, outputs *
+  // rows of x of a tile), and for each of a block's two warpgroups a word that marks them as
+  // written, 0 before and after.
   float* partials;
   u32* arrivals;
 };

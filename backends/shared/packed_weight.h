@@ -1,7 +1,7 @@
 #pragma once
-// Block-quantised weights as the linear kernels of GPUs read them. C++14 subset without standard
-// headers. A packed weight is its rows one after another; a row is up to four planes, each begun
-// at a multiple of 16 bytes, that together hold what the file's blocks hold (layouts:
+// The layout in which GPUs' linear kernels read block-quantised weights. C++14 subset without
+// standard headers. A packed weight is its rows one after another; a row is up to four planes, each
+// begun at a multiple of 16 bytes, that together hold what the file's blocks hold (layouts:
 // quant_blocks.h) less Q8_K's sums:
 //
 //   low    kLow bits of each element's code
@@ -15,19 +15,19 @@
 //   scale  kScaleBytes for every kScaleSpan elements
 //   super  kSuperBytes for every 256 elements: the f16 that scales are in units of
 //
-// so that a shift and a mask give four neighbouring codes in the bytes of a word, which is what
-// integer dot products take, and a lane's load of 16 bytes is 32 elements of a 4-bit format.
+// So a shift and a mask give four neighbouring codes in the bytes of a word, ready for integer dot
+// products, and a lane's load of 16 bytes is 32 elements of a 4-bit format.
 //
-// A code is quant_of() plus kOffset, or where kCodeBook the index into the format's table, or the
-// bits of a float of one byte. Formats of few bits: packed_code_books.h.
+// A code is quant_of() plus kOffset, or with kCodeBook the index into the format's table, or the
+// bits of a one-byte float. Formats of few bits: packed_code_books.h.
 
 #include "backends/shared/quant_blocks.h"
 
 namespace rbee {
 namespace shared {
 
-// How 16-byte aligned device memory is read as words. CUDA's compiler would otherwise lose sight of
-// what memory it is.
+// Reads words from 16-byte aligned device memory. Otherwise CUDA's compiler forgets which memory it
+// is.
 RB_FN u32 read_u32(const RB_GLOBAL u8* from) {
 #if defined(__CUDA_ARCH__)
   u32 word;
@@ -108,7 +108,7 @@ struct PackedPlanes {
   static constexpr CodeBook kCodeBook = kBook;
 };
 
-// The planes of each format, and what a scale record is.
+// The planes of each format, and its scale record.
 template <class Block>
 struct PackedFormat;
 // d, f16
@@ -152,7 +152,7 @@ struct PackedFormat<BlockQ6_K> : PackedPlanes<4, 2, 32, 2, 32, 2> {};
 template <>
 struct PackedFormat<BlockIQ4_XS> : PackedPlanes<4, 0, 0, 8, 256, 0, CodeBook::iq4> {};
 
-// Where the planes of a row begin, in bytes from the row's first; the low plane begins it.
+// Offsets of a row's planes in bytes. The low plane comes first.
 struct PackedLayout {
   i64 high, scale, super;
   i64 row_bytes;  // a multiple of 16
@@ -174,8 +174,8 @@ RB_FN PackedLayout packed_layout(i64 in) {
   return at;
 }
 
-// Where the planes of a row begin. From: a pointer to bytes, or a class like one with functions
-// read_u8 to read_words4.
+// Addresses of a row's planes. From: a pointer to bytes, or a class like one with functions read_u8
+// to read_words4.
 template <class From>
 struct RowPlanes {
   From low, high, scale, super;
@@ -185,8 +185,8 @@ RB_FN RowPlanes<const RB_GLOBAL u8*> planes_of(const RB_GLOBAL u8* row,
   return {row, row + at.high, row + at.scale, row + at.super};
 }
 
-// What 128 neighbouring elements of a row take in each plane: a unit. Where a scale record or a
-// super is shared by two units, both have it; one of two bytes counts with its neighbour.
+// A unit is 128 neighbouring elements of a row; this is its size in each plane. If two units share
+// a scale record or a super, both have it. A record of two bytes counts with its neighbour.
 template <class Block>
 struct PackedUnit {
   using F = PackedFormat<Block>;
@@ -236,7 +236,7 @@ RB_FN u32 packed_codes(const RB_GLOBAL u8* row, const RB_COPIED PackedLayout& at
   return codes;
 }
 
-// The value of quant_of() that byte `j` of a word of codes stands for.
+// The quant_of() of byte `j` of a word of codes.
 template <class Block>
 RB_FN float packed_quant(u32 codes, int j) {
   using F = PackedFormat<Block>;
@@ -251,7 +251,7 @@ RB_FN float packed_quant(u32 codes, int j) {
   return static_cast<float>(value);
 }
 
-// What dequantising 32 elements takes: element i of them is d[i / 16] * q + m[i / 16].
+// The scales of 32 elements: element i is d[i / 16] * q + m[i / 16].
 struct PackedScale {
   float d[2], m[2];
 };
@@ -311,8 +311,8 @@ struct KScale {
 
 }  // namespace packed
 
-// What is stored of the scale of elements 32 * group + 0..31 of a row: load() reads it, and value()
-// with group % 8 tells what it means. Two steps, so that kernels can load ahead.
+// The stored scale of elements 32 * group + 0..31 of a row: load() reads it, and value() with group
+// % 8 decodes it. Two steps, so that kernels can load in advance.
 template <class Block>
 struct StoredScale;
 template <>
@@ -435,13 +435,13 @@ RB_FN PackedScale packed_scale(const RB_GLOBAL u8* row, const RB_COPIED PackedLa
   return stored.value(static_cast<int>(group & 7));
 }
 
-// Codes that a lane reads of a row at a time where x is one row.
+// Codes of a row that a lane reads at a time if x is one row.
 template <class Block>
 RB_FN constexpr int packed_piece() {
   return PackedFormat<Block>::kLow == 8 ? 16 : 32;
 }
 
-// Pieces that a wave works on at a time there. Rows are no shorter.
+// Pieces that a wave then works on at a time. A row has at least this many.
 enum { kPackedTrip = 64 };
 // Their bytes in the planes of a row.
 template <class Block>

@@ -23,8 +23,8 @@ struct MatmulParams {
   i64 y_batch[kProductBatchAxes];
 };
 
-// y(rows, outs) = x(rows, depth) * weight(outs, depth)^T + bias(outs). Everything is contiguous but
-// for y's rows; x, bias and y have one type.
+// y(rows, outs) = x(rows, depth) * weight(outs, depth)^T + bias(outs). Everything but y's rows is
+// contiguous; x, bias and y have one type.
 struct LinearParams {
   const void* x;
   const void* weight;
@@ -35,8 +35,8 @@ struct LinearParams {
 };
 
 // The same for tensor cores: x has the weight's type, bias and y have y_type's. Rows of x and of
-// the weight begin on multiples of 16 bytes and may have gaps. A launch may multiply many matrices,
-// blocks along y as many.
+// the weight begin on multiples of 16 bytes and may have gaps. A launch may multiply several
+// matrices, one for each block along y of the grid.
 struct GemmParams {
   const void* x;
   const void* weight;
@@ -51,8 +51,8 @@ struct GemmParams {
 
 // x in f32 as terms of 16 bits, (terms, rows, depth), for products on tensor cores:
 //   x[row] = scales[row] * sum over t of terms[t][row] * step^t
-// Three terms of bf16, with step 1 and scales of 1, are all of x. Two of f16, with step 2^-11, keep
-// 24 bits of each element, and more than f32 has beside the row's largest.
+// Three terms of bf16, with step 1 and scales of 1, are exactly x. Two of f16, with step 2^-11,
+// keep 24 bits of each element, and more than f32 has beside the row's largest.
 enum { kSplitThreads = 256, kF16Terms = 2, kBf16Terms = 3 };
 struct SplitXParams {
   const float* x;  // (rows, depth), rows begin on multiples of 16 bytes

@@ -131,8 +131,8 @@ static_assert(sizeof(BlockIQ4_XS) == 136, "iq4_xs is a file format");
 static_assert(sizeof(BlockMXFP4) == 17, "mxfp4 is a file format");
 static_assert(sizeof(BlockF8_G128) == 132, "a scale and 128 codes");
 
-// Value `index` (0 to 15) of the iq4 code book, ascending from -127 to 113. The sixteen bytes live
-// in two constants because tables need a different address space on each side.
+// Value `index` (0 to 15) of the iq4 code book, ascending from -127 to 113. The sixteen bytes are
+// in two constants, because tables need a different address space on each side.
 RB_FN constexpr int iq4_value(int index) {
   const u64 low = 0xf6eaddcfbfad9881ull;   // -127 -104 -83 -65 -49 -35 -22 -10
   const u64 high = 0x7159453526190d01ull;  // 1 13 25 38 53 69 89 113

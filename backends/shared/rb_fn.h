@@ -1,6 +1,6 @@
 #pragma once
-// The ground that headers in backends/shared stand on. They are read as C++14 by CPU, CUDA, HIP and
-// Metal compilers and include no standard header.
+// The base of all headers in backends/shared. CPU, CUDA, HIP and Metal compilers read them as
+// C++14, and they include no standard header.
 //   RB_FN      qualifiers of a function callable on every side
 //   RB_GLOBAL  address space of data in device memory (Metal names it, the others do not)
 //   RB_COPIED  address space of a function's own variables and results

@@ -5,8 +5,8 @@
 namespace rbee {
 namespace shared {
 
-// One pass of a reduction. Outputs are walked by `kept` (y, x), what one output gathers by
-// `reduced` (x). Blocks along y of the grid take a slice each.
+// One pass of a reduction. `kept` (y, x) walks over outputs, and `reduced` (x) over the elements of
+// one output. Each block along y of the grid takes a slice.
 struct ReduceParams {
   const void* x;
   void* y;

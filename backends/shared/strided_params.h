@@ -6,7 +6,7 @@
 namespace rbee {
 namespace shared {
 
-// Division by a number that the host knows, as multiplication (Granlund and Montgomery 1994,
+// Divides by a number that the host knows, by multiplication (Granlund and Montgomery 1994,
 // "Division by invariant integers using multiplication", figure 4.1), for n < 2^31.
 struct Divider {
   u32 divisor;
@@ -38,8 +38,8 @@ template <int kOperands>
 struct Strided {
   u32 count;  // elements of the space, below 2^31
   i32 rank;
-  // Not 0: threads take neighbouring elements, and each operand's lie one after another, aligned to
-  // that many elements, or are one and the same (stride 0).
+  // If not 0, threads take this many neighbouring elements. Each operand's are adjacent and aligned
+  // to that many elements, or are one element (stride 0).
   u32 packed;
   Divider sizes[5];
   i64 strides[kOperands][5];  // elements

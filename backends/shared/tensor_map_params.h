@@ -1,5 +1,5 @@
 #pragma once
-// Parameters of kernels that let the device's copy engine fetch tiles (Hopper and later).
+// Parameters of kernels whose tiles the device's copy engine (TMA) fetches (Hopper and later).
 
 #include "backends/shared/attention_params.h"
 #include "backends/shared/image_params.h"
@@ -8,40 +8,40 @@
 namespace rbee {
 namespace shared {
 
-// CUtensorMap: what the engine knows of a tensor. The driver fills it in, and asks for this
+// CUtensorMap: the engine's description of a tensor. The driver fills it in and requires this
 // alignment.
 struct alignas(64) TensorMap {
   u64 words[16];
 };
 
-// A convolution whose pixels and filters come by such maps. A cluster of two blocks does a pair of
+// A convolution with such maps for pixels and filters. A cluster of two blocks computes a pair of
 // tiles: two tiles of pixels that share their filters, or two of filters that share their pixels.
 struct TensorConvParams {
   TensorMap pixels;  // im2col: (channels, width, height, images)
   // (channels, i, b, taps), output 4 i + b: the outs / 4 filters of one b lie together in a tile,
-  // so that a lane's sums are eight neighbours of a pixel.
+  // so a lane's sums are eight neighbours of a pixel.
   TensorMap filters;
   ImageConvParams conv;
   i32 height, width;   // pixels of an image that one class of outputs has (all, or a quarter)
   i32 rows;            // and of all images
   i32 down, across;    // pairs of tiles along pixels and outs
-  i32 classes;         // 4 where x is seen enlarged: even and odd rows and columns; else 1
+  i32 classes;         // 4 if x is enlarged: even and odd rows and columns; else 1
   i32 chunks;          // of 64 channels, of a tap
   i32 steps;           // chunks of all taps
   i32 steps_of_split;  // of one of `splits`
   i32 units;           // down * across * classes * splits
   i32 first_tap[2];    // row and column of the pixel that tap 0 of class 0 reads, from its output
   u32 shares_pixels;   // a pair is two tiles of filters
-  // Where tiles share the depth: each sums its part into partials (units, 2, part_runs, 2 halves of
-  // a run, 64 rows, part_lanes, 4), as threads hold it, and a second kernel joins them. Else null,
-  // one split.
+  // If tiles split the depth: each writes its partial sum to partials (units, 2, part_runs, 2
+  // halves of a run, 64 rows, part_lanes, 4), as threads hold it, and a second kernel adds them.
+  // Else null, with one split.
   float* partials;
   i32 splits;
   i32 part_runs, part_lanes;  // runs of a thread, lanes of four, with columns that exist
 };
 
-// y = x * weight^T + bias whose operands come by such maps. A cluster of two blocks does a pair of
-// tiles: two tiles of rows that share their outputs, or two of outputs that share their rows.
+// y = x * weight^T + bias with such maps of its operands. A cluster of two blocks computes a pair
+// of tiles: two tiles of rows that share their outputs, or two of outputs that share their rows.
 struct TensorGemmParams {
   TensorMap x;       // (depth, rows, 1, 1)
   TensorMap weight;  // (depth, i, b, 1), output 4 i + b
@@ -56,7 +56,7 @@ struct TensorGemmParams {
   i32 steps_of_split;  // of 8 bits: a multiple of 4
   i32 units;           // down * across * splits
   u32 shares_x;        // a pair is two tiles of outputs
-  float* partials;     // with splits > 1: what FewRowsParams says, tiles as wide as these
+  float* partials;     // with splits > 1: as in FewRowsParams, with tiles of this width
   // e4m3: a scale for each 128 elements of a row.
   const float* x_scales;  // (steps, x_scale_row)
   i64 x_scale_row;
@@ -76,7 +76,7 @@ struct FewTensorParams {
 RB_FN constexpr int few_tensor_stage(int n) {
   return (kFewTensorOuts + 8 * n) * 128;
 }
-// As many as two blocks of a multiprocessor have room for.
+// As many as fit if a multiprocessor holds two blocks.
 RB_FN constexpr int few_tensor_stages(int n) {
   return n <= 2 ? 6 : n <= 4 ? 5 : 4;
 }
@@ -90,7 +90,7 @@ struct QuantizeE4m3Params {
   i64 rows, in, scale_row;
 };
 
-// Dense attention whose keys and values come by such maps: (head_dim, keys, kv_heads, batch).
+// Dense attention with such maps of keys and values: (head_dim, keys, kv_heads, batch).
 struct TensorAttentionParams {
   TensorMap keys, values;
   AttentionParams attention;

@@ -1,5 +1,5 @@
 #pragma once
-// Linear layers of one row of x on weights that the copy engine fetches.
+// Linear layers of one row of x on weights that the copy engine (TMA) fetches.
 
 #include "backends/shared/matvec_params.h"
 #include "backends/shared/packed_weight.h"
@@ -10,17 +10,17 @@ namespace shared {
 
 // cuda/kernels/matvec_one_tma.h. A block goes from tile to tile of kOneTileGroups groups of
 // MatvecOneParams, 32 rows of weights, through a ring of stages: kOnePieces pieces of each of the
-// rows. Of its warps kOneWarps multiply, one asks for stages, and one writes results.
+// rows. kOneWarps of its warps multiply, one requests stages, and one writes results.
 enum { kOneTileGroups = 16, kOnePieces = 32, kOneMostStages = 8, kOnePlanes = 4 };
 enum { kOneWarps = 8, kOneConsumers = 32 * kOneWarps, kOneTensorThreads = kOneConsumers + 64 };
-// What the copy engine writes begins at multiples of it.
+// The alignment of what the copy engine writes.
 enum { kOneAlignment = 128 };
 
 RB_FN constexpr int to_16(int bytes) {
   return static_cast<int>(to_16_bytes(bytes));
 }
-// What a stage has of a row, in bytes: whole 16 of each plane, so that of planes that have fewer
-// the engine fetches from the multiple of 16 before them on.
+// A stage's bytes of a row: a multiple of 16 for each plane. For planes with fewer bytes, the
+// engine fetches from the multiple of 16 before them.
 template <class Block>
 struct PackedStage {
   using Trip = PackedTrip<Block>;
@@ -39,8 +39,8 @@ struct PlainStage {
   static constexpr int kBytes = kLow;
 };
 
-// The code book in shared memory: points, one after another, each in copies for lanes that would
-// wait for each other's banks, of large books fewer; behind them the SignTable, likewise. Bytes.
+// Bytes of the code book in shared memory: points one after another, each in several copies to
+// avoid bank conflicts (fewer for large books), and after them the SignTable, likewise.
 template <class Block>
 struct OneBook {
   static constexpr int kPoints = BookOf<Block>::kPoints;
@@ -51,9 +51,9 @@ struct OneBook {
   static_assert(kBytes % kOneAlignment == 0, "stages lie behind it");
 };
 
-// x beside weights that are multiplied as 16-bit floats is a sum of so many terms of their type at
-// most; beside f16, which e4m3 codes become, of f16 under a power of two for each kOneScaled
-// inputs.
+// If weights are multiplied as 16-bit floats, x is a sum of at most this many terms of their type.
+// For f16 (also for e4m3 codes, which become f16), the terms have a power of two for each
+// kOneScaled inputs.
 enum { kOneMostTerms = 3, kOneScaled = 128 };
 
 struct TensorOneParams {
@@ -64,9 +64,9 @@ struct TensorOneParams {
   i32 tiles;
   i32 steps;   // stages of a row
   i32 stages;  // of the ring, 2 to kOneMostStages
-  i32 early;   // that are asked for before the kernel in front has ended, at most
+  i32 early;   // the most stages requested before the previous kernel has ended
   i32 terms;   // of x, 1 to kOneMostTerms; 0: weights are multiplied as integers
-  // Whether the kernel in front, or the next one, is another launch of the same product: it reads
+  // Whether the previous, or the next, kernel is another launch of the same product, which reads
   // the same x and writes elsewhere.
   i32 behind_another, before_another;
 };

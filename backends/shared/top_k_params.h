@@ -5,8 +5,8 @@
 namespace rbee {
 namespace shared {
 
-// What the kernels know of a piece of a row that they do not keep: its largest value, and its sum
-// of exp(scale * (x - top)).
+// Of a piece of a row, besides its kept items: its largest value, and its sum of exp(scale * (x -
+// top)).
 struct TopKPiece {
   float top;
   float sum;
@@ -16,7 +16,7 @@ struct TopKPiece {
 struct TopKResult {
   float* values;
   i32* ids;
-  float* sum;          // null: not wanted
+  float* sum;          // null: not needed
   const float* scale;  // null: 1
   i64 values_row, values_step;
   i64 ids_row, ids_step;
