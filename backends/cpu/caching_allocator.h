@@ -1,8 +1,8 @@
 #pragma once
-// Host memory for tensors. Freed memory is kept for the next request of its size, since a decode
-// step allocates the same few hundred sizes each time. What is kept is limited: it is little, or
-// together with what is in use no more than was in use before; then the system may take it when it
-// wants memory.
+// Host memory for tensors. Keeps freed memory for the next request of its size, because every
+// decode step allocates the same few hundred sizes. It keeps only a little, or so much that kept
+// memory and memory in use together do not exceed the earlier peak; in the latter case the system
+// may reclaim it.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace rbee::cpu {
 
 class CachingAllocator {
  public:
-  // Keeps at most `cache_limit` freed bytes, or those between what is in use and its peak.
+  // Keeps at most `cache_limit` freed bytes, or the bytes between current use and its peak.
   explicit CachingAllocator(size_t cache_limit) : cache_limit_(cache_limit) {}
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
@@ -26,7 +26,7 @@ class CachingAllocator {
   void* allocate(size_t bytes);
   // `bytes` as given to allocate; null does nothing.
   void free(void* data, size_t bytes) noexcept;
-  // Gives all kept memory back to the system.
+  // Returns all kept memory to the system.
   void trim() noexcept;
 
   struct Stats {
@@ -43,17 +43,17 @@ class CachingAllocator {
   // Larger pieces have huge pages of their own.
   static constexpr size_t kLargestInRegion = kHugePage;
 
-  void* take_pages(size_t bytes);  // null where there are none
+  void* take_pages(size_t bytes);  // null if the system has none
   void give_pages(void* data, size_t bytes) noexcept;
 
   void* take_cached_large(size_t bytes);
   void trim_locked() noexcept;
-  // Bytes that may be kept beside `in_use`.
+  // The most bytes to keep besides `in_use`.
   size_t kept_limit(size_t in_use) const noexcept;
   void drop_large_above(size_t limit) noexcept;
-  // Whether `bytes` more may be kept. Where the limit would be passed, large pieces go, those that
-  // were freed first before the others, and then all small ones: sizes that nobody asks for again
-  // must not keep the others out.
+  // Whether `bytes` more may be kept. If that would exceed the limit, it releases large pieces, the
+  // earliest freed first, and then all small ones, so that sizes that are never requested again do
+  // not block others.
   bool make_room(size_t bytes) noexcept;
   void drop_small() noexcept;
 

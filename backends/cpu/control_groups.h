@@ -1,6 +1,6 @@
 #pragma once
-// What the control groups that this process is in (cgroup v2) allow it. Each group's limit holds
-// for all below it, so the tightest counts: a container's own, or a slice's of systemd.
+// The limits of this process's control groups (cgroup v2). A group's limit also holds for the
+// groups below it, so the tightest counts: a container's own, or that of a systemd slice.
 
 #include <cstdint>
 #include <filesystem>
@@ -20,7 +20,7 @@ class ControlGroups {
   struct Memory {
     int64_t limit, free;  // bytes
   };
-  // Of the group that has the least left; absent: no limit.
+  // Of the group with the least memory left; absent: no limit.
   std::optional<Memory> memory() const;
 
  private:

@@ -5,7 +5,7 @@
 
 namespace rbee::cpu {
 
-// Copies whose neighbours adjoin on both sides: parts of rows at a time, on all threads.
+// Copies of rows whose elements adjoin on both sides, by parts of rows, on all threads.
 extern const Impl<CopyArgs> rows_copy;
 
 }  // namespace rbee::cpu

@@ -12,7 +12,7 @@ class CpuDevice final : public Device {
 
   DeviceId id() const override { return {DeviceKind::cpu, 0}; }
   std::string description() const override;
-  // Of the machine, or of the control group where that is less.
+  // The machine's, or the control group's if that is less.
   MemoryInfo memory() const override;
   bool host_accessible() const override { return true; }
   const KernelTable& kernels() const override { return *kernels_; }
@@ -29,7 +29,7 @@ class CpuDevice final : public Device {
   void destroy_stream(Stream&) noexcept override {}
   void synchronize(Stream&) override {}
 
-  // Everything before an event has run when it is recorded.
+  // All earlier work has run when an event is recorded.
   void* create_event() override { return this; }
   void destroy_event(void*) noexcept override {}
   void record_event(void*, Stream&) override {}
@@ -43,7 +43,7 @@ class CpuDevice final : public Device {
   void destroy_capture(void*) noexcept override {}
 
   const CachingAllocator& allocator() const { return allocator_; }
-  // Gives what tensors have freed back to the system.
+  // Returns freed tensor memory to the system.
   void trim() noexcept { allocator_.trim(); }
 
  private:

@@ -6,10 +6,11 @@
 
 namespace rbee::cpu {
 
-// Levels that kernels are written for. Each includes the ones before it, but avxvnni: a processor
-// may have VNNI with AVX-512 alone (Ice Lake, Zen 4) or without it alone (Alder Lake).
+// The instruction set levels for which kernels exist. Each includes those before it, except
+// avxvnni: some processors have VNNI only with AVX-512 (Ice Lake, Zen 4), others only without it
+// (Alder Lake).
 enum class Isa : uint8_t {
-  portable,    // no more than the compiler's default
+  portable,    // only the compiler's default
   avx2,        // AVX2, FMA, F16C
   avxvnni,     // and AVX-VNNI
   avx512,      // avx2 and AVX-512 F, BW, VL, DQ and VNNI
@@ -27,7 +28,7 @@ class IsaSet {
  public:
   constexpr void add(Isa isa) { bits_ |= bit(isa); }
   constexpr bool has(Isa isa) const { return (bits_ & bit(isa)) != 0; }
-  // The highest of them that is not above `limit`.
+  // The highest level in the set up to `limit`.
   constexpr Isa highest(Isa limit = Isa::amx) const {
     Isa best = Isa::portable;
     for (const Isa isa : kIsas) {
@@ -45,11 +46,11 @@ class IsaSet {
 IsaSet supported_isas();
 
 // The level that kernels may use: the highest supported one, lowered by the environment variable
-// RBEE_CPU_ISA (a level's name). A value that is no level is ignored with a warning; of a level
-// that is not supported the next lower one is taken, with a warning too.
+// RBEE_CPU_ISA (a level's name). Ignores an unknown value with a warning; for an unsupported level,
+// takes the next lower one, also with a warning.
 Isa cpu_isa();
 
-// For `refuse`: null when `isa` may be used, which is supported and not above cpu_isa(), else the
+// For `refuse`: null if `isa` may be used (it is supported and not above cpu_isa()), else the
 // reason.
 const char* missing_isa(Isa isa);
 

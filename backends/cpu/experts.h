@@ -1,6 +1,6 @@
 #pragma once
-// Linear layers of chosen experts by the linear kernels: the choices of an expert are gathered, so
-// that its weight is read once. And the sum of their results on all threads.
+// Linear layers of chosen experts, by the linear kernels: gathers the choices of an expert, so that
+// its weight is read once. Also the sum of their results, on all threads.
 
 #include "backends/api/args_experts.h"
 #include "backends/api/impl.h"

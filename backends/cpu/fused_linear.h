@@ -5,10 +5,10 @@
 
 namespace rbee::cpu {
 
-// The best of the table's operations, one after the other.
+// Runs the table's best operations one after the other.
 extern const Impl<FusedLinearArgs> composed_fused_linear;
 extern const Impl<LinearNormArgs> composed_linear_norm;
-// ref's, in f32 from end to end.
+// Runs ref's operations, in f32 throughout.
 extern const Impl<FusedLinearArgs> ref_fused_linear;
 extern const Impl<LinearNormArgs> ref_linear_norm;
 

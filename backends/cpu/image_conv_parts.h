@@ -1,14 +1,14 @@
 #pragma once
-// What the forms of image_conv on CPUs share: weights in panels, rows of channels as floats, and
-// what is added to sums on their way to y.
+// Shared by the CPU's forms of image_conv: weights in panels, rows of channels as floats, and the
+// additions to sums before they are written to y.
 
 #include "backends/api/args_image.h"
 #include "backends/cpu/linear/kernels.h"
 
 namespace rbee::cpu {
 
-// Null where the instruction set has no kernel for the type, and for what is neither a plain float
-// nor q8_0.
+// Null if the instruction set has no kernel for the type, or the type is neither f32, f16, bf16 nor
+// q8_0.
 const PanelKernels* conv_kernels(const LinearIsa& isa, DType dtype);
 
 // f32, f16 or bf16: `count` elements from `from` on, `step` elements apart, as floats.
@@ -24,11 +24,11 @@ struct PixelPart {
   int64_t pixel, first, count;
 };
 
-// Sums of these outputs, with all that is added to them, to y. `sums` is changed.
+// Writes these outputs' sums, with all additions, to y. Changes `sums`.
 void finish_pixel(const ImageConvArgs& args, const LinearIsa& isa, const PixelPart& part,
                   float* sums);
 
-// The weight (out, depth) in panels: as it is, or packed for this call into memory of the calling
+// The weight (out, depth) in panels: itself, or packed for this call into memory of the calling
 // thread.
 const std::byte* conv_panels(const View& weight);
 

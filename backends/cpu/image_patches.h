@@ -1,7 +1,7 @@
 #pragma once
-// An image as the matrix that a convolution multiplies: row p is what the filters of output pixel p
-// see, (kernel_h, kernel_w, channels), 0 outside the image. The matrix does not exist; pieces of
-// its rows are gathered as they are multiplied.
+// An image as the matrix that a convolution multiplies: row p is the filters' input for output
+// pixel p, (kernel_h, kernel_w, channels), 0 outside the image. The matrix is never stored; pieces
+// of its rows are gathered when they are multiplied.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,18 +13,18 @@ namespace rbee::cpu {
 
 class Patches {
  public:
-  // `x` has the batch, height and width of args.x: args.x itself, or what belongs to its pixels in
-  // as many channels as it likes, e.g. their scales.
+  // `x` has the batch, height and width of args.x: args.x itself, or other data of its pixels with
+  // any number of channels, e.g. their scales.
   Patches(const ImageConvArgs& args, const View& x, const FloatRows& rows);
 
   // Elements of a row.
   int64_t depth() const { return depth_; }
 
-  // Whether row p is pixel p as it lies in memory, depth() elements after the one before.
+  // Whether row p is pixel p in memory, depth() elements after the pixel before.
   bool plain() const;
 
-  // Elements [k, k + count) of row p, 0 beyond the depth. As floats of x in f32, f16 or bf16; the
-  // others copy x's bits, whose elements are as large.
+  // Elements [k, k + count) of row p, 0 beyond the depth. The float version takes x in f32, f16 or
+  // bf16; the others copy the bits of x's elements, which must have the same size.
   void gather(int64_t p, int64_t k, int64_t count, float* to) const;
   void gather(int64_t p, int64_t k, int64_t count, uint16_t* to) const;
   void gather(int64_t p, int64_t k, int64_t count, int8_t* to) const;

@@ -6,7 +6,7 @@
 
 namespace rbee::cpu {
 
-// Take strides of one over images large enough for the transforms to pay.
+// Take stride 1 and images large enough for the transforms to pay.
 extern const Impl<ImageConvArgs> avx2_winograd_conv;
 extern const Impl<ImageConvArgs> avx512_winograd_conv;
 

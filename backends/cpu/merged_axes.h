@@ -1,7 +1,7 @@
 #pragma once
 // Loops over several views of one shape with as few axes as their strides allow: neighbouring axes
-// that lie one after another in every view count as one. Read by simd files, so all of it is
-// private to the file that includes it.
+// that are adjacent in every view count as one. simd files include this, so everything in it is
+// private to the including file.
 
 #include "backends/api/view.h"
 
@@ -21,7 +21,7 @@ struct MergedAxes {
     for (int axis = 0; axis + 1 < rank; ++axis) count *= sizes[axis];
     return count;
   }
-  // Where row `row` of a view begins, in elements.
+  // Offset of row `row` of a view, in elements.
   int64_t row_offset(int view, int64_t row) const {
     int64_t offset = 0;
     for (int axis = rank - 2; axis >= 0; --axis) {
@@ -32,7 +32,7 @@ struct MergedAxes {
   }
 };
 
-// The views have the first one's sizes; axes of size 1 are left out.
+// All views must have the first one's sizes. Leaves out axes of size 1.
 template <int kViews>
 MergedAxes<kViews> merged_axes(const View* const (&views)[kViews]) {
   MergedAxes<kViews> out;

@@ -1,5 +1,5 @@
 #pragma once
-// linear of f32 with weights as they lie, (out, in): those of adapters, which come and go.
+// linear in f32 with unpacked weights, (out, in): for adapters, which come and go.
 
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 
 namespace rbee::cpu {
 
-// y[r * y_stride + o] = x[r] * weight[o], rows of `in` numbers behind one another.
+// y[r * y_stride + o] = x[r] * weight[o], with rows of `in` adjacent numbers.
 struct DotProducts {
   const float* x;  // (rows, in)
   int64_t rows;
@@ -18,7 +18,7 @@ struct DotProducts {
   float* y;
   int64_t y_stride;
 };
-// Of an instruction set, on the caller's thread.
+// An instruction set's version, on the caller's thread.
 extern void (*const avx2_dot_products)(const DotProducts&);
 extern void (*const avx512_dot_products)(const DotProducts&);
 

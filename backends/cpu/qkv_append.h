@@ -5,9 +5,9 @@
 
 namespace rbee::cpu {
 
-// The best of the table's fused_linear and rope_append, one after the other.
+// Runs the table's best fused_linear and rope_append, one after the other.
 extern const Impl<QkvAppendArgs> composed_qkv_append;
-// ref's.
+// Runs ref's.
 extern const Impl<QkvAppendArgs> ref_qkv_append;
 
 }  // namespace rbee::cpu

@@ -1,6 +1,6 @@
 #pragma once
 // Images in the form that kernels of block types read: each pixel's channels as signed bytes in
-// groups of 32, the rounding of a linear layer's x (linear/kernels.h).
+// groups of 32, rounded like a linear layer's x (linear/kernels.h).
 
 #include "backends/api/view.h"
 #include "backends/cpu/linear/kernels.h"
@@ -15,8 +15,8 @@ struct QuantizedImage {
   View sum32;  // the same: scale * sum of the group's q
 };
 
-// x: (batch, height, width, in) f32, f16 or bf16, any strides, `in` a multiple of 32. Works on all
-// threads; the result lives in `scratch`.
+// x: (batch, height, width, in) f32, f16 or bf16, any strides, `in` a multiple of 32. Uses all
+// threads; the result is in `scratch`.
 QuantizedImage quantize_image(const View& x, const LinearIsa& isa, Scratch& scratch);
 
 }  // namespace rbee::cpu

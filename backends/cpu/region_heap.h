@@ -1,6 +1,6 @@
 #pragma once
-// Memory of middling size, side by side in regions, so that the weights of a small model, read from
-// end to end for each token, can lie in huge pages.
+// Places medium-sized memory side by side in regions, so that the weights of a small model, which
+// are all read for each token, can be in huge pages.
 
 #include <cstddef>
 #include <map>
@@ -11,14 +11,14 @@ inline constexpr size_t kPage = 4096;
 inline constexpr size_t kHugePage = size_t{2} << 20;
 
 // Zeroed pages from the system, from kHugePage on at a multiple of `alignment` (a power of two,
-// kHugePage at least); null where there are none.
+// kHugePage at least); null if the system has none.
 void* map_pages(size_t bytes, size_t alignment = kHugePage);
 
-// Asks for huge pages for everything of which these bytes are a part, before they are written: what
-// is written bit by bit, as caches are, would have all of its memory at once.
+// Requests huge pages for the whole area around these bytes, before they are written. Not for
+// memory that fills up slowly, like caches: it would take all its memory at once.
 void want_huge_pages(void* data, size_t bytes);
 
-// Not for several threads at once. What is in use when it is destroyed stays.
+// Not thread-safe. Memory still in use when the heap is destroyed is not freed.
 class RegionHeap {
  public:
   static constexpr size_t kRegion = size_t{32} << 20;
@@ -27,10 +27,10 @@ class RegionHeap {
   RegionHeap(const RegionHeap&) = delete;
   RegionHeap& operator=(const RegionHeap&) = delete;
 
-  // A multiple of kPage, kRegion at most; the lowest place that has room. Null where the system
-  // gives no more.
+  // Takes the lowest place with room. bytes: a multiple of kPage, at most kRegion. Null if the
+  // system gives no more memory.
   void* allocate(size_t bytes);
-  // Huge pages of which nothing is in use go back to the system.
+  // Returns huge pages without any use to the system.
   void free(void* data, size_t bytes) noexcept;
 
   size_t regions() const { return regions_; }

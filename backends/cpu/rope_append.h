@@ -5,9 +5,9 @@
 
 namespace rbee::cpu {
 
-// The best of the table's rope and kv_append, one after the other.
+// Runs the table's best rope and kv_append, one after the other.
 extern const Impl<RopeAppendArgs> composed_rope_append;
-// ref's.
+// Runs ref's.
 extern const Impl<RopeAppendArgs> ref_rope_append;
 
 }  // namespace rbee::cpu

@@ -1,5 +1,5 @@
 #pragma once
-// For operations that the CPU composes of others.
+// For operations that the CPU composes from others.
 
 #include "backends/api/impl.h"
 

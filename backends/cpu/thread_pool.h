@@ -1,7 +1,7 @@
 #pragma once
 // The CPU backend's persistent threads. One region of work runs at a time; callers on different
-// threads take turns. Workers spin for a short while after a region, then sleep, so that the next
-// operation of a decode step starts in about a microsecond and an idle worker costs nothing.
+// threads take turns. Workers spin briefly after a region and then sleep, so the next operation of
+// a decode step starts in about a microsecond and idle workers cost nothing.
 //
 // Headers of simd/ files include this one: it instantiates nothing but casts of the caller's type.
 
@@ -28,16 +28,15 @@ class ThreadPool {
 
   // Runs body(begin, end, thread) over ranges that cover [0, n) once. No range is shorter than
   // `grain` save the last, and n <= grain runs inline. Threads fetch ranges as they finish, so a
-  // slow core does not hold the others up, and one that another process has is not waited for.
-  // Called from inside a region it runs inline. The first exception of a body is thrown again here,
-  // after all threads have stopped.
+  // slow core, or one that another process uses, does not delay the others. Inside a region it runs
+  // inline. Rethrows the first exception of a body after all threads have stopped.
   template <typename Body>
   void parallel_for(int64_t n, int64_t grain, Body&& body) {
     run_ranges(n, grain, &call_range<Body>, address(body));
   }
 
-  // The same where neighbours belong together in memory: each thread has a share [t * n / threads,
-  // (t + 1) * n / threads), goes through it in order, and then helps the threads behind it.
+  // The same for work whose neighbours are adjacent in memory: each thread has a share [t * n /
+  // threads, (t + 1) * n / threads), goes through it in order, and then helps the threads after it.
   template <typename Body>
   void parallel_shares(int64_t n, int64_t grain, Body&& body) {
     run_shares(n, grain, &call_range<Body>, address(body));

@@ -6,13 +6,13 @@
 
 namespace rbee::cpu {
 
-// One entry for each physical core that the affinity mask reaches: its logical processors.
+// For each physical core in the affinity mask, its logical processors in the mask.
 std::vector<std::vector<int>> physical_cores();
 
-// Reads lists as the kernel writes them, "0-3,8"; text that is no list gives what came before.
+// Reads the kernel's lists, "0-3,8"; if the text stops being a list, gives the part before.
 std::vector<int> parse_cpu_list(const std::string& text);
 
-// "AMD EPYC 7B13", or the machine's architecture when the system does not tell.
+// "AMD EPYC 7B13", or the machine's architecture if the system does not tell.
 std::string processor_name();
 
 }  // namespace rbee::cpu

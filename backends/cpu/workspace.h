@@ -1,5 +1,5 @@
 #pragma once
-// Scratch memory of kernels: one buffer for each calling thread, which grows and stays.
+// Scratch memory for kernels: one buffer for each calling thread, which grows and is kept.
 
 #include <cstddef>
 #include <cstdint>

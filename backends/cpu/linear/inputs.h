@@ -1,5 +1,5 @@
 #pragma once
-// x in the forms that kernels of packed weights read.
+// Converts x to the forms that kernels of packed weights read.
 
 #include "backends/api/view.h"
 #include "backends/cpu/linear/kernels.h"
@@ -29,8 +29,8 @@ struct WantedForms {
   bool quantized = false, f32 = false, bf16 = false, split = false;
 };
 
-// Converts x (rows, in) on all threads. The result lives in `scratch`, save x of f32 as f32 and of
-// bf16 as bf16 with an even `in`, which are x itself.
+// Converts x (rows, in) on all threads. The result is in `scratch`, except f32 as f32, and bf16 as
+// bf16 with an even `in`: these are x itself.
 Inputs prepare_inputs(const View& x, const WantedForms& wanted, const LinearIsa& isa,
                       Scratch& scratch);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What an instruction set offers for packed weights: the seam between the portable driver
+// The interface of an instruction set's kernels for packed weights, between the portable driver
 // (linear.cc) and the files under simd/linear.
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace rbee::cpu {
 
-// What kernels want x to be.
+// The form of x that kernels read.
 enum class InputForm : uint8_t {
   quantized,  // 8 bits in groups of 32
   f32,
@@ -30,7 +30,7 @@ struct InputRows {
   const float* f32 = nullptr;
   const uint16_t* bf16 = nullptr;
   const uint16_t* split[kSplitParts] = {};
-  // Elements of a row: a multiple of 32 when quantized or split, of 2 when bf16.
+  // Elements of a row: a multiple of 32 if quantized or split, of 2 if bf16.
   int64_t stride = 0;
 };
 
@@ -58,15 +58,15 @@ struct PanelProduct {
 // Kernels of one packed weight type.
 struct PanelKernels {
   InputForm input;
-  // One row of x with a packed panel: limited by memory. Null where `rows` does that, too.
+  // One row of x with a packed panel: limited by memory. Null if `rows` does that too.
   void (*row)(const PanelProduct&);
-  // Null where `rows` reads the packed panel itself.
+  // Null if `rows` reads the packed panel itself.
   void (*unpack)(const std::byte* packed, int64_t in, const UnpackedPanel& out);
   // Any number of rows with an unpacked panel: limited by arithmetic.
   void (*rows)(const PanelProduct&);
-  // The same rows with two panels, to the same bits; null where nothing is gained.
+  // The same rows with two panels, to the same bits; null if it is not faster.
   void (*pair)(const PanelProduct&, const PanelProduct&) = nullptr;
-  // What `row` wants x to be where x has one row; `input` otherwise.
+  // The form of x for `row` if x has one row; else `input`.
   InputForm row_input = input;
 };
 
@@ -102,15 +102,17 @@ struct WeightKernels {
 // Everything an instruction set has.
 struct LinearIsa {
   const FloatRows* rows;
-  // Blocks of rows of x are a multiple of this: what `rows` of its kernels takes at a time.
+  // Blocks of rows of x are a multiple of this, the number of rows that kernels' `rows` takes at a
+  // time.
   int64_t row_unit;
-  // Of a block's rows, unless in f32: they stay in the second-level cache while panels pass by.
+  // Bytes of a block's rows, unless in f32: they stay in the second-level cache while panels pass
+  // by.
   int64_t block_bytes = 192 * 1024;
   // One row of x; `in` is a multiple of 32.
   void (*quantize)(const float* x, int64_t in, const QuantizedRow& out);
-  // To bf16, round to nearest even; null where no kernel wants it.
+  // To bf16, round to nearest even; null if no kernel needs it.
   void (*to_bf16)(const float* x, int64_t in, uint16_t* out);
-  // To parts that add up to x, filled up with zeros to a multiple of 32; may be null, too.
+  // To parts that add up to x, padded with zeros to a multiple of 32; may be null too.
   void (*split)(const float* x, int64_t in, uint16_t* const (&parts)[kSplitParts]);
   WeightKernels kernels;
 };

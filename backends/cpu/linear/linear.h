@@ -14,7 +14,7 @@ extern const Impl<LinearArgs> avx512_linear;
 extern const Impl<LinearArgs> avx512bf16_linear;
 extern const Impl<LinearArgs> amx_linear;
 
-// Panels for every type that the processor has kernels for, else plain.
+// Panels for every type with kernels for this processor, else plain.
 PackingPlan plan_packing(const View& weight);
 extern const Impl<PackWeightArgs> panels_pack_weight;
 

@@ -5,10 +5,10 @@
 
 namespace rbee::cpu {
 
-// Bytes that `in` inputs of one panel take; whole records only. 0 for types without a layout.
+// Bytes of `in` inputs of one panel, which must be whole records. 0 for types without a layout.
 int64_t panel_bytes(DType dtype, int64_t in);
 
-// Inputs that packing fills `in` up to: the next even number for bf16.
+// The padded number of inputs: for bf16 the next even number, else `in`.
 int64_t packed_inputs(DType dtype, int64_t in);
 
 // Fills `packed`, ceil(out / 16) * panel_bytes(dtype, in) bytes, on all threads.

@@ -14,7 +14,7 @@ inline constexpr int kPanelRows = 16;
 inline constexpr int kGroup = 32;  // inputs in one group of planes
 inline constexpr int kSteps = 8;   // a step: four inputs of the 16 rows, 64 bytes once unpacked
 inline constexpr int kStepBytes = 64;
-// View::packing of everything that is packed; the dtype says which of the layouts below it is.
+// View::packing of all packed weights; the dtype tells which of the layouts below it is.
 inline constexpr uint8_t kPanelPacking = 1;
 
 // Planes hold bits of the quants of one group. Byte 4 r + i of a step is row r, input 4 step + i.
@@ -115,15 +115,15 @@ struct PanelIQ4_XS {
     NibblePlane low;
   } groups[8];
 };
-// Codes of four inputs k to k + 3 of the 16 rows, so that the even bytes of a vector, widened, are
-// two neighbouring inputs and the odd ones the next two: byte 32 (i % 2) + 2 row + i / 2 is input
-// k + i.
+// Codes of four inputs k to k + 3 of the 16 rows. A vector's even bytes, widened, are two
+// neighbouring inputs, and its odd bytes the next two: byte 32 (i % 2) + 2 row + i / 2 is input k +
+// i.
 struct PanelF8_G128 {
   float d[kPanelRows];
   uint8_t steps[32][kStepBytes];
 };
 
-// Formats of few bits. A word holds what one row has of a group: bytes in the file's order.
+// Formats of few bits. A word holds one row's bytes of a group, in the file's order.
 using WordRow = uint32_t[kPanelRows];
 
 struct PanelIQ1_S {
@@ -192,7 +192,7 @@ struct PanelNVFP4 {
   } groups[2];
 };
 
-// Float weights. f32 and f16: [in][16]. bf16: [in / 2][16][2], in pairs as the dot-product
-// instruction wants them; an odd `in` is filled up with zeros.
+// Float weights. f32 and f16: [in][16]. bf16: [in / 2][16][2], in pairs for the dot-product
+// instruction; an odd `in` is padded with zeros.
 
 }  // namespace rbee::cpu

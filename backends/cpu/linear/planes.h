@@ -1,5 +1,5 @@
 #pragma once
-// Quants of a group on their way from a file's block to the planes of a panel.
+// Moves the quants of a group from a file's block to the planes of a panel.
 
 #include <cstdint>
 #include <cstring>
@@ -43,8 +43,8 @@ inline void put(BytePlane& plane, int row, const Quants& q) {
   }
 }
 
-// Moves whole words where quant_of() of quant_blocks.h names single elements: loading a model packs
-// every weight. The tests hold these to the same values.
+// These move whole words, while quant_of() of quant_blocks.h gives single elements: loading a model
+// packs every weight, so speed matters. Tests compare both.
 
 // `count` bits from bit `first` of each of 32 bytes.
 inline Quants bits_of(const uint8_t* bytes, int first, int count) {

@@ -1,6 +1,5 @@
 #pragma once
-// Memory that a thread keeps from one operation to the next, so that a decode step allocates
-// nothing.
+// Memory that a thread keeps between operations, so that a decode step allocates nothing.
 
 #include <cstddef>
 #include <new>
@@ -14,7 +13,7 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  // At least `bytes`, aligned to 64; what was there is lost when it grows.
+  // At least `bytes`, aligned to 64. If it grows, its contents are lost.
   std::byte* reserve(size_t bytes) {
     if (bytes > bytes_) {
       release();
@@ -24,7 +23,7 @@ class Scratch {
     return data_;
   }
 
-  // Gives the memory back where it is more than `most` bytes.
+  // Frees the memory if it has more than `most` bytes.
   void limit(size_t most) {
     if (bytes_ > most) release();
   }
@@ -42,7 +41,7 @@ class Scratch {
   size_t bytes_ = 0;
 };
 
-// Hands out pieces of one block of memory; with a null base it only counts what they need.
+// Hands out pieces of one block of memory; with a null base it only counts the bytes needed.
 class Carver {
  public:
   explicit Carver(std::byte* base) : base_(base) {}

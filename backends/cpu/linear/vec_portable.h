@@ -178,7 +178,7 @@ inline Bytes spread_digits(const uint32_t* book, Bytes index, int half) {
   for (int i = 0; i < kLanes; ++i) out[i] = book[words[2 * i + half]];
   return reinterpret_cast<Bytes>(out);
 }
-// Named by code_book_formats.h; nothing calls it.
+// code_book_formats.h names it, but nothing calls it.
 template <int kCount>
 Bytes look_up_words(const uint16_t* table, Bytes index);
 

@@ -1,5 +1,6 @@
 #pragma once
-// What dense attention means: float dtypes, any strides, everything but the operands in double.
+// The specification of dense attention: float dtypes, any strides, everything but the operands in
+// double.
 
 #include "backends/api/args_attention.h"
 #include "backends/api/impl.h"

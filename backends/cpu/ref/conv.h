@@ -1,6 +1,6 @@
 #pragma once
-// What convolutions, pooling and upsampling mean: any plain dtype, any strides, sums in double (or
-// 64-bit integers).
+// The specification of convolutions, pooling and upsampling: any plain dtype, any strides, sums in
+// double (or 64-bit integers).
 
 #include "backends/api/args_conv.h"
 #include "backends/api/impl.h"

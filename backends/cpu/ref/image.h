@@ -1,6 +1,6 @@
 #pragma once
-// What the operations on images with the channels last mean: float types, any strides, sums in
-// double.
+// The specification of operations on images with the channels last: float types, any strides, sums
+// in double.
 
 #include "backends/api/args_image.h"
 #include "backends/api/impl.h"

@@ -1,5 +1,6 @@
 #pragma once
-// What indexing along an axis means: any plain dtype, any strides, elements in row-major order.
+// The specification of indexing along an axis: any plain dtype, any strides, elements in row-major
+// order.
 
 #include "backends/api/args_indexing.h"
 #include "backends/api/impl.h"

@@ -1,5 +1,5 @@
 #pragma once
-// What linear layers mean: plain weights of any float or block type, sums in double.
+// The specification of linear layers: plain weights of any float or block type, sums in double.
 
 #include "backends/api/args_matmul.h"
 #include "backends/api/impl.h"

@@ -1,5 +1,6 @@
 #pragma once
-// What a matrix product means: any plain dtype, any strides, sums in double (or 64-bit integers).
+// The specification of matrix products: any plain dtype, any strides, sums in double (or 64-bit
+// integers).
 
 #include "backends/api/args_matmul.h"
 #include "backends/api/impl.h"

@@ -1,6 +1,6 @@
 #pragma once
-// How the reference kernels compute with each element type: f16, bf16, f8e4m3 and f32 in float, f64
-// in double, integers in their own type.
+// The arithmetic of the reference kernels for each element type: f16, bf16, f8e4m3 and f32 in
+// float, f64 in double, integers in their own type.
 
 #include <cmath>
 #include <limits>
@@ -45,8 +45,8 @@ Int saturate(Float x) {
   return static_cast<Int>(x);
 }
 
-// Any number to a storage type, as the cast operation defines it: integers to integers keep the
-// low bits, everything reaches the small floats through float.
+// Converts any number to a storage type, as the cast operation defines it: integers to integers
+// keep the low bits, and small floats are converted through float.
 template <typename T, typename From>
 T store(From x) {
   if constexpr (std::is_same_v<T, f16>) {

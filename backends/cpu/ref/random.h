@@ -1,5 +1,6 @@
 #pragma once
-// What random tensors hold; formulas in backends/api/args_random.h, evaluated in double.
+// The specification of random tensors: the formulas of backends/api/args_random.h, evaluated in
+// double.
 
 #include "backends/api/args_random.h"
 #include "backends/api/impl.h"

@@ -1,7 +1,7 @@
 #pragma once
-// Dense attention of bf16 as pictures have it: every query sees every key. q meets keys and weights
-// meet values as bf16, the weights rounded to it; maxima, exponentials and sums are f32 (Dao et al.
-// 2022, "FlashAttention", algorithm 1). The two products come from the instruction set:
+// Dense attention of bf16 for image models: every query sees every key. Both products take bf16,
+// and the weights are rounded to it; maxima, exponentials and sums are f32 (Dao et al. 2022,
+// "FlashAttention", algorithm 1). The two products come from the instruction set:
 //   struct Products {
 //     Products();  // a thread has one while it works on a range of tasks
 //     template <bool kAdd> static void multiply(const BlockProduct&);
@@ -194,8 +194,8 @@ RB_INLINE Vec exp2_of_negative(Vec t) {
   return _mm512_scalef_ps(p, n);
 }
 
-// Scores of `count` keys become weights under the new maximum; what was summed under the old one
-// is rescaled. Scores and maxima are in units of ln(2).
+// Turns the scores of `count` keys into weights under the new maximum, and rescales the sums so
+// far. Scores and maxima are in units of ln(2).
 template <bool kWhole>
 RB_INLINE void weigh_row(const Sizes& sizes, const Block& block, int64_t row, float scale,
                          int64_t count) {

@@ -1,6 +1,6 @@
 #pragma once
-// The two products of attention_tile.h for a few query rows, as a single step has them: keys and
-// values are read where they lie, once, and not turned. Include after attention_tile.h.
+// The two products of attention_tile.h for the few query rows of a decode step: reads keys and
+// values in place, once, without transposing them. Include after attention_tile.h.
 
 #include "backends/cpu/simd/kv_pages.h"
 

@@ -14,7 +14,7 @@ namespace rbee::cpu {
 namespace {
 
 constexpr int64_t kDenseGrain = 65536;  // multiplications below which one thread does it all
-// Every tile reads and turns all its keys: the more rows, the better, as long as they stay in the
+// Every tile reads and transposes all its keys, so more rows are better as long as they stay in the
 // second-level cache.
 constexpr int64_t kMostRows = 192;
 constexpr int64_t kRowFloats = 48 * 1024;  // of queries and results together
@@ -39,8 +39,8 @@ RB_INLINE void find_rows(const HeadRows& work, const View& view, int64_t key, in
   }
 }
 
-// Asks for a tile of rows before it is wanted: where heads lie side by side, one head's rows are
-// too far apart for the processor to foresee.
+// Prefetches a tile of rows: if heads are side by side, one head's rows are too far apart for the
+// processor's own prefetching.
 template <typename T>
 RB_INLINE void fetch_rows(const HeadRows& work, const View& view, int64_t key, int64_t end) {
   constexpr int64_t kLine = 64 / sizeof(T);
@@ -109,8 +109,8 @@ const char* refuse_attention(const AttentionArgs& args) {
   return nullptr;
 }
 
-// Rows of a tile, about the same for all tiles of a head. Where rows see different keys, a tall
-// tile would multiply many that most of its rows do not see.
+// Rows of a tile, about equal for all tiles of a head. If rows see different keys, a tall tile
+// would multiply many keys that most of its rows do not see.
 RB_INLINE int64_t tile_height(const AttentionArgs& args, int64_t threads) {
   const int64_t queries = args.q.sizes[2], dim = args.q.sizes[3];
   const int64_t all_heads = args.q.sizes[0] * args.q.sizes[1];

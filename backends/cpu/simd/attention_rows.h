@@ -1,6 +1,6 @@
 #pragma once
-// Where the rows of one head of a dense attention lie, and which keys they see. Include after a vec
-// header.
+// The addresses of one head's rows in dense attention, and the keys that they see. Include after a
+// vec header.
 
 #include "backends/api/args_attention.h"
 

@@ -152,7 +152,7 @@ RB_INLINE void cap_scores(float* scores, int64_t rows, float softcap) {
   }
 }
 
-// What was summed under the maximum `before`, relative to `top`.
+// The factor from sums under the maximum `before` to sums under `top`.
 RB_INLINE void rescale_row(const AttentionTile& tile, int64_t row, float before, float top) {
   const Vec factor = exp(splat(before - top));
   float* out = tile.out + row * tile.padded_dim;
@@ -162,8 +162,8 @@ RB_INLINE void rescale_row(const AttentionTile& tile, int64_t row, float before,
   tile.top[row] = top;
 }
 
-// Turns scores into weights under the maximum so far, which few tiles raise. A NaN among them makes
-// the row NaN, also where it is the only key that is seen and maxima pass over it.
+// Turns scores into weights under the maximum so far, which few tiles raise. A NaN score makes the
+// row NaN, even if it is the row's only key and maxima ignore it.
 RB_INLINE void update_row(const AttentionTile& tile, int64_t row) {
   float* scores = tile.scores + row * kKeys;
   Vec highest = load(scores);

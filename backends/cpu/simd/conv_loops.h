@@ -1,6 +1,6 @@
 #pragma once
 // conv1d and conv2d of f32 as matrix products: filters times the patches under them. Patches are
-// gathered while b is packed and never stored as a whole. Include after a vec header.
+// gathered while b is packed; they are never stored as a whole. Include after a vec header.
 
 #include "backends/api/args_conv.h"
 #include "backends/api/impl.h"

@@ -48,7 +48,7 @@ RB_INLINE void unary_run(const T* x, T* y, int64_t count) {
   store_first(y + i, apply<kOp>(load_first(x + i, count - i)), count - i);
 }
 
-// An operand whose neighbours adjoin, or which is one value for the whole run (step 0).
+// An operand with adjacent elements, or with one value for the whole run (step 0).
 template <typename T>
 RB_INLINE Vec operand(const T* from, int64_t i, int64_t step) {
   return step == 0 ? splat(load1(from)) : load(from + i);

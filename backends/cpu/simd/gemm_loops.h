@@ -1,7 +1,7 @@
 #pragma once
 // Products of f32 matrices, y = a * b (+ bias), in blocks that fit the caches (Goto and van de
 // Geijn 2008, "Anatomy of high-performance matrix multiplication"). Operands are packed into
-// strips, so any strides run at one speed, and b may be anything that can fill a strip, e.g. the
+// strips, so all strides are equally fast, and b may be anything that can fill a strip, e.g. the
 // patches of an image. Include after a vec header.
 //
 // `Items` describes many products of one size, e.g. a batch or the groups of a convolution:
@@ -34,7 +34,7 @@ struct Gemm {
   int64_t a_row = 0, a_depth = 0, y_row = 0, y_column = 0, bias_step = 0;
 };
 
-// The part of b that is packed at once: some columns and some depth of one item.
+// The part of b that is packed at a time: some columns and some depth of one item.
 struct GemmBlock {
   int64_t item, column, columns, first, depth;
 };

@@ -10,7 +10,7 @@ namespace {
 
 using shared::kPageGroup;
 
-// From an element of a row on; elements that are added are whole groups, or 8 within one.
+// Points to an element of a row. Advance it by whole groups, or by 8 within a group.
 struct Q8Row {
   Q8Row() = default;
   RB_INLINE Q8Row(decltype(nullptr)) {}
@@ -52,7 +52,7 @@ RB_INLINE float load1(const Q8Row& row) {
   return static_cast<float>(static_cast<int8_t>(*row.code())) * scale_of(row);
 }
 
-// As bits, whose order is that of magnitudes, with NaN above infinity.
+// As bits, which sort like magnitudes, with NaN above infinity.
 RB_INLINE uint32_t largest_magnitude(const __m256 x[4]) {
   __m256i most = _mm256_setzero_si256();
   for (int i = 0; i < 4; ++i) {
@@ -65,7 +65,7 @@ RB_INLINE uint32_t largest_magnitude(const __m256 x[4]) {
   return static_cast<uint32_t>(_mm_cvtsi128_si32(half));
 }
 
-// An f16 scale and how many codes are in a unit: 0 where the scale is 0 or NaN.
+// An f16 scale and the number of codes in a unit, 0 if the scale is 0 or NaN.
 struct GroupScale {
   uint16_t bits;
   float inverse;

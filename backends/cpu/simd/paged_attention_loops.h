@@ -1,8 +1,8 @@
 #pragma once
-// Attention over a paged cache, for prompts and for single steps alike: the query heads that share
-// a key/value head are rows of one tile. Keys are added up in parts, cut at the same keys whatever
-// else a step has, so that a row's bits depend on its own sequence alone; where there are few tiles
-// their parts are shared out. Include after a vec header.
+// Attention over a paged cache, for prompts and single steps: the query heads that share a
+// key/value head are rows of one tile. Keys are summed in parts with fixed borders, so that a row's
+// bits depend only on its own sequence, not on the rest of the step. If there are few tiles,
+// threads share their parts. Include after a vec header.
 
 #include "backends/api/args_attention.h"
 #include "backends/api/impl.h"
@@ -135,7 +135,8 @@ RB_INLINE const char* bytes_at(const T* row) {
   return reinterpret_cast<const char*>(row);
 }
 
-// Finds the tile at `key` and asks for its rows: each begins in a line that nothing announces.
+// Finds the tile at `key` and prefetches its rows, because the processor cannot predict where they
+// begin.
 template <typename Row>
 RB_INLINE void find_tile(const PagedAttentionArgs& args, const Work& work, int64_t key,
                          TileRows<Row>& tile) {
@@ -151,7 +152,7 @@ RB_INLINE void find_tile(const PagedAttentionArgs& args, const Work& work, int64
   }
 }
 
-// What ALiBi takes off a row's scores; `behind`: the row's place less the first key.
+// Subtracts ALiBi's term from a row's scores. `behind`: the row's place minus the first key.
 RB_INLINE void add_alibi(float* scores, float slope, int64_t behind) {
   const auto first = static_cast<int>(behind);
   for (int j = 0; j < kKeys; ++j) {
@@ -171,7 +172,7 @@ template <typename Row>
 void attend_range(const PagedAttentionArgs& args, const Work& work, const AttentionTile& tile) {
   load_queries(args, work, tile);
   start_rows(tile, work.rows);
-  // Not of a prompt's last rows: theirs are the bits of a whole prompt.
+  // Not for a prompt's last rows, which must have the same bits as in a whole prompt.
   const bool few = work.seq.queries == 1 && takes_few_rows(tile, work.rows);
   int64_t firsts[kMaxRows], ends[kMaxRows];  // keys that a row sees; finding them takes divisions
   for (int64_t r = 0; r < work.rows; ++r) {
@@ -223,7 +224,7 @@ RB_INLINE void write_result(const PagedAttentionArgs& args, const Work& work, in
   for (int64_t i = 0; i < args.q.sizes[2]; ++i) y[i] = out[i] * factor;
 }
 
-// Keys of a part of the range that a sequence's rows see. It begins at a multiple of this.
+// The keys of a part. Parts begin at multiples of this.
 RB_INLINE int64_t part_keys(const Sequence& seq) {
   return seq.queries == 1 ? kSinglePart : kManyPart;
 }
@@ -297,7 +298,7 @@ Work part_of(Work work, int64_t index) {
   return work;
 }
 
-// What parts of the keys come to for the rows of a tile, under each row's largest score.
+// The result of some parts of the keys for the rows of a tile, under each row's largest score.
 struct Partial {
   float* out;    // (kMaxRows, padded_dim)
   float* top;    // (kMaxRows); kNothing: no key so far
@@ -314,8 +315,8 @@ struct Partial {
     for (int64_t r = 0; r < rows; ++r) top[r] = kNothing;
   }
 
-  // Adds what the next part came to for a row (Dao et al. 2023, "Flash-Decoding"). A part without
-  // keys of the row changes no bit, so that it does not matter whether there is one.
+  // Adds the next part's result for a row (Dao et al. 2023, "Flash-Decoding"). A part without keys
+  // of the row changes no bit.
   void add(int64_t row, const float* part, float part_top, float part_total) const {
     float* to = out + row * padded_dim;
     if (part_top == kNothing) return;
@@ -378,7 +379,7 @@ void attend_all(const PagedAttentionArgs& args) {
   const Plan plan = plan_tiles(args, pool.threads());
   const int64_t tile_floats = (AttentionTile::floats(dim) + 15) / 16 * 16;
   const int64_t sums_floats = (Partial::floats(padded) + 15) / 16 * 16;
-  // Of parts that threads share; else of each thread, and one more where they are joined.
+  // For parts that threads share; else one for each thread, and one more where they are joined.
   const int64_t kept = plan.shared ? plan.tiles * plan.parts + 1 : pool.threads();
   auto* memory = reinterpret_cast<float*>(
       thread_workspace((pool.threads() * tile_floats + kept * sums_floats) * 4));

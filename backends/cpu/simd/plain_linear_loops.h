@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kDotRows = 4;  // at a time: rows of x ...
 constexpr int kDotOuts = 4;  // ... by rows of the weight
-// Up to so many numbers, the sums of the lanes cost as much as the products.
+// Up to this many numbers, adding up the lanes costs as much as the products.
 constexpr int64_t kShort = 4 * kLanes;
 
 template <int kRows, int kOuts>

@@ -24,8 +24,8 @@ struct WinogradTarget {
   void* y[kWinogradOutputs];               // null: outside the image
 };
 
-// Elements of images are f32, f16 or bf16. Steps from place to place are best not multiples of
-// 4096 bytes: 36 such lines would meet in one set of the first-level cache.
+// Elements of images are f32, f16 or bf16. Steps from place to place should not be multiples of
+// 4096 bytes, or 36 such lines share one set of the first-level cache.
 struct WinogradKernels {
   // rows: the tile's 6 x 6 pixels, `channels` elements each, null outside the image;
   // out[place * step + channel]

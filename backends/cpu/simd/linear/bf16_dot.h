@@ -34,8 +34,8 @@ inline void round_to_bf16(const float* x, int64_t in, uint16_t* out) {
   _mm256_mask_storeu_epi16(out + i, rest, __builtin_bit_cast(__m256i, rounded));
 }
 
-// One sum on purpose: memory is slower than its additions, and loads that wait for nothing ask for
-// lines in the first-level cache before they have come to the second.
+// One sum is enough, because memory is slower than its additions. With more, loads run so far ahead
+// that they request lines in the first-level cache before these are in the second.
 inline void run_dot_row(const panel::PanelProduct& p) {
   __m512 sum = _mm512_setzero_ps();
   const int64_t pairs = p.in / 2;

@@ -1,5 +1,5 @@
 #pragma once
-// The formats of few bits in the terms of formats.h: include after it.
+// The formats of few bits, as formats.h defines formats: include after it.
 //
 // Points of a code book are looked up for two at a time, in the halves of a row's lane: of bytes
 // 0 and 2 of a word of indices, or of 1 and 3. Their digits, spread over the bytes of the lane, and

@@ -28,8 +28,8 @@ struct FormatF32 {
   }
 };
 
-// Whole vectors are read and then halved: two loads of one line that is still under way take
-// longer than one.
+// Reads whole vectors and halves them: two loads of a line that is still on its way take longer
+// than one.
 struct FormatF16 {
   static constexpr int kInputBytes = 2 * panel::kPanelRows;
   [[gnu::always_inline]] static Floats load(const std::byte* data, int64_t k, int part) {
@@ -72,8 +72,8 @@ struct FormatBf16 {
   }
 };
 
-// As few sums as keep up with memory: loads that wait for nothing ask for lines in the first-level
-// cache before they have come to the second.
+// As few sums as keep up with memory. With more, loads run so far ahead that they request lines in
+// the first-level cache before these are in the second.
 template <typename F>
 void run_float_row(const panel::PanelProduct& p) {
   Floats sums[kRowSums][kParts];

@@ -43,8 +43,8 @@ template <typename F>
   return sum;
 }
 
-// What x brings to the sums of a span: its scale, and its scale times the sum of its quants, which
-// meets the offset, or times -kShift.
+// x's factors for a span: its scale, and its scale times the sum of its quants, which is multiplied
+// by the offset or by -kShift.
 struct InputScale {
   __m256 scale, sum;
 };

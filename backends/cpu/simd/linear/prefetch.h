@@ -1,7 +1,7 @@
 #pragma once
-// One row of x reads each weight once, from memory: the loads of a panel are too short a stream for
-// the processor's own prefetching. Panels lie one after the other, so what is fetched past the end
-// of one is the beginning of the next; past the last one nothing is read.
+// With one row of x, each weight is read once, from memory, and a panel is too short a stream for
+// the processor's own prefetching. Panels are adjacent, so a prefetch past the end of one fetches
+// the beginning of the next; past the last panel, nothing is read.
 
 #include <cstddef>
 
@@ -14,7 +14,7 @@ constexpr ptrdiff_t kAheadBytes = 8192;
   __builtin_prefetch(static_cast<const char*>(data) + kAheadBytes, 0, 1);
 }
 
-// Fetches what lies kAheadBytes behind group g of a record.
+// Prefetches the line kAheadBytes after group g of a record.
 template <typename F>
 [[gnu::always_inline]] inline void fetch_group_ahead(const typename F::Record& record, int g) {
   constexpr int kShare = sizeof(record) / F::kGroups;

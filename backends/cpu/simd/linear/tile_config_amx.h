@@ -1,5 +1,5 @@
 #pragma once
-// The shapes of AMX tiles: a thread sets them before it multiplies and gives them up afterwards, so
+// The shapes of AMX tiles. A thread sets them before it multiplies and releases them afterwards, so
 // that the system does not save 8 KiB more for it.
 
 #include <immintrin.h>

@@ -157,7 +157,7 @@ constexpr int kFloatTile = 6;  // rows of x: twelve sums, two weights and an inp
   const __m256i where = _mm256_cmpeq_epi8(both(bits, bit), bit);
   return either(index, both(where, bytes_of(8)));
 }
-// Named by code_book_formats.h; nothing calls it.
+// code_book_formats.h names it, but nothing calls it.
 template <int kCount>
 Bytes look_up_words(const uint16_t* table, Bytes index);
 

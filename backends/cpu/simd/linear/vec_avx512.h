@@ -199,7 +199,7 @@ template <int kFirst>
   return _mm512_castps_si512(four != 0 ? _mm512_shuffle_ps(a, b, 0xdd)
                                        : _mm512_shuffle_ps(a, b, 0x88));
 }
-// Named by code_book_formats.h; nothing calls it.
+// code_book_formats.h names it, but nothing calls it.
 template <typename Point>
 Bytes spread_digits(const Point* book, Bytes index, int half);
 
