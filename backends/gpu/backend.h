@@ -1,5 +1,5 @@
 #pragma once
-// The devices of one vendor: the driver is opened when first asked for, devices when first used.
+// The devices of one vendor. Opens the driver at the first request, and a device at its first use.
 
 #include <memory>
 #include <mutex>
@@ -17,10 +17,10 @@ class Backend {
           const KernelTable& (*kernels)(const Properties&));
 
   int device_count();
-  // Throws device with the driver's reason, not_found for an ordinal that is not there, or
-  // unsupported for a card that no kernels were compiled for.
+  // Throws device with the driver's reason, not_found for an unknown ordinal, or unsupported for a
+  // card without compiled kernels.
   GpuDevice& device(int ordinal);
-  // Why there is no device, one line; empty when there is one.
+  // Why there is no device, in one line; empty if there is one.
   std::string unavailable_reason();
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// Whether work on a device is recorded and replayed (Device::supports_capture()): where the
-// environment does not say, where nothing is known against the driver, and a self-test agrees.
+// Decides whether work on a device is captured and replayed (Device::supports_capture()). Unless
+// the environment decides, it needs a driver without known faults and a self-test that passes.
 
 #include <mutex>
 #include <string>
@@ -14,10 +14,10 @@ class CaptureTrust {
   // `device` outlives the object.
   explicit CaptureTrust(GpuDevice& device) : device_(device) {}
 
-  // One line; empty where replays are trusted. Decided at the first call, on the device's default
-  // stream. RBEE_GRAPHS=0 is never, =1 always; unset, Properties::capture_fault and
-  // self_test_capture() decide. Logs why not, once. Throws what the self-test throws, and then
-  // decides anew at the next call.
+  // One line with the reason; empty if replays are trusted. Decides at the first call, on the
+  // device's default stream. RBEE_GRAPHS=0 means never, =1 always; if it is unset,
+  // Properties::capture_fault and self_test_capture() decide. Logs the reason once. Throws what the
+  // self-test throws; then the next call decides again.
   const std::string& why_not();
 
  private:
@@ -28,10 +28,11 @@ class CaptureTrust {
   std::string refusal_;
 };
 
-// Records copies of rows whose bytes are uploaded before each of a hundred replays, as the indices
-// of a step are, and compares what comes out: rows in another order, by as many kernels as a step
-// of a model has. What is wrong with the replays, one line; empty: nothing. Throws device where the
-// same copies are wrong without a recording, out_of_memory, and what a lost device gives.
+// Captures copies of rows, replays them a hundred times with indices uploaded before each replay,
+// like those of a decode step, and compares the results: rows in another order, by as many kernels
+// as a model's step has. Gives the fault of the replays in one line, or an empty text. Throws
+// device if the same copies are wrong without capture, out_of_memory, and the error of a lost
+// device.
 std::string self_test_capture(GpuDevice& device);
 
 }  // namespace rbee::gpu

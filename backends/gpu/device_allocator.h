@@ -1,7 +1,7 @@
 #pragma once
-// Device memory, kept for reuse: freed blocks serve later requests on the stream that freed them,
-// since work on one stream runs in order. Small blocks are the driver's, one by one, and serve
-// requests of their size; large ones are cut from segments (segment_heap.h). Thread-safe.
+// A caching allocator of device memory: freed blocks serve later requests on the stream that freed
+// them, because work on one stream runs in order. Small blocks are single allocations of the driver
+// and serve requests of their size; large ones are cut from segments (segment_heap.h). Thread-safe.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ struct AllocatorStats {
   int64_t peak_in_use = 0;     // bytes, the most since the start or the last reset_peak
   uint64_t driver_calls = 0;   // allocations that went to the driver
   uint64_t requests = 0;       // allocations in all
-  uint64_t times_trimmed = 0;  // times that memory ran out and the cache was given back
+  uint64_t times_trimmed = 0;  // times that memory ran out and the cache was freed
 };
 
 class DeviceAllocator {
@@ -33,21 +33,21 @@ class DeviceAllocator {
   DeviceAllocator(const DeviceAllocator&) = delete;
   DeviceAllocator& operator=(const DeviceAllocator&) = delete;
 
-  // At least 256-byte aligned. Throws out_of_memory naming the bytes wanted, in use and free; what
-  // is cached has been given back before.
+  // At least 256-byte aligned. If memory runs out, frees the cache first; then throws out_of_memory
+  // naming the bytes wanted, in use and free.
   void* allocate(size_t bytes, void* stream);
   void free(void* data, void* stream) noexcept;
 
   // From begin_pool until end_pool, allocations of `stream` come from a pool of their own, so that
-  // a recorded graph's addresses belong to nobody else; the graph runs on that stream. The pool
-  // grows by what is kept for the stream, then by new memory. release_pool, after the graph and
-  // every tensor in it are gone, gives its memory back to what is kept for the stream.
+  // nothing else uses the addresses of a captured graph. The graph must run on that stream. The
+  // pool grows by the stream's cached memory, then by new memory. Call release_pool after the graph
+  // and every tensor in it are gone: it returns the pool's memory to the stream's cache.
   void begin_pool(void* stream);
   uint64_t end_pool();
   void release_pool(uint64_t pool) noexcept;
 
-  // What is kept for one stream is kept for another, after which the first is gone; its work has
-  // ended.
+  // Moves one stream's cached memory to another stream. The first stream's work must have ended,
+  // and it is not used again.
   void move_stream(void* from, void* to) noexcept;
 
   AllocatorStats stats() const;

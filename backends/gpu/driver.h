@@ -1,6 +1,6 @@
 #pragma once
-// What the GPU runtime needs of a vendor's driver. backends/cuda implements it over the NVIDIA
-// driver API, backends/rocm over the HIP runtime; everything above is written once.
+// The GPU runtime's interface to a vendor's driver. backends/cuda implements it over the NVIDIA
+// driver API, backends/rocm over the HIP runtime; all other code is shared.
 //
 // Every call that can fail throws Error naming the vendor's call and its status: out_of_memory for
 // a lack of device or pinned memory, unsupported for a module that the driver does not take, device
@@ -15,7 +15,7 @@
 
 namespace rbee::gpu {
 
-// What matrix instructions a device has; picks kernels, never meaning.
+// The matrix instructions of a device. They select kernels and never change results' meaning.
 enum class MatrixUnit : uint8_t {
   none,      // dot products at most (gfx1030 and its kin)
   mma,       // NVIDIA sm_80 and later: mma.sync
@@ -35,7 +35,7 @@ struct Properties {
   int64_t shared_per_block = 0;  // bytes, the most that a launch may ask for
   MatrixUnit matrix = MatrixUnit::none;
   bool async_copies = false;  // kernels copy to shared memory while they go on (portable.h)
-  std::string capture_fault;  // known of replays by this driver on this device; empty: none
+  std::string capture_fault;  // known fault of replays by this driver on this device; empty: none
 };
 
 struct Grid {
@@ -48,8 +48,7 @@ struct KernelLaunch {
   uint32_t threads = 0;       // per block
   uint32_t shared_bytes = 0;  // dynamic shared memory
   uint32_t params_bytes = 0;  // of the kernel's one parameter
-  // Blocks may take their place on the device before the kernel in front has ended: of kernels that
-  // wait themselves.
+  // Blocks may start before the previous kernel has ended. Only for kernels that wait themselves.
   bool overlap = false;
 };
 
@@ -61,7 +60,7 @@ class Driver {
   // e.g. "CUDA driver 13.0" or "HIP runtime 6.4"
   virtual std::string version() const = 0;
   virtual int device_count() = 0;
-  // The environment variables that hide devices from it, as hiding_variables() lists them.
+  // The environment variables that hide devices from the driver, as hiding_variables() lists them.
   virtual std::string hidden_by() const = 0;
   virtual Properties properties(int ordinal) = 0;
 
@@ -74,7 +73,7 @@ class Driver {
   virtual void free_host(void* data) noexcept = 0;
 
   virtual void copy(void* to, const void* from, size_t bytes, CopyKind kind, void* stream) = 0;
-  // Between devices of this driver; staged through the host where they cannot reach each other.
+  // Between devices of this driver; staged through the host if they cannot access each other.
   virtual void copy_peer(void* to, int to_ordinal, const void* from, int from_ordinal, size_t bytes,
                          void* stream) = 0;
   virtual void fill(void* data, uint8_t value, size_t bytes, void* stream) = 0;
@@ -91,17 +90,17 @@ class Driver {
 
   virtual void* load_module(std::span<const std::byte> image) = 0;
   virtual void unload_module(void* module) noexcept = 0;
-  // Null when the module has no kernel of this name.
+  // Null if the module has no kernel of this name.
   virtual void* find_kernel(void* module, const char* name) = 0;
-  // Whether the kernel's code waits for the one in front before it reads or writes what that does
-  // (wait_for_previous_kernel() of portable.h), so that it may overlap with it.
+  // Whether the kernel's code waits for the previous kernel before it touches that kernel's data
+  // (wait_for_previous_kernel() of portable.h), so that the two may overlap.
   virtual bool waits_itself(void* kernel) = 0;
   // Lets launches of the kernel use up to `bytes` of dynamic shared memory.
   virtual void allow_shared(void* kernel, size_t bytes) = 0;
   // `params`: the address of the kernel's one parameter.
   virtual void launch(const KernelLaunch& what, void* stream, const void* params) = 0;
 
-  // Between begin and end, work on the stream is recorded; allocation stays legal.
+  // Between begin and end, work on the stream is captured; allocation stays legal.
   virtual void begin_capture(void* stream) = 0;
   virtual void* end_capture(void* stream) = 0;  // an executable graph
   virtual void launch_graph(void* graph, void* stream) = 0;

@@ -9,22 +9,22 @@ namespace rbee::gpu {
 class DynamicLibrary {
  public:
   DynamicLibrary() = default;
-  // Opens the first of `names` that is there. `override_variable`: an environment variable that
-  // names the file to open instead.
+  // Opens the first of `names` that exists. `override_variable`: an environment variable that may
+  // name another file.
   DynamicLibrary(const char* override_variable, std::initializer_list<const char*> names);
   ~DynamicLibrary();
   DynamicLibrary(const DynamicLibrary&) = delete;
   DynamicLibrary& operator=(const DynamicLibrary&) = delete;
 
   explicit operator bool() const { return handle_ != nullptr; }
-  // The file that was opened, as it was named.
+  // The name under which the file was opened.
   const std::string& name() const { return name_; }
-  // Why nothing could be opened, one line; empty when something was.
+  // Why nothing could be opened, in one line; empty if something was.
   const std::string& reason() const { return reason_; }
-  // Null when the library has no such symbol.
+  // Null if the library has no such symbol.
   void* find(const char* symbol) const;
 
-  // Sets `function` to the symbol; appends the symbol's name to missing() when it is not there.
+  // Sets `function` to the symbol; appends the symbol's name to missing() if there is none.
   template <typename Function>
   void bind(Function*& function, const char* symbol) {
     function = reinterpret_cast<Function*>(find(symbol));

@@ -1,6 +1,6 @@
 #pragma once
-// Arithmetic on pairs of f16, and by it products of e4m3 codes (OCP FP8) with signed bytes:
-// instructions that vendors have under other names, as in instructions.h.
+// Arithmetic on pairs of f16, and with it products of e4m3 codes (OCP FP8) and signed bytes. Like
+// instructions.h, it wraps instructions that have another name for each vendor.
 
 #include "backends/gpu/instructions.h"
 
@@ -27,8 +27,8 @@ RB_DEVICE u32 fma_pair<f16>(u32 a, u32 b, u32 c) {
 #endif
 }
 
-// Where an instruction makes f16 of e4m3 codes. gfx942's take another e4m3, whose bias is 8 and
-// whose minus zero is NaN (AMD CDNA3 ISA).
+// For targets with an instruction that converts e4m3 codes to f16. gfx942's instructions take
+// another e4m3, with bias 8 and NaN for minus zero (AMD CDNA3 ISA).
 #if defined(__gfx950__) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890)
 #define RB_E4M3_HALVES 1
 
@@ -45,8 +45,8 @@ RB_DEVICE void e4m3_halves(u32 codes, u32 (&pairs)[2]) {
 #endif
 
 // The dot product of words of four codes with signed bytes, which pairs_of_bytes() has made f16.
-// Each product is exact (4 bits by 7). NVIDIA adds them in f16, 2^-8 of them so that they stay in
-// its range: for the few words of a piece, whose x was rounded more.
+// Each product is exact (4 bits by 7). NVIDIA adds them in f16, scaled by 2^-8 to stay in range.
+// That is good enough for the few words of a piece, because rounding x loses more.
 class E4m3Dot {
  public:
   // A word's four signed bytes as pairs of f16 in the order in which add() takes codes.

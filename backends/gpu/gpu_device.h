@@ -16,16 +16,16 @@
 
 namespace rbee::gpu {
 
-// What a vendor's folder gives to make its devices.
+// What a vendor's backend supplies for its devices.
 struct Vendor {
-  Driver* driver = nullptr;             // outlives the devices
+  Driver* driver = nullptr;             // must outlive the devices
   std::span<const KernelImage> images;  // outlive the devices
   // The slots for a device, best implementation first; the table lives until the program ends.
   const KernelTable& (*kernels)(const Properties&) = nullptr;
 };
 
-// Errors name the call of Device, this device, the last operation on the stream where there is one,
-// and what the driver said.
+// Errors name the call of Device, this device, the last operation on the stream if there is one,
+// and the driver's message.
 class GpuDevice final : public Device {
  public:
   // Throws what the driver throws.
@@ -42,8 +42,8 @@ class GpuDevice final : public Device {
   void free(void* data, size_t bytes, Stream& stream) noexcept override;
   void* allocate_host(size_t bytes) override;
   void free_host(void* data, size_t bytes) noexcept override;
-  // Pageable host memory is staged: the call returns when `from` may be changed. Memory of
-  // allocate_host is read and written by the device itself, in stream order.
+  // Stages pageable host memory: the call returns when `from` may be changed. The device itself
+  // reads and writes memory of allocate_host, in stream order.
   void copy(void* to, const void* from, size_t bytes, CopyKind kind, Stream& stream) override;
   // Between devices of one vendor.
   bool copy_peer(const PeerCopy& copy) override;
@@ -51,7 +51,7 @@ class GpuDevice final : public Device {
 
   Stream& default_stream() override { return default_stream_; }
   Stream create_stream() override;
-  // Waits for its work; memory that is kept for it is kept for the default stream.
+  // Waits for the stream's work, and moves its cached memory to the default stream.
   void destroy_stream(Stream& stream) noexcept override;
   void synchronize(Stream& stream) override;
 
@@ -66,10 +66,10 @@ class GpuDevice final : public Device {
   void* end_capture(Stream& stream) override;
   void launch_capture(void* captured, Stream& stream) override;
   void destroy_capture(void* captured) noexcept override;
-  // Between begin_capture() and end_capture(), of whatever stream.
+  // Whether any stream is between begin_capture() and end_capture().
   bool recording() const { return recording_; }
-  // Of a kernel that is about to be queued or recorded, for a process that it ends
-  // (launch_trail.h). `op` and `kernel` outlive the device.
+  // Call this before a kernel is queued or captured; a crash report needs it (launch_trail.h). `op`
+  // and `kernel` must outlive the device.
   void note_kernel(const char* op, const char* kernel, const Stream& stream);
 
   // For the kernels of this folder.
@@ -106,8 +106,8 @@ inline GpuDevice& device_of(const Stream& stream) {
   return static_cast<GpuDevice&>(*stream.device);
 }
 
-// Memory of the stream's device that a kernel needs while it runs; given back, in stream order,
-// when the object goes. Null for 0 bytes.
+// Temporary memory of the stream's device for a kernel; the destructor frees it in stream order.
+// Null for 0 bytes.
 class Scratch {
  public:
   Scratch(Stream& stream, size_t bytes)

@@ -6,7 +6,7 @@
 
 namespace rbee::gpu {
 
-// NAME="value", ... of those among `names` that are set, be it to nothing; "" where none is.
+// NAME="value", ... of those `names` that are set, even to an empty value; "" if none is.
 std::string hiding_variables(std::initializer_list<const char*> names);
 
 }  // namespace rbee::gpu

@@ -1,6 +1,6 @@
 #pragma once
-// Single instructions that both vendors have under other names, beside what portable.h says of
-// threads and memory.
+// Single instructions that have another name for each vendor. portable.h has those for threads and
+// memory.
 
 #include "backends/gpu/portable.h"
 
@@ -18,8 +18,8 @@ RB_DEVICE float fast_exp2(float x) {
 #endif
 }
 
-// The larger number in one instruction; beside NaN the other, for tops of scores: their weights are
-// NaN all the same.
+// The larger number in one instruction. If one is NaN, gives the other: for largest scores this is
+// fine, because the weights become NaN anyway.
 struct MaxNumber {
   RB_DEVICE float operator()(float a, float b) const {
 #if defined(__CUDACC__)
@@ -83,7 +83,7 @@ RB_DEVICE u32 pick_bytes(u32 first, u32 second) {
 #endif
 }
 
-// Asks for memory that is read soon.
+// Prefetches memory that is read soon.
 RB_DEVICE void prefetch(const void* from) {
 #if defined(__CUDACC__)
   asm volatile("prefetch.global.L1 [%0];" ::"l"(from));
@@ -120,8 +120,8 @@ RB_DEVICE Looked look_up(const u32 (&table)[4], u32 codes) {
 #endif
 }
 
-// Loads words whether they are used or not: clang moves a load that only a choice uses behind a
-// branch, each behind one of its own.
+// Loads words even if they are not used: clang would move a load that only a conditional uses
+// behind a branch of its own.
 template <int kWords>
 RB_DEVICE void load_anyway(u32 (&words)[kWords]) {
 #if !defined(__CUDACC__)
@@ -130,8 +130,8 @@ RB_DEVICE void load_anyway(u32 (&words)[kWords]) {
 #endif
 }
 
-// A launch leaves a kernel's parameters in memory: asked for before it waits for the kernel in
-// front, they are there behind the wait.
+// A launch leaves a kernel's parameters in memory. Prefetched before the wait for the previous
+// kernel, they are in the cache after it.
 template <class Params>
 RB_DEVICE void read_parameters([[maybe_unused]] const Params& params) {
 #if defined(__CUDACC__)

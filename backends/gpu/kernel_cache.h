@@ -14,7 +14,7 @@ namespace rbee::gpu {
 
 class KernelCache {
  public:
-  // `device`: as errors name it. Images outlive the cache.
+  // `device`: its name in errors. Images must outlive the cache.
   KernelCache(Driver& driver, std::string device, std::string architecture,
               std::span<const KernelImage> images);
   ~KernelCache();
@@ -27,11 +27,11 @@ class KernelCache {
     bool waits_itself;  // see Driver
   };
   // A kernel that may use `shared_bytes` of dynamic shared memory. The device is current. Throws
-  // unsupported, listing the embedded architectures, when the family has no code for this device,
-  // what Driver::load_module() throws, naming family, device and architecture, and internal when
-  // the family lacks the kernel.
+  // unsupported, listing the embedded architectures, if the family has no code for this device;
+  // what Driver::load_module() throws, naming family, device and architecture; and internal if the
+  // family lacks the kernel.
   Found find(std::string_view family, std::string_view kernel, size_t shared_bytes);
-  // True when the family has code for this device.
+  // True if the family has code for this device.
   bool has_family(std::string_view family) const;
 
  private:

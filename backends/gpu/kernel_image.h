@@ -16,7 +16,7 @@ struct KernelImage {
   std::span<const std::byte> bytes;
 };
 
-// The image of a family for a device of `architecture`; null when there is none.
+// The image of a family for a device of `architecture`; null if there is none.
 const KernelImage* find_image(std::span<const KernelImage> images, std::string_view family,
                               std::string_view architecture);
 // Whether there is an image for a device of `architecture`.

@@ -9,13 +9,12 @@
 
 namespace rbee::gpu {
 
-// What a kernel reads before those in front of it have ended.
-// Constants are weights and the tables that say where the tokens of a step belong: no kernel that a
-// layer's results come from writes them. The tables are integers, and packed weights are written by
-// pack_weight only.
+// What a kernel reads before earlier kernels have ended. Constants are weights and the tables of a
+// step's token places: no kernel of a layer writes them. The tables are integers, and only
+// pack_weight writes packed weights.
 enum class ReadsAhead : uint8_t { nothing, packed_weights, tables, constants, anything };
-// What a kernel writes: results that nothing reads ahead (FusedLinearArgs), floats that may be a
-// weight of an operation that follows, anything, or packed weights.
+// What a kernel writes: results that no kernel reads ahead (FusedLinearArgs), floats that may be a
+// later operation's weight, anything, or packed weights.
 enum class Writes : uint8_t { results, floats, anything, packed_weights };
 
 struct Launch {
@@ -29,9 +28,9 @@ struct Launch {
   Writes writes = Writes::anything;
 };
 
-// Queues the kernel, which may overlap with the end of the one in front where its code waits for
-// that (Driver::waits_itself()): unless it reads ahead what could be under way. Throws Error naming
-// op, kernel and device; legal while a step is recorded. A grid with a 0 does nothing.
+// Queues the kernel. If its code waits for the previous kernel (Driver::waits_itself()), it may
+// overlap with that kernel's end, unless it would read ahead data that may still be written. Throws
+// Error naming op, kernel and device. Legal during capture. Does nothing for a grid with a 0.
 void launch_raw(Stream& stream, const Launch& launch, const void* params, uint32_t params_bytes);
 
 template <typename Params>

@@ -29,8 +29,9 @@ struct LtVendor {
   const char* override_variable;
   std::initializer_list<const char*> files;
   const LtNumbers& numbers;
-  const char* asked_by = nullptr;  // a variable that must be 1 for it to be used; null: none
-  // Why it must not be started on a device in this process, empty where it may be; null: it may.
+  const char* asked_by = nullptr;  // a variable that must be 1 to use the library; null: none
+  // Why it must not be started on a device in this process; empty if it may be. Null: it always
+  // may.
   const std::string& (*why_not)(int ordinal) = nullptr;
 };
 
@@ -58,15 +59,15 @@ class LtLibrary {
   LtLibrary(const LtLibrary&) = delete;
   LtLibrary& operator=(const LtLibrary&) = delete;
 
-  // Why the library cannot be used, one line; null when it can.
+  // Why the library cannot be used, in one line; null if it can.
   const char* refusal() const { return refusal_.empty() ? nullptr : refusal_.c_str(); }
 
-  // Why it cannot multiply this on the stream's device, one line; null when it can. What it answers
-  // is remembered. Throws out_of_memory, or device or internal when a call fails, naming the
-  // operation, the device and the call.
+  // Why it cannot multiply this on the stream's device, in one line; null if it can. The answer is
+  // cached. Throws out_of_memory, or, if a call fails, device or internal, naming the operation,
+  // the device and the call.
   const char* refusal(const LtProduct& product, Stream& stream);
-  // Queues the product; legal while a step is recorded. False where refusal() gives a reason, and
-  // when the library has no kernel after all. Throws as refusal() does.
+  // Queues the product; legal during capture. False if refusal() gives a reason, or the library has
+  // no kernel after all. Throws as refusal() does.
   bool run(const LtProduct& product, Stream& stream);
 
  private:
@@ -76,7 +77,7 @@ class LtLibrary {
     Owned library;
     std::string refusal;  // empty: there is one
   };
-  // What the heuristic is asked, and the answer with the descriptors to use it.
+  // The heuristic's question, and its answer with the descriptors to use it.
   using Key = std::vector<int64_t>;
   struct Plan {
     Owned operation{nullptr, nullptr};
@@ -93,7 +94,7 @@ class LtLibrary {
 
   Code code_of(int status) const;
   void check(int status, const char* call) const;
-  // Null: not started yet, and not now, while a step is recorded.
+  // Null: not started yet, and it cannot start during capture.
   const OnDevice* on_device(const GpuDevice& device);
   OnDevice start(DeviceId id) const;
   Plan& plan_of(const LtProduct& product, const OnDevice& device, int ordinal);

@@ -95,8 +95,8 @@
 namespace rbee {
 namespace gpu {
 
-// Kernels are started before the one before them has ended (NVIDIA, compute capability 9 and
-// later), so that the time of a launch is hidden.
+// A kernel may start before the previous one has ended (NVIDIA, compute capability 9 and later),
+// which hides the launch's latency.
 RB_DEVICE void start_next_kernel() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -287,8 +287,8 @@ RB_DEVICE void load_once(const u8* from, u32 (&words)[kWords]) {
 #endif
 }
 
-// Copies to shared memory that go on while the thread does other things. Where the target has none
-// kernels keep what they read ahead in registers.
+// Asynchronous copies to shared memory. On targets without them, kernels keep prefetched data in
+// registers.
 #if defined(__CUDACC__)
 constexpr bool kAsyncCopies = true;
 
@@ -312,14 +312,14 @@ RB_DEVICE void copy_async16_if(bool wanted, u32 to, const void* from, int valid)
 RB_DEVICE void commit_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
-// Waits until at most kPending groups of this thread's copies are under way.
+// Waits until at most kPending groups of this thread's copies are outstanding.
 template <int kPending>
 RB_DEVICE void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 #else
 constexpr bool kAsyncCopies = false;
-// Named by templates; nothing calls them.
+// Templates name these, but nothing calls them.
 __attribute__((device)) u32 shared_address(const void* data);
 __attribute__((device)) void copy_async16(u32 to, const void* from, int valid);
 __attribute__((device)) void copy_async16_if(bool wanted, u32 to, const void* from, int valid);
@@ -328,7 +328,7 @@ template <int kPending>
 __attribute__((device)) void wait_copies();
 #endif
 
-// Shared memory written by a wave's lanes before is seen by its lanes after; all lanes take part.
+// Makes shared memory written by a wave's lanes visible to its lanes; all lanes take part.
 RB_DEVICE void wave_barrier() {
 #if defined(__CUDACC__)
   __syncwarp();
@@ -339,8 +339,8 @@ RB_DEVICE void wave_barrier() {
 #endif
 }
 
-// Keeps the compiler from moving the loads above to below, where their results are used: it does so
-// to save registers, and then few are under way. All lanes of a wave take part.
+// Keeps the compiler from moving the loads above down to their use, which saves registers but
+// leaves few loads outstanding. All lanes of a wave take part.
 RB_DEVICE void loads_before() {
 #if defined(__CUDACC__)
   __syncwarp();

@@ -1,5 +1,5 @@
 #pragma once
-// For operations that a GPU composes of others.
+// For operations that a GPU composes from others.
 
 #include "backends/api/impl.h"
 

@@ -1,6 +1,6 @@
 #pragma once
-// Large pieces of device memory, cut to size and joined again: what a model's parts leave free one
-// after another serves the next part whatever its sizes are. Not thread-safe.
+// Cuts large pieces of device memory to size and joins them again, so that memory freed by one part
+// of a model serves the next part, whatever its sizes are. Not thread-safe.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rbee::gpu {
 
-// Who may take a free block: work of a stream, or a recording's pool.
+// The owner of a free block: a stream's work, or a captured graph's pool.
 struct MemoryPlace {
   void* stream = nullptr;  // of a pool: null
   uint64_t pool = 0;
@@ -23,8 +23,8 @@ class SegmentHeap {
  public:
   // A new segment, all of it free.
   void add(void* data, size_t bytes, const MemoryPlace& place);
-  // The smallest free block of `place` with at least `bytes`, without what it has beyond them; null
-  // when there is none. bytes: a multiple of the wanted alignment.
+  // Takes the smallest free block of `place` with at least `bytes` and cuts off the rest; null if
+  // there is none. bytes: a multiple of the wanted alignment.
   void* take(const MemoryPlace& place, size_t bytes);
   // A block that take() returned. Returns its size.
   size_t size(void* data) const { return blocks_.at(data)->bytes; }
@@ -32,7 +32,7 @@ class SegmentHeap {
   void give(void* data, const MemoryPlace& place);
   // What is free for `from` is free for `to`.
   void move(const MemoryPlace& from, const MemoryPlace& to);
-  // Forgets the segments that no block of is in use or a pool's, and returns them.
+  // Removes and gives the segments without any block that is in use or in a pool.
   std::vector<std::pair<void*, size_t>> take_free_segments();
   // Every segment that was added and not taken back.
   std::vector<void*> segments() const;

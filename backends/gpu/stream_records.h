@@ -1,5 +1,5 @@
 #pragma once
-// What the runtime keeps for each stream.
+// The runtime's record of each stream.
 
 #include <cstdint>
 #include <map>
@@ -13,12 +13,11 @@ namespace rbee::gpu {
 inline constexpr int64_t kArrivalCounters = 4096;  // of a stream
 
 struct StreamRecord {
-  // Counters by which the blocks of a kernel learn which of them ends last: kArrivalCounters words
-  // of device memory. Each stream has its own, since kernels of one stream run in order; they are 0
-  // when a kernel starts, and kernels leave them so, recorded ones too.
+  // Counters that tell the blocks of a kernel which of them ends last: kArrivalCounters words of
+  // device memory. Each stream has its own, because kernels of one stream run in order. They are 0
+  // when a kernel starts, and every kernel, also a captured one, leaves them 0.
   uint32_t* arrivals = nullptr;
-  // Kernels that may write these were queued since a kernel last waited for all in front of it
-  // (Launch::writes).
+  // What kernels may have written since a kernel last waited for all earlier ones (Launch::writes).
   bool floats_under_way = false;
   bool tables_under_way = false;
   bool packed_weights_under_way = false;
@@ -38,7 +37,8 @@ class StreamRecords {
   // here and below.
   void add(void* stream);
   void remove(void* stream) noexcept;
-  // Until remove(); for the thread that uses the stream. Throws internal for an unknown stream.
+  // The record, valid until remove(), for the thread that uses the stream. Throws internal for an
+  // unknown stream.
   StreamRecord& of(void* stream);
   // ", after <op>" for errors of a stream whose last operation is known; else empty.
   std::string after(void* stream);

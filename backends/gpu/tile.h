@@ -25,8 +25,8 @@ struct StridedOffsets {
   i64 at[kOperands];  // elements
 };
 
-// Where element `index` lies in each operand. Loops run to constants, so that compilers keep the
-// space in constant memory.
+// The offset of element `index` in each operand. Loops have constant bounds, so that compilers keep
+// the space in constant memory.
 template <int kOperands>
 RB_DEVICE StridedOffsets<kOperands> strided_offsets(const Strided<kOperands>& space, u32 index) {
   StridedOffsets<kOperands> offsets = {};

@@ -1,6 +1,6 @@
 #pragma once
-// What the attention kernels share: where a sequence's rows lie, which keys a query sees, and how a
-// product becomes a score.
+// Shared by the attention kernels: the addresses of a sequence's rows, the keys that a query sees,
+// and the step from a product to a score.
 
 #include "backends/gpu/instructions.h"
 #include "backends/shared/attention_params.h"
@@ -12,8 +12,8 @@ namespace gpu {
 
 constexpr float kLog2E = 1.44269504f;
 
-// x, of which clang does not know that it is the same each time: addresses of slopes and masks,
-// which few calls have, would be made before the loop and held in registers.
+// x, hidden from clang's knowledge that it never changes. Otherwise clang computes addresses of
+// slopes and masks, which few calls have, before the loop and keeps them in registers.
 RB_DEVICE int stays_in_loop(int x) {
   u32 words[] = {static_cast<u32>(x)};
   load_anyway(words);
@@ -27,7 +27,7 @@ struct AttentionSpan {
   i64 q_len;
   i64 kv_len;
 
-  // The query's place among the keys: the last query stands at the last key.
+  // The query's place among the keys: the last query's is the last key's.
   RB_DEVICE i64 place(i64 query) const { return query + kv_len - q_len; }
 };
 
@@ -79,9 +79,9 @@ struct TileWork {
 };
 
 // The tile of up to `tile` queries that this block has (query_grid()); false when there is none.
-// Tiles that see the most keys come first, of all heads that take turns, so that short ones are
-// left for the end. Ragged tiles are counted through the sequences, since only the device knows
-// their lengths.
+// Tiles that see the most keys come first, for all alternating heads, so that short ones are left
+// for the end. Ragged tiles are counted through the sequences, because only the device knows their
+// lengths.
 RB_DEVICE bool find_tile(const AttentionParams& p, int tile, TileWork& work) {
   const u32 turn = static_cast<u32>(p.turn_heads);
   work.head = static_cast<i32>(block_y() * turn + block_x() % turn);
@@ -106,8 +106,8 @@ RB_DEVICE bool find_tile(const AttentionParams& p, int tile, TileWork& work) {
   return true;
 }
 
-// visible_keys, and those before the query's key_ends. Tiles may ask for queries that are not
-// there.
+// visible_keys, and the keys before the query's key_ends. Tiles may ask for queries that do not
+// exist.
 RB_DEVICE KeyRange seen_keys(const AttentionParams& p, const AttentionSpan& span, i64 query) {
   KeyRange keys = visible_keys(p, span, query);
   if (p.key_ends == nullptr || query >= span.q_len) return keys;
@@ -116,7 +116,7 @@ RB_DEVICE KeyRange seen_keys(const AttentionParams& p, const AttentionSpan& span
   return keys;
 }
 
-// The end of the keys that some query of a tile sees.
+// The end of the keys that any query of a tile sees.
 RB_DEVICE i64 last_end(const AttentionParams& p, const TileWork& work) {
   // Without key_ends no query sees beyond a later one's end.
   i64 end = visible_keys(p, work.span, work.first + work.count - 1).end;

@@ -1,7 +1,7 @@
 #pragma once
-// The loop of a decoding wave: keys and values of one key head go past the queries that share it.
-// Loads of the next keys are under way while scores become weights, loads of the next values while
-// the next products are made, and entries of the block table are read one step earlier still.
+// The loop of a decoding wave: it reads keys and values of one key head and applies them to the
+// queries that share it. It loads the next keys while scores become weights, and the next values
+// during the next products; it reads entries of the block table one step earlier.
 
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention_cache.h"
@@ -38,7 +38,7 @@ struct DecodeTile {
   using Run = RunOf<KV>;
   using Rows = Run[kSteps][kPacks];
 
-  // What the waves end with.
+  // The waves' results.
   struct Ends {
     float top[kWaves][kHeads];
     float sum[kWaves][kHeads];
@@ -53,8 +53,8 @@ struct DecodeTile {
 };
 
 // Sums kCount of `parts` over the lanes that differ in the bits of kMask and below, halving them
-// while there are several: of two halves a lane keeps one and hands the other to its partner. Which
-// parts a lane ends with, part_of says.
+// while there are several: a lane keeps one half and gives the other to its partner. part_of tells
+// which parts a lane ends with.
 template <int kWave, int kMask, int kCount, int kParts>
 RB_DEVICE void sum_parts(float (&parts)[kParts], u32 lane) {
   if constexpr (kMask > 0 && kCount == 1) {
@@ -95,8 +95,8 @@ RB_DEVICE float reduce_head(float x, Combine combine) {
   }
 }
 
-// Keeps clang from moving the products of sums to where the sums are used: behind the next loads,
-// which then need registers beside those of the factors.
+// Keeps clang from moving the products to the use of the sums, after the next loads: then these
+// would need registers in addition to the factors'.
 template <int kCount>
 RB_DEVICE void sums_before(float (&sums)[kCount]) {
   u32 words[kCount];
@@ -116,7 +116,7 @@ struct DecodeWork {
   KeyRange keys;
 };
 
-// Where keys and values lie; a wave finds kKeys at once, each lane one.
+// The addresses of keys and values. A wave finds kKeys at once, one for each lane.
 template <class KV, int kKeys>
 class CachePlaces {
  public:
@@ -129,7 +129,7 @@ class CachePlaces {
   RB_DEVICE CachePlaces(const AttentionParams& p, const DecodeWork& work, u32 lane)
       : p_(p), work_(work), within_(lane % kKeys) {}
 
-  // Of key `first` + lane. Keys past the last stand where the last does; their weights are 0.
+  // For key `first` + lane. Keys past the last have the last key's address and weight 0.
   RB_DEVICE Place find(i64 first) const {
     const i64 last = work_.keys.end - 1;
     const i64 key = first + within_;

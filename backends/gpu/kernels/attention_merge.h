@@ -1,7 +1,6 @@
 #pragma once
-// What the waves of a decoding block, and the blocks that share a query's keys, end with becomes
-// one result. A block's waves meet in shared memory; of the blocks, the one that arrives last reads
-// what the others have left.
+// Merges the results of a decoding block's waves, and of the blocks that share a query's keys.
+// Waves merge in shared memory. The block that arrives last reads the other blocks' results.
 
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention_decode.h"
@@ -168,8 +167,8 @@ class Merger {
   int lane_, wave_;
 };
 
-// A block's part of the result: what AnyDecoder leaves of each wave, put together. Which keys there
-// are it reads before the kernel in front has ended.
+// A block's part of the result: AnyDecoder's results of all waves, merged. It reads which keys
+// there are before the previous kernel has ended.
 template <class AnyDecoder>
 RB_DEVICE void decode(const AttentionParams& p) {
   using Tile = typename AnyDecoder::Tile;

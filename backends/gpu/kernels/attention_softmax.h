@@ -1,5 +1,5 @@
 #pragma once
-// The softmax of a tile of scores, as the matrix-unit kernels take it: in base 2 and in passing.
+// The online softmax of a tile of scores for the matrix-unit kernels, in base 2.
 
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention.h"
@@ -7,7 +7,7 @@
 namespace rbee {
 namespace gpu {
 
-// How a kernel treats scores. Without `shaped`, a product times `factor` is a score in base 2.
+// How a kernel computes scores. Without `shaped`, a product times `factor` is a score in base 2.
 struct ScoreRule {
   bool shaped;  // softcap, ALiBi, a mask or a scale that turns the order around
   float factor;
@@ -39,8 +39,9 @@ RB_DEVICE float shaped_score(const AttentionParams& p, const TileWork& work, i64
   return score * kLog2E;
 }
 
-// The sum of a query's weights with the sink of its head, where that has one. `level`: what was
-// taken from the scores in base 2 before they became weights. Without keys there is no sink either.
+// The sum of a query's weights, plus its head's sink if there is one. `level`: the number
+// subtracted from scores in base 2 before they became weights. Without keys there is no sink
+// either.
 RB_DEVICE float with_sink(const AttentionParams& p, i32 head, float sum, float level) {
   if (p.sinks == nullptr || !(sum > 0)) return sum;
   return sum + fast_exp2(p.sinks[head] * kLog2E - level);

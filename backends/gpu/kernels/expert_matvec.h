@@ -1,6 +1,6 @@
 #pragma once
-// Mat-vecs of chosen experts: the kernels of few rows, pointed at the weight of the choice that a
-// block works on. The choice is read on the device, so that a step can be recorded.
+// Mat-vecs of chosen experts: the kernels of few rows, with the weight of the block's choice. The
+// device reads the choice, so that a step can be captured.
 
 #include "backends/gpu/portable.h"
 #include "backends/shared/expert_params.h"

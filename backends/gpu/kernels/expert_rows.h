@@ -1,6 +1,6 @@
 #pragma once
-// Which rows and outputs a block of a product of many choices has, from the groups that
-// expert_groups() made; for the vendors' kernels on matrix units.
+// Finds a block's rows and outputs in a product of many choices, from the groups of
+// expert_groups(); for the vendors' kernels on matrix units.
 
 #include "backends/gpu/portable.h"
 #include "backends/shared/expert_params.h"
@@ -35,8 +35,7 @@ struct ExpertPlace {
   }
 };
 
-// The tile that this block has, of kOuts outputs; false when there is none: how many there are is
-// known on the device only.
+// This block's tile of kOuts outputs; false if there is none: only the device knows their number.
 template <int kOuts>
 RB_DEVICE bool find_place(const ExpertGemmParams& p, ExpertPlace& place) {
   const i32 across = (p.outs + kOuts - 1) / kOuts;

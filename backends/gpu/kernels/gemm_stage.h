@@ -1,7 +1,7 @@
 #pragma once
-// Operands of matrix instructions on their way through registers into shared memory. A step is 32
-// elements of the depth: 64 bytes of each row, in four chunks that are swizzled, so that eight rows
-// read at one chunk lie in different banks.
+// Moves operands of matrix instructions through registers into shared memory. A step is 32 elements
+// of the depth: 64 bytes of each row, in four chunks that are swizzled, so that eight rows read at
+// one chunk lie in different banks.
 
 #include "backends/gpu/kernels/gemm_operand.h"
 
@@ -28,8 +28,7 @@ class OperandStage {
     within_ = line < from.lines;
     row_ = static_cast<const T*>(from.data) + static_cast<i64>(within_ ? line : 0) * from.pitch;
   }
-  // Of lines that do not follow one another: the one that begins at `row`, which is not read where
-  // it is not `within`.
+  // For lines that are not adjacent: the line at `row`, which is read only if `within`.
   RB_DEVICE OperandStage(const T* row, bool within, int depth)
       : row_(row), within_(within), depth_(depth) {}
   // Reads a step's part into registers.

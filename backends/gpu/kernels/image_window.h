@@ -1,6 +1,6 @@
 #pragma once
-// How kernels of image convolutions find what the filters of a pixel see, and what is added to
-// their sums.
+// Finds the input of a pixel's filters, and the additions to their sums, for kernels of image
+// convolutions.
 
 #include "backends/gpu/portable.h"
 #include "backends/shared/image_params.h"

@@ -1,6 +1,6 @@
 #pragma once
-// What one row's products of queries, keys and values do with their results: MatvecHeads. A group
-// is two rows of one head; of heads that are rotated a pair, then neighbours behind the pairs.
+// Stores the queries, keys and values of one row's products: MatvecHeads. A group is two rows of
+// one head: in rotated heads a rotated pair, and after the pairs two neighbours.
 
 #include "backends/gpu/portable.h"
 #include "backends/shared/matvec_params.h"
@@ -39,11 +39,11 @@ RB_DEVICE HeadTurn read_turn(const RopeTables& tables, i64 position, i32 pair) {
           tables.sin[position * tables.sin_row + pair * tables.sin_step]};
 }
 
-// What the token's rotation and place in the cache are, for all threads of a block. Asked for
-// before any weight: behind the weights that a block asks for it would come late.
+// The token's rotation and its place in the cache, for all threads of a block. Loaded before any
+// weight, because after a block's weights it would come late.
 class HeadPlaces {
  public:
-  static constexpr bool kEarly = false;  // whether turn() is there right after ask()
+  static constexpr bool kEarly = false;  // whether turn() may be called right after ask()
 
   // All threads; done() lets the others see it behind the next barrier.
   RB_DEVICE void ask(const MatvecHeads& heads) {
@@ -71,7 +71,7 @@ class HeadPlaces {
   HeadTurn turn_{1, 0};
 };
 
-// The same for threads that each read what they need: where weights come by themselves.
+// The same for threads that each read what they need, if other threads fetch the weights.
 class OwnHeadPlaces {
  public:
   static constexpr bool kEarly = true;
@@ -89,7 +89,8 @@ class OwnHeadPlaces {
   i32 slot_ = -1, position_ = 0;
 };
 
-// Where element `at` of all heads' keys (which = 0) or values (1) goes in its cache; null: nowhere.
+// The address in its cache of element `at` of all heads' keys (which = 0) or values (1); null: it
+// is not stored.
 RB_DEVICE void* cache_element(const MatvecHeads& heads, int which, i32 slot, i32 at) {
   if (slot < 0) return nullptr;
   const i64(&strides)[3] = heads.cache_strides[which];

@@ -1,10 +1,10 @@
 #pragma once
 // Linear layers of one row of x, with the norm before them and what follows: y = residual +
-// act(gate) * up (FusedLinearArgs). Limited by the memory that the weights are read from. As many
-// blocks as the device holds at once put x into shared memory, in the form that the weights' format
-// wants, and then go from group to group of weight rows. A wave has the loads of its next trips
-// along its rows under way while it multiplies: in registers, or in a ring in shared memory, which
-// is filled before the kernel in front has ended.
+// act(gate) * up (FusedLinearArgs). Limited by memory bandwidth. As many blocks as the device holds
+// at once put x into shared memory, in the form that the weights' format needs, and then go from
+// group to group of weight rows. While a wave multiplies, it loads its next trips along its rows:
+// into registers, or into a ring in shared memory, which it fills before the previous kernel has
+// ended.
 //
 // A Format says how rows are read and multiplied:
 //   kThreads                       of a block
@@ -133,7 +133,7 @@ class StagedX {
   Some weight_;
 };
 
-// The trips that a wave has asked for, in the order of push(): one in registers,
+// The trips that a wave has requested, in the order of push(): one in registers,
 template <class Format>
 class RegistersAhead {
  public:
@@ -232,8 +232,8 @@ class MatvecOne {
     ahead_first_ = begin;
     ahead_trip_ = slice_;
     point_at(begin + mine_);
-    // What is asked for before x comes before x: not more than comes while the kernel in front
-    // ends.
+    // Loads requested before x arrive before x, so request no more than arrives while the previous
+    // kernel ends.
     constexpr i32 kEarly = 2;
     i32 asked = 0;
     groups_.ask();
@@ -283,7 +283,7 @@ class MatvecOne {
     return static_cast<const u8*>(part.weight) + out * p_.row_bytes;
   }
 
-  // Of the wave's trips the next that was not asked for yet, if there is one.
+  // Requests the wave's next trip, if there is one.
   RB_DEVICE void ask_for_next() {
     if (ahead_first_ < p_.groups) {
       ahead_.push(format_, rows_, ahead_trip_, lane_);

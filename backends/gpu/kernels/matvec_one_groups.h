@@ -1,6 +1,6 @@
 #pragma once
-// What one row's products share whatever reads their weights: which rows of weights a group is of
-// (MatvecOneParams), and what becomes of its two results.
+// Shared by all one-row products, whatever reads their weights: a group's rows of weights
+// (MatvecOneParams), and the destination of its two results.
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/gates.h"
 #include "backends/gpu/kernels/matvec_heads.h"
@@ -59,7 +59,7 @@ struct OnePlace {
   i32 step;
 };
 
-// What becomes of one of a group's two results, all but the result itself.
+// The destination of one of a group's two results.
 struct OneTarget {
   void* to;            // null: nothing
   i32 at;              // elements behind it; -1: it is an element of a cache
@@ -84,8 +84,8 @@ class OneGroups {
     if (p_.append != 0) places_.done(p_.heads);
   }
 
-  // Parameters are not indexed at run time: compilers then lose sight of what pointers are to
-  // device memory, and use slower loads.
+  // Does not index parameters at run time: compilers would then not know that pointers lead to
+  // device memory, and would use slower loads.
   RB_DEVICE OnePlace place_of(i32 group) const {
     OnePlace place{p_.parts[0], 0, group, 0};
     if (p_.gate != 0) return place;
@@ -105,9 +105,9 @@ class OneGroups {
     return place;
   }
 
-  // Of the group's row `row`, 0 or 1, without what kernels in front may write: for that complete(),
-  // behind the wait for them and the barrier behind done(). Early, so that nothing but put() is
-  // left to do when the sums are there.
+  // For the group's row `row`, 0 or 1, without data that earlier kernels may write. complete() adds
+  // those, after the wait for these kernels and the barrier after done(). Called early, so that
+  // only put() is left when the sums are ready.
   RB_DEVICE OneTarget target(i32 group, int row) const {
     OneTarget out{nullptr, 0, -1, 0, 0, 0, {1, 0}};
     if (group >= p_.groups) return out;

@@ -1,7 +1,8 @@
 #pragma once
 // x as the threads of a block round it: 8 neighbouring elements, a run, a thread at a time. One
-// piece of code serves all types of x, with and without a norm, and all passes, since kernels of a
-// layer take turns on a multiprocessor, which fetches their instructions again each time.
+// piece of code serves all types of x, with and without a norm, and all passes. Less code matters,
+// because kernels of a layer alternate on a multiprocessor, which fetches their instructions again
+// each time.
 
 #include "backends/gpu/instructions.h"
 #include "backends/shared/matvec_params.h"
@@ -109,9 +110,9 @@ class XRuns {
   Units x_ = {}, weight_ = {};
 };
 
-// Sums of squares, XRuns' of each of kThreads threads, from which all behind a barrier of theirs
-// have what the norm multiplies by: known only when all of x is, it would keep the products
-// waiting.
+// Sums of squares of XRuns, one for each of kThreads threads. After a barrier, every thread
+// computes the norm's factor from them. It is applied to results, because products would have to
+// wait for it.
 template <int kWave, int kThreads>
 class NormSquares {
  public:

@@ -1,6 +1,6 @@
 #pragma once
-// y = x * weight^T + bias for up to 8 rows of x and plain weights. Limited by the memory that the
-// weights are read from: every byte is read once, 16 a lane, with 8 such loads of a lane under way.
+// y = x * weight^T + bias for up to 8 rows of x and plain weights. Limited by memory bandwidth:
+// reads every byte of the weights once, 16 at a time for each lane, with 8 such loads outstanding.
 // x comes from the first-level cache.
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/matvec_tiles.h"

@@ -1,7 +1,7 @@
 #pragma once
-// What mat-vec kernels of plain and of packed weights share: which waves work on what, and how
-// their sums become y. A wave works on kOuts rows of a weight at a time for kBatch rows of x, alone
-// or as one of `split` waves that cut these rows.
+// Shared by mat-vec kernels of plain and of packed weights: the waves' work, and the step from
+// their sums to y. A wave works on kOuts rows of a weight at a time for kBatch rows of x, alone or
+// as one of `split` waves that cut these rows.
 #include "backends/gpu/portable.h"
 #include "backends/shared/matvec_params.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a lane reads of a row of a packed weight (packed_weight.h) at a time: 32 codes, 16 of 8-bit
+// A lane reads a row of a packed weight (packed_weight.h) in pieces: 32 codes, or 16 of 8-bit
 // formats.
 #include "backends/gpu/e4m3_dot.h"
 #include "backends/gpu/instructions.h"

@@ -1,6 +1,6 @@
 #pragma once
-// Pieces of formats of few bits (packed_code_books.h). A block of threads has their code book in
-// shared memory: a wave's lanes look up points that have nothing to do with each other.
+// Pieces of formats of few bits (packed_code_books.h). A block of threads keeps their code book in
+// shared memory, because a wave's lanes look up unrelated points.
 #include "backends/gpu/kernels/packed_piece.h"
 
 namespace rbee {
@@ -18,8 +18,8 @@ struct SharedBook {
   RB_DEVICE u32 operator()(u32 point) const { return shared_book<Block>()[point]; }
 };
 
-// The part of `thread`, of kThreads, in opening the format's book, if it has one. There is a
-// barrier to come before pieces are unpacked.
+// Expands `thread`'s part, of kThreads, of the format's code book, if it has one. A barrier must
+// follow before pieces are unpacked.
 template <class Block, int kThreads>
 RB_DEVICE void open_book(u32 thread) {
   constexpr u32 kPairs = BookOf<Block>::kPoints / 2;

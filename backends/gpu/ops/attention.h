@@ -38,12 +38,11 @@ extern const Impl<AttentionArgs> attention_wide;
 shared::AttentionParams attention_params(const AttentionArgs& args);
 shared::AttentionParams attention_params(const PagedAttentionArgs& args);
 
-// A block for each head and tile of `tile` queries, in find_tile()'s order; what a ragged batch has
-// fewer leaves blocks without work.
+// One block for each head and tile of `tile` queries, in find_tile()'s order. If a ragged batch has
+// fewer tiles, some blocks have no work.
 Grid query_grid(const shared::AttentionParams& params, int64_t tile);
 
-// True when scores are more than products scaled by a positive number: capped, with ALiBi or a
-// mask.
+// True if scores are more than products scaled by a positive number: with a cap, ALiBi or a mask.
 bool shaped_scores(const shared::AttentionParams& params);
 
 // For kernels on matrix units, with 16-bit keys and values, q of their type or f32 and heads of up

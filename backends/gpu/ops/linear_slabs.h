@@ -1,8 +1,8 @@
 #pragma once
-// Linear layers of many rows on weights of another type than x. Packed ones and f8: a slab of the
-// weight, kSlabBytes at most, is converted and multiplied as any weight, then the next. That costs
-// less than converting operands on their way into a product's tiles again and again. x in f32 is
-// multiplied by 16-bit weights in terms (SplitInput).
+// Linear layers of many rows on weights of another type than x. For packed weights and f8, converts
+// a slab of the weight, at most kSlabBytes, and multiplies it like any weight, then the next slab.
+// That costs less than converting operands for every tile of a product. x in f32 is multiplied by
+// 16-bit weights in terms (SplitInput).
 
 #include "backends/api/args_matmul.h"
 #include "backends/api/impl.h"

@@ -1,7 +1,7 @@
 #pragma once
 // Matrix products and linear layers through a vendor's library (lt_library.h). refuse_..._on: why
-// the library takes them not on the stream's device; null when it does. run_...: where it refuses
-// after all, the slot is asked again, and what stands behind takes them.
+// the library does not take them on the stream's device; null if it does. run_...: if the library
+// refuses after all, the slot's next implementation takes them.
 
 #include "backends/api/args_matmul.h"
 #include "backends/api/device.h"
@@ -14,7 +14,7 @@ namespace rbee::gpu {
 const char* refuse_lt_linear(const LtLibrary& library, const LinearArgs& args);
 const char* refuse_lt_linear_on(LtLibrary& library, const LinearArgs& args, Stream& stream);
 void run_lt_linear(LtLibrary& library, const LinearArgs& args, Stream& stream);
-// False when the library refuses, first or last; some parts' results may be written then.
+// False if the library refuses any part; some parts' results may be written by then.
 bool try_lt_linear(LtLibrary& library, const LinearArgs& args, Stream& stream);
 
 // The same for one layer that adds a residual and nothing else.

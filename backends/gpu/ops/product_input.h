@@ -1,5 +1,5 @@
 #pragma once
-// The input of linear layers as matrix units multiply it: in 16 bits, as the weights are.
+// Converts the input of linear layers for matrix units: to 16 bits, like the weights.
 
 #include <optional>
 
@@ -9,8 +9,8 @@
 
 namespace rbee::gpu {
 
-// How x meets a weight: in which type both are multiplied, and whether x, in f32, is cut into terms
-// of that type (SplitInput) rather than rounded to it.
+// How x is multiplied by a weight: the type of both operands, and whether x, in f32, is split into
+// terms of that type (SplitInput) instead of being rounded.
 struct ProductKind {
   DType type;
   bool split = false;
@@ -49,7 +49,7 @@ class SplitInput {
   const float* scales_;
 };
 
-// x, and what it becomes for products of each kind, made when first asked for.
+// x, and its forms for each kind of product, made at the first request.
 class ProductInput {
  public:
   ProductInput(const char* op, const View& x, Stream& stream) : op_(op), x_(x), stream_(stream) {}
