@@ -6,7 +6,7 @@
 
 namespace rbee::cuda {
 
-// cuBLASLt (see gpu/ops/lt_products.h), opened when first asked for.
+// cuBLASLt (see gpu/ops/lt_products.h), opened at the first request.
 extern const gpu::LtVendor kCublasLtVendor;
 gpu::LtLibrary& cublaslt_library();
 extern const Impl<LinearArgs> linear_cublaslt;

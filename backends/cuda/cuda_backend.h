@@ -1,6 +1,6 @@
 #pragma once
-// NVIDIA GPUs as devices. A program that links this starts on any machine; the driver is opened
-// when a device is asked for.
+// NVIDIA GPUs as devices. A program that links this starts on any machine; it opens the driver when
+// a device is requested.
 
 #include "backends/api/registry.h"
 

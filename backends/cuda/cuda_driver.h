@@ -14,8 +14,8 @@
 
 namespace rbee::cuda {
 
-// A tensor in device memory as the copy engine is to see it, channels first in every list. Sizes
-// and boxes are in elements, strides in bytes (those of the axes after the first).
+// A tensor in device memory for the copy engine, channels first in every list. Sizes and boxes are
+// in elements, strides in bytes (for the axes after the first).
 struct TensorTiles {
   DType dtype = DType::f16;  // or bf16, f8e4m3
   const void* data = nullptr;
@@ -40,8 +40,8 @@ struct TensorPixels {
 
 class CudaDriver : public gpu::Driver {
  public:
-  // Opens libcuda.so.1, or the file that RBEE_CUDA_LIBRARY names. Throws device with one line that
-  // says what is missing: the library, a device, or a newer driver.
+  // Opens libcuda.so.1, or the file that RBEE_CUDA_LIBRARY names. Throws device with one line
+  // naming what is missing: the library, a device, or a newer driver.
   CudaDriver();
 
   DeviceKind kind() const override { return DeviceKind::cuda; }

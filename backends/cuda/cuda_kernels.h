@@ -1,5 +1,5 @@
 #pragma once
-// What stands in the slots of an NVIDIA device, and the embedded code.
+// The kernel table of NVIDIA devices, and the embedded code.
 
 #include <span>
 

@@ -1,9 +1,10 @@
 #pragma once
 // Attention of many queries on Hopper (sm_90a), after FlashAttention-3 (Shah et al. 2024): a
 // warpgroup that only fetches keys and values, and others that each own 64 queries. A consumer
-// starts the products of the next keys before it adds the values of the present ones, so that its
-// softmax runs beside tensor cores at work; two take turns at starting products, so that one's
-// softmax runs beside the other's products. Exponentials and tensor cores limit it alike.
+// starts the products of the next keys before it adds the values of the current ones, so that its
+// softmax overlaps with tensor core work. Two consumers alternate in starting products, so that
+// one's softmax overlaps with the other's products. Exponentials and tensor cores are equally
+// limiting.
 #include "backends/cuda/kernels/attention_wgmma.h"
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention_softmax.h"
@@ -217,10 +218,10 @@ class WgmmaConsumer {
     warpgroup_commit();
   }
 
-  // Turns products into weights relative to the rows' bases. A base follows its row's top only when
-  // that has grown by more than kSlack, which weights and sums bear: results are divided by the
-  // sums (FlashAttention-4, Zadouri et al. 2026, section 3.2). True: earlier sums are to be scaled
-  // by `keep`.
+  // Turns products into weights relative to the rows' bases. A base follows its row's top only if
+  // that has grown by more than kSlack. Larger weights and sums do no harm, because results are
+  // divided by the sums (FlashAttention-4, Zadouri et al. 2026, section 3.2). True: scale earlier
+  // sums by `keep`.
   RB_DEVICE bool weigh(const Keys& keys, int key, float (&scores)[kKeys / 2], float (&keep)[2]) {
     if (key < keys.all_first || key + kKeys > keys.all_end) hide(key, scores);
     const float tops[2] = {lane_top(scores, 0) * factor_, lane_top(scores, 1) * factor_};

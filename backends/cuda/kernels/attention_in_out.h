@@ -1,5 +1,5 @@
 #pragma once
-// What the attention kernels for NVIDIA's tensor cores share: queries, results, largest scores.
+// Shared by the attention kernels for NVIDIA's tensor cores: queries, results, largest scores.
 
 #include "backends/cuda/kernels/mma_ptx.h"
 #include "backends/gpu/kernels/attention.h"

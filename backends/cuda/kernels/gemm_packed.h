@@ -2,13 +2,13 @@
 // y = x * weight^T + bias of many rows of x and packed weights (packed_weight.h) on Hopper
 // (sm_90a). Weights stay packed until they are in registers: rows of the weight are the first
 // operand of warpgroups' products, which a lane unpacks from shared memory as it needs them, and x
-// is the second, which the copy engine fetches. So the product reads what the planes hold, and
-// writes its results alone, but for parts of sums.
+// is the second, which the copy engine fetches. So the product reads only the planes, and writes
+// only its results and some partial sums.
 //
 // The units of all tiles, one tile behind another, are cut into even shares, so that all blocks end
-// at the same time (Osama et al. 2023, "Stream-K"). What a share has of a tile that another one
-// begins it leaves in memory; who begins a tile adds up, in the order of the depth. Shares do what
-// others wait for first.
+// at the same time (Osama et al. 2023, "Stream-K"). If another share begins a tile, a share leaves
+// its partial sums of that tile in memory; the share that begins the tile adds them, in the order
+// of the depth. Shares first do the work for which others wait.
 //
 // Three things go on at once: one thread fetches x, two warps copy units of weights,
 // and two warpgroups of 64 outputs each unpack and multiply; one unpacks while the other's products
@@ -84,7 +84,8 @@ struct PackedWork {
   }
 };
 
-// What lane 0 has, which the compiler then knows to be the same in all, and does not compute again.
+// Lane 0's value; the compiler then knows that all lanes have the same and does not compute it
+// again.
 RB_DEVICE u32 same_in_lanes(u32 value) {
   return __shfl_sync(0xffffffffu, value, 0);
 }

@@ -1,6 +1,6 @@
 #pragma once
 // Tiles that the copy engine fetches into shared memory, and the barriers of a cluster of two
-// blocks that say when they are there (PTX ISA 8.x, sections 5.5, 9.7.9.27 and 9.7.13.15).
+// blocks that signal their arrival (PTX ISA 8.x, sections 5.5, 9.7.9.27 and 9.7.13.15).
 
 #include "backends/cuda/kernels/attention_wgmma.h"
 #include "backends/shared/tensor_map_params.h"
@@ -48,8 +48,8 @@ RB_DEVICE u32 address_in(u32 place, u32 rank) {
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(place), "r"(rank));
   return there;
 }
-// Arrives at a barrier of either block. It orders nothing that this thread wrote: a release to the
-// cluster would wait for all its writes to memory.
+// Arrives at a barrier of either block. It does not order this thread's writes, because a release
+// to the cluster would wait for all of them.
 RB_DEVICE void arrive_there(u32 barrier) {
   asm volatile("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier)
                : "memory");
@@ -82,8 +82,8 @@ RB_DEVICE void copy_box(u32 to, const TensorMap& map, u64* barrier, int x, int y
   }
 }
 
-// How the second-level cache treats lines that are read once: they are the first to go, so that
-// what is read again stays.
+// The second-level cache policy for lines that are read once: evict them first, so that data that
+// is read again stays.
 RB_DEVICE u64 read_once_policy() {
   u64 policy;
   asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
