@@ -14,8 +14,8 @@ std::string why_no_gpu(const char* kfd);
 
 class HipDriver : public gpu::Driver {
  public:
-  // Opens libamdhip64.so of ROCm 5.2.3 or later, or the file that RBEE_HIP_LIBRARY names.
-  // Throws device with one line that says what is missing: the library, a device, or a newer one.
+  // Opens libamdhip64.so of ROCm 5.2.3 or later, or the file that RBEE_HIP_LIBRARY names. Throws
+  // device with one line naming what is missing: the library, a device, or a newer library.
   HipDriver();
 
   DeviceKind kind() const override { return DeviceKind::rocm; }

@@ -6,8 +6,8 @@
 
 namespace rbee::rocm {
 
-// hipBLASLt (see gpu/ops/lt_products.h), opened when first asked for; with RBEE_HIPBLASLT=1 alone,
-// and where a child shows that it does not end the process (products_trial.h).
+// hipBLASLt (see gpu/ops/lt_products.h), opened at the first request; only with RBEE_HIPBLASLT=1,
+// and only if a child process shows that it does not end the process (products_trial.h).
 extern const gpu::LtVendor kHipblasLtVendor;
 gpu::LtLibrary& hipblaslt_library();
 extern const Impl<LinearArgs> linear_hipblaslt;

@@ -1,5 +1,5 @@
 #pragma once
-// What is known of AMD's architectures, by their names, and of HIP's versions on them.
+// Facts about AMD's architectures, by name, and about HIP's versions on them.
 
 #include <string_view>
 
@@ -11,11 +11,11 @@ namespace rbee::rocm {
 constexpr int hip_version(int major, int minor, int patch = 0) {
   return major * 10'000'000 + minor * 100'000 + patch;
 }
-// ROCm 5.2.3. From 5.2.0 to 5.2.2 a recording keeps of a kernel that comes twice the second
-// arguments alone (release notes of ROCm 5.2.3).
+// ROCm 5.2.3. From 5.2.0 to 5.2.2, if a captured graph has a kernel twice, it keeps only the second
+// arguments (release notes of ROCm 5.2.3).
 inline constexpr int kOldestRuntime = hip_version(5, 2, 21153);
 
-// Of an architecture that nobody knows: none. gfx1250, for one, has other matrix instructions than
+// None for an unknown architecture: gfx1250, for example, has other matrix instructions than
 // gfx1200.
 gpu::MatrixUnit matrix_unit(std::string_view architecture);
 
@@ -24,8 +24,8 @@ gpu::MatrixUnit matrix_unit(std::string_view architecture);
 // (ROCm/hip issue 3767).
 int compute_units(std::string_view architecture, int reported);
 
-// Why replays of recorded work are not trusted with this runtime on this architecture, one line;
-// empty: nothing is known against them.
+// Why replays of captured graphs are not trusted with this runtime on this architecture, in one
+// line; empty if no fault is known.
 std::string_view known_capture_fault(int version, std::string_view architecture);
 
 }  // namespace rbee::rocm

@@ -1,6 +1,6 @@
 #pragma once
-// AMD GPUs as devices. A program that links this starts on any machine; the HIP runtime is opened
-// when a device is asked for.
+// AMD GPUs as devices. A program that links this starts on any machine; it opens the HIP runtime
+// when a device is requested.
 
 #include "backends/api/registry.h"
 

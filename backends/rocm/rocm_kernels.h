@@ -1,5 +1,5 @@
 #pragma once
-// What stands in the slots of an AMD device, and the embedded code.
+// The kernel table of AMD devices, and the embedded code.
 
 #include <span>
 

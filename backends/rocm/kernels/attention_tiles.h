@@ -131,8 +131,8 @@ class AmdAttention {
     float top, sum;                 // of this lane's query; the sum of this lane's keys
   };
 
-  // The lane, of which clang does not know that it is the same each time: what it makes of it
-  // before the loop takes registers. Unsigned, so that divisions are shifts.
+  // The lane, hidden from clang's knowledge that it never changes: values computed from it before
+  // the loop would take registers. Unsigned, so that divisions are shifts.
   RB_DEVICE u32 own_lane() const { return opaque(static_cast<u32>(lane_)); }
   RB_DEVICE static u32 opaque(u32 x) {
     return static_cast<u32>(stays_in_loop(static_cast<int>(x)));
