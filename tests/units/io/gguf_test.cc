@@ -1,8 +1,11 @@
 // GGUF files that are fine: what other programs wrote, versions, alignment, split files.
 
 #include <cstring>
+#include <map>
+#include <string>
 
 #include "rbee/io/checkpoint.h"
+#include "rbee/io/gguf_format.h"
 #include "rbee/io/gguf_writer.h"
 #include "tests/support/data_folder.h"
 #include "tests/units/io/scratch_folder.h"
@@ -128,6 +131,32 @@ TEST_F(GgufTest, SplitFileWithoutAPart) {
   write_part(path("many-00001-of-99999.gguf"), 0, 99999, 2, "c");
   expect_error(Code::invalid_argument, {"split.count is 99999"},
                [&] { Checkpoint::open(path("many-00001-of-99999.gguf")); });
+}
+
+// enum ggml_type of ggml's ggml.h, but for the types that this project does not read.
+TEST(GgufFormat, TypesHaveGgmlsNumbersAndNames) {
+  const std::map<uint32_t, std::string> wanted = {
+      {0, "F32"},      {1, "F16"},    {2, "Q4_0"},    {3, "Q4_1"},     {6, "Q5_0"},
+      {7, "Q5_1"},     {8, "Q8_0"},   {10, "Q2_K"},   {11, "Q3_K"},    {12, "Q4_K"},
+      {13, "Q5_K"},    {14, "Q6_K"},  {15, "Q8_K"},   {16, "IQ2_XXS"}, {17, "IQ2_XS"},
+      {18, "IQ3_XXS"}, {19, "IQ1_S"}, {20, "IQ4_NL"}, {21, "IQ3_S"},   {22, "IQ2_S"},
+      {23, "IQ4_XS"},  {25, "I16"},   {26, "I32"},    {27, "I64"},     {28, "F64"},
+      {29, "IQ1_M"},   {30, "BF16"},  {34, "TQ1_0"},  {35, "TQ2_0"},   {39, "MXFP4"},
+      {40, "NVFP4"}};
+  for (uint32_t number = 0; number < 64; ++number) {
+    const auto dtype = dtype_of_ggml(number);
+    EXPECT_EQ(dtype.has_value(), wanted.contains(number)) << number;
+    if (!dtype || !wanted.contains(number)) continue;
+    EXPECT_EQ(ggml_type_name(number), wanted.at(number));
+    EXPECT_EQ(ggml_type_of(*dtype), number);
+    EXPECT_EQ(parse_dtype(wanted.at(number)), dtype);
+  }
+  for (const DType dtype : kAllDTypes) {
+    const bool stored = wanted.contains(ggml_type_of(dtype).value_or(63));
+    EXPECT_EQ(ggml_type_of(dtype).has_value(), stored) << rbee::name(dtype);
+  }
+  EXPECT_EQ(ggml_type_name(9), "Q8_1");
+  EXPECT_EQ(ggml_type_name(63), "unknown");
 }
 
 }  // namespace
