@@ -138,15 +138,18 @@ void Replica::on_ready(const json& record) {
   if (port_ == 0) return log(LogLevel::error, "a worker names no port", {{"worker", name()}});
   ready_at_ = steady_clock::now();
   silent_ = 0;
-  change(ReplicaState::ready);
-  check_health();
+  check_health();  // requests come once it has said what it serves
+}
+
+bool Replica::is_asked() const {
+  return port_ != 0 && (state_ == ReplicaState::starting || state_ == ReplicaState::ready);
 }
 
 // Asks for its health when it is time.
 void Replica::stand() {
   health_timer_.expires_after(config_.health_interval);
   health_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    if (!error && self->state_ == ReplicaState::ready) self->check_health();
+    if (!error && self->is_asked()) self->check_health();
   });
 }
 
@@ -169,9 +172,12 @@ void Replica::on_health(bool healthy) {
   if (!probe_) return;
   probe_->cancel();
   probe_.reset();
-  if (state_ != ReplicaState::ready || stopping_) return;
+  if (!is_asked() || stopping_) return;
   silent_ = healthy ? 0 : silent_ + 1;
-  if (healthy) facts_ = json::parse(answer_, nullptr, false);
+  if (healthy) {
+    facts_ = json::parse(answer_, nullptr, false);
+    if (state_ == ReplicaState::starting) change(ReplicaState::ready);
+  }
   if (silent_ < kMostSilent) return stand();
   log(LogLevel::error, "a worker does not answer: it is killed", {{"worker", name()}});
   child_->signal(SIGKILL);

@@ -63,6 +63,7 @@ class Replica : public std::enable_shared_from_this<Replica> {
   void on_exit(int status);
   void after(std::chrono::milliseconds pause, void (Replica::*step)());
   void stand();
+  bool is_asked() const;  // for its health: it has said that it is ready, and has not ended
   void check_health();
   void on_health(bool healthy);
   void kill_now();

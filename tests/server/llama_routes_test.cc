@@ -284,6 +284,7 @@ TEST(LlamaRoutes, PropsAndSlots) {
   const json props = json::parse(worker.get("/props").body);
   EXPECT_EQ(props.at("total_slots"), 1);
   EXPECT_EQ(props.at("default_generation_settings").at("n_ctx"), 2048);
+  EXPECT_EQ(props.at("default_generation_settings").at("params").at("min_p"), 0.05);
   EXPECT_EQ(props.at("model_alias"), "hf:fake");
   EXPECT_EQ(props.at("chat_template"), "{{ messages }}");
   EXPECT_EQ(props.at("bos_token"), "<s>");

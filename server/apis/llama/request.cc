@@ -141,7 +141,7 @@ LlamaRequest parse(std::string_view text, bool infill) {
   request.max_tokens = read_max_tokens(reader);
   read_adapters(reader, errors, request);
   read_sampling(reader, request);
-  request.set_default(&engine::SamplingParams::min_p, kMinP);
+  set_llama_defaults(request);
   read_turn(reader, request);
   read_stop(reader, request);
   request.constraint = read_constraint(reader, body, errors);
@@ -164,6 +164,10 @@ LlamaRequest parse(std::string_view text, bool infill) {
 }
 
 }  // namespace
+
+void set_llama_defaults(GenerateRequest& request) {
+  request.set_default(&engine::SamplingParams::min_p, kMinP);
+}
 
 LlamaRequest parse_llama_completion(std::string_view body) {
   return parse(body, false);

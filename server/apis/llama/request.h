@@ -31,6 +31,9 @@ struct LlamaRequest {
   std::vector<std::string> fields;  // fields of the answer, "a/b" within "a"; empty: all
 };
 
+// The values of /completion and /infill that differ from the engine's defaults.
+void set_llama_defaults(GenerateRequest& request);
+
 // Ignores fields that a shared engine has no use for (cache_prompt, id_slot, n_keep, time limits,
 // ...), and drops the sampler "infill". Throws InvalidBody.
 LlamaRequest parse_llama_completion(std::string_view body);

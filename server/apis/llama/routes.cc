@@ -196,6 +196,7 @@ Response props(LlmService& service, const Request&) {
   const WorkerInfo worker = service.info();
   GenerateRequest defaults;
   service.set_defaults(defaults);
+  set_llama_defaults(defaults);
   return json_response(200,
                        llama_props_json({.model = service.model_id(),
                                          .path = service.options().model_file,

@@ -186,7 +186,9 @@ TEST(Fields, ParserAndEngineKeepTheirRanges) {
     EXPECT_TRUE(reads(field, field.high));
     EXPECT_TRUE(takes(field, field.high));
     EXPECT_FALSE(reads(field, field.high + step));
-    if (field.high < INT32_MAX) EXPECT_FALSE(takes(field, field.high + step));
+    if (field.high < INT32_MAX) {
+      EXPECT_FALSE(takes(field, field.high + step));
+    }
   }
 }
 
