@@ -18,8 +18,8 @@ Response guarded(const ErrorBody& errors, const Answer& answer) {
   }
 }
 
-// Fills in the client, and defaults for absent fields. `open`: the defaults of OpenAI's and
-// Anthropic's APIs; see set_open_defaults().
+// Fills in the client, and defaults for absent fields. `open`: those of set_open_defaults(), which
+// all APIs take except the worker's own and llama-server's.
 enum class Defaults : uint8_t { own, open };
 void fill_in(const LlmService& service, const Request& request, Defaults defaults,
              GenerateRequest& body);

@@ -5,7 +5,8 @@
 
 namespace rbee::server {
 
-// Defaults of the OpenAI and Anthropic routes: generation_config.json, else no truncation.
+// Defaults of the OpenAI, Anthropic, Cohere and TGI routes: generation_config.json, else no
+// truncation.
 // Penalties count as in vLLM: frequency and presence the whole answer, repetition the prompt too.
 void set_open_defaults(GenerateRequest& request, const engine::SamplingDefaults& model);
 
