@@ -309,7 +309,7 @@ TEST_P(GpuWorker, RecordsStepsUnlessItIsToldOtherwise) {
     Process worker = start(variables, flags);
     EXPECT_THAT(events_of(worker.port(), "some words"), HasSubstr(R"("tokens_out":5)"));
     EXPECT_THAT(worker.text(),
-                HasSubstr(cat(R"("recorded_steps":")", recorded ? "yes" : "no", '"')));
+                HasSubstr(cat(R"("captured_steps":")", recorded ? "yes" : "no", '"')));
     const bool says = worker.text().find("steps are not recorded") != std::string::npos;
     EXPECT_EQ(says, !recorded) << worker.text();
     const json health = json::parse(ask(worker.port(), request("GET", "/health")).body);
