@@ -277,6 +277,14 @@ TEST(Errors, HaveTheFormOfTheirApi) {
   EXPECT_EQ(error(request("GET", "/v1/messages/batches", {}, key)),
             R"(404 {"type":"error","error":{"type":"not_found_error",)"
             R"("message":"There is no such path"}})");
+  for (const char* path : {"/nothing", "/v1/nothing", "/chat/nothing"}) {
+    EXPECT_EQ(error(request("GET", path, {}, key)),
+              R"(404 {"error":{"message":"There is no such path",)"
+              R"("type":"invalid_request_error","param":null,"code":"NOT_FOUND"}})")
+        << path;
+  }
+  EXPECT_EQ(error(request("GET", "/v1/jobs/j-1/nothing", {}, key)),
+            R"(404 {"error":{"code":"NOT_FOUND","message":"There is no such path"}})");
   EXPECT_EQ(error(request("GET", "/v1/jobs", {}, key)),
             R"(405 {"error":{"code":"METHOD_NOT_ALLOWED","message":"/v1/jobs takes POST"}})");
   const auto kind = [&](const std::string& bytes) {
