@@ -41,6 +41,7 @@ def parse_arguments():
     parser.add_argument("--most-bytes", type=float, default=1 << 20, help="leave out cases with larger operands")
     parser.add_argument("--case-seconds", type=float, default=120, help="most time of a case")
     parser.add_argument("--seconds", type=float, default=0, help="time of a target's sweep; no limit")
+    parser.add_argument("-j", "--jobs", type=int, default=1, help="cases at once, each in a process of its own")
     parser.add_argument("--again", action="store_true", help="run what did not pass again")
     parser.add_argument("--blocks-at-once", type=int, default=1, help="blocks that run mixed at random; 1 = in order")
     parser.add_argument("--seed", type=int, default=0, help="of that chance")

@@ -11,8 +11,10 @@ import select
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,17 +138,20 @@ class Sweep:
         self._arguments = ["--arch", arch, *worker_arguments]
         self._results = results
         self._options = options
-        self._worker = None
+        self._thread = threading.local()  # each has a worker of its own
+        self._workers = []
+        self._writing = threading.Lock()
         self._done = {(row["op"], row["name"], row["implementation"])
                       for row in table.read_results(results, program)
                       if row["arch"] == arch and not (options.again and row["verdict"] != "ok")}
 
     def _ask(self, words, seconds):
-        if self._worker is None:
-            self._worker = Worker(self._arguments)
-        answer = self._worker.ask({"words": words}, seconds)
+        if getattr(self._thread, "worker", None) is None:
+            self._thread.worker = Worker(self._arguments)
+            self._workers.append(self._thread.worker)
+        answer = self._thread.worker.ask({"words": words}, seconds)
         if isinstance(answer, str):
-            self._worker = None
+            self._thread.worker = None
         return answer
 
     def _listed(self, *words):
@@ -170,17 +175,14 @@ class Sweep:
 
     def run(self):
         """How many cases did not pass."""
-        bad = 0
         end = time.monotonic() + self._options.seconds if self._options.seconds else float("inf")
-        for case in in_order(self._cases(), self._options.most_bytes, self._options.rounds):
-            if case.key() in self._done:
-                continue
-            if time.monotonic() > end:
-                break
-            bad += self._run_case(case) != "ok"
-        if self._worker is not None:
-            self._worker.end()
-        return bad
+        cases = [case for case in in_order(self._cases(), self._options.most_bytes, self._options.rounds)
+                 if case.key() not in self._done]
+        with ThreadPoolExecutor(self._options.jobs) as pool:
+            passed = list(pool.map(lambda case: time.monotonic() > end or self._run_case(case) == "ok", cases))
+        for worker in self._workers:
+            worker.end()
+        return passed.count(False)
 
     def _run_case(self, case):
         begin = time.monotonic()
@@ -190,12 +192,14 @@ class Sweep:
         row = {"program": self._program, "arch": self._arch, "op": case.op, "name": case.name, "implementation": case.implementation,
                "types": case.types, "verdict": verdict, "error": error,
                "seconds": round(time.monotonic() - begin, 2)}
-        with open(self._results, "a") as file:
-            file.write(json.dumps(row) + "\n")
-        if verdict != "ok":
-            print(f"{self._arch} {case.op} {case.number} {case.implementation}: {case.name}: {verdict}\n{text}",
-                  flush=True)
-        if verdict == "failed" and self._worker is not None:  # its device is lost
-            self._worker.end()
-            self._worker = None
+        with self._writing:
+            with open(self._results, "a") as file:
+                file.write(json.dumps(row) + "\n")
+            if verdict != "ok":
+                print(f"{self._arch} {case.op} {case.number} {case.implementation}: {case.name}: {verdict}\n{text}",
+                      flush=True)
+        worker = getattr(self._thread, "worker", None)
+        if verdict == "failed" and worker is not None:  # its device is lost
+            worker.end()
+            self._thread.worker = None
         return verdict

@@ -78,7 +78,7 @@ class Scripted(sweep.Sweep):
 
     def __init__(self, folder, texts, **options):
         wanted = {"again": False, "ops": "", "impl": "", "seconds": 0, "most_bytes": 1000, "rounds": 0,
-                  "case_seconds": 1, **options}
+                  "case_seconds": 1, "jobs": 1, **options}
         super().__init__("gfx942", "x", [], Path(folder) / "results.jsonl", SimpleNamespace(**wanted))
         self.texts = texts
 
@@ -99,6 +99,18 @@ class Sweeps(unittest.TestCase):
         sweeping = self.sweep(self.TEXTS, ops="rope")
         self.assertEqual(sweeping.run(), 0)
         self.assertEqual([r["verdict"] for r in table.read_results(sweeping._results, "x")], ["ok"])
+
+    def test_each_case_runs_once_in_several_processes(self):
+        names = [f"turn {number}" for number in range(20)]
+        rope = "".join(f"{number}\t100\t0\tf32\tgpu\t{name}\n" for number, name in enumerate(names))
+        sweeping = self.sweep({**self.TEXTS, "rope": rope}, ops="rope", jobs=4)
+        self.assertEqual(sweeping.run(), 0)
+        rows = [json.loads(line) for line in sweeping._results.read_text().splitlines()]
+        self.assertEqual(sorted(row["name"] for row in rows), sorted(names))
+
+    def test_counts_what_did_not_pass(self):
+        failing = {**self.TEXTS, "case": "  0  turn\n  gpu  FAIL  absolute 9  relative 9  of allowed 9\n"}
+        self.assertEqual(self.sweep(failing, ops="rope", jobs=2).run(), 1)
 
     def test_of_nothing_are_errors(self):
         for texts, options in (({}, {}), (self.TEXTS, {"ops": "rope,roap"}), ({"--list": "rope 1 cases\n"}, {}),
