@@ -2,6 +2,7 @@
 // A case of attention over a paged cache: its operands and its formula.
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,9 @@ struct PagedCase {
   int64_t undefined_row = 0;          // this token, or key of the first sequence
   bool big = false;
 
-  // Wide heads' products spread further.
-  // Wider heads have larger scores, which q in f32 beside 16-bit caches is rounded for.
-  float scale() const { return head_dim > 256 ? 0.04f : head_dim > 128 ? 0.15f : 0.3f; }
+  // Scores have a deviation of 7/3 at every width: of q and k in [-2, 2), 4/3 * sqrt(head_dim) * scale.
+  // A kernel may round q to the cache's 16 bits, and a score's error is a part of that deviation.
+  float scale() const { return 1.75f / std::sqrt(static_cast<float>(head_dim)); }
   int64_t tokens() const {
     int64_t sum = 0;
     for (const Sequence& seq : seqs) sum += seq.queries;
