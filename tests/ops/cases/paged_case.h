@@ -33,8 +33,8 @@ struct PagedCase {
   int64_t undefined_row = 0;          // this token, or key of the first sequence
   bool big = false;
 
-  // Scores have a deviation of 7/3 at every width: of q and k in [-2, 2), 4/3 * sqrt(head_dim) * scale.
-  // A kernel may round q to the cache's 16 bits, and a score's error is a part of that deviation.
+  // Scores have a deviation of 7/3 at every width, 4/3 * sqrt(head_dim) * scale with q and k in
+  // [-2, 2). A kernel may round q to the cache's 16 bits; a score's error is a part of that.
   float scale() const { return 1.75f / std::sqrt(static_cast<float>(head_dim)); }
   int64_t tokens() const {
     int64_t sum = 0;
