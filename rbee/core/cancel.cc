@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "rbee/core/error.h"
+
 namespace rbee {
 namespace {
 
@@ -18,6 +20,10 @@ CancelScope::~CancelScope() {
 
 bool is_cancelled() {
   return cancel_flag != nullptr && cancel_flag->load(std::memory_order_relaxed);
+}
+
+void check_cancelled(std::string_view subject) {
+  if (is_cancelled()) fail(Code::cancelled, subject, "nobody waits for it any more");
 }
 
 }  // namespace rbee

@@ -2,6 +2,7 @@
 // Tells a thread's work that its client has gone away.
 
 #include <atomic>
+#include <string_view>
 
 namespace rbee {
 
@@ -19,5 +20,9 @@ class CancelScope {
 };
 
 bool is_cancelled();
+
+// Between two parts of long work, such as rows of a picture. Throws cancelled, with `subject`, if
+// the client has gone away.
+void check_cancelled(std::string_view subject);
 
 }  // namespace rbee

@@ -48,7 +48,7 @@ void bill(Cost cost) {
     }
     if (spent.work < budget->look_at_) continue;
     budget->look_at_ = spent.work + kWorkBetweenLooks;
-    if (is_cancelled()) fail(Code::cancelled, "grammar", "nobody waits for it any more");
+    check_cancelled("grammar");
   }
 }
 

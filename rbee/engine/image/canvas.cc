@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "rbee/core/cancel.h"
 #include "rbee/core/error.h"
 #include "rbee/engine/image/latents.h"
 
@@ -117,6 +118,7 @@ Mask blurred(const Mask& mask, int32_t pixels) {
   Mask out{mask.width, mask.height, std::vector<uint8_t>(mask.values.size())};
   std::vector<float> sum(static_cast<size_t>(mask.width));
   for (int32_t y = 0; y < mask.height; ++y) {
+    check_cancelled("mask_image");
     rows.prepare(std::min(y + reach + 1, mask.height));
     std::ranges::fill(sum, 0.0f);
     bool blank = true;

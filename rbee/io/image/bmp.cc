@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdlib>
 
+#include "rbee/core/cancel.h"
 #include "rbee/core/error.h"
 
 namespace rbee::io {
@@ -151,6 +152,7 @@ class PaletteDecoder {
 
   void plain() {
     for (size_t y = 0; y < height_; ++y) {
+      check_cancelled("image");
       const size_t row = layout_.first_row + y * layout_.row_bytes();
       for (size_t x = 0; x < width_; ++x) put(x, y, index(row, x, layout_.bits));
     }
@@ -162,6 +164,7 @@ class PaletteDecoder {
     }
     size_t at = layout_.first_row, x = 0, y = 0;
     while (y < height_) {
+      if (x == 0) check_cancelled("image");
       const size_t count = file_.byte(at), value = file_.byte(at + 1);
       at += 2;
       if (count > 0) {
@@ -219,6 +222,7 @@ void decode_masked(const Reader& file, const Layout& layout, const Masks& masks,
   const size_t bytes = layout.bits / 8, width = static_cast<size_t>(layout.width);
   const auto channels = static_cast<size_t>(out.channels);
   for (size_t y = 0; y < static_cast<size_t>(layout.height); ++y) {
+    check_cancelled("image");
     const size_t row = layout.first_row + y * layout.row_bytes();
     uint8_t* to = &out.values[layout.place(y) * width * channels];
     for (size_t x = 0; x < width; ++x) {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "rbee/core/cancel.h"
 #include "rbee/core/error.h"
 
 namespace rbee::io {
@@ -131,6 +132,7 @@ Pixels decode_gif(std::string_view bytes, std::string_view field) {
   check(colors != nullptr, field, "a GIF file without colours");
   std::vector<GifPixelType> row(static_cast<size_t>(place.Width));
   for (const int y : row_order(place.Height, place.Interlace)) {
+    check_cancelled(field);
     must(DGifGetLine(file.get(), row.data(), place.Width), field);
     const auto first = (static_cast<size_t>(place.Top + y) * static_cast<size_t>(out.width) +
                         static_cast<size_t>(place.Left)) *

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "rbee/core/cancel.h"
 #include "rbee/core/error.h"
 #include "rbee/io/image/exif.h"
 
@@ -125,6 +126,7 @@ void write_picture(Encoder& encoder, void* argument) {
   }
   const size_t stride = size_t{state.image_width} * 3;
   while (state.next_scanline < state.image_height) {
+    check_cancelled("image");
     // libjpeg's interface has no const; it only reads.
     auto* row = const_cast<uint8_t*>(picture.pixels.values.data()) + state.next_scanline * stride;
     JSAMPROW rows[] = {row};
@@ -157,6 +159,7 @@ void read_rows(JpegDecoder& decoder, void* pixels) {
   const size_t stride =
       size_t{decoder.state.output_width} * static_cast<size_t>(decoder.state.output_components);
   while (decoder.state.output_scanline < decoder.state.output_height) {
+    check_cancelled("image");
     JSAMPROW rows[] = {row};
     jpeg_read_scanlines(&decoder.state, rows, 1);
     row += stride;

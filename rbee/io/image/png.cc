@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "rbee/core/cancel.h"
 #include "rbee/core/error.h"
 #include "rbee/io/image/exif.h"
 
@@ -335,6 +336,7 @@ void append_rows(std::string& out, const Pixels& pixels) {
   Deflate deflate;
   std::string piece;
   for (int32_t y = 0; y < pixels.height; ++y) {
+    check_cancelled("image");
     const bool last = y + 1 == pixels.height;
     deflate.add(filter(pixels.values.data() + static_cast<size_t>(y) * row_bytes),
                 last ? Z_FINISH : Z_NO_FLUSH, piece);

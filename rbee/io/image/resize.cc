@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "rbee/core/cancel.h"
+
 namespace rbee::io {
 namespace {
 
@@ -77,6 +79,7 @@ class WideRows {
   // Makes rows up to `end` ready, of which those from `first` on are still asked for.
   void prepare(int32_t first, int32_t end) {
     for (next_ = std::max(next_, first); next_ < end; ++next_) {
+      check_cancelled("image");
       const uint8_t* from = pixels_.values.data() + static_cast<size_t>(next_) * line_.size();
       std::copy_n(from, line_.size(), line_.begin());
       float* to = rows_.data() + static_cast<size_t>(next_) % held_ * row_;
@@ -142,6 +145,7 @@ std::vector<uint8_t> resample(const std::vector<uint8_t>& values, int32_t lines,
   const auto to = static_cast<int64_t>(all.size());
   std::vector<uint8_t> out(static_cast<size_t>(to * lines * channels));
   for (int64_t line = 0; line < lines; ++line) {
+    check_cancelled("image");
     for (int64_t i = 0; i < to * channels; ++i) {
       const IntegerTaps& tap = all[static_cast<size_t>(i / channels)];
       const uint8_t* in = values.data() + (line * count + tap.first) * channels + i % channels;
@@ -178,6 +182,7 @@ Pixels coarsely_resized(const Pixels& pixels, int32_t width, int32_t height) {
   out.values.reserve(static_cast<size_t>(width) * static_cast<size_t>(height) *
                      static_cast<size_t>(pixels.channels));
   for (int32_t y = 0; y < height; ++y) {
+    check_cancelled("image");
     const int64_t row = nearest(y, pixels.height, height) * pixels.width;
     for (int32_t x = 0; x < width; ++x) {
       const int64_t at = (row + nearest(x, pixels.width, width)) * pixels.channels;
@@ -213,6 +218,7 @@ Pixels resized_part(const Pixels& pixels, const ResizedPart& part) {
   out.values.resize(sum.size() * static_cast<size_t>(out.height));
   auto to = out.values.begin();
   for (const Taps& tap : down) {
+    check_cancelled("image");
     rows.prepare(tap.first, tap.first + static_cast<int32_t>(tap.weights.size()));
     std::ranges::fill(sum, 0.0f);
     for (size_t k = 0; k < tap.weights.size(); ++k) {
