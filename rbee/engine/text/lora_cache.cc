@@ -90,8 +90,8 @@ int32_t LoraCache::free_slot() {
 void LoraCache::put(Coming& coming) {
   const int32_t slot = free_slot();
   coming.adapter.put(slot);
-  const auto shelved = std::make_shared<const ShelvedLora>(
-      ShelvedLora{.info = coming.info, .slot = slot, .number = ++last_number_});
+  const auto shelved = std::make_shared<const CachedLora>(
+      CachedLora{.info = coming.info, .slot = slot, .number = ++last_number_});
   slots_[static_cast<size_t>(slot) - 1] = shelved;
   there_.push_back(shelved);
   log(LogLevel::info, "an adapter is loaded",

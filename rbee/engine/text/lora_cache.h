@@ -18,7 +18,7 @@ namespace rbee::engine {
 
 // An adapter in a slot of the model's layers. The slot is not reused while a pointer to this
 // exists.
-struct ShelvedLora {
+struct CachedLora {
   LoraInfo info;
   int32_t slot;
   int32_t number;  // never used again for another adapter
@@ -26,7 +26,7 @@ struct ShelvedLora {
 
 // One adapter of a request.
 struct TakenLora {
-  std::shared_ptr<const ShelvedLora> adapter;
+  std::shared_ptr<const CachedLora> adapter;
   float scale;
 };
 
@@ -65,9 +65,9 @@ class LoraCache {
 
   const models::LanguageModel& model_;
   mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<const ShelvedLora>> there_;
+  std::vector<std::shared_ptr<const CachedLora>> there_;
   std::vector<Coming> coming_;
-  std::vector<std::weak_ptr<const ShelvedLora>> slots_;  // from slot 1 on
+  std::vector<std::weak_ptr<const CachedLora>> slots_;  // from slot 1 on
   int32_t last_number_ = 0;
 };
 
