@@ -90,12 +90,12 @@ int32_t LoraCache::free_slot() {
 void LoraCache::put(Coming& coming) {
   const int32_t slot = free_slot();
   coming.adapter.put(slot);
-  const auto shelved = std::make_shared<const CachedLora>(
+  const auto cached = std::make_shared<const CachedLora>(
       CachedLora{.info = coming.info, .slot = slot, .number = ++last_number_});
-  slots_[static_cast<size_t>(slot) - 1] = shelved;
-  there_.push_back(shelved);
+  slots_[static_cast<size_t>(slot) - 1] = cached;
+  there_.push_back(cached);
   log(LogLevel::info, "an adapter is loaded",
-      {{"name", shelved->info.name}, {"path", shelved->info.path}});
+      {{"name", cached->info.name}, {"path", cached->info.path}});
 }
 
 bool LoraCache::settle() {
