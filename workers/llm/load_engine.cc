@@ -107,7 +107,7 @@ std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, Device& device
   log(LogLevel::info, "how answers are read",
       {{"tool_parser", std::string(text::name_of(model.format.tools))},
        {"reasoning_parser", std::string(text::name_of(model.format.reasoning))}});
-  if (model.tells_tools != engine::ToldBy::template_itself) {
+  if (model.tool_prompt_place != engine::ToolPromptPlace::chat_template) {
     const bool asked = flags.tool_parser != "auto";
     log(asked ? LogLevel::warn : LogLevel::info,
         "the chat template does not show tools; the system message tells of them instead",

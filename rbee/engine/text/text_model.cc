@@ -246,7 +246,8 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
     const text::ChatTemplate* shown =
         out.tool_template ? out.tool_template.get() : out.chat_template.get();
     if (shown == nullptr || !shows_tools(*shown)) {
-      out.tells_tools = shown == nullptr || takes_system(*shown) ? ToldBy::system : ToldBy::user;
+      out.tool_prompt_place = shown == nullptr || takes_system(*shown) ? ToolPromptPlace::system
+                                                                       : ToolPromptPlace::user;
     }
   }
   std::optional<io::Checkpoint> tower;
@@ -284,8 +285,8 @@ std::string TextModel::render(const std::vector<ChatMessage>& sent,
                               const ChatOptions& options) const {
   check_nesting(sent);
   const std::vector<ChatMessage> messages =
-      options.calls() && tells_tools != ToldBy::template_itself
-          ? with_tool_prompt(sent, options.tools, format.tools, tells_tools)
+      options.calls() && tool_prompt_place != ToolPromptPlace::chat_template
+          ? with_tool_prompt(sent, options.tools, format.tools, tool_prompt_place)
           : sent;
   const SpecialTexts special{.bos = token_text(*tokenizer, tokenizer->bos()),
                              .eos = token_text(*tokenizer, tokenizer->eos())};

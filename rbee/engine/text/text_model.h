@@ -51,10 +51,10 @@ struct TextModel {
   std::unique_ptr<text::ChatTemplate> tool_template;  // for chats with tools; null: the same
   std::vector<text::TokenId> end_tokens;              // any of them ends a turn
   text::OutputFormat format;                          // of its calls and reasoning
-  ToldBy tells_tools = ToldBy::template_itself;       // in chats with tools
-  ModelInfo info;                                     // kv_cache_bytes left at 0
-  text::TokenId picture_token = 0;                    // stands for each of a picture's tokens
-  PanAndScan pan_and_scan;                            // how pictures are also shown in parts
+  ToolPromptPlace tool_prompt_place = ToolPromptPlace::chat_template;  // in chats with tools
+  ModelInfo info;                                                      // kv_cache_bytes left at 0
+  text::TokenId picture_token = 0;  // stands for each of a picture's tokens
+  PanAndScan pan_and_scan;          // how pictures are also shown in parts
 
   // The text of a request's prompt: its messages through the chat template, or its raw prompt.
   // Throws invalid_argument.

@@ -59,7 +59,7 @@ TEST(ChatPrompt, IntegersOfAnySizeKeepTheirDigits) {
                         options),
             "False 1");
   const auto told =
-      with_tool_prompt(messages, options.tools, text::ToolFormat::hermes, ToldBy::system);
+      with_tool_prompt(messages, options.tools, text::ToolFormat::hermes, ToolPromptPlace::system);
   EXPECT_THAT(told.front().content, HasSubstr(R"("max":18446744073709551616)"));
   EXPECT_THAT(told.back().content, HasSubstr(":340282366920938463463374607431768211456}"));
 }
@@ -69,7 +69,7 @@ TEST(ChatPrompt, ArgumentsThatAreNoObjectAreToldAsTheyAre) {
   ChatMessage message{.role = "assistant"};
   message.tool_calls = {{.id = "a", .name = "f", .arguments = "{'a': 1}"}};
   const auto told = [&](text::ToolFormat format) {
-    return with_tool_prompt({message}, {}, format, ToldBy::system).back().content;
+    return with_tool_prompt({message}, {}, format, ToolPromptPlace::system).back().content;
   };
   EXPECT_THAT(told(text::ToolFormat::hermes), HasSubstr(R"("arguments":"{'a': 1}")"));
   EXPECT_THAT(told(text::ToolFormat::mistral_named), HasSubstr("[ARGS]{'a': 1}"));

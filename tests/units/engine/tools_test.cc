@@ -458,9 +458,9 @@ TEST(Tools, CallsHaveAnEmptyTextWhereTheTemplateJoinsIt) {
 
 // A client may send any text as the arguments of an earlier call.
 TEST(Tools, ArgumentsThatAreNestedDeeplyAreRefused) {
-  const auto render = [](int levels, const char* chat_template, ToldBy tells) {
+  const auto render = [](int levels, const char* chat_template, ToolPromptPlace place) {
     TextModel model = model_with({ToolFormat::hermes, ReasoningFormat::none}, {}, chat_template);
-    model.tells_tools = tells;
+    model.tool_prompt_place = place;
     std::string arguments;
     for (int i = 0; i < levels; ++i) arguments += R"({"a":)";
     arguments += '1' + std::string(static_cast<size_t>(levels), '}');
@@ -468,11 +468,12 @@ TEST(Tools, ArgumentsThatAreNestedDeeplyAreRefused) {
         {{.role = "assistant", .content = "", .tool_calls = {{"c", "f", arguments}}}},
         {.tools = {weather()}});
   };
-  for (const ToldBy tells : {ToldBy::template_itself, ToldBy::system, ToldBy::user}) {
+  for (const ToolPromptPlace place :
+       {ToolPromptPlace::chat_template, ToolPromptPlace::system, ToolPromptPlace::user}) {
     for (const char* const chat_template : {"said", "{{ messages | tojson }}"}) {
-      EXPECT_THAT(render(64, chat_template, tells), Not(IsEmpty()));
+      EXPECT_THAT(render(64, chat_template, place), Not(IsEmpty()));
       for (const int levels : {65, 300'000}) {
-        EXPECT_THAT([&] { render(levels, chat_template, tells); },
+        EXPECT_THAT([&] { render(levels, chat_template, place); },
                     ThrowsMessage<Error>(HasSubstr("more than 64 deep")));
       }
     }
@@ -557,7 +558,7 @@ TEST(ToolPrompt, TheSystemMessageTellsAndResultsAreTheUsers) {
   TextModel model = tiny_model();
   model.chat_template = std::make_unique<text::ChatTemplate>(kPlainTemplate);
   model.format.tools = ToolFormat::hermes;
-  model.tells_tools = ToldBy::system;
+  model.tool_prompt_place = ToolPromptPlace::system;
   ChatOptions options;
   const std::vector<ChatMessage> chat = {
       {.role = "system", .content = "Be brief."},
@@ -578,7 +579,7 @@ TEST(ToolPrompt, TheSystemMessageTellsAndResultsAreTheUsers) {
               ::testing::EndsWith(
                   "[user]Hi[assistant]So.\n<tool_call>\n{\"name\":\"f\",\"arguments\":{\"a\":1}}"
                   "\n</tool_call>[user]Result of f:\n7\n\nResult:\n8"));
-  model.tells_tools = ToldBy::user;
+  model.tool_prompt_place = ToolPromptPlace::user;
   EXPECT_THAT(model.render({chat.begin() + 1, chat.begin() + 2}, options),
               ::testing::AllOf(::testing::StartsWith("[user]You may call"),
                                ::testing::EndsWith("holds its result.\n\nHi")));

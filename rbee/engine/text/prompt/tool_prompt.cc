@@ -161,15 +161,15 @@ bool takes_system(const text::ChatTemplate& code) {
 
 std::vector<ChatMessage> with_tool_prompt(std::vector<ChatMessage> messages,
                                           const std::vector<Tool>& tools, ToolFormat format,
-                                          ToldBy told_by) {
+                                          ToolPromptPlace place) {
   std::vector<ChatMessage> out;
-  const std::string told = tool_prompt(tools, format);
+  const std::string description = tool_prompt(tools, format);
   const bool system = !messages.empty() && messages.front().role == "system";
-  if (told_by == ToldBy::user && !messages.empty()) {
-    for (ChatPicture& picture : messages.front().pictures) picture.at += told.size() + 2;
-    messages.front().content = cat(told, "\n\n", messages.front().content);
+  if (place == ToolPromptPlace::user && !messages.empty()) {
+    for (ChatPicture& picture : messages.front().pictures) picture.at += description.size() + 2;
+    messages.front().content = cat(description, "\n\n", messages.front().content);
   } else if (!system) {
-    out.push_back({.role = "system", .content = told});
+    out.push_back({.role = "system", .content = description});
   }
   bool result = false;  // the message before is one
   for (ChatMessage& message : messages) {
@@ -178,8 +178,8 @@ std::vector<ChatMessage> with_tool_prompt(std::vector<ChatMessage> messages,
       add_result(out, std::move(message), again);
       continue;
     }
-    if (out.empty() && told_by == ToldBy::system)
-      message.content += cat(message.content.empty() ? "" : "\n\n", told);
+    if (out.empty() && place == ToolPromptPlace::system)
+      message.content += cat(message.content.empty() ? "" : "\n\n", description);
     if (!message.tool_calls.empty()) {
       message.content += cat(message.content.empty() ? "" : "\n",
                              written_calls(std::exchange(message.tool_calls, {}), format));

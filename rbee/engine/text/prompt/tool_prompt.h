@@ -15,16 +15,16 @@ namespace rbee::engine {
 // message, the answer is true.
 bool shows_tools(const text::ChatTemplate& code);
 
-// Who tells the model about the tools; the user if the template takes no system message.
-enum class ToldBy : uint8_t { template_itself, system, user };
+// Where the tools are described; in the user message if the template takes no system message.
+enum class ToolPromptPlace : uint8_t { chat_template, system, user };
 // Whether the template shows a system message.
 bool takes_system(const text::ChatTemplate& code);
 
 // Turns calls and their results into text and describes the tools: in the system message (a new one
-// if there is none), or in the first message. format: not none. told: not template_itself.
+// if there is none), or in the first message. format: not none. place: not chat_template.
 std::vector<ChatMessage> with_tool_prompt(std::vector<ChatMessage> messages,
                                           const std::vector<Tool>& tools, text::ToolFormat format,
-                                          ToldBy told);
+                                          ToolPromptPlace place);
 
 // Calls as a model writes them in this format; arguments that are no JSON object stay as they are.
 std::string written_calls(const std::vector<ToolCall>& calls, text::ToolFormat format);
