@@ -9,10 +9,10 @@ MemoryInfo DeviceWatch::memory() const {
   if (lost_ || device_.host_accessible()) return {};
   try {
     const MemoryInfo memory = device_.memory();
-    told_ = true;
+    memory_worked_ = true;
     return memory;
   } catch (const Error& error) {
-    if (error.code() == Code::device && told_ && !lost_.exchange(true)) {
+    if (error.code() == Code::device && memory_worked_ && !lost_.exchange(true)) {
       log(LogLevel::error, "the device is lost", {{"error", error.what()}});
     }
     return {};

@@ -21,7 +21,7 @@ class DeviceWatch {
 
  private:
   const Device& device_;
-  mutable std::atomic<bool> told_ = false;  // memory() has worked; some drivers cannot
+  mutable std::atomic<bool> memory_worked_ = false;  // some drivers cannot
   mutable std::atomic<bool> lost_ = false;
 };
 
