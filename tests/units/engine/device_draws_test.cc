@@ -60,7 +60,7 @@ TEST(DeviceDraws, WhatIsDrawn) {
     ASSERT_TRUE(sampler.can_draw_on_device(kVocab));
     std::array<float, kDeviceDraws> numbers{};
     DeviceDraws draws{.banned = {}, .numbers = numbers};
-    sampler.tell_draws(draws);
+    sampler.describe_draws(draws);
     int undecided = 0;
     for (int32_t turn = 0; turn < kDeviceDraws; ++turn) {
       std::vector<float> row(kVocab);
@@ -100,7 +100,7 @@ TEST(DeviceDraws, WhatWasDrawnOtherwiseIsNotTaken) {
   sampler.set_rules({.biases = {}, .end_tokens = {2}, .bad_words = {{5, 6}}});
   std::array<float, 1> numbers{};
   DeviceDraws draws{.banned = {}, .numbers = numbers};
-  sampler.tell_draws(draws);
+  sampler.describe_draws(draws);
   TopLogits found{.values = {top_logits.values.data<float>(), kDrawnTopLogits},
                   .ids = {top_logits.ids.data<int32_t>(), kDrawnTopLogits},
                   .sum = *top_logits.sum.data<float>(),

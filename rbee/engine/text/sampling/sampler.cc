@@ -158,7 +158,7 @@ bool Sampler::can_draw_on_device(int64_t vocab) const {
          });
 }
 
-void Sampler::tell_draws(DeviceDraws& to) const {
+void Sampler::describe_draws(DeviceDraws& to) const {
   to.banned = changes_.lasting_bans();
   if (params_.temperature <= 0) {
     to.stages.front() = DrawStage::top_k;

@@ -35,7 +35,7 @@ struct TopLogits {
   std::span<const int32_t> ids;
   float sum = 0;      // over the row of exp((x - largest) * scale); if wanted
   int64_t vocab = 0;  // length of the row
-  // A token that the device drew from the whole row with this random number, as tell_draws()
+  // A token that the device drew from the whole row with this random number, as describe_draws()
   // described: see DrawArgs.
   struct Drawn {
     int32_t id;
@@ -62,10 +62,10 @@ class Sampler {
   // else 1.
   float scale() const;
   // Whether a device can draw the next tokens: only temperature, top-k, top-p and min-p apply, and
-  // the kDrawnTopLogits largest logits nearly always suffice. tell_draws() then describes the
+  // the kDrawnTopLogits largest logits nearly always suffice. describe_draws() then describes the
   // draws.
   bool can_draw_on_device(int64_t vocab) const;
-  void tell_draws(DeviceDraws& to) const;
+  void describe_draws(DeviceDraws& to) const;
   // Announces drawn_among() and confidence(): if no sampler cuts, they need the whole row.
   void keep_distribution() { keeps_distribution_ = true; }
 

@@ -98,7 +98,7 @@ TopLogitsWanted RowsWanted::top_logits() const {
 }
 
 void RowsWanted::tell(int64_t row, DeviceDraws& to) const {
-  samplers_[static_cast<size_t>(row)]->tell_draws(to);
+  samplers_[static_cast<size_t>(row)]->describe_draws(to);
 }
 
 Chosen choose_token(Sampler& sampler, std::optional<int32_t> logprobs, const StepLogits& logits,
