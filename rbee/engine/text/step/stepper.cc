@@ -141,7 +141,7 @@ TopLogitRows Stepper::top_logits() {
 std::span<float> Stepper::logit_row(int64_t row) {
   if (ahead_) {
     // It writes where the last step's logits are.
-    note_in_vain();
+    discard_async_step();
     device_.synchronize(device_.default_stream());
     shown_->step->next->give(shown_->indices.values, shown_->turn, nullptr, host_indices_);
     shown_->step->capture.replay();
@@ -179,7 +179,7 @@ void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logi
   if (can_capture(work, logit_rows)) {
     run_captured(work, logit_rows, wanted, ahead);
   } else {
-    if (ahead_) note_in_vain();
+    if (ahead_) discard_async_step();
     run_once(make_indices(work, logit_rows), wanted);
   }
   for (const Work& item : work) item.sequence->*cached_ += item.count;
@@ -391,7 +391,7 @@ void Stepper::run_captured(std::span<const Work> work, std::span<const int32_t> 
   Indices indices = make_captured_indices(work, logit_rows);
   const bool was_ahead = ahead_.has_value();
   if (take_ahead(indices, wanted, logit_rows.size())) return;
-  if (was_ahead) note_in_vain();
+  if (was_ahead) discard_async_step();
   if (under_way_) device_.synchronize(device_.default_stream());
   under_way_ = true;  // from here on, also where an error leaves copies that read host memory
   const bool goes_on =

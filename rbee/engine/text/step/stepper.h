@@ -159,7 +159,7 @@ class Stepper {
   bool reserve_ahead(std::span<const Work> work, int64_t table_width);
   GivenRow given_row(const Indices& indices, size_t row) const;
   bool take_ahead(const Indices& asked, const TopLogitsWanted& wanted, size_t rows);
-  void note_in_vain();
+  void discard_async_step();
   void start_async_step(std::span<const Work> work);
   bool can_capture(std::span<const Work> work, std::span<const int32_t> logit_rows) const;
   // The next functions set logits_ and, if top logits are wanted, top_logits_ or shown_.

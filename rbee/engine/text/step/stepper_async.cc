@@ -90,7 +90,7 @@ Stepper::GivenRow Stepper::given_row(const Indices& indices, size_t row) const {
 
 // Where draws are often not what was foreseen, and where others come and go, a step ahead costs
 // more than it gains.
-void Stepper::note_in_vain() {
+void Stepper::discard_async_step() {
   ahead_.reset();
   hold_ = next_hold_;
   next_hold_ = std::min(2 * next_hold_, kMostHeld);
