@@ -195,7 +195,7 @@ std::vector<TicketPtr> Scheduler::new_ones() const {
 
 // Those that have a part of the next step: all, or those of new clients. After a step with all, the
 // new ones have about as much time by themselves as the others took of it.
-std::vector<TicketPtr> Scheduler::who_takes_part() {
+std::vector<TicketPtr> Scheduler::participants() {
   const int64_t rests = std::exchange(rests_, 0);
   if (!is_shared() || rests == 1) return running_;
   const std::vector<TicketPtr> taking = new_ones();
@@ -390,7 +390,8 @@ void Scheduler::share_out(int64_t budget, std::vector<Part>& prompts) const {
 
 // In order: of each client the one whose last step is the longest ago, and of the others those of
 // whom that holds.
-std::vector<TicketPtr> Scheduler::whose_turn(std::span<const TicketPtr> taking, int64_t count) {
+std::vector<TicketPtr> Scheduler::next_to_generate(std::span<const TicketPtr> taking,
+                                                   int64_t count) {
   std::vector<TicketPtr> in_order;
   std::ranges::copy_if(taking, std::back_inserter(in_order), generates_now);
   if (std::ssize(in_order) == count) return in_order;
@@ -411,10 +412,11 @@ std::vector<TicketPtr> Scheduler::whose_turn(std::span<const TicketPtr> taking, 
 std::vector<Scheduler::Part> Scheduler::plan() {
   make_room();
   ++step_;
-  const std::vector<TicketPtr> taking = who_takes_part();
+  const std::vector<TicketPtr> taking = participants();
   const Shares shares = this->shares(taking);
   std::vector<Part> parts, prompts;
-  for (const TicketPtr& ticket : whose_turn(taking, shares.generated)) parts.push_back({ticket, 1});
+  for (const TicketPtr& ticket : next_to_generate(taking, shares.generated))
+    parts.push_back({ticket, 1});
   for (const TicketPtr& ticket : taking) {
     if (ticket->held || generates(ticket) || ticket->sequence.ready() <= 0) continue;
     prompts.push_back({ticket, 0});

@@ -100,8 +100,8 @@ class Scheduler {
   Shares shares_of_time(int64_t count) const;
   bool is_shared() const;  // several clients run, and step time is bounded
   std::vector<TicketPtr> new_ones() const;
-  std::vector<TicketPtr> who_takes_part();
-  static std::vector<TicketPtr> whose_turn(std::span<const TicketPtr> taking, int64_t count);
+  std::vector<TicketPtr> participants();
+  static std::vector<TicketPtr> next_to_generate(std::span<const TicketPtr> taking, int64_t count);
   bool full() const { return std::ssize(running_) >= options_.max_running; }
   bool runs_nothing(const Ticket& ticket) const;
   bool finds_room(const Ticket& newcomer) const;
