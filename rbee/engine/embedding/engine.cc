@@ -258,7 +258,7 @@ class Embedder final : public EmbeddingEngine {
 
   // The oldest request with texts to send of the client that had the least; null: there is none.
   // Who was not there has had as little as anybody.
-  TaskPtr whose_turn() {
+  TaskPtr next_task() {
     const std::scoped_lock lock(mutex_);
     std::map<std::string, TaskPtr> oldest;
     for (const TaskPtr& task : tasks_) {
@@ -300,7 +300,7 @@ class Embedder final : public EmbeddingEngine {
     std::vector<Part> parts;
     const int64_t most = tokens_of_pass();
     const auto begin = Clock::now();
-    for (int64_t tokens = 0; const TaskPtr task = whose_turn();) {
+    for (int64_t tokens = 0; const TaskPtr task = next_task();) {
       if (!has_read_next(task)) continue;
       const int64_t more = std::ssize(task->texts[task->sent].ids);
       if (!parts.empty() && tokens + more > most) break;
