@@ -13,7 +13,7 @@ void add(models::ControlStates& sum, const models::ControlStates& more) {
 
 }  // namespace
 
-bool speaks_at(const ControlHint& hint, StepPlace place) {
+bool is_active_at(const ControlHint& hint, StepPlace place) {
   const double from = static_cast<double>(place.index) / place.count;
   const double to = static_cast<double>(place.index + 1) / place.count;
   return hint.scale != 0 && from >= double{hint.start} && to <= double{hint.finish};
@@ -35,7 +35,7 @@ std::optional<models::ControlStates> ControlPass::operator()(const Tensor& x,
                                                              StepPlace place) const {
   std::optional<models::ControlStates> sum;
   for (const Part& part : parts_) {
-    if (!speaks_at(part.hint, place)) continue;
+    if (!is_active_at(part.hint, place)) continue;
     const models::ControlStates said = (*part.hint.net)(
         {x, timesteps, part.hint.picture, part.hint.scale, circular_}, *part.conditioning);
     if (sum) {

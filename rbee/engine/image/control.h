@@ -24,7 +24,7 @@ struct StepPlace {
 
 // Whether a network with the share [start, finish] of the steps is active at this one, rounded as
 // in diffusers: the step must lie within.
-bool speaks_at(const ControlHint& hint, StepPlace place);
+bool is_active_at(const ControlHint& hint, StepPlace place);
 
 class ControlPass {
  public:
