@@ -83,7 +83,7 @@ class LlmEngine final : public TextEngine {
     job_options.prompt = text_.prompt_of(request);
     AnswerForm form = form_of(request, text_.format);
     if (form.binds()) {
-      if (request.chat.split) form.reasoning = reasoning_behind(job_options.prompt, form.format);
+      if (request.chat.split) form.reasoning = reasoning_after(job_options.prompt, form.format);
       job_options.grammar = constraints_.compile(form);
     }
     auto job = std::make_shared<LlmJob>(std::move(request), std::move(sink), stepper_.pool(), text_,

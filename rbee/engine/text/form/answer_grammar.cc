@@ -128,7 +128,7 @@ class Builder {
       ExprPtr plain = grammar::sequence({grammar::chars_except(not_first), any_text()});
       return grammar::choice({calls(), grammar::optional(std::move(plain))});
     }
-    return until(call_mark(), behind_call_mark(), MarkerOr::end);
+    return until(call_mark(), after_call_mark(), MarkerOr::end);
   }
 
   // Calls have no mark: an answer that begins like an object is one.
@@ -146,7 +146,7 @@ class Builder {
                                   return grammar::sequence({text("; "), llama_call()});
                                 })});
     }
-    return grammar::sequence({mark(call_mark()), behind_call_mark()});
+    return grammar::sequence({mark(call_mark()), after_call_mark()});
   }
 
   // What all calls begin with.
@@ -163,7 +163,7 @@ class Builder {
     }
   }
 
-  ExprPtr behind_call_mark() {
+  ExprPtr after_call_mark() {
     switch (form_.format.tools) {
       case ToolFormat::mistral:
         return grammar::sequence(
@@ -338,12 +338,12 @@ AnswerForm form_of(const TextRequest& request, const text::OutputFormat& format)
   return out;
 }
 
-AnswerForm::Reasoning reasoning_behind(std::string_view prompt, const text::OutputFormat& format) {
+AnswerForm::Reasoning reasoning_after(std::string_view prompt, const text::OutputFormat& format) {
   if (format.reasoning == ReasoningFormat::none) return AnswerForm::Reasoning::none;
   switch (end_of(prompt, format.reasoning)) {
     case PromptEnd::inside_reasoning:
       return AnswerForm::Reasoning::is_open;
-    case PromptEnd::behind_reasoning:
+    case PromptEnd::after_reasoning:
       return AnswerForm::Reasoning::none;
     case PromptEnd::plain:
       break;

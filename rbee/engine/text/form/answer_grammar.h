@@ -32,7 +32,7 @@ struct AnswerForm {
 // The form that the request asks for, without `reasoning`, which depends on the prompt. Throws
 // unsupported if there are tools and the model's call format is unknown.
 AnswerForm form_of(const TextRequest& request, const text::OutputFormat& format);
-AnswerForm::Reasoning reasoning_behind(std::string_view prompt, const text::OutputFormat& format);
+AnswerForm::Reasoning reasoning_after(std::string_view prompt, const text::OutputFormat& format);
 
 // The grammar writes a special token as this byte and its name. No text has the byte, so the token
 // cannot come inside a text, nor be spelled out.

@@ -222,7 +222,7 @@ PromptEnd end_of(std::string_view prompt, text::ReasoningFormat format) {
   const auto marks = text::marks_of(format);
   const std::string_view text = without_blanks(prompt);
   if (marks && text.ends_with(marks->open)) return PromptEnd::inside_reasoning;
-  if (marks && text.ends_with(marks->close)) return PromptEnd::behind_reasoning;
+  if (marks && text.ends_with(marks->close)) return PromptEnd::after_reasoning;
   return PromptEnd::plain;
 }
 

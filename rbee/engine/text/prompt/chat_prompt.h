@@ -33,7 +33,7 @@ std::string harmony_variables(const std::string& variables);
 std::string llama_variables(const ChatOptions& options);
 
 // Where a prompt ends: in no reasoning, inside it, or just after it.
-enum class PromptEnd : uint8_t { plain, inside_reasoning, behind_reasoning };
+enum class PromptEnd : uint8_t { plain, inside_reasoning, after_reasoning };
 PromptEnd end_of(std::string_view prompt, text::ReasoningFormat format);
 
 }  // namespace rbee::engine
