@@ -137,7 +137,7 @@ engine::TextRequest LlmService::engine_request(const GenerateRequest& wire,
   request.logprob_ids = wire.logprob_ids;
   request.token_ids = wire.token_ids;
   request.drawn_logprobs = wire.drawn_logprobs;
-  request.prompt_ids_told = wire.prompt_ids_told;
+  request.return_prompt_ids = wire.return_prompt_ids;
   request.progress = wire.progress;
   request.allowed_ids = wire.allowed_ids;
   request.kept_tokens = wire.kept_tokens;

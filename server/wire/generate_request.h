@@ -134,7 +134,7 @@ struct GenerateRequest {
   bool token_ids = false;                  // send ids with the texts, without figures
   // In place of `logprobs`: the probabilities used to draw. llama-server's routes only.
   std::optional<int32_t> drawn_logprobs;
-  bool prompt_ids_told = false;        // send the ids of the prompt's tokens
+  bool return_prompt_ids = false;      // send the ids of the prompt's tokens
   bool progress = false;               // report the prompt's evaluation
   std::vector<int32_t> allowed_ids;    // the only tokens that may come; empty: all
   std::optional<int32_t> kept_tokens;  // truncate_prompt_tokens: of the prompt; -1: what fits

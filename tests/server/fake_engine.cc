@@ -264,7 +264,7 @@ void FakeEngine::play(const Item& item) {
   int32_t sent = 0;
   bool cancelled = hold(script_.hold_before);
   engine::Started started{model_.id, item.request.sampling.seed.value_or(7), 5, 2};
-  if (item.request.prompt_ids_told) started.prompt_ids = {1, 2, 3, 4, 5};
+  if (item.request.return_prompt_ids) started.prompt_ids = {1, 2, 3, 4, 5};
   if (!cancelled) item.sink->on_started(started);
   for (const int32_t evaluated : {2, 4, 5}) {
     if (cancelled || !item.request.progress) break;

@@ -147,7 +147,7 @@ struct TextRequest {
   bool token_ids = false;                  // send token ids with the texts, without figures
   // In place of `logprobs`, in the same form: the probabilities used to draw, after all samplers.
   std::optional<int32_t> drawn_logprobs;
-  bool prompt_ids_told = false;     // send Started::prompt_ids
+  bool return_prompt_ids = false;   // send Started::prompt_ids
   bool progress = false;            // send on_progress()
   std::vector<LoraChoice> lora;     // none: the model alone
   std::optional<bool> speculative;  // use draft tokens; absent: as the engine's options say

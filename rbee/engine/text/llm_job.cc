@@ -219,7 +219,7 @@ void LlmJob::start() {
   cached_tokens_ = std::min(sequence.cached, prompt_tokens_);
   Started event{model_.info.id, seed_, static_cast<int32_t>(prompt_tokens_),
                 static_cast<int32_t>(cached_tokens_)};
-  if (request_.prompt_ids_told) {
+  if (request_.return_prompt_ids) {
     event.prompt_ids.assign(sequence.tokens.begin(), sequence.tokens.begin() + prompt_tokens_);
   }
   sink_->on_started(event);

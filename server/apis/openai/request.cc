@@ -137,7 +137,7 @@ void read_shown(ObjectReader& reader, OpenAiRequest& request) {
   request.tokens_as_ids = reader.boolean("return_tokens_as_token_ids").value_or(false);
   request.timings_per_token = reader.boolean("timings_per_token").value_or(false);
   generate.progress = reader.boolean("return_progress").value_or(false) && *generate.stream;
-  generate.prompt_ids_told = request.return_token_ids;
+  generate.return_prompt_ids = request.return_token_ids;
   generate.token_ids =
       request.return_token_ids || request.continuous_usage || request.timings_per_token;
 }

@@ -190,7 +190,7 @@ TEST(LlmEngine, APromptMayBeCutToItsLastOrFirstTokens) {
   const auto engine = make_llm_engine(tiny_model(), {.kv_dtype = DType::f32});
   TextRequest request = greedy("", 2);
   request.prompt_ids = {5, 6, 7, 8, 9};
-  request.prompt_ids_told = true;
+  request.return_prompt_ids = true;
   request.kept_tokens = 3;
   EXPECT_THAT(answer(*engine, request)->started.prompt_ids, ::testing::ElementsAre(7, 8, 9));
   request.keeps_first = true;
