@@ -146,7 +146,7 @@ class Front::Impl {
   Response readiness();
   Response metrics();
   Response openapi();
-  void keep_documents(std::vector<Pool::Said> said);
+  void keep_documents(std::vector<Pool::WorkerReply> replies);
   const std::string& document();
   json models_json() const;
   bool ready() const;
@@ -320,10 +320,10 @@ Response Front::Impl::readiness() {
 
 Response Front::Impl::metrics() {
   return later([this](const std::shared_ptr<DelayedResponse>& out) {
-    pool_.gather("/metrics", [this, out](std::vector<Pool::Said> said) {
+    pool_.gather("/metrics", [this, out](std::vector<Pool::WorkerReply> replies) {
       std::vector<std::pair<std::string, std::string>> texts;
-      texts.reserve(said.size());
-      for (Pool::Said& one : said) {
+      texts.reserve(replies.size());
+      for (Pool::WorkerReply& one : replies) {
         texts.emplace_back(pool_.members()[one.member].replica->name(), std::move(one.text));
       }
       // A family of the workers, too.
@@ -337,8 +337,8 @@ Response Front::Impl::metrics() {
 }
 
 // Those of workers that are away stay as they were.
-void Front::Impl::keep_documents(std::vector<Pool::Said> said) {
-  for (Pool::Said& one : said) {
+void Front::Impl::keep_documents(std::vector<Pool::WorkerReply> replies) {
+  for (Pool::WorkerReply& one : replies) {
     const ServedModel& model = options_.config.models[pool_.members()[one.member].model];
     if (!one.whole || one.status != 200 || documents_[model.kind] == one.text) continue;
     documents_[model.kind] = std::move(one.text);
@@ -361,8 +361,8 @@ const std::string& Front::Impl::document() {
 
 Response Front::Impl::openapi() {
   return later([this](const std::shared_ptr<DelayedResponse>& out) {
-    pool_.gather("/openapi.json", [this, out](std::vector<Pool::Said> said) {
-      keep_documents(std::move(said));
+    pool_.gather("/openapi.json", [this, out](std::vector<Pool::WorkerReply> replies) {
+      keep_documents(std::move(replies));
       out->set(json_response(200, document()));
     });
   });

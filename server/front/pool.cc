@@ -426,44 +426,45 @@ namespace {
 // Answers to one question that all workers are asked.
 struct Gather {
   explicit Gather(asio::io_context& io) : timer(io) {}
-  std::vector<Pool::Said> said;
+  std::vector<Pool::WorkerReply> replies;
   std::vector<std::shared_ptr<Upstream>> open;
   size_t missing = 0;
   asio::steady_timer timer;
-  std::function<void(std::vector<Pool::Said>)> done;
+  std::function<void(std::vector<Pool::WorkerReply>)> done;
 
   void end() {
     if (!done) return;
     for (const auto& upstream : open) upstream->cancel();
     open.clear();  // they hold this one
     timer.cancel();
-    std::exchange(done, nullptr)(std::move(said));
+    std::exchange(done, nullptr)(std::move(replies));
   }
 };
 
 }  // namespace
 
-void Pool::gather(const std::string& path, std::function<void(std::vector<Said>)> done) {
+void Pool::gather(const std::string& path, std::function<void(std::vector<WorkerReply>)> done) {
   const auto gather = std::make_shared<Gather>(io_);
   gather->done = std::move(done);
   for (size_t i = 0; i < members_.size(); ++i) {
     const Replica& replica = *members_[i].replica;
     if (replica.state() != ReplicaState::ready) continue;
-    const size_t at = gather->said.size();
-    gather->said.push_back({.member = i});
+    const size_t at = gather->replies.size();
+    gather->replies.push_back({.member = i});
     ++gather->missing;
     gather->open.push_back(start_upstream(
-        io_, {.port = replica.port(),
-              .head = cat("GET ", path, " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n",
-                          "Authorization: Bearer ", replica.token(), "\r\n\r\n"),
-              .on_head = [gather,
-                          at](const UpstreamHead& head) { gather->said[at].status = head.status; },
-              .on_data = [gather, at](const std::string& data) { gather->said[at].text += data; },
-              .on_end =
-                  [gather, at](UpstreamEnd end) {
-                    gather->said[at].whole = end == UpstreamEnd::whole;
-                    if (--gather->missing == 0) gather->end();
-                  }}));
+        io_,
+        {.port = replica.port(),
+         .head = cat("GET ", path, " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n",
+                     "Authorization: Bearer ", replica.token(), "\r\n\r\n"),
+         .on_head = [gather,
+                     at](const UpstreamHead& head) { gather->replies[at].status = head.status; },
+         .on_data = [gather, at](const std::string& data) { gather->replies[at].text += data; },
+         .on_end =
+             [gather, at](UpstreamEnd end) {
+               gather->replies[at].whole = end == UpstreamEnd::whole;
+               if (--gather->missing == 0) gather->end();
+             }}));
   }
   if (gather->missing == 0) return gather->end();
   gather->timer.expires_after(kGatherPatience);

@@ -50,14 +50,14 @@ class Pool {
   void abandon_all();
 
   // A worker's answer, as far as it came in time.
-  struct Said {
+  struct WorkerReply {
     size_t member;   // index in members()
     int status = 0;  // 0: none
     bool whole = false;
     std::string text = {};
   };
   // GETs this path from each ready worker.
-  void gather(const std::string& path, std::function<void(std::vector<Said>)> done);
+  void gather(const std::string& path, std::function<void(std::vector<WorkerReply>)> done);
   FrontCounts counts() const;
   struct Member {
     size_t model;
