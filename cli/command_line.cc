@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "rbee/core/log.h"
 #include "rbee/core/printable.h"
-#include "workers/common/last_words.h"
+#include "workers/common/crash_handler.h"
 #include "workers/common/lost_files.h"
 
 namespace rbee::tools {
@@ -49,7 +49,7 @@ int run(int argc, char** argv) {
 int run_command_line(int argc, char** argv) {
   set_log_sink(log_to_standard_error, LogLevel::warn);
   workers::end_on_lost_files("rbee", kLost);
-  workers::leave_last_words("rbee");
+  workers::install_crash_handler("rbee");
   register_linked_backends();
   try {
     return run(argc, argv);

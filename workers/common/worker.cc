@@ -15,7 +15,7 @@
 #include "server/http/clock.h"
 #include "server/http/server.h"
 #include "server/worker/heartbeat.h"
-#include "workers/common/last_words.h"
+#include "workers/common/crash_handler.h"
 #include "workers/common/logging.h"
 #include "workers/common/lost_files.h"
 #include "workers/common/memory.h"
@@ -212,7 +212,7 @@ int run_worker(const Program& program, const CommonFlags& flags, const std::stri
   catch_stop_signals(flags.api_keys.empty() && flags.tls_cert.empty() ? Hangup::ends
                                                                       : Hangup::reloads);
   end_on_lost_files(program.name, kLost);
-  leave_last_words(program.name);
+  install_crash_handler(program.name);
   log(LogLevel::info, "starting",
       {{"worker_id", flags.worker_id},
        {"model", model},

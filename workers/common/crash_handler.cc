@@ -1,4 +1,4 @@
-#include "workers/common/last_words.h"
+#include "workers/common/crash_handler.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -55,7 +55,7 @@ void on_fault(int number) {
 
 }  // namespace
 
-void leave_last_words(const char* program) {
+void install_crash_handler(const char* program) {
   program_name = program;
   for (Fault& fault : faults) {
     struct sigaction now = {};

@@ -1,5 +1,5 @@
 #pragma once
-// A program's last message when a fault ends it.
+// Reports a fault that ends a program.
 
 namespace rbee::workers {
 
@@ -7,6 +7,6 @@ namespace rbee::workers {
 // kernels that may be running on the process's devices (rbee/core/launch_trail.h): AMD's runtime
 // calls abort() at a memory fault. Then the signal's previous handler runs. `program` must outlive
 // the process.
-void leave_last_words(const char* program);
+void install_crash_handler(const char* program);
 
 }  // namespace rbee::workers
