@@ -97,7 +97,7 @@ TopLogitsWanted RowsWanted::top_logits() const {
   return out;
 }
 
-void RowsWanted::tell(int64_t row, DeviceDraws& to) const {
+void RowsWanted::describe(int64_t row, DeviceDraws& to) const {
   samplers_[static_cast<size_t>(row)]->describe_draws(to);
 }
 

@@ -43,7 +43,7 @@ class RowsWanted final : private DrawForecast {
   bool drawn_on_device() const { return likeliest_alone() || draws_; }
 
  private:
-  void tell(int64_t row, DeviceDraws& to) const override;
+  void describe(int64_t row, DeviceDraws& to) const override;
   bool likeliest_alone() const { return alone_ && count_ == 1 && !sums_; }
 
   int64_t vocab_;

@@ -71,7 +71,7 @@ void NextStep::put_draws(const TopLogitsWanted& wanted, std::span<int32_t> words
                       .numbers = std::span(numbers_).subspan(row * kDeviceDraws, kDeviceDraws)};
     const bool asked = row < wanted.scales.size();
     if (asked && wanted.draws != nullptr) {
-      wanted.draws->tell(static_cast<int64_t>(row), draws);
+      wanted.draws->describe(static_cast<int64_t>(row), draws);
     } else {
       draws.stages.front() = DrawStage::top_k;
       draws.amounts.front() = 1;

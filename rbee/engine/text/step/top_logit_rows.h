@@ -22,7 +22,7 @@ struct DeviceDraws {
 };
 class DrawForecast {
  public:
-  virtual void tell(int64_t row, DeviceDraws& to) const = 0;
+  virtual void describe(int64_t row, DeviceDraws& to) const = 0;
 
  protected:
   ~DrawForecast() = default;

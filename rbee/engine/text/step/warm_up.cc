@@ -16,7 +16,7 @@ constexpr int64_t kSomeTopLogits = 40;
 
 // Of the likeliest, whatever the number.
 class AnyDraw final : public DrawForecast {
-  void tell(int64_t, DeviceDraws&) const override {}
+  void describe(int64_t, DeviceDraws&) const override {}
 };
 
 // Evaluates the last `count` tokens of sequences of `length`. Those before count as cached: what
