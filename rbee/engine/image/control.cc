@@ -36,12 +36,12 @@ std::optional<models::ControlStates> ControlPass::operator()(const Tensor& x,
   std::optional<models::ControlStates> sum;
   for (const Part& part : parts_) {
     if (!is_active_at(part.hint, place)) continue;
-    const models::ControlStates said = (*part.hint.net)(
+    const models::ControlStates added = (*part.hint.net)(
         {x, timesteps, part.hint.picture, part.hint.scale, circular_}, *part.conditioning);
     if (sum) {
-      add(*sum, said);
+      add(*sum, added);
     } else {
-      sum = said;
+      sum = added;
     }
   }
   return sum;

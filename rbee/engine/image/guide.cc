@@ -85,41 +85,41 @@ Guide::Guide(const models::Denoiser& denoiser, const diffusion::NoiseModel& nois
       batch_(batch),
       guided_(options.scale > 1 || options.unguided || prompts.composed()),
       denoiser_(denoiser),
-      told_(prompts.said.size()),
-      repeated_(denoiser, prompts.said.size() > 1, options.circular) {}
+      prepared_(prompts.calls.size()),
+      repeated_(denoiser, prompts.calls.size() > 1, options.circular) {}
 
-Guide::Told Guide::tell(const Said& said) const {
+Guide::Prepared Guide::prepare(const CallTexts& texts) const {
   std::vector<models::TextStates> rows;
-  if (guided_) rows.push_back(repeated(states_.negative[said.negative], batch_));
-  for (const size_t text : said.positive) {
+  if (guided_) rows.push_back(repeated(states_.negative[texts.negative], batch_));
+  for (const size_t text : texts.positive) {
     rows.push_back(repeated(states_.positive[text], batch_));
   }
   const models::TextStates text = joined(rows);
   return {denoiser_.prepare(text), ControlPass(options_.controls, text, options_.circular)};
 }
 
-Guide::Told& Guide::told(size_t index) {
+Guide::Prepared& Guide::prepared(size_t index) {
   constexpr size_t kMost = 4;
   // Keys and values of texts that do not come again are let go, and those that came first of more
   // than a few.
-  for (size_t i = 0; i < told_.size(); ++i) {
+  for (size_t i = 0; i < prepared_.size(); ++i) {
     const bool again = std::ranges::any_of(prompts_.turns, [&](const PassPrompts::Turn& turn) {
       return turn.index == i && turn.last >= call_;
     });
     if (!again && i != index) {
-      told_[i].reset();
+      prepared_[i].reset();
       std::erase(kept_, i);
     }
   }
-  if (!told_[index]) {
+  if (!prepared_[index]) {
     if (kept_.size() >= kMost) {
-      told_[kept_.front()].reset();
+      prepared_[kept_.front()].reset();
       kept_.pop_front();
     }
-    told_[index] = tell(prompts_.said[index]);
+    prepared_[index] = prepare(prompts_.calls[index]);
     kept_.push_back(index);
   }
-  return *told_[index];
+  return *prepared_[index];
 }
 
 Tensor Guide::prompted(const Tensor& output, const Tensor& negative) const {
@@ -140,7 +140,7 @@ diffusion::Evaluation Guide::evaluate(const Tensor& x, double sigma, double time
                                       StepPlace place) {
   if (options_.by_steps) call_ = place.index;
   const size_t index = prompts_.at(call_);
-  Told& prompt = told(index);
+  Prepared& prompt = prepared(index);
   ++call_;
   const diffusion::Scaling scaling = noise_.scaling(sigma);
   const size_t copies = guided_ ? 1 + prompts_.weights.size() : 1;
@@ -157,9 +157,9 @@ diffusion::Evaluation Guide::evaluate(const Tensor& x, double sigma, double time
   const Tensor output =
       control ? denoiser_(input, times, *prompt.conditioning, {&*control, options_.circular})
               : repeated_(input, times, {*prompt.conditioning, index}, place.count - place.index);
-  const auto picture = [&](const Tensor& said) {
-    if (scaling.skip == 0) return affine(said, scaling.out, 0);
-    return weighted_sum({{&x, scaling.skip}, {&said, scaling.out}});
+  const auto picture = [&](const Tensor& predicted) {
+    if (scaling.skip == 0) return affine(predicted, scaling.out, 0);
+    return weighted_sum({{&x, scaling.skip}, {&predicted, scaling.out}});
   };
   if (!guided_) return {picture(output), {}};
   const Tensor negative = output.slice(Axis{0}, 0, batch_);

@@ -70,12 +70,12 @@ class Guide {
 
  private:
   // The denoiser's inputs for one combination of texts.
-  struct Told {
+  struct Prepared {
     std::unique_ptr<models::Conditioning> conditioning;
     ControlPass controls;
   };
-  Told& told(size_t index);
-  Told tell(const Said& said) const;
+  Prepared& prepared(size_t index);
+  Prepared prepare(const CallTexts& texts) const;
   // The combined output of the prompt's parts, at a guidance of 1.
   Tensor prompted(const Tensor& output, const Tensor& negative) const;
 
@@ -86,8 +86,9 @@ class Guide {
   int64_t batch_;
   bool guided_;  // calls include the negative prompt
   const models::Denoiser& denoiser_;
-  std::vector<std::optional<Told>> told_;  // by PassPrompts::said; only a few recurring ones
-  std::deque<size_t> kept_;                // which those are, oldest first
+  std::vector<std::optional<Prepared>>
+      prepared_;             // by PassPrompts::calls; only a few recurring ones
+  std::deque<size_t> kept_;  // which those are, oldest first
   RepeatedDenoiser repeated_;
   int32_t call_ = 0;
 };

@@ -53,18 +53,18 @@ PassPrompts read_pass(const ImageRequest& request, const PromptCalls& calls, boo
   }
   std::vector<PromptAt> negative;
   if (guided) negative = schedule_of(request.negative_prompt, request.prompt_rule, calls);
-  const auto said_at = [&](int32_t call) {
-    Said said;
+  const auto index_at = [&](int32_t call) {
+    CallTexts call_texts;
     for (const auto& part : positive) {
-      said.positive.push_back(index_in(texts.positive, prompt_at(part, call).text));
+      call_texts.positive.push_back(index_in(texts.positive, prompt_at(part, call).text));
     }
-    said.negative = said.positive.front();
-    if (guided) said.negative = index_in(texts.negative, prompt_at(negative, call).text);
+    call_texts.negative = call_texts.positive.front();
+    if (guided) call_texts.negative = index_in(texts.negative, prompt_at(negative, call).text);
     check_texts(texts);
-    return index_in(out.said, said);
+    return index_in(out.calls, call_texts);
   };
   for (int32_t call = 0; call <= calls.calls; ++call) {
-    const size_t index = said_at(call);
+    const size_t index = index_at(call);
     const bool same = !out.turns.empty() && out.turns.back().index == index;
     if (same) {
       out.turns.back().last = call;

@@ -17,23 +17,23 @@ struct PromptTexts {
 };
 
 // The texts of one call. All calls of a pass have the same number of prompt parts, in one order.
-struct Said {
+struct CallTexts {
   std::vector<size_t> positive;  // into PromptTexts::positive, one for each part between ANDs
   size_t negative = 0;           // into PromptTexts::negative; if that is empty, into positive
-  bool operator==(const Said&) const = default;
+  bool operator==(const CallTexts&) const = default;
 };
 
 struct PassPrompts {
   std::vector<float> weights{1};  // of the parts, see diffusion::split_prompt
-  std::vector<Said> said;         // each once
-  // Up to and including call `last`, the prompts are said[index]; in the order of the calls.
+  std::vector<CallTexts> calls;   // each combination once
+  // Up to and including call `last`, the prompts are calls[index]; in the order of the calls.
   struct Turn {
     int32_t last = 0;
     size_t index = 0;
   };
   std::vector<Turn> turns;
 
-  // The index in `said` for a call of the denoiser, from 0; after the last turn, that turn's.
+  // The index in `calls` for a call of the denoiser, from 0; after the last turn, that turn's.
   size_t at(int32_t call) const;
   // Whether the negative prompt is needed at any guidance.
   bool composed() const { return weights.size() != 1 || weights.front() != 1; }

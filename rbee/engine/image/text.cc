@@ -208,8 +208,8 @@ PromptStates encode_prompts(const ImageSource& source, const ImageRequest& reque
   }
   std::vector<std::vector<TextEncoding>> encodings(all.size());  // of each text
   for (size_t i = 0; i < encoders.size(); ++i) {
-    const std::vector<TextEncoding> said = encoders[i].encode(chunks[i], count);
-    for (size_t j = 0; j < said.size(); ++j) encodings[j].push_back(said[j]);
+    const std::vector<TextEncoding> encoded = encoders[i].encode(chunks[i], count);
+    for (size_t j = 0; j < encoded.size(); ++j) encodings[j].push_back(encoded[j]);
   }
   PromptStates out;
   const size_t positive = texts.positive.size();

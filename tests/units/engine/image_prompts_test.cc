@@ -38,8 +38,8 @@ std::vector<std::pair<int32_t, std::string>> turns_of(const RequestPrompts& prom
                                                       const PassPrompts& pass) {
   std::vector<std::pair<int32_t, std::string>> out;
   for (const PassPrompts::Turn& turn : pass.turns) {
-    const Said& said = pass.said.at(turn.index);
-    out.emplace_back(turn.last, prompts.texts.positive.at(said.positive.front()));
+    const CallTexts& texts = pass.calls.at(turn.index);
+    out.emplace_back(turn.last, prompts.texts.positive.at(texts.positive.front()));
   }
   return out;
 }
@@ -51,12 +51,12 @@ TEST(RequestPrompts, TakeEachTextOnce) {
   EXPECT_THAT(prompts.texts.positive, ElementsAre("a red cat", "a blue cat"));
   EXPECT_THAT(prompts.texts.negative, ElementsAre("fog", "rain"));
   // Calls 0 and 1, 2, 3, 4.
-  EXPECT_EQ(prompts.first.said.size(), 4u);
+  EXPECT_EQ(prompts.first.calls.size(), 4u);
   EXPECT_THAT(turns_of(prompts, prompts.first),
               ElementsAre(Pair(1, "a red cat"), Pair(2, "a blue cat"), Pair(3, "a red cat"),
                           Pair(4, "a blue cat")));
-  EXPECT_EQ(prompts.first.said[prompts.first.at(2)].negative, 0u);
-  EXPECT_EQ(prompts.first.said[prompts.first.at(3)].negative, 1u);
+  EXPECT_EQ(prompts.first.calls[prompts.first.at(2)].negative, 0u);
+  EXPECT_EQ(prompts.first.calls[prompts.first.at(3)].negative, 1u);
   EXPECT_EQ(prompts.first.at(9), prompts.first.at(4));
   EXPECT_FALSE(prompts.first.composed());
   EXPECT_TRUE(prompts.second.turns.empty());
@@ -89,8 +89,8 @@ TEST(RequestPrompts, HavePartsWithWeights) {
   const RequestPrompts prompts = read_prompts(request, {.steps = 2}, true);
   EXPECT_THAT(prompts.texts.positive, ElementsAre("a cat", " b", " c"));
   EXPECT_THAT(prompts.first.weights, ElementsAre(0.5f, 1));
-  EXPECT_THAT(prompts.first.said[0].positive, ElementsAre(0, 1));
-  EXPECT_THAT(prompts.first.said[1].positive, ElementsAre(0, 2));
+  EXPECT_THAT(prompts.first.calls[0].positive, ElementsAre(0, 1));
+  EXPECT_THAT(prompts.first.calls[1].positive, ElementsAre(0, 2));
   EXPECT_TRUE(prompts.first.composed());
 }
 
@@ -109,7 +109,7 @@ TEST(RequestPrompts, OfModelsWithoutGuidanceHaveNoNegativeOnes) {
   request.negative_prompt = "fog";
   const RequestPrompts prompts = read(request, false);
   EXPECT_TRUE(prompts.texts.negative.empty());
-  EXPECT_EQ(prompts.first.said.at(1).negative, 1u);
+  EXPECT_EQ(prompts.first.calls.at(1).negative, 1u);
 }
 
 TEST(RequestPrompts, PartsShareCallsOfTheDenoiser) {
