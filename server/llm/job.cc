@@ -115,11 +115,11 @@ void TextJob::on_token(const engine::TokenText& event) noexcept {
     trace_.stage("generation");
     reply_->timed(so_far_);
     if (!event.tokens.empty()) reply_->scored(to_wire(event.tokens));
-    tell(event);
+    report(event);
   });
 }
 
-void TextJob::tell(const engine::TokenText& event) {
+void TextJob::report(const engine::TokenText& event) {
   switch (event.kind) {
     case engine::TextKind::content:
       return reply_->token(event.text, event.index);

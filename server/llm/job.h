@@ -31,7 +31,7 @@ class TextJob final : public Job, public engine::EventSink {
   void fail(JobState state, const WireError& error, std::string_view message) override;
   void finish(JobState state, const engine::Finished* finished, std::string_view error);
   void trace_end(const engine::Finished* finished, std::string_view error);
-  void tell(const engine::TokenText& event);
+  void report(const engine::TokenText& event);
 
   const int64_t memory_bytes_;
   const std::shared_ptr<Metrics> metrics_;

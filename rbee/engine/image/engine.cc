@@ -559,7 +559,7 @@ void QueuedImageEngine::run(ImageJob& job) {
   set_loras(job.request);
   const int32_t total = pipeline_.total_steps(job.request, *job.settings);
   job.sink->on_started(started(job, total));
-  ImageProgressTeller progress(*job.sink, total, job.request.count);
+  ImageProgressReporter progress(*job.sink, total, job.request.count);
   PipelineTimes times;
   PipelineHooks hooks = hooks_of(job, times);
   hooks.step = [&](int32_t done) {

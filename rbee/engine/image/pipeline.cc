@@ -423,7 +423,7 @@ class Batch {
         const double alpha = end.last ? 1 / plan.final_scale : noise.alpha(end.sigma);
         x = kept_outside(x, inpaint, alpha, end.last ? 0 : end.sigma);
       }
-      tell(denoised, end.done - std::exchange(place.index, end.done), end.last, after_step);
+      report(denoised, end.done - std::exchange(place.index, end.done), end.last, after_step);
       if (next_ == Next::take) taken = denoised;
       return next_ == Next::step;
     };
@@ -432,10 +432,10 @@ class Batch {
     return next_ == Next::step ? x : taken;
   }
 
-  // Steps are told when they are done: where the device works by itself, when the next one has been
-  // queued behind, so that it has work while the host is busy with what was told.
-  void tell(const Tensor& denoised, int32_t steps, bool last, const AfterStep& after_step) {
-    const Untold before = std::exchange(untold_, {denoised, steps});
+  // Reports a step when it is done: where the device works by itself, when the next one has been
+  // queued behind, so that it has work while the host is busy with what was reported.
+  void report(const Tensor& denoised, int32_t steps, bool last, const AfterStep& after_step) {
+    const Unreported before = std::exchange(unreported_, {denoised, steps});
     if (before.denoised.defined()) {
       mark_.wait();
       next_ = after_step(before.denoised, before.steps);
@@ -443,7 +443,7 @@ class Batch {
     mark_.set();
     if (next_ != Next::step || !(last || device().host_accessible())) return;
     mark_.wait();
-    const Untold now = std::exchange(untold_, {});
+    const Unreported now = std::exchange(unreported_, {});
     next_ = after_step(now.denoised, now.steps);
   }
 
@@ -463,11 +463,11 @@ class Batch {
   int64_t count_;
   BatchNoise noise_;
   Next next_ = Next::step;  // what the last step said
-  // What the last step took the picture to be, until it is told.
-  struct Untold {
+  // What the last step took the picture to be, until it is reported.
+  struct Unreported {
     Tensor denoised;
     int32_t steps = 0;
-  } untold_;
+  } unreported_;
 };
 
 }  // namespace

@@ -7,9 +7,9 @@
 namespace rbee::engine {
 
 // Reports a job's progress to a sink.
-class ImageProgressTeller {
+class ImageProgressReporter {
  public:
-  ImageProgressTeller(ImageSink& sink, int32_t total, int32_t images)
+  ImageProgressReporter(ImageSink& sink, int32_t total, int32_t images)
       : sink_(sink), total_(total), images_(images) {}
 
   // Does not report the same step twice.

@@ -224,10 +224,10 @@ void LlmJob::start() {
   }
   sink_->on_started(event);
   prompt_counted_ = cached_tokens_;
-  tell_progress();
+  report_progress();
 }
 
-void LlmJob::tell_progress() const {
+void LlmJob::report_progress() const {
   if (!request_.progress) return;
   const bool begun = prompt_counted_ > cached_tokens_;
   sink_->on_progress({.prompt_tokens = static_cast<int32_t>(prompt_tokens_),
@@ -317,14 +317,14 @@ void LlmJob::score(const RankedToken& token) {
   ++sequence.scored;
 }
 
-void LlmJob::tell_prompt() {
+void LlmJob::report_prompt() {
   if (prompt_scores_.empty() || sequence.scores()) return;
   sink_->on_prompt(std::exchange(prompt_scores_, {}));
 }
 
 std::optional<StopReason> LlmJob::take(int32_t id, const RowLogprobs* scored) {
   if (tokens_out_ == 0) prompt_ms_ = since_start();
-  tell_prompt();
+  report_prompt();
   if (is_end(id)) {
     end_id_ = id;
     return StopReason::eos;
@@ -356,7 +356,7 @@ std::optional<StopReason> LlmJob::take(int32_t id, const RowLogprobs* scored) {
 
 Finished LlmJob::finish(StopReason reason) {
   if (!start_) return {.reason = reason};
-  tell_prompt();
+  report_prompt();
   if (stops_.matched().empty()) {
     add_text(passed(detokenizer_.flush()));
     if (stops_.matched().empty()) {
@@ -386,7 +386,7 @@ int64_t LlmJob::count_prompt_tokens(int64_t first) {
   const int64_t end = std::min(sequence.cached, prompt_tokens_);
   const int64_t count = std::max<int64_t>(end - std::max(first, prompt_counted_), 0);
   prompt_counted_ = std::max(prompt_counted_, end);
-  if (count > 0) tell_progress();
+  if (count > 0) report_progress();
   return count;
 }
 

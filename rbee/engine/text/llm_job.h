@@ -100,13 +100,13 @@ class LlmJob final : public Ticket {
   void allow_listed();
   void keep_some(std::vector<int32_t>& tokens) const;
   RowLogprobs drawn(int32_t id) const;
-  void tell_progress() const;
+  void report_progress() const;
   void find_first_mask();
   TokenRules token_rules() const;
   double since_start() const;
   ScoredToken name(const TokenLogprob& token) const;
   ScoredChoice name(const RowLogprobs& row) const;
-  void tell_prompt();
+  void report_prompt();
   std::string text_of(int32_t id);
   std::string passed(std::string_view text);
   std::vector<ScoredChoice> take_scored();

@@ -26,10 +26,10 @@ class FakeTextEncoder : public models::TextEncoder {
 };
 
 // The same, after it has said that it is called.
-class TellingTextEncoder final : public FakeTextEncoder {
+class CallbackTextEncoder final : public FakeTextEncoder {
  public:
   using Called = std::function<void(const models::TextInput&)>;
-  explicit TellingTextEncoder(Called called) : called_(std::move(called)) {}
+  explicit CallbackTextEncoder(Called called) : called_(std::move(called)) {}
   models::TextEncoding operator()(const models::TextInput& input) const override {
     called_(input);
     return FakeTextEncoder::operator()(input);

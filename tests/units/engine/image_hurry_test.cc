@@ -56,7 +56,7 @@ TEST(CancelledRequests, AreToldBetweenTexts) {
   const auto waiting = std::make_shared<ImageRecorder>();
   std::vector<uint64_t> told;
   source.model.text[0].encoder =
-      std::make_unique<TellingTextEncoder>([&](const models::TextInput&) {
+      std::make_unique<CallbackTextEncoder>([&](const models::TextInput&) {
         told.push_back(engine->stats().requests_cancelled);
         if (told.size() > 1) return;
         request.job_id = "waiting";

@@ -188,7 +188,7 @@ TEST(PromptCacheTest, IsEmptyAfterMemoryRanOut) {
   ImageSource source = fake_source(denoiser.output());
   int encoded = 0;
   source.model.text[0].encoder =
-      std::make_unique<TellingTextEncoder>([&](const models::TextInput&) { ++encoded; });
+      std::make_unique<CallbackTextEncoder>([&](const models::TextInput&) { ++encoded; });
   ImageRequest request = request_of("a");
   request.steps = 1;
   const PipelineHooks hooks{.step = [](int32_t) { return true; },

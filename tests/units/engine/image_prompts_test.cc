@@ -170,7 +170,7 @@ TEST(RequestPrompts, AreEncodedUntilTheRequestIsCancelled) {
   int encoded = 0;
   std::unique_ptr<ImageEngine> engine;
   source.model.text[0].encoder =
-      std::make_unique<TellingTextEncoder>([&](const models::TextInput&) {
+      std::make_unique<CallbackTextEncoder>([&](const models::TextInput&) {
         ++encoded;
         engine->cancel("long");
       });
@@ -187,7 +187,7 @@ TEST(RequestPrompts, AreEncodedUntilTheRequestIsCancelled) {
 TEST(RequestPrompts, AreReadFromTheModelsOwnLayerUnlessAskedOtherwise) {
   ImageSource source = fake_source(half_noise);
   std::vector<int64_t> layers;
-  source.model.text[0].encoder = std::make_unique<TellingTextEncoder>(
+  source.model.text[0].encoder = std::make_unique<CallbackTextEncoder>(
       [&](const models::TextInput& input) { layers.push_back(input.clip_skip); });
   ImageRequest request = request_of("a", 1);
   for (const int32_t skip : {0, 1, 2, 3}) {
