@@ -93,11 +93,11 @@ class TcpUpstream final : public Upstream, public std::enable_shared_from_this<T
       if (problem == http::error::need_more) break;
       if (problem) return false;
     }
-    if (parser_.is_header_done()) tell();
+    if (parser_.is_header_done()) forward();
     return true;
   }
-  void tell() {
-    if (!std::exchange(told_, true)) {
+  void forward() {
+    if (!std::exchange(head_sent_, true)) {
       UpstreamHead head{.status = static_cast<int>(parser_.get().result_int())};
       for (const auto& field : parser_.get()) {
         std::string name(field.name_string());
@@ -126,7 +126,7 @@ class TcpUpstream final : public Upstream, public std::enable_shared_from_this<T
   http::response_parser<http::string_body> parser_;
   std::array<char, 16 * 1024> buffer_;
   std::string input_;
-  bool told_ = false;
+  bool head_sent_ = false;
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ std::string text_at(const json& object, const char* name) {
   return printable(found->get<std::string>().substr(0, kShownBytes));
 }
 
-RefusalReason told_by(const std::string& text) {
+RefusalReason reason_in(const std::string& text) {
   const json body = json::parse(text, nullptr, false);
   const auto error = body.find("error");
   if (error == body.end() || !error->is_object()) return {};
@@ -37,9 +37,9 @@ RefusalReason told_by(const std::string& text) {
 
 RefusalReason refusal_reason(const Response& response) {
   if (response.status < 400) return {};
-  RefusalReason out = told_by(response.body);
-  const auto complete = [](std::string& told, const std::string& known) {
-    if (told.empty()) told = printable(known.substr(0, kShownBytes));
+  RefusalReason out = reason_in(response.body);
+  const auto complete = [](std::string& field, const std::string& known) {
+    if (field.empty()) field = printable(known.substr(0, kShownBytes));
   };
   complete(out.code, response.reason.code);
   complete(out.field, response.reason.field);

@@ -207,8 +207,8 @@ class Tree final : public nlohmann::json_sax<Json> {
   Json* field_ = nullptr;  // of the innermost object: what the next value becomes
 };
 
-// The value behind a name and its colon.
-std::string_view value_behind(std::string_view text) {
+// The value after a name and its colon.
+std::string_view value_after_name(std::string_view text) {
   return text.substr(text.find(':') + 1);
 }
 
@@ -230,7 +230,7 @@ JsonBody::JsonBody(std::string_view text) {
 void JsonBody::read(const std::string& name) const {
   const auto found = fields_.find(name);
   if (found == fields_.end() || object_.contains(name)) return;
-  object_[name] = Tree<json>(value_behind(found->second)).take();
+  object_[name] = Tree<json>(value_after_name(found->second)).take();
 }
 
 json& JsonBody::operator[](const std::string& name) {
@@ -239,7 +239,7 @@ json& JsonBody::operator[](const std::string& name) {
 }
 
 ordered_json JsonBody::in_order(const std::string& name) const {
-  return parse_in_order(value_behind(fields_.at(name)));
+  return parse_in_order(value_after_name(fields_.at(name)));
 }
 
 json parse_array(std::string_view text) {

@@ -25,7 +25,7 @@ void add_variable(ChatFields& chat, const char* name, const json& value) {
 }
 
 // Qwen, GLM, SmolLM3 and others know the first name, DeepSeek V3.1 and Granite the second.
-void tell_thinking(ChatFields& chat, bool on) {
+void set_thinking(ChatFields& chat, bool on) {
   add_variable(chat, "enable_thinking", on);
   add_variable(chat, "thinking", on);
 }
@@ -35,7 +35,7 @@ void tell_thinking(ChatFields& chat, bool on) {
 void set_budget(ChatFields& chat, int32_t budget) {
   chat.reasoning_budget = budget;
   if (budget < 0) return;
-  if (budget == 0) tell_thinking(chat, false);
+  if (budget == 0) set_thinking(chat, false);
   add_variable(chat, "thinking_budget", budget);
 }
 
@@ -90,7 +90,7 @@ void read_thinking(ObjectReader& reader, std::vector<FieldError>& errors, ChatFi
   const std::optional<int32_t> budget = fields.integer("budget_tokens", {1, INT32_MAX});
   if (type == "disabled") set_budget(chat, 0);
   if (type != "enabled") return;
-  tell_thinking(chat, true);
+  set_thinking(chat, true);
   set_budget(chat, budget.value_or(-1));
 }
 

@@ -168,8 +168,8 @@ bool FakeEngine::wait_ended(int count) const {
   return wait_count(ended_, count);
 }
 
-bool FakeEngine::wait_spoken(int count) const {
-  return wait_count(spoken_, count);
+bool FakeEngine::wait_texts_sent(int count) const {
+  return wait_count(texts_sent_, count);
 }
 
 engine::TextRequest FakeEngine::last_request() const {
@@ -288,7 +288,7 @@ void FakeEngine::play(const Item& item) {
   sender.finish();
   {
     const std::lock_guard lock(mutex_);
-    ++spoken_;
+    ++texts_sent_;
     tokens_ += static_cast<uint64_t>(sent);
     changed_.notify_all();
   }

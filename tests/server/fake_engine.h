@@ -79,7 +79,7 @@ class FakeEngine final : public engine::TextEngine {
   // Waits until this many requests are over (by any end); false after a minute.
   bool wait_ended(int count) const;
   // Waits until the engine has sent the pieces of this many requests.
-  bool wait_spoken(int count) const;
+  bool wait_texts_sent(int count) const;
   int cancelled() const { return cancelled_; }
   engine::TextRequest last_request() const;
   // Of the chat that render() saw last.
@@ -114,7 +114,7 @@ class FakeEngine final : public engine::TextEngine {
   int submitting_ = 0;
   bool stopping_ = false;
   int ended_ = 0;
-  int spoken_ = 0;
+  int texts_sent_ = 0;
   uint64_t tokens_ = 0;
   std::thread thread_;
 };

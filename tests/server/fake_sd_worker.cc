@@ -14,6 +14,6 @@ std::unique_ptr<rbee::engine::ImageEngine> load(const rbee::workers::SdFlags&) {
 
 int main(int argc, char** argv) {
   rbee::workers::Program program{.name = "sd-worker-test", .kind = rbee::DeviceKind::cpu};
-  rbee::testing::tell_rests(program, argc, argv);
+  rbee::testing::log_returned_memory(program, argc, argv);
   return rbee::workers::run_sd_worker(program, load, argc, argv);
 }

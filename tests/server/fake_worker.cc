@@ -85,6 +85,6 @@ rbee::workers::LoadedEngine load(const rbee::workers::Flags& flags) {
 
 int main(int argc, char** argv) {
   rbee::workers::Program program{.name = "llm-worker-rbee-test", .kind = rbee::DeviceKind::cpu};
-  rbee::testing::tell_rests(program, argc, argv);
+  rbee::testing::log_returned_memory(program, argc, argv);
   return rbee::workers::run_llm_worker(program, load, argc, argv);
 }

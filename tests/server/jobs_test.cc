@@ -326,7 +326,7 @@ TEST(Infer, DisconnectCancels) {
   {
     RawClient client(worker.port());
     client.send(request("POST", "/v1/infer", R"({"prompt":"Hi"})"));
-    EXPECT_TRUE(worker.engine.wait_spoken(1));
+    EXPECT_TRUE(worker.engine.wait_texts_sent(1));
   }
   EXPECT_TRUE(worker.engine.wait_ended(1));
   EXPECT_EQ(worker.engine.cancelled(), 1);

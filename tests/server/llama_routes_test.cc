@@ -296,7 +296,7 @@ TEST(LlamaRoutes, PropsAndSlots) {
 
   RawClient client(worker.port());
   client.send(request("POST", "/completion", R"({"prompt":"Hi","stream":true})"));
-  ASSERT_TRUE(worker.engine.wait_spoken(1));
+  ASSERT_TRUE(worker.engine.wait_texts_sent(1));
   EXPECT_EQ(json::parse(worker.get("/slots").body)[0].at("is_processing"), true);
   EXPECT_EQ(worker.get("/slots").status, 200);
   const RawResponse full = worker.get("/slots?fail_on_no_slot=1");

@@ -576,7 +576,7 @@ TEST(OpenAi, AClientThatLeavesCancels) {
   for (const char* stream : {"true", "false"}) {
     RawClient client(worker.port());
     client.send(request("POST", kChat, hello(cat("\"stream\":", stream))));
-    EXPECT_TRUE(worker.engine.wait_spoken(stream == std::string("true") ? 1 : 2));
+    EXPECT_TRUE(worker.engine.wait_texts_sent(stream == std::string("true") ? 1 : 2));
     client.close();
   }
   EXPECT_TRUE(worker.engine.wait_ended(2));

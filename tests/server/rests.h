@@ -12,7 +12,7 @@
 namespace rbee::testing {
 
 // With "--worker-id rests" the program looks often, and its log says when it gives memory back.
-inline void tell_rests(workers::Program& program, int argc, const char* const* argv) {
+inline void log_returned_memory(workers::Program& program, int argc, const char* const* argv) {
   for (const std::string_view argument : std::span(argv, static_cast<size_t>(argc))) {
     if (argument != "rests") continue;
     program.tick = std::chrono::milliseconds(10);

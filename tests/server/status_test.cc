@@ -129,7 +129,7 @@ TEST(Status, Info) {
                         {"implementation", "llm-worker-rbee-test"},
                         {"version", "1.2.3"}}));
   worker.new_stream();
-  EXPECT_TRUE(worker.engine.wait_spoken(1));
+  EXPECT_TRUE(worker.engine.wait_texts_sent(1));
   EXPECT_EQ(json::parse(worker.get("/info").body).at("status"), "busy");
   EXPECT_EQ(json::parse(worker.get("/v1/ready").body).at("state"), "busy");
 }

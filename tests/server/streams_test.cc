@@ -90,7 +90,7 @@ TEST(Streams, StopEndsThemWithAnError) {
   chat.send(request("POST", "/v1/chat/completions",
                     R"({"messages":[{"role":"user","content":"Hi"}],"stream":true})"));
   RawClient idle(worker.port());
-  EXPECT_TRUE(worker.engine.wait_spoken(1));
+  EXPECT_TRUE(worker.engine.wait_texts_sent(1));
   while (worker.engine.stats().waiting < 4) std::this_thread::yield();
 
   const auto begin = steady_clock::now();

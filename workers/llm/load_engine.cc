@@ -47,7 +47,7 @@ engine::TextModelOptions text_options(const Flags& flags, Device& device) {
   return options;
 }
 
-void say_loaded(const engine::ModelInfo& info) {
+void log_loaded(const engine::ModelInfo& info) {
   log(LogLevel::info, "the model is loaded",
       {{"id", info.id},
        {"architecture", info.architecture},
@@ -62,7 +62,7 @@ std::unique_ptr<engine::EmbeddingEngine> load_embeddings(const Flags& flags, Dev
   }
   engine::EmbeddingSource source =
       engine::load_embedding_source(flags.model, text_options(flags, device), flags.pooling);
-  say_loaded(source.info.model);
+  log_loaded(source.info.model);
   log(LogLevel::info,
       source.info.ranks ? "the model ranks documents" : "the model makes embeddings",
       {{"pooling", source.info.pooling}, {"dimensions", cat(source.info.dimensions)}});
@@ -103,7 +103,7 @@ std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, Device& device
                              .draft_min_p = flags.speculative.min_p};
   if (flags.cache_type != "auto") options.kv_dtype = parse_dtype(flags.cache_type);
   engine::TextModel model = engine::load_text_model(flags.model, text_options(flags, device));
-  say_loaded(model.info);
+  log_loaded(model.info);
   log(LogLevel::info, "how answers are read",
       {{"tool_parser", std::string(text::name_of(model.format.tools))},
        {"reasoning_parser", std::string(text::name_of(model.format.reasoning))}});

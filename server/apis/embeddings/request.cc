@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 // Vectors that a header tells of: clients take headers of 64 KiB at most.
-constexpr size_t kMaxTold = 256;
+constexpr size_t kMaxInHeader = 256;
 
 // Whether the model has it, the engine says.
 bool is_id(const json& value) {
@@ -232,9 +232,9 @@ EmbeddingBody read_embeddings(ObjectReader& reader, const JsonBody& body,
   out.add_special = reader.boolean("add_special_tokens").value_or(!chat);
   out.encoding = read_encoding(reader);
   read_how(reader, out);
-  if (out.encoding.format == VectorFormat::bytes && out.inputs.size() > kMaxTold) {
-    reader.note("encoding_format", cat("max_count(", kMaxTold, ")"),
-                cat("bytes tells where vectors are in a header, of ", kMaxTold,
+  if (out.encoding.format == VectorFormat::bytes && out.inputs.size() > kMaxInHeader) {
+    reader.note("encoding_format", cat("max_count(", kMaxInHeader, ")"),
+                cat("bytes tells where vectors are in a header, of ", kMaxInHeader,
                     " at most; bytes_only takes more"),
                 reader.find("encoding_format"));
   }

@@ -172,23 +172,23 @@ void OpenAiText::scored(std::vector<TokenLogprobs> tokens) {
 
 void OpenAiText::token(std::string_view text, int32_t) {
   choice_.text += text;
-  told_ = choice_.logprobs.tokens.size();
+  counted_tokens_ = choice_.logprobs.tokens.size();
 }
 
 void OpenAiText::reasoning(std::string_view text) {
-  if (!choices_->answer.include_reasoning) return choice_.logprobs.tokens.resize(told_);
+  if (!choices_->answer.include_reasoning) return choice_.logprobs.tokens.resize(counted_tokens_);
   choice_.reasoning += text;
-  told_ = choice_.logprobs.tokens.size();
+  counted_tokens_ = choice_.logprobs.tokens.size();
 }
 
 void OpenAiText::call(int32_t, const engine::CallBegin& begin) {
   choice_.calls.push_back({.id = begin.id, .name = begin.name, .arguments = ""});
-  told_ = choice_.logprobs.tokens.size();
+  counted_tokens_ = choice_.logprobs.tokens.size();
 }
 
 void OpenAiText::arguments(int32_t, std::string_view json) {
   choice_.calls.back().arguments += json;
-  told_ = choice_.logprobs.tokens.size();
+  counted_tokens_ = choice_.logprobs.tokens.size();
 }
 
 void OpenAiText::end(const EndEvent& event, const MetricsEvent&, double) {

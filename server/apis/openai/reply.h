@@ -87,7 +87,7 @@ class OpenAiText final : public Reply {
   std::shared_ptr<DelayedResponse> response_;
   const std::shared_ptr<OpenAiChoices> choices_;
   OpenAiChoice choice_;
-  size_t told_ = 0;  // tokens of the texts so far
+  size_t counted_tokens_ = 0;  // tokens of the texts so far
 };
 
 }  // namespace rbee::server

@@ -30,7 +30,7 @@ class LostPages : public ScratchFolder {
   }
 };
 
-void say_and_end(const char* file) {
+void report_and_exit(const char* file) {
   std::fprintf(stderr, "lost %s\n", file);
   ::_exit(3);
 }
@@ -43,7 +43,7 @@ TEST_F(LostPages, AreOfTheFileThatIsNamed) {
   const auto file = cut_file("model\x1b[31m.gguf");
   EXPECT_EXIT(
       {
-        handle_lost_pages(say_and_end);
+        handle_lost_pages(report_and_exit);
         last_byte(*file);
       },
       ExitedWithCode(3), MatchesRegex("lost [^\n]*/model\\\\x1b\\[31m.gguf\n"));
@@ -53,7 +53,7 @@ TEST_F(LostPages, TakeUnfinishedFilesAlong) {
   const auto file = cut_file("in");
   const auto empty = MappedFile::open(write("empty", ""));
   const auto quantize = [&](auto work) {
-    handle_lost_pages(say_and_end);
+    handle_lost_pages(report_and_exit);
     OutputFile done(path("done"));
     done.finish();
     OutputFile out(path("out"));
@@ -76,7 +76,7 @@ TEST_F(LostPages, OfManyFilesTheRightOneIsNamed) {
   others.push_back(MappedFile::open(path("f1")));
   EXPECT_EXIT(
       {
-        handle_lost_pages(say_and_end);
+        handle_lost_pages(report_and_exit);
         last_byte(*file);
       },
       ExitedWithCode(3), "lost .*/cut\n");
@@ -95,15 +95,15 @@ TEST_F(LostPages, OtherBusErrorsGoWhereTheyWent) {
   EXPECT_EXIT(
       {
         ::signal(SIGBUS, [](int) { ::_exit(7); });
-        handle_lost_pages(say_and_end);
-        handle_lost_pages(say_and_end);
+        handle_lost_pages(report_and_exit);
+        handle_lost_pages(report_and_exit);
         raise_bus_error(path("small"));
       },
       ExitedWithCode(7), "");
   EXPECT_EXIT(
       {
         ::signal(SIGBUS, SIG_DFL);
-        handle_lost_pages(say_and_end);
+        handle_lost_pages(report_and_exit);
         raise_bus_error(path("small"));
       },
       testing::KilledBySignal(SIGBUS), "");
