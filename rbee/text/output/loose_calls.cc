@@ -140,8 +140,8 @@ void LooseCalls::take(char c, Output& out) {
       return take_inside(c, out);
     case At::value:
       return take_value(c, out);
-    case At::behind:
-      return take_behind(c, out);
+    case At::after:
+      return take_after_calls(c, out);
     case At::skip:
       return take_skipped(c, out);
     case At::fence:
@@ -210,7 +210,7 @@ void LooseCalls::take_value(char c, Output& out) {
   held_ += c;
   const LooseValue::Is is = scan_.next(c, functions_);
   if (is == LooseValue::Is::open && held_.size() - value_ < kMostHeld) return;
-  if (is != LooseValue::Is::whole || !tell_calls(out)) no_call(out);
+  if (is != LooseValue::Is::whole || !emit_calls(out)) no_call(out);
 }
 
 // What is within a value that is no call is none either.
@@ -226,7 +226,7 @@ void LooseCalls::no_call(Output& out) {
   give_up(end == JsonEnd::At::inside ? At::skip : At::text, out);
 }
 
-bool LooseCalls::tell_calls(Output& out) {
+bool LooseCalls::emit_calls(Output& out) {
   const std::string text = json_of_python(std::string_view(held_).substr(value_));
   const json value = json::parse(text, nullptr, false);
   const json list = value.is_array() ? value : json::array({value});
@@ -244,12 +244,12 @@ bool LooseCalls::tell_calls(Output& out) {
   }
   calling_ = false;
   over_ = one_;
-  at_ = At::behind;
+  at_ = At::after;
   return true;
 }
 
 // Blanks and what stands between calls belong to nobody.
-void LooseCalls::take_behind(char c, Output& out) {
+void LooseCalls::take_after_calls(char c, Output& out) {
   const bool closes = held_.size() < closer_.size() && closer_[held_.size()] == c;
   if (closes) {
     held_ += c;

@@ -53,7 +53,7 @@ class LooseCalls {
     info,    // the rest of the fence's line
     inside,  // after the opener, only blanks so far
     value,   // of JSON
-    behind,  // a call
+    after,   // a call
     skip,    // a value that is no call
     fence,   // a fence without a call
   };
@@ -62,12 +62,12 @@ class LooseCalls {
   void take_opener(char c, Output& out);
   void take_inside(char c, Output& out);
   void take_value(char c, Output& out);
-  void take_behind(char c, Output& out);
+  void take_after_calls(char c, Output& out);
   void take_skipped(char c, Output& out);
   void take_fence(char c, Output& out);
   void begin_value(char c, Output& out);
   void no_call(Output& out);
-  bool tell_calls(Output& out);
+  bool emit_calls(Output& out);
   void give_up(At next, Output& out);
 
   const std::vector<OutputFunction> functions_;
