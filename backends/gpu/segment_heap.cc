@@ -19,11 +19,11 @@ void SegmentHeap::remove(Block* block) {
 }
 
 void SegmentHeap::join(Block* block) {
-  Block* behind = block->behind;
-  block->bytes += behind->bytes;
-  block->behind = behind->behind;
-  if (block->behind != nullptr) block->behind->before = block;
-  blocks_.erase(behind->data);
+  Block* next = block->next;
+  block->bytes += next->bytes;
+  block->next = next->next;
+  if (block->next != nullptr) block->next->before = block;
+  blocks_.erase(next->data);
 }
 
 void SegmentHeap::add(void* data, size_t bytes, const MemoryPlace& place) {
@@ -45,13 +45,13 @@ void* SegmentHeap::take(const MemoryPlace& place, size_t bytes) {
                                               .bytes = block->bytes - bytes,
                                               .place = place,
                                               .before = block,
-                                              .behind = block->behind});
-    Block* behind = rest.get();
-    blocks_[behind->data] = std::move(rest);
-    insert(behind);
+                                              .next = block->next});
+    Block* next = rest.get();
+    blocks_[next->data] = std::move(rest);
+    insert(next);
     remove(block);
-    if (behind->behind != nullptr) behind->behind->before = behind;
-    block->behind = behind;
+    if (next->next != nullptr) next->next->before = next;
+    block->next = next;
     block->bytes = bytes;
   } else {
     remove(block);
@@ -65,8 +65,8 @@ void SegmentHeap::give(void* data, const MemoryPlace& place) {
   const auto joins = [&](const Block* other) {
     return other != nullptr && other->free && other->place == place;
   };
-  if (joins(block->behind)) {
-    remove(block->behind);
+  if (joins(block->next)) {
+    remove(block->next);
     join(block);
   }
   if (joins(block->before)) {
@@ -96,7 +96,7 @@ std::vector<std::pair<void*, size_t>> SegmentHeap::take_free_segments() {
   std::vector<std::pair<void*, size_t>> out;
   for (auto block = blocks_.begin(); block != blocks_.end();) {
     Block& b = *block->second;
-    const bool whole = b.before == nullptr && b.behind == nullptr;
+    const bool whole = b.before == nullptr && b.next == nullptr;
     if (!whole || !b.free || b.place.pool != 0) {
       ++block;
       continue;

@@ -44,7 +44,7 @@ class SegmentHeap {
     bool free = true;
     MemoryPlace place;  // of a free block
     Block* before = nullptr;
-    Block* behind = nullptr;
+    Block* next = nullptr;
   };
   struct BySize {
     bool operator()(const Block* a, const Block* b) const {

@@ -13,7 +13,7 @@ constexpr std::string_view kWmma[] = {"gfx1100", "gfx1101", "gfx1102", "gfx1103"
 
 struct CaptureFault {
   std::string_view architecture;
-  int first, behind;  // versions of HIP: from the first on, before the other
+  int first, end;  // versions of HIP: from the first on, before end
   std::string_view what;
 };
 
@@ -50,7 +50,7 @@ int compute_units(std::string_view architecture, int reported) {
 
 std::string_view known_capture_fault(int version, std::string_view architecture) {
   for (const CaptureFault& fault : kCaptureFaults) {
-    if (architecture == fault.architecture && version >= fault.first && version < fault.behind) {
+    if (architecture == fault.architecture && version >= fault.first && version < fault.end) {
       return fault.what;
     }
   }

@@ -68,7 +68,7 @@ struct TensorOneParams {
   i32 terms;   // of x, 1 to kOneMostTerms; 0: weights are multiplied as integers
   // Whether the previous, or the next, kernel is another launch of the same product, which reads
   // the same x and writes elsewhere.
-  i32 behind_another, before_another;
+  i32 after_another, before_another;
 };
 
 }  // namespace shared

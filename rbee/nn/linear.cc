@@ -157,14 +157,16 @@ bool may_adjoin(const LinearWeights& a, const LinearWeights& b) {
          b.bias.defined() == a.bias.defined();
 }
 
-bool lies_behind(const Tensor& x, const Tensor& next) {
+bool follows_in_memory(const Tensor& x, const Tensor& next) {
   const auto* end = static_cast<const std::byte*>(x.view().data) + x.bytes();
   return x.buffer() == next.buffer() && next.view().data == end;
 }
 
 // The tensors as rows of one: copies, unless they are that already.
 std::vector<Tensor> one_after_another(const WeightScope& scope, const std::vector<Tensor>& parts) {
-  const auto apart = [](const Tensor& x, const Tensor& next) { return !lies_behind(x, next); };
+  const auto apart = [](const Tensor& x, const Tensor& next) {
+    return !follows_in_memory(x, next);
+  };
   if (std::ranges::adjacent_find(parts, apart) == parts.end()) return parts;
   Shape shape = parts[0].shape();
   shape[0] = 0;

@@ -19,7 +19,7 @@ int64_t rows_at_once(const Tensor& weight, const PackingPlan& plan) {
 }
 
 // Whether `next` lies behind the end of `x`, or neither is there.
-[[maybe_unused]] bool lies_behind(const Tensor& x, const Tensor& next) {
+[[maybe_unused]] bool follows_in_memory(const Tensor& x, const Tensor& next) {
   if (!x.defined() || !next.defined()) return !x.defined() && !next.defined();
   const auto* end = static_cast<const std::byte*>(x.view().data) + x.bytes();
   return x.dtype() == next.dtype() && next.view().data == end;
@@ -28,8 +28,8 @@ int64_t rows_at_once(const Tensor& weight, const PackingPlan& plan) {
 bool all_adjoin(std::span<const LinearWeights* const> weights) {
   for (size_t i = 1; i < weights.size(); ++i) {
     if (!weights[i]->adjoins) return false;
-    RB_ASSERT(lies_behind(weights[i - 1]->weight, weights[i]->weight) &&
-              lies_behind(weights[i - 1]->bias, weights[i]->bias));
+    RB_ASSERT(follows_in_memory(weights[i - 1]->weight, weights[i]->weight) &&
+              follows_in_memory(weights[i - 1]->bias, weights[i]->bias));
   }
   return weights.size() > 1;
 }

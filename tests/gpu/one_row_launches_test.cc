@@ -101,14 +101,14 @@ TEST_F(OneRowLaunchesTest, OfOneProductKnowOfEachOther) {
   ASSERT_EQ(seen.size(), 2u);
   EXPECT_EQ(seen[0].one.part_count, 2);
   EXPECT_EQ(seen[1].one.part_count, 1);
-  EXPECT_FALSE(seen[0].behind_another);
+  EXPECT_FALSE(seen[0].after_another);
   EXPECT_TRUE(seen[0].before_another);
-  EXPECT_TRUE(seen[1].behind_another);
+  EXPECT_TRUE(seen[1].after_another);
   EXPECT_FALSE(seen[1].before_another);
   seen.clear();
   run(std::span(parts).first(2));
   ASSERT_EQ(seen.size(), 1u);
-  EXPECT_FALSE(seen[0].behind_another);
+  EXPECT_FALSE(seen[0].after_another);
   EXPECT_FALSE(seen[0].before_another);
 }
 

@@ -103,7 +103,7 @@ using OneSquares = NormSquares<32, kOneConsumers>;
 // only when it has x (write_tiles()): for its end this one waits at its own, so that who waits for
 // this one has waited for both.
 RB_DEVICE void wait_for_x(const TensorOneParams& p) {
-  if (p.behind_another == 0) wait_for_previous_kernel();
+  if (p.after_another == 0) wait_for_previous_kernel();
 }
 
 // 16 bytes as other multiprocessors left them: behind another launch no kernel's end has emptied
@@ -259,7 +259,7 @@ RB_DEVICE void write_tiles(const TensorOneParams& p, OneBarriers& barriers,
     target = groups.target(group_of(tile + static_cast<i32>(blocks_x())), row);
     held.next(kOneHeld);
   }
-  if (p.behind_another != 0) wait_for_previous_kernel();
+  if (p.after_another != 0) wait_for_previous_kernel();
 }
 
 RB_DEVICE void start_barriers(OneBarriers& barriers, int stages) {

@@ -127,7 +127,7 @@ void start(const gpu::OneRowLaunch& what, Stream& stream) {
   params.steps = static_cast<int32_t>(steps_of(format, params.one.in));
   params.stages = static_cast<int32_t>(stages);
   const int64_t blocks = std::min<int64_t>(tiles, properties.multiprocessors);
-  params.behind_another = what.behind_another ? 1 : 0;
+  params.after_another = what.after_another ? 1 : 0;
   params.before_another = what.before_another ? 1 : 0;
   const gpu::ReadsAhead ahead = what.reads_ahead();
   if (ahead != gpu::ReadsAhead::nothing) {

@@ -260,7 +260,7 @@ void run_one_row(const FusedLinearArgs& args, const OneRow& how, Stream& stream)
   std::vector<OneRowLaunch> launches;
   each_weight_type(args.parts, [&](DType weight) { add_launches(args, weight, how, launches); });
   for (size_t i = 0; i < launches.size(); ++i) {
-    launches[i].behind_another = i > 0;
+    launches[i].after_another = i > 0;
     launches[i].before_another = i + 1 < launches.size();
     how.start(launches[i], stream);
   }

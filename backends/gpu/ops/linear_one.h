@@ -19,7 +19,7 @@ struct OneRowLaunch {
   shared::MatvecOneParams params;  // without split and ring
   bool fused = true;               // its weights are constants, and nothing else is written
   // Launches of the same product, with other weights and results, are in front of it, and follow.
-  bool behind_another = false, before_another = false;
+  bool after_another = false, before_another = false;
 
   ReadsAhead reads_ahead() const;  // of kernels that read weights ahead
   Writes writes() const;

@@ -20,24 +20,24 @@ class Graph {
     const json* sampler = find_sampler();
     if (sampler == nullptr) return std::nullopt;
     InfotextWriter out;
-    const json& guider = behind(*sampler, {"guider"});
-    const json& sigmas = behind(*sampler, {"sigmas"});
+    const json& guider = linked(*sampler, {"guider"});
+    const json& sigmas = linked(*sampler, {"sigmas"});
     const json& conditions = guider.is_null() ? *sampler : guider;
-    out.prompt = text(behind(conditions, {"positive", "conditioning"}));
-    out.negative_prompt = text(behind(conditions, {"negative"}));
-    add_loras(behind(conditions, {"model"}), out);
+    out.prompt = text(linked(conditions, {"positive", "conditioning"}));
+    out.negative_prompt = text(linked(conditions, {"negative"}));
+    add_loras(linked(conditions, {"model"}), out);
     const json& schedule = sigmas.is_null() ? *sampler : sigmas;
     out.text("Steps", number(schedule, {"steps"}));
-    const json& chosen = behind(*sampler, {"sampler"});
+    const json& chosen = linked(*sampler, {"sampler"});
     out.text("Sampler", value(chosen.is_null() ? *sampler : chosen, {"sampler_name"}));
     out.text("Schedule type", value(schedule, {"scheduler"}));
     // A model that was trained with guidance has it beside its prompt.
     const std::string inside =
-        number(behind(conditions, {"positive", "conditioning"}), {"guidance"});
+        number(linked(conditions, {"positive", "conditioning"}), {"guidance"});
     out.text("CFG scale", inside.empty() ? number(conditions, {"cfg"}) : inside);
-    const json& noise = behind(*sampler, {"noise"});
+    const json& noise = linked(*sampler, {"noise"});
     out.text("Seed", number(noise.is_null() ? *sampler : noise, {"seed", "noise_seed"}));
-    add_size(behind(*sampler, {"latent_image", "samples"}), out);
+    add_size(linked(*sampler, {"latent_image", "samples"}), out);
     const std::string strength = number(schedule, {"denoise"});
     if (!strength.empty() && strength != "1" && strength != "1.0") {
       out.text("Denoising strength", strength);
@@ -57,7 +57,7 @@ class Graph {
   }
 
   // The node that an input of one of these names comes from; null: none does.
-  const json& behind(const json& node, std::initializer_list<const char*> names) {
+  const json& linked(const json& node, std::initializer_list<const char*> names) {
     static const json kNull;
     for (const char* name : names) {
       const json& link = part_of(inputs(node), name);
@@ -84,9 +84,9 @@ class Graph {
 
   bool has_sampler_before(const json& node) {
     steps_ = 0;
-    const json* at = &behind(node, {"latent_image"});
+    const json* at = &linked(node, {"latent_image"});
     while (!at->is_null() && !samples(*at)) {
-      at = &behind(*at, {"samples", "latent", "latent_image", "pixels", "image", "images"});
+      at = &linked(*at, {"samples", "latent", "latent_image", "pixels", "image", "images"});
     }
     steps_ = 0;
     return !at->is_null();
@@ -98,7 +98,7 @@ class Graph {
       for (const char* name : names) {
         if (std::string out = text_of(inputs(*at), name); !out.empty()) return out;
       }
-      at = &behind(*at, names);
+      at = &linked(*at, names);
       if (at->is_null()) break;
       for (const char* name : {"value", "string", "text"}) {
         if (std::string out = text_of(inputs(*at), name); !out.empty()) return out;
@@ -111,7 +111,7 @@ class Graph {
     for (const char* name : names) {
       if (std::string out = number_text(inputs(node), name); !out.empty()) return out;
     }
-    const json& from = behind(node, names);
+    const json& from = linked(node, names);
     for (const char* name : {"value", "seed", "noise_seed", "int", "float", "number"}) {
       if (std::string out = number_text(inputs(from), name); !out.empty()) return out;
     }
@@ -126,7 +126,7 @@ class Graph {
         if (part_of(inputs(*at), name).is_null()) continue;
         if (std::string out = value(*at, {name}); !out.empty()) return out;
       }
-      at = &behind(*at, {"conditioning", "conditioning_1", "conditioning_to", "positive"});
+      at = &linked(*at, {"conditioning", "conditioning_1", "conditioning_to", "positive"});
     }
     return {};
   }
@@ -141,7 +141,7 @@ class Graph {
       for (const char* name : {"ckpt_name", "unet_name"}) {
         if (const std::string file = text_of(in, name); !file.empty()) out.text("Model", file);
       }
-      at = &behind(*at, {"model"});
+      at = &linked(*at, {"model"});
     }
   }
 
@@ -150,7 +150,7 @@ class Graph {
     for (int depth = 0; depth < kMaxSteps && !at->is_null(); ++depth) {
       const std::string width = number(*at, {"width"}), height = number(*at, {"height"});
       if (!width.empty() && !height.empty()) return out.text("Size", width + "x" + height);
-      at = &behind(*at, {"samples", "latent", "latent_image", "pixels", "image"});
+      at = &linked(*at, {"samples", "latent", "latent_image", "pixels", "image"});
     }
   }
 

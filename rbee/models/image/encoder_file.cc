@@ -155,8 +155,8 @@ bool is_encoder(const io::Checkpoint& file, std::string_view prefix, EncoderRole
   return has("encoder.block.0.layer.0.SelfAttention.q.weight") || has("enc.blk.0.attn_q.weight");
 }
 
-ModelPart part_behind(const io::Checkpoint& file, const std::string& prefix, ImageFamily family,
-                      EncoderRole role, const std::string& source) {
+ModelPart part_under(const io::Checkpoint& file, const std::string& prefix, ImageFamily family,
+                     EncoderRole role, const std::string& source) {
   const bool open_clip = file.find(cat(prefix, kOpenClipMark)) != nullptr;
   ModelPart part = role == EncoderRole::t5xxl
                        ? t5_part(renamed(file, prefix, source, t5_name), source)
@@ -223,7 +223,7 @@ std::optional<ModelPart> find_encoder(const io::Checkpoint& file, ImageFamily fa
                                       EncoderRole role, const std::string& source) {
   const std::string prefix = prefix_of(role);
   if (!encoder_part(family, role) || !is_encoder(file, prefix, role)) return std::nullopt;
-  return part_behind(file, prefix, family, role, source);
+  return part_under(file, prefix, family, role, source);
 }
 
 ModelPart read_encoder(const fs::path& path, ImageFamily family, EncoderRole role) {
@@ -240,7 +240,7 @@ ModelPart read_encoder(const fs::path& path, ImageFamily family, EncoderRole rol
   const io::Checkpoint file = open_scaled(path);
   for (const std::string& prefix : {std::string(), prefix_of(role), std::string(kSdxlPrefix)}) {
     if (!is_encoder(file, prefix, role)) continue;
-    ModelPart part = part_behind(file, prefix, family, role, source);
+    ModelPart part = part_under(file, prefix, family, role, source);
     if (file.metadata().get_strings("tokenizer.ggml.tokens")) part.tokenizer.gguf = path;
     return part;
   }

@@ -82,7 +82,7 @@ bool has_prefix(const io::Checkpoint& file, std::string_view prefix) {
   });
 }
 
-ShapeOf shapes_behind(const io::Checkpoint& file, std::string prefix) {
+ShapeOf shapes_under(const io::Checkpoint& file, std::string prefix) {
   return [&file, prefix = std::move(prefix)](std::string_view name) -> std::optional<Shape> {
     const TensorEntry* entry = file.find(cat(prefix, name));
     if (entry == nullptr) return std::nullopt;
@@ -95,13 +95,13 @@ ShapeOf shapes_behind(const io::Checkpoint& file, std::string prefix) {
 std::optional<std::string> unet_prefix(const io::Checkpoint& file) {
   for (const char* prefix : {kUnet, kBareUnet, kConvertedUnet, ""}) {
     if (file.find(cat(prefix, "input_blocks.0.0.weight")) != nullptr) return prefix;
-    if (is_diffusers_unet(shapes_behind(file, prefix))) return prefix;
+    if (is_diffusers_unet(shapes_under(file, prefix))) return prefix;
   }
   return std::nullopt;
 }
 
 bool is_labelled(const io::Checkpoint& file, std::string_view unet) {
-  ShapeOf shapes = shapes_behind(file, std::string(unet));
+  ShapeOf shapes = shapes_under(file, std::string(unet));
   if (is_diffusers_unet(shapes)) shapes = diffusers_unet_shapes(shapes);
   return shapes("label_emb.0.0.weight").has_value();
 }
@@ -137,7 +137,7 @@ std::vector<TensorEntry> renamed(const io::Checkpoint& file, std::string_view pr
 
 ModelPart read_encoder(const io::Checkpoint& file, const Encoder& encoder,
                        const std::string& source) {
-  const ShapeOf shapes = shapes_behind(file, encoder.prefix);
+  const ShapeOf shapes = shapes_under(file, encoder.prefix);
   // Whose names are Hugging Face's may be OpenCLIP's all the same: all but Stable Diffusion 1's,
   // which is the first of XL.
   constexpr int64_t kClipWidth = 768;
@@ -186,7 +186,7 @@ ImageFamily lone_unet_family(const io::Checkpoint& file, const std::string& sour
 
 ModelPart read_unet(const io::Checkpoint& file, std::string_view prefix,
                     const std::string& source) {
-  ShapeOf shapes = shapes_behind(file, std::string(prefix));
+  ShapeOf shapes = shapes_under(file, std::string(prefix));
   const bool theirs = is_diffusers_unet(shapes);
   if (theirs) shapes = diffusers_unet_shapes(shapes);
   const UnetBlockCounts counts = unet_block_counts(shapes);
@@ -202,7 +202,7 @@ ModelPart read_unet(const io::Checkpoint& file, std::string_view prefix,
 
 ModelPart read_vae(const io::Checkpoint& file, std::string_view prefix, ImageFamily family,
                    const std::string& source) {
-  ShapeOf shapes = shapes_behind(file, std::string(prefix));
+  ShapeOf shapes = shapes_under(file, std::string(prefix));
   const bool theirs = is_diffusers_vae(shapes);
   if (theirs) shapes = diffusers_vae_shapes(shapes);
   const int64_t levels = vae_levels(shapes);
