@@ -56,7 +56,7 @@ void list_device(const BackendInfo& backend, int ordinal) {
     const MemoryInfo memory = device.memory();
     std::printf("%s  %s, %.1f of %.1f GB free%s\n", id.c_str(), device.description().c_str(),
                 static_cast<double>(memory.free) / 1e9, static_cast<double>(memory.total) / 1e9,
-                why.empty() ? "" : cat(", steps are not recorded: ", why).c_str());
+                why.empty() ? "" : cat(", steps are not captured: ", why).c_str());
   } catch (const Error& error) {
     const std::string_view reason = without(id, without(error.op(), error.what()));
     std::printf("%s  cannot be used: %s\n", id.c_str(), std::string(reason).c_str());

@@ -108,7 +108,7 @@ def measure_peer(options, part, model):
 
 def rows_of(model, part, rounds, peer, product):
     limit = 1e3 * peer["operations"] / product if peer else 0.0
-    figures = [1e3 * row[part].get("recorded_seconds", row[part]["seconds"]) for row in rounds]
+    figures = [1e3 * row[part].get("captured_seconds", row[part]["seconds"]) for row in rounds]
     to_reach = H200.get((model.pipeline, model.size), {}).get(part)
     target = Target("ours", to_reach, at_most=True) if to_reach else None
     samples = f"{model.family.batch} sample" + ("s" if model.family.batch > 1 else "")

@@ -70,7 +70,7 @@ class Device {
   virtual void record_event(void* event, Stream& stream) = 0;
   virtual void wait_event(void* event, Stream& stream) = 0;
 
-  // Capture records launches instead of running them; the result is replayed as a whole. GPUs only.
+  // Launches are captured instead of run; the result is replayed as a whole. GPUs only.
   virtual bool supports_capture() const = 0;
   // Why the device does not support capture, in one line; empty if it does.
   virtual std::string capture_refusal() const {

@@ -53,7 +53,7 @@ class SelfTest {
  public:
   explicit SelfTest(GpuDevice& device) : device_(device) {}
 
-  // Whether the copies are right without a recording.
+  // Whether the copies are right without a capture.
   bool right_at_once() {
     upload(0);
     copy_rows();
@@ -61,19 +61,19 @@ class SelfTest {
   }
 
   std::string replays() {
-    const Recorded recorded(device_, [this] { copy_rows(); });
+    const Captured captured(device_, [this] { copy_rows(); });
     for (uint32_t turn = 1; turn <= kReplays; ++turn) {
       upload(turn);
-      device_.launch_capture(recorded.captured, stream_);
+      device_.launch_capture(captured.handle, stream_);
       if (!right(turn)) return cat("replay ", turn, " of the self-test gave wrong bytes");
     }
     return "";
   }
 
  private:
-  struct Recorded {
+  struct Captured {
     template <typename Work>
-    Recorded(GpuDevice& on, const Work& work) : device(on) {
+    Captured(GpuDevice& on, const Work& work) : device(on) {
       device.begin_capture(device.default_stream());
       try {
         work();
@@ -81,22 +81,22 @@ class SelfTest {
         end();
         throw;
       }
-      captured = device.end_capture(device.default_stream());
+      handle = device.end_capture(device.default_stream());
     }
-    ~Recorded() { device.destroy_capture(captured); }
-    Recorded(const Recorded&) = delete;
-    Recorded& operator=(const Recorded&) = delete;
+    ~Captured() { device.destroy_capture(handle); }
+    Captured(const Captured&) = delete;
+    Captured& operator=(const Captured&) = delete;
 
     void end() {
       try {
         device.destroy_capture(device.end_capture(device.default_stream()));
       } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
-        // What broke the recording is told by the first error.
+        // The first error says what broke the capture.
       }
     }
 
     GpuDevice& device;
-    void* captured = nullptr;
+    void* handle = nullptr;
   };
 
   void upload(uint32_t turn) {
@@ -135,7 +135,7 @@ std::string self_test_capture(GpuDevice& device) {
   SelfTest test(device);
   const auto right_at_once = [&] {
     if (test.right_at_once()) return;
-    fail(Code::device, "self_test", device.id(), " copies words wrongly, be they recorded or not");
+    fail(Code::device, "self_test", device.id(), " copies words wrongly, captured or not");
   };
   right_at_once();
   try {
@@ -151,7 +151,7 @@ std::string CaptureTrust::refusal() {
   const char* text = std::getenv("RBEE_GRAPHS");  // NOLINT(concurrency-mt-unsafe): never written
   const std::string_view wanted = text != nullptr ? text : "";
   if (wanted == "0") {
-    log(LogLevel::info, "steps are not recorded: RBEE_GRAPHS is 0",
+    log(LogLevel::info, "steps are not captured: RBEE_GRAPHS is 0",
         {{"device", cat(device_.id())}});
     return "RBEE_GRAPHS is 0";
   }
@@ -162,7 +162,7 @@ std::string CaptureTrust::refusal() {
   std::string fault = device_.properties().capture_fault;
   if (fault.empty()) fault = self_test_capture(device_);
   if (fault.empty()) return "";
-  log(LogLevel::warn, "steps are not recorded, which is slower; RBEE_GRAPHS=1 records them",
+  log(LogLevel::warn, "steps are not captured, which is slower; RBEE_GRAPHS=1 captures them",
       {{"device", cat(device_.id())}, {"fault", fault}});
   return fault;
 }

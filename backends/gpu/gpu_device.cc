@@ -28,7 +28,7 @@ constexpr size_t kMostNames = 1500;  // bytes
 struct Captured {
   void* graph;
   uint64_t pool;
-  std::string kernels;  // as GpuDevice::recorded_kernels_
+  std::string kernels;  // as GpuDevice::captured_kernels_
 };
 
 }  // namespace
@@ -181,20 +181,20 @@ void GpuDevice::wait_event(void* event, Stream& stream) {
 void GpuDevice::begin_capture(Stream& stream) {
   named("begin_capture", [&] { driver_.begin_capture(stream.handle); }, stream.handle);
   allocator_.begin_pool(stream.handle);
-  const std::scoped_lock lock(recorded_mutex_);
-  recorded_kernels_.clear();
-  recording_ = true;
+  const std::scoped_lock lock(captured_mutex_);
+  captured_kernels_.clear();
+  capturing_ = true;
 }
 
 void* GpuDevice::end_capture(Stream& stream) {
-  recording_ = false;
+  capturing_ = false;
   const uint64_t pool = allocator_.end_pool();
   try {
     const auto end = [&] { return driver_.end_capture(stream.handle); };
     void* graph = named("end_capture", end, stream.handle);
-    const std::scoped_lock lock(recorded_mutex_);
+    const std::scoped_lock lock(captured_mutex_);
     return new Captured{
-        .graph = graph, .pool = pool, .kernels = std::exchange(recorded_kernels_, {})};
+        .graph = graph, .pool = pool, .kernels = std::exchange(captured_kernels_, {})};
   } catch (...) {
     allocator_.release_pool(pool);
     throw;
@@ -202,12 +202,12 @@ void* GpuDevice::end_capture(Stream& stream) {
 }
 
 void GpuDevice::note_kernel(const char* op, const char* kernel, const Stream& stream) {
-  if (!recording_) return note_launch(op, kernel, stream.handle);
+  if (!capturing_) return note_launch(op, kernel, stream.handle);
   const std::string entry = cat(op, " ", kernel);
-  const std::scoped_lock lock(recorded_mutex_);
-  const bool fits = recorded_kernels_.size() + entry.size() < kMostNames;
-  if (!fits || recorded_kernels_.find(entry) != std::string::npos) return;
-  recorded_kernels_ += cat(recorded_kernels_.empty() ? "" : ", ", entry);
+  const std::scoped_lock lock(captured_mutex_);
+  const bool fits = captured_kernels_.size() + entry.size() < kMostNames;
+  if (!fits || captured_kernels_.find(entry) != std::string::npos) return;
+  captured_kernels_ += cat(captured_kernels_.empty() ? "" : ", ", entry);
 }
 
 void GpuDevice::launch_capture(void* captured, Stream& stream) {

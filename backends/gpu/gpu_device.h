@@ -67,7 +67,7 @@ class GpuDevice final : public Device {
   void launch_capture(void* captured, Stream& stream) override;
   void destroy_capture(void* captured) noexcept override;
   // Whether any stream is between begin_capture() and end_capture().
-  bool recording() const { return recording_; }
+  bool capturing() const { return capturing_; }
   // Call this before a kernel is queued or captured; a crash report needs it (launch_trail.h). `op`
   // and `kernel` must outlive the device.
   void note_kernel(const char* op, const char* kernel, const Stream& stream);
@@ -96,9 +96,9 @@ class GpuDevice final : public Device {
   mutable StreamRecords streams_;
   Stream default_stream_;
   mutable CaptureTrust capture_trust_{*this};
-  std::atomic<bool> recording_ = false;
-  std::mutex recorded_mutex_;
-  std::string recorded_kernels_;  // "OP KERNEL, ..." of what is being recorded, each once
+  std::atomic<bool> capturing_ = false;
+  std::mutex captured_mutex_;
+  std::string captured_kernels_;  // "OP KERNEL, ..." of what is being captured, each once
 };
 
 // The GPU that a stream belongs to; only for streams of GpuDevice.

@@ -56,7 +56,7 @@ LtLibrary::LtLibrary(const LtVendor& vendor)
       file_(asked_for(vendor) ? DynamicLibrary(vendor.override_variable, vendor.files)
                               : DynamicLibrary()),
       no_algorithm_(cat(vendor.name, " has no algorithm for it")),
-      not_started_(cat(vendor.name, " is not started while a step is recorded")) {
+      not_started_(cat(vendor.name, " is not started while a step is captured")) {
   if (!asked_for(vendor)) {
     refusal_ = cat(vendor_.name, " is used with ", vendor_.asked_by, "=1 alone");
     return;
@@ -110,7 +110,7 @@ const LtLibrary::OnDevice* LtLibrary::on_device(const GpuDevice& device) {
   const DeviceId id = device.id();
   const auto known = on_devices_.find(id.ordinal);
   if (known != on_devices_.end()) return &known->second;
-  if (device.recording()) return nullptr;
+  if (device.capturing()) return nullptr;
   return &on_devices_.emplace(id.ordinal, start(id)).first->second;
 }
 

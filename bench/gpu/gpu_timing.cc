@@ -15,7 +15,7 @@ namespace rbee::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kLaunches = 20;  // recorded as one graph
+constexpr int kLaunches = 20;  // captured as one graph
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();

@@ -17,7 +17,7 @@ Tensor filled(const Shape& shape, DType dtype, Device& device);
 // exit status: 1 with a line that says why when `run` throws, 2 for other arguments.
 int run_bench(int argc, char** argv, double seconds, const std::function<void(double)>& run);
 
-// Seconds of one call of `launch(i)`: the median over replays of a recorded graph of 20 calls, i
+// Seconds of one call of `launch(i)`: the median over replays of a captured graph of 20 calls, i
 // from 0 on, so that no time of the host counts.
 double time_launches(Device& device, double seconds, const std::function<void(int)>& launch);
 

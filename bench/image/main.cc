@@ -121,14 +121,14 @@ Times best_of(const Bench& bench, const std::function<void()>& run) {
   return best;
 }
 
-// Seconds; 0 where the device cannot record.
-struct Recorded {
+// Seconds; 0 where the device cannot capture.
+struct Captured {
   double making = 0, replay = 0;
 };
 
-Recorded recorded(const Bench& bench, const std::function<void()>& run) {
+Captured captured(const Bench& bench, const std::function<void()>& run) {
   if (!GraphCapture::supported(bench.device)) return {};
-  Recorded out;
+  Captured out;
   const double start = now();
   const GraphCapture capture(bench.device, run);
   out.making = now() - start;
@@ -136,20 +136,20 @@ Recorded recorded(const Bench& bench, const std::function<void()>& run) {
   return out;
 }
 
-void print(const Bench& bench, const char* name, const Times& times, const Recorded& recorded) {
+void print(const Bench& bench, const char* name, const Times& times, const Captured& captured) {
   if (bench.options.json) {
     std::printf("{\"part\":\"%s\",\"size\":%d,\"batch\":%d,\"seconds\":%.6g", name,
                 bench.options.size, bench.options.batch, times.wall);
-    if (recorded.replay > 0) {
-      std::printf(",\"recorded_seconds\":%.6g,\"recording_seconds\":%.6g", recorded.replay,
-                  recorded.making);
+    if (captured.replay > 0) {
+      std::printf(",\"captured_seconds\":%.6g,\"capturing_seconds\":%.6g", captured.replay,
+                  captured.making);
     }
     std::printf("}\n");
     return;
   }
   std::printf("%-10s %10.2f ms", name, times.wall * 1e3);
-  if (recorded.replay > 0) {
-    std::printf("  recorded %.2f ms (in %.2f ms)", recorded.replay * 1e3, recorded.making * 1e3);
+  if (captured.replay > 0) {
+    std::printf("  captured %.2f ms (in %.2f ms)", captured.replay * 1e3, captured.making * 1e3);
   }
   if (bench.device.host_accessible()) {
     std::printf("  (processor time %.1f ms)  peak memory %.0f MiB", times.user * 1e3,
@@ -165,7 +165,7 @@ void print(const Bench& bench, const char* name, const Times& times, const Recor
 void measure(const Bench& bench, const char* name, const std::function<void()>& run) {
   run();  // pays for first-touched memory
   const Times times = best_of(bench, run);
-  print(bench, name, times, recorded(bench, run));
+  print(bench, name, times, captured(bench, run));
   if (!bench.options.profile) return;
   Profile profile(bench.device);
   run();
@@ -173,7 +173,7 @@ void measure(const Bench& bench, const char* name, const std::function<void()>& 
   print_profile(profile.rows(), bench.peak_flops());
 }
 
-// Encoders copy their tokens to the device, which a recording may not do.
+// Encoders copy their tokens to the device, which a capture may not do.
 void measure_text(const models::ImageModel& model, const Bench& bench) {
   const int64_t batch = bench.options.batch;
   for (const models::TextPart& part : model.text) {

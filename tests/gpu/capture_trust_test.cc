@@ -1,4 +1,4 @@
-// Recorded work is trusted where the driver's replays are right, and nowhere else.
+// Captured work is trusted where the driver's replays are right, and nowhere else.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -94,7 +94,7 @@ TEST_P(CaptureTrustTest, TheEnvironmentDecidesBeforeTheTest) {
                                      HasSubstr("gave wrong bytes")));
 }
 
-TEST_P(CaptureTrustTest, ADriverThatDoesNotRecordIsUsedWithoutRecordings) {
+TEST_P(CaptureTrustTest, ADriverThatDoesNotCaptureIsUsedWithoutCaptures) {
   const FakeLibrary library(GetParam());
   const auto driver = library.open();
   GpuDevice device(vendor(*driver), 0);

@@ -113,7 +113,7 @@ TEST_P(EngineErrorsTest, ALackOfMemoryEndsRequestsAndLeavesNothing) {
   }
 }
 
-// A device is lost at a call's first use, while steps are recorded, and in the middle of answers.
+// A device is lost at a call's first use, while steps are captured, and in the middle of answers.
 TEST_P(EngineErrorsTest, ALostDeviceEndsEverythingAndLeavesNothing) {
   int64_t left = 0;
   for (const Call& call :

@@ -69,7 +69,7 @@ class ImageErrorsTest : public ::testing::TestWithParam<Vendor> {
     const auto sink = std::make_shared<Ends>();
     ImageRequest request;
     request.prompt = "x";
-    request.steps = 6;  // enough for a recording
+    request.steps = 6;  // enough for a capture
     request.width = request.height = 64;
     engine.submit(std::move(request), sink);
     return sink->wait();

@@ -1,4 +1,4 @@
-// A denoiser that is called step after step is recorded on devices that can record, and replayed.
+// A denoiser that is called step after step is captured on devices that can capture, and replayed.
 #include <gtest/gtest.h>
 
 #include "backends/gpu/backend.h"
@@ -78,7 +78,7 @@ class RepeatedDenoiserTest : public ::testing::TestWithParam<Vendor> {
 };
 
 TEST_P(RepeatedDenoiserTest, IsRecordedAtTheSecondCall) {
-  EXPECT_EQ(run(20), 2) << "once as it is, once for the recording";
+  EXPECT_EQ(run(20), 2) << "once as it is, once for the capture";
   EXPECT_EQ(replays(), 19);
 }
 

@@ -244,13 +244,13 @@ TEST_P(RuntimeTest, RecordedWorkHasMemoryOfItsOwn) {
   device.free(before, 4096, stream);
   device.begin_capture(stream);
   void* inside = device.allocate(4096, stream);
-  EXPECT_EQ(inside, before) << "what is kept for the stream serves the recording";
+  EXPECT_EQ(inside, before) << "what is kept for the stream serves the capture";
   device.free(inside, 4096, stream);
-  EXPECT_EQ(device.allocate(4096, stream), inside) << "reused within the recording";
+  EXPECT_EQ(device.allocate(4096, stream), inside) << "reused within the capture";
   device.free(inside, 4096, stream);
   void* graph = device.end_capture(stream);
   void* outside = device.allocate(4096, stream);
-  EXPECT_NE(outside, inside) << "a replay may write to the recording's memory at any time";
+  EXPECT_NE(outside, inside) << "a replay may write to the capture's memory at any time";
   device.launch_capture(graph, stream);
   const int64_t with_graph = library.live_bytes();
   device.destroy_capture(graph);

@@ -54,7 +54,7 @@ TEST_F(SegmentHeapTest, BlocksOfAPoolStayApartUntilTheyAreMoved) {
   EXPECT_EQ(heap_.take(place_, 10 * kMiB), address(100));
   heap_.give(address(100), pool_);
   EXPECT_EQ(heap_.take(place_, 60 * kMiB), nullptr);
-  EXPECT_TRUE(heap_.take_free_segments().empty()) << "a recording may write to it at any time";
+  EXPECT_TRUE(heap_.take_free_segments().empty()) << "a capture may write to it at any time";
   heap_.move(pool_, place_);
   EXPECT_EQ(heap_.take(place_, 64 * kMiB), address(100));
 }

@@ -303,20 +303,20 @@ TEST_P(GpuWorker, RecordsStepsUnlessItIsToldOtherwise) {
         std::tuple{Words{"RBEE_GRAPHS=0"}, plain, told},
         std::tuple{Words{"RBEE_FAKE_GRAPHS=stale_uploads"}, plain,
                    std::string("replay 50 of the self-test gave wrong bytes")}}) {
-    const bool recorded = reason.empty();
+    const bool captured = reason.empty();
     Words variables = environment;
     variables.emplace_back("RBEE_FAKE_FILL=0");
     Process worker = start(variables, flags);
     EXPECT_THAT(events_of(worker.port(), "some words"), HasSubstr(R"("tokens_out":5)"));
     EXPECT_THAT(worker.text(),
-                HasSubstr(cat(R"("captured_steps":")", recorded ? "yes" : "no", '"')));
-    const bool says = worker.text().find("steps are not recorded") != std::string::npos;
-    EXPECT_EQ(says, !recorded) << worker.text();
+                HasSubstr(cat(R"("captured_steps":")", captured ? "yes" : "no", '"')));
+    const bool says = worker.text().find("steps are not captured") != std::string::npos;
+    EXPECT_EQ(says, !captured) << worker.text();
     const json health = json::parse(ask(worker.port(), request("GET", "/health")).body);
-    json graphs{{"captured", recorded}};
-    if (!recorded) graphs["reason"] = reason;
+    json graphs{{"captured", captured}};
+    if (!captured) graphs["reason"] = reason;
     EXPECT_EQ(health.at("graphs"), graphs);
-    EXPECT_EQ(metric(worker.port(), "rbee_graphs_captured"), recorded ? 1 : 0);
+    EXPECT_EQ(metric(worker.port(), "rbee_graphs_captured"), captured ? 1 : 0);
     worker.signal(SIGTERM);
     EXPECT_EQ(worker.wait(), 0) << worker.text();
   }
@@ -351,7 +351,7 @@ TEST_P(GpuWorker, HasItsDevicesListed) {
 
   Process without(RBEE_PROGRAM, {"devices"}, {"RBEE_GRAPHS=0", GetParam().driver});
   EXPECT_EQ(without.wait(), 0) << without.text();
-  EXPECT_THAT(without.text(), HasSubstr(" GB free, steps are not recorded: RBEE_GRAPHS is 0\n"));
+  EXPECT_THAT(without.text(), HasSubstr(" GB free, steps are not captured: RBEE_GRAPHS is 0\n"));
 }
 
 TEST_P(GpuWorker, HasTheOthersListedWhereADeviceCannotBeUsed) {

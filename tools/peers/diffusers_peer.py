@@ -69,7 +69,7 @@ class Part:
 
     @torch.inference_mode()
     def seconds(self, compiled, rounds=5, calls=10):
-        """Of one call: the median of the rounds. Steps that are compiled as a whole are recorded
+        """Of one call: the median of the rounds. Steps that are compiled as a whole are captured
         as a graph."""
         step = self.call
         if compiled and self.by_block:

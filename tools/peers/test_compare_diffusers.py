@@ -17,8 +17,8 @@ from peers.report import Row  # noqa: E402
 
 BENCH = """\
 {"part":"limits","flops":8e+14,"bytes_per_second":4.2e+12}
-{"part":"denoiser","size":512,"batch":2,"seconds":0.0081,"recorded_seconds":%s}
-{"part":"vae","size":512,"batch":2,"seconds":0.0095,"recorded_seconds":0.0094}
+{"part":"denoiser","size":512,"batch":2,"seconds":0.0081,"captured_seconds":%s}
+{"part":"vae","size":512,"batch":2,"seconds":0.0095,"captured_seconds":0.0094}
 """
 
 
@@ -48,7 +48,7 @@ class CompareTest(unittest.TestCase):
             json.dump({"_class_name": pipeline}, index)
         return f"{path}@{size}"
 
-    def test_recorded_steps_are_held_to_the_goal(self):
+    def test_captured_steps_are_held_to_the_goal(self):
         status, out, _ = run_main("--bench", self.bench("0.0077"), "--model", self.model(),
                                   "--no-torch")
         self.assertEqual(status, 0)

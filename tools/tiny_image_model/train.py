@@ -73,7 +73,7 @@ class Average:
 
 
 def make_optimizer(parameters, weight_decay, device):
-    """AdamW whose learning rate is a tensor, so that recorded steps follow it."""
+    """AdamW whose learning rate is a tensor, so that captured steps follow it."""
     cuda = device == "cuda"
     return torch.optim.AdamW(parameters, lr=torch.tensor(0.0, device=device), betas=(0.9, 0.99),
                              weight_decay=weight_decay, fused=cuda, capturable=cuda)
@@ -95,7 +95,7 @@ def record(step, device):
         with torch.cuda.graph(graph):
             step()
     except RuntimeError as error:
-        print(f"steps are not recorded: {error}", flush=True)
+        print(f"steps are not captured: {error}", flush=True)
         return step
     return graph.replay
 

@@ -58,7 +58,7 @@ int64_t blocks_each(int64_t together, bool wide, const Properties& device) {
   return few ? 4 : 3;
 }
 
-// The number of parts that fills the machine; from what the host knows, so that a recorded launch
+// The number of parts that fills the machine; from what the host knows, so that a captured launch
 // stays right for every length.
 int64_t splits_for(const AttentionParams& params, int64_t blocks, int64_t at_once,
                    int64_t least_share) {

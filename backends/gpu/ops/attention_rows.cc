@@ -24,7 +24,7 @@ int64_t tiles_of(const AttentionParams& params, int64_t rows) {
                   params.q_len * ((group + rows - 1) / rows));
 }
 
-// Parts that fill the machine, from what the host knows: a recorded launch stays right for every
+// Parts that fill the machine, from what the host knows: a captured launch stays right for every
 // length.
 int32_t splits_for(const AttentionParams& params, int64_t tiles, const Properties& device) {
   const int64_t blocks = std::max<int64_t>(tiles * params.kv_heads, 1);

@@ -37,9 +37,9 @@ Tensor RepeatedDenoiser::operator()(const Tensor& x, const Tensor& times, const 
                                     int64_t calls_left) {
   constexpr int64_t kWorthCapturing = 4;  // capture takes about as long as a step
   if (!capture_) {
-    const bool records = warm_ && calls_left >= kWorthCapturing;
+    const bool captures = warm_ && calls_left >= kWorthCapturing;
     warm_ = true;
-    if (!records || !GraphCapture::supported(x.device())) {
+    if (!captures || !GraphCapture::supported(x.device())) {
       return denoiser_(x, times, prompt.conditioning, {.circular = circular_});
     }
     capture(x, times, prompt.conditioning);

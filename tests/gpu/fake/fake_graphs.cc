@@ -1,4 +1,4 @@
-// What kernels do, and recordings.
+// What kernels do, and captures.
 
 #include <algorithm>
 #include <charconv>
@@ -47,7 +47,7 @@ int Runtime::run(const RecordedLaunch& launch) {
 
 int Runtime::outside_captures(const char* call) {
   int status = kSuccess;
-  for (auto& [stream, graph] : recording_) {
+  for (auto& [stream, graph] : captures_) {
     const bool forbids =
         stream->mode == CaptureMode::global || (stream->mode == CaptureMode::thread_local_ &&
                                                 stream->thread == std::this_thread::get_id());
@@ -68,7 +68,7 @@ int Runtime::record_copy(const RecordedCopy& copy, bool within, Stream* stream) 
     violate("copy between host and device while the stream is captured");
     return kInvalidValue;
   }
-  recording_[stream]->work.emplace_back(copy);
+  captures_[stream]->work.emplace_back(copy);
   return kSuccess;
 }
 
@@ -115,7 +115,7 @@ int Runtime::begin_capture(Stream* stream, int mode) {
   stream->mode = static_cast<CaptureMode>(mode);
   stream->thread = std::this_thread::get_id();
   stream->invalidated = false;
-  recording_[stream] = std::make_unique<Graph>();
+  captures_[stream] = std::make_unique<Graph>();
   return kSuccess;
 }
 
@@ -129,9 +129,9 @@ int Runtime::end_capture(Stream* stream, int status, void** graph) {
   }
   stream->capturing = false;
   if (status == kSuccess && stream->invalidated) status = kCaptureInvalidated;
-  if (graph_fault_ == "last_arguments") keep_last_arguments(*recording_[stream]);
-  if (status == kSuccess) *graph = *graphs_.insert(recording_[stream].release()).first;
-  recording_.erase(stream);
+  if (graph_fault_ == "last_arguments") keep_last_arguments(*captures_[stream]);
+  if (status == kSuccess) *graph = *graphs_.insert(captures_[stream].release()).first;
+  captures_.erase(stream);
   return status;
 }
 

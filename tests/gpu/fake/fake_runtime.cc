@@ -62,7 +62,7 @@ void Runtime::reset() {
   kernels_.clear();
   for (Graph* graph : graphs_) delete graph;
   graphs_.clear();
-  recording_.clear();
+  captures_.clear();
   calls_.clear();
   injections_.clear();
   violation_.clear();
@@ -214,7 +214,7 @@ std::string Runtime::live_objects() const {
   add(events_.size(), "events");
   add(modules_.size(), "modules");
   add(graphs_.size(), "graphs");
-  add(recording_.size(), "recordings");
+  add(captures_.size(), "captures");
   add(static_cast<size_t>(host), "pieces of host memory");
   return out;
 }
@@ -521,7 +521,7 @@ int Runtime::launch(Kernel* kernel, const LaunchShape& shape, const LaunchLimits
   const auto* first = static_cast<const std::byte*>(params[0]);
   recorded.params.assign(first, first + facts.params_bytes);
   if (!stream->capturing) return run(recorded);
-  recording_[stream]->work.emplace_back(std::move(recorded));
+  captures_[stream]->work.emplace_back(std::move(recorded));
   return kSuccess;
 }
 

@@ -162,7 +162,7 @@ class Runtime {
   // process, as AMD's runtime does at a fault of memory. RBEE_FAKE_FATAL says "KERNEL abort" or
   // "KERNEL hang": what a launch of a kernel does whose name holds KERNEL. RBEE_FAKE_FAIL says
   // "CALL NTH STATUS", as fail() takes them. RBEE_FAKE_GRAPHS names a fault of replays:
-  // last_arguments (a kernel that is recorded several times has the last arguments in all places),
+  // last_arguments (a kernel that is captured several times has the last arguments in all places),
   // or stale_uploads (one in fifty reads what the uploads since the last one replaced).
   void reset();
   // RBEE_FAKE_VERSION, as the vendor counts, or what is usual.
@@ -258,7 +258,7 @@ class Runtime {
   int outside_captures(const char* call);
   // Of a call that conflicts with the stream's capture in every mode.
   int conflict(Stream& stream, const char* call);
-  // Copies from or to the host (`within` is false) are no part of a recording here.
+  // Copies from or to the host (`within` is false) are no part of a capture here.
   int record_copy(const RecordedCopy& copy, bool within, Stream* stream);
   // Keeps what is there for graph_fault_.
   void note_upload(const void* to, size_t bytes);
@@ -278,7 +278,7 @@ class Runtime {
   std::set<Module*> modules_;
   std::set<Kernel*> kernels_;
   std::set<Graph*> graphs_;
-  std::map<Stream*, std::unique_ptr<Graph>> recording_;
+  std::map<Stream*, std::unique_ptr<Graph>> captures_;
   std::map<std::string, int64_t> calls_;
   std::map<std::string, Injection> injections_;
   std::map<uintptr_t, std::vector<std::byte>> uploads_;  // by address: what they replaced

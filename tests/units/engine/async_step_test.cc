@@ -76,7 +76,7 @@ TEST_F(AsyncSteps, GiveWhatStepsOneByOneGive) {
 // One copy to the device for each block, and as many steps as were asked for and one ahead.
 TEST_F(AsyncSteps, NeedNothingFromTheHostWithinABlock) {
   Chats chats(stepper, 1);
-  chats.step(AsyncStep::nothing);  // records
+  chats.step(AsyncStep::nothing);  // captures
   ASSERT_EQ(chats[0].cached, 2);
   const int replays = device.replays, uploads = device.uploads;
   for (int i = 0; i < 13; ++i) chats.step(AsyncStep::next_step);  // tokens 2 to 14
@@ -273,7 +273,7 @@ TEST(EnginesAsyncSteps, AreTakenForSampledRequests) {
   }
 }
 
-TEST_F(AsyncSteps, AreForgottenWithTheirRecordings) {
+TEST_F(AsyncSteps, AreForgottenWithTheirCaptures) {
   Chats wanted(one_by_one, 2), chats(stepper, 2);
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(chats.step(AsyncStep::next_step), wanted.step(AsyncStep::nothing));

@@ -210,7 +210,7 @@ TEST(PromptCacheTest, IsEmptyAfterMemoryRanOut) {
   EXPECT_EQ(encoded, 2);
 }
 
-// A denoiser that leaves the device may be recorded: it has to stay from the first step to the
+// A denoiser that leaves the device may be captured: it has to stay from the first step to the
 // last.
 TEST(Previews, DoNotUseTheVaeBetweenSteps) {
   auto vae = std::make_unique<NarrowVae>(64 * 64);
