@@ -12,7 +12,7 @@ namespace gpu {
 
 template <class KV, int kWave, int kLanes, int kPacks, int kHeads>
 RB_DEVICE void attention_decode(const AttentionParams& p) {
-  decode<Decoder<DecodeTile<KV, kWave, kLanes, kPacks, kHeads>>>(p);
+  decode<LaneDecoder<DecodeTile<KV, kWave, kLanes, kPacks, kHeads>>>(p);
 }
 
 // Blocks that a multiprocessor is to hold, so that enough loads are under way: blocks_each() in

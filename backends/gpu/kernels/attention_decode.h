@@ -192,7 +192,7 @@ RB_DEVICE DecodeWork decode_work(const AttentionParams& p, int tile, i64& share)
 struct AnyHeadResult;  // attention_merge.h
 
 template <class OfTile>
-class Decoder {
+class LaneDecoder {
  public:
   using Tile = OfTile;
   using Result = AnyHeadResult;
@@ -200,7 +200,8 @@ class Decoder {
   using Rows = typename Tile::Rows;
   using Places = CachePlaces<KV, Tile::kKeys>;
 
-  RB_DEVICE Decoder(const AttentionParams& p, const DecodeWork& work, typename Tile::Shared& shared)
+  RB_DEVICE LaneDecoder(const AttentionParams& p, const DecodeWork& work,
+                        typename Tile::Shared& shared)
       : p_(p),
         work_(work),
         shared_(shared),
