@@ -187,6 +187,13 @@ std::string token_text(const text::Tokenizer& tokenizer, std::optional<text::Tok
   return id ? tokenizer.piece(*id, true) : std::string();
 }
 
+// chat_template: of chats with tools, or null.
+ToolPromptPlace place_of_tools(const text::ChatTemplate* chat_template) {
+  if (chat_template == nullptr) return ToolPromptPlace::system;
+  if (shows_tools(*chat_template)) return ToolPromptPlace::chat_template;
+  return takes_system(*chat_template) ? ToolPromptPlace::system : ToolPromptPlace::user;
+}
+
 }  // namespace
 
 DType default_activations(const io::Checkpoint& checkpoint, const Device& device) {
@@ -243,12 +250,8 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
   if (options.tools) out.format.tools = *options.tools;
   if (options.reasoning) out.format.reasoning = *options.reasoning;
   if (out.format.tools != text::ToolFormat::none) {
-    const text::ChatTemplate* shown =
-        out.tool_template ? out.tool_template.get() : out.chat_template.get();
-    if (shown == nullptr || !shows_tools(*shown)) {
-      out.tool_prompt_place = shown == nullptr || takes_system(*shown) ? ToolPromptPlace::system
-                                                                       : ToolPromptPlace::user;
-    }
+    out.tool_prompt_place =
+        place_of_tools(out.tool_template ? out.tool_template.get() : out.chat_template.get());
   }
   std::optional<io::Checkpoint> tower;
   if (!options.mmproj.empty()) tower = io::Checkpoint::open(options.mmproj);
