@@ -225,12 +225,12 @@ class LlmEngine final : public TextEngine {
                 step_begin_ = Clock::now();
                 find_masks();
                 Parts parts = scheduler_.plan();
-                const int64_t look_tokens = scheduler_.look_tokens(parts);
+                const int64_t picture_tokens = scheduler_.picture_tokens(parts);
                 drafter_.add_drafts(parts, scheduler_);
                 step(parts);
-                const TicketPtr looks = scheduler_.looks();
-                if (sends_at_once() || looks || scheduler_.running().empty()) send_texts();
-                if (looks) look(job_of(looks), look_tokens);
+                const TicketPtr seeing = scheduler_.next_picture();
+                if (sends_at_once() || seeing || scheduler_.running().empty()) send_texts();
+                if (seeing) encode_picture(job_of(seeing), picture_tokens);
               });
     }
     loras_.settle();  // for who waits for it
@@ -323,7 +323,7 @@ class LlmEngine final : public TextEngine {
 
   // A slice of the tower's work on the job's next picture, about as long as these many tokens of a
   // prompt take. It is done when the next step is, where a device computes by itself.
-  void look(LlmJob& job, int64_t tokens) {
+  void encode_picture(LlmJob& job, int64_t tokens) {
     const auto begin = Clock::now();
     guarded(
         [&](const Error& error) {
@@ -332,7 +332,7 @@ class LlmEngine final : public TextEngine {
         [&] {
           const std::shared_ptr<SeenPicture> picture = job.sequence.unseen()->picture;
           const int64_t size = text_.model->parameters() - text_.model->pictures()->parameters();
-          pictures_->look(picture, static_cast<double>(tokens) * static_cast<double>(size));
+          pictures_->encode(picture, static_cast<double>(tokens) * static_cast<double>(size));
           if (picture->seen()) ++job.pictures_seen;
         });
     note_scheduler();

@@ -438,7 +438,7 @@ int64_t Scheduler::room_beside(std::span<const Part> parts) const {
   return std::max<int64_t>(room, 0);  // a picture may have taken more than a step has
 }
 
-TicketPtr Scheduler::looks() const {
+TicketPtr Scheduler::next_picture() const {
   TicketPtr best;
   for (const TicketPtr& ticket : running_) {
     if (best && ticket->priority != best->priority) break;  // running_ is in order
@@ -448,7 +448,7 @@ TicketPtr Scheduler::looks() const {
   return best;
 }
 
-int64_t Scheduler::look_tokens(std::span<const Part> parts) const {
+int64_t Scheduler::picture_tokens(std::span<const Part> parts) const {
   int64_t room = shares(running_).prompts;
   for (const Part& part : parts) {
     if (!generates(part.ticket)) room -= part.count;

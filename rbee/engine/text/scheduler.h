@@ -73,11 +73,11 @@ class Scheduler {
   int64_t room_beside(std::span<const Part> parts) const;
   // A step with this many generated and prompt tokens took `seconds`.
   void note_time(int64_t generated, int64_t prompts, double seconds);
-  // The ticket whose picture, sequence.unseen(), the tower looks at beside the next step: among
+  // The ticket whose picture, sequence.unseen(), the tower encodes beside the next step: among
   // those of the lowest priority number, the one with the fewest pictures seen. Null: none.
-  TicketPtr looks() const;
+  TicketPtr next_picture() const;
   // How much of it to do beside a step of these parts, in prompt tokens, at least 1.
-  int64_t look_tokens(std::span<const Part> parts) const;
+  int64_t picture_tokens(std::span<const Part> parts) const;
   // Call it after a step of these parts: other tickets may now adopt what is cached.
   static void publish(std::span<const Part> parts);
   // The ticket leaves, waiting or running, and gives back its blocks.

@@ -201,7 +201,7 @@ TEST(PictureSlices, PicturesTakeTurns) {
     return ticket;
   };
   const auto see = [&] {
-    const TicketPtr ticket = scheduler.looks();
+    const TicketPtr ticket = scheduler.next_picture();
     ticket->sequence.unseen()->picture->rows = zeros(Shape{4, 1}, DType::f32, cpu());
     ++ticket->pictures_seen;
     return ticket;
@@ -216,10 +216,10 @@ TEST(PictureSlices, PicturesTakeTurns) {
     return out;
   };
   const auto many = add(3, 0), one = add(1, 0);
-  EXPECT_EQ(scheduler.looks(), many);
+  EXPECT_EQ(scheduler.next_picture(), many);
   EXPECT_THAT(counts(), ElementsAre(2, 2));  // what stands in front of pictures
   EXPECT_THAT(counts(), ElementsAre());
-  EXPECT_EQ(scheduler.look_tokens({}), 40);
+  EXPECT_EQ(scheduler.picture_tokens({}), 40);
   EXPECT_EQ(see(), many);
   const auto urgent = add(1, -1);
   EXPECT_EQ(see(), urgent);
@@ -231,9 +231,9 @@ TEST(PictureSlices, PicturesTakeTurns) {
   for (const auto& ticket : {urgent, one}) ticket->sequence.tokens.push_back(1);
   const std::vector<Scheduler::Part> parts = scheduler.plan();
   EXPECT_EQ(parts.size(), 2u);
-  EXPECT_EQ(scheduler.look_tokens(parts), 10);
+  EXPECT_EQ(scheduler.picture_tokens(parts), 10);
   scheduler.remove(*many);
-  EXPECT_EQ(scheduler.looks(), nullptr);
+  EXPECT_EQ(scheduler.next_picture(), nullptr);
   scheduler.remove(*urgent);
   scheduler.remove(*one);
   EXPECT_EQ(pool.used(), 0);
@@ -246,19 +246,19 @@ TEST(PictureSlices, AsManyStagesAsTheWorkIsFor) {
   tower.at_stage = [&](int64_t index) { stages.push_back(index); };
   PictureCache cache(tower, cpu(), 1 << 20);
   const auto picture = cache.find(pixels(1));
-  cache.look(picture, 3.5e12);  // a stage is 1e12
+  cache.encode(picture, 3.5e12);  // a stage is 1e12
   EXPECT_THAT(stages, ElementsAre(0, 1, 2));
-  cache.look(picture, 0);
+  cache.encode(picture, 0);
   EXPECT_THAT(stages, ElementsAre(0, 1, 2, 3));
   EXPECT_FALSE(picture->seen());
   EXPECT_EQ(cache.encoded(), 0);
-  cache.look(picture, 1e30);
+  cache.encode(picture, 1e30);
   EXPECT_EQ(stages.size(), 10u);
   ASSERT_TRUE(picture->seen());
   EXPECT_EQ(cache.encoded(), 1);
   // Shared while it is not whole, too.
   const auto other = cache.find(pixels(2));
-  cache.look(other, 0);
+  cache.encode(other, 0);
   EXPECT_EQ(cache.find(pixels(2)), other);
   EXPECT_NE(other->key, picture->key);
 }
@@ -271,7 +271,7 @@ TEST(PictureSlices, BytesThatAreKept) {
   PictureCache cache(tower, cpu(), 2 * each + 1);
   const auto see = [&](uint8_t value) {
     auto picture = cache.find(pixels(value));
-    if (!picture->seen()) cache.look(picture, 1e30);
+    if (!picture->seen()) cache.encode(picture, 1e30);
     return picture->key;
   };
   const int32_t first = see(1), second = see(2);
@@ -284,7 +284,7 @@ TEST(PictureSlices, BytesThatAreKept) {
   EXPECT_EQ(cache.encoded(), 4);
   PictureCache none(tower, cpu(), 0);
   const auto held = none.find(pixels(1));
-  none.look(held, 1e30);
+  none.encode(held, 1e30);
   EXPECT_EQ(none.kept_bytes(), 0);
   EXPECT_EQ(none.find(pixels(1)), held);  // while somebody has it
 }

@@ -267,7 +267,7 @@ TEST(Pictures, TheTowerReadsMinusOneToOne) {
   PictureCache cache(*model.model->pictures(), cpu(), 0);
   const auto one = std::make_shared<const io::Pixels>(noise(32, 32, 1));
   const auto seen = cache.find(one);
-  while (!seen->seen()) cache.look(seen, 0);
+  while (!seen->seen()) cache.encode(seen, 0);
   std::vector<float> values(one->values.begin(), one->values.end());
   for (float& value : values) value = (value / 255 - 0.5f) / 0.5f;
   const Tensor wanted = (*model.model->pictures())(

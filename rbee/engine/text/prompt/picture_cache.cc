@@ -37,7 +37,7 @@ std::shared_ptr<SeenPicture> PictureCache::find(const std::shared_ptr<const io::
   return out;
 }
 
-void PictureCache::look(const std::shared_ptr<SeenPicture>& picture, double multiplications) {
+void PictureCache::encode(const std::shared_ptr<SeenPicture>& picture, double multiplications) {
   RB_ASSERT(!picture->seen());
   const int64_t stages = encoder_.stages();
   const double wanted = multiplications / encoder_.multiplications() * static_cast<double>(stages);

@@ -37,7 +37,7 @@ class PictureCache {
 
   // Continues a picture that is not seen yet: as many of the encoder's stages as cost about
   // `multiplications`, at least one. If it throws, nothing changes.
-  void look(const std::shared_ptr<SeenPicture>& picture, double multiplications);
+  void encode(const std::shared_ptr<SeenPicture>& picture, double multiplications);
 
   int64_t encoded() const { return encoded_; }  // pictures that the encoder has looked at
   int64_t kept_bytes() const { return kept_bytes_; }
