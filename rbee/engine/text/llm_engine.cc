@@ -78,7 +78,7 @@ class LlmEngine final : public TextEngine {
     LlmJobOptions job_options;
     job_options.draft_tokens = speculative ? options_.draft_tokens : 0;
     job_options.lora = loras_.take(request.lora);
-    // On the caller's thread: pictures, prompts and grammars do not hold up the others' answers.
+    // The caller's thread prepares pictures, prompts and grammars, so no other answer waits for it.
     job_options.pictures = pictures_of(request);
     job_options.prompt = text_.prompt_of(request);
     AnswerForm form = form_of(request, text_.format);
@@ -174,7 +174,7 @@ class LlmEngine final : public TextEngine {
                          text_.pan_and_scan);
   }
 
-  // Under the lock. Neither a client that fills the queue nor cancelled requests keep others out.
+  // mutex_ is held. Neither a client that fills the queue nor cancelled requests keep others out.
   bool has_place_for(const std::string& client) const {
     const auto waiting = static_cast<size_t>(options_.max_waiting);
     const size_t places = waiting + static_cast<size_t>(options_.max_running);
@@ -216,11 +216,11 @@ class LlmEngine final : public TextEngine {
   void loop() {
     while (take_in()) {
       drop_cancelled();
-      // What fails here has nothing to do with one request or another.
+      // An error here belongs to no single request.
       guarded([&](const Error& error) { fail_all(error); },
               [&] {
                 if (loras_.settle()) stepper_.forget_captured();
-                // Beside a step that is under way nobody can join.
+                // No request can join a step that is under way.
                 if (!stepper_.is_ahead() || scheduler_.running().empty()) let_join();
                 step_begin_ = Clock::now();
                 find_masks();
@@ -233,10 +233,10 @@ class LlmEngine final : public TextEngine {
                 if (seeing) encode_picture(job_of(seeing), picture_tokens);
               });
     }
-    loras_.settle();  // for who waits for it
+    loras_.settle();  // requests may wait for it
   }
 
-  // Where a device computes by itself, texts go out while it is at the next step.
+  // If the device computes by itself, texts are sent while it is at the next step.
   bool sends_at_once() const { return text_.device->host_accessible(); }
 
   void send_texts() {
@@ -244,7 +244,7 @@ class LlmEngine final : public TextEngine {
     unsent_.clear();
   }
 
-  // Runs the work; what it throws is for `failed`, as an Error.
+  // Runs the work and passes what it throws to `failed`, as an Error.
   template <typename Failed, typename Work>
   static void guarded(Failed failed, Work work) {
     try {
@@ -258,7 +258,7 @@ class LlmEngine final : public TextEngine {
     }
   }
 
-  // Waits for work and gives it to the scheduler; grammars go meanwhile. False: time to end.
+  // Waits for work and gives it to the scheduler; finds grammars meanwhile. False: the engine ends.
   bool take_in() {
     std::unique_lock lock(mutex_);
     const auto wanted = [&] { return stopping_ || !jobs_.empty() || loras_.waits(); };
@@ -277,7 +277,7 @@ class LlmEngine final : public TextEngine {
     return !stopping_ || !jobs_.empty();
   }
 
-  // Under the lock. Whom it follows has yet to come to the end of its prompt.
+  // mutex_ is held. The request that this one follows has not finished its prompt yet.
   bool waits_for_leader(const LlmJob& job) const {
     const std::string& followed = job.request().follows;
     if (followed.empty()) return false;
@@ -321,8 +321,8 @@ class LlmEngine final : public TextEngine {
     }
   }
 
-  // A slice of the tower's work on the job's next picture, about as long as these many tokens of a
-  // prompt take. It is done when the next step is, where a device computes by itself.
+  // Encodes a slice of the job's next picture, which takes about as long as this many tokens of a
+  // prompt. It is done when the next step is, if the device computes by itself.
   void encode_picture(LlmJob& job, int64_t tokens) {
     const auto begin = Clock::now();
     guarded(
@@ -340,7 +340,7 @@ class LlmEngine final : public TextEngine {
     stats_.prompt_seconds += seconds_since(begin);
   }
 
-  // What cannot be evaluated together is evaluated apart: a request fails for itself alone.
+  // Parts that cannot be evaluated together are evaluated one by one: a request fails alone.
   void step(const Parts& parts) {
     if (parts.empty()) return;
     std::vector<int64_t> cached;
@@ -355,7 +355,7 @@ class LlmEngine final : public TextEngine {
       }
       if (parts.size() > 1) log(LogLevel::warn, "a shared step failed", {{"error", error.what()}});
       for (const Scheduler::Part& part : again) {
-        if (!scheduler_.runs(*part.ticket)) continue;  // it came to its end meanwhile
+        if (!scheduler_.runs(*part.ticket)) continue;  // it ended meanwhile
         if (parts.size() == 1) return fail_one(job_of(part.ticket), error);
         step({part});
       }
@@ -363,17 +363,17 @@ class LlmEngine final : public TextEngine {
     guarded(failed, [&] { run(parts, cached); });
   }
 
-  // What a step gave a request.
+  // What a step gave one request.
   struct Outcome {
     size_t tokens = 0;
     size_t drafted = 0;
     std::optional<StopReason> reason;
     std::optional<Error> error;
   };
-  // cached: of each part before the step.
+  // cached: of each part, before the step.
   void run(const Parts& parts, std::span<const int64_t> cached) {
     const StepBatch batch = make_step_batch(parts);
-    // Beside prompts a step is not captured, and none follows it unseen.
+    // A step with prompts is not captured, and no async step follows it.
     const bool draws = batch.generated == batch.tokens && text_.device->supports_capture();
     const RowsWanted gathered = gather(batch.asked, known_tokens(), draws);
     const TopLogitsWanted wanted = gathered.top_logits();
@@ -388,19 +388,19 @@ class LlmEngine final : public TextEngine {
       if (lost_) return;
     }
     Scheduler::publish(parts);
-    // Counted before the tokens are sent; the time of sending follows.
+    // Counts before the tokens are sent; adds the time of sending afterwards.
     count_step(parts, cached, outcomes);
     for (size_t i = 0; i < outcomes.size(); ++i) settle(batch.asked[i].job, outcomes[i]);
     const auto end = Clock::now();
     add_time(batch, std::chrono::duration<double>(end - std::exchange(step_begin_, end)).count());
   }
 
-  // Padding rows of the output matrix are no tokens.
+  // Padding rows of the output matrix are not tokens.
   int64_t known_tokens() const {
     return std::min<int64_t>(text_.tokenizer->vocab_size(), text_.info.vocab_size);
   }
 
-  // Whether the next step will be one of the same requests, as far as is known now.
+  // Whether the next step will have the same requests, as far as the engine knows now.
   AsyncStep async_step_of(const StepBatch& batch) {
     const bool same = batch.generated == batch.tokens && !scheduler_.next() &&
                       std::ranges::all_of(batch.asked, [](const StepBatch::Rows& rows) {
@@ -423,13 +423,13 @@ class LlmEngine final : public TextEngine {
     return stepper_.top_logits();
   }
 
-  // Of a request that wants no tokens, behind its prompt.
+  // For a request that wants no tokens, after its prompt.
   static std::optional<StopReason> is_prompt_only(const LlmJob& job) {
     const bool ends = job.request().max_tokens == 0 && is_evaluated(job.sequence);
     return ends ? std::optional(StopReason::max_tokens) : std::nullopt;
   }
 
-  // The next tokens of a sampled sequence. Those behind a draft count while it is what is chosen.
+  // A sampled sequence's next tokens. Tokens after a draft token count while that is the choice.
   Outcome take_tokens(const StepBatch::Rows& rows, const StepLogits& logits) {
     LlmJob& job = *rows.job;
     if (rows.sampled == 0) return {.reason = is_prompt_only(job), .error = {}};
@@ -458,7 +458,7 @@ class LlmEngine final : public TextEngine {
     return out;
   }
 
-  // Ends the request, or leaves its text for sending.
+  // Ends the request, or queues its text for sending.
   void settle(const JobPtr& job, const Outcome& outcome) {
     guarded([&](const Error& error) { fail_one(*job, error); },
             [&] {
@@ -530,7 +530,7 @@ class LlmEngine final : public TextEngine {
     remove(job, &EngineStats::requests_failed)->sink().on_failed({error.code(), error.what()});
   }
 
-  // Nothing that runs can go on. The engine can, with what waits, unless the device is lost.
+  // No running request can go on. The engine and waiting requests can, unless the device is lost.
   void fail_all(const Error& error) {
     if (error.code() != Code::device) {
       const std::vector<TicketPtr> running = scheduler_.running();
@@ -548,7 +548,7 @@ class LlmEngine final : public TextEngine {
     for (const JobPtr& job : jobs) fail_one(*job, error);
   }
 
-  // Before the last event: who has seen it finds the request counted and its blocks free.
+  // Before the last event: a client that has seen it finds the request counted and its blocks free.
   JobPtr remove(LlmJob& job, uint64_t EngineStats::* counter) {
     scheduler_.remove(job);
     note_scheduler();
@@ -572,20 +572,20 @@ class LlmEngine final : public TextEngine {
   Clock::time_point step_begin_;          // engine thread only
   MaskTurns masks_;                       // engine thread only
   std::optional<PictureCache> pictures_;  // engine thread only
-  std::deque<JobPtr> following_;  // engine thread only: the scheduler does not know them yet
-  std::vector<JobPtr> unsent_;    // engine thread only: jobs with text to send
+  std::deque<JobPtr> following_;          // engine thread only: the scheduler has not got them yet
+  std::vector<JobPtr> unsent_;            // engine thread only: jobs with text to send
   std::atomic<bool> lost_ = false;
   DeviceWatch watch_{*text_.device};
 
   mutable std::mutex mutex_;  // guards everything below
   std::condition_variable wake_;
-  std::deque<JobPtr> jobs_;     // all that have had no last event
-  std::deque<JobPtr> arrived_;  // of these, what the scheduler does not know yet
-  bool cancels_ = false;        // somebody cancelled since the engine looked
+  std::deque<JobPtr> jobs_;     // all without a last event yet
+  std::deque<JobPtr> arrived_;  // of these, those that the scheduler has not got yet
+  bool cancels_ = false;        // a request was cancelled since the engine looked
   EngineStats stats_;
   bool stopping_ = false;
 
-  std::mutex join_mutex_;  // one stop() at a time joins
+  std::mutex join_mutex_;  // lets one stop() at a time join
   std::thread thread_;
 };
 

@@ -18,19 +18,19 @@ uint64_t fresh_seed() {
   return ((uint64_t{device()} << 32) | device()) & ((uint64_t{1} << 53) - 1);
 }
 
-// For masks: of what a request's thread does at first, of that at a time, and of a step's draft
-// tokens.
+// Work limits for masks: of a request's first mask on its thread, of each slice of that, and of a
+// step's draft tokens.
 constexpr int64_t kFirstMaskWork = 50'000'000;
 constexpr int64_t kSlice = 250'000;
 constexpr int64_t kDraftWork = 20'000;
 
-// Draft tokens are drawn independently of what decides about them.
+// Draft tokens are drawn independently of the numbers that accept or reject them.
 constexpr uint64_t kDraftSeed = 0x9e3779b97f4a7c15;
 
 constexpr std::string_view kLetters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
-// Mistral's templates take nine letters and digits only.
+// Mistral's templates accept only nine letters and digits.
 std::string fresh_call_id(text::ToolFormat format) {
   const bool mistral =
       format == text::ToolFormat::mistral || format == text::ToolFormat::mistral_named;
@@ -41,7 +41,7 @@ std::string fresh_call_id(text::ToolFormat format) {
   return out;
 }
 
-// A space at the start belongs to a text that goes on from another, and to one of a grammar.
+// A leading space belongs to a text that continues another one, and to a grammar's text.
 text::DecodeStream::LeadingSpaces spaces_of(const TextRequest& request, bool constrained) {
   using Spaces = text::DecodeStream::LeadingSpaces;
   const bool new_turn = !request.messages.empty() && !request.chat.continue_last;
@@ -106,7 +106,7 @@ void LlmJob::allow_listed() {
   draft_sampler_.allow({.bits = allowed_, .count = count});
 }
 
-// On the caller's thread. In slices: others use the grammar, too.
+// On the caller's thread, in slices: other requests use the grammar, too.
 void LlmJob::find_first_mask() {
   for (int64_t spent = 0; held && spent < kFirstMaskWork; spent += kSlice) {
     int64_t work = kSlice;
@@ -203,7 +203,7 @@ TokenRules LlmJob::token_rules() const {
   };
   check_known("stop_token_ids", request_.stop_ids);
   check_known("logprob_token_ids", request_.logprob_ids);
-  // A word inside of a text begins with its space.
+  // A word within a text begins with its space.
   for (const std::string& word : sampling.bad_words) {
     for (const std::string& form : {word, " " + word}) {
       std::vector<int32_t> ids = tokens(form);
@@ -242,7 +242,7 @@ bool LlmJob::may_go_on() const {
 }
 
 int64_t LlmJob::draft_room(int64_t most) {
-  // The step's own token comes beside the draft tokens.
+  // The step's own token comes in addition to the draft tokens.
   const int64_t room = std::min<int64_t>(request_.max_tokens - tokens_out_,
                                          model_.info.context_length - sequence.length());
   return std::max<int64_t>(std::min({most, room - 1, draft_length_.next()}), 0);
@@ -275,7 +275,7 @@ bool LlmJob::add_draft(DraftToken draft) {
     ahead_->accept(id);
     if (!ahead_->find_mask(draft_work_)) return false;
   } catch (const Error&) {
-    return false;  // where the draft token comes, the request fails by it
+    return false;  // the request fails when it reaches this draft token
   }
   draft_sampler_.allow(ahead_->mask());
   return ahead_->can_go_on();
@@ -347,7 +347,7 @@ std::optional<StopReason> LlmJob::take(int32_t id, const RowLogprobs* scored) {
   add_text(passed(text_of(id)));
   if (!stops_.matched().empty()) return StopReason::stop_sequence;
   if (request_.chat.one_call() && parser_ && parser_->whole_calls() > 0) return StopReason::eos;
-  // Nothing can follow: the model is not asked for an end token.
+  // Nothing can follow: do not ask the model for an end token.
   if (constrained_ && !constrained_->can_go_on()) return StopReason::eos;
   if (tokens_out_ >= request_.max_tokens) return StopReason::max_tokens;
   if (sequence.length() >= model_.info.context_length) return StopReason::context_full;
@@ -361,7 +361,7 @@ Finished LlmJob::finish(StopReason reason) {
     add_text(passed(detokenizer_.flush()));
     if (stops_.matched().empty()) {
       add_text(stops_.flush());
-      passed_bytes_ = std::numeric_limits<int64_t>::max();  // also tokens without text
+      passed_bytes_ = std::numeric_limits<int64_t>::max();  // tokens without text included
     } else {
       reason = StopReason::stop_sequence;
     }
@@ -390,7 +390,7 @@ int64_t LlmJob::count_prompt_tokens(int64_t first) {
   return count;
 }
 
-// A token that was not drawn, because nothing else could come, has all of the probability.
+// A token that was not drawn, because it was the only one allowed, has probability 1.
 RowLogprobs LlmJob::drawn(int32_t id) const {
   RowLogprobs out{.chosen = {id, 0}, .top = {}};
   std::vector<TokenProbability> among = sampler_.drawn_among();
@@ -414,7 +414,7 @@ double LlmJob::since_start() const {
   return std::chrono::duration<double, std::milli>(Clock::now() - *start_).count();
 }
 
-// Marks of the model's form are needed to take the answer apart; other special tokens are no text.
+// The parser needs the marks of the model's form; other special tokens are not text.
 std::string LlmJob::text_of(int32_t id) {
   const text::Tokenizer& tokenizer = *model_.tokenizer;
   const bool mark = parser_ && tokenizer.is_special(id) &&
@@ -422,7 +422,7 @@ std::string LlmJob::text_of(int32_t id) {
   return mark ? detokenizer_.push_special(id) : detokenizer_.push(id);
 }
 
-// What no stop text holds back. As in vLLM, none ends within the least tokens of an answer.
+// The text that no stop text holds back. As in vLLM, stop texts count only after min_tokens.
 std::string LlmJob::passed(std::string_view text) {
   text_bytes_ += std::ssize(text);
   const bool may_stop = tokens_out_ > request_.sampling.min_tokens;
@@ -431,7 +431,7 @@ std::string LlmJob::passed(std::string_view text) {
   return out;
 }
 
-// Those whose text has passed, or begins in what has; a stop text cuts off the others.
+// Tokens whose text was sent at least in part; a stop text cuts off the others.
 std::vector<ScoredChoice> LlmJob::take_scored() {
   std::vector<ScoredChoice> out;
   const auto end = std::ranges::find_if(

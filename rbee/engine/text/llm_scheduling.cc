@@ -11,22 +11,22 @@ namespace {
 
 constexpr int32_t kMostPictures = 1024;
 
-// Of a step's tokens, those of prompts where others generate: one in this many. A GPU takes few
-// tokens nearly as long as many.
+// Prompts get one in this many of a step's tokens if other requests generate. A GPU evaluates few
+// tokens in nearly the same time as many.
 constexpr int64_t kBesideShare = 4;
 constexpr int64_t kBesideShareOfGpu = 2;
 
-// Of a step: who comes meanwhile waits for its end. A GPU's ends sooner.
+// The time of a step, which a newcomer has to wait for. A GPU's steps end sooner.
 constexpr double kStepSeconds = 0.04;
 
-// Rows of a tile that GPUs multiply by.
+// Rows of the tiles that GPUs multiply by.
 constexpr int64_t kRowTileOfGpu = 128;
 
-// Bytes of a step's logits of prompts, at most.
+// Most bytes of logits of prompts in a step.
 constexpr int64_t kScoredBytes = int64_t{128} << 20;
 
-// A GPU has its memory or says that it has not. A host gives what it does not have, and ends the
-// process when the cache has filled it.
+// A GPU either has the memory or reports that it has not. A host promises memory that it lacks, and
+// ends the process once the cache has filled it.
 void warn_of_memory(Device& device, int64_t bytes) {
   if (!device.host_accessible()) return;
   const int64_t free = device.memory().free;
@@ -37,7 +37,7 @@ void warn_of_memory(Device& device, int64_t bytes) {
       {{"bytes", cat(bytes)}, {"free_bytes", cat(free)}});
 }
 
-// Bytes that the caches take for a token.
+// Bytes of the caches for one token.
 int64_t token_bytes(const TextModel& text, const TextModel* draft, const LlmOptions& options) {
   const int64_t own = cache_token_bytes(*text.model, options.kv_dtype);
   return draft ? own + cache_token_bytes(*draft->model, options.kv_dtype) : own;

@@ -13,28 +13,28 @@
 namespace rbee::engine {
 namespace {
 
-// Prompts that share a step's budget at least, before more are let in.
+// At least this many prompts share a step's budget before the scheduler lets no more in.
 constexpr int64_t kPromptsTogether = 4;
-// Tokens that prompts have where a step's time is bounded, whatever they take: fewer cost more time
-// than they save. Beside other clients that generate, and where nobody does.
+// The least prompt tokens of a step whose time is bounded, however long they take: fewer would
+// cost more time than they save. Beside other clients that generate, and if none does.
 constexpr int64_t kLeastBeside = 4;
 constexpr int64_t kLeastAlone = 16;
-// Of one client, or step_seconds if these are more: as long as so many steps of one token.
+// The longest step: step_seconds, or the time of this many steps of one token if that is longer.
 constexpr double kMostOnes = 4;
-// A client whose last request is no longer ago may have another one at any time; of steps' time.
+// A client may send again, and still counts, for this many seconds of step time.
 constexpr double kSeconds = 10;
-// A client is new while it has no more requests than that, those that wait among them, and they
-// have had no more tokens evaluated. Beside it the others rest, unless with them a step takes no
-// longer than so many times as long, and for no more than so many steps.
+// A client is new while it has at most this many requests, waiting ones included, and at most this
+// many of its tokens were evaluated. Other clients then skip steps, at most kMostRests in a row,
+// unless a step with them takes at most kLittleLonger times as long.
 constexpr int64_t kNewRequests = 4;
 constexpr int64_t kNewTokens = 256;
 constexpr double kLittleLonger = 1.25;
 constexpr int64_t kMostRests = 8;
-// Where it is not known what wider steps take, one may generate so many times as many tokens as any
-// before.
+// While the times of wider steps are unknown, a step may generate this many times as many tokens as
+// the widest one before.
 constexpr int64_t kWider = 2;
-// A ticket that newcomers displaced and passed so often goes first when it finds room, and has so
-// many steps before it may be displaced again.
+// A ticket that newcomers displaced and passed this often goes first when it finds room. It then
+// runs for this many steps before it may be displaced again.
 constexpr int64_t kMostPassed = 64;
 constexpr int64_t kLeastSteps = 32;
 
@@ -42,7 +42,7 @@ int64_t tokens_left(const Ticket& ticket) {
   return ticket.sequence.length() - ticket.sequence.cached;
 }
 
-// The first `count` tokens as others' are compared with them; memory: for those with pictures.
+// The first `count` tokens, in the form for comparing sequences; memory: for those with pictures.
 std::span<const int32_t> compared(const Sequence& sequence, int64_t count,
                                   std::vector<int32_t>& memory) {
   if (sequence.pictures.empty()) {
@@ -51,14 +51,14 @@ std::span<const int32_t> compared(const Sequence& sequence, int64_t count,
   return memory = sequence.keys(count);
 }
 
-// The most of `count` tokens behind the cached ones that cut no picture.
+// The most of the `count` tokens after the cached ones that cut no picture.
 int64_t uncut(const Sequence& sequence, int64_t count) {
   const PictureSpan* span = sequence.cut_at(sequence.cached + count);
   return span == nullptr ? count : std::max<int64_t>(span->first - sequence.cached, 0);
 }
 
-// Nearly `count` tokens of `left` of a prompt: one alone would be evaluated as a generated one is,
-// and rounded otherwise than its prompt in one piece, so neither a chunk nor the rest is one token.
+// Nearly `count` of a prompt's `left` tokens. One token alone would be evaluated like a generated
+// one and rounded otherwise than in a whole prompt, so neither the chunk nor the rest is one token.
 int64_t chunk_of(int64_t count, int64_t left) {
   if (count == 1 && left > 1) ++count;
   return left - count == 1 ? left : count;
@@ -68,7 +68,7 @@ bool generates(const TicketPtr& ticket) {
   return tokens_left(*ticket) == 1 && ticket->sequence.unseen() == nullptr;
 }
 
-// Of each client the prompt that has the fewest tokens left, then the second one of each ...
+// In rounds: from each client the prompt with the fewest tokens left, then its next one, ...
 std::vector<Scheduler::Part*> shortest_first(std::vector<Scheduler::Part>& prompts) {
   std::vector<Scheduler::Part*> out;
   out.reserve(prompts.size());
@@ -103,8 +103,8 @@ int64_t clients_of(std::span<const TicketPtr> tickets) {
   return std::ssize(clients);
 }
 
-// The last ticket, of those that may be taken, of the client that has the most of what is counted;
-// null: none. Lower priority numbers than `priority` are left alone.
+// Of the client with the largest total of `count`, the last ticket that `may` accepts; null if
+// there is none. Leaves lower priority numbers than `priority` alone.
 template <typename Count, typename May>
 TicketPtr last_of_largest(std::span<const TicketPtr> tickets, int32_t priority, Count count,
                           May may) {
@@ -135,8 +135,8 @@ Scheduler::Scheduler(KvBlockPool& pool, const SchedulerOptions& options)
   check(options.row_tile >= 1, "row_tile", options.row_tile, " is below 1");
 }
 
-// Each client has a token; what generates or is read beside takes as long as tokens of the other
-// clients would by themselves.
+// Each client has a token. Further generated tokens and prompt tokens may take as long as the other
+// clients' tokens would by themselves.
 Scheduler::Shares Scheduler::shares_of_clients(std::span<const TicketPtr> taking) const {
   std::vector<TicketPtr> generating;
   std::ranges::copy_if(taking, std::back_inserter(generating), generates_now);
@@ -149,7 +149,7 @@ Scheduler::Shares Scheduler::shares_of_clients(std::span<const TicketPtr> taking
           std::clamp(times_.prompts_in(beside, 0), kLeastBeside, options_.beside_tokens)};
 }
 
-// Who comes meanwhile waits for no longer than that, half as long where several clients' prompts
+// Bounds how long a newcomer waits for the step's end: half as long if several clients' prompts
 // are read.
 Scheduler::Shares Scheduler::shares_of_time(int64_t count) const {
   const double most = std::max(options_.step_seconds, kMostOnes * times_.one());
@@ -169,11 +169,11 @@ Scheduler::Shares Scheduler::shares(std::span<const TicketPtr> taking) const {
   if (count == 0) return {0, options_.step_tokens};
   const int64_t room = std::min(options_.step_tokens - count, options_.beside_tokens);
   const int64_t beyond = (room + count) % options_.row_tile;
-  // One at least, so that a prompt goes on whatever else runs.
+  // At least 1, so that a prompt goes on whatever else runs.
   return {count, std::max<int64_t>(room > beyond ? room - beyond : room, 1)};
 }
 
-// Those of clients that are new.
+// The tickets of new clients.
 std::vector<TicketPtr> Scheduler::new_ones() const {
   struct Had {
     int64_t requests = 0, tokens = 0;
@@ -193,8 +193,8 @@ std::vector<TicketPtr> Scheduler::new_ones() const {
   return out;
 }
 
-// Those that have a part of the next step: all, or those of new clients. After a step with all, the
-// new ones have about as much time by themselves as the others took of it.
+// The tickets of the next step: all, or those of new clients. After a step with all, the new ones
+// get about as much time by themselves as the others took of it.
 std::vector<TicketPtr> Scheduler::participants() {
   const int64_t rests = std::exchange(rests_, 0);
   if (!is_shared() || rests == 1) return running_;
@@ -240,15 +240,15 @@ int64_t Scheduler::blocks_for(int64_t tokens) const {
   return (tokens + pool_.block_size() - 1) / pool_.block_size();
 }
 
-// Whose place goes to the newcomer, where all are taken.
+// If all places are taken: the ticket that gives its place to the newcomer.
 TicketPtr Scheduler::displaced_place(const Ticket& newcomer) const {
   return last_of_largest(
       running_, newcomer.priority, [](const Ticket&) { return 1; },
       [](const Ticket&, int64_t total) { return total > 1; });
 }
 
-// Whose blocks go to it, where too few are left. It may want no more than its share itself, or two
-// clients would displace each other for ever.
+// If too few blocks are left: the ticket that gives up its blocks. The newcomer must not want more
+// than its share, or two clients would displace each other forever.
 TicketPtr Scheduler::displaced_blocks(const Ticket& newcomer) const {
   const int64_t share = pool_.total() / (clients_of(running_) + 1);
   if (blocks_for(newcomer.sequence.length()) > share) return nullptr;
@@ -282,15 +282,15 @@ TicketPtr Scheduler::next() const {
   return work < budget ? first : nullptr;
 }
 
-// False, and nothing changed, when there are too few.
+// Returns false and changes nothing if there are too few blocks.
 bool Scheduler::take_blocks(Ticket& ticket) {
   Sequence& sequence = ticket.sequence;
   std::vector<int32_t> memory;
-  // What is in the cache has no logits. Two tokens are left at least, see chunk_of().
+  // Cached tokens give no logits. At least two tokens are left, see chunk_of().
   const int64_t most =
       std::min(sequence.scores() ? sequence.scored + 1 : sequence.length(), sequence.length() - 1);
   const int64_t found = sequence.kv.adopt(compared(sequence, most, memory));
-  // A block is left to each of the others, or the newcomer would soon be thrown out again.
+  // Leave a block to each running ticket, or the newcomer would soon be displaced again.
   if (!sequence.kv.reserve(sequence.length()) || pool_.available() < std::ssize(running_)) {
     sequence.kv.release();
     return false;
@@ -336,8 +336,8 @@ void Scheduler::preempt(const TicketPtr& ticket) {
   waiting_.put_back(held);
 }
 
-// Blocks for the next token of all that generate; prompts have theirs since they joined. Who is
-// first in the order keeps its own, so that somebody comes to an end.
+// Reserves blocks for the next token of all that generate; prompts have had theirs since joining.
+// The first ticket in the order keeps its blocks, so that at least one request finishes.
 void Scheduler::make_room() {
   const std::vector<TicketPtr> all = running_;
   for (const TicketPtr& ticket : all) {
@@ -349,10 +349,10 @@ void Scheduler::make_room() {
   }
 }
 
-// Where a step's time is bounded and several clients run, they take turns, those first that
-// generate nothing. Else half of the budget is for the first prompt, so that every prompt comes to
-// its end; the other half for those with the fewest tokens left, so that none waits for the end of
-// a long one.
+// If a step's time is bounded and several clients run, they take turns; clients that generate
+// nothing come first. Else half of the budget is for the first prompt, so that every prompt gets
+// done. The other half is for the prompts with the fewest tokens left, so that none waits for the
+// end of a long one.
 void Scheduler::share_out(int64_t budget, std::vector<Part>& prompts) const {
   if (prompts.empty()) return;
   int64_t scored_budget = options_.scored_tokens;
@@ -379,7 +379,7 @@ void Scheduler::share_out(int64_t budget, std::vector<Part>& prompts) const {
   }
   give(prompts.front(), is_shared() ? budget : (budget + 1) / 2);
   if (prompts.front().count == 0) {
-    // A picture larger than its half, even than a step: it goes first, whatever it takes.
+    // A picture larger than its half, or even than a step, goes first, however long it takes.
     const Sequence& sequence = prompts.front().ticket->sequence;
     prompts.front().count = sequence.cut_at(sequence.cached + 1)->end() - sequence.cached;
     take(prompts.front(), prompts.front().count);
@@ -388,8 +388,8 @@ void Scheduler::share_out(int64_t budget, std::vector<Part>& prompts) const {
   std::erase_if(prompts, [](const Part& part) { return part.count == 0; });
 }
 
-// In order: of each client the one whose last step is the longest ago, and of the others those of
-// whom that holds.
+// In order: each client's ticket whose last step is the longest ago, then, of all others, the
+// tickets whose last step is the longest ago.
 std::vector<TicketPtr> Scheduler::next_to_generate(std::span<const TicketPtr> taking,
                                                    int64_t count) {
   std::vector<TicketPtr> in_order;

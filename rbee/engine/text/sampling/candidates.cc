@@ -18,10 +18,10 @@ double mass_of(std::vector<Candidate>::const_iterator from,
   return mass;
 }
 
-// Which candidate, the likeliest first, is the one with whose probability reached(mass) comes true;
-// else the last that has any. Those in front of it are in front of it then, in an order that means
-// nothing behind the first kFew. What is wanted is nearly always among these; else halves are left
-// out by their mass, since ordering a vocabulary takes fifty times as long as reading it.
+// The index, likeliest first, of the candidate at which reached(mass) becomes true; else of the
+// last with any probability. The likelier ones then stand before it, unordered from kFew on. It
+// is nearly always below kFew; beyond, the search leaves out halves by their mass, since sorting a
+// vocabulary takes fifty times as long as reading it.
 template <typename Reached>
 size_t crossing(std::vector<Candidate>& list, bool sorted, const Reached& reached) {
   auto first = list.begin(), end = list.end();
@@ -211,7 +211,7 @@ Candidate Candidates::draw(double number) {
   return chosen;
 }
 
-// Of a list in the order of the ids: the likeliest kDrawFront come first, and then the others.
+// For a list in the order of the ids: the likeliest kDrawFront come first, then the others.
 size_t Candidates::crossing_by_id(double wanted) {
   const size_t count = std::min(list_.size(), static_cast<size_t>(kDrawFront));
   front_.resize(count);
@@ -242,7 +242,7 @@ Candidate Candidates::draw(const DraftToken& draft, double accept, double number
   softmax();
   const std::vector<TokenProbability>& among = draft.among;
   auto at = among.begin();
-  // Long lists are in the order of the ids on both sides: the next entry is nearly always it.
+  // Long lists are in the order of the ids on both sides: the next entry is nearly always the one.
   const auto there = [&](int32_t id) -> double {
     if (at == among.end() || at->id != id) {
       at = std::ranges::lower_bound(among, id, {}, &TokenProbability::id);

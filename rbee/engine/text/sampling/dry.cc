@@ -21,8 +21,8 @@ Dry::Dry(const SamplingParams& params)
   }
 }
 
-// Breakers are found in the text, wherever the borders between tokens lie: every token that an
-// occurrence touches is part of one.
+// Breakers are found in the text, wherever tokens begin and end: every token that an occurrence
+// touches is part of one.
 void Dry::mark_breakers(std::span<const int32_t> history) {
   const size_t known = breaks_.size();
   breaks_.resize(history.size(), 0);
@@ -61,8 +61,8 @@ const std::vector<Dry::Penalty>& Dry::penalties(std::span<const int32_t> history
   return penalties_;
 }
 
-// matches_[i]: how many tokens before the end i tokens earlier are the same as those at the end
-// (Gusfield's Z algorithm on the reversed text), no further back than to a breaker.
+// matches_[i]: how many tokens that end i tokens before the end equal the last ones (Gusfield's Z
+// algorithm on the reversed text), back to a breaker at most.
 void Dry::find_matches(std::span<const int32_t> window, std::span<const char> breaks) {
   const size_t n = window.size();
   const auto at = [&](size_t back) { return window[n - 1 - back]; };

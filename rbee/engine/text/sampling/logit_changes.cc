@@ -6,9 +6,9 @@
 namespace rbee::engine {
 namespace {
 
-// Changed tokens that LogitChanges::expected() makes room for at most.
+// Most changed tokens that LogitChanges::expected() makes room for.
 constexpr int64_t kChangedRoom = 128;
-// Of repetitions; a smaller penalty counts as this, so that logits stay finite.
+// Least repetition penalty; a smaller one counts as this, so that logits stay finite.
 constexpr float kLeastPenalty = 1e-6f;
 
 bool names(const SamplingParams& params, SamplerKind kind) {

@@ -6,7 +6,7 @@
 namespace rbee::engine {
 namespace {
 
-// Likeliest tokens that the exponent of Zipf's law is estimated from.
+// The exponent of Zipf's law is estimated from this many likeliest tokens.
 constexpr size_t kEstimated = 100;
 
 }  // namespace
@@ -43,7 +43,7 @@ void Mirostat::cut_by_exponent(Candidates& candidates, int64_t vocab) const {
   const double quotient =
       std::abs(epsilon) < 1e-9 ? 1 / std::log(n) : epsilon / (1 - std::pow(n, -epsilon));
   const double k = std::pow(quotient * std::exp2(double{mu_}), 1 / s);
-  // Infinite and undefined where all tokens are alike.
+  // Infinite and undefined if all tokens are alike.
   if (k < static_cast<double>(list.size())) candidates.cut_top_k(static_cast<size_t>(k));
 }
 

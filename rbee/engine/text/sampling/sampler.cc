@@ -11,21 +11,21 @@
 namespace rbee::engine {
 namespace {
 
-// Relative errors that decisions from top logits allow for: of the row's sum, added in f32 by a
-// tree, and of weights that the whole row's sampler rounds once more.
+// Relative errors that decisions from top logits allow for: of the row's sum, which a tree adds in
+// f32, and of weights, which the whole row's sampler rounds once more.
 constexpr double kSumError = 4e-6;
 constexpr double kWeightError = 1e-6;
 
-// Draws for which more top logits are asked for once kDrawnTopLogits did not decide one: a text
-// that is in doubt once is so again soon. Where nothing cuts, the rest of a row rarely has a
-// hundredth of its mass, and more of them would not help.
+// Draws that ask for more top logits after kDrawnTopLogits did not decide one: a text that was in
+// doubt once soon is again. If nothing cuts, the rest of a row rarely has a hundredth of its mass,
+// and more top logits would not help.
 constexpr int32_t kWideDraws = 32;
 
-// Top logits beyond the usual number that wanted() asks for under a mask, which may allow few of
-// them.
+// Extra top logits that wanted() asks for under a mask, which may allow only a few of the usual
+// number.
 constexpr int64_t kMaskedRoom = 192;
 
-// Largest logits that confidence() weighs at temperature 0.
+// The largest logits that confidence() weighs at temperature 0.
 constexpr int64_t kConfidenceRoom = 64;
 
 void check_finite(float largest) {
@@ -37,7 +37,7 @@ double unit(std::mt19937_64& random) {
   return static_cast<double>(random() >> 11) * 0x1p-53;
 }
 
-// Below 1, which it could be rounded to.
+// Below 1, since a number might round to 1.
 float device_number(double number) {
   return std::min(static_cast<float>(number), 1 - 0x1p-24f);
 }
@@ -98,9 +98,9 @@ float Sampler::scale() const {
   return temperature != top_p && params_.temperature > 0 ? 1 / params_.temperature : 1.0f;
 }
 
-// Changes that only lower logits leave the likeliest token alone, or take it. Where that happened
-// the row was read, which costs more than to look for some top logits each time, and text that goes
-// on behind its end wants to end again.
+// Changes that only lower logits keep the likeliest token or replace it. Once they replaced it, ask
+// for some top logits each time: that costs less than reading the row, and a text that goes on past
+// its end soon wants to end again.
 bool Sampler::likeliest_will_do() const {
   return params_.temperature <= 0 && !keeps_distribution_ && mask_.all() && !lowered_likeliest_ &&
          changes_.only_lowers();
@@ -136,7 +136,7 @@ Sampler::Wanted Sampler::wanted(int64_t vocab) const {
   return out;
 }
 
-// Top logits among which a cut by mass or probability nearly always falls.
+// A cut by mass or probability nearly always falls within this many top logits.
 int64_t Sampler::cut_room() const {
   return wide_draws_ > 0 ? kMaxTopK : kDrawnTopLogits;
 }
@@ -206,7 +206,7 @@ int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> histor
     if (logit == -INFINITY && before > -INFINITY) banned.emplace_back(change.id, before);
   }
   int32_t likeliest = argmax(logits);
-  // Where bans leave nothing that the mask allows, they do not count: the grammar wins.
+  // If bans leave nothing that the mask allows, they do not count: the grammar wins.
   if (likeliest >= 0 && logits[static_cast<size_t>(likeliest)] == -INFINITY) {
     for (const auto& [id, logit] : banned) logits[static_cast<size_t>(id)] = logit;
     likeliest = argmax(logits);
@@ -244,7 +244,7 @@ std::optional<int32_t> Sampler::sample(const TopLogits& top_logits,
   return draw_from(top_logits, changed, draft);
 }
 
-// At temperature 0, where nothing but the likeliest tokens can have become less likely.
+// At temperature 0, if only the likeliest tokens can have become less likely.
 std::optional<int32_t> Sampler::likeliest_unchanged(const TopLogits& top_logits,
                                                     std::span<const int32_t> history) {
   if (params_.temperature > 0 || keeps_distribution_ || !mask_.all() || !changes_.only_lowers()) {
@@ -277,7 +277,7 @@ std::optional<int32_t> Sampler::draw_from(const TopLogits& top_logits, const Cha
   return draw(top_logits.vocab, draft);
 }
 
-// The likeliest tokens decide a draw from all that may come, but for mirostat's.
+// The likeliest tokens decide a draw from all allowed ones, except for mirostat.
 bool Sampler::draws_from_all(size_t cut) const {
   return cut == chain_.size() && !mirostat_.on() && !keeps_distribution_;
 }
@@ -340,14 +340,14 @@ void Sampler::run(size_t from) {
   }
 }
 
-// By the entropy of what is left, where that is wanted.
+// By the entropy of what is left, if the request wants that.
 float Sampler::temperature() {
   if (params_.dynatemp_range <= 0 || candidates_.size() < 2) return params_.temperature;
   const float low = std::max(params_.temperature - params_.dynatemp_range, 0.0f);
   const float high = params_.temperature + params_.dynatemp_range;
   const double share = candidates_.entropy() / std::log(static_cast<double>(candidates_.size()));
   const double power = std::pow(share, double{params_.dynatemp_exponent});
-  // A temperature of 0 is approached, not reached: the likeliest token is then all there is.
+  // Temperature 0 as a limit: only the likeliest token is left.
   return std::max(low + (high - low) * static_cast<float>(power), 1e-6f);
 }
 
@@ -372,8 +372,8 @@ int32_t Sampler::draw(int64_t vocab, const DraftToken* draft) {
   return drawn.id;
 }
 
-// Of the row that may come, before changes, in weights under the first top logit's. The candidates
-// are the top logits that may come.
+// Bounds on the allowed mass of the row before changes, in weights relative to the first top logit.
+// The candidates are the allowed top logits.
 Sampler::MassBounds Sampler::bound_mass(const TopLogits& top_logits) const {
   const double sum = top_logits.sum, error = kSumError * sum;
   if (mask_.all()) return {.low = sum - error, .high = sum + error};
@@ -389,7 +389,7 @@ Sampler::MassBounds Sampler::bound_mass(const TopLogits& top_logits) const {
   return {.low = allowed * (1 - kSumError), .high = allowed * (1 + kSumError) + rest};
 }
 
-// The top logits that may come become candidates, likeliest first.
+// The allowed top logits become candidates, likeliest first.
 Sampler::Changed Sampler::change_top_logits(const TopLogits& top_logits,
                                             std::span<const int32_t> history) {
   std::vector<Candidate>& list = candidates_.take_sorted();
@@ -405,7 +405,7 @@ Sampler::Changed Sampler::change_top_logits(const TopLogits& top_logits,
   };
   const std::vector<LogitChanges::Change>& changes = changes_.prepare(history);
   std::vector<char> seen(changes.size(), 0);
-  double removed = 0, added = 0;  // under the first top logit's
+  double removed = 0, added = 0;  // relative to the first top logit
   for (Candidate& c : list) {
     const auto change = std::ranges::lower_bound(changes, c.id, {}, &LogitChanges::Change::id);
     if (change == changes.end() || change->id != c.id) continue;
@@ -416,7 +416,7 @@ Sampler::Changed Sampler::change_top_logits(const TopLogits& top_logits,
   }
   std::erase_if(list, [](const Candidate& c) { return c.logit == -INFINITY; });
   std::sort(list.begin(), list.end(), likelier);
-  // Tokens outside of the top logits are no likelier than the last of them, before and after
+  // Tokens outside the top logits are no likelier than the last of them, before and after
   // changes.
   float raised = -INFINITY;
   double unseen_removed = 0, unseen_added = 0;
@@ -440,8 +440,8 @@ Sampler::Changed Sampler::change_top_logits(const TopLogits& top_logits,
                    .high = (before.high - removed + added + error + unseen_added) * factor}};
 }
 
-// Makes candidates_ the front of the whole row as it comes to the chain's first cut, or to the
-// draw. False when it is not certain what that is.
+// Makes candidates_ the front of the whole row as it reaches the chain's first cut, or the draw.
+// False if the top logits do not decide what that is.
 bool Sampler::take_top_logits(size_t cut, const Changed& changed) {
   candidates_.cut_top_k(changed.certain);
   for (size_t i = 0; i < cut; ++i) {
@@ -470,7 +470,7 @@ std::optional<int32_t> Sampler::draw_top_logit(const MassBounds& mass) {
   return std::nullopt;
 }
 
-// The device knows the whole row, the same changes and the same number.
+// The device has the whole row, the same changes and the same number.
 std::optional<int32_t> Sampler::take_drawn(const TopLogits& top_logits) {
   if (!top_logits.drawn || !mask_.all() || !changes_.are_lasting_bans() ||
       top_logits.drawn->number != device_number(peek())) {
@@ -480,8 +480,8 @@ std::optional<int32_t> Sampler::take_drawn(const TopLogits& top_logits) {
   return top_logits.drawn->id;
 }
 
-// Makes candidates_ what is left of the whole row after the chain's first cut. False when it is
-// not certain what that is.
+// Makes candidates_ what is left of the whole row after the chain's first cut. False if the top
+// logits do not decide what that is.
 bool Sampler::cut_top_logits(size_t cut, const Changed& changed) {
   const std::vector<Candidate>& list = candidates_.list();
   switch (chain_[cut]) {

@@ -23,7 +23,7 @@ std::span<float> whole_row(const StepLogits& logits, int64_t row) {
   return logits.stepper.logit_row(row).first(static_cast<size_t>(logits.wanted.vocab));
 }
 
-// What a failing device gave must not become an index of the host's.
+// A failing device's ids must not become an index on the host.
 void check_from_device(int32_t id, int64_t vocab) {
   if (id < 0 || id >= vocab) {
     fail(Code::internal, "sample", "token ", id, " is outside of the ", vocab, " known ones");
@@ -41,7 +41,7 @@ std::optional<Chosen> choose_from_top_logits(Sampler& sampler, std::optional<int
   check_from_device(*id, wanted.vocab);
   Chosen out{*id, {}};
   if (count) {
-    // The sum is at another scale where the nucleus is cut after the temperature.
+    // The sum has another scale if top-p cuts after the temperature.
     const bool unscaled =
         wanted.scales.empty() || wanted.scales[static_cast<size_t>(row.index)] == 1;
     out.scored = unscaled && *count <= wanted.count
@@ -65,7 +65,7 @@ Chosen choose_from_row(Sampler& sampler, std::optional<int32_t> count, const Ste
 
 void RowsWanted::add(const Sampler& sampler, std::optional<int32_t> logprobs, int64_t rows) {
   const Sampler::Wanted own = sampler.wanted(vocab_);
-  // Log probabilities are of a row whose top logits are looked for anyway.
+  // Log probabilities belong to a row whose top logits are searched anyway.
   const int64_t scored = own.top_logits == 0 ? 0 : std::max(logprobs.value_or(0), 1);
   count_ = std::max({count_, own.top_logits, scored});
   alone_ &= own.top_logits == 1;
@@ -85,7 +85,7 @@ void RowsWanted::add_scored(int32_t top, int64_t rows) {
 TopLogitsWanted RowsWanted::top_logits() const {
   TopLogitsWanted out{.count = 0, .vocab = vocab_, .scales = {}};
   if (count_ == 0) return out;
-  // Among many rows one whose likeliest token is banned would often hold up the others.
+  // Among many rows one with a banned likeliest token would often delay the others.
   if (draws_ && (!likeliest_alone() || samplers_.size() > 1)) {
     out.count = std::min(kDrawnTopLogits, vocab_);
     out.scales = scales_;

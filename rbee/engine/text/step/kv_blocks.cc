@@ -102,7 +102,7 @@ void KvTable::publish(std::span<const int32_t> tokens) {
       ++pool_->last_node_;
       pool_->blocks_[static_cast<size_t>(index)].text = &known->first;
     }
-    // Where another block holds this text already, the rest goes on from there.
+    // If another block holds this text already, the rest continues from that one.
     node_ = known->second.node;
   }
 }
@@ -129,7 +129,7 @@ bool KvTable::reserve(int64_t tokens) {
   return true;
 }
 
-// From the last: a kept block is of no use without those before it, so it is to go first.
+// From the last: a kept block is useless without those before it, so it must go first.
 void KvTable::release() {
   while (!blocks_.empty()) {
     pool_->give_back(blocks_.back());

@@ -8,7 +8,7 @@
 namespace rbee::engine {
 namespace {
 
-// Of a row: its scale, stages, amounts, bans and numbers.
+// Of one row: its scale, stages, amounts, bans and numbers.
 constexpr int64_t kDrawWords = 1 + 2 * kDrawStages + kDrawBans + kDeviceDraws;
 
 Tensor host_words(const std::shared_ptr<HostBuffer>& host, Device& device, const Shape& shape) {

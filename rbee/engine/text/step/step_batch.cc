@@ -11,7 +11,7 @@ StepBatch make_step_batch(std::span<const Scheduler::Part> parts) {
     auto job = std::static_pointer_cast<LlmJob>(part.ticket);  // the engine makes no others
     const Sequence& sequence = job->sequence;
     const int64_t end = sequence.cached + part.count;
-    // The row of the batch where the sequence's first token would be.
+    // The batch's row for the sequence's first token.
     const int64_t origin = out.tokens - sequence.cached;
     out.work.push_back({&job->sequence, part.count});
     out.tokens += part.count;
@@ -66,7 +66,7 @@ Chosen next_token(LlmJob& job, const StepLogits& logits, const LogitRow& row) {
   const TextRequest& request = job.request();
   if (request.logprob_ids.empty()) return next_token(job, request.logprobs, logits, row);
   const std::span<const float> all = logits.stepper.logit_row(row.index);
-  // Samplers change it.
+  // Samplers change these.
   const std::vector<float> unchanged(all.begin(), all.begin() + logits.wanted.vocab);
   Chosen out = next_token(job, std::nullopt, logits, row);
   out.scored = logprobs_of(unchanged, out.id, request.logprob_ids);

@@ -8,7 +8,7 @@ namespace rbee::engine {
 namespace {
 
 constexpr double kNewest = 0.2;  // of a mean
-// What was noted longer ago says nothing of what tokens cost now.
+// Older times do not say what tokens cost now.
 constexpr int64_t kRemembered = 256;
 
 void add(double& mean, double value, bool first) {
@@ -37,8 +37,8 @@ void StepTimes::note(int64_t generated, int64_t prompts, double seconds) {
   mean.newest = steps_;
 }
 
-// Through the smallest steps and those that are the dearest beside them: between such as differ
-// little, noise decides, and some tokens cost more than others to choose.
+// Through the smallest steps and the dearest larger ones: between steps of similar size noise sets
+// the order, and some tokens cost more than others to choose.
 StepTimes::Line StepTimes::line() const {
   const auto small = std::ranges::find_if(means_, [](const Mean& m) { return m.newest >= 0; });
   if (small == means_.end()) return {0, 0};
@@ -50,7 +50,7 @@ StepTimes::Line StepTimes::line() const {
   return {small->seconds - slope * small->tokens, slope};
 }
 
-// Below 0 where a few tokens are far dearer than one.
+// Below 0 if a few tokens are far dearer than one.
 double StepTimes::Line::at(double tokens) const {
   return std::max(start + slope * tokens, 0.0);
 }

@@ -29,28 +29,28 @@ nn::KvCacheOptions cache_options(const models::LanguageModel& model,
           .one_tensor = config.one_cache};
 }
 
-// Kept at most, in steps and in the tokens of all of them, which is what their logits take
-// memory by; the one unused for the longest goes first.
+// Limits of the kept steps: their number, and the tokens of all of them, whose logits take most of
+// the memory. The step that was unused the longest goes first.
 constexpr size_t kCapturedSteps = 64;
 constexpr int64_t kCapturedRows = 512;
-// Of a sequence in such a step: more come when logits of prompts are wanted, never in the same
-// number again.
+// Most tokens of a sequence in a captured step: only steps that want logits of prompts have more,
+// and not the same number again.
 constexpr int64_t kMostCapturedTokens = 65;
-// Blocks of a sequence at least: for fewer keys steps are as fast, and need no captures.
+// Least blocks of a sequence: with fewer keys steps are no faster, and would need more captures.
 constexpr size_t kLeastWidth = 4;
 
 int64_t most_tokens(std::span<const Stepper::Work> work) {
   return std::ranges::max_element(work, {}, &Stepper::Work::count)->count;
 }
 
-// Of sequences that begin at these rows, those in front that have one row each.
+// Of sequences that begin at these rows: how many in front have a single row.
 int64_t count_single_queries(std::span<const int32_t> starts) {
   const auto longer = std::ranges::adjacent_find(
       starts, [](int32_t first, int32_t end) { return end - first != 1; });
   return longer == starts.end() ? std::ssize(starts) - 1 : longer - starts.begin();
 }
 
-// The same bits.
+// Compares bits.
 Tensor as_floats(const Tensor& bits) {
   View view = bits.view();
   view.dtype = DType::f32;
@@ -66,7 +66,7 @@ int64_t cache_token_bytes(const models::LanguageModel& model, std::optional<DTyp
   return tensors * config.kv_heads * config.head_dim * type.block_bytes / type.block_size;
 }
 
-// Few enough numbers that each is captured soon, and none wastes half of a step.
+// Few enough numbers that each is soon captured, and none wastes half of a step.
 int64_t captured_sequences(int64_t sequences) {
   if (sequences <= 8) return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(sequences)));
   const int64_t step = sequences <= 32 ? 8 : sequences <= 128 ? 32 : 64;
@@ -92,7 +92,7 @@ Stepper::~Stepper() {
   try {
     forget_captured();
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
-    // Of a lost device, which does nothing any more.
+    // A lost device does nothing more.
   }
 }
 
@@ -128,7 +128,7 @@ TopLogitRows Stepper::top_logits() {
     device_.synchronize(device_.default_stream());
   }
   under_way_ = false;
-  // Without the rows that rounded up a captured step.
+  // Without the padding rows of a captured step.
   if (!shown_) return pick(top_logits_.rows(host_top_logits_), top_logit_count_);
   NextStep& next = *shown_->step->next;
   if (ahead_) {
@@ -140,7 +140,7 @@ TopLogitRows Stepper::top_logits() {
 
 std::span<float> Stepper::logit_row(int64_t row) {
   if (ahead_) {
-    // It writes where the last step's logits are.
+    // It writes to the place of the last step's logits.
     discard_async_step();
     device_.synchronize(device_.default_stream());
     shown_->step->next->give(shown_->indices.values, shown_->turn, nullptr, host_indices_);
@@ -201,7 +201,7 @@ void Stepper::list_adapters(std::span<const Work> work, IndexLists& lists) {
   }
 }
 
-// The pictures among a work's tokens, of which the first may be cached up to a block's end already.
+// The pictures among a work's tokens. The first may be cached already, up to a block's end.
 void Stepper::list_pictures(const Work& work, IndexLists& out) {
   const Sequence& sequence = *work.sequence;
   const int64_t begin = sequence.cached, end = begin + work.count;
@@ -286,8 +286,8 @@ Stepper::Indices Stepper::make_captured_indices(std::span<const Work> work,
   for (size_t i = 0; i < sequences; ++i) {
     const bool real = i < work.size();
     const auto first = static_cast<size_t>(real ? own.starts[i] : 0);
-    // Rows that round up come first: they see keys that the sequence has, and a row's own place
-    // among the keys, which is told from the end, stays what it is.
+    // Padding rows come first: they see keys that the sequence has, and a row's own place among the
+    // keys, which counts from the end, does not change.
     const int64_t more = tokens - (real ? work[i].count : 0);
     for (int64_t j = 0; j < tokens; ++j) {
       const auto row = static_cast<int32_t>(lists.ids.size());
@@ -343,8 +343,8 @@ models::ForwardBatch Stepper::make_batch(const Indices& indices, const Tensor& v
   return batch;
 }
 
-// Where rounding up does not more than double the rows, and each sequence has as many keys as it
-// gets rows: no row then sees keys that nobody wrote, whose NaN would reach the others' sums.
+// If rounding up at most doubles the rows, and each sequence has as many keys as it gets rows: no
+// row then sees unwritten keys, whose NaN would reach the other rows' sums.
 bool Stepper::can_capture(std::span<const Work> work, std::span<const int32_t> logit_rows) const {
   if (!GraphCapture::supported(device_) || logit_rows.size() < work.size()) return false;
   const bool in_pictures = std::ranges::any_of(work, [](const Work& item) {
@@ -406,7 +406,7 @@ void Stepper::run_captured(std::span<const Work> work, std::span<const int32_t> 
   if (step.next && wanted.count > 0 && wanted.count <= step.next->top_logits()) {
     shown_ = {.step = &step, .indices = std::move(indices), .turn = 0};
   } else {
-    // Behind the capture: whatever is wanted then needs no other one.
+    // After the capture, so that other wishes need no other capture.
     find_top_logits(wanted, std::ssize(logit_rows));
   }
 }
@@ -442,11 +442,11 @@ Stepper::CapturedStep& Stepper::captured_step(const Indices& indices,
     step.logits = model_.forward(batch, cache_);
     if (step.next) step.next->queue(step.logits, batch.positions, batch.paged, pool_->block_size());
   };
-  // Once for real: modules are loaded and libraries set up before anything is captured. The same
-  // keys and values are written again by the replay.
+  // Run it once first: this loads modules and sets up libraries before anything is captured. The
+  // replay writes the same keys and values again.
   run();
   step.capture = GraphCapture(device_, run);
-  if (step.next) device_.synchronize(device_.default_stream());  // the integers come once more
+  if (step.next) device_.synchronize(device_.default_stream());  // the replay writes them again
   step.last_use = ++captured_uses_;
   return captured_.emplace(key, std::move(step)).first->second;
 }
@@ -461,7 +461,7 @@ void Stepper::forget_captured() {
   captured_.clear();
 }
 
-// Makes room for another.
+// Makes room for one more.
 void Stepper::make_room_for_captured(int64_t rows_to_come) {
   int64_t rows = rows_to_come;
   for (const auto& [key, step] : captured_) rows += key[0] * key[1];

@@ -1,4 +1,4 @@
-// Of Stepper: the step that is queued behind the one under way.
+// The part of Stepper that queues a step after the one under way.
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@
 namespace rbee::engine {
 namespace {
 
-// Steps after one that was ahead in vain before there is another: few at first.
+// Steps without an async one after a discarded one: few at first.
 constexpr int32_t kMostHeld = 64;
 
 }  // namespace
@@ -88,15 +88,15 @@ Stepper::GivenRow Stepper::given_row(const Indices& indices, size_t row) const {
           .lora_scales = values.subspan(lora + (tokens + row) * adapters, adapters)};
 }
 
-// Where draws are often not what was foreseen, and where others come and go, a step ahead costs
-// more than it gains.
+// If draws often differ from the prediction, or requests come and go, an async step costs more
+// than it gains.
 void Stepper::discard_async_step() {
   ahead_.reset();
   hold_ = next_hold_;
   next_hold_ = std::min(2 * next_hold_, kMostHeld);
 }
 
-// False: the step that is ahead, if one is, is another than this of `rows` rows.
+// False if the async step, if there is one, is not this step of `rows` rows.
 bool Stepper::take_ahead(const Indices& asked, const TopLogitsWanted& wanted, size_t rows) {
   std::optional<GivenStep> ahead = std::exchange(ahead_, std::nullopt);
   const bool serves = ahead && advances(asked) && drawn_on_device(wanted) &&
@@ -118,13 +118,13 @@ bool Stepper::take_ahead(const Indices& asked, const TopLogitsWanted& wanted, si
   next_hold_ = std::max(next_hold_ / 2, 1);
   ahead->step->last_use = ++captured_uses_;
   logits_ = ahead->step->logits;
-  // Who is not among them any more must not be written for again.
+  // The device must not write for a sequence that has left.
   if (asked.values != ahead->indices.values) picked_ = std::move(places);
   shown_ = std::move(ahead);
   return true;
 }
 
-// Queues the step behind the last one, as that leaves its integers.
+// Queues the step that follows the last one, with the integers that it writes.
 void Stepper::start_async_step(std::span<const Work> work) {
   if (hold_ > 0) {
     --hold_;
@@ -140,7 +140,7 @@ void Stepper::start_async_step(std::span<const Work> work) {
   ahead_ = shown_;
   ++ahead_->turn;
   advance(ahead_->indices);
-  std::fill_n(ahead_->indices.values.begin(), work.size(), -1);  // until top_logits() tells
+  std::fill_n(ahead_->indices.values.begin(), work.size(), -1);  // until top_logits() sets them
 }
 
 }  // namespace rbee::engine

@@ -7,20 +7,20 @@
 namespace rbee::engine {
 namespace {
 
-// Kernels differ by the rows of a step. Beside a whole chunk: a question of a line or two.
+// Kernels depend on the rows of a step. Beside a whole chunk: a question of a line or two.
 constexpr int64_t kShortPrompt = 40;
-// What samplers want of a row: the likeliest at temperature 0, a draw, or some top logits where a
-// draw cannot be foreseen.
+// What samplers want of a row: the likeliest token at temperature 0, a draw, or, if the device
+// cannot draw, some top logits.
 enum class Sought : uint8_t { likeliest, draw, top_logits };
 constexpr int64_t kSomeTopLogits = 40;
 
-// Of the likeliest, whatever the number.
+// For the likeliest token, which needs no number.
 class AnyDraw final : public DrawForecast {
   void describe(int64_t, DeviceDraws&) const override {}
 };
 
-// Evaluates the last `count` tokens of sequences of `length`. Those before count as cached: what
-// the cache holds there is of no interest.
+// Evaluates the last `count` tokens of sequences of `length`. The tokens before count as cached;
+// the cache's content does not matter.
 void run(Stepper& stepper, int64_t length, int64_t count, const WarmUpOptions& options,
          Sought sought = Sought::top_logits, int64_t sequences = 1) {
   std::deque<Sequence> kept;
@@ -49,13 +49,13 @@ void run(Stepper& stepper, int64_t length, int64_t count, const WarmUpOptions& o
 
 void warm_up(Stepper& stepper, const Device& device, const WarmUpOptions& options) {
   if (device.host_accessible()) {
-    // Nothing is loaded or captured here, and a long prompt would take its time.
+    // A CPU loads and captures nothing, and a long prompt would take its time.
     return run(stepper, 1, 1, options);
   }
   const int64_t longest = std::min(options.chunk, options.context);
   run(stepper, longest, longest, options);
   run(stepper, std::min(kShortPrompt, longest), std::min(kShortPrompt, longest), options);
-  const bool draws = options.draws && device.supports_capture();  // as LlmEngine asks for them
+  const bool draws = options.draws && device.supports_capture();  // as LlmEngine wants them
   // A captured step serves block tables of one width, a power of two: see Stepper.
   for (const Sought sought : {Sought::likeliest, Sought::draw, Sought::top_logits}) {
     if (sought == Sought::draw && !draws) continue;
@@ -64,7 +64,7 @@ void warm_up(Stepper& stepper, const Device& device, const WarmUpOptions& option
     }
     run(stepper, options.context, 1, options, sought);
   }
-  // As many as there are blocks for: each sequence has one.
+  // As many as there are blocks for: each sequence takes one.
   const int64_t most = std::min(options.sequences, stepper.pool().available());
   for (int64_t n = 2; n <= most; n = captured_sequences(n) + 1) {
     run(stepper, 1, 1, options, draws ? Sought::draw : Sought::top_logits, n);
