@@ -43,14 +43,14 @@ struct WgmmaShared {
   u64 v_full[Shape::kStages], v_empty[Shape::kStages];
 };
 
-// The structure in memory that the launch gives, 1024 bytes more than it has.
+// The structure, aligned, in the launch's memory, which is 1024 bytes larger.
 template <class Shared>
 RB_DEVICE Shared& aligned_shared(unsigned char* dynamic) {
   const u32 address = shared_address(dynamic);
   return *reinterpret_cast<Shared*>(dynamic + ((address + 1023) / 1024 * 1024 - address));
 }
 
-// By one thread; `arrivals` that make a stage full.
+// One thread calls it; `arrivals` make a stage full.
 template <class Shape>
 RB_DEVICE void start_stages(WgmmaShared<Shape>& shared, u32 arrivals) {
   for (int i = 0; i < Shape::kStages; ++i) {
@@ -158,13 +158,13 @@ class WgmmaConsumer {
     if (kTakeTurns) named_arrive(kTurn + 1 - group_, 2 * kGroup);
   }
 
-  // Threads' copies end without them, so that their readers show them to the products.
+  // Threads do not show the products what they copied, so the readers of the copies do.
   RB_DEVICE static void wait_copied(u64* full, u32 parity) {
     wait_phase(full, parity);
     if (Shape::kByThreads) publish_to_products();
   }
 
-  // Every warp says that it is done with a stage.
+  // Every warp reports that it is done with a stage.
   RB_DEVICE void release(u64* empty) const {
     if (thread_ % 32 == 0) arrive(empty);
   }
@@ -229,7 +229,7 @@ class WgmmaConsumer {
     if (raised) raise(tops, keep);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      // Rows that saw no key yet: weights are 2^-infinity = 0.
+      // Rows without a visible key so far: weights are 2^-infinity = 0.
       const float base = MaxNumber{}(base_[half], kLowest);
       float sums[2] = {};
 #pragma unroll
@@ -250,7 +250,7 @@ class WgmmaConsumer {
       const float top = row_max(tops[half]);
       keep[half] = 1;
       if (!(top > base_[half])) continue;
-      keep[half] = fast_exp2(base_[half] - top);  // 0 where nothing is there
+      keep[half] = fast_exp2(base_[half] - top);  // 0 if there was no key
       sum_[half] *= keep[half];
       base_[half] = top;
     }
@@ -287,7 +287,7 @@ class WgmmaConsumer {
     return x < 0 ? 0 : x > kKeys ? kKeys : static_cast<int>(x);
   }
 
-  // The products' fragments are, rounded, those of a left operand.
+  // The products' fragments, rounded, are those of a left operand.
   RB_DEVICE static void round(const float (&scores)[kKeys / 2], u32 (&weights)[kKeys / 16][4]) {
 #pragma unroll
     for (int i = 0; i < kKeys / 16; ++i) {
@@ -336,8 +336,8 @@ class WgmmaConsumer {
   const u64 q_;      // descriptor of the queries
   const u32 k_, v_;  // first stages
   float out_[Shape::kV / 2];
-  // Of rows g and g + 8, in base 2: what weights are relative to (-infinity: no key was seen), and
-  // sums of this lane's columns.
+  // Of rows g and g + 8, in base 2: the level of the weights (-infinity: no key was seen), and sums
+  // of this lane's columns.
   float base_[2], sum_[2];
 };
 

@@ -1,11 +1,11 @@
 // Attention of few queries over many 16-bit keys on tensor cores, sm_80 and later (PTX ISA:
-// mma.m16n8k16): as in attention_decode.cu, with all products of up to 8 heads that share a key
-// head made at once, so that memory is what limits it also where a query has a group of heads.
+// mma.m16n8k16): as in attention_decode.cu, but one product serves up to 8 heads that share a key
+// head. So memory stays the limit also if a query has a group of heads.
 //
 // Scores are q (heads down, 8 of 16 rows) times keys (8 across); results are values (elements down)
-// times weights (heads across). The instruction adds over its depth in any order and rows of its
-// first operand may be any: so a lane reads 8 neighbouring elements of keys and of values straight
-// into registers, and gives pairs of them where the instruction wants elements that lie apart.
+// times weights (heads across). The instruction adds over its depth in any order, and its first
+// operand's rows have no fixed order. So a lane reads 8 neighbouring elements of keys and of
+// values straight into registers, and passes pairs of them in place of elements that lie apart.
 #include "backends/cuda/kernels/attention_in_out.h"
 #include "backends/gpu/kernels/attention_merge.h"
 #include "backends/gpu/kernels/attention_softmax.h"
@@ -21,8 +21,8 @@ struct MmaDecodeTile {
   static constexpr int kDim = kHeadDim;
   static constexpr int kKeys = 2048 / kDim;  // of a wave at a time: 4 KiB
   static constexpr int kKeyTiles = kKeys / 8;
-  static constexpr int kChunks = kDim / 32;  // that four lanes read of a key at once
-  static constexpr int kSpans = kDim / 64;   // that eight lanes read of a value at once
+  static constexpr int kChunks = kDim / 32;  // of a key, that four lanes read at once
+  static constexpr int kSpans = kDim / 64;   // of a value, that eight lanes read at once
   static constexpr int kDeep = kKeys / 16;   // products along the keys
   static constexpr int kOuts = kDim / 16;    // and 16 elements each
 
@@ -67,7 +67,7 @@ class MmaDecoder {
         places_(p, work, lane_),
         rule_(score_rule(p)) {}
 
-  // All threads of the block take part.
+  // All threads of the block call it.
   RB_DEVICE void run() {
     if (work_.keys.first < work_.keys.end) {
       pass_keys();
@@ -90,7 +90,7 @@ class MmaDecoder {
     constexpr i64 kStride = static_cast<i64>(kWaves) * Tile::kKeys;
     i64 key = work_.keys.first + wave_ * Tile::kKeys;
     typename Places::Place place = places_.find(key);
-    // The next kernel's weights come before what is asked for behind the wait.
+    // The next kernel's weights come before the loads after the wait.
     prefetch_line(p_.k, places_.keys(place));
     prefetch_line(p_.v, places_.values(place));
     wait_for_previous_kernel();
@@ -138,7 +138,7 @@ class MmaDecoder {
     }
   }
 
-  // `before`: this lane's key's place, in runs of 8.
+  // `before`: the place of this lane's key, in runs of 8.
   RB_DEVICE void load_keys(u32 before, Keys& to) const {
 #pragma unroll
     for (int tile = 0; tile < Tile::kKeyTiles; ++tile) {
@@ -164,7 +164,7 @@ class MmaDecoder {
     }
   }
 
-  // scores[tile][0..1]: of head row() and keys 2 * pair() and the next of the tile.
+  // scores[tile][0..1]: of head row() and the tile's keys 2 * pair() and the next.
   RB_DEVICE void multiply(const Keys& keys, float (&scores)[Tile::kKeyTiles][4]) const {
 #pragma unroll
     for (int c = 0; c < Tile::kChunks; ++c) {
@@ -179,11 +179,11 @@ class MmaDecoder {
     }
   }
 
-  // Of products, in base 2; nothing for keys past the last. In the order of what most models have:
-  // instructions that are passed over must be fetched, too.
+  // Scores of products, in base 2; nothing for keys past the last. Most models' rules come first:
+  // the device must fetch skipped instructions, too.
   RB_DEVICE void score(i64 first, const float (&products)[Tile::kKeyTiles][4],
                        float (&scores)[Tile::kKeyTiles][2]) const {
-    const i32 own = pair() * 2;  // behind the first
+    const i32 own = pair() * 2;  // after the first
     const i32 left = static_cast<i32>(work_.keys.end - first) - own;
     const auto each = [&](const auto& of) {
 #pragma unroll
@@ -206,7 +206,7 @@ class MmaDecoder {
     }
   }
 
-  // Weights relative to the new top, of two keys in a word, and the results so far with them.
+  // Weights relative to the new top, two keys in a word; rescales the results so far.
   RB_DEVICE void weigh(i64 first, const float (&products)[Tile::kKeyTiles][4],
                        u32 (&weights)[Tile::kKeyTiles]) {
     float scores[Tile::kKeyTiles][2];
@@ -218,7 +218,7 @@ class MmaDecoder {
     }
     top = row_max(top);
     if (__any_sync(~0u, top > top_)) keep(top);
-    // Heads that saw no number yet: weights are 2^-inf = 0, or NaN.
+    // Heads without a number so far: weights are 2^-inf = 0, or NaN.
     const float base = top > -infinity() ? top : 0.0f;
 #pragma unroll
     for (int tile = 0; tile < Tile::kKeyTiles; ++tile) {
@@ -231,7 +231,7 @@ class MmaDecoder {
     }
   }
 
-  // Results and sums relative to a new top. They lie with heads across.
+  // Results and sums relative to a new top. Heads lie across.
   RB_DEVICE void keep(float top) {
     const float factor = top_ > -infinity() ? fast_exp2(top_ - top) : 0.0f;
     sum_ *= factor;
@@ -247,7 +247,7 @@ class MmaDecoder {
     }
   }
 
-  // Element `of` of the 8 of each span that the lane has read, of two neighbouring keys.
+  // Element `of` of the 8 that the lane read in each span, of two neighbouring keys.
   RB_DEVICE static u32 two_keys(const u32 (&keys)[4][Tile::kSpans][4], int key, int of) {
     const int span = of / 8, word = of % 8 / 2;
     return __byte_perm(keys[key][span][word], keys[key + 1][span][word],
@@ -267,7 +267,7 @@ class MmaDecoder {
   }
   // A product's rows 8 to 15.
   RB_DEVICE static constexpr int upper(int out) { return out + Tile::kOuts; }
-  // The element of a head that row row() of such a product is.
+  // The element of a head for row row() of such a product.
   RB_DEVICE int element(int of) const { return of / 8 * 64 + row() * 8 + of % 8; }
 
   RB_DEVICE void finish() {
@@ -300,7 +300,7 @@ class MmaDecoder {
   float sum_ = 0;
 };
 
-// Blocks that a multiprocessor is to hold: as in ops/attention_decode_mma.cc.
+// Blocks that a multiprocessor should hold: as in ops/attention_decode_mma.cc.
 #define RB_MMA_DECODE(dtype, T, dim, blocks)                                                   \
   RB_KERNEL_AHEAD(attention_decode_mma_##dtype##_d##dim, kWaves * 32, blocks, AttentionParams, \
                   (decode<MmaDecoder<MmaDecodeTile<T, dim>>>(p)))

@@ -12,7 +12,7 @@ RB_DEVICE float row_max(float x) {
   return wave_reduce<32, 4>(x, MaxNumber{});
 }
 
-// Eight elements of q from offset `from`, f32 ones rounded to T.
+// Eight elements of q from offset `from`; f32 ones are rounded to T.
 template <class T>
 RB_DEVICE Pack<T> load_query(const AttentionParams& p, i64 from) {
   if (p.q_type != AttentionType::f32) return load128(static_cast<const T*>(p.q) + from);
@@ -36,7 +36,7 @@ RB_DEVICE void store_result(const AttentionParams& p, i64 to, float first, float
   }
 }
 
-// The same where q of any 16-bit type is multiplied as T.
+// The same if the kernel multiplies q of any 16-bit type as T.
 template <class T>
 RB_DEVICE Pack<T> load_any_query(const AttentionParams& p, i64 from) {
   if (p.q_type != AttentionType::bf16) return load_query<T>(p, from);

@@ -1,11 +1,11 @@
-// Attention over heads of up to 576 elements that many query heads share, as DeepSeek's latents
-// are, by mma.sync (sm_80 and later); prompts and single steps, over a paged cache.
+// Attention over heads of up to 576 elements that many query heads share, such as DeepSeek's
+// latents, by mma.sync (sm_80 and later); prompts and single steps, over a paged cache.
 //
 // A block has 64 rows: the queries of a sequence times the heads that share a key head, so that
-// every key read is used by all of them. Results of 576 columns are more than a warp's registers
-// hold: for the scores eight warps share out rows and keys, for the values each has 72 columns of
-// all rows. Weights go from one to the other through shared memory. Few rows cut their keys into
-// parts, which attention_join puts together.
+// all of them use each key that the block reads. A warp's registers cannot hold results of 576
+// columns: for the scores eight warps share out rows and keys, for the values each has 72 columns
+// of all rows. Weights pass from one to the other through shared memory. If rows are few, blocks
+// share out the keys, and attention_join merges their parts.
 #include "backends/cuda/kernels/attention_in_out.h"
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention_cache.h"
@@ -38,13 +38,13 @@ struct LatentShared {
   T k[kKeys * kStride];
   T v[kKeys * kStride];
   T weights[kRows * kWeightStride];
-  float tops[kKeyWarps][kRows];  // of this tile's scores; in the end the sums of weights
-  float keep[kRows];             // what results so far are multiplied by; in the end their level
+  float tops[kKeyWarps][kRows];  // of this tile's scores; at the end the sums of weights
+  float keep[kRows];             // factor of the results so far; at the end their level
 };
 
 // Rows [first, first + count) of a sequence's queries times the heads of a key head.
 struct LatentWork {
-  TileWork tile;  // the queries that they are of
+  TileWork tile;  // their queries
   i64 first;
   int count, group;
 
@@ -84,8 +84,8 @@ RB_DEVICE void cut_keys(const AttentionParams& p, TileKeys& keys) {
   if (keys.first + share < keys.end) keys.end = keys.first + share;
 }
 
-// T: what is multiplied. KV: T too, or the 8-bit type of the keys and values, which become T on
-// their way to shared memory.
+// T: the type of the products. KV: T too, or the 8-bit type of the keys and values, which the
+// kernel converts to T on their way to shared memory.
 template <class T, class KV>
 class LatentAttention {
  public:
@@ -129,7 +129,7 @@ class LatentAttention {
   }
 
  private:
-  // The row of the tile that this lane's half (0: g, 1: g + 8) is of the warp's scores.
+  // The tile's row for this lane's half (0: g, 1: g + 8) of the warp's scores.
   RB_DEVICE int row_of(int half) const { return warp_ % kRowWarps * 16 + half * 8 + lane_ / 4; }
   // Whether the tile ends before a band of 16 rows.
   RB_DEVICE bool empty(int band) const { return band * 16 >= work_.count; }
@@ -213,7 +213,7 @@ class LatentAttention {
     }
   }
 
-  // Scores as the rule has them, and none of keys that a row does not see.
+  // Applies the scores' rule, and leaves none of keys that a row does not see.
   RB_DEVICE void treat(i64 tile, const TileKeys& keys, float (&scores)[kKeyTiles][4]) const {
     const bool partly =
         tile < keys.all_first || tile + kKeys > keys.all_end || tile + kKeys > keys.end;
@@ -261,7 +261,7 @@ class LatentAttention {
       float top = tops_[half];
 #pragma unroll
       for (int w = 0; w < kKeyWarps; ++w) top = MaxNumber{}(top, shared_.tops[w][row]);
-      // Rows that saw no key yet: weights are 2^-inf = 0, and there is nothing to rescale.
+      // Rows without a visible key so far: weights are 2^-inf = 0, and there is nothing to rescale.
       const float base = top > -infinity() ? top * rule_.factor : 0.0f;
       const float keep = fast_exp2(tops_[half] * rule_.factor - base);
       float sum = 0;
@@ -287,7 +287,7 @@ class LatentAttention {
     const T* weights = shared_.weights + lane_ % 16 * kWeightStride + lane_ / 16 * 8;
 #pragma unroll
     for (int key = 0; key < kKeys; key += 16) {
-      // The last eight columns come with eight of the next warp's, or of the padding.
+      // The last eight columns come with eight of the next warp, or of the padding.
       u32 b[(kColumnTiles + 1) / 2][4];
 #pragma unroll
       for (int i = 0; i < (kColumnTiles + 1) / 2; ++i) {

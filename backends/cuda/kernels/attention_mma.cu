@@ -1,8 +1,8 @@
 // Attention of many queries by mma.sync (sm_80 and later), dense and paged: FlashAttention-2 (Dao
 // 2023). A block of four warps has a tile of queries of one head and goes through the keys 64 at a
-// time; a warp owns whole rows of the tile, so that the softmax needs no shared memory. Keys are
-// fetched while the values of the tile before are multiplied, and values while keys are. The
-// tensor cores and the shared memory that feeds them limit it.
+// time; a warp owns whole rows of the tile, so the softmax needs no shared memory. The block
+// fetches keys while it multiplies the values of the tile before, and values while it multiplies
+// keys. The tensor cores, and the shared memory that feeds them, limit it.
 #include "backends/cuda/kernels/attention_in_out.h"
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention_cache.h"
@@ -15,7 +15,7 @@ constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * 32;
 constexpr int kKeys = 64;
 
-// kDim: the head rounded up to what a kernel exists for; what lies beyond it is zero.
+// kDim: the head size, rounded up to one that has a kernel; elements beyond the head are zero.
 template <int kDim>
 struct MmaTile {
   static constexpr int kBands = kDim <= 128 ? 2 : 1;  // of 16 rows, a warp's
@@ -25,15 +25,15 @@ struct MmaTile {
   static constexpr int kChunks = kDim / 8;  // of 16 bytes, in a row
 };
 
-// Part of a warp's rows: what a lane holds of 16 queries.
+// A part of a warp's rows: a lane's share of 16 queries.
 template <int kDim>
 struct MmaBand {
   float out[kDim / 8][4];
   float top[2], sum[2];  // of rows g and g + 8; sums of this lane's columns
 };
 
-// T: what is multiplied. KV: T too, or the 8-bit type of the keys and values, which become T on
-// their way to shared memory.
+// T: the type of the products. KV: T too, or the 8-bit type of the keys and values, which the
+// kernel converts to T on their way to shared memory.
 template <class T, class KV, int kDim>
 class MmaAttention {
  public:
@@ -78,7 +78,7 @@ class MmaAttention {
   }
 
  private:
-  // The row of the tile that this lane's half (0: g, 1: g + 8) of a band is.
+  // The tile's row for this lane's half (0: g, 1: g + 8) of a band.
   RB_DEVICE int row_of(int band, int half) const {
     return (static_cast<int>(warp_) * Tile::kBands + band) * 16 + half * 8 +
            static_cast<int>(lane_) / 4;
@@ -131,7 +131,7 @@ class MmaAttention {
     }
   }
 
-  // The same for 8-bit elements; a thread's loads are all under way before it writes.
+  // The same for 8-bit elements; a thread starts all its loads before it writes.
   RB_DEVICE void widen_rows(T* to, const void* base, const AttentionStrides& at, int dim, i64 first,
                             i64 end) const {
     const int chunk = static_cast<int>(thread_x()) % kLanes;
@@ -196,7 +196,7 @@ class MmaAttention {
         top = MaxNumber{}(top, MaxNumber{}(scores[i][2 * half], scores[i][2 * half + 1]));
       }
       top = row_max(top);
-      // Rows that saw no key yet: weights are 2^-inf = 0, and there is nothing to rescale.
+      // Rows without a visible key so far: weights are 2^-inf = 0, and there is nothing to rescale.
       const float base = top > -infinity() ? top * rule_.factor : 0.0f;
       const float keep = fast_exp2(bands_[band].top[half] * rule_.factor - base);
       float sum = 0;
@@ -254,7 +254,7 @@ class MmaAttention {
     return x < 0 ? 0 : x > kKeys ? kKeys : static_cast<int>(x);
   }
 
-  // Adds weights times values. The products' fragments are, rounded, those of a left operand.
+  // Adds weights times values. The products' fragments, rounded, are those of a left operand.
   RB_DEVICE void multiply_values(const float (&weights)[Tile::kBands][kKeys / 8][4]) {
     const T* v = v_ + (lane_ / 8 % 2 * 8 + lane_ % 8) * Tile::kStride + lane_ / 16 * 8;
 #pragma unroll

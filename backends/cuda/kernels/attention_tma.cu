@@ -1,7 +1,7 @@
 // Attention of many queries over dense keys and values on Hopper (sm_90a; attention_consumer.h).
-// The copy engine fetches whole tiles, so that one thread is enough to ask for them and the others
-// have the multiprocessor's issue slots to themselves. Prompts of pictures are shorter than a tile:
-// such keys are fetched once, and a block is a single warpgroup, of which several share a
+// The copy engine fetches whole tiles, so one thread can ask for them and the other threads keep
+// the multiprocessor's issue slots. Prompts of pictures are shorter than a tile: a block fetches
+// such keys once. Then it is a single warpgroup, and several blocks share a
 // multiprocessor.
 #include "backends/cuda/kernels/attention_consumer.h"
 #include "backends/cuda/kernels/tensor_copies.h"
@@ -31,7 +31,7 @@ class TmaProducer {
 
   RB_DEVICE void run(const TileKeys& keys) const {
     int stage = 0;
-    u32 parity = 1;  // a barrier's phase before the first counts as over
+    u32 parity = 1;  // the phase before a barrier's first counts as over
     for (i64 key = keys.first; key < keys.end; key += Shape::kKeys) {
       wait_phase(&shared_.k_empty[stage], parity);
       fetch_keys(stage, static_cast<int>(key));
@@ -43,7 +43,7 @@ class TmaProducer {
   }
 
  private:
-  // What lies outside of the tensor, keys and elements, comes as zeros.
+  // Keys and elements outside the tensor come as zeros.
   RB_DEVICE void fetch(const TensorMap& map, unsigned char* to, int tiles, u64* full,
                        int key) const {
     arrive_with_bytes(full, static_cast<u32>(tiles * Shape::kTileBytes));
@@ -73,7 +73,7 @@ RB_DEVICE void attention_tma(const TensorAttentionParams& p) {
   wait_for_previous_kernel();
   TileWork work;
   if (!find_tile(p.attention, Shape::kRows, work)) return;
-  work.span = dense_span(p.attention, work.span.index);  // constants, where that is known
+  work.span = dense_span(p.attention, work.span.index);  // constants, if they are known
   const TileKeys keys = tile_keys(p.attention, work);
   const int group = static_cast<int>(thread_x()) / kGroup;
   constexpr bool kThree = Shape::kConsumers == 3;
@@ -98,7 +98,7 @@ RB_DEVICE void attention_short(const TensorAttentionParams& p) {
   wait_for_previous_kernel();
   TileWork work;
   if (!find_tile(p.attention, Shape::kRows, work)) return;
-  work.span = dense_span(p.attention, work.span.index);  // constants, where that is known
+  work.span = dense_span(p.attention, work.span.index);  // constants, if they are known
   if (thread_x() == 0) {
     const TmaProducer<Shape> producer(p, work, shared);
     producer.fetch_keys(0, 0);
@@ -109,9 +109,9 @@ RB_DEVICE void attention_short(const TensorAttentionParams& p) {
   WgmmaConsumer<T, Shape>(p.attention, work, shared, 0).run(keys);
 }
 
-// attention_tma_<dtype>_d<largest head>: as ops/attention_tma.cc chooses; _r<queries> of a block,
-// where three consumers have registers enough. One block on a multiprocessor: its bound on
-// registers is what the warpgroups share out anew.
+// attention_tma_<dtype>_d<largest head>: ops/attention_tma.cc chooses; _r<queries> of a block, if
+// three consumers have enough registers. A multiprocessor holds one block, whose bound on
+// registers is what its warpgroups share out again.
 #define RB_LONG(dtype, T, name, qk, v, keys, consumers)                                 \
   extern "C" __global__ void __launch_bounds__((consumers + 1) * kGroup, 1)             \
       attention_tma_##dtype##_##name(const __grid_constant__ TensorAttentionParams p) { \

@@ -1,5 +1,5 @@
-// Attention of many queries on Hopper (sm_90a), dense and paged (attention_consumer.h). Rows are
-// fetched by cp.async, which serves paged caches as well as dense tensors.
+// Attention of many queries on Hopper (sm_90a), dense and paged (attention_consumer.h). cp.async
+// fetches the rows, since it serves paged caches as well as dense tensors.
 #include "backends/cuda/kernels/attention_consumer.h"
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -10,8 +10,8 @@ namespace gpu {
 template <int kDim>
 using CopiedShape = WgmmaShape<kDim, kDim, 128, 2, 2, true>;
 
-// Fetches tiles in the order in which they are used: keys and values of one tile, then the next.
-// Instructions are what limits it, so that a lane works out where one row lies, for all lanes.
+// Fetches tiles in the order of their use: keys and values of one tile, then the next.
+// Instructions limit it, so each lane computes the place of one row, for all lanes.
 template <class T, int kDim>
 class WgmmaProducer {
  public:
@@ -33,7 +33,7 @@ class WgmmaProducer {
 
   RB_DEVICE void run(const TileKeys& keys) {
     int stage = 0;
-    u32 parity = 1;  // a barrier's phase before the first counts as over
+    u32 parity = 1;  // the phase before a barrier's first counts as over
     for (i64 key = keys.first; key < keys.end; key += kKeys) {
       const int rows = keys.end - key < kKeys ? static_cast<int>(keys.end - key) : kKeys;
       const int row = warp_ * kAtOnce + lane_ % kAtOnce + lane_ / kAtOnce * kStep;
@@ -58,7 +58,7 @@ class WgmmaProducer {
     return static_cast<u32>(key_offset(p_, at, work_.span, work_.kv_head, key) / 8);
   }
 
-  // A tile of which `rows` rows are there; zeros in the others and beyond `dim`.
+  // A tile with `rows` rows; zeros in the others and beyond `dim`.
   RB_DEVICE void copy_rows(unsigned char* to, const void* base, u32 place, int dim,
                            int rows) const {
     const int part = lane_ % kParts;
@@ -69,7 +69,7 @@ class WgmmaProducer {
     const int here = inside ? rows - row : 0;
 #pragma unroll
     for (int i = 0; i < kKeys / kStep; i += kBatch) {
-      u32 places[kBatch];  // of this lane's rows, from the lanes that know them
+      u32 places[kBatch];  // of this lane's rows, from the lanes that have them
 #pragma unroll
       for (int j = 0; j < kBatch; ++j) {
         places[j] = shuffle<32>(place, (i + j) * kAtOnce + lane_ / kParts);
@@ -108,8 +108,8 @@ RB_DEVICE void attention_wgmma(const AttentionParams& p) {
   }
 }
 
-// attention_wgmma_<dtype>_d<largest head>. One block on a multiprocessor: its bound on registers is
-// what the warpgroups share out anew.
+// attention_wgmma_<dtype>_d<largest head>. A multiprocessor holds one block, whose bound on
+// registers is what its warpgroups share out again.
 #define RB_WGMMA(dtype, T, dim)                                                     \
   extern "C" __global__ void __launch_bounds__(3 * kGroup, 1)                       \
       attention_wgmma_##dtype##_d##dim(const __grid_constant__ AttentionParams p) { \

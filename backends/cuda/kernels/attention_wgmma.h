@@ -1,5 +1,5 @@
 #pragma once
-// The Hopper instructions that attention is made of: warpgroup products, transaction-less
+// The Hopper instructions for attention: warpgroup products, transaction-less
 // mbarriers and named barriers (PTX ISA 8.x, sections 9.7.15, 9.7.13.15 and 9.7.13.1).
 //
 // Operands in shared memory are tiles of 128-byte rows under the 128-byte swizzle: 16-byte part c
@@ -35,7 +35,7 @@ template <int kPending>
 RB_DEVICE void warpgroup_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
-// Keeps the compiler from moving registers of a product that is under way across this point.
+// Keeps the compiler from moving registers of an unfinished product across this point.
 template <int kCount>
 RB_DEVICE void pin(float (&registers)[kCount]) {
 #pragma unroll
@@ -71,10 +71,10 @@ RB_DEVICE void pin(float (&registers)[kCount]) {
   ",%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117" \
   ",%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
 
-// Products of 64 rows, of f16 and bf16, whose sums are `count` registers, twice as many columns:
+// Products of 64 rows, of f16 and bf16, with `count` registers of sums, for twice as many columns:
 // c (+)= a * b^T with both from shared memory and a row of b for each column, and c += a * b with a
-// in registers and b's rows along the sum. In the instruction's text, %<count> and on are the
-// operands behind the sums.
+// in registers and b's rows along the sum. In the instruction's text, %<count> and higher numbers
+// are the operands after the sums.
 #define RB_ROWS(T, type, columns, count, second, third)                                     \
   template <>                                                                               \
   RB_DEVICE void multiply_rows<T>(float(&c)[count], u64 a, u64 b, bool add) {               \
@@ -171,7 +171,7 @@ RB_DEVICE void wait_phase(u32 barrier, u32 parity) {
 RB_DEVICE void wait_phase(u64* barrier, u32 parity) {
   wait_phase(shared_address(barrier), parity);
 }
-// Shared memory that this thread wrote, or saw copied, is seen by products that begin after this.
+// Products that begin after this see the shared memory that this thread wrote, or saw copied.
 RB_DEVICE void publish_to_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

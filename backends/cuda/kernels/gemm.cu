@@ -1,6 +1,6 @@
-// y = x * weight^T + bias in f16 and bf16 on tensor cores: steps of both operands are copied to
-// shared memory several steps ahead. Large products are limited by mma.sync, which gives about
-// two thirds of what sm_90's wgmma gives; small ones by the latency of their few steps.
+// y = x * weight^T + bias in f16 and bf16 on tensor cores: threads copy steps of both operands to
+// shared memory several steps ahead. mma.sync limits large products: it gives about two thirds
+// of what sm_90's wgmma gives. The latency of their few steps limits small ones.
 #include "backends/cuda/kernels/mma_tiles.h"
 #include "backends/gpu/kernels/gemm_order.h"
 

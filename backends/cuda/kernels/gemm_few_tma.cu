@@ -1,8 +1,8 @@
-// y = x * weight^T + bias for 9 to 64 rows of x on Hopper (sm_90a), of f16 and bf16, whose operands
-// the copy engine fetches. Rows of the weight are the product's first operand, since it takes 64 at
-// least. A block has a tile of 128 of them and, where tiles are few, a share of the depth; few_sum
-// adds up. Limited by the memory that the weights are read from: a block has about 100 KB of them
-// on their way, two blocks share a multiprocessor.
+// y = x * weight^T + bias for 9 to 64 rows of x on Hopper (sm_90a), of f16 and bf16; the copy
+// engine fetches both operands. Rows of the weight are the product's first operand, since that has
+// at least 64. A block has a tile of 128 of them and, if tiles are few, a share of the depth;
+// few_sum adds the shares. The weights' memory limits it: a block has about 100 KB of them under
+// way, and two blocks share a multiprocessor.
 #include "backends/cuda/kernels/tensor_ring.h"
 #include "backends/gpu/kernels/few_parts.h"
 
@@ -11,7 +11,7 @@
 namespace rbee {
 namespace gpu {
 
-constexpr int kFetchWarp = kProducts * kGroup / 32;  // behind the warpgroups that multiply
+constexpr int kFetchWarp = kProducts * kGroup / 32;  // after the warpgroups that multiply
 
 // kN: 8 rows of x each.
 template <class T, int kN>
@@ -78,15 +78,15 @@ class FewProduct {
   static constexpr int kStages = few_tensor_stages(kN);
 
  private:
-  static constexpr int kUnit = 128;  // elements that the depth is shared out by
+  static constexpr int kUnit = 128;  // unit for sharing out the depth
   static constexpr int kSums = 4 * kN;
   static constexpr int kWeightBytes = kFewTensorOuts * kSwizzleRow;
   static constexpr int kStageBytes = few_tensor_stage(kN);
-  // Floats between rows of x where results lie: lanes then write to banks of their own.
+  // Floats between rows of x in the results: lanes then write to banks of their own.
   static constexpr int kPitch = kFewTensorOuts + 4;
   static_assert(kN * 8 * kPitch * 4 <= kStages * kStageBytes, "results lie where the ring was");
 
-  // Results to where the ring was, which both warpgroups are done with, in the order of y.
+  // Writes results over the ring, which both warpgroups have read, in the order of y.
   RB_DEVICE void stage(int group, const float (&sums)[kSums]) {
     named_wait(1, kProducts * kGroup);
     const int lane = static_cast<int>(thread_x()) % 32, warp = static_cast<int>(thread_x()) / 32;

@@ -1,14 +1,14 @@
 #pragma once
 // y = x * weight^T + bias of many rows of x and packed weights (packed_weight.h) on Hopper
 // (sm_90a). Weights stay packed until they are in registers: rows of the weight are the first
-// operand of warpgroups' products, which a lane unpacks from shared memory as it needs them, and x
-// is the second, which the copy engine fetches. So the product reads only the planes, and writes
+// operand of warpgroups' products, and a lane unpacks it from shared memory as needed. x is the
+// second operand, which the copy engine fetches. So the product reads only the planes, and writes
 // only its results and some partial sums.
 //
-// The units of all tiles, one tile behind another, are cut into even shares, so that all blocks end
+// The units of all tiles, one tile after another, are cut into even shares, so that all blocks end
 // at the same time (Osama et al. 2023, "Stream-K"). If another share begins a tile, a share leaves
 // its partial sums of that tile in memory; the share that begins the tile adds them, in the order
-// of the depth. Shares first do the work for which others wait.
+// of the depth. A share begins with the work that other shares wait for.
 //
 // Three things go on at once: one thread fetches x, two warps copy units of weights,
 // and two warpgroups of 64 outputs each unpack and multiply; one unpacks while the other's products
@@ -31,8 +31,8 @@ struct PackedBarriers {
   u64 weight_full[kPackedStages], weight_empty[kPackedStages];
 };
 
-// c += a * b^T: 64 rows of a, in registers, by 64, 128 or 256 of b in shared memory, 16 elements of
-// each. As RB_COLUMNS of attention_wgmma.h, whose b lies across.
+// c += a * b^T: 64 rows of a, in registers, by 64, 128 or 256 of b in shared memory, 16 elements
+// each. Like RB_COLUMNS of attention_wgmma.h, except that its b lies across.
 template <class T>
 RB_DEVICE void multiply_left(float (&c)[32], const u32 (&a)[4], u64 b);
 template <class T>
@@ -55,8 +55,8 @@ RB_LEFT(bf16, "bf16", "64", 32, "33", "34", "35", "36")
 RB_LEFT(bf16, "bf16", "128", 64, "65", "66", "67", "68")
 RB_LEFT(bf16, "bf16", "256", 128, "129", "130", "131", "132")
 
-// Where a cluster's share begins, in units of 128 elements of all pairs of tiles: near the border
-// of a tile at it, since what is left of one costs more than it takes off others.
+// Where a cluster's share begins, in units of 128 elements of all pairs of tiles. Near a tile's
+// border it moves to the border: a small rest of a tile costs more than it saves other shares.
 RB_DEVICE i32 packed_share(const PackedGemmParams& p, u32 cluster) {
   constexpr i32 kNear = 2;
   const i32 units = p.few.in / 128;
@@ -66,7 +66,7 @@ RB_DEVICE i32 packed_share(const PackedGemmParams& p, u32 cluster) {
   return units - within <= kNear ? at + units - within : at;
 }
 
-// Of a share what is of one tile of weights and the rows of x from `row` on.
+// A share's part of one tile of weights and the rows of x from `row` on.
 struct PackedWork {
   int tile, row;
   i32 begin;       // where the pair of tiles begins, as packed_share() counts
@@ -84,7 +84,7 @@ struct PackedWork {
   }
 };
 
-// Lane 0's value; the compiler then knows that all lanes have the same and does not compute it
+// Lane 0's value; the compiler then sees that all lanes have the same and does not compute it
 // again.
 RB_DEVICE u32 same_in_lanes(u32 value) {
   return __shfl_sync(0xffffffffu, value, 0);
@@ -109,7 +109,7 @@ class PackedGemm {
     publish_barriers();
   }
 
-  // The thread that fetches x: each block of the cluster half of the rows, for both.
+  // The thread that fetches x: each block of the cluster fetches half of the rows, for both.
   RB_DEVICE void fetch_x() const {
     RingPlace<kSteps> at;
     const int half = static_cast<int>(block_of_cluster()) * (kRows / 2);
@@ -161,7 +161,7 @@ class PackedGemm {
   static constexpr int kSums = kRows / 2;  // of a thread
   static constexpr int kStepBytes = kRows * kSwizzleRow;
   static constexpr int kSteps = packed_steps(kRows, Tile::kBytes, book_bytes<Block>());
-  static constexpr int kWeights = kSteps * kStepBytes;   // the ring of weights lies behind x's
+  static constexpr int kWeights = kSteps * kStepBytes;   // the ring of weights comes after x's
   static constexpr int kStepProducts = kStepDepth / 16;  // of a step
 
   template <class Work>
@@ -173,7 +173,7 @@ class PackedGemm {
       at = now.begin + now.end;
     }
   }
-  // With an odd number of tiles the last block does the last one again, for nothing.
+  // With an odd number of tiles the last block computes the last one again, and drops it.
   RB_DEVICE Tile tile_of(const PackedWork& work) const {
     const int tile = work.tile < p_.few.tiles ? work.tile : p_.few.tiles - 1;
     const MatvecPart part = few_part(p_.few, static_cast<u32>(tile));
@@ -181,13 +181,13 @@ class PackedGemm {
     return Tile(part, out0, p_.few.in);
   }
   RB_DEVICE int lane() const { return static_cast<int>(thread_x()) % 32; }
-  // Of the tile: the first output that the thread's first sums are of.
+  // The tile's first output among the thread's sums.
   RB_DEVICE int first_out() const {
     return group_ * kGroupOuts + static_cast<int>(thread_x()) % kGroup / 32 * 16 + lane() / 4;
   }
 
-  // What does not change while it multiplies, so that the addresses of a stage take little. One
-  // thread of the group arrives at this block's barriers for it, one at the other block's.
+  // Values that stay the same while it multiplies, so that a stage's addresses take little work.
+  // One thread of the group arrives at this block's barriers, one at the other block's.
   RB_DEVICE void begin_reading() {
     const u32 thread = thread_x() % kGroup;
     releases_ = thread == 0 || thread == 32;
@@ -197,7 +197,7 @@ class PackedGemm {
     x_empty_ = address_in(shared_address(barriers_.x_empty), block_of_cluster() ^ thread / 32);
     matrix_ = same_in_lanes(static_cast<u32>(matrix_descriptor(shared_address(ring_), 16, 1024)));
   }
-  // The descriptor of x's rows, of which the lower half counts 16 bytes.
+  // The descriptor of x's rows; its lower half counts 16 bytes.
   RB_DEVICE static u64 matrix_at(u32 low) {
     return (matrix_descriptor(0, 16, 1024) & ~u64{0xffffffff}) | low;
   }
@@ -253,8 +253,8 @@ class PackedGemm {
     pin(sums);
   }
 
-  // The sums of a warpgroup that another one waits for: a thread's lie where it reads those of the
-  // others, four at a time.
+  // A warpgroup's sums that another one waits for: a thread's lie where it reads the others' sums,
+  // four at a time.
   RB_DEVICE float4* left_by(u32 cluster) const {
     constexpr u32 kPacks = kSums / 4;
     const u32 group = (2 * cluster + block_of_cluster()) * kProducts + static_cast<u32>(group_);
@@ -290,7 +290,7 @@ class PackedGemm {
     }
     named_wait(1 + group_, kGroup);
     const float4* from = left_by(cluster);
-    constexpr int kAtOnce = kSums > 64 ? 8 : kSums / 4;  // as registers allow
+    constexpr int kAtOnce = kSums > 64 ? 8 : kSums / 4;  // as many as registers allow
 #pragma unroll
     for (int first = 0; first < kSums / 4; first += kAtOnce) {
       float4 left[kAtOnce];
@@ -306,7 +306,7 @@ class PackedGemm {
       }
     }
   }
-  // What the group's threads wrote in front of their barrier is seen by who sees the value.
+  // A thread that sees the value sees what the group's threads wrote before their barrier.
   RB_DEVICE static void publish(u32* to, u32 value) {
     asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(to)),
                  "r"(value)
@@ -343,7 +343,7 @@ class PackedGemm {
         y[row * part.outs + out] = sums[i] + (bias == nullptr ? 0.0f : bias[out]);
     }
   }
-  // Pairs of neighbouring outputs: eight rows by eight outputs are turned at a time.
+  // Pairs of neighbouring outputs: eight rows by eight outputs are transposed at a time.
   RB_DEVICE void store_pairs(const PackedWork& work, const MatvecPart& part, i64 out0,
                              const float (&sums)[kSums]) const {
     T* y = static_cast<T*>(part.y);
@@ -376,7 +376,7 @@ class PackedGemm {
   PackedBarriers& barriers_;
   u8* const ring_;
   int group_ = 0;
-  // begin_reading(); addresses of the first stage's.
+  // begin_reading(); addresses of the first stage.
   bool releases_;
   u32 x_full_, x_empty_, weight_full_, weight_empty_;
   u32 matrix_;
@@ -397,7 +397,7 @@ RB_DEVICE void gemm_packed(const PackedGemmParams& p) {
   if (group == 0) {
     shrink_registers<72>();
     const int warp = static_cast<int>(thread_x()) / 32;
-    // Weights are copied meanwhile; what others do waits for x.
+    // Weights are copied meanwhile; the other work waits for x.
     if (thread_x() == 0) {
       wait_for_previous_kernel();
       gemm.fetch_x();

@@ -1,12 +1,12 @@
-// y = x * weight^T + bias on Hopper (sm_90a), of f16 and bf16 and of e4m3 codes with scales, whose
-// operands the copy engine fetches (tensor_ring.h). Blocks stay and take unit after unit, so that
-// the ring fills while results are written. Where tiles are few they share the depth: each unit
-// writes its part of the sums, and few_sum.cu adds up.
+// y = x * weight^T + bias on Hopper (sm_90a), of f16 and bf16 and of e4m3 codes with scales; the
+// copy engine fetches both operands (tensor_ring.h). Blocks stay and take unit after unit, so that
+// the ring fills while they write results. If tiles are few, units share the depth: each writes
+// its part of the sums, and few_sum.cu adds them.
 //
-// e4m3: tensor cores add up the 128 products of a step with few bits, so each step's sums are
+// e4m3: tensor cores add the 128 products of a step with few bits, so each step's sums are
 // scaled and added in f32. x has a scale for each row and step, the weight for each output and
-// step; a warp of its own fetches the latter ahead. Most checkpoints have one for 128 x 128
-// weights, which a step then looks at once.
+// step; a separate warp fetches the latter ahead. Most checkpoints have one for 128 x 128
+// weights, which a step then reads once.
 #include "backends/cuda/kernels/tensor_ring.h"
 #include "backends/gpu/kernels/gemm_order.h"
 
@@ -21,7 +21,7 @@ struct GemmTile : TileShape<kTileRows, kTileOuts, kMost> {
   using Shape::kOuts;
   using Shape::kRows;
 
-  int row, out;    // the tile's first
+  int row, out;    // the tile's first ones
   int first, end;  // steps
   int split;
 
@@ -61,7 +61,7 @@ class GemmProducer {
   }
 
  private:
-  // What both tiles read, each block asks for half of, for both.
+  // Each block asks for half of what both tiles read, for both.
   template <bool kSharesX>
   RB_DEVICE void fetch(const Tile& tile) {
     const int half = static_cast<int>(rank_);
@@ -69,7 +69,7 @@ class GemmProducer {
     const int quarter = kSharesX ? 0 : half * 2;
     for (int step = tile.first; step < tile.end; ++step, ring_.next()) {
       u64* full = &barriers_.full[ring_.stage];
-      // The first round finds the ring empty: that is the end of the phase before the first.
+      // The ring is empty in the first round, as at the end of the phase before the first.
       wait_phase(&barriers_.empty[ring_.stage], ring_.parity ^ 1);
       arrive_with_bytes(full, Tile::kStageBytes);
       const u32 to = base_ + static_cast<u32>(ring_.stage * Tile::kStageBytes);
@@ -150,8 +150,8 @@ class GemmStore {
   const int thread_;  // of both warpgroups
 };
 
-// What all blocks do, whatever they multiply: the ring, and registers given from the warpgroup that
-// fetches to those that multiply. kArrivals: at a full stage.
+// Common to all blocks, whatever they multiply: the ring, and registers that pass from the fetching
+// warpgroup to those that multiply. kArrivals: at a full stage.
 template <class Tile, u32 kArrivals, int kFetching, int kMultiplying, class Fetch, class Multiply>
 RB_DEVICE void run_gemm(const TensorGemmParams& p, RingBarriers& barriers, const Fetch& fetch,
                         const Multiply& multiply) {
@@ -171,7 +171,7 @@ RB_DEVICE void run_gemm(const TensorGemmParams& p, RingBarriers& barriers, const
     grow_registers<kMultiplying>();
     multiply(group - 1);
   }
-  // A block's shared memory stays until the other one no longer writes to it.
+  // A block must keep its shared memory until the other one no longer writes to it.
   cluster_barrier();
 }
 
@@ -204,7 +204,7 @@ constexpr int kScaledStages = 6;
 // A step's scales of the weight, in the order of the right operand's rows.
 struct StepScales {
   float of[kScaledOuts];
-  float one;  // of all outputs, where they share it
+  float one;  // of all outputs, if they share it
   u32 shared;
 };
 
@@ -244,7 +244,7 @@ class ScaleProducer {
   }
 
  private:
-  static constexpr int kQuarters = 4, kAtOnce = Pack<float>::kCount;  // steps that are read at once
+  static constexpr int kQuarters = 4, kAtOnce = Pack<float>::kCount;  // steps read at once
   using Scales = Pack<float>[kQuarters];
 
   RB_DEVICE void load(const Tile& tile, int step, Scales& to) const {
@@ -276,7 +276,7 @@ class ScaleProducer {
   RingPlace<Tile::kStages> ring_;
 };
 
-// A thread's scales of x: of its two rows, one step ahead.
+// A thread's scales of x: for its two rows, one step ahead.
 class XScales {
  public:
   RB_DEVICE XScales(const TensorGemmParams& p, int row, int step, int end)
@@ -286,7 +286,7 @@ class XScales {
         there_{row < p.rows, row + 8 < p.rows} {
     load();
   }
-  // Of the step; asks for those of the next one.
+  // The step's scales; asks for the next step's.
   RB_DEVICE void take(float (&scales)[2]) {
     scales[0] = next_[0];
     scales[1] = next_[1];
@@ -308,7 +308,7 @@ class XScales {
   float next_[2];
 };
 
-// Sums of a step, scaled, to those of the tile.
+// Adds a step's sums, scaled, to the tile's.
 template <int kSums>
 RB_DEVICE void add_scaled(const float (&step)[kSums], const float (&x)[2], const StepScales& weight,
                           float (&sums)[kSums]) {
@@ -316,7 +316,7 @@ RB_DEVICE void add_scaled(const float (&step)[kSums], const float (&x)[2], const
     const float scale[2] = {x[0] * weight.one, x[1] * weight.one};
 #pragma unroll
     for (int i = 0; i < kSums; ++i) sums[i] += step[i] * scale[i / 2 % 2];
-    pin(sums);  // the compiler would share the other way's sums, and copy the scale for each
+    pin(sums);  // the compiler would share the other branch's sums, and copy the scale for each
     return;
   }
   const float* of = weight.of + thread_x() % 4 * 2;
@@ -328,8 +328,8 @@ RB_DEVICE void add_scaled(const float (&step)[kSums], const float (&x)[2], const
   }
 }
 
-// The two warpgroups multiply in turns, so that one's products are under way while the other scales
-// what it has: left alone they would do both at once.
+// The two warpgroups take turns in multiplying, so that one's products are under way while the
+// other scales its sums. Without turns both would do the same at once.
 class Turns {
  public:
   RB_DEVICE explicit Turns(int group) : group_(group) {
@@ -383,7 +383,7 @@ class ScaledProducts {
  private:
   static constexpr int kProductsOfStep = kSwizzleRow / 32;
 
-  // Each product is a group of its own: once the first has ended the other warpgroup begins.
+  // Each product is a group of its own: the other warpgroup begins after the first has ended.
   RB_DEVICE void multiply(float (&part)[Tile::kSums]) const {
     warpgroup_begin();
 #pragma unroll
@@ -432,13 +432,13 @@ RB_DEVICE void gemm_e4m3(const TensorGemmParams& p) {
       });
 }
 
-// Sixteen lanes have a group.
+// Sixteen lanes share a group.
 template <class T>
 RB_DEVICE void quantize_e4m3(const QuantizeE4m3Params& p) {
   constexpr int kLanes = 16, kEach = kE4m3Group / kLanes;
   const i64 groups = p.in / kE4m3Group, all = p.rows * groups;
   const i64 mine = grid_thread() / kLanes;
-  const i64 group = mine < all ? mine : all - 1;  // all lanes of a warp take part
+  const i64 group = mine < all ? mine : all - 1;  // all lanes of a warp must call it
   const int lane = static_cast<int>(thread_x()) % kLanes;
   const i64 at = group * kE4m3Group + lane * kEach;
   float values[kEach];
@@ -449,7 +449,7 @@ RB_DEVICE void quantize_e4m3(const QuantizeE4m3Params& p) {
 #pragma unroll
     for (int j = 0; j < kPack; ++j) values[i + j] = load_value(pack.values[j]);
   }
-  // As bits, NaN counts as the largest, so that the scale becomes NaN and with it the product.
+  // Compared as bits, NaN is the largest, so the scale becomes NaN and with it the product.
   u32 largest = 0;
 #pragma unroll
   for (int i = 0; i < kEach; ++i) largest = Max{}(largest, bits_of_float(values[i]) & 0x7fffffffu);

@@ -1,7 +1,7 @@
 // y = x * weight^T + bias in f16 and bf16 on Hopper (sm_90a): 128 x 256 and 128 x 128 tiles, two
 // warpgroups of 64 rows each, both operands from shared memory under the 128-byte swizzle. All
-// threads fetch with cp.async two steps ahead; one step's products are always under way while the
-// next one's begin, so that tensor cores limit large products.
+// threads fetch with cp.async two steps ahead. One step's products are still under way when the
+// next one's begin, so tensor cores limit large products.
 #include "backends/cuda/kernels/gemm_store.h"
 #include "backends/cuda/kernels/wgmma_rows.h"
 #include "backends/gpu/kernels/gemm_order.h"
@@ -62,7 +62,7 @@ struct WgmmaGemm {
     for (int step = 0; step < steps; ++step) {
       wait_copies<kStages - 3>();
       publish_to_products();
-      // This step is there for all, and the products of the step before last are done everywhere.
+      // All threads have this step, and the products of the step before last are done everywhere.
       barrier();
       start_products(sums, step);
       fetch(step + kStages - 2);

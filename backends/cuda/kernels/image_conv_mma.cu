@@ -1,6 +1,6 @@
 // Convolutions of images with the channels last in f16 and bf16 on tensor cores, without a copy of
-// the patches: each step of 32 elements of the filters is gathered into shared memory several steps
-// ahead, 8 channels of a pixel at a time. As gemm.cu besides.
+// the patches: threads gather each step of 32 elements of the filters into shared memory several
+// steps ahead, 8 channels of a pixel at a time. The rest is as in gemm.cu.
 #include "backends/cuda/kernels/image_store.h"
 #include "backends/cuda/kernels/mma_tiles.h"
 #include "backends/gpu/kernels/gemm_order.h"
@@ -11,8 +11,8 @@ namespace gpu {
 using LargeTile = MmaTile<128, 128, 2, 4, 4>;
 using SmallTile = MmaTile<64, 64, 2, 2, 4>;
 
-// A thread's chunks of the patches: always the same chunk of a step, of pixels a fourth of the
-// threads apart.
+// A thread's chunks of the patches: always the same chunk of a step, for pixels that are a fourth
+// of the threads apart.
 template <class Tile, class T>
 class PatchStage {
  public:

@@ -1,10 +1,10 @@
 // Convolutions of images with the channels last in f16 and bf16 on Hopper (sm_90a), without a copy
-// of the patches. Steps are 64 channels of a tap: the copy engine fetches a column of pixels by an
-// im2col map, zeros where the padding is, and the filters beside it, into a ring that one thread
-// keeps full. Two warpgroups multiply. A cluster of two blocks shares what is common to its tiles,
-// which halves that part's way through the second-level cache. Blocks stay and take unit after
-// unit, so that the ring fills while results are written. Small images share the depth out to more
-// units.
+// of the patches. Steps are 64 channels of a tap. The copy engine fetches a column of pixels by an
+// im2col map, with zeros for the padding, and the filters beside it, into a ring that one thread
+// keeps full. Two warpgroups multiply. A cluster of two blocks shares what its tiles have in
+// common, which halves its traffic through the second-level cache. Blocks stay and take unit after
+// unit, so that the ring fills while they write results. For small images several units share the
+// depth of a tile.
 #include "backends/cuda/kernels/image_store.h"
 #include "backends/cuda/kernels/tensor_ring.h"
 #include "backends/gpu/kernels/gemm_order.h"
@@ -51,7 +51,7 @@ struct ConvRuns : TileRuns<Tile> {
 
   RB_DEVICE ConvRuns(const TensorConvParams& params, int of) : p(params), thread(of) {}
 
-  // Of those of the tile's class; negative: none.
+  // Among the pixels of the tile's class; negative: none.
   RB_DEVICE int pixel(const Tile& tile, int thread_row) const {
     const int row = tile.row + Runs::row(thread, thread_row);
     if (row >= p.rows) return -1;
@@ -60,8 +60,8 @@ struct ConvRuns : TileRuns<Tile> {
     return (2 * line + tile.odd_row) * 2 * p.width + 2 * column + tile.odd_column;
   }
   RB_DEVICE int out(const Tile& tile, int i) const { return tile.out + Runs::out(thread, i); }
-  // Where the thread's sums of a part of the depth lie: four of run 0, those after them part_step()
-  // further on. A warp writes and reads neighbours.
+  // The place of the thread's sums of a part of the depth: four of run 0; the next four are
+  // part_step() further on. A warp's accesses are adjacent.
   RB_DEVICE float* part(const Tile& tile) const {
     const int lane = thread / 4 * p.part_lanes + thread % 4;
     return p.partials + tile.number * p.part_runs * 2 * part_step() + 4 * lane;
@@ -98,7 +98,7 @@ class ConvProducer {
     if (p_.conv.enlarged == 0) return static_cast<u16>(tap);
     return static_cast<u16>(((odd + tap - p_.conv.padding[axis]) >> 1) - p_.first_tap[axis]);
   }
-  // What both tiles read, each block asks for half of, for both.
+  // Each block asks for half of what both tiles read, for both.
   template <bool kSharesPixels>
   RB_DEVICE void fetch(const Tile& tile) {
     const int half = static_cast<int>(rank_);
@@ -110,7 +110,7 @@ class ConvProducer {
     int tap_row = tap / p_.conv.kernel_w, tap_column = tap - tap_row * p_.conv.kernel_w;
     for (int step = tile.first; step < tile.end; ++step, ring_.next()) {
       u64* full = &barriers_.full[ring_.stage];
-      // The first round finds the ring empty: that is the end of the phase before the first.
+      // The ring is empty in the first round, as at the end of the phase before the first.
       wait_phase(&barriers_.empty[ring_.stage], ring_.parity ^ 1);
       arrive_with_bytes(full, Tile::kStageBytes);
       const u32 to = base_ + static_cast<u32>(ring_.stage * Tile::kStageBytes);
@@ -144,7 +144,7 @@ RB_DEVICE void store_run(const ImageConvParams& p, int pixel, int out, const flo
   store128(static_cast<T*>(p.y) + static_cast<i64>(pixel) * p.outs + out, result);
 }
 
-// A warpgroup that multiplies its half of a tile's pixels.
+// A warpgroup, which multiplies half of a tile's pixels.
 template <class T, class Tile>
 class ConvConsumer {
  public:
@@ -253,11 +253,11 @@ RB_DEVICE void image_conv(const TensorConvParams& p) {
     grow_registers<232>();
     ConvConsumer<T, Tile>(p, barriers, base, group - 1).run();
   }
-  // A block's shared memory stays until the other one no longer writes to it.
+  // A block must keep its shared memory until the other one no longer writes to it.
   cluster_barrier();
 }
 
-// Adds a run's parts of the depth, which lie `apart` and `step` between its halves, in their order.
+// Adds a run's parts of the depth in order. They lie `apart`, and `step` between a run's halves.
 RB_DEVICE void add_parts(const float* from, i64 apart, int step, int splits, float (&sums)[8]) {
   constexpr int kAhead = 8;  // parts that are under way
   for (int first = 0; first < splits; first += kAhead, from += kAhead * apart) {

@@ -1,5 +1,5 @@
 #pragma once
-// Results of tensor cores as pixels of an image, with what is added to them.
+// Writes tensor cores' results as pixels of an image, with optional additions.
 
 #include "backends/gpu/kernels/image_window.h"
 

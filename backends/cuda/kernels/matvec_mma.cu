@@ -1,10 +1,10 @@
 // y = x * weight^T + bias for up to 16 rows of x and 16-bit weights on tensor cores, sm_80 and
 // later (PTX ISA: mma.m16n8k16). Rows of the weight are the product's first operand, 16 at a time,
-// rows of x its second, 8 at a time. Limited by the memory that the weights are read from: every
-// byte is read once, 16 a lane, with 8 such loads of a lane under way.
+// rows of x its second, 8 at a time. The weights' memory limits it: each byte is read once, 16 at
+// a time by a lane, with 8 such loads of a lane under way.
 //
-// The instruction wants pairs of a row's elements from a lane, and adds them up in any order: so a
-// lane gives it pairs of the 8 neighbours that it has loaded, of both operands.
+// The instruction wants pairs of a row's elements from a lane, and adds them in any order. So a
+// lane passes pairs of the 8 neighbours that it has loaded, of both operands.
 #include "backends/cuda/kernels/mma_tiles.h"
 #include "backends/shared/matvec_mma_params.h"
 
@@ -14,7 +14,7 @@ namespace gpu {
 constexpr int kChunk = 32;  // elements of a row that four lanes read at once
 constexpr int kWarps = kMatvecThreads / 32;
 
-// Eight neighbouring elements of x as terms of the weight's type W, which sum up to them.
+// Eight neighbouring elements of x as terms of the weight's type W, whose sum they are.
 template <class X, class W>
 struct Terms {
   static constexpr int kCount = 1;
@@ -27,7 +27,7 @@ struct Terms {
     words[0][3] = live ? found.w : 0;
   }
 };
-// Three of 8 bits each are all of f32.
+// Three terms of 8 bits each hold all of f32.
 template <>
 struct Terms<float, bf16> {
   static constexpr int kCount = 3;
@@ -50,7 +50,7 @@ struct Terms<float, bf16> {
   }
 };
 
-// kTiles: 16 rows of the weight each, of a warp. kN: 8 rows of x each.
+// kTiles: a warp's tiles of 16 rows of the weight. kN: tiles of 8 rows of x.
 template <class X, class W, int kTiles, int kN>
 struct MatvecMma {
   static constexpr int kSteps = 4 / kTiles;
@@ -92,7 +92,7 @@ struct MatvecMma {
     }
   }
 
-  // Beyond the row's end its last piece is read, and x counts as zeros.
+  // Beyond the row's end the lane reads its last piece again, and x counts as zeros.
   RB_DEVICE bool live(i64 k) const { return k < p.in; }
   RB_DEVICE i64 within(i64 k) const { return live(k) ? k : p.in - 8; }
 
@@ -138,7 +138,7 @@ struct MatvecMma {
     finish();
   }
 
-  // y = the sums of all slices + bias. All threads of the block take part.
+  // y = the sums of all slices + bias. All threads of the block call it.
   RB_DEVICE void finish() {
     RB_SHARED float partial[kWarps][kRows][kOuts];
 #pragma unroll

@@ -1,9 +1,9 @@
 #pragma once
 // y = x * weight^T + bias for up to 64 rows of x and packed weights (packed_weight.h) on tensor
 // cores, sm_80 and later (PTX ISA: mma.m16n8k16, cp.async). Rows of the weight are the product's
-// first operand: a warp has 16 of a tile's, and a lane gives the product what it has read of two,
-// 32 codes that share a scale, as values of x's type in registers. Limited by the memory that the
-// weights are read from; with many rows by what reads x from shared memory.
+// first operand: a warp has 16 rows of a tile, and a lane passes its part of two of them, 32 codes
+// that share a scale, as values of x's type in registers. The weights' memory limits it; with
+// many rows, the reads of x from shared memory do.
 #include "backends/cuda/kernels/mma_tiles.h"
 #include "backends/cuda/kernels/packed_rows.h"
 
@@ -62,7 +62,7 @@ class FewPacked {
     int stage = 0, filled = ahead;
     for (int i = 0; i < count_; ++i) {
       wait_copies_of(ahead - 1);
-      barrier();  // this unit is there for all, and nobody reads the stage that is filled next
+      barrier();  // all threads have this unit, and none reads the stage that is filled next
       if (i + ahead < count_) {
         copy_weight(i + ahead, filled);
         copy_x(i + ahead, filled);
@@ -78,8 +78,8 @@ class FewPacked {
  private:
   using Tile = PackedTile<Block, kFewOuts>;
   using Unit = PackedUnit<Block>;
-  static constexpr int kApart = 5;  // units between where neighbouring blocks begin
-  // Units whose weights are asked for before the kernel in front has ended: more hold up its loads.
+  static constexpr int kApart = 5;  // units between the starts of neighbouring blocks
+  // Units of weights to ask for before the kernel in front has ended: more would delay its loads.
   static constexpr int kEarly = 3;
   static constexpr bool kWhole = Tile::kWhole;
   // Of a stage.
@@ -110,7 +110,7 @@ class FewPacked {
     for (int k = 0; k < (kCopies + kFewThreads - 1) / kFewThreads; ++k) {
       const int at = k * kFewThreads + static_cast<int>(thread_x());
       const int row = at / kChunks, chunk = at % kChunks;
-      if (row >= p_.rows) return;  // what is there instead comes to no result
+      if (row >= p_.rows) return;  // no result uses what is there instead
       const bool wanted = kWhole || chunk * 8 < left;
       const int place = (chunk & 8) + ((chunk & 7) ^ x_swizzle(row, chunk / 8));
       const u32 from = static_cast<u32>(row) * static_cast<u32>(p_.in) +
@@ -125,7 +125,7 @@ class FewPacked {
     const int quarter = lane_ % 4;  // a group of 32 of the unit
     PackedLane<Block, T, kFewOuts> lane(p_.in, warp_ * 16 + lane_ / 4);
     lane.load(from, unit);
-    // Where the lane's chunk 0 of its half of the first eight rows lies, and what swizzles.
+    // The place of the lane's chunk 0 of its half of the first eight rows, and its swizzle.
     const int x_row = lane_ / 4, half = quarter / 2;
     const u8* x = from.data + (kX + x_row * kFewRowBytes + half * 128 + quarter % 2 * 64);
     const int swizzle = x_swizzle(x_row, half);

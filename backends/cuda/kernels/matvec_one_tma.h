@@ -1,12 +1,12 @@
 #pragma once
-// Linear layers of one row of x on Hopper: gpu/kernels/matvec_one.h, but that the copy engine
-// fetches 32 rows of weights at a time into a ring of stages, and that tensor cores multiply them
+// Linear layers of one row of x on Hopper, like gpu/kernels/matvec_one.h, except that the copy
+// engine fetches 32 rows of weights at a time into a ring of stages, and tensor cores multiply them
 // (PTX ISA 8.x, section 9.7.14.5): matvec_one_tma_integers.h, matvec_one_tma_floats.h. Each of them
-// says
-//   Stage                    what a stage has of a row, as PackedStage
-//   kBookBytes               of shared memory in front of the stages
-//   stage_x<T>(p, to)        puts x of type T into shared memory, by the threads that multiply
-//   begin(), add(), end()    sum up the rows of a tile
+// defines
+// Stage                    what a stage has of a row, as PackedStage
+// kBookBytes               of shared memory in front of the stages
+// stage_x<T>(p, to)        puts x of type T into shared memory; the multiplying threads call it
+// begin(), add(), end()    sum up the rows of a tile
 #include "backends/cuda/kernels/one_book.h"
 #include "backends/cuda/kernels/tensor_copies.h"
 #include "backends/gpu/kernels/matvec_one_groups.h"
@@ -18,16 +18,16 @@
 namespace rbee {
 namespace gpu {
 
-// Tiles whose sums have been written down, and wait for being added up.
+// Tiles whose sums are written but not yet added up.
 constexpr int kOneHeld = 2;
-constexpr int kOneRowLanes = 8;  // of a warp, that write them down
+constexpr int kOneRowLanes = 8;  // of a warp, that write the sums
 
 struct OneBarriers {
   u64 full[kOneMostStages], empty[kOneMostStages];
   u64 summed[kOneHeld], written[kOneHeld];
 };
 
-// A place in a ring of `count`, and how often it has gone round, as the parity of a phase.
+// A place in a ring of `count`, and the parity of its rounds, which is that of a phase.
 struct OnePlaceInRing {
   int at = 0;
   u32 parity = 0;
@@ -38,7 +38,7 @@ struct OnePlaceInRing {
   }
 };
 
-// How stages lie in shared memory: planes one after another, rows within. S: PackedStage, or
+// The layout of stages in shared memory: planes one after another, rows within. S: PackedStage, or
 // PlainStage.
 template <class S>
 struct StagePlanes {
@@ -50,7 +50,7 @@ struct StagePlanes {
   static constexpr int kBytes = kRows * S::kBytes;
 };
 
-// The warp that fetches, by one lane.
+// One lane of the fetching warp.
 template <class S>
 RB_DEVICE void fetch_stages(const TensorOneParams& p, OneBarriers& barriers, u32 ring) {
   const OneGroups<AnyResult> groups(p.one);
@@ -61,7 +61,7 @@ RB_DEVICE void fetch_stages(const TensorOneParams& p, OneBarriers& barriers, u32
   OnePlaceInRing stage;
   for (i32 tile = static_cast<i32>(block_x()); tile < p.tiles; tile += blocks_x()) {
     const OnePlace place = groups.place_of(tile * kOneTileGroups);
-    // Of 16 rows each: the first rows of the groups and the second ones, or neighbours.
+    // 16 rows each: the first rows of the groups and the second ones, or neighbours.
     const bool gated = p.one.gate != 0;
     const i32 second = place.step == 1 ? place.out + kOneTileGroups : place.out + place.step;
     const TensorMap* first_maps = p.maps[place.index];
@@ -80,7 +80,7 @@ RB_DEVICE void fetch_stages(const TensorOneParams& p, OneBarriers& barriers, u32
         const auto copy = [&](int plane, int base, int row_bytes, int step_bytes) {
           const u32 there = to + base + at * row_bytes;
           const int word = (step * step_bytes & ~15) / kWord;
-          // Stages have less than a line of the others' rows.
+          // Stages have less than a line of the other rows.
           if (plane < 2) return copy_box(there, maps[plane], full, word, row, once);
           copy_box<false>(there, maps[plane], full, word, row, 0, 0);
         };
@@ -94,19 +94,19 @@ RB_DEVICE void fetch_stages(const TensorOneParams& p, OneBarriers& barriers, u32
   }
 }
 
-// Named barriers: behind kStart the others can be waited for; behind kInput x is in its place;
-// kSquares keeps nobody waiting but the warp that writes, whose own start may take longer.
+// Named barriers: after kStart all barriers can be waited for; after kInput x is in its place.
+// At kSquares only the warp that writes waits, whose own start may take longer.
 enum { kInput = 1, kStart = 2, kSquares = 3 };
 using OneSquares = NormSquares<32, kOneConsumers>;
 
-// Until the kernels in front have written x. Another launch of the same product lets this one begin
-// only when it has x (write_tiles()): for its end this one waits at its own, so that who waits for
-// this one has waited for both.
+// Waits until the kernels in front have written x. Another launch of the same product lets this one
+// begin only once it has x (write_tiles()). This one waits for that launch's end at its own, so a
+// kernel that waits for this one has waited for both.
 RB_DEVICE void wait_for_x(const TensorOneParams& p) {
   if (p.after_another == 0) wait_for_previous_kernel();
 }
 
-// 16 bytes as other multiprocessors left them: behind another launch no kernel's end has emptied
+// 16 bytes as other multiprocessors wrote them: after another launch no kernel's end has emptied
 // the first-level cache.
 RB_DEVICE void load_of_device(const u32* from, u32* words) {
   asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -115,8 +115,8 @@ RB_DEVICE void load_of_device(const u32* from, u32* words) {
                : "memory");
 }
 
-// x of type T and the norm's weight as the threads that multiply read them: runs of 8. Code for one
-// type alone, since every kernel of a layer waits for it, and instructions are fetched too.
+// x of type T and the norm's weight as the multiplying threads read them: runs of 8. One type's
+// code alone: every kernel of a layer waits for it, and the device must fetch instructions, too.
 template <class T>
 class OneInput {
  public:
@@ -125,7 +125,7 @@ class OneInput {
     if (p.norm_weight != nullptr) load(p.norm_weight, 0, weight_);
   }
 
-  // put(run, values) as XRuns::each(), whose result it returns.
+  // Calls put(run, values) as XRuns::each() does; returns its result.
   template <class Put>
   RB_DEVICE float each(i32 runs, const Put& put) {
     const bool norm = p_.norm_weight != nullptr;
@@ -185,7 +185,7 @@ class OneInput {
   Eight x_[kAhead], weight_[kAhead] = {};
 };
 
-// Behind x in its place, with what the thread saw of its squares.
+// After x is in its place; passes on the thread's sum of its squares.
 RB_DEVICE void leave_squares(const TensorOneParams& p, float squares) {
   OneSquares::leave(p.one, squares);
   named_arrive(kSquares, kOneConsumers + 32);
@@ -225,9 +225,9 @@ RB_DEVICE void sum_tiles(const TensorOneParams& p, OneBarriers& barriers, u8* ri
   }
 }
 
-// The warp that adds up and writes. What it needs besides it asks for while others multiply. Lanes
-// g and g + 16 have the results of group g of a tile; neighbouring rows lie so in a stage, others
-// in two halves.
+// The warp that adds up and writes. It asks for its other inputs while other warps multiply. Lanes
+// g and g + 16 have the results of group g of a tile. Neighbouring rows lie so in a stage, other
+// rows in two halves.
 template <class T>
 RB_DEVICE void write_tiles(const TensorOneParams& p, OneBarriers& barriers,
                            const OneSums (&tiles)[kOneHeld]) {
@@ -294,7 +294,7 @@ RB_DEVICE void matvec_one_tma(const TensorOneParams& p) {
   write_tiles<T>(p, barriers, tiles);
 }
 
-// RB_KERNEL_AHEAD, but that it lets the next kernel begin itself.
+// RB_KERNEL_AHEAD, except that the kernel itself lets the next one begin.
 #define RB_ONE_TMA(x, X, dtype, Products)                                       \
   extern "C" __global__ void __launch_bounds__(kOneTensorThreads, 1)            \
       matvec_one_tma_##x##_##dtype(const __grid_constant__ TensorOneParams p) { \

@@ -1,13 +1,13 @@
 #pragma once
 // matvec_one_tma.h on weights that are multiplied as 16-bit floats (PTX ISA 8.x, section
 // 9.7.14.5.8): plain ones, and packed e4m3 codes, which become f16 exactly. x is a sum of terms of
-// that type: as many as keep what its own type keeps.
+// that type, as many as its own precision needs.
 //
-// mma.m16n8k16 with g = lane / 4 and t = lane % 4: of 16 rows of a stage a lane holds rows g and
-// g + 8, and of eight neighbouring pieces pieces t and t + 4, in the other order where g is odd, so
-// that lanes read other banks. Column c of x has the pieces in the order of odd rows where c is
-// odd, and is of term c / 2: so a row's sums of terms are columns of its own kind, two of which
-// each lane has.
+// mma.m16n8k16 with g = lane / 4 and t = lane % 4: of a stage's 16 rows a lane holds rows g and
+// g + 8, and of eight neighbouring pieces it holds pieces t and t + 4, swapped if g is odd, so
+// that lanes read other banks. Column c of x has the pieces in the order of odd rows if c is odd,
+// and belongs to term c / 2: so the sums of a row's terms are columns of its own kind, and each
+// lane has two of them.
 #include "backends/cuda/kernels/matvec_one_tma.h"
 #include "backends/cuda/kernels/mma_ptx.h"
 #include "backends/gpu/kernels/widen_codes.h"
@@ -17,7 +17,7 @@
 namespace rbee {
 namespace gpu {
 
-// Of weights W: their stages, and the type that they are multiplied in.
+// Of weights W: their stages, and the type of the products.
 template <class W>
 struct FloatStage {
   using Planes = PlainStage;
@@ -31,7 +31,7 @@ struct FloatStage<BlockF8_G128> {
   static constexpr bool kCodes = true;
 };
 
-// Of a warp that multiplies: 16 rows of a stage, and eight of its pieces.
+// A multiplying warp's part: 16 rows of a stage, and eight of its pieces.
 template <class W>
 class OneFloats {
  public:
@@ -39,20 +39,20 @@ class OneFloats {
   static constexpr int kBookBytes = 0;
   using Term = typename FloatStage<W>::Term;
 
-  // x: as stage_x() left it.
+  // x: from stage_x().
   RB_DEVICE OneFloats(const TensorOneParams& p, const u8* x)
       : x_(x),
         terms_(p.terms),
         lane_(static_cast<int>(thread_x()) % 32),
         row_(static_cast<int>(thread_x()) / 32 % 2 * 16 + lane_ / 4),
         octet_(static_cast<int>(thread_x()) / 64) {
-    const int term = lane_ / 8 < terms_ ? lane_ / 8 : 0;  // else of nobody's column
+    const int term = lane_ / 8 < terms_ ? lane_ / 8 : 0;  // else a column that is not used
     x_first_ = term * term_bytes(p) + octet_ * kOctetBytes;
     scales_ = reinterpret_cast<const float*>(x + terms_ * term_bytes(p)) + octet_ / kOctets;
   }
 
   // Terms one after another: of each eight pieces their first eight elements, then the others.
-  // Behind them what the terms of each kOneScaled inputs were divided by.
+  // After them the divisors of the terms of each kOneScaled inputs.
   template <class T>
   RB_DEVICE static float stage_x(const TensorOneParams& p, u8* to) {
     const i32 runs = p.steps * (Stage::kElements / kXRun);
@@ -90,7 +90,7 @@ class OneFloats {
     clear();
   }
 
-  // Adds a stage; released() is called once nothing of it is read any more.
+  // Adds a stage; calls released() once it no longer reads the stage.
   template <class Released>
   RB_DEVICE void add(const u8* stage, i32 step, const Released& released) {
     Bytes16 rows[2][2], x[2][kParts];  // of the two products; of rows g and g + 8, of parts
@@ -121,7 +121,7 @@ class OneFloats {
     }
   }
 
-  // put(octet, row, sum) for this lane's rows of the stage, once all stages of a tile have been
+  // Calls put(octet, row, sum) for this lane's rows of the stage once all stages of a tile are
   // added, and then done(), by kOneRowLanes lanes of a warp.
   template <class Put, class Done>
   RB_DEVICE void end(const Put& put, const Done& done) {
@@ -148,7 +148,7 @@ class OneFloats {
     return p.steps * (Stage::kElements * 2);
   }
 
-  // What makes the largest of kOneScaled inputs, which 16 lanes have, one from 2^14 up to 2^15.
+  // The factor that brings the largest of kOneScaled inputs, of 16 lanes, into [2^14, 2^15).
   RB_DEVICE static float factor_of(const float (&values)[kXRun], i32 run, i32 runs, float* scales) {
     u32 largest = 0;
 #pragma unroll

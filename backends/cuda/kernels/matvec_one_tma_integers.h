@@ -2,10 +2,10 @@
 // matvec_one_tma.h on packed weights of integer codes, by integer products (PTX ISA 8.x, section
 // 9.7.14.5.10). x is rounded to bytes.
 //
-// mma.m16n8k32 with g = lane / 4 and t = lane % 4: of 16 rows of a stage a lane holds rows g and
-// g + 8, and of eight neighbouring pieces pieces t and t + 4. Each product takes eight codes of one
-// of the two, and x only where column g is the lane's own piece: so column c of the sums is piece
-// c, and there are sums for each piece, which its scale multiplies.
+// mma.m16n8k32 with g = lane / 4 and t = lane % 4: of a stage's 16 rows a lane holds rows g and
+// g + 8, and of eight neighbouring pieces it holds pieces t and t + 4. Each product takes eight
+// codes of one of the two, and x only if column g is the lane's own piece. So column c of the sums
+// is piece c, and each piece has sums of its own, which its scale multiplies.
 #include "backends/cuda/kernels/matvec_one_tma.h"
 #include "backends/gpu/kernels/packed_points.h"
 
@@ -30,7 +30,7 @@ RB_DEVICE void multiply_bytes(i32 (&sums)[4], const u32 (&codes)[4], u32 x0, u32
   }
 }
 
-// A format's stages, and what a lane has of them.
+// A format's stages, and a lane's part of them.
 template <class Block>
 struct IntegerStage : StagePlanes<PackedStage<Block>> {
   using F = PackedFormat<Block>;
@@ -40,12 +40,12 @@ struct IntegerStage : StagePlanes<PackedStage<Block>> {
   static constexpr bool kMinima = F::kOffset == 0 && F::kLow < 8 && F::kCodeBook == CodeBook::none;
   static constexpr bool kNibbles = F::kLow == 4 && F::kHigh == 0 && F::kCodeBook == CodeBook::none;
   static constexpr int kSums = kHalves || kNibbles ? 2 : 1;  // of a piece: halves, kinds of nibbles
-  // Codes of four bits that name values of a table, of one sign each half of them.
+  // Codes of four bits that name values of a table; each half of them has one sign.
   static constexpr bool kLooked = F::kCodeBook == CodeBook::iq4 || F::kCodeBook == CodeBook::e2m1;
   static constexpr int kGroups = kElements == 32 ? 2 : 1;  // of 32, that a lane scales of a row
 };
 
-// Of a warp that multiplies: 16 rows of a stage, and eight of its pieces.
+// A multiplying warp's part: 16 rows of a stage, and eight of its pieces.
 template <class Block>
 class OneIntegers {
  public:
@@ -55,7 +55,7 @@ class OneIntegers {
   using F = PackedFormat<Block>;
   using Piece = PackedPiece<Block>;
 
-  // x: as stage_x() left it.
+  // x: from stage_x().
   RB_DEVICE OneIntegers(const TensorOneParams& p, const u8* x)
       : x_(x),
         groups_(reinterpret_cast<const OneGroup*>(x + inputs(p))),
@@ -70,14 +70,14 @@ class OneIntegers {
   }
 
   RB_DEVICE static i32 inputs(const TensorOneParams& p) { return p.steps * Stage::kElements; }
-  // Zeros that lanes without x read, behind x and its groups.
+  // Zeros for lanes without x, after x and its groups.
   RB_DEVICE static i32 zeros_at(const TensorOneParams& p) {
     return inputs(p) + inputs(p) / 32 * static_cast<i32>(sizeof(OneGroup));
   }
 
-  // Rounds x: bytes in the order of the elements, of nibbles as words hold them (those of low
-  // nibbles in pairs, then those of high ones; or those of a byte's two nibbles side by side),
-  // groups behind them.
+  // Rounds x to bytes in the order of the elements; for nibbles in the order of a word's nibbles
+  // (low ones in pairs, then high ones; or the two nibbles of a byte side by side). Its groups come
+  // after them.
   template <class T>
   RB_DEVICE static float stage_x(const TensorOneParams& p, u8* to) {
     const i32 elements = inputs(p);
@@ -110,7 +110,7 @@ class OneIntegers {
     sums_[0] = sums_[1] = 0;
   }
 
-  // Adds a stage; released() is called once nothing of it is read any more.
+  // Adds a stage; calls released() once it no longer reads the stage.
   template <class Released>
   RB_DEVICE void add(const u8* stage, i32 step, const Released& released) {
     Piece pieces[2][2];  // of the two products, of rows g and g + 8
@@ -157,7 +157,7 @@ class OneIntegers {
     for (int r = 0; r < 2; ++r) add_scaled(scales[r], dots, r, x_groups, group);
   }
 
-  // put(octet, row, sum) for this lane's rows of the stage, once all stages of a tile have been
+  // Calls put(octet, row, sum) for this lane's rows of the stage once all stages of a tile are
   // added, and then done(), by kOneRowLanes lanes of a warp.
   template <class Put, class Done>
   RB_DEVICE void end(const Put& put, const Done& done) {
@@ -190,7 +190,7 @@ class OneIntegers {
     }
   }
 
-  // To the sum of row g + 8 r.
+  // Adds to the sum of row g + 8 r.
   RB_DEVICE void add_scaled(const StoredScale<Block> (&scales)[Layout::kGroups],
                             const i32 (&dots)[Layout::kSums][4], int r,
                             const OneGroup (&x)[Layout::kGroups], int group) {
@@ -204,7 +204,7 @@ class OneIntegers {
         const PackedScale scale = scales[e].value((group + e) & 7);
 #pragma unroll
         for (int half = 0; half < (Layout::kHalves ? 2 : 1); ++half) {
-          // Codes of 8 bits: two pieces are a group.
+          // In codes of 8 bits two pieces are a group.
           const i32 dot =
               Layout::kGroups == 1 ? dots[0][2 * r] + dots[0][2 * r + 1] : dots[half][2 * r + e];
           sums_[r] = scaled(scale, half, dot, x[e], sums_[r]);
@@ -213,11 +213,11 @@ class OneIntegers {
     }
   }
 
-  // Sums of pieces t of rows g and g + 8, whose words come in pairs: of neighbours along the piece.
+  // Sums of pieces t of rows g and g + 8; words come in pairs, of neighbours along the piece.
   RB_DEVICE static void multiply(const Piece (&rows)[2], const u32 (&x)[Layout::kWords],
                                  i32 (&sums)[Layout::kSums][4], const OneBookOfLane<Block>& book) {
     if constexpr (Layout::kNibbles) {
-      // High nibbles where they are, as unsigned bytes 16 times as large; x lies as they do.
+      // High nibbles stay in place, as unsigned bytes 16 times as large; x has the same order.
 #pragma unroll
       for (int w = 0; w < 4; w += 2) {
         const u32 words[4] = {rows[0].low[w], rows[1].low[w], rows[0].low[w + 1],
@@ -245,8 +245,8 @@ class OneIntegers {
     }
   }
 
-  // prmt gives zeros, the signs of its table's bytes, where a code's highest bit is set: so that
-  // codes of either half of the table are looked up by themselves, and sums are their difference.
+  // prmt gives a zero, the sign of its table's bytes, if a code's highest bit is set. So each half
+  // of the table has a lookup of its own, and the sums are their difference.
   RB_DEVICE static void multiply_looked(const Piece (&rows)[2], const u32 (&x)[Layout::kWords],
                                         i32 (&sums)[Layout::kSums][4]) {
     constexpr CodeBook kBook = F::kCodeBook;
@@ -288,7 +288,7 @@ class OneIntegers {
     return sum;
   }
 
-  // The sums of two neighbouring groups, the first of an even number.
+  // The sums of two neighbouring groups; the first has an even number.
   RB_DEVICE static void scale_nibbles(const StoredScale<Block> (&scales)[2], const i32 (&dots)[2],
                                       const OneGroup (&x)[2], int group, float& sum) {
     if constexpr (F::kScaleBytes == 16) {

@@ -1,5 +1,5 @@
 #pragma once
-// mma.m16n8k16 and what its operands are read by, sm_80 and later (PTX ISA 8.x, sections 9.7.14.5.8
+// mma.m16n8k16 and the loads of its operands, sm_80 and later (PTX ISA 8.x, sections 9.7.14.5.8
 // and 9.7.14.5.15). Fragments, with g = lane / 4 and t = lane % 4:
 //   a: {row g, k 2t}, {row g + 8, k 2t}, {row g, k 2t + 8}, {row g + 8, k 2t + 8}, pairs along k
 //   b: {k 2t, column g}, {k 2t + 8, column g}, pairs along k

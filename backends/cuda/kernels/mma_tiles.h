@@ -40,7 +40,7 @@ RB_DEVICE void stage_rows(u32 to, const Operand& from, int line0, int depth0) {
   }
 }
 
-// Adds the products of one staged step: x and weight are where its two operands lie.
+// Adds the products of one staged step: x and weight are the places of its two operands.
 template <class Tile, class T>
 RB_DEVICE void multiply_step(float (&sums)[Tile::kM][Tile::kN][4], u32 x, u32 weight) {
   const int lane = static_cast<int>(thread_x()) % 32;
@@ -69,9 +69,9 @@ RB_DEVICE void multiply_step(float (&sums)[Tile::kM][Tile::kN][4], u32 x, u32 we
   }
 }
 
-// Adds the products of all steps, which are copied kStages - 1 steps ahead. copy(step, to) queues
-// the copies of one step: its rows of x to `to`, those of the weight behind them. stages: where the
-// block's kStages * kStageBytes of shared memory begin.
+// Adds the products of all steps; copies run kStages - 1 steps ahead. copy(step, to) queues the
+// copies of one step: its rows of x to `to`, those of the weight after them. stages: the start of
+// the block's kStages * kStageBytes of shared memory.
 template <class Tile, class T, class Copy>
 RB_DEVICE void multiply_steps(float (&sums)[Tile::kM][Tile::kN][4], u32 stages, int depth,
                               const Copy& copy) {
@@ -85,7 +85,7 @@ RB_DEVICE void multiply_steps(float (&sums)[Tile::kM][Tile::kN][4], u32 stages, 
   for (int step = 0; step < Tile::kStages - 1; ++step) stage(step);
   for (int step = 0; step < steps; ++step) {
     wait_copies<Tile::kStages - 2>();
-    barrier();  // this step is there for all, and nobody reads the stage that is filled next
+    barrier();  // all threads have this step, and none reads the stage that is filled next
     stage(step + Tile::kStages - 1);
     const u32 from = stages + static_cast<u32>(step % Tile::kStages * Tile::kStageBytes);
     multiply_step<Tile, T>(sums, from, from + Tile::kRows * kStepBytes);

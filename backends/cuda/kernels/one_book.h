@@ -1,8 +1,8 @@
 #pragma once
-// The code book of formats of few bits, opened, and their signs (packed_code_books.h) for
-// matvec_one_tma.h: at the beginning of its shared memory. Lanes look up entries that have nothing
-// to do with each other; with a copy for each lane, or for each two, in banks of its own they
-// seldom wait for each other. Layout: OneBook.
+// The opened code book of formats of few bits, and their signs (packed_code_books.h), at the start
+// of matvec_one_tma.h's shared memory. Lanes look up unrelated entries. With a copy for each lane,
+// or for each two, in banks of its own they seldom wait for each other.
+// Layout: OneBook.
 #include "backends/gpu/instructions.h"
 #include "backends/shared/tensor_one_params.h"
 
@@ -11,7 +11,7 @@
 namespace rbee {
 namespace gpu {
 
-// All of a block's shared memory but for what kernels declare.
+// All of a block's shared memory except what kernels declare.
 RB_DEVICE u8* one_shared() {
   extern __shared__ __align__(kOneAlignment) u8 one_shared_bytes[];
   return one_shared_bytes;
@@ -34,7 +34,7 @@ class OneBookOfLane {
     return word_at(Layout::kPointBytes + (entry * (4 * Layout::kSignCopies) | sign_));
   }
 
-  // By kOneConsumers threads; there is a barrier to come before anything is looked up.
+  // kOneConsumers threads call it; a barrier must follow before any lookup.
   RB_DEVICE static void open() {
     if constexpr (Layout::kPoints > 0) {
       const u16* points = BookOf<Block>::words();
@@ -53,7 +53,7 @@ class OneBookOfLane {
   RB_DEVICE static u32 word_at(u32 byte) {
     return *reinterpret_cast<const u32*>(one_shared() + byte);
   }
-  // Threads begin at another copy each, since the same copies of entries share banks.
+  // Each thread begins at another copy, since the same copies of entries share banks.
   template <int kCopies>
   RB_DEVICE static void put(int first, u32 entry, u32 word) {
     if constexpr (kCopies == 1) {

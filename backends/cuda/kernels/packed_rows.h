@@ -1,6 +1,6 @@
 #pragma once
-// Rows of a tile of packed weights (packed_weight.h), unit after unit in shared memory, and what a
-// lane gives tensor cores of them in registers: 32 codes that share a scale of each of two rows, as
+// Rows of a tile of packed weights (packed_weight.h), unit after unit in shared memory, and the
+// registers that a lane passes to tensor cores: 32 codes of each of two rows that share a scale, as
 // values of x's type. sm_80 and later (PTX ISA: cp.async).
 #include "backends/gpu/kernels/few_parts.h"
 #include "backends/gpu/kernels/packed_points.h"
@@ -25,7 +25,7 @@ struct Widen<bf16, Codes::unsigned_bytes, kOffset> {
     pairs[1] = fma_pair<bf16>(__byte_perm(codes, 0x43434343u, 0x4342), one, less);
   }
 };
-// Seven bits fit: the eighth makes 256 of 128, which is what a negative number is less by.
+// Seven bits fit: the eighth turns 128 into 256, the amount to subtract for a negative number.
 template <int kOffset>
 struct Widen<bf16, Codes::signed_bytes, kOffset> {
   RB_DEVICE static void run(u32 codes, u32 (&pairs)[2]) {
@@ -63,7 +63,7 @@ RB_DEVICE void copy_async(u32 to, const u8* from, bool wanted) {
   }
 }
 
-// Where 16 bytes of a tile's staged row lie, in 16 bytes from its first. Rows of 128 bytes are
+// The place of 16 bytes of a tile's staged row, in 16 bytes from its first. Rows of 128 bytes are
 // swizzled: lanes read two rows' neighbouring chunks at once.
 template <int kRowBytes>
 RB_DEVICE int packed_chunk(int row, int chunk) {
@@ -74,13 +74,13 @@ RB_DEVICE int packed_chunk(int row, int chunk) {
 template <int kTileOuts, int kCopyingThreads>
 struct Copying {
   static constexpr int kOuts = kTileOuts, kThreads = kCopyingThreads;
-  int thread;  // of those
+  int thread;  // of these
 };
 
 // Queues the copies of kRowBytes of each of a tile's rows up to `last_row`, which lie row_bytes
-// apart, kPiece at a time; zeros for pieces from `pieces` on. Rows behind the last keep what a
-// stage held: no result has them. A thread's rows are evenly spaced, so that a copy takes few
-// instructions: there are many of them.
+// apart, kPiece at a time; zeros for pieces from `pieces` on. Rows past the last keep what a
+// stage held: no result uses them. A thread's rows are evenly spaced, so that a copy takes few
+// instructions, since there are many copies.
 template <int kRowBytes, int kPiece, int kOuts, int kThreads>
 RB_DEVICE void copy_plane(Copying<kOuts, kThreads> by, u32 to, const u8* from, i32 row_bytes,
                           i32 last_row, i32 pieces) {
@@ -106,7 +106,7 @@ RB_DEVICE void copy_plane(Copying<kOuts, kThreads> by, u32 to, const u8* from, i
   }
 }
 
-// Where a tile's rows of a weight lie, and what of a staged unit.
+// The places of a tile's rows of a weight, and of the parts of a staged unit.
 template <class Block, int kOuts>
 class PackedTile {
  public:
@@ -161,9 +161,9 @@ class PackedTile {
   i32 row_bytes_, high_, scale_, super_;  // PackedLayout
 };
 
-// A lane's part of a staged unit: of rows `row` and row + 8, the group of 32 elements that the
-// lane's place in its quarter of a warp says. Step s of the products of 16 elements has of it
-// elements 4 s + 0..3: two in place 2 q of the 16, two in place 8 + 2 q.
+// A lane's part of a staged unit: of rows `row` and row + 8, the group of 32 elements at the lane's
+// place in its quarter of a warp. Step s of the products of 16 elements uses its elements
+// 4 s + 0..3: two in place 2 q of the 16, two in place 8 + 2 q.
 template <class Block, class T, int kOuts>
 class PackedLane {
  public:
@@ -174,9 +174,9 @@ class PackedLane {
       : in_(in), row_(row), quarter_(static_cast<int>(thread_x()) % 4) {}
 
   RB_DEVICE void load(SharedBytes from, i32 unit) {
-    // Scales of 32 elements were copied from the unit's first on.
+    // Scales of 32 elements are copied from the unit's first one on.
     const int group = Tile::kShared ? unit % 2 * 4 + quarter_ : quarter_;
-    // Points' pieces count as their scales do.
+    // Pieces of points count like scales.
     const int before = F::kCodeBook == CodeBook::points ? group - quarter_ : 0;
     const bool live = Tile::kWhole || unit * Unit::kElements + quarter_ * 32 < in_;
 #pragma unroll
@@ -229,7 +229,7 @@ class PackedLane {
   static constexpr int kPieces = 32 / Piece::kElements;
   static constexpr int kHalves = Block::kGroup == 16 ? 2 : 1;  // scales for 32 elements
   static constexpr bool kMinima = kHasMinima<Block>;
-  // Of four copied bytes those that are the unit's.
+  // Of four copied bytes, the unit's own.
   static constexpr int kWithin = Tile::kShared ? 3 : 0;
 
   const i32 in_;

@@ -8,7 +8,7 @@
 namespace rbee {
 namespace gpu {
 
-// Of both blocks of the cluster, which write or wait at the same place of their shared memory.
+// In both blocks of the cluster, which write or wait at the same place of their shared memory.
 constexpr u16 kBothBlocks = 3;
 
 RB_DEVICE u32 block_of_cluster() {
@@ -26,11 +26,11 @@ RB_DEVICE u32 clusters() {
   asm volatile("mov.u32 %0, %%nclusterid.x;" : "=r"(count));
   return count;
 }
-// All threads of both blocks.
+// All threads of both blocks call it.
 RB_DEVICE void cluster_barrier() {
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
-// Barriers that this thread started are seen by the copy engine and the other block.
+// Shows barriers that this thread started to the copy engine and the other block.
 RB_DEVICE void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -99,7 +99,7 @@ RB_DEVICE void copy_box(u32 to, const TensorMap& map, u64* barrier, int x, int y
       : "memory");
 }
 
-// Where a column of pixels begins in an im2col map.
+// The start of a column of pixels in an im2col map.
 struct PixelPlace {
   int column, row, image;
 };

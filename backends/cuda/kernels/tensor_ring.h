@@ -1,7 +1,7 @@
 #pragma once
 // Products on Hopper whose operands the copy engine fetches: one thread keeps a ring of steps full,
-// two warpgroups multiply, and a cluster of two blocks shares what is common to its two tiles,
-// which halves that part's way through the second-level cache. A step is 128 bytes of each row of
+// two warpgroups multiply, and a cluster of two blocks shares what its two tiles have in common,
+// which halves its traffic through the second-level cache. A step is 128 bytes of each row of
 // both operands, under the 128-byte swizzle.
 //
 // The right operand's rows (outputs of a layer, filters) come in an order of their own: those of
@@ -24,7 +24,7 @@ struct RingBarriers {
   u64 full[kMostStages], empty[kMostStages];
 };
 
-// A place in the ring and how often it has gone round, as the parity of a phase.
+// A place in the ring, and the parity of its rounds, which is that of a phase.
 template <int kStages>
 struct RingPlace {
   int stage = 0;
@@ -49,8 +49,8 @@ struct TileShape {
   static constexpr int kStages = kFit < kMost ? kFit : kMost;
 };
 
-// The results of a tile that a thread of the two warpgroups has: kRuns runs of eight neighbours, in
-// the order in which they are written: those of a row's 32 columns, of each of the thread's rows.
+// A thread's results of a tile, in the two warpgroups: kRuns runs of eight neighbours, in the order
+// of their writes: those of a row's 32 columns, for each of the thread's rows.
 template <class Tile>
 struct TileRuns {
   static constexpr int kRun = 8, kRunsOfRow = Tile::kOuts / (4 * kRun);
@@ -75,7 +75,7 @@ struct TileRuns {
   }
 };
 
-// By one thread, before all pass cluster_barrier(). arrivals: at a full stage.
+// One thread calls it, before all pass cluster_barrier(). arrivals: at a full stage.
 template <class Tile>
 RB_DEVICE void start_ring(RingBarriers& barriers, u32 arrivals) {
   for (int i = 0; i < Tile::kStages; ++i) {
@@ -85,7 +85,7 @@ RB_DEVICE void start_ring(RingBarriers& barriers, u32 arrivals) {
   publish_barriers();
 }
 
-// What a warpgroup that multiplies knows of the ring.
+// A multiplying warpgroup's view of the ring.
 template <class Tile>
 class RingReader {
  public:
@@ -104,8 +104,8 @@ class RingReader {
                              16, 1024);
   }
   RB_DEVICE u64 right(u32 bytes) const { return matrix_descriptor(at(right_) + bytes, 16, 1024); }
-  // The oldest stage may be filled again, as far as this warpgroup is concerned: by either block,
-  // since both write to it. Products end for all warps of the group at once.
+  // This warpgroup no longer needs the oldest stage; both blocks must hear of it, since both write
+  // to it. Products end for all warps of the group at once.
   RB_DEVICE void release() {
     u64* empty = &barriers_.empty[released_.stage];
     const u32 thread = thread_x() % kGroup;
@@ -125,8 +125,8 @@ class RingReader {
   RingPlace<Tile::kStages> place_, released_;
 };
 
-// The sums of a tile over `steps` steps of 64 elements in 16 bits: products of one step are under
-// way while the next one's begin.
+// The sums of a tile over `steps` steps of 64 elements in 16 bits: products of one step are still
+// under way when the next one's begin.
 template <class T, class Tile>
 RB_DEVICE void sum_steps(RingReader<Tile>& ring, int steps,
                          float (&sums)[Tile::kHalves][Tile::kSums]) {
@@ -164,7 +164,7 @@ RB_DEVICE void add_run(const Pack<T>& from, float (&sums)[8]) {
 #pragma unroll
   for (int e = 0; e < 8; ++e) sums[e] += load_value(from.values[e]);
 }
-// In one instruction, which the compiler does not make of most of a tile's stores.
+// In one instruction; from most of a tile's stores the compiler does not make one.
 RB_DEVICE void store_four(float* to, const float* from) {
   asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(from[0]), "f"(from[1]),
                "f"(from[2]), "f"(from[3])

@@ -1,6 +1,6 @@
 #pragma once
-// What products of two operands in shared memory on Hopper have in common: 128 rows by 256, 160 or
-// 128, steps of 64 elements under the 128-byte swizzle, copied by all threads with cp.async.
+// Shared by products of two operands in shared memory on Hopper: 128 rows by 256, 160 or 128,
+// steps of 64 elements under the 128-byte swizzle; all threads copy them with cp.async.
 
 #include "backends/cuda/kernels/attention_wgmma.h"
 #include "backends/gpu/kernels/gemm_operand.h"
