@@ -1,5 +1,5 @@
-// y = indices that sort rows. Pieces of a row are sorted in shared memory by a bitonic network
-// (Batcher 1968), longer rows are merged: every item finds its place by a binary search in the
+// y = indices that sort rows. A bitonic network (Batcher 1968) sorts pieces of a row in shared
+// memory; longer rows are merged: each item finds its place by a binary search in the
 // neighbouring run. Items hold their index, so that all differ and every order is stable.
 #include "backends/gpu/portable.h"
 #include "backends/shared/argsort_params.h"
@@ -10,7 +10,7 @@ namespace gpu {
 constexpr u32 kThreads = 256;
 constexpr u32 kSlots = 2048;  // kPiece in ops/argsort.cc
 
-// Keys are unsigned numbers in the order of the elements; NaN is above all, -0 and 0 are equal.
+// Keys are unsigned numbers in the order of the elements; NaN is the largest, -0 and 0 are equal.
 RB_DEVICE u32 key_of(float x) {
   if (is_nan(x)) return ~0u;
   const u32 bits = x == 0.0f ? 0u : bits_of_float(x);
@@ -115,7 +115,7 @@ RB_DEVICE void sort_tile(const ArgsortTileParams& p) {
   }
 }
 
-// Items of a sorted run that come before `item`.
+// The number of a sorted run's items that come before `item`.
 template <class Item>
 RB_DEVICE u32 count_before(const Item* run, u32 length, const Item& item) {
   u32 low = 0, high = length;
@@ -138,7 +138,7 @@ RB_DEVICE void merge(const ArgsortMergeParams& p) {
     const u32 index = static_cast<u32>(at - row * p.n);
     const Item* items = static_cast<const Item*>(p.from) + row * p.n;
     const u32 begin = index / p.run * p.run;
-    const u32 pair = begin / p.run % 2 == 0 ? begin : begin - p.run;  // where the result begins
+    const u32 pair = begin / p.run % 2 == 0 ? begin : begin - p.run;  // the start of the result
     const u32 other = begin == pair ? begin + p.run : pair;
     const u32 left = other < p.n ? p.n - other : 0;
     const Item item = items[index];

@@ -1,5 +1,5 @@
 #pragma once
-// What a lane reads at once of a key or value, and 8-bit caches for kernels on matrix units.
+// The elements of a key or value that a lane reads at once, and 8-bit caches for matrix units.
 
 #include "backends/gpu/e4m3_dot.h"
 #include "backends/gpu/kernels/attention.h"
@@ -7,7 +7,7 @@
 namespace rbee {
 namespace gpu {
 
-// Neighbours that a lane reads at once: 16 bytes, of 8-bit types 8, so that sums take no more
+// Neighbours that a lane reads at once: 16 bytes; 8 bytes of 8-bit types, so that sums take no more
 // registers than with 16-bit ones.
 template <class KV>
 constexpr int kRun = sizeof(KV) == 1 ? 8 : 16 / static_cast<int>(sizeof(KV));

@@ -1,7 +1,7 @@
-// Attention of few queries over many keys (decoding), dense and paged. The keys of a query are cut
-// into splits; a block takes one split of one query for all heads that share a key head, so that
-// keys and values are read from memory once, 16 or 8 bytes a lane. Waves of a block work alone and
-// meet at the end; the block of a query that ends last puts its splits together. Memory bandwidth
+// Attention of few queries over many keys (decoding), dense and paged. A query's keys are cut
+// into splits. A block takes one split of one query for all heads that share a key head, so that
+// it reads keys and values once, 16 or 8 bytes a lane. A block's waves work alone and
+// meet at the end; the block of a query that ends last merges the splits. Memory bandwidth
 // limits it.
 #include "backends/gpu/kernels/attention_decode.h"
 
@@ -15,7 +15,7 @@ RB_DEVICE void attention_decode(const AttentionParams& p) {
   decode<LaneDecoder<DecodeTile<KV, kWave, kLanes, kPacks, kHeads>>>(p);
 }
 
-// Blocks that a multiprocessor is to hold, so that enough loads are under way: blocks_each() in
+// Blocks that a multiprocessor should hold, so that enough loads are under way: blocks_each() in
 // ops/attention_decode.cc.
 constexpr int blocks_held(int heads, int packs) {
   return heads * packs <= 4 ? 4 : 3;

@@ -52,9 +52,9 @@ struct DecodeTile {
   };
 };
 
-// Sums kCount of `parts` over the lanes that differ in the bits of kMask and below, halving them
-// while there are several: a lane keeps one half and gives the other to its partner. part_of tells
-// which parts a lane ends with.
+// Sums kCount of `parts` over the lanes that differ in the bits of kMask and below. While there are
+// several, it halves them: a lane keeps one half and gives the other to its partner. part_of lists
+// the parts that a lane ends with.
 template <int kWave, int kMask, int kCount, int kParts>
 RB_DEVICE void sum_parts(float (&parts)[kParts], u32 lane) {
   if constexpr (kMask > 0 && kCount == 1) {
@@ -65,7 +65,7 @@ RB_DEVICE void sum_parts(float (&parts)[kParts], u32 lane) {
     const bool upper = (lane & static_cast<u32>(kMask)) != 0;
 #pragma unroll
     for (int i = 0; i < kHalf; ++i) {
-      // Values, since a choice between elements would be an index that registers do not have.
+      // By value, since a choice between elements would be an index, which registers do not have.
       const float low = parts[i];
       const float high = parts[i + kHalf];
       parts[i] = (upper ? high : low) + shuffle_xor<kWave>(upper ? low : high, kMask);
@@ -83,8 +83,8 @@ RB_DEVICE int part_of(u32 lane, int score) {
   }
 }
 
-// Every lane gets combine() over the lanes that have parts of the same head: lane bits from kSame
-// on tell parts apart (the ones below repeat them), and of those [kSame, kStep) tell heads apart.
+// Every lane gets combine() over the lanes that have parts of the same head. Lane bits from kSame
+// on are the part (the ones below repeat it); of these, bits [kSame, kStep) are the head.
 template <int kWave, int kSame, int kStep, int kMask = kWave / 2, class Combine>
 RB_DEVICE float reduce_head(float x, Combine combine) {
   if constexpr (kMask < kSame || kMask == 0) {
@@ -140,8 +140,8 @@ class CachePlaces {
             at - block * p_.block_size.divisor};
   }
 
-  // Offset of a place's key or value, in runs: rows are whole runs, and caches less than 2^32. Of a
-  // q8_0 cache in rows of pages.
+  // Offset of a place's key or value, in runs: rows are whole runs, and caches less than 2^32. For
+  // a q8_0 cache in rows of pages.
   RB_DEVICE u32 keys(const Place& place) const { return runs_before(p_.k_at, place); }
   RB_DEVICE u32 values(const Place& place) const { return runs_before(p_.v_at, place); }
 
@@ -161,8 +161,8 @@ class CachePlaces {
   u32 within_;
 };
 
-// Row block_x() of q and the heads of block_y(). `share`: the keys of a split, equal shares of what
-// the query sees in whole tiles of all waves, and at least p.least_share.
+// Row block_x() of q and the heads of block_y(). `share`: the keys of a split, equal shares of the
+// query's visible keys in whole tiles of all waves, and at least p.least_share.
 template <int kHeads>
 RB_DEVICE DecodeWork decode_work(const AttentionParams& p, int tile, i64& share) {
   DecodeWork work;
@@ -222,7 +222,7 @@ class LaneDecoder {
     }
   }
 
-  // All threads of the block take part.
+  // All threads of the block call it.
   RB_DEVICE void run() {
     if (work_.keys.first < work_.keys.end) {
       pass_keys();
@@ -235,7 +235,7 @@ class LaneDecoder {
  private:
   static constexpr int kChunk = 4;  // neighbours within a run
 
-  // Queries that a thread brings to shared memory.
+  // Queries that a thread copies to shared memory.
   static constexpr int kThreads = kWaves * Tile::kWave;
   static constexpr int kFresh = (Tile::kHeads * Tile::kDim + kThreads - 1) / kThreads;
 
@@ -296,13 +296,13 @@ class LaneDecoder {
            i % Tile::kCount;
   }
 
-  // Element `i` that this lane holds of a row. Rows stay words: apart, halves would take a register
+  // This lane's element `i` of a row. Rows stay words: apart, halves would take a register
   // each.
   RB_DEVICE static float number(const typename Tile::Run (&row)[Tile::kPacks], int i) {
     return load_value(gpu::element<KV>(row[i / Tile::kCount].words, i % Tile::kCount));
   }
 
-  // `before`: this lane's key's runs_before; a row is read by the lanes of its slot. Lanes past
+  // `before`: runs_before of this lane's key; the lanes of a slot read its row. Lanes past
   // the end of a head repeat its last run: queries are 0 there, and results are not written.
   RB_DEVICE void load_rows(const void* base, u32 before, int dim, Rows& rows) const {
     const u32 last = static_cast<u32>(dim) / Tile::kCount - 1;
@@ -326,7 +326,7 @@ class LaneDecoder {
     }
   }
 
-  // Queries come from shared memory, a chunk at a time: registers hold what is under way.
+  // Reads queries from shared memory, a chunk at a time: registers hold the loads under way.
   RB_DEVICE void multiply(const Rows& rows, float (&parts)[Tile::kParts]) const {
 #pragma unroll
     for (int i = 0; i < Tile::kParts; ++i) parts[i] = 0;
@@ -383,7 +383,7 @@ class LaneDecoder {
 #pragma unroll
     for (int i = 0; i < Tile::kScores; ++i) {
       const int h = part(i) % Tile::kHeads;
-      // Heads that saw no number yet: weights are 2^-inf = 0, or NaN.
+      // Heads without a number so far: weights are 2^-inf = 0, or NaN.
       const float base = new_top[i] > -infinity() ? new_top[i] : 0.0f;
       const float weight = fast_exp2(scores[i] - base);
       const float keep = fast_exp2(top_[i] - base);
@@ -433,7 +433,7 @@ class LaneDecoder {
     }
   }
 
-  // Sums over the lanes that worked for the same head and element, and leaves the wave's end.
+  // Sums over the lanes that worked for the same head and element, and ends the wave's part.
   RB_DEVICE void finish() {
 #pragma unroll
     for (int h = 0; h < Tile::kHeads; ++h) {

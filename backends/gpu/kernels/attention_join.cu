@@ -1,4 +1,4 @@
-// What blocks made of parts of the keys becomes results: a block for each row of q, head and pack
+// Merges blocks' results over parts of the keys: a block for each row of q, head and pack
 // of columns for each lane. Waves share out the parts, so that their loads are under way at once.
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/attention_softmax.h"
@@ -17,7 +17,7 @@ RB_DEVICE void attention_join(const AttentionParams& p) {
   RB_SHARED float slots[kThreads / kWave];
   const i64 row = block_x();
   const i32 head = static_cast<i32>(block_y());
-  // No sequence has the rows behind the last one's.
+  // No sequence has the rows past the last one's.
   if (row >= p.seq_starts[p.batch * p.starts_step]) return;
   const i64 part = (row * p.heads + head) * p.splits;
   const int split = static_cast<int>(thread_x());

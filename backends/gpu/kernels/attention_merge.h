@@ -89,7 +89,7 @@ class Merger {
     if (thread_x() == 0) {
       u32* count = p_.arrivals + work_.index;
       shared.arrived = atomic_add(count, 1u);
-      // Nobody counts on before the next kernel.
+      // Nothing else counts before the next kernel.
       if (shared.arrived + 1 == static_cast<u32>(used)) *count = 0;
     }
     barrier();
@@ -129,7 +129,7 @@ class Merger {
     return (static_cast<i64>(block_x()) * p_.heads + work_.first_head + h) * p_.splits;
   }
 
-  // By a wave.
+  // One wave calls it.
   RB_DEVICE void scale_splits(int h, i32 used, Shared& shared) const {
     const float* stats = p_.partial_stats + 2 * part(h);
     float top = -infinity();
@@ -167,8 +167,8 @@ class Merger {
   int lane_, wave_;
 };
 
-// A block's part of the result: AnyDecoder's results of all waves, merged. It reads which keys
-// there are before the previous kernel has ended.
+// A block's part of the result: AnyDecoder's results of all waves, merged. It finds the visible
+// keys before the previous kernel has ended.
 template <class AnyDecoder>
 RB_DEVICE void decode(const AttentionParams& p) {
   using Tile = typename AnyDecoder::Tile;

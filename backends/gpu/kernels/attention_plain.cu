@@ -1,5 +1,5 @@
 // Attention for any dtype, head size and stride, dense and paged: f64 operands in double, all
-// others in float, by fused multiply-adds, with the softmax taken in passing (Milakov and
+// others in float, by fused multiply-adds, with an online softmax (Milakov and
 // Gimelshein 2018; Dao et al. 2022, algorithm 1). A block has kTile queries of one head and up to
 // kColumns columns of the result. Arithmetic limits it; matrix units have kernels of their own.
 #include "backends/gpu/instructions.h"
@@ -84,7 +84,7 @@ RB_DEVICE void multiply_keys(const AttentionParams& p, const TileWork& work, i64
   }
 }
 
-// What a thread keeps of a query.
+// A thread's state of a query.
 template <class C>
 struct PlainRow {
   C top;  // largest score so far
@@ -92,7 +92,7 @@ struct PlainRow {
   C out[kColumns / kSide];
 };
 
-// Scores of products become weights in `weights`; what was summed before is scaled to the new top.
+// Turns scores of products into weights in `weights`; rescales the earlier sums to the new top.
 template <class C, int kWave>
 RB_DEVICE void weigh(const AttentionParams& p, const TileWork& work, i64 key, i64 end,
                      const C (&products)[PlainTile<C>::kEach][PlainTile<C>::kEach],
@@ -118,7 +118,7 @@ RB_DEVICE void weigh(const AttentionParams& p, const TileWork& work, i64 key, i6
       top = scores[j] > top ? scores[j] : top;
     }
     top = wave_max<kWave, kSide>(top);
-    // Rows that saw no number yet: weights are e^-inf = 0, or NaN.
+    // Rows without a number so far: weights are e^-inf = 0, or NaN.
     const C base = top > minus_infinity<C>() ? top : C(0);
     const C keep = weight_of(rows[i].top - base);
     rows[i].top = top;

@@ -9,7 +9,7 @@ namespace gpu {
 
 // How a kernel computes scores. Without `shaped`, a product times `factor` is a score in base 2.
 struct ScoreRule {
-  bool shaped;  // softcap, ALiBi, a mask or a scale that turns the order around
+  bool shaped;  // softcap, ALiBi, a mask or a scale that reverses the order
   float factor;
 };
 
@@ -18,7 +18,7 @@ RB_DEVICE ScoreRule score_rule(const AttentionParams& p) {
   return {shaped, shaped ? 1.0f : p.scale * kLog2E};
 }
 
-// tanh to about 1e-7 (absolute): its error is one of a score, which weights see as their relative.
+// tanh to about 1e-7 (absolute): an error of the score is a relative error of the weight.
 RB_DEVICE float fast_tanh(float x) {
   return 1.0f - 2.0f / (fast_exp2(x * (2.0f * kLog2E)) + 1.0f);
 }

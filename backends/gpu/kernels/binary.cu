@@ -27,7 +27,7 @@ struct Multiply {
     return static_cast<T>(static_cast<u64>(a) * static_cast<u64>(b));
   }
 };
-// Integers: by zero gives 0, and the one quotient that overflows wraps around.
+// Integers: division by zero gives 0; the one quotient that overflows wraps around.
 struct Divide {
   template <class T>
   RB_DEVICE T operator()(T a, T b) const {
@@ -39,7 +39,7 @@ struct Divide {
     return static_cast<T>(a / b);
   }
 };
-// NaN in gives NaN.
+// NaN operands give NaN.
 struct Smaller {
   template <class T>
   RB_DEVICE T operator()(T a, T b) const {
@@ -78,7 +78,7 @@ struct LessOrEqual {
   }
 };
 
-// y[k] = f(a[k], b[k]); f takes and gives computed values.
+// y[k] = f(a[k], b[k]); f takes and returns values of the type computed in.
 template <class Y, class T, int kCount, class F>
 RB_DEVICE void each(TileOf<Y, kCount>& y, const TileOf<T, kCount>& a, const TileOf<T, kCount>& b,
                     F f) {

@@ -6,7 +6,7 @@
 namespace rbee {
 namespace gpu {
 
-// The first tap that links output index `to` with an input index, and that index, which may lie
+// The first tap that links output index `to` with an input index, and that index, which may be
 // outside of the input.
 struct Tap {
   i64 tap, from;

@@ -1,6 +1,6 @@
 // Convolutions as products of 64 x 64 tiles of channels and pixels, without a copy of the windows:
-// the pixels that a tile needs are gathered while it is staged. Limited by shared memory's
-// bandwidth.
+// threads gather a tile's pixels while they stage it. Shared memory's bandwidth limits
+// it.
 #include "backends/gpu/kernels/tile_product.h"
 #include "backends/shared/conv_params.h"
 
@@ -16,8 +16,8 @@ struct LoadWeight {
   }
 };
 
-// The windows of a tile's pixels. A thread stages one pixel all along, its own number modulo the
-// tile's size, so that where the pixel's window begins is computed once.
+// The windows of a tile's pixels. A thread stages the same pixel all along, its number modulo the
+// tile's size, so that it computes the start of the pixel's window once.
 template <class T>
 struct LoadWindow {
   const ConvTileParams& p;
@@ -64,7 +64,7 @@ struct StorePixel {
   }
 };
 
-// Block x: a tile of channels and one of pixels, the channels' tiles next to each other so that
+// Block x: a tile of channels and one of pixels; tiles of channels are adjacent, so that
 // they share pixels in the cache. Block y: a group.
 template <class T>
 RB_DEVICE void conv_tile(const ConvTileParams& p) {

@@ -1,7 +1,7 @@
-// The draw of a token from a row's largest logits, and a step's integers for the step behind it.
-// Limited by waiting: a block draws for a row, with a few candidates in the registers of each
-// thread and a sum over the block for each stage that needs the mass. Only a draw that none of
-// these decides reads the row, each part of it once more than the one around it.
+// The draw of a token from a row's largest logits, and the integers of the next step.
+// Waiting limits it: a block draws for a row, with a few candidates in the registers of each
+// thread and a sum over the block for each stage that needs the mass. It reads the whole row only
+// for a draw that these do not decide, each part once more than the one around it.
 #include "backends/gpu/portable.h"
 #include "backends/shared/decode_params.h"
 
@@ -18,7 +18,7 @@ struct Smaller {
   RB_DEVICE u32 operator()(u32 a, u32 b) const { return b < a ? b : a; }
 };
 
-// What stands in front of this thread, and in the whole block.
+// The sum before this thread, and the block's.
 template <class T>
 struct Place {
   T before, all;
@@ -26,7 +26,7 @@ struct Place {
 template <int kWave, class T>
 RB_DEVICE Place<T> place_in_block(T mine) {
   RB_SHARED T waves[kThreads / kWave];
-  T before = 0, all = mine;  // of the lanes that met
+  T before = 0, all = mine;  // of the lanes merged so far
 #pragma unroll
   for (int apart = 1; apart < kWave; apart *= 2) {
     const T other = shuffle_xor<kWave>(all, apart);
@@ -45,7 +45,7 @@ RB_DEVICE Place<T> place_in_block(T mine) {
   return {before, total};
 }
 
-// A row's candidates, of which thread t holds 4 t + 0..3.
+// A row's candidates; thread t holds 4 t + 0..3.
 template <int kWave>
 class Draw {
  public:
@@ -95,7 +95,7 @@ class Draw {
     i32 id;
   };
 
-  // One of the candidates, to all threads.
+  // One of the candidates, for all threads.
   RB_DEVICE Candidate shown(u32 at) {
     RB_SHARED Candidate one;
 #pragma unroll
@@ -114,7 +114,7 @@ class Draw {
     return found;
   }
 
-  // Without those that are banned; one stays.
+  // Drops banned candidates; one stays.
   RB_DEVICE void close_ranks() {
     RB_SHARED Candidate places[kThreads * kEach];
     u32 mine = 0;
@@ -146,7 +146,7 @@ class Draw {
     count_ = count < 1 ? 1 : count < count_ ? count : count_;
   }
 
-  // The first of `count` candidates for which this is true; `count` without one.
+  // The first of `count` candidates for which this is true; `count` if there is none.
   template <class Is>
   RB_DEVICE u32 first_where(u32 count, const Is& is) {
     RB_SHARED u32 slots[kThreads / kWave];
@@ -162,7 +162,7 @@ class Draw {
     return x == -infinity() ? 0.0f : exp(scale_ * (x - largest_));
   }
 
-  // Of the whole row, under the first candidate's weight.
+  // Of the whole row, relative to the first candidate's weight.
   RB_DEVICE float whole() const {
     float sum = top_ == largest_ ? sum_ : sum_ * exp(scale_ * (top_ - largest_));
     for (u32 i = 0; i < kMostBans && banned_[i] >= 0; ++i) {
@@ -172,8 +172,8 @@ class Draw {
     return sum;
   }
 
-  // The first of `count` whose mass, with those in front, reaches that share of all; `count`
-  // without one.
+  // The first of `count` whose mass, with that before it, reaches that share of the whole; `count`
+  // if there is none.
   template <class Reaches>
   RB_DEVICE u32 reaching(float share, u32 count, const Reaches& reaches) {
     float masses[kEach];
@@ -188,12 +188,12 @@ class Draw {
     return first_where(count, [&](u32 i) { return reaches(place.before + masses[i], wanted); });
   }
 
-  // One of those behind the first `front`, or the last of these.
+  // Draws one of the tokens after the first `front`, or the last of those.
   RB_DEVICE i32 draw_behind(u32 front, float number) {
     RB_SHARED double slots[kThreads / kWave];
     const Candidate last = shown(front - 1);
     const float least = last.value;
-    // In double, so that what a token is drawn by does not depend on the order of adding up.
+    // In double, so that the order of adding does not change the draw.
     const auto weight_of = [&](u32 id) {
       const float x = x_[id];
       const bool behind = x < least || (x == least && static_cast<i32>(id) > last.id);
@@ -222,8 +222,8 @@ class Draw {
   struct Range {
     u32 begin, end;
   };
-  // The part of the row, an element for each thread at most, in which the mass comes to `wanted`,
-  // from which what is in front of it is taken.
+  // The part of the row, at most an element for each thread, in which the mass reaches `wanted`;
+  // subtracts the mass before that part from it.
   template <class Weight>
   RB_DEVICE Range narrow(const Weight& weight_of, double& wanted) const {
     constexpr u32 kWaves = kThreads / kWave;
@@ -245,7 +245,7 @@ class Draw {
       mass = wave_sum<kWave>(mass);
       if (thread_x() % kWave == 0) masses[wave] = mass;
       barrier();
-      u32 at = 0, last = 0;  // that has any mass
+      u32 at = 0, last = 0;  // the last with any mass
       for (u32 i = 0; i < kWaves; ++i) last = masses[i] > 0 ? i : last;
       while (at < last && !(masses[at] > wanted)) wanted -= masses[at++];
       barrier();
@@ -300,7 +300,7 @@ RB_DEVICE void advance(const NextStepParams& p) {
             ? static_cast<i32>(static_cast<u32>(p.block_table[at]) * p.block_size + in_block)
             : -1;
   }
-  // All have read it.
+  // All threads have read it.
   barrier();
   if (thread_x() == 0) *p.turn = turn + 1;
 }

@@ -1,5 +1,5 @@
-// y[i] = table[ids[i]] * scale, in float. A thread takes eight neighbours, or one where the layout
-// does not allow it; limited by memory.
+// y[i] = table[ids[i]] * scale, in float. A thread takes eight neighbours, or one if the layout
+// does not allow eight. Memory limits it.
 #include "backends/gpu/tile.h"
 #include "backends/shared/code_book_blocks.h"
 #include "backends/shared/embedding_params.h"
@@ -9,7 +9,7 @@ namespace gpu {
 
 constexpr int kRun = 8;  // divides every format's group
 
-// A thread's elements: those of row `row` that begin with `at`.
+// A thread's elements: those of row `row` from `at` on.
 struct Run {
   i64 row;
   i64 at;

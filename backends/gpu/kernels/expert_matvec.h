@@ -8,7 +8,7 @@
 namespace rbee {
 namespace gpu {
 
-// The operands of this block's choice but for x.
+// The operands of this block's choice except x.
 template <class One>
 RB_DEVICE One of_choice(const ExpertMatvecParams<One>& p) {
   const i64 choice = block_y();

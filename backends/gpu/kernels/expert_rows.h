@@ -9,7 +9,7 @@
 namespace rbee {
 namespace gpu {
 
-// The expert that row of tiles `tile` belongs to: the last with no more tiles before it.
+// The expert of row of tiles `tile`: the last with no more tiles before it.
 RB_DEVICE i32 expert_of(const i32* tiles, i32 experts, i64 tile) {
   i32 low = 0, high = experts - 1;
   while (low < high) {
@@ -50,8 +50,8 @@ RB_DEVICE bool find_place(const ExpertGemmParams& p, ExpertPlace& place) {
   return true;
 }
 
-// The place's product as one of all choices with the expert's weight and bias: its rows in y are
-// place.choices.
+// The place's product as a product of all choices with the expert's weight and bias: its rows in
+// y are place.choices.
 RB_DEVICE GemmParams gemm_of(const ExpertGemmParams& p, const ExpertPlace& place,
                              i64 element_bytes) {
   const i64 outs = p.outs;

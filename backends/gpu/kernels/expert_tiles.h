@@ -34,7 +34,7 @@ struct StoreChosen {
   }
 };
 
-// make_weight(data): how the expert's weight at `data` is read.
+// make_weight(data): a reader of the expert's weight at `data`.
 template <class T, class MakeWeight>
 RB_DEVICE void expert_tiles(const ExpertTilesParams& p, const MakeWeight& make_weight) {
   const i64 across = (p.outs + kTile - 1) / kTile;

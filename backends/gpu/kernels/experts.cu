@@ -1,13 +1,13 @@
 // The choice of experts, the order of choices by expert, and the sum of the chosen ones' results.
-// All are small beside the products between them.
+// All take little time beside the products between them.
 #include "backends/gpu/portable.h"
 #include "backends/shared/expert_params.h"
 
 namespace rbee {
 namespace gpu {
 
-// Values in the order of numbers, above the place, so that the largest item is the largest value
-// and of equal ones the first. No item is 0.
+// The value in the order of numbers, above its place: the largest item has the largest value,
+// and the first of equal ones. No item is 0.
 RB_DEVICE u64 item_of(float x, i32 place) {
   const u32 bits = x == 0.0f ? 0u : bits_of_float(x);
   const u32 ascending = bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
@@ -17,7 +17,7 @@ RB_DEVICE i32 place_of(u64 item) {
   return static_cast<i32>(0xffffffffu - static_cast<u32>(item));
 }
 
-// A value that largest() passes over.
+// A value that largest() skips.
 RB_DEVICE float taken() {
   return float_of_bits(0x7fc00000u);
 }
@@ -72,7 +72,7 @@ struct Router {
     return p.two_best != 0 && size > 1 ? best + second : best;
   }
 
-  // Takes the experts out that are in none of the best groups.
+  // Removes the experts outside the best groups.
   RB_DEVICE void keep_best_groups() const {
     const i32 lane = static_cast<i32>(thread_x());
     const i32 size = p.experts / p.groups;
@@ -124,12 +124,12 @@ RB_DEVICE void route_experts(const RouteExpertsParams& p) {
   router.choose(p.ids + token * p.chosen, p.weights + token * p.chosen);
 }
 
-// All threads read the choices twice: to count each expert's, and to list them. Which place a
-// choice gets among its expert's is left to chance, since every row of a product is computed for
+// All threads read the choices twice: to count each expert's, and to list them. The order of an
+// expert's choices is random, since each row of a product is computed by
 // itself.
 RB_DEVICE void group_experts(const ExpertGroupsParams& p) {
   static_assert(kGroupThreads == kMostExperts, "a thread clears one count");
-  RB_SHARED u32 next[kMostExperts];  // an expert's choices, then where the next of them goes
+  RB_SHARED u32 next[kMostExperts];  // an expert's number of choices, then its next one's place
   const i32 thread = static_cast<i32>(thread_x());
   next[thread] = 0;
   barrier();

@@ -1,5 +1,5 @@
 #pragma once
-// Which part of the weights a tile of few rows (FewRowsParams) is of.
+// Finds the part of the weights that a tile of few rows (FewRowsParams) belongs to.
 #include "backends/gpu/portable.h"
 #include "backends/shared/matvec_params.h"
 

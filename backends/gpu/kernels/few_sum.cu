@@ -1,13 +1,13 @@
-// Adds up what the blocks of linear layers for few rows left (FewRowsParams).
+// Adds the partial sums of linear layers for few rows (FewRowsParams).
 #include "backends/gpu/kernels/few_parts.h"
 #include "backends/shared/few_sum_params.h"
 
 namespace rbee {
 namespace gpu {
 
-// The sums of what the splits left for neighbouring outputs, in their order. from: of the first
-// split; each: what lies between two. Four are read before the first of them is waited for. All
-// lanes of a wave take part.
+// The sums of all splits for neighbouring outputs, in the order of the splits. from: the first
+// split's; each: the distance of two. It reads four before it waits for the first of them. All
+// lanes of a wave call it.
 template <int kCount>
 RB_DEVICE void few_totals(const float* from, i64 each, i32 splits, float (&totals)[kCount]) {
   constexpr int kAtOnce = 4, kWidth = Pack<float>::kCount, kLoads = kCount / kWidth;
@@ -18,7 +18,7 @@ RB_DEVICE void few_totals(const float* from, i64 each, i32 splits, float (&total
     Pack<float> parts[kAtOnce][kLoads];
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
-      // Without a condition: the last one stands in for those that are not there.
+      // Without a condition: the last split replaces those that do not exist.
       const float* part = from + (first + j < splits ? first + j : splits - 1) * each;
 #pragma unroll
       for (int k = 0; k < kLoads; ++k) parts[j][k] = load128(part + k * kWidth);
@@ -58,7 +58,7 @@ RB_DEVICE void few_sum(const FewRowsParams& p) {
 }
 
 // sum = residual + bias + the sums, y = its RMS norm. A block has a row, a thread up to kPacks
-// packs of it, which stay in registers.
+// packs of it, in registers.
 template <class T, int kWave, int kPacks>
 RB_DEVICE void few_norm(const FewNormParams& p) {
   RB_SHARED float slots[kFewNormThreads / kWave];
@@ -83,7 +83,7 @@ RB_DEVICE void few_norm(const FewNormParams& p) {
     if (own > last) continue;
     Pack<T> sum;
     for (int i = 0; i < kCount; ++i) {
-      // Rounded where a layer of its own would round.
+      // Rounded like the result of a separate layer.
       const T product = store_value<T>(values[k][i] + load_value(bias.values[i]));
       sum.values[i] = store_value<T>(load_value(product) + load_value(residual.values[i]));
       values[k][i] = load_value(sum.values[i]);

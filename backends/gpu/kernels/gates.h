@@ -59,7 +59,7 @@ struct Sigmoid {
   }
 };
 
-// use(activation) with the one that `op`, a GateOp, names, for results of type T.
+// Calls use(activation) with the activation of `op`, a GateOp, for results of type T.
 template <class T, class Use>
 RB_DEVICE void with_gate(i32 op, const Use& use) {
   constexpr bool kQuick = sizeof(T) <= 2;

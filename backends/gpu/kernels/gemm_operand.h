@@ -1,5 +1,5 @@
 #pragma once
-// What products on matrix units read: see shared::GemmParams.
+// The operands of products on matrix units: see shared::GemmParams.
 
 #include "backends/gpu/portable.h"
 #include "backends/shared/product_params.h"

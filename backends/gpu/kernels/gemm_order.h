@@ -1,5 +1,5 @@
 #pragma once
-// In which order the blocks of a product take its tiles.
+// The order in which the blocks of a product take its tiles.
 
 #include "backends/gpu/portable.h"
 

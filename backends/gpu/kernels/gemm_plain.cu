@@ -6,8 +6,8 @@
 namespace rbee {
 namespace gpu {
 
-// What products of T are summed in. Integers keep the low bits, so that unsigned sums as wide as
-// the result give what 64-bit ones would.
+// The type of sums of products of T. Integers keep the low bits, so unsigned sums as wide as
+// the result give the same as 64-bit ones.
 template <class T>
 struct SumOf {
   using type = Compute<T>;
@@ -56,7 +56,7 @@ RB_DEVICE i64 batch_offset(const i64* sizes, const i64* strides, i64 index) {
   return offset;
 }
 
-// Blocks take tiles in turn, neighbours in a row of tiles first.
+// Blocks take tiles in turn: along a row of tiles first.
 template <class T>
 RB_DEVICE void matmul(const MatmulParams& p) {
   using C = typename SumOf<T>::type;

@@ -12,7 +12,7 @@ constexpr int kStepDepth = 32;
 constexpr int kStepBytes = 64;
 constexpr int kStaged = 16;  // elements of a row that a thread moves at a time
 
-// Where chunk 0..3 of a staged row lies.
+// The place of chunk 0..3 of a staged row.
 RB_DEVICE u32 chunk_offset(int row, int chunk) {
   return static_cast<u32>(row * kStepBytes + ((chunk ^ ((row >> 1) & 3)) << 4));
 }

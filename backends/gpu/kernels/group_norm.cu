@@ -1,7 +1,7 @@
 // y = (x - mean) / sqrt(variance + eps) * weight + bias over the groups of channels of an image.
-// A group that one block can hold in registers is read once. Larger ones are divided into parts:
-// the first kernel leaves the moments of each, the second joins them (Chan, Golub and LeVeque 1983)
-// and reads x again, mostly from the second-level cache. Limited by memory.
+// A block reads a group once if its registers can hold it. Larger groups are divided into parts:
+// the first kernel computes the moments of each, the second merges them (Chan, Golub, LeVeque 1983)
+// and reads x again, mostly from the second-level cache. Memory limits it.
 #include "backends/gpu/tile.h"
 #include "backends/shared/norm_params.h"
 
@@ -13,13 +13,13 @@ constexpr int kHeld = 4;  // loads of a thread in flight
 
 enum Operand { kY, kX, kWeight, kBias };
 
-// How many values, their mean, and the sum of their squared distances from it.
+// The number of values, their mean, and the sum of their squared distances from it.
 template <class C>
 struct Moments {
   C count, mean, squares;
 };
 
-// Which part of which group a block takes.
+// A block's part and group.
 struct Place {
   u32 group, part;  // counted over all images; in the space
   i64 image, of_image;
@@ -34,8 +34,8 @@ struct Place {
   }
 };
 
-// A tile: kHeld runs of kCount neighbours for each thread. Element i of the k-th lies at
-// tile_index(k) + i; a run is inside of the space or outside, as a whole.
+// A tile: kHeld runs of kCount neighbours for each thread. Element i of run k is at
+// tile_index(k) + i; a run is as a whole inside the space or outside it.
 template <int kCount>
 constexpr u32 kTile = kThreads * kHeld * kCount;
 template <int kCount>
@@ -150,7 +150,7 @@ RB_DEVICE void group_norm_moments(const GroupNormParams& p) {
   to[static_cast<i64>(place.group) * p.all_parts + p.first_part + place.part] = all;
 }
 
-// The moments of a group from those of its parts.
+// The moments of a group from its parts' moments.
 template <int kWave, class C>
 RB_DEVICE Moments<C> join_parts(const Moments<C>* parts, u32 count, C* slots) {
   Moments<C> all = {};

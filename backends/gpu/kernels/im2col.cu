@@ -1,4 +1,4 @@
-// Windows of convolutions as rows, and rows added up as windows: one result a thread, neighbouring
+// Windows of convolutions as rows, and rows added to windows: one result a thread, neighbouring
 // threads along a row. Limited by memory.
 #include "backends/gpu/kernels/planes.h"
 #include "backends/gpu/tile.h"
@@ -7,7 +7,7 @@
 namespace rbee {
 namespace gpu {
 
-// Takes an index along an axis of this size off what counts all axes.
+// Splits off an index along an axis of this size from an index over all axes.
 RB_DEVICE i64 take_axis(i64& rest, const Divider& size) {
   const i64 above = divide_any(rest, size);
   const i64 here = rest - above * size.divisor;

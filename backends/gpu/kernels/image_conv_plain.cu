@@ -1,6 +1,6 @@
 // Convolutions of images with the channels last, for every float type of both operands and any
-// strides: tiles of 64 pixels by 64 outputs, their patches gathered while they are staged. Limited
-// by shared memory's bandwidth; matrix instructions are in the vendors' kernels.
+// strides: tiles of 64 pixels by 64 outputs; threads gather the patches while they stage them.
+// Shared memory's bandwidth limits it; the vendors' kernels have matrix instructions.
 #include "backends/gpu/kernels/image_window.h"
 #include "backends/gpu/kernels/tile_product.h"
 
@@ -45,7 +45,7 @@ struct StoreSum {
   }
 };
 
-// The outputs' tiles next to each other, so that they share pixels in the cache.
+// Tiles of outputs are adjacent, so that they share pixels in the cache.
 template <class T>
 RB_DEVICE void image_conv(const ImageConvParams& p) {
   const u32 across = (static_cast<u32>(p.outs) + kTile - 1) / kTile;

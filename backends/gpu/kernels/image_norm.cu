@@ -1,9 +1,9 @@
 // y = act((x - mean) / sqrt(variance + eps) * weight + bias) over the groups of channels of an
-// image with the channels last. Images of which a thread holds all its pixels in one step, a block
-// for a range of channels. Others in two: a block sums a chunk of the pixels for a range of
-// channels; then each block joins the chunks of its own groups (Chan, Golub and LeVeque 1983) and
+// image with the channels last. If a thread can hold all its pixels of an image: in one step, a
+// block for a range of channels. Else in two: a block sums a chunk of the pixels for a range of
+// channels; then each block merges the chunks of its groups (Chan, Golub and LeVeque 1983) and
 // writes its part of the result. Sums are of differences from the chunk's first pixel, so that
-// little cancels. Limited by memory.
+// little cancels. Memory limits it.
 #include "backends/gpu/kernels/quick_math.h"
 #include "backends/shared/image_params.h"
 #include "backends/shared/scalar.h"
@@ -13,9 +13,9 @@ namespace gpu {
 
 constexpr int kThreads = 384;
 constexpr int kAhead = 4;   // pixels that a thread asks for before it uses the first
-constexpr int kJoined = 8;  // sums that one thread joins in one go
+constexpr int kJoined = 8;  // sums that one thread merges at a time
 
-// Neighbouring channels of a pixel. 16 bytes are kept as words: two 16-bit values to a register.
+// Neighbouring channels of a pixel. 16 bytes stay words: two 16-bit values to a register.
 template <class T, int kCount>
 struct alignas(16) Channels {
   static_assert(kCount * sizeof(T) == 16, "one load");
@@ -47,7 +47,7 @@ struct Channels<T, 1> {
   RB_DEVICE void put(const T (&values)[1]) { value = values[0]; }
 };
 
-// Which channels of which pixels a block and a thread of it take: `side` pixels are read side by
+// The channels and pixels of a block and of its thread; the block reads `side` pixels side by
 // side.
 template <class T, int kCount>
 struct Share {
@@ -58,7 +58,7 @@ struct Share {
   int runs;             // of kCount channels, in a range
   int side, lane;       // pixels side by side, and the thread's among them
   int channel;          // the thread's first
-  int pixel;            // the thread's first; `end`: it has nothing to do
+  int pixel;            // the thread's first; `end`: it has none
 
   RB_DEVICE explicit Share(const ImageNormParams& p) {
     const u32 range = block_x() % static_cast<u32>(p.ranges);
@@ -83,7 +83,7 @@ struct Share {
   }
 };
 
-// Pixels of a thread, asked for together.
+// A thread's pixels, loaded together.
 template <class T, int kCount, int kPixels>
 struct Pixels {
   Channels<T, kCount> values[kPixels];
@@ -94,7 +94,7 @@ struct Pixels {
       if (from + j * share.side < share.end) values[j] = share.load(p, from + j * share.side);
     }
   }
-  // use(pixel, channels) for each of them.
+  // Calls use(pixel, channels) for each of them.
   template <class Use>
   RB_DEVICE void each(const Share<T, kCount>& share, int from, const Use& use) const {
 #pragma unroll
@@ -114,7 +114,7 @@ struct GroupMoments {
 };
 
 // Sums of the block's channels over its pixels, as differences from a pivot. Those of a thread's
-// channels lie a row apart, so that threads do not meet in the banks of shared memory.
+// channels lie a row apart, so that threads use different banks of shared memory.
 template <class T, int kCount>
 struct RangeSums {
   using C = Compute<T>;
@@ -147,7 +147,7 @@ struct RangeSums {
     }
     join(share.side, share.runs);
   }
-  // Joins the sums of pixels that were read side by side.
+  // Merges the sums of pixels that were read side by side.
   RB_DEVICE void join(int side, int runs) {
     for (int left = side; left > 1;) {
       const int next = (left + kJoined - 1) / kJoined;
@@ -182,7 +182,7 @@ struct RangeSums {
     const ChannelSums<C> own = of(i);
     return own.squares - own.sum * own.sum * by_pixels + pixels * apart * apart;
   }
-  // Of p.part channels from `at` on; for all lanes of a wave.
+  // Of p.part channels from `at` on; all lanes of a wave call it.
   template <int kWave>
   RB_DEVICE GroupMoments<C> of_part(const ImageNormParams& p, const Share<T, kCount>& share,
                                     int at) const {
@@ -225,7 +225,7 @@ RB_DEVICE C scale_of(const ImageNormParams& p, C squares) {
   return C(1) / sqrt(squares / count + static_cast<C>(p.eps));
 }
 
-// Of a group, from those of its chunks; for all lanes of a wave.
+// A group's moments, from its chunks; all lanes of a wave call it.
 template <int kWave, class C>
 RB_DEVICE GroupMoments<C> joined(const ImageNormParams& p, i64 image, int group) {
   const int parts = p.width / p.part, count = parts * p.chunks;
@@ -259,7 +259,7 @@ RB_DEVICE Compute<T> activated(const ImageNormParams& p, Compute<T> value) {
   }
 }
 
-// The thread's weights and biases, which are asked for before what they wait for is known.
+// The thread's weights and biases, which it loads before it has the moments.
 template <class T, int kCount>
 struct Affine {
   Channels<T, kCount> weight, bias;
@@ -282,7 +282,7 @@ struct Affine {
   }
 };
 
-// What makes the thread's results; `moments` are of the groups from `group0` on.
+// The factors of the thread's results; `moments` are of the groups from `group0` on.
 template <class T, int kCount>
 struct Normed {
   using C = Compute<T>;

@@ -52,7 +52,7 @@ struct Window {
            static_cast<u32>(row + place.row) < static_cast<u32>(p.size[0]) &&
            static_cast<u32>(column + place.column) < static_cast<u32>(p.size[1]);
   }
-  // Where the filters' element meets the image; null in the padding and beyond the filters.
+  // The place of the filters' element in the image; null in the padding and beyond the filters.
   RB_DEVICE const T* at(const ImageConvParams& p, const FilterPlace& place) const {
     if (!inside(p, place)) return nullptr;
     const i32 from_row = row + place.row, from_column = column + place.column;
@@ -70,7 +70,7 @@ struct Window {
   }
 };
 
-// What is added to the sum of one pixel and output channel.
+// The additions to the sum of one pixel and output channel.
 template <class T>
 RB_DEVICE Compute<T> addends(const ImageConvParams& p, u32 pixel, i64 out) {
   const u32 line = divide(pixel, p.out_width);

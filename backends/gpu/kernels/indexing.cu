@@ -1,13 +1,13 @@
-// Elements picked and spread by ids along an axis. Limited by memory. Scattering is deterministic:
-// one thread owns a destination and takes the ids in order, so that the last one wins and sums are
-// the reference's.
+// Elements read and written by ids along an axis. Memory limits it. Scattering is deterministic:
+// one thread owns a destination and takes the ids in order, so that the last one wins and sums
+// equal the reference's.
 #include "backends/gpu/tile.h"
 #include "backends/shared/indexing_params.h"
 
 namespace rbee {
 namespace gpu {
 
-// The id, or -1 for one that names nothing (backends/api/args_indexing.h).
+// The id, or -1 if it names nothing (backends/api/args_indexing.h).
 RB_DEVICE i64 load_id(const void* ids, u32 type, i64 at) {
   if (type == 0) {
     const u8 id = static_cast<const u8*>(ids)[at];
@@ -71,7 +71,7 @@ RB_DEVICE void scatter_lines(const ScatterParams& p) {
   }
 }
 
-// Few lines: a block a line, whose threads share the destinations and look at every id.
+// Few lines: a block a line; its threads share the destinations and read every id.
 template <class T, bool kAdd>
 RB_DEVICE void scatter_line(const ScatterParams& p) {
   RB_SHARED i64 ids[kTileThreads];

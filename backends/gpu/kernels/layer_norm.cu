@@ -9,8 +9,8 @@ namespace gpu {
 constexpr int kThreads = 256;      // of a block that has one row
 constexpr int kWaveThreads = 128;  // of one whose waves have a row each
 
-// f64 in double, everything else in float. A row is read three times; the last two find it in a
-// cache.
+// f64 in double, everything else in float. A thread reads a row three times, the last two times
+// from a cache.
 template <class T, int kWave>
 RB_DEVICE void layer_norm(const LayerNormParams& p) {
   using C = Compute<T>;
@@ -38,7 +38,7 @@ RB_DEVICE void layer_norm(const LayerNormParams& p) {
   }
 }
 
-// Rows of 16-byte packs that stay in registers, kPacks a thread at most: a row is read once.
+// Rows of 16-byte packs, at most kPacks a thread, in registers: each row is read once.
 template <class T, int kPacks>
 struct PackedRow {
   static constexpr int kCount = Pack<T>::kCount;
@@ -109,7 +109,7 @@ RB_DEVICE void layer_norm_packed(const LayerNormParams& p) {
   own.store(p, static_cast<T*>(p.y) + row_start(p.y_rows, row), scale, first, kThreads, packs);
 }
 
-// A wave a row: nothing waits for a barrier.
+// A wave a row: no thread waits at a barrier.
 template <class T, int kWave, int kPacks>
 RB_DEVICE void layer_norm_wave(const LayerNormParams& p) {
   const int thread = static_cast<int>(thread_x());
@@ -131,7 +131,7 @@ RB_DEVICE void layer_norm_wave(const LayerNormParams& p) {
 #define RB_ANY_WAVE(dtype, T) RB_WAVES(RB_ANY, dtype, T)
 RB_EACH_FLOAT_TYPE(RB_ANY_WAVE)
 
-// By the packs that a thread holds at most: of a wave's rows, or of a block's.
+// By the most packs of a thread: of a wave's rows, or of a block's.
 #define RB_PACKED(lanes, wave, dtype, T)                                     \
   RB_KERNEL(layer_norm_##dtype##_few2_##wave, kWaveThreads, LayerNormParams, \
             (layer_norm_wave<T, lanes, 2>(p)))                               \

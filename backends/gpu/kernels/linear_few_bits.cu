@@ -1,5 +1,5 @@
-// As linear_packed.cu and linear_plain.cu: weights of formats of few bits, packed and as files hold
-// them.
+// Like linear_packed.cu and linear_plain.cu, for weights of formats of few bits, packed and as
+// files hold them.
 #include "backends/gpu/kernels/linear_blocks.h"
 
 namespace rbee {

@@ -1,5 +1,5 @@
 // y = x * weight^T + bias for every kind of weight as files hold it, by plain multiply-adds in
-// float: what is left when no faster kernel takes the arguments.
+// float: for arguments that no faster kernel takes.
 #include "backends/gpu/kernels/linear_blocks.h"
 
 namespace rbee {

@@ -27,7 +27,7 @@ RB_DEVICE HeadRows head_rows(const MatvecHeads& heads, const MatvecOnePart& part
   return {first + pair * kMatvecOuts, 1};
 }
 
-// Of queries' or keys' rows from `first_row` on the pair that is rotated; tables.pairs or more:
+// The rotated pair among queries' or keys' rows from `first_row` on; tables.pairs or more:
 // none.
 RB_DEVICE i32 pair_of(const MatvecHeads& heads, i32 first_row) {
   const u32 head = divide(static_cast<u32>(first_row) / kMatvecOuts, heads.head_groups);
@@ -45,7 +45,7 @@ class HeadPlaces {
  public:
   static constexpr bool kEarly = false;  // whether turn() may be called right after ask()
 
-  // All threads; done() lets the others see it behind the next barrier.
+  // All threads call it; done() shows it to the others after the next barrier.
   RB_DEVICE void ask(const MatvecHeads& heads) {
     mine_ = static_cast<i32>(thread_x());
     slot_ = *heads.slot;
@@ -56,7 +56,7 @@ class HeadPlaces {
   }
 
   RB_DEVICE i32 slot() const { return slot_; }
-  // Of pair_of(); of none cos is 1 and sin 0.
+  // Of pair_of(); without a pair cos is 1 and sin 0.
   RB_DEVICE HeadTurn turn(const MatvecHeads& heads, i32 pair) const {
     return pair < heads.tables.pairs ? turns()[pair] : HeadTurn{1, 0};
   }

@@ -13,7 +13,7 @@ class PlainOne {
   static constexpr bool kRing = false;  // costs more instructions than it saves waiting
   static constexpr int kSteps = kTrip / kWave;
   static constexpr int kCount = Pack<W>::kCount;  // of a piece
-  // x of a piece lies in parts of at most 16 bytes, those of neighbouring lanes side by side.
+  // x of a piece is stored in parts of at most 16 bytes, those of neighbouring lanes side by side.
   static constexpr int kPart = kCount < Pack<X>::kCount ? kCount : Pack<X>::kCount;
   static constexpr int kParts = kCount / kPart;
 

@@ -1,25 +1,25 @@
 #pragma once
 // Linear layers of one row of x, with the norm before them and what follows: y = residual +
-// act(gate) * up (FusedLinearArgs). Limited by memory bandwidth. As many blocks as the device holds
+// act(gate) * up (FusedLinearArgs). Memory bandwidth limits it. As many blocks as the device holds
 // at once put x into shared memory, in the form that the weights' format needs, and then go from
 // group to group of weight rows. While a wave multiplies, it loads its next trips along its rows:
 // into registers, or into a ring in shared memory, which it fills before the previous kernel has
 // ended.
 //
-// A Format says how rows are read and multiplied:
+// A Format defines how rows are read and multiplied:
 //   kThreads                       of a block
 //   kRing                          whether trips lie in a ring, else in registers
-//   Fetched                        what a lane holds of a row in a trip
-//   staged_bytes(), stage(ask)     puts x into the block's dynamic shared memory; all threads.
-//                                  Calls ask(0) before it waits for the kernel in front, with
-//                                  kRing, and ask(1) when it has asked for x. Returns what results
-//                                  are to be multiplied by
+// Fetched                        a lane's part of a row in a trip
+// staged_bytes(), stage(ask)     puts x into the block's dynamic shared memory; all threads.
+// Calls ask(0) before it waits for the kernel in front, if
+// kRing, and ask(1) after it has asked for x. Returns the factor
+// of the results
 //   fetch(to, row, trip, lane)     without kRing: reads a trip
-//   kTripBytes                     with it: what a row's trip takes there,
+// kTripBytes                     with it: bytes of a row's trip there,
 //   copy(to, row, trip, lane)      starts copying it
 //   take(to, from, lane)           and reads it
 //   multiply(rows, trip, lane, sums)  adds the products
-//   Result                         how results are written, see OneGroups
+// Result                         writes results, see OneGroups
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/matvec_one_groups.h"
 #include "backends/shared/matvec_params.h"
@@ -27,7 +27,7 @@
 namespace rbee {
 namespace gpu {
 
-// Neighbouring elements, loaded 16 bytes at a time where there are so many. They stay words: apart,
+// Neighbouring elements, loaded 16 bytes at a time if there are that many. They stay words: apart,
 // halves would take a register each.
 template <class T, int kCount>
 struct alignas(sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16) Run {
@@ -41,13 +41,13 @@ RB_DEVICE u8* staged() {
   return bytes;
 }
 
-// Trips of `trip` pieces along a row; x counts as 0 behind the row's end.
+// Trips of `trip` pieces along a row; x counts as 0 past the row's end.
 RB_DEVICE i32 trips_of(const MatvecOneParams& p, i32 trip) {
   return (p.pieces + trip - 1) / trip;
 }
 
-// x as the threads of a block read it: `runs` runs of kEach neighbouring elements, 0 behind its
-// end. The norm's weight is asked for at once, x by each().
+// x as the threads of a block read it: `runs` runs of kEach neighbouring elements, 0 past its
+// end. The constructor asks for the norm's weight, each() for x.
 template <class T, int kEach, int kWave, int kThreads>
 class StagedX {
  public:
@@ -56,7 +56,7 @@ class StagedX {
     if (p.norm_weight != nullptr) load(p.norm_weight, 0, weight_);
   }
 
-  // put(run, values) for each run, of x or its norm. The threads of a wave call it together, for
+  // Calls put(run, values) for each run, of x or its norm. A wave's threads call it together, for
   // neighbouring runs from a multiple of kWave on, also past the last.
   template <class Put>
   RB_DEVICE void each(const Put& put) {
@@ -82,7 +82,7 @@ class StagedX {
     }
   }
 
-  // Of the norm, from a thread's sum of squares.
+  // The norm's factor, from a thread's sum of squares.
   RB_DEVICE float factor_of(float squares) const {
     RB_SHARED float slots[kThreads / kWave];
     squares = block_sum<kWave, kThreads>(squares, slots);
@@ -147,7 +147,7 @@ class RegistersAhead {
     for (int o = 0; o < kMatvecOuts; ++o) format.fetch(next_[o], rows[o], trip, lane);
     loads_before();
   }
-  // Ends a place in the order, also one that nothing was pushed to.
+  // Ends a place in the order, also one without a push().
   RB_DEVICE void close() {}
   RB_DEVICE void take(const Format&, Rows& to, int) {
 #pragma unroll
@@ -333,9 +333,9 @@ class MatvecOne {
   i32 mine_ = 0;         // the wave's among the block's groups
   i32 stride_ = 0;       // groups from one of a wave's to its next
   i32 trips_ = 0;        // of a row
-  i32 ahead_first_ = 0;  // the block's first group and the trip that is asked for next
+  i32 ahead_first_ = 0;  // the block's first group and the next trip to ask for
   i32 ahead_trip_ = 0;
-  i32 whole_end_ = 0;            // behind the last group of its part that has all rows
+  i32 whole_end_ = 0;            // after the last group of its part that has all rows
   const u8* rows_[kMatvecOuts];  // of that group
 };
 

@@ -27,7 +27,7 @@ struct OneResult {
   }
 };
 
-// The same for the type that the parameters name.
+// The same for the type in the parameters.
 struct AnyResult {
   RB_DEVICE static float bias(const MatvecOneParams& p, const MatvecOnePart& part, i32 out) {
     if (p.x_type == 0) return OneResult<float>::bias(p, part, out);
@@ -50,8 +50,8 @@ struct AnyResult {
   }
 };
 
-// Where a group's rows are: the second is `step` behind row `out`; of a gate it is the other
-// part's.
+// A group's rows: the second is `step` after row `out`; for a gate it is a row of the other
+// part.
 struct OnePlace {
   MatvecOnePart part;
   i32 index;  // of the part
@@ -62,7 +62,7 @@ struct OnePlace {
 // The destination of one of a group's two results.
 struct OneTarget {
   void* to;            // null: nothing
-  i32 at;              // elements behind it; -1: it is an element of a cache
+  i32 at;              // elements after it; -1: it is an element of a cache
   i32 pair;            // first row of one that may be rotated, else -1
   float bias, beside;  // of the result and of the group's other one
   float residual;
@@ -75,8 +75,8 @@ class OneGroups {
  public:
   RB_DEVICE explicit OneGroups(const MatvecOneParams& p) : p_(p) {}
 
-  // Of rotations, by all threads that call target(); with HeadPlaces done() lets the others see
-  // them behind the next barrier.
+  // For rotations; all threads that call target() call it. With HeadPlaces done() shows them to the
+  // others after the next barrier.
   RB_DEVICE void ask() {
     if (p_.append != 0) places_.ask(p_.heads);
   }

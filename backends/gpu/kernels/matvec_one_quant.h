@@ -118,8 +118,8 @@ class QuantOne {
  private:
   static constexpr int kSlots = kElements / 16;
 
-  // Planes lie in a ring's place one after another. kWhole: all of the trip's pieces exist, else
-  // what is behind the row's end becomes 0.
+  // Planes follow one another in a ring's place. kWhole: all pieces of the trip exist; else it sets
+  // everything past the row's end to 0.
   template <bool kWhole>
   RB_DEVICE void copy_planes(i32 to, const u8* row, i32 trip, int lane) const {
     const u32 at = shared_address(staged()) + static_cast<u32>(to + lane * 16);
@@ -129,12 +129,12 @@ class QuantOne {
     copy_plane<kWhole, Trip::kSuper>(at + Trip::kLow + Trip::kHigh + Trip::kScale, row + p_.super,
                                      trip, lane);
   }
-  // kBytes: of a trip in the plane.
+  // kBytes: a trip's bytes in the plane.
   template <bool kWhole, int kBytes>
   RB_DEVICE void copy_plane(u32 to, const u8* plane, i32 trip, int lane) const {
     static_assert(kBytes % 16 == 0, "a trip is whole copies");
     const u8* from = plane + static_cast<u32>(trip * kBytes + lane * 16);
-    // The plane's bytes from there on. Formats' blocks are whole, so that none is cut.
+    // The plane's bytes from there on. Formats' blocks are whole, so none is cut.
     const i32 left = (p_.pieces - trip * kTrip) * kBytes / kTrip - lane * 16;
 #pragma unroll
     for (int first = 0; first < kBytes; first += kWave * 16) {
@@ -145,7 +145,7 @@ class QuantOne {
     }
   }
 
-  // Behind the quants, 16 at a time. Where a lane takes two such they are in two runs, so that a
+  // After the quants, 16 at a time. If a lane takes two such, they are in two runs, so that a
   // wave's reads of either adjoin.
   RB_DEVICE OneGroup* groups() const {
     return reinterpret_cast<OneGroup*>(staged() + trips() * kTrip * kElements);

@@ -12,7 +12,7 @@ namespace gpu {
 
 constexpr int kXRun = 8;
 
-// `runs` runs, 0 behind the end of x. The norm's weight is asked for at once.
+// `runs` runs, 0 past the end of x. The constructor asks for the norm's weight.
 template <int kWave, int kThreads>
 class XRuns {
  public:
@@ -80,7 +80,7 @@ class XRuns {
     }
   }
 
-  // The run in front.
+  // The run before.
   RB_DEVICE void unpack(const Units& units, float (&values)[kXRun]) const {
     if (p_.x_type == 0) {
 #pragma unroll
@@ -149,7 +149,7 @@ struct alignas(8) RoundedRun {
 // group: of all four; only the first of their lanes has it.
 template <int kWave>
 RB_DEVICE RoundedRun round_run(const float (&values)[kXRun], OneGroup& group) {
-  // As bits, NaN counts as the largest, so that d becomes NaN and with it the product.
+  // Compared as bits, NaN is the largest, so d becomes NaN and with it the product.
   u32 largest = 0;
 #pragma unroll
   for (int i = 0; i < kXRun; ++i) {

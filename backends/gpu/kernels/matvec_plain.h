@@ -29,7 +29,7 @@ struct Matvec {
   i64 stride;  // packs from one step to the next
   float sums[kOuts][kBatch];
 
-  // x counts as zeros where the row has ended (not live).
+  // x counts as zeros past the row's end (not live).
   RB_DEVICE void multiply(const u32 (&words)[kOuts][4], i64 pack, bool live) {
 #pragma unroll
     for (int first = 0; first < kCount; first += kPart) {
@@ -54,8 +54,8 @@ struct Matvec {
     }
   }
 
-  // kSteps packs of each row from `first` on: all loads, then all products. Beyond the row's end
-  // its last pack is read: loads under a condition would not be moved to the front.
+  // kSteps packs of each row from `first` on: all loads, then all products. Past the row's end it
+  // reads the last pack again: compilers would not move conditional loads to the front.
   RB_DEVICE void trip(i64 first) {
     u32 words[kSteps][kOuts][4];
 #pragma unroll

@@ -1,7 +1,7 @@
 #pragma once
 // y = x * weight^T + bias for up to 8 rows of x and packed block-quantised weights
 // (packed_weight.h), with x as int8 by groups of 32 and integer dot products, e4m3 codes as f16.
-// Limited by the memory that the weights are read from. A lane takes 32 codes of a row at a time
+// The weights' memory limits it. A lane takes 32 codes of a row at a time
 // (16 of 8-bit formats); x comes from the first-level cache in the order that makes a wave's reads
 // of it adjoin.
 #include "backends/gpu/instructions.h"
@@ -12,7 +12,7 @@
 namespace rbee {
 namespace gpu {
 
-// Where piece `piece` (16 inputs) of a row of quantised x begins, in bytes: of each two pieces for
+// The start of piece `piece` (16 inputs) of a row of quantised x, in bytes: of each two pieces for
 // every lane of a wave, first those with an even number, then the others.
 template <int kWave>
 RB_DEVICE i64 x_piece(i64 piece) {

@@ -21,7 +21,7 @@ struct MatvecTile {
   template <class Params>
   RB_DEVICE explicit MatvecTile(const Params& p) {
     part = p.parts[0];
-    // Unrolled: where parameters are indexed at run time, compilers lose sight of what pointers are
+    // Unrolled: if parameters are indexed at run time, compilers do not see that pointers lead
     // to device memory, and use slower loads.
 #pragma unroll
     for (int i = 1; i < kMatvecParts; ++i) {
@@ -52,7 +52,7 @@ struct MatvecTile {
     return first_out + i < part.outs ? first_out + i : part.outs - 1;
   }
 
-  // y = the sums of all slices + bias. All threads of the block take part.
+  // y = the sums of all slices + bias. All threads of the block call it.
   template <class Store>
   RB_DEVICE void finish(const float (&sums)[kOuts][kBatch], int rows, int split,
                         const Store& store) const {

@@ -1,5 +1,5 @@
-// Elements moved as they are: copy, fill and where, one kernel for each size of element. Limited by
-// memory; the host makes elements of up to 16 bytes (widen() in loop.h).
+// Elements moved unchanged: copy, fill and where, one kernel for each size of element. Memory
+// limits it; the host makes elements of up to 16 bytes (widen() in loop.h).
 #include "backends/gpu/tile.h"
 #include "backends/shared/elementwise_params.h"
 
@@ -44,7 +44,7 @@ template <class T, class Cond>
 RB_DEVICE void where_of(const WhereParams& p) {
   map_space<T, kPerThread<T>>(p.space, p.y, Where{}, In<Cond>{p.cond}, In<T>{p.a}, In<T>{p.b});
 }
-// Bits say whether an integer is 0, whatever its sign.
+// An integer is 0 if its bits are, whatever its sign.
 template <class T>
 RB_DEVICE void where(const WhereParams& p) {
   switch (p.cond_bytes) {

@@ -1,4 +1,4 @@
-// Rewrites block-quantised weights in the layout of packed_weight.h, once for each at load; and
+// Rewrites block-quantised weights in the layout of packed_weight.h, once for each at load, and
 // makes parts of packed weights plain, for products of many rows.
 #include "backends/gpu/portable.h"
 #include "backends/shared/matvec_params.h"
@@ -22,7 +22,7 @@ RB_DEVICE void pack_weight(const PackParams& p) {
   }
 }
 
-// Eight elements a thread, as dequantize() has them, rounded to T: neighbouring threads write
+// Eight elements a thread, with dequantize()'s values rounded to T: neighbouring threads write
 // neighbouring 16 bytes.
 template <class T, class Block>
 RB_DEVICE void unpack_run(const UnpackParams& p, u32 row, u32 column) {

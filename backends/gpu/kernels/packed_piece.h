@@ -32,7 +32,7 @@ RB_DEVICE constexpr u32 book_sizes(int word) {
   return sizes;
 }
 
-// Shared memory that planes were copied to, with what reads them (packed_weight.h).
+// Shared memory with copied planes, and its readers (packed_weight.h).
 struct SharedBytes {
   const u8* data;
   RB_DEVICE SharedBytes operator+(i64 bytes) const { return {data + bytes}; }
@@ -61,7 +61,7 @@ RB_DEVICE void load_once(SharedBytes from, u32 (&words)[kWords]) {
   for (int i = 0; i < kWords; ++i) words[i] = all.words[i];
 }
 
-// What a lane reads of a row at a time, as the planes hold it. kPoints: packed_points.h.
+// A lane's part of a row at a time, as the planes hold it. kPoints: packed_points.h.
 template <class Block, bool kPoints = PackedFormat<Block>::kCodeBook == CodeBook::points>
 struct PackedPiece {
   using F = PackedFormat<Block>;
@@ -108,7 +108,7 @@ struct PackedPiece {
   }
 };
 
-// 16 or 32 elements of x, signed bytes in words, as products with a piece take them: for floats
+// 16 or 32 elements of x, signed bytes in words, in the form for products with a piece: for floats
 // two words of f16 for four elements (E4m3Dot).
 template <class Block>
 class PieceX {

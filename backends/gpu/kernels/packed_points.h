@@ -32,7 +32,7 @@ RB_DEVICE void open_book(u32 thread) {
     }
   }
 }
-// By all threads of a block, with the barrier.
+// All threads of a block call it; it has the barrier.
 template <class Block, int kThreads>
 RB_DEVICE void share_book() {
   open_book<Block, kThreads>(thread_x());

@@ -1,6 +1,6 @@
 #pragma once
-// Which element of a (batch, channels, height, width) result a thread computes, and what sums for
-// it are added up in.
+// The element of a (batch, channels, height, width) result that a thread computes, and the type of
+// its sums.
 
 #include "backends/gpu/portable.h"
 #include "backends/shared/strided_params.h"

@@ -1,5 +1,5 @@
 // Rounds the rows of x to int8 by groups of 32 for matvec_quant.h: d = max |x| / 127. Eight lanes
-// take a group. Small: x is a few rows.
+// take a group. It takes little time: x is a few rows.
 #include "backends/gpu/kernels/matvec_quant.h"
 
 namespace rbee {
@@ -18,11 +18,11 @@ RB_DEVICE void quantize_x(const QuantizeXParams& p) {
   const i64 groups = p.in / 32;
   const i64 mine = grid_thread() / kLanes;
   const bool live = mine < p.rows * groups;
-  const i64 group = live ? mine : p.rows * groups - 1;  // all lanes of a wave take part
+  const i64 group = live ? mine : p.rows * groups - 1;  // all lanes of a wave must call it
   const int lane = static_cast<int>(thread_x() % kLanes);
   const T* x = static_cast<const T*>(p.x) + group * 32 + lane * kEach;
   const auto in = *reinterpret_cast<const Four<T>*>(x);
-  // As bits, NaN counts as the largest, so that d becomes NaN and with it the product.
+  // Compared as bits, NaN is the largest, so d becomes NaN and with it the product.
   u32 largest = 0;
   for (int i = 0; i < kEach; ++i) {
     largest = Max{}(largest, bits_of_float(load_value(in.values[i])) & 0x7fffffffu);

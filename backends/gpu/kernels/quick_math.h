@@ -1,5 +1,5 @@
 #pragma once
-// Activations whose result is rounded to 16 bits: without branches, by the hardware's exponential
+// Activations with results rounded to 16 bits: without branches, by the hardware's exponential
 // and reciprocal. Relative errors are below 2^-17, those of the rounding 2^-12 and more.
 
 #include "backends/gpu/instructions.h"

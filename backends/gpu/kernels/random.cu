@@ -1,5 +1,5 @@
 // Random numbers: see backends/api/args_random.h. One Philox call an element, so that values depend
-// on nothing but seed and offset; limited by its 20 wide products.
+// only on seed and offset. Its 20 wide products limit it.
 #include "backends/gpu/tile.h"
 #include "backends/shared/philox.h"
 #include "backends/shared/random_params.h"
@@ -19,7 +19,7 @@ constexpr int kMantissa<bf16> = 8;
 template <>
 constexpr int kMantissa<f8e4m3> = 4;
 
-// Rounded step by step in double, as the reference does it: results are equal bit by bit.
+// Rounds step by step in double, as the reference does: results are equal bit by bit.
 template <class T>
 RB_DEVICE T uniform(const RandomParams& p, const PhiloxWords& r) {
   constexpr int kBits = kMantissa<T>;

@@ -1,5 +1,5 @@
-// y = sum, smallest or largest over axes, or their place. Groups of `lanes` threads gather an
-// output and join their states in shared memory, always in the same order. Limited by memory.
+// y = sum, smallest or largest over axes, or their place. Groups of `lanes` threads reduce an
+// output and merge their states in shared memory, always in the same order. Memory limits it.
 #include "backends/gpu/tile.h"
 #include "backends/shared/reduce_params.h"
 
@@ -71,7 +71,7 @@ struct FindState {
   }
 };
 
-// Joins the states of `lanes` threads that are `apart`; lane 0 gets the whole. All threads call it.
+// Merges the states of `lanes` threads that are `apart`; lane 0 gets all. All threads call it.
 template <class State>
 RB_DEVICE void join_lanes(State& state, u32 lane, u32 lanes, u32 apart) {
   RB_SHARED State slots[kTileThreads];

@@ -6,7 +6,7 @@
 namespace rbee {
 namespace gpu {
 
-// f(value) for every element of a result's window.
+// Calls f(value) for every element of a result's window.
 template <class T, class F>
 RB_DEVICE void each_in_window(const PoolParams& p, const T* x, F f) {
   for (i64 i = 0; i < p.kernel[0]; ++i) {
@@ -20,7 +20,7 @@ RB_DEVICE const T* window_of(const PoolParams& p, const Pixel& to) {
          to.row * p.stride[0] * p.x_strides[2] + to.column * p.stride[1] * p.x_strides[3];
 }
 
-// What means are summed in: integers as the reference sums them.
+// The type of sums for means: for integers the reference's.
 template <class C>
 struct MeanOf {
   using type = double;

@@ -45,7 +45,7 @@ RB_DEVICE void rms_norm(const RmsNormParams& p) {
   }
 }
 
-// Rows of 16-byte packs; a thread keeps its part in registers, so that the row is read once.
+// Rows of 16-byte packs; a thread keeps its part in registers, so each row is read once.
 template <class T, int kWave, int kPacks>
 RB_DEVICE void rms_norm_packed(const RmsNormParams& p) {
   RB_SHARED float slots[kThreads / kWave];

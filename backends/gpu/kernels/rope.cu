@@ -1,6 +1,6 @@
 // Rotary position embedding of heads (Su et al. 2021), appending heads to a paged cache, and both
 // in one launch. A few neighbouring threads take a head; each rotates, or copies, runs of kCount
-// elements. Limited by memory, at decode by the launch.
+// elements. Memory limits it, at decode the launch.
 #include "backends/gpu/tile.h"
 #include "backends/shared/kv_page.h"
 #include "backends/shared/rope_params.h"
@@ -17,7 +17,7 @@ struct Head {
   i64 step;
 };
 
-// The angles of a token; without pairs for what is only copied.
+// The angles of a token; without pairs for heads that are only copied.
 struct Angles {
   const float* cos;
   const float* sin;
@@ -40,7 +40,7 @@ template <int kCount, class T>
 RB_DEVICE TileOf<T, kCount> load_run(const T* from, i64 step, i32 at) {
   return load_tile<T, kCount>(In<T>{from}, at * step, kCount == 1);
 }
-// Rounds to T, what a separate rotation would store, and then to Y.
+// Rounds to T, which a separate rotation would store, and then to Y.
 template <class T, class Y, int kCount>
 RB_DEVICE void store_run(const Head<Y>& to, i32 at, const Compute<T> (&values)[kCount]) {
   TileOf<Y, kCount> out;
@@ -51,7 +51,7 @@ RB_DEVICE void store_run(const Head<Y>& to, i32 at, const Compute<T> (&values)[k
   *reinterpret_cast<TileOf<Y, kCount>*>(to.data + at * to.step) = out;
 }
 
-// kCount pairs, beginning with pair `first`. All is read before anything is written: x and y may
+// kCount pairs from pair `first` on. It reads all before it writes anything: x and y may
 // be the same memory.
 template <bool kInterleaved, int kCount, class T, class Y>
 RB_DEVICE void rotate_run(const Head<const T>& x, const Head<Y>& y, const Angles& angles,
@@ -79,7 +79,7 @@ RB_DEVICE void rotate_run(const Head<const T>& x, const Head<Y>& y, const Angles
   store_run<T>(y, high, out[1]);
 }
 
-// This lane's part of a head: the rotated pairs, then what lies behind them.
+// This lane's part of a head: the rotated pairs, then the elements after them.
 template <int kCount, class T, class Y>
 RB_DEVICE void move_head(const Head<const T>& x, const Head<Y>& y, const Angles& angles,
                          i32 head_dim, u32 lane_bits) {
@@ -154,7 +154,7 @@ RB_DEVICE TokenHead token_head(const AppendParams& p, i64 row) {
   return {token, behind - p.kv_heads, 1};
 }
 
-// kRotate: without, there is no q and keys are copied.
+// kRotate: without it there is no q, and keys are copied.
 template <bool kRotate>
 RB_DEVICE Angles angles_of(const AppendParams& p, const TokenHead& at) {
   if (!kRotate || at.which == 1) return Angles();
@@ -167,7 +167,7 @@ RB_DEVICE Head<T> rotated_query(const AppendParams& p, const TokenHead& at) {
   return {to, p.q_out_strides[2]};
 }
 
-// q is rotated, keys are rotated into their cache, values copied into theirs.
+// Rotates q, rotates keys into their cache, copies values into theirs.
 template <class T, int kCount, bool kRotate>
 RB_DEVICE void append(const AppendParams& p) {
   const i64 row = p.first + (grid_thread() >> p.lane_bits);
@@ -209,7 +209,7 @@ RB_DEVICE T rotated_element(const Head<const T>& x, const Angles& angles, i32 at
   return store_value<T>(second ? a * sin + b * cos : a * cos - b * sin);
 }
 
-// append() for q8_0 caches: 32 lanes take a group of a head, an element each. q_out is not q.
+// append() for q8_0 caches: 32 lanes take a group of a head, one element each. q_out is not q.
 template <class T, int kWave, bool kRotate>
 RB_DEVICE void append_pages(const AppendParams& p) {
   const i64 row = p.first + grid_thread() / kPageGroup;

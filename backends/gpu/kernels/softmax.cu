@@ -1,5 +1,5 @@
-// y = softmax(x) over rows: a wave a row where it fits into registers, else a block a row, which
-// reads the row twice. Limited by memory. f64 in double, everything else in float.
+// y = softmax(x) over rows: a wave a row if registers can hold it, else a block a row, which
+// reads the row twice. Memory limits it. f64 in double, everything else in float.
 #include "backends/gpu/portable.h"
 #include "backends/shared/softmax_params.h"
 
@@ -14,8 +14,8 @@ RB_DEVICE C lowest() {
   return -C(infinity());
 }
 
-// The largest value seen, and the sum of exp(value - largest). A NaN or an infinity makes the sum
-// NaN, as in the reference; values of -infinity add nothing while there is no larger one.
+// The largest value so far, and the sum of exp(value - largest). A NaN or an infinity makes the sum
+// NaN, as in the reference; values of -infinity add nothing until a larger one comes.
 template <class C>
 struct Partial {
   C top;
@@ -30,7 +30,7 @@ struct Partial {
   }
 };
 
-// A sum taken under `top`, under `new_top`.
+// A sum relative to `top`, converted to `new_top`.
 template <class C>
 RB_DEVICE C rescaled(Partial<C> part, C new_top) {
   return part.top == new_top ? part.sum : part.sum * exp(part.top - new_top);

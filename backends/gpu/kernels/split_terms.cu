@@ -1,5 +1,5 @@
-// What products of x in f32 with 16-bit weights take beside the products: x cut into terms of 16
-// bits, and the terms' products added up. Limited by memory.
+// What products of x in f32 with 16-bit weights need beside the products: cutting x into terms of
+// 16 bits, and adding the terms' products. Memory limits it.
 #include "backends/gpu/portable.h"
 #include "backends/shared/product_params.h"
 
@@ -13,7 +13,7 @@ struct alignas(sizeof(T) * kEach) Four {
   T values[kEach];
 };
 
-// Of f16 a row's largest element is scaled to 2^14 to 2^15, so that none overflows and few are
+// For f16 a row's largest element is scaled to [2^14, 2^15), so that none overflows and few are
 // below the normal numbers; the second term, at most 2^-12 of the first, is scaled alike.
 template <class T>
 struct Split {
@@ -26,7 +26,7 @@ struct Split<f16> {
   static constexpr float kStep = 2048;
 };
 
-// 2^-n for the largest magnitude's bits; n takes it to 2^14 to 2^15. NaN counts as the largest.
+// 2^-n for the largest magnitude's bits; 2^n would scale it to [2^14, 2^15). NaN is the largest.
 RB_DEVICE u32 scale_exponent(u32 largest) {
   const u32 exponent = largest >> 23;
   return exponent < 15 ? 15 : exponent > 254 ? 254 : exponent;
@@ -61,7 +61,7 @@ RB_DEVICE void split_x(const SplitXParams& p) {
       for (int k = 0; k < kEach; ++k) {
         out.values[k] = store_value<T>(rest[k]);
         const float left = rest[k] - load_value(out.values[k]);
-        // Nothing is left of infinity and NaN.
+        // Infinity and NaN leave no rest.
         rest[k] = left - left == 0.0f ? left * Split<T>::kStep : 0.0f;
       }
       *reinterpret_cast<Four<T>*>(terms + term * p.rows * p.depth + i) = out;

@@ -31,7 +31,7 @@ struct ProductShape {
 };
 
 // store(row, column, sum over k of load_a(row, k) * load_b(column, k)) for the tile at (row0,
-// column0). All threads of the block take part.
+// column0). All threads of the block call it.
 template <class C, class LoadA, class LoadB, class Store>
 RB_DEVICE void tile_product(const ProductShape& shape, i64 row0, i64 column0, const LoadA& load_a,
                             const LoadB& load_b, const Store& store) {
@@ -40,7 +40,7 @@ RB_DEVICE void tile_product(const ProductShape& shape, i64 row0, i64 column0, co
   const int row = static_cast<int>(thread_x()) / 16;
   const int column = static_cast<int>(thread_x()) % 16;
   C sums[4][4] = {};
-  // Of integers compilers read a whole step ahead, for which registers do not do.
+  // With integers compilers read a whole step ahead, for which registers do not suffice.
   constexpr bool kIntegers = C(1) / C(2) == C(0);
   constexpr int kTogether = kIntegers ? 4 : kTileDepth;
   for (i64 depth0 = 0; depth0 < shape.depth; depth0 += kTileDepth) {

@@ -1,10 +1,10 @@
 // values, ids = the k largest of rows. Blocks sort pieces of a row by a bitonic network (Batcher
-// 1968) into runs of as many items as are kept, and then halve the runs: of two sorted ones, the
-// smaller of the one's first and the other's last, and so on, are those to keep, again in an order
-// that the network's last stages sort. Lists that blocks kept are merged in the same way. An item
-// is the value's key above the index, so that all differ and the order does not depend on who
-// sorts. Limited by waiting: a stage whose partners are in one wave takes shuffles, others a
-// barrier. The one largest alone needs no network: threads keep the smallest item that they meet.
+// 1968) into runs of as many items as are kept, and then halve the runs. Of two sorted ones they
+// keep the smaller of the one's first and the other's last item, and so on, in an order that the
+// network's last stages sort. Lists of several blocks are merged in the same way. An item
+// is the value's key above the index, so all items differ and the order does not depend on the
+// thread that sorts. Waiting limits it: a stage within a wave takes shuffles, others a
+// barrier. The largest alone needs no network: each thread keeps its smallest item.
 #include "backends/gpu/portable.h"
 #include "backends/shared/top_k_params.h"
 
@@ -34,7 +34,7 @@ RB_DEVICE float value_of(u64 item) {
   return float_of_bits(ascending >> 31 != 0 ? ascending & 0x7fffffffu : ~ascending);
 }
 
-// kSlots items, of which thread t holds those with index 4 t + 0..3.
+// kSlots items; thread t holds those with index 4 t + 0..3.
 template <int kWave>
 class Items {
  public:
@@ -43,12 +43,12 @@ class Items {
   RB_DEVICE Items() : first_(thread_x() * kEach) {}
   RB_DEVICE u32 index(u32 i) const { return first_ + i; }
 
-  // The first `kept` become the smallest, ascending. A power of two, 4 to kSlots.
+  // Makes the first `kept` the smallest, ascending. A power of two, 4 to kSlots.
   RB_DEVICE void keep_smallest(u32 kept) {
     for (u32 width = 2; width <= kept; width *= 2) merge_runs(width, kept);
     halve_runs(kSlots, kept);
   }
-  // The same of sorted lists of `kept`, twice as many as there is room for.
+  // The same for sorted lists of `kept`, twice as many as there is room for.
   RB_DEVICE void keep_smallest_of(const u64* lists, u32 count, u32 kept) {
     fold([&](u32 list, u32 place) { return list < count ? lists[list * kept + place] : kNoItem; },
          kSlots, kept);
@@ -61,7 +61,7 @@ class Items {
       if (index(i) < kept) list[index(i)] = mine[i];
     }
   }
-  // The first item, to all threads.
+  // The first item, for all threads.
   RB_DEVICE u64 smallest() {
     RB_SHARED u64 found;
     if (thread_x() == 0) found = mine[0];
@@ -83,8 +83,8 @@ class Items {
     return all;
   }
 
-  // Stages of `width`: runs that ascend and then descend, or the reverse, become sorted. Those of
-  // less than `kept` take turns in their direction.
+  // Stages of `width`: sorts runs that ascend and then descend, or the reverse. Runs of
+  // less than `kept` alternate in direction.
   RB_DEVICE void merge_runs(u32 width, u32 kept) {
     for (u32 apart = width / 2; apart >= kEach; apart /= 2) {
       const bool keeps_less = ((first_ & apart) == 0) == ascends(0, width, kept);
@@ -120,7 +120,7 @@ class Items {
     mine[high] = a;
   }
 
-  // `count` items are what is to be kept of each two of twice as many lists: list(l, place).
+  // `count` items: the ones to keep of each two of twice as many lists, list(l, place).
   template <class List>
   RB_DEVICE void fold(const List& list, u32 count, u32 kept) {
 #pragma unroll
@@ -131,13 +131,13 @@ class Items {
       mine[i] = b < a ? b : a;
     }
   }
-  // Until one run is left of `count` items in sorted runs of `kept`.
+  // Halves `count` items in sorted runs of `kept` until one run is left.
   RB_DEVICE void halve_runs(u32 count, u32 kept) {
     while (count > kept) {
       const u64* all = show_all();
       count /= 2;
       fold([&](u32 list, u32 place) { return all[list * kept + place]; }, count, kept);
-      // Waves without items only wait, where others do.
+      // Waves without items only wait, together with the others.
       const bool wave_has = first_ / (kEach * kWave) * (kEach * kWave) < count;
       if (wave_has || kept > kEach * kWave) merge_runs(kept, kept);
     }
@@ -151,14 +151,14 @@ RB_DEVICE float scale_of(const TopKResult& result, u64 row) {
   return result.scale != nullptr ? result.scale[static_cast<i64>(row) * result.scale_row] : 1.0f;
 }
 
-// Every thread gets the sum over the block, always added in the same order.
+// Gives every thread the sum over the block, always added in the same order.
 template <int kWave>
 RB_DEVICE float add_up(float x) {
   RB_SHARED float sums[kThreads / kWave];
   return block_sum<kWave, kThreads>(x, sums);
 }
 
-// The sum of a row from its pieces' sums, under `top`.
+// The sum of a row from its pieces' sums, relative to `top`.
 template <int kWave>
 RB_DEVICE float sum_of_pieces(const TopKPiece* pieces, u32 count, float top, float scale) {
   float sum = 0;
@@ -192,7 +192,7 @@ RB_DEVICE void find(const TopKFindParams& p) {
   float values[kEach];
 #pragma unroll
   for (u32 i = 0; i < kEach; ++i) {
-    // Which thread sorts an item does not matter; so neighbours read neighbours.
+    // Any thread may sort any item, so neighbours read neighbours.
     const u32 at = piece * kSlots + i * kThreads + thread_x();
     items.mine[i] = at < p.n ? make_item(load_value(x[at * p.x_step]), at) : kNoItem;
     values[i] = at < p.n ? value_of(items.mine[i]) : lowest();
@@ -232,7 +232,7 @@ struct Smaller {
   RB_DEVICE u64 operator()(u64 a, u64 b) const { return b < a ? b : a; }
 };
 
-// The first of all threads' items, written by one of them.
+// The first of all threads' items; one thread writes it.
 template <int kWave>
 RB_DEVICE void put_first(const TopKResult& result, u64 row, u64* to, u64 mine) {
   RB_SHARED u64 slots[kThreads / kWave];

@@ -1,4 +1,4 @@
-// y = f(x) and y = mul * x + add. Limited by memory but for the longest functions of 16-bit types.
+// y = f(x) and y = mul * x + add. Memory limits all but the longest functions of 16-bit types.
 #include "backends/gpu/tile.h"
 #include "backends/shared/elementwise_params.h"
 #include "backends/shared/scalar.h"
@@ -86,7 +86,7 @@ struct UnaryInteger {
         return below_zero(x) ? T(0) : x;
       case 18:
         return static_cast<T>(below_zero(x) ? -1 : x != 0);
-      default:  // 21; the host lets no other through
+      default:  // 21; the host passes no other
         return static_cast<T>(wide * wide);
     }
   }
@@ -105,7 +105,7 @@ struct Affine {
       const C m = static_cast<C>(mul), a = static_cast<C>(add);
       each(y, x, [m, a](C v) { return v * m + a; });
     } else {
-      // Truncation makes one rounding more or less visible: the reference has two.
+      // Truncation makes one rounding more or less visible: the reference rounds twice.
       each(y, x,
            [this](T v) { return saturate<T>(rounded_product(static_cast<double>(v), mul) + add); });
     }

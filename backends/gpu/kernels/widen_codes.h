@@ -1,6 +1,6 @@
 #pragma once
-// Codes of packed weights (packed_piece.h) as neighbouring 16-bit floats, exactly: what matrix
-// units multiply, before scales.
+// Codes of packed weights (packed_piece.h) as neighbouring 16-bit floats, exactly, for matrix
+// units, before scales.
 #include "backends/gpu/e4m3_dot.h"
 #include "backends/gpu/instructions.h"
 #include "backends/shared/packed_weight.h"
@@ -10,7 +10,7 @@ namespace gpu {
 
 constexpr u32 kMinusZeroPair = 0x80008000u;
 
-// What the bytes of a word of codes are.
+// The kind of bytes in a word of codes.
 enum class Codes { unsigned_bytes, signed_bytes, e4m3 };
 template <class Block>
 constexpr Codes kCodesOf =
@@ -24,7 +24,7 @@ constexpr bool kHasMinima =
     PackedFormat<Block>::kOffset == 0 && kCodesOf<Block> == Codes::unsigned_bytes;
 
 // The quants of four neighbouring codes, in the bytes of a word, exactly as values of T. Integers:
-// a byte in the low bits of a number whose last place counts 1, less that number.
+// a byte in the low bits of a number whose last place counts 1, minus that number.
 template <class T, Codes kCodes, int kOffset>
 struct Widen;
 template <Codes kCodes, int kOffset>
@@ -39,8 +39,8 @@ struct Widen<f16, kCodes, kOffset> {
     pairs[1] = fma_pair<f16>(pick_bytes<0x4342>(codes, 0x64646464u), one, less);
   }
 };
-// A float of one byte is a wider one's first bits, less what the exponents' biases differ by;
-// numbers below the smallest normal one included.
+// A float of one byte is a wider one's first bits, except for the difference of the exponents'
+// biases; this includes numbers below the smallest normal one.
 template <int kOffset>
 struct Widen<f16, Codes::e4m3, kOffset> {
   RB_DEVICE static void run(u32 codes, u32 (&pairs)[2]) {
