@@ -5,7 +5,7 @@
 namespace rbee::cuda {
 
 gpu::LtLibrary& cublaslt_library() {
-  // Never destroyed: at the end of a program the driver may be gone before us.
+  // Never destroyed: at the end of a program the driver may be gone first.
   static auto* const opened = new gpu::LtLibrary(kCublasLtVendor);
   return *opened;
 }

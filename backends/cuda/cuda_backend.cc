@@ -8,7 +8,7 @@ namespace rbee::cuda {
 namespace {
 
 gpu::Backend& backend() {
-  // Never destroyed: at the end of a program the driver may be gone before us.
+  // Never destroyed: at the end of a program the driver may be gone first.
   static auto* const instance = new gpu::Backend(
       []() -> std::unique_ptr<gpu::Driver> { return std::make_unique<CudaDriver>(); },
       cuda_images(), &cuda_kernels);

@@ -8,7 +8,7 @@
 namespace rbee::cuda {
 namespace {
 
-// CUDA 12.0: the oldest driver whose kernels and graph calls are all there.
+// CUDA 12.0: the oldest driver that has all kernel and graph calls in use.
 constexpr int kOldestDriver = 12000;
 
 Handle handle(void* object) {
@@ -23,7 +23,7 @@ std::string version_text(int version) {
   return cat(version / 1000, ".", version % 1000 / 10);
 }
 
-// An image that the driver does not take leaves the device as it was.
+// An image that the driver rejects leaves the device unchanged.
 Code code_of(Status status) {
   switch (status) {
     case kErrorOutOfMemory:
@@ -41,14 +41,14 @@ Code code_of(Status status) {
   }
 }
 
-// What this thread made current last; more than one driver exists only in tests.
+// The context that this thread made current last; only tests have more than one driver.
 struct Current {
   uint64_t driver = 0;
   int ordinal = -1;
 };
 thread_local Current current;
 
-// The first that has the instruction of wait_for_previous_kernel(), in portable.h.
+// The first architecture with the instruction of wait_for_previous_kernel(), in portable.h.
 constexpr int kWaitingPtx = 90;
 
 uint64_t next_id() {
@@ -277,8 +277,8 @@ void* CudaDriver::find_kernel(void* module, const char* name) {
 }
 
 bool CudaDriver::waits_itself(void* kernel) {
-  // Of what the code was compiled for, whatever card runs it: later cards may run PTX of earlier
-  // ones, which has no such instruction.
+  // The architecture that the code was compiled for, on any card: later cards may run PTX of
+  // earlier ones, which has no such instruction.
   int ptx = 0;
   check(fn_.cuFuncGetAttribute(&ptx, kFuncPtxVersion, handle(kernel)), "cuFuncGetAttribute");
   return ptx >= kWaitingPtx;
@@ -290,8 +290,8 @@ void CudaDriver::allow_shared(void* kernel, size_t bytes) {
 }
 
 void CudaDriver::launch(const gpu::KernelLaunch& what, void* stream, const void* params) {
-  void* arguments[] = {const_cast<void*>(params)};  // it reads them only
-  // Overlapping kernels are in order because each waits for the one in front (RB_KERNEL).
+  void* arguments[] = {const_cast<void*>(params)};  // it only reads them
+  // Overlapping kernels stay in order because each waits for the one in front (RB_KERNEL).
   const LaunchAttribute overlap{.id = kProgrammaticSerialization, .padding = 0, .value = {1}};
   const LaunchConfig config{.grid_x = what.grid.x,
                             .grid_y = what.grid.y,

@@ -50,7 +50,7 @@ KernelTable mma_kernels() {
   return t;
 }
 
-// The same where blocks have the shared memory that a tile of wide heads takes: not sm_86 and
+// The same if blocks have the shared memory for a tile of wide heads: not sm_86 and
 // sm_89.
 KernelTable large_mma_kernels() {
   KernelTable t = mma_kernels();
@@ -60,7 +60,7 @@ KernelTable large_mma_kernels() {
   return t;
 }
 
-// For sm_90, where this build has code for it.
+// For sm_90, if this build has code for it.
 KernelTable wgmma_kernels() {
   KernelTable t = mma_kernels();
   t.attention = gpu::slot<attention_decode_mma, gpu::attention_decode, attention_tma,

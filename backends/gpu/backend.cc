@@ -56,7 +56,7 @@ std::unique_ptr<GpuDevice> Backend::open_device(int ordinal) {
   } catch (const Error& error) {
     fail(error.code(), "device", id, ": ", error.what());
   }
-  // Now, not when half of a model is read.
+  // Now, rather than after half of a model is read.
   const Properties& properties = device->properties();
   const std::span<const KernelImage> images = vendor_.images;
   if (!has_image(images, properties.architecture)) {

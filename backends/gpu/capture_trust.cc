@@ -12,14 +12,14 @@
 namespace rbee::gpu {
 namespace {
 
-constexpr uint32_t kRow = 64;    // words that a kernel copies
-constexpr uint32_t kRows = 128;  // kernels that copy uploads; as many copy what these wrote
+constexpr uint32_t kRow = 64;    // words of each kernel's copy
+constexpr uint32_t kRows = 128;  // kernels that copy uploads; as many copy their results
 constexpr uint32_t kWords = kRow * kRows;
 constexpr size_t kBytes = kWords * sizeof(uint32_t);
 constexpr uint32_t kReplays = 100;
-constexpr uint32_t kStep = 37;  // odd: rows times it are all rows in another order
+constexpr uint32_t kStep = 37;  // odd: multiples of it reach all rows, in another order
 
-// Another one for each turn and word (Knuth, "The Art of Computer Programming" 2, 3.3.4).
+// A different value for each turn and word (Knuth, "The Art of Computer Programming" 2, 3.3.4).
 uint32_t word_of(uint32_t turn, uint32_t index) {
   return (turn * kWords + index) * 2654435769U;
 }
@@ -53,7 +53,7 @@ class SelfTest {
  public:
   explicit SelfTest(GpuDevice& device) : device_(device) {}
 
-  // Whether the copies are right without a capture.
+  // Whether the copies are right without capture.
   bool right_at_once() {
     upload(0);
     copy_rows();
@@ -91,7 +91,7 @@ class SelfTest {
       try {
         device.destroy_capture(device.end_capture(device.default_stream()));
       } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
-        // The first error says what broke the capture.
+        // The first error reports what broke the capture.
       }
     }
 
@@ -142,7 +142,7 @@ std::string self_test_capture(GpuDevice& device) {
     return test.replays();
   } catch (const Error& error) {
     if (error.code() == Code::out_of_memory) throw;
-    right_at_once();  // throws what a lost device gives
+    right_at_once();  // throws the error of a lost device
     return cat("they failed in the self-test: ", error.what());
   }
 }

@@ -12,9 +12,9 @@ namespace {
 constexpr size_t kAlignment = 512;
 constexpr size_t kMiB = size_t{1} << 20;
 
-// Blocks above it are cut from segments.
+// Larger blocks are cut from segments.
 constexpr size_t kMostSmall = kMiB;
-// Requests below the half of a segment share it; larger ones have segments of their own.
+// Requests of less than half a segment share one; larger ones have segments of their own.
 constexpr size_t kSegment = 32 * kMiB;
 constexpr size_t kSegmentUnit = 2 * kMiB;
 
@@ -57,7 +57,7 @@ void* DeviceAllocator::take(const MemoryPlace& place, size_t bytes) {
   return is_large(bytes) ? large_.take(place, bytes) : take_small(place, bytes);
 }
 
-// Null when the device has not that much.
+// Null if the device has not that much.
 void* DeviceAllocator::try_driver(size_t bytes) {
   ++stats_.driver_calls;
   try {

@@ -20,7 +20,7 @@ DynamicLibrary::DynamicLibrary(const char* override_variable,
     }
     const char* error = dlerror();
     const std::string_view why = error != nullptr ? error : name;
-    // Not about the name itself: the file is there, and something of it is missing or wrong.
+    // The fault is not in the name: the file is there, and a part of it is missing or wrong.
     if (reason_.empty() || !why.starts_with(name)) reason_ = why;
     return false;
   };

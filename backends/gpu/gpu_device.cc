@@ -8,7 +8,7 @@
 namespace rbee::gpu {
 namespace {
 
-// Work on `later` from now on begins when what is on `earlier` has ended.
+// Work that is queued on `later` from now on begins after the work on `earlier` has ended.
 void run_after(Stream& later, Stream& earlier) {
   Device& device = *earlier.device;
   void* event = device.create_event();
@@ -24,7 +24,7 @@ void run_after(Stream& later, Stream& earlier) {
 
 constexpr size_t kMostNames = 1500;  // bytes
 
-// What begin_capture and end_capture hand out: the graph and the memory it works in.
+// What begin_capture and end_capture return: the graph and the memory that it works in.
 struct Captured {
   void* graph;
   uint64_t pool;
@@ -56,13 +56,13 @@ auto GpuDevice::named(const char* what, const Call& call, void* stream) const {
   }
 }
 
-// What was made in one thread may go in another, and the NVIDIA driver refuses these calls too in
-// one without a context (CUDA_ERROR_INVALID_CONTEXT).
+// One thread may free what another made, and the NVIDIA driver refuses these calls, too, in a
+// thread without a context (CUDA_ERROR_INVALID_CONTEXT).
 void GpuDevice::use_to_give_back() const noexcept {
   try {
     use();
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
-    // Of a lost device goes what can go.
+    // A lost device frees what it can.
   }
 }
 
@@ -150,7 +150,7 @@ void GpuDevice::destroy_stream(Stream& stream) noexcept {
     synchronize(stream);
     allocator_.move_stream(stream.handle, default_stream_.handle);
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
-    // Of a lost device goes what can go.
+    // A lost device frees what it can.
   }
   streams_.remove(stream.handle);
   driver_.destroy_stream(std::exchange(stream.handle, nullptr));

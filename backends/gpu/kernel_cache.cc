@@ -54,7 +54,7 @@ KernelCache::Found KernelCache::find(std::string_view family, std::string_view k
     known->second.found = {.handle = handle, .name = known->first.c_str(), .waits_itself = waits};
   }
   Kernel& entry = known->second;
-  // 48 KiB would need no asking for, but what the kernel declares is a part of them.
+  // 48 KiB need no request, but the kernel's own declarations count, too.
   if (shared_bytes > entry.shared_bytes) {
     driver_.allow_shared(entry.found.handle, shared_bytes);
     entry.shared_bytes = shared_bytes;

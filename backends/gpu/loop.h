@@ -1,5 +1,5 @@
 #pragma once
-// Host side of the element-wise kernels: views walked together, reduced to as few axes as describe
+// Host side of the element-wise kernels: walks views together, over as few axes as describe
 // them. backends/gpu/tile.h is the device's side.
 
 #include <algorithm>
@@ -47,7 +47,7 @@ struct Loop {
 
 namespace detail {
 
-// True when walking `inner` to its end is one step along `outer`, for every operand.
+// True if walking `inner` to its end is one step along `outer`, for every operand.
 template <int kOperands>
 bool joins(const Loop<kOperands>& loop, const int64_t (&outer)[kOperands]) {
   const int inner = loop.rank - 1;
@@ -59,7 +59,7 @@ bool joins(const Loop<kOperands>& loop, const int64_t (&outer)[kOperands]) {
 
 }  // namespace detail
 
-// The views' common sizes are those of views[0]; others may have more behind theirs (strides
+// The views' common sizes are those of views[0]; others may have more axes after theirs (strides
 // count). Axes of `skip` (bits) are left out.
 template <int kOperands>
 Loop<kOperands> loop_over(const View* const (&views)[kOperands], uint32_t skip = 0) {
@@ -90,8 +90,8 @@ Loop<kOperands> loop_over(const View* const (&views)[kOperands], uint32_t skip =
   return loop;
 }
 
-// Calls body(part, first) for pieces of at most `most` elements; `first`: elements before it, when
-// the whole is walked in order.
+// Calls body(part, first) for pieces of at most `most` elements; `first`: the elements before the
+// piece in the order of the whole.
 template <int kOperands, typename Body>
 void for_parts(const Loop<kOperands>& loop, Body&& body, int64_t most = int64_t{1} << 30,
                int64_t first = 0) {
@@ -113,7 +113,7 @@ void for_parts(const Loop<kOperands>& loop, Body&& body, int64_t most = int64_t{
   }
 }
 
-// True when threads may take `each` neighbours at once (Strided::packed).
+// True if threads may take `each` neighbours at once (Strided::packed).
 template <int kOperands>
 bool packs(const Loop<kOperands>& loop, int64_t each) {
   if (loop.rank == 0) return false;
@@ -133,8 +133,8 @@ bool packs(const Loop<kOperands>& loop, int64_t each) {
 
 namespace detail {
 
-// True when `times` neighbours of each of the first `moved` operands make one aligned element, and
-// the others stand still along the inner axis.
+// True if `times` neighbours of each of the first `moved` operands make one aligned element, and
+// the others do not move along the inner axis.
 template <int kOperands>
 bool widens(const Loop<kOperands>& loop, int moved, int64_t times) {
   if (loop.sizes[0] % times != 0) return false;

@@ -27,13 +27,13 @@ bool asked_for(const LtVendor& vendor) {
   return text != nullptr && std::string_view(text) == "1";
 }
 
-// The largest power of two, up to 256, that divides the address: what kernels may assume.
+// The largest power of two, up to 256, that divides the address: kernels may assume it.
 uint32_t alignment_of(const void* data) {
   const auto address = reinterpret_cast<uintptr_t>(data) | 256;
   return uint32_t{1} << std::countr_zero(address);
 }
 
-// Without one, the factor 0 keeps d from being read.
+// If there is none, factor 0 keeps the library from reading d.
 const void* added_of(const LtProduct& p) {
   return p.added != nullptr ? p.added : p.d;
 }
@@ -84,7 +84,7 @@ void LtLibrary::check(int status, const char* call) const {
   if (status != 0) fail(code_of(status), cat(vendor_.prefix, call), "status ", status);
 }
 
-// There may be none for a device that the library does not know.
+// The library may have none for a device that it does not support.
 LtLibrary::OnDevice LtLibrary::start(DeviceId id) const {
   OnDevice out{.library = {nullptr, fn_.Destroy}, .refusal = {}};
   if (vendor_.why_not != nullptr) {
@@ -187,7 +187,7 @@ LtLibrary::Owned LtLibrary::make_preference(const LtProduct& p) const {
           "MatmulPreferenceSetAttribute");
   };
   set(kLtWorkspaceLimit, kMostWorkspace);
-  // Parts of a sum are not to be rounded to the result's type before they are added up.
+  // The library must not round parts of a sum to the result's type before it adds them.
   constexpr uint32_t kSchemes = kLtReduceInPlace | kLtReduceComputeType;
   if (numbers_.reduction_schemes != 0) set(numbers_.reduction_schemes, kSchemes);
   if (numbers_.min_alignment_a != 0) {
@@ -210,7 +210,7 @@ LtLibrary::Plan LtLibrary::make_plan(const LtProduct& p, LtHandle library) const
     plan.d = make_layout(p.result, p.m, p.n, p.d_pitch, p.batch, p.d_stride);
     find_algorithm(p, library, plan);
   } catch (const Error& error) {
-    if (error.code() != Code::unsupported) throw;  // what the library cannot even describe
+    if (error.code() != Code::unsupported) throw;  // the library cannot even describe it
   }
   return plan;
 }
@@ -282,7 +282,7 @@ bool LtLibrary::multiply(const LtProduct& p, LtHandle library, Plan& plan, Strea
       fn_.Matmul(library, plan.operation.get(), alpha, p.a, plan.a.get(), p.b, plan.b.get(), beta,
                  added_of(p), plan.d.get(), p.d, plan.d.get(), plan.algorithm.data(),
                  workspace.as<void>(), plan.workspace, static_cast<LtHandle>(stream.handle));
-  if (status != 0 && code_of(status) == Code::unsupported) {  // which queues nothing
+  if (status != 0 && code_of(status) == Code::unsupported) {  // such a status queues nothing
     plan.algorithm.clear();
     return false;
   }

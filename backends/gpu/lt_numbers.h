@@ -1,5 +1,5 @@
 #pragma once
-// What cuBLASLt's and hipBLASLt's headers declare, as far as it is used (cuBLAS documentation,
+// The declarations of cuBLASLt's and hipBLASLt's headers that we use (cuBLAS documentation,
 // "Using the cuBLASLt API"; hipBLASLt API reference). tests/gpu/signatures compares it with the
 // headers.
 
@@ -33,7 +33,7 @@ using LtHandle = LtOpaque*;  // library, operation, layout, preference, stream
              const void* b, LtHandle, const void* beta, const void* c, LtHandle, void* d,      \
              LtHandle, const void* algorithm, void* workspace, size_t, LtHandle stream))
 
-// What the two libraries number differently.
+// Numbers that differ between the two libraries.
 struct LtNumbers {
   int compute_f32, compute_f64;  // full precision
   int no_transpose, transpose;   // operations
@@ -83,7 +83,7 @@ inline constexpr LtNumbers kHipblasLtNumbers{.compute_f32 = 2,
                                              .not_supported = 7,
                                              .arch_mismatch = 8};
 
-// What both number alike.
+// Numbers that both share.
 inline constexpr int kLtNotInitialized = 1;  // status
 inline constexpr int kLtWorkspaceLimit = 1;  // attribute of a preference
 inline constexpr uint32_t kLtBiasEpilogue = 4;

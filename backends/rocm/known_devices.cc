@@ -17,7 +17,7 @@ struct CaptureFault {
   std::string_view what;
 };
 
-// Of ROCm 7.2.1 to 7.2.4 HIP says 7.2.53211, so that all of 7.2 counts.
+// ROCm 7.2.1 to 7.2.4 all report HIP 7.2.53211, so the fault covers all of 7.2.
 constexpr CaptureFault kCaptureFaults[] = {
     {"gfx942", hip_version(7, 2), hip_version(7, 3),
      "with ROCm 7.2 on gfx942 replays are wrong in one start of five (ROCm/clr issue 279)"},

@@ -26,7 +26,7 @@ constexpr const char* kVariable = "RBEE_HIPBLASLT_TRIAL";  // of the child: the 
 constexpr std::chrono::seconds kPatience{60};              // it may load hundreds of files
 constexpr std::chrono::milliseconds kLook{5};
 
-// What the child does. Statuses are told to the parent by the parent's own call.
+// The child's work. The parent's own call reports statuses to it.
 void start_products(int ordinal) {
   HipDriver driver;
   driver.use(ordinal);
@@ -37,14 +37,14 @@ void start_products(int ordinal) {
   if (create != nullptr) create(&handle);
 }
 
-// Before main(), which knows nothing of it.
+// Runs before main().
 [[maybe_unused]] const bool kTried = [] {
   const char* ordinal = std::getenv(kVariable);
   if (ordinal == nullptr) return false;
   try {
     start_products(std::atoi(ordinal));
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
-    // The parent meets it itself.
+    // The parent will meet the fault itself.
   }
   _Exit(0);
 }();
@@ -54,7 +54,7 @@ class Attributes {
   Attributes() {
     posix_spawn_file_actions_init(&files_);
     posix_spawn_file_actions_addopen(&files_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    // Standard output may be a log that programs read.
+    // Other programs may read standard output as a log.
     posix_spawn_file_actions_adddup2(&files_, STDERR_FILENO, STDOUT_FILENO);
     posix_spawnattr_init(&signals_);
     sigset_t none;

@@ -8,7 +8,7 @@ namespace rbee::rocm {
 namespace {
 
 gpu::Backend& backend() {
-  // Never destroyed: at the end of a program the driver may be gone before us.
+  // Never destroyed: at the end of a program the driver may be gone first.
   static auto* const instance = new gpu::Backend(
       []() -> std::unique_ptr<gpu::Driver> { return std::make_unique<HipDriver>(); }, rocm_images(),
       &rocm_kernels);

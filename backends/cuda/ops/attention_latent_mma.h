@@ -6,7 +6,7 @@
 namespace rbee::cuda {
 
 // By mma.sync, for devices of sm_80 and later whose blocks have kLatentSharedBytes of shared
-// memory: what gpu::refuse_rows takes, heads of up to 576 elements.
+// memory: what gpu::refuse_rows accepts, heads of up to 576 elements.
 extern const Impl<PagedAttentionArgs> attention_latent_mma;
 inline constexpr uint32_t kLatentSharedBytes =
     (64 + 2 * 32) * (576 + 8) * 2 + 64 * (32 + 8) * 2 + 3 * 64 * 4;

@@ -11,7 +11,7 @@
 namespace rbee::cuda {
 namespace {
 
-constexpr int64_t kTileWidth = 64;  // elements of a row that a box has, 128 bytes
+constexpr int64_t kTileWidth = 64;  // elements of a row in a box, 128 bytes
 constexpr int64_t kMostElements = 256;
 
 // As in kernels/attention_tma.cu.
@@ -32,8 +32,8 @@ constexpr std::array kShort{
     Shape{"short_d40", 48, 40, 80, 64, 1, 128}, Shape{"short_d64", 64, 64, 80, 64, 1, 128},
     Shape{"short_d80", 80, 80, 80, 64, 1, 128}, Shape{"short_d160", 160, 160, 80, 64, 1, 128}};
 
-// What a multiprocessor has to do for the call, in queries. Blocks that see all keys are done in
-// rounds; others are of many lengths, and the last ones short.
+// The work of a multiprocessor for the call, in queries. Blocks that see all keys finish in
+// rounds; other blocks have many lengths, and the last ones are short.
 double share(const AttentionArgs& args, const Shape& shape, int64_t multiprocessors) {
   const int64_t blocks =
       args.q.size(0) * args.q.size(1) * ((args.q.size(2) + shape.rows - 1) / shape.rows);
@@ -73,7 +73,7 @@ uint32_t shared_bytes(const Shape& shape) {
 // (batch, heads, keys, elements) as boxes of a tile's rows.
 TensorTiles tiles_of(const View& x, int64_t keys) {
   const auto size = [&](int axis) { return static_cast<uint64_t>(x.size(axis)); };
-  // No step leads along an axis of one, whatever its stride says.
+  // No step leads along an axis of size 1, whatever its stride is.
   const auto stride = [&](int axis) -> uint64_t {
     return x.size(axis) == 1 ? 16 : static_cast<uint64_t>(x.stride(axis)) * 2;
   };

@@ -5,8 +5,8 @@
 
 namespace rbee::cuda {
 
-// Hopper: f16 and bf16, heads of up to 256 elements, scores that are scaled products; dense keys
-// and values that the copy engine can fetch.
+// Hopper: f16 and bf16, heads of up to 256 elements, scores that are scaled products, and dense
+// keys and values that the copy engine can fetch.
 extern const Impl<AttentionArgs> attention_tma;
 
 }  // namespace rbee::cuda

@@ -33,7 +33,7 @@ void run_wgmma(const char* op, const AttentionParams& params, DType keys, Stream
               params);
 }
 
-// Rows are counted in 32 bits of 16 bytes.
+// The kernel counts rows in 32 bits, in units of 16 bytes.
 const char* refuse_size(const View& k, const View& v) {
   constexpr int64_t kMost = int64_t{64} << 30;
   return std::max(gpu::span_bytes(k), gpu::span_bytes(v)) > kMost ? "more than 64 GiB of keys"

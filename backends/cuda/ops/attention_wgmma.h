@@ -5,8 +5,8 @@
 
 namespace rbee::cuda {
 
-// By wgmma, for sm_90a alone: as attention_mma, for heads of up to 128 elements whose scores are
-// nothing but scaled products.
+// By wgmma, only for sm_90a: like attention_mma, for heads of up to 128 elements if scores are
+// scaled products and nothing else.
 extern const Impl<AttentionArgs> attention_wgmma;
 extern const Impl<PagedAttentionArgs> paged_attention_wgmma;
 

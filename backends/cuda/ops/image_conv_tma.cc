@@ -18,9 +18,9 @@ constexpr int64_t kLineBytes = 128;  // of a pixel or a filter in a step
 constexpr int64_t kRingBytes = 225 * 1024;
 constexpr int64_t kMostStages = 7;
 constexpr uint32_t kThreads = 384;
-constexpr uint32_t kJoinThreads = 256;  // as many as have results
-constexpr int64_t kLanes = 4;           // that have neighbouring runs
-constexpr int64_t kRowsOfThreads = 64;  // those of a tile a thread has one of
+constexpr uint32_t kJoinThreads = 256;  // one for each result
+constexpr int64_t kLanes = 4;           // lanes with neighbouring runs
+constexpr int64_t kRowsOfThreads = 64;  // of a tile's rows, a thread has one in this many
 
 struct Tile {
   const char* name;
@@ -41,9 +41,9 @@ int64_t ceil_div(int64_t count, int64_t each) {
   return (count + each - 1) / each;
 }
 
-// What a tile costs in nanoseconds, fitted to an H200's times of conv_bench with every choice: a
-// step by its products and by itself, and writing the results at the end. Partial sums are written,
-// read and joined by a launch of their own.
+// The cost of a tile in nanoseconds, fitted to an H200's times of conv_bench with every choice: its
+// steps, by their products and by themselves, and writing the results. For partial sums add
+// writing, reading and the launch that joins them.
 constexpr double kNsOfProduct = 1.0 / 56;  // of one output and step
 constexpr double kNsOfStep = 90;
 constexpr double kNsOfOutput = 0.12;
@@ -51,7 +51,7 @@ constexpr double kNsOfJoin = 3000;
 constexpr double kNsOfPartial = 8.0 / 6000;  // bytes over bytes in a nanosecond
 constexpr int64_t kFewestSteps = 8;          // of a split
 
-// How the work is cut: in pairs of tiles, and the depth in splits.
+// How to cut the work: in pairs of tiles, and the depth in splits.
 struct Choice {
   Tile tile = kTiles[0];
   bool shares_pixels = false;
@@ -100,7 +100,7 @@ Choice choose(const Size& size, int64_t multiprocessors) {
   return best;
 }
 
-// Half of a negative number too, rounded down.
+// Rounds half of a negative number down, too.
 int64_t half(int64_t n) {
   return n >= 0 ? n / 2 : -((1 - n) / 2);
 }
@@ -153,7 +153,7 @@ uint64_t bytes(int64_t elements) {
   return static_cast<uint64_t>(elements) * 2;
 }
 
-// As TensorConvParams says; `outs` of a tile and `quarters` of them in a box.
+// As in TensorConvParams; `outs` of a tile and `quarters` of them in a box.
 TensorTiles filter_tiles(const View& weight, int64_t outs, uint32_t quarters) {
   const auto size = [](int64_t n) { return static_cast<uint64_t>(n); };
   const int64_t channels = weight.size(3), taps = weight.size(1) * weight.size(2);
@@ -186,13 +186,13 @@ void fill_maps(const ImageConvArgs& args, const Choice& choice, CudaDriver& driv
       driver.tensor_map(filter_tiles(args.weight, choice.tile.outs, choice.shares_pixels ? 4 : 2));
 }
 
-// Units write their sums as they are to memory, for a second kernel to join, where tiles share the
-// depth. So they do where results are no whole runs of eight, as one split.
+// If tiles share the depth, units write their sums to memory, for a second kernel to join. They do
+// so with one split, too, if results are not whole runs of eight.
 bool joins(const Choice& choice, const Size& size) {
   return choice.splits > 1 || size.outs % kRun != 0;
 }
 
-// What a thread has of a tile whose columns may not all exist.
+// A thread's part of a tile whose columns may not all exist.
 void fill_parts(const Choice& choice, const Size& size, shared::TensorConvParams& params) {
   const int64_t runs = ceil_div(std::min(size.outs, choice.tile.outs), kRun);
   params.splits = static_cast<int32_t>(choice.splits);

@@ -34,7 +34,7 @@ const char* refuse(const LinearArgs& args) {
   return nullptr;
 }
 
-// Two tiles of a warp share what they read of x, where there are enough for all warps.
+// Two tiles of a warp share their reads of x, if there are enough tiles for all warps.
 struct Shape {
   int64_t tiles;
   gpu::Tiling tiling;

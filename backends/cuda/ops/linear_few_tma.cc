@@ -9,7 +9,7 @@
 namespace rbee::cuda {
 namespace {
 
-constexpr uint32_t kAlignment = 1024;  // of what the engine fetches
+constexpr uint32_t kAlignment = 1024;  // alignment of the engine's copies
 
 void start(const gpu::Launch& launch, const shared::FewRowsParams& params, DType x, int64_t rows,
            Stream& stream) {
@@ -37,7 +37,7 @@ void start(const gpu::Launch& launch, const shared::FewRowsParams& params, DType
   gpu::launch(stream, with_ring, with_maps);
 }
 
-// Two blocks fit a multiprocessor; one has enough on its way for its part of the memory's speed.
+// A multiprocessor holds two blocks; one keeps enough loads under way for its share of the memory.
 constexpr gpu::FewRowsKernels kKernels{.prefix = "gemm_few",
                                        .families = {},
                                        .plain = "gemm_few_tma",
@@ -50,7 +50,7 @@ constexpr gpu::FewRowsKernels kKernels{.prefix = "gemm_few",
 void run(const LinearArgs& args, Stream& stream) {
   gpu::run_few_plain(kKernels, args, stream);
 }
-// With more rows cuBLASLt's products are faster by more than a kernel for the norm costs.
+// With more rows cuBLASLt's products save more time than a separate norm kernel costs.
 const char* refuse_norm(const LinearNormArgs& args) {
   constexpr int64_t kMostRows = 32;
   if (args.x.size(0) > kMostRows) return "takes 9 to 32 rows";

@@ -9,7 +9,7 @@ namespace rbee::cuda {
 
 // For 9 to 64 rows of f16 or bf16 and weights of the same type, whose rows are of whole 16 bytes.
 extern const Impl<LinearArgs> linear_few_tma;
-// The same with a norm behind, up to 32 rows.
+// The same followed by a norm, up to 32 rows.
 extern const Impl<LinearNormArgs> linear_norm_few_tma;
 
 }  // namespace rbee::cuda

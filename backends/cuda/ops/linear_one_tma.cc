@@ -15,12 +15,12 @@ namespace rbee::cuda {
 namespace {
 
 constexpr int64_t kTileRows = 2 * int64_t{shared::kOneTileGroups};
-// What a ring has at most: more comes no sooner, and x stands behind what is asked for before it.
+// The most of a ring: more comes no sooner, and x waits after what is asked for before it.
 constexpr int64_t kRingBytes = int64_t{152} << 10;
-// Shared memory that the kernel has besides that and a code book, and what Hopper has for a block.
+// Shared memory of the kernel besides that and a code book, and a Hopper block's limit.
 constexpr int64_t kOfBlock = int64_t{3} << 10, kOfHopper = int64_t{227} << 10;
-// Of a block at least, so that a multiprocessor has one: two of a launch could share one while
-// another has none.
+// The least of a block, so that each multiprocessor has one block: else two of a launch could share
+// one multiprocessor while another has none.
 constexpr int64_t kLeastShared = int64_t{116} << 10;
 constexpr int64_t kGroupBytes = 16;  // OneGroup of gpu/kernels/matvec_one_x.h
 constexpr int64_t kWord = 2;         // of the maps
@@ -66,10 +66,10 @@ int64_t steps_of(const Format& format, int64_t in) {
   return (in + format.inputs - 1) / format.inputs;
 }
 
-// TensorOneParams::terms. x times a norm's weight has more places than x.
+// TensorOneParams::terms. x times a norm's weight needs more bits than x.
 int32_t terms_of(DType x, DType weight, bool norm) {
   if (is_quantized(weight) && weight != DType::f8_g128) return 0;
-  // Numbers of bf16 have 8 places, those of f16 have 11.
+  // Numbers of bf16 have 8 bits, those of f16 have 11.
   const bool wide = weight == DType::bf16;
   if (x == DType::f32) return wide ? shared::kOneMostTerms : 2;
   return norm || (wide && x == DType::f16) ? 2 : 1;
@@ -100,8 +100,8 @@ void set_maps(const shared::MatvecOnePart& part, const Format& format, CudaDrive
   }
 }
 
-// Stages that a block asks for at once. What few blocks do, as attention of one query, waits for
-// memory: behind half of the next kernel's weights no longer than these take without it.
+// Stages that a block asks for at once. An operation of few blocks, such as attention of one query,
+// waits for memory: after half of the next kernel's weights no longer than without these stages.
 int64_t early_stages(int64_t stages_of_block, const gpu::StreamRecord& front, int64_t blocks) {
   const bool few = front.last_blocks > 0 && front.last_blocks <= blocks / 2;
   return few ? (stages_of_block + 1) / 2 : stages_of_block;
@@ -187,7 +187,7 @@ void run_fused(const FusedLinearArgs& args, Stream& stream) {
   gpu::run_one_row(args, {.start = start}, stream);
 }
 
-// A tile's groups are of one head, and all or none of them of a rotation.
+// A tile's groups belong to one head, and either all or none of them to a rotation.
 const char* refuse_heads(const QkvAppendArgs& args) {
   if (const char* reason = gpu::refuse_qkv_append(args)) return reason;
   const int64_t groups = args.k_cache.size(3) / 2, pairs = args.cos.size(1);

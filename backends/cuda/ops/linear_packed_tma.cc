@@ -18,8 +18,8 @@
 namespace rbee::cuda {
 namespace {
 
-constexpr int64_t kFewRows = 32;  // that linear_few_packed serves well
-// Under more rows slabs, which are written once, are faster: the sooner, the more bits codes have.
+constexpr int64_t kFewRows = 32;  // linear_few_packed serves these well
+// With more rows slabs, which are written once, are faster: the sooner, the more bits codes have.
 constexpr int64_t kMostRows = 2048;
 constexpr int64_t kMostByteRows = 1024;  // of codes of 8 bits
 constexpr int64_t kUnit = 128;           // elements, as in PackedUnit
@@ -29,8 +29,8 @@ constexpr int64_t kLeastRows = 64;       // of a tile
 constexpr gpu::PackedFamilies kFamilies{"gemm_packed_small_blocks", "gemm_packed_k_blocks",
                                         "gemm_packed_e4m3", "gemm_packed_few_bits"};
 
-// What a tile costs in nanoseconds: a unit by its products and by itself, writing the results, and
-// adding what other shares left. Measured on an H100.
+// The cost of a tile in nanoseconds: a unit by its products and by itself, writing the results, and
+// adding other shares' sums. Measured on an H100.
 constexpr double kNsOfProduct = 1.0 / 37;  // of a row and an output with a unit
 constexpr double kNsOfUnit = 370;
 constexpr double kNsOfOutput = 0.12;
@@ -45,7 +45,7 @@ struct Choice {
   double cost = 0;
 };
 
-// tiles: of weights; units: of each.
+// tiles: of weights; units: of each tile.
 struct Size {
   int64_t rows, tiles, units;
 };
@@ -106,14 +106,14 @@ bool has_bytes(DType weight) {
 }
 
 uint32_t shared_bytes(int rows, DType weight) {
-  constexpr int kSwizzled = 1024;  // what the engine fetches begins at multiples of it
+  constexpr int kSwizzled = 1024;  // alignment of the engine's copies
   const int unit = unit_bytes(weight);
   const int steps = shared::packed_steps(rows, unit, static_cast<int>(gpu::book_bytes(weight)));
   return static_cast<uint32_t>(steps * rows * kTensorStepBytes + shared::kPackedStages * unit +
                                kSwizzled);
 }
 
-// x as the kernels read it. The memory goes with the object, in stream order.
+// x in the form for the kernels. The object owns the memory, and frees it in stream order.
 class ArrangedInput {
  public:
   ArrangedInput(const View& x, Stream& stream)

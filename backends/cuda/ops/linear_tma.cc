@@ -40,8 +40,8 @@ int64_t ceil_div(int64_t count, int64_t each) {
   return (count + each - 1) / each;
 }
 
-// What a tile costs in nanoseconds, as convolutions count it (image_conv_tma.cc): a step by its
-// products and by itself, writing the results, and what tiles that share the depth write beside.
+// The cost of a tile in nanoseconds, as for convolutions (image_conv_tma.cc): a step by its
+// products and by itself, writing the results, and the extra writes of tiles that share the depth.
 constexpr double kNsOfProduct = 1.0 / 56;
 constexpr double kNsOfStep = 90;
 constexpr double kNsOfLine = 0.05;  // that a block fetches: of two ways the shorter one
@@ -50,7 +50,7 @@ constexpr double kNsOfJoin = 3000;
 constexpr double kNsOfPartial = 8.0 / 2000;  // bytes over bytes in a nanosecond
 constexpr int64_t kFewestSteps = 8;          // of a split
 constexpr int64_t kStepsOfSplit = 4;         // a multiple of it: scales are read four at a time
-constexpr int64_t kMostParts = int64_t{1} << 28;  // sums that are written to be added up
+constexpr int64_t kMostParts = int64_t{1} << 28;  // sums that are written for adding
 
 struct Choice {
   Tile tile = kTiles[0];
@@ -224,7 +224,7 @@ const char* refuse_e4m3(const LinearArgs& args) {
   return gpu::refuse_tensor_shapes(args);
 }
 
-// x in e4m3. The memory goes with the object, in stream order.
+// x in e4m3. The object owns the memory, and frees it in stream order.
 class RoundedInput {
  public:
   RoundedInput(const View& x, Stream& stream)

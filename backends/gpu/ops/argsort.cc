@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint32_t kThreads = 256;  // as in kernels/argsort.cu
 constexpr uint32_t kPiece = 2048;
-constexpr int64_t kMaxRow = (int64_t{1} << 32) - 1;  // what y can number
-constexpr int64_t kMostBlocks = 1 << 20;             // threads of a merge walk on from there
+constexpr int64_t kMaxRow = (int64_t{1} << 32) - 1;  // y's indices end here
+constexpr int64_t kMostBlocks = 1 << 20;             // a merge's threads loop over more
 
 void launch_argsort(Stream& stream, const KernelName& kernel, int64_t blocks, const auto& params) {
   launch(stream,
@@ -25,7 +25,7 @@ void launch_argsort(Stream& stream, const KernelName& kernel, int64_t blocks, co
          params);
 }
 
-// Sorted pieces in `from` become sorted rows in y; `from` and `to` take turns.
+// Merges sorted pieces in `from` to sorted rows in y; `from` and `to` take turns.
 void merge_pieces(const ArgsortArgs& args, uint64_t rows, uint32_t n, int64_t item_bytes,
                   void* from, void* to, Stream& stream) {
   const KernelName kernel(item_bytes == 8 ? "argsort_merge_key32" : "argsort_merge_key64");

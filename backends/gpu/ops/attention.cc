@@ -45,8 +45,8 @@ AttentionStrides ragged_strides(const View& x) {
   return {0, x.stride(1), x.stride(0), x.stride(2)};
 }
 
-// As many heads as have keys and values that second-level caches hold at once, at least those of
-// one head of keys.
+// As many heads as the second-level cache can hold keys and values of at once; at least those of
+// one key head.
 int32_t turn_heads(const AttentionParams& params) {
   constexpr int64_t kCacheBytes = int64_t{32} << 20;
   const int64_t bytes = std::max<int64_t>(params.kv_len * (params.head_dim + params.v_dim) * 2, 1);
@@ -157,7 +157,7 @@ AttentionParams attention_params(const PagedAttentionArgs& args) {
 }
 
 Grid query_grid(const AttentionParams& params, int64_t tile) {
-  // Every sequence ends in at most one tile that is not full, and none has fewer rows than tiles.
+  // Every sequence ends in at most one partial tile, and none has fewer rows than tiles.
   const int64_t tiles = params.block_table == nullptr
                             ? params.batch * ((params.q_len + tile - 1) / tile)
                             : std::min(params.q_len, params.q_len / tile + params.batch);
@@ -196,7 +196,7 @@ bool narrow_cache(const PagedAttentionArgs& args) {
 const char* refuse_pages(const View& cache) {
   const int64_t page = cache.size(2) * cache.size(3);
   if (shared::page_start(page) % 8 != 0) return "pages are not multiples of 8 bytes";
-  // Rows are counted in 31 bits.
+  // The kernel counts rows in 31 bits.
   if (cache.size(0) * cache.size(1) * cache.size(2) > INT32_MAX) return "too many rows";
   return nullptr;
 }

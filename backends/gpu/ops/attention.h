@@ -17,24 +17,24 @@ extern const Impl<PagedAttentionArgs> paged_attention;
 extern const Impl<AttentionArgs> attention_decode;
 extern const Impl<PagedAttentionArgs> paged_attention_decode;
 
-// A kernel that takes what attention_decode does, for `heads` that share a key head at a time.
+// A kernel for what attention_decode takes, for `heads` that share a key head at a time.
 struct DecodeKernel {
   const char* family;
   KernelName name;
   int64_t heads;
   int64_t blocks_each;  // that a multiprocessor holds
-  int64_t least_share;  // keys of a part of what a query sees: fewer cost more than they save
+  int64_t least_share;  // least keys of a part: fewer cost more than they save
 };
 void launch_decode(const char* op, shared::AttentionParams params, const DecodeKernel& kernel,
                    Stream& stream);
 
-// Sequences of one query each in front of others: the device's kernels for either, apart.
+// Sequences of one query each before others: runs the device's kernels for either, separately.
 extern const Impl<PagedAttentionArgs> paged_attention_split;
 
 // f16 and bf16, heads of more than 256 elements, no mask: products of the device's linear layers.
 extern const Impl<AttentionArgs> attention_wide;
 
-// The arguments as kernels take them; for vendors' kernels too.
+// The arguments in the kernels' form; for vendors' kernels too.
 shared::AttentionParams attention_params(const AttentionArgs& args);
 shared::AttentionParams attention_params(const PagedAttentionArgs& args);
 
@@ -53,8 +53,8 @@ const char* refuse_attention_tiles(const View& q, const View& k, const View& v, 
 // From a view's first element to past its last.
 int64_t span_bytes(const View& view);
 
-// For kernels that read a cache of 8-bit elements eight at a time. refuse_narrow_cache: of those on
-// matrix units, which multiply in f16, for heads of up to `most` elements.
+// For kernels that read a cache of 8-bit elements eight at a time. refuse_narrow_cache: for kernels
+// on matrix units, which multiply in f16, for heads of up to `most` elements.
 bool narrow_cache(const PagedAttentionArgs& args);
 const char* refuse_narrow_cache(const PagedAttentionArgs& args, int64_t most);
 const char* refuse_pages(const View& cache);

@@ -16,10 +16,10 @@ using shared::AttentionParams;
 constexpr int64_t kWaves = 4;                      // of a block, as in kernels/attention_decode.cu
 constexpr int64_t kLeastShare = 64;                // see DecodeKernel
 constexpr int64_t kMostSplits = 256;               // as in kernels/attention_merge.h
-constexpr int64_t kMostBytes = int64_t{32} << 30;  // kernels count 8 bytes in 32 bits
-constexpr int64_t kQueriesOfSequence = 4;          // more of them are for kernels that share keys
+constexpr int64_t kMostBytes = int64_t{32} << 30;  // kernels count units of 8 bytes in 32 bits
+constexpr int64_t kQueriesOfSequence = 4;          // with more, kernels that share keys are better
 
-// Heads that share a key head, as the kernels come.
+// The kernels' numbers of heads that share a key head.
 int64_t heads_together(int64_t group, DType cache) {
   if (group == 1) return 1;
   return group <= 4 || cache == DType::f32 ? 4 : 8;
@@ -50,7 +50,7 @@ const char* refuse_paged(const PagedAttentionArgs& args) {
 }
 
 // Blocks that run on a multiprocessor at once, as the kernels' registers allow (blocks_held() in
-// kernels/attention_decode.cu); more would wait for their turn. `wide`: a lane holds two packs of a
+// kernels/attention_decode.cu); more blocks would wait. `wide`: a lane holds two packs of a
 // key.
 int64_t blocks_each(int64_t together, bool wide, const Properties& device) {
   const bool few = together * (wide ? 2 : 1) <= 4;
@@ -58,8 +58,8 @@ int64_t blocks_each(int64_t together, bool wide, const Properties& device) {
   return few ? 4 : 3;
 }
 
-// The number of parts that fills the machine; from what the host knows, so that a captured launch
-// stays right for every length.
+// The number of parts that fills the machine. It depends only on host values, so that a captured
+// launch stays right for every length.
 int64_t splits_for(const AttentionParams& params, int64_t blocks, int64_t at_once,
                    int64_t least_share) {
   if (blocks > kArrivalCounters) return 1;
@@ -149,7 +149,7 @@ void launch_decode(const char* op, AttentionParams params, const DecodeKernel& k
   params.partial = scratch.as<float>();
   params.partial_stats = params.partial + parts * params.v_dim;
   params.arrivals = owner.streams().of(stream.handle).arrivals;
-  // Blocks of many sequences that start early are spread unevenly: those of the kernel in front are
+  // Blocks of many sequences that start early are spread unevenly: the previous kernel's blocks are
   // in their way.
   const bool few = rows * head_blocks <= at_once / 4;
   launch(stream,

@@ -13,19 +13,19 @@ using shared::AttentionParams;
 constexpr int64_t kMostOfTiles = 256;   // elements of a head that kernels of query tiles take
 constexpr uint32_t kJoinThreads = 256;  // as in kernels/attention_join.cu
 constexpr int64_t kMostSplits = 256;    // as there
-// A part's results are written and read again, as many bytes as four keys and values for each row:
-// so parts have keys enough to be worth it.
+// A part's results are written and read again, as many bytes as four keys and values for each row.
+// So a part needs enough keys to be worth it.
 constexpr int64_t kFewestKeys = 64, kFewKeys = 256;
 
-// A sequence has a tile that is not full at most, and none more tiles than its queries need alone.
+// A sequence has at most one partial tile, and no more tiles than its queries alone would need.
 int64_t tiles_of(const AttentionParams& params, int64_t rows) {
   const int64_t group = params.heads / params.kv_heads;
   return std::min(params.q_len * group / rows + params.batch,
                   params.q_len * ((group + rows - 1) / rows));
 }
 
-// Parts that fill the machine, from what the host knows: a captured launch stays right for every
-// length.
+// The number of parts that fills the machine. It depends only on host values, so that a captured
+// launch stays right for every length.
 int32_t splits_for(const AttentionParams& params, int64_t tiles, const Properties& device) {
   const int64_t blocks = std::max<int64_t>(tiles * params.kv_heads, 1);
   const int64_t group = params.heads / params.kv_heads;

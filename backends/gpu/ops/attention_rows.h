@@ -10,7 +10,7 @@
 namespace rbee::gpu {
 
 // A kernel with a block for each tile (x), key head (y) and part of the keys (z), which is named in
-// AttentionParams::splits; of several it leaves sums and statistics to kernels/attention_join.cu.
+// AttentionParams::splits. With several parts it leaves sums and statistics to attention_join.cu.
 struct RowKernel {
   const char* family;
   KernelName name;
@@ -21,7 +21,7 @@ struct RowKernel {
 
 // Null for heads of more than 256 and up to `most` elements, keys and values in 16 bits, f8e4m3 or
 // q8_0, q of the keys' type or f32 (any of 32 and 16 bits over 8-bit keys), all in rows that can be
-// read 16 bytes at a time; else why not.
+// read 16 bytes at a time; else the reason.
 const char* refuse_rows(const PagedAttentionArgs& args, int64_t most);
 
 void launch_rows(const PagedAttentionArgs& args, const RowKernel& kernel, Stream& stream);

@@ -1,7 +1,7 @@
 // Attention with heads too wide for tiles in registers, as in the middle of an image model's
-// autoencoder: two products and a softmax, some queries at a time so that their scores take little
-// memory. Queries and weights go through f32, which the products may round to the operands' type,
-// so that scores are kept as they were summed.
+// autoencoder: two products and a softmax, some queries at a time, so that their scores take little
+// memory. Queries and weights pass through f32, which the products may round to the operands' type,
+// so that scores keep the precision of their sums.
 #include <algorithm>
 
 #include "backends/api/kernel_table.h"
@@ -13,7 +13,7 @@ namespace rbee::gpu {
 namespace {
 
 constexpr int64_t kMostTiled = 256;        // elements of a head; wider ones come here
-constexpr int64_t kFewestQueries = 32;     // below, products are too small to gain
+constexpr int64_t kFewestQueries = 32;     // with fewer, products are too small to gain
 constexpr int64_t kMostScores = 8L << 20;  // at a time
 
 const char* refuse(const AttentionArgs& args) {
@@ -67,7 +67,7 @@ class WideHeads {
         weights_(stream, float_bytes(chunk_ * args.k.size(2))),
         results_(stream, float_bytes(chunk_ * args.v.size(3))) {}
 
-  // Keys and values are copied first: products may read their second operand ahead of all but
+  // Copies keys and values first: products may read their second operand ahead of all kernels but
   // copies (FusedLinearArgs).
   void attend(int64_t batch, int64_t head) {
     const int64_t keys = args_.k.size(2), of_keys = head / (args_.q.size(1) / args_.k.size(1));

@@ -6,7 +6,7 @@
 namespace rbee::gpu {
 namespace {
 
-// Row-major order is that of x's blocks: axes must stay in it.
+// Row-major order is the order of x's blocks: axes must keep it.
 Loop<1> rows_in_order(const View& y) {
   Loop<1> loop;
   loop.operands[0].data = y.as<std::byte>();

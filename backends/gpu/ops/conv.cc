@@ -10,7 +10,7 @@ namespace {
 using shared::ConvAxis;
 using shared::ConvParams;
 
-// What both directions have in common. `outs`: the weight's axis of output channels.
+// Common to both directions. `outs`: the weight's axis of output channels.
 ConvParams conv_params(const View& x, const View& weight, const View& bias, const View& y,
                        int64_t groups, int outs) {
   const int ins = 1 - outs;
@@ -38,8 +38,8 @@ ConvParams conv_params(const View& x, const View& weight, const View& bias, cons
   return params;
 }
 
-// Taps of a transposed convolution fall on input pixels only where the distance divides by the
-// stride: every (stride / gcd)-th, each (dilation / gcd) pixels before the one before.
+// Taps of a transposed convolution meet input pixels only if the stride divides the distance:
+// every (stride / gcd)-th tap does, each (dilation / gcd) pixels before the last one.
 ConvAxis transposed(ConvAxis axis) {
   const int64_t common = std::gcd(axis.stride, axis.dilation);
   axis.tap_step = axis.stride / common;

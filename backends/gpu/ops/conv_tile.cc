@@ -7,7 +7,7 @@
 namespace rbee::gpu {
 namespace {
 
-// Below these, most of a tile of 64 x 64 would be empty.
+// With fewer, most of a 64 x 64 tile would be empty.
 constexpr int64_t kFewestChannels = 8;  // of a group's result
 constexpr int64_t kFewestResults = 1024;
 

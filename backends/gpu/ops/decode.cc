@@ -11,7 +11,7 @@ namespace rbee::gpu {
 namespace {
 
 constexpr uint32_t kThreads = 256;   // as in kernels/decode.cu
-constexpr int64_t kOneBlock = 4096;  // integers that one block shows while it does the rest
+constexpr int64_t kOneBlock = 4096;  // integers that one block writes besides its other work
 constexpr int64_t kShownEach = 8;    // by a thread of more blocks
 static_assert(shared::kMostStages == kDrawStages && shared::kMostBans == kDrawBans &&
               shared::kFront == kDrawFront);
@@ -73,7 +73,7 @@ void run_next_step(const NextStepArgs& args, Stream& stream) {
                                 .count = static_cast<uint32_t>(count),
                                 .alone = 1};
   if (count > kOneBlock) {
-    // The turn may grow only when every block has read it.
+    // The turn may grow only after every block has read it.
     shared::NextStepParams shows = params;
     shows.alone = 0;
     start(blocks_for(count, kThreads * kShownEach), shows);

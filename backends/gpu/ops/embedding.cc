@@ -16,7 +16,7 @@ constexpr int64_t kRun = 8;
 constexpr int64_t kMostElements = int64_t{1} << 31;  // of a launch: AMD counts threads in 32 bits
 constexpr std::array kFloats{DType::f32, DType::f16, DType::bf16, DType::f64, DType::f8e4m3};
 
-// True when every row is whole runs of neighbours, aligned for one access or two.
+// True if every row is whole runs of neighbours, aligned for one access or two.
 bool in_runs(const View& rows) {
   const int64_t bytes = std::min<int64_t>(kRun * info(rows.dtype).block_bytes, 16);
   return rows.stride(1) == 1 && rows.size(1) % kRun == 0 &&

@@ -14,10 +14,10 @@
 namespace rbee::gpu {
 namespace {
 
-// Of converted weights, or one expert's where that is more. Twice what one matrix gets: an expert
-// has few rows, and the tiles of all experts of a slab together fill the device.
+// Bytes of converted weights, or one expert's if that is more. Twice the bytes of a single matrix:
+// an expert has few rows, and the tiles of all experts of a slab together fill the device.
 constexpr int64_t kExpertSlabBytes = 2 * kSlabBytes;
-// Of the products of terms at a time; beyond, the weights of many experts are read again.
+// Bytes of products of terms at a time; with more, the weights of many experts are read again.
 constexpr int64_t kProductBytes = int64_t{256} << 20;
 
 int64_t matrix_bytes(const View& weight) {
@@ -34,7 +34,7 @@ bool half_width(DType type) {
   return type == DType::f16 || type == DType::bf16;
 }
 
-// Whether the weight takes a slab: blocks and f8, whose values 16 bits hold.
+// Whether the weight takes a slab: blocks and f8, whose values fit 16 bits.
 bool converted(const ExpertTile& tile, const View& weight) {
   return tile.few == nullptr && !half_width(weight.dtype);
 }
@@ -60,7 +60,7 @@ size_t term_bytes(const ExpertLinearArgs& args, const ExpertPart& part) {
          sizeof(float);
 }
 
-// More tiles than these choices can have: each expert may have one that is not full.
+// An upper bound of these choices' tiles: each expert may have one that is not full.
 int64_t most_tiles(const ExpertTile& tile, int64_t choices, int64_t experts, int64_t outs) {
   return (choices / shared::kExpertRows + experts) * ((outs + tile.outs - 1) / tile.outs);
 }
@@ -162,7 +162,7 @@ void run_tokens(const ExpertTile& tile, const ExpertLinearArgs& args, void* memo
   }
 }
 
-// Tokens whose terms' products fit into kProductBytes; at least one.
+// Tokens whose terms' products fit kProductBytes; at least one.
 int64_t most_tokens(const ExpertLinearArgs& args) {
   const int64_t tokens = args.ids.size(0);
   int64_t most = tokens;

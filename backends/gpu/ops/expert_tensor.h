@@ -1,7 +1,7 @@
 #pragma once
-// Linear layers of chosen experts on matrix instructions: what the vendors' kernels have in common
-// on the host. Weights of another type than the products' are made f16 or bf16 a slab of experts at
-// a time, or read as they lie where an expert has few choices.
+// Linear layers of chosen experts on matrix instructions: the host's code that vendors' kernels
+// share. Weights of another type than the products' are converted to f16 or bf16 a slab of experts
+// at a time, or read as they are if an expert has few choices.
 
 #include "backends/api/args_experts.h"
 #include "backends/api/device.h"
@@ -9,7 +9,7 @@
 
 namespace rbee::gpu {
 
-// Kernels over weights as they lie, PREFIX_<x>_<type of the weight>.
+// Kernels over unconverted weights, PREFIX_<x>_<type of the weight>.
 struct ExpertFewKernels {
   const char* prefix;
   PackedFamilies families;
@@ -26,10 +26,10 @@ struct ExpertTile {
 };
 
 // Null for weights of f16, bf16, f8 and block types, packed or not, whose rows can be read 16 bytes
-// at a time, for any number of rows; else why not.
+// at a time, for any number of rows; else the reason.
 const char* refuse_expert_tensor(const ExpertLinearArgs& args);
 // Null for weights of f16, bf16 and block types in planes whose experts have at most
-// shared::kExpertRows choices on average: beyond, slabs are read and made once for several tiles.
+// shared::kExpertRows choices on average: with more, slabs are made once for several tiles.
 const char* refuse_expert_few(const ExpertLinearArgs& args);
 void run_expert_tensor(const ExpertTile& tile, const ExpertLinearArgs& args, Stream& stream);
 

@@ -20,7 +20,7 @@ namespace {
 static_assert(kMaxExperts == shared::kMostExperts);
 
 constexpr const char* kOp = "expert_linear";
-// Up to so many tokens, or choices of an expert on average, a weight is read for each choice.
+// Up to this many tokens, or choices of an expert on average, each choice reads its weight.
 constexpr int64_t kFewTokens = 8;
 constexpr int64_t kFewOfExpert = 2;
 constexpr int64_t kMostChoices = 65535;  // of a grid's second axis
@@ -71,7 +71,7 @@ const char* refuse_matvec(const ExpertLinearArgs& args) {
   return nullptr;
 }
 
-// Fills the parts of one launch; the blocks that they take along the grid's first axis.
+// Fills the parts of one launch; returns the blocks that they take along the grid's first axis.
 template <typename One>
 uint32_t add_parts(std::span<const ExpertPart> parts, const Properties& device,
                    shared::ExpertMatvecParams<One>& params) {

@@ -7,8 +7,8 @@
 
 namespace rbee::gpu {
 
-// Choices in the order of their experts, made on the device; the memory goes with the object, in
-// stream order.
+// Choices in the order of their experts, made on the device; the object owns the memory and frees
+// it in stream order.
 class ExpertGroups {
  public:
   ExpertGroups(const ExpertLinearArgs& args, Stream& stream);

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kHeld = 4;
 enum Operand { kY, kX, kWeight, kBias };
 
-// More parts of a group than this cost more to join than they gain.
+// More parts of a group than this cost more to merge than they save.
 constexpr int64_t kMostParts = 256;
 
 // An optional vector, as channels of a group with the same sizes as x's.
@@ -61,7 +61,7 @@ Groups groups_of(const GroupNormArgs& args) {
   return out;
 }
 
-// True when every group of every image can be read in runs of `each`.
+// True if every group of every image can be read in runs of `each`.
 bool groups_pack(const Groups& groups, const View& x, int64_t each) {
   if (x.dtype == DType::f64 || x.dtype == DType::f8e4m3) return false;
   if (groups.space.count() % each != 0 || !packs(groups.space, each)) return false;

@@ -12,10 +12,10 @@ namespace rbee::gpu {
 namespace {
 
 constexpr int64_t kThreads = 384;        // as in kernels/image_norm.cu
-constexpr int64_t kRounds = 2;           // pixels that a thread takes at least, one after another
+constexpr int64_t kRounds = 2;           // least pixels that a thread takes one after another
 constexpr int64_t kBlocksEach = 2;       // of a multiprocessor, which has room for both at once
 constexpr int64_t kMostRuns = 64;        // read side by side of a pixel by one block
-constexpr int64_t kFewestRuns = 4;       // the same, where that is for the block to choose
+constexpr int64_t kFewestRuns = 4;       // the same, if the block can choose
 constexpr int64_t kMoreThanMoments = 8;  // times as many bytes of pixels as of moments, at least
 
 // Channels that can be read 16 bytes at a time.
@@ -38,7 +38,7 @@ int64_t pieces(int64_t count, int64_t size) {
   return (count + size - 1) / size;
 }
 
-// What cuts depend on.
+// The inputs of the cut.
 struct Sizes {
   int64_t images, pixels, channels, width;  // width: channels of a group
   int64_t each, bytes, moment;              // channels read at a time; bytes of one, of a moment
@@ -97,8 +97,8 @@ Cut cut_ranges(const Sizes& of, int64_t range) {
           .chunks = pieces(of.pixels, chunk)};
 }
 
-// The fewer channels a block takes, the fewer groups whose chunks it has to join, and the fewer
-// chunks have they.
+// The fewer channels a block takes, the fewer groups it has to merge chunks of, and the fewer
+// chunks these have.
 Cut cut(const Sizes& of) {
   const int64_t units = of.channels / of.unit, runs = of.unit / of.each;
   const int64_t fewest = pieces(kFewestRuns, runs);

@@ -8,7 +8,7 @@
 namespace rbee::gpu {
 namespace {
 
-// From so many lines on, a thread for each keeps the device busy.
+// With this many lines, one thread for each keeps the device busy.
 constexpr int64_t kManyLines = 16384;
 // Shorter lines are not worth a block.
 constexpr int64_t kShortLine = 32;
@@ -28,7 +28,7 @@ uint32_t id_type(DType dtype) {
   }
 }
 
-// The view with `axis` standing still: an index along it adds nothing to the offset.
+// The view with `axis` fixed: an index along it adds nothing to the offset.
 View fixed(View view, int axis) {
   view.strides[axis] = 0;
   return view;
@@ -39,7 +39,7 @@ View with_sizes_of(View view, const View& like) {
   return view;
 }
 
-// ids (n) with the sizes of `like`, the same for every index but the one along `axis`.
+// ids (n) with the sizes of `like`, the same for every index except the one along `axis`.
 View spread(const View& ids, const View& like, int axis) {
   View view = like;
   view.data = ids.data;

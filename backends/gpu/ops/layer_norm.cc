@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kThreads = 256;
 constexpr int64_t kWaveThreads = 128;
 
-// How many 16-byte packs make a row, when all operands can be read so; else 0.
+// The number of 16-byte packs of a row, if all operands can be read so; else 0.
 int64_t packs_of(const LayerNormArgs& args) {
   const DType dtype = args.x.dtype;
   if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16) return 0;

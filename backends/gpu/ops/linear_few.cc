@@ -38,14 +38,14 @@ const char* refuse(const LinearArgs& args) {
   return nullptr;
 }
 
-// Rows of x that the kernel is made for.
+// The numbers of rows of x that kernels exist for.
 int batch_of(int64_t rows) {
   if (rows == 1) return 1;
   return rows <= 4 ? 4 : 8;
 }
 
-// Weights with few rows are cut along these rows until the device is busy, but not shorter than
-// what a wave has under way at once. `loads`: a lane's 16-byte loads (or the like) in a row.
+// If weights have few rows, several waves share each row until the device is busy, but each wave
+// has at least its loads under way. `loads`: a lane's 16-byte loads (or the like) in a row.
 Tiling tile(const Properties& device, int batch, int64_t total_outs, int64_t loads) {
   Tiling tiling{.outs = shared::matvec_outs(batch), .waves = kMatvecThreads / device.lane_count};
   const int64_t busy = kBusyWaves * device.multiprocessors;

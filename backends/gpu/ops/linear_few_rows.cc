@@ -16,14 +16,14 @@ namespace {
 
 using shared::FewRowsParams;
 
-// Below so many rows linear_few is as fast or faster: it multiplies packed weights as integers,
+// With fewer rows linear_few is as fast or faster: it multiplies packed weights as integers,
 // and reads weights once for up to 8 rows.
 constexpr int64_t kLeastPackedRows = 5, kLeastPlainRows = 9;
 constexpr int64_t kMostRows = 64;
 // As in PackedUnit.
 constexpr int64_t kUnitElements = 128;
 
-// What a launch depends on beside its parts.
+// A launch's values besides its parts.
 struct Tile {
   int64_t rows;     // that the kernel is made for
   int64_t units;    // of a row of the weight
@@ -58,7 +58,7 @@ Tile tile_of(const FewRowsKernels& kernels, const Properties& device, DType weig
   return tile;
 }
 
-// Blocks share a multiprocessor's memory, of which each has a KiB set aside.
+// Blocks share a multiprocessor's memory; each block also reserves one KiB.
 int64_t stages_of(const FewRowsKernels& kernels, const Properties& device, const Tile& tile) {
   if (!kernels.ring) return 0;
   constexpr int64_t kSetAside = 1024;
@@ -67,9 +67,9 @@ int64_t stages_of(const FewRowsKernels& kernels, const Properties& device, const
   return std::clamp<int64_t>(room / tile.stage, 2, shared::kFewMostStages);
 }
 
-// How many blocks share a tile's depth. Counted in units: a block takes its own and about four more
-// to begin and end; all blocks take as many rounds as it takes to hold them; and what is written
-// and read again to be added up counts by its bytes.
+// The number of blocks that share a tile's depth. The cost counts in units: a block takes its own
+// and about four more to begin and end; there are as many rounds as hold all blocks; and
+// partial sums that are written and read again count by their bytes.
 int64_t splits_of(const Tile& tile, int64_t outs, int64_t tiles) {
   constexpr int64_t kMostSplits = 16, kBorder = 4;
   const double partial = 2.0 * sizeof(float) * static_cast<double>(tiles * tile.x_rows * outs);
@@ -89,7 +89,7 @@ int64_t splits_of(const Tile& tile, int64_t outs, int64_t tiles) {
   return best;
 }
 
-// Packs of a row that a thread may have.
+// Most packs of a row for a thread.
 constexpr int64_t kMostNormPacks = 4;
 
 int64_t norm_packs(const View& y) {
@@ -121,7 +121,7 @@ void add_up_and_norm(const FewRowsParams& params, const LinearNormArgs& args, St
          norm);
 }
 
-// What comes after the product, whose parts are still to be added up where it is split.
+// The step after the product; it adds the parts of a product that is split.
 void finish(const FewRowsParams& params, DType x, const LinearNormArgs* norm, Stream& stream) {
   if (norm == nullptr) {
     if (params.splits > 1) add_up(params, params.floats != 0 ? DType::f32 : x, stream);
@@ -133,7 +133,7 @@ void finish(const FewRowsParams& params, DType x, const LinearNormArgs* norm, St
   }
 }
 
-// norm: what follows; null: nothing.
+// norm: follows the sum; null: none.
 void start(const FewRowsKernels& kernels, const Tile& tile, DType x, DType weight,
            FewRowsParams params, uint32_t tiles, const LinearNormArgs* norm, Stream& stream) {
   params.tiles = static_cast<int32_t>(tiles);
@@ -183,7 +183,7 @@ void run_type(const FewRowsKernels& kernels, const LinearArgs& args, const View&
                });
 }
 
-// What both kinds of weights ask of x. least: rows.
+// The conditions of both kinds of weights on x. least: rows.
 const char* refuse_x(const View& x, int64_t least) {
   if (x.size(0) < least || x.size(0) > kMostRows) {
     return least == kLeastPackedRows ? "takes 5 to 64 rows" : "takes 9 to 64 rows";
@@ -202,7 +202,7 @@ void run_packed(const FewRowsKernels& kernels, const LinearArgs& args, const Lin
   });
 }
 
-// The layer of which a norm follows; its product is the sum's for a while.
+// The layer before a norm; its product is in the sum's place for a while.
 LinearPart part_of(const LinearNormArgs& args) {
   return {.weight = args.weight, .bias = args.bias, .y = args.sum};
 }

@@ -17,15 +17,15 @@ namespace {
 
 using shared::MatvecOneParams;
 
-// Alone, with nothing fused, the product is faster than linear_few's from about so many outputs on
-// (docs/reference/gpu-speed.md).
+// Alone, with nothing fused, the product is faster than linear_few's from about this many outputs
+// on (docs/reference/gpu-speed.md).
 constexpr int64_t kManyOuts = 32768;
-// Shared memory that the kernel has besides x and a code book.
+// Shared memory of the kernel besides x and a code book.
 constexpr int64_t kOfBlock = int64_t{2} << 10;
-// Bytes of x in shared memory, of which AMD's devices have least: 64 KiB.
+// Bytes of x in shared memory. AMD's devices have the least: 64 KiB.
 constexpr int64_t kMostShared = (int64_t{64} << 10) - kOfBlock;
 
-// How a weight's rows are read.
+// The reading of a weight's rows.
 struct Reading {
   int64_t pieces = 0;      // of a row
   int64_t trip = 0;        // pieces
@@ -51,7 +51,7 @@ Reading reading_of(DType weight, int64_t in) {
   return reading;
 }
 
-// Bytes of x as the kernel keeps it.
+// Bytes of x in the kernel's form.
 int64_t staged_bytes(DType x, DType weight, const Reading& reading) {
   const int64_t inputs = reading.trips() * reading.trip * reading.inputs;
   if (!is_quantized(weight)) return inputs * info(x).block_bytes;
@@ -96,7 +96,7 @@ const char* refuse_fused(const FusedLinearArgs& args) {
   return refuse_long_x(args.x, args.parts);
 }
 
-// Waves that share a row: as many as make the groups come out evenly over all waves, since the last
+// Waves that share a row: the number that spreads the groups evenly over all waves, since the last
 // round of groups takes as long as a full one. `rounds` counts in whole rows.
 int64_t split_for(int64_t groups, int64_t waves, int64_t trips, int64_t of_block) {
   int64_t best = 1;
@@ -105,7 +105,7 @@ int64_t split_for(int64_t groups, int64_t waves, int64_t trips, int64_t of_block
     const int64_t at_once = waves / split;
     const int64_t share = (trips + split - 1) / split;  // trips of a wave
     const int64_t rounds = (groups + at_once - 1) / at_once * share;
-    // Sharing costs a barrier: it has to gain a twentieth.
+    // Sharing costs a barrier: it must save at least a twentieth.
     if (split == 1 || 20 * rounds < 19 * fewest) {
       best = split;
       fewest = rounds;
@@ -128,7 +128,7 @@ void set_layout(DType weight, int64_t in, MatvecOneParams& params) {
   });
 }
 
-// Trips that a wave has on their way in shared memory.
+// Trips of a wave under way in shared memory.
 int64_t ring_for(const Reading& reading, int64_t staged, int64_t waves, const Properties& device) {
   const int64_t of_trip = waves * shared::kMatvecOuts * reading.trip_bytes;
   const int64_t room = device.shared_per_block - kOfBlock - reading.book - staged;

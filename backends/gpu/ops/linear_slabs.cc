@@ -16,10 +16,10 @@
 namespace rbee::gpu {
 namespace {
 
-// Slabs are cut at multiples of so many outputs, which every tile divides.
+// Slabs are cut at multiples of this many outputs, which every tile divides.
 constexpr int64_t kOuts = 256;
 constexpr int64_t kThreads = 256;  // as in kernels/pack_weight.cu
-// Of the products of terms at a time, which second-level caches hold until they are added up.
+// Bytes of products of terms at a time; second-level caches hold them until they are added.
 constexpr int64_t kProductBytes = int64_t{32} << 20;
 
 int64_t in_slabs(int64_t outs) {
@@ -68,7 +68,7 @@ void multiply(const SlabProducts& products, const View& x, const LinearPart& par
   linear.run(args, stream);  // of f32
 }
 
-// The products of x's terms one below another, and their sum.
+// The products of x's terms, one below another, and their sum.
 void multiply_terms(const SlabProducts& products, const SplitInput& x, const LinearPart& part,
                     Stream& stream) {
   const int64_t rows = x.terms().size(0), outs = part.weight.size(0);
@@ -93,7 +93,7 @@ void run_part(const SlabProducts& products, const LinearArgs& args, ProductInput
               const LinearPart& part, void* memory, Stream& stream) {
   const ProductKind kind = product_kind(args.x.dtype, part.weight.dtype, args.may_round_to);
   const int64_t outs = part.weight.size(0);
-  // What is neither converted nor cut into terms needs no memory.
+  // Operands that are neither converted nor split into terms need no memory.
   const bool whole = !kind.split && part.weight.dtype == kind.type;
   const int64_t most = whole ? std::max<int64_t>(outs, 1) : most_outs(args, kind);
   for (int64_t first = 0; first < outs; first += most) {

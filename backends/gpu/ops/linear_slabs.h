@@ -13,11 +13,11 @@ namespace rbee::gpu {
 inline constexpr int64_t kSlabBytes = int64_t{64} << 20;
 
 // Rows first to first + outs of a weight (outs, in) in `type`, f16 or bf16; in `memory`, outs * in
-// elements of it, where they have another now.
+// elements of it, if they have another type now.
 View slab_of(const View& weight, int64_t first, int64_t outs, DType type, void* memory,
              Stream& stream);
 
-// What multiplies a slab: the library where there is one that takes it, else the first kernel that
+// The multiplier of a slab: the library, if there is one that takes it, else the first kernel that
 // does. All write rows of y that are y.stride(0) elements apart, since a slab's results are some
 // columns of y.
 struct SlabProducts {
@@ -25,8 +25,8 @@ struct SlabProducts {
   Slot<LinearArgs> kernels;
 };
 
-// Null for more than 8 rows and weights that 16 bits hold, or f32 beside such under x in f32, at
-// least one of another type than x; else why not.
+// Null for more than 8 rows and weights that fit 16 bits, or f32 beside such under x in f32, at
+// least one of another type than x; else the reason.
 const char* refuse_linear_slabs(const LinearArgs& args);
 void run_linear_slabs(const SlabProducts& products, const LinearArgs& args, Stream& stream);
 

@@ -38,9 +38,9 @@ LtProduct product_of(const View& x, const LinearPart& part, const View& residual
           .d = part.y.data};
 }
 
-// A matrix of a row-major view as a column-major one: as it lies it is the transpose.
+// A matrix of a row-major view as a column-major one: unchanged, it is the transpose.
 struct Columns {
-  bool transpose;  // of what lies there, to get the view's transpose
+  bool transpose;  // of the matrix in memory, to get the view's transpose
   int64_t pitch;
 };
 
@@ -58,7 +58,7 @@ std::optional<Columns> columns_of(const View& view) {
   return std::nullopt;
 }
 
-// Elements between neighbouring matrices where all lie evenly; 0 when there is one.
+// Elements between neighbouring matrices if all are evenly spaced; 0 if there is one.
 std::optional<int64_t> batch_stride(const View& view) {
   std::optional<int64_t> stride;
   int64_t matrices = 1;  // in the axes so far
@@ -81,7 +81,7 @@ int64_t batch_of(const View& view) {
 }
 
 LtProduct product_of(const MatmulArgs& args) {
-  // y^T = b^T * a^T, and what lies in memory are the transposes.
+  // y^T = b^T * a^T, and memory holds the transposes.
   const Columns a = *columns_of(args.b), b = *columns_of(args.a), d = *columns_of(args.y);
   return {.op = "matmul",
           .type = args.y.dtype,

@@ -9,8 +9,8 @@
 
 namespace rbee::gpu {
 
-// Null for more than 8 rows and plain f32, f16 or bf16 weights, x of the weight's type; y may be
-// f32 all the same. Else why not.
+// Null for more than 8 rows and plain f32, f16 or bf16 weights, x of the weight's type (y may still
+// be f32); else the reason.
 const char* refuse_lt_linear(const LtLibrary& library, const LinearArgs& args);
 const char* refuse_lt_linear_on(LtLibrary& library, const LinearArgs& args, Stream& stream);
 void run_lt_linear(LtLibrary& library, const LinearArgs& args, Stream& stream);
@@ -24,7 +24,7 @@ const char* refuse_lt_fused_linear_on(LtLibrary& library, const FusedLinearArgs&
 void run_lt_fused_linear(LtLibrary& library, const FusedLinearArgs& args, Stream& stream);
 
 // Null for f32, f64, f16 and bf16 matrices with one unit stride each, whose batch axes step evenly;
-// else why not.
+// else the reason.
 const char* refuse_lt_matmul(const LtLibrary& library, const MatmulArgs& args);
 const char* refuse_lt_matmul_on(LtLibrary& library, const MatmulArgs& args, Stream& stream);
 void run_lt_matmul(LtLibrary& library, const MatmulArgs& args, Stream& stream);

@@ -7,7 +7,7 @@
 namespace rbee::gpu {
 namespace {
 
-// Strides of the batch axes, as many in front as the parameters hold.
+// Strides of the batch axes, aligned to the end of the parameters' fixed number of axes.
 void set_batch(const View& view, int64_t (&strides)[shared::kProductBatchAxes]) {
   const int axes = view.rank - 2;
   for (int axis = 0; axis < axes; ++axis) {

@@ -1,6 +1,6 @@
 #pragma once
-// Linear layers for few rows: how the rows of weights are shared out to waves. Parts with weights
-// of one type go in one launch.
+// Linear layers for few rows: how waves share the rows of weights. One launch takes the parts
+// with weights of one type.
 
 #include <algorithm>
 #include <cstdint>
@@ -22,7 +22,7 @@ inline constexpr int64_t kBusyWaves = 16;
 inline bool has_few_bits(DType weight) {
   return is_read_only(weight);
 }
-// Shared memory that kernels keep a format's code book in.
+// Shared memory for a format's code book in kernels.
 inline int64_t book_bytes(DType weight) {
   int64_t bytes = 0;
   if (!is_quantized(weight)) return bytes;

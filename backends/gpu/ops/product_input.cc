@@ -10,7 +10,7 @@ bool half_width(DType type) {
   return type == DType::f16 || type == DType::bf16;
 }
 
-// A multiple of what loads want.
+// Rounded up to the alignment of loads.
 size_t terms_bytes(const View& x, DType type) {
   return static_cast<size_t>(SplitInput::count(type) * x.numel() * 2 + 15) / 16 * 16;
 }

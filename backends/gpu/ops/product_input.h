@@ -21,8 +21,8 @@ struct ProductKind {
 // `may_round_to`, or bf16 where that is f32. may_round_to is LinearArgs'.
 ProductKind product_kind(DType x, DType weight, DType may_round_to);
 
-// x, (rows, depth) f32, as terms of f16 or bf16; see SplitXParams. The memory goes with the object,
-// in stream order.
+// x, (rows, depth) f32, as terms of f16 or bf16; see SplitXParams. The object owns the memory and
+// frees it in stream order.
 class SplitInput {
  public:
   // x is contiguous and aligned to 16 bytes, its depth a multiple of 4.
@@ -32,8 +32,8 @@ class SplitInput {
   // All terms' rows, one term after another: (count * rows, depth).
   View terms() const { return terms_; }
 
-  // y(rows, outs) from products (count, rows, outs), both f32: adds up and adds the bias. `experts`
-  // of each row say which row of the bias; absent: it has one. `each` rows belong to a row of x.
+  // y(rows, outs) from products (count, rows, outs), both f32: adds them and the bias. `experts`
+  // gives each row's row of the bias; absent: there is one. `each` rows belong to a row of x.
   struct Join {
     const float* products;
     View bias, experts, y;
@@ -54,13 +54,13 @@ class ProductInput {
  public:
   ProductInput(const char* op, const View& x, Stream& stream) : op_(op), x_(x), stream_(stream) {}
 
-  // Rounded to `type`, or x itself where it has it.
+  // Rounded to `type`, or x itself if that is its type.
   View rounded(DType type);
   // type: f16 or bf16.
   const SplitInput& split(DType type);
 
  private:
-  // What is made for one type.
+  // The forms for one type.
   struct Made {
     std::optional<Scratch> rounded;
     std::optional<SplitInput> split;

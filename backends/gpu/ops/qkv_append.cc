@@ -9,7 +9,7 @@
 namespace rbee::gpu {
 namespace {
 
-// With the queries' results in place.
+// With the queries' results in their final place.
 FusedLinearArgs products_of(const QkvAppendArgs& args, std::span<const LinearPart> parts) {
   return {.x = args.x,
           .norm_weight = args.norm_weight,

@@ -9,7 +9,7 @@ namespace rbee::gpu {
 // One token; heads of an even number of elements, caches of f32, f16, bf16 or f8e4m3.
 extern const Impl<QkvAppendArgs> qkv_append_one;
 
-// For products that start otherwise.
+// For products with another launch.
 const char* refuse_qkv_append(const QkvAppendArgs& args);
 void run_qkv_append(const QkvAppendArgs& args, StartOneRow start, Stream& stream);
 

@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t kMaxSlices = 65535;   // of a grid's second axis
 constexpr int64_t kMaxStateBytes = 16;  // of the kernels' states
 
-// Kernels count places in 32 bits, of which the last stands for none. Places that are no results
-// may come again.
+// Kernels count places in 32 bits; the last one means none. Places that are not results may
+// repeat.
 constexpr uint64_t kAllPlaces = 0xffffffff;
 constexpr uint64_t kLowPlaces = 0x7fffffff;
 

@@ -15,7 +15,7 @@ bool packed_dtype(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
-// The variant that keeps a row in registers, or the one for anything.
+// The variant that keeps a row in registers, or the general one.
 std::string_view pick_variant(std::initializer_list<const View*> rows, const View& weight) {
   if (!packed_dtype(weight.dtype) || !vector_rows(weight)) return {};
   if (!std::all_of(rows.begin(), rows.end(), [](const View* v) { return vector_rows(*v); })) {

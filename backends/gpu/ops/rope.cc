@@ -13,9 +13,9 @@ namespace rbee::gpu {
 namespace {
 
 constexpr int64_t kThreads = 256;  // as in kernels/rope.cu
-constexpr int kMostLaneBits = 5;   // threads of a head; more loop less, and each waits for as much
+constexpr int kMostLaneBits = 5;   // threads of a head; more loop less, and each waits as long
 
-// True when the last axis of a view can be read in runs of `each` elements.
+// True if the last axis of a view can be read in runs of `each` elements.
 bool runs(const View& view, int64_t each) {
   const int64_t bytes = std::min<int64_t>(each * info(view.dtype).block_bytes, 16);
   if (view.stride(-1) != 1 || view.size(-1) % each != 0) return false;
@@ -25,7 +25,7 @@ bool runs(const View& view, int64_t each) {
   return reinterpret_cast<uintptr_t>(view.data) % static_cast<uintptr_t>(bytes) == 0;
 }
 
-// Elements that a thread takes at once: 1 where a view is not laid out for more.
+// Elements that a thread takes at once: 1 unless a view's layout allows more.
 int64_t run_length(DType dtype, std::initializer_list<const View*> views) {
   if (dtype == DType::f64 || dtype == DType::f8e4m3) return 1;
   const int64_t each = elements_per_thread(info(dtype).block_bytes);
@@ -34,7 +34,7 @@ int64_t run_length(DType dtype, std::initializer_list<const View*> views) {
   return all ? each : 1;
 }
 
-// Threads for a head of so many runs, of which a rotation takes two at once.
+// Threads for a head with this many runs; a rotation takes two runs at once.
 uint32_t lane_bits(int64_t head_dim, int64_t pairs, int64_t each) {
   const auto steps = static_cast<uint64_t>(std::max<int64_t>((head_dim - pairs) / each, 1));
   return static_cast<uint32_t>(std::min<uint64_t>(std::bit_width(steps - 1), kMostLaneBits));
@@ -118,7 +118,7 @@ shared::AppendParams append_params(const KvAppendArgs& args, int64_t heads) {
   return params;
 }
 
-// A group of a head, which shares a scale, takes 32 threads.
+// A group of a head shares a scale and takes 32 threads.
 void start_pages(Stream& stream, const char* op, DType dtype, const shared::AppendParams& params) {
   KernelName kernel(op, dtype, "q8_0");
   kernel.lanes(device_of(stream).properties().lane_count);

@@ -8,7 +8,7 @@
 namespace rbee::gpu {
 namespace {
 
-constexpr int64_t kFewRows = 8;  // what reading the weight once per row still serves well
+constexpr int64_t kFewRows = 8;  // up to this many, reading the weight once per row is as good
 
 bool aligned(const View& view, uintptr_t bytes) {
   return reinterpret_cast<uintptr_t>(view.data) % bytes == 0;

@@ -1,5 +1,5 @@
 #pragma once
-// Products on matrix instructions: what the vendors' kernels have in common on the host.
+// Products on matrix instructions: the host's code that the vendors' kernels share.
 
 #include "backends/api/args_matmul.h"
 #include "backends/api/device.h"
@@ -18,7 +18,7 @@ struct TensorTile {
 // Kernels gemm_<type>_<tile's name> in `family`, each taking shared::GemmParams.
 struct TensorTiles {
   const char* family;
-  // Large tiles are taken where they keep all of the device busy.
+  // Large tiles are taken if they keep all of the device busy.
   TensorTile large, small;
 };
 
@@ -38,10 +38,10 @@ constexpr TensorTiles square_tiles(const char* family, uint32_t line_bytes) {
                     .shared_bytes = 128 * line_bytes}};
 }
 
-// How many blocks run without sharing what another one runs on: one on each of NVIDIA's
+// The number of blocks that run without sharing hardware: one on each of NVIDIA's
 // multiprocessors and CDNA's compute units. RDNA spreads the waves of a block over the four SIMDs
 // of a work-group processor, which is two compute units: our code is made for that mode
-// (.workgroup_processor_mode of its metadata), so that half as many blocks keep all of it busy.
+// (.workgroup_processor_mode of its metadata), so half as many blocks keep all of it busy.
 int64_t block_places(const Properties& device);
 
 struct TensorProduct {
@@ -52,9 +52,9 @@ struct TensorProduct {
 };
 void launch_tensor_product(const TensorTiles& tiles, const TensorProduct& product, Stream& stream);
 
-// Linear layers. Null for more than 8 rows that can be read 16 bytes at a time; else why not.
+// Linear layers. Null for more than 8 rows that can be read 16 bytes at a time; else the reason.
 const char* refuse_tensor_shapes(const LinearArgs& args);
-// Null where besides that weights are f16 or bf16, and x is of their type; y may have another.
+// Null if also weights are f16 or bf16, and x is of their type; y may have another.
 const char* refuse_tensor_linear(const LinearArgs& args);
 void run_tensor_linear(const TensorTiles& tiles, const LinearArgs& args, Stream& stream);
 

@@ -15,7 +15,7 @@ namespace rbee::gpu {
 namespace {
 
 constexpr int64_t kPack = 8;          // elements of 16 bytes
-constexpr int64_t kEnoughLines = 64;  // of the other operand: they pay for one that is rewritten
+constexpr int64_t kEnoughLines = 64;  // of the other operand: enough to pay for rewriting one
 constexpr int64_t kMostLaunches = 32;
 constexpr int64_t kMostMatrices = 65535;  // of a launch: what CUDA takes along y
 constexpr int64_t kMostSize = std::numeric_limits<int32_t>::max() / 2;
@@ -35,7 +35,7 @@ bool has_rows(const View& y) {
   return y.stride(-1) == 1 || y.size(-1) == 1;
 }
 
-// Where y has whole columns in memory, y^T = b^T * a^T has whole rows.
+// If y has whole columns in memory, y^T = b^T * a^T has whole rows.
 Product product_of(const MatmulArgs& args) {
   if (has_rows(args.y)) return {.x = args.a, .weight = turned(args.b), .y = args.y};
   return {.x = turned(args.b), .weight = args.a, .y = turned(args.y)};
@@ -49,7 +49,7 @@ bool aligned(const View& view, uintptr_t bytes) {
   return reinterpret_cast<uintptr_t>(view.data) % bytes == 0;
 }
 
-// True when all axes but the last are steps of whole `each`.
+// True if all axes but the last are steps of whole `each`.
 bool steps_by(const View& view, int64_t each) {
   for (int axis = 0; axis + 1 < view.rank; ++axis) {
     if (view.sizes[axis] != 1 && view.strides[axis] % each != 0) return false;
@@ -57,14 +57,14 @@ bool steps_by(const View& view, int64_t each) {
   return true;
 }
 
-// True when kernels can read the operand as it lies.
+// True if kernels can read the operand without rewriting.
 bool readable(const View& view, DType type) {
   return view.dtype == type && view.stride(-1) == 1 && view.size(-1) % kPack == 0 &&
          aligned(view, 16) && steps_by(view, kPack) &&
          std::abs(view.stride(-2)) <= std::numeric_limits<int32_t>::max();
 }
 
-// Kernels write neighbours as pairs where rows have an even pitch.
+// Kernels write neighbours as pairs if rows have an even pitch.
 bool writable(const View& y) {
   return y.stride(-2) % 2 != 0 || (aligned(y, 4) && steps_by(y, 2));
 }
@@ -78,7 +78,7 @@ int64_t matrices_of_launch(const Loop<3>& batch) {
   return batch.rank == 0 ? 1 : *std::max_element(batch.sizes, batch.sizes + batch.rank);
 }
 
-// An operand as kernels read it. The memory goes with the object, in stream order.
+// An operand in the kernels' form. The object owns the memory and frees it in stream order.
 class Readable {
  public:
   Readable(const View& from, DType type, Stream& stream) : view_(from) {
@@ -88,7 +88,7 @@ class Readable {
   const View& view() const { return view_; }
 
  private:
-  // Depths that are no whole packs are followed by zeros. An axis that repeats stays one matrix.
+  // Zeros pad depths that are not whole packs. A repeating axis stays one matrix.
   void rewrite(View from, DType type, Stream& stream) {
     const int last = from.rank - 1;
     const int64_t depth = from.sizes[last];
@@ -141,7 +141,7 @@ shared::GemmParams params_of(const Product& product) {
           .y_matrix = 0};
 }
 
-// The longest axis of the batch is that of launches.
+// Launches go along the longest axis of the batch.
 void multiply(const TensorTiles& tiles, const Product& product, Stream& stream) {
   const Loop<3> batch = batch_of(product);
   const int64_t matrices = matrices_of_launch(batch);

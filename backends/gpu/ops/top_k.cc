@@ -120,7 +120,7 @@ void run_rows(const TopKArgs& args, Stream& stream) {
               items.as<uint64_t>(), others.as<uint64_t>(), stream);
 }
 
-// Rows are no longer than i32 can number.
+// Rows are no longer than an i32 can count.
 void run_top_k(const TopKArgs& args, Stream& stream) {
   const int64_t pieces = (args.x.size(1) + kPiece - 1) / kPiece;
   const int64_t most = std::max<int64_t>(kMostBlocks / pieces, 1);

@@ -1,6 +1,6 @@
 #pragma once
-// How scores become an operand of attention's second product on AMD's matrix units, and how rows in
-// shared memory are swizzled.
+// Turns scores into an operand of attention's second product on AMD's matrix units, and swizzles
+// rows in shared memory.
 #include "backends/rocm/kernels/matrix_units.h"
 
 #if RB_MATRIX_UNIT
@@ -15,7 +15,7 @@ struct Scores {
   float values[kSums];
 };
 
-// Two values as they are multiplied, rounded to nearest.
+// Two values in the type of the products, rounded to nearest.
 template <class T>
 RB_DEVICE u32 round_weights(float first, float second) {
   if constexpr (SameType<T, bf16>::value) {
@@ -25,8 +25,8 @@ RB_DEVICE u32 round_weights(float first, float second) {
   }
 }
 
-// What a lane has of the right operand of a product over 32 keys, from its scores of two times 16,
-// and the key that stands at place `at` of a tile so.
+// A lane's part of the right operand of a product over 32 keys, from its scores of two times 16,
+// and the key at place `at` of such a tile.
 #if RB_MFMA
 RB_DEVICE constexpr u32 key_at(u32 at) {
   return at / 32 * 32 + at % 8 / 4 * 16 + at % 32 / 8 * 4 + at % 4;
@@ -74,8 +74,8 @@ RB_DEVICE Fragment right_operand(const Scores (&x)[2], int lane) {
 }
 #endif
 
-// What the number of a chunk is changed by in a row of kRowChunks (16 bytes each), so that rows
-// that are read at one chunk lie in different banks: any eight of 32, and sixteen of 64.
+// The change to a chunk's number in a row of kRowChunks (16 bytes each), so that rows read at one
+// chunk lie in different banks: any eight of 32, and sixteen of 64.
 template <int kRowChunks>
 RB_DEVICE u32 swizzle(u32 row) {
   if constexpr (kRowChunks >= 16) {

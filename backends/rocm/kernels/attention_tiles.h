@@ -1,14 +1,14 @@
 #pragma once
 // Attention of many queries on AMD's matrix units (matrix_units.h), dense and paged:
-// FlashAttention-2 (Dao 2023) with transposed products. Scores are computed as keys times queries,
-// so that a lane holds scores of one query alone; its weights are then, rounded, the right operand
-// of values times weights, and need no detour over shared memory: values lie there transposed, with
-// their keys in the order in which lanes hold scores.
+// FlashAttention-2 (Dao 2023) with transposed products. A wave computes scores as keys times
+// queries, so a lane holds scores of a single query. Its weights, rounded, are the right operand
+// of values times weights, without a detour through shared memory. Values are transposed there,
+// with their keys in the order of the lanes' scores.
 //
-// Both operands that lie in shared memory are read 16 bytes at a time and swizzled, not padded: on
+// Both operands in shared memory are read 16 bytes at a time and swizzled, not padded: on
 // CDNA two blocks with heads of 128 share the 64 KiB of a compute unit, so that one multiplies
-// while the other weighs. Where rows lie in memory is found a tile before they are read, and rows
-// are read without branches a tile before they are used: all reads of a tile are under way at once.
+// while the other computes weights. A wave finds the places of rows a tile before it reads them,
+// and reads rows without branches a tile before their use: all reads of a tile run at once.
 
 #include "backends/gpu/kernels/attention_cache.h"
 #include "backends/gpu/kernels/attention_softmax.h"
@@ -19,7 +19,7 @@
 namespace rbee {
 namespace gpu {
 
-// Where waves that share their queries leave scores for one another.
+// Waves with the same queries exchange scores here.
 template <int kBytes>
 struct JoinedScores {
   alignas(16) u8 joined[kBytes];
@@ -29,7 +29,7 @@ struct JoinedScores<0> {};
 
 template <int kDim>
 struct AmdTile {
-  // Waves with the same queries: each has a part of the head, since the registers of one do not
+  // Waves with the same queries: each has a part of the head, since the registers of one cannot
   // hold all of it.
   static constexpr int kSharing = kWave == 32 && kDim > 128 ? 2 : 1;
   static constexpr int kHeld = kDim / kSharing;  // elements of the head that a wave has
@@ -40,7 +40,7 @@ struct AmdTile {
   static constexpr int kKeys = kDim <= (kWave == 64 ? 128 : 64) ? 64 : 32;
   static constexpr int kParts = kDim / 8;                     // of 16 bytes, in a row
   static constexpr int kKeyChunks = kKeys / 8;                // the same of the transposed values
-  static constexpr int kFetched = kKeys * kParts / kThreads;  // rows of which a thread has a part
+  static constexpr int kFetched = kKeys * kParts / kThreads;  // rows that a thread has a part of
   static constexpr int kWaveRows = kKeys / kWaves;
   static_assert(kFetched % 2 == 0 && kWave % kParts == 0, "threads share a tile evenly");
   static_assert(2 * kWaveRows <= kWave, "a lane finds a row of keys or of values");
@@ -51,7 +51,7 @@ struct AmdTile {
   };
 };
 
-// Eight elements of a key or value as they are fetched; 8-bit ones become T at the way to shared
+// Eight elements of a key or value as fetched; 8-bit ones become T on the way to shared
 // memory.
 template <class T, class KV>
 struct PartOf {
@@ -62,8 +62,8 @@ struct PartOf<T, T> {
   using type = Chunk;
 };
 
-// Where a row of a cache or tensor begins, in bytes from its start. Offsets, since pointers that
-// went through other lanes would not be known to lead to device memory.
+// The start of a row of a cache or tensor, in bytes from its own start. Offsets, since compilers do
+// not see that pointers that passed through other lanes lead to device memory.
 template <class KV>
 struct RowPlace {
   i64 row;
@@ -79,8 +79,8 @@ RB_DEVICE i64 shuffle_offset(i64 x, u32 lane) {
   return static_cast<i64>(low | high << 32);
 }
 
-// T: what is multiplied. KV: T too, or the 8-bit type of the keys and values. kShaped: scores are
-// more than scaled products. A variant of its own, since it needs registers.
+// T: the type of the products. KV: T too, or the 8-bit type of the keys and values. kShaped: scores
+// are more than scaled products. A variant of its own, since it needs registers.
 template <class T, class KV, int kDim, bool kShaped>
 class AmdAttention {
  public:
@@ -89,8 +89,8 @@ class AmdAttention {
   using Place = RowPlace<KV>;
   using Tile = AmdTile<kDim>;
   using Shared = typename Tile::Shared;
-  // Weights are 2^kLift times what they are, which their sum takes away again: f16 ones would be
-  // subnormal from 2^-15 on, and gfx90a's matrix units take those for zeros.
+  // Weights are 2^kLift times too large, which division by their sum undoes: f16 ones would be
+  // subnormal from 2^-15 on, and gfx90a's matrix units read those as zeros.
   static constexpr float kLift = __is_same(T, f16) ? 14 : 0;
 
   RB_DEVICE AmdAttention(const AttentionParams& p, const TileWork& work, Shared& shared)
@@ -111,7 +111,7 @@ class AmdAttention {
       look_up(keys.first + Tile::kKeys);
     }
     for (i64 key = keys.first; key < keys.end; key += Tile::kKeys) {
-      barrier();  // the tile before is used up
+      barrier();  // all waves have used the tile before
       put();
       const Place next = locate(key + Tile::kKeys);
       barrier();
@@ -141,7 +141,7 @@ class AmdAttention {
   RB_DEVICE int row_of(int band) const {
     return (wave_ / Tile::kSharing * Tile::kBands + band) * 16 + lane_ % 16;
   }
-  // The first element of the head that the wave has.
+  // The first element of the wave's part of the head.
   RB_DEVICE int first_held() const { return wave_ % Tile::kSharing * Tile::kHeld; }
 
   RB_DEVICE void start_bands() {
@@ -164,7 +164,7 @@ class AmdAttention {
     }
   }
 
-  // Elements [at, at + 8) of a query, f32 ones rounded to the keys' type; zeros outside.
+  // Elements [at, at + 8) of a query; f32 ones are rounded to the keys' type; zeros outside.
   RB_DEVICE Chunk load_query(int row, int at) const {
     if (row >= work_.count || at >= p_.head_dim) return Chunk(0);
     const i64 from = query_offset(p_.q_at, work_.span, work_.head, work_.first + row) + at;
@@ -184,15 +184,15 @@ class AmdAttention {
     return out;
   }
 
-  // Two neighbours of q, of a 16-bit type, as T. Over 8-bit keys they may be another than T.
+  // Two neighbours of q, of a 16-bit type, as T. With 8-bit keys their type may differ from T.
   RB_DEVICE u32 as_multiplied(u32 two) const {
     if (!kNarrow || p_.q_type != AttentionType::bf16) return two;
     return round_pair<T>(float_of_bf16(static_cast<u16>(two)), float_of_bits(two & 0xffff0000u));
   }
 
   // Each wave fetches kWaveRows rows of keys and of values, of neighbouring places in the tile. A
-  // lane finds one of them: of keys, or of values in the lanes behind. Beyond the end the last key
-  // stands in: what comes of it is hidden.
+  // lane finds one of them: of keys, or, in the upper lanes, of values. Past the end the last key
+  // replaces missing ones, and its scores are hidden.
   RB_DEVICE u32 own_key(i64 first) const {
     const u32 lane = own_lane();
     const i64 key =
@@ -207,7 +207,7 @@ class AmdAttention {
     block_ = p_.block_table[work_.span.index * p_.table_row + block * p_.table_step];
   }
 
-  // The lane's row, whose block was looked up.
+  // The lane's row, after its block was looked up.
   RB_DEVICE Place locate(i64 first) const {
     i64 block = work_.span.index;
     u32 within = own_key(first);
@@ -216,7 +216,7 @@ class AmdAttention {
       within -= divide(within, p_.block_size) * p_.block_size.divisor;
     }
     if constexpr (SameType<KV, PageCode>::value) {
-      const u8* keys = static_cast<const u8*>(p_.k);  // values lie as keys do
+      const u8* keys = static_cast<const u8*>(p_.k);  // values have the layout of keys
       const PageRow row = page_row(p_, keys, block * p_.kv_heads + work_.kv_head, within);
       return {row.codes - keys, reinterpret_cast<const u8*>(row.scales) - keys};
     } else {
@@ -230,7 +230,7 @@ class AmdAttention {
     }
   }
 
-  // The thread's part of the row that a lane has found, or another part where the row has fewer.
+  // The thread's part of the row that a lane has found, or another part if the row has fewer.
   RB_DEVICE static Part load_part(const void* base, const Place& own, u32 lane, u32 part, i32 dim) {
     const u8* bytes = static_cast<const u8*>(base);
     const u32 first = part * 8 < static_cast<u32>(dim) ? part * 8 : 0;
@@ -267,7 +267,7 @@ class AmdAttention {
     }
   }
 
-  // Where a chunk of a key lies, and one of an element of all values.
+  // The place of a chunk of a key, and of an element of all values.
   RB_DEVICE static u32 key_chunk(u32 key, u32 chunk) {
     return key * (kDim * 2) + ((chunk ^ swizzle<Tile::kParts>(key)) << 4);
   }
@@ -279,7 +279,7 @@ class AmdAttention {
   RB_DEVICE void put() const {
     const u32 thread = opaque(thread_x());
     const u32 part = thread % Tile::kParts, place = thread / Tile::kParts * Tile::kFetched;
-    // Elements beyond a key's end: zeros, as the queries'.
+    // Elements beyond a key's end are zeros, as in the queries.
     const bool within = part * 8 < static_cast<u32>(p_.head_dim);
 #pragma unroll
     for (int i = 0; i < Tile::kFetched; ++i) {
@@ -322,12 +322,12 @@ class AmdAttention {
     multiply_values(weights);
   }
 
-  // The first of a lane's chunks; others differ from it by bits that it has not (chunk_of_lane()).
+  // The first of a lane's chunks; the others differ in bits that are 0 in it (chunk_of_lane()).
   RB_DEVICE static u32 first_chunk(u32 lane) {
     return static_cast<u32>(chunk_of_lane(0, 0, static_cast<int>(lane % kWave)));
   }
-  // A lane's share of 16 rows. lanes: where its first chunk of the first 16 lies; by: what changes
-  // the numbers of chunks in these rows and not in the first.
+  // A lane's share of 16 rows. lanes: the place of its first chunk in the first 16 rows; by: the
+  // change of the chunks' numbers in these rows against the first ones.
   RB_DEVICE static Fragment load_left(const u8* rows, u32 lanes, u32 part, u32 by) {
     Chunks out;
 #pragma unroll
@@ -338,8 +338,8 @@ class AmdAttention {
     return __builtin_bit_cast(Fragment, out);
   }
 
-  // use(step, load(step)) for all steps, kProducts instructions of the matrix unit each. The next
-  // step's operand is read before this one's products, where that leaves registers enough.
+  // use(step, load(step)) for all steps, kProducts instructions of the matrix unit each. It reads
+  // the next step's operand before this one's products, if there are enough registers.
   template <int kSteps, int kProducts, class Load, class Use>
   RB_DEVICE static void each_step(Load load, Use use) {
     constexpr bool kAhead = kChunks < 4;
@@ -456,7 +456,7 @@ class AmdAttention {
       for (int j = 0; j < kSums; ++j) top = __builtin_fmaxf(top, scores[i].values[j]);
     }
     top = over_query(top, Max{});
-    // Queries that saw no key yet: weights are 2^-inf = 0, and there is nothing to rescale.
+    // Queries without a visible key so far: weights are 2^-inf = 0; there is nothing to rescale.
     const float level = top > -infinity() ? top * factor_ : 0.0f;
     const float keep = fast_exp2(own.top * factor_ - level);
     const float base = level - kLift;
@@ -543,12 +543,12 @@ class AmdAttention {
 
   const AttentionParams& p_;
   const TileWork& work_;
-  const float factor_;  // makes a product, or a shaped score, one in base 2
+  const float factor_;  // turns a product, or a shaped score, into a score in base 2
   Shared& shared_;
   int lane_, wave_;
   Band bands_[Tile::kBands];
-  i64 last_;       // key that a query of the tile sees
-  i32 block_ = 0;  // of the row that the lane finds in the tile after the next
+  i64 last_;       // the last key that a query of the tile sees
+  i32 block_ = 0;  // of the row that the lane finds for the tile after the next
   Part k_[Tile::kFetched], v_[Tile::kFetched];  // the next tile's
 };
 
@@ -562,8 +562,8 @@ RB_DEVICE void attention_amd(const AttentionParams& p) {
   attention.run();
 }
 
-// The kernels of one kind of matrix units: attention_<unit>_<dtype>_d<largest head>[_shaped]. T is
-// multiplied: over 8-bit caches f16.
+// The kernels of one kind of matrix units: attention_<unit>_<dtype>_d<largest head>[_shaped]. T:
+// the type of the products; with 8-bit caches f16.
 #define RB_ATTENTION(unit, dtype, T, KV, dim)                                                      \
   RB_KERNEL(attention_##unit##_##dtype##_d##dim, AmdTile<dim>::kThreads, AttentionParams,          \
             (attention_amd<T, KV, dim, false>(p)))                                                 \

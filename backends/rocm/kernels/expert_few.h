@@ -1,8 +1,8 @@
 #pragma once
-// Products of many choices with experts' weights, packed or of x's type, as FewMatrix has them: a
-// block takes up to kExpertRows choices of one expert by kFewMatrixOuts outputs, so that a weight
-// is read as it lies, once where an expert has no more choices. Limited by that reading where
-// choices are few, then by unpacking.
+// Products of many choices with experts' weights, packed or of x's type, by FewMatrix: a
+// block takes up to kExpertRows choices of one expert by kFewMatrixOuts outputs, so it reads
+// weights unconverted, once if an expert has no more choices. This reading limits it if
+// choices are few, else unpacking does.
 #include "backends/gpu/kernels/expert_rows.h"
 #include "backends/rocm/kernels/matvec_matrix.h"
 
@@ -11,7 +11,7 @@
 namespace rbee {
 namespace gpu {
 
-// kRows: of x that there is room for.
+// kRows: rows of x that there is room for.
 template <class T, int kRows>
 class ExpertWork {
  public:

@@ -1,5 +1,5 @@
 // Products of many choices with experts' weights in f16 and bf16 on AMD's matrix instructions, or
-// dot products where a target has none: gemm_steps.h or gemm_direct.h over the rows of one expert's
+// dot products if a target has none: gemm_steps.h or gemm_direct.h over the rows of one expert's
 // choices, 64 rows by 64 outputs.
 #include "backends/gpu/kernels/expert_rows.h"
 #include "backends/rocm/kernels/gemm_direct.h"

@@ -1,8 +1,8 @@
 #pragma once
-// The steps of a product on gfx950, whose copies from device memory to shared memory pass no
-// registers (CDNA 4 ISA, GLOBAL_LOAD_LDS_DWORDX4), so that two steps are under way beside the one
-// that is multiplied. In shared memory steps lie as in gemm_steps.h; a copy writes neighbouring
-// lanes' 16 bytes side by side, so lanes choose what they read by where it has to lie.
+// The steps of a product on gfx950, which copies from device memory to shared memory without
+// registers (CDNA 4 ISA, GLOBAL_LOAD_LDS_DWORDX4), so two steps are under way beside the one
+// in use. Shared memory has the steps of gemm_steps.h. A copy writes neighbouring
+// lanes' 16 bytes side by side, so each lane reads what belongs in its place.
 
 #include "backends/rocm/kernels/gemm_matrix.h"
 
@@ -15,7 +15,7 @@ namespace gpu {
 RB_DEVICE void copy_direct16(u8* to, const u8* from) {
   using To = __attribute__((address_space(3))) void;
   using From = __attribute__((address_space(1))) void;
-  // Casts to these spaces are written in C's way. NOLINTNEXTLINE
+  // NOLINTNEXTLINE: only C's casts reach these address spaces
   __builtin_amdgcn_global_load_lds((From*)from, (To*)to, 16, 0, 0);
 }
 // Waits until at most kPending copies of this wave are under way.
@@ -25,14 +25,14 @@ RB_DEVICE void wait_direct() {
   __builtin_amdgcn_s_waitcnt(0x0f70 | kPending);
 }
 
-// The copies of this wave that it waited for are seen by all of the block, and so is what it wrote
+// Shows to all of the block the copies of this wave that it has waited for, and its own writes
 // to shared memory. A fence would wait for all copies.
 RB_DEVICE void barrier_beside_copies() {
   asm volatile("s_waitcnt lgkmcnt(0)\n\ts_barrier" ::: "memory");
 }
 
-// A wave's part of an operand: 32 lines of a tile, in two copies. Beyond the last line that line
-// stands in.
+// A wave's part of an operand: 32 lines of a tile, in two copies. Past the last line it repeats
+// that line.
 class DirectOperand {
  public:
   static constexpr int kCopies = 2;
@@ -41,16 +41,16 @@ class DirectOperand {
   RB_DEVICE DirectOperand(const Operand& from, int line0)
       : DirectOperand(static_cast<const u8*>(from.data) + static_cast<i64>(line0) * from.pitch * 2,
                       from.lines - line0, from.pitch, [](int line) { return line; }) {}
-  // Lines that do not follow one another: line i of `lines` is the operand's row_of(i).
+  // Lines that are not adjacent: line i of `lines` is the operand's row_of(i).
   template <class RowOf>
   RB_DEVICE DirectOperand(const void* data, int lines, int pitch, RowOf row_of)
       : from_(static_cast<const u8*>(data)) {
-    // The same in all lanes, which the compiler cannot know.
+    // The same in all lanes, which the compiler cannot see.
     const u32 wave = __builtin_amdgcn_readfirstlane(thread_x() / kWave);
     const int lane = static_cast<int>(thread_x()) % kWave;
     const int first = static_cast<int>(wave) * kCopies * kLinesOfCopy;
     place_ = first * kStepBytes;
-    // The same for all of the wave's lines that a lane copies: see chunk_offset().
+    // The same for all lines of the wave that a lane copies: see chunk_offset().
     chunk_ = (lane % 4) ^ (lane / 8 % 4);
 #pragma unroll
     for (int i = 0; i < kCopies; ++i) {
@@ -66,9 +66,9 @@ class DirectOperand {
       copy_direct16(to + place_ + i * kBytesOfCopy, from_ + own_[i]);
     }
   }
-  // Goes on by so many bytes of each line.
+  // Moves on by this many bytes of each line.
   RB_DEVICE void advance(int bytes) { from_ += bytes; }
-  // What is left of a depth that is no whole step, and zeros; not ahead of the products.
+  // The rest of a depth that is not whole steps, and zeros; not ahead of the products.
   RB_DEVICE void store_rest(u8* to, int left) const {
     const int lane = static_cast<int>(thread_x()) % kWave;
 #pragma unroll
@@ -82,10 +82,10 @@ class DirectOperand {
  private:
   static constexpr int kLinesOfCopy = kWave / 4, kBytesOfCopy = kWave * 16;
 
-  const u8* from_;  // where the first row has the next step
+  const u8* from_;  // the place of the next step in the first row
   int place_;       // of the wave's lines in a step
   int chunk_;
-  i64 own_[kCopies];  // bytes from `from_` to the lane's
+  i64 own_[kCopies];  // bytes from `from_` to the lane's place
 };
 
 // Adds the products of all steps.
@@ -100,7 +100,7 @@ RB_DEVICE void copy_and_multiply(typename Tile::Sums& sums, DirectOperand x, Dir
   const auto behind = [](int stage) {
     return stage == (kStages - 1) * kStageBytes ? 0 : stage + kStageBytes;
   };
-  // Behind the last step it is copied again, to where nobody reads it: as many are under way.
+  // After the last step, copies it again to an unused stage, so that as many copies are under way.
   const auto copy = [&](int step, int stage) {
     x.copy(stages + stage);
     weight.copy(stages + stage + Tile::kOperandBytes);
@@ -116,13 +116,13 @@ RB_DEVICE void copy_and_multiply(typename Tile::Sums& sums, DirectOperand x, Dir
 #pragma unroll 1
   for (int step = 0; step < steps; ++step) {
     wait_direct<2 * DirectOperand::kCopies>();
-    barrier_beside_copies();  // this step is there, and nobody reads the stage of the one before
+    barrier_beside_copies();  // all have this step, and none reads the stage of the one before
     copy(step + 2, write);
     multiply_step<Tile, T>(sums, stages + read, stages + read + Tile::kOperandBytes);
     read = behind(read);
     write = behind(write);
   }
-  wait_direct<0>();  // nothing is written to shared memory when the block has ended
+  wait_direct<0>();  // no copy may write to shared memory after the block has ended
   const int left = depth % kStepDepth;
   if (left == 0) return;
   barrier();

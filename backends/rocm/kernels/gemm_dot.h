@@ -1,8 +1,8 @@
 #pragma once
-// How the threads of a block share a tile of a product on targets without matrix instructions (gfx9
+// Shares a tile of a product among a block's threads on targets without matrix instructions (gfx9
 // up to gfx906, gfx10): each sums 8 x 8 or 8 x 4 results in registers, two elements of the depth at
-// a time. f16 takes v_dot2_f32_f16 where the target has it (AMD ISA documents: Vega 7nm, RDNA2);
-// else pairs are widened to float. Limited by these instructions: a read of 16 bytes serves 16 or
+// a time. f16 takes v_dot2_f32_f16 if the target has it (AMD ISA documents: Vega 7nm, RDNA2);
+// else pairs are widened to float. These instructions limit it: a read of 16 bytes serves 16 or
 // more.
 
 #include "backends/gpu/kernels/gemm_order.h"
@@ -37,7 +37,7 @@ struct DotTile {
 using LargeTile = DotTile<128, 16>;
 using SmallTile = DotTile<64, 8>;
 
-// Two neighbouring elements of the depth, ready to be multiplied.
+// Two neighbouring elements of the depth, ready for multiplication.
 template <class T>
 struct DotPair {
   float low, high;

@@ -1,5 +1,5 @@
 #pragma once
-// How the waves of a block share a tile of a product on matrix instructions (see matrix_units.h).
+// Shares a tile of a product among a block's waves on matrix instructions (see matrix_units.h).
 
 #include "backends/gpu/kernels/gemm_order.h"
 #include "backends/rocm/kernels/matrix_units.h"

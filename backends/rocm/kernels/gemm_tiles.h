@@ -1,5 +1,5 @@
 #pragma once
-// y = x * weight^T + bias on AMD's matrix instructions, or dot products where a target has none.
+// y = x * weight^T + bias on AMD's matrix instructions, or dot products if a target has none.
 // gemm_steps.h and gemm_direct.h have the steps.
 
 #include "backends/gpu/kernels/gemm_order.h"

@@ -1,5 +1,5 @@
 // Convolutions of images with the channels last in f16 and bf16 on AMD's matrix instructions, or
-// dot products where a target has none: a step of the patches is gathered one step ahead into
+// dot products if a target has none: threads gather a step of the patches one step ahead into
 // registers, 8 channels of a pixel at a time. See gemm_steps.h.
 #include "backends/gpu/kernels/image_window.h"
 #include "backends/rocm/kernels/gemm_steps.h"

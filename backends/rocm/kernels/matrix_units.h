@@ -1,10 +1,10 @@
 #pragma once
 // AMD's matrix instructions as one operation: 16 x 16 results of a wave += a * b over 32 of the
-// depth (AMD ISA documents: CDNA2/CDNA3 "MFMA", RDNA3/RDNA4 "WMMA"). Nothing where a target has
-// none: RB_MATRIX_UNIT is 0 then.
+// depth (AMD ISA documents: CDNA2/CDNA3 "MFMA", RDNA3/RDNA4 "WMMA"). If a target has
+// none, RB_MATRIX_UNIT is 0 and there is nothing here.
 //
-// Which elements of the depth a lane holds does not matter as long as a and b agree, so each target
-// takes what one or two 16-byte reads give.
+// A lane may hold any elements of the depth as long as a and b agree, so each target
+// takes the elements of one or two 16-byte reads.
 
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/gemm_stage.h"
@@ -184,7 +184,7 @@ struct Chunks {
   Chunk chunks[kChunks];
 };
 
-// Chunk c of what the lane gives product `part` along the depth, where lanes of a line have chunks
+// Chunk c of the lane's part of product `part` along the depth, for lanes of a line with chunks
 // side by side.
 RB_DEVICE int chunk_of_lane(int part, int c, int lane) {
 #if defined(__GFX11__)
@@ -194,7 +194,7 @@ RB_DEVICE int chunk_of_lane(int part, int c, int lane) {
 #endif
 }
 
-// Two floats as a pair of bf16, rounded to nearest: no NaN but those that conversions make.
+// Two floats as a pair of bf16, rounded to nearest: the only NaN are those of conversions.
 RB_DEVICE u32 round_bf16_pair(Floats<2> values) {
 #if defined(__gfx950__)
   return __builtin_bit_cast(u32, __builtin_convertvector(values, Vector<__bf16, 2>));

@@ -1,10 +1,10 @@
 #pragma once
 // y = x * weight^T + bias for up to 64 rows of x on matrix instructions (matrix_units.h), weights
 // packed (packed_weight.h) or of x's type. Rows of the weight are the product's first operand: a
-// lane reads its share of a unit of one of 16 rows into registers a unit ahead, and gives the
-// product values in x's type. x goes through shared memory, for all waves of a block. Limited by
-// the memory that the weights are read from; with many rows by what reads x from shared memory, on
-// gfx11 by the matrix instructions.
+// lane reads its share of a unit of one of 16 rows into registers a unit ahead, and passes the
+// product values in x's type. x goes through shared memory, for all waves of a block. The weights'
+// memory limits it; with many rows, the reads of x from shared memory do, on
+// gfx11 the matrix instructions.
 #include "backends/gpu/kernels/few_parts.h"
 #include "backends/gpu/kernels/packed_points.h"
 #include "backends/gpu/kernels/widen_codes.h"
@@ -15,8 +15,8 @@
 namespace rbee {
 namespace gpu {
 
-// Device memory that is read a second time soon: a lane's load can be a part of what memory gives
-// out at once, the rest of which is its next.
+// Device memory that the kernel reads a second time soon: a lane's load can be a part of a memory
+// transaction, the rest of which is its next load.
 struct DeviceBytes {
   const u8* data;
   RB_DEVICE DeviceBytes operator+(i64 bytes) const { return {data + bytes}; }
@@ -51,7 +51,7 @@ RB_DEVICE Floats<2> floats_of_e4m3(u32 codes) {
 #if defined(__gfx950__) || defined(__GFX12__)
   return __builtin_amdgcn_cvt_pk_f32_fp8(static_cast<int>(codes), kLast);
 #else
-  // A float of one byte is a wider one's first bits, less what the exponents' biases differ by.
+  // A float of one byte is a wider one's first bits, except for the exponents' biases.
   const i32 low = static_cast<i32>(codes << (kLast ? 8 : 24));
   const i32 high = static_cast<i32>(codes << (kLast ? 0 : 16));
   const Floats<2> small = {float_of_bits(static_cast<u32>(low >> 4) & 0x87f00000u),
@@ -60,7 +60,7 @@ RB_DEVICE Floats<2> floats_of_e4m3(u32 codes) {
 #endif
 }
 
-// What four neighbouring codes, in the bytes of a word, stand for, d * quant + m rounded to T, as
+// The values of four neighbouring codes, in the bytes of a word: d * quant + m rounded to T, as
 // two pairs.
 template <class Block, class T>
 class CodeValues;
@@ -80,7 +80,7 @@ class CodeValues<Block, f16> {
  private:
   u32 by_, plus_;
 };
-// There is no arithmetic on pairs of bf16: f32's.
+// There is no arithmetic on pairs of bf16, so it takes f32's.
 template <class Block>
 class CodeValues<Block, bf16> {
  public:
@@ -119,12 +119,12 @@ class PackedRows {
  public:
   static constexpr bool kWhole = Block::kElements % PackedUnit<Block>::kElements == 0;
 
-  // What a lane has read of a unit of a row.
+  // A lane's part of a unit of a row.
   struct Held {
     PackedPiece<Block> pieces[kChunks][32 / PackedPiece<Block>::kElements];
     StoredScale<Block> scales[kChunks];
   };
-  // The same as what gives values.
+  // The same as values.
   struct Opened {
     CodeValues<Block, T> values[kChunks][Block::kGroup == 16 ? 2 : 1];  // scales for 32 elements
     u32 codes[kChunks][8];
@@ -140,7 +140,7 @@ class PackedRows {
     for (int g = 0; g < kChunks; ++g) {
       u32 group = static_cast<u32>(unit) * 4 | static_cast<u32>(first_group(lane) | g);
       if (!kWhole && group * 32 >= static_cast<u32>(in_))
-        group = 0;  // any of the row: x is 0 there
+        group = 0;  // any group of the row: x is 0 there
 #pragma unroll
       for (int i = 0; i < kPieces; ++i) {
         to.pieces[g][i].load(planes, i64{group} * kPieces + i);
@@ -168,7 +168,7 @@ class PackedRows {
     }
   }
 
-  // Chunk c of what the lane gives product `part` of a unit, and which of the unit's 16 that is.
+  // Chunk c of the lane's part of product `part` of a unit, and its number among the unit's 16.
   RB_DEVICE static Chunk chunk(const Opened& from, int part, int c) {
     const int chunk = part * kChunks + c;  // of the lane
     const int g = chunk / 4, half = chunk % 4 / 2 % kHalves;
@@ -204,7 +204,7 @@ class PackedRows {
   PackedLayout at_;
 };
 
-// Rows of a weight of x's type, whole chunks long. The lanes of a row read chunks side by side.
+// Rows of a weight of x's type, in whole chunks. The lanes of a row read chunks side by side.
 template <class T>
 class PlainRows {
  public:
@@ -217,7 +217,7 @@ class PlainRows {
   RB_DEVICE explicit PlainRows(i32 in) : in_(in) {}
   RB_DEVICE i64 row_bytes() const { return i64{in_} * static_cast<int>(sizeof(T)); }
 
-  // Beyond the row's end its first chunk is read, and x counts as zeros.
+  // Past the row's end it reads the first chunk, and x counts as zeros.
   RB_DEVICE void load(const u8* from, i32 unit, int lane, Held& to) const {
 #pragma unroll
     for (int part = 0; part < kParts; ++part) {
@@ -237,8 +237,8 @@ class PlainRows {
   i32 in_;
 };
 
-// The tile of a linear layer that a block has: all rows of x by kFewMatrixOuts of a part's outputs,
-// and of the depth a share.
+// A block's tile of a linear layer: all rows of x by kFewMatrixOuts of a part's outputs,
+// and a share of the depth.
 template <class T>
 class FewRowsWork {
  public:
@@ -280,8 +280,8 @@ class FewRowsWork {
   const FewRowsParams& p_;
 };
 
-// Rows: PackedRows or PlainRows. Work: FewRowsWork, or the like. kRows: of x that there is room
-// for, 16, 32 or 64.
+// Rows: PackedRows or PlainRows. Work: FewRowsWork, or the like. kRows: rows of x that there is
+// room for, 16, 32 or 64.
 template <class Rows, class Work, class T, int kRows>
 class FewMatrix {
  public:
@@ -295,7 +295,7 @@ class FewMatrix {
 #pragma unroll
     for (int line = 0; line < kLines; ++line) {
       i64 out = out0 + (wave_ * kLines + line) * 16 + lane_ % 16;
-      if (out >= part.outs) out = part.outs - 1;  // whose sums are not used
+      if (out >= part.outs) out = part.outs - 1;  // its sums are not used
       rows_[line] = static_cast<const u8*>(part.weight) + out * weight_.row_bytes();
     }
     const i32 units = (work_.in() + kUnit - 1) / kUnit;
@@ -307,11 +307,11 @@ class FewMatrix {
   RB_DEVICE void run(u8 (*stages)[kRows * kFewRowBytes]) {
     Held here[kLines], next[kLines];
     load(first_, here);
-    loads_before();  // so that nothing is under way behind x
+    loads_before();  // no load may be under way after x's
     load_x(first_);
     store_x(first_, stages[0]);
-    // Two units a trip, so that what is held changes its name and does not move. The way through a
-    // trip has no branches: compilers would wait for loads as on the shortest.
+    // Two units a trip, so that held values change names and do not move. A trip's path
+    // has no branches: compilers would wait for loads as on the shortest path.
     i32 unit = first_;
     for (; unit + 1 < end_; unit += 2) {
       step(unit, here, next, stages[0], stages[1]);
@@ -338,7 +338,7 @@ class FewMatrix {
     for (int line = 0; line < kLines; ++line) weight_.load(rows_[line], unit, lane_, to[line]);
   }
 
-  // Rows beyond the last are that again: what they give comes to no result.
+  // Rows past the last repeat it: no result uses them.
   RB_DEVICE void load_x(i32 unit) {
 #pragma unroll
     for (int i = 0; i < kXChunks; ++i) {
@@ -348,7 +348,7 @@ class FewMatrix {
       x_[i] = *reinterpret_cast<const Chunk*>(from);
     }
   }
-  // Beyond the end: zeros. Here, since what changes a loaded register waits for it.
+  // Past the end: zeros. Set here, since changing a loaded register waits for the load.
   RB_DEVICE void store_x(i32 unit, u8* stage) const {
 #pragma unroll
     for (int i = 0; i < kXChunks; ++i) {
@@ -362,7 +362,7 @@ class FewMatrix {
   }
   RB_DEVICE static i32 x_column(i32 unit, int i) { return unit * kUnit + x_place(i) % 16 * 8; }
   RB_DEVICE bool within(i32 column) const { return Rows::kWhole || column < work_.in(); }
-  // Where a chunk of a row of x lies: rows that are read at one chunk are in different banks.
+  // The place of a chunk of a row of x: rows read at one chunk are in different banks.
   RB_DEVICE static int chunk_at(int row, int chunk) {
     return row * kFewRowBytes + ((chunk ^ (row & 15)) << 4);
   }
@@ -370,17 +370,17 @@ class FewMatrix {
   // The last unit is read twice.
   RB_DEVICE void step(i32 unit, const Held (&here)[kLines], Held (&next)[kLines], const u8* stage,
                       u8* next_stage) {
-    shared_barrier();  // this unit's x is there, and nobody reads the other stage
+    shared_barrier();  // all have this unit's x, and none reads the other stage
     const i32 after = unit + 1 < end_ ? unit + 1 : unit;
     load_x(after);
-    loads_before();  // what is waited for first is asked for first
+    loads_before();  // loads come in the order of their use
     load(after, next);
     loads_before();
     multiply(unit, here, stage);
     loads_before();
     store_x(after, next_stage);
   }
-  // A barrier behind which shared memory alone is as others wrote it: loads stay under way.
+  // A barrier that shows only shared memory as others wrote it: loads stay under way.
   RB_DEVICE static void shared_barrier() {
     __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");
     __builtin_amdgcn_s_barrier();

@@ -6,7 +6,7 @@
 namespace rbee::rocm {
 namespace {
 
-// As in kernels/expert_gemm.cu, whose shared memory is declared there.
+// As in kernels/expert_gemm.cu, which declares its shared memory itself.
 constexpr gpu::ExpertTile kTile{.outs = 64, .threads = 128, .shared_bytes = 0};
 
 // As in kernels/expert_few.h.

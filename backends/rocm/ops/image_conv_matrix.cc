@@ -5,7 +5,7 @@
 namespace rbee::rocm {
 namespace {
 
-// As in kernels/gemm_matrix.h and gemm_dot.h, whose shared memory is declared there.
+// As in kernels/gemm_matrix.h and gemm_dot.h, which declare their shared memory themselves.
 constexpr gpu::TensorTiles kTiles = gpu::square_tiles("image_conv_matrix", 0);
 
 void run(const ImageConvArgs& args, Stream& stream) {

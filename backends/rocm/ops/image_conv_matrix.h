@@ -5,7 +5,7 @@
 
 namespace rbee::rocm {
 
-// Matrix instructions, or dot products where a target has none; see gpu/ops/image_conv.h for what
+// Matrix instructions, or dot products if a target has none; gpu/ops/image_conv.h lists what
 // they take.
 extern const Impl<ImageConvArgs> image_conv_mfma;
 extern const Impl<ImageConvArgs> image_conv_wmma;

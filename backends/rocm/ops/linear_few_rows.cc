@@ -6,7 +6,7 @@
 namespace rbee::rocm {
 namespace {
 
-// Shared memory is declared in kernels/matvec_matrix.h.
+// kernels/matvec_matrix.h declares the shared memory.
 constexpr gpu::FewRowsKernels kKernels{
     .prefix = "matvec_matrix",
     .families = {"matvec_matrix_small_blocks", "matvec_matrix_k_blocks", "matvec_matrix_e4m3",

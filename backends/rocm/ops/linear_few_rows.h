@@ -13,7 +13,7 @@ extern const Impl<LinearArgs> linear_few_packed_wmma;
 // For 9 to 64 rows of f16 or bf16 and weights of the same type.
 extern const Impl<LinearArgs> linear_few_plain_mfma;
 extern const Impl<LinearArgs> linear_few_plain_wmma;
-// The same with a norm behind.
+// The same followed by a norm.
 extern const Impl<LinearNormArgs> linear_norm_few_packed_mfma;
 extern const Impl<LinearNormArgs> linear_norm_few_packed_wmma;
 extern const Impl<LinearNormArgs> linear_norm_few_plain_mfma;

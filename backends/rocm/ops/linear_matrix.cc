@@ -9,7 +9,7 @@
 namespace rbee::rocm {
 namespace {
 
-// As in kernels/gemm_matrix.h; shared memory is declared beside the steps.
+// As in kernels/gemm_matrix.h; the steps' code declares shared memory.
 constexpr gpu::TensorTiles kTiles = gpu::square_tiles("gemm", 0);
 
 void run(const LinearArgs& args, Stream& stream) {
@@ -25,7 +25,7 @@ void run_slabs(const LinearArgs& args, Stream& stream) {
                         args, stream);
 }
 
-// hipBLASLt knows none of these targets.
+// hipBLASLt supports none of these targets.
 void run_slabs_dot(const LinearArgs& args, Stream& stream) {
   gpu::run_linear_slabs({.library = nullptr, .kernels = gpu::slot<linear_dot>()}, args, stream);
 }

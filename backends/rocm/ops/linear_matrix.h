@@ -6,7 +6,7 @@
 namespace rbee::rocm {
 
 // Matrix instructions: gfx908, gfx90a, gfx942, gfx950 (MFMA), gfx11 and gfx12 (WMMA); dot products
-// of pairs on the other targets. See gpu/ops/tensor_linear.h for what it takes.
+// of pairs on the other targets. gpu/ops/tensor_linear.h lists what it takes.
 extern const Impl<LinearArgs> linear_mfma;
 extern const Impl<LinearArgs> linear_wmma;
 extern const Impl<LinearArgs> linear_dot;
