@@ -18,30 +18,30 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of a CPU's pass: who comes meanwhile waits for its end. Fewer tokens than the least save little.
+// A CPU's pass, in seconds: newcomers wait for its end. Fewer tokens than the least save little.
 constexpr double kPassSeconds = 0.05;
 constexpr int64_t kLeastPass = 128;
-constexpr int64_t kFirstPass = 512;  // before any was timed
+constexpr int64_t kFirstPass = 512;  // before any pass was timed
 constexpr double kNewest = 0.2;      // of the mean of tokens in a second
-// Texts are read for a pass for so long, but for one at least.
+// Reads texts for a pass for this long, but at least one text.
 constexpr std::chrono::milliseconds kReading{10};
-// Reading so many bytes counts as evaluating a token, where nothing is evaluated.
+// Reading this many bytes counts as evaluating a token, if nothing is evaluated.
 constexpr int64_t kBytesOfToken = 32;
 
-// One request on its way.
+// One request.
 struct Task {
   EmbeddingRequest request;
   std::shared_ptr<EmbeddingSink> sink;
-  std::vector<EmbeddingSource::Encoded> texts{};  // the first inputs, as far as they are read
-  EmbeddingSource::Query query{};                 // of the pair that was read last
-  SharedText asked{}, kept_query{};               // its query before and after it was cut
+  std::vector<EmbeddingSource::Encoded> texts{};  // the first inputs that have been read
+  EmbeddingSource::Query query{};                 // of the pair read last
+  SharedText asked{}, kept_query{};               // its query before and after truncation
   EmbeddingResult result{};
-  size_t sent = 0;  // texts that are in a pass or behind one
+  size_t sent = 0;  // texts that are in a pass, or have been
   size_t done = 0;
 };
 using TaskPtr = std::shared_ptr<Task>;
 
-// A text of a pass.
+// One text of a pass.
 struct Part {
   TaskPtr task;
   size_t index;
@@ -151,7 +151,7 @@ class Embedder final : public EmbeddingEngine {
   }
 
  private:
-  // Kernels are loaded, and a device that cannot run the model says so before anybody waits.
+  // Loads kernels; a device that cannot run the model reports it before any request waits.
   void warm_up() const {
     constexpr int64_t kShort = 4, kLong = 512;  // tokens, for which there are different kernels
     const auto begin = Clock::now();
@@ -165,7 +165,7 @@ class Embedder final : public EmbeddingEngine {
     log(LogLevel::info, "warmed up", {{"ms", cat(std::llround(spent.count()))}});
   }
 
-  // The vectors or scores of the texts, one after another.
+  // The vectors or scores of the texts, in order.
   std::vector<float> evaluate(const models::TextBatch& batch) const {
     models::EmbeddingModel& model = *source_.model;
     const Tensor made =
@@ -227,7 +227,7 @@ class Embedder final : public EmbeddingEngine {
     }
   }
 
-  // A pair's texts to what is kept of them; a query that pairs share stays shared.
+  // Reduces a pair's texts to the tokens to keep; a query that pairs share stays shared.
   void shorten(Task& task, EmbeddingInput& input) const {
     const EmbeddingRequest& request = task.request;
     auto* pair = std::get_if<TextPair>(&input);
@@ -256,8 +256,8 @@ class Embedder final : public EmbeddingEngine {
     task.result.vectors.resize(request.inputs.size());
   }
 
-  // The oldest request with texts to send of the client that had the least; null: there is none.
-  // Who was not there has had as little as anybody.
+  // The oldest request with texts to send of the client with the fewest tokens so far; null: none.
+  // A new client starts with the fewest.
   TaskPtr next_task() {
     const std::scoped_lock lock(mutex_);
     std::map<std::string, TaskPtr> oldest;
@@ -273,7 +273,7 @@ class Embedder final : public EmbeddingEngine {
     return oldest.at(std::min_element(had_.begin(), had_.end(), less)->first);
   }
 
-  // False where its next text cannot be read, which fails the request.
+  // False if its next text cannot be read, which fails the request.
   bool has_read_next(const TaskPtr& task) {
     if (task->sent < task->texts.size()) return true;
     bool read = true;
@@ -323,7 +323,7 @@ class Embedder final : public EmbeddingEngine {
     running_ = static_cast<int32_t>(tasks.size());
   }
 
-  // What cannot be evaluated together is evaluated apart, so that a request fails for itself alone.
+  // Texts that cannot be evaluated together are evaluated one by one: a request fails alone.
   void run(const std::vector<Part>& parts) {
     std::vector<TaskPtr> tasks;
     std::vector<size_t> done;
@@ -392,7 +392,7 @@ class Embedder final : public EmbeddingEngine {
     stats_.prompt_seconds += seconds;
   }
 
-  // Runs the work; what it throws goes to `failed`, and a lost device ends the engine.
+  // Runs the work and passes what it throws to `failed`; a lost device ends the engine.
   template <typename OnFailed, typename Work>
   void guarded(const OnFailed& failed, const Work& work) {
     std::optional<Failed> why;
@@ -420,7 +420,7 @@ class Embedder final : public EmbeddingEngine {
     return std::ranges::find(tasks_, task) != tasks_.end();
   }
 
-  // False where it was cancelled meanwhile.
+  // False if it was cancelled meanwhile.
   bool remove(const TaskPtr& task, uint64_t EngineStats::* counter) {
     const std::scoped_lock lock(mutex_);
     if (std::erase(tasks_, task) == 0) return false;
@@ -447,13 +447,13 @@ class Embedder final : public EmbeddingEngine {
   const EmbeddingSource source_;
   const EmbeddingOptions options_;
   const DeviceWatch watch_{*source_.device};
-  // The engine thread's.
+  // Only for the engine thread.
   std::map<std::string, int64_t> had_;  // tokens of each client that has texts to send
   double rate_ = 0;                     // tokens of passes in a second; 0: not known
 
   mutable std::mutex mutex_;  // guards everything below
   std::condition_variable wake_;
-  std::deque<TaskPtr> tasks_;  // all that are not done; their insides are the engine thread's
+  std::deque<TaskPtr> tasks_;  // all that are not done; only the engine thread uses their insides
   int32_t running_ = 0;        // of these, in the pass
   EngineStats stats_;
   bool stopping_ = false;

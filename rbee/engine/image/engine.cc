@@ -28,14 +28,14 @@ using Clock = std::chrono::steady_clock;
 // One request, from the queue to its last event.
 struct ImageJob final : ImageTurn {
   ImageRequest request;
-  // Absent while a request with pictures waits, also between its batches: decoded they are far
+  // Absent while a request with pictures waits, also between its batches: decoded pictures are far
   // larger than their files.
   std::optional<ImageSettings> settings;
   std::shared_ptr<ImageSink> sink;
   std::atomic<bool> cancelled{false};
   std::atomic<Hurry> hurry{Hurry::none};
 
-  // What it is told once of some pictures, of all from then on.
+  // A request to hurry counts once if it is for some pictures, and from then on if it is for all.
   Hurry take_hurry() {
     Hurry pictures = Hurry::pictures;
     return hurry.compare_exchange_strong(pictures, Hurry::none) ? Hurry::pictures : hurry.load();
@@ -144,19 +144,19 @@ class QueuedImageEngine final : public ImageEngine {
   }
 
  private:
-  // mutex_ is held.
+  // Requires mutex_.
   void check_takes_work() const {
     if (!stats_.healthy || watch_.lost()) fail(Code::device, "engine", "the device has failed");
     if (stopping_) fail(Code::unsupported, "engine", "stopping, takes no new work");
   }
 
-  // Requests that have not begun. mutex_ is held.
+  // The requests that have not begun. Requires mutex_.
   size_t waiting() const {
     return static_cast<size_t>(
         std::ranges::count_if(jobs_, [](const auto& job) { return !job->begun; }));
   }
 
-  // A client that fills the queue does not keep the others out of it. mutex_ is held.
+  // A client that fills the queue does not keep other clients out. Requires mutex_.
   bool has_place_for(const std::string& client) const {
     const auto most = static_cast<size_t>(options_.max_waiting);
     const size_t all = waiting();
@@ -172,16 +172,16 @@ class QueuedImageEngine final : public ImageEngine {
     return own < most / clients.size();
   }
 
-  // Begun or waiting; null: neither. mutex_ is held.
+  // Begun or waiting; null: neither. Requires mutex_.
   std::shared_ptr<ImageJob> find(const std::string& job_id) const {
     const auto found =
         std::ranges::find_if(jobs_, [&](const auto& job) { return job->request.job_id == job_id; });
     return found == jobs_.end() ? nullptr : *found;
   }
 
-  // Kernels are loaded, libraries choose their algorithms, memory is touched. A model that cannot
-  // make a picture of its own size says so at the first request instead; a device that cannot run
-  // it never will.
+  // Loads kernels, lets libraries choose their algorithms, and touches memory. A model that cannot
+  // make a picture of its own size reports that at the first request; a device that cannot run it
+  // never will.
   void warm_up() {
     const auto begin = Clock::now();
     try {
@@ -203,7 +203,7 @@ class QueuedImageEngine final : public ImageEngine {
     log(LogLevel::info, "warmed up", {{"ms", cat(spent.count())}});
   }
 
-  // Who is next gets the turn. mutex_ is held.
+  // Gives the turn to the next one. Requires mutex_.
   void hand_over() {
     holder_ = turns_.next();
     turn_began_ = Clock::now();
@@ -214,7 +214,7 @@ class QueuedImageEngine final : public ImageEngine {
     wake_.notify_all();
   }
 
-  // Others have their turns, if it is time for that, until it is this one's again. Gives what was
+  // If it is time, gives others their turns, until it is this one's again. Returns how long it
   // waited, in ms.
   double pause(ImageTurn& turn) {
     std::unique_lock lock(mutex_);
@@ -228,8 +228,8 @@ class QueuedImageEngine final : public ImageEngine {
     return seconds_since(begin) * 1000;
   }
 
-  // Waits until so many pixels may be held besides those of others, in the place of what the turn
-  // has held. Gives what was waited, in ms.
+  // Waits until it may hold this many pixels, besides those of others, in place of those that the
+  // turn held. Returns how long it waited, in ms.
   double hold_pixels(ImageTurn& turn, int64_t pixels) {
     {
       const std::scoped_lock lock(mutex_);
@@ -243,7 +243,7 @@ class QueuedImageEngine final : public ImageEngine {
     return waited;
   }
 
-  // The turn is over for good. mutex_ is held.
+  // The turn is over for good. Requires mutex_.
   void end_turn(ImageTurn& turn) {
     turns_.spend(turn, seconds_since(turn_began_));
     turns_.remove(turn);
@@ -251,7 +251,7 @@ class QueuedImageEngine final : public ImageEngine {
     hand_over();
   }
 
-  // Gives each turn a thread. Their own priority is this thread's, not that of who asks, who may
+  // Gives each turn a thread with this thread's priority, not with the caller's, which may
   // leave processors to others.
   void begin_turns() {
     std::vector<std::future<void>> threads;
@@ -280,7 +280,7 @@ class QueuedImageEngine final : public ImageEngine {
     }
   }
 
-  // Throws when a picture is not wanted any more.
+  // Throws if the picture is not wanted any more.
   void look_at(const UpscaleHooks& hooks) {
     if (hooks.going_on && !hooks.going_on()) {
       fail(Code::cancelled, "upscaler", "the picture is not wanted any more");
@@ -289,7 +289,7 @@ class QueuedImageEngine final : public ImageEngine {
     if (stopping_) fail(Code::cancelled, "engine", "stopping");
   }
 
-  // Until the turn is over; one that has not begun ends when its picture is not wanted any more.
+  // Waits until the turn is over; a turn that has not begun ends if its picture is unwanted.
   void await(const ImageTurnPtr& turn, const UpscaleHooks& hooks);
 
   void lose_device(const Error& error) {
@@ -301,7 +301,7 @@ class QueuedImageEngine final : public ImageEngine {
     drop_waiting(error);
   }
 
-  // Those that have not begun and of which that is true.
+  // The waiting requests for which is_taken() is true.
   std::vector<std::shared_ptr<ImageJob>> take_waiting(const auto& is_taken,
                                                       uint64_t ImageStats::* counter) {
     std::vector<std::shared_ptr<ImageJob>> taken;
@@ -316,7 +316,7 @@ class QueuedImageEngine final : public ImageEngine {
     return taken;
   }
 
-  // Those that wait need not wait for the running one to be told.
+  // Waiting requests end at once, without waiting for the running one.
   void drop_cancelled() {
     const auto is_cancelled = [](const ImageJob& job) { return job.cancelled.load(); };
     for (const auto& job : take_waiting(is_cancelled, &ImageStats::requests_cancelled)) {
@@ -355,11 +355,11 @@ class QueuedImageEngine final : public ImageEngine {
     ready.index = index;
     ready.width = image.width;
     ready.height = image.height;
-    image = {};  // the sink makes more of the file
+    image = {};  // the sink may make larger copies of the file
     job.sink->on_image(ready);
   }
 
-  // LoRAs are part of the weights: with another set of them parts of the model are read again.
+  // LoRAs are part of the weights: another set of them reads parts of the model again.
   void set_loras(const ImageRequest& request) {
     std::vector<models::LoraSource> wanted;
     for (const LoraUse& lora : loras_of(request)) {
@@ -380,7 +380,7 @@ class QueuedImageEngine final : public ImageEngine {
     loras_ = std::move(wanted);
   }
 
-  // Clients read an adapter's name without the folders above, and of the model's own files nothing.
+  // Clients see an adapter's name without the folders above, and nothing of the model's own files.
   [[noreturn]] void fail_loras(const Error& error,
                                const std::vector<models::LoraSource>& wanted) const {
     const std::string reason = error.what();
@@ -402,7 +402,7 @@ class QueuedImageEngine final : public ImageEngine {
     stats_.decode_seconds += times.decode_ms / 1000;
   }
 
-  // Before the last event: who has seen it finds the request counted and gone.
+  // Before the last event: a client that has seen it finds the request counted and gone.
   void finish(ImageJob& job, const ImageFinished& finished) {
     leave(job,
           finished.cancelled ? &ImageStats::requests_cancelled : &ImageStats::requests_finished);
@@ -445,10 +445,10 @@ class QueuedImageEngine final : public ImageEngine {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   ImageTurns turns_{{.alone = source_.parts_leave || !source_.device->host_accessible()}};
-  ImageTurnPtr holder_;  // whose turn it is; null: nobody wants one
+  ImageTurnPtr holder_;  // the turn's holder; null: none
   Clock::time_point turn_began_;
   std::vector<std::shared_ptr<ImageJob>> jobs_;  // begun or waiting
-  std::vector<ImageTurnPtr> starting_;           // that wait for a thread
+  std::vector<ImageTurnPtr> starting_;           // waiting for a thread
   ImageStats stats_;
   bool stopping_ = false;
   std::atomic<bool> lost_{false};
@@ -471,7 +471,7 @@ io::Pixels QueuedImageEngine::upscale(const std::string& name, io::Pixels pictur
       if (source_.device->host_accessible()) pause(*it);
     };
     const int64_t scale = network->scale();
-    // Clients enlarge at the same time what is small together; a large one is alone.
+    // Small pictures of several clients are enlarged at the same time; a large one is alone.
     if (source_.device->host_accessible()) {
       hold_pixels(*it, picture.width * scale * picture.height * scale);
     }
@@ -523,7 +523,7 @@ PipelineHooks QueuedImageEngine::hooks_of(ImageJob& job, PipelineTimes& times) {
   };
   const bool in_host = source_.device->host_accessible();
   PipelineHooks hooks;
-  // Where the device has memory of its own, what others need meanwhile might not fit.
+  // On a device with memory of its own, others' needs meanwhile might not fit.
   hooks.going_on = [this, &job, &times, going_on, in_host] {
     if (in_host) times.paused_ms += pause(job);
     return going_on();
@@ -553,7 +553,7 @@ void QueuedImageEngine::run(ImageJob& job) {
     return finish(job, finished);
   }
   if (!job.settings) job.settings = resolve(source_, job.request);
-  // Settings that are made anew between batches have the same ones.
+  // Settings that are read again between batches are the same.
   job.request.seed = job.settings->seed;
   job.request.variation.seed = job.settings->variation_seed;
   set_loras(job.request);

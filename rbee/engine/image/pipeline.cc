@@ -20,17 +20,17 @@ namespace {
 using diffusion::weighted_sum;
 using models::ImageFamily;
 
-// Leaves an encoder between texts, and a decoder in the middle of a picture.
+// Ends an encoder between two texts, and a decoder in the middle of a picture.
 struct Ended {};
 
 void end_if_asked(const PipelineHooks& hooks) {
   if (hooks.going_on && !hooks.going_on()) throw Ended();
 }
 
-// While a picture is decoded.
+// Exists while a picture is decoded.
 class Decoding {
  public:
-  // pixels: of the largest picture meanwhile
+  // pixels: of the largest picture while it exists
   Decoding(const PipelineHooks& hooks, int64_t pixels) : hooks_(hooks) {
     if (hooks_.decoding) hooks_.decoding(pixels);
   }
@@ -48,7 +48,7 @@ UpscaleOptions upscaling(const PipelineHooks& hooks) {
   return {.between = [&] { end_if_asked(hooks); }, .tile_done = hooks.tile};
 }
 
-// After which of all steps a preview is shown.
+// The steps, of all, that a preview follows.
 struct Previews {
   Previews(const ImageRequest& request, int32_t steps) : every(request.preview_interval) {
     if (request.preview_count == 0) return;
@@ -66,7 +66,7 @@ struct Previews {
   int32_t left = INT32_MAX;
 };
 
-// One sampling from noise, or from a latent that is noised again.
+// One sampling from noise, or from a latent with new noise.
 struct Pass {
   int32_t width = 0;  // pixels
   int32_t height = 0;
@@ -78,11 +78,11 @@ struct Pass {
   const PassPrompts* prompts = nullptr;
 };
 
-// What the pixels under a mask keep.
+// The parts of a picture that a mask leaves unchanged.
 struct Inpaint {
   Tensor mask;    // (1, h, w, 1), 1 = repainted
   Tensor latent;  // of the whole picture, (batch, h, w, channels)
-  Tensor noise;   // what it is noised with
+  Tensor noise;   // the noise for it
   Tensor extra;   // (batch, h, w, c) for denoisers that read a mask
 };
 
@@ -108,8 +108,8 @@ Pass second_pass(const ImageRequest& request, const ImageSettings& settings) {
       .controls = settings.controls[1]};
 }
 
-// With no more levels than a schedule has, of which as many are run; a start whose own steps are
-// more is left for the schedule to refuse.
+// A start has at most as many levels as a schedule, and all of these are run. If its own steps are
+// more, the schedule refuses them.
 Start within(const Start& start, int32_t most) {
   if (start.levels <= most || start.levels - start.first > most) return start;
   return {most, start.first - (start.levels - most)};
@@ -145,7 +145,7 @@ bool is_tiled(const ImageSource& source, const ImageRequest& request) {
   return source.tiled_vae || request.tiled_vae;
 }
 
-// Of images `first` on.
+// Seeds of the images from `first` on.
 std::vector<NoiseSeed> seeds_of(const ImageSource& source, const ImageRequest& request,
                                 const ImageSettings& settings, int32_t first, int32_t count) {
   const int64_t scale = source.model.vae->info().scale;
@@ -182,11 +182,11 @@ class Batch {
         noise_(request.noise_source, seeds_) {}
 
   enum class Next : uint8_t { step, take, drop };
-  // steps: how many more are done
+  // steps: how many steps were done since the last call
   using AfterStep = std::function<Next(const Tensor& denoised, int32_t steps)>;
 
-  // Undefined when `after_step` dropped it; what was denoised when it took that, without a second
-  // pass. Of `hooks` those that are for pictures between two passes.
+  // Undefined if `after_step` dropped it; the denoised picture, without a second pass, if it took
+  // that. Of `hooks` it uses those between two passes.
   Tensor sample(const AfterStep& after_step, const PipelineHooks& hooks, PipelineTimes& times) {
     Pass pass = first_pass(request_, settings_);
     pass.prompts = &prompts_.first;
@@ -227,7 +227,7 @@ class Batch {
     return {.tiled = is_tiled(source_, request_), .between = {}, .circular = settings_.circular};
   }
 
-  // What a second pass starts from.
+  // The start of a second pass.
   Tensor larger(const Tensor& latent, const Pass& pass, const PipelineHooks& hooks) {
     const bool picture = settings_.upscaler >= UpscalerKind::lanczos;
     return picture ? larger_pictures(latent, pass, hooks) : larger_latents(latent, pass);
@@ -305,7 +305,7 @@ class Batch {
 
   int64_t mask_channels() const { return source_.model.denoiser->info().mask_channels(); }
 
-  // Stable Diffusion reads the mask of latents first, FLUX Fill the mask's pixels last.
+  // Stable Diffusion reads the latents' mask first, FLUX Fill the mask's pixels last.
   Tensor mask_and_picture(const Tensor& picture, const Tensor& mask) const {
     const auto of_all = [&](const Tensor& one) {
       return rows(std::vector<Tensor>(static_cast<size_t>(count_), one));
@@ -315,7 +315,7 @@ class Batch {
     return concat({picture, of_all(mask_pixels(*settings_.mask, scale, device()))}, Axis{3});
   }
 
-  // The picture's latent with what mask_fill puts under the mask.
+  // The picture's latent, with mask_fill's content under the mask.
   Tensor filled_in(const Pass& pass, const Tensor& mask) {
     const bool painted_in =
         request_.mask_fill == MaskFill::original || request_.mask_fill == MaskFill::surroundings;
@@ -325,7 +325,7 @@ class Batch {
     return kept + noise_.draw(shape_of(pass), device()) * mask;
   }
 
-  // What denoisers are told besides the text.
+  // The denoiser's inputs besides the text.
   PromptStates with_sizes(const Pass& pass) const {
     PromptStates out = states_;
     const models::DenoiserInfo& info = source_.model.denoiser->info();
@@ -396,7 +396,7 @@ class Batch {
     return out;
   }
 
-  // Of the picture that the denoiser follows.
+  // The picture that the denoiser follows.
   Tensor control_latents(const Pass& pass) {
     return latents_of(encode(image_tensor(pass.controls.front(), device())));
   }
@@ -432,8 +432,8 @@ class Batch {
     return next_ == Next::step ? x : taken;
   }
 
-  // Reports a step when it is done: where the device works by itself, when the next one has been
-  // queued behind, so that it has work while the host is busy with what was reported.
+  // Reports a step after it is done. If the device works by itself, it first queues the next step,
+  // so that the device has work while the host handles the report.
   void report(const Tensor& denoised, int32_t steps, bool last, const AfterStep& after_step) {
     const Unreported before = std::exchange(unreported_, {denoised, steps});
     if (before.denoised.defined()) {
@@ -447,7 +447,7 @@ class Batch {
     next_ = after_step(now.denoised, now.steps);
   }
 
-  // Outside of the mask the picture's own latent, with the noise of x.
+  // Outside the mask: the picture's own latent, with the noise of x.
   static Tensor kept_outside(const Tensor& x, const Inpaint& inpaint, double alpha, double sigma) {
     const Tensor own = weighted_sum({{&inpaint.latent, alpha}, {&inpaint.noise, sigma}});
     return x * inpaint.mask + own * affine(inpaint.mask, -1, 1);
@@ -462,8 +462,8 @@ class Batch {
   std::vector<NoiseSeed> seeds_;
   int64_t count_;
   BatchNoise noise_;
-  Next next_ = Next::step;  // what the last step said
-  // What the last step took the picture to be, until it is reported.
+  Next next_ = Next::step;  // the last step's answer
+  // The last step's denoised picture, until it is reported.
   struct Unreported {
     Tensor denoised;
     int32_t steps = 0;
@@ -491,7 +491,7 @@ bool ImagePipeline::run(const ImageRequest& request, const ImageSettings& settin
   } catch (const Ended&) {
     return false;
   } catch (const Error& error) {
-    // The next request has all the room that there is.
+    // The next request gets all of the memory.
     if (error.code() == Code::out_of_memory) forget_prompts();
     throw;
   }
@@ -508,15 +508,15 @@ bool ImagePipeline::run_batches(const ImageRequest& request, const ImageSettings
     });
     source_.device->synchronize(source_.device->default_stream());
   }
-  // AsyncStep of the steps: were the VAE used between two of them, a denoiser that leaves would
-  // have to, and a capture of it would read weights that are gone.
+  // Before the steps: if the VAE were used between two of them, an offloaded denoiser would have to
+  // leave the device, and a capture of it would read freed weights.
   Previews previews(request, total_steps(request, settings));
   if (previews.any() && !source_.preview_vae && !preview_map_) {
     preview_map_ = std::make_unique<PreviewMap>(*source_.model.vae, *source_.device);
   }
   int32_t steps_done = 0;
   for (int32_t first = 0; first < request.count; first += settings.batch) {
-    // What came while the last pictures were decoded is about them, not about those that begin.
+    // A request to hurry that came while the last pictures were decoded is about those pictures.
     if (first > 0 && hooks.rest) hooks.rest();
     if (first > 0) end_if_asked(hooks);
     if (first > 0 && hooks.hurry && hooks.hurry() == Hurry::request) return true;

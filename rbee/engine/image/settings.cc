@@ -17,7 +17,7 @@ namespace {
 constexpr int32_t kMinSide = 64;
 constexpr float kAlmostWhole = 0.999f;  // A1111's bound of a strength
 
-// The double of the same decimal digits: others count steps with it, and 100 * 0.29 is below 29.
+// The double of the same decimal digits: other programs count steps with it, and 100 * 0.29 is
 double as_written(float value) {
   const std::string digits = cat(value);
   double out = value;
@@ -47,7 +47,7 @@ void set_names(const ImageSource& source, const ImageRequest& request, ImageSett
     if (choice.schedule) out.schedule = *choice.schedule;
   }
   if (!request.schedule.empty()) out.schedule = diffusion::parse_schedule(request.schedule);
-  // Who asks for A1111's numbers means A1111's "Automatic".
+  // A client that asks for A1111's numbers means A1111's "Automatic".
   if (request.tiling != Tiling::none && !source.model.denoiser->info().circular) {
     fail(Code::unsupported, "tiling",
          "pictures without a seam need a UNet (Stable Diffusion 1, 2, XL); leave it off");
@@ -59,9 +59,9 @@ void set_names(const ImageSource& source, const ImageRequest& request, ImageSett
   }
 }
 
-// Fills in the sides that a request leaves open, of a picture that it starts from: the picture's
-// own; of a photograph beyond what models draw, those that keep its ratio to the other side, or
-// have the model's size as the shorter one.
+// Fills in the sides that a request leaves open, from the picture that it starts from: its own
+// sides; for a photograph larger than what models draw, sides that keep its ratio to the other
+// side, or have the model's size as the shorter one.
 void set_sides(const ImageSource& source, const io::Pixels& init, ImageSettings& out) {
   const int32_t most = source.info.max_side, step = source.side_step;
   const int32_t shorter = std::min(init.width, init.height);
@@ -91,7 +91,7 @@ MaskReading reading_of(const ImageRequest& request) {
   return {.opaque = request.mask_opaque, .invert = request.mask_invert};
 }
 
-// A picture all of which is painted, and its mask.
+// A picture that is repainted as a whole, and its mask.
 void set_whole(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {
   io::Pixels init = picture_of(request);
   set_sides(source, init, out);
@@ -109,8 +109,8 @@ void set_whole(const ImageSource& source, const ImageRequest& request, ImageSett
   back.share = request.mask_blur > 0 ? widened(soft) : soft;
 }
 
-// The mask at the size of the picture. As it is sent it has four bytes a pixel, so it is read
-// before the picture is.
+// The mask at the size of the picture. As sent it has four bytes a pixel, so it is read
+// before the picture.
 Mask mask_of_picture(const ImageRequest& request) {
   const io::ImageHeader size = io::read_image_header(request.init_image, "init_image");
   io::Pixels sent = io::decode_image(request.mask_image, "mask_image");
@@ -120,8 +120,8 @@ Mask mask_of_picture(const ImageRequest& request) {
   return mask_of(sent, reading_of(request));
 }
 
-// The part around the mask as it is painted, and how it goes back. Of the picture, which may have
-// sixteen times a pass's pixels, nothing else is made.
+// The part around the mask as it is painted, and how it goes back. The picture, which may have
+// sixteen times a pass's pixels, is not copied otherwise.
 void set_part(const ImageRequest& request, ImageSettings& out) {
   Mask whole = mask_of_picture(request);
   Repainted& back = out.repainted;
@@ -132,7 +132,7 @@ void set_part(const ImageRequest& request, ImageSettings& out) {
   }
   whole = cropped(whole, back.region);
   back.whole = without_opacity(picture_of(request));
-  // Where the picture is too short for the ratio, its edges go on rather than that it is squeezed.
+  // If the picture is too short for the ratio, its edges are repeated, so that nothing is squeezed.
   out.init = fitted(cropped(back.whole, back.region), out.width, out.height, Fit::fill);
   out.mask = binary(fitted(whole, out.width, out.height, Fit::fill));
 }
@@ -161,7 +161,7 @@ void set_controls(const ImageSource& source, const ImageRequest& request, ImageS
   for (const ControlUse& control : request.controls) {
     if (!reads_control(source)) find_control(source, control.name);
   }
-  // One after another: as they are sent they may have sixteen times a pass's pixels.
+  // One after another: as sent they may have sixteen times a pass's pixels.
   for (const ControlUse& control : request.controls) {
     const io::Pixels sent = io::decode_image(control.image, "control.image");
     out.controls[0].push_back(fitted(sent, out.width, out.height, control.fit));
@@ -188,7 +188,7 @@ void set_hires(const ImageSource& source, const ImageRequest& request, ImageSett
   check_model_side(source, "hires: height", out.final_height);
 }
 
-// Of the pictures that are made.
+// Of the pictures to make.
 void set_upscaler(const ImageSource& source, const ImageRequest& request, ImageSettings& out) {
   if (request.upscaler.empty()) return;
   out.final_network = find_upscaler(source, request.upscaler);
@@ -206,7 +206,7 @@ void set_upscaler(const ImageSource& source, const ImageRequest& request, ImageS
   check_enlarged("upscaler", *out.final_network, out.final_width, out.final_height);
 }
 
-// Files of all pictures of a request are held until it ends.
+// The engine holds files of all pictures of a request until it ends.
 void check_pixels(const ImageRequest& request, const ImageSettings& settings) {
   constexpr int64_t kMost = int64_t{64} << 20;
   const int64_t scale = settings.final_network != nullptr ? settings.final_network->scale() : 1;
@@ -215,7 +215,7 @@ void check_pixels(const ImageRequest& request, const ImageSettings& settings) {
         " pixels are more than the ", kMost, " of a request");
 }
 
-// A sampler that is named has its own settings.
+// A sampler that the request names has its own settings.
 void check_own_sampler(const ImageSource& source, const ImageRequest& request) {
   const std::vector<std::string>& ignored = source.scheduler.ignored;
   if (!request.sampler.empty() || ignored.empty()) return;
@@ -267,7 +267,7 @@ void check_abilities(const ImageSource& source, const ImageRequest& request) {
   for (const LoraUse& lora : loras) source.loras.find(lora.path);
 }
 
-// As A1111, which reads a value with one of these to its end only between quotes.
+// As A1111, which reads a value with one of these only between quotes to its end.
 std::string quoted(const std::string& value) {
   if (value.find_first_of(",:\n") == std::string::npos) return value;
   std::string out = "\"";
@@ -387,7 +387,7 @@ Start start_of(StrengthRule rule, int32_t steps, float strength, bool flow) {
 std::string parameters_text(const ImageRequest& request, const ImageSettings& settings,
                             const ImageModelInfo& model, int32_t index) {
   std::string out = request.prompt;
-  // As tags, which a prompt of this text is read with again.
+  // As tags, so that reading a prompt of this text finds them again.
   for (const LoraUse& lora : request.loras) {
     if (request.prompt_rule != PromptRule::none) {
       out += cat(" <lora:", lora.path, ":");
@@ -426,7 +426,7 @@ std::string parameters_text(const ImageRequest& request, const ImageSettings& se
     append_field(out, "Postprocess upscale by", cat(settings.final_network->scale()));
     append_field(out, "Postprocess upscaler", request.upscaler);
   }
-  // A1111 has one rule, and nothing that names another.
+  // A1111 has one rule, and no field for another.
   const bool philox = request.noise_source == NoiseSource::philox;
   constexpr const char* kRules[] = {"Part", "A1111", "All"};
   if ((settings.init || settings.has_hires) &&
