@@ -14,7 +14,7 @@ std::string two_digits(int value) {
   return cat(value < 10 ? "0" : "", value);
 }
 
-// A leap second, which ends a day of UTC, as clocks some quarters of an hour apart from it show it.
+// A leap second, which ends a day of UTC, on clocks some quarters of an hour apart from it.
 std::string leap_second(const std::string& part) {
   std::string out = cat("23:59:60", part, "(?:[Zz]|[+-]00:00)");
   constexpr int kHour = 60, kDay = 24 * kHour, kStep = 15;
@@ -22,7 +22,7 @@ std::string leap_second(const std::string& part) {
     const auto time = [](int minutes) {
       return cat(two_digits(minutes / kHour), ":", two_digits(minutes % kHour));
     };
-    // The clocks that are ahead by the offset, and those that are behind by the rest of the day.
+    // Clocks that are ahead by the offset, and clocks that are behind by the rest of the day.
     out += cat("|", time(offset - 1), ":60", part, "(?:[+]", time(offset), "|-",
                time(kDay - offset), ")");
   }
@@ -71,8 +71,8 @@ std::string ipv6() {
   return out + ")";
 }
 
-// RFC 5890, 2.3.2.1: of the letters that are not ASCII those of some scripts which IDNA2008 takes
-// whatever stands beside them.
+// RFC 5890, 2.3.2.1: of non-ASCII letters those of some scripts that IDNA2008 accepts
+// in any context.
 constexpr const char* kLetters =
     R"(\xDF-\xF6\xF8-\xFF\u03B1\u03B3-\u03C1\u03C4-\u03C9\u0430-\u044F\u3042\u3044\u3046\u3048)"
     R"(\u304A\u30A2\u30A4\u30A6\u30A8\u30AA\u4E00-\u9FA5\uAC00-\uD7A3)";
@@ -87,8 +87,8 @@ void add_hosts(Formats& out) {
   const std::string wide_host = cat(wide_label, R"((?:\.)", wide_label, ")*");
   out["hostname"] = {host, 253};
   out["idn-hostname"] = {wide_host, 253};
-  // RFC 5321, 4.1.2: dotted names alone, no quoted ones; 4.5.3.1: up to 64 octets before the @.
-  // RFC 6531, 3.3, has more characters, of which 16 have at most 64 octets.
+  // RFC 5321, 4.1.2: only dotted names, no quoted ones; 4.5.3.1: up to 64 octets before the @.
+  // RFC 6531, 3.3, allows more characters; 16 of them have at most 64 octets.
   const std::string atext = "A-Za-z0-9!#$%&'*+/=?^_`{|}~-";
   const auto local = [&](const char* more) {
     const std::string atom = cat("[", atext, more, "]+");
@@ -110,7 +110,7 @@ constexpr const char* kUcsChars =
 constexpr const char* kPrivateChars = R"(\uE000-\uF8FF\x{F0000}-\x{FFFFD}\x{100000}-\x{10FFFD})";
 constexpr const char* kCoded = "%[0-9A-Fa-f]{2}";
 
-// RFC 3986, appendix A. ucs, priv: what RFC 3987 has beside it.
+// RFC 3986, appendix A. ucs, priv: RFC 3987's additions.
 class Uri {
  public:
   Uri(const char* ucs, const char* priv) : ucs_(ucs), private_(priv) {}
@@ -164,15 +164,15 @@ void add_identifiers(Formats& out) {
   out["relative-json-pointer"] = {cat("(?:0|[1-9][0-9]*)(?:#|", pointer, ")")};
 }
 
-// Ranges in lists of expressions, none of them backwards: of letters from the first or to the last.
+// Ranges in lists of expressions, none backwards: of letters from the first or to the last.
 std::string ranges() {
   std::string out = R"(a-[a-z]|[a-z]-z|A-[A-Z]|[A-Z]-Z|\\u4e00-\\u9fff)";
   for (char low = '0'; low <= '9'; ++low) out += cat("|", low, "-[", low, "-9]");
   return out;
 }
 
-// {m}, {m,} and {m,n}, numbers of up to three digits, n not below m: of three digits both, n has
-// the larger first one.
+// {m}, {m,} and {m,n}, numbers of up to three digits, n not below m: if both have three digits, n
+// has the larger first one.
 std::string counts() {
   std::string ordered = "[0-9],[1-9][0-9]{1,2}|[1-9][0-9],[1-9][0-9]{2}";
   for (char m = '0'; m <= '9'; ++m) ordered += cat("|", m, ",[", m, "-9]");
@@ -187,7 +187,7 @@ std::string counts() {
   return cat(R"(\{(?:[0-9]{1,3},?|)", ordered, R"()\})");
 }
 
-// ECMA-262 with the flag u, as Python reads it too, with groups in one other at most.
+// ECMA-262 with the flag u, which Python reads too; groups are nested at most twice.
 void add_expressions(Formats& out) {
   const std::string code = R"(\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4})";
   const std::string character = cat(

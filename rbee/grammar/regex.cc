@@ -15,7 +15,7 @@ namespace {
 
 using Ranges = std::vector<CharRange>;
 
-constexpr int64_t kAheadWork = 10'000'000;  // steps for the automata of what looks ahead
+constexpr int64_t kAheadWork = 10'000'000;  // steps for the automata of lookaheads
 constexpr std::string_view kName = "looking ahead";
 
 const Ranges kDigits{{'0', '9'}};
@@ -64,7 +64,7 @@ bool is_nothing(const ExprPtr& expr) {
   return expr->kind == Expr::Kind::choice && expr->parts.empty();
 }
 
-// As sequence() and choice(), without the ways on which nothing matches.
+// Like sequence() and choice(), without alternatives that match nothing.
 ExprPtr joined(std::vector<ExprPtr> parts) {
   return std::ranges::any_of(parts, is_nothing) ? choice({}) : sequence(std::move(parts));
 }
@@ -102,7 +102,7 @@ class Parser {
     const PatternReader begin = reader_;
     ExprPtr out = parse_all();
     if (match_ == Match::anywhere) {
-      // Where ^ holds, the part begins the text; elsewhere some character stands in front.
+      // If ^ holds, the part begins the text; else some character comes before it.
       ExprPtr behind = out;
       if (knows_begin_) {
         reader_ = begin;
@@ -122,7 +122,7 @@ class Parser {
     bool ignore_case = false;
     bool dot_all = false;
   };
-  // What the expression has read where the parser is.
+  // What the expression has read so far.
   enum class Before : uint8_t { nothing, some, unknown };
 
   ExprPtr parse_all() {
@@ -131,7 +131,7 @@ class Parser {
     return out;
   }
 
-  // What the writer makes of many characters is made deterministic once: it may come often.
+  // The automaton of many characters is made deterministic once: it may occur often.
   ExprPtr written(Ranges ranges) {
     if (!writer_) return chars(std::move(ranges));
     if (ranges.empty() || is_single(ranges)) return writer_(std::move(ranges));
@@ -198,7 +198,7 @@ class Parser {
     return whole(std::move(parts), begins);
   }
 
-  // joined(). begins: what looks ahead in front speaks of all that follows, and is put together
+  // joined(). begins: a leading lookahead applies to all that follows, and is combined
   // with that as sets.
   ExprPtr whole(std::vector<ExprPtr> parts, bool begins) {
     const auto rest = std::ranges::find_if_not(
@@ -214,7 +214,7 @@ class Parser {
 
   ExprPtr any_text() { return repeat(write(complement({})), 0, kUnlimited); }
 
-  // Behind ^: whether it holds.
+  // After ^: whether it holds.
   bool begins_here() {
     if (before_ == Before::unknown) {
       reader_.refuse("^ behind what can be empty is not supported");
@@ -223,7 +223,7 @@ class Parser {
     return before_ == Before::nothing;
   }
 
-  // Behind $: whether nothing of a whole match can follow.
+  // After $: whether nothing of a whole match can follow.
   bool ends_anyway(int depth) const {
     if (match_ == Match::anywhere || inside_ahead_) return false;
     const std::string_view rest = reader_.text().substr(reader_.at());
@@ -235,7 +235,7 @@ class Parser {
     return ahead_of(sequence({}), true);
   }
 
-  // wanted: or else anything but `rest` may follow.
+  // wanted: else anything but `rest` may follow.
   ExprPtr ahead_of(const ExprPtr& rest, bool wanted) {
     looks_ahead_ = true;
     if (!marks_) return ahead_from(rest, wanted);
@@ -253,7 +253,7 @@ class Parser {
     return look_ahead(std::move(set), all);
   }
 
-  // Behind (?= or (?!: what it says of the rest of the text.
+  // After (?= or (?!: its condition on the rest of the text.
   ExprPtr parse_ahead(int depth, bool wanted) {
     if (match_ == Match::terminal && !std::exchange(in_front_, false)) {
       reader_.refuse("a terminal looks ahead in front of all else only");
@@ -264,7 +264,7 @@ class Parser {
     return ahead_of(rest, wanted);
   }
 
-  // Behind \b, or behind \B: whether just one of the characters on both sides is one of a word.
+  // After \b, or after \B: whether exactly one of the neighbouring characters is a word character.
   ExprPtr boundary(bool wanted) {
     if (match_ == Match::terminal) reader_.refuse("a terminal has no \\b");
     const ExprPtr next = sequence({written(kWord), repeat(written(complement({})), 0, kUnlimited)});
@@ -272,7 +272,7 @@ class Parser {
                    sequence({behind(false), ahead_from(next, wanted)})});
   }
 
-  // An atom and how often it comes, with what stands before it noted.
+  // An atom and its count; notes what comes before it.
   ExprPtr parse_repeated(int depth) {
     const Before before = before_;
     const bool knew = std::exchange(knows_begin_, false);
@@ -287,7 +287,7 @@ class Parser {
     };
     const bool more = bounds.max == kUnlimited || bounds.max > 1;
     if (more && knows_begin_ && before == Before::nothing && width_of(*part).some) {
-      // ^ may hold in the first of the parts alone.
+      // ^ can hold only in the first part.
       move_behind(*part);
       const PatternReader behind = std::exchange(reader_, atom);
       ExprPtr next = parse_atom(depth);
@@ -356,8 +356,8 @@ class Parser {
     }
   }
 
-  // Behind (? and the letters i and s, also behind a -, and before ) or :, which are read too: what
-  // holds from there on. Else nothing is read.
+  // After (? and the letters i and s, also after a -, and before ) or :, which are read too: the
+  // flags from there on. Else nothing is read.
   std::optional<Flags> read_flags(char end) {
     Flags out = flags_;
     bool value = true;
@@ -460,7 +460,7 @@ class Parser {
     return parse_escape();
   }
 
-  // Behind \p, or behind \P.
+  // After \p, or after \P.
   Ranges parse_property(bool wanted) {
     const size_t begin = reader_.at();
     std::string_view name = reader_.text().substr(begin, 1);
@@ -544,7 +544,7 @@ class Parser {
   std::map<std::u32string, ExprPtr> written_;
   bool looks_ahead_;
   bool inside_ahead_ = false;
-  bool in_front_ = false;  // nothing but looking ahead stands before
+  bool in_front_ = false;  // only lookaheads come before
   Before before_ = Before::nothing;
   bool knows_begin_ = false;  // some ^ was read
 };

@@ -12,16 +12,16 @@ namespace {
 
 constexpr int64_t kMaxSteps = 20'000;
 constexpr int64_t kMaxIntegers = 1000;  // of a range that is listed
-constexpr int64_t kAtOnce = 250;        // values within a schema that are a step
+constexpr int64_t kAtOnce = 250;        // values within a schema that count as a step
 constexpr int64_t kFarInteger = 1'000'000'000'000'000;
 
 constexpr std::array<std::string_view, 5> kRefused{
     "maxContains", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"};
-// Said by the others.
+// Keywords that others cover.
 constexpr std::array<std::string_view, 11> kRewritten{
     "$ref",         "allOf", "oneOf", "if", "then", "else", "dependentRequired", "dependentSchemas",
     "dependencies", "anyOf", "not"};
-// Keywords that have no other way to be said when they do not hold.
+// Keywords whose failure no other keyword can express.
 constexpr std::array<std::string_view, 9> kOneWay{
     "format",      "multipleOf",           "uniqueItems", "patternProperties", "propertyNames",
     "prefixItems", "additionalProperties", "minContains", "maxContains"};
@@ -46,7 +46,7 @@ Schema not_of(const Schema& schema) {
   return {{"not", schema}};
 }
 
-// Without the property, or what it needs.
+// Without the property, or with what it requires.
 Schema unless_absent(const std::string& name, const Schema& needs) {
   Schema there{{"required", Schema::array({name})}};
   if (needs.is_array()) {
@@ -62,7 +62,7 @@ const Schema& whole_numbers() {
   return out;
 }
 
-// Whether the schema names types, and no others than these.
+// Whether the schema names types, and only these.
 bool has_only(const Schema& schema, std::initializer_list<std::string_view> types) {
   const Schema named = schema.value("type", Schema::array());
   const Schema list = named.is_array() ? named : Schema::array({named});
@@ -94,7 +94,7 @@ void collect(const Schema& schema, Excluded& out) {
   for (const Schema& part : schema.value("anyOf", Schema::array())) collect(part, out);
 }
 
-// Those that a type has, as far as it has few; nothing: many, or the schema names none.
+// The values of a type, if it has few; nothing: many, or the schema names none.
 std::optional<std::vector<Schema>> values_of_type(const Schema& schema) {
   const Schema type = schema.value("type", Schema());
   if (type == "boolean") return std::vector<Schema>{true, false};
@@ -110,7 +110,7 @@ std::optional<std::vector<Schema>> values_of_type(const Schema& schema) {
   return out;
 }
 
-// Of a schema that says so of its properties. A required one fails by not being there as well: one
+// For a schema with conditions on its properties. A required one also fails if it is absent: one
 // way for both.
 void add_property_ways(const Schema& plain, std::vector<Schema>& ways) {
   const Schema required = plain.value("required", Schema::array());
@@ -163,7 +163,7 @@ void SchemaLogic::spend(const std::string& place, int64_t steps) {
   if (steps_ > kMaxSteps) refuse(place, "there are too many ways to fulfil it");
 }
 
-// The schema with anyOf and `not` as all that chooses.
+// The schema with anyOf and `not` as one choice.
 Schema SchemaLogic::flatten(const Schema& schema, const std::string& place, int depth) {
   spend(place, 1 + count_values(schema) / kAtOnce);
   if (depth > kMaxSchemaDepth)

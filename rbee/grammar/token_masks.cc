@@ -10,11 +10,11 @@ namespace {
 
 constexpr int32_t kUnknown = -2;
 constexpr int32_t kDead = -1;
-// Sets of places are forgotten beyond the first where no walk needs them; a walk that makes more
+// Beyond the first number, sets of places that no walk needs are dropped; a walk that makes more
 // than the second is too ambiguous.
 constexpr size_t kManySetBytes = size_t{16} << 20;
 constexpr size_t kMaxSetBytes = size_t{64} << 20;
-// Grammars that share the memory of masks at least.
+// At least this many grammars share the memory of masks.
 constexpr int64_t kShares = 32;
 constexpr int64_t kSetWork = 200;        // a set's table
 constexpr int64_t kPlaceWork = 16;       // a place that is read on
@@ -42,7 +42,7 @@ uint64_t hash_of(const std::vector<Place>& places, bool ended) {
 
 // Values from 0 to below `end`.
 void sort_unique(std::vector<int32_t>& values, int32_t end) {
-  constexpr size_t kFew = 256;  // of which sorting is cheaper than looking at all there may be
+  constexpr size_t kFew = 256;  // with fewer, sorting is cheaper than looking at all possible ones
   if (std::ranges::is_sorted(values) || values.size() < kFew) {
     std::ranges::sort(values);
     values.erase(std::ranges::unique(values).begin(), values.end());
@@ -116,7 +116,7 @@ bool TokenMasks::add_place(const Place& place, const Stacks& stacks, std::span<u
       work -= std::ssize(part->ids) + std::ssize(part->bits) / 8;
     }
     if (part->open < 0 || below == kBottom) return true;
-    // What follows depends on the open nodes and the stack alone.
+    // The continuation depends only on the open nodes and the stack.
     mask.next = {part->open, below};
     mask.returns = true;
     if (!mask.seen.insert(mask.next)) return true;
@@ -188,8 +188,8 @@ TokenMasks::Walk TokenMasks::begin_walk(const Key& key, int64_t& work) {
   Walk out;
   std::vector<Place> places;
   if (key.state >= 0) {
-    // Only the state's own bytes: what it calls, and what is behind its end, are places of their
-    // own.
+    // Only the state's own bytes: the rules that it calls, and what follows its end, are places of
+    // their own.
     out.roots = {Vocabulary::kRoot};
     const bool metered = automaton_.metered(key.state) >= 0;
     places = {{key.state, metered ? stacks_.push(key.frame) : kBottom}};
@@ -240,7 +240,7 @@ void TokenMasks::visit(Walk& walk, int64_t& work) {
 
 TokenMasks::Part TokenMasks::finish(Walk& walk) {
   Part part;
-  // The rule that is returned to may end at once.
+  // The rule that the walk returns to may end at once.
   if (walk.ended) walk.open.insert(walk.open.end(), walk.roots.begin(), walk.roots.end());
   sort_unique(walk.open, vocabulary_.node_count());
   if (!walk.open.empty()) part.open = find_open(std::move(walk.open));
@@ -314,13 +314,13 @@ void TokenMasks::forget_sets() {
   set_bytes_ = 0;
 }
 
-// Between two masks nobody holds a part or a set but the walks.
+// Between two masks only the walks hold parts or sets.
 void TokenMasks::forget_when_large() {
   if (walks_.empty() && set_bytes_ > kManySetBytes) forget_sets();
   const bool above_share =
       memory_->used > memory_->limit && static_cast<int64_t>(bytes_) > memory_->limit / kShares;
   if (bytes_ <= max_bytes_ && !above_share) return;
-  // Else a mask that takes several calls would never be whole.
+  // Else a mask that takes several calls would never be complete.
   if (!walks_.empty() && bytes_ <= 2 * max_bytes_) return;
   forget_sets();
   parts_.clear();

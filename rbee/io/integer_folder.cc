@@ -32,14 +32,14 @@ constexpr Names kGptqNames{".qweight", ".scales", ".qzeros", ".g_idx", ""};
 constexpr Names kCompressedNames{".weight_packed", ".weight_scale", ".weight_zero_point",
                                  ".weight_g_idx", ".weight_shape"};
 
-// What config.json says of matrices.
+// config.json's settings of matrices.
 struct Scheme {
   Order order = Order::rows;
   int bits = 4;
   int64_t group = -1;   // inputs; -1: a whole row
-  bool zeros = true;    // there have to be some
-  bool listed = false;  // there has to be a list of groups
-  bool varies = false;  // bits and groups are what shapes say
+  bool zeros = true;    // zero points must exist
+  bool listed = false;  // a list of groups must exist
+  bool varies = false;  // shapes set bits and groups
   int zero_offset = 0;
   const Names& names() const { return order == Order::rows ? kCompressedNames : kGptqNames; }
 };
@@ -110,7 +110,7 @@ Scheme read_compressed(const JsonConfig& group) {
           .zeros = !weights.flag_or("symmetric", true)};
 }
 
-// Mixed: groups of floats are others' matter.
+// Mixed: other readers handle groups of floats.
 std::vector<Scheme> read_compressed_groups(const JsonConfig& config, bool mixed) {
   const JsonConfig groups = config.section("config_groups");
   std::vector<Scheme> schemes;
@@ -125,7 +125,7 @@ std::vector<Scheme> read_compressed_groups(const JsonConfig& config, bool mixed)
   return schemes;
 }
 
-// None: the weights are no such integers.
+// None: the weights are not such integers.
 std::vector<Scheme> read_schemes(std::string_view config_json, const std::string& source) {
   if (config_json.empty()) return {};
   const JsonConfig config(config_json, source);
@@ -155,7 +155,7 @@ void check_type(const TensorEntry& entry, DType wanted) {
         ", wanted ", wanted);
 }
 
-// Tensors by their names, of which those of integer matrices are taken out.
+// Tensors by their names; read_matrix takes out those of integer matrices.
 class Tensors {
  public:
   explicit Tensors(std::vector<TensorEntry> tensors) : tensors_(std::move(tensors)) {
@@ -277,7 +277,7 @@ void read_groups(const TensorEntry& list, IntegerMatrix& matrix) {
   if (!in_order) matrix.group_of = std::move(group_of);
 }
 
-// Whether rows whose inputs lie in this order are blocks of inputs of one group.
+// Whether rows with inputs in this order are blocks of inputs of one group.
 bool has_whole_blocks(const IntegerMatrix& matrix, std::span<const int32_t> order) {
   if (matrix.in % kBlock != 0) return false;
   const auto group_at = [&](int64_t place) {
@@ -289,7 +289,7 @@ bool has_whole_blocks(const IntegerMatrix& matrix, std::span<const int32_t> orde
   return true;
 }
 
-// All inputs, group by group, those of a group as they were.
+// All inputs, group by group, in their order within each group.
 std::vector<int32_t> inputs_by_group(const IntegerMatrix& matrix) {
   std::vector<int32_t> order(static_cast<size_t>(matrix.in));
   std::iota(order.begin(), order.end(), 0);
@@ -297,7 +297,7 @@ std::vector<int32_t> inputs_by_group(const IntegerMatrix& matrix) {
   return order;
 }
 
-// What f16 makes of the scales.
+// The effect of f16 on the scales.
 struct ScaleRange {
   float highest = 0;   // magnitude
   bool close = true;   // each is within 2^-11 of itself, or 2^-18 of the highest
@@ -314,7 +314,7 @@ ScaleRange range_of(const TensorEntry& scales) {
   for (const float scale : values) {
     const float size = std::fabs(scale);
     const float error = std::fabs(to_float(to_f16(size)) - size);
-    // A group of next to nothing must not make the whole matrix wide.
+    // A group of nearly zero must not make the whole matrix wide.
     range.close = range.close && error <= std::max(size * 0x1p-11f, range.highest * 0x1p-18f);
     range.normal = range.normal && (size == 0 || size >= 0x1p-14f);
   }
@@ -323,7 +323,7 @@ ScaleRange range_of(const TensorEntry& scales) {
 
 constexpr float kHighest = 65504;  // of f16
 
-// What blocks of inputs of one group become, if a type holds them.
+// The type for blocks of inputs of one group, if one holds them.
 std::optional<DType> block_type(const IntegerMatrix& matrix, const ScaleRange& scales) {
   const bool middle = matrix.zeros.data.empty(), small = matrix.bits <= 4;
   if (!scales.close) return std::nullopt;
@@ -333,7 +333,7 @@ std::optional<DType> block_type(const IntegerMatrix& matrix, const ScaleRange& s
   return std::nullopt;
 }
 
-// What rows become as they lie; leaves in the matrix what they may become in another order.
+// The type for the rows as they are; leaves in the matrix the type for another order of inputs.
 DType choose_type(IntegerMatrix& matrix) {
   const ScaleRange scales = range_of(matrix.scales);
   const std::optional<DType> blocks = block_type(matrix, scales);
@@ -349,7 +349,7 @@ DType choose_type(IntegerMatrix& matrix) {
   return scales.normal && scales.highest * code <= kHighest ? DType::f16 : DType::bf16;
 }
 
-// The name without the expert's number; empty where there is none.
+// The name without the expert's number; empty if there is none.
 std::string stack_of(std::string_view name) {
   constexpr std::string_view kExperts = ".experts.";
   const size_t at = name.find(kExperts);
@@ -358,8 +358,8 @@ std::string stack_of(std::string_view name) {
   return end == name.npos ? std::string() : cat(name.substr(0, number), name.substr(end));
 }
 
-// Experts lie in one tensor, so that all of a stack take the type that the most demanding needs:
-// each of these holds what those before it do.
+// A tensor holds all experts of a stack, so all take the type that the most demanding needs: each
+// of these types holds what those before it do.
 void make_stacks_even(std::span<TensorEntry> matrices) {
   constexpr DType kWider[] = {DType::q4_0, DType::q8_0, DType::q4_1, DType::f16, DType::bf16};
   const auto rank = [&](DType dtype) { return std::ranges::find(kWider, dtype); };
@@ -380,7 +380,7 @@ std::string layer_of(const TensorEntry& words, const Names& names) {
   return words.name.substr(0, words.name.size() - names.words.size());
 }
 
-// Of GPTQ modules with settings of their own: the list of groups has the inputs.
+// For GPTQ modules with settings of their own: the list of groups has the inputs.
 Scheme scheme_of_shapes(const Tensors& tensors, const TensorEntry& words, Scheme scheme) {
   const std::string layer = layer_of(words, kGptqNames);
   const TensorEntry* list = tensors.find(cat(layer, kGptqNames.groups));
@@ -402,7 +402,7 @@ Scheme scheme_of_shapes(const Tensors& tensors, const TensorEntry& words, Scheme
   return scheme;
 }
 
-// The one of several that a matrix of compressed-tensors has the shapes of.
+// The one of several that fits a compressed-tensors matrix's shapes.
 Scheme fitting_scheme(const Tensors& tensors, const TensorEntry& words,
                       std::span<const Scheme> schemes) {
   const std::string layer = layer_of(words, kCompressedNames);

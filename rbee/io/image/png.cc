@@ -18,7 +18,7 @@ constexpr size_t kChunkFrame = 12;  // length, type, checksum
 constexpr size_t kHeaderEnd = 8 + kChunkFrame + 13;
 constexpr size_t kLongestKey = 79;
 constexpr size_t kMostInflated = size_t{1} << 20;     // of a text
-constexpr size_t kMostSurplus = size_t{64} << 10;     // behind the last row
+constexpr size_t kMostSurplus = size_t{64} << 10;     // after the last row
 constexpr char kColours = 2, kColoursAndOpacity = 6;  // types of pictures
 
 // libpng's simplified interface, released on every path.
@@ -127,14 +127,14 @@ std::optional<std::string> text_value(std::string_view type, std::string_view da
 }
 
 bool is_for_pixels(std::string_view type) {
-  constexpr uint8_t kAncillary = 0x20;  // clear where no decoder may pass the chunk over
+  constexpr uint8_t kAncillary = 0x20;  // clear: no decoder may skip the chunk
   const bool critical = (static_cast<uint8_t>(type[0]) & kAncillary) == 0;
   return critical || type == "tRNS" || type == "gAMA" || type == "cHRM" || type == "sRGB";
 }
 
 // The file without chunks that no pixel depends on: libpng inflates and keeps texts and profiles,
-// of which a small file can hold gigabytes. It also makes room for a chunk, and clears it, before
-// it sees that the file ends within.
+// so a small file could take gigabytes. It also allocates and clears room for a chunk before it
+// sees that the file ends within it.
 std::string without_notes(std::string_view bytes, std::string_view field) {
   std::string out;
   out.reserve(bytes.size());
@@ -151,8 +151,8 @@ std::string without_notes(std::string_view bytes, std::string_view field) {
   return out += bytes.substr(0, kChunkFrame);  // the end, which is empty
 }
 
-// Rows with the numbers of their filters, of an interlaced picture those of its seven passes
-// (section 8.2 of the standard). Nothing where the header is none, which libpng then says.
+// Rows with the numbers of their filters; for an interlaced picture those of its seven passes
+// (section 8.2 of the standard). Nothing if the header is invalid, which libpng then reports.
 std::optional<uint64_t> inflated_size(std::string_view bytes) {
   if (bytes.size() < kHeaderEnd) return std::nullopt;
   const uint64_t width = big_endian(bytes.substr(16)), height = big_endian(bytes.substr(20));
@@ -191,7 +191,7 @@ class Inflate {
   Inflate(const Inflate&) = delete;
   Inflate& operator=(const Inflate&) = delete;
 
-  // How many bytes come of these; stops at its end, at a fault, and beyond `most` in all.
+  // The number of bytes that these expand to; stops at the end, a fault, or beyond `most` in all.
   uint64_t add(std::string_view bytes, uint64_t most) {
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // read only
     stream_.avail_in = static_cast<uInt>(bytes.size());
@@ -211,7 +211,7 @@ class Inflate {
   std::array<Bytef, size_t{32} << 10> dropped_;
 };
 
-// libpng inflates all that follows the last row too: of a small file gigabytes, for minutes.
+// libpng also inflates all data after the last row: gigabytes from a small file, for minutes.
 void refuse_surplus(std::string_view bytes, std::string_view field) {
   const std::optional<uint64_t> size = inflated_size(bytes);
   if (!size) return;
@@ -226,7 +226,7 @@ void refuse_surplus(std::string_view bytes, std::string_view field) {
   }
 }
 
-// A row beside what its bytes are predicted from: `channels` zeros stand before each row.
+// A row and the bytes that predict it: `channels` zeros come before each row.
 class RowFilter {
  public:
   RowFilter(size_t bytes, size_t channels)
@@ -263,7 +263,7 @@ class RowFilter {
  private:
   using Value = int16_t;  // a byte, or a difference of some
   static Value value(int n) { return static_cast<Value>(n); }
-  // In blocks of their own, which the compiler turns into vectors.
+  // In separate blocks, which the compiler turns into vectors.
   template <size_t kNumber, class Predict>
   uint64_t filter(Predict predict) {
     std::string& out = filtered_[kNumber];
@@ -297,7 +297,7 @@ class RowFilter {
 // zlib's compressor; released on every path.
 class Deflate {
  public:
-  // Looks for repeated bytes alone: what filters leave of a picture repeats in no other way, and
+  // Looks only for runs of equal bytes: filtered pictures hardly repeat in any other way, and
   // the full search takes eight times as long for the same size.
   Deflate() {
     constexpr int kLevel = 1, kWindow = 15, kMemory = 9;
@@ -326,7 +326,7 @@ class Deflate {
   z_stream stream_{};
 };
 
-// As chunks of about kPiece bytes: one chunk would have to stand elsewhere until its length is
+// As chunks of about kPiece bytes: a single chunk would need a buffer until its length is
 // known.
 void append_rows(std::string& out, const Pixels& pixels) {
   constexpr size_t kPiece = size_t{128} << 10;
@@ -384,7 +384,7 @@ std::optional<std::string> png_text(std::string_view bytes, std::string_view key
     const size_t length = big_endian(bytes);
     if (length > bytes.size() - kChunkFrame) return std::nullopt;
     const std::string_view type = bytes.substr(4, 4), data = bytes.substr(8, length);
-    // The first alone, or a file of many small ones would take long to inflate.
+    // Only the first, or a file of many small ones would take long to inflate.
     if (is_text_of(key, type, data)) return text_value(type, data);
     bytes.remove_prefix(length + kChunkFrame);
   }

@@ -17,7 +17,7 @@ ResnetSpec resnet(int64_t in, int64_t out, const AutoencoderConfig& config) {
   return {.in = in, .out = out, .groups = config.groups, .eps = kNormEps};
 }
 
-// Folders from before diffusers 0.15 have the second name.
+// Folders older than diffusers 0.15 have the second name.
 nn::WeightScope either(const nn::WeightScope& scope, const char* name, const char* old_name) {
   return (scope / name).has("weight") ? scope / name : scope / old_name;
 }
@@ -127,7 +127,7 @@ AutoencoderHalf::AutoencoderHalf(const nn::WeightScope& scope, const Autoencoder
 }
 
 Tensor AutoencoderHalf::through_levels(Tensor x, Circular circular, const Between& between) const {
-  // The encoder's halving pads the right and the bottom alone.
+  // The encoder's halving pads only the right and the bottom.
   const ImageConvOptions halved{.stride = 2, .pad_bottom = 1, .pad_right = 1, .circular = circular};
   for (size_t i = 0; i < levels_.size(); ++i) {
     for (const PictureResnet& resnet : levels_[i]) {

@@ -22,7 +22,7 @@ UnaryOp read_activation(const io::JsonConfig& config) {
        "\" is not implemented; known are quick_gelu, gelu and gelu_new");
 }
 
-// Where a prompt ends: at its first `eos`, or without one at its largest id.
+// The end of a prompt: its first `eos`, or its largest id if there is none.
 int64_t end_of(std::span<const int32_t> prompt, std::optional<int32_t> eos) {
   const auto found = eos ? std::ranges::find(prompt, *eos) : std::ranges::max_element(prompt);
   return found == prompt.end() ? 0 : found - prompt.begin();
@@ -140,7 +140,7 @@ Tensor ClipTextEncoder::embed(const TextInput& input) const {
   return x.reshape({input.batch, tokens, config_.width}) + positions_.slice(Axis{0}, 0, tokens);
 }
 
-// states: (batch, tokens, width), the last layer's behind the final norm
+// states: (batch, tokens, width), the last layer's, after the final norm
 Tensor ClipTextEncoder::pool(const TextInput& input, const Tensor& states) const {
   const auto tokens = states.dim(1);
   std::vector<int32_t> rows;

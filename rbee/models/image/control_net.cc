@@ -28,7 +28,7 @@ bool takes_control(ImageFamily family) {
   return family == ImageFamily::sd1 || family == ImageFamily::sd2 || family == ImageFamily::sdxl;
 }
 
-// By the width of the prompts' states, which no two families that take ControlNets share.
+// By the width of the prompts' states, which differs between families that take ControlNets.
 void check_family(const ModelPart& part, const ImageModel& model) {
   const int64_t width = UnetConfig::read(part.config, UnetPaths::down).down.front().context_width;
   int64_t wanted = 0;

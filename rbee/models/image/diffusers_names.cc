@@ -34,7 +34,7 @@ ShapeOf diffusers_unet_shapes(ShapeOf found) {
   const UnetBlockCounts counts{count(found, "down_blocks.0.resnets.", ".conv1.weight")};
   return [found = std::move(found), counts](std::string_view name) -> std::optional<Shape> {
     const std::string theirs = unet_name(name, counts);
-    // The numbers of a block that there is not lead to another one's name.
+    // Numbers of a block that does not exist must not lead to another one's name.
     if (original_unet_module(module_of(theirs), counts) != module_of(name)) return std::nullopt;
     return found(theirs);
   };

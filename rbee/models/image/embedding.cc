@@ -13,9 +13,9 @@ namespace {
 using io::TensorEntry;
 
 constexpr const char* kSingle = "emb_params";
-// Of SDXL's two encoders; the refiner has the second alone.
+// Of SDXL's two encoders; the refiner has only the second.
 constexpr std::array<const char*, 2> kLarge = {"clip_l", "clip_g"};
-constexpr int64_t kMostVectors = 75;  // what a chunk of a prompt holds
+constexpr int64_t kMostVectors = 75;  // capacity of a chunk of a prompt
 
 class Reader {
  public:
@@ -83,7 +83,7 @@ TextEmbedding read_embedding(const std::filesystem::path& path, const ImageModel
          model.text.size());
   }
   reader.take(*own, 0);
-  // "*" is what trainers call a word that they leave open.
+  // Trainers write "*" for an open word.
   const bool named = own->name != kSingle && own->name.find('*') == std::string::npos;
   return reader.finish(named ? own->name : path.stem().string());
 }

@@ -29,7 +29,7 @@ struct Rename {
   std::string_view to;
 };
 
-// llama.cpp's names of an encoder, whose blocks are "enc.blk.<n>."
+// llama.cpp's names of an encoder with blocks "enc.blk.<n>."
 constexpr Rename kGgufRoot[] = {
     {"token_embd.weight", "shared.weight"},
     {"enc.output_norm.weight", "encoder.final_layer_norm.weight"},
@@ -63,7 +63,7 @@ std::string t5_name(std::string_view name) {
   return std::string(name);
 }
 
-// The tensors behind a prefix under the names that `rename` gives them.
+// The tensors after a prefix, under the names that `rename` gives them.
 io::Checkpoint renamed(const io::Checkpoint& file, std::string_view prefix,
                        const std::string& source, const auto& rename) {
   std::vector<TensorEntry> out;
@@ -79,7 +79,7 @@ std::string same(std::string_view name) {
   return std::string(name);
 }
 
-// Shapes of what lies behind "text_model.", or of the projection beside it.
+// Shapes of the tensors after "text_model.", or of the projection beside it.
 ShapeOf clip_shapes(const io::Checkpoint& tensors) {
   return [&tensors](std::string_view name) -> std::optional<Shape> {
     const TensorEntry* entry = tensors.find(cat(kText, name));

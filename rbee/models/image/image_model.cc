@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 // Tensors that some writers keep and no model reads.
 constexpr std::string_view kIgnored[] = {"position_ids", "logit_scale", "text_projection"};
 
-// What a family reads of its text encoders.
+// The states that a family reads of its text encoders.
 ClipTextUse clip_use(ImageFamily family, bool last) {
   using Pooled = ClipTextUse::Pooled;
   switch (family) {
@@ -51,7 +51,7 @@ TextJoin join_of(ImageFamily family, size_t encoders) {
   return encoders > 1 ? TextJoin::widths : TextJoin::single;
 }
 
-// What a model reads of T5: FLUX schnell, which has no guidance, less than dev.
+// The tokens that a model reads of T5: FLUX schnell, which has no guidance, reads fewer than dev.
 int64_t t5_tokens(const ModelFiles& files) {
   constexpr int64_t kLong = 512, kShort = 256;
   if (files.family == ImageFamily::sd3) return kSd3T5Tokens;
@@ -63,7 +63,7 @@ int64_t t5_tokens(const ModelFiles& files) {
        ", which is not implemented; known: ", known);
 }
 
-// Loads parts, the first time and whenever one comes back; kept by the parts that it made.
+// Loads parts, the first time and whenever one comes back. The parts that it made keep it.
 class Loader : public std::enable_shared_from_this<Loader> {
  public:
   Loader(std::shared_ptr<const ModelFiles> files, const ImageLoadOptions& options)
@@ -76,7 +76,7 @@ class Loader : public std::enable_shared_from_this<Loader> {
   }
 
   ImageModel load();
-  // From now on the parts that the old or the new adapters change are this loader's.
+  // From now on this loader owns the parts that the old or the new adapters change.
   void take_over(ImageModel& model, bool now);
 
  private:
@@ -125,7 +125,7 @@ nn::WeightScope Loader::scope(const ModelPart& part, DType activations, nn::Weig
   return {part.weights, weights};
 }
 
-// A part that comes back is the same size.
+// A part that comes back has the same size.
 void Loader::close(const ModelPart& part, const nn::WeightScope& scope) {
   scope.finish();
   done_ += part.weights.file_bytes();
@@ -141,7 +141,7 @@ std::unique_ptr<TextEncoder> Loader::make_clip(const ModelPart& part, bool last,
                                                nn::WeightStash* stash) {
   const nn::WeightScope weights = scope(part, activations_, stash);
   ClipTextUse use = clip_use(files_->family, last);
-  // Stability AI's files leave CLIP-L's projection out, which is the identity.
+  // Stability AI's files leave out CLIP-L's projection, which is the identity.
   const bool plain = part.class_name == "CLIPTextModel";
   if (files_->family == ImageFamily::sd3 && plain) use.pooled = ClipTextUse::Pooled::norm;
   auto encoder = std::make_unique<ClipTextEncoder>(weights, ClipTextConfig::read(part.config), use);
@@ -288,7 +288,7 @@ void Loader::take_over(ImageModel& model, bool now) {
     if (now) holder.use();
   };
   HeldParts& held = *model.held;
-  // Also what is left of a failure half way has adapters.
+  // After a failure half-way the model has adapters, too.
   model.adapted.insert(model.adapted.end(), after.begin(), after.end());
   const std::vector<const ModelPart*> encoders = text_parts();
   for (size_t i = 0; i < encoders.size(); ++i) {
@@ -331,7 +331,7 @@ void replace_part(ModelFiles& files, ModelPart part) {
   files.parts.push_back(std::move(part));
 }
 
-// What a transformer's file may lack and users can give.
+// Parts that a transformer's file may lack and users can give.
 void require_parts(const ModelFiles& files) {
   const auto require = [&](const std::string& part, std::string_view what) {
     if (files.find(part) != nullptr) return;

@@ -19,7 +19,7 @@ Shape require(const ShapeOf& shape_of, const std::string& name) {
   return *shape;
 }
 
-// How many of prefix0suffix, prefix1suffix, ... there are.
+// The number of prefix0suffix, prefix1suffix, ...
 int64_t count(const ShapeOf& shape_of, std::string_view prefix, std::string_view suffix) {
   int64_t n = 0;
   while (n < kMaxBlocks && shape_of(cat(prefix, n, suffix))) ++n;
@@ -55,7 +55,7 @@ void add_levels(const ShapeOf& shape_of, json& config) {
     const int64_t depth = transformer_depth(shape_of, block);
     down.push_back(depth > 0 ? "CrossAttnDownBlock2D" : "DownBlock2D");
     up.insert(up.begin(), depth > 0 ? "CrossAttnUpBlock2D" : "UpBlock2D");
-    // The middle takes the last level's depth, which matters nowhere else if that has none.
+    // The middle takes the last level's depth, which matters nowhere else if that level has none.
     depths.push_back(depth > 0 ? depth : std::max<int64_t>(middle, 1));
     const auto keys = shape_of(block + ".1.transformer_blocks.0.attn2.to_k.weight");
     if (keys) context = (*keys)[1];
@@ -78,7 +78,7 @@ struct LatentScale {
   double scaling, shift;
 };
 
-// But the out_channels.
+// All except the out_channels.
 json unet_settings(const ShapeOf& shape_of) {
   json config;
   add_levels(shape_of, config);

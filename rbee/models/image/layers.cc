@@ -81,7 +81,7 @@ Tensor upsample_conv(const Tensor& x, const nn::Conv2d& conv, int64_t height, in
     options.upsample = true;
     return conv(x, options);
   }
-  // The convolution does not see what is beyond the cut, so that has to come first.
+  // The convolution does not see past the cut, so pad first.
   const Tensor planes = x.permute({0, 3, 1, 2});
   const Tensor larger = upsample_nearest2d(planes, 2 * x.dim(1), 2 * x.dim(2));
   const Tensor cut = larger.slice(Axis{2}, 0, height).slice(Axis{3}, 0, width);

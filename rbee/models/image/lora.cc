@@ -25,7 +25,7 @@ struct Ending {
   std::string_view role;  // see AdapterLayer
 };
 
-constexpr std::string_view kOther;  // of a kind that is not computed
+constexpr std::string_view kOther;  // a kind that is not supported
 
 constexpr Ending kEndings[] = {
     {".lora_up.weight", "up"},
@@ -69,7 +69,7 @@ constexpr Ending kEndings[] = {
     {".lora_magnitude_vector", "magnitude"},
     {".lora_magnitude_vector.weight", "magnitude"},
     {".on_input", "on_input"},
-    {".weight", "scale"},  // behind the longer ones
+    {".weight", "scale"},  // after the longer ones
 };
 
 constexpr std::string_view kWeight = ".weight", kBias = ".bias";
@@ -86,8 +86,8 @@ struct LayerKeys {
   std::vector<std::string> unknown;            // keys of no known form
 };
 
-// PEFT writes an adapter's name into its keys, "...to_q.lora_A.default.weight", where the model is
-// saved as it stands in memory.
+// PEFT writes an adapter's name into its keys, "...to_q.lora_A.default.weight", if the model is
+// saved as it is in memory.
 std::string without_adapter_name(const std::string& key) {
   for (const std::string_view leaf : {kWeight, kBias}) {
     if (!key.ends_with(leaf)) continue;
@@ -124,7 +124,7 @@ LayerKeys sort_keys(const io::Checkpoint& file, const std::string& path) {
   return out;
 }
 
-// The names that files call a layer of the UNet by.
+// The names of a layer of the UNet in files.
 std::vector<std::string> unet_spellings(const std::string& module, const UnetBlockCounts& counts) {
   const std::string original = original_unet_module(module, counts);
   std::vector<std::string> out = {"lora_unet_" + underscored(module),
@@ -147,8 +147,8 @@ std::vector<std::string> unet_spellings(const std::string& module, const UnetBlo
   return out;
 }
 
-// The same of a T5, the `index`-th text encoder. kohya's scripts call it the third one in any
-// model, older ones of theirs FLUX's the second.
+// The same for a T5, the `index`-th text encoder. kohya's scripts call it the third one in any
+// model; older ones call FLUX's the second.
 std::vector<std::string> t5_spellings(const std::string& part, size_t index,
                                       const std::string& module) {
   const std::string joined = underscored(module);
@@ -163,7 +163,7 @@ std::vector<std::string> t5_spellings(const std::string& part, size_t index,
           "text_encoders.t5xxl.transformer." + module};
 }
 
-// The same of a CLIP, the `index`-th text encoder.
+// The same for a CLIP, the `index`-th text encoder.
 std::vector<std::string> clip_spellings(const std::string& part, size_t index,
                                         const std::string& module) {
   constexpr std::string_view kModel = "text_model.";
@@ -192,7 +192,7 @@ std::vector<std::string> text_spellings(const ModelPart& part, size_t index,
   return t5 ? t5_spellings(part.name, index, module) : clip_spellings(part.name, index, module);
 }
 
-// The names that files call a layer of a transformer by, in diffusers' words.
+// The names of a layer of a transformer in files, in diffusers' words.
 std::vector<std::string> transformer_spellings(const std::string& module) {
   return {"transformer." + module,
           module,
@@ -204,7 +204,7 @@ std::vector<std::string> transformer_spellings(const std::string& module) {
           "lycoris_" + underscored(module)};
 }
 
-// The same in its authors' words, in which one adapter may be for several layers.
+// The same in its authors' words; one adapter may be for several layers.
 struct OriginalLayer {
   std::string name;
   std::vector<LayerPart> parts;
@@ -226,8 +226,8 @@ std::vector<OriginalLayer> original_layers(const ModelPart& part) {
   return out;
 }
 
-// The layers that begin with `prefix` get what a configuration of PEFT says of them; a layer's own
-// alpha goes before.
+// Applies PEFT's configuration to the layers that begin with `prefix`; a layer's own
+// alpha overrides it.
 void take_factors(const PeftConfig& config, std::string_view prefix, LayerKeys& keys) {
   for (auto& [name, layer] : keys.layers) {
     const TensorEntry* down = layer.find("down");
@@ -238,8 +238,8 @@ void take_factors(const PeftConfig& config, std::string_view prefix, LayerKeys& 
   }
 }
 
-// What diffusers writes into a file's header: one configuration for each part, whose name stands
-// before its fields, as in "unet.lora_alpha"; a part alone may have none.
+// diffusers' configurations in a file's header: one for each part, with its name
+// before the fields, as in "unet.lora_alpha"; a single part may have no name.
 void take_header_factors(const LoraSource& source, LayerKeys& keys) {
   constexpr const char* kKey = "lora_adapter_metadata";
   if (source.path.extension() != ".safetensors") return;
@@ -254,13 +254,13 @@ void take_header_factors(const LoraSource& source, LayerKeys& keys) {
     const size_t field = dot == std::string::npos ? 0 : dot + 1;
     parts[key.substr(0, field)][key.substr(field)] = value;
   }
-  // Those with a name first: they are of fewer layers.
+  // Names first: these are for fewer layers.
   for (const auto& [prefix, config] : std::views::reverse(parts)) {
     take_factors(PeftConfig(config.dump(), where, Dora::read), prefix, keys);
   }
 }
 
-// What adapter_config.json beside a file of PEFT's says of its layers.
+// The layers' settings in adapter_config.json beside a file of PEFT's.
 void take_peft_factors(const io::Checkpoint& file, const LoraSource& source, LayerKeys& keys) {
   if (source.path.filename() != PeftConfig::kWeightsName) return;
   const std::optional<std::string> text = file.text_file(PeftConfig::kName);
@@ -360,11 +360,11 @@ void LoraSet::add_transformer(const ModelPart& part, Targets& targets) {
   }
 }
 
-// What the weights and the bias of a layer become.
+// The changed weights and bias of a layer.
 struct LoraSet::Changes {
   std::shared_ptr<const WeightChange> weight, bias;
 
-  // Before anything is changed, so that a model is not left between two sets of adapters.
+  // Before any change, so that a failure does not leave the model between two sets of adapters.
   void check_fit(const std::string& path, const std::vector<Target>& targets) const {
     for (const Target& each : targets) {
       if (weight != nullptr) weight->check_fit(each.tensor, each.shape, each.rows);
@@ -381,7 +381,7 @@ std::string LoraSet::Target::bias_name() const {
   return cat(tensor.substr(0, tensor.size() - kWeight.size()), kBias);
 }
 
-// A layer of the model without a part of what is meant for it would be another one.
+// A layer without a part of its change would be a different model.
 void LoraSet::refuse_kinds(const std::string& path, const std::vector<std::string>& unknown,
                            const Targets& targets) {
   for (const std::string& key : unknown) {

@@ -63,7 +63,7 @@ MmditBlock::MmditBlock(const nn::WeightScope& scope, const MmditConfig& config, 
   text_mlp_ = StreamMlp(scope / "ff_context", width, inner);
 }
 
-// Without a gate behind them, scales come before shifts.
+// Without a gate after them, scales come before shifts.
 Tensor MmditBlock::norm_text(const Tensor& text, const std::vector<Tensor>& parts) const {
   return last_ ? modulated_norm(text, parts[1], parts[0])
                : modulated_norm(text, parts[0], parts[1]);

@@ -36,7 +36,7 @@ ImageFamily family_of(const DiffusersFolder& folder) {
        "FluxTransformer2DModel");
 }
 
-// Names a file of a tokenizer and takes its text.
+// Finds a tokenizer's file and reads its text.
 template <typename Read>
 TokenizerFiles tokenizer_files(const Read& read) {
   TokenizerFiles files;
@@ -58,7 +58,7 @@ TokenizerFiles read_tokenizer(const DiffusersFolder& folder, std::string_view en
       [&](const char* file) { return folder.text_file(part, file).value_or(""); });
 }
 
-// Of a part's folder, with the scales of its floats of one byte.
+// The weights of a part's folder, with the scales of its one-byte floats.
 io::Checkpoint part_weights(const io::JsonConfig& config, const fs::path& folder) {
   constexpr std::array kRead = {"quanto", "fp8", "modelopt", "compressed-tensors", "gptq", "awq"};
   if (!config.is_off("quantization_config")) {

@@ -11,7 +11,7 @@ namespace {
 
 using io::TensorEntry;
 
-// Columns as rows, in memory of its own.
+// Columns as rows, in a copy.
 TensorEntry transposed(const TensorEntry& entry, std::string name) {
   if (entry.shape.rank() != 2 || is_quantized(entry.dtype)) {
     fail(Code::unsupported, entry.name, "a projection of ", entry.dtype, " (", entry.shape,
@@ -50,7 +50,7 @@ void add_tensor(const TensorEntry& entry, const std::string& name, std::vector<T
   out.back().name = name;
 }
 
-// Files of the whole model have its eyes too.
+// Files of the whole model have its vision tower, too.
 bool is_text(std::string_view name) {
   return !name.starts_with("visual.");
 }

@@ -14,13 +14,13 @@ struct Rule {
   std::string_view from, to;
 };
 
-// The part of `text` behind `head`, where it starts with that.
+// The part of `text` after `head`, if it starts with that.
 std::optional<std::string_view> behind(std::string_view text, std::string_view head) {
   if (!text.starts_with(head)) return std::nullopt;
   return text.substr(head.size());
 }
 
-// Takes a number and the dot behind it off the front of `text`.
+// Takes a number and the dot after it off the front of `text`.
 std::optional<int64_t> take_number(std::string_view& text) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -29,7 +29,7 @@ std::optional<int64_t> take_number(std::string_view& text) {
   return number;
 }
 
-// `name` with the first rule's head that it has replaced; unchanged without one.
+// `name` with the head of the first rule that fits replaced; unchanged if none fits.
 std::string renamed(std::string_view name, std::span<const Rule> rules) {
   for (const Rule& rule : rules) {
     if (const auto rest = behind(name, rule.from)) return cat(rule.to, *rest);
@@ -80,7 +80,7 @@ std::string middle_name(std::string_view rest) {
   return cat("mid_block.resnets.", *layer / 2, ".", resnet_name(rest));
 }
 
-// What lies below "encoder." or "decoder." of a VAE.
+// The names below "encoder." or "decoder." of a VAE.
 std::string vae_half_name(std::string_view name, int64_t levels) {
   static constexpr Rule kRules[] = {
       {"mid.block_1.nin_shortcut.", "mid_block.resnets.0.conv_shortcut."},
@@ -162,7 +162,7 @@ std::string original_unet_module(std::string_view module, const UnetBlockCounts&
     return renamed(module, kRoot);
   }
   if (rest == "downsamplers.0.conv") return cat("input_blocks.", (level + 1) * step, ".0.op");
-  // Behind the attention, which every level with an adapter has.
+  // After the attention, which every level with an adapter has.
   if (rest == "upsamplers.0.conv") return cat("output_blocks.", (level + 1) * step - 1, ".2.conv");
   const bool attends = rest.starts_with("attentions.");
   rest.remove_prefix(rest.find('.') + 1);

@@ -12,8 +12,8 @@ namespace {
 
 using Rows = std::vector<double>;  // row-major
 
-// X of A X = B for a matrix A of n x n whose symmetric part is I, so that no pivot vanishes. A is
-// changed, X stands in B.
+// X of A X = B for a matrix A of n x n with I as its symmetric part, so that no pivot vanishes.
+// Changes A; X replaces B.
 void solve(Rows& a, Rows& b, size_t n) {
   const size_t width = b.size() / n;
   const auto subtract = [](double factor, const double* from, double* to, size_t count) {
@@ -74,7 +74,7 @@ class RotationChange final : public WeightChange {
     bool fits = shape.rank() >= 2 && blocks_ % share.shares == 0 &&
                 rows / share.shares * share.count == shape[0] &&
                 (!rotation_.rescale || numel(rotation_.rescale->shape) == rows);
-    // A butterfly of all rows has no part.
+    // A butterfly mixes all rows, so a part of them cannot have one.
     if (factors_ > 0) {
       const bool whole = share.shares == 1 && side_ % 2 == 0 && factors_ < 32;
       fits = fits && whole && rows % (side_ << (factors_ - 1)) == 0;
@@ -124,7 +124,7 @@ class RotationChange final : public WeightChange {
     }
   }
 
-  // Of rows in groups of a x b those in groups of b x a.
+  // From rows in groups of a x b to groups of b x a.
   static Rows exchanged(const Rows& rows, std::array<size_t, 2> sides, size_t width) {
     const auto [a, b] = sides;
     Rows out(rows.size());

@@ -18,17 +18,17 @@ constexpr std::string_view kScales[] = {".scale_weight", ".weight_scale"};
 // Scales of inputs, for products of two bytes; a mark.
 constexpr std::string_view kUnread[] = {".scale_input", ".input_scale", ".output_scale",
                                         "scaled_fp8"};
-// Quanto's, behind the weight's own name.
+// Quanto's, after the weight's own name.
 constexpr std::string_view kQuantoData = ".weight._data", kQuantoScale = ".weight._scale";
 constexpr std::string_view kDescription = ".comfy_quant";
-// Of NVFP4; of SmoothQuant, whose weights are divided by what inputs are multiplied by.
+// NVFP4's; SmoothQuant's, whose weights are divided by the factors of inputs.
 constexpr std::string_view kOtherScales[] = {".weight_scale_2", ".pre_quant_scale"};
 
 bool ends_with_any(std::string_view name, std::span<const std::string_view> endings) {
   return std::ranges::any_of(endings, [&](std::string_view end) { return name.ends_with(end); });
 }
 
-// "<layer>.weight" of a scale's name.
+// "<layer>.weight" for a scale's name.
 std::string weight_of(std::string_view name) {
   for (const std::string_view quanto : {kQuantoData, kQuantoScale}) {
     if (name.ends_with(quanto)) return std::string(name.substr(0, name.rfind('.')));
@@ -65,14 +65,14 @@ void apply_scale(const TensorEntry& scale, TensorEntry& weight) {
                    .values = std::move(values)};
 }
 
-// Bytes of a layer's weight, which may be stored as plain ones, as its description calls them.
+// Bytes of a layer's weight, which the file may store as plain ones, by its description.
 void apply_description(const TensorEntry& description, TensorEntry& weight) {
   const std::string text(reinterpret_cast<const char*>(description.data.data()),
                          description.data.size());
   const std::string source = cat(description.source(), ": ", description.name);
   const std::string format = io::JsonConfig(text, source).text("format");
   constexpr std::string_view kE4m3 = "float8_e4m3fn", kE5m2 = "float8_e5m2";
-  // Which scales there are is seen from their shape.
+  // The shape decides which scales there are.
   constexpr std::array<std::string_view, 4> kLayouts = {"", "_rowwise", "_blockwise", "_block3d"};
   const bool e5m2 = format.starts_with(kE5m2);
   const std::string_view kind = e5m2 ? kE5m2 : kE4m3;

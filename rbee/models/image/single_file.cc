@@ -34,7 +34,7 @@ struct Encoder {
   const char* class_name = "CLIPTextModel";
 };
 
-// Prefixes do not tell families apart: sgm writes all of them behind "conditioner.embedders.0.".
+// Prefixes do not tell families apart: sgm writes all of them after "conditioner.embedders.0.".
 struct Layout {
   ImageFamily family;
   bool labelled;  // whether its UNet reads sizes and pooled states (label_emb)
@@ -63,7 +63,7 @@ const std::vector<Layout>& layouts() {
        {{"text_encoder", "conditioner.embedders.0.transformer.text_model.", hugging_face}}},
       // Early fine-tunes.
       {ImageFamily::sd1, false, {{"text_encoder", "cond_stage_model.transformer.", hugging_face}}},
-      // Of diffusers folders, as stable-diffusion.cpp converts them.
+      // From diffusers folders, as stable-diffusion.cpp converts them.
       {ImageFamily::sdxl,
        true,
        {{"text_encoder", "text_encoder.", hugging_face},
@@ -90,8 +90,8 @@ ShapeOf shapes_under(const io::Checkpoint& file, std::string prefix) {
   };
 }
 
-// Where a file has the tensors of a UNet: behind CompVis' prefix or stable-diffusion.cpp's or, in
-// files of one part, none.
+// The prefix of a UNet's tensors in a file: CompVis' or stable-diffusion.cpp's or, in files of
+// one part, none.
 std::optional<std::string> unet_prefix(const io::Checkpoint& file) {
   for (const char* prefix : {kUnet, kBareUnet, kConvertedUnet, ""}) {
     if (file.find(cat(prefix, "input_blocks.0.0.weight")) != nullptr) return prefix;
@@ -106,7 +106,7 @@ bool is_labelled(const io::Checkpoint& file, std::string_view unet) {
   return shapes("label_emb.0.0.weight").has_value();
 }
 
-// Null where the file lacks text encoders.
+// Null if the file lacks text encoders.
 const Layout* find_layout(const io::Checkpoint& file, std::string_view unet) {
   const bool labelled = is_labelled(file, unet);
   for (const Layout& layout : layouts()) {
@@ -119,7 +119,7 @@ const Layout* find_layout(const io::Checkpoint& file, std::string_view unet) {
   return nullptr;
 }
 
-// Tensors behind `prefix` under the names that `rename` gives them.
+// Tensors after `prefix`, under the names that `rename` gives them.
 template <typename Rename>
 std::vector<TensorEntry> renamed(const io::Checkpoint& file, std::string_view prefix,
                                  const Rename& rename) {
@@ -138,8 +138,8 @@ std::vector<TensorEntry> renamed(const io::Checkpoint& file, std::string_view pr
 ModelPart read_encoder(const io::Checkpoint& file, const Encoder& encoder,
                        const std::string& source) {
   const ShapeOf shapes = shapes_under(file, encoder.prefix);
-  // Whose names are Hugging Face's may be OpenCLIP's all the same: all but Stable Diffusion 1's,
-  // which is the first of XL.
+  // Tensors with Hugging Face's names may still be OpenCLIP's: only Stable Diffusion 1's, which is
+  // the first of XL, is not.
   constexpr int64_t kClipWidth = 768;
   const auto tokens = shapes("embeddings.token_embedding.weight");
   const bool open_clip =
@@ -164,8 +164,8 @@ ModelPart read_encoder(const io::Checkpoint& file, const Encoder& encoder,
   return part;
 }
 
-// Of a UNet without text encoders: what its file says (ComfyUI-GGUF), else by the width of the
-// states that it reads.
+// For a UNet without text encoders: by the file's metadata (ComfyUI-GGUF), else by the width of
+// the states that it reads.
 ImageFamily lone_unet_family(const io::Checkpoint& file, const std::string& source) {
   const std::string said(file.metadata().get_string("general.architecture").value_or(""));
   if (said == "sdxl") return ImageFamily::sdxl;
@@ -227,8 +227,8 @@ double deviation(std::span<const float> values) {
   return std::sqrt(std::max(0.0, squares / count - mean * mean));
 }
 
-// Files do not say it. In Stable Diffusion 2 trained for velocities this bias spreads wider, which
-// ComfyUI tells them by; fine-tunes of XL bring an empty tensor along.
+// Files do not state it. In Stable Diffusion 2 trained for velocities this bias spreads wider, and
+// ComfyUI tells them by that; fine-tunes of XL bring an empty tensor along.
 std::string prediction_type(const io::Checkpoint& file, ImageFamily family) {
   constexpr double kWide = 0.09;
   const TensorEntry* bias = nullptr;
@@ -256,7 +256,7 @@ SchedulerSettings scheduler_of(const io::Checkpoint& file, const ModelFiles& mod
   settings.steps_offset = 1;
   settings.set_alpha_to_one = false;
   settings.prediction_type = prediction_type(file, model.family);
-  // Models of few steps begin at the last timestep, where all is noise. Their names alone say it.
+  // Models of few steps begin at the last timestep, where all is noise. Only their names show it.
   const bool turbo = is_called(model.name, "turbo");
   if (turbo || is_called(model.name, "lightning")) settings.timestep_spacing = "trailing";
   if (turbo && model.family == ImageFamily::sdxl) {
@@ -266,7 +266,7 @@ SchedulerSettings scheduler_of(const io::Checkpoint& file, const ModelFiles& mod
   return settings;
 }
 
-// Nothing where the file has no VAE.
+// Nothing if the file has no VAE.
 std::optional<std::string_view> vae_prefix(const io::Checkpoint& file) {
   for (const char* prefix : {kVae, kOtherVae, ""}) {
     if (file.find(cat(prefix, "decoder.conv_in.weight")) != nullptr) return prefix;
@@ -301,7 +301,7 @@ io::Checkpoint open_file(const fs::path& path) {
   return io::Checkpoint::of(std::move(tensors), path.string());
 }
 
-// Stable Diffusion 1 and 2 have one encoder each, whose width tells them apart where names do not.
+// Stable Diffusion 1 and 2 have one encoder each; its width tells them apart if names do not.
 ImageFamily family_of(const io::Checkpoint& file, const Layout& layout) {
   constexpr int64_t kWide = 1024;
   const TensorEntry* tokens =
@@ -310,7 +310,7 @@ ImageFamily family_of(const io::Checkpoint& file, const Layout& layout) {
   return layout.family == ImageFamily::sd1 && wide ? ImageFamily::sd2 : layout.family;
 }
 
-// Some of a family's text encoders, where others are given besides.
+// Some of a family's text encoders, if others are given besides.
 std::vector<ModelPart> read_some_encoders(const io::Checkpoint& file, ImageFamily family,
                                           const std::string& source) {
   std::vector<ModelPart> out;

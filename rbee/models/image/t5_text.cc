@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kOp = "T5 text encoder";
 
-// transformers says "gated-gelu" and means the tanh form.
+// transformers writes "gated-gelu" for the tanh form.
 GateOp read_activation(const io::JsonConfig& config) {
   const std::string name = config.text_or("feed_forward_proj", "relu");
   if (name == "gated-gelu" || name == "gated-gelu_new") return GateOp::gelu;
@@ -24,7 +24,7 @@ GateOp read_activation(const io::JsonConfig& config) {
        "\" is not implemented; known are gated-gelu, gated-silu and gated-relu");
 }
 
-// Files of the encoder alone may have either name, or both.
+// Files of only the encoder may have either name, or both.
 nn::WeightScope token_table(const nn::WeightScope& scope) {
   const nn::WeightScope shared = scope / "shared";
   return shared.has("weight") ? shared : scope / "encoder.embed_tokens";
@@ -54,7 +54,7 @@ int32_t t5_bucket(int64_t distance, int64_t buckets, int64_t max_distance) {
   const int64_t half = buckets / 2, exact = half / 2;
   const int64_t first = distance > 0 ? half : 0, size = std::abs(distance);
   if (size < exact) return static_cast<int32_t>(first + size);
-  // In float as the training computed it: rounding moves the borders.
+  // In float, as in training: rounding moves the borders.
   const float share =
       std::log(static_cast<float>(size) / static_cast<float>(exact)) /
       static_cast<float>(std::log(static_cast<double>(max_distance) / static_cast<double>(exact)));
@@ -125,7 +125,7 @@ void T5TextEncoder::check_input(const TextInput& input) const {
   check(input.vectors.empty(), kOp, "vectors in the place of tokens are not for this encoder");
 }
 
-// (1, heads, tokens, tokens): what each head adds to a query's score of a key
+// (1, heads, tokens, tokens): each head's addition to a query's score of a key
 Tensor T5TextEncoder::position_bias(int64_t tokens) const {
   std::vector<int32_t> buckets;
   buckets.reserve(static_cast<size_t>(tokens * tokens));

@@ -1,4 +1,4 @@
-// join_text(): the results of several text encoders as what a denoiser reads, and whether they fit.
+// join_text(): joins several text encoders' results for a denoiser, and checks that they fit.
 
 #include "rbee/models/image/image_model.h"
 #include "rbee/ops/concat.h"
@@ -24,7 +24,7 @@ Tensor widened(const Tensor& x, int64_t width) {
   return concat({x, zeros({batch, tokens, width - own}, x.dtype(), x.device())}, Axis{-1});
 }
 
-// Both CLIPs, then T5; zeros where there is none.
+// Both CLIPs, then T5; zeros for a missing one.
 TextStates join_sd3(Encodings encodings, int64_t width) {
   check(encodings.size() == 2 || encodings.size() == 3, kOp, encodings.size(),
         " encodings, wanted two CLIPs' and perhaps T5's");
@@ -49,7 +49,7 @@ int64_t width_of(const ImageModel& model, size_t count, int64_t (TextEncoder::*w
   return sum;
 }
 
-// Those of FLUX read a second latent too, UNets one with a mask or none.
+// FLUX's read a second latent, too; UNets' read one with a mask, or none.
 void check_inputs(const ImageModel& model) {
   const DenoiserInfo& info = model.denoiser->info();
   if (model.join == TextJoin::sd3 || model.join == TextJoin::flux) return;

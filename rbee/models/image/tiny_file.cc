@@ -17,7 +17,7 @@ using nlohmann::json;
 constexpr const char* kEncoder = "encoder.layers.";
 constexpr const char* kDecoder = "decoder.layers.";
 
-// Of names that are `prefix`, a layer's number, and the rest. The authors count the bounding of
+// Splits names of `prefix`, a layer's number, and the rest. The authors count the bounding of
 // latents as their decoder's first layer, diffusers does not.
 struct Form {
   std::string_view prefix;
@@ -29,7 +29,7 @@ constexpr Form kForms[] = {
     {"decoder.", kDecoder, -1}, {"taesd_encoder.", kEncoder, 0}, {"taesd_decoder.", kDecoder, -1},
 };
 
-// Adds the layers of a file that one form names.
+// Adds the layers of a file that have one form of names.
 void add_layers(const io::Checkpoint& file, const Form& form, std::vector<TensorEntry>& out) {
   for (const TensorEntry& entry : file.tensors()) {
     const std::string_view name = entry.name;
@@ -101,7 +101,7 @@ json config_of(const io::Checkpoint& layers, const std::string& source) {
           {"encoder_block_out_channels", widths}, {"decoder_block_out_channels", widths}};
 }
 
-// Of a file in a folder of diffusers.
+// For a file in a folder of diffusers.
 std::optional<io::JsonConfig> config_beside(const fs::path& path) {
   constexpr uintmax_t kMaxBytes = uintmax_t{1} << 20;
   const fs::path file = path.parent_path() / "config.json";

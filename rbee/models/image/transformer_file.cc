@@ -15,12 +15,12 @@ using nlohmann::json;
 
 constexpr int64_t kMaxBlocks = 1024;
 constexpr int64_t kSampleSize = 128;
-// Tensors that tell the families from each other.
+// Tensors that tell the families apart.
 constexpr const char* kFluxMark = "double_blocks.0.img_attn.qkv.weight";
 constexpr const char* kSd3Mark = "joint_blocks.0.context_block.attn.qkv.weight";
 constexpr const char* kPlaces = "pos_embed";
 
-// A file's tensors behind a prefix.
+// A file's tensors after a prefix.
 class Prefixed {
  public:
   Prefixed(const io::Checkpoint& file, const std::string& prefix, const std::string& source)
@@ -39,7 +39,7 @@ class Prefixed {
     check(axis < sizes.rank(), source_, "tensor ", prefix_, name, " is (", sizes, ")");
     return sizes[axis];
   }
-  // How many of head0tail, head1tail, ... there are.
+  // The number of head0tail, head1tail, ...
   int64_t count(std::string_view head, std::string_view tail) const {
     int64_t n = 0;
     while (n < kMaxBlocks && has(cat(head, n, tail))) ++n;
@@ -73,7 +73,7 @@ json flux_config(const Prefixed& tensors) {
           {"axes_dims_rope", flux_axes(head_dim)}};
 }
 
-// Without norms of queries nothing says a head's width, which is 64 in all models.
+// Without norms of queries no tensor shows a head's width, which is 64 in all models.
 int64_t sd3_head_dim(const Prefixed& tensors) {
   constexpr const char* kNorm = "joint_blocks.0.x_block.attn.ln_q.weight";
   constexpr int64_t kUsual = 64;
@@ -117,7 +117,7 @@ json sd3_config(const Prefixed& tensors) {
   return config;
 }
 
-// GGUF files leave sizes of one at the front out.
+// GGUF files leave out leading sizes of one.
 TensorEntry places_of(TensorEntry entry, int64_t side) {
   entry.name = "pos_embed.pos_embed";
   entry.shape = {1, side * side, entry.shape[entry.shape.rank() - 1]};

@@ -15,7 +15,7 @@ struct Rule {
   std::string_view to;
 };
 
-// Layers on top of each other: the parts of the rows and whose they are.
+// Stacked layers: the parts of the rows and their owners.
 struct Fused {
   std::string_view from;
   std::array<std::string_view, 4> to;
@@ -57,7 +57,7 @@ std::vector<LayerPart> layer(std::string_view head, std::string_view module,
 
 struct Block {
   int64_t number = 0;
-  std::string_view rest;  // behind the number
+  std::string_view rest;  // after the number
 };
 
 // "<prefix>.<number>.<rest>"

@@ -28,7 +28,7 @@ Unet::Unet(const nn::WeightScope& scope, const UnetConfig& config) : trunk_(scop
   out_ = nn::Conv2d(scope / "conv_out", {.in = first, .out = config.out_channels});
 }
 
-// Each resnet reads what came before it beside one skip; skips are taken in the reverse order of
+// Each resnet reads the result before it beside one skip, in the reverse order of
 // the way down.
 void Unet::load_up(const nn::WeightScope& scope) {
   const UnetConfig& config = trunk_.config();

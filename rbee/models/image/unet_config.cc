@@ -18,7 +18,7 @@ constexpr size_t kMaxLevels = 8;
   fail(Code::unsupported, config.describe(field), value, " is not implemented");
 }
 
-// Settings of the class that no Stable Diffusion model changes.
+// Settings of the class that every Stable Diffusion model leaves at their defaults.
 void refuse_unknown(const JsonConfig& config) {
   constexpr std::array<std::pair<const char*, const char*>, 9> kTexts = {{
       {"act_fn", "silu"},
@@ -116,7 +116,7 @@ void read_added(const JsonConfig& config, UnetConfig& out) {
 }
 
 void read_middle(const JsonConfig& config, int64_t depth, UnetConfig& out) {
-  // Absent and null differ: a distilled model without a middle says null.
+  // Absent and null differ: a distilled model without a middle has null.
   const std::string type = config.is_null("mid_block_type")
                                ? ""
                                : config.text_or("mid_block_type", "UNetMidBlock2DCrossAttn");
@@ -134,7 +134,7 @@ void read_levels(const JsonConfig& config, UnetPaths paths, UnetConfig& out) {
   check(levels >= 1 && levels <= kMaxLevels, config.describe("block_out_channels"), "it lists ",
         levels, " levels, wanted 1 to ", kMaxLevels);
   const auto layers = config.integer_each("layers_per_block", levels, {1, 64}, 2);
-  // The field is misnamed: diffusers takes it for the number of heads unless the other is there.
+  // The field is misnamed: diffusers reads it as the number of heads unless the other is there.
   const char* heads_field =
       config.has("num_attention_heads") ? "num_attention_heads" : "attention_head_dim";
   const auto heads = config.integer_each(heads_field, levels, {1, 4096}, 8);

@@ -15,7 +15,7 @@ constexpr int64_t kMostDoublings = 4;
 constexpr int64_t kMostCompactScale = 8;
 constexpr int64_t kKernel = 3;
 
-// What training scripts put before the names; a mean of the weights over time comes first.
+// Prefixes that training scripts write; a mean of the weights over time comes first.
 constexpr std::string_view kPrefixes[] = {"", "params_ema.", "params."};
 
 enum class Form : uint8_t { current, published, old };
@@ -47,7 +47,7 @@ std::string up_name(Form form, int64_t index) {
   return cat(form == Form::current ? "conv_up" : "upconv", index + 1);
 }
 
-// The tensors of one file, and those that a network has taken of them.
+// The tensors of one file, and those that a network has taken.
 class Tensors {
  public:
   explicit Tensors(const std::filesystem::path& path)
@@ -89,7 +89,7 @@ class Tensors {
     taken_.push_back(std::move(entry));
   }
 
-  // What has been taken; refuses others below the prefix.
+  // The tensors taken so far; refuses others below the prefix.
   io::Checkpoint finish(const char* network) {
     for (const TensorEntry& entry : file_.tensors()) {
       if (!entry.name.starts_with(prefix_) || taken_names_.contains(entry.name)) continue;

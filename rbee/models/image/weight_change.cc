@@ -24,7 +24,7 @@ Tensor as_matrix(const TensorEntry& entry, Device& device) {
   return from_host<float>(io::read_floats(entry), {entry.shape[0], columns_of(entry)}, device);
 }
 
-// A matrix of a layer's weight, as it is or made of factors: a b, or with a core t of
+// A matrix of a layer's weight, whole or made of factors: a b, or with a core t of
 // (rank, rank, kernel_h, kernel_w) sum_ij t_ij a_ip b_jq, (p, q, kernel_h, kernel_w).
 struct Matrix {
   std::optional<TensorEntry> whole, a, b, core;
@@ -39,7 +39,7 @@ struct Matrix {
   }
   int64_t kernel() const { return columns_of(*core) / core->shape[1]; }
 
-  // Whether the factors go together.
+  // Whether the factors fit each other.
   bool consistent() const {
     if (whole) return true;
     const int64_t rank = b->shape[0];
@@ -68,7 +68,7 @@ struct Matrix {
        "): the adapter is for another model");
 }
 
-// One matrix for a whole layer, of which a weight is some rows.
+// One matrix for a whole layer; a weight has some of its rows.
 class MatrixChange : public WeightChange {
  public:
   MatrixChange(std::string path, std::string tensors, float scale)
@@ -90,7 +90,7 @@ class MatrixChange : public WeightChange {
   }
 
  protected:
-  virtual bool consistent() const = 0;  // the tensors go together
+  virtual bool consistent() const = 0;  // the tensors fit each other
   virtual std::vector<float> whole(Device& device) const = 0;
   virtual int64_t rows() const = 0;
   virtual int64_t columns() const = 0;
@@ -108,7 +108,7 @@ std::string described(std::initializer_list<const TensorEntry*> entries) {
   return out;
 }
 
-// LoRA, LoCon and whole differences; LoHa where there are two, which are multiplied.
+// LoRA, LoCon and whole differences; LoHa if there are two, which are multiplied.
 class ProductChange final : public MatrixChange {
  public:
   ProductChange(std::string path, std::string tensors, float scale, Matrix first,
@@ -117,7 +117,7 @@ class ProductChange final : public MatrixChange {
         first_(std::move(first)),
         second_(std::move(second)) {}
 
-  // Of a plain product no more rows than are wanted are computed.
+  // For a plain product, computes only the wanted rows.
   std::vector<float> values(std::span<const float> weight, const Shape& shape,
                             const RowShare& share, Device& device) const override {
     if (second_ || first_.whole || first_.core || share.shares == 1) {
@@ -209,7 +209,7 @@ class ScalingChange final : public WeightChange {
   bool on_input_;
 };
 
-// DoRA: the changed weight with rows, or of LyCORIS also columns, of the lengths that were learned.
+// DoRA: the changed weight with rows, or for LyCORIS also columns, of learned lengths.
 class DecomposedChange final : public WeightChange {
  public:
   DecomposedChange(std::string path, std::shared_ptr<const WeightChange> change,
@@ -270,7 +270,7 @@ class GeneralChange final : public WeightChange {
       const int64_t rank = a2.shape[0];
       return columns_of(a1) == rank && columns_of(b1) == rank && b2.shape[0] == rank;
     }
-    // Of a square layer both readings fit, and the rank is the shorter side.
+    // In a square layer both readings fit, and the rank is the shorter side.
     int64_t rank() const {
       if (are_old() && are_new()) return std::min(a1.shape[0], a2.shape[0]);
       return are_new() ? a2.shape[0] : a1.shape[0];
@@ -332,7 +332,7 @@ class GeneralChange final : public WeightChange {
   Factors factors_;
 };
 
-// Reads the tensors of one layer; a nullopt or null result stands for parts that are missing.
+// Reads the tensors of one layer; a nullopt or null result means that parts are missing.
 class LayerReader {
  public:
   LayerReader(const std::string& path, const AdapterLayer& layer) : path_(path), layer_(layer) {}
@@ -364,7 +364,7 @@ class LayerReader {
     auto outer = matrix("lokr_w1", "lokr_w1_a", "lokr_w1_b", "lokr_t1");
     auto inner = matrix("lokr_w2", "lokr_w2_a", "lokr_w2_b", "lokr_t2");
     if (!outer || !inner) return nullptr;
-    // Of whole matrices alpha means nothing.
+    // For whole matrices alpha has no meaning.
     const auto& factor = inner->whole ? *outer : *inner;
     const float scale = factor.whole ? 1 : scale_of(factor.b->shape[0]);
     std::string tensors;
@@ -422,7 +422,7 @@ class LayerReader {
     return std::make_shared<ScalingChange>(path_, *factors, inputs);
   }
 
-  // The same where there are no learned lengths. Those of columns are (1, columns, ...).
+  // The same without learned lengths. Those of columns are (1, columns, ...).
   std::shared_ptr<const WeightChange> decomposed(std::shared_ptr<const WeightChange> change) const {
     const auto *lengths = layer_.find("dora_scale"), *of_rows = layer_.find("magnitude");
     if (lengths == nullptr && of_rows == nullptr) return change;
@@ -458,7 +458,7 @@ class LayerReader {
     return out;
   }
 
-  // (rows, columns) of floats the other way round, in memory of its own.
+  // (rows, columns) of floats transposed, in a copy.
   static TensorEntry transposed(const TensorEntry& entry) {
     const std::vector<float> values = io::read_floats(entry);
     const auto rows = static_cast<size_t>(entry.shape[0]);
