@@ -71,7 +71,7 @@ constexpr std::array<SamplerName, 29> kSamplers = {{
 
 constexpr string_view kAutomatic[] = {"default", "auto"};
 constexpr string_view kNormal[] = {"Uniform", "discrete"};
-constexpr string_view kKarras[] = {"ka", "k"};  // behind samplers' names
+constexpr string_view kKarras[] = {"ka", "k"};  // after samplers' names
 constexpr string_view kExponential[] = {"exp"};
 constexpr string_view kSgm[] = {"SGM"};
 constexpr string_view kDdimUniform[] = {"DDIM"};

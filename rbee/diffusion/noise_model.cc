@@ -48,7 +48,7 @@ void end_without_signal(std::vector<double>& alphas) {
     const double root = (std::sqrt(alpha) - last) * first / (first - last);
     alpha = root * root;
   }
-  // Of many timesteps the last but one may have less.
+  // With many timesteps the last but one may have less.
   alphas.back() = std::min(kLastAlpha, alphas[alphas.size() - 2]);
 }
 

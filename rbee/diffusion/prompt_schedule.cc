@@ -61,11 +61,11 @@ class ScheduleParser {
   }
 
   Nodes parse() { return parse(0, text_.size(), 0); }
-  // Ends of what the prompt is, but the last one.
+  // Ends of the prompt's successive forms, except the last one.
   const std::set<int32_t>& ends() const { return ends_; }
 
  private:
-  // A closing bracket that is not of the last open one's kind stands in none of the open ones.
+  // A closing bracket of another kind than the last open one's is in none of the open ones.
   void match_brackets() {
     std::vector<size_t> open;
     for (size_t i = 0; i < text_.size(); ++i) {
@@ -106,7 +106,7 @@ class ScheduleParser {
     return out;
   }
 
-  // Where a character stands between brackets that are not within others.
+  // The place of a character between brackets that are not within others.
   std::vector<size_t> places(char wanted, size_t begin, size_t end) const {
     std::vector<size_t> out;
     for (size_t i = begin; i < end; ++i) {
@@ -121,7 +121,7 @@ class ScheduleParser {
     return out;
   }
 
-  // Nothing where the bracket is one of text.
+  // Nothing if the bracket is part of the text.
   std::optional<Node> read_bracket(size_t open, int depth) {
     const size_t begin = open + 1, end = closing_[open];
     const std::vector<size_t> colons = places(':', begin, end);

@@ -82,7 +82,7 @@ void write_steps(Steps& steps, Sampler sampler) {
 
 }  // namespace
 
-// Of discrete models the variances add up. A flow also loses signal on its way up again, so that
+// For discrete models the variances add up. A flow also loses signal when noise rises again, so
 // what is kept shrinks (the form of ComfyUI and stable-diffusion.cpp).
 Ancestral ancestral(const NoiseModel& noise, double from, double to, double eta) {
   if (eta <= 0 || to <= 0) return {.down = to};

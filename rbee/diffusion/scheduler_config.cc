@@ -93,7 +93,7 @@ struct Computed {
   std::vector<json> values;  // that are computed, diffusers' default among them
 };
 
-// Keys of diffusers' schedulers that change the picture and that a sampler computes one way alone.
+// Keys of diffusers' schedulers that change the picture and have a single value in our samplers.
 std::vector<Computed> computed_by(const json& config, Sampler sampler) {
   using enum Sampler;
   std::vector<Computed> out = {

@@ -105,7 +105,7 @@ Tensor normed(const LayerInput& x) {
   return x.norm_weight.defined() ? rms_norm(x.x, x.norm_weight, x.eps) : x.x;
 }
 
-// What weights make of rows, which have their norm.
+// The products of rows, which have their norm, with weights.
 std::vector<Tensor> products(const Tensor& rows, std::span<const Linear* const> layers) {
   std::vector<Tensor> out;
   if (!share_order(layers)) {

@@ -31,7 +31,7 @@ LoraRows LoraRows::take(const Tensor& rows) const {
           .scales = index_select(scales, Axis{0}, rows)};
 }
 
-// Larger tensors that hold what the present ones do.
+// Larger tensors with the contents of the present ones.
 void LoraLayer::grow(int64_t slots, int64_t rank) {
   if (slots == slots_ && rank == rank_) return;
   Tensor down = zeros({slots, rank, in_}, dtype_, *device_);

@@ -42,7 +42,7 @@ double dynamic_base(const RopeOptions& options, int64_t positions) {
   return options.base * std::pow(excess, dim / (dim - 2));
 }
 
-// Peng et al. 2023, equation 17: the index whose wavelength fits `rotations` times in the context.
+// Peng et al. 2023, equation 17: the index with `rotations` wavelengths in the context.
 double yarn_index(const RopeOptions& options, double rotations) {
   const double context = static_cast<double>(options.original_positions);
   return static_cast<double>(options.rotary_dim) *

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kRowsAtOnce = 64;  // their codes stay in a second-level cache
 
-// What becomes of rows.
+// The form of rows.
 struct RowForm {
   DType dtype = DType::f16;
   std::span<const int32_t> order;  // of inputs; empty: as they are

@@ -14,7 +14,7 @@ constexpr Axis kLength{2};
 constexpr Axis kHeight{2};
 constexpr Axis kWidth{3};
 
-// What a convolution does along one spatial axis.
+// A convolution along one spatial axis.
 struct Window {
   const char* name;
   int64_t size, kernel;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kOp = "fused_linear";
 
-// The parts of a call with their results, of which a gate leaves only the first.
+// The parts of a call with their results; a gate leaves only the first result.
 struct Parts {
   std::vector<Tensor> results;
   std::vector<LinearPart> parts;

@@ -53,7 +53,7 @@ void check_addend(const char* name, const Tensor& x, const Tensor& addend, const
   check_shape(kConv, name, addend, shape);
 }
 
-// x as (batch, pixels, channels); copied where it has gaps.
+// x as (batch, pixels, channels); copied if it has gaps.
 Tensor as_pixels(const Tensor& x) {
   if (x.rank() == 3) return x;
   const Tensor whole = contiguous(x);
@@ -69,7 +69,7 @@ void check_vector(const char* name, const Tensor& x, const Tensor& vector) {
   check_shape(kNorm, name, vector, {x.dim(-1)});
 }
 
-// An axis whose padding was put into x itself.
+// An axis with its padding added to x itself.
 struct Ring {
   Tensor x;
   int64_t surplus = 0;  // pixels before those that were wanted; x is enlarged after it was padded

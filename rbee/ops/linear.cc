@@ -18,7 +18,7 @@ int64_t rows_at_once(const Tensor& weight, const PackingPlan& plan) {
   return std::max(kStepBytes / unit_bytes, int64_t{1}) * plan.unit_rows;
 }
 
-// Whether `next` lies behind the end of `x`, or neither is there.
+// Whether `next` follows the end of `x` in memory, or neither exists.
 [[maybe_unused]] bool follows_in_memory(const Tensor& x, const Tensor& next) {
   if (!x.defined() || !next.defined()) return !x.defined() && !next.defined();
   const auto* end = static_cast<const std::byte*>(x.view().data) + x.bytes();
@@ -48,7 +48,7 @@ View with_rows(View view, int64_t rows) {
   return view;
 }
 
-// One product for weights that lie behind one another; results are columns of one tensor.
+// One product for weights that follow each other in memory; results are columns of one tensor.
 std::vector<Tensor> linear_joined(const Tensor& x, std::span<const LinearWeights* const> weights) {
   int64_t outs = 0;
   for (const LinearWeights* layer : weights) outs += layer->weight.dim(0);
@@ -99,7 +99,7 @@ std::vector<Tensor> linear_many(const Tensor& x, std::span<const LinearWeights* 
   check_linear_input("linear", x);
   check(!weights.empty(), "linear", "x is ", x, ", and no weights are given");
   for (const LinearWeights* layer : weights) check_linear_weights("linear", x, *layer);
-  // Of one row kernels take all parts at once, and results lie one after another.
+  // For one row kernels take all parts at once, and results follow each other.
   if (x.dim(0) > 1 && all_adjoin(weights)) return linear_joined(x, weights);
   std::vector<Tensor> results;
   std::vector<LinearPart> parts;

@@ -48,7 +48,7 @@ void check_index(const char* op, const char* name, const Tensor& index, const Sh
   check(index.dtype() == DType::i32, op, name, " is ", index, ", wanted i32");
 }
 
-// The batch's own consistency, where the host can read it.
+// The batch's own consistency, if the host can read it.
 void check_batch(const char* op, const PagedBatch& batch, const Tensor& key_ends, int64_t tokens,
                  int64_t blocks, int64_t block_size) {
   const std::vector<int32_t> starts = batch.seq_starts.to_host<int32_t>();

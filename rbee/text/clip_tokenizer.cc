@@ -82,7 +82,7 @@ json read_merges(std::string_view text) {
   return merges;
 }
 
-// What Hugging Face's CLIPTokenizer builds of the two files.
+// As Hugging Face's CLIPTokenizer builds it from the two files.
 std::string combine(const ClipTokenizerFiles& files, const TokenNames& names, bool pad_special) {
   const json vocab = json::parse(files.vocab_json, nullptr, false);
   check(vocab.is_object(), "vocab.json", "it does not hold an object");

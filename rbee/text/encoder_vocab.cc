@@ -12,7 +12,7 @@
 namespace rbee::text {
 namespace {
 
-constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581 stands for a space
+constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581 for a space
 constexpr std::string_view kInner = "##";
 constexpr int64_t kLongestWord = 100;  // characters; BERT's own
 
@@ -35,13 +35,13 @@ void add_case(const JsonField& root, GgufVocab& vocab) {
   vocab.strip_accents = field.flag_or("strip_accents", *vocab.lowercase);
 }
 
-// What happens to white space and characters before a unigram model.
+// The steps on white space and characters before a unigram model.
 struct UnigramText {
   std::string charsmap;
   bool cut = false;       // white space at the end is cut off
   bool squeezed = false;  // several spaces become one
-  bool split = false;     // words are what lies between white space
-  bool prefixed = false;  // the mark stands before the first word
+  bool split = false;     // white space separates words
+  bool prefixed = false;  // the mark comes before the first word
 };
 
 void add_normalizer(const JsonField& field, UnigramText& text) {
@@ -102,7 +102,7 @@ void add_word_piece(const JsonField& root, GgufVocab& vocab) {
   vocab.model = "bert";
   vocab.pre = "default";
   vocab.unk = id_of(vocab, model.text_or("unk_token", "[UNK]"));
-  // Readers put these around every text unasked; what ends one is the separator.
+  // Readers put these around every text by default; the one at the end is the separator.
   vocab.sep = std::exchange(vocab.eos, std::nullopt);
   vocab.add_bos = vocab.add_eos = std::nullopt;
   if (!vocab.bos || !vocab.sep) {

@@ -20,7 +20,7 @@
 namespace rbee::text {
 namespace {
 
-constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581 stands for a space
+constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581 for a space
 constexpr size_t kMaxAddedBytes = 1024;
 
 void check_id(std::optional<TokenId> id, size_t tokens, std::string_view field) {
@@ -52,7 +52,7 @@ int32_t type_of(const GgufVocab& vocab, size_t id) {
   return vocab.types.empty() ? kNormalToken : vocab.types[id];
 }
 
-// Phi-3's special tokens but those that can start a text or stand between texts.
+// Phi-3's special tokens, except those that can start a text or come between texts.
 bool takes_space(const GgufVocab& vocab, TokenId id) {
   return vocab.special_takes_space && id != vocab.bos &&
          vocab.tokens[static_cast<size_t>(id)] != "<|endoftext|>";
@@ -68,7 +68,7 @@ void add_texts(const GgufVocab& vocab, Vocab& texts) {
   }
 }
 
-// Makes control tokens of those that end a turn.
+// Turns the tokens that end a turn into control tokens.
 void mark_turn_ends(const Vocab& texts, GgufVocab& vocab) {
   const auto is_control = [&vocab](TokenId id) {
     return type_of(vocab, static_cast<size_t>(id)) == kControlToken;
@@ -98,7 +98,7 @@ void add_special_tokens(const GgufVocab& vocab, PipelineParts& parts) {
   }
 }
 
-// SentencePiece's special tokens, where the file gives no id that can be used.
+// SentencePiece's special tokens, if the file gives no usable id.
 void add_usual_ids(const Vocab& texts, GgufVocab& vocab) {
   const auto add = [&](std::optional<TokenId>& id, std::string_view text, int32_t type) {
     const auto found = texts.find(text);

@@ -23,7 +23,7 @@ JsonField root_of(const TokenizerFile& file) {
   return {file.rest, std::string(kName)};
 }
 
-// Highest id that a file of so many tokens may use.
+// Highest id that a file with this many tokens may use.
 int64_t id_limit(const TokenizerFile& file) {
   return static_cast<int64_t>(file.vocab.size() + file.pieces.size()) + kMaxHoles;
 }
@@ -129,7 +129,7 @@ void add_added_tokens(const TokenizerFile& file, const JsonField& root, Pipeline
   }
 }
 
-// Makes special tokens of those that end a turn.
+// Turns the tokens that end a turn into special tokens.
 void mark_turn_ends(PipelineParts& parts) {
   const auto added = [&parts](TokenId id) {
     return std::ranges::find(parts.added, id, &AddedToken::id);

@@ -91,7 +91,7 @@ constexpr std::string_view kAfmoeScripts =
     R"([\x{4e00}-\x{9fff}\x{3400}-\x{4dbf}\x{8c48}-\x{d7ff}\x{e000}-\x{faff}\x{3040}-\x{309f})"
     R"(\x{30a0}-\x{30ff}\x{ff65}-\x{ff9f}\x{2f00}-\x{2fdf}\x{e40}-\x{e7f}\x{e80}-\x{eff})"
     R"(\x{1780}-\x{17ff}\x{1000}-\x{109f}\x{1100}-\x{11ff}]+)";
-// Han alone, then words as GPT-4o's without Han.
+// Han by itself, then words as GPT-4o's without Han.
 constexpr std::string_view kKimiK2 =
     R"(\p{Han}+|[^\r\n\p{L}\p{N}]?(?:(?!\p{Han})[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])*)"
     R"((?:(?!\p{Han})[\p{Ll}\p{Lm}\p{Lo}\p{M}])+(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"

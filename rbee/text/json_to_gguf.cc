@@ -19,7 +19,7 @@ namespace rbee::text {
 namespace {
 
 constexpr std::string_view kName = "tokenizer.json";
-constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581 stands for a space
+constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581 for a space
 constexpr int64_t kMaxHoles = 1 << 20;              // ids without a token that a file may have
 
 using Ids = std::unordered_map<std::string_view, TokenId>;
@@ -209,7 +209,7 @@ void add_spaces_of_pre_tokenizer(const JsonField& field, Spaces& spaces) {
     }
     return;
   }
-  // Gemma cuts after spaces, of which its normalizer leaves none.
+  // Gemma cuts after spaces, and its normalizer leaves none.
   const bool idle = type == "Split" && spaces.marked && field.at("pattern").has("String") &&
                     field.at("pattern").text("String") == " ";
   if (!idle) no_gguf_form(field, cat("the pre-tokenizer ", type, " of a SentencePiece vocabulary"));
@@ -247,7 +247,7 @@ void add_scores(const TokenizerFile& file, GgufVocab& vocab, const Ids& ids) {
   for (size_t id = 0; id < vocab.tokens.size(); ++id) {
     const bool unscored = vocab.scores[id] == kUnscored;
     if (vocab.types[id] != kNormalToken) {
-      // What Gemma adds by name, runs of spaces, is merged all the same.
+      // Gemma adds runs of spaces by name; they are merged anyway.
       if (unscored || vocab.types[id] != kUserDefinedToken) vocab.scores[id] = 0;
       continue;
     }

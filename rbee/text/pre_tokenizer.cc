@@ -36,7 +36,7 @@ size_t bytes_of(const Words& words) {
   return bytes;
 }
 
-// Replaces every word by what cut(word, out) appends for it.
+// Replaces every word by the words that cut(word, out) appends.
 template <typename Cut>
 void cut_words(Words& words, const Cut& cut) {
   std::vector<std::string_view> out;

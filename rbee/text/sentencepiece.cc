@@ -131,7 +131,7 @@ void read_normalizer(std::string_view bytes, GgufVocab& vocab) {
 
 GgufVocab vocab_from_sentencepiece(std::string_view file) {
   GgufVocab vocab;
-  // What a file means that leaves them out.
+  // The meaning of a file that leaves them out.
   vocab.model = "t5";
   vocab.unk = 0;
   vocab.bos = 1;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<std::string_view, 35> kTexts{
     "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>",
     "<turn|>",           // Gemma 4
-    "<|tool_response>",  // Gemma 4, behind a call
+    "<|tool_response>",  // Gemma 4, after a call
     "<|end|>",
     "<|return|>",  // GPT-OSS
     "<|call|>",    // GPT-OSS
@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 35> kTexts{
     "</s>", "<eos>",
     "<\xEF\xBD\x9C"
     "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",  // DeepSeek
-    // What a model that fills gaps in code writes behind the gap: padding, or the next file.
+    // Models that fill gaps in code write these after the gap: padding, or the next file.
     "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<|repo_name|>", "<|fim_repo|>", "<fim-repo>",
     "<reponame>", "<|file_sep|>"};
 

@@ -13,7 +13,7 @@ namespace rbee::diffusion {
 namespace {
 
 constexpr int32_t kOrder = 4;
-// Of even steps, by order; the newest direction first.
+// For even steps, by order; the newest direction first.
 constexpr std::array<std::array<double, kOrder>, kOrder> kFactors = {
     {{1, 0, 0, 0},
      {3.0 / 2, -1.0 / 2, 0, 0},
@@ -30,7 +30,7 @@ struct Directions {
   std::array<Register, kOrder> ring{};
 };
 
-// Of flows (x - denoised) / sigma is the velocity, so this holds for both.
+// For flows (x - denoised) / sigma is the velocity, so this holds for both.
 void set_direction(Steps& steps, Register target, double sigma, Register denoised) {
   steps.writer.combine(target, {{kX, 1 / sigma}, {denoised, -1 / sigma}});
 }

@@ -73,7 +73,7 @@ void dpmpp_2m_sde_heun(Steps& steps) {
   second_order(steps, steps.eta, Beyond::heun);
 }
 
-// Of flows too (x - denoised) / sigma is the direction, so x keeps sigma' / sigma of both.
+// For flows, too, (x - denoised) / sigma is the direction, so x keeps sigma' / sigma of both.
 void res_multistep(Steps& steps) {
   PlanWriter& writer = steps.writer;
   Register denoised = writer.add_register();

@@ -6,7 +6,7 @@
 namespace rbee::diffusion {
 namespace {
 
-// What both halves know of the step from level i: x' = straight part - base * (corrections).
+// Both halves' view of the step from level i: x' = straight part - base * (corrections).
 struct Phi {
   double straight_x, straight_picture;
   double base;    // alpha' (e^-h - 1)

@@ -71,7 +71,7 @@ class Graph {
     return kNull;
   }
 
-  // Of several passes the first: the one behind the others' pictures.
+  // The first of several passes: the one that gets no other's picture.
   const json* find_sampler() {
     const json* out = nullptr;
     for (const auto& [key, node] : nodes_.items()) {

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 using std::string_view;
 
-// Null for what is no object.
+// Null unless it is an object.
 json object_of(string_view text) try {
   json out = io::parse_json(text, "settings", {.bytes = size_t{4} << 20});
   return out.is_object() ? out : json();
@@ -94,7 +94,7 @@ std::string from_invokeai(const json& data) {
   return out.finish();
 }
 
-// InvokeAI 2: a prompt may be a list of texts with weights, and brackets hold what is not wanted.
+// InvokeAI 2: a prompt may be a list of texts with weights; brackets hold the negative prompt.
 std::string from_old_invokeai(const json& data) {
   const json& image = part_of(data, "image");
   std::string all = text_of(image, "prompt");
@@ -120,7 +120,7 @@ std::string from_old_invokeai(const json& data) {
   return out.finish();
 }
 
-// InvokeAI 1 and 2, which name what their command line took: "a fox" -s 50 -S123 -A k_lms.
+// InvokeAI 1 and 2, which write their command line: "a fox" -s 50 -S123 -A k_lms.
 std::string from_dream(string_view line) {
   constexpr std::pair<char, const char*> kOptions[] = {
       {'s', "steps"}, {'S', "seed"},   {'C', "cfg_scale"}, {'A', "sampler"},
@@ -296,7 +296,7 @@ std::optional<std::string> read_text(std::string text) {
   return graph.is_null() ? std::move(text) : infotext_of_graph(graph);
 }
 
-// Of a picture whose pixels are as they were written.
+// For a picture with unchanged pixels.
 std::optional<std::string> read_hidden(string_view file) try {
   if (!file.starts_with(io::kPngSignature) && !io::is_webp(file)) return std::nullopt;
   auto text = io::hidden_text(io::decode_image(file, "image"));

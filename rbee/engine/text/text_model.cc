@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kDefaultContext = 4096;
 
-// Where a checkpoint may have one of its templates.
+// The places of a checkpoint's templates.
 struct TemplatePlaces {
   const char* gguf;    // key
   const char* file;    // of a folder
@@ -130,7 +130,7 @@ std::string kind_of(std::string_view gguf_model) {
   return gguf_model == "bert" ? "gguf-wordpiece" : "gguf-bpe";
 }
 
-// What Gemma 3's processor writes around a picture's tokens; its template writes the beginning.
+// The marks of Gemma 3's processor around a picture's tokens; its template writes the first one.
 constexpr std::string_view kPictureSpace = "\n\n";
 constexpr std::string_view kPictureBegin = "<start_of_image>";
 constexpr std::string_view kPictureEnd = "<end_of_image>";

@@ -9,7 +9,7 @@ bool erase_ticket(std::deque<TicketPtr>& tickets, const Ticket& ticket) {
   return std::erase_if(tickets, [&](const TicketPtr& t) { return t.get() == &ticket; }) > 0;
 }
 
-// The one of that name, perhaps a new one behind all others.
+// The client of that name; a new one comes after all others.
 template <typename Named>
 Named& find_or_add(std::list<Named>& list, const std::string& name) {
   const auto found = std::ranges::find(list, name, &Named::name);

@@ -14,7 +14,7 @@ bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-// What may stand beside name and arguments in an unmarked call.
+// Members besides name and arguments that an unmarked call may have.
 constexpr std::array<std::string_view, 2> kBeside{"type", "id"};
 
 }  // namespace

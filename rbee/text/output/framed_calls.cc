@@ -1,4 +1,4 @@
-// Calls whose name stands between marks, in front of the JSON: Mistral's and DeepSeek's.
+// Calls with their name between marks, in front of the JSON: Mistral's and DeepSeek's.
 
 #include <algorithm>
 #include <array>

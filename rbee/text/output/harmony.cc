@@ -50,7 +50,7 @@ class HarmonyStage final : public Stage {
     return true;
   }
 
-  // The name behind "to=functions.".
+  // The name after "to=functions.".
   static std::string_view recipient(std::string_view header) {
     constexpr std::string_view kTo = "to=functions.";
     const size_t at = header.find(kTo);

@@ -28,7 +28,7 @@ class HermesStage final : public Stage {
         return read_content(text, last, out);
       case At::call:
         return read_call(text, last, out);
-      case At::rest:  // what a model writes too much
+      case At::rest:  // a model's surplus text
         return skip_to_end(text, last);
       case At::behind:
         text.remove_prefix(leading_space(text));
@@ -38,7 +38,7 @@ class HermesStage final : public Stage {
     return false;
   }
 
-  // The end of what was no call is dropped, too.
+  // Drops the end of a text that was no call, too.
   bool read_content(std::string_view& text, bool last, Output& out) {
     const auto mark = emit_until(text, kMarks, last, &Output::content, out);
     if (mark == kOpenMark) {

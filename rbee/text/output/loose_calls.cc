@@ -36,8 +36,8 @@ bool has_type(const json& value, const json& type) {
   return name == "number" ? value.is_number() : name != "string" || value.is_string();
 }
 
-// Whether the schema's own members are met: the required names, the types, and no other names where
-// it takes none. What is nested is the caller's to judge.
+// Whether the schema's own conditions hold: the required names, the types, and no other names if
+// it allows none. The caller judges nested values.
 bool fits(const json& arguments, const std::string& parameters) {
   const json schema = json::parse(parameters, nullptr, false);
   if (!arguments.is_object() || !schema.is_object()) return arguments.is_object();
@@ -149,7 +149,7 @@ void LooseCalls::take(char c, Output& out) {
   }
 }
 
-// Blanks are held back: those in front of a call belong to nobody.
+// Holds blanks back: those in front of a call are no content.
 void LooseCalls::take_line(char c, Output& out) {
   if (c == '\n') at_ = At::line;
   const bool may_begin = at_ == At::line && !over_;
@@ -213,7 +213,7 @@ void LooseCalls::take_value(char c, Output& out) {
   if (is != LooseValue::Is::whole || !emit_calls(out)) no_call(out);
 }
 
-// What is within a value that is no call is none either.
+// A part of a value that is no call is none either.
 void LooseCalls::no_call(Output& out) {
   if (closer_ == kFence) {
     give_up(At::fence, out);
@@ -238,7 +238,7 @@ bool LooseCalls::emit_calls(Output& out) {
   calling_ = true;
   std::string_view rest = text;
   for (size_t i = 0; i < (one_ ? 1 : list.size()); ++i) {
-    rest.remove_prefix(rest.find('{'));  // what is in front of an object is no text
+    rest.remove_prefix(rest.find('{'));  // text in front of an object is not kept
     CallReader reader(&functions_);
     (void)reader.read_all(rest, true, out);
   }
@@ -248,7 +248,7 @@ bool LooseCalls::emit_calls(Output& out) {
   return true;
 }
 
-// Blanks and what stands between calls belong to nobody.
+// Blanks and separators between calls are no content.
 void LooseCalls::take_after_calls(char c, Output& out) {
   const bool closes = held_.size() < closer_.size() && closer_[held_.size()] == c;
   if (closes) {
@@ -284,7 +284,7 @@ void LooseCalls::take_fence(char c, Output& out) {
   if (line_ == kFence) at_ = At::text;
 }
 
-// What is held is content, but for the blanks at its end.
+// The held text is content, except the blanks at its end.
 void LooseCalls::give_up(At next, Output& out) {
   const size_t blanks = trailing_space(held_);
   out.plain(std::string_view(held_).substr(0, held_.size() - blanks));

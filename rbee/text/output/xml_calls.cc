@@ -110,15 +110,15 @@ class XmlStage final : public Stage {
     return true;
   }
 
-  // Where a value ends, and where what follows it begins.
+  // The end of a value, and the start of what follows it.
   struct End {
     size_t at, next;
   };
   enum class Search : uint8_t { found, not_yet, none };
 
-  // Marks may stand in a value too, as in a text about such calls. It ends at its end mark where
-  // another mark stands behind that; and, since models forget end marks, at the function's end
-  // where the call ends or another begins, and at a line that begins with another parameter.
+  // A value may contain marks, too, as in a text about such calls. It ends at its end mark if
+  // another mark follows that; and, since models forget end marks, at the function's end
+  // if the call ends or another begins, and at a line that begins with another parameter.
   Search find_end(std::string_view text, bool last, End& end) {
     size_t from = searched_;
     while (true) {
@@ -142,7 +142,7 @@ class XmlStage final : public Stage {
     }
   }
 
-  // Whether one of the marks stands behind blanks.
+  // Whether one of the marks follows, perhaps after blanks.
   static Begins any_behind(std::string_view text, std::span<const std::string_view> marks) {
     text.remove_prefix(leading_space(text));
     Begins out = Begins::no;
@@ -191,7 +191,7 @@ class XmlStage final : public Stage {
     return true;
   }
 
-  // As the schema's type says; where it says nothing, JSON that is no string stays JSON.
+  // By the schema's type; if it has none, JSON that is no string stays JSON.
   std::string value_json(std::string_view text) const {
     const auto known = properties_.is_object() ? properties_.find(key_) : properties_.end();
     const bool typed = properties_.is_object() && known != properties_.end() && known->is_object();

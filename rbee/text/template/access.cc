@@ -25,7 +25,7 @@ Value missing(Runtime& runtime, const Value& object, const Value& key) {
   return runtime.undefined(cat(object_name(object), " has no element ", text));
 }
 
-// The sandbox hides what would change a list or a dict.
+// The sandbox hides methods that would change a list or a dict.
 bool changes(const Value& object, std::string_view name) {
   constexpr std::array<std::string_view, 8> kList = {"append", "clear",  "extend",  "insert",
                                                      "pop",    "remove", "reverse", "sort"};
@@ -38,7 +38,7 @@ bool changes(const Value& object, std::string_view name) {
   return object.is(Kind::sequence) && object.sequence().form == Form::list && in(kList);
 }
 
-// What Python's getattr finds.
+// The attributes that Python's getattr finds.
 std::optional<Value> own_attribute(Runtime& runtime, const Value& object, std::string_view name) {
   if (object.is(Kind::custom)) return object.custom().attribute(runtime, name);
   if (object.is(Kind::space)) {
@@ -95,14 +95,14 @@ std::optional<Value> item(Runtime& runtime, const Value& object, const Value& ke
   return std::nullopt;
 }
 
-// Python's slice.indices(): where to start, the step, and how many items.
+// Python's slice.indices(): the start, the step, and the number of items.
 struct Window {
   int64_t start;
   int64_t step;
   int64_t count;
 };
 
-constexpr int64_t kFarIndex = int64_t{1} << 62;  // behind every end
+constexpr int64_t kFarIndex = int64_t{1} << 62;  // past every end
 
 int64_t slice_integer(const Value& value, int64_t fallback) {
   if (value.is(Kind::none)) return fallback;

@@ -47,7 +47,7 @@ class Builder : public nlohmann::json_sax<Json> {
   }
   bool parse_error(size_t position, const std::string& /*token*/,
                    const Json::exception& error) override {
-    // What follows quotes the input, which may be long and not even UTF-8.
+    // The rest of the message quotes the input, which may be long and not even UTF-8.
     const std::string_view message = error.what();
     raise(what_, " at byte ", position, ": ", message.substr(0, message.find("; last read")));
   }

@@ -120,7 +120,7 @@ class Lexer {
     return i + spaces_at(i) - at_;
   }
 
-  // Length of the end tag `close` ("%}" or "#}") at byte `i`, with what it swallows behind it.
+  // Length of the end tag `close` ("%}" or "#}") at byte `i`, with the text that it swallows.
   size_t close_length(size_t i, std::string_view close) const {
     const std::string_view rest = source_.substr(i);
     if (rest.starts_with(close)) return close.size() + (rest.substr(2).starts_with("\n") ? 1 : 0);
@@ -131,7 +131,7 @@ class Lexer {
 
   void comment(size_t begin_length) {
     const Position begin = position();
-    // Jinja2 lets a source end right behind the sign that opens a comment.
+    // Jinja2 lets a source end right after the sign that opens a comment.
     if (at_ + begin_length == source_.size()) return advance(begin_length);
     for (size_t i = at_ + begin_length; i < source_.size(); ++i) {
       if (const size_t length = close_length(i, "#}")) return advance(i + length - at_);

@@ -18,7 +18,7 @@ std::string without_underscores(std::string_view text) {
   return out;
 }
 
-// The escape letter with `digits` hex digits behind it, at byte `i` of the token's text.
+// The escape letter with `digits` hex digits after it, at byte `i` of the token's text.
 char32_t hex_escape(const Token& token, size_t i, size_t digits) {
   uint32_t value = 0;
   const char* begin = token.text.data() + i + 1;
@@ -39,7 +39,7 @@ size_t hex_digits(char letter) {
   return letter == 'U' ? 8 : 0;
 }
 
-// Up to three octal digits from byte `i`, which moves behind them.
+// Up to three octal digits from byte `i`, which moves past them.
 char32_t octal_escape(std::string_view text, size_t& i) {
   char32_t value = 0;
   for (int n = 0; n < 3 && i < text.size() && text[i] >= '0' && text[i] <= '7'; ++n, ++i) {
@@ -48,7 +48,7 @@ char32_t octal_escape(std::string_view text, size_t& i) {
   return value;
 }
 
-// The escape behind the backslash before byte `i`; returns the byte behind it.
+// The escape after the backslash before byte `i`; returns the byte after it.
 size_t append_escape(std::string& out, const Token& token, size_t i) {
   constexpr std::string_view kLetters = "\\'\"abfnrtv";
   constexpr std::string_view kMeanings = "\\'\"\a\b\f\n\r\t\v";

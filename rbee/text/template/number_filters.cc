@@ -25,7 +25,7 @@ bool is_digit_of(char c, int64_t base) {
   return digit_value(c) < base;
 }
 
-// Drops single underscores between digits; nothing when one stands elsewhere.
+// Drops single underscores between digits; nothing if one is elsewhere.
 std::optional<std::string> without_underscores(std::string_view text, int64_t base) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {

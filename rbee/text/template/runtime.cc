@@ -11,7 +11,7 @@ namespace {
 // Calls of the evaluator per level of nesting that a template may use.
 constexpr int64_t kCallsPerLevel = 10;
 
-// What std::map keeps for each entry of a large dict.
+// std::map's bytes for each entry of a large dict.
 constexpr int64_t kIndexEntryBytes = 72;
 
 class Function : public Custom {

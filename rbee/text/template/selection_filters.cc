@@ -91,7 +91,7 @@ Value rejectattr(Runtime& runtime, const Value& self, const Args& args) {
   return choose(runtime, self, args, false, true);
 }
 
-// An item beside what it is sorted by.
+// An item and its sort key.
 struct Keyed {
   std::vector<Value> keys;
   Value item;

@@ -138,7 +138,7 @@ Value rpartition(Runtime& runtime, const Value& self, const Args& args) {
 struct Part {
   std::string_view text;
   int64_t start;  // in characters
-  bool valid;     // false: start lies behind the end, not even "" is found
+  bool valid;     // false: start is past the end, not even "" is found
 };
 
 Part part_of(Runtime& runtime, const Value& self, const Bound& given) {

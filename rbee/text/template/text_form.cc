@@ -98,7 +98,7 @@ void append_sequence(Runtime& runtime, std::string& out, const Sequence& sequenc
   out += ')';
 }
 
-// What str() and repr() share.
+// Shared by str() and repr().
 void append_plain(Runtime& runtime, std::string& out, const Value& value) {
   switch (value.kind()) {
     case Kind::none:

@@ -233,7 +233,7 @@ std::string replace_text(Runtime& runtime, std::string_view text, std::string_vi
   std::string out;
   size_t at = 0;
   while (count != 0) {
-    // An empty `old` stands before every character and at the end.
+    // An empty `old` occurs before every character and at the end.
     const size_t found = find_text(text, old, at);
     if (found == std::string_view::npos) break;
     out += text.substr(at, found - at);

@@ -1,4 +1,4 @@
-// What may stand behind `is`.
+// The tests after `is`.
 
 #include <array>
 

@@ -56,7 +56,7 @@ class Chunks {
     return i;
   }
 
-  // The end of a dash at `i` that stands between words; 0 when there is none.
+  // The end of a dash at `i` between words; 0 if there is none.
   size_t dash_end(size_t i) const {
     if (!at_hyphens_ || i == 0 || at(i) != '-') return 0;
     constexpr std::u32string_view kMarks = U"!\"'&.,?";
@@ -65,7 +65,7 @@ class Chunks {
     return end - i >= 2 && end < text_.size() && is_word(text_[end]) ? end : 0;
   }
 
-  // A hyphen with two letters before and behind it, as in re-use or e-mail-box.
+  // A hyphen with two letters before and after it, as in re-use or e-mail-box.
   bool hyphen(size_t i) const {
     if (at(i) != '-' || i < 2 || !letter(i - 1)) return false;
     const bool before = letter(i - 2) || (at(i - 2) == '-' && i >= 3 && letter(i - 3));
@@ -83,7 +83,7 @@ struct Style {
   bool at_hyphens;
 };
 
-// Moves what fits of a chunk that is wider than a line into `line`.
+// Moves as much of a chunk that is wider than a line into `line` as fits.
 void break_word(std::deque<std::u32string>& chunks, std::u32string& line, const Style& style) {
   std::u32string& chunk = chunks.front();
   if (!style.break_words) {

@@ -58,7 +58,7 @@ DraftModel::Round DraftModel::next_round(std::vector<Drafting> drafting) {
   return out;
 }
 
-// Leaves those in round.drafting who go on.
+// Keeps those that go on in round.drafting.
 void DraftModel::evaluate(Round& round) {
   RowsWanted gathered(options_.vocab);
   for (const Drafting& one : round.drafting) gathered.add(*one.sampler, std::nullopt, 1);

@@ -22,7 +22,7 @@ namespace deepseek = text::deepseek;
 
 using Json = nlohmann::ordered_json;
 
-// Of a function whose parameters are left out: it has none.
+// For a function without parameters in the request: it has none.
 constexpr std::string_view kNoParameters =
     R"({"type":"object","properties":{},"additionalProperties":false})";
 
@@ -120,7 +120,7 @@ class Builder {
 
   ExprPtr content() { return grammar::embed(out_, to_grammar(form_.constraint, {}, tokens_)); }
 
-  // Any text, and perhaps calls behind it.
+  // Any text, and perhaps calls after it.
   ExprPtr content_or_calls() {
     if (is_bare()) {
       const std::vector<grammar::CharRange> not_first = {
@@ -149,7 +149,7 @@ class Builder {
     return grammar::sequence({mark(call_mark()), after_call_mark()});
   }
 
-  // What all calls begin with.
+  // The beginning that all calls share.
   std::string_view call_mark() const {
     switch (form_.format.tools) {
       case ToolFormat::mistral:

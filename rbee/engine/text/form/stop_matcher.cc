@@ -48,7 +48,7 @@ std::string StopMatcher::pass(std::string_view text) {
   return release();
 }
 
-// All but what may be the beginning of a stop text.
+// All except a possible beginning of a stop text.
 std::string StopMatcher::release() {
   size_t keep = 0;
   for (const std::string& stop : stops_) keep = std::max(keep, partial_match(held_, stop));

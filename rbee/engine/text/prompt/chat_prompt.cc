@@ -21,7 +21,7 @@ enum class Arguments : uint8_t { object, text };
 // How a turn of calls is told. Some templates know it by its missing content, others fail on one.
 struct CallForm {
   Arguments arguments;
-  bool no_content;  // null where there is no text, else an empty one
+  bool no_content;  // null if there is no text, else an empty one
 };
 constexpr std::array<CallForm, 4> kCallForms{{{Arguments::object, true},
                                               {Arguments::text, true},

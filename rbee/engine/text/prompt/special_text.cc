@@ -20,14 +20,14 @@ size_t first_character(std::string_view text) {
 bool mark_found(std::string& text, const text::Tokenizer& tokenizer) {
   std::string out;
   size_t done = 0;                 // bytes of the text that are in it
-  std::set<text::TokenId> absent;  // behind these
+  std::set<text::TokenId> absent;  // after these
   for (const text::TokenId id : tokenizer.encode(text, {.add_special = false})) {
     if (!tokenizer.is_special(id) || absent.contains(id)) continue;
     const std::string token = tokenizer.piece(id, true);
     const size_t at = text.find(token, done);
     const size_t first = first_character(token);
     if (at == std::string::npos || first >= token.size()) {
-      absent.insert(id);  // it stands for what the model does not know
+      absent.insert(id);  // it replaces what the model does not know
       continue;
     }
     out += text.substr(done, at + first - done);
@@ -41,7 +41,7 @@ bool mark_found(std::string& text, const text::Tokenizer& tokenizer) {
 
 std::string marked(std::string_view text, const text::Tokenizer& tokenizer) {
   std::string out(text);
-  // What is left of a token may hold another one.
+  // The rest of a token may hold another one.
   while (mark_found(out, tokenizer)) {
   }
   return out;

@@ -43,7 +43,7 @@ std::string xml_call(const ToolCall& call, const Json& arguments) {
 std::string written_call(const ToolCall& call, ToolFormat format) {
   Json arguments = Json::parse(hold_integers(call.arguments), nullptr, false);
   if (!arguments.is_object()) {
-    // What a model wrote wrongly is told as it is.
+    // A model's mistakes stay as they are.
     arguments = call.arguments.empty() ? Json::object() : Json(call.arguments);
   }
   const std::string text = arguments.is_object() ? dump(arguments) : call.arguments;
@@ -73,7 +73,7 @@ std::string written_call(const ToolCall& call, ToolFormat format) {
   return {};
 }
 
-// What stands around calls, and between two.
+// The texts around calls, and between two.
 struct Frame {
   std::string_view begin, gap, end;
 };
@@ -109,7 +109,7 @@ std::string tool_prompt(const std::vector<Tool>& tools, ToolFormat format) {
              "\nThe next message holds its result.");
 }
 
-// A result is what the user says next; several of a turn are one message.
+// A result becomes a message of the user; several of a turn are one message.
 void add_result(std::vector<ChatMessage>& out, ChatMessage message, bool again) {
   const std::string_view named = message.name.empty() ? "" : " of ";
   const std::string begin = cat("Result", named, message.name, ":\n");
