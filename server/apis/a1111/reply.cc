@@ -12,7 +12,7 @@ Response failed(const WireError& error, std::string_view message) {
   return json_response(error.status, error_json(error.code, message));
 }
 
-// As the pictures' own texts say it.
+// From the settings in the pictures' own texts.
 SdapiInfo info_of(const std::vector<ImageResult>& images) {
   SdapiInfo out;
   for (const ImageResult& image : images) {

@@ -14,10 +14,10 @@ namespace {
 
 using nlohmann::json;
 
-// Something that would change a picture and is not there.
+// A field that changes pictures in A1111 but has no effect here.
 struct Absent {
   const char* name;
-  const char* without;  // JSON: a list of the values that ask for nothing
+  const char* without;  // JSON: a list of its neutral values
   const char* instead = "this worker does not do it";
 };
 
@@ -113,7 +113,7 @@ constexpr Absent kAbsentOptions[] = {
     {"webp_lossless", "[false]"},
 };
 
-// What a request's override_settings may say, and this path would have to keep.
+// Options that a request's override_settings may set; /sdapi/v1/options would have to keep them.
 constexpr const char* kInRequests = "send it in override_settings of a request";
 constexpr Absent kFixedOptions[] = {
     {"CLIP_stop_at_last_layers", "[0, 1]", kInRequests},
@@ -133,7 +133,7 @@ constexpr Absent kFixedOptions[] = {
     {"samples_format", R"(["png"])", kInRequests},
 };
 
-// What the models of AUTOMATIC1111's API declare as numbers or truth values.
+// Fields that AUTOMATIC1111's API declares as numbers or booleans.
 constexpr LaxField kLaxFields[] = {
     {"seed", LaxKind::number},
     {"subseed", LaxKind::number},
@@ -198,11 +198,11 @@ constexpr LaxField kLaxFieldsOfEnlarging[] = {
     {"upscaling_crop", LaxKind::truth},
 };
 
-// Scripts that AUTOMATIC1111 brings along, which do nothing where they are switched off.
+// AUTOMATIC1111's own scripts; they do nothing while they are switched off.
 constexpr const char* kScriptsOfA1111[] = {"comments", "extra options", "hypertile",      "refiner",
                                            "sampler",  "seed",          "soft inpainting"};
 
-// Those that have a number or a truth value.
+// The options whose value is a number or a boolean.
 std::vector<LaxField> lax_fields(std::span<const Absent> options) {
   std::vector<LaxField> out;
   for (const Absent& each : options) {
@@ -213,7 +213,7 @@ std::vector<LaxField> lax_fields(std::span<const Absent> options) {
   return out;
 }
 
-// What override_settings and /sdapi/v1/options name.
+// The options of override_settings and /sdapi/v1/options.
 template <typename Object>
 void read_options_laxly(Object& object) {
   read_laxly(object, lax_fields(kAbsentOptions));
@@ -221,7 +221,7 @@ void read_options_laxly(Object& object) {
   read_laxly(object, kLaxOptions);
 }
 
-// A picture without it would be another one than was asked for.
+// To ignore such a field would give another picture than the client requested.
 void refuse_others(ObjectReader& reader, std::span<const Absent> absent) {
   for (const Absent& each : absent) {
     const json* value = reader.find(each.name);
@@ -234,7 +234,7 @@ void refuse_others(ObjectReader& reader, std::span<const Absent> absent) {
   }
 }
 
-// Of a second pass, which has the first one's here.
+// Settings of the second pass, which must equal those of the first here.
 void refuse_other_hires(ObjectReader& reader) {
   constexpr std::pair<const char*, const char*> kSame[] = {
       {"hr_sampler_name", "sampler_name"},
@@ -263,7 +263,7 @@ void refuse_other_hires(ObjectReader& reader) {
 void read_hires_fields(ObjectReader& reader, std::optional<float> strength, ImageBody& out) {
   constexpr float kStrength = 0.75f;  // A1111's
   const bool enabled = flag(reader, "enable_hr").value_or(false);
-  // 0 stands for absent, as in A1111.
+  // 0 means absent, as in A1111.
   const auto side_of = [&](const char* name) {
     const json* value = reader.find(name);
     return value != nullptr && *value == 0 ? std::nullopt : side(reader, name);
@@ -281,7 +281,7 @@ void read_hires_fields(ObjectReader& reader, std::optional<float> strength, Imag
   out.hires = std::move(hires);
 }
 
-// AUTOMATIC1111's defaults are others than ours.
+// AUTOMATIC1111's defaults differ from ours.
 void read_inpainting(ObjectReader& reader, ImageBody& out) {
   constexpr int32_t kBlurred = 4;
   out.mask_opaque = true;
@@ -320,7 +320,7 @@ void read_init_images(ObjectReader& reader, ImageBody& out) {
   if (!out.mask_image.empty()) read_inpainting(reader, out);
 }
 
-// An id that the client has made up.
+// An id that the client chose.
 std::string task(ObjectReader& reader, const char* name) {
   constexpr size_t kMost = 256;
   std::string out = reader.text(name).value_or("");
@@ -339,8 +339,8 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// How a unit's picture becomes that of the request: a number, or what the extension's page has said
-// for it in its versions, or the name in its source.
+// How a unit's picture is fitted to the request's size: a number, a label of any version of the
+// extension's page, or the name in the extension's source.
 std::string unit_fit(ObjectReader& unit) {
   struct Name {
     std::string_view name;
@@ -365,7 +365,7 @@ std::string unit_fit(ObjectReader& unit) {
   return {};
 }
 
-// By AUTOMATIC1111's own scripts: the first argument says whether there is anything to do.
+// Like AUTOMATIC1111's own scripts: the first argument says whether the script is on.
 bool is_switched_off(const std::string& name, const json& script) {
   if (std::ranges::find(kScriptsOfA1111, name) == std::end(kScriptsOfA1111)) return false;
   if (!script.is_object() || !script.contains("args")) return script.is_object();
@@ -382,9 +382,9 @@ json with_lax_units(json script) {
   return script;
 }
 
-// {"alwayson_scripts": {"ControlNet": {"args": [...]}}}. As A1111, which asks for a script's name
-// in lower case, and draws nothing where one is not there. Units without a picture have that of
-// init_images, where there is one.
+// {"alwayson_scripts": {"ControlNet": {"args": [...]}}}. As in A1111, case does not matter in a
+// script's name, and an unknown script is an error. Units without a picture take that of
+// init_images, if there is one.
 void read_scripts(ObjectReader& reader, std::vector<FieldError>& errors, ImageBody& out) {
   const json* scripts = reader.find("alwayson_scripts");
   if (scripts == nullptr) return;
@@ -419,7 +419,7 @@ void read_scripts(ObjectReader& reader, std::vector<FieldError>& errors, ImageBo
   }
 }
 
-// What A1111's samplers of DDIM take is another option than that of the others.
+// In A1111, DDIM samplers read another option than all others.
 void read_eta(ObjectReader& reader, ImageBody& out) {
   const auto ancestral = reader.number("eta_ancestral", kUnit);
   const auto ddim = reader.number("eta_ddim", kUnit);
@@ -435,7 +435,7 @@ void read_file_options(ObjectReader& reader, ImageBody& out) {
   if (quality || !out.output_compression) out.output_compression = quality.value_or(kCustomary);
 }
 
-// AUTOMATIC1111 passes over what follows a "#" in a line, and over a line that begins with one.
+// AUTOMATIC1111 skips the rest of a line after "#", and a line that begins with it.
 std::string without_comments(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -450,7 +450,7 @@ std::string without_comments(std::string_view text) {
   return out;
 }
 
-// Of {"override_settings": {...}} what changes a picture; one model is served.
+// Reads the options of {"override_settings": {...}} that change pictures; one model is served.
 void read_overrides(ObjectReader& body, std::vector<FieldError>& errors, ImageBody& out) {
   const json* sent = body.find("override_settings");
   if (sent != nullptr && !sent->is_object()) {
@@ -586,7 +586,7 @@ ImageBody parse_sdapi(std::string_view text, bool img2img) {
   }
   finish(errors);
   if (img2img) body["init_images"] = body["mask"] = nullptr;
-  out.request = body.object().dump();  // what was looked up
+  out.request = body.object().dump();  // the fields that were read
   return out;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What there is nothing of here. Clients that fill their lists from these paths want an answer.
+// Lists that are empty here. Clients fill their menus from these paths, so they need an answer.
 struct FixedAnswer {
   std::string_view path;
   std::string_view json;
@@ -49,7 +49,7 @@ Json names_of(const std::vector<SdapiName>& names, const char* label) {
   return list;
 }
 
-// Of a request's steps, or else of the tiles of an enlargement, and the seconds that are left.
+// The share of a request's steps, or of an upscaling's tiles, and the seconds that are left.
 std::pair<double, double> share_and_rest(const ImageProgressEvent& at) {
   const bool steps = at.total > 0;
   const int32_t done = steps ? at.step : at.tile, total = steps ? at.total : at.tiles;
@@ -208,7 +208,7 @@ std::string sdapi_fixed_json(std::string_view path) {
   return found == std::end(kFixedAnswers) ? std::string() : std::string(found->json);
 }
 
-// A file may name a hundred thousand, and Json looks each up among all before it.
+// Appends without a lookup: a file may have a hundred thousand names; Json compares each with all.
 std::string sdapi_png_info_json(const SdapiPngInfo& info) {
   Json items = Json::object();
   if (!info.text.empty()) items["parameters"] = info.text;

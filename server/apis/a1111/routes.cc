@@ -14,8 +14,8 @@
 namespace rbee::server {
 namespace {
 
-// Throws invalid_argument naming the field for another model's name than the one that is served,
-// which may have a file's ending and a hash after it. Empty: no name.
+// Throws invalid_argument, naming the field, if `name` is not the served model's. A name may have a
+// file's ending and a hash after it. Empty: no name.
 void check_served(const ImageService& service, const char* field, std::string_view name) {
   std::string_view plain = name;
   // AUTOMATIC1111 lists files, with their hashes: "v1.safetensors [d14c016b]".
@@ -64,11 +64,11 @@ Response hurry(ImageService& service, const Request& request) {
   return json_response(200, "{}");
 }
 
-// The settings in a picture's file. Throws Error for what is no base64, and for settings that are
-// no numbers.
+// The settings in a picture's file. Throws Error for invalid base64, and for settings that are not
+// numbers.
 SdapiPngInfo read_png_info(std::string_view base64) {
   const std::string bytes = io::decode_base64(base64, "image");
-  // Nothing is decoded, so that a size costs nothing.
+  // Any size is allowed, because no pixel is decoded.
   constexpr io::ImageLimits kAny{.side = INT32_MAX, .pixels = INT64_MAX};
   static_cast<void>(io::read_image_header(bytes, "image", kAny));
   SdapiPngInfo out;
@@ -100,7 +100,7 @@ Response interrogate(ImageService&, const Request&) {
                         "interrogate: this worker has no model that describes pictures");
 }
 
-// One model is served with fixed options.
+// The worker serves one model with fixed options.
 Response set_options(ImageService& service, const Request& request) {
   check_served(service, "sd_model_checkpoint", parse_sdapi_options(request.body));
   return json_response(200, "{}");
@@ -115,7 +115,7 @@ Response task_progress(ImageService& service, const Request& request) {
   return json_response(200, sdapi_task_json(service.task_progress(task.id), task.preview));
 }
 
-// Of AUTOMATIC1111's lists.
+// Routes of AUTOMATIC1111's lists.
 std::vector<SdapiName> names(const std::vector<engine::NamedChoice>& choices) {
   std::vector<SdapiName> out;
   for (const engine::NamedChoice& choice : choices) out.push_back({choice.name, choice.aliases});
@@ -168,7 +168,7 @@ Response show(ImageService& service, const Request&) {
   return json_response(200, kFacts(service));
 }
 
-// Files are read for it.
+// On a side thread, because it reads files.
 Response loras(ImageService& service, const Request& request) {
   return service.beside(request.sender(), [&service] {
     std::vector<SdapiLora> loras;
@@ -206,10 +206,10 @@ constexpr ImageRoute kRoutes[] = {
     {"GET", "/sdapi/v1/embeddings", show<embeddings>},
     {"GET", "/sdapi/v1/loras", loras},
     {"GET", "/sdapi/v1/memory", show<memory>},
-    // Of the extension, which clients ask before they offer ControlNets.
+    // The extension's: clients call these before they offer ControlNets.
     {"GET", "/controlnet/model_list", show<controls>},
     {"GET", "/controlnet/control_types", show<control_types>},
-    // The model stays where it is, and files are looked up as requests name them.
+    // The model stays loaded, and files are looked up when requests name them.
     {"POST", "/sdapi/v1/refresh-checkpoints", nothing_to_do},
     {"POST", "/sdapi/v1/refresh-vae", nothing_to_do},
     {"POST", "/sdapi/v1/refresh-loras", nothing_to_do},

@@ -19,7 +19,7 @@ constexpr size_t kMaxStops = 64;
 constexpr size_t kMaxStopBytes = 512;
 constexpr size_t kMaxUserBytes = 256;
 
-// A text, or a list of blocks that are texts.
+// A text, or a list of text blocks.
 std::string read_blocks(const json& value, const char* field, ObjectReader& reader) {
   if (value.is_string()) return value.get<std::string>();
   std::string out;
@@ -35,8 +35,8 @@ std::string read_blocks(const json& value, const char* field, ObjectReader& read
   return out;
 }
 
-// Messages with names in the client's order, which `json` sorts. Read when they are first asked
-// for.
+// Messages with names in the client's order, because `json` sorts them. Parsed on the first
+// access.
 class InOrder {
  public:
   explicit InOrder(const JsonBody& body) : body_(body) {}
@@ -54,12 +54,12 @@ class InOrder {
 
 // Where a message stands in the body.
 struct Place {
-  std::string prefix;  // of its fields in errors
+  std::string prefix;  // of the names of its fields in errors
   size_t index;
   InOrder& messages;
 };
 
-// The blocks of one message. Results of calls are messages of their own, in front of its text.
+// The blocks of one message. Tool results become messages of their own, before its text.
 class Blocks {
  public:
   Blocks(ObjectReader& reader, const Place& place, std::vector<SentMessage>& messages)
@@ -80,7 +80,7 @@ class Blocks {
   }
 
  private:
-  // Two turns of one speaker are one, as templates want them to alternate.
+  // Joins two turns of one role, because templates want roles to alternate.
   void add_turn() {
     const bool same = !messages_.empty() && messages_.back().role == message_.role &&
                       messages_.back().tool_calls.empty();
@@ -127,13 +127,13 @@ class Blocks {
     }
   }
 
-  // As the model wrote it: the beginning of the chat stays what it was, and in the cache.
+  // As the model wrote it, so the beginning of the chat does not change and stays in the cache.
   std::string input_of(const json& block) const {
     if (!block.contains("input")) return "{}";
     return dump_in_order(place_.messages.block(place_.index, index_).at("input"));
   }
 
-  // name: of its source.
+  // name: of the source field.
   void add_picture(const json& block, const std::string& name) {
     const json source = block.value("source", json());
     const bool data = source.is_object() && text_of(source, "type") == "base64" &&
@@ -148,7 +148,7 @@ class Blocks {
                                  .field = cat(place_.prefix, name, ".data")});
   }
 
-  // A text under its title and what is said of it, with empty lines around each. name: the block's.
+  // Title, context and text, with empty lines between them. name: the block's.
   void add_document(const json& block, const std::string& name, std::string& to) {
     const json source = block.value("source", json()), citations = block.value("citations", json());
     if (citations.is_object() && citations.value("enabled", json()) == true) {
@@ -185,8 +185,8 @@ class Blocks {
     messages_.push_back(std::move(out));
   }
 
-  // Of a result. Templates take pictures of users alone, so that those of a result stand in the
-  // turn behind it.
+  // A part of a tool result. Templates take pictures only from users, so a result's pictures go to
+  // the turn after it.
   void add_part(const json& part, size_t index, SentMessage& result) {
     const std::string type = part.is_object() ? text_of(part, "type") : "";
     const std::string name = cat("content[", index_, "].content[", index, "]");
@@ -267,7 +267,7 @@ void read_stops(ObjectReader& reader, GenerateRequest& request) {
   }
 }
 
-// The effort, and a schema that the answer has to follow.
+// The effort, and a schema that the answer must follow.
 void read_output(ObjectReader& reader, const JsonBody& body, std::vector<FieldError>& errors,
                  GenerateRequest& request) {
   const json* config = reader.find("output_config");
@@ -280,7 +280,7 @@ void read_output(ObjectReader& reader, const JsonBody& body, std::vector<FieldEr
   read_reasoning_effort(fields, "effort", request.chat);
 }
 
-// What decides about the prompt.
+// The fields that make the prompt.
 void read_chat(ObjectReader& reader, const JsonBody& body, std::vector<FieldError>& errors,
                GenerateRequest& request) {
   request.messages = read_messages(reader, body, errors);

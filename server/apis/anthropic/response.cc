@@ -56,8 +56,8 @@ Json delta(const AnswerItem& item, std::string_view text) {
   return {{"type", "text_delta"}, {"text", text}};
 }
 
-// A prompt's tokens are what was read from the cache and what was not. Nobody pays for entries of
-// the cache, and none are asked for: every prompt leaves some.
+// A prompt's tokens are those read from the cache and those that were not. Clients neither request
+// nor pay for cache entries: every prompt leaves some.
 Json usage(int32_t prompt_tokens, int32_t cached_tokens, int32_t output_tokens) {
   return {{"input_tokens", prompt_tokens - cached_tokens},
           {"cache_creation_input_tokens", 0},

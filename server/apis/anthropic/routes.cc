@@ -9,7 +9,7 @@
 namespace rbee::server {
 namespace {
 
-// Events as they come; the queue is closed after message_stop or an error.
+// Streams events. Closes the queue after message_stop or an error.
 class AnthropicStream final : public ItemReply {
  public:
   AnthropicStream(std::shared_ptr<EventQueue> queue, AnthropicAnswer answer)
@@ -65,7 +65,7 @@ class AnthropicText final : public ItemReply {
   const AnthropicAnswer answer_;
 };
 
-// A prompt that is too long in the words that clients know.
+// The error for a prompt that is too long, in words that clients recognise.
 std::string error_body(int status, std::string_view, const std::exception& error) {
   if (const auto* too_long = dynamic_cast<const engine::PromptTooLong*>(&error)) {
     return anthropic_error_json(status, cat("prompt is too long: ", too_long->tokens(),

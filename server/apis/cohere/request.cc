@@ -18,7 +18,7 @@ using nlohmann::json;
 using Json = nlohmann::ordered_json;
 using Kind = AnswerItem::Kind;
 
-// A document that a tool found, as a text.
+// A document from a tool, as text.
 json text_of_document(const json& part) {
   const bool document = part.is_object() && part.value("type", json()) == "document" &&
                         part.value("document", json()).is_object();
@@ -27,7 +27,7 @@ json text_of_document(const json& part) {
   return {{"type", "text"}, {"text", data.is_string() ? data.get<std::string>() : dump(data)}};
 }
 
-// A message as OpenAI has it.
+// Converts a message to OpenAI's form.
 void rename_message(json& message) {
   if (!message.is_object()) return;
   const json plan = message.value("tool_plan", json());
@@ -46,7 +46,7 @@ void rename_message(json& message) {
   }
 }
 
-// Where Cohere has another name or spelling for what OpenAI has, that is put in its place.
+// Renames fields that have another name or spelling in OpenAI's API.
 void rename_fields(ObjectReader& reader, JsonBody& body) {
   json& messages = body["messages"];
   if (messages.is_array()) std::ranges::for_each(messages, rename_message);

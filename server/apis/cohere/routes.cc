@@ -8,7 +8,7 @@
 namespace rbee::server {
 namespace {
 
-// Events as they come; the queue is closed after message-end or an error.
+// Streams events. Closes the queue after message-end or an error.
 class CohereStream final : public ItemReply {
  public:
   CohereStream(std::shared_ptr<EventQueue> queue, CohereAnswer answer)

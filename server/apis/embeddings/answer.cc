@@ -20,7 +20,7 @@ std::vector<std::string> all_base64(const std::vector<std::vector<float>>& vecto
   return out;
 }
 
-// The vectors in a row.
+// The vectors, one after another.
 Response bytes_response(const EmbeddingAnswer& answer, const VectorEncoding& encoding) {
   Response out;
   out.content_type = "application/octet-stream";
@@ -47,12 +47,12 @@ Response vectors_response(EmbeddingAnswer answer, const VectorEncoding& encoding
   throw InvalidBody({{field, std::move(constraint), std::move(message), {}}});
 }
 
-// The prompt that the checkpoint has for Cohere's kind of texts; none: it has none for this one.
+// The checkpoint's prompt for this input_type of Cohere's; nothing if it has none.
 std::optional<std::string> prompt_for(const std::string& input_type,
                                       const engine::EmbeddingInfo& info) {
   struct Kind {
     std::string_view name;
-    std::vector<std::string_view> prompts;  // as makers of models name them
+    std::vector<std::string_view> prompts;  // by the names that checkpoints use
   };
   static const std::vector<Kind> kKinds = {{"search_query", {"query"}},
                                            {"search_document", {"document", "passage"}},
@@ -73,7 +73,7 @@ std::optional<std::string> prompt_for(const std::string& input_type,
   return prompt != kind->prompts.end() ? std::optional(std::string(*prompt)) : std::nullopt;
 }
 
-// What vLLM calls it that a model is for.
+// `own`: vLLM's name for what the model does.
 void check_task(const std::string& task, std::string_view own) {
   if (task.empty() || task == own) return;
   refuse_value("task", own, cat("Unsupported task: '", task, "'"));
@@ -93,7 +93,7 @@ int64_t now_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
 }
 
-// Tokens of texts and tokens in a row, with the model's mark of the begin where a text is first.
+// The tokens of all parts in order, with the model's begin token if a text comes first.
 std::vector<int32_t> joined(const engine::EmbeddingEngine& engine, const EmbeddingParts& parts) {
   std::vector<int32_t> out;
   for (const auto& part : parts) {

@@ -13,10 +13,10 @@ namespace {
 
 using nlohmann::json;
 
-// Vectors that a header tells of: clients take headers of 64 KiB at most.
-constexpr size_t kMaxInHeader = 256;
+// The most vectors that a header describes: clients take headers of up to 64 KiB.
+constexpr size_t kMaxTold = 256;
 
-// Whether the model has it, the engine says.
+// The engine checks whether the model has the id.
 bool is_id(const json& value) {
   if (value.is_number_unsigned()) return value.get<uint64_t>() <= INT32_MAX;
   return value.is_number_integer() && value.get<int64_t>() >= INT32_MIN;
@@ -57,7 +57,7 @@ std::optional<std::string> text_of_object(const json& item) {
   return out;
 }
 
-// A list of ids with texts among them.
+// A list of ids and texts.
 std::optional<EmbeddingParts> parts_of(const json& list) {
   if (!list.is_array() || std::ranges::none_of(list, is_id)) return std::nullopt;
   EmbeddingParts out;
@@ -104,7 +104,7 @@ std::optional<int32_t> read_truncate(ObjectReader& reader) {
   return reader.integer("truncate_prompt_tokens", {-1, INT32_MAX});
 }
 
-// "name", which says one of `values`, absent: the first.
+// The value of field `name`, one of `values`; absent: the first.
 template <typename T>
 T read_choice(ObjectReader& reader, const char* name,
               std::initializer_list<std::pair<std::string_view, T>> values) {
@@ -145,7 +145,7 @@ std::optional<std::string> text_of(const json& item) {
   return std::nullopt;
 }
 
-// The one of a field's names that is there; the first where none is. Two at once are an error.
+// Which of a field's names the body has; the first if none. Two at once are an error.
 const char* given_name(ObjectReader& reader, std::initializer_list<const char*> names) {
   const char* out = nullptr;
   for (const char* name : names) {
@@ -161,7 +161,7 @@ const char* given_name(ObjectReader& reader, std::initializer_list<const char*> 
   return out != nullptr ? out : *names.begin();
 }
 
-// lone: a text stands for a list of it.
+// lone: a single text counts as a list of one.
 std::vector<std::string> read_texts(ObjectReader& reader, std::initializer_list<const char*> names,
                                     bool lone) {
   const char* const name = given_name(reader, names);
@@ -203,7 +203,7 @@ void read_how(ObjectReader& reader, EmbeddingBody& out) {
   out.keeps_last = read_choice<bool>(reader, "truncation_side", {{"right", false}, {"left", true}});
 }
 
-// What templates make of it is as vLLM has it: no turn is begun, and nothing is put around it.
+// As in vLLM, the template does not begin an assistant's turn, and no special tokens are added.
 void read_chat(ObjectReader& reader, const JsonBody& body, std::vector<FieldError>& errors,
                EmbeddingBody& out) {
   out.messages = read_messages(reader, errors);
@@ -258,7 +258,7 @@ PairLimits read_pair_limits(ObjectReader& reader) {
           .document = read_pair_limit(reader, "max_tokens_per_doc")};
 }
 
-// The kinds of vectors that are wanted, absent: numbers.
+// The requested kinds of vectors; absent: floats.
 void read_embedding_types(ObjectReader& reader, CohereEmbedBody& out) {
   const json* types = reader.find("embedding_types");
   if (types == nullptr) {

@@ -13,7 +13,7 @@ namespace {
 
 using Work = Later (*)(EmbeddingService&, const Request&);
 
-// kWork: gives the answer to come.
+// kWork: returns the delayed answer.
 template <Work kWork>
 Response answering(EmbeddingService& service, const Request& request) {
   try {
@@ -54,7 +54,7 @@ Body sent_by(const Request& request, Body body) {
   return body;
 }
 
-// A chat becomes tokens beside the connections' thread.
+// A chat is tokenized on a side thread.
 template <EmbeddingBody (*kParse)(std::string_view),
           Later (*kAnswer)(EmbeddingService&, const EmbeddingBody&)>
 Later embedding(EmbeddingService& service, const Request& request) {
@@ -88,7 +88,7 @@ Later scoring(EmbeddingService& service, const Request& request) {
 constexpr Work kEmbedding = embedding<parse_embeddings, embed>;
 constexpr Work kTeiEmbedding = embedding<parse_tei_embed, embed_tei>;
 
-// SageMaker's one route: a body's names say which of the others it is for.
+// SageMaker's only route: the body's field names select one of the other routes.
 Later invocation(EmbeddingService& service, const Request& request) {
   switch (parse_invocation(request.body)) {
     case Invocation::embeddings:
@@ -101,12 +101,12 @@ Later invocation(EmbeddingService& service, const Request& request) {
   return scoring(service, request);
 }
 
-// text-embeddings-inference's route of its model, which Hugging Face's client asks.
+// text-embeddings-inference's route for its model; Hugging Face's client calls it.
 Later tei(EmbeddingService& service, const Request& request) {
   return service.model().ranks ? reranking(service, request) : kTeiEmbedding(service, request);
 }
 
-// kAnswer: the body, from a thread beside the connections'.
+// kAnswer: makes the response's body on a side thread.
 template <std::string (*kAnswer)(const engine::EmbeddingEngine&, std::string_view)>
 Later beside(EmbeddingService& service, const Request& request) {
   const auto work = [&service, body = request.body] {
@@ -163,7 +163,7 @@ constexpr EmbeddingRoute kRoutes[] = {
 
 constexpr auto kModelRoutes = model_routes<EmbeddingService, models_of>();
 
-// What chat workers answer.
+// Routes of chat workers, refused with the reason.
 constexpr EmbeddingRoute kRefusals[] = {
     post<refuse_text>("/v1/jobs", ErrorForm::own),
     post<refuse_text>("/v1/inference", ErrorForm::own),

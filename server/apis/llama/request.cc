@@ -20,20 +20,20 @@ constexpr size_t kMaxFiles = 256;
 constexpr size_t kMaxPrompts = 128;
 constexpr float kMinP = 0.05f;  // llama-server's default
 
-// llama.cpp's sampler of that name chooses where a completion ends; there is none here.
+// llama.cpp's sampler "infill" chooses where a completion ends; it is not supported.
 void drop_infill_sampler(json& samplers) {
   if (!samplers.is_array()) return;
   samplers.erase(std::remove(samplers.begin(), samplers.end(), "infill"), samplers.end());
 }
 
-// The text of {"prompt_string", "multimodal_data"}, whose second has to be empty.
+// The text of {"prompt_string", "multimodal_data"}; the latter must be empty.
 const json* prompt_string(const json& value) {
   if (!value.is_object() || !value.contains("prompt_string")) return nullptr;
   const json data = value.value("multimodal_data", json());
   return data.is_null() || data == json::array() ? &value.at("prompt_string") : nullptr;
 }
 
-// A text, tokens, or both in a row.
+// A text, tokens, or a list of both.
 LlamaPrompt read_prompt(const json& sent, const std::string& name, ObjectReader& reader) {
   LlamaPrompt out;
   const json* text = prompt_string(sent);
@@ -61,7 +61,7 @@ LlamaPrompt read_prompt(const json& sent, const std::string& name, ObjectReader&
   return out;
 }
 
-// An array without tokens of its own holds prompts.
+// An array that has no tokens itself is a list of prompts.
 void read_prompts(ObjectReader& reader, LlamaRequest& request) {
   const json* value = reader.find("prompt");
   if (value == nullptr) return reader.note("prompt", "required", "is missing", nullptr);
@@ -102,7 +102,7 @@ void read_infill(ObjectReader& reader, std::vector<FieldError>& errors, LlamaReq
   for (const char* name : {"input_prefix", "input_suffix"}) {
     if (reader.find(name) == nullptr) reader.note(name, "required", "is missing", nullptr);
   }
-  // What stands in front of the place, and what was typed there.
+  // The text before the cursor, and the text typed there.
   request.before = reader.text("input_prefix").value_or("") + reader.text("prompt").value_or("");
   request.after = reader.text("input_suffix").value_or("");
   read_files(reader, errors, request);

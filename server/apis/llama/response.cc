@@ -110,7 +110,7 @@ Json settings_json(const LlamaAnswer& answer) {
   return out;
 }
 
-// Fields with a slash come out of the objects that they are in, under their whole names.
+// A name with a slash selects a field of an object; the result has it under the whole name.
 Json chosen_fields(const Json& all, const std::vector<std::string>& names) {
   if (names.empty()) return all;
   Json out = Json::object();

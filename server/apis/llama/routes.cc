@@ -14,7 +14,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-// Marks of a model that was trained to fill in: file, repository: empty where it has none.
+// Special tokens of a model that was trained to infill. file, repository: empty if it has none.
 struct InfillMarks {
   std::string_view before, after, middle, file, repository;
 };
@@ -35,7 +35,7 @@ constexpr std::array<InfillMarks, 6> kMarks{{
      "", ""},
     {"<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>", "", ""},
 }};
-constexpr int64_t kRoomForAnswer = 256;  // tokens, where a request has no limit
+constexpr int64_t kRoomForAnswer = 256;  // tokens, if a request has no limit
 
 struct InfillTokens {
   int32_t before = 0, after = 0, middle = 0;
@@ -48,7 +48,7 @@ std::optional<int32_t> token_of(const engine::TextEngine& engine, std::string_vi
   return ids.size() == 1 ? std::optional(ids.front()) : std::nullopt;
 }
 
-// The set whose mark of files the model has as well, else the first whose others it has.
+// Prefers a set whose file token the model has too; else the first whose other tokens it has.
 std::optional<InfillTokens> infill_tokens(const engine::TextEngine& engine) {
   std::optional<InfillTokens> out;
   for (const InfillMarks& marks : kMarks) {
@@ -71,7 +71,7 @@ void append(Ids& to, const Ids& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
-// Other files, under their names; the farthest are left out where there is no room.
+// Other files, under their names; the farthest are left out if there is no room.
 Ids file_tokens(const engine::TextEngine& engine, const InfillTokens& marks,
                 const std::vector<LlamaFile>& files, int64_t room) {
   Ids out;
@@ -90,8 +90,8 @@ Ids file_tokens(const engine::TextEngine& engine, const InfillTokens& marks,
   return out;
 }
 
-// Other files, what is before the place, what is behind it, and the mark of the middle. Texts that
-// are too long lose their far ends: three parts of the room are for what is before.
+// Other files, the text before and after the cursor, and the middle token. Texts that are too long
+// lose their far ends; three quarters of the room are for the text before the cursor.
 Ids infill_prompt(const engine::TextEngine& engine, const LlamaRequest& request) {
   const std::optional<InfillTokens> marks = infill_tokens(engine);
   if (!marks) {
@@ -124,7 +124,7 @@ Ids infill_prompt(const engine::TextEngine& engine, const LlamaRequest& request)
   return out;
 }
 
-// Texts and tokens in a row.
+// Texts and tokens, in order.
 Ids joined_prompt(const engine::TextEngine& engine, const LlamaPrompt& parts) {
   Ids out;
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -134,7 +134,7 @@ Ids joined_prompt(const engine::TextEngine& engine, const LlamaPrompt& parts) {
   return out;
 }
 
-// What the request is answered for.
+// The prompts to answer.
 AnswerPlan plan_of(const engine::TextEngine& engine, const LlamaRequest& request) {
   AnswerPlan out;
   if (request.infill) out.prompts.push_back({.text = {}, .ids = infill_prompt(engine, request)});
@@ -146,7 +146,7 @@ AnswerPlan plan_of(const engine::TextEngine& engine, const LlamaRequest& request
   return out;
 }
 
-// A job's answer, to one prompt of the request.
+// OneReply: answers one prompt of the request.
 template <typename OneReply, typename To>
 std::shared_ptr<To> start(LlmService& service, const LlamaRequest& request) {
   const AnswerPlan plan = plan_of(service.engine(), request);
@@ -183,7 +183,7 @@ Response complete(LlmService& service, const Request& request) {
     LlamaRequest body = kParse(request.body);
     fill_in(service, request, Defaults::own, body.generate);
     auto work = LlmService::preparation(body.generate);
-    // Tokens of several texts are made before they are queued.
+    // Several texts are tokenized before the jobs are queued.
     const bool texts = body.infill || body.prompts.size() > 1 || body.prompts.front().size() > 1;
     if (texts && work == LlmService::Preparation::little) work = LlmService::Preparation::text;
     return prepared(service, request, work, openai_error,

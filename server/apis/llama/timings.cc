@@ -8,7 +8,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of so many tokens, of which `timed` took so much time.
+// Of `count` tokens; the time is that of `timed` of them.
 struct Times {
   int32_t count;
   int32_t timed;
@@ -25,7 +25,7 @@ void add_times(Json& out, const std::string& of, const Times& times) {
 
 }  // namespace
 
-// The first token comes with the prompt's evaluation.
+// The prompt's evaluation gives the first token.
 Json timings_json(const ProgressEvent& progress) {
   Json out = {{"cache_n", progress.cached_tokens}};
   const int32_t prompt = progress.evaluated - progress.cached_tokens;

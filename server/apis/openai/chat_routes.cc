@@ -13,7 +13,7 @@
 namespace rbee::server {
 namespace {
 
-// Changes when an answer to the same seed may.
+// Changes whenever the answer to one seed may change.
 std::string fingerprint(const LlmService& service) {
   const engine::ModelInfo& model = service.engine().model();
   const WorkerInfo worker = service.info();
@@ -68,14 +68,14 @@ std::shared_ptr<OpenAiChoices> make_choices(const LlmService& service, const Ope
   return out;
 }
 
-// OneReply: of each choice.
+// OneReply: the reply class of each choice.
 template <typename OneReply, typename To>
 std::shared_ptr<To> start(LlmService& service, const OpenAiRequest& request) {
   const AnswerPlan plan = plan_of(request);
   const std::string id = service.new_job_id();
   const auto choices = make_choices(service, request, plan, id);
   GenerateRequest generate = request.generate;
-  // The best are found by their log probabilities.
+  // best_of ranks answers by their log probabilities.
   if (request.best_of > request.choices && !generate.logprobs) generate.logprobs = 0;
   const LlmService::MakePart<To> make = [&](size_t index, const std::function<void()>& cancel,
                                             std::shared_ptr<To> to) {

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What OpenAI gives where a token cannot come.
+// OpenAI's value for a token that cannot come.
 constexpr float kLeast = -9999.0f;
 
 Json number(float logprob) {
@@ -42,8 +42,8 @@ Json chat_json(const OpenAiLogprobs& logprobs) {
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
-// Of completions, whose tokens are told apart by their text alone: OpenAI's way to write bytes that
-// are no UTF-8.
+// For completions, where only the text tells tokens apart: bytes that are not UTF-8 are written as
+// OpenAI writes them.
 std::string shown(const std::string& bytes) {
   static constexpr char kHex[] = "0123456789abcdef";
   if (is_utf8(bytes)) return bytes;
@@ -117,7 +117,7 @@ Json logprobs_json(bool chat, const OpenAiLogprobs& logprobs) {
     figures.push_back(scored.known ? number(scored.chosen.logprob) : Json(nullptr));
     Json top = Json::object();
     for (const TokenLogprob& token : scored.top) top[name(token)] = number(token.logprob);
-    // As OpenAI's: "up to logprobs+1 elements", where the chosen one is not among the likeliest.
+    // As in OpenAI's API: "up to logprobs+1 elements", if the chosen token is not in the top ones.
     top.emplace(name(scored.chosen), number(scored.chosen.logprob));
     tops.push_back(scored.known ? std::move(top) : Json(nullptr));
     at.push_back(std::max<int64_t>(offset, 0));

@@ -6,7 +6,7 @@
 namespace rbee::server {
 namespace {
 
-// A prompt counts once, whatever the number of its choices.
+// A prompt counts once, whatever its number of choices.
 void add(OpenAiChoices& choices, int32_t index, const EndEvent& end) {
   if (choices.leads(index)) {
     choices.usage.prompt_tokens += end.prompt_tokens;
@@ -26,7 +26,7 @@ bool better(const OpenAiChoice& a, const OpenAiChoice& b) {
   return mean_logprob(a) > mean_logprob(b);
 }
 
-// The best ones of each prompt, numbered in their order; all where all are wanted.
+// The best choices of each prompt, numbered in order; all of them if n equals best_of.
 std::vector<OpenAiChoice> best_of(OpenAiChoices& choices) {
   std::vector<OpenAiChoice> all = std::move(choices.done), out;
   std::ranges::sort(all, {}, &OpenAiChoice::index);
@@ -42,7 +42,7 @@ std::vector<OpenAiChoice> best_of(OpenAiChoices& choices) {
   return out;
 }
 
-// Of the failures of one answer's choices the first is told, and ends the others.
+// Only the first failed choice of an answer reports its error, which ends the others.
 bool fails_first(OpenAiChoices& choices) {
   const std::lock_guard lock(choices.mutex);
   return !std::exchange(choices.failed, true);
@@ -55,12 +55,12 @@ void OpenAiStream::started(const StartedEvent& event) {
   tokens_.prompt_ids = event.prompt_ids;
   tokens_.so_far = {.prompt_tokens = event.prompt_tokens, .cached_tokens = event.cached_tokens};
   if (answer.chat) return push(openai_role_json(answer, index_, tokens_));
-  // The others' first comes when its prompt has been scored.
+  // With log probabilities, the leading choice echoes once its prompt has been scored.
   if (!answer.logprobs || !choices_->leads(index_)) push_echo();
 }
 
 void OpenAiStream::progress(const ProgressEvent& progress) {
-  if (!choices_->leads(index_)) return;  // the others share what it has evaluated
+  if (!choices_->leads(index_)) return;  // the other choices share its prompt
   queue_->push_data(openai_progress_json(choices_->answer, index_, progress));
 }
 
@@ -123,7 +123,7 @@ void OpenAiStream::arguments(int32_t call, std::string_view json) {
   push(openai_call_json(choices_->answer, index_, {.call = call, .arguments = json}, tokens_));
 }
 
-// Log probabilities go with the piece behind them, whatever it is.
+// Log probabilities go with the next chunk, whatever its kind.
 void OpenAiStream::push(std::string json) {
   queue_->push_data(std::move(json));
   skip();

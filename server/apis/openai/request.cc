@@ -23,7 +23,7 @@ constexpr size_t kMaxLogprobIds = 128;
 constexpr int32_t kMaxChoices = 32;
 constexpr size_t kMaxPrompts = 128;
 
-// What only its neutral values are taken of.
+// A field that is accepted with neutral values only.
 struct Neutral {
   const char* field;
   std::vector<json> values;
@@ -52,7 +52,7 @@ void refuse_what_is_not_done(ObjectReader& reader, bool chat) {
   }
 }
 
-// vLLM's "add_generation_prompt", and its way to begin the answer: "continue_final_message".
+// vLLM's "add_generation_prompt" and "continue_final_message".
 void read_continuation(ObjectReader& reader, GenerateRequest& request) {
   const bool new_turn = reader.boolean("add_generation_prompt").value_or(true);
   request.chat.continue_last = reader.boolean("continue_final_message").value_or(false);
@@ -68,7 +68,7 @@ void read_continuation(ObjectReader& reader, GenerateRequest& request) {
               reader.find("continue_final_message"));
 }
 
-// llama-server's: "none" leaves the reasoning in the text, as the model wrote it.
+// llama-server's field: "none" leaves the reasoning in the text as the model wrote it.
 void read_reasoning_format(ObjectReader& reader, ChatFields& chat) {
   const std::string format = reader.text("reasoning_format").value_or("auto");
   if (format == "none") {
@@ -127,7 +127,7 @@ void read_stream(ObjectReader& reader, std::vector<FieldError>& errors, OpenAiRe
   reader.note("stream_options", "requires(stream)", "needs stream to be true", options);
 }
 
-// What vLLM and llama-server show of an answer's tokens and its way.
+// Fields of vLLM and llama-server that show an answer's tokens and progress.
 void read_shown(ObjectReader& reader, OpenAiRequest& request) {
   GenerateRequest& generate = request.generate;
   if (request.chat) {
@@ -155,7 +155,7 @@ void read_logprob_ids(ObjectReader& reader, GenerateRequest& request) {
   reader.note("logprob_token_ids", "requires(logprobs)", "needs logprobs", list);
 }
 
-// Of a chat a boolean and how many of the likeliest, of a completion only the latter.
+// A chat has a boolean and the number of top tokens, a completion only the number.
 void read_logprobs(ObjectReader& reader, OpenAiRequest& request) {
   if (!request.chat) {
     request.generate.logprobs = reader.integer("logprobs", {0, kMaxLogprobs});
@@ -170,7 +170,7 @@ void read_logprobs(ObjectReader& reader, OpenAiRequest& request) {
   if (wanted) request.generate.logprobs = top.value_or(0);
 }
 
-// "prompt_logprobs", and what `echo` shows of the prompt.
+// "prompt_logprobs", and the log probabilities of an echoed prompt.
 void read_prompt_logprobs(ObjectReader& reader, OpenAiRequest& request) {
   GenerateRequest& generate = request.generate;
   request.prompt_logprobs = reader.integer("prompt_logprobs", {0, kMaxLogprobs});
@@ -183,12 +183,12 @@ void read_prompt_logprobs(ObjectReader& reader, OpenAiRequest& request) {
   generate.prompt_logprobs = std::max(*generate.logprobs, generate.prompt_logprobs.value_or(0));
 }
 
-// 0 where the prompt is what is asked about.
+// 0 is allowed if the request is about the prompt's log probabilities.
 void read_max_tokens(ObjectReader& reader, OpenAiRequest& request) {
   const bool about_prompt = request.echo || reader.find("prompt_logprobs") != nullptr;
   const int32_t least = !request.chat && about_prompt ? 0 : 1;
   std::optional<int32_t>& most = request.generate.max_tokens;
-  // llama-server's name, which comes first there; then the older and the newer one of OpenAI.
+  // llama-server's name, as llama-server reads it first; then OpenAI's older and newer one.
   for (const char* name : {"n_predict", "max_tokens", "max_completion_tokens"}) {
     const auto limit = read_limit(reader, name, least);
     if (!most) most = limit;
@@ -209,7 +209,7 @@ void read_choices(ObjectReader& reader, OpenAiRequest& request) {
   }
 }
 
-// All choices together show no more tokens beside each other than `top_logprobs` can.
+// All choices together may show as many such tokens as `top_logprobs` allows.
 void bound_logprob_ids(ObjectReader& reader, const OpenAiRequest& request) {
   constexpr size_t kMost = static_cast<size_t>(kMaxLogprobs) * kMaxChoices;
   const size_t most = kMost / static_cast<size_t>(request.best_of);

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "stop": the model or a stop text ended it; "length": there was no room for more.
+// "stop": the model or a stop text ended the answer; "length": it reached a limit.
 Json finish_reason(const OpenAiAnswer& answer, const EndEvent& end) {
   const bool stopped = end.stop_reason == "EOS" || end.stop_reason == "STOP_SEQUENCE";
   if (stopped && end.called) return answer.older_calls ? "function_call" : "tool_calls";
@@ -70,7 +70,7 @@ Json envelope(const OpenAiAnswer& answer, const char* chat_object) {
           {"system_fingerprint", answer.fingerprint}};
 }
 
-// Of a choice in one response; the answer shows them.
+// The log probabilities of a choice in a whole response, if the answer shows them.
 OpenAiLogprobs shown_logprobs(const OpenAiAnswer& answer, const OpenAiChoice& choice) {
   OpenAiLogprobs out = choice.logprobs;
   if (!answer.chat && answer.echo) {
@@ -82,7 +82,7 @@ OpenAiLogprobs shown_logprobs(const OpenAiAnswer& answer, const OpenAiChoice& ch
   return out;
 }
 
-// With the token behind them that ended the answer.
+// Also appends the token that ended the answer.
 Json ids_json(const std::vector<TokenLogprobs>& tokens, std::optional<int32_t> end) {
   Json out = Json::array();
   for (const TokenLogprobs& token : tokens) out.push_back(token.chosen.id);
@@ -90,7 +90,7 @@ Json ids_json(const std::vector<TokenLogprobs>& tokens, std::optional<int32_t> e
   return out;
 }
 
-// Of a completion's choice, and beside a chat's choices.
+// Into a completion's choice, or beside a chat's choices.
 void add_prompt(Json& out, const OpenAiAnswer& answer, const OpenAiPrompt& prompt) {
   out["prompt_logprobs"] = nullptr;
   if (answer.prompt_logprobs) {
@@ -111,7 +111,7 @@ Json choice_json(const OpenAiAnswer& answer, const OpenAiChoice& choice) {
     out["logprobs"] = logprobs_json(answer.chat, shown_logprobs(answer, choice));
   }
   out["finish_reason"] = finish_reason(answer, choice.end);
-  // vLLM's, null where there is none, as its clients read them.
+  // vLLM's fields. Its clients expect null if there is no value.
   const std::string& stopped = choice.end.stop_sequence;
   out["stop_reason"] = stopped.empty() ? Json(nullptr) : Json(stopped);
   out["token_ids"] = nullptr;
@@ -121,10 +121,10 @@ Json choice_json(const OpenAiAnswer& answer, const OpenAiChoice& choice) {
   return out;
 }
 
-// What differs between the pieces of a choice.
+// The fields that differ between the chunks of a choice.
 struct Piece {
-  Json delta;             // of a chat
-  std::string_view text;  // else
+  Json delta;             // chats
+  std::string_view text;  // completions
   Json reason = nullptr;
   // Of the last:
   Json timings = nullptr;
@@ -145,7 +145,7 @@ std::string piece_json(const OpenAiAnswer& answer, int32_t index, Piece piece,
   } else {
     choice["text"] = piece.text;
   }
-  choice["logprobs"] = nullptr;  // also of a piece without tokens of its own
+  choice["logprobs"] = nullptr;  // also in a chunk without tokens
   if (answer.logprobs && !tokens.tokens.empty()) {
     OpenAiLogprobs shown = tokens;
     shown.as_ids = answer.tokens_as_ids;
@@ -239,7 +239,7 @@ std::string openai_piece_json(const OpenAiAnswer& answer, int32_t index, std::st
   return piece_json(answer, index, {.delta = {{"content", text}}, .text = text}, tokens);
 }
 
-// Under both of the names that clients read.
+// Under both names that clients read.
 std::string openai_reasoning_json(const OpenAiAnswer& answer, int32_t index, std::string_view text,
                                   const OpenAiPieceTokens& tokens) {
   return piece_json(answer, index,
@@ -326,7 +326,7 @@ std::string openai_error_json(int status, std::string_view code, std::string_vie
   return dump(out);
 }
 
-// The words are those that clients of OpenAI and of llama-server look for.
+// Clients of OpenAI and llama-server search for these words.
 std::string openai_too_long_json(int status, int64_t tokens, int64_t context) {
   Json out;
   out["error"] = error_fields(

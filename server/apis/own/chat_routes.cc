@@ -8,7 +8,7 @@
 namespace rbee::server {
 namespace {
 
-// The default of worker-contract for /v1/infer.
+// worker-contract's default for /v1/infer.
 constexpr float kInferTemperature = 0.7f;
 
 GenerateRequest read_body(const LlmService& service, const Request& request) {

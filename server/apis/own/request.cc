@@ -48,7 +48,7 @@ std::vector<SentMessage> read_messages(ObjectReader& reader, std::vector<FieldEr
   return messages;
 }
 
-// What the model goes on from: exactly one of prompt and messages.
+// The model's input: exactly one of prompt and messages.
 void read_input(ObjectReader& reader, std::vector<FieldError>& errors, GenerateRequest& request) {
   const bool has_prompt = reader.find("prompt") != nullptr;
   const bool has_messages = reader.find("messages") != nullptr;

@@ -32,7 +32,7 @@ void refuse_what_is_not_done(ObjectReader& reader) {
       {"conversation", {}},
       {"background", {false}},
       {"prompt", {}},
-      // Of a prompt that is too long nothing is cut off: it is an error.
+      // A prompt that is too long is an error; it is never cut.
       {"truncation", {"disabled", "auto"}},
       {"access_programs", {json::array()}},
       {"background_options", {}},
@@ -51,7 +51,7 @@ void refuse_what_is_not_done(ObjectReader& reader) {
 
 constexpr int32_t kMaxLogprobs = 20;
 
-// What `include` asks for beside the answer; of reasoning.encrypted_content there is none.
+// The extra content that `include` requests; reasoning.encrypted_content stays empty.
 void read_include(ObjectReader& reader, GenerateRequest& request) {
   const json* list = reader.find("include");
   const std::optional<int32_t> top = reader.integer("top_logprobs", {0, kMaxLogprobs});
@@ -70,7 +70,7 @@ void read_include(ObjectReader& reader, GenerateRequest& request) {
               reader.find("top_logprobs"));
 }
 
-// The turn of the assistant that is being told: its items are one message.
+// The assistant's current turn; all its items become one message.
 SentMessage& assistant(std::vector<SentMessage>& messages) {
   if (messages.empty() || messages.back().role != "assistant") {
     messages.push_back({.role = "assistant", .content = {}});
@@ -167,7 +167,7 @@ void read_input(ObjectReader& reader, std::vector<FieldError>& errors, GenerateR
   }
 }
 
-// "reasoning": {"effort"}; what else it says is ignored.
+// "reasoning": {"effort"}; its other fields are ignored.
 void read_effort(ObjectReader& reader, std::vector<FieldError>& errors, ChatFields& chat) {
   const json* reasoning = reader.find("reasoning");
   if (reasoning == nullptr) return;
@@ -190,7 +190,7 @@ void read_text_form(ObjectReader& reader, const JsonBody& body, std::vector<Fiel
   }
 }
 
-// Comes back with the answer.
+// Returned with the answer.
 void read_metadata(ObjectReader& reader, const JsonBody& body, ResponseRequest& out) {
   const json* metadata = reader.find("metadata");
   if (metadata == nullptr) return;
@@ -211,7 +211,7 @@ bool is_custom(const ResponseAnswer& answer, const AnswerItem& item) {
          });
 }
 
-// One of an answer's, at its place in the output.
+// The id of an answer's item at its index in the output.
 std::string item_id(const ResponseAnswer& answer, const AnswerItem& item, size_t index) {
   const char* prefix = is_custom(answer, item)   ? "ctc_"
                        : item.kind == Kind::call ? "fc_"
@@ -347,13 +347,13 @@ Json ended(const ResponseAnswer& answer, const std::vector<AnswerItem>& items,
   return out;
 }
 
-// What a stream calls the pieces of a part.
+// The name of a stream's events for a part.
 std::string_view piece_name(const AnswerItem& item) {
   if (item.kind == Kind::call) return "response.function_call_arguments";
   return item.kind == Kind::text ? "response.output_text" : "response.reasoning_text";
 }
 
-// In a stream's events, which come one after another.
+// Numbers the events of a stream.
 class Events {
  public:
   Events(const ResponseAnswer& answer, ResponsePlace place, int& number)
@@ -364,7 +364,7 @@ class Events {
     out["item"] = std::move(value);
     return {std::string(type), dump(out)};
   }
-  // scored: tokens of the text that the event brings.
+  // scored: the tokens of the event's text.
   NamedEvent content(std::string_view type, const char* field, Json value,
                      const std::vector<TokenLogprobs>& scored = {}) const {
     Json out = {{"type", type},
@@ -412,7 +412,7 @@ ResponseRequest parse_response_request(std::string_view text) {
   read_turn(reader, request);
   request.stream = reader.boolean("stream").value_or(false);
   out.timings_per_token = reader.boolean("timings_per_token").value_or(false) && *request.stream;
-  request.token_ids = out.timings_per_token;  // they are counted
+  request.token_ids = out.timings_per_token;  // to count them
   request.progress = reader.boolean("return_progress").value_or(false) && *request.stream;
   if (!errors.empty()) throw InvalidBody(std::move(errors));
   return out;

@@ -13,7 +13,7 @@
 namespace rbee::server {
 namespace {
 
-// Events as they come; the queue is closed after the last.
+// Streams events. Closes the queue after the last.
 class ResponseStream final : public ItemReply {
  public:
   ResponseStream(std::shared_ptr<EventQueue> queue, ResponseAnswer answer)

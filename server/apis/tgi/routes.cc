@@ -16,8 +16,8 @@ std::string tgi_error(int status, std::string_view, const std::exception& error)
   return tgi_error_json(status, error.what());
 }
 
-// A piece for each token; the text of several comes with the last of them. A piece waits for the
-// next one, since the last says how the answer ended.
+// One chunk for each token; if several tokens make one text, the last has it. A chunk waits for the
+// next, because the last one must say how the answer ended.
 class TgiStream final : public Reply {
  public:
   TgiStream(std::shared_ptr<EventQueue> queue, std::string text)
@@ -60,7 +60,7 @@ class TgiStream final : public Reply {
   }
 
   std::shared_ptr<EventQueue> queue_;
-  std::string text_;                   // so far, with the prompt where that is asked for
+  std::string text_;                   // so far, with the prompt if requested
   std::vector<TokenLogprobs> tokens_;  // of the next text
   std::optional<TgiPiece> waiting_;
   int32_t count_ = 0;  // of pieces
