@@ -18,7 +18,7 @@ namespace {
 
 using boost::system::error_code;
 
-// A line that does not end is cut here.
+// Longer lines are cut here.
 constexpr size_t kMaxLine = 64 * 1024;
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -33,10 +33,10 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   fail(Code::io, "serve", call, ": ", std::strerror(errno));
 }
 
-// After fork: only calls that are safe there.
+// After fork: only async-signal-safe calls.
 [[noreturn]] void become(char* const* argv, char* const* envp, int output, pid_t parent) {
-  // Not SIGTERM: a process that is stopped never takes it, and clients of a worker are gone with
-  // its front.
+  // Not SIGTERM, which a stopped process never handles. A worker's clients are gone with its front
+  // anyway.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _Exit(0);
   sigset_t none;
@@ -44,7 +44,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
-  // Sockets are none of its: it would hold clients' connections open that the front has closed.
+  // No sockets: the child would hold client connections open that the front has closed.
   syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
   execve(argv[0], argv, envp);
   _Exit(127);
@@ -118,7 +118,7 @@ void Child::watch() {
                       [self = shared_from_this()](const error_code& error) {
                         if (error) return;
                         int status = 0;
-                        // A reactor may wake somebody without a reason.
+                        // A reactor may wake up spuriously.
                         if (waitpid(self->pid_, &status, WNOHANG) == 0) return self->watch();
                         self->reaped_ = true;
                         self->status_ =
@@ -127,11 +127,11 @@ void Child::watch() {
                       });
 }
 
-// The pipe may be held open by a child of the child; what it still says is dropped then.
+// A child of the child may hold the pipe open; its further output is dropped then.
 void Child::over() {
   if (!reaped_) return;
   if (!ended_) {
-    // All that the child wrote lies in the pipe: one read that does not wait takes it.
+    // The child's output is in the pipe already, so one read without waiting takes all of it.
     output_.non_blocking(true);
     error_code error;
     while (const size_t bytes = output_.read_some(boost::asio::buffer(buffer_), error)) {

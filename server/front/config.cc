@@ -14,7 +14,7 @@ using nlohmann::json;
 
 constexpr size_t kMaxName = 128;
 
-// An object of the file, whose fields are taken one by one; what is left is unknown.
+// An object of the file. Reading removes its fields one by one; what is left is unknown.
 class Fields {
  public:
   Fields(const json& object, std::string where, std::string_view source)

@@ -13,7 +13,7 @@ using nlohmann::json;
 
 constexpr std::string_view kField = "data: ";
 
-// Of the only line that has one; empty: there is none.
+// The data of the event's only data line; empty if there is none.
 std::string_view data_of(std::string_view event) {
   while (!event.empty()) {
     const size_t end = std::min(event.find('\n'), event.size());
@@ -36,10 +36,10 @@ bool is_unserved(const json& payload) {
   static constexpr std::array<std::string_view, 3> kCodes = {"STOPPING", "VRAM_OOM",
                                                              "WORKER_UNHEALTHY"};
   return std::ranges::count(kCodes, text_of(error, "code")) > 0 ||
-         text_of(error, "type") == "overloaded_error";  // Anthropic's form has no codes
+         text_of(error, "type") == "overloaded_error";  // errors in Anthropic's form have no codes
 }
 
-// The first piece of a chat's choice names its role, and says nothing.
+// The first chunk of a chat's choice has its role and no text.
 bool is_role(const json& choice) {
   if (!choice.is_object() || !choice.contains("delta")) return false;
   const json& delta = choice["delta"];

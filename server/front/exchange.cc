@@ -8,7 +8,7 @@
 namespace rbee::server {
 namespace {
 
-// Of the client's connection, its key, or made anew.
+// Headers of the client's connection, its key, and headers that the front makes anew.
 bool is_own(std::string_view name) {
   static constexpr std::array<std::string_view, 17> kOwn = {"authorization",
                                                             "x-api-key",
@@ -45,7 +45,7 @@ std::string upstream_head(const Exchange& exchange, const Replica& replica) {
       "\r\nConnection: close\r\nAuthorization: Bearer ", replica.token(),
       "\r\nX-Correlation-ID: ", request.correlation_id, "\r\nX-Request-ID: ", request.request_id,
       "\r\nX-Rbee-Sender: ", request.sender(), "\r\n");
-  // Its own span is the parent of the worker's, which records none either where the front does not.
+  // The front's span is the parent of the worker's. Without one, the worker records none either.
   const bool traced = !request.trace.self.trace_id.empty();
   if (traced) text += cat("traceparent: ", traceparent(request.trace.self), "\r\n");
   for (const auto& [name, value] : request.headers) {

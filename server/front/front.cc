@@ -90,13 +90,13 @@ class Front::Impl {
         work_(io_.get_executor()) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     created_ = std::chrono::duration_cast<std::chrono::seconds>(now).count();
-    // The workers end with the thread that starts them.
+    // A worker process ends when the thread that started it ends.
     thread_ = std::thread([this] {
       pool_.start();
       io_.run();
     });
   }
-  // Without the memory to tell the thread to stop, ending the process is all that is left.
+  // Without memory to tell the thread to stop, the process can only end.
   ~Impl() { stop(std::chrono::milliseconds(0)); }  // NOLINT(bugprone-exception-escape)
 
   Router routes();
@@ -126,14 +126,14 @@ class Front::Impl {
   }
 
  private:
-  // Runs `question` on the pool's thread.
+  // Runs `question` on the pool's thread and returns its result.
   template <typename T>
   T ask(std::function<T()> question) {
     std::promise<T> answer;
     asio::post(io_, [&] { answer.set_value(question()); });
     return answer.get_future().get();
   }
-  // An answer that comes from the pool's thread.
+  // A response that the pool's thread makes.
   Response later(std::function<void(const std::shared_ptr<DelayedResponse>&)> step);
   HeadVerdict judge(const Request& head) const;
   Response pass(const Request& request);
@@ -159,7 +159,7 @@ class Front::Impl {
   std::atomic<int64_t> running_ = 0;
   std::atomic<bool> draining_ = false;
   int64_t created_ = 0;
-  // On the pool's thread: the workers' last ones, and what they make together; empty: not made yet.
+  // On the pool's thread: the workers' last documents, and their union; empty: not made yet.
   std::map<ModelKind, std::string> documents_;
   std::string document_;
 };
@@ -171,7 +171,7 @@ Response Front::Impl::later(std::function<void(const std::shared_ptr<DelayedResp
   return response;
 }
 
-// Of a request for workers, whose model its body will name.
+// Judges the head of a request for workers; its body will name the model.
 HeadVerdict Front::Impl::judge(const Request& head) const {
   const std::optional<Wanted> wanted = wanted_by(head);
   if (!wanted) {
@@ -181,14 +181,14 @@ HeadVerdict Front::Impl::judge(const Request& head) const {
 }
 
 Response Front::Impl::pass(const Request& request) {
-  // Here, not on the pool's thread: the body may be large. The path was judged with the head.
+  // Not on the pool's thread, because the body may be large. judge() has checked the path.
   Wanted wanted = wanted_by(request).value();
-  const bool of_job = !wanted.job.empty();  // what came of an older request is read, or cancelled
+  const bool of_job = !wanted.job.empty();  // reads or cancels an earlier request's job
   if (draining_ && !of_job) {
     return error_response(request, 503, {"STOPPING", "The server is stopping"});
   }
   ++running_;
-  // Counted as long as it lives.
+  // The request counts while this lives.
   const std::shared_ptr<Exchange> exchange(new Exchange, [this](Exchange* over) {
     delete over;
     --running_;
@@ -224,7 +224,7 @@ json Front::Impl::model_list() const {
   return list;
 }
 
-// These two as workers answer.
+// models() and model() answer like workers.
 Response Front::Impl::models(const Request& request) {
   return later([this, anthropic = is_anthropics(request)](const auto& out) {
     const json list = model_list();
@@ -252,7 +252,7 @@ Response Front::Impl::model(const Request& request) {
   });
 }
 
-// What needs no key: that the front is there, and for its page what is served.
+// Needs no key: says that the front is alive, and lists the served models for its page.
 Response Front::Impl::alive() {
   return later([this](const std::shared_ptr<DelayedResponse>& out) {
     json models = json::array();
@@ -270,7 +270,7 @@ Response Front::Impl::alive() {
   });
 }
 
-// On the pool's thread. A number of a worker's /health; 0 where no worker of the model has said it.
+// On the pool's thread. A number from a worker's /health; 0 if no worker of the model reported it.
 int64_t Front::Impl::fact(size_t model, const char* name) const {
   for (const Pool::Member& member : pool_.members()) {
     const json& facts = member.replica->facts();
@@ -281,7 +281,7 @@ int64_t Front::Impl::fact(size_t model, const char* name) const {
   return 0;
 }
 
-// On the pool's thread. Every model has a worker that is ready.
+// On the pool's thread. Whether every model has a ready worker.
 bool Front::Impl::ready() const {
   std::vector<bool> served(options_.config.models.size());
   for (const Pool::Member& member : pool_.members()) {
@@ -326,7 +326,7 @@ Response Front::Impl::metrics() {
       for (Pool::WorkerReply& one : replies) {
         texts.emplace_back(pool_.members()[one.member].replica->name(), std::move(one.text));
       }
-      // A family of the workers, too.
+      // Families of metrics that the workers have too.
       texts.emplace_back("front", process_metrics() + trace_metrics(options_.tracer));
       Response response =
           text_response(200, front_metrics(pool_.counts(), pool_.members()) + merge_metrics(texts));
@@ -336,9 +336,9 @@ Response Front::Impl::metrics() {
   });
 }
 
-// Those of workers that are away stay as they were.
-void Front::Impl::keep_documents(std::vector<Pool::WorkerReply> replies) {
-  for (Pool::WorkerReply& one : replies) {
+// Keeps the last documents of workers that are down.
+void Front::Impl::keep_documents(std::vector<Pool::Said> said) {
+  for (Pool::Said& one : said) {
     const ServedModel& model = options_.config.models[pool_.members()[one.member].model];
     if (!one.whole || one.status != 200 || documents_[model.kind] == one.text) continue;
     documents_[model.kind] = std::move(one.text);
@@ -346,7 +346,7 @@ void Front::Impl::keep_documents(std::vector<Pool::WorkerReply> replies) {
   }
 }
 
-// Made anew when a worker says something else: it takes some ms, and anybody may ask.
+// Made anew only after a worker's document changed, because it takes some ms and needs no key.
 const std::string& Front::Impl::document() {
   if (!document_.empty()) return document_;
   std::vector<WorkerDocument> documents;
@@ -398,7 +398,7 @@ Router Front::Impl::routes() {
   }
   get("/metrics", Access::token, [this](const Request&) { return metrics(); });
   get("/openapi.json", Access::anyone, [this](const Request&) { return openapi(); });
-  // The page asks for the key itself.
+  // The page itself prompts for the key.
   const auto page = [this](const Request& request) { return pass(request); };
   get("/", Access::anyone, page);
   get("/page/{version}/{name}", Access::anyone, page);

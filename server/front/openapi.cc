@@ -16,8 +16,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kComponents = "#/components/";
 
-// What the front says itself of a request that it routes: no such model or job, too many wait, a
-// worker was lost, none is ready.
+// The front's own statuses of routed requests: no such model or job, too many waiting requests, a
+// lost worker, no ready worker.
 constexpr std::array kOwnStatuses = {"404", "429", "502", "503"};
 
 Json parsed(std::string_view text) {
@@ -83,7 +83,7 @@ class Document {
     }
   }
 
-  // Once all are there.
+  // Call it after all workers' documents were added.
   std::string text() {
     for (auto& [pattern, methods] : out_["paths"].items()) {
       if (own_.contains(pattern)) continue;
@@ -120,7 +120,7 @@ class Document {
     out_["paths"][path] = std::move(copy);
   }
 
-  // To a path that answers in Anthropic's form where it is asked to.
+  // For a path that answers in Anthropic's form on request.
   void add_request_id(const char* path) {
     out_["paths"][path]["get"]["responses"]["200"]["headers"] =
         parsed(R"({"request-id":{"schema":{"type":"string","minLength":1},
@@ -190,7 +190,7 @@ class Document {
         {"text/plain", {{"schema", {{"type", "string"}}}}}};
   }
 
-  // References and operations get the prefix.
+  // References and operation ids get the prefix.
   static void rename(Json& value, const std::string& prefix) {
     if (value.is_structured()) {
       for (Json& member : value) rename(member, prefix);
@@ -220,7 +220,7 @@ class Document {
     }
   }
 
-  // Also what the front says, with the headers that answers of this path have.
+  // Adds the front's own statuses, with the headers of this path's answers.
   void add_own_statuses(Json& operation) {
     Json& responses = operation["responses"];
     const Json answer = responses.contains("200") ? resolved(responses["200"]) : Json::object();
@@ -237,7 +237,7 @@ class Document {
     }
   }
 
-  // The operation of one kind and that of another.
+  // Merges the operations of two kinds of model.
   void unite(Json& there, Json other) {
     if (other.contains("requestBody")) {
       Json& body = there["requestBody"];
@@ -269,7 +269,7 @@ class Document {
     return named.value(name.substr(name.rfind('/') + 1), Json::object());
   }
 
-  // Media types of both; of one that both have, either's schema.
+  // Merges media types; if both have one, its schema becomes either of the two.
   static void unite_content(Json& there, Json other) {
     for (auto& [type, media] : other.items()) {
       Json& mine = there[type];

@@ -20,8 +20,8 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kTick{50};
 constexpr milliseconds kGatherPatience{2000};
-constexpr size_t kMostJobs = 10'000;               // whose worker is remembered
-constexpr std::chrono::seconds kJobPatience{300};  // workers give up a job that nobody read
+constexpr size_t kMostJobs = 10'000;               // the pool remembers their workers
+constexpr std::chrono::seconds kJobPatience{300};  // workers drop a job that no client reads
 constexpr std::string_view kEventEnd = "\n\n";
 constexpr ErrorText kLost{.code = "WORKER_LOST",
                           .message = "The model's worker ended while it answered this request"};
@@ -42,7 +42,7 @@ std::vector<std::string> command_of(const ServedModel& model, int index) {
 Pool::Pool(boost::asio::io_context& io, const FrontConfig& config,
            std::vector<std::string> environment)
     : io_(io), config_(config), max_bodies_(config.models.size()), timer_(io) {
-  // The workers' ports are open to whoever uses this machine; the token is the front's alone.
+  // Every user of this machine can reach the workers' ports; only the front knows the token.
   const std::string token = uuid4();
   environment.push_back("LLORCH_API_TOKEN=" + token);
   for (size_t i = 0; i < config.models.size(); ++i) {
@@ -77,7 +77,7 @@ void Pool::on_change() {
   for (const Member& member : members_) {
     if (const size_t bytes = member.replica->max_body_bytes()) max_bodies_[member.model] = bytes;
   }
-  // The state of a worker may change within a call that walks the waiting ones.
+  // Posted, because a worker's state may change within a call that walks the waiting requests.
   asio::post(io_, [this] { place_waiting(); });
 }
 
@@ -104,7 +104,7 @@ std::optional<size_t> Pool::find_model(const Wanted& wanted) const {
   return std::nullopt;
 }
 
-// What a worker of it has said: whether it ranks documents. Nothing where none was ready yet.
+// Whether the model ranks documents, as its worker reported. Nothing if none was ready yet.
 std::optional<bool> Pool::ranks(size_t model) const {
   for (const Member& member : members_) {
     const auto& facts = member.replica->facts();
@@ -115,8 +115,8 @@ std::optional<bool> Pool::ranks(size_t model) const {
   return std::nullopt;
 }
 
-// Of those that rank and those that make vectors the first that is known to do what is asked, else
-// the first that may.
+// The first embedding model that is known to do what the request needs (rank or embed), else the
+// first that may.
 std::optional<size_t> Pool::first_of_kind(const Wanted& wanted) const {
   std::optional<size_t> first, may;
   for (size_t i = 0; i < config_.models.size(); ++i) {
@@ -150,7 +150,7 @@ void Pool::begin(const Held& exchange) {
         return refuse(exchange, 404, {"NOT_FOUND", message});
       }
       ++counts_.refused;
-      return answer(exchange, text_response(404, message));  // as workers say it
+      return answer(exchange, text_response(404, message));  // in the workers' words
     }
   } else {
     const std::optional<size_t> model = find_model(wanted);
@@ -176,7 +176,7 @@ std::shared_ptr<Replica> Pool::choose(size_t model) const {
   return best;
 }
 
-// True when no worker will ever take it.
+// Whether no worker will ever take the request.
 bool Pool::hopeless(const Exchange& exchange) const {
   return std::all_of(members_.begin(), members_.end(), [&](const Member& member) {
     const bool bound = !exchange.wanted.job.empty();
@@ -205,7 +205,7 @@ void Pool::wait(const Held& exchange) {
   tick();
 }
 
-// Places what waits, again and again as long as anything does.
+// Places waiting requests, and repeats while any wait.
 void Pool::tick() {
   if (ticking_) return;
   ticking_ = true;
@@ -237,7 +237,7 @@ void Pool::send(const Held& exchange, const std::shared_ptr<Replica>& replica) {
   exchange->upstream = start_upstream(
       io_, {.port = replica->port(),
             .head = upstream_head(*exchange, *replica),
-            .body = exchange->request.body,  // kept by what is called below
+            .body = exchange->request.body,  // the callbacks below keep it
             .head_only = upstream_method(*exchange) == "HEAD",
             .on_head = [exchange](UpstreamHead head) { exchange->head = std::move(head); },
             .on_data = [this, exchange](const std::string& data) { on_data(exchange, data); },
@@ -250,7 +250,7 @@ void Pool::on_data(const Held& exchange, const std::string& data) {
     if (exchange->body.size() > static_cast<size_t>(config_.max_answer_bytes)) too_large(exchange);
     return;
   }
-  // Whole events only: the connection may put comments between them.
+  // Passes on whole events only, because the connection may put comments between them.
   while (exchange->upstream) {
     const size_t end =
         exchange->begun ? exchange->body.rfind(kEventEnd) : exchange->body.find(kEventEnd);
@@ -261,7 +261,7 @@ void Pool::on_data(const Held& exchange, const std::string& data) {
   }
 }
 
-// Of a stream that has not begun.
+// For a stream that has not begun.
 void Pool::on_event(const Held& exchange, std::string_view event) {
   const EventKind kind = exchange->wanted.job.empty() ? kind_of_event(event) : EventKind::substance;
   if (kind == EventKind::comment) {
@@ -277,7 +277,7 @@ void Pool::on_event(const Held& exchange, std::string_view event) {
   if (kind != EventKind::opening) begin_events(exchange);
 }
 
-// Nothing of the answer is in it yet.
+// Opens the client's stream; no part of the answer is in it yet.
 void Pool::open_events(const Held& exchange) {
   exchange->events = std::make_shared<EventQueue>(leaver(exchange));
   Response response = response_of(exchange->head);
@@ -317,10 +317,10 @@ void Pool::on_end(const Held& exchange, UpstreamEnd end) {
   const std::shared_ptr<Replica> replica = exchange->replica;
   release(*exchange);
   if (end != UpstreamEnd::whole) return on_broken(exchange, end);
-  // A worker that stops or has lost its device: another one may take it.
+  // The worker is stopping or has lost its device: another one may take the request.
   const bool refused = exchange->head.status == 503 && exchange->wanted.job.empty();
   if (refused && ++exchange->tries < config_.max_tries) return try_again(exchange);
-  // Its client waits for events.
+  // The client is already reading events.
   if (exchange->events && !exchange->streams()) return break_off(exchange, kLost);
   ++counts_.answered;
   if (exchange->streams()) {
@@ -388,7 +388,7 @@ void Pool::finish(const Held& exchange) {
   running_.erase(exchange);
 }
 
-// Its worker is free of it.
+// Frees the request's worker.
 void Pool::release(Exchange& exchange) {
   if (!exchange.upstream) return;
   exchange.upstream->cancel();
@@ -423,7 +423,7 @@ FrontCounts Pool::counts() const {
 
 namespace {
 
-// Answers to one question that all workers are asked.
+// Collects all workers' answers to one request.
 struct Gather {
   explicit Gather(asio::io_context& io) : timer(io) {}
   std::vector<Pool::WorkerReply> replies;
@@ -435,7 +435,7 @@ struct Gather {
   void end() {
     if (!done) return;
     for (const auto& upstream : open) upstream->cancel();
-    open.clear();  // they hold this one
+    open.clear();  // they hold a pointer to this
     timer.cancel();
     std::exchange(done, nullptr)(std::move(replies));
   }

@@ -16,12 +16,12 @@ namespace {
 using nlohmann::json;
 using std::chrono::steady_clock;
 
-constexpr int kWrongUsage = 2;      // the exit status of a worker whose flags are wrong
-constexpr int kLost = 3;            // of one whose device failed, or whose mapped file was cut
+constexpr int kWrongUsage = 2;      // a worker's exit status for wrong flags
+constexpr int kLost = 3;            // for a failed device or a truncated mapped file
 constexpr int kMostSilent = 3;      // probes without an answer before the worker is killed
-constexpr size_t kShownLine = 500;  // of what a worker says outside of its log
+constexpr size_t kShownLine = 500;  // bytes of a worker's output outside its log
 
-// Empty where there is no such text.
+// Empty if there is no such text.
 std::string text_of(const json& record, const char* key) {
   const auto found = record.find(key);
   return found != record.end() && found->is_string() ? found->get<std::string>() : "";
@@ -33,17 +33,17 @@ LogLevel level_of(std::string_view name) {
   return name == "DEBUG" || name == "TRACE" ? LogLevel::debug : LogLevel::info;
 }
 
-// A worker's record in the front's log: the rest of its fields as JSON.
+// Writes a worker's record into the front's log, with its other fields as JSON.
 void pass_on(const std::string& worker, json record) {
   const std::string message = text_of(record, "message");
-  // The front has a record of its own of each request.
+  // The front logs each request itself.
   const LogLevel level =
       message == "request" ? LogLevel::debug : level_of(text_of(record, "level"));
   for (const char* field : {"message", "level", "timestamp"}) record.erase(field);
   log(level, "a worker says", {{"worker", worker}, {"text", message}, {"fields", record.dump()}});
 }
 
-// A line that is no record, as logs show it: it may hold any bytes.
+// Logs a line that is not a record; it may hold any bytes.
 std::string printable(std::string_view line) {
   std::string text(line.substr(0, kShownLine));
   std::replace_if(text.begin(), text.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');
@@ -138,14 +138,14 @@ void Replica::on_ready(const json& record) {
   if (port_ == 0) return log(LogLevel::error, "a worker names no port", {{"worker", name()}});
   ready_at_ = steady_clock::now();
   silent_ = 0;
-  check_health();  // requests come once it has said what it serves
+  check_health();  // requests come after it has reported what it serves
 }
 
 bool Replica::is_asked() const {
   return port_ != 0 && (state_ == ReplicaState::starting || state_ == ReplicaState::ready);
 }
 
-// Asks for its health when it is time.
+// Asks for the worker's health at intervals.
 void Replica::stand() {
   health_timer_.expires_after(config_.health_interval);
   health_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {

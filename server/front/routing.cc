@@ -22,9 +22,9 @@ namespace {
 
 using nlohmann::json;
 
-// What is known of a request by its path alone.
+// What a path alone says about a request.
 struct WorkerPath {
-  std::optional<ModelKind> kind;  // none: workers of several kinds have it
+  std::optional<ModelKind> kind;  // none: several kinds of workers have the path
   std::optional<bool> ranks;
   bool named_events = false;
 };
@@ -80,16 +80,16 @@ const WorkerPaths& worker_paths() {
   return paths;
 }
 
-// The texts of an object that say whose a request is. The rest of it is read past and not kept: a
+// The texts of a body that select model and job. All else is skipped and not kept: as a tree, a
 // body of [[[... would take eighty times its size.
 class Texts final : public nlohmann::json_sax<json> {
  public:
-  // Empty for what is no JSON.
+  // No texts if the body is not JSON.
   explicit Texts(std::string_view body) {
     if (!json::sax_parse(body, this)) found_.clear();
   }
 
-  // path: "name", or "object/name". Empty where there is no such text.
+  // path: "name", or "object/name". Empty if there is no such text.
   std::string of(const std::string& path) const {
     const auto at = found_.find(path);
     return at == found_.end() ? "" : at->second;
@@ -134,11 +134,11 @@ class Texts final : public nlohmann::json_sax<json> {
   }
 
   size_t depth_ = 0;
-  std::string name_, inner_;  // of the value that comes, in the outermost object and one below
+  std::string name_, inner_;  // of the next value, in the outermost object and one level below
   std::map<std::string, std::string> found_;
 };
 
-// What a JSON body says. One that is not JSON is the worker's to refuse.
+// Reads a JSON body. If it is not JSON, the worker refuses it.
 void read_json(const Request& request, Wanted& wanted) {
   const Texts body(request.body);
   wanted.model = body.of("model");
@@ -156,7 +156,7 @@ void read_form(const Request& request, Wanted& wanted) {
       if (part.name == "model") wanted.model = std::move(part.data);
     }
   } catch (const Error&) {
-    wanted.model.clear();  // the worker says what is wrong with it
+    wanted.model.clear();  // the worker reports what is wrong
   }
 }
 
@@ -187,7 +187,7 @@ ErrorForm worker_error_form(std::string_view path) {
 }
 
 std::string no_such_model(const std::string& name) {
-  // Through JSON, which replaces what is no UTF-8.
+  // Through JSON, which replaces invalid UTF-8.
   const std::string quoted = json(name).dump(-1, ' ', false, json::error_handler_t::replace);
   return cat("The model '", json::parse(quoted).get<std::string>(), "' does not exist");
 }

@@ -18,7 +18,7 @@ namespace http = boost::beast::http;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-// Of the connection, or made anew by the server that the client talks to (RFC 9110 section 7.6.1).
+// Headers of the connection, and those that the front itself makes (RFC 9110 section 7.6.1).
 bool stays(std::string_view name) {
   static constexpr std::array<std::string_view, 11> kOwn = {"connection",
                                                             "content-length",
@@ -63,7 +63,7 @@ class TcpUpstream final : public Upstream, public std::enable_shared_from_this<T
     const std::array<asio::const_buffer, 2> parts{
         asio::buffer(request_.head), asio::buffer(request_.body.data(), request_.body.size())};
     asio::async_write(socket_, parts, [self = shared_from_this()](const error_code&, size_t) {
-      // A worker that refuses a request may close before it has read all of it.
+      // Read even now: a worker that refuses a request may close before it has read all of it.
       self->read();
     });
   }
@@ -77,14 +77,14 @@ class TcpUpstream final : public Upstream, public std::enable_shared_from_this<T
     if (!request_.on_end) return;
     input_.append(buffer_.data(), bytes);
     if (!parse()) return end(UpstreamEnd::broken);
-    if (!request_.on_end) return;  // cancelled by what it told
+    if (!request_.on_end) return;  // a callback cancelled it
     if (parser_.is_done()) return end(UpstreamEnd::whole);
     if (!error) return read();
     error_code problem;
     if (parser_.got_some()) parser_.put_eof(problem);
     end(parser_.is_done() && !problem ? UpstreamEnd::whole : UpstreamEnd::broken);
   }
-  // False for what is no answer.
+  // False if the input is not an HTTP response.
   bool parse() {
     error_code problem;
     while (!input_.empty() && !parser_.is_done()) {

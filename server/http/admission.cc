@@ -76,8 +76,8 @@ std::optional<Response> refuse_head(const Request& request, bool http_1_0,
   return refuse_host(request, http_1_0, context);
 }
 
-// A page of another site may send forms, text and empty bodies without asking first; only the
-// browser's headers tell that. With keys, what the browser does not know protects the worker.
+// Pages of other sites may send forms, text and empty bodies without a preflight request; only the
+// browser's headers show it. With keys, the worker is safe: the browser does not know them.
 std::optional<Response> refuse_origin(const Request& request, const ConnectionContext& context) {
   if (context.keys.enabled() || request.method == "GET" || request.method == "HEAD") {
     return std::nullopt;
@@ -88,14 +88,14 @@ std::optional<Response> refuse_origin(const Request& request, const ConnectionCo
       {"FORBIDDEN_ORIGIN", "A web page of another origin asks; --cors-origin allows such"});
 }
 
-// Only chunks tell where a body ends (RFC 9112 section 6.1).
+// Only `chunked` says where a body ends (RFC 9112 section 6.1).
 bool knows_transfer_coding(const Request& request) {
   const size_t codings = count_headers(request, "transfer-encoding");
   return codings == 0 ||
          (codings == 1 && same_text(request.header("transfer-encoding"), "chunked"));
 }
 
-// The body that a route needs.
+// Checks the kind of body that a route needs.
 std::optional<Response> refuse_body(const Request& request) {
   if (!is_json_type(request.header("content-type"))) {
     return error_response(
@@ -180,7 +180,7 @@ void name_request(Request& request) {
   if (request.request_id.empty()) request.request_id = request.correlation_id;
 }
 
-// HTTP/1.0 has no expectations: whoever sends them gets its answer alone (RFC 9110 section 10.1.1).
+// HTTP/1.0 has no expectations, so they are ignored there (RFC 9110 section 10.1.1).
 bool expects_continue(const Request& request, bool http_1_0) {
   return !http_1_0 && !expectations(request).empty();
 }

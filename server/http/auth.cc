@@ -39,18 +39,18 @@ Response unauthorized(const Request& request, const ErrorText& text) {
   return response;
 }
 
-// A scheme has no case (RFC 9110 section 11.1).
+// Case does not matter in a scheme (RFC 9110 section 11.1).
 bool has_scheme(std::string_view value) {
   return same_text(value.substr(0, kScheme.size()), kScheme);
 }
 
-// What the client sent: nothing when no header has a key, empty when one is malformed.
+// The client's key: nothing if no header has one, empty if one is malformed.
 std::optional<std::string_view> key_of(const Request& request) {
   std::optional<std::string_view> found;
   for (const auto& [name, value] : request.headers) {
     const bool bearer = name == "authorization";
     if (!bearer && name != "x-api-key") continue;
-    if (found) return "";  // which one counts is not ours to guess
+    if (found) return "";  // two keys: refuse, do not guess
     const bool formed = value.size() <= kMaxHeaderBytes && (!bearer || has_scheme(value));
     found = formed ? trim(std::string_view(value).substr(bearer ? kScheme.size() : 0)) : "";
   }
@@ -125,7 +125,7 @@ ApiKeys::Verdict ApiKeys::judge(const Request& request) const {
   const std::optional<std::string_view> key = key_of(request);
   if (!key)
     return {.refusal = unauthorized(request, {"MISSING_API_KEY", "Missing API key"}), .name = {}};
-  // Digests have one length, so the comparison tells nothing of a key's; all are compared.
+  // Digests have equal lengths, so timing reveals nothing about a key's length; all are compared.
   const Digest sent = digest_of(*key);
   const Key* found = nullptr;
   for (const Key& own : keys_) {

@@ -20,7 +20,7 @@ using boost::system::error_code;
 constexpr size_t kMaxStatusLine = 4096;
 constexpr uint16_t kTlsPort = 443;
 
-// The number in "HTTP/1.1 200 OK"; 0 when the line is no status line.
+// The number in "HTTP/1.1 200 OK"; 0 if it is not a status line.
 int status_of(std::string_view line) {
   int status = 0;
   if (!line.starts_with("HTTP/1.") || line.size() < 12) return 0;
@@ -28,8 +28,8 @@ int status_of(std::string_view line) {
   return status;
 }
 
-// One request. Each step starts the next; an error ends the chain, and `io` runs out of work. What
-// `io` still holds at its end is never run.
+// One request. Each step starts the next. An error ends the chain, so `io` runs out of work. `io`
+// never runs handlers that it still holds at its end.
 class Attempt {
  public:
   // tls: null = plain.
@@ -44,7 +44,7 @@ class Attempt {
           if (!failed(error)) connect(found);
         });
   }
-  int status() const { return status_; }  // 0: none came
+  int status() const { return status_; }  // 0: no answer
   const std::string& problem() const { return problem_; }
 
  private:
@@ -133,7 +133,7 @@ class PostClient::Impl {
   void cancel();
 
  private:
-  // Runs what is queued on `io` unless, or until, cancelled.
+  // Runs the work of `io` until it ends or is cancelled.
   void run(asio::io_context& io, std::chrono::milliseconds timeout);
 
   std::string head(const Url& url, std::string_view path, size_t body_bytes) const;

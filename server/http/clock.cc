@@ -20,7 +20,7 @@ tm utc(system_clock::time_point time) {
 }  // namespace
 
 std::string http_date(system_clock::time_point time) {
-  // strftime would take names from the locale.
+  // strftime would use the locale's names.
   static constexpr std::array<const char*, 7> kDays = {"Sun", "Mon", "Tue", "Wed",
                                                        "Thu", "Fri", "Sat"};
   static constexpr std::array<const char*, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",

@@ -27,22 +27,22 @@ using boost::system::error_code;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// Largest piece written at once: what a slow client must read within write_timeout.
+// Most bytes of one write: a slow client must read them within write_timeout.
 constexpr size_t kPieceBytes = 16 * 1024;
-// How long a client may still send after a response that ends the connection. Closing at once
-// would make its system drop the response (RFC 9112 section 9.6).
+// How long a client may still send after a response that ends the connection. If the server closed
+// at once, the client's system would drop the response (RFC 9112 section 9.6).
 constexpr milliseconds kLinger{1000};
-// Before each request; more are an error. Some clients send one behind a body.
+// Most empty lines before a request. Some clients send one after a body.
 constexpr int kMostEmptyLines = 8;
-// Bodies up to this are read on the thread of all connections, within a few milliseconds.
+// The connections' thread handles bodies up to this size, within a few milliseconds.
 constexpr size_t kSmallBody = 64 * 1024;
 
 enum class State : uint8_t {
   head,       // reading a request's head, or waiting for one
   body,       // reading its body
-  answering,  // writing a response that is complete
-  waiting,    // the response, or its next event, comes from a producer
-  lingering,  // all is written; what still comes in is dropped
+  answering,  // writing a complete response
+  waiting,    // a producer makes the response or its next event
+  lingering,  // all is written; further input is dropped
   closed,
 };
 
@@ -115,14 +115,14 @@ class HttpConnection final : public Connection,
   const ConnectionContext& context_;
   const std::unique_ptr<Transport> transport_;
   asio::steady_timer timer_;  // the one deadline of the current state
-  uint64_t timer_epoch_ = 0;  // tells an expired timer from one that was replaced
+  uint64_t timer_epoch_ = 0;  // tells an expired timer from a replaced one
   std::function<void()> closed_;
   std::string remote_;
 
   State state_ = State::head;
   bool reading_ = false;
   bool read_ended_ = false;  // the client sends no more
-  bool probe_due_ = false;   // of events: something is to be written at once
+  bool probe_due_ = false;   // in an event stream: write something at once
   bool writing_ = false;
   bool finishing_ = false;  // no request after this one
   bool keep_alive_ = false;
@@ -148,7 +148,7 @@ void HttpConnection::start(std::function<void()> closed) {
   open(&HttpConnection::first_request);
 }
 
-// A new client has no reason to wait before its first byte.
+// header_timeout starts here, because a new client has no reason to wait before its first byte.
 void HttpConnection::open(Step then) {
   arm(options().header_timeout, &HttpConnection::close);
   transport_->open([self = shared_from_this(), then](const error_code& error) {
@@ -195,7 +195,7 @@ void HttpConnection::close() {
   if (closed_) closed_();
 }
 
-// A mailbox that is still held has more to come, for nobody.
+// Tells the producer of an unfinished response that the client is gone.
 void HttpConnection::release_mailbox() {
   if (events_) events_->abandon();
   if (later_) later_->abandon();
@@ -237,7 +237,7 @@ void HttpConnection::next_request() {
   }
 }
 
-// Skips empty lines before a request (RFC 9112 section 2.2); false: nothing else is there yet.
+// Skips empty lines before a request (RFC 9112 section 2.2). False if nothing follows them yet.
 bool HttpConnection::has_begun() {
   for (; empty_lines_ < kMostEmptyLines && input_.starts_with("\r\n"); ++empty_lines_) {
     input_.erase(0, 2);
@@ -274,7 +274,7 @@ void HttpConnection::on_read(const error_code& error, size_t bytes) {
     }
     parse();
   } else if (state_ == State::waiting && input_.size() < options().max_header_bytes) {
-    read_more();  // goes on watching for the client's leaving
+    read_more();  // to notice when the client leaves
   }
 }
 
@@ -295,16 +295,16 @@ void HttpConnection::on_no_more() {
   reject(error_response(request_, 400, {"INVALID_REQUEST", "The request ended early"}));
 }
 
-// A client that closed its side alone waits for its answer; one that closed all looks the same
-// until something is sent to it: then its system says that nobody is there.
+// A client that closed only its sending side still waits for the answer. One that closed both looks
+// the same until the server sends something: then the client's system reports the close.
 void HttpConnection::probe() {
-  // HTTP/1.0 has nothing that may come before a response.
+  // HTTP/1.0 allows nothing before a response.
   if (later_ && http_1_0_) return close();
   transport_->socket().async_wait(
       tcp::socket::wait_error, [self = shared_from_this()](const error_code&) { self->close(); });
   probe_due_ = events_ != nullptr;
   if (!later_) return on_wake();
-  output_ = "HTTP/1.1 100 Continue\r\n\r\n";  // any number may come before a response
+  output_ = "HTTP/1.1 100 Continue\r\n\r\n";  // any number of these may precede a response
   write(&HttpConnection::after_probe);
 }
 
@@ -329,7 +329,7 @@ void HttpConnection::parse() {
   dispatch();
 }
 
-// Of a head, or of what is around the chunks of a body: their data never waits to be parsed.
+// Waits for the rest of a head or of the text around chunks; chunk data is parsed as it comes.
 void HttpConnection::await_rest() {
   if (input_.size() <= options().max_header_bytes) return read_more();
   on_parse_error(http::error::header_limit);
@@ -342,7 +342,7 @@ void HttpConnection::on_parse_error(const error_code& error) {
         {"HEADERS_TOO_LARGE", cat("Headers exceed ", options().max_header_bytes, " bytes")}));
   }
   if (error == http::error::body_limit) {
-    // A length that is told is judged with the head.
+    // A Content-Length is checked with the head, so the head may not be copied yet.
     if (request_.method.empty()) copy_head();
     return reject(error_response(
         request_, 413, {"PAYLOAD_TOO_LARGE", cat("The body exceeds ", max_body_, " bytes")}));
@@ -373,7 +373,7 @@ void HttpConnection::copy_head() {
   begin_request_span(request_, options().tracer);
 }
 
-// True when the body may be read on.
+// Whether to go on reading the body.
 bool HttpConnection::on_head() {
   copy_head();
   Admission admission = admit(request_, http_1_0_, context_);
@@ -387,7 +387,7 @@ bool HttpConnection::on_head() {
   }
   route_ = admission.route;
   request_.key_name = std::move(admission.key_name);
-  // Whoever started the worker may speak for others.
+  // The process that started the worker may act for other senders.
   if (request_.key_name == kOwnKey) request_.behalf = request_.header("x-rbee-sender");
   request_.params = std::move(admission.params);
   if (!limit_body(admission.max_body_bytes.value_or(max_body_))) return false;
@@ -400,7 +400,7 @@ bool HttpConnection::on_head() {
   return true;
 }
 
-// The parser has judged a length that is told by the server's limit alone.
+// The parser checked a Content-Length only against the server's limit.
 bool HttpConnection::limit_body(size_t bytes) {
   if (bytes >= max_body_) return true;
   max_body_ = bytes;
@@ -440,10 +440,10 @@ void HttpConnection::dispatch() {
   respond(context_.router.run(*route_, request_));
 }
 
-// Answers and ends the connection, whatever the client still means to send.
+// Answers and ends the connection, even if the client has more to send.
 void HttpConnection::reject(const Response& response) {
   keep_alive_ = false;
-  if (request_.request_id.empty()) name_request(request_);  // it has no head that could be read
+  if (request_.request_id.empty()) name_request(request_);  // its head could not be read
   write_response(response);
 }
 
@@ -491,7 +491,7 @@ void HttpConnection::start_events(const Response& response) {
   if (events_) read_more();
 }
 
-// Called by producers, on their threads.
+// Producers call it on their threads.
 std::function<void()> HttpConnection::make_wake() {
   return [weak = weak_from_this(), executor = transport_->socket().get_executor()] {
     asio::post(executor, [weak] {
@@ -534,7 +534,7 @@ void HttpConnection::pump() {
   write(piece.last ? &HttpConnection::end_of_response : &HttpConnection::pump);
 }
 
-// Keeps proxies from closing a stream that is silent.
+// Keeps proxies from closing a silent stream.
 void HttpConnection::write_comment() {
   static constexpr std::string_view kComment = ": keep-alive\n\n";
   probe_due_ = false;
@@ -542,7 +542,7 @@ void HttpConnection::write_comment() {
   write(&HttpConnection::pump);
 }
 
-// Writes output_ from there on, then goes on.
+// Writes output_ from `at` on, then calls `then`.
 void HttpConnection::write(Step then, size_t at) {
   writing_ = true;
   const size_t size = std::min(output_.size() - at, kPieceBytes);

@@ -23,7 +23,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// A parameter's value at the start of `text`, quoted or not; what follows it stays in `text`.
+// Takes a parameter's value, quoted or not, off the start of `text`.
 std::string take_value(std::string_view& text) {
   std::string value;
   if (text.empty() || text.front() != '"') {
@@ -41,7 +41,7 @@ std::string take_value(std::string_view& text) {
   return value;
 }
 
-// The value of a parameter of a header's value: `form-data; name="a"`.
+// The value of a parameter in a header such as `form-data; name="a"`.
 std::optional<std::string> parameter(std::string_view header, std::string_view wanted) {
   size_t semicolon;
   while ((semicolon = header.find(';')) != std::string_view::npos) {
@@ -56,8 +56,8 @@ std::optional<std::string> parameter(std::string_view header, std::string_view w
   return std::nullopt;
 }
 
-// Where the next delimiter line begins; npos: nowhere. Its text in the middle of a line of data, or
-// as the start of a longer word, is data.
+// Where the next delimiter line begins; npos: nowhere. The delimiter's text in the middle of a
+// line, or at the start of a longer word, is data.
 size_t find_delimiter(std::string_view body, const std::string& delimiter) {
   const std::string wanted = std::string(kLine) + delimiter;
   size_t at = body.find(wanted);

@@ -15,7 +15,7 @@
 namespace rbee::server {
 namespace {
 
-// Fields of /proc/self/stat (proc(5)), from the third on: the name in front may hold blanks.
+// Fields of /proc/self/stat (proc(5)) from the third on, because the name before may have blanks.
 std::vector<std::string> stat_fields() {
   std::ifstream file("/proc/self/stat");
   const std::string all{std::istreambuf_iterator<char>(file), {}};
@@ -63,7 +63,7 @@ void write_stat(std::string& out) {
 
 void write_files(std::string& out) {
   std::error_code error;
-  // One of them is the folder that is read.
+  // One of them is this open folder.
   const auto open = std::distance(std::filesystem::directory_iterator("/proc/self/fd", error), {});
   if (!error) {
     write(out, "process_open_fds", "gauge", "Files and connections that are open.", cat(open - 1));

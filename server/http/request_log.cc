@@ -13,7 +13,7 @@ using nlohmann::json;
 
 constexpr size_t kShownBytes = 128;
 
-// A client may choose the names of fields.
+// Clients may choose these field names.
 std::string text_at(const json& object, const char* name) {
   const auto found = object.find(name);
   if (found == object.end() || !found->is_string()) return {};

@@ -20,7 +20,7 @@ void begin_request_span(Request& request, const std::shared_ptr<Tracer>& tracer)
 void record_request_span(Request& request, const RequestEnd& end) {
   const ActiveSpan trace = std::exchange(request.trace, {});
   if (!trace.tracer) return;
-  // The front's routes but few are for all paths, which is no route's name.
+  // Most of the front's requests match "*", which is no useful name.
   const bool named = end.route != nullptr && end.route->pattern != "*";
   Span span =
       make_span(trace, named ? cat(request.method, " ", end.route->pattern) : request.method,

@@ -11,7 +11,7 @@
 namespace rbee::server {
 namespace {
 
-// The first segment of `path`, which is cut off; path begins with '/'.
+// Cuts the first segment off `path`, which begins with '/'.
 std::string_view next_segment(std::string_view& path) {
   path.remove_prefix(1);
   const size_t end = std::min(path.find('/'), path.size());
@@ -24,7 +24,7 @@ bool is_parameter(std::string_view segment) {
   return segment.size() > 2 && segment.front() == '{' && segment.back() == '}';
 }
 
-// Without percent-encoding (RFC 3986, section 2.1); what is none stays.
+// Decodes percent-encoding (RFC 3986, section 2.1); invalid sequences stay.
 std::string decoded(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -22,7 +22,7 @@ using boost::system::error_code;
 
 // Connections beyond the limit that still get their 503 before they are closed.
 constexpr size_t kRefusalsAtOnce = 64;
-constexpr size_t kLastPlaces = 8;  // such a part of all connections
+constexpr size_t kLastPlaces = 8;  // one part in this many of all connections
 constexpr std::chrono::milliseconds kAcceptRetry{100};
 
 std::string address_of(const tcp::socket& socket) {
@@ -45,7 +45,7 @@ class Server::Impl {
     thread_ = std::thread([this] { io_.run(); });
   }
 
-  // Without the memory to tell the thread to stop, ending the process is all that is left.
+  // Without memory to tell the thread to stop, the process can only end.
   ~Impl() { stop(std::chrono::milliseconds(0)); }  // NOLINT(bugprone-exception-escape)
 
   uint16_t port() const { return port_; }
@@ -75,7 +75,7 @@ class Server::Impl {
   }
 
  private:
-  // Null where there is none to be.
+  // Null if TLS is off.
   std::shared_ptr<asio::ssl::context> read_tls() const {
     const ServerOptions& options = context_.options;
     if (options.tls_certificate.empty()) return nullptr;
@@ -96,7 +96,7 @@ class Server::Impl {
   asio::steady_timer timer_;  // accept's retry; the grace of a stop
   std::unordered_map<uint64_t, std::shared_ptr<Connection>> connections_;
   std::unordered_map<std::string, size_t> clients_;  // open connections, without those refused
-  size_t refused_ = 0;  // those of connections_ that only get their 503
+  size_t refused_ = 0;                               // how many of connections_ only get a 503
   uint64_t next_id_ = 0;
   uint16_t port_ = 0;
   std::thread thread_;
@@ -128,7 +128,7 @@ void Server::Impl::accept() {
 void Server::Impl::on_accept(const error_code& error, tcp::socket socket) {
   if (context_.stopping) return;
   if (error) {
-    // Mostly: too many open files. Those of others will be closed.
+    // Usually there are too many open files; others will be closed.
     log(LogLevel::warn, "accept failed", {{"error", error.message()}});
     timer_.expires_after(kAcceptRetry);
     timer_.async_wait([this](const error_code& cancelled) {
@@ -157,7 +157,7 @@ bool Server::Impl::has_place_for(const std::string& address) const {
   const auto client = clients_.find(address);
   const size_t own = client == clients_.end() ? 0 : client->second;
   if (open >= most || (most_of_client > 0 && own >= most_of_client)) return false;
-  // The last places are for addresses that have few.
+  // Addresses with few connections get the last places.
   const size_t last = most / kLastPlaces;
   return open + last < most || own < last;
 }
@@ -183,7 +183,7 @@ void Server::Impl::begin_stop(std::chrono::milliseconds grace) {
   error_code ignored;
   acceptor_.close(ignored);
   timer_.cancel();
-  // Connections leave the map while it is walked.
+  // A copy, because connections leave the map during the walk.
   const auto walk = [this](void (Connection::*step)()) {
     const auto connections = connections_;
     for (const auto& [id, connection] : connections) ((*connection).*step)();

@@ -94,7 +94,7 @@ SideThreads::Clients::iterator SideThreads::next() {
   return best;
 }
 
-// It goes behind those that came while it had its turn.
+// The client goes after those that came during its turn.
 void SideThreads::end_turn(Clients::iterator client) {
   --client->in_work;
   clients_.splice(clients_.end(), clients_, client);
@@ -102,8 +102,8 @@ void SideThreads::end_turn(Clients::iterator client) {
 }
 
 void SideThreads::run() {
-  // Where processors are few, answers that run come before those that are made ready. On Linux it
-  // is the thread that this is about.
+  // With few processors, running answers come before the preparation of others. On Linux this sets
+  // the priority of the thread alone.
   setpriority(PRIO_PROCESS, 0, kNiceness);
   while (true) {
     Waiting piece;

@@ -41,7 +41,7 @@ system_clock::time_point day_time(const ActiveSpan& span, steady_clock::time_poi
 
 }  // namespace
 
-// Later versions may have more behind the flags.
+// Later versions may have more after the flags.
 std::optional<TraceParent> parse_traceparent(std::string_view header) {
   const bool first = header.starts_with("00-");
   if (header.size() < kHeaderSize || (first && header.size() != kHeaderSize)) return std::nullopt;

@@ -17,7 +17,7 @@ std::string value_json(const SpanValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) {
     return cat("{\"stringValue\":", json_quote(*text), "}");
   }
-  // Numbers of 64 bits are strings in protobuf's JSON.
+  // 64-bit numbers are strings in protobuf's JSON.
   if (const auto* number = std::get_if<int64_t>(&value)) {
     return cat("{\"intValue\":\"", *number, "\"}");
   }
@@ -52,7 +52,7 @@ std::string span_json(const Span& span) {
   return out + "}";
 }
 
-// Of the specification: all other refusals are for good.
+// The specification's statuses; all other refusals are final.
 bool may_send_again(int status) {
   constexpr std::array<int, 4> kAgain = {429, 502, 503, 504};
   return std::find(kAgain.begin(), kAgain.end(), status) != kAgain.end();
@@ -119,7 +119,7 @@ void Tracer::loop() {
       changed_.wait_for(lock, options_.delay, full);
     }
     send_batch(lock);
-    if (stopping_ && pause_ > milliseconds(0)) break;  // the collector is away
+    if (stopping_ && pause_ > milliseconds(0)) break;  // the collector does not answer
   }
   over_ = true;
   changed_.notify_all();

@@ -56,7 +56,7 @@ class TlsTransport final : public Transport {
                ssl::stream_base::handshake_type side)
       : context_(std::move(context)), stream_(std::move(socket), *context_), side_(side) {}
 
-  // Before open(), of a client.
+  // Clients call it before open().
   void expect(const std::string& host);
 
   void open(Opened done) override { stream_.async_handshake(side_, std::move(done)); }
