@@ -20,7 +20,7 @@ void ItemReply::grow(AnswerItem::Kind kind, std::string_view text) {
   if (items_.empty() || items_.back().kind != kind) open({.kind = kind});
   AnswerItem& item = items_.back();
   item.text += text;
-  // Reasoning and calls show no tokens.
+  // Reasoning and calls have no token list.
   std::vector<TokenLogprobs> scored = std::exchange(scored_, {});
   if (kind != AnswerItem::Kind::text) scored.clear();
   item.scored.insert(item.scored.end(), scored.begin(), scored.end());

@@ -190,7 +190,7 @@ void TextJob::trace_end(const engine::Finished* finished, std::string_view error
   trace_.finish(operation_, error);
 }
 
-// Before the client is told, who may ask for the figures at once.
+// Counts before the client sees the end, because it may read the metrics at once.
 void TextJob::finish(JobState state, const engine::Finished* finished, std::string_view error) {
   end(state);
   trace_end(finished, error);

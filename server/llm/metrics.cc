@@ -5,19 +5,19 @@
 namespace rbee::server {
 namespace {
 
-// vLLM's bounds of the phases of a request, with shorter ones in front, and those of its lengths.
+// vLLM's buckets for the phases of a request, with shorter ones added, and for its lengths.
 const std::vector<double> kPhaseSeconds = {0.01, 0.05, 0.1, 0.3, 0.5, 0.8, 1,   1.5,
                                            2,    2.5,  5,   10,  15,  20,  30,  40,
                                            50,   60,   120, 240, 480, 960, 1920};
 const std::vector<double> kLengths = {1,    2,    5,    10,    20,    50,    100,    200,   500,
                                       1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000};
 
-// 0 where nothing was counted.
+// 0 if nothing was counted.
 double ratio(double part, double whole) {
   return whole > 0 ? part / whole : 0;
 }
 
-// Under the names of vLLM, where a figure means the same there: dashboards know them.
+// Under vLLM's names if a figure means the same there, because dashboards use them.
 // label: names the model.
 void write_batching(std::string& out, const engine::EngineStats& stats, const std::string& label) {
   const auto write = [&](const char* name, const char* type, const char* help, auto value) {
@@ -43,7 +43,7 @@ void write_batching(std::string& out, const engine::EngineStats& stats, const st
   write("vllm:generation_tokens_total", "counter", "Tokens generated.", stats.generated_tokens);
 }
 
-// The same for llama-server's names, which have no labels.
+// The same under llama-server's names, which have no labels.
 void write_llama_names(std::string& out, const engine::EngineStats& stats) {
   write_metric(out, "llamacpp:prompt_tokens_total", "counter", "Prompt tokens evaluated.",
                stats.prompt_tokens);
@@ -135,7 +135,7 @@ void Metrics::count(Outcome outcome, const RequestTimes& times) {
   if (times.reason) add_phases(times);
 }
 
-// Of an answer that came to its end, as vLLM counts them.
+// Counts an answer that has ended, as vLLM does.
 void Metrics::add_phases(const RequestTimes& times) {
   prompt_lengths_.add(times.prompt_tokens);
   answer_lengths_.add(times.tokens_out);

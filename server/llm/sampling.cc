@@ -11,7 +11,7 @@ void set_open_defaults(GenerateRequest& request, const engine::SamplingDefaults&
   if (model.repetition_penalty) {
     request.set_default(&P::repetition_penalty, *model.repetition_penalty);
   }
-  // A request that names a window wants llama-server's way of counting.
+  // A request with a window gets llama-server's way to count tokens.
   if (request.given.has(&P::repeat_last_n)) return;
   request.set(&P::repeat_last_n, 0);
   request.sampling.penalise_prompt = false;

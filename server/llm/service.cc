@@ -10,12 +10,12 @@
 namespace rbee::server {
 namespace {
 
-// Bytes of text of which the tokens are made beside the connections' thread.
+// From this many bytes of text, a side thread tokenizes.
 constexpr size_t kLongText = 8192;
-// About what a chat template makes around a message.
+// About the bytes that a chat template adds around a message.
 constexpr size_t kMarkBytes = 64;
 
-// Of which each answer's tokens are made.
+// The bytes of text that become tokens.
 size_t text_bytes(const GenerateRequest& request) {
   size_t bytes = request.prompt.size() + request.chat.template_variables.size();
   for (const SentMessage& message : request.messages) {
@@ -42,7 +42,7 @@ engine::Constraint to_engine(const ConstraintFields& wire) {
           .choices = wire.choices};
 }
 
-// Of a job of several that are one answer; the first one's is the answer's own.
+// The id of one of an answer's jobs; the first has the answer's id.
 std::string part_id(const std::string& id, size_t index) {
   return index == 0 ? id : cat(id, "-", index);
 }
@@ -212,8 +212,8 @@ std::function<void()> LlmService::canceller_of_all(const std::string& id, size_t
   };
 }
 
-// Throws invalid_argument for more answers than can ever wait at once: to try again would be no
-// use.
+// Throws invalid_argument for more answers than can ever wait at once, because a retry would not
+// help.
 void LlmService::check_places(size_t answers) const {
   const engine::ModelInfo& model = engine_.model();
   const int64_t most = int64_t{model.max_running} + model.max_waiting;
@@ -222,13 +222,13 @@ void LlmService::check_places(size_t answers) const {
         " that run and wait here (--max-running, --max-waiting)");
 }
 
-// All or none: the later answers to a prompt wait for the first one, to share what it evaluates.
+// All or none: the later answers to a prompt wait for the first one, to share its evaluated prompt.
 void LlmService::submit_all(const GenerateRequest& request, const AnswerPlan& plan,
                             const std::string& id,
                             const std::function<std::unique_ptr<Reply>(size_t index)>& make_reply) {
   const size_t each = static_cast<size_t>(plan.each);
   check_places(plan.answers());
-  const engine::TextRequest shared = engine_request(request, id);  // its pictures are read once
+  const engine::TextRequest shared = engine_request(request, id);  // reads its pictures once
   try {
     for (size_t index = 0; index < plan.answers(); ++index) {
       auto job = make_job(part_id(id, index), make_reply(index), nullptr);
@@ -246,7 +246,7 @@ void LlmService::submit_all(const GenerateRequest& request, const AnswerPlan& pl
       if (one.sampling.seed) *one.sampling.seed += among;
       if (among > 0) {
         one.follows = part_id(id, index - among);
-        one.prompt_logprobs = std::nullopt;  // they are the first one's
+        one.prompt_logprobs = std::nullopt;  // the first answer has them
       }
       hand_over(std::move(one), job);
     }

@@ -1,4 +1,4 @@
-// Which adapters a request takes.
+// Selects a request's adapters.
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ auto find(const std::vector<engine::LoraInfo>& adapters, std::string_view name) 
 
 }  // namespace
 
-// Names in the place of ids, which are places in the engine's list.
+// Replaces ids, which are indices into the engine's list, by names.
 std::vector<engine::LoraChoice> LlmService::named(const std::vector<LoraField>& fields) const {
   const std::vector<engine::LoraInfo> known = engine_.loras();
   std::vector<engine::LoraChoice> out;
@@ -33,7 +33,7 @@ std::vector<engine::LoraChoice> LlmService::named(const std::vector<LoraField>& 
   return out;
 }
 
-// A list says all; else the model's name may be an adapter's.
+// A list selects alone; without one, the model's name may be an adapter's.
 std::vector<engine::LoraChoice> LlmService::loras_of(const GenerateRequest& request) const {
   if (request.lora) return named(*request.lora);
   const std::vector<engine::LoraInfo> known = engine_.loras();
@@ -41,7 +41,7 @@ std::vector<engine::LoraChoice> LlmService::loras_of(const GenerateRequest& requ
   const std::scoped_lock lock(loras_mutex_);
   std::vector<engine::LoraChoice> out;
   for (const engine::LoraChoice& choice : default_loras_) {
-    // One that was unloaded since is not asked for.
+    // Skips one that was unloaded meanwhile.
     if (find(known, choice.name) != known.end()) out.push_back(choice);
   }
   return out;

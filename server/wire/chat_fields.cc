@@ -18,7 +18,7 @@ SentMessage read_message(const json& entry, const std::string& prefix,
     fields.note("role", "required", "is missing", nullptr);
   }
   if (out.role == "developer") out.role = "system";  // the newer name
-  const bool function = out.role == "function";      // older, and answers the call before it
+  const bool function = out.role == "function";      // the older form; answers the call before it
   if (function) out.role = "tool";
   out.tool_calls = read_tool_calls(fields, errors, prefix);
   out.tool_call_id = fields.text("tool_call_id").value_or("");

@@ -75,7 +75,7 @@ class Fields {
   ConstraintFields out;
 
  private:
-  // The first is kept. Returns whether this one is.
+  // Keeps the first form only. Returns whether it is this one.
   bool take(ObjectReader& reader, const char* field, const char* kind) {
     if (out.kind.empty()) {
       out.kind = kind;
@@ -93,14 +93,14 @@ class Fields {
     }
   }
 
-  // pointer: where the schema stands in the body.
+  // pointer: to the schema in the body.
   void take_schema(ObjectReader& reader, const char* field, const std::string& pointer) {
     const json* value = reader.find(field);
     if (value == nullptr || !take(reader, field, "json_schema")) return;
     if (value->is_string()) {
       out.text = value->get<std::string>();
     } else if (value->is_object() || value->is_boolean()) {
-      // `json` sorts names; the answer's properties come in the order of the schema's.
+      // `json` sorts names, but the answer's properties come in the schema's order.
       const ordered_json::json_pointer place(pointer);
       const std::string name = pointer.substr(1, pointer.find('/', 1) - 1);
       ordered_json named;
@@ -134,7 +134,7 @@ class Fields {
     ObjectReader format(*value, "response_format.", errors_);
     const std::string type = format.text("type").value_or("");
     if (type == "json_object") {
-      // llama-server takes a schema here.
+      // llama-server allows a schema here.
       if (format.find("schema") != nullptr) {
         take_schema(format, "schema", "/response_format/schema");
       } else {
@@ -148,7 +148,7 @@ class Fields {
     }
   }
 
-  // OpenAI's form, and llama-server's, which has the schema beside the type.
+  // OpenAI's form, and llama-server's with the schema beside the type.
   void read_named_schema(ObjectReader& format) {
     if (format.find("json_schema") == nullptr && format.find("schema") != nullptr) {
       return take_schema(format, "schema", "/response_format/schema");
@@ -165,7 +165,7 @@ class Fields {
 
   const JsonBody& body_;
   std::vector<FieldError>& errors_;
-  std::string field_;  // that was taken
+  std::string field_;  // of the kept form
 };
 
 }  // namespace

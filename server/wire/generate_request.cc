@@ -43,7 +43,7 @@ std::vector<std::string> stop_texts(ObjectReader& reader) {
       continue;
     }
     const std::string& text = entry.get_ref<const std::string&>();
-    if (text.empty()) continue;  // llama-server's clients send such
+    if (text.empty()) continue;  // llama-server's clients send these
     if (text.size() > kMaxStopBytes) {
       reader.note(name, cat("max_length(", kMaxStopBytes, ")"),
                   cat("is longer than ", kMaxStopBytes, " bytes"), &entry);
@@ -94,7 +94,7 @@ std::vector<int32_t> read_ids(const json& list, const std::string& name, ObjectR
 
 std::optional<int32_t> read_limit(ObjectReader& reader, const char* name, int32_t least) {
   const json* value = reader.find(name);
-  // 2^64 - 1 compares equal.
+  // The unsigned 2^64 - 1 would compare equal to -1.
   const bool all = value != nullptr && !value->is_number_unsigned() && *value == -1;
   if (all) return INT32_MAX;
   return reader.integer(name, {least, INT32_MAX});
@@ -112,7 +112,7 @@ void refuse_unless(ObjectReader& reader, const char* field, const json& neutral)
 }
 
 void refuse_vllm_fields(ObjectReader& reader) {
-  // Each with the value that changes nothing; null: there is none.
+  // Each with its neutral value; null: it has none.
   static const std::pair<const char*, json> fields[] = {{"chat_template", nullptr},
                                                         {"documents", json::array()},
                                                         {"include_stop_str_in_output", false},

@@ -26,7 +26,7 @@ constexpr size_t kShownBytes = 100;
                       .value = {}}});
 }
 
-// Bytes of a text for the library's reader, which says nowhere how far it has come.
+// Bytes for the library's parser, which does not report how far it has read.
 class Bytes {
  public:
   using iterator_category = std::forward_iterator_tag;
@@ -35,7 +35,7 @@ class Bytes {
   using pointer = const char*;
   using reference = const char&;
 
-  // farthest: of all copies.
+  // farthest: where the last read of any copy ended.
   Bytes(const char* at, const char** farthest) : at_(at), farthest_(farthest) {}
   reference operator*() const { return *at_; }
   Bytes& operator++() {
@@ -54,17 +54,17 @@ class Bytes {
   const char** farthest_;
 };
 
-// Reads past a body and keeps nothing of it but where its fields begin. Refuses what JSON allows
-// and we do not.
+// Scans a body and keeps only where its fields begin. Refuses what JSON allows but the workers do
+// not.
 class Survey final : public nlohmann::json_sax<json> {
  public:
   explicit Survey(std::string_view text) : end_(text.data() + text.size()), at_(text.data()) {
     json::sax_parse(Bytes(at_, &at_), Bytes(end_, &at_), this);
   }
 
-  // '{', '[', or 0 for what is neither.
+  // '{', '[', or 0 for other values.
   char outermost() const { return outermost_; }
-  // Of the outermost object, by name: the text behind it.
+  // The outermost object's fields: names, and the text after each.
   std::map<std::string, std::string_view> take_fields() { return std::move(fields_); }
 
   bool null() override { return count(); }
@@ -126,9 +126,9 @@ class Survey final : public nlohmann::json_sax<json> {
   }
 
   const char* const end_;
-  const char* at_;  // behind what was read
+  const char* at_;  // the next unread byte
   char outermost_ = 0;
-  std::vector<std::set<std::string>> names_;  // of the lists and objects that are open
+  std::vector<std::set<std::string>> names_;  // of the open lists and objects
   std::string last_name_;                     // empty before the first
   size_t parts_ = 0;                          // names and values so far
   std::map<std::string, std::string_view> fields_;
@@ -137,13 +137,13 @@ class Survey final : public nlohmann::json_sax<json> {
 json& add(json::object_t& object, std::string& name) {
   return object.emplace(std::move(name), json()).first->second;
 }
-// Names are known to be different; ordered_map's own ways in look all of them up.
+// Inserts without a lookup, because the names are known to differ; ordered_map would compare all.
 ordered_json& add(ordered_json::object_t& object, std::string& name) {
   ordered_json::object_t::Container& list = object;
   return list.emplace_back(std::move(name), ordered_json()).second;
 }
 
-// Makes a tree of text that was read before.
+// Makes a tree of text that Survey has accepted.
 template <typename Json>
 class Tree final : public nlohmann::json_sax<Json> {
  public:
@@ -204,7 +204,7 @@ class Tree final : public nlohmann::json_sax<Json> {
 
   Json root_;
   std::vector<Json*> open_;
-  Json* field_ = nullptr;  // of the innermost object: what the next value becomes
+  Json* field_ = nullptr;  // the innermost object's field for the next value
 };
 
 // The value after a name and its colon.

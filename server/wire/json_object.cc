@@ -9,9 +9,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMaxNoted = 32;  // a list may hold half as many wrong entries as a body has bytes
+constexpr size_t kMaxNoted = 32;  // a body may have one wrong entry for every two bytes
 
-// 5.0 is, as in JSON schemas.
+// 5.0 is an integer, as in JSON schemas.
 bool is_whole(const json& value) {
   return value.is_number_integer() ||
          (value.is_number_float() && std::trunc(value.get<double>()) == value.get<double>());
@@ -79,7 +79,7 @@ std::optional<float> ObjectReader::number(const char* name, Range<double> range)
     note(name, "type(number)", cat("must be a number ", bounds), value);
     return std::nullopt;
   }
-  // Judged as the float that is used: 1e-60 is not above 0.
+  // Compares the float that will be used: as one, 1e-60 is not above 0.
   const auto number = static_cast<float>(value->get<double>());
   const bool high_enough = range.open_low ? number > range.low : number >= range.low;
   if (high_enough && number <= range.high) return number;
@@ -96,7 +96,7 @@ std::optional<int32_t> ObjectReader::integer(const char* name, Range<int32_t> ra
     note(name, "type(integer)", cat("must be an integer ", bounds), value);
     return std::nullopt;
   }
-  // A double holds every 32-bit number, and rounds none of the others to one.
+  // A double holds every 32-bit integer, and rounds no other integer to one.
   const auto number = value->get<double>();
   if (number >= range.low && number <= range.high) return static_cast<int32_t>(number);
   note(name, cat("range(", range.low, "..=", range.high, ")"), cat("must be ", bounds), value);

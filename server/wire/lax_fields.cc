@@ -18,7 +18,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-// The whole of `text`, as Python reads a number; null where it is none.
+// The whole of `text` as a number in Python's notation; null if it is not one.
 json number_in(std::string_view text) {
   text = trimmed(text);
   if (text.starts_with('+') && !text.substr(1).starts_with('-')) text.remove_prefix(1);

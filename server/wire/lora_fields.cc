@@ -59,7 +59,7 @@ LoraOrder parse_order(std::string_view text, bool with_path) {
 
 void read_adapters(ObjectReader& reader, std::vector<FieldError>& errors,
                    GenerateRequest& request) {
-  // Of an adapter; any other name is the model's, whatever it is called.
+  // An adapter's name; every other name means the model.
   request.model = reader.text("model").value_or("");
   if (const json* list = reader.find("lora")) request.lora = read_list(*list, reader, errors);
 }

@@ -19,7 +19,7 @@ bool is_picture(PartSpelling spelling, const json& type) {
   return type == (spelling == PartSpelling::openai_chat ? "image_url" : "input_image");
 }
 
-// The URL of a part, and its name behind the part's.
+// The URL of a part, and the field's name after the part's.
 void read_picture(const json& part, PartSpelling spelling, const std::string& place,
                   ObjectReader& fields, const std::string& prefix, SentMessage& message) {
   if (!takes_pictures(message, place, fields)) return;

@@ -16,7 +16,7 @@ constexpr std::array kEfforts{"none", "minimal", "low", "medium", "high", "xhigh
 constexpr std::array kBudgets{"thinking_token_budget", "reasoning_budget",
                               "reasoning_budget_tokens", "thinking_budget_tokens"};
 
-// What the request says itself stays.
+// Keeps a value that the request sets itself.
 void add_variable(ChatFields& chat, const char* name, const json& value) {
   ordered_json all = chat.template_variables.empty() ? ordered_json::object()
                                                      : parse_in_order(chat.template_variables);
@@ -24,14 +24,14 @@ void add_variable(ChatFields& chat, const char* name, const json& value) {
   chat.template_variables = dump_in_order(all);
 }
 
-// Qwen, GLM, SmolLM3 and others know the first name, DeepSeek V3.1 and Granite the second.
-void set_thinking(ChatFields& chat, bool on) {
+// Qwen, GLM, SmolLM3 and others use the first name, DeepSeek V3.1 and Granite the second.
+void tell_thinking(ChatFields& chat, bool on) {
   add_variable(chat, "enable_thinking", on);
   add_variable(chat, "thinking", on);
 }
 
-// Templates that leave reasoning out do so for a budget of 0, and Seed-OSS's names any other; the
-// engine ends what comes nevertheless.
+// With a budget of 0, templates that can skip reasoning do so. Seed-OSS's template reads any other
+// budget. In all cases the engine ends reasoning that exceeds it.
 void set_budget(ChatFields& chat, int32_t budget) {
   chat.reasoning_budget = budget;
   if (budget < 0) return;

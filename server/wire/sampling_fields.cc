@@ -141,7 +141,7 @@ void read_samplers(ObjectReader& reader, size_t most, SamplingParams& params) {
   }
 }
 
-// Reads fields of the table, each as its member's type wants it.
+// Reads the fields of the table, each by its member's type.
 class FieldReader {
  public:
   FieldReader(ObjectReader& reader, GenerateRequest& request)
@@ -204,7 +204,7 @@ void read_sampling(ObjectReader& reader, GenerateRequest& request, engine::Sampl
     const engine::ApiField named = field.in(api);
     if (!named.name.empty()) fields.read(field, named);
   }
-  if (request.sampling.top_k == -1) request.sampling.top_k = 0;  // vLLM's way to say that it is off
+  if (request.sampling.top_k == -1) request.sampling.top_k = 0;  // vLLM's value for off
 }
 
 }  // namespace rbee::server

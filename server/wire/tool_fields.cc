@@ -53,7 +53,7 @@ class Tools {
       read_tool((*list)[i], ordered[i], cat("tools[", i, "]"));
   }
 
-  // "functions" and "function_call", which OpenAI had before tools: an answer has one call at most.
+  // "functions" and "function_call", OpenAI's fields before tools: an answer has at most one call.
   void read_older_form() {
     const json* list = reader_.find("functions");
     const json* choice = reader_.find("function_call");
@@ -109,7 +109,7 @@ class Tools {
     const bool chat = spelling_ == ToolSpelling::openai_chat;
     const bool responses = spelling_ == ToolSpelling::openai_responses;
     const json type = entry.value("type", json());
-    // Chats take the other APIs' spelling too: a name that stands in the tool itself, and no type.
+    // Chats also accept the other APIs' spelling: a name in the tool itself, without a type.
     const bool anthropic = chat && entry.contains("input_schema");
     if (type == "custom" && (responses || chat) && !anthropic) return read_custom(entry, at);
     if (is_left_out(type)) return;
@@ -126,7 +126,7 @@ class Tools {
     read_function(entry["function"], ordered["function"], at + ".function");
   }
 
-  // A function of one text, which may have a form.
+  // A custom tool: a function with one text argument, which may have a format.
   void read_custom(const json& entry, const std::string& at) {
     const bool nested = spelling_ == ToolSpelling::openai_chat;
     const json custom = nested ? entry.value("custom", json()) : entry;
@@ -156,7 +156,7 @@ class Tools {
     chat_.tools.back().definition = std::move(form.definition);
   }
 
-  // False when it is wrong. Chats have what a grammar is in a field of its own.
+  // False if it is invalid. Chats put a grammar into a field of its own.
   bool read_form(const json& custom, const std::string& at, SentTool& form) {
     const json format = custom.value("format", json());
     const json type = format.is_object() ? format.value("type", json()) : json();
@@ -179,8 +179,8 @@ class Tools {
     return true;
   }
 
-  // Agents offer tools that OpenAI's own servers run beside their functions. The model hears of the
-  // functions alone, as from llama-server.
+  // Agents also offer tools that OpenAI's own servers run. As with llama-server, the prompt shows
+  // the model only the functions.
   bool is_left_out(const json& type) const {
     return spelling_ == ToolSpelling::openai_responses && type.is_string() && type != "function";
   }
@@ -202,7 +202,7 @@ class Tools {
     if (!strict.is_null() && !strict.is_boolean()) {
       return reader_.note(at + ".strict", "type(boolean)", "must be true or false", &strict);
     }
-    // A chat's tool may have both, of which the former is taken.
+    // A chat's tool may have both fields; the first one counts.
     for (const char* each : {schema, "input_schema"}) {
       const json value = entry.value(each, json());
       if (!value.is_null() && !value.is_object()) {
@@ -253,7 +253,7 @@ class Tools {
     check_choice(*choice);
   }
 
-  // The tools that may be called: the model hears of no other.
+  // The tools that may be called; the prompt shows no others.
   void read_allowed(const json& choice) {
     const bool nested = spelling_ == ToolSpelling::openai_chat;
     const json allowed = nested ? choice.value("allowed_tools", json()) : choice;
@@ -343,7 +343,7 @@ std::string custom_input(const std::string& arguments) {
 
 namespace {
 
-// "function_call": of a message that OpenAI's older form has.
+// A message's "function_call", in OpenAI's older form.
 SentCall read_older_call(const json& value, ObjectReader& message, std::vector<FieldError>& errors,
                          const std::string& prefix) {
   if (!value.is_object()) {

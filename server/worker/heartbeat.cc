@@ -36,7 +36,7 @@ void Heartbeat::stop() {
   }
   client_.cancel();
   thread_.join();
-  // Also to a hive that was down at the last try: it may be back.
+  // Sends even if the last try failed, because the hive may be back.
   PostClient client;
   reached_ = send(client, options_.last_timeout).empty();
 }

@@ -47,7 +47,7 @@ void Job::end(JobState state) {
 void Job::note_lost_event(const std::exception& error) const noexcept {
   try {
     log(LogLevel::error, "an event was lost", {{"job_id", id_}, {"error", error.what()}});
-  } catch (const std::exception&) {  // nothing is left to say it with
+  } catch (const std::exception&) {  // the failure cannot be reported either
   }
 }
 

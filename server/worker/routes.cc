@@ -71,7 +71,7 @@ Response metrics(WorkerService& service, const Request&) {
   Response response =
       text_response(200, service.metrics() + process_metrics() + trace_metrics(service.tracer()));
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-  // llama-server's: figures begin anew with the process.
+  // llama-server's field: its figures restart with the process.
   response.headers = {{"Process-Start-Time-Unix", std::to_string(service.started_at())}};
   return response;
 }
@@ -143,7 +143,7 @@ constexpr WorkerRoute kStateRoutes[] = {
     {"GET", "/v1/loading/progress", loading_progress},
 };
 
-// Both names of jobs stand for the same ones.
+// Both names of the path reach the same jobs.
 constexpr WorkerRoute kJobRoutes[] = {
     open("GET", "/", welcome),
     {"GET", "/v1/jobs/{job_id}/stream", stream},

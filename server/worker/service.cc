@@ -6,15 +6,15 @@
 namespace rbee::server {
 namespace {
 
-// What an engine's refusal to queue means to the client. Called where it is caught: others go on as
-// what they are.
+// Turns an engine's refusal to queue into the client's error. Call it in a catch block: it rethrows
+// all other errors.
 [[noreturn]] void refuse(const Error& error) {
   using Why = Refused::Why;
   switch (error.code()) {
     case Code::out_of_memory:
       throw Refused(Why::overloaded, error.what());
     case Code::unsupported:
-      // Of the engine itself; others say what of the request cannot be done.
+      // The engine itself refuses; other operations name a part of the request that is unsupported.
       if (error.op() == "engine") throw Refused(Why::stopping, error.what());
       throw;
     case Code::device:
@@ -57,7 +57,7 @@ void WorkerService::admit(const std::shared_ptr<Job>& job, const std::function<v
     count_rejected();
     throw;
   }
-  // A shutdown that began meanwhile has not seen this job.
+  // A shutdown that began meanwhile has missed this job.
   if (stopping_) job->stop();
 }
 

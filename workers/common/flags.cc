@@ -13,7 +13,7 @@ constexpr const char* kBuildInfo = RBEE_VERSION " (" RBEE_BUILD_TYPE ", compiler
 
 constexpr int kMostDevice = 1023;
 
-// A number, or a device of the worker's kind; another text is a label.
+// A number, or a device of the worker's kind; any other text is a label.
 void read_device_text(const CLI::App& app, CommonFlags& flags) {
   const std::string& text = flags.device_text;
   const std::string kind(name(flags.kind));
@@ -55,7 +55,7 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const
   app.allow_extras();
   try {
     app.parse(argc, argv);
-    // Only what looks like a flag, or follows one, may be unknown.
+    // Only flags and their values may be unknown.
     const std::vector<std::string> rest = app.remaining();
     if (!rest.empty() && !rest.front().starts_with("-")) {
       throw CLI::ExtrasError(std::vector<std::string>{rest.front()});

@@ -33,7 +33,7 @@ bool LogWriter::room(std::chrono::milliseconds patience) const {
   return ready > 0 && (entry.revents & POLLOUT) != 0;
 }
 
-// A pipe that poll() calls writable takes PIPE_BUF bytes without waiting (pipe(7)).
+// If poll() reports a pipe writable, it takes PIPE_BUF bytes without waiting (pipe(7)).
 bool LogWriter::put(std::string_view text) {
   const std::string whole = cat(torn_ ? "\n" : "", text);
   std::string_view rest = whole;

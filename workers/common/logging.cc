@@ -22,7 +22,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kLevels = {"trace", "debug", "info", "warn", "error"};
 constexpr std::array<std::string_view, 5> kShown = {"TRACE", "DEBUG", "INFO", "WARN", "ERROR"};
 
-// Fields that programs which read the log compute with.
+// Numeric fields: programs that read the log compute with them.
 constexpr std::array<std::string_view, 2> kNumbers = {"status", "ms"};
 
 using Fields = std::span<const LogField>;
@@ -47,7 +47,7 @@ std::string pretty_line(LogLevel level, std::string_view message, Fields fields)
   return printable_text(line);
 }
 
-// The part of RUST_LOG that is for everything; empty optional: log nothing.
+// The part of RUST_LOG that applies to all modules; empty optional: log nothing.
 std::optional<LogLevel> lowest_level(std::string_view directives) {
   LogLevel lowest = LogLevel::info;
   bool off = false;

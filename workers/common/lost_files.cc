@@ -14,7 +14,7 @@ namespace {
 const char* program_name = "";
 int exit_status = 0;
 
-// In a signal handler: only write() and _exit() of what the system offers.
+// Runs in a signal handler, so it calls only write() and _exit() of the system.
 void end_process(const char* file) {
   static std::array<char, 8192> line;
   size_t used = 0;
@@ -25,7 +25,7 @@ void end_process(const char* file) {
     std::memcpy(line.data() + used, part, taken);
     used += taken;
   }
-  // Nobody is left to hear that standard error takes less.
+  // If standard error takes less, the failure cannot be reported.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), used);
   ::_exit(exit_status);
 }

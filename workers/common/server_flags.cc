@@ -105,7 +105,7 @@ Hangup hangup_of(const ServerFlags& flags) {
 }
 
 void reload(const ServerFlags& flags, server::Server& server) {
-  // A key that is taken away must not stay because of a certificate that is half there.
+  // A removed key must not stay valid because a certificate is half written.
   try {
     const server::ApiKeys keys = read_keys(flags);
     server.set_keys(keys);

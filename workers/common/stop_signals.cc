@@ -20,11 +20,11 @@ struct State {
   bool armed = false;
   bool asked = false;
   bool reload = false;
-  bool over = false;                               // nothing is answered any more
-  std::chrono::milliseconds patience = kStopTime;  // from a signal to the end at the latest
+  bool over = false;                               // the server no longer answers
+  std::chrono::milliseconds patience = kStopTime;  // the most time from a signal to the end
 };
 
-// Never destroyed: the thread that waits for signals outlives main.
+// Never destroyed, because the thread that waits for signals outlives main.
 State& state() {
   static State* const instance = new State;
   return *instance;
@@ -38,7 +38,7 @@ sigset_t stop_signals() {
   return set;
 }
 
-// The first signal to stop.
+// The first stop signal.
 int next_stop(bool reloads) {
   sigset_t set = stop_signals();
   if (reloads) sigaddset(&set, SIGHUP);
@@ -58,7 +58,7 @@ void wait_for_signals(bool reloads) {
   std::chrono::milliseconds most{0};
   {
     const std::lock_guard lock(state().mutex);
-    if (!state().armed) _exit(0);  // still loading: nobody waits for anything
+    if (!state().armed) _exit(0);  // still loading: no client waits
     state().asked = true;
     state().changed.notify_all();
     most = state().patience;
@@ -78,7 +78,7 @@ void wait_for_signals(bool reloads) {
 
 void catch_stop_signals(Hangup hangup) {
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a log that may not grow is no reason to end
+  signal(SIGXFSZ, SIG_IGN);  // a log at its size limit must not end the process
   const bool reloads = hangup == Hangup::reloads;
   sigset_t set = stop_signals();
   if (reloads) sigaddset(&set, SIGHUP);

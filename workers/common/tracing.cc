@@ -21,7 +21,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Null bytes and line breaks would end a header.
+// Null bytes and line breaks would end the header.
 std::string decoded(std::string_view name, std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -41,7 +41,7 @@ std::string decoded(std::string_view name, std::string_view text) {
   return out;
 }
 
-// Runs `use` with a variable's value where it is set; one that cannot be used is left out.
+// Runs `use` with a variable's value if it is set; ignores an unusable value.
 template <typename Use>
 void with_variable(const char* name, Use use) {
   const std::string value = environment(name);
@@ -65,7 +65,7 @@ void read_number(const char* name, int64_t low, int64_t high, T& out) {
   });
 }
 
-// The flag, else the variable of traces alone, else that of all signals.
+// The flag, else the variable for traces, else the one for all signals.
 std::optional<server::Url> endpoint_of(const ServerFlags& flags) {
   std::optional<server::Url> out;
   const auto of_all_signals = [&](std::string_view text) {
@@ -116,7 +116,7 @@ server::TraceSampler read_sampler() {
   return chosen.sampler;
 }
 
-// The variable of traces alone, else that of all signals: its name, and its value.
+// Name and value of the variable for traces, else of the one for all signals.
 std::pair<std::string, std::string> of_exporter(std::string_view what) {
   std::string name = cat("OTEL_EXPORTER_OTLP_TRACES_", what);
   std::string value = environment(name.c_str());

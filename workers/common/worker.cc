@@ -25,20 +25,20 @@
 namespace rbee::workers {
 namespace {
 
-// Of kStopTime: for clients to read what is left of their streams.
+// The part of kStopTime in which clients read the rest of their streams.
 constexpr std::chrono::milliseconds kStreamGrace{700};
-constexpr std::chrono::milliseconds kTraceGrace{300};  // for the last spans, of the same
-constexpr std::chrono::milliseconds kHiveGrace{700};   // for the hive's answer, beside all that
-constexpr int kIdleLooks = 5;                          // after which the device gives memory back
+constexpr std::chrono::milliseconds kTraceGrace{300};  // for the last spans, also part of it
+constexpr std::chrono::milliseconds kHiveGrace{700};   // for the hive's answer, at the same time
+constexpr int kIdleLooks = 5;                          // then the device returns memory
 constexpr std::chrono::milliseconds kDrainTick{50};
-// How long a worker without a device still answers: clients read why their streams ended, and what
-// polls its health sees it. Then the process gives place to a new one.
+// How long a worker that lost its device still answers: clients read why their streams ended, and
+// health probes see it. Then the process ends so that a new one can start.
 constexpr std::chrono::seconds kLostGrace{3};
 
 constexpr int kCannotRun = 1;
 constexpr int kLost = 3;  // the device, or pages of a mapped file
 
-// What a hive hears of the worker: that it starts, how it is while there is a service, and that it
+// The worker's reports to a hive: that it starts, its state while there is a service, and that it
 // has stopped.
 class HiveReports {
  public:
@@ -65,7 +65,7 @@ class HiveReports {
   HiveReports(const HiveReports&) = delete;
   HiveReports& operator=(const HiveReports&) = delete;
 
-  // Has to outlive leave().
+  // Must outlive leave().
   void serve(const server::WorkerService& service) {
     {
       const std::scoped_lock lock(mutex_);
@@ -73,11 +73,11 @@ class HiveReports {
     }
     changed();
   }
-  // Says so before the heartbeat's time.
+  // Reports at once, without waiting for the next heartbeat.
   void changed() {
     if (heartbeat_) heartbeat_->send_now();
   }
-  // Of a service that takes nothing new: says so, and nothing more but the end.
+  // Reports that the service accepts nothing new; after that only the end follows.
   void stop() {
     stopped_ = true;
     if (heartbeat_) heartbeat_->stop();
@@ -116,7 +116,7 @@ struct Leaving {
   ~Leaving() { reports.leave(); }
 };
 
-// Lets running answers end and reach their clients, while new ones are refused.
+// Lets running answers end and reach their clients, and refuses new requests.
 void drain(server::WorkerService& service, const server::Server& server,
            std::chrono::seconds patience) {
   service.drain();
@@ -129,13 +129,13 @@ void drain(server::WorkerService& service, const server::Server& server,
   }
 }
 
-// Until a stop is asked for, or the device is lost. The hive hears within a tick that the worker
-// became busy, ready or unable to go on. False when the device is lost.
+// Returns after a stop signal or the loss of the device. Reports to the hive within a tick that the
+// worker became busy, ready or unable to go on. False if the device was lost.
 bool watch(const Program& program, const CommonFlags& flags, server::Server& server,
            server::WorkerService& service, HiveReports& reports) {
   std::string reported = service.info().status;
   MemoryTrimmer memory;
-  int idle = 0;  // looks at which nothing ran, one after another
+  int idle = 0;  // consecutive looks at which nothing ran
   while (!wait_for_stop(program.tick)) {
     memory.tick();
     idle = service.busy() ? 0 : idle + 1;
@@ -149,7 +149,7 @@ bool watch(const Program& program, const CommonFlags& flags, server::Server& ser
     log(LogLevel::error, "the device is lost: the worker ends",
         {{"seconds", cat(kLostGrace.count())}});
     wait_for_stop(kLostGrace);
-    end_within(kStopTime, kLost);  // calls to a lost device need not return
+    end_within(kStopTime, kLost);  // calls to a lost device may never return
     return false;
   }
   return true;
@@ -165,7 +165,7 @@ int serve(const Program& program, const CommonFlags& flags, HiveReports& reports
   server::WorkerService& service = served->service();
   service.set_port(flags.port);
   const server::ApiKeys keys = read_keys(flags);
-  // Without a token any web page of this machine's browser could stop the worker.
+  // Without a token, any web page in this machine's browser could stop the worker.
   const bool has_token = server::ApiKeys(environment("LLORCH_API_TOKEN")).enabled();
   const std::function<void()> shutdown = has_token ? ask_for_stop : nullptr;
   server::ServerOptions options = server_options(cat(program.name, "/", RBEE_VERSION), flags, keys);
@@ -191,7 +191,7 @@ int serve(const Program& program, const CommonFlags& flags, HiveReports& reports
   }
 
   service.shutdown();
-  // A hive that does not answer holds up nothing else.
+  // On its own, because a hive that does not answer must not delay the rest.
   const auto told = std::async(std::launch::async, [&reports] { reports.stop(); });
   server.stop(kStreamGrace);
   work_is_over();

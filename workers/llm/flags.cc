@@ -9,8 +9,8 @@
 namespace rbee::workers {
 namespace {
 
-// What is read in another form than it is used in, and flags that hives pass and this worker has no
-// use for.
+// Flags that are converted after parsing, and flags that hives pass but this worker does not
+// use.
 struct Tolerated {
   std::vector<std::string> loras;
   std::string backend;
@@ -38,7 +38,7 @@ void add_batching_flags(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
 }
 
-// "auto" and the names of a form.
+// "auto" and the names of a parser.
 CLI::IsMember named_forms(std::string_view names) {
   std::vector<std::string> out{"auto"};
   for (size_t at = 0; at < names.size();) {
@@ -109,7 +109,7 @@ void add_picture_flags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
 }
 
-// llama-server's names, but --model-ref.
+// llama-server's names, except --model-ref.
 void add_request_flags(CLI::App& app, Flags& flags) {
   app.add_option("--model-ref", flags.model_ref, "Name reported for the model, e.g. hf:org/name");
   app.add_option("--alias,--served-model-name", flags.aliases,

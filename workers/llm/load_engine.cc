@@ -15,11 +15,11 @@ Device& open_device(const BackendInfo& backend, const Flags& flags) {
   cpu::set_thread_count(thread_count(flags.threads, processors(cpu::ControlGroups().processors())));
   register_backend(cpu::cpu_backend());
   register_backend(backend);
-  // There is one CPU, whatever number a hive gives it.
+  // There is one CPU device, whatever index a hive passes.
   return get_device({backend.kind, backend.kind == DeviceKind::cpu ? 0 : flags.device});
 }
 
-// Of --chat-template; empty without one.
+// The text of --chat-template; empty without one.
 std::string template_source(const Flags& flags) {
   if (flags.chat_template.empty()) return {};
   std::string text = read_file(flags.chat_template);

@@ -19,7 +19,7 @@ server::LlmDefaults defaults_of(const Flags& flags) {
           .max_tokens = limit(flags.max_answer)};
 }
 
-// Also of a folder's path that ends with a slash.
+// Also if a folder's path ends with a slash.
 std::string file_name(const std::filesystem::path& path) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
@@ -36,7 +36,7 @@ class ServedChat final : public Served {
   server::Router routes(std::function<void()> shutdown) override {
     return server::chat_routes(service_, std::move(shutdown), routes_);
   }
-  // Pictures come within the body.
+  // Room for pictures, which come in the body.
   size_t max_body_bytes() const override {
     return engine_->model().max_pictures > 0 ? size_t{64} << 20 : Served::max_body_bytes();
   }
@@ -57,7 +57,7 @@ class ServedEmbeddings final : public Served {
   server::Router routes(std::function<void()> shutdown) override {
     return server::embedding_routes(service_, std::move(shutdown));
   }
-  // Two thousand texts.
+  // Room for two thousand texts.
   size_t max_body_bytes() const override { return size_t{16} << 20; }
   void stop() override { engine_->stop(); }
 

@@ -11,7 +11,7 @@
 namespace rbee::workers {
 namespace {
 
-// Names that hives give models, and their other spellings.
+// Hives' names for models, and other spellings.
 const std::vector<std::string>& versions() {
   static const std::vector<std::string> names = {
       "v1-5",         "v1.5",       "1.5",       "v1-5-inpaint", "v1.5-inpaint",
@@ -22,7 +22,7 @@ const std::vector<std::string>& versions() {
   return names;
 }
 
-// Flags that hives pass and this worker has no use for.
+// Flags that hives pass but this worker does not use.
 struct Tolerated {
   std::string callback_url;
   bool flash_attention = false;
@@ -88,7 +88,7 @@ void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
       ->envname("USE_FLASH_ATTN");
 }
 
-// CLI11 reads one variable for an option; here each kind of device has its own.
+// CLI11 reads one variable per option; here each kind of device has its own.
 void device_from_environment(const CLI::App& app, SdFlags& flags) {
   if (app.count("--cuda-device") > 0 || !flags.device_text.empty()) return;
   std::string name(rbee::name(flags.kind));

@@ -13,11 +13,11 @@ Device& open_device(const BackendInfo& backend, const SdFlags& flags) {
   cpu::set_thread_count(thread_count(flags.threads, processors(cpu::ControlGroups().processors())));
   register_backend(cpu::cpu_backend());
   register_backend(backend);
-  // There is one CPU, whatever number a hive gives it.
+  // There is one CPU device, whatever index a hive passes.
   return get_device({backend.kind, backend.kind == DeviceKind::cpu ? 0 : flags.device});
 }
 
-// Which architecture a hive means by a version; empty: any.
+// The architecture for a hive's model version; empty: any.
 std::string_view expected_architecture(std::string_view version) {
   if (version.starts_with("flux")) return "flux";
   if (version.starts_with("3")) return "sd3";

@@ -15,7 +15,7 @@ class ServedImages final : public Served {
   server::Router routes(std::function<void()> shutdown) override {
     return server::image_routes(service_, std::move(shutdown));
   }
-  // Two pictures of 16 MP as base64, and what is around them.
+  // Two pictures of 16 MP as base64, and the text around them.
   size_t max_body_bytes() const override { return size_t{64} << 20; }
   void stop() override { engine_->stop(); }
 
