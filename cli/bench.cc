@@ -1,4 +1,4 @@
-// rbee bench: prompt and generation speed, the physical limit beside them.
+// rbee bench: the speed of prompts and generation, beside the machine's limits.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -27,7 +27,7 @@ struct BenchOptions {
   std::vector<int> prompts = {512};
   std::vector<int> generations = {128};
   std::vector<int> batches = {1};  // sequences that generate at once
-  int depth = 0;                   // tokens that each of them has before
+  int depth = 0;                   // tokens in each sequence's cache before
   int repetitions = 5;
   std::string cache_type = "auto";  // of keys and values
   int chunk = 0;                    // prompt tokens in one step; 0 = 512 on a CPU, 2048 on a GPU
@@ -42,11 +42,11 @@ struct Result {
   double highest;
   double limit;  // tokens per second; 0 = not known
   const char* limit_name;
-  double work = 0;  // for a token: bytes to read (generation), operations (prompts)
-  int prompt = 0;   // tokens that were evaluated to choose a first one; 0: the test is another
+  double work = 0;  // per token: bytes to read (generation), operations (prompts)
+  int prompt = 0;   // tokens of the prompt whose first token is timed; 0: another test
 };
 
-// Until the first token's candidates are on the host, in ms.
+// Milliseconds until the first token's candidates are on the host.
 double first_token_ms(const Result& result) {
   return result.prompt * 1000 / result.median;
 }
@@ -57,7 +57,7 @@ double tokens_per_second(int tokens, Clock::time_point start) {
   return tokens / std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Ids spread over the vocabulary, the same in every run.
+// Token ids spread over the vocabulary, the same in every run.
 std::vector<int32_t> some_tokens(int count, int64_t vocab) {
   std::vector<int32_t> ids;
   uint32_t state = 1;
@@ -68,12 +68,12 @@ std::vector<int32_t> some_tokens(int count, int64_t vocab) {
   return ids;
 }
 
-// What the engine asks for at temperature 0.
+// The logits that the engine requests at temperature 0.
 engine::TopLogitsWanted likeliest(int64_t vocab) {
   return {.count = engine::lead_count(1, vocab), .vocab = vocab, .scales = {}};
 }
 
-// What tests are run with.
+// The setting of a test.
 struct Setting {
   engine::Stepper& stepper;
   int64_t vocab;
@@ -100,14 +100,14 @@ double time_prompt(const Setting& setting, int tokens, int64_t chunk) {
   return tokens_per_second(tokens, start);
 }
 
-// What generation is timed of.
+// A timed generation.
 struct Generation {
   int tokens;     // of each sequence
   int sequences;  // at once
-  int depth;      // tokens of each before; what the cache holds of them is of no interest
+  int depth;      // tokens in each sequence's cache before; their values do not matter
 };
 
-// The likeliest token follows each time, as the engine answers at temperature 0.
+// Always takes the most likely token, as the engine does at temperature 0.
 double time_generation(const Setting& setting, const Generation& of) {
   auto& [stepper, vocab, lora] = setting;
   std::deque<engine::Sequence> sequences;
@@ -178,14 +178,14 @@ void print_json(const std::vector<Result>& results, const engine::TextModel& mod
   }
 }
 
-// Products of one token without the logits, which a long prompt has of its last token alone.
+// Operations of one token without the logits, which a prompt computes only for its last token.
 double operations_per_token(const engine::TextModel& model) {
   const models::ModelConfig& config = model.model->config();
   const int64_t tables = (config.tied_embeddings ? 1 : 2) * config.vocab_size * config.dim;
   return 2.0 * static_cast<double>(model.model->parameters() - tables);
 }
 
-// The unit that a weight type's products could use at best.
+// The limit is that of the fastest unit for this weight type's products.
 void set_prompt_limit(Result& result, const engine::TextModel& model, const Limits& limits) {
   result.work = operations_per_token(model);
   const Unit unit = limits.unit_for(model.info.quantization);
@@ -193,7 +193,7 @@ void set_prompt_limit(Result& result, const engine::TextModel& model, const Limi
   result.limit_name = unit.name;
 }
 
-// Of a matrix as kernels read it: folders' packed integers and FP8 codes become blocks with scales.
+// A matrix's bytes as kernels read them: packed integers and FP8 codes become blocks with scales.
 double bytes_in_memory(const io::TensorEntry& tensor) {
   const int64_t in = tensor.shape.rank() > 0 ? tensor.shape[tensor.shape.rank() - 1] : 1;
   const bool groups = tensor.scales.values != nullptr && in % info(DType::f8_g128).block_size == 0;
@@ -202,7 +202,7 @@ double bytes_in_memory(const io::TensorEntry& tensor) {
   return static_cast<double>(numel(tensor.shape) / in * row);
 }
 
-// Bytes of weights that one generated token needs: all but the rows of the table that it skips.
+// Bytes of weights that one generated token reads: all except the unused rows of the token table.
 double bytes_per_token(const std::string& path, const models::ModelConfig& config) {
   const io::Checkpoint checkpoint = io::Checkpoint::open(path);
   double bytes = 0;
@@ -215,8 +215,8 @@ double bytes_per_token(const std::string& path, const models::ModelConfig& confi
   return bytes;
 }
 
-// Reading the weights and the keys and values of half of the way, or the products where those of
-// many sequences take longer.
+// The limit is reading the weights and, on average, half of the new keys and values, or the
+// products if those take longer with many sequences.
 void set_generation_limit(Result& result, const Generation& of, double weight_bytes,
                           double cached_token_bytes, const engine::TextModel& model,
                           const Limits& limits) {

@@ -1,4 +1,4 @@
-// rbee bench serve: what a server gives many clients at once.
+// rbee bench serve: a server's speed with many clients at once.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -42,7 +42,7 @@ constexpr std::array kWords = {
     "quiet",  "river",  "silver", "tulip", "umber",  "violet",  "willow",  "yonder",
     "zephyr", "basil",  "candle", "dune",  "engine", "feather", "granite", "hollow"};
 
-// Words whose draws do not depend on the standard library.
+// Random words that do not depend on the standard library's distributions.
 std::string some_words(int count, std::mt19937_64& random) {
   std::string text;
   for (int i = 0; i < count; ++i) {
@@ -67,7 +67,7 @@ std::string body_of(const ServeOptions& options, const std::string& text, int ou
   return body.dump();
 }
 
-// How many words make a prompt of so many tokens, as the server counts them.
+// Converts a number of tokens, as the server counts them, to a number of words.
 class WordCount {
  public:
   WordCount(const ServeOptions& options, const LoadTarget& target) {
@@ -83,7 +83,7 @@ class WordCount {
       return static_cast<double>(answer.prompt_tokens);
     };
     const double few = count(kFew);
-    // What stands around the words counts for them here: so these are not too many.
+    // This counts the template's tokens as words' tokens, so the second probe is not too long.
     const int more = std::max(static_cast<int>(options.input_tokens * kFew / few), 2 * kFew);
     tokens_each_ = std::max((count(more) - few) / (more - kFew), 0.1);
     around_ = few - kFew * tokens_each_;
@@ -95,7 +95,7 @@ class WordCount {
 
  private:
   double tokens_each_ = 1;
-  double around_ = 0;  // tokens that a prompt has besides
+  double around_ = 0;  // tokens of a prompt around the words
 };
 
 std::vector<LoadRequest> make_requests(const ServeOptions& options, const WordCount& words) {
@@ -158,7 +158,7 @@ Report report_of(const std::vector<LoadAnswer>& answers) {
     out.input_tokens += answer.prompt_tokens;
     out.output_tokens += answer.output_tokens;
     latency.push_back(answer.end_s);
-    if (answer.first_s == 0) continue;  // no token made a text
+    if (answer.first_s == 0) continue;  // no token gave text
     first.push_back(answer.first_s);
     gap.insert(gap.end(), answer.gaps_s.begin(), answer.gaps_s.end());
     if (answer.output_tokens > 1) {
@@ -189,7 +189,7 @@ void print_table(const Report& report) {
   row("each token after it (TPOT)", report.per_token);
   row("between two pieces of text (ITL)", report.gap);
   row("until the end (E2E)", report.latency);
-  // The same thing is usually wrong with all of them.
+  // All failures usually have the same cause.
   if (!report.errors.empty())
     std::printf("\nfailed, the first: %s\n", printable_text(report.errors[0]).c_str());
 }

@@ -34,7 +34,7 @@ class SpeculativeBench {
         engine_(make_engine(options.model, options.draft, {.max_running = options.together})) {}
 
   int run() {
-    time(false);  // the prompt is in the cache from here on
+    time(false);  // now the prompt is in the cache
     time(true);
     for (int i = 0; i < options_.repetitions; ++i) {
       without_.push_back(time(false));
@@ -65,7 +65,7 @@ class SpeculativeBench {
                 rates.front(), rates.back());
   }
 
-  // Tokens a second of all requests, from the first submission to the last end.
+  // Tokens a second of all requests together, from the first submission to the last end.
   double time(bool drafts) {
     std::vector<std::shared_ptr<SilentSink>> sinks;
     const auto start = std::chrono::steady_clock::now();

@@ -17,8 +17,8 @@ namespace {
 struct EmbedOptions {
   ModelOptions model;
   std::vector<std::string> texts;  // empty = a text for each line of standard input
-  std::string query;               // of a ranker
-  std::string instruction;         // of one that is asked in words; empty = the usual
+  std::string query;               // for a model that ranks
+  std::string instruction;         // for a ranker that takes instructions; empty = the default
   std::string pooling = "auto";
   std::string prompt_name;  // empty = the checkpoint's default
   int64_t dimensions = 0;

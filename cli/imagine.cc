@@ -53,7 +53,7 @@ struct ImagineOptions {
   bool quiet = false;
 };
 
-// Writes pictures as they come, shows a progress bar and lets the caller wait for the end.
+// Writes pictures when they come, shows a progress bar, and lets the caller wait for the end.
 class PictureSink final : public engine::ImageSink {
  public:
   PictureSink(std::string out, int32_t count, bool quiet)
@@ -96,7 +96,7 @@ class PictureSink final : public engine::ImageSink {
     ended_.notify_all();
   }
 
-  // Blocks until the end. Throws the request's Error, or of a file that could not be written.
+  // Blocks until the end. Throws the request's Error, or that of a file that could not be written.
   engine::ImageFinished wait();
 
  private:
@@ -115,7 +115,7 @@ class PictureSink final : public engine::ImageSink {
   std::optional<engine::ImageFailed> unwritten_;
 };
 
-// "a.png", or of several pictures "a-0.png", "a-1.png", ...
+// "a.png", or for several pictures "a-0.png", "a-1.png", ...
 std::string file_of(const std::string& out, int32_t index, int32_t count) {
   if (count == 1) return out;
   const fs::path path(out);
@@ -152,7 +152,7 @@ std::string read_picture(const std::string& path) {
   return std::move(*bytes);
 }
 
-// "name" or "name:0.8"; a name may have a colon when no number follows it.
+// "name" or "name:0.8"; a name may have a colon if no number follows it.
 engine::LoraUse lora_of(const std::string& text) {
   const size_t colon = text.rfind(':');
   float strength = 1;
@@ -162,7 +162,7 @@ engine::LoraUse lora_of(const std::string& text) {
   return {text.substr(0, colon), strength};
 }
 
-// The networks' names are those that the engine gives them, in the order of their paths.
+// The engine names the networks, in the order of their paths.
 std::vector<engine::ControlUse> controls_of(const ImagineOptions& options) {
   check(options.control_nets.size() == options.control_images.size(), "imagine",
         options.control_nets.size(), " --control-net need as many --control-image, not ",
@@ -176,7 +176,7 @@ std::vector<engine::ControlUse> controls_of(const ImagineOptions& options) {
   return out;
 }
 
-// By the ending of the file's name.
+// Chosen by the file name's ending.
 io::ImageFormat format_of(const std::string& path) {
   std::string ending = fs::path(path).extension().string();
   for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -190,7 +190,7 @@ io::ImageFormat format_of(const std::string& path) {
 // Whether a flag was on the command line.
 using Given = std::function<bool(const char* flag)>;
 
-// A stranger's text: what could steer a terminal becomes a question mark.
+// The text may come from a stranger, so control characters become question marks.
 void print_unused(const std::string& path, std::string field) {
   constexpr size_t kMost = 200;
   if (field.size() > kMost) field = field.substr(0, kMost) + "...";
@@ -198,7 +198,7 @@ void print_unused(const std::string& path, std::string field) {
   std::fprintf(stderr, "%s: not used: %s\n", path.c_str(), printable_line(field).c_str());
 }
 
-// The settings in a picture's file, below those of the command line.
+// Takes the settings of a picture's file, except those given on the command line.
 engine::ImageRequest with_settings_of(const std::string& path, engine::ImageRequest request,
                                       const Given& given) {
   using Request = engine::ImageRequest;
@@ -271,7 +271,7 @@ engine::ImageRequest request_of(const ImagineOptions& options, const Given& give
   return request;
 }
 
-// Before the minutes of a drawing that would be lost.
+// Checks before the work, which may take minutes.
 void check_writable(const std::string& out, int32_t count) {
   const std::string first = file_of(out, 0, count);
   for (const std::string& path : {out, first}) {

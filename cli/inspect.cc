@@ -54,7 +54,7 @@ Totals count(const io::Checkpoint& checkpoint) {
   return totals;
 }
 
-// The double that prints as shortly as the float does: 1e-06 rather than 9.999999974752427e-07.
+// The double that prints as briefly as the float: 1e-06, not 9.999999974752427e-07.
 double shortest(double value) {
   return std::strtod(cat(static_cast<float>(value)).c_str(), nullptr);
 }
@@ -94,8 +94,8 @@ ordered_json value_of(const io::Metadata& metadata, const io::MetaEntry& entry, 
   return entry.describe_type();
 }
 
-// Bytes that are no UTF-8, which vocabularies have, come out as U+FFFD. escaped: what is not ASCII
-// is written as \u....
+// Invalid UTF-8, which vocabularies contain, becomes U+FFFD. escaped: writes other characters than
+// ASCII as \u....
 std::string to_text(const ordered_json& value, int indent = -1, bool escaped = false) {
   return value.dump(indent, ' ', escaped, ordered_json::error_handler_t::replace);
 }
@@ -142,7 +142,7 @@ const char* format_name(const io::Checkpoint& checkpoint) {
   return checkpoint.format() == io::Checkpoint::Format::gguf ? "gguf" : "safetensors";
 }
 
-// Weights without a config.json are worth a look too.
+// Weights without a config.json can be inspected too.
 std::string architecture_of(const io::Checkpoint& checkpoint) {
   try {
     return checkpoint.architecture();

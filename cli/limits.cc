@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Seconds of one call: the least of a few batches, each waited for.
+// Seconds per call: the least of a few batches, each synchronised.
 template <typename Work>
 double fastest(Device& device, int calls, Work work) {
   double least = 1e30;
@@ -60,7 +60,7 @@ Limits measure_gpu(Device& device) {
 Limits measure_cpu(int threads, double weight_bytes) {
   if (threads == 0) threads = static_cast<int>(std::thread::hardware_concurrency());
   const cpu::Peak peak = cpu::measure_peak(threads);
-  // Weights that fit into a cache are read from there: the limit is that of their size.
+  // Small weights stay in a cache, so the limit is measured with their size.
   const double weights = cpu::measure_read(threads, static_cast<int64_t>(weight_bytes));
   return {.bytes_per_second = peak.read_bytes_per_second,
           .weights_bytes_per_second = weights,
@@ -78,7 +78,7 @@ Unit Limits::unit_for(std::string_view type) const {
   // GPUs multiply f16 as fast as bf16, and block types after widening.
   if (gpu || type == "bf16") return bf16;
   if (type == "f16") {
-    // Tiles multiply its two bf16 parts with the three of x, without the smallest product.
+    // Tiles multiply the weight's two bf16 parts by the three of x, without the smallest product.
     const Unit parts{bf16_flops / 5, "bf16 arithmetic in five parts"};
     return parts.operations_per_second > f32.operations_per_second ? parts : f32;
   }

@@ -26,7 +26,7 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kReadBytes = 16384;
-constexpr size_t kShownBytes = 200;  // of what a server says when it refuses
+constexpr size_t kShownBytes = 200;  // of a server's refusal
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -36,7 +36,7 @@ Clock::duration seconds(double value) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(value));
 }
 
-// The text of a streamed piece, of either API.
+// The text of a streamed chunk, in either API.
 std::string text_of(const json& event) {
   const json choices = event.value("choices", json::array());
   if (!choices.is_array() || choices.empty() || !choices[0].is_object()) return {};
@@ -46,7 +46,7 @@ std::string text_of(const json& event) {
   return found.is_string() ? found.get<std::string>() : std::string();
 }
 
-// Server-sent events as they come, cut anywhere.
+// Parses server-sent events from input that is cut anywhere.
 class EventReader {
  public:
   EventReader(LoadAnswer& answer, Clock::time_point due) : answer_(answer), due_(due) {}

@@ -19,7 +19,7 @@ namespace rbee::tools {
 
 CLI::Option* add_seed_option(CLI::App& app, const std::string& flags, std::optional<uint64_t>& seed,
                              const std::string& help) {
-  // Of its own: CLI11 takes 2^63 - 1 for an int64 beyond it, and 2^64 - 1 for an uint64 of -1.
+  // Own parser: CLI11 clamps a larger int64 to 2^63 - 1, and reads -1 as the uint64 2^64 - 1.
   const auto read = [&seed, flags](const std::string& text) {
     const bool negative = text.starts_with('-');
     const char *begin = text.data() + (negative ? 1 : 0), *end = text.data() + text.size();
@@ -51,14 +51,14 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
 
 namespace {
 
-// "--top-k" of "top_k".
+// "--top-k" for "top_k".
 std::string option_of(std::string_view field) {
   std::string out = cat("--", field);
   std::ranges::replace(out, '_', '-');
   return out;
 }
 
-// The numbers of the table; the limits are checked once all options are read.
+// Adds the table's numbers; validate() checks the limits after all options were read.
 void add_number_options(CLI::App& app, engine::SamplingParams& params) {
   for (const engine::SamplingField& field : engine::sampling_fields()) {
     std::string option = option_of(field.name);
@@ -123,7 +123,7 @@ engine::SamplingParams sampling_of(const SamplingFlags& flags) {
   engine::SamplingParams params = flags.params;
   for (const std::string& bias : flags.biases) params.logit_bias.push_back(parse_bias(bias));
   if (!flags.samplers.empty()) params.samplers = parse_samplers(flags.samplers);
-  validate(params);  // the limits are the engine's
+  validate(params);  // the engine's limits
   return params;
 }
 

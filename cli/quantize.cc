@@ -39,7 +39,7 @@ struct QuantizeOptions {
 std::atomic<bool> stop_asked = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
 
-// From here on these signals end the work in order, so that no half file stays behind.
+// From here on these signals stop the work cleanly, so that no half-written file remains.
 void catch_signals() {
   struct sigaction action = {};
   action.sa_handler = [](int) { stop_asked = true; };

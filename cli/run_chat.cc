@@ -26,7 +26,7 @@ struct RunOptions {
   SamplingFlags sampling;
   std::string prompt;
   std::string system;
-  std::vector<std::string> images;  // files, in front of the first message
+  std::vector<std::string> images;  // files, before the first message
   std::vector<std::string> stop;
   std::vector<std::string> loras;
   std::string grammar, json_schema, regex;  // at most one is not empty
@@ -104,7 +104,7 @@ engine::Constraint constraint_of(const RunOptions& options) {
   return {};
 }
 
-// As the worker's API takes them.
+// Sets the same template variables as the worker's API.
 void ask_for_reasoning(const RunOptions& options, engine::ChatOptions& chat) {
   const bool off = options.reasoning_effort == "none" || options.reasoning_budget == 0;
   nlohmann::json variables = nlohmann::json::object();
@@ -134,7 +134,7 @@ engine::Finished answer(engine::TextEngine& engine, engine::TextRequest request,
   const engine::Finished finished = sink->wait();
   if (!options.logprobs) std::printf("\n");
   std::fflush(stdout);
-  // Whether earlier reasoning is read again is the template's to say.
+  // The template decides whether the model sees earlier reasoning.
   if (said != nullptr) {
     *said = {.role = "assistant", .content = sink->text(), .reasoning = sink->reasoning()};
   }

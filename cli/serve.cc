@@ -33,7 +33,7 @@ constexpr milliseconds kDrainTick{50};
 constexpr milliseconds kWorkerPatience{2000};  // from SIGTERM to SIGKILL
 constexpr milliseconds kStreamGrace{700};
 constexpr milliseconds kTraceGrace{300};
-constexpr std::chrono::seconds kStopSeconds{3};  // the two above, and some for a slow machine
+constexpr std::chrono::seconds kStopSeconds{3};  // both above, plus time for a slow machine
 constexpr size_t kMaxBody = size_t{64} << 20;
 
 struct Options {
@@ -47,7 +47,7 @@ bool is_program(const fs::path& path) {
   return access(path.c_str(), X_OK) == 0 && fs::is_regular_file(path);
 }
 
-// Beside this program, else in PATH.
+// Searches beside this program, then in PATH.
 std::string find_program(const std::string& name) {
   std::vector<fs::path> folders{fs::read_symlink("/proc/self/exe").parent_path()};
   std::string path = environment("PATH");
@@ -74,7 +74,7 @@ void find_programs(server::FrontConfig& config) {
   }
 }
 
-// Requests name adapters as they name models.
+// The adapters' names; requests use them like model names.
 std::vector<std::string> adapters_of(const std::vector<std::string>& flags) {
   std::vector<std::string> out;
   for (size_t i = 0; i < flags.size(); ++i) {
@@ -108,7 +108,7 @@ server::FrontConfig read_config(const Options& options) {
   return config;
 }
 
-// Of the workers: what this program has, but for what the front says itself.
+// The workers' environment: this program's, except variables that the front sets itself.
 std::vector<std::string> worker_environment(const workers::ServerFlags& flags) {
   std::vector<std::string> out;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -118,7 +118,7 @@ std::vector<std::string> worker_environment(const workers::ServerFlags& flags) {
     if (name == "LLORCH_API_TOKEN" || name == "LLORCH_LOG_FORMAT" || name == "RUST_LOG") continue;
     out.emplace_back(text);
   }
-  // The front reads their log.
+  // The front reads the workers' log.
   out.insert(out.end(), {"LLORCH_LOG_FORMAT=json", "RUST_LOG=info"});
   if (!flags.otlp_endpoint.empty()) {
     out.push_back("OTEL_EXPORTER_OTLP_ENDPOINT=" + flags.otlp_endpoint);
@@ -126,7 +126,7 @@ std::vector<std::string> worker_environment(const workers::ServerFlags& flags) {
   return out;
 }
 
-// Until a stop is asked for. False when no worker is left.
+// Returns after a stop signal. False if no worker is left.
 bool watch(const Options& options, server::Server& server, const server::Front& front) {
   workers::MemoryTrimmer memory;
   while (!workers::wait_for_stop(kTick)) {

@@ -11,13 +11,13 @@
 namespace rbee::tools {
 namespace {
 
-// Programs that read the answer get it as it is; at a terminal it steers nothing.
+// Programs that read the answer get it unchanged; a terminal gets printable text.
 void write(const std::string& text, FILE* to) {
   const std::string shown = isatty(fileno(to)) == 1 ? printable_text(text) : text;
   std::fwrite(shown.data(), 1, shown.size(), to);
 }
 
-// A token's text may be half a character.
+// A token's text may end within a character.
 void write_tokens(const std::vector<engine::ScoredChoice>& tokens) {
   using nlohmann::json;
   for (const engine::ScoredChoice& token : tokens) {
@@ -79,7 +79,7 @@ engine::Finished TerminalSink::wait() {
 
 std::string summary(const engine::Finished& finished, uint64_t seed) {
   char rates[240];
-  // The first token comes out of the prompt's evaluation.
+  // The prompt's evaluation gives the first token.
   const double decoded = finished.tokens_out > 1 ? finished.tokens_out - 1 : 0;
   const std::string thoughts = finished.reasoning_tokens > 0
                                    ? cat(", ", finished.reasoning_tokens, " of them reasoning")

@@ -42,12 +42,12 @@ int tokenize(const TokenizeOptions& options) {
   return 0;
 }
 
-// The error's text, which begins with the operation's name, without it.
+// The error's text without the operation's name at its start.
 std::string_view without(std::string_view op, std::string_view text) {
   return text.starts_with(cat(op, ": ")) ? text.substr(op.size() + 2) : text;
 }
 
-// One that cannot be used does not keep the others from being listed.
+// Lists the other devices even if this one is unusable.
 void list_device(const BackendInfo& backend, int ordinal) {
   const std::string id = cat(DeviceId{backend.kind, ordinal});
   try {

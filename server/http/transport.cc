@@ -77,12 +77,12 @@ class TlsTransport final : public Transport {
 
  private:
   const std::shared_ptr<ssl::context> context_;  // may be replaced for later connections
-  // Mutable: OpenSSL gives what it found out only for a handle that it might change.
+  // Mutable: OpenSSL's getters take only handles that they might change.
   mutable ssl::stream<tcp::socket> stream_;
   const ssl::stream_base::handshake_type side_;
 };
 
-// Addresses are not told as names (RFC 6066 section 3).
+// A client does not send an IP address as a server name (RFC 6066 section 3).
 void TlsTransport::expect(const std::string& host) {
   SSL* const tls = stream_.native_handle();
   SSL_set_hostflags(tls, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
@@ -118,7 +118,7 @@ std::unique_ptr<Transport> make_client_transport(tcp::socket socket,
   return out;
 }
 
-// The other side refuses one outside its time, and says less about it.
+// Clients refuse a certificate outside its validity with a less clear message.
 void warn_of_dates(const ssl::context& context, const std::string& file) {
   const X509* certificate =
       SSL_CTX_get0_certificate(const_cast<ssl::context&>(context).native_handle());
@@ -132,7 +132,7 @@ void warn_of_dates(const ssl::context& context, const std::string& file) {
 
 namespace {
 
-// OpenSSL would wait for whoever writes into a FIFO. problem: as its own errors begin.
+// Refuses FIFOs, on which OpenSSL would wait for a writer. problem: begins like OpenSSL's errors.
 void check_file(const std::string& file, const std::string& problem) {
   try {
     const InputFile opened(file);
@@ -148,7 +148,7 @@ void use_certificate(ssl::context& context, const std::string& certificate,
   check_file(certificate, no_certificate);
   context.use_certificate_chain_file(certificate, error);
   check(!error, "tls", no_certificate, error.message());
-  // A key with a password would ask for it on a terminal.
+  // For a key with a password, OpenSSL would ask on the terminal.
   context.set_password_callback([](size_t, ssl::context::password_purpose) { return ""; }, error);
   const std::string no_key = cat(key, " is no private key of ", certificate, ": ");
   check_file(key, no_key);
@@ -161,7 +161,7 @@ void use_certificate(ssl::context& context, const std::string& certificate,
 std::shared_ptr<ssl::context> tls_context(const std::string& certificate, const std::string& key) {
   auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
   SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
-  // A client could make the server compute without end (RFC 5246 section 7.4.1.1).
+  // With renegotiation, a client could make the server compute forever (RFC 5246 section 7.4.1.1).
   SSL_CTX_set_options(context->native_handle(), SSL_OP_NO_RENEGOTIATION);
   use_certificate(*context, certificate, key);
   warn_of_dates(*context, certificate);
