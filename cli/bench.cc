@@ -334,7 +334,7 @@ Command add_bench(CLI::App& parent) {
       ->check(CLI::Range(1, 1 << 20));
   app->add_option("-b,--batch", options->batches, "sequences that generate at once, to time")
       ->check(CLI::Range(1, 4096));
-  app->add_option("-d,--depth", options->depth, "tokens that each of them has before")
+  app->add_option("-d,--depth", options->depth, "tokens in each sequence's cache before")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   app->add_option("--cache-type", options->cache_type, "what keys and values are kept in")

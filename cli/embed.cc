@@ -98,14 +98,14 @@ Command add_embed(CLI::App& parent) {
   auto options = std::make_shared<EmbedOptions>();
   add_model_options(*app, options->model);
   app->add_option("text", options->texts, "texts; absent = the lines of standard input");
-  app->add_option("-q,--query", options->query, "with a ranker: how well each text answers this");
+  app->add_option("-q,--query", options->query, "for a ranker: how well each text answers this");
   app->add_option("--instruction", options->instruction,
-                  "with a ranker that is asked in words: what counts as an answer");
+                  "for a ranker that takes instructions: what counts as an answer");
   app->add_option("--pooling", options->pooling, "auto = as the model's files say")
       ->check(CLI::IsMember({"auto", "mean", "cls", "last", "rank"}))
       ->capture_default_str();
   app->add_option("--prompt-name", options->prompt_name,
-                  "the kind of texts: what the model's files put before them, e.g. query");
+                  "name of a prompt in the model's files, put before each text, e.g. query");
   app->add_option("--dimensions", options->dimensions, "leading numbers that are kept; 0 = all")
       ->check(CLI::NonNegativeNumber);
   app->add_flag("--similarity", options->similarity, "the cosine of each text with the first");

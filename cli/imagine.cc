@@ -320,7 +320,7 @@ int run(const ImagineOptions& options, const Given& given) {
 
 void add_sampling(CLI::App& app, ImagineOptions& options) {
   engine::ImageRequest& request = options.request;
-  app.add_option("-n,--negative", request.negative_prompt, "what shall not be in the picture");
+  app.add_option("-n,--negative", request.negative_prompt, "what must not be in the picture");
   app.add_option("--width", request.width, "pixels, a multiple of 8; default: the model's own");
   app.add_option("--height", request.height, "the same");
   app.add_option("--steps", request.steps, "1 to 150; default: the model's own");
@@ -347,7 +347,7 @@ void add_sampling(CLI::App& app, ImagineOptions& options) {
   app.add_option("--s-tmax", added.tmax, "to this one; 0 = all")->capture_default_str();
   app.add_option("--s-noise", added.noise, "deviation of noise that samplers add, 0 to 2")
       ->capture_default_str();
-  app.add_option("--noise", options.noise, "whose numbers a seed means")
+  app.add_option("--noise", options.noise, "generator of the noise for a seed")
       ->check(CLI::IsMember({"torch", "philox"}))
       ->capture_default_str();
   app.add_option("--count", request.count, "pictures; they get seed, seed + 1, ...")
@@ -360,7 +360,7 @@ void add_sampling(CLI::App& app, ImagineOptions& options) {
       ->check(CLI::IsMember({"a1111", "comfy", "none"}))
       ->capture_default_str();
   CLI::Option* hires = app.add_option("--hires", options.hires.scale,
-                                      "a second pass at so many times the size, 1 to 4");
+                                      "a second pass at this multiple of the size, 1 to 4");
   app.add_option("--hires-upscaler", options.hires.upscaler,
                  "A1111's, such as Latent, \"Latent (bicubic)\", Lanczos, or the name of "
                  "--upscale-model's file without its ending")
@@ -380,7 +380,7 @@ void add_repainting(CLI::App& app, ImagineOptions& options) {
   app.add_option("--init", options.init, "Picture file to start from");
   app.add_option("--mask", options.mask, "PNG whose white or transparent part is repainted");
   app.add_flag("--mask-invert", request.mask_invert, "repaint all but that part");
-  app.add_option("--mask-fill", options.mask_fill, "what stands under the mask at first")
+  app.add_option("--mask-fill", options.mask_fill, "what is under the mask at first")
       ->check(CLI::IsMember({"original", "noise", "nothing", "surroundings"}))
       ->capture_default_str();
   app.add_option("--mask-blur", request.mask_blur, "pixels, 0 to 64")->capture_default_str();
@@ -408,7 +408,7 @@ Command add_imagine(CLI::App& parent) {
   auto options = std::make_shared<ImagineOptions>();
   CLI::Option* prompt = app->add_option("prompt", options->request.prompt, "what to draw");
   app->add_option("--from", options->from,
-                  "picture file whose settings are taken, but those of the command line");
+                  "picture file with settings; flags of the command line override them");
   app->final_callback([app, prompt] {
     if (prompt->empty() && app->count("--from") == 0) throw CLI::RequiredError("prompt or --from");
   });

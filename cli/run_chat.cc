@@ -70,7 +70,7 @@ std::shared_ptr<RunOptions> add_options(CLI::App& app) {
                  "PATH[:SCALE]: a LoRA adapter, PEFT's folder or a GGUF file; may be given several "
                  "times")
       ->allow_extra_args(false);
-  auto* form = app.add_option_group("form", "the form that the answer has to have");
+  auto* form = app.add_option_group("form", "the form that the answer must have");
   form->add_option("--grammar", options->grammar, "a file with a grammar in GBNF")
       ->check(CLI::ExistingFile);
   form->add_option("--json-schema", options->json_schema, "a file with a JSON schema")
@@ -228,9 +228,9 @@ Command add_run(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("run", "answer one prompt");
   auto options = add_options(*app);
   app->add_option("-p,--prompt,prompt", options->prompt, "the prompt; absent = standard input");
-  app->add_flag("--raw", options->raw, "continue the text as it is, without the chat template");
+  app->add_flag("--raw", options->raw, "continue the text itself, without the chat template");
   app->add_flag("--logprobs", options->logprobs,
-                "in place of the text a line of JSON for each token: id, logprob and text");
+                "instead of the text, a line of JSON for each token: id, logprob and text");
   return {app, [options] { return run(*options); }};
 }
 

@@ -195,10 +195,10 @@ Command add_serve(CLI::App& parent) {
     return app->add_option(name, value, help)->needs(path);
   };
   add("--name", model.name, "Its name in requests; by default the name of its file");
-  add("--kind", options->kind, "What it makes")
+  add("--kind", options->kind, "Kind of model")
       ->check(CLI::IsMember({"chat", "image", "embedding"}))
       ->capture_default_str();
-  add("--device", model.device, "What its workers run on")
+  add("--device", model.device, "Device of its workers")
       ->check(CLI::IsMember({"cpu", "cuda", "rocm"}))
       ->capture_default_str();
   add("--replicas", model.replicas, "How many workers it has")

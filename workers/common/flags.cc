@@ -38,10 +38,10 @@ void add_common_flags(CLI::App& app, CommonFlags& flags) {
   app.add_option("--threads", flags.threads, "Threads; 0 = one for each core")
       ->check(CLI::Range(0, 1024));
   app.add_option("--cuda-device,--rocm-device,--metal-device", flags.device,
-                 "Which device of the worker's kind")
+                 "Index of the device, of the worker's kind")
       ->check(CLI::Range(0, kMostDevice));
   app.add_option("--device", flags.device_text,
-                 "Same, as hives call it: a number, or the device as rbee devices lists it");
+                 "The same as hives pass it: a number, or the device as rbee devices lists it");
   add_graphs_flag(app);
 }
 

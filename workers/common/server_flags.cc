@@ -16,21 +16,20 @@ void add_server_flags(CLI::App& app, ServerFlags& flags) {
   app.add_option("--port", flags.port, "Port to listen on; 0 = any free one")
       ->capture_default_str();
   app.add_option("--host", flags.host,
-                 "Address to listen on; by default 127.0.0.1, and 0.0.0.0 when LLORCH_API_TOKEN "
-                 "is set");
+                 "Address to listen on; by default 127.0.0.1, or 0.0.0.0 if LLORCH_API_TOKEN or "
+                 "--api-keys is set");
   app.add_option("--api-keys", flags.api_keys,
                  "File of keys that clients may send, NAME KEY a line; read again on SIGHUP")
       ->check(CLI::ExistingFile);
-  CLI::Option* certificate =
-      app.add_option("--tls-cert", flags.tls_cert,
-                     "Certificate and those that vouch for it, PEM; read again on SIGHUP")
-          ->check(CLI::ExistingFile);
+  CLI::Option* certificate = app.add_option("--tls-cert", flags.tls_cert,
+                                            "Certificate and its chain, PEM; read again on SIGHUP")
+                                 ->check(CLI::ExistingFile);
   app.add_option("--tls-key", flags.tls_key, "Private key of --tls-cert, PEM, without a password")
       ->check(CLI::ExistingFile)
       ->needs(certificate);
   certificate->needs("--tls-key");
   app.add_option("--cors-origin", flags.cors_origins,
-                 "Web pages of this origin may ask; may be given several times; * = all")
+                 "Allow web pages of this origin; may be given several times; * = all")
       ->check([](const std::string& text) -> std::string {
         if (text == "*" || server::is_origin(text)) return {};
         return cat("'", text, "' is no origin as browsers send it, such as https://chat.example");
@@ -47,7 +46,7 @@ void add_server_flags(CLI::App& app, ServerFlags& flags) {
       ->check(CLI::Range(0, 65536))
       ->capture_default_str();
   app.add_option("--max-body-bytes", flags.max_body_bytes,
-                 "Size of a request's body at most; 0 = what the worker's kind takes")
+                 "Size of a request's body at most; 0 = the default of the worker's kind")
       ->check(CLI::Range(size_t{0}, size_t{1} << 30))
       ->capture_default_str();
   app.add_option("--max-header-bytes", flags.max_header_bytes, "Size of a request's head at most")

@@ -15,7 +15,7 @@ void add_speculative_flags(CLI::App& app, SpeculativeFlags& flags) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--draft-min-p", flags.min_p,
-                 "A draft model stops drafting where no token is as probable as this")
+                 "A draft model stops drafting if no token is at least this probable")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
 }

@@ -22,7 +22,7 @@ void add_batching_flags(CLI::App& app, Flags& flags) {
   app.add_option("--max-running", flags.max_running, "Requests answered at the same time")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--max-waiting", flags.max_waiting, "Requests queued beyond those")
+  app.add_option("--max-waiting", flags.max_waiting, "Requests queued in addition")
       ->check(CLI::Range(0, 65536))
       ->capture_default_str();
   app.add_option("--scheduling-policy", flags.scheduling,
@@ -51,7 +51,7 @@ CLI::IsMember named_forms(std::string_view names) {
 
 void add_output_flags(CLI::App& app, Flags& flags) {
   app.add_option("--chat-template,--chat-template-file", flags.chat_template,
-                 "File of a Jinja template in the place of the model's")
+                 "File of a Jinja template instead of the model's")
       ->check(CLI::ExistingFile);
   app.add_option("--generation-config", flags.generation,
                  "auto: sampling as the model's generation_config.json says, where requests of "
@@ -59,11 +59,11 @@ void add_output_flags(CLI::App& app, Flags& flags) {
       ->check(CLI::IsMember({"auto", "off", "vllm"}))
       ->capture_default_str();
   app.add_option("--tool-parser", flags.tool_parser,
-                 "How the model writes calls of functions; auto = as its chat template does")
+                 "How the model writes function calls; auto = as its chat template")
       ->check(named_forms(text::kToolFormatNames))
       ->capture_default_str();
   app.add_option("--reasoning-parser", flags.reasoning_parser,
-                 "How the model writes its reasoning; auto = as its chat template does")
+                 "How the model writes its reasoning; auto = as its chat template")
       ->check(named_forms(text::kReasoningFormatNames))
       ->capture_default_str();
   app.add_option(
@@ -100,11 +100,11 @@ void add_picture_flags(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   app.add_option("--grammar-cache", flags.grammar_cache_mib,
-                 "MiB of grammars and their masks, kept for answers that follow them again")
+                 "MiB of grammars and their masks kept for later requests")
       ->check(CLI::Range(int64_t{16}, int64_t{1} << 20))
       ->capture_default_str();
   app.add_option("--picture-cache", flags.picture_cache_mib,
-                 "MiB of what was made of pictures, kept for chats that ask about them again")
+                 "MiB of encoded pictures kept for later requests about them")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
       ->capture_default_str();
 }
@@ -116,12 +116,11 @@ void add_request_flags(CLI::App& app, Flags& flags) {
                  "More names of the model, in lists of models; the first is reported where "
                  "--model-ref is not given")
       ->delimiter(',');
-  app.add_option("--tags", flags.tags, "What lists of models say of it, separated by commas")
+  app.add_option("--tags", flags.tags, "Tags in lists of models, separated by commas")
       ->delimiter(',');
-  app.add_option("--temp,--temperature", flags.temperature,
-                 "Temperature of requests that name none")
+  app.add_option("--temp,--temperature", flags.temperature, "Temperature of requests without one")
       ->check(CLI::Range(0.0, 100.0));
-  app.add_option("--seed", flags.seed, "Seed of requests that name none");
+  app.add_option("--seed", flags.seed, "Seed of requests without one");
   app.add_option("--n-predict,--predict", flags.max_answer,
                  "Tokens of an answer at most, where a request names no limit; -1 = no limit")
       ->check(CLI::Range(-1, INT32_MAX))

@@ -48,7 +48,7 @@ void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
       ->envname("MODEL_PATH")
       ->required();
   app.add_option("--sd-version", flags.version,
-                 "What the model is, as hives call it; the files decide, a difference is logged")
+                 "Hives' name of the model's version; the files decide, a difference is logged")
       ->envname("SD_VERSION")
       ->check(CLI::IsMember(versions()));
   app.add_option("--model-ref", flags.model_ref, "Name reported for the model");
