@@ -47,10 +47,10 @@ FAMILIES = {"FluxPipeline": Family(dtype="bf16", batch=1, guidance=3.5),
             "FluxFillPipeline": Family(dtype="bf16", batch=1, guidance=30, inpaints=True),
             "LatentConsistencyModelPipeline": Family(batch=1, sampler="lcm"),
             "StableDiffusionInpaintPipeline": Family(inpaints=True)}
-# Milliseconds that an H200 has to reach, by the pipeline, its size and the part.
+# Goals for an H200 in milliseconds, by pipeline, size and part.
 H200 = {("StableDiffusionPipeline", 512): {"denoiser": 8, "vae": 20},
         ("StableDiffusionXLPipeline", 1024): {"denoiser": 45, "vae": 90}}
-# In 16 bits: of the peer's own difference, and of what f32 may differ by; the lower one counts.
+# In 16 bits: multiples of the peer's own difference and of f32's allowed one; the lower one counts.
 OF_PEER, OF_F32 = 1.5, 4
 PROMPT, SEED = "a red cube on a table", 7
 
@@ -161,7 +161,7 @@ def slope(size):
 
 
 def painted(size):
-    """The corners of what a mask lets paint."""
+    """The corners of the painted part of a mask."""
     return size // 4, size // 4, 3 * size // 4, size // 2
 
 

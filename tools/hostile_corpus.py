@@ -1,4 +1,4 @@
-"""What hostile.py sends: families of requests that ask for much with little, each made by a small
+"""The requests of hostile.py: families in which a small request causes much work, each made by a small
 function. Every request is legal HTTP or nearly so, and ends when its client does.
 
 CHAT, EMBEDDINGS and PICTURES map a family's name to a function that gives its requests, as pairs of
@@ -204,7 +204,7 @@ def prompts():
 
 @family(CHAT)
 def crowds():
-    """Many at once, each of which is no more than what is allowed."""
+    """Many requests at once, each within the limits."""
     def crowd(count, make, path="/v1/completions"):
         requests = [(path, make(i)) for i in range(count)]
         return lambda attacker: attacker.crowd(requests)
@@ -230,7 +230,7 @@ def crowds():
 
 @family(EMBEDDINGS)
 def embeddings():
-    """Long inputs and many of them, one request alone and crowds."""
+    """Long inputs and many inputs, as a single request and as crowds."""
     def text(i, count):
         rng = random.Random(i)
         return " ".join(rng.choice(("bee", "hive", "honey", "comb", "queen")) for _ in range(count))
@@ -422,7 +422,7 @@ def forms():
 
 @family(PICTURES)
 def uploads():
-    """Many large pictures and forms at once, each of which is no more than what is allowed."""
+    """Many large pictures and forms at once, each within the limits."""
     def crowd(path, count, make, *kind):
         requests = [(path, make(i), *kind) for i in range(count)]
         return lambda attacker: attacker.crowd(requests)
@@ -431,7 +431,7 @@ def uploads():
         prompt = b"--b\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\na\r\n"
         return prompt + b"".join(head + part + b"\r\n" for part in parts) + b"--b--\r\n"
     multipart = "multipart/form-data; boundary=b"
-    # Noise is as long inflated as deflated, blanks are long inflated alone.
+    # Noise is large both compressed and decompressed, blanks only decompressed.
     noise = png(1000, 1000, pixels=b"".join(b"\0" + random.Random(i).randbytes(3000) for i in range(1000)))
     blank = png(4000, 4000, pixels=(b"\0" + b"\0" * 12000) * 4000)
     image = coded(noise)

@@ -8,7 +8,7 @@ build=(g++ cmake ninja-build git ccache python3 python3-venv python3-pip curl ca
 rocm=("${build[@]}" clang-22 lld-22)  # of the security archive
 test=("${rocm[@]}" clang-19 libclang-rt-19-dev llvm-19 libgtest-dev libgmock-dev libzstd-dev openssl
       libbenchmark-dev python3-jinja2 python3-jsonschema chromium)
-lint=(clang-format-19 clang-tidy-19 llvm-22)  # llvm-22 reads what clang-22 makes
+lint=(clang-format-19 clang-tidy-19 llvm-22)  # llvm-22 reads clang-22's output
 
 case "${1:-}" in
   build) wanted=("${build[@]}") ;;

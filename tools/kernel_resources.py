@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles the families of GPU kernels for AMD's targets at full optimisation and prints what each takes: registers,
+"""Compiles the families of GPU kernels for AMD's targets at full optimisation and prints what each uses: registers,
 spills, scratch and shared memory, threads of a block, and the waves that a SIMD holds of it.
 
     tools/kernel_resources.py -j 16 --check --json resources.json     everything, which takes hours of processor time
@@ -87,7 +87,7 @@ def ask_cmake(folder, targets, clang):
     if told.returncode != 0:
         print(told.stderr.strip(), file=sys.stderr)
         sys.exit(2)
-    print(told.stdout, end="", file=sys.stderr)  # which compiler, and what it does not know
+    print(told.stdout, end="", file=sys.stderr)  # the compiler, and its unknown targets
     answers = dict(re.findall(r"^answer (\w+)=(.*)$", told.stderr, flags=re.M))
     return Compiler(answers["RBEE_HIP_CLANG"], answers["RBEE_HIP_FLAGS"].split(";"), answers["targets"].split(";"),
                     answers["version"])
@@ -149,7 +149,7 @@ def cells(kernels):
 
 
 def table(kernels):
-    """Targets whose numbers of a family are the same share a row."""
+    """Targets with equal numbers for a family share a row."""
     groups = defaultdict(list)
     for kernel in kernels:
         groups[kernel.family, kernel.target].append(kernel)
@@ -162,12 +162,8 @@ def table(kernels):
 
 
 def facts(compiler, kernels, failed):
-    """A sentence on what the numbers are of."""
-    try:
-        told = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-        commit = told.stdout.strip() or "no commit"
-    except FileNotFoundError:  # a machine without git
-        commit = "no commit"
+    """A sentence on the source of the numbers."""
+    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     families, targets = ({getattr(kernel, field) for kernel in kernels} for field in ("family", "target"))
     text = (f"{date.today()}, sources of {commit}, {compiler.version}: {len(kernels)} "
             f"kernels, {len(families)} families on {len(targets)} targets")

@@ -67,7 +67,7 @@ FLUX_PARTS = dict(pipeline="FluxPipeline", text=[(CLIP, CLIP_L), (T5, T5_XXL)],
 SHAPES = {
     "sd15": dict(SD15_PARTS, pipeline="StableDiffusionPipeline", denoiser=(UNet2DConditionModel, UNET1),
                  scheduler=EULER),
-    # Latents, a mask, and the latents of what is kept.
+    # Latents, a mask, and the latents of the kept part.
     "sd15-inpaint": dict(SD15_PARTS, pipeline="StableDiffusionInpaintPipeline",
                          denoiser=(UNet2DConditionModel, dict(UNET1, in_channels=9)), scheduler=EULER),
     "lcm-sd15": dict(SD15_PARTS, pipeline="LatentConsistencyModelPipeline",
@@ -91,14 +91,14 @@ SHAPES = {
         SD3, pos_embed_max_size=384, dual_attention_layers=list(range(13)), qk_norm="rms_norm"))),
     "flux-dev": dict(FLUX_PARTS, denoiser=(FluxTransformer2DModel, dict(FLUX, guidance_embeds=True)),
                      scheduler=DYNAMIC),
-    # Latents, those of what is kept, and the 8 x 8 pixels of a mask, four places each.
+    # Latents, those of the kept part, and the 8 x 8 pixels of a mask, four places each.
     "flux-fill": dict(FLUX_PARTS, pipeline="FluxFillPipeline", scheduler=DYNAMIC, denoiser=(
         FluxTransformer2DModel, dict(FLUX, in_channels=384, out_channels=64, guidance_embeds=True))),
     "flux-schnell": dict(FLUX_PARTS, denoiser=(FluxTransformer2DModel, FLUX), scheduler=dict(FLOW, shift=1.0)),
     "controlnet-sd15": dict(controlnet=dict(
         block_out_channels=UNET1["block_out_channels"], cross_attention_dim=768, attention_head_dim=8)),
 }
-# What a part has less of, by a setting's name.
+# Settings of tiny models.
 TINY = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2, d_model=64, d_kv=16, num_heads=4, d_ff=96,
             caption_projection_dim=64, pos_embed_max_size=32, transformer_layers_per_block=[1, 1, 2],
             dual_attention_layers=[0])

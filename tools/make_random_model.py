@@ -167,7 +167,7 @@ def bytes_of(values, dtype):
 
 
 def plain_writer(dtype, deviation):
-    """Returns what writes tensors of these sizes, by name, into a file and returns their names."""
+    """Returns a function that writes tensors of these sizes, by name, into a file and returns the names."""
     numbers = random.Random(0)
 
     def write(part, file):

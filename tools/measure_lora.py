@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What LoRA adapters cost: tokens a second of a batch in which more and more requests take one of their own.
+"""Measures the cost of LoRA adapters: tokens a second of a batch in which more and more requests take their own.
 
   measure_lora.py --worker build/cpu/bin/llm-worker-rbee-cpu --model SmolLM2-135M-Instruct.Q4_1.gguf
                   [--rank 16] [--batch 8] [--tokens 128] [--rounds 3] [-- FLAGS ...]
@@ -65,7 +65,7 @@ def processor_seconds(pid):
 
 
 class Batch:
-    """Answers of which the first `adapters` take one each."""
+    """Runs answers; the first `adapters` of them take one adapter each."""
 
     def __init__(self, port, pid, size, adapters, tokens):
         self.port, self.pid, self.tokens = port, pid, tokens

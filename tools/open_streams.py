@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Opens many streams of a chat worker at once, several times over, and watches what the worker holds.
+"""Opens many streams of a chat worker at once, several times, and measures the worker's memory, threads and files.
 
   open_streams.py --worker build/cpu/bin/llm-worker-rbee-cpu --model MODEL [--streams 1000]
                   [--running 1024] [--rounds 5] [--tokens 16] [-- FLAGS ...]
@@ -22,7 +22,7 @@ import sys
 import time
 
 
-KEPT_SECONDS = 65  # a minute, and what the worker takes to look
+KEPT_SECONDS = 65  # a minute, plus the worker's interval of checks
 
 
 def worker_facts(pid):

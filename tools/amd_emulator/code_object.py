@@ -16,7 +16,7 @@ def unpack(form, data, offset):
 
 @dataclass
 class Kernel:
-    """What a kernel's descriptor says (LLVM, "AMDGPU code object kernel descriptor")."""
+    """A kernel's descriptor (LLVM, "AMDGPU code object kernel descriptor")."""
     entry: int  # address of the first instruction
     descriptor: int  # address
     group_bytes: int
@@ -61,7 +61,7 @@ class CodeObject:
             self._symbols[raw[names + name:raw.index(b"\0", names + name)].decode()] = value
 
     def _relocate(self, raw, section):
-        """Code objects have R_AMDGPU_RELATIVE64 alone."""
+        """Code objects have only R_AMDGPU_RELATIVE64."""
         for i in range(section[5] // 24):
             at, info, addend = unpack("QQq", raw, section[4] + i * 24)
             if info & 0xFFFFFFFF == R_AMDGPU_RELATIVE64:

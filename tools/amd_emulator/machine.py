@@ -297,7 +297,7 @@ class Machine:
     def _start(self, wave, kernel, number, threads, block, user_registers):
         first = number * self.lanes
         count = min(self.lanes, threads - first)
-        # Hardware leaves what was there; a NaN shows where it is used.
+        # Hardware keeps the old value; a NaN shows if a kernel uses it.
         for memory in (wave.vectors, wave.sums, wave.scratch):
             ctypes.memset(memory, 0xFF, ctypes.sizeof(memory))
         scalars = wave.scalars

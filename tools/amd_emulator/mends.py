@@ -1,5 +1,5 @@
 """Faults of tinygrad's emulator that our kernels met, mended in its text as it is loaded. Each was found by the
-disassembly of a kernel that differed; `reason` says what the hardware does."""
+disassembly of a kernel that differed; `reason` says how the hardware behaves."""
 from dataclasses import dataclass
 
 
@@ -137,7 +137,7 @@ MENDS = [
          "Lanes that are off keep their registers: ds_bpermute and ds_permute wrote those lanes' results, too.", "pcode"),
 ]
 
-# Of single operations' pseudocode: operation, what stands there, what it means.
+# Fixes of single operations' pseudocode: operation, old text, new text.
 PSEUDOCODE = [
     # Signed 24-bit numbers were widened to 64 bits without their sign.
     ("V_MUL_HI_I32_I24", "64'I(S0.i24) * 64'I(S1.i24)", "64'I(32'I(S0.i24)) * 64'I(32'I(S1.i24))"),
@@ -155,7 +155,7 @@ PSEUDOCODE = [
     # RDNA 4's. Their words are named in a way that the emulator does not read; it has chosen the half.
     ("V_CVT_PK_F32_FP8", "OPSEL[0].u1 ? VGPR[laneId][SRC0.u32][31 : 16] : VGPR[laneId][SRC0.u32][15 : 0]",
      "S0[15 : 0]"),
-    # The same of CDNA 4's; our kernels scale by 1 alone.
+    # The same for CDNA 4's; our kernels scale only by 1.
     ("V_CVT_SCALEF32_PK_F16_FP8", "scale = 32'U(exponent(S1.f32));\nsrcword = OPSEL[0].i32 * 16;\n"
      "src = VGPR[laneId][SRC0.u32][srcword + 15 : srcword].b16;",
      "src = S0[15 : 0];"),

@@ -38,7 +38,7 @@ def row(arch, tokens, expected, found):
 
 
 def read_vectors(text):
-    """What `rbee embed` prints; none where it is something else."""
+    """The vectors that `rbee embed` printed; None for other output."""
     lines = [line for line in text.splitlines() if line.startswith("[[")]
     vectors = json.loads(lines[-1]) if lines else []
     return [[math.inf if number is None else number for number in vector] for vector in vectors]  # no number

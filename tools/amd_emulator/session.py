@@ -38,8 +38,8 @@ class Session:
 
     def __init__(self, tinygrad, arch, build, cache, blocks_at_once=1, seed=0):
         fake = build / "tests/gpu/fake/librbee_fake_hip.so"
-        # tinygrad's own cache is a database that one thread alone may use; rbee launches from several.
-        # Of thousands of kernels, the self-test of captured steps would take hours.
+        # tinygrad's own cache is a database for one thread only; rbee launches from several.
+        # Of thousands of kernels, the self-test of recorded steps would take hours.
         os.environ.update(RBEE_HIP_LIBRARY=str(fake), RBEE_FAKE_ARCH=arch, CCACHE="0", RBEE_GRAPHS="1")
         self._machine = Machine(tinygrad, arch, cache, blocks_at_once, seed)
         self._loaded = {}
@@ -83,7 +83,7 @@ class Session:
             return LAUNCH_FAILED
 
     def _run(self, code, kernel, grid, threads, shared, params):
-        """`params`: the bytes of the kernel's parameter; what the runtime appends begins behind them."""
+        """`params`: the bytes of the kernel's parameter; the runtime's own arguments come after them."""
         hidden = struct.pack("<IIIHHHHHH", *grid, threads, 1, 1, 0, 0, 0) + bytes(40) + struct.pack("<H", 1)
         block = params + bytes(-len(params) % 8) + hidden
         block += bytes(max(kernel.argument_bytes - len(block), 0))

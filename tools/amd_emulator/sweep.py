@@ -28,7 +28,7 @@ RESULT = re.compile(r"^\s*\S+\s+(ok|FAIL)\s+absolute \S+\s+relative \S+\s+of all
 
 
 def digest_of(build):
-    """Names what a build's results are of: the host code, the code objects in it, and the runtime below."""
+    """A name for a build's results: it covers the host code, its code objects, and the runtime below."""
     return hashlib.sha256(b"".join((build / file).read_bytes() for file in PROGRAM)).hexdigest()[:16]
 
 
@@ -103,7 +103,7 @@ class Worker:
 
 
 def serve(session):
-    """Answers each line of words for opcheck with its exit status and what it printed."""
+    """Runs opcheck with each line's arguments, and answers with its exit status and output."""
     answers = os.fdopen(os.dup(1), "w")
     with tempfile.TemporaryFile() as printed:
         os.dup2(printed.fileno(), 1)
@@ -119,7 +119,7 @@ def serve(session):
 
 
 def judge(answer):
-    """A verdict, the error as a part of what is allowed, and what was printed where it is not ok."""
+    """A verdict, the error as a share of the allowed, and the output if it is not ok."""
     if isinstance(answer, str):
         return answer, None, ""
     found = RESULT.search(answer["text"])

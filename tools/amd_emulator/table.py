@@ -4,7 +4,7 @@ from collections import defaultdict
 
 
 def read_results(path, program):
-    """The last result of every case of a program; what other sources gave does not count."""
+    """The last result of every case of a program; ignores results of other sources."""
     last = {}
     for line in path.read_text().splitlines() if path.exists() else []:
         row = json.loads(line)

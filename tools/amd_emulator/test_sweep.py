@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of what needs no emulator: the order of cases, verdicts, the inner loop and the table. A kernel with a planted
+"""Tests that need no emulator: the order of cases, verdicts, the inner loop and the table. A kernel with a planted
 fault runs where TINYGRAD_DIR names the emulator and there is a clang."""
 import ctypes
 import json
@@ -74,7 +74,7 @@ class Table(unittest.TestCase):
 
 
 class Scripted(sweep.Sweep):
-    """Whose worker says what the test lists."""
+    """A sweep whose worker gives the answers that the test lists."""
 
     def __init__(self, folder, texts, **options):
         wanted = {"again": False, "ops": "", "impl": "", "seconds": 0, "most_bytes": 1000, "rounds": 0,
@@ -226,7 +226,7 @@ class NativeLoop(unittest.TestCase):
 
 
     def reach(self, kind, offsets, bytes_, lanes):
-        """What an instruction of two lanes gives that has 16 bytes at a lane's address."""
+        """The result of an instruction with two lanes and 16 bytes at each lane's address."""
         scalars, vectors = (ctypes.c_uint32 * 128)(), (ctypes.c_uint32 * 8)(0, 0, 0, 0, 4, 48, 7, 7)
         scalars[machine.EXEC], scalars[124] = lanes, 16
         self.buffers[0], self.buffers[1] = ctypes.addressof(scalars), ctypes.addressof(vectors)
@@ -251,7 +251,7 @@ class NativeLoop(unittest.TestCase):
         self.assertEqual(self.reach(m0, (17, 17), 16, 3), (machine.BEYOND_SHARED, 49))
 
     def test_flat_instructions_reach_shared_memory_where_the_aperture_is(self):
-        # Addresses of two words: 4 and 48, and above them what stands in the next register.
+        # Addresses of two words: 4 and 48; their upper words are the next register.
         for aperture, offset, wanted in ((7, 0, machine.DONE), (7, 1, (machine.BEYOND_SHARED, 49)), (8, 1, machine.DONE),
                                          (7, -5 & machine.WORD, machine.DONE)):
             self.buffers[3] = aperture << 32
@@ -328,7 +328,7 @@ class Blocks(unittest.TestCase):
     """Blocks of two waves, each of which meets the other at one barrier."""
 
     def run_blocks(self, at_once, seed):
-        """What happened: (block, wave, parts of it that are done)."""
+        """The order of events: (block, wave, finished parts of it)."""
         happened, running, parts = [], {}, {}
         emulated = machine.Machine.__new__(machine.Machine)
         emulated.lanes, emulated._entries = 64, {}

@@ -26,7 +26,7 @@ void refuse(bool wrong, std::string_view what) {
   if (wrong) fail(Code::unsupported, kOp, what, ", which GGUF files of this kind cannot say");
 }
 
-// Layers stand alone or below what a head puts around them.
+// Layers are at the top, or below a head's prefix.
 std::string_view bare_name(std::string_view name) {
   for (const std::string_view prefix : {"bert.", "roberta.", "model."}) {
     if (name.starts_with(prefix)) return name.substr(prefix.size());
@@ -44,7 +44,7 @@ class EncoderTensors {
     }
   }
 
-  // leaf: behind the name, "weight" or what the checkpoint has. Null: not there.
+  // leaf: the end of the name, "weight" or the checkpoint's own. Null: there is none.
   const io::TensorEntry* find(std::string_view role, std::string_view leaf = "weight") const {
     const auto entry = entries_.find(cat(bare_name(hf_name(role)), ".", leaf));
     return entry == entries_.end() ? nullptr : entry->second;
@@ -215,7 +215,7 @@ void check_experts(const io::TensorEntry& entry, const Shape& wanted) {
         wanted, ")");
 }
 
-// The experts' matrices lie behind one another; the second ones have their outputs as columns.
+// The experts' matrices follow one another; the second ones have their outputs as columns.
 void take_experts(const models::NomicBertConfig& config, const std::string& layer,
                   EncoderTensors& tensors) {
   const int64_t experts = config.experts, ffn = config.ffn_dim, dim = config.dim;

@@ -46,7 +46,7 @@ SourceTensor made_tensor(std::string name, const std::vector<double>& values) {
   return tensor;
 }
 
-// GGUF files keep Llama 3's scaling as what it divides each frequency by.
+// GGUF files store Llama 3's scaling as the divisor of each frequency.
 SourceTensor llama3_divisors(const nn::RopeOptions& rope) {
   nn::RopeOptions plain = rope;
   plain.scaling = nn::RopeScaling::none;

@@ -63,7 +63,7 @@ DType next_above(DType dtype) {
   }
 }
 
-// `wanted`, or what takes its place where the tensor's rows do not divide into its block.
+// `wanted`, or the type that replaces it if the tensor's rows do not divide into its block.
 TensorPlan fitting(const SourceTensor& tensor, DType wanted, std::string why) {
   TensorPlan plan{&tensor, wanted, std::move(why)};
   while (!fits(tensor.stored, plan.to)) plan.to = next_above(plan.to);

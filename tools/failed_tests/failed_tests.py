@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Prints, of the tests that failed when CTest ran last in a build folder, what they complain of: a
+"""Prints the complaints of the tests that failed in CTest's last run in a build folder: a
 long run ends with it. Usage: failed_tests.py BUILD_FOLDER"""
 
 import os
 import re
 import sys
 
-# Lines with which GoogleTest, the sanitizers, the C++ library and Python begin to say what is wrong.
+# First lines of failures by GoogleTest, the sanitizers, the C++ library and Python.
 COMPLAINT = re.compile(
     r": Failure$|: error: |ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error: |"
     r"^terminate called|^\[  FAILED  \]|Traceback \(most recent|C\+\+ exception with description|"
@@ -28,7 +28,7 @@ def failed_in(folder):
 
 
 def outputs_in(folder):
-    """What each test printed, by its name."""
+    """Each test's output, by its name."""
     with open(os.path.join(folder, "LastTest.log"), encoding="utf-8", errors="replace") as file:
         text = file.read()
     out = {}
@@ -46,7 +46,7 @@ def complaints(lines):
     for at, line in enumerate(lines):
         if not COMPLAINT.search(line):
             continue
-        first = max(at - 1, last + 1)  # one in front: often what ran
+        first = max(at - 1, last + 1)  # one before: often the name of the check
         end = min(at + 1 + SHOWN_BEHIND, len(lines))
         if first >= end:
             continue

@@ -8,7 +8,7 @@ import tempfile
 
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "failed_tests.py")
 
-# Of each test: what it prints, its exit status, what has to be told and what has not.
+# For each test: its output, its exit status, texts that must be printed and that must not.
 TESTS = {
     "good_test": ("all is well: Failure\n", 0, [], ["all is well"]),
     "sanitizer_test": (

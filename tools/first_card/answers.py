@@ -1,4 +1,4 @@
-"""What `rbee run --logprobs` prints: tokens and their log probabilities, beside another device's."""
+"""Output of `rbee run --logprobs`: tokens and log probabilities, compared with another device's."""
 import json
 import math
 

@@ -1,4 +1,4 @@
-"""Which GPU this machine has, as its kernel and drivers tell, and what is in the way of using it."""
+"""Finds this machine's GPU by its kernel and drivers, and problems that prevent its use."""
 import ctypes
 import glob
 import grp
@@ -22,8 +22,8 @@ AMD = "0x1002"
 @dataclass
 class Card:
     device: str  # rocm:0 or cuda:0
-    targets: list  # what kernels are compiled for, e.g. gfx1100
-    problems: list = field(default_factory=list)  # sentences: what is in the way, and what to do
+    targets: list  # targets of compiled kernels, e.g. gfx1100
+    problems: list = field(default_factory=list)  # sentences: each problem, and what to do
 
     @property
     def kind(self):
@@ -83,7 +83,7 @@ def in_container():
 
 
 def closed(path):
-    """What is in the way of opening the file; nothing where it opens."""
+    """The reason why the file does not open; nothing if it opens."""
     if not os.path.exists(path):
         return f"there is no {path}: " + ("start the container with --device /dev/kfd --device /dev/dri"
                                           if in_container() else "load the driver (sudo modprobe amdgpu)")

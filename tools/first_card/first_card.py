@@ -62,7 +62,7 @@ def parse_arguments(words):
 
 
 class Checks:
-    """`found` is what the steps fill, in the order of the methods."""
+    """The steps fill `found`, in the order of the methods."""
 
     def __init__(self, options, card, journal):
         self.options, self.card, self.journal = options, card, journal
@@ -98,7 +98,7 @@ class Checks:
         self.journal.write("versions", system.versions())
 
     def build(self):
-        """Whether there are programs. Those of a package stand in for what cannot be built."""
+        """Whether there are programs. A package's replace those that cannot be built."""
         if self.options.programs:
             return True
         if missing := missing_to_build(self.card.kind):

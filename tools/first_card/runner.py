@@ -1,4 +1,4 @@
-"""Runs commands with a limit of time each, and keeps what they print, scrubbed, in a folder of text files."""
+"""Runs commands with a time limit each, and keeps their output, scrubbed, in a folder of text files."""
 import os
 import shlex
 import signal
@@ -16,7 +16,7 @@ TOO_LONG = -1000  # in the place of an exit status
 @dataclass
 class Done:
     status: int  # exit status, minus a signal's number, or TOO_LONG
-    text: str  # as it was printed, for this program alone
+    text: str  # as printed, only for this program
     seconds: float
 
     @property
@@ -30,7 +30,7 @@ class Done:
 
 
 def run(command, seconds, variables=None, folder=None):
-    """Standard error stands among the output, and what the command left running is ended with it."""
+    """Output includes standard error. Processes that the command left running are ended too."""
     begin = time.monotonic()
     environment = {key: value for key, value in {**os.environ, **(variables or {})}.items() if value is not None}
     with tempfile.TemporaryFile() as printed:
@@ -63,7 +63,7 @@ def end_group(process):
 
 
 class Journal:
-    """`scrub`: what every text goes through before it is written."""
+    """`scrub`: applied to every text before it is written."""
 
     def __init__(self, folder, scrub):
         self.folder = Path(folder)

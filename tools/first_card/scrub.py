@@ -1,4 +1,4 @@
-"""Takes out of texts what is of the person or the one machine: names, homes, addresses, serial numbers."""
+"""Removes personal and machine data from texts: names, homes, addresses, serial numbers."""
 import getpass
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 # Names that tell nothing, and words that stand in drivers' texts.
 PUBLIC_NAMES = {"root", "user", "amd", "gpu", "nvidia", "localhost", "linux", "debian", "ubuntu"}
 RULES = [
-    # A variable or field whose name speaks of a secret, and what begins as keys of known services do.
+    # Variables or fields with a secret's name, and texts that begin like keys of known services.
     (re.compile(r"""(?i)(\w*(?:_key|_token|secret|passw(?:or)?d|credentials?)['"]?\s*[=:]\s*)('[^']*'|"[^"]*"|[^\s'"]+)"""),
      r"\1SECRET"),
     (re.compile(r"\b(?:nvapi-|hf_|sk-|gh[pousr]_|glpat-|AKIA)[A-Za-z0-9_-]{8,}"), "SECRET"),
@@ -26,7 +26,7 @@ RULES = [
 
 
 class Scrubber:
-    """`paths`: what a path is called instead; one without a slash goes where it is a word of its own."""
+    """`paths`: the replacement of each path; one without a slash is replaced only as a whole word."""
 
     def __init__(self, user, host, home, paths):
         longest_first = sorted({**paths, home: "HOME"}.items(), key=lambda pair: -len(pair[0]))

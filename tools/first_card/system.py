@@ -1,4 +1,4 @@
-"""Texts on the machine: what is installed, how the card shows itself, what the kernel says of it."""
+"""Texts about the machine: installed packages, how the card appears, the kernel's messages on it."""
 import glob
 import grp
 import os

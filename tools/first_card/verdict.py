@@ -1,4 +1,4 @@
-"""Reads what the steps found and says whose fault it is: a kernel's, the runtime's, or a library's."""
+"""Decides from the steps' findings where a fault is: in a kernel, the runtime, or a library."""
 import re
 from dataclasses import dataclass, field
 
@@ -14,14 +14,14 @@ class Findings:
     passed: int = 0
     failed: dict = field(default_factory=dict)  # of an operation: cases that failed, without vendor libraries
     ended: int = 0  # of these, cases that ended their process
-    alone: set = field(default_factory=set)  # operations that pass where kernels run one at a time
-    libraries: dict = field(default_factory=dict)  # as failed, with vendor libraries, for what passes without
+    alone: set = field(default_factory=set)  # operations that pass if kernels run one at a time
+    libraries: dict = field(default_factory=dict)  # like failed, for operations that pass without vendor libraries
     checked: bool = False  # operations ran
     # Of each way of running: of each run, whether it was the CPU's (None: there was no result).
     plain: list = field(default_factory=list)  # steps are not captured
     captured: list = field(default_factory=list)
     unsteady: bool = False  # runs of one way differ from each other
-    unlike: list = field(default_factory=list)  # names of what differs from the CPU
+    unlike: list = field(default_factory=list)  # names of results that differ from the CPU's
     kernel_log: list = field(default_factory=list)  # lines of faults that came during the run
     failing_steps: list = field(default_factory=list)
 

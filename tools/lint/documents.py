@@ -1,4 +1,4 @@
-"""Checks that what documents name is there: links and their headings, files and folders, flags,
+"""Checks that everything that documents name exists: links and their headings, files and folders, flags,
 environment variables, metrics and targets, and messages that people look up. Records of decisions
 have a date and a status, and are short. lint.py calls it over every .md file of the tree."""
 
@@ -14,13 +14,13 @@ OUTSIDE_FLAGS = {
     "sd-cli": ["--cfg-scale", "--convert-name", "--diffusion-conv-direct", "--diffusion-fa",
                "--sampling-method", "--type", "--vae-conv-direct"],
 }
-# Words of the system's that documents quote behind ours.
+# The system's words that documents quote after ours.
 OUTSIDE_MESSAGES = ["address already in use"]
 MOST_BYTES = 1 << 20  # larger files are weights and pictures
 MOST_DECISION_LINES = 80
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-# The table of a request's fields, each of which is an option too.
+# The table of a request's fields; each is an option too.
 FIELDS = "constexpr SamplingField kFields[]"
 FIELD = re.compile(r'\.name = "(\w+)"')
 FLAG = re.compile(r"(?<![\w#-])--[a-z][a-z0-9-]*[a-z0-9]")
@@ -31,7 +31,7 @@ LITERALS = re.compile(r'(?:"(?:[^"\\\n]|\\.)*"\s*)+')  # neighbours are one text
 DECISION = re.compile(r"docs/decisions/\d{4}-[\w-]+\.md")
 DECISION_HEAD = re.compile(r"# \d+\. .+\n\nDate: \d{4}-\d\d-\d\d\. Status: (?:accepted|superseded)\b")
 MESSAGE_TABLE = re.compile(r"\| (?:You see|It says) \|")
-# Of a message: what stands for values, and what a caller puts in front.
+# In a message: placeholders of values, and prefixes that callers add.
 VALUE = re.compile(r"""\w*…|\.\.\.|"[^"]*"|\([^)]*\)?|\b[\w.]*:\d+|\b[\d.,]+\b|^[\w ]+: """)
 
 

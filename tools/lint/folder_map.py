@@ -17,7 +17,7 @@ BOX_HEIGHT, ROW, LETTER, GAP, MARGIN, MOST_WIDTH = 30, 84, 7.3, 26, 20, 1100
 
 
 def arrows_of(root):
-    """{folder: folders whose files its own files include}."""
+    """{folder: folders that its files include}."""
     folders = [folder for folder in includes.MAY_INCLUDE if folder.split("/")[0] not in LEFT_OUT]
     arrows = {folder: set() for folder in folders}
     for top in sorted({folder.split("/")[0] for folder in folders}):
@@ -48,7 +48,7 @@ def reduced(arrows):
 
 
 def floors_of(arrows):
-    """Rows of folders, the lowest first: each stands above all that it includes."""
+    """Rows of folders, lowest first: each is above all folders that it includes."""
     floor = {}
 
     def place(folder):

@@ -1,4 +1,4 @@
-"""Who may include whom: the one table of it. lint.py checks every #include against it, and that CONTRIBUTING.md and
+"""The table of allowed includes. lint.py checks every #include against it, and that CONTRIBUTING.md and
 the folders' READMEs print it; with --write they are written anew."""
 
 import os
@@ -68,7 +68,7 @@ SENTENCE = re.compile(r"^May include: [^.;]*[.;]", re.MULTILINE)
 
 
 def rule_for(path):
-    """(folder of the rule, what it may include) for a file or folder."""
+    """(the rule's folder, the folders that it may include) for a file or folder."""
     own = max((f for f in MAY_INCLUDE if (path + "/").startswith(f + "/")), key=len, default=None)
     return own, MAY_INCLUDE.get(own)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the rules of the tree that a compiler does not: who may include whom, sizes of files and
+"""Checks rules of the tree that a compiler does not check: allowed includes, sizes of files and
 functions, words that do not belong, ASCII, types of one name; and what documents name
 (documents.py). Prints one line for each finding; exit status 1 when there is any. With --write the include
 rules (includes.py) are written into the documents that print them. Usage: lint.py [--write] [ROOT]"""
@@ -23,7 +23,7 @@ FORBIDDEN_IN_LIBRARY = [
     (re.compile(r"(?<![\w.>])(std::)?(abort|exit|_exit|quick_exit|terminate)\s*\("),
      "ends the process"),
 ]
-# Files that somebody names are opened by rbee/core/input_file.h, which waits for no FIFO.
+# rbee/core/input_file.h opens files that users name, because it never waits for a FIFO.
 NAMED_FILES = ("rbee/", "server/", "workers/", "cli/", "tools/")
 STREAM = re.compile(r"\bstd::(ifstream|fopen)\b")
 STREAM_IN = ("server/http/process_metrics.cc",)  # of /proc
@@ -48,7 +48,7 @@ def strip_code(line):
 
 LITERAL = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^()\s\\]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'
                      r"(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'", re.DOTALL)
-# A line for the preprocessor, a mark, or what stands between such.
+# A preprocessor line, a punctuation mark, or the text between them.
 PIECE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*|[{}();:\n]|[^{}();:\n]+", re.MULTILINE)
 ACCESS = re.compile(r"\s*(?:public|private|protected)\s*:$")
 SCOPE = re.compile(r"(?:namespace|class|struct|union|enum)\b|extern$")
@@ -58,7 +58,7 @@ LAMBDA = re.compile(r"\[[^\[\]]*\]\s*(?:\(.*\))?[^()={]*$", re.DOTALL)
 
 
 def blank(found):
-    """Of a comment or literal: its lines alone."""
+    """Keeps only the line breaks of a comment or literal."""
     return "\n" * found.group().count("\n")
 
 
@@ -70,7 +70,7 @@ def kind_of_block(head):
     if SCOPE.match(head):
         return "scope"
     plain = head
-    while "(" in plain:  # what stands in parentheses says nothing: defaults have "=" too
+    while "(" in plain:  # ignore text in parentheses: defaults have "=" too
         fewer = re.sub(r"\([^()]*\)", "", plain)
         if fewer == plain:
             break

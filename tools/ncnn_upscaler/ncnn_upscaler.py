@@ -92,7 +92,7 @@ def read_network(path):
     slopes = 0
     for kind, layer in layers:
         if kind == "Convolution":
-            # 9: what is applied to the result; 2 is a leaky ReLU.
+            # 9: the activation of the result; 2 is a leaky ReLU.
             slope = layer.get("-23310", "1,0").split(",")[1]
             if layer.get("9", "0") not in ("0", "2") or float(slope) not in (0, SLOPE):
                 raise Wrong("a convolution is followed by what no such network has")
@@ -149,7 +149,7 @@ def write_safetensors(path, tensors):
 
 
 def enlarged_by_ncnn(param, picture):
-    import ncnn  # what only a comparison needs
+    import ncnn  # needed only for a comparison
     import numpy as np
 
     net = ncnn.Net()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Has ncnn_upscaler.py convert small networks made here, and refuse what is none."""
+"""Lets ncnn_upscaler.py convert small networks made here, and refuse other files."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares docs/reference/kernels.md with what `opcheck --table` prints: operations, implementations in
+"""Compares docs/reference/kernels.md with the output of `opcheck --table`: operations, implementations in
 their order, numbers of cases. How many of them an implementation takes depends on the machine. With
 --write the document gets the printed table; the words around it are yours to change.
 Usage: compare_table.py OPCHECK DOCUMENT [--write]"""

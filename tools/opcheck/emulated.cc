@@ -4,7 +4,7 @@
 
 #include "tools/opcheck/opcheck.h"
 
-// The process goes on, and the caller reads what was printed at once.
+// The process continues, and the caller reads the output at once.
 extern "C" int rbee_opcheck(int argc, const char* const* argv) {
   const int status = rbee::harness::run_opcheck(argc, argv);
   std::fflush(stdout);

@@ -29,7 +29,7 @@ constexpr int kFailed = 1;              // exit status of a child that threw
 constexpr duration<double> kToDie(10);  // a process that waits for the kernel's driver may not end
 constexpr auto kPause = std::chrono::milliseconds(5);
 
-// What a child tells its parent, in memory of both.
+// A child's report to its parent, in shared memory.
 struct Progress {
   std::atomic<uint64_t> steps = 0;
   std::atomic<size_t> position = 0;
@@ -120,7 +120,7 @@ std::string run_in_child(const SharedProgress& progress, double seconds,
 struct Total {
   Tally tally;
   int ended = 0;    // cases that ended their process, among the failed ones
-  int not_run = 0;  // behind kMostEnds such cases
+  int not_run = 0;  // after kMostEnds such cases
 };
 
 // Returns how many of the cases are done, the one that ended the child among them.

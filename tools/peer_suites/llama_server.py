@@ -12,7 +12,7 @@ import tempfile
 
 REFUSED = 77
 
-# Flags whose value our worker takes under another name.
+# Flags that our worker has under another name.
 SAME = {
     "--port": "--port",
     "--threads": "--threads",
@@ -26,7 +26,7 @@ SAME = {
     "--seed": "--seed",
     "--n-predict": "--n-predict",
 }
-# Flags that name what our worker does anyway, or how llama-server computes.
+# Flags for behaviour that our worker always has, or for llama-server's internals.
 IGNORED = {
     "--cont-batching", "--embedding", "--reranking", "--metrics", "--slots", "--no-slots",
     "--kv-unified", "--swa-full", "--jinja", "--no-jinja", "--offline", "--verbose",
@@ -35,7 +35,7 @@ IGNORED = {
 IGNORED_WITH_VALUE = {"--ubatch-size", "--n-gpu-layers", "-fa", "--cache-ram", "--reasoning-format"}
 CACHE_TYPES = {"f32", "f16", "bf16", "q8_0"}
 REASONING = {"on": None, "auto": None, "off": "0"}
-# What the suite downloads, by the beginning of the repository's or the file's name.
+# The suite's downloads, by the beginning of the repository's or the file's name.
 MODELS = {
     "ggml-org/test-model-stories260K": "RBEE_CHAT_MODEL",
     "tinyllamas/": "RBEE_CHAT_MODEL",
@@ -56,11 +56,11 @@ TEMPLATES = {
 
 
 class NotApplicable(Exception):
-    """Names what has no equal in our worker."""
+    """Names flags without a counterpart in our worker."""
 
 
 def model_of(repository, file, environment):
-    """The model that stands for one of the suite's, by its names there."""
+    """Our model in place of the suite's, by the suite's names."""
     for name in (file, repository):
         for begin, variable in MODELS.items():
             if name and name.startswith(begin):
@@ -139,7 +139,7 @@ MADE = {
     "--reasoning": reasoning_flags,
     "--api-key": key_flags,
     "-ctk": cache_flags,
-    "-ctv": lambda value: [],  # llama-server's keys and values are apart, ours are not
+    "-ctv": lambda value: [],  # llama-server sets keys and values separately, ours together
     "--pooling": pooling_flags,
     "--cors-origins": origin_flags,
 }
@@ -167,7 +167,7 @@ def worker_arguments(arguments, environment):
             out += MADE[flag](value)
         elif flag not in IGNORED and flag not in IGNORED_WITH_VALUE:
             raise NotApplicable(flag)
-    # Slots share the context there, unless they are told not to.
+    # llama-server's slots share the context unless a flag turns it off.
     each = context if "--kv-unified" in arguments else context // slots
     sizes = ["--context", str(each), "--max-running", str(slots), "--cache-tokens", str(context)]
     return ["--model", model or model_of(repository, file, environment), *sizes, *out]

@@ -16,7 +16,7 @@ OWN = ("vllm", "torch", "fastapi", "openai_harmony", "tests.models", "tests.reas
 
 
 class Meta(type):
-    """What is missing can be named, also in types; to use it skips the test."""
+    """A missing name can be imported, also in types; its use skips the test."""
 
     def __getattr__(cls, name):
         if name.startswith("__"):
@@ -48,7 +48,7 @@ class MissingError(Exception):
 
 
 class Module(types.ModuleType):
-    """A module whose names are all there."""
+    """A module that has every name."""
 
     __path__ = []
 

@@ -1,4 +1,4 @@
-"""What of a suite is not applied to our worker, and why: a TOML file beside this one.
+"""Parts of a suite that do not apply to our worker, and why: a TOML file beside this one.
 
     [[not_applicable]]            # skipped
     tests = "unit/test_x.py::test_a"   # or a file, or one case "...::test_a[1]"

@@ -1,4 +1,4 @@
-"""What each client library does most: a chat, whole and as a stream, a call, a form, a list of
+"""The main uses of each client library: a chat, whole and as a stream, a call, a form, a list of
 models, vectors. The models are random, so that answers are told apart by their shape alone."""
 
 import enum
