@@ -163,7 +163,11 @@ def table(kernels):
 
 def facts(compiler, kernels, failed):
     """A sentence on the source of the numbers."""
-    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    try:
+        told = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+        commit = told.stdout.strip() or "no commit"
+    except FileNotFoundError:  # a machine without git
+        commit = "no commit"
     families, targets = ({getattr(kernel, field) for kernel in kernels} for field in ("family", "target"))
     text = (f"{date.today()}, sources of {commit}, {compiler.version}: {len(kernels)} "
             f"kernels, {len(families)} families on {len(targets)} targets")

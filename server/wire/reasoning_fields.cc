@@ -25,7 +25,7 @@ void add_variable(ChatFields& chat, const char* name, const json& value) {
 }
 
 // Qwen, GLM, SmolLM3 and others use the first name, DeepSeek V3.1 and Granite the second.
-void tell_thinking(ChatFields& chat, bool on) {
+void set_thinking(ChatFields& chat, bool on) {
   add_variable(chat, "enable_thinking", on);
   add_variable(chat, "thinking", on);
 }
