@@ -428,8 +428,11 @@ def uploads():
         return lambda attacker: attacker.crowd(requests)
     def form(i, parts):
         head = b"--b\r\nContent-Disposition: form-data; name=\"image[]\"; filename=\"%d.png\"\r\n\r\n" % i
-        prompt = b"--b\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\na\r\n"
-        return prompt + b"".join(head + part + b"\r\n" for part in parts) + b"--b--\r\n"
+        # A small drawing: it is what is sent that is large.
+        fields = {"prompt": "a", "size": "64x64"}
+        text = b"".join(b"--b\r\nContent-Disposition: form-data; name=\"%s\"\r\n\r\n%s\r\n" %
+                        (name.encode(), value.encode()) for name, value in fields.items())
+        return text + b"".join(head + part + b"\r\n" for part in parts) + b"--b--\r\n"
     multipart = "multipart/form-data; boundary=b"
     # Noise is large both compressed and decompressed, blanks only decompressed.
     noise = png(1000, 1000, pixels=b"".join(b"\0" + random.Random(i).randbytes(3000) for i in range(1000)))

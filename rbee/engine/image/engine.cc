@@ -5,18 +5,20 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <exception>
 #include <future>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <thread>
 
+#include "rbee/core/cancel.h"
 #include "rbee/core/log.h"
-#include "rbee/engine/api/image_loras.h"
 #include "rbee/engine/common/device_watch.h"
+#include "rbee/engine/image/job.h"
+#include "rbee/engine/image/model_loras.h"
 #include "rbee/engine/image/pipeline.h"
 #include "rbee/engine/image/progress.h"
-#include "rbee/engine/image/turns.h"
 #include "rbee/engine/image/upscale.h"
 #include "rbee/io/image/png.h"
 
@@ -24,40 +26,6 @@ namespace rbee::engine {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// One request, from the queue to its last event.
-struct ImageJob final : ImageTurn {
-  ImageRequest request;
-  // Absent while a request with pictures waits, also between its batches: decoded pictures are far
-  // larger than their files.
-  std::optional<ImageSettings> settings;
-  std::shared_ptr<ImageSink> sink;
-  std::atomic<bool> cancelled{false};
-  std::atomic<Hurry> hurry{Hurry::none};
-
-  // A request to hurry counts once if it is for some pictures, and from then on if it is for all.
-  Hurry take_hurry() {
-    Hurry pictures = Hurry::pictures;
-    return hurry.compare_exchange_strong(pictures, Hurry::none) ? Hurry::pictures : hurry.load();
-  }
-};
-
-std::vector<LoraUse> loras_of(const ImageRequest& request) {
-  return prompt_loras(request).loras;
-}
-
-std::string adapters_of(const ImageRequest& request) {
-  std::string out;
-  for (const LoraUse& lora : loras_of(request)) {
-    const float text = lora.text_strength.value_or(lora.strength);
-    out += cat(lora.path.size(), ":", lora.path, ":", lora.strength, ":", text, ";");
-  }
-  return out;
-}
-
-bool is_same_lora(const models::LoraSource& a, const models::LoraSource& b) {
-  return a.path == b.path && a.weight == b.weight && a.text_weight == b.text_weight;
-}
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -92,7 +60,10 @@ class QueuedImageEngine final : public ImageEngine {
     if (!has_place_for(job->client)) {
       fail(Code::out_of_memory, "engine", "the queue of ", options_.max_waiting, " is full");
     }
-    if (!job->has_pictures || holder_ == nullptr) job->settings = std::move(settings);
+    if (!job->has_pictures || holder_ == nullptr) {
+      job->settings = std::move(settings);
+      job->holds_pictures = job->has_pictures;
+    }
     jobs_.push_back(job);
     turns_.add(std::move(job));
     if (holder_ == nullptr) hand_over();
@@ -228,6 +199,10 @@ class QueuedImageEngine final : public ImageEngine {
     return seconds_since(begin) * 1000;
   }
 
+  // Makes settings that are absent. Decoding and resizing the largest pictures takes seconds and
+  // needs no device, so others have their turns meanwhile.
+  void read_settings(ImageJob& job);
+
   // Waits until it may hold this many pixels, besides those of others, in place of those that the
   // turn held. Returns how long it waited, in ms.
   double hold_pixels(ImageTurn& turn, int64_t pixels) {
@@ -251,13 +226,16 @@ class QueuedImageEngine final : public ImageEngine {
     hand_over();
   }
 
+  // mutex_ is held.
+  bool is_over() const { return stopping_ && holder_ == nullptr && reading_ == 0; }
+
   // Gives each turn a thread with this thread's priority, not with the caller's, which may
   // leave processors to others.
   void begin_turns() {
     std::vector<std::future<void>> threads;
     std::unique_lock lock(mutex_);
     while (true) {
-      wake_.wait(lock, [&] { return !starting_.empty() || (stopping_ && holder_ == nullptr); });
+      wake_.wait(lock, [&] { return !starting_.empty() || is_over(); });
       if (starting_.empty()) break;
       ImageTurnPtr turn = std::move(starting_.back());
       starting_.pop_back();
@@ -270,6 +248,7 @@ class QueuedImageEngine final : public ImageEngine {
 
   void work(ImageJob& job) {
     try {
+      const CancelScope scope(job.cancelled);
       run(job);
     } catch (const Error& error) {
       fail_job(job, error);
@@ -325,6 +304,7 @@ class QueuedImageEngine final : public ImageEngine {
   }
 
   void run(ImageJob& job);
+  void draw(ImageJob& job, ImageFinished& finished);
   PipelineHooks hooks_of(ImageJob& job, PipelineTimes& times);
 
   ImageStarted started(const ImageJob& job, int32_t total) const {
@@ -357,40 +337,6 @@ class QueuedImageEngine final : public ImageEngine {
     ready.height = image.height;
     image = {};  // the sink may make larger copies of the file
     job.sink->on_image(ready);
-  }
-
-  // LoRAs are part of the weights: another set of them reads parts of the model again.
-  void set_loras(const ImageRequest& request) {
-    std::vector<models::LoraSource> wanted;
-    for (const LoraUse& lora : loras_of(request)) {
-      wanted.push_back({source_.loras.find(lora.path), lora.strength, lora.text_strength});
-    }
-    if (!unsure_ && std::ranges::equal(wanted, loras_, is_same_lora)) return;
-    log(LogLevel::info, "the model gets other LoRAs", {{"loras", cat(wanted.size())}});
-    // After a failure the model has the old ones or none; the next request asks again.
-    unsure_ = true;
-    pipeline_.forget_prompts();
-    try {
-      source_.change_loras(source_.model, wanted);
-    } catch (const Error& error) {
-      log(LogLevel::warn, "LoRAs could not be taken", {{"reason", error.what()}});
-      fail_loras(error, wanted);
-    }
-    unsure_ = false;
-    loras_ = std::move(wanted);
-  }
-
-  // Clients see an adapter's name without the folders above, and nothing of the model's own files.
-  [[noreturn]] void fail_loras(const Error& error,
-                               const std::vector<models::LoraSource>& wanted) const {
-    const std::string reason = error.what();
-    const bool adapter = std::ranges::any_of(wanted, [&](const models::LoraSource& lora) {
-      return reason.find(lora.path.string()) != std::string::npos;
-    });
-    if (adapter || reason.find('/') == std::string::npos) {
-      fail(error.code(), "loras", source_.loras.without_folder(reason));
-    }
-    fail(Code::internal, "loras", "the model's own files cannot be read again; the log says why");
   }
 
   void count(const PipelineTimes& times, int32_t images) {
@@ -438,8 +384,7 @@ class QueuedImageEngine final : public ImageEngine {
   ImageSource source_;
   ImageEngineOptions options_;
   ImagePipeline pipeline_;
-  std::vector<models::LoraSource> loras_;
-  bool unsure_ = false;  // whether the model has loras_
+  ModelLoras loras_{source_, pipeline_};
   DeviceWatch watch_{*source_.device};
 
   mutable std::mutex mutex_;
@@ -449,6 +394,7 @@ class QueuedImageEngine final : public ImageEngine {
   Clock::time_point turn_began_;
   std::vector<std::shared_ptr<ImageJob>> jobs_;  // begun or waiting
   std::vector<ImageTurnPtr> starting_;           // waiting for a thread
+  int32_t reading_ = 0;                          // turns that are `reading`
   ImageStats stats_;
   bool stopping_ = false;
   std::atomic<bool> lost_{false};
@@ -536,27 +482,69 @@ PipelineHooks QueuedImageEngine::hooks_of(ImageJob& job, PipelineTimes& times) {
     {
       const std::scoped_lock lock(mutex_);
       job.resting = true;
+      job.holds_pictures = false;
     }
     times.paused_ms += pause(job);
     if (job.cancelled) return;
-    if (!job.settings) job.settings = resolve(source_, job.request);
-    set_loras(job.request);
+    if (!job.settings) read_settings(job);
+    loras_.set(job.request);
   };
   hooks.hurry = [&job] { return job.take_hurry(); };
   return hooks;
 }
 
+void QueuedImageEngine::read_settings(ImageJob& job) {
+  if (!job.has_pictures) {
+    job.settings = resolve(source_, job.request);
+    return;
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    turns_.spend(job, seconds_since(turn_began_));
+    job.resting = job.reading = job.holds_pictures = true;
+    ++reading_;
+    hand_over();
+  }
+  const auto begin = Clock::now();
+  std::exception_ptr failure;
+  try {
+    job.settings = resolve(source_, job.request);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  {
+    std::unique_lock lock(mutex_);
+    turns_.spend(job, seconds_since(begin));
+    job.reading = false;
+    --reading_;
+    if (failure) job.leaving = true;
+    if (holder_ == nullptr) hand_over();
+    wake_.wait(lock, [&] { return holder_.get() == &job; });
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
 void QueuedImageEngine::run(ImageJob& job) {
   ImageFinished finished;
+  try {
+    draw(job, finished);
+  } catch (const Error& error) {
+    if (error.code() != Code::cancelled || !job.cancelled) throw;
+    finished.cancelled = true;
+  }
+  finish(job, finished);
+}
+
+void QueuedImageEngine::draw(ImageJob& job, ImageFinished& finished) {
+  if (!job.cancelled && !job.settings) read_settings(job);
   if (job.cancelled) {
     finished.cancelled = true;
-    return finish(job, finished);
+    return;
   }
-  if (!job.settings) job.settings = resolve(source_, job.request);
   // Settings that are read again between batches are the same.
   job.request.seed = job.settings->seed;
   job.request.variation.seed = job.settings->variation_seed;
-  set_loras(job.request);
+  loras_.set(job.request);
   const int32_t total = pipeline_.total_steps(job.request, *job.settings);
   job.sink->on_started(started(job, total));
   ImageProgressReporter progress(*job.sink, total, job.request.count);
@@ -585,7 +573,6 @@ void QueuedImageEngine::run(ImageJob& job) {
   finished.sample_ms = times.sample_ms;
   finished.decode_ms = times.decode_ms;
   count(times, finished.images);
-  finish(job, finished);
 }
 
 }  // namespace

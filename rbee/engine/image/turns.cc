@@ -39,11 +39,13 @@ void ImageTurns::spend(const ImageTurn& turn, double seconds) {
 
 ImageTurnPtr ImageTurns::next() const {
   for (const Client& client : clients_) {
-    if (client.turns.front()->leaving && client.turns.front()->begun) return client.turns.front();
+    const ImageTurnPtr& turn = client.turns.front();
+    if (turn->leaving && turn->begun && !turn->reading) return turn;
   }
   bool nobody_begins = false;
   for (const Client& client : clients_) {
     const ImageTurnPtr& turn = client.turns.front();
+    if (turn->reading) continue;
     if (!turn->resting) {
       if (may_decode(*turn)) return turn;
       continue;
@@ -62,12 +64,16 @@ ImageTurns::Fits ImageTurns::fits(const ImageTurn& turn) const {
   bool together = true;
   each_working([&](const ImageTurn& other) {
     ++working;
-    if (other.has_pictures) ++with_pictures;
     const bool differ = other.adapters && turn.adapters && other.adapters != turn.adapters;
     if (differ || limits_.alone) together = false;
   });
   if (!together) return Fits::after_others;
-  const bool many_pictures = turn.has_pictures && with_pictures >= limits_.with_pictures;
+  for (const Client& client : clients_) {
+    const ImageTurn& other = *client.turns.front();
+    if (&other != &turn && other.holds_pictures) ++with_pictures;
+  }
+  const bool reads = turn.has_pictures && !turn.holds_pictures;
+  const bool many_pictures = reads && with_pictures >= limits_.with_pictures;
   return working < limits_.working && !many_pictures ? Fits::yes : Fits::no;
 }
 

@@ -19,14 +19,16 @@ struct ImageTurn {
   std::string client;
   // The adapters that the model must have meanwhile; absent: it does not matter.
   std::optional<std::string> adapters;
-  bool has_pictures = false;   // holds decoded pictures from its first turn to a rest
-  std::function<void()> work;  // from the first turn on, on its own thread
-  bool leaving = false;        // wants its turn to end at once
-  bool begun = false;          // has had a turn
-  bool over = false;           // for good
-  bool resting = true;         // has no work on the device: a batch is done, or none has begun
-  int64_t decoded_pixels = 0;  // of the picture being decoded; 0: none
-  int64_t wanted_pixels = 0;   // of the picture to decode next
+  bool has_pictures = false;    // is drawn from pictures, which are decoded before its work begins
+  bool reading = false;         // decodes them, without a turn
+  bool holds_pictures = false;  // decoded, or being decoded
+  std::function<void()> work;   // from the first turn on, on its own thread
+  bool leaving = false;         // wants its turn to end at once
+  bool begun = false;           // has had a turn
+  bool over = false;            // for good
+  bool resting = true;          // has no work on the device: a batch is done, or none has begun
+  int64_t decoded_pixels = 0;   // of the picture being decoded; 0: none
+  int64_t wanted_pixels = 0;    // of the picture to decode next
 };
 using ImageTurnPtr = std::shared_ptr<ImageTurn>;
 

@@ -86,7 +86,10 @@ TEST(ImageTurns, HaveBounds) {
     all.push_back(turn_of(client));
     all.back()->has_pictures = client[0] < 'c';
     turns.add(all.back());
-    if (const ImageTurnPtr got = take(turns)) turns.spend(*got, all.size());
+    if (const ImageTurnPtr got = take(turns)) {
+      got->holds_pictures = got->has_pictures;
+      turns.spend(*got, all.size());
+    }
   }
   const auto working = [&] {
     std::string out;
@@ -103,6 +106,7 @@ TEST(ImageTurns, HaveBounds) {
   EXPECT_EQ(take(turns), all[0]);
   all[0]->decoded_pixels = 0;
   all[0]->resting = true;
+  all[0]->holds_pictures = false;
   turns.spend(*all[0], 500);
   EXPECT_EQ(take(turns), all[1]);  // which never had a turn
   turns.spend(*all[1], 1000);
@@ -112,6 +116,25 @@ TEST(ImageTurns, HaveBounds) {
   turns.add(late);
   late->leaving = all[1]->leaving = true;
   EXPECT_EQ(take(turns), all[1]);
+}
+
+TEST(ImageTurns, GoOnWhileAnotherReadsItsPictures) {
+  ImageTurns turns({.with_pictures = 1, .alone = true});
+  const auto reader = turn_of("a"), plain = turn_of("b"), later = turn_of("c");
+  reader->has_pictures = later->has_pictures = true;
+  turns.add(reader);
+  EXPECT_EQ(take(turns), reader);
+  reader->reading = reader->resting = reader->holds_pictures = true;
+  turns.add(plain);
+  turns.add(later);
+  reader->leaving = true;  // ends when it has stopped to read
+  turns.spend(*later, 1);
+  EXPECT_EQ(take(turns), plain);
+  plain->resting = true;
+  turns.spend(*plain, 2);
+  EXPECT_EQ(take(turns), nullptr);  // two may not hold pictures
+  reader->reading = reader->leaving = false;
+  EXPECT_EQ(take(turns), reader);
 }
 
 TEST(ImageTurns, OfOneAloneAreNotPaused) {
@@ -268,6 +291,38 @@ TEST_F(TakingTurns, PicturesAndSecondPassesStayTheSame) {
   }
   const auto sinks = together(requests);
   for (size_t i = 0; i < sinks.size(); ++i) EXPECT_EQ(files_of(*sinks[i]), alone[i]) << i;
+}
+
+// Black, which is quick to write and takes a while to make smaller.
+io::Pixels large_picture() {
+  io::Pixels out{.width = 6000, .height = 1500, .channels = 3, .values = {}};
+  out.values.resize(size_t{6000} * 1500 * 3);
+  return out;
+}
+
+TEST_F(TakingTurns, OthersAreDrawnWhileAPictureIsRead) {
+  ImageRequest reader = request_of("r", 1, 2);
+  reader.init_image = io::encode_png(large_picture());
+  reader.strength = 1;
+  together({request_of("m", 1, 1), reader, request_of("s", 1, 5)});
+  EXPECT_LT(order_.find('S'), order_.find('r')) << order_;
+}
+
+TEST_F(TakingTurns, ReadingEndsWhenTheRequestIsCancelled) {
+  ImageRequest reader = request_of("r", 1, 2);
+  reader.init_image = io::encode_png(large_picture());
+  stands_ = true;
+  const auto first = submit(request_of("m", 1, 1));
+  standing_.get_future().wait();
+  const auto cancelled = submit(reader);
+  open_.set_value();
+  ASSERT_TRUE(first->wait());
+  while (engine_->stats().waiting > 0) std::this_thread::yield();
+  EXPECT_TRUE(engine_->cancel("r"));
+  ASSERT_TRUE(cancelled->wait());
+  EXPECT_TRUE(cancelled->finished.cancelled);
+  EXPECT_EQ(order_.find('r'), std::string::npos) << order_;
+  EXPECT_EQ(engine_->stats().requests_cancelled, 1u);
 }
 
 TEST_F(TakingTurns, PausedRequestsAreCancelledAtOnce) {

@@ -1,0 +1,83 @@
+// Work on pictures stops when the client has gone away.
+
+#include "rbee/core/cancel.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+
+#include "rbee/core/error.h"
+#include "rbee/io/image/encode.h"
+#include "rbee/io/image/jpeg.h"
+#include "rbee/io/image/pixels.h"
+#include "rbee/io/image/png.h"
+#include "rbee/io/image/resize.h"
+#include "tests/support/data_folder.h"
+
+namespace rbee::io {
+namespace {
+
+Pixels grey(int32_t width, int32_t height) {
+  Pixels out{.width = width, .height = height, .channels = 3, .values = {}};
+  out.values.assign(static_cast<size_t>(width) * static_cast<size_t>(height) * 3, 128);
+  return out;
+}
+
+// A BMP file of 24 bits, or of runs of 8 bits, whose rows are zeros.
+std::string bmp(uint32_t side, uint16_t bits, uint32_t compression, const std::string& rows) {
+  const auto number = [](uint32_t value, int bytes) {
+    std::string out;
+    for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> 8 * i & 0xff);
+    return out;
+  };
+  const std::string colors = bits == 8 ? std::string(size_t{256} * 4, '\0') : "";
+  const auto first = static_cast<uint32_t>(14 + 40 + colors.size());
+  return "BM" + number(first + static_cast<uint32_t>(rows.size()), 4) + number(0, 4) +
+         number(first, 4) + number(40, 4) + number(side, 4) + number(side, 4) + number(1, 2) +
+         number(bits, 2) + number(compression, 4) + number(0, 20) + colors + rows;
+}
+
+std::string gif() {
+  std::ifstream in(test::data_folder() + "/units/image_io/data/halves.gif", std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(Cancel, StopsWorkOnPictures) {
+  const Pixels picture = grey(64, 48);
+  const std::string jpeg = encode_jpeg(picture, 80, {});
+  const struct {
+    const char* name;
+    std::function<void()> work;
+  } all[] = {
+      {"lanczos", [&] { resized(picture, 20, 20); }},
+      {"bilinear", [&] { resized(picture, 20, 20, Resampler::bilinear); }},
+      {"nearest", [&] { resized(picture, 20, 20, Resampler::nearest); }},
+      {"PNG", [&] { encode_png(picture); }},
+      {"JPEG", [&] { encode_jpeg(picture, 80, {}); }},
+      {"a JPEG file", [&] { decode_image(jpeg, "image"); }},
+      {"a GIF file", [&] { decode_image(gif(), "image"); }},
+      {"a BMP file", [&] { decode_image(bmp(4, 24, 0, std::string(48, '\0')), "image"); }},
+      {"a BMP file of indices", [&] { decode_image(bmp(4, 8, 0, std::string(16, 1)), "image"); }},
+      {"a BMP file of runs", [&] { decode_image(bmp(4, 8, 1, std::string("\0\1", 2)), "image"); }},
+  };
+  for (const auto& [name, work] : all) {
+    EXPECT_NO_THROW(work()) << name;
+    std::atomic<bool> left{false};
+    const CancelScope scope(left);
+    EXPECT_NO_THROW(work()) << name;
+    left = true;
+    try {
+      work();
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::cancelled) << name << ": " << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rbee::io
