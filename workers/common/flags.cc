@@ -13,7 +13,7 @@ constexpr const char* kBuildInfo = RBEE_VERSION " (" RBEE_BUILD_TYPE ", compiler
 
 constexpr int kMostDevice = 1023;
 
-// A number, or a device of the worker's kind; any other text is a label.
+// A number, or a device of the worker's kind; another text is a label.
 void read_device_text(const CLI::App& app, CommonFlags& flags) {
   const std::string& text = flags.device_text;
   const std::string kind(name(flags.kind));
@@ -41,7 +41,7 @@ void add_common_flags(CLI::App& app, CommonFlags& flags) {
                  "Index of the device, of the worker's kind")
       ->check(CLI::Range(0, kMostDevice));
   app.add_option("--device", flags.device_text,
-                 "The same as hives pass it: a number, or the device as rbee devices lists it");
+                 "Same, as hives call it: a number, or the device as rbee devices lists it");
   add_graphs_flag(app);
 }
 

@@ -38,7 +38,7 @@ constexpr std::chrono::seconds kLostGrace{3};
 constexpr int kCannotRun = 1;
 constexpr int kLost = 3;  // the device, or pages of a mapped file
 
-// The worker's reports to a hive: that it starts, its state while there is a service, and that it
+// What a hive hears of the worker: that it starts, how it is while there is a service, and that it
 // has stopped.
 class HiveReports {
  public:

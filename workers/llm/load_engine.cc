@@ -15,7 +15,7 @@ Device& open_device(const BackendInfo& backend, const Flags& flags) {
   cpu::set_thread_count(thread_count(flags.threads, processors(cpu::ControlGroups().processors())));
   register_backend(cpu::cpu_backend());
   register_backend(backend);
-  // There is one CPU device, whatever index a hive passes.
+  // There is one CPU, whatever number a hive gives it.
   return get_device({backend.kind, backend.kind == DeviceKind::cpu ? 0 : flags.device});
 }
 

@@ -11,7 +11,7 @@
 namespace rbee::workers {
 namespace {
 
-// Hives' names for models, and other spellings.
+// Names that hives give models, and their other spellings.
 const std::vector<std::string>& versions() {
   static const std::vector<std::string> names = {
       "v1-5",         "v1.5",       "1.5",       "v1-5-inpaint", "v1.5-inpaint",
