@@ -16,8 +16,8 @@ void add_server_flags(CLI::App& app, ServerFlags& flags) {
   app.add_option("--port", flags.port, "Port to listen on; 0 = any free one")
       ->capture_default_str();
   app.add_option("--host", flags.host,
-                 "Address to listen on; by default 127.0.0.1, or 0.0.0.0 if LLORCH_API_TOKEN or "
-                 "--api-keys is set");
+                 "Address to listen on; by default 127.0.0.1, and 0.0.0.0 when LLORCH_API_TOKEN "
+                 "is set");
   app.add_option("--api-keys", flags.api_keys,
                  "File of keys that clients may send, NAME KEY a line; read again on SIGHUP")
       ->check(CLI::ExistingFile);
