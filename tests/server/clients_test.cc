@@ -69,7 +69,7 @@ TEST_F(Clients, ACollectorOfTraces) {
   EXPECT_EQ(collector.wait(), 0) << collector.text();
 }
 
-// The engine says what it is told, so that the test knows what the page must show.
+// The engine answers with scripted text, so the test knows what the page must show.
 TEST(ChatClients, ThePageInABrowser) {
   Process worker(FAKE_WORKER, {"--model", "echo", "--port", "0", "--model-ref", "hf:tiny/chat"},
                  {"LLORCH_API_TOKEN=page secret"});
@@ -127,7 +127,7 @@ TEST(ChatClients, BudgetsOfReasoning) {
 
 TEST(ChatClients, BudgetsOfReasoningInTheTerminal) {
   const ThinkingFolder model;
-  // Up to the figures behind the answer.
+  // Up to the figures after the answer.
   const auto said = [&](const std::vector<std::string>& more) {
     std::vector<std::string> arguments{"run",
                                        "-m",

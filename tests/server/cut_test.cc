@@ -1,4 +1,4 @@
-// Clients that go away after any byte, of what they send and of what they read.
+// Clients that disconnect after any byte, while they send and while they read.
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-// The Grafana dashboard asks for what workers report.
+// The Grafana dashboard uses only metrics that workers report.
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-// Prompts in answers, and what is known of their tokens, in OpenAI's form and in vLLM's.
+// Echoed prompts and their tokens' log probabilities, in OpenAI's form and in vLLM's.
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-// What vLLM's and Cohere's clients ask of workers for embeddings and ranking.
+// Fields that vLLM's and Cohere's clients send for embeddings and ranking.
 
 #include <algorithm>
 #include <cmath>

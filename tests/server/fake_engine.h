@@ -57,7 +57,7 @@ class FakeEngine final : public engine::TextEngine {
                                 const engine::TokenizeOptions& options) const override;
   std::string detokenize(const std::vector<int32_t>& ids) const override;
   std::string token_bytes(int32_t id) const override;
-  // "role: content" on a line each, behind a line of the tools' names where there are some.
+  // "role: content" on a line each, after a line with the tools' names if there are any.
   std::string render(const std::vector<engine::ChatMessage>& messages,
                      const engine::ChatOptions& options) const override;
 
@@ -67,13 +67,13 @@ class FakeEngine final : public engine::TextEngine {
   bool unload_lora(std::string_view name) override;
 
   void let_submit();
-  // Waits until so many calls of submit() are held, or were.
+  // Waits until this many calls of submit() are or were held.
   bool wait_submitting(int count) const { return wait_count(submitting_, count); }
   // Lets everything go on that the script holds, now and later.
   void release();
-  // What submit() throws from now on.
+  // submit() throws this from now on.
   void refuse_with(Code code) { refusal_ = code; }
-  // Prompts, as render() and tokenize() make them, have no more than so many tokens from now on.
+  // From now on, prompts from render() and tokenize() have at most this many tokens.
   void set_context(int32_t tokens) { context_ = tokens; }
   void set_healthy(bool healthy) { healthy_ = healthy; }
   // Waits until this many requests are over (by any end); false after a minute.

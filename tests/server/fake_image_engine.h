@@ -44,10 +44,10 @@ class FakeImageEngine final : public engine::ImageEngine {
   void stop() override;
 
   void release();
-  // Waits until so many requests are within submit(); false after a minute.
+  // Waits until this many requests are within submit(); false after a minute.
   bool wait_submitting(int32_t count) const;
   void let_submit();
-  // What submit() throws from now on.
+  // submit() throws this from now on.
   void refuse_with(Code code) { refusal_ = code; }
   // Waits until a request is held; false after a minute.
   bool wait_held() const;

@@ -55,7 +55,7 @@ rbee::workers::LoadedEngine load(const rbee::workers::Flags& flags) {
   const Script lost{.failure = rbee::engine::Failed{rbee::Code::device, "the device fell off"}};
   if (flags.model == "lost") return std::make_unique<FakeEngine>(lost);
   if (flags.model == "lost and stuck") return std::make_unique<StuckEngine>(lost);
-  if (flags.model.starts_with("release:")) {  // holds until somebody opens the pipe
+  if (flags.model.starts_with("release:")) {  // waits until a reader opens the pipe
     auto engine = std::make_unique<FakeEngine>(Script{.hold_after = true});
     std::thread([engine = engine.get(), pipe = flags.model.substr(8)] {
       const std::ifstream gate(pipe);

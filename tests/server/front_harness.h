@@ -74,7 +74,7 @@ class Front {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
-  // What GET /workers says of the workers of model `index`, once `count` of them are ready.
+  // The entries of GET /workers for model `index`, once `count` of its workers are ready.
   nlohmann::json workers(size_t index, size_t count) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (true) {

@@ -1,4 +1,4 @@
-// What `rbee serve` answers itself under the names that workers and other servers have.
+// Routes that `rbee serve` answers itself, under the names of workers and other servers.
 
 #include <gtest/gtest.h>
 

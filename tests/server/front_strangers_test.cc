@@ -1,4 +1,4 @@
-// What the front does for requests that cost much, and for workers that stand still.
+// The front with expensive requests, and with workers that hang.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ std::string head(std::string_view path, std::string_view more) {
              more, "\r\n");
 }
 
-// No byte of a body is sent: what is judged is the length that is told.
+// Sends no byte of the body: the front must refuse its Content-Length.
 TEST(Front, BodiesThatItsWorkersWouldRefuseAreNotRead) {
   json small = fake("a", "echo"), large = fake("b", "echo");
   small["flags"] = {"--max-body-bytes", "1000"};
@@ -92,7 +92,7 @@ TEST(Front, StreamsOfAWorkerThatStandsStillEndWithAnError) {
   EXPECT_EQ(front.metric("rbee_front_requests_total{outcome=\"broken\"}"), 4);
 }
 
-// A short run of tools/hostile.py; what it measures means nothing on a machine that tests share.
+// A short run of tools/hostile.py. Its times mean nothing, because tests share the machine.
 TEST(Front, StrangersEndNothing) {
   const test::ModelFolder model(test::data_folder());
   const std::string most = "1000000000";

@@ -63,7 +63,7 @@ TEST(Front, RoutesByModelAndPath) {
   EXPECT_EQ(json::parse(front.post("/v1/messages", message).body).at("error").at("type"),
             "not_found_error");
   EXPECT_EQ(front.post("/v1/images/generations", {{"prompt", "x"}}).status, 404);
-  // What is not for the front's clients does not reach a worker.
+  // Paths that are not for the front's clients do not reach a worker.
   EXPECT_EQ(front.post("/v1/shutdown", json::object()).status, 404);
   const json models = json::parse(front.get("/v1/models").body);
   ASSERT_EQ(models.at("data").size(), 2);
@@ -205,7 +205,7 @@ TEST(Front, AFrontThatIsKilledLeavesNoWorker) {
   wait_gone(running);
 }
 
-// What a process has open, as the system names it.
+// The targets of a process's open files.
 std::vector<std::string> sockets_of(const std::string& pid) {
   std::vector<std::string> out;
   for (const fs::directory_entry& entry : fs::directory_iterator("/proc/" + pid + "/fd")) {
@@ -348,7 +348,7 @@ TEST(Front, UnderLoadAKilledWorkerFailsNoRequestThatHadNotBegun) {
   EXPECT_EQ(failed, 0);
   const json workers = front.workers(0, 2);
   EXPECT_EQ(workers[0].at("restarts").get<int>() + workers[1].at("restarts").get<int>(), 4);
-  // A stream may break off behind its last event, which its client need not see.
+  // A stream may break off after its last event; the client need not notice.
   EXPECT_GE(front.metric("rbee_front_requests_total{outcome=\"broken\"}"), broken.load());
 }
 

@@ -39,7 +39,7 @@ TEST(Http, PipelinedRequestsAreAnsweredInOrder) {
   EXPECT_EQ(client.read_response().body, "Model not loading");
 }
 
-// As RFC 9112 section 2.2 has it, for clients that send one behind a body.
+// RFC 9112 section 2.2: some clients send an empty line after a body.
 TEST(Http, EmptyLinesBeforeARequestAreSkipped) {
   Worker worker;
   RawClient client(worker.port());
@@ -149,7 +149,7 @@ TEST(Http, ContentTypeMustBeJson) {
   EXPECT_EQ(status("Content-Type: application/json\r\nContent-Encoding: gzip\r\n"), 415);
 }
 
-// What follows such a head must not be taken for a request.
+// The bytes after such a head must not count as a request.
 TEST(Http, UnknownTransferCodingsEndTheConnection) {
   Worker worker;
   for (const char* coding : {"gzip", "gzip, chunked", "chunked, identity"}) {
@@ -301,7 +301,7 @@ class Waits {
   std::optional<server::Server> server_;
 };
 
-// What `nc -N` and HAProxy do: they close what they send, and wait.
+// Like `nc -N` and HAProxy: they close their sending side, and wait.
 TEST(Http, HalfClosedClientWaitsForALaterAnswer) {
   Waits waits;
   RawClient client(waits.port());
@@ -388,7 +388,7 @@ TEST(Http, PagesOfAllowedOriginsMayAsk) {
   EXPECT_EQ(open.get("/health", origin).headers.at("access-control-allow-origin"), "*");
 }
 
-// What a page may send without asking first: forms, texts, empty bodies.
+// A page may send these without a preflight request: forms, texts, empty bodies.
 TEST(Http, PagesOfOtherOriginsMayNotAsk) {
   Worker worker({.server = {.cors_origins = {"https://a.example"}}});
   const auto post = [&](const std::string& headers, std::string_view host = "localhost:80") {
@@ -417,7 +417,7 @@ TEST(Http, PagesOfOtherOriginsMayNotAsk) {
             200);
 }
 
-// The connections' thread must not wait for what a large body takes.
+// The connections' thread must not wait for the work on a large body.
 TEST(Http, LargeBodiesAreHandledBesideOtherRequests) {
   std::promise<void> gate;
   server::Router router;

@@ -65,7 +65,7 @@ TEST(ImagePreparing, WhatIsWrongIsSaidWithItsStatus) {
   }
 }
 
-// They wait for the same threads, and so many that one is refused.
+// All wait for the same threads, so many that one is refused.
 TEST(ImagePreparing, SettingsAreReadBesideToo) {
   ImageWorker worker({.hold_submit = true});
   std::vector<std::unique_ptr<RawClient>> clients;

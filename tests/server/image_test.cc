@@ -212,7 +212,7 @@ TEST(OpenAiImages, PicturesMayBeJpegOrWebp) {
   EXPECT_THAT(error_of(post({{"background", "transparent"}})), HasSubstr("auto, opaque"));
 }
 
-// Without tiles the event is what it is of steps.
+// Without tiles, the event is that of steps.
 TEST(ImageJobs, ProgressSaysTheTileThatANetworkIsAt) {
   const json steps =
       json::parse(server::to_json(server::ImageProgressEvent{.step = 2, .total = 4}));
@@ -248,7 +248,7 @@ TEST(OpenAiImages, StreamSendsPartialAndCompletedPictures) {
   ASSERT_THAT(names_of(events),
               ElementsAre("image_generation.partial_image", "image_generation.completed", ""));
   EXPECT_EQ(worker.engine.last_request().preview_count, 1);
-  // What the types of OpenAI's clients require of both.
+  // Both have the fields that OpenAI's client types require.
   for (size_t i = 0; i < 2; ++i) {
     const json event = json::parse(events[i].data);
     EXPECT_EQ(event.at("type"), events[i].name);

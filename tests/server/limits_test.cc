@@ -1,4 +1,4 @@
-// What a hostile or broken client may cost.
+// Limits on the cost of a hostile or broken client.
 
 #include <gmock/gmock.h>
 
@@ -51,7 +51,7 @@ TEST(Limits, HugeHeadersGet431) {
   EXPECT_EQ(worker.get("/health", many.substr(0, many.rfind("X-"))).status, 200);
 }
 
-// What is around the data of chunks is no body, and has the headers' limit.
+// The text around chunks is not body; the limit of headers applies to it.
 TEST(Limits, HugeChunkHeadsAndTrailersGet431) {
   Worker worker;
   const std::string head =

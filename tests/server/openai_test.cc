@@ -128,7 +128,7 @@ TEST(OpenAi, ACompletionsStreamWithoutUsage) {
   EXPECT_EQ(events[4], "[DONE]");
 }
 
-// What answers is the same for all requests of a worker, and for all pieces.
+// The fingerprint is the same for all requests of a worker, and for all chunks.
 TEST(OpenAi, AnswersNameWhatMadeThem) {
   Worker worker;
   const std::string name =

@@ -294,7 +294,7 @@ TEST(PeerFields, SoIsItInStreamsOfResponses) {
     }
     if (piece.at("type") == "response.output_text.delta") {
       EXPECT_EQ(piece.at("timings").at("predicted_n"), ++timed);
-      EXPECT_EQ(piece.at("logprobs"), json::array());  // nobody asks for them
+      EXPECT_EQ(piece.at("logprobs"), json::array());  // not requested
     }
     EXPECT_EQ(piece.contains("timings") && piece.at("type") == "response.completed",
               piece.at("type") == "response.completed");

@@ -1,4 +1,4 @@
-// Requests of which an engine has much to make before they are queued, such as a grammar.
+// Requests that need much work before they are queued, such as making a grammar.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -98,7 +98,7 @@ TEST(Preparing, AClientThatLeavesMeanwhileCancels) {
   EXPECT_EQ(worker.engine.cancelled(), 2);
 }
 
-// Texts of which tokens are made, wherever they stand, and as often as they are made.
+// Texts to tokenize, in every field, and as often as they are tokenized.
 TEST(Preparing, LongTextsAreReadBesideTheConnections) {
   using Work = server::LlmService::Preparation;
   const std::string text(5000, 'x');
@@ -140,7 +140,7 @@ TEST(Preparing, LongTextsAreReadBesideTheConnections) {
 class Held {
  public:
   Held(server::SideWork& work, const std::string& client) {
-    // What the work looks at is its own, since the test may end before it does.
+    // The work owns its data, because the test may end first.
     const auto begun = std::make_shared<std::promise<void>>();
     answer = work.submit({.client = client, .work = [begun, go = go_.get_future().share()] {
                             begun->set_value();
@@ -216,7 +216,7 @@ TEST(SideWork, ClientsTakeTurns) {
   EXPECT_EQ(order.back(), "crowd40");
 }
 
-// Each that comes is new; who waits has its turn all the same.
+// New clients keep coming; a waiting one still gets its turn.
 TEST(SideWork, ClientsThatComeLaterStarveNobody) {
   server::SideWork work({});
   std::atomic<int> later = 0;

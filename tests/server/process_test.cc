@@ -1,4 +1,4 @@
-// The worker as a process: what it prints, how it ends.
+// The worker as a process: its output, its end.
 
 #include <gmock/gmock.h>
 #include <netinet/in.h>
@@ -96,7 +96,7 @@ TEST(Process, ALostDeviceEndsItWithAStatusOfItsOwn) {
   EXPECT_THAT(events, HasSubstr("Hello"));
   EXPECT_THAT(events, HasSubstr(R"("code":"WORKER_UNHEALTHY")"));
   EXPECT_THAT(events, HasSubstr("the device fell off"));
-  // Who polls it still gets answers for a while.
+  // Health probes still get answers for a while.
   EXPECT_EQ(ask(port, request("GET", "/health")).status, 503);
   const RawResponse refused =
       ask(port, request("POST", "/v1/inference", R"({"prompt":"Hi","max_tokens":9})"));

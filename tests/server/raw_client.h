@@ -1,5 +1,5 @@
 #pragma once
-// A client that sends exactly the bytes it is told to, over a plain socket.
+// A client that sends exactly the given bytes, over a plain socket.
 
 #include <chrono>
 #include <cstdint>
@@ -34,7 +34,7 @@ class RawClient {
   RawResponse read_head();
   // Bytes up to and including `mark`; what there was when the connection ends or a minute passes.
   std::string read_until(std::string_view mark);
-  // True when the server closes within `patience`; what it still sends is dropped.
+  // True if the server closes within `patience`; drops further input.
   bool wait_closed(std::chrono::milliseconds patience = std::chrono::seconds(60));
 
  private:

@@ -71,7 +71,7 @@ TEST(SdapiBatch, HasBounds) {
   refused(batch_of({large, large, small}), "33554432");
 }
 
-// What would change the picture and is not there is no wish that gets lost.
+// Unsupported fields that would change the picture are refused, not ignored.
 TEST(SdapiExtras, FacesAndSecondUpscalersAreRefused) {
   ImageWorker worker;
   for (const char* field :
@@ -161,7 +161,7 @@ TEST(ImageRequests, HaveTheirClientsName) {
   EXPECT_EQ(worker.engine.last_request().client, "127.0.0.1");
 }
 
-// What the queue's answer holds.
+// The fields of the queue's answer.
 server::Response answer_of(const std::vector<std::string>& made) {
   return server::json_response(200, nlohmann::json{{"image", made.front()}}.dump());
 }

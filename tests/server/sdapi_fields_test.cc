@@ -1,4 +1,4 @@
-// What fields of AUTOMATIC1111's API mean, and which are refused.
+// The meaning of fields of AUTOMATIC1111's API, and refused fields.
 
 #include <gmock/gmock.h>
 

@@ -155,7 +155,7 @@ TEST(Sdapi, InterruptEndsARequestAndSkipAPicture) {
   }
 }
 
-// Its client asked for whole pictures.
+// Its client requested whole pictures.
 TEST(Sdapi, InterruptCancelsRequestsOfOtherForms) {
   ImageWorker worker({.hold = true});
   RawClient client(worker.port());
@@ -309,7 +309,7 @@ TEST(Sdapi, EnlargingEndsWhenItsClientLeaves) {
   EXPECT_FALSE(busy());
 }
 
-// What the queue's answer holds.
+// The fields of the queue's answer.
 server::Response answer_of(const std::vector<std::string>& made) {
   return server::json_response(200, nlohmann::json{{"image", made.front()}}.dump());
 }

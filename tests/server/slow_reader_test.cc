@@ -20,7 +20,7 @@ using ::testing::Not;
 
 constexpr int kPieces = 100;  // of the answer of the model "large"
 
-// A worker that is asked for the answer, and told to end once some of it is read.
+// Requests an answer, and stops the worker once some of it was read.
 class SlowReader : public ::testing::TestWithParam<const char*> {
  protected:
   explicit SlowReader(const char* drain_seconds = "600")

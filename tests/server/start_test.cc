@@ -1,4 +1,4 @@
-// The order of a worker's start, and what its hive hears of its life.
+// The order of a worker's start, and its reports to the hive.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -82,7 +82,7 @@ TEST(Start, ListensAndIsReadyOnlyWhenTheModelIsLoaded) {
   EXPECT_EQ(worker.port(), port);
   EXPECT_TRUE(listens(port));
   ASSERT_TRUE(hive.wait_messages(2));
-  EXPECT_TRUE(listened);  // who is ready can be asked
+  EXPECT_TRUE(listened);  // a ready worker answers requests
   const json message = json::parse(hive.messages()[1]);
   EXPECT_EQ(message.at("worker").at("id"), "w-7");
   EXPECT_EQ(message.at("worker").at("status"), "ready");

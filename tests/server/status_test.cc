@@ -1,4 +1,4 @@
-// What the worker tells of itself, and who may ask.
+// The worker's description of itself, and who may request it.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -69,7 +69,7 @@ TEST(Status, TheOpenApiDocumentHasEveryRouteAndNoOther) {
     ++routes;
     std::string method = route.method;
     std::transform(method.begin(), method.end(), method.begin(), ::tolower);
-    // Templates of OpenAPI do not say what a parameter takes.
+    // Path templates of OpenAPI do not say how far a parameter reaches.
     const std::string path = std::regex_replace(route.pattern, std::regex(R"(\{\+)"), "{");
     ASSERT_TRUE(paths.contains(path)) << path;
     ASSERT_TRUE(paths[path].contains(method)) << method << " " << path;
@@ -226,7 +226,7 @@ TEST(Status, RequestsAreNamedByEitherHeader) {
   const std::string made = names("X-Request-ID: a b\r\n");
   EXPECT_THAT(made, MatchesRegex(cat(kUuid, " ", kUuid)));
   EXPECT_EQ(made.substr(0, 36), made.substr(37));
-  // Also of what is no request.
+  // Also for input that is not a request.
   EXPECT_THAT(ask(worker.port(), "nonsense\r\n\r\n").headers.at("x-request-id"),
               MatchesRegex(kUuid));
 }
@@ -260,7 +260,7 @@ TEST(Token, IsNeededWhereSet) {
   EXPECT_EQ(worker.get("/").status, 200);
 }
 
-// What is said before a handler is asked, as the clients of each API read it.
+// Errors from before the handler, in the form of each API's clients.
 TEST(Errors, HaveTheFormOfTheirApi) {
   Worker worker({.server = {.max_body_bytes = 100}, .token = "secret"});
   const std::string key = "Authorization: Bearer secret\r\n";

@@ -10,7 +10,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// What takes well under two seconds, on a machine that is busy with other things.
+// A limit for work that takes well under two seconds, for busy machines.
 constexpr milliseconds kSoon{5000};
 using ::testing::EndsWith;
 using ::testing::HasSubstr;

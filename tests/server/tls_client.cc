@@ -68,7 +68,7 @@ void TlsClient::close(bool reset) {
   socket_ = -1;
 }
 
-// Sends what TLS made; false when the budget is spent.
+// Sends TLS's output; false once the budget is spent.
 bool TlsClient::flush() {
   std::array<char, 4096> buffer;
   while (true) {

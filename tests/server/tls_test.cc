@@ -1,4 +1,4 @@
-// The worker over TLS, asked by curl; and its heartbeats through TLS.
+// curl's requests to the worker over TLS, and heartbeats over TLS.
 
 #include <gmock/gmock.h>
 #include <openssl/pem.h>

@@ -192,7 +192,7 @@ TEST(Tools, HowToReasonReachesTheEngineUnderEveryName) {
   const engine::ChatOptions minimal = asked(R"(,"reasoning_effort":"minimal")");
   EXPECT_EQ(minimal.reasoning_budget, std::nullopt);
   EXPECT_EQ(variables(minimal), json({{"reasoning_effort", "minimal"}}));
-  // What the client says itself stays.
+  // Variables that the client sets itself stay.
   const engine::ChatOptions own =
       asked(R"(,"thinking_token_budget":0,"chat_template_kwargs":{"enable_thinking":true})");
   EXPECT_EQ(own.reasoning_budget, 0);

@@ -1,4 +1,4 @@
-// Spans: the header of W3C Trace Context, and what reaches a collector that is away, slow or full.
+// Spans: the header of W3C Trace Context, and a collector that is down, slow or full.
 
 #include "server/http/trace.h"
 

@@ -22,7 +22,7 @@ const std::vector<std::string>& versions() {
   return names;
 }
 
-// Flags that hives pass but this worker does not use.
+// Flags that hives pass and this worker has no use for.
 struct Tolerated {
   std::string callback_url;
   bool flash_attention = false;
@@ -48,7 +48,7 @@ void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
       ->envname("MODEL_PATH")
       ->required();
   app.add_option("--sd-version", flags.version,
-                 "Hives' name of the model's version; the files decide, a difference is logged")
+                 "What the model is, as hives call it; the files decide, a difference is logged")
       ->envname("SD_VERSION")
       ->check(CLI::IsMember(versions()));
   app.add_option("--model-ref", flags.model_ref, "Name reported for the model");
@@ -88,7 +88,7 @@ void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
       ->envname("USE_FLASH_ATTN");
 }
 
-// CLI11 reads one variable per option; here each kind of device has its own.
+// CLI11 reads one variable for an option; here each kind of device has its own.
 void device_from_environment(const CLI::App& app, SdFlags& flags) {
   if (app.count("--cuda-device") > 0 || !flags.device_text.empty()) return;
   std::string name(rbee::name(flags.kind));

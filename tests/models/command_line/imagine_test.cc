@@ -100,7 +100,7 @@ TEST_F(Imagine, EnlargesByANetwork) {
   EXPECT_THAT(pickled.errors, HasSubstr(".safetensors"));
 }
 
-// The model is never asked for: there is none.
+// No model exists, and none is needed: the check comes first.
 TEST_F(Imagine, PlacesThatCannotBeWrittenAreRefusedBeforeTheModelIsRead) {
   const auto refused = [&](const std::string& out) {
     return run({"a dog", "-m", path("no-model"), "-o", out});
@@ -115,7 +115,7 @@ TEST_F(Imagine, PlacesThatCannotBeWrittenAreRefusedBeforeTheModelIsRead) {
   EXPECT_THAT(counted.errors, HasSubstr("none/a-0.png: cannot be written"));
   const Ran counted_folder = run({"a", "-m", path("no-model"), "--count", "2", "-o", path("")});
   EXPECT_THAT(counted_folder.errors, HasSubstr("is a folder"));
-  // Where it can be written nothing is left behind by the look.
+  // If the path is writable, the check leaves no file.
   EXPECT_THAT(refused(path("a.png")).errors, HasSubstr("no-model"));
   EXPECT_EQ(files(), 0u);
 }

@@ -69,7 +69,7 @@ Names read_by(const Body& body) {
     try {
       body.parse(text);
     } catch (const InvalidBody&) {
-      // What is missing is noted when all was read.
+      // Missing fields are noted after all was read.
     }
   }
   Names out;
@@ -128,7 +128,7 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
   }
 }
 
-// What the body asks for that is not done.
+// Requested features that are not supported.
 template <typename Parse>
 Names refused(Parse parse, const json& body) {
   Names out;
@@ -142,7 +142,7 @@ Names refused(Parse parse, const json& body) {
   return out;
 }
 
-// What would change an answer and is not done is said, not left out.
+// Unsupported fields that would change an answer are refused, not ignored.
 TEST(ApiDocument, FieldsThatAreNotDoneAreRefusedByName) {
   const json messages = {{{"role", "user"}, {"content", "Hi"}}};
   const json chat = {{"messages", messages},

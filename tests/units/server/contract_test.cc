@@ -1,4 +1,4 @@
-// What the worker writes, and its error table.
+// The worker's JSON, and its error table.
 
 #include <gmock/gmock.h>
 

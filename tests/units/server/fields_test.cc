@@ -152,7 +152,7 @@ TEST(Fields, TheOpenApiDocumentHasTheirRangesAndDefaults) {
   }
 }
 
-// Each bound is in the parser's range, and what is beyond it is not; the engine judges the same.
+// Each bound is in the parser's range, and the next value is not; the engine agrees.
 TEST(Fields, ParserAndEngineKeepTheirRanges) {
   const auto reads = [](const SamplingField& field, double value) {
     try {
@@ -193,7 +193,7 @@ TEST(Fields, ParserAndEngineKeepTheirRanges) {
   }
 }
 
-// What the page sends unless its reader says otherwise.
+// The page's values unless the user changes them.
 TEST(Fields, ThePageTakesTheirDefaults) {
   std::string script;
   for (const PageFile& file : chat_page_files()) {
@@ -214,7 +214,7 @@ TEST(Fields, ThePageTakesTheirDefaults) {
   EXPECT_EQ(compared, 3u);
 }
 
-// What an empty input stands for.
+// The meaning of an empty input.
 TEST(Fields, ThePageShowsTheirDefaults) {
   size_t compared = 0;
   for (const SamplingField& field : engine::sampling_fields()) {

@@ -25,7 +25,7 @@ Flags flags(std::vector<const char*> arguments) {
   return std::get<Flags>(parse(std::move(arguments)));
 }
 
-// The exit status, and what was printed.
+// The exit status and the output.
 std::pair<int, std::string> ends(std::vector<const char*> arguments) {
   ::testing::internal::CaptureStdout();
   ::testing::internal::CaptureStderr();
@@ -176,7 +176,7 @@ TEST(Flags, WrongUsage) {
   }
 }
 
-// One that no browser sends would let nobody in, without a word.
+// An origin that no browser sends would silently allow no page.
 TEST(Flags, OriginsAreAsBrowsersSendThem) {
   for (const char* good : {"https://a.example", "http://localhost:3000", "http://[::1]:3000",
                            "chrome-extension://abc", "null", "*"}) {

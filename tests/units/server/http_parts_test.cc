@@ -237,7 +237,7 @@ TEST(EventQueue, KeepsOrderAndWakesOnce) {
   EXPECT_TRUE(queue.take(100).text.empty());
   queue.push_data("1");
   queue.push_data("2");
-  EXPECT_EQ(wakes, 1);  // the second needs none: nobody looked meanwhile
+  EXPECT_EQ(wakes, 1);  // the second needs none: no reader looked meanwhile
   EXPECT_EQ(queue.take(100).text, "data: 1\n\ndata: 2\n\n");
   EXPECT_FALSE(queue.take(100).last);
   queue.close();

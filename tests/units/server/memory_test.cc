@@ -36,7 +36,7 @@ namespace {
   }
 }
 
-// Threads of a server live long, and what they freed is not theirs to keep.
+// A server's threads live long, and must not keep memory that they freed.
 TEST(MemoryTrimmer, ThreadsGiveBackWhatTheyFreed) {
 #ifndef RBEE_ALLOCATOR_OF_GLIBC
   GTEST_SKIP() << "another allocator";

@@ -1,4 +1,4 @@
-// Bodies of requests: what is taken, and what is said of the rest.
+// Bodies of requests: accepted ones, and the errors of the others.
 
 #include "server/wire/generate_request.h"
 
@@ -51,7 +51,7 @@ TEST(ParseGenerate, FieldsThatNobodyReadsCostNoTree) {
   EXPECT_EQ(request.max_tokens, 7);
 }
 
-// Values stand behind names and blanks of any form, and names come as they were sent.
+// Values follow names and blanks of any form, and names stay as they were sent.
 TEST(ParseGenerate, FieldsAreFoundWhereTheyStand) {
   const GenerateRequest spaced =
       parse_generate("\n{ \"\\u0070rompt\"\t:\r\n \"H:i\" , \"seed\" :5}");

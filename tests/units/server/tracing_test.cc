@@ -1,4 +1,4 @@
-// What OpenTelemetry's variables of the environment say of samplers and certificates.
+// OpenTelemetry's environment variables for samplers and certificates.
 
 #include "workers/common/tracing.h"
 
