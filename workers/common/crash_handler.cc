@@ -25,7 +25,7 @@ constinit std::array<Fault, 4> faults = {{{SIGABRT, "SIGABRT", {}},
                                           {SIGILL, "SIGILL", {}},
                                           {SIGFPE, "SIGFPE", {}}}};
 
-// Runs in a signal handler, so it calls only write(), sigaction() and raise() of the system.
+// In a signal handler: only write(), sigaction() and raise() of what the system offers.
 void say(const char* fault) {
   static std::array<char, 4096> line;
   size_t used = 0;
@@ -39,7 +39,7 @@ void say(const char* fault) {
   used += named;
   if (named == 0) add("none");
   line[used++] = '\n';
-  // If standard error takes less, the failure cannot be reported.
+  // Nobody is left to hear that standard error takes less.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), used);
 }
 
@@ -49,7 +49,7 @@ void on_fault(int number) {
     if (fault.number != number) continue;
     if (!said.test_and_set()) say(fault.name);
     ::sigaction(number, &fault.before, nullptr);
-    ::raise(number);  // arrives when this handler returns
+    ::raise(number);  // comes when this handler returns
   }
 }
 
