@@ -336,9 +336,9 @@ Response Front::Impl::metrics() {
   });
 }
 
-// Those of workers that are away stay as they were.
-void Front::Impl::keep_documents(std::vector<Pool::Said> said) {
-  for (Pool::Said& one : said) {
+// Keeps the last documents of workers that are down.
+void Front::Impl::keep_documents(std::vector<Pool::WorkerReply> replies) {
+  for (Pool::WorkerReply& one : replies) {
     const ServedModel& model = options_.config.models[pool_.members()[one.member].model];
     if (!one.whole || one.status != 200 || documents_[model.kind] == one.text) continue;
     documents_[model.kind] = std::move(one.text);

@@ -24,8 +24,8 @@ void add_variable(ChatFields& chat, const char* name, const json& value) {
   chat.template_variables = dump_in_order(all);
 }
 
-// Qwen, GLM, SmolLM3 and others know the first name, DeepSeek V3.1 and Granite the second.
-void tell_thinking(ChatFields& chat, bool on) {
+// Qwen, GLM, SmolLM3 and others use the first name, DeepSeek V3.1 and Granite the second.
+void set_thinking(ChatFields& chat, bool on) {
   add_variable(chat, "enable_thinking", on);
   add_variable(chat, "thinking", on);
 }

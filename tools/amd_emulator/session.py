@@ -38,8 +38,8 @@ class Session:
 
     def __init__(self, tinygrad, arch, build, cache, blocks_at_once=1, seed=0):
         fake = build / "tests/gpu/fake/librbee_fake_hip.so"
-        # tinygrad's own cache is a database that one thread alone may use; rbee launches from several.
-        # Of thousands of kernels, the self-test of recorded steps would take hours.
+        # tinygrad's own cache is a database for one thread only; rbee launches from several.
+        # Of thousands of kernels, the self-test of captured steps would take hours.
         os.environ.update(RBEE_HIP_LIBRARY=str(fake), RBEE_FAKE_ARCH=arch, CCACHE="0", RBEE_GRAPHS="1")
         self._machine = Machine(tinygrad, arch, cache, blocks_at_once, seed)
         self._loaded = {}

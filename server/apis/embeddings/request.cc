@@ -13,8 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-// Vectors that a header tells of: clients take headers of 64 KiB at most.
-constexpr size_t kMaxTold = 256;
+// The most vectors that a header describes: clients take headers of up to 64 KiB.
+constexpr size_t kMaxInHeader = 256;
 
 // The engine checks whether the model has the id.
 bool is_id(const json& value) {
