@@ -27,7 +27,7 @@ constexpr int64_t kMaxPanels = 20;  // of one task
 constexpr int64_t kMinPanels = 4;
 constexpr int64_t kTasksPerThread = 4;  // so that slow threads take fewer
 constexpr int64_t kGrain = 1 << 18;     // multiplications below which one thread does it all
-// Of a rounded image, for the next call: those of a VAE's large ones are hundreds of MiB.
+// Of a rounded image, for the next call: a VAE's large images take hundreds of MiB.
 constexpr size_t kKeptBytes = size_t{64} << 20;
 
 // How the work is cut: blocks of pixels, and for each of them groups of panels.
@@ -62,7 +62,7 @@ Plan plan_of(const ImageConvArgs& args, const LinearIsa& isa, int64_t threads) {
   return plan;
 }
 
-// What all tasks share.
+// Shared by all tasks.
 struct Job {
   const ImageConvArgs& args;
   const LinearIsa& isa;

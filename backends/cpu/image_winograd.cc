@@ -58,8 +58,8 @@ TilePlace place_of(const Grid& grid, int64_t tile) {
           in_image % grid.columns * kWinogradSide};
 }
 
-// What all tasks share. Transformed inputs are (chunk of inputs, place, tile of the block, input of
-// the chunk), so that a product reads what lies together.
+// Shared by all tasks. Transformed inputs are (chunk of inputs, place, tile of the block, input of
+// the chunk), so that a product reads adjacent memory.
 struct Job {
   const ImageConvArgs& args;
   const Isas& isas;

@@ -1,4 +1,4 @@
-// Which implementation stands in which slot of the CPU's kernel table, best first.
+// The implementations in each slot of the CPU's kernel table, best first.
 
 #include "backends/api/kernel_table.h"
 
@@ -38,7 +38,7 @@
 #include "backends/cpu/simd/simd.h"
 #include "backends/cpu/top_k.h"
 
-// Entries for x86-64 only; other processors go straight to what follows.
+// Entries for x86-64 only; on other processors the next entries follow.
 #ifdef __x86_64__
 #define RB_X86(...) __VA_ARGS__,
 #else

@@ -85,7 +85,7 @@ class Pages {
 
 constexpr size_t kStreams = 4;         // places read side by side: more loads are under way
 constexpr size_t kLine = 8;            // words of a cache line
-constexpr size_t kAhead = 32 * kLine;  // words; what the hardware has not asked for by itself
+constexpr size_t kAhead = 32 * kLine;  // words; beyond the hardware's own prefetches
 
 // The sum of `count` words, a multiple of kStreams * kLine.
 uint64_t sum_words(const uint64_t* words, size_t count) {

@@ -14,7 +14,7 @@
 namespace rbee::cpu {
 namespace {
 
-// From so many rows of x on, a product of matrices pays, which copies the weight first.
+// From this many rows of x on, a product of matrices pays, which copies the weight first.
 constexpr int64_t kProductRows = 8;
 // A thread takes at least this many numbers of a weight at a time.
 constexpr int64_t kNumbersPerTask = 8 * 1024;

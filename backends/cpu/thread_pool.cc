@@ -22,12 +22,12 @@ namespace {
 
 constexpr int kMaxThreads = 1024;
 constexpr auto kSpinTime = std::chrono::microseconds(150);
-// More ranges than threads, so that those who finish early take over from a slow one.
+// More ranges than threads, so that early finishers take over from a slow thread.
 constexpr int64_t kRangesPerThread = 4;
 constexpr int64_t kRangesPerShare = 8;
 
 std::atomic<int> requested_threads{0};
-// State::gate: who has entered is counted below the flag, the region's number stands above.
+// State::gate: the count of entered threads is below the flag, the region's number above.
 constexpr uint64_t kClosed = uint64_t{1} << 31;
 constexpr uint64_t kCount = kClosed - 1;
 constexpr int kNumberShift = 32;
@@ -81,9 +81,9 @@ struct ThreadPool::State {
   void* context = nullptr;
   alignas(64) std::atomic<uint32_t> epoch{0};  // a new value starts a region
   alignas(64) std::atomic<int> sleeping{0};
-  // Workers enter a region until it is closed: nobody waits for one that has not begun.
+  // Workers enter a region until it is closed: it does not wait for one that has not begun.
   alignas(64) std::atomic<uint64_t> gate{kClosed};
-  alignas(64) std::atomic<uint64_t> finished{0};  // of those that entered
+  alignas(64) std::atomic<uint64_t> finished{0};  // of the threads that entered
   std::atomic<bool> stopping{false};
   std::mutex error_mutex;
   std::exception_ptr error;

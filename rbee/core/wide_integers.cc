@@ -20,7 +20,7 @@ bool begins_with_mark(std::string_view text) {
           std::ranges::equal(text.substr(0, kEscapedMark.size()), kEscapedMark, {}, lower));
 }
 
-// The place of the quote that ends the text whose own quote stands at `at`.
+// The place of the quote that ends the text with its opening quote at `at`.
 size_t text_end(std::string_view json, size_t at) {
   for (++at; at < json.size() && json[at] != '"'; ++at) {
     if (json[at] == '\\') ++at;
@@ -45,7 +45,7 @@ bool is_wide(std::string_view number) {
   return number.starts_with('-') ? !fits(int64_t{0}) : !fits(uint64_t{0});
 }
 
-// holds: whether a text stands in the place of a number.
+// holds: whether a text replaces a number.
 template <typename Holds>
 std::string hold(std::string_view json, const Holds& holds) {
   std::string out;
@@ -90,7 +90,7 @@ bool may_be_rounded(std::string_view number) {
   const auto digits = [](std::string_view text) {
     return std::ranges::count_if(text, [](char c) { return c >= '0' && c <= '9'; });
   };
-  // A double tells all decimals of 15 digits apart, but not those of 10^-400.
+  // A double distinguishes all decimals of 15 digits, but not those of 10^-400.
   return digits(number.substr(0, exponent)) > 15 || digits(number.substr(exponent)) > 2;
 }
 

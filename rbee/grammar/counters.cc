@@ -20,7 +20,7 @@ constexpr int64_t kFewCopies = 3;
 constexpr int64_t kLookWork = 10;  // at an expression with parts
 constexpr int kRounds = 3;         // through all rules, in search of those that may be empty
 
-// What is known of an expression.
+// Facts about an expression.
 struct Shape {
   int64_t size = 0;  // states that it takes, about
   bool empty = false;

@@ -8,7 +8,7 @@
 namespace rbee::grammar {
 namespace {
 
-constexpr int64_t kFarExponent = 1'000'000'000;  // beyond it numbers are told apart by digits alone
+constexpr int64_t kFarExponent = 1'000'000'000;  // beyond it only digits tell numbers apart
 constexpr int64_t kWrittenDigits = 20;           // of an integer
 
 int64_t exponent_of(std::string_view text) {
@@ -60,7 +60,7 @@ JsonDecimal JsonDecimal::negated() const {
 
 bool JsonDecimal::is_multiple(const JsonStep& step) const {
   if (digits_.empty()) return true;
-  const int64_t zeros = exponent_ + step.places;  // behind the digits, counted in parts of the step
+  const int64_t zeros = exponent_ + step.places;  // after the digits, counted in parts of the step
   if (zeros < 0) return false;
   __int128 rest = 0;
   const auto read = [&](int64_t digit) { rest = (rest * 10 + digit) % step.numerator; };

@@ -12,7 +12,7 @@ namespace rbee::grammar {
 namespace {
 
 constexpr int64_t kMaxFraction = 20;  // shortest texts of doubles near 1 have 17
-constexpr int64_t kMaxBound = 16;     // digits of a bound before and behind its point
+constexpr int64_t kMaxBound = 16;     // digits of a bound before and after its point
 constexpr int64_t kMaxExact = 15;     // of a decimal that a double holds apart from others
 
 ExprPtr digit(char low = '0', char high = '9') {
@@ -73,8 +73,8 @@ class NumberParts {
   const DigitRuns& runs_;
 };
 
-// What may stand behind a whole part: nothing, or a point and up to `most` digits, so that these
-// lie between bounds' digits behind the point.
+// The text after a whole part: nothing, or a point and up to `most` digits, so that these
+// are between the bounds' digits after the point.
 class Fractions : NumberParts {
  public:
   // most: above it neighbours of an open bound are read as the bound.
@@ -117,7 +117,7 @@ class Fractions : NumberParts {
     return choice(std::move(ways));
   }
 
-  // above_zero: not zeros alone. The text may end behind any digit of the bound but the last.
+  // above_zero: not only zeros. The text may end after any digit of the bound except the last.
   ExprPtr to(const JsonBound& high, size_t at, bool above_zero_alone) const {
     const int64_t left = most_ - static_cast<int64_t>(at);
     if (at == high.places.size()) {
@@ -185,7 +185,7 @@ ExprPtr fractional(const JsonBound& low, const JsonBound& high, const DigitRuns&
 }  // namespace
 
 JsonBound json_bound(double value, bool open, const std::string& place, const char* keyword) {
-  std::array<char, 512> text;  // a double has at most 309 digits before the point, or 1074 behind
+  std::array<char, 512> text;  // a double has at most 309 digits before the point, or 1074 after
   const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), std::fabs(value),
                                           std::chars_format::fixed);
   const std::string_view digits(text.data(), static_cast<size_t>(end - text.data()));

@@ -296,7 +296,7 @@ class Parser {
     return rule(rule_of(name));
   }
 
-  // What is ignored may stand behind each terminal, but not inside of one.
+  // Ignored terminals may follow each terminal, but not interrupt one.
   ExprPtr ignoring(ExprPtr terminal) const {
     if (in_terminal_) return terminal;
     return sequence({std::move(terminal), rule(kIgnore)});

@@ -11,13 +11,13 @@ namespace {
 constexpr int64_t kStateWork = 10;
 constexpr int64_t kPlaceWork = 4;
 
-// A state of what was looked at ahead, which has to accept at the end.
+// A state of a lookahead's automaton, which must accept at the end.
 using Owed = std::pair<const LookAhead*, int32_t>;
 
 // A state of the automaton, and all that is read beside it.
 struct Place {
   int32_t at;
-  bool word;               // what was read last is a character of a word
+  bool word;               // the last character read is a word character
   std::vector<Owed> owed;  // sorted
   auto operator<=>(const Place&) const = default;
 };

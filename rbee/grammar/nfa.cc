@@ -166,7 +166,7 @@ int32_t Nfa::add_state() {
   return static_cast<int32_t>(states_.size() - 1);
 }
 
-// Returns the state behind the expression. No edge leads back to `from`.
+// Returns the state after the expression. No edge leads back to `from`.
 int32_t Nfa::build(const Expr& expr, int32_t from) {
   switch (expr.kind) {
     case Expr::Kind::literal:

@@ -9,7 +9,7 @@
 namespace rbee::grammar {
 namespace {
 
-// What the value of a keyword is.
+// The kind of a keyword's value.
 enum class Is : uint8_t {
   number,
   count,

@@ -1,4 +1,4 @@
-// Arrays of JSON schemas, and lists whose parts are counted.
+// Arrays of JSON schemas, and lists with a count of their parts.
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@ namespace rbee::grammar {
 namespace {
 
 constexpr int64_t kMaxPlaces = 4096;   // of a counted list
-constexpr size_t kMaxSubsets = 7;      // values whose every order is written
+constexpr size_t kMaxSubsets = 7;      // values to write every order of
 constexpr int64_t kMaxBeforeOne = 64;  // items that may come before the one of `contains`
 
 [[noreturn]] void refuse(const std::string& place, const std::string& why) {
@@ -82,7 +82,7 @@ class CountedRules {
   std::map<std::pair<size_t, int64_t>, ExprPtr> known_;
 };
 
-// Every order of every set of the values whose size is within the counts.
+// Every order of every set of the values with a size within the counts.
 class Subsets {
  public:
   Subsets(JsonRules& rules, const std::vector<Schema>& values, Counts counts,

@@ -56,7 +56,7 @@ Schema part_of(const Schema& schema, const char* keyword, Schema fallback) {
   return at == schema.end() ? fallback : *at;
 }
 
-// What additionalProperties of `schema` says about a name that only another schema has.
+// The condition of `schema`'s additionalProperties on a name that only another schema has.
 Schema outside(const Schema& schema, const std::string& name, const std::string& place,
                SchemaValidator& validator) {
   const Schema patterns = part_of(schema, "patternProperties", Schema::object());

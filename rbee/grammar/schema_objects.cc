@@ -13,7 +13,7 @@ namespace {
 
 // More optional properties in a row are rules of their own, so that the grammar stays small.
 constexpr size_t kMaxInlined = 32;
-constexpr int64_t kMaxInOrder = 100;  // optional ones, each of which may come first
+constexpr int64_t kMaxInOrder = 100;  // optional properties, each of which may come first
 constexpr int64_t kMaxOptional = 400;
 constexpr size_t kMaxPatterns = 4;  // of patternProperties: each set of them is a class of names
 
@@ -61,7 +61,7 @@ class Objects {
   }
 
  private:
-  // Where propertyNames names all that there can be, they are properties, each of which comes once.
+  // If propertyNames lists all possible names, these are properties, each of which comes once.
   void name_the_few() {
     if (!schema_.contains("propertyNames")) return;
     const auto few =
@@ -86,7 +86,7 @@ class Objects {
            builder_.logic().holds(Schema(name), schema_["propertyNames"], place_);
   }
 
-  // What holds for a named property, or for one that only `required` names.
+  // The condition on a named property, or on one that only `required` names.
   Schema schema_of(const std::string& name) const {
     Schema out = named_.contains(name) ? named_[name] : Schema(true);
     bool known = named_.contains(name);
@@ -98,7 +98,7 @@ class Objects {
     return known ? out : schema_.value("additionalProperties", Schema(true));
   }
 
-  // In order; those that are only required come last.
+  // In order; properties that are only required come last.
   std::vector<Counted::Part> properties() {
     std::vector<Counted::Part> out;
     const auto add = [&](const std::string& name) {
@@ -214,7 +214,7 @@ class Objects {
 
   ExprPtr comma(const ExprPtr& pair) { return sequence({literal(","), rules_.space(), pair}); }
 
-  // What may follow a first pair.
+  // The text that may follow a first pair.
   ExprPtr after_first(const Counted& list, size_t from) {
     std::vector<ExprPtr> parts;
     for (size_t i = from; i < list.parts.size(); ++i) {

@@ -80,7 +80,7 @@ class Reader : public nlohmann::json_sax<Schema> {
     return is_keyword() && (key_.ends_with("inimum") || key_.ends_with("aximum"));
   }
 
-  // Whether an object comes next whose names are no keywords.
+  // Whether the next value is an object with names that are no keywords.
   bool holds_names() const {
     static constexpr std::array<std::string_view, 7> kHold{
         "properties", "patternProperties", "dependentSchemas", "dependencies",

@@ -88,7 +88,7 @@ int32_t Stacks::push(Frame frame) {
   return at->second;
 }
 
-// A frame stands behind its parent, so one pass finds all that are needed.
+// A frame follows its parent, so one pass finds all that are needed.
 void Stacks::forget_others(std::vector<Place>& places) {
   if (frames_.size() <= many_frames_) return;
   std::vector<bool> needed(frames_.size());
@@ -177,7 +177,7 @@ bool Stacks::close_returned(const Frame& frame, std::vector<Place>& out) {
   return spread(out);
 }
 
-// Adds the place behind the byte to work_. In a rule with lengths a character may begin only where
+// Adds the place after the byte to work_. In a rule with lengths a character may begin only where
 // one is left, and the rest has to come to an end within them.
 void Stacks::read(const Place& place, uint8_t byte) {
   const int32_t to = automaton_->next(place.state, byte);

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMaxKept = 10'000'000;  // states times counts
 constexpr size_t kMaxLevels = 0xFFFE;
 
-using Level = std::vector<bool>;  // states from which some text has so many characters
+using Level = std::vector<bool>;  // states from which some text has this many characters
 
 // States of `set` that are between characters: where `all` may end.
 std::vector<bool> between_characters(const TextSet& set, const TextSet& all) {
@@ -33,7 +33,7 @@ std::vector<bool> between_characters(const TextSet& set, const TextSet& all) {
   return out;
 }
 
-// The states behind each state, once.
+// The successors of each state, once.
 std::vector<std::vector<int32_t>> successors(const TextSet& set) {
   std::vector<std::vector<int32_t>> out;
   for (const DfaState& state : set.states()) {

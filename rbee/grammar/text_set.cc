@@ -159,7 +159,7 @@ std::vector<bool> TextSet::free_states(const TextSet& all) const {
     }
     return at->second;
   };
-  std::vector<size_t> bound;  // pairs from which some text leads out, not yet told to those before
+  std::vector<size_t> bound;  // pairs with a way out, not yet propagated to the pairs before
   std::vector<bool> known;
   if (!empty() && !all.empty()) find({0, 0});
   for (size_t i = 0; i < pairs.size(); ++i) {
@@ -202,7 +202,7 @@ std::vector<bool> TextSet::inclusions() const {
   HeldBytes held;
   std::vector<bool> out(count * count, true);
   std::vector<std::vector<size_t>> before(count * count);
-  std::vector<size_t> left_out;  // pairs that are none, not yet told to those before
+  std::vector<size_t> left_out;  // dead pairs, not yet propagated to the pairs before
   held.add(count * count * sizeof(before.front()));
   for (size_t pair = 0; pair < out.size(); ++pair) {
     const auto some = static_cast<int32_t>(pair / count), all = static_cast<int32_t>(pair % count);

@@ -32,7 +32,7 @@ std::string part_suffix(uint64_t part, uint64_t count) {
   return text.data();
 }
 
-// The files of a split model, whose first is `path`; that alone when it is whole.
+// The files of a split model, beginning with `path`; only that if the model is whole.
 std::vector<fs::path> split_parts(const fs::path& path, const Metadata& metadata) {
   const uint64_t count = metadata.get_u64("split.count").value_or(1);
   if (count <= 1) return {path};

@@ -32,7 +32,7 @@ JsonConfig read_config(const fs::path& file) {
   return {*text, file.string()};
 }
 
-// What the weights of a part may be called, best first.
+// The names of a part's weights, best first.
 std::vector<WeightFile> find_part_files(const fs::path& folder) {
   for (const std::string_view variant : {"", ".fp16", ".bf16"}) {
     for (const std::string_view stem : {"diffusion_pytorch_model", "model"}) {

@@ -39,7 +39,7 @@ void check_weights(const JsonConfig& weights) {
   if (weights.text("type") != "float") refuse(weights, "type", "float");
 }
 
-// What config.json says of the weights: their blocks, or none (scales of rows or of all).
+// config.json's settings of the weights: their blocks, or none (scales of rows or of all).
 struct Scheme {
   bool fp8 = false;
   int64_t rows = 0, columns = 0;  // of a block; 0: no blocks
@@ -64,7 +64,7 @@ bool rounds_inputs(const JsonConfig& group) {
   return inputs.text_or("type", "") == "float" && inputs.integer_or("num_bits", 0, {0, 64}) == 8;
 }
 
-// "compressed-tensors", whose groups have to agree; mixed: others may be integers.
+// "compressed-tensors": its groups must agree; mixed: others may be integers.
 Scheme read_groups(const JsonConfig& quantization, bool mixed) {
   const JsonConfig groups = quantization.section("config_groups");
   Scheme out;
@@ -122,7 +122,7 @@ int64_t parts(int64_t size, int64_t each) {
   return (size + each - 1) / each;
 }
 
-// Of a matrix, from what its layer's tensor of scales holds.
+// A matrix's scales, from its layer's tensor of scales.
 Fp8Scales scales_of(const TensorEntry& matrix, const TensorEntry& scale, const Scheme& scheme) {
   check(matrix.shape.rank() == 2, matrix.source(), "tensor ", matrix.name, " is (", matrix.shape,
         "), wanted two axes beside its scale");

@@ -181,7 +181,7 @@ GgufContents read_gguf(const std::shared_ptr<const MappedFile>& file) {
   const Header header = read_header(reader);
   GgufContents contents;
   contents.metadata = read_metadata(reader, header.pairs, file);
-  std::vector<TensorInfo> infos;  // grows with what is read, not by the header's count
+  std::vector<TensorInfo> infos;  // grows with the infos read, not by the header's count
   for (uint64_t i = 0; i < header.tensors; ++i) infos.push_back(read_tensor_info(reader));
   const uint64_t alignment = read_alignment(contents.metadata, reader.source());
   const uint64_t start = align_up(reader.offset(), alignment);

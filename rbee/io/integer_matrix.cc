@@ -25,7 +25,7 @@ uint32_t word_at(const std::byte* words, int64_t index) {
   return word;
 }
 
-// Code `index` of a stream of codes without gaps, whose words lie `stride` words apart.
+// Code `index` of a stream of codes without gaps; its words are `stride` words apart.
 uint8_t code_at(const std::byte* words, int64_t stride, int64_t index, int bits) {
   const int64_t bit = index * bits, word = bit / 32;
   const auto shift = static_cast<int>(bit % 32);

@@ -40,7 +40,7 @@ nlohmann::json parse_json(std::string_view text, std::string_view source,
   using nlohmann::json;
   check(text.size() <= limits.bytes, source, "its ", text.size(), " bytes are more than the ",
         limits.bytes, " allowed");
-  // `depth` counts what encloses the value.
+  // `depth` counts the enclosing values.
   const auto bounded = [&](int depth, json::parse_event_t event, json&) {
     const bool opens =
         event == json::parse_event_t::array_start || event == json::parse_event_t::object_start;

@@ -14,7 +14,7 @@
 
 namespace rbee::io {
 
-// Written under the table's lock, read by a signal handler without it. text: null when nobody has
+// Written under the table's lock, read by a signal handler without it. text: null if no file has
 // the slot; it is written last and taken away first.
 struct LostPagesEntry::Slot {
   std::atomic<const char*> text = nullptr;
@@ -45,7 +45,7 @@ class Table {
     return &slot;
   }
 
-  // The rest is for signal handlers. Null where nobody mapped that address.
+  // The rest is for signal handlers. Null for an address that is not mapped.
   const char* text_at(uintptr_t address) const {
     for (const Chunk* chunk = &first_; chunk != nullptr; chunk = chunk->next) {
       for (const Slot& slot : chunk->slots) {
@@ -90,7 +90,7 @@ constinit Table unfinished_files;  // without addresses
 
 using Handler = void (*)(const char* file);
 constinit Handler on_lost = nullptr;
-constinit struct sigaction before = {};  // who gets the other ones
+constinit struct sigaction before = {};  // handles the other faults
 
 void give_up(const char* file) {
   static std::atomic_flag given_up = ATOMIC_FLAG_INIT;
@@ -99,7 +99,7 @@ void give_up(const char* file) {
   on_lost(file);
 }
 
-// Only what is safe in a signal handler, here and in what it calls.
+// Only signal-safe calls, here and in what it calls.
 void on_bus_error(int number, siginfo_t* info, void* context) {
   const char* file = info->si_code > 0
                          ? mapped_files.text_at(reinterpret_cast<uintptr_t>(info->si_addr))

@@ -28,7 +28,7 @@ std::vector<float> converted(std::span<const std::byte> data, const Convert& con
   return out;
 }
 
-// What a byte stands for, without scales.
+// The value of a byte, without scales.
 float value_of(uint8_t byte, const TensorEntry& entry) {
   return entry.is_e5m2 ? to_float(f16{static_cast<uint16_t>(byte << 8)}) : to_float(f8e4m3{byte});
 }

@@ -59,7 +59,7 @@ struct Pass {
   }
 
  private:
-  // The block before, -1 at the beginning, and what a block behind it holds.
+  // The block before, -1 at the beginning, and the contents of a block after it.
   using Beginning = std::pair<int32_t, std::vector<int32_t>>;
 
   static int64_t blocks_of(int64_t length) { return (length + kBlock - 1) / kBlock; }

@@ -1,4 +1,4 @@
-// What sentence-transformers' files and GGUF files say about the use of a model.
+// A model's use, as sentence-transformers' files and GGUF files describe it.
 
 #include <nlohmann/json.hpp>
 #include <utility>

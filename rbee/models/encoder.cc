@@ -94,7 +94,7 @@ class Encoder final : public EmbeddingModel {
     return places;
   }
 
-  // RoBERTa tells no texts apart.
+  // RoBERTa has a single segment.
   std::vector<int32_t> segment_rows(const TextBatch& texts) const {
     if (segment_count_ > 1) return texts.segments;
     return std::vector<int32_t>(texts.segments.size(), 0);

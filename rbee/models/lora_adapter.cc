@@ -71,7 +71,7 @@ std::vector<float> read_finite(const LoraFile& file, const io::TensorEntry& entr
   return values;
 }
 
-// Where GGUF's row lies in Hugging Face's matrix: of a head's two halves in turn.
+// The place of GGUF's row in Hugging Face's matrix: of a head's two halves in turn.
 int64_t unpaired_row(int64_t row, int64_t rows, int64_t heads) {
   const int64_t head_dim = rows / heads;
   const int64_t within = row % head_dim;

@@ -13,7 +13,7 @@ using io::JsonConfig;
 
 constexpr double kDefaultAlpha = 8;  // PEFT's
 
-// Fields that change what an adapter does, and that this code does not do.
+// Fields that change an adapter's effect and are not supported here.
 struct Refused {
   const char* field;
   const char* what;

@@ -32,7 +32,7 @@ float extreme_of(const float* x, int n) {
   return extreme;
 }
 
-// Levels -half to half - 1 of which the lowest meets the extreme value exactly.
+// Levels -half to half - 1; the lowest meets the extreme value exactly.
 template <int kHalf, class Block>
 void encode_signed(const float* x, Block& block) {
   const float d = extreme_of(x, Block::kElements) / static_cast<float>(-kHalf);

@@ -79,7 +79,7 @@ int nearest_integer(float wanted, float unit) {
   return static_cast<int>(ScaleCodes::nearest(splat(wanted * inverse_or_zero(unit)))[0]);
 }
 
-// Moves (scale, min) to the pair with the least error for one group, of those near it: each scale
+// Moves (scale, min) to the nearby pair with the least error for one group: each scale
 // with that minimum, and with the one that the codes it gives ask for.
 template <class Codes, class ScaleCodes>
 Sums choose_range(const float* x, const float* weights, int n, Pair pair, int& scale, int& min) {

@@ -25,7 +25,7 @@ constinit std::array<Fault, 4> faults = {{{SIGABRT, "SIGABRT", {}},
                                           {SIGILL, "SIGILL", {}},
                                           {SIGFPE, "SIGFPE", {}}}};
 
-// In a signal handler: only write(), sigaction() and raise() of what the system offers.
+// In a signal handler it may call only write(), sigaction() and raise() of the system.
 void say(const char* fault) {
   static std::array<char, 4096> line;
   size_t used = 0;
@@ -39,7 +39,7 @@ void say(const char* fault) {
   used += named;
   if (named == 0) add("none");
   line[used++] = '\n';
-  // Nobody is left to hear that standard error takes less.
+  // The process ends: nothing can be done if standard error takes less.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), used);
 }
 

@@ -18,7 +18,7 @@ constexpr int64_t kChunk = 1024;
 constexpr int64_t kSplitChunk = 512;  // two bf16 numbers for each weight
 constexpr int64_t kPairChunk = 512;   // two panels of bytes
 constexpr int64_t kF32Chunk = 384;    // two panels of floats, about
-// What of x in f32 stays in the second-level cache while panels pass by.
+// The part of x in f32 that stays in the second-level cache while panels stream by.
 constexpr int64_t kF32BlockBytes = 192 * 1024;
 constexpr int64_t kMaxRowBlock = 192;
 // Panels that take turns with each piece of x where whole rows of it do not stay in the cache.
@@ -225,7 +225,7 @@ class PanelTask {
             .accumulate = k > 0};
   }
 
-  // Where the second of two panels is unpacked to, `chunk` inputs of each.
+  // Buffer for the second of two unpacked panels, `chunk` inputs of each.
   UnpackedPanel next_panel(int64_t chunk) const {
     UnpackedPanel next = panel_;
     if (next.bf16 != nullptr) next.bf16 += chunk * kPanelRows;

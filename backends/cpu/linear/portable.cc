@@ -151,7 +151,7 @@ void quantize(const float* x, int64_t in, const panel::QuantizedRow& out) {
     for (int i = 0; i < 32; ++i) {
       // Adding 1.5 * 2^23 leaves no bits for a fraction: rounds to nearest, halves to even.
       const float value = x[group * 32 + i] * inverse + 0x1.8p23f - 0x1.8p23f;
-      // An infinite or undefined scale makes the result what it has to be.
+      // 0 will do: an infinite or undefined scale makes the result right.
       const int q = value >= -127.0f && value <= 127.0f ? static_cast<int>(value) : 0;
       out.q[group * 32 + i] = static_cast<int8_t>(q);
       sums[i / 16] += q;

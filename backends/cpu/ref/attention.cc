@@ -20,7 +20,7 @@ struct Keys {
   int64_t first, last;
 };
 
-// The query's place among the keys: the last query stands at the last key.
+// The query's place among the keys: the last query is at the last key.
 int64_t place_of(const AttentionArgs& args, const Query& query) {
   return query.index + args.k.sizes[2] - args.q.sizes[2];
 }

@@ -72,7 +72,7 @@ class Draw {
   double weight(float value) const {
     return std::isnan(value) || std::isinf(value) ? 0 : std::exp(scale_ * below(value));
   }
-  // Of the row, by its sum, or of what a stage has left.
+  // Of the whole row, by its sum, or of the rest after a stage.
   double mass() const {
     double mass = 0;
     if (cut_ || whole_) {

@@ -5,7 +5,7 @@
 namespace rbee::cpu {
 namespace {
 
-// What element `element` of window `window` shows of an image: null in the padding.
+// Element `element` of window `window` in an image: null in the padding.
 template <typename T>
 const T* source(const Im2colArgs& args, const T* image, int64_t window, int64_t element) {
   const int64_t taps = args.kernel_h * args.kernel_w;

@@ -30,7 +30,7 @@ std::vector<double> read(const View& view) {
   return values;
 }
 
-// What is read along one axis: `size` pixels, each `scale` times.
+// The reads along one axis: `size` pixels, each `scale` times.
 struct SourceAxis {
   int64_t size, scale, stride, padding;
 

@@ -62,7 +62,7 @@ T apply(UnaryOp op, T x, T param) {
   return x;
 }
 
-// Unsigned arithmetic keeps the low bits, which is what modulo 2^bits means.
+// Unsigned arithmetic keeps the low bits, which is modulo 2^bits.
 template <typename T>
 T apply_to_integer(UnaryOp op, T x) {
   const auto wide = static_cast<uint64_t>(x);

@@ -44,7 +44,7 @@ struct Strengths {
   }
 };
 
-// What stands between "<lora:" and ">".
+// The text between "<lora:" and ">".
 LoraUse use_of(std::string_view tag, std::string_view inside) {
   size_t colon = inside.find(':');
   LoraUse out{.path = std::string(trimmed(inside.substr(0, colon)))};
@@ -89,7 +89,7 @@ std::optional<Tag> tag_at(std::string_view text) {
 
 PromptLoras split_loras(std::string_view prompt) {
   PromptLoras out;
-  // Without one behind a tag, looking for its end again and again would take long.
+  // If a tag has no end, looking for it again and again would take long.
   const size_t last = prompt.rfind('>');
   for (size_t at = 0; at < prompt.size();) {
     const auto tag = last != kNone && at < last ? tag_at(prompt.substr(at)) : std::nullopt;

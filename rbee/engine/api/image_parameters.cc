@@ -74,7 +74,7 @@ bool take_size(int32_t& width, int32_t& height, string_view value) {
          take(height, value.substr(cross + 1));
 }
 
-// One of some names, as the value that stands beside it.
+// One of several names, as the value beside it.
 template <typename T>
 bool take_name(T& field, string_view value,
                std::initializer_list<std::pair<string_view, T>> names) {
@@ -228,7 +228,7 @@ size_t quoted_end(string_view line, size_t at) {
   return kNone;
 }
 
-// What quoted() of image_settings.cc makes, or AUTOMATIC1111's json.dumps().
+// The output of quoted() of image/settings.cc, or of AUTOMATIC1111's json.dumps().
 std::string unquoted(string_view text) {
   text = text.substr(1, text.size() - 2);
   std::string out;
@@ -281,8 +281,8 @@ std::string with_plain_breaks(string_view text) {
   return out;
 }
 
-// The line of the settings is the last one with three fields, as A1111 tells it from a prompt, or
-// that begins with the steps. Other programs write further lines behind it.
+// The line of the settings is the last one with three fields, as in A1111, or the last one
+// that begins with the steps. Other programs write further lines after it.
 size_t settings_at(string_view text) {
   constexpr size_t kLeast = 3;
   const size_t last = text.rfind('\n') + 1;  // npos + 1 is 0

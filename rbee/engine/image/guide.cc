@@ -153,7 +153,7 @@ diffusion::Evaluation Guide::evaluate(const Tensor& x, double sigma, double time
   const std::optional<models::ControlStates> control = prompt.controls(seen, times, place);
   const Tensor input =
       options_.extra.defined() ? rows(concat({scaled, options_.extra}, Axis{3})) : seen;
-  // What a control adds is computed anew for each step.
+  // A control's addition is computed anew for each step.
   const Tensor output =
       control ? denoiser_(input, times, *prompt.conditioning, {&*control, options_.circular})
               : repeated_(input, times, {*prompt.conditioning, index}, place.count - place.index);

@@ -50,7 +50,7 @@ fs::path file_at(const fs::path& folder, const std::string& name) {
   return {};
 }
 
-// Files that are none, or broken, have no title: who names them is told why when they are loaded.
+// Invalid files have no title: a client that names one gets the reason when it is loaded.
 std::string read_title(const fs::path& path) {
   try {
     const auto file = io::MappedFile::open(path);
@@ -95,7 +95,7 @@ LoraFolder& LoraFolder::operator=(LoraFolder&&) noexcept = default;
 
 std::vector<std::string> LoraFolder::names() const {
   std::vector<std::string> out;
-  std::error_code refused;  // what cannot be read has no names
+  std::error_code refused;  // a file that cannot be read has no names
   fs::recursive_directory_iterator at(folder_, fs::directory_options::skip_permission_denied,
                                       refused);
   for (; at != fs::recursive_directory_iterator() && !refused; at.increment(refused)) {
@@ -136,7 +136,7 @@ fs::path LoraFolder::find(const std::string& name) const {
   const std::string own = relative.extension() == kAdapter ? relative.stem().string() : name;
   std::string last, alike;
   for (const std::string& known : names()) {
-    // The last is kept, as in AUTOMATIC1111, whose table later files write over.
+    // Keeps the last one, as AUTOMATIC1111, where later files overwrite the table.
     const std::string file = fs::path(known).filename().string();
     if (file == own) last = known;
     if (is_alike(file, own)) alike = known;

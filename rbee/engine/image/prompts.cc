@@ -24,7 +24,7 @@ std::vector<PromptAt> schedule_of(const std::string& prompt, PromptRule rule,
   return {{calls.calls, prompt}};
 }
 
-// Texts of a request, each of which is encoded, and its states kept for all steps.
+// A request's texts; each is encoded, and its states are kept for all steps.
 constexpr size_t kMaxTexts = 128;
 
 void check_texts(const PromptTexts& texts) {
@@ -33,7 +33,7 @@ void check_texts(const PromptTexts& texts) {
         " texts; let it change less, or take fewer steps");
 }
 
-// Where it is in the list, to which it is added if it is not there.
+// Its index in the list; adds it if it is not there.
 template <typename T>
 size_t index_in(std::vector<T>& list, const T& value) {
   const auto found = std::ranges::find(list, value);

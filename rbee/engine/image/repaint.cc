@@ -16,7 +16,7 @@ void lengthen(int32_t& first, int32_t& length, double wanted, int32_t limit) {
   length = longer;
 }
 
-// Where a picture stands, resized, in one of another size.
+// The place of a resized picture in one of another size.
 struct Inner {
   int32_t columns = 0, rows = 0;
   int32_t left = 0, top = 0;

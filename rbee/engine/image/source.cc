@@ -38,7 +38,7 @@ diffusion::Sampler sampler_of(const std::string& class_name) {
   return diffusion::Sampler::euler;
 }
 
-// Of models without a scheduler_config.json: what their loader knows of the family.
+// For models without a scheduler_config.json: the loader's defaults of the family.
 diffusion::SchedulerConfig config_of(const models::SchedulerSettings& settings) {
   diffusion::SchedulerConfig out;
   out.sampler = sampler_of(settings.class_name);

@@ -26,7 +26,7 @@ diffusion::PromptSyntax syntax_of(PromptRule rule) {
   return diffusion::PromptSyntax::none;
 }
 
-// ComfyUI cuts words of so many tokens.
+// ComfyUI cuts words of this many tokens.
 constexpr size_t kLongWord = 8;
 
 // Texts that are weighed together, and chunks of one call of an encoder; more take no less time for

@@ -22,7 +22,7 @@ Area scaled(const Area& area, int64_t scale) {
   return {area.left * scale, area.top * scale, area.width * scale, area.height * scale};
 }
 
-// What tiles are cut from: a picture whose circular axes go on for the overlap at both ends.
+// The source of tiles: a picture with its circular axes continued for the overlap at both ends.
 struct Unrolled {
   Tensor x;
   int64_t width = 0, height = 0;  // units

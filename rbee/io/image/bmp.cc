@@ -205,7 +205,7 @@ class PaletteDecoder {
     return (value >> (8 - bits - bit % 8)) & ((size_t{1} << bits) - 1);
   }
 
-  // What a run has beyond its row is passed over.
+  // Skips the part of a run beyond its row.
   void put(size_t x, size_t y, size_t index) {
     if (x >= width_) return;
     std::ranges::copy(colors_[index], &out_.values[(layout_.place(y) * width_ + x) * 3]);

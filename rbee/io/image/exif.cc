@@ -11,7 +11,7 @@ constexpr uint32_t kFurther = 0x8769;  // the directory of Exif's own entries
 constexpr uint32_t kComment = 0x9286;
 constexpr uint32_t kBytes = 1, kText = 2, kShort = 3, kLong = 4, kUndefined = 7;  // of entries
 constexpr size_t kEntry = 12;  // bytes of a directory's entry
-// What a comment begins with: how it is written.
+// The code at the start of a comment.
 constexpr std::string_view kUnicode{"UNICODE\0", 8};
 constexpr std::string_view kAscii{"ASCII\0\0\0", 8};
 constexpr std::string_view kJapanese{"JIS\0\0\0\0\0", 8};
@@ -32,7 +32,7 @@ class Tiff {
     return out;
   }
 
-  // Where the entry of a tag and type is, of a directory; 0: nowhere.
+  // The offset of a directory's entry of this tag and type; 0: there is none.
   size_t entry(size_t directory, uint32_t tag, uint32_t type) const {
     const size_t entries = number(directory, 2);
     for (size_t i = 0; i < entries; ++i) {

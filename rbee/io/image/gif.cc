@@ -14,7 +14,7 @@
 namespace rbee::io {
 namespace {
 
-// Where the next block begins; of DGifOpen()'s user data.
+// The start of the next block; of DGifOpen()'s user data.
 struct Source {
   std::string_view left;
 };
@@ -44,7 +44,7 @@ void must(int status, std::string_view field) {
 }
 
 // Of the graphics control extensions in front of the first picture: its transparent colour, or
-// NO_TRANSPARENT_COLOR. The file then stands at the picture.
+// NO_TRANSPARENT_COLOR. The file is then at the picture.
 int go_to_picture(GifFileType* file, std::string_view field) {
   int transparent = NO_TRANSPARENT_COLOR;
   while (true) {
@@ -66,7 +66,7 @@ int go_to_picture(GifFileType* file, std::string_view field) {
   }
 }
 
-// Settings are shorter. What is longer is passed over, and not looked through.
+// Settings are shorter. Longer texts are skipped.
 constexpr size_t kMostComment = size_t{64} << 10;
 
 // Takes an extension's blocks off the file, and joins them where the extension is a comment.

@@ -10,7 +10,7 @@
 namespace rbee::io {
 namespace {
 
-// Of files that other programs write; nullptr: none of those.
+// Formats that other programs write; nullptr: none of those.
 const char* other_format(std::string_view bytes) {
   using namespace std::string_view_literals;
   for (const auto& [start, name] : {std::pair{"II*\0"sv, "a TIFF"},

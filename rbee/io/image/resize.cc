@@ -19,7 +19,7 @@ double lanczos(double x) {
   return kLobes * std::sin(angle) * std::sin(angle / kLobes) / (angle * angle);
 }
 
-// What one pixel of the result takes from a line of the source.
+// The contributions of a line of the source to one pixel of the result.
 struct Taps {
   int32_t first = 0;
   std::vector<float> weights;
@@ -76,7 +76,7 @@ class WideRows {
         held_(held),
         rows_(held * row_) {}
 
-  // Makes rows up to `end` ready, of which those from `first` on are still asked for.
+  // Makes rows up to `end` ready; rows from `first` on are still in use.
   void prepare(int32_t first, int32_t end) {
     for (next_ = std::max(next_, first); next_ < end; ++next_) {
       check_cancelled("image");
@@ -108,7 +108,7 @@ std::vector<Taps> taps_from(std::vector<Taps> all, int32_t first, int32_t count)
   return all;
 }
 
-// Weights of one pixel of the result as integers of 22 bits behind the point, as Pillow rounds
+// Weights of one pixel of the result as integers of 22 bits after the point, as Pillow rounds
 // them.
 struct IntegerTaps {
   int32_t first = 0;

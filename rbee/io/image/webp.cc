@@ -23,8 +23,8 @@ WebPBitstreamFeatures features_of(std::string_view bytes, std::string_view field
   return out;
 }
 
-constexpr size_t kForm = 8;         // where "WEBP" stands, behind "RIFF" and the file's size
-constexpr size_t kFirstChunk = 12;  // behind it
+constexpr size_t kForm = 8;         // "WEBP" comes after "RIFF" and the file's size
+constexpr size_t kFirstChunk = 12;  // after that
 constexpr size_t kChunkHead = 8;    // name, size
 
 size_t number(std::string_view bytes, size_t at, size_t count) {
@@ -33,7 +33,7 @@ size_t number(std::string_view bytes, size_t at, size_t count) {
   return out;
 }
 
-// What the first chunk of that name holds; empty: there is none, or it is not whole.
+// The contents of the first chunk of that name; empty: there is none, or it is not whole.
 std::string_view chunk_of(std::string_view bytes, std::string_view name) {
   bytes.remove_prefix(std::min(kFirstChunk, bytes.size()));
   while (bytes.size() >= kChunkHead) {

@@ -15,7 +15,7 @@ UnaryOp read_hidden_activation(const ConfigReader& reader) {
        "\"; known are gelu, gelu_new and relu");
 }
 
-// GGUF files call all of them bert; what tells is the tokenizer.
+// GGUF files call all of them bert; the tokenizer shows which it is.
 bool is_roberta(const ConfigReader& reader) {
   if (!reader.is_gguf()) return reader.architecture() != "bert";
   return reader.checkpoint().metadata().get_string("tokenizer.ggml.model").value_or("") != "bert";
@@ -41,7 +41,7 @@ BertConfig read_bert_config(const ConfigReader& reader) {
   config.activation = read_hidden_activation(reader);
   config.roberta = is_roberta(reader);
   if (config.roberta && !reader.is_gguf()) {
-    // Positions count from behind that of padding.
+    // Positions begin after that of padding.
     config.first_position = reader.integer({"", "pad_token_id"}, 1, {0, 1 << 20}) + 1;
     check(config.first_position < config.context_length, kOp, "max_position_embeddings is ",
           config.context_length, ", wanted more than the ", config.first_position,

@@ -27,7 +27,7 @@ constexpr nn::TensorName kNames[] = {
 constexpr std::string_view kIgnored[] = {"position_ids", "pooler.", "classifier.", "cls.",
                                          "lm_head."};
 
-// Devlin et al. 2019, section 3: norms stand behind the sums.
+// Devlin et al. 2019, section 3: norms come after the sums.
 class BertLayer final : public EncoderLayer {
  public:
   BertLayer(const nn::WeightScope& layer, const BertConfig& config)

@@ -10,7 +10,7 @@ constexpr Limits kWidth{1, int64_t{1} << 24};
 constexpr Limits kCount{1, int64_t{1} << 14};
 constexpr Limits kFromZero{0, int64_t{1} << 24};
 
-// In newer GGUF files key_length and value_length are what the cache holds.
+// In newer GGUF files key_length and value_length are the sizes in the cache.
 int64_t read_head_size(const ConfigReader& reader, std::string_view gguf,
                        std::string_view of_cache) {
   return reader.integer({reader.has({gguf, ""}) ? gguf : of_cache, ""}, kCount);

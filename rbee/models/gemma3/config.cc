@@ -26,7 +26,7 @@ nn::RopeOptions read_local_rope(const ConfigReader& reader, const ModelConfig& c
   return rope;
 }
 
-// One layer in so many sees all. GGUF files may list the layers instead.
+// One layer in this many sees all tokens. GGUF files may list the layers instead.
 int64_t read_period(const ConfigReader& reader) {
   constexpr Field kPeriod{"attention.sliding_window_pattern", "sliding_window_pattern"};
   constexpr int64_t kUsual = 6;

@@ -52,10 +52,10 @@ constexpr Names kHfNames{.patches = "embeddings.patch_embedding",
                          .projection = "multi_modal_projector",
                          .projection_leaf = "mm_input_projection_weight"};
 
-// Where a Hugging Face checkpoint keeps tower and projector.
+// The places of tower and projector in a Hugging Face checkpoint.
 struct Nesting {
   std::string_view tower;
-  std::string_view model;  // what the projector's names begin with
+  std::string_view model;  // the start of the projector's names
 };
 constexpr Nesting kNestings[] = {{"vision_tower.vision_model", ""},
                                  {"model.vision_tower.vision_model", "model"},

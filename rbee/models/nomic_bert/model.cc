@@ -43,7 +43,7 @@ FeedForward make_feed_forward(const nn::WeightScope& layer, const NomicBertConfi
                  {.dim = config.dim, .ffn_dim = config.ffn_dim, .activation = config.activation});
 }
 
-// Norms stand behind the sums, as in BERT.
+// Norms come after the sums, as in BERT.
 class NomicBertLayer final : public EncoderLayer {
  public:
   NomicBertLayer(const nn::WeightScope& layer, const NomicBertConfig& config, const nn::Rope& rope,

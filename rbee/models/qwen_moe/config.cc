@@ -6,7 +6,7 @@ namespace {
 constexpr const char* kOp = "model config";
 constexpr Limits kWidth{1, int64_t{1} << 24};
 
-// Every decoder_sparse_step-th layer but those of mlp_only_layers; GGUF files: all.
+// Every decoder_sparse_step-th layer except those of mlp_only_layers; GGUF files: all.
 std::vector<bool> sparse_layers(const ConfigReader& reader, const ModelConfig& config) {
   const int64_t step = reader.integer({"", "decoder_sparse_step"}, 1);
   std::vector<bool> sparse(static_cast<size_t>(config.layers));
