@@ -21,6 +21,9 @@ struct LlmOptions {
   // Most tokens of one step. While requests generate, prompts get at most a quarter of them (half
   // on a GPU). 0 = 512 where the host computes, else 2048; at least max_running.
   int64_t step_tokens = 0;
+  // Seconds that a step should take at most where the host computes, which a newcomer waits for.
+  // 0: no bound; then no step's contents depend on time.
+  double step_seconds = 0.04;
   // Capacity of the KV cache in tokens, for running requests and for kept texts; at least one
   // context. 0 = one context for each of max_running, or what fits into an eighth of the free
   // memory (half of a GPU's) if that is less.

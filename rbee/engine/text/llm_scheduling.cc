@@ -16,9 +16,6 @@ constexpr int32_t kMostPictures = 1024;
 constexpr int64_t kBesideShare = 4;
 constexpr int64_t kBesideShareOfGpu = 2;
 
-// The time of a step, which a newcomer has to wait for. A GPU's steps end sooner.
-constexpr double kStepSeconds = 0.04;
-
 // Rows of the tiles that GPUs multiply by.
 constexpr int64_t kRowTileOfGpu = 128;
 
@@ -60,6 +57,7 @@ LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions opt
         " is negative");
   check(options.grammar_cache_bytes >= 0, "grammar_cache_bytes", options.grammar_cache_bytes,
         " is negative");
+  check(options.step_seconds >= 0, "step_seconds", options.step_seconds, " is negative");
   check(options.block_size >= 1, "block_size", options.block_size, " is below 1");
   if (options.step_tokens == 0) {
     options.step_tokens =
@@ -87,7 +85,7 @@ SchedulerOptions scheduling(const LlmOptions& options, const Device& device, int
           .beside_tokens = std::max<int64_t>(options.step_tokens / share, 1),
           .scored_tokens = std::max<int64_t>(kScoredBytes / row_bytes, 1),
           .row_tile = host ? 1 : kRowTileOfGpu,
-          .step_seconds = host ? kStepSeconds : 0};
+          .step_seconds = host ? options.step_seconds : 0};  // a GPU's steps end sooner
 }
 
 }  // namespace rbee::engine
