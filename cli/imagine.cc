@@ -9,13 +9,13 @@
 #include <filesystem>
 #include <mutex>
 
-#include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"
 #include "rbee/core/printable.h"
 #include "rbee/engine/api/image_parameters.h"
 #include "rbee/engine/image/engine.h"
+#include "rbee/engine/image/model_memory.h"
 #include "rbee/engine/infotext/infotext.h"
 #include "rbee/io/hf_folder.h"
 #include "rbee/io/image/encode.h"
@@ -32,7 +32,7 @@ constexpr uintmax_t kMaxPicture = uintmax_t{64} << 20;  // bytes of an input fil
 struct ImagineOptions {
   engine::ImageRequest request;
   std::string model;
-  std::string device = "cpu";
+  std::string device = "auto";
   std::string dtype = "auto";
   std::string prediction = "auto";
   std::string vae;
@@ -283,13 +283,10 @@ void check_writable(const std::string& out, int32_t count) {
 int run(const ImagineOptions& options, const Given& given) {
   engine::ImageRequest request = request_of(options, given);
   check_writable(options.out, request.count);
-  const std::optional<DeviceId> id = parse_device_id(options.device);
-  check(id.has_value(), "imagine", "--device ", options.device,
-        " is not cpu, cuda:<number> or rocm:<number>");
   cpu::set_thread_count(options.threads);
   const models::ImageArithmetic arithmetic = models::image_arithmetic(options.dtype);
   engine::ImageSourceOptions source{
-      .device = &get_device(*id),
+      .device = nullptr,
       .model_id = {},
       .activations = arithmetic.activations,
       .int8 = arithmetic.int8,
@@ -305,6 +302,10 @@ int run(const ImagineOptions& options, const Given& given) {
       .progress = {}};
   if (options.prediction != "auto") source.prediction_type = options.prediction;
   if (!options.upscale_model.empty()) source.upscale_models = {options.upscale_model};
+  // Arithmetic in int8 is the CPU's alone.
+  const bool on_cpu = options.device == "auto" && arithmetic.int8;
+  source.device = &device_of(on_cpu ? "cpu" : options.device,
+                             [&] { return engine::image_model_memory(options.model, source); });
   const auto engine = engine::make_image_engine(engine::load_image_source(options.model, source),
                                                 {.warm_up = false});
   auto sink = std::make_shared<PictureSink>(options.out, request.count, options.quiet);
@@ -418,7 +419,7 @@ Command add_imagine(CLI::App& parent) {
       ->capture_default_str();
   app->add_option("--quality", options->request.encoding.quality, "of .jpg and .webp, 0 to 100")
       ->capture_default_str();
-  app->add_option("--device", options->device, "cpu, cuda:0, rocm:0")->capture_default_str();
+  app->add_option("--device", options->device, kDeviceHelp)->capture_default_str();
   app->add_option("--dtype", options->dtype, "what layers compute in; int8 on CPUs")
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "int8"}))
       ->capture_default_str();

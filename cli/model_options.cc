@@ -12,7 +12,10 @@
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/core/cat.h"
+#include "rbee/core/printable.h"
 #include "rbee/engine/api/fields.h"
+#include "rbee/engine/common/device_choice.h"
+#include "rbee/engine/text/model_memory.h"
 #include "workers/common/graphs_flag.h"
 
 namespace rbee::tools {
@@ -38,7 +41,7 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
       ->required();
   app.add_option("--mmproj", options.mmproj, "a GGUF file by which a GGUF model reads pictures")
       ->check(CLI::ExistingFile);
-  app.add_option("--device", options.device, "cpu, cuda:N or rocm:N")->capture_default_str();
+  app.add_option("--device", options.device, kDeviceHelp)->capture_default_str();
   app.add_option("--dtype", options.dtype, "what layers compute in")
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
       ->capture_default_str();
@@ -127,12 +130,22 @@ engine::SamplingParams sampling_of(const SamplingFlags& flags) {
   return params;
 }
 
+Device& device_of(const std::string& device, const std::function<int64_t()>& needed) {
+  if (device == "auto") {
+    const engine::DeviceChoice choice = engine::choose_device(backends(), needed);
+    if (!choice.reason.empty()) std::fprintf(stderr, "%s\n", printable_text(choice.reason).c_str());
+    return get_device(choice.id);
+  }
+  const auto id = parse_device_id(device);
+  check(id.has_value(), "--device", "'", device, "' is none of auto, cpu, cuda:N, rocm:N");
+  return get_device(*id);
+}
+
 engine::TextModelOptions text_model_options(const ModelOptions& options) {
-  const auto id = parse_device_id(options.device);
-  check(id.has_value(), "--device", "'", options.device, "' is none of cpu, cuda:N, rocm:N");
   cpu::set_thread_count(options.threads);
-  engine::TextModelOptions load_options{
-      .device = &get_device(*id), .mmproj = options.mmproj, .context = options.context};
+  engine::TextModelOptions load_options{.mmproj = options.mmproj, .context = options.context};
+  load_options.device = &device_of(
+      options.device, [&] { return engine::text_model_memory(options.model, load_options); });
   if (options.pan_and_scan != "auto") load_options.pan_and_scan = options.pan_and_scan == "on";
   if (options.dtype != "auto") load_options.activations = parse_dtype(options.dtype);
   if (isatty(STDERR_FILENO) != 0) {

@@ -2,6 +2,7 @@
 // Options of every command that uses a model.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,10 +17,14 @@ class Option;
 
 namespace rbee::tools {
 
+inline constexpr const char* kDeviceHelp =
+    "cpu, cuda:N or rocm:N; auto = the GPU with the most free memory on which the model fits, else "
+    "the CPU";
+
 struct ModelOptions {
   std::string model;                  // path
   std::string mmproj;                 // path of a GGUF model's vision tower; empty = none
-  std::string device = "cpu";         // "cpu", "cuda:0", ...
+  std::string device = "auto";        // "auto", "cpu", "cuda:0", ...
   std::string dtype = "auto";         // what layers compute in
   std::string pan_and_scan = "auto";  // on or off: show pictures in parts too
   int64_t context = 0;                // tokens; 0 = the model's own, at most 4096
@@ -36,6 +41,9 @@ struct SamplingFlags {
 CLI::Option* add_seed_option(CLI::App& app, const std::string& flags, std::optional<uint64_t>& seed,
                              const std::string& help);
 void add_model_options(CLI::App& app, ModelOptions& options);
+// The device of `--device`: the named one, or for "auto" engine::choose_device()'s, which one line
+// on standard error tells. needed: as for that.
+Device& device_of(const std::string& device, const std::function<int64_t()>& needed);
 void add_sampling_options(CLI::App& app, SamplingFlags& flags);
 engine::SamplingParams sampling_of(const SamplingFlags& flags);
 

@@ -11,7 +11,8 @@ std::unique_ptr<engine::TextEngine> make_engine(const ModelOptions& model,
   if (!flags.draft_model.empty()) {
     ModelOptions smaller = model;
     smaller.model = flags.draft_model;
-    smaller.mmproj.clear();  // draft tokens are texts
+    smaller.device = cat(text.device->id());  // both on one
+    smaller.mmproj.clear();                   // draft tokens are texts
     smaller.pan_and_scan = "auto";
     smaller.context = text.info.context_length;
     draft = load(smaller);

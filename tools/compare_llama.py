@@ -24,7 +24,7 @@ def run(command):
 
 
 def ours(options, model):
-    out = run([options.rbee, "bench", "--json", "-m", model, "-t", str(options.threads), "-r", "3",
+    out = run([options.rbee, "bench", "--json", "-m", model, "--device", "cpu", "-t", str(options.threads), "-r", "3",
                "-p", str(options.prompt), "-n", str(options.generate)])
     return {row["test"]: row for row in map(json.loads, out.splitlines())}
 

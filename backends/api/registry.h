@@ -9,9 +9,18 @@
 
 namespace rbee {
 
+// What a device has, before it is opened for work.
+struct DeviceOffer {
+  std::string name;  // e.g. "NVIDIA H200"
+  MemoryInfo memory;
+  bool integrated = false;  // a GPU inside a processor, whose memory is the host's
+};
+
 struct BackendInfo {
   DeviceKind kind;
   int (*device_count)();
+  // Asks the device and gives back what asking took of it. Throws as device() does.
+  DeviceOffer (*offer)(int ordinal);
   // The device lives until the program ends. Throws not_found if there is no such ordinal, and
   // device, naming the missing driver, if the backend cannot start.
   Device& (*device)(int ordinal);

@@ -51,6 +51,10 @@ Device& device(int ordinal) {
   return only_device();
 }
 
+DeviceOffer offer(int ordinal) {
+  return {.name = processor_name(), .memory = device(ordinal).memory()};
+}
+
 std::string unavailable_reason() {
   return {};
 }
@@ -102,6 +106,7 @@ void trim_memory() {
 const BackendInfo& cpu_backend() {
   static const BackendInfo backend{.kind = DeviceKind::cpu,
                                    .device_count = &device_count,
+                                   .offer = &offer,
                                    .device = &device,
                                    .unavailable_reason = &unavailable_reason};
   return backend;

@@ -1,6 +1,7 @@
 #include "backends/cuda/cuda_driver.h"
 
 #include <atomic>
+#include <utility>
 
 #include "backends/gpu/hiding_variables.h"
 #include "rbee/core/error.h"
@@ -155,6 +156,17 @@ void CudaDriver::use(int ordinal) {
   if (current.driver == id_ && current.ordinal == ordinal) return;
   check(fn_.cuCtxSetCurrent(context(ordinal)), "cuCtxSetCurrent");
   current = {id_, ordinal};
+}
+
+void CudaDriver::release(int ordinal) noexcept {
+  const std::scoped_lock lock(mutex_);
+  Handle& known = contexts_[static_cast<size_t>(ordinal)];
+  if (std::exchange(known, nullptr) == nullptr) return;
+  if (current.driver == id_ && current.ordinal == ordinal) {
+    fn_.cuCtxSetCurrent(nullptr);
+    current = {};
+  }
+  fn_.cuDevicePrimaryCtxRelease_v2(handle_of(ordinal));
 }
 
 MemoryInfo CudaDriver::memory() {

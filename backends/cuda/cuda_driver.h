@@ -51,6 +51,7 @@ class CudaDriver : public gpu::Driver {
   gpu::Properties properties(int ordinal) override;
 
   void use(int ordinal) override;
+  void release(int ordinal) noexcept override;
   MemoryInfo memory() override;
   void* allocate(size_t bytes) override;
   void free(void* data) noexcept override;

@@ -43,6 +43,7 @@ struct LaunchConfig {
   F(cuDeviceGetAttribute, (int*, int, int))                                              \
   F(cuDeviceTotalMem_v2, (size_t*, int))                                                 \
   F(cuDevicePrimaryCtxRetain, (Handle*, int))                                            \
+  F(cuDevicePrimaryCtxRelease_v2, (int))                                                 \
   F(cuCtxSetCurrent, (Handle))                                                           \
   F(cuMemGetInfo_v2, (size_t*, size_t*))                                                 \
   F(cuMemAlloc_v2, (DevicePtr*, size_t))                                                 \

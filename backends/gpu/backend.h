@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/api/registry.h"
 #include "backends/gpu/gpu_device.h"
 
 namespace rbee::gpu {
@@ -20,11 +21,15 @@ class Backend {
   // Throws device with the driver's reason, not_found for an unknown ordinal, or unsupported for a
   // card without compiled kernels.
   GpuDevice& device(int ordinal);
+  // As BackendInfo::offer(). Also throws unsupported if the driver does not take the kernels.
+  DeviceOffer offer(int ordinal);
   // Why there is no device, in one line; empty if there is one.
   std::string unavailable_reason();
 
  private:
   void open_once();
+  void require(int ordinal);  // throws if there is no such device
+  void require_kernels(const Properties& properties, DeviceId id) const;
   std::unique_ptr<GpuDevice> open_device(int ordinal);
 
   std::unique_ptr<Driver> (*open_)();

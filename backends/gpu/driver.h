@@ -35,6 +35,7 @@ struct Properties {
   int64_t shared_per_block = 0;  // bytes, the most that a launch may ask for
   MatrixUnit matrix = MatrixUnit::none;
   bool async_copies = false;  // kernels copy to shared memory while they go on (portable.h)
+  bool integrated = false;    // inside a processor, with the host's memory
   std::string capture_fault;  // known fault of replays by this driver on this device; empty: none
 };
 
@@ -66,6 +67,8 @@ class Driver {
 
   // Makes the device current for this thread; all calls below act on the current device.
   virtual void use(int ordinal) = 0;
+  // Gives back what use() took of a device on which nothing of this program is.
+  virtual void release(int ordinal) noexcept = 0;
   virtual MemoryInfo memory() = 0;
   virtual void* allocate(size_t bytes) = 0;
   virtual void free(void* data) noexcept = 0;

@@ -24,6 +24,16 @@ bool has_image(std::span<const KernelImage> images, std::string_view architectur
   return std::ranges::any_of(images, [&](const auto& image) { return fits(image, architecture); });
 }
 
+const KernelImage* smallest_image(std::span<const KernelImage> images,
+                                  std::string_view architecture) {
+  const KernelImage* smallest = nullptr;
+  for (const KernelImage& image : images) {
+    if (!fits(image, architecture)) continue;
+    if (smallest == nullptr || image.bytes.size() < smallest->bytes.size()) smallest = &image;
+  }
+  return smallest;
+}
+
 std::string embedded_architectures(std::span<const KernelImage> images, std::string_view family) {
   std::string list;
   for (const KernelImage& image : images) {

@@ -21,6 +21,9 @@ const KernelImage* find_image(std::span<const KernelImage> images, std::string_v
                               std::string_view architecture);
 // Whether there is an image for a device of `architecture`.
 bool has_image(std::span<const KernelImage> images, std::string_view architecture);
+// The smallest image for a device of `architecture`; null if there is none.
+const KernelImage* smallest_image(std::span<const KernelImage> images,
+                                  std::string_view architecture);
 // The architectures that a family is embedded for, separated by ", ".
 std::string embedded_architectures(std::span<const KernelImage> images, std::string_view family);
 

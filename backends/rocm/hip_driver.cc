@@ -145,6 +145,7 @@ gpu::Properties HipDriver::properties(int ordinal) {
   out.name = name;
   out.architecture = architecture(ordinal);
   out.matrix = matrix_unit(out.architecture);
+  out.integrated = is_integrated(out.architecture);
   size_t total = 0;
   check(fn_.hipDeviceTotalMem(&total, ordinal), "hipDeviceTotalMem");
   out.total_memory = static_cast<int64_t>(total);

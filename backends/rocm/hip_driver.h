@@ -25,6 +25,7 @@ class HipDriver : public gpu::Driver {
   gpu::Properties properties(int ordinal) override;
 
   void use(int ordinal) override;
+  void release(int) noexcept override {}  // HIP makes queues when they are first used
   MemoryInfo memory() override;
   void* allocate(size_t bytes) override;
   void free(void* data) noexcept override;

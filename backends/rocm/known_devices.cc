@@ -11,6 +11,9 @@ constexpr std::string_view kMfma[] = {"gfx908", "gfx90a", "gfx942", "gfx950"};
 constexpr std::string_view kWmma[] = {"gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150",
                                       "gfx1151", "gfx1152", "gfx1153", "gfx1200", "gfx1201"};
 
+constexpr std::string_view kIntegrated[] = {"gfx1033", "gfx1035", "gfx1036", "gfx1103",
+                                            "gfx1150", "gfx1151", "gfx1152", "gfx1153"};
+
 struct CaptureFault {
   std::string_view architecture;
   int first, end;  // versions of HIP: from the first on, before end
@@ -39,6 +42,10 @@ gpu::MatrixUnit matrix_unit(std::string_view architecture) {
   if (std::ranges::count(kMfma, architecture) > 0) return gpu::MatrixUnit::mfma;
   if (std::ranges::count(kWmma, architecture) > 0) return gpu::MatrixUnit::wmma_w32;
   return gpu::MatrixUnit::none;
+}
+
+bool is_integrated(std::string_view architecture) {
+  return std::ranges::count(kIntegrated, architecture) > 0;
 }
 
 int compute_units(std::string_view architecture, int reported) {

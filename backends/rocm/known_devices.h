@@ -19,6 +19,9 @@ inline constexpr int kOldestRuntime = hip_version(5, 2, 21153);
 // gfx1200.
 gpu::MatrixUnit matrix_unit(std::string_view architecture);
 
+// Inside a processor, with the host's memory.
+bool is_integrated(std::string_view architecture);
+
 // `reported`: by hipDeviceAttributeMultiprocessorCount. From gfx10 on that counts work-group
 // processors of two compute units each, unless GPU_ENABLE_WGP_MODE is 0 in the environment
 // (ROCm/hip issue 3767).

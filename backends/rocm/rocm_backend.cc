@@ -21,6 +21,7 @@ const BackendInfo& rocm_backend() {
   static const BackendInfo info{
       .kind = DeviceKind::rocm,
       .device_count = [] { return backend().device_count(); },
+      .offer = [](int ordinal) { return backend().offer(ordinal); },
       .device = [](int ordinal) -> Device& { return backend().device(ordinal); },
       .unavailable_reason = [] { return backend().unavailable_reason(); }};
   return info;

@@ -69,5 +69,15 @@ TEST(KnownDevicesTest, HipsVersionsAreComparedWithTheirLastPart) {
   EXPECT_LT(kOldestRuntime, hip_version(5, 3));
 }
 
+TEST(KnownDevices, WhichAreInsideProcessors) {
+  for (const char* architecture : {"gfx1036", "gfx1103", "gfx1151"}) {
+    EXPECT_TRUE(is_integrated(architecture)) << architecture;
+  }
+  for (const char* architecture :
+       {"gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201", "gfx9999"}) {
+    EXPECT_FALSE(is_integrated(architecture)) << architecture;
+  }
+}
+
 }  // namespace
 }  // namespace rbee::rocm

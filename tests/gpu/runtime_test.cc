@@ -538,6 +538,40 @@ TEST(BackendTest, SaysWhichOrdinalsThereAre) {
   EXPECT_THAT(hidden, HasSubstr("only rocm:0 to rocm:1 (HIP_VISIBLE_DEVICES=\"0,1\" may hide it)"));
 }
 
+// A choice among devices takes no memory of those that are not chosen.
+TEST_P(RuntimeTest, OffersADeviceAndGivesItBack) {
+  static Vendor vendor;
+  vendor = GetParam();
+  const FakeLibrary library(vendor, {.memory = 3 * kMiB});
+  const auto driver = library.open();
+  const gpu::Vendor parts = with_driver(vendor, *driver);
+  gpu::Backend backend(
+      [] {
+        return open_driver(
+            vendor, std::getenv(vendor == Vendor::cuda ? "RBEE_CUDA_LIBRARY" : "RBEE_HIP_LIBRARY"));
+      },
+      parts.images, parts.kernels);
+  const DeviceOffer offer = backend.offer(0);
+  EXPECT_EQ(offer.name, driver->properties(0).name);
+  EXPECT_EQ(offer.memory.total, 3 * kMiB);
+  EXPECT_EQ(offer.memory.free, 3 * kMiB);
+  EXPECT_FALSE(offer.integrated);
+  EXPECT_EQ(library.live_objects(), "");
+  if (cuda()) EXPECT_EQ(library.calls("cuDevicePrimaryCtxRelease_v2", ""), 1);
+
+  library.fail("cuModuleLoadData", "hipModuleLoadData", 1, fake::kInvalidImage);
+  const auto [code, message] = error_of([&] { backend.offer(0); });
+  EXPECT_EQ(code, Code::unsupported);
+  EXPECT_THAT(message, StartsWith("device: " + kind() + ":0: "));
+  EXPECT_EQ(error_of([&] { backend.offer(1); }).first, Code::not_found);
+
+  gpu::GpuDevice& device = backend.device(0);  // works as if nobody had asked before
+  void* data = device.allocate(kMiB, device.default_stream());
+  EXPECT_EQ(backend.offer(0).memory.free, device.memory().free) << "an open one is not given back";
+  device.free(data, kMiB, device.default_stream());
+  device.synchronize(device.default_stream());
+}
+
 TEST(BackendTest, ArchitectureWithoutCodeListsWhatIsEmbedded) {
   if (!is_built(Vendor::rocm)) GTEST_SKIP() << "no ROCm in this build";
   const FakeLibrary library(Vendor::rocm, {.architecture = "gfx803", .lanes = 64});

@@ -77,6 +77,32 @@ TEST_P(GpuWorker, EndsWhenItsDeviceIsLostWhileNobodyAsks) {
   EXPECT_THAT(worker.text(), HasSubstr("the device is lost"));
 }
 
+TEST_P(GpuWorker, AutoTakesTheGpuThatTheModelFitsElseTheCpu) {
+  Process on_gpu = start({"RBEE_FAKE_FILL=0", "RBEE_FAKE_MEMORY_MIB=1024"},
+                         {"--context", "64", "--device", "auto"});
+  const json info = json::parse(ask(on_gpu.port(), request("GET", "/info")).body);
+  EXPECT_EQ(info.at("device"), cat(GetParam().name, ":0")) << info;
+  EXPECT_THAT(on_gpu.text(), HasSubstr(cat("the model runs on ", GetParam().name, ":0 (")));
+
+  // The estimate has room for kernels and steps.
+  Process on_cpu = start({"RBEE_FAKE_MEMORY_MIB=256"}, {"--context", "64", "--device", "auto"});
+  const json other = json::parse(ask(on_cpu.port(), request("GET", "/info")).body);
+  EXPECT_EQ(other.at("device"), "cpu:0") << other;
+  EXPECT_THAT(on_cpu.text(), HasSubstr("are needed, free are " + std::string(GetParam().name)));
+}
+
+TEST_P(GpuWorker, TheCommandLineTakesTheGpuThatTheModelFitsElseTheCpu) {
+  const auto told = [&](const char* memory) {
+    Process run(RBEE_PROGRAM,
+                {"run", "-m", model_.path().string(), "--raw", "-n", "2", "-c", "64", "some words"},
+                environment_of(GetParam(), {"RBEE_FAKE_FILL=0", memory}));
+    EXPECT_EQ(run.wait(), 0) << run.text();
+    return run.text();
+  };
+  EXPECT_THAT(told("RBEE_FAKE_MEMORY_MIB=1024"), HasSubstr(cat("runs on ", GetParam().name, ":0")));
+  EXPECT_THAT(told("RBEE_FAKE_MEMORY_MIB=256"), HasSubstr("the model runs on cpu:0"));
+}
+
 TEST_P(GpuWorker, EndsWhenItsDeviceIsLostInTheMiddleOfAnswers) {
   const std::string lost = file("lost");
   Process worker = start({"RBEE_FAKE_LOST=" + lost, "RBEE_FAKE_FILL=0"},

@@ -25,6 +25,7 @@ class CountingDriver final : public gpu::Driver {
   int device_count() override { return 1; }
   std::string hidden_by() const override { return ""; }
   gpu::Properties properties(int) override { return {}; }
+  void release(int) noexcept override {}
   void use(int) override {}
   MemoryInfo memory() override { return {limit_, limit_ - used_}; }
   void* allocate(size_t bytes) override {

@@ -13,9 +13,13 @@ constexpr const char* kBuildInfo = RBEE_VERSION " (" RBEE_BUILD_TYPE ", compiler
 
 constexpr int kMostDevice = 1023;
 
-// A number, or a device of the worker's kind; another text is a label.
+// A number, a device of the worker's kind, or "auto"; another text is a label.
 void read_device_text(const CLI::App& app, CommonFlags& flags) {
   const std::string& text = flags.device_text;
+  if (text == "auto") {
+    flags.any_device = app.count("--cuda-device") == 0;
+    return;
+  }
   const std::string kind(name(flags.kind));
   const bool number = text.find_first_not_of("-0123456789") == std::string::npos;
   const bool device = parse_device_id(text.substr(0, text.find(':'))).has_value();
@@ -41,7 +45,9 @@ void add_common_flags(CLI::App& app, CommonFlags& flags) {
                  "Index of the device, of the worker's kind")
       ->check(CLI::Range(0, kMostDevice));
   app.add_option("--device", flags.device_text,
-                 "Same, as hives call it: a number, or the device as rbee devices lists it");
+                 "Same, as hives call it: a number, or the device as rbee devices lists it; auto = "
+                 "the one of the worker's kind with the most free memory on which the model fits, "
+                 "else the CPU");
   add_graphs_flag(app);
 }
 

@@ -38,6 +38,12 @@ constexpr std::chrono::seconds kLostGrace{3};
 constexpr int kCannotRun = 1;
 constexpr int kLost = 3;  // the device, or pages of a mapped file
 
+// Before the model is loaded, with which the device is chosen.
+std::string device_of(const Program& program, const CommonFlags& flags) {
+  if (program.kind == DeviceKind::cpu) return cat(DeviceId{program.kind, 0});
+  return flags.any_device ? "auto" : cat(DeviceId{program.kind, flags.device});
+}
+
 // What a hive hears of the worker: that it starts, how it is while there is a service, and that it
 // has stopped.
 class HiveReports {
@@ -45,8 +51,7 @@ class HiveReports {
   HiveReports(const Program& program, const CommonFlags& flags, const std::string& model)
       : info_{.id = flags.worker_id,
               .model_id = flags.model_ref.empty() ? model : flags.model_ref,
-              .device =
-                  cat(DeviceId{program.kind, program.kind == DeviceKind::cpu ? 0 : flags.device}),
+              .device = device_of(program, flags),
               .port = flags.port,
               .status = "starting",
               .implementation = program.name,

@@ -23,6 +23,7 @@ struct CommonFlags : ServerFlags {
   std::string hive_url;              // destination of heartbeats; empty = none
   int device = 0;                    // ordinal among the devices of the worker's kind
   std::string device_text;           // value of --device; empty = none
+  bool any_device = false;           // --device auto
   int threads = 0;                   // 0 = one for each core
   std::vector<std::string> ignored;  // unknown flags
 };

@@ -4,17 +4,22 @@
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
+#include "rbee/engine/common/device_choice.h"
 #include "rbee/engine/embedding/engine.h"
 #include "rbee/engine/text/llm_engine.h"
+#include "rbee/engine/text/model_memory.h"
 #include "workers/common/threads.h"
 
 namespace rbee::workers {
 namespace {
 
-Device& open_device(const BackendInfo& backend, const Flags& flags) {
+// needed: as for engine::choose_device().
+Device& open_device(const BackendInfo& backend, const Flags& flags,
+                    const std::function<int64_t()>& needed) {
   cpu::set_thread_count(thread_count(flags.threads, processors(cpu::ControlGroups().processors())));
   register_backend(cpu::cpu_backend());
   register_backend(backend);
+  if (flags.any_device) return engine::open_chosen_device(needed);
   // There is one CPU, whatever number a hive gives it.
   return get_device({backend.kind, backend.kind == DeviceKind::cpu ? 0 : flags.device});
 }
@@ -27,8 +32,8 @@ std::string template_source(const Flags& flags) {
   return text;
 }
 
-engine::TextModelOptions text_options(const Flags& flags, Device& device) {
-  engine::TextModelOptions options{.device = &device,
+engine::TextModelOptions text_options(const Flags& flags, Device* device) {
+  engine::TextModelOptions options{.device = device,
                                    .mmproj = flags.mmproj,
                                    .context = flags.context,
                                    .model_id = flags.model_ref};
@@ -47,6 +52,15 @@ engine::TextModelOptions text_options(const Flags& flags, Device& device) {
   return options;
 }
 
+// With the draft model, which lies beside it.
+int64_t needed_memory(const Flags& flags) {
+  const engine::TextModelOptions options = text_options(flags, nullptr);
+  const int64_t bytes = engine::text_model_memory(flags.model, options);
+  const std::string& draft = flags.speculative.draft_model;
+  return draft.empty() ? bytes
+                       : bytes + engine::text_model_memory(draft, {.context = options.context});
+}
+
 void log_loaded(const engine::ModelInfo& info) {
   log(LogLevel::info, "the model is loaded",
       {{"id", info.id},
@@ -61,7 +75,7 @@ std::unique_ptr<engine::EmbeddingEngine> load_embeddings(const Flags& flags, Dev
     fail(Code::unsupported, "--lora", "adapters of models for embeddings are not implemented");
   }
   engine::EmbeddingSource source =
-      engine::load_embedding_source(flags.model, text_options(flags, device), flags.pooling);
+      engine::load_embedding_source(flags.model, text_options(flags, &device), flags.pooling);
   log_loaded(source.info.model);
   log(LogLevel::info,
       source.info.ranks ? "the model ranks documents" : "the model makes embeddings",
@@ -74,7 +88,7 @@ std::unique_ptr<engine::EmbeddingEngine> load_embeddings(const Flags& flags, Dev
 std::optional<engine::TextModel> load_draft(const Flags& flags, Device& device,
                                             const engine::ModelInfo& target) {
   if (flags.speculative.draft_model.empty()) return std::nullopt;
-  engine::TextModelOptions options = text_options(flags, device);
+  engine::TextModelOptions options = text_options(flags, &device);
   options.context = target.context_length;
   options.mmproj.clear();  // draft tokens are texts
   options.chat_template.clear();
@@ -102,7 +116,7 @@ std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, Device& device
                              .grammar_cache_bytes = flags.grammar_cache_mib << 20,
                              .draft_min_p = flags.speculative.min_p};
   if (flags.cache_type != "auto") options.kv_dtype = parse_dtype(flags.cache_type);
-  engine::TextModel model = engine::load_text_model(flags.model, text_options(flags, device));
+  engine::TextModel model = engine::load_text_model(flags.model, text_options(flags, &device));
   log_loaded(model.info);
   log(LogLevel::info, "how answers are read",
       {{"tool_parser", std::string(text::name_of(model.format.tools))},
@@ -120,7 +134,7 @@ std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, Device& device
 }  // namespace
 
 LoadedEngine load_engine(const BackendInfo& backend, const Flags& flags) {
-  Device& device = open_device(backend, flags);
+  Device& device = open_device(backend, flags, [&] { return needed_memory(flags); });
   log(LogLevel::info, "loading the model",
       {{"model", flags.model},
        {"device", device.description()},

@@ -3,16 +3,21 @@
 #include "backends/cpu/control_groups.h"
 #include "backends/cpu/cpu_backend.h"
 #include "rbee/core/log.h"
+#include "rbee/engine/common/device_choice.h"
 #include "rbee/engine/image/engine.h"
+#include "rbee/engine/image/model_memory.h"
 #include "workers/common/threads.h"
 
 namespace rbee::workers {
 namespace {
 
-Device& open_device(const BackendInfo& backend, const SdFlags& flags) {
+// needed: as for engine::choose_device().
+Device& open_device(const BackendInfo& backend, const SdFlags& flags,
+                    const std::function<int64_t()>& needed) {
   cpu::set_thread_count(thread_count(flags.threads, processors(cpu::ControlGroups().processors())));
   register_backend(cpu::cpu_backend());
   register_backend(backend);
+  if (flags.any_device) return engine::open_chosen_device(needed);
   // There is one CPU, whatever number a hive gives it.
   return get_device({backend.kind, backend.kind == DeviceKind::cpu ? 0 : flags.device});
 }
@@ -26,14 +31,10 @@ std::string_view expected_architecture(std::string_view version) {
   return version.empty() ? "" : "sd1";
 }
 
-engine::ImageSource load_source(const SdFlags& flags, Device& device) {
-  log(LogLevel::info, "loading the model",
-      {{"model", flags.model},
-       {"device", device.description()},
-       {"captured_steps", device.supports_capture() ? "yes" : "no"}});
+engine::ImageSourceOptions source_options(const SdFlags& flags, Device* device) {
   const models::ImageArithmetic arithmetic = models::image_arithmetic(flags.dtype);
   engine::ImageSourceOptions options{
-      .device = &device,
+      .device = device,
       .model_id = flags.model_ref,
       .activations = arithmetic.activations,
       .int8 = arithmetic.int8,
@@ -51,7 +52,16 @@ engine::ImageSource load_source(const SdFlags& flags, Device& device) {
       .prediction_type = std::nullopt,
       .progress = {}};
   if (flags.prediction != "auto") options.prediction_type = flags.prediction;
-  engine::ImageSource source = engine::load_image_source(flags.model, options);
+  return options;
+}
+
+engine::ImageSource load_source(const SdFlags& flags, Device& device) {
+  log(LogLevel::info, "loading the model",
+      {{"model", flags.model},
+       {"device", device.description()},
+       {"captured_steps", device.supports_capture() ? "yes" : "no"}});
+  engine::ImageSource source =
+      engine::load_image_source(flags.model, source_options(flags, &device));
   const std::string_view expected = expected_architecture(flags.version);
   if (!expected.empty() && expected != source.info.architecture) {
     log(LogLevel::warn, "the model is not what --sd-version says",
@@ -70,7 +80,9 @@ engine::ImageSource load_source(const SdFlags& flags, Device& device) {
 
 std::unique_ptr<engine::ImageEngine> load_image_engine(const BackendInfo& backend,
                                                        const SdFlags& flags) {
-  Device& device = open_device(backend, flags);
+  Device& device = open_device(backend, flags, [&] {
+    return engine::image_model_memory(flags.model, source_options(flags, nullptr));
+  });
   try {
     return engine::make_image_engine(load_source(flags, device));
   } catch (const Error& error) {

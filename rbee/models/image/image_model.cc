@@ -427,6 +427,29 @@ OffloadedParts offloaded_parts(std::span<const std::string> names) {
   return out;
 }
 
+int64_t resident_weight_bytes(const fs::path& path, const ImageLoadOptions& options) {
+  ModelFiles files = read_model(path);
+  add_parts(options, files);
+  const bool halved = options.activations != DType::f32;
+  int64_t stay = 0, largest_of_others = 0;
+  for (const ModelPart& part : files.parts) {
+    int64_t bytes = 0;
+    for (const io::TensorEntry& tensor : part.weights.tensors()) {
+      const auto stored = static_cast<int64_t>(tensor.data.size());
+      bytes += halved && tensor.dtype == DType::f32 ? stored / 2 : stored;
+    }
+    const bool leaves = part.name == "vae"                      ? options.offload.vae
+                        : part.name.starts_with("text_encoder") ? options.offload.text
+                                                                : options.offload.denoiser;
+    if (leaves) {
+      largest_of_others = std::max(largest_of_others, bytes);
+    } else {
+      stay += bytes;
+    }
+  }
+  return stay + largest_of_others;
+}
+
 ImageModel load_image_model(const fs::path& path, const ImageLoadOptions& options) {
   check_options(options);
   ModelFiles files = read_model(path);

@@ -144,6 +144,11 @@ ImageArithmetic image_arithmetic(std::string_view name);
 // devices than CPUs; invalid_argument naming a tensor or field with a wrong shape or value.
 ImageModel load_image_model(const std::filesystem::path& path, const ImageLoadOptions& options);
 
+// Bytes of weights that are on a GPU at once, by the files' headers: those of all parts that stay,
+// and of the largest of options.offload. Weights in f32 count for 16 bits unless `activations` is
+// f32. options.device is not read. Throws as load_image_model().
+int64_t resident_weight_bytes(const std::filesystem::path& path, const ImageLoadOptions& options);
+
 // Replaces the adapters of a model, loaded from `path` with `options`, by options.loras. Keeps
 // parts that neither the old nor the new adapters change. Releases every other part before it reads
 // it again, so there is never a second copy. Throws as load_image_model. If the adapters are wrong,

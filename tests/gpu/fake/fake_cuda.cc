@@ -151,8 +151,13 @@ int cuDevicePrimaryCtxRetain(Handle* context, int device) {
   *context = reinterpret_cast<Handle>(static_cast<uintptr_t>(device) + 1);
   return kSuccess;
 }
+int cuDevicePrimaryCtxRelease_v2(int) {
+  ENTER("cuDevicePrimaryCtxRelease_v2");
+  return kSuccess;
+}
 int cuCtxSetCurrent(Handle context) {
   ENTER("cuCtxSetCurrent");
+  if (context == nullptr) return runtime().leave_device();
   return runtime().set_device(device_of(context));
 }
 int cuMemGetInfo_v2(size_t* free, size_t* total) {

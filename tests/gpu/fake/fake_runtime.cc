@@ -140,6 +140,11 @@ int Runtime::set_device(int device) {
   return kSuccess;
 }
 
+int Runtime::leave_device() {
+  current_device = kDeviceOfNewThreads;
+  return kSuccess;
+}
+
 int Runtime::enter_with_device(const char* call) {
   const int status = enter(call);
   if (status != kSuccess || current_device >= 0) return status;

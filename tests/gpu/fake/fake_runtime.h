@@ -180,6 +180,7 @@ class Runtime {
   static void tell_params(uint32_t bytes);
   // Of the calling thread.
   int set_device(int device);
+  int leave_device();  // this thread has none, then
   // Counts a call that needs a current device, as enter() does.
   int enter_with_device(const char* call);
   int allocate(void** data, size_t bytes, bool host);

@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <map>
 
 #include "rbee/engine/image/decode.h"
+#include "rbee/engine/image/model_memory.h"
 #include "rbee/engine/image/noise.h"
 #include "rbee/engine/image/pipeline.h"
 #include "rbee/engine/image/text_cache.h"
+#include "rbee/io/diffusers_folder.h"
 #include "tests/checkpoints/checkpoint_files.h"
 #include "tests/checkpoints/image_folder.h"
 #include "tests/units/engine/fake_image_model.h"
@@ -276,6 +279,31 @@ TEST_F(OffloadedEngine, MakesTheSamePictures) {
     ASSERT_EQ(found->images.size(), 1U);
     EXPECT_EQ(found->images[0].file, wanted->images[0].file);
   }
+}
+
+TEST_F(OffloadedEngine, ItsMemoryIsEstimatedFromTheHeaders) {
+  const auto bytes = [&](const models::OffloadedParts& offload, DType activations) {
+    return image_model_memory(folder_.path(), {.activations = activations, .offload = offload});
+  };
+  std::map<std::string, int64_t> parts;
+  int64_t all = 0, all_in_16_bits = 0;
+  for (const char* part : {"text_encoder", "text_encoder_2", "unet", "vae"}) {
+    const io::Checkpoint weights = io::open_part_weights(folder_.path() / part);
+    for (const io::TensorEntry& tensor : weights.tensors()) {
+      const auto stored = static_cast<int64_t>(tensor.data.size());
+      parts[part] += stored;
+      all_in_16_bits += tensor.dtype == DType::f32 ? stored / 2 : stored;
+    }
+    all += parts[part];
+  }
+  const int64_t room = int64_t{3} << 30;
+  EXPECT_EQ(bytes({}, DType::f32), all + room);
+  EXPECT_EQ(bytes({}, DType::f16), all_in_16_bits + room);
+  const int64_t first = parts["text_encoder"], second = parts["text_encoder_2"];
+  EXPECT_EQ(bytes({.text = true}, DType::f32), all - std::min(first, second) + room);
+  int64_t largest = 0;
+  for (const auto& [part, size] : parts) largest = std::max(largest, size);
+  EXPECT_EQ(bytes({.text = true, .denoiser = true, .vae = true}, DType::f32), largest + room);
 }
 
 // Parts that come back are rounded again from their files, to the same weights.

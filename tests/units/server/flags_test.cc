@@ -137,6 +137,9 @@ TEST(Flags, ADeviceByItsNumberOrItsName) {
   EXPECT_EQ(device("cuda:2"), 2);
   EXPECT_EQ(device("cuda"), 0);
   EXPECT_EQ(device("GPU:1"), 0) << "a label";
+  EXPECT_TRUE(flags({"--model", "m", "--device", "auto"}).any_device);
+  EXPECT_FALSE(flags({"--model", "m"}).any_device);
+  EXPECT_FALSE(flags({"--model", "m", "--device", "auto", "--cuda-device", "1"}).any_device);
   EXPECT_EQ(flags({"--model", "m", "--device", "cuda:2", "--cuda-device", "1"}).device, 1);
   for (const char* wrong : {"rocm:1", "cpu", "cuda:", "cuda:x", "cuda:-1", "cuda:1024", "cuda:1 ",
                             "-1", "1024", "99999999999"}) {

@@ -1,0 +1,110 @@
+#include "rbee/engine/common/device_choice.h"
+
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
+#include "rbee/core/error.h"
+#include "rbee/core/log.h"
+
+namespace rbee::engine {
+namespace {
+
+// "4.9 GB"
+std::string gigabytes(int64_t bytes) {
+  char text[32];
+  const auto [end, error] = std::to_chars(
+      text, text + sizeof text, static_cast<double>(bytes) / 1e9, std::chars_format::fixed, 1);
+  return cat(std::string_view(text, end), " GB");
+}
+
+struct Found {
+  std::vector<GpuOffer> gpus;
+  std::string faults;  // why devices and backends cannot be used, separated by "; "
+};
+
+Found find_gpus(std::span<const BackendInfo> backends) {
+  Found out;
+  const auto add_fault = [&](std::string_view text) {
+    // Backends name the failed operation first, which says nothing here.
+    constexpr std::string_view kOperation = "device: ";
+    if (text.starts_with(kOperation)) text.remove_prefix(kOperation.size());
+    out.faults += cat(out.faults.empty() ? "" : "; ", text);
+  };
+  for (const BackendInfo& backend : backends) {
+    if (backend.kind == DeviceKind::cpu) continue;
+    const int count = backend.device_count();
+    if (count == 0) add_fault(backend.unavailable_reason());
+    for (int i = 0; i < count; ++i) {
+      try {
+        out.gpus.push_back({.id = {backend.kind, i}, .offer = backend.offer(i)});
+      } catch (const Error& error) {
+        add_fault(error.what());
+      }
+    }
+  }
+  return out;
+}
+
+// Of the GPUs on which the model does not fit.
+std::string too_small(const Found& found) {
+  std::string out;
+  for (const GpuOffer& gpu : found.gpus) {
+    out += cat(out.empty() ? "" : ", ", gpu.id, " ", gigabytes(gpu.offer.memory.free));
+  }
+  return out;
+}
+
+}  // namespace
+
+const GpuOffer* best_gpu(std::span<const GpuOffer> gpus, int64_t needed) {
+  const GpuOffer* best = nullptr;
+  for (const GpuOffer& gpu : gpus) {
+    if (gpu.offer.memory.free < needed) continue;
+    const bool same_sort = best != nullptr && best->offer.integrated == gpu.offer.integrated;
+    const bool better =
+        best == nullptr ||
+        (same_sort ? gpu.offer.memory.free > best->offer.memory.free : best->offer.integrated);
+    if (better) best = &gpu;
+  }
+  return best;
+}
+
+DeviceChoice choose_device(std::span<const BackendInfo> backends,
+                           const std::function<int64_t()>& needed) {
+  DeviceChoice out;
+  const auto cpu = std::ranges::find(backends, DeviceKind::cpu, &BackendInfo::kind);
+  check(cpu != backends.end(), "device", "the program has no CPU backend");
+  out.free = cpu->offer(0).memory.free;
+  if (backends.size() == 1) return out;
+  const Found found = find_gpus(backends);
+  if (found.gpus.empty()) {
+    out.reason = cat("no GPU can be used (", found.faults, "): the model runs on ", out.id);
+    return out;
+  }
+  out.needed = needed();
+  if (const GpuOffer* gpu = best_gpu(found.gpus, out.needed)) {
+    out.id = gpu->id;
+    out.free = gpu->offer.memory.free;
+    out.reason =
+        cat("the model runs on ", gpu->id, " (", gpu->offer.name, "): ", gigabytes(out.free),
+            " are free, about ", gigabytes(out.needed), " are needed");
+    return out;
+  }
+  out.reason = cat("about ", gigabytes(out.needed), " are needed, free are ", too_small(found),
+                   ": the model runs on ", out.id);
+  return out;
+}
+
+Device& open_chosen_device(const std::function<int64_t()>& needed) {
+  const DeviceChoice choice = choose_device(backends(), needed);
+  if (!choice.reason.empty()) {
+    log(LogLevel::info, choice.reason,
+        {{"device", cat(choice.id)},
+         {"free_bytes", cat(choice.free)},
+         {"needed_bytes", cat(choice.needed)}});
+  }
+  return get_device(choice.id);
+}
+
+}  // namespace rbee::engine
