@@ -27,6 +27,7 @@ Command add_tokenize(CLI::App& parent);
 Command add_inspect(CLI::App& parent);
 Command add_quantize(CLI::App& parent);
 Command add_devices(CLI::App& parent);
+Command add_doctor(CLI::App& parent);
 Command add_imagine(CLI::App& parent);
 Command add_serve(CLI::App& parent);
 

@@ -11,7 +11,8 @@ namespace rbee {
 
 // What a device has, before it is opened for work.
 struct DeviceOffer {
-  std::string name;  // e.g. "NVIDIA H200"
+  std::string name;          // e.g. "NVIDIA H200"
+  std::string architecture;  // what its kernels are compiled for, e.g. "sm_90", "gfx942"
   MemoryInfo memory;
   bool integrated = false;  // a GPU inside a processor, whose memory is the host's
 };
@@ -26,6 +27,8 @@ struct BackendInfo {
   Device& (*device)(int ordinal);
   // One line saying why there is no device; empty if there is one.
   std::string (*unavailable_reason)();
+  // Of the driver, e.g. "HIP runtime 6.4"; empty without one.
+  std::string (*driver_version)();
 };
 
 // Call it before other threads use devices. A second backend of a kind replaces the first.

@@ -52,10 +52,12 @@ Device& device(int ordinal) {
 }
 
 DeviceOffer offer(int ordinal) {
-  return {.name = processor_name(), .memory = device(ordinal).memory()};
+  return {.name = processor_name(),
+          .architecture = std::string(name(cpu_isa())),
+          .memory = device(ordinal).memory()};
 }
 
-std::string unavailable_reason() {
+std::string nothing() {
   return {};
 }
 
@@ -108,7 +110,8 @@ const BackendInfo& cpu_backend() {
                                    .device_count = &device_count,
                                    .offer = &offer,
                                    .device = &device,
-                                   .unavailable_reason = &unavailable_reason};
+                                   .unavailable_reason = &nothing,
+                                   .driver_version = &nothing};
   return backend;
 }
 

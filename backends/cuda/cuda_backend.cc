@@ -23,7 +23,8 @@ const BackendInfo& cuda_backend() {
       .device_count = [] { return backend().device_count(); },
       .offer = [](int ordinal) { return backend().offer(ordinal); },
       .device = [](int ordinal) -> Device& { return backend().device(ordinal); },
-      .unavailable_reason = [] { return backend().unavailable_reason(); }};
+      .unavailable_reason = [] { return backend().unavailable_reason(); },
+      .driver_version = [] { return backend().driver_version(); }};
   return info;
 }
 

@@ -51,6 +51,12 @@ std::string Backend::unavailable_reason() {
   return reason_;
 }
 
+std::string Backend::driver_version() {
+  const std::scoped_lock lock(mutex_);
+  open_once();
+  return driver_ ? driver_->version() : "";
+}
+
 void Backend::require(int ordinal) {
   open_once();
   if (!driver_) throw Error(Code::device, "device", reason_);
@@ -75,7 +81,10 @@ DeviceOffer Backend::offer(int ordinal) {
   require(ordinal);
   if (const auto& open = devices_[static_cast<size_t>(ordinal)]) {
     const Properties& known = open->properties();
-    return {.name = known.name, .memory = open->memory(), .integrated = known.integrated};
+    return {.name = known.name,
+            .architecture = known.architecture,
+            .memory = open->memory(),
+            .integrated = known.integrated};
   }
   const DeviceId id{driver_->kind(), ordinal};
   const Released released{*driver_, ordinal};
@@ -88,8 +97,10 @@ DeviceOffer Backend::offer(int ordinal) {
     // Of NVIDIA's images only the driver knows whether they have code for the device.
     const KernelImage& image = *smallest_image(vendor_.images, properties.architecture);
     driver_->unload_module(driver_->load_module(image.bytes));
-    return {
-        .name = properties.name, .memory = driver_->memory(), .integrated = properties.integrated};
+    return {.name = properties.name,
+            .architecture = properties.architecture,
+            .memory = driver_->memory(),
+            .integrated = properties.integrated};
   });
 }
 

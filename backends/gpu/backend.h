@@ -25,6 +25,7 @@ class Backend {
   DeviceOffer offer(int ordinal);
   // Why there is no device, in one line; empty if there is one.
   std::string unavailable_reason();
+  std::string driver_version();  // empty without a driver
 
  private:
   void open_once();

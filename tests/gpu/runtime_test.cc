@@ -556,6 +556,8 @@ TEST_P(RuntimeTest, OffersADeviceAndGivesItBack) {
   EXPECT_EQ(offer.memory.total, 3 * kMiB);
   EXPECT_EQ(offer.memory.free, 3 * kMiB);
   EXPECT_FALSE(offer.integrated);
+  EXPECT_EQ(offer.architecture, driver->properties(0).architecture);
+  EXPECT_EQ(backend.driver_version(), driver->version());
   EXPECT_EQ(library.live_objects(), "");
   if (cuda()) EXPECT_EQ(library.calls("cuDevicePrimaryCtxRelease_v2", ""), 1);
 

@@ -1,22 +1,14 @@
 #include "rbee/engine/common/device_choice.h"
 
 #include <algorithm>
-#include <charconv>
 #include <vector>
 
 #include "rbee/core/error.h"
+#include "rbee/core/gigabytes.h"
 #include "rbee/core/log.h"
 
 namespace rbee::engine {
 namespace {
-
-// "4.9 GB"
-std::string gigabytes(int64_t bytes) {
-  char text[32];
-  const auto [end, error] = std::to_chars(
-      text, text + sizeof text, static_cast<double>(bytes) / 1e9, std::chars_format::fixed, 1);
-  return cat(std::string_view(text, end), " GB");
-}
 
 struct Found {
   std::vector<GpuOffer> gpus;

@@ -24,6 +24,9 @@ constexpr const char* kBroken = "Broken";
 Device& no_device(int) {
   fail(Code::internal, "test", "a choice opens no device");
 }
+std::string no_text() {
+  return {};
+}
 DeviceOffer gpu_offer(int ordinal) {
   const DeviceOffer& gpu = gpus().at(static_cast<size_t>(ordinal));
   if (gpu.name == kBroken) fail(Code::unsupported, "device", "rocm:", ordinal, ": no kernels");
@@ -34,17 +37,20 @@ const BackendInfo kCpu{.kind = DeviceKind::cpu,
                        .device_count = [] { return 1; },
                        .offer = [](int) { return DeviceOffer{.memory = {.free = 16 * kGB}}; },
                        .device = no_device,
-                       .unavailable_reason = [] { return std::string(); }};
+                       .unavailable_reason = no_text,
+                       .driver_version = no_text};
 const BackendInfo kNone{.kind = DeviceKind::cuda,
                         .device_count = [] { return 0; },
                         .offer = gpu_offer,
                         .device = no_device,
-                        .unavailable_reason = [] { return std::string("cuda: no driver"); }};
+                        .unavailable_reason = [] { return std::string("cuda: no driver"); },
+                        .driver_version = no_text};
 const BackendInfo kGpus{.kind = DeviceKind::rocm,
                         .device_count = [] { return static_cast<int>(gpus().size()); },
                         .offer = gpu_offer,
                         .device = no_device,
-                        .unavailable_reason = [] { return std::string(); }};
+                        .unavailable_reason = no_text,
+                        .driver_version = no_text};
 
 DeviceOffer gpu(const char* name, int64_t free, bool integrated = false) {
   return {.name = name, .memory = {.total = 2 * free, .free = free}, .integrated = integrated};
