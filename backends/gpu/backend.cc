@@ -96,7 +96,8 @@ DeviceOffer Backend::offer(int ordinal) {
   return of_device(id, [&]() -> DeviceOffer {
     // Of NVIDIA's images only the driver knows whether they have code for the device.
     const KernelImage& image = *smallest_image(vendor_.images, properties.architecture);
-    driver_->unload_module(driver_->load_module(image.bytes));
+    const std::vector<std::byte> bytes = open_image(image);
+    driver_->unload_module(driver_->load_module(bytes));
     return {.name = properties.name,
             .architecture = properties.architecture,
             .memory = driver_->memory(),

@@ -31,9 +31,9 @@ KernelCache::Module& KernelCache::module(std::string_view family) {
          device_, "); it has them for ", list.empty() ? "no device" : list);
   }
   try {
-    void* handle = driver_.load_module(image->bytes);
-    return modules_.emplace(std::string(family), Module{.handle = handle, .kernels = {}})
-        .first->second;
+    Module opened{.bytes = open_image(*image), .handle = nullptr, .kernels = {}};
+    opened.handle = driver_.load_module(opened.bytes);
+    return modules_.emplace(std::string(family), std::move(opened)).first->second;
   } catch (const Error& error) {
     fail(error.code(), family, "the kernels cannot be loaded on ", device_, " (", architecture_,
          "): ", error.what());

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backends/gpu/driver.h"
 #include "backends/gpu/kernel_image.h"
@@ -40,6 +41,7 @@ class KernelCache {
     size_t shared_bytes = 0;  // allowed so far
   };
   struct Module {
+    std::vector<std::byte> bytes;  // HIP may read them while the module is there
     void* handle = nullptr;
     std::map<std::string, Kernel, std::less<>> kernels;
   };

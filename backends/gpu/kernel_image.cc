@@ -1,6 +1,10 @@
 #include "backends/gpu/kernel_image.h"
 
+#include <zstd.h>
+
 #include <algorithm>
+
+#include "rbee/core/error.h"
 
 namespace rbee::gpu {
 namespace {
@@ -11,6 +15,21 @@ bool fits(const KernelImage& image, std::string_view architecture) {
 }
 
 }  // namespace
+
+std::vector<std::byte> open_image(const KernelImage& image) {
+  const std::span<const std::byte> stored = image.bytes;
+  const unsigned long long size = ZSTD_getFrameContentSize(stored.data(), stored.size());
+  if (size == ZSTD_CONTENTSIZE_ERROR) return {stored.begin(), stored.end()};  // no frame
+  const auto damaged = [&](std::string_view why) {
+    fail(Code::internal, image.family, "the embedded kernels for ", image.architecture,
+         " are damaged: ", why);
+  };
+  if (size == ZSTD_CONTENTSIZE_UNKNOWN) damaged("the frame has no size");
+  std::vector<std::byte> out(size);
+  const size_t read = ZSTD_decompress(out.data(), out.size(), stored.data(), stored.size());
+  if (ZSTD_isError(read) != 0) damaged(ZSTD_getErrorName(read));
+  return out;
+}
 
 const KernelImage* find_image(std::span<const KernelImage> images, std::string_view family,
                               std::string_view architecture) {

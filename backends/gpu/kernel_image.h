@@ -11,10 +11,14 @@
 namespace rbee::gpu {
 
 struct KernelImage {
-  const char* family;        // stem of the source under backends/gpu/kernels, e.g. "unary"
-  const char* architecture;  // "gfx942"; empty: the driver picks within the image
-  std::span<const std::byte> bytes;
+  const char* family;                // stem of the source under backends/gpu/kernels, e.g. "unary"
+  const char* architecture;          // "gfx942"; empty: the driver picks within the image
+  std::span<const std::byte> bytes;  // as embedded: open_image() gives them to a driver
 };
+
+// The image as a driver takes it. AMD's are embedded as frames of zstd; NVIDIA's compiler
+// compresses its own. Throws internal for a frame that is damaged.
+std::vector<std::byte> open_image(const KernelImage& image);
 
 // The image of a family for a device of `architecture`; null if there is none.
 const KernelImage* find_image(std::span<const KernelImage> images, std::string_view family,

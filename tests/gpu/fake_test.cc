@@ -136,7 +136,7 @@ TEST(FakeLimitsTest, FindsLaunchesBeyondTheArchitecture) {
         const auto driver = library.open();
         driver->use(0);
         void* stream = driver->create_stream();
-        void* module = driver->load_module(image->bytes);
+        void* module = driver->load_module(gpu::open_image(*image));
         gpu::KernelLaunch launch{.kernel = driver->find_kernel(module, "cast_f32_f16"),
                                  .grid = {.x = grid_x},
                                  .threads = 256,
@@ -168,7 +168,7 @@ std::string said_of_cast(Vendor vendor, const char* kernel, uint32_t params_byte
     void* stream = driver->create_stream();
     const gpu::KernelImage* image =
         gpu::find_image(images_of(vendor), "cast", driver->properties(0).architecture);
-    void* module = driver->load_module(image->bytes);
+    void* module = driver->load_module(gpu::open_image(*image));
     const gpu::KernelLaunch launch{
         .kernel = driver->find_kernel(module, kernel), .threads = 64, .params_bytes = params_bytes};
     const shared::CopyParams params{};
@@ -197,8 +197,8 @@ TEST_P(FakeTest, KnowsAnImagesKernelsAndTheirParameters) {
 std::vector<std::byte> changed_cast(const FakeLibrary& library, gpu::Driver& driver,
                                     std::string_view key, uint8_t value) {
   const auto architecture = driver.properties(0).architecture;
-  const auto bytes = gpu::find_image(images_of(library.vendor()), "cast", architecture)->bytes;
-  std::vector<std::byte> out(bytes.begin(), bytes.end());
+  std::vector<std::byte> out =
+      gpu::open_image(*gpu::find_image(images_of(library.vendor()), "cast", architecture));
   const auto same = [](std::byte a, char b) { return static_cast<char>(a) == b; };
   for (auto at = out.begin();;) {
     at = std::search(at, out.end(), key.begin(), key.end(), same);
@@ -257,8 +257,8 @@ TEST(FakeLimitsTest, SharedMemoryIsTheSumOfBoth) {
       const auto driver = library.open();
       driver->use(0);
       void* stream = driver->create_stream();
-      void* module =
-          driver->load_module(gpu::find_image(images_of(Vendor::rocm), "gemm", "gfx942")->bytes);
+      void* module = driver->load_module(
+          gpu::open_image(*gpu::find_image(images_of(Vendor::rocm), "gemm", "gfx942")));
       alignas(16) const std::byte params[4096] = {};
       const gpu::KernelLaunch launch{.kernel = driver->find_kernel(module, "gemm_f16_small"),
                                      .threads = 128,

@@ -98,7 +98,7 @@ TEST(ClustersTest, FindsHalfAPairOfBlocks) {
       void* stream = driver->create_stream();
       const gpu::KernelImage* image =
           gpu::find_image(images_of(Vendor::cuda), "image_conv_tma", "sm_90");
-      void* module = driver->load_module(image->bytes);
+      void* module = driver->load_module(gpu::open_image(*image));
       const gpu::KernelLaunch launch{
           .kernel = driver->find_kernel(module, kernel), .grid = {.x = 3}, .threads = 64};
       if (launch.kernel != nullptr) {  // of code for sm_90a alone

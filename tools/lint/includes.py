@@ -60,6 +60,7 @@ EXTERNAL_ONLY_IN = {
     "png.h": ["rbee/io/image"],
     "jpeglib.h": ["rbee/io/image"],
     "zlib.h": ["rbee/io/image", "tests"],
+    "zstd.h": ["backends/gpu", "tests"],
 }
 
 INTERNAL = ("rbee/", "backends/", "server/", "workers/", "cli/")
