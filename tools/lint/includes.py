@@ -18,6 +18,7 @@ MAY_INCLUDE = {
     "rbee/ops": ["rbee/core", "rbee/tensor", "backends/api"],
     "rbee/quant": ["rbee/core", "backends/api", "backends/shared"],
     "rbee/io": ["rbee/core"],
+    "rbee/hub": ["rbee/core"],
     "rbee/text": ["rbee/core"],
     "rbee/grammar": ["rbee/core"],
     "rbee/nn": ["rbee/core", "rbee/tensor", "rbee/ops", "rbee/quant", "rbee/io", "backends/api"],
@@ -41,7 +42,7 @@ MAY_INCLUDE = {
     "server/apis": ["rbee/core", "rbee/engine/api", "rbee/engine/infotext", "rbee/io", "server/http", "server/wire",
                     "server/worker", "server/llm", "server/embedding", "server/image"],
     "server/front": ["rbee/core", "server/http", "server/worker", "server/apis"],
-    "workers/common": ["rbee/core", "rbee/io", "server/http", "server/worker"],
+    "workers/common": ["rbee/core", "rbee/hub", "rbee/io", "server/http", "server/worker"],
     "workers": None,
     "cli": None,
     "tools": None,
@@ -52,7 +53,8 @@ MAY_INCLUDE = {
 # Headers of outside libraries stay in few places.
 EXTERNAL_ONLY_IN = {
     "boost/": ["server/front", "server/http", "tests", "cli", "workers"],
-    "openssl/": ["server", "tests", "workers"],
+    "curl/": ["rbee/hub"],
+    "openssl/": ["rbee/hub", "server", "tests", "workers"],
     "CLI/": ["workers", "cli", "tools", "tests", "bench"],
     "spdlog/": ["workers", "cli"],
     "pcre2": ["rbee/text"],

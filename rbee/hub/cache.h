@@ -1,0 +1,93 @@
+#pragma once
+// Hugging Face's cache on disk, as huggingface_hub lays it out, so that both share its files:
+//
+//   <cache>/models--org--repo/blobs/<etag>                what the hub holds
+//                             refs/<revision>             the commit of a branch or tag
+//                             snapshots/<commit>/<file>   a relative link to a blob
+//                             .no_exist/<commit>/<file>   empty: the commit has no such file
+//                             trees/<commit>.json         the files of the commit
+//   <cache>/.locks/models--org--repo/<etag>.lock          held while the blob is fetched
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rbee/hub/listing.h"
+
+namespace rbee::hub {
+
+// A file that a process holds with flock(), as Python's filelock does. It stays when released, so
+// that all who wait have the same one.
+class FileLock {
+ public:
+  // Waits until it is free, and logs that it waits. Throws io if the file cannot be made.
+  explicit FileLock(const std::filesystem::path& path);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
+
+struct CachedRevision {
+  std::string commit;
+  std::vector<std::string> refs;  // branches and tags that lead to it
+  std::vector<RepoFile> files;    // of the snapshot, with their sizes; no sums
+};
+
+struct CachedRepo {
+  std::string repo;   // "org/repo"
+  int64_t bytes = 0;  // of its blobs, each counted once
+  std::vector<CachedRevision> revisions;
+};
+
+// Every path that a method returns is below root(): names are checked first, and folders on the way
+// that are links are refused.
+class Cache {
+ public:
+  explicit Cache(std::filesystem::path root) : root_(std::move(root)) {}
+
+  const std::filesystem::path& root() const { return root_; }
+  std::filesystem::path repo_folder(std::string_view repo) const;
+  std::filesystem::path blob(std::string_view repo, std::string_view etag) const;
+  std::filesystem::path lock(std::string_view repo, std::string_view etag) const;
+  std::filesystem::path snapshot(std::string_view repo, std::string_view commit) const;
+  std::filesystem::path snapshot_file(std::string_view repo, std::string_view commit,
+                                      std::string_view file) const;
+
+  // The commit of a branch or tag as last heard; of a commit itself. Absent if unknown.
+  std::optional<std::string> commit_of(std::string_view repo, std::string_view revision) const;
+  // The files of a commit, as listed by the hub; absent if no listing is kept.
+  std::optional<std::vector<RepoFile>> listing(std::string_view repo,
+                                               std::string_view commit) const;
+  bool has_file(std::string_view repo, std::string_view commit, std::string_view file) const;
+
+  // Write what their names say. Throw io.
+  void set_commit(std::string_view repo, std::string_view revision, std::string_view commit) const;
+  void set_listing(std::string_view repo, std::string_view commit,
+                   const std::vector<RepoFile>& files) const;
+  void set_absent(std::string_view repo, std::string_view commit, std::string_view file) const;
+  // The snapshot's link to a blob.
+  void link(std::string_view repo, std::string_view commit, std::string_view file,
+            std::string_view etag) const;
+  // Makes the folders of a blob and its lock, and the tag by which backup programs know a cache.
+  void prepare(std::string_view repo) const;
+
+  // All repositories of models, by name.
+  std::vector<CachedRepo> list() const;
+  // Absent if it is not in the cache.
+  std::optional<CachedRepo> find(std::string_view repo) const;
+  // Deletes the repository's folder and its locks. False if it is not in the cache.
+  bool remove(std::string_view repo) const;
+
+ private:
+  void write(const std::filesystem::path& path, std::string_view text) const;
+  void make_folders(const std::filesystem::path& folder) const;
+
+  std::filesystem::path root_;
+};
+
+}  // namespace rbee::hub

@@ -1,0 +1,50 @@
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "rbee/core/error.h"
+#include "rbee/core/log.h"
+#include "rbee/hub/cache.h"
+
+namespace rbee::hub {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLook{50};
+constexpr std::chrono::seconds kSayEvery{10};
+constexpr mode_t kMode = 0664;  // users who share a cache wait for each other
+
+FileLock::FileLock(const std::filesystem::path& path) {
+  descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kMode);
+  if (descriptor_ < 0) {
+    fail(Code::io, path.string(), "the lock cannot be opened: ", std::strerror(errno));
+  }
+  // Whatever the process's mask; another user's file has its mode already.
+  (void)fchmod(descriptor_, kMode);
+  Clock::time_point say = Clock::now();
+  while (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    if (error != EWOULDBLOCK && error != EINTR) {
+      close(descriptor_);
+      fail(Code::io, path.string(), "the lock cannot be taken: ", std::strerror(error));
+    }
+    if (Clock::now() >= say) {
+      log(LogLevel::warn, "another process fetches this file; waiting for it",
+          {{"lock", path.string()}});
+      say = Clock::now() + kSayEvery;
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+FileLock::~FileLock() {
+  close(descriptor_);  // which releases it
+}
+
+}  // namespace rbee::hub

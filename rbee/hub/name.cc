@@ -1,0 +1,178 @@
+#include "rbee/hub/name.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "rbee/core/error.h"
+#include "rbee/core/printable.h"
+
+namespace rbee::hub {
+namespace {
+
+constexpr std::string_view kPrefix = "hf:";
+constexpr size_t kMaxRepo = 96;       // characters, as the hub allows
+constexpr size_t kMaxRevision = 200;  // characters; a name of a file has 255
+constexpr size_t kMaxFile = 1024;
+
+struct ShortName {
+  std::string_view name, repo;
+};
+
+constexpr ShortName kShortNames[] = {
+    {"v1-5", "stable-diffusion-v1-5/stable-diffusion-v1-5"},
+    {"v1.5", "stable-diffusion-v1-5/stable-diffusion-v1-5"},
+    {"1.5", "stable-diffusion-v1-5/stable-diffusion-v1-5"},
+    {"v1-5-inpaint", "stable-diffusion-v1-5/stable-diffusion-inpainting"},
+    {"v1.5-inpaint", "stable-diffusion-v1-5/stable-diffusion-inpainting"},
+    {"v2-1", "stabilityai/stable-diffusion-2-1"},
+    {"v2.1", "stabilityai/stable-diffusion-2-1"},
+    {"2.1", "stabilityai/stable-diffusion-2-1"},
+    {"v2-inpaint", "stabilityai/stable-diffusion-2-inpainting"},
+    {"v2.1-inpaint", "stabilityai/stable-diffusion-2-inpainting"},
+    {"xl", "stabilityai/stable-diffusion-xl-base-1.0"},
+    {"xl-inpaint", "diffusers/stable-diffusion-xl-1.0-inpainting-0.1"},
+    {"turbo", "stabilityai/sdxl-turbo"},
+    {"3-medium", "stabilityai/stable-diffusion-3-medium-diffusers"},
+    {"3.5-medium", "stabilityai/stable-diffusion-3.5-medium"},
+    {"flux-dev", "black-forest-labs/FLUX.1-dev"},
+    {"flux.1-dev", "black-forest-labs/FLUX.1-dev"},
+    {"flux1-dev", "black-forest-labs/FLUX.1-dev"},
+    {"flux-schnell", "black-forest-labs/FLUX.1-schnell"},
+    {"flux.1-schnell", "black-forest-labs/FLUX.1-schnell"},
+    {"flux1-schnell", "black-forest-labs/FLUX.1-schnell"},
+};
+
+bool is_plain(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-';
+}
+
+bool is_hex(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+// Neither empty, nor "." or "..", of any part between slashes.
+bool has_plain_parts(std::string_view path) {
+  while (true) {
+    const size_t slash = path.find('/');
+    const std::string_view part = path.substr(0, slash);
+    if (part.empty() || part == "." || part == "..") return false;
+    if (slash == std::string_view::npos) return true;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+// One of the two names within "org/repo".
+bool is_repo_part(std::string_view part) {
+  const auto edge = [](char c) { return c == '-' || c == '.'; };
+  return !part.empty() && std::ranges::all_of(part, is_plain) && !edge(part.front()) &&
+         !edge(part.back()) && part.find("--") == std::string_view::npos &&
+         part.find("..") == std::string_view::npos;
+}
+
+void check_quantization(std::string_view text) {
+  const bool plain = !text.empty() && text.size() <= 64 && std::ranges::all_of(text, is_plain);
+  check(plain, "model", "the quantization '", printable_line(text),
+        "' is not letters, digits, '.', '_' and '-', such as Q4_K_M");
+}
+
+// Cuts `text` at its last `mark`; what follows it is returned, if there is a mark.
+std::optional<std::string> cut_at(std::string& text, char mark) {
+  const size_t at = text.rfind(mark);
+  if (at == std::string::npos) return std::nullopt;
+  std::string rest = text.substr(at + 1);
+  text.resize(at);
+  return rest;
+}
+
+}  // namespace
+
+bool is_hub_name(std::string_view text) {
+  return text.starts_with(kPrefix);
+}
+
+ModelName parse_model_name(std::string_view text) {
+  check(is_hub_name(text), "model", "'", printable_line(text), "' does not begin with hf:");
+  ModelName out{.repo = std::string(text.substr(kPrefix.size())), .revision = "main"};
+  if (auto revision = cut_at(out.repo, '@')) {
+    if (auto quantization = cut_at(*revision, ':')) {
+      out.quantization = *quantization;
+      check_quantization(out.quantization);
+    }
+    out.revision = *revision;
+  }
+  const size_t org_end = out.repo.find('/');
+  check(org_end != std::string::npos, "model", "'", printable_line(text),
+        "' is not hf:org/repo, hf:org/repo:QUANTIZATION or hf:org/repo/file, any of them with "
+        "@revision");
+  if (const size_t slash = out.repo.find('/', org_end + 1); slash != std::string::npos) {
+    out.file = out.repo.substr(slash + 1);
+    out.repo.resize(slash);
+    check_file(out.file);
+    check(out.quantization.empty(), "model", "'", printable_line(text),
+          "' names a file and a quantization; a file is of one already");
+  } else if (auto quantization = cut_at(out.repo, ':')) {
+    check(out.quantization.empty(), "model", "'", printable_line(text),
+          "' names two quantizations");
+    check_quantization(*quantization);
+    out.quantization = *quantization;
+  }
+  check_repo(out.repo);
+  check_revision(out.revision);
+  return out;
+}
+
+std::string to_text(const ModelName& name) {
+  std::string out = cat(kPrefix, name.repo);
+  if (!name.quantization.empty()) out += cat(":", name.quantization);
+  if (!name.file.empty()) out += cat("/", name.file);
+  if (name.revision != "main") out += cat("@", name.revision);
+  return out;
+}
+
+std::optional<std::string> model_of_short_name(std::string_view name) {
+  const auto* const found = std::ranges::find(kShortNames, name, &ShortName::name);
+  if (found == std::end(kShortNames)) return std::nullopt;
+  return cat(kPrefix, found->repo);
+}
+
+std::vector<std::string> short_names() {
+  std::vector<std::string> out;
+  for (const ShortName& row : kShortNames) out.emplace_back(row.name);
+  return out;
+}
+
+void check_repo(std::string_view repo) {
+  const size_t slash = repo.find('/');
+  const bool valid = slash != std::string_view::npos && repo.size() <= kMaxRepo &&
+                     is_repo_part(repo.substr(0, slash)) && is_repo_part(repo.substr(slash + 1));
+  check(valid, "model", "'", printable_line(repo),
+        "' is no repository: org/repo of letters, digits, '.', '_' and '-', at most ", kMaxRepo,
+        ", neither with '--' or '..' nor with '-' or '.' at an end of a name");
+}
+
+void check_revision(std::string_view revision) {
+  const auto allowed = [](char c) { return is_plain(c) || c == '/'; };
+  const bool valid = revision.size() <= kMaxRevision && has_plain_parts(revision) &&
+                     std::ranges::all_of(revision, allowed);
+  check(valid, "model", "'", printable_line(revision),
+        "' is no revision: a branch, tag or commit of letters, digits, '.', '_', '-' and '/', at "
+        "most ",
+        kMaxRevision);
+}
+
+void check_file(std::string_view file) {
+  const auto harmless = [](char c) {
+    return static_cast<unsigned char>(c) >= ' ' && c != 0x7f && c != '\\' && c != ':';
+  };
+  const bool valid =
+      file.size() <= kMaxFile && has_plain_parts(file) && std::ranges::all_of(file, harmless);
+  check(valid, "model", "'", printable_line(file),
+        "' is no file of a repository: a relative path without '..', '\\', ':' and control "
+        "characters");
+}
+
+bool is_commit(std::string_view text) {
+  return text.size() == 40 && std::ranges::all_of(text, is_hex);
+}
+
+}  // namespace rbee::hub

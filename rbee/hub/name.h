@@ -1,0 +1,41 @@
+#pragma once
+// Names of models on Hugging Face's hub: hf:org/repo[:QUANTIZATION | /file][@revision], and the
+// short names that hives give image models.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rbee::hub {
+
+struct ModelName {
+  std::string repo;          // "org/repo"
+  std::string revision;      // branch, tag or commit; "main" unless it was named
+  std::string file;          // path within the repository; empty = see choose_files()
+  std::string quantization;  // as written, e.g. "Q4_K_M"; empty = not asked for
+};
+
+// True for texts that begin with "hf:".
+bool is_hub_name(std::string_view text);
+
+// Throws invalid_argument, saying which part is wrong and what it may be.
+ModelName parse_model_name(std::string_view text);
+
+// The name as parse_model_name() reads it.
+std::string to_text(const ModelName& name);
+
+// What a short name means, such as "v1-5" or "flux-dev"; absent for other texts.
+std::optional<std::string> model_of_short_name(std::string_view name);
+// All of them, and their other spellings.
+std::vector<std::string> short_names();
+
+// Throw invalid_argument unless the text can be what it is named after, and is safe as a path
+// within the cache: relative, without "..", backslashes, control characters or empty parts.
+void check_repo(std::string_view repo);
+void check_revision(std::string_view revision);
+void check_file(std::string_view file);
+// Of a commit: 40 hexadecimal digits.
+bool is_commit(std::string_view text);
+
+}  // namespace rbee::hub

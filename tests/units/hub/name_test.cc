@@ -1,0 +1,99 @@
+#include "rbee/hub/name.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "rbee/core/error.h"
+
+namespace rbee::hub {
+namespace {
+
+struct Read {
+  const char* text;
+  const char* repo;
+  const char* file = "";
+  const char* quantization = "";
+  const char* revision = "main";
+};
+
+TEST(ModelName, PartsAreRead) {
+  const Read cases[] = {
+      {"hf:org/repo", "org/repo"},
+      {"hf:Org-1/re.po_2", "Org-1/re.po_2"},
+      {"hf:org/repo:Q4_K_M", "org/repo", "", "Q4_K_M"},
+      {"hf:org/repo/file.gguf", "org/repo", "file.gguf"},
+      {"hf:org/repo/a/b c.gguf", "org/repo", "a/b c.gguf"},
+      {"hf:org/repo@v1.0", "org/repo", "", "", "v1.0"},
+      {"hf:org/repo@refs/pr/3", "org/repo", "", "", "refs/pr/3"},
+      {"hf:org/repo:Q8_0@dev", "org/repo", "", "Q8_0", "dev"},
+      {"hf:org/repo@dev:Q8_0", "org/repo", "", "Q8_0", "dev"},
+      {"hf:org/repo/a/b.gguf@dev", "org/repo", "a/b.gguf", "", "dev"},
+  };
+  for (const Read& one : cases) {
+    SCOPED_TRACE(one.text);
+    const ModelName name = parse_model_name(one.text);
+    EXPECT_EQ(name.repo, one.repo);
+    EXPECT_EQ(name.file, one.file);
+    EXPECT_EQ(name.quantization, one.quantization);
+    EXPECT_EQ(name.revision, one.revision);
+    const ModelName again = parse_model_name(to_text(name));
+    EXPECT_EQ(to_text(again), to_text(name));
+  }
+}
+
+TEST(ModelName, WhatCannotBeOneIsRefused) {
+  const std::string cases[] = {"hf:",
+                               "hf:repo",
+                               "org/repo",
+                               "hf:org/",
+                               "hf:/repo",
+                               "hf:org/re po",
+                               "hf:org/a--b",
+                               "hf:../repo",
+                               "hf:org/..",
+                               "hf:-org/repo",
+                               "hf:org/repo/",
+                               "hf:org/repo/../x",
+                               "hf:org/repo//x",
+                               "hf:org/repo/./x",
+                               "hf:org/repo/a\\b",
+                               "hf:org/repo/c:x",
+                               "hf:org/repo/a\nb",
+                               std::string("hf:org/repo/a\0b", 15),
+                               "hf:org/repo@",
+                               "hf:org/repo@../../x",
+                               "hf:org/repo@/x",
+                               "hf:org/repo:",
+                               "hf:org/repo:Q4 K",
+                               "hf:org/repo:Q4@a:Q8",
+                               "hf:org/repo/f.gguf@a:Q8",
+                               "hf:org/" + std::string(97, 'a')};
+  for (const std::string& text : cases) {
+    SCOPED_TRACE(text);
+    try {
+      (void)parse_model_name(text);
+      ADD_FAILURE() << "it was read";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid_argument);
+    }
+  }
+}
+
+TEST(ModelName, ShortNamesAreRepositories) {
+  EXPECT_EQ(model_of_short_name("turbo"), "hf:stabilityai/sdxl-turbo");
+  EXPECT_EQ(model_of_short_name("3-medium"), "hf:stabilityai/stable-diffusion-3-medium-diffusers");
+  EXPECT_EQ(model_of_short_name("nothing"), std::nullopt);
+  for (const std::string& name : short_names()) {
+    EXPECT_NO_THROW((void)parse_model_name(model_of_short_name(name).value())) << name;
+  }
+}
+
+TEST(ModelName, CommitsHaveFortyDigits) {
+  EXPECT_TRUE(is_commit(std::string(40, 'a')));
+  EXPECT_FALSE(is_commit(std::string(39, 'a')));
+  EXPECT_FALSE(is_commit(std::string(40, 'g')));
+}
+
+}  // namespace
+}  // namespace rbee::hub
