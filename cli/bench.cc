@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/limits.h"
 #include "cli/model_options.h"
+#include "cli/model_paths.h"
 #include "rbee/core/printable.h"
 #include "rbee/engine/text/step/stepper.h"
 #include "rbee/io/checkpoint.h"
@@ -353,6 +354,8 @@ Command add_bench(CLI::App& parent) {
             if (serve.app->parsed()) return serve.run();
             if (draft.app->parsed()) return draft.run();
             check(!options->model.model.empty(), "--model", "is required");
+            use_local_paths(options->model);
+            use_local_path(options->lora, options->model.device);
             return Bench(*options).run();
           }};
 }

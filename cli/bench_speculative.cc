@@ -9,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/model_options.h"
+#include "cli/model_paths.h"
 #include "cli/silent_sink.h"
 #include "cli/speculative_options.h"
 #include "rbee/core/input_file.h"

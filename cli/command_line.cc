@@ -29,9 +29,10 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "rbee " RBEE_VERSION "\nLicence: Apache-2.0 OR MIT");
   app.require_subcommand(1);
   const Command commands[] = {
-      add_run(app),      add_chat(app),   add_bench(app),   add_perplexity(app),
-      add_tokenize(app), add_embed(app),  add_inspect(app), add_quantize(app),
-      add_devices(app),  add_doctor(app), add_imagine(app), add_serve(app),
+      add_run(app),     add_chat(app),    add_bench(app),    add_perplexity(app), add_tokenize(app),
+      add_embed(app),   add_inspect(app), add_quantize(app), add_devices(app),    add_doctor(app),
+      add_imagine(app), add_serve(app),   add_pull(app),     add_list(app),       add_show(app),
+      add_rm(app),      add_search(app),
   };
   try {
     app.parse(argc, argv);

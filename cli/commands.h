@@ -30,6 +30,11 @@ Command add_devices(CLI::App& parent);
 Command add_doctor(CLI::App& parent);
 Command add_imagine(CLI::App& parent);
 Command add_serve(CLI::App& parent);
+Command add_pull(CLI::App& parent);
+Command add_list(CLI::App& parent);
+Command add_show(CLI::App& parent);
+Command add_rm(CLI::App& parent);
+Command add_search(CLI::App& parent);
 
 // Runs the program with all subcommands; returns the exit status.
 int run_command_line(int argc, char** argv);

@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/model_options.h"
+#include "cli/model_paths.h"
 #include "rbee/core/printable.h"
 #include "rbee/engine/embedding/engine.h"
 
@@ -67,7 +68,8 @@ void print_similarities(const std::vector<std::string>& texts,
   }
 }
 
-int embed(const EmbedOptions& options) {
+int embed(EmbedOptions options) {
+  use_local_paths(options.model);
   std::vector<std::string> texts = options.texts;
   for (std::string line; options.texts.empty() && std::getline(std::cin, line);) {
     texts.push_back(line);

@@ -12,6 +12,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"
+#include "cli/model_paths.h"
 #include "rbee/core/printable.h"
 #include "rbee/engine/api/image_parameters.h"
 #include "rbee/engine/image/engine.h"
@@ -32,6 +33,7 @@ constexpr uintmax_t kMaxPicture = uintmax_t{64} << 20;  // bytes of an input fil
 struct ImagineOptions {
   engine::ImageRequest request;
   std::string model;
+  std::string model_id;  // reported name; empty = the model's own
   std::string device = "auto";
   std::string dtype = "auto";
   std::string prediction = "auto";
@@ -41,10 +43,11 @@ struct ImagineOptions {
   std::string upscale_model;
   std::string loras;
   std::string embeddings;
-  std::vector<std::string> lora;                          // "name" or "name:strength"
-  std::vector<std::string> control_nets, control_images;  // one picture for each network
-  engine::ControlUse control;                             // of all of them
-  std::string from;                                       // a picture file with settings
+  std::vector<std::string> lora;                               // "name" or "name:strength"
+  std::vector<std::string> control_net_texts, control_images;  // one picture for each network
+  std::vector<engine::NetworkPath> control_nets;               // of these texts
+  engine::ControlUse control;                                  // of all of them
+  std::string from;                                            // a picture file with settings
   std::string out = "picture.png";
   std::string init, mask;
   std::string prompt_rule = "a1111", noise = "torch", tiling = "none", mask_fill = "original";
@@ -170,7 +173,8 @@ std::vector<engine::ControlUse> controls_of(const ImagineOptions& options) {
   std::vector<engine::ControlUse> out;
   for (size_t i = 0; i < options.control_nets.size(); ++i) {
     out.push_back(options.control);
-    out.back().name = engine::control_name(options.control_nets[i]);
+    const engine::NetworkPath& net = options.control_nets[i];
+    out.back().name = net.name.empty() ? engine::control_name(net.path) : net.name;
     out.back().image = read_picture(options.control_images[i]);
   }
   return out;
@@ -280,26 +284,39 @@ void check_writable(const std::string& out, int32_t count) {
   const io::OutputFile probe(first);
 }
 
-int run(const ImagineOptions& options, const Given& given) {
+// Puts paths into the place of names of the hub.
+void use_local_paths(ImagineOptions& options) {
+  if (hub::is_hub_name(options.model)) options.model_id = options.model;
+  for (std::string* path : {&options.model, &options.vae, &options.clip_l, &options.clip_g,
+                            &options.t5xxl, &options.upscale_model, &options.embeddings}) {
+    use_local_path(*path, options.device);
+  }
+  for (std::string path : options.control_net_texts) {
+    std::string name = use_local_path(path, options.device);
+    options.control_nets.push_back({std::move(path), std::move(name)});
+  }
+}
+
+int run(ImagineOptions options, const Given& given) {
+  use_local_paths(options);
   engine::ImageRequest request = request_of(options, given);
   check_writable(options.out, request.count);
   cpu::set_thread_count(options.threads);
   const models::ImageArithmetic arithmetic = models::image_arithmetic(options.dtype);
-  engine::ImageSourceOptions source{
-      .device = nullptr,
-      .model_id = {},
-      .activations = arithmetic.activations,
-      .int8 = arithmetic.int8,
-      .offload = models::offloaded_parts(options.offload),
-      .control_nets = {options.control_nets.begin(), options.control_nets.end()},
-      .vae = options.vae,
-      .clip_l = options.clip_l,
-      .clip_g = options.clip_g,
-      .t5xxl = options.t5xxl,
-      .lora_folder = options.loras,
-      .embeddings = options.embeddings,
-      .prediction_type = std::nullopt,
-      .progress = {}};
+  engine::ImageSourceOptions source{.device = nullptr,
+                                    .model_id = options.model_id,
+                                    .activations = arithmetic.activations,
+                                    .int8 = arithmetic.int8,
+                                    .offload = models::offloaded_parts(options.offload),
+                                    .control_nets = options.control_nets,
+                                    .vae = options.vae,
+                                    .clip_l = options.clip_l,
+                                    .clip_g = options.clip_g,
+                                    .t5xxl = options.t5xxl,
+                                    .lora_folder = options.loras,
+                                    .embeddings = options.embeddings,
+                                    .prediction_type = std::nullopt,
+                                    .progress = {}};
   if (options.prediction != "auto") source.prediction_type = options.prediction;
   if (!options.upscale_model.empty()) source.upscale_models = {options.upscale_model};
   // Arithmetic in int8 is the CPU's alone.
@@ -393,7 +410,8 @@ void add_repainting(CLI::App& app, ImagineOptions& options) {
 }
 
 void add_control(CLI::App& app, ImagineOptions& options) {
-  app.add_option("--control-net", options.control_nets, "ControlNet, folder or file; repeatable");
+  app.add_option("--control-net", options.control_net_texts,
+                 "ControlNet, folder or file; repeatable");
   app.add_option("--control-image", options.control_images,
                  "Picture file that it reads, such as edges or a pose; one for each network");
   app.add_option("--control-scale", options.control.scale, "0 to 2")->capture_default_str();
@@ -413,7 +431,9 @@ Command add_imagine(CLI::App& parent) {
   app->final_callback([app, prompt] {
     if (prompt->empty() && app->count("--from") == 0) throw CLI::RequiredError("prompt or --from");
   });
-  app->add_option("-m,--model", options->model, "diffusers folder, or one file")->required();
+  app->add_option("-m,--model", options->model,
+                  "diffusers folder, one file, hf:org/repo, or a short name such as xl")
+      ->required();
   app->add_option("-o,--out", options->out,
                   "PNG file, or .jpg or .webp; several get -0, -1, ... before the ending")
       ->capture_default_str();

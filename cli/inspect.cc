@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/model_paths.h"
 #include "rbee/core/error.h"
 #include "rbee/core/printable.h"
 #include "rbee/io/checkpoint.h"
@@ -210,7 +211,8 @@ void print_json(const io::Checkpoint& checkpoint, const Totals& totals, bool ful
   std::printf("%s\n", to_text(out, 1, isatty(STDOUT_FILENO) == 1).c_str());
 }
 
-int inspect(const InspectOptions& options) {
+int inspect(InspectOptions options) {
+  use_local_path(options.path, "cpu");
   const io::Checkpoint checkpoint = io::Checkpoint::open(options.path);
   const Totals totals = count(checkpoint);
   if (options.json) {
@@ -227,7 +229,7 @@ Command add_inspect(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("inspect", "a checkpoint's metadata and tensors");
   auto options = std::make_shared<InspectOptions>();
   app->add_option("checkpoint", options->path,
-                  "a .gguf file, a .safetensors file or a Hugging Face folder")
+                  "a .gguf file, a .safetensors file, a Hugging Face folder, or hf:org/repo")
       ->required();
   app->add_flag("--json", options->json, "as one JSON object");
   app->add_flag("--full", options->full, "arrays and long values whole");

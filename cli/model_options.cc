@@ -17,6 +17,7 @@
 #include "rbee/engine/common/device_choice.h"
 #include "rbee/engine/text/model_memory.h"
 #include "workers/common/graphs_flag.h"
+#include "workers/common/model_paths.h"
 
 namespace rbee::tools {
 
@@ -37,10 +38,11 @@ CLI::Option* add_seed_option(CLI::App& app, const std::string& flags, std::optio
 void add_model_options(CLI::App& app, ModelOptions& options) {
   app.add_option(
          "-m,--model", options.model,
-         "a .gguf file, a .safetensors file beside its config.json, or a Hugging Face folder")
+         "a .gguf file, a .safetensors file beside its config.json, a Hugging Face folder, or "
+         "hf:org/repo[:QUANTIZATION]")
       ->required();
   app.add_option("--mmproj", options.mmproj, "a GGUF file by which a GGUF model reads pictures")
-      ->check(CLI::ExistingFile);
+      ->check(workers::no_file_or_name);
   app.add_option("--device", options.device, kDeviceHelp)->capture_default_str();
   app.add_option("--dtype", options.dtype, "what layers compute in")
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
@@ -143,7 +145,8 @@ Device& device_of(const std::string& device, const std::function<int64_t()>& nee
 
 engine::TextModelOptions text_model_options(const ModelOptions& options) {
   cpu::set_thread_count(options.threads);
-  engine::TextModelOptions load_options{.mmproj = options.mmproj, .context = options.context};
+  engine::TextModelOptions load_options{
+      .mmproj = options.mmproj, .context = options.context, .model_id = options.model_id};
   load_options.device = &device_of(
       options.device, [&] { return engine::text_model_memory(options.model, load_options); });
   if (options.pan_and_scan != "auto") load_options.pan_and_scan = options.pan_and_scan == "on";

@@ -22,7 +22,8 @@ inline constexpr const char* kDeviceHelp =
     "the CPU";
 
 struct ModelOptions {
-  std::string model;                  // path
+  std::string model;                  // path, or a name of the hub
+  std::string model_id;               // reported name; empty = the model's own
   std::string mmproj;                 // path of a GGUF model's vision tower; empty = none
   std::string device = "auto";        // "auto", "cpu", "cuda:0", ...
   std::string dtype = "auto";         // what layers compute in

@@ -9,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/model_options.h"
+#include "cli/model_paths.h"
 #include "rbee/core/input_file.h"
 #include "rbee/engine/text/step/stepper.h"
 
@@ -58,6 +59,7 @@ double score_chunk(engine::Stepper& stepper, std::span<const int32_t> ids, int64
 
 int perplexity(PerplexityOptions options) {
   if (options.model.context == 0) options.model.context = 512;
+  use_local_paths(options.model);
   const engine::TextModel model = load(options.model);
   const std::vector<int32_t> ids = model.tokenizer->encode(read_file(options.file));
   const int64_t window = model.info.context_length;

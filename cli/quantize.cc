@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cli/commands.h"
+#include "cli/model_paths.h"
 #include "rbee/core/error.h"
 #include "rbee/core/printable.h"
 #include "rbee/io/checkpoint.h"
@@ -133,7 +134,8 @@ void write_safetensors(const io::Checkpoint& checkpoint, const Recipe& recipe,
   if (!options.dry_run) std::printf("put config.json and the tokenizer's files beside it\n");
 }
 
-int quantize(const QuantizeOptions& options) {
+int quantize(QuantizeOptions options) {
+  use_local_path(options.from, "cpu");
   const Recipe& recipe = find_recipe(options.type);
   const std::string extension = fs::path(options.to).extension().string();
   check(extension == ".gguf" || extension == ".safetensors", kOp, "the output ", options.to,
@@ -168,7 +170,8 @@ that fits. Each line says which rule was used.)";
 Command add_quantize(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("quantize", "a checkpoint in a smaller type");
   auto options = std::make_shared<QuantizeOptions>();
-  app->add_option("input", options->from, "a .gguf file or a Hugging Face folder")->required();
+  app->add_option("input", options->from, "a .gguf file, a Hugging Face folder, or hf:org/repo")
+      ->required();
   app->add_option("output", options->to, "the new .gguf or .safetensors file; replaced when there")
       ->required();
   app->add_option("type", options->type, "of the weights, e.g. q4_k_m; see below")->required();

@@ -1,22 +1,28 @@
 #include "cli/speculative_options.h"
 
+#include "cli/model_paths.h"
+
 namespace rbee::tools {
 
-std::unique_ptr<engine::TextEngine> make_engine(const ModelOptions& model,
+std::unique_ptr<engine::TextEngine> make_engine(ModelOptions model,
                                                 const workers::SpeculativeFlags& flags,
                                                 engine::LlmOptions options) {
   workers::check_speculative_flags(flags);
+  use_local_paths(model);
   engine::TextModel text = load(model);
   std::optional<engine::TextModel> draft;
   if (!flags.draft_model.empty()) {
     ModelOptions smaller = model;
     smaller.model = flags.draft_model;
     smaller.device = cat(text.device->id());  // both on one
-    smaller.mmproj.clear();                   // draft tokens are texts
+    use_local_path(smaller.model, smaller.device);
+    smaller.model_id.clear();
+    smaller.mmproj.clear();  // draft tokens are texts
     smaller.pan_and_scan = "auto";
     smaller.context = text.info.context_length;
     draft = load(smaller);
   }
+  for (engine::LoraInfo& lora : options.loras) use_local_path(lora.path, model.device);
   options.speculative = flags.on();
   options.draft_tokens = flags.tokens;
   options.draft_min_p = flags.min_p;

@@ -11,7 +11,7 @@ namespace rbee::tools {
 
 // Loads the model, and the draft model if there is one. `flags` replace the draft settings of
 // `options`.
-std::unique_ptr<engine::TextEngine> make_engine(const ModelOptions& model,
+std::unique_ptr<engine::TextEngine> make_engine(ModelOptions model,
                                                 const workers::SpeculativeFlags& flags,
                                                 engine::LlmOptions options);
 

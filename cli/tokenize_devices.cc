@@ -8,6 +8,7 @@
 
 #include "backends/api/registry.h"
 #include "cli/commands.h"
+#include "cli/model_paths.h"
 #include "rbee/core/error.h"
 #include "rbee/core/printable.h"
 #include "rbee/engine/text/text_model.h"
@@ -23,7 +24,8 @@ struct TokenizeOptions {
   bool no_special = false;
 };
 
-int tokenize(const TokenizeOptions& options) {
+int tokenize(TokenizeOptions options) {
+  use_local_path(options.model, "cpu");
   const auto tokenizer = engine::load_tokenizer(io::Checkpoint::open(options.model));
   std::string text = options.text;
   if (text.empty()) {

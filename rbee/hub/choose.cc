@@ -103,7 +103,7 @@ Choice choose_diffusers(std::span<const RepoFile> files) {
   Choice out{.why = "a folder of diffusers, of each part one variant"};
   std::set<std::string_view> folders;
   for (const RepoFile& file : files) {
-    if (file.path == kModelIndex) out.files.push_back(file);
+    if (folder_of(file.path).empty() && is_text(file)) out.files.push_back(file);
     const std::string_view folder = folder_of(file.path);
     const bool part = !folder.empty() && folder.find('/') == std::string_view::npos;
     if (part && std::ranges::find(kUnused, folder) == std::end(kUnused)) folders.insert(folder);

@@ -5,6 +5,7 @@
 
 #include "rbee/text/output/output_format.h"
 #include "workers/common/flags.h"
+#include "workers/common/model_paths.h"
 
 namespace rbee::workers {
 namespace {
@@ -91,7 +92,7 @@ void add_lora_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
 
 void add_picture_flags(CLI::App& app, Flags& flags) {
   app.add_option("--mmproj", flags.mmproj, "GGUF file by which a GGUF model reads pictures")
-      ->check(CLI::ExistingFile);
+      ->check(no_file_or_name);
   app.add_option("--pan-and-scan", flags.pan_and_scan,
                  "Long pictures are shown in parts too; auto = as the model's files say")
       ->check(CLI::IsMember({"auto", "on", "off"}))
@@ -129,8 +130,9 @@ void add_request_flags(CLI::App& app, Flags& flags) {
 
 void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
   add_common_flags(app, flags);
-  app.add_option("--model", flags.model, "GGUF or safetensors file, or Hugging Face folder")
-      ->required();
+  app.add_option("--model", flags.model,
+                 "GGUF or safetensors file, Hugging Face folder, or hf:org/repo[:QUANTIZATION]; "
+                 "absent: --model-ref, if it begins with hf:");
   add_picture_flags(app, flags);
   add_request_flags(app, flags);
   app.add_option("--context", flags.context, "Tokens of context; 0 = the model's, at most 4096")
@@ -158,9 +160,16 @@ void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
   app.add_flag("--local-mode", tolerated.local_mode, "Listen on 127.0.0.1 only");
 }
 
+// What a hive names is what it reports. Throws CLI::RequiredError.
+void find_model(Flags& flags) {
+  if (flags.model.empty() && hub::is_hub_name(flags.model_ref)) flags.model = flags.model_ref;
+  if (flags.model.empty()) throw CLI::RequiredError("--model");
+}
+
 void apply(const Tolerated& tolerated, Flags& flags) {
   for (const std::string& text : tolerated.loras) flags.loras.push_back(engine::parse_lora(text));
   if (flags.model_ref.empty() && !flags.aliases.empty()) flags.model_ref = flags.aliases.front();
+  if (flags.model_ref.empty() && hub::is_hub_name(flags.model)) flags.model_ref = flags.model;
   if (flags.hive_url.empty()) flags.hive_url = tolerated.queen_url;
   if (tolerated.local_mode && flags.host.empty()) flags.host = "127.0.0.1";
 }
@@ -173,8 +182,10 @@ std::variant<Flags, int> parse_flags(int argc, const char* const* argv, const Pr
   flags.kind = program.kind;
   Tolerated tolerated;
   add_flags(app, flags, tolerated);
-  const auto status = parse_command_line(app, argc, argv, "llm-worker", flags,
-                                         [&] { check_speculative_flags(flags.speculative); });
+  const auto status = parse_command_line(app, argc, argv, "llm-worker", flags, [&] {
+    find_model(flags);
+    check_speculative_flags(flags.speculative);
+  });
   if (status) return *status;
   apply(tolerated, flags);
   return flags;

@@ -1,28 +1,15 @@
 #include "workers/llm/load_engine.h"
 
-#include "backends/cpu/control_groups.h"
-#include "backends/cpu/cpu_backend.h"
 #include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
-#include "rbee/engine/common/device_choice.h"
 #include "rbee/engine/embedding/engine.h"
 #include "rbee/engine/text/llm_engine.h"
 #include "rbee/engine/text/model_memory.h"
-#include "workers/common/threads.h"
+#include "workers/common/model_paths.h"
+#include "workers/common/worker_device.h"
 
 namespace rbee::workers {
 namespace {
-
-// needed: as for engine::choose_device().
-Device& open_device(const BackendInfo& backend, const Flags& flags,
-                    const std::function<int64_t()>& needed) {
-  cpu::set_thread_count(thread_count(flags.threads, processors(cpu::ControlGroups().processors())));
-  register_backend(cpu::cpu_backend());
-  register_backend(backend);
-  if (flags.any_device) return engine::open_chosen_device(needed);
-  // There is one CPU, whatever number a hive gives it.
-  return get_device({backend.kind, backend.kind == DeviceKind::cpu ? 0 : flags.device});
-}
 
 // The text of --chat-template; empty without one.
 std::string template_source(const Flags& flags) {
@@ -131,10 +118,22 @@ std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, Device& device
   return engine::make_llm_engine(std::move(model), options, std::move(draft));
 }
 
+// memory: bytes free on the device.
+Flags with_local_paths(Flags flags, int64_t memory) {
+  const ModelPaths paths(memory);
+  paths.use(flags.model, flags.mmproj);
+  paths.use(flags.speculative.draft_model);
+  for (engine::LoraInfo& lora : flags.loras) paths.use(lora.path);
+  return flags;
+}
+
 }  // namespace
 
-LoadedEngine load_engine(const BackendInfo& backend, const Flags& flags) {
-  Device& device = open_device(backend, flags, [&] { return needed_memory(flags); });
+LoadedEngine load_engine(const BackendInfo& backend, const Flags& given) {
+  const WorkerDevice wanted(
+      backend, {.threads = given.threads, .any = given.any_device, .device = given.device});
+  const Flags flags = with_local_paths(given, wanted.free_memory());
+  Device& device = wanted.open([&] { return needed_memory(flags); });
   log(LogLevel::info, "loading the model",
       {{"model", flags.model},
        {"device", device.description()},

@@ -7,20 +7,10 @@
 
 #include "rbee/core/cat.h"
 #include "workers/common/flags.h"
+#include "workers/common/model_paths.h"
 
 namespace rbee::workers {
 namespace {
-
-// Names that hives give models, and their other spellings.
-const std::vector<std::string>& versions() {
-  static const std::vector<std::string> names = {
-      "v1-5",         "v1.5",       "1.5",       "v1-5-inpaint", "v1.5-inpaint",
-      "v2-1",         "v2.1",       "2.1",       "v2-inpaint",   "v2.1-inpaint",
-      "xl",           "xl-inpaint", "turbo",     "3-medium",     "3.5-medium",
-      "flux-dev",     "flux.1-dev", "flux1-dev", "flux-schnell", "flux.1-schnell",
-      "flux1-schnell"};
-  return names;
-}
 
 // Flags that hives pass and this worker has no use for.
 struct Tolerated {
@@ -43,14 +33,16 @@ void add_memory_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
 }
 
 void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
-  app.add_option("--model-path,--model", flags.model,
-                 "Folder in diffusers' layout, or a single .safetensors or .gguf file")
-      ->envname("MODEL_PATH")
-      ->required();
+  app.add_option(
+         "--model-path,--model", flags.model,
+         "Folder in diffusers' layout, a single .safetensors or .gguf file, hf:org/repo, or "
+         "a name of --sd-version; absent: --model-ref, if it begins with hf:, or "
+         "--sd-version")
+      ->envname("MODEL_PATH");
   app.add_option("--sd-version", flags.version,
                  "What the model is, as hives call it; the files decide, a difference is logged")
       ->envname("SD_VERSION")
-      ->check(CLI::IsMember(versions()));
+      ->check(CLI::IsMember(hub::short_names()));
   app.add_option("--model-ref", flags.model_ref, "Name reported for the model");
   add_common_flags(app, flags);
   app.get_option("--worker-id")->envname("WORKER_ID");
@@ -101,7 +93,17 @@ void device_from_environment(const CLI::App& app, SdFlags& flags) {
   }
 }
 
+// Throws CLI::RequiredError.
+void find_model(SdFlags& flags) {
+  if (flags.model.empty() && hub::is_hub_name(flags.model_ref)) flags.model = flags.model_ref;
+  if (flags.model.empty() && !flags.version.empty()) {
+    flags.model = hub::model_of_short_name(flags.version).value();
+  }
+  if (flags.model.empty()) throw CLI::RequiredError("--model-path");
+}
+
 void apply(const Tolerated& tolerated, const CLI::App& app, SdFlags& flags) {
+  if (flags.model_ref.empty() && hub::is_hub_name(flags.model)) flags.model_ref = flags.model;
   if (flags.hive_url.empty()) flags.hive_url = tolerated.callback_url;
   if (tolerated.offload_all) flags.offload.emplace_back("all");
   if (tolerated.f16 && app.count("--dtype") == 0) flags.dtype = "f16";
@@ -117,8 +119,10 @@ std::variant<SdFlags, int> parse_sd_flags(int argc, const char* const* argv,
   flags.port = 8081;
   Tolerated tolerated;
   add_flags(app, flags, tolerated);
-  const auto status = parse_command_line(app, argc, argv, "sd-worker", flags,
-                                         [&] { device_from_environment(app, flags); });
+  const auto status = parse_command_line(app, argc, argv, "sd-worker", flags, [&] {
+    find_model(flags);
+    device_from_environment(app, flags);
+  });
   if (status) return *status;
   apply(tolerated, app, flags);
   return flags;

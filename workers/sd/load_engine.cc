@@ -1,25 +1,34 @@
 #include "workers/sd/load_engine.h"
 
-#include "backends/cpu/control_groups.h"
-#include "backends/cpu/cpu_backend.h"
 #include "rbee/core/log.h"
-#include "rbee/engine/common/device_choice.h"
 #include "rbee/engine/image/engine.h"
 #include "rbee/engine/image/model_memory.h"
-#include "workers/common/threads.h"
+#include "workers/common/model_paths.h"
+#include "workers/common/worker_device.h"
 
 namespace rbee::workers {
 namespace {
 
-// needed: as for engine::choose_device().
-Device& open_device(const BackendInfo& backend, const SdFlags& flags,
-                    const std::function<int64_t()>& needed) {
-  cpu::set_thread_count(thread_count(flags.threads, processors(cpu::ControlGroups().processors())));
-  register_backend(cpu::cpu_backend());
-  register_backend(backend);
-  if (flags.any_device) return engine::open_chosen_device(needed);
-  // There is one CPU, whatever number a hive gives it.
-  return get_device({backend.kind, backend.kind == DeviceKind::cpu ? 0 : flags.device});
+// Flags whose paths are local, and the control nets with their names.
+struct Local {
+  SdFlags flags;
+  std::vector<engine::NetworkPath> control_nets;
+};
+
+// memory: bytes free on the device.
+Local with_local_paths(SdFlags flags, int64_t memory) {
+  const ModelPaths paths(memory);
+  for (std::string* path : {&flags.model, &flags.vae, &flags.taesd, &flags.clip_l, &flags.clip_g,
+                            &flags.t5xxl, &flags.embeddings}) {
+    paths.use(*path);
+  }
+  for (std::string& path : flags.upscale_models) paths.use(path);
+  std::vector<engine::NetworkPath> control_nets;
+  for (std::string path : flags.control_nets) {
+    std::string name = paths.use(path);
+    control_nets.push_back({std::move(path), std::move(name)});
+  }
+  return {std::move(flags), std::move(control_nets)};
 }
 
 // The architecture for a hive's model version; empty: any.
@@ -31,7 +40,8 @@ std::string_view expected_architecture(std::string_view version) {
   return version.empty() ? "" : "sd1";
 }
 
-engine::ImageSourceOptions source_options(const SdFlags& flags, Device* device) {
+engine::ImageSourceOptions source_options(const Local& local, Device* device) {
+  const SdFlags& flags = local.flags;
   const models::ImageArithmetic arithmetic = models::image_arithmetic(flags.dtype);
   engine::ImageSourceOptions options{
       .device = device,
@@ -40,7 +50,7 @@ engine::ImageSourceOptions source_options(const SdFlags& flags, Device* device) 
       .int8 = arithmetic.int8,
       .offload = models::offloaded_parts(flags.offload),
       .tiled_vae = flags.vae_tiling,
-      .control_nets = {flags.control_nets.begin(), flags.control_nets.end()},
+      .control_nets = local.control_nets,
       .upscale_models = {flags.upscale_models.begin(), flags.upscale_models.end()},
       .vae = flags.vae,
       .taesd = flags.taesd,
@@ -55,13 +65,14 @@ engine::ImageSourceOptions source_options(const SdFlags& flags, Device* device) 
   return options;
 }
 
-engine::ImageSource load_source(const SdFlags& flags, Device& device) {
+engine::ImageSource load_source(const Local& local, Device& device) {
+  const SdFlags& flags = local.flags;
   log(LogLevel::info, "loading the model",
       {{"model", flags.model},
        {"device", device.description()},
        {"captured_steps", device.supports_capture() ? "yes" : "no"}});
   engine::ImageSource source =
-      engine::load_image_source(flags.model, source_options(flags, &device));
+      engine::load_image_source(flags.model, source_options(local, &device));
   const std::string_view expected = expected_architecture(flags.version);
   if (!expected.empty() && expected != source.info.architecture) {
     log(LogLevel::warn, "the model is not what --sd-version says",
@@ -79,12 +90,15 @@ engine::ImageSource load_source(const SdFlags& flags, Device& device) {
 }  // namespace
 
 std::unique_ptr<engine::ImageEngine> load_image_engine(const BackendInfo& backend,
-                                                       const SdFlags& flags) {
-  Device& device = open_device(backend, flags, [&] {
-    return engine::image_model_memory(flags.model, source_options(flags, nullptr));
+                                                       const SdFlags& given) {
+  const WorkerDevice wanted(
+      backend, {.threads = given.threads, .any = given.any_device, .device = given.device});
+  const Local local = with_local_paths(given, wanted.free_memory());
+  Device& device = wanted.open([&] {
+    return engine::image_model_memory(local.flags.model, source_options(local, nullptr));
   });
   try {
-    return engine::make_image_engine(load_source(flags, device));
+    return engine::make_image_engine(load_source(local, device));
   } catch (const Error& error) {
     if (error.code() != Code::out_of_memory) throw;
     fail(Code::out_of_memory, "load", error.what(),

@@ -88,6 +88,10 @@ DeviceChoice choose_device(std::span<const BackendInfo> backends,
   return out;
 }
 
+int64_t most_free_memory(std::span<const BackendInfo> backends) {
+  return choose_device(backends, [] { return int64_t{0}; }).free;
+}
+
 Device& open_chosen_device(const std::function<int64_t()>& needed) {
   const DeviceChoice choice = choose_device(backends(), needed);
   if (!choice.reason.empty()) {

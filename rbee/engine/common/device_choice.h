@@ -33,7 +33,10 @@ const GpuOffer* best_gpu(std::span<const GpuOffer> gpus, int64_t needed);
 DeviceChoice choose_device(std::span<const BackendInfo> backends,
                            const std::function<int64_t()>& needed);
 
-// The same of all registered backends, opened. Logs the reason.
+// Bytes free on the device that a small model gets: what a model's quantization is chosen for.
+int64_t most_free_memory(std::span<const BackendInfo> backends);
+
+// choose_device() of all registered backends, opened. Logs the reason.
 Device& open_chosen_device(const std::function<int64_t()>& needed);
 
 }  // namespace rbee::engine

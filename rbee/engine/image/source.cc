@@ -112,11 +112,11 @@ float customary_guidance(const ImageSource& source) {
   }
 }
 
-std::vector<NamedControlNet> load_controls(const std::vector<fs::path>& paths,
+std::vector<NamedControlNet> load_controls(const std::vector<NetworkPath>& paths,
                                            const models::ImageModel& model) {
   std::vector<NamedControlNet> out;
-  for (const fs::path& path : paths) {
-    std::string name = control_name(path);
+  for (const auto& [path, given] : paths) {
+    std::string name = given.empty() ? control_name(path) : given;
     const bool taken = std::ranges::any_of(out, [&](const auto& n) { return n.name == name; });
     check(!taken, "control_net", "two networks are called \"", name, "\"; rename one of them");
     out.push_back({std::move(name), models::load_control_net(path, model)});

@@ -48,6 +48,12 @@ struct ImageSource {
   LoraFolder loras;  // where requests' LoRAs are looked up by name
 };
 
+// A folder or file, and how requests name the network in it.
+struct NetworkPath {
+  std::filesystem::path path;
+  std::string name;  // empty = control_name(path)
+};
+
 struct ImageSourceOptions {
   Device* device = nullptr;
   std::string model_id;  // reported name; empty = the folder's or file's
@@ -56,7 +62,7 @@ struct ImageSourceOptions {
   bool int8 = false;  // see models::ImageLoadOptions
   models::OffloadedParts offload;
   bool tiled_vae = false;  // always; else if a request asks for it or memory runs out
-  std::vector<std::filesystem::path> control_nets;
+  std::vector<NetworkPath> control_nets;
   std::vector<std::filesystem::path> upscale_models;  // files of ESRGAN
   std::filesystem::path vae;                          // another VAE; empty = the model's own
   std::filesystem::path taesd;                        // for previews; empty = none

@@ -118,7 +118,8 @@ TEST(ControlPictures, AreKeptInTheSizesThatPassesRead) {
   const test::ImageFolder folder("sd1"), net("steer");
   std::filesystem::copy(test::image_data("tokenizer"), folder.path() / "tokenizer");
   const ImageSource source = load_image_source(
-      folder.path(), {.device = fake_source(half_noise).device, .control_nets = {net.path()}});
+      folder.path(),
+      {.device = fake_source(half_noise).device, .control_nets = {{net.path(), {}}}});
   constexpr size_t kControls = 8, kMost = size_t{1} << 20;  // of 3 MB decoded each
   ImageRequest request;
   request.width = request.height = 64;

@@ -129,6 +129,7 @@ TEST(Choose, AFolderOfSafetensorsWithoutDuplicates) {
 
 TEST(Choose, OneVariantOfEachPartOfAFolderOfDiffusers) {
   const auto files = listing({{"model_index.json", 1},
+                              {"generation_config.json", 1},
                               {"v1-5-pruned.safetensors", 9},
                               {"scheduler/scheduler_config.json", 1},
                               {"tokenizer/vocab.json", 1},
@@ -150,8 +151,8 @@ TEST(Choose, OneVariantOfEachPartOfAFolderOfDiffusers) {
                               {"safety_checker/model.safetensors", 3}});
   EXPECT_THAT(paths(choose_files(files, {})),
               UnorderedElementsAre(
-                  "model_index.json", "scheduler/scheduler_config.json", "tokenizer/vocab.json",
-                  "tokenizer/merges.txt", "unet/config.json",
+                  "model_index.json", "generation_config.json", "scheduler/scheduler_config.json",
+                  "tokenizer/vocab.json", "tokenizer/merges.txt", "unet/config.json",
                   "unet/diffusion_pytorch_model.fp16.safetensors", "text_encoder/config.json",
                   "text_encoder/model.safetensors.index.fp16.json",
                   "text_encoder/model.fp16-00001-of-00002.safetensors",

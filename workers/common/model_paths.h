@@ -1,0 +1,30 @@
+#pragma once
+// Paths on a worker's command line, which may be names of models on the hub: hf:org/repo and its
+// like.
+
+#include <cstdint>
+#include <string>
+
+#include "rbee/hub/pull.h"
+
+namespace rbee::workers {
+
+// Fetches models into Hugging Face's cache, and logs how far that is.
+class ModelPaths {
+ public:
+  // memory: bytes free on the device, for the choice of a quantization.
+  explicit ModelPaths(int64_t memory);
+
+  // Puts a path into the place of a name; see hub::resolve_model_path(). Returns the name there.
+  std::string use(std::string& path) const;
+  // The same of a model, which may bring a vision tower for an empty `mmproj`.
+  void use(std::string& model, std::string& mmproj) const;
+
+ private:
+  hub::PullOptions options_;
+};
+
+// The check of an option that takes a file or a name of the hub: a message, empty if it may be one.
+std::string no_file_or_name(const std::string& text);
+
+}  // namespace rbee::workers
