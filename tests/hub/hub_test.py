@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -301,6 +302,33 @@ class Refusals(Case):
                 self.assertIn("an address of a private network; it is not followed", error)
         self.hub.faults["location"] = "file:///etc/passwd"
         self.assertIn("begins with http", self.rbee("pull", "hf:org/chat-GGUF:Q8_0", fails=True))
+
+    def test_proxies_resolve_the_names(self):
+        proxy = {"http_proxy": self.hub.endpoint}
+        self.hub.endpoint, self.hub.files_endpoint = "http://hub.example", "http://files.example"
+        model = self.rbee("pull", "hf:org/chat-GGUF:Q8_0", HF_TOKEN="accepted", **proxy).split("\n")[0]
+        self.assertEqual(self.read(model), self.hub.repos["org/chat-GGUF"].files["chat-Q8_0.gguf"])
+        for _, _, path, headers in self.hub.requests:
+            self.assertEqual("Authorization" in headers, path.startswith("http://hub.example/"), path)
+        self.hub.faults["location"] = "http://10.0.0.1/x"
+        self.assertIn("it is not followed", self.rbee("pull", "hf:org/chat-GGUF:Q4_K_M", fails=True, **proxy))
+
+    def test_hosts_of_no_proxy_are_asked_directly(self):
+        self.rbee("pull", "hf:org/chat-GGUF:Q8_0", http_proxy="http://127.0.0.1:9", no_proxy="example,127.0.0.1")
+
+    def test_a_certificate_that_nobody_signed_is_refused(self):
+        certificate = os.path.join(self.home, "self-signed.pem")
+        made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1", "-keyout",
+                               certificate, "-out", certificate + ".crt"], capture_output=True)
+        if made.returncode != 0:
+            self.skipTest("no openssl")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate + ".crt", certificate)
+        server = self.hub.servers[0]
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        error = self.rbee("pull", "hf:org/folder", fails=True, HF_ENDPOINT=self.hub.endpoint.replace("http:", "https:"))
+        self.assertIn("certificate", error)
+        self.assertEqual(self.hub.requests, [])
 
     def test_offline(self):
         error = self.rbee("pull", "hf:org/chat-GGUF:Q8_0", fails=True, HF_HUB_OFFLINE="1")
