@@ -17,7 +17,7 @@ void add_server_flags(CLI::App& app, ServerFlags& flags) {
       ->capture_default_str();
   app.add_option("--host", flags.host,
                  "Address to listen on; by default 127.0.0.1, and 0.0.0.0 when LLORCH_API_TOKEN "
-                 "is set");
+                 "or --api-keys is set");
   app.add_option("--api-keys", flags.api_keys,
                  "File of keys that clients may send, NAME KEY a line; read again on SIGHUP")
       ->check(CLI::ExistingFile);
@@ -92,8 +92,8 @@ server::ServerOptions server_options(const std::string& name, const ServerFlags&
     log(LogLevel::info, "a key is needed", {{"keys", keys.describe()}});
   } else if (!server::is_loopback_host(options.host)) {
     log(LogLevel::warn,
-        "ANYBODY WHO REACHES THIS ADDRESS MAY USE THE WORKER: set LLORCH_API_TOKEN, or listen on "
-        "127.0.0.1",
+        "ANYBODY WHO REACHES THIS ADDRESS MAY USE THE WORKER: set LLORCH_API_TOKEN or --api-keys, "
+        "or listen on 127.0.0.1",
         {{"host", options.host}});
   }
   return options;
