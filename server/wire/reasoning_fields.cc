@@ -94,6 +94,25 @@ void read_thinking(ObjectReader& reader, std::vector<FieldError>& errors, ChatFi
   set_budget(chat, budget.value_or(-1));
 }
 
+bool read_think(ObjectReader& reader, ChatFields& chat) {
+  const json* think = reader.find("think");
+  if (think == nullptr) return false;
+  const bool effort = *think == "low" || *think == "medium" || *think == "high" || *think == "max";
+  if (!effort && !think->is_boolean()) {
+    reader.note("think", "one_of(true, false, low, medium, high, max)",
+                "must be true, false, low, medium, high or max", think);
+    return false;
+  }
+  if (*think == false) {
+    set_budget(chat, 0);
+    return false;
+  }
+  tell_thinking(chat, true);
+  set_budget(chat, -1);
+  if (effort) read_reasoning_effort(reader, "think", chat);
+  return true;
+}
+
 void set_default_budget(ChatFields& chat, int32_t budget) {
   if (!chat.reasoning_budget) set_budget(chat, budget);
 }

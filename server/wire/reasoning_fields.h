@@ -17,5 +17,7 @@ void read_reasoning(ObjectReader& reader, const JsonBody& body, ChatFields& chat
 void read_reasoning_effort(ObjectReader& reader, const char* name, ChatFields& chat);
 // Anthropic's "thinking". Without it the chat template decides.
 void read_thinking(ObjectReader& reader, std::vector<FieldError>& errors, ChatFields& chat);
+// Ollama's "think": a boolean, or an effort. Returns whether it asks for reasoning.
+bool read_think(ObjectReader& reader, ChatFields& chat);
 
 }  // namespace rbee::server

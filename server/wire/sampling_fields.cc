@@ -157,7 +157,8 @@ class FieldReader {
   void read(float SamplingParams::* member) {
     const Range<double> range{*named_.low, *named_.high, field_->above_low};
     std::optional<float> value = reader_.number(named_.name.data(), range);
-    if (const char* alias = field_->alias.data()) {
+    const char* alias = field_->alias.data();
+    if (alias != nullptr && named_.name == field_->name) {  // else the API has its own name
       const std::optional<float> other = reader_.number(alias, range);
       if (!value) value = other;
     }

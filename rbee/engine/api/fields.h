@@ -18,7 +18,7 @@ namespace rbee::engine {
 
 // An API with its own names or ranges. OpenAI's chats, completions and Responses, the routes of
 // llama-server and text-generation-inference, and the worker's own jobs all use openai.
-enum class SamplingApi : uint8_t { openai, anthropic, cohere };
+enum class SamplingApi : uint8_t { openai, anthropic, cohere, ollama };
 
 // The field in such an API.
 struct ApiField {
@@ -38,7 +38,7 @@ struct SamplingField {
   std::string_view words;       // what it does
   bool above_low = false;       // `low` itself is out of range
   std::string_view alias = {};  // llama-server's name, also accepted
-  ApiField anthropic = {}, cohere = {};
+  ApiField anthropic = {}, cohere = {}, ollama = {};
 
   // The field in this API, with its bounds set; name is empty if the API does not have it.
   ApiField in(SamplingApi api) const;

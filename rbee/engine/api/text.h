@@ -256,6 +256,8 @@ struct ModelInfo {
   int32_t max_waiting = 0;         // most requests that wait beside them
   std::string chat_template = {};  // its Jinja source; empty: the checkpoint has none
   std::string bos_text = {}, eos_text = {};  // of the begin and end tokens; empty: none
+  bool calls_tools = false;                  // chats can offer it functions
+  bool reasons = false;                      // its reasoning has marks that can be split off
   SamplingDefaults sampling = {};            // of its generation_config.json
   // Why steps are not captured and replayed, in one line; empty: they are.
   std::string capture_refusal = {};

@@ -224,6 +224,17 @@ std::unique_ptr<text::Tokenizer> load_tokenizer(const io::Checkpoint& checkpoint
                                    checkpoint.text_file("special_tokens_map.json").value_or(""));
 }
 
+namespace {
+
+void tell_of_chats(const std::string& chat_template, TextModel& model) {
+  const bool chats = model.chat_template != nullptr;
+  model.info.chat_template = chat_template;
+  model.info.calls_tools = chats && model.format.tools != text::ToolFormat::none;
+  model.info.reasons = chats && model.format.reasoning != text::ReasoningFormat::none;
+}
+
+}  // namespace
+
 TextModel load_text_model(const std::filesystem::path& path, const TextModelOptions& options) {
   check(options.device != nullptr, "load_text_model", "no device is given");
   check(options.context >= 0, "context", options.context, " is negative");
@@ -269,7 +280,7 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
   out.info = make_info(checkpoint, options, path, *out.model);
   out.info.tokenizer_kind = kind;
   if (options.sampling_defaults) out.info.sampling = sampling_defaults_of(checkpoint);
-  out.info.chat_template = source.value_or("");
+  tell_of_chats(source.value_or(""), out);
   out.info.bos_text = token_text(*out.tokenizer, out.tokenizer->bos());
   out.info.eos_text = token_text(*out.tokenizer, out.tokenizer->eos());
   if (const models::PictureEncoder* pictures = out.model->pictures()) {
