@@ -33,6 +33,7 @@ bool is_unserved(const json& payload) {
   const json& holder = payload.contains("response") ? payload["response"] : payload;
   if (!holder.is_object() || !holder.contains("error")) return false;
   const json& error = holder["error"];
+  if (error.is_string()) return holder.value("status", json()) == 503;  // Ollama's
   static constexpr std::array<std::string_view, 3> kCodes = {"STOPPING", "VRAM_OOM",
                                                              "WORKER_UNHEALTHY"};
   return std::ranges::count(kCodes, text_of(error, "code")) > 0 ||
@@ -60,8 +61,8 @@ bool is_opening(const json& payload) {
 
 }  // namespace
 
-EventKind kind_of_event(std::string_view event) {
-  const std::string_view data = data_of(event);
+EventKind kind_of_event(std::string_view event, StreamForm form) {
+  const std::string_view data = form == StreamForm::lines ? event : data_of(event);
   if (data.empty()) return EventKind::comment;
   const json payload = json::parse(data, nullptr, false);
   if (!payload.is_object()) return EventKind::substance;
@@ -69,10 +70,14 @@ EventKind kind_of_event(std::string_view event) {
   return is_opening(payload) ? EventKind::opening : EventKind::substance;
 }
 
-std::string error_event(const Request& request, const Wanted& wanted, const ErrorText& error) {
+std::string error_event(const Request& request, const Wanted& wanted, StreamForm form,
+                        const ErrorText& error) {
   if (!wanted.job.empty()) {
     return cat("event: error\ndata: ", R"({"type":"error","code":)", json_quote(error.code),
                R"(,"message":)", json_quote(error.message), R"(,"retriable":true})", "\n\n");
+  }
+  if (form == StreamForm::lines) {
+    return cat(error_response(request, 502, error).body, end_of_event(form));
   }
   return cat(wanted.named_events ? "event: error\n" : "", kField,
              error_response(request, 502, error).body, "\n\n");

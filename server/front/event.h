@@ -7,6 +7,7 @@
 
 #include "server/front/routing.h"
 #include "server/http/error_form.h"
+#include "server/http/mailbox.h"
 
 namespace rbee::server {
 
@@ -17,12 +18,13 @@ enum class EventKind : uint8_t {
   substance,  // all others
 };
 
-// event: its lines. It knows the forms of OpenAI's chats and responses, Anthropic's messages, and
-// the project's own.
-EventKind kind_of_event(std::string_view event);
+// event: its lines. It knows the forms of OpenAI's chats and responses, Anthropic's messages,
+// Ollama's lines, and the project's own.
+EventKind kind_of_event(std::string_view event, StreamForm form);
 
 // The last event of a stream whose worker cannot end it: an error in its API's form. wanted: of the
 // request.
-std::string error_event(const Request& request, const Wanted& wanted, const ErrorText& error);
+std::string error_event(const Request& request, const Wanted& wanted, StreamForm form,
+                        const ErrorText& error);
 
 }  // namespace rbee::server

@@ -62,7 +62,7 @@ Response response_of(const UpstreamHead& head) {
   Response response;
   response.status = head.status;
   response.content_type = head.content_type;
-  const bool streams = head.content_type.starts_with("text/event-stream");
+  const bool streams = stream_form(head.content_type).has_value();
   for (const auto& [name, value] : head.headers) {
     const bool anew = streams && (name == "cache-control" || name == "x-accel-buffering");
     if (!anew) response.headers.emplace_back(name, value);

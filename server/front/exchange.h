@@ -23,12 +23,13 @@ struct Exchange {
   std::chrono::steady_clock::time_point deadline;  // to find a worker
   int tries = 0;                                   // tries that broke off
   UpstreamHead head;
-  std::string body;     // of an answer that is no event stream; else the unfinished event
+  std::string body;     // of an answer that is no stream; else the unfinished event
   std::string opening;  // events held back while another worker may take the request
   bool begun = false;   // its client has an event
   bool over = false;    // answered, or its client left
 
-  bool streams() const { return head.content_type.starts_with("text/event-stream"); }
+  // Nothing for an answer that is no stream.
+  std::optional<StreamForm> stream() const { return stream_form(head.content_type); }
 };
 
 // HEAD is sent as GET, except for a job's stream, which can be read only once.

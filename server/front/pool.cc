@@ -21,8 +21,7 @@ using std::chrono::steady_clock;
 constexpr milliseconds kTick{50};
 constexpr milliseconds kGatherPatience{2000};
 constexpr size_t kMostJobs = 10'000;               // the pool remembers their workers
-constexpr std::chrono::seconds kJobPatience{300};  // workers drop a job that no client reads
-constexpr std::string_view kEventEnd = "\n\n";
+constexpr std::chrono::seconds kJobPatience{300};  // workers give up a job that nobody read
 constexpr ErrorText kLost{.code = "WORKER_LOST",
                           .message = "The model's worker ended while it answered this request"};
 
@@ -246,16 +245,17 @@ void Pool::send(const Held& exchange, const std::shared_ptr<Replica>& replica) {
 
 void Pool::on_data(const Held& exchange, const std::string& data) {
   exchange->body += data;
-  if (!exchange->streams()) {
+  const std::optional<StreamForm> form = exchange->stream();
+  if (!form) {
     if (exchange->body.size() > static_cast<size_t>(config_.max_answer_bytes)) too_large(exchange);
     return;
   }
   // Passes on whole events only, because the connection may put comments between them.
+  const std::string_view mark = end_of_event(*form);
   while (exchange->upstream) {
-    const size_t end =
-        exchange->begun ? exchange->body.rfind(kEventEnd) : exchange->body.find(kEventEnd);
+    const size_t end = exchange->begun ? exchange->body.rfind(mark) : exchange->body.find(mark);
     if (end == std::string::npos) return;
-    const std::string events = exchange->body.substr(0, end + kEventEnd.size());
+    const std::string events = exchange->body.substr(0, end + mark.size());
     exchange->body.erase(0, events.size());
     exchange->begun ? exchange->events->push_text(events) : on_event(exchange, events);
   }
@@ -263,7 +263,8 @@ void Pool::on_data(const Held& exchange, const std::string& data) {
 
 // For a stream that has not begun.
 void Pool::on_event(const Held& exchange, std::string_view event) {
-  const EventKind kind = exchange->wanted.job.empty() ? kind_of_event(event) : EventKind::substance;
+  const EventKind kind = exchange->wanted.job.empty() ? kind_of_event(event, *exchange->stream())
+                                                      : EventKind::substance;
   if (kind == EventKind::comment) {
     if (!exchange->events) open_events(exchange);
     return exchange->events->push_text(event);
@@ -280,6 +281,7 @@ void Pool::on_event(const Held& exchange, std::string_view event) {
 // Opens the client's stream; no part of the answer is in it yet.
 void Pool::open_events(const Held& exchange) {
   exchange->events = std::make_shared<EventQueue>(leaver(exchange));
+  exchange->events->set_form(*exchange->stream());
   Response response = response_of(exchange->head);
   response.events = exchange->events;
   exchange->later->set(std::move(response));
@@ -293,7 +295,8 @@ void Pool::begin_events(const Held& exchange) {
 
 void Pool::break_off(const Held& exchange, const ErrorText& error) {
   ++counts_.broken;
-  exchange->events->push_text(error_event(exchange->request, exchange->wanted, error));
+  exchange->events->push_text(
+      error_event(exchange->request, exchange->wanted, exchange->events->form(), error));
   exchange->events->fail();
   finish(exchange);
 }
@@ -320,10 +323,10 @@ void Pool::on_end(const Held& exchange, UpstreamEnd end) {
   // The worker is stopping or has lost its device: another one may take the request.
   const bool refused = exchange->head.status == 503 && exchange->wanted.job.empty();
   if (refused && ++exchange->tries < config_.max_tries) return try_again(exchange);
-  // The client is already reading events.
-  if (exchange->events && !exchange->streams()) return break_off(exchange, kLost);
+  // Its client waits for events.
+  if (exchange->events && !exchange->stream()) return break_off(exchange, kLost);
   ++counts_.answered;
-  if (exchange->streams()) {
+  if (exchange->stream()) {
     if (!exchange->begun) begin_events(exchange);
     exchange->events->push_text(exchange->body);
     exchange->events->close();

@@ -95,9 +95,10 @@ bool knows_transfer_coding(const Request& request) {
          (codings == 1 && same_text(request.header("transfer-encoding"), "chunked"));
 }
 
-// Checks the kind of body that a route needs.
-std::optional<Response> refuse_body(const Request& request) {
-  if (!is_json_type(request.header("content-type"))) {
+// The body that a route needs.
+std::optional<Response> refuse_body(const Request& request, Body wanted) {
+  if (wanted == Body::none) return std::nullopt;
+  if (wanted == Body::json && !is_json_type(request.header("content-type"))) {
     return error_response(
         request, 415,
         {"UNSUPPORTED_MEDIA_TYPE", "The body must be JSON (Content-Type: application/json)"});
@@ -144,7 +145,7 @@ Admission admit(const Request& request, bool http_1_0, const ConnectionContext& 
     out.refusal = no_route(request, match.allow);
     return out;
   }
-  if (match.route->body == Body::json) out.refusal = refuse_body(request);
+  out.refusal = refuse_body(request, match.route->body);
   if (out.refusal) return out;
   if (match.route->judge) {
     HeadVerdict verdict = match.route->judge(request);

@@ -534,11 +534,13 @@ void HttpConnection::pump() {
   write(piece.last ? &HttpConnection::end_of_response : &HttpConnection::pump);
 }
 
-// Keeps proxies from closing a silent stream.
+// Keeps proxies from closing a stream that is silent. Lines of JSON know no comments, but may begin
+// with a space.
 void HttpConnection::write_comment() {
-  static constexpr std::string_view kComment = ": keep-alive\n\n";
+  const bool lines = events_->form() == StreamForm::lines;
+  const std::string_view comment = lines ? " " : ": keep-alive\n\n";
   probe_due_ = false;
-  output_ = http_1_0_ ? std::string(kComment) : chunk(kComment);
+  output_ = http_1_0_ ? std::string(comment) : chunk(comment);
   write(&HttpConnection::pump);
 }
 

@@ -38,6 +38,9 @@ bool is_anthropics(const Request& request) {
 Response error_response(const Request& request, int status, const ErrorText& text) {
   const std::string message = json_quote(text.message);
   if (request.errors == ErrorForm::own) return error_response(status, text.code, text.message);
+  if (request.errors == ErrorForm::ollama) {
+    return json_response(status, cat(R"({"error":)", message, "}"));
+  }
   if (is_anthropics(request)) {
     return json_response(status,
                          cat(R"({"type":"error","error":{"type":")", anthropic_error_type(status),

@@ -8,14 +8,22 @@
 namespace rbee::server {
 namespace {
 
-constexpr std::string_view kEventEnd = "\n\n";
-
 void abandon_what_comes(const Response& response) {
   if (response.events) response.events->abandon();
   if (response.later) response.later->abandon();
 }
 
 }  // namespace
+
+std::optional<StreamForm> stream_form(std::string_view content_type) {
+  if (content_type.starts_with(kEventStreamType)) return StreamForm::events;
+  if (content_type.starts_with(kLineStreamType)) return StreamForm::lines;
+  return std::nullopt;
+}
+
+std::string_view end_of_event(StreamForm form) {
+  return form == StreamForm::lines ? "\n" : "\n\n";
+}
 
 void Mailbox::attach(std::function<void()> wake) {
   const std::lock_guard lock(mutex_);
@@ -45,16 +53,16 @@ void Mailbox::wake_locked() {
 void EventQueue::push_data(std::string_view payload) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
-  pending_ += "data: ";
+  if (form_ == StreamForm::events) pending_ += "data: ";
   pending_ += payload;
-  pending_ += kEventEnd;
+  pending_ += end_of_event(form_);
   wake_locked();
 }
 
 void EventQueue::push_event(std::string_view name, std::string_view payload) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
-  pending_ += cat("event: ", name, "\ndata: ", payload, kEventEnd);
+  pending_ += cat("event: ", name, "\ndata: ", payload, end_of_event(form_));
   wake_locked();
 }
 
@@ -85,9 +93,10 @@ EventQueue::Piece EventQueue::take(size_t max_bytes) {
     pending_.clear();
     taken_ = 0;
   } else {
-    const size_t from = max_bytes < kEventEnd.size() ? 0 : max_bytes - kEventEnd.size();
-    const size_t found = pending_.find(kEventEnd, taken_ + from);
-    const size_t end = std::min(found, pending_.size() - kEventEnd.size()) + kEventEnd.size();
+    const std::string_view end_mark = end_of_event(form_);
+    const size_t from = max_bytes < end_mark.size() ? 0 : max_bytes - end_mark.size();
+    const size_t found = pending_.find(end_mark, taken_ + from);
+    const size_t end = std::min(found, pending_.size() - end_mark.size()) + end_mark.size();
     piece.text = pending_.substr(taken_, end - taken_);
     taken_ = end;
   }

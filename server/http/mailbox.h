@@ -2,6 +2,7 @@
 // Shared by a producer's thread and a connection. Producers never wait for the client: data that
 // the client has not read yet stays here.
 
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -38,16 +39,31 @@ class Mailbox {
   std::function<void()> on_abandon_;
 };
 
-// Text of an event stream, first in, first out.
+// How a stream writes its events.
+enum class StreamForm : uint8_t {
+  events,  // server-sent events: text/event-stream
+  lines,   // JSON on a line each: application/x-ndjson
+};
+inline constexpr std::string_view kEventStreamType = "text/event-stream";
+inline constexpr std::string_view kLineStreamType = "application/x-ndjson";
+// Nothing for types that no stream has.
+std::optional<StreamForm> stream_form(std::string_view content_type);
+// What ends an event: an empty line, or the line's own end.
+std::string_view end_of_event(StreamForm form);
+
+// Text of a stream, first in, first out.
 class EventQueue : public Mailbox {
  public:
   using Mailbox::Mailbox;
 
+  // Before anything is added; without it the form is `events`.
+  void set_form(StreamForm form) { form_ = form; }
+  StreamForm form() const { return form_; }
   // Adds one event with this payload, which must hold no line break. Ignored after close().
   void push_data(std::string_view payload);
-  // The same with an event name, which must hold no line break either.
+  // The same with an event name, which must hold no line break either. For the form `events`.
   void push_event(std::string_view name, std::string_view payload);
-  // Adds whole events in wire form, each with its final empty line. Ignored after close().
+  // Adds whole events in wire form, each with its end. Ignored after close().
   void push_text(std::string_view events);
   void close();
   // As close(), but the connection breaks off, so that the client sees an improper end.
@@ -62,6 +78,7 @@ class EventQueue : public Mailbox {
   Piece take(size_t max_bytes);
 
  private:
+  StreamForm form_ = StreamForm::events;
   std::string pending_;
   size_t taken_ = 0;  // leading bytes of pending_ already taken
   bool closed_ = false;

@@ -146,13 +146,12 @@ std::string serialize_head(const Response& response, const Request& request,
   };
   add("Date", http_date(std::chrono::system_clock::now()));
   add("Server", options.server);
+  add("Content-Type", response.content_type);
   if (response.events) {
-    add("Content-Type", "text/event-stream");
     add("Cache-Control", "no-cache");
     add("X-Accel-Buffering", "no");
     if (!options.http_1_0) add("Transfer-Encoding", "chunked");
   } else {
-    add("Content-Type", response.content_type);
     if (response.status != 204) add("Content-Length", cat(response.body.size()));
   }
   add("X-Content-Type-Options", "nosniff");

@@ -20,11 +20,12 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 
 // The form of an API's errors: OpenAI's, also of llama-server and vLLM,
 // {"error":{"message","type","param","code"}}; Anthropic's {"type":"error","error":{"type",
-// "message"}}; the worker's own {"error":{"code","message"}}.
+// "message"}}; Ollama's {"error":message}; the worker's own {"error":{"code","message"}}.
 enum class ErrorForm : uint8_t {
   own,
   openai,
   anthropic,
+  ollama,
   by_version,  // Anthropic's if the client sends "anthropic-version", else OpenAI's
 };
 
@@ -74,7 +75,7 @@ struct Response {
   std::string body;
   Headers headers;                         // in addition to those of every response
   RefusalReason reason{};                  // if the body's form has no place for it
-  std::shared_ptr<EventQueue> events;      // body sent as server-sent events while they come
+  std::shared_ptr<EventQueue> events;      // body sent while its events come
   std::shared_ptr<DelayedResponse> later;  // sent when a producer sets it
 };
 

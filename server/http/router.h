@@ -34,6 +34,7 @@ enum class Access : uint8_t {
 enum class Body : uint8_t {
   none,  // a body is read and ignored
   json,  // Content-Type must be JSON
+  any,   // JSON, whatever Content-Type says: Ollama's examples send it as curl's form
 };
 
 struct Route {

@@ -165,7 +165,8 @@ Response job_created(const Job& job) {
 
 Response event_stream(std::shared_ptr<EventQueue> events) {
   Response response;
-  response.content_type = "text/event-stream";
+  const bool lines = events && events->form() == StreamForm::lines;
+  response.content_type = lines ? kLineStreamType : kEventStreamType;
   response.events = std::move(events);
   return response;
 }

@@ -106,7 +106,9 @@ TEST(Routing, Jobs) {
 
 TEST(Events, TellWhetherTheAnswerHasBegun) {
   using server::EventKind;
-  using server::kind_of_event;
+  const auto kind_of_event = [](std::string_view event) {
+    return server::kind_of_event(event, server::StreamForm::events);
+  };
   EXPECT_EQ(kind_of_event(": keep-alive\n\n"), EventKind::comment);
   for (const char* payload :
        {R"({"type":"started","job_id":"job-1"})", R"({"type":"message_start","message":{}})",
@@ -130,6 +132,24 @@ TEST(Events, TellWhetherTheAnswerHasBegun) {
         R"({"error":{"code":"INFERENCE_FAILED","message":"m"}})"}) {
     EXPECT_EQ(kind_of_event(cat("data: ", payload, "\n\n")), EventKind::substance) << payload;
   }
+}
+
+TEST(Events, OfLinesTellWhetherTheAnswerHasBegun) {
+  using server::EventKind;
+  const auto kind = [](std::string_view line) {
+    return server::kind_of_event(line, server::StreamForm::lines);
+  };
+  EXPECT_EQ(kind("{\"response\":\"a\",\"done\":false}\n"), EventKind::substance);
+  EXPECT_EQ(kind("{\"error\":\"the device is lost\",\"status\":503}\n"), EventKind::unserved);
+  EXPECT_EQ(kind("{\"error\":\"the model gave no number\",\"status\":500}\n"),
+            EventKind::substance);
+}
+
+TEST(Events, TheLastOneOfABrokenStreamHasItsForm) {
+  server::Request request;
+  request.errors = server::ErrorForm::ollama;
+  EXPECT_EQ(server::error_event(request, {}, server::StreamForm::lines, {"WORKER_LOST", "lost"}),
+            "{\"error\":\"lost\"}\n");
 }
 
 // The most that passes: the pause before the first of three probes, and all three.
