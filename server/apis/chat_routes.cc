@@ -5,6 +5,7 @@
 #include "server/apis/llama/lora_routes.h"
 #include "server/apis/llama/routes.h"
 #include "server/apis/llama/text_routes.h"
+#include "server/apis/ollama/routes.h"
 #include "server/apis/openai/chat_routes.h"
 #include "server/apis/openai/embedding_refusals.h"
 #include "server/apis/own/chat_routes.h"
@@ -20,7 +21,7 @@ std::vector<ChatRoute> chat_route_list() {
   for (const std::span<const ChatRoute> routes :
        {own_chat_routes(), openai_chat_routes(), chat_model_routes(), responses_routes(),
         anthropic_routes(), cohere_routes(), llama_routes(), text_routes(), lora_routes(),
-        tgi_routes(), page_routes()}) {
+        tgi_routes(), ollama_routes(), page_routes()}) {
     out.insert(out.end(), routes.begin(), routes.end());
   }
   return out;
@@ -33,6 +34,7 @@ Router chat_routes(LlmService& service, std::function<void()> shutdown,
   add_api_document(router, chat_api_document());
   for (const ChatRoute& route : chat_route_list()) router.add(route, service);
   for (const ChatRoute& route : embedding_refusals()) router.add(route, service);
+  for (const ChatRoute& route : ollama_embedding_refusals()) router.add(route, service);
   if (options.lora_loading) {
     for (const ChatRoute& route : lora_loading_routes()) router.add(route, service);
   }

@@ -8,9 +8,12 @@
 #include <future>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "rbee/core/cat.h"
+#include "server/apis/ollama/models.h"
+#include "server/apis/ollama/refusals.h"
 #include "server/front/openapi.h"
 #include "server/front/pool.h"
 #include "server/http/clock.h"
@@ -145,6 +148,8 @@ class Front::Impl {
   Response health();
   Response readiness();
   Response metrics();
+  Response ollama_list(const std::string& path);
+  void add_ollama(Router& router);
   Response openapi();
   void keep_documents(std::vector<Pool::WorkerReply> replies);
   const std::string& document();
@@ -336,6 +341,41 @@ Response Front::Impl::metrics() {
   });
 }
 
+// What one worker of each model says, in one list: /api/tags or /api/ps.
+Response Front::Impl::ollama_list(const std::string& path) {
+  return later([this, path](const std::shared_ptr<DelayedResponse>& out) {
+    pool_.gather(path, [this, out](const std::vector<Pool::WorkerReply>& replies) {
+      json models = json::array();
+      std::set<size_t> listed;
+      for (const Pool::WorkerReply& one : replies) {
+        const json told = json::parse(one.text, nullptr, false);
+        const bool list = one.whole && one.status == 200 && told.is_object() &&
+                          told.value("models", json()).is_array();
+        if (!list || !listed.insert(pool_.members()[one.member].model).second) continue;
+        for (const json& model : told.at("models")) models.push_back(model);
+      }
+      out->set(json_response(200, json{{"models", models}}.dump()));
+    });
+  });
+}
+
+// Ollama's routes that are about all models, or none.
+void Front::Impl::add_ollama(Router& router) {
+  const auto add = [&](std::string_view method, std::string_view path, Handler handler) {
+    router.add({.method = std::string(method),
+                .pattern = std::string(path),
+                .handler = std::move(handler),
+                .errors = ErrorForm::ollama});
+  };
+  add("GET", "/api/version", [](const Request&) { return ollama_version(); });
+  for (const char* path : {"/api/tags", "/api/ps"}) {
+    add("GET", path, [this, path](const Request&) { return ollama_list(path); });
+  }
+  for (const OllamaRefusal& refusal : kOllamaRefusals) {
+    add(refusal.method, refusal.path, refuse_ollama);
+  }
+}
+
 // Keeps the last documents of workers that are down.
 void Front::Impl::keep_documents(std::vector<Pool::WorkerReply> replies) {
   for (Pool::WorkerReply& one : replies) {
@@ -396,6 +436,7 @@ Router Front::Impl::routes() {
     get_models(base, [this](const Request& request) { return models(request); });
     get_models(base + "/{+id}", [this](const Request& request) { return model(request); });
   }
+  add_ollama(router);
   get("/metrics", Access::token, [this](const Request&) { return metrics(); });
   get("/openapi.json", Access::anyone, [this](const Request&) { return openapi(); });
   // The page itself prompts for the key.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rbee/core/log.h"
+#include "server/apis/ollama/names.h"
 #include "server/front/event.h"
 #include "server/http/error_form.h"
 #include "server/http/ids.h"
@@ -100,6 +101,16 @@ std::optional<size_t> Pool::find_model(const Wanted& wanted) const {
   for (size_t i = 0; i < models.size(); ++i) {
     if (std::ranges::count(models[i].adapters, wanted.model) > 0) return i;
   }
+  return wanted.ollama ? find_ollama(wanted.model) : std::nullopt;
+}
+
+// A name that Ollama's clients write in another way: "llama3.2:latest".
+std::optional<size_t> Pool::find_ollama(const std::string& name) const {
+  const auto is_it = [&](const std::string& known) { return same_model_name(known, name); };
+  for (size_t i = 0; i < config_.models.size(); ++i) {
+    const ServedModel& model = config_.models[i];
+    if (is_it(model.name) || std::ranges::any_of(model.adapters, is_it)) return i;
+  }
   return std::nullopt;
 }
 
@@ -156,7 +167,7 @@ void Pool::begin(const Held& exchange) {
     if (!model) {
       const std::string message = wanted.model.empty()
                                       ? std::string("No model of this kind is served here")
-                                      : no_such_model(wanted.model);
+                                      : no_such_model(wanted);
       return refuse(exchange, 404, {"model_not_found", message, "model"});
     }
     exchange->model = *model;

@@ -69,6 +69,7 @@ class Pool {
   using Held = std::shared_ptr<Exchange>;
 
   std::optional<size_t> find_model(const Wanted& wanted) const;
+  std::optional<size_t> find_ollama(const std::string& name) const;
   std::optional<size_t> first_of_kind(const Wanted& wanted) const;
   std::optional<bool> ranks(size_t model) const;
   void place(const Held& exchange);

@@ -13,6 +13,7 @@
 #include "server/apis/chat_routes.h"
 #include "server/apis/embeddings/routes.h"
 #include "server/apis/image_routes.h"
+#include "server/apis/ollama/embedding.h"
 #include "server/http/multipart.h"
 #include "server/http/router.h"
 #include "server/worker/routes.h"
@@ -27,6 +28,7 @@ struct WorkerPath {
   std::optional<ModelKind> kind;  // none: several kinds of workers have the path
   std::optional<bool> ranks;
   bool named_events = false;
+  Body body = Body::none;
 };
 
 // The paths of workers of all kinds that clients of the front may use.
@@ -38,6 +40,8 @@ class WorkerPaths {
     add_all(embedding_route_list(), {.kind = ModelKind::embedding, .ranks = false});
     add_all(ranking_route_list(), {.kind = ModelKind::embedding, .ranks = true});
     add_all(pooling_route_list(), {.kind = ModelKind::embedding});
+    add_all(ollama_embedding_routes(), {.kind = ModelKind::embedding, .ranks = false});
+    add_all(ollama_embedding_model_routes(), {.kind = ModelKind::embedding});
     add_all(job_routes(), {});
   }
 
@@ -58,6 +62,7 @@ class WorkerPaths {
   template <typename Service>
   void add(const ServiceRoute<Service>& route, WorkerPath path) {
     path.named_events = route.named_events;
+    path.body = route.body;
     const auto [place, fresh] = places_.emplace(route.pattern, known_.size());
     if (fresh) {
       router_.add({.method = std::string(route.method),
@@ -150,6 +155,12 @@ void read_json(const Request& request, Wanted& wanted) {
   if (operation == "infer") wanted.kind = ModelKind::chat;
 }
 
+// Through JSON, which replaces what is no UTF-8.
+std::string valid_text(const std::string& text) {
+  const std::string quoted = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+  return json::parse(quoted).get<std::string>();
+}
+
 void read_form(const Request& request, Wanted& wanted) {
   try {
     for (FormPart& part : parse_form(request.header("content-type"), request.body)) {
@@ -171,12 +182,13 @@ std::optional<Wanted> wanted_by(const Request& request) {
   wanted.kind = known->kind;
   wanted.ranks = known->ranks;
   wanted.named_events = known->named_events;
+  wanted.ollama = worker_error_form(path) == ErrorForm::ollama;
   wanted.makes_job = std::ranges::count(kJobPaths, path) > 0;
   for (auto& [name, value] : params) {
     if (name == "job_id") wanted.job = std::move(value);
   }
   const std::string_view type = request.header("content-type");
-  if (is_json_type(type)) read_json(request, wanted);
+  if (is_json_type(type) || known->body == Body::any) read_json(request, wanted);
   if (is_form_type(type)) read_form(request, wanted);
   if (path == "/") wanted.model = query_value(request.query, "model");
   return wanted;
@@ -187,9 +199,12 @@ ErrorForm worker_error_form(std::string_view path) {
 }
 
 std::string no_such_model(const std::string& name) {
-  // Through JSON, which replaces invalid UTF-8.
-  const std::string quoted = json(name).dump(-1, ' ', false, json::error_handler_t::replace);
-  return cat("The model '", json::parse(quoted).get<std::string>(), "' does not exist");
+  return cat("The model '", valid_text(name), "' does not exist");
+}
+
+std::string no_such_model(const Wanted& wanted) {
+  if (!wanted.ollama) return no_such_model(wanted.model);
+  return cat("model '", valid_text(wanted.model), "' not found");
 }
 
 }  // namespace rbee::server

@@ -16,6 +16,7 @@ struct Wanted {
   std::string job;                // the job whose worker gets it; empty: a new request
   bool makes_job = false;         // its answer names a job
   bool named_events = false;      // a stream's events have names besides their data
+  bool ollama = false;            // the model's name is as Ollama's clients write it
 };
 
 // Nothing for a path that workers do not have, or that the front's clients may not use.
@@ -26,5 +27,7 @@ ErrorForm worker_error_form(std::string_view path);
 
 // The message for a name that is not served, valid UTF-8 for any name.
 std::string no_such_model(const std::string& name);
+// The same in the words of the request's API.
+std::string no_such_model(const Wanted& wanted);
 
 }  // namespace rbee::server

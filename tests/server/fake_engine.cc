@@ -47,6 +47,8 @@ FakeEngine::FakeEngine(Script script) : script_(std::move(script)) {
             .chat_template = "{{ messages }}",
             .bos_text = "<s>",
             .eos_text = "</s>",
+            .calls_tools = script_.format.tools != text::ToolFormat::none,
+            .reasons = script_.format.reasoning != text::ReasoningFormat::none,
             .sampling = script_.sampling,
             .capture_refusal = script_.capture_refusal};
   thread_ = std::thread([this] { loop(); });

@@ -4,6 +4,7 @@
 #include "rbee/core/error.h"
 #include "server/apis/embeddings/answer.h"
 #include "server/apis/llama/text_request.h"
+#include "server/apis/ollama/embedding.h"
 #include "server/apis/openai/error.h"
 #include "server/apis/openai/model_routes.h"
 #include "server/worker/routes.h"
@@ -196,8 +197,8 @@ Router embedding_routes(EmbeddingService& service, std::function<void()> shutdow
   add_api_document(router, embedding_api_files().front().text);
   for (const std::span<const EmbeddingRoute> routes :
        {embedding_route_list(), ranking_route_list(), pooling_route_list(),
-        std::span<const EmbeddingRoute>(kModelRoutes),
-        std::span<const EmbeddingRoute>(kRefusals)}) {
+        std::span<const EmbeddingRoute>(kModelRoutes), std::span<const EmbeddingRoute>(kRefusals),
+        ollama_embedding_routes(), ollama_embedding_model_routes(), ollama_text_refusals()}) {
     for (const EmbeddingRoute& route : routes) router.add(route, service);
   }
   return router;

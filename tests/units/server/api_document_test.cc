@@ -14,6 +14,7 @@
 #include "server/apis/embeddings/routes.h"
 #include "server/apis/llama/request.h"
 #include "server/apis/llama/text_request.h"
+#include "server/apis/ollama/request.h"
 #include "server/apis/openai/image_request.h"
 #include "server/apis/openai/request.h"
 #include "server/apis/own/image_request.h"
@@ -116,6 +117,15 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
        parse_cohere_chat,
        {"{}"},
        {"stop", "functions", "function_call", "documents", "parallel_tool_calls"}},
+      {"/api/generate",
+       parse_ollama_generate,
+       {"{}"},
+       {"_debug_render_only", "template", "context", "width", "height", "steps"}},
+      {"/api/chat",
+       parse_ollama_chat,
+       {"{}"},
+       {"_debug_render_only", "functions", "function_call"}},
+      {"/api/show", parse_ollama_show},
       {"/apply-template", parse_apply_template, {"{}"}, with(openai, {"best_of"})},
       {"/tokenize",
        parse_tokenize,
@@ -225,6 +235,9 @@ TEST(ApiDocument, OfEmbeddingsHoldsTheFieldsThatAreRead) {
       {"/embedding", parse_llama_embedding},
       {"/v2/embed", parse_cohere_embed},
       {"/embed", parse_tei_embed},
+      {"/api/embed", parse_ollama_embed},
+      {"/api/embeddings", parse_ollama_embeddings},
+      {"/api/show", parse_ollama_show},
       {"/rerank", parse_rerank},
       {"/score", parse_score},
       {"/v1/cancel", parse_cancel},
