@@ -9,6 +9,7 @@ folder=${1:-$root/build/clients}
 # uv finds versions that fit together in seconds; pip takes minutes.
 "$folder/bin/pip" install --quiet uv
 "$folder/bin/uv" pip install --quiet --python "$folder/bin/python" playwright openai anthropic cohere \
-  helm-python-sdk kubernetes-validate pyyaml schemathesis opentelemetry-semantic-conventions "ray[serve]"
+  helm-python-sdk kubernetes-validate pyyaml schemathesis opentelemetry-semantic-conventions "ray[serve]" \
+  ollama langchain-ollama litellm llama-index-llms-ollama
 echo "$folder: $("$folder/bin/pip" list --format freeze | grep -E '^(playwright|openai|anthropic)==' | xargs)"
 command -v chromium >/dev/null || echo "chromium is not installed: the tests of the pages are skipped"

@@ -253,6 +253,37 @@ TEST(ChatClients, AnthropicsOwnPythonClient) {
   run_client(worker, "anthropic_client.py");
 }
 
+// Also LangChain's, LiteLLM's and LlamaIndex's.
+TEST(ChatClients, OllamasOwnPythonClient) {
+  const test::ModelFolder model(test::data_folder());
+  Process worker(LLM_WORKER, {"--model", model.path().string(), "--port", "0", "--threads", "1",
+                              "--context", "1024", "--model-ref", "tiny"});
+  run_client(worker, "ollama_client.py", {"chat"});
+}
+
+TEST(EmbeddingClients, OllamasOwnPythonClient) {
+  const fs::path model = fs::path(test::data_folder()) / "models/embedding/data" / "bert";
+  Process worker(LLM_WORKER, {"--model", (model / "hf").string(), "--port", "0", "--threads", "1",
+                              "--model-ref", "tiny"});
+  run_client(worker, "ollama_client.py", {"embedding", (model / "golden.json").string()});
+}
+
+TEST(FrontClients, OllamasOwnPythonClient) {
+  const json config = {{"models",
+                        {{{"name", "parrot"}, {"program", FAKE_WORKER}, {"model", "echo"}},
+                         {{"name", "other"}, {"program", FAKE_WORKER}, {"model", "any"}}}}};
+  const fs::path file = fs::temp_directory_path() / cat("rbee-ollama-", getpid(), ".json");
+  std::ofstream(file) << config.dump();
+  Process front(RBEE, {"serve", "--port", "0", "--config", file.string()});
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+  while (ask(front.port(), request("GET", "/health/ready")).status != 200) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end) << front.text();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  run_client(front, "ollama_client.py", {"front"});
+  fs::remove(file);
+}
+
 TEST(ChatClients, CoheresOwnPythonClient) {
   const test::ModelFolder model(test::data_folder());
   Process worker(LLM_WORKER, {"--model", model.path().string(), "--port", "0", "--threads", "1",
