@@ -43,6 +43,7 @@ MAY_INCLUDE = {
                     "server/worker", "server/llm", "server/embedding", "server/image"],
     "server/front": ["rbee/core", "server/http", "server/worker", "server/apis"],
     "workers/common": ["rbee/core", "rbee/hub", "rbee/io", "server/http", "server/worker"],
+    "workers/device": ["rbee/core", "rbee/engine/common", "backends/api", "backends/cpu", "workers/common"],
     "workers": None,
     "cli": None,
     "tools": None,

@@ -6,7 +6,7 @@
 #include "rbee/engine/text/llm_engine.h"
 #include "rbee/engine/text/model_memory.h"
 #include "workers/common/model_paths.h"
-#include "workers/common/worker_device.h"
+#include "workers/device/worker_device.h"
 
 namespace rbee::workers {
 namespace {

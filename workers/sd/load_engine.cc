@@ -4,7 +4,7 @@
 #include "rbee/engine/image/engine.h"
 #include "rbee/engine/image/model_memory.h"
 #include "workers/common/model_paths.h"
-#include "workers/common/worker_device.h"
+#include "workers/device/worker_device.h"
 
 namespace rbee::workers {
 namespace {

@@ -1,4 +1,4 @@
-#include "workers/common/worker_device.h"
+#include "workers/device/worker_device.h"
 
 #include "backends/cpu/control_groups.h"
 #include "backends/cpu/cpu_backend.h"
