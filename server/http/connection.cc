@@ -8,6 +8,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <cctype>
 #include <optional>
+#include <utility>
 
 #include "rbee/core/cat.h"
 #include "server/http/admission.h"
@@ -96,7 +97,7 @@ class HttpConnection final : public Connection,
   void reject(const Response& response);
   void respond(Response response);
   std::string head_of(const Response& response) const;
-  void write_response(const Response& response);
+  void write_response(Response response);
   void start_events(const Response& response);
   void on_wake();
   void on_later();
@@ -132,7 +133,7 @@ class HttpConnection final : public Connection,
   int empty_lines_ = 0;  // skipped before the request
   size_t received_ = 0;  // of a body, since its deadline was set
   size_t max_body_ = 0;
-  std::string output_;
+  std::string output_, body_;  // the body follows the head in output_
   std::optional<Parser> parser_;
   Request request_;
   const Route* route_ = nullptr;
@@ -456,7 +457,7 @@ void HttpConnection::respond(Response response) {
     return on_wake();
   }
   if (response.events) return start_events(response);
-  write_response(response);
+  write_response(std::move(response));
 }
 
 std::string HttpConnection::head_of(const Response& response) const {
@@ -467,13 +468,14 @@ std::string HttpConnection::head_of(const Response& response) const {
                          .origin = allowed_origin(request_, options().cors_origins)});
 }
 
-void HttpConnection::write_response(const Response& response) {
+void HttpConnection::write_response(Response response) {
   state_ = State::answering;
   status_ = response.status;
   reason_ = refusal_reason(response);
   keep_alive_ = keep_alive_ && !finishing_ && !context_.stopping;
   output_ = head_of(response);
-  if (request_.method != "HEAD") output_ += response.body;
+  if (request_.method != "HEAD") body_ = std::move(response.body);
+  if (body_.size() <= kPieceBytes) output_ += std::exchange(body_, {});
   write(&HttpConnection::end_of_response);
 }
 
@@ -534,8 +536,7 @@ void HttpConnection::pump() {
   write(piece.last ? &HttpConnection::end_of_response : &HttpConnection::pump);
 }
 
-// Keeps proxies from closing a stream that is silent. Lines of JSON know no comments, but may begin
-// with a space.
+// Keeps proxies from closing a silent stream. Lines of JSON have no comments, but may begin with " ".
 void HttpConnection::write_comment() {
   const bool lines = events_->form() == StreamForm::lines;
   const std::string_view comment = lines ? " " : ": keep-alive\n\n";
@@ -561,6 +562,8 @@ void HttpConnection::write(Step then, size_t at) {
 }
 
 void HttpConnection::end_of_response() {
+  output_ = std::exchange(body_, {});
+  if (!output_.empty()) return write(&HttpConnection::end_of_response);
   note_request(status_);
   if (!keep_alive_ || finishing_ || context_.stopping) return linger();
   if (!has_begun()) return next_request();

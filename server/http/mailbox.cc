@@ -8,6 +8,8 @@
 namespace rbee::server {
 namespace {
 
+constexpr size_t kMostWhole = size_t{64} * 1024;  // bytes of an event that is sent in one piece
+
 void abandon_what_comes(const Response& response) {
   if (response.events) response.events->abandon();
   if (response.later) response.later->abandon();
@@ -53,23 +55,29 @@ void Mailbox::wake_locked() {
 void EventQueue::push_data(std::string_view payload) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
-  if (form_ == StreamForm::events) pending_ += "data: ";
-  pending_ += payload;
-  pending_ += end_of_event(form_);
+  const std::string_view head = form_ == StreamForm::events ? "data: " : "";
+  pending_.push_back(cat(head, payload, end_of_event(form_)));
   wake_locked();
 }
 
-void EventQueue::push_event(std::string_view name, std::string_view payload) {
+void EventQueue::push_event(std::string_view name, std::string payload) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
-  pending_ += cat("event: ", name, "\ndata: ", payload, end_of_event(form_));
+  const std::string_view end = end_of_event(form_);
+  if (payload.size() > kMostWhole) {
+    pending_.push_back(cat("event: ", name, "\ndata: "));
+    pending_.push_back(std::move(payload));
+    pending_.emplace_back(end);
+  } else {
+    pending_.push_back(cat("event: ", name, "\ndata: ", payload, end));
+  }
   wake_locked();
 }
 
 void EventQueue::push_text(std::string_view events) {
   const std::lock_guard lock(mutex_);
   if (closed_ || events.empty()) return;
-  pending_ += events;
+  pending_.emplace_back(events);
   wake_locked();
 }
 
@@ -88,19 +96,19 @@ void EventQueue::close() {
 EventQueue::Piece EventQueue::take(size_t max_bytes) {
   const std::lock_guard lock(mutex_);
   Piece piece;
-  if (pending_.size() - taken_ <= max_bytes) {
-    piece.text = pending_.substr(taken_);
-    pending_.clear();
+  while (!pending_.empty()) {
+    const std::string& first = pending_.front();
+    const size_t rest = first.size() - taken_;
+    const bool large = first.size() > kMostWhole;
+    if (!piece.text.empty() && (large || piece.text.size() + rest > max_bytes)) break;
+    const size_t count = large ? std::min(rest, std::max<size_t>(max_bytes, 1)) : rest;
+    piece.text.append(first, taken_, count);
+    taken_ += count;
+    if (count < rest) break;
+    pending_.pop_front();
     taken_ = 0;
-  } else {
-    const std::string_view end_mark = end_of_event(form_);
-    const size_t from = max_bytes < end_mark.size() ? 0 : max_bytes - end_mark.size();
-    const size_t found = pending_.find(end_mark, taken_ + from);
-    const size_t end = std::min(found, pending_.size() - end_mark.size()) + end_mark.size();
-    piece.text = pending_.substr(taken_, end - taken_);
-    taken_ = end;
   }
-  piece.last = closed_ && taken_ == pending_.size();
+  piece.last = closed_ && pending_.empty();
   piece.broken = piece.last && failed_;
   starved_ = piece.text.empty() && !piece.last;
   return piece;

@@ -3,6 +3,7 @@
 // the client has not read yet stays here.
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -62,7 +63,7 @@ class EventQueue : public Mailbox {
   // Adds one event with this payload, which must hold no line break. Ignored after close().
   void push_data(std::string_view payload);
   // The same with an event name, which must hold no line break either. For the form `events`.
-  void push_event(std::string_view name, std::string_view payload);
+  void push_event(std::string_view name, std::string payload);
   // Adds whole events in wire form, each with its end. Ignored after close().
   void push_text(std::string_view events);
   void close();
@@ -70,17 +71,18 @@ class EventQueue : public Mailbox {
   void fail();
 
   struct Piece {
-    std::string text;     // whole events; empty if there is nothing now
+    std::string text;     // empty if there is nothing now
     bool last = false;    // nothing follows
     bool broken = false;  // of the last piece: after fail()
   };
-  // At most about `max_bytes`, but at least one event if there is any.
+  // Whole events of at most `max_bytes` together, or one; an event above 64 KiB comes in parts of
+  // at most `max_bytes`, so that a large one is held once.
   Piece take(size_t max_bytes);
 
  private:
   StreamForm form_ = StreamForm::events;
-  std::string pending_;
-  size_t taken_ = 0;  // leading bytes of pending_ already taken
+  std::deque<std::string> pending_;  // a push each, or a large event's head, payload and end
+  size_t taken_ = 0;                 // leading bytes of the first already taken
   bool closed_ = false;
   bool failed_ = false;
 };

@@ -93,7 +93,7 @@ void ImageJob::on_image(const engine::ImageReady& event) noexcept {
   const std::lock_guard lock(mutex_);
   if (over()) return;
   quietly([&] {
-    images_.push_back({.base64 = io::encode_base64(event.file),
+    images_.push_back({.file = event.file,
                        .format = io::name(event.format),
                        .parameters = event.parameters,
                        .seed = event.seed,

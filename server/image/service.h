@@ -61,7 +61,7 @@ class ImageService final : public WorkerService {
   // For a request without a preview setting: as many as polling clients expect.
   void set_default_previews(ImageBody& body) const;
 
-  // Enlarges pictures by a network or a filter. form: makes the answer from their base64.
+  // Enlarges pictures by a network or a filter. form: makes the answer from their PNG files.
   std::shared_ptr<DelayedResponse> enlarged(UpscaleOrder wanted, UpscaleQueue::Form form);
 
   // The result of `submit` for a request with this body. If the body has pictures, it runs on a

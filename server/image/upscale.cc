@@ -101,7 +101,7 @@ std::string upscaled(const std::string& image, const UpscaleOrder& wanted, const
   if (std::string text = note(wanted); !text.empty()) {
     texts.push_back({"postprocessing", std::move(text)});
   }
-  return io::encode_base64(io::encode_png(picture, texts));
+  return io::encode_png(picture, texts);
 }
 
 void check_sizes(const UpscaleOrder& wanted) {

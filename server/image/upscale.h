@@ -35,8 +35,8 @@ using Enlarge = std::function<io::Pixels(const std::string& network, io::Pixels 
 // Names of upscalers that need no network.
 std::span<const std::string_view> plain_upscalers();
 
-// Enlarges the picture in the base64 `image` and returns a PNG file as base64. The file keeps the
-// settings of the sent file as "parameters", and describes the enlargement as "postprocessing".
+// Enlarges the picture in the base64 `image` and returns a PNG file. The file keeps the settings
+// of the sent file as "parameters", and describes the enlargement as "postprocessing".
 // Names outside plain_upscalers() go to `enlarge`, until the picture is large enough, at most three
 // times. Throws invalid_argument for bytes that are no picture and for a result above 4096 pixels a
 // side, and what `enlarge` throws.
@@ -49,10 +49,10 @@ void check_sizes(const UpscaleOrder& wanted);
 // tiles; the other clients wait for one of the two places in turns.
 class UpscaleQueue {
  public:
-  // Enlarges one picture; both are base64.
+  // Enlarges one picture: base64 becomes a PNG file.
   using Work = std::function<std::string(const std::string& image, const UpscaleOrder&,
                                          const engine::UpscaleHooks&)>;
-  // Makes the answer from the results, base64.
+  // Makes the answer from the results, PNG files.
   using Form = std::function<Response(const std::vector<std::string>& made)>;
   static constexpr size_t kMostWaiting = 8;
 

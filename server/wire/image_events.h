@@ -1,5 +1,5 @@
 #pragma once
-// The events of an image request, for the replies of every API. Pictures are files as base64: PNG
+// The events of an image request, for the replies of every API. Pictures are files: PNG
 // unless the request says otherwise; previews are always PNG.
 
 #include <cstdint>
@@ -46,7 +46,7 @@ struct ImageProgressEvent {
 };
 
 struct ImageResult {
-  std::string base64;
+  std::string file;        // its bytes
   std::string format;      // "png", "jpeg" or "webp"
   std::string parameters;  // its settings in AUTOMATIC1111's form
   uint64_t seed = 0;

@@ -107,7 +107,7 @@ bool read_think(ObjectReader& reader, ChatFields& chat) {
     set_budget(chat, 0);
     return false;
   }
-  tell_thinking(chat, true);
+  set_thinking(chat, true);
   set_budget(chat, -1);
   if (effort) read_reasoning_effort(reader, "think", chat);
   return true;

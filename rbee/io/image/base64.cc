@@ -48,22 +48,28 @@ std::string_view without_url(std::string_view text, std::string_view field) {
 }  // namespace
 
 std::string encode_base64(std::string_view bytes) {
-  std::string out((bytes.size() + 2) / 3 * 4, '=');
+  std::string out;
+  append_base64(out, bytes);
+  return out;
+}
+
+void append_base64(std::string& out, std::string_view bytes) {
+  const size_t start = out.size();
+  out.resize(start + (bytes.size() + 2) / 3 * 4, '=');
   const auto byte = [&](size_t i) { return uint32_t{static_cast<uint8_t>(bytes[i])}; };
   const auto digit = [](uint32_t bits, int shift) { return kAlphabet[bits >> shift & 63]; };
-  char* to = out.data();
+  char* to = out.data() + start;
   size_t i = 0;
   for (; i + 3 <= bytes.size(); i += 3, to += 4) {
     const uint32_t bits = byte(i) << 16 | byte(i + 1) << 8 | byte(i + 2);
     for (int k = 0; k < 4; ++k) to[k] = digit(bits, 18 - 6 * k);
   }
-  if (i == bytes.size()) return out;
+  if (i == bytes.size()) return;
   const bool two = i + 2 == bytes.size();
   const uint32_t bits = byte(i) << 16 | (two ? byte(i + 1) << 8 : 0);
   to[0] = digit(bits, 18);
   to[1] = digit(bits, 12);
   if (two) to[2] = digit(bits, 6);
-  return out;
 }
 
 std::string decode_base64(std::string_view text, std::string_view field) {

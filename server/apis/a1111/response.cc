@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "rbee/core/cat.h"
+#include "server/image/picture_json.h"
 #include "server/wire/json_text.h"
 
 namespace rbee::server {
@@ -67,8 +68,12 @@ std::string sdapi_images_json(const std::vector<ImageResult>& images, const Sdap
                               std::string_view request, bool with_images) {
   Json pictures = Json::array(), seeds = Json::array(), texts = Json::array();
   Json subseeds = Json::array();
+  std::vector<PictureText> files;
   for (const ImageResult& image : images) {
-    if (with_images) pictures.push_back(image.base64);
+    if (with_images) {
+      pictures.push_back(picture_here());
+      files.push_back({image.file});
+    }
     seeds.push_back(image.seed);
     texts.push_back(image.parameters);
   }
@@ -98,7 +103,8 @@ std::string sdapi_images_json(const std::vector<ImageResult>& images, const Sdap
   }
   return dump({{"images", std::move(pictures)},
                {"parameters", sent.is_discarded() ? Json::object() : sent},
-               {"info", dump(info)}});
+               {"info", dump(info)}},
+              files);
 }
 
 std::string sdapi_progress_json(const WorkProgress& progress) {
@@ -180,12 +186,19 @@ std::string sdapi_upscalers_json(const std::vector<std::pair<std::string, int32_
   return dump(list);
 }
 
-std::string sdapi_extra_image_json(std::string_view base64) {
-  return dump({{"html_info", ""}, {"image", base64}});
+std::string sdapi_extra_image_json(std::string_view file) {
+  const PictureText picture{file};
+  return dump({{"html_info", ""}, {"image", picture_here()}}, {&picture, 1});
 }
 
-std::string sdapi_extra_images_json(const std::vector<std::string>& base64) {
-  return dump({{"html_info", ""}, {"images", base64}});
+std::string sdapi_extra_images_json(const std::vector<std::string>& files) {
+  Json images = Json::array();
+  std::vector<PictureText> pictures;
+  for (const std::string& file : files) {
+    images.push_back(picture_here());
+    pictures.push_back({file});
+  }
+  return dump({{"html_info", ""}, {"images", std::move(images)}}, pictures);
 }
 
 std::string sdapi_memory_json(int64_t total, int64_t free) {

@@ -37,8 +37,8 @@ std::string sdapi_models_json(std::string_view model);
 std::string sdapi_options_json(std::string_view model);
 // networks: names and scale factors; listed after the upscalers without a network.
 std::string sdapi_upscalers_json(const std::vector<std::pair<std::string, int32_t>>& networks);
-std::string sdapi_extra_image_json(std::string_view base64);
-std::string sdapi_extra_images_json(const std::vector<std::string>& base64);
+std::string sdapi_extra_image_json(std::string_view file);
+std::string sdapi_extra_images_json(const std::vector<std::string>& files);
 // Bytes of a device with its own memory; a total of 0: there is none.
 std::string sdapi_memory_json(int64_t total, int64_t free);
 // Answers that are the same for every worker; empty: not such a path.

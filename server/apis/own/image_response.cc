@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "server/image/picture_json.h"
 #include "server/wire/json_text.h"
 
 namespace rbee::server {
@@ -62,8 +63,10 @@ std::string preview_json(const ImageProgressEvent& progress, std::string_view ba
 
 std::string complete_json(const std::vector<ImageResult>& images, const ImageTimes& times) {
   Json json = {{"type", "complete"}};
+  std::vector<PictureText> pictures;
   if (!images.empty()) {
-    json["image"] = images.front().base64;
+    json["image"] = picture_here();
+    pictures.push_back({images.front().file});
     json["format"] = images.front().format;
     json["seed"] = images.front().seed;
     json["parameters"] = images.front().parameters;
@@ -74,14 +77,15 @@ std::string complete_json(const std::vector<ImageResult>& images, const ImageTim
                     {"seed", image.seed},
                     {"width", image.width},
                     {"height", image.height},
-                    {"image", image.base64}});
+                    {"image", picture_here()}});
+    pictures.push_back({image.file});
   }
   json["images"] = std::move(list);
   json["text_ms"] = rounded(times.text_ms);
   json["sample_ms"] = rounded(times.sample_ms);
   json["decode_ms"] = rounded(times.decode_ms);
   json["duration_ms"] = rounded(times.total_ms);
-  return dump(json);
+  return dump(json, pictures);
 }
 
 }  // namespace rbee::server

@@ -3,54 +3,19 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <random>
 
 #include "rbee/engine/image/settings.h"
 #include "rbee/engine/image/upscale.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/image/resize.h"
+#include "tests/support/held_bytes.h"
 #include "tests/units/engine/fake_image_model.h"
-
-// NOLINTBEGIN(bugprone-reserved-identifier): the sanitizers' names
-extern "C" [[gnu::weak]] int __sanitizer_install_malloc_and_free_hooks(
-    void (*allocated)(const volatile void*, size_t), void (*freed)(const volatile void*));
-extern "C" [[gnu::weak]] size_t __sanitizer_get_allocated_size(const volatile void*);
-// NOLINTEND(bugprone-reserved-identifier)
 
 namespace rbee::engine {
 namespace {
 
-std::atomic<int64_t> held{0}, most_held{0};
-
-void on_allocation(const volatile void*, size_t bytes) {
-  const int64_t now = held += static_cast<int64_t>(bytes);
-  int64_t before = most_held;
-  while (before < now && !most_held.compare_exchange_weak(before, now)) {
-  }
-}
-
-void on_release(const volatile void* block) {
-  if (block != nullptr) held -= static_cast<int64_t>(__sanitizer_get_allocated_size(block));
-}
-
-class HostMemory : public testing::Test {
- protected:
-  void SetUp() override {
-    if (__sanitizer_install_malloc_and_free_hooks == nullptr) GTEST_SKIP() << "nothing counts";
-    static const int installed =
-        __sanitizer_install_malloc_and_free_hooks(on_allocation, on_release);
-    ASSERT_NE(installed, 0);
-  }
-
-  // Bytes a pixel, above what is held at the start, that `work` takes at its peak.
-  static double bytes_a_pixel(double pixels, const std::function<void()>& work) {
-    const int64_t before = held;
-    most_held = before;
-    work();
-    return static_cast<double>(most_held - before) / pixels;
-  }
-};
+using HostMemory = testing::HeldBytes;
 
 constexpr int32_t kWidth = 2048, kHeight = 1024;
 constexpr double kPixels = double{kWidth} * kHeight;
@@ -104,28 +69,28 @@ TEST_F(HostMemory, OfALargePictureOfWhichAPartIsPainted) {
     request.mask_image = io::encode_png(band(from, end));
     for (const int blur : {0, 8}) {
       request.mask_blur = blur;
-      EXPECT_LT(of_request(request, bytes_a_pixel), kMost) << from << ", " << blur;
+      EXPECT_LT(of_request(request, bytes_per), kMost) << from << ", " << blur;
     }
   }
 }
 
 TEST_F(HostMemory, OfALargePictureThatIsPaintedSmall) {
-  EXPECT_LT(of_request(large_request(), bytes_a_pixel), kMost);
+  EXPECT_LT(of_request(large_request(), bytes_per), kMost);
   ImageRequest request = large_request();
   request.mask_image = io::encode_png(band(900, 1000));
-  EXPECT_LT(of_request(request, bytes_a_pixel), kMost);
+  EXPECT_LT(of_request(request, bytes_per), kMost);
 }
 
 TEST_F(HostMemory, OfAResizedPicture) {
   const io::Pixels large = noise(kWidth, kHeight, 3), small = noise(200, 100, 3);
-  EXPECT_LT(bytes_a_pixel(kPixels, [&] { io::resized(large, 64, 64); }), 1.5);
-  EXPECT_LT(bytes_a_pixel(kPixels, [&] { io::resized(small, kWidth, kHeight); }), 3.5);
+  EXPECT_LT(bytes_per(kPixels, [&] { io::resized(large, 64, 64); }), 1.5);
+  EXPECT_LT(bytes_per(kPixels, [&] { io::resized(small, kWidth, kHeight); }), 3.5);
 }
 
 // Beside the file alone.
 TEST_F(HostMemory, OfAPngFile) {
   const io::Pixels picture = noise(kWidth, kHeight, 3);
-  EXPECT_LT(bytes_a_pixel(kPixels, [&] { io::encode_png(picture); }), 4.5);
+  EXPECT_LT(bytes_per(kPixels, [&] { io::encode_png(picture); }), 4.5);
 }
 
 // Each pixel twice on both axes.
@@ -154,7 +119,7 @@ TEST_F(HostMemory, OfAnEnlargedPicture) {
   const auto enlarge = [&] {
     large = upscaled(Doubling(), small, *source.device, {.tile = 64, .overlap = 16});
   };
-  EXPECT_LT(bytes_a_pixel(4.0 * kHeight * kHeight, enlarge), 3 + 5);
+  EXPECT_LT(bytes_per(4.0 * kHeight * kHeight, enlarge), 3 + 5);
   EXPECT_EQ(large.values, io::resized(small, 2 * kHeight, kWidth, io::Resampler::nearest).values);
 }
 

@@ -131,7 +131,7 @@ ImageSource source_of(const std::string& model, const std::string& control = "",
   if (model == "lcm") options.vae = other.path() / "vae";  // its own has more channels
   if (control.empty()) return load_image_source(folder.path(), options);
   const test::ImageFolder net(control);
-  options.control_nets = {net.path()};
+  options.control_nets = {{net.path(), {}}};
   return load_image_source(folder.path(), options);
 }
 
@@ -419,7 +419,7 @@ TEST(ImageSourceParts, OfDifferentModelsAreRefused) {
   refused(flow, with(clip, flow.path() / "text_encoder_2"), {"sd3", "width of 40", "reads 44"});
   refused(flux, with(clip, large.path() / "text_encoder_2"), {"flux", "pooled", "reads 32"});
   std::filesystem::copy(test::image_data("tokenizer"), small.path() / "tokenizer");
-  options.control_nets = {steer.path()};
+  options.control_nets = {{steer.path(), {}}};
   refused(small, options, {"cross_attention_dim is 72", "give 32", "another family"});
 }
 

@@ -266,6 +266,23 @@ TEST(EventQueue, PiecesAreWholeEvents) {
   EXPECT_EQ(got, all);
 }
 
+TEST(EventQueue, CutsLargeEvents) {
+  EventQueue queue(nullptr);
+  const std::string large(100'000, 'x');
+  queue.push_data("1");
+  queue.push_event("picture", large);
+  queue.push_data("2");
+  queue.close();
+  std::string got;
+  for (EventQueue::Piece piece; !piece.last;) {
+    piece = queue.take(1000);
+    EXPECT_FALSE(piece.text.empty());
+    EXPECT_LE(piece.text.size(), 1000u);
+    got += piece.text;
+  }
+  EXPECT_EQ(got, cat("data: 1\n\nevent: picture\ndata: ", large, "\n\ndata: 2\n\n"));
+}
+
 TEST(Mailbox, AbandonIsToldOnce) {
   int calls = 0;
   DelayedResponse response([&calls] { ++calls; });

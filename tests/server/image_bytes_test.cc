@@ -1,0 +1,85 @@
+// What a large picture takes of the worker's memory while it is answered.
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "rbee/io/image/base64.h"
+#include "rbee/io/image/png.h"
+#include "server/image/picture_json.h"
+#include "tests/server/image_worker.h"
+#include "tests/support/held_bytes.h"
+
+namespace rbee::testing {
+namespace {
+
+using AnswerBytes = HeldBytes;
+
+// Of the picture's file.
+constexpr size_t kBytes = size_t{12} << 20;
+
+TEST(PictureJson, PutsEachPictureInItsPlace) {
+  const std::string place = R"({"bytes":[],"subtype":null})";
+  const nlohmann::ordered_json frame = {{"text", place},
+                                        {"a", server::picture_here()},
+                                        {"b", {server::picture_here()}},
+                                        {"sent", nlohmann::ordered_json::parse(place)}};
+  const server::PictureText pictures[] = {{"foo"}, {"fo", "data:,"}};
+  const nlohmann::json made = nlohmann::json::parse(server::dump(frame, pictures));
+  EXPECT_EQ(made.at("text"), place);
+  EXPECT_EQ(made.at("a"), "Zm9v");
+  EXPECT_EQ(made.at("b").at(0), "data:,Zm8=");
+  EXPECT_EQ(made.at("sent"), nlohmann::json::parse(place));
+}
+
+// Asks for the picture and reads its answer, keeping nothing of it.
+void read_answer(const ImageWorker& worker, std::string_view path, std::string_view body) {
+  RawClient client(worker.port());
+  client.send(request(body.empty() ? "GET" : "POST", path, body, "Connection: close\r\n"));
+  ASSERT_TRUE(client.wait_closed()) << path;
+}
+
+// The file once, and its base64 once for each place that it has in the answer.
+TEST_F(AnswerBytes, AreTheFileAndItsBase64) {
+  ImageWorker worker({.file = std::string(kBytes, 'x')});
+  const std::pair<const char*, const char*> asked[] = {
+      {"/v1/images/generations", R"({"prompt":"x"})"},
+      {"/v1/images/generations", R"({"prompt":"x","response_format":"url"})"},
+      {"/v1/images/generations", R"({"prompt":"x","stream":true})"},
+      {"/sdapi/v1/txt2img", R"({"prompt":"x"})"}};
+  for (const auto& [path, body] : asked) {
+    EXPECT_LT(bytes_per(kBytes, [&] { read_answer(worker, path, body); }), 1 + 4.0 / 3 + 0.25)
+        << path << body;
+  }
+  const std::string stream = worker.new_stream(R"({"operation":"image_generation","prompt":"x"})");
+  EXPECT_LT(bytes_per(kBytes, [&] { read_answer(worker, stream, {}); }), 1 + 8.0 / 3 + 0.25);
+}
+
+// Noise, of which a PNG file has as many bytes as the picture.
+std::string noise(int32_t width, int32_t height) {
+  std::minstd_rand random(7);
+  io::Pixels out{.width = width, .height = height, .channels = 3, .values = {}};
+  out.values.resize(static_cast<size_t>(width) * static_cast<size_t>(height) * 3);
+  for (uint8_t& value : out.values) value = static_cast<uint8_t>(random() >> 8);
+  return io::encode_base64(io::encode_png(out));
+}
+
+// Bytes a pixel of the larger picture: 16 of the 512 MiB that a request may take, where a picture
+// has at most 2^25 pixels.
+TEST_F(AnswerBytes, OfPicturesThatAreEnlarged) {
+  constexpr int32_t kSide = 1024;
+  const ImageWorker worker;
+  const auto body = [](int32_t side, const char* upscaler, int scale) {
+    const nlohmann::json out = {
+        {"image", noise(side, side)}, {"upscaler_1", upscaler}, {"upscaling_resize", scale}};
+    return out.dump();
+  };
+  for (const std::string& sent : {body(kSide, "None", 1), body(kSide / 2, "Lanczos", 2),
+                                  body(kSide / 2, "Nearest", 2), body(kSide, "Lanczos", 1)}) {
+    const auto work = [&] { read_answer(worker, "/sdapi/v1/extra-single-image", sent); };
+    EXPECT_LT(bytes_per(double{kSide} * kSide, work), 16) << sent.substr(sent.size() - 60);
+  }
+}
+
+}  // namespace
+}  // namespace rbee::testing
