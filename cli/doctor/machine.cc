@@ -85,10 +85,10 @@ int Machine::cards(std::string_view vendor) const {
   return count;
 }
 
-bool Machine::is_listed_in(std::string_view group) const {
+bool Machine::is_listed_in(std::string_view listed) const {
   std::istringstream lines(read("etc/group"));
   for (std::string line; std::getline(lines, line);) {  // "render:x:105:anna,bert"
-    if (!line.starts_with(cat(group, ":"))) continue;
+    if (!line.starts_with(cat(listed, ":"))) continue;
     std::istringstream names(line.substr(line.rfind(':') + 1));
     for (std::string name; std::getline(names, name, ',');) {
       if (!user.empty() && name == user) return true;

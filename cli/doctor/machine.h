@@ -30,7 +30,7 @@ struct Machine {
   // Graphics cards and accelerators of a vendor on the PCI bus. vendor: as "0x10de".
   int cards(std::string_view vendor) const;
   // Whether /etc/group lists the user, who may not have logged in since.
-  bool is_listed_in(std::string_view group) const;
+  bool is_listed_in(std::string_view listed) const;
 };
 
 Machine this_machine();
