@@ -130,8 +130,7 @@ TEST(ImageTurns, GoOnWhileAnotherReadsItsPictures) {
   reader->leaving = true;  // ends when it has stopped to read
   turns.spend(*later, 1);
   EXPECT_EQ(take(turns), plain);
-  plain->resting = true;
-  turns.spend(*plain, 2);
+  turns.remove(*plain);
   EXPECT_EQ(take(turns), nullptr);  // two may not hold pictures
   reader->reading = reader->leaving = false;
   EXPECT_EQ(take(turns), reader);
