@@ -536,12 +536,11 @@ void HttpConnection::pump() {
   write(piece.last ? &HttpConnection::end_of_response : &HttpConnection::pump);
 }
 
-// Keeps proxies from closing a silent stream. Lines of JSON have no comments, but may begin with " ".
+// Keeps proxies from closing a silent stream. A line of JSON may begin with a space.
 void HttpConnection::write_comment() {
-  const bool lines = events_->form() == StreamForm::lines;
-  const std::string_view comment = lines ? " " : ": keep-alive\n\n";
+  const std::string comment = events_->form() == StreamForm::lines ? " " : ": keep-alive\n\n";
   probe_due_ = false;
-  output_ = http_1_0_ ? std::string(comment) : chunk(comment);
+  output_ = http_1_0_ ? comment : chunk(comment);
   write(&HttpConnection::pump);
 }
 

@@ -132,6 +132,8 @@ TEST(ChatClients, BudgetsOfReasoningInTheTerminal) {
     std::vector<std::string> arguments{"run",
                                        "-m",
                                        model.path().string(),
+                                       "--device",
+                                       "cpu",
                                        "-t",
                                        "1",
                                        "-n",
