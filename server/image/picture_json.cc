@@ -27,7 +27,8 @@ std::string dump(const nlohmann::ordered_json& json, std::span<const PictureText
     out += '"';
     at = end + place.size();
   }
-  return out.append(frame, at);
+  out.append(frame, at);
+  return out;
 }
 
 }  // namespace rbee::server
