@@ -60,6 +60,8 @@ std::string embeddings_json(const OllamaEmbedBody&, const Vectors& vectors, int6
   return dump({{"embedding", vectors.empty() ? none : vectors.front()}});
 }
 
+const Vectors kNothing;  // g++ 12 rejects {} in its place below
+
 // kAnswer: the body of the answer from vectors and their number of tokens.
 template <OllamaEmbedBody (*kParse)(std::string_view),
           std::string (*kAnswer)(const OllamaEmbedBody&, const Vectors&, int64_t,
@@ -69,7 +71,7 @@ Response embed(EmbeddingService& service, const Request& request) {
     const Clock::time_point arrival = Clock::now();
     OllamaEmbedBody body = kParse(request.body);
     if (!model_of(service).find(body.model)) return no_ollama_model(body.model);
-    if (body.generic.inputs.empty()) return json_response(200, kAnswer(body, {}, 0, arrival));
+    if (body.generic.inputs.empty()) return json_response(200, kAnswer(body, kNothing, 0, arrival));
     Response out;
     engine::EmbeddingRequest asked = request_of(body, request);
     out.later = service.start(
