@@ -3,6 +3,11 @@
 
 #include "cli/commands.h"
 
+#include <cstdio>
+
 int main(int argc, char** argv) {
-  return rbee::tools::run_command_line(argc, argv);
+  const int status = rbee::tools::run_command_line(argc, argv);
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  std::fprintf(stderr, "rbee: standard output could not be written\n");
+  return status == 0 ? 1 : status;
 }

@@ -63,7 +63,10 @@ std::string use_local_path(std::string& path, const std::string& device) {
 }
 
 void use_local_paths(ModelOptions& options) {
-  use_local_path(options.mmproj, options.device);
+  if (hub::is_hub_name(options.mmproj)) {  // a repository has its tower beside the model
+    hub::ModelPath tower = hub::resolve_model_path(options.mmproj, pull_options(options.device));
+    options.mmproj = std::move(tower.mmproj.empty() ? tower.path : tower.mmproj);
+  }
   if (!hub::is_hub_name(options.model)) return;
   options.model_id = options.model;
   const hub::ModelPath found = hub::resolve_model_path(options.model, pull_options(options.device));

@@ -170,6 +170,11 @@ void Pool::begin(const Held& exchange) {
                                       : no_such_model(wanted);
       return refuse(exchange, 404, {"model_not_found", message, "model"});
     }
+    if (wanted.ollama && config_.models[*model].kind == ModelKind::image) {
+      return refuse(exchange, 400,
+                    {"UNSUPPORTED", cat('"', config_.models[*model].name, "\" does not support ",
+                                        wanted.operation)});
+    }
     exchange->model = *model;
   }
   place(exchange);

@@ -183,6 +183,7 @@ std::optional<Wanted> wanted_by(const Request& request) {
   wanted.ranks = known->ranks;
   wanted.named_events = known->named_events;
   wanted.ollama = worker_error_form(path) == ErrorForm::ollama;
+  wanted.operation = path.substr(path.rfind('/') + 1);
   wanted.makes_job = std::ranges::count(kJobPaths, path) > 0;
   for (auto& [name, value] : params) {
     if (name == "job_id") wanted.job = std::move(value);

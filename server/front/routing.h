@@ -17,6 +17,7 @@ struct Wanted {
   bool makes_job = false;         // its answer names a job
   bool named_events = false;      // a stream's events have names besides their data
   bool ollama = false;            // the model's name is as Ollama's clients write it
+  std::string operation;          // the path's last word
 };
 
 // Nothing for a path that workers do not have, or that the front's clients may not use.

@@ -527,6 +527,9 @@ TEST(Front, ChatAndPicturesOfRealModels) {
   const RawResponse picture = front.post("/sdapi/v1/txt2img", drawing);
   EXPECT_EQ(picture.status, 200) << picture.body;
   EXPECT_EQ(json::parse(picture.body).at("images").size(), 1);
+  const RawResponse refused = front.post("/api/generate", {{"model", "emoji"}, {"prompt", "x"}});
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(json::parse(refused.body), json({{"error", "\"emoji\" does not support generate"}}));
   const std::string metrics = front.get("/metrics").body;
   EXPECT_THAT(metrics, HasSubstr(R"({worker="chat-0",outcome="completed"} 1)"));
   EXPECT_THAT(metrics, HasSubstr(R"({worker="emoji-0",outcome="completed"} 1)"));

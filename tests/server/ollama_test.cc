@@ -389,6 +389,7 @@ TEST(Ollama, WhatIsWrongIsNamed) {
     asked["prompt"] = "Hi";
     EXPECT_THAT(error_of(worker, "/api/generate", asked), HasSubstr(body.begin().key()));
   }
+  answer_of(worker, "/api/generate", {{"prompt", "Hi"}, {"width", 0}, {"steps", nullptr}});
   const RawResponse broken = worker.post("/api/chat", "{");
   EXPECT_EQ(broken.status, 400);
   EXPECT_TRUE(json::parse(broken.body).at("error").is_string()) << broken.body;

@@ -26,18 +26,28 @@ hub::ProgressCallback log_lines() {
 
 }  // namespace
 
-ModelPaths::ModelPaths(int64_t memory)
-    : options_{.settings = hub::read_settings(), .memory = memory, .progress = log_lines()} {}
+hub::ModelPath ModelPaths::resolve(const std::string& text) {
+  if (!hub::is_hub_name(text) && !hub::model_of_short_name(text)) {
+    return {.path = text, .mmproj = {}, .name = {}};
+  }
+  if (!options_) {
+    options_.emplace(hub::PullOptions{
+        .settings = hub::read_settings(), .memory = memory_(), .progress = log_lines()});
+  }
+  return hub::resolve_model_path(text, *options_);
+}
 
-std::string ModelPaths::use(std::string& path) const {
-  hub::ModelPath found = hub::resolve_model_path(path, options_);
+std::string ModelPaths::use(std::string& path) {
+  hub::ModelPath found = resolve(path);
   path = std::move(found.path);
   return found.name;
 }
 
-void ModelPaths::use(std::string& model, std::string& mmproj) const {
-  use(mmproj);
-  hub::ModelPath found = hub::resolve_model_path(model, options_);
+void ModelPaths::use(std::string& model, std::string& mmproj) {
+  // A repository has its vision tower beside the model.
+  hub::ModelPath tower = resolve(mmproj);
+  mmproj = std::move(tower.mmproj.empty() ? tower.path : tower.mmproj);
+  hub::ModelPath found = resolve(model);
   model = std::move(found.path);
   if (mmproj.empty()) mmproj = std::move(found.mmproj);
 }

@@ -3,6 +3,8 @@
 // like.
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "rbee/hub/pull.h"
@@ -12,16 +14,20 @@ namespace rbee::workers {
 // Fetches models into Hugging Face's cache, and logs how far that is.
 class ModelPaths {
  public:
-  // memory: bytes free on the device, for the choice of a quantization.
-  explicit ModelPaths(int64_t memory);
+  // memory: bytes free on the device, for the choice of a quantization. It and the hub's settings
+  // matter only to names, so a worker of local files reads neither.
+  explicit ModelPaths(std::function<int64_t()> memory) : memory_(std::move(memory)) {}
 
   // Puts a path into the place of a name; see hub::resolve_model_path(). Returns the name there.
-  std::string use(std::string& path) const;
+  std::string use(std::string& path);
   // The same of a model, which may bring a vision tower for an empty `mmproj`.
-  void use(std::string& model, std::string& mmproj) const;
+  void use(std::string& model, std::string& mmproj);
 
  private:
-  hub::PullOptions options_;
+  hub::ModelPath resolve(const std::string& text);
+
+  std::function<int64_t()> memory_;
+  std::optional<hub::PullOptions> options_;
 };
 
 // The check of an option that takes a file or a name of the hub: a message, empty if it may be one.

@@ -118,9 +118,8 @@ std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, Device& device
   return engine::make_llm_engine(std::move(model), options, std::move(draft));
 }
 
-// memory: bytes free on the device.
-Flags with_local_paths(Flags flags, int64_t memory) {
-  const ModelPaths paths(memory);
+Flags with_local_paths(Flags flags, const WorkerDevice& device) {
+  ModelPaths paths([&] { return device.free_memory(); });
   paths.use(flags.model, flags.mmproj);
   paths.use(flags.speculative.draft_model);
   for (engine::LoraInfo& lora : flags.loras) paths.use(lora.path);
@@ -132,7 +131,7 @@ Flags with_local_paths(Flags flags, int64_t memory) {
 LoadedEngine load_engine(const BackendInfo& backend, const Flags& given) {
   const WorkerDevice wanted(
       backend, {.threads = given.threads, .any = given.any_device, .device = given.device});
-  const Flags flags = with_local_paths(given, wanted.free_memory());
+  const Flags flags = with_local_paths(given, wanted);
   Device& device = wanted.open([&] { return needed_memory(flags); });
   log(LogLevel::info, "loading the model",
       {{"model", flags.model},

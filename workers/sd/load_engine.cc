@@ -15,9 +15,8 @@ struct Local {
   std::vector<engine::NetworkPath> control_nets;
 };
 
-// memory: bytes free on the device.
-Local with_local_paths(SdFlags flags, int64_t memory) {
-  const ModelPaths paths(memory);
+Local with_local_paths(SdFlags flags, const WorkerDevice& device) {
+  ModelPaths paths([&] { return device.free_memory(); });
   for (std::string* path : {&flags.model, &flags.vae, &flags.taesd, &flags.clip_l, &flags.clip_g,
                             &flags.t5xxl, &flags.embeddings}) {
     paths.use(*path);
@@ -93,7 +92,7 @@ std::unique_ptr<engine::ImageEngine> load_image_engine(const BackendInfo& backen
                                                        const SdFlags& given) {
   const WorkerDevice wanted(
       backend, {.threads = given.threads, .any = given.any_device, .device = given.device});
-  const Local local = with_local_paths(given, wanted.free_memory());
+  const Local local = with_local_paths(given, wanted);
   Device& device = wanted.open([&] {
     return engine::image_model_memory(local.flags.model, source_options(local, nullptr));
   });

@@ -70,8 +70,9 @@ DeviceChoice choose_device(std::span<const BackendInfo> backends,
   out.free = cpu->offer(0).memory.free;
   if (backends.size() == 1) return out;
   const Found found = find_gpus(backends);
+  out.faults = found.faults;
   if (found.gpus.empty()) {
-    out.reason = cat("no GPU can be used (", found.faults, "): the model runs on ", out.id);
+    out.reason = cat("no GPU can be used: the model runs on ", out.id, " (rbee doctor says why)");
     return out;
   }
   out.needed = needed();
@@ -98,7 +99,8 @@ Device& open_chosen_device(const std::function<int64_t()>& needed) {
     log(LogLevel::info, choice.reason,
         {{"device", cat(choice.id)},
          {"free_bytes", cat(choice.free)},
-         {"needed_bytes", cat(choice.needed)}});
+         {"needed_bytes", cat(choice.needed)},
+         {"faults", choice.faults}});
   }
   return get_device(choice.id);
 }

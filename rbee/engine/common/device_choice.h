@@ -17,6 +17,7 @@ struct DeviceChoice {
   // What was chosen and why, in one line. Empty: the program has one backend, so there was no
   // choice.
   std::string reason;
+  std::string faults;  // why GPUs and backends cannot be used, separated by "; "; may be empty
 };
 
 struct GpuOffer {

@@ -230,7 +230,7 @@ OllamaRequest parse_ollama_generate(std::string_view text) {
   refuse_unless(reader, "template", "");
   refuse_unless(reader, "context", json::array());
   for (const char* of_pictures : {"width", "height", "steps"}) {
-    refuse_unless(reader, of_pictures, nullptr);
+    refuse_unless(reader, of_pictures, 0);
   }
   if (out.raw || !out.suffix.empty()) {
     out.generate.prompt = out.prompt;

@@ -94,8 +94,8 @@ TEST(DeviceChoice, AGpuThatCannotBeUsedIsLeftOut) {
   EXPECT_EQ(cat(choose({gpu(kBroken, 90 * kGB), gpu("B", 10 * kGB)}, kGB).id), "rocm:1");
   const DeviceChoice chosen = choose({gpu(kBroken, 90 * kGB)}, kGB);
   EXPECT_EQ(cat(chosen.id), "cpu:0");
-  EXPECT_EQ(chosen.reason,
-            "no GPU can be used (cuda: no driver; rocm:0: no kernels): the model runs on cpu:0");
+  EXPECT_EQ(chosen.reason, "no GPU can be used: the model runs on cpu:0 (rbee doctor says why)");
+  EXPECT_EQ(chosen.faults, "rocm:0: no kernels");
 }
 
 TEST(DeviceChoice, WithoutAGpuTheModelsFilesAreNotRead) {
@@ -104,7 +104,8 @@ TEST(DeviceChoice, WithoutAGpuTheModelsFilesAreNotRead) {
   const auto never = []() -> int64_t { fail(Code::internal, "test", "the need was asked for"); };
   const DeviceChoice chosen = choose_device(two, never);
   EXPECT_EQ(cat(chosen.id), "cpu:0");
-  EXPECT_THAT(chosen.reason, HasSubstr("no driver"));
+  EXPECT_THAT(chosen.reason, HasSubstr("no GPU can be used"));
+  EXPECT_THAT(chosen.faults, HasSubstr("no driver"));
   const DeviceChoice alone = choose_device({&kCpu, 1}, never);
   EXPECT_EQ(cat(alone.id), "cpu:0");
   EXPECT_EQ(alone.reason, "") << "there was nothing to choose";
