@@ -95,7 +95,7 @@ TEST(DeviceChoice, AGpuThatCannotBeUsedIsLeftOut) {
   const DeviceChoice chosen = choose({gpu(kBroken, 90 * kGB)}, kGB);
   EXPECT_EQ(cat(chosen.id), "cpu:0");
   EXPECT_EQ(chosen.reason, "no GPU can be used: the model runs on cpu:0 (rbee doctor says why)");
-  EXPECT_EQ(chosen.faults, "rocm:0: no kernels");
+  EXPECT_EQ(chosen.faults, "cuda: no driver; rocm:0: no kernels");
 }
 
 TEST(DeviceChoice, WithoutAGpuTheModelsFilesAreNotRead) {
