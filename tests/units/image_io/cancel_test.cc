@@ -38,7 +38,7 @@ std::string bmp(uint32_t side, uint16_t bits, uint32_t compression, const std::s
   const auto first = static_cast<uint32_t>(14 + 40 + colors.size());
   return "BM" + number(first + static_cast<uint32_t>(rows.size()), 4) + number(0, 4) +
          number(first, 4) + number(40, 4) + number(side, 4) + number(side, 4) + number(1, 2) +
-         number(bits, 2) + number(compression, 4) + number(0, 20) + colors + rows;
+         number(bits, 2) + number(compression, 4) + std::string(20, '\0') + colors + rows;
 }
 
 std::string gif() {
