@@ -1,11 +1,12 @@
 // rbee pull, list, show, rm, search: models on the hub and in the cache.
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <span>
 
 #include "cli/commands.h"
 #include "cli/model_paths.h"
@@ -21,15 +22,18 @@ constexpr size_t kShownCommit = 12;  // digits
 
 struct HubOptions {
   std::vector<std::string> names;
-  std::string device = "cpu";
+  std::string device = "auto";
   int limit = 20;
   bool json = false;
 };
 
-// What follows rbee pull and its like: a short name, or org/repo with hf: or without.
+// What follows rbee pull and its like: a short name, org/repo with hf: or without, or a page.
 hub::ModelName name_of(const std::string& text) {
   if (const auto found = hub::model_of_short_name(text)) return hub::parse_model_name(*found);
-  return hub::parse_model_name(hub::is_hub_name(text) ? text : "hf:" + text);
+  if (hub::is_hub_name(text)) return hub::parse_model_name(text);
+  // Of a mirror's page as of the hub's own.
+  const std::string name = hub::name_of_page(text, hub::Settings{}.endpoint);
+  return hub::parse_model_name("hf:" + hub::name_of_page(name, hub::read_settings().endpoint));
 }
 
 void print_json(const ordered_json& value) {
@@ -77,21 +81,25 @@ int list(const HubOptions& options) {
   return 0;
 }
 
-bool has(std::span<const hub::RepoFile> files, const std::string& path) {
-  return std::ranges::find(files, path, &hub::RepoFile::path) != files.end();
+std::set<std::string_view> paths_of(std::span<const hub::RepoFile> files) {
+  std::set<std::string_view> out;
+  for (const hub::RepoFile& file : files) out.insert(file.path);
+  return out;
 }
 
 int show(const HubOptions& options) {
   const hub::ModelName name = name_of(options.names.front());
   const hub::PullOptions how = pull_options(options.device);
   const hub::ModelState state = hub::look_up(name, how);
+  const std::set<std::string_view> in_cache = paths_of(state.in_cache);
+  const std::set<std::string_view> chosen = paths_of(state.choice.files);
   if (options.json) {
     ordered_json files = ordered_json::array();
     for (const hub::RepoFile& file : state.files) {
       files.push_back({{"path", file.path},
                        {"bytes", file.size},
-                       {"in_cache", has(state.in_cache, file.path)},
-                       {"chosen", has(state.choice.files, file.path)}});
+                       {"in_cache", in_cache.contains(file.path)},
+                       {"chosen", chosen.contains(file.path)}});
     }
     print_json({{"name", hub::to_text(name)},
                 {"commit", state.commit},
@@ -102,8 +110,8 @@ int show(const HubOptions& options) {
   std::printf("%s\ncommit  %s\nchoice  %s\n\n", hub::to_text(name).c_str(), state.commit.c_str(),
               printable_line(state.choice.why).c_str());
   for (const hub::RepoFile& file : state.files) {
-    std::printf("%c %c %9s  %s\n", has(state.choice.files, file.path) ? '*' : ' ',
-                has(state.in_cache, file.path) ? 'c' : ' ', hub::bytes_to_text(file.size).c_str(),
+    std::printf("%c %c %9s  %s\n", chosen.contains(file.path) ? '*' : ' ',
+                in_cache.contains(file.path) ? 'c' : ' ', hub::bytes_to_text(file.size).c_str(),
                 printable_line(file.path).c_str());
   }
   return 0;
@@ -161,7 +169,7 @@ Command add_hub_command(CLI::App& parent, const char* name, const char* about,
 
 void add_device(CLI::App& app, HubOptions& options) {
   app.add_option("--device", options.device,
-                 "cpu, cuda:N or rocm:N: whose memory the best quantization has to fit into")
+                 "auto, cpu, cuda:N or rocm:N: the best quantization fits its memory")
       ->capture_default_str();
 }
 

@@ -14,6 +14,7 @@
 #include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
 #include "rbee/core/printable.h"
+#include "rbee/hub/hub_json.h"
 #include "rbee/hub/name.h"
 
 namespace rbee::hub {
@@ -22,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kModels = "models--";
+constexpr uint64_t kMaxRef = 4096;  // bytes of a branch's file
 constexpr const char* kTag =
     "Signature: 8a477f597d28d172789f06886806bc55\n"
     "# This file is a cache directory tag created by huggingface_hub.\n"
@@ -90,6 +92,16 @@ std::vector<fs::path> children(const fs::path& folder) {
   return out;
 }
 
+// Empty if it cannot be one, such as a file that is too large for it.
+std::string read_commit(const fs::path& ref) {
+  try {
+    std::string commit = read_file(ref, kMaxRef);
+    return is_commit(commit) ? commit : std::string();
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 // Of a snapshot. A link whose blob is gone is no file.
 std::vector<RepoFile> files_below(const fs::path& snapshot) {
   std::vector<RepoFile> out;
@@ -137,11 +149,8 @@ std::optional<std::string> Cache::commit_of(std::string_view repo,
                                             std::string_view revision) const {
   if (is_commit(revision)) return std::string(revision);
   check_revision(revision);
-  const fs::path path = repo_folder(repo) / "refs" / revision;
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) return std::nullopt;
-  const std::string commit = read_file(path, 4096);
-  return is_commit(commit) ? std::optional(commit) : std::nullopt;
+  const std::string commit = read_commit(repo_folder(repo) / "refs" / revision);
+  return commit.empty() ? std::nullopt : std::optional(commit);
 }
 
 std::optional<std::vector<RepoFile>> Cache::listing(std::string_view repo,
@@ -151,7 +160,7 @@ std::optional<std::vector<RepoFile>> Cache::listing(std::string_view repo,
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return std::nullopt;
   try {
-    return listing_from_json(read_file(path));
+    return listing_from_json(read_file(path, kMaxJson));
   } catch (const Error& unreadable) {
     log(LogLevel::warn, "a kept listing of files cannot be read; the hub is asked again",
         {{"file", path.string()}, {"error", unreadable.what()}});
@@ -159,9 +168,10 @@ std::optional<std::vector<RepoFile>> Cache::listing(std::string_view repo,
   }
 }
 
-bool Cache::has_file(std::string_view repo, std::string_view commit, std::string_view file) const {
+bool Cache::has_file(std::string_view repo, std::string_view commit, const RepoFile& file) const {
+  const fs::path path = snapshot_file(repo, commit, file.path);
   std::error_code error;
-  return fs::is_regular_file(snapshot_file(repo, commit, file), error);
+  return fs::is_regular_file(path, error) && size_of(path) == file.size;
 }
 
 // Without a link on the way: one that leads out of the cache would take the file with it.
@@ -217,11 +227,12 @@ void Cache::set_absent(std::string_view repo, std::string_view commit,
 void Cache::link(std::string_view repo, std::string_view commit, std::string_view file,
                  std::string_view etag) const {
   const fs::path from = snapshot_file(repo, commit, file), to = blob(repo, etag);
+  const fs::path target = to.lexically_relative(from.parent_path());
   make_folders(from.parent_path());
   std::error_code error;
-  if (fs::is_regular_file(from, error)) return;
-  fs::remove(from, error);  // a link to a blob that is gone
-  fs::create_symlink(to.lexically_relative(from.parent_path()), from, error);
+  if (fs::read_symlink(from, error) == target) return;
+  fs::remove(from, error);  // a link to another blob, or a file that was cut off
+  fs::create_symlink(target, from, error);
   if (error && !fs::is_regular_file(from)) {
     fail(Code::io, from.string(), "the link cannot be made: ", error.message());
   }
@@ -248,7 +259,7 @@ std::optional<CachedRepo> Cache::find(std::string_view repo) const {
   }
   const fs::path refs = folder / "refs";
   for (const RepoFile& ref : files_below(refs)) {
-    const std::string commit = read_file(refs / ref.path, 4096);
+    const std::string commit = read_commit(refs / ref.path);
     for (CachedRevision& revision : out.revisions) {
       if (revision.commit == commit) revision.refs.push_back(ref.path);
     }
@@ -270,9 +281,13 @@ bool Cache::remove(std::string_view repo) const {
   const fs::path folder = repo_folder(repo);
   std::error_code error;
   if (!fs::is_directory(fs::symlink_status(folder, error))) return false;
+  const fs::path locks = root_ / ".locks" / folder_name(repo);
+  for (const fs::path& lock : children(locks)) {
+    if (FileLock::is_held(lock)) fail(Code::io, folder.string(), "another process fetches it");
+  }
   fs::remove_all(folder, error);
   if (error) fail(Code::io, folder.string(), "it cannot be deleted: ", error.message());
-  fs::remove_all(root_ / ".locks" / folder_name(repo), error);
+  fs::remove_all(locks, error);
   return true;
 }
 

@@ -28,6 +28,9 @@ class FileLock {
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
+  // Whether a process holds it now.
+  static bool is_held(const std::filesystem::path& path);
+
  private:
   int descriptor_ = -1;
 };
@@ -63,14 +66,15 @@ class Cache {
   // The files of a commit, as listed by the hub; absent if no listing is kept.
   std::optional<std::vector<RepoFile>> listing(std::string_view repo,
                                                std::string_view commit) const;
-  bool has_file(std::string_view repo, std::string_view commit, std::string_view file) const;
+  // Whether the snapshot has the file, with the size of the listing.
+  bool has_file(std::string_view repo, std::string_view commit, const RepoFile& file) const;
 
   // Write what their names say. Throw io.
   void set_commit(std::string_view repo, std::string_view revision, std::string_view commit) const;
   void set_listing(std::string_view repo, std::string_view commit,
                    const std::vector<RepoFile>& files) const;
   void set_absent(std::string_view repo, std::string_view commit, std::string_view file) const;
-  // The snapshot's link to a blob.
+  // The snapshot's link to a blob, in the place of one to another blob.
   void link(std::string_view repo, std::string_view commit, std::string_view file,
             std::string_view etag) const;
   // Makes the folders of a blob and its lock, and the tag by which backup programs know a cache.
@@ -80,7 +84,8 @@ class Cache {
   std::vector<CachedRepo> list() const;
   // Absent if it is not in the cache.
   std::optional<CachedRepo> find(std::string_view repo) const;
-  // Deletes the repository's folder and its locks. False if it is not in the cache.
+  // Deletes the repository's folder and its locks. False if it is not in the cache. Throws io if
+  // another process fetches one of its files.
   bool remove(std::string_view repo) const;
 
  private:

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <set>
 
 #include "rbee/core/error.h"
 #include "rbee/core/printable.h"
@@ -35,7 +34,9 @@ bool is_weights(std::string_view path) {
 // Configuration, tokenizers and templates: small, and in other formats than weights.
 bool is_text(const RepoFile& file) {
   const std::string_view name = name_of(file.path);
-  if (name.ends_with(".index.json") || name.ends_with(".index.fp16.json")) return false;
+  // Of weights, which come with their index.
+  const bool index = name.ends_with(".json") && name.find(".index.") != std::string_view::npos;
+  if (index) return false;
   for (const std::string_view end : {".json", ".txt", ".model", ".jinja", ".tiktoken"}) {
     if (name.ends_with(end)) return true;
   }
@@ -101,15 +102,16 @@ Files weights_of(const Files& files, std::span<const std::string_view> variants)
 Choice choose_diffusers(std::span<const RepoFile> files) {
   constexpr std::string_view kVariants[] = {".fp16", "", ".bf16"};
   Choice out{.why = "a folder of diffusers, of each part one variant"};
-  std::set<std::string_view> folders;
+  std::map<std::string_view, Files> folders;
   for (const RepoFile& file : files) {
     if (folder_of(file.path).empty() && is_text(file)) out.files.push_back(file);
     const std::string_view folder = folder_of(file.path);
     const bool part = !folder.empty() && folder.find('/') == std::string_view::npos;
-    if (part && std::ranges::find(kUnused, folder) == std::end(kUnused)) folders.insert(folder);
+    if (part && std::ranges::find(kUnused, folder) == std::end(kUnused)) {
+      folders[folder].push_back(file);
+    }
   }
-  for (const std::string_view folder : folders) {
-    const Files all = in_folder(files, folder);
+  for (const auto& [folder, all] : folders) {
     // Folders beside the parts, of pictures or other programs' weights, have no configuration.
     const bool part = std::ranges::any_of(
         all, [](const RepoFile& file) { return name_of(file.path).ends_with(".json"); });

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
 #include "rbee/core/printable.h"
+#include "rbee/hub/hub_json.h"
 #include "rbee/hub/name.h"
 #include "rbee/hub/url.h"
 
@@ -18,10 +19,9 @@ namespace {
 using nlohmann::json;
 
 constexpr int kMaxRedirects = 20;
-constexpr int kMaxPages = 1000;  // of a listing
-constexpr size_t kMaxFiles = 100'000;
-constexpr int kTries = 5;          // of a request
-constexpr int kLongestWait = 300;  // seconds, as Retry-After asks
+constexpr size_t kMaxPages = 1000;  // of a listing
+constexpr int kTries = 5;           // of a request
+constexpr int kLongestWait = 300;   // seconds, as Retry-After asks
 
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -81,9 +81,7 @@ std::string plain_etag(std::string etag) {
 }
 
 json parsed(const HttpResponse& response, const std::string& url) {
-  json out = json::parse(response.body, nullptr, false);
-  if (out.is_discarded()) fail(Code::io, "hub", url, " does not answer in JSON; is it a hub?");
-  return out;
+  return parse_json(response.body, cat("the answer of ", url));
 }
 
 std::string reason_of(const HttpResponse& response) {
@@ -93,9 +91,13 @@ std::string reason_of(const HttpResponse& response) {
 
 }  // namespace
 
+bool takes_token(const Settings& settings, std::string_view url) {
+  return origin_of(url) == origin_of(settings.endpoint);
+}
+
 HttpRequest Client::request_to(const std::string& url) const {
   HttpRequest request{.url = url};
-  const bool ours = is_hub(url);
+  const bool ours = takes_token(settings_, url);
   if (ours) request.token = settings_.token;
   request.guarded = !ours;
   request.loopback_allowed =
@@ -105,8 +107,8 @@ HttpRequest Client::request_to(const std::string& url) const {
 
 // Mirrors send people to the hub itself for what they do not hold.
 bool Client::is_hub(const std::string& url) const {
-  const Origin origin = origin_of(url);
-  return origin == origin_of(settings_.endpoint) || origin == origin_of(Settings{}.endpoint);
+  return origin_of(url) == origin_of(settings_.endpoint) ||
+         origin_of(url) == origin_of(Settings{}.endpoint);
 }
 
 HttpResponse Client::send(const HttpRequest& request) {
@@ -178,27 +180,29 @@ std::string Client::commit_of(std::string_view repo, std::string_view revision) 
   const HttpResponse response = get(url);
   if (response.status != 200) fail_with(response, url, repo, {});
   const json answer = parsed(response, url);
-  const auto sha = answer.is_object() ? answer.find("sha") : answer.end();
-  const bool told = sha != answer.end() && sha->is_string() && is_commit(sha->get<std::string>());
-  if (!told) fail(Code::io, "hub", url, " names no commit; is it a hub?");
-  return sha->get<std::string>();
+  std::string sha = answer.is_object() ? text_of(answer, "sha") : std::string();
+  if (!is_commit(sha)) fail(Code::io, "hub", url, " names no commit; is it a hub?");
+  return sha;
 }
 
 std::vector<RepoFile> Client::list_files(std::string_view repo, std::string_view commit) {
   std::vector<RepoFile> out;
   std::string url =
       cat(settings_.endpoint, "/api/models/", repo, "/tree/", commit, "?recursive=true");
-  for (int page = 0; !url.empty(); ++page) {
+  size_t left_out = 0;
+  std::set<std::string> read;
+  while (!url.empty()) {
+    if (!read.insert(url).second) {
+      fail(Code::io, "hub", "the listing of ", repo, " leads back to a page that was read");
+    }
+    if (read.size() > kMaxPages) fail(Code::io, "hub", repo, " lists its files on too many pages");
     const HttpResponse response = get(url);
     if (response.status != 200) fail_with(response, url, repo, {});
-    std::vector<RepoFile> part = parse_tree(response.body);
-    std::ranges::move(part, std::back_inserter(out));
-    if (page == kMaxPages || out.size() > kMaxFiles) {
-      fail(Code::io, "hub", repo, " lists too many files");
-    }
+    parse_tree(response.body, out, left_out);
     const std::string next = next_page(response.header("link"));
     url = next.empty() ? next : resolve_reference(url, next);
   }
+  log_left_out(left_out);
   return out;
 }
 
@@ -248,20 +252,13 @@ std::vector<FoundModel> Client::search(std::string_view words, int limit) {
   if (response.status != 200) fail_with(response, url, {}, {});
   const json answer = parsed(response, url);
   std::vector<FoundModel> out;
-  for (const json& row : answer.is_array() ? answer : json::array()) {
+  if (!answer.is_array()) fail(Code::io, "hub", url, " lists no models; is it a hub?");
+  for (const json& row : answer) {
     if (!row.is_object()) continue;
-    const auto number = [&row](const char* key) {
-      const json value = row.value(key, json());
-      return value.is_number_integer() ? value.get<int64_t>() : 0;
-    };
-    const auto text = [&row](const char* key) {
-      const json value = row.value(key, json());
-      return value.is_string() ? value.get<std::string>() : std::string();
-    };
-    out.push_back({.repo = text("id"),
-                   .downloads = number("downloads"),
-                   .likes = number("likes"),
-                   .task = text("pipeline_tag")});
+    out.push_back({.repo = text_of(row, "id"),
+                   .downloads = integer_of(row, "downloads"),
+                   .likes = integer_of(row, "likes"),
+                   .task = text_of(row, "pipeline_tag")});
   }
   return out;
 }

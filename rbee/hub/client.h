@@ -26,6 +26,9 @@ struct FoundModel {
   std::string task;  // such as "text-generation"; empty = not told
 };
 
+// The token is for the endpoint that was set: a mirror's is not the hub's, and no other host's.
+bool takes_token(const Settings& settings, std::string_view url);
+
 // One thread at a time.
 class Client {
  public:

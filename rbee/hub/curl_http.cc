@@ -10,14 +10,15 @@
 
 #include "rbee/core/error.h"
 #include "rbee/hub/http.h"
+#include "rbee/hub/hub_json.h"
 #include "rbee/hub/url.h"
 
 namespace rbee::hub {
 namespace {
 
 constexpr long kConnectSeconds = 15;
-constexpr long kStallSeconds = 30;             // without a byte, after which a request fails
-constexpr size_t kMaxBody = size_t{64} << 20;  // of an answer that no sink takes
+constexpr long kStallSeconds = 30;   // without a byte, after which a request fails
+constexpr long kWholeSeconds = 120;  // of a request without a sink
 constexpr size_t kMaxHeaders = size_t{256} << 10;
 
 struct Transfer {
@@ -80,12 +81,14 @@ size_t on_body(Transfer& transfer, CURL* curl, std::string_view bytes) {
     }
   }
   const int status = transfer.response.status;
-  if (transfer.request.sink && (status == 200 || status == 206)) {
-    if (transfer.request.sink(bytes)) return bytes.size();
+  if (transfer.request.sink) {
+    // Of another answer the status and the headers say enough; its body could be endless.
+    const bool wanted = status == 200 || status == 206;
+    if (wanted && transfer.request.sink(bytes)) return bytes.size();
     transfer.ended = true;
     return 0;
   }
-  if (transfer.response.body.size() + bytes.size() > kMaxBody) {
+  if (transfer.response.body.size() + bytes.size() > kMaxJson) {
     transfer.too_large = true;
     return 0;
   }
@@ -198,6 +201,7 @@ class HttpClient::Impl {
     set(CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
     set(CURLOPT_LOW_SPEED_LIMIT, 1L);
     set(CURLOPT_LOW_SPEED_TIME, kStallSeconds);
+    if (!request.sink) set(CURLOPT_TIMEOUT, kWholeSeconds);
     set(CURLOPT_USERAGENT, "rbee");
     if (request.head) set(CURLOPT_NOBODY, 1L);
     // Sizes and ranges are those of the file itself.

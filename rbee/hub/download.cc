@@ -171,6 +171,13 @@ std::string difference(const fs::path& path, const RepoFile& file) {
   return cat("has the ", large ? "SHA-256 " : "SHA-1 of git ", sum, ", promised is ", promised);
 }
 
+// As the hub's ETag: the promised sum. Another server's ETags may be the same for files that
+// differ, so a blob that nobody promised a sum for has its size in its name.
+std::string blob_name(const RepoFile& file, const std::string& etag) {
+  if (!file.sha256.empty()) return file.sha256;
+  return file.blob_id.empty() ? cat(etag, "-", file.size) : file.blob_id;
+}
+
 void fetch_blob(Client& client, const Source& source, const FileInfo& info, const fs::path& place,
                 ProgressMeter& meter, const DownloadOptions& options) {
   const fs::path unfinished = place.string() + ".rbee.incomplete";
@@ -218,15 +225,16 @@ void download_file(Client& client, const Cache& cache, std::string_view repo,
     fail(Code::io, "hub", printable_line(file.path), " is another file than the listing says");
   }
   cache.prepare(repo);
-  const FileLock lock(cache.lock(repo, info.etag));
-  const fs::path place = cache.blob(repo, info.etag);
+  const std::string name = blob_name(file, info.etag);
+  const FileLock lock(cache.lock(repo, name));
+  const fs::path place = cache.blob(repo, name);
   std::error_code error;
-  if (fs::is_regular_file(place, error)) {
+  if (fs::is_regular_file(place, error) && difference(place, file).empty()) {
     meter.add(file.size, false);
   } else {
     fetch_blob(client, {repo, commit, file}, info, place, meter, options);
   }
-  cache.link(repo, commit, file.path, info.etag);
+  cache.link(repo, commit, file.path, name);
 }
 
 }  // namespace rbee::hub

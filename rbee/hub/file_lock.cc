@@ -43,6 +43,14 @@ FileLock::FileLock(const std::filesystem::path& path) {
   }
 }
 
+bool FileLock::is_held(const std::filesystem::path& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (descriptor < 0) return false;
+  const bool held = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(descriptor);
+  return held;
+}
+
 FileLock::~FileLock() {
   close(descriptor_);  // which releases it
 }

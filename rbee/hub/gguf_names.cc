@@ -5,6 +5,8 @@
 #include <charconv>
 #include <map>
 #include <regex>
+#include <set>
+#include <tuple>
 
 #include "rbee/core/error.h"
 #include "rbee/core/printable.h"
@@ -14,6 +16,7 @@ namespace rbee::hub {
 namespace {
 
 constexpr std::string_view kGguf = ".gguf";
+constexpr size_t kMaxName = 64;                // characters of a quantization
 constexpr size_t kSplitChars = 15;             // "-00001-of-00003"
 constexpr std::string_view kUsual = "Q4_K_M";  // where the memory is not known
 // Beside the weights: keys and values of some thousand tokens, and what a step needs.
@@ -23,6 +26,7 @@ struct Quantization {
   std::string name;
   std::vector<RepoFile> files;
   int64_t bytes = 0;
+  int models = 1;  // that have it
 };
 
 std::string upper(std::string_view text) {
@@ -41,6 +45,10 @@ std::string_view stem_of(std::string_view path) {
 std::string_view whole_name(std::string_view path) {
   std::string_view out = path.substr(0, path.rfind('.'));
   return out.substr(0, std::min(split_begin(out), out.size()));
+}
+
+std::string_view extension_of(std::string_view path) {
+  return path.substr(std::min(path.rfind('.'), path.size()));
 }
 
 int64_t parts_of(std::string_view path) {
@@ -66,15 +74,19 @@ std::vector<Quantization> quantizations(std::span<const RepoFile> files) {
     model.files.push_back(file);
     model.bytes += file.size;
   }
-  std::vector<Quantization> out;
-  for (auto& [name, model] : models) {
-    const auto same = std::ranges::find(out, model.name, &Quantization::name);
-    if (same == out.end()) {
-      out.push_back(std::move(model));
-    } else if (same->bytes < model.bytes) {
-      *same = std::move(model);
+  std::map<std::string, Quantization> by_name;
+  for (auto& [path, model] : models) {
+    const auto [same, is_new] = by_name.try_emplace(model.name, model);
+    if (is_new) continue;
+    model.models = same->second.models + 1;
+    if (same->second.bytes < model.bytes) {
+      same->second = std::move(model);
+    } else {
+      same->second.models = model.models;
     }
   }
+  std::vector<Quantization> out;
+  for (auto& [name, model] : by_name) out.push_back(std::move(model));
   std::ranges::sort(out, {}, &Quantization::bytes);
   for (Quantization& one : out) std::ranges::sort(one.files, {}, &RepoFile::path);
   return out;
@@ -96,6 +108,14 @@ const Quantization& asked_for(std::span<const Quantization> list, std::string_vi
   }
   fail(Code::not_found, "hub", "the repository has no quantization ", printable_line(name),
        "; it has ", names_of(list));
+}
+
+// What the choice is, for people.
+std::string title_of(const Quantization& one, size_t quantizations) {
+  if (!one.name.empty()) return one.name;
+  if (one.models > 1) return "the largest of the GGUF files whose names tell no quantization";
+  return quantizations > 1 ? "the GGUF file whose name tells no quantization"
+                           : "the only GGUF file";
 }
 
 bool fits(const Quantization& one, int64_t memory) {
@@ -140,8 +160,7 @@ size_t split_begin(std::string_view stem) {
 
 bool is_other_part(std::string_view path, std::string_view other) {
   return path != other && parts_of(path) > 1 && parts_of(path) == parts_of(other) &&
-         whole_name(path) == whole_name(other) &&
-         path.substr(path.rfind('.')) == other.substr(other.rfind('.'));
+         whole_name(path) == whole_name(other) && extension_of(path) == extension_of(other);
 }
 
 bool is_mmproj(std::string_view path) {
@@ -159,6 +178,8 @@ std::string quantization_of(std::string_view path) {
       "FP32))$");
   std::string stem = upper(stem_of(path));
   stem.resize(std::min(split_begin(std::string(stem_of(path))), stem.size()));
+  // Names are short, and the search of long ones takes the square of their length.
+  if (stem.size() > kMaxName) stem.erase(0, stem.size() - kMaxName);
   std::smatch match;
   if (!std::regex_search(stem, match, pattern)) return {};
   const std::string name = match[1];
@@ -166,14 +187,18 @@ std::string quantization_of(std::string_view path) {
 }
 
 void check_parts(std::span<const RepoFile> files) {
+  using Whole = std::tuple<std::string_view, std::string_view, int64_t>;
+  std::map<Whole, std::set<std::string_view>> found;
   for (const RepoFile& file : files) {
     const int64_t wanted = parts_of(file.path);
-    const auto there = std::ranges::count_if(
-        files, [&](const RepoFile& other) { return is_other_part(file.path, other.path); });
-    if (there + 1 != wanted) {
-      fail(Code::not_found, "hub", printable_line(file.path), " is one of ", wanted, " parts, and ",
-           there + 1, " are there");
-    }
+    if (wanted == 1) continue;
+    found[{whole_name(file.path), extension_of(file.path), wanted}].insert(file.path);
+  }
+  for (const auto& [whole, parts] : found) {
+    const int64_t wanted = std::get<int64_t>(whole);
+    if (static_cast<int64_t>(parts.size()) == wanted) continue;
+    fail(Code::not_found, "hub", printable_line(*parts.begin()), " is one of ", wanted,
+         " parts, and ", parts.size(), " are there");
   }
 }
 
@@ -199,7 +224,7 @@ Choice choose_gguf(std::span<const RepoFile> files, const Wanted& wanted) {
       wanted.quantization.empty() ? best(list, wanted, why) : asked_for(list, wanted.quantization);
   check_parts(one.files);
   Choice out{.files = one.files, .model = one.files.front().path};
-  out.why = cat(one.name.empty() ? "the only GGUF file" : one.name, ": ", why);
+  out.why = cat(title_of(one, list.size()), ": ", why);
   if (list.size() > 1) out.why += cat("; there are ", names_of(list));
   add_mmproj(files, out);
   return out;

@@ -32,7 +32,8 @@ struct HttpRequest {
   // Of a redirect: no address of the inner network is connected to, whatever its name resolves to.
   bool guarded = false;
   bool loopback_allowed = false;  // but this machine, where the endpoint itself is there
-  // Takes the body of answers 200 and 206 if there is one.
+  // Takes the body of answers 200 and 206 if there is one; other bodies are not read then. Without
+  // a sink the whole request has two minutes.
   BodySink sink{};
   // Called with the headers, before the sink; false ends the request.
   std::function<bool(const HttpResponse&)> on_headers{};

@@ -5,7 +5,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
-#include "rbee/core/printable.h"
+#include "rbee/hub/hub_json.h"
 #include "rbee/hub/name.h"
 
 namespace rbee::hub {
@@ -16,42 +16,38 @@ using nlohmann::ordered_json;
 
 constexpr int kFormatVersion = 1;
 
-std::string text_of(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 int64_t size_of(const json& object, const char* key) {
   const auto found = object.find(key);
-  if (found == object.end() || !found->is_number_integer() || found->get<int64_t>() < 0) {
-    fail(Code::io, "hub", "a listed file has no size");
-  }
-  return found->get<int64_t>();
+  const bool is_there = found != object.end() && found->is_number_integer();
+  const int64_t size = is_there ? integer_of(object, key) : -1;
+  if (size < 0 || size > kMaxFileBytes) fail(Code::io, "hub", "a listed file has no possible size");
+  return size;
 }
 
-bool keep(const std::string& path) {
+bool is_safe(const std::string& path) {
   try {
     check_file(path);
     return true;
   } catch (const Error&) {
-    log(LogLevel::warn, "a file of the repository has a name that is not safe; it is left out",
-        {{"file", printable_line(path)}});
     return false;
   }
 }
 
-json parsed(std::string_view text) {
-  json out = json::parse(text, nullptr, false);
-  if (out.is_discarded()) fail(Code::io, "hub", "a listing of files is no JSON");
-  return out;
+// Counts in `left_out` what it does not add.
+void add(std::vector<RepoFile>& files, RepoFile file, size_t& left_out) {
+  if (files.size() + left_out == kMaxFiles) fail(Code::io, "hub", "too many files are listed");
+  if (is_safe(file.path)) {
+    files.push_back(std::move(file));
+  } else {
+    ++left_out;
+  }
 }
 
 }  // namespace
 
-std::vector<RepoFile> parse_tree(std::string_view text) {
-  const json page = parsed(text);
+void parse_tree(std::string_view text, std::vector<RepoFile>& files, size_t& left_out) {
+  const json page = parse_json(text, "a listing of files");
   if (!page.is_array()) fail(Code::io, "hub", "a listing of files is no array");
-  std::vector<RepoFile> out;
   for (const json& entry : page) {
     if (!entry.is_object() || text_of(entry, "type") != "file") continue;
     RepoFile file{.path = text_of(entry, "path"),
@@ -62,9 +58,14 @@ std::vector<RepoFile> parse_tree(std::string_view text) {
       file.sha256 = text_of(*lfs, "oid");
       file.size = size_of(*lfs, "size");
     }
-    if (keep(file.path)) out.push_back(std::move(file));
+    add(files, std::move(file), left_out);
   }
-  return out;
+}
+
+void log_left_out(size_t left_out) {
+  if (left_out == 0) return;
+  log(LogLevel::warn, "files of the repository have names that are not safe; they are left out",
+      {{"files", cat(left_out)}});
 }
 
 std::string listing_to_json(std::vector<RepoFile> files) {
@@ -84,11 +85,12 @@ std::string listing_to_json(std::vector<RepoFile> files) {
 }
 
 std::vector<RepoFile> listing_from_json(std::string_view text) {
-  const json whole = parsed(text);
-  const bool known = whole.is_object() && whole.value("format_version", json()) == kFormatVersion &&
+  const json whole = parse_json(text, "a listing of files");
+  const bool known = whole.is_object() && integer_of(whole, "format_version") == kFormatVersion &&
                      whole.contains("files") && whole.at("files").is_object();
   if (!known) fail(Code::io, "hub", "a listing of files has another form");
   std::vector<RepoFile> out;
+  size_t left_out = 0;
   for (const auto& [path, entry] : whole.at("files").items()) {
     if (!entry.is_object()) fail(Code::io, "hub", "a listed file is no object");
     RepoFile file{.path = path,
@@ -96,8 +98,9 @@ std::vector<RepoFile> listing_from_json(std::string_view text) {
                   .blob_id = text_of(entry, "blob_id"),
                   .sha256 = text_of(entry, "lfs_sha256"),
                   .xet_hash = text_of(entry, "xet_hash")};
-    if (keep(path)) out.push_back(std::move(file));
+    add(out, std::move(file), left_out);
   }
+  log_left_out(left_out);
   return out;
 }
 

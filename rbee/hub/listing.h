@@ -1,6 +1,7 @@
 #pragma once
 // The files of a repository at one commit, as the hub lists them.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,13 +17,19 @@ struct RepoFile {
   std::string xet_hash{};  // empty = none; for huggingface_hub alone
 };
 
-// Of a page of the hub's /tree. Names that check_file() refuses are left out and logged: nothing of
-// ours could open them. Throws io if it is no listing.
-std::vector<RepoFile> parse_tree(std::string_view json);
+// With these limits the sizes of a listing add up within 63 bits.
+inline constexpr size_t kMaxFiles = 100'000;                // of a listing
+inline constexpr int64_t kMaxFileBytes = int64_t{1} << 46;  // of a file
+
+// Appends a page of the hub's /tree. Names that check_file() refuses are left out and counted in
+// `left_out`: nothing of ours could open them. Throws io if it is no listing, or beyond the limits.
+void parse_tree(std::string_view json, std::vector<RepoFile>& files, size_t& left_out);
+// One line, unless `left_out` is 0.
+void log_left_out(size_t left_out);
 
 // <cache>/.../trees/<commit>.json, byte for byte as huggingface_hub writes it.
 std::string listing_to_json(std::vector<RepoFile> files);
-// Throws io if the text is not of that form.
+// Throws io if the text is not of that form, or beyond the limits. Logs as above.
 std::vector<RepoFile> listing_from_json(std::string_view json);
 
 }  // namespace rbee::hub

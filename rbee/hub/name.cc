@@ -121,6 +121,34 @@ ModelName parse_model_name(std::string_view text) {
   return out;
 }
 
+bool looks_like_repo(std::string_view text) {
+  try {
+    check_repo(text);
+    return !text.ends_with(".gguf") && !text.ends_with(".safetensors");
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::string name_of_page(std::string_view text, std::string_view endpoint) {
+  const std::string begin = cat(endpoint, "/");
+  if (!text.starts_with(begin)) return std::string(text);
+  text.remove_prefix(begin.size());
+  while (text.ends_with('/')) text.remove_suffix(1);
+  const size_t org_end = text.find('/');
+  const size_t repo_end = org_end == text.npos ? org_end : text.find('/', org_end + 1);
+  if (repo_end == text.npos) return std::string(text);
+  const std::string_view repo = text.substr(0, repo_end);
+  std::string_view rest = text.substr(repo_end + 1);
+  for (const std::string_view kind : {"tree/", "blob/", "resolve/"}) {
+    if (!rest.starts_with(kind)) continue;
+    rest.remove_prefix(kind.size());
+    const size_t end = std::min(rest.find('/'), rest.size());
+    return cat(repo, rest.substr(end), "@", rest.substr(0, end));
+  }
+  return std::string(text);
+}
+
 std::string to_text(const ModelName& name) {
   std::string out = cat(kPrefix, name.repo);
   if (!name.quantization.empty()) out += cat(":", name.quantization);

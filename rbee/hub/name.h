@@ -22,6 +22,12 @@ bool is_hub_name(std::string_view text);
 // Throws invalid_argument, saying which part is wrong and what it may be.
 ModelName parse_model_name(std::string_view text);
 
+// True for "org/repo" without hf:, unless it ends as a file of weights does.
+bool looks_like_repo(std::string_view text);
+// What an address of a page, such as https://huggingface.co/org/repo/blob/main/file, is as a name
+// without hf:; other texts as they are. `endpoint`: the hub's.
+std::string name_of_page(std::string_view text, std::string_view endpoint);
+
 // The name as parse_model_name() reads it.
 std::string to_text(const ModelName& name);
 

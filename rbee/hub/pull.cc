@@ -14,6 +14,13 @@ struct Listing {
   std::vector<RepoFile> files;
 };
 
+// For a sentence that begins with what failed already.
+std::string reason_of(const Error& error) {
+  const std::string begin = error.op() + ": ";
+  const std::string_view words = error.what();
+  return std::string(words.starts_with(begin) ? words.substr(begin.size()) : words);
+}
+
 // What the cache knows without the hub. `reason`: why the hub is not asked.
 Listing cached_listing(const ModelName& name, const Cache& cache, std::string_view reason) {
   const auto commit = cache.commit_of(name.repo, name.revision);
@@ -47,7 +54,7 @@ Listing listing_of(const ModelName& name, Client& client, const Cache& cache) {
     return fresh_listing(name, client, cache);
   } catch (const Error& error) {
     if (error.code() != Code::io || !cache.commit_of(name.repo, name.revision)) throw;
-    Listing out = cached_listing(name, cache, error.what());
+    Listing out = cached_listing(name, cache, reason_of(error));
     log(LogLevel::warn, "the hub cannot be asked; the model is taken from the cache as it is",
         {{"model", to_text(name)}, {"error", error.what()}});
     return out;
@@ -59,13 +66,13 @@ Choice choose(const ModelName& name, const Listing& listing, const Cache& cache,
                       .quantization = name.quantization,
                       .memory = memory,
                       .is_there = [&](const RepoFile& file) {
-                        return cache.has_file(name.repo, listing.commit, file.path);
+                        return cache.has_file(name.repo, listing.commit, file);
                       }};
   try {
     return choose_files(listing.files, wanted);
   } catch (const Error& error) {
     if (error.code() != Code::not_found) throw;
-    fail(Code::not_found, "hub", name.repo, ": ", error.what());
+    fail(Code::not_found, "hub", name.repo, ": ", reason_of(error));
   }
 }
 
@@ -80,7 +87,7 @@ ModelState look_up(const ModelName& name, const PullOptions& options) {
                  .in_cache = {},
                  .choice = choose(name, listing, cache, options.memory)};
   std::ranges::copy_if(listing.files, std::back_inserter(out.in_cache), [&](const RepoFile& file) {
-    return cache.has_file(name.repo, listing.commit, file.path);
+    return cache.has_file(name.repo, listing.commit, file);
   });
   return out;
 }
@@ -97,7 +104,7 @@ PulledModel pull(const ModelName& name, const PullOptions& options) {
   std::vector<RepoFile> missing;
   int64_t bytes = 0;
   for (const RepoFile& file : out.choice.files) {
-    if (cache.has_file(name.repo, listing.commit, file.path)) continue;
+    if (cache.has_file(name.repo, listing.commit, file)) continue;
     missing.push_back(file);
     bytes += file.size;
   }
@@ -122,8 +129,11 @@ PulledModel pull(const ModelName& name, const PullOptions& options) {
 
 ModelPath resolve_model_path(const std::string& text, const PullOptions& options) {
   std::error_code error;
-  const std::string name =
-      std::filesystem::exists(text, error) ? text : model_of_short_name(text).value_or(text);
+  const bool exists = std::filesystem::exists(text, error);
+  const std::string name = exists ? text : model_of_short_name(text).value_or(text);
+  if (!exists && looks_like_repo(name)) {
+    fail(Code::not_found, text, "there is no such file or folder; for the hub write hf:", text);
+  }
   if (!is_hub_name(name)) return {.path = text, .mmproj = {}, .name = {}};
   const ModelName parsed = parse_model_name(name);
   const PulledModel pulled = pull(parsed, options);

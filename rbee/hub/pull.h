@@ -51,9 +51,10 @@ struct ModelPath {
   std::string name;    // of the file without its ending, or of the repository; empty: see `path`
 };
 
-// What --model and its like mean: pulls what begins with hf:, and what a short name stands for
-// unless there is such a file; returns every other text as it is. The one function for all places
-// where a model's, an adapter's or another network's path is opened.
+// What --model and its like mean. Throws not_found for "org/repo" without hf:. Else it pulls what
+// begins with hf:, and what a short name stands for unless there is such a file; returns every
+// other text as it is. The one function for all places where a model's, an adapter's or another
+// network's path is opened.
 ModelPath resolve_model_path(const std::string& text, const PullOptions& options);
 
 }  // namespace rbee::hub

@@ -42,13 +42,16 @@ std::string expand_variables(const std::string& text, const Environment& environ
 }
 
 fs::path home(const Environment& environment) {
-  return environment("HOME").value_or("/");
+  const std::string text = environment("HOME").value_or("");
+  return text.empty() ? "/" : text;
 }
 
-fs::path expand(const std::string& text, const Environment& environment) {
-  std::string path = text;
+// The path that a variable holds; absent if the variable is not set, or empty.
+std::optional<fs::path> path_in(const char* name, const Environment& environment) {
+  std::string path = environment(name).value_or("");
   if (path == "~" || path.starts_with("~/")) path = home(environment).string() + path.substr(1);
-  return fs::absolute(expand_variables(path, environment));
+  path = expand_variables(path, environment);
+  return path.empty() ? std::nullopt : std::optional(fs::absolute(path));
 }
 
 bool is_true(const std::optional<std::string>& value) {
@@ -72,8 +75,7 @@ std::string read_token(const fs::path& hf_home, const Environment& environment) 
     if (token.empty()) token = trimmed(environment(name).value_or(""));
   }
   if (token.empty()) {
-    const auto named = environment("HF_TOKEN_PATH");
-    const fs::path file = named ? expand(*named, environment) : hf_home / "token";
+    const fs::path file = path_in("HF_TOKEN_PATH", environment).value_or(hf_home / "token");
     std::error_code ignored;
     if (fs::exists(file, ignored)) token = trimmed(read_file(file, kMaxToken));
   }
@@ -98,16 +100,16 @@ Settings read_settings(const Environment& environment) {
   }
   (void)origin_of(out.endpoint);  // throws if it is none
   fs::path hf_home;
-  if (const auto value = environment("HF_HOME")) {
-    hf_home = expand(*value, environment);
-  } else if (const auto xdg = environment("XDG_CACHE_HOME")) {
-    hf_home = expand(*xdg, environment) / "huggingface";
+  if (const auto named = path_in("HF_HOME", environment)) {
+    hf_home = *named;
+  } else if (const auto xdg = path_in("XDG_CACHE_HOME", environment)) {
+    hf_home = *xdg / "huggingface";
   } else {
     hf_home = home(environment) / ".cache" / "huggingface";
   }
   out.cache = hf_home / "hub";
   for (const char* name : {"HUGGINGFACE_HUB_CACHE", "HF_HUB_CACHE"}) {
-    if (const auto value = environment(name)) out.cache = expand(*value, environment);
+    out.cache = path_in(name, environment).value_or(out.cache);
   }
   out.token = read_token(hf_home, environment);
   const auto offline = environment("HF_HUB_OFFLINE");

@@ -172,6 +172,8 @@ class Hub(Handler):
         rows = [{"id": name, "downloads": 10 * len(name), "likes": 1, "pipeline_tag": "text-generation"}
                 for name in self.hub.repos if words in name.lower()]
         rows.sort(key=lambda row: -row["downloads"])
+        if "search" in self.hub.faults:
+            return self.answer(200, self.hub.faults["search"])
         self.json(rows[: int(query.get("limit", ["1000"])[0])])
 
     def about(self, name, revision):
@@ -192,6 +194,8 @@ class Hub(Handler):
         if at + 3 < len(paths):
             query = urllib.parse.urlencode({"recursive": "true", "cursor": at + 3})
             headers["Link"] = f'<{self.hub.endpoint}/api/models/{name}/tree/{revision}?{query}>; rel="next"'
+        if self.hub.faults.get("circle"):
+            headers["Link"] = f'<{self.hub.endpoint}{self.path}>; rel="next"'
         folders = [{"type": "directory", "path": "folder", "oid": "0" * 40, "size": 0}] if at == 0 else []
         self.json(folders + [repo.entry(path) for path in paths[at : at + 3]], headers)
 
@@ -203,12 +207,13 @@ class Hub(Handler):
         if path not in repo.files:
             return self.refused(404, "EntryNotFound", "Entry not found", {"X-Repo-Commit": commit})
         data = repo.files[path]
+        same = self.hub.faults.get("etag")
         if len(data) < LARGE:
-            return self.send_file(data, {"ETag": f'"{git_sum(data)}"', "X-Repo-Commit": commit})
+            return self.send_file(data, {"ETag": f'"{same or git_sum(data)}"', "X-Repo-Commit": commit})
         self.hub.blobs[repo.sum(path)] = data
         location = self.hub.faults.get("location") or (
             f"{self.hub.files_endpoint}/{repo.sum(path)}?signature={self.hub.signature}")
-        self.answer(302, b"", {"Location": location, "X-Repo-Commit": commit, "X-Linked-Etag": f'"{repo.sum(path)}"',
+        self.answer(302, b"", {"Location": location, "X-Repo-Commit": commit, "X-Linked-Etag": f'"{same or repo.sum(path)}"',
                                "X-Linked-Size": str(len(data)), "ETag": '"of-the-redirect"'})
 
 

@@ -8,6 +8,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/hub/digest.h"
+#include "rbee/hub/hub_json.h"
 #include "rbee/hub/parts.h"
 
 namespace rbee::hub {
@@ -64,7 +65,8 @@ TEST_F(CacheTest, LinksRefsAndListingsAreFoundAgain) {
             "../../../blobs/etag");
   EXPECT_EQ(cache.commit_of("org/repo", "refs/pr/1"), kCommit);
   EXPECT_EQ(cache.commit_of("org/repo", "main"), std::nullopt);
-  EXPECT_TRUE(cache.has_file("org/repo", kCommit, "a/b.txt"));
+  EXPECT_TRUE(cache.has_file("org/repo", kCommit, {.path = "a/b.txt", .size = 5, .blob_id = {}}));
+  EXPECT_FALSE(cache.has_file("org/repo", kCommit, {.path = "a/b.txt", .size = 6, .blob_id = {}}));
   const std::vector<CachedRepo> list = cache.list();
   ASSERT_EQ(list.size(), 1U);
   EXPECT_EQ(list[0].repo, "org/repo");
@@ -121,14 +123,86 @@ TEST_F(CacheTest, ListingsHaveThePythonForm) {
   }
 }
 
+TEST_F(CacheTest, ListingsBeyondTheLimitsAreRefused) {
+  std::vector<RepoFile> files;
+  size_t left_out = 0;
+  const auto entry = [](const std::string& size) {
+    return R"({"type": "file", "path": "a", "oid": "b", "size": )" + size + "}";
+  };
+  parse_tree("[" + entry("70368744177664") + "]", files, left_out);
+  EXPECT_EQ(files.at(0).size, kMaxFileBytes);
+  for (const char* size :
+       {"70368744177665", "9223372036854775807", "18446744073709551615", "-1", "1e3", "null"}) {
+    EXPECT_THROW(parse_tree("[" + entry(size) + "]", files, left_out), Error) << size;
+  }
+  files.resize(kMaxFiles - 1);
+  parse_tree("[" + entry("1") + "]", files, left_out);
+  EXPECT_THROW(parse_tree("[" + entry("1") + "]", files, left_out), Error);
+}
+
+TEST_F(CacheTest, NestedJsonIsRefused) {
+  std::vector<RepoFile> files;
+  size_t left_out = 0;
+  const std::string open(20'000'000, '['),
+      deep = std::string(100'000, '[') + std::string(100'000, ']');
+  EXPECT_THROW(parse_tree(open, files, left_out), Error);
+  EXPECT_THROW(parse_tree(deep, files, left_out), Error);
+  EXPECT_THROW((void)listing_from_json(R"({"format_version": )" + deep + R"(, "files": {}})"),
+               Error);
+  std::string many = "[1";
+  for (int i = 0; i < 4'000'000; ++i) many += ",1";
+  EXPECT_THROW((void)parse_json(many + "]", "it"), Error);
+  EXPECT_EQ(parse_json(std::string(32, '[') + std::string(32, ']'), "it").size(), 1U);
+}
+
+TEST_F(CacheTest, IntegersAreClamped) {
+  const auto row = parse_json(R"({"a": 18446744073709551615, "b": 7, "c": [], "d": 1e30})", "it");
+  EXPECT_EQ(integer_of(row, "a"), INT64_MAX);
+  EXPECT_EQ(integer_of(row, "b"), 7);
+  EXPECT_EQ(integer_of(row, "c") + integer_of(row, "d") + integer_of(row, "e"), 0);
+}
+
+TEST_F(CacheTest, AnotherBlobTakesThePlaceOfALink) {
+  const Cache cache(folder_);
+  cache.prepare("org/repo");
+  write(cache.blob("org/repo", "old"), "12");
+  write(cache.blob("org/repo", "new"), "123");
+  cache.link("org/repo", kCommit, "f", "old");
+  cache.link("org/repo", kCommit, "f", "new");
+  EXPECT_EQ(fs::file_size(cache.snapshot_file("org/repo", kCommit, "f")), 3U);
+}
+
+TEST_F(CacheTest, ALargeFileAmongTheRefsIsSkipped) {
+  const Cache cache(folder_);
+  cache.prepare("org/repo");
+  cache.set_commit("org/repo", "main", kCommit);
+  write(cache.repo_folder("org/repo") / "refs" / "large", std::string(5000, 'c'));
+  EXPECT_EQ(cache.list().size(), 1U);
+  EXPECT_EQ(cache.commit_of("org/repo", "large"), std::nullopt);
+}
+
+TEST_F(CacheTest, WhatIsFetchedIsNotRemoved) {
+  const Cache cache(folder_);
+  cache.prepare("org/repo");
+  {
+    const FileLock lock(cache.lock("org/repo", "etag"));
+    EXPECT_THROW((void)cache.remove("org/repo"), Error);
+  }
+  EXPECT_TRUE(cache.remove("org/repo"));
+}
+
 TEST_F(CacheTest, UnsafeNamesOfTheHubAreLeftOut) {
-  const std::vector<RepoFile> files = parse_tree(
+  std::vector<RepoFile> files;
+  size_t left_out = 0;
+  parse_tree(
       R"([{"type": "file", "path": "../x", "size": 1, "oid": "a"},
           {"type": "file", "path": "/x", "size": 1, "oid": "a"},
           {"type": "file", "path": "a\u0000b", "size": 1, "oid": "a"},
           {"type": "directory", "path": "d", "size": 0, "oid": "a"},
           {"type": "file", "path": "d/ok", "size": 130, "oid": "a",
-           "lfs": {"oid": "s", "size": 7}}])");
+           "lfs": {"oid": "s", "size": 7}}])",
+      files, left_out);
+  EXPECT_EQ(left_out, 3U);
   ASSERT_EQ(files.size(), 1U);
   EXPECT_EQ(files[0].path, "d/ok");
   EXPECT_EQ(files[0].size, 7);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "rbee/core/error.h"
 
 namespace rbee::hub {
@@ -101,6 +103,37 @@ TEST(Choose, AllPartsOfASplitFile) {
               HasSubstr("one of 2 parts, and 1 are there"));
   const Choice named = choose_files(files, {.file = "q/m-Q4_0-00001-of-00002.gguf"});
   EXPECT_EQ(named.files.size(), 2U);
+}
+
+TEST(Choose, PartsWithoutAnExtension) {
+  const auto files = listing({{"x-00001-of-00002", 1}, {"x-00002-of-00002", 1}});
+  EXPECT_EQ(choose_files(files, {.file = "x-00001-of-00002"}).files.size(), 2U);
+}
+
+TEST(Choose, NamesWithoutAQuantization) {
+  EXPECT_THAT(choose_files(listing({{"a.gguf", 1}}), {}).why, HasSubstr("the only GGUF file"));
+  const auto several = listing({{"a.gguf", 1}, {"b.gguf", 2}, {"c.gguf", 1}});
+  const Choice choice = choose_files(several, {});
+  EXPECT_EQ(choice.model, "b.gguf");
+  EXPECT_THAT(choice.why, HasSubstr("the largest of the GGUF files whose names tell no"));
+  EXPECT_THAT(choose_files(listing({{"a.gguf", 1}, {"b-Q8_0.gguf", 2}}), {}).why,
+              HasSubstr("the GGUF file whose name tells no quantization"));
+}
+
+// Of a hostile listing; in the square of its length each takes minutes.
+TEST(Choose, LongListingsTakeNoLongTime) {
+  std::vector<RepoFile> parts, names, folders{{.path = "model_index.json", .blob_id = {}}};
+  for (int i = 1; i <= 50'000; ++i) {
+    std::string number = std::to_string(100'000 + i).substr(1);
+    parts.push_back({.path = "m-Q4_0-" + number + "-of-50000.gguf", .size = 1, .blob_id = {}});
+    names.push_back({.path = "m-Q4_" + number + ".gguf", .size = 1, .blob_id = {}});
+    folders.push_back({.path = "p" + number + "/config.json", .size = 1, .blob_id = {}});
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(choose_files(parts, {}).files.size(), 50'000U);
+  EXPECT_EQ(choose_files(names, {}).files.size(), 1U);
+  EXPECT_THROW((void)choose_files(folders, {}), Error);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
 
 TEST(Choose, AFolderOfSafetensorsWithoutDuplicates) {

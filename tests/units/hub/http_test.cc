@@ -9,6 +9,7 @@
 #include <string>
 
 #include "rbee/core/error.h"
+#include "rbee/hub/client.h"
 #include "rbee/hub/url.h"
 
 namespace rbee::hub {
@@ -46,6 +47,16 @@ TEST(Http, AGuardedRequestConnectsToNoInnerAddress) {
   // Where it is allowed, nobody listens.
   EXPECT_EQ(code_of({.url = "http://127.0.0.1:9/", .guarded = true, .loopback_allowed = true}),
             Code::io);
+}
+
+TEST(Http, TheTokenIsForTheEndpointThatWasSet) {
+  const Settings mirror{.endpoint = "https://mirror.example/hf", .cache = {}, .token = "hf_x"};
+  EXPECT_TRUE(takes_token(mirror, "https://mirror.example/api/models"));
+  for (const char* url : {"https://huggingface.co/api/models", "http://mirror.example/",
+                          "https://mirror.example:444/"}) {
+    EXPECT_FALSE(takes_token(mirror, url)) << url;
+  }
+  EXPECT_TRUE(takes_token(Settings{}, "https://huggingface.co/api/models"));
 }
 
 TEST(Http, TheAddressOfANameCountsNotTheName) {

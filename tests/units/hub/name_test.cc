@@ -80,6 +80,24 @@ TEST(ModelName, WhatCannotBeOneIsRefused) {
   }
 }
 
+TEST(ModelName, PagesAreNames) {
+  const std::string hub = "https://huggingface.co";
+  EXPECT_EQ(name_of_page("https://huggingface.co/org/tiny", hub), "org/tiny");
+  EXPECT_EQ(name_of_page("https://huggingface.co/org/tiny/", hub), "org/tiny");
+  EXPECT_EQ(name_of_page("https://huggingface.co/org/tiny/tree/v1", hub), "org/tiny@v1");
+  EXPECT_EQ(name_of_page("https://huggingface.co/org/tiny/blob/main/a/b.gguf", hub),
+            "org/tiny/a/b.gguf@main");
+  EXPECT_EQ(name_of_page("https://other.example/org/tiny", hub), "https://other.example/org/tiny");
+  EXPECT_EQ(name_of_page("org/tiny", hub), "org/tiny");
+}
+
+TEST(ModelName, NamesWithoutTheirBeginning) {
+  EXPECT_TRUE(looks_like_repo("org/tiny"));
+  for (const char* text : {"tiny", "a/b/c", "./tiny", "models/a.gguf", "/x/y", "hf:org/tiny"}) {
+    EXPECT_FALSE(looks_like_repo(text)) << text;
+  }
+}
+
 TEST(ModelName, ShortNamesAreRepositories) {
   EXPECT_EQ(model_of_short_name("turbo"), "hf:stabilityai/sdxl-turbo");
   EXPECT_EQ(model_of_short_name("3-medium"), "hf:stabilityai/stable-diffusion-3-medium-diffusers");

@@ -27,6 +27,20 @@ TEST(Settings, TheCacheIsWhereHuggingfaceHubHasIt) {
             "/new");
 }
 
+TEST(Settings, EmptyIsUnset) {
+  EXPECT_EQ(settings_of({{"HOME", "/h"},
+                         {"HF_HOME", ""},
+                         {"XDG_CACHE_HOME", ""},
+                         {"HF_HUB_CACHE", ""},
+                         {"HUGGINGFACE_HUB_CACHE", ""},
+                         {"HF_TOKEN_PATH", ""}})
+                .cache,
+            "/h/.cache/huggingface/hub");
+  EXPECT_EQ(settings_of({{"HOME", ""}}).cache, "/.cache/huggingface/hub");
+  EXPECT_EQ(settings_of({{"HOME", "/h"}, {"HF_HOME", "$EMPTY"}, {"EMPTY", ""}}).cache,
+            "/h/.cache/huggingface/hub");
+}
+
 TEST(Settings, EndpointOfflineAndToken) {
   EXPECT_EQ(settings_of({}).endpoint, "https://huggingface.co");
   EXPECT_EQ(settings_of({{"HF_ENDPOINT", "http://m/hf//"}}).endpoint, "http://m/hf");
