@@ -56,7 +56,7 @@ hub::PullOptions pull_options(const std::string& device) {
 }
 
 std::string use_local_path(std::string& path, const std::string& device) {
-  if (!hub::is_hub_name(path) && !hub::model_of_short_name(path)) return {};
+  if (!hub::name_on_hub(path)) return {};
   hub::ModelPath found = hub::resolve_model_path(path, pull_options(device));
   path = found.path;
   return found.name;
@@ -67,7 +67,8 @@ void use_local_paths(ModelOptions& options) {
     hub::ModelPath tower = hub::resolve_model_path(options.mmproj, pull_options(options.device));
     options.mmproj = std::move(tower.mmproj.empty() ? tower.path : tower.mmproj);
   }
-  if (!hub::is_hub_name(options.model)) return;
+  // Short names are of models for pictures.
+  if (hub::name_on_hub(options.model) != options.model) return;
   options.model_id = options.model;
   const hub::ModelPath found = hub::resolve_model_path(options.model, pull_options(options.device));
   options.model = found.path;

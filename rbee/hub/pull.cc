@@ -127,15 +127,20 @@ PulledModel pull(const ModelName& name, const PullOptions& options) {
   return out;
 }
 
-ModelPath resolve_model_path(const std::string& text, const PullOptions& options) {
+std::optional<std::string> name_on_hub(const std::string& text) {
+  if (is_hub_name(text)) return text;
   std::error_code error;
-  const bool exists = std::filesystem::exists(text, error);
-  const std::string name = exists ? text : model_of_short_name(text).value_or(text);
-  if (!exists && looks_like_repo(name)) {
+  if (std::filesystem::exists(text, error)) return std::nullopt;
+  if (looks_like_repo(text)) {
     fail(Code::not_found, text, "there is no such file or folder; for the hub write hf:", text);
   }
-  if (!is_hub_name(name)) return {.path = text, .mmproj = {}, .name = {}};
-  const ModelName parsed = parse_model_name(name);
+  return model_of_short_name(text);
+}
+
+ModelPath resolve_model_path(const std::string& text, const PullOptions& options) {
+  const std::optional<std::string> name = name_on_hub(text);
+  if (!name) return {.path = text, .mmproj = {}, .name = {}};
+  const ModelName parsed = parse_model_name(*name);
   const PulledModel pulled = pull(parsed, options);
   const std::filesystem::path last(parsed.file.empty() ? parsed.repo : parsed.file);
   return {.path = pulled.path.string(),

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,10 +52,13 @@ struct ModelPath {
   std::string name;    // of the file without its ending, or of the repository; empty: see `path`
 };
 
-// What --model and its like mean. Throws not_found for "org/repo" without hf:. Else it pulls what
-// begins with hf:, and what a short name stands for unless there is such a file; returns every
-// other text as it is. The one function for all places where a model's, an adapter's or another
-// network's path is opened.
+// The hub's name that --model and its like mean: what begins with hf:, and what a short name stands
+// for unless there is such a file; empty for every other text. Throws not_found for "org/repo"
+// without hf:, unless there is such a path.
+std::optional<std::string> name_on_hub(const std::string& text);
+
+// Pulls what name_on_hub() finds; returns every other text as it is. The one function for all
+// places where a model's, an adapter's or another network's path is opened.
 ModelPath resolve_model_path(const std::string& text, const PullOptions& options);
 
 }  // namespace rbee::hub

@@ -27,9 +27,7 @@ hub::ProgressCallback log_lines() {
 }  // namespace
 
 hub::ModelPath ModelPaths::resolve(const std::string& text) {
-  if (!hub::is_hub_name(text) && !hub::model_of_short_name(text)) {
-    return {.path = text, .mmproj = {}, .name = {}};
-  }
+  if (!hub::name_on_hub(text)) return {.path = text, .mmproj = {}, .name = {}};
   if (!options_) {
     options_.emplace(hub::PullOptions{
         .settings = hub::read_settings(), .memory = memory_(), .progress = log_lines()});
