@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kLineEvery{10};  // where there is no terminal
 constexpr int kLineWidth = 72;                  // longer than any line before it
 
-void tell_choice(const hub::Choice& choice, int64_t to_fetch) {
+void print_choice(const hub::Choice& choice, int64_t to_fetch) {
   if (to_fetch == 0) return;
   std::fprintf(stderr, "%s (%s of %s to fetch)\n", printable_line(choice.why).c_str(),
                hub::bytes_to_text(to_fetch).c_str(), hub::bytes_to_text(choice.bytes()).c_str());
@@ -27,13 +27,13 @@ void tell_choice(const hub::Choice& choice, int64_t to_fetch) {
 
 hub::ProgressCallback progress_line() {
   const bool terminal = isatty(STDERR_FILENO) != 0;
-  return [terminal, told = Clock::time_point()](const hub::Progress& progress) mutable {
+  return [terminal, printed = Clock::time_point()](const hub::Progress& progress) mutable {
     const bool at_end = progress.done >= progress.total;
     if (terminal) {
       std::fprintf(stderr, "\r%-*s%s", kLineWidth, hub::to_text(progress).c_str(),
                    at_end ? "\n" : "");
-    } else if (at_end || Clock::now() - told >= kLineEvery) {
-      told = Clock::now();
+    } else if (at_end || Clock::now() - printed >= kLineEvery) {
+      printed = Clock::now();
       std::fprintf(stderr, "%s\n", hub::to_text(progress).c_str());
     }
   };
@@ -52,7 +52,7 @@ hub::PullOptions pull_options(const std::string& device) {
   return {.settings = hub::read_settings(),
           .memory = free_memory(device),
           .progress = progress_line(),
-          .chosen = tell_choice};
+          .chosen = print_choice};
 }
 
 std::string use_local_path(std::string& path, const std::string& device) {
@@ -63,9 +63,8 @@ std::string use_local_path(std::string& path, const std::string& device) {
 }
 
 void use_local_paths(ModelOptions& options) {
-  if (hub::is_hub_name(options.mmproj)) {  // a repository has its tower beside the model
-    hub::ModelPath tower = hub::resolve_model_path(options.mmproj, pull_options(options.device));
-    options.mmproj = std::move(tower.mmproj.empty() ? tower.path : tower.mmproj);
+  if (hub::is_hub_name(options.mmproj)) {
+    options.mmproj = hub::resolve_model_path(options.mmproj, pull_options(options.device)).tower();
   }
   // Short names are of models for pictures.
   if (hub::name_on_hub(options.model) != options.model) return;

@@ -5,10 +5,6 @@
 
 #include "rbee/hub/pull.h"
 
-namespace CLI {
-class App;
-}
-
 namespace rbee::tools {
 
 struct ModelOptions;

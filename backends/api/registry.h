@@ -1,6 +1,6 @@
 #pragma once
 // The devices of this program. main registers one BackendInfo for each backend. The CPU is always
-// linked, and each executable links at most one accelerator.
+// linked; a worker links at most one accelerator, `rbee` all that were built.
 
 #include <span>
 #include <string>

@@ -17,7 +17,7 @@ struct Machine {
   // The name of the file's group, or its number if it has no name here.
   std::function<std::string(const std::filesystem::path&)> group;
   std::function<std::string(const char*)> variable;  // of the environment; "" = not set
-  std::string user;                                  // only compared, never told
+  std::string user;                                  // only compared, never printed
 
   // Paths are relative to the root.
   bool has(const std::string& path) const;

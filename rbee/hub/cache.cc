@@ -51,13 +51,13 @@ std::string repo_of(const std::string& name) {
   return repo;
 }
 
-void check_etag(std::string_view etag) {
+void check_blob_name(std::string_view name) {
   const auto plain = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
   };
-  const bool valid = !etag.empty() && etag.size() <= 200 && etag.front() != '.' &&
-                     std::ranges::all_of(etag, plain);
-  if (!valid) fail(Code::io, "hub", "the ETag '", printable_line(etag), "' cannot name a file");
+  const bool valid = !name.empty() && name.size() <= 200 && name.front() != '.' &&
+                     std::ranges::all_of(name, plain);
+  if (!valid) fail(Code::io, "hub", "the ETag '", printable_line(name), "' cannot name a file");
 }
 
 void check_commit(std::string_view commit) {
@@ -124,14 +124,14 @@ fs::path Cache::repo_folder(std::string_view repo) const {
   return root_ / folder_name(repo);
 }
 
-fs::path Cache::blob(std::string_view repo, std::string_view etag) const {
-  check_etag(etag);
-  return repo_folder(repo) / "blobs" / etag;
+fs::path Cache::blob(std::string_view repo, std::string_view name) const {
+  check_blob_name(name);
+  return repo_folder(repo) / "blobs" / name;
 }
 
-fs::path Cache::lock(std::string_view repo, std::string_view etag) const {
-  check_etag(etag);
-  return root_ / ".locks" / folder_name(repo) / cat(etag, ".lock");
+fs::path Cache::lock(std::string_view repo, std::string_view name) const {
+  check_blob_name(name);
+  return root_ / ".locks" / folder_name(repo) / cat(name, ".lock");
 }
 
 fs::path Cache::snapshot(std::string_view repo, std::string_view commit) const {
@@ -225,8 +225,8 @@ void Cache::set_absent(std::string_view repo, std::string_view commit,
 }
 
 void Cache::link(std::string_view repo, std::string_view commit, std::string_view file,
-                 std::string_view etag) const {
-  const fs::path from = snapshot_file(repo, commit, file), to = blob(repo, etag);
+                 std::string_view name) const {
+  const fs::path from = snapshot_file(repo, commit, file), to = blob(repo, name);
   const fs::path target = to.lexically_relative(from.parent_path());
   make_folders(from.parent_path());
   std::error_code error;

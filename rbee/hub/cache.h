@@ -1,12 +1,13 @@
 #pragma once
 // Hugging Face's cache on disk, as huggingface_hub lays it out, so that both share its files:
 //
-//   <cache>/models--org--repo/blobs/<etag>                what the hub holds
+//   <cache>/models--org--repo/blobs/<name>                a file, by its promised sum: the hub's
+//   ETag
 //                             refs/<revision>             the commit of a branch or tag
 //                             snapshots/<commit>/<file>   a relative link to a blob
 //                             .no_exist/<commit>/<file>   empty: the commit has no such file
 //                             trees/<commit>.json         the files of the commit
-//   <cache>/.locks/models--org--repo/<etag>.lock          held while the blob is fetched
+//   <cache>/.locks/models--org--repo/<name>.lock          held while the blob is fetched
 
 #include <filesystem>
 #include <optional>
@@ -55,8 +56,8 @@ class Cache {
 
   const std::filesystem::path& root() const { return root_; }
   std::filesystem::path repo_folder(std::string_view repo) const;
-  std::filesystem::path blob(std::string_view repo, std::string_view etag) const;
-  std::filesystem::path lock(std::string_view repo, std::string_view etag) const;
+  std::filesystem::path blob(std::string_view repo, std::string_view name) const;
+  std::filesystem::path lock(std::string_view repo, std::string_view name) const;
   std::filesystem::path snapshot(std::string_view repo, std::string_view commit) const;
   std::filesystem::path snapshot_file(std::string_view repo, std::string_view commit,
                                       std::string_view file) const;
@@ -76,7 +77,7 @@ class Cache {
   void set_absent(std::string_view repo, std::string_view commit, std::string_view file) const;
   // The snapshot's link to a blob, in the place of one to another blob.
   void link(std::string_view repo, std::string_view commit, std::string_view file,
-            std::string_view etag) const;
+            std::string_view name) const;
   // Makes the folders of a blob and its lock, and the tag by which backup programs know a cache.
   void prepare(std::string_view repo) const;
 

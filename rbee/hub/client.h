@@ -15,7 +15,7 @@ namespace rbee::hub {
 struct FileInfo {
   std::string commit;
   std::string etag;   // the blob's name, without quotes
-  int64_t size = -1;  // bytes; -1 = not told
+  int64_t size = -1;  // bytes; -1 = unknown
   std::string url;    // where the bytes are
 };
 
@@ -23,7 +23,7 @@ struct FoundModel {
   std::string repo;
   int64_t downloads = 0;  // of the last month
   int64_t likes = 0;
-  std::string task;  // such as "text-generation"; empty = not told
+  std::string task;  // such as "text-generation"; empty = unknown
 };
 
 // The token is for the endpoint that was set: a mirror's is not the hub's, and no other host's.

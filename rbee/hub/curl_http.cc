@@ -25,7 +25,7 @@ struct Transfer {
   const HttpRequest& request;
   HttpResponse response;
   size_t header_bytes = 0;
-  bool headers_told = false;
+  bool headers_passed = false;
   bool ended = false;    // by the sink or on_headers
   bool refused = false;  // the address
   bool too_large = false;
@@ -70,8 +70,8 @@ size_t on_header(char* data, size_t, size_t size, void* user) {
 }
 
 size_t on_body(Transfer& transfer, CURL* curl, std::string_view bytes) {
-  if (!transfer.headers_told) {
-    transfer.headers_told = true;
+  if (!transfer.headers_passed) {
+    transfer.headers_passed = true;
     long status = 0;
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     transfer.response.status = static_cast<int>(status);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rbee/core/error.h"
+#include "rbee/core/hex.h"
 #include "rbee/core/input_file.h"
 
 namespace rbee::hub {
@@ -35,13 +36,7 @@ std::string digest(const EVP_MD* kind, std::string_view before, const InputFile&
   unsigned size = 0;
   good = good && EVP_DigestFinal_ex(context.get(), sum.data(), &size) == 1;
   if (!good) fail(Code::io, path.string(), "OpenSSL cannot make its sum");
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string out;
-  for (unsigned i = 0; i < size; ++i) {
-    out += kDigits[sum[i] >> 4];
-    out += kDigits[sum[i] & 15];
-  }
-  return out;
+  return hex({sum.data(), size});
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace rbee::hub {
 namespace {
 
-constexpr std::chrono::milliseconds kTellEvery{200};
+constexpr std::chrono::milliseconds kReportEvery{200};
 constexpr std::chrono::seconds kWindow{8};  // of the speed
 
 std::string duration_to_text(double seconds) {
@@ -56,8 +56,8 @@ void ProgressMeter::add(int64_t bytes, bool fetched) {
   progress_.done += bytes;
   if (fetched && bytes > 0) fetched_ += bytes;
   const bool at_end = progress_.done >= progress_.total;
-  if (!at_end && now - told_ < kTellEvery) return;
-  told_ = now;
+  if (!at_end && now - reported_ < kReportEvery) return;
+  reported_ = now;
   samples_.emplace_back(now, fetched_);
   while (samples_.size() > 2 && now - samples_.front().first > kWindow) samples_.pop_front();
   const double seconds = std::chrono::duration<double>(now - samples_.front().first).count();

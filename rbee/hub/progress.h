@@ -24,7 +24,7 @@ std::string to_text(const Progress& progress);
 // "4.68 GB", in powers of 1000.
 std::string bytes_to_text(int64_t bytes);
 
-// Tells the callback a few times a second, and at the end. From any thread.
+// Calls the callback a few times a second, and at the end. From any thread.
 class ProgressMeter {
  public:
   ProgressMeter(int64_t total, ProgressCallback callback);
@@ -41,7 +41,7 @@ class ProgressMeter {
   Progress progress_;
   int64_t fetched_ = 0;
   std::deque<std::pair<Clock::time_point, int64_t>> samples_;  // of fetched_, the last seconds
-  Clock::time_point told_;
+  Clock::time_point reported_;
 };
 
 }  // namespace rbee::hub

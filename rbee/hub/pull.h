@@ -50,6 +50,9 @@ struct ModelPath {
   std::string path;
   std::string mmproj;  // as PulledModel's; empty for other names
   std::string name;    // of the file without its ending, or of the repository; empty: see `path`
+
+  // What the text means as a vision tower: a repository has it beside its model.
+  const std::string& tower() const { return mmproj.empty() ? path : mmproj; }
 };
 
 // The hub's name that --model and its like mean: what begins with hf:, and what a short name stands

@@ -8,16 +8,6 @@
 
 namespace rbee::server {
 
-// The result of `answer`, or the answer of `errors` for its exception.
-template <typename Answer>
-Response guarded(const ErrorBody& errors, const Answer& answer) {
-  try {
-    return answer();
-  } catch (const std::exception&) {
-    return error_answer(std::current_exception(), errors);
-  }
-}
-
 // Fills in the client, and defaults for absent fields. `open`: those of set_open_defaults(), which
 // all APIs take except the worker's own and llama-server's.
 enum class Defaults : uint8_t { own, open };

@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "rbee/core/error.h"
+#include "rbee/core/hex.h"
 #include "server/http/error_form.h"
 
 namespace rbee::server {
@@ -139,15 +140,9 @@ ApiKeys::Verdict ApiKeys::judge(const Request& request) const {
 }
 
 std::string ApiKeys::describe() const {
-  static constexpr char kHex[] = "0123456789abcdef";
   std::string out;
   for (const Key& key : keys_) {
-    out += cat(out.empty() ? "" : ", ", key.name, " (");
-    for (size_t i = 0; i < 3; ++i) {
-      out += kHex[key.digest[i] >> 4];
-      out += kHex[key.digest[i] & 15];
-    }
-    out += ')';
+    out += cat(out.empty() ? "" : ", ", key.name, " (", hex(std::span(key.digest).first(3)), ")");
   }
   return out;
 }

@@ -8,21 +8,15 @@
 #include <vector>
 
 #include "rbee/core/error.h"
+#include "rbee/core/hex.h"
 
 namespace rbee::server {
 
 namespace {
 
-constexpr char kHex[] = "0123456789abcdef";
-
 void fill_randomly(unsigned char* bytes, size_t count) {
   if (RAND_bytes(bytes, static_cast<int>(count)) != 1)
     fail(Code::internal, "id", "no random bytes");
-}
-
-void append_hex(std::string& out, unsigned char byte) {
-  out += kHex[byte >> 4];
-  out += kHex[byte & 15];
 }
 
 }  // namespace
@@ -35,7 +29,7 @@ std::string uuid4() {
   std::string out;
   for (size_t i = 0; i < bytes.size(); ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
-    append_hex(out, bytes[i]);
+    out += hex({&bytes[i], 1});
   }
   return out;
 }
@@ -43,17 +37,13 @@ std::string uuid4() {
 std::string random_hex(size_t bytes) {
   std::vector<unsigned char> values(bytes);
   fill_randomly(values.data(), bytes);
-  std::string out;
-  for (const unsigned char value : values) append_hex(out, value);
-  return out;
+  return hex(values);
 }
 
 std::string short_digest(std::string_view text) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  std::string out;
-  for (size_t i = 0; i < 5; ++i) append_hex(out, digest[i]);
-  return out;
+  return hex(std::span(digest).first(5));
 }
 
 bool valid_correlation_id(std::string_view id) {

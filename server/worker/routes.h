@@ -34,6 +34,15 @@ using ErrorBody =
     std::function<std::string(int status, std::string_view code, const std::exception& error)>;
 // The answer for an exception of a handler; without `body` in the project's form.
 Response error_answer(const std::exception_ptr& thrown, const ErrorBody& body = nullptr);
+// The result of `answer`, or the answer of `errors` for its exception.
+template <typename Answer>
+Response guarded(const ErrorBody& errors, const Answer& answer) {
+  try {
+    return answer();
+  } catch (const std::exception&) {
+    return error_answer(std::current_exception(), errors);
+  }
+}
 
 // Adds /openapi.json, without a key: the API's OpenAPI document.
 void add_api_document(Router& router, std::string_view document);

@@ -13,10 +13,10 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kLineEvery{10};
 
 hub::ProgressCallback log_lines() {
-  return [told = Clock::time_point()](const hub::Progress& progress) mutable {
+  return [logged = Clock::time_point()](const hub::Progress& progress) mutable {
     const bool at_end = progress.done >= progress.total;
-    if (!at_end && Clock::now() - told < kLineEvery) return;
-    told = Clock::now();
+    if (!at_end && Clock::now() - logged < kLineEvery) return;
+    logged = Clock::now();
     log(LogLevel::info, "fetching the model",
         {{"progress", hub::to_text(progress)},
          {"done", cat(progress.done)},
@@ -42,9 +42,7 @@ std::string ModelPaths::use(std::string& path) {
 }
 
 void ModelPaths::use(std::string& model, std::string& mmproj) {
-  // A repository has its vision tower beside the model.
-  hub::ModelPath tower = resolve(mmproj);
-  mmproj = std::move(tower.mmproj.empty() ? tower.path : tower.mmproj);
+  mmproj = resolve(mmproj).tower();
   hub::ModelPath found = resolve(model);
   model = std::move(found.path);
   if (mmproj.empty()) mmproj = std::move(found.mmproj);

@@ -8,7 +8,7 @@
 
 namespace rbee::engine {
 
-// An upper bound in bytes, from the files' headers: weights as they are in the files, keys and
+// An estimate in bytes, from the files' headers: weights as they are in the files, keys and
 // values of one context in 16 bits, and room for kernels and steps. Reads mmproj and context of the
 // options. Throws as load_text_model() does if the files cannot be opened.
 int64_t text_model_memory(const std::filesystem::path& path, const TextModelOptions& options);

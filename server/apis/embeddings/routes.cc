@@ -17,13 +17,11 @@ using Work = Later (*)(EmbeddingService&, const Request&);
 // kWork: returns the delayed answer.
 template <Work kWork>
 Response answering(EmbeddingService& service, const Request& request) {
-  try {
+  return guarded(openai_error, [&] {
     Response response;
     response.later = kWork(service, request);
     return response;
-  } catch (const std::exception&) {
-    return error_answer(std::current_exception(), openai_error);
-  }
+  });
 }
 
 std::string tokenized(const engine::EmbeddingEngine& engine, const TokenizeRequest& request) {

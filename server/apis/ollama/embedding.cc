@@ -67,7 +67,7 @@ template <OllamaEmbedBody (*kParse)(std::string_view),
           std::string (*kAnswer)(const OllamaEmbedBody&, const Vectors&, int64_t,
                                  Clock::time_point)>
 Response embed(EmbeddingService& service, const Request& request) {
-  try {
+  return guarded(ollama_error, [&] {
     const Clock::time_point arrival = Clock::now();
     OllamaEmbedBody body = kParse(request.body);
     if (!model_of(service).find(body.model)) return no_ollama_model(body.model);
@@ -81,9 +81,7 @@ Response embed(EmbeddingService& service, const Request& request) {
         },
         failure_body);
     return out;
-  } catch (const std::exception&) {
-    return error_answer(std::current_exception(), ollama_error);
-  }
+  });
 }
 
 template <const char* kWhat>

@@ -9,7 +9,7 @@ namespace rbee::server {
 
 // POST /api/embed and /api/embeddings.
 std::span<const EmbeddingRoute> ollama_embedding_routes();
-// Those that tell of the model, and those that are refused.
+// The routes that describe the model, and the refused ones.
 std::span<const EmbeddingRoute> ollama_embedding_model_routes();
 // What chat workers answer: POST /api/generate and /api/chat.
 std::span<const EmbeddingRoute> ollama_text_refusals();

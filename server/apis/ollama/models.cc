@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "rbee/core/cat.h"
+#include "rbee/core/hex.h"
 #include "server/apis/ollama/names.h"
 #include "server/apis/ollama/request.h"
 #include "server/apis/ollama/response.h"
@@ -48,20 +49,14 @@ std::string upper(std::string text) {
   return text;
 }
 
-// Ollama's is that of its files. This one changes with whatever is said of the model.
+// Ollama hashes the model's files. This hash changes with any of the model's properties.
 std::string digest_of(const engine::ModelInfo& info) {
-  const std::string told =
+  const std::string properties =
       cat(info.id, "\n", info.architecture, "\n", info.quantization, "\n", info.parameters, "\n",
           info.weight_bytes, "\n", info.vocab_size, "\n", info.chat_template);
   unsigned char bytes[SHA256_DIGEST_LENGTH];
-  SHA256(reinterpret_cast<const unsigned char*>(told.data()), told.size(), bytes);
-  std::string out;
-  for (const unsigned char byte : bytes) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    out += kDigits[byte >> 4];
-    out += kDigits[byte & 15];
-  }
-  return out;
+  SHA256(reinterpret_cast<const unsigned char*>(properties.data()), properties.size(), bytes);
+  return hex(bytes);
 }
 
 // parent: the model of an adapter; empty: none.
@@ -169,22 +164,20 @@ Response ollama_running(const OllamaModel& model) {
 
 Response ollama_show(const WorkerService& service, const Request& request,
                      const OllamaModel& model) {
-  std::string sent;
-  try {
-    sent = parse_ollama_show(request.body);
-  } catch (const std::exception&) {
-    return error_answer(std::current_exception(), ollama_error);
-  }
-  const std::optional<std::string> found = model.find(sent);
-  if (!found) return no_ollama_model(sent);
-  Json out = {{"modelfile", cat("FROM ", model.file.empty() ? model.name : model.file, "\n")},
-              {"parameters", parameters_text(model.info.sampling)},
-              {"template", model.info.chat_template},
-              {"details", details_json(model, *found == model.name ? "" : model.name)},
-              {"model_info", model_info_json(model)},
-              {"capabilities", model.capabilities},
-              {"modified_at", started_text(service)}};
-  return json_response(200, dump(out));
+  return guarded(ollama_error, [&] {
+    const std::string sent = parse_ollama_show(request.body);
+    const std::optional<std::string> found = model.find(sent);
+    if (!found) return no_ollama_model(sent);
+    const Json out = {
+        {"modelfile", cat("FROM ", model.file.empty() ? model.name : model.file, "\n")},
+        {"parameters", parameters_text(model.info.sampling)},
+        {"template", model.info.chat_template},
+        {"details", details_json(model, *found == model.name ? "" : model.name)},
+        {"model_info", model_info_json(model)},
+        {"capabilities", model.capabilities},
+        {"modified_at", started_text(service)}};
+    return json_response(200, dump(out));
+  });
 }
 
 Response no_ollama_model(const std::string& sent) {

@@ -9,7 +9,7 @@
 
 namespace rbee::server {
 
-// Collects the pieces. A call is told whole, when the next part of the answer or its end comes.
+// Collects the pieces. A call is sent whole: after it ends, when the next part or the end comes.
 class OllamaReply : public Reply {
  public:
   explicit OllamaReply(OllamaAnswer answer) : answer_(std::move(answer)) {}
@@ -25,7 +25,7 @@ class OllamaReply : public Reply {
   const OllamaAnswer& answer() const { return answer_; }
   // What has come since the last take().
   OllamaPiece take();
-  // Adds the call that is not told yet.
+  // Adds the call that is still open.
   void close_call();
   virtual void grew() {}
 

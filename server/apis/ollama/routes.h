@@ -7,7 +7,7 @@
 
 namespace rbee::server {
 
-// For text, for what is known of the model, and those that are refused.
+// The routes for text, those that describe the model, and the refused ones.
 std::span<const ChatRoute> ollama_routes();
 // What embedding workers answer: POST /api/embed and /api/embeddings.
 std::span<const ChatRoute> ollama_embedding_refusals();
