@@ -85,7 +85,7 @@ class PictureSink final : public engine::ImageSink {
     if (tiles.total > 0) std::fprintf(stderr, "tile %d/%d ", tiles.done, tiles.total);
   }
   void on_preview(const engine::ImagePreview&) noexcept override {}
-  void on_image(const engine::ImageReady& event) noexcept override;
+  void on_image(engine::ImageReady&& event) noexcept override;
   void on_finished(const engine::ImageFinished& event) noexcept override {
     end_bar();
     const std::lock_guard lock(mutex_);
@@ -126,7 +126,7 @@ std::string file_of(const std::string& out, int32_t index, int32_t count) {
       .string();
 }
 
-void PictureSink::on_image(const engine::ImageReady& event) noexcept {
+void PictureSink::on_image(engine::ImageReady&& event) noexcept {
   try {
     const std::string path = file_of(out_, event.index, count_);
     io::OutputFile file(path);

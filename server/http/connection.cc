@@ -524,14 +524,10 @@ void HttpConnection::pump() {
   probe_due_ = false;
   output_ = http_1_0_ || piece.text.empty() ? piece.text : chunk(piece.text);
   if (piece.last) {
-    if (piece.broken) {
-      events_->detach();
-      events_.reset();
-      return write(&HttpConnection::close);
-    }
-    if (!http_1_0_) output_ += chunk({});
     events_->detach();
     events_.reset();
+    if (piece.broken) return write(&HttpConnection::close);
+    if (!http_1_0_) output_ += chunk({});
   }
   write(piece.last ? &HttpConnection::end_of_response : &HttpConnection::pump);
 }
@@ -563,6 +559,7 @@ void HttpConnection::write(Step then, size_t at) {
 void HttpConnection::end_of_response() {
   output_ = std::exchange(body_, {});
   if (!output_.empty()) return write(&HttpConnection::end_of_response);
+  output_.shrink_to_fit();  // of a large picture, while the client stays
   note_request(status_);
   if (!keep_alive_ || finishing_ || context_.stopping) return linger();
   if (!has_begun()) return next_request();

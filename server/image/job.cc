@@ -89,13 +89,13 @@ void ImageJob::on_preview(const engine::ImagePreview& event) noexcept {
   });
 }
 
-void ImageJob::on_image(const engine::ImageReady& event) noexcept {
+void ImageJob::on_image(engine::ImageReady&& event) noexcept {
   const std::lock_guard lock(mutex_);
   if (over()) return;
   quietly([&] {
-    images_.push_back({.file = event.file,
+    images_.push_back({.file = std::move(event.file),
                        .format = io::name(event.format),
-                       .parameters = event.parameters,
+                       .parameters = std::move(event.parameters),
                        .seed = event.seed,
                        .index = event.index,
                        .width = event.width,

@@ -39,7 +39,7 @@ class ImageJob final : public Job, public engine::ImageSink {
   void on_started(const engine::ImageStarted& event) noexcept override;
   void on_progress(const engine::ImageProgress& event) noexcept override;
   void on_preview(const engine::ImagePreview& event) noexcept override;
-  void on_image(const engine::ImageReady& event) noexcept override;
+  void on_image(engine::ImageReady&& event) noexcept override;
   void on_finished(const engine::ImageFinished& event) noexcept override;
   void on_failed(const engine::ImageFailed& event) noexcept override;
 

@@ -23,7 +23,7 @@ class Ends final : public ImageSink {
   void on_started(const ImageStarted&) noexcept override {}
   void on_progress(const ImageProgress&) noexcept override {}
   void on_preview(const ImagePreview&) noexcept override {}
-  void on_image(const ImageReady&) noexcept override {}
+  void on_image(ImageReady&&) noexcept override {}
   void on_finished(const ImageFinished&) noexcept override { end(std::nullopt); }
   void on_failed(const ImageFailed& failed) noexcept override { end(failed.code); }
   // Why it failed, or nothing.

@@ -39,20 +39,33 @@ void read_answer(const ImageWorker& worker, std::string_view path, std::string_v
   ASSERT_TRUE(client.wait_closed()) << path;
 }
 
-// The file once, and its base64 once for each place that it has in the answer.
+// The file once, and its base64 once for each place that it has in the answer. Nothing is held
+// after it, also while the client stays.
 TEST_F(AnswerBytes, AreTheFileAndItsBase64) {
   ImageWorker worker({.file = std::string(kBytes, 'x')});
+  const int64_t before = held();
+  const auto bytes_of = [&](const std::string& path, std::string_view body) {
+    const double bytes = bytes_per(kBytes, [&] { read_answer(worker, path, body); });
+    EXPECT_TRUE(wait_released(before, kBytes / 4)) << path << body;
+    return bytes;
+  };
   const std::pair<const char*, const char*> asked[] = {
       {"/v1/images/generations", R"({"prompt":"x"})"},
       {"/v1/images/generations", R"({"prompt":"x","response_format":"url"})"},
       {"/v1/images/generations", R"({"prompt":"x","stream":true})"},
       {"/sdapi/v1/txt2img", R"({"prompt":"x"})"}};
   for (const auto& [path, body] : asked) {
-    EXPECT_LT(bytes_per(kBytes, [&] { read_answer(worker, path, body); }), 1 + 4.0 / 3 + 0.25)
-        << path << body;
+    EXPECT_LT(bytes_of(path, body), 1 + 4.0 / 3 + 0.25) << path << body;
   }
   const std::string stream = worker.new_stream(R"({"operation":"image_generation","prompt":"x"})");
-  EXPECT_LT(bytes_per(kBytes, [&] { read_answer(worker, stream, {}); }), 1 + 8.0 / 3 + 0.25);
+  EXPECT_LT(bytes_of(stream, {}), 1 + 8.0 / 3 + 0.25);
+  RawClient stays(worker.port());
+  stays.send(request("POST", "/v1/images/generations", R"({"prompt":"x"})"));
+  ASSERT_EQ(stays.read_head().status, 200);
+  for (int i = 0; i < 600 && held() > before + int64_t{kBytes} / 4; ++i) {
+    EXPECT_FALSE(stays.wait_closed(std::chrono::milliseconds(100)));
+  }
+  EXPECT_LT(held(), before + int64_t{kBytes} / 4);
 }
 
 // Noise, of which a PNG file has as many bytes as the picture.

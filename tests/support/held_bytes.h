@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <thread>
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the sanitizers' names
 extern "C" [[gnu::weak]] int __sanitizer_install_malloc_and_free_hooks(
@@ -32,6 +34,16 @@ class HeldBytes : public ::testing::Test {
     work();
     return static_cast<double>(most_held_ - before) / units;
   }
+  // Waits until other threads hold no more than `bytes` above `before`; false after a minute.
+  static bool wait_released(int64_t before, int64_t bytes) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (held_ > before + bytes) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  }
+  static int64_t held() { return held_; }
 
  private:
   static void on_allocation(const volatile void*, size_t bytes) {

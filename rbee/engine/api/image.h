@@ -221,7 +221,7 @@ class ImageSink {
   virtual void on_started(const ImageStarted&) noexcept = 0;
   virtual void on_progress(const ImageProgress&) noexcept = 0;
   virtual void on_preview(const ImagePreview&) noexcept = 0;
-  virtual void on_image(const ImageReady&) noexcept = 0;
+  virtual void on_image(ImageReady&&) noexcept = 0;
   virtual void on_finished(const ImageFinished&) noexcept = 0;
   virtual void on_failed(const ImageFailed&) noexcept = 0;
 };

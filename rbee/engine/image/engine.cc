@@ -336,7 +336,7 @@ class QueuedImageEngine final : public ImageEngine {
     ready.width = image.width;
     ready.height = image.height;
     image = {};  // the sink may make larger copies of the file
-    job.sink->on_image(ready);
+    job.sink->on_image(std::move(ready));
   }
 
   void count(const PipelineTimes& times, int32_t images) {

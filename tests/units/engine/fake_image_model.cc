@@ -128,9 +128,9 @@ void ImageRecorder::on_preview(const ImagePreview& event) noexcept {
   note("preview");
 }
 
-void ImageRecorder::on_image(const ImageReady& event) noexcept {
+void ImageRecorder::on_image(ImageReady&& event) noexcept {
   const std::lock_guard lock(mutex_);
-  images.push_back(event);
+  images.push_back(std::move(event));
   note("image");
 }
 

@@ -81,7 +81,7 @@ class ImageRecorder : public ImageSink {
   void on_started(const ImageStarted& event) noexcept override;
   void on_progress(const ImageProgress& event) noexcept override;
   void on_preview(const ImagePreview& event) noexcept override;
-  void on_image(const ImageReady& event) noexcept override;
+  void on_image(ImageReady&& event) noexcept override;
   void on_finished(const ImageFinished& event) noexcept override;
   void on_failed(const ImageFailed& event) noexcept override;
 

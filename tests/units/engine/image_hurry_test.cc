@@ -13,9 +13,9 @@ namespace {
 class HurryBetweenPictures final : public ImageRecorder {
  public:
   HurryBetweenPictures(ImageEngine& engine, Hurry how) : engine_(engine), how_(how) {}
-  void on_image(const ImageReady& event) noexcept override {
+  void on_image(ImageReady&& event) noexcept override {
     if (event.index == 0) engine_.hurry("job", how_);
-    ImageRecorder::on_image(event);
+    ImageRecorder::on_image(std::move(event));
   }
 
  private:
