@@ -36,8 +36,12 @@ constexpr string_view kTcd[] = {"TCDScheduler"};
 constexpr string_view kEulerAPp[] = {"euler_ancestral_cfg_pp"};
 constexpr string_view kDeis[] = {"DEISMultistepScheduler", "deis_multistep"};
 constexpr string_view kAdaptive[] = {"dpm_ad"};
+constexpr string_view kHeunPp[] = {"Heun++"};
+constexpr string_view kResA[] = {"res_multistep_ancestral"};
+constexpr string_view k2SAPp[] = {"dpmpp_2s_ancestral_cfg_pp"};
+constexpr string_view kResAPp[] = {"res_multistep_ancestral_cfg_pp"};
 
-constexpr std::array<SamplerName, 29> kSamplers = {{
+constexpr std::array<SamplerName, 43> kSamplers = {{
     {Sampler::euler, "Euler", kEuler},
     {Sampler::euler_ancestral, "Euler a", kEulerA},
     {Sampler::heun, "Heun", kHeun},
@@ -67,6 +71,20 @@ constexpr std::array<SamplerName, 29> kSamplers = {{
     {Sampler::ipndm_v, "IPNDM_V", {}},
     {Sampler::res_multistep, "Res Multistep", {}},
     {Sampler::gradient_estimation, "Gradient Estimation", {}},
+    {Sampler::heunpp2, "Heun++ 2", kHeunPp},
+    {Sampler::seeds_2, "SEEDS 2", {}},
+    {Sampler::seeds_3, "SEEDS 3", {}},
+    {Sampler::exp_heun_2_x0, "Exp Heun 2 x0", {}},
+    {Sampler::exp_heun_2_x0_sde, "Exp Heun 2 x0 SDE", {}},
+    {Sampler::er_sde, "ER SDE", {}},
+    {Sampler::sa_solver, "SA Solver", {}},
+    {Sampler::sa_solver_pece, "SA Solver PECE", {}},
+    {Sampler::res_multistep_ancestral, "Res Multistep a", kResA},
+    {Sampler::dpmpp_2m_cfg_pp, "DPM++ 2M CFG++", {}},
+    {Sampler::dpmpp_2s_ancestral_cfg_pp, "DPM++ 2S a CFG++", k2SAPp},
+    {Sampler::res_multistep_cfg_pp, "Res Multistep CFG++", {}},
+    {Sampler::res_multistep_ancestral_cfg_pp, "Res Multistep a CFG++", kResAPp},
+    {Sampler::gradient_estimation_cfg_pp, "Gradient Estimation CFG++", {}},
 }};
 
 constexpr string_view kAutomatic[] = {"default", "auto"};

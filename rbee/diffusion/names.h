@@ -43,6 +43,20 @@ enum class Sampler : uint8_t {
   ipndm_v,
   res_multistep,
   gradient_estimation,
+  heunpp2,
+  seeds_2,
+  seeds_3,
+  exp_heun_2_x0,
+  exp_heun_2_x0_sde,
+  er_sde,
+  sa_solver,
+  sa_solver_pece,
+  res_multistep_ancestral,
+  dpmpp_2m_cfg_pp,
+  dpmpp_2s_ancestral_cfg_pp,
+  res_multistep_cfg_pp,
+  res_multistep_ancestral_cfg_pp,
+  gradient_estimation_cfg_pp,
 };
 
 enum class Schedule : uint8_t {

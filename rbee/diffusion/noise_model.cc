@@ -125,6 +125,10 @@ double NoiseModel::lambda(double sigma) const {
   return std::log(alpha(sigma)) - std::log(sigma);
 }
 
+double NoiseModel::sigma_of_lambda(double lambda) const {
+  return is_flow() ? 1 / (1 + std::exp(lambda)) : std::exp(-lambda);
+}
+
 double NoiseModel::sigma(double time) const {
   if (is_flow()) return shifted(time / train_steps_);
   return std::exp(interpolated(log_sigmas_, time));

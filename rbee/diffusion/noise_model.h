@@ -36,6 +36,8 @@ class NoiseModel {
   double alpha(double sigma) const { return is_flow() ? 1 - sigma : 1; }
   // log(alpha / sigma), half the logarithm of the signal-to-noise ratio.
   double lambda(double sigma) const;
+  // The noise level with this lambda().
+  double sigma_of_lambda(double lambda) const;
   // The noise level of a model's time between 0 and train_steps - 1, also between timesteps: their
   // log(sigma) is interpolated (k-diffusion). Of a flow: the shifted t / train_steps.
   double sigma(double time) const;

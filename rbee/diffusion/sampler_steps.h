@@ -2,6 +2,7 @@
 // Helpers of all samplers.
 
 #include <cmath>
+#include <vector>
 
 #include "rbee/diffusion/samplers.h"
 
@@ -59,6 +60,18 @@ Ancestral ancestral(const NoiseModel& noise, double from, double to, double eta)
 // Adds the fresh noise, if any, after a straight move to `split.down`.
 void add_fresh(Steps& steps, Register normals, const Ancestral& split);
 
+// The level halfway between two in log(alpha / sigma). A flow begins without any signal; it is
+// taken to begin a little later.
+double halfway(const NoiseModel& noise, double from, double to);
+
+// The levels of `steps`, where a flow begins with a little signal, so that log(alpha / sigma) is
+// finite.
+std::vector<double> levels_with_signal(const Steps& steps);
+
+// What RES of order 2 adds of (this picture - the one before) in a straight move from level i to
+// `down`, after one to `down_before`. 0 at the first step and at a move to no noise.
+double res_slope(const Steps& steps, int32_t i, double down, double down_before);
+
 void euler(Steps& steps, bool ancestral_steps);
 void euler_cfg_pp(Steps& steps, bool ancestral_steps);
 void heun(Steps& steps);
@@ -78,7 +91,17 @@ void restart(Steps& steps);
 void deis(Steps& steps);
 void dpm_fast(Steps& steps);
 void ipndm(Steps& steps, bool uneven);
-void res_multistep(Steps& steps);
+void res_multistep(Steps& steps, bool ancestral_steps);
+void res_multistep_cfg_pp(Steps& steps, bool ancestral_steps);
 void gradient_estimation(Steps& steps);
+void gradient_estimation_cfg_pp(Steps& steps);
+void dpmpp_2m_cfg_pp(Steps& steps);
+void dpmpp_2s_ancestral_cfg_pp(Steps& steps);
+void heunpp2(Steps& steps);
+void seeds_2(Steps& steps);
+void seeds_3(Steps& steps);
+void exp_heun_2_x0(Steps& steps, bool fresh_noise);
+void er_sde(Steps& steps);
+void sa_solver(Steps& steps, bool evaluates_twice);
 
 }  // namespace rbee::diffusion

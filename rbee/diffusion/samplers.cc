@@ -1,6 +1,7 @@
 #include "rbee/diffusion/samplers.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numbers>
 
 #include "rbee/core/error.h"
@@ -20,65 +21,73 @@ bool scales_noise(Sampler sampler) {
          sampler != Sampler::lcm && sampler != Sampler::tcd;
 }
 
-void write_steps(Steps& steps, Sampler sampler) {
-  switch (sampler) {
-    case Sampler::euler:
-      return euler(steps, false);
-    case Sampler::euler_ancestral:
-    case Sampler::ddim:
-    case Sampler::ddpm:
-      return euler(steps, true);
-    case Sampler::euler_cfg_pp:
-      return euler_cfg_pp(steps, false);
-    case Sampler::euler_ancestral_cfg_pp:
-    case Sampler::ddim_cfg_pp:
-      return euler_cfg_pp(steps, true);
-    case Sampler::heun:
-      return heun(steps);
-    case Sampler::dpm2:
-      return dpm2(steps, false);
-    case Sampler::dpm2_ancestral:
-      return dpm2(steps, true);
-    case Sampler::dpmpp_2s_ancestral:
-      return dpmpp_2s_ancestral(steps);
-    case Sampler::dpmpp_2m:
-      return dpmpp_2m(steps);
-    case Sampler::dpmpp_2m_sde:
-      return dpmpp_2m_sde(steps);
-    case Sampler::dpmpp_2m_sde_heun:
-      return dpmpp_2m_sde_heun(steps);
-    case Sampler::dpmpp_3m_sde:
-      return dpmpp_3m_sde(steps);
-    case Sampler::dpmpp_sde:
-      return dpmpp_sde(steps);
-    case Sampler::lms:
-      return lms(steps);
-    case Sampler::plms:
-      return plms(steps);
-    case Sampler::unipc:
-      return unipc(steps);
-    case Sampler::lcm:
-      return lcm(steps);
-    case Sampler::tcd:
-      return tcd(steps);
-    case Sampler::restart:
-      return restart(steps);
-    case Sampler::deis:
-      return deis(steps);
-    case Sampler::dpm_fast:
-      return dpm_fast(steps);
-    case Sampler::ipndm:
-      return ipndm(steps, false);
-    case Sampler::ipndm_v:
-      return ipndm(steps, true);
-    case Sampler::res_multistep:
-      return res_multistep(steps);
-    case Sampler::gradient_estimation:
-      return gradient_estimation(steps);
-    case Sampler::dpm_adaptive:
-      return;  // its steps depend on values
-  }
+// write: writes the steps into a plan. calls: see calls_per_step(). unguided: see needs_unguided().
+struct Row {
+  Sampler sampler;
+  void (*write)(Steps&);
+  int32_t calls = 1;
+  bool unguided = false;
+};
+
+// In the order of the enumeration.
+constexpr Row kRows[] = {
+    {Sampler::euler, [](Steps& s) { euler(s, false); }},
+    {Sampler::euler_ancestral, [](Steps& s) { euler(s, true); }},
+    {Sampler::heun, heun, 2},
+    {Sampler::dpm2, [](Steps& s) { dpm2(s, false); }, 2},
+    {Sampler::dpm2_ancestral, [](Steps& s) { dpm2(s, true); }, 2},
+    {Sampler::dpmpp_2s_ancestral, dpmpp_2s_ancestral, 2},
+    {Sampler::dpmpp_2m, dpmpp_2m},
+    {Sampler::dpmpp_2m_sde, dpmpp_2m_sde},
+    {Sampler::dpmpp_2m_sde_heun, dpmpp_2m_sde_heun},
+    {Sampler::dpmpp_3m_sde, dpmpp_3m_sde},
+    {Sampler::dpmpp_sde, dpmpp_sde, 2},
+    {Sampler::lms, lms},
+    {Sampler::ddim, [](Steps& s) { euler(s, true); }},
+    {Sampler::ddpm, [](Steps& s) { euler(s, true); }},
+    {Sampler::plms, plms},
+    {Sampler::unipc, unipc},
+    {Sampler::lcm, lcm},
+    {Sampler::tcd, tcd},
+    {Sampler::euler_cfg_pp, [](Steps& s) { euler_cfg_pp(s, false); }, 1, true},
+    {Sampler::euler_ancestral_cfg_pp, [](Steps& s) { euler_cfg_pp(s, true); }, 1, true},
+    {Sampler::ddim_cfg_pp, [](Steps& s) { euler_cfg_pp(s, true); }, 1, true},
+    {Sampler::restart, restart, 2},
+    {Sampler::deis, deis},
+    {Sampler::dpm_fast, dpm_fast},
+    {Sampler::dpm_adaptive, [](Steps&) {}},  // its steps depend on values
+    {Sampler::ipndm, [](Steps& s) { ipndm(s, false); }},
+    {Sampler::ipndm_v, [](Steps& s) { ipndm(s, true); }},
+    {Sampler::res_multistep, [](Steps& s) { res_multistep(s, false); }},
+    {Sampler::gradient_estimation, gradient_estimation},
+    {Sampler::heunpp2, heunpp2, 3},
+    {Sampler::seeds_2, seeds_2, 2},
+    {Sampler::seeds_3, seeds_3, 3},
+    {Sampler::exp_heun_2_x0, [](Steps& s) { exp_heun_2_x0(s, false); }, 2},
+    {Sampler::exp_heun_2_x0_sde, [](Steps& s) { exp_heun_2_x0(s, true); }, 2},
+    {Sampler::er_sde, er_sde},
+    {Sampler::sa_solver, [](Steps& s) { sa_solver(s, false); }},
+    {Sampler::sa_solver_pece, [](Steps& s) { sa_solver(s, true); }, 2},
+    {Sampler::res_multistep_ancestral, [](Steps& s) { res_multistep(s, true); }},
+    {Sampler::dpmpp_2m_cfg_pp, dpmpp_2m_cfg_pp, 1, true},
+    {Sampler::dpmpp_2s_ancestral_cfg_pp, dpmpp_2s_ancestral_cfg_pp, 2, true},
+    {Sampler::res_multistep_cfg_pp, [](Steps& s) { res_multistep_cfg_pp(s, false); }, 1, true},
+    {Sampler::res_multistep_ancestral_cfg_pp, [](Steps& s) { res_multistep_cfg_pp(s, true); }, 1,
+     true},
+    {Sampler::gradient_estimation_cfg_pp, gradient_estimation_cfg_pp, 1, true},
+};
+
+const Row& row_of(Sampler sampler) {
+  return kRows[static_cast<size_t>(sampler)];
 }
+
+constexpr bool in_order() {
+  for (size_t i = 0; i < std::size(kRows); ++i) {
+    if (kRows[i].sampler != static_cast<Sampler>(i)) return false;
+  }
+  return true;
+}
+static_assert(in_order());
 
 }  // namespace
 
@@ -115,6 +124,13 @@ double add_churn(Steps& steps, Register normals, int32_t i) {
   return higher;
 }
 
+std::vector<double> levels_with_signal(const Steps& steps) {
+  std::vector<double> out = steps.levels.sigmas;
+  constexpr double kAlmostNoise = 0.9999;  // of the model's time
+  if (steps.noise.is_flow() && out.front() >= 1) out.front() = steps.noise.shifted(kAlmostNoise);
+  return out;
+}
+
 Plan make_plan(const NoiseModel& noise, const Levels& levels, const SamplerOptions& options) {
   check(levels.steps() >= 1 && levels.sigmas.size() == levels.times.size() + 1, "sampler",
         "there are no levels");
@@ -125,7 +141,7 @@ Plan make_plan(const NoiseModel& noise, const Levels& levels, const SamplerOptio
   const double eta = options.eta.value_or(customary_eta(options.sampler));
   Steps steps{noise, levels, eta, options.churn, scale, {}};
   check(steps.eta >= 0 && steps.eta <= 1, "eta", steps.eta, " is outside of 0 to 1");
-  write_steps(steps, options.sampler);
+  row_of(options.sampler).write(steps);
   Plan plan = steps.writer.finish(levels.final_scale);
   if (options.sampler == Sampler::dpm_adaptive) {
     plan.registers = AdaptiveSteps::kRegisters;
@@ -140,22 +156,11 @@ Plan make_plan(const NoiseModel& noise, const Levels& levels, const SamplerOptio
 }
 
 int32_t calls_per_step(Sampler sampler) {
-  switch (sampler) {
-    case Sampler::heun:
-    case Sampler::dpm2:
-    case Sampler::dpm2_ancestral:
-    case Sampler::dpmpp_2s_ancestral:
-    case Sampler::dpmpp_sde:
-    case Sampler::restart:
-      return 2;
-    default:
-      return 1;
-  }
+  return row_of(sampler).calls;
 }
 
 bool needs_unguided(Sampler sampler) {
-  return sampler == Sampler::euler_cfg_pp || sampler == Sampler::euler_ancestral_cfg_pp ||
-         sampler == Sampler::ddim_cfg_pp;
+  return row_of(sampler).unguided;
 }
 
 }  // namespace rbee::diffusion

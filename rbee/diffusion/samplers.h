@@ -2,7 +2,9 @@
 // Plans of the samplers. Sources: Karras et al. 2022 (Euler, Heun, DPM2's place in it), Lu et al.
 // 2022 (DPM-Solver++), Zhao et al. 2023 (UniPC), Song et al. 2021 (DDIM), Ho et al. 2020 (DDPM),
 // Liu et al. 2022 (PNDM), Luo et al. 2023 (LCM), Zheng et al. 2024 (TCD), Chung et al. 2024
-// (CFG++), Xu et al. 2023 (Restart), Zhang and Chen 2023 (DEIS), Lu et al. 2022a (DPM-Solver).
+// (CFG++), Xu et al. 2023 (Restart), Zhang and Chen 2023 (DEIS), Lu et al. 2022a (DPM-Solver),
+// Zhang et al. 2023 (RES), Gonzalez et al. 2023 (SEEDS), Cui et al. 2023 (ER SDE), Xue et al. 2023
+// (SA).
 
 #include <limits>
 #include <optional>
@@ -37,7 +39,7 @@ struct SamplerOptions {
 // Throws invalid_argument for eta out of range, and unsupported for churn on flows.
 Plan make_plan(const NoiseModel& noise, const Levels& levels, const SamplerOptions& options);
 
-// The model calls that AUTOMATIC1111 counts for a step, 1 or 2. A last step to zero noise really
+// The model calls that AUTOMATIC1111 counts for a step, 1 to 3. A last step to zero noise really
 // takes one.
 int32_t calls_per_step(Sampler sampler);
 

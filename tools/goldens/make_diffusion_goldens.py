@@ -18,6 +18,7 @@ import sys
 import diffusers
 import numpy as np
 import torch
+from scipy import integrate
 
 SD = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear",
       "num_train_timesteps": 1000}
@@ -133,6 +134,26 @@ class Table:
         scaled = x / math.sqrt(1 + sigma**2)
         return x - sigma * factor * (np.tanh(0.6 * scaled) + 0.1 * math.sin(self.time(sigma) / 150))
 
+    most = math.inf
+
+    def alpha(self, sigma):
+        return 1.0
+
+    def half_log_snr(self, sigma):
+        return -math.log(sigma)
+
+    def sigma_at(self, half_log_snr):
+        return math.exp(-half_log_snr)
+
+    def with_signal(self, sigmas):
+        return sigmas
+
+    def share(self, part):
+        return math.exp(np.interp((1 - part) * 999, np.arange(1000), self.log_sigmas))
+
+    def halves(self, x, sigma, scale=1.5):
+        return guided(self, x, sigma, scale)
+
 
 class Flow:
     """The noise levels of a flow of shift 3: x = (1 - sigma) picture + sigma noise."""
@@ -150,8 +171,34 @@ class Flow:
         keep = (1 - following) / (1 - now)
         return keep * x + normal() * math.sqrt(following**2 - (keep * now) ** 2)
 
-    def denoised(self, x, sigma):
-        return x - sigma * (np.tanh(0.6 * x) + 0.1 * math.sin(1000 * sigma / 150))
+    def denoised(self, x, sigma, factor=1.0):
+        return x - sigma * factor * (np.tanh(0.6 * x) + 0.1 * math.sin(1000 * sigma / 150))
+
+    most = 0.9999
+
+    def alpha(self, sigma):
+        return 1 - sigma
+
+    def half_log_snr(self, sigma):
+        return math.log((1 - sigma) / sigma) if sigma < 1 else -math.inf
+
+    def sigma_at(self, half_log_snr):
+        return 1 / (1 + math.exp(half_log_snr))
+
+    def with_signal(self, sigmas):
+        return [min(sigmas[0], self.share(1e-4)), *sigmas[1:]]
+
+    def share(self, part):
+        return 3 * (1 - part) / (1 + 2 * (1 - part))
+
+    def halves(self, x, sigma, scale=1.5):
+        return guided(self, x, sigma, scale)
+
+
+def guided(table, x, sigma, scale):
+    """The guided picture and the unguided half of it."""
+    unguided = table.denoised(x, sigma, 0.9)
+    return unguided + scale * (table.denoised(x, sigma) - unguided), unguided
 
 
 def split(now, following, eta=1.0):
@@ -368,33 +415,218 @@ def ipndm(table, x, sigmas, normal, uneven):
     return x
 
 
-def res_multistep(table, x, sigmas, normal):
-    """Zhang et al. 2023 (RES) as ComfyUI has it without fresh noise, in -log(sigma)."""
+def res_multistep(table, x, sigmas, normal, eta=0.0, cfg_pp=False):
+    """Zhang et al. 2023 (RES) as ComfyUI has it, in -log(sigma). With eta, each step ends lower, and
+    fresh noise makes up for it. CFG++: the unguided picture, but the guided one where it lands."""
     before = None
     for i, (now, following) in enumerate(zip(sigmas, sigmas[1:])):
-        picture = table.denoised(x, now)
-        if before is None or following == 0:
-            x = x + (x - picture) / now * (following - now)
+        guided, picture = table.halves(x, now) if cfg_pp else [table.denoised(x, now)] * 2
+        down = table.down(now, following, eta) if following > 0 and eta > 0 else following
+        if before is None or down == 0:
+            x = table.alpha(down) * (guided - picture) + x + (x - picture) / now * (down - now)
         else:
-            h = math.log(now) - math.log(following)
-            c2 = (math.log(now) - math.log(sigmas[i - 1])) / h
+            h = math.log(now) - math.log(down)
+            c2 = (math.log(reached) - math.log(sigmas[i - 1])) / h
             phi1 = math.expm1(-h) / -h
             phi2 = (phi1 - 1) / -h
+            x = x + table.alpha(now) * (guided - picture)
             x = math.exp(-h) * x + h * ((phi1 - phi2 / c2) * picture + phi2 / c2 * before)
+        if down < following:
+            x = table.up(x, down, following, normal)
+        before, reached = picture, down
+    return x
+
+
+def gradient_estimation(table, x, sigmas, normal, cfg_pp=False):
+    """Permenter and Yuan 2024 as ComfyUI has it, with gamma = 2."""
+    before = None
+    for now, following in zip(sigmas, sigmas[1:]):
+        guided, picture = table.halves(x, now) if cfg_pp else [table.denoised(x, now)] * 2
+        slope = (x - picture) / now
+        if following == 0:
+            return guided
+        x = x + (slope if before is None else 2 * slope - before) * (following - now)
+        x = x + table.alpha(following) * (guided - picture)
+        before = slope
+    return x
+
+
+def two_m_cfg_pp(table, x, sigmas, normal):
+    before = None
+    for i, (now, following) in enumerate(zip(sigmas, sigmas[1:])):
+        guided, picture = table.halves(x, now)
+        x = table.alpha(following) * guided + (x - table.alpha(now) * picture) / now * following
+        if before is not None and following > 0:
+            h = table.half_log_snr(following) - table.half_log_snr(now)
+            last = table.half_log_snr(now) - table.half_log_snr(sigmas[i - 1])
+            x = x - table.alpha(following) * math.expm1(-h) * h / (2 * last) * (guided - before)
         before = picture
     return x
 
 
-def gradient_estimation(table, x, sigmas, normal):
-    """Permenter and Yuan 2024 as ComfyUI has it, with gamma = 2."""
-    before = None
+def two_s_cfg_pp(table, x, sigmas, normal):
     for now, following in zip(sigmas, sigmas[1:]):
-        picture = table.denoised(x, now)
-        slope = (x - picture) / now
+        guided, picture = table.halves(x, now)
+        down = table.down(now, following, 1.0) if following > 0 else 0
+        if down > 0:
+            # A flow that begins without signal goes by a level a little later.
+            parts = [table.half_log_snr(min(each, table.most)) for each in (now, down)]
+            between = table.sigma_at(sum(parts) / 2)
+            middle = between / now * x + (1 - between / now) * picture
+            _, picture_there = table.halves(middle, between)
+            x = table.up(down / now * x + (1 - down / now) * picture_there, down, following, normal)
+        else:
+            x = picture
+        x = x + table.alpha(following) * (guided - picture)
+    return x
+
+
+def heunpp2(table, x, sigmas, normal, options=None):
+    options = options or {}
+    count = len(sigmas) - 1
+    for i in range(count):
+        now, following = sigmas[i], sigmas[i + 1]
+        if options:
+            fresh = normal()
+            gamma = min(options["amount"] / count, math.sqrt(2) - 1)
+            x = x + fresh * math.sqrt((now * (1 + gamma)) ** 2 - now**2)
+            now *= 1 + gamma
+        d = (x - table.denoised(x, now)) / now
+        if i < count - 1:
+            second = x + d * (following - now)
+            d2 = (second - table.denoised(second, following)) / following
+            if i == count - 2:
+                w2 = following / (2 * sigmas[0])
+                d = d * (1 - w2) + d2 * w2
+            else:
+                after = sigmas[i + 2]
+                third = second + d2 * (after - following)
+                d3 = (third - table.denoised(third, after)) / after
+                w2, w3 = following / (3 * sigmas[0]), after / (3 * sigmas[0])
+                d = d * (1 - w2 - w3) + d2 * w2 + d3 * w3
+        x = x + d * (following - now)
+    return x
+
+
+class Path:
+    """Fresh noise whose variance after a way h in lambda is 1 - exp(-2 eta h)."""
+
+    def __init__(self, eta, normal):
+        self.eta, self.normal, self.at, self.value = eta, normal, 0.0, 0.0
+
+    def to(self, h):
+        if self.eta > 0:
+            part, self.at = (h - self.at) * self.eta, h
+            fresh = math.sqrt(-math.expm1(-2 * part)) * self.normal()
+            self.value = math.exp(-part) * self.value + fresh
+        return self.value
+
+
+def seeds(table, x, sigmas, normal, eta, nodes, second_order=False):
+    """Gonzalez et al. 2023 as ComfyUI has it: explicit exponential Runge-Kutta steps."""
+    sigmas = table.with_signal(sigmas)
+    for now, following in zip(sigmas, sigmas[1:]):
+        pictures = [table.denoised(x, now)]
         if following == 0:
-            return picture
-        x = x + (slope if before is None else 2 * slope - before) * (following - now)
-        before = slope
+            return pictures[0]
+        start = table.half_log_snr(now)
+        h = table.half_log_snr(following) - start
+        path = Path(eta, normal)
+
+        def moved(share, weights):
+            level = table.sigma_at(start + share * h)
+            out = level / now * math.exp(-share * h * eta) * x + level * path.to(share * h)
+            for each, part in zip(weights, pictures):
+                out = out - table.alpha(level) * each * part
+            return out, level
+
+        def phi(share):
+            z = -share * h * (1 + eta)
+            return math.expm1(z), (math.expm1(z) - z) / z
+
+        first, second = zip(*(phi(share) for share in (*nodes, 1)))
+        pictures.append(table.denoised(*moved(nodes[0], [first[0]])))
+        if len(nodes) == 2:
+            late = nodes[1] / nodes[0] * second[1]
+            pictures.append(table.denoised(*moved(nodes[1], [first[1] - late, late])))
+            late = second[2] / nodes[1]
+            x, _ = moved(1, [first[2] - late, 0, late])
+        elif second_order:
+            late = second[1] / nodes[0]
+            x, _ = moved(1, [first[1] - late, late])
+        else:
+            late = first[1] / (2 * nodes[0])
+            x, _ = moved(1, [first[1] - late, late])
+    return x
+
+
+def er_sde(table, x, sigmas, normal):
+    """Cui et al. 2023, VP ER-SDE-Solver-3, as ComfyUI has it."""
+    def scaler(ratio):
+        return ratio * (np.exp(ratio**0.3) + 10.0)
+
+    sigmas = table.with_signal(sigmas)
+    ratios = [sigma / table.alpha(sigma) for sigma in sigmas]
+    pictures, slopes = [], []
+    for i, (now, following) in enumerate(zip(sigmas, sigmas[1:])):
+        pictures.append(table.denoised(x, now))
+        if following == 0:
+            return pictures[-1]
+        s, t, alpha = ratios[i], ratios[i + 1], table.alpha(following)
+        r = scaler(t) / scaler(s)
+        x = alpha / table.alpha(now) * r * x + alpha * (1 - r) * pictures[-1]
+        if i > 0:
+            points = t + np.arange(200) * (s - t) / 200
+            slopes.append((pictures[-1] - pictures[-2]) / (s - ratios[i - 1]))
+            rate = np.sum(1 / scaler(points)) * (s - t) / 200
+            x = x + alpha * (t - s + rate * scaler(t)) * slopes[-1]
+            if i > 1:
+                far = np.sum((points - s) / scaler(points)) * (s - t) / 200
+                bend = (slopes[-1] - slopes[-2]) / ((s - ratios[i - 2]) / 2)
+                x = x + alpha * ((t - s) ** 2 / 2 + far * scaler(t)) * bend
+        x = x + alpha * normal() * math.sqrt(max(t**2 - (s * r) ** 2, 0))
+    return x
+
+
+def sa_solver(table, x, sigmas, normal, twice):
+    """Xue et al. 2023, predictor of order 3 and corrector of order 4, as ComfyUI has it. The
+    integrals of Lagrange's polynomials are done by quadrature."""
+    sigmas = table.with_signal(sigmas)
+    lambdas = [table.half_log_snr(sigma) if sigma > 0 else math.inf for sigma in sigmas]
+    count, pictures, tau, noise, state = len(sigmas) - 1, [], 0.0, 0.0, x
+
+    def moved(i, order, end):
+        start, stop, m = lambdas[end - 1], lambdas[end], 1 + tau**2
+        nodes = [lambdas[i - j] for j in range(order)]
+        out = sigmas[end] / sigmas[end - 1] * math.exp(-(tau**2) * (stop - start)) * state
+        for j, node in enumerate(nodes):
+            def integrand(u):
+                value = m * math.exp(m * (u - stop))
+                for k, other in enumerate(nodes):
+                    if k != j:
+                        value *= (u - other) / (node - other)
+                return value
+            area = integrate.quad(integrand, start, stop, epsabs=1e-12, epsrel=1e-12)[0]
+            out = out + table.alpha(sigmas[end]) * area * pictures[i - j]
+        return out + noise
+
+    for i in range(count):
+        ends = sigmas[i + 1] == 0
+        pictures.append(table.denoised(x, sigmas[i]))
+        state_now = x
+        if i > 0 and (twice or not ends):
+            state_now = moved(i, min(4, i + 1, count - i), i)
+            if twice:
+                pictures[-1] = table.denoised(state_now, sigmas[i])
+        state = state_now
+        if ends:
+            return pictures[-1]
+        tau = 1.0 if table.share(0.2) >= sigmas[i + 1] >= table.share(0.8) else 0.0
+        noise = 0.0
+        if tau > 0:
+            h = lambdas[i + 1] - lambdas[i]
+            noise = normal() * sigmas[i + 1] * math.sqrt(-math.expm1(-2 * tau**2 * h))
+        x = moved(i, min(3, i + 1, count - 1 - i), i + 1)
     return x
 
 
@@ -475,6 +707,37 @@ def comfy_cases():
             formula("Gradient Estimation", gradient_estimation, sigmas, **levels)
 
 
+def later_cases():
+    """ComfyUI's other samplers."""
+    for levels in (SD_LEVELS, FLOW_LEVELS):
+        table = levels["table"]
+        for steps in (1, 2, 3, 12):
+            sigmas = table.karras(steps)
+            formula("Heun++ 2", heunpp2, sigmas, **levels)
+            formula("SEEDS 2", seeds, sigmas, 1.0, (0.5,), **levels)
+            formula("SEEDS 3", seeds, sigmas, 1.0, (1 / 3, 2 / 3), **levels)
+            formula("Exp Heun 2 x0", seeds, sigmas, 0.0, (1,), True, **levels)
+            formula("Exp Heun 2 x0 SDE", seeds, sigmas, 1.0, (1,), True, **levels)
+            formula("ER SDE", er_sde, sigmas, **levels)
+            formula("SA Solver", sa_solver, sigmas, False, **levels)
+            formula("SA Solver PECE", sa_solver, sigmas, True, **levels)
+            formula("Res Multistep a", res_multistep, sigmas, 1.0, **levels)
+            guided = {**levels, "guidance": 1.5}
+            formula("Res Multistep CFG++", res_multistep, sigmas, 0.0, True, **guided)
+            formula("Res Multistep a CFG++", res_multistep, sigmas, 1.0, True, **guided)
+            formula("Gradient Estimation CFG++", gradient_estimation, sigmas, True, **guided)
+            formula("DPM++ 2M CFG++", two_m_cfg_pp, sigmas, **guided)
+            formula("DPM++ 2S a CFG++", two_s_cfg_pp, sigmas, **guided)
+    sigmas = SD_LEVELS["table"].karras(12)
+    formula("Heun++ 2", heunpp2, sigmas, {"amount": 2}, churn={"amount": 2})
+    formula("SEEDS 2", seeds, sigmas, 0.5, (0.5,), eta=0.5)
+    formula("SEEDS 3", seeds, sigmas, 0.0, (1 / 3, 2 / 3), eta=0.0)
+    for sampler, function, *arguments in (("SEEDS 3", seeds, 1.0, (1 / 3, 2 / 3)), ("ER SDE", er_sde),
+                                          ("SA Solver", sa_solver, False),
+                                          ("Res Multistep a", res_multistep, 1.0)):
+        formula(sampler, function, sigmas, *arguments, churn={"noise_scale": 1.05})
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
@@ -485,6 +748,7 @@ def main():
         run("DPM++ 2M SDE Heun", "DPMSolverMultistepScheduler", 10,
             {"algorithm_type": "sde-dpmsolver++", "solver_type": "heun", **config})
     comfy_cases()
+    later_cases()
     with open(out / "samplers.json", "w", encoding="ascii") as file:
         file.write("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")
     print(f"{len(cases)} cases")

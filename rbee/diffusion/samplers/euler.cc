@@ -22,25 +22,4 @@ void euler(Steps& steps, bool ancestral_steps) {
   }
 }
 
-// Chung et al. 2024, algorithm 2: the picture is the guided one, the direction the unguided one's.
-void euler_cfg_pp(Steps& steps, bool ancestral_steps) {
-  PlanWriter& writer = steps.writer;
-  const Register guided = writer.add_register();
-  const Register unguided = writer.add_register();
-  const Register normals = writer.add_register();
-  for (int32_t i = 0; i < steps.count(); ++i) {
-    const double now = steps.sigma(i);
-    const double next = steps.sigma(i + 1);
-    steps.evaluate(guided, i, unguided);
-    const double eta = ancestral_steps ? steps.eta : 0;
-    const Ancestral split = ancestral(steps.noise, now, next, eta);
-    const double ratio = split.down / now;
-    writer.combine(kX, {{kX, ratio},
-                        {unguided, -ratio * steps.noise.alpha(now)},
-                        {guided, steps.noise.alpha(split.down)}});
-    add_fresh(steps, normals, split);
-    writer.end_step(guided, next);
-  }
-}
-
 }  // namespace rbee::diffusion

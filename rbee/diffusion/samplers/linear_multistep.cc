@@ -13,6 +13,7 @@ namespace rbee::diffusion {
 namespace {
 
 constexpr int32_t kOrder = 4;
+constexpr double kGamma = 2;  // of gradient estimation
 // For even steps, by order; the newest direction first.
 constexpr std::array<std::array<double, kOrder>, kOrder> kFactors = {
     {{1, 0, 0, 0},
@@ -114,8 +115,32 @@ void ipndm(Steps& steps, bool uneven) {
   }
 }
 
+// As CFG++ (Chung et al. 2024): the straight part goes from the guided picture, and all directions
+// are the unguided one's.
+void gradient_estimation_cfg_pp(Steps& steps) {
+  PlanWriter& writer = steps.writer;
+  const Register guided = writer.add_register(), unguided = writer.add_register();
+  const Directions directions(writer);
+  for (int32_t i = 0; i < steps.count(); ++i) {
+    const double next = steps.sigma(i + 1);
+    steps.evaluate(guided, i, unguided);
+    set_direction(steps, directions.at(i), steps.sigma(i), unguided);
+    // x - sigma * direction is the unguided picture, also of a flow.
+    std::vector<Term> terms{{kX, 1},
+                            {directions.at(i), next - steps.sigma(i)},
+                            {guided, steps.alpha(i + 1)},
+                            {unguided, -steps.alpha(i + 1)}};
+    if (i > 0 && !steps.ends_at(i)) {
+      const double more = (kGamma - 1) * (next - steps.sigma(i));
+      terms[1].factor += more;
+      terms.push_back({directions.at(i - 1), -more});
+    }
+    writer.combine(kX, std::move(terms));
+    writer.end_step(guided, next);
+  }
+}
+
 void gradient_estimation(Steps& steps) {
-  constexpr double kGamma = 2;
   PlanWriter& writer = steps.writer;
   const Register denoised = writer.add_register();
   const Directions directions(writer);

@@ -73,21 +73,31 @@ void dpmpp_2m_sde_heun(Steps& steps) {
   second_order(steps, steps.eta, Beyond::heun);
 }
 
+double res_slope(const Steps& steps, int32_t i, double down, double down_before) {
+  if (i == 0 || down <= 0) return 0;
+  const double keep = down / steps.sigma(i);
+  const double h = -std::log(keep);
+  return (1 - (1 - keep) / h) * h / std::log(steps.sigma(i - 1) / down_before);
+}
+
 // For flows, too, (x - denoised) / sigma is the direction, so x keeps sigma' / sigma of both.
-void res_multistep(Steps& steps) {
+void res_multistep(Steps& steps, bool ancestral_steps) {
   PlanWriter& writer = steps.writer;
   Register denoised = writer.add_register();
   Register before = writer.add_register();
+  const Register normals = writer.add_register();
+  double down_before = 0;
   for (int32_t i = 0; i < steps.count(); ++i) {
     steps.evaluate(denoised, i);
-    const double keep = steps.sigma(i + 1) / steps.sigma(i);
-    double slope = 0;
-    if (i > 0 && !steps.ends_at(i)) {
-      const double h = -std::log(keep);
-      slope = (1 - (1 - keep) / h) * h / std::log(steps.sigma(i - 1) / steps.sigma(i));
-    }
+    const double next = steps.sigma(i + 1);
+    const Ancestral split =
+        ancestral(steps.noise, steps.sigma(i), next, ancestral_steps ? steps.eta : 0);
+    const double keep = split.down / steps.sigma(i);
+    const double slope = res_slope(steps, i, split.down, down_before);
     writer.combine(kX, {{kX, keep}, {denoised, 1 - keep + slope}, {before, -slope}});
-    writer.end_step(denoised, steps.sigma(i + 1));
+    add_fresh(steps, normals, split);
+    writer.end_step(denoised, next);
+    down_before = split.down;
     std::swap(denoised, before);
   }
 }

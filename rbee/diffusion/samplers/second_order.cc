@@ -1,22 +1,13 @@
 // Samplers of two calls a step: Heun's method, alone and with restarts, the midpoint rule
-// (DPM-Solver-2) and DPM-Solver++(2S).
+// (DPM-Solver-2) and DPM-Solver++(2S); and Heun++, which calls three times.
 
 #include <algorithm>
+#include <array>
 
 #include "rbee/diffusion/sampler_steps.h"
 
 namespace rbee::diffusion {
 namespace {
-
-// The level halfway between two in log(alpha / sigma). A flow begins without any signal; it is
-// taken to begin a little later.
-double halfway(const NoiseModel& noise, double from, double to) {
-  if (!noise.is_flow()) return std::sqrt(from * to);
-  constexpr double kAlmostNoise = 0.9999;
-  const double middle =
-      (noise.lambda(std::min(from, kAlmostNoise)) + noise.lambda(std::min(to, kAlmostNoise))) / 2;
-  return 1 / (1 + std::exp(middle));
-}
 
 struct Level {
   double sigma, time;
@@ -82,6 +73,14 @@ std::vector<double> restarted_sigmas(const Steps& steps) {
 
 }  // namespace
 
+double halfway(const NoiseModel& noise, double from, double to) {
+  if (!noise.is_flow()) return std::sqrt(from * to);
+  constexpr double kAlmostNoise = 0.9999;
+  const double middle =
+      (noise.lambda(std::min(from, kAlmostNoise)) + noise.lambda(std::min(to, kAlmostNoise))) / 2;
+  return noise.sigma_of_lambda(middle);
+}
+
 // Karras et al. 2022, algorithm 2.
 void heun(Steps& steps) {
   const HeunRegisters registers(steps.writer);
@@ -113,6 +112,47 @@ void restart(Steps& steps) {
       continue;
     }
     heun_step(steps, registers, {now, steps.noise.time(now)}, {next, steps.noise.time(next)});
+  }
+}
+
+// Follows the mean of the directions at the ends of this step and the next one, the later ones with
+// less weight. As ComfyUI has it, after Carzit's samplers for AUTOMATIC1111.
+void heunpp2(Steps& steps) {
+  PlanWriter& writer = steps.writer;
+  const Register normals = writer.add_register();
+  const Register ahead = writer.add_register();
+  const std::array<Register, 3> pictures = {writer.add_register(), writer.add_register(),
+                                            writer.add_register()};
+  const std::array<Register, 3> directions = {writer.add_register(), writer.add_register(),
+                                              writer.add_register()};
+  for (int32_t i = 0; i < steps.count(); ++i) {
+    double level = add_churn(steps, normals, i);
+    const double change = steps.sigma(i + 1) - level;
+    const int32_t calls = std::min(3, steps.count() - i);
+    double rest = 1;  // of the weights
+    std::vector<Term> terms{{kX, 1}};
+    Register source = kX;
+    for (int32_t j = 0; j < calls; ++j) {
+      const Register picture = pictures[static_cast<size_t>(j)];
+      const Register direction = directions[static_cast<size_t>(j)];
+      if (j == 0) {
+        steps.evaluate_at(picture, i, level);
+      } else {
+        steps.evaluate_between(picture, source, level);
+        const double weight = level / (calls * steps.sigma(0));
+        terms.push_back({direction, weight * change});
+        rest -= weight;
+      }
+      writer.combine(direction, {{source, 1 / level}, {picture, -1 / level}});
+      if (j + 1 == calls) break;
+      const double next = steps.sigma(i + j + 1);
+      writer.combine(ahead, {{source, 1}, {direction, next - level}});
+      source = ahead;
+      level = next;
+    }
+    terms.push_back({directions[0], rest * change});
+    writer.combine(kX, std::move(terms));
+    writer.end_step(pictures[0], steps.sigma(i + 1));
   }
 }
 

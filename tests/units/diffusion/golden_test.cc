@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <sstream>
@@ -173,6 +174,28 @@ TEST(AdaptiveSteps, AreLeftAtAnErrorThatIsNoNumber) {
   AdaptiveSteps steps = some_steps(NoiseModel({}));
   EXPECT_FALSE(steps.judge(std::nan("")).empty());
   EXPECT_TRUE(steps.arrived());
+}
+
+// A sampler without steps of its own would leave the noise as it is.
+TEST(Plans, OfEverySamplerCallTheModel) {
+  const SchedulerConfig config;
+  const NoiseModel noise(config);
+  for (const SamplerName& each : sampler_names()) {
+    const Levels levels = make_levels(
+        noise, config, {.sampler = each.sampler, .schedule = Schedule::karras, .steps = 5});
+    const Plan plan = make_plan(noise, levels, {.sampler = each.sampler});
+    EXPECT_EQ(plan.count(), 5) << each.name;
+    EXPECT_EQ(plan.adaptive != nullptr, each.sampler == Sampler::dpm_adaptive) << each.name;
+    if (plan.adaptive == nullptr) {
+      EXPECT_GE(plan.evaluations(), 5) << each.name;
+    }
+    const auto asks = [](const Instruction& work) { return work.unguided >= 0; };
+    EXPECT_EQ(
+        std::ranges::any_of(
+            plan.steps, [&](const PlanStep& step) { return std::ranges::any_of(step.work, asks); }),
+        needs_unguided(each.sampler))
+        << each.name;
+  }
 }
 
 // Calls of the model are what a user counts.

@@ -97,11 +97,79 @@ TEST(Names, OfDeisAndTheOlderDpmSolvers) {
 TEST(Names, OfComfyUisOwnSamplers) {
   using enum Sampler;
   for (const auto& [text, sampler] :
-       {std::pair{"ipndm", ipndm}, std::pair{"IPNDM_V", ipndm_v},
-        std::pair{"sample_ipndm_v", ipndm_v}, std::pair{"res_multistep", res_multistep},
+       {std::pair{"ipndm", ipndm},
+        std::pair{"IPNDM_V", ipndm_v},
+        std::pair{"sample_ipndm_v", ipndm_v},
+        std::pair{"res_multistep", res_multistep},
         std::pair{"Res Multistep", res_multistep},
-        std::pair{"gradient_estimation", gradient_estimation}}) {
+        std::pair{"gradient_estimation", gradient_estimation},
+        std::pair{"heunpp2", heunpp2},
+        std::pair{"HeunPP2", heunpp2},
+        std::pair{"Heun++", heunpp2},
+        std::pair{"seeds_2", seeds_2},
+        std::pair{"seeds_3", seeds_3},
+        std::pair{"exp_heun_2_x0", exp_heun_2_x0},
+        std::pair{"exp_heun_2_x0_sde", exp_heun_2_x0_sde},
+        std::pair{"er_sde", er_sde},
+        std::pair{"sa_solver", sa_solver},
+        std::pair{"sa_solver_pece", sa_solver_pece},
+        std::pair{"res_multistep_ancestral", res_multistep_ancestral},
+        std::pair{"res_multistep_cfg_pp", res_multistep_cfg_pp},
+        std::pair{"res_multistep_ancestral_cfg_pp", res_multistep_ancestral_cfg_pp},
+        std::pair{"gradient_estimation_cfg_pp", gradient_estimation_cfg_pp},
+        std::pair{"dpmpp_2m_cfg_pp", dpmpp_2m_cfg_pp},
+        std::pair{"dpmpp_2s_ancestral_cfg_pp", dpmpp_2s_ancestral_cfg_pp}}) {
     EXPECT_EQ(parse_sampler(text).sampler, sampler) << text;
+  }
+}
+
+// All that ComfyUI's node KSampler offered at the end of 2026.
+TEST(Names, OfComfyUisListAreKnown) {
+  for (const char* text : {"euler",
+                           "euler_cfg_pp",
+                           "euler_ancestral",
+                           "euler_ancestral_cfg_pp",
+                           "heun",
+                           "heunpp2",
+                           "exp_heun_2_x0",
+                           "exp_heun_2_x0_sde",
+                           "dpm_2",
+                           "dpm_2_ancestral",
+                           "lms",
+                           "dpm_fast",
+                           "dpm_adaptive",
+                           "dpmpp_2s_ancestral",
+                           "dpmpp_2s_ancestral_cfg_pp",
+                           "dpmpp_sde",
+                           "dpmpp_sde_gpu",
+                           "dpmpp_2m",
+                           "dpmpp_2m_cfg_pp",
+                           "dpmpp_2m_sde",
+                           "dpmpp_2m_sde_gpu",
+                           "dpmpp_2m_sde_heun",
+                           "dpmpp_2m_sde_heun_gpu",
+                           "dpmpp_3m_sde",
+                           "dpmpp_3m_sde_gpu",
+                           "ddpm",
+                           "lcm",
+                           "ipndm",
+                           "ipndm_v",
+                           "deis",
+                           "res_multistep",
+                           "res_multistep_cfg_pp",
+                           "res_multistep_ancestral",
+                           "res_multistep_ancestral_cfg_pp",
+                           "gradient_estimation",
+                           "gradient_estimation_cfg_pp",
+                           "er_sde",
+                           "seeds_2",
+                           "seeds_3",
+                           "sa_solver",
+                           "sa_solver_pece",
+                           "ddim",
+                           "uni_pc",
+                           "uni_pc_bh2"}) {
+    EXPECT_NO_THROW(static_cast<void>(parse_sampler(text))) << text;
   }
 }
 
