@@ -64,6 +64,20 @@ Sigmas kl_optimal(double low, double high, int32_t n) {
   });
 }
 
+// The first half of the steps takes 1/40 of the way evenly, and the rest goes on with a square
+// (Mochi's, as ComfyUI has it).
+Sigmas linear_quadratic(double high, int32_t n) {
+  constexpr double kFirstPart = 0.025;
+  const int32_t half = n / 2;
+  if (half == 0) return {high};
+  const double rest = n - half;
+  const double bend = (half - kFirstPart * n) / (rest * rest);
+  return each(n, [&](int32_t i) {
+    const double past = std::max(i - half, 0);
+    return high * (1 - (kFirstPart * i + bend * past * past) / half);
+  });
+}
+
 // Times from the last to the first, evenly, `points` of them; the first n are visited.
 Sigmas even_times(const NoiseModel& noise, int32_t n, int32_t points) {
   const double last = noise.time(noise.sigma_max());
@@ -120,6 +134,8 @@ Sigmas named_sigmas(const NoiseModel& noise, const LevelOptions& options, int32_
       return beta_timesteps(noise, n);
     case Schedule::kl_optimal:
       return kl_optimal(low, high, n);
+    case Schedule::linear_quadratic:
+      return linear_quadratic(high, n);
     case Schedule::align_your_steps:
       return align_your_steps(options.large_model, n);
     default:

@@ -95,7 +95,7 @@ constexpr string_view kSgm[] = {"SGM"};
 constexpr string_view kDdimUniform[] = {"DDIM"};
 constexpr string_view kAys[] = {"ays"};
 
-constexpr std::array<ScheduleName, 15> kSchedules = {{
+constexpr std::array<ScheduleName, 16> kSchedules = {{
     {Schedule::automatic, "Automatic", kAutomatic},
     {Schedule::normal, "Normal", kNormal},
     {Schedule::karras, "Karras", kKarras},
@@ -107,6 +107,7 @@ constexpr std::array<ScheduleName, 15> kSchedules = {{
     {Schedule::beta, "Beta", {}},
     {Schedule::beta_timesteps, "Beta Timesteps", {}},
     {Schedule::kl_optimal, "KL Optimal", {}},
+    {Schedule::linear_quadratic, "Linear Quadratic", {}},
     {Schedule::align_your_steps, "Align Your Steps", kAys},
     {Schedule::linspace, "Linspace", {}},
     {Schedule::leading, "Leading", {}},

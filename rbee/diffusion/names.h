@@ -71,6 +71,7 @@ enum class Schedule : uint8_t {
   beta,            // noise levels at the quantiles of Beta(0.6, 0.6), as diffusers and A1111
   beta_timesteps,  // timesteps at those quantiles, as ComfyUI and stable-diffusion.cpp
   kl_optimal,
+  linear_quadratic,
   align_your_steps,
   linspace,  // diffusers' spacings of timesteps
   leading,

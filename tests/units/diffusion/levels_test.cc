@@ -109,6 +109,26 @@ TEST(Levels, OfKlOptimalSpanTheModel) {
   EXPECT_NEAR(levels.sigmas[4], noise.sigma_min(), 1e-12);
 }
 
+// By ComfyUI's formula, of which these are the values for 6 and for 5 steps.
+TEST(Levels, OfLinearQuadraticFallSlowlyFirst) {
+  const double high = NoiseModel{SchedulerConfig{}}.sigma_max();
+  const auto shares = [&](int32_t n) {
+    std::vector<double> out = levels_of(Schedule::linear_quadratic, n).sigmas;
+    for (double& sigma : out) sigma /= high;
+    return out;
+  };
+  using testing::DoubleNear;
+  using testing::ElementsAre;
+  EXPECT_THAT(shares(6), ElementsAre(DoubleNear(1, 1e-9), DoubleNear(0.991666667, 1e-9),
+                                     DoubleNear(0.983333333, 1e-9), DoubleNear(0.975, 1e-9),
+                                     DoubleNear(0.861111111, 1e-9), DoubleNear(0.536111111, 1e-9),
+                                     DoubleNear(0, 1e-9)));
+  EXPECT_THAT(shares(5), ElementsAre(DoubleNear(1, 1e-9), DoubleNear(0.9875, 1e-9),
+                                     DoubleNear(0.975, 1e-9), DoubleNear(0.858333333, 1e-9),
+                                     DoubleNear(0.533333333, 1e-9), DoubleNear(0, 1e-9)));
+  EXPECT_THAT(shares(1), ElementsAre(DoubleNear(1, 1e-9), DoubleNear(0, 1e-9)));
+}
+
 TEST(Levels, OfFlowsAreShifted) {
   SchedulerConfig config;
   config.prediction = Prediction::flow;

@@ -171,6 +171,10 @@ TEST(Names, OfComfyUisListAreKnown) {
                            "uni_pc_bh2"}) {
     EXPECT_NO_THROW(static_cast<void>(parse_sampler(text))) << text;
   }
+  for (const char* text : {"normal", "karras", "exponential", "sgm_uniform", "simple",
+                           "ddim_uniform", "beta", "linear_quadratic", "kl_optimal"}) {
+    EXPECT_NO_THROW(static_cast<void>(parse_schedule(text))) << text;
+  }
 }
 
 TEST(Names, ThatAreUnknownAreRefusedWithTheKnownOnes) {
