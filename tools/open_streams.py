@@ -20,6 +20,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 
 
 KEPT_SECONDS = 65  # a minute, plus the worker's interval of checks
@@ -88,10 +89,18 @@ def port_of(worker):
     return 0
 
 
+def is_ready(port):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
+            return True
+    except OSError:  # also 503, while the model loads
+        return False
+
+
 def wait_for_port(worker):
     while worker.poll() is None:
         port = port_of(worker)
-        if port:
+        if port and is_ready(port):
             return port
         time.sleep(0.1)
     sys.exit(f"the worker ended: {worker.stdout.read()}")

@@ -1,5 +1,7 @@
 #include "server/http/server.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -35,12 +37,15 @@ std::string address_of(const tcp::socket& socket) {
 
 class Server::Impl {
  public:
-  Impl(ServerOptions options, Router router, const ApiKeys& keys)
+  Impl(ServerOptions options, Router router, const ApiKeys& keys, Impl* before = nullptr)
       : context_{.options = std::move(options), .router = std::move(router), .keys = keys},
         acceptor_(io_),
         timer_(io_) {
     context_.tls = read_tls();
-    listen();
+    before != nullptr ? take_over(*before) : listen();
+    const tcp::endpoint endpoint = acceptor_.local_endpoint();
+    port_ = endpoint.port();
+    context_.local_names_only = endpoint.address().is_loopback() && !context_.keys.enabled();
     accept();
     thread_ = std::thread([this] { io_.run(); });
   }
@@ -82,6 +87,7 @@ class Server::Impl {
     return tls_context(options.tls_certificate, options.tls_key);
   }
   void listen();
+  void take_over(Impl& before);
   void accept();
   void on_accept(const error_code& error, tcp::socket socket);
   bool has_place_for(const std::string& address) const;
@@ -112,12 +118,21 @@ void Server::Impl::listen() {
     acceptor_.set_option(tcp::acceptor::reuse_address(true));
     acceptor_.bind(endpoint);
     acceptor_.listen(asio::socket_base::max_listen_connections);
-    port_ = acceptor_.local_endpoint().port();
-    context_.local_names_only =
-        acceptor_.local_endpoint().address().is_loopback() && !context_.keys.enabled();
   } catch (const boost::system::system_error& error) {
     fail(Code::io, "listen", options.host, " port ", options.port, ": ", error.code().message());
   }
+}
+
+// With a second descriptor of the socket, whose queue of connections outlives the first.
+void Server::Impl::take_over(Impl& before) {
+  int copy = -1;
+  tcp::endpoint endpoint;
+  before.change([&] {
+    endpoint = before.acceptor_.local_endpoint();
+    copy = fcntl(before.acceptor_.native_handle(), F_DUPFD_CLOEXEC, 0);
+  });
+  if (copy < 0) fail(Code::io, "listen", "port ", endpoint.port(), ": too many open files");
+  acceptor_.assign(endpoint.protocol(), copy);
 }
 
 void Server::Impl::accept() {
@@ -196,6 +211,10 @@ void Server::Impl::begin_stop(std::chrono::milliseconds grace) {
 
 Server::Server(ServerOptions options, Router router, const ApiKeys& keys)
     : impl_(std::make_unique<Impl>(std::move(options), std::move(router), keys)) {}
+
+Server::Server(ServerOptions options, Router router, const ApiKeys& keys, Server& before)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(router), keys,
+                                   before.impl_.get())) {}
 
 Server::~Server() = default;
 

@@ -42,6 +42,9 @@ class Server {
   // Listens and starts the thread. Throws io if the address cannot be bound, and invalid_argument
   // for invalid TLS files.
   Server(ServerOptions options, Router router, const ApiKeys& keys);
+  // Takes over the listening socket of `before`, so that no client is refused between the two; it
+  // ignores the host and port of `options`. Until stop() of `before`, both accept connections.
+  Server(ServerOptions options, Router router, const ApiKeys& keys, Server& before);
   ~Server();  // stop(0)
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;

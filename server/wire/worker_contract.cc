@@ -18,6 +18,15 @@ Json worker(const WorkerInfo& info) {
           {"version", info.version}};
 }
 
+Json to_object(const LoadProgress& progress) {
+  Json out = {{"phase", progress.phase == LoadPhase::fetching ? "fetching" : "loading"},
+              {"done", progress.done},
+              {"total", progress.total}};
+  if (progress.bytes_per_second) out["bytes_per_second"] = rounded(*progress.bytes_per_second);
+  if (progress.seconds_left) out["seconds_left"] = rounded(*progress.seconds_left);
+  return out;
+}
+
 }  // namespace
 
 std::string to_json(const WorkerInfo& info) {
@@ -42,17 +51,35 @@ std::string to_json(const Health& health) {
   return dump(out);
 }
 
+std::string starting_json(const WorkerInfo& info, const std::optional<LoadProgress>& progress,
+                          double uptime_seconds) {
+  Json out = {{"status", info.status},
+              {"worker_id", info.id},
+              {"model", info.model_id},
+              {"resident", false},
+              {"uptime_seconds", rounded(uptime_seconds)}};
+  if (progress) out["progress"] = to_object(*progress);
+  return dump(out);
+}
+
 std::string heartbeat_json(const WorkerInfo& info, const MemoryFigures& memory,
-                           std::string_view timestamp) {
-  return dump({{"worker", worker(info)},
-               {"timestamp", timestamp},
-               {"vram_bytes_used", memory.used},
-               {"device_memory_bytes", memory.device},
-               {"device_memory_free_bytes", memory.device_free}});
+                           std::string_view timestamp,
+                           const std::optional<LoadProgress>& progress) {
+  Json out = {{"worker", worker(info)},
+              {"timestamp", timestamp},
+              {"vram_bytes_used", memory.used},
+              {"device_memory_bytes", memory.device},
+              {"device_memory_free_bytes", memory.device_free}};
+  if (progress) out["progress"] = to_object(*progress);
+  return dump(out);
 }
 
 std::string ready_json(bool ready, std::string_view state) {
   return dump({{"ready", ready}, {"state", state}, {"model_loaded", true}});
+}
+
+std::string not_loaded_json() {
+  return dump({{"ready", false}, {"state", "starting"}, {"model_loaded", false}});
 }
 
 std::string load_json(int32_t requests) {

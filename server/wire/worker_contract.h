@@ -32,6 +32,18 @@ struct MemoryFigures {
   int64_t device_free = 0;
 };
 
+// How far a worker is that does not serve yet.
+enum class LoadPhase : uint8_t {
+  fetching,  // files of a model come from the hub
+  loading,   // weights are read
+};
+struct LoadProgress {
+  LoadPhase phase = LoadPhase::loading;
+  int64_t done = 0;                                                // bytes
+  int64_t total = 0;                                               // bytes
+  std::optional<double> bytes_per_second = {}, seconds_left = {};  // nothing: unknown
+};
+
 struct Health {
   bool healthy = true;
   std::string model;
@@ -50,10 +62,16 @@ struct Health {
 
 std::string to_json(const WorkerInfo& info);
 std::string to_json(const Health& health);
-// worker-contract's WorkerHeartbeat, with the memory.
+// The health of a worker whose model is not loaded yet.
+std::string starting_json(const WorkerInfo& info, const std::optional<LoadProgress>& progress,
+                          double uptime_seconds);
+// worker-contract's WorkerHeartbeat, with the memory, and the progress of a worker that starts.
 std::string heartbeat_json(const WorkerInfo& info, const MemoryFigures& memory,
-                           std::string_view timestamp);
+                           std::string_view timestamp,
+                           const std::optional<LoadProgress>& progress = std::nullopt);
 std::string ready_json(bool ready, std::string_view state);
+// ready_json() before the model is loaded.
+std::string not_loaded_json();
 // vLLM's {"server_load"}: requests that run or wait.
 std::string load_json(int32_t requests);
 // vLLM's {"version"}

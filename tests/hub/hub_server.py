@@ -9,6 +9,7 @@ import http.server
 import json
 import re
 import threading
+import time
 import urllib.parse
 
 LARGE = 4096  # bytes from which the hub keeps a file as LFS does
@@ -59,8 +60,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def json(self, value, headers=None):
         self.answer(200, json.dumps(value).encode(), {"Content-Type": "application/json", **(headers or {})})
 
-    def send_file(self, data, headers, cut=None):
-        """The file, or the range asked for; `cut`: the connection ends after so many bytes."""
+    def send_file(self, data, headers, cut=None, hold=None):
+        """The file, or the range asked for; `cut`: the connection ends after so many bytes; `hold`: called in the middle
+        of a megabyte and more, returns when the rest may follow."""
         asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
         status, begin, end = 200, 0, len(data)
         if asked and not self.hub.faults.get("no_ranges"):
@@ -71,15 +73,29 @@ class Handler(http.server.BaseHTTPRequestHandler):
             status = 206
             headers = {**headers, "Content-Range": f"bytes {begin}-{end - 1}/{len(data)}"}
         part = data[begin:end]
-        if cut is None or self.command == "HEAD":
+        if len(part) < 1_000_000:
+            hold = None
+        if (cut is None and hold is None) or self.command == "HEAD":
             return self.answer(status, part, {**headers, "Accept-Ranges": "bytes", "Content-Length": str(len(part))})
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(part))}.items():
             self.send_header(name, value)
         self.end_headers()
+        if hold:
+            return self.send_slowly(part, hold)
         self.wfile.write(part[:cut])
         self.wfile.flush()
         self.close_connection = True
+
+    def send_slowly(self, data, hold):
+        """In pieces that take longer than the pause between two reports of progress."""
+        piece = len(data) // 10 + 1
+        for at in range(0, len(data), piece):
+            if at == 5 * piece:
+                hold()
+            self.wfile.write(data[at : at + piece])
+            self.wfile.flush()
+            time.sleep(0.06)
 
     def do_HEAD(self):
         self.do_GET()
@@ -111,7 +127,7 @@ class LargeFiles(Handler):
                 data = bytes([data[0] ^ 1]) + data[1:]
         if faults.get("slow"):
             threading.Event().wait(faults["slow"])
-        self.send_file(data, {"ETag": f'"{hashlib.md5(data).hexdigest()}"'}, cut)
+        self.send_file(data, {"ETag": f'"{hashlib.md5(data).hexdigest()}"'}, cut, faults.get("hold"))
 
 
 class Hub(Handler):

@@ -6,7 +6,8 @@
 
 namespace {
 
-std::unique_ptr<rbee::engine::ImageEngine> load(const rbee::workers::SdFlags&) {
+std::unique_ptr<rbee::engine::ImageEngine> load(const rbee::workers::SdFlags&,
+                                                rbee::server::LoadingState&) {
   return std::make_unique<rbee::testing::FakeImageEngine>();
 }
 

@@ -44,12 +44,30 @@ class StuckEngine final : public rbee::engine::TextEngine {
   FakeEngine inner_;
 };
 
-rbee::workers::LoadedEngine load(const rbee::workers::Flags& flags) {
+// Opening a pipe waits for whoever opens its other end.
+void pass(const std::string& pipe) {
+  const std::ifstream gate(pipe);
+}
+
+rbee::workers::LoadedEngine load(const rbee::workers::Flags& flags,
+                                 rbee::server::LoadingState& loading) {
   if (flags.model == "missing") {
     rbee::fail(rbee::Code::not_found, "open", flags.model, ": no such file");
   }
-  // Opening a pipe waits for whoever opens its other end.
-  if (flags.model.starts_with("gate:")) const std::ifstream gate(flags.model.substr(5));
+  if (flags.model.starts_with("gate:")) pass(flags.model.substr(5));
+  // fetch:A,B stops in each phase until a pipe is opened.
+  if (flags.model.starts_with("fetch:")) {
+    using rbee::server::LoadPhase;
+    const size_t comma = flags.model.find(',');
+    loading.set({.phase = LoadPhase::fetching,
+                 .done = 30,
+                 .total = 100,
+                 .bytes_per_second = 10.0,
+                 .seconds_left = 7.0});
+    pass(flags.model.substr(6, comma - 6));
+    loading.set({.phase = LoadPhase::loading, .done = 50, .total = 100});
+    pass(flags.model.substr(comma + 1));
+  }
   if (flags.model == "slow") std::this_thread::sleep_for(std::chrono::hours(1));
   if (flags.model == "stuck") return std::make_unique<StuckEngine>(Script{.hold_after = true});
   const Script lost{.failure = rbee::engine::Failed{rbee::Code::device, "the device fell off"}};

@@ -1,4 +1,4 @@
-// The order of a worker's start, and its reports to the hive.
+// The order of a worker's start, its answers meanwhile, and its reports to the hive.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "rbee/core/cat.h"
 #include "tests/server/hive.h"
@@ -22,6 +23,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // A model that is loaded when open() is called.
 class Gate {
@@ -46,13 +48,20 @@ uint16_t free_port() {
   return Hive().port();
 }
 
-bool listens(uint16_t port) {
+// The answer's status; 0 if nothing listens.
+int health(uint16_t port) {
   try {
-    const RawClient client(port);
-    return true;
+    return ask(port, request("GET", "/health")).status;
   } catch (const std::runtime_error&) {
-    return false;
+    return 0;
   }
+}
+
+// The port that a worker listens on while it loads its model.
+uint16_t early_port(Process& worker) {
+  const std::string& text = worker.read_until("\"message\":\"listening\"");
+  const size_t at = text.rfind("\"port\":\"");
+  return static_cast<uint16_t>(std::stoi(text.substr(at + 8)));
 }
 
 std::vector<std::string> statuses(Hive& hive) {
@@ -63,15 +72,15 @@ std::vector<std::string> statuses(Hive& hive) {
   return out;
 }
 
-TEST(Start, ListensAndIsReadyOnlyWhenTheModelIsLoaded) {
+TEST(Start, IsReadyOnlyWhenTheModelIsLoaded) {
   const uint16_t port = free_port();
-  std::atomic<bool> listened = false;
-  Hive hive({.on_message = [&] { listened = listens(port); }});
+  std::atomic<int> answered = 0;
+  Hive hive({.on_message = [&] { answered = health(port); }});
   const Gate gate;
   Process worker(FAKE_WORKER, {"--model", cat("gate:", gate.path()), "--port", cat(port),
                                "--hive-url", hive.url(), "--worker-id", "w-7"});
   ASSERT_TRUE(hive.wait_messages(1));
-  EXPECT_FALSE(listened);
+  EXPECT_NE(answered, 200);
   const json first = json::parse(hive.messages()[0]).at("worker");
   EXPECT_EQ(first.at("status"), "starting");
   EXPECT_EQ(first.at("id"), "w-7");
@@ -80,9 +89,9 @@ TEST(Start, ListensAndIsReadyOnlyWhenTheModelIsLoaded) {
 
   gate.open();
   EXPECT_EQ(worker.port(), port);
-  EXPECT_TRUE(listens(port));
+  EXPECT_EQ(health(port), 200);
   ASSERT_TRUE(hive.wait_messages(2));
-  EXPECT_TRUE(listened);  // a ready worker answers requests
+  EXPECT_EQ(answered, 200);  // a ready worker answers requests
   const json message = json::parse(hive.messages()[1]);
   EXPECT_EQ(message.at("worker").at("id"), "w-7");
   EXPECT_EQ(message.at("worker").at("status"), "ready");
@@ -91,6 +100,127 @@ TEST(Start, ListensAndIsReadyOnlyWhenTheModelIsLoaded) {
   worker.signal(SIGTERM);
   EXPECT_EQ(worker.wait(), 0);
   EXPECT_THAT(statuses(hive), ElementsAre("starting", "ready", "stopping", "stopped"));
+}
+
+TEST(Start, TellsHowFarTheModelIs) {
+  Hive hive;
+  const Gate fetched, loaded;
+  Process worker(FAKE_WORKER,
+                 {"--model", cat("fetch:", fetched.path(), ",", loaded.path()), "--model-ref", "m",
+                  "--port", "0", "--hive-url", hive.url(), "--worker-id", "w-7"});
+  const uint16_t port = early_port(worker);
+  // The first report does not know the port yet, and each phase brings one.
+  const auto hears = [&](const json& progress) {
+    for (size_t count = 1; count < 9 && hive.wait_messages(count); ++count) {
+      const json message = json::parse(hive.messages()[count - 1]);
+      if (message.value("progress", json()) != progress) continue;
+      EXPECT_EQ(message.at("worker").at("status"), "starting");
+      EXPECT_EQ(message.at("worker").at("port"), port);
+      return true;
+    }
+    return false;
+  };
+  const json fetching = {{"phase", "fetching"},
+                         {"done", 30},
+                         {"total", 100},
+                         {"bytes_per_second", 10.0},
+                         {"seconds_left", 7.0}};
+  EXPECT_TRUE(hears(fetching));
+  const RawResponse first = ask(port, request("GET", "/health"));
+  EXPECT_EQ(first.status, 503);
+  EXPECT_EQ(first.headers.at("retry-after"), "7");
+  const json body = json::parse(first.body);
+  EXPECT_EQ(body.at("status"), "starting");
+  EXPECT_EQ(body.at("worker_id"), "w-7");
+  EXPECT_EQ(body.at("model"), "m");
+  EXPECT_EQ(body.at("resident"), false);
+  EXPECT_EQ(body.at("progress"), fetching);
+
+  fetched.open();
+  const json loading = {{"phase", "loading"}, {"done", 50}, {"total", 100}};
+  EXPECT_TRUE(hears(loading));
+  EXPECT_EQ(json::parse(ask(port, request("GET", "/v1/health")).body).at("progress"), loading);
+
+  loaded.open();
+  EXPECT_EQ(worker.port(), port);
+  EXPECT_EQ(health(port), 200);
+  EXPECT_FALSE(json::parse(ask(port, request("GET", "/health")).body).contains("progress"));
+}
+
+TEST(Start, RefusesRequestsUntilTheModelIsLoaded) {
+  const Gate gate;
+  Process worker(FAKE_WORKER, {"--model", cat("gate:", gate.path()), "--port", "0"},
+                 {"LLORCH_API_TOKEN=secret"});
+  const uint16_t port = early_port(worker);
+  const std::string key = "Authorization: Bearer secret\r\n";
+  const std::string chat = R"({"messages":[{"role":"user","content":"Hi"}]})";
+  EXPECT_EQ(ask(port, request("POST", "/v1/chat/completions", chat)).status, 401);
+  const RawResponse refused = ask(port, request("POST", "/v1/chat/completions", chat, key));
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.headers.at("retry-after"), "1");
+  EXPECT_EQ(json::parse(refused.body).at("error"), json::parse(R"({"message":"The model is loading",
+            "type":"server_error","param":null,"code":"MODEL_LOADING"})"));
+  const RawResponse anthropic =
+      ask(port, request("POST", "/v1/messages", "{}", key + "anthropic-version: 2023-06-01\r\n"));
+  EXPECT_EQ(json::parse(anthropic.body).at("error").at("type"), "overloaded_error");
+  const RawResponse ollama = ask(port, request("POST", "/api/chat", "{}", key));
+  EXPECT_EQ(ollama.body, R"({"error":"The model is loading"})");
+  // No body is waited for, however large.
+  RawClient large(port);
+  large.send(cat("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n", key,
+                 "Content-Type: application/json\r\nContent-Length: 60000000\r\n\r\n"));
+  EXPECT_EQ(large.read_response().status, 503);
+
+  EXPECT_EQ(ask(port, request("GET", "/health/live")).status, 503);
+  EXPECT_EQ(ask(port, request("GET", "/health", {}, "Accept: text/plain\r\n")).body, "starting");
+  EXPECT_EQ(ask(port, request("GET", "/health/ready")).body,
+            R"({"ready":false,"state":"starting","model_loaded":false})");
+  EXPECT_EQ(ask(port, request("GET", "/ping")).status, 503);
+  EXPECT_EQ(ask(port, request("GET", "/")).status, 503);
+  EXPECT_EQ(ask(port, request("GET", "/metrics", {}, key)).status, 503);
+
+  gate.open();
+  EXPECT_EQ(worker.port(), port);
+  EXPECT_EQ(ask(port, request("POST", "/v1/chat/completions", chat, key)).status, 200);
+}
+
+// Clients that come in the moment between the two servers wait for the second.
+TEST(Start, NobodyIsTurnedAwayWhenTheModelIsLoaded) {
+  const Gate gate;
+  Process worker(FAKE_WORKER, {"--model", cat("gate:", gate.path()), "--port", "0"});
+  const uint16_t port = early_port(worker);
+  std::thread opener([&] { gate.open(); });
+  int status = 503;
+  while (status == 503) status = health(port);
+  EXPECT_EQ(status, 200);
+  opener.join();
+}
+
+TEST(Start, ASignalEndsAWorkerThatLoads) {
+  const Gate gate;
+  Process worker(FAKE_WORKER, {"--model", cat("gate:", gate.path()), "--port", "0"});
+  const uint16_t port = early_port(worker);
+  RawClient stays(port);
+  stays.send(request("GET", "/health"));
+  EXPECT_EQ(stays.read_response().status, 503);
+  const auto begin = std::chrono::steady_clock::now();
+  worker.signal(SIGTERM);
+  EXPECT_EQ(worker.wait(), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kStopLimit);
+}
+
+TEST(Start, ATakenPortIsToldBeforeTheModelIsLoaded) {
+  Process first(FAKE_WORKER, {"--model", "m", "--port", "0"});
+  Process second(FAKE_WORKER, {"--model", "slow", "--port", cat(first.port())});
+  EXPECT_EQ(second.wait(), 1);
+  EXPECT_THAT(second.text(), HasSubstr(cat("port ", first.port())));
+}
+
+TEST(Start, APictureWorkerAnswersOnThePortThatItHadFirst) {
+  Process worker(FAKE_SD_WORKER, {"--model", "m", "--port", "0"});
+  const uint16_t port = early_port(worker);
+  EXPECT_EQ(worker.port(), port);
+  EXPECT_EQ(health(port), 200);
 }
 
 TEST(Start, AWorkerThatCannotStartSaysThatItHasStopped) {

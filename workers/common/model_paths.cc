@@ -1,36 +1,22 @@
 #include "workers/common/model_paths.h"
 
-#include <chrono>
 #include <filesystem>
 
-#include "rbee/core/log.h"
+#include "workers/common/loading.h"
 
 namespace rbee::workers {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::seconds kLineEvery{10};
-
-hub::ProgressCallback log_lines() {
-  return [logged = Clock::time_point()](const hub::Progress& progress) mutable {
-    const bool at_end = progress.done >= progress.total;
-    if (!at_end && Clock::now() - logged < kLineEvery) return;
-    logged = Clock::now();
-    log(LogLevel::info, "fetching the model",
-        {{"progress", hub::to_text(progress)},
-         {"done", cat(progress.done)},
-         {"total", cat(progress.total)}});
-  };
-}
-
-}  // namespace
-
 hub::ModelPath ModelPaths::resolve(const std::string& text) {
   if (!hub::name_on_hub(text)) return {.path = text, .mmproj = {}, .name = {}};
   if (!options_) {
-    options_.emplace(hub::PullOptions{
-        .settings = hub::read_settings(), .memory = memory_(), .progress = log_lines()});
+    options_.emplace(
+        hub::PullOptions{.settings = hub::read_settings(),
+                         .memory = memory_(),
+                         .progress = fetch_progress(state_),
+                         // The hub may send nothing for long.
+                         .chosen = [this](const hub::Choice&, int64_t to_fetch) {
+                           if (to_fetch == 0) return;
+                           state_.set({.phase = server::LoadPhase::fetching, .total = to_fetch});
+                         }});
   }
   return hub::resolve_model_path(text, *options_);
 }

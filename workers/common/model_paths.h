@@ -8,15 +8,17 @@
 #include <string>
 
 #include "rbee/hub/pull.h"
+#include "server/worker/loading.h"
 
 namespace rbee::workers {
 
-// Fetches models into Hugging Face's cache, and logs how far that is.
+// Fetches models into Hugging Face's cache, and tells how far that is.
 class ModelPaths {
  public:
   // memory: bytes free on the device, for the choice of a quantization. It and the hub's settings
-  // matter only to names, so a worker of local files reads neither.
-  explicit ModelPaths(std::function<int64_t()> memory) : memory_(std::move(memory)) {}
+  // matter only to names, so a worker of local files reads neither. The state must outlive it.
+  ModelPaths(std::function<int64_t()> memory, server::LoadingState& state)
+      : memory_(std::move(memory)), state_(state) {}
 
   // Puts a path into the place of a name; see hub::resolve_model_path(). Returns the name there.
   std::string use(std::string& path);
@@ -27,6 +29,7 @@ class ModelPaths {
   hub::ModelPath resolve(const std::string& text);
 
   std::function<int64_t()> memory_;
+  server::LoadingState& state_;
   std::optional<hub::PullOptions> options_;
 };
 

@@ -27,9 +27,12 @@ namespace {
 
 // The part of kStopTime in which clients read the rest of their streams.
 constexpr std::chrono::milliseconds kStreamGrace{700};
-constexpr std::chrono::milliseconds kTraceGrace{300};  // for the last spans, also part of it
-constexpr std::chrono::milliseconds kHiveGrace{700};   // for the hive's answer, at the same time
-constexpr int kIdleLooks = 5;                          // then the device returns memory
+constexpr std::chrono::milliseconds kTraceGrace{300};    // for the last spans, also part of it
+constexpr std::chrono::milliseconds kHiveGrace{700};     // for the hive's answer, at the same time
+constexpr std::chrono::milliseconds kLoadingGrace{200};  // for the last answer 503 MODEL_LOADING
+// loading_routes() refuses large bodies unread, with a better answer than 413.
+constexpr size_t kUnreadBodyBytes = size_t{1} << 30;
+constexpr int kIdleLooks = 5;  // then the device returns memory
 constexpr std::chrono::milliseconds kDrainTick{50};
 // How long a worker that lost its device still answers: clients read why their streams ended, and
 // health probes see it. Then the process ends so that a new one can start.
@@ -44,8 +47,8 @@ std::string device_of(const Program& program, const CommonFlags& flags) {
   return flags.any_device ? "auto" : cat(DeviceId{program.kind, flags.device});
 }
 
-// What a hive hears of the worker: that it starts, how it is while there is a service, and that it
-// has stopped.
+// What a hive hears of the worker: that it starts, and how far it is; how it is while there is a
+// service; and that it has stopped.
 class HiveReports {
  public:
   HiveReports(const Program& program, const CommonFlags& flags, const std::string& model)
@@ -69,6 +72,20 @@ class HiveReports {
   ~HiveReports() { leave(); }
   HiveReports(const HiveReports&) = delete;
   HiveReports& operator=(const HiveReports&) = delete;
+
+  // Of a worker that starts.
+  server::LoadingState& loading() { return loading_; }
+  server::WorkerInfo info() {
+    const std::scoped_lock lock(mutex_);
+    return info_;
+  }
+  void listens(uint16_t port) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (std::exchange(info_.port, port) == port) return;
+    }
+    changed();
+  }
 
   // Must outlive leave().
   void serve(const server::WorkerService& service) {
@@ -103,14 +120,17 @@ class HiveReports {
   std::string json() {
     const std::scoped_lock lock(mutex_);
     const bool serves = service_ != nullptr;
+    const bool starts = !serves && info_.status == "starting";
     return server::heartbeat_json(serves ? service_->info() : info_,
                                   serves ? service_->memory() : server::MemoryFigures{},
-                                  server::iso8601(std::chrono::system_clock::now()));
+                                  server::iso8601(std::chrono::system_clock::now()),
+                                  starts ? loading_.progress() : std::nullopt);
   }
 
   std::mutex mutex_;  // guards the two below
   server::WorkerInfo info_;
   const server::WorkerService* service_ = nullptr;
+  server::LoadingState loading_{[this] { changed(); }};
   bool stopped_ = false;
   std::optional<server::Heartbeat> heartbeat_;  // last: it calls json()
 };
@@ -160,26 +180,38 @@ bool watch(const Program& program, const CommonFlags& flags, server::Server& ser
   return true;
 }
 
+// Answers while the model loads.
+std::unique_ptr<server::Server> loading_server(server::ServerOptions options,
+                                               const server::ApiKeys& keys, HiveReports& reports) {
+  options.max_body_bytes = kUnreadBodyBytes;
+  auto out = std::make_unique<server::Server>(
+      options, server::loading_routes(reports.info(), reports.loading()), keys);
+  reports.listens(out->port());
+  log(LogLevel::info, "listening", {{"host", options.host}, {"port", cat(out->port())}});
+  return out;
+}
+
 // Returns the exit status.
 int serve(const Program& program, const CommonFlags& flags, HiveReports& reports,
-          const std::function<std::unique_ptr<Served>()>& load) {
+          const Load& load) {
   const std::shared_ptr<server::Tracer> tracer =
       make_tracer(flags, {.service = program.name, .instance = flags.worker_id});
-  const std::unique_ptr<Served> served = load();
+  const server::ApiKeys keys = read_keys(flags);
+  server::ServerOptions options = server_options(cat(program.name, "/", RBEE_VERSION), flags, keys);
+  const std::unique_ptr<server::Server> before = loading_server(options, keys, reports);
+  const std::unique_ptr<Served> served = load(reports.loading());
   const Leaving leaving{reports};
   server::WorkerService& service = served->service();
-  service.set_port(flags.port);
-  const server::ApiKeys keys = read_keys(flags);
+  service.set_port(before->port());
   // Without a token, any web page in this machine's browser could stop the worker.
   const bool has_token = server::ApiKeys(environment("LLORCH_API_TOKEN")).enabled();
   const std::function<void()> shutdown = has_token ? ask_for_stop : nullptr;
-  server::ServerOptions options = server_options(cat(program.name, "/", RBEE_VERSION), flags, keys);
   options.max_body_bytes =
       flags.max_body_bytes > 0 ? flags.max_body_bytes : served->max_body_bytes();
   options.tracer = tracer;
   service.set_tracer(tracer);
-  server::Server server(options, served->routes(shutdown), keys);
-  service.set_port(server.port());
+  server::Server server(options, served->routes(shutdown), keys, *before);
+  before->stop(kLoadingGrace);
   const std::chrono::seconds patience(flags.drain_seconds);
   arm_stop_signals(patience);
   reports.serve(service);
@@ -211,7 +243,7 @@ int serve(const Program& program, const CommonFlags& flags, HiveReports& reports
 }  // namespace
 
 int run_worker(const Program& program, const CommonFlags& flags, const std::string& model,
-               const std::function<std::unique_ptr<Served>()>& load) {
+               const Load& load) {
   const LogFormat usual = isatty(STDOUT_FILENO) != 0 ? LogFormat::pretty : LogFormat::json;
   start_logging(log_format(environment("LLORCH_LOG_FORMAT"), usual), environment("RUST_LOG"));
   catch_stop_signals(flags.api_keys.empty() && flags.tls_cert.empty() ? Hangup::ends

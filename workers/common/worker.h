@@ -1,5 +1,6 @@
 #pragma once
-// The program of every kind of worker: log, signals, server. It loads the model before it listens.
+// The program of every kind of worker: log, signals, server. While the model loads, a small server
+// says how far that is.
 
 #include <chrono>
 #include <functional>
@@ -10,6 +11,7 @@
 #include "rbee/core/device_id.h"
 #include "rbee/core/log.h"
 #include "server/http/router.h"
+#include "server/worker/loading.h"
 #include "server/worker/service.h"
 #include "workers/common/server_flags.h"
 
@@ -51,10 +53,13 @@ struct Program {
   std::chrono::milliseconds tick{1000};  // between two checks of the worker's state
 };
 
+// Loads the model, and tells how far it is.
+using Load = std::function<std::unique_ptr<Served>(server::LoadingState&)>;
+
 // main() after the command line. model: as given, for the log. Exit status: 0 after a signal or
 // POST /v1/shutdown; 1 if the worker cannot start; 3 if the device, or a part of a mapped file, was
 // lost.
 int run_worker(const Program& program, const CommonFlags& flags, const std::string& model,
-               const std::function<std::unique_ptr<Served>()>& load);
+               const Load& load);
 
 }  // namespace rbee::workers

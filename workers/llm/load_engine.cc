@@ -5,6 +5,7 @@
 #include "rbee/engine/embedding/engine.h"
 #include "rbee/engine/text/llm_engine.h"
 #include "rbee/engine/text/model_memory.h"
+#include "workers/common/loading.h"
 #include "workers/common/model_paths.h"
 #include "workers/device/worker_device.h"
 
@@ -26,16 +27,17 @@ engine::TextModelOptions text_options(const Flags& flags, Device* device) {
                                    .model_id = flags.model_ref};
   options.chat_template = template_source(flags);
   options.sampling_defaults = flags.generation == "auto";
-  options.progress = [quarters = int64_t{0}](int64_t done, int64_t total) mutable {
-    const int64_t now = total > 0 ? done * 4 / total : 4;
-    if (now <= quarters) return;
-    quarters = now;
-    log(LogLevel::info, "loading", {{"percent", cat(now * 25)}});
-  };
   if (flags.pan_and_scan != "auto") options.pan_and_scan = flags.pan_and_scan == "on";
   if (flags.dtype != "auto") options.activations = parse_dtype(flags.dtype);
   options.tools = text::parse_tool_format(flags.tool_parser);
   options.reasoning = text::parse_reasoning_format(flags.reasoning_parser);
+  return options;
+}
+
+engine::TextModelOptions loading_options(const Flags& flags, Device& device,
+                                         server::LoadingState& loading) {
+  engine::TextModelOptions options = text_options(flags, &device);
+  options.progress = load_progress(loading);
   return options;
 }
 
@@ -57,12 +59,13 @@ void log_loaded(const engine::ModelInfo& info) {
        {"bytes", cat(info.weight_bytes)}});
 }
 
-std::unique_ptr<engine::EmbeddingEngine> load_embeddings(const Flags& flags, Device& device) {
+std::unique_ptr<engine::EmbeddingEngine> load_embeddings(const Flags& flags, Device& device,
+                                                         server::LoadingState& loading) {
   if (!flags.loras.empty() || flags.lora_loading) {
     fail(Code::unsupported, "--lora", "adapters of models for embeddings are not implemented");
   }
-  engine::EmbeddingSource source =
-      engine::load_embedding_source(flags.model, text_options(flags, &device), flags.pooling);
+  engine::EmbeddingSource source = engine::load_embedding_source(
+      flags.model, loading_options(flags, device, loading), flags.pooling);
   log_loaded(source.info.model);
   log(LogLevel::info,
       source.info.ranks ? "the model ranks documents" : "the model makes embeddings",
@@ -73,9 +76,10 @@ std::unique_ptr<engine::EmbeddingEngine> load_embeddings(const Flags& flags, Dev
 }
 
 std::optional<engine::TextModel> load_draft(const Flags& flags, Device& device,
-                                            const engine::ModelInfo& target) {
+                                            const engine::ModelInfo& target,
+                                            server::LoadingState& loading) {
   if (flags.speculative.draft_model.empty()) return std::nullopt;
-  engine::TextModelOptions options = text_options(flags, &device);
+  engine::TextModelOptions options = loading_options(flags, device, loading);
   options.context = target.context_length;
   options.mmproj.clear();  // draft tokens are texts
   options.chat_template.clear();
@@ -89,7 +93,8 @@ std::optional<engine::TextModel> load_draft(const Flags& flags, Device& device,
   return out;
 }
 
-std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, Device& device) {
+std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, Device& device,
+                                              server::LoadingState& loading) {
   engine::LlmOptions options{.max_running = flags.max_running,
                              .max_waiting = flags.max_waiting,
                              .priorities = flags.scheduling == "priority",
@@ -103,7 +108,8 @@ std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, Device& device
                              .grammar_cache_bytes = flags.grammar_cache_mib << 20,
                              .draft_min_p = flags.speculative.min_p};
   if (flags.cache_type != "auto") options.kv_dtype = parse_dtype(flags.cache_type);
-  engine::TextModel model = engine::load_text_model(flags.model, text_options(flags, &device));
+  engine::TextModel model =
+      engine::load_text_model(flags.model, loading_options(flags, device, loading));
   log_loaded(model.info);
   log(LogLevel::info, "how answers are read",
       {{"tool_parser", std::string(text::name_of(model.format.tools))},
@@ -114,12 +120,12 @@ std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, Device& device
         "the chat template does not show tools; the system message tells of them instead",
         {{"tool_parser", std::string(text::name_of(model.format.tools))}});
   }
-  std::optional<engine::TextModel> draft = load_draft(flags, device, model.info);
+  std::optional<engine::TextModel> draft = load_draft(flags, device, model.info, loading);
   return engine::make_llm_engine(std::move(model), options, std::move(draft));
 }
 
-Flags with_local_paths(Flags flags, const WorkerDevice& device) {
-  ModelPaths paths([&] { return device.free_memory(); });
+Flags with_local_paths(Flags flags, const WorkerDevice& device, server::LoadingState& loading) {
+  ModelPaths paths([&] { return device.free_memory(); }, loading);
   paths.use(flags.model, flags.mmproj);
   paths.use(flags.speculative.draft_model);
   for (engine::LoraInfo& lora : flags.loras) paths.use(lora.path);
@@ -128,10 +134,11 @@ Flags with_local_paths(Flags flags, const WorkerDevice& device) {
 
 }  // namespace
 
-LoadedEngine load_engine(const BackendInfo& backend, const Flags& given) {
+LoadedEngine load_engine(const BackendInfo& backend, const Flags& given,
+                         server::LoadingState& loading) {
   const WorkerDevice wanted(
       backend, {.threads = given.threads, .any = given.any_device, .device = given.device});
-  const Flags flags = with_local_paths(given, wanted);
+  const Flags flags = with_local_paths(given, wanted, loading);
   Device& device = wanted.open([&] { return needed_memory(flags); });
   log(LogLevel::info, "loading the model",
       {{"model", flags.model},
@@ -139,9 +146,9 @@ LoadedEngine load_engine(const BackendInfo& backend, const Flags& given) {
        {"captured_steps", device.supports_capture() ? "yes" : "no"}});
   try {
     if (flags.pooling != "auto" || engine::is_for_embeddings(flags.model)) {
-      return load_embeddings(flags, device);
+      return load_embeddings(flags, device, loading);
     }
-    return load_chat(flags, device);
+    return load_chat(flags, device, loading);
   } catch (const Error& error) {
     if (error.code() != Code::out_of_memory) throw;
     fail(Code::out_of_memory, "load", error.what(),

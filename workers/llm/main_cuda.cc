@@ -4,8 +4,9 @@
 
 namespace {
 
-rbee::workers::LoadedEngine load(const rbee::workers::Flags& flags) {
-  return rbee::workers::load_engine(rbee::cuda::cuda_backend(), flags);
+rbee::workers::LoadedEngine load(const rbee::workers::Flags& flags,
+                                 rbee::server::LoadingState& loading) {
+  return rbee::workers::load_engine(rbee::cuda::cuda_backend(), flags, loading);
 }
 
 }  // namespace

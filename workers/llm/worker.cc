@@ -82,18 +82,19 @@ int run_llm_worker(const Program& program, LoadEngine load, int argc, const char
   const std::variant<Flags, int> parsed = parse_flags(argc, argv, program);
   if (const int* status = std::get_if<int>(&parsed)) return *status;
   const Flags& flags = std::get<Flags>(parsed);
-  return run_worker(program, flags, flags.model, [&]() -> std::unique_ptr<Served> {
-    server::ServiceOptions options{.worker_id = flags.worker_id,
-                                   .model_id = flags.model_ref,
-                                   .implementation = program.name,
-                                   .version = RBEE_VERSION,
-                                   .aliases = flags.aliases,
-                                   .tags = flags.tags,
-                                   .model_file = file_name(flags.model)};
-    return std::visit(
-        [&](auto engine) { return serve(std::move(engine), std::move(options), flags); },
-        load(flags));
-  });
+  return run_worker(
+      program, flags, flags.model, [&](server::LoadingState& loading) -> std::unique_ptr<Served> {
+        server::ServiceOptions options{.worker_id = flags.worker_id,
+                                       .model_id = flags.model_ref,
+                                       .implementation = program.name,
+                                       .version = RBEE_VERSION,
+                                       .aliases = flags.aliases,
+                                       .tags = flags.tags,
+                                       .model_file = file_name(flags.model)};
+        return std::visit(
+            [&](auto engine) { return serve(std::move(engine), std::move(options), flags); },
+            load(flags, loading));
+      });
 }
 
 }  // namespace rbee::workers

@@ -14,7 +14,7 @@ namespace rbee::workers {
 // The kind of model decides which.
 using LoadedEngine =
     std::variant<std::unique_ptr<engine::TextEngine>, std::unique_ptr<engine::EmbeddingEngine>>;
-using LoadEngine = LoadedEngine (*)(const Flags&);
+using LoadEngine = LoadedEngine (*)(const Flags&, server::LoadingState&);
 
 // main(). Exit status: 0 after --help or --version, 2 for wrong usage, else run_worker()'s.
 int run_llm_worker(const Program& program, LoadEngine load, int argc, const char* const* argv);

@@ -3,6 +3,7 @@
 #include "rbee/core/log.h"
 #include "rbee/engine/image/engine.h"
 #include "rbee/engine/image/model_memory.h"
+#include "workers/common/loading.h"
 #include "workers/common/model_paths.h"
 #include "workers/device/worker_device.h"
 
@@ -15,8 +16,8 @@ struct Local {
   std::vector<engine::NetworkPath> control_nets;
 };
 
-Local with_local_paths(SdFlags flags, const WorkerDevice& device) {
-  ModelPaths paths([&] { return device.free_memory(); });
+Local with_local_paths(SdFlags flags, const WorkerDevice& device, server::LoadingState& loading) {
+  ModelPaths paths([&] { return device.free_memory(); }, loading);
   for (std::string* path : {&flags.model, &flags.vae, &flags.taesd, &flags.clip_l, &flags.clip_g,
                             &flags.t5xxl, &flags.embeddings}) {
     paths.use(*path);
@@ -64,14 +65,15 @@ engine::ImageSourceOptions source_options(const Local& local, Device* device) {
   return options;
 }
 
-engine::ImageSource load_source(const Local& local, Device& device) {
+engine::ImageSource load_source(const Local& local, Device& device, server::LoadingState& loading) {
   const SdFlags& flags = local.flags;
   log(LogLevel::info, "loading the model",
       {{"model", flags.model},
        {"device", device.description()},
        {"captured_steps", device.supports_capture() ? "yes" : "no"}});
-  engine::ImageSource source =
-      engine::load_image_source(flags.model, source_options(local, &device));
+  engine::ImageSourceOptions options = source_options(local, &device);
+  options.progress = load_progress(loading);
+  engine::ImageSource source = engine::load_image_source(flags.model, options);
   const std::string_view expected = expected_architecture(flags.version);
   if (!expected.empty() && expected != source.info.architecture) {
     log(LogLevel::warn, "the model is not what --sd-version says",
@@ -89,15 +91,16 @@ engine::ImageSource load_source(const Local& local, Device& device) {
 }  // namespace
 
 std::unique_ptr<engine::ImageEngine> load_image_engine(const BackendInfo& backend,
-                                                       const SdFlags& given) {
+                                                       const SdFlags& given,
+                                                       server::LoadingState& loading) {
   const WorkerDevice wanted(
       backend, {.threads = given.threads, .any = given.any_device, .device = given.device});
-  const Local local = with_local_paths(given, wanted);
+  const Local local = with_local_paths(given, wanted, loading);
   Device& device = wanted.open([&] {
     return engine::image_model_memory(local.flags.model, source_options(local, nullptr));
   });
   try {
-    return engine::make_image_engine(load_source(local, device));
+    return engine::make_image_engine(load_source(local, device, loading));
   } catch (const Error& error) {
     if (error.code() != Code::out_of_memory) throw;
     fail(Code::out_of_memory, "load", error.what(),

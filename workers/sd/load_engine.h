@@ -11,6 +11,7 @@ namespace rbee::workers {
 
 // Throws for errors of the device or the files.
 std::unique_ptr<engine::ImageEngine> load_image_engine(const BackendInfo& backend,
-                                                       const SdFlags& flags);
+                                                       const SdFlags& flags,
+                                                       server::LoadingState& loading);
 
 }  // namespace rbee::workers

@@ -4,8 +4,9 @@
 
 namespace {
 
-std::unique_ptr<rbee::engine::ImageEngine> load(const rbee::workers::SdFlags& flags) {
-  return rbee::workers::load_image_engine(rbee::cuda::cuda_backend(), flags);
+std::unique_ptr<rbee::engine::ImageEngine> load(const rbee::workers::SdFlags& flags,
+                                                rbee::server::LoadingState& loading) {
+  return rbee::workers::load_image_engine(rbee::cuda::cuda_backend(), flags, loading);
 }
 
 }  // namespace

@@ -30,14 +30,15 @@ int run_sd_worker(const Program& program, LoadImageEngine load, int argc, const 
   const std::variant<SdFlags, int> parsed = parse_sd_flags(argc, argv, program);
   if (const int* status = std::get_if<int>(&parsed)) return *status;
   const SdFlags& flags = std::get<SdFlags>(parsed);
-  return run_worker(program, flags, flags.model, [&]() -> std::unique_ptr<Served> {
-    return std::make_unique<ServedImages>(load(flags),
-                                          server::ServiceOptions{.worker_id = flags.worker_id,
-                                                                 .model_id = flags.model_ref,
-                                                                 .implementation = program.name,
-                                                                 .version = RBEE_VERSION,
-                                                                 .jobs = {}});
-  });
+  return run_worker(
+      program, flags, flags.model, [&](server::LoadingState& loading) -> std::unique_ptr<Served> {
+        return std::make_unique<ServedImages>(load(flags, loading),
+                                              server::ServiceOptions{.worker_id = flags.worker_id,
+                                                                     .model_id = flags.model_ref,
+                                                                     .implementation = program.name,
+                                                                     .version = RBEE_VERSION,
+                                                                     .jobs = {}});
+      });
 }
 
 }  // namespace rbee::workers

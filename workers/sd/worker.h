@@ -9,7 +9,8 @@
 
 namespace rbee::workers {
 
-using LoadImageEngine = std::unique_ptr<engine::ImageEngine> (*)(const SdFlags&);
+using LoadImageEngine = std::unique_ptr<engine::ImageEngine> (*)(const SdFlags&,
+                                                                 server::LoadingState&);
 
 // main(). Exit status: 0 after --help or --version, 2 for wrong usage, else run_worker()'s.
 int run_sd_worker(const Program& program, LoadImageEngine load, int argc, const char* const* argv);

@@ -52,6 +52,26 @@ TEST(Responses, Bodies) {
   EXPECT_EQ(infer_token_json("a"), R"({"token":"a"})");
 }
 
+TEST(Responses, OfAWorkerThatStarts) {
+  const WorkerInfo info{.id = "w", .model_id = "m", .device = "cpu:0", .status = "starting"};
+  EXPECT_EQ(starting_json(info, std::nullopt, 1.5),
+            R"({"status":"starting","worker_id":"w","model":"m","resident":false,)"
+            R"("uptime_seconds":1.5})");
+  const LoadProgress fetching{.phase = LoadPhase::fetching,
+                              .done = 5'000'000'000,
+                              .total = 9'000'000'000,
+                              .bytes_per_second = 1000.12345,
+                              .seconds_left = 4.0};
+  EXPECT_EQ(starting_json(info, fetching, 0),
+            R"({"status":"starting","worker_id":"w","model":"m","resident":false,)"
+            R"("uptime_seconds":0.0,"progress":{"phase":"fetching","done":5000000000,)"
+            R"("total":9000000000,"bytes_per_second":1000.123,"seconds_left":4.0}})");
+  EXPECT_THAT(heartbeat_json(info, {}, "t", LoadProgress{.done = 1, .total = 2}),
+              ::testing::EndsWith(R"("device_memory_free_bytes":0,"progress":{"phase":"loading",)"
+                                  R"("done":1,"total":2}})"));
+  EXPECT_EQ(not_loaded_json(), R"({"ready":false,"state":"starting","model_loaded":false})");
+}
+
 TEST(Responses, Events) {
   EXPECT_EQ(to_json(StartedEvent{"job-1", "m", "now", 7, 3}),
             R"({"type":"started","job_id":"job-1","model":"m","started_at":"now","seed":7,)"

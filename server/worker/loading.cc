@@ -1,0 +1,90 @@
+#include "server/worker/loading.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "rbee/core/cat.h"
+#include "server/http/error_form.h"
+
+namespace rbee::server {
+namespace {
+
+constexpr double kLongestRetry = 30;  // seconds
+constexpr size_t kBodyBytes = 4096;   // ignored ones of probes
+
+Response with_retry(Response response, const LoadingState& state) {
+  const std::optional<LoadProgress> progress = state.progress();
+  const double left = progress ? progress->seconds_left.value_or(1) : 1;
+  const auto seconds = static_cast<int>(std::ceil(std::clamp(left, 1.0, kLongestRetry)));
+  response.headers.emplace_back("Retry-After", cat(seconds));
+  return response;
+}
+
+Response refused(const Request& request, const LoadingState& state) {
+  return with_retry(error_response(request, 503, {"MODEL_LOADING", "The model is loading"}), state);
+}
+
+// The routes of the worker's kind, which know better, come with its service.
+ErrorForm form_of(std::string_view path) {
+  return path.starts_with("/api/") ? ErrorForm::ollama : ErrorForm::by_version;
+}
+
+}  // namespace
+
+void LoadingState::set(const LoadProgress& progress) {
+  bool begins = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    begins = !progress_ || progress_->phase != progress.phase;
+    progress_ = progress;
+  }
+  if (begins && on_phase_) on_phase_();
+}
+
+std::optional<LoadProgress> LoadingState::progress() const {
+  const std::scoped_lock lock(mutex_);
+  return progress_;
+}
+
+Router loading_routes(WorkerInfo info, const LoadingState& state) {
+  Router router;
+  const auto open = [&](const char* method, const char* path, Handler handler) {
+    router.add({.method = method,
+                .pattern = path,
+                .handler = std::move(handler),
+                .access = Access::anyone,
+                .errors = form_of(path),
+                .judge = [](const Request&) { return HeadVerdict{.max_body_bytes = kBodyBytes}; }});
+  };
+  const auto refuse = [&state](const Request& request) { return refused(request, state); };
+  const auto health = [&state, info = std::move(info),
+                       start = std::chrono::steady_clock::now()](const Request& asked) {
+    const std::string_view types = asked.header("accept");
+    const bool plain = types.find("text/plain") != std::string_view::npos &&
+                       types.find("application/json") == std::string_view::npos;
+    if (plain) return with_retry(text_response(503, info.status), state);
+    const double uptime =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return with_retry(json_response(503, starting_json(info, state.progress(), uptime)), state);
+  };
+  for (const char* path : {"/health", "/v1/health", "/health/live"}) open("GET", path, health);
+  for (const char* path : {"/ready", "/health/ready"}) {
+    open("GET", path, [&state](const Request&) {
+      return with_retry(json_response(503, not_loaded_json()), state);
+    });
+  }
+  for (const char* method : {"GET", "POST"}) {
+    open(method, "/ping",
+         [&state](const Request&) { return with_retry(text_response(503, ""), state); });
+  }
+  // Whoever may ask later without a key is told the same as the others.
+  for (const char* path : {"/", "/version", "/openapi.json"}) open("GET", path, refuse);
+  router.set_fallback(
+      refuse, [refuse](const Request& head) { return HeadVerdict{.refusal = refuse(head)}; },
+      form_of);
+  return router;
+}
+
+}  // namespace rbee::server
