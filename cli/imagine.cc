@@ -379,9 +379,10 @@ void add_sampling(CLI::App& app, ImagineOptions& options) {
       ->capture_default_str();
   CLI::Option* hires = app.add_option("--hires", options.hires.scale,
                                       "a second pass at this multiple of the size, 1 to 4");
-  app.add_option("--hires-upscaler", options.hires.upscaler,
-                 "A1111's, such as Latent, \"Latent (bicubic)\", Lanczos, or the name of "
-                 "--upscale-model's file without its ending")
+  app.add_option(
+         "--hires-upscaler", options.hires.upscaler,
+         "AUTOMATIC1111's name, such as Latent, \"Latent (bicubic)\" or Lanczos, or the file "
+         "name of --upscale-model without its extension")
       ->needs(hires);
   app.add_option("--hires-steps", options.hires.steps, "0 = as the first pass")->needs(hires);
   app.add_option("--hires-strength", options.hires.strength, "0 to 1")
@@ -457,8 +458,8 @@ Command add_imagine(CLI::App& parent) {
   workers::add_graphs_flag(*app);
   app->add_option("--vae", options->vae, "another VAE, folder or file");
   app->add_option("--upscale-model", options->upscale_model,
-                  "file of ESRGAN or Real-ESRGAN that enlarges the picture; with --hires-upscaler "
-                  "naming it, what the second pass starts from");
+                  "ESRGAN or Real-ESRGAN file that enlarges the finished picture, or, if "
+                  "--hires-upscaler names it, the first pass's picture");
   app->add_option("--clip-l,--clip_l", options->clip_l,
                   "CLIP-L of Stable Diffusion 1, XL, 3 or FLUX, folder or file");
   app->add_option("--clip-g,--clip_g", options->clip_g, "CLIP-G of Stable Diffusion XL or 3");

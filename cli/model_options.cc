@@ -79,16 +79,16 @@ void add_number_options(CLI::App& app, engine::SamplingParams& params) {
 
 void add_rule_options(CLI::App& app, SamplingFlags& flags) {
   app.add_option("--dry-sequence-breaker", flags.params.dry_sequence_breakers,
-                 "a text that ends repetitions; may be given several times")
+                 "a text that a repetition does not cross; may be given several times")
       ->allow_extra_args(false);
-  app.add_flag("--ignore-eos", flags.params.ignore_eos, "the answer does not end by itself");
+  app.add_flag("--ignore-eos", flags.params.ignore_eos, "the model cannot choose an end token");
   app.add_option("--bad-word", flags.params.bad_words,
-                 "a text that never comes; may be given several times")
+                 "a text that the answer never contains; may be given several times")
       ->allow_extra_args(false);
   app.add_option("--logit-bias", flags.biases, "ID=BIAS, -100 to 100; may be given several times")
       ->allow_extra_args(false);
   app.add_option("--samplers", flags.samplers,
-                 "their order, separated by semicolons; what is not named is off: " +
+                 "their order, separated by semicolons; those not named are off: " +
                      std::string(engine::kSamplerNames));
 }
 
@@ -121,7 +121,7 @@ void add_sampling_options(CLI::App& app, SamplingFlags& flags) {
   add_number_options(app, flags.params);
   add_rule_options(app, flags);
   add_seed_option(app, "-s,--seed", flags.params.seed,
-                  "default, and below 0: a fresh one, which is shown");
+                  "seed; absent or below 0: a fresh one, which is printed");
 }
 
 engine::SamplingParams sampling_of(const SamplingFlags& flags) {

@@ -6,12 +6,12 @@ namespace rbee::workers {
 
 void add_speculative_flags(CLI::App& app, SpeculativeFlags& flags) {
   app.add_option("--speculative", flags.kind,
-                 "Draft tokens ahead from the text (ngram) or by a smaller model (draft), where a "
-                 "request does not say; draft with --draft-model, else off")
+                 "Source of draft tokens unless a request says otherwise: the text (ngram) or a "
+                 "smaller model (draft); default: draft with --draft-model, else off")
       ->check(CLI::IsMember({"off", "ngram", "draft"}));
   app.add_option("--draft-model", flags.draft_model,
                  "A smaller model with the same vocabulary that drafts tokens ahead");
-  app.add_option("--draft-tokens", flags.tokens, "Draft tokens of a step at most")
+  app.add_option("--draft-tokens", flags.tokens, "Most draft tokens of a step")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--draft-min-p", flags.min_p,

@@ -54,9 +54,10 @@ void add_output_flags(CLI::App& app, Flags& flags) {
   app.add_option("--chat-template,--chat-template-file", flags.chat_template,
                  "File of a Jinja template instead of the model's")
       ->check(CLI::ExistingFile);
-  app.add_option("--generation-config", flags.generation,
-                 "auto: sampling as the model's generation_config.json says, where requests of "
-                 "OpenAI's and Anthropic's routes say nothing; off, or vllm: without it")
+  app.add_option(
+         "--generation-config", flags.generation,
+         "auto: the model's generation_config.json gives the sampling defaults of OpenAI's and "
+         "Anthropic's routes; off or vllm: it is ignored")
       ->check(CLI::IsMember({"auto", "off", "vllm"}))
       ->capture_default_str();
   app.add_option("--tool-parser", flags.tool_parser,

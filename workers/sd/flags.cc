@@ -63,9 +63,8 @@ void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
       ->default_str("<model>/embeddings");
   app.add_option("--control-net", flags.control_nets,
                  "ControlNet that requests may name, folder or file; may be given several times");
-  app.add_option(
-      "--upscale-model", flags.upscale_models,
-      "File of ESRGAN or Real-ESRGAN that requests may name; may be given several times");
+  app.add_option("--upscale-model", flags.upscale_models,
+                 "ESRGAN or Real-ESRGAN file that requests may name; may be given several times");
   app.add_option("--prediction", flags.prediction,
                  "What the denoiser predicts; auto = as the files say, or what the family uses")
       ->check(CLI::IsMember({"auto", "epsilon", "v_prediction"}))
