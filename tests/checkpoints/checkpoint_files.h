@@ -18,7 +18,7 @@
 
 namespace rbee::test {
 
-// The CPU, registered at the first call.
+// Registers the CPU at the first call.
 Device& cpu_device();
 
 Tensor device_tensor(const std::vector<float>& values, const Shape& shape);
@@ -31,28 +31,28 @@ struct StoredTensor {
   std::string name;
   Shape shape;
   std::vector<float> values;
-  // f32, f16, bf16, i32 or a block type; values are rounded to it, or where it is read only
-  // replaced (random_blocks.h).
+  // f32, f16, bf16, i32 or a block type. Values are rounded to it; a type that we only read gets
+  // random blocks instead (random_blocks.h).
   DType dtype = DType::f32;
 };
 
-// The values as they read back from the file.
+// The values that a reader gets back from the file.
 std::vector<float> stored_values(const StoredTensor& tensor);
 
 // Sets the keys of a GGUF file.
 using Settings = std::function<void(io::GgufWriter&)>;
 
-// A fixture that writes each checkpoint into a folder of its own; all are removed at the end.
+// A fixture that writes each checkpoint into its own folder and removes them all at the end.
 class CheckpointFiles : public testing::Test {
  protected:
   void SetUp() override;
   void TearDown() override;
 
   io::Checkpoint gguf(std::span<const StoredTensor> tensors, const Settings& settings = {});
-  // In files of at most `tensors_each` tensors.
+  // Writes several files, each with at most `tensors_each` tensors.
   io::Checkpoint split_gguf(std::span<const StoredTensor> tensors, size_t tensors_each,
                             const Settings& settings = {});
-  // `header_padding`: spaces that move the data, which starts right after the header.
+  // `header_padding`: spaces added to the header, which move the data that follows it.
   io::Checkpoint safetensors(std::span<const StoredTensor> tensors, size_t header_padding = 0);
 
  private:
@@ -62,7 +62,7 @@ class CheckpointFiles : public testing::Test {
   int folders_ = 0;
 };
 
-// Runs `action` and checks that it throws an Error of this code whose text has all of `parts`.
+// Runs `action`; it must throw an Error of this code whose text has all of `parts`.
 void expect_error(Code code, const std::vector<std::string>& parts,
                   const std::function<void()>& action);
 

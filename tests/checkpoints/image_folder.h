@@ -1,7 +1,7 @@
 #pragma once
-// The tiny image models of tests/models/image/data. A part's folder holds tensors.json,
-// {file: {name: shape}}, in place of weights; the values are a function of name and shape that
-// tools/goldens/make_image_goldens.py knows too.
+// The tiny image models of tests/models/image/data. A part's folder holds tensors.json, {file:
+// {name: shape}}, instead of weights. The values depend on name and shape alone;
+// tools/goldens/make_image_goldens.py computes the same.
 
 #include <filesystem>
 #include <functional>
@@ -34,7 +34,7 @@ void write_safetensors(const std::filesystem::path& file, const std::vector<Made
 // tests/models/image/data/<name>
 std::filesystem::path image_data(const std::string& name);
 
-// A copy of a case's model with its weights, in a folder that goes away with the object.
+// A copy of a case's model with its weights; the destructor removes its folder.
 class ImageFolder {
  public:
   explicit ImageFolder(const std::string& case_name);
@@ -43,7 +43,7 @@ class ImageFolder {
   ImageFolder& operator=(const ImageFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  // Replaces the text `from` in a file, which has to have it.
+  // Replaces the text `from` in a file; the file must contain it.
   void edit(const std::string& file, const std::string& from, const std::string& to) const;
 
  private:

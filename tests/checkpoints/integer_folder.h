@@ -19,8 +19,8 @@ struct PlainIntegers {
   int64_t rows = 0, in = 0;
   int64_t group = 32;  // inputs that share a scale
   int bits = 4;
-  bool symmetric = false;  // zeros are the middle, and compressed-tensors has none
-  bool order = false;      // inputs take the groups in turn
+  bool symmetric = false;  // zeros are the middle, and compressed-tensors stores none
+  bool order = false;      // inputs take the groups in turn (act order)
   DType scale_type = DType::f16;
   float scale_unit = 0x1p-9f;  // scales are multiples of it
 
@@ -39,12 +39,12 @@ struct RawTensor {
   std::vector<uint8_t> bytes;
 };
 
-// The tensors of layer `name`, e.g. "model.layers.0.q_proj", with their groups where there is an
-// order.
+// The tensors of layer `name`, e.g. "model.layers.0.q_proj"; with an order, also each input's
+// group.
 std::vector<RawTensor> integer_tensors(IntegerForm form, const PlainIntegers& matrix,
                                        std::string_view name);
 
-// What config.json says of such matrices: the object of "quantization_config".
+// The object "quantization_config" in config.json for such matrices.
 std::string integer_config(IntegerForm form, const PlainIntegers& matrix);
 
 // Writes config.json and model.safetensors.

@@ -1,5 +1,5 @@
 #pragma once
-// RRDBNet with made_weights() by the names of Real-ESRGAN.
+// RRDBNet with the values of made_weights() and Real-ESRGAN's tensor names.
 
 #include "rbee/models/image/upscaler_file.h"
 #include "tests/checkpoints/image_folder.h"

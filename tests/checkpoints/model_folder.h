@@ -1,5 +1,5 @@
 #pragma once
-// A folder with a tiny random model that workers can load, gone with the object.
+// A folder with a tiny random model that workers can load; the destructor removes it.
 
 #include <filesystem>
 
@@ -7,7 +7,7 @@ namespace rbee::test {
 
 class ModelFolder {
  public:
-  // The model never ends of itself: its tokenizer names no end token. `data`: data_folder().
+  // The model never ends an answer: its tokenizer has no end token. `data`: data_folder().
   explicit ModelFolder(const std::filesystem::path& data);
   ~ModelFolder();
   ModelFolder(const ModelFolder&) = delete;

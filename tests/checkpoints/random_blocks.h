@@ -1,5 +1,5 @@
 #pragma once
-// Blocks of types that can be read and not written.
+// Blocks of types that the program reads but cannot write.
 
 #include <cstddef>
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace rbee::test {
 
-// Random codes for as many elements as there are values, with the values' mean square in each
-// block.
+// Random codes, one for each value; each block keeps the mean square of its
+// values.
 std::vector<std::byte> random_blocks(DType dtype, std::span<const float> values);
 
 }  // namespace rbee::test

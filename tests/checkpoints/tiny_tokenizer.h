@@ -1,5 +1,5 @@
 #pragma once
-// A tokenizer.json of the size of the tiny models in tests/models/language/data.
+// A tokenizer.json as small as the models in tests/models/language/data.
 
 #include <cstdint>
 #include <string>
@@ -10,9 +10,9 @@ namespace rbee::test {
 inline constexpr int64_t kTinyVocab = 160;
 inline constexpr const char* kTinyTokenizerConfig = R"({"bos_token": "<s>", "eos_token": "</s>"})";
 
-// Printable ASCII, a space and pairs of letters; 0 begins a text, 1 ends it. end: the name of token
-// 1; under another name than "</s>" it ends nothing. marks: more special tokens, the last
-// ones; with them comes a line break.
+// Printable ASCII, a space and pairs of letters. Token 0 begins a text, token 1 ends it. end: token
+// 1's name; with any name but "</s>" it ends nothing. marks: further special tokens, the last ids;
+// with them the vocabulary also has a line break.
 std::string tiny_tokenizer_json(const std::string& end = "</s>",
                                 const std::vector<std::string>& marks = {});
 

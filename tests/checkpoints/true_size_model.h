@@ -1,6 +1,6 @@
 #pragma once
-// Models of the sizes that people use, without their weights: names, shapes and settings of
-// Stable Diffusion 1.5 and XL in f16 over memory that nothing reads.
+// Models of real sizes without weights: names, shapes and settings of Stable Diffusion 1.5 and XL
+// in f16, over memory that no test reads.
 
 #include "rbee/models/image/model_files.h"
 

@@ -5,7 +5,7 @@
 
 namespace rbee::test {
 
-// Every number of the tensor in that .safetensors or .gguf file, of f32, f16 or bf16, becomes NaN.
+// Sets every number of that tensor, f32, f16 or bf16, in a .safetensors or .gguf file to NaN.
 void make_undefined(const std::filesystem::path& file, std::string_view tensor);
 
 }  // namespace rbee::test

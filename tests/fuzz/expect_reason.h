@@ -1,5 +1,5 @@
 #pragma once
-// How a target lets a refusal go by.
+// What a fuzz target accepts as a refusal.
 
 #include <stdexcept>
 
@@ -7,7 +7,7 @@
 
 namespace rbee::fuzz {
 
-// Bad input is refused by an error that says why; one that says nothing is a finding.
+// Errors for bad input must say why; an error without a reason is a finding.
 inline void expect_reason(const Error& error) {
   if (*error.what() == '\0') throw std::logic_error("an error without a text");
 }

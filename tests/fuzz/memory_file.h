@@ -13,13 +13,13 @@
 
 namespace rbee::fuzz {
 
-// The input as a mapped file that lies in memory only. With ASan the rest of its last page, which
-// the kernel fills with zeros, counts as outside.
+// The input as a mapped file in memory only. With ASan, reading the rest of its last page, which
+// the kernel fills with zeros, is an error.
 inline std::shared_ptr<const io::MappedFile> memory_file(const uint8_t* data, size_t size) {
   const int descriptor = ::memfd_create("input", MFD_CLOEXEC);
   if (descriptor < 0) fail(Code::io, "memfd_create", "no file in memory");
   const ssize_t written = ::write(descriptor, data, size);
-  // Opened by its name while the descriptor lives; the mapping outlives both.
+  // Can be opened by this name while the descriptor is open; the mapping outlives both.
   const std::string name = cat("/proc/self/fd/", descriptor);
   auto file = written == static_cast<ssize_t>(size) ? io::MappedFile::open(name) : nullptr;
   ::close(descriptor);

@@ -10,8 +10,8 @@
 
 namespace rbee::fuzz {
 
-// A safetensors file of an input that is its header, a NUL byte, how many bytes of data there are,
-// a NUL byte and the first of these; the rest are zeros. So a whole model is a short input.
+// Makes a safetensors file of: the header, NUL, the number of data bytes, NUL, the first data
+// bytes. The rest of the data is zeros, so a short input describes a whole model.
 inline std::string padded_safetensors(std::string_view input) {
   constexpr uint64_t kMost = uint64_t{1} << 20;
   const std::string_view header = next_field(input), digits = next_field(input);

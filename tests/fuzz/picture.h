@@ -1,6 +1,6 @@
 #pragma once
-// Picture files as they come in requests: what decodes has the size that its header says and can be
-// written and read again. Settings are looked for in all.
+// Picture files from requests. A decoded picture must have the size in its header, and must survive
+// writing and reading. Settings are searched in every input.
 
 #include <cstdint>
 #include <stdexcept>
@@ -13,7 +13,7 @@
 
 namespace rbee::fuzz {
 
-// What a target returns: -1 for bytes of another format, which are no use to keep.
+// A target's return value: -1 for bytes of another format, so the fuzzer drops them.
 inline int decode(std::string_view bytes, io::ImageFormat format) {
   constexpr io::ImageLimits kLimits{.side = 1024, .pixels = 1 << 18};
   const auto require = [](bool condition, const char* what) {

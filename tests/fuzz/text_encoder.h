@@ -4,7 +4,7 @@
 
 namespace rbee::fuzz {
 
-// Of which loaders ask the widths alone.
+// Loaders ask it for its widths only.
 class WideTextEncoder final : public models::TextEncoder {
  public:
   explicit WideTextEncoder(int64_t width) : width_(width) {}

@@ -21,8 +21,8 @@ inline std::string_view next_field(std::string_view& rest) {
   return field;
 }
 
-// A safetensors file. Its length of the header is right whatever the header says, so that changed
-// headers are still read; wrong lengths are what `safetensors` tries.
+// A safetensors file. The header's length is always right, so that the parser reads mutated
+// headers; the target `safetensors` tries wrong lengths.
 inline std::string safetensors_file(std::string_view header, std::string_view data) {
   const uint64_t length = header.size();
   std::string file(sizeof(length), '\0');
@@ -30,7 +30,7 @@ inline std::string safetensors_file(std::string_view header, std::string_view da
   return file.append(header).append(data);
 }
 
-// A folder of this process, which goes with the object.
+// A folder of this process; the destructor removes it.
 class WeightFolder {
  public:
   WeightFolder() : path_(std::filesystem::temp_directory_path() / cat("rbee-fuzz-", ::getpid())) {
@@ -40,7 +40,7 @@ class WeightFolder {
   WeightFolder& operator=(const WeightFolder&) = delete;
   ~WeightFolder() { std::filesystem::remove_all(path_); }
 
-  // The file's path. Without bytes there is no such file.
+  // The file's path. Without bytes no file is written.
   std::filesystem::path put(const char* name, std::string_view bytes) const {
     const std::filesystem::path file = path_ / name;
     if (bytes.empty()) {

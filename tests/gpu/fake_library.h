@@ -1,6 +1,6 @@
 #pragma once
-// Opens a fake runtime for one test and steers it. The backends' names stand here alone: a build
-// has one of them or both.
+// Opens a fake runtime for one test and controls it. Only this file names the backends; a build has
+// one of them or both.
 
 #include <cstdint>
 #include <memory>
@@ -18,13 +18,13 @@ enum class Vendor : uint8_t { cuda, rocm };
 
 bool is_built(Vendor vendor);
 std::vector<Vendor> built_vendors();
-// Of a backend that is built.
+// For a backend in this build.
 std::span<const gpu::KernelImage> images_of(Vendor vendor);
 gpu::Vendor with_driver(Vendor vendor, gpu::Driver& driver);
 const gpu::LtVendor& lt_vendor_of(Vendor vendor);
-// Has the fake of the vendor's library of products opened from now on.
+// From now on the backend opens the fake of the vendor's matrix library.
 void open_fake_products(Vendor vendor);
-// The backend's driver over a library that need not be a fake, by its path.
+// The backend's driver over the library at this path, fake or real.
 std::unique_ptr<gpu::Driver> open_driver(Vendor vendor, const char* library);
 
 struct FakeOptions {
@@ -32,34 +32,34 @@ struct FakeOptions {
   const char* architecture = "gfx942";
   int lanes = 64;
   int64_t memory = int64_t{1} << 30;  // bytes
-  bool oldest = false;                // AMD's runtime is of version 5
+  bool oldest = false;                // AMD's runtime is version 5
 };
 
 class FakeLibrary {
  public:
   explicit FakeLibrary(Vendor vendor, const FakeOptions& options = {});
-  // No mistake was made, and everything that the driver gave was given back.
+  // Checks that no mistake was made and that every driver object was released.
   ~FakeLibrary();
   FakeLibrary(const FakeLibrary&) = delete;
   FakeLibrary& operator=(const FakeLibrary&) = delete;
 
   Vendor vendor() const { return vendor_; }
-  // The backend's driver over the fake library, which it tells the size of each launch's parameter.
+  // The backend's driver over the fake library; it reports each launch's parameter size.
   std::unique_ptr<gpu::Driver> open() const;
-  // The nth call from now on of what `cuda` and `rocm` name fails with `status`.
+  // The nth call from now on of `cuda` or `rocm`, by vendor, fails with `status`.
   void fail(const char* cuda, const char* rocm, int nth, int status,
             fake::Then then = fake::Then::goes_on) const;
-  // What all kernels were compiled for, on NVIDIA's: a compute capability times ten.
+  // NVIDIA: the compute capability times ten that all kernels were compiled for.
   void tell_ptx(int version) const;
   int64_t calls(const char* cuda, const char* rocm) const;
   int64_t live_bytes() const;
-  // What there is besides device memory, "" for nothing.
+  // Objects alive besides device memory; "" for none.
   std::string live_objects() const;
   int64_t launches() const;
   std::string violation() const;
   // Begins a capture in a mode that the backend does not use; returns the vendor's status.
   int begin_capture(void* stream, fake::CaptureMode mode) const;
-  // Called for every launch; null: nothing is.
+  // Runs at every launch; null: none.
   void set_launch_hook(fake::LaunchHook hook) const;
 
  private:

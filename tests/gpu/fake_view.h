@@ -1,5 +1,5 @@
 #pragma once
-// Views for tests of what the host does with sizes and strides: nothing lies behind them.
+// Views without memory, for tests of how the host handles sizes and strides.
 
 #include <algorithm>
 #include <cstdint>

@@ -23,13 +23,13 @@ struct Target {
   const char* sd_worker;
   const char* driver;        // "NAME=path" of the environment
   const char* products;      // the same
-  const char* unknown;       // an architecture that there are no kernels for
-  const char* embedded;      // what the list of those that there are holds
+  const char* unknown;       // an architecture without kernels
+  const char* embedded;      // part of the list of architectures with kernels
   const char* architecture;  // of the fake device
-  const char* bad_image;     // what its driver says of a module that is none
+  const char* bad_image;     // its driver's message for a module that is none
 };
 
-// Of the backends that are built.
+// For the backends in this build.
 inline auto targets() {
   const Target all[] = {
 #ifdef CUDA_LLM_WORKER
@@ -60,15 +60,15 @@ inline auto targets() {
   return ::testing::ValuesIn(all);
 }
 
-// The variables of a worker over the fake driver, with these besides.
+// The environment of a worker over the fake driver; `more` goes first.
 inline std::vector<std::string> environment_of(const Target& target,
                                                const std::vector<std::string>& more) {
-  std::vector<std::string> all = more;  // the first of a name counts
+  std::vector<std::string> all = more;  // the first value of a name wins
   all.insert(all.end(), {target.driver, target.products, "RBEE_HIPBLASLT=1"});
   return all;
 }
 
-// What the fake driver found wrong with its use is written to `path`.
+// The fake driver writes the mistakes it finds to `path`.
 inline std::string tells_mistakes(const std::string& path) {
   return "RBEE_FAKE_MISTAKES=" + path;
 }
@@ -77,19 +77,19 @@ inline void expect_no_mistakes(const std::string& path) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(told), {}), "");
 }
 
-// The driver takes no modules but the first `count`; the others fail with `status`. `path`: what
+// The driver loads only the first `count` modules; others fail with `status`. `path`: the file that
 // RBEE_FAKE_MODULES names.
 inline void refuse_modules(const std::string& path, int count, int status = fake::kInvalidImage) {
   std::ofstream(path) << count << ' ' << status;
 }
 
-// What errors say of a module that is no image to the driver.
+// The error text for a module that the driver rejects as an image.
 inline std::string refused_module(const Target& target) {
   return cat("the kernels cannot be loaded on ", target.name, ":0 (", target.architecture,
              "): ", target.bad_image);
 }
 
-// All events of the stream of a new job.
+// Starts a job; returns all events of its stream.
 inline std::string job_events(uint16_t port, const std::string& body) {
   const RawResponse job = ask(port, request("POST", "/v1/jobs", body));
   EXPECT_EQ(job.status, 200) << job.body;

@@ -14,7 +14,7 @@ namespace rbee::harness {
 
 inline constexpr int64_t kMiB = int64_t{1} << 20;
 
-// The message of the error that `action` throws; "none" when it throws nothing.
+// The message of the error that `action` throws; "none" if it throws nothing.
 template <typename Action>
 std::pair<Code, std::string> error_of(const Action& action) {
   try {

@@ -1,7 +1,7 @@
 #pragma once
-// What the fakes know of kernels, and how they read it of an AMD code object (LLVM "User Guide for
-// AMDGPU Backend", code object v5): an ELF file with a descriptor symbol <kernel>.kd for each, and
-// a MessagePack note. fat_binary.h reads NVIDIA's.
+// The facts that the fakes need about kernels, read from an AMD code object (LLVM "User Guide for
+// AMDGPU Backend", code object v5): an ELF file with a MessagePack note and a descriptor symbol
+// <kernel>.kd for each kernel. fat_binary.h reads NVIDIA's.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,12 +26,12 @@ struct CodeObject {
   std::string target;  // e.g. "amdgcn-amd-amdhsa--gfx942", "sm_90"; empty: no machine code
   std::map<std::string, KernelFacts> kernels;
 
-  // Else it has any kernel that one asks for.
+  // If false, every kernel name is accepted.
   bool tells_kernels() const { return !target.empty(); }
 };
 
-// Reads the code object at `image`, whose size its own headers tell. Throws std::runtime_error for
-// anything else and for one that is not for `architecture`.
+// Reads the code object at `image`; its headers give its size. Throws std::runtime_error for
+// anything else, or if it is not for `architecture`.
 CodeObject read_code_object(const void* image, const std::string& architecture);
 
 }  // namespace rbee::fake

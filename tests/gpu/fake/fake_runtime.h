@@ -1,17 +1,17 @@
 #pragma once
 // A GPU runtime without a GPU, for tests: fake_cuda.cc and fake_hip.cc export it under the vendors'
-// names as libraries that the backends open by path. Device memory is host memory; work runs at
-// once, in the order of its calls.
+// names, as libraries that the backends open by path. Device memory is host memory; each call does
+// its work at once.
 //
-// It checks what a real driver would let pass or crash on: copies outside of an allocation, use of
-// freed memory, streams, events or modules, double frees, calls of threads that made no device
-// current or another one, work on one stream that touches memory another stream has not finished
-// writing or copying, launches beyond the device's limits, of kernels an image does not have or
-// with a parameter of another size or alignment, calls that the mode of a capture forbids, and
-// tensor maps that a device does not take or that reach beyond an allocation. The first such
-// mistake is kept and told by violation().
-// Kernels do nothing unless a launch hook runs them (tools/emulate_amd.py), but for those that copy
-// elements which lie one after another.
+// It finds mistakes that a real driver would ignore or crash on: copies outside an allocation;
+// use of freed memory, streams, events or modules; double frees; calls from threads without a
+// current device or with the wrong one; work on a stream that touches memory another stream is
+// still writing or copying; launches beyond the device's limits, of unknown kernels, or with a
+// parameter of another size or alignment; calls that the mode of a capture forbids; and tensor
+// maps that the device rejects or that reach beyond an allocation. violation() returns the
+// first.
+// Kernels do nothing unless a launch hook runs them (tools/emulate_amd.py). Only kernels that copy
+// contiguous elements work.
 
 #include <cstddef>
 #include <cstdint>
@@ -41,17 +41,17 @@ using LaunchHook = int (*)(const void* image, const char* kernel, Dim3 grid, uin
 struct DeviceOptions {
   int count = 1;
   std::string architecture = "gfx942";
-  int ptx = 0;  // what kernels were compiled for; 0: for the device
+  int ptx = 0;  // what kernels were compiled for; 0: for this device
   int lanes = 64;
   int64_t memory = int64_t{4} << 30;  // bytes of each device
 };
 
-// What a stream has seen of the others: the work of stream s up to tick clock[s].
+// The work of other streams that a stream waited for: of stream s up to tick clock[s].
 using Clock = std::map<const void*, uint64_t>;
 
-// Which threads may not make calls that a capture cannot see, such as allocations (HIP
-// documentation, hipStreamCaptureMode; CUDA's has the same numbers): all, the one that began the
-// capture, none.
+// Threads that may not make calls that a capture cannot see, such as allocations (HIP
+// documentation, hipStreamCaptureMode; CUDA uses the same numbers): all threads, the one that began
+// the capture, none.
 enum class CaptureMode : int { global, thread_local_, relaxed };
 
 struct Stream {
@@ -73,7 +73,7 @@ struct Event {
 struct Kernel {
   struct Module* module;
   std::string name;
-  KernelFacts facts;            // of images that tell none: the most threads alone
+  KernelFacts facts;            // if the image has none, only the most threads
   uint32_t allowed_shared = 0;  // bytes that launches were allowed to ask for
 };
 struct Module {
@@ -82,10 +82,10 @@ struct Module {
   CodeObject code;
   std::map<std::string, std::unique_ptr<Kernel>> kernels;
 };
-// What a device takes of a launch.
+// A device's limits on launches.
 struct LaunchLimits {
   uint32_t shared = 0;          // bytes of a block
-  uint32_t shared_unasked = 0;  // bytes without a kernel's permission
+  uint32_t shared_unasked = 0;  // bytes that need no permission for the kernel
   uint64_t blocks_x = 0;        // along a grid's first axis
   uint64_t threads_x = 0;       // the same
 };
@@ -99,7 +99,7 @@ struct RecordedLaunch {
   uint32_t threads, shared_bytes;
   std::vector<std::byte> params;
 };
-// Reads the kernels of an image for a device of an architecture; throws what it does not take.
+// Reads the kernels of an image for an architecture; throws if the device rejects it.
 using ImageReader = CodeObject (*)(const void* image, const std::string& architecture);
 struct RecordedCopy {
   void* to;
@@ -134,53 +134,53 @@ enum Status : int {
   kCaptureWrongThread = 908,
 };
 
-// The device that is current where a thread has made none so; -1: none. Each vendor's own.
+// The current device of a thread that has set none; -1: none. Each vendor has its own.
 extern const int kDeviceOfNewThreads;
 
-// What follows a failure that a test asked for.
+// What happens after a failure that a test asked for.
 enum class Then : uint8_t {
   goes_on,
-  again,       // that call fails until the test says otherwise
+  again,       // that call fails until the test ends the fault
   lost,        // every call of any name fails
   lost_later,  // the same from the next call on: the call itself has queued its work
 };
 
-// What the vendors' calls that explain a status say.
+// The texts of the vendors' calls that explain a status.
 const char* status_text(int status);
 
 class Runtime {
  public:
   static Runtime& instance();
 
-  // Everything back to the beginning; reads RBEE_FAKE_ARCH, RBEE_FAKE_LANES, RBEE_FAKE_DEVICES and
-  // RBEE_FAKE_MEMORY_MIB over the defaults. RBEE_FAKE_LOST names a file: once it exists, the device
-  // is lost and every call fails. RBEE_FAKE_MODULES names one that says "COUNT STATUS": with so
-  // many modules loaded, the next one fails with that status. RBEE_FAKE_SHARED names one in which
-  // processes count what they have of the device's memory together. RBEE_FAKE_FILL: the byte that
-  // fresh memory is full of. RBEE_FAKE_MISTAKES names one that mistakes are written to.
-  // RBEE_FAKE_FAULT names a file: once it exists, a synchronisation behind kernels ends the
-  // process, as AMD's runtime does at a fault of memory. RBEE_FAKE_FATAL says "KERNEL abort" or
-  // "KERNEL hang": what a launch of a kernel does whose name holds KERNEL. RBEE_FAKE_FAIL says
-  // "CALL NTH STATUS", as fail() takes them. RBEE_FAKE_GRAPHS names a fault of replays:
-  // last_arguments (a kernel that is captured several times has the last arguments in all places),
-  // or stale_uploads (one in fifty reads what the uploads since the last one replaced).
+  // Resets everything, then reads the environment. RBEE_FAKE_ARCH, _LANES, _DEVICES and _MEMORY_MIB
+  // replace the defaults. RBEE_FAKE_LOST names a file: once it exists, the device is lost and every
+  // call fails. RBEE_FAKE_MODULES names a file with "COUNT STATUS": with COUNT modules loaded,
+  // loading another fails with STATUS. RBEE_FAKE_SHARED names a file in which processes count the
+  // device memory that they use together. RBEE_FAKE_FILL: the byte that fills fresh memory.
+  // RBEE_FAKE_MISTAKES names a file that mistakes are written to. RBEE_FAKE_FAULT names a file:
+  // once it exists, a synchronisation after kernels ends the process, as AMD's runtime does after a
+  // memory fault. RBEE_FAKE_FATAL, "KERNEL abort" or "KERNEL hang": the effect of launching a
+  // kernel whose name contains KERNEL. RBEE_FAKE_FAIL, "CALL NTH STATUS": as fail().
+  // RBEE_FAKE_GRAPHS names a fault of replays: last_arguments (a kernel captured several times gets
+  // its last arguments everywhere) or stale_uploads (one replay in fifty reads what the uploads
+  // since the last one replaced).
   void reset();
-  // RBEE_FAKE_VERSION, as the vendor counts, or what is usual.
+  // RBEE_FAKE_VERSION, in the vendor's numbering, else `usual`.
   static int version(int usual);
   DeviceOptions options;
   LaunchHook hook = nullptr;
 
-  // Makes the `nth` call from now on (1 = the next) whose exported name is `call` return `status`,
-  // and what `then` says of those behind it.
+  // Makes the `nth` call from now on (1 = the next) of the exported name `call` return `status`;
+  // `then` sets what happens to later calls.
   void fail(const std::string& call, int nth, int status, Then then);
-  // Counts a call; a status other than success is what it must return.
+  // Counts a call. It must return this status unless it is success.
   int enter(const char* call);
 
-  // Of the parameter that the calling thread launches next.
+  // Sets the size of the parameter of the calling thread's next launch.
   static void tell_params(uint32_t bytes);
-  // Of the calling thread.
+  // For the calling thread.
   int set_device(int device);
-  int leave_device();  // this thread has none, then
+  int leave_device();  // then this thread has none
   // Counts a call that needs a current device, as enter() does.
   int enter_with_device(const char* call);
   int allocate(void** data, size_t bytes, bool host);
@@ -189,7 +189,7 @@ class Runtime {
   // `from` or `to` null: fill with `value`.
   int copy(void* to, const void* from, size_t bytes, bool to_device, bool from_device,
            Stream* stream);
-  // Each side's memory is the named device's.
+  // Each pointer is to memory of the device beside it.
   int copy_peer(void* to, int to_device, const void* from, int from_device, size_t bytes,
                 Stream* stream);
   int fill(void* data, int value, size_t bytes, Stream* stream);
@@ -209,23 +209,23 @@ class Runtime {
   int allow_shared(Kernel* kernel, uint32_t bytes, const LaunchLimits& limits);
   int launch(Kernel* kernel, const LaunchShape& shape, const LaunchLimits& limits, Stream* stream,
              void** params);
-  // A tensor map over device memory of so many bytes; `fault`: what the driver has against it.
+  // A tensor map over `bytes` of device memory; `fault`: the driver's objection to it.
   int map_tensor(const void* data, size_t bytes, const std::string& fault);
-  // An attribute of a launch; `known`: the device has it.
+  // An attribute of a launch; `known`: this device supports it.
   int check_attribute(int id, bool known);
   int begin_capture(Stream* stream, int mode);
-  // A `status` other than success is what it returns, without a graph.
+  // If `status` is not success, returns it without a graph.
   int end_capture(Stream* stream, int status, void** graph);
   int instantiate(Graph* graph);
   int launch_graph(Graph* graph, Stream* stream);
-  // Or its executable.
+  // Also for its executable.
   int destroy_graph(Graph* graph);
 
   std::string violation() const;
   int64_t live_bytes() const;
-  // What is left of streams, events, modules, graphs and host memory: "2 events, 1 graphs".
+  // Streams, events, modules, graphs and host memory still alive: "2 events, 1 graphs".
   std::string live_objects() const;
-  int64_t used_bytes() const;  // other processes' too
+  int64_t used_bytes() const;  // including other processes
   int64_t launches() const;
   int64_t calls(const std::string& name) const;
 
@@ -246,22 +246,22 @@ class Runtime {
 
   Runtime() { reset(); }
   void violate(const std::string& what);
-  // The allocation around [data, data + bytes); null and a violation when there is none.
+  // The allocation around [data, data + bytes). If there is none: null, and a violation.
   Block* block_around(const void* data, size_t bytes, const char* what);
   bool known_stream(Stream* stream);
-  // False and a violation where the calling thread's device is another one.
+  // If the calling thread's device is another one: false, and a violation.
   bool on_device(int device, const char* what);
   void touch(Block& block, Stream* stream, bool write, const char* what);
   int run(const RecordedLaunch& launch);
   void end_as_told(const std::string& kernel) const;
-  // A call that a capture cannot see: success, or a violation where the mode of one forbids it to
-  // the calling thread, which invalidates that capture.
+  // For a call that a capture cannot see. Returns success; if a capture's mode forbids the call to
+  // this thread, it is a violation and invalidates that capture.
   int outside_captures(const char* call);
-  // Of a call that conflicts with the stream's capture in every mode.
+  // For a call that conflicts with the stream's capture in every mode.
   int conflict(Stream& stream, const char* call);
-  // Copies from or to the host (`within` is false) are no part of a capture here.
+  // Copies from or to the host (`within` is false) do not become part of a capture here.
   int record_copy(const RecordedCopy& copy, bool within, Stream* stream);
-  // Keeps what is there for graph_fault_.
+  // Keeps the bytes to be replaced, for graph_fault_.
   void note_upload(const void* to, size_t bytes);
   static void keep_last_arguments(Graph& graph);
   int replay(const Graph& graph);
@@ -282,7 +282,7 @@ class Runtime {
   std::map<Stream*, std::unique_ptr<Graph>> captures_;
   std::map<std::string, int64_t> calls_;
   std::map<std::string, Injection> injections_;
-  std::map<uintptr_t, std::vector<std::byte>> uploads_;  // by address: what they replaced
+  std::map<uintptr_t, std::vector<std::byte>> uploads_;  // by address: the bytes they replaced
   int64_t launches_ = 0;
   std::string fatal_kernel_, fatal_end_;  // empty: none
 };
@@ -299,10 +299,10 @@ int64_t rbee_fake_live_bytes();
 const char* rbee_fake_live_objects();  // empty: none
 int64_t rbee_fake_launches();
 int64_t rbee_fake_calls(const char* name);
-// As the vendor's call, in a mode that the backends do not use; returns its status.
+// The vendor's call, for modes that the backends do not use; returns its status.
 int rbee_fake_begin_capture(void* stream, rbee::fake::CaptureMode mode);
 void rbee_fake_set_launch_hook(rbee::fake::LaunchHook hook);
-// Of the parameter that the calling thread launches next; a kernel of which another size is known
-// is not started.
+// Sets the size of the parameter of the calling thread's next launch; a kernel with a known other
+// size is not started.
 void rbee_fake_tell_params(uint32_t bytes);
 }

@@ -1,18 +1,18 @@
 #pragma once
-// The kernels of what nvcc embeds: a file of machine code (ELF) and PTX for several compute
-// capabilities, each compressed by zstd. NVIDIA describes it nowhere; what cuobjdump prints of the
-// same files is what is read here.
+// The kernels in nvcc's embedded file: machine code (ELF) and PTX for several compute capabilities,
+// each compressed by zstd. NVIDIA does not document the format; this reader follows the output of
+// cuobjdump for the same files.
 
 #include "tests/gpu/fake/code_object.h"
 
 namespace rbee::fake {
 
-// Ten times the major number and the minor one: of "sm_75", or a Hopper's.
+// 10 * major + minor, for example of "sm_75"; for a name of no such form, a Hopper's.
 int capability_of(const std::string& architecture);
 
-// Of the machine code that a device of `architecture` runs; where there is none, other code stands
-// in, so that one build tests the host side of every device. PTX alone: nothing is known. Throws
-// std::runtime_error for what is no such file.
+// The machine code for a device of `architecture`. If there is none, other code is used, so that
+// one build tests the host side of every device. From PTX alone nothing is known. Throws
+// std::runtime_error for other files.
 CodeObject read_fat_binary(const void* image, const std::string& architecture);
 
 }  // namespace rbee::fake

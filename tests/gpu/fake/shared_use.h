@@ -8,7 +8,7 @@ namespace rbee::fake {
 
 class SharedUse {
  public:
-  // Begins with 0 where the file is new. Throws runtime_error when it cannot be mapped.
+  // A new file starts at 0. Throws runtime_error if it cannot be mapped.
   explicit SharedUse(const char* path);
   ~SharedUse();
   SharedUse(const SharedUse&) = delete;

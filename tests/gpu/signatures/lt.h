@@ -1,5 +1,5 @@
 #pragma once
-// What both libraries are compared for, once RB_LT_THEIRS(name) names a function of the vendor's.
+// What is compared for both libraries; define RB_LT_THEIRS(name) as the vendor's function.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 #pragma once
-// Whether a function that we declare is called as the vendor's header declares it: as many
+// Whether our declaration of a function matches the vendor's header: the same number of
 // parameters, each of the same size and kind, and the same kind of result. Handles are opaque
-// pointers on our side, so pointers to classes agree; an enumeration agrees with
-// an integer of its size.
+// pointers on our side, so pointers to classes match; an enumeration matches an integer of its
+// size.
 
 #include <type_traits>
 
@@ -11,8 +11,8 @@ namespace rbee::signatures {
 template <typename Ours, typename Theirs>
 consteval bool same_kind();
 
-// A pointer that is written through must not be const at the vendor's, nor the reverse: it tells
-// what comes out from what goes in.
+// Pointers must agree in const, because const separates inputs from
+// outputs.
 template <typename Ours, typename Theirs>
 consteval bool same_target() {
   using A = std::remove_const_t<Ours>;
