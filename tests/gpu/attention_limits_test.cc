@@ -1,5 +1,5 @@
-// Which tensors attention_wgmma and attention_latent_mma leave to the kernels behind them, and on
-// which devices the latter is; views alone, nothing is read.
+// Which tensors attention_wgmma and attention_latent_mma leave to the kernels after them, and which
+// devices have the latter. The views have no memory; nothing is read.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ TEST(AttentionWgmma, LeavesCachesBeyond64GiBToOthers) {
     args.q.strides[axis] = strides[axis];
   }
   args.y = args.q;
-  // (blocks, heads, block size, elements): as many blocks as rows above.
+  // (blocks, heads, block size, elements): as many blocks as the rows above.
   args.k_cache = rows_of(1, 128);
   args.k_cache.sizes[0] = kKeys;
   args.k_cache.strides[0] = kFits;

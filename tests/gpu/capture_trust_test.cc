@@ -1,4 +1,4 @@
-// Captured work is trusted where the driver's replays are right, and nowhere else.
+// Captured work is trusted only where the driver's replays are right.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A variable of the environment, while the object lives.
+// Sets an environment variable during its lifetime.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
@@ -135,7 +135,7 @@ TEST(KnownCaptureFaults, TurnRecordingOffWithoutATest) {
         Known{"70253211", "gfx950", "ROCm/hip issue 3902"}, Known{"71400000", "gfx950", nullptr},
         Known{"60443483", "gfx1201", "ROCm/hip issue 3887"}, Known{"70253211", "gfx1100", nullptr},
         Known{"70253211", "gfx90a", nullptr}}) {
-    // No device is opened of an architecture that this build has no kernels for.
+    // A build opens no device of an architecture that it has no kernels for.
     if (gpu::find_image(images_of(Vendor::rocm), "move", architecture) == nullptr) continue;
     SCOPED_TRACE(cat(version, " on ", architecture));
     const Variable told("RBEE_FAKE_VERSION", version);

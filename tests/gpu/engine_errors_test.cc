@@ -1,5 +1,5 @@
-// The engines of texts over the fake drivers, with each call of the driver failing at one place
-// after another: requests that share steps end as they should, and nothing is left behind.
+// The text engines over the fake drivers. Each driver call fails at one place after another:
+// requests that share steps must end properly, and nothing may be left behind.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,30 +17,30 @@ namespace {
 using harness::FakeLibrary;
 using harness::Vendor;
 
-// A call of the driver, by either vendor's name.
+// A driver call, by both vendors' names.
 struct Call {
   const char* cuda;
   const char* rocm;
-  fake::Then then = fake::Then::lost;  // where it loses the device
+  fake::Then then = fake::Then::lost;  // how it loses the device
 };
 
 class EngineErrorsTest : public ::testing::TestWithParam<Vendor> {
  protected:
-  // Fresh memory is zeros, so that kernels that do nothing leave the logits of a text.
+  // Fresh memory is zeros, so the logits of kernels that do nothing give text.
   void SetUp() override {
     setenv("RBEE_FAKE_FILL", "0", 1);
     harness::open_fake_products(GetParam());
   }
   void TearDown() override { unsetenv("RBEE_FAKE_FILL"); }
 
-  // Requests of three lengths at the same time.
+  // Runs requests of three lengths at the same time.
   static std::vector<std::shared_ptr<Recorder>> answers(TextEngine& engine) {
     std::vector<std::shared_ptr<Recorder>> sinks;
     for (const char* prompt : {"a", "some words", "more words than the other two have"}) {
       try {
         sinks.push_back(submit(engine, greedy(prompt, 6)));
       } catch (const Error& error) {
-        EXPECT_EQ(error.code(), Code::device);  // of the one before
+        EXPECT_EQ(error.code(), Code::device);  // from the request before
       }
     }
     for (const auto& sink : sinks) sink->wait();
@@ -49,7 +49,7 @@ class EngineErrorsTest : public ::testing::TestWithParam<Vendor> {
   static std::unique_ptr<TextEngine> engine_on(Device& device) {
     return make_llm_engine(tiny_model(64, device), {.max_running = 3});
   }
-  // How often an engine makes it before it takes requests.
+  // How often an engine makes the call before it accepts requests.
   static int calls_at_start(const Call& call) {
     const FakeLibrary library(GetParam());
     const auto driver = library.open();
@@ -57,7 +57,7 @@ class EngineErrorsTest : public ::testing::TestWithParam<Vendor> {
     const auto engine = engine_on(device);
     return static_cast<int>(library.calls(call.cuda, call.rocm));
   }
-  // Everything that is kept goes back to the driver.
+  // Makes the device give all cached memory back to the driver.
   static void trim(gpu::GpuDevice& device) {
     EXPECT_THROW(device.allocate(size_t{1} << 40, device.default_stream()), Error);
   }
@@ -113,7 +113,7 @@ TEST_P(EngineErrorsTest, ALackOfMemoryEndsRequestsAndLeavesNothing) {
   }
 }
 
-// A device is lost at a call's first use, while steps are captured, and in the middle of answers.
+// The device is lost at a call's first use, during the capture of steps, and during answers.
 TEST_P(EngineErrorsTest, ALostDeviceEndsEverythingAndLeavesNothing) {
   int64_t left = 0;
   for (const Call& call :
@@ -123,7 +123,7 @@ TEST_P(EngineErrorsTest, ALostDeviceEndsEverythingAndLeavesNothing) {
         Call{"cuStreamWaitEvent", "hipStreamWaitEvent"}, Call{"cuEventRecord", "hipEventRecord"},
         Call{"cuStreamEndCapture", "hipStreamEndCapture"}, Call{"cuGraphLaunch", "hipGraphLaunch"},
         Call{"cuLaunchKernelEx", "hipModuleLaunchKernel"},
-        // A kernel's fault comes with a later call.
+        // A kernel's fault is reported by a later call.
         Call{"cuGraphLaunch", "hipGraphLaunch", fake::Then::lost_later},
         Call{"cuLaunchKernelEx", "hipModuleLaunchKernel", fake::Then::lost_later}}) {
     const int start = calls_at_start(call);
@@ -155,7 +155,7 @@ TEST_P(EngineErrorsTest, ALostDeviceEndsEverythingAndLeavesNothing) {
   EXPECT_GT(left, 3) << "lost in the middle of answers";
 }
 
-// Counts how its request ends.
+// Counts the ends of its requests.
 class Ends final : public EmbeddingSink {
  public:
   void on_embedded(EmbeddingResult) noexcept override { count(embedded_); }
@@ -163,14 +163,14 @@ class Ends final : public EmbeddingSink {
     code = failed.code;
     count(failed_);
   }
-  // Of so many requests; returns how many failed.
+  // Waits for this many requests; returns how many failed.
   int wait(int requests) {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(60),
                                   [&] { return embedded_ + failed_ == requests; }));
     return failed_;
   }
-  std::atomic<Code> code = Code::internal;  // of the last that failed
+  std::atomic<Code> code = Code::internal;  // of the last failure
 
  private:
   void count(int& which) {
@@ -183,7 +183,7 @@ class Ends final : public EmbeddingSink {
   int embedded_ = 0, failed_ = 0;
 };
 
-constexpr int kTexts = 8;  // of which the first may be evaluated alone
+constexpr int kTexts = 8;  // the first may be evaluated alone
 
 std::shared_ptr<Ends> embed(EmbeddingEngine& engine) {
   auto ends = std::make_shared<Ends>();
@@ -214,7 +214,7 @@ TEST_P(EngineErrorsTest, TextsThatCannotBeEmbeddedTogetherAreEmbeddedApart) {
   EXPECT_TRUE(engine->stats().healthy);
 }
 
-// Who waits for an embedder that is ready finds one that works.
+// An embedder that reports that it is ready must work.
 TEST_P(EngineErrorsTest, AnEmbedderIsThereWhenItsKernelsAre) {
   const FakeLibrary library(GetParam());
   const auto driver = library.open();
@@ -232,7 +232,7 @@ TEST_P(EngineErrorsTest, AnEmbedderIsThereWhenItsKernelsAre) {
   }
 }
 
-// Also while nobody asks anything of them.
+// Also while they have no requests.
 TEST_P(EngineErrorsTest, EnginesSeeThatTheirDeviceIsLost) {
   const FakeLibrary library(GetParam());
   const auto driver = library.open();

@@ -1,4 +1,4 @@
-// What the fakes forbid while a stream is captured, as the vendors' documentation says it.
+// Calls that the fakes forbid during a capture, as the vendors document it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ class FakeCapturesTest : public RuntimeTest {
     stream_ = driver_->create_stream();
     data_ = driver_->allocate(64);
   }
-  // Lets the mistakes be forgotten.
+  // Forgets the mistakes.
   void TearDown() override {
     driver_->free(data_);
     driver_->destroy_stream(stream_);
@@ -30,7 +30,7 @@ class FakeCapturesTest : public RuntimeTest {
     const FakeLibrary forget(GetParam());
   }
 
-  // Code of the error of an allocation by this thread; 0: there was none.
+  // The error code of an allocation by this thread; 0: it succeeded.
   int status_of_allocation() const {
     void* more = nullptr;
     const auto [code, text] = error_of([&] { more = driver_->allocate(16); });
@@ -85,7 +85,7 @@ TEST_P(FakeCapturesTest, ModesForbidAllocationsToThreads) {
       allocate();
     }
     EXPECT_EQ(status, forbidden ? fake::kCaptureUnsupported : 0);
-    // An invalidated capture takes no more work, and has no graph.
+    // An invalidated capture accepts no more work and yields no graph.
     EXPECT_EQ(status_of([&] { driver_->fill(data_, 0, 64, stream_); }),
               forbidden ? fake::kCaptureInvalidated : 0);
     EXPECT_EQ(end(), forbidden ? fake::kCaptureInvalidated : 0);

@@ -35,7 +35,7 @@ class TellingDriver final : public Base {
   Tell* tell_;
 };
 
-// `tell`: null for none.
+// `tell`: null if it has none.
 template <typename Base>
 std::unique_ptr<gpu::Driver> open_as(Tell* tell) {
   if (tell == nullptr) return std::make_unique<Base>();
@@ -44,8 +44,8 @@ std::unique_ptr<gpu::Driver> open_as(Tell* tell) {
 
 struct Built {
   const char* library;      // the fake's path
-  const char* old_library;  // of the oldest version that works
-  const char* variable;     // names the library to the driver
+  const char* old_library;  // the oldest version that works
+  const char* variable;     // overrides the library's path
   std::unique_ptr<gpu::Driver> (*open)(Tell* tell);
   std::span<const gpu::KernelImage> (*images)();
   const KernelTable& (*kernels)(const gpu::Properties&);
@@ -120,7 +120,7 @@ FakeLibrary::FakeLibrary(Vendor vendor, const FakeOptions& options) : vendor_(ve
   const Built& backend = *built(vendor);
   const char* path = options.oldest ? backend.old_library : backend.library;
   setenv(backend.variable, path, 1);
-  // A real library of products, where one is installed, would work on what is no GPU's memory.
+  // An installed real matrix library would compute on memory that is not a GPU's.
   setenv(backend.products->override_variable, "/none", 0);
   library_ = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library_ == nullptr) throw std::runtime_error(dlerror());

@@ -1,4 +1,4 @@
-// The fake drivers find what real ones would let pass or crash on.
+// The fake drivers find mistakes that real drivers would ignore or crash on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,7 +73,7 @@ TEST_P(FakeTest, FindsWritesOverWhatIsStillRead) {
   const FakeLibrary forget(GetParam());
 }
 
-// HIP has a device in every thread, so that only the wrong one is a mistake there.
+// In HIP every thread has a device, so only a wrong one is a mistake.
 TEST_P(FakeTest, FindsWorkForADeviceThatIsNotCurrent) {
   const FakeLibrary library(GetParam(), {.devices = 2});
   {
@@ -158,7 +158,7 @@ TEST(FakeLimitsTest, FindsLaunchesBeyondTheArchitecture) {
   }
 }
 
-// What the fake says of a launch of one of the kernels that cast.
+// The fake's message about a launch of one of the cast kernels.
 std::string said_of_cast(Vendor vendor, const char* kernel, uint32_t params_bytes) {
   const FakeLibrary library(vendor);
   std::string said;
@@ -193,7 +193,7 @@ TEST_P(FakeTest, KnowsAnImagesKernelsAndTheirParameters) {
             cat("cast_f32_f16 takes ", kBytes, " bytes of parameters, not ", kBytes - 8));
 }
 
-// A code object of `cast` whose metadata says something else: `key`'s value, a byte, is `value`.
+// A code object of `cast` with changed metadata: the value of `key`, a byte, becomes `value`.
 std::vector<std::byte> changed_cast(const FakeLibrary& library, gpu::Driver& driver,
                                     std::string_view key, uint8_t value) {
   const auto architecture = driver.properties(0).architecture;
@@ -238,7 +238,7 @@ TEST(FakeArgumentsTest, EndWithinTheirSegment) {
   {
     const auto driver = library.open();
     driver->use(0);
-    // 0xcd: a number of two bytes follows, of which this is the first. The segment is smaller.
+    // 0xcd: a two-byte number follows, and this is its first byte. The segment gets smaller.
     const auto image = changed_cast(library, *driver, ".kernarg_segment_size", 8);
     EXPECT_THROW(driver->load_module(image), Error);
   }
@@ -246,11 +246,11 @@ TEST(FakeArgumentsTest, EndWithinTheirSegment) {
   const FakeLibrary forget(Vendor::rocm);
 }
 
-// What a launch asks for comes on top of a kernel's own.
+// A launch's shared memory is added to the kernel's own.
 TEST(FakeLimitsTest, SharedMemoryIsTheSumOfBoth) {
   if (!is_built(Vendor::rocm)) GTEST_SKIP() << "no ROCm in this build";
   constexpr uint32_t kAll = 64 << 10;
-  constexpr uint32_t kOwn = 16 << 10;  // of gemm_f16_small
+  constexpr uint32_t kOwn = 16 << 10;  // gemm_f16_small's
   for (const uint32_t beyond : {0, 1}) {
     const FakeLibrary library(Vendor::rocm);
     {

@@ -1,5 +1,5 @@
-// Views of more elements than 32 bits count, at addresses that nothing lies at: what is launched
-// for them covers every element once and stays within what devices take.
+// Views of more elements than 32 bits can count, at addresses without memory: the launches for them
+// must cover every element once and stay within the devices' limits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kGiga = int64_t{1} << 30;
 
-// The parts of a loop, in order, begin where the one before ended.
+// Each part of a loop must begin where the one before ended.
 void expect_whole(const View& view, size_t parts) {
   const gpu::Loop<1> loop = gpu::loop_over<1>({&view});
   const std::byte* begin = loop.operands[0].data;
@@ -52,7 +52,7 @@ TEST(HugeLoop, PartsCoverEveryElementOnce) {
   expect_whole(fake_view({3, kGiga / 2 + 1, 7}, DType::f64), 11);
 }
 
-// Axes with gaps do not join: the outermost is cut first, then those in it.
+// Axes with gaps do not merge: the outermost is cut first, then those inside it.
 TEST(HugeLoop, PartsOfGapsCoverEveryElementOnce) {
   View view = fake_view({3, 5, kGiga});
   view.strides[1] = 2 * kGiga;
@@ -72,7 +72,7 @@ struct RowArgs {
   View x, y;
 };
 
-// Of both views, whichever axes have the rows.
+// For both views, whichever axes hold the rows.
 TEST(HugeRows, PartsCoverEveryRowOnce) {
   const auto expect_parts = [](std::initializer_list<int64_t> sizes, std::vector<int64_t> rows) {
     const RowArgs whole{.x = fake_view(sizes), .y = fake_view(sizes, DType::u32)};
@@ -94,7 +94,7 @@ TEST(HugeRows, PartsCoverEveryRowOnce) {
   expect_parts({1, 3, 5, 10}, {2, 3, 2, 3, 2, 3});
 }
 
-// The launches that a fake device saw.
+// The launches that a fake device received.
 struct Seen {
   int64_t threads;
   std::vector<std::byte> params;
@@ -118,7 +118,7 @@ class HugeViewsTest : public RuntimeTest {
 
   const KernelTable& kernels() const { return device_.kernels(); }
   Stream& stream() { return device_.default_stream(); }
-  // Every result has a thread, and one only.
+  // Every result has exactly one thread.
   template <typename Params>
   void expect_each_once(int64_t results) {
     int64_t next = 0;
@@ -136,7 +136,7 @@ class HugeViewsTest : public RuntimeTest {
     seen.clear();
   }
 
-  // The same of rows that `each` threads take, in more than one launch.
+  // The same for rows of `each` threads, over several launches.
   template <typename Params>
   void expect_rows_once(int64_t rows, int64_t each) {
     int64_t next = 0;
@@ -223,7 +223,7 @@ TEST_P(HugeViewsTest, ElementwiseOperations) {
   EXPECT_EQ(library_.violation(), "");
 }
 
-// More rows than AMD counts threads for, and than a launch of NVIDIA's has blocks.
+// More rows than AMD can count threads for, and than an NVIDIA launch has blocks.
 TEST_P(HugeViewsTest, RowsOfMoreBlocksThanALaunchHas) {
   constexpr int64_t kRows = 1 << 24;
   const View x = fake_view({2, kRows / 2, 16}), ids = fake_view({2, kRows / 2, 16}, DType::u32);
@@ -270,7 +270,7 @@ TEST_P(HugeViewsTest, SmallMatricesAndSums) {
   EXPECT_EQ(library_.violation(), "");
 }
 
-// Kernels take the last place that 32 bits count for none.
+// Kernels use the last index of 32 bits for "none".
 TEST_P(HugeViewsTest, LargestOfMoreElementsThan32BitsCount) {
   const View y = fake_view({1}, DType::u8);
   gpu::run_first(
@@ -296,7 +296,7 @@ TEST_P(HugeViewsTest, RowsAsLongAsTheirResultsNumber) {
   EXPECT_NE(refusal_of(4 * kGiga), nullptr);
 }
 
-// What cannot be cut is refused, which is no fault of the device.
+// The host refuses what it cannot cut; the device is not at fault.
 TEST(HugeLaunch, AmdCountsThreadsIn32Bits) {
   if (!is_built(Vendor::rocm)) GTEST_SKIP() << "no ROCm in this build";
   const FakeLibrary library(Vendor::rocm);

@@ -1,5 +1,5 @@
-// The picture engine over the fake drivers, with each call of the driver failing at one place after
-// another: a picture ends as it should, the next is made, and nothing is left behind.
+// The picture engine over the fake drivers. Each driver call fails at one place after another: a
+// picture must end properly, the next must succeed, and nothing may be left behind.
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -26,7 +26,7 @@ class Ends final : public ImageSink {
   void on_image(ImageReady&&) noexcept override {}
   void on_finished(const ImageFinished&) noexcept override { end(std::nullopt); }
   void on_failed(const ImageFailed& failed) noexcept override { end(failed.code); }
-  // Why it failed, or nothing.
+  // The error code, or nothing if it succeeded.
   std::optional<Code> wait() {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(60), [&] { return ended_; }));
@@ -52,7 +52,7 @@ class ImageErrorsTest : public ::testing::TestWithParam<Vendor> {
     fs::copy(test::image_data("tokenizer"), model_.path() / "tokenizer",
              fs::copy_options::recursive);
   }
-  // Fresh memory is zeros, so that kernels that do nothing leave a grey picture.
+  // Fresh memory is zeros, so pictures of kernels that do nothing are grey.
   void SetUp() override {
     setenv("RBEE_FAKE_FILL", "0", 1);
     harness::open_fake_products(GetParam());
@@ -75,7 +75,7 @@ class ImageErrorsTest : public ::testing::TestWithParam<Vendor> {
     return sink->wait();
   }
 
-  // A lack of memory in calls of that name, at load or in a picture. Returns how many ended one.
+  // Calls of that name run out of memory, at load or in a picture. Returns how many ended one.
   int sweep(const char* cuda, const char* rocm, bool offload) {
     const FakeLibrary library(GetParam());
     const auto driver = library.open();
@@ -86,7 +86,7 @@ class ImageErrorsTest : public ::testing::TestWithParam<Vendor> {
     int nth = 1;
     for (bool reached = true; reached; nth += 1 + 2 * nth) {
       SCOPED_TRACE(cat(cuda, " number ", nth, offload ? ", offloaded" : ""));
-      // Everything that is kept goes back to the driver.
+      // Everything cached goes back to the driver.
       EXPECT_THROW(device.allocate(size_t{1} << 40, device.default_stream()), Error);
       const int64_t calls = library.calls(cuda, rocm);
       library.fail(cuda, rocm, nth, fake::kOutOfMemory, fake::Then::again);
@@ -125,7 +125,7 @@ TEST_P(ImageErrorsTest, ALackOfMemoryEndsAPictureAndLeavesNothing) {
 TEST_P(ImageErrorsTest, PartsThatAreElsewhereComeBackAfterIt) {
   EXPECT_GT(sweep("cuMemAlloc_v2", "hipMalloc", true), 0);
   EXPECT_GT(sweep("cuMemcpyHtoDAsync_v2", "hipMemcpyAsync", true), 0);
-  // What they cannot wait in, they do without.
+  // Without pinned memory, the parts do without it.
   EXPECT_EQ(sweep("cuMemHostAlloc", "hipHostMalloc", true), 0);
 }
 

@@ -24,8 +24,8 @@ class GpuImageWorker : public ::testing::TestWithParam<Target> {
   }
   std::string file(const char* name) const { return (model_.path() / name).string(); }
 
-  // A worker over the fake driver, with these variables besides. Fresh memory is zeros, so that
-  // kernels that do nothing leave a grey picture.
+  // Starts a worker over the fake driver with these extra variables. Fresh memory is zeros, so
+  // pictures of kernels that do nothing are grey.
   Process start(const std::vector<std::string>& environment,
                 const std::vector<std::string>& flags = {}) const {
     std::vector<std::string> all{"--model-path", model_.path().string(), "--port", "0"};
@@ -73,7 +73,7 @@ TEST_P(GpuImageWorker, EndsWhenItsDeviceIsLost) {
   EXPECT_THAT(job_events(port, generation()), HasSubstr(kComplete));
   EXPECT_EQ(ask(port, request("GET", "/health")).status, 200);
 
-  // One picture is under way, one waits.
+  // One picture is running, one waits.
   const RawResponse long_job = ask(port, request("POST", "/v1/jobs", generation(150)));
   RawClient first(port);
   first.send(request("GET", json::parse(long_job.body).at("sse_url").get<std::string>()));
@@ -100,8 +100,8 @@ TEST_P(GpuImageWorker, EndsWhenItsDeviceIsLostWhileNobodyAsks) {
   EXPECT_EQ(worker.wait(), 3) << worker.text();
 }
 
-// Somebody else takes the device's memory, and so much more as the worker may still give back: then
-// a picture fails at different places.
+// Another process takes the device's memory, including what the worker may still give back:
+// pictures then fail at different places.
 TEST_P(GpuImageWorker, ARequestWithoutMemoryFailsAloneAndTheNextIsServed) {
   Process worker =
       start({"RBEE_FAKE_SHARED=" + file("use"), cat("RBEE_FAKE_MEMORY_MIB=", kMemory >> 20)});
@@ -140,7 +140,7 @@ TEST_P(GpuImageWorker, WithoutCodeForTheDeviceListsWhatIsEmbedded) {
   EXPECT_THAT(worker.text(), HasSubstr(GetParam().embedded));
 }
 
-// Modules are loaded at their first use: whichever does not load, the worker does not start.
+// Modules are loaded at first use. If any module fails, the worker must not start.
 TEST_P(GpuImageWorker, DoesNotStartWithAModuleThatDoesNotLoad) {
   constexpr int kMost = 40;  // modules
   int taken = 0;
@@ -160,7 +160,7 @@ TEST_P(GpuImageWorker, DoesNotStartWithAModuleThatDoesNotLoad) {
 
 TEST_P(GpuImageWorker, ARequestWhoseModuleDoesNotLoadFailsAlone) {
   const std::string modules = file("modules");
-  // A lack of memory while it warms up is no reason to end; so modules are left for requests.
+  // Running out of memory during warm-up does not end it, so requests load the other modules.
   refuse_modules(modules, 3, fake::kOutOfMemory);
   Process worker = start({"RBEE_FAKE_MODULES=" + modules});
   const uint16_t port = worker.port();
@@ -179,7 +179,7 @@ TEST_P(GpuImageWorker, ARequestWhoseModuleDoesNotLoadFailsAlone) {
   EXPECT_EQ(worker.wait(), 0) << worker.text();
 }
 
-// Another request may ask for less.
+// Another request may need less.
 TEST_P(GpuImageWorker, StartsWhereItsOwnPictureIsNotFinite) {
   Process worker = start({"RBEE_FAKE_FILL=255"});
   const uint16_t port = worker.port();

@@ -1,4 +1,4 @@
-// How embedded kernels come out of their frames.
+// Unpacks embedded kernels from their frames.
 #include "backends/gpu/kernel_image.h"
 
 #include <gmock/gmock.h>

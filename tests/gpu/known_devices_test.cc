@@ -1,4 +1,4 @@
-// What is known of AMD's architectures by name.
+// The table of AMD's architectures.
 #include "backends/rocm/known_devices.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 struct Card {
   const char* name;
   const char* architecture;
-  int reported;  // multiprocessors of HIP: pairs of units from gfx10 on; no card was asked
+  int reported;  // multiprocessors in HIP: pairs of units from gfx10 on; not read from a card
   int units;     // compute units in AMD's table "GPU hardware specifications"
 };
 
@@ -42,7 +42,7 @@ TEST(KnownDevicesTest, ComputeUnitsAreThoseThatArePublished) {
   for (const Card& card : kCards) {
     EXPECT_EQ(compute_units(card.architecture, card.reported), card.units) << card.name;
   }
-  setenv("GPU_ENABLE_WGP_MODE", "0", 1);  // the runtime counts compute units then
+  setenv("GPU_ENABLE_WGP_MODE", "0", 1);  // the runtime then counts compute units
   EXPECT_EQ(compute_units("gfx1100", 96), 96);
   unsetenv("GPU_ENABLE_WGP_MODE");
 }
@@ -56,7 +56,7 @@ TEST(KnownDevicesTest, MatrixInstructionsAreThoseOfKnownNames) {
                                                        : wmma_w32;
     EXPECT_EQ(matrix_unit(name), expected) << name;
   }
-  // gfx1250 has none of gfx1200's.
+  // gfx1250 shares none with gfx1200.
   for (const char* name :
        {"gfx1250", "gfx1251", "gfx1170", "gfx1300", "gfx906", "gfx1010", "gfx11"}) {
     EXPECT_EQ(matrix_unit(name), none) << name;

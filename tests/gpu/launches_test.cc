@@ -1,7 +1,7 @@
-// Every operation's case on the fake devices of each architecture: every kernel that the host side
-// names is in the image and takes the parameter that it is given, every launch and tensor map is
-// within its limits, nothing is copied out of bounds, and no memory stays behind. Results are not
-// looked at: nothing computes them here.
+// Every operation's case on the fake devices of each architecture: every kernel that the host names
+// must be in the image and accept its parameter; every launch and tensor map must keep the limits;
+// no copy may be out of bounds, and no memory may stay behind. Results are not checked: nothing
+// computes them here.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -22,13 +22,13 @@ struct Target {
 
 class LaunchesTest : public ::testing::TestWithParam<Target> {};
 
-// One image of NVIDIA's is for all architectures.
+// NVIDIA's one image is for all architectures.
 bool embedded(const Target& target) {
   return is_built(target.vendor) &&
          gpu::find_image(images_of(target.vendor), "rms_norm", target.architecture) != nullptr;
 }
 
-// Where no kernel takes a case, plain operations do, or pictures keep 16 bits.
+// If no kernel accepts a case, plain operations compute it, or pictures keep 16 bits.
 bool may_be_refused(const std::string& op, const std::string& name) {
   return op == "fused_linear" || op == "linear_norm" || op == "qkv_append" ||
          (op == "image_conv" && name.find("q8_0") != std::string::npos);

@@ -1,5 +1,5 @@
-// What backends/gpu asks of cuBLASLt and hipBLASLt, computed by a fake of each: sides, pitches,
-// batches and types of every product are right, or refused before.
+// Calls of backends/gpu to cuBLASLt and hipBLASLt, computed by a fake of each: sides, pitches,
+// batches and types of every product must be right, or refused before the call.
 #include "backends/gpu/ops/lt_products.h"
 
 #include <gtest/gtest.h>
@@ -33,8 +33,8 @@ double number(bf16 x) {
   return to_float(x);
 }
 
-// A matrix with batch axes in memory of its own, at its strides' places. Values are small integers:
-// every sum is exact.
+// A matrix with batch axes in its own memory, at the places that its strides give. Values are small
+// integers, so every sum is exact.
 template <typename T>
 struct Matrix {
   View view;
@@ -118,7 +118,7 @@ TEST_P(LtProductsTest, TakesRowsAndColumnsWithGaps) {
   check<float>(rows<float>(1, 1, 3, 5, 2), columns<float>(1, 1, 5, 4), rows<float>(1, 1, 3, 4, 1));
   check<float>(columns<float>(1, 1, 3, 5, 1), rows<float>(1, 1, 5, 4, 3), rows<float>(1, 1, 3, 4));
   check<float>(columns<float>(1, 1, 6, 2), columns<float>(1, 1, 2, 7, 2), rows<float>(1, 1, 6, 7));
-  // Axes of one element have any stride.
+  // Axes of one element may have any stride.
   check<float>(rows<float>(1, 1, 1, 5), rows<float>(1, 1, 5, 1, 3), rows<float>(1, 1, 1, 1));
   check<float>(columns<float>(1, 1, 4, 1, 3), rows<float>(1, 1, 1, 6), rows<float>(1, 1, 4, 6));
 }
@@ -204,7 +204,7 @@ TEST_P(LtProductsTest, ComputesLinearLayersWithBiasAndResidual) {
   }
 }
 
-// x is not rounded to what the weight has, and what was cut to 16 bits keeps its products' f32.
+// x is not rounded to the weight's type, and an x cut to 16 bits keeps f32 products.
 TEST_P(LtProductsTest, TakesOperandsOfOneTypeAndWritesF32) {
   constexpr int64_t kRows = 9, kDepth = 8, kOuts = 4;
   const auto flat = [](View view, int64_t lines) {

@@ -1,5 +1,5 @@
-// What happens where cuBLASLt or hipBLASLt does not start on a device, has no algorithm or fails:
-// the next implementation of the slot takes the product.
+// If cuBLASLt or hipBLASLt does not start on a device, has no algorithm or fails, the next
+// implementation of the slot computes the product.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ using ::testing::StartsWith;
 
 constexpr int64_t kRows = 9, kDepth = 256, kOuts = 256;
 
-// The library that the slots below ask, and how often what stands behind it ran.
+// The library that the slots below use, and how often the implementation after it ran.
 gpu::LtLibrary* asked = nullptr;
 int next_ran = 0;
 
@@ -159,7 +159,7 @@ TEST_P(LtRefusalsTest, AProductWithoutAnAlgorithmGoesToTheNext) {
   }
 }
 
-// A layer's parts go to one implementation.
+// One implementation computes all parts of a layer.
 TEST_P(LtRefusalsTest, OnePartWithoutAnAlgorithmTakesTheOthersAlong) {
   LinearPart parts[] = {part(), part()};
   parts[1].weight = matrix(2 * kOuts, kDepth);
@@ -200,7 +200,7 @@ TEST_P(LtRefusalsTest, ASlabWithoutAnAlgorithmGoesToTheKernel) {
   device_->free(weight, kOuts * kDepth, stream());
 }
 
-// Nothing of it is remembered, and nothing of it stays behind.
+// A failed plan is not cached and leaves nothing behind.
 TEST_P(LtRefusalsTest, APlanThatFailsIsMadeAgain) {
   const MatmulArgs args = product();
   for (const char* call : {"MatmulDescCreate", "MatmulDescSetAttribute", "MatrixLayoutCreate",
@@ -213,7 +213,7 @@ TEST_P(LtRefusalsTest, APlanThatFailsIsMadeAgain) {
   }
 }
 
-// Statuses are the vendors': cublas_api.h and hipblas-common.h.
+// Statuses have the vendors' numbers: cublas_api.h and hipblas-common.h.
 TEST_P(LtRefusalsTest, StatusesBecomeCodes) {
   struct Told {
     Code code;

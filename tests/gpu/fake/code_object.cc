@@ -17,8 +17,8 @@ uint32_t number(const nlohmann::json& kernel, const char* key) {
   return kernel.value(key, uint32_t{0});
 }
 
-// The bytes of the one argument that the source declares; the compiler's hidden ones follow. Throws
-// where there are others, or one reaches beyond the segment that the runtime makes for them.
+// The bytes of the one argument that the source declares; the compiler's hidden arguments follow.
+// Throws if there are others, or if one reaches beyond the segment's end.
 uint32_t explicit_bytes(const nlohmann::json& kernel) {
   uint32_t bytes = 0;
   const std::string name = kernel.at(".name");

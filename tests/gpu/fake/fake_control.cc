@@ -1,4 +1,4 @@
-// How tests steer a fake library that they opened.
+// The functions by which tests control a fake library that they opened.
 
 #include "tests/gpu/fake/fake_runtime.h"
 

@@ -1,4 +1,4 @@
-// The fake runtime under the CUDA driver's names, as backends/cuda/driver_functions.h lists them.
+// The fake runtime under the CUDA driver's names (backends/cuda/driver_functions.h).
 
 #include <cstdio>
 #include <cstring>
@@ -16,13 +16,13 @@ using rbee::cuda::DevicePtr;
 using rbee::cuda::Handle;
 using rbee::cuda::TensorExtent;
 
-// Of an element of a tensor map's type.
+// Bytes of an element of a tensor map's type.
 uint64_t bytes_of(int type) {
   return type == rbee::cuda::kTensorU8 ? 1 : 2;
 }
 
 constexpr int kOldestCode = 80;         // programs have machine code or PTX for
-constexpr int kOldestOverlapping = 90;  // takes the attribute of launches that overlap
+constexpr int kOldestOverlapping = 90;  // accepts launches that overlap
 
 Runtime& runtime() {
   return Runtime::instance();
@@ -66,10 +66,10 @@ const int rbee::fake::kDeviceOfNewThreads = -1;
 
 #define ENTER(call) \
   if (const int status = runtime().enter(call)) return status
-// Of a call that the driver refuses in a thread without a current context.
+// For a call that the driver refuses if the thread has no current context.
 #define ENTER_WITH_DEVICE(call) \
   if (const int status = runtime().enter_with_device(call)) return status
-// What a lost device had goes, too.
+// Objects of a lost device are released, too.
 #define GIVE_BACK(call, action)                         \
   const int status = runtime().enter_with_device(call); \
   const int given = action;                             \

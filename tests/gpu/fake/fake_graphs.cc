@@ -1,4 +1,4 @@
-// What kernels do, and captures.
+// The effects of kernels, and captures.
 
 #include <algorithm>
 #include <charconv>

@@ -1,5 +1,5 @@
-// The fake runtime under HIP's names, as backends/rocm/hip_functions.h lists them. RB_FAKE_HIP_5:
-// as a HIP 5, which has the older call for properties alone.
+// The fake runtime under HIP's names (backends/rocm/hip_functions.h). RB_FAKE_HIP_5: as HIP 5,
+// which has only the older call for properties.
 
 #include <cstring>
 #include <string>
@@ -17,7 +17,7 @@ using rbee::rocm::Handle;
 #define RB_GET_PROPERTIES hipGetDeviceProperties
 constexpr rbee::rocm::PropertiesLayout kProperties = rbee::rocm::kPropertiesBefore6;
 constexpr int kVersion = 50221153;
-constexpr Status kInitWithoutDevice = kInvalidDevice;  // as Debian 12's 5.2 says it
+constexpr Status kInitWithoutDevice = kInvalidDevice;  // as in Debian 12's HIP 5.2
 #else
 #define RB_GET_PROPERTIES hipGetDevicePropertiesR0600
 constexpr rbee::rocm::PropertiesLayout kProperties = rbee::rocm::kPropertiesSince6;
@@ -41,7 +41,7 @@ void copy_text(char* to, int length, const std::string& text) {
 }
 
 // Threads along an axis are counted in 32 bits (HIP documentation, hipModuleLaunchKernel); shared
-// memory is what the architectures have (LLVM "User Guide for AMDGPU Backend").
+// memory is the architectures' (LLVM "User Guide for AMDGPU Backend").
 LaunchLimits limits() {
   const uint32_t shared = runtime().options.architecture == "gfx950" ? 160 << 10 : 64 << 10;
   return {
@@ -54,7 +54,7 @@ const int rbee::fake::kDeviceOfNewThreads = 0;
 
 #define ENTER(call) \
   if (const int status = runtime().enter(call)) return status
-// What a lost device had goes, too.
+// Objects of a lost device are released, too.
 #define GIVE_BACK(call, action)             \
   const int status = runtime().enter(call); \
   const int given = action;                 \

@@ -1,9 +1,9 @@
-// cuBLASLt or hipBLASLt (RB_FAKE_CUBLASLT or not) over memory that the host can read, as the fake
-// runtimes' is: enough of the interface to check what backends/gpu/lt_library asks for. Statuses
-// are the libraries'; anything that they would refuse is refused here. RBEE_FAKE_LT names a file:
-// once it says "CALL STATUS", that call does nothing but return the status; a heuristic that
-// returns success so has found nothing. RBEE_FAKE_LT_EXIT: the status that Create ends the process
-// with.
+// cuBLASLt (with RB_FAKE_CUBLASLT) or hipBLASLt over memory that the host can read, like the
+// fake runtimes': enough of the interface to check the calls of backends/gpu/lt_library.
+// Statuses are the libraries'; whatever they would refuse is refused here. RBEE_FAKE_LT names a
+// file: once it says "CALL STATUS", that call only returns the status; a heuristic that returns
+// success this way has found nothing. RBEE_FAKE_LT_EXIT: Create ends the process with this
+// status.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -31,7 +31,7 @@ constexpr size_t kAlgorithmBytes = 24;
 #endif
 constexpr int kSuccess = 0, kInvalid = 7;
 constexpr size_t kWorkspace = 4096;
-constexpr unsigned char kMark = 0xa5;  // fills the algorithms that were given out
+constexpr unsigned char kMark = 0xa5;  // fills the algorithms it returned
 
 struct Operation {
   int compute, scale;
@@ -109,7 +109,7 @@ bool sound(const Operation& o, const Layout& a, const Layout& b, const Layout& d
          columns_of(a, o.transpose_a) == rows_of(b, o.transpose_b);
 }
 
-// What the call is told to return.
+// The status that the file tells this call to return.
 std::optional<int> told(const char* call) {
   const char* file = std::getenv("RBEE_FAKE_LT");
   std::string name;

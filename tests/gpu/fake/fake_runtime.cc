@@ -14,9 +14,9 @@ namespace rbee::fake {
 namespace {
 
 constexpr size_t kAlignment = 256;
-constexpr uint8_t kNobody = 0xcd;  // what padding, and fresh memory, is full of
+constexpr uint8_t kNobody = 0xcd;  // fills padding and fresh memory
 constexpr uint32_t kMostThreads = 1024;
-thread_local uint32_t told_params = 0;  // bytes of the next launch's parameter; 0: nobody told
+thread_local uint32_t told_params = 0;  // bytes of the next launch's parameter; 0: unknown
 thread_local int current_device = kDeviceOfNewThreads;
 
 int64_t environment(const char* name, int64_t fallback) {
@@ -24,7 +24,7 @@ int64_t environment(const char* name, int64_t fallback) {
   return text != nullptr ? std::atoll(text) : fallback;
 }
 
-// Between allocations, so that a sanitizer or block_around() sees a write past the end.
+// Padding between allocations lets a sanitizer or block_around() see a write past the end.
 size_t padded(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment + kAlignment;
 }
@@ -167,7 +167,7 @@ int Runtime::allocate(void** data, size_t bytes, bool host) {
   if (!host && used_bytes() + wanted > options.memory) return kOutOfMemory;
   *data = std::aligned_alloc(kAlignment, padded(bytes));
   if (*data == nullptr) return kOutOfMemory;
-  std::memset(*data, kNobody, padded(bytes));  // nobody may count on zeros
+  std::memset(*data, kNobody, padded(bytes));  // callers must not rely on zeros
   std::memset(*data, fill_, bytes);
   if (!host && shared_use_ != nullptr) shared_use_->bytes() += wanted;
   blocks_[reinterpret_cast<uintptr_t>(*data)] = {
@@ -334,7 +334,7 @@ int Runtime::synchronize(Stream* stream) {
   if (!known_stream(stream)) return kInvalidHandle;
   if (stream->capturing) return conflict(*stream, "synchronize");
   if (!fault_file_.empty() && access(fault_file_.c_str(), F_OK) == 0) std::abort();
-  // The host has seen the stream; what the host starts from now on has, too.
+  // The host has waited for the stream; work that it queues from now on has, too.
   for (Stream* other : streams_) {
     for (const auto& [who, tick] : stream->clock) {
       other->clock[who] = std::max(other->clock[who], tick);
@@ -391,7 +391,7 @@ int Runtime::wait(Stream* stream, Event* event) {
       conflict(*stream, "wait for work outside of it");
       return kCaptureIsolation;
     }
-    violate("wait for an event of a capture");  // which would make the stream a part of it
+    violate("wait for an event of a capture");  // it would make the stream part of the capture
     return kCapturedEvent;
   }
   for (const auto& [who, tick] : event->clock) {

@@ -13,18 +13,18 @@ namespace {
 
 constexpr uint32_t kMagic = 0xba55ed50;
 constexpr uint16_t kMachineCode = 2;        // kinds of entries; 1: PTX
-constexpr uint32_t kReservedShared = 1024;  // bytes that the system takes of a block, sm_90 on
+constexpr uint32_t kReservedShared = 1024;  // bytes of a block that the system reserves, sm_90 on
 
 struct FileHeader {
   uint32_t magic;
   uint16_t version, header_bytes;
-  uint64_t bytes;  // of the entries
+  uint64_t bytes;  // of all entries
 };
 struct Entry {
   uint16_t kind, version;
   uint32_t header_bytes;
   uint64_t bytes;       // of what follows, padded
-  uint32_t compressed;  // bytes; 0: it is not
+  uint32_t compressed;  // bytes; 0: not compressed
   uint32_t unknown;
   uint16_t minor, major;
   uint32_t capability;
@@ -34,8 +34,8 @@ struct Entry {
 };
 static_assert(sizeof(Entry) == 64);
 
-// Of .nv.info.<kernel>: a format, an attribute, and 16 bits that are a value or, in the last
-// format, the size of what follows.
+// An entry of .nv.info.<kernel>: a format, an attribute, and 16 bits: a value or, in the last
+// format, the size of the data that follows.
 struct Info {
   uint8_t format, attribute;
   uint16_t value;
@@ -50,7 +50,7 @@ T read(const std::byte* at) {
   return out;
 }
 
-// Of three numbers, of which a block or a cluster is the product.
+// The product of three numbers: the threads of a block or the blocks of a cluster.
 uint32_t product(const std::byte* at) {
   return read<uint32_t>(at) * read<uint32_t>(at + 4) * read<uint32_t>(at + 8);
 }
@@ -62,7 +62,7 @@ KernelFacts facts_of(const std::byte* at, const std::byte* end) {
     at += sizeof info;
     if (info.attribute == kMaxThreads) facts.most_threads = product(at);
     if (info.attribute == kCluster) facts.cluster = product(at);
-    // Kernels have one: its number and its place, then its size above 18 bits of other things.
+    // A kernel has one parameter: its number and place, then its size above 18 other bits.
     if (info.attribute == kParameter) facts.params_bytes = read<uint32_t>(at + 8) >> 18;
     if (info.format == kWithBytes) at += info.value;
   }

@@ -54,7 +54,7 @@ std::string pixels_fault(const TensorArgs& tensor, const int* lower, const int* 
   if (tensor.rank < 3) return number("rank", tensor.rank);
   if (channels > 256) return number("channels", channels);
   if (pixels == 0 || pixels > 1024) return number("pixels", pixels);
-  // Corners are numbers of 16, 8 and 5 bits of one, two and three axes.
+  // Coordinates are 16, 8 and 5 bits for one, two and three axes.
   const int most = tensor.rank == 3 ? 1 << 15 : tensor.rank == 4 ? 1 << 7 : 1 << 4;
   for (unsigned axis = 0; axis + 2 < tensor.rank; ++axis) {
     for (const int corner : {lower[axis], upper[axis]}) {
