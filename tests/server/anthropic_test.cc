@@ -270,7 +270,7 @@ TEST(Anthropic, ToolsAndTheirResultsReachTheEngine) {
   EXPECT_EQ(asked.chat.tools[0].parameters, R"({"type":"object"})");
 }
 
-// Else the chat is another one than the model has written, and its beginning not in the cache.
+// In another order the chat differs from what the model wrote, and its cached prefix is lost.
 TEST(Anthropic, InputsOfEarlierCallsKeepTheirOrder) {
   Worker worker;
   const RawResponse response = worker.post(kMessages, R"({"max_tokens":5,"messages":[

@@ -1,5 +1,5 @@
 #pragma once
-// A certificate for localhost that vouches for itself, and its key, in a folder that goes with it.
+// A self-signed certificate for localhost and its key, in a folder that the destructor removes.
 
 #include <cstdlib>
 #include <filesystem>
@@ -21,7 +21,7 @@ class Certificate {
   Certificate(const Certificate&) = delete;
   Certificate& operator=(const Certificate&) = delete;
 
-  // Another certificate and key in the same files.
+  // Writes another certificate and key to the same files.
   void renew() const {
     Process openssl("/usr/bin/openssl",
                     {"req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",

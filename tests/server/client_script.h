@@ -12,7 +12,7 @@ namespace rbee::testing {
 // Exit status of a script whose packages are missing.
 inline constexpr int kSkipped = 77;
 
-// The Python with the packages, where there is one; see tools/get_test_clients.sh.
+// The Python that has the packages, if installed; see tools/get_test_clients.sh.
 inline std::string python() {
   if (const char* named = std::getenv("RBEE_TEST_PYTHON")) return named;
   const std::filesystem::path own =
@@ -24,7 +24,7 @@ inline std::string client_script(const char* name) {
   return (std::filesystem::path(CLIENTS) / name).string();
 }
 
-// "NAME=value" of this process.
+// "NAME=value" for this process's variable.
 inline std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return cat(name, "=", value == nullptr ? "" : value);

@@ -1,4 +1,4 @@
-// Other people's programs against the CPU workers over tiny random models; see clients/.
+// Other projects' clients against the CPU workers over tiny random models; see clients/.
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -127,7 +127,7 @@ TEST(ChatClients, BudgetsOfReasoning) {
 
 TEST(ChatClients, BudgetsOfReasoningInTheTerminal) {
   const ThinkingFolder model;
-  // Up to the figures after the answer.
+  // The text before the figures after the answer.
   const auto said = [&](const std::vector<std::string>& more) {
     std::vector<std::string> arguments{"run",
                                        "-m",
@@ -255,7 +255,7 @@ TEST(ChatClients, AnthropicsOwnPythonClient) {
   run_client(worker, "anthropic_client.py");
 }
 
-// Also LangChain's, LiteLLM's and LlamaIndex's.
+// LangChain's, LiteLLM's and LlamaIndex's clients use it too.
 TEST(ChatClients, OllamasOwnPythonClient) {
   const test::ModelFolder model(test::data_folder());
   Process worker(LLM_WORKER, {"--model", model.path().string(), "--port", "0", "--threads", "1",

@@ -1,5 +1,5 @@
 #pragma once
-// The clock of the day of a child process, which a test moves while the process runs.
+// The wall clock of a child process; a test moves it while the process runs.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -35,12 +35,12 @@ class ShiftedClock {
   ShiftedClock(const ShiftedClock&) = delete;
   ShiftedClock& operator=(const ShiftedClock&) = delete;
 
-  // Of the processes that follow it. ASan wants to be loaded first, and does without.
+  // For child processes. ASan insists on being loaded first; its options turn that check off.
   std::vector<std::string> environment() const {
     return {cat("LD_PRELOAD=", SHIFTED_CLOCK), cat("RBEE_TEST_CLOCK=", path_),
             "ASAN_OPTIONS=verify_asan_link_order=0"};
   }
-  // From the machine's own clock.
+  // Offset from the machine's own clock.
   void set(std::chrono::seconds offset) { *seconds_ = offset.count(); }
   std::chrono::system_clock::time_point now() const {
     return std::chrono::system_clock::now() + std::chrono::seconds(*seconds_);

@@ -1,5 +1,5 @@
-// A clock of the day that jumps by hours, as when a machine wakes up or its time is set, while
-// requests run: what waits goes on waiting, what is timed is timed, and times that are told follow.
+// The wall clock jumps by hours while requests run, as when a machine wakes up or its time is set.
+// Waits and measured times must not change; reported times must follow the clock.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -29,12 +29,12 @@ system_clock::time_point parse(const std::string& text, const char* form) {
   return system_clock::from_time_t(timegm(&parts));
 }
 
-// No test takes so long, and no jump is so short.
+// Tests are shorter and jumps are longer than this.
 void expect_now(const ShiftedClock& clock, system_clock::time_point told) {
   EXPECT_LT(std::chrono::abs(clock.now() - told), hours(1));
 }
 
-// Longer than a worker's and the front's own steps are apart.
+// Longer than the period of the worker's and the front's own checks.
 void let_it_tick() {
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
 }
@@ -72,7 +72,7 @@ TEST(Clock, JumpsHarmNoRequest) {
   EXPECT_THAT(rest, HasSubstr("[DONE]"));
   EXPECT_THAT(rest, Not(HasSubstr("error")));
   EXPECT_THAT(ask(port, request("GET", unread)).body, HasSubstr("world"));
-  // The hive hears at the worker's pace: that it starts, is ready, perhaps busy and ready again.
+  // The worker reports when it starts, is ready, and perhaps is busy and ready again.
   EXPECT_LE(hive.messages().size(), 6u);
   clock.set(hours(-7));
   worker.signal(SIGTERM);

@@ -17,9 +17,9 @@ const std::string& question() {
   return text;
 }
 
-constexpr std::string_view kEndOfPieces = "world\"}\n\n\r\n";  // with that of its chunk
+constexpr std::string_view kEndOfPieces = "world\"}\n\n\r\n";  // with the end of its chunk
 
-// A worker whose answers end only when they are cancelled.
+// A worker whose answers end only if they are cancelled.
 WorkerOptions held(const Certificate* certificate = nullptr) {
   WorkerOptions options{.script = {.hold_after = true}};
   if (certificate != nullptr) {
@@ -71,12 +71,12 @@ TEST(Cut, AnswersLeftAfterAnyByteAreCancelled) {
 
 class CutTls : public ::testing::Test {
  protected:
-  // Bytes on the wire until a request is sent, and behind the handshake of the answer up to the end
-  // of its pieces.
+  // Counts bytes on the wire: until a request is sent, and after the handshake until the end of the
+  // answer's pieces.
   void measure() {
     TlsClient client(worker_.port());
     ASSERT_TRUE(client.handshake());
-    // Of this handshake: signatures differ in length.
+    // The bytes of this handshake; signatures differ in length.
     const size_t handshake = client.received();
     ASSERT_TRUE(client.send(question()));
     EXPECT_THAT(client.read_until(kEndOfPieces), HasSubstr("world"));
@@ -105,7 +105,7 @@ TEST_F(CutTls, HandshakesAndRequestsThatEndAfterAnyByteStartNothing) {
     client.close(count % 2 == 1);
   }
   EXPECT_TRUE(answers());
-  EXPECT_EQ(worker_.engine.cancelled(), 1);  // the one that was measured
+  EXPECT_EQ(worker_.engine.cancelled(), 1);  // the request that was measured
   EXPECT_EQ(worker_.engine.stats().running, 0);
 }
 
@@ -117,7 +117,7 @@ TEST_F(CutTls, AnswersLeftAfterAnyByteAreCancelled) {
     TlsClient client(worker_.port());
     ASSERT_TRUE(client.handshake());
     ASSERT_TRUE(client.send(question()));
-    // What is sent at once differs, and with it the bytes.
+    // The server may join other pieces in one send, which changes the bytes.
     client.read_bytes_until(count, kEndOfPieces);
     client.close(count % 2 == 1);
     ASSERT_TRUE(worker_.engine.wait_ended(++ended)) << count;

@@ -21,7 +21,7 @@ engine::PromptToken token(int32_t id, std::string text, float logprob, int32_t r
           .rank = rank};
 }
 
-// A mark that is no text, and a blank in front as SentencePiece writes it.
+// A special token without text, and a leading blank as SentencePiece writes it.
 Script scored_prompt() {
   return {.pieces = {"!"},
           .tokens = {{{{5, "!", -1}, {{5, "!", -1}}}}},
@@ -69,7 +69,7 @@ TEST(Echo, WithoutAnAnswer) {
             json::parse(R"([null,{" h\u00e9":-0.75},{" llo":-0.5}])"));
 }
 
-// As lm-evaluation-harness asks.
+// lm-evaluation-harness sends such requests.
 TEST(Echo, PromptsAreListsOfTokens) {
   Worker worker({.script = scored_prompt()});
   const json body = {{"prompt", {{1104, 1105}, {1106}}},
@@ -87,12 +87,12 @@ TEST(Echo, PromptsAreListsOfTokens) {
     EXPECT_EQ(choices[i].at("text"), i < 2 ? "hi!" : "j!");
     EXPECT_EQ(choices[i].at("logprobs").at("tokens").size(), 4u);
   }
-  EXPECT_EQ(answer.at("usage").at("prompt_tokens"), 10);  // of two prompts, once each
+  EXPECT_EQ(answer.at("usage").at("prompt_tokens"), 10);  // two prompts, each counted once
   EXPECT_EQ(answer.at("usage").at("completion_tokens"), 4);
   const engine::TextRequest last = worker.engine.last_request();
   EXPECT_EQ(last.prompt_ids, std::vector<int32_t>{1106});
   EXPECT_EQ(last.prompt, "");
-  EXPECT_FALSE(last.prompt_logprobs);  // they are its first choice's
+  EXPECT_FALSE(last.prompt_logprobs);  // they belong to its first choice
   EXPECT_TRUE(last.follows.ends_with("-2")) << last.follows;
 }
 
@@ -145,7 +145,7 @@ TEST(PromptLogprobs, InVllmsForm) {
   const json answer = json::parse(worker.post("/v1/chat/completions", chat.dump()).body);
   EXPECT_EQ(answer.at("prompt_logprobs"), wanted);
   EXPECT_FALSE(answer.at("choices")[0].contains("prompt_logprobs"));
-  // Beside an echo with fewer of the likeliest.
+  // Together with an echo that lists fewer top tokens.
   const json both = choice(
       worker,
       {{"prompt", "h\xc3\xa9 llo"}, {"prompt_logprobs", 2}, {"echo", true}, {"logprobs", 1}});

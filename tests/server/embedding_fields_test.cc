@@ -102,7 +102,7 @@ TEST(Embeddings, EitherEndOfATextIsKept) {
       last(std::vector<json>(ids.end() - 3, ids.end()));
   EXPECT_EQ(kept(ids, "right"), worker.answer("/v1/embeddings", {{"input", first}}).at("data"));
   EXPECT_EQ(kept(ids, "left"), worker.answer("/v1/embeddings", {{"input", last}}).at("data"));
-  // A mark at either end stays.
+  // A special token at either end stays.
   const json all =
       worker.answer("/tokenize", {{"content", "the lazy dog"}, {"add_special", true}}).at("tokens");
   const json marked = {all.front(), all[all.size() - 2], all.back()};
@@ -150,7 +150,7 @@ TEST(Embeddings, BytesAreOfTheTypeAndOrderThatAreAskedFor) {
     return server::vector_bytes(numbers, {.type = type, .big_endian = big});
   };
   EXPECT_EQ(bytes(f8e5m2, false), "\x3c\xae\x7b\x02");
-  EXPECT_EQ(bytes(f8e4m3, true).substr(0, 3), "\x38\x9d\x7e");  // 448 is its largest
+  EXPECT_EQ(bytes(f8e4m3, true).substr(0, 3), "\x38\x9d\x7e");  // 448 is the largest f8e4m3
   EXPECT_EQ(bytes(bf16, true).substr(0, 4), "\x3f\x80\xbd\xcd");
   EXPECT_EQ(bytes(f16, false).substr(2, 2), "\x66\xae");
   EXPECT_EQ(bytes(f32, true).substr(4, 4), "\xbd\xcc\xcc\xcd");
@@ -231,7 +231,7 @@ TEST(Ranking, ATextByItselfIsClassified) {
   EXPECT_EQ(answer["data"][0]["num_classes"], 1);
   EXPECT_NEAR(answer["data"][0]["probs"][0].get<float>(), 1 / (1 + std::exp(-score)), 1e-5f);
   EXPECT_EQ(worker.wrong("/pooling", {{"input", "a"}, {"task", "embed"}}), "task");
-  // It asks about pairs in words.
+  // This model is prompted about pairs in words.
   EXPECT_EQ(EmbeddingWorker("qwen3_ranker").post("/classify", {{"input", "a"}}).status, 400);
 }
 

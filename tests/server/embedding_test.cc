@@ -1,5 +1,5 @@
-// Workers for embeddings and ranking on loopback, over tiny random models whose vectors and scores
-// transformers gave (tools/goldens/make_embedding_goldens.py).
+// Workers for embeddings and ranking on loopback, over tiny random models. transformers computed
+// their vectors and scores (tools/goldens/make_embedding_goldens.py).
 
 #include <sys/resource.h>
 
@@ -96,7 +96,7 @@ TEST(Embeddings, LlamaServersFormsOfTextsAndAnswers) {
   const json own = worker.answer("/embedding", {{"content", text}});
   ASSERT_EQ(own.size(), 1u);
   expect_vector(own[0].at("embedding")[0], worker.golden["vectors"][1]);
-  // Texts and tokens in a row are one text.
+  // Texts and tokens in one list are one text.
   json mixed = worker.golden["ids"][1];
   mixed.push_back("the dog");
   EXPECT_EQ(worker.answer("/v1/embeddings", {{"input", mixed}}).at("data").size(), 1u);
@@ -184,7 +184,7 @@ TEST(Embeddings, WrongBodiesAreNamed) {
   EXPECT_EQ(wrong({{"input", json::array()}}), "input");
   EXPECT_EQ(wrong({{"input", json::array()}}), "input");
   EXPECT_EQ(wrong({{"input", {"a", true}}}), "input[1]");
-  EXPECT_EQ(wrong({{"input", {1, -1}}}), nullptr);  // no token of the model
+  EXPECT_EQ(wrong({{"input", {1, -1}}}), nullptr);  // not a token of the model
   EXPECT_EQ(wrong({{"input", std::vector<std::string>(2049, "a")}}), "input");
   EXPECT_EQ(wrong({{"input", "a"}, {"encoding_format", "hex"}}), "encoding_format");
   EXPECT_EQ(wrong({{"input", "a"}, {"dimensions", 0}}), "dimensions");
@@ -234,14 +234,14 @@ TEST(Embeddings, StateAndFigures) {
   EXPECT_EQ(tokens.at("tokens"), worker.golden["ids"][1]);
 }
 
-// Scores of the goldens, as probabilities.
+// The goldens' scores as probabilities.
 std::vector<float> probabilities(const json& golden) {
   auto out = golden["scores"].get<std::vector<float>>();
   for (float& score : out) score = 1 / (1 + std::exp(-score));
   return out;
 }
 
-// It is remembered for a minute, and its answer is made of all documents.
+// The worker keeps the job for a minute, and its answer includes all documents.
 TEST(Embeddings, AJobThatIsOverHoldsNothingOfItsRequest) {
   for (const bool good : {true, false}) {
     auto texts = std::make_shared<std::string>("a long document");

@@ -1,6 +1,6 @@
 #pragma once
-// A worker for embeddings or ranking on loopback, over a tiny random model whose vectors and scores
-// transformers gave (tools/goldens/make_embedding_goldens.py).
+// A worker for embeddings or ranking on loopback, over a tiny random model. transformers computed
+// its vectors and scores (tools/goldens/make_embedding_goldens.py).
 
 #include <gmock/gmock.h>
 
@@ -48,7 +48,7 @@ struct EmbeddingWorker {
     EXPECT_EQ(response.status, 200) << response.body;
     return nlohmann::json::parse(response.body);
   }
-  // The field that a 400 names.
+  // Returns the field that a 400 names.
   nlohmann::json wrong(std::string_view path, const nlohmann::json& body) const {
     const RawResponse response = post(path, body);
     EXPECT_EQ(response.status, 400) << response.body;

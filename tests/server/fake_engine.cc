@@ -10,7 +10,7 @@ constexpr std::chrono::seconds kPatience{60};
 
 namespace {
 
-// A text in pieces of four characters.
+// Cuts a text into pieces of four characters.
 std::vector<std::string> pieces_of(const std::string& text) {
   std::vector<std::string> pieces;
   int characters = 0;
@@ -201,7 +201,7 @@ void FakeEngine::loop() {
 
 namespace {
 
-// Pieces as an engine sends them: taken apart where the request wants it.
+// Sends pieces as an engine does: parsed if the request wants it.
 class PieceSender {
  public:
   PieceSender(const engine::TextRequest& request, text::OutputFormat format,

@@ -16,14 +16,14 @@
 namespace rbee::testing {
 
 struct ImageScript {
-  int32_t steps = 4;         // when the request does not say
+  int32_t steps = 4;         // if the request does not say
   bool hold = false;         // wait for release() or a cancel after the first step
-  bool hold_tile = false;    // wait for a cancel after the first tile of a picture to enlarge
-  bool hold_submit = false;  // of requests with a picture, until let_submit()
+  bool hold_tile = false;    // wait for a cancel after the first tile of an upscale
+  bool hold_submit = false;  // requests with a picture wait for let_submit()
   std::string architecture = "sd1";
   std::string capture_refusal = {};  // of the model
   std::string file = "not really a PNG";
-  std::string parameters = "\nSteps: 4";         // behind the prompt
+  std::string parameters = "\nSteps: 4";         // after the prompt
   std::optional<engine::ImageFailed> failure{};  // instead of pictures
 };
 
@@ -59,10 +59,10 @@ class FakeImageEngine final : public engine::ImageEngine {
     std::shared_ptr<engine::ImageSink> sink;
   };
   void loop();
-  // False when the request was cancelled.
+  // False if the request was cancelled.
   bool play_steps(const Item& item, int32_t steps);
   void play(const Item& item);
-  // One picture is made at a time.
+  // Makes one picture at a time.
   int32_t images_of(const engine::ImageRequest& request) const;
 
   const ImageScript script_;

@@ -12,7 +12,7 @@ namespace {
 using rbee::testing::FakeEngine;
 using rbee::testing::Script;
 
-// Stands for an engine in the middle of a step that takes for ever.
+// Acts as an engine in the middle of a step that never ends.
 class StuckEngine final : public rbee::engine::TextEngine {
  public:
   explicit StuckEngine(Script script) : inner_(std::move(script)) {}
@@ -88,7 +88,7 @@ rbee::workers::LoadedEngine load(const rbee::workers::Flags& flags,
                .pause = std::chrono::milliseconds(5),
                .max_pictures = 2});
   }
-  // Some 20 MB: more than systems keep between two ends of a connection.
+  // Some 20 MB: more than a system buffers for a connection.
   if (flags.model == "large") {
     std::vector<std::string> pieces;
     for (int i = 0; i < 100; ++i) {

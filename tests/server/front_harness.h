@@ -1,5 +1,5 @@
 #pragma once
-// `rbee serve` as a child process, over workers whose engines follow scripts.
+// `rbee serve` as a child process, with workers whose engines follow scripts.
 
 #include <sys/stat.h>
 
@@ -17,7 +17,7 @@
 
 namespace rbee::testing {
 
-// A folder for a test's pipes and files, gone with it.
+// A folder for a test's pipes and files; the destructor removes it.
 class Folder {
  public:
   Folder() {
@@ -74,7 +74,7 @@ class Front {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
-  // The entries of GET /workers for model `index`, once `count` of its workers are ready.
+  // Waits until model `index` has `count` ready workers; returns its entries of GET /workers.
   nlohmann::json workers(size_t index, size_t count) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (true) {

@@ -22,7 +22,7 @@ TEST(Front, NamesOfRequestsComeBackOnce) {
     std::string body;
     int status = 200;
   };
-  // Of a worker, whole and as a stream, and the front's own.
+  // A worker's answer, whole and as a stream, and the front's own.
   for (const Case& c : {Case{"/v1/infer", R"({"prompt":"Hi"})"}, Case{"/v1/messages", whole},
                         Case{"/v1/messages", stream}, Case{"/v1/messages", other, 404},
                         Case{"/v1/messages", "{}", 400}, Case{"/workers", ""}}) {
@@ -47,7 +47,7 @@ TEST(Front, AnswersUnderTheNamesOfWorkers) {
   }
   EXPECT_EQ(front.get("/v1/health").body, front.get("/health").body);
   EXPECT_TRUE(json::parse(front.get("/version").body).at("version").is_string());
-  // How long a model's contexts may be is known a moment after it is ready.
+  // The front learns a model's context length a moment after it is ready.
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (front.get("/v1/models").body.find("max_model_len") == std::string::npos &&
          std::chrono::steady_clock::now() < end) {
@@ -58,7 +58,7 @@ TEST(Front, AnswersUnderTheNamesOfWorkers) {
   EXPECT_EQ(front.post("/chat/completions", chat("a", "Hi", false)).status, 200);
 }
 
-// Whatever their order: of two models of one kind, one makes vectors and one ranks.
+// In any order: of two models of one kind, one embeds and one ranks.
 TEST(Front, PathsOfEmbeddingsAndRankingFindTheirModel) {
   const auto model = [](const char* name) -> json {
     const std::string path = cat(test::data_folder(), "/models/embedding/data/", name, "/hf");

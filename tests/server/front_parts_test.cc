@@ -1,4 +1,4 @@
-// The parts of the front that decide: whose a request is, how long a pause, one text of metrics.
+// The front's decisions: which worker gets a request, how long to pause, how to join metrics.
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
@@ -73,7 +73,7 @@ TEST(Routing, BodiesTellTheModel) {
   EXPECT_EQ(model(asked("/v1/images/edits", "broken", "multipart/form-data; boundary=b")), "");
 }
 
-// A body may have 64 MiB, and all streams wait while one is read.
+// A body may have 64 MiB, and all streams wait while the front reads one.
 TEST(Routing, BodiesAreNotKeptToBeRead) {
   const auto peak = [] {
     rusage usage{};
@@ -152,7 +152,7 @@ TEST(Events, TheLastOneOfABrokenStreamHasItsForm) {
             "{\"error\":\"lost\"}\n");
 }
 
-// The most that passes: the pause before the first of three probes, and all three.
+// The longest time: the pause before the first of three probes, and all three.
 TEST(Health, AWorkerThatHangsIsFoundWithinFifteenSeconds) {
   const server::FrontConfig config;
   EXPECT_LT(3 * (config.health_interval + config.health_timeout), std::chrono::seconds(15));
@@ -211,9 +211,9 @@ TEST(FrontOpenApi, HoldsWhatIsRouted) {
                          "/v1/health", "/ready", "/v1/ready", "/version", "/models", "/models/{id}",
                          "/v1/models", "/v1/models/{id}", "/metrics", "/v1/chat/completions",
                          "/v1/images/generations", "/v1/jobs", "/v1/jobs/{job_id}"));
-  // Its own, whatever a worker says of it.
+  // The front's own description, whatever a worker says of this path.
   EXPECT_EQ(both.at("paths").at("/v1/models").at("get").at("operationId"), "front.models");
-  // Two kinds have an Ask of their own.
+  // Two kinds each have another schema Ask.
   EXPECT_EQ(both.at("components").at("schemas"), json::parse(R"({
       "chat.Ask":{"type":"object","properties":{"a":{"$ref":"#/components/schemas/chat.A"}}},
       "chat.A":{"type":"integer"},"image.Ask":{"type":"string"}})"));
@@ -234,7 +234,7 @@ TEST(FrontOpenApi, HoldsWhatIsRouted) {
   for (const char* status : {"404", "429", "502", "503"}) {
     EXPECT_EQ(job.at("responses").at(status).at("$ref"), "#/components/responses/Error");
   }
-  // What the worker says with this status, or the front.
+  // The worker's answer with this status, or the front's.
   const json missing =
       both.at("paths").at("/v1/chat/completions").at("post").at("responses").at("404");
   EXPECT_EQ(missing.at("content").at("application/json").at("schema").at("anyOf").at(0),

@@ -57,10 +57,10 @@ TEST(Front, BodiesThatItsWorkersWouldRefuseAreNotRead) {
 
 struct Stream {
   const char* path;
-  const char* error;  // of its last event
+  const char* error;  // in its last event
 };
 
-// A worker that is stopped answers no more questions for its health, and is killed.
+// A stopped worker does not answer health probes, so the front kills it.
 TEST(Front, StreamsOfAWorkerThatStandsStillEndWithAnError) {
   Front front(json::array({fake("a", "hold")}),
               {{"health_interval_ms", 50}, {"health_timeout_ms", 200}});
@@ -92,7 +92,7 @@ TEST(Front, StreamsOfAWorkerThatStandsStillEndWithAnError) {
   EXPECT_EQ(front.metric("rbee_front_requests_total{outcome=\"broken\"}"), 4);
 }
 
-// A short run of tools/hostile.py. Its times mean nothing, because tests share the machine.
+// A short run of tools/hostile.py. Its times mean nothing because tests share the machine.
 TEST(Front, StrangersEndNothing) {
   const test::ModelFolder model(test::data_folder());
   const std::string most = "1000000000";

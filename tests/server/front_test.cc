@@ -1,5 +1,5 @@
-// rbee serve: workers as child processes behind one port. Those of most tests have a scripted
-// engine, so that a test decides when a model is loaded and when an answer ends.
+// rbee serve: workers as child processes behind one port. Most tests use a scripted engine, so that
+// the test decides when a model is loaded and when an answer ends.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ std::string said(const RawResponse& response) {
   return json::parse(response.body)["choices"][0]["message"]["content"];
 }
 
-// Whether it is still there, and not only its status, which nobody has asked for.
+// Whether it still runs; a zombie whose status was not read does not count.
 bool runs(pid_t pid) {
   std::ifstream file(cat("/proc/", pid, "/stat"));
   std::string number, name, state;
@@ -63,7 +63,7 @@ TEST(Front, RoutesByModelAndPath) {
   EXPECT_EQ(json::parse(front.post("/v1/messages", message).body).at("error").at("type"),
             "not_found_error");
   EXPECT_EQ(front.post("/v1/images/generations", {{"prompt", "x"}}).status, 404);
-  // Paths that are not for the front's clients do not reach a worker.
+  // The front forwards no paths that are not for its clients.
   EXPECT_EQ(front.post("/v1/shutdown", json::object()).status, 404);
   const json models = json::parse(front.get("/v1/models").body);
   ASSERT_EQ(models.at("data").size(), 2);
@@ -193,7 +193,7 @@ TEST(Front, AKilledWorkerLosesOnlyWhatHasBegunToStream) {
   EXPECT_GE(front.metric("rbee_front_retries_total"), 1);
 }
 
-// A process that is stopped takes no SIGTERM.
+// A stopped process does not act on SIGTERM.
 TEST(Front, AFrontThatIsKilledLeavesNoWorker) {
   Front front(json::array({fake("a", "hold", 2)}));
   const json workers = front.workers(0, 2);
@@ -217,7 +217,7 @@ std::vector<std::string> sockets_of(const std::string& pid) {
   return out;
 }
 
-// One that did would keep connections open that the front closes.
+// A worker that held one would keep connections open that the front closes.
 TEST(Front, WorkersHoldNoSocketsOfTheFront) {
   Front front(json::array({fake("a", "hold")}));
   const pid_t pid = front.workers(0, 1)[0].at("pid");
@@ -348,7 +348,7 @@ TEST(Front, UnderLoadAKilledWorkerFailsNoRequestThatHadNotBegun) {
   EXPECT_EQ(failed, 0);
   const json workers = front.workers(0, 2);
   EXPECT_EQ(workers[0].at("restarts").get<int>() + workers[1].at("restarts").get<int>(), 4);
-  // A stream may break off after its last event; the client need not notice.
+  // A stream may break off after its last event; the client may not notice.
   EXPECT_GE(front.metric("rbee_front_requests_total{outcome=\"broken\"}"), broken.load());
 }
 
@@ -374,7 +374,7 @@ TEST(Front, AnswersHaveALargestSize) {
   const RawResponse refused = front.post("/v1/chat/completions", chat("chat", text));
   EXPECT_EQ(refused.status, 502);
   EXPECT_THAT(refused.body, HasSubstr("ANSWER_TOO_LARGE"));
-  // A stream is handed on while it comes.
+  // The front forwards a stream while it arrives.
   const RawResponse stream = front.post("/v1/chat/completions", chat("chat", text, true));
   EXPECT_EQ(stream.status, 200);
   EXPECT_THAT(stream.body, HasSubstr("[DONE]"));
@@ -472,7 +472,7 @@ TEST(Front, KeysGuardItAndItsWorkers) {
   EXPECT_EQ(ask(port, request("GET", "/v1/models")).status, 401);
   EXPECT_EQ(ask(port, request("POST", "/v1/infer", R"({"prompt":"Hi"})")).status, 401);
   EXPECT_EQ(ask(port, request("POST", "/v1/infer", R"({"prompt":"Hi"})", key)).status, 200);
-  // The worker's own port takes neither no key nor the client's.
+  // The worker's own port requires its own key: no key and the client's key are refused.
   const std::string mark = R"(\"port\":\")";
   const std::string& log = front.process().read_until(R"("path":"/v1/infer","status":200)");
   const size_t at = log.find(mark, log.find(R"("text":"ready")"));
@@ -555,7 +555,7 @@ TEST(Front, TheOpenApiDocumentStaysWhileWorkersComeAndGo) {
   EXPECT_EQ(paths(), there);
 }
 
-// A monitor asks for them as long as the front runs.
+// A monitor sends these as long as the front runs.
 TEST(Front, QuestionsToAllWorkersLeaveNothingBehind) {
   Front front(json::array({fake("a", "any")}), json::object(), {},
               {"ASAN_OPTIONS=quarantine_size_mb=1"});
@@ -566,7 +566,7 @@ TEST(Front, QuestionsToAllWorkersLeaveNothingBehind) {
   };
   const double before = resident(200);
   EXPECT_GT(before, 0);
-  EXPECT_LT(resident(600) - before, 8 << 20);  // each has a buffer of 16 KiB for each worker
+  EXPECT_LT(resident(600) - before, 8 << 20);  // each question has a buffer of 16 KiB per worker
 }
 
 TEST(Front, ItsOwnPathsTakeNoOtherMethod) {

@@ -45,7 +45,7 @@ struct Worker {
   RawResponse post(std::string_view path, std::string_view body) const {
     return ask(port(), request("POST", path, body));
   }
-  // The path of a new job's stream.
+  // Starts a job and returns its stream's path.
   std::string new_stream(std::string_view body = R"({"prompt":"Hi","max_tokens":100000})") const {
     const RawResponse response = post("/v1/jobs", body);
     return nlohmann::json::parse(response.body).at("sse_url").get<std::string>();

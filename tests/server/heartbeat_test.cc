@@ -1,4 +1,4 @@
-// Messages to a hive, which is played by our own server.
+// Heartbeats to a hive, which our own server plays.
 
 #include "server/worker/heartbeat.h"
 
@@ -23,7 +23,7 @@ server::HeartbeatOptions options(uint16_t port, milliseconds interval) {
           .timeout = milliseconds(2000)};
 }
 
-// Collects warnings while it lives.
+// Collects warnings during its lifetime.
 class Warnings {
  public:
   Warnings() {
@@ -106,7 +106,7 @@ TEST(Heartbeat, RefusalOfTheHiveIsLogged) {
 }
 
 TEST(Heartbeat, StopDoesNotWaitForASilentHive) {
-  // Listens and never answers: a server that is not read from.
+  // Listens and never answers: the server never reads.
   server::Router router;
   auto never = std::make_shared<server::DelayedResponse>(nullptr);
   std::atomic<bool> asked = false;

@@ -1,5 +1,5 @@
 #pragma once
-// A hive that only takes heartbeats, played by our own server.
+// A hive that only accepts heartbeats, run by our own server.
 
 #include <condition_variable>
 #include <functional>
@@ -12,11 +12,11 @@
 namespace rbee::testing {
 
 struct HiveOptions {
-  int status = 200;  // of its answers
+  int status = 200;  // status of its answers
   uint16_t port = 0;
-  std::string certificate;  // files of TLS, as localhost; empty = plain
+  std::string certificate;  // TLS files, for localhost; empty = plain
   std::string key;
-  std::function<void()> on_message;  // called for each, on the hive's thread
+  std::function<void()> on_message;  // called for each message, on the hive's thread
 };
 
 class Hive {

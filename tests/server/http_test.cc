@@ -1,4 +1,4 @@
-// HTTP/1.1 as it is: fragments, pipelines, half-closed connections, methods, versions.
+// HTTP/1.1 in practice: fragments, pipelines, half-closed connections, methods, versions.
 
 #include <gmock/gmock.h>
 
@@ -212,7 +212,7 @@ TEST(Http, OtherExpectationsGet417) {
   for (const char* expect : {"Expect:\r\n", "Expect: ,\r\n"}) {
     EXPECT_EQ(ask(worker.port(), request("POST", "/v1/jobs", kJob, expect)).status, 200) << expect;
   }
-  // Without one and with one, an HTTP/1.0 request is the same.
+  // An HTTP/1.0 request gets the same answer with and without it.
   for (const char* expect : {"100-continue", "200-ok"}) {
     const std::string old =
         cat("POST /v1/jobs HTTP/1.0\r\nExpect: ", expect,
@@ -263,7 +263,7 @@ TEST(Http, HalfClosedClientGetsItsAnswer) {
   EXPECT_EQ(midway.read_response().status, 400);
 }
 
-// A server whose answers are made when the test has them.
+// A server that answers when the test supplies the answer.
 class Waits {
  public:
   Waits() {
@@ -307,7 +307,7 @@ TEST(Http, HalfClosedClientWaitsForALaterAnswer) {
   RawClient client(waits.port());
   client.send(request("GET", "/later") + request("GET", "/later"));
   client.half_close();
-  for (int i = 1; i <= 2; ++i) {  // the second one came before the end, too
+  for (int i = 1; i <= 2; ++i) {  // the second one arrived before the end, too
     ASSERT_TRUE(Waits::reach(waits.asked, i));
     EXPECT_EQ(client.read_head().status, 100);
     waits.later->set(server::text_response(200, "made"));
@@ -388,7 +388,7 @@ TEST(Http, PagesOfAllowedOriginsMayAsk) {
   EXPECT_EQ(open.get("/health", origin).headers.at("access-control-allow-origin"), "*");
 }
 
-// A page may send these without a preflight request: forms, texts, empty bodies.
+// A page may send these without a preflight request: forms, plain texts, empty bodies.
 TEST(Http, PagesOfOtherOriginsMayNotAsk) {
   Worker worker({.server = {.cors_origins = {"https://a.example"}}});
   const auto post = [&](const std::string& headers, std::string_view host = "localhost:80") {
@@ -405,7 +405,7 @@ TEST(Http, PagesOfOtherOriginsMayNotAsk) {
     EXPECT_EQ(worker.get("/health", foreign).status, 200);
     EXPECT_EQ(ask(worker.port(), request("DELETE", "/v1/jobs/x", {}, foreign)).status, 403);
   }
-  // Its own page, an allowed one, and clients that are no browsers come as far as the type.
+  // Its own page, an allowed origin and clients other than browsers get as far as the type.
   EXPECT_EQ(post("Origin: http://localhost:80\r\nSec-Fetch-Site: same-origin\r\n").status, 415);
   EXPECT_EQ(post("Origin: http://[::1]:80\r\n", "[::1]:80").status, 415);
   EXPECT_EQ(post("Origin: https://a.example\r\nSec-Fetch-Site: cross-site\r\n").status, 415);
@@ -417,7 +417,7 @@ TEST(Http, PagesOfOtherOriginsMayNotAsk) {
             200);
 }
 
-// The connections' thread must not wait for the work on a large body.
+// The I/O thread must not wait for the work on a large body.
 TEST(Http, LargeBodiesAreHandledBesideOtherRequests) {
   std::promise<void> gate;
   server::Router router;
@@ -440,7 +440,7 @@ TEST(Http, LargeBodiesAreHandledBesideOtherRequests) {
   EXPECT_EQ(slow.read_response().body, "100000");
 }
 
-// A client has one large body read at a time, and another's is read meanwhile.
+// The server reads one large body of a client at a time, and other clients' meanwhile.
 TEST(Http, LargeBodiesOfOneClientLeaveAThreadToOthers) {
   std::promise<void> gate;
   std::atomic<int> most = 0, now = 0;

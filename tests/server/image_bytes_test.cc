@@ -1,4 +1,4 @@
-// What a large picture takes of the worker's memory while it is answered.
+// How much of the worker's memory the answer with a large picture needs.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using AnswerBytes = HeldBytes;
 
-// Of the picture's file.
+// Bytes of the picture's file.
 constexpr size_t kBytes = size_t{12} << 20;
 
 TEST(PictureJson, PutsEachPictureInItsPlace) {
@@ -32,15 +32,15 @@ TEST(PictureJson, PutsEachPictureInItsPlace) {
   EXPECT_EQ(made.at("sent"), nlohmann::json::parse(place));
 }
 
-// Asks for the picture and reads its answer, keeping nothing of it.
+// Requests the picture and reads its answer without keeping it.
 void read_answer(const ImageWorker& worker, std::string_view path, std::string_view body) {
   RawClient client(worker.port());
   client.send(request(body.empty() ? "GET" : "POST", path, body, "Connection: close\r\n"));
   ASSERT_TRUE(client.wait_closed()) << path;
 }
 
-// The file once, and its base64 once for each place that it has in the answer. Nothing is held
-// after it, also while the client stays.
+// The file once, and its base64 once for each place in the answer. Nothing is held after the
+// answer, even if the client stays connected.
 TEST_F(AnswerBytes, AreTheFileAndItsBase64) {
   ImageWorker worker({.file = std::string(kBytes, 'x')});
   const int64_t before = held();
@@ -68,7 +68,7 @@ TEST_F(AnswerBytes, AreTheFileAndItsBase64) {
   EXPECT_LT(held(), before + int64_t{kBytes} / 4);
 }
 
-// Noise, of which a PNG file has as many bytes as the picture.
+// Noise: a PNG file of it has about as many bytes as the pixels.
 std::string noise(int32_t width, int32_t height) {
   std::minstd_rand random(7);
   io::Pixels out{.width = width, .height = height, .channels = 3, .values = {}};
@@ -77,8 +77,8 @@ std::string noise(int32_t width, int32_t height) {
   return io::encode_base64(io::encode_png(out));
 }
 
-// Bytes a pixel of the larger picture: 16 of the 512 MiB that a request may take, where a picture
-// has at most 2^25 pixels.
+// Bytes per pixel of the larger picture: 16 of the 512 MiB that a request may take, because a
+// picture has at most 2^25 pixels.
 TEST_F(AnswerBytes, OfPicturesThatAreEnlarged) {
   constexpr int32_t kSide = 1024;
   const ImageWorker worker;

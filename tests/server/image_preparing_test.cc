@@ -1,4 +1,4 @@
-// Requests whose pictures an image engine decodes before they are queued.
+// Requests with pictures that an image engine decodes before it queues the requests.
 
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ TEST(ImagePreparing, OthersAreServedMeanwhile) {
   }
 }
 
-// Before a stream begins.
+// The error comes before a stream begins.
 TEST(ImagePreparing, WhatIsWrongIsSaidWithItsStatus) {
   for (const std::string& slow : requests_with_pictures()) {
     ImageWorker worker;
@@ -65,7 +65,7 @@ TEST(ImagePreparing, WhatIsWrongIsSaidWithItsStatus) {
   }
 }
 
-// All wait for the same threads, so many that one is refused.
+// All wait for the same threads; there are so many that one is refused.
 TEST(ImagePreparing, SettingsAreReadBesideToo) {
   ImageWorker worker({.hold_submit = true});
   std::vector<std::unique_ptr<RawClient>> clients;

@@ -212,7 +212,7 @@ TEST(OpenAiImages, PicturesMayBeJpegOrWebp) {
   EXPECT_THAT(error_of(post({{"background", "transparent"}})), HasSubstr("auto, opaque"));
 }
 
-// Without tiles, the event is that of steps.
+// If it reports no tiles, the event is the one for steps.
 TEST(ImageJobs, ProgressSaysTheTileThatANetworkIsAt) {
   const json steps =
       json::parse(server::to_json(server::ImageProgressEvent{.step = 2, .total = 4}));
@@ -270,7 +270,7 @@ TEST(OpenAiImages, WrongSizesAreErrors) {
   }
 }
 
-// Other servers take them from clients of this API.
+// Other servers accept them in this API.
 TEST(OpenAiImages, SidesAreTakenWhereThereIsNoSize) {
   ImageWorker worker;
   json body = {{"prompt", "x"}, {"width", 64}, {"height", 128}};
@@ -378,7 +378,7 @@ TEST(OpenAiImages, EditsOfJsonTakeOnePicture) {
             "image can be given once to this model");
 }
 
-// Names that clients give to files of a list.
+// The names that clients give to files of a list.
 TEST(OpenAiImages, EditsTakeOnePictureByAnyName) {
   ImageWorker worker;
   const auto send = [&](std::initializer_list<const char*> names) {

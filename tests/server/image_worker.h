@@ -1,5 +1,5 @@
 #pragma once
-// A picture worker over the wire, its engine a script.
+// A picture worker on loopback whose engine follows a script.
 
 #include <gtest/gtest.h>
 

@@ -101,7 +101,7 @@ TEST(Jobs, EveryFieldReachesTheEngine) {
   EXPECT_EQ(request.sampling.repeat_last_n, 5);
   EXPECT_EQ(request.sampling.seed, 9u);
   EXPECT_EQ(request.stop, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(request.client, "127.0.0.1");  // whatever the body says
+  EXPECT_EQ(request.client, "127.0.0.1");  // the body cannot change it
   EXPECT_EQ(request.user, "somebody");
   EXPECT_EQ(request.priority, -3);
   EXPECT_EQ(request.cache_salt, "own");
@@ -266,7 +266,7 @@ TEST(Jobs, TooManyUnreadJobsAreRefused) {
   EXPECT_EQ(refused.status, 429);
   EXPECT_EQ(refused.headers.at("retry-after"), "1");
   EXPECT_THAT(refused.body, HasSubstr("OVERLOADED"));
-  EXPECT_EQ(worker.post("/v1/infer", R"({"prompt":"Hi"})").status, 200);  // is read by its client
+  EXPECT_EQ(worker.post("/v1/infer", R"({"prompt":"Hi"})").status, 200);  // its client reads it
   worker.get(second);
   EXPECT_EQ(worker.post("/v1/jobs", R"({"prompt":"Hi"})").status, 200);
   EXPECT_EQ(worker.post("/v1/jobs", R"({"prompt":"Hi"})").status, 429);

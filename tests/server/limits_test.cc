@@ -51,7 +51,7 @@ TEST(Limits, HugeHeadersGet431) {
   EXPECT_EQ(worker.get("/health", many.substr(0, many.rfind("X-"))).status, 200);
 }
 
-// The text around chunks is not body; the limit of headers applies to it.
+// The text around chunks is not part of the body; the limit on headers applies to it.
 TEST(Limits, HugeChunkHeadsAndTrailersGet431) {
   Worker worker;
   const std::string head =
@@ -89,7 +89,7 @@ TEST(Limits, JsonBombs) {
   EXPECT_EQ(post("nul").status, 400);
 }
 
-// A tree takes many times its text, and look-ups in ordered objects are linear.
+// A parsed tree is many times larger than its text, and look-ups in ordered objects are linear.
 TEST(Limits, JsonOfTooManyParts) {
   Worker worker({.server = {.max_body_bytes = 8 << 20}});
   std::string lists = R"({"prompt":"Hi","x":[)", names = R"({"prompt":"Hi","x":{)";
@@ -119,7 +119,7 @@ TEST(Limits, HeadersThatTrickleAreCutOff) {
   Worker worker({.server = {.max_header_bytes = 1 << 20, .header_timeout = milliseconds(300)}});
   RawClient trickle(worker.port());
   trickle.send("GET /health HTTP/1.1\r\nHost: localhost\r\nX: ");
-  // The deadline does not move with the bytes that come.
+  // The deadline does not move when bytes arrive.
   int pieces = 0;
   while (pieces < 1000 && trickle.send("y") && !trickle.wait_closed(milliseconds(10))) ++pieces;
   EXPECT_LT(pieces, 100);
@@ -174,7 +174,7 @@ TEST(Limits, TooManyConnectionsGet503) {
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.headers.at("retry-after"), "1");
   first.close();
-  // The place is free once the server has seen the end of the first connection.
+  // The place is free after the server has seen the end of the first connection.
   for (int attempt = 0; attempt < 100; ++attempt) {
     RawClient again(worker.port());
     again.send(request("GET", "/health"));

@@ -212,7 +212,7 @@ TEST(LlamaRoutes, StopsAndLimitsAreTold) {
   EXPECT_EQ(answer.at("truncated"), true);
 }
 
-// The marks are 2 to 6, a byte is 1000 more, and 1 begins a text.
+// The special tokens are 2 to 6, a byte's token is the byte plus 1000, and 1 begins a text.
 TEST(LlamaRoutes, InfillPutsTheTextsBetweenMarks) {
   Worker worker({.script = {.fills_in = true}});
   const json body = {{"input_prefix", "ab"},

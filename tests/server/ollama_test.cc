@@ -30,7 +30,7 @@ std::vector<json> lines(const std::string& body) {
   return out;
 }
 
-// Without what is of the clock, whose form is checked.
+// Removes the fields that hold times, after checking their form.
 json timeless(json answer) {
   EXPECT_THAT(answer.at("created_at").get<std::string>(),
               ::testing::MatchesRegex("20..-..-..T..:..:..\\....Z"));
@@ -199,7 +199,7 @@ TEST(Ollama, MessagesReachTheEngine) {
   EXPECT_TRUE(asked.chat.continue_last);
 }
 
-// json sorts names; a client's own order is kept.
+// json sorts names; the server keeps the client's own order.
 TEST(Ollama, ArgumentsOfEarlierCallsKeepTheirOrder) {
   const server::OllamaRequest request = server::parse_ollama_chat(R"({"messages":[
       {"role":"assistant","tool_calls":[{"function":{"name":"look",
@@ -273,7 +273,7 @@ TEST(Ollama, DefaultsAreOllamasAndTheModelsOwn) {
   EXPECT_EQ(sampling.top_k, 5);
 }
 
-// There, a window of 0 turns the penalties off; here it is the whole text.
+// In Ollama, a window of 0 turns the penalties off; here it means the whole text.
 TEST(Ollama, AWindowOfNothingTurnsPenaltiesOff) {
   Worker worker;
   answer_of(
@@ -395,7 +395,7 @@ TEST(Ollama, WhatIsWrongIsNamed) {
   EXPECT_TRUE(json::parse(broken.body).at("error").is_string()) << broken.body;
 }
 
-// Ollama's own examples send what curl calls a form.
+// Ollama's own examples use curl, which labels the body as a form.
 TEST(Ollama, BodiesNeedNoContentType) {
   Worker worker;
   const std::string body = R"({"model":"hf:fake","prompt":"Hi","stream":false})";

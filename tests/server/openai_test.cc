@@ -23,7 +23,7 @@ std::string hello(std::string_view more) {
   return cat(kHello, more.empty() ? "" : ",", more, "}");
 }
 
-// A body that the route takes.
+// A body that the route accepts.
 std::string body_of(std::string_view path, std::string_view more) {
   if (path == kChat || path == "/v1/messages") return hello(more);
   return cat(path == "/v1/responses" ? R"({"input":"Hi",)" : R"({"prompt":"Hi",)", more, "}");
@@ -142,7 +142,7 @@ TEST(OpenAi, AnswersNameWhatMadeThem) {
   }
 }
 
-// llama-server's way to say it.
+// llama-server's spelling.
 TEST(OpenAi, ALimitOfMinusOneIsNone) {
   Worker worker;
   for (const char* path : {kChat, kCompletions, "/v1/jobs", "/v1/infer"}) {
@@ -209,7 +209,7 @@ TEST(OpenAi, DefaultsAreOpenAis) {
   EXPECT_EQ(request.sampling.temperature, 1);
   EXPECT_EQ(request.sampling.top_p, 1);
   EXPECT_EQ(request.sampling.top_k, 0);
-  EXPECT_EQ(request.max_tokens, INT32_MAX);  // the context ends it
+  EXPECT_EQ(request.max_tokens, INT32_MAX);  // the context's length ends it
   EXPECT_EQ(request.client, "127.0.0.1");
 }
 
@@ -238,7 +238,7 @@ TEST(OpenAi, WhereARequestSaysNothingTheModelsSamplingCounts) {
   EXPECT_EQ(worker.engine.last_request().sampling.temperature, 0.8f);
 }
 
-// Wherever OpenAI's and Anthropic's requests come; elsewhere as llama-server does.
+// On every route of OpenAI's and Anthropic's APIs; other routes count as llama-server does.
 TEST(OpenAi, PenaltiesCountTheAnswerUnlessAWindowIsNamed) {
   Worker worker;
   const auto sampling = [&](const char* path, std::string_view more) {
@@ -380,7 +380,7 @@ engine::ScoredChoice scored(std::string text, float logprob) {
 }
 
 TEST(OpenAi, LogProbabilitiesOfAChat) {
-  // A character of two bytes in two tokens.
+  // A character of two bytes, split into two tokens.
   const std::vector<std::vector<engine::ScoredChoice>> tokens = {
       {scored("Hel", -0.5f), scored("lo", -1)},
       {},
@@ -536,7 +536,7 @@ TEST(OpenAi, AFailureOfOneChoiceEndsTheAnswer) {
   EXPECT_EQ(std::ranges::count(events, "[DONE]"), 1);
 }
 
-// Not 429: there is never a place for all of them.
+// Not 429: the queue never has room for all of them.
 TEST(OpenAi, MoreAnswersThanCanWaitAreRefused) {
   Worker worker;
   const auto ask = [&](size_t prompts, int choices) {

@@ -19,7 +19,7 @@ engine::ScoredChoice token(int32_t id, const std::string& text, float logprob = 
   return {.chosen = {id, text, logprob}, .top = {{9, "top", -0.25f}}};
 }
 
-// Three pieces of a token each.
+// Three pieces of one token each.
 Script three() {
   return {.pieces = {"a", "b", "c"}, .tokens = {{token(1, "a")}, {token(2, "b")}, {token(3, "c")}}};
 }
@@ -110,7 +110,7 @@ TEST(PeerFields, LogProbabilitiesOfNamedTokens) {
   }
 }
 
-// vLLM's word for all of the vocabulary.
+// vLLM's value for the whole vocabulary.
 TEST(PeerFields, LogProbabilitiesOfAllTokensAreRefused) {
   Worker worker({.script = three()});
   const auto refused = [&](std::string_view path, json body) {
@@ -237,7 +237,7 @@ TEST(PeerFields, ChatsTellTheirTimesAsVllmDoes) {
     EXPECT_EQ(pieces[i].contains("metrics"), i + 1 == pieces.size()) << i;
   }
   EXPECT_FALSE(pieces.back().at("metrics").contains("mean_itl_ms"));
-  // They are of one answer.
+  // They describe one answer.
   EXPECT_FALSE(answer(worker, kChat, {{"n", 2}}).contains("metrics"));
 }
 
@@ -255,7 +255,7 @@ TEST(PeerFields, EveryPieceMayCountTokens) {
     EXPECT_EQ(last, 3) << path;
   }
   const json body = {{"prompt", "x"}, {"stream_options", options}};
-  EXPECT_EQ(worker.post(kCompletions, body.dump()).status, 400);  // no stream
+  EXPECT_EQ(worker.post(kCompletions, body.dump()).status, 400);  // not a stream
 }
 
 TEST(PeerFields, TheWayThroughAPromptIsTold) {
@@ -303,7 +303,7 @@ TEST(PeerFields, SoIsItInStreamsOfResponses) {
   EXPECT_EQ(timed, 3u);
 }
 
-// The first token comes with the prompt.
+// The prompt's step yields the first token.
 TEST(PeerFields, SpeedCountsTheStepsBehindTheFirstToken) {
   Worker worker({.script = three()});
   const json timings = answer(worker, "/completion", {{"prompt", "x"}}).at("timings");
@@ -398,7 +398,7 @@ TEST(PeerRoutes, ModelsTellTheirOtherNames) {
   EXPECT_EQ(model.at("tags"), json{"small"});
   EXPECT_EQ(model.at("root"), "one");
   EXPECT_EQ(model.at("parent"), nullptr);
-  EXPECT_EQ(model.at("type"), "base");  // Mistral's
+  EXPECT_EQ(model.at("type"), "base");  // Mistral's field
   EXPECT_EQ(model.at("capabilities"), json::object());
   EXPECT_EQ(get("/v1/models/two"), model);
 }

@@ -64,7 +64,7 @@ TEST(ChatPictures, AnthropicsMessages) {
   expect_picture(worker.engine.last_request(), "messages[0].content[1].source.data");
 }
 
-// Templates take pictures of users alone.
+// Templates accept pictures in users' turns only.
 TEST(ChatPictures, ThoseOfAnthropicsResultsStandInTheTurnBehindThem) {
   Worker worker;
   const json source = {{"type", "base64"}, {"media_type", "image/png"}, {"data", "UElDVFVSRQ=="}};

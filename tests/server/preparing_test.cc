@@ -55,7 +55,7 @@ TEST(Preparing, OthersAreServedMeanwhile) {
   }
 }
 
-// A template may do much with little.
+// A short template may need much work.
 TEST(Preparing, TemplatesHoldUpNoConnection) {
   const std::string messages = R"("messages":[{"role":"user","content":"Hi"}])";
   const std::string kwargs = R"("chat_template_kwargs":{"a":"hold"},"max_tokens":9)";
@@ -98,7 +98,7 @@ TEST(Preparing, AClientThatLeavesMeanwhileCancels) {
   EXPECT_EQ(worker.engine.cancelled(), 2);
 }
 
-// Texts to tokenize, in every field, and as often as they are tokenized.
+// The server tokenizes texts in every field, each as often as the request needs.
 TEST(Preparing, LongTextsAreReadBesideTheConnections) {
   using Work = server::LlmService::Preparation;
   const std::string text(5000, 'x');
@@ -136,7 +136,7 @@ TEST(Preparing, LongTextsAreReadBesideTheConnections) {
   EXPECT_EQ(completion(prompts, {{"logit_bias", bias}}), Work::text);
 }
 
-// Keeps a piece of work of its own in work until it is let go.
+// Submits work of its own that runs until the test releases it.
 class Held {
  public:
   Held(server::SideWork& work, const std::string& client) {
@@ -157,7 +157,7 @@ class Held {
   std::promise<void> go_;
 };
 
-// Notes in which order clients have turns.
+// Notes the order in which clients get turns.
 class Turns {
  public:
   explicit Turns(server::SideWork& work) : work_(work) {}
@@ -253,7 +253,7 @@ TEST(SideWork, ClientsShareThreads) {
   Held alone(each, "a");
   Turns others(each);
   others.submit("a");
-  Held beside(each, "b");  // has a thread while a's second waits
+  Held beside(each, "b");  // has a thread while the second of a waits
   beside.let_go();
   alone.let_go();
   EXPECT_THAT(others.order(), ElementsAre("a1"));
@@ -274,7 +274,7 @@ TEST(SideWork, WhenFullTheClientWithTheMostGivesWay) {
   turns.submit("b");
   EXPECT_EQ(crowd[2]->take()->status, 429);
   EXPECT_THROW(turns.submit("b"), server::Refused);  // both have two
-  turns.submit("c");                                 // one of them keeps two
+  turns.submit("c");                                 // one of them keeps two, the other loses one
   EXPECT_THROW(turns.submit("c"), server::Refused);
   EXPECT_THROW(turns.submit("crowd"), server::Refused);
   EXPECT_EQ(refused, 6);

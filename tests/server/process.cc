@@ -24,7 +24,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 Process::Process(const std::string& program, std::vector<std::string> arguments,
                  std::vector<std::string> environment) {
-  // A process that ends while it is written to must not end the tests.
+  // Writing to a process that has ended must not end the tests.
   ::signal(SIGPIPE, SIG_IGN);
   arguments.insert(arguments.begin(), program);
   const std::vector<char*> argv = pointers(arguments);
@@ -77,8 +77,8 @@ int Process::wait() {
   }
   int status = 0;
   waitpid(pid_, &status, 0);
-  // What it wrote after being silent for longer than the patience; at once, others may hold the
-  // pipe.
+  // Reads what arrived after the patience ran out. Does not block: other processes may hold the
+  // pipe open.
   fcntl(output_, F_SETFL, O_NONBLOCK);
   while (fill(0)) {
   }

@@ -1,5 +1,5 @@
 #pragma once
-// A worker's program, started and watched.
+// Starts a worker's program and reads its output.
 
 #include <sys/types.h>
 
@@ -14,29 +14,29 @@
 
 namespace rbee::testing {
 
-// Within this time of a signal a worker ends.
+// A worker must end within this time of a signal.
 inline constexpr std::chrono::milliseconds kStopLimit{kSanitized ? 5000 : 2000};
 
 class Process {
  public:
-  // Starts `program`; its environment is `environment` alone ("NAME=value").
+  // Starts `program` with only this environment ("NAME=value").
   Process(const std::string& program, std::vector<std::string> arguments,
           std::vector<std::string> environment = {});
-  ~Process();  // kills it when it still runs
+  ~Process();  // kills it if it still runs
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
   void signal(int number) const;
-  // Reads on until the output holds `mark`, or ends; gives all output so far.
+  // Reads until the output contains `mark` or ends; returns all output so far.
   const std::string& read_until(std::string_view mark);
-  // The port that it listens on, once its log says that it is ready.
+  // Waits until its log says that it is ready; returns the port in the log.
   uint16_t port();
-  // Exit status; 128 + number when a signal ended it.
+  // Exit status; 128 + number if a signal ended it.
   int wait();
   const std::string& text() const { return text_; }
 
  private:
-  // Reads once, when something comes within that time; whether it did.
+  // Reads once; returns whether something came within that time.
   bool fill(int patience_ms = 60'000);
 
   pid_t pid_ = -1;

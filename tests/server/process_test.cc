@@ -1,4 +1,4 @@
-// The worker as a process: its output, its end.
+// The worker as a process: its output and its end.
 
 #include <gmock/gmock.h>
 #include <netinet/in.h>
@@ -115,7 +115,7 @@ TEST(Process, ALostDeviceThatDoesNotAnswerDoesNotHoldIt) {
   EXPECT_THAT(worker.text(), HasSubstr("ended in the middle of work"));
 }
 
-// How often a worker that tells it has given memory back (rests.h).
+// How many times the log says that memory was given back (rests.h).
 int times_at_rest(std::string_view log) {
   int times = 0;
   while (log.find(cat("\"times\":\"", times + 1, ".\"")) != log.npos) ++times;
@@ -135,7 +135,7 @@ TEST(Process, AChatWorkerThatRestsGivesMemoryBack) {
   running.send(request("GET", stream_of(port)));
   running.read_until("world");
   ask(port, request("GET", "/first"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // of 50 between two times
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the checks are 50 apart
   ask(port, request("GET", "/second"));
   const std::string log = worker.read_until("/second");
   EXPECT_THAT(log.substr(log.find("/first")), Not(HasSubstr("memory is given back")));
@@ -202,7 +202,7 @@ TEST(Process, TokenComesFromTheEnvironment) {
   EXPECT_EQ(worker.wait(), 0);
 }
 
-// The path of a file of its own for a test's keys, which goes with it.
+// The path of a test's own key file; the destructor removes it.
 class KeyFile {
  public:
   explicit KeyFile(std::string_view text) { write(text); }
@@ -284,7 +284,7 @@ TEST(Process, LimitsComeFromFlags) {
   EXPECT_THAT(wrong.text(), HasSubstr("--max-header-bytes"));
 }
 
-// Runs the worker by a shell, whose `redirect` says where the log goes.
+// Runs the worker in a shell; `redirect` says where the log goes.
 void expect_serves_without_log(const std::string& prefix, const std::string& redirect) {
   const uint16_t port = [] {
     Worker probe({"--model", "m", "--port", "0"});
@@ -323,7 +323,7 @@ TEST(Process, ALogThatNobodyReadsDoesNotHoldIt) {
   // A pipe holds 64 KiB.
   const std::string path = "/" + std::string(8000, 'x');
   for (int i = 0; i < 30; ++i) EXPECT_EQ(ask(port, request("GET", path)).status, 404);
-  // Room again: the next record tells of those that found none.
+  // There is room again: the next record reports how many were lost.
   std::atomic<bool> read = false;
   std::thread reader([&] {
     worker.read_until("records of the log were lost");
@@ -366,7 +366,7 @@ TEST(Process, ADrainWaitsForReadersAndUploads) {
   const std::string late = request("POST", "/v1/infer", R"({"prompt":"late"})");
   RawClient upload(port);
   upload.send(late.substr(0, late.size() - 5));
-  EXPECT_EQ(ask(port, request("GET", "/health")).status, 200);  // the upload's head is read
+  EXPECT_EQ(ask(port, request("GET", "/health")).status, 200);  // it has read the upload's head
   worker.signal(SIGTERM);
   worker.read_until("draining");
   // Longer than a stop without a drain takes.
@@ -393,7 +393,7 @@ TEST(Process, AStopAnswersARequestThatStillComes) {
 }
 
 TEST(Process, AHiveThatDoesNotAnswerDoesNotHoldIt) {
-  // Its system takes connections, it none.
+  // Its system accepts connections, but the process does not.
   const int hive = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{.sin_family = AF_INET};
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -433,7 +433,7 @@ TEST(Process, ListensToThisMachineWithoutAToken) {
   EXPECT_THAT(open.text(), HasSubstr("ANYBODY"));
 }
 
-// Each route finds something else wrong with it.
+// Each route reports another error for it.
 constexpr const char* kSecret =
     R"({"messages":"my secret","inputs":["my secret"],"model":7,"message":["my secret"]})";
 

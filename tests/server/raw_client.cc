@@ -119,7 +119,7 @@ std::string RawClient::read_chunks() {
 
 RawResponse RawClient::read_response(bool has_body) {
   RawResponse response = read_head();
-  constexpr int kNoContent = 204;  // has no body, and no length (RFC 9110, section 15.3.5)
+  constexpr int kNoContent = 204;  // no body and no length (RFC 9110, section 15.3.5)
   if (response.status == 0 || response.status == kNoContent || !has_body) return response;
   if (response.headers.contains("transfer-encoding")) {
     response.body = read_chunks();

@@ -17,22 +17,22 @@ struct RawResponse {
 
 class RawClient {
  public:
-  // receive_buffer: bytes the system keeps for this socket; 0 = its default. address: whose it is.
+  // receive_buffer: bytes for the socket; 0 = the system's default. address: the server's.
   explicit RawClient(uint16_t port, int receive_buffer = 0, const char* address = "127.0.0.1");
   ~RawClient() { close(); }
   RawClient(const RawClient&) = delete;
   RawClient& operator=(const RawClient&) = delete;
 
-  // False when the server has closed the connection.
+  // False if the server has closed the connection.
   bool send(std::string_view bytes);
   void half_close();
   void close();
 
-  // One response, its whole body included. has_body: false for answers to HEAD.
+  // One response with its whole body. has_body: false for answers to HEAD.
   RawResponse read_response(bool has_body = true);
   // Status line and headers only.
   RawResponse read_head();
-  // Bytes up to and including `mark`; what there was when the connection ends or a minute passes.
+  // Bytes up to and including `mark`; fewer if the connection ends or a minute passes.
   std::string read_until(std::string_view mark);
   // True if the server closes within `patience`; drops further input.
   bool wait_closed(std::chrono::milliseconds patience = std::chrono::seconds(60));
@@ -45,7 +45,7 @@ class RawClient {
   std::string input_;
 };
 
-// "METHOD path" with a Host header; a body brings Content-Type: application/json.
+// "METHOD path" with a Host header; with a body, also Content-Type: application/json.
 std::string request(std::string_view method, std::string_view path, std::string_view body = {},
                     std::string_view extra_headers = {});
 RawResponse ask(uint16_t port, std::string_view bytes, const char* address = "127.0.0.1");

@@ -1,4 +1,4 @@
-// Two CPU workers behind Ray Serve, one of them killed under load; see clients/ray_serve.py.
+// Two CPU workers behind Ray Serve; one is killed under load (clients/ray_serve.py).
 
 #include <gtest/gtest.h>
 

@@ -106,7 +106,7 @@ TEST_F(RealImageWorker, ASignalEndsARunningJobWithAnEvent) {
   EXPECT_EQ(worker.wait(), 0);
 }
 
-// --dtype gives another picture than f32.
+// --dtype changes the picture, compared with f32.
 TEST_F(RealImageWorker, DrawsInInt8) {
   std::vector<std::string> flags = arguments();
   flags.insert(flags.end(), {"--dtype", "int8"});

@@ -1,4 +1,4 @@
-// The CPU worker's own program over a tiny random model: many streams, and the end of running ones.
+// The CPU worker's own program over a tiny random model: many streams, and ending running ones.
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -41,7 +41,7 @@ class RealWorker : public ::testing::Test {
 
 using Clients = std::vector<std::unique_ptr<RawClient>>;
 
-// Creates `count` jobs and opens all their streams. prompts: how many different ones there are.
+// Creates `count` jobs and opens all their streams. prompts: the number of different ones.
 Clients open_streams(uint16_t port, int count, int prompts, int max_tokens) {
   Clients clients;
   for (int i = 0; i < count; ++i) {
@@ -63,7 +63,7 @@ double metric(uint16_t port, const std::string& name) {
   return std::stod(all.substr(all.find(' ', at)));
 }
 
-// Waits, a minute at most.
+// Waits for at most a minute.
 bool comes_to(uint16_t port, const std::string& name, double wanted) {
   for (int i = 0; i < 600; ++i) {
     if (metric(port, name) == wanted) return true;
@@ -122,7 +122,7 @@ TEST_F(RealWorker, ServesAHundredStreamsAtOnce) {
     EXPECT_THAT(body, HasSubstr(cat(R"("type":"end","tokens_out":)", kTokens))) << i;
     const std::string text = text_of(payloads(body));
     EXPECT_FALSE(text.empty()) << i;
-    // Streams with one prompt say one thing.
+    // Streams with one prompt give the same text.
     EXPECT_EQ(texts.emplace(i % kPrompts, text).first->second, text) << i;
   }
   const std::string metrics = ask(port, request("GET", "/metrics")).body;
@@ -141,7 +141,7 @@ TEST_F(RealWorker, LlamaServersCompletionIsTheEnginesAndItsPromptIsKept) {
     return json::parse(response.body);
   };
   const json body = {{"prompt", "a prompt of some words, and more of them"}, {"n_predict", 0}};
-  const json none = post("/completion", body);  // for the cache
+  const json none = post("/completion", body);  // fills the cache
   EXPECT_EQ(none.at("content"), "");
   EXPECT_EQ(none.at("tokens_predicted"), 0);
   json ask_for = body;
@@ -159,7 +159,7 @@ TEST_F(RealWorker, LlamaServersCompletionIsTheEnginesAndItsPromptIsKept) {
   EXPECT_GT(metric(port, "llamacpp:n_decode_total"), 0);
 }
 
-// Words that look like special tokens are words there, too.
+// Text that spells a special token stays plain text here, too.
 TEST_F(RealWorker, TokensOfAChatAreThoseThatItIsAnsweredFrom) {
   Process worker(LLM_WORKER, arguments("256"));
   const auto post = [&](const char* path, const json& body) {
@@ -232,7 +232,7 @@ TEST_F(RealWorker, AFullQueueIs429AndAShareOfTheCacheIsEnough) {
   Process worker(LLM_WORKER, arguments("1280", {"--max-running", "8", "--max-waiting", "8",
                                                 "--cache-tokens", "1920", "--step-tokens", "32"}));
   const uint16_t port = worker.port();
-  // Long enough that they run on while the others are sent.
+  // Long enough to run on while the other requests are sent.
   const Clients clients = open_streams(port, 12, 12, 1000);
   int refused = 0;
   std::vector<std::string> streams;
@@ -254,7 +254,7 @@ TEST_F(RealWorker, AFullQueueIs429AndAShareOfTheCacheIsEnough) {
   for (const std::string& stream : streams) {
     EXPECT_THAT(ask(port, request("GET", stream)).body, HasSubstr(R"("tokens_out":300)"));
   }
-  // Sixty blocks for eight that want 32 each: some waited for others, none failed.
+  // Sixty blocks for eight requests of 32 each: some waited for others, none failed.
   EXPECT_GT(metric(port, "vllm:num_preemptions_total"), 0);
   EXPECT_TRUE(comes_to(port, "vllm:num_requests_running", 0));
   worker.signal(SIGTERM);
@@ -264,7 +264,7 @@ TEST_F(RealWorker, AFullQueueIs429AndAShareOfTheCacheIsEnough) {
 TEST_F(RealWorker, SignalsEndRunningStreamsWithAnErrorInTime) {
   for (const int number : {SIGTERM, SIGINT}) {
     Process worker(LLM_WORKER, arguments("32768"));
-    // Far more tokens than this model makes in the time of the test.
+    // Far more tokens than this model generates during the test.
     const Clients clients = open_streams(worker.port(), 20, 20, 32'000);
     EXPECT_THAT(clients[0]->read_until(R"("type":"token")"), HasSubstr(R"("type":"started")"));
 

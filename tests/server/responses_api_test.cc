@@ -114,7 +114,7 @@ TEST(Responses, ReasoningTextAndCallsAreItemsInTheirOrder) {
   EXPECT_EQ(answer.at("tool_choice"), "auto");
 }
 
-// As Codex sends them.
+// Codex sends such items.
 TEST(Responses, CustomCallsAndTheirResultsAreHeard) {
   Worker worker;
   const json body = json::parse(R"({"input":[
@@ -233,7 +233,7 @@ TEST(Responses, ItemsOfAStream) {
   EXPECT_EQ(done.at("output_index"), 2);
 }
 
-// As Codex sends them.
+// Codex sends such tools.
 TEST(Responses, ToolsThatAreNoFunctionsAreLeftOut) {
   Worker worker;
   const json body = json::parse(R"({"input":"Hi","truncation":"auto",
@@ -285,7 +285,7 @@ Script scored_words() {
 
 constexpr const char* kScored = R"("include":["message.output_text.logprobs"],"top_logprobs":2)";
 
-// Of OpenAI's document: {token, bytes, logprob, top_logprobs} of each token of a text.
+// OpenAI's document: {token, bytes, logprob, top_logprobs} for each token of a text.
 TEST(Responses, LogProbabilitiesOfTheText) {
   Worker worker({.script = scored_words()});
   const json answer =

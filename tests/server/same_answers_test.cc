@@ -1,6 +1,6 @@
 // Two chat workers of different devices or instruction sets give the same answers in f32 over tiny
-// models, one of which has weights in f16: the CPU's worker beside one of another instruction set,
-// or, where RBEE_TEST_DEVICE names a GPU, beside that GPU's.
+// models, one with f16 weights: the CPU's worker beside one with another instruction set, or, if
+// RBEE_TEST_DEVICE names a GPU, beside that GPU's.
 
 #include <gtest/gtest.h>
 
@@ -59,7 +59,7 @@ Asked chat(json content, const json& more = json::object()) {
   return {kChat, std::move(body)};
 }
 
-// All of them at once.
+// Sends all of them at once.
 std::vector<json> answers(const WorkerKind& kind, Words flags, const std::vector<Asked>& asked) {
   flags.insert(flags.end(), {"--port", "0", "--dtype", "f32", "--cache-type", "f32"});
   flags.insert(flags.end(), kind.flags.begin(), kind.flags.end());
@@ -132,7 +132,7 @@ class SameAnswers : public ::testing::Test {
   }
 
  private:
-  // The last line of a worker of the other kind that does not get as far as looking for its model.
+  // Starts a worker of the other kind; if it fails before it looks for its model, its last line.
   static std::string missing_reason() {
     const WorkerKind kind = other_kind();
     Words flags = kind.flags;

@@ -1,5 +1,5 @@
-// AUTOMATIC1111's API besides drawing: many pictures enlarged, progress by request, what is not
-// there.
+// AUTOMATIC1111's API besides drawing: enlarging many pictures, progress by request, missing
+// routes.
 
 #include <gmock/gmock.h>
 
@@ -67,7 +67,7 @@ TEST(SdapiBatch, HasBounds) {
   refused(json::object(), "imageList");
   refused({{"imageList", {{{"name", "a"}}}}}, "imageList[0].data");
   refused(batch_of({"eA=="}), "image");
-  // Of what it holds at once: twice 2048 pixels a side is half of what one request may become.
+  // Counts memory held at once: twice 2048 pixels a side is half of a request's limit.
   refused(batch_of({large, large, small}), "33554432");
 }
 
@@ -132,7 +132,7 @@ TEST(SdapiTasks, AreToldByTheirIds) {
   EXPECT_FALSE(over.at("active"));
 }
 
-// Not that of another one that runs, and no preview that the client has.
+// Not another running task's preview, and no preview that the client already has.
 TEST(SdapiTasks, PreviewsComeOnce) {
   const server::TaskProgress task{
       .progress = {
@@ -166,7 +166,7 @@ server::Response answer_of(const std::vector<std::string>& made) {
   return server::json_response(200, nlohmann::json{{"image", made.front()}}.dump());
 }
 
-// Two clients' pictures are in work at once, and each client ends its own.
+// The server works on two clients' pictures at once, and each client ends its own.
 TEST(UpscaleQueue, TwoClientsWorkAtOnce) {
   std::promise<void> begun[2];
   const auto work = [&](const std::string& image, const server::UpscaleOrder&,

@@ -64,7 +64,7 @@ TEST(SdapiFields, ControlPicturesMayStandBesideAMask) {
   }
 }
 
-// As pydantic, by which AUTOMATIC1111 reads the fields that it declares.
+// As in pydantic, which AUTOMATIC1111 uses for the fields that it declares.
 TEST(SdapiFields, TextsStandForNumbersAndTruthValues) {
   ImageWorker worker;
   expect_taken(worker, {{"steps", " 12 "},
@@ -175,7 +175,7 @@ TEST(SdapiFields, ControlPicturesAreFittedAsTheExtensionDoes) {
   for (const json& mode : {json(3), json("Zoom"), json(true)}) {
     expect_refused(worker, with(unit, {{"resize_mode", mode}}), "args[0].resize_mode");
   }
-  // Without a picture of its own a unit has that of img2img, as it is fitted there.
+  // A unit without its own picture uses img2img's, resized as there.
   json body = with(json::object(), {{"weight", 1}});
   expect_refused(worker, body, "args[0].image");
   body["init_images"] = {io::encode_base64("photograph")};
@@ -196,7 +196,7 @@ TEST(SdapiFields, ScriptsThatAreNotThereAreRefused) {
   }
   expect_taken(worker, {{"alwayson_scripts", nullptr}});
   expect_taken(worker, {{"alwayson_scripts", json::object()}});
-  // AUTOMATIC1111's own are there, and may be switched off.
+  // AUTOMATIC1111's own scripts exist, and requests may switch them off.
   for (const json& script :
        {json::object(), json{{"args", nullptr}}, json{{"args", {false, "x"}}}}) {
     expect_taken(worker, {{"alwayson_scripts", {{"Soft Inpainting", script}}}});
@@ -370,7 +370,7 @@ TEST(SdapiFields, SecondPassesHaveWhatTheFirstHas) {
   EXPECT_EQ(error_of(once), "denoising_strength must be from 0 to 1");
 }
 
-// Forge sends both; FLUX was trained with the second one, and has no negative prompt for the first.
+// Forge sends both; FLUX was trained with the second and has no negative prompt for the first.
 TEST(SdapiFields, DistilledGuidanceIsThatOfModelsWithoutAnother) {
   ImageWorker other, flux({.architecture = "flux"});
   const json sent = {{"cfg_scale", 1}, {"distilled_cfg_scale", 3.5}};

@@ -61,7 +61,7 @@ TEST(Sdapi, AnswersSayWhatWasAskedForAndHowItWasMade) {
   ImageWorker large({.parameters = "\nSteps: 4, Variation seed: 18446744073709551615"});
   const json answer = json::parse(large.post("/sdapi/v1/txt2img", sent.dump()).body);
   const json seeds = json::parse(answer.at("info").get<std::string>());
-  EXPECT_EQ(seeds.at("subseed").dump(), "18446744073709551615");  // to nlohmann -1 is the same
+  EXPECT_EQ(seeds.at("subseed").dump(), "18446744073709551615");  // nlohmann reads -1 so, too
   EXPECT_EQ(seeds.at("all_subseeds")[1].dump(), "18446744073709551615");
   ImageWorker odd({.parameters = "\nSteps: many"});
   EXPECT_EQ(odd.post("/sdapi/v1/txt2img", sent.dump()).status, 200);
@@ -98,7 +98,7 @@ TEST(Sdapi, ImageToImageTakesTheFirstPicture) {
   EXPECT_EQ(worker.post("/sdapi/v1/img2img", R"({"prompt":"x"})").status, 400);
 }
 
-// A picture of no bytes would count as none, and another one would be drawn.
+// An empty picture would count as none, so the worker would draw something else.
 TEST(Sdapi, PicturesWithoutBytesAreRefused) {
   ImageWorker worker;
   const std::string picture = io::encode_base64("picture");
@@ -122,7 +122,7 @@ TEST(Sdapi, PicturesAreStretchedCutOrFilledUp) {
   EXPECT_EQ(fit(0), engine::Fit::stretch);
   EXPECT_EQ(fit(1), engine::Fit::crop);
   EXPECT_EQ(fit(2), engine::Fit::fill);
-  body["resize_mode"] = 3;  // A1111 enlarges latents then
+  body["resize_mode"] = 3;  // A1111 then enlarges latents
   EXPECT_THAT(error_of(worker.post("/sdapi/v1/img2img", body.dump())), HasSubstr("resize_mode"));
 }
 
@@ -155,7 +155,7 @@ TEST(Sdapi, InterruptEndsARequestAndSkipAPicture) {
   }
 }
 
-// Its client requested whole pictures.
+// Its client requested pictures whole, without a job.
 TEST(Sdapi, InterruptCancelsRequestsOfOtherForms) {
   ImageWorker worker({.hold = true});
   RawClient client(worker.port());
@@ -205,7 +205,7 @@ TEST(Sdapi, PicturesAreEnlargedWithoutAModel) {
   EXPECT_EQ(worker.post("/sdapi/v1/extra-single-image", huge.dump()).status, 400);
 }
 
-// As AUTOMATIC1111's: through the network until the picture is large enough, then to the size.
+// As AUTOMATIC1111: runs the network until the picture is large enough, then resizes it.
 TEST(Sdapi, PicturesAreEnlargedByNetworks) {
   ImageWorker worker;
   const json list = worker.get_json("/sdapi/v1/upscalers");
@@ -222,7 +222,7 @@ TEST(Sdapi, PicturesAreEnlargedByNetworks) {
   };
   const io::Pixels four = enlarged(4);
   EXPECT_EQ(four.width, 12);
-  // Twice by nearest neighbour: a square of 4 x 4 pixels stays one colour.
+  // Twice nearest neighbour: a square of 4 x 4 pixels has one colour.
   EXPECT_EQ(four.values[3 * (3 * 12 + 3)], 255);
   EXPECT_EQ(four.values[3 * (3 * 12 + 4)], 0);
   EXPECT_EQ(enlarged(1.5).width, 5);
@@ -236,7 +236,7 @@ TEST(Sdapi, PicturesAreEnlargedByNetworks) {
   EXPECT_THAT(unknown.body, testing::HasSubstr("Nearest, sharp"));
 }
 
-// The factor that makes it so is not a number of its kind for most sizes.
+// For most sizes no number of the field's type gives exactly that side.
 TEST(Sdapi, EnlargesToTheLargestSide) {
   ImageWorker worker;
   const auto status = [&](int32_t side, double factor) {
@@ -250,7 +250,7 @@ TEST(Sdapi, EnlargesToTheLargestSide) {
   }
 }
 
-// As AUTOMATIC1111, whose files keep how a picture was made when it is enlarged.
+// As in AUTOMATIC1111, an enlarged file keeps the settings of the original.
 TEST(Sdapi, EnlargedPicturesKeepTheirSettings) {
   ImageWorker worker;
   const io::Pixels dot = io::decode_image(io::decode_base64(red_dot(3, 2), "image"), "image");
@@ -314,7 +314,7 @@ server::Response answer_of(const std::vector<std::string>& made) {
   return server::json_response(200, nlohmann::json{{"image", made.front()}}.dump());
 }
 
-// The first picture is held until the rest have been looked at.
+// The test holds the first picture until it has checked the rest.
 TEST(UpscaleQueue, OneWorksWhileABoundedNumberWaits) {
   std::promise<void> begun, go_on;
   std::atomic<int> made = 0;
@@ -358,7 +358,7 @@ TEST(Sdapi, MemoryIsTheDevices) {
   EXPECT_EQ(memory.at("cuda").at("system").at("used"), 600);
 }
 
-// Open WebUI, SillyTavern and webuiapi ask for these before they draw.
+// Open WebUI, SillyTavern and webuiapi request these before they draw.
 TEST(Sdapi, WhatClientsAskForIsAnswered) {
   ImageWorker worker;
   for (const char* path :
@@ -422,7 +422,7 @@ TEST(Sdapi, WhatThereIsNotIsRefusedWhereItIsAskedFor) {
   const json plain = {
       {"prompt", "x"}, {"tiling", false}, {"restore_faces", nullptr}, {"refiner_checkpoint", ""}};
   EXPECT_EQ(worker.post("/sdapi/v1/txt2img", plain.dump()).status, 200);
-  // Without them nothing is another picture.
+  // Without these fields it is the same picture.
   const json same = {{"prompt", "x"},
                      {"styles", json::array()},
                      {"script_name", nullptr},

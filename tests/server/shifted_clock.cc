@@ -1,6 +1,6 @@
-// Loaded before all else into a program (LD_PRELOAD), it moves the clock of the day by the seconds
-// that the file RBEE_TEST_CLOCK holds, a 64-bit number that may change at any time. What waits
-// until a time of that clock then waits for the wrong one.
+// Loaded into a program before all else (LD_PRELOAD), it moves the wall clock by the seconds in the
+// file RBEE_TEST_CLOCK, a 64-bit number that may change at any time. Code that waits until a
+// wall-clock time then waits until a wrong one.
 
 #include <fcntl.h>
 #include <sys/mman.h>

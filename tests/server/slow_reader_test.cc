@@ -18,9 +18,9 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int kPieces = 100;  // of the answer of the model "large"
+constexpr int kPieces = 100;  // in the answer of the model "large"
 
-// Requests an answer, and stops the worker once some of it was read.
+// Requests an answer, reads some of it, and stops the worker.
 class SlowReader : public ::testing::TestWithParam<const char*> {
  protected:
   explicit SlowReader(const char* drain_seconds = "600")
@@ -51,7 +51,7 @@ TEST_P(SlowReader, GetsAllOfItInADrain) {
   EXPECT_THAT(worker_.text(), HasSubstr("\"message\":\"stopped\""));
 }
 
-// The connection ends before the answer's last chunk, or before its length: the client sees it.
+// The connection ends before the last chunk, or before Content-Length: the client notices.
 TEST_P(SlowReaderWithoutTime, DoesNotHoldTheWorker) {
   const auto begin = steady_clock::now();
   EXPECT_EQ(worker_.wait(), 0);

@@ -63,13 +63,13 @@ TEST(Status, TheOpenApiDocumentHasEveryRouteAndNoOther) {
   size_t routes = 0;
   const server::Router router = server::chat_routes(worker.service, [] {});
   for (const server::Route& route : router.routes()) {
-    if (route.pattern.starts_with("/page/")) continue;  // of the page's own
+    if (route.pattern.starts_with("/page/")) continue;  // for the page itself
     if (std::regex_search(route.pattern, std::regex("embed|rerank|score|pooling|classify")))
       continue;  // refused
     ++routes;
     std::string method = route.method;
     std::transform(method.begin(), method.end(), method.begin(), ::tolower);
-    // Path templates of OpenAPI do not say how far a parameter reaches.
+    // OpenAPI's path templates cannot say how much of a path a parameter matches.
     const std::string path = std::regex_replace(route.pattern, std::regex(R"(\{\+)"), "{");
     ASSERT_TRUE(paths.contains(path)) << path;
     ASSERT_TRUE(paths[path].contains(method)) << method << " " << path;
@@ -181,7 +181,7 @@ TEST(Status, MetricsTellOfTheProcess) {
     EXPECT_NE(at, std::string::npos) << name;
     return at == std::string::npos ? -1 : std::stod(all.substr(at + name.size() + 2));
   };
-  std::ifstream status("/proc/self/status");  // another file than the one that is read
+  std::ifstream status("/proc/self/status");  // must not be the file that the worker reads
   double resident = 0;
   for (std::string word; status >> word;) {
     if (word == "VmRSS:") status >> resident;
@@ -226,7 +226,7 @@ TEST(Status, RequestsAreNamedByEitherHeader) {
   const std::string made = names("X-Request-ID: a b\r\n");
   EXPECT_THAT(made, MatchesRegex(cat(kUuid, " ", kUuid)));
   EXPECT_EQ(made.substr(0, 36), made.substr(37));
-  // Also for input that is not a request.
+  // Also for input that is not HTTP.
   EXPECT_THAT(ask(worker.port(), "nonsense\r\n\r\n").headers.at("x-request-id"),
               MatchesRegex(kUuid));
 }
@@ -260,7 +260,7 @@ TEST(Token, IsNeededWhereSet) {
   EXPECT_EQ(worker.get("/").status, 200);
 }
 
-// Errors from before the handler, in the form of each API's clients.
+// Errors from before the handler have the form of the API that the client uses.
 TEST(Errors, HaveTheFormOfTheirApi) {
   Worker worker({.server = {.max_body_bytes = 100}, .token = "secret"});
   const std::string key = "Authorization: Bearer secret\r\n";
@@ -306,7 +306,7 @@ TEST(Errors, HaveTheFormOfTheirApi) {
   EXPECT_EQ(kind(cat(text, key, "\r\n{}")), "invalid_request_error A");
 }
 
-// A web page may have its own name resolved to this machine; the browser then sends that name.
+// A web page may point its own name at this machine; the browser then sends that name.
 TEST(LocalNames, OthersGet403WithoutAToken) {
   Worker worker;
   const auto status = [](const Worker& asked, std::string_view host) {
@@ -321,7 +321,7 @@ TEST(LocalNames, OthersGet403WithoutAToken) {
   const RawResponse refused = ask(worker.port(), "GET /none HTTP/1.1\r\nHost: example.com\r\n\r\n");
   EXPECT_EQ(json::parse(refused.body).at("error").at("code"), "FORBIDDEN_HOST");
   EXPECT_THAT(refused.body, HasSubstr("The Host header must name localhost"));
-  EXPECT_EQ(ask(worker.port(), "GET / HTTP/1.0\r\n\r\n").status, 200);  // no browser
+  EXPECT_EQ(ask(worker.port(), "GET / HTTP/1.0\r\n\r\n").status, 200);  // not a browser
 
   const Worker guarded({.token = "secret"});
   EXPECT_EQ(status(guarded, "example.com"), 200);

@@ -41,7 +41,7 @@ TEST(Streams, SlowReaderDoesNotHoldTheEngine) {
   Worker worker({.script = {.pieces = std::vector<std::string>(kTokens, std::string(6'000, 'x'))}});
   RawClient slow(worker.port(), 4096);
   slow.send(request("GET", worker.new_stream()));
-  // The engine comes to the end, and serves others, while this client has read nothing.
+  // The engine finishes, and serves other clients, before this client has read anything.
   ASSERT_TRUE(worker.engine.wait_ended(1));
   EXPECT_EQ(worker.get("/health").status, 200);
   // Nothing is lost by waiting.
@@ -50,7 +50,7 @@ TEST(Streams, SlowReaderDoesNotHoldTheEngine) {
   EXPECT_THAT(events[kTokens], HasSubstr(cat("\"i\":", kTokens - 1, "}")));
 }
 
-// The whole answer takes longer than a client may read nothing.
+// The whole answer takes longer than the limit on a client that reads nothing.
 TEST(Streams, SlowReadersOfOneLargeAnswerGetItWhole) {
   constexpr int kPieces = 40;
   std::vector<std::string> pieces;
@@ -102,7 +102,7 @@ TEST(Streams, StopEndsThemWithAnError) {
         client->read_until("[DONE]"),
         HasSubstr(R"({"type":"error","code":"CANCELLED","message":"the worker is stopping")"));
   }
-  // Clients of OpenAI's send such a request again.
+  // OpenAI's clients send such a request again.
   const RawResponse unanswered = asking.read_response();
   EXPECT_EQ(unanswered.status, 503);
   EXPECT_THAT(unanswered.body, HasSubstr("STOPPING"));

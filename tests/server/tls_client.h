@@ -1,5 +1,5 @@
 #pragma once
-// A client of TLS that counts the bytes on the wire and may break off after any of them.
+// A TLS client that counts the bytes on the wire and can break off after any of them.
 
 #include <openssl/ssl.h>
 
@@ -12,20 +12,20 @@ namespace rbee::testing {
 
 class TlsClient {
  public:
-  // Trusts anybody. May send `budget` bytes in all, those of the handshake among them, then it
-  // breaks off: closes the socket.
+  // Accepts any certificate. After sending `budget` bytes in all, including the handshake, it
+  // breaks off: it closes the socket.
   explicit TlsClient(uint16_t port, size_t budget = SIZE_MAX);
   ~TlsClient();
   TlsClient(const TlsClient&) = delete;
   TlsClient& operator=(const TlsClient&) = delete;
 
-  // False when the connection ended before, or the budget did.
+  // False if the connection or the budget ended first.
   bool handshake();
   bool send(std::string_view text);
-  // What the server says up to and including `mark`; less when the connection ends or a minute
+  // What the server sends up to and including `mark`; less if the connection ends or a minute
   // passes.
   std::string read_until(std::string_view mark);
-  // The same, of at most the next `count` bytes on the wire; none are read after them.
+  // The same, but reads at most the next `count` bytes on the wire.
   void read_bytes_until(size_t count, std::string_view mark);
   size_t sent() const { return sent_; }
   size_t received() const { return received_; }
@@ -42,7 +42,7 @@ class TlsClient {
   BIO* out_;  // owned by ssl_
   int socket_ = -1;
   size_t budget_;
-  size_t wanted_ = SIZE_MAX;  // bytes to read yet
+  size_t wanted_ = SIZE_MAX;  // bytes still to read
   size_t sent_ = 0;
   size_t received_ = 0;
   std::string text_;

@@ -118,7 +118,7 @@ TEST_F(Tls, AHalfRenewedCertificateDoesNotKeepAKey) {
   EXPECT_THAT(answer("second-key"), Not(HasSubstr("API_KEY")));
 }
 
-// Its time ended a minute ago; openssl's command makes no such certificate.
+// The certificate expired a minute ago; openssl's command cannot make one like this.
 void expire(const Certificate& certificate) {
   FILE* file = std::fopen(certificate.key().c_str(), "r");
   EVP_PKEY* key = PEM_read_PrivateKey(file, nullptr, nullptr, nullptr);
@@ -146,7 +146,7 @@ TEST_F(Tls, AnExpiredCertificateIsLogged) {
   EXPECT_THAT(worker.text(), HasSubstr("the certificate has expired"));
 }
 
-// A worker's heartbeats to a hive of https that shows `certificate_`, trusted by the file
+// A worker's heartbeats to an https hive with `certificate_`; the worker trusts the file
 // `trusted`.
 class TlsHeartbeat : public Tls {
  protected:
@@ -154,7 +154,7 @@ class TlsHeartbeat : public Tls {
     return Process(FAKE_WORKER, {"--model", "m", "--port", "0", "--hive-url", hive.url()},
                    {"SSL_CERT_FILE=" + trusted, "SSL_CERT_DIR=/nowhere"});
   }
-  // The worker says why no heartbeat is taken, goes on, and ends as ever.
+  // The worker logs why the heartbeats fail, goes on, and ends as usual.
   void expect_refused(Hive& hive, const std::string& trusted, const char* why) {
     Process worker(start_trusting(hive, trusted));
     const uint16_t port = worker.port();

@@ -1,5 +1,5 @@
-// Calls of functions and reasoning on OpenAI's chats, over an engine that follows a script and
-// takes it apart as a model's form says.
+// Tool calls and reasoning in OpenAI's chats, over a scripted engine that parses its output as a
+// model's format requires.
 
 #include <gmock/gmock.h>
 
@@ -25,7 +25,7 @@ std::string chat(std::string_view more) {
   return cat(R"({"messages":[{"role":"user","content":"Hi"}],"tools":[)", kTool, "]", more, "}");
 }
 
-// Thoughts, words and two calls, cut at odd places.
+// Reasoning, text and two calls, cut at odd places.
 Script calling() {
   return {.pieces = {"<think>\nWhat ci", "ty?\n</thi", "nk>\n\nI look.", "\n<tool_",
                      "call>\n{\"name\": ", "\"get_weather\", \"arguments\": {\"z\": \"Pa",
@@ -102,7 +102,7 @@ TEST(Tools, WithoutToolsTheirMarksAreText) {
   EXPECT_EQ(message.at("reasoning"), "What city?");
 }
 
-// Of OpenAI's own without a type, of its Responses, of Anthropic, and without a schema.
+// OpenAI's form without a type, its Responses', Anthropic's, and one without a schema.
 TEST(Tools, OtherSpellingsAreTaken) {
   Worker worker;
   const std::string schema = R"({"type":"object","properties":{"z":{"type":"string"}}})";
@@ -192,7 +192,7 @@ TEST(Tools, HowToReasonReachesTheEngineUnderEveryName) {
   const engine::ChatOptions minimal = asked(R"(,"reasoning_effort":"minimal")");
   EXPECT_EQ(minimal.reasoning_budget, std::nullopt);
   EXPECT_EQ(variables(minimal), json({{"reasoning_effort", "minimal"}}));
-  // Variables that the client sets itself stay.
+  // The client's own variables stay.
   const engine::ChatOptions own =
       asked(R"(,"thinking_token_budget":0,"chat_template_kwargs":{"enable_thinking":true})");
   EXPECT_EQ(own.reasoning_budget, 0);
@@ -216,7 +216,7 @@ TEST(Tools, ChatsWithoutABudgetTakeTheWorkers) {
   EXPECT_EQ(asked(R"(,"reasoning_budget":-1)").template_variables, "");
   EXPECT_EQ(asked(R"(,"reasoning_budget":-1,"reasoning_effort":"none")").reasoning_budget, 0);
   EXPECT_EQ(asked(R"(,"thinking_token_budget":-1,"reasoning_budget":9)").reasoning_budget, 9);
-  // Texts have no reasoning of their own.
+  // Completions have no field for reasoning.
   worker.post("/v1/completions", R"({"prompt":"Hi","max_tokens":1})");
   EXPECT_EQ(worker.engine.last_request().chat.reasoning_budget, std::nullopt);
 
@@ -228,7 +228,7 @@ TEST(Tools, ChatsWithoutABudgetTakeTheWorkers) {
 }
 
 TEST(Tools, UsageCountsReasoning) {
-  // Of its pieces "x" and "y" are between the marks.
+  // The pieces "x" and "y" are reasoning.
   const Script script{.pieces = {"<think>", "x", "y", "</think>", "Yes."},
                       .format = {text::ToolFormat::none, text::ReasoningFormat::think}};
   Worker worker({.script = script});

@@ -39,7 +39,7 @@ TEST(TraceParent, IsReadAsTheSpecificationSays) {
   EXPECT_TRUE(parsed->sampled);
   EXPECT_FALSE(server::parse_traceparent(cat("00-", kTrace, "-", kParent, "-00"))->sampled);
   EXPECT_EQ(server::traceparent(*parsed), cat("00-", kTrace, "-", kParent, "-01"));
-  // A later version may have more; this one may not.
+  // A later version may have more fields; this one may not.
   EXPECT_TRUE(server::parse_traceparent(cat("cc-", kTrace, "-", kParent, "-01-what-comes")));
 }
 
@@ -56,7 +56,7 @@ TEST(TraceParent, WhatDoesNotFollowItIsLeftOut) {
   }
 }
 
-// What opentelemetry.sdk.trace.sampling.TraceIdRatioBased (Python, 1.45.2) says of these.
+// The answers of opentelemetry.sdk.trace.sampling.TraceIdRatioBased (Python, 1.45.2).
 TEST(TraceSampler, TakesAShareByTheIdsLastBytes) {
   const auto taken = [](double share, const char* id) {
     return server::samples({.share = share}, id, std::nullopt);
@@ -82,12 +82,12 @@ TEST(TraceSampler, FollowsAParentWhereItIsTo) {
   EXPECT_TRUE(server::samples({.follows_parent = false, .share = 1}, kTrace, no));
 }
 
-// Takes messages; the first ones get the statuses that it is given, the others 200.
+// Accepts messages; answers the first with the given statuses, later ones with 200.
 class Collector {
  public:
   explicit Collector(std::vector<int> statuses = {}, bool silent = false)
       : statuses_(std::move(statuses)), silent_(silent), server_({}, routes(), server::ApiKeys()) {}
-  // Through TLS; as localhost.
+  // Uses TLS, as localhost.
   explicit Collector(const Certificate& certificate)
       : silent_(false),
         host_("localhost"),
@@ -246,7 +246,7 @@ TEST(Tracer, SendsThroughTls) {
   EXPECT_EQ(tracer.counts().sent, 1u);
 }
 
-// Why a message does not go to `url`; empty when it went.
+// Why a message to `url` failed; empty if it arrived.
 std::string refusal(const server::Url& url, const std::string& authorities) {
   server::PostClient client(
       {.headers = {{"x-tenant", "bees"}}, .tls = {.authorities = authorities}});
@@ -266,7 +266,7 @@ TEST(PostClient, TrustsNobodyElse) {
   EXPECT_EQ(refusal(url, certificate.file()), "");
   EXPECT_THAT(refusal(url, other.file()), HasSubstr("self-signed certificate"));
   EXPECT_THAT(refusal(url, ""), HasSubstr("self-signed certificate"));
-  server::Url address = url;  // the certificate is for the name alone
+  server::Url address = url;  // the certificate is for the name only
   address.host = "127.0.0.1";
   EXPECT_THAT(refusal(address, certificate.file()), HasSubstr("mismatch"));
   EXPECT_THAT(refusal(url, "/nowhere/ca.pem"), HasSubstr("/nowhere/ca.pem"));
