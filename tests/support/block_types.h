@@ -1,5 +1,5 @@
 #pragma once
-// The block types of rbee/core/block_types.h, for tables of tests: a new row is in all of them.
+// The block types of rbee/core/block_types.h for test tables: tests cover a new row at once.
 
 #include <algorithm>
 #include <initializer_list>
@@ -9,7 +9,7 @@
 
 namespace rbee::test {
 
-// Those of `wanted`, in the table's order.
+// The types that `wanted` accepts, in the table's order.
 template <typename Wanted>
 std::vector<DType> block_types(Wanted wanted) {
   std::vector<DType> out;
@@ -25,7 +25,7 @@ inline std::vector<DType> block_types_but(std::initializer_list<DType> left_out)
   return block_types(
       [&](DType dtype) { return std::ranges::find(left_out, dtype) == left_out.end(); });
 }
-// Those that rbee/quant encodes, and those that it only decodes.
+// Types that rbee/quant encodes, then types that it only decodes.
 inline std::vector<DType> written_block_types() {
   return block_types([](DType dtype) { return !is_read_only(dtype); });
 }

@@ -1,6 +1,6 @@
 #pragma once
-// A GPU of any size that computes nothing: its allocations are addresses from the allocator of real
-// GPUs, so that what a model of true size takes can be told without one.
+// A GPU of any size that computes nothing. Real GPUs' allocator hands out addresses without memory,
+// so tests can count what a model of true size needs.
 
 #include <cstring>
 
@@ -17,7 +17,7 @@ class CountingDriver final : public gpu::Driver {
 
   int64_t used() const { return used_; }
   int64_t peak() const { return peak_; }
-  // Whether an address is of this driver's making, which nobody may follow.
+  // Whether this driver made the address, which must not be dereferenced.
   static bool owns(const void* data) { return reinterpret_cast<uintptr_t>(data) >= kFirst; }
 
   DeviceKind kind() const override { return DeviceKind::cuda; }
@@ -76,7 +76,7 @@ class CountingDriver final : public gpu::Driver {
   void destroy_graph(void*) noexcept override {}
 
  private:
-  static constexpr uintptr_t kFirst = uintptr_t{1} << 56;  // beyond what programs can have
+  static constexpr uintptr_t kFirst = uintptr_t{1} << 56;  // above every address of a real program
   int64_t limit_;
   int64_t used_ = 0, peak_ = 0;
   uintptr_t next_ = kFirst;
@@ -93,7 +93,7 @@ void fill_slots(Slot<Args>&... slots) {
   ((slots = kNothing<Args>), ...);
 }
 
-// The operations of image models.
+// The kernels of the operations of image models; they do nothing.
 inline KernelTable idle_kernels() {
   KernelTable t;
   fill_slots(t.affine, t.unary, t.binary, t.cast, t.copy, t.copy2d, t.fill, t.gated, t.layer_norm,

@@ -1,12 +1,12 @@
 #pragma once
-// Where the tests' files are.
+// The folder of the tests' files.
 
 #include <string>
 
 namespace rbee::test {
 
-// tests/ in the source tree. A function, so that one object alone holds a path of this machine and
-// the others are the same in every clone.
+// tests/ in the source tree. A function, so that only one object holds a path of this machine and
+// the compiler cache works in every clone.
 std::string data_folder();
 
 }  // namespace rbee::test

@@ -1,5 +1,5 @@
 #pragma once
-// A device by its name, for programs and tests that are told one.
+// Finds a device by name, for programs and tests that take a name.
 
 #include <string>
 
@@ -7,7 +7,7 @@
 
 namespace rbee::harness {
 
-// The device called `name`, e.g. "cuda:0"; throws the reason why there is none.
+// The device called `name`, e.g. "cuda:0"; throws the reason if there is none.
 Device& device_called(const std::string& name);
 
 }  // namespace rbee::harness

@@ -1,5 +1,5 @@
 #pragma once
-// Checks of errors that operations throw.
+// Checks the errors that operations throw.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ std::string message_of(Body&& body) {
   return "nothing was thrown";
 }
 
-// `body` throws invalid_argument in the name of `op`, and both texts are in the message.
+// `body` must throw invalid_argument naming `op`; its message must have both texts.
 template <typename Body>
 void expect_error(const char* op, const char* first, const char* second, Body&& body) {
   using ::testing::HasSubstr;

@@ -1,6 +1,6 @@
 #pragma once
-// Bytes that a test's program holds, counted by the sanitizer's allocator; without one the tests
-// are skipped.
+// Bytes that a test program holds, as counted by the sanitizer's allocator. Without a sanitizer the
+// tests are skipped.
 
 #include <gtest/gtest.h>
 
@@ -27,14 +27,14 @@ class HeldBytes : public ::testing::Test {
     ASSERT_NE(installed, 0);
   }
 
-  // Bytes above what is held at the start, that `work` takes at its peak, per one of `units`.
+  // The peak of bytes that `work` holds above those held before it, divided by `units`.
   static double bytes_per(double units, const std::function<void()>& work) {
     const int64_t before = held_;
     most_held_ = before;
     work();
     return static_cast<double>(most_held_ - before) / units;
   }
-  // Waits until other threads hold no more than `bytes` above `before`; false after a minute.
+  // Waits until at most `bytes` above `before` are held; false after a minute.
   static bool wait_released(int64_t before, int64_t bytes) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (held_ > before + bytes) {

@@ -1,5 +1,5 @@
 #pragma once
-// q8_0 caches of cases, in the layout of backends/shared/kv_page.h.
+// q8_0 caches for cases, in the layout of backends/shared/kv_page.h.
 
 #include <cstddef>
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace rbee::harness {
 
-// Turns rows of q8_0 blocks into the pages of a cache of this shape, of numbers up to about 1.6.
+// Turns rows of q8_0 blocks into the pages of such a cache; numbers reach about 1.6.
 void to_pages(std::span<std::byte> bytes, const Shape& cache);
 
-// Element i of a cache in pages, in the order of its logical shape.
+// Element i of a paged cache, in the order of its logical shape.
 double page_element(const std::byte* pages, const View& cache, int64_t i);
 
 }  // namespace rbee::harness

@@ -1,12 +1,12 @@
 #pragma once
-// How long an implementation takes on a case, for benchmarks and tools/opcheck.
+// Times an implementation on a case, for benchmarks and tools/opcheck.
 
 #include "tests/support/op_table.h"
 
 namespace rbee::harness {
 
-// Seconds of one run: the fastest of several batches, after one run to warm up; `seconds` in all.
-// Outputs are not reset between runs.
+// Seconds for one run: the fastest of several batches after one warm-up run; takes `seconds` in
+// all. Outputs are not reset between runs.
 double time_one_run(CaseRun& run, int implementation, double seconds);
 
 }  // namespace rbee::harness

@@ -13,7 +13,7 @@ struct NpyArray {
   std::vector<T> values;
 };
 
-// Throws io naming the file when it is missing or of another type.
+// Throws io with the file's name if it is missing or of another type.
 template <typename T>
 NpyArray<T> read_npy(const std::filesystem::path& path);
 

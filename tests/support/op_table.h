@@ -1,6 +1,6 @@
 #pragma once
-// The cases of every operation, as tests, benchmarks and tools/opcheck see them: an operation's
-// file in tests/ops/cases registers its table, and nothing central knows the operations.
+// The cases of every operation, for tests, benchmarks and tools/opcheck. Each operation's file in
+// tests/ops/cases registers its table; there is no central list.
 
 #include <functional>
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace rbee::harness {
 
-// The types that plain operations take.
+// The types that plain operations accept.
 inline constexpr DType kFloatTypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64,
                                         DType::f8e4m3};
 inline constexpr DType kIntegerTypes[] = {DType::u8, DType::u32, DType::i16, DType::i32,
@@ -22,15 +22,15 @@ inline constexpr DType kPlainTypes[] = {DType::f32, DType::f16, DType::bf16,   D
                                         DType::u8,  DType::u32, DType::f8e4m3, DType::i16,
                                         DType::i32, DType::i64};
 
-// One case set up on one device: the implementations of the slot can be run on it in turn.
+// One case set up on one device; can run each implementation of the slot in turn.
 class CaseRun {
  public:
   virtual ~CaseRun() = default;
   virtual int implementations() const = 0;
   virtual const char* name(int implementation) const = 0;
-  // Null when the implementation takes the case, else its reason.
+  // Null if the implementation accepts the case, else its reason.
   virtual const char* refusal(int implementation) const = 0;
-  // Runs it and waits until it is done. Outputs keep what earlier runs wrote: see Scene::reset.
+  // Runs it and waits for its end. Outputs keep what earlier runs wrote: see Scene::reset.
   virtual void run(int implementation) = 0;
 
   Scene& scene() { return scene_; }
@@ -40,8 +40,8 @@ class CaseRun {
   Scene scene_;
 };
 
-// What a case's outputs must be, computed in double by a formula that shares no code with the
-// kernels: one array for each output, from the inputs, both in the order of their creation.
+// The correct outputs of a case, computed in double by a formula that shares no code with the
+// kernels: one array for each output, from the inputs, both in order of creation.
 using Formula = std::function<std::vector<HostArray>(const std::vector<HostArray>& inputs)>;
 
 struct OpCase {
@@ -52,7 +52,7 @@ struct OpCase {
   bool big = false;  // for benchmarks; tests run it too
 };
 
-// A case as an operation's file writes it.
+// A case as the file of an operation defines it.
 template <typename Args>
 struct CaseOf {
   std::string name;
@@ -114,7 +114,7 @@ class OpTable {
   std::vector<OpCase> cases_;
 };
 
-// A static object of a case file; `make` is called when tables are first asked for.
+// A static object in a case file; `make` is called when tables are first read.
 class RegisterOp {
  public:
   explicit RegisterOp(OpTable (*make)());
@@ -126,7 +126,7 @@ const std::vector<OpTable>& op_tables();
 // Every device of every backend linked into this program; the CPU is the first.
 std::vector<Device*> all_devices();
 
-// Index of the implementation called `name`; -1 when there is none.
+// Index of the implementation called `name`; -1 if there is none.
 int find_implementation(const CaseRun& run, std::string_view name);
 
 }  // namespace rbee::harness

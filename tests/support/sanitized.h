@@ -1,6 +1,6 @@
 #pragma once
-// Whether this build has ASan or TSan: everything takes longer then, and memory that is freed stays
-// for a while.
+// Whether this build has ASan or TSan: everything is slower then, and freed memory is kept for a
+// while.
 
 namespace rbee::testing {
 

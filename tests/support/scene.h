@@ -1,6 +1,6 @@
 #pragma once
 // Scene: the tensors of one operation case on one device. A case builds the same scene on every
-// device: values depend on the seed and on the order of calls only.
+// device: values depend only on the seed and the order of calls.
 
 #include <memory>
 #include <set>
@@ -12,7 +12,7 @@
 
 namespace rbee::harness {
 
-// How the elements of an operand lie in memory.
+// The layout of an operand in memory.
 enum class Form : uint8_t {
   contiguous,
   gaps,        // columns 1 to n of a tensor with n + 3: rows with gaps, data off by one element
@@ -35,7 +35,7 @@ struct Values {
   double high = 2;
   double step = 0;         // not 0: low plus multiples of it
   bool one_scale = false;  // blocks of f8_g128 have the same
-  bool specials = false;   // begin with NaN, infinities, zeros, the least and the largest number
+  bool specials = false;   // starts with NaN, infinities, zeros, the least and the largest number
   std::vector<int64_t> undefined = {};  // elements in memory that are NaN; of q8_0 their blocks are
 };
 
@@ -59,16 +59,16 @@ class Scene {
 
   // An operand that kernels read. Block types: contiguous, random blocks of small scales.
   View input(const Layout& layout, DType dtype, const Values& values = {});
-  // The same with given values, contiguous: ids, lengths, tables.
+  // The same with given contiguous values: ids, lengths, tables.
   template <typename T>
   View input_of(const Shape& shape, std::span<const T> values) {
     return add_input(from_host<T>(values, shape, *device_));
   }
-  // An operand that kernels write; full of a pattern before, so that unwritten elements and writes
-  // into gaps show.
+  // An operand that kernels write. It starts full of a pattern, so that unwritten elements and
+  // writes into gaps show.
   View output(const Layout& layout, DType dtype);
-  // An operand that kernels update: random values before; compared afterwards like an output. Its
-  // values before are the next of inputs().
+  // An operand that kernels update. It starts with random values, which count as the next of
+  // inputs(), and is compared afterwards like an output.
   View in_out(const Layout& layout, DType dtype, const Values& values = {});
   // Keeps a value alive as long as the scene, e.g. the parts of LinearArgs.
   template <typename T>
@@ -78,14 +78,14 @@ class Scene {
     return *held;
   }
 
-  // What the case costs: bytes read and written once each (broadcast axes counted once), and
-  // floating-point operations. A case sets flops, and bytes where the default is wrong.
+  // The cost of the case: bytes read and written once each (broadcast axes counted once) and
+  // floating-point operations. A case sets flops, and bytes if the default is wrong.
   double bytes = 0;
   double flops = 0;
 
-  // Puts every output back to what it held at first.
+  // Sets every output back to its first contents.
   void reset();
-  // Values of the inputs (in_out operands: before the run) in the order of their creation.
+  // Values of the inputs (in_out operands: before the run) in order of creation.
   const std::vector<HostArray>& inputs() const { return inputs_; }
 
   // The types of all operands.

@@ -1,5 +1,5 @@
 #pragma once
-// How far a result may be from the wanted one: one table for all operations and backends.
+// The largest allowed difference of a result: one table for all operations and backends.
 
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace rbee::harness {
 
-// Operations whose errors have the same source.
+// Operations whose errors have the same cause.
 enum class Family : uint8_t {
   exact,            // moves or selects elements, or computes in integers: bit for bit
   elementwise,      // a few correctly rounded steps
@@ -29,26 +29,26 @@ struct Tolerance {
   double relative = 0;
   double of_largest = 0;
   double absolute = 0;
-  // By how much more than others the results of one row may together be too large, in parts.
+  // The results of one row may together exceed the others' bound by this part.
   double of_row = 0;
 };
 Tolerance tolerance(Family family, DType dtype, DeviceKind device);
 
-// Exact values as far as `dtype` can hold them: beyond its range they become infinities (f8e4m3:
-// its largest number), and integers have no -0. Nothing else is rounded.
+// Rounds exact values only to the limits of `dtype`: values beyond its range become infinities
+// (f8e4m3: its largest number), and integers have no -0.
 HostArray within_range(HostArray exact, DType dtype);
 
 struct Comparison {
   bool ok = true;
   double worst_absolute = 0;
-  double worst_relative = 0;  // of |want|, where that is not 0
+  double worst_relative = 0;  // part of |want|, if that is not 0
   double worst_excess = 0;    // error / allowed error; above 1 fails
   std::string first_failure;  // "element 17: got 1.5, want 2 (allowed error 0.001)"
 };
 
-// Equal values pass; without a tolerance -0 is not 0. Any NaN equals any NaN.
+// Equal values pass; with zero tolerance, 0 and -0 differ. Any NaN equals any NaN.
 Comparison compare_values(const HostArray& got, const HostArray& want, const Tolerance& allowed);
-// Also compares integers exactly, and elements outside of the operand with what they held before.
+// Also compares integers exactly, and the bytes outside the operand with their values before.
 Comparison compare_outputs(const Scene::Output& got, const Scene::Output& want,
                            const Tolerance& allowed);
 

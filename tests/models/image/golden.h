@@ -1,5 +1,5 @@
 #pragma once
-// Compares loaded image models with what diffusers made of the same weights.
+// Compares loaded image models with diffusers' results for the same weights.
 
 #include <filesystem>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace rbee::test {
 
-// Largest difference that rounding in another order explains, in f32.
+// The largest f32 difference that another order of rounding can cause.
 constexpr float kImageTolerance = 2e-4f;
 
 // The stored inputs and outputs of a case.
@@ -29,7 +29,7 @@ models::ImageModel load_on_cpu(const std::filesystem::path& path,
                                models::ImageLoadOptions options = {});
 
 void expect_close(const Tensor& found, const Tensor& wanted, float tolerance, const char* what);
-// What a model makes of a case's inputs.
+// A model's results for a case's inputs.
 Tensor text_states(const models::ImageModel& model, size_t encoder, const ImageGolden& golden);
 Tensor denoised(const models::ImageModel& model, const ImageGolden& golden);
 
@@ -37,7 +37,7 @@ void expect_text(const models::ImageModel& model, const ImageGolden& golden,
                  float tolerance = kImageTolerance);
 void expect_denoiser(const models::ImageModel& model, const ImageGolden& golden,
                      float tolerance = kImageTolerance);
-// Both make the same of a case's inputs: text, a step, a picture.
+// Both must give the same results for a case's inputs: text, a step, a picture.
 void expect_alike(const models::ImageModel& found, const models::ImageModel& wanted,
                   const ImageGolden& golden);
 void expect_vae(const models::Vae& vae, const ImageGolden& golden,

@@ -1,5 +1,5 @@
 #pragma once
-// Runs a language model over a paged cache as an engine would, for the tests of families.
+// Runs a language model over a paged cache, as an engine does, for tests of families.
 
 #include <cstdint>
 #include <memory>
@@ -13,13 +13,13 @@
 
 namespace rbee::test {
 
-// The device that RBEE_TEST_DEVICE names, e.g. "cuda:0", without it the CPU. Throws the reason why
-// there is none; then all tests are skipped.
+// The device in RBEE_TEST_DEVICE, e.g. "cuda:0"; the CPU if unset. If there is no such device, it
+// throws the reason, and all tests are skipped.
 Device& device_under_test();
-// How far logits may be from a reference in f32: the project's bound, on any device.
+// Largest difference of logits from an f32 reference, on any device.
 inline constexpr float kLogitBound = 1e-3f;
 
-// Rows in the place of a piece's ids from `first` on, which see each other.
+// Rows that replace a piece's ids from `first` on; they attend to each other.
 struct PiecePicture {
   int64_t first = 0;
   Tensor rows;
@@ -30,13 +30,13 @@ struct Piece {
   int64_t sequence = 0;
   std::vector<int32_t> ids;
   std::vector<PiecePicture> pictures = {};
-  // The adapters that it takes: slots and scales.
+  // the adapters it uses: slots and scales
   std::vector<std::pair<int32_t, float>> lora = {};
 };
 
 class ModelRunner {
  public:
-  // Blocks of four positions, scattered over the pool, for `sequences` of up to `context`
+  // Has blocks of four positions, scattered over the pool, for `sequences` of up to `context`
   // positions.
   ModelRunner(const models::LanguageModel& model, int64_t sequences, int64_t context,
               DType kv_dtype = DType::f32, Device& device = device_under_test());

@@ -29,12 +29,12 @@ struct PagedCase {
   bool sinks = false;
   std::vector<int32_t> key_ends;  // of each token; empty: none
   bool alibi = false;
-  Operand undefined = Operand::none;  // has a NaN in its first head of
+  Operand undefined = Operand::none;  // has a NaN in its first head at
   int64_t undefined_row = 0;          // this token, or key of the first sequence
   bool big = false;
 
-  // Scores have a deviation of 7/3 at every width, 4/3 * sqrt(head_dim) * scale with q and k in
-  // [-2, 2). A kernel may round q to the cache's 16 bits; a score's error is a part of that.
+  // Scores have a standard deviation of 7/3 at every width: 4/3 * sqrt(head_dim) * scale, q and k
+  // in [-2, 2). A kernel may round q to the cache's 16 bits; a score's error is proportional.
   float scale() const { return 1.75f / std::sqrt(static_cast<float>(head_dim)); }
   int64_t tokens() const {
     int64_t sum = 0;
