@@ -14,7 +14,7 @@ namespace {
 
 struct Format {
   int exponent_bits, mantissa_bits;
-  bool has_infinity;  // else the top exponent holds numbers, all ones are NaN
+  bool has_infinity;  // if not, the top exponent holds numbers, and all ones are NaN
 
   int bias() const { return (1 << (exponent_bits - 1)) - 1; }
   uint32_t sign_bit() const { return 1u << (exponent_bits + mantissa_bits); }
@@ -24,7 +24,7 @@ constexpr Format kF16 = {5, 10, true};
 constexpr Format kBf16 = {8, 7, true};
 constexpr Format kF8E4M3 = {4, 3, false};
 
-// What the bits mean, by the definition of the format.
+// The value of the bits by the format's definition.
 double meaning(const Format& f, uint32_t bits) {
   const uint32_t mantissa_mask = (1u << f.mantissa_bits) - 1;
   const uint32_t exponent_mask = (1u << f.exponent_bits) - 1;
@@ -79,7 +79,7 @@ TEST(Half, EveryValueSurvivesARoundTrip) {
   expect_round_trips<f8e4m3>(kF8E4M3, to_f8e4m3);
 }
 
-// Between each two neighbours: just below, at and just above the middle. Ties go to the even one.
+// Between each two neighbours: just below, at and just above the middle. Ties go to even.
 template <typename T, typename Convert>
 void expect_nearest(const Format& f, uint32_t largest, Convert convert) {
   for (uint32_t bits = 0; bits < largest; ++bits) {

@@ -82,7 +82,7 @@ TEST_F(InputFileTest, ReadsTheWholeFile) {
   const std::string large(3'000'000, 'x');
   EXPECT_EQ(read_file(write("large", large)), large);
   EXPECT_EQ(read_file(write("empty", "")), "");
-  // Has no size before it is read.
+  // Its size is unknown before it is read.
   EXPECT_THAT(read_file("/proc/self/status"), StartsWith("Name:"));
 }
 

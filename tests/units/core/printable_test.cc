@@ -10,9 +10,9 @@ using namespace std::string_view_literals;
 TEST(Printable, WhatSteersATerminalIsEscaped) {
   EXPECT_EQ(printable_line("\x1b[31mred\a\x7f"), R"(\x1b[31mred\x07\x7f)");
   EXPECT_EQ(printable_line("a\0b"sv), R"(a\x00b)");
-  // C1: as UTF-8, and as a lone byte, which some terminals take for CSI.
+  // C1: as UTF-8, and as a lone byte, which some terminals read as CSI.
   EXPECT_EQ(printable_line("\u009b31m\x9b"), R"(\x9b31m\x9b)");
-  // "Trojan Source": overrides, embeddings and isolates; and separators of lines.
+  // "Trojan Source": overrides, embeddings and isolates; and line separators.
   EXPECT_EQ(printable_line("a\u202eb\u2066c\u2069\u2028"), R"(a\u202eb\u2066c\u2069\u2028)");
 }
 

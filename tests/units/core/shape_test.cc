@@ -51,7 +51,7 @@ TEST(Shape, NumelRefusesWhatDoesNotFit) {
   EXPECT_THAT(message_of([] { numel({2, -3}); }), HasSubstr("size -3 in (2, -3)"));
   EXPECT_THAT(message_of([] { numel({kHuge, 2}); }), HasSubstr("4611686018427387904, 2"));
   EXPECT_EQ(numel({kHuge, 1}), kHuge);
-  // A zero does not hide sizes whose strides overflow.
+  // A size of zero must not hide sizes whose strides overflow.
   EXPECT_THAT(message_of([] { numel({0, kHuge, kHuge}); }), HasSubstr("more elements"));
 }
 

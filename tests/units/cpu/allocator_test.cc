@@ -18,7 +18,7 @@ TEST(CachingAllocator, EverySizeIsAlignedAndLargeEnough) {
   for (size_t bytes = 1; bytes <= (size_t{5} << 20); bytes = bytes * 5 / 4 + 1) {
     void* data = allocator.allocate(bytes);
     ASSERT_EQ(reinterpret_cast<uintptr_t>(data) % 64, 0u) << bytes;
-    std::memset(data, 0x5a, bytes);  // the sanitizers look on
+    std::memset(data, 0x5a, bytes);  // the sanitizers check it
     EXPECT_GE(allocator.stats().in_use, bytes);
     allocator.free(data, bytes);
     EXPECT_EQ(allocator.stats().in_use, 0u) << bytes;
@@ -59,13 +59,13 @@ TEST(CachingAllocator, KeepsNoMoreThanWasInUseOrItsLimit) {
   for (void* block : blocks) allocator.free(block, kBytes);
   EXPECT_EQ(allocator.stats().in_use, 0u);
   EXPECT_EQ(allocator.stats().cached, peak);
-  // None of what is kept is as large as this: some of it goes.
+  // No cached block is as large as this, so some are freed.
   constexpr size_t kOther = size_t{7} << 20;
   void* other = allocator.allocate(kOther);
   EXPECT_LE(allocator.stats().in_use + allocator.stats().cached, peak);
   EXPECT_GT(allocator.stats().cached, 0u);
   EXPECT_EQ(allocator.stats().peak, peak);
-  // Above the peak the limit alone remains.
+  // Above the peak only the limit applies.
   constexpr size_t kMore = size_t{20} << 20;
   void* more = allocator.allocate(kMore);
   EXPECT_LE(allocator.stats().cached, kLimit);
@@ -80,7 +80,7 @@ TEST(CachingAllocator, KeptMemoryIsWritableAgain) {
   constexpr size_t kBytes = size_t{5} << 20;
   void* data = allocator.allocate(kBytes);
   std::memset(data, 0x5a, kBytes);
-  allocator.free(data, kBytes);  // the system may have it from now on
+  allocator.free(data, kBytes);  // the system may reuse it from now on
   ASSERT_EQ(allocator.allocate(kBytes), data);
   std::memset(data, 0xa5, kBytes);
   EXPECT_EQ(static_cast<const uint8_t*>(data)[kBytes - 1], 0xa5);

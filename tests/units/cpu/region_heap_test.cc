@@ -47,7 +47,7 @@ TEST(RegionHeap, FreedHugePagesGoBackToTheSystem) {
   std::memset(data, 0x5a, bytes);
   heap.free(data, bytes);
   ASSERT_EQ(heap.allocate(bytes), data);
-  EXPECT_EQ(data[2 * kHugePage], 0);  // cleared by the system
+  EXPECT_EQ(data[2 * kHugePage], 0);  // zeroed by the system
   heap.free(data, bytes);
   heap.free(before, kPage);
   heap.free(behind, kPage);

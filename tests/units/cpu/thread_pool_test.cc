@@ -88,7 +88,7 @@ TEST(ThreadPool, SharesCoverEachIndexOnce) {
   }
 }
 
-// Each thread is held in its first range until all have begun.
+// Holds each thread in its first range until all have begun.
 TEST(ThreadPool, AThreadBeginsWithItsOwnShare) {
   constexpr int kThreads = 3;
   ThreadPool pool(kThreads);
@@ -104,7 +104,7 @@ TEST(ThreadPool, AThreadBeginsWithItsOwnShare) {
   for (int64_t t = 0; t < kThreads; ++t) EXPECT_EQ(first[static_cast<size_t>(t)], t * 100);
 }
 
-// One thread waits until another has taken a part of its share.
+// One thread waits until another has taken part of its share.
 TEST(ThreadPool, WhoIsDoneHelpsTheOthers) {
   ThreadPool pool(2);
   std::atomic<bool> helped{false};
@@ -187,17 +187,17 @@ TEST(ThreadPool, SeveralCallersTakeTurns) {
 TEST(ThreadPool, WorkersThatFellAsleepWakeUp) {
   ThreadPool pool(2);
   for (int round = 0; round < 5; ++round) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(3));  // far beyond the spinning
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));  // much longer than threads spin
     EXPECT_TRUE(both_threads_come(pool));
   }
 }
 
-// The other thread of the pool has to share its processor with a thread that never rests, and
-// goes behind it.
+// The pool's other thread must share its processor with a thread that never rests, and runs after
+// it.
 TEST(ThreadPool, AThreadThatGetsNoProcessorIsNotWaitedFor) {
   const std::vector<int> processors = allowed_processors();
   if (processors.size() < 2) GTEST_SKIP() << "one processor";
-  std::thread([&] {  // whose own processor ends with it
+  std::thread([&] {  // a thread of its own: its affinity ends with it
     ThreadPool pool(2);
     pid_t other = 0;
     ASSERT_TRUE(both_threads_come(pool, [&](int thread) {

@@ -46,7 +46,7 @@ TEST(Topology, EachProcessorBelongsToOneCore) {
   EXPECT_FALSE(processor_name().empty());
 }
 
-// A tree such as the kernel shows.
+// A cgroup tree as the kernel presents it.
 class GroupFiles {
  public:
   explicit GroupFiles(const std::string& own_group) { write("proc/self/cgroup", own_group); }
@@ -87,7 +87,7 @@ TEST(ControlGroups, TheTightestOfThoseAboveCounts) {
   EXPECT_EQ(files.groups().memory()->free, 0);
 }
 
-// The name is the host's, the folders are the container's.
+// The name is the host's; the folders are the container's.
 TEST(ControlGroups, OfAContainerAreAtTheRoot) {
   for (const char* own : {"0::/", "0::/docker/abc"}) {
     GroupFiles files(own);
@@ -96,7 +96,7 @@ TEST(ControlGroups, OfAContainerAreAtTheRoot) {
   }
 }
 
-// CTest runs this as the machine is and with RBEE_CPU_ISA of several levels.
+// CTest runs this with the machine's own level and with RBEE_CPU_ISA at several levels.
 TEST(CpuFeatures, TheEnvironmentLowersTheLevel) {
   const IsaSet supported = supported_isas();
   Isa wanted = Isa::amx;
@@ -111,7 +111,7 @@ TEST(CpuFeatures, TheEnvironmentLowersTheLevel) {
 }
 
 #ifdef __linux__
-// What the kernel says of the first processor.
+// The kernel's flags of the first processor.
 TEST(CpuFeatures, LevelsAreThoseThatTheSystemLists) {
   std::ifstream in("/proc/cpuinfo");
   std::set<std::string> flags;
@@ -133,7 +133,7 @@ TEST(CpuFeatures, LevelsAreThoseThatTheSystemLists) {
   EXPECT_EQ(found.has(Isa::avx512), avx512);
   EXPECT_EQ(found.has(Isa::avx512bf16), avx512 && all({"avx512_bf16"}));
   const bool tiles = all({"amx_tile", "amx_int8", "amx_bf16"});
-  EXPECT_TRUE(!found.has(Isa::amx) || tiles);  // a sandbox may refuse what the processor has
+  EXPECT_TRUE(!found.has(Isa::amx) || tiles);  // a sandbox may refuse it
 }
 #endif
 
@@ -158,7 +158,7 @@ TEST(Peak, TheUnitsOfThisProcessorAreMeasured) {
   const Peak peak = measure_peak(1, 0.002);
   EXPECT_GT(peak.read_bytes_per_second, 1e8);
   EXPECT_GT(peak.f32_flops, 1e8);
-  EXPECT_GT(measure_read(1, 1000), 1e6);  // below one line of each stream
+  EXPECT_GT(measure_read(1, 1000), 1e6);  // less than one line per stream
   EXPECT_GT(measure_read(2, 1 << 20), 1e8);
   EXPECT_EQ(peak.int8_ops > 0, missing_isa(Isa::avx2) == nullptr);
   EXPECT_EQ(peak.bf16_flops > 0, missing_isa(Isa::avx512bf16) == nullptr);

@@ -1,4 +1,4 @@
-// Samplers against diffusers' schedulers and, where diffusers has none, against their formulas in
+// Samplers against diffusers' schedulers or, if diffusers has none, against their formulas in
 // float64 (tools/goldens/make_diffusion_goldens.py).
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ Latent normals(Normals& source, double scale) {
   return out;
 }
 
-// The made-up model of the goldens, seen through its parametrisation.
+// The goldens' made-up model, in its parametrisation.
 Latent denoised(const NoiseModel& noise, const Latent& x, const Instruction& at, double factor) {
   const Scaling scaling = noise.scaling(at.sigma);
   Latent out(kCount);
@@ -212,8 +212,8 @@ TEST(DpmFast, CallsTheModelOnceAStep) {
   }
 }
 
-// AUTOMATIC1111 gives its setting for ancestral samplers, 1, to every function of k-diffusion that
-// has a parameter eta, in place of that function's own default of 0.
+// AUTOMATIC1111 passes its setting for ancestral samplers, 1, to every function of k-diffusion with
+// a parameter eta, instead of the function's own default of 0.
 TEST(DpmFast, AddsNoiseAsAncestralSamplersDo) {
   const SchedulerConfig config;
   const NoiseModel noise(config);

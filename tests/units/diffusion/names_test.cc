@@ -26,7 +26,7 @@ TEST(Names, AreUnderstoodInEveryonesSpelling) {
   EXPECT_EQ(parse_schedule("discrete"), Schedule::normal);
 }
 
-// Names of one formula in other programs: diffusers' classes, whole or as services write them, its
+// Other programs' names for one formula: diffusers' classes, whole or as services write them, its
 // algorithms, and InvokeAI 2.
 TEST(Names, OfOneFormulaAreOneSampler) {
   using enum Sampler;
@@ -54,7 +54,7 @@ TEST(Names, OfOldPicturesHoldBoth) {
   EXPECT_EQ(parse_sampler("DPM++ 2M AYS").schedule, Schedule::align_your_steps);
 }
 
-// The labels that AUTOMATIC1111 1.8 had, whose schedules were part of them.
+// The labels of AUTOMATIC1111 1.8, which include the schedule.
 TEST(Names, OfAutomatic1111AreSplit) {
   for (const char* sampler : {"LMS", "DPM2", "DPM2 a", "DPM++ 2S a", "DPM++ 2M", "DPM++ SDE",
                               "DPM++ 2M SDE", "DPM++ 3M SDE"}) {
@@ -206,7 +206,7 @@ TEST(SchedulerConfig, TakesEulerForSchedulersThatAreNotThere) {
   }
 }
 
-// By the keys of diffusers' classes: what its solvers compute otherwise than ours.
+// Settings by diffusers' keys that its solvers use and ours do not.
 TEST(SchedulerConfig, NamesSettingsThatItDoesNotCompute) {
   const auto ignored = [](std::string_view class_name, std::string_view settings) {
     const std::string text =
@@ -242,7 +242,7 @@ TEST(SchedulerConfig, NamesSettingsThatItDoesNotCompute) {
               ElementsAre("solver_type \"bh1\"", "predict_x0 false"));
   EXPECT_THAT(ignored("DEISMultistep", R"("solver_type": "logrho", "solver_order": 3)"),
               ElementsAre("solver_order 3"));
-  // A setting that a class does not have changes nothing.
+  // A setting that a class does not have has no effect.
   EXPECT_THAT(ignored("EulerDiscrete", R"("solver_order": 3)"), IsEmpty());
   EXPECT_THAT(ignored("EulerDiscrete", R"("timestep_type": "continuous")"),
               ElementsAre("timestep_type \"continuous\""));
@@ -285,7 +285,7 @@ TEST(NoiseModel, RefusesLevelsThatAreNoNumbers) {
     const SchedulerConfig config = parse_scheduler_config(text);
     harness::expect_error("noise", what, "", [&] { NoiseModel(config, 1024); });
   };
-  // 0.5^5000 is no double above 0, nor is 1 - 1e-300 below 1.
+  // 0.5^5000 rounds to 0 as a double, and 1 - 1e-300 to 1.
   refused(R"({"beta_start": 0.5, "beta_end": 0.5, "num_train_timesteps": 5000})", "or nothing");
   refused(R"({"beta_start": 1e-300, "beta_end": 0.01})", "leave all");
   refused(R"({"_class_name": "FlowMatchEulerDiscreteScheduler", "use_dynamic_shifting": true,
@@ -293,7 +293,7 @@ TEST(NoiseModel, RefusesLevelsThatAreNoNumbers) {
           "shift of 1024 tokens is inf");
 }
 
-// Of A1111's lists, of InvokeAI, NovelAI, ComfyUI and stable-diffusion.cpp.
+// Names from A1111's lists, InvokeAI, NovelAI, ComfyUI and stable-diffusion.cpp.
 TEST(Names, SamplersHaveTheAliasesOfOthers) {
   const auto expect = [](std::string_view text, Sampler sampler,
                          std::optional<Schedule> schedule = std::nullopt) {

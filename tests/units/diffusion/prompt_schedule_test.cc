@@ -1,5 +1,5 @@
-// Prompt editing and prompts of several parts. Where a case is marked so, it is an example of
-// AUTOMATIC1111's documentation of its parser.
+// Prompt editing and prompts of several parts. Marked cases are examples from AUTOMATIC1111's
+// documentation of its parser.
 
 #include "rbee/diffusion/prompt_schedule.h"
 
@@ -38,7 +38,7 @@ TEST(PromptSchedule, ReadsTheExamplesOfA1111) {
   EXPECT_THAT(of_ten("a [b:.5] c"), ElementsAre(At{5, "a  c"}, At{10, "a b c"}));
   EXPECT_THAT(of_ten("a [{b|d{:.5] c"), ElementsAre(At{5, "a  c"}, At{10, "a {b|d{ c"}));
   EXPECT_THAT(of_ten("((a][:b:c [d:3]"), ElementsAre(At{3, "((a][:b:c "}, At{10, "((a][:b:c d"}));
-  // Its second pass of ten steps after ten.
+  // The second pass of ten steps after a first of ten.
   EXPECT_THAT(of_ten("a [b:.5] c", 10), ElementsAre(At{10, "a b c"}));
   EXPECT_THAT(of_ten("a [b:1.5] c", 10), ElementsAre(At{5, "a  c"}, At{10, "a b c"}));
 }
@@ -49,7 +49,7 @@ TEST(PromptSchedule, AlternatesAsTheExamplesOfA1111) {
               ElementsAre(At{1, "a"}, At{2, "(b:1.1)"}, At{3, "a"}, At{4, "(b:1.1)"}));
   EXPECT_THAT(four("[fe|]male"),
               ElementsAre(At{1, "female"}, At{2, "male"}, At{3, "female"}, At{4, "male"}));
-  // Neighbours that are the same are one.
+  // Equal neighbours are merged.
   EXPECT_THAT(schedule_prompt("[fe|||]male", {.calls = 6}),
               ElementsAre(At{1, "female"}, At{4, "male"}, At{5, "female"}, At{6, "male"}));
   EXPECT_THAT(four("[a|[b:c:3]]"), ElementsAre(At{1, "a"}, At{2, "b"}, At{3, "a"}, At{4, "c"}));
@@ -59,7 +59,7 @@ TEST(PromptSchedule, AlternatesAsTheExamplesOfA1111) {
 TEST(PromptSchedule, EndsAndBeginsParts) {
   EXPECT_THAT(of_ten("a[ b::0.25]"), ElementsAre(At{2, "a b"}, At{10, "a"}));
   EXPECT_THAT(of_ten("(a [b:c:4]:1.3)"), ElementsAre(At{4, "(a b:1.3)"}, At{10, "(a c:1.3)"}));
-  // A number without a point counts calls, one with a point is a share.
+  // A number without a point counts calls; one with a point is a share.
   EXPECT_THAT(of_ten("[a:b:1]"), ElementsAre(At{1, "a"}, At{10, "b"}));
   EXPECT_THAT(of_ten("[a:b:1.0]"), ElementsAre(At{10, "a"}));
   EXPECT_THAT(of_ten("[a:b:0]"), ElementsAre(At{10, "b"}));
@@ -87,7 +87,7 @@ TEST(PromptSchedule, AnyTextIsRead) {
   for (int i = 0; i < 1000; ++i) deep += ":3]";
   const auto read = of_ten(deep);
   ASSERT_EQ(read.size(), 2u);
-  EXPECT_TRUE(read[1].text.starts_with("[x:"));  // what stands deeper than it reads
+  EXPECT_TRUE(read[1].text.starts_with("[x:"));  // nested deeper than the parser reads
   EXPECT_EQ(read[0].text, "x");
   harness::expect_error("prompt", "0 calls", "", [] { schedule_prompt("a", {.calls = 0}); });
 }

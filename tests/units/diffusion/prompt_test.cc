@@ -24,7 +24,7 @@ void expect_parts(std::string_view prompt, PromptSyntax syntax, const std::vecto
   }
 }
 
-// The first four are examples of AUTOMATIC1111's documentation of its parser.
+// The first four are examples from AUTOMATIC1111's documentation of its parser.
 TEST(Prompt, WeightsAreThoseOfA1111) {
   const auto a1111 = PromptSyntax::a1111;
   expect_parts("normal text", a1111, {{"normal text", 1}});
@@ -36,15 +36,15 @@ TEST(Prompt, WeightsAreThoseOfA1111) {
   expect_parts("(one (two:1.5) three)", a1111, {{"one ", 1.1f}, {"two", 1.65f}, {" three", 1.1f}});
   expect_parts("ratio 16:9) ok]", a1111, {{"ratio 16:9) ok]", 1}});
   expect_parts("(a:b:1.5)", a1111, {{"a:b", 1.5f}});
-  // As programs write sums of floats.
+  // Sums of floats as programs write them.
   expect_parts("(a:1.2000000000000002) (b: +.30000000000000004 )", a1111,
                {{"a", 1.2f}, {" ", 1}, {"b", 0.3f}});
   expect_parts("(unnecessary)(parens)", a1111, {{"unnecessaryparens", 1.1f}});
   expect_parts("", a1111, {{"", 1}});
 }
 
-// Worked out by hand from the pattern of A1111's parser, where a backslash alone is a token of its
-// own that adds nothing.
+// Worked out by hand from the pattern in A1111's parser: there a lone backslash is a token that
+// adds nothing.
 TEST(Prompt, BackslashesAreThoseOfA1111) {
   const auto a1111 = PromptSyntax::a1111;
   expect_parts(R"(dog\ face)", a1111, {{"dog face", 1}});
@@ -101,14 +101,14 @@ TEST(Prompt, AnyTextParses) {
   EXPECT_EQ(parse_prompt(std::string(3000, '[') + "x", PromptSyntax::a1111).size(), 1u);
 }
 
-// Looking from each of them to the end of the text would take minutes.
+// Searching from each colon to the text's end would take minutes.
 TEST(Prompt, ColonsAreReadOnce) {
   const std::string colons(size_t{1} << 20, ':');
   expect_parts("(" + colons, PromptSyntax::a1111, {{colons, 1.1f}});
   expect_parts("(" + colons + "2)", PromptSyntax::a1111, {{colons.substr(1), 2}});
 }
 
-// One id a character, the character itself.
+// One id per character: the character itself.
 std::vector<int32_t> letters(std::string_view text) {
   return {text.begin(), text.end()};
 }
@@ -159,7 +159,7 @@ TEST(Chunks, KeepWordsOfSeveralIdsWhole) {
   EXPECT_THAT(moved[0].ids, ElementsAre(1, 'a', 'b', 2, 3, 3));
   EXPECT_THAT(moved[1].ids, ElementsAre(1, 'x', 'y', 'z', 'c', 2));
   EXPECT_EQ(chunk_prompt({{"axyz", 1}}, letters, whole).size(), 1u);
-  // No chunk holds it.
+  // Too long for one chunk.
   whole.together = [](int32_t id) -> size_t { return id == 'x' ? 5 : 1; };
   EXPECT_THAT(chunk_prompt({{"axyzuv", 1}}, letters, whole)[0].ids,
               ElementsAre(1, 'a', 'x', 'y', 'z', 2));

@@ -1,5 +1,5 @@
-// What `rbee doctor` says of machines that these tests make up: files under a folder, rights, and
-// what a backend finds.
+// The report of `rbee doctor` on machines that these tests make up: files under a folder,
+// permissions, and what a backend finds.
 #include <gmock/gmock.h>
 #include <stdlib.h>
 
@@ -77,7 +77,7 @@ class Doctor : public ::testing::Test {
     write("sys/bus/pci/devices/0000:04:00.0/class", "0x020000\n");  // a network card
     write("sys/bus/pci/devices/0000:04:00.0/vendor", vendor + "\n");
   }
-  // A working machine with a card of gfx1100; the second node is a processor.
+  // A machine with a working gfx1100 card; the second node is a processor.
   void add_amd() const {
     add_card("0x1002");
     write("sys/module/amdgpu/refcnt", "3\n");
@@ -107,7 +107,7 @@ class Doctor : public ::testing::Test {
               .reason = "",
               .version = "CUDA driver 13.0"};
   }
-  // The runtime opens, and finds nothing.
+  // The runtime opens and finds no device.
   static void without_devices(const std::string& reason) {
     gpus() = {.devices = {}, .reason = reason, .version = ""};
   }
@@ -122,12 +122,12 @@ class Doctor : public ::testing::Test {
   static std::vector<Finding> of(const Findings& findings, Severity severity) {
     std::vector<Finding> out;
     for (const Finding& finding : findings.list) {
-      // The machine that runs the test is none of these.
+      // Skips findings about the machine that runs the test.
       if (finding.severity == severity && finding.subject != "processor") out.push_back(finding);
     }
     return out;
   }
-  // The one error, which is of this subject.
+  // The only error; it must be about this subject.
   static Finding error_of(const Findings& findings, const std::string& subject) {
     const std::vector<Finding> errors = of(findings, Severity::error);
     for (const Finding& finding : errors) {
@@ -138,7 +138,7 @@ class Doctor : public ::testing::Test {
   }
 
   Machine machine_;
-  std::set<std::string> closed_;  // files that this user may not open
+  std::set<std::string> closed_;  // files that this user cannot open
   std::map<std::string, std::string> variables_;
 };
 
@@ -237,7 +237,7 @@ TEST_F(Doctor, ARuntimeThatIsMissingOrOldIsToldWithItsPackage) {
   EXPECT_EQ(error_of(amd(), "AMD library").mend, "unset HIP_VISIBLE_DEVICES");
 }
 
-// In WSL the driver is the host system's, and the library finds the card without these files.
+// In WSL the driver is in the host system, and the library finds the card without these files.
 TEST_F(Doctor, WhatADeviceDoesWithoutIsNoError) {
   add_nvidia("550.54.14");
   fs::remove(machine_.root / "proc/driver/nvidia/version");
@@ -368,7 +368,7 @@ TEST(DoctorReport, NamesNoHome) {
   EXPECT_THAT(as_json(findings, "/home/anna"), ::testing::Not(HasSubstr("anna")));
 }
 
-// The table's head names the cards on which the program was run.
+// The table's head names the cards that the program was tested on.
 TEST(DoctorReport, TheCardsThatWereRunAreThoseOfTheTable) {
   std::ifstream file(fs::path(test::data_folder()).parent_path() / "docs/reference/gpu-status.md");
   std::string head;

@@ -1,4 +1,4 @@
-// Steps that are queued before anybody knows the tokens that they are for.
+// Decode steps that are queued before the host knows their tokens.
 
 #include <algorithm>
 #include <deque>
@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kVocab = test::kTinyVocab;
 constexpr TopLogitsWanted kLikeliest{.count = 1, .vocab = kVocab, .scales = {}};
 
-// Sequences behind their prompts, which are of different lengths.
+// Sequences after their prompts, which differ in length.
 class Chats {
  public:
   Chats(Stepper& stepper, int count) : stepper_(stepper) {
@@ -26,7 +26,7 @@ class Chats {
 
   Sequence& operator[](size_t i) { return sequences_[i]; }
 
-  // A step of a token of each of these, and what is likeliest behind it.
+  // Runs a step of one token for each of these; returns the most likely next tokens.
   std::vector<int32_t> step(AsyncStep ahead, std::vector<size_t> of = {}) {
     if (of.empty()) {
       for (size_t i = 0; i < sequences_.size(); ++i) of.push_back(i);
@@ -73,7 +73,7 @@ TEST_F(AsyncSteps, GiveWhatStepsOneByOneGive) {
   }
 }
 
-// One copy to the device for each block, and as many steps as were asked for and one ahead.
+// One copy to the device per block, and one step more than requested: the one ahead.
 TEST_F(AsyncSteps, NeedNothingFromTheHostWithinABlock) {
   Chats chats(stepper, 1);
   chats.step(AsyncStep::nothing);  // captures
@@ -97,10 +97,10 @@ TEST_F(AsyncSteps, ServeThoseWhoAreLeft) {
   wanted.step(AsyncStep::nothing);
   ASSERT_TRUE(stepper.is_ahead());
   const int replays = device.replays;
-  // Of the rows of the step that is ahead the first and the third.
+  // Rows 1 and 3 of the step that is ahead.
   EXPECT_EQ(chats.step(AsyncStep::next_step, {1, 3}), wanted.step(AsyncStep::nothing, {1, 3}));
   EXPECT_EQ(device.replays, replays);
-  EXPECT_FALSE(stepper.is_ahead());  // it would write for those who left
+  EXPECT_FALSE(stepper.is_ahead());  // it would write for sequences that left
   for (const int64_t row : {0, 1}) {
     const std::span<float> logits = stepper.logit_row(row);
     EXPECT_EQ(std::ranges::max_element(logits) - logits.begin(),
@@ -139,14 +139,14 @@ TEST_F(AsyncSteps, LeaveTheLogitsOfTheStepThatWasAskedFor) {
   }
 }
 
-// A step that was in vain is followed by none ahead, the next such by none for longer, until some
-// were taken again.
+// After a wasted step none is queued ahead for a while, after the next for longer, until some steps
+// have been used again.
 TEST_F(AsyncSteps, PauseWhereTheyAreInVain) {
   Chats chats(stepper, 1);
   chats.step(AsyncStep::nothing);
   const auto pause = [&] {
     EXPECT_TRUE(stepper.is_ahead());
-    chats[0].tokens.back() ^= 1;  // not what the device went on with
+    chats[0].tokens.back() ^= 1;  // not the token that the device went on with
     int steps = 0;
     for (; !stepper.is_ahead() || steps == 0; ++steps) chats.step(AsyncStep::next_step);
     return steps - 1;
@@ -159,7 +159,7 @@ TEST_F(AsyncSteps, PauseWhereTheyAreInVain) {
   EXPECT_EQ(pause(), 2);
 }
 
-// Sequences come to new blocks at different steps; those that they come to soon are known before.
+// Sequences reach new blocks at different steps; blocks needed soon are prepared early.
 TEST_F(AsyncSteps, GoOnIntoBlocksThatAreKnown) {
   Chats wanted(one_by_one, 4), chats(stepper, 4);
   chats.step(AsyncStep::nothing);
@@ -171,7 +171,7 @@ TEST_F(AsyncSteps, GoOnIntoBlocksThatAreKnown) {
   EXPECT_LE(device.uploads - uploads, 5);  // else one for each block of each
 }
 
-// The last blocks stay for who needs them now.
+// The last free blocks are left for sequences that need them now.
 TEST_F(AsyncSteps, TakeNoBlocksThatAreFew) {
   const StepperOptions narrow{.cache_tokens = 24, .block_size = 8, .kv_dtype = DType::f32};
   Stepper full(*far.model, device, narrow);
@@ -202,7 +202,7 @@ TEST_F(AsyncSteps, AreOfTheLikeliestOrOfDeviceDraws) {
   EXPECT_FALSE(one_by_one.is_ahead());
 }
 
-// Requests that ban tokens, as long as none of these is the likeliest, and after it was.
+// Requests that ban tokens: as long as no banned token is the most likely, and after one was.
 TEST(EnginesAsyncSteps, AreTakenBesideBans) {
   const auto engine_of = [](TextModel model, std::vector<int32_t> ends) {
     model.end_tokens = std::move(ends);
@@ -226,7 +226,7 @@ TEST(EnginesAsyncSteps, AreTakenBesideBans) {
     if (end == rare) {
       EXPECT_LE(device.uploads - uploads, 12);
     }
-    // Beside another, whose row is read again with its own.
+    // Together with another request, whose row the host reads with its own.
     TextRequest other = greedy("b", 32);
     other.sampling.ignore_eos = true;
     const std::string others = answer(*engine_of(tiny_model(), {end}), other)->text;
@@ -238,7 +238,7 @@ TEST(EnginesAsyncSteps, AreTakenBesideBans) {
   }
 }
 
-// Draws that a device foresees: the same texts as without, and few words from the host.
+// Draws on the device: the same texts as without, and few words from the host.
 TEST(EnginesAsyncSteps, AreTakenForSampledRequests) {
   const LlmOptions options{.max_running = 4, .block_size = 4};
   const auto engine = make_llm_engine(tiny_model(), options);

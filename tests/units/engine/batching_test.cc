@@ -1,4 +1,4 @@
-// Requests that share steps: what each says does not depend on the others.
+// Requests that share steps: the answer of each does not depend on the others.
 
 #include <algorithm>
 #include <atomic>
@@ -32,7 +32,7 @@ std::vector<std::string> texts_alone(TextModel model, const LlmOptions& options)
   return out;
 }
 
-// They wait beside each other before the first of them joins.
+// All wait in the queue before the first of them joins.
 std::vector<std::shared_ptr<Recorder>> all_together(TextEngine& engine) {
   const auto holder = hold(engine, greedy("hold", 1));
   std::vector<std::shared_ptr<Recorder>> sinks;
@@ -58,7 +58,7 @@ TEST_P(EveryFamily, ThirtyTwoTogetherSayWhatEachSaysAlone) {
     LlmOptions options;
     bool preempts;
   };
-  // Rows of a product may be rounded otherwise beside others, and a tiny model has near ties. So no
+  // Other rows beside it may change a product's rounding, and a tiny model has near ties. So no
   // step depends on time here: all runs compute the same.
   const Case cases[] = {
       {"all at once", {.max_running = kTogether, .step_seconds = 0, .block_size = 4}, false},
@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Batching, EveryFamily,
                                            "stablelm"),
                          [](const auto& family) { return std::string(family.param); });
 
-// Steps of greedy requests are queued ahead there, while others join and leave.
+// There, greedy steps are queued ahead while other requests join and leave.
 TEST(Batching, ADeviceThatRecordsStepsSaysTheSame) {
   const std::vector<std::string> alone =
       texts_alone(tiny_model(), {.max_running = 1, .cache_tokens = 64, .block_size = 4});
@@ -108,7 +108,7 @@ TEST(Batching, ADeviceThatRecordsStepsSaysTheSame) {
     EXPECT_EQ(sinks[i]->text, alone[i]) << prompt_of(static_cast<int>(i));
   }
   EXPECT_EQ(engine->stats().kv_blocks_used, 0);
-  // A lone one needs the host for each block alone.
+  // A request that runs alone needs the host only once per block.
   answer(*engine, greedy("a lone one", 32));
   const int uploads = device.uploads, replays = device.replays;
   answer(*engine, greedy("a lone one", 32));
@@ -165,7 +165,7 @@ TEST(Batching, BeginningsAreSharedUnderTheSameSaltAlone) {
 TEST(Batching, WhoFollowsSharesThePrompt) {
   const auto engine = make_llm_engine(tiny_model(), {.max_running = 8, .block_size = 4});
   TextRequest request = greedy("some words here and there, bad cafe", 8);
-  const auto held = hold(*engine, greedy("x", 4));  // so that all of them come together
+  const auto held = hold(*engine, greedy("x", 4));  // so that all of them join together
   const auto first = submit(*engine, request, "first");
   request.follows = "first";
   std::vector<std::shared_ptr<Recorder>> others;
@@ -180,7 +180,7 @@ TEST(Batching, WhoFollowsSharesThePrompt) {
     other->wait();
     EXPECT_EQ(other->text, first->text);
   }
-  // All full blocks but the one that the last token is in.
+  // All full blocks except the one with the last token.
   EXPECT_EQ(engine->stats().prefix_hits, static_cast<uint64_t>(3 * ((length - 1) / 4 * 4)));
 }
 
@@ -203,7 +203,7 @@ TEST(Batching, AChatThatGoesOnFindsItsAnswerInTheCache) {
   const auto first = answer(*engine, greedy(prompt, 12));
   const uint64_t before = engine->stats().prefix_hits;
   const auto second = answer(*engine, greedy(prompt + first->text + " and on", 3));
-  // More than the prompt: part of the answer too, as far as its text gives the same tokens.
+  // More than the prompt: the answer too, as far as its text gives the same tokens again.
   EXPECT_GT(engine->stats().prefix_hits - before,
             static_cast<uint64_t>(first->started.prompt_tokens));
   EXPECT_TRUE(second->finished);
@@ -215,7 +215,7 @@ class Order final : public EventSink {
   explicit Order(std::vector<std::string>& order, std::string name, std::shared_ptr<Recorder> to)
       : order_(order), name_(std::move(name)), to_(std::move(to)) {}
   void on_started(const Started& event) noexcept override {
-    order_.push_back(name_);  // on the engine's thread alone
+    order_.push_back(name_);  // only on the engine's thread
     to_->on_started(event);
   }
   void on_token(const TokenText& event) noexcept override { to_->on_token(event); }
@@ -295,7 +295,7 @@ TEST(Batching, ASharedStepThatFindsNoMemoryIsDoneApart) {
 TEST(Batching, TheCacheHoldsWhatTheOptionsSay) {
   const auto engine = make_llm_engine(tiny_model(64), {.cache_tokens = 200, .block_size = 8});
   EXPECT_EQ(engine->stats().kv_blocks_total, 25);
-  // Without: a context for each, as the machine has the memory.
+  // Without the flag: as many contexts as the machine's memory allows.
   EXPECT_EQ(
       make_llm_engine(tiny_model(64), {.max_running = 3, .block_size = 8})->stats().kv_blocks_total,
       24);

@@ -1,4 +1,4 @@
-// Draws and cuts by mass, beside what ordering the whole list gives.
+// Draws and cuts by probability mass, compared with ordering the whole list.
 #include "rbee/engine/text/sampling/candidates.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAreArray;
 
-// Flat, peaked, with values that come often, and with most too small to have a probability.
+// Flat, peaked, with repeated values, and with most too small to have a probability.
 std::vector<std::vector<float>> rows() {
   std::vector<std::vector<float>> out;
   std::mt19937 bits(5);
@@ -49,7 +49,7 @@ double sum_of(const std::vector<Candidate>& list) {
   return sum;
 }
 
-constexpr double kAlmostAll = 1 - 1e-9;  // nearer, and how sums are rounded would count
+constexpr double kAlmostAll = 1 - 1e-9;  // closer to 1, the rounding of sums would matter
 
 TEST(Candidates, DrawsWhatIsAtTheNumber) {
   for (const std::vector<float>& row : rows()) {
@@ -74,7 +74,7 @@ TEST(Candidates, DrawsWhatIsAtTheNumber) {
       EXPECT_EQ(drawn.id, list[at].id) << row.size() << " " << number;
       EXPECT_NEAR(drawn.probability, list[at].probability / sum, 1e-6);
     }
-    // Rounding may leave a number beyond all of the mass.
+    // Rounding may give a number beyond the whole mass.
     const Candidate last = candidates.draw(1 + 1e-9);
     EXPECT_GT(std::exp(last.logit - list.front().logit), 0.0f) << row.size();
     EXPECT_EQ(candidates.size(), row.size());

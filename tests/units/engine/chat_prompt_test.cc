@@ -64,7 +64,7 @@ TEST(ChatPrompt, IntegersOfAnySizeKeepTheirDigits) {
   EXPECT_THAT(told.back().content, HasSubstr(":340282366920938463463374607431768211456}"));
 }
 
-// Models write such, and clients send it back.
+// Models write such arguments, and clients send them back.
 TEST(ChatPrompt, ArgumentsThatAreNoObjectAreToldAsTheyAre) {
   ChatMessage message{.role = "assistant"};
   message.tool_calls = {{.id = "a", .name = "f", .arguments = "{'a': 1}"}};

@@ -1,4 +1,4 @@
-// Answers of a tiny random model that have to have a form.
+// Answers of a tiny random model under a grammar, a schema or a pattern.
 #include "rbee/engine/text/form/constraint.h"
 
 #include <gmock/gmock.h>
@@ -78,7 +78,7 @@ TEST(Constraint, AnswersHaveTheFormAtEveryTemperature) {
   EXPECT_TRUE(gbnf->text.starts_with('<') && gbnf->text.ends_with('>')) << gbnf->text;
 }
 
-// What OpenAI documents for strict schemas, each in the place of a property.
+// The keywords that OpenAI documents for strict schemas, each in a property.
 TEST(Constraint, EveryKeywordOfStrictSchemas) {
   using nlohmann::json;
   struct Case {
@@ -169,7 +169,7 @@ TEST(Constraint, EndTokensEndWhatIsComplete) {
 }
 
 TEST(Constraint, AnswersInABatchKeepTheirFormThroughPreemptions) {
-  // Blocks for two long answers at once.
+  // Enough blocks for two long answers at once.
   const auto engine = make_llm_engine(
       tiny_model(128), {.max_running = 8, .step_tokens = 16, .cache_tokens = 160, .block_size = 8});
   std::vector<std::shared_ptr<Recorder>> persons, others;
@@ -202,7 +202,7 @@ TEST(Constraint, TheFormWinsOverBans) {
   EXPECT_EQ(sink->text.find_first_not_of("ab"), std::string::npos) << sink->text;
 }
 
-// GBNF's <name> and <[id]>: special tokens by themselves, others by their texts.
+// GBNF's <name> and <[id]>: special tokens match by id, others by their text.
 TEST(Constraint, GrammarsNameTokens) {
   std::ifstream file(test::data_folder() + "/units/text/data/qwen2.json");
   const std::string json((std::istreambuf_iterator<char>(file)), {});
@@ -263,7 +263,7 @@ TEST(Constraint, TextsThatNoTokenSpellsFailAlone) {
   EXPECT_TRUE(answer(*engine, greedy("abc", 3))->finished);
 }
 
-// A step gives all answers together so much work; who reads in many ways waits for it in turn.
+// A step allows a fixed amount of work for all answers; an ambiguous text waits for its turn.
 TEST(ConstrainedText, ReadingIsPaidForBeforeTheNextMask) {
   const auto grammar = grammar::testing::compile(
       grammar::parse_gbnf("root ::= p\np ::= [a-z] p [a-z] | [a-z] p | [a-z]"));
@@ -277,7 +277,7 @@ TEST(ConstrainedText, ReadingIsPaidForBeforeTheNextMask) {
     text.accept('a');
     const int64_t visited = matcher.visited() - before;
     int64_t work = kMuch;
-    ASSERT_TRUE(matcher.fill(bits, work));  // what it finds is known from here on
+    ASSERT_TRUE(matcher.fill(bits, work));  // later calls reuse this result
     work = kMuch;
     ASSERT_TRUE(matcher.fill(bits, work));
     const int64_t of_mask = kMuch - work;
@@ -302,7 +302,7 @@ TEST(ConstraintCompiler, GrammarsAreKept) {
   EXPECT_EQ(compiler.compile(of(1)), first);
   EXPECT_NE(compiler.compile(of(2)), first);
   for (int i = 3; i < 100; ++i) compiler.compile(of(i));
-  EXPECT_NE(compiler.compile(of(1)), first);  // not used for long
+  EXPECT_NE(compiler.compile(of(1)), first);  // unused for long, so it was dropped
   EXPECT_EQ(compiler.compile({}), nullptr);
 
   const std::weak_ptr kept = compiler.compile(of(1)), followed = compiler.compile(of(2));
@@ -313,7 +313,7 @@ TEST(ConstraintCompiler, GrammarsAreKept) {
   EXPECT_NE(compiler.compile(of(2)), answer);
 }
 
-// The one that an answer followed is freed once nothing has run for a while.
+// A grammar that an answer used is freed after the engine has been idle for a while.
 TEST(Constraint, GrammarsGoWhileNothingRuns) {
 #ifndef __GLIBC__
   GTEST_SKIP() << "another allocator";
@@ -322,7 +322,7 @@ TEST(Constraint, GrammarsGoWhileNothingRuns) {
   const auto engine =
       make_llm_engine(tiny_model(512), {.grammar_rest = std::chrono::milliseconds(50)});
   const auto in_use = [] { return static_cast<int64_t>(mallinfo2().uordblks); };
-  answer(*engine, constrained(Kind::regex, "a{1,3}"));  // makes what all grammars need
+  answer(*engine, constrained(Kind::regex, "a{1,3}"));  // makes the parts that all grammars share
   const int64_t before = in_use();
   const auto sink = submit(*engine, constrained(Kind::regex, "([a-z]{1,100}[0-9]{1,100}){20}", 2));
   const int64_t most = in_use();

@@ -1,4 +1,4 @@
-// What --device auto takes, among backends that these tests make up.
+// The device that --device auto chooses, from backends that these tests make up.
 #include "rbee/engine/common/device_choice.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What a sampler foresees, drawn as a device does, against what it draws.
+// The tokens that a sampler predicts a device to draw, compared with its own draws.
 
 #include <algorithm>
 #include <random>
@@ -22,7 +22,7 @@ SamplingParams params_of(float temperature, int32_t top_k, float top_p, float mi
   return out;
 }
 
-// As a device draws from a row's top logits.
+// Draws from a row's top logits as a device does.
 int32_t draw_on_device(const Tensor& logits, const TopK& top_logits, const DeviceDraws& draws,
                        int32_t turn) {
   const Tensor drawn = empty({1}, DType::i32, cpu());
@@ -65,7 +65,7 @@ TEST(DeviceDraws, WhatIsDrawn) {
     for (int32_t turn = 0; turn < kDeviceDraws; ++turn) {
       std::vector<float> row(kVocab);
       for (float& x : row) x = normal(random);
-      row.back() = 8;  // a likely one, where it is banned
+      row.back() = 8;  // a likely token, which may be banned
       const Tensor logits = from_host<float>(row, {1, kVocab}, cpu());
       const float scales[] = {sampler.scale()};
       const TopK top_logits =
@@ -83,13 +83,13 @@ TEST(DeviceDraws, WhatIsDrawn) {
       EXPECT_EQ(foreseen, chosen.value_or(-1)) << params.temperature << ", turn " << turn;
       EXPECT_EQ(foreseen, whole.sample(row, {})) << params.temperature << ", turn " << turn;
     }
-    // Of rows that nothing cuts some, which the device's draw decides.
+    // Of uncut rows only some, whose draw the device can decide.
     const bool cuts = params.top_k > 0 || params.top_p < 1 || params.min_p > 0;
     EXPECT_EQ(undecided > 0, !cuts && params.temperature >= 1) << params.temperature;
   }
 }
 
-// A number that is not the device's, or a change that it does not know: the row is asked for.
+// If the number is not the device's, or it does not know a change, the host reads the row.
 TEST(DeviceDraws, WhatWasDrawnOtherwiseIsNotTaken) {
   const std::vector<float> flat(kVocab, 1);
   const Tensor logits = from_host<float>(flat, {1, kVocab}, cpu());

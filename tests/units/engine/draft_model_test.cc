@@ -1,4 +1,4 @@
-// A draft model changes the number of steps, no greedy text and no distribution.
+// A draft model changes the number of steps, but no greedy text and no distribution.
 #include "rbee/engine/text/draft/draft_model.h"
 
 #include <gmock/gmock.h>
@@ -17,10 +17,10 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kContext = 128;
 
-// Two engines at a time compute little: more threads would wait for one another.
+// Two engines at a time compute little; more threads would only wait for each other.
 const bool kOneThread = (cpu::set_thread_count(1), true);
 
-// A model whose logits are off by a wave of this height, so that it is right now and then.
+// A model with a wave of this height added to its logits, so it is right now and then.
 class WrongModel final : public models::LanguageModel {
  public:
   WrongModel(std::unique_ptr<models::LanguageModel> model, float by)
@@ -56,7 +56,7 @@ TextModel wrong_model(float by, const std::string& family = "smollm") {
 
 TextRequest random_request(size_t i, int32_t tokens) {
   TextRequest request = greedy(kPrompts[i % kPrompts.size()] + std::to_string(i), tokens);
-  request.sampling.frequency_penalty = 0.2f;  // depends on the draft tokens before
+  request.sampling.frequency_penalty = 0.2f;  // depends on earlier draft tokens
   return request;
 }
 
@@ -141,7 +141,7 @@ TEST(Draft, WhatIsDrawnByTheSameModelIsTaken) {
     EXPECT_EQ(first->finished->tokens_out, 40);
     EXPECT_EQ(answer(*engine, sampled(seed))->text, first->text) << "seed " << seed;
   }
-  // Rounding makes single steps differ from shared ones by less than one draft token in a thousand.
+  // Rounding lets single steps differ from shared ones in less than one draft token in a thousand.
   const EngineStats stats = engine->stats();
   EXPECT_GT(stats.draft_tokens, 300u);
   EXPECT_LE(stats.draft_tokens - stats.accepted_tokens, 1u);
@@ -159,7 +159,7 @@ TEST(Draft, FollowsThoseThatLoseTheirBlocks) {
   EXPECT_EQ(stats.accepted_tokens, stats.draft_tokens);
 }
 
-// What it drafts is right only where its cache holds the beginning, too.
+// Its drafts are right only if its cache holds the prefix, too.
 TEST(Draft, KnowsBeginningsThatWereEvaluatedWithoutIt) {
   const auto engine = make_llm_engine(tiny_model(kContext), speculating(), tiny_model(kContext));
   TextRequest request = greedy("some beginning of a chat that is long enough for blocks", 20);
@@ -223,7 +223,7 @@ TEST(Draft, StopsWhereItIsUnsure) {
 TEST(Draft, IsCountedInTheFigures) {
   const auto without = make_llm_engine(tiny_model(kContext), plain());
   const auto with = make_llm_engine(tiny_model(kContext), speculating(), tiny_model(kContext));
-  // Of one block count and, being the same model, of one size.
+  // They have equal block counts and, being the same model, equal sizes.
   EXPECT_EQ(with->model().kv_cache_bytes, 2 * without->model().kv_cache_bytes);
   EXPECT_EQ(with->model().weight_bytes,
             without->model().weight_bytes + tiny_model(kContext).info.weight_bytes);
@@ -262,7 +262,7 @@ bool has_form(std::string_view text) {
   return text.size() % 5 == 0 && words >= 2 && words <= 12;
 }
 
-// Each draft token is held against the form behind the draft tokens before it.
+// Each draft token is checked against the grammar after the draft tokens before it.
 TEST(Draft, AnswersHaveTheirForm) {
   const auto without = make_llm_engine(tiny_model(kContext), plain());
   const auto ngram = make_llm_engine(tiny_model(kContext), speculating());

@@ -1,5 +1,5 @@
-// The engine for embeddings over tiny random models: texts are tokenised as Hugging Face does it
-// and give transformers' vectors (tools/goldens/make_embedding_goldens.py), whoever waits beside.
+// The engine for embeddings over tiny random models: it tokenises as Hugging Face does and gives
+// transformers' vectors (tools/goldens/make_embedding_goldens.py), whatever requests wait beside.
 
 #include "rbee/engine/embedding/engine.h"
 
@@ -192,7 +192,7 @@ class WordRanker : public testing::Test {
   fs::path folder_;
 };
 
-// A folder as Qwen publishes it says nothing of ranking.
+// A folder as Qwen publishes it has no setting for ranking.
 TEST_F(WordRanker, RanksByItsYesAndNo) {
   const json wanted = golden("qwen3_ranker");
   EXPECT_FALSE(is_for_embeddings(folder_));
@@ -249,7 +249,7 @@ TEST_F(WordRanker, WhatHasNoWordsOrNoPromptIsNamed) {
                      [&] { submit(*ranker, {.inputs = {TextPair{"a", "b", "c"}}}); });
 }
 
-// As files are that were converted before converters knew of such heads.
+// Files that were converted before converters knew of such heads.
 TEST_F(WordRanker, AFileThatSaysSoHasAHead) {
   std::ifstream file(folder("qwen3") / "model.gguf", std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(file), {}};
@@ -257,7 +257,7 @@ TEST_F(WordRanker, AFileThatSaysSoHasAHead) {
   const size_t at = bytes.find(key);
   ASSERT_NE(at, bytes.npos);
   constexpr char kRank = 4;
-  bytes[at + key.size() + sizeof(uint32_t)] = kRank;  // behind the value's type
+  bytes[at + key.size() + sizeof(uint32_t)] = kRank;  // after the value's type
   const fs::path path = folder_ / "model.gguf";
   std::ofstream(path, std::ios::binary) << bytes;
   test::expect_error(Code::not_found, {"has no cls.output.weight", "--pooling rank"},
@@ -303,7 +303,7 @@ INSTANTIATE_TEST_SUITE_P(
       return cat(test.param.name, std::string_view(test.param.file) == "hf" ? "" : "_gguf");
     });
 
-// Passes of a few tokens, so that requests share them and are cut by them.
+// Passes of a few tokens: requests share them and are split across them.
 TEST(EmbeddingEngine, ManyRequestsShareItsPasses) {
   const json wanted = golden("bert");
   const auto engine = rbee::engine::engine("bert", {.pass_tokens = 40});
@@ -404,7 +404,7 @@ TEST(EmbeddingEngine, LongTextsAreErrorsOrCut) {
   EXPECT_TRUE(std::equal(cut.begin(), cut.end() - 1, whole.begin()));
   EXPECT_EQ(cut.back(), whole.back());
   EXPECT_EQ(loaded.encode(text, {.tokens = 5}).ids.size(), 5u);
-  // Of a pair the document is cut.
+  // Of a pair, the document is cut.
   const auto pair = loaded.encode(TextPair{"how", text}, {.tokens = -1});
   ASSERT_EQ(pair.ids.size(), 10u);
   EXPECT_EQ(pair.ids.back(), whole.back());

@@ -1,5 +1,5 @@
 #pragma once
-// An image model whose parts are a few lines each, and a sink that keeps what an engine says.
+// An image model with parts of a few lines each, and a sink that keeps an engine's events.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 
 namespace rbee::engine {
 
-// Each token's state is its id, twice.
+// A token's state is its id, twice.
 class FakeTextEncoder : public models::TextEncoder {
  public:
   models::TextEncoding operator()(const models::TextInput& input) const override;
@@ -25,7 +25,7 @@ class FakeTextEncoder : public models::TextEncoder {
   int64_t layers() const override { return 2; }
 };
 
-// The same, after it has said that it is called.
+// The same, but first reports that it is called.
 class CallbackTextEncoder final : public FakeTextEncoder {
  public:
   using Called = std::function<void(const models::TextInput&)>;
@@ -39,7 +39,7 @@ class CallbackTextEncoder final : public FakeTextEncoder {
   Called called_;
 };
 
-// Says what `output` says; `output` may also wait, throw, or give values that are not finite.
+// Predicts what `output` returns; `output` may also wait, throw or return non-finite values.
 class FakeDenoiser final : public models::Denoiser {
  public:
   using Output = std::function<Tensor(const Tensor& x)>;
@@ -47,7 +47,7 @@ class FakeDenoiser final : public models::Denoiser {
 
   const models::DenoiserInfo& info() const override { return info_; }
   std::unique_ptr<models::Conditioning> prepare(const models::TextStates& text) const override;
-  // Conditionings that there are.
+  // The number of conditionings alive.
   long alive() const { return alive_.use_count() - 1; }
   Tensor operator()(const Tensor& x, const Tensor& timesteps,
                     const models::Conditioning& conditioning,
@@ -59,7 +59,7 @@ class FakeDenoiser final : public models::Denoiser {
   models::DenoiserInfo info_{.context_width = 2, .sample_size = 8, .circular = true};
 };
 
-// Three colours of 8 x 8 pixels in three of four channels; nothing is random.
+// Three colours of 8 x 8 pixels from three of four channels; uses no random numbers.
 class FakeVae final : public models::Vae {
  public:
   const models::VaeInfo& info() const override { return info_; }
@@ -71,9 +71,9 @@ class FakeVae final : public models::Vae {
   models::VaeInfo info_{};
 };
 
-// 64 x 64 pixels at its own size, 20 steps, on the CPU.
+// Native size 64 x 64 pixels, 20 steps, on the CPU.
 ImageSource fake_source(FakeDenoiser::Output output);
-// An `output` that takes half of x for noise.
+// An `output` that treats half of x as noise.
 Tensor half_noise(const Tensor& x);
 
 class ImageRecorder : public ImageSink {
@@ -85,10 +85,10 @@ class ImageRecorder : public ImageSink {
   void on_finished(const ImageFinished& event) noexcept override;
   void on_failed(const ImageFailed& event) noexcept override;
 
-  // Waits for the last event; false after 60 seconds without it.
+  // Waits for the last event; false after 60 seconds.
   bool wait();
 
-  // To be read after wait().
+  // Read these after wait().
   std::vector<std::string> order;  // names of events; progress once for a row of them
   ImageStarted started;
   std::vector<ImageProgress> progress;

@@ -1,6 +1,6 @@
 #pragma once
-// The CPU behind the manners of a GPU: the host may not read its memory, and it can be lost or run
-// out of memory when a test says so.
+// The CPU with a GPU's restrictions: the host may not read its memory, and a test can make it lose
+// its device or run out of memory.
 
 #include <atomic>
 #include <cstring>
@@ -13,13 +13,13 @@ namespace rbee::engine {
 
 class FarDevice : public Device {
  public:
-  // Every call that can fail does, from now on.
+  // From now on every call that can fail does.
   void lose() { lost_ = true; }
   // The nth allocation from now on fails, once.
   void fail_allocation(int nth) { allocations_left_ = nth; }
   // The next allocation of host memory fails, once.
   void fail_host_allocation() { host_fails_ = true; }
-  // Bytes of its own memory, without the host's.
+  // Bytes of device memory in use, without host memory.
   size_t in_use() const { return inner_.allocator().stats().in_use; }
 
   DeviceId id() const override { return {DeviceKind::cpu, 1}; }
@@ -37,7 +37,7 @@ class FarDevice : public Device {
       }
     }
     void* data = inner_.allocate(bytes, stream);
-    // As a GPU's memory is not empty either: NaN in every float type.
+    // A GPU's fresh memory is not zero either: this is NaN in every float type.
     std::memset(data, 0xff, bytes);
     return data;
   }

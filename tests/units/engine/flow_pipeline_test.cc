@@ -72,7 +72,7 @@ ImageRequest request_of(const json& wanted) {
   return out;
 }
 
-// Tokenizers where the folder's model_index.json says, or all of them beside the model.
+// Takes tokenizers from the folders in model_index.json, or all of them beside the model.
 ImageSource source_of(const std::string& model) {
   register_backend(cpu::cpu_backend());
   const test::ImageFolder folder(model);
@@ -109,7 +109,7 @@ float worst_of(const std::vector<float>& a, const std::vector<float>& b) {
   return worst;
 }
 
-// A case by its place in the file, which keeps failures short.
+// Names a case by its index in the file, which keeps failures short.
 class FlowPipelineGolden : public testing::TestWithParam<size_t> {};
 
 TEST_P(FlowPipelineGolden, EndsWithTheLatentsOfDiffusers) {
@@ -137,7 +137,7 @@ TEST(FlowPipelineTest, SettingsAreTheFamilys) {
   EXPECT_FLOAT_EQ(schnell.info.default_guidance, 1);
 }
 
-// CLIP reads a long prompt in several chunks, T5 in one that is as long as a short prompt's.
+// CLIP splits a long prompt into chunks; T5 reads it as one, of a short prompt's length.
 TEST(FlowPipelineTest, ModelsThatFollowAPictureNeedOne) {
   const ImageSource source = source_of("flux_control");
   try {

@@ -30,7 +30,7 @@ TEST(EndTokenIds, LeavesOutWhatNoTokenHas) {
 }
 
 TEST(SamplingDefaults, ReadsWhatRequestsCouldAskFor) {
-  // Of Qwen3 0.6B.
+  // From Qwen3 0.6B.
   EXPECT_EQ(sampling_defaults(R"({"bos_token_id": 151643, "do_sample": true,
       "eos_token_id": [151645, 151643], "temperature": 0.6, "top_k": 20, "top_p": 0.95})"),
             (SamplingDefaults{.temperature = 0.6f, .top_p = 0.95f, .top_k = 20}));

@@ -1,4 +1,4 @@
-// What GGUF files say of their vocabulary and sizes, in the forms that are found in them.
+// Reads vocabularies and sizes from GGUF files, in the forms that exist.
 #include "rbee/engine/common/gguf_vocab.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ class GgufVocabTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  // A file with what `add` sets, and three tokens.
+  // A file with three tokens and the keys that `add` sets.
   io::Checkpoint file(const std::function<void(io::GgufWriter&)>& add) {
     io::GgufWriter writer;
     writer.set_string("general.architecture", "llama");

@@ -1,6 +1,6 @@
-// What pictures take of a GPU's memory at the sizes that people use, counted by the allocator of
-// real GPUs on one that computes nothing; the workspace of kernels is not in it. With
-// RBEE_PRINT_MEMORY set the figures of docs/reference/image-memory.md are printed.
+// The GPU memory that pictures of usual sizes need, without kernels' workspace: real GPUs'
+// allocator counts it on a device that computes nothing. With RBEE_PRINT_MEMORY set, the figures of
+// docs/reference/image-memory.md are printed.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using models::OffloadedParts;
 using test::CountingDevice;
 
 constexpr double kGiB = 1 << 30;
-constexpr int64_t kGB = 1'000'000'000;  // as the goals are given
+constexpr int64_t kGB = 1'000'000'000;  // the goals' unit
 constexpr int64_t kPlenty = 80 * kGB;
 // For the workspace of kernels.
 constexpr int64_t kMargin = kGB / 10;
@@ -31,7 +31,7 @@ struct Card {
   bool tiled = false;
 };
 
-// Peaks in GiB of what was handed out; `taken`: of what the driver gave, the freed included.
+// Peaks in GiB of allocated bytes; `taken`: bytes from the driver, with freed ones.
 struct Peaks {
   double load = 0, sampling = 0, decoding = 0, taken = 0;
 };
@@ -54,7 +54,7 @@ ImageSource source_on(CountingDevice& device, ImageFamily family, const Card& ca
   return out;
 }
 
-// One picture with guidance, at the size of the model's training.
+// One picture with guidance, at the model's training size.
 Peaks make_picture(ImageFamily family, const Card& card) {
   CountingDevice device(card.bytes);
   const ImageSource source = source_on(device, family, card);
@@ -96,7 +96,7 @@ struct Goal {
   bool tiled = false;
 };
 
-// Those of the project, for what tensors take.
+// The project's goals for the tensors' memory.
 constexpr Goal kGoals[] = {
     {"SD 1.5 in 3 GB", ImageFamily::sd1, 3 * kGB},
     {"SDXL in 10 GB", ImageFamily::sdxl, 10 * kGB},
@@ -136,7 +136,7 @@ TEST(Accounting, WhatIsOffloadedIsNotThere) {
   EXPECT_LT(without_text.decoding, resident.decoding - kTextEncoders);
   EXPECT_LT(tiled.decoding, without_text.decoding - 1);
   EXPECT_LT(least.sampling, tiled.sampling - 1);
-  // The UNet has 2.57e9 parameters of two bytes; little is lost to the allocator's classes.
+  // The UNet has 2.57e9 parameters of two bytes; the allocator's size classes waste little.
   EXPECT_LT(least.load, 2.57e9 * 2 / kGiB * 1.03);
 }
 

@@ -1,4 +1,4 @@
-// DPM adaptive, whose steps nobody knows ahead: what is told of them, and what goes by them.
+// DPM adaptive, whose number of calls is unknown: its progress, and settings that follow it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ std::shared_ptr<ImageRecorder> made(ImageEngine& engine, const ImageRequest& req
   return sink;
 }
 
-// As the way through the noise levels, in the steps that were asked for.
+// Progress is the part of the noise levels passed, in units of the requested steps.
 TEST(AdaptiveSampling, IsToldInSteps) {
   const auto engine = make_image_engine(fake_source(half_noise), {.warm_up = false});
   ImageRequest request = request_of("a red cat", 4);
@@ -66,7 +66,7 @@ TEST(AdaptiveSampling, EndsWhereTheErrorIsNoNumber) {
   EXPECT_THAT(sink->failures.front().message, HasSubstr("not finite"));
 }
 
-// The first trial, of three calls, is far shorter than a step.
+// The first trial, three calls, is far shorter than a step.
 TEST(AdaptiveSampling, HasPromptsThatChangeWithTheSteps) {
   const FakeDenoiser* denoiser = nullptr;
   std::vector<long> alive;

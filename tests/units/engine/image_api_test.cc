@@ -45,7 +45,7 @@ TEST(ImageApi, SettingsThatNoFileHoldsAreWarnedOf) {
   EXPECT_THAT(warnings, Contains(testing::HasSubstr("settings are too long")));
 }
 
-// A picture by another solver than the model's own is none that was asked for.
+// Another solver than the model's own would draw a picture that was not requested.
 TEST(ImageApi, SettingsOfTheModelsSamplerThatAreNotComputedAreRefused) {
   ImageSource source = fake_source(half_noise);
   source.scheduler.ignored = {"solver_order 3"};
@@ -97,7 +97,7 @@ TEST(PromptLoras, AreTakenOutOfPrompts) {
   EXPECT_FALSE(split.loras[1].text_strength);
 }
 
-// What AUTOMATIC1111's extra_networks_lora.py makes of them.
+// As AUTOMATIC1111's extra_networks_lora.py reads them.
 TEST(PromptLoras, MayHaveTwoStrengths) {
   struct Case {
     const char* tag;
@@ -163,7 +163,7 @@ TEST(Parameters, AreReadBack) {
   EXPECT_FALSE(request.hires);
 }
 
-// Keys of A1111's own files.
+// Keys in A1111's own files.
 TEST(Parameters, OfAddedNoiseAreReadBack) {
   const ImageRequest request = parse_parameters(
       "a\nSteps: 4, Seed resize from: 512x768, ENSD: 31337, Sigma churn: 3.5, Sigma tmin: 0.1, "
@@ -204,7 +204,7 @@ TEST(Parameters, OfTwoPassesGiveEachItsStrength) {
   EXPECT_EQ(request.hires->strength, 0.3f);
 }
 
-// Of AUTOMATIC1111 a generator on the CPU says nothing about steps.
+// AUTOMATIC1111's note of a CPU generator says nothing about steps.
 TEST(Parameters, OfAutomatic1111HaveItsStrengthRule) {
   const auto rule = [](const char* text) { return parse_parameters(text).strength_rule; };
   EXPECT_EQ(rule("Steps: 4, RNG: CPU, Version: v1.10.1"), StrengthRule::a1111);
@@ -256,7 +256,7 @@ TEST(Parameters, OfOddValuesAreUsedAsFarAsTheyCanBe) {
   EXPECT_EQ(parse_parameters("Steps: 3, Seed: 1e3").seed, 1000u);
 }
 
-// A1111 takes the last line, lines of any system, and passes over what is no field.
+// A1111 reads the last line, accepts any line ends, and skips text that is not a field.
 TEST(Parameters, AreFoundInAnyText) {
   const ImageRequest request = parse_parameters(
       "Steps: of a ladder,\r\nby day\r\nNegative prompt:dog,\r\nfog\r\nSteps: 7, odd, Seed: 5, "

@@ -1,4 +1,4 @@
-// What generation_config.json of an image model changes, and what it may not say.
+// Settings that an image model's generation_config.json may and may not change.
 
 #include "rbee/engine/image/defaults.h"
 

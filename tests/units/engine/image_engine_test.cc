@@ -50,7 +50,7 @@ std::string uniform_png(int32_t width, int32_t height, uint8_t value) {
   return io::encode_png(out);
 }
 
-// A denoiser that stands still at its first call until it is told to go on.
+// Stops a denoiser in its first call until the test releases it.
 struct Gate {
   std::promise<void> reached;
   std::promise<void> open;
@@ -94,7 +94,7 @@ TEST(ImageEngine, TellsEverythingInOrder) {
   EXPECT_EQ(stats.steps, 8u);
 }
 
-// Of all pictures and passes together.
+// Counted over all pictures and passes together.
 TEST(ImageEngine, ShowsAsManyPreviewsAsAsked) {
   const auto engine = engine_of(half_noise);
   const auto shown = [&](int32_t previews, int32_t steps, int32_t count, bool hires) {
@@ -245,7 +245,7 @@ TEST(ImageEngine, HurriedRequestsGiveTheirPicturesAsTheyAre) {
   }
 }
 
-// What the model took the noise for, not the noise that is left.
+// The model's estimate of the picture, without the noise that is left.
 TEST(ImageEngine, AHurriedPictureIsTheDenoisedOne) {
   Gate gate;
   const auto engine = engine_of([&](const Tensor& x) {
@@ -458,7 +458,7 @@ TEST(ImageEngine, EnlargesLatentsOrPictures) {
   EXPECT_EQ(pictures.size(), 5u);
 }
 
-// How alike what the denoiser sees at the start of both passes is, -1 to 1; passes of one size.
+// How alike the denoiser's first inputs in both passes are, -1 to 1; passes of one size.
 double likeness_of_starts(NoiseSource source) {
   std::vector<std::vector<float>> seen;
   const auto engine = engine_of([&](const Tensor& x) {
@@ -548,7 +548,7 @@ TEST(ImageEngine, ChangesLorasBetweenRequests) {
   EXPECT_FALSE(made(*engine, request)->images.empty());
   EXPECT_FALSE(made(*engine, small_request())->images.empty());
   EXPECT_THAT(loads, ElementsAre(1, 0));
-  // Text encoders may have a strength of their own.
+  // A tag may give text encoders another strength.
   request.loras = {};
   request.prompt = "<lora:style:0.25:0.5>";
   made(*engine, request);
@@ -557,16 +557,16 @@ TEST(ImageEngine, ChangesLorasBetweenRequests) {
   request.loras = {{"style", 0.5f}};
   request.prompt = "";
   loads = {1, 0};
-  // What the model has after a failure is not known: the next request sets it, whatever it is.
+  // After a failure the model's state is unknown: the next request sets it in any case.
   broken = (folder / "style.safetensors").string();
   const char* const told = "loras: style.safetensors: it is broken";
   EXPECT_EQ(made(*engine, request)->failures.at(0).message, told);
-  broken = "/models/unet.safetensors";  // which clients do not read
+  broken = "/models/unet.safetensors";  // clients must not read this path
   EXPECT_THAT(made(*engine, request)->failures.at(0).message, HasSubstr("model's own files"));
   broken.clear();
   EXPECT_FALSE(made(*engine, small_request())->images.empty());
   EXPECT_THAT(loads, ElementsAre(1, 0, 1, 1, 0));
-  // A tag is the same request, and the text encoders do not read it.
+  // A tag makes the same request, and the text encoders do not read it.
   request.loras = {};
   request.prompt = "a red cat <lora:style:0.5>";
   const auto tagged = made(*engine, request);

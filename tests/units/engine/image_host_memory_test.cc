@@ -1,5 +1,5 @@
-// What large pictures take of the host's memory, in bytes a pixel of the largest one, counted by
-// the sanitizer's allocator; without one nothing is counted.
+// The host memory that large pictures need, in bytes per pixel of the largest one. The sanitizer's
+// allocator counts it; without a sanitizer nothing is counted.
 
 #include <gtest/gtest.h>
 
@@ -19,10 +19,10 @@ using HostMemory = testing::HeldBytes;
 
 constexpr int32_t kWidth = 2048, kHeight = 1024;
 constexpr double kPixels = double{kWidth} * kHeight;
-// Of the 512 MiB that a request may take, where a picture has at most 2^25 pixels.
+// Of a request's limit of 512 MiB, because a picture has at most 2^25 pixels.
 constexpr double kMost = 16;
 
-// Noise, of which a PNG file has as many bytes as the picture.
+// Noise: a PNG file of it has about as many bytes as the pixels.
 io::Pixels noise(int32_t width, int32_t height, int32_t channels) {
   std::minstd_rand random(7);
   io::Pixels out{.width = width, .height = height, .channels = channels, .values = {}};
@@ -87,13 +87,13 @@ TEST_F(HostMemory, OfAResizedPicture) {
   EXPECT_LT(bytes_per(kPixels, [&] { io::resized(small, kWidth, kHeight); }), 3.5);
 }
 
-// Beside the file alone.
+// Besides the file itself.
 TEST_F(HostMemory, OfAPngFile) {
   const io::Pixels picture = noise(kWidth, kHeight, 3);
   EXPECT_LT(bytes_per(kPixels, [&] { io::encode_png(picture); }), 4.5);
 }
 
-// Each pixel twice on both axes.
+// Doubles each pixel along both axes.
 class Doubling final : public models::Upscaler {
  public:
   int64_t scale() const override { return 2; }
@@ -111,7 +111,7 @@ class Doubling final : public models::Upscaler {
   }
 };
 
-// The rows of tiles that are done are bytes.
+// Finished rows of tiles are kept as bytes.
 TEST_F(HostMemory, OfAnEnlargedPicture) {
   const io::Pixels small = noise(kHeight, kWidth / 2, 3);
   const ImageSource source = fake_source(half_noise);

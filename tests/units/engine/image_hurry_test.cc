@@ -1,4 +1,4 @@
-// Requests that are hurried, or given up, while something other than a step is at work.
+// Requests that a client hurries or cancels while the engine does something other than a step.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace rbee::engine {
 namespace {
 
-// Hurries its request when the first picture is there, before the steps of the next one.
+// Hurries its request after the first picture, before the steps of the next.
 class HurryBetweenPictures final : public ImageRecorder {
  public:
   HurryBetweenPictures(ImageEngine& engine, Hurry how) : engine_(engine), how_(how) {}
@@ -23,8 +23,8 @@ class HurryBetweenPictures final : public ImageRecorder {
   const Hurry how_;
 };
 
-// As AUTOMATIC1111, which begins no picture after an interruption, and forgets a skip when it
-// begins one.
+// As AUTOMATIC1111: after an interruption no further picture begins, and a skip is forgotten at the
+// next picture.
 TEST(HurriedRequests, SpoilNoPictureThatHasNotBegun) {
   struct Case {
     Hurry how;
@@ -47,7 +47,7 @@ TEST(HurriedRequests, SpoilNoPictureThatHasNotBegun) {
   }
 }
 
-// A request that waits is told at once that it is cancelled, also while texts are encoded.
+// A waiting request gets its cancelled event at once, also while texts are encoded.
 TEST(CancelledRequests, AreToldBetweenTexts) {
   ImageSource source = fake_source(half_noise);
   std::unique_ptr<ImageEngine> engine;
@@ -64,7 +64,7 @@ TEST(CancelledRequests, AreToldBetweenTexts) {
         engine->cancel("waiting");
       });
   engine = make_image_engine(std::move(source), {.warm_up = false});
-  request.prompt = "[a|b|c|d]";  // five texts with the negative one, of which four go together
+  request.prompt = "[a|b|c|d]";  // five texts with the negative one; four go together
   const auto running = std::make_shared<ImageRecorder>();
   engine->submit(request, running);
   EXPECT_TRUE(running->wait());

@@ -1,4 +1,4 @@
-// What other programs say of how they made a picture.
+// How other programs describe the making of their pictures.
 #include "rbee/engine/infotext/infotext.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ std::string png(const std::vector<io::PngText>& texts) {
   return io::encode_png(pixel, texts);
 }
 
-// The request that the text makes; every field of it has to be used.
+// The request in the text; the reader must use every field of it.
 ImageRequest request_of(const std::string& file) {
   const auto text = read_infotext(file);
   EXPECT_TRUE(text.has_value());
@@ -34,7 +34,7 @@ ImageRequest request_of(const std::string& file) {
   return out;
 }
 
-// A sampler of two passes; prompts by way of a ControlNet and of a node that holds a text.
+// A sampler of two passes; prompts come through a ControlNet and a node that holds a text.
 constexpr const char* kGraph = R"json({
 "20":{"class_type":"KSampler","inputs":{"seed":1,"steps":9,"cfg":1.5,"sampler_name":"ddim",
   "scheduler":"simple",
@@ -114,7 +114,7 @@ TEST(Infotext, Emphasis) {
   }
 }
 
-// Its nodes that run every time say so by a number that JSON does not have.
+// Its nodes that always run have a number that JSON does not allow.
 TEST(Infotext, ComfyUiWithNumbersOfPython) {
   const ImageRequest request = request_of(png({{"prompt", R"({
 "3":{"class_type":"KSampler","inputs":{"seed":5,"steps":9,"cfg":6.5,"sampler_name":"euler",
@@ -176,7 +176,7 @@ TEST(Infotext, InvokeAi) {
   EXPECT_EQ(old.seed, 3u);
 }
 
-// What its first versions' command line took.
+// Options of its first versions' command line.
 TEST(Infotext, InvokeAiDreams) {
   for (const char* options : {"-s50 -S123 -W512 -H640 -C7.5 -A k_lms -f0.4",
                               "-s 50 -S 123 -W 512 -H 640 -C 7.5 -A k_lms -f 0.4"}) {
@@ -212,7 +212,7 @@ TEST(Infotext, NovelAi) {
   EXPECT_EQ(request.seed, 99u);
 }
 
-// What version 4 says of characters stands beside the prompt.
+// Version 4 keeps the characters' texts beside the prompt.
 constexpr const char* kNovelAi4 = R"json({"prompt":"two girls","uc":"blurry","steps":28,"seed":99,
 "v4_prompt":{"caption":{"base_caption":"two girls","char_captions":[
   {"char_caption":"red hair","centers":[{"x":0.5,"y":0.5}]},{"char_caption":""},
@@ -253,7 +253,7 @@ io::Pixels with_hidden(const std::string& mark, const std::string& text, bool op
   return out;
 }
 
-// By Python's gzip: "a fox", and its settings in a second line.
+// Compressed by Python's gzip: "a fox", and its settings in a second line.
 std::string zipped() {
   const std::string hex =
       "1f8b08000000000002034b5448cbafe00a2e492d28b6523032d451084e4d4db15230013232ab52ad"
@@ -277,7 +277,7 @@ TEST(Infotext, HiddenInPixels) {
   EXPECT_EQ(read("stealth_pnginfo", "h\xc3\xa9\xffllo", true), "h\xc3\xa9llo");
   const std::string own = nlohmann::json({{"Software", "NovelAI"}, {"Comment", kNovelAi4}}).dump();
   expect_novelai4(request_of(io::encode_png(with_hidden("stealth_pnginfo", own, true))));
-  // Marks that are not the channel's own, and texts that are not all there.
+  // Marks of another channel, and incomplete texts.
   EXPECT_EQ(read("stealth_pnginfo", plain, false), std::nullopt);
   EXPECT_EQ(read("stealth_pngcomp", plain, true), std::nullopt);
   EXPECT_EQ(read("stealth_pngcomp", zipped().substr(0, 40), true), std::nullopt);
@@ -287,7 +287,7 @@ TEST(Infotext, HiddenInPixels) {
   EXPECT_EQ(read_infotext(io::encode_png(cut)), std::nullopt);
 }
 
-// A camera's note of a picture counts where there is no comment.
+// A camera's description counts if there is no comment.
 TEST(Infotext, DescriptionsOfExif) {
   const io::Pixels pixel{.width = 1, .height = 1, .channels = 3, .values = {1, 2, 3}};
   const std::string plain = "a fox\nSteps: 21, Seed: 4";

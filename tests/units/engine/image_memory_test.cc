@@ -1,5 +1,5 @@
-// Pictures in little memory: tiles where a VAE's memory runs out, prompts that are not encoded
-// twice, and parts that leave the device while requests come and go.
+// Pictures in little memory: tiles if a VAE runs out of it, prompts that are encoded once, and
+// parts that leave the device while requests come and go.
 
 #include <gmock/gmock.h>
 
@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 
-// Has memory for so many latents, and keeps the sizes that were asked of it.
+// Has memory for this many latents, and records the requested sizes.
 class NarrowVae final : public models::Vae {
  public:
   explicit NarrowVae(int64_t latents) : latents_(latents) {}
@@ -133,7 +133,7 @@ TEST(PromptCacheTest, KeepsTheLastOnes) {
   EXPECT_EQ(get(request_of("a")), 1);
   EXPECT_EQ(get(request_of("b")), 2);
   EXPECT_EQ(get(request_of("a")), 2);
-  EXPECT_EQ(get(request_of("c")), 3);  // "b" was used least
+  EXPECT_EQ(get(request_of("c")), 3);  // "b" was the least recently used
   EXPECT_EQ(get(request_of("a")), 3);
   EXPECT_EQ(get(request_of("b")), 4);
   ImageRequest other = request_of("b");
@@ -167,14 +167,14 @@ TEST(PromptCacheTest, KeepsNoMoreBytesThanAsked) {
   EXPECT_EQ(get("a", 12), 1);  // 48 bytes
   EXPECT_EQ(get("b", 13), 2);
   EXPECT_EQ(get("a", 12), 2);
-  EXPECT_EQ(get("c", 1), 3);  // no room beside "b", which was used least
+  EXPECT_EQ(get("c", 1), 3);  // drops "b", the least recently used
   EXPECT_EQ(get("a", 12), 3);
   EXPECT_EQ(get("b", 13), 4);
   EXPECT_EQ(get("big", 26), 5);
   EXPECT_EQ(get("big", 26), 6);
 }
 
-// Runs out of memory when it is told to.
+// Runs out of memory when the test says so.
 class FullDenoiser {
  public:
   FakeDenoiser::Output output() {
@@ -213,7 +213,7 @@ TEST(PromptCacheTest, IsEmptyAfterMemoryRanOut) {
   EXPECT_EQ(encoded, 2);
 }
 
-// A denoiser that leaves the device may be captured: it has to stay from the first step to the
+// A denoiser that leaves the device may be captured: then it must stay from the first step to the
 // last.
 TEST(Previews, DoNotUseTheVaeBetweenSteps) {
   auto vae = std::make_unique<NarrowVae>(64 * 64);
@@ -240,7 +240,7 @@ TEST(Previews, DoNotUseTheVaeBetweenSteps) {
   EXPECT_THAT(used, ElementsAre(1, 1, 1));  // the map of previews, before
 }
 
-// A tiny SDXL on a device of its own, behind an engine.
+// A tiny SDXL on its own device, with an engine.
 class OffloadedEngine : public testing::Test {
  protected:
   OffloadedEngine() {
@@ -306,7 +306,7 @@ TEST_F(OffloadedEngine, ItsMemoryIsEstimatedFromTheHeaders) {
   EXPECT_EQ(bytes({.text = true, .denoiser = true, .vae = true}, DType::f32), largest + room);
 }
 
-// Parts that come back are rounded again from their files, to the same weights.
+// Parts that come back are rounded again from their files and give the same weights.
 TEST_F(OffloadedEngine, MakesTheSamePicturesInInt8) {
   std::vector<std::string> pictures;
   for (const bool offloaded : {false, true}) {

@@ -1,5 +1,5 @@
 #pragma once
-// A device whose captures evaluate the model again, and what was queued behind it.
+// A device whose replayed captures evaluate the model again, and the work queued after it.
 
 #include <cstring>
 #include <functional>
@@ -12,14 +12,14 @@
 
 namespace rbee::engine {
 
-// Remembers the last batch that it evaluated.
+// Remembers the last batch it evaluated.
 class RecallingModel final : public models::LanguageModel {
  public:
   struct Call {
     models::ForwardBatch batch;
     nn::KvCache* cache = nullptr;
     Tensor logits;
-    std::vector<std::function<void()>> behind;  // what came after it
+    std::vector<std::function<void()>> behind;  // work queued after it
   };
 
   explicit RecallingModel(std::unique_ptr<models::LanguageModel> model)
@@ -37,7 +37,7 @@ class RecallingModel final : public models::LanguageModel {
   Tensor states(const models::ForwardBatch& batch, nn::KvCache& cache) const override {
     return model_->states(batch, cache);
   }
-  // With what now lies where the batch lay; the result goes where it went.
+  // Reads the batch's memory as it is now; writes the result where it was written before.
   void again(const Call& call) const {
     const Tensor logits = model_->forward(call.batch, *call.cache);
     std::memcpy(call.logits.view().data, logits.view().data,

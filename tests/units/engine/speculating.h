@@ -1,5 +1,5 @@
 #pragma once
-// Requests and engines whose tokens are drafted ahead.
+// Requests and engines with speculative decoding.
 
 #include <cmath>
 #include <map>
@@ -24,7 +24,7 @@ inline LlmOptions speculating() {
 inline const std::vector<std::string> kPrompts = {"bad cafe bad cafe bad", "hello hello hello", "x",
                                                   "some words and some words and"};
 
-// Of two tokens only, so that everything has been there before.
+// Only two different tokens occur, so every continuation has occurred before.
 inline TextRequest repetitive(const std::string& prompt, int32_t tokens) {
   TextRequest request = greedy(prompt, tokens);
   request.sampling.top_k = 2;
@@ -33,7 +33,7 @@ inline TextRequest repetitive(const std::string& prompt, int32_t tokens) {
   return request;
 }
 
-// Probabilities of all texts of `length` tokens out of two, at temperature 1.
+// Probabilities of all texts of `length` tokens from two, at temperature 1.
 inline std::map<std::vector<int32_t>, double> texts_of(const TextModel& model,
                                                        const std::vector<int32_t>& prompt,
                                                        const std::vector<int32_t>& two,
@@ -61,12 +61,12 @@ inline std::map<std::vector<int32_t>, double> texts_of(const TextModel& model,
   return out;
 }
 
-// Of 500 texts of three tokens out of two, drawn with the seeds 0 to 499 at temperature 1, against
-// their probabilities: the statistic of Pearson's test with 7 degrees of freedom.
+// Draws 500 texts of three tokens from two, with seeds 0 to 499 at temperature 1. Returns the
+// statistic of Pearson's test with 7 degrees of freedom.
 inline double chi_square_of_draws(TextEngine& engine) {
   const TextModel model = tiny_model(128);
   const std::vector<int32_t> two = model.tokenizer->encode("cafe", {.add_special = false});
-  // Every pair came before, so that there is always a draft token, right or wrong.
+  // Every pair has occurred, so there is always a draft token, right or wrong.
   const std::string prompt = "cafefecacafeca";
   const auto expected = texts_of(model, model.tokenizer->encode(prompt), two, 3);
   EXPECT_EQ(expected.size(), 8u);

@@ -1,6 +1,6 @@
 #pragma once
 // Tiny random models (tests/models/language/data) with a tokenizer of their size, and a sink that
-// keeps what an engine says.
+// keeps an engine's events.
 
 #include <gtest/gtest.h>
 
@@ -111,11 +111,11 @@ class Recorder final : public EventSink {
   std::condition_variable changed_;
 };
 
-// Holds the engine's thread in the delivery of an event, so that what a test does meanwhile is done
-// between two steps, however slow the machine is.
+// Holds the engine's thread while it delivers an event. What a test does meanwhile falls between
+// two steps, even on a slow machine.
 class Holder final : public EventSink {
  public:
-  // At a piece of text, or at the start.
+  // Holds at this piece of text, or at the start.
   explicit Holder(std::optional<int> piece = std::nullopt) : piece_(piece) {}
   void on_started(const Started& event) noexcept override {
     events.on_started(event);
@@ -170,7 +170,7 @@ inline std::shared_ptr<Recorder> submit(TextEngine& engine, TextRequest request,
   return sink;
 }
 
-// The request holds the engine's thread when this returns.
+// When this returns, the request holds the engine's thread.
 inline std::shared_ptr<Holder> hold(TextEngine& engine, TextRequest request,
                                     std::string id = "holder",
                                     std::optional<int> piece = std::nullopt) {

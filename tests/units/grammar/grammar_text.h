@@ -1,5 +1,5 @@
 #pragma once
-// A vocabulary for tests, and whole texts by grammars.
+// A vocabulary for tests, and a match of whole texts against grammars.
 
 #include <memory>
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace rbee::grammar::testing {
 
-// All bytes, tokens of several characters as JSON texts have them, parts of characters, and the end
-// token, which is the last.
+// All bytes, tokens of several characters that occur in JSON, parts of characters, and last the end
+// token.
 inline std::vector<std::string> some_tokens() {
   std::vector<std::string> out;
   out.reserve(512);
@@ -39,7 +39,7 @@ inline std::shared_ptr<const CompiledGrammar> compile(const Grammar& grammar) {
   return std::make_shared<const CompiledGrammar>(grammar, some_vocabulary());
 }
 
-// Whether the whole text is one of the grammar.
+// Whether the grammar accepts the whole text.
 inline bool matches(const std::shared_ptr<const CompiledGrammar>& grammar, std::string_view text) {
   Matcher matcher(grammar);
   return matcher.accept(text) && matcher.complete();

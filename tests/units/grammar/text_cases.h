@@ -1,5 +1,5 @@
 #pragma once
-// Texts that a grammar takes whole, and texts that it does not take.
+// Texts that a grammar accepts whole, and texts that it rejects.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ struct TextCase {
   std::vector<std::string> rejected;
 };
 
-// read: makes a Grammar of a source.
+// read: makes a Grammar from a source.
 template <typename Read>
 void expect_texts(const std::vector<TextCase>& cases, const Read& read) {
   for (const TextCase& c : cases) {

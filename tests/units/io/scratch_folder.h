@@ -12,7 +12,7 @@
 
 namespace rbee::io::test {
 
-// A fixture with a folder of its own, removed at the end.
+// A fixture with its own folder, removed at the end.
 class ScratchFolder : public testing::Test {
  protected:
   void SetUp() override;
@@ -29,7 +29,7 @@ class ScratchFolder : public testing::Test {
   std::filesystem::path folder_;
 };
 
-// Runs `action` and checks that it throws an Error of this code whose text has all of `parts`.
+// Runs `action`; it must throw an Error of this code whose text has all of `parts`.
 template <typename Action>
 void expect_error(Code code, const std::vector<std::string>& parts, const Action& action) {
   try {
@@ -41,7 +41,7 @@ void expect_error(Code code, const std::vector<std::string>& parts, const Action
   }
 }
 
-// The little-endian bytes of the values in turn; text as it is.
+// The values' little-endian bytes in turn; text unchanged.
 template <typename T>
 std::string raw(T value) {
   if constexpr (std::is_convertible_v<T, std::string_view>) {

@@ -4,7 +4,7 @@
 
 namespace rbee::test {
 
-// A table, a matrix and a stack of experts, for tests of what weights become.
+// Names of a table, a matrix and a stack of experts, for tests of how weights are loaded.
 inline constexpr nn::TensorName kMatrixNames[] = {
     {"token_embd", "model.embed_tokens"},
     {"blk.*.attn_q", "model.layers.*.q_proj"},

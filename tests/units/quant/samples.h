@@ -16,8 +16,8 @@
 
 namespace rbee::quant {
 
-// Values shaped like weights: near normal (a sum of twelve uniforms), the spread of each 32 between
-// 0.01 and 0.04, one in 256 five times as large. Exact arithmetic: the same on every machine.
+// Values like weights: near normal (a sum of twelve uniforms), each 32 with a spread of 0.01 to
+// 0.04, one in 256 five times larger. Exact arithmetic: every machine gets the same.
 inline std::vector<float> weight_samples(int64_t n) {
   std::mt19937 bits(2);
   std::vector<float> values;
@@ -32,7 +32,7 @@ inline std::vector<float> weight_samples(int64_t n) {
   return values;
 }
 
-// sqrt of the mean of importance * (a - b)^2; importance null is one for all.
+// sqrt of the mean of importance * (a - b)^2; without importance every weight is one.
 inline double rms_error(const std::vector<float>& a, const std::vector<float>& b,
                         const float* importance = nullptr) {
   double total = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// Converts folders of Hugging Face's layout as `rbee quantize` does, for tests.
+// Converts Hugging Face folders like `rbee quantize`, for tests.
 
 #include <gmock/gmock.h>
 
@@ -16,7 +16,7 @@ namespace rbee::tools {
 
 class FolderConversion : public Scratch {
  protected:
-  // The GGUF file that a folder becomes. type: of `rbee quantize`.
+  // Converts a folder and returns the GGUF file. type: as for `rbee quantize`.
   std::filesystem::path convert(const std::filesystem::path& from, const char* type,
                                 bool vocabulary) {
     const io::Checkpoint checkpoint = io::Checkpoint::open(from);
@@ -30,7 +30,7 @@ class FolderConversion : public Scratch {
     return to;
   }
 
-  // The error of converting a folder; `part`: of its text.
+  // Converting the folder must fail with this code; `part`: of the error's text.
   void expect_refused(const std::filesystem::path& from, Code code, const char* part,
                       bool vocabulary = false) {
     try {
@@ -42,7 +42,7 @@ class FolderConversion : public Scratch {
     }
   }
 
-  int count_ = 0;  // of folders and files so far, for names
+  int count_ = 0;  // folders and files so far, for names
 };
 
 }  // namespace rbee::tools

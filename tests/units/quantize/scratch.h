@@ -1,5 +1,5 @@
 #pragma once
-// A fixture with a folder of its own, removed at the end.
+// A fixture with its own folder, removed at the end.
 
 #include <gtest/gtest.h>
 

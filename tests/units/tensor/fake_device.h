@@ -1,6 +1,6 @@
 #pragma once
-// A device in host memory that counts what is asked of it. `accessible` says whether the library
-// may touch its memory directly, as a GPU's it may not.
+// A device in host memory that counts its calls. `accessible`: whether the library may access its
+// memory directly; a GPU's it may not.
 
 #include <cstring>
 #include <new>
@@ -18,8 +18,8 @@ class FakeDevice final : public Device {
 
   int allocations = 0;       // alive now
   int host_allocations = 0;  // alive now
-  size_t bytes = 0;          // in them
-  size_t limit = SIZE_MAX;   // of one allocation
+  size_t bytes = 0;          // bytes in them
+  size_t limit = SIZE_MAX;   // largest single allocation
   std::vector<CopyKind> copies;
   std::vector<const Stream*> allocated_on;  // the stream of each allocation
 

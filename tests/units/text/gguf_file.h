@@ -1,5 +1,5 @@
 #pragma once
-// The vocabulary of a real GGUF file, for the tests that RBEE_MODEL_DIR switches on.
+// The vocabulary of a real GGUF file, for tests that need RBEE_MODEL_DIR.
 
 #include <filesystem>
 

@@ -10,11 +10,11 @@ namespace rbee::text::testing {
 
 struct GoldenOptions {
   bool decoded = true;            // compare the samples' decoded text too
-  std::vector<std::string> drop;  // parts that the golden's text does not have
+  std::vector<std::string> drop;  // parts that the golden's text lacks
   bool parse_special = true;
 };
 
-// Every sample, every block and the whole megabyte; fails the current test on any difference.
+// Compares every sample, every block and the whole megabyte; any difference fails the test.
 void expect_golden(const Tokenizer& tokenizer, const std::string& name,
                    const GoldenOptions& options = {});
 

@@ -1,6 +1,6 @@
 #pragma once
-// A megabyte of code, many scripts, emoji, runs and broken UTF-8, the same in every run and the
-// same as tools/goldens/make_tokenizer_goldens.py makes it from data/fragments.txt.
+// A megabyte of code, many scripts, emoji, runs and broken UTF-8. Every run, and
+// tools/goldens/make_tokenizer_goldens.py, makes the same from data/fragments.txt.
 
 #include <cstdint>
 #include <string>
