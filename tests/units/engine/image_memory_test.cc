@@ -237,7 +237,7 @@ TEST(Previews, DoNotUseTheVaeBetweenSteps) {
   PipelineTimes times;
   EXPECT_TRUE(pipeline.run(request, resolve(source, request), hooks, times));
   EXPECT_EQ(previews, 3);
-  EXPECT_THAT(used, ElementsAre(1, 1, 1));  // the map of previews, before
+  EXPECT_THAT(used, ElementsAre(1, 1, 1));  // the previews' map was fitted before
 }
 
 // A tiny SDXL on its own device, with an engine.

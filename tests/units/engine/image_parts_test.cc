@@ -65,7 +65,7 @@ TEST(Canvas, MasksAreReadByOpacityOrBrightness) {
   EXPECT_THAT(mask_of(part, {}).values, ElementsAre(0, 255));
 }
 
-// A1111's create_binary_mask: alpha above 128 where there is any below 255, else what is bright.
+// A1111's create_binary_mask: alpha above 128 if any is below 255, else brightness.
 TEST(Canvas, MasksOfA1111AreOpaque) {
   io::Pixels part = uniform(3, 1, {0, 0, 0, 255});
   part.values[7] = 128;
@@ -111,7 +111,7 @@ TEST(Canvas, BlurringIsAGaussian) {
   EXPECT_EQ(blurred(mask, 0).values, mask.values);
 }
 
-// Rows without anything in them are passed over.
+// Skips rows without any mask.
 TEST(Canvas, BlurringReachesRowsAroundAMask) {
   Mask mask{.width = 9, .height = 200, .values = std::vector<uint8_t>(1800)};
   std::fill_n(mask.values.begin() + 100 * 9, 9 * 10, kAllPainted);
@@ -165,7 +165,7 @@ TEST(Latents, AreEnlargedByTheFiltersOfAutomatic1111) {
   expect(two, 4, LatentFilter::bicubic, {-0.421875f, 0.90625f, 3.09375f, 4.421875f});
   expect(two, 4, LatentFilter::bicubic_antialiased, {-0.352941f, 0.828571f, 3.171429f, 4.352941f});
   expect(two, 5, LatentFilter::nearest, {0, 0, 0, 4, 4});
-  // Smaller: the plain one leaves values out, the antialiased one takes them all.
+  // Downscaling: the plain filter skips values, the antialiased one uses them all.
   const std::vector<float> six = {0, 6, 0, 0, 6, 0};
   expect(six, 2, LatentFilter::bilinear, {6, 6});
   expect(six, 2, LatentFilter::bilinear_antialiased, {2.25f, 2.25f});
@@ -183,7 +183,7 @@ TEST(SecondPass, IsAsLargeAsAskedFor) {
   EXPECT_EQ(size({.width = 1024, .height = 1024}), std::pair(1024, 1024));
 }
 
-// FLUX and Stable Diffusion 3 take multiples of 16.
+// FLUX and Stable Diffusion 3 need multiples of 16.
 TEST(SecondPass, IsAsLargeAsTheModelTakes) {
   ImageSource source = fake_source(half_noise);
   source.side_step = 16;
@@ -244,7 +244,7 @@ TEST(Decode, TilesCoverEverythingOnce) {
   EXPECT_THAT(tile_starts(160, 64, 16), ElementsAre(0, 48, 96));
 }
 
-// The fake VAE looks at one latent at a time, so tiles make the same picture.
+// The fake VAE reads one latent at a time, so tiles give the same picture.
 TEST(Decode, TilesGiveTheWholePicture) {
   const FakeVae vae;
   diffusion::TorchNormals normals(3);
@@ -278,7 +278,7 @@ class BlurringVae final : public models::Vae {
   models::VaeInfo info_{.scale = 1};
 };
 
-// Of a row of `width` pixels the largest difference within `beside` pixels of its ends.
+// The largest difference within `beside` pixels of the ends of a row of `width` pixels.
 float at_ends(std::span<const float> a, std::span<const float> b, size_t width, size_t channels,
               size_t beside) {
   EXPECT_EQ(a.size(), b.size());
@@ -290,7 +290,7 @@ float at_ends(std::span<const float> a, std::span<const float> b, size_t width, 
   return worst;
 }
 
-// The ends of a row that goes round are in the middle of tiles.
+// With circular padding, the ends of a row are in the middle of tiles.
 TEST(Decode, TilesGoRoundWithThePicture) {
   const BlurringVae vae;
   diffusion::TorchNormals normals(3);
@@ -357,8 +357,8 @@ TEST(Noise, VariesAsInAutomatic1111) {
   EXPECT_THAT(of({1, 1, 0.5f}), Pointwise(FloatNear(1e-6f), of({1, 0, 0})));
 }
 
-// By torch 2.15, with AUTOMATIC1111's formula: randn(2, 3, 4) of seed 1, into whose middle
-// randn(2, height, width) is put, channels last.
+// From torch 2.15 with AUTOMATIC1111's formula: randn(2, height, width) placed in the middle of
+// randn(2, 3, 4) of seed 1, channels last.
 TEST(Noise, KeepsTheMiddleOfAnotherSize) {
   const std::vector<float> tall = {-1.52560f, 0.13937f,  -0.10017f, -0.79844f, -0.60919f, 0.33573f,
                                    -1.60948f, -0.29935f, -0.10017f, -0.79844f, -0.97977f, 0.27533f,
@@ -440,7 +440,7 @@ TEST(Settings, OfPhotographsKeepTheirRatio) {
     EXPECT_EQ(found.init->width, found.width);
     return std::pair(found.width, found.height);
   };
-  EXPECT_EQ(size_of(2048, 70), std::pair(2048, 64));  // as large as models draw
+  EXPECT_EQ(size_of(2048, 70), std::pair(2048, 64));  // the largest size that models draw
   EXPECT_EQ(size_of(2100, 1050), std::pair(128, 64));
   EXPECT_EQ(size_of(1050, 2100), std::pair(64, 128));
   EXPECT_EQ(size_of(4200, 70), std::pair(2048, 64));
@@ -462,7 +462,7 @@ TEST(Settings, OfA1111HaveItsSchedules) {
   request.sampler = "Euler a";
   request.schedule = "Automatic";
   EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::normal);
-  // range(0, 1000, 1000 // steps) + 1, whatever else is asked for there.
+  // range(0, 1000, 1000 // steps) + 1, whatever spacing the configuration names.
   for (const char* sampler : {"DDIM", "DDIM CFG++", "PLMS", "UniPC"}) {
     request.sampler = sampler;
     EXPECT_EQ(resolve(source, request).schedule, diffusion::Schedule::ddim_uniform) << sampler;
@@ -486,8 +486,8 @@ TEST(Loras, OfFoldersOfPeftGoByTheFolder) {
   fs::remove_all(folder);
 }
 
-// As AUTOMATIC1111 finds them: by their names, whatever sub-folder they are in, of several the
-// last, and by what the trainer called them, which their picture texts say.
+// As in AUTOMATIC1111: a LoRA is found by file name in any sub-folder (the last of several), or by
+// its trainer's name, which picture texts use.
 TEST(Loras, GoByTheirOwnNamesInAnyFolder) {
   namespace fs = std::filesystem;
   const fs::path root = fs::path(testing::TempDir()) / "rbee_lora_titles";
@@ -520,7 +520,7 @@ TEST(Loras, GoByTheirOwnNamesInAnyFolder) {
   std::vector<std::string> aliases;
   for (const LoraName& each : folder.list()) aliases.push_back(each.alias);
   EXPECT_THAT(aliases, ElementsAre("MyStyle", "a/peft", "a/twice", "b/twice", "broken"));
-  // A file that another one takes the place of is read again.
+  // A file that was replaced is read again.
   write("a/in_sub.safetensors", "Other title");
   EXPECT_EQ(folder.find("Other title"), root / "a" / "in_sub.safetensors");
   try {
@@ -533,7 +533,7 @@ TEST(Loras, GoByTheirOwnNamesInAnyFolder) {
   fs::remove_all(root);
 }
 
-// What a system call refuses is no file either: a name that is too long, a link to itself.
+// A path that a system call rejects is no file either: a name too long, a link to itself.
 TEST(Loras, ThatCannotBeAreNotThere) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(testing::TempDir()) / "rbee_no_loras";

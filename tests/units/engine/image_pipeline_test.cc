@@ -98,7 +98,7 @@ void write_vectors(const std::filesystem::path& file,
   test::write_safetensors(file, tensors);
 }
 
-// Words of two kinds of files, beside two that are left out.
+// Textual inversions in two kinds of files, beside two that are skipped.
 void write_words(const std::filesystem::path& folder, bool large) {
   std::filesystem::create_directories(folder);
   if (large) {
@@ -113,7 +113,7 @@ void write_words(const std::filesystem::path& folder, bool large) {
   std::ofstream(folder / "old.pt") << "pickled";
 }
 
-// `scheduler`: in place of the model's own configuration, where it is not null.
+// `scheduler`: replaces the model's own configuration unless it is null.
 ImageSource source_of(const std::string& model, const std::string& control = "", bool int8 = false,
                       const json& scheduler = {}) {
   register_backend(cpu::cpu_backend());
@@ -145,7 +145,7 @@ ImageSource source_for(const json& wanted, bool int8 = false) {
                    wanted.value("scheduler", json()));
 }
 
-// A case by its place in the file, which keeps failures short.
+// Names a case by its index in the file, which keeps failures short.
 class PipelineGolden : public testing::TestWithParam<size_t> {};
 
 // The latents of all its images, one after another.
@@ -216,7 +216,7 @@ io::Pixels drawn(const ImageSource& source, const ImageRequest& request) {
   return out;
 }
 
-// Whatever is asked for: pictures to start from, masks, ControlNets, words. The largest error is
+// For every feature: init pictures, masks, ControlNets, textual inversions. The largest error is
 // 0.063 of the latents with VNNI.
 TEST_P(PipelineGolden, Int8EndsNearby) {
   const json wanted = cases().at(GetParam());
@@ -241,9 +241,9 @@ ImageRequest small_request() {
   return out;
 }
 
-// A1111's rule: what is masked all over has no more of a picture than its gray
-// (modules/processing.py, txt2img_image_conditioning). That a mask is read as diffusers reads it is
-// among the goldens.
+// A1111's rule: if the mask covers everything, only gray is left of the picture
+// (modules/processing.py, txt2img_image_conditioning). The goldens test that masks are read as in
+// diffusers.
 TEST(Inpainting, WithoutAMaskIsWithAMaskOfEverything) {
   const ImageSource source = source_of("inpaint");
   ASSERT_TRUE(source.info.inpainting);
@@ -255,7 +255,7 @@ TEST(Inpainting, WithoutAMaskIsWithAMaskOfEverything) {
   request.init_image = init_image();
   request.mask_image = picture([](int, int, int) { return 255; });
   EXPECT_EQ(run_to_latents(source, request), plain);
-  // So is a picture without a mask: other channels than its own latent say nothing of it.
+  // The same for a picture without a mask: the extra channels carry only its own latent.
   request.mask_image = {};
   request.strength_rule = StrengthRule::part;
   request.strength = 0.5f;
@@ -296,7 +296,7 @@ TEST(Previews, AreDrawnByATinyAutoencoderWhereThereIsOne) {
   EXPECT_THROW(models::load_tiny_autoencoder(own.path() / "vae", source.model), Error);
 }
 
-// x moved round by so many pixels along the axes 1 and 2.
+// x shifted circularly by this many pixels along axes 1 and 2.
 Tensor moved(const Tensor& x, int64_t down, int64_t right) {
   const auto along = [](const Tensor& part, Axis axis, int64_t size, int64_t by) {
     if (by == 0) return part;
@@ -325,7 +325,7 @@ TEST(Tiling, EndsWithThePicturesOfDiffusers) {
   EXPECT_EQ(checked, 3);
 }
 
-// What goes round has no place that is different from others.
+// A circular picture has no special place.
 TEST(Tiling, OfAMovedLatentIsTheMovedPicture) {
   const ImageSource source = source_of("sd1");
   const models::Vae& vae = *source.model.vae;
@@ -382,7 +382,7 @@ TEST(ImageSource, NamesWordsThatFitAndThoseThatDoNot) {
   const ImageSource source = source_of("sd1");
   std::vector<std::string> words;
   for (const WordInfo& each : source.info.embeddings) words.push_back(each.word);
-  // A file of diffusers' by its own word and by its name.
+  // A diffusers file, by the token inside it and by its file name.
   EXPECT_EQ(words, (std::vector<std::string>{"InkWash", "<owl-toy>", "toy", "unnamed"}));
   EXPECT_EQ(source.info.embeddings[1].vectors, 3);
   EXPECT_EQ(source.info.skipped_embeddings, (std::vector<std::string>{"old", "wide"}));
@@ -390,7 +390,7 @@ TEST(ImageSource, NamesWordsThatFitAndThoseThatDoNot) {
 
 INSTANTIATE_TEST_SUITE_P(Tiny, PipelineGolden, testing::Range<size_t>(0, cases().size()));
 
-// Each is whole, but they do not go together.
+// Each part is complete, but they do not match.
 TEST(ImageSourceParts, OfDifferentModelsAreRefused) {
   register_backend(cpu::cpu_backend());
   const test::ImageFolder small("sd1"), large("sdxl"), flow("sd3"), flux("flux"), steer("steer_xl");
@@ -423,7 +423,7 @@ TEST(ImageSourceParts, OfDifferentModelsAreRefused) {
   refused(small, options, {"cross_attention_dim is 72", "give 32", "another family"});
 }
 
-// Requests would find no LoRA in it, whatever they name.
+// Else requests would find no LoRA in it, whatever they name.
 TEST(ImageSourceLoras, AFolderThatIsNamedHasToBeThere) {
   register_backend(cpu::cpu_backend());
   const test::ImageFolder folder("sd1");

@@ -1,4 +1,4 @@
-// Which texts a request's prompts are at each call of the denoiser.
+// The texts of a request's prompts at each call of the denoiser.
 
 #include "rbee/engine/image/prompts.h"
 
@@ -152,7 +152,7 @@ TEST(RequestPrompts, AreRefusedWithTooManyTexts) {
   harness::expect_error("prompt", "negative_prompt", "128", [&] { read(request); });
 }
 
-// Of long ones that are many.
+// Long texts make many chunks.
 TEST(RequestPrompts, AreRefusedWithTooManyChunks) {
   const ImageSource source = fake_source(half_noise);
   const ImageRequest request = request_of("", 1);
@@ -223,7 +223,7 @@ TEST(RequestPrompts, AreRefusedWithTooManyParts) {
 TEST(Weights, ScaleStatesAndKeepTheMean) {
   std::vector<float> hidden = {1, 1, 2, 4};
   const std::vector<float> weights = {1, 3};
-  weigh_states(hidden, weights);  // 1 1 6 12, whose mean is 5 instead of 2
+  weigh_states(hidden, weights);  // 1 1 6 12: the mean was 2 and is 5
   EXPECT_THAT(hidden, Pointwise(FloatNear(1e-5f), {0.4f, 0.4f, 2.4f, 4.8f}));
   std::vector<float> free = {1, 1, 2, 4};
   weigh_states(free, weights, Emphasis::no_norm);
@@ -253,7 +253,7 @@ TEST(Weights, MakeStatesOfLongPromptsWithTheirChunks) {
   EXPECT_NE(states_of(source, request).to_host<float>(), weighted);
 }
 
-// "Ignore" reads brackets all the same; "None" has them in the text.
+// "Ignore" parses brackets, too; "None" keeps them in the text.
 TEST(Weights, AreOfTheEmphasisThatIsAskedFor) {
   const ImageSource source = fake_source(half_noise);
   ImageRequest request;
@@ -268,7 +268,7 @@ TEST(Weights, AreOfTheEmphasisThatIsAskedFor) {
   const auto free = states("a (cat:1.5)", Emphasis::no_norm);
   EXPECT_NE(free, plain);
   EXPECT_NE(free, states("a (cat:1.5)", Emphasis::original));
-  // All else stays where it is.
+  // Everything else stays in its place.
   EXPECT_EQ(free.front(), plain.front());
 }
 
@@ -298,7 +298,7 @@ TEST(Words, AreNotCutBetweenChunks) {
   request.prompt += "zz";
   const auto states = states_of(source, request).to_host<float>();
   ASSERT_EQ(states.size(), 2u * 154);
-  // Start, 74 words and the end; the vectors, for which the padding stands in, are in the next one.
+  // Start, 74 words, end; the vectors, which replace padding, are in the next chunk.
   EXPECT_EQ(states[2 * 75], static_cast<float>(source.tokenizers[0].end));
   EXPECT_EQ(states[2 * (77 + 1)], kPad);
   EXPECT_EQ(states[2 * (77 + 4)], static_cast<float>(source.tokenizers[0].end));

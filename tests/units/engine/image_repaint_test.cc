@@ -60,14 +60,14 @@ TEST(Repaint, RegionsHaveTheRatioOfWhatIsPainted) {
   expect_region(region_around(wide, 0, 64, 64), {40, 25, 20, 20});
   expect_region(region_around(wide, 5, 64, 64), {35, 20, 30, 30});
   expect_region(region_around(wide, 5, 128, 64), {30, 25, 40, 20});
-  // At the border, and where the picture ends.
+  // At the border, and past the picture's end.
   expect_region(region_around(box(100, 80, {0, 70, 30, 10}), 0, 64, 64), {0, 50, 30, 30});
   expect_region(region_around(box(100, 80, {0, 0, 100, 10}), 32, 64, 64), {0, 0, 100, 80});
   expect_region(region_around(box(100, 80, {0, 0, 0, 0}), 32, 64, 64), {0, 0, 100, 80});
 }
 
-// Of a picture of 200 x 120 pixels with a padding of 3, as AUTOMATIC1111's modules/masking.py
-// counts them: at every edge and corner the region moves into the picture and keeps its ratio.
+// For a picture of 200 x 120 pixels with padding 3, as in AUTOMATIC1111's modules/masking.py: at
+// each edge and corner the region moves inside and keeps its ratio.
 TEST(Repaint, RegionsMoveIntoThePicture) {
   struct Case {
     Region mask;
@@ -97,7 +97,7 @@ TEST(Repaint, RegionsMoveIntoThePicture) {
   }
 }
 
-// As A1111, which brings each to the size that is painted.
+// As A1111: each mask is resized to the painted size.
 TEST(Repaint, MasksOfAnotherSizeAreFitted) {
   const ImageSource source = fake_source(half_noise);
   io::Pixels small{.width = 50, .height = 60, .channels = 3, .values = {}};
@@ -118,7 +118,7 @@ TEST(Repaint, MasksOfAnotherSizeAreFitted) {
   }
 }
 
-// A mask from the left edge to the right one: no square around it is within 200 x 120 pixels.
+// A mask over the full width: no square around it fits in 200 x 120 pixels.
 TEST(Repaint, PartsThatCannotHaveTheRatioAreNotStretched) {
   io::Pixels bands{.width = 200, .height = 120, .channels = 3, .values = {}};
   for (int32_t i = 0; i < 200 * 120; ++i) {
@@ -135,7 +135,7 @@ TEST(Repaint, PartsThatCannotHaveTheRatioAreNotStretched) {
   const ImageSource source = fake_source(half_noise);
   const ImageSettings settings = resolve(source, request);
   expect_region(settings.repainted.region, {0, 0, 200, 120});
-  // 64 x 38 at row 13, so that the mask goes from 28.8 to 35.2.
+  // 64 x 38 at row 13, so the mask covers 28.8 to 35.2.
   EXPECT_EQ(settings.init->values, fitted(bands, 64, 64, Fit::fill).values);
   for (const auto& [row, value] :
        {std::pair{27, 0}, std::pair{30, 255}, std::pair{34, 255}, std::pair{36, 0}}) {
@@ -150,7 +150,7 @@ TEST(Repaint, PartsThatCannotHaveTheRatioAreNotStretched) {
   }
 }
 
-// What a soft edge reaches is within the region.
+// The region includes the soft edge.
 TEST(Repaint, RegionsAreAroundSoftenedMasks) {
   ImageRequest request = repaint(true);  // the mask from 100 to 119 and 40 to 59
   request.mask_padding = 0;
@@ -217,8 +217,8 @@ TEST(Repaint, SoftEdgesReachOutwards) {
   EXPECT_GT(wide.values[outside], 51);
 }
 
-// Sizes and places are those of modules/images.py, resize_image, of A1111: the inner picture's
-// other side is an integer quotient, and it stands at width // 2 - own // 2.
+// Sizes and places follow modules/images.py, resize_image, of A1111: the inner picture's other side
+// is an integer quotient; its place is width // 2 - own // 2.
 TEST(Fit, CutsOutTheMiddleOrFillsUpTheEdges) {
   io::Pixels stripes{.width = 100, .height = 20, .channels = 3, .values = {}};
   for (int32_t i = 0; i < 100 * 20; ++i) {
@@ -228,7 +228,7 @@ TEST(Fit, CutsOutTheMiddleOrFillsUpTheEdges) {
   const auto at = [](const io::Pixels& pixels, int32_t x, int32_t y) {
     return pixels.values[static_cast<size_t>(3 * (y * pixels.width + x))];
   };
-  // 100 x 20 becomes 200 x 40, of which columns 80 to 119 stay.
+  // 100 x 20 becomes 200 x 40; columns 80 to 119 stay.
   const io::Pixels cut = fitted(stripes, 40, 40, Fit::crop);
   EXPECT_EQ(cut.width, 40);
   EXPECT_EQ(cut.height, 40);
@@ -253,7 +253,7 @@ TEST(Fit, OfTallPicturesIsTheOtherWayRound) {
     const auto value = static_cast<uint8_t>(i / 20 < 30 ? 50 : 250);
     tall.values.insert(tall.values.end(), {value, value, value, 255});
   }
-  const io::Pixels cut = fitted(tall, 40, 20, Fit::crop);  // 40 x 200, of which rows 90 to 109
+  const io::Pixels cut = fitted(tall, 40, 20, Fit::crop);  // 40 x 200; keeps rows 90 to 109
   EXPECT_EQ(cut.channels, 4);
   EXPECT_EQ(cut.values[0], 250);
   const io::Pixels filled = fitted(tall, 40, 20, Fit::fill);  // 4 x 20 at column 18
@@ -267,7 +267,7 @@ TEST(Fit, OfTallPicturesIsTheOtherWayRound) {
   EXPECT_EQ(fitted(line, 64, 64, Fit::fill).height, 64);
 }
 
-// The mask goes with the picture.
+// The mask is resized with the picture.
 TEST(Fit, IsOfPicturesAndTheirMasks) {
   const ImageSource source = fake_source(half_noise);
   ImageRequest request = repaint(false);  // 200 x 120, the mask from 100 to 119 and 40 to 59

@@ -1,4 +1,4 @@
-// Strengths so small that a schedule has not as many levels as they ask for.
+// Strengths so small that a schedule has fewer levels than the steps need.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Clients that share an image model: whose turn it is, and that nobody's pictures change by it.
+// Clients that share an image model: the order of turns, which must not change any picture.
 
 #include "rbee/engine/image/turns.h"
 
@@ -25,7 +25,7 @@ ImageTurnPtr turn_of(std::string client, std::string adapters = "") {
   return out;
 }
 
-// As the engine does.
+// Takes a turn as the engine does.
 ImageTurnPtr take(const ImageTurns& turns) {
   ImageTurnPtr out = turns.next();
   if (out != nullptr) {
@@ -44,7 +44,7 @@ TEST(ImageTurns, AreOfWhoHadTheLeastTime) {
   EXPECT_EQ(take(turns), large);
   turns.add(small);
   turns.spend(*large, 60);
-  // Who comes has had what the one with the least time had, then nothing.
+  // A newcomer starts with the time of the client that had least, then counts from there.
   EXPECT_EQ(take(turns), small);
   turns.spend(*small, 20);
   EXPECT_EQ(take(turns), small);
@@ -67,10 +67,10 @@ TEST(ImageTurns, OfOtherAdaptersWaitUntilTheOthersRest) {
   turns.spend(*plain, 1);
   turns.add(third);
   turns.spend(*plain, 1);
-  EXPECT_EQ(take(turns), third);  // the last one that came is first
+  EXPECT_EQ(take(turns), third);  // the newest client goes first
   third->resting = true;
   turns.spend(*third, 9);
-  // `other` is next but does not fit; `third` would keep it waiting if it began again.
+  // `other` is next but does not fit; another start of `third` would keep it waiting.
   EXPECT_EQ(take(turns), plain);
   plain->resting = true;
   turns.spend(*plain, 1);
@@ -108,10 +108,10 @@ TEST(ImageTurns, HaveBounds) {
   all[0]->resting = true;
   all[0]->holds_pictures = false;
   turns.spend(*all[0], 500);
-  EXPECT_EQ(take(turns), all[1]);  // which never had a turn
+  EXPECT_EQ(take(turns), all[1]);  // it never had a turn
   turns.spend(*all[1], 1000);
   EXPECT_EQ(take(turns), all[2]);
-  // Who leaves does so at once, but not before it has begun.
+  // A client leaves at once, but not before its request has begun.
   const auto late = turn_of("e");
   turns.add(late);
   late->leaving = all[1]->leaving = true;
@@ -127,11 +127,11 @@ TEST(ImageTurns, GoOnWhileAnotherReadsItsPictures) {
   reader->reading = reader->resting = reader->holds_pictures = true;
   turns.add(plain);
   turns.add(later);
-  reader->leaving = true;  // ends when it has stopped to read
+  reader->leaving = true;  // ends after it stops reading
   turns.spend(*later, 1);
   EXPECT_EQ(take(turns), plain);
   turns.remove(*plain);
-  EXPECT_EQ(take(turns), nullptr);  // two may not hold pictures
+  EXPECT_EQ(take(turns), nullptr);  // two may not hold pictures at once
   reader->reading = reader->leaving = false;
   EXPECT_EQ(take(turns), reader);
 }
@@ -148,7 +148,7 @@ TEST(ImageTurns, OfOneAloneAreNotPaused) {
   EXPECT_EQ(take(turns), second);
 }
 
-// Which request takes how many steps until which other one ends: `order` has a letter a step.
+// The order of steps and ends of several requests: `order` has a letter for each step.
 class TakingTurns : public testing::Test {
  protected:
   TakingTurns() {
@@ -181,7 +181,7 @@ class TakingTurns : public testing::Test {
     return sink;
   }
 
-  // The first one stands at its first step until the others are there, and a while longer.
+  // The first request waits at its first step until the others are there, and longer.
   std::vector<std::shared_ptr<ImageRecorder>> together(const std::vector<ImageRequest>& requests) {
     stands_ = true;
     std::vector<std::shared_ptr<ImageRecorder>> out;
@@ -240,7 +240,7 @@ TEST_F(TakingTurns, SmallRequestsPassLargeOnesBetweenSteps) {
   order_.clear();
 
   const auto sinks = together({many, one});
-  // The first step of the large one has taken as long as all of the small one.
+  // The large one's first step took as long as all of the small one.
   EXPECT_THAT(order_, testing::StartsWith("ms"));
   EXPECT_LT(order_.rfind('s'), 20u) << order_;
   EXPECT_EQ(files_of(*sinks[0]), files_of(*alone_many));
@@ -292,7 +292,7 @@ TEST_F(TakingTurns, PicturesAndSecondPassesStayTheSame) {
   for (size_t i = 0; i < sinks.size(); ++i) EXPECT_EQ(files_of(*sinks[i]), alone[i]) << i;
 }
 
-// Black, which is quick to write and takes a while to make smaller.
+// Black: quick to write, slow to scale down.
 io::Pixels large_picture() {
   io::Pixels out{.width = 6000, .height = 1500, .channels = 3, .values = {}};
   out.values.resize(size_t{6000} * 1500 * 3);

@@ -1,4 +1,4 @@
-// Pictures enlarged by networks: in tiles, behind the VAE and between two passes.
+// Pictures that networks enlarge: in tiles, after the VAE and between two passes.
 
 #include "rbee/engine/image/upscale.h"
 
@@ -53,11 +53,11 @@ Device& device() {
 }
 
 struct Differences {
-  int alone = 0, shared = 0;  // the largest of pixels of one tile, and of those of several
+  int alone = 0, shared = 0;  // largest error in pixels of one tile, and of several tiles
 };
 
-// A pixel of the network sees 20 others to each side, so those of one tile alone see nothing of its
-// inner edges.
+// A pixel of the network depends on 20 others to each side, so pixels that only one tile covers do
+// not depend on its inner edges.
 TEST(Upscaling, InTilesAgreesWithTheWhole) {
   const auto network = network_of({.doublings = 1}, device());
   const io::Pixels small = waves(112, 80);
@@ -90,7 +90,7 @@ TEST(Upscaling, TakesSidesThatAreNoMultiplesOfTheNetworksSquares) {
   EXPECT_EQ(larger.values.size(), size_t{26 * 18 * 3});
 }
 
-// Opacity is left out.
+// Ignores opacity.
 TEST(Upscaling, GivesColoursAlone) {
   const auto network = network_of({.doublings = 0}, device());
   const io::Pixels plain = waves(16, 16);
@@ -161,7 +161,7 @@ TEST_F(UpscalingEngine, EnlargesPicturesBetweenRequests) {
   EXPECT_THROW(engine_->upscale("made-x2", small, {}), Error);
 }
 
-// Cancels its request at the first tile that is told.
+// Cancels its request at the first reported tile.
 class TileCanceller final : public ImageRecorder {
  public:
   explicit TileCanceller(ImageEngine& engine) : engine_(engine) {}
@@ -214,7 +214,7 @@ TEST_F(UpscalingEngine, EndsPicturesThatAreNotWantedBetweenTiles) {
   EXPECT_EQ(tiles, 1);
 }
 
-// The second client's picture is asked for after the first tile of the first one's.
+// The second client's request arrives after the first tile of the first client's picture.
 TEST(Upscaling, ClientsTakeTurnsBetweenTiles) {
   ImageSource source = fake_source(half_noise);
   source.upscalers.push_back({"made-x2", network_of({.doublings = 1}, *source.device)});
@@ -241,7 +241,7 @@ TEST(Upscaling, ClientsTakeTurnsBetweenTiles) {
   EXPECT_LT(second.get(), 4);
 }
 
-// A request that waits behind a picture is told at once that it is cancelled.
+// A request that waits for a picture gets its cancelled event at once.
 TEST_F(UpscalingEngine, DropsRequestsBetweenTiles) {
   request_.job_id = "waiting";
   const auto waiting = std::make_shared<ImageRecorder>();

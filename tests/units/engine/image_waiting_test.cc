@@ -1,4 +1,4 @@
-// What a request holds of the host's memory while it waits.
+// The host memory that a request holds while it waits.
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -12,7 +12,7 @@
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/fake_image_model.h"
 
-// Of ASan and TSan, whose allocators glibc knows nothing of; null without them.
+// From ASan and TSan, whose allocators glibc does not count; null without them.
 extern "C" [[gnu::weak]] size_t
 __sanitizer_get_current_allocated_bytes();  // NOLINT(bugprone-reserved-identifier)
 
@@ -33,7 +33,7 @@ std::string grey_png(int32_t side, uint8_t value) {
   return io::encode_png(out);
 }
 
-// The middle of a large picture is painted anew.
+// Repaints the middle of a large picture.
 ImageRequest large_request() {
   constexpr int32_t kSide = 1024;
   ImageRequest out;
@@ -46,7 +46,7 @@ ImageRequest large_request() {
   return out;
 }
 
-// A denoiser that stands still at its first call until it is told to go on.
+// Stops a denoiser in its first call until the test releases it.
 class Gate {
  public:
   FakeDenoiser::Output output() {
@@ -64,7 +64,7 @@ class Gate {
   bool reached_ = false;
 };
 
-// Behind one that stands at the gate.
+// Requests that wait for one stopped at the gate.
 struct WaitingImageRequests : ::testing::Test {
   WaitingImageRequests() {
     engine->submit(large_request(), running);
@@ -78,7 +78,7 @@ struct WaitingImageRequests : ::testing::Test {
 };
 
 TEST_F(WaitingImageRequests, KeepTheirFilesAlone) {
-  constexpr size_t kWaiting = 3, kMost = size_t{1} << 20;  // of 5 MB decoded each
+  constexpr size_t kWaiting = 3, kMost = size_t{1} << 20;  // 5 MB each if decoded
   std::vector<std::shared_ptr<ImageRecorder>> waiting;
   const size_t before = allocated_bytes();
   for (size_t i = 0; i < kWaiting; ++i) {
@@ -113,14 +113,14 @@ TEST_F(WaitingImageRequests, AreRefusedBeforeTheyWait) {
   ASSERT_TRUE(running->wait());
 }
 
-// What ControlNets read is decoded when a request comes, and eight may be larger than all else.
+// ControlNets' pictures are decoded on arrival; eight may be larger than everything else.
 TEST(ControlPictures, AreKeptInTheSizesThatPassesRead) {
   const test::ImageFolder folder("sd1"), net("steer");
   std::filesystem::copy(test::image_data("tokenizer"), folder.path() / "tokenizer");
   const ImageSource source = load_image_source(
       folder.path(),
       {.device = fake_source(half_noise).device, .control_nets = {{net.path(), {}}}});
-  constexpr size_t kControls = 8, kMost = size_t{1} << 20;  // of 3 MB decoded each
+  constexpr size_t kControls = 8, kMost = size_t{1} << 20;  // 3 MB each if decoded
   ImageRequest request;
   request.width = request.height = 64;
   request.hires = HiresFix{};
@@ -139,7 +139,7 @@ TEST(ControlPictures, AreKeptInTheSizesThatPassesRead) {
       EXPECT_EQ(picture.values.front(), i);
     }
   }
-  // A wide one, black but for white edges at its left and right.
+  // A wide picture: black, with white edges at left and right.
   io::Pixels wide{.width = 128, .height = 64, .channels = 3, .values = {}};
   for (int32_t i = 0; i < 128 * 64; ++i) {
     const bool edge = i % 128 < 16 || i % 128 >= 112;

@@ -47,7 +47,7 @@ TEST(KvTable, TakesNothingWhenThePoolIsTooSmallAndGivesBack) {
   EXPECT_TRUE(first.reserve(24));
 }
 
-// Blocks that come back are another text's: nothing of the one before counts.
+// Reused blocks hold another text: notes about the old one must not count.
 TEST(KvTable, NotesWhichTokensADraftModelHas) {
   KvBlockPool pool(2, 8);
   KvTable table(pool);
@@ -143,8 +143,8 @@ TEST(PrefixCache, KeptBlocksAreTakenTheLongestUnusedFirstAndEndsBeforeBeginnings
     KvTable table(pool);
     return table.adopt(text);
   };
-  EXPECT_EQ(found(old), 2);     // its end is gone
-  EXPECT_EQ(found(recent), 4);  // and this was used last
+  EXPECT_EQ(found(old), 2);     // its last block is gone
+  EXPECT_EQ(found(recent), 4);  // this was used most recently
   EXPECT_TRUE(taker.reserve(4));
   EXPECT_EQ(found(old), 0);
   EXPECT_EQ(found(recent), 4);

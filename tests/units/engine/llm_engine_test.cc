@@ -1,4 +1,4 @@
-// The engine's thread over a tiny random model, and over a device that fails.
+// The engine's thread over a tiny random model, and over a failing device.
 #include "rbee/engine/text/llm_engine.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The likeliest continuation, each token from an evaluation of the whole text anew.
+// The greedy continuation; every token comes from a fresh evaluation of the whole text.
 std::vector<int32_t> continuation(const TextModel& model, std::vector<int32_t> tokens, int count) {
   std::vector<int32_t> out;
   for (int i = 0; i < count; ++i) {
@@ -197,7 +197,7 @@ TEST(LlmEngine, APromptMayBeCutToItsLastOrFirstTokens) {
   EXPECT_THAT(answer(*engine, request)->started.prompt_ids, ::testing::ElementsAre(5, 6, 7));
   request.keeps_first = false;
   request.kept_tokens = -1;
-  request.prompt_ids.assign(200, 7);  // of a context of 64
+  request.prompt_ids.assign(200, 7);  // the context has 64
   EXPECT_EQ(answer(*engine, request)->started.prompt_tokens, 62);
   request.kept_tokens = 0;
   harness::expect_error("truncate_prompt_tokens", "0", "above", [&] { submit(*engine, request); });
@@ -246,7 +246,7 @@ TEST(LlmEngine, TokensThatTheCacheHadAreCounted) {
   EXPECT_EQ(first->started.cached_tokens, 0);
   EXPECT_EQ(first->finished->cached_tokens, 0);
   const auto second = answer(*engine, greedy("hello bad cafe", 2));
-  // Whole blocks, and one token at least is left to evaluate.
+  // Whole blocks, with at least one token left to evaluate.
   const int32_t wanted = (second->started.prompt_tokens - 1) / 4 * 4;
   EXPECT_GT(wanted, 0);
   EXPECT_EQ(second->started.cached_tokens, wanted);
@@ -285,7 +285,7 @@ TEST(LlmEngine, ABadPromptIsRefusedAtTheDoor) {
   EXPECT_EQ(stats.generated_tokens, 3u);
   EXPECT_EQ(stats.kv_blocks_used, 0);
   EXPECT_TRUE(stats.healthy);
-  EXPECT_THROW(submit(*engine, TextRequest{}), Error);  // no prompt: refused at the door
+  EXPECT_THROW(submit(*engine, TextRequest{}), Error);  // no prompt: refused at once
 }
 
 TEST(LlmEngine, MessagesWithoutATemplateTakeTheArchitecturesForm) {
@@ -305,7 +305,7 @@ TEST(LlmEngine, MessagesWithoutATemplateTakeTheArchitecturesForm) {
   EXPECT_EQ(model.render({{"user", "hi"}}, {}), "<|user|>\nhi<|end|>\n<|assistant|>\n");
 }
 
-// A request that runs until it is cancelled, nearly.
+// A request that practically runs until it is cancelled.
 TextRequest endless() {
   return greedy("on and on", 100000);
 }
@@ -347,7 +347,7 @@ TEST(LlmEngine, AFullQueueRefusesMore) {
   }
 }
 
-// Whether the engine queues one more of the client's requests.
+// Whether the engine queues another request of this client.
 bool takes(TextEngine& engine, const std::string& client) {
   TextRequest request = endless();
   request.client = client;
@@ -360,7 +360,7 @@ bool takes(TextEngine& engine, const std::string& client) {
   return true;
 }
 
-// Holds the engine's thread at its first text until it is let go.
+// Holds the engine's thread at its first text until the test releases it.
 class Holding final : public EventSink {
  public:
   void on_started(const Started&) noexcept override {}
@@ -386,7 +386,7 @@ TEST(LlmEngine, WhoIsCancelledKeepsNobodyOutOfTheQueue) {
   submit(*engine, endless(), "first");
   submit(*engine, endless(), "second");
   EXPECT_FALSE(takes(*engine, ""));
-  EXPECT_TRUE(engine->cancel("first"));  // leaves when the engine's step is over
+  EXPECT_TRUE(engine->cancel("first"));  // leaves at the end of the engine's step
   EXPECT_TRUE(takes(*engine, ""));
   EXPECT_FALSE(takes(*engine, ""));
   holding->go.set_value();
@@ -396,13 +396,13 @@ TEST(LlmEngine, AClientThatFillsTheQueueDoesNotKeepTheOthersOut) {
   const auto engine = make_llm_engine(tiny_model(4096), {.max_running = 1, .max_waiting = 4});
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(takes(*engine, "a")) << i;
   EXPECT_FALSE(takes(*engine, "a"));
-  // Of four places that two share each has two, of three that share them each has one.
+  // Two clients share four places: two each. With three, each has one.
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(takes(*engine, "b")) << i;
   EXPECT_FALSE(takes(*engine, "b"));
   EXPECT_TRUE(takes(*engine, "c"));
   EXPECT_FALSE(takes(*engine, "c"));
   EXPECT_TRUE(takes(*engine, "d"));
-  // With these there are four more than the queue's, and no more than that.
+  // Now there are four more than the queue's places, which is the limit.
   EXPECT_FALSE(takes(*engine, "e"));
 }
 
@@ -456,7 +456,7 @@ TEST(LlmEngine, ADeviceThatTheHostCannotReadGivesTheSameTexts) {
     request.sampling.seed = 12;
     const std::string wanted = answer(*here, request)->text;
     EXPECT_EQ(answer(*there, request)->text, wanted);
-    // Beside a request that asks for something else.
+    // Together with a request that needs something else.
     const auto beside = submit(*there, greedy("x y z", 40), "beside");
     EXPECT_EQ(answer(*there, request)->text, wanted);
     beside->wait();
@@ -521,7 +521,7 @@ TEST(LlmEngine, ALostDeviceEndsRunningAndWaitingRequestsAndTakesNoMore) {
     EXPECT_EQ(sink->ends, 1);
   }
   EXPECT_FALSE(engine->stats().healthy);
-  EXPECT_EQ(engine->stats().device_memory_bytes, 0);  // a lost device is not asked
+  EXPECT_EQ(engine->stats().device_memory_bytes, 0);  // a lost device is not queried
   EXPECT_EQ(engine->stats().requests_failed, 2u);
   try {
     submit(*engine, greedy("abc"));

@@ -1,4 +1,4 @@
-// Log probabilities against the definition, on rows of numbers and of a tiny model.
+// Log probabilities against their definition, on rows of numbers and of a tiny model.
 
 #include "rbee/engine/text/sampling/logprobs.h"
 
@@ -60,7 +60,7 @@ std::vector<double> log_softmax_after(const TextModel& model, const std::vector<
   return out;
 }
 
-// However the token is chosen, the figures are the model's own.
+// However the token is chosen, the figures are the unchanged model's.
 TEST(Logprobs, OfARequestAreTheModelsWhateverTheSamplersDo) {
   const TextModel model = tiny_model();
   std::vector<TextRequest> requests(4, greedy("hello", 6));
@@ -110,7 +110,7 @@ TEST(Logprobs, OfARequestAreTheModelsWhateverTheSamplersDo) {
   }
 }
 
-// The text that stands is told, and no token behind it, wherever a stop text begins.
+// Reports the tokens of the kept text and none after it, wherever a stop text begins.
 TEST(Logprobs, EndWhereAStopTextCutsTheAnswer) {
   const auto engine = make_llm_engine(tiny_model(), {.kv_dtype = DType::f32});
   TextRequest request = greedy("hello", 12);
@@ -126,7 +126,7 @@ TEST(Logprobs, EndWhereAStopTextCutsTheAnswer) {
       const auto sink = answer(*engine, request);
       const std::string kept = whole->text.substr(0, whole->text.find(stop));
       EXPECT_EQ(sink->text, kept);
-      // As many as it takes to write what is kept.
+      // The number of tokens that the kept text needs.
       size_t wanted = 0;
       for (std::string text; text.size() < kept.size(); ++wanted) {
         text += whole->tokens[wanted].chosen.text;

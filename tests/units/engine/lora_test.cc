@@ -1,4 +1,4 @@
-// Requests that take adapters: what each says depends on its own alone.
+// Requests with adapters: each answer depends only on its own adapter.
 
 #include <future>
 #include <limits>
@@ -87,7 +87,7 @@ TEST(Lora, BeginningsAreSharedUnderTheSameAdaptersAlone) {
   for (const auto& lora : choices()) EXPECT_EQ(hits(lora), 0u);
   for (const auto& lora : choices()) EXPECT_GE(hits(lora), 32u);
   EXPECT_EQ(hits({{"first", 0.25f}}), 0u);
-  // At a scale of 0 nobody is taken.
+  // An adapter at scale 0 counts as none.
   EXPECT_GE(hits({{"first", 0.0f}}), 32u);
 }
 

@@ -1,4 +1,4 @@
-// How much memory a language model takes, told from its headers, beside what it takes when loaded.
+// A language model's memory, estimated from its headers and measured after loading.
 #include "rbee/engine/text/model_memory.h"
 
 #include <gtest/gtest.h>

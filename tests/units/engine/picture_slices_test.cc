@@ -1,4 +1,4 @@
-// Pictures are looked at in slices between the steps of others.
+// Pictures are encoded in slices between other requests' steps.
 
 #include <gmock/gmock.h>
 
@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 
 constexpr int64_t kSide = 32, kRows = 16;  // of tests/models/vision/data
 
-// A tower of many stages, of which the last is the model's own tower.
+// A tower of many stages; the last is the model's own tower.
 class LongTower final : public models::PictureEncoder {
  public:
   LongTower(const models::PictureEncoder& inner, int64_t stages) : inner_(inner), stages_(stages) {}
@@ -72,7 +72,7 @@ TextModel seeing_model() {
   return load_text_model(path, {.device = &cpu(), .context = 256});
 }
 
-// The same with so many stages; tower: where to find them.
+// The same with this many stages; tower: receives its address.
 TextModel looking_long(int64_t stages, LongTower** tower) {
   TextModel out = seeing_model();
   auto model = std::make_unique<LookingLong>(std::move(out.model), stages);
@@ -116,7 +116,7 @@ TEST(PictureSlices, OthersGenerateWhileAPictureIsLookedAt) {
   TextModel model = looking_long(20, &tower);
   const std::shared_ptr<Holder> stream = std::make_shared<Holder>();
   TextEngine* running = nullptr;
-  std::vector<uint64_t> tokens;  // that had come at each stage
+  std::vector<uint64_t> tokens;  // tokens received before each stage
   tower->at_stage = [&](int64_t) { tokens.push_back(running->stats().generated_tokens); };
   const auto engine = make_llm_engine(std::move(model), {});
   running = engine.get();
@@ -131,7 +131,7 @@ TEST(PictureSlices, OthersGenerateWhileAPictureIsLookedAt) {
   EXPECT_EQ(seeing->text, wanted);
   EXPECT_EQ(stream->events.text, wanted_text);
   ASSERT_EQ(tokens.size(), 20u);
-  // A stage costs more than a chunk of a prompt: one of them beside each token.
+  // A stage costs more than a chunk of a prompt, so each token comes with one stage.
   for (size_t i = 1; i < tokens.size(); ++i) EXPECT_EQ(tokens[i], tokens[i - 1] + 1) << i;
 }
 
@@ -153,7 +153,7 @@ TEST(PictureSlices, ACancelledRequestStopsItsTower) {
   EXPECT_EQ(stages, 4);
   EXPECT_EQ(engine->stats().pictures, 0u);
   EXPECT_EQ(engine->stats().kv_blocks_used, 0);
-  // What was begun is gone, and the next one begins anew.
+  // The interrupted picture is dropped; the next starts from its beginning.
   EXPECT_TRUE(answer(*engine, asking(9))->finished);
   EXPECT_EQ(stages, 24);
 }
@@ -178,7 +178,7 @@ TEST(PictureSlices, AFailureOfTheTowerEndsItsRequestAlone) {
   EXPECT_TRUE(answer(*engine, asking(9))->finished);
 }
 
-// A request of many pictures does not hold up one of a single picture.
+// A request with many pictures does not delay one with a single picture.
 TEST(PictureSlices, PicturesTakeTurns) {
   struct Named final : Ticket {
     Named(KvBlockPool& pool, int32_t level) : Ticket(pool, "c", {}, level) {}
@@ -217,7 +217,7 @@ TEST(PictureSlices, PicturesTakeTurns) {
   };
   const auto many = add(3, 0), one = add(1, 0);
   EXPECT_EQ(scheduler.next_picture(), many);
-  EXPECT_THAT(counts(), ElementsAre(2, 2));  // what stands in front of pictures
+  EXPECT_THAT(counts(), ElementsAre(2, 2));  // the text before the pictures
   EXPECT_THAT(counts(), ElementsAre());
   EXPECT_EQ(scheduler.picture_tokens({}), 40);
   EXPECT_EQ(see(), many);
@@ -225,7 +225,7 @@ TEST(PictureSlices, PicturesTakeTurns) {
   EXPECT_EQ(see(), urgent);
   EXPECT_EQ(see(), one);
   EXPECT_EQ(see(), many);
-  // The whole of what can be evaluated: two pictures and what is between and behind them.
+  // All that can be evaluated: two pictures, and the text between and after them.
   EXPECT_THAT(counts(), ElementsAre(8, 12, 6));
   // The others' last tokens came with their prompts: they generate, and leave less to the tower.
   for (const auto& ticket : {urgent, one}) ticket->sequence.tokens.push_back(1);
@@ -256,7 +256,7 @@ TEST(PictureSlices, AsManyStagesAsTheWorkIsFor) {
   EXPECT_EQ(stages.size(), 10u);
   ASSERT_TRUE(picture->seen());
   EXPECT_EQ(cache.encoded(), 1);
-  // Shared while it is not whole, too.
+  // Shared before it is complete, too.
   const auto other = cache.find(pixels(2));
   cache.encode(other, 0);
   EXPECT_EQ(cache.find(pixels(2)), other);
@@ -276,7 +276,7 @@ TEST(PictureSlices, BytesThatAreKept) {
   };
   const int32_t first = see(1), second = see(2);
   EXPECT_EQ(cache.kept_bytes(), 2 * each);
-  EXPECT_EQ(see(1), first);  // so that the second is the older one
+  EXPECT_EQ(see(1), first);  // makes the second one the older
   see(3);
   EXPECT_EQ(cache.kept_bytes(), 2 * each);
   EXPECT_EQ(see(1), first);
@@ -286,7 +286,7 @@ TEST(PictureSlices, BytesThatAreKept) {
   const auto held = none.find(pixels(1));
   none.encode(held, 1e30);
   EXPECT_EQ(none.kept_bytes(), 0);
-  EXPECT_EQ(none.find(pixels(1)), held);  // while somebody has it
+  EXPECT_EQ(none.find(pixels(1)), held);  // as long as it is held
 }
 
 }  // namespace

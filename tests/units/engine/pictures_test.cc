@@ -41,7 +41,7 @@ ChatPicture picture(size_t at, uint32_t seed) {
           .field = "messages[0].content[0]"};
 }
 
-// "What? " with pictures of these seeds behind it, then " And?".
+// "What? ", then pictures of these seeds, then " And?".
 TextRequest asking(const std::vector<uint32_t>& seeds, int32_t max_tokens = 12) {
   TextRequest request = greedy("", max_tokens);
   ChatMessage message{.role = "user", .content = "What? And?"};
@@ -61,7 +61,7 @@ void expect_error(Code code, std::string_view part, Body body) {
   }
 }
 
-// As Hugging Face's processor and a tokenizer of bytes make it.
+// As Hugging Face's processor and a byte tokenizer make it.
 TEST(Pictures, TokensOfAPrompt) {
   const TextModel model = seeing_model();
   const TextRequest request = asking({1});
@@ -104,8 +104,8 @@ TEST(Pictures, ResizedAsTheProcessorDoes) {
     const io::Pixels to = io::resized(from, 32, 32, io::Resampler::bilinear);
     const auto wanted = item["resized"].get<std::vector<uint8_t>>();
     ASSERT_EQ(to.values.size(), wanted.size());
-    // Newer versions of Pillow begin with the columns of some tall pictures, which rounds
-    // otherwise.
+    // Newer versions of Pillow resize columns first for some tall pictures, which changes the
+    // rounding.
     const int most = from.height > from.width ? 1 : 0;
     for (size_t i = 0; i < wanted.size(); ++i) {
       ASSERT_NEAR(to.values[i], wanted[i], most) << from.width << " " << i;
@@ -192,7 +192,7 @@ TEST(PanAndScan, ThePromptSaysWhichPartsFollow) {
   }
 }
 
-// The model sees the parts: the answer's tokens count them, and the tower looks at each square.
+// The model sees the parts: the prompt's tokens count them, and the tower encodes each.
 TEST(PanAndScan, AnEngineLooksAtAllParts) {
   const nlohmann::json item = pan_and_scan_golden()["pictures"][0];
   const auto prompt_tokens = [&](bool on) {
@@ -294,7 +294,7 @@ TEST(Pictures, TogetherSayWhatEachSaysAlone) {
     const auto engine = make_llm_engine(seeing_model(), {.max_running = 1, .block_size = 4});
     for (TextRequest& request : mixed()) alone.push_back(answer(*engine, std::move(request))->text);
   }
-  // What is seen shows.
+  // Different pictures give different answers.
   EXPECT_GT(std::set({alone[1], alone[4], alone[7]}).size(), 1u);
   struct Case {
     const char* name;
@@ -342,12 +342,12 @@ TEST(Pictures, OnlyEqualPicturesShareABeginning) {
   const uint64_t hits = engine->stats().prefix_hits;
   const auto other = answer(*engine, asking({2}));
   EXPECT_NE(other->text, first->text);
-  // "<bos><start_of_turn>user\nWhat?\n\n<start_of_image>" alone, in whole blocks.
+  // Only "<bos><start_of_turn>user\nWhat?\n\n<start_of_image>", in whole blocks.
   EXPECT_EQ(engine->stats().prefix_hits - hits, (2 + 12 + 1) / 4 * 4u);
   EXPECT_EQ(engine->stats().pictures, 2u);
 }
 
-// Blocks hold a beginning that ends within the picture.
+// Cached blocks hold a prefix that ends within the picture.
 TEST(Pictures, ABeginningMayEndWithinAPicture) {
   const LlmOptions options{.max_running = 1, .block_size = 8};
   const auto fresh = make_llm_engine(seeing_model(), options);
@@ -358,7 +358,7 @@ TEST(Pictures, ABeginningMayEndWithinAPicture) {
   answer(*engine, asking({3}));
   EXPECT_EQ(answer(*engine, other)->text, wanted);
   EXPECT_EQ(engine->stats().prefix_hits,
-            32u);  // of 15 + 16 + 3 tokens that are the same: whole blocks
+            32u);  // of 15 + 16 + 3 equal tokens: whole blocks
 }
 
 TEST(Pictures, BadRequestsNameTheField) {
@@ -372,7 +372,7 @@ TEST(Pictures, BadRequestsNameTheField) {
   marked.messages.push_back({.role = "assistant", .content = "<start_of_image>"});
   marked.messages.push_back({.role = "user", .content = "abc"});
   expect_error(Code::invalid_argument, "2 places for 1 pictures", [&] { submit(*engine, marked); });
-  // A user's are words, and the engine goes on.
+  // In a user's text they are plain text, and the engine goes on.
   TextRequest words = asking({1});
   words.messages[0].content += "<start_of_image>";
   EXPECT_TRUE(answer(*engine, words)->finished);

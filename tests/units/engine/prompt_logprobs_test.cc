@@ -17,7 +17,7 @@ namespace {
 
 struct GoldenPrompt {
   std::vector<int32_t> ids;
-  std::vector<std::vector<double>> logprobs;  // behind each token, of every token
+  std::vector<std::vector<double>> logprobs;  // after each token, for every token
 };
 
 std::vector<double> log_softmax(std::span<const float> logits) {
@@ -127,10 +127,10 @@ TEST(PromptLogprobs, ComeFromNoCacheButFillIt) {
   TextRequest plain = scored(prompt, 1);
   plain.prompt_logprobs = std::nullopt;
   EXPECT_TRUE(answer(*engine, plain)->prompt.empty());
-  EXPECT_EQ(engine->stats().prefix_hits, 20u);  // whole blocks in front of the last token
+  EXPECT_EQ(engine->stats().prefix_hits, 20u);  // whole blocks before the last token
 }
 
-// Two that generate take the blocks of a prompt that is on its way.
+// Two generating requests take the blocks of a prompt that is being evaluated.
 TEST(PromptLogprobs, StayWhenTheirPromptLosesItsPlace) {
   const GoldenPrompt prompt = golden_prompts()[0];
   const auto engine = make_llm_engine(
@@ -163,7 +163,7 @@ TEST(PromptLogprobs, WithoutAnAnswer) {
   TextRequest silent = scored(golden[1], 0, 0);
   silent.prompt_logprobs = std::nullopt;
   EXPECT_EQ(answer(*engine, silent)->finished->reason, StopReason::max_tokens);
-  // Of one token nothing is known but itself.
+  // A prompt of one token has no log probability.
   const auto single = answer(*engine, scored({{96}, {{}}}, 2, 0));
   ASSERT_EQ(single->prompt.size(), 1u);
   EXPECT_EQ(single->prompt[0].rank, 0);

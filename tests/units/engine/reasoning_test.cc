@@ -1,5 +1,5 @@
-// Reasoning of a tiny random model: how many tokens it has, and that its budget holds. What the
-// model says means nothing; the tokens of an answer are told by their log probabilities.
+// Reasoning of a tiny random model: its token count and its budget. The texts mean nothing; log
+// probabilities identify the tokens of an answer.
 
 #include "rbee/engine/text/form/reasoning.h"
 
@@ -33,7 +33,7 @@ TextModel thinking_model(const char* code = kOpens, text::OutputFormat format = 
   return model;
 }
 
-// Never ends by itself, nor its reasoning.
+// A request whose answer and reasoning never end by themselves.
 TextRequest endless(std::optional<int32_t> budget, uint64_t seed = 1) {
   TextRequest request;
   request.messages = {{"user", cat("abc", seed)}};
@@ -121,7 +121,7 @@ TEST(Reasoning, CountsTokensBetweenTheMarks) {
     request.sampling.logit_bias = {{-1, "</think>", 4}, {-1, "<think>", 6}};
     const Answer answer = ask(*engine, request);
     const int64_t open = place_of(answer, "<think>"), close = place_of(answer, "</think>");
-    if (open != 0) {  // it thinks first or not at all
+    if (open != 0) {  // either it reasons first or not at all
       EXPECT_EQ(answer.finished.reasoning_tokens, 0);
       ++none;
     } else {
@@ -143,7 +143,7 @@ TEST(Reasoning, ThatTheModelBeginsHasTheBudgetToo) {
   EXPECT_EQ(answer.finished.reasoning_tokens, 3);
 }
 
-// No token of the vocabulary is the mark, so that it is spelled.
+// No token of the vocabulary is the mark, so the engine spells it.
 TEST(Reasoning, EndsByASpelledMark) {
   const auto engine = make_llm_engine(thinking_model(kOpens, {}, {"<|x|>"}), {});
   TextRequest request = endless(5);
@@ -231,7 +231,7 @@ TEST(Reasoning, TheBudgetDoesNotDependOnTheOthers) {
     const auto engine = make_llm_engine(thinking_model(kOpens, {}, kThink, 64), {.max_running = 1});
     for (int i = 0; i < kTogether; ++i) alone.push_back(ask(*engine, request(i)));
   }
-  // The last of these has too few blocks, so that some are evaluated anew.
+  // The last cache is too small, so some requests are evaluated again.
   for (const int64_t cache : {0, 256}) {
     const auto engine = make_llm_engine(
         thinking_model(kOpens, {}, kThink, 64),
@@ -258,7 +258,7 @@ TEST(Reasoning, TheBudgetHoldsWhereTokensAreDrafted) {
     for (const int32_t budget : {0, 4, 9, 13}) {
       TextRequest request = endless(budget);
       request.sampling.temperature = 0;
-      // Of two tokens only, so that everything has been there before.
+      // Only two different tokens, so every continuation has occurred before.
       request.sampling.logit_bias.push_back({-1, "ca", 100});
       request.sampling.logit_bias.push_back({-1, "fe", 100});
       request.sampling.frequency_penalty = 0.2f;
@@ -310,7 +310,7 @@ TEST(Reasoning, HarmonyGoesOnWithTheAnswer) {
   EXPECT_GT(thoughts, 0);
 }
 
-// A call has to be possible behind the reasoning; a model that reasons once more is sent on.
+// After the reasoning a call must be possible; if the model reasons again, it is ended.
 TEST(Reasoning, HarmonyMayCallBehindTheBudget) {
   const auto tokenizer = text::tokenizer_from_json(test::tiny_tokenizer_json("</s>", kHarmony));
   const auto forced_after = [&](Reasoning& reasoning, const char* text) {

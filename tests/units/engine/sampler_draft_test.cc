@@ -1,4 +1,4 @@
-// Tokens drawn beside a draft model's draft token follow the distribution that they have without.
+// Tokens drawn with a draft model's help follow the same distribution as without it.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kVocab = 12;
 constexpr int kDraws = 6000;
 
-// Of a model, and of a draft model that differs from it.
+// Logits of a model, and of a draft model that differs from it.
 float logit_of(size_t id) {
   return 2 * std::sin(1.7f * static_cast<float>(id));
 }
@@ -29,7 +29,7 @@ std::vector<float> row(float (*logit)(size_t)) {
   return out;
 }
 
-// Of two samples of as many draws (Pearson's test of homogeneity), without the rarest.
+// Compares two samples of equal size (Pearson's test of homogeneity), without rare tokens.
 double chi_square(const std::map<int32_t, int>& a, const std::map<int32_t, int>& b) {
   double out = 0;
   for (size_t i = 0; i < kVocab; ++i) {
@@ -91,7 +91,7 @@ TEST(SamplerDraft, DrawsFollowTheSamplersDistributionWhateverTheDrafts) {
     std::map<int32_t, int> wanted, found;
     int accepted = 0;
     for (int i = 0; i < kDraws; ++i) {
-      // Mirostat's state is what came; of one token at a time here.
+      // Mirostat's state depends on what came; here one token at a time.
       Sampler again = plain;
       std::vector<float> logits = row(logit_of), drafted = row(draft_logit_of);
       ++wanted[plain.sample(logits, history)];
@@ -112,7 +112,7 @@ TEST(SamplerDraft, DrawsFollowTheSamplersDistributionWhateverTheDrafts) {
   }
 }
 
-// Leviathan et al. 2023, corollary 3.6: one minus half of the sum of the differences.
+// Leviathan et al. 2023, corollary 3.6: one minus half the sum of the differences.
 TEST(SamplerDraft, AsManyAreAcceptedAsTheDistributionsShare) {
   double p_sum = 0, q_sum = 0, shared = 0;
   for (size_t id = 0; id < kVocab; ++id) {
@@ -161,7 +161,7 @@ TEST(SamplerDraft, AreTheLikeliestTokenOrNothingAtTemperatureZero) {
   EXPECT_EQ(target.sample(logits, {}, &token), likeliest);
 }
 
-// The largest share of a softmax, by hand: 1 / (1 + e^-1 + e^-3).
+// The largest softmax probability, by hand: 1 / (1 + e^-1 + e^-3).
 TEST(SamplerDraft, ConfidenceIsTheLargestProbability) {
   for (const float temperature : {0.0f, 1.0f}) {
     Sampler sampler({.temperature = temperature, .top_k = 0, .top_p = 1}, 10);

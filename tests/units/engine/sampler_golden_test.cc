@@ -1,4 +1,4 @@
-// The samplers against what tools/goldens/make_sampler_goldens.py calculates from their
+// The samplers against tools/goldens/make_sampler_goldens.py, which computes them from their
 // definitions.
 
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ TEST(SamplerGoldens, EachCutKeepsWhatItsDefinitionSays) {
   ASSERT_GE(goldens().at("cuts").size(), 75u);
   for (const json& golden : goldens().at("cuts")) {
     const auto logits = golden.at("logits").get<std::vector<float>>();
-    // From a row, and from a list that something has sorted before.
+    // From a row, and from a list that is already sorted.
     for (const bool sorted : {false, true}) {
       Candidates candidates;
       candidates.take_all(logits);
@@ -119,7 +119,7 @@ TEST(SamplerGoldens, DryFindsEveryRepetition) {
     Dry dry(params);
     dry.set_piece([&](int32_t id) { return pieces.at(static_cast<size_t>(id)); });
     const auto history = golden.at("history").get<std::vector<int32_t>>();
-    // As a text grows.
+    // The history grows as a text does.
     for (size_t length = 1; length < history.size(); ++length) {
       dry.penalties(std::span(history).first(length));
     }

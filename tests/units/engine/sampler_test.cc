@@ -92,7 +92,7 @@ TEST(Sampler, FindsANucleusWiderThanOneSortingStep) {
   SamplingParams params = plain(1);
   params.top_p = 0.5f;
   const std::vector<float> equal(2000, 0.0f);
-  // Half of the mass of equal tokens: the first thousand.
+  // Half of the mass of equal tokens is the first thousand.
   EXPECT_EQ(support(params, equal).back() < 1001, true);
 }
 
@@ -140,9 +140,9 @@ int32_t greedy_by(const SamplingParams& params, const TokenRules& rules, std::ve
   return sampler.sample(logits, history);
 }
 
-// OpenAI's penalties count sampled tokens; vLLM's repetition penalty takes the prompt's as well.
+// OpenAI's penalties count sampled tokens; vLLM's repetition penalty also counts the prompt's.
 TEST(Sampler, PenaltiesOfTheAnswerAlonePassOverThePrompt) {
-  const std::vector<int32_t> history = {1, 1, 1, 2, 0, 0};  // of these, four are the prompt
+  const std::vector<int32_t> history = {1, 1, 1, 2, 0, 0};  // the first four are the prompt
   const TokenRules rules{
       .biases = {}, .end_tokens = {}, .bad_words = {}, .prompt_tokens = 4, .piece = {}};
   const std::vector<float> logits = {2.0f, 1.9f, 1.5f, 1.35f};
@@ -208,7 +208,7 @@ TEST(Sampler, DryTurnsAwayFromARepetition) {
   EXPECT_EQ(greedy_by(params, {}, logits, repeating), 2);  // off
 }
 
-// What would repeat is the breaker itself: it may come again.
+// The repeated token is the breaker itself, which is allowed again.
 TEST(Sampler, DryLeavesBreakersAlone) {
   const std::vector<std::string> pieces = {"a", "b", "\n"};
   const std::vector<int32_t> history = {0, 1, 2, 0, 1};
@@ -267,7 +267,7 @@ TEST(Sampler, MirostatKeepsTheSurpriseNearItsTarget) {
       std::vector<float> copy = logits;
       ++drawn[sampler.sample(copy, {})];
     }
-    // The entropy of what comes out; without Mirostat it is above 6 bits.
+    // The entropy of the draws; without Mirostat it is above 6 bits.
     double bits = 0;
     for (const auto& [id, count] : drawn) {
       bits -= count / double{kDraws} * std::log2(count / double{kDraws});
@@ -309,7 +309,7 @@ TEST(Sampler, RepeatsItselfForASeed) {
 TEST(Sampler, BansGiveWayWhereTheyLeaveNothing) {
   SamplingParams params = plain(0);
   params.min_tokens = 9;
-  const uint64_t bits[] = {0b1010};  // 1 and 3 may come
+  const uint64_t bits[] = {0b1010};  // 1 and 3 are allowed
   for (const bool both : {true, false}) {
     Sampler sampler(params, 1);
     TokenRules rules;

@@ -1,4 +1,4 @@
-// Sampling from a row's largest logits: the same tokens as from the whole row, for every option.
+// Sampling from a row's largest logits: every option gives the tokens of the whole row.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-// Top logits with what they point to.
+// Top logits with the arrays they point to.
 struct Found {
   std::vector<float> values;
   std::vector<int32_t> ids;
@@ -42,7 +42,7 @@ Found find_top_logits(const std::vector<float>& row, size_t count, float scale) 
   return out;
 }
 
-// Logits of a steep distribution with ties: most models' rows look so.
+// Logits of a steep distribution with ties, like most models' rows.
 std::vector<float> some_logits(size_t vocab, std::mt19937& random) {
   std::normal_distribution<float> normal(0, 3);
   std::vector<float> out(vocab);
@@ -55,7 +55,7 @@ struct Tally {
   int undecided = 0;
 };
 
-// A text of `steps` tokens drawn twice, from whole rows and from their top logits where these
+// Draws a text of `steps` tokens twice: from whole rows, and from their top logits if these
 // decide.
 Tally draw_twice(const SamplingParams& params, size_t vocab, size_t count, int steps,
                  const TokenRules& rules = {}) {
@@ -112,7 +112,7 @@ TEST(SamplerTopLogits, GiveTheTokensOfTheWholeRow) {
       }
     }
   }
-  // A hot draw from all may need the row; nearly everything else does not.
+  // A draw at high temperature without cuts may need the row; nearly nothing else does.
   EXPECT_LT(undecided, options / 20);
 }
 
@@ -223,7 +223,7 @@ TEST(SamplerTopLogits, UnderAMaskMoreOfThemAreWanted) {
   EXPECT_EQ(sampler.wanted(50).top_logits, 50);
 }
 
-// A device adds a row up in f32: where its error may move the nucleus, the row itself is needed.
+// A device sums a row in f32; if its error could change the nucleus, the row itself is needed.
 TEST(SamplerTopLogits, DoNotDecideWithinTheErrorOfTheSum) {
   const std::vector<float> values{0, std::log(0.5f), -3};
   const std::vector<int32_t> ids{0, 1, 2};
@@ -236,8 +236,8 @@ TEST(SamplerTopLogits, DoNotDecideWithinTheErrorOfTheSum) {
   EXPECT_TRUE(decides(2e-5f));
 }
 
-// Draws with this top-p from the `top_logits` likeliest of a row, or from the row where these do
-// not decide; at most `most_undecided` of them.
+// Draws with this top-p from the `top_logits` largest logits of a row, or from the row if these do
+// not decide; that may happen `most_undecided` times.
 void expect_distribution(float top_p, size_t top_logits, int most_undecided) {
   std::mt19937 random(3);
   const std::vector<float> row = some_logits(3000, random);
@@ -266,7 +266,7 @@ void expect_distribution(float top_p, size_t top_logits, int most_undecided) {
     const double deviation = std::sqrt(share * (1 - share) / kDraws);
     EXPECT_NEAR(found / kDraws, share, 5 * deviation + 1e-9) << what;
   };
-  double rare = 0, rare_drawn = 0;  // too few of each to be told apart from chance
+  double rare = 0, rare_drawn = 0;  // too rare to be compared one by one
   for (const auto& [id, p] : expected) {
     if (p < 1e-3 * mass) {
       rare += p / mass;
@@ -283,12 +283,12 @@ TEST(SamplerTopLogits, FollowTheDistribution) {
   expect_distribution(0.8f, 1024, 40);
 }
 
-// Half of the draws and more are decided by 64 of 3000; the others must not shift what is drawn.
+// 64 of 3000 decide at least half of the draws; the others must not shift the distribution.
 TEST(SamplerTopLogits, FollowTheDistributionWhereNothingCuts) {
   expect_distribution(1, 64, 20000 / 2);
 }
 
-// A draft model's: the distribution is asked for afterwards.
+// For a draft model: its distribution is needed afterwards.
 TEST(SamplerTopLogits, DoNotDecideWhereTheDistributionIsKept) {
   std::mt19937 random(3);
   std::vector<float> row = some_logits(500, random);
@@ -323,7 +323,7 @@ TEST(SamplerTopLogits, SayWhatTheyNeed) {
   EXPECT_EQ(Sampler(lowering, 1).wanted(20).top_logits, 20);
 }
 
-// A nucleus that 256 do not hold is looked for among more of them for a while.
+// If 256 do not hold a nucleus, more are requested for a while.
 TEST(SamplerTopLogits, AreManyForAWhileWhereFewDidNotDecide) {
   constexpr size_t kTokens = 3000;
   const std::vector<float> flat(kTokens, 1);
@@ -349,7 +349,7 @@ TEST(SamplerTopLogits, AreManyForAWhileWhereFewDidNotDecide) {
   }
 }
 
-// Only where it is one of the tokens that may not come is more than the likeliest looked at.
+// More than the most likely token is read only if that token is banned.
 TEST(SamplerTopLogits, TheLikeliestWillDoUntilItIsBanned) {
   SamplingParams params = options(0, 0, 1, 0);
   params.ignore_eos = true;

@@ -1,5 +1,5 @@
-// Who shares a step, without any model: a step evaluates what plan() says and gives each sequence
-// that it completes a token.
+// How requests share steps, without a model: a step evaluates the plan, and each completed sequence
+// gets a token.
 #include "rbee/engine/text/scheduler.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ struct Submitted {
   std::string client = "c";
   std::string user = {};
   int32_t priority = 0;
-  int32_t first_token = -1;  // of tokens that count up; negative: its own
+  int32_t first_token = -1;  // the first of consecutive tokens; negative: its own
   int64_t score_end = 0;     // of the sequence
 };
 
@@ -54,7 +54,7 @@ class SchedulerTest : public ::testing::Test {
     while (scheduler_->next() && scheduler_->join()) {
     }
   }
-  // One step: "name count" of each part.
+  // Runs one step; returns "name count" for each part.
   std::vector<std::string> step() {
     let_join();
     std::vector<std::string> out;
@@ -89,7 +89,7 @@ class SchedulerTest : public ::testing::Test {
     }
     return out;
   }
-  // The order in which all that wait get the only place.
+  // The order in which all waiting requests get the only place.
   std::vector<std::string> turns() {
     std::vector<std::string> out;
     while (scheduler_->next()) {
@@ -125,7 +125,7 @@ TEST_F(SchedulerTest, RequestsJoinAndLeaveBetweenSteps) {
 TEST_F(SchedulerTest, ALongPromptGoesInChunksAndHoldsNobodyUp) {
   start(64, 4, {.max_running = 4, .step_tokens = 16, .beside_tokens = 4});
   submit("long", {.tokens = 40});
-  EXPECT_THAT(step(), ElementsAre("long 16"));  // nobody generates: the whole step
+  EXPECT_THAT(step(), ElementsAre("long 16"));  // none generates: the whole step
   submit("short", {.tokens = 3});
   EXPECT_THAT(step(), ElementsAre("long 13", "short 3"));
   EXPECT_THAT(step(), ElementsAre("short 1", "long 4"));
@@ -140,7 +140,7 @@ TEST_F(SchedulerTest, GenerationBesidePromptsFillsTiles) {
   submit("b", {.tokens = 1});
   EXPECT_THAT(step(), ElementsAre("a 1", "b 1"));
   submit("long", {.tokens = 30});
-  // 12 would be allowed: a tile of 8, and another that would be half empty.
+  // 12 would be allowed, but only a tile of 8 fits without a half-empty one.
   EXPECT_THAT(step(), ElementsAre("a 1", "b 1", "long 6"));
   remove("a");
   EXPECT_THAT(step(), ElementsAre("b 1", "long 7"));
@@ -231,9 +231,9 @@ TEST_F(SchedulerTest, WithoutBlocksTheLastLosesItsOwnAndIsEvaluatedAnew) {
   EXPECT_EQ(scheduler_->counts().preemptions, 1u);
   EXPECT_EQ(scheduler_->waiting(), 1u);
   submit("later", {});
-  EXPECT_THAT(step(), ElementsAre("old 1"));  // the preempted goes first, and there is no room
+  EXPECT_THAT(step(), ElementsAre("old 1"));  // the preempted one is next, but there is no room
   remove("old");
-  // Its first block is still there; its three others are evaluated again.
+  // Its first block is still cached; the three others are evaluated again.
   const auto again = step();
   EXPECT_THAT(again, ElementsAre("later 1", "new 3"));
   EXPECT_EQ(tickets_["new"]->sequence.length(), 8);
@@ -256,7 +256,7 @@ TEST_F(SchedulerTest, WhereLogitsAreWantedNothingComesFromTheCache) {
   submit("scored", {.tokens = 12, .first_token = 50, .score_end = 11});
   EXPECT_THAT(step(), ElementsAre("first 1", "scored 6"));
   EXPECT_EQ(scheduler_->counts().prefix_hits, 0u);
-  // What has been scored may come from there: the first block of six tokens.
+  // Scored tokens may come from the cache: the first block of six tokens.
   Sequence& sequence = tickets_["scored"]->sequence;
   remove("scored");
   sequence.cached = 0;
@@ -274,7 +274,7 @@ TEST_F(SchedulerTest, ThePriorityDecidesWhoIsPreempted) {
   EXPECT_THAT(step(), ElementsAre("lowly 1", "urgent 7"));
   EXPECT_THAT(step(), ElementsAre("urgent 1", "lowly 1"));
   EXPECT_EQ(pool_->available(), 0);
-  EXPECT_THAT(step(), ElementsAre("urgent 1"));  // which wants a third block
+  EXPECT_THAT(step(), ElementsAre("urgent 1"));  // it needs a third block
   EXPECT_THAT(running(), ElementsAre("urgent"));
 }
 
@@ -304,7 +304,7 @@ TEST_F(SchedulerTest, BeginningsAreSharedAndCounted) {
   remove("b");
   EXPECT_EQ(pool_->used(), 0);
   submit("c", {.tokens = 13, .first_token = 0});
-  EXPECT_THAT(step(), ElementsAre("c 5"));  // of 12 that are there 8, so that not one is left
+  EXPECT_THAT(step(), ElementsAre("c 5"));  // 8 of the 12 cached, so that some are left to evaluate
   EXPECT_EQ(scheduler_->counts().prefix_hits, 16u);
 }
 
@@ -356,7 +356,7 @@ TEST_F(SchedulerTest, WhereOthersMayComeAPromptGoesInSteps) {
   remove("short");
   submit("long", {.tokens = 300});
   EXPECT_THAT(step(), ElementsAre("long 60"));
-  for (int i = 0; i < 11; ++i) scheduler_->note_time(0, 0, 1);  // nobody came for long
+  for (int i = 0; i < 11; ++i) scheduler_->note_time(0, 0, 1);  // no new client for long
   EXPECT_THAT(step(), ElementsAre("long 240"));
 }
 
@@ -367,8 +367,8 @@ TEST_F(SchedulerTest, ManyOfOneClientLengthenTheStepsOfAnotherByAnotherStepOfOne
   step();
   submit("x", {.tokens = 3, .client = "other"});
   tickets_["x"]->evaluated = 1000;  // no longer new
-  // A step of one token takes 5 ms: 2 of generation beside the first of each, and 2 of prompts,
-  // but 4 at least.
+  // A step of one token takes 5 ms: 2 of generation beside the first of each, and 2 of prompts, but
+  // at least 4.
   EXPECT_THAT(step(), ElementsAre("a 1", "b 1", "c 1", "x 3"));
   // 10 ms are 4 and 6.
   EXPECT_THAT(step(), ElementsAre("a 1", "d 1", "e 1", "f 1", "g 1", "x 1"));
@@ -387,7 +387,7 @@ TEST_F(SchedulerTest, PromptsOfClientsThatGenerateNothingGoFirst) {
   EXPECT_THAT(step(), ElementsAre("a 1", "x 1", "long 4"));
 }
 
-// A token costs as much as the step itself, as where arithmetic takes the time.
+// A token costs as much as the step itself, as on a device limited by arithmetic.
 TEST_F(SchedulerTest, BesideANewClientTheOthersHaveEverySecondStep) {
   start(1024, 4, bounded());
   scheduler_->note_time(1, 0, 0.008);
@@ -399,7 +399,7 @@ TEST_F(SchedulerTest, BesideANewClientTheOthersHaveEverySecondStep) {
   EXPECT_THAT(step(), ElementsAre("x 3"));
   EXPECT_THAT(step(), ElementsAre("long 1", "x 1"));
   EXPECT_THAT(step(), ElementsAre("x 1"));
-  tickets_["x"]->held = true;  // nobody rests for who has no part
+  tickets_["x"]->held = true;  // a held one without a part makes no other wait
   EXPECT_THAT(step(), ElementsAre("long 1"));
   EXPECT_THAT(step(), ElementsAre("long 1"));
   tickets_["x"]->held = false;
@@ -430,7 +430,7 @@ TEST_F(SchedulerTest, ManyThatWaitAreNotNewEither) {
   for (const char* name : {"a", "b", "c", "d", "e"}) submit(name, {.tokens = 1});
   step();
   submit("x", {.tokens = 1, .client = "other"});
-  EXPECT_THAT(step(), ElementsAre("x 1"));  // in the place of one of them
+  EXPECT_THAT(step(), ElementsAre("x 1"));  // replaces one of them
   EXPECT_THAT(step(), ElementsAre("a 1", "x 1"));
   EXPECT_THAT(step(), ElementsAre("x 1"));
   for (const char* name : {"c", "d", "e"}) remove(name);
@@ -441,7 +441,7 @@ TEST_F(SchedulerTest, ManyThatWaitAreNotNewEither) {
 TEST_F(SchedulerTest, OthersRestForAsLongAsTheirStepsTake) {
   start(1024, 4, bounded());
   scheduler_->note_time(1, 0, 0.008);
-  scheduler_->note_time(2, 0, 0.032);  // 24 ms for another token, as a dear sampler takes
+  scheduler_->note_time(2, 0, 0.032);  // 24 ms for another token, as with a slow sampler
   submit("long", {.tokens = 600});
   while (tickets_["long"]->sequence.cached < 600) step();
   submit("x", {.tokens = 1, .client = "other"});
@@ -487,7 +487,7 @@ TEST_F(SchedulerTest, OneWithoutAPlaceTakesThatOfAClientWithSeveral) {
   EXPECT_THAT(running(), ElementsAre("a", "x", "y"));
   submit("z", {.tokens = 2, .client = "fourth"});
   step();
-  EXPECT_THAT(running(), ElementsAre("a", "x", "y"));  // nobody has several
+  EXPECT_THAT(running(), ElementsAre("a", "x", "y"));  // no client has several
   remove("x");
   step();
   EXPECT_THAT(running(), ElementsAre("a", "y", "z"));
@@ -525,7 +525,7 @@ TEST_F(SchedulerTest, WhoFillsTheCacheMakesRoomForASmallRequest) {
   EXPECT_THAT(running(), ElementsAre("a", "x"));
 }
 
-// What newcomers displaced does not wait for ever, though some are always there.
+// A displaced request does not wait for ever, even if new ones keep coming.
 TEST_F(SchedulerTest, ALargeRequestThatWasDisplacedHasItsTurn) {
   start(16, 4, {.max_running = 8, .step_tokens = 64, .beside_tokens = 64});
   submit("large", {.tokens = 55});
@@ -552,7 +552,7 @@ TEST(StepTimes, TellWhatTokensCost) {
   EXPECT_EQ(times.prompts_in(1, 9), 9);
   times.note(1, 0, 0.005);
   EXPECT_DOUBLE_EQ(times.one(), 0.005);
-  EXPECT_EQ(times.generated_in(1, 7), 7);  // one size of steps does not tell
+  EXPECT_EQ(times.generated_in(1, 7), 7);  // one size of steps is not enough
   times.note(10, 0, 0.014);
   EXPECT_NEAR(times.one(), 0.005, 1e-9);
   EXPECT_EQ(times.generated_in(0.024, 7), 20);
@@ -560,7 +560,7 @@ TEST(StepTimes, TellWhatTokensCost) {
   EXPECT_EQ(times.prompts_in(0.05, 9), 100);
   EXPECT_NEAR(times.of(2, 0), 0.006, 1e-9);
   EXPECT_NEAR(times.of(2, 100), 0.056, 1e-9);
-  // Dear ones count at once, and no longer when they are long ago.
+  // Slow ones count at once, and are forgotten after a long time.
   times.note(3, 0, 0.025);
   EXPECT_EQ(times.generated_in(0.025, 7), 3);
   for (int i = 0; i < 300; ++i) times.note(10, 0, 0.014);

@@ -1,4 +1,4 @@
-// Tokens drafted ahead change the number of steps and nothing else.
+// Draft tokens change the number of steps and nothing else.
 
 #include <gmock/gmock.h>
 
@@ -82,10 +82,10 @@ TEST(Speculative, ASeedGivesTheSameText) {
   EXPECT_LT(with->stats().accepted_tokens, with->stats().draft_tokens);  // some were wrong
 }
 
-// How many draft tokens there is room for depends on who comes when; the texts do not.
+// The room for draft tokens depends on the order of arrivals; the texts do not.
 TEST(Speculative, ASeedGivesTheSameTextBesideOthersAndInTurns) {
   const auto without = make_llm_engine(tiny_model(128), plain());
-  // Blocks for three of the requests: some lose theirs in between.
+  // Blocks for three of the requests: some are preempted in between.
   LlmOptions tight = speculating();
   tight.cache_tokens = 160;
   const auto with = make_llm_engine(tiny_model(128), tight);

@@ -1,4 +1,4 @@
-// Steps that are captured for a number of sequences and replayed for fewer, over a device whose
+// Steps that are captured for one number of sequences and replayed for fewer, on a device whose
 // captures evaluate the model again.
 #include "rbee/engine/text/step/stepper.h"
 
@@ -69,7 +69,7 @@ TEST(CapturedSteps, AreRoundedUpAndGiveWhatStepsOfTheirSizeGive) {
   }
 }
 
-// One capture serves all adapters: which ones rows take is what it reads.
+// One capture serves all adapters: it reads which ones the rows use.
 TEST(CapturedSteps, ServeAnyAdapters) {
   const StepperOptions options{.cache_tokens = 256, .block_size = 4, .kv_dtype = DType::f32};
   const TextModel plain = tiny_model(64, cpu(), "llama");
@@ -102,8 +102,8 @@ TEST(CapturedSteps, ServeAnyAdapters) {
   compare({{{1, 1}}, {{2, 1}}, {}});
 }
 
-// Steps of `count` sequences with one token to three each; the rows of all tokens, or of the last
-// of each sequence.
+// Steps of `count` sequences with one to three tokens each; returns the rows of all tokens, or of
+// each sequence's last.
 std::vector<float> steps_with_drafts(Stepper& stepper, int count, bool all_rows) {
   std::deque<Sequence> sequences;
   for (int i = 0; i < count; ++i) {
@@ -194,8 +194,8 @@ TEST(CapturedSteps, TheTopLogitsOfRowsThatRoundUpAreLeftOut) {
   }
 }
 
-// One capture for whatever is looked for in its logits, but for the likeliest alone, and for
-// every length up to four blocks.
+// One capture serves every use of its logits except the argmax alone, and every length up to four
+// blocks.
 TEST(CapturedSteps, ServeWhateverIsWanted) {
   RecallingDevice device;
   const TextModel far = recalling_model(64, device);

@@ -57,7 +57,7 @@ TEST(StopMatcher, PassesStopsThatEndTooEarly) {
   EXPECT_EQ(open.flush(), "EN");
 }
 
-// Whatever the borders, the emitted text ends where the first stop begins.
+// However the text is cut, the emitted text ends before the first stop text.
 TEST(StopMatcher, DoesNotDependOnTheBorders) {
   std::mt19937 random(5);
   for (int round = 0; round < 500; ++round) {

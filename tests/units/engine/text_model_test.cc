@@ -55,7 +55,7 @@ class TextModelTest : public testing::Test {
   fs::path folder_;
 };
 
-// Who writes a message cannot end it and begin another one.
+// A message's text cannot end the message and begin another.
 TEST_F(TextModelTest, SpecialTokensInMessagesAreWords) {
   write("tokenizer.json", test::tiny_tokenizer_json("</s>", {"<|a|>", "|b|>", "<|b|>", "|"}));
   write("chat_template.jinja", "{% for m in messages %}<|a|>{{ m.content }}</s>{% endfor %}");
@@ -123,7 +123,7 @@ TEST_F(TextModelTest, LoadsModelTokenizerAndTemplate) {
   EXPECT_EQ(model.render({{"user", "a b"}}, {}), "[user]a b");
   TextRequest raw;
   raw.prompt = "abc";
-  // A raw prompt begins with BOS, a template writes its own.
+  // A raw prompt gets BOS; a template writes its own.
   EXPECT_EQ(model.encode(raw, model.prompt_of(raw)).tokens.front(), 0);
   TextRequest chat;
   chat.messages = {{"user", "abc"}};
@@ -142,7 +142,7 @@ TEST_F(TextModelTest, AChatMayGoOnFromItsLastMessage) {
     return model.render(messages, {.continue_last = true});
   };
   EXPECT_EQ(begun("yes"), "[assistant]yes[end][user]sure?[end][assistant]yes");
-  // The template cuts blanks off.
+  // The template trims blanks.
   EXPECT_EQ(begun(" yes, \n"), "[assistant]yes[end][user]sure?[end][assistant]yes,");
   harness::expect_error("messages", "last", "assistant's",
                         [&] { model.render(asked, {.continue_last = true}); });
@@ -151,7 +151,7 @@ TEST_F(TextModelTest, AChatMayGoOnFromItsLastMessage) {
   EXPECT_EQ(load().render({{"user", "a"}, {"assistant", "b "}}, {.continue_last = true}), "[a][b ");
 }
 
-// llama.cpp's way: every model can be asked for calls.
+// As in llama.cpp: every model can be prompted for calls.
 TEST_F(TextModelTest, WithoutAKnownFormCallsHaveTheGenericOne) {
   const ChatOptions asks{
       .tools = {{.name = "f", .json = R"({"type":"function","function":{"name":"f"}})"}}};
@@ -170,7 +170,7 @@ TEST_F(TextModelTest, WithoutAKnownFormCallsHaveTheGenericOne) {
   EXPECT_EQ(load_text_model(folder_, options).format.tools, text::ToolFormat::none);
 }
 
-// Templates that are given by file may be written for llama-server.
+// A template from a file may be written for llama-server.
 TEST_F(TextModelTest, AGivenTemplateHasLlamaServersVariables) {
   const std::string source =
       "{{ enable_thinking is defined and enable_thinking }} {{ date_string is defined }} "
@@ -213,7 +213,7 @@ TEST_F(TextModelTest, ChatsWithToolsHaveATemplateOfTheirOwn) {
     EXPECT_EQ(model.render({{"user", "hi"}}, none), "plain");
     EXPECT_EQ(model.format.tools, text::ToolFormat::hermes);
   }
-  // Where newer versions of transformers put it.
+  // Newer versions of transformers write it here.
   write("tokenizer_config.json", "{}");
   write("chat_template.jinja", "plain");
   fs::create_directory(folder_ / "additional_chat_templates");
@@ -235,7 +235,7 @@ TEST_F(TextModelTest, SaysWhatIsMissingOrWrong) {
   EXPECT_THROW(load_text_model(folder_, {}), Error);
 }
 
-// The tiny model as a GGUF file with a tokenizer and what `add` sets.
+// The tiny model as a GGUF file with a tokenizer and the keys that `add` sets.
 TextModel load_gguf(const fs::path& path, const std::function<void(io::GgufWriter&)>& add) {
   const io::Checkpoint made = io::Checkpoint::open(fs::path(test::data_folder()) /
                                                    "models/language/data/smollm/model.gguf");

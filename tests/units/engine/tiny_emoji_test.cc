@@ -1,4 +1,4 @@
-// The trained model of this repository draws what it is asked for, as diffusers does
+// This repository's trained model draws the requested things, as in diffusers
 // (tools/goldens/make_tiny_emoji_golden.py).
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ struct Distance {
   double least, median;  // dB
 };
 
-// Two seeds' pictures of one prompt are 7 to 21 dB apart: closer ones show the same.
+// Pictures of one prompt with two seeds are 7 to 21 dB apart; closer ones show the same.
 constexpr double kSamePicture = 21;
 
 class TinyEmoji : public testing::Test {
@@ -63,9 +63,9 @@ class TinyEmoji : public testing::Test {
     return out;
   }
 
-  // Eight prompts of all kinds, drawn in f32 and in a type that rounds more. A step amplifies what
-  // the one before rounded, so that pictures differ by more than layers do, and one of eight by far
-  // more where the order of a sum changes (24 to 32 dB from one instruction set to another).
+  // Draws eight prompts of all kinds in f32 and in a type that rounds more. Each step amplifies
+  // earlier rounding, so pictures differ more than layers do, and one of the eight far more if the
+  // order of a sum changes (24 to 32 dB between instruction sets).
   Distance distance_from_f32(const ImageSource& rounding) const {
     const char* prompts[] = {
         "a dog face on a blue background",   "a hot beverage",

@@ -1,4 +1,4 @@
-// What a failing device gives must not become an index of the host's.
+// A failing device's output must not become an index on the host.
 #include "rbee/engine/text/sampling/token_choice.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ TEST(TokenChoice, RefusesTokensThatThereAreNot) {
   Stepper stepper(*model.model, *model.device, {.cache_tokens = 64, .block_size = 8});
   const float values[] = {3, 2, 1, 0};
   const TopLogitsWanted wanted{.count = 4, .vocab = kVocab, .scales = {}};
-  // A mask of the known ones: of any other it has no bit.
+  // A mask of the known tokens; it has no bits for others.
   const std::vector<uint64_t> bits(static_cast<size_t>(kVocab) / 64 + 1, ~uint64_t{0});
   for (const int32_t strange : {-1, static_cast<int32_t>(kVocab), 1 << 30}) {
     const int32_t ids[] = {5, 6, strange, 7};

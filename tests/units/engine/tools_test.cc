@@ -1,5 +1,5 @@
-// Calls of functions and reasoning of a tiny random model. What it says means nothing, so what it
-// has to say is forced by the form, and judged by the form's parser and a JSON library.
+// Tool calls and reasoning of a tiny random model. Its texts mean nothing, so the grammar forces
+// the form; the form's parser and a JSON library judge it.
 
 #include <gmock/gmock.h>
 
@@ -26,7 +26,7 @@ using ::testing::ThrowsMessage;
 using text::ReasoningFormat;
 using text::ToolFormat;
 
-// What an answer holds, by kind.
+// The texts of an answer, by kind.
 class Parts final : public EventSink {
  public:
   struct Call {
@@ -167,12 +167,12 @@ TEST(Tools, RequiredCallsComeInEveryForm) {
                                                             ? marks_of(form)
                                                             : std::vector<std::string>{"<|x|>"}),
                           {});
-      // A mark that is no token of ASCII cannot be spelled by the tiny model.
+      // The tiny model cannot spell a mark that is not ASCII.
       const bool deepseek = form == ToolFormat::deepseek_v3 || form == ToolFormat::deepseek_v31;
       if (deepseek && !special) continue;
       TextRequest request = chat(ToolChoice::required);
       request.chat.parallel_tool_calls = false;
-      // Reasoning ends soon.
+      // Makes the reasoning end soon.
       request.sampling.logit_bias = {{-1, "<|end|>", 8}};
       if (form != ToolFormat::harmony || !special) request.sampling.logit_bias.clear();
       if (form == ToolFormat::harmony && !special) continue;  // it may reason for ever
