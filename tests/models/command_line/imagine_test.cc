@@ -88,7 +88,7 @@ TEST_F(Imagine, EnlargesByANetwork) {
   EXPECT_EQ(pixels("a.png").width, 2 * kSide);
   EXPECT_THAT(bytes("a.png"), HasSubstr("Postprocess upscaler: made x2"));
 
-  // As the start of a second pass alone.
+  // Only as the start of a second pass.
   const Ran passes = draw("b.png", {"--upscale-model", path("made x2.safetensors"), "--hires",
                                     "1.5", "--hires-upscaler", "made x2"});
   EXPECT_EQ(passes.status, 0) << passes.errors;
@@ -100,7 +100,7 @@ TEST_F(Imagine, EnlargesByANetwork) {
   EXPECT_THAT(pickled.errors, HasSubstr(".safetensors"));
 }
 
-// No model exists, and none is needed: the check comes first.
+// The model does not exist and need not: the check comes first.
 TEST_F(Imagine, PlacesThatCannotBeWrittenAreRefusedBeforeTheModelIsRead) {
   const auto refused = [&](const std::string& out) {
     return run({"a dog", "-m", path("no-model"), "-o", out});

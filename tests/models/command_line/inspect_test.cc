@@ -1,4 +1,4 @@
-// `rbee inspect`: what a file's values are.
+// `rbee inspect`: its figures about a file's values.
 
 #include <gtest/gtest.h>
 #include <unistd.h>

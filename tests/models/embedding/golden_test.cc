@@ -1,5 +1,5 @@
-// Vectors and scores of tiny models for embeddings against transformers; goldens and checkpoints
-// come from tools/goldens/make_embedding_goldens.py.
+// Vectors and scores of tiny embedding models against transformers;
+// tools/goldens/make_embedding_goldens.py writes goldens and checkpoints.
 
 #include <gtest/gtest.h>
 
@@ -90,7 +90,7 @@ class EmbeddingGolden : public testing::TestWithParam<EmbeddingCase> {
   }
   size_t count() const { return golden_["ids"].size(); }
 
-  // What the model gives for a text, as the golden has it.
+  // Compares the model's vector for a text with the golden's.
   void expect_vector(std::vector<float> got, size_t text) const {
     if (GetParam().normalise) {
       double squares = 0;
@@ -122,7 +122,7 @@ TEST_P(EmbeddingVectors, TextsOfAllLengthsTogether) {
   }
 }
 
-// Texts of one length share an operation; none may see another.
+// Texts of equal length share an operation; none may affect another.
 TEST_P(EmbeddingVectors, TheSameTextTwiceBesideAnother) {
   models::TextBatch twice = batch(0, 1);
   for (int i = 0; i < 2; ++i) {

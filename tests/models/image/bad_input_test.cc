@@ -1,5 +1,5 @@
-// Image models whose files lack something or want what is not there, and calls with wrong tensors:
-// an error names the file and field, or the tensor.
+// Image models whose files lack something or need a missing part, and calls with wrong tensors: the
+// error must name the file and field, or the tensor.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ struct Edit {
   const char* from;
   const char* to;
   Code code;
-  std::vector<std::string> parts;  // of the message
+  std::vector<std::string> parts;  // in the message
 };
 
 const Edit kEdits[] = {
@@ -155,7 +155,7 @@ TEST_F(ImageBadCallsTest, TextEncoders) {
   wrong({"token 4 of 4"}, {.ids = good, .vectors = {&far, 1}});
 }
 
-// A vector in a token's place is that token.
+// A token's vector in its place counts as that token.
 TEST_F(ImageBadCallsTest, TokenVectorsReplaceTokens) {
   const models::TextEncoder& encoder = *model_.text.front().encoder;
   const Shape table{1024, 32};

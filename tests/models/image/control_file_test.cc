@@ -1,4 +1,4 @@
-// ControlNets in files of their own, under the names of the original program.
+// ControlNets in their own files, with the original program's names.
 
 #include <gtest/gtest.h>
 

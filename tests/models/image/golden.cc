@@ -75,7 +75,7 @@ ImageModel load_on_cpu(const fs::path& path, models::ImageLoadOptions options) {
 void expect_text(const ImageModel& model, const ImageGolden& golden, float of_model) {
   for (size_t i = 0; i < model.text.size(); ++i) {
     const std::string name = encoder_name(i);
-    // T5 computes in bf16 where the others do in f16.
+    // T5 computes in bf16, the other parts in f16.
     constexpr float kOfT5 = 0.25f;
     const bool coarse = model.activations == DType::f16 && golden.has(name + ".ids");
     const float tolerance = coarse ? kOfT5 : of_model;

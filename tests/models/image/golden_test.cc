@@ -1,5 +1,5 @@
-// Every part of the image models against diffusers and transformers; goldens come from
-// tools/goldens/make_image_goldens.py.
+// Every part of the image models against diffusers and transformers;
+// tools/goldens/make_image_goldens.py writes the goldens.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ TEST_P(ImageGoldenTest, EveryPartIsThatOfDiffusers) {
   }
 }
 
-// Rounding to 16 bits after each layer: a coarse check that no layer leaves the type's range.
+// Rounds to 16 bits after each layer: a coarse check that each layer stays in the type's range.
 TEST_P(ImageGoldenTest, HalfPrecisionIsClose) {
   const ImageFolder folder(GetParam());
   const ImageGolden golden(GetParam());
@@ -43,7 +43,7 @@ TEST_P(ImageGoldenTest, HalfPrecisionIsClose) {
   }
 }
 
-// Weights and inputs of 8 bits; text encoders stay as they are.
+// 8-bit weights and inputs; text encoders stay unchanged.
 TEST_P(ImageGoldenTest, Int8IsClose) {
   const ImageFolder folder(GetParam());
   const ImageGolden golden(GetParam());
@@ -105,7 +105,7 @@ TEST(ImageModelTest, Int8ReachesControlNets) {
   EXPECT_NE(states.middle.to_host<float>(), golden.tensor("middle").to_host<float>());
 }
 
-// Rows of the weights that a denoiser multiplies by vectors of the time step, product by product.
+// Weight rows that a denoiser multiplies by vectors of the time step, one entry per product.
 std::vector<int64_t> rows_of_vectors(const char* name, int64_t width) {
   const ImageFolder folder(name);
   const ImageGolden golden(name);
@@ -121,15 +121,15 @@ std::vector<int64_t> rows_of_vectors(const char* name, int64_t width) {
   return rows;
 }
 
-// The second layer of the time step's own, then every resnet's projection of its vector: 2 of 16,
-// 24 and 32 channels, 2 of 32, and 3 of 32, 24 and 16.
+// The time step's own second layer, then every resnet's projection of its vector: 2 of 16, 24 and
+// 32 channels, 2 of 32, and 3 of 32, 24 and 16.
 TEST(ImageModelTest, ResnetsProjectTheTimeStepTogether) {
   EXPECT_EQ(rows_of_vectors("sd1", 64), (std::vector<int64_t>{64, 144 + 64 + 216}));
 }
 
-// Behind the second layers of pooled prompt, guidance and time step: 6 parts of the width for each
-// stream of a block of two, 2 for a text that is not changed any more and for the end, 3 for a
-// block of one.
+// First the second layers for pooled prompt, guidance and time step. Then the width times 6 for
+// each stream of a double block, 2 for a text stream that ends there and for the last layer, 3 for
+// a single block.
 TEST(ImageModelTest, BlocksAreModulatedTogether) {
   EXPECT_EQ(rows_of_vectors("sd3", 24), (std::vector<int64_t>{24, 24, (12 + 12 + 8 + 2) * 24}));
   EXPECT_EQ(rows_of_vectors("flux", 64),
@@ -174,7 +174,7 @@ TEST(ImageModelTest, SettingsComeFromTheFolder) {
   EXPECT_GT(model.parameters, 400000);
 }
 
-// Of an absent negative prompt: true unless SDXL's index says otherwise, as in diffusers.
+// For an absent negative prompt: true unless SDXL's index says otherwise, as in diffusers.
 TEST(ImageModelTest, ZerosForEmptyPromptsAreTheCustomOfSdxl) {
   const std::string said = R"("force_zeros_for_empty_prompt": true)";
   const ImageFolder silent("sdxl");

@@ -1,4 +1,4 @@
-// Adapters in every form of keys change a model as the sums of their matrices do.
+// Adapters with keys of every form change a model like the sums of their matrices.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using namespace std::string_view_literals;
 constexpr const char* kUnetFile = "unet/diffusion_pytorch_model.fp16.safetensors";
 constexpr const char* kTextFile = "text_encoder/model.fp16.safetensors";
 
-// How a file calls one layer.
+// The name of one layer in a file.
 struct Form {
   const char* part;
   const char* tensor;  // in the folder, without ".weight"
@@ -70,7 +70,7 @@ const Form kForms[] = {
     {"text_encoder", "encoder.layers.2.self_attn.v_proj",
      "text_encoder.text_model.encoder.layers.2.self_attn.v_proj.lora_B.weight",
      "text_encoder.text_model.encoder.layers.2.self_attn.v_proj.lora_A.weight"},
-    // PEFT's with an adapter's name, diffusers' before 0.15, and ComfyUI's.
+    // PEFT's form with an adapter's name, diffusers' before 0.15, and ComfyUI's.
     {"unet", "mid_block.attentions.0.transformer_blocks.0.attn1.to_q",
      "unet.mid_block.attentions.0.transformer_blocks.0.attn1.to_q.lora_B.my.style.weight",
      "unet.mid_block.attentions.0.transformer_blocks.0.attn1.to_q.lora_A.my.style.weight"},
@@ -115,7 +115,7 @@ class LoraTest : public testing::Test {
  protected:
   std::vector<MadeTensor>& part(const std::string& name) { return name == "unet" ? unet_ : text_; }
 
-  // The matrices of `form`, appended to `file`, and their product added to the model's tensor.
+  // Appends the matrices of `form` to `file` and adds their product to the model's tensor.
   void add(const Form& form, float strength, std::vector<MadeTensor>& file) {
     const auto at =
         std::ranges::find(part(form.part), std::string(form.tensor) + ".weight", &MadeTensor::name);
@@ -187,7 +187,7 @@ TEST_F(LoraTest, EveryFormOfKeysIsMerged) {
   EXPECT_GE(difference(merged.denoised, plain.denoised), 0.1f);
 }
 
-// Of convolutions and norms, in the words of LyCORIS, and behind the second matrix, in PEFT's.
+// Biases of convolutions and norms in LyCORIS' keys, and of the second matrix in PEFT's.
 TEST_F(LoraTest, BiasesAndNormsAreChanged) {
   constexpr const char* kNorm = "mid_block.resnets.0.norm1";
   constexpr const char* kConv = "mid_block.resnets.1.conv2";
@@ -240,8 +240,8 @@ TEST_F(LoraTest, PartsOfAnAdapterAreNotLeftOut) {
   }
 }
 
-// Lengths of rows: of the rows that the plain adapter gives, they change nothing; twice as long
-// ones double the layer's weight.
+// Row lengths equal to the plain adapter's change nothing; twice those lengths double the layer's
+// weight.
 TEST_F(LoraTest, DoraSetsTheLengthsOfRows) {
   std::vector<MadeTensor> file;
   add(kForms[0], 1, file);
@@ -287,7 +287,7 @@ TEST_F(LoraTest, TextEncodersMayHaveAStrengthOfTheirOwn) {
   EXPECT_GE(difference(merged.hidden, equal.hidden), 0.1f);
 }
 
-// PEFT's rule: alpha / r, or alpha / sqrt(r), with settings for single layers
+// PEFT's rule: alpha / r or alpha / sqrt(r), with settings for single layers
 // (peft/tuners/lora/layer.py, update_layer).
 TEST_F(LoraTest, FoldersOfPeftTellTheirFactors) {
   std::vector<MadeTensor> file;
@@ -334,8 +334,8 @@ TEST_F(LoraTest, FilesOfSeveralAdaptersAreRefused) {
                [&] { load_on_cpu(folder_.path(), {.loras = {{path, 1}}}); });
 }
 
-// The same in the header of a file that diffusers saved: a configuration for each part, with its
-// name before each field (diffusers/loaders/lora_base.py, _pack_dict_with_prefix).
+// The same in a header by diffusers: a configuration for each part, with the part's name before
+// each field (diffusers/loaders/lora_base.py, _pack_dict_with_prefix).
 TEST_F(LoraTest, HeadersOfDiffusersTellTheirFactors) {
   std::vector<MadeTensor> file;
   for (const Form& form : kForms) {
@@ -372,7 +372,7 @@ TEST_F(LoraTest, HeadersOfDiffusersTellTheirFactors) {
   EXPECT_LE(difference(merged.denoised, wanted.denoised), 2e-3f);
 }
 
-// They are merged before weights are rounded.
+// They are merged before the weights are rounded.
 TEST_F(LoraTest, MergedIntoInt8) {
   std::vector<MadeTensor> file;
   for (const Form& form : kForms) add(form, 0.5f, file);
@@ -386,7 +386,7 @@ TEST_F(LoraTest, MergedIntoInt8) {
   EXPECT_GE(difference(merged.denoised, plain.denoised), 0.1f);
 }
 
-// Each form on its own: none of them may be lost among the others.
+// Tests each form alone, so that a lost one cannot hide among others.
 TEST_F(LoraTest, EachFormFindsItsLayer) {
   for (const Form& form : kForms) {
     SCOPED_TRACE(form.up);
@@ -453,7 +453,7 @@ TEST_F(LoraTest, OtherAdaptersTakeTheirPlaceWithoutASecondModel) {
     options.loras = std::move(loras);
     models::change_loras(model, folder_.path(), options);
   };
-  // Reads of each part start with how much is there: no more than the model was.
+  // Reading a part starts with its size, which must not exceed the model's.
   const size_t before = bytes_in_use();
   size_t most = 0;
   options.progress = [&](int64_t, int64_t) { most = std::max(most, bytes_in_use()); };
@@ -466,11 +466,11 @@ TEST_F(LoraTest, OtherAdaptersTakeTheirPlaceWithoutASecondModel) {
 
   const models::Vae* vae = model.vae.get();
   change({{unet_only, 1}});
-  EXPECT_EQ(difference(run(model).hidden, plain.hidden), 0);  // the text encoder's are gone
+  EXPECT_EQ(difference(run(model).hidden, plain.hidden), 0);  // the text encoder's part is gone
   const models::TextEncoder* text = model.text[0].encoder.get();
   change({});
   EXPECT_EQ(difference(run(model).denoised, plain.denoised), 0);
-  EXPECT_EQ(model.text[0].encoder.get(), text);  // it had none and was left alone
+  EXPECT_EQ(model.text[0].encoder.get(), text);  // no adapter, so it was kept
   EXPECT_EQ(model.vae.get(), vae);
   EXPECT_TRUE(model.adapted.empty());
 }
@@ -493,7 +493,7 @@ TEST_F(LoraTest, AdaptersThatDoNotFitChangeNothing) {
   EXPECT_EQ(model.adapted, (std::vector<std::string>{"unet"}));
 }
 
-// kohya's scripts call it te3 in any model, older ones te2 in FLUX; diffusers by the part.
+// kohya's scripts call T5 te3 in any model, older ones te2 in FLUX; diffusers uses the part's name.
 TEST(T5LoraTest, GoesByEveryName) {
   struct Case {
     const char* model;
@@ -537,7 +537,7 @@ TEST(T5LoraTest, GoesByEveryName) {
   }
 }
 
-// Transformers: a layer of the authors' is several of diffusers', each with its rows of the result.
+// Transformers: one layer of the authors is several in diffusers, each with its rows of the result.
 TEST(TransformerLoraTest, LayersThatAreFusedGetTheirRows) {
   const ImageFolder folder("flux");
   const ImageGolden golden("flux");

@@ -1,5 +1,5 @@
-// Parts that leave the device between their uses: what comes back computes as before, memory is
-// given back, and nothing that fails on the way is lost for good.
+// Parts that leave the device between uses: a part that comes back computes as before, memory is
+// released, and a failure on the way loses nothing for good.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ Tensor ramp(const Shape& shape, Device& device) {
   return from_host<float>(values, shape, device);
 }
 
-// One use of each part after the other, as a picture takes them.
+// Uses each part once, in the order of a picture.
 models::TextEncoding encode(const ImageModel& model, size_t encoder) {
   const std::vector<int32_t> ids = {1, 5, 9, 2};
   return (*model.text.at(encoder).encoder)({.ids = ids, .batch = 1});
@@ -153,7 +153,7 @@ TEST_F(OffloadTest, NoRoomToReturnIsNoReasonToStayAway) {
   const size_t before = far_.in_use();
   far_.fail_allocation(7);
   expect_error(Code::out_of_memory, {"bytes on far"}, [&] { encode(model, 0); });
-  EXPECT_LE(far_.in_use(), before);  // no part of what did not fit
+  EXPECT_LE(far_.in_use(), before);  // nothing stays of the part that did not fit
   EXPECT_EQ(run(model), wanted);
 }
 
@@ -189,7 +189,7 @@ TEST(OffloadOnTheHost, PartsGiveTheirMemoryBack) {
   EXPECT_EQ(run(model), wanted);
 }
 
-// The type that a VAE's convolutions compute in, of a model whose layers compute in f16.
+// The type of a VAE's convolutions, in a model whose layers compute in f16.
 DType type_of_vae(const char* folder_name, Device& device) {
   const ImageFolder folder(folder_name);
   models::ImageLoadOptions options;

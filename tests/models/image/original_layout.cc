@@ -98,7 +98,7 @@ void write_comfy_gguf(const fs::path& file, const std::vector<MadeTensor>& tenso
 
 namespace {
 
-// A file's header and data as they grow.
+// A file's header and data while they are built.
 struct RawFile {
   std::string header, data;
 
@@ -118,7 +118,7 @@ struct RawFile {
   }
 };
 
-// The upper half of an f16, rounded to the even one.
+// The upper half of an f16, rounded to nearest even.
 uint8_t to_e5m2(float value) {
   const uint32_t bits = to_f16(value).bits;
   return static_cast<uint8_t>((bits + 0x7fu + ((bits >> 8) & 1u)) >> 8);

@@ -1,4 +1,4 @@
-// A folder's tensors written as one file, under the names of the original repositories, make the
+// A folder's tensors, written as one file with the names of the original repositories, give the
 // same pictures.
 
 #include <gmock/gmock.h>
@@ -116,7 +116,7 @@ class SingleFileTest : public testing::Test {
     return tensor;
   }
 
-  // Fuses q, k and v and turns the projection, as OpenCLIP has them.
+  // Fuses q, k and v and transposes the projection, as in OpenCLIP.
   void add_open_clip(const std::string& prefix, const std::string& part, int64_t layers) {
     add(prefix, part, original_clip);
     for (int64_t i = 0; i < layers; ++i) {
@@ -149,7 +149,7 @@ class SingleFileTest : public testing::Test {
     gguf_ ? write_gguf(file, tensors_) : write_safetensors(file, tensors_);
     return load(file);
   }
-  // With the settings that no tensor says taken from the folder.
+  // Takes the settings that no tensor shows from the folder.
   models::ImageModel load(const fs::path& file) {
     models::ModelFiles files = models::read_single_file(file);
     const models::ModelFiles wanted = models::read_diffusers_folder(folder_->path());
@@ -203,7 +203,7 @@ TEST_F(SingleFileTest, StableDiffusion2DropsTheLastLayer) {
   add_unet(3, 1, {true, true, false});
   const std::string prefix = "cond_stage_model.model.";
   add_open_clip(prefix, "text_encoder", 2);
-  // The file's own last layer, which nobody reads.
+  // The file's own last layer, which the model does not use.
   const std::vector<MadeTensor> so_far = tensors_;
   for (MadeTensor tensor : so_far) {
     const size_t at = tensor.name.find("resblocks.1.");
@@ -216,7 +216,7 @@ TEST_F(SingleFileTest, StableDiffusion2DropsTheLastLayer) {
   EXPECT_EQ(family_, models::ImageFamily::sd2);
 }
 
-// sgm writes text encoders of every family behind the same prefix (sd_turbo.safetensors).
+// sgm puts one prefix before text encoders of every family (sd_turbo.safetensors).
 TEST_F(SingleFileTest, StableDiffusion1And2UnderSgmsNames) {
   open("sd2");
   add_unet(3, 1, {true, true, false});
@@ -265,7 +265,7 @@ TEST_F(SingleFileTest, DenoisersOfMoreInputsAreRefused) {
                [&] { check_parts_fit(model); });
 }
 
-// Where a file has no VAE, or one of two text encoders, the others are given besides.
+// If a file has no VAE, or only one of two text encoders, the others are given separately.
 TEST_F(SingleFileTest, PartsGivenBesidesCompleteAFile) {
   add_sd1();
   std::erase_if(tensors_, [](const MadeTensor& t) { return t.name.starts_with("first_stage"); });
@@ -312,7 +312,7 @@ TEST_F(SingleFileTest, OneByteFloats) {
   }
 }
 
-// No tensor says how many steps a model was made for.
+// No tensor shows how many steps a model was made for.
 TEST_F(SingleFileTest, ModelsOfFewStepsAreKnownByTheirNames) {
   open("sdxl");
   for (const char* part : {"unet", "vae"}) {
@@ -357,7 +357,7 @@ TEST_F(SingleFileTest, ConvertedDiffusersFolders) {
   EXPECT_EQ(family_, models::ImageFamily::sdxl);
 }
 
-// What the converter wrote of models/tiny-emoji (tools/goldens/make_convert_golden.py).
+// The converter's names for models/tiny-emoji (tools/goldens/make_convert_golden.py).
 TEST_F(SingleFileTest, NamesThatTheConverterWrites) {
   std::ifstream names(image_data("converted.txt"));
   std::string header = "{";
@@ -446,7 +446,7 @@ TEST_F(SingleFileTest, QuantisedGguf) {
   expect_same(0.1f);
 }
 
-// A UNet in ComfyUI-GGUF's form, with its text encoders and VAE from elsewhere.
+// A UNet in ComfyUI-GGUF's form; text encoders and VAE come from elsewhere.
 TEST_F(SingleFileTest, UnetsAlone) {
   open("sdxl");
   const std::string behind = "model.diffusion_model.";
@@ -538,7 +538,7 @@ TEST_F(SingleFileTest, VaesInFilesOfTheirOwn) {
   }
 }
 
-// The authors' name of a tiny autoencoder's layer, whose decoder has one layer more.
+// The authors' name for a tiny autoencoder's layer; their decoder has one layer more.
 std::string original_tiny(const std::string& name, const char* encoder, const char* decoder) {
   constexpr const char* kNumbered = "coder.layers.";
   const size_t number = name.find(kNumbered) + std::string_view(kNumbered).size();

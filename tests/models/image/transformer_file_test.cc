@@ -1,5 +1,5 @@
-// Tiny models of Stable Diffusion 3 and FLUX written in their authors' layouts, whole or in parts,
-// make the same pictures.
+// Tiny Stable Diffusion 3 and FLUX models in their authors' layouts, whole or in parts, give the
+// same pictures.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using models::EncoderRole;
 
-// The original layer, and the layers of diffusers that lie in it from the top.
+// An original layer, and the diffusers layers that it contains from top to bottom.
 using Layers = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
 void add_vector_layers(const std::string& from, const std::string& to, const char* first,
@@ -113,7 +113,7 @@ class TransformerFileTest : public testing::Test {
     golden_ = std::make_unique<ImageGolden>(name);
   }
 
-  // Layers on top of each other; what the model does not have is left out.
+  // Stacks the layers; skips layers that the model does not have.
   void add_transformer(const std::string& prefix, const Layers& layers) {
     std::map<std::string, MadeTensor> made;
     for (MadeTensor& tensor : made_part(folder_->path() / "transformer")) {
@@ -174,7 +174,7 @@ class TransformerFileTest : public testing::Test {
     write_safetensors(file("whole.safetensors"), tensors_);
     return load_whole("whole.safetensors");
   }
-  // With the settings that no tensor says taken from the folder.
+  // Takes the settings that no tensor shows from the folder.
   models::ImageModel load_whole(const char* name) {
     models::ModelFiles files = models::read_single_file(file(name));
     const models::ModelFiles wanted = models::read_diffusers_folder(folder_->path());
@@ -346,7 +346,7 @@ TEST_F(TransformerFileTest, ScalesOfRowsAndBlocks) {
   fs::remove(path);
 }
 
-// Quanto's weights in a part of a diffusers folder, and a method that is not read.
+// Quanto's weights in a part of a diffusers folder, and an unsupported method.
 TEST_F(TransformerFileTest, QuantisedPartsOfFolders) {
   const fs::path folder = fs::path(testing::TempDir()) / "quantised_part";
   fs::create_directories(folder);
@@ -375,7 +375,7 @@ TEST_F(TransformerFileTest, QuantisedPartsOfFolders) {
   fs::remove_all(folder);
 }
 
-// Bytes of formats that are not read, and descriptions that say nothing.
+// Unsupported byte formats, and descriptions without content.
 TEST_F(TransformerFileTest, DescriptionsOfBytes) {
   const fs::path path = fs::path(testing::TempDir()) / "described.safetensors";
   const auto open = [&](std::string_view words) {

@@ -1,5 +1,5 @@
-// Networks that enlarge pictures against their formulas in PyTorch
-// (tools/goldens/make_upscaler_goldens.py), and files of them.
+// Upscaling networks against their formulas in PyTorch (tools/goldens/make_upscaler_goldens.py),
+// and their files.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class UpscalerFiles : public testing::Test {
     return file;
   }
 
-  // The message of what a file is refused with.
+  // The message with which a file is refused.
   std::string refused(const fs::path& file, Code code) const {
     try {
       models::load_upscaler(file, cpu_device(), DType::f32);
@@ -112,7 +112,7 @@ TEST_F(UpscalerFiles, GiveThePicturesOfTheFormula) {
   }
 }
 
-// Layers compute in 16 bits, the picture that is added does not.
+// Layers compute in 16 bits; the picture that is added keeps its own type.
 TEST_F(UpscalerFiles, ComputeIn16BitsToo) {
   for (const json& wanted : golden_cases()) {
     SCOPED_TRACE(wanted["name"].get<std::string>());
@@ -156,7 +156,7 @@ TEST_F(UpscalerFiles, RefuseATensorOfAnotherShape) {
   }
 }
 
-// A last convolution whose channels are no square's pixels.
+// The last convolution's channels do not form a square of pixels.
 TEST_F(UpscalerFiles, RefuseCompactOnesOfNoSize) {
   std::vector<MadeTensor> tensors = tensors_called("compact, 2 times");
   for (MadeTensor& tensor : tensors) {
@@ -177,12 +177,12 @@ TEST_F(UpscalerFiles, RefuseOtherNetworks) {
               testing::HasSubstr("body.0.rdb1.noise.weight"));
   EXPECT_THAT(refused(written({{"layers.0.weight", {1}, {0}}}), Code::unsupported),
               testing::HasSubstr("body.0.rdb1.conv1.weight"));
-  // Shortcuts in some of the dense blocks alone.
+  // Only some dense blocks have shortcuts.
   tensors = tensors_called("ESRGAN+");
   std::erase_if(tensors,
                 [](const auto& t) { return t.name == "model.1.sub.0.RDB1.conv1x1.weight"; });
   EXPECT_THAT(refused(written(tensors), Code::unsupported), testing::HasSubstr("conv1x1"));
-  // Squares of four pixels a side that nothing enlarges again.
+  // Squares of four pixels a side that no layer enlarges again.
   EXPECT_THAT(refused(written(made_upscaler(
                           {.blocks = 1, .width = 8, .growth = 4, .unshuffle = 4, .doublings = 1})),
                       Code::invalid_argument),

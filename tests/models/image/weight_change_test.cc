@@ -1,5 +1,5 @@
-// Changes of weights beside those that the lycoris package makes of the same tensors
-// (tools/goldens/make_lycoris_goldens.py), rotations beside the formulas of their papers
+// Weight changes against the lycoris package's for the same tensors
+// (tools/goldens/make_lycoris_goldens.py), and rotations against their papers' formulas
 // (make_rotation_goldens.py).
 
 #include "rbee/models/image/weight_change.h"
@@ -42,7 +42,7 @@ std::vector<float> values_of(const json& tensor) {
   return tensor["values"].get<std::vector<float>>();
 }
 
-// The role of a key, as weight_change.h calls it.
+// A key's role in the words of weight_change.h.
 std::string role_of(const std::string& key) {
   if (key == "weight") return "scale";
   for (const char* name : {"up", "down", "mid"}) {
@@ -63,7 +63,7 @@ class LycorisLayer {
         cat(testing::TempDir(), "lycoris-", getpid(), ".safetensors");
     write_safetensors(path, made, DType::f32);
     file_ = io::Checkpoint::open(path);
-    std::filesystem::remove(path);  // it stays mapped
+    std::filesystem::remove(path);  // the mapping stays
     for (const io::TensorEntry& entry : file_->tensors()) {
       if (entry.name == "alpha") {
         layer.alpha = values_of(wanted["tensors"]["alpha"]).front();
@@ -79,7 +79,7 @@ class LycorisLayer {
   std::optional<io::Checkpoint> file_;
 };
 
-// A case by its place in the file, which keeps failures short.
+// Names a case by its index in the file, which keeps failures short.
 class LycorisGolden : public testing::TestWithParam<size_t> {
  protected:
   json wanted = cases().at(GetParam());
@@ -101,7 +101,7 @@ TEST_P(LycorisGolden, ChangesAWeightAsThePackageDoes) {
   EXPECT_LT(worst, 2e-5f);
 }
 
-// Of a layer that is fused in the file a weight gets its rows.
+// A weight that is part of a fused layer in the file gets its rows.
 TEST_P(LycorisGolden, GivesAPartItsRows) {
   const LycorisLayer made(wanted);
   const auto change = models::read_change("file", made.layer);
@@ -162,7 +162,7 @@ json tensor(const std::vector<int64_t>& shape, const std::vector<float>& values)
   return {{"shape", shape}, {"values", values}};
 }
 
-// W a1 a2 + b1 b2 by hand, and W a2 a1 + b2 b1 of older files.
+// W a1 a2 + b1 b2 by hand, and W a2 a1 + b2 b1 as in older files.
 TEST(LycorisLayerTest, GloraChangesTheWeightThroughItself) {
   const Shape shape{2, 3};
   const std::vector<float> weight = {1, 2, 3, 4, 5, 6}, wanted = {-1, -3, -5, 0, -2, -4};
@@ -227,7 +227,7 @@ TEST(LycorisLayerTest, SaysWhatIsNoRotation) {
   refused(Code::invalid_argument, {{"oft_blocks", oblong}}, {"file", "no square blocks"});
   refused(Code::unsupported, {{"oft_blocks", tensor({1, 1, 1}, {0})}, {"diff", flat}},
           {"file", "oft_blocks and diff change one layer"});
-  // A butterfly over more rows than there are, and over odd blocks.
+  // A butterfly larger than the number of rows, and one over odd blocks.
   const Shape shape{4, 1};
   for (const auto& [sizes, count] : {std::pair{std::vector<int64_t>{3, 2, 2, 2}, 24},
                                      std::pair{std::vector<int64_t>{1, 4, 1, 1}, 4}}) {
@@ -251,7 +251,7 @@ TEST(LycorisLayerTest, NamesLengthsThatDoNotFit) {
   }
 }
 
-// Through a file under kohya's names, beside the model whose weights were changed by hand.
+// Through a file with kohya's names, against a model whose weights were changed by hand.
 TEST(LycorisFile, ChangesTheModel) {
   const ImageFolder folder("sd1");
   const ImageGolden golden("sd1");

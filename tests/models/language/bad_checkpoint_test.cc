@@ -1,5 +1,5 @@
-// Checkpoints that lie, lack something or want what is not there: an error names the field or
-// tensor.
+// Checkpoints with wrong sizes, without a tensor, or with an unknown setting: the error must name
+// the field or tensor.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -93,7 +93,7 @@ void rename(std::string& bytes, const std::string& from, const std::string& to) 
 }
 
 struct ConfigCase {
-  const char* field;  // as errors name it
+  const char* field;  // its name in errors
   json value;
   Code code;
   std::vector<std::string> parts;
@@ -314,7 +314,7 @@ TEST_F(BadCheckpointTest, ConfigThatIsNoConfig) {
   }
 }
 
-// transformers writes such where a setting has no bound.
+// transformers writes them for settings without a bound.
 TEST_F(BadCheckpointTest, ConfigWithNumbersThatJsonHasNot) {
   const fs::path path = changed_config("llama", [](json& config) { config["unbounded"] = 7; });
   std::string text = read_file(path / "config.json");
@@ -375,7 +375,7 @@ TEST_F(BadCheckpointTest, UnknownGgufArchitecture) {
   expect_error(path, Code::unsupported, {"\"lemma\"", "llama", "mistral", "qwen2", "gemma2"});
 }
 
-// A tensor that no family knows does not stop the load, but is told.
+// A tensor that no family knows does not stop the load, but is logged.
 TEST_F(BadCheckpointTest, LeftoverTensorsAreLogged) {
   const fs::path path = changed_gguf("llama_bias", [](std::string& bytes) {
     rename(bytes, "blk.0.attn_q.bias", "blk.0.attn_x.bias");

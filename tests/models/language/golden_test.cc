@@ -1,5 +1,5 @@
-// Logits and layer outputs of every family against transformers; goldens and checkpoints come from
-// tools/goldens/make_model_goldens.py.
+// Logits and layer outputs of every family against transformers;
+// tools/goldens/make_model_goldens.py writes goldens and checkpoints.
 
 #include <gtest/gtest.h>
 
@@ -21,14 +21,14 @@ namespace fs = std::filesystem;
 
 struct GoldenCase {
   const char* name;
-  const char* weights_of = nullptr;  // the case whose safetensors this one's config.json goes with
+  const char* weights_of = nullptr;  // the case with this one's safetensors
   bool gguf = false;
   int64_t context = 24;
-  int64_t parameters = 0;  // 0 = as in the case that owns the weights
-  // Of weights in block types, whose kernels round activations to 8 bits; 0 = none are.
+  int64_t parameters = 0;  // 0 = as in the case that has the weights
+  // For weights in block types, whose kernels round activations to 8 bits; 0 = there are none.
   float packed_tolerance = 0;
-  float rounding = 0;  // of logits, by weights that are rounded while they are read
-  bool e4m3 = false;   // matrices stay e4m3 codes, which only GPUs' kernels give such activations
+  float rounding = 0;  // logits' error from weights rounded on reading
+  bool e4m3 = false;   // matrices stay e4m3, with e4m3 activations on GPUs only
 };
 
 constexpr GoldenCase kCases[] = {
@@ -88,7 +88,7 @@ struct Golden {
   std::vector<std::vector<int32_t>> prompts;
   std::vector<float> logits;               // (tokens, vocab), prompts one after another
   std::vector<std::vector<float>> hidden;  // by layer: (tokens, dim)
-  std::vector<int32_t> greedy;             // what follows the second prompt; may be empty
+  std::vector<int32_t> greedy;             // after the second prompt; may be empty
 };
 
 Golden read_golden(const char* name) {
@@ -137,7 +137,7 @@ class GoldenTest : public testing::TestWithParam<Param> {
     if (!folder_.empty()) fs::remove_all(folder_);
   }
 
-  // A case without weights of its own is its config.json beside links to the owner's files.
+  // A case without its own weights has a config.json and links to the owner's files.
   fs::path checkpoint_path() {
     const GoldenCase& golden = GetParam().golden;
     if (GetParam().gguf) return data_folder(golden.name) / "model.gguf";
@@ -164,7 +164,7 @@ class GoldenTest : public testing::TestWithParam<Param> {
     return ModelRunner(*model_, static_cast<int64_t>(golden_.prompts.size()), 32, kv_dtype);
   }
 
-  // Kernels that round activations to bf16, which some CPUs have for bf16 weights, keep 8 bits.
+  // Some CPUs' kernels for bf16 weights round activations to bf16, which keeps 8 bits.
   float plain_tolerance() const {
     return rounded_to_bf16_ ? 0.15f : std::max(kLogitBound, GetParam().golden.rounding);
   }
@@ -182,8 +182,8 @@ class GoldenTest : public testing::TestWithParam<Param> {
       if (bf16_weight && (kernel == "avx512bf16" || kernel == "amx")) rounded_to_bf16_ = true;
     });
     if (model_->quantization() != "f8e4m3") return;
-    // These become bf16, or meet it, and fused operations multiply them unseen: a product of its
-    // own shows how.
+    // These become bf16 or are multiplied by it inside fused operations: a separate product shows
+    // the rounding.
     Device& device = device_under_test();
     linear(zeros({16, 64}, DType::f32, device), pack_weight(zeros({64, 64}, DType::bf16, device)));
   }
@@ -232,7 +232,7 @@ TEST_P(GoldenTest, RaggedBatchAndEachLayer) {
   }
 }
 
-// All sequences advance by one token a step, as in batched generation; shorter ones drop out.
+// All sequences advance by one token per step, as in batched generation; shorter ones end earlier.
 TEST_P(GoldenTest, TokenByToken) {
   watch_kernels();
   ModelRunner runner = this->runner();
@@ -257,7 +257,7 @@ TEST_P(GoldenTest, TokenByToken) {
   }
 }
 
-// Only where logits are near enough that the likeliest token cannot be another one.
+// Only if the logits are exact enough that no other token can be the most likely.
 TEST_P(GoldenTest, GreedyText) {
   watch_kernels();
   ModelRunner runner = this->runner();
@@ -274,7 +274,7 @@ TEST_P(GoldenTest, GreedyText) {
   EXPECT_EQ(text, golden_.greedy);
 }
 
-// A prompt in chunks, only the last of which asks for logits, and only of its last token.
+// A prompt in chunks; only the last one requests logits, of its last token alone.
 TEST_P(GoldenTest, ChunkedPromptLastRow) {
   watch_kernels();
   ModelRunner runner = this->runner();
@@ -296,8 +296,8 @@ TEST_P(GoldenTest, ChunkedPromptLastRow) {
   }
 }
 
-// Bounds grow with a type's last bit: 11, 8 and 4 significant ones. A step of q8_0 is at most
-// 1/127 of a number, twice what bf16's are, of the largest of 32.
+// Bounds scale with the type's precision: 11, 8 and 4 significant bits. A q8_0 step is at most
+// 1/127 of the largest of 32 numbers, twice that of bf16.
 TEST_P(GoldenTest, CacheOfFewerBits) {
   watch_kernels();
   for (const auto& [dtype, bound] : {std::pair{DType::f16, 0.03f},
@@ -320,7 +320,7 @@ TEST_P(GoldenTest, PlainWeights) {
   ModelRunner runner = this->runner();
   const Piece piece{0, golden_.prompts.front()};
   const std::vector<float> logits = runner.step({&piece, 1});
-  // GPUs multiply blocks that are not packed in bf16.
+  // GPUs multiply unpacked blocks in bf16.
   const bool in_f32 = &device_under_test() == &cpu_device();
   EXPECT_LE(max_difference(logits, golden_rows(0, piece.ids.size())),
             in_f32 ? plain_tolerance() : tolerance());

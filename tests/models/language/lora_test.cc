@@ -1,4 +1,4 @@
-// Adapters of every family against PEFT; goldens come from tools/goldens/make_lora_goldens.py.
+// Adapters of every family against PEFT; tools/goldens/make_lora_goldens.py writes the goldens.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -89,7 +89,7 @@ TEST_P(LoraGoldenTest, LogitsArePefts) {
   }
 }
 
-// Over a GGUF file, whose rows of q and k may lie in another order.
+// With a GGUF file, whose rows of q and k may have another order.
 TEST_P(LoraGoldenTest, LogitsArePeftsOverAGgufFile) {
   const auto model = adapted(Weights::gguf);
   EXPECT_LE(max_difference(run(*model, GetParam().model, {{1, 1}}), golden()), kLogitBound);
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
                     GoldenLora{"smollm", "smollm"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-// Rows of both adapters, of neither, and of one at other scales, in one step and apart.
+// Rows with both adapters, with neither, and with one at other scales, in one step and alone.
 TEST(Lora, RowsOfOneBatchTakeTheirOwn) {
   const auto model = load("llama", Weights::safetensors);
   models::LoraAdapter(data("lora/llama_all"), *model).put(3);
@@ -166,7 +166,7 @@ TEST(Lora, ASlotIsTakenAnew) {
             kLogitBound);
 }
 
-// Files of our own writers, in a folder that goes with the test.
+// Files of our own writers, in a folder that the destructor removes.
 class LoraFileTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -279,7 +279,7 @@ TEST_F(LoraFileTest, GgufOfTheSameNumbersGivesTheSameLogits) {
   struct Case {
     const char *name, *model;
     float alpha;
-    int64_t heads, kv_heads;  // whose rows are reordered
+    int64_t heads, kv_heads;  // their rows are reordered
   };
   for (const Case& c : {Case{"llama_all", "llama", 8, 4, 2}, Case{"qwen2", "qwen2", 16, 0, 0},
                         Case{"phi3", "phi3", 4, 0, 0}}) {

@@ -20,7 +20,7 @@ Tensor indices(const std::vector<int32_t>& values, const Shape& shape, Device& d
   return from_host(std::span<const int32_t>(values), shape, device);
 }
 
-// Without the device no test is run.
+// Without the device no test runs.
 class DeviceIsThere : public ::testing::Environment {
  public:
   void SetUp() override {
@@ -74,7 +74,7 @@ ModelRunner::ModelRunner(const models::LanguageModel& model, int64_t sequences, 
              device),
       lengths_(static_cast<size_t>(sequences), 0) {}
 
-// Neighbouring positions lie in blocks far from each other, and from the end backwards.
+// Neighbouring blocks of a sequence are far apart in memory, in reverse order.
 int32_t ModelRunner::block_of(int64_t sequence, int64_t index) const {
   return static_cast<int32_t>((blocks_each_ - 1 - index) * sequences_ + sequence);
 }
@@ -143,7 +143,7 @@ float max_difference(std::span<const float> a, std::span<const float> b) {
   float largest = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     const float difference = std::fabs(a[i] - b[i]);
-    if (!(difference <= largest)) largest = difference;  // takes NaN as well
+    if (!(difference <= largest)) largest = difference;  // also true for NaN
   }
   return largest;
 }

@@ -1,5 +1,5 @@
-// Models whose matrices are stored in every weight type, against the same values as f32, and the
-// same checkpoint in other wrappings: mapped in place, packed, split over several files.
+// Models with matrices in every weight type, against the same values in f32, and one checkpoint in
+// several forms: mapped in place, packed, split over files.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,8 +30,8 @@ void set_config(io::GgufWriter& writer) {
   writer.set_f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
 }
 
-// Random weights of variance 1 / in, which keep the size of what they multiply; matrices as
-// `dtype`, norms as f32.
+// Random weights of variance 1 / in, which keep the size of activations; matrices as `dtype`, norms
+// as f32.
 std::vector<StoredTensor> make_tensors(DType dtype) {
   std::vector<StoredTensor> tensors;
   const auto matrix = [&](std::string name, int64_t rows, int64_t in) {
@@ -71,8 +71,8 @@ void set_experts_config(io::GgufWriter& writer) {
   writer.set_u32("llama.expert_used_count", 2);
 }
 
-// The same model with experts, in f32. The router's weights are large, so that who is chosen does
-// not hang on how inputs are rounded.
+// The same model with experts, in f32. The router's weights are large, so that rounding of inputs
+// does not change which experts are chosen.
 std::vector<StoredTensor> make_experts() {
   std::vector<StoredTensor> tensors;
   for (StoredTensor& tensor : make_tensors(DType::f32)) {
@@ -104,8 +104,8 @@ std::vector<StoredTensor> as_f32(std::vector<StoredTensor> tensors) {
   return tensors;
 }
 
-// Logits of the prompt, once in one step and once with its last token in a step of its own, for
-// which linear layers have other kernels.
+// Logits of the prompt: once in one step, and once with its last token in its own step, which uses
+// other kernels of linear layers.
 std::vector<float> logits_of(const io::Checkpoint& checkpoint, bool pack) {
   const auto model = models::load_language_model(
       checkpoint, {.device = &device_under_test(), .pack_weights = pack});
@@ -120,7 +120,7 @@ std::vector<float> logits_of(const io::Checkpoint& checkpoint, bool pack) {
   return logits;
 }
 
-// Root mean square of the difference over that of the wanted values.
+// Root mean square of the difference, divided by that of the wanted values.
 double relative_error(const std::vector<float>& actual, const std::vector<float>& wanted) {
   if (actual.size() != wanted.size()) return HUGE_VAL;
   double difference = 0, size = 0;
@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(Blocks, QuantizedTest,
 
 class MixedTypesTest : public CheckpointFiles {};
 
-// As files of few bits are: another type for each matrix.
+// As in files of few bits: another type for each matrix.
 TEST_F(MixedTypesTest, LogitsOfTheSameWeightsInFloat32) {
   constexpr DType kTypes[] = {DType::iq2_xxs, DType::iq3_s, DType::iq1_m, DType::iq2_s,
                               DType::q4_k,    DType::iq1_s, DType::nvfp4, DType::tq2_0,
@@ -181,8 +181,8 @@ TEST_F(MixedTypesTest, LogitsOfTheSameWeightsInFloat32) {
 
 class MatrixScalesTest : public CheckpointFiles {
  protected:
-  // The matrices of the layers, of `tensors`, in nvfp4 with a scale beside each, a stack of
-  // experts' with one for each of them.
+  // Turns the layers' matrices in `tensors` into nvfp4 with a scale beside each; a stack of experts
+  // has one scale per expert.
   static std::vector<StoredTensor> scaled(std::vector<StoredTensor> tensors) {
     std::vector<StoredTensor> scales;
     for (StoredTensor& tensor : tensors) {
@@ -223,7 +223,7 @@ class MatrixScalesTest : public CheckpointFiles {
     return plain;
   }
 
-  // plain_error: of matrices that are not packed.
+  // plain_error: for matrices that are not packed.
   void expect_logits_of_multiplied(const std::vector<StoredTensor>& tensors,
                                    const Settings& settings, double plain_error = kPlainError) {
     const std::vector<float> wanted = logits_of(gguf(multiplied(tensors), settings), false);
@@ -233,7 +233,7 @@ class MatrixScalesTest : public CheckpointFiles {
   }
 
   void expect_logits_of_multiplied_experts(const std::vector<StoredTensor>& tensors) {
-    // GPUs round f32 to bf16 beside experts' blocks.
+    // With experts' blocks, GPUs round f32 to bf16.
     const bool exact = device_under_test().host_accessible();
     expect_logits_of_multiplied(tensors, set_experts_config, exact ? kPlainError : 5e-3);
   }
@@ -247,7 +247,7 @@ TEST_F(MatrixScalesTest, LogitsOfScaledExpertsInFloat32) {
   expect_logits_of_multiplied_experts(scaled(make_experts()));
 }
 
-// Gate and up have their inputs together.
+// Gate and up share their inputs.
 TEST_F(MatrixScalesTest, LogitsOfExpertsThatAreScaledInPart) {
   for (const char* without : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
     SCOPED_TRACE(without);

@@ -17,7 +17,7 @@
 namespace rbee::models {
 namespace {
 
-// Counts the tokens that it evaluates.
+// Counts the tokens it evaluates.
 class CountingModel final : public LanguageModel {
  public:
   CountingModel(std::unique_ptr<LanguageModel> model, int64_t& tokens)
@@ -91,7 +91,7 @@ TEST_P(SharedBeginnings, AreEvaluatedOnceAndChangeNothing) {
   const int64_t all = std::accumulate(
       texts.begin(), texts.end(), int64_t{0},
       [](int64_t sum, const std::vector<int32_t>& text) { return sum + std::ssize(text); });
-  // Of 65 tokens one block, so that no token is left alone.
+  // One block of 65 tokens is shared, so that no token is left alone.
   EXPECT_EQ(evaluated_, all - 3 * 64 - 32 - 64);
   const auto width = together.size() / texts.size();
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -103,7 +103,7 @@ TEST_P(SharedBeginnings, AreEvaluatedOnceAndChangeNothing) {
   }
 }
 
-// Every state counts there.
+// There every state counts.
 TEST_P(SharedBeginnings, OfMeansAreNot) {
   const std::vector<int32_t> text = tokens(3, 70);
   model_->embed(batch_of({text, text}), Pooling::mean);

@@ -1,5 +1,5 @@
-// Gemma 3 with pictures against transformers; goldens and checkpoints come from
-// tools/goldens/make_picture_goldens.py.
+// Gemma 3 with pictures against transformers; tools/goldens/make_picture_goldens.py writes goldens
+// and checkpoints.
 
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ std::vector<Prompt> read_prompts() {
   return out;
 }
 
-// A folder made of the case's parts, which goes away with the object.
+// A folder made of the case's parts; the destructor removes it.
 class Folder {
  public:
   Folder(const fs::path& config, const fs::path& weights) {
@@ -100,7 +100,7 @@ class PictureGoldenTest : public testing::TestWithParam<Form> {
     return pixels_.slice(Axis{0}, i, 1).reshape({kSide, kSide, 3});
   }
 
-  // Tokens [first, end) of a prompt, with the rows of its pictures that lie there.
+  // Tokens [first, end) of a prompt, with the pictures' rows among them.
   Piece piece(int64_t sequence, const Prompt& prompt, size_t first, size_t end) const {
     Piece out{sequence,
               {prompt.ids.begin() + static_cast<ptrdiff_t>(first),
@@ -161,7 +161,7 @@ TEST_P(PictureGoldenTest, Together) {
   EXPECT_LE(max_difference(runner.step(pieces), logits_), kLogitBound);
 }
 
-// Cut anywhere but within a picture.
+// Cuts anywhere except within a picture.
 TEST_P(PictureGoldenTest, PromptsInChunks) {
   ModelRunner runner = this->runner();
   size_t before = 0;
@@ -189,9 +189,9 @@ TEST_P(PictureGoldenTest, PlainWeights) {
 }
 
 TEST_P(PictureGoldenTest, FiguresCountTheTower) {
-  // Text: table 272 x 64; of each layer q and output 64 x 64, k and v 64 x 16, the MLP 3 x 64 x 64,
+  // Text: table 272 x 64; per layer q and output 64 x 64, k and v 64 x 16, the MLP 3 x 64 x 64,
   // four norms of 64 and two of 16; the last norm. Tower: patches 12 x 32 and bias, 256 positions,
-  // of each layer four matrices of 32 x 32 and two of 32 x 48 with biases and two norms, the last
+  // per layer four matrices of 32 x 32 and two of 32 x 48 with biases, and two norms; the last
   // norm, and the projector.
   const int64_t text = 272 * 64 + 3 * (2 * 4096 + 2 * 1024 + 3 * 4096 + 4 * 64 + 2 * 16) + 64;
   const int64_t layer = 4 * (1024 + 32) + 2 * 32 * 48 + 48 + 32 + 4 * 32;
@@ -223,7 +223,7 @@ TEST(PictureModels, StatesOfTheTower) {
   }
 }
 
-// A window that all of a picture and its prompt fit in.
+// A window that covers a picture and its whole prompt.
 TEST(PictureModels, WideWindow) {
   const Folder folder(data("hf_wide") / "config.json", data("hf") / "model.safetensors");
   const auto model = models::load_language_model(
