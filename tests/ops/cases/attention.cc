@@ -195,7 +195,7 @@ void add(OpTable& table, const AttentionCase& c) {
        .big = c.big});
 }
 
-// What matrix units take in tiles: head sizes and lengths that fill them, or not.
+// Head sizes and lengths that do or do not fill the tiles of matrix units.
 std::vector<AttentionCase> tiled_cases() {
   std::vector<AttentionCase> out;
   for (const int64_t dim : {32, 40, 64, 80, 96, 128, 192, 256}) {
@@ -235,7 +235,7 @@ std::vector<AttentionCase> tiled_cases() {
   return out;
 }
 
-// Every head size that is whole packs of 16 bits, for prompts and for a step.
+// Every head size that fills packs of 16 bits, for prompts and for a step.
 std::vector<AttentionCase> width_cases() {
   std::vector<AttentionCase> out;
   for (int64_t dim = 32; dim <= 256; dim += 8) {
@@ -253,8 +253,8 @@ std::vector<AttentionCase> width_cases() {
   return out;
 }
 
-// What image models ask for: heads side by side in a pixel, pixels that attend to each other and to
-// the tokens of a prompt, a text encoder's causal rows, and the single wide head of a VAE.
+// Shapes of image models: heads side by side in a pixel, pixels that attend to each other and to a
+// prompt's tokens, a text encoder's causal rows, and a VAE's single wide head.
 std::vector<AttentionCase> image_cases() {
   std::vector<AttentionCase> out;
   const auto add = [&](int64_t heads, int64_t q_len, int64_t kv_len, int64_t dim, bool causal) {
@@ -315,7 +315,7 @@ std::vector<AttentionCase> decode_cases() {
   return out;
 }
 
-// A NaN in one row of the first head's operands: the queries that see it are NaN, and no others.
+// A NaN in one row of the first head's operands: only the queries that read it become NaN.
 std::vector<AttentionCase> undefined_cases() {
   std::vector<AttentionCase> out;
   const auto add = [&](AttentionCase c) {
@@ -327,7 +327,7 @@ std::vector<AttentionCase> undefined_cases() {
     put(&AttentionCase::queries, c.q_len / 2);
     put(&AttentionCase::keys, c.kv_len / 2);
     put(&AttentionCase::keys, c.kv_len - 1);
-    put(&AttentionCase::values, 0);  // which every query sees: unseen ones may count as 0 * NaN
+    put(&AttentionCase::values, 0);  // all queries read it: unread ones may count as 0 * NaN
   };
   for (const int64_t dim : {40, 64, 128, 160, 256}) {
     AttentionCase c{.heads = 2, .kv_heads = 2, .head_dim = dim, .v_dim = dim};
@@ -368,7 +368,7 @@ OpTable table() {
     }
   }
   for (const AttentionCase& c : width_cases()) add(out, c);
-  // A hundredth of the sum is of weights that are subnormal in f16, below 2^-14 of the largest.
+  // Weights that are subnormal in f16, below 2^-14 of the largest, make a hundredth of the sum.
   add(out, {.q_len = 65,
             .kv_len = 2048,
             .head_dim = 64,

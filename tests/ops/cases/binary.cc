@@ -16,14 +16,14 @@ struct PairCase {
   bool big = false;
 };
 
-// Operands of one shape, and the ways in which they may lie in memory.
+// Operands of one shape, in all their memory layouts.
 std::vector<PairCase> pair_cases(int ops) {
   std::vector<PairCase> out;
   for (int op = 0; op < ops; ++op) {
     for (const DType dtype : kPlainTypes) {
-      // Numbers above 1, so that quotients are tame and no unsigned difference wraps.
+      // Numbers above 1, so that quotients stay small and no unsigned difference wraps.
       out.push_back({op, {{3, 41}, Form::gaps}, {{3, 41}}, dtype, {1, 11}});
-      // Whole packs, and what is left behind them.
+      // Whole packs, and a remainder after them.
       out.push_back({op, {{5, 27}}, {{5, 27}}, dtype, {1, 11}});
     }
     out.push_back({op, {{1}}, {{1}}});
@@ -70,7 +70,7 @@ OpTable binary_table() {
     const bool keeps = op == BinaryOp::minimum || op == BinaryOp::maximum;
     const auto build = [=](Scene& scene) {
       Values above = c.values;
-      // Products of the smallest integers fit, and differences of unsigned ones stay positive.
+      // Products of the smallest integers fit, and unsigned differences stay positive.
       if (whole && op == BinaryOp::sub) above.low = 11, above.high = 20;
       const View a = scene.input(c.a, c.dtype, above);
       const View b = scene.input(c.b, c.dtype, {c.values.low, c.values.high});

@@ -6,7 +6,7 @@
 namespace rbee::harness {
 namespace {
 
-// A convolution of any kind; the first spatial axis is ignored where there is one only.
+// A convolution of any kind; with only one spatial axis, the first entry is ignored.
 struct ConvCase {
   int64_t batch = 1, in = 1, out = 1, groups = 1;
   int64_t size[2] = {1, 1}, kernel[2] = {1, 1}, stride[2] = {1, 1}, padding[2] = {0, 0};
@@ -64,13 +64,13 @@ Operands operands(Scene& scene, const ConvCase& c, int axes) {
   return o;
 }
 
-// What tap (i, j) connects: input pixel `from` and output pixel `to`, of h x w.
+// The pixels that tap (i, j) connects: input pixel `from` and output pixel `to`, of h x w.
 struct Link {
   int64_t from, to;
 };
 
 // The links of one tap. A convolution's output p reads input p * stride - padding + tap * dilation;
-// the transpose reads what the convolution writes and writes what it reads.
+// the transposed one swaps reading and writing.
 std::vector<Link> links(const ConvCase& c, int64_t i, int64_t j) {
   const int64_t out[2] = {c.out_size(0), c.out_size(1)};
   const int64_t* dense = c.transposed ? c.size : out;

@@ -1,4 +1,4 @@
-// The draw of a token and the integers of the step behind it.
+// Drawing a token, and the inputs of the step after it.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,14 +15,14 @@ namespace {
 using enum DrawStage;
 using Chain = std::vector<std::pair<DrawStage, float>>;
 
-// Each row takes the next of the chains.
+// Each row uses the next chain.
 struct DrawCase {
   const char* name;
   int64_t rows, n, k;
   std::vector<Chain> chains;
   float spread = 8;     // between the largest value and the least
   int64_t missing = 0;  // values at the end that are -infinity
-  double number = -1;   // of all rows; below 0: any
+  double number = -1;   // for all rows; below 0: any
   int bans = 0;         // of each row
   bool gaps = false;    // between the rows of x
 };
@@ -77,7 +77,7 @@ std::vector<DrawCase> draw_cases() {
   return out;
 }
 
-// Numbers that follow each other without a rule, in [0, 1).
+// Irregular numbers in [0, 1).
 class Numbers {
  public:
   explicit Numbers(uint64_t seed) : state_(seed) {}
@@ -103,10 +103,10 @@ float scale_at_first_cut(const Chain& chain) {
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 constexpr int64_t kColumns = 5;
 
-// What a row of the operation's inputs is.
+// The inputs of the operation for one row.
 struct DrawRow {
   std::vector<float> x;
-  std::vector<int32_t> order;  // places of x, the largest first
+  std::vector<int32_t> order;  // indices of x, the largest value first
   float sum;
   std::array<int32_t, kDrawBans> banned;
 };
@@ -134,7 +134,7 @@ DrawRow make_row(const DrawCase& c, const Chain& chain, Numbers& any) {
   out.sum = static_cast<float>(sum);
   out.banned.fill(-1);
   for (int i = 0; i < c.bans; ++i) {
-    // Likely ones, and others; some are no tokens.
+    // Likely tokens and others; some are outside the vocabulary.
     const auto place = static_cast<size_t>(any.below(i % 2 == 0 ? std::min<int64_t>(c.n, 9) : c.n));
     const int32_t id = i == 5 ? static_cast<int32_t>(c.n) + 7 : out.order[place];
     const bool known = std::ranges::find(out.banned, id) != out.banned.end();
@@ -186,8 +186,8 @@ DrawArgs build_draw(const DrawCase& c, Scene& scene) {
           .drawn = scene.output({{c.rows}}, DType::i32)};
 }
 
-// Tokens with their logits, as the operation's definition orders them; each cut makes the list
-// shorter.
+// Tokens with their logits, in the order of the operation's definition; each cut shortens the
+// list.
 using Tokens = std::vector<std::pair<double, int64_t>>;
 
 Tokens tokens_in_order(const DrawCase& c, const std::vector<HostArray>& in, int64_t row) {
@@ -204,7 +204,7 @@ Tokens tokens_in_order(const DrawCase& c, const std::vector<HostArray>& in, int6
   return out;
 }
 
-// top logits: of the tokens, those that stages see.
+// top logits: those of the tokens that stages read.
 int64_t drawn_token(Tokens tokens, size_t top_logits, const Chain& chain, double number) {
   double scale = 1;
   bool whole = true;
@@ -254,7 +254,7 @@ HostArray draw_formula(const DrawCase& c, const std::vector<HostArray>& in) {
     const auto top_logits = std::ranges::count_if(tokens, [&](const auto& token) {
       return std::count(first, first + c.k, static_cast<double>(token.second)) > 0;
     });
-    // With nothing to draw from the first top logit stays.
+    // If none can be drawn, the first top logit stays.
     out[row] = tokens.empty() ? in[2][row * c.k]
                               : static_cast<double>(drawn_token(
                                     tokens, static_cast<size_t>(top_logits), chain, number));
@@ -311,7 +311,7 @@ OpTable next_step_table() {
                             {512, 128, 32, 262656},
                             {0, 4, 32, 0}}) {
     const auto build = [c](Scene& scene) {
-      // Past the table's end, too.
+      // Also past the table's end.
       const auto most = static_cast<double>(c.width * c.block_size + 2);
       NextStepArgs args;
       args.positions = scene.in_out({{c.rows}}, DType::i32, {0, most});

@@ -1,4 +1,4 @@
-// Mixtures of experts: the choice, linear layers of the chosen ones, and their sum.
+// Mixtures of experts: choosing them, their linear layers, and their sum.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -47,7 +47,7 @@ std::vector<RouteCase> route_cases() {
   };
 }
 
-// The places of the `count` largest, of equal ones the lower first.
+// The indices of the `count` largest values; of equal ones, the lower index first.
 std::vector<int64_t> largest(const std::vector<double>& x, int64_t count) {
   std::vector<int64_t> out;
   std::vector<bool> taken(x.size());
@@ -62,7 +62,7 @@ std::vector<int64_t> largest(const std::vector<double>& x, int64_t count) {
   return out;
 }
 
-// What the experts are chosen by: one token's scores, without those of the worse groups.
+// The values by which experts are chosen: one token's scores, without the worse groups.
 std::vector<double> choice_of(const RouteCase& c, const std::vector<double>& scores,
                               const HostArray* bias) {
   std::vector<double> choice = scores;
@@ -163,7 +163,7 @@ void add_linear(DType weight, DType dtype, std::vector<LinearCase>& out) {
   add({.in = block * 2, .outs = {35}});
   add({.chosen = 3, .in = 1280, .outs = {24, 9}});
   add({.tokens = 2, .in = 768, .outs = {17}, .bias = true, .row_each = true});
-  // Many tokens of few experts: several tiles of one, and one that nobody takes.
+  // Many tokens of few experts: several tiles of one expert, and one that is unused.
   add({.tokens = 35, .chosen = 2, .experts = 3, .in = 256, .outs = {66}, .bias = true});
   add({.tokens = 20, .chosen = 1, .experts = 8, .in = 256, .outs = {5, 33}, .row_each = true});
 }
@@ -211,7 +211,7 @@ std::vector<LinearCase> linear_cases() {
                  .outs = {130, 64},
                  .weight = DType::bf16,
                  .dtype = DType::bf16});
-  // Rows that no 16-byte read can take.
+  // Rows that 16-byte reads cannot be used for.
   out.push_back({.tokens = 3, .in = 37, .outs = {5}, .bias = true});
   out.push_back({.tokens = 3, .in = 37, .outs = {5}, .weight = DType::f16, .dtype = DType::f16});
   out.push_back({.tokens = 0});
@@ -225,7 +225,7 @@ std::vector<LinearCase> linear_cases() {
   return out;
 }
 
-// Experts by a fixed rule; the last expert of several is never taken.
+// Chooses experts by a fixed rule; the last of several is never chosen.
 std::vector<int32_t> ids_of(const LinearCase& c) {
   std::vector<int32_t> ids;
   const int64_t taken = std::max<int64_t>(1, c.experts - 1);
@@ -235,7 +235,7 @@ std::vector<int32_t> ids_of(const LinearCase& c) {
   return ids;
 }
 
-// A weight of all experts. Packed on GPUs, whose layouts go row by row.
+// A weight of all experts. On GPUs it is packed; their layouts are per row.
 View stack(const LinearCase& c, int64_t outs, Scene& scene) {
   View weight = scene.input({{c.experts * outs, c.in}}, c.weight, {-0.5, 0.5});
   if (scene.device().id().kind != DeviceKind::cpu && !c.plain) weight = pack(weight, scene);

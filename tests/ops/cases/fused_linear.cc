@@ -1,4 +1,4 @@
-// Linear layers with the norm before them, and the gate or the residual behind them.
+// Linear layers with the norm before them and the gate or the residual after them.
 #include <cmath>
 
 #include "tests/support/block_types.h"
@@ -24,13 +24,13 @@ void add_shapes(DType weight, DType dtype, std::vector<FusedCase>& out) {
     c.dtype = dtype;
     out.push_back(std::move(c));
   };
-  // Rows of one trip of a wave, of whole trips, and with a last trip that is moved back.
+  // Rows of one trip of a wave, of whole trips, and with an overlapping last trip.
   add({.in = 2048, .outs = {35, 12, 17}, .norm = true});
   add({.in = 4096, .outs = {15}, .bias = true, .residual = true});
   add({.in = 2560, .outs = {33}, .norm = true, .gate = GateOp::silu});
   add({.in = 4864, .outs = {12, 19}, .norm = true, .bias = true});
   add({.rows = 3, .in = 512, .outs = {16}, .norm = true, .residual = true});
-  // Parts in whole tiles of 32, but the last.
+  // Parts in whole tiles of 32, except the last.
   add({.in = 2048, .outs = {64, 32, 40}, .norm = true, .bias = true});
 }
 
@@ -52,7 +52,7 @@ std::vector<FusedCase> cases() {
     out.push_back({.in = 1024, .outs = {9}, .norm = true, .bias = true, .gate = gate});
     out.push_back({.rows = 2, .in = 24, .outs = {5}, .gate = gate});
   }
-  // More rows than a mat-vec takes.
+  // More rows than a mat-vec supports.
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     out.push_back({.rows = 40,
                    .in = 64,
@@ -64,7 +64,7 @@ std::vector<FusedCase> cases() {
     out.push_back(
         {.rows = 9, .in = 24, .outs = {20}, .weight = dtype, .dtype = dtype, .residual = true});
   }
-  // As many groups as keep several waves of a device busy, and rows that waves share.
+  // Enough groups to keep several waves of a device busy, and rows that waves share.
   out.push_back({.in = 1024, .outs = {9001}, .weight = DType::f16, .dtype = DType::f16});
   out.push_back({.in = 11008, .outs = {130}, .weight = DType::q8_0, .residual = true});
   for (const DType weight : {DType::f16, DType::bf16, DType::f8_g128}) {
@@ -74,14 +74,14 @@ std::vector<FusedCase> cases() {
           {.in = 2048, .outs = {70}, .weight = weight, .dtype = dtype, .gate = GateOp::silu});
     }
   }
-  // Rows as long as those of the largest models.
+  // Rows as long as in the largest models.
   for (const DType weight : {DType::q4_k, DType::q6_k, DType::q8_0, DType::bf16, DType::f8_g128}) {
     out.push_back(
         {.in = 28672, .outs = {40}, .weight = weight, .dtype = DType::bf16, .residual = true});
   }
   out.push_back({.in = 28672, .outs = {40}, .weight = DType::bf16, .norm = true});
   out.push_back({.in = 53248, .outs = {40}, .weight = DType::bf16, .dtype = DType::bf16});
-  // More tiles than blocks, several times.
+  // Several times more tiles than blocks.
   out.push_back({.in = 1024,
                  .outs = {9001},
                  .weight = DType::bf16,

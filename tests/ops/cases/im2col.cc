@@ -1,4 +1,4 @@
-// Windows of convolutions as rows, of one and two spatial axes, and windows added up.
+// Windows of convolutions as rows, over one and two spatial axes, and sums of windows.
 #include "tests/support/op_table.h"
 
 namespace rbee::harness {
@@ -6,7 +6,7 @@ namespace {
 
 struct WindowCase {
   Shape x;                                         // two or one spatial axes
-  int64_t kernel[2] = {1, 1}, stride[2] = {1, 1};  // of one axis: the second
+  int64_t kernel[2] = {1, 1}, stride[2] = {1, 1};  // with one axis, the second entry
   int64_t padding[2] = {0, 0}, dilation[2] = {1, 1};
   Form form = Form::contiguous;  // of both operands
   DType dtype = DType::f32;
@@ -70,7 +70,7 @@ Im2colArgs build(const WindowCase& c, Scene& scene) {
           .out_w = c.out(1)};
 }
 
-// Image by image: each pixel goes to the windows that see it.
+// Image by image: each pixel is added to every window that covers it.
 std::vector<HostArray> formula(const WindowCase& c, const HostArray& x) {
   HostArray y = host_zeros({c.x[0], c.out(0) * c.out(1), c.x[1] * c.taps()});
   const int64_t pixels = c.size(0) * c.size(1), row_elements = c.x[1] * c.taps();

@@ -1,5 +1,5 @@
-// Convolutions of images with the channels last: strides, paddings of each side, enlarged images
-// and what is added to the result.
+// Convolutions of channels-last images: strides, padding on each side, enlarged images, and tensors
+// added to the result.
 #include "tests/support/op_table.h"
 
 namespace rbee::harness {
@@ -51,7 +51,7 @@ ImageConvArgs build(const ImageConvCase& c, Scene& scene) {
   return args;
 }
 
-// The pixel of x under tap (r, s) of output (i, j): its number, -1 in the padding.
+// The pixel under tap (r, s) of output (i, j); -1 in the padding.
 int64_t pixel_under(const ImageConvCase& c, int64_t i, int64_t j, int64_t r, int64_t s) {
   const int64_t row = i * c.stride + r - c.before[0];
   const int64_t column = j * c.stride + s - c.before[1];
@@ -127,7 +127,7 @@ std::vector<ImageConvCase> shapes() {
            [](C& c) {
              c.batch = 2, c.in = 24, c.out = 40, c.size[0] = 11, c.size[1] = 8, c.stride = 2;
            }),
-      // Halving as the encoder of a VAE does it: padded below and to the right only.
+      // Halving as in a VAE's encoder: padded only below and to the right.
       {.batch = 2,
        .in = 16,
        .out = 24,
@@ -153,9 +153,9 @@ std::vector<ImageConvCase> shapes() {
        .stride = 2,
        .residual = true,
        .form = Form::transposed},
-      // More depth than a step takes, more pixels than a block.
+      // A depth above one step, and pixels above one block.
       with(same, [](C& c) { c.in = 160, c.out = 20, c.size[0] = 14, c.size[1] = 15; }),
-      // Tiles of 4 x 4 outputs, the last of them cut; inputs in more than one piece.
+      // Tiles of 4 x 4 outputs, the last one cut; inputs in several pieces.
       with(same,
            [](C& c) {
              c.batch = 2, c.in = 144, c.out = 40, c.size[0] = 13, c.size[1] = 15;
@@ -176,19 +176,19 @@ std::vector<ImageConvCase> shapes() {
              c.upsample = c.residual = true;
              c.form = Form::transposed;
            }),
-      // More tiles than any device has multiprocessors; a tile that is cut at both ends.
+      // More tiles than any device has multiprocessors; a tile cut at both ends.
       with(same,
            [](C& c) {
              c.in = 8, c.out = 8, c.size[0] = 191, c.size[1] = 190;
              c.residual = true;
            }),
-      // Several tiles of outputs, whose sums are of two images' pixels.
+      // Several tiles of outputs, which sum over pixels of two images.
       with(same,
            [](C& c) {
              c.batch = 2, c.in = 24, c.out = 328, c.size[0] = 15, c.size[1] = 14;
              c.channel_add = c.residual = true;
            }),
-      // Few outputs of a large depth.
+      // Few outputs and a large depth.
       with(same, [](C& c) { c.in = 512, c.out = 24, c.size[0] = 6, c.size[1] = 5; }),
       with(same,
            [](C& c) {
@@ -249,8 +249,8 @@ OpTable table() {
       add(c);
     }
   }
-  // Depths that tiles share, whose parts are joined with all that is added; of enlarged images,
-  // too.
+  // Depths that tiles share: their parts are joined with all that is added; also for enlarged
+  // images.
   for (const DType dtype : {DType::f16, DType::bf16}) {
     add({.batch = 2,
          .in = 256,
@@ -275,7 +275,7 @@ OpTable table() {
          .dtype = dtype,
          .weight = dtype});
   }
-  // More tiles than are transformed at a time.
+  // More tiles than are transformed at once.
   ImageConvCase blocks{
       .in = 512, .out = 16, .size = {48, 60}, .kernel = {3, 3}, .before = {1, 1}, .after = {1, 1}};
   add(blocks);

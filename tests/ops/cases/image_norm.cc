@@ -1,4 +1,4 @@
-// Group norms of images with the channels last, alone and with SiLU behind them.
+// Group norms of channels-last images, alone and followed by SiLU.
 #include <cmath>
 
 #include "tests/support/op_table.h"
@@ -38,8 +38,8 @@ struct Moments {
   double mean = 0, variance = 0;
 };
 
-// Of the elements that number `group` of image n: i with i / channels in the image and i % channels
-// in the group.
+// The elements of group `group` of image n: i with i / channels in the image and i % channels in
+// the group.
 Moments moments(const ImageNormCase& c, const HostArray& x, int64_t n, int64_t group) {
   const int64_t pixels = c.x.shape[1], channels = c.x.shape[2];
   const int64_t width = channels / c.groups;
@@ -90,13 +90,13 @@ std::vector<ImageNormCase> cases() {
                    .weight = false});
   }
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
-    // Groups of 10 and of 4 channels, of a whole vector, and of more; of several chunks of pixels.
+    // Groups of 10 and 4 channels, of one vector and of more; several chunks of pixels.
     out.push_back({.x = {{2, 256, 320}}, .groups = 32, .activation = kSilu, .dtype = dtype});
     out.push_back({.x = {{1, 900, 128}}, .groups = 32, .activation = kSilu, .dtype = dtype});
     out.push_back({.x = {{2, 70, 96}}, .groups = 4, .dtype = dtype});
     out.push_back({.x = {{1, 33, 33}}, .groups = 11, .dtype = dtype});
     out.push_back({.x = {{1, 5000, 64}}, .groups = 32, .dtype = dtype});
-    // More pixels than threads hold: chunks that each block joins, over groups of 10, 40, 60 and 80
+    // More pixels than threads hold, so each block joins chunks: groups of 10, 40, 60 and 80
     // channels, the last chunk shorter.
     out.push_back({.x = {{1, 1030, 1280}}, .groups = 32, .activation = kSilu, .dtype = dtype});
     out.push_back({.x = {{2, 1025, 33}}, .groups = 11, .activation = kSilu, .dtype = dtype});
@@ -104,19 +104,19 @@ std::vector<ImageNormCase> cases() {
     out.push_back({.x = {{1, 320, 960}}, .groups = 32, .activation = kSilu, .dtype = dtype});
     out.push_back({.x = {{2, 300, 1920}}, .groups = 32, .dtype = dtype});
     out.push_back({.x = {{1, 320, 2560}}, .groups = 32, .activation = kSilu, .dtype = dtype});
-    // Few pixels, which threads hold.
+    // Few pixels, which fit in threads.
     out.push_back({.x = {{2, 64, 640}}, .groups = 32, .dtype = dtype});
     out.push_back({.x = {{1, 64, 1280}}, .groups = 32, .activation = kSilu, .dtype = dtype});
     out.push_back({.x = {{1, 17, 2560}}, .groups = 32, .dtype = dtype});
     out.push_back({.x = {{2, 9, 960}}, .groups = 32, .activation = kSilu, .dtype = dtype});
     out.push_back({.x = {{1, 80, 1920}}, .groups = 32, .dtype = dtype});
-    // Groups wider than a block reads, which are joined from parts.
+    // Groups wider than one read of a block, joined from parts.
     out.push_back({.x = {{2, 12, 6400}}, .groups = 2, .activation = kSilu, .dtype = dtype});
     out.push_back({.x = {{1, 30, 1000}, Form::gaps}, .groups = 2, .dtype = dtype});
     // Groups of one channel.
     out.push_back({.x = {{2, 40, 128}}, .groups = 128, .dtype = dtype});
   }
-  // The mean of squares minus the square of the mean would keep few digits.
+  // The mean of squares minus the squared mean would lose most digits.
   out.push_back({.x = {{1, 500, 64}}, .groups = 8, .centre = 300});
   out.push_back({.x = {{1, 5000, 64}}, .groups = 8, .centre = 300});
   out.push_back({.x = {{1, 1, 1}}});
@@ -127,7 +127,7 @@ std::vector<ImageNormCase> cases() {
     out.push_back(
         {.x = {{1, 4096, 320}}, .groups = 32, .activation = kSilu, .dtype = dtype, .big = true});
   }
-  // Of a step of Stable Diffusion 1.5 at 512 x 512, two images.
+  // From a step of Stable Diffusion 1.5 at 512 x 512, two images.
   for (const Shape& shape : {Shape{2, 4096, 320}, Shape{2, 1024, 320}, Shape{2, 1024, 640},
                              Shape{2, 1024, 1920}, Shape{2, 256, 1280}, Shape{2, 256, 1920},
                              Shape{2, 256, 2560}, Shape{2, 64, 1280}, Shape{2, 64, 2560}}) {
@@ -137,7 +137,7 @@ std::vector<ImageNormCase> cases() {
   return out;
 }
 
-// What silu takes has the error of a norm; far from zero the difference from the mean has fewer
+// The input of silu has a norm's error; far from zero, the difference from the mean has fewer
 // digits than x.
 OpTable table() {
   OpTable out("image_group_norm");

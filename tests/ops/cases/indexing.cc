@@ -19,10 +19,10 @@ struct IndexCase {
   DType dtype = DType::f32;
   DType id_dtype = DType::i64;
   bool big = false;
-  bool no_element = false;  // every fifth id names nothing: below 0, or the largest of its type
+  bool no_element = false;  // every fifth id is invalid: below 0, or the type's largest
 };
 
-// Shape of what lies opposite to x: ids' own, or x's with as many slices as there are ids.
+// Shape of the other operand: that of ids, or that of x with one slice per id.
 Shape slices(const IndexCase& c) {
   if (c.ids.rank() == c.x.rank() && c.x.rank() > 1) return c.ids;
   Shape shape = c.x;
@@ -63,8 +63,8 @@ View ids_of(Scene& scene, const IndexCase& c) {
   }
 }
 
-// For each element of `few` (shape slices(c)), in order: its element of x; -1 when its id names
-// nothing.
+// For each element of `few` (shape slices(c)), in order: its element of x; -1 if its id is
+// invalid.
 std::vector<int64_t> partners(const IndexCase& c, const HostArray& ids) {
   const Shape few = slices(c);
   const Strides few_strides = contiguous_strides(few);
@@ -95,7 +95,7 @@ std::vector<HostArray> read_formula(const IndexCase& c, const std::vector<HostAr
   return {y};
 }
 
-// As stored: sums of equal ids are rounded after each element.
+// As in storage: sums of equal ids are rounded after each element.
 double rounded(DType dtype, double x) {
   const auto single = static_cast<float>(x);
   switch (dtype) {
@@ -110,7 +110,7 @@ double rounded(DType dtype, double x) {
   }
 }
 
-// inputs: ids, src, what y held
+// inputs: ids, src, the old y
 std::vector<HostArray> write_formula(const IndexCase& c, bool add,
                                      const std::vector<HostArray>& inputs) {
   HostArray y = inputs[2];
@@ -196,7 +196,7 @@ void for_each_type(IndexCase c, Add&& add) {
   }
 }
 
-// Calls add(case) for every dtype of data with every one of ids.
+// Calls add(case) for every pair of a data dtype and an id dtype.
 template <typename Add>
 void for_each_pair(IndexCase c, Add&& add) {
   c.no_element = true;

@@ -40,7 +40,7 @@ std::vector<AppendCase> append_cases() {
   }
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
     AppendCase c{.slots = slots, .heads = 3, .head_dim = 64, .dtype = dtype, .cache = DType::q8_0};
-    c.values.undefined = {40, 5 * 64 + 31};  // a group that only lane 8 knows of, and a last lane's
+    c.values.undefined = {40, 5 * 64 + 31};  // a group that only lane 8 reads, and a last lane's
     out.push_back(c);
     c.values.undefined.clear();
     c.values.specials = true;
@@ -50,7 +50,7 @@ std::vector<AppendCase> append_cases() {
   return out;
 }
 
-// What a q8_0 cache keeps of an element: NaN where one of its group is no number.
+// An element as a q8_0 cache stores it: NaN if its group has a NaN or an infinity.
 double kept(const AppendCase& c, const HostArray& x, int64_t at) {
   const int64_t first = at / kPageGroup * kPageGroup;
   for (int64_t i = first; c.cache == DType::q8_0 && i < first + kPageGroup; ++i) {
