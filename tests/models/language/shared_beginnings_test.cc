@@ -1,4 +1,4 @@
-// Texts of a pass that begin alike: what a decoder ranks has a query and much else in common.
+// Texts of one pass with a common prefix: a ranking decoder's texts share the query and more.
 
 #include <gtest/gtest.h>
 

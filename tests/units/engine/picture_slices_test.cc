@@ -227,7 +227,7 @@ TEST(PictureSlices, PicturesTakeTurns) {
   EXPECT_EQ(see(), many);
   // All that can be evaluated: two pictures, and the text between and after them.
   EXPECT_THAT(counts(), ElementsAre(8, 12, 6));
-  // The others' last tokens came with their prompts: they generate, and leave less to the tower.
+  // The others got their first tokens with their prompts: now they leave the tower less.
   for (const auto& ticket : {urgent, one}) ticket->sequence.tokens.push_back(1);
   const std::vector<Scheduler::Part> parts = scheduler.plan();
   EXPECT_EQ(parts.size(), 2u);

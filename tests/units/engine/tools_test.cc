@@ -200,7 +200,7 @@ TEST(Tools, ANamedFunctionIsTheOneThatIsCalled) {
   }
 }
 
-// By the grammar alone, too: a model cannot begin a second call.
+// The grammar alone must do it: a model cannot begin a second call.
 TEST(Tools, ANamedFunctionIsCalledOnceInEveryForm) {
   for (const ToolFormat form : kForms) {
     TextRequest request = chat(ToolChoice::required);
@@ -266,8 +266,8 @@ TEST(Tools, ATextOfAFormFollowsItInEveryForm) {
       R"({"type":"object","properties":{"input":{"type":"string"}},"required":["input"]})");
   for (const ToolFormat form : kForms) {
     SCOPED_TRACE(std::string(text::name_of(form)));
-    // DeepSeek's marks cannot be spelled by the tiny model, and it reasons for ever where it has to
-    // spell Harmony's.
+    // The tiny model cannot spell DeepSeek's marks, and it reasons for ever if it must spell
+    // Harmony's.
     const bool harmony = form == ToolFormat::harmony;
     const bool special =
         harmony || form == ToolFormat::deepseek_v3 || form == ToolFormat::deepseek_v31;
@@ -295,7 +295,7 @@ TEST(Tools, ATextOfAFormFollowsItInEveryForm) {
   }
 }
 
-// Qwen3-Coder's texts stand between marks as they are.
+// Qwen3-Coder's texts stand unescaped between marks.
 TEST(Tools, TextsBetweenMarksEndWhereTheyAreReadToEnd) {
   const Tool write{
       "write", R"({"type":"function","function":{"name":"write"}})",
@@ -448,7 +448,7 @@ TEST(Tools, ArgumentsAreATextWhereTheTemplateJoinsThem) {
   EXPECT_EQ(model.render(messages, {}), R"(x{"a": 7})");
 }
 
-// As SmolLM2's does.
+// SmolLM2's template joins it.
 TEST(Tools, CallsHaveAnEmptyTextWhereTheTemplateJoinsIt) {
   const TextModel model = model_with({}, {}, "{{ '<' + messages[0].content + '>' }}");
   const std::vector<ChatMessage> messages{
@@ -521,7 +521,7 @@ TEST(ToolPrompt, TemplatesThatShowToolsAreKnown) {
   EXPECT_TRUE(shows_tools(text::ChatTemplate("{{ raise_exception('no') }}")));
 }
 
-// Judged by the parser of the answers: what the model is shown is what is understood.
+// The answers' parser judges it: the prompt must show calls in the form that we parse.
 TEST(ToolPrompt, CallsAreWrittenAsTheyAreRead) {
   const std::vector<ToolCall> calls = {{"", "f", R"({"a": "x", "n": 2})"}, {"", "g", "{}"}};
   for (const ToolFormat format :

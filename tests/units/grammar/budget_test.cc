@@ -1,4 +1,4 @@
-// What a grammar costs, and that it ends where nobody waits for it.
+// The cost of grammars; compiling must stop if its request is cancelled.
 #include "rbee/grammar/budget.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ std::string times(const std::string& text, int count) {
   return out;
 }
 
-// A class of many letters, again and again, and many letters behind.
+// A class of many letters repeated, then many letters.
 std::string letters_behind_a_class(int inside, int behind) {
   std::string out = "[";
   for (int i = 0; i < inside; ++i) out += static_cast<char>('a' + i % 26);
@@ -85,7 +85,7 @@ TEST(Budget, BoundsHostileGrammars) {
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), Code::unsupported) << one.name << error.what();
       }
-      // What is billed last may be as much as one state's edges.
+      // The last charge may be as large as one state's edges.
       EXPECT_LE(budget.spent().work, kGrammarBudget.work + 1'000'000) << one.name;
       EXPECT_LE(budget.spent().bytes, kGrammarBudget.bytes + (1 << 20)) << one.name;
     }

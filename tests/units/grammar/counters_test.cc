@@ -1,4 +1,4 @@
-// Repetitions and lengths that are counted, beside the same written out.
+// Counted repetitions and lengths, compared with the same written out.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -23,7 +23,7 @@ struct Bounds {
   int64_t min, max;
 };
 
-// The repetition without repeat(), so that nothing counts it.
+// The repetition without repeat(), so without a counter.
 ExprPtr written_out(const ExprPtr& part, int64_t min, int64_t max) {
   ExprPtr rest = max == kUnlimited ? repeat(part, 0, kUnlimited) : sequence({});
   for (int64_t i = min; i < max; ++i) rest = choice({sequence({}), sequence({part, rest})});
@@ -43,7 +43,7 @@ std::vector<uint64_t> mask_of(Matcher& matcher) {
   return bits;
 }
 
-// A walk by allowed tokens, up to the end or some steps.
+// A walk along allowed tokens, to the end or for some steps.
 void expect_alike(const Compiled& counted, const Compiled& copied, uint32_t seed, int steps = 700) {
   std::mt19937 random(seed);
   const std::vector<std::string> tokens = some_tokens();
@@ -104,7 +104,7 @@ TEST(Counters, ReadWhatCopiesRead) {
 }
 
 TEST(Counters, StandBesideEachOtherAndInEachOther) {
-  // Of many states, so that few times are counted.
+  // Its many states keep the number of counters small.
   const ExprPtr a = choice({any_of("ab"), literal("xyxyxyxyxyxyxyxy")});
   const ExprPtr b = choice({any_of("bc "), literal("zwzwzwzwzwzwzwzw")});
   const auto of = [&](auto repeated) {
@@ -138,7 +138,7 @@ TEST(Counters, CountEachUseByItself) {
   EXPECT_FALSE(testing::matches(grammar, many + "[]"));
 }
 
-// What nobody needs any more is forgotten, so that long texts of many counts come to their ends.
+// Counters that are no longer needed are dropped, so that long texts with many can end.
 TEST(Counters, KeepFewFrames) {
   const auto grammar = compile(parse_gbnf("root ::= (\"[\" [a-z]{0,1000} \"]\"){0,5000}"));
   Matcher matcher(grammar);

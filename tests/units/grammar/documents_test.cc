@@ -1,5 +1,5 @@
-// Texts drawn at random by masks alone are what was asked for: judged by Python's `jsonschema` and
-// `re`, which know nothing of this project.
+// Random texts under masks alone must satisfy the schema or pattern: Python's `jsonschema` and
+// `re`, which share no code with this project, judge them.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -35,7 +35,7 @@ constexpr int kRandomDraws = 8;
 constexpr int kRandomPatterns = 400;
 constexpr int kSkipped = 77;
 
-// A text of the grammar; nothing when it has not ended by itself.
+// A random text of the grammar; nothing if it has not ended by itself.
 std::optional<std::string> draw(const std::shared_ptr<const CompiledGrammar>& grammar,
                                 std::mt19937& random) {
   const std::vector<std::string> tokens = some_tokens();
@@ -82,7 +82,7 @@ json draw_some(const std::shared_ptr<const CompiledGrammar>& grammar, std::mt199
   return texts;
 }
 
-// work: as judge.py has it.
+// work: in judge.py's format.
 void judge(const json& work) {
   const fs::path path = fs::temp_directory_path() / cat("rbee-documents-", getpid());
   std::ofstream(path) << work.dump(-1, ' ', false);
@@ -100,7 +100,7 @@ void judge(const char* kind, const json& rules,
   for (const json& rule : rules) {
     json texts = draw_some(testing::compile(to_grammar(rule)), random, kDraws);
     EXPECT_GE(texts.size(), size_t{kDraws} / 2) << rule;
-    // Nothing tells free names apart.
+    // A grammar cannot keep free names apart.
     work.push_back({{kind, rule}, {"texts", texts}, {"names_repeat", true}});
   }
   judge(work);
@@ -117,7 +117,7 @@ TEST(Documents, MatchTheirRegularExpressions) {
   });
 }
 
-// What a script of this folder says with a seed; null without Python.
+// The output of a script in this folder for a seed; null without Python.
 json made_at_random(const char* name, int seed, int count) {
   const fs::path path = fs::temp_directory_path() / cat("rbee-random-", getpid());
   const std::string command =
@@ -131,7 +131,7 @@ json made_at_random(const char* name, int seed, int count) {
   return out;
 }
 
-// The texts that the set holds, of all.
+// The texts that the set contains.
 json held(const TextSet& set, const json& texts) {
   json out = json::array();
   for (const json& text : texts) {
@@ -140,7 +140,7 @@ json held(const TextSet& set, const json& texts) {
   return out;
 }
 
-// Nothing where ^ stands behind what may be empty.
+// Nothing if ^ follows a part that may be empty.
 std::optional<TextSet> set_of(const std::string& pattern, Match match) {
   int64_t work = 10'000'000;
   try {
@@ -152,7 +152,7 @@ std::optional<TextSet> set_of(const std::string& pattern, Match match) {
   }
 }
 
-// All texts of up to five characters of two, which Python's `re` has judged.
+// All texts of up to five of two characters, judged by Python's `re`.
 TEST(Documents, LookingAheadAndAnchorsAreWhatPythonSaysOfRandomPatterns) {
   const json made = made_at_random("random_patterns.py", 5, kRandomPatterns);
   if (made.is_null()) GTEST_SKIP() << "Python is not installed";
@@ -172,7 +172,7 @@ TEST(Documents, LookingAheadAndAnchorsAreWhatPythonSaysOfRandomPatterns) {
   EXPECT_LE(refused, size_t{kRandomPatterns} / 4);
 }
 
-// What combines keywords at random; many such schemas are refused, or no value fits them.
+// Combines keywords at random; many such schemas are refused, or no value is valid.
 TEST(Documents, AreValidUnderRandomSchemas) {
   const json schemas = made_at_random("random_schemas.py", 7, kRandomSchemas);
   if (schemas.is_null()) GTEST_SKIP() << "Python is not installed";

@@ -1,4 +1,4 @@
-// Formats of JSON schema: what their RFCs say of texts.
+// Formats of JSON schema, by the rules of their RFCs.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -152,7 +152,7 @@ TEST(Formats, ResourcesAndExpressions) {
   });
 }
 
-// As zod writes z.iso.time(), and local date-times.
+// zod writes z.iso.time() and local date-times this way.
 TEST(Formats, GiveWayToPatternsThatNoneOfTheirTextsFits) {
   const auto time = compile(parse_json_schema(
       R"({"type":"string","format":"time","pattern":"^(?:[01]\\d|2[0-3]):[0-5]\\d$"})"));
@@ -164,7 +164,7 @@ TEST(Formats, GiveWayToPatternsThatNoneOfTheirTextsFits) {
   EXPECT_FALSE(matches(zulu, R"("25:59:00Z")"));
 }
 
-// What Python's jsonschema says of texts that were changed at random, see
+// The verdicts of Python's jsonschema on randomly changed texts, see
 // tools/goldens/make_format_goldens.py.
 TEST(Formats, AreWhatOtherCheckersSay) {
   std::ifstream file(std::filesystem::path(test::data_folder()) /

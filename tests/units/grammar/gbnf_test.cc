@@ -1,4 +1,4 @@
-// Grammars in GBNF: what they accept, and what is wrong with them.
+// GBNF grammars: the texts they accept, and the errors of bad ones.
 #include "rbee/grammar/gbnf.h"
 
 #include <gmock/gmock.h>
@@ -46,12 +46,12 @@ TEST(Gbnf, TextsAreAcceptedOrNot) {
       {"root ::= (\"a\" | \"b\") {2,3}", {"ab", "bbb"}, {"a", "abab"}},
       {"root ::= \"a\"{ 2 , 3 } b {\t1,\n}\nb ::= \"b\"", {"aab", "aaabb"}, {"ab", "aa"}},
       {"root ::= (\"a\" # first\n  *\r\n \"b\") +", {"ab", "bb"}, {"a", ""}},
-      // The later of two rules of one name holds, before and behind.
+      // Of two rules with one name the later one counts, also for references before it.
       {"root ::= a\na ::= \"x\"\na ::= \"y\"", {"y"}, {"x", "xy"}},
       {"root ::= \"q\"\nroot ::= a a\na ::= missing\na ::= \"z\"\nmissing ::= \"m\"",
        {"zz"},
        {"q", "mm"}},
-      // What can never end is not gone into.
+      // Rules that can never end are skipped.
       {"root ::= \"a\" (endless | \"b\")\nendless ::= \"c\" endless", {"ab"}, {"ac", "a"}},
   };
   expect_texts(cases, [](const std::string& text) { return parse_gbnf(text); });
@@ -105,7 +105,7 @@ std::string refusal(const std::string& text) {
 TEST(Gbnf, SizesAreBounded) {
   using ::testing::HasSubstr;
   EXPECT_THAT(refusal("root ::= (a{1000}){1000}\na ::= \"b\"?"), HasSubstr("too large"));
-  // What an automaton that knows the last 30 characters would need.
+  // An automaton would have to remember the last 30 characters.
   EXPECT_THAT(refusal("root ::= [ab]* \"a\" [ab]{30}"), HasSubstr("too large"));
   std::string many = "root ::= \"a\"\n";
   for (int i = 0; i < 6000; ++i) many += cat("r", i, " ::= \"a\"\n");
@@ -113,7 +113,7 @@ TEST(Gbnf, SizesAreBounded) {
 }
 
 TEST(Gbnf, TooManyReadingsEndTheText) {
-  // Each character doubles the stacks that are possible.
+  // Each character doubles the number of possible stacks.
   const auto grammar = compile(
       parse_gbnf("root ::= s\ns ::= x \"b\" | y \"c\" | \"d\"\nx ::= \"a\" s\ny ::= \"a\" s"));
   Matcher matcher(grammar);

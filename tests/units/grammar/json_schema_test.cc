@@ -1,5 +1,5 @@
-// JSON schemas: which texts their grammars hold, and what is refused. Whether what is written under
-// a schema is valid says documents_test.cc.
+// JSON schemas: the texts that their grammars accept, and refused schemas. documents_test.cc tests
+// that generated texts are valid.
 #include "rbee/grammar/json_schema.h"
 
 #include <gmock/gmock.h>
@@ -163,7 +163,7 @@ TEST(JsonSchema, TextsAreAcceptedOrNot) {
       {R"({"type":"string","format":"date"})",
        {R"("2024-02-28")"},
        {R"("2024-02-30")", R"("24-01-01")"}},
-      // An unknown format says nothing: draft 2020-12, validation, 7.2.1.
+      // An unknown format accepts every string: draft 2020-12, validation, 7.2.1.
       {R"({"type":"string","format":"password"})", {R"("x")", R"("")"}, {"1"}},
       {R"({"type":"string","format":"binary","maxLength":2})", {R"("xy")"}, {R"("xyz")"}},
       {R"({"enum":["a",1],"format":"regex"})", {R"("a")", "1"}, {R"("b")"}},
@@ -376,7 +376,7 @@ TEST(JsonSchema, WhatSchemasSayTogether) {
   expect_schema_texts(cases);
 }
 
-// The message of the refusal, whose code is one of the two for bad schemas.
+// The message of the refusal; its code is one of the two for bad schemas.
 std::string refusal(const std::string& schema) {
   try {
     compile(parse_json_schema(schema));
@@ -494,7 +494,7 @@ TEST(JsonSchema, OneOfHasManyAlternatives) {
         {R"({"k3":1,"k4":1})", "{}"}}});
 }
 
-// A value that is looked at 2^levels times.
+// A value that is validated 2^levels times.
 std::string doubling(int levels) {
   std::string out = R"({"enum":[[1],"x"],"items":{"$ref":"#/$defs/d0"},"$defs":{)";
   for (int i = 0; i < levels; ++i) {
@@ -539,7 +539,7 @@ TEST(JsonSchema, ObjectsHaveHundredsOfOptionalProperties) {
   EXPECT_THAT(refusal(schema(401)), HasSubstr("400 optional properties"));
 }
 
-// n / 1000 as JSON has it, without zeros at the end.
+// n / 1000 in JSON, without trailing zeros.
 std::string thousandths(int n) {
   std::string digits = std::to_string(std::abs(n));
   if (digits.size() < 4) digits.insert(0, 4 - digits.size(), '0');

@@ -1,4 +1,4 @@
-// Grammars in Lark's notation: what Lark itself says of texts, and what is refused.
+// Grammars in Lark's notation: the same verdicts as Lark's, and refused grammars.
 #include "rbee/grammar/lark.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ TEST(Lark, TextsAreThoseThatLarkAccepts) {
       for (const json& sample : one.at(verdict)) {
         const bool fits = std::string_view(verdict) == "accepted";
         EXPECT_EQ(matches(plain, sample.get<std::string>()), fits) << sample << text;
-        // As it stands in a JSON string.
+        // The sample as inside a JSON string.
         const std::string inner = sample.dump().substr(1, sample.dump().size() - 2);
         EXPECT_EQ(matches(quoted, inner), fits) << sample << text;
       }
@@ -38,7 +38,7 @@ TEST(Lark, TextsAreThoseThatLarkAccepts) {
   }
 }
 
-// The tool apply_patch of Codex, whose /(.*)/ Lark's own parsers refuse.
+// Codex's tool apply_patch; Lark's own parsers refuse its /(.*)/.
 TEST(Lark, TerminalsMayBeEmpty) {
   const auto grammar = compile(parse_lark(R"(start: "+" /(.*)/ LF -> line
 %import common.LF)"));

@@ -1,4 +1,4 @@
-// Masks against the matcher itself: a token is allowed exactly when its bytes are.
+// Masks against the matcher: a token is allowed if and only if its bytes are.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ bool has(const std::vector<uint64_t>& bits, size_t id) {
   return ((bits[id / 64] >> (id % 64)) & 1) != 0;
 }
 
-// A walk by allowed tokens; at each step every token of the vocabulary is tried.
+// A walk along allowed tokens; each step tries every token of the vocabulary.
 void check_walks(const std::shared_ptr<const CompiledGrammar>& grammar, uint32_t seed) {
   const std::vector<std::string> tokens = some_tokens();
   std::mt19937 random(seed);
@@ -104,7 +104,7 @@ TEST(TokenMasks, PreparedAheadAreTheSame) {
   }
 }
 
-// Every letter may belong to any of the calls that are open.
+// Every letter may belong to any of the open calls.
 Grammar ambiguous() {
   return parse_gbnf("root ::= s\ns ::= [a-zA-Z ,.] s? [a-zA-Z ,.]?");
 }
@@ -131,7 +131,7 @@ TEST(TokenMasks, AreFoundInSlices) {
   EXPECT_GT(slices, 3 * some_grammars().size());
 }
 
-// What is known already is joined in slices, too, and a copy finds its own mask.
+// Known parts of a mask are joined in slices, too, and a copy finds its own mask.
 TEST(TokenMasks, TakeNoMoreWorkThanIsGiven) {
   const auto grammar = testing::compile(ambiguous());
   Matcher matcher(grammar);
@@ -186,7 +186,7 @@ TEST(TokenMasks, CountTogetherAndGiveBack) {
   EXPECT_EQ(memory->used, 0);
 }
 
-// Of 400 ways to read a letter, each of which calls a rule of its own.
+// 400 ways to read a letter, each calling its own rule.
 TEST(TokenMasks, EndWhereThePlacesOfAWalkTakeTooMuch) {
   const auto grammar =
       testing::compile(parse_gbnf("root ::= s+\ns ::= [a-z] s? [a-z]? | [a-z]{3,90}"));
@@ -219,7 +219,7 @@ Code refusal_of(const Grammar& grammar) {
 }
 
 TEST(Automaton, WorkOnWhatIsKnownIsCounted) {
-  // Each letter leads to hundreds of states, all of which are known.
+  // Each letter leads to hundreds of states, all known already.
   std::string ways = "root ::= ([a-y]";
   for (int i = 0; i < 2000; ++i) ways += " | [a-z] [a-z]{" + std::to_string(i % 40) + "} [a-z]*";
   EXPECT_EQ(refusal_of(parse_gbnf(ways + ")* [a-z]{300} [a-z]{300}")), Code::unsupported);
@@ -251,7 +251,7 @@ TEST(Matcher, EndTokensAreAcceptedAtTheEndOnly) {
   Matcher matcher(grammar);
   EXPECT_FALSE(matcher.accept_token(end));
   EXPECT_FALSE(matcher.accept("x"));
-  EXPECT_TRUE(matcher.accept("ab"));  // what was refused has changed nothing
+  EXPECT_TRUE(matcher.accept("ab"));  // the refused token changed nothing
   EXPECT_TRUE(matcher.accept_token(end));
   EXPECT_TRUE(matcher.complete());
   EXPECT_TRUE(matcher.can_go_on());

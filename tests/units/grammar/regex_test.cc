@@ -1,4 +1,4 @@
-// Regular expressions: what they match as a whole, and what is refused.
+// Regular expressions: the texts they match whole, and refused expressions.
 #include "rbee/grammar/regex.h"
 
 #include <gmock/gmock.h>
@@ -61,7 +61,7 @@ TEST(Regex, TextsAreAcceptedOrNot) {
       {"(?:a(?!a$))+a?|\xC3\xA9(?!\xC3\xA9)+.",
        {"a", "\xC3\xA9x"},
        {"aa", "aaa", "\xC3\xA9\xC3\xA9"}},
-      // What pydantic writes for a Decimal.
+      // pydantic's pattern for a Decimal.
       {"^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$", {"1", "-0.5", "+7.", ".5"}, {"", "-", ".", "+.", "1e"}},
       {"x(?!^a)a?", {"x", "xa"}, {"a"}},
       {"(?:^|,)a|b^c", {"a", ",a"}, {",,a", "bc"}},

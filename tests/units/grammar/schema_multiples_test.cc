@@ -1,4 +1,4 @@
-// Multiples of numbers (JSON schema 2020-12, validation, 6.2.1), within bounds too.
+// Multiples of numbers (JSON schema 2020-12, validation, 6.2.1), also within bounds.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -52,7 +52,7 @@ TEST(SchemaMultiples, AreWrittenDigitByDigit) {
   expect_schema_texts(cases);
 }
 
-// Each number up to a bound beside the remainder by division.
+// Every number up to a bound, compared with the remainder of division.
 TEST(SchemaMultiples, AreAllThatDivide) {
   for (const int step : {7, 12, 48, 75, 250, 640}) {
     const auto grammar = compile(

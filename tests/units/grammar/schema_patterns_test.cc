@@ -32,16 +32,16 @@ TEST(SchemaPatterns, MatchAnyPart) {
       {R"({"patternProperties":{"[0-9]":{"const":1}},"additionalProperties":{"const":2}})",
        {R"({"a1b":1,"b":2})"},
        {R"({"a1b":2})", R"({"b":1})"}},
-      // What pydantic writes for a Decimal.
+      // pydantic's pattern for a Decimal.
       {R"({"anyOf":[{"type":"number"},
           {"type":"string","pattern":"^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$"}]})",
        {"1.5", R"("1.50")", R"("-.5")", R"("007")"},
        {R"("")", R"("-")", R"("1.5x")", R"("+.")"}},
-      // The same of at most 30 digits, 10 of them behind the point, and with an end to both ways.
+      // The same for at most 30 digits, 10 after the point; both alternatives have an end.
       {R"j({"type":"string","pattern":"^(?!^[-+.]*$)[+-]?0*(?:\\d{0,20}$|(?=[\\d.]{1,31}0*$)\\d{0,20}\\.\\d{0,10}0*$)"})j",
        {R"("1.5")", R"("-000.25000000000000")", R"("12345678901234567890.0123456789")"},
        {R"("1.00000000001")", R"("123456789012345678901")", R"("+")", R"("1.5.2")"}},
-      // zod's names of hosts.
+      // zod's pattern for host names.
       {R"j({"type":"string","pattern":"^(?=.{1,253}\\.?$)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\\.[a-zA-Z0-9](?:[-0-9a-zA-Z]{0,61}[0-9a-zA-Z])?)*\\.?$"})j",
        {R"("localhost")", R"("a-b.example.org.")"},
        {R"("-a")", R"("a..b")", cat("\"", std::string(64, 'a'), "\""), long_host}},

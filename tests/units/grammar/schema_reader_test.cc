@@ -1,4 +1,4 @@
-// Numbers of schemas come out as they are, or are refused.
+// Numbers in schemas are read exactly, or refused.
 #include <gmock/gmock.h>
 
 #include <string>
@@ -93,7 +93,7 @@ TEST(SchemaReader, IntegersAreExactBeyondWhatDoublesHold) {
       {R"({"enum":[9007199254740993,9007199254740992],"maximum":9007199254740992})",
        {"9007199254740992"},
        {"9007199254740993"}},
-      // Bounds of 128 bits leave all that is written.
+      // Bounds of 128 bits allow every number that fits.
       {R"({"type":"integer","minimum":0,"maximum":340282366920938463463374607431768211455})",
        {"99999999999999999999", "0"},
        {"-1"}},

@@ -209,7 +209,7 @@ TEST_F(CacheTest, UnsafeNamesOfTheHubAreLeftOut) {
   EXPECT_EQ(files[0].sha256, "s");
 }
 
-// Sums of git hash-object and sha256sum.
+// The hashes of git hash-object and sha256sum.
 TEST_F(CacheTest, SumsAreThoseOfGitAndSha256sum) {
   write(folder_ / "f", "hello\n");
   EXPECT_EQ(git_blob_of_file(folder_ / "f"), "ce013625030ba8dba906f756967f9e9ca394464a");
@@ -235,7 +235,7 @@ TEST_F(CacheTest, PartsThatAreWholeStayWhole) {
   write(folder_ / "x.rbee.parts", "rbee-parts-1 25 10\n2\n-1\n99\n1 x");
   {
     PartFile parts(path, 25, 10);
-    EXPECT_EQ(parts.whole_bytes(), 10);  // part 2 ends beyond the file
+    EXPECT_EQ(parts.whole_bytes(), 10);  // part 2 ends after the file's end
   }
   PartFile other(path, 26, 10);
   EXPECT_EQ(other.whole_bytes(), 0);

@@ -120,7 +120,7 @@ TEST(Choose, NamesWithoutAQuantization) {
               HasSubstr("the GGUF file whose name tells no quantization"));
 }
 
-// Of a hostile listing; in the square of its length each takes minutes.
+// A hostile listing; quadratic work would take minutes for each.
 TEST(Choose, LongListingsTakeNoLongTime) {
   std::vector<RepoFile> parts, names, folders{{.path = "model_index.json", .blob_id = {}}};
   for (int i = 1; i <= 50'000; ++i) {

@@ -25,7 +25,7 @@ Code code_of(const HttpRequest& request) {
   return Code::internal;
 }
 
-// The name of this machine where it has an address that is not open; empty without one.
+// This machine's name if it resolves to a private address; empty without one.
 std::string local_name() {
   std::array<char, 256> name{};
   addrinfo hints{}, *found = nullptr;
@@ -44,7 +44,7 @@ TEST(Http, AGuardedRequestConnectsToNoInnerAddress) {
   for (const char* url : {"http://10.0.0.1/", "http://127.0.0.1:9/", "http://localhost:9/"}) {
     EXPECT_EQ(code_of({.url = url, .guarded = true}), Code::unsupported) << url;
   }
-  // Where it is allowed, nobody listens.
+  // Here it is allowed, but no server listens.
   EXPECT_EQ(code_of({.url = "http://127.0.0.1:9/", .guarded = true, .loopback_allowed = true}),
             Code::io);
 }

@@ -1,4 +1,4 @@
-// BMP files, written down here by Microsoft's description of them.
+// BMP files, built here from Microsoft's description.
 
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ TEST(Bmp, PixelsAreTheirColours) {
       number(0xff) + number(0xff00) + number(0xff0000) + number(0xff000000);
   struct Case {
     Dib dib;
-    std::vector<int> first, second;  // of the lowest row
+    std::vector<int> first, second;  // of the bottom row
   };
   for (const Case& each :
        {Case{{.rows = "\x1e\x14\x0a\x32\x64\xc8\0\0"s}, kDark, kLight},
@@ -86,7 +86,7 @@ TEST(Bmp, PixelsAreTheirColours) {
     const std::string file = bmp(each.dib);
     EXPECT_EQ(read_image_header(file, "image").format, ImageFormat::bmp);
     EXPECT_EQ(row_of(decode_image(file, "image"), 0), (Colors{each.first, each.second}));
-    // The last row's filling may be left out.
+    // The last row's padding may be missing.
     const size_t needed = file.size() - (32 - each.dib.bits * 2 % 32) % 32 / 8;
     EXPECT_NO_THROW(decode_image(file.substr(0, needed), "image"));
     for (size_t length = 2; length < needed; ++length) {
@@ -125,7 +125,7 @@ std::vector<int> indices(const Pixels& pixels, size_t y) {
   return out;
 }
 
-// The bytes and the pixels of Microsoft's description ("Bitmap Compression").
+// The bytes and pixels in Microsoft's description ("Bitmap Compression").
 TEST(Bmp, RunsAreAsDescribed) {
   const Pixels of8 =
       decode_image(bmp({.width = 18,
@@ -138,7 +138,7 @@ TEST(Bmp, RunsAreAsDescribed) {
   EXPECT_EQ(indices(of8, 2), (std::vector<int>{4, 4, 4, 6, 6, 6, 6, 6, 0x45, 0x56, 0x67, 0x78, 0x78,
                                                0, 0, 0, 0, 0}));
   std::vector<int> second(18);
-  EXPECT_EQ(indices(of8, 1), second);  // the run lies beyond the row
+  EXPECT_EQ(indices(of8, 1), second);  // the run reaches past the row
   std::vector<int> third(18);
   std::fill_n(third.begin(), 9, 0x1e);
   EXPECT_EQ(indices(of8, 0), third);

@@ -1,4 +1,4 @@
-// Work on pictures stops when the client has gone away.
+// Work on pictures stops after the client has disconnected.
 
 #include "rbee/core/cancel.h"
 

@@ -22,7 +22,7 @@ std::string data(const char* name) {
   return {std::istreambuf_iterator<char>(input), {}};
 }
 
-// Soft colours, which no format loses much of.
+// Soft colours, which every format keeps nearly unchanged.
 Pixels picture(int32_t width, int32_t height) {
   Pixels out{.width = width, .height = height, .channels = 3, .values = {}};
   for (int32_t y = 0; y < height; ++y) {
@@ -84,14 +84,14 @@ TEST(Encode, SettingsThatNoSegmentHoldsAreLeftOutOfJpegFiles) {
   EXPECT_FALSE(parameters_fit(ImageFormat::jpeg, text));
   EXPECT_EQ(image_parameters(encode_image(pixels, {ImageFormat::webp}, text)), text);
   EXPECT_TRUE(parameters_fit(ImageFormat::webp, text));
-  // As many as fit: six bytes of name, 44 of directories, eight of the kind of text.
+  // The longest text: six bytes of name, 44 of directories, eight of the text's kind.
   const std::string most((65533 - 6 - 44 - 8) / 2, 'x');
   EXPECT_TRUE(parameters_fit(ImageFormat::jpeg, most));
   EXPECT_FALSE(parameters_fit(ImageFormat::jpeg, most + "x"));
   EXPECT_EQ(image_parameters(encode_image(pixels, {ImageFormat::jpeg}, most)), most);
 }
 
-// By piexif, as AUTOMATIC1111 writes them, and by Pillow.
+// Written by piexif, as in AUTOMATIC1111, and by Pillow.
 TEST(Encode, ReadsTheSettingsThatOthersWrote) {
   for (const char* file : {"comment.jpg", "comment.webp", "comment_pillow.jpg"}) {
     EXPECT_EQ(image_parameters(data(file)), kText) << file;
@@ -123,7 +123,7 @@ TEST(Encode, CommentsAreReadInBothOrdersOfBytesAndAsAscii) {
   const std::string plain = std::string("ASCII\0\0\0", 8) + "plain";
   EXPECT_EQ(exif_comment(head + entry("\x86\x92", 7, 13, 44) + plain), "plain");
   EXPECT_FALSE(exif_comment(head + entry("\x86\x92", 7, 99, 44) + plain).has_value());
-  // Against the block's own order, and without a word of how it is written.
+  // Against the block's byte order, and without a mark of it.
   const std::string other = std::string("UNICODE\0", 8) + std::string("\0a\0b", 4);
   EXPECT_EQ(exif_comment(head + entry("\x86\x92", 7, 12, 44) + other), "ab");
   EXPECT_EQ(exif_comment(head + entry("\x86\x92", 7, 12, 44) + "  h\xc3\xa9\xffllo   "),
@@ -147,7 +147,7 @@ std::string gif_with(const std::string& comment) {
   return out + std::string("\2\2\x44\1\0;", 6);
 }
 
-// As AUTOMATIC1111 reads them by Pillow's names "exif" and "comment".
+// AUTOMATIC1111 reads them from Pillow's "exif" and "comment".
 TEST(Encode, CommentsOfOtherPlacesAreRead) {
   const std::string text = "a fox\nSteps: 20, Seed: 3, Size: 64x64" + std::string(300, '.');
   const std::string gif = gif_with(text);

@@ -11,7 +11,7 @@
 namespace rbee::io {
 namespace {
 
-// An APP1 segment with one entry, in the order of bytes of "II" or "MM".
+// An APP1 segment with one entry, in byte order "II" or "MM".
 std::string exif(bool little, int orientation) {
   const auto number = [&](int value, int count) {
     std::string out;
@@ -44,11 +44,11 @@ TEST(Exif, WhatIsBrokenChangesNothing) {
     EXPECT_EQ(exif_orientation(whole.substr(0, size)), 1) << size;
   }
   std::string far = whole;
-  far[10] = far[11] = far[12] = far[13] = '\xFF';  // where the directory is
+  far[10] = far[11] = far[12] = far[13] = '\xFF';  // the offset of the directory
   EXPECT_EQ(exif_orientation(far), 1);
 }
 
-// As Pillow's exif_transpose turns the picture 0 1 2 / 3 4 5.
+// Pillow's exif_transpose of the picture 0 1 2 / 3 4 5.
 TEST(Exif, PicturesAreTurnedUpright) {
   const std::vector<std::vector<uint8_t>> wanted = {
       {0, 1, 2, 3, 4, 5}, {2, 1, 0, 5, 4, 3}, {5, 4, 3, 2, 1, 0}, {3, 4, 5, 0, 1, 2},
@@ -65,7 +65,7 @@ TEST(Exif, PicturesAreTurnedUpright) {
   }
 }
 
-// The same file with such a segment behind its first marker.
+// The same file with such a segment after its first marker.
 TEST(Exif, OfJpegFilesIsFollowed) {
   std::ifstream input(test::data_folder() + "/units/image_io/data/halves.jpg", std::ios::binary);
   std::string file(std::istreambuf_iterator<char>(input), {});
@@ -84,7 +84,7 @@ TEST(Exif, OfJpegFilesIsFollowed) {
   EXPECT_EQ(after.values, upright(before, 6).values);
 }
 
-// A PNG file with such a block in front of its pixels, or behind them.
+// A PNG file with such a block before its pixels, or after them.
 std::string png_with(const Pixels& pixels, const std::string& block, bool behind) {
   const std::string whole = encode_png(pixels);
   std::string chunk = {0, 0, 0, static_cast<char>(block.size())};

@@ -79,7 +79,7 @@ TEST(Pixels, OfAnimationsAreTheFirst) {
   }
 }
 
-// The first picture, of 10 x 4, at (4, 2) of a canvas; its numbers stand behind "ANMF" and its
+// The first frame, 10 x 4, at (4, 2) of a canvas; its numbers follow "ANMF" and its
 // size.
 TEST(Pixels, OfAnimationsStandOnTheirCanvas) {
   std::string whole = file("animated_part.webp");
@@ -94,7 +94,7 @@ TEST(Pixels, OfAnimationsStandOnTheirCanvas) {
     EXPECT_THROW(decode_image(std::string_view(whole).substr(0, length), "image"), Error) << length;
   }
   std::string opaque = whole;
-  opaque[20] = 2;  // an animation without opacity
+  opaque[20] = 2;  // an animation without transparency
   const Pixels colors = decode_image(opaque, "image");
   expect_near(at(colors, 3, 2), {0, 0, 0}, 0);
   expect_near(at(colors, 4, 2), {200, 30, 40}, 0);
@@ -125,7 +125,7 @@ TEST(Pixels, OfGifFilesAreTheirColours) {
   }
 }
 
-// A picture that reaches beyond its file's screen.
+// A frame that reaches beyond the file's screen.
 TEST(Pixels, OfGifFilesStayOnTheScreen) {
   std::string wide = file("interlaced.gif");
   const size_t descriptor = wide.find(',');
@@ -166,8 +166,8 @@ std::string jpeg_segment(char marker, std::string content) {
   return std::string(start, sizeof start) + content;
 }
 
-// Grey, 1024 x 1024 pixels, progressive: a scan of 2 KiB, then as many of 12 bytes as are wanted,
-// each of which says "no more" of all 16,384 blocks (ITU-T T.81, G.1.2.2).
+// Grey, 1024 x 1024 pixels, progressive: a scan of 2 KiB, then any number of 12-byte scans; each
+// says "no more" for all 16,384 blocks (ITU-T T.81, G.1.2.2).
 std::string jpeg_of_scans(int scans) {
   using namespace std::string_literals;
   const auto scan = [](std::string spectrum, std::string data) {
@@ -189,7 +189,7 @@ TEST(Pixels, OfJpegFilesWithManyScansAreRefused) {
                         [] { decode_image(jpeg_of_scans(101), "image"); });
 }
 
-// A header that claims 100000 x 100000 pixels: nothing of that size is allocated.
+// A header that claims 100000 x 100000 pixels: no memory of that size is allocated.
 TEST(Pixels, OfHugeSizesAreRefusedFromTheHeader) {
   std::string bomb = file("grey16.png");
   for (const size_t at : {size_t{16}, size_t{20}}) bomb.replace(at, 4, "\x00\x01\x86\xa0", 4);
@@ -223,7 +223,7 @@ TEST(Pixels, OfBrokenFilesAreRefused) {
                         [] { decode_image("B26", "image"); });
 }
 
-// As Pillow turns the file into RGB.
+// Pillow's RGB colours of the file.
 TEST(Pixels, OfFourInksBecomeColours) {
   const Pixels pixels = decode_image(file("cmyk.jpg"), "image");
   EXPECT_EQ(pixels.width, 16);

@@ -31,7 +31,7 @@ TEST(Png, KeepsPixels) {
   }
 }
 
-// Rows beside the length of what is filtered at once, and each kind of neighbourhood.
+// Row lengths around the filter's block size, and each kind of neighbourhood.
 TEST(Png, KeepsPixelsOfEveryFilterAndWidth) {
   std::mt19937 random(5);
   for (const int32_t width : {1, 2, 170, 171, 172, 341, 342, 700}) {
@@ -84,7 +84,7 @@ TEST(Png, ReadsCompressedTextsOfOthers) {
   EXPECT_EQ(png_text(bytes, "other"), "na\xc3\xafve \xe2\x98\x83");
 }
 
-// So many letters as zlib has them uncompressed (RFC 1950 and 1951).
+// This many letters as an uncompressed zlib stream (RFC 1950 and 1951).
 std::string stored(size_t letters) {
   std::string out = "\x78\x01";
   uint32_t a = 1, b = 0;
@@ -140,7 +140,7 @@ std::string big_endian(size_t value) {
   return out;
 }
 
-// Written by Python: one pixel beside a text of 7.9 MB when inflated, here 20 times.
+// Written by Python: one pixel, and a text of 7.9 MB when inflated, here 20 times.
 TEST(Png, InflatesNothingButPixels) {
   const std::string path = test::data_folder() + "/units/image_io/data/large_text.png";
   std::ifstream in(path, std::ios::binary);
@@ -157,7 +157,7 @@ TEST(Png, InflatesNothingButPixels) {
   EXPECT_LT(most_resident_bytes() - before, int64_t{32} << 20);
 }
 
-// The rows of one picture behind the header of another.
+// The rows of one picture after the header of another.
 TEST(Png, RefusesMuchBehindItsRows) {
   constexpr size_t kHeaderEnd = 33;
   const auto with_rows = [](int32_t rows) {
@@ -193,7 +193,7 @@ TEST(Png, RefusesUnknownChunksThatItMayNotPassOver) {
   }
 }
 
-// A text of 1.3 GB, for which there would be room before the file's end is seen.
+// A text of 1.3 GB, which would be allocated before the end of the file is noticed.
 TEST(Png, RefusesChunksBeyondTheEndOfTheFile) {
   constexpr size_t kHeaderEnd = 33;
   const std::string whole = encode_png(sample(3)), head("\x52\0\0\x14iTXt", 8);

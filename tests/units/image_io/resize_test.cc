@@ -20,7 +20,7 @@ std::vector<int> reds(const Pixels& pixels) {
   return out;
 }
 
-// As Pillow's Image.NEAREST.
+// As in Pillow's Image.NEAREST.
 TEST(Resize, NearestTakesPixelsAtCentres) {
   const Pixels few = row_of({10, 20, 30});
   EXPECT_THAT(reds(resized(few, 6, 1, Resampler::nearest)), ElementsAre(10, 10, 20, 20, 30, 30));
@@ -31,7 +31,7 @@ TEST(Resize, NearestTakesPixelsAtCentres) {
   EXPECT_EQ(tall.values[5], 7);
 }
 
-// As Pillow's Image.LANCZOS, give or take its rounding.
+// As in Pillow's Image.LANCZOS, within its rounding.
 TEST(Resize, LanczosIsThatOfPillow) {
   const std::vector<int> wanted = {0, 80, 195, 134, 25, 57, 103};
   const std::vector<int> found = reds(resized(row_of({10, 200, 30, 90}), 7, 1));

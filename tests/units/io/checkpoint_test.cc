@@ -1,4 +1,4 @@
-// What a checkpoint offers besides tensors and metadata.
+// The functions of a checkpoint besides tensors and metadata.
 
 #include <sys/stat.h>
 
@@ -97,7 +97,7 @@ TEST_F(CheckpointTest, PathsThatAreNoFiles) {
   EXPECT_TRUE(MappedFile::open(write("empty", ""))->bytes().empty());
 }
 
-// Opening one waits for a writer unless it is told not to.
+// Opening a FIFO waits for a writer, unless it is non-blocking.
 TEST_F(CheckpointTest, FifosAreRefusedAtOnce) {
   const auto make = [&](const char* name) { ASSERT_EQ(::mkfifo(path(name).c_str(), 0600), 0); };
   make("m.gguf");
@@ -122,8 +122,8 @@ TEST_F(CheckpointTest, HintsAboutNothing) {
   EXPECT_EQ(file->bytes()[2], std::byte{'c'});
 }
 
-// A large vocabulary must not make opening slow. Counted in this process's own time; the bound is
-// loose for sanitizers, without them it takes some milliseconds.
+// A large vocabulary must not make opening slow. The test counts this process's CPU time; the bound
+// leaves room for sanitizers, without which it takes milliseconds.
 TEST_F(CheckpointTest, LargeVocabularyOpensFast) {
   std::vector<std::string> tokens;
   tokens.reserve(262144);

@@ -71,7 +71,7 @@ TEST_F(DiffusersFolderTest, FullPrecisionComesBeforeVariants) {
   EXPECT_NE(weights().find("half"), nullptr);
   part_file("unet", "diffusion_pytorch_model.safetensors", one_tensor("full"));
   EXPECT_NE(weights().find("full"), nullptr);
-  // Neither is read twice.
+  // Each is read only once.
   EXPECT_EQ(weights().tensors().size(), 1u);
 }
 

@@ -1,4 +1,4 @@
-// Folders whose matrices are floats of one byte times scales: what each form says of an element.
+// Folders with one-byte float matrices and scales: the value of an element in each form.
 
 #include <array>
 #include <cmath>
@@ -19,7 +19,7 @@ constexpr const char* kBlocks = R"({"quant_method":"fp8","weight_block_size":[2,
 constexpr const char* kPlain = R"({"quant_method":"fp8","activation_scheme":"static"})";
 constexpr const char* kModelOpt = R"({"quant_method":"modelopt","quant_algo":"FP8"})";
 
-// compressed-tensors with these settings of its weights.
+// compressed-tensors with these settings for its weights.
 std::string compressed(std::string_view weights, std::string_view format = "float-quantized") {
   return cat(R"({"quant_method":"compressed-tensors","format":")", format,
              R"(","config_groups":{"group_0":{"weights":)", weights, "}}}");
@@ -34,7 +34,7 @@ size_t code_at(int64_t row, int64_t column) {
 
 class Fp8FolderTest : public ScratchFolder {
  protected:
-  // A folder with "a.weight" and its scales; those of no shape are left out.
+  // A folder with "a.weight" and its scales; skips scales without a shape.
   void write_folder(std::string_view quantization, const std::string& name, const Shape& shape,
                     const std::vector<float>& scales) const {
     write("config.json", cat(R"({"quantization_config":)", quantization, "}"));
@@ -56,7 +56,7 @@ class Fp8FolderTest : public ScratchFolder {
     writer.finish();
   }
 
-  // The matrix that the folder stands for, and the scale of each element.
+  // The matrix that the folder describes, and the scale of each element.
   template <typename Scale>
   void expect_values(const Scale& scale) const {
     const Checkpoint checkpoint = Checkpoint::open(folder());
@@ -113,7 +113,7 @@ TEST_F(Fp8FolderTest, RowsAndWholes) {
   }
 }
 
-// Of settings that round inputs too, and such that do not.
+// Settings that also round inputs, and settings that do not.
 TEST_F(Fp8FolderTest, InputsThatAreRounded) {
   const auto rounds = [&](const std::string& quantization) {
     write_folder(quantization, "a.weight_scale", {}, {0.3f});

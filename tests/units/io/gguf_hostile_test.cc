@@ -1,4 +1,4 @@
-// GGUF files that lie about themselves, built by hand: each is refused with the field named.
+// GGUF files with wrong sizes and types, built by hand: each is refused, naming the field.
 
 #include <bit>
 #include <cstdint>
@@ -151,7 +151,7 @@ TEST_F(GgufHostileTest, Alignment) {
   expect_invalid({"general.alignment is string, wanted an integer"}, header(0, 1) + key);
 }
 
-// Every cut of a whole file is refused or, past the last tensor's data, does not matter.
+// Every truncated file is refused, unless only bytes after the last tensor's data are cut.
 TEST_F(GgufHostileTest, CutAnywhere) {
   const std::string pairs = text("general.architecture") + raw(kString) + text("llama") +
                             text("list") + raw(kArray, kString, uint64_t{2}) + text("a") +

@@ -1,4 +1,4 @@
-// GGUF files that are fine: what other programs wrote, versions, alignment, split files.
+// Good GGUF files: other programs' files, versions, alignment, split files.
 
 #include <cstring>
 #include <map>
@@ -133,7 +133,7 @@ TEST_F(GgufTest, SplitFileWithoutAPart) {
                [&] { Checkpoint::open(path("many-00001-of-99999.gguf")); });
 }
 
-// enum ggml_type of ggml's ggml.h, but for the types that this project does not read.
+// enum ggml_type in ggml's ggml.h, except types that this project does not read.
 TEST(GgufFormat, TypesHaveGgmlsNumbersAndNames) {
   const std::map<uint32_t, std::string> wanted = {
       {0, "F32"},      {1, "F16"},    {2, "Q4_0"},    {3, "Q4_1"},     {6, "Q5_0"},

@@ -1,4 +1,4 @@
-// Hugging Face folders: which files they mean, and what they name the model.
+// Hugging Face folders: the files that belong to a model, and the model's name.
 
 #include "rbee/io/checkpoint.h"
 #include "rbee/io/json_parse.h"

@@ -1,5 +1,5 @@
-// Folders whose matrices are packed integers: what each form says of an element, the type that an
-// entry is to become, and what is refused.
+// Folders with packed integer matrices: the value of an element in each form, the type that it is
+// converted to, and refused folders.
 
 #include <algorithm>
 #include <cmath>
@@ -28,7 +28,7 @@ class IntegerFolderTest : public ScratchFolder {
     write_raw_folder(folder(), integer_config(form, matrix), integer_tensors(form, matrix, "a"));
   }
 
-  // The one entry of the folder, whose values are the matrix's.
+  // The folder's only entry must have the matrix's values.
   void expect_values(IntegerForm form, const PlainIntegers& matrix, DType dtype) const {
     SCOPED_TRACE(cat("form ", static_cast<int>(form), ", ", matrix.bits, " bits, (", matrix.rows,
                      ", ", matrix.in, ")"));
@@ -56,7 +56,7 @@ class IntegerFolderTest : public ScratchFolder {
   void expect_refused(Code code, const std::vector<std::string>& parts) const {
     expect_error(code, parts, [&] { Checkpoint::open(folder()); });
   }
-  // The error of a folder whose tensors `change` spoils.
+  // The error of a folder after `change` has spoiled its tensors.
   template <typename Change>
   void expect_spoilt(IntegerForm form, const PlainIntegers& matrix, Code code,
                      const std::vector<std::string>& parts, const Change& change) const {
@@ -97,7 +97,7 @@ TEST_F(IntegerFolderTest, OtherBits) {
   }
 }
 
-// Stored zeros of AutoGPTQ's first format are one less, so that the highest is above all codes.
+// AutoGPTQ's first format stores zeros minus one, so the highest zero is above all codes.
 TEST_F(IntegerFolderTest, HighestZeros) {
   std::vector<RawTensor> tensors = integer_tensors(IntegerForm::gptq, {.rows = 8, .in = 32}, "a");
   for (uint8_t& byte : tensors[1].bytes) byte = 0xff;
@@ -124,7 +124,7 @@ TEST_F(IntegerFolderTest, OrderedInputs) {
   }
 }
 
-// Groups of 48 are no whole blocks in any order, and 8 bits with zeros have no type.
+// Groups of 48 are never whole blocks, and 8 bits with zeros have no block type.
 TEST_F(IntegerFolderTest, OrdersThatDoNotHelp) {
   for (const PlainIntegers& matrix :
        {PlainIntegers{.rows = 16, .in = 96, .group = 48, .order = true},
@@ -134,7 +134,7 @@ TEST_F(IntegerFolderTest, OrdersThatDoNotHelp) {
   }
 }
 
-// GPTQModel's "dynamic": modules with bits and groups of their own, which their tensors show.
+// GPTQModel's "dynamic": modules with their own bits and groups, visible in their tensors.
 TEST_F(IntegerFolderTest, ModulesOfTheirOwnSettings) {
   const PlainIntegers usual{.rows = 32, .in = 128}, fine{.rows = 64, .in = 256, .group = 64},
       wide{.rows = 32, .in = 128, .group = 128, .bits = 8, .symmetric = true},
@@ -150,7 +150,7 @@ TEST_F(IntegerFolderTest, ModulesOfTheirOwnSettings) {
   add(wide, "c");
   add(narrow, "d");
   add(ordered, "lm_head");
-  tensors.push_back({"e.weight", DType::f16, Shape{1, 1}, {0, 0x3c}});  // "-:" leaves it alone
+  tensors.push_back({"e.weight", DType::f16, Shape{1, 1}, {0, 0x3c}});  // "-:" excludes it
   constexpr std::string_view kConfig =
       R"({"quant_method":"gptq","bits":4,"group_size":32,"lm_head":true,"dynamic":)"
       R"({"-:.*e.*":{},"+:b":{"group_size":64},"c":{"bits":8,"group_size":-1},"d":{"bits":3}}})";
@@ -188,7 +188,7 @@ TEST_F(IntegerFolderTest, ModulesOfTheirOwnSettings) {
   spoilt(Code::invalid_argument, {"a.g_idx", "(4, 32)"}, [](auto& all) { all[3].shape = {4, 32}; });
 }
 
-// llm-compressor's recipes with more than one group of weights.
+// llm-compressor's recipes with several groups of weights.
 TEST_F(IntegerFolderTest, GroupsOfWeights) {
   const PlainIntegers small{.rows = 32, .in = 128},
       wide{.rows = 32, .in = 128, .group = 128, .bits = 8, .symmetric = true};
@@ -221,7 +221,7 @@ TEST_F(IntegerFolderTest, GroupsOfWeights) {
     ASSERT_EQ(b[i], wide.value(at / wide.in, at % wide.in)) << i;
   }
 
-  // Floats of one byte beside them.
+  // One-byte floats beside them.
   constexpr std::string_view kFloats =
       R"(,"group_2":{"weights":{"type":"float","num_bits":8,"strategy":"channel"}})";
   std::vector<RawTensor> mixed = tensors;
@@ -240,7 +240,7 @@ TEST_F(IntegerFolderTest, GroupsOfWeights) {
   expect_refused(Code::invalid_argument, {"b.weight_packed", "b.weight_scale", "2 groups"});
 }
 
-// Settings that AutoGPTQ and AutoAWQ once kept beside config.json.
+// Files in which AutoGPTQ and AutoAWQ once kept settings beside config.json.
 TEST_F(IntegerFolderTest, OldFilesOfSettings) {
   const auto write = [&](const char* file, std::string_view text) {
     std::ofstream(folder() / "config.json") << R"({"model_type":"llama"})";
@@ -263,7 +263,7 @@ TEST_F(IntegerFolderTest, OldFilesOfSettings) {
   EXPECT_EQ(Checkpoint::open(folder()).require("a.weight").dtype, DType::q4_1);
   write("quant_config.json", R"({"q_group_size":32,"w_bit":4,"version":"GEMV"})");
   expect_refused(Code::unsupported, {"version", "gemv"});
-  // What config.json says itself goes first.
+  // config.json's own settings take precedence.
   write_folder(IntegerForm::awq, {.rows = 32, .in = 128});
   EXPECT_EQ(Checkpoint::open(folder()).require("a.weight").dtype, DType::q4_1);
 }
@@ -277,7 +277,7 @@ TEST_F(IntegerFolderTest, RowsThatAreNoBlocks) {
   expect_values(IntegerForm::compressed, {.rows = 13, .in = 64}, DType::q4_1);
 }
 
-// Scales in bf16 and f32 within f16's range and beyond it.
+// Scales in bf16 and f32, within f16's range and beyond it.
 TEST_F(IntegerFolderTest, ScalesAndTheRangeOfF16) {
   const auto expect_type = [&](float unit, DType scales, bool symmetric, DType wanted) {
     const PlainIntegers matrix{
@@ -294,7 +294,7 @@ TEST_F(IntegerFolderTest, ScalesAndTheRangeOfF16) {
   expect_type(0x1p12f, DType::bf16, true, DType::bf16);
 }
 
-// A scale that f16 cannot hold matters as much as it is large beside the others.
+// A scale that f16 cannot hold matters in proportion to the others.
 TEST_F(IntegerFolderTest, GroupsOfNextToNothing) {
   const PlainIntegers matrix{.rows = 16, .in = 64, .symmetric = true, .scale_type = DType::bf16};
   const auto type_with = [&](float scale) {
@@ -310,7 +310,7 @@ TEST_F(IntegerFolderTest, GroupsOfNextToNothing) {
   EXPECT_EQ(type_with(1e5f), DType::bf16);
 }
 
-// Experts of a layer are one tensor in memory.
+// A layer's experts are one tensor in memory.
 TEST_F(IntegerFolderTest, ExpertsTakeOneType) {
   const PlainIntegers usual{.rows = 16, .in = 64, .symmetric = true, .scale_type = DType::bf16};
   PlainIntegers small = usual;

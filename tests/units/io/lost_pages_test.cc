@@ -1,4 +1,4 @@
-// Mapped files that are cut while they are read.
+// Mapped files that another process truncates while they are read.
 
 #include "rbee/io/lost_pages.h"
 
@@ -82,7 +82,7 @@ TEST_F(LostPages, OfManyFilesTheRightOneIsNamed) {
       ExitedWithCode(3), "lost .*/cut\n");
 }
 
-// Of memory that is no MappedFile.
+// A bus error in memory that is not a MappedFile.
 void raise_bus_error(const std::filesystem::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const auto* bytes =

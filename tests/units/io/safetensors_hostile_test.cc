@@ -1,4 +1,4 @@
-// Safetensors files that lie about themselves: each is refused with the tensor and field named.
+// Safetensors files with wrong headers: each is refused, naming the tensor and field.
 
 #include <cstdint>
 
@@ -75,7 +75,7 @@ TEST_F(SafetensorsHostileTest, Names) {
   expect_invalid({"names a twice"}, cat("{\"a\":", one, ",\"a\":", two, "}"), 8);
   expect_invalid({"names __metadata__ twice"}, "{\"__metadata__\":{},\"__metadata__\":{}}");
   expect_invalid({"1025 bytes"}, cat("{\"", std::string(1025, 'n'), "\":", one, "}"), 4);
-  // Written in two ways, the same name.
+  // The same name in two spellings.
   expect_invalid({"names a twice"}, cat("{\"a\":", one, ",\"\\u0061\":", two, "}"), 8);
 }
 

@@ -1,4 +1,4 @@
-// Safetensors files that are fine.
+// Good safetensors files.
 
 #include <bit>
 #include <cstring>

@@ -1,4 +1,4 @@
-// Files of the writers, read back; and that nothing is left of those that were not finished.
+// Reads written files back; an unfinished file leaves nothing.
 
 #include <algorithm>
 #include <cstring>

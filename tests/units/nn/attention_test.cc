@@ -53,7 +53,7 @@ void norm_heads(Matrix& x, const std::vector<float>& weight) {
   }
 }
 
-// Base 100 over heads of four: pairs (0, 2) turn by one radian a position, (1, 3) by a tenth.
+// Base 100 over heads of four: pairs (0, 2) turn one radian per position, (1, 3) a tenth.
 void turn(Matrix& x) {
   for (size_t position = 0; position < x.size(); ++position) {
     for (size_t head = 0; head < x[position].size(); head += kHeadDim) {
@@ -69,7 +69,7 @@ void turn(Matrix& x) {
   }
 }
 
-// Vaswani et al. 2017, equation 1, for each head, with the keys before it and within the window.
+// Vaswani et al. 2017, equation 1, per head, over earlier keys within the window.
 Matrix attend(const Matrix& q, const Matrix& k, const Matrix& v, size_t window) {
   Matrix out(q.size());
   for (size_t token = 0; token < q.size(); ++token) {
@@ -140,7 +140,7 @@ Tensor indices(const std::vector<int32_t>& values) {
   return device_tensor(values, {static_cast<int64_t>(values.size())});
 }
 
-// Tokens [first, last) of the sequence, whose keys lie in blocks 2, 0 and 1 of two positions each.
+// Tokens [first, last) of the sequence; its keys are in blocks 2, 0 and 1 of two positions.
 Tensor run(const nn::Attention& attention, nn::KvCache& cache, const std::vector<float>& input,
            int32_t first, int32_t last) {
   constexpr int32_t kBlocks[] = {2, 0, 1};

@@ -1,4 +1,4 @@
-// Matrices of FP8 folders as layers take them: in 8 bits where groups of 128 inputs have a scale,
+// How layers hold the matrices of FP8 folders: in 8 bits if groups of 128 inputs share a scale,
 // else in 16.
 #include <array>
 #include <cmath>
@@ -32,7 +32,7 @@ class Fp8MatrixTest : public testing::Test {
     return (code & 0x7f) == 0x7f ? uint8_t{0} : code;
   }
   static float scale_at(int64_t block) { return 1e-3f + 1e-4f * static_cast<float>(block); }
-  // Of an element of a matrix of (kRows, in).
+  // For an element of a matrix of (kRows, in).
   static float value_at(int64_t row, int64_t column, int64_t in) {
     const int64_t across = (in + kBlock - 1) / kBlock;
     return to_float(f8e4m3{code_at(row * in + column)}) *
@@ -64,7 +64,7 @@ class Fp8MatrixTest : public testing::Test {
     return io::Checkpoint::open(folder_);
   }
 
-  // Each product with rows of x against sums in double; x in f32, one row.
+  // Compares each product with rows of x with sums in double; x in f32, one row.
   static void expect_products(const Tensor& weight, int64_t first, int64_t in) {
     const std::vector<float> x = random_values(static_cast<size_t>(in), 3);
     const std::vector<float> y = linear(device_tensor(x, {1, in}), weight).to_host<float>();
@@ -84,7 +84,7 @@ class Fp8MatrixTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
-// For arithmetic in int8 they are blocks that kernels multiply so.
+// For int8 arithmetic they become blocks that kernels multiply in int8.
 TEST_F(Fp8MatrixTest, BecomeBlocksForInt8) {
   constexpr int64_t kIn = 256;
   const io::Checkpoint checkpoint = folder(kIn, {"model.layers.0.q_proj"});
@@ -119,7 +119,7 @@ TEST_F(Fp8MatrixTest, StayInEightBits) {
   }
 }
 
-// Kernels may round what such layers take where the checkpoint says so and layers have 16 bits.
+// If the checkpoint says so and layers have 16 bits, kernels may round their inputs.
 TEST_F(Fp8MatrixTest, RoundInputsAsTheCheckpointSays) {
   constexpr int64_t kIn = 128;
   const auto may_round_to = [&](std::string_view more, DType activations) {
@@ -135,7 +135,7 @@ TEST_F(Fp8MatrixTest, RoundInputsAsTheCheckpointSays) {
   EXPECT_EQ(may_round_to("", DType::bf16), DType::f32);
 }
 
-// A scale in f32 for 128 weights; panels of 16 rows, here 12.5, are whole.
+// One f32 scale for 128 weights; panels have 16 rows, here 12.5, rounded up.
 TEST_F(Fp8MatrixTest, TakeABytePerWeight) {
   constexpr int64_t kIn = 512;
   const io::Checkpoint checkpoint = folder(kIn, {"model.layers.0.q_proj"});
@@ -161,7 +161,7 @@ TEST_F(Fp8MatrixTest, ExpertsToo) {
   }
 }
 
-// Files of image models: codes that stand for themselves, or times one number.
+// Files of image models: codes without a scale, or with one for the whole matrix.
 TEST_F(Fp8MatrixTest, StayInEightBitsWithoutScales) {
   constexpr int64_t kIn = 256;
   std::vector<uint8_t> codes;
@@ -197,7 +197,7 @@ TEST_F(Fp8MatrixTest, StayInEightBitsWithoutScales) {
   }
 }
 
-// Rows that are no whole groups, and what is no matrix.
+// Rows that are no multiple of a group, and tensors that are no matrix.
 TEST_F(Fp8MatrixTest, OthersBecomeSixteenBits) {
   constexpr int64_t kIn = 192;
   const io::Checkpoint checkpoint = folder(kIn, {"model.layers.0.q_proj", "model.embed_tokens"});

@@ -1,4 +1,4 @@
-// Matrices of AWQ, GPTQ and compressed-tensors folders as layers take them.
+// How layers hold the matrices of AWQ, GPTQ and compressed-tensors folders.
 #include <array>
 #include <cmath>
 
@@ -40,7 +40,7 @@ class IntegerMatrixTest : public testing::Test {
     return io::Checkpoint::open(folder_);
   }
 
-  // Elements of rows [first, ...), each within `relative` of zero * scale.
+  // Checks rows [first, ...): each element must be within `relative` of zero * scale.
   static void expect_elements(const Tensor& weight, int64_t first, const PlainIntegers& matrix,
                               float relative) {
     const std::vector<float> values = cast(weight, DType::f32).to_host<float>();
@@ -54,7 +54,7 @@ class IntegerMatrixTest : public testing::Test {
     }
   }
 
-  // Packed kernels round x to 8 bits in blocks of 32: 1/254 of the largest each.
+  // Packed kernels round x to 8 bits in blocks of 32: an error of 1/254 of the largest.
   static void expect_products(const Tensor& weight, int64_t first, const PlainIntegers& matrix) {
     const std::vector<float> x = random_values(static_cast<size_t>(matrix.in), 3);
     const std::vector<float> y = linear(device_tensor(x, {1, matrix.in}), weight).to_host<float>();
@@ -65,12 +65,12 @@ class IntegerMatrixTest : public testing::Test {
         sum += double{x[static_cast<size_t>(k)]} * w;
         size += w * w;
       }
-      // Roundings of different inputs are independent.
+      // Rounding errors of different inputs are independent.
       EXPECT_NEAR(y[out], sum, 5.0 / 254 * std::sqrt(size)) << "output " << out;
     }
   }
 
-  // Each row of y against sums of x's; the same bound.
+  // Compares each row of y with sums over x; the same bound.
   static void expect_sums(const std::vector<float>& y, const std::vector<float>& x,
                           const PlainIntegers& matrix) {
     const size_t rows = x.size() / static_cast<size_t>(matrix.in);
@@ -128,7 +128,7 @@ TEST_F(IntegerMatrixTest, StayInTheirBits) {
   expect_type(IntegerForm::gptq, {.rows = 192, .in = 256, .bits = 2}, DType::q4_1);
 }
 
-// An order of inputs by activations: layers take x's columns group by group.
+// Inputs in act order: layers read x's columns group by group.
 TEST_F(IntegerMatrixTest, OrderedInputsStayInTheirBits) {
   const auto expect_ordered = [&](IntegerForm form, const PlainIntegers& matrix, DType dtype) {
     const io::Checkpoint checkpoint = folder(form, matrix, {kLayer, "model.layers.1.q_proj"});
@@ -243,7 +243,7 @@ TEST_F(IntegerMatrixTest, ExpertsToo) {
   }
 }
 
-// An order of inputs, and 8 bits with zeros: 16 bits, of the kind of activations.
+// Act order, and 8 bits with zeros: 16 bits, in the activations' type.
 TEST_F(IntegerMatrixTest, OthersBecomeSixteenBits) {
   for (const PlainIntegers& matrix : {PlainIntegers{.rows = 80, .in = 128, .order = true},
                                       PlainIntegers{.rows = 80, .in = 128, .bits = 8}}) {

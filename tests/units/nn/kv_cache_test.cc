@@ -100,7 +100,7 @@ TEST(KvCache, ErrorsNameTheSize) {
   refuse("heads of 16 elements do not fit q8_0",
          [](nn::KvCacheOptions& o) { o.dtype = DType::q8_0; });
   refuse("not i32", [](nn::KvCacheOptions& o) { o.dtype = DType::i32; });
-  // More elements than 64 bits count.
+  // More elements than a 64-bit number can count.
   refuse("", [](nn::KvCacheOptions& o) { o.blocks = int64_t{1} << 61; });
 }
 

@@ -1,4 +1,4 @@
-// Linear, Embedding, the norms and Mlp: which weights they take, and their formulas.
+// Linear, Embedding, the norms and Mlp: the weights they accept, and their formulas.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -133,7 +133,7 @@ TEST_F(ResidualTest, LayersReadTheNorm) {
   }
 }
 
-// A device whose linear layers add no residual.
+// A device whose linear layers cannot add a residual.
 class LayersApart final : public engine::FarDevice {
  public:
   explicit LayersApart(bool norms) : kernels_(cpu_device().kernels()) {
@@ -199,7 +199,7 @@ TEST_P(ResidualApartTest, WhatElseNeedsTheSumHasTheLayerComputedOnce) {
 
 INSTANTIATE_TEST_SUITE_P(Kernels, ResidualApartTest, testing::Bool());
 
-// The caller's tensors are not written to.
+// The caller's tensors stay unchanged.
 TEST_F(ResidualTest, InputsKeepTheirValues) {
   const Tensor start = rows(start_);
   const Tensor branch = rows(branch_);

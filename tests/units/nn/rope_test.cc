@@ -1,5 +1,5 @@
-// Frequencies of every scaling against formulas written another way than the code's, and the
-// rotation itself against complex numbers.
+// Frequencies of every scaling against independently written formulas, and the rotation against
+// complex numbers.
 
 #include "rbee/nn/rope.h"
 
@@ -68,8 +68,8 @@ TEST(RopeFrequencies, DynamicKeepsTheBaseWithinTheTrainedContext) {
   }
 }
 
-// The new base makes the slowest pair slower by exactly the excess, the fastest stays, and those
-// between form a geometric series.
+// The new base slows the slowest pair by exactly the excess; the fastest keeps its speed, and the
+// others form a geometric series.
 TEST(RopeFrequencies, DynamicStretchesTheSlowestPairByTheExcess) {
   const RopeOptions options{.rotary_dim = 32,
                             .base = 10000,
@@ -91,8 +91,8 @@ struct YarnBounds {
   double low = 0, high = 0;  // pairs
 };
 
-// The pairs where `original` positions hold beta_fast and beta_slow turns, found by bisection over
-// the wavelength; rounded outwards when they are whole.
+// The pairs with beta_fast and beta_slow turns in `original` positions, found by bisection over the
+// wavelength; rounded outwards if they are whole.
 YarnBounds yarn_bounds(const RopeOptions& options) {
   const auto pair_of = [&](double turns) {
     double low = -1000, high = 1000;
@@ -110,7 +110,7 @@ YarnBounds yarn_bounds(const RopeOptions& options) {
   return bounds;
 }
 
-// Kept at and below the lower bound, divided at and above the upper one, a line between.
+// Unchanged up to the lower bound, divided from the upper bound on, linear between.
 std::vector<double> yarn_radians(const RopeOptions& options) {
   const auto [low, high] = yarn_bounds(options);
   std::vector<double> radians = plain(options.base, options.rotary_dim);
@@ -136,7 +136,7 @@ TEST(RopeFrequencies, Yarn) {
     RopeOptions options = yarn_options();
     options.truncate = truncate;
     const auto [low, high] = yarn_bounds(options);
-    ASSERT_GT(low, 0);  // all three parts of the ramp are there
+    ASSERT_GT(low, 0);  // all three parts of the ramp exist
     ASSERT_LT(high, 31);
     const auto result = nn::rope_frequencies(options, 32768);
     expect_near(result.radians, yarn_radians(options));
@@ -154,7 +154,7 @@ TEST(RopeFrequencies, YarnWithOtherBetas) {
   EXPECT_NE(narrow, nn::rope_frequencies(yarn_options(), 32768).radians);
 }
 
-// Bounds outside of the head move to its ends, the upper one to the last element.
+// Bounds outside the head move to its ends; the upper one moves to the last element.
 TEST(RopeFrequencies, YarnBoundsStayWithinTheHead) {
   RopeOptions options = yarn_options();
   options.base = 100;
@@ -183,7 +183,7 @@ TEST(RopeFrequencies, YarnMagnitude) {
   EXPECT_EQ(nn::rope_frequencies(options, 64).magnitude, 1.0);
 }
 
-// Grattafiori et al. 2024 as their code states it: by wavelength, in three cases.
+// The code of Grattafiori et al. 2024: three cases by wavelength.
 TEST(RopeFrequencies, Llama3) {
   const RopeOptions options{.rotary_dim = 128,
                             .base = 500000,

@@ -71,7 +71,7 @@ TEST_F(WeightScopeTest, HuggingFaceNamesComeFromTheTable) {
   EXPECT_EQ((root.layer(12) / "attn_q").name("bias"), "model.layers.12.self_attn.q_proj.bias");
   EXPECT_TRUE((root.layer(12) / "attn_q").has("weight"));
   EXPECT_FALSE((root.layer(11) / "attn_q").has("weight"));
-  // Roles that the format does not have, or the family.
+  // Names that the format or the family does not have.
   EXPECT_FALSE((root / "rope_freqs").has("weight"));
   EXPECT_FALSE((root.layer(0) / "attn_k").has("weight"));
 }
@@ -85,7 +85,7 @@ TEST_F(WeightScopeTest, LanguageModelsInsideMultimodalCheckpoints) {
   const io::Checkpoint new_layout = safetensors({&inner, 1});
   EXPECT_EQ((WeightScope(new_layout, with_names()).layer(3) / "attn_q").name("weight"),
             "model.language_model.layers.3.self_attn.q_proj.weight");
-  const StoredTensor bare = stored("embed_tokens.weight", {4, 8});  // decoders for embeddings
+  const StoredTensor bare = stored("embed_tokens.weight", {4, 8});  // embedding decoders' names
   const io::Checkpoint alone = safetensors({&bare, 1});
   EXPECT_EQ((WeightScope(alone, with_names()).layer(3) / "attn_q").name("weight"),
             "layers.3.self_attn.q_proj.weight");
@@ -179,7 +179,7 @@ TEST_F(WeightScopeTest, UnalignedDataIsCopied) {
   EXPECT_EQ(matrix.to_host<float>(), tensor.values);
 }
 
-// Plain or packed, the rows of a fused tensor multiply as those rows.
+// Plain or packed, rows of a fused tensor must multiply as separate rows do.
 TEST_F(WeightScopeTest, MatricesAreRowsOfFusedTensors) {
   constexpr int64_t kTotal = 24, kIn = 256;
   const std::vector<float> input = random_values(2 * kIn, 3);
@@ -218,8 +218,8 @@ TEST_F(WeightScopeTest, MatricesAreRowsOfFusedTensors) {
   }
 }
 
-// Large weights are packed in steps, so that the file's pages can be given back in between.
-// Image models call tensors by the checkpoint's own names.
+// Large weights are packed in steps, so that the file's pages can be released in between.
+// Image models use the checkpoint's own names.
 TEST_F(WeightScopeTest, OwnNamesNeedNoTable) {
   const StoredTensor tensors[] = {stored("mid_block.resnets.0.conv1.weight", {4, 2, 3, 3}),
                                   stored("mid_block.proj.weight", {4, 2, 1, 1}),
@@ -231,7 +231,7 @@ TEST_F(WeightScopeTest, OwnNamesNeedNoTable) {
   EXPECT_TRUE((mid / "proj").has("weight"));
   EXPECT_FALSE((mid / "proj").has("bias"));
   EXPECT_EQ(mid.array("scale", {2, 3}).to_host<float>(), tensors[2].values);
-  // A convolution of one pixel is a matrix, and the other way round.
+  // A one-pixel convolution is a matrix, and the reverse.
   const Tensor matrix = (mid / "proj").matrix("weight", {.count = 4, .total = 4}, 2);
   EXPECT_EQ(matrix.shape(), (Shape{4, 2}));
   const Tensor conv = (mid / "resnets" / "0" / "conv1").conv("weight", {4, 2, 3, 3});
@@ -240,7 +240,7 @@ TEST_F(WeightScopeTest, OwnNamesNeedNoTable) {
                [&] { (mid / "proj").matrix("weight", {.count = 2, .total = 2}, 4); });
 }
 
-// Where rows are whole blocks, the tensor may, and the file has floats.
+// If rows are whole blocks, the tensor may be quantised; the file has floats.
 TEST_F(WeightScopeTest, FloatsBecomeBytesWhereTheyMay) {
   const StoredTensor tensors[] = {stored("a.weight", {6, 64}),
                                   stored("half.weight", {6, 64}, DType::f16),
@@ -274,7 +274,7 @@ TEST_F(WeightScopeTest, FloatsBecomeBytesWhereTheyMay) {
   EXPECT_EQ(conv.shape(), (Shape{6, 3, 3, 32}));
 }
 
-// Where activations are bf16, matrices of floats are too if options say so; blocks stay.
+// With bf16 activations, options can turn float matrices into bf16; blocks stay.
 TEST_F(WeightScopeTest, MatricesAreAsNarrowAsActivations) {
   const StoredTensor tensors[] = {stored("a.weight", {6, 64}),
                                   stored("half.weight", {6, 64}, DType::f16),
@@ -301,7 +301,7 @@ TEST_F(WeightScopeTest, MatricesAreAsNarrowAsActivations) {
   }
 }
 
-// ComfyUI-GGUF's files: blocks that run over the ends of rows become 16 bits.
+// ComfyUI-GGUF's files: blocks that cross row ends become 16 bits.
 TEST_F(WeightScopeTest, BlocksOverTheEndsOfRowsBecomeSixteenBits) {
   const StoredTensor tensors[] = {stored("conv.weight", {72, 32}, DType::q5_0),
                                   stored("matrix.weight", {9, 32}, DType::q8_0)};

@@ -1,4 +1,4 @@
-// What models write, in the forms that their makers publish, whole and cut at every byte.
+// Model outputs in the forms that their makers publish, whole and cut at every byte.
 
 #include <gtest/gtest.h>
 
@@ -342,7 +342,7 @@ std::vector<Sample> xml_samples() {
   };
 }
 
-// What models without a form, and those that forget theirs, write as JSON.
+// JSON that models without a form write, or models that do not keep to theirs.
 std::vector<Sample> loose_samples() {
   const auto t = ToolFormat::generic, h = ToolFormat::hermes;
   const char* call = R"({"name": "get_weather", "arguments": {"city": "Paris", "days": 2}})";
@@ -398,7 +398,7 @@ std::vector<Sample> loose_samples() {
        cat("<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>\n", call),
        {"", call, {{"f", "{}"}}}},
   };
-  // What is no call comes as it was written.
+  // Text that is not a call passes unchanged.
   for (const char* text :
        {R"({"name": "nobody", "arguments": {}})", R"({"name": "f"})", R"({"answer": 42})",
         R"({"name": "get_weather", "arguments": {"days": 2}})",
@@ -529,7 +529,7 @@ TEST(OutputFormat, IsFoundInTheTemplate) {
   expect("<|start|>assistant<|channel|>", ToolFormat::harmony, ReasoningFormat::harmony);
 }
 
-// Templates in the published formats of families; those that say nothing of tools have no form.
+// Templates in the families' published formats; those without tools have no form.
 TEST(OutputFormat, FamiliesAreTold) {
   const auto expect = [](const char* name, ToolFormat tools, ReasoningFormat reasoning) {
     const auto path = std::filesystem::path(test::data_folder()) /
