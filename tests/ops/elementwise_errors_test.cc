@@ -137,7 +137,7 @@ TEST(RowErrors, SoftmaxAndArgsort) {
   expect_error("argsort", "x is undefined", "", [] { argsort({}); });
   expect_error("argsort", "x is q8_0", "cast it", [&] { argsort(blocks); });
   expect_error("argsort", "x is f32 ()", "at least 1 axis", [] { argsort(tensor({})); });
-  // A view of one element: nothing of this size is allocated.
+  // A view of one element: no memory of this size is allocated.
   const Tensor long_row = tensor({1}).broadcast_to({int64_t{1} << 32});
   expect_error("argsort", "4294967296", "4294967295", [&] { argsort(long_row); });
   expect_error("reduce", "4294967296", "4294967295",

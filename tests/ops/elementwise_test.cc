@@ -1,5 +1,5 @@
-// What the functions of rbee/ops add to the kernels (broadcasting, views, results that share), and
-// the edges of integers, which formulas in double do not show.
+// What rbee/ops adds to the kernels (broadcasting, views, results that share memory), and edge
+// cases of integers, which formulas in double do not show.
 #include "rbee/ops/elementwise.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Every case of every table: `ref` against the case's formula, and every implementation of every
-// device that takes the case against `ref`.
+// Every case of every table: `ref` against the case's formula, and each device's implementations
+// that accept the case against `ref`.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,4 +1,4 @@
-// The functions of rbee/ops/experts.h: errors, and packed stacks against the layers one by one.
+// The functions of rbee/ops/experts.h: errors, and packed stacks against single layers.
 #include "rbee/ops/experts.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST(ExpertErrors, Route) {
                [&] { route_experts(logits, {.bias = tensor({7})}); });
 }
 
-// Whatever the numbers are, the ids are experts.
+// Whatever the numbers are, the ids must be valid experts.
 TEST(Experts, RouteWithoutNumbers) {
   const float nan = std::nanf("");
   const std::vector<float> logits{nan, nan, nan, nan, 1, nan, 3, INFINITY};
@@ -99,8 +99,8 @@ TEST(ExpertErrors, SumAndPack) {
                [&] { pack_experts(0, [](int64_t) { return tensor({4, 8}); }); });
 }
 
-// A packed stack gives what each token's experts give as layers of their own. Every expert has 16
-// rows or more, and so has a layer: with fewer, a CPU with tiles rounds x otherwise.
+// A packed stack gives the results of each token's experts as separate layers. Every expert and
+// layer has 16 rows or more: with fewer, a CPU with tiles rounds x differently.
 TEST(Experts, PackedStackIsItsLayers) {
   constexpr int64_t kTokens = 41, kChosen = 3, kExperts = 5, kOut = 37, kIn = 256;
   for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_k,

@@ -1,5 +1,5 @@
-// Products of windows with weights are convolutions, and products that are added up are their
-// transposes, on every device.
+// On every device, products of windows with weights must equal convolutions, and summed products
+// their transposes.
 #include <gtest/gtest.h>
 
 #include "rbee/ops/conv.h"

@@ -1,5 +1,5 @@
-// The functions of rbee/ops/image.h on every device: packed weights give what plain ones give, the
-// channels-last forms what the channels-first operations give, and every check names both values.
+// The functions of rbee/ops/image.h on every device: packed weights equal plain ones, the
+// channels-last forms equal the channels-first operations, and every check names both values.
 #include "rbee/ops/image.h"
 
 #include <gtest/gtest.h>
@@ -96,7 +96,7 @@ Tensor tensor(const Shape& shape, DType dtype = DType::f32) {
   return zeros(shape, dtype, *all_devices().front());
 }
 
-// A picture that goes round is the middle one of several that stand side by side.
+// A circular picture equals the middle one of several copies side by side.
 TEST(ImageConv, CircularPaddingIsThatOfPicturesSideBySide) {
   struct Case {
     Circular circular;
@@ -127,7 +127,7 @@ TEST(ImageConv, CircularPaddingIsThatOfPicturesSideBySide) {
       const Tensor all = image_conv(many, weights, options);
       options.circular = each.circular;
       const Tensor one = image_conv(x, weights, options);
-      // Of a stride of 2 every second pixel, of which the middle picture has half.
+      // At stride 2, every second pixel; half of them are in the middle picture.
       const int64_t scale = each.upsample ? 2 : 1;
       const int64_t down = each.circular.y ? 4 * scale / each.stride : 0;
       const int64_t right = each.circular.x ? 6 * scale / each.stride : 0;

@@ -1,5 +1,5 @@
-// What a row of a step comes to depends on its own sequence alone: not by a bit on the rows beside
-// it, nor on where a prompt was cut into chunks. docs/design/engine.md says what is left out.
+// A row's result in a step depends only on its own sequence: not a bit changes with the rows beside
+// it or the chunks of a prompt. docs/design/engine.md lists the exceptions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ bool same_bits(const float* a, const float* b, int64_t count) {
   return std::memcmp(a, b, static_cast<size_t>(count) * sizeof(float)) == 0;
 }
 
-// Tiles of AMX round x otherwise.
+// Tiles of AMX round x differently.
 bool has_tiles() {
   return cpu::missing_isa(cpu::Isa::amx) == nullptr;
 }
@@ -59,7 +59,7 @@ TEST(Neighbours, ChangeNoBitOfALinearLayer) {
   }
 }
 
-// A cache with the keys and values of several sequences, each in blocks of its own.
+// A cache with keys and values of several sequences, each in its own blocks.
 struct Cached {
   int64_t heads, kv_heads, dim;
   PagedAttentionOptions options = {};

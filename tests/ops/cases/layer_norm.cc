@@ -37,7 +37,7 @@ Statistics statistics(const HostArray& x, int64_t first, int64_t last, float eps
   return out;
 }
 
-// Both norms walk runs of `run` elements; element i has weight number channel(i).
+// Both norms work on runs of `run` elements; element i uses weight number channel(i).
 template <typename Channel>
 std::vector<HostArray> normalise(const NormCase& c, const std::vector<HostArray>& in, int64_t run,
                                  Channel channel) {
@@ -64,7 +64,7 @@ std::vector<NormCase> layer_cases() {
   out.push_back({.x = {{0, 8}}});
   out.push_back({.x = {{5, 8}}, .weight = false, .bias = false, .eps = 1e-2f});
   out.push_back({.x = {{4, 6, 7}, Form::contiguous, 0b010}});
-  // Rows in whole packs of 16 bytes: of one a thread, of several, and of more than a block keeps.
+  // Rows of whole 16-byte packs: one per thread, several, and more than a block keeps.
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     for (const int64_t dim : {72, 1024, 1032, 8200}) {
       out.push_back({.x = {{2, dim}}, .dtype = dtype, .vector_form = Form::contiguous});
@@ -111,7 +111,7 @@ std::vector<NormCase> group_cases() {
   out.push_back({.x = {{0, 4, 3}}, .groups = 2});
   out.push_back({.x = {{5, 12}}, .groups = 3});
   out.push_back({.x = {{2, 4, 2, 3, 5}}, .groups = 2, .weight = false, .bias = false});
-  // Groups in runs of neighbours, of one tile and of several; and of several without runs.
+  // Groups in contiguous runs, of one tile and of several; and several without runs.
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     out.push_back({.x = {{2, 64}}, .groups = 2, .dtype = dtype, .vector_form = Form::contiguous});
     out.push_back({.x = {{2, 4, 8, 8}}, .groups = 2, .dtype = dtype});

@@ -1,5 +1,5 @@
-// y = x * weight^T + bias over weights of every type, plain and as the GPUs' kernels want them.
-// tests/linear holds the CPU's packed weights.
+// y = x * weight^T + bias with weights of every type, plain and in the layout of GPUs' kernels.
+// tests/linear has the CPU's packed weights.
 #include "tests/support/block_types.h"
 #include "tests/support/op_table.h"
 #include "tests/support/packed.h"
@@ -23,8 +23,8 @@ struct LinearCase {
   DType weight_of(size_t part) const { return weights.empty() ? weight : weights[part]; }
 };
 
-// For few and many rows of x, in one kernel's step along a row of the weight, in several, and where
-// waves share a row.
+// For few and many rows of x: rows of the weight that fill one step of a kernel, several, or are
+// shared by waves.
 void add_packed(DType weight, std::vector<LinearCase>& out) {
   const int64_t block = info(weight).block_size;
   const auto add = [&](int64_t rows, int64_t in, std::vector<int64_t> outs, DType dtype) {
@@ -51,8 +51,8 @@ void add_packed(DType weight, std::vector<LinearCase>& out) {
   add(64, block, {230}, DType::f16);
 }
 
-// Rows for tiles of them on packed weights: parts of tiles and whole ones, of weights and of x,
-// depths that blocks share, with several others too, and one that they do not.
+// Rows for tiles over packed weights: partial and whole tiles of weights and of x, depths that
+// blocks share, also with several others, and one that they do not.
 void add_tall_packed(DType weight, std::vector<LinearCase>& out) {
   const auto add = [&](int64_t rows, int64_t in, std::vector<int64_t> outs, DType dtype) {
     out.push_back({.rows = rows,
@@ -69,8 +69,8 @@ void add_tall_packed(DType weight, std::vector<LinearCase>& out) {
   add(257, 512, {8, 392}, DType::f32);
 }
 
-// Rows for matrix instructions: parts of tiles, whole ones and several; rows of x that end inside a
-// step, and one that no 16-byte read can take.
+// Rows for matrix instructions: partial tiles, whole ones and several; rows of x that end inside a
+// step, and one that 16-byte reads cannot be used for.
 void add_many(DType weight, DType dtype, std::vector<LinearCase>& out) {
   const auto add = [&](int64_t rows, int64_t in, std::vector<int64_t> outs) {
     out.push_back({.rows = rows,
@@ -87,8 +87,8 @@ void add_many(DType weight, DType dtype, std::vector<LinearCase>& out) {
   add(130, 64, {192});
 }
 
-// Few rows and 16-bit weights of x's type: depths that blocks share, of whole units of 128 elements
-// and not, tiles of more than one part, and each number of rows that kernels are made for.
+// Few rows and 16-bit weights of x's type: depths that blocks share, in whole units of 128 elements
+// or not, tiles over several parts, and each row count with its own kernel.
 void add_few_plain(DType dtype, std::vector<LinearCase>& out) {
   const auto add = [&](int64_t rows, int64_t in, std::vector<int64_t> outs, bool bias) {
     out.push_back({.rows = rows,
@@ -106,7 +106,7 @@ void add_few_plain(DType dtype, std::vector<LinearCase>& out) {
   add(64, 1032, {65}, true);
 }
 
-// The layers of a network that share an input: more than a launch takes, some of them empty.
+// A network's layers that share an input: more than a launch takes, some of them empty.
 void add_network(std::vector<LinearCase>& out) {
   std::vector<int64_t> outs;
   for (int64_t i = 0; i < 30; ++i) outs.push_back(i % 7 == 3 ? 0 : 8 + 5 * i);
@@ -118,8 +118,8 @@ void add_network(std::vector<LinearCase>& out) {
   }
 }
 
-// x in f32 beside 16-bit weights: beyond what f16 holds, below its normal numbers; more results
-// than are added up at once; parts of several types; x that may be rounded.
+// x in f32 with 16-bit weights: values beyond f16's range and below its normal numbers; more
+// results than one sum; parts of several types; x that may be rounded.
 void add_wide_x(std::vector<LinearCase>& out) {
   for (const DType weight : {DType::f16, DType::bf16, DType::f8e4m3}) {
     out.push_back({.rows = 12, .in = 264, .outs = {40}, .weight = weight, .largest = 3e5});
@@ -146,8 +146,8 @@ void add_wide_x(std::vector<LinearCase>& out) {
   }
 }
 
-// x that may be rounded to e4m3 beside such weights: whole tiles and parts of them, scales of each
-// output and one of all, depths that blocks share.
+// With such weights, x may be rounded to e4m3: whole and partial tiles, scales for each output and
+// one for all, depths that blocks share.
 void add_e4m3(std::vector<LinearCase>& out) {
   const auto add = [&](int64_t rows, int64_t in, std::vector<int64_t> outs, DType dtype) {
     for (const bool one_scale : {false, true}) {
@@ -168,7 +168,7 @@ void add_e4m3(std::vector<LinearCase>& out) {
   add(70, 4224, {392}, DType::bf16);
 }
 
-// Rows by the hundred, of parts of tiles, with depths that blocks share.
+// Hundreds of rows, partial tiles, and depths that blocks share.
 void add_tall(DType dtype, std::vector<LinearCase>& out) {
   out.push_back({.rows = 300, .in = 72, .outs = {264, 8}, .weight = dtype, .dtype = dtype});
   out.push_back(
@@ -177,7 +177,7 @@ void add_tall(DType dtype, std::vector<LinearCase>& out) {
       {.rows = 520, .in = 1288, .outs = {520}, .weight = dtype, .dtype = dtype, .bias = true});
 }
 
-// Adapters' factors: a few numbers in a row, and rows of x in fours, behind them, and in a product.
+// Adapters' factors: a few numbers per row, rows of x in fours, after them, and in a product.
 void add_plain(std::vector<LinearCase>& out) {
   for (const int64_t rows : {1, 2, 3, 7, 9}) {
     for (const int64_t in : {8, 16, 24, 61, 130})
@@ -218,7 +218,7 @@ std::vector<LinearCase> cases() {
   add_e4m3(out);
   add_network(out);
   add_wide_x(out);
-  // More tiles than a GPU has blocks, which share some of them.
+  // More tiles than a GPU has blocks, some of them shared.
   out.push_back({.rows = 40,
                  .in = 896,
                  .outs = {17152},
@@ -243,7 +243,7 @@ std::vector<LinearCase> cases() {
 
 LinearArgs build(const LinearCase& c, Scene& scene) {
   const bool pack_weights = c.packed && scene.device().id().kind != DeviceKind::cpu;
-  // With a scale of the group's largest these are e4m3 numbers.
+  // Divided by a scale for the group's largest, these are e4m3 numbers.
   const Values exact{.low = -1.75, .high = 1.75, .step = 0.25};
   const Values wide{.low = -c.largest, .high = c.largest};
   const View x =

@@ -1,4 +1,4 @@
-// Linear layers with the residual and the norm behind them.
+// Linear layers followed by the residual and the norm.
 #include <cmath>
 
 #include "tests/support/block_types.h"
@@ -20,16 +20,16 @@ std::vector<NormCase> cases() {
   std::vector<NormCase> out;
   const auto add = [&](NormCase c) { out.push_back(c); };
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
-    // Few rows, whose depth blocks share, and rows that few kernels take or none.
+    // Few rows, whose depth blocks share, and row counts that few or no kernels support.
     for (const int64_t rows : {1, 5, 8, 16, 17, 64, 65}) {
       add({.rows = rows, .in = 1024, .dim = 96, .weight = DType::q8_0, .dtype = dtype});
     }
     add({.rows = 9, .in = 2048, .dim = 240, .weight = DType::q4_k, .dtype = dtype, .bias = true});
     add({.rows = 33, .in = 768, .dim = 120, .weight = DType::q4_0, .dtype = dtype, .bias = true});
-    // As many outputs as each block takes alone, and rows that are no whole 16 bytes.
+    // As many outputs as each block computes alone, and rows that are no multiple of 16 bytes.
     add({.rows = 6, .in = 256, .dim = 904, .weight = DType::q5_k, .dtype = dtype, .bias = true});
     add({.rows = 6, .in = 512, .dim = 21, .weight = DType::q8_0, .dtype = dtype});
-    // Several packs of a row for a thread.
+    // Several packs of a row per thread.
     add({.rows = 12, .in = 1024, .dim = 4104, .weight = DType::q4_0, .dtype = dtype, .bias = true});
     add({.rows = 6, .in = 4096, .dim = 8192, .weight = DType::q4_k, .dtype = dtype, .big = true});
     // Weights of x's type.
@@ -94,7 +94,7 @@ std::string name_of(const NormCase& c) {
              c.bias ? " bias" : "");
 }
 
-// In 16 bits the product and the sum are rounded on the way.
+// In 16 bits the product and the sum are rounded in between.
 Family family_of(const NormCase& c) {
   if (is_quantized(c.weight)) return Family::quant_product;
   return c.dtype == DType::f32 ? Family::product : Family::rounded_product;

@@ -58,7 +58,7 @@ std::vector<MatmulCase> small_cases() {
   };
 }
 
-// Sizes around the blocks of a blocked kernel, in the type that has such kernels.
+// Sizes around the block size of blocked kernels, in the type that has them.
 std::vector<MatmulCase> f32_cases() {
   return {
       {.rows = 127, .depth = 300, .columns = 65},
@@ -76,8 +76,8 @@ std::vector<MatmulCase> f32_cases() {
   };
 }
 
-// Layouts that matrix units read as they lie, and such as are rewritten for them: sizes around
-// their tiles of 64 and 128 lines, steps of 32 and packs of 8.
+// Layouts that matrix units read directly, and layouts that are copied first: sizes around their
+// tiles of 64 and 128 lines, steps of 32 and packs of 8.
 std::vector<MatmulCase> tensor_cases() {
   constexpr Form kTurned = Form::transposed;
   return {

@@ -6,7 +6,7 @@
 namespace rbee::harness {
 namespace {
 
-// Head sizes, groups and lengths that fill the tiles of matrix units and of decoding, or not.
+// Head sizes, groups and lengths that do or do not fill the tiles of matrix units and decoding.
 void add_tiled(std::vector<PagedCase>& out) {
   const std::vector<Sequence> prompts{{130, 130}, {0, 5}, {17, 300}, {1, 1025}};
   const std::vector<Sequence> decode{{1, 300}, {1, 1025}, {0, 0}, {2, 17}, {1, 1}};
@@ -47,8 +47,8 @@ void add_tiled(std::vector<PagedCase>& out) {
   }
 }
 
-// Every head size that is whole packs of 16 bits, for prompts and for a step, on caches of 16 bits
-// and of 8.
+// Every head size that fills packs of 16 bits, for prompts and for a step, on caches of 16 bits and
+// of 8.
 void add_widths(std::vector<PagedCase>& out) {
   for (int64_t dim = 32; dim <= 256; dim += 8) {
     for (const DType cache : {DType::f16, DType::bf16, DType::f8e4m3, DType::q8_0}) {
@@ -68,8 +68,8 @@ void add_widths(std::vector<PagedCase>& out) {
   }
 }
 
-// Caps, windows and slopes at once, groups that are no power of two, sequences without queries or
-// without keys, keys in several parts; on every cache under each 16-bit type.
+// Caps, windows and slopes at once, group sizes that are no power of two, sequences without queries
+// or without keys, keys in several parts; on every cache for each 16-bit type.
 void add_combined(std::vector<PagedCase>& out) {
   const std::vector<Sequence> prompts{{1, 300}, {0, 0}, {70, 130}, {0, 3}, {2, 40}};
   const std::vector<Sequence> decode{{1, 300}, {1, 1025}, {0, 0}, {1, 1}};
@@ -95,7 +95,7 @@ void add_combined(std::vector<PagedCase>& out) {
   }
 }
 
-// Generation beside prompts, as an engine's step has them.
+// Generation together with prompts, as in an engine's step.
 void add_mixed(std::vector<PagedCase>& out) {
   const std::vector<Sequence> seqs{{1, 300}, {1, 1025}, {1, 1}, {70, 300}, {130, 130}};
   for (const DType cache : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::q8_0}) {
@@ -112,7 +112,7 @@ void add_mixed(std::vector<PagedCase>& out) {
                      .single_queries = 3});
     }
   }
-  // Two have one query; one is known to.
+  // Two sequences have one query; for one this is known.
   out.push_back({.seqs = {{1, 300}, {1, 40}, {40, 40}},
                  .heads = 2,
                  .kv_heads = 2,
@@ -129,7 +129,7 @@ void add_mixed(std::vector<PagedCase>& out) {
                  .single_queries = 1});
 }
 
-// 8-bit caches. Of q8_0 heads are whole groups; rows are aligned for wide loads, or not.
+// 8-bit caches. In q8_0 heads are whole groups; rows are aligned for wide loads, or not.
 void add_narrow(std::vector<PagedCase>& out) {
   const std::vector<Sequence> prompts{{130, 130}, {0, 5}, {17, 300}};
   const std::vector<Sequence> decode{{1, 300}, {1, 1025}, {0, 0}, {2, 17}, {1, 1}};
@@ -177,8 +177,8 @@ void add_narrow(std::vector<PagedCase>& out) {
   }
 }
 
-// Heads that are too wide for tiles of one head's queries, shared by many query heads, as latents
-// are: several tiles of a query, several queries of a tile, keys in one part and in several.
+// Heads too wide for tiles of one head's queries, shared by many query heads, as with latents:
+// several tiles per query, several queries per tile, keys in one part and in several.
 void add_latents(std::vector<PagedCase>& out) {
   const std::vector<Sequence> prompts{{9, 9}, {0, 5}, {11, 40}, {1, 20}};
   const std::vector<Sequence> decode{{1, 300}, {0, 0}, {1, 1}, {1, 130}};
@@ -211,7 +211,7 @@ void add_latents(std::vector<PagedCase>& out) {
   }
 }
 
-// Pictures in prompts: before, across and behind the borders of tiles, and with keys in the cache
+// Pictures in prompts: before, across and after tile borders, and with keys in the cache
 // already.
 void add_pictures(std::vector<PagedCase>& out) {
   const std::vector<Sequence> seqs{{1, 60}, {150, 150}, {0, 3}, {40, 120}, {70, 70}};
@@ -233,14 +233,14 @@ void add_pictures(std::vector<PagedCase>& out) {
                      .key_ends = ends});
     }
   }
-  // A lone picture of few keys, whose range is split, and one whose beginning is cached.
+  // A single picture with few keys, whose range is split, and one with a cached prefix.
   out.push_back(
       {.seqs = {{64, 600}}, .heads = 1, .head_dim = 32, .key_ends = std::vector<int32_t>(64, 600)});
   out.push_back({.seqs = {{3, 9}}, .heads = 2, .head_dim = 8, .key_ends = {8, 8, 0}});
 }
 
-// Sinks and key ends for the kernels that multiply in 16 bits: tiles of queries, and few queries
-// whose keys are cut into parts.
+// Sinks and key ends for kernels that multiply in 16 bits: tiles of queries, and few queries with
+// their keys cut into parts.
 void add_sinks(std::vector<PagedCase>& out) {
   for (const DType type : {DType::f16, DType::bf16}) {
     for (const int64_t dim : {64, 128, 200}) {
@@ -279,7 +279,7 @@ void add_sinks(std::vector<PagedCase>& out) {
 }
 
 // Slopes, for every kernel: prompts, steps, both with caps and windows, wide heads, latents, and
-// keys behind the query's place.
+// keys after the query's position.
 void add_slopes(std::vector<PagedCase>& out) {
   const std::vector<Sequence> seqs{{1, 300}, {1, 40}, {0, 3}, {40, 120}, {70, 70}};
   const auto add = [&](PagedCase c) {
@@ -322,8 +322,8 @@ void add_slopes(std::vector<PagedCase>& out) {
   add({.seqs = {{3, 40}}, .heads = 2, .head_dim = 24, .dtype = DType::f64, .form = Form::gaps});
 }
 
-// One query of a few heads to each key/value head, in whole vectors and not, from keys that begin
-// and end inside of tiles.
+// One query of a few heads per key/value head, in whole vectors and not, with keys that begin and
+// end inside tiles.
 void add_few_heads(std::vector<PagedCase>& out) {
   for (const int64_t group : {1, 2, 3, 4, 5}) {
     for (const DType cache : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::q8_0}) {
@@ -340,8 +340,8 @@ void add_few_heads(std::vector<PagedCase>& out) {
   }
 }
 
-// A NaN in one row: what sees it is NaN, and nothing else. Values only of a key that all queries
-// see: unseen ones may count as 0 * NaN.
+// A NaN in one row: only results that depend on it are NaN. Values only of a key that all queries
+// read: unread ones may count as 0 * NaN.
 void add_undefined(std::vector<PagedCase>& out) {
   const auto add = [&](PagedCase c, int64_t key) {
     c.single_queries = c.seqs.front().queries == 1 ? std::ssize(c.seqs) : 0;

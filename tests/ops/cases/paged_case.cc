@@ -47,7 +47,7 @@ void attend(const PagedCase& c, const std::vector<HostArray>& in, int64_t seq, i
     }
     score *= static_cast<double>(c.scale());
     const double cap = c.softcap;
-    // Scores stay far below the largest double: no maximum needs to be taken off.
+    // Scores stay far below the largest double, so the maximum need not be subtracted.
     weights.push_back(std::exp((cap == 0 ? score : cap * std::tanh(score / cap)) -
                                slope * static_cast<double>(std::abs(own_end - 1 - key))));
     total += weights.back();

@@ -1,4 +1,4 @@
-// The projections of queries, keys and values, rotated and written into a paged cache.
+// The projections of queries, keys and values, with rotation and a write to a paged cache.
 #include <cmath>
 
 #include "tests/support/block_types.h"
@@ -36,17 +36,17 @@ std::vector<QkvCase> cases() {
     add({.in = 2048, .cache = DType::f16, .layout = layout, .norm = false}, DType::q8_0);
     add({.in = 2048, .cache = DType::bf16, .layout = layout}, DType::q4_0);
     add({.in = 2048, .cache = DType::f8e4m3, .layout = layout, .bias = true}, DType::q4_k);
-    // Elements that are only copied, behind the pairs.
+    // Elements after the pairs, which are only copied.
     add({.in = 2048, .heads = 3, .kv_heads = 3, .head_dim = 96, .pairs = 32, .layout = layout},
         DType::q8_0);
     add({.in = 1024, .heads = 3, .kv_heads = 3, .head_dim = 26, .pairs = 5, .layout = layout},
         DType::f32);
   }
-  // The other block types, in as few heads as there can be.
+  // The other block types, with as few heads as possible.
   for (const DType weight : test::block_types_but({DType::q4_0, DType::q8_0, DType::q4_k})) {
     add({.in = 2048, .heads = 2, .kv_heads = 1, .head_dim = 32, .pairs = 16}, weight);
   }
-  // Neighbours rotated with each other, with a bias and a cache in f16, from block types of each
+  // Adjacent elements rotated as pairs, with a bias and a cache in f16, from block types of each
   // kind.
   for (const DType weight :
        {DType::q4_0, DType::q4_1, DType::q5_0, DType::q8_0, DType::q2_k, DType::q3_k, DType::q4_k,
@@ -61,7 +61,7 @@ std::vector<QkvCase> cases() {
          .bias = true},
         weight);
   }
-  // Values in another type than the others.
+  // Values in another type than queries and keys.
   for (const auto& [weight, value] : {std::pair{DType::q4_k, DType::q6_k},
                                       {DType::q5_k, DType::q6_k},
                                       {DType::q4_k, DType::q5_k},
@@ -70,11 +70,11 @@ std::vector<QkvCase> cases() {
     out.push_back(
         {.in = 2048, .weight = weight, .value_weight = value, .cache = DType::f16, .bias = true});
   }
-  // Every type of activations into every type of cache, from each kind of weights.
+  // Every type of activations with every type of cache, from each kind of weights.
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     for (const DType cache : {dtype, DType::f8e4m3, DType::q8_0}) {
       for (const DType weight : {dtype, DType::q8_0, DType::q4_k, DType::q6_k}) {
-        // A cache of q8_0 adds half a step of its own, for which plain weights' bound has no room.
+        // A q8_0 cache adds half a step of error, which exceeds plain weights' bound.
         if (cache == DType::q8_0 && weight == dtype) continue;
         QkvCase c{.in = 2048, .heads = 2, .kv_heads = 1, .head_dim = 32, .pairs = 16};
         c.dtype = dtype;
@@ -85,7 +85,7 @@ std::vector<QkvCase> cases() {
       }
     }
   }
-  // Heads of models, rotated whole or in part, one group or as many keys as queries.
+  // Heads as in models, rotated whole or in part, one group or as many keys as queries.
   for (const int64_t dim : {64, 80, 96, 128, 256}) {
     for (const int64_t share : {1, 2}) {
       for (const int64_t groups : {1, 3}) {
@@ -176,7 +176,7 @@ HostArray normed(const QkvCase& c, const HostArray& x, const HostArray& weight) 
   return y;
 }
 
-// (tokens, heads, head_dim), rotated where there are tables.
+// (tokens, heads, head_dim), rotated if there are tables.
 HostArray heads(const QkvCase& c, const HostArray& x, const HostArray& weight,
                 const HostArray* bias, const HostArray* cos, const HostArray* sin) {
   const int64_t outs = weight.size(0), count = outs / c.head_dim;

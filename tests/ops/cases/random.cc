@@ -1,5 +1,5 @@
-// Random numbers against the definition in backends/api/args_random.h, with Philox written out
-// from the paper's description.
+// Random numbers against the definition in backends/api/args_random.h; Philox follows the paper's
+// description.
 #include <array>
 #include <cmath>
 

@@ -52,7 +52,7 @@ std::vector<ReduceCase> reduce_cases() {
     out.push_back({op, {{4, 1, 6}}, 0b010});
     out.push_back({op, {{1000, 1031}}, 0b10, DType::f32, {}, true});
     out.push_back({op, {{1031, 1000}}, 0b01, DType::f32, {}, true});
-    // Few outputs of many elements, along rows and down columns: devices cut them into slices.
+    // Few outputs of many elements, along rows and down columns: devices slice them.
     out.push_back({op, {{1, 12288}}, 0b10});
     out.push_back({op, {{384, 32}}, 0b01});
     if (finds_index(op)) continue;
@@ -126,7 +126,7 @@ struct SortCase {
   bool big = false;
 };
 
-// Pairs of a value and its place, in whose order no two are equal.
+// Pairs of a value and its index: no two are equal in their order.
 std::vector<HostArray> sort_pairs(const HostArray& x, bool descending) {
   HostArray y = host_zeros(x.shape);
   const int64_t dim = x.size(-1);
@@ -143,7 +143,7 @@ std::vector<HostArray> sort_pairs(const HostArray& x, bool descending) {
   return {y};
 }
 
-// Counts for each element how many come before it: no sort at all.
+// Counts for each element how many precede it, without a sort.
 std::vector<HostArray> rank_each(const HostArray& x, bool descending) {
   HostArray y = host_zeros(x.shape);
   const int64_t dim = x.size(-1);

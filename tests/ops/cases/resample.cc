@@ -140,7 +140,7 @@ struct UpsampleCase {
   }
 };
 
-// The position among `in` elements that output i of `out` shows.
+// The position among `in` elements that output i of `out` samples.
 double place(const UpsampleCase& c, int64_t i, int64_t in, int64_t out) {
   const auto at = static_cast<double>(i);
   const auto size = static_cast<double>(in);

@@ -43,7 +43,7 @@ std::vector<RopeCase> cases() {
     out.push_back({.x = {{1, 4, 0, 16}}, .pairs = 8, .layout = layout});
     out.push_back({.x = {{1, 1, 1, 2}}, .pairs = 1, .layout = layout});
     out.push_back({.x = {{1, 9, 512, 64}}, .pairs = 32, .layout = layout, .big = true});
-    // Heads of models: all of a head is rotated, or its first half or quarter.
+    // Heads as in models: rotated whole, or in their first half or quarter.
     for (const int64_t dim : {32, 80, 96, 128, 256}) {
       for (const int64_t share : {1, 2, 4}) {
         for (const DType dtype : kFloatTypes) {
@@ -59,7 +59,7 @@ std::vector<RopeCase> cases() {
   return out;
 }
 
-// Token t of sequence b stands at 7 t + 3 b, folded into the table.
+// Token t of sequence b has position 7 t + 3 b, modulo the table.
 std::vector<int32_t> positions_of(const RopeCase& c) {
   std::vector<int32_t> out;
   for (int64_t b = 0; b < c.x.shape[0]; ++b) {
@@ -98,7 +98,7 @@ OpTable table() {
         &KernelTable::rope,
         {.name = cat(c.layout == RopeLayout::half ? "half " : "interleaved ", c.dtype, ' ', c.x,
                      " pairs ", c.pairs, c.positions ? "" : " by time"),
-         // A difference of two products: the error is of the operands' size.
+         // A difference of two products: the error scales with the operands.
          .family = Family::product,
          .build =
              [c](Scene& scene) {

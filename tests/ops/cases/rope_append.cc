@@ -22,7 +22,7 @@ std::vector<RopeAppendCase> cases() {
   for (const RopeLayout layout : {RopeLayout::half, RopeLayout::interleaved}) {
     for (const DType cache : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::q8_0}) {
       for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
-        // Rotated keys are rounded to their own type first, which a finer cache would show.
+        // Rotated keys are first rounded to their own type, which a finer cache would reveal.
         const bool finer = (dtype == DType::f16 && cache == DType::f32) ||
                            (dtype == DType::bf16 && cache != DType::bf16 && cache != DType::q8_0);
         if (finer) continue;
@@ -144,7 +144,7 @@ OpTable table() {
         {.name = cat(c.layout == RopeLayout::half ? "half " : "interleaved ", c.dtype, " to ",
                      c.cache, " heads ", c.heads, '/', c.kv_heads, " dim ", c.head_dim, " pairs ",
                      c.pairs, c.form == Form::gaps ? " gaps " : " ", c.slots.size(), " tokens"),
-         // A difference of two products: the error is of the operands' size.
+         // A difference of two products: the error scales with the operands.
          .family = Family::product,
          .build = [c](Scene& scene) { return build(c, scene); },
          .formula = [c](const std::vector<HostArray>& in) { return formula(c, in); }});

@@ -24,7 +24,7 @@ std::vector<SoftmaxCase> cases() {
     out.push_back({.x = {{0, 8}}, .dtype = dtype});
     out.push_back({.x = {{8, 0}}, .dtype = dtype});
     out.push_back({.x = {{2, 1100}}, .dtype = dtype});
-    // Rows with NaN and infinities, and rows of one of them.
+    // Rows with NaN and infinities, and rows of only one of them.
     for (const int64_t dim : {1, 2, 9, 1100}) {
       out.push_back({.x = {{4, dim}}, .dtype = dtype, .values = {-2, 2, 0, false, true}});
     }

@@ -27,11 +27,11 @@ std::vector<TopKCase> cases() {
     out.push_back({.x = {{3, 67}, Form::gaps}, .k = 67, .dtype = dtype, .scaled = true});
     out.push_back({.x = {{40, 6}, Form::transposed}, .k = 3, .dtype = dtype, .sums = false});
     out.push_back({.x = {{2, 33}}, .k = 33, .dtype = dtype, .values = {-1, 1, true}});
-    // The largest alone.
+    // Only the largest.
     out.push_back({.x = {{3, 67}, Form::gaps}, .dtype = dtype, .sums = false});
     out.push_back(
         {.x = {{2, 9001}, Form::step2}, .dtype = dtype, .values = {-1, 1, true}, .sums = false});
-    // Rows of several pieces, and lists that one merge does not hold.
+    // Rows of several pieces, and lists too long for one merge.
     out.push_back({.x = {{2, 5000}, Form::gaps}, .k = 40, .dtype = dtype, .scaled = true});
     out.push_back({.x = {{1, 9001}, Form::step2}, .k = 600, .dtype = dtype});
   }

@@ -92,7 +92,7 @@ bool has_integer_form(UnaryOp op) {
          op == UnaryOp::sqr;
 }
 
-// One of each cost: a sign bit, one exponential, and the activations of models.
+// One of each cost: a sign bit, one exponential, and models' activations.
 bool is_benchmarked(UnaryOp op) {
   return op == UnaryOp::neg || op == UnaryOp::exp || op == UnaryOp::silu || op == UnaryOp::gelu ||
          op == UnaryOp::gelu_erf || op == UnaryOp::sin;
