@@ -1,5 +1,5 @@
-// Runs a fuzz target's entry point once on each file of the folders given. Exit status: 0 all ran,
-// 1 a file or folder could not be read, 2 there was nothing to run. Findings end the process.
+// Runs a fuzz target once on each file of the given folders. Exit status: 0 all ran, 1 a file or
+// folder could not be read, 2 there was nothing to run. Findings end the process.
 
 #include <algorithm>
 #include <cstdint>
@@ -34,7 +34,7 @@ bool replay(const fs::path& path) {
     return false;
   }
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  // Named first: when the target crashes, the last line says on what.
+  // Printed first: if the target crashes, the last line names its input.
   std::printf("%s (%zu bytes)\n", path.c_str(), bytes.size());
   std::fflush(stdout);
   LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());

@@ -1,6 +1,6 @@
-// Convolutions with packed weights of q8_0 against their definition: the wanted value is computed
-// in double from the same rounded operands, so that the comparison is as tight as sums in float
-// allow. A second test bounds what the rounding itself does.
+// Convolutions with q8_0 packed weights against their definition: the test computes the wanted
+// value in double from the same rounded operands, so the bound is as tight as float sums allow. A
+// second test bounds the rounding itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ Operands make(const Problem& p) {
   return o;
 }
 
-// y and, for each element, the sum of its terms' magnitudes: what errors are relative to.
+// y, and for each element the sum of its terms' magnitudes, to which errors are relative.
 struct Wanted {
   std::vector<double> y, size;
 };
@@ -88,7 +88,7 @@ Wanted convolution(const Problem& p, std::span<const double> x, std::span<const 
   return want;
 }
 
-// Runs every implementation that takes the packed weight and calls see(name, y).
+// Runs every implementation that accepts the packed weight, and calls see(name, y).
 template <typename See>
 void run_all(const Problem& p, const Operands& o, See see) {
   const Tensor y =
@@ -157,7 +157,7 @@ TEST(PackedConv, TakesSmallFloats) {
   }
 }
 
-// More inputs than are gathered at a time, more pixels than a block, more outputs than a task.
+// More inputs than one gather, more pixels than a block, more outputs than a task.
 TEST(PackedConv, ManyInputsPixelsAndOutputs) {
   expect_exact({.height = 4, .width = 4, .in = 160, .out = 24});
   expect_exact({.height = 13, .width = 17, .in = 32, .out = 40});
@@ -165,7 +165,7 @@ TEST(PackedConv, ManyInputsPixelsAndOutputs) {
   expect_exact({.height = 14, .width = 9, .in = 1312, .out = 20, .kernel = 1});
 }
 
-// Against unrounded inputs the error stays below a hundredth of the results, in quadrature.
+// Compared with unrounded inputs, the error is below 1/100 of the results, in quadrature.
 TEST(PackedConv, RoundingOfInputsIsSmall) {
   const Problem p{.in = 128, .out = 64};
   const Operands o = make(p);
@@ -179,7 +179,7 @@ TEST(PackedConv, RoundingOfInputsIsSmall) {
   });
 }
 
-// A pixel that is not a number reaches the outputs that see it, and no other.
+// A pixel that is NaN reaches only the outputs that depend on it.
 TEST(PackedConv, NanStaysWhereItIsSeen) {
   const Problem p{.height = 5, .width = 5, .in = 32, .out = 16};
   Operands o = make(p);
@@ -194,7 +194,7 @@ TEST(PackedConv, NanStaysWhereItIsSeen) {
   });
 }
 
-// Blocks of the weight need groups of 32 channels: nothing takes others.
+// Blocks of the weight need groups of 32 channels: other counts have no implementation.
 TEST(PackedConv, RefusesOtherNumbersOfChannels) {
   uint64_t state = 3;
   const Tensor x = random_tensor({1, 4, 4, 48}, DType::f32, state);

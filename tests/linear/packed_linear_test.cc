@@ -1,6 +1,6 @@
-// Packed weights against their definition. With 8-bit inputs the wanted value is computed from the
-// same rounded inputs, so that the comparison is as tight as sums in float allow; a second test
-// bounds what the rounding itself does to the result.
+// Packed weights against their definition. With 8-bit inputs, the test computes the wanted value
+// from the same rounded inputs, so the bound is as tight as float sums allow; a second test bounds
+// the effect of the rounding itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace rbee::harness {
 namespace {
 
-// Block types that meet x in 8 bits.
+// Block types whose kernels round x to 8 bits.
 const std::vector<DType> kBlockTypes = test::block_types_but({DType::f8_g128});
 constexpr DType kFloatTypes[] = {DType::f32, DType::f16, DType::bf16};
 
@@ -52,7 +52,7 @@ Operands make(const Problem& p) {
   return o;
 }
 
-// y and, for each element, the sum of its terms' magnitudes: what errors are relative to.
+// y, and for each element the sum of its terms' magnitudes, to which errors are relative.
 struct Wanted {
   std::vector<double> y, size;
 };
@@ -82,7 +82,7 @@ double unit(DType dtype) {
   return dtype == DType::bf16 ? 0x1p-7 : 0x1p-23;
 }
 
-// Runs every implementation that takes the packed weight and calls see(name, y).
+// Runs every implementation that accepts the packed weight, and calls see(name, y).
 template <typename See>
 void run_all(const Problem& p, const Operands& o, See see) {
   const Tensor y = empty({p.rows, p.out}, p.input, cpu_device());
@@ -101,7 +101,7 @@ void run_all(const Problem& p, const Operands& o, See see) {
   EXPECT_GT(taken, 0) << "no kernel takes packed weights";
 }
 
-// The largest error in units of what is allowed.
+// The largest error, divided by the allowed one.
 double worst_of(const Problem& p, const std::vector<double>& y, const Wanted& want) {
   double worst = 0;
   for (size_t i = 0; i < y.size(); ++i) {
@@ -112,13 +112,13 @@ double worst_of(const Problem& p, const std::vector<double>& y, const Wanted& wa
   return worst;
 }
 
-// What kernels make of the operands, by the form in which they multiply them. Only bf16 rounds
+// How kernels round the operands, by the form in which they multiply. Only bf16 rounds
 // weights.
 struct Expected {
   Wanted plain, bf16, bf16_x;
 
-  // Dot products of bf16 weights, and tiles of those and of block types; e4m3 codes are bf16
-  // numbers, but for one row of x.
+  // Dot products of bf16 weights, and tiles of those and of block types; e4m3 codes count as bf16
+  // except with one row of x.
   const Wanted& of(std::string_view kernel, const Problem& p) const {
     const bool tiles = kernel == "amx", dots = kernel == "avx512bf16";
     if (tiles && takes_8_bits(p.weight)) return bf16;
@@ -165,7 +165,7 @@ TEST(PackedLinear, BlockTypesAreExactInRoundedInputs) {
   }
 }
 
-// 13 rows leave one behind a tile of 12, which is not the one row that kernels of one row take.
+// 13 rows leave one after a tile of 12; kernels for one row do not compute it.
 TEST(PackedLinear, E4m3CodesAreExact) {
   for (const int64_t rows : {1, 2, 3, 5, 13, 17, 64, 129}) {
     expect_exact({.weight = DType::f8_g128, .rows = rows, .out = 35, .in = 384});
@@ -224,7 +224,7 @@ TEST(PackedLinear, BiasAndSmallFloatInputs) {
   }
 }
 
-// Tiles take every type that is packed but f32, from 16 rows on.
+// Tiles support every packed type except f32, from 16 rows on.
 TEST(PackedLinear, TilesTakeSixteenRows) {
   if (const char* missing = cpu::missing_isa(cpu::Isa::amx)) GTEST_SKIP() << missing;
   std::vector<DType> types = kBlockTypes;
@@ -241,8 +241,8 @@ TEST(PackedLinear, TilesTakeSixteenRows) {
   }
 }
 
-// Tiles multiply two panels at a time where every thread has enough of them; the last of an odd
-// number stands alone and is cut off here.
+// Tiles multiply two panels at a time if every thread has enough of them; the last of an odd number
+// stands alone and is cut here.
 TEST(PackedLinear, ManyPanels) {
   const int64_t out = (8 * cpu::ThreadPool::shared().threads() + 2) * 16 + 3;
   for (const DType weight : {DType::q4_1, DType::q6_k, DType::bf16}) {
@@ -256,8 +256,8 @@ TEST(PackedLinear, ManyPanels) {
   }
 }
 
-// Rows of x that do not stay in the cache whole pass it piece by piece, and several panels take
-// turns with each piece; the last task has fewer of them, the last panel fewer rows.
+// If whole rows of x do not fit in the cache, several panels take turns with each piece of them;
+// the last task has fewer panels, and the last panel fewer rows.
 TEST(PackedLinear, PanelsTakeTurnsWithLongRows) {
   const int64_t out = 8 * 10 * 16 * cpu::ThreadPool::shared().threads() - 13;
   for (const DType weight :
@@ -269,7 +269,7 @@ TEST(PackedLinear, PanelsTakeTurnsWithLongRows) {
   }
 }
 
-// One product of 24 bits by 11 for each result, also where an f16 number has lost bits at its end.
+// One product of 24 by 11 bits per result, also for an f16 number that has lost low bits.
 TEST(PackedLinear, F16AndF32MeetWithEveryBit) {
   uint64_t state = 31;
   const Problem p{.weight = DType::f16, .rows = 20, .in = 1};
@@ -290,7 +290,7 @@ TEST(PackedLinear, F16AndF32MeetWithEveryBit) {
   }
 }
 
-// Where a block keeps its quants, and a byte that makes them as large as they can be.
+// Where a block keeps its quants, and a byte that makes them largest.
 struct LargestQuants {
   DType weight;
   uint8_t byte;
@@ -319,14 +319,14 @@ void expect_exact_at_largest(const LargestQuants& largest, int64_t rows) {
   expect_exact(p, o);
 }
 
-// 16-bit sums of products must not saturate where quants and inputs are extreme.
+// 16-bit sums of products must not saturate for extreme quants and inputs.
 TEST(PackedLinear, LargestQuantsAndInputs) {
   for (const LargestQuants& largest : kLargestQuants) {
     for (const int64_t rows : {6, 20}) expect_exact_at_largest(largest, rows);
   }
 }
 
-// Against unrounded inputs: the error of 8 bits, and of tiles' bf16, stays below a hundredth of the
+// Compared with unrounded inputs, the error of 8 bits and of tiles' bf16 is below 1/100 of the
 // terms' sum in quadrature.
 TEST(PackedLinear, RoundingOfInputsIsSmall) {
   for (const DType weight : kBlockTypes) {
@@ -356,7 +356,7 @@ TEST(PackedLinear, SpecialInputs) {
       const std::vector<float> y = linear(x, w).to_host<float>();
       for (size_t c = 0; c < 16; ++c) EXPECT_TRUE(std::isnan(y[c])) << "column " << c;
       for (size_t i = 16; i < y.size(); ++i) EXPECT_EQ(y[i], 0.0f);
-      values[3] = 1e-42f;  // too small to divide by
+      values[3] = 1e-42f;  // too small as a divisor
       const Tensor tiny = from_host<float>(values, {rows, 256}, cpu_device());
       for (const float value : linear(tiny, w).to_host<float>())
         EXPECT_LE(std::fabs(value), 1e-36f);
@@ -364,7 +364,7 @@ TEST(PackedLinear, SpecialInputs) {
   }
 }
 
-// Parts of different types share x, and each gets the form that it reads.
+// Parts of different types share x; each reads it in its own form.
 TEST(PackedLinear, PartsOfSeveralTypes) {
   uint64_t state = 21;
   std::vector<LinearWeights> layers;
@@ -385,7 +385,7 @@ TEST(PackedLinear, PartsOfSeveralTypes) {
   }
 }
 
-// Layers whose weights lie behind one another are one product, with columns as results.
+// Layers with adjacent weights are one product whose results are columns.
 TEST(PackedLinear, AdjoiningLayers) {
   uint64_t state = 22;
   const Tensor weights = random_tensor({40, 64}, DType::f16, state);

@@ -1,5 +1,5 @@
-// What AMX multiplies for f16 weights: the parts of inputs and of weights, which processors with
-// AVX-512 and VBMI make. The five products that tiles add up are added up here in double.
+// How AMX multiplies f16 weights: processors with AVX-512 and VBMI split inputs and weights into
+// parts. The test adds up the tiles' five products in double.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -34,10 +34,10 @@ class SplitAmx : public testing::Test {
     uint64_t state = 3;
     harness::fill_random(std::as_writable_bytes(std::span(x_)), DType::f32, {}, state);
     harness::fill_random(std::as_writable_bytes(std::span(weights_)), DType::f16, {}, state);
-    at(7, 5) = 0x3c00;  // 1: nothing remains beside its upper part
+    at(7, 5) = 0x3c00;  // 1: its lower part is zero
   }
 
-  // The weight of input k and output `out`, f16, as a panel has it.
+  // The weight of input k and output `out`, f16, as in a panel.
   uint16_t& at(int64_t k, int64_t out) {
     return weights_[static_cast<size_t>(k * kPanelRows + out)];
   }
@@ -95,7 +95,7 @@ TEST_F(SplitAmx, InfiniteInputsStayInfinite) {
 }
 
 TEST_F(SplitAmx, NansStayNans) {
-  x_[7] = std::bit_cast<float>(0x7f800001u);  // all of its payload in the lower half
+  x_[7] = std::bit_cast<float>(0x7f800001u);  // its payload is in the lower half only
   EXPECT_TRUE(std::isnan(product(5)));
   x_[7] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_TRUE(std::isnan(product(5)));

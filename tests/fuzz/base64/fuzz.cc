@@ -1,4 +1,4 @@
-// Base64 as pictures come in it: what is read can be written and read again.
+// Base64 of pictures: decoded bytes must survive encoding and decoding again.
 
 #include "rbee/io/image/base64.h"
 

@@ -1,4 +1,4 @@
-// A ControlNet in one file, loaded for a Stable Diffusion 1. The input is what padded_file.h says.
+// A ControlNet in one file, loaded for Stable Diffusion 1. Input: see padded_file.h.
 
 #include <cstdint>
 #include <stdexcept>

@@ -1,5 +1,5 @@
-// A file of textual inversion, read for models with one and with two text encoders. The input is
-// what padded_file.h says.
+// A textual inversion file, read for models with one and with two text encoders. Input: see
+// padded_file.h.
 
 #include <cstdint>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// Bodies of multipart/form-data: parts come out whole, or the error says what is wrong.
+// multipart/form-data bodies: parts are read whole, or the error says what is wrong.
 
 #include <cstdint>
 #include <string_view>

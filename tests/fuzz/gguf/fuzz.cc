@@ -1,4 +1,4 @@
-// A GGUF file of any bytes: its header, then every value and tensor that came out of it.
+// A GGUF file of any bytes: its header, then every value and tensor read from it.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace {
 using rbee::io::Metadata;
 using rbee::io::MetaEntry;
 
-// A value of another type than asked for is refused by an Error; each getter is asked alone.
+// Each getter must refuse a value of another type by an Error; each is called separately.
 template <typename Get>
 void ask(Get get) {
   try {

@@ -1,6 +1,6 @@
 // Constraints of any bytes: g and GBNF, r and a regular expression of whole texts, a and one of any
-// part, l and Lark's notation, or a JSON schema, and behind a byte of zero what is read by it. At
-// each byte the mask has to agree with the matcher, and there is a way on or an end.
+// part, l and Lark, or a JSON schema; then a zero byte and a text to read. At each byte the mask
+// must agree with the matcher, and there must be a next token or an end.
 
 #include <cstdint>
 #include <memory>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace rbee;
 
-// Small, so that the fuzzer's time goes into many grammars.
+// Small limits, so that the fuzzer tries many grammars.
 constexpr grammar::AutomatonLimits kLimits = {
     .max_rules = 100, .max_expanded = 5000, .max_work = 50'000};
 constexpr size_t kMaxRead = 64;

@@ -1,5 +1,5 @@
-// An image model in one file, read and loaded as far as it goes, and the same file as a VAE. The
-// input is a GGUF file, or what padded_file.h says.
+// An image model in one file, read and loaded as far as possible, and the same file as a VAE.
+// Input: a GGUF file, or see padded_file.h.
 
 #include <cstdint>
 #include <stdexcept>

@@ -1,6 +1,6 @@
 // A folder of packed integers (AWQ, GPTQ, compressed-tensors), every value of its matrices and the
-// type that each is to become. The input is a config.json, a NUL byte, the header of a safetensors
-// file, another and the data.
+// type that each is converted to. Input: a config.json, a NUL byte, the header of a safetensors
+// file, another NUL byte and the data.
 
 #include <cstdint>
 #include <stdexcept>

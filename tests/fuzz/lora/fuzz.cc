@@ -1,5 +1,5 @@
-// A file of an adapter, then every number that came out of it. The input is a GGUF file, or PEFT's
-// adapter_config.json, a NUL byte, the header of a safetensors file, a NUL byte and the data.
+// An adapter's file, then every number read from it. Input: a GGUF file, or PEFT's
+// adapter_config.json, NUL, the header of a safetensors file, NUL and the data.
 
 #include <cmath>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a model may write, in any form: the first byte says the form and where the text is cut.
-// What comes out joined is the same for the whole text and for its pieces.
+// A model's output in any form: the first byte chooses the form and where the text is cut. The
+// joined result must be the same for the whole text and for its pieces.
 
 #include <cstdint>
 #include <optional>

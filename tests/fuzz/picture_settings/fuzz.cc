@@ -42,7 +42,7 @@ void read_settings(std::string_view text) {
   }
 }
 
-// As the text that another program writes into a PNG file.
+// As another program's text in a PNG file.
 void read_file(std::string_view text) {
   static const io::Pixels pixel{.width = 1, .height = 1, .channels = 3, .values = {1, 2, 3}};
   for (const char* key : {"prompt", "invokeai_metadata", "sd-metadata", "Dream",
@@ -53,7 +53,7 @@ void read_file(std::string_view text) {
   }
 }
 
-// In the lowest bits of opacity, a byte a column.
+// In the lowest bits of opacity, one byte per column.
 void read_pixels(std::string_view text) {
   for (const std::string_view mark : {"stealth_pnginfo", "stealth_pngcomp"}) {
     std::string bytes(mark);

@@ -1,4 +1,4 @@
-// PNG files from strangers. Checksums are made right, or no change would get past them.
+// PNG files from strangers. The target corrects checksums, or no mutation would pass them.
 
 #include <zlib.h>
 

@@ -1,4 +1,4 @@
-// Prompts with weights: every text is one, and its chunks have the asked length.
+// Prompts with weights: every text is valid, and its chunks have the requested length.
 
 #include <cmath>
 #include <cstdint>
@@ -16,7 +16,7 @@ void require(bool condition, const char* what) {
   if (!condition) throw std::logic_error(what);
 }
 
-// A prompt that changes has a text for every call, and a part that changes is no longer than it.
+// A changing prompt has a text for each call, and no part is longer than the prompt.
 void check_schedule(std::string_view text, const PromptCalls& calls) {
   for (const PromptShare& share : split_prompt(text)) {
     require(std::isfinite(share.weight), "no weight of a part");

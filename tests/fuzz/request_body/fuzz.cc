@@ -1,5 +1,5 @@
-// Bodies of POST requests. Whatever comes in, the parsers either refuse it with InvalidBody, whose
-// report is itself valid JSON, or give values that the engine takes.
+// Bodies of POST requests. For any input, the parsers either throw InvalidBody, whose report is
+// valid JSON, or return values that the engine accepts.
 
 #include <cstdint>
 #include <stdexcept>
@@ -30,7 +30,7 @@ void require(bool condition, const char* what) {
   if (!condition) throw std::logic_error(what);
 }
 
-// Reads the body; a refusal must be reportable, or say by name what is not done here.
+// Reads the body; a refusal must have a valid report, or name an unsupported feature.
 template <typename Parse>
 void parse_or_report(Parse parse) {
   try {
@@ -54,16 +54,16 @@ void generate(std::string_view body) {
   checked.stop = request.stop;
   checked.max_tokens = request.max_tokens.value_or(1);
   checked.sampling = request.sampling;
-  engine::validate(checked);  // throws when the two disagree on what is valid
+  engine::validate(checked);  // throws if parser and engine disagree
 }
 
-// Of tools that were taken: a call that is required can be made.
+// For accepted tools: if a call is required, one must be possible.
 void require_tools(const server::ChatFields& chat) {
   require(chat.tool_choice != "required" || !chat.tools.empty(), "a call without tools");
   for (const server::SentTool& tool : chat.tools) require(!tool.json.empty(), "an empty tool");
 }
 
-// Of a chat that was taken: pictures stand within their messages, in order.
+// For an accepted chat: pictures lie within their messages, in order.
 void require_chat(const server::GenerateRequest& request) {
   require_tools(request.chat);
   for (const server::SentMessage& message : request.messages) {
@@ -81,7 +81,7 @@ void require_chat(const server::GenerateRequest& request) {
   }
 }
 
-// Bodies of embeddings and ranking have something to evaluate.
+// Accepted bodies for embeddings and ranking must have something to evaluate.
 void embeddings(std::string_view body) {
   parse_or_report([=] {
     const server::EmbeddingBody read = server::parse_embeddings(body);
@@ -91,7 +91,7 @@ void embeddings(std::string_view body) {
   require(!server::parse_score(body).second.empty(), "no pair");
 }
 
-// The numbers of a body for pictures, as the engine would get them.
+// The numbers in a body for pictures, as the engine would get them.
 void validate_image(const server::ImageBody& body) {
   engine::ImageRequest checked;
   checked.clip_skip = body.clip_skip.value_or(0);

@@ -1,4 +1,4 @@
-// A safetensors file of any bytes: its header, then every tensor that came out of it.
+// A safetensors file of any bytes: its header, then every tensor read from it.
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// An image model's file with matrices of one byte and their scales, then every number that came out
-// of it. The input is a GGUF file, or the header of a safetensors file, a NUL byte and the data.
+// An image model's file with one-byte matrices and scales, then every number read from it. Input: a
+// GGUF file, or the header of a safetensors file, NUL and the data.
 
 #include <cmath>
 #include <cstdint>

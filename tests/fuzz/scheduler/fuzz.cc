@@ -1,5 +1,5 @@
-// A scheduler_config.json and the noise levels of a few steps with it, which have to be numbers
-// that fall.
+// A scheduler_config.json and its noise levels for a few steps, which must be finite and
+// falling.
 
 #include <cmath>
 #include <cstdint>

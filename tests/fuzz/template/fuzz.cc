@@ -1,5 +1,5 @@
-// A chat template of any bytes, rendered with a conversation; behind a byte of zero the input may
-// hold variables of its own.
+// A chat template of any bytes, rendered with a conversation; after a zero byte the input may set
+// its own variables.
 
 #include <cstdint>
 #include <string_view>
@@ -21,7 +21,7 @@ constexpr std::string_view kVariables = R"({
   "s": "Hello, World",
   "u": "Gr\u00fc\u00dfe", "n": 5, "f": 2.5, "xs": [3, 1, 2], "d": {"b": 2, "a": 1}})";
 
-// Small, so that the fuzzer's time goes into many templates.
+// Small limits, so that the fuzzer tries many templates.
 constexpr rbee::text::TemplateLimits kLimits = {
     .max_steps = 20'000, .max_output_bytes = 1 << 16, .max_memory_bytes = 1 << 22};
 

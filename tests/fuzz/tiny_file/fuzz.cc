@@ -1,7 +1,7 @@
-// A tiny autoencoder's file with what may lie beside it, and the network that it describes. The
-// input is three texts, each ended by a NUL byte, and the data of both files: the header of
-// taesd_decoder.safetensors, the header of taesd_encoder.safetensors and config.json. What is empty
-// is not there.
+// A tiny autoencoder's file with files that may lie beside it, and the network that it describes.
+// Input: three texts, each ended by a NUL byte (the headers of taesd_decoder.safetensors and
+// taesd_encoder.safetensors, and config.json), then the data of both files. For an empty text there
+// is no file.
 
 #include <cstdint>
 #include <stdexcept>

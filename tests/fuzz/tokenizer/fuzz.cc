@@ -1,5 +1,5 @@
-// A tokenizer.json of any bytes, then a text of any bytes through it and back. The input is the
-// file; what follows its first NUL byte is the text.
+// A tokenizer.json of any bytes, then a text of any bytes encoded and decoded. Input: the file; the
+// text follows its first NUL byte.
 
 #include <algorithm>
 #include <cstdint>
@@ -17,7 +17,7 @@ using rbee::text::TokenId;
 
 constexpr size_t kMaxText = 4096;  // slow patterns have their own limits; long texts find no more
 
-// A promise of the API that does not hold is a finding.
+// A broken promise of the API is a finding.
 void require(bool kept) {
   if (!kept) std::abort();
 }

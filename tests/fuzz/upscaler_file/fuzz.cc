@@ -1,5 +1,5 @@
-// A file of ESRGAN and the network that it describes. The input is the header of a safetensors
-// file, a NUL byte and the data.
+// An ESRGAN file and the network that it describes. Input: the header of a safetensors file, a NUL
+// byte and the data.
 
 #include <cstdint>
 #include <stdexcept>
