@@ -15,7 +15,7 @@ namespace {
 
 class DequantizeTest : public testing::TestWithParam<DType> {};
 
-// Bit for bit, NaN for NaN, from blocks at an address without any alignment.
+// Compares bit for bit, NaN with NaN, from blocks at an unaligned address.
 TEST_P(DequantizeTest, MatchesGolden) {
   const std::string type = name(GetParam());
   auto blocks = read_golden<char>(type + ".blocks");

@@ -1,4 +1,4 @@
-// Values that are not weights: NaN, infinities, extremes of float, blocks of one value.
+// Values unlike weights: NaN, infinities, extremes of float, blocks of one value.
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ class QuantEdgeTest : public testing::TestWithParam<DType> {
     dequantize_row(GetParam(), blocks.data(), out.data(), kElements);
     return out;
   }
-  // Of the largest magnitude that the type holds, by the contract of quantize_row.
+  // Of the type's largest magnitude, by the contract of quantize_row.
   static float limit() {
     switch (GetParam()) {
       case DType::q4_0:
@@ -105,7 +105,7 @@ TEST_P(QuantEdgeTest, ZerosStayZero) {
 
 TEST_P(QuantEdgeTest, ConstantsKeepTheirValue) {
   for (const float value : {0.3f, -0.3f, 1000.0f, -1e-3f}) {
-    // The specification's scale for mxfp4 leaves values just below a power of two out of reach.
+    // With the mxfp4 specification's scale, values just below a power of two are out of range.
     const float tolerance = (GetParam() == DType::mxfp4 ? 0.25f : 0.02f) * std::fabs(value);
     for (const float x : decode(encode(Row(kElements, value)))) ASSERT_NEAR(x, value, tolerance);
   }

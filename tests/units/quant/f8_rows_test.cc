@@ -1,4 +1,4 @@
-// Published forms of FP8 as groups of 128: what each says of an element.
+// Published forms of FP8 as groups of 128: the value of an element in each.
 #include "rbee/quant/f8_rows.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ std::vector<float> values_of(const F8Rows& rows) {
   return values;
 }
 
-// scale(row, column): of the whole matrix, of which the codes are rows from first_row on.
+// scale(row, column): for the whole matrix; the codes are its rows from first_row on.
 template <typename Scale>
 void expect_values(const F8Rows& rows, const Scale& scale) {
   const std::vector<float> values = values_of(rows);
@@ -67,7 +67,7 @@ TEST(F8RowsTest, OneScaleOrOneForEachRow) {
                 [&](int64_t row, int64_t) { return each[row]; });
 }
 
-// Blocks of 128 columns, and of 256 of which the last is cut, and rows that begin within one.
+// Blocks of 128 columns, blocks of 256 with the last one cut, and rows that begin inside one.
 TEST(F8RowsTest, Blocks) {
   const std::vector<std::byte> codes = quant::codes();
   for (const int64_t columns : {128, 256}) {

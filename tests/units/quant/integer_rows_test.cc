@@ -1,4 +1,4 @@
-// Rows of small integers with scales as blocks: what each element becomes.
+// Rows of small integers with scales, as blocks: the value of each element.
 #include "rbee/quant/integer_rows.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ TEST_F(IntegerRowsTest, SymmetricOnesAreExact) {
   decode(DType::q8_0, rows(8, true), same);
 }
 
-// The middle times a scale is a scale with another exponent.
+// The middle code times a scale is a power of two times the scale.
 TEST_F(IntegerRowsTest, MiddlesAreExactAsOffsetsToo) {
   for (const int bits : {2, 3, 4}) {
     decode(DType::q4_1, rows(bits, true),
@@ -77,7 +77,7 @@ TEST_F(IntegerRowsTest, MiddlesAreExactAsOffsetsToo) {
   }
 }
 
-// What zeros take away is rounded to f16, whose numbers are 2^-10 of themselves apart.
+// The product of zero and scale is rounded to f16, with a relative step of 2^-10.
 TEST_F(IntegerRowsTest, OffsetsAreRounded) {
   for (const int bits : {2, 3, 4}) {
     float largest = 0;

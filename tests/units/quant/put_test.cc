@@ -1,5 +1,5 @@
-// put_* are the inverses of the accessors in backends/shared/quant_blocks.h: what is stored at one
-// place is read there, and nowhere else.
+// put_* are the inverses of the accessors in backends/shared/quant_blocks.h: a stored value is read
+// at its own place and at no other.
 
 #include "rbee/quant/put.h"
 

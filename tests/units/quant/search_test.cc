@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kRow = 256;
 constexpr int64_t kRows = 256;
 
-// Encodes and decodes; importance (kRow values) is that of every row.
+// Encodes and decodes; importance (kRow values) applies to every row.
 std::vector<float> round_trip(DType type, const std::vector<float>& in,
                               const float* importance = nullptr) {
   std::vector<uint8_t> blocks(static_cast<size_t>(row_bytes(type, kRow)));
@@ -43,8 +43,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 class SearchTest : public testing::TestWithParam<DType> {};
 
-// Values that some block holds exactly are found again, nearly: the error is small beside the one
-// of values between them.
+// If some block holds the values exactly, the search nearly finds it: the error is small compared
+// with that of values in between.
 TEST_P(SearchTest, KeepsWhatItOnceMade) {
   const auto in = weight_samples(kRow * 16);
   const auto once = round_trip(GetParam(), in);
@@ -52,7 +52,7 @@ TEST_P(SearchTest, KeepsWhatItOnceMade) {
   EXPECT_LE(rms_error(twice, once), 0.2 * rms_error(once, in));
 }
 
-// Weights that differ by 1000 must lower the weighted error, at the price of the plain one.
+// Weights that differ by 1000 must lower the weighted error, at the cost of the plain one.
 TEST_P(SearchTest, ImportanceMovesTheError) {
   const auto in = weight_samples(kRow * 32);
   std::vector<float> importance(in.size());
@@ -77,8 +77,8 @@ TEST_P(SearchTest, EqualImportanceIsTheSameForAnyUnit) {
   EXPECT_EQ(round_trip(GetParam(), in, ones.data()), round_trip(GetParam(), in, tiny.data()));
 }
 
-// A thousandth of a usual weight leaves the halves of these types few bits, or none if the integers
-// beside them were as large as they can be.
+// For values a thousandth of usual weights, these types' half scales keep few bits, or none if the
+// integers beside them were at their largest.
 TEST(SearchSmallTest, SmallBlocksKeepTheirPrecision) {
   const auto usual = weight_samples(kRow * 4);
   for (const DType type : {DType::q3_k, DType::q6_k, DType::iq4_xs}) {
@@ -96,8 +96,8 @@ INSTANTIATE_TEST_SUITE_P(Types, SearchTest,
                                          DType::q6_k, DType::iq4_nl, DType::iq4_xs),
                          [](const auto& types) { return std::string(name(types.param)); });
 
-// Given importance, the types with ggml's reference rounding are searched too: less error for the
-// same weights.
+// Given importance, types with ggml's reference rounding are searched, too: less error for the same
+// weights.
 TEST(SearchLegacyTest, EqualImportanceBeatsTheReference) {
   const auto in = weight_samples(kRow * 32);
   const std::vector<float> ones(kRow, 1.0f);

@@ -1,5 +1,5 @@
-// Hugging Face folders as GGUF files: the model that comes back is the same, by its settings and by
-// its logits, against transformers' goldens of tests/models.
+// Hugging Face folders as GGUF files: the converted model must have the same settings and the
+// logits of transformers' goldens in tests/models.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -166,8 +166,8 @@ TEST_P(FamilyTest, BlockTypesLoad) {
 INSTANTIATE_TEST_SUITE_P(Cases, FamilyTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// Folders of packed integers: f32 values of a GGUF file, and the codes themselves, whose rows
-// change places for rope.
+// Folders of packed integers: as f32 values in a GGUF file, and as the codes themselves, whose rows
+// are permuted for rope.
 TEST_F(ConvertTest, PackedIntegersKeepTheLogits) {
   for (const char* name : {"llama_awq", "llama_gptq", "llama_gptq_order", "phi3_packed"}) {
     SCOPED_TRACE(name);
@@ -213,7 +213,7 @@ TEST_F(ConvertTest, RefusesWhatGgufCannotHold) {
   expect_refused(folder("llama", "llama"), not_found, "tokenizer.json is not beside", true);
 }
 
-// YaRN's own factor of the rotation travels as what readers multiply their formula with.
+// YaRN's own rotation factor is stored as the number that readers multiply their formula by.
 TEST_F(ConvertTest, YarnKeepsItsAttentionFactor) {
   const fs::path from =
       folder("rope_yarn", "smollm",
@@ -224,7 +224,7 @@ TEST_F(ConvertTest, YarnKeepsItsAttentionFactor) {
   EXPECT_LE(test::max_difference(logits_of(*model, prompts), logits_of(*plain, prompts)), 1e-5f);
 }
 
-// Layers without a rhythm are listed one by one.
+// Layers without a regular pattern are listed one by one.
 TEST_F(ConvertTest, AnyLayersMaySlide) {
   const fs::path from =
       folder("gemma3_multimodal", "gemma3_multimodal",

@@ -1,5 +1,5 @@
-// Folders of encoders, and of a decoder for embeddings, as GGUF files: settings, names and values
-// are those that gguf-py wrote into the goldens' files, the vectors those of transformers
+// Folders of encoders, and of an embedding decoder, as GGUF files: settings, names and values must
+// equal gguf-py's in the goldens' files, and vectors transformers'
 // (tools/goldens/make_embedding_goldens.py).
 
 #include <gmock/gmock.h>
@@ -50,8 +50,8 @@ class EncoderConvertTest : public FolderConversion {
     std::ofstream(file) << value;
   }
 
-  // As published tokenizers of this kind have it, in the place of the goldens' NFKC. stripped: as
-  // newer exports of SentencePiece's models have it.
+  // A normaliser of published tokenizers of this kind, instead of the goldens' NFKC. stripped: as
+  // in newer exports of SentencePiece models.
   static void use_charsmap(const fs::path& made, bool stripped = false) {
     const json unigram =
         read_json(fs::path(test::data_folder()) / "units" / "text" / "data" / "unigram.json");
@@ -80,7 +80,7 @@ class EncoderConvertTest : public FolderConversion {
   }
 };
 
-// Vectors of length 1, or scores, of a golden's texts.
+// Vectors of length 1, or scores, for a golden's texts.
 std::vector<std::vector<float>> outputs(const fs::path& path, const json& golden) {
   const io::Checkpoint checkpoint = io::Checkpoint::open(path);
   const auto model = models::load_embedding_model(checkpoint, {.device = &test::cpu_device()});
@@ -119,7 +119,7 @@ constexpr EncoderCase kCases[] = {
     {"bert_ranker", "bert"},
     {"xlm_roberta_ranker", "bert", true},
     {"modern_bert_ranker", "modern-bert"},
-    {"qwen3", "qwen3"},  // a decoder for embeddings
+    {"qwen3", "qwen3"},  // an embedding decoder
 };
 
 class EncoderFamilyTest : public EncoderConvertTest,
@@ -138,7 +138,7 @@ TEST_P(EncoderFamilyTest, HasTheKeysAndTensorsOfGgufPy) {
   const io::Checkpoint wanted = io::Checkpoint::open(data_folder(GetParam().name) / "model.gguf");
   EXPECT_EQ(made.architecture(), GetParam().architecture);
   for (const io::MetaEntry& entry : wanted.metadata().entries()) {
-    // The converter makes a token of its own kind of what is unknown, and cuts spaces.
+    // The converter turns the unknown token into a kind of its own, and trims spaces.
     if (entry.key == "general.name" || entry.key == "tokenizer.ggml.token_type" ||
         entry.key == "tokenizer.ggml.remove_extra_whitespaces") {
       continue;
@@ -148,7 +148,7 @@ TEST_P(EncoderFamilyTest, HasTheKeysAndTensorsOfGgufPy) {
     EXPECT_EQ(own->type, entry.type) << entry.key;
     EXPECT_TRUE(std::ranges::equal(own->value, entry.value)) << entry.key;
   }
-  // Readers that build pairs themselves double RoBERTa's separator by this.
+  // Readers that build pairs themselves double RoBERTa's separator if this is set.
   const bool roberta = std::string_view(GetParam().name).starts_with("xlm_roberta");
   EXPECT_EQ(made.metadata().get_bool("tokenizer.ggml.add_sep_token").value_or(false), roberta);
   EXPECT_EQ(made.metadata().contains("tokenizer.ggml.seperator_token_id"),
@@ -207,7 +207,7 @@ struct Bounds {
   float score;    // apart at most
 };
 
-// Rows of 32 random weights lose more than a model's.
+// Rows of 32 random weights lose more precision than a model's.
 TEST_P(EncoderFamilyTest, BlockTypesGiveNearlyTheSameVectors) {
   const json golden = EncoderFamilyTest::golden();
   for (const Bounds& bounds : {Bounds{"q8_0", 0.995, 0.1f}, {"q4_k_m", 0.93, 0.6f}}) {
@@ -231,7 +231,7 @@ TEST_P(EncoderFamilyTest, BlockTypesGiveNearlyTheSameVectors) {
 INSTANTIATE_TEST_SUITE_P(Cases, EncoderFamilyTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// transformers' own names of Nomic's settings.
+// Nomic's settings under transformers' own names.
 TEST_F(EncoderConvertTest, NativeSettingsAreRead) {
   const json golden = read_json(data_folder("nomic_native") / "golden.json");
   const auto made = outputs(convert(folder("nomic_native"), "f32"), golden);

@@ -1,4 +1,4 @@
-// Files of NVFP4 have scales beside their matrices, which files of other types do not.
+// NVFP4 files have scales beside their matrices; files of other types do not.
 
 #include <algorithm>
 #include <filesystem>
@@ -34,7 +34,7 @@ class MatrixScaleTest : public test::CheckpointFiles {
     tensors_.push_back({"blk.0.ffn_up_exps.scale", {2}, {0.25f, 2}});
   }
 
-  // The checkpoint by a recipe, read again.
+  // Converts the checkpoint by a recipe and reads the result.
   io::Checkpoint converted(const char* recipe) {
     const io::Checkpoint from = gguf(tensors_);
     io::GgufWriter writer;
@@ -45,7 +45,7 @@ class MatrixScaleTest : public test::CheckpointFiles {
     return io::Checkpoint::open(path);
   }
 
-  // What a tensor's values are in the file of f32, over those that were stored.
+  // A tensor's values in the f32 file, divided by the stored ones.
   void expect_multiplied(const io::Checkpoint& made, const std::string& name,
                          const std::vector<float>& scales) const {
     SCOPED_TRACE(name);
@@ -78,7 +78,7 @@ TEST_F(MatrixScaleTest, MatricesAreMultiplied) {
   expect_multiplied(made, "blk.0.ffn_up_exps.weight", {0.25f, 2});
 }
 
-// An output matrix of few bits stays as it is otherwise.
+// Otherwise an output matrix of few bits stays unchanged.
 TEST_F(MatrixScaleTest, AnOutputWithAScaleIsQuantised) {
   EXPECT_EQ(converted("q4_k_m").find("output.weight")->dtype, DType::q6_k);
   std::erase_if(tensors_, [](const StoredTensor& tensor) { return tensor.name == "output.scale"; });

@@ -1,4 +1,4 @@
-// Which type each tensor gets.
+// The type of each tensor in a plan.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ SourceTensor tensor(std::string name, const Shape& shape, DType dtype = DType::f
   return tensor;
 }
 
-// The plan of a file with this one tensor, and an output matrix of its own beside it.
+// The plan for a file with this one tensor and its own output matrix.
 TensorPlan plan_of(const SourceTensor& each, const char* recipe, bool pure = false) {
   std::vector<SourceTensor> tensors = {each};
   if (each.stored.name != "output.weight") tensors.push_back(tensor("output.weight", {8, 256}));
@@ -90,7 +90,7 @@ TEST(PlanTest, TheOutputIsBetterThanTheRest) {
   EXPECT_EQ(plan_of(tensor("token_embd.weight", {8, 256}), "q4_k").to, DType::q4_k);
 }
 
-// More bits do not bring back what a coarser type lost.
+// More bits cannot restore what a coarser type lost.
 TEST(PlanTest, AnOutputInABlockTypeStaysAsStored) {
   const SourceTensor coarse = tensor("output.weight", {8, 256}, DType::q5_1);
   EXPECT_EQ(plan_of(coarse, "q4_k").to, DType::q5_1);
@@ -141,7 +141,7 @@ TEST(RecipeTest, Names) {
   }
 }
 
-// What llama-quantize chooses; tools/goldens/make_mixture_goldens.py asked it.
+// llama-quantize's choices, as recorded by tools/goldens/make_mixture_goldens.py.
 const json& goldens() {
   static const json file = [] {
     std::ifstream in(test::data_folder() + "/units/quantize/data/mixtures.json");

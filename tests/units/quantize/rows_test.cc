@@ -1,4 +1,4 @@
-// Rows from one type to another.
+// Converts rows from one type to another.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -98,7 +98,7 @@ TEST(RowsTest, ThreadsDoNotMatter) {
   }
 }
 
-// More rows than are converted at a time.
+// More rows than one conversion step.
 TEST(RowsTest, ManyRows) {
   const int64_t rows = 35000;
   const std::vector<float> values = wave(rows * 256);
@@ -185,7 +185,7 @@ TEST(RowsTest, ValuesThatDoNotFit) {
 
 class IntegerRowsTest : public Scratch {};
 
-// Packed integers become blocks with the same numbers, also where rows change places, and floats.
+// Packed integers become blocks with the same numbers, also if rows are permuted, and floats.
 TEST_F(IntegerRowsTest, KeepTheirNumbers) {
   const test::PlainIntegers matrix{.rows = 32, .in = 64, .symmetric = true};
   write_raw_folder(scratch(), integer_config(test::IntegerForm::gptq, matrix),
@@ -201,7 +201,7 @@ TEST_F(IntegerRowsTest, KeepTheirNumbers) {
       std::vector<float> values(static_cast<size_t>(matrix.rows * matrix.in));
       row_to_float(to, bytes.data(), values.data(), matrix.rows * matrix.in);
       for (int64_t row = 0; row < matrix.rows; ++row) {
-        // Of 16 rows of a head the first half takes the even places.
+        // Of a head's 16 rows, the first half goes to the even places.
         const int64_t from = heads == 0 ? row : row / 16 * 16 + row % 2 * 8 + row % 16 / 2;
         for (int64_t i = 0; i < matrix.in; ++i) {
           ASSERT_EQ(values[static_cast<size_t>(row * matrix.in + i)], matrix.value(from, i))

@@ -81,7 +81,7 @@ TEST_F(VocabTest, EveryEndTokenOfTheConfigEndsATurn) {
   write("config.json", R"({"model_type": "llama", "eos_token_id": 40})");
   const auto tokenizer = engine::load_tokenizer(convert(kTokens));
   EXPECT_EQ(tokenizer->eos(), 40);
-  // <|endoftext|> and <|im_end|> end a turn by their names; 41 and 42 find a place.
+  // <|endoftext|> and <|im_end|> end a turn by their names; 41 and 42 fit in too.
   EXPECT_THAT(tokenizer->end_tokens(), ElementsAre(0, 2, 40, 41, 42));
 }
 
@@ -99,7 +99,7 @@ TEST_F(VocabTest, ChatTemplates) {
   EXPECT_EQ(of(convert(kTokens)), "from its own file");
 }
 
-// Names tell readers of Phi-3's special tokens, behind which white space goes.
+// Readers recognise Phi-3's special tokens by name, and drop white space after them.
 TEST_F(VocabTest, Phi3IsKnownByItsName) {
   fs::path file = path("phi3.gguf");
   const auto write_named = [&](std::string_view name) {

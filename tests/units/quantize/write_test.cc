@@ -1,4 +1,4 @@
-// Where files are written, and that nothing is left of those that were not finished.
+// Places where files are written; an unfinished file leaves nothing.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -49,7 +49,7 @@ class WriteTest : public Scratch {
     return names;
   }
 
-  // What the plan of a file says about a target.
+  // The plan's message about a target.
   std::string target_error(const fs::path& from, const fs::path& to) const {
     const auto tensors = as_stored(io::Checkpoint::open(from));
     const auto plans = plan_types(tensors, {.recipe = find_recipe("q8_0")});
@@ -62,7 +62,7 @@ class WriteTest : public Scratch {
   }
 };
 
-// Runs `rbee quantize`; gives its exit status and what it wrote to standard error.
+// Runs `rbee quantize`; returns its exit status and its standard error.
 class Program {
  public:
   explicit Program(const std::vector<std::string>& arguments, rlim_t file_limit = RLIM_INFINITY) {
@@ -72,7 +72,7 @@ class Program {
     if (process_ == 0) {
       const rlimit limit{file_limit, file_limit};
       setrlimit(RLIMIT_FSIZE, &limit);
-      // The signal's default would end the process before write() can fail.
+      // By default the signal would end the process before write() can fail.
       signal(SIGXFSZ, SIG_IGN);
       dup2(ends[1], STDERR_FILENO);
       dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
@@ -150,7 +150,7 @@ TEST_F(WriteTest, ASignalLeavesNothing) {
   const fs::path from = make_model("m.gguf", 1 << 17);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     Program program({from.string(), path("q.gguf").string(), "q3_k_s", "-t", "1"});
-    // The temporary file is there once the work has begun.
+    // The temporary file exists once the work has begun.
     for (int i = 0; i < 3000 && files().size() < 2; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }

@@ -1,4 +1,4 @@
-// OpenAPI documents of the workers for text beside what their parsers read.
+// OpenAPI documents of the text workers, compared with the fields that their parsers read.
 
 #include <gmock/gmock.h>
 
@@ -30,7 +30,7 @@ namespace {
 using nlohmann::json;
 using Names = std::set<std::string>;
 
-// Of the objects that the schema takes, not of those in their fields.
+// For objects that the schema accepts, not for those in their fields.
 void collect(const json& document, const json& schema, Names& names) {
   if (const auto ref = schema.find("$ref"); ref != schema.end()) {
     const json::json_pointer place(ref->get<std::string>().substr(1));
@@ -61,7 +61,7 @@ struct Body {
   const char* path;
   std::function<void(std::string_view)> parse;
   std::vector<const char*> bodies = {"{}"};
-  Names refused = {};  // read to say that they are not done
+  Names refused = {};  // read only to be refused
 };
 
 Names read_by(const Body& body) {
@@ -70,7 +70,7 @@ Names read_by(const Body& body) {
     try {
       body.parse(text);
     } catch (const InvalidBody&) {
-      // Missing fields are noted after all was read.
+      // Missing fields are reported after everything was read.
     }
   }
   Names out;
@@ -138,7 +138,7 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
   }
 }
 
-// Requested features that are not supported.
+// Features that are not supported.
 template <typename Parse>
 Names refused(Parse parse, const json& body) {
   Names out;

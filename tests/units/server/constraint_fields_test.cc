@@ -1,4 +1,4 @@
-// The fields that ask for an answer of a form, in everybody's spelling.
+// Fields that constrain the answer's form, in every API's spelling.
 #include <gmock/gmock.h>
 
 #include "rbee/core/cat.h"

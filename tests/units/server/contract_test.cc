@@ -1,4 +1,4 @@
-// The worker's JSON, and its error table.
+// The worker's JSON and its error table.
 
 #include <gmock/gmock.h>
 
@@ -85,7 +85,7 @@ TEST(Responses, Events) {
             R"({"type":"error","code":"CANCELLED","message":"gone","retriable":false})");
 }
 
-// A file of 3 MB has as many; looking each up among the others would take minutes.
+// A file of 3 MB has this many; quadratic look-ups would take minutes.
 TEST(Responses, PicturesMayHaveManySettings) {
   SdapiPngInfo info;
   for (int i = 0; i < 200'000; ++i) info.fields.emplace_back(cat("k", i), "v");

@@ -1,5 +1,5 @@
-// The table of the fields that choose tokens (rbee/engine/api/fields.h) beside what is told of it:
-// the OpenAPI document, docs/reference/fields.md and the page.
+// The table of sampling fields (rbee/engine/api/fields.h), compared with the OpenAPI document,
+// docs/reference/fields.md and the page.
 
 #include <gmock/gmock.h>
 
@@ -49,7 +49,7 @@ json default_of(const SamplingField& field) {
                              std::is_same_v<T, std::vector<std::string>>) {
           return value;
         } else {
-          return nullptr;  // a seed, biases: none
+          return nullptr;  // neither a seed nor biases
         }
       },
       field.member);
@@ -133,7 +133,7 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-// RBEE_WRITE_FIELDS=1 writes it.
+// With RBEE_WRITE_FIELDS=1 it writes the page.
 TEST(Fields, ThePageIsPrintedFromTheTable) {
   const std::string path = FIELDS_PAGE;
   if (std::getenv("RBEE_WRITE_FIELDS") != nullptr) std::ofstream(path) << document();
@@ -154,7 +154,7 @@ TEST(Fields, TheOpenApiDocumentHasTheirRangesAndDefaults) {
   }
 }
 
-// Each bound is in the parser's range, and the next value is not; the engine agrees.
+// Each bound is in the parser's range, and the next value is not; the engine must agree.
 TEST(Fields, ParserAndEngineKeepTheirRanges) {
   const auto reads = [](const SamplingField& field, double value) {
     try {

@@ -179,7 +179,7 @@ TEST(Flags, WrongUsage) {
   }
 }
 
-// An origin that no browser sends would silently allow no page.
+// An origin that no browser sends would silently allow no page at all.
 TEST(Flags, OriginsAreAsBrowsersSendThem) {
   for (const char* good : {"https://a.example", "http://localhost:3000", "http://[::1]:3000",
                            "chrome-extension://abc", "null", "*"}) {

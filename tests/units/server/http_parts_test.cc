@@ -1,4 +1,4 @@
-// The parts of server/http that need no socket.
+// The parts of server/http that work without a socket.
 
 #include <gmock/gmock.h>
 
@@ -237,7 +237,7 @@ TEST(EventQueue, KeepsOrderAndWakesOnce) {
   EXPECT_TRUE(queue.take(100).text.empty());
   queue.push_data("1");
   queue.push_data("2");
-  EXPECT_EQ(wakes, 1);  // the second needs none: no reader looked meanwhile
+  EXPECT_EQ(wakes, 1);  // the second needs none: the reader has not looked yet
   EXPECT_EQ(queue.take(100).text, "data: 1\n\ndata: 2\n\n");
   EXPECT_FALSE(queue.take(100).last);
   queue.close();
@@ -322,7 +322,7 @@ TEST(Url, Parts) {
   }
 }
 
-// Of work that lies there already, one piece stands between two looks at what else there is.
+// Between two checks for other work, it does one piece of the work at hand.
 TEST(Turns, LetOthersIn) {
   boost::asio::io_context loop;
   Turns turns;

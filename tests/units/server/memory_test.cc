@@ -36,13 +36,13 @@ namespace {
   }
 }
 
-// A server's threads live long, and must not keep memory that they freed.
+// A server's threads live long and must not keep freed memory.
 TEST(MemoryTrimmer, ThreadsGiveBackWhatTheyFreed) {
 #ifndef RBEE_ALLOCATOR_OF_GLIBC
   GTEST_SKIP() << "another allocator";
 #else
   std::thread([] {
-    take_and_free(1, size_t{30} << 20);  // from which on the allocator would keep as much
+    take_and_free(1, size_t{30} << 20);  // after which the allocator would keep that much
     MemoryTrimmer trimmer;
     const int64_t before = resident_mib();
     take_and_free(600, size_t{100} << 10);

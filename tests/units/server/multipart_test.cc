@@ -1,4 +1,4 @@
-// Bodies of multipart/form-data, well formed and not.
+// Bodies of multipart/form-data, valid and invalid.
 
 #include "server/http/multipart.h"
 

@@ -1,4 +1,4 @@
-// Bodies of requests: accepted ones, and the errors of the others.
+// Request bodies: accepted ones, and the errors for the others.
 
 #include "server/wire/generate_request.h"
 
@@ -24,7 +24,7 @@ std::vector<FieldError> errors_of(std::string_view body) {
   return {};
 }
 
-// The constraint of the only error; the number of errors when there is not just one.
+// The constraint of the only error; if there is not exactly one, their number.
 std::string constraint(std::string_view body) {
   const std::vector<FieldError> errors = errors_of(body);
   return errors.size() == 1 ? errors[0].constraint : std::to_string(errors.size());
@@ -34,7 +34,7 @@ std::string with(const std::string& field) {
   return R"({"prompt":"Hi",)" + field + "}";
 }
 
-// A tree of them would take 40 MB.
+// Parsed as a tree, they would take 40 MB.
 TEST(ParseGenerate, FieldsThatNobodyReadsCostNoTree) {
   std::string body = R"({"prompt":"Hi","a":[)";
   for (int i = 0; i < 500'000; ++i) body += "[],";
@@ -51,7 +51,7 @@ TEST(ParseGenerate, FieldsThatNobodyReadsCostNoTree) {
   EXPECT_EQ(request.max_tokens, 7);
 }
 
-// Values follow names and blanks of any form, and names stay as they were sent.
+// Values are found after names and blanks of any form, and names stay as sent.
 TEST(ParseGenerate, FieldsAreFoundWhereTheyStand) {
   const GenerateRequest spaced =
       parse_generate("\n{ \"\\u0070rompt\"\t:\r\n \"H:i\" , \"seed\" :5}");
@@ -80,7 +80,7 @@ TEST(ParseGenerate, NullIsAbsent) {
               SizeIs(0));
 }
 
-// Half a million of them would be an answer of 80 MB.
+// Half a million of them would give an answer of 80 MB.
 TEST(ParseGenerate, TheFirstErrorsOfManyAreTold) {
   std::string body = R"({"messages":[)";
   for (int i = 0; i < 100'000; ++i) body += "1,";
@@ -120,7 +120,7 @@ TEST(ParseGenerate, EdgesOfRangesAreInside) {
   }
 }
 
-// As clients of vLLM and llama-server, and those that know no integers, send them.
+// As clients of vLLM and llama-server, and clients without integers, send them.
 TEST(ParseGenerate, OtherSpellings) {
   const GenerateRequest request = parse_generate(
       R"({"prompt":"Hi","max_tokens":64.0,"top_k":-1,"seed":-1,"repeat_penalty":1.5,

@@ -17,11 +17,11 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-// Its last 8 bytes are 0.4 of what they may be.
+// Its last 8 bytes are 0.4 of their largest value.
 constexpr const char* kTrace = "4bf92f3577b34da66666666666666666";
 
 struct Told {
-  std::vector<bool> samples;          // without a parent, of a sampled one, of one that is not
+  std::vector<bool> samples;          // no parent; a sampled one; one that is not
   std::vector<std::string> warnings;  // names of variables
 };
 
@@ -76,7 +76,7 @@ TEST(TracingVariables, BadOnesAreToldAndLeftOut) {
   }
 }
 
-// Why no tracer is made for a collector there; empty when one is.
+// Why no tracer is created for such a collector; empty if one is.
 std::string refusal(const std::string& endpoint, const char* certificate, const char* key) {
   ServerFlags flags;
   flags.otlp_endpoint = endpoint;
@@ -105,7 +105,7 @@ TEST(TracingVariables, ACertificateOfTheClientNeedsItsKey) {
   EXPECT_THAT(refusal(tls, "/nowhere/cert.pem", "/nowhere/key.pem"),
               AllOf(StartsWith("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE"),
                     HasSubstr("/nowhere/cert.pem is no certificate in PEM form")));
-  // Nothing is shown to a collector without TLS.
+  // A collector without TLS gets no certificate.
   EXPECT_EQ(refusal("http://localhost:1", "/nowhere/cert.pem", nullptr), "");
 }
 

@@ -1,5 +1,5 @@
-// Compiled as C++14 without any standard header in reach: what the headers of backends/shared
-// promise to the compilers of devices.
+// Compiled as C++14 without standard headers: the headers of backends/shared promise device
+// compilers to work so.
 #include "backends/shared/kv_page.h"
 #include "backends/shared/math.h"
 #include "backends/shared/pack_blocks.h"

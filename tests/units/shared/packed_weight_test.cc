@@ -17,7 +17,7 @@ namespace {
 
 using shared::PackedLayout;
 
-// Blocks of random bytes; nothing here keeps scales finite, so values are compared as bits.
+// Blocks of random bytes; scales may be infinite or NaN, so values are compared as bits.
 template <typename Block>
 std::vector<Block> random_blocks(size_t count) {
   std::mt19937 random(7);

@@ -1,4 +1,4 @@
-// The harness must fail where an implementation is wrong: values, unwritten elements, writes into
+// The harness must report wrong implementations: wrong values, unwritten elements, writes into
 // gaps, types that double cannot hold.
 #include <gtest/gtest.h>
 
@@ -47,8 +47,8 @@ TEST(CompareValues, ToleranceIsRelativeAbsoluteAndOfTheLargest) {
   EXPECT_FALSE(compare_values(array({1}), array({1, 2}), {.relative = 1}).ok);
 }
 
-// Products of rows of 256 random numbers in [-2, 2), 24 by 40 of them, as a kernel computes them
-// whose results are rounded to a type, with or without a fault.
+// Products of rows of 256 random numbers in [-2, 2), 24 by 40 of them, as a kernel with results
+// rounded to a type computes them, with or without a fault.
 class PlantedFaults : public ::testing::Test {
  protected:
   static constexpr int64_t kRows = 24, kColumns = 40, kTerms = 256;
@@ -64,13 +64,13 @@ class PlantedFaults : public ::testing::Test {
     }
     return out;
   }
-  // To the nearest number of so many significant bits.
+  // Rounds to the nearest number with this many significant bits.
   static double rounded(double value, int bits) {
     int exponent = 0;
     const double fraction = std::frexp(value, &exponent);
     return std::ldexp(std::nearbyint(std::ldexp(fraction, bits)), exponent - bits);
   }
-  // Row by row in blocks of 32 to a step of 1/127 of the block's largest number.
+  // Rounds row by row in blocks of 32, in steps of 1/127 of the block's largest number.
   static std::vector<double> in_8_bits(std::vector<double> values) {
     for (size_t first = 0; first < values.size(); first += 32) {
       double largest = 0;
@@ -115,7 +115,7 @@ TEST_F(PlantedFaults, AreFoundWhereRoundingPassesWithRoom) {
     const HostArray want = products(x_, w_, bits);
     const std::vector<double> taken = family == Family::quant_product ? in_8_bits(x_) : x_;
     const HostArray right = products(taken, w_, bits);
-    // As of two implementations in f32 whose sums have another order.
+    // As two f32 implementations that sum in different orders.
     HostArray other = right;
     for (double& value : other.values) value = rounded(value * (1 + 0x1p-12), bits);
     const Comparison passes = compare_values(dtype == DType::f32 ? right : other, want, allowed);
@@ -136,8 +136,8 @@ TEST_F(PlantedFaults, AreFoundWhereRoundingPassesWithRoom) {
   }
 }
 
-// As one token's by types whose numbers begin at a minimum (q4_1): a sum of the activations weighs
-// most in each result, and with it the sum's own error.
+// As one token's results for types with a block minimum (q4_1): a sum of the activations dominates
+// each result, and so does its error.
 TEST_F(PlantedFaults, OneRowsSharedRoundingsPass) {
   constexpr int64_t kOuts = 192;
   std::vector<double> w = random(kOuts, 2);
@@ -167,7 +167,7 @@ TEST(WithinRange, IsThatOfTheType) {
   EXPECT_FALSE(std::signbit(within_range(x, DType::i32)[3]));
 }
 
-// A copy of (2, 3) with gaps by a kernel that goes wrong at `run`.
+// A copy of (2, 3) with gaps, by a kernel that fails at `run`.
 Comparison compare_copies(void (*run)(const CopyArgs&, Stream&), DType dtype = DType::f32) {
   static constexpr auto kRight = [](const CopyArgs& args, Stream& stream) {
     for (const Impl<CopyArgs>& impl : cpu().kernels().copy) {

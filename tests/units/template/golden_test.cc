@@ -1,4 +1,4 @@
-// Replays what Python's Jinja2 rendered (goldens/README.md says how the files were made).
+// Renders templates like Python's Jinja2 (goldens/README.md says how the files were made).
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ std::string read(const std::filesystem::path& path) {
   return text.str();
 }
 
-// Both must agree: the text, or that there is none.
+// Both must agree on the text, or on failing.
 void expect_golden(const Json& golden, const std::string& source, const std::string& variables) {
   std::string output;
   try {
@@ -69,7 +69,7 @@ TEST(TemplateGolden, ChatFamilies) {
   }
 }
 
-// The words of raise_exception() reach the user unchanged.
+// The text of raise_exception() reaches the user unchanged.
 TEST(TemplateGolden, RaisedMessages) {
   const Json file = Json::parse(read(folder() / "families.json"));
   int raised = 0;

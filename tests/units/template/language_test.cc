@@ -1,4 +1,4 @@
-// What the goldens cannot show: errors' words and places, messages, time, threads.
+// Cases that goldens cannot show: errors' texts and places, messages, time, threads.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(TemplateErrors, SourceErrorsHaveLineAndColumn) {
               HasSubstr("more than 4300 digits"));
 }
 
-// What Python's json and Jinja2 print of them.
+// The output of Python's json and Jinja2 for them.
 TEST(TemplateNumbers, IntegersOfAnySizeArePassedOn) {
   for (const char* number : {"9223372036854775807", "-9223372036854775808", "9223372036854775808",
                              "-9223372036854775809", "18446744073709551615", "18446744073709551616",

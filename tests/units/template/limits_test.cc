@@ -1,4 +1,4 @@
-// Templates come with models from strangers: each of these must end soon with an error.
+// Models come with strangers' templates: each of these must fail soon.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST(TemplateLimits, Steps) {
               HasSubstr("more than 10 steps"));
 }
 
-// Arithmetic that leaves 64 bits, and sizes that no memory has, end in an error of the template.
+// Arithmetic beyond 64 bits and impossible sizes must end in a template error.
 TEST(TemplateLimits, HugeNumbers) {
   for (const std::string_view use : {"9223372036854775807 + 1",
                                      "-9223372036854775807 - 2",
@@ -106,7 +106,7 @@ TEST(TemplateLimits, HugeNumbersThatCutNothing) {
   }
 }
 
-// Work inside of one operation counts as well.
+// Work inside one operation counts, too.
 TEST(TemplateLimits, StepsOfLongTexts) {
   const std::string head = "{% set s = 'ab' * 1000000 %}";
   for (const std::string_view use :
@@ -145,7 +145,7 @@ TEST(TemplateLimits, Memory) {
       HasSubstr("more than 1000 bytes"));
 }
 
-// An error may quote the template, but not all of it.
+// An error may quote only part of the template.
 TEST(TemplateLimits, LengthOfErrors) {
   EXPECT_LT(error_of(cat("{{ ", repeat("\u00e4", 5000), ".x }}")).size(), 1100U);
   EXPECT_LT(error_of("x", {}, cat("{\"a\": \"", repeat("b", 5000), "\xff\"}")).size(), 600U);
@@ -176,7 +176,7 @@ TEST(TemplateLimits, DepthOfSource) {
   EXPECT_EQ(ChatTemplate(fine).render("{}"), "1");
 }
 
-// Chains are not nested, but evaluating them is.
+// Chains are not nested, but their evaluation is.
 TEST(TemplateLimits, LongChains) {
   for (const std::string_view link : {" + 1", "|string", ".x", "[0]", " or 0", " and 1"}) {
     SCOPED_TRACE(link);
@@ -208,7 +208,7 @@ TEST(TemplateLimits, DepthOfVariables) {
               HasSubstr("nested more than 100 deep"));
 }
 
-// A value that holds itself twice is small, but its text is not.
+// A value that contains itself twice is small, but its text is not.
 TEST(TemplateLimits, SharedValues) {
   const std::string nest =
       "{% set ns = namespace(v=[1]) %}{% for i in range(60) %}"

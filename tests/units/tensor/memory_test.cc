@@ -1,4 +1,4 @@
-// Where elements live and for how long, and how they move between host and devices.
+// Where tensors' elements live, for how long, and how they move between host and devices.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

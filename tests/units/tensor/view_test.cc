@@ -1,4 +1,4 @@
-// Views: which elements they show, and what they refuse.
+// Views: the elements that they show, and the arguments that they refuse.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

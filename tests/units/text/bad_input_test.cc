@@ -1,4 +1,4 @@
-// Malformed files give an error that names the field; nothing is allocated from a number alone.
+// Malformed files give an error naming the field; a number alone never causes an allocation.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// The message of the error that loading gives; "" when it gives none.
+// The message of the error on loading; "" if there is none.
 std::string error_of(const std::string& text, Code code = Code::invalid_argument) {
   try {
     tokenizer_from_json(text);
@@ -117,7 +117,7 @@ TEST(TokenizerJson, SlowPatternsEndInAnError) {
   EXPECT_THROW(tokenizer->encode(std::string(10000, 'a') + "b"), Error);
 }
 
-// Each step may be harmless; together they would fill the memory.
+// Each step may be harmless, but together they would fill the memory.
 TEST(TokenizerJson, StepsThatMultiplyTextAreBounded) {
   const json twice = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}};
   const json regex = {{"type", "Replace"}, {"pattern", {{"Regex", "a"}}}, {"content", "aa"}};

@@ -67,7 +67,7 @@ TEST_F(ClipTokenizerTest, SpecialIdsComeFromTheFiles) {
   EXPECT_EQ(other.bos, other.tokenizer->find("a</w>"));
 }
 
-// The order of ids that CLIP was published with: "a</w>" is 320 there too.
+// CLIP's published order of ids: there, too, "a</w>" is 320.
 TEST(ClipVocabularyTest, FollowsFromTheMerges) {
   constexpr std::string_view kMerges = "#version: 0.2\nc a\nca t</w>\n";
   const ClipTokenizer clip = clip_tokenizer({.merges = kMerges});
