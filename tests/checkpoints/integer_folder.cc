@@ -12,7 +12,7 @@
 namespace rbee::test {
 namespace {
 
-// Words of (down, across) whose codes run along one of the axes.
+// Words of (down, across), with codes along one of the axes.
 struct Words {
   int64_t down, across;
   std::vector<uint32_t> values;

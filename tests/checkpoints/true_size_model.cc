@@ -10,7 +10,7 @@ namespace {
 using models::ImageFamily;
 using models::ModelPart;
 
-// Larger than any tensor; pages that nobody touches take no memory.
+// Larger than any tensor; untouched pages take no memory.
 std::shared_ptr<const void> untouched_memory() {
   static const std::shared_ptr<const void> memory = [] {
     constexpr size_t kBytes = size_t{1} << 30;
@@ -22,7 +22,7 @@ std::shared_ptr<const void> untouched_memory() {
   return memory;
 }
 
-// The tensors of one part by diffusers' names.
+// The tensors of one part under diffusers' names.
 class Names {
  public:
   void tensor(const std::string& name, const Shape& shape) {

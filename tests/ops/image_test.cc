@@ -74,7 +74,7 @@ TEST(ImageConv, EnlargesAndAdds) {
   }
 }
 
-// Weights of every type that linear layers have panels for, depths odd and even, filters of more
+// Weights of every type with panels for linear layers, odd and even depths, and filters of more
 // rows than one panel.
 TEST(ImageConv, PackedWeightsGiveWhatPlainOnesGive) {
   for (Device* device : all_devices()) {

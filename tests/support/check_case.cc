@@ -11,8 +11,8 @@ void keep_worst(Comparison& worst, const Comparison& one, size_t output) {
   if (!one.ok) worst.first_failure = cat("output ", output, ", ", one.first_failure);
 }
 
-// The type whose tolerance an output has: a GPU's attention may round f32 queries and weights to
-// the type of 16-bit keys and values, and 8-bit ones to f16.
+// The type that sets an output's tolerance: a GPU's attention may round f32 queries and weights to
+// the type of 16-bit keys and values, and to f16 for 8-bit ones.
 DType tolerance_type(const OpCase& c, CaseRun& run, DType output) {
   const bool rounds = c.family == Family::attention && output == DType::f32 &&
                       run.scene().device().id().kind != DeviceKind::cpu;
@@ -26,7 +26,7 @@ DType tolerance_type(const OpCase& c, CaseRun& run, DType output) {
   return output;
 }
 
-// Bounds of sums are parts of the largest result, which is a sum no more where it was cut off.
+// Bounds of sums are relative to the largest result, which is no sum if it was clamped.
 void check_not_cut_off(const OpCase& c, const HostArray& want, DType dtype) {
   const bool sums = c.family == Family::product || c.family == Family::rounded_product ||
                     c.family == Family::quant_product || c.family == Family::quant_gate;

@@ -10,7 +10,7 @@ namespace {
 
 using shared::BlockQ8_0;
 
-// Where the codes and the scale of a group lie.
+// The places of a group's codes and scale.
 struct Place {
   int64_t codes, scale;
 };

@@ -58,7 +58,7 @@ std::vector<Device*> all_devices() {
       try {
         devices.push_back(&backend.device(i));
       } catch (const Error& error) {
-        // A card that there are no kernels for, beside others.
+        // A card without kernels, beside others.
         if (error.code() != Code::unsupported) throw;
       }
     }

@@ -97,7 +97,7 @@ void fix_scales(Block& block, const Values& values, uint64_t& state) {
   } else if constexpr (std::is_same_v<Block, shared::BlockF8_G128>) {
     block.d = values.one_scale ? 0.002f : static_cast<float>(0.0005 + 0.0045 * uniform(state));
     for (uint8_t& code : block.qs) {
-      if ((code & 127) == 127) code ^= 1;  // NaN, whose group's scale would be NaN
+      if ((code & 127) == 127) code ^= 1;  // NaN; the group's scale would be NaN, too
     }
   } else if constexpr (std::is_same_v<Block, shared::BlockQ8_K>) {
     block.d = static_cast<float>(0.01 + 0.09 * uniform(state));
@@ -151,7 +151,7 @@ void fill_random(std::span<std::byte> bytes, DType dtype, const Values& values, 
   });
 }
 
-// A type is told apart once for all elements: a frame with a block of each type is large, and ASan
+// Tests the type once for all elements: a frame with a block of each type is large, and ASan
 // poisons it at every call.
 void elements(const std::byte* data, DType dtype, std::span<const int64_t> at,
               std::span<double> out) {

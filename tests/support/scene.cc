@@ -7,7 +7,7 @@
 namespace rbee::harness {
 namespace {
 
-// Also a large number in every float type, so that an unwritten element cannot pass.
+// A large number in every float type, so that an unwritten element fails.
 constexpr std::byte kPattern{0x5a};
 constexpr int64_t kGap = 3;  // extra columns of Form::gaps
 
@@ -65,7 +65,7 @@ size_t bytes_of(const Shape& shape, DType dtype) {
   return static_cast<size_t>(rows * row_bytes(dtype, row));
 }
 
-// Bytes of the distinct elements that a view reaches.
+// Bytes of the distinct elements in a view.
 double touched_bytes(const View& view) {
   const DTypeInfo& type = info(view.dtype);
   double elements = 1;

@@ -9,8 +9,8 @@
 namespace rbee::harness {
 namespace {
 
-// What a result may differ by from the wanted one when both are right; kRoom times that is allowed.
-// tests/ops/README.md derives the rows.
+// The difference that two right results may have; kRoom times that is allowed. tests/ops/README.md
+// derives the rows.
 struct Row {
   Family family;
   std::optional<DType> dtype;        // of the output; empty: every type
@@ -20,17 +20,17 @@ struct Row {
 };
 constexpr double kRoom = 2;
 
-// The last row that fits counts; a looser row after a family's first one says why.
+// The last matching row counts; a looser row after a family's first one gives its reason.
 constexpr Row kRows[] = {
     {Family::exact, {}, {}, 0, 0},
-    // Both results are rounded, each by half a unit at most; a sum of two terms, fused or not, has
+    // Both results are rounded, each by at most half a unit; a sum of two terms, fused or not, has
     // the error of its terms.
     {Family::elementwise, {}, {}, 1, 1e-7},
     {Family::elementwise, DType::f64, {}, 1, 2e-16},
-    // A number next to a boundary may be rounded to its other side, a step of 1/127 of the largest.
+    // A number near a boundary may be rounded to either side, a step of 1/127 of the largest.
     {Family::elementwise, DType::q8_0, {}, 0, 0.0083},
     {Family::function, {}, {}, 1, 1e-7},
-    // Own formulas in f32 are good to about an ulp of their terms, and two of them are compared.
+    // f32 formulas are exact to about an ulp of their terms, and two of them are compared.
     {Family::function, DType::f32, {}, 2, 1e-7},
     {Family::function, DType::f64, {}, 4, 5e-16},
     // The order of a sum is free; cancellation makes the error relative to the terms. Values
@@ -57,13 +57,13 @@ constexpr Row kRows[] = {
     {Family::attention, DType::bf16, {}, 1, 5e-3},
 };
 
-// Of many results together, where a single one may hide a fault: the root of the mean square of
-// the errors, as a part of that of the allowed ones, and by how much all of them may be too large
-// or too small.
+// For many results together, because a single one may hide a fault: the root mean square of the
+// errors relative to that of the allowed ones, and by how much all of them may be too large or too
+// small.
 constexpr double kMany = 64;
 constexpr double kMostMeanSquare = 0.4;
 constexpr double kMostScale = 0.005;
-// Results of one row share the roundings of its activations, where weights are not around zero.
+// Results of one row share its activations' rounding errors, if weights are not around zero.
 constexpr double kMostOfRow = 0.015;
 
 // The distance from 1 to the next number, and the smallest number above 0.
@@ -94,7 +94,7 @@ bool same_bits(double a, double b) {
          (std::isnan(a) && std::isnan(b));
 }
 
-// Sums over the finite results, in parts of the largest.
+// Sums over the finite results, relative to the largest.
 struct Sums {
   // Of numbers to the second and the fourth power.
   struct Powers {
@@ -137,7 +137,7 @@ void compare_one(Comparison& out, int64_t i, double got, double want, double all
          cat("element ", i, ": got ", got, ", want ", want, " (allowed error ", allowed, ')'));
 }
 
-// `rows` of results, whose errors are independent of each other.
+// `rows` of results, with independent errors.
 void compare_sums(Comparison& out, const Sums& sums, const Tolerance& each, int64_t rows) {
   if (sums.allowed.effective_count() >= kMany) {
     const double part = std::sqrt(sums.errors.second / sums.allowed.second);
@@ -163,8 +163,8 @@ void fail_at(Comparison& out, const std::string& message) {
   out.first_failure = message;
 }
 
-// Offsets in bytes, from the allocation's start, of the operand's elements. Blocks: none, since
-// such an operand has no gaps.
+// Byte offsets of the operand's elements from the allocation's start. None for block types, which
+// have no gaps.
 std::vector<int64_t> element_offsets(const Scene::Output& output) {
   const View& view = output.view.view();
   if (is_quantized(view.dtype)) return {};

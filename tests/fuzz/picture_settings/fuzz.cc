@@ -1,5 +1,5 @@
-// Texts that tell how a picture is made: the settings in strangers' files, and prompts that name
-// LoRAs. What is read can be checked as any request.
+// Texts about how a picture was made: the settings in strangers' files, and prompts that name
+// LoRAs. The settings that were read must be checkable like any request.
 
 #include <algorithm>
 #include <cstdint>
