@@ -164,7 +164,7 @@ class Hub(Handler):
     def handle_path(self, url, query):
         if self.limited():
             return
-        if url.hostname == "files.example":  # of a client that takes this server for its proxy
+        if url.hostname == "files.example":  # from a client that uses this server as its proxy
             return LargeFiles.handle_path(self, url, query)
         path = url.path
         if path == "/api/models":

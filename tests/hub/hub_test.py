@@ -56,7 +56,7 @@ def repositories():
 
 
 def contents(folder):
-    """What lies below a folder: path -> text of a link, or bytes. Without what only tells the time or the tool."""
+    """The files below a folder: path -> text of a link, or bytes. Without files that only hold a time or the tool."""
     out = {}
     for here, names, files in os.walk(folder):
         for name in [*names, *files]:
@@ -440,7 +440,7 @@ class Commands(Case):
 
     def test_other_commands_take_names(self):
         error = self.rbee("inspect", "hf:org/chat-GGUF:Q8_0", fails=True)
-        self.assertIn("snapshots", error)  # the file came, and is noise
+        self.assertIn("snapshots", error)  # the file arrived, but is noise
         self.assertIn("chat-Q8_0.gguf", error)
 
 

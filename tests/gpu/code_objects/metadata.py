@@ -1,4 +1,4 @@
-"""What an AMD code object says of its kernels: the MessagePack map of its metadata note (LLVM, "User Guide for AMDGPU
+"""The kernels in an AMD code object: the MessagePack map of its metadata note (LLVM, "User Guide for AMDGPU
 Backend", code object v5). Python's standard library alone, so that no tool of LLVM has to be there."""
 import struct
 

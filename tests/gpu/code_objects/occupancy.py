@@ -64,7 +64,7 @@ def waves_by_registers(target, vectors, scalars):
 
 
 def waves_of_simd(target, vectors, scalars, shared, threads, lanes):
-    """The mean over a unit's SIMDs, with blocks of so many threads and bytes of shared memory; 0 where none fits."""
+    """The mean over a unit's SIMDs, with blocks of this many threads and bytes of shared memory; 0 if none fits."""
     limits = limits_of(target)
     waves = -(-threads // lanes)
     blocks = waves_by_registers(target, vectors, scalars) * SIMDS // waves

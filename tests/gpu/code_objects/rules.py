@@ -1,4 +1,4 @@
-"""What the machine code of kernels has to hold. Every row starts with patterns (* and ?, alternatives separated by |)
+"""Rules for the machine code of kernels. Every row starts with patterns (* and ?, alternatives separated by |)
 of the family (the .cu file), the target and the kernel's name."""
 
 MOST_SCALAR_SPILLS = 160
@@ -10,7 +10,7 @@ DOT2 = "gfx906|gfx1011|gfx1012|gfx103*"  # v_dot2 of f16, and no matrix instruct
 DOT4 = "gfx906|gfx908|gfx90a|gfx942|gfx950|gfx1011|gfx1012|gfx103*|gfx11*|gfx12*"
 QUANTISED = "q4_0|q4_1|q5_0|q5_1|q8_0|q2_k|q3_k|q4_k|q5_k|q6_k|iq4_nl|iq4_xs|mxfp4"
 
-# A pattern that the disassembly of each such kernel holds.
+# A pattern that the disassembly of each such kernel must contain.
 INSTRUCTIONS = [
     ("gemm", "gfx908|gfx90a|gfx942", "*", r"v_mfma_f32_16x16x"),
     ("gemm|expert_gemm|image_conv_matrix|matvec_matrix_*|expert_few_*", "gfx950", "*", r"v_mfma_f32_16x16x32_b?f16"),
@@ -53,7 +53,7 @@ INSTRUCTIONS = [
     ("matvec_e4m3|matvec_one_e4m3|expert_matvec_e4m3", "sm_*", "*", r"HFMA2"),
 ]
 
-# Kernels without scratch memory and spilled vector registers.
+# Kernels that must not use scratch memory or spill vector registers.
 HOT = [
     ("gemm*|expert_gemm|expert_few_*", "*", "*"),
     ("image_*", "*", "*"),
@@ -105,10 +105,10 @@ MOST_REGISTERS = [
     ("image_norm", "sm_*", "*", 80),
 ]
 
-# Known: at most so many bytes of scratch and so many spilled vector registers a lane.
+# Known exceptions: the most bytes of scratch and spilled vector registers per lane.
 EXCEPTIONS = [
     ("attention_decode", "sm_*", "*", 56, 0),
-    # Read and written outside of the loops.
+    # Accessed outside the loops only.
     ("attention_decode_mma", "sm_8?", "*_d128", 24, 0),
     ("linear_plain", "sm_8?", "*", 8, 0),
     ("matvec", "sm_8?", "matvec_f32_f32_b4_w32", 8, 0),

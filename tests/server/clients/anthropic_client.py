@@ -52,7 +52,7 @@ def check_count(client):
     answer = client.messages.create(**CHAT)
     usage = answer.usage
     assert usage.cache_creation_input_tokens == 0, usage
-    # The same was asked before.
+    # An earlier request was the same.
     assert usage.cache_read_input_tokens > 0, usage
     whole = usage.input_tokens + usage.cache_read_input_tokens
     assert counted.input_tokens == whole, (counted, usage)

@@ -1,4 +1,4 @@
-"""What the tests of pages share: Chromium's path and playwright. Importing this ends the program with
+"""Shared by the tests of pages: Chromium's path and playwright. Importing this ends the program with
 status 77 and a line that says why when there is no Chromium or no Python package `playwright`."""
 
 import shutil

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Renders the Helm chart and holds what comes out against Kubernetes' own schemas.
+"""Renders the Helm chart and checks the result against Kubernetes' own schemas.
 Usage: chart.py CHART
 
 Needs the packages helm-python-sdk (Helm's own library), kubernetes-validate and PyYAML; ends with
@@ -19,7 +19,7 @@ VERSION = "1.30"
 
 
 class OnceEach(yaml.SafeLoader):
-    """Kubernetes takes no name twice in a mapping; PyYAML by itself does."""
+    """Kubernetes rejects duplicate names in a mapping; PyYAML alone accepts them."""
 
     def construct_mapping(self, node, deep=False):
         names = [name.value for name, _ in node.value]
@@ -33,7 +33,7 @@ def render(chart, release="demo", **values):
     for name, text in texts.items():
         for document in yaml.load_all(text, OnceEach) if name.endswith(".yaml") else []:
             if document:
-                # Kubernetes itself knows no kinds of operators.
+                # Kubernetes' own schemas lack the kinds of operators.
                 if document["apiVersion"] != "monitoring.coreos.com/v1":
                     kubernetes_validate.validate(document, VERSION, strict=True)
                 found[document["kind"]] = document
@@ -124,7 +124,7 @@ def check_watching(chart):
 
 
 def check_names_like_numbers(chart):
-    """Words that YAML takes for something else stay words."""
+    """Strings that YAML would read as other types stay strings."""
     documents = render(chart, release="1", apiKeysSecret="2", tlsSecret="3",
                        model={"path": "/models/m.gguf", "existingClaim": "4"},
                        serviceMonitor={"enabled": True, "interval": "0", "keySecret": "5",

@@ -47,7 +47,7 @@ def check_stream(client, wanted):
 
 def check_call(client):
     answer = client.chat(**CALL)
-    assert answer.finish_reason in ("TOOL_CALL", "MAX_TOKENS"), answer  # it may call for ever
+    assert answer.finish_reason in ("TOOL_CALL", "MAX_TOKENS"), answer  # calls may never end
     call = answer.message.tool_calls[0]
     assert call.function.name == "look" and call.id, call
     assert isinstance(json.loads(call.function.arguments)["on"], bool), call

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A hive: starts chat workers as rbee's does, hears their heartbeats, loses and replaces them.
+"""A hive: starts chat workers as rbee's does, receives their heartbeats, loses and replaces them.
 Usage: hive.py WORKER MODEL
 
 It waits for what must happen, minutes at most on a busy machine, and needs nothing but Python."""
@@ -69,7 +69,7 @@ class Hive:
         self.server.server_close()
 
     def statuses(self, worker, first=0):
-        """Of a worker's heartbeats, from the first-th of all workers' on."""
+        """Heartbeats of one worker, starting at index `first` of all workers'."""
         return [beat["worker"]["status"] for beat in self.beats[first:]
                 if beat["worker"]["id"] == worker]
 
@@ -144,7 +144,7 @@ def check_hive_down(hive, worker):
     """Every change is reported; a worker goes on without its hive, and reports to one that is back
     without waiting for its next turn, 30 s later."""
     seen = len(hive.beats)
-    # Long enough to be still under way when the heartbeat is written, on any machine.
+    # Long enough to still run when the heartbeat is written, on any machine.
     endless = {"prompt": "Hi", "max_tokens": 100000, "ignore_eos": True}
     jobs = []
     for _ in range(8):
@@ -188,7 +188,7 @@ def main():
     check_hive_down(hive, kept)
     for worker in (kept, replacement):
         worker.stop()
-        # One that was under way may be read after it.
+        # One that was already sent may be read after it.
         wait_for("the last heartbeats",
                  lambda: {"stopping", "stopped"} <= set(hive.statuses(worker.id)))
     assert not os.path.exists(f"/proc/{kept.process.pid}/exe")

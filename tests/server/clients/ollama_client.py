@@ -10,7 +10,7 @@ import json
 import os
 import sys
 
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it fetches a list at its start
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it downloads a list at start
 
 try:
     import litellm

@@ -57,7 +57,7 @@ def near(figures, others):
 
 
 def check_echo(client, model):
-    """As lm-evaluation-harness asks for the likelihood of a text: by its tokens."""
+    """lm-evaluation-harness requests the likelihood of a text this way: by its tokens."""
     fields = dict(model=model, temperature=0)
     answer = client.completions.create(prompt="Once upon", max_tokens=6, logprobs=1, **fields)
     said = answer.choices[0]

@@ -41,7 +41,7 @@ def main():
     golden = json.loads(pathlib.Path(sys.argv[2]).read_text())
     client = openai.OpenAI(base_url=sys.argv[1] + "/v1", api_key="none", max_retries=0)
     model = client.models.list().data[0].id
-    # The client asks for base64 where nothing is said, and turns it to numbers itself.
+    # By default the client requests base64 and decodes it itself.
     answer = client.embeddings.create(model=model, input=golden["texts"])
     check_vectors(answer, golden)
     assert answer.usage.prompt_tokens == sum(len(ids) for ids in golden["ids"]), answer.usage

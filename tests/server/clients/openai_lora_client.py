@@ -46,7 +46,7 @@ def check_models(client):
 
 
 def check_names(client):
-    """Each name says its own, alone and together; gives what they say."""
+    """Each name gives its own answer, alone and with others; returns the answers."""
     alone = {model: say(client, model) for model in (MODEL, "loud", "quiet")}
     for model, (name, _) in alone.items():
         assert name == model, alone

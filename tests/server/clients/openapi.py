@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds a server against its own OpenAPI document with schemathesis. Usage: openapi.py URL TOKEN
+"""Tests a server against its own OpenAPI document with schemathesis. Usage: openapi.py URL TOKEN
 [front]
 
 front: it is `rbee serve`; what only its workers answer gets fewer questions, they are held themselves.
@@ -17,7 +17,7 @@ except ImportError:
     sys.exit(77)
 
 
-# What the front answers itself, or of several kinds of workers.
+# Paths that the front answers itself, or from several kinds of workers.
 OWN = ("^/(workers|metrics|version|openapi.json|health.*|ready|v1/ready|v1/health|models.*|"
        "v1/models.*|v1/jobs.*|v1/cancel)$")
 
@@ -28,13 +28,13 @@ def hold(url, token, *more):
     command = [
         program, "--config-file", here / "schemathesis.toml", "run", f"{url}/openapi.json",
         "--header", f"Authorization: Bearer {token}", *more,
-        # The other paths of jobs have the same handlers, and the worker is to live on.
+        # The other job paths have the same handlers, and the worker must keep running.
         "--exclude-path-regex", "^/v1/(inference.*|shutdown)$",
         "--seed", "1", "--request-timeout", "60",
         # Threads that parse Python at the same time can trip over each other in CPython 3.11.
         "--workers", "1",
         "--suppress-health-check", "all", "--no-color"]
-    with tempfile.TemporaryDirectory() as folder:  # it leaves files where it runs
+    with tempfile.TemporaryDirectory() as folder:  # it leaves files in its folder
         run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         print(run.stdout[-8000:], run.stderr[-2000:])

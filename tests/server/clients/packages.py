@@ -63,9 +63,9 @@ def check_unit(unit, name):
     text = unit.read_text()
     start = [line for line in text.splitlines() if line.startswith("ExecStart=")]
     assert len(start) == 1 and start[0].startswith(f"ExecStart=/usr/bin/{name} "), start
-    # A device of its own is hidden from what needs none.
+    # A private /dev hides devices from units that need none.
     assert ("PrivateDevices=yes" in text) == name.endswith("-cpu"), text
-    # rbee serve tells its workers itself that it ends.
+    # rbee serve stops its workers itself.
     assert "KillMode=mixed" in text
     for word in ("@about@", "@command@", "@environment@", "@device@", "@program@", "@units@"):
         assert word not in text, word
@@ -84,7 +84,7 @@ def verify(units, folder):
         copy.write_text(text)
         done = subprocess.run(["systemd-analyze", "verify", "--man=no", copy], capture_output=True,
                               text=True, check=False)
-        # What it does not know is a line alone.
+        # systemd only prints a line for an unknown setting.
         findings = [line for line in done.stderr.splitlines() if copy.name in line]
         assert done.returncode == 0 and not findings, done.stderr
 

@@ -16,9 +16,9 @@ import time
 from browser import BROWSER, sync_playwright
 
 PATIENCE = 60_000  # milliseconds
-STEPS = "150"  # the most that the page takes: the test looks in while it draws
+STEPS = "150"  # the page's maximum: the test checks while the worker draws
 PROMPT = sys.argv[3] if len(sys.argv) > 3 else "a red cat on a table"
-NETWORK = "tiny-x2"  # that the worker was started with
+NETWORK = "tiny-x2"  # the worker was started with it
 
 DROP = """([name, data]) => {
   const bytes = Uint8Array.from(atob(data), c => c.charCodeAt(0));
@@ -187,7 +187,7 @@ def check_second_pass(visit):
 
 
 def check_networks(visit):
-    """The worker has one, which makes pictures twice as large."""
+    """The worker has one that doubles the size of pictures."""
     page = visit.page
     page.fill("#larger", "1.5")
     page.select_option("#upscaler", NETWORK)
@@ -207,7 +207,7 @@ def check_networks(visit):
 
 
 def check_leaving(visit):
-    """A worker that takes long: its tiles are told, and the request is left when it is not wanted."""
+    """A slow worker: the page shows the tiles and can cancel the request."""
     page, held = visit.page, []
     page.route("**/sdapi/v1/extra-single-image", lambda route: held.append(route))
     told = {"state": {"job": "extra-single-image"}, "textinfo": "tile 2 of 9"}
@@ -285,7 +285,7 @@ def check_phone(page, url, folder):
         box = page.locator(part).bounding_box()
         assert box["y"] >= 0 and box["y"] + box["height"] <= 740, (part, box)
     page.screenshot(path=folder / "page_phone.png")
-    # Held sideways: the picture leaves room for the line below it.
+    # Landscape: the picture leaves room for the line below it.
     page.set_viewport_size({"width": 740, "height": 360})
     visit.draw()
     box = page.locator("#status").bounding_box()

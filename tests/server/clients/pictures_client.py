@@ -88,7 +88,7 @@ def check_anthropic(client, text, tokens):
     answer = client.messages.create(model="tiny", max_tokens=8, messages=messages,
                                     extra_body={"temperature": 0})
     assert answer.content[0].text == text, (answer, text)
-    # Anthropic counts what the cache held apart from the rest of the input.
+    # Anthropic counts cached tokens separately from the rest of the input.
     usage = answer.usage
     assert usage.cache_read_input_tokens > 0, usage
     assert usage.input_tokens + usage.cache_read_input_tokens == tokens, (usage, tokens)

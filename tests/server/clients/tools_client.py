@@ -28,7 +28,7 @@ TEXT = ("<think>\nWhich city?\n</think>\n\nI look.\n<tool_call>\n"
 CHAT_TOOL = {"type": "function", "function": {
     "name": "get_weather", "description": "Weather of a city", "parameters": SCHEMA}}
 HI = {"role": "user", "content": "Hi"}
-THINKS_FOR_EVER = {"159": -100}  # the mark that ends the reasoning, of the tiny model
+THINKS_FOR_EVER = {"159": -100}  # the tiny model's mark that ends the reasoning
 
 
 def check_call(name, arguments):
@@ -55,7 +55,7 @@ def chat_echo(client):
     assert final.message.content == "I look.", final
     check_call(final.message.tool_calls[0].function.name,
                final.message.tool_calls[0].function.arguments)
-    # The call and its result go back as the client has them.
+    # The client sends the call and its result back unchanged.
     answer = client.chat.completions.create(model="tiny", tools=[CHAT_TOOL], messages=[
         {"role": "system", "content": "Fine."}, HI, choice.message.to_dict(),
         {"role": "tool", "tool_call_id": call.id, "content": "Sun"}])
@@ -86,7 +86,7 @@ def what_cannot_be_done(client):
 
 
 def chat_budget(client):
-    """The model never ends its reasoning itself; what it says is random."""
+    """The model never ends its reasoning by itself; its text is random."""
     ask = {"model": "tiny", "messages": [HI], "max_tokens": 40, "temperature": 1,
            "logit_bias": THINKS_FOR_EVER}
     for budget in (0, 9):

@@ -157,7 +157,7 @@ def inside(child, parent):
 
 
 def check_names(spans):
-    """No name below gen_ai. is made up."""
+    """Every attribute below gen_ai. is a standard one."""
     try:
         from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as known
     except ImportError:
@@ -199,7 +199,7 @@ def check_chat(worker):
                     "gen_ai.usage.output_tokens": 3, "gen_ai.response.finish_reasons": ["EOS"]}
         assert expected.items() <= facts.items(), facts
         check_names(spans)
-        # Not sampled: nothing comes of it. Without a parent a trace begins.
+        # Not sampled: no spans. Without a parent a trace begins.
         chat(port, {"traceparent": f"00-{TRACE}-{PARENT}-00"})
         chat(port)
         chat(port, {"traceparent": "garbage"})
@@ -207,7 +207,7 @@ def check_chat(worker):
         roots = [span for span in spans if "parentSpanId" not in span]
         assert len(spans) == 10 and len(roots) == 2 and TRACE not in str(spans), spans
         assert roots[0]["traceId"] != roots[1]["traceId"]
-        # What cannot be done is an error; the last spans are sent at the end.
+        # Failed requests are errors; the last spans are sent at the end.
         chat(port, {"X-Correlation-ID": "last"})
     assert end["status"] == 0, end
     assert "last" in str(collector.spans), "the last spans were not sent"
@@ -218,7 +218,7 @@ def check_chat(worker):
 
 
 def check_failure(worker):
-    """The device is lost in the middle of an answer."""
+    """The device is lost during an answer."""
     collector = Collector()
     with program([worker, "--model", "lost", "--port", "0", "--model-ref", "m"],
                  {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url + "/"}) as (port, _):
@@ -230,7 +230,7 @@ def check_failure(worker):
 
 
 def check_bad_collectors(worker):
-    """Whatever the collector does, answers are the same, and the worker ends as it should."""
+    """Whatever the collector does, answers are the same, and the worker ends normally."""
     with Closed() as closed:
         for url in (closed.url, Collector("refuses").url, Collector("slow").url):
             with program([worker, "--model", "any", "--port", "0"],
@@ -246,7 +246,7 @@ def check_bad_collectors(worker):
 
 
 def make_certificate(folder, name):
-    """One for localhost that vouches for itself; its file, its key's, and one with both."""
+    """A self-signed one for localhost: its file, its key's, and one with both."""
     file, key, both = (f"{folder}/{name}{end}.pem" for end in ("", "-key", "-both"))
     subprocess.run(["/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                     "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", file, "-days",
@@ -268,7 +268,7 @@ def check_sends_nothing(collector, command, environment, why):
     seen = len(collector.spans)
     with program(command, environment) as (port, end):
         chat(port)
-        # A worker that is told to stop gives up on its collector soon.
+        # A stopping worker gives up on its collector soon.
         deadline = time.monotonic() + PATIENCE
         while not any(re.search(why, line) for line in list(end["said"])):
             assert time.monotonic() < deadline, end
@@ -278,7 +278,7 @@ def check_sends_nothing(collector, command, environment, why):
 
 
 def check_tls(worker):
-    """A collector with a certificate that nobody but a file vouches for."""
+    """A collector whose certificate is trusted only through a file."""
     with tempfile.TemporaryDirectory() as folder:
         file, _, both = make_certificate(folder, "collector")
         collector = Collector(certificate=both)
@@ -290,7 +290,7 @@ def check_tls(worker):
 
 
 def check_client_certificate(worker, rbee):
-    """A collector that takes messages only of whom a file vouches for."""
+    """A collector that accepts only clients whose certificate a file vouches for."""
     prefix, signals = "OTEL_EXPORTER_OTLP_", ("", "TRACES_")
     with tempfile.TemporaryDirectory() as folder:
         server, _, both = make_certificate(folder, "collector")
@@ -307,14 +307,14 @@ def check_client_certificate(worker, rbee):
         for signal in signals:
             check_sends(collector, command,
                         {**variables("/nowhere.pem", "/nowhere.pem"), **variables(mine, key, signal)})
-        # Servers of TLS 1.3 refuse while the message is already being sent: their connection may be
+        # TLS 1.3 servers refuse while the message is already being sent: their connection may be
         # gone before the reason has been read.
         for environment, why in (({f"{prefix}CERTIFICATE": server}, "certificate required"),
                                  (variables(other, other_key), "unknown ca")):
             check_sends_nothing(collector, command, environment,
                                 f"takes no spans.*({why}|Connection reset|Broken pipe)")
 
-        # What cannot be used is told before the model is loaded.
+        # Unusable files are reported before the model is loaded.
         for command in ([worker, "--model", "missing", "--port", "0", "--otlp-endpoint",
                          collector.url],
                         [rbee, "serve", "--model", "any", "--port", "0", "--otlp-endpoint",
@@ -333,7 +333,7 @@ def check_client_certificate(worker, rbee):
 
 
 def check_samplers(rbee, worker):
-    """A trace that begins at the front is recorded whole or not at all, by its workers as well."""
+    """The front and its workers record a trace that begins at the front whole or not at all."""
     collector = Collector()
     config = {"models": [{"name": "m", "model": "any", "program": worker}]}
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
@@ -365,7 +365,7 @@ def check_samplers(rbee, worker):
 
 
 class Closed:
-    """A port that nobody listens on."""
+    """A port without a listener."""
 
     def __enter__(self):
         import socket
@@ -391,7 +391,7 @@ def check_front(rbee, worker):
             spans = collector.wait("both programs' spans", lambda spans: len(spans) >= 6)
             front = [span for span in spans if span["service"] == "rbee serve"]
             assert len(front) == 1 and front[0]["parentSpanId"] == PARENT, front
-            # The front may be done before the worker is, which has sent its answer.
+            # The front may finish before the worker, which has sent its answer.
             below(named(spans, "POST /v1/chat/completions"), front[0])
             assert {span["traceId"] for span in spans} == {TRACE}
             figures = ask(port, "GET", "/metrics")[1]

@@ -25,7 +25,7 @@ def unique(pairs):
 
 
 def fault(entry, text):
-    """Why the text does not fit; None when it does."""
+    """Why the text is not valid; None if it is."""
     if "regex" in entry:
         fits = re.fullmatch(entry["regex"], text, re.ASCII)
         return None if fits else "no match"
