@@ -241,7 +241,7 @@ TEST_P(LtRefusalsTest, StatusesBecomeCodes) {
   }
 }
 
-// Memory that is not there now may be there later.
+// Memory that is short now may be free later.
 TEST_P(LtRefusalsTest, ALackOfMemoryIsNotRemembered) {
   const MatmulArgs args = product();
   for (const char* call : {"Create", "MatmulAlgoGetHeuristic"}) {
@@ -268,7 +268,7 @@ TEST_P(LtRefusalsTest, WhatALibraryCannotDescribeGoesToTheNext) {
   }
 }
 
-// Though it had named an algorithm.
+// Even if the library named an algorithm before.
 TEST_P(LtRefusalsTest, AProductThatIsRefusedLateGoesToTheNext) {
   LinearPart one = part();
   const View x = matrix(kRows, kDepth);
@@ -291,7 +291,7 @@ TEST_P(LtRefusalsTest, AProductThatIsRefusedLateGoesToTheNext) {
   }
 }
 
-// With the tables of a device: the kernels on its matrix units.
+// With a device's tables, the next implementation uses the device's matrix units.
 TEST_P(LtRefusalsTest, BehindTheLibraryStandTheMatrixUnits) {
   tell("Create 1");
   gpu::GpuDevice device(with_driver(GetParam(), *driver_), 0);

@@ -1,4 +1,4 @@
-// Which products of activations matrix units take, and what is launched for them.
+// The activation products that matrix units compute, and the launches for them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,16 +49,16 @@ class MatmulLaunchesTest : public RuntimeTest {
   }
   ~MatmulLaunchesTest() override { library_.set_launch_hook(nullptr); }
 
-  // Behind the vendor's library, which some machines have.
+  // Leaves out the vendor's library, which is first and which some machines have.
   Slot<MatmulArgs> own_kernels() const { return device_.kernels().matmul.subspan(1); }
-  // The implementation that takes it.
+  // The implementation that accepts it.
   std::string taker(const MatmulArgs& args) {
     for (const Impl<MatmulArgs>& impl : own_kernels()) {
       if (refusal(impl, args, device_.default_stream()) == nullptr) return impl.name;
     }
     return "none";
   }
-  // Matrices of each launch.
+  // The number of matrices in each launch.
   std::vector<uint32_t> launched(const MatmulArgs& args) {
     seen.clear();
     gpu::run_first(own_kernels(), args, device_.default_stream());
@@ -86,7 +86,7 @@ TEST_P(MatmulLaunchesTest, MatrixUnitsTakeFloatsOf16BitsAndLess) {
   EXPECT_EQ(taker({.a = x, .b = x, .y = x}), "gpu");
 }
 
-// Few rows do not pay for turning b, which is read as it lies where it is the transpose of one.
+// For few rows, transposing b costs too much; b is read in place if it is already transposed.
 TEST_P(MatmulLaunchesTest, FewRowsTakeWhatIsReadAsItLies) {
   const View a = fake_view({1, 2, 3, 64}), b = fake_view({1, 2, 64, 64}),
              y = fake_view({1, 2, 3, 64});
@@ -115,7 +115,7 @@ TEST_P(MatmulLaunchesTest, ALaunchMultipliesAsManyMatricesAsItTakes) {
   }
 }
 
-// The longest axis is a launch's; of more than 32 launches there is another way.
+// A launch covers the longest axis; above 32 launches another way is used.
 TEST_P(MatmulLaunchesTest, AxesThatDoNotJoinAreLaunchedInTurn) {
   View a = fake_view({3, 5, 16, 8});
   a.strides[0] = 0;

@@ -1,4 +1,4 @@
-// What AMD's driver says where its runtime finds no GPU.
+// The messages of AMD's driver if its runtime finds no GPU.
 #include <gmock/gmock.h>
 #include <unistd.h>
 

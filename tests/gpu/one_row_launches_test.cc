@@ -1,4 +1,4 @@
-// What launches of one row's products on Hopper are told of the kernels beside them.
+// What launches of one-row products on Hopper declare about the kernels before and after them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 
 std::vector<shared::TensorOneParams> seen;
-uint32_t seen_shared;  // of the last one
+uint32_t seen_shared;  // of the last launch
 
 int see(const void*, const char*, fake::Dim3, uint32_t, uint32_t shared_bytes, const void* params,
         uint32_t bytes) {
@@ -72,7 +72,7 @@ class OneRowLaunchesTest : public ::testing::Test {
     gpu::run_first(device_.kernels().fused_linear, args, device_.default_stream());
     EXPECT_EQ(library_.violation(), "");
   }
-  // Terms of x beside `weight`, in its types and behind a norm.
+  // Terms of x for `weight`, in its types and after a norm.
   std::vector<int32_t> terms(const LinearPart& weight) {
     seen.clear();
     for (const DType x : {DType::f32, DType::f16, DType::bf16}) run({&weight, 1}, x);
@@ -114,8 +114,8 @@ TEST_F(OneRowLaunchesTest, OfOneProductKnowOfEachOther) {
 
 TEST_F(OneRowLaunchesTest, BehindFewBlocksAskForHalfOfTheirWeights) {
   const LinearPart parts[] = {part<shared::BlockQ8_0>(DType::q8_0, 4096)};
-  run(parts);  // nothing is in front
-  run(parts);  // a kernel of many blocks is
+  run(parts);  // no kernel runs before it
+  run(parts);  // a kernel of many blocks does
   run_little();
   run(parts);
   ASSERT_EQ(seen.size(), 3u);
@@ -127,7 +127,7 @@ TEST_F(OneRowLaunchesTest, BehindFewBlocksAskForHalfOfTheirWeights) {
   EXPECT_EQ(seen[2].early, all / 2);
 }
 
-// bf16 has 8 places and f16 has 11; x in f32 has 24, of which 22 are kept beside f16.
+// bf16 has 8 bits and f16 has 11; x in f32 has 24, and 22 of them are kept with f16.
 TEST_F(OneRowLaunchesTest, TermsKeepWhatXHas) {
   EXPECT_THAT(terms(plain_part(DType::bf16, 64)), ElementsAre(3, 2, 1, 2));
   EXPECT_THAT(terms(plain_part(DType::f16, 64)), ElementsAre(2, 1, 1, 2));
@@ -135,7 +135,7 @@ TEST_F(OneRowLaunchesTest, TermsKeepWhatXHas) {
   EXPECT_THAT(terms(part<shared::BlockQ8_0>(DType::q8_0, 64)), ElementsAre(0, 0, 0, 0));
 }
 
-// As far as x leaves room for two stages.
+// As long as x leaves room for two stages.
 TEST_F(OneRowLaunchesTest, MayBeLong) {
   for (const auto& [in, stages] : {std::pair{28672, 8}, {53248, 7}, {90112, 2}}) {
     const LinearPart parts[] = {plain_part(DType::bf16, 64, in)};
@@ -151,7 +151,7 @@ TEST_F(OneRowLaunchesTest, MayBeLong) {
   EXPECT_EQ(seen.size(), 0u);
 }
 
-// Of a launch, with x and what the kernel declares, which is less than 3 KiB.
+// For a launch with x and the kernel's static memory, which is less than 3 KiB.
 TEST_F(OneRowLaunchesTest, BooksLeaveRoomForStages) {
   using Book = shared::OneBook<shared::BlockIQ2_S>;
   using Stage = shared::PackedStage<shared::BlockIQ2_S>;
@@ -170,7 +170,7 @@ TEST_F(OneRowLaunchesTest, BooksLeaveRoomForStages) {
   }
 }
 
-// Any kernel may write them, but those of a step, whose weights are constants.
+// Any kernel may write them, except within a step, where weights are constants.
 TEST_F(OneRowLaunchesTest, PlainWeightsAreReadAheadWhereTheyAreConstants) {
   const LinearPart parts[] = {plain_part(DType::bf16, 32768)};
   run(parts);

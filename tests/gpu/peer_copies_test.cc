@@ -1,4 +1,4 @@
-// Tensors that go from one GPU to another, on the hardware that is there.
+// Copies tensors from one GPU to another on real hardware.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -11,7 +11,7 @@
 namespace rbee {
 namespace {
 
-// The GPUs of the backend that has most.
+// The GPUs of the backend with the most.
 std::vector<Device*> gpus() {
   std::map<DeviceKind, std::vector<Device*>> found;
   for (Device* device : harness::all_devices()) {
@@ -33,8 +33,8 @@ class PeerCopiesTest : public testing::Test {
   std::vector<Device*> devices_;
 };
 
-// What queued work makes of it is copied, and what was copied is read by queued work; a source that
-// is written again at once keeps its copy as it was.
+// The copy holds the result of work queued before it, and work queued after it reads the copy;
+// rewriting the source at once does not change the copy.
 TEST_F(PeerCopiesTest, KeepTheOrderOfBothDevices) {
   constexpr int64_t kCount = int64_t{1} << 24;
   std::vector<float> values(static_cast<size_t>(kCount));

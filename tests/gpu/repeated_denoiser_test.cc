@@ -1,4 +1,4 @@
-// A denoiser that is called step after step is captured on devices that can capture, and replayed.
+// A denoiser called step after step is captured and replayed on devices that can capture.
 #include <gtest/gtest.h>
 
 #include "backends/gpu/backend.h"
@@ -34,7 +34,7 @@ class DoublingDenoiser final : public models::Denoiser {
   }
 
   mutable int calls = 0;
-  mutable std::vector<const Buffer*> read;  // where each call found its number
+  mutable std::vector<const Buffer*> read;  // the place that each call read
 
  private:
   models::DenoiserInfo info_;
@@ -47,8 +47,8 @@ class RepeatedDenoiserTest : public ::testing::TestWithParam<Vendor> {
     EXPECT_TRUE(device_->supports_capture());
     tested_ = graph_launches();
   }
-  // Calls it as a sampler of so many steps does, with one prompt after the other. Returns how often
-  // the denoiser was asked.
+  // Calls it like a sampler of this many steps, with one prompt after the other. Returns how many
+  // calls reached the denoiser.
   int run(int steps, size_t prompts = 1) {
     const DoublingDenoiser denoiser;
     std::vector<Prompt> told(prompts);

@@ -1,4 +1,4 @@
-// What errors of the GPU runtime say: the operation, the device, the driver's call and its status.
+// Errors of the GPU runtime name the operation, the device, the driver's call and its status.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ TEST_P(RuntimeErrorsTest, FailedCallNamesItself) {
   library.fail("", "", 1, 0);
 }
 
-// What a kernel breaks is told by a later call.
+// A kernel's fault is reported by a later call.
 TEST_P(RuntimeErrorsTest, FailedCallNamesTheDeviceAndTheOpBeforeIt) {
   const FakeLibrary library(GetParam(), {.devices = 2});
   const auto driver = library.open();

@@ -21,7 +21,7 @@ using gpu::GpuDevice;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// A call of the driver, by either vendor's name.
+// A driver call, by both vendors' names.
 struct Names {
   const char* cuda;
   const char* rocm;
@@ -58,7 +58,7 @@ TEST_P(RuntimeTest, MachineWithoutDeviceIsAReason) {
   }
 }
 
-// Somebody who set it to nothing, or to what is no device, sees why there is none.
+// If the variable is empty or names no device, the message gives it as the reason.
 TEST_P(RuntimeTest, VariablesThatHideDevicesAreNamed) {
   const char* name = cuda() ? "CUDA_VISIBLE_DEVICES" : "ROCR_VISIBLE_DEVICES";
   const FakeLibrary library(GetParam(), {.devices = 0});
@@ -104,7 +104,7 @@ TEST_P(RuntimeTest, OldVersionsAreNamedAndTheOldestWorks) {
   EXPECT_EQ(driver->properties(0).architecture, cuda() ? "sm_90" : "gfx942");
 }
 
-// It lacks the call that later versions describe a device by.
+// HIP 5 lacks the call by which later versions describe a device.
 TEST(BackendTest, Hip5DescribesItsDevicesAndRunsKernels) {
   if (!is_built(Vendor::rocm) ||
       gpu::find_image(images_of(Vendor::rocm), "move", "gfx90a") == nullptr) {
@@ -170,7 +170,7 @@ TEST_P(RuntimeTest, FreedMemoryServesTheSameStreamAgain) {
   device.destroy_stream(other);
 }
 
-// Its memory may serve the default stream when the other has ended, not before.
+// The default stream may reuse its memory only after the other stream has finished.
 TEST_P(RuntimeTest, ATensorOfAnotherStreamGoesBackToIt) {
   const FakeLibrary library(GetParam());
   const auto driver = library.open();
@@ -178,7 +178,7 @@ TEST_P(RuntimeTest, ATensorOfAnotherStreamGoesBackToIt) {
   for (const int64_t elements : {1000, 5 << 20}) {
     Stream other = device.create_stream();
     const auto write = [&] {
-      const Tensor x = zeros({elements}, DType::f32, device);  // its last use is its writing
+      const Tensor x = zeros({elements}, DType::f32, device);  // writing it is its last use
       return x.view().data;
     };
     Tensor kept;
@@ -213,7 +213,7 @@ TEST_P(RuntimeTest, TenThousandAllocationsLeakNothing) {
 }
 
 TEST_P(RuntimeTest, OutOfMemoryGivesTheNumbersAndTheCacheFirst) {
-  // Beside the counters of the default stream.
+  // Besides the counters of the default stream.
   constexpr int64_t kCounters = gpu::kArrivalCounters * int64_t{sizeof(uint32_t)};
   const FakeLibrary library(GetParam(), {.memory = 100 * kMiB + kCounters});
   const auto driver = library.open();
@@ -228,7 +228,7 @@ TEST_P(RuntimeTest, OutOfMemoryGivesTheNumbersAndTheCacheFirst) {
   EXPECT_EQ(code, Code::out_of_memory);
   EXPECT_THAT(message, HasSubstr("50 MiB (52428800 bytes) on " + kind() + ":0"));
   EXPECT_THAT(message, HasSubstr("10 MiB of 100 MiB are free, 90 MiB are in use"));
-  // The device goes on.
+  // The device still works.
   void* small = device.allocate(kMiB, stream);
   device.free(small, kMiB, stream);
   device.free(held, 20 * kMiB, stream);
@@ -280,7 +280,7 @@ TEST_P(RuntimeTest, StreamsHaveArrivalCountersOfTheirOwn) {
   EXPECT_EQ(error_of([&] { device.streams().of(handle); }).first, Code::internal);
 }
 
-// Code for earlier cards has no instruction to wait with, on whatever card it runs.
+// Code for earlier cards has no instruction to wait with, on any card.
 TEST(LaunchTest, KernelsOverlapThatWaitThemselves) {
   if (!is_built(Vendor::cuda)) GTEST_SKIP() << "no CUDA in this build";
   for (const int ptx : {80, 89, 90, 120}) {
@@ -368,8 +368,8 @@ TEST_P(RuntimeTest, EventsOrderStreams) {
   device.destroy_stream(second);
 }
 
-// What a kernel has written may be read by the host once the mark behind it has been waited for,
-// while later work is queued that no one waits for.
+// After waiting for a mark, the host may read what kernels before the mark have written, while
+// later work is still queued.
 TEST_P(RuntimeTest, MarksAreWaitedForAlone) {
   const FakeLibrary library(GetParam());
   const auto driver = library.open();
@@ -410,7 +410,7 @@ TEST_P(RuntimeTest, SeveralDevicesFromSeveralThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Whatever a thread did before: an engine may end in another one than it began in.
+// Whatever the thread did before: an engine may end in another thread than it began in.
 TEST_P(RuntimeTest, AnyThreadGivesBackWhatAnotherOneMade) {
   const FakeLibrary library(GetParam(), {.devices = 2});
   const auto driver = library.open();
@@ -479,8 +479,8 @@ TEST_P(RuntimeTest, CopiesBetweenDevices) {
   one.free(target, 64, one.default_stream());
 }
 
-// Not through pageable memory, after what the source's stream has written and before what it writes
-// next.
+// Not through pageable memory; after writes already queued on the source's stream, and before later
+// ones.
 TEST_P(RuntimeTest, TensorsGoFromDeviceToDevice) {
   const FakeLibrary library(GetParam(), {.devices = 2});
   const auto driver = library.open();
@@ -502,7 +502,7 @@ TEST_P(RuntimeTest, TensorsGoFromDeviceToDevice) {
   EXPECT_EQ(library.violation(), "");
 }
 
-// Through host memory, after what the source's stream has written.
+// Through host memory, after writes already queued on the source's stream.
 TEST(BackendTest, TensorsGoFromVendorToVendor) {
   if (!is_built(Vendor::cuda) || !is_built(Vendor::rocm)) GTEST_SKIP() << "one of them is built";
   const FakeLibrary nvidia(Vendor::cuda), amd(Vendor::rocm);
@@ -538,7 +538,7 @@ TEST(BackendTest, SaysWhichOrdinalsThereAre) {
   EXPECT_THAT(hidden, HasSubstr("only rocm:0 to rocm:1 (HIP_VISIBLE_DEVICES=\"0,1\" may hide it)"));
 }
 
-// A choice among devices takes no memory of those that are not chosen.
+// Choosing a device allocates nothing on the devices that are not chosen.
 TEST_P(RuntimeTest, OffersADeviceAndGivesItBack) {
   static Vendor vendor;
   vendor = GetParam();
@@ -567,7 +567,7 @@ TEST_P(RuntimeTest, OffersADeviceAndGivesItBack) {
   EXPECT_THAT(message, StartsWith("device: " + kind() + ":0: "));
   EXPECT_EQ(error_of([&] { backend.offer(1); }).first, Code::not_found);
 
-  gpu::GpuDevice& device = backend.device(0);  // works as if nobody had asked before
+  gpu::GpuDevice& device = backend.device(0);  // works as at its first use
   void* data = device.allocate(kMiB, device.default_stream());
   EXPECT_EQ(backend.offer(0).memory.free, device.memory().free) << "an open one is not given back";
   device.free(data, kMiB, device.default_stream());

@@ -68,7 +68,7 @@ TEST_F(SegmentHeapTest, GivesBackSegmentsThatAreFreeAsAWhole) {
   EXPECT_EQ(heap_.segments(), std::vector<void*>{address(500)});
 }
 
-// Whatever is taken and given: blocks never overlap, and all of them make one block in the end.
+// In any order of calls, blocks never overlap, and in the end all of them merge into one.
 TEST_F(SegmentHeapTest, RandomUseLosesNothing) {
   std::mt19937 random(7);
   std::map<std::byte*, size_t> held;

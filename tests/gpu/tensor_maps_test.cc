@@ -1,5 +1,5 @@
-// The fake driver refuses tensor maps, clusters and attributes as NVIDIA's does, so that
-// launches_test.cc finds what the host side would ask for.
+// The fake driver refuses tensor maps, clusters and attributes like NVIDIA's, so that
+// launches_test.cc finds bad requests of the host side.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ class TensorMapsTest : public ::testing::Test {
     driver_->free(data_);
     const FakeLibrary forget(Vendor::cuda);
   }
-  // What is wrong with it; empty: nothing.
+  // The driver's objection; empty if there is none.
   template <typename Tensor>
   std::string fault(const Tensor& tensor) {
     error_of([&] { dynamic_cast<cuda::CudaDriver&>(*driver_).tensor_map(tensor); });
@@ -101,7 +101,7 @@ TEST(ClustersTest, FindsHalfAPairOfBlocks) {
       void* module = driver->load_module(gpu::open_image(*image));
       const gpu::KernelLaunch launch{
           .kernel = driver->find_kernel(module, kernel), .grid = {.x = 3}, .threads = 64};
-      if (launch.kernel != nullptr) {  // of code for sm_90a alone
+      if (launch.kernel != nullptr) {  // only code for sm_90a has it
         found = true;
         const std::vector<std::byte> params(4096);
         error_of([&] { driver->launch(launch, stream, params.data()); });

@@ -1,5 +1,5 @@
-// The chat workers' own programs over the fake drivers: what clients and supervisors see when
-// memory runs out, when the device is lost, when it cannot be used, and when it takes no kernels.
+// The chat workers' own programs over the fake drivers: what clients and supervisors see if memory
+// runs out, or if the device is lost, unusable or accepts no kernels.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -23,7 +23,7 @@ class GpuWorker : public ::testing::TestWithParam<Target> {
  protected:
   std::string file(const char* name) const { return (model_.path() / name).string(); }
 
-  // A worker over the fake driver, with these variables besides.
+  // Starts a worker over the fake driver with these extra variables.
   Process start(const std::vector<std::string>& environment,
                 const std::vector<std::string>& flags = {"--context", "64"}) const {
     std::vector<std::string> all{"--model", model_.path().string(), "--port", "0"};
@@ -33,8 +33,8 @@ class GpuWorker : public ::testing::TestWithParam<Target> {
     return {GetParam().llm_worker, all, variables};
   }
   void TearDown() override { expect_no_mistakes(file("mistakes")); }
-  // The same on a device of kMemory that other processes use too. Fresh memory is zeros, so that
-  // kernels that do nothing leave the logits of a text.
+  // The same on a device of kMemory that other processes use, too. Fresh memory is zeros, so the
+  // logits of kernels that do nothing give text.
   Process start_shared() const {
     return start({"RBEE_FAKE_SHARED=" + file("use"), "RBEE_FAKE_FILL=0",
                   cat("RBEE_FAKE_MEMORY_MIB=", kMemory >> 20)});
@@ -47,7 +47,7 @@ std::string body_of(const std::string& prompt) {
   return json{{"prompt", prompt}, {"max_tokens", 5}, {"temperature", 0}}.dump();
 }
 
-// Of more tokens than kernels for few rows take.
+// More tokens than the kernels for few rows accept.
 constexpr const char* kLongPrompt = "some words that are more than eight tokens together";
 
 std::string events_of(uint16_t port, const std::string& prompt) {
@@ -110,7 +110,7 @@ TEST_P(GpuWorker, EndsWhenItsDeviceIsLostInTheMiddleOfAnswers) {
   const uint16_t port = worker.port();
   const std::string body =
       json{{"prompt", "some words"}, {"max_tokens", 30000}, {"temperature", 0}}.dump();
-  std::vector<std::unique_ptr<RawClient>> readers;  // two are answered, one waits
+  std::vector<std::unique_ptr<RawClient>> readers;  // two get answers, one waits
   for (int i = 0; i < 3; ++i) {
     const RawResponse job = ask(port, request("POST", "/v1/jobs", body));
     readers.push_back(std::make_unique<RawClient>(port));
@@ -125,8 +125,8 @@ TEST_P(GpuWorker, EndsWhenItsDeviceIsLostInTheMiddleOfAnswers) {
   EXPECT_EQ(worker.wait(), 3) << worker.text();
 }
 
-// Somebody else takes the device's memory, and so much more as the worker may still give back: then
-// steps fail at different places.
+// Another process takes the device's memory, including what the worker may still give back: steps
+// then fail at different places.
 TEST_P(GpuWorker, ARequestWithoutMemoryFailsAloneAndTheNextIsServed) {
   Process worker = start_shared();
   const uint16_t port = worker.port();
@@ -134,7 +134,7 @@ TEST_P(GpuWorker, ARequestWithoutMemoryFailsAloneAndTheNextIsServed) {
   int failed = 0;
   std::string prompt = "a";
   for (const int64_t more : {64 << 20, 1 << 20, 256 << 10, 64 << 10, 16 << 10, 0}) {
-    prompt += " bcd";  // of a length that no memory is kept for
+    prompt += " bcd";  // of a length without cached memory
     const int64_t others = kMemory + more - device.bytes();
     device.bytes() += others;
     const std::string without = events_of(port, prompt);
@@ -211,7 +211,7 @@ TEST_P(GpuWorker, TwoWorkersShareADeviceAndSeeWhatTheOtherLeaves) {
 }
 
 TEST_P(GpuWorker, WithoutMemoryAtLoadSaysHowMuchAndWhatToDo) {
-  // Weights fit, the cache of so long a context does not.
+  // The weights fit; the cache for such a long context does not.
   Process worker = start({"RBEE_FAKE_MEMORY_MIB=4"}, {"--context", "32768"});
   EXPECT_EQ(worker.wait(), 1);
   EXPECT_THAT(worker.text(), HasSubstr("kv_cache: 32768 tokens in"));
@@ -227,7 +227,7 @@ TEST_P(GpuWorker, WithoutCodeForTheDeviceListsWhatIsEmbedded) {
   EXPECT_THAT(worker.text(), HasSubstr(GetParam().embedded));
 }
 
-// Modules are loaded at their first use: whichever does not load, the worker does not start.
+// Modules are loaded at first use. If any module fails, the worker must not start.
 TEST_P(GpuWorker, DoesNotStartWithAModuleThatDoesNotLoad) {
   constexpr int kMost = 40;  // modules
   int taken = 0;
@@ -248,7 +248,7 @@ TEST_P(GpuWorker, ARequestWhoseModuleDoesNotLoadFailsAlone) {
                          {"--context", "64", "--lora",
                           "poet=" + test::data_folder() + "/models/language/data/lora/smollm"});
   const uint16_t port = worker.port();
-  // The kernels of adapters are loaded with the first of their requests.
+  // The first request with an adapter loads the kernels for adapters.
   const std::string adapted =
       json{{"prompt", "some words"}, {"model", "poet"}, {"max_tokens", 5}}.dump();
   for (const auto& [status, code] :
@@ -278,7 +278,7 @@ TEST_P(GpuWorker, AFaultThatEndsItIsToldWithTheKernelsUnderWay) {
   EXPECT_THAT(worker.text().substr(last), HasSubstr("linear "));
 }
 
-// As hipBLASLt on cards that it has no kernels for.
+// hipBLASLt does so on cards without kernels.
 TEST_P(GpuWorker, StartsWhereTheLibraryOfProductsDoesNot) {
   std::ofstream(file("products")) << "Create 1";
   Process worker = start({"RBEE_FAKE_LT=" + file("products"), "RBEE_FAKE_FILL=0"});
@@ -287,7 +287,7 @@ TEST_P(GpuWorker, StartsWhereTheLibraryOfProductsDoesNot) {
   EXPECT_EQ(worker.wait(), 0) << worker.text();
 }
 
-// As hipBLASLt does without the files of a card; that of a child, which the worker tries first.
+// hipBLASLt does so without the files for a card; the worker first tries it in a child process.
 TEST_P(GpuWorker, ALibraryOfProductsThatEndsProcessesIsNotUsed) {
   if (GetParam().name != std::string("rocm"))
     GTEST_SKIP() << "cuBLASLt is part of the driver's kit";
@@ -399,7 +399,7 @@ TEST_P(GpuWorker, WithoutADeviceSaysSo) {
   EXPECT_EQ(worker.wait(), 1);
   EXPECT_THAT(worker.text(), HasSubstr("finds no GPU"));
 
-  // A driver without devices is closed again; the fake one leaves its memory then.
+  // A driver without devices is closed again; the fake then frees its memory.
   Process list(RBEE_PROGRAM, {"devices"},
                {"RBEE_FAKE_DEVICES=0", "CUDA_VISIBLE_DEVICES=7", "ASAN_OPTIONS=detect_leaks=0",
                 GetParam().driver});
@@ -434,7 +434,7 @@ TEST_P(GpuWorker, WithALibraryThatIsNoDriverSaysWhatItLacks) {
 }
 
 #ifdef ROCM_LLM_WORKER
-// What Debian's package is.
+// Debian's package is this version.
 TEST(GpuWorkerHip5, ServesItsRequests) {
   const test::ModelFolder model{test::data_folder()};
   Process worker(
@@ -445,7 +445,7 @@ TEST(GpuWorkerHip5, ServesItsRequests) {
   EXPECT_EQ(worker.wait(), 0) << worker.text();
 }
 
-// One of NVIDIA's images is for all cards: there the driver says so when it is loaded.
+// NVIDIA's one image is for all cards: there, the driver reports it on loading.
 TEST(GpuWorkerArchitecture, ThatThereAreNoKernelsForIsSaidBeforeTheModelIsRead) {
   const test::ModelFolder model{test::data_folder()};
   const std::vector<std::string> environment = {"RBEE_HIP_LIBRARY=" RBEE_FAKE_HIP,

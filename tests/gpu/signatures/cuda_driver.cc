@@ -64,7 +64,7 @@ RB_SAME_VALUE(kFuncPtxVersion, CU_FUNC_ATTRIBUTE_PTX_VERSION);
 RB_SAME_VALUE(kFuncMaxDynamicShared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 RB_SAME_VALUE(kCaptureRelaxed, CU_STREAM_CAPTURE_MODE_RELAXED);
 static_assert(sizeof(shared::TensorMap) == sizeof(CUtensorMap));
-// The type asks for 128 from CUDA 13 on, the functions that fill it in for 64 (their descriptions).
+// CUDA 13's type needs 128; the functions that fill it in need 64 (their descriptions).
 static_assert(alignof(shared::TensorMap) >= 64);
 RB_SAME_VALUE(kTensorU8, CU_TENSOR_MAP_DATA_TYPE_UINT8);
 RB_SAME_VALUE(kTensorF16, CU_TENSOR_MAP_DATA_TYPE_FLOAT16);

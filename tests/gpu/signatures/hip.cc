@@ -7,7 +7,7 @@
 #include <hip/hip_runtime_api.h>
 #include <hip/hip_version.h>
 
-// Newer headers call today's version of a function by its old name; we name what is exported.
+// Newer headers redirect a function's old name to today's version; we use exported names.
 #undef hipGetDeviceProperties
 
 #include <cstddef>

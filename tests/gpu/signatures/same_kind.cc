@@ -1,4 +1,4 @@
-// Compiles if same_kind.h tells apart what a call would get wrong.
+// Compiles if same_kind.h detects each difference that would break a call.
 
 #include "tests/gpu/signatures/same_kind.h"
 
