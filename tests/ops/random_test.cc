@@ -49,7 +49,7 @@ TEST(Random, UniformStaysBelowTheEnd) {
       ASSERT_LT(value, 2.5) << name(dtype);
       sum += value;
     }
-    // What is rounded up to the end becomes the start: at most half of a step goes missing.
+    // A number rounded up to the end becomes the start: at most half a step is lost.
     const double step = dtype == DType::f8e4m3 ? 0x1p-2 : dtype == DType::bf16 ? 0x1p-6 : 0x1p-9;
     const double slack = step * 0.75 + 0.005;
     EXPECT_NEAR(sum / (1 << 16), 2.25, slack) << name(dtype);

@@ -22,7 +22,7 @@
 namespace rbee::harness {
 namespace {
 
-// The tensors and options of one case; notes which of them were asked for.
+// The tensors and options of one case; notes which of them were read.
 class Golden {
  public:
   void add(const std::string& operand, const io::TensorEntry& entry) {

@@ -1,4 +1,4 @@
-// Single components against what Hugging Face `tokenizers` makes of the same texts.
+// Single components against Hugging Face `tokenizers` on the same texts.
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ TEST(Components, PreTokenizersAreLikeHuggingFace) {
   }
 }
 
-// What Tokenizer::decode() makes of the pieces.
+// The result of Tokenizer::decode() for the pieces.
 std::string joined(const PieceDecoder& decoder, const std::vector<std::string>& tokens) {
   std::string text;
   for (const std::string& token : tokens) text += decoder.apply(token);

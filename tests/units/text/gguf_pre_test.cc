@@ -1,4 +1,4 @@
-// How GGUF files say that text is cut, by the names that they have in tokenizer.ggml.pre.
+// How GGUF files say that text is split: names in tokenizer.ggml.pre.
 #include "rbee/text/gguf_pre.h"
 
 #include <gmock/gmock.h>
@@ -64,7 +64,7 @@ TEST(GgufPre, KimiKeepsHanFromOtherLetters) {
               ElementsAre("ab", "\xE4\xB8\xAD\xE6\x96\x87", "yz's", " ", "123", "4"));
 }
 
-// Gemma 4's tokens are text, with SentencePiece's mark for a space and bytes by number.
+// Gemma 4's tokens are text, with SentencePiece's mark for a space and numbered bytes.
 TEST(GgufPre, GemmaFoursTokensAreText) {
   GgufVocab vocab{.model = "gemma4",
                   .tokens = {"<bos>", "a", "\xE2\x96\x81",

@@ -39,7 +39,7 @@ void expect_samples(const Tokenizer& tokenizer, const json& samples, bool decode
     const auto text = sample["text"].get<std::string>();
     const auto ids = tokenizer.encode(text);
     EXPECT_EQ(ids, sample["ids"].get<std::vector<TokenId>>()) << "\"" << text << "\"";
-    // A broken run of byte tokens is one U+FFFD for each byte there, for each broken part here.
+    // A broken run of byte tokens: one U+FFFD per byte there, one per broken part here.
     if (!decoded || text.find("<0xFF>") != text.npos) continue;
     const auto bare = tokenizer.encode(text, {.add_special = false});
     EXPECT_EQ(tokenizer.decode(bare, true), sample["decoded"].get<std::string>()) << text;

@@ -1,4 +1,4 @@
-// Ids and texts are those of Hugging Face `tokenizers` and of `sentencepiece`.
+// Ids and texts must equal those of Hugging Face `tokenizers` and of `sentencepiece`.
 
 #include "golden.h"
 
@@ -29,7 +29,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FromJson,
                                            "bert"),
                          [](const auto& test) { return std::string(test.param); });
 
-// The vocabulary of a byte-level tokenizer.json as a GGUF file has it.
+// The vocabulary of a byte-level tokenizer.json in a GGUF file's form.
 GgufVocab as_gguf(const std::string& name, const std::string& pre) {
   const json file = json::parse(read_data(name + ".json"));
   GgufVocab vocab;
@@ -69,8 +69,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FromGguf,
                                            GgufCase{"deepseek3", "deepseek-v3"}),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// GGUF files do not say that Phi-4's marks take the white space beside them, so lines with marks in
-// white space are left out.
+// GGUF files do not say that Phi-4's marks absorb the white space beside them, so the test skips
+// lines with marks in white space.
 TEST(FromGguf, Phi4IsLikeTokenizerJson) {
   const auto from_gguf = tokenizer_from_gguf(as_gguf("phi4", "dbrx"));
   const auto from_json = tokenizer_from_json(read_data("phi4.json"));
@@ -91,8 +91,8 @@ TEST(FromGguf, Phi4IsLikeTokenizerJson) {
   EXPECT_NE(from_gguf->encode("a <|im_sep|>\n b"), from_gguf->encode("a<|im_sep|>b"));
 }
 
-// Pieces as GGUF files have them: a mark before words, no "##"; so that pieces which begin with a
-// mark of their own are told wrong, and lines with one are left out.
+// Pieces in a GGUF file's form: a mark before words, no "##". Pieces that begin with a mark of
+// their own become ambiguous, so the test skips lines with one.
 TEST(FromGguf, WordPieceIsLikeTokenizerJson) {
   const std::string mark = "\xE2\x96\x81";
   const json file = json::parse(read_data("bert.json"));

@@ -1,4 +1,4 @@
-// Tokens that end a turn, known by their text whatever type the file gives them.
+// Tokens that end a turn are recognised by their text, whatever type the file gives them.
 
 #include <gmock/gmock.h>
 
@@ -13,7 +13,7 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// One letter, and more tokens of their type behind it.
+// One letter, followed by more tokens of their type.
 GgufVocab vocab_with(const std::vector<std::pair<std::string, int32_t>>& more) {
   GgufVocab vocab{.model = "llama", .tokens = {"<unk>", "a"}, .scores = {0, -1}, .types = {2, 1}};
   for (const auto& [text, type] : more) {
@@ -52,7 +52,7 @@ TEST(TurnEnds, ThoseThatAreNotSpecialInTokenizerJsonCount) {
 }
 
 TEST(TurnEnds, TextsWithAnotherMeaningDoNot) {
-  // GPT-OSS and Solar Open write <|end|> behind each message of a turn.
+  // GPT-OSS and Solar Open write <|end|> after each message of a turn.
   auto ends = [](const std::vector<std::pair<std::string, int32_t>>& more) {
     return tokenizer_from_gguf(vocab_with(more))->end_tokens();
   };
@@ -66,7 +66,7 @@ TEST(TurnEnds, TextsWithAnotherMeaningDoNot) {
   EXPECT_THAT(ends({{"<|user|>", 4}, {"<b>", 1}}), IsEmpty());
 }
 
-// Where a file has no ids that can be used.
+// If a file has no usable ids.
 TEST(TurnEnds, SentencePiecesSpecialTokensAreKnownByTheirTexts) {
   GgufVocab vocab{.model = "llama", .tokens = {"<unk>", "<s>", "</s>", "a"}};
   vocab.scores = {0, 0, 0, -1};
