@@ -218,7 +218,6 @@ TEST_F(WeightScopeTest, MatricesAreRowsOfFusedTensors) {
   }
 }
 
-// Large weights are packed in steps, so that the file's pages can be released in between.
 // Image models use the checkpoint's own names.
 TEST_F(WeightScopeTest, OwnNamesNeedNoTable) {
   const StoredTensor tensors[] = {stored("mid_block.resnets.0.conv1.weight", {4, 2, 3, 3}),
