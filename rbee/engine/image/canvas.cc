@@ -34,6 +34,19 @@ float share_of(uint8_t value) {
   return static_cast<float>(value) / kAllPainted;
 }
 
+// Pixels that are not kept are at 0.
+Tensor tensor_of(const io::Pixels& pixels, const auto& is_kept, Device& device) {
+  const auto count = static_cast<size_t>(pixels.width) * static_cast<size_t>(pixels.height);
+  std::vector<float> values;
+  values.reserve(count * 3);
+  for (size_t i = 0; i < count; ++i) {
+    const uint8_t* p = pixels.values.data() + i * static_cast<size_t>(pixels.channels);
+    const bool kept = is_kept(i);
+    for (int c = 0; c < 3; ++c) values.push_back(kept ? signed_value(p[c]) : 0);
+  }
+  return from_host<float>(values, {1, pixels.height, pixels.width, 3}, device);
+}
+
 // A Gaussian of that deviation, whose weights add up to 1, cut off at three deviations.
 std::vector<float> gaussian(int32_t deviation) {
   std::vector<float> out;
@@ -190,21 +203,11 @@ io::Pixels without_opacity(io::Pixels pixels) {
 }
 
 Tensor image_tensor(const io::Pixels& pixels, Device& device) {
-  const Mask nothing{
-      pixels.width, pixels.height,
-      std::vector<uint8_t>(static_cast<size_t>(pixels.width) * static_cast<size_t>(pixels.height))};
-  return masked_tensor(pixels, nothing, device);
+  return tensor_of(pixels, [](size_t) { return true; }, device);
 }
 
 Tensor masked_tensor(const io::Pixels& pixels, const Mask& mask, Device& device) {
-  std::vector<float> values;
-  values.reserve(mask.values.size() * 3);
-  for (size_t i = 0; i < mask.values.size(); ++i) {
-    const uint8_t* p = pixels.values.data() + i * static_cast<size_t>(pixels.channels);
-    const bool kept = mask.values[i] < kHalfPainted;
-    for (int c = 0; c < 3; ++c) values.push_back(kept ? signed_value(p[c]) : 0);
-  }
-  return from_host<float>(values, {1, pixels.height, pixels.width, 3}, device);
+  return tensor_of(pixels, [&](size_t i) { return mask.values[i] < kHalfPainted; }, device);
 }
 
 io::Pixels pixels_of(std::span<const float> values, int32_t width, int32_t height) {

@@ -257,10 +257,9 @@ class Batch {
       if (settings_.upscaler == UpscalerKind::network) {
         small = upscaled(*settings_.hires_network, small, device(), upscaling(hooks));
       }
-      const Cover covering = cover({small.width, small.height}, {pass.width, pass.height});
-      const io::Pixels whole = io::resized(small, covering.whole.width, covering.whole.height, how);
-      parts.push_back(
-          latent_of_one(encode(image_tensor(cropped(whole, covering.part), device())), i));
+      const Tensor large =
+          image_tensor(covered(std::move(small), {pass.width, pass.height}, how), device());
+      parts.push_back(latent_of_one(encode(large), i));
     }
     return rows(parts);
   }

@@ -67,4 +67,13 @@ Cover cover(const Size& from, const Size& to) {
            .height = to.height}};
 }
 
+io::Pixels covered(io::Pixels picture, const Size& to, io::Resampler how) {
+  const auto [whole, part] = cover({picture.width, picture.height}, to);
+  if (picture.width != whole.width || picture.height != whole.height) {
+    picture = io::resized(picture, whole.width, whole.height, how);
+  }
+  if (whole.width == to.width && whole.height == to.height) return picture;
+  return cropped(picture, part);
+}
+
 }  // namespace rbee::engine

@@ -25,5 +25,7 @@ struct Cover {
   Region part;  // of it
 };
 Cover cover(const Size& from, const Size& to);
+// The middle part, of the size `to`, of the picture resized in this way.
+io::Pixels covered(io::Pixels picture, const Size& to, io::Resampler how);
 
 }  // namespace rbee::engine

@@ -163,7 +163,7 @@ void set_controls(const ImageSource& source, const ImageRequest& request, ImageS
   }
   // One after another: as sent they may have sixteen times a pass's pixels.
   for (const ControlUse& control : request.controls) {
-    const io::Pixels sent = io::decode_image(control.image, "control.image");
+    const io::Pixels sent = without_opacity(io::decode_image(control.image, "control.image"));
     out.controls[0].push_back(fitted(sent, out.width, out.height, control.fit));
     if (!out.has_hires) continue;
     out.controls[1].push_back(fitted(sent, out.final_width, out.final_height, control.fit));

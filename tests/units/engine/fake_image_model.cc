@@ -78,6 +78,7 @@ Tensor FakeVae::decode(const Tensor& latent, const models::Between& between, Cir
   const int64_t width = latent.dim(2) * kScale;
   const std::vector<float> values = latent.to_host<float>();
   std::vector<float> pixels;
+  pixels.reserve(static_cast<size_t>(height * width * 3));
   for (int64_t i = 0; i < height * width; ++i) {
     const int64_t at = (i / width / kScale * latent.dim(2) + i % width / kScale) * 4;
     for (int64_t c = 0; c < 3; ++c) pixels.push_back(values[static_cast<size_t>(at + c)]);

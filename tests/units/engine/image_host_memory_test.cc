@@ -9,6 +9,7 @@
 #include "rbee/engine/image/upscale.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/image/resize.h"
+#include "tests/checkpoints/image_folder.h"
 #include "tests/support/held_bytes.h"
 #include "tests/units/engine/fake_image_model.h"
 
@@ -121,6 +122,56 @@ TEST_F(HostMemory, OfAnEnlargedPicture) {
   };
   EXPECT_LT(bytes_per(4.0 * kHeight * kHeight, enlarge), 3 + 5);
   EXPECT_EQ(large.values, io::resized(small, 2 * kHeight, kWidth, io::Resampler::nearest).values);
+}
+
+// Of the larger pass: 12 bytes for three floats a pixel, 3 for the picture that they come from or
+// become, and 1 for latents and the smaller picture.
+TEST_F(HostMemory, OfASecondPass) {
+  constexpr int32_t kSide = 1024;
+  for (const char* upscaler : {"Latent", "Lanczos", "Nearest", "made-x2"}) {
+    ImageSource source = fake_source(half_noise);
+    source.upscalers.push_back({"made-x2", std::make_unique<Doubling>()});
+    fill_model_info(source, "");
+    const auto engine = make_image_engine(std::move(source), {.warm_up = false});
+    auto sink = std::make_shared<ImageRecorder>();
+    ImageRequest request;
+    request.prompt = "x";
+    request.steps = 1;
+    request.width = request.height = kSide / 2;
+    request.hires = HiresFix{.scale = 2, .strength = 1, .upscaler = upscaler};
+    EXPECT_LT(bytes_per(double{kSide} * kSide,
+                        [&] {
+                          engine->submit(request, sink);
+                          ASSERT_TRUE(sink->wait());
+                        }),
+              kMost)
+        << upscaler;
+    ASSERT_EQ(sink->images.size(), 1u) << sink->failures.size();
+    EXPECT_EQ(sink->images[0].width, kSide);
+  }
+}
+
+// Three bytes for each control and each pixel that a pass reads; beside these the file and the sent
+// picture, of four each, and one for rows of floats.
+TEST_F(HostMemory, OfControls) {
+  const test::ImageFolder folder("sd1"), net("steer");
+  std::filesystem::copy(test::image_data("tokenizer"), folder.path() / "tokenizer");
+  const ImageSource source = load_image_source(
+      folder.path(),
+      {.device = fake_source(half_noise).device, .control_nets = {{net.path(), {}}}});
+  ImageRequest request;
+  request.width = kWidth / 2;
+  request.height = kHeight / 2;
+  const std::string sheer = io::encode_png(noise(kWidth, kHeight, 4));
+  for (const size_t controls : {1, 2, 8}) {
+    request.controls.assign(controls, {.name = "", .image = sheer});
+    const auto work = [&] { resolve(source, request); };
+    request.hires = HiresFix{.scale = 2};
+    const double count = static_cast<double>(controls);
+    EXPECT_LT(bytes_per(kPixels, work), 3 * 1.25 * count + 2 * 4 + 1) << controls;
+    request.hires.reset();
+    EXPECT_LT(bytes_per(kPixels, work), 3 * 0.25 * count + 2 * 4 + 1) << controls;
+  }
 }
 
 }  // namespace
