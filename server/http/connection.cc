@@ -35,8 +35,6 @@ constexpr size_t kPieceBytes = 16 * 1024;
 constexpr milliseconds kLinger{1000};
 // Most empty lines before a request. Some clients send one after a body.
 constexpr int kMostEmptyLines = 8;
-// The connections' thread handles bodies up to this size, within a few milliseconds.
-constexpr size_t kSmallBody = 64 * 1024;
 
 enum class State : uint8_t {
   head,       // reading a request's head, or waiting for one
@@ -326,6 +324,8 @@ void HttpConnection::parse() {
       state_ = State::body;
       if (!on_head()) return;
     }
+    const auto refusal = refuse_bytes(context_, request_, parser_->get().body().size());
+    if (refusal) return reject(*refusal);
   }
   dispatch();
 }
@@ -392,6 +392,8 @@ bool HttpConnection::on_head() {
   if (request_.key_name == kOwnKey) request_.behalf = request_.header("x-rbee-sender");
   request_.params = std::move(admission.params);
   if (!limit_body(admission.max_body_bytes.value_or(max_body_))) return false;
+  admission.refusal = refuse_bytes(context_, request_, parser_->content_length().value_or(0));
+  if (admission.refusal) return reject(*admission.refusal), false;
   if (!parser_->is_done() && expects_continue(request_, http_1_0_)) {
     output_ = "HTTP/1.1 100 Continue\r\n\r\n";
     write(&HttpConnection::read_body);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/http/body_room.h"
 #include "server/http/trace.h"
 
 namespace rbee::server {
@@ -46,6 +47,9 @@ struct Request {
   ErrorForm errors = ErrorForm::own;  // of the route; see Router::error_form()
 
   std::string behalf;  // the real sender: the header X-Rbee-Sender, if sent with the own token
+
+  // Held as long as the body or what was made of it; null: the body is small.
+  std::shared_ptr<BodyRoom::Part> room;
 
   // The client: `behalf`, else the key's name, else the address.
   const std::string& sender() const {

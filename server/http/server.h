@@ -28,6 +28,10 @@ struct ServerOptions {
   size_t max_header_bytes = 16 * 1024;
   size_t max_header_fields = 100;
   size_t max_body_bytes = 1024 * 1024;
+  // Of all bodies above 64 KiB until their answers are written, and of those of jobs until their
+  // end (body_room.h); more get 429. At least four times max_body_bytes, so that each client may
+  // send two of the largest.
+  size_t max_held_bytes = size_t{256} << 20;
   std::chrono::milliseconds header_timeout{10'000};  // from the first byte to the empty line
   // In each such time, the body must end or least_body_bytes more of it must arrive.
   std::chrono::milliseconds body_timeout{30'000};

@@ -33,9 +33,10 @@ void ImageJob::describe(const std::string& model) {
   trace_.set("gen_ai.response.id", id());
 }
 
-void ImageJob::belong_to(std::string client, std::string task) {
+void ImageJob::belong_to(std::string client, std::string task, std::shared_ptr<const void> held) {
   client_ = std::move(client);
   task_ = std::move(task);
+  held_ = std::move(held);
 }
 
 void ImageJob::on_started(const engine::ImageStarted& event) noexcept {
@@ -144,6 +145,7 @@ void ImageJob::finish(JobState state, std::string_view error) {
 void ImageJob::let_go() {
   images_ = {};
   preview_ = {};
+  held_ = {};
 }
 
 }  // namespace rbee::server

@@ -20,9 +20,9 @@ class ImageJob final : public Job, public engine::ImageSink {
 
   // Sets what its trace says: the model's name. Call it before the engine has the job.
   void describe(const std::string& model);
-  // Sets the client, and a second name for progress requests. Call it before the engine has the
-  // job.
-  void belong_to(std::string client, std::string task);
+  // Sets the client, a second name for progress requests, and what is held until the job's end.
+  // Call it before the engine has the job.
+  void belong_to(std::string client, std::string task, std::shared_ptr<const void> held);
   const std::string& client() const { return client_; }
   bool is(std::string_view task) const { return task == id() || (!task_.empty() && task == task_); }
 
@@ -57,6 +57,7 @@ class ImageJob final : public Job, public engine::ImageSink {
   std::string preview_;
   int32_t previews_ = 0;
   std::string client_, task_;
+  std::shared_ptr<const void> held_;
   std::string operation_;  // for the trace
 };
 

@@ -164,7 +164,7 @@ std::shared_ptr<ImageJob> ImageService::make_job(std::string id, std::unique_ptr
 std::shared_ptr<ImageJob> ImageService::submit(const ImageBody& body,
                                                std::shared_ptr<ImageJob> job) {
   job->describe(model_id());
-  job->belong_to(body.client, body.task);
+  job->belong_to(body.client, body.task, body.room);
   admit(job, [&] { engine_.submit(to_engine(body, job->id()), job); });
   const std::lock_guard lock(mutex_);
   std::erase_if(recent_, [](const std::weak_ptr<ImageJob>& entry) { return entry.expired(); });
@@ -213,9 +213,11 @@ std::vector<std::pair<std::string, int32_t>> ImageService::upscalers() const {
   return out;
 }
 
-Response ImageService::prepare(const ImageBody& body, std::function<Response()> submit) {
-  const bool pictures = !body.init_image.empty() || !body.controls.empty();
-  return pictures ? beside(body.client, std::move(submit)) : submit();
+Response ImageService::prepare(ImageBody body, std::function<Response(ImageBody)> submit) {
+  if (body.init_image.empty() && body.controls.empty()) return submit(std::move(body));
+  const auto sent = std::make_shared<ImageBody>(std::move(body));  // functions are copied
+  return beside(sent->client,
+                [sent, submit = std::move(submit)] { return submit(std::move(*sent)); });
 }
 
 Response ImageService::beside(const std::string& client, std::function<Response()> work) {

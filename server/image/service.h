@@ -64,10 +64,9 @@ class ImageService final : public WorkerService {
   // Enlarges pictures by a network or a filter. form: makes the answer from their PNG files.
   std::shared_ptr<DelayedResponse> enlarged(UpscaleOrder wanted, UpscaleQueue::Form form);
 
-  // The result of `submit` for a request with this body. If the body has pictures, it runs on a
-  // side thread, so that decoding does not delay other clients. Throws Refused if too much waits
-  // for that.
-  Response prepare(const ImageBody& body, std::function<Response()> submit);
+  // The result of `submit` for this body. If the body has pictures, it runs on a side thread, so
+  // that decoding does not delay other clients. Throws Refused if too much waits for that.
+  Response prepare(ImageBody body, std::function<Response(ImageBody)> submit);
   // The result of `work`, run on such a thread; throws as prepare().
   Response beside(const std::string& client, std::function<Response()> work);
 

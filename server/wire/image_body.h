@@ -2,6 +2,7 @@
 // An image request as every API reads it.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,7 +41,8 @@ struct SentHires {
 // Absent and null fields are empty; rbee/engine/api/image.h has the ranges. In the choices below,
 // "" means absent.
 struct ImageBody {
-  std::string client;  // the sender; no field of a body
+  std::string client;                // the sender; no field of a body
+  std::shared_ptr<const void> room;  // of a large body, held until the request ends
   std::string prompt;
   std::string negative_prompt;
   std::string prompt_rule;  // "a1111", "comfy" or "none"

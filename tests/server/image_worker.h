@@ -16,14 +16,17 @@
 namespace rbee::testing {
 
 struct ImageWorker {
-  explicit ImageWorker(ImageScript script = {}, server::JobStoreOptions jobs = {})
+  static constexpr size_t kMostBody = size_t{64} << 20;  // as the worker's program has it
+
+  explicit ImageWorker(ImageScript script = {}, server::JobStoreOptions jobs = {},
+                       server::ServerOptions options = {.max_body_bytes = kMostBody})
       : engine(std::move(script)),
         service(engine, {.worker_id = "sd-1",
                          .model_id = "",
                          .implementation = "sd-worker-test",
                          .version = "1.2.3",
                          .jobs = jobs}),
-        server({}, server::image_routes(service, nullptr), server::ApiKeys()) {
+        server(std::move(options), server::image_routes(service, nullptr), server::ApiKeys()) {
     service.set_port(server.port());
   }
 

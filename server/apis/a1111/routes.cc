@@ -55,7 +55,9 @@ template <bool kImg2Img>
 Response draw(ImageService& service, const Request& request) {
   ImageBody body = parse_sdapi(request.body, kImg2Img);
   body.client = request.sender();
-  return service.prepare(body, [&service, body] { return start(service, body); });
+  body.room = request.room;
+  return service.prepare(std::move(body),
+                         [&service](ImageBody sent) { return start(service, std::move(sent)); });
 }
 
 template <engine::Hurry kHow>

@@ -27,7 +27,9 @@ Response start(ImageService& service, const ImageBody& body) {
 
 Response answer(ImageService& service, const Request& request, ImageBody body) {
   body.client = request.sender();
-  return service.prepare(body, [&service, body] { return start(service, body); });
+  body.room = request.room;
+  return service.prepare(std::move(body),
+                         [&service](const ImageBody& sent) { return start(service, sent); });
 }
 
 Response generate(ImageService& service, const Request& request) {

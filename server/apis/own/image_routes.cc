@@ -10,9 +10,10 @@ namespace {
 Response create_job(ImageService& service, const Request& request) {
   ImageBody body = parse_image_job(request.body).image;
   body.client = request.sender();
+  body.room = request.room;
   service.set_default_previews(body);
-  return service.prepare(body, [&service, body] {
-    return job_created(*service.create_job(body, [](std::shared_ptr<EventQueue> events) {
+  return service.prepare(std::move(body), [&service](const ImageBody& sent) {
+    return job_created(*service.create_job(sent, [](std::shared_ptr<EventQueue> events) {
       return std::make_unique<ImageJobStream>(std::move(events));
     }));
   });
