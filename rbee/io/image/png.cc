@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <csetjmp>
+#include <cstdio>
 #include <cstdlib>
 
 #include "rbee/core/cancel.h"
@@ -21,15 +23,75 @@ constexpr size_t kMostInflated = size_t{1} << 20;     // of a text
 constexpr size_t kMostSurplus = size_t{64} << 10;     // after the last row
 constexpr char kColours = 2, kColoursAndOpacity = 6;  // types of pictures
 
-// libpng's simplified interface, released on every path.
-struct PngImage {
-  PngImage() { image.version = PNG_IMAGE_VERSION; }
-  ~PngImage() { png_image_free(&image); }
-  PngImage(const PngImage&) = delete;
-  PngImage& operator=(const PngImage&) = delete;
+// libpng's reader, released on every path. libpng leaves its functions by longjmp. Nothing with a
+// destructor lives in a frame between guarded() and libpng.
+struct PngReader {
+  explicit PngReader(std::string_view bytes);
+  ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
+  PngReader(const PngReader&) = delete;
+  PngReader& operator=(const PngReader&) = delete;
 
-  png_image image{};
+  std::string_view left;
+  std::array<char, 200> message{};
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  bool opacity = false;
+  int passes = 1;
 };
+
+[[noreturn]] void leave(png_structp png, png_const_charp text) {
+  auto* reader = static_cast<PngReader*>(png_get_error_ptr(png));
+  std::snprintf(reader->message.data(), reader->message.size(), "%s", text);
+  png_longjmp(png, 1);
+}
+
+void go_on(png_structp /*png*/, png_const_charp /*warning*/) {}
+
+void take(png_structp png, png_bytep out, size_t count) {
+  std::string_view& left = static_cast<PngReader*>(png_get_io_ptr(png))->left;
+  if (count > left.size()) png_error(png, "it ends too early");
+  std::copy_n(left.begin(), count, reinterpret_cast<char*>(out));
+  left.remove_prefix(count);
+}
+
+PngReader::PngReader(std::string_view bytes) : left(bytes) {
+  png = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, leave, go_on);
+  if (png != nullptr) info = png_create_info_struct(png);
+  if (info == nullptr) fail(Code::out_of_memory, "png", "libpng does not start");
+  png_set_read_fn(png, this, take);
+}
+
+// Runs `step`; false when libpng failed within.
+bool guarded(PngReader& reader, void (*step)(PngReader&, uint8_t*), uint8_t* pixels) {
+  if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
+  step(reader, pixels);
+  return true;
+}
+
+// Reads what comes before the pixels, which will be 8 bits of sRGB, with opacity if there is any.
+void read_head(PngReader& reader, uint8_t* /*pixels*/) {
+  png_read_info(reader.png, reader.info);
+  const bool channel = (png_get_color_type(reader.png, reader.info) & PNG_COLOR_MASK_ALPHA) != 0;
+  reader.opacity = channel || png_get_valid(reader.png, reader.info, PNG_INFO_tRNS) != 0;
+  png_set_expand(reader.png);
+  png_set_gray_to_rgb(reader.png);
+  png_set_scale_16(reader.png);
+  // Also of 16 bits, where nothing says that they are linear.
+  png_set_alpha_mode_fixed(reader.png, PNG_ALPHA_PNG, PNG_DEFAULT_sRGB);
+  reader.passes = png_set_interlace_handling(reader.png);
+  png_read_update_info(reader.png, reader.info);
+}
+
+void read_rows(PngReader& reader, uint8_t* pixels) {
+  const size_t row = png_get_rowbytes(reader.png, reader.info);
+  const size_t height = png_get_image_height(reader.png, reader.info);
+  for (int pass = 0; pass < reader.passes; ++pass) {
+    for (size_t y = 0; y < height; ++y) {
+      check_cancelled("image");
+      png_read_row(reader.png, pixels + y * row, nullptr);
+    }
+  }
+}
 
 uint32_t big_endian(std::string_view bytes) {
   uint32_t value = 0;
@@ -196,6 +258,7 @@ class Inflate {
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // read only
     stream_.avail_in = static_cast<uInt>(bytes.size());
     do {
+      check_cancelled("image");
       stream_.next_out = dropped_.data();
       stream_.avail_out = static_cast<uInt>(dropped_.size());
       status_ = status_ == Z_OK ? inflate(&stream_, Z_NO_FLUSH) : status_;
@@ -346,12 +409,6 @@ void append_rows(std::string& out, const Pixels& pixels) {
   }
 }
 
-void begin(PngImage& png, std::string_view bytes, std::string_view field) {
-  const bool begun = png_image_begin_read_from_memory(&png.image, bytes.data(), bytes.size()) != 0;
-  check(begun, field, "it is no PNG file that can be read: ", png.image.message);
-  png.image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // where nothing says that 16 bits are linear
-}
-
 }  // namespace
 
 std::string encode_png(const Pixels& pixels, const std::vector<PngText>& texts) {
@@ -417,17 +474,19 @@ ImageHeader read_png_header(std::string_view bytes, std::string_view field) {
 Pixels decode_png(std::string_view bytes, std::string_view field) {
   const std::string whole = without_notes(bytes, field);
   refuse_surplus(whole, field);
-  PngImage png;
-  begin(png, whole, field);
-  const bool opacity = (png.image.format & PNG_FORMAT_FLAG_ALPHA) != 0;
-  png.image.format = opacity ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;
-  Pixels out{.width = static_cast<int32_t>(png.image.width),
-             .height = static_cast<int32_t>(png.image.height),
-             .channels = opacity ? 4 : 3,
+  PngReader reader(whole);
+  const bool begun = guarded(reader, read_head, nullptr);
+  check(begun, field, "it is no PNG file that can be read: ", reader.message.data());
+  Pixels out{.width = static_cast<int32_t>(png_get_image_width(reader.png, reader.info)),
+             .height = static_cast<int32_t>(png_get_image_height(reader.png, reader.info)),
+             .channels = reader.opacity ? 4 : 3,
              .values = {}};
-  out.values.resize(PNG_IMAGE_SIZE(png.image));
-  const bool read = png_image_finish_read(&png.image, nullptr, out.values.data(), 0, nullptr) != 0;
-  check(read, field, "it is no whole PNG file: ", png.image.message);
+  const size_t row = static_cast<size_t>(out.width) * static_cast<size_t>(out.channels);
+  const bool sound = png_get_rowbytes(reader.png, reader.info) == row;
+  if (!sound) fail(Code::internal, "png", "libpng makes rows of another length");
+  out.values.resize(row * static_cast<size_t>(out.height));
+  const bool read = guarded(reader, read_rows, out.values.data());
+  check(read, field, "it is no whole PNG file: ", reader.message.data());
   return upright(std::move(out), exif_orientation(png_exif(bytes)));
 }
 

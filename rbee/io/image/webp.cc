@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "rbee/core/cancel.h"
 #include "rbee/core/error.h"
 #include "rbee/io/image/exif.h"
 
@@ -15,6 +16,11 @@ namespace {
 const uint8_t* data_of(std::string_view bytes) {
   return reinterpret_cast<const uint8_t*>(bytes.data());
 }
+
+struct Delete {
+  void operator()(WebPIDecoder* decoder) const { WebPIDelete(decoder); }
+};
+using Incremental = std::unique_ptr<WebPIDecoder, Delete>;
 
 WebPBitstreamFeatures features_of(std::string_view bytes, std::string_view field) {
   WebPBitstreamFeatures out;
@@ -88,10 +94,19 @@ Pixels decode_still(std::string_view bytes, std::string_view field) {
              .values = {}};
   const int stride = out.width * out.channels;
   out.values.resize(static_cast<size_t>(stride) * static_cast<size_t>(out.height));
-  const auto decode = opacity ? WebPDecodeRGBAInto : WebPDecodeRGBInto;
-  const uint8_t* whole =
-      decode(data_of(bytes), bytes.size(), out.values.data(), out.values.size(), stride);
-  check(whole != nullptr, field, "it is no whole WebP file");
+  const Incremental decoder(
+      WebPINewRGB(opacity ? MODE_RGBA : MODE_RGB, out.values.data(), out.values.size(), stride));
+  if (decoder == nullptr) fail(Code::out_of_memory, "webp", "the decoder does not start");
+  // A piece whose head is not whole is read again from its start, so they are few.
+  constexpr size_t kPieces = 16;
+  const size_t piece = bytes.size() / kPieces + 1;
+  VP8StatusCode status = VP8_STATUS_SUSPENDED;
+  for (size_t end = 0; status == VP8_STATUS_SUSPENDED && end < bytes.size();) {
+    check_cancelled("image");
+    end = std::min(end + piece, bytes.size());
+    status = WebPIUpdate(decoder.get(), data_of(bytes), end);
+  }
+  check(status == VP8_STATUS_OK, field, "it is no whole WebP file");
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include "rbee/core/cancel.h"
 
 #include <gtest/gtest.h>
+#include <webp/encode.h>
 
 #include <atomic>
 #include <fstream>
@@ -16,7 +17,10 @@
 #include "rbee/io/image/pixels.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/image/resize.h"
+#include "rbee/io/image/webp.h"
 #include "tests/support/data_folder.h"
+#include "tests/support/held_bytes.h"
+#include "tests/units/image_io/made_png.h"
 
 namespace rbee::io {
 namespace {
@@ -48,7 +52,8 @@ std::string gif() {
 
 TEST(Cancel, StopsWorkOnPictures) {
   const Pixels picture = grey(64, 48);
-  const std::string jpeg = encode_jpeg(picture, 80, {});
+  const std::string jpeg = encode_jpeg(picture, 80, {}), png = encode_png(picture);
+  const std::string webp = encode_webp(picture, 80, {});
   const struct {
     const char* name;
     std::function<void()> work;
@@ -59,6 +64,8 @@ TEST(Cancel, StopsWorkOnPictures) {
       {"PNG", [&] { encode_png(picture); }},
       {"JPEG", [&] { encode_jpeg(picture, 80, {}); }},
       {"a JPEG file", [&] { decode_image(jpeg, "image"); }},
+      {"a PNG file", [&] { decode_image(png, "image"); }},
+      {"a WebP file", [&] { decode_image(webp, "image"); }},
       {"a GIF file", [&] { decode_image(gif(), "image"); }},
       {"a BMP file", [&] { decode_image(bmp(4, 24, 0, std::string(48, '\0')), "image"); }},
       {"a BMP file of indices", [&] { decode_image(bmp(4, 8, 0, std::string(16, 1)), "image"); }},
@@ -76,6 +83,69 @@ TEST(Cancel, StopsWorkOnPictures) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::cancelled) << name << ": " << error.what();
     }
+  }
+}
+
+// Sets a flag when something is allocated after so many bytes at once were: within the decoder,
+// after its result has its memory.
+class Tripwire {
+ public:
+  explicit Tripwire(size_t bytes) {
+    static const int installed =
+        __sanitizer_install_malloc_and_free_hooks(on_allocation, [](const volatile void*) {});
+    EXPECT_NE(installed, 0);
+    flag_ = result_made_ = false;
+    bytes_ = bytes;
+  }
+  ~Tripwire() { bytes_ = 0; }
+  Tripwire(const Tripwire&) = delete;
+  Tripwire& operator=(const Tripwire&) = delete;
+
+  static const std::atomic<bool>& flag() { return flag_; }
+
+ private:
+  static void on_allocation(const volatile void*, size_t bytes) {
+    constexpr size_t kOfDecoder = 2048;
+    if (bytes_ == 0) return;
+    if (result_made_ && bytes >= kOfDecoder) flag_ = true;
+    if (bytes == bytes_) result_made_ = true;
+  }
+  static inline std::atomic<bool> flag_{false}, result_made_{false};
+  static inline std::atomic<size_t> bytes_{0};
+};
+
+std::string lossless(const Pixels& pixels) {
+  uint8_t* written = nullptr;
+  const size_t size = WebPEncodeLosslessRGB(pixels.values.data(), pixels.width, pixels.height,
+                                            3 * pixels.width, &written);
+  std::string out(reinterpret_cast<const char*>(written), size);
+  WebPFree(written);
+  return out;
+}
+
+TEST(Cancel, StopsADecoderInTheMiddle) {
+  if (__sanitizer_install_malloc_and_free_hooks == nullptr) GTEST_SKIP() << "nothing counts";
+  Pixels picture = grey(320, 240);
+  for (size_t i = 0; i < picture.values.size(); ++i) {
+    picture.values[i] = static_cast<uint8_t>(i * i / 977 % 251);
+  }
+  const std::pair<const char*, std::string> files[] = {
+      {"PNG", encode_png(picture)},
+      {"PNG in passes", made_png(picture, 8, true)},
+      {"PNG of 16 bits in passes", made_png(picture, 16, true)},
+      {"WebP", encode_webp(picture, 80, {})},
+      {"lossless WebP", lossless(picture)},
+  };
+  for (const auto& [name, bytes] : files) {
+    const Tripwire wire(picture.values.size());
+    const CancelScope scope(Tripwire::flag());
+    try {
+      decode_image(bytes, "image");
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::cancelled) << name << ": " << error.what();
+    }
+    EXPECT_TRUE(Tripwire::flag()) << name;
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "tests/support/data_folder.h"
 #include "tests/support/expect_error.h"
+#include "tests/units/image_io/made_png.h"
 
 namespace rbee::io {
 namespace {
@@ -177,6 +178,20 @@ TEST(Png, ReadsInterlacedFiles) {
   std::ifstream in(test::data_folder() + "/units/image_io/data/interlaced.png", std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(in), {});
   EXPECT_EQ(decode_image(bytes, "image").values, sample(3).values);
+}
+
+TEST(Png, ReadsRowsAndPassesOfAllDepths) {
+  Pixels wide = sample(3);
+  wide.width = 3;
+  wide.height = 5;
+  for (const Pixels& pixels : {sample(3), sample(4), wide}) {
+    for (const int bits : {8, 16}) {
+      for (const bool in_passes : {false, true}) {
+        const std::string bytes = made_png(pixels, bits, in_passes);
+        EXPECT_EQ(decode_image(bytes, "image").values, pixels.values) << bits << in_passes;
+      }
+    }
+  }
 }
 
 TEST(Png, RefusesUnknownChunksThatItMayNotPassOver) {
