@@ -126,6 +126,28 @@ TEST_F(CrowdOfUploads, HoldsNoMoreThanItsRoom) {
   }
 }
 
+// Bodies that do not say their length take room as they come.
+TEST_F(CrowdOfUploads, InChunksGetsNoMore) {
+  ImageWorker worker({.hold = true}, {}, options());
+  const Uploads uploads = crowd(worker, "/sdapi/v1/img2img", true);
+  const auto send = [&](size_t bytes) {
+    RawClient client(worker.port());
+    client.send(
+        "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n");
+    const std::string chunk = cat("1000\r\n", std::string(0x1000, ' '), "\r\n");
+    for (size_t sent = 0; sent < bytes && client.send(chunk); sent += 0x1000) {
+    }
+    client.send("0\r\n\r\n");
+    return client.read_response();
+  };
+  EXPECT_EQ(send(size_t{60} << 10).status, 400);  // small; blanks are no JSON
+  const RawResponse refused = send(kMiB);
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(refused.headers.at("retry-after"), "1");
+  worker.engine.release();
+}
+
 // Eight wait and two are enlarged. Meanwhile others are drawn for.
 TEST_F(CrowdOfUploads, IsEnlargedFewAtATime) {
   const char* path = "/sdapi/v1/extra-single-image";

@@ -87,6 +87,8 @@ std::string with_exif(const Pixels& pixels, std::string_view simple, std::string
 
 Pixels decode_still(std::string_view bytes, std::string_view field) {
   const WebPBitstreamFeatures features = features_of(bytes, field);
+  // The decoder of parts does not ask for what it does not need.
+  check(number(bytes, 4, 4) <= bytes.size() - kForm, field, "it is no whole WebP file");
   const bool opacity = features.has_alpha != 0;
   Pixels out{.width = features.width,
              .height = features.height,

@@ -223,7 +223,18 @@ TEST(Pixels, OfBrokenFilesAreRefused) {
                         [] { decode_image("B26", "image"); });
 }
 
-// Pillow's RGB colours of the file.
+// Also where all pixels are there.
+TEST(Pixels, OfWebpFilesThatEndEarlyAreRefused) {
+  for (const char* name : {"halves.webp", "lossy.webp", "opacity.webp"}) {
+    std::string cut = file(name);
+    for (cut.pop_back(); cut.size() > 12; cut.pop_back()) {
+      const std::string message = harness::message_of([&] { decode_image(cut, "image"); });
+      EXPECT_THAT(message, HasSubstr("image: ")) << name << " cut to " << cut.size();
+    }
+  }
+}
+
+// As Pillow turns the file into RGB.
 TEST(Pixels, OfFourInksBecomeColours) {
   const Pixels pixels = decode_image(file("cmyk.jpg"), "image");
   EXPECT_EQ(pixels.width, 16);
