@@ -69,11 +69,12 @@ Cover cover(const Size& from, const Size& to) {
 
 io::Pixels covered(io::Pixels picture, const Size& to, io::Resampler how) {
   const auto [whole, part] = cover({picture.width, picture.height}, to);
-  if (picture.width != whole.width || picture.height != whole.height) {
-    picture = io::resized(picture, whole.width, whole.height, how);
-  }
-  if (whole.width == to.width && whole.height == to.height) return picture;
-  return cropped(picture, part);
+  if (picture.width == to.width && picture.height == to.height) return picture;
+  // The whole of a narrow picture may have a thousand times the pixels of the part.
+  const io::ResizedPart wanted{whole.width, whole.height, part.left,
+                               part.top,    part.width,   part.height};
+  return how == io::Resampler::nearest ? io::nearest_part(picture, wanted)
+                                       : io::resized_part(picture, wanted);
 }
 
 }  // namespace rbee::engine

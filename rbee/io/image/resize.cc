@@ -177,35 +177,29 @@ int64_t nearest(int32_t i, int32_t from, int32_t to) {
   return (2 * int64_t{i} + 1) * from / (2 * int64_t{to});
 }
 
-Pixels coarsely_resized(const Pixels& pixels, int32_t width, int32_t height) {
-  Pixels out{.width = width, .height = height, .channels = pixels.channels, .values = {}};
-  out.values.reserve(static_cast<size_t>(width) * static_cast<size_t>(height) *
+}  // namespace
+
+Pixels resized(const Pixels& pixels, int32_t width, int32_t height, Resampler resampler) {
+  if (pixels.width == width && pixels.height == height) return pixels;
+  if (resampler == Resampler::bilinear) return resized_by_triangles(pixels, width, height);
+  const ResizedPart all{width, height, 0, 0, width, height};
+  return resampler == Resampler::nearest ? nearest_part(pixels, all) : resized_part(pixels, all);
+}
+
+Pixels nearest_part(const Pixels& pixels, const ResizedPart& part) {
+  Pixels out{.width = part.columns, .height = part.rows, .channels = pixels.channels, .values = {}};
+  out.values.reserve(static_cast<size_t>(part.columns) * static_cast<size_t>(part.rows) *
                      static_cast<size_t>(pixels.channels));
-  for (int32_t y = 0; y < height; ++y) {
+  for (int32_t y = part.top; y < part.top + part.rows; ++y) {
     check_cancelled("image");
-    const int64_t row = nearest(y, pixels.height, height) * pixels.width;
-    for (int32_t x = 0; x < width; ++x) {
-      const int64_t at = (row + nearest(x, pixels.width, width)) * pixels.channels;
+    const int64_t row = nearest(y, pixels.height, part.height) * pixels.width;
+    for (int32_t x = part.left; x < part.left + part.columns; ++x) {
+      const int64_t at = (row + nearest(x, pixels.width, part.width)) * pixels.channels;
       const auto first = pixels.values.begin() + at;
       out.values.insert(out.values.end(), first, first + pixels.channels);
     }
   }
   return out;
-}
-
-}  // namespace
-
-Pixels resized(const Pixels& pixels, int32_t width, int32_t height, Resampler resampler) {
-  if (pixels.width == width && pixels.height == height) return pixels;
-  switch (resampler) {
-    case Resampler::lanczos:
-      return resized_part(pixels, {width, height, 0, 0, width, height});
-    case Resampler::bilinear:
-      return resized_by_triangles(pixels, width, height);
-    case Resampler::nearest:
-      break;
-  }
-  return coarsely_resized(pixels, width, height);
 }
 
 Pixels resized_part(const Pixels& pixels, const ResizedPart& part) {

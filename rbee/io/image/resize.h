@@ -18,7 +18,9 @@ struct ResizedPart {
   int32_t width = 0, height = 0;  // of the whole
   int32_t left = 0, top = 0, columns = 0, rows = 0;
 };
-// By lanczos; computes only this part. The part must lie within the whole and not be empty.
+// By lanczos, or by nearest; computes only this part. The part must lie within the whole and not be
+// empty.
 Pixels resized_part(const Pixels& pixels, const ResizedPart& part);
+Pixels nearest_part(const Pixels& pixels, const ResizedPart& part);
 
 }  // namespace rbee::io

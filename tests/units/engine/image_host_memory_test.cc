@@ -151,6 +151,30 @@ TEST_F(HostMemory, OfASecondPass) {
   }
 }
 
+// Of a narrow picture the second pass sees a part that has a thousandth of the whole, which would
+// take 3072 bytes a pixel of the part. The weights of its 65536 rows take some 40.
+TEST_F(HostMemory, OfASecondPassOfAnotherShape) {
+  constexpr int32_t kLong = 2048, kShort = 64;
+  for (const char* upscaler : {"Lanczos", "Nearest"}) {
+    const auto engine = make_image_engine(fake_source(half_noise), {.warm_up = false});
+    auto sink = std::make_shared<ImageRecorder>();
+    ImageRequest request;
+    request.prompt = "x";
+    request.steps = 1;
+    request.width = kShort;
+    request.height = kLong;
+    request.hires = HiresFix{.width = kLong, .height = kShort, .strength = 1, .upscaler = upscaler};
+    EXPECT_LT(bytes_per(double{kLong} * kShort,
+                        [&] {
+                          engine->submit(request, sink);
+                          ASSERT_TRUE(sink->wait());
+                        }),
+              5 * kMost)
+        << upscaler;
+    ASSERT_EQ(sink->images.size(), 1u);
+  }
+}
+
 // Three bytes for each control and each pixel that a pass reads; beside these the file and the sent
 // picture, of four each, and one for rows of floats.
 TEST_F(HostMemory, OfControls) {
