@@ -71,6 +71,11 @@ void Mosaic::add(std::span<const float> tile, const Area& area) {
   }
 }
 
+std::vector<float> Mosaic::take() {
+  for (size_t i = 0; i < sums_.size(); ++i) sums_[i] /= weights_[i / channels_];
+  return std::move(sums_);
+}
+
 std::vector<float> Mosaic::finish(const Area& part) const {
   std::vector<float> out;
   out.reserve(static_cast<size_t>(part.height * part.width) * channels_);

@@ -28,6 +28,8 @@ class Mosaic {
   void add(std::span<const float> tile, const Area& area);
   // The values of a part.
   std::vector<float> finish(const Area& part) const;
+  // The values of all, without a copy. Ends it.
+  std::vector<float> take();
   // Frees the memory of rows above this one; they may not be used again.
   void drop_above(int64_t row);
 

@@ -77,7 +77,8 @@ std::vector<float> decode(const models::Vae& vae, const Tensor& latent, int64_t 
     const Tensor picture = vae.decode(cut(whole.x, area, 1), options.between);
     mosaic.add(picture.to_host<float>(), scaled(area, scale));
   }
-  return mosaic.finish(scaled(inside, scale));
+  const bool whole_axes = inside.width == whole.width && inside.height == whole.height;
+  return whole_axes ? mosaic.take() : mosaic.finish(scaled(inside, scale));
 }
 
 LatentDistribution encode(const models::Vae& vae, const Tensor& image, int64_t tile,

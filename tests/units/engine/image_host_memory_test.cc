@@ -151,6 +151,26 @@ TEST_F(HostMemory, OfASecondPass) {
   }
 }
 
+// Three floats a pixel and their weight; when these grow to their size, half of the floats again,
+// and a tile, which has a quarter.
+TEST_F(HostMemory, OfTiles) {
+  constexpr int32_t kSide = 1024;
+  const auto engine = make_image_engine(fake_source(half_noise), {.warm_up = false});
+  auto sink = std::make_shared<ImageRecorder>();
+  ImageRequest request;
+  request.prompt = "x";
+  request.steps = 1;
+  request.width = request.height = kSide;
+  request.tiled_vae = true;
+  EXPECT_LT(bytes_per(double{kSide} * kSide,
+                      [&] {
+                        engine->submit(request, sink);
+                        ASSERT_TRUE(sink->wait());
+                      }),
+            12 + 4 + 6 + 3 + 0.5);
+  ASSERT_EQ(sink->images.size(), 1u);
+}
+
 // Of a narrow picture the second pass sees a part that has a thousandth of the whole, which would
 // take 3072 bytes a pixel of the part. The weights of its 65536 rows take some 40.
 TEST_F(HostMemory, OfASecondPassOfAnotherShape) {
