@@ -159,7 +159,7 @@ void Replica::check_health() {
   probe_ = start_upstream(
       io_, {.port = port_,
             .head = "GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
-            .on_head = [](const UpstreamHead&) {},
+            .on_head = [this](const UpstreamHead& head) { answer_status_ = head.status; },
             .on_data = [this](const std::string& data) { answer_ += data; },
             .on_end = [this](UpstreamEnd end) { on_health(end == UpstreamEnd::whole); }});
   health_timer_.expires_after(config_.health_timeout);
@@ -174,7 +174,8 @@ void Replica::on_health(bool healthy) {
   probe_.reset();
   if (!is_asked() || stopping_) return;
   silent_ = healthy ? 0 : silent_ + 1;
-  if (healthy) {
+  // A worker that answers 503 lives, but serves nothing yet or any more.
+  if (healthy && answer_status_ == 200) {
     facts_ = json::parse(answer_, nullptr, false);
     if (state_ == ReplicaState::starting) change(ReplicaState::ready);
   }

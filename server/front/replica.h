@@ -80,7 +80,8 @@ class Replica : public std::enable_shared_from_this<Replica> {
   ReplicaState state_ = ReplicaState::paused;
   std::chrono::steady_clock::time_point ready_at_;
   nlohmann::json facts_;
-  std::string answer_;  // to probe_
+  int answer_status_ = 0;  // of probe_
+  std::string answer_;     // to probe_
   std::string problem_;
   std::string last_line_;
   uint16_t port_ = 0;

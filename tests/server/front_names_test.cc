@@ -84,5 +84,37 @@ TEST(Front, PathsOfEmbeddingsAndRankingFindTheirModel) {
   }
 }
 
+// A worker of another kind or version may say "ready" too early.
+TEST(Front, AWorkerIsReadyWhenItsHealthSaysSo) {
+  const Folder folder;
+  const std::string sign = folder.file("sign", "");
+  const std::string program = folder.file("late", R"(#!/usr/bin/python3
+import http.server, json, os
+class Late(http.server.BaseHTTPRequestHandler):
+    refused = 0
+    def do_GET(self):
+        early = os.path.exists(")" + sign + R"(")
+        self.send_response(503 if early else 200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+        if early:
+            Late.refused += 1
+            print("refused", Late.refused, flush=True)
+server = http.server.HTTPServer(("127.0.0.1", 0), Late)
+print(json.dumps({"message": "ready", "port": str(server.server_address[1])}), flush=True)
+server.serve_forever()
+)");
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  nlohmann::json model = fake("a", "any");
+  model["program"] = program;
+  Front front(nlohmann::json::array({model}), {{"health_interval_ms", 50}});
+  front.port();
+  front.process().read_until("refused 2");
+  EXPECT_EQ(front.get("/health/ready").status, 503);
+  std::filesystem::remove(sign);
+  front.wait_ready();
+}
+
 }  // namespace
 }  // namespace rbee::testing

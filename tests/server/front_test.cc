@@ -357,10 +357,14 @@ TEST(Front, ARequestThatEndsItsWorkersIsGivenUp) {
   front.workers(0, 1);
   RawClient client(front.port());
   client.send(request("POST", "/v1/infer", R"({"prompt":"Hi"})"));
+  pid_t killed = 0;
   for (int i = 0; i < 2; ++i) {
-    while (front.metric(R"(rbee_front_worker_running{worker="a-0"})") < 1) {
+    pid_t pid = killed;
+    while (pid == killed || front.metric(R"(rbee_front_worker_running{worker="a-0"})") < 1) {
+      pid = front.workers(0, 1)[0].at("pid");
     }
-    kill(front.workers(0, 1)[0].at("pid").get<pid_t>(), SIGKILL);
+    kill(pid, SIGKILL);
+    killed = pid;
   }
   const RawResponse answer = client.read_response();
   EXPECT_EQ(answer.status, 502);
