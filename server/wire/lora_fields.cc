@@ -51,6 +51,12 @@ LoraOrder parse_order(std::string_view text, bool with_path) {
   };
   out.name = required("lora_name");
   if (with_path) out.path = required("lora_path");
+  // A request must not wait for a download, nor choose what the worker fetches.
+  if (out.path.starts_with("hf:")) {
+    reader.note("lora_path", "path",
+                "is a path on the worker's machine; names of the hub are for the flag --lora",
+                reader.find("lora_path"));
+  }
   if (!errors.empty()) throw InvalidBody(std::move(errors));
   return out;
 }

@@ -134,6 +134,10 @@ TEST(LoraRoutes, LoadingIsForWhomAFlagAllowsIt) {
   EXPECT_EQ(
       worker.post("/v1/load_lora_adapter", R"({"lora_name":"x","lora_path":"nowhere"})").status,
       404);
+  const RawResponse named =
+      worker.post("/v1/load_lora_adapter", R"({"lora_name":"x","lora_path":"hf:org/adapter"})");
+  EXPECT_EQ(named.status, 400);
+  EXPECT_THAT(named.body, ::testing::HasSubstr("names of the hub are for the flag --lora"));
   EXPECT_EQ(worker.post("/v1/unload_lora_adapter", R"({"lora_name":"x"})").status, 404);
   EXPECT_EQ(worker.post("/v1/unload_lora_adapter", R"({"lora_name":"sql"})").status, 200);
   EXPECT_TRUE(worker.engine.loras().empty());
