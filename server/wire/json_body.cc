@@ -1,8 +1,9 @@
 #include "server/wire/json_body.h"
 
+#include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <set>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -26,40 +27,13 @@ constexpr size_t kShownBytes = 100;
                       .value = {}}});
 }
 
-// Bytes for the library's parser, which does not report how far it has read.
-class Bytes {
- public:
-  using iterator_category = std::forward_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  // farthest: where the last read of any copy ended.
-  Bytes(const char* at, const char** farthest) : at_(at), farthest_(farthest) {}
-  reference operator*() const { return *at_; }
-  Bytes& operator++() {
-    *farthest_ = ++at_;
-    return *this;
-  }
-  Bytes operator++(int) {
-    const Bytes before = *this;
-    ++*this;
-    return before;
-  }
-  bool operator==(const Bytes& other) const { return at_ == other.at_; }
-
- private:
-  const char* at_;
-  const char** farthest_;
-};
-
 // Scans a body and keeps only where its fields begin. Refuses what JSON allows but the workers do
 // not.
 class Survey final : public nlohmann::json_sax<json> {
  public:
-  explicit Survey(std::string_view text) : end_(text.data() + text.size()), at_(text.data()) {
-    json::sax_parse(Bytes(at_, &at_), Bytes(end_, &at_), this);
+  Survey(std::string_view text, std::span<const LongString> strings)
+      : end_(text.data() + text.size()), at_(text.data()), strings_(strings) {
+    json::sax_parse(JsonBytes(at_, &at_, strings), JsonBytes(end_, &at_, {}), this);
   }
 
   // '{', '[', or 0 for other values.
@@ -94,6 +68,9 @@ class Survey final : public nlohmann::json_sax<json> {
     return true;
   }
   bool parse_error(size_t at, const std::string& /*token*/, const json::exception& error) override {
+    for (const LongString& each : strings_) {
+      if (each.end < at_) at += static_cast<size_t>(each.end - each.begin);
+    }
     // The library's messages quote the body around the fault, which may not be UTF-8.
     if (dynamic_cast<const json::parse_error*>(&error) != nullptr) {
       refuse_body("json", cat("not JSON in UTF-8; the fault is near byte ", at));
@@ -127,6 +104,7 @@ class Survey final : public nlohmann::json_sax<json> {
 
   const char* const end_;
   const char* at_;  // the next unread byte
+  const std::span<const LongString> strings_;
   char outermost_ = 0;
   std::vector<std::set<std::string>> names_;  // of the open lists and objects
   std::string last_name_;                     // empty before the first
@@ -147,9 +125,12 @@ ordered_json& add(ordered_json::object_t& object, std::string& name) {
 template <typename Json>
 class Tree final : public nlohmann::json_sax<Json> {
  public:
-  // Reads one value, whatever follows it.
-  explicit Tree(std::string_view text) {
-    Json::sax_parse(text.begin(), text.end(), this, Json::input_format_t::json, false);
+  // Reads one value, whatever follows it. strings: of the text or of one around it.
+  Tree(std::string_view text, std::span<const LongString> strings) : at_(text.data()) {
+    const auto first = std::ranges::lower_bound(strings, at_, {}, &LongString::begin);
+    strings_ = {first, strings.end()};
+    Json::sax_parse(JsonBytes(at_, &at_, strings_), JsonBytes(at_ + text.size(), &at_, {}), this,
+                    Json::input_format_t::json, false);
   }
   Json take() { return std::move(root_); }
 
@@ -161,6 +142,11 @@ class Tree final : public nlohmann::json_sax<Json> {
     return kHolds && may_be_rounded(text) ? put(held_number(text)) : put(value);
   }
   bool string(std::string& value) override {
+    // The parser has read the quote behind a long string.
+    if (!strings_.empty() && strings_.front().end + 1 == at_) {
+      value.assign(strings_.front().begin, strings_.front().end);
+      strings_ = strings_.subspan(1);
+    }
     return put(kHolds ? held_text(std::move(value)) : std::move(value));
   }
   bool binary(typename Json::binary_t& value) override { return put(std::move(value)); }
@@ -202,6 +188,8 @@ class Tree final : public nlohmann::json_sax<Json> {
     return true;
   }
 
+  const char* at_;                       // the next unread byte
+  std::span<const LongString> strings_;  // those after it
   Json root_;
   std::vector<Json*> open_;
   Json* field_ = nullptr;  // the innermost object's field for the next value
@@ -220,9 +208,9 @@ std::string shown(const json& value) {
   return text;
 }
 
-JsonBody::JsonBody(std::string_view text) {
+JsonBody::JsonBody(std::string_view text) : strings_(long_strings(text)) {
   if (text.empty()) refuse_body("type(object)", "the body is empty; it must be a JSON object");
-  Survey survey(text);
+  Survey survey(text, strings_);
   if (survey.outermost() != '{') refuse_body("type(object)", "the body must be a JSON object");
   fields_ = survey.take_fields();
 }
@@ -230,7 +218,7 @@ JsonBody::JsonBody(std::string_view text) {
 void JsonBody::read(const std::string& name) const {
   const auto found = fields_.find(name);
   if (found == fields_.end() || object_.contains(name)) return;
-  object_[name] = Tree<json>(value_after_name(found->second)).take();
+  object_[name] = Tree<json>(value_after_name(found->second), strings_).take();
 }
 
 json& JsonBody::operator[](const std::string& name) {
@@ -239,19 +227,20 @@ json& JsonBody::operator[](const std::string& name) {
 }
 
 ordered_json JsonBody::in_order(const std::string& name) const {
-  return parse_in_order(value_after_name(fields_.at(name)));
+  return Tree<ordered_json>(value_after_name(fields_.at(name)), strings_).take();
 }
 
 json parse_array(std::string_view text) {
   if (text.empty()) refuse_body("type(array)", "the body is empty; it must be a JSON array");
-  if (Survey(text).outermost() != '[') {
+  const std::vector<LongString> strings = long_strings(text);
+  if (Survey(text, strings).outermost() != '[') {
     refuse_body("type(array)", "the body must be a JSON array");
   }
-  return Tree<json>(text).take();
+  return Tree<json>(text, strings).take();
 }
 
 ordered_json parse_in_order(std::string_view text) {
-  return Tree<ordered_json>(text).take();
+  return Tree<ordered_json>(text, long_strings(text)).take();
 }
 
 std::string dump_in_order(const ordered_json& tree) {

@@ -6,6 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "server/wire/json_bytes.h"
 
 namespace rbee::server {
 
@@ -34,6 +37,7 @@ class JsonBody {
   nlohmann::ordered_json in_order(const std::string& name) const;
 
  private:
+  std::vector<LongString> strings_;                 // of the whole body
   std::map<std::string, std::string_view> fields_;  // by name: the text after the name
   mutable nlohmann::json object_ = nlohmann::json::object();
 };

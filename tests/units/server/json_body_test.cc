@@ -1,0 +1,82 @@
+// Bodies with long strings, which the parser leaves out: they must read as by the library alone.
+
+#include "server/wire/json_body.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rbee/core/cat.h"
+#include "server/wire/generate_request.h"
+#include "tests/support/held_bytes.h"
+
+namespace rbee::server {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kLong = size_t{64} << 10;
+
+std::string quoted(const std::string& text) {
+  return json(text).dump();
+}
+
+std::string refusal_of(const std::string& text) {
+  try {
+    const JsonBody body(text);
+  } catch (const InvalidBody& error) {
+    return error.errors().front().message;
+  }
+  return "none";
+}
+
+// Strings around the length from which they are left out, of ASCII, with escapes and in UTF-8, in
+// each place of a body.
+TEST(JsonBody, ReadsLongStringsAsOthers) {
+  for (const size_t length : {kLong - 1, kLong, kLong + 1}) {
+    const std::string plain(length, 'x');
+    for (const std::string& each :
+         {plain, plain + "\"", "\\" + plain, plain + "\n", plain + "\xC3\xA9", plain + "{\"a\":1}",
+          std::string(length, ' '), std::string(length, '"'), std::string(length, '\\')}) {
+      const std::string value = quoted(each), name = quoted("n" + each);
+      const std::string text =
+          cat(R"({"a":)", value, R"(,"":[)", value, R"(, "", )", value, R"( ],"e":"","b" : {"c":)",
+              value, "  ,", name, " : ", value, R"(},"last":)", value, R"(,"n":1})");
+      const json wanted = json::parse(text);
+      JsonBody body(text);
+      for (const char* field : {"n", "last", "e", "b", "", "a"}) {
+        EXPECT_TRUE(body[field] == wanted.at(field)) << field << length;
+        EXPECT_TRUE(json::parse(body.in_order(field).dump()) == wanted.at(field)) << field;
+      }
+      EXPECT_TRUE(parse_array(cat("[", value, ",", value, ",\"\"]")) == json({each, each, ""}));
+      EXPECT_EQ(parse_in_order(value), each);
+    }
+  }
+}
+
+TEST(JsonBody, RefusesFaultsBesideLongStrings) {
+  const std::string value = quoted(std::string(kLong, 'x'));
+  EXPECT_EQ(refusal_of(cat(R"({"a":)", value, "}")), "none");
+  EXPECT_EQ(refusal_of(cat("{", value, ":1,", value, ":2}")).substr(0, 9), "the name ");
+  for (const std::string& text :
+       {cat(R"({"a":)", value), cat(R"({"a":)", value, value, "}"), cat(R"({"a" )", value, "}"),
+        cat(R"({"a":x)", value, "}"), cat(R"({"a":)", value.substr(0, value.size() - 1)),
+        cat(R"({"a":)", value.substr(1), "}"), cat("{", value, "}"),
+        cat("{\"a\":\"\n\",\"b\":", value, "}")}) {
+    EXPECT_THAT(refusal_of(text), ::testing::StartsWith("not JSON in UTF-8"));
+  }
+  // As many as the library counts.
+  EXPECT_THAT(refusal_of(cat(R"({"a":)", value, ",}")),
+              ::testing::EndsWith(cat("near byte ", 5 + value.size() + 2)));
+}
+
+using JsonBytes = testing::HeldBytes;
+
+// A picture in base64 is held once beside the body.
+TEST_F(JsonBytes, OfALongStringAreItsOwn) {
+  constexpr size_t kBytes = size_t{8} << 20;
+  const std::string text = cat(R"({"images":[)", quoted(std::string(kBytes, 'A')), "]}");
+  EXPECT_LT(bytes_per(kBytes, [&] { JsonBody(text).read("images"); }), 1.1);
+}
+
+}  // namespace
+}  // namespace rbee::server
