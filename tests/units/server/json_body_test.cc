@@ -29,27 +29,30 @@ std::string refusal_of(const std::string& text) {
   return "none";
 }
 
-// Strings around the length from which they are left out, of ASCII, with escapes and in UTF-8, in
-// each place of a body.
+// In each place of a body.
+void expect_read(const std::string& content) {
+  const std::string value = quoted(content), name = quoted("n" + content);
+  const std::string text =
+      cat(R"({"a":)", value, R"(,"":[)", value, R"(, "", )", value, R"( ],"e":"","b" : {"c":)",
+          value, "  ,", name, " : 1},\"last\":", value, R"(,"n":1})");
+  const json wanted = json::parse(text);
+  JsonBody body(text);
+  for (const char* field : {"n", "last", "e", "b", "", "a"}) {
+    EXPECT_TRUE(body[field] == wanted.at(field)) << field;
+  }
+  EXPECT_TRUE(json(body.in_order("b")) == wanted.at("b"));
+  EXPECT_TRUE(parse_array(cat("[", value, ",\"\"]")) == json({content, ""}));
+}
+
+// Strings around the length from which they are left out; with escapes, in UTF-8, and of what could
+// be taken for the text around them.
 TEST(JsonBody, ReadsLongStringsAsOthers) {
-  for (const size_t length : {kLong - 1, kLong, kLong + 1}) {
-    const std::string plain(length, 'x');
-    for (const std::string& each :
-         {plain, plain + "\"", "\\" + plain, plain + "\n", plain + "\xC3\xA9", plain + "{\"a\":1}",
-          std::string(length, ' '), std::string(length, '"'), std::string(length, '\\')}) {
-      const std::string value = quoted(each), name = quoted("n" + each);
-      const std::string text =
-          cat(R"({"a":)", value, R"(,"":[)", value, R"(, "", )", value, R"( ],"e":"","b" : {"c":)",
-              value, "  ,", name, " : ", value, R"(},"last":)", value, R"(,"n":1})");
-      const json wanted = json::parse(text);
-      JsonBody body(text);
-      for (const char* field : {"n", "last", "e", "b", "", "a"}) {
-        EXPECT_TRUE(body[field] == wanted.at(field)) << field << length;
-        EXPECT_TRUE(json::parse(body.in_order(field).dump()) == wanted.at(field)) << field;
-      }
-      EXPECT_TRUE(parse_array(cat("[", value, ",", value, ",\"\"]")) == json({each, each, ""}));
-      EXPECT_EQ(parse_in_order(value), each);
-    }
+  const std::string plain(kLong, 'x');
+  for (const std::string& each :
+       {plain, plain.substr(1), plain + "x", plain + "\"", "\\" + plain, plain + "\xC3\xA9",
+        plain + "{\"a\":1}", std::string(kLong, ' '), std::string(kLong, '"')}) {
+    SCOPED_TRACE(cat(each.substr(0, 3), " ", each.size()));
+    expect_read(each);
   }
 }
 
@@ -73,7 +76,7 @@ using JsonBytes = testing::HeldBytes;
 
 // A picture in base64 is held once beside the body.
 TEST_F(JsonBytes, OfALongStringAreItsOwn) {
-  constexpr size_t kBytes = size_t{8} << 20;
+  constexpr size_t kBytes = size_t{4} << 20;
   const std::string text = cat(R"({"images":[)", quoted(std::string(kBytes, 'A')), "]}");
   EXPECT_LT(bytes_per(kBytes, [&] { JsonBody(text).read("images"); }), 1.1);
 }
