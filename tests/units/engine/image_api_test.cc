@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "rbee/core/log.h"
+#include "rbee/diffusion/names.h"
 #include "rbee/engine/api/image_loras.h"
 #include "rbee/engine/api/image_parameters.h"
 #include "rbee/engine/image/settings.h"
@@ -21,7 +22,8 @@ using testing::Field;
 TEST(ImageApi, ListsWhatItUnderstands) {
   EXPECT_THAT(sampler_choices(), Contains(Field(&NamedChoice::name, "DPM++ 2M SDE")));
   EXPECT_THAT(schedule_choices(), Contains(Field(&NamedChoice::name, "Karras")));
-  EXPECT_EQ(sampler_choices().size(), 29u);
+  EXPECT_EQ(sampler_choices().size(), diffusion::sampler_names().size());
+  EXPECT_EQ(schedule_choices().size(), diffusion::schedule_names().size());
 }
 
 // More characters than an Exif block holds, in few tokens.
