@@ -130,18 +130,21 @@ void Server::Impl::take_over(Impl& before) {
   before.change([&] {
     endpoint = before.acceptor_.local_endpoint();
     copy = fcntl(before.acceptor_.native_handle(), F_DUPFD_CLOEXEC, 0);
+    error_code ignored;
+    if (copy >= 0) before.acceptor_.close(ignored);
   });
   if (copy < 0) fail(Code::io, "listen", "port ", endpoint.port(), ": too many open files");
   acceptor_.assign(endpoint.protocol(), copy);
 }
 
 void Server::Impl::accept() {
+  if (!acceptor_.is_open()) return;  // another server has taken it over
   acceptor_.async_accept(
       [this](const error_code& error, tcp::socket socket) { on_accept(error, std::move(socket)); });
 }
 
 void Server::Impl::on_accept(const error_code& error, tcp::socket socket) {
-  if (context_.stopping) return;
+  if (context_.stopping || (error && !acceptor_.is_open())) return;
   if (error) {
     // Usually there are too many open files; others will be closed.
     log(LogLevel::warn, "accept failed", {{"error", error.message()}});

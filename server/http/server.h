@@ -47,7 +47,8 @@ class Server {
   // for invalid TLS files.
   Server(ServerOptions options, Router router, const ApiKeys& keys);
   // Takes over the listening socket of `before`, so that no client is refused between the two; it
-  // ignores the host and port of `options`. Until stop() of `before`, both accept connections.
+  // ignores the host and port of `options`. From then on `before` accepts no connection. It serves
+  // those that it has until its stop().
   Server(ServerOptions options, Router router, const ApiKeys& keys, Server& before);
   ~Server();  // stop(0)
   Server(const Server&) = delete;

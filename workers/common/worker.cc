@@ -27,9 +27,10 @@ namespace {
 
 // The part of kStopTime in which clients read the rest of their streams.
 constexpr std::chrono::milliseconds kStreamGrace{700};
-constexpr std::chrono::milliseconds kTraceGrace{300};    // for the last spans, also part of it
-constexpr std::chrono::milliseconds kHiveGrace{700};     // for the hive's answer, at the same time
-constexpr std::chrono::milliseconds kLoadingGrace{200};  // for the last answer 503 MODEL_LOADING
+constexpr std::chrono::milliseconds kTraceGrace{300};  // for the last spans, also part of it
+constexpr std::chrono::milliseconds kHiveGrace{700};   // for the hive's answer, at the same time
+// For the last requests to the loading server, and then as long for their answers.
+constexpr std::chrono::milliseconds kLoadingGrace{200};
 // loading_routes() refuses large bodies unread, with a better answer than 413.
 constexpr size_t kUnreadBodyBytes = size_t{1} << 30;
 constexpr int kIdleLooks = 5;  // then the device returns memory
@@ -211,7 +212,11 @@ int serve(const Program& program, const CommonFlags& flags, HiveReports& reports
   options.tracer = tracer;
   service.set_tracer(tracer);
   server::Server server(options, served->routes(shutdown), keys, *before);
-  before->stop(kLoadingGrace);
+  // A client that has just connected may still send its request there.
+  const auto gone = std::async(std::launch::async, [&before] {
+    std::this_thread::sleep_for(kLoadingGrace);
+    before->stop(kLoadingGrace);
+  });
   const std::chrono::seconds patience(flags.drain_seconds);
   arm_stop_signals(patience);
   reports.serve(service);
