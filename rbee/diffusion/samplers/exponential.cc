@@ -37,11 +37,11 @@ class ExponentialStep {
     if (share == 1) return to_;
     return steps_.noise.sigma_of_lambda(lambda_ + share * length_);
   }
-  // Of the weights at `share`.
+  // The exponent in the weights of the pictures at `share`.
   double z(double share) const { return -share * length_ * (1 + eta_); }
 
-  // target = x at `share`. pictures: weights, to be taken times -alpha. The noise of the parts
-  // before decays on the way, as x does, and that of this part comes new.
+  // target = x at `share`. pictures: their weights, which are multiplied by -alpha. The noise of
+  // earlier parts decays as x does, and the noise of this part is drawn.
   void move(Register target, double share, const std::vector<Term>& pictures) {
     const double level = this->level(share);
     std::vector<Term> terms{{kX, level / from_ * std::exp(-share * length_ * eta_)}};
@@ -68,8 +68,8 @@ class ExponentialStep {
   double lambda_, length_;  // at the start; of the step
   double eta_;
   std::vector<Register> normals_;
-  std::vector<Term> path_;  // the noise so far, of deviation 1 at the end of an endless step
-  double share_ = 0;        // where the path ends
+  std::vector<Term> path_;  // the noise so far, as shares of the level that `share_` has
+  double share_ = 0;        // up to where the noise is drawn
 };
 
 // Writes the steps. write(step, first picture) writes one to a level above 0.

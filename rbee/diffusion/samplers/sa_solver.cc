@@ -47,7 +47,7 @@ double weight(std::span<const double> nodes, size_t j, double m, double length) 
   return out;
 }
 
-// The way of one step. Its predictor and its corrector add the same noise.
+// From one level to the next. The predictor and the corrector of a step add the same noise.
 struct Way {
   double from = 0, to = 0;  // lambdas
   double sigma_from = 0, sigma_to = 0;
@@ -64,6 +64,7 @@ class Solver {
     for (Register& picture : pictures_) picture = steps.writer.add_register();
   }
 
+  // evaluates_twice: also after the corrector (PECE), else once a step.
   void run(bool evaluates_twice) {
     const int32_t count = steps_.count();
     for (int32_t i = 0; i < count; ++i) {
