@@ -29,11 +29,18 @@ std::string said(const RawResponse& response) {
   return json::parse(response.body)["choices"][0]["message"]["content"];
 }
 
-// Whether it still runs; a zombie whose status was not read does not count.
+// Whether one of its threads still runs: the first may have ended before the others, and a worker
+// that waits for a pipe in another would take what the test tells the next worker. A zombie whose
+// status was not read does not count.
 bool runs(pid_t pid) {
-  std::ifstream file(cat("/proc/", pid, "/stat"));
-  std::string number, name, state;
-  return file >> number >> name >> state && state != "Z";
+  std::error_code gone;
+  for (const fs::directory_entry& task :
+       fs::directory_iterator(cat("/proc/", pid, "/task"), gone)) {
+    std::ifstream file(task.path() / "stat");
+    std::string number, name, state;
+    if (file >> number >> name >> state && state != "Z" && state != "X") return true;
+  }
+  return false;
 }
 
 void wait_gone(pid_t pid) {
