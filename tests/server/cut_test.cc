@@ -61,7 +61,8 @@ TEST(Cut, AnswersLeftAfterAnyByteAreCancelled) {
   for (size_t count = 0; count <= bytes; ++count) {
     const int socket = connect_to(worker.port());
     ::send(socket, question().data(), question().size(), MSG_NOSIGNAL);
-    skip_bytes(socket, count);
+    // The server may join other pieces in one chunk, which changes the bytes.
+    skip_bytes_until(socket, count, kEndOfPieces);
     close_socket(socket, count % 2 == 1);
     ASSERT_TRUE(worker.engine.wait_ended(static_cast<int>(count) + 2)) << count;
   }

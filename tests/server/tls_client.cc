@@ -37,14 +37,15 @@ void close_socket(int socket, bool reset) {
   ::close(socket);
 }
 
-void skip_bytes(int socket, size_t count) {
-  std::array<char, 4096> buffer;
-  while (count > 0) {
+void skip_bytes_until(int socket, size_t count, std::string_view mark) {
+  std::string text(count, '\0');
+  size_t have = 0;
+  while (have < count && !std::string_view(text).substr(0, have).ends_with(mark)) {
     pollfd readable{.fd = socket, .events = POLLIN, .revents = 0};
     if (poll(&readable, 1, kPatienceMs) <= 0) return;
-    const ssize_t got = recv(socket, buffer.data(), std::min(count, buffer.size()), 0);
+    const ssize_t got = recv(socket, text.data() + have, count - have, 0);
     if (got <= 0) return;
-    count -= static_cast<size_t>(got);
+    have += static_cast<size_t>(got);
   }
 }
 

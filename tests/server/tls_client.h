@@ -52,7 +52,7 @@ class TlsClient {
 int connect_to(uint16_t port);
 // Closes it; reset: the other side sees an error, not an end.
 void close_socket(int socket, bool reset);
-// Drops exactly `count` bytes of input, or fewer if the connection ends.
-void skip_bytes(int socket, size_t count);
+// Drops `count` bytes of input; fewer if they end with `mark` before, or the connection ends.
+void skip_bytes_until(int socket, size_t count, std::string_view mark);
 
 }  // namespace rbee::testing
