@@ -7,19 +7,22 @@
 namespace rbee {
 namespace {
 
-thread_local const std::atomic<bool>* cancel_flag = nullptr;
+thread_local const std::atomic<bool>* innermost = nullptr;
 
 }  // namespace
 
-CancelScope::CancelScope(const std::atomic<bool>& flag)
-    : outer_(std::exchange(cancel_flag, &flag)) {}
+CancelScope::CancelScope(const std::atomic<bool>& flag) : outer_(std::exchange(innermost, &flag)) {}
 
 CancelScope::~CancelScope() {
-  cancel_flag = outer_;
+  innermost = outer_;
+}
+
+const std::atomic<bool>* cancel_flag() {
+  return innermost;
 }
 
 bool is_cancelled() {
-  return cancel_flag != nullptr && cancel_flag->load(std::memory_order_relaxed);
+  return innermost != nullptr && innermost->load(std::memory_order_relaxed);
 }
 
 void check_cancelled(std::string_view subject) {

@@ -19,6 +19,8 @@ class CancelScope {
   const std::atomic<bool>* const outer_;
 };
 
+// Of the innermost scope; null: there is none.
+const std::atomic<bool>* cancel_flag();
 bool is_cancelled();
 
 // Between two parts of long work, such as rows of a picture. Throws cancelled, with `subject`, if

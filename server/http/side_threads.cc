@@ -1,20 +1,13 @@
 #include "server/http/side_threads.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "rbee/core/background.h"
 #include "rbee/core/cancel.h"
 
 namespace rbee::server {
-namespace {
-
-constexpr int kNiceness = 10;
-
-}  // namespace
-
 SideThreads::SideThreads(Options options) : options_(options) {
   for (size_t i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { run(); });
 }
@@ -102,9 +95,8 @@ void SideThreads::end_turn(Clients::iterator client) {
 }
 
 void SideThreads::run() {
-  // With few processors, running answers come before the preparation of others. On Linux this sets
-  // the priority of the thread alone.
-  setpriority(PRIO_PROCESS, 0, kNiceness);
+  // With few processors, running answers come before the preparation of others.
+  lower_priority();
   while (true) {
     Waiting piece;
     Clients::iterator client;

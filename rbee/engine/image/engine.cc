@@ -12,6 +12,7 @@
 #include <set>
 #include <thread>
 
+#include "rbee/core/background.h"
 #include "rbee/core/cancel.h"
 #include "rbee/core/log.h"
 #include "rbee/engine/common/device_watch.h"
@@ -20,12 +21,16 @@
 #include "rbee/engine/image/pipeline.h"
 #include "rbee/engine/image/progress.h"
 #include "rbee/engine/image/upscale.h"
+#include "rbee/engine/image/warm_up.h"
 #include "rbee/io/image/png.h"
 
 namespace rbee::engine {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// A smaller picture is coded into a file in less time than a turn takes.
+constexpr int64_t kLargePixels = int64_t{512} * 512;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -38,7 +43,7 @@ class QueuedImageEngine final : public ImageEngine {
     check(options.max_waiting >= 0, "image_engine", "max_waiting is negative");
     const bool needs_picture = needs_mask(source_) || reads_control(source_);
     const bool nothing_to_warm = source_.device->host_accessible() || needs_picture;
-    if (options.warm_up && !nothing_to_warm) warm_up();
+    if (options.warm_up && !nothing_to_warm) warm_up(source_, pipeline_);
     thread_ = std::thread([this] { begin_turns(); });
   }
 
@@ -51,7 +56,7 @@ class QueuedImageEngine final : public ImageEngine {
     std::optional<ImageSettings> settings = resolve(source_, request);
     job->client = request.client;
     job->adapters = adapters_of(request);
-    job->has_pictures = !request.init_image.empty() || !request.controls.empty();
+    job->picture_pixels = pixels_sent(request);
     job->request = std::move(request);
     job->sink = std::move(sink);
     job->work = [this, it = job.get()] { work(*it); };
@@ -60,9 +65,9 @@ class QueuedImageEngine final : public ImageEngine {
     if (!has_place_for(job->client)) {
       fail(Code::out_of_memory, "engine", "the queue of ", options_.max_waiting, " is full");
     }
-    if (!job->has_pictures || holder_ == nullptr) {
+    if (job->picture_pixels == 0 || holder_ == nullptr) {
       job->settings = std::move(settings);
-      job->holds_pictures = job->has_pictures;
+      job->holds_pictures = job->picture_pixels > 0;
     }
     jobs_.push_back(job);
     turns_.add(std::move(job));
@@ -150,30 +155,6 @@ class QueuedImageEngine final : public ImageEngine {
     return found == jobs_.end() ? nullptr : *found;
   }
 
-  // Loads kernels, lets libraries choose their algorithms, and touches memory. A model that cannot
-  // make a picture of its own size reports that at the first request; a device that cannot run it
-  // never will.
-  void warm_up() {
-    const auto begin = Clock::now();
-    try {
-      ImageRequest request;
-      request.steps = 1;
-      request.seed = 0;
-      request.sampler = diffusion::name(source_.scheduler.sampler);
-      PipelineTimes times;
-      PipelineHooks hooks;
-      hooks.step = [](int32_t) { return true; };
-      hooks.image = [](const io::Pixels&, int32_t) { return true; };
-      pipeline_.run(request, resolve(source_, request), hooks, times);
-    } catch (const Error& error) {
-      const bool goes_on = error.code() != Code::device && error.code() != Code::unsupported;
-      if (!goes_on && dynamic_cast<const NotFinite*>(&error) == nullptr) throw;
-      log(LogLevel::warn, "the warm-up failed", {{"error", error.what()}});
-    }
-    const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
-    log(LogLevel::info, "warmed up", {{"ms", cat(spent.count())}});
-  }
-
   // Gives the turn to the next one. Requires mutex_.
   void hand_over() {
     holder_ = turns_.next();
@@ -199,9 +180,12 @@ class QueuedImageEngine final : public ImageEngine {
     return seconds_since(begin) * 1000;
   }
 
-  // Makes settings that are absent. Decoding and resizing the largest pictures takes seconds and
-  // needs no device, so others have their turns meanwhile.
+  // Makes settings that are absent.
   void read_settings(ImageJob& job);
+
+  // Decoding, resizing and coding the largest pictures takes seconds and needs no device, so others
+  // have their turns meanwhile. Returns how long it then waited for its own, in ms.
+  double beside(ImageJob& job, const std::function<void()>& work);
 
   // Waits until it may hold this many pixels, besides those of others, in place of those that the
   // turn held. Returns how long it waited, in ms.
@@ -218,6 +202,12 @@ class QueuedImageEngine final : public ImageEngine {
     return waited;
   }
 
+  // The last picture needs no device any more: others may begin, and the turn is short.
+  void begin_last_file(ImageJob& job) {
+    const std::scoped_lock lock(mutex_);
+    job.resting = job.leaving = true;
+  }
+
   // The turn is over for good. Requires mutex_.
   void end_turn(ImageTurn& turn) {
     turns_.spend(turn, seconds_since(turn_began_));
@@ -227,7 +217,7 @@ class QueuedImageEngine final : public ImageEngine {
   }
 
   // mutex_ is held.
-  bool is_over() const { return stopping_ && holder_ == nullptr && reading_ == 0; }
+  bool is_over() const { return stopping_ && holder_ == nullptr && beside_ == 0; }
 
   // Gives each turn a thread with this thread's priority, not with the caller's, which may
   // leave processors to others.
@@ -322,7 +312,7 @@ class QueuedImageEngine final : public ImageEngine {
             .guidance_scale = settings.guidance};
   }
 
-  void send(const ImageJob& job, io::Pixels image, int32_t index) const {
+  ImageReady ready_image(const ImageJob& job, const io::Pixels& image, int32_t index) const {
     ImageReady ready;
     ready.parameters = parameters_text(job.request, *job.settings, source_.info, index);
     if (!io::parameters_fit(job.request.encoding.format, ready.parameters)) {
@@ -335,8 +325,7 @@ class QueuedImageEngine final : public ImageEngine {
     ready.index = index;
     ready.width = image.width;
     ready.height = image.height;
-    image = {};  // the sink may make larger copies of the file
-    job.sink->on_image(std::move(ready));
+    return ready;
   }
 
   void count(const PipelineTimes& times, int32_t images) {
@@ -394,7 +383,7 @@ class QueuedImageEngine final : public ImageEngine {
   Clock::time_point turn_began_;
   std::vector<std::shared_ptr<ImageJob>> jobs_;  // begun or waiting
   std::vector<ImageTurnPtr> starting_;           // waiting for a thread
-  int32_t reading_ = 0;                          // turns that are `reading`
+  int32_t beside_ = 0;                           // turns that are `beside`
   ImageStats stats_;
   bool stopping_ = false;
   std::atomic<bool> lost_{false};
@@ -477,8 +466,11 @@ PipelineHooks QueuedImageEngine::hooks_of(ImageJob& job, PipelineTimes& times) {
   hooks.decoding = [this, &job, &times, in_host](int64_t pixels) {
     if (in_host) times.paused_ms += hold_pixels(job, pixels);
   };
+  hooks.beside = [this, &job, &times](const std::function<void()>& work) {
+    times.paused_ms += beside(job, work);
+  };
   hooks.rest = [this, &job, &times] {
-    if (job.has_pictures) job.settings.reset();
+    if (job.picture_pixels > 0) job.settings.reset();
     {
       const std::scoped_lock lock(mutex_);
       job.resting = true;
@@ -494,34 +486,42 @@ PipelineHooks QueuedImageEngine::hooks_of(ImageJob& job, PipelineTimes& times) {
 }
 
 void QueuedImageEngine::read_settings(ImageJob& job) {
-  if (!job.has_pictures) {
-    job.settings = resolve(source_, job.request);
-    return;
+  const auto read = [&] { job.settings = resolve(source_, job.request); };
+  if (job.picture_pixels == 0) return read();
+  {
+    const std::scoped_lock lock(mutex_);
+    job.resting = job.holds_pictures = true;
   }
+  beside(job, read);
+}
+
+double QueuedImageEngine::beside(ImageJob& job, const std::function<void()>& work) {
   {
     const std::scoped_lock lock(mutex_);
     turns_.spend(job, seconds_since(turn_began_));
-    job.resting = job.reading = job.holds_pictures = true;
-    ++reading_;
+    job.beside = true;
+    ++beside_;
     hand_over();
   }
   const auto begin = Clock::now();
   std::exception_ptr failure;
   try {
-    job.settings = resolve(source_, job.request);
+    run_in_background(work);
   } catch (...) {
     failure = std::current_exception();
   }
+  const auto end = Clock::now();
   {
     std::unique_lock lock(mutex_);
-    turns_.spend(job, seconds_since(begin));
-    job.reading = false;
-    --reading_;
+    turns_.spend(job, std::chrono::duration<double>(end - begin).count());
+    job.beside = false;
+    --beside_;
     if (failure) job.leaving = true;
     if (holder_ == nullptr) hand_over();
     wake_.wait(lock, [&] { return holder_.get() == &job; });
   }
   if (failure) std::rethrow_exception(failure);
+  return seconds_since(end) * 1000;
 }
 
 void QueuedImageEngine::run(ImageJob& job) {
@@ -563,7 +563,15 @@ void QueuedImageEngine::draw(ImageJob& job, ImageFinished& finished) {
   };
   hooks.tile = [&](const TileProgress& tiles) { progress.tiles(tiles); };
   hooks.image = [&](io::Pixels image, int32_t index) {
-    send(job, std::move(image), index);
+    ImageReady ready;
+    const auto code = [&] { ready = ready_image(job, std::exchange(image, {}), index); };
+    if (index + 1 == job.request.count) begin_last_file(job);
+    if (int64_t{image.width} * image.height < kLargePixels) {
+      code();
+    } else {
+      times.paused_ms += beside(job, code);
+    }
+    job.sink->on_image(std::move(ready));
     finished.images = index + 1;
     return hooks.going_on();
   };

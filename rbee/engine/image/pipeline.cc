@@ -575,10 +575,11 @@ bool ImagePipeline::decode(const Tensor& latents, const ImageRequest& request,
           *source_.model.vae, latent,
           {.tiled = is_tiled(source_, request), .between = between, .circular = settings.circular});
       if (settings.mask) {
-        const Repainted& back = settings.repainted;
+        const auto paste = [&, &back = settings.repainted] {
+          image = pasted(image, back.whole, back.region, back.share);
+        };
         between();
-        image = pasted(image, back.whole, back.region, back.share);
-        between();
+        hooks.beside ? hooks.beside(paste) : paste();
       }
       if (settings.final_network != nullptr) {
         image = upscaled(*settings.final_network, image, *source_.device, upscaling(hooks));

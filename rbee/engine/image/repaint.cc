@@ -7,6 +7,7 @@ namespace rbee::engine {
 namespace {
 
 constexpr size_t kPlanes = 4;  // colours times opacity, and opacity
+constexpr int32_t kStripRows = 256;
 
 // Along one axis: [first, first + length) made `wanted` long, without the fraction, within [0,
 // limit), about its middle.
@@ -192,17 +193,23 @@ Mask fitted(const Mask& mask, int32_t width, int32_t height, Fit how) {
 
 io::Pixels pasted(const io::Pixels& part, const io::Pixels& whole, const Region& region,
                   const Mask& share) {
-  const io::Pixels fitting = fitted(part, region.width, region.height, Fit::crop);
+  const Inner inner = inner_of(part.width, part.height, region.width, region.height, Fit::crop);
   io::Pixels out = without_opacity(whole);
   const uint8_t* shown = share.values.data();
-  for (int32_t y = 0; y < region.height; ++y) {
-    const int64_t row = int64_t{region.top + y} * whole.width + region.left;
-    uint8_t* to = out.values.data() + row * out.channels;
-    const uint8_t* from = fitting.values.data() + int64_t{y} * region.width * fitting.channels;
-    for (int32_t x = 0; x < region.width; ++x, ++shown, to += 3, from += fitting.channels) {
-      for (size_t c = 0; c < 3; ++c) {
-        const int sum = *shown * from[c] + (kAllPainted - *shown) * to[c];
-        to[c] = static_cast<uint8_t>((sum + kAllPainted / 2) / kAllPainted);
+  // A strip at a time: the region may have many times the part's pixels.
+  for (int32_t top = 0; top < region.height; top += kStripRows) {
+    const io::Pixels strip =
+        io::resized_part(part, {inner.columns, inner.rows, -inner.left, top - inner.top,
+                                region.width, std::min(kStripRows, region.height - top)});
+    const uint8_t* from = strip.values.data();
+    for (int32_t y = 0; y < strip.height; ++y) {
+      const int64_t row = int64_t{region.top + top + y} * whole.width + region.left;
+      uint8_t* to = out.values.data() + row * out.channels;
+      for (int32_t x = 0; x < region.width; ++x, ++shown, to += 3, from += strip.channels) {
+        for (size_t c = 0; c < 3; ++c) {
+          const int sum = *shown * from[c] + (kAllPainted - *shown) * to[c];
+          to[c] = static_cast<uint8_t>((sum + kAllPainted / 2) / kAllPainted);
+        }
       }
     }
   }

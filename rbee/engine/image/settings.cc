@@ -333,6 +333,17 @@ uint64_t seed_of(const ImageSettings& settings, int32_t index) {
   return settings.seed + (settings.variation_strength > 0 ? 0 : static_cast<uint64_t>(index));
 }
 
+int64_t pixels_sent(const ImageRequest& request) {
+  int64_t out = 0;
+  const auto add = [&](std::string_view file, std::string_view field) {
+    const io::ImageHeader header = io::read_image_header(file, field);
+    out += int64_t{header.width} * header.height;
+  };
+  if (!request.init_image.empty()) add(request.init_image, "init_image");
+  for (const ControlUse& control : request.controls) add(control.image, "control.image");
+  return out;
+}
+
 int32_t hires_steps(const ImageRequest& request, const ImageSettings& settings) {
   return request.hires->steps > 0 ? request.hires->steps : settings.steps;
 }

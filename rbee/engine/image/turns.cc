@@ -40,12 +40,12 @@ void ImageTurns::spend(const ImageTurn& turn, double seconds) {
 ImageTurnPtr ImageTurns::next() const {
   for (const Client& client : clients_) {
     const ImageTurnPtr& turn = client.turns.front();
-    if (turn->leaving && turn->begun && !turn->reading) return turn;
+    if (turn->leaving && turn->begun && !turn->beside) return turn;
   }
   bool nobody_begins = false;
   for (const Client& client : clients_) {
     const ImageTurnPtr& turn = client.turns.front();
-    if (turn->reading) continue;
+    if (turn->beside) continue;
     if (!turn->resting) {
       if (may_decode(*turn)) return turn;
       continue;
@@ -61,6 +61,7 @@ ImageTurnPtr ImageTurns::next() const {
 
 ImageTurns::Fits ImageTurns::fits(const ImageTurn& turn) const {
   int32_t working = 0, with_pictures = 0;
+  int64_t pixels = 0;
   bool together = true;
   each_working([&](const ImageTurn& other) {
     ++working;
@@ -68,13 +69,17 @@ ImageTurns::Fits ImageTurns::fits(const ImageTurn& turn) const {
     if (differ || limits_.alone) together = false;
   });
   if (!together) return Fits::after_others;
+  if (working >= limits_.working) return Fits::no;
+  if (turn.picture_pixels == 0 || turn.holds_pictures) return Fits::yes;
   for (const Client& client : clients_) {
     const ImageTurn& other = *client.turns.front();
-    if (&other != &turn && other.holds_pictures) ++with_pictures;
+    if (&other == &turn || !other.holds_pictures) continue;
+    ++with_pictures;
+    pixels += other.picture_pixels;
   }
-  const bool reads = turn.has_pictures && !turn.holds_pictures;
-  const bool many_pictures = reads && with_pictures >= limits_.with_pictures;
-  return working < limits_.working && !many_pictures ? Fits::yes : Fits::no;
+  const bool many = with_pictures >= limits_.with_pictures ||
+                    (with_pictures > 0 && pixels + turn.picture_pixels > limits_.picture_pixels);
+  return many ? Fits::no : Fits::yes;
 }
 
 bool ImageTurns::may_decode(const ImageTurn& turn) const {

@@ -19,9 +19,9 @@ struct ImageTurn {
   std::string client;
   // The adapters that the model must have meanwhile; absent: it does not matter.
   std::optional<std::string> adapters;
-  bool has_pictures = false;    // is drawn from pictures, which are decoded before its work begins
-  bool reading = false;         // decodes them, without a turn
+  int64_t picture_pixels = 0;   // of the pictures that it is drawn from, decoded before its work
   bool holds_pictures = false;  // decoded, or being decoded
+  bool beside = false;          // works without the device and without a turn
   std::function<void()> work;   // from the first turn on, on its own thread
   bool leaving = false;         // wants its turn to end at once
   bool begun = false;           // has had a turn
@@ -38,6 +38,8 @@ class ImageTurns {
   struct Limits {
     int32_t working = 8;
     int32_t with_pictures = 2;
+    // Of all pictures that requests are drawn from; a single request may have more.
+    int64_t picture_pixels = int64_t{32} << 20;
     // Of all pictures being decoded; a single one may have more.
     int64_t decoded_pixels = int64_t{5} << 20;
     bool alone = false;  // nothing may be paused in the middle

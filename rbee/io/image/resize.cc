@@ -47,16 +47,20 @@ std::vector<Taps> taps(int32_t from, int32_t to) {
 }
 
 // One line of pixels at another length.
+// Four values are summed at a time, of which a pixel of three channels has three: `in` must go on
+// for kLanes - kChannels values.
+constexpr size_t kLanes = 4;
+
 template <size_t kChannels>
 void resample_line(const float* in, const std::vector<Taps>& all, float* out) {
   for (const Taps& tap : all) {
-    std::array<float, kChannels> sum{};
+    std::array<float, kLanes> sum{};
     const float* pixel = in + static_cast<size_t>(tap.first) * kChannels;
     for (const float weight : tap.weights) {
-      for (size_t c = 0; c < kChannels; ++c) sum[c] += weight * pixel[c];
+      for (size_t c = 0; c < kLanes; ++c) sum[c] += weight * pixel[c];
       pixel += kChannels;
     }
-    out = std::ranges::copy(sum, out).out;
+    out = std::copy_n(sum.begin(), kChannels, out);
   }
 }
 
@@ -71,7 +75,8 @@ class WideRows {
   WideRows(const Pixels& pixels, std::vector<Taps> columns, size_t held)
       : pixels_(pixels),
         taps_(std::move(columns)),
-        line_(static_cast<size_t>(pixels.width) * static_cast<size_t>(pixels.channels)),
+        count_(static_cast<size_t>(pixels.width) * static_cast<size_t>(pixels.channels)),
+        line_(count_ + kLanes),
         row_(taps_.size() * static_cast<size_t>(pixels.channels)),
         held_(held),
         rows_(held * row_) {}
@@ -80,8 +85,8 @@ class WideRows {
   void prepare(int32_t first, int32_t end) {
     for (next_ = std::max(next_, first); next_ < end; ++next_) {
       check_cancelled("image");
-      const uint8_t* from = pixels_.values.data() + static_cast<size_t>(next_) * line_.size();
-      std::copy_n(from, line_.size(), line_.begin());
+      const uint8_t* from = pixels_.values.data() + static_cast<size_t>(next_) * count_;
+      std::copy_n(from, count_, line_.begin());
       float* to = rows_.data() + static_cast<size_t>(next_) % held_ * row_;
       if (pixels_.channels == 4) {
         resample_line<4>(line_.data(), taps_, to);
@@ -95,6 +100,7 @@ class WideRows {
  private:
   const Pixels& pixels_;
   const std::vector<Taps> taps_;
+  const size_t count_;  // values of a row of pixels_
   std::vector<float> line_;
   const size_t row_, held_;  // values of a row, rows
   std::vector<float> rows_;

@@ -84,10 +84,10 @@ TEST(ImageTurns, HaveBounds) {
   std::vector<ImageTurnPtr> all;
   for (const char* client : {"a", "b", "c", "d"}) {
     all.push_back(turn_of(client));
-    all.back()->has_pictures = client[0] < 'c';
+    all.back()->picture_pixels = client[0] < 'c' ? 10 : 0;
     turns.add(all.back());
     if (const ImageTurnPtr got = take(turns)) {
-      got->holds_pictures = got->has_pictures;
+      got->holds_pictures = got->picture_pixels > 0;
       turns.spend(*got, all.size());
     }
   }
@@ -118,13 +118,37 @@ TEST(ImageTurns, HaveBounds) {
   EXPECT_EQ(take(turns), all[1]);
 }
 
+TEST(ImageTurns, HoldSoManyPixelsOfPictures) {
+  ImageTurns turns({.with_pictures = 3, .picture_pixels = 100});
+  const auto first = turn_of("a"), large = turn_of("b"), small = turn_of("c");
+  first->picture_pixels = 200;  // may have more than all together
+  large->picture_pixels = 60;
+  small->picture_pixels = 40;
+  for (const auto& turn : {first, large, small}) turns.add(turn);
+  const auto take_next = [&] {
+    const ImageTurnPtr out = take(turns);
+    if (out != nullptr) {
+      out->holds_pictures = out->beside = true;
+      turns.spend(*out, 1);
+    }
+    return out;
+  };
+  EXPECT_EQ(take_next(), small);  // the newest client goes first
+  EXPECT_EQ(take_next(), large);
+  EXPECT_EQ(take_next(), nullptr);
+  turns.remove(*small);
+  EXPECT_EQ(take_next(), nullptr);
+  turns.remove(*large);
+  EXPECT_EQ(take_next(), first);
+}
+
 TEST(ImageTurns, GoOnWhileAnotherReadsItsPictures) {
   ImageTurns turns({.with_pictures = 1, .alone = true});
   const auto reader = turn_of("a"), plain = turn_of("b"), later = turn_of("c");
-  reader->has_pictures = later->has_pictures = true;
+  reader->picture_pixels = later->picture_pixels = 10;
   turns.add(reader);
   EXPECT_EQ(take(turns), reader);
-  reader->reading = reader->resting = reader->holds_pictures = true;
+  reader->beside = reader->resting = reader->holds_pictures = true;
   turns.add(plain);
   turns.add(later);
   reader->leaving = true;  // ends after it stops reading
@@ -132,7 +156,7 @@ TEST(ImageTurns, GoOnWhileAnotherReadsItsPictures) {
   EXPECT_EQ(take(turns), plain);
   turns.remove(*plain);
   EXPECT_EQ(take(turns), nullptr);  // two may not hold pictures at once
-  reader->reading = reader->leaving = false;
+  reader->beside = reader->leaving = false;
   EXPECT_EQ(take(turns), reader);
 }
 
@@ -305,6 +329,21 @@ TEST_F(TakingTurns, OthersAreDrawnWhileAPictureIsRead) {
   reader.strength = 1;
   together({request_of("m", 1, 1), reader, request_of("s", 1, 5)});
   EXPECT_LT(order_.find('S'), order_.find('r')) << order_;
+}
+
+// Pasting the painted part back and coding the file need no model.
+TEST_F(TakingTurns, OthersAreDrawnWhileAPictureIsFinished) {
+  ImageRequest large = request_of("l", 1, 1);
+  large.init_image = io::encode_png(large_picture());
+  large.mask_image = io::encode_png(
+      {.width = 8, .height = 8, .channels = 3, .values = std::vector<uint8_t>(192, 255)});
+  large.mask_only = true;
+  large.strength = 1;
+  const auto sinks = together({large, request_of("s", 3, 150)});
+  ASSERT_EQ(sinks[0]->images.size(), 1u);
+  EXPECT_EQ(sinks[0]->images[0].width, 6000);
+  const auto meanwhile = std::ranges::count(order_.substr(0, order_.find('L')), 's');
+  EXPECT_GT(meanwhile, 40) << order_;
 }
 
 TEST_F(TakingTurns, ReadingEndsWhenTheRequestIsCancelled) {
