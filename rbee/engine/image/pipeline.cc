@@ -565,15 +565,16 @@ bool ImagePipeline::decode(const Tensor& latents, const ImageRequest& request,
     io::Pixels image;
     {
       const Stopwatch watch(times, &PipelineTimes::decode_ms);
-      const int64_t scale = source_.model.vae->info().scale;
-      const io::Pixels& whole = settings.repainted.whole;
-      const Decoding decoding(hooks, std::max(latents.dim(1) * latents.dim(2) * scale * scale,
-                                              int64_t{whole.width} * whole.height));
-      const Tensor latent = contiguous(latents.slice(Axis{0}, i, 1));
-      check_finite(latent.to_host<float>());
-      image = decode_latent(
-          *source_.model.vae, latent,
-          {.tiled = is_tiled(source_, request), .between = between, .circular = settings.circular});
+      {
+        const int64_t scale = source_.model.vae->info().scale;
+        const Decoding decoding(hooks, latents.dim(1) * latents.dim(2) * scale * scale);
+        const Tensor latent = contiguous(latents.slice(Axis{0}, i, 1));
+        check_finite(latent.to_host<float>());
+        image = decode_latent(*source_.model.vae, latent,
+                              {.tiled = is_tiled(source_, request),
+                               .between = between,
+                               .circular = settings.circular});
+      }
       if (settings.mask) {
         const auto paste = [&, &back = settings.repainted] {
           image = pasted(image, back.whole, back.region, back.share);
@@ -582,6 +583,8 @@ bool ImagePipeline::decode(const Tensor& latents, const ImageRequest& request,
         hooks.beside ? hooks.beside(paste) : paste();
       }
       if (settings.final_network != nullptr) {
+        const int64_t scale = settings.final_network->scale();
+        const Decoding decoding(hooks, image.width * scale * image.height * scale);
         image = upscaled(*settings.final_network, image, *source_.device, upscaling(hooks));
       }
     }
