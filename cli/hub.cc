@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/model_paths.h"
+#include "rbee/core/byte_text.h"
 #include "rbee/core/error.h"
 #include "rbee/core/printable.h"
 
@@ -72,7 +73,7 @@ int list(const HubOptions& options) {
                        {"path", cache.snapshot(repo.repo, revision.commit).string()}});
       } else {
         std::printf("%-56s %9s %4zu files  %s\n", ("hf:" + repo.repo).c_str(),
-                    hub::bytes_to_text(bytes).c_str(), revision.files.size(),
+                    bytes_to_text(bytes).c_str(), revision.files.size(),
                     revision_text(revision).c_str());
       }
     }
@@ -111,7 +112,7 @@ int show(const HubOptions& options) {
               printable_line(state.choice.why).c_str());
   for (const hub::RepoFile& file : state.files) {
     std::printf("%c %c %9s  %s\n", chosen.contains(file.path) ? '*' : ' ',
-                in_cache.contains(file.path) ? 'c' : ' ', hub::bytes_to_text(file.size).c_str(),
+                in_cache.contains(file.path) ? 'c' : ' ', bytes_to_text(file.size).c_str(),
                 printable_line(file.path).c_str());
   }
   return 0;
@@ -128,7 +129,7 @@ int remove(const HubOptions& options) {
     if (!found || !cache.remove(name.repo)) {
       fail(Code::not_found, "rm", "hf:", name.repo, " is not in the cache ", cache.root().string());
     }
-    std::printf("hf:%s: %s freed\n", name.repo.c_str(), hub::bytes_to_text(found->bytes).c_str());
+    std::printf("hf:%s: %s freed\n", name.repo.c_str(), bytes_to_text(found->bytes).c_str());
   }
   return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "backends/api/registry.h"
 #include "cli/model_options.h"
+#include "rbee/core/byte_text.h"
 #include "rbee/core/printable.h"
 #include "rbee/engine/common/device_choice.h"
 
@@ -22,7 +23,7 @@ constexpr int kLineWidth = 72;                  // longer than any line before i
 void print_choice(const hub::Choice& choice, int64_t to_fetch) {
   if (to_fetch == 0) return;
   std::fprintf(stderr, "%s (%s of %s to fetch)\n", printable_line(choice.why).c_str(),
-               hub::bytes_to_text(to_fetch).c_str(), hub::bytes_to_text(choice.bytes()).c_str());
+               bytes_to_text(to_fetch).c_str(), bytes_to_text(choice.bytes()).c_str());
 }
 
 hub::ProgressCallback progress_line() {

@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "cli/doctor/checks.h"
+#include "rbee/core/byte_text.h"
+#include "rbee/core/cat.h"
 #include "rbee/core/error.h"
-#include "rbee/core/gigabytes.h"
 
 namespace rbee::doctor {
 namespace {
@@ -52,8 +53,8 @@ void check_device(const BackendInfo& backend, int ordinal, Findings& findings) {
   try {
     const DeviceOffer device = backend.offer(ordinal);
     findings.ok(cat(id),
-                cat(device.name, ", ", device.architecture, ", ", gigabytes(device.memory.free),
-                    " of ", gigabytes(device.memory.total), " free"));
+                cat(device.name, ", ", device.architecture, ", ", bytes_to_text(device.memory.free),
+                    " of ", bytes_to_text(device.memory.total), " free"));
     if (!is_tried(device.architecture)) findings.add_untried(device.architecture);
   } catch (const Error& error) {
     std::string reason = reason_of(error.what());

@@ -5,7 +5,8 @@
 #include "backends/cpu/cpu_features.h"
 #include "backends/cpu/topology.h"
 #include "cli/doctor/checks.h"
-#include "rbee/core/gigabytes.h"
+#include "rbee/core/byte_text.h"
+#include "rbee/core/cat.h"
 
 namespace rbee::doctor {
 namespace {
@@ -56,11 +57,11 @@ void check_memory(const Machine& machine, Findings& findings) {
   const std::string text = machine.read("proc/meminfo");
   const int64_t total = meminfo(text, "MemTotal:");
   int64_t free = meminfo(text, "MemAvailable:");
-  std::string words = cat(gigabytes(free), " of ", gigabytes(total), " free");
+  std::string words = cat(bytes_to_text(free), " of ", bytes_to_text(total), " free");
   std::string mend = "end other programs";
   if (const auto group = cpu::ControlGroups(machine.root).memory(); group && group->limit < total) {
-    words += cat("; the control group allows ", gigabytes(group->limit), ", of which ",
-                 gigabytes(group->free), " are free");
+    words += cat("; the control group allows ", bytes_to_text(group->limit), ", of which ",
+                 bytes_to_text(group->free), " are free");
     mend = "docker run --memory with more, or MemoryMax= in a systemd unit";
     free = std::min(free, group->free);
   }

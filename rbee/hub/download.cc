@@ -10,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "rbee/core/byte_text.h"
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
 #include "rbee/core/printable.h"

@@ -8,9 +8,9 @@
 #include <set>
 #include <tuple>
 
+#include "rbee/core/byte_text.h"
 #include "rbee/core/error.h"
 #include "rbee/core/printable.h"
-#include "rbee/hub/progress.h"
 
 namespace rbee::hub {
 namespace {

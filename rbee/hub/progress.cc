@@ -1,9 +1,8 @@
 #include "rbee/hub/progress.h"
 
-#include <array>
 #include <cmath>
-#include <cstdio>
 
+#include "rbee/core/byte_text.h"
 #include "rbee/core/cat.h"
 
 namespace rbee::hub {
@@ -20,20 +19,6 @@ std::string duration_to_text(double seconds) {
 }
 
 }  // namespace
-
-std::string bytes_to_text(int64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1000 && unit + 1 < std::size(kUnits)) {
-    value /= 1000;
-    ++unit;
-  }
-  std::array<char, 32> text{};
-  const int digits = unit == 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
-  std::snprintf(text.data(), text.size(), "%.*f %s", digits, value, kUnits[unit]);
-  return text.data();
-}
 
 std::string to_text(const Progress& progress) {
   std::string out = cat(bytes_to_text(progress.done), " of ", bytes_to_text(progress.total));

@@ -21,8 +21,6 @@ using ProgressCallback = std::function<void(const Progress&)>;
 
 // "1.25 GB of 4.68 GB (26 %), 35.1 MB/s, 1 min 37 s left".
 std::string to_text(const Progress& progress);
-// "4.68 GB", in powers of 1000.
-std::string bytes_to_text(int64_t bytes);
 
 // Calls the callback a few times a second, and at the end. From any thread.
 class ProgressMeter {

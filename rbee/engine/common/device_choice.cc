@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "rbee/core/byte_text.h"
 #include "rbee/core/error.h"
-#include "rbee/core/gigabytes.h"
 #include "rbee/core/log.h"
 
 namespace rbee::engine {
@@ -42,7 +42,7 @@ Found find_gpus(std::span<const BackendInfo> backends) {
 std::string too_small(const Found& found) {
   std::string out;
   for (const GpuOffer& gpu : found.gpus) {
-    out += cat(out.empty() ? "" : ", ", gpu.id, " ", gigabytes(gpu.offer.memory.free));
+    out += cat(out.empty() ? "" : ", ", gpu.id, " ", bytes_to_text(gpu.offer.memory.free));
   }
   return out;
 }
@@ -80,11 +80,11 @@ DeviceChoice choose_device(std::span<const BackendInfo> backends,
     out.id = gpu->id;
     out.free = gpu->offer.memory.free;
     out.reason =
-        cat("the model runs on ", gpu->id, " (", gpu->offer.name, "): ", gigabytes(out.free),
-            " are free, about ", gigabytes(out.needed), " are needed");
+        cat("the model runs on ", gpu->id, " (", gpu->offer.name, "): ", bytes_to_text(out.free),
+            " are free, about ", bytes_to_text(out.needed), " are needed");
     return out;
   }
-  out.reason = cat("about ", gigabytes(out.needed), " are needed, free are ", too_small(found),
+  out.reason = cat("about ", bytes_to_text(out.needed), " are needed, free are ", too_small(found),
                    ": the model runs on ", out.id);
   return out;
 }

@@ -332,7 +332,7 @@ TEST_F(Doctor, AQuotaOfAControlGroupIsAWarning) {
   ASSERT_EQ(warnings.size(), 2U);
   EXPECT_EQ(warnings[0].text, "the control group has time for 2 of 8 processors");
   EXPECT_THAT(warnings[0].mend, HasSubstr("CPUQuota=800%"));
-  EXPECT_THAT(warnings[1].text, HasSubstr("the control group allows 4.0 GB, of which 0.5 GB"));
+  EXPECT_THAT(warnings[1].text, HasSubstr("the control group allows 4.00 GB, of which 500 MB"));
   EXPECT_THAT(warnings[1].mend, HasSubstr("docker run --memory"));
 }
 

@@ -69,7 +69,7 @@ TEST(DeviceChoice, TheGpuWithTheMostFreeMemory) {
   EXPECT_EQ(chosen.free, 24 * kGB);
   EXPECT_EQ(chosen.needed, 49 * kGB / 10);
   EXPECT_EQ(chosen.reason,
-            "the model runs on rocm:1 (B): 24.0 GB are free, about 4.9 GB are needed");
+            "the model runs on rocm:1 (B): 24.0 GB are free, about 4.90 GB are needed");
 }
 
 TEST(DeviceChoice, OneWithMemoryOfItsOwnBeforeOneInsideAProcessor) {
@@ -85,7 +85,7 @@ TEST(DeviceChoice, TheCpuWhereNoGpuHasTheMemory) {
   EXPECT_EQ(cat(chosen.id), "cpu:0");
   EXPECT_EQ(chosen.free, 16 * kGB);
   EXPECT_EQ(chosen.reason,
-            "about 10.0 GB are needed, free are rocm:0 8.0 GB, rocm:1 10.0 GB: the model runs on "
+            "about 10.0 GB are needed, free are rocm:0 8.00 GB, rocm:1 10.0 GB: the model runs on "
             "cpu:0");
   EXPECT_EQ(cat(choose({gpu("A", 8 * kGB)}, 8 * kGB).id), "rocm:0") << "exactly enough";
 }
