@@ -258,10 +258,10 @@ Command add_bench_serve(CLI::App& bench) {
   app->add_option("--output-tokens", o.output_tokens, "of an answer")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app->add_option("--shared-tokens", o.shared_tokens, "all prompts begin with the same, about")
+  app->add_option("--shared-tokens", o.shared_tokens, "with which all prompts begin, about")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
-  app->add_option("--temperature", o.temperature, "0 = always the likeliest token")
+  app->add_option("--temperature", o.temperature, "if 0, the likeliest token is always chosen")
       ->check(CLI::Range(0.0, 2.0))
       ->capture_default_str();
   app->add_flag("--may-end", o.may_end, "answers end where the model ends them");

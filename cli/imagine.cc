@@ -347,11 +347,13 @@ void add_sampling(CLI::App& app, ImagineOptions& options) {
   app.add_option("--sampler", request.sampler, "e.g. \"euler a\", \"dpm++ 2m\", \"unipc\"");
   app.add_option("--schedule", request.schedule, "e.g. karras, exponential, sgm_uniform");
   app.add_option("--eta", request.eta, "share of fresh noise of samplers that add some, 0 to 1");
-  add_seed_option(app, "--seed", request.seed, "of the first picture; default, and below 0: fresh");
+  add_seed_option(app, "--seed", request.seed,
+                  "of the first picture; if it is absent or negative, rbee draws one");
   app.add_option("--variation", request.variation.strength,
                  "how far to go towards the noise of another seed, 0 to 1")
       ->capture_default_str();
-  add_seed_option(app, "--variation-seed", request.variation.seed, "that seed; the same");
+  add_seed_option(app, "--variation-seed", request.variation.seed,
+                  "the seed of that noise; if it is absent or negative, rbee draws one");
   app.add_option("--seed-delta", request.seed_delta,
                  "added to the seed for the noise of steps (A1111's ENSD)")
       ->capture_default_str();

@@ -121,7 +121,7 @@ void add_sampling_options(CLI::App& app, SamplingFlags& flags) {
   add_number_options(app, flags.params);
   add_rule_options(app, flags);
   add_seed_option(app, "-s,--seed", flags.params.seed,
-                  "seed; absent or below 0: a fresh one, which is printed");
+                  "seed; if it is absent or negative, rbee draws one and prints it");
 }
 
 engine::SamplingParams sampling_of(const SamplingFlags& flags) {

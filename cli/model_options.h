@@ -38,7 +38,7 @@ struct SamplingFlags {
   std::string samplers;             // names separated by semicolons; empty = the default ones
 };
 
-// Accepts 0 to 2^64 - 1; a value below 0 leaves `seed` empty for a fresh one.
+// Accepts 0 to 2^64 - 1. A negative value leaves `seed` empty: the engine draws one.
 CLI::Option* add_seed_option(CLI::App& app, const std::string& flags, std::optional<uint64_t>& seed,
                              const std::string& help);
 void add_model_options(CLI::App& app, ModelOptions& options);

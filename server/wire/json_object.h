@@ -53,7 +53,7 @@ class ObjectReader {
   std::optional<bool> boolean(const char* name);
   std::optional<float> number(const char* name, Range<double> range);
   std::optional<int32_t> integer(const char* name, Range<int32_t> range);
-  // For random numbers; below 0 it gives nothing, which means a fresh seed.
+  // For random numbers. A negative number gives nothing, and then the engine draws a seed.
   std::optional<uint64_t> seed(const char* name);
   const nlohmann::json* find(const char* name) const;  // null if absent or null
 

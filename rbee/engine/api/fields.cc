@@ -67,7 +67,8 @@ constexpr SamplingField kFields[] = {
      .ollama = {"repeat_last_n", -1}},
     {.name = "seed",
      .member = &P::seed,
-     .words = "seed of the random numbers; absent or below 0: the engine picks and reports one",
+     .words = "seed of the random numbers; if it is absent or negative, the engine draws and "
+              "reports one",
      .cohere = {"seed"},
      .ollama = {"seed"}},
     {.name = "typical_p",

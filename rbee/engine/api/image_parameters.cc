@@ -61,7 +61,7 @@ bool take(std::optional<T>& field, string_view text) {
   return true;
 }
 
-// Below 0 a fresh one is meant.
+// A negative number leaves `field` empty: the engine draws a seed.
 bool take_seed(std::optional<uint64_t>& field, string_view text) {
   int64_t below = 0;
   return take(field, text) || (take_exact(below, trimmed(text)) && below < 0);

@@ -25,7 +25,7 @@ enum class SamplerKind : uint8_t {
 
 // A bias for one token's logit, or for all tokens of a text.
 struct LogitBias {
-  int32_t id = -1;   // a token; below 0: `text` is given
+  int32_t id = -1;   // a token; if negative, `text` is given
   std::string text;  // tokenised without special tokens around it
   float bias = 0;    // -infinity: never chosen
 };
@@ -41,7 +41,7 @@ struct SamplingParams {
   float presence_penalty = 0.0f;    // subtracted once per token that occurred; 0 = off
   int32_t repeat_last_n = 64;       // tokens that the penalties look back; 0 = whole history
   bool penalise_prompt = true;      // frequency and presence penalties count the prompt too
-  std::optional<uint64_t> seed;     // absent: a fresh one, which is reported
+  std::optional<uint64_t> seed;     // absent: the engine draws one and reports it
 
   float typical_p = 1.0f;    // keep this locally typical mass (Meister et al. 2023); 1 = off
   float top_n_sigma = 0.0f;  // keep logits within n standard deviations of the largest; 0, -1 = off
@@ -67,9 +67,9 @@ struct SamplingParams {
   float mirostat_eta = 0.1f;  // learning rate
 
   std::vector<LogitBias> logit_bias;
-  int32_t min_tokens = 0;              // the answer cannot end before
-  bool ignore_eos = false;             // the answer does not end by itself
-  std::vector<std::string> bad_words;  // texts whose tokens never follow one another
+  int32_t min_tokens = 0;              // the answer has at least so many
+  bool ignore_eos = false;             // the model may not choose an end token
+  std::vector<std::string> bad_words;  // texts that the answer may not contain
   // Samplers in this order; those not named are off. penalties and dry come first.
   std::vector<SamplerKind> samplers = {
       SamplerKind::penalties, SamplerKind::dry,       SamplerKind::top_n_sigma,
