@@ -59,6 +59,21 @@ std::optional<Headers> match(std::string_view pattern, std::string_view path) {
   return params;
 }
 
+// The form of all routes "/word/..." whose word the path has; nothing if there are none, or several
+// forms.
+std::optional<ErrorForm> form_of_first_word(const std::vector<Route>& routes,
+                                            std::string_view path) {
+  const size_t end = path.find('/', 1);
+  if (!path.starts_with('/') || end == std::string_view::npos) return std::nullopt;
+  std::optional<ErrorForm> form;
+  for (const Route& route : routes) {
+    if (!route.pattern.starts_with(path.substr(0, end + 1))) continue;
+    if (form && *form != route.errors) return std::nullopt;
+    form = route.errors;
+  }
+  return form;
+}
+
 }  // namespace
 
 void Router::add(Route route) {
@@ -89,6 +104,7 @@ ErrorForm Router::error_form(std::string_view path) const {
     above = above.substr(0, above.rfind('/'));
   }
   if (const auto root = find_path(path)) return routes_[root->route].errors;
+  if (const auto shared = form_of_first_word(routes_, path)) return *shared;
   return fallback_errors_ ? fallback_errors_(path) : ErrorForm::openai;
 }
 

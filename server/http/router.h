@@ -101,7 +101,8 @@ class Router {
   // The first route with this path, for any method; nothing: none.
   std::optional<PathMatch> find_path(std::string_view path) const;
   // Of that route, else of the one nearest above the path ("/v1/messages" of "/v1/messages/x"),
-  // else of the fallback, else OpenAI's.
+  // else of all routes that begin with its first word ("/api") if these have one form, else of the
+  // fallback, else OpenAI's.
   ErrorForm error_form(std::string_view path) const;
   // Runs the route's handler; its exceptions become a response and a line in the log.
   Response run(const Route& route, const Request& request) const;

@@ -469,6 +469,20 @@ TEST(Ollama, TheServersOwnErrorsHaveItsForm) {
   const RawResponse response = worker.get("/api/tags");
   EXPECT_EQ(response.status, 401);
   EXPECT_EQ(response.body, R"({"error":"Missing API key"})");
+  for (const char* path : {"/api/unknown", "/api/tags/more", "/api/"}) {
+    const RawResponse unknown = worker.get(path, "Authorization: Bearer secret\r\n");
+    EXPECT_EQ(unknown.status, 404) << path;
+    EXPECT_TRUE(json::parse(unknown.body).at("error").is_string()) << unknown.body;
+  }
+  // Paths that share their first word with several APIs have OpenAI's form.
+  const RawResponse other = worker.get("/v1/unknown", "Authorization: Bearer secret\r\n");
+  EXPECT_EQ(json::parse(other.body).at("error").at("code"), "NOT_FOUND");
+}
+
+// Ollama's command line asks so whether a server is there.
+TEST(Ollama, TheRootAnswersHead) {
+  Worker worker;
+  EXPECT_EQ(head_status(worker, "/"), 200);
 }
 
 }  // namespace

@@ -188,7 +188,8 @@ void read_shared(ObjectReader& reader, const JsonBody& body, std::vector<FieldEr
   out.thinks = read_think(reader, request.chat);
   read_format(reader, body, request.constraint);
   read_options(reader, errors, request);
-  if (reader.boolean("truncate").value_or(false)) request.kept_tokens = -1;
+  out.truncate = reader.boolean("truncate").value_or(true);
+  out.shift = reader.boolean("shift").value_or(true);
   const bool logprobs = reader.boolean("logprobs").value_or(false);
   const int32_t top = reader.integer("top_logprobs", {0, kMaxLogprobs}).value_or(0);
   if (logprobs) request.logprobs = top;

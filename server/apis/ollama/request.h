@@ -13,12 +13,14 @@ namespace rbee::server {
 struct OllamaRequest {
   // `stream` is set. The chat, or the prompt if `raw`; neither if the request only loads the model.
   GenerateRequest generate;
-  std::string model;    // as sent
-  bool chat = false;    // /api/chat, else /api/generate
-  bool thinks = false;  // asks for reasoning
-  bool raw = false;     // of /api/generate: the prompt is the whole text
-  std::string prompt;   // of /api/generate; empty: only load the model
-  std::string suffix;   // of /api/generate: fill the gap between prompt and suffix
+  std::string model;     // as sent
+  bool chat = false;     // /api/chat, else /api/generate
+  bool thinks = false;   // asks for reasoning
+  bool raw = false;      // of /api/generate: the prompt is the whole text
+  std::string prompt;    // of /api/generate; empty: only load the model
+  std::string suffix;    // of /api/generate: fill the gap between prompt and suffix
+  bool truncate = true;  // drop what makes the prompt too long: the oldest messages
+  bool shift = true;     // with truncate: if that is not enough, its first tokens
 
   bool only_loads() const { return chat ? generate.messages.empty() : prompt.empty(); }
 };

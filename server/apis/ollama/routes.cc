@@ -10,6 +10,7 @@
 #include "server/apis/ollama/refusals.h"
 #include "server/apis/ollama/reply.h"
 #include "server/apis/ollama/request.h"
+#include "server/apis/ollama/truncate.h"
 #include "server/apis/text_answers.h"
 #include "server/llm/answer.h"
 
@@ -94,7 +95,10 @@ Response complete(LlmService& service, const Request& request) {
       work = LlmService::Preparation::text;
     }
     return prepared(service, request, work, ollama_error,
-                    [&service, body = std::move(body)] { return answer(service, body); });
+                    [&service, body = std::move(body)]() mutable {
+                      make_fit(service, body);
+                      return answer(service, body);
+                    });
   });
 }
 
