@@ -287,7 +287,8 @@ std::string LlmService::health_json() const {
                         .max_pictures = model.max_pictures,
                         .memory_bytes = model.weight_bytes + model.kv_cache_bytes,
                         .uptime_seconds = uptime_seconds(),
-                        .capture_refusal = model.capture_refusal});
+                        .capture_refusal = model.capture_refusal,
+                        .response_prefix = responses_.prefix()});
 }
 
 std::string LlmService::metrics() const {

@@ -12,6 +12,7 @@
 #include "server/http/router.h"
 #include "server/llm/job.h"
 #include "server/llm/metrics.h"
+#include "server/llm/response_store.h"
 #include "server/wire/generate_request.h"
 #include "server/wire/lora_fields.h"
 #include "server/worker/service.h"
@@ -43,9 +44,16 @@ struct AnswerPlan {
 
 class LlmService final : public WorkerService {
  public:
+  static constexpr size_t kStoredBytes = size_t{64} << 20;
+
   // The engine must outlive the service, and the service the server that calls it.
-  LlmService(engine::TextEngine& engine, ServiceOptions options, LlmDefaults defaults = {})
-      : WorkerService(std::move(options)), engine_(engine), defaults_(defaults) {}
+  // stored_bytes: room for stored responses; 0: none are stored.
+  LlmService(engine::TextEngine& engine, ServiceOptions options, LlmDefaults defaults = {},
+             size_t stored_bytes = kStoredBytes)
+      : WorkerService(std::move(options)),
+        engine_(engine),
+        defaults_(defaults),
+        responses_(stored_bytes) {}
 
   // Functions that take a request throw Refused, or Error for values that the engine does not
   // accept. `make` creates the reply from the job's id and the answer's destination.
@@ -97,6 +105,7 @@ class LlmService final : public WorkerService {
                                              std::function<Response(const LoraOrder&)> loaded);
   void unload_lora(const std::string& name);  // throws not_found
   const engine::TextEngine& engine() const { return engine_; }
+  ResponseStore& responses() { return responses_; }
   // How every route renders a chat, with the defaults for what the request leaves out.
   engine::ChatOptions chat_options(ChatFields chat) const;
   // Prompt tokens for such a chat.
@@ -138,6 +147,7 @@ class LlmService final : public WorkerService {
 
   engine::TextEngine& engine_;
   const LlmDefaults defaults_;
+  ResponseStore responses_;
   const std::shared_ptr<Metrics> metrics_ = std::make_shared<Metrics>();
   mutable std::mutex loras_mutex_;
   std::vector<engine::LoraChoice> default_loras_;  // for requests that name none

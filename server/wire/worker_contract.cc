@@ -48,6 +48,7 @@ std::string to_json(const Health& health) {
               {"uptime_seconds", rounded(health.uptime_seconds)},
               {"graphs", graphs(health.capture_refusal)}};
   if (health.ranks) out["ranks"] = *health.ranks;
+  if (!health.response_prefix.empty()) out["response_prefix"] = health.response_prefix;
   return dump(out);
 }
 

@@ -58,6 +58,7 @@ struct Health {
   double uptime_seconds = 0;
   std::string capture_refusal = {};  // why steps are not captured and replayed; empty: they are
   std::optional<bool> ranks = {};    // of an embedding model (false) or reranker
+  std::string response_prefix = {};  // of the ids of stored responses; empty: none are stored
 };
 
 std::string to_json(const WorkerInfo& info);

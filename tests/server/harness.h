@@ -21,6 +21,7 @@ struct WorkerOptions {
   std::function<void()> shutdown;
   server::ChatRouteOptions routes;
   server::LlmDefaults defaults;
+  size_t stored_bytes = server::LlmService::kStoredBytes;
 };
 
 struct Worker {
@@ -32,7 +33,7 @@ struct Worker {
                  .implementation = "llm-worker-rbee-test",
                  .version = "1.2.3",
                  .jobs = options.jobs},
-                options.defaults),
+                options.defaults, options.stored_bytes),
         server(options.server, server::chat_routes(service, options.shutdown, options.routes),
                server::ApiKeys(options.token)) {
     service.set_port(server.port());

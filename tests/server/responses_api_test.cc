@@ -24,7 +24,7 @@ TEST(Responses, AnAnswerInOnePiece) {
   EXPECT_THAT(answer.at("id").get<std::string>(), StartsWith("resp_"));
   EXPECT_EQ(answer.at("object"), "response");
   EXPECT_EQ(answer.at("status"), "completed");
-  EXPECT_EQ(answer.at("store"), false);
+  EXPECT_EQ(answer.at("store"), true);
   EXPECT_EQ(answer.at("max_output_tokens"), 32);
   EXPECT_EQ(answer.at("instructions"), "Be brief.");
   const json& item = answer.at("output").at(0);

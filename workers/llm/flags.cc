@@ -123,6 +123,10 @@ void add_request_flags(CLI::App& app, Flags& flags) {
   app.add_option("--temp,--temperature", flags.temperature, "Temperature of requests without one")
       ->check(CLI::Range(0.0, 100.0));
   app.add_option("--seed", flags.seed, "Seed of requests without one");
+  app.add_option("--response-store-mib", flags.response_store_mib,
+                 "MiB of responses kept for previous_response_id; 0 = none are kept")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
+      ->capture_default_str();
   app.add_option("--n-predict,--predict", flags.max_answer,
                  "Tokens of an answer at most, where a request names no limit; -1 = no limit")
       ->check(CLI::Range(-1, INT32_MAX))

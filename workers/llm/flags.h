@@ -20,6 +20,7 @@ struct Flags : CommonFlags {              // worker_id: default "llm-worker-<por
   int32_t max_pictures = 16;              // of one request
   int64_t grammar_cache_mib = 256;        // cache for compiled grammars and their masks
   int64_t picture_cache_mib = 256;        // cache for pictures of past requests
+  int64_t response_store_mib = 64;        // stored responses; 0 = none are stored
   int64_t context = 0;                    // tokens; 0 = the model's own, at most 4096
   std::string dtype = "auto";             // what layers compute in: f32, f16 or bf16
   std::string cache_type = "auto";        // of keys and values: see --cache-type

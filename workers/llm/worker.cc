@@ -29,7 +29,8 @@ class ServedChat final : public Served {
   ServedChat(std::unique_ptr<engine::TextEngine> engine, server::ServiceOptions options,
              const Flags& flags)
       : engine_(std::move(engine)),
-        service_(*engine_, std::move(options), defaults_of(flags)),
+        service_(*engine_, std::move(options), defaults_of(flags),
+                 static_cast<size_t>(flags.response_store_mib) << 20),
         routes_{.lora_loading = flags.lora_loading} {}
 
   server::WorkerService& service() override { return service_; }

@@ -1,41 +1,37 @@
 #pragma once
-// OpenAI's Responses API without storage: each request carries the whole chat.
+// Answers of OpenAI's Responses API.
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "server/apis/responses/request.h"
 #include "server/wire/text_events.h"
 #include "server/wire/worker_contract.h"
 
 namespace rbee::server {
 
-struct ResponseRequest {
-  // With OpenAI's defaults, except for sampling; `stream` says whether to stream.
-  GenerateRequest generate;
-  std::string instructions;
-  std::string text_format;         // JSON of `text.format`; empty: none given
-  std::string metadata;            // the same for `metadata`
-  bool timings_per_token = false;  // llama-server's "timings" in a stream's pieces
-};
-
-// A body of POST /v1/responses: `input` is a text, or a list of messages, calls, their results and
-// reasoning. A custom tool that takes any text becomes a function with one text. What the worker
-// cannot do (previous_response_id, background, ...) is an error; it ignores other unknown fields,
-// and tools that are no functions. Throws InvalidBody.
-ResponseRequest parse_response_request(std::string_view body);
-
 // Shared by all parts of one answer.
 struct ResponseAnswer {
-  std::string id;  // without prefix
+  std::string id;  // without "resp_"
   std::string model;
   int64_t created = 0;  // seconds since 1970
   ResponseRequest request;
+
+  std::string response_id() const { return "resp_" + id; }
 };
 
 std::string response_json(const ResponseAnswer& answer, const std::vector<AnswerItem>& items,
                           const EndEvent& end);
+// The same in two parts, for the store: its `output`, and the object without that.
+struct ResponseParts {
+  std::string object;
+  std::string output;
+};
+ResponseParts response_parts(const ResponseAnswer& answer, const std::vector<AnswerItem>& items,
+                             const EndEvent& end);
+std::string join_response(const std::string& object, const std::string& output);
 
 // An event of a stream; its name is also its payload's `type`.
 struct NamedEvent {

@@ -14,7 +14,7 @@
 #include "server/apis/openai/request.h"
 #include "server/apis/own/image_request.h"
 #include "server/apis/own/request.h"
-#include "server/apis/responses/response.h"
+#include "server/apis/responses/request.h"
 #include "server/llm/sampling.h"
 #include "server/llm/service.h"
 #include "server/wire/generate_request.h"

@@ -99,12 +99,49 @@ def check_responses(client, model, wanted):
     text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
     assert text == wanted == events[-1].response.output_text, events[-1]
     assert events[-1].type == "response.incomplete", events[-1]
+    check_memory(client, fields)
+
+
+def check_memory(client, fields):
+    """A chat of stored responses, beside the same chat sent whole."""
+    first = client.responses.create(**fields)
+    assert first.store, first
+    more = dict(fields, input="And then?")
+    second = client.responses.create(**more, previous_response_id=first.id)
+    assert second.previous_response_id == first.id, second
+    chat = [{"role": "user", "content": fields["input"]}, *first.output,
+            {"role": "user", "content": more["input"]}]
+    whole = client.responses.create(**dict(more, input=chat))
+    assert second.output_text == whole.output_text, (second.output_text, whole.output_text)
+    assert second.usage.input_tokens == whole.usage.input_tokens, (second.usage, whole.usage)
+    counted = client.responses.input_tokens.count(
+        model=fields["model"], instructions=fields["instructions"], input=more["input"],
+        previous_response_id=first.id)
+    assert counted.input_tokens == whole.usage.input_tokens, counted
+    assert client.responses.retrieve(second.id).output_text == second.output_text
+    pages = list(client.responses.input_items.list(second.id, limit=2, order="asc"))
+    assert [item.role for item in pages] == ["user", "assistant", "user"], pages
+    assert pages[1].id == first.output[0].id, pages
+    with client.responses.stream(**more, previous_response_id=first.id) as stream:
+        last = list(stream)[-1].response
+    assert last.output_text == second.output_text, last
+    client.responses.delete(first.id)
+    for ask in (lambda: client.responses.retrieve(first.id),
+                lambda: client.responses.input_items.list(first.id)):
+        try:
+            ask()
+        except openai.NotFoundError as error:
+            assert error.type == "invalid_request_error", error.body
+        else:
+            raise AssertionError("a response that is deleted was found")
     try:
-        client.responses.create(**fields, previous_response_id="resp_1")
+        client.responses.create(**more, previous_response_id=first.id)
     except openai.BadRequestError as error:
+        assert error.code == "previous_response_not_found", error.body
         assert error.param == "previous_response_id", error.body
     else:
-        raise AssertionError("a response that is not stored was taken")
+        raise AssertionError("a response that is deleted was taken")
+    client.responses.create(**more, previous_response_id=second.id)
 
 
 def check_seed(client, model):
@@ -157,6 +194,12 @@ def check_many(client, model, wanted):
 def main():
     client = openai.OpenAI(base_url=sys.argv[1] + "/v1", api_key="none", max_retries=0)
     models = [entry.id for entry in client.models.list()]
+    if sys.argv[2:] == ["memory"]:
+        for _ in range(4):
+            check_memory(client, dict(model=models[0], instructions="Be brief.",
+                                      input="Hello there", temperature=0, max_output_tokens=12))
+        print("ok")
+        return
     assert models == ["hf:tiny/chat"], models
     check_model(client, models[0])
     text = check_chat(client, models[0])

@@ -19,7 +19,7 @@
 #include "server/apis/openai/request.h"
 #include "server/apis/own/image_request.h"
 #include "server/apis/own/request.h"
-#include "server/apis/responses/response.h"
+#include "server/apis/responses/request.h"
 #include "server/apis/tgi/request.h"
 #include "server/llm/page.h"
 #include "server/wire/json_object.h"
@@ -89,8 +89,7 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
   openai.insert(vllm.begin(), vllm.end());
   Names responses = {"access_programs",    "background",   "background_options",
                      "context_management", "conversation", "image",
-                     "moderation",         "prompt",       "previous_response_id",
-                     "include_reasoning"};
+                     "moderation",         "prompt",       "include_reasoning"};
   responses.insert(vllm.begin(), vllm.end());
   const Names llama = {"grammar_lazy", "image_data", "n", "n_cmpl"};
   const auto with = [](Names names, std::initializer_list<const char*> more) {

@@ -1,0 +1,39 @@
+#pragma once
+// Bodies of OpenAI's Responses API.
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/wire/generate_request.h"
+
+namespace rbee::server {
+
+struct ResponseRequest {
+  // With OpenAI's defaults, except for sampling; `stream` says whether to stream. Its messages are
+  // the instructions and the input.
+  GenerateRequest generate;
+  std::string instructions;
+  std::string previous_id;  // "previous_response_id", the stored answer that this goes on from
+  bool store = true;        // keep the answer
+  // JSON of `input`; null unless the answer is to be kept.
+  std::shared_ptr<const std::string> input;
+  std::string text_format;         // JSON of `text.format`; empty: none given
+  std::string metadata;            // the same for `metadata`
+  bool timings_per_token = false;  // llama-server's "timings" in a stream's pieces
+};
+
+// A body of POST /v1/responses: `input` is a text, or a list of messages, calls, their results and
+// reasoning. A custom tool that takes any text becomes a function with one text. What the worker
+// cannot do (conversation, background, ...) is an error; it ignores other unknown fields, and tools
+// that are no functions. Throws InvalidBody.
+ResponseRequest parse_response_request(std::string_view body);
+
+// Adds the messages of such an `input`, or of an answer's `output`. Notes what is wrong in
+// `errors`.
+void read_response_items(const nlohmann::json& items, std::vector<FieldError>& errors,
+                         std::vector<SentMessage>& messages);
+
+}  // namespace rbee::server

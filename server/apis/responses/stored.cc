@@ -1,0 +1,160 @@
+#include "server/apis/responses/stored.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "rbee/core/cat.h"
+#include "server/http/router.h"
+#include "server/wire/json_body.h"
+#include "server/wire/json_text.h"
+
+namespace rbee::server {
+namespace {
+
+using nlohmann::json;
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMostItems = 100;  // of a page
+
+// The parts of a message whose content is a text.
+Json parts_of(const std::string& role, Json text) {
+  Json part = {{"type", role == "assistant" ? "output_text" : "input_text"}};
+  part["text"] = std::move(text);
+  if (role == "assistant") part["annotations"] = Json::array();
+  return Json::array({std::move(part)});
+}
+
+// An item of an input in the form that lists have: every field that the API fills in is there.
+Json listed(const Json& item, const std::string& id) {
+  Json out = {{"id", id}};
+  out["type"] = "message";
+  if (item.is_string()) {
+    out["status"] = "completed";
+    out["role"] = "user";
+    out["content"] = parts_of("user", item);
+    return out;
+  }
+  out.update(item);
+  if (!out.contains("status")) out["status"] = "completed";
+  if (out["type"] != "message") return out;
+  const Json role = out.value("role", Json());
+  const auto content = out.find("content");
+  if (content != out.end() && content->is_string() && role.is_string()) {
+    *content = parts_of(role.get<std::string>(), std::exchange(*content, nullptr));
+  }
+  return out;
+}
+
+// The items of a page, each as text: the tree of only one turn is held at a time.
+class Page {
+ public:
+  explicit Page(const ItemPage& page) : page_(page), begun_(page.after.empty()) {}
+
+  void add(std::vector<Json> items) {
+    if (page_.descending) std::ranges::reverse(items);
+    for (const Json& item : items) {
+      const std::string id = item.at("id").get<std::string>();
+      if (!begun_) {
+        begun_ = id == page_.after;
+      } else if (ids_.size() < page_.limit) {
+        texts_ += cat(texts_.empty() ? "" : ",", dump_in_order(item));
+        ids_.push_back(id);
+      } else {
+        more_ = true;
+      }
+    }
+  }
+  bool begun() const { return begun_; }
+  bool over() const { return more_; }
+  std::string json() const {
+    Json ends = {{"first_id", nullptr}, {"last_id", nullptr}, {"has_more", more_}};
+    if (!ids_.empty()) {
+      ends["first_id"] = ids_.front();
+      ends["last_id"] = ids_.back();
+    }
+    return cat(R"({"object":"list","data":[)", texts_, "],", dump(ends).substr(1));
+  }
+
+ private:
+  const ItemPage page_;
+  bool begun_;  // the item `after` was there
+  bool more_ = false;
+  std::vector<std::string> ids_;
+  std::string texts_;
+};
+
+std::vector<Json> items_of(const StoredTurn& turn, bool with_output) {
+  std::vector<Json> out;
+  const Json input = parse_in_order(*turn.input);
+  const Json list = input.is_array() ? input : Json::array({input});
+  const std::string of_answer = turn.id.substr(turn.id.find('_') + 1);
+  for (const Json& item : list) out.push_back(listed(item, cat("in_", of_answer, "-", out.size())));
+  if (!with_output) return out;
+  for (Json& item : parse_in_order(turn.output)) out.push_back(std::move(item));
+  return out;
+}
+
+}  // namespace
+
+void add_history(const StoredTurns& turns, ResponseRequest& request) {
+  std::vector<SentMessage> history;
+  std::vector<FieldError> errors;  // none: all of it was read before
+  for (const auto& turn : turns) {
+    for (const std::string* text : {turn->input.get(), &turn->output}) {
+      const json items = text->starts_with('[') ? parse_array(*text) : json::parse(*text);
+      read_response_items(items, errors, history);
+    }
+  }
+  std::vector<SentMessage>& messages = request.generate.messages;
+  messages.insert(messages.begin() + (request.instructions.empty() ? 0 : 1),
+                  std::make_move_iterator(history.begin()), std::make_move_iterator(history.end()));
+}
+
+std::string stored_response_json(const StoredResponse& stored) {
+  return join_response(stored.object, stored.turns.back()->output);
+}
+
+std::string deleted_response_json(const std::string& id) {
+  return dump({{"id", id}, {"object", "response"}, {"deleted", true}});
+}
+
+ItemPage parse_item_page(std::string_view query) {
+  ItemPage out{.after = query_value(query, "after")};
+  std::vector<FieldError> errors;
+  const auto refuse = [&](const char* name, std::string constraint, std::string message) {
+    errors.push_back({.field = name,
+                      .constraint = std::move(constraint),
+                      .message = std::move(message),
+                      .value = {}});
+  };
+  const std::string limit = query_value(query, "limit");
+  const char* const end = limit.data() + limit.size();
+  if (!limit.empty()) {
+    const auto [stop, error] = std::from_chars(limit.data(), end, out.limit);
+    if (error != std::errc() || stop != end || out.limit < 1 || out.limit > kMostItems) {
+      refuse("limit", cat("range(1..=", kMostItems, ")"), cat("must be 1 to ", kMostItems));
+    }
+  }
+  const std::string order = query_value(query, "order");
+  out.descending = order != "asc";
+  if (!order.empty() && order != "asc" && order != "desc") {
+    refuse("order", "one_of(asc, desc)", "must be asc or desc");
+  }
+  if (!errors.empty()) throw InvalidBody(std::move(errors));
+  return out;
+}
+
+std::optional<std::string> input_items_json(const StoredTurns& turns, const ItemPage& page) {
+  Page out(page);
+  for (size_t i = 0; i < turns.size() && !out.over(); ++i) {
+    const size_t at = page.descending ? turns.size() - 1 - i : i;
+    out.add(items_of(*turns[at], at + 1 < turns.size()));
+  }
+  if (!out.begun()) return std::nullopt;
+  return out.json();
+}
+
+}  // namespace rbee::server
