@@ -176,8 +176,31 @@ void Pool::begin(const Held& exchange) {
                                         wanted.operation)});
     }
     exchange->model = *model;
+    const Member* holder = holder_of(wanted.response);
+    if (holder != nullptr && wanted.model.empty()) exchange->model = holder->model;
+    if (holder != nullptr && exchange->model != holder->model) {
+      const std::string message =
+          cat("The previous response is held by a worker of the model '",
+              config_.models[holder->model].name, "': name that model, or send the whole chat");
+      return refuse(exchange, 400,
+                    {"previous_response_not_found", message, "previous_response_id"});
+    }
   }
   place(exchange);
+}
+
+// The ready worker that this response's id names; null: none, or its process has ended since.
+const Pool::Member* Pool::holder_of(const std::string& response) const {
+  if (response.empty()) return nullptr;
+  const auto holds = [&](const Member& member) {
+    const auto& facts = member.replica->facts();
+    if (member.replica->state() != ReplicaState::ready || !facts.is_object()) return false;
+    const auto prefix = facts.find("response_prefix");
+    return prefix != facts.end() && prefix->is_string() &&
+           response.starts_with(prefix->get_ref<const std::string&>());
+  };
+  const auto found = std::ranges::find_if(members_, holds);
+  return found == members_.end() ? nullptr : &*found;
 }
 
 std::shared_ptr<Replica> Pool::choose(size_t model) const {
@@ -206,7 +229,10 @@ void Pool::place(const Held& exchange) {
                   {"MODEL_UNAVAILABLE", "The model's workers cannot be started; the log says why"});
   }
   const bool bound = !exchange->wanted.job.empty();
-  const std::shared_ptr<Replica> replica = bound ? exchange->replica : choose(exchange->model);
+  const Member* holder = holder_of(exchange->wanted.response);
+  const std::shared_ptr<Replica> replica = bound               ? exchange->replica
+                                           : holder != nullptr ? holder->replica
+                                                               : choose(exchange->model);
   const bool takes =
       replica && (bound ? replica->answers() : replica->state() == ReplicaState::ready);
   takes ? send(exchange, replica) : wait(exchange);

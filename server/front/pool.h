@@ -5,7 +5,8 @@
 // A request goes to the ready worker of its model with the fewest running requests. If the worker
 // ends before the answer is whole, or before a stream's first event with model output, the request
 // goes to another worker, or to the same one when it is back. If model output has already been
-// sent, the stream breaks off. Without a ready worker the request waits.
+// sent, the stream breaks off. Without a ready worker the request waits. A request that goes on
+// from a stored response goes to the worker that holds it; if none does, any worker says so.
 
 #include <atomic>
 #include <deque>
@@ -72,6 +73,7 @@ class Pool {
   std::optional<size_t> find_ollama(const std::string& name) const;
   std::optional<size_t> first_of_kind(const Wanted& wanted) const;
   std::optional<bool> ranks(size_t model) const;
+  const Member* holder_of(const std::string& response) const;
   void place(const Held& exchange);
   std::shared_ptr<Replica> choose(size_t model) const;
   bool hopeless(const Exchange& exchange) const;

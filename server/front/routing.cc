@@ -14,6 +14,7 @@
 #include "server/apis/embeddings/routes.h"
 #include "server/apis/image_routes.h"
 #include "server/apis/ollama/embedding.h"
+#include "server/apis/responses/routes.h"
 #include "server/http/multipart.h"
 #include "server/http/router.h"
 #include "server/worker/routes.h"
@@ -28,6 +29,7 @@ struct WorkerPath {
   std::optional<ModelKind> kind;  // none: several kinds of workers have the path
   std::optional<bool> ranks;
   bool named_events = false;
+  bool responses = false;  // its body may name a stored response
   Body body = Body::none;
 };
 
@@ -43,6 +45,9 @@ class WorkerPaths {
     add_all(ollama_embedding_routes(), {.kind = ModelKind::embedding, .ranks = false});
     add_all(ollama_embedding_model_routes(), {.kind = ModelKind::embedding});
     add_all(job_routes(), {});
+    for (const auto& route : responses_routes()) {
+      known_[places_.at(route.pattern)].responses = true;
+    }
   }
 
   const WorkerPath* find(std::string_view path, Headers& params) const {
@@ -125,8 +130,9 @@ class Texts final : public nlohmann::json_sax<json> {
   }
 
  private:
-  static constexpr std::array<std::string_view, 4> kWanted = {
-      "model", "job_id", "operation", "override_settings/sd_model_checkpoint"};
+  static constexpr std::array<std::string_view, 5> kWanted = {
+      "model", "job_id", "operation", "previous_response_id",
+      "override_settings/sd_model_checkpoint"};
 
   bool open() {
     ++depth_;
@@ -144,10 +150,13 @@ class Texts final : public nlohmann::json_sax<json> {
 };
 
 // Reads a JSON body. If it is not JSON, the worker refuses it.
-void read_json(const Request& request, Wanted& wanted) {
+void read_json(const Request& request, const WorkerPath& path, Wanted& wanted) {
   const Texts body(request.body);
   wanted.model = body.of("model");
   if (request.path == kCancelPath && request.method == "POST") wanted.job = body.of("job_id");
+  if (path.responses && wanted.response.empty()) {
+    wanted.response = body.of("previous_response_id");
+  }
   if (wanted.model.empty()) wanted.model = body.of("override_settings/sd_model_checkpoint");
   if (!wanted.makes_job || wanted.kind) return;
   const std::string operation = body.of("operation");
@@ -187,9 +196,10 @@ std::optional<Wanted> wanted_by(const Request& request) {
   wanted.makes_job = std::ranges::count(kJobPaths, path) > 0;
   for (auto& [name, value] : params) {
     if (name == "job_id") wanted.job = std::move(value);
+    if (name == "response_id") wanted.response = std::move(value);
   }
   const std::string_view type = request.header("content-type");
-  if (is_json_type(type) || known->body == Body::any) read_json(request, wanted);
+  if (is_json_type(type) || known->body == Body::any) read_json(request, *known, wanted);
   if (is_form_type(type)) read_form(request, wanted);
   if (path == "/") wanted.model = query_value(request.query, "model");
   return wanted;

@@ -286,6 +286,27 @@ TEST(FrontClients, OllamasOwnPythonClient) {
   fs::remove(file);
 }
 
+// Requests take turns between two workers, each with a memory of its own.
+TEST(FrontClients, OpenAisOwnPythonClientGoesOnFromStoredResponses) {
+  const test::ModelFolder model(test::data_folder());
+  const json config = {{"models",
+                        {{{"name", "tiny"},
+                          {"program", LLM_WORKER},
+                          {"model", model.path().string()},
+                          {"replicas", 2},
+                          {"flags", {"--threads", "1", "--context", "256"}}}}}};
+  const fs::path file = fs::temp_directory_path() / cat("rbee-memory-", getpid(), ".json");
+  std::ofstream(file) << config.dump();
+  Process front(RBEE, {"serve", "--port", "0", "--config", file.string()});
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+  while (ask(front.port(), request("GET", "/health/ready")).status != 200) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end) << front.text();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  run_client(front, "openai_chat_client.py", {"memory"});
+  fs::remove(file);
+}
+
 TEST(ChatClients, CoheresOwnPythonClient) {
   const test::ModelFolder model(test::data_folder());
   Process worker(LLM_WORKER, {"--model", model.path().string(), "--port", "0", "--threads", "1",
