@@ -108,6 +108,20 @@ server::FrontConfig read_config(const Options& options) {
   return config;
 }
 
+// OLLAMA_HOST says where to listen if neither --host nor --port does.
+void read_ollama_host(const CLI::App& app, workers::ServerFlags& flags) {
+  const std::string text = environment("OLLAMA_HOST");
+  if (text.empty()) return;
+  const auto given = [&](const char* name) { return app.get_option(name)->count() > 0; };
+  try {
+    const workers::OllamaHost place = workers::parse_ollama_host(text);
+    if (!given("--host")) flags.host = place.host;
+    if (!given("--port")) flags.port = place.port;
+  } catch (const Error& error) {
+    if (!given("--host") || !given("--port")) throw CLI::ValidationError(error.what());
+  }
+}
+
 // The workers' environment: this program's, except variables that the front sets itself.
 std::vector<std::string> worker_environment(const workers::ServerFlags& flags) {
   std::vector<std::string> out;
@@ -207,10 +221,11 @@ Command add_serve(CLI::App& parent) {
   add("--worker-flag", model.flags, "One more word of the workers' command lines; several times");
   workers::add_server_flags(*app, options->server);
   workers::add_graphs_flag(*app);
-  app->final_callback([config, path] {
+  app->final_callback([app, config, path, options] {
     if (config->count() + path->count() == 0) {
       throw CLI::RequiredError("--config or --model");
     }
+    read_ollama_host(*app, options->server);
   });
   return {app, [options] { return serve(*options); }};
 }

@@ -1,6 +1,6 @@
 // Routes that `rbee serve` answers itself, under the names of workers and other servers.
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "tests/server/front_harness.h"
 #include "tests/support/data_folder.h"
@@ -114,6 +114,35 @@ server.serve_forever()
   EXPECT_EQ(front.get("/health/ready").status, 503);
   std::filesystem::remove(sign);
   front.wait_ready();
+}
+
+TEST(Front, UnknownPathsOfOllamaHaveItsForm) {
+  Front front(json::array({fake("a", "any")}));
+  const RawResponse unknown = front.get("/api/unknown");
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_EQ(json::parse(unknown.body), json({{"error", "There is no such path"}}));
+}
+
+// OLLAMA_HOST says where to listen; a flag goes before it.
+TEST(Front, ListensWhereOllamasVariableSays) {
+  const std::vector<std::string> model{"serve", "--model", "nowhere.gguf"};
+  const auto port_of = [&](std::vector<std::string> more, const char* variable) {
+    more.insert(more.begin(), model.begin(), model.end());
+    Process front(RBEE, more, {variable});
+    return std::pair(front.port(), front.text());
+  };
+  const auto [free, text] = port_of({}, "OLLAMA_HOST=127.0.0.2:0");
+  EXPECT_NE(free, 8080);
+  EXPECT_THAT(text, ::testing::HasSubstr("127.0.0.2"));
+  const auto [other, both] = port_of({"--port", "0"}, "OLLAMA_HOST=127.0.0.2:1");
+  EXPECT_NE(other, 1);
+  EXPECT_THAT(both, ::testing::HasSubstr("127.0.0.2"));
+  EXPECT_THAT(port_of({"--host", "127.0.0.1"}, "OLLAMA_HOST=127.0.0.2:0").second,
+              ::testing::HasSubstr("127.0.0.1"));
+  std::vector<std::string> wrong = model;
+  Process refused(RBEE, wrong, {"OLLAMA_HOST=host:port"});
+  EXPECT_NE(refused.wait(), 0);
+  EXPECT_THAT(refused.text(), ::testing::HasSubstr("OLLAMA_HOST"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "workers/common/server_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdlib>
 
 #include "rbee/core/error.h"
@@ -66,6 +67,33 @@ void add_server_flags(CLI::App& app, ServerFlags& flags) {
           return error.what();
         }
       });
+}
+
+OllamaHost parse_ollama_host(std::string_view text) {
+  OllamaHost out;
+  std::string_view rest = text;
+  const auto take_scheme = [&](std::string_view scheme, uint16_t port) {
+    if (!rest.starts_with(scheme)) return;
+    rest.remove_prefix(scheme.size());
+    out.port = port;
+  };
+  take_scheme("http://", 80);
+  take_scheme("https://", 443);
+  rest = rest.substr(0, rest.find('/'));
+  const bool bracketed = rest.starts_with('[');
+  const size_t end = bracketed ? rest.find(']') : rest.rfind(':');
+  // More than one colon without brackets: an address of IPv6 alone.
+  const bool bare = !bracketed && rest.find(':') != end;
+  const size_t colon = bare ? std::string_view::npos : rest.find(':', bracketed ? end : 0);
+  out.host = rest.substr(0, colon);
+  if (bracketed && end != std::string_view::npos) out.host = rest.substr(1, end - 1);
+  if (colon == std::string_view::npos) return out;
+  const std::string_view port = rest.substr(colon + 1);
+  const char* const stop = port.data() + port.size();
+  const auto [read, error] = std::from_chars(port.data(), stop, out.port);
+  check(error == std::errc() && read == stop, "OLLAMA_HOST", "'", text,
+        "' has no port from 0 to 65535 after its last colon");
+  return out;
 }
 
 server::ApiKeys read_keys(const ServerFlags& flags) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/http/server.h"
@@ -33,6 +34,16 @@ struct ServerFlags {
 
 // Adds --port, --host, --api-keys, --tls-cert and all others to `app`.
 void add_server_flags(CLI::App& app, ServerFlags& flags);
+
+// The address of Ollama's variable OLLAMA_HOST, as Ollama reads it: "0.0.0.0", "host:port",
+// ":port",
+// "[::1]:port", "http://host:port/". Without a port it is Ollama's 11434, or the scheme's; an empty
+// host is default_host(). Throws invalid_argument.
+struct OllamaHost {
+  std::string host;
+  uint16_t port = 11434;
+};
+OllamaHost parse_ollama_host(std::string_view text);
 
 // The token of LLORCH_API_TOKEN and the keys of the file. Throws io, and invalid_argument if the
 // file has no valid keys.

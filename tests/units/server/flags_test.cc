@@ -6,6 +6,7 @@
 
 #include "rbee/core/log.h"
 #include "workers/common/logging.h"
+#include "workers/common/server_flags.h"
 #include "workers/common/threads.h"
 
 namespace rbee::workers {
@@ -33,6 +34,33 @@ std::pair<int, std::string> ends(std::vector<const char*> arguments) {
   const std::string text =
       ::testing::internal::GetCapturedStdout() + ::testing::internal::GetCapturedStderr();
   return {std::holds_alternative<int>(parsed) ? std::get<int>(parsed) : -1, text};
+}
+
+// What Ollama's envconfig reads of the same texts.
+TEST(Flags, OllamasAddress) {
+  struct Case {
+    const char* text;
+    const char* host;
+    int port;
+  };
+  const Case cases[] = {{"0.0.0.0", "0.0.0.0", 11434},
+                        {"0.0.0.0:8000", "0.0.0.0", 8000},
+                        {":8000", "", 8000},
+                        {"example.com", "example.com", 11434},
+                        {"http://example.com", "example.com", 80},
+                        {"https://example.com/path", "example.com", 443},
+                        {"http://10.0.0.1:8000/", "10.0.0.1", 8000},
+                        {"[::1]:8000", "::1", 8000},
+                        {"[::1]", "::1", 11434},
+                        {"::1", "::1", 11434}};
+  for (const Case& one : cases) {
+    const OllamaHost read = parse_ollama_host(one.text);
+    EXPECT_EQ(read.host, one.host) << one.text;
+    EXPECT_EQ(read.port, one.port) << one.text;
+  }
+  for (const char* wrong : {"host:", "host:x", "host:65536", "host:-1", "host:80x"}) {
+    EXPECT_THROW(parse_ollama_host(wrong), Error) << wrong;
+  }
 }
 
 TEST(Flags, HowTokensAreDraftedAhead) {
