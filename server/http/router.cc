@@ -112,7 +112,10 @@ Router::Match Router::find(std::string_view method, std::string_view path) const
   Match found;
   if (!path.starts_with('/')) return found;
   const std::string_view wanted = method == "HEAD" ? "GET" : method;
+  // A path with routes of its own is no value of a {name}: "/v1/responses/input_tokens" is no id.
+  const bool fixed = std::ranges::count(routes_, path, &Route::pattern) > 0;
   for (const Route& route : routes_) {
+    if (fixed && route.pattern != path) continue;
     std::optional<Headers> params = match(route.pattern, path);
     if (!params) continue;
     if (route.method == wanted) {

@@ -120,6 +120,15 @@ TEST(ResponseMemory, WhatIsForgottenOrWasNeverThereIsNotFound) {
   EXPECT_EQ(heard(worker).size(), 5u);
 }
 
+TEST(ResponseMemory, APathOfItsOwnIsNoId) {
+  Worker worker;
+  for (const char* method : {"GET", "DELETE"}) {
+    const RawResponse response = ask(worker.port(), request(method, "/v1/responses/input_tokens"));
+    EXPECT_EQ(response.status, 405) << method;
+    EXPECT_EQ(response.headers.at("allow"), "POST") << method;
+  }
+}
+
 TEST(ResponseMemory, NothingIsKeptUnlessItIsWanted) {
   Worker worker;
   const json first = answer(worker, {{"input", "Hi"}, {"store", false}});
