@@ -68,6 +68,25 @@ TEST(Embeddings, TextEmbeddingsInferencesForm) {
   EXPECT_EQ(ranker.answer("/", {{"query", "a"}, {"texts", {"dog"}}}).size(), 1u);
 }
 
+TEST(Embeddings, OllamasTextsAreCutUnlessTheClientSaysNo) {
+  const EmbeddingWorker worker("bert");
+  std::string text = "how do magnets work";
+  for (int i = 0; i < 100; ++i) text += " dog";
+  json body = {{"model", "hf:tiny"}, {"input", text}};
+  const json cut = worker.answer("/api/embed", body);
+  body["truncate"] = true;
+  EXPECT_EQ(worker.answer("/api/embed", body).at("embeddings"), cut.at("embeddings"));
+  body["truncate"] = false;
+  const RawResponse refused = worker.post("/api/embed", body);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_TRUE(json::parse(refused.body).at("error").is_string()) << refused.body;
+  body["input"] = "how do magnets work";
+  EXPECT_NE(worker.answer("/api/embed", body).at("embeddings"), cut.at("embeddings"));
+  const RawResponse unknown = worker.post("/api/unknown", body);
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_TRUE(json::parse(unknown.body).at("error").is_string()) << unknown.body;
+}
+
 TEST(Embeddings, AKindOfCoheresTakesTheModelsPrompt) {
   const EmbeddingWorker worker("gemma");
   const json input = worker.golden["texts"][0];
