@@ -8,6 +8,7 @@
 #include "rbee/core/printable.h"
 #include "workers/common/crash_handler.h"
 #include "workers/common/lost_files.h"
+#include "workers/programs/programs.h"
 
 namespace rbee::tools {
 namespace {
@@ -24,10 +25,17 @@ void log_to_standard_error(LogLevel level, std::string_view message,
   std::fprintf(stderr, "%s\n", printable_text(line).c_str());
 }
 
+std::string footer() {
+  std::string text = "Workers, which are also links to this program; each has its own --help:";
+  for (const std::string_view worker : workers::held_workers()) text += cat("\n  ", worker);
+  return text;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("rbee: language models and pictures on this machine");
   app.set_version_flag("--version", "rbee " RBEE_VERSION "\nLicence: Apache-2.0 OR MIT");
   app.require_subcommand(1);
+  app.footer(footer());
   const Command commands[] = {
       add_run(app),     add_chat(app),    add_bench(app),    add_perplexity(app), add_tokenize(app),
       add_embed(app),   add_inspect(app), add_quantize(app), add_devices(app),    add_doctor(app),

@@ -20,6 +20,7 @@
 #include "workers/common/server_flags.h"
 #include "workers/common/stop_signals.h"
 #include "workers/common/tracing.h"
+#include "workers/programs/programs.h"
 
 namespace rbee::tools {
 namespace {
@@ -47,26 +48,15 @@ bool is_program(const fs::path& path) {
   return access(path.c_str(), X_OK) == 0 && fs::is_regular_file(path);
 }
 
-// Searches beside this program, then in PATH.
-std::string find_program(const std::string& name) {
-  std::vector<fs::path> folders{fs::read_symlink("/proc/self/exe").parent_path()};
-  std::string path = environment("PATH");
-  while (!path.empty()) {
-    const std::string folder = path.substr(0, path.find(':'));
-    path.erase(0, folder.size() + 1);
-    if (!folder.empty()) folders.emplace_back(folder);
-  }
-  for (const fs::path& folder : folders) {
-    if (is_program(folder / name)) return (folder / name).string();
-  }
-  fail(Code::not_found, "serve", name, " is neither beside rbee nor in PATH");
-}
-
+// This program holds the workers; another one is the configuration's.
 void find_programs(server::FrontConfig& config) {
   for (server::ServedModel& model : config.models) {
-    const bool image = model.kind == server::ModelKind::image;
     if (model.program.empty()) {
-      model.program = find_program(cat(image ? "sd-worker-" : "llm-worker-rbee-", model.device));
+      const bool image = model.kind == server::ModelKind::image;
+      model.worker = cat(image ? "sd-worker-" : "llm-worker-rbee-", model.device);
+      const std::string why = workers::why_not_held(model.worker);
+      if (!why.empty()) fail(Code::unsupported, "serve", "model ", model.name, ": ", why);
+      model.program = fs::read_symlink("/proc/self/exe").string();
     } else if (!is_program(model.program)) {
       fail(Code::not_found, "serve", "the program of ", model.name,
            " cannot be run: ", model.program);

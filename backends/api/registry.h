@@ -1,6 +1,6 @@
 #pragma once
-// The devices of this program. main registers one BackendInfo for each backend. The CPU is always
-// linked; a worker links at most one accelerator, `rbee` all that were built.
+// The devices of this program. It registers one BackendInfo for each backend that it may use: a
+// worker the CPU and its own, the commands of `rbee` all that were built.
 
 #include <span>
 #include <string>

@@ -1,6 +1,5 @@
 #include "backends/linked/linked_backends.h"
 
-#include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
 #ifdef RBEE_HAS_CUDA
 #include "backends/cuda/cuda_backend.h"
@@ -11,14 +10,20 @@
 
 namespace rbee {
 
-void register_linked_backends() {
-  register_backend(cpu::cpu_backend());
+std::vector<const BackendInfo*> linked_backends() {
+  return {
+      &cpu::cpu_backend(),
 #ifdef RBEE_HAS_CUDA
-  register_backend(cuda::cuda_backend());
+      &cuda::cuda_backend(),
 #endif
 #ifdef RBEE_HAS_ROCM
-  register_backend(rocm::rocm_backend());
+      &rocm::rocm_backend(),
 #endif
+  };
+}
+
+void register_linked_backends() {
+  for (const BackendInfo* backend : linked_backends()) register_backend(*backend);
 }
 
 }  // namespace rbee

@@ -1,10 +1,15 @@
 #pragma once
-// The backends that this build has, for programs that serve every device (the command line, tests).
-// A worker registers its one accelerator itself.
+// The backends that this build has. Programs that serve every device (the command line, tests)
+// register all; a worker registers its own.
+
+#include <vector>
+
+#include "backends/api/registry.h"
 
 namespace rbee {
 
-// Registers the CPU, then what RBEE_CUDA and RBEE_ROCM added.
+// The CPU, then what RBEE_CUDA and RBEE_ROCM added.
+std::vector<const BackendInfo*> linked_backends();
 void register_linked_backends();
 
 }  // namespace rbee

@@ -17,7 +17,8 @@ struct ServedModel {
   std::string name;  // the name that requests give as `model`
   ModelKind kind = ModelKind::chat;
   std::string device = "cpu";         // which worker program to use: cpu, cuda or rocm
-  std::string program;                // path; empty = by kind and device, found by the caller
+  std::string program;                // path; empty = by kind and device, set by the caller
+  std::string worker;                 // first word of the program's arguments; empty = none
   std::string model;                  // path of the model's files
   std::vector<std::string> flags;     // more flags for the worker
   std::vector<std::string> adapters;  // also answers to these names: adapters among the flags

@@ -27,8 +27,9 @@ constexpr ErrorText kLost{.code = "WORKER_LOST",
                           .message = "The model's worker ended while it answered this request"};
 
 std::vector<std::string> command_of(const ServedModel& model, int index) {
-  std::vector<std::string> command{model.program, "--model", model.model, "--model-ref",
-                                   model.name};
+  std::vector<std::string> command{model.program};
+  if (!model.worker.empty()) command.push_back(model.worker);
+  command.insert(command.end(), {"--model", model.model, "--model-ref", model.name});
   if (!model.devices.empty()) {
     const size_t turn = static_cast<size_t>(index) % model.devices.size();
     command.insert(command.end(), {"--cuda-device", cat(model.devices[turn])});

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/checkpoints/model_folder.h"
 #include "tests/gpu/fake/shared_use.h"
@@ -406,6 +407,25 @@ TEST_P(GpuWorker, WithoutADeviceSaysSo) {
   EXPECT_EQ(list.wait(), 0) << list.text();
   EXPECT_THAT(list.text(), HasSubstr(cat("\n", GetParam().name, "  none: the ")));
   EXPECT_THAT(list.text(), HasSubstr("finds no GPU ("));
+}
+
+// Both are the same program.
+TEST_P(GpuWorker, OpensTheDriverThatACpuWorkerLeavesClosed) {
+  const std::string driver = GetParam().driver;
+  const std::string file = driver.substr(driver.find('=') + 1);
+  const auto maps = [&](Process& worker) {
+    worker.port();
+    std::ostringstream out;
+    out << std::ifstream(cat("/proc/", worker.pid(), "/maps")).rdbuf();
+    return out.str();
+  };
+  Process gpu = start({});
+  EXPECT_THAT(maps(gpu), HasSubstr(file));
+  Process cpu(
+      RBEE_PROGRAM,
+      {"llm-worker-rbee-cpu", "--model", model_.path().string(), "--port", "0", "--context", "64"},
+      {driver});
+  EXPECT_THAT(maps(cpu), Not(HasSubstr(file)));
 }
 
 TEST_P(GpuWorker, WithoutADriverSaysSo) {

@@ -27,6 +27,7 @@ class Folder {
   ~Folder() { std::filesystem::remove_all(path_); }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
   std::string pipe(const char* name) const {
     const std::string path = (path_ / name).string();
     if (mkfifo(path.c_str(), 0600) != 0) throw std::runtime_error("no fifo");

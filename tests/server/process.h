@@ -26,6 +26,7 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
+  pid_t pid() const { return pid_; }
   void signal(int number) const;
   // Reads until the output contains `mark` or ends; returns all output so far.
   const std::string& read_until(std::string_view mark);

@@ -7,6 +7,7 @@ import re
 
 # Flags of other people's programs that documents show.
 OUTSIDE_FLAGS = {
+    "cmake": ["--install", "--prefix"],
     "compute-sanitizer": ["--tool"],
     "docker": ["--group-add", "--gpus"],
     "helm": ["--set"],

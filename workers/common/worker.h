@@ -43,7 +43,7 @@ class Served {
   virtual void stop() = 0;
 };
 
-// The differences between the executables.
+// The differences between the workers.
 struct Program {
   const char* name;  // e.g. "llm-worker-rbee-cpu"
   DeviceKind kind;   // of the device that the model runs on

@@ -79,7 +79,8 @@ std::unique_ptr<Served> serve(std::unique_ptr<engine::EmbeddingEngine> engine,
 
 }  // namespace
 
-int run_llm_worker(const Program& program, LoadEngine load, int argc, const char* const* argv) {
+int run_llm_worker(const Program& program, const LoadEngine& load, int argc,
+                   const char* const* argv) {
   const std::variant<Flags, int> parsed = parse_flags(argc, argv, program);
   if (const int* status = std::get_if<int>(&parsed)) return *status;
   const Flags& flags = std::get<Flags>(parsed);

@@ -1,6 +1,7 @@
 #pragma once
 // The worker for chat, or for embeddings and reranking, on any device.
 
+#include <functional>
 #include <memory>
 #include <variant>
 
@@ -14,9 +15,10 @@ namespace rbee::workers {
 // The kind of model decides which.
 using LoadedEngine =
     std::variant<std::unique_ptr<engine::TextEngine>, std::unique_ptr<engine::EmbeddingEngine>>;
-using LoadEngine = LoadedEngine (*)(const Flags&, server::LoadingState&);
+using LoadEngine = std::function<LoadedEngine(const Flags&, server::LoadingState&)>;
 
 // main(). Exit status: 0 after --help or --version, 2 for wrong usage, else run_worker()'s.
-int run_llm_worker(const Program& program, LoadEngine load, int argc, const char* const* argv);
+int run_llm_worker(const Program& program, const LoadEngine& load, int argc,
+                   const char* const* argv);
 
 }  // namespace rbee::workers

@@ -26,7 +26,8 @@ class ServedImages final : public Served {
 
 }  // namespace
 
-int run_sd_worker(const Program& program, LoadImageEngine load, int argc, const char* const* argv) {
+int run_sd_worker(const Program& program, const LoadImageEngine& load, int argc,
+                  const char* const* argv) {
   const std::variant<SdFlags, int> parsed = parse_sd_flags(argc, argv, program);
   if (const int* status = std::get_if<int>(&parsed)) return *status;
   const SdFlags& flags = std::get<SdFlags>(parsed);
