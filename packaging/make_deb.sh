@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes a Debian package of each worker that a build folder holds, and of rbee where it is there.
+# Makes the Debian package of a build folder's rbee: the program, its workers' links, and units.
 # Usage: make_deb.sh BUILD_FOLDER OUT_FOLDER
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -7,16 +7,19 @@ build=$(realpath "${1:?the build folder, e.g. build/cpu}")
 mkdir -p "${2:?the folder for the packages}"
 out=$(realpath "$2")
 
+[ -x "$build/bin/rbee" ] || { echo "$build/bin holds no rbee" >&2; exit 1; }
 version=$(sed -n 's/^project(rbee VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 architecture=$(dpkg --print-architecture)
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 work=$(mktemp -d)
+root=$work/rbee
+doc=$root/usr/share/doc/rbee
 trap 'rm -rf "$work"' EXIT
 
-# What a worker may reach of the machine, by the kind of its device.
+# What a unit may reach of the machine, by the kind of device in its name.
 device_lines() {
   case $1 in
-    *cpu) printf 'PrivateDevices=yes\nMemoryDenyWriteExecute=yes\n' ;;
+    *-cpu@.service) printf 'PrivateDevices=yes\nMemoryDenyWriteExecute=yes\n' ;;
     # Drivers map their devices, and compile code.
     *) printf 'SupplementaryGroups=video render\n' ;;
   esac
@@ -29,47 +32,26 @@ depends() {
   (cd "$work/shlibs" && dpkg-shlibdeps -O "$1" 2>/dev/null) | sed -n 's/^shlibs:Depends=//p'
 }
 
-# The unit, and the scripts that know it, of: device, use, about, environment, command, unit (its
-# file), units (all of it that may run, for systemctl).
+# One unit: its file, use, about, environment, command.
 install_unit() {
-  local root=$1
-  mkdir -p "$root/lib/systemd/system" "$root/DEBIAN"
-  device_lines "$device" >"$work/device"
+  local unit=$1 use=$2 about=$3 environment=$4 command=$5
+  mkdir -p "$root/lib/systemd/system"
+  device_lines "$unit" >"$work/device"
   sed -e "s|@use@|$use|; s|@about@|$about|; s|@environment@|$environment|; s|@command@|$command|" \
     -e "/@device@/{r $work/device" -e 'd}' packaging/deb/unit.service.in >"$root/lib/systemd/system/$unit"
+}
+
+# Arguments: patterns for systemctl, of all units that may run.
+install_scripts() {
+  mkdir -p "$root/DEBIAN"
   for script in postinst prerm postrm; do
-    sed "s/@units@/$units/g" "packaging/deb/$script.in" >"$root/DEBIAN/$script"
+    sed "s/@units@/${*@Q}/g" "packaging/deb/$script.in" >"$root/DEBIAN/$script"
     chmod 755 "$root/DEBIAN/$script"
   done
 }
 
-# Standard input: what the package's description says. Certificates: for collectors and hives of
-# https. recommends: more than those, after a comma.
-finish_package() {
-  local package=$1 root=$2 recommends=$3
-  cat >"$work/description"
-  cat >"$root/DEBIAN/control" <<END
-Package: $package
-Version: $version
-Architecture: $architecture
-Maintainer: rbee.cpp <rbee@localhost>
-Section: science
-Priority: optional
-Installed-Size: $(du -sk "$root" | cut -f1)
-Depends: passwd, $(depends "$root/usr/bin/$package")
-Recommends: ca-certificates$recommends
-$(cat "$work/description")
-END
-  chmod -R u=rwX,go=rX "$root"
-  dpkg-deb -Zgzip --root-owner-group --build "$root" "$out/${package}_${version}_$architecture.deb" >/dev/null
-  echo "$out/${package}_${version}_$architecture.deb"
-}
-
-install_program() {
-  local program=$1 root=$2
-  install -D -m 755 "$build/bin/$program" "$root/usr/bin/$program"
-  strip "$root/usr/bin/$program"
-  mkdir -p "$root/usr/share/doc/$program"
+install_documents() {
+  mkdir -p "$doc"
   {
     cat LICENSE
     printf '\n---- LICENSE-APACHE\n\n'
@@ -78,51 +60,60 @@ install_program() {
     cat LICENSE-MIT
     printf '\n---- THIRD_PARTY.md\n\n'
     cat THIRD_PARTY.md
-  } >"$root/usr/share/doc/$program/copyright"
-}
-
-worker_package() {
-  local program=$1 root=$work/$1
-  install_program "$program" "$root"
-  device=$program about="rbee worker %i ($program)" environment=/etc/rbee/%i.env
-  command="/usr/bin/$program --worker-id %i" unit="$program@.service" units="$program@*.service"
-  use="One instance for each model: /etc/rbee/NAME.env sets RBEE_ARGS, then systemctl enable --now $program@NAME"
-  install_unit "$root"
-  install -m 644 packaging/deb/example.env docs/reference/http-api.md \
-    docs/reference/worker-flags.md "$root/usr/share/doc/$program"
+  } >"$doc/copyright"
   cat /usr/share/doc/libjs-markdown-it/copyright /usr/share/doc/libjs-highlight.js/copyright \
-    >"$root/usr/share/doc/$program/third-party-licences"
-  finish_package "$program" "$root" "" <<END
-Description: native inference worker of rbee
- Loads one model on one device and answers over HTTP. Start an instance with
- systemctl enable --now $program@NAME after /etc/rbee/NAME.env is written.
-END
+    >"$doc/third-party-licences"
+  install -m 644 packaging/deb/example.env packaging/deb/serve.json packaging/deb/serve.env \
+    docs/reference/http-api.md docs/reference/worker-flags.md docs/reference/serve.md \
+    docs/guide/command-line.md "$doc"
 }
 
-# The command line, and rbee serve over the workers of other packages.
-serve_package() {
-  local root=$work/rbee
-  install_program rbee "$root"
-  device=serve about="rbee serve, models behind one port" environment=-/etc/rbee/serve.env
-  command="/usr/bin/rbee serve --config /etc/rbee/serve.json"
-  unit=rbee-serve.service units=rbee-serve.service
-  use="Models are those of /etc/rbee/serve.json; /etc/rbee/serve.env may set RBEE_ARGS."
-  install_unit "$root"
-  install -m 644 packaging/deb/serve.json packaging/deb/serve.env docs/reference/serve.md \
-    docs/guide/command-line.md "$root/usr/share/doc/rbee"
-  finish_package rbee "$root" ", llm-worker-rbee-cpu" <<END
-Description: command line of rbee, and several models behind one port
- Start rbee serve with systemctl enable --now rbee-serve after
- /etc/rbee/serve.json is written; its models need the packages of their
- workers.
+# The workers were packages of their own, whose place this one takes: $1, comma-separated.
+# Certificates: for collectors and hives of https.
+make_package() {
+  cat >"$root/DEBIAN/control" <<END
+Package: rbee
+Version: $version
+Architecture: $architecture
+Maintainer: rbee.cpp <rbee@localhost>
+Section: science
+Priority: optional
+Installed-Size: $(du -sk "$root" | cut -f1)
+Depends: passwd, $(depends "$root/usr/bin/rbee")
+Recommends: ca-certificates
+Provides: $1
+Conflicts: $1
+Replaces: $1
+Description: native inference workers, and several models behind one port
+ One program: the command line, the workers (each loads one model on one
+ device and answers over HTTP) and rbee serve, which starts workers itself.
+ systemctl enable --now rbee-serve runs the models of /etc/rbee/serve.json;
+ systemctl enable --now WORKER@NAME one worker, after /etc/rbee/NAME.env is
+ written. Workers: $1.
 END
+  chmod -R u=rwX,go=rX "$root"
+  dpkg-deb -Zgzip --root-owner-group --build "$root" "$out/rbee_${version}_$architecture.deb" >/dev/null
+  echo "$out/rbee_${version}_$architecture.deb"
 }
 
-found=0
+install -D -m 755 "$build/bin/rbee" "$root/usr/bin/rbee"
+strip "$root/usr/bin/rbee"
+install_documents
+install_unit rbee-serve.service \
+  "Models are those of /etc/rbee/serve.json; /etc/rbee/serve.env may set RBEE_ARGS." \
+  "rbee serve, models behind one port" -/etc/rbee/serve.env \
+  "/usr/bin/rbee serve --config /etc/rbee/serve.json"
+units=(rbee-serve.service)
+workers=""
 for path in "$build"/bin/llm-worker-rbee-* "$build"/bin/sd-worker-*; do
-  [ -x "$path" ] || continue
-  worker_package "$(basename "$path")"
-  found=1
+  [ -L "$path" ] || continue
+  worker=$(basename "$path")
+  cp -P "$path" "$root/usr/bin/$worker"
+  install_unit "$worker@.service" \
+    "One instance for each model: /etc/rbee/NAME.env sets RBEE_ARGS, then systemctl enable --now $worker@NAME" \
+    "rbee worker %i ($worker)" /etc/rbee/%i.env "/usr/bin/$worker --worker-id %i"
+  units+=("$worker@*.service")
+  workers+=${workers:+, }$worker
 done
-[ $found -eq 1 ] || { echo "$build/bin holds no worker" >&2; exit 1; }
-[ ! -x "$build/bin/rbee" ] || serve_package
+install_scripts "${units[@]}"
+make_package "$workers"

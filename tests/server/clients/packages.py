@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the Debian packages of small programs in the place of the real ones and looks into them.
+"""Makes the Debian package of a small program in the place of rbee and looks into it.
 Usage: packages.py REPOSITORY
 
 Ends with status 77 and a line that says so where dpkg-deb or dpkg-shlibdeps is missing; without
@@ -12,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAMS = {"llm-worker-rbee-cpu": "llm-worker-rbee-cpu@.service",
-            "sd-worker-cuda": "sd-worker-cuda@.service", "rbee": "rbee-serve.service"}
+WORKERS = ("llm-worker-rbee-cpu", "sd-worker-cuda")
+UNITS = {"rbee-serve.service": "/usr/bin/rbee serve ",
+         **{f"{worker}@.service": f"/usr/bin/{worker} --worker-id %i " for worker in WORKERS}}
 
 
 def run(*command, **options):
@@ -25,8 +26,9 @@ def run(*command, **options):
 def make(repository, folder):
     programs = folder / "build" / "bin"
     programs.mkdir(parents=True)
-    for name in PROGRAMS:  # any program with libraries will do
-        shutil.copy(shutil.which("true"), programs / name)
+    shutil.copy(shutil.which("true"), programs / "rbee")  # any program with libraries will do
+    for worker in WORKERS:
+        (programs / worker).symlink_to("rbee")
     run("bash", repository / "packaging" / "make_deb.sh", folder / "build", folder / "out",
         env=os.environ | {"SOURCE_DATE_EPOCH": "0"})
 
@@ -35,39 +37,42 @@ def field(package, name):
     return run("dpkg-deb", "--field", package, name).strip()
 
 
-def check_package(package, name, unit, folder):
-    assert field(package, "Package") == name
+def check_package(package, there):
+    assert field(package, "Package") == "rbee"
     assert "libc6" in field(package, "Depends") and "passwd" in field(package, "Depends")
-    recommended = field(package, "Recommends").split(", ")
-    assert "ca-certificates" in recommended, recommended
-    assert ("llm-worker-rbee-cpu" in recommended) == (name == "rbee"), recommended
+    assert field(package, "Recommends") == "ca-certificates"
+    for relation in ("Provides", "Conflicts", "Replaces"):
+        assert field(package, relation) == ", ".join(WORKERS), relation
     lines = run("dpkg-deb", "--contents", package).splitlines()
     owners = {line.split()[1] for line in lines}
     assert owners == {"root/root"}, owners
     files = {line.split()[5]: line.split()[0] for line in lines}
-    assert files[f"./usr/bin/{name}"] == "-rwxr-xr-x", files
-    assert files[f"./lib/systemd/system/{unit}"] == "-rw-r--r--", files
-    assert any(path.startswith(f"./usr/share/doc/{name}/") for path in files), files
-    there = folder / name
+    assert files["./usr/bin/rbee"] == "-rwxr-xr-x", files
+    for unit in UNITS:
+        assert files[f"./lib/systemd/system/{unit}"] == "-rw-r--r--", files
+    assert any(path.startswith("./usr/share/doc/rbee/") for path in files), files
     run("dpkg-deb", "--raw-extract", package, there)
+    for worker in WORKERS:
+        assert os.readlink(there / "usr" / "bin" / worker) == "rbee", worker
     for script in ("postinst", "prerm", "postrm"):
         path = there / "DEBIAN" / script
         assert os.access(path, os.X_OK), script
         run("sh", "-n", path)
-        assert name.split("-rbee")[0] in path.read_text() and "@" not in path.read_text().replace(
-            "@*", ""), path.read_text()
-    return there / "lib" / "systemd" / "system" / unit
+        text = path.read_text()
+        for unit in UNITS:
+            assert f"'{unit.replace('@.', '@*.')}'" in text, text
+        assert "@" not in text.replace("@*.", ""), text
 
 
-def check_unit(unit, name):
+def check_unit(unit):
     text = unit.read_text()
     start = [line for line in text.splitlines() if line.startswith("ExecStart=")]
-    assert len(start) == 1 and start[0].startswith(f"ExecStart=/usr/bin/{name} "), start
+    assert len(start) == 1 and start[0].startswith(f"ExecStart={UNITS[unit.name]}"), start
     # A private /dev hides devices from units that need none.
-    assert ("PrivateDevices=yes" in text) == name.endswith("-cpu"), text
+    assert ("PrivateDevices=yes" in text) == ("-cpu@" in unit.name), text
     # rbee serve stops its workers itself.
     assert "KillMode=mixed" in text
-    for word in ("@about@", "@command@", "@environment@", "@device@", "@program@", "@units@"):
+    for word in ("@about@", "@command@", "@environment@", "@device@", "@use@", "@units@"):
         assert word not in text, word
 
 
@@ -99,13 +104,12 @@ def main():
         folder = pathlib.Path(name)
         make(repository, folder)
         packages = sorted((folder / "out").iterdir())
-        assert len(packages) == len(PROGRAMS), packages
-        units = []
-        for package in packages:
-            program = package.name.split("_")[0]
-            unit = check_package(package, program, PROGRAMS[program], folder)
-            check_unit(unit, program)
-            units.append(unit)
+        assert len(packages) == 1, packages
+        check_package(packages[0], folder / "rbee")
+        units = sorted((folder / "rbee" / "lib" / "systemd" / "system").iterdir())
+        assert {unit.name for unit in units} == set(UNITS), units
+        for unit in units:
+            check_unit(unit)
         verify(units, folder)
     print("ok")
 
