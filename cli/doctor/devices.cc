@@ -128,6 +128,10 @@ Findings examine(const Machine& machine, std::span<const BackendInfo> backends) 
     return found != backends.end() ? &*found : nullptr;
   };
   Findings findings;
+  std::string held;
+  for (const BackendInfo& backend : backends)
+    held += cat(held.empty() ? "" : ", ", name(backend.kind));
+  findings.ok("backends", cat("in this program: ", held));
   check_host(machine, findings);
   check_nvidia(machine, of_kind(DeviceKind::cuda), findings);
   check_amd(machine, of_kind(DeviceKind::rocm), findings);

@@ -314,6 +314,13 @@ TEST_F(Doctor, NvidiasFilesInAContainer) {
   EXPECT_EQ(error_of(nvidia(), "NVIDIA device files").mend, "sudo nvidia-modprobe -c 0");
 }
 
+TEST_F(Doctor, SaysWhichBackendsTheProgramHolds) {
+  const BackendInfo backends[] = {backend_of(DeviceKind::cpu), backend_of(DeviceKind::rocm)};
+  const Finding first = examine(machine_, backends).list.front();
+  EXPECT_EQ(first.subject, "backends");
+  EXPECT_EQ(first.text, "in this program: cpu, rocm");
+}
+
 TEST_F(Doctor, AProgramWithoutTheVendorsBackendSaysSo) {
   add_amd();
   const Findings found = examine(machine_, {});
