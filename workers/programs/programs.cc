@@ -97,12 +97,10 @@ std::optional<int> run_named_worker(int argc, const char* const* argv) {
   if (argc == 0) return std::nullopt;
   const std::string_view path = argv[0];
   const WorkerProgram* worker = find_program(path.substr(path.rfind('/') + 1));
-  if (worker == nullptr && argc > 1 && (worker = find_program(argv[1])) != nullptr) {
-    --argc;
-    ++argv;
-  }
+  const int skipped = worker == nullptr && argc > 1 ? 1 : 0;
+  if (skipped == 1) worker = find_program(argv[1]);
   if (worker == nullptr) return std::nullopt;
-  return run(*worker, argc, argv);
+  return run(*worker, argc - skipped, argv + skipped);
 }
 
 }  // namespace rbee::workers
