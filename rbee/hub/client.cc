@@ -263,7 +263,8 @@ std::vector<FoundModel> Client::search(std::string_view words, int limit) {
   return out;
 }
 
-bool Client::fetch(const FileInfo& info, int64_t begin, int64_t end, const BodySink& sink) {
+bool Client::fetch(const FileInfo& info, int64_t begin, int64_t end, const BodySink& sink,
+                   const std::function<bool()>& going_on) {
   const bool ranged = begin > 0 || end < info.size;
   HttpRequest request = request_to(info.url);
   for (int i = 0; i < kMaxRedirects; ++i) {
@@ -273,6 +274,7 @@ bool Client::fetch(const FileInfo& info, int64_t begin, int64_t end, const BodyS
       request.end = end;
     }
     request.sink = sink;
+    request.going_on = going_on;
     request.on_headers = [&](const HttpResponse& response) {
       ignored = ranged && response.status == 200;
       return !ignored;

@@ -45,9 +45,11 @@ class Client {
   std::vector<FoundModel> search(std::string_view words, int limit);
 
   // Bytes [begin, end) of a file, into `sink`. Follows redirects from info.url. False if the server
-  // ignored the range and sent the file from its start: then the sink was not called.
+  // ignored the range and sent the file from its start: then the sink was not called. going_on: as
+  // in HttpRequest.
   // Throws as above, and io if the connection breaks; the sink then has what came before.
-  bool fetch(const FileInfo& info, int64_t begin, int64_t end, const BodySink& sink);
+  bool fetch(const FileInfo& info, int64_t begin, int64_t end, const BodySink& sink,
+             const std::function<bool()>& going_on);
 
  private:
   HttpResponse get(const std::string& url);

@@ -124,6 +124,14 @@ size_t write_body(char* data, size_t, size_t size, void* user) {
   return on_body(context.transfer, context.curl, std::string_view(data, size));
 }
 
+// Another result than 0 ends the request.
+int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  Transfer& transfer = *static_cast<Transfer*>(user);
+  if (transfer.request.going_on()) return 0;
+  transfer.ended = true;
+  return 1;
+}
+
 struct HeaderList {
   curl_slist* first = nullptr;
   ~HeaderList() { curl_slist_free_all(first); }
@@ -161,6 +169,11 @@ class HttpClient::Impl {
     set(CURLOPT_HEADERDATA, &transfer);
     set(CURLOPT_WRITEFUNCTION, write_body);
     set(CURLOPT_WRITEDATA, &context);
+    if (request.going_on) {
+      set(CURLOPT_NOPROGRESS, 0L);
+      set(CURLOPT_XFERINFOFUNCTION, on_progress);
+      set(CURLOPT_XFERINFODATA, &transfer);
+    }
     if (request.guarded) {
       if (!may_connect(request, origin.host)) refuse(origin.host);
       if (!uses_proxy(origin.scheme)) {

@@ -102,16 +102,25 @@ class Fetch {
       } catch (const Error& error) {
         if (at > before) tried = 1;
         if (error.code() != Code::io || disk_error_ != 0 || tried == kTries) throw;
+        if (stop_) break;
         const int pause = std::min(1 << (tried - 1), kLongestPause);
         log(LogLevel::warn, "a download broke off; it goes on",
             {{"file", printable_line(source_.file.path)},
              {"at", cat(at)},
              {"seconds", cat(pause)},
              {"error", error.what()}});
-        std::this_thread::sleep_for(std::chrono::seconds(pause));
+        for (int second = 0; second < pause && going_on(); ++second) {
+          std::this_thread::sleep_for(std::chrono::seconds(1));
+        }
       }
     }
     return at == parts_.end(part);
+  }
+
+  // Nothing new may have come, which lowers the speed. False: another connection failed.
+  bool going_on() {
+    meter_.add(0, true);
+    return !stop_;
   }
 
   // Moves `at` by what came.
@@ -131,7 +140,7 @@ class Fetch {
     };
     FileInfo source = info();
     source.size = source_.file.size;
-    const bool ranged = client.fetch(source, at, end, sink);
+    const bool ranged = client.fetch(source, at, end, sink, [this] { return going_on(); });
     if (disk_error_ != 0) {
       fail(Code::io, "hub", printable_line(source_.file.path),
            " cannot be written: ", std::strerror(disk_error_));

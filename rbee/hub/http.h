@@ -35,6 +35,8 @@ struct HttpRequest {
   // Takes the body of answers 200 and 206 if there is one; other bodies are not read then. Without
   // a sink the whole request has two minutes.
   BodySink sink{};
+  // Called about once a second, also if nothing comes; false ends the request.
+  std::function<bool()> going_on{};
   // Called with the headers, before the sink; false ends the request.
   std::function<bool(const HttpResponse&)> on_headers{};
 };
@@ -47,7 +49,7 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // Throws io if no whole answer comes, unless a sink or on_headers ended the request; unsupported
+  // Throws io if no whole answer comes, unless a function of the request ended it; unsupported
   // if the address is a private one that a redirect may not lead to.
   HttpResponse send(const HttpRequest& request);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "rbee/core/byte_text.h"
 #include "rbee/core/cat.h"
 #include "server/http/error_form.h"
 
@@ -24,6 +25,38 @@ Response with_retry(Response response, const LoadingState& state) {
 
 Response refused(const Request& request, const LoadingState& state) {
   return with_retry(error_response(request, 503, {"MODEL_LOADING", "The model is loading"}), state);
+}
+
+// "Loading the model: 1.25 GB of 4.68 GB (26 %), 35.1 MB/s, 98 s left".
+std::string progress_text(const std::optional<LoadProgress>& progress) {
+  if (!progress) return "Starting";
+  std::string out = progress->phase == LoadPhase::fetching ? "Fetching" : "Loading";
+  out += " the model";
+  if (progress->total <= 0) return out;
+  out += cat(": ", bytes_to_text(progress->done), " of ", bytes_to_text(progress->total), " (",
+             progress->done * 100 / progress->total, " %)");
+  if (progress->bytes_per_second) {
+    out += cat(", ", bytes_to_text(static_cast<int64_t>(*progress->bytes_per_second)), "/s");
+  }
+  if (progress->seconds_left) {
+    out += cat(", ", static_cast<int64_t>(std::ceil(*progress->seconds_left)), " s left");
+  }
+  return out;
+}
+
+// Asks again until the model's own page is there.
+Response page(const LoadingState& state) {
+  const std::string text = progress_text(state.progress());
+  Response response = text_response(
+      503, cat("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+               "<meta name=\"viewport\" content=\"width=device-width\">"
+               "<meta name=\"color-scheme\" content=\"light dark\">"
+               "<meta http-equiv=\"refresh\" content=\"2\"><title>",
+               text, "</title></head><body><p role=\"status\">", text, "</p></body></html>\n"));
+  response.content_type = "text/html; charset=utf-8";
+  response.headers = {{"Content-Security-Policy", "default-src 'none'"},
+                      {"Cache-Control", "no-store"}};
+  return with_retry(std::move(response), state);
 }
 
 // The routes of the worker's kind, which know better, come with its service.
@@ -80,7 +113,11 @@ Router loading_routes(WorkerInfo info, const LoadingState& state) {
          [&state](const Request&) { return with_retry(text_response(503, ""), state); });
   }
   // Whoever may ask later without a key is told the same as the others.
-  for (const char* path : {"/", "/version", "/openapi.json"}) open("GET", path, refuse);
+  for (const char* path : {"/version", "/openapi.json"}) open("GET", path, refuse);
+  open("GET", "/", [&state, refuse](const Request& request) {
+    const bool person = request.header("accept").find("text/html") != std::string_view::npos;
+    return person ? page(state) : refuse(request);
+  });
   router.set_fallback(
       refuse, [refuse](const Request& head) { return HeadVerdict{.refusal = refuse(head)}; },
       form_of);

@@ -96,7 +96,16 @@ class Loading(hub_test.Case):
     def test_a_signal_ends_a_worker_that_fetches(self):
         self.hub.faults["hold"] = threading.Event().wait
         process, port = self.worker(CHAT_WORKER, "--model", "hf:org/large", "--worker-id", "w")
-        self.assertGreater(self.progress(port, 1)["total"], 3 * hub_test.PART)
+        first = self.progress(port, 1)
+        self.assertGreater(first["total"], 3 * hub_test.PART)
+        self.assertGreater(first["bytes_per_second"], 0)
+        for _ in range(300):
+            stalled = self.progress(port, 1)
+            if stalled["bytes_per_second"] == 0:
+                break
+            time.sleep(0.1)
+        self.assertEqual(stalled["bytes_per_second"], 0)
+        self.assertNotIn("seconds_left", stalled)
         status, headers, answer = asked(port, "/v1/chat/completions", b'{"messages":[{"role":"user","content":"Hi"}]}')
         self.assertEqual((status, answer["error"]["code"]), (503, "MODEL_LOADING"))
         self.assertGreaterEqual(int(headers["Retry-After"]), 1)

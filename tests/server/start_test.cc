@@ -135,6 +135,13 @@ TEST(Start, TellsHowFarTheModelIs) {
   EXPECT_EQ(body.at("model"), "m");
   EXPECT_EQ(body.at("resident"), false);
   EXPECT_EQ(body.at("progress"), fetching);
+  const RawResponse page = ask(port, request("GET", "/", {}, "Accept: text/html\r\n"));
+  EXPECT_EQ(page.status, 503);
+  EXPECT_EQ(page.headers.at("content-type"), "text/html; charset=utf-8");
+  EXPECT_EQ(page.headers.at("retry-after"), "7");
+  EXPECT_THAT(page.body, HasSubstr("http-equiv=\"refresh\""));
+  EXPECT_THAT(page.body, HasSubstr("Fetching the model: 30 B of 100 B (30 %), 10 B/s, 7 s left"));
+  EXPECT_THAT(ask(port, request("GET", "/")).body, HasSubstr("MODEL_LOADING"));
 
   fetched.open();
   const json loading = {{"phase", "loading"}, {"done", 50}, {"total", 100}};
