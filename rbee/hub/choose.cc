@@ -175,6 +175,11 @@ int64_t Choice::bytes() const {
   return out;
 }
 
+int64_t needed_memory(int64_t weight_bytes) {
+  constexpr int64_t kContextBytes = int64_t{512} << 20;
+  return weight_bytes + weight_bytes / 16 + kContextBytes;
+}
+
 Choice choose_files(std::span<const RepoFile> files, const Wanted& wanted) {
   if (!wanted.file.empty()) return choose_named(files, wanted.file);
   const bool gguf =

@@ -39,6 +39,10 @@ struct Choice {
 // - other folders: configuration, tokenizer and .safetensors files of the root.
 Choice choose_files(std::span<const RepoFile> files, const Wanted& wanted);
 
+// Bytes of memory that weights of so many bytes are taken to need: a sixteenth more, and 512 MiB
+// for keys and values of some thousand tokens, and what a step needs.
+int64_t needed_memory(int64_t weight_bytes);
+
 // Of a GGUF file's name, in upper case, such as "Q4_K_M" or "UD-IQ2_XXS"; empty if it names none.
 std::string quantization_of(std::string_view path);
 

@@ -19,8 +19,6 @@ constexpr std::string_view kGguf = ".gguf";
 constexpr size_t kMaxName = 64;                // characters of a quantization
 constexpr size_t kSplitChars = 15;             // "-00001-of-00003"
 constexpr std::string_view kUsual = "Q4_K_M";  // where the memory is not known
-// Beside the weights: keys and values of some thousand tokens, and what a step needs.
-constexpr int64_t kContextBytes = int64_t{512} << 20;
 
 struct Quantization {
   std::string name;
@@ -119,7 +117,7 @@ std::string title_of(const Quantization& one, size_t quantizations) {
 }
 
 bool fits(const Quantization& one, int64_t memory) {
-  return one.bytes + one.bytes / 16 + kContextBytes <= memory;
+  return needed_memory(one.bytes) <= memory;
 }
 
 const Quantization& best(std::span<const Quantization> list, const Wanted& wanted,
