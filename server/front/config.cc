@@ -6,6 +6,7 @@
 #include <set>
 
 #include "rbee/core/error.h"
+#include "server/front/keep_alive.h"
 
 namespace rbee::server {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMaxName = 128;
+constexpr int64_t kMostBytes = int64_t{1} << 50;
 
 // An object of the file. Reading removes its fields one by one; what is left is unknown.
 class Fields {
@@ -93,6 +95,11 @@ bool is_name(std::string_view text) {
          });
 }
 
+std::optional<std::chrono::milliseconds> keep_alive_in(const json& value) {
+  if (value.is_number()) return keep_alive_of(value.get<double>());
+  return value.is_string() ? parse_keep_alive(value.get_ref<const std::string&>()) : std::nullopt;
+}
+
 ServedModel parse_model(const json& object, const std::string& where, std::string_view source) {
   Fields fields(object, where, source);
   ServedModel model;
@@ -119,6 +126,13 @@ ServedModel parse_model(const json& object, const std::string& where, std::strin
     }
   }
   fields.number("replicas", 1, 64, model.replicas);
+  fields.number("memory_bytes", 0, kMostBytes, model.memory);
+  if (const json* value = fields.take("keep_alive")) {
+    model.keep_alive = keep_alive_in(*value);
+    fields.require(model.keep_alive.has_value(), fields.path("keep_alive"),
+                   "must be a duration such as \"5m\", or a number of seconds");
+    fields.require(model.replicas == 1, fields.path("replicas"), "must be 1 beside keep_alive");
+  }
   fields.finish();
   return model;
 }
@@ -129,6 +143,7 @@ void parse_policy(Fields& fields, FrontConfig& config) {
     fields.number(key, low, high, count);
     out = std::decay_t<decltype(out)>(count);
   };
+  fields.number("max_memory_bytes", 0, kMostBytes, config.max_memory);
   fields.number("max_waiting", 0, 1'000'000, config.max_waiting);
   fields.number("max_answer_bytes", 1024, int64_t{1} << 40, config.max_answer_bytes);
   fields.number("max_tries", 1, 100, config.max_tries);

@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,11 +26,19 @@ struct ServedModel {
   std::vector<std::string> adapters;  // also answers to these names: adapters among the flags
   std::vector<int> devices;           // ordinals; replica i takes the one at i modulo their number
   int replicas = 1;
+  // Given: a model on demand, loaded at its first request, and unloaded when it had none for so
+  // long (keep_alive.h) or another model needs its memory. Absent: it is loaded from the start.
+  std::optional<std::chrono::milliseconds> keep_alive;
+  int64_t bytes = 0;   // of its files; 0 = unknown
+  int64_t memory = 0;  // bytes that a worker of it needs; 0 = unknown
+
+  bool on_demand() const { return keep_alive.has_value(); }
 };
 
 struct FrontConfig {
   std::vector<ServedModel> models;
-  int max_waiting = 1024;                         // requests that wait for a worker
+  int64_t max_memory = 0;  // bytes of a device that all models together may need; 0 = as are free
+  int max_waiting = 1024;  // requests that wait for a worker
   std::chrono::seconds wait{120};                 // for a worker that starts or restarts
   int64_t max_answer_bytes = int64_t{256} << 20;  // of an answer that is no event stream
   int max_tries = 3;     // tries of a request whose worker ends while working on it
@@ -38,6 +48,16 @@ struct FrontConfig {
   std::chrono::seconds stable{60};  // after serving so long, earlier restarts do not count
   std::chrono::milliseconds health_interval{2'000};
   std::chrono::milliseconds health_timeout{2'000};  // after three in a row, the worker is killed
+};
+
+// What the front asks of whoever runs it.
+struct FrontHooks {
+  // Bytes free on a device ("cpu", "cuda" or "rocm"); nothing, or null: unknown.
+  std::function<std::optional<int64_t>(const std::string& device)> free_memory{};
+  // The model on demand that a name stands for which is not served yet; nothing: none. Called on a
+  // thread of its own, since it may take long. Throws Error with what is wrong. Null: there is
+  // none.
+  std::function<std::optional<ServedModel>(const std::string& name)> find_model{};
 };
 
 // Throws invalid_argument naming `source`, the field and its allowed values.

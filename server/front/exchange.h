@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "server/front/replica.h"
@@ -17,7 +18,8 @@ struct Exchange {
   Wanted wanted;
   std::shared_ptr<DelayedResponse> later;  // destination of the answer
   std::shared_ptr<EventQueue> events;      // destination of its events; null: no head yet
-  size_t model = 0;                        // index of the model that answers
+  std::optional<size_t> model;             // index of the model that answers; nothing: not found
+  int failures = 0;                  // loads of this model that had failed when the request came
   std::shared_ptr<Replica> replica;  // works on it, or is the only one that may; null: none yet
   std::shared_ptr<Upstream> upstream;
   std::chrono::steady_clock::time_point deadline;  // to find a worker

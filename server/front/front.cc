@@ -8,7 +8,6 @@
 #include <future>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <thread>
 
 #include "rbee/core/cat.h"
@@ -26,6 +25,7 @@ namespace {
 
 namespace asio = boost::asio;
 using nlohmann::json;
+using Duration = std::chrono::steady_clock::duration;
 
 std::string front_metrics(const FrontCounts& counts, const std::vector<Pool::Member>& members) {
   std::string out;
@@ -70,6 +70,7 @@ json facts_of(const Replica& replica) {
                 {"restarts", replica.restarts()},
                 {"running", replica.busy}};
   if (replica.running()) facts["pid"] = replica.pid();
+  if (replica.progress().is_object()) facts["progress"] = replica.progress();
   if (!replica.problem().empty()) facts["last_end"] = replica.problem();
   return facts;
 }
@@ -89,7 +90,7 @@ class Front::Impl {
  public:
   explicit Impl(FrontOptions options)
       : options_(std::move(options)),
-        pool_(io_, options_.config, options_.environment),
+        pool_(io_, options_.config, options_.hooks, options_.environment),
         work_(io_.get_executor()) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     created_ = std::chrono::duration_cast<std::chrono::seconds>(now).count();
@@ -109,9 +110,10 @@ class Front::Impl {
   bool given_up() {
     return ask<bool>([this] {
       const auto& members = pool_.members();
-      return std::all_of(members.begin(), members.end(), [](const Pool::Member& member) {
+      const bool all = std::ranges::all_of(members, [](const Pool::Member& member) {
         return member.replica->state() == ReplicaState::given_up;
       });
+      return all && !members.empty();  // models may come by name
     });
   }
   void drain() { draining_ = true; }
@@ -148,7 +150,8 @@ class Front::Impl {
   Response health();
   Response readiness();
   Response metrics();
-  Response ollama_list(const std::string& path);
+  Response ollama_tags_of_all();
+  Response ollama_loaded();
   void add_ollama(Router& router);
   Response openapi();
   void keep_documents(std::vector<Pool::WorkerReply> replies);
@@ -164,6 +167,7 @@ class Front::Impl {
   std::atomic<int64_t> running_ = 0;
   std::atomic<bool> draining_ = false;
   int64_t created_ = 0;
+  std::map<size_t, json> tags_;  // on the pool's thread: what /api/tags lists, by model
   // On the pool's thread: the workers' last documents, and their union; empty: not made yet.
   std::map<ModelKind, std::string> documents_;
   std::string document_;
@@ -209,8 +213,8 @@ Response Front::Impl::pass(const Request& request) {
 // On the pool's thread.
 json Front::Impl::model_list() const {
   json list = json::array();
-  for (size_t i = 0; i < options_.config.models.size(); ++i) {
-    const ServedModel& model = options_.config.models[i];
+  for (size_t i = 0; i < pool_.models().size(); ++i) {
+    const ServedModel& model = pool_.models()[i].served;
     json entry = {{"id", model.name},
                   {"object", "model"},
                   {"created", created_},
@@ -238,8 +242,8 @@ Response Front::Impl::models(const Request& request) {
     json data = json::array();
     for (const json& entry : list) data.push_back(anthropic_entry(entry));
     const json answer = {{"has_more", false},
-                         {"first_id", list.front().at("id")},
-                         {"last_id", list.back().at("id")},
+                         {"first_id", list.empty() ? json() : list.front().at("id")},
+                         {"last_id", list.empty() ? json() : list.back().at("id")},
                          {"data", std::move(data)}};
     out->set(json_response(200, answer.dump()));
   });
@@ -261,8 +265,8 @@ Response Front::Impl::model(const Request& request) {
 Response Front::Impl::alive() {
   return later([this](const std::shared_ptr<DelayedResponse>& out) {
     json models = json::array();
-    for (size_t i = 0; i < options_.config.models.size(); ++i) {
-      const ServedModel& model = options_.config.models[i];
+    for (size_t i = 0; i < pool_.models().size(); ++i) {
+      const ServedModel& model = pool_.models()[i].served;
       json entry = {{"name", model.name}, {"kind", kind_name(model.kind)}};
       if (const int64_t most = fact(i, "max_pictures"); most > 0) entry["max_pictures"] = most;
       models.push_back(entry);
@@ -286,9 +290,10 @@ int64_t Front::Impl::fact(size_t model, const char* name) const {
   return 0;
 }
 
-// On the pool's thread. Whether every model has a ready worker.
+// On the pool's thread. Whether every model has a ready worker, or gets one on demand.
 bool Front::Impl::ready() const {
-  std::vector<bool> served(options_.config.models.size());
+  std::vector<bool> served;
+  for (const Pool::Model& model : pool_.models()) served.push_back(model.served.on_demand());
   for (const Pool::Member& member : pool_.members()) {
     if (member.replica->state() == ReplicaState::ready) served[member.model] = true;
   }
@@ -297,9 +302,10 @@ bool Front::Impl::ready() const {
 
 json Front::Impl::models_json() const {
   json models = json::array();
-  for (const ServedModel& model : options_.config.models) {
-    models.push_back(
-        {{"name", model.name}, {"kind", kind_name(model.kind)}, {"workers", json::array()}});
+  for (const Pool::Model& model : pool_.models()) {
+    models.push_back({{"name", model.served.name},
+                      {"kind", kind_name(model.served.kind)},
+                      {"workers", json::array()}});
   }
   for (const Pool::Member& member : pool_.members()) {
     models[member.model]["workers"].push_back(facts_of(*member.replica));
@@ -341,18 +347,62 @@ Response Front::Impl::metrics() {
   });
 }
 
-// What one worker of each model says, in one list: /api/tags or /api/ps.
-Response Front::Impl::ollama_list(const std::string& path) {
-  return later([this, path](const std::shared_ptr<DelayedResponse>& out) {
-    pool_.gather(path, [this, out](const std::vector<Pool::WorkerReply>& replies) {
+// The list of models that one worker of each model gives, by the model's index.
+std::map<size_t, json> lists_of(const Pool& pool, const std::vector<Pool::WorkerReply>& replies) {
+  std::map<size_t, json> out;
+  for (const Pool::WorkerReply& one : replies) {
+    const json told = json::parse(one.text, nullptr, false);
+    const bool list = one.whole && one.status == 200 && told.is_object() &&
+                      told.value("models", json()).is_array();
+    if (list) out.emplace(pool.members()[one.member].model, told.at("models"));
+  }
+  return out;
+}
+
+// A model on demand that was never loaded, as an entry of /api/tags.
+json tag_of(const ServedModel& model, int64_t created) {
+  const bool embeds = model.kind == ModelKind::embedding;
+  const std::chrono::sys_seconds since{std::chrono::seconds(created)};
+  return json::parse(ollama_file_json({.name = model.name,
+                                       .bytes = model.bytes,
+                                       .capability = embeds ? "embedding" : "completion",
+                                       .modified_at = iso8601(since),
+                                       .gguf = model.model.ends_with(".gguf")}));
+}
+
+// GET /api/tags. A model that is unloaded is listed as it was when it was loaded.
+Response Front::Impl::ollama_tags_of_all() {
+  return later([this](const std::shared_ptr<DelayedResponse>& out) {
+    pool_.gather("/api/tags", [this, out](const std::vector<Pool::WorkerReply>& replies) {
+      const std::map<size_t, json> told = lists_of(pool_, replies);
       json models = json::array();
-      std::set<size_t> listed;
-      for (const Pool::WorkerReply& one : replies) {
-        const json told = json::parse(one.text, nullptr, false);
-        const bool list = one.whole && one.status == 200 && told.is_object() &&
-                          told.value("models", json()).is_array();
-        if (!list || !listed.insert(pool_.members()[one.member].model).second) continue;
-        for (const json& model : told.at("models")) models.push_back(model);
+      for (size_t i = 0; i < pool_.models().size(); ++i) {
+        const ServedModel& model = pool_.models()[i].served;
+        if (const auto found = told.find(i); found != told.end()) tags_[i] = found->second;
+        if (model.on_demand() && model.kind != ModelKind::image) {
+          tags_.try_emplace(i, json::array({tag_of(model, created_)}));
+        }
+        const auto known = tags_.find(i);
+        if (known == tags_.end() || (!model.on_demand() && !told.contains(i))) continue;
+        for (const json& tag : known->second) models.push_back(tag);
+      }
+      out->set(json_response(200, json{{"models", models}}.dump()));
+    });
+  });
+}
+
+// GET /api/ps. A worker does not know when its model will be unloaded.
+Response Front::Impl::ollama_loaded() {
+  return later([this](const std::shared_ptr<DelayedResponse>& out) {
+    pool_.gather("/api/ps", [this, out](const std::vector<Pool::WorkerReply>& replies) {
+      json models = json::array();
+      for (auto& [index, list] : lists_of(pool_, replies)) {
+        const auto end = pool_.expiry(index);
+        const auto left = end ? *end - std::chrono::steady_clock::now() : Duration();
+        for (json model : list) {
+          if (end) model["expires_at"] = iso8601(std::chrono::system_clock::now() + left);
+          models.push_back(std::move(model));
+        }
       }
       out->set(json_response(200, json{{"models", models}}.dump()));
     });
@@ -368,9 +418,8 @@ void Front::Impl::add_ollama(Router& router) {
                 .errors = ErrorForm::ollama});
   };
   add("GET", "/api/version", [](const Request&) { return ollama_version(); });
-  for (const char* path : {"/api/tags", "/api/ps"}) {
-    add("GET", path, [this, path](const Request&) { return ollama_list(path); });
-  }
+  add("GET", "/api/tags", [this](const Request&) { return ollama_tags_of_all(); });
+  add("GET", "/api/ps", [this](const Request&) { return ollama_loaded(); });
   for (const OllamaRefusal& refusal : kOllamaRefusals) {
     add(refusal.method, refusal.path, refuse_ollama);
   }
@@ -379,7 +428,7 @@ void Front::Impl::add_ollama(Router& router) {
 // Keeps the last documents of workers that are down.
 void Front::Impl::keep_documents(std::vector<Pool::WorkerReply> replies) {
   for (Pool::WorkerReply& one : replies) {
-    const ServedModel& model = options_.config.models[pool_.members()[one.member].model];
+    const ServedModel& model = pool_.models()[pool_.members()[one.member].model].served;
     if (!one.whole || one.status != 200 || documents_[model.kind] == one.text) continue;
     documents_[model.kind] = std::move(one.text);
     document_.clear();
@@ -390,10 +439,11 @@ void Front::Impl::keep_documents(std::vector<Pool::WorkerReply> replies) {
 const std::string& Front::Impl::document() {
   if (!document_.empty()) return document_;
   std::vector<WorkerDocument> documents;
-  for (const ServedModel& model : options_.config.models) {
-    const auto found = documents_.find(model.kind);
-    const bool there = std::ranges::count(documents, model.kind, &WorkerDocument::kind) > 0;
-    if (found != documents_.end() && !there) documents.push_back({model.kind, found->second});
+  for (const Pool::Model& model : pool_.models()) {
+    const ModelKind kind = model.served.kind;
+    const auto found = documents_.find(kind);
+    const bool there = std::ranges::count(documents, kind, &WorkerDocument::kind) > 0;
+    if (found != documents_.end() && !there) documents.push_back({kind, found->second});
   }
   document_ = front_openapi(documents, options_.version);
   return document_;

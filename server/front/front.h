@@ -15,6 +15,7 @@ namespace rbee::server {
 struct FrontOptions {
   FrontConfig config;                    // with each model's program
   std::vector<std::string> environment;  // of the workers: "NAME=value"
+  FrontHooks hooks{};
   std::string version;
   std::shared_ptr<Tracer> tracer;  // its figures are among the metrics; null: none
 };

@@ -153,7 +153,8 @@ class Document {
          "models":{"type":"array","items":{"type":"object","required":["name","kind","workers"],
           "properties":{"workers":{"type":"array","items":{"type":"object",
            "required":["name","state","restarts","running"],"properties":{
-            "state":{"enum":["starting","ready","ending","paused","given_up"]},
+            "state":{"enum":["unloaded","starting","ready","ending","paused","given_up"]},
+            "progress":{"type":"object","description":"of a worker that starts"},
             "restarts":{"type":"integer","minimum":0},
             "running":{"type":"integer","minimum":0}}}}}}}}})");
     constexpr std::string_view kModel =

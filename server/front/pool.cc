@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "rbee/core/log.h"
-#include "server/apis/ollama/names.h"
 #include "server/front/event.h"
 #include "server/http/error_form.h"
 #include "server/http/ids.h"
@@ -26,38 +25,26 @@ constexpr std::chrono::seconds kJobPatience{300};  // workers give up a job that
 constexpr ErrorText kLost{.code = "WORKER_LOST",
                           .message = "The model's worker ended while it answered this request"};
 
-std::vector<std::string> command_of(const ServedModel& model, int index) {
-  std::vector<std::string> command{model.program};
-  if (!model.worker.empty()) command.push_back(model.worker);
-  command.insert(command.end(), {"--model", model.model, "--model-ref", model.name});
-  if (!model.devices.empty()) {
-    const size_t turn = static_cast<size_t>(index) % model.devices.size();
-    command.insert(command.end(), {"--cuda-device", cat(model.devices[turn])});
-  }
-  command.insert(command.end(), model.flags.begin(), model.flags.end());
-  return command;
+// Every user of this machine can reach the workers' ports; only the front knows the token.
+std::vector<std::string> with_token(std::vector<std::string> environment,
+                                    const std::string& token) {
+  environment.push_back("LLORCH_API_TOKEN=" + token);
+  return environment;
 }
 
 }  // namespace
 
-Pool::Pool(boost::asio::io_context& io, const FrontConfig& config,
+Pool::Pool(boost::asio::io_context& io, const FrontConfig& config, FrontHooks hooks,
            std::vector<std::string> environment)
-    : io_(io), config_(config), max_bodies_(config.models.size()), timer_(io) {
-  // Every user of this machine can reach the workers' ports; only the front knows the token.
-  const std::string token = uuid4();
-  environment.push_back("LLORCH_API_TOKEN=" + token);
-  for (size_t i = 0; i < config.models.size(); ++i) {
-    for (int replica = 0; replica < config.models[i].replicas; ++replica) {
-      members_.push_back({.model = i,
-                          .replica = std::make_shared<Replica>(
-                              io, config,
-                              ReplicaOptions{.name = cat(config.models[i].name, "-", replica),
-                                             .command = command_of(config.models[i], replica),
-                                             .environment = environment,
-                                             .token = token},
-                              [this] { on_change(); })});
-    }
-  }
+    : io_(io),
+      config_(config),
+      hooks_(std::move(hooks)),
+      token_(uuid4()),
+      environment_(with_token(std::move(environment), token_)),
+      finder_(io, hooks_.find_model),
+      timer_(io),
+      idle_timer_(io) {
+  for (const ServedModel& model : config.models) add(model);
 }
 
 void Pool::start() {
@@ -75,70 +62,12 @@ void Pool::on_change() {
     return !member.replica->running();
   });
   if (stopped_ && all_over) std::exchange(stopped_, nullptr)();
-  for (const Member& member : members_) {
-    if (const size_t bytes = member.replica->max_body_bytes()) max_bodies_[member.model] = bytes;
-  }
+  note_limits();
   // Posted, because a worker's state may change within a call that walks the waiting requests.
-  asio::post(io_, [this] { place_waiting(); });
-}
-
-std::optional<size_t> Pool::max_body_bytes(const std::optional<ModelKind>& kind) const {
-  std::optional<size_t> most;
-  for (size_t i = 0; i < max_bodies_.size(); ++i) {
-    if (kind && config_.models[i].kind != *kind) continue;
-    const size_t bytes = max_bodies_[i];
-    if (bytes == 0) return std::nullopt;
-    most = std::max(most.value_or(0), bytes);
-  }
-  return most;
-}
-
-std::optional<size_t> Pool::find_model(const Wanted& wanted) const {
-  if (wanted.model.empty()) return first_of_kind(wanted);
-  const auto& models = config_.models;
-  for (size_t i = 0; i < models.size(); ++i) {
-    if (models[i].name == wanted.model) return i;
-  }
-  for (size_t i = 0; i < models.size(); ++i) {
-    if (std::ranges::count(models[i].adapters, wanted.model) > 0) return i;
-  }
-  return wanted.ollama ? find_ollama(wanted.model) : std::nullopt;
-}
-
-// A name that Ollama's clients write in another way: "llama3.2:latest".
-std::optional<size_t> Pool::find_ollama(const std::string& name) const {
-  const auto is_it = [&](const std::string& known) { return same_model_name(known, name); };
-  for (size_t i = 0; i < config_.models.size(); ++i) {
-    const ServedModel& model = config_.models[i];
-    if (is_it(model.name) || std::ranges::any_of(model.adapters, is_it)) return i;
-  }
-  return std::nullopt;
-}
-
-// Whether the model ranks documents, as its worker reported. Nothing if none was ready yet.
-std::optional<bool> Pool::ranks(size_t model) const {
-  for (const Member& member : members_) {
-    const auto& facts = member.replica->facts();
-    if (member.model != model || !facts.is_object()) continue;
-    const auto found = facts.find("ranks");
-    if (found != facts.end() && found->is_boolean()) return found->get<bool>();
-  }
-  return std::nullopt;
-}
-
-// The first embedding model that is known to do what the request needs (rank or embed), else the
-// first that may.
-std::optional<size_t> Pool::first_of_kind(const Wanted& wanted) const {
-  std::optional<size_t> first, may;
-  for (size_t i = 0; i < config_.models.size(); ++i) {
-    if (wanted.kind && config_.models[i].kind != *wanted.kind) continue;
-    if (!first) first = i;
-    if (!wanted.ranks) break;
-    const std::optional<bool> known = ranks(i);
-    if (known == wanted.ranks) return i;
-    if (!known && !may) may = i;
-  }
-  return may ? may : first;
+  asio::post(io_, [this] {
+    place_waiting();
+    unload_idle();
+  });
 }
 
 void Pool::begin(const Held& exchange) {
@@ -147,46 +76,59 @@ void Pool::begin(const Held& exchange) {
   if (abandoned_) {
     return refuse(exchange, 503, {"STOPPING", "The server is stopping"});
   }
-  const Wanted& wanted = exchange->wanted;
   exchange->deadline = steady_clock::now() + config_.wait;
-  if (!wanted.job.empty()) {
-    const auto found = jobs_.find(wanted.job);
-    if (found != jobs_.end()) {
-      exchange->replica = found->second.replica.lock();
-      found->second.asked = true;
-    }
-    if (!exchange->replica) {
-      const std::string message = cat("Job ", wanted.job, " not found");
-      if (!exchange->request.path.ends_with("/stream")) {
-        return refuse(exchange, 404, {"NOT_FOUND", message});
-      }
-      ++counts_.refused;
-      return answer(exchange, text_response(404, message));  // in the workers' words
-    }
-  } else {
-    const std::optional<size_t> model = find_model(wanted);
-    if (!model) {
-      const std::string message = wanted.model.empty()
-                                      ? std::string("No model of this kind is served here")
-                                      : no_such_model(wanted);
-      return refuse(exchange, 404, {"model_not_found", message, "model"});
-    }
-    if (wanted.ollama && config_.models[*model].kind == ModelKind::image) {
-      return refuse(exchange, 400,
-                    {"UNSUPPORTED", cat('"', config_.models[*model].name, "\" does not support ",
-                                        wanted.operation)});
-    }
-    exchange->model = *model;
-    const Member* holder = holder_of(wanted.response);
-    if (holder != nullptr && wanted.model.empty()) exchange->model = holder->model;
-    if (holder != nullptr && exchange->model != holder->model) {
-      const std::string message =
-          cat("The previous response is held by a worker of the model '",
-              config_.models[holder->model].name, "': name that model, or send the whole chat");
-      return refuse(exchange, 400,
-                    {"previous_response_not_found", message, "previous_response_id"});
-    }
+  exchange->wanted.job.empty() ? begin_model(exchange) : begin_job(exchange);
+}
+
+void Pool::begin_job(const Held& exchange) {
+  const std::string& id = exchange->wanted.job;
+  const auto found = jobs_.find(id);
+  if (found != jobs_.end()) {
+    const JobPlace& job = found->second;
+    exchange->replica = job.replica.lock();
+    found->second.asked = true;
   }
+  if (!exchange->replica || exchange->replica->state() == ReplicaState::unloaded) {
+    const std::string message = cat("Job ", id, " not found");
+    if (!exchange->request.path.ends_with("/stream")) {
+      return refuse(exchange, 404, {"NOT_FOUND", message});
+    }
+    ++counts_.refused;
+    return answer(exchange, text_response(404, message));  // in the workers' words
+  }
+  for (const Member& member : members_) {
+    if (member.replica == exchange->replica) use(exchange, member.model);
+  }
+  place(exchange);
+}
+
+void Pool::begin_model(const Held& exchange) {
+  const Wanted& wanted = exchange->wanted;
+  const Member* holder = holder_of(wanted.response);
+  if (holder != nullptr && wanted.model.empty()) return take(exchange, holder->model);
+  const std::optional<size_t> model = find_model(wanted);
+  if (model && holder != nullptr && *model != holder->model) {
+    const std::string message =
+        cat("The previous response is held by a worker of the model '",
+            models_[holder->model].served.name, "': name that model, or send the whole chat");
+    return refuse(exchange, 400, {"previous_response_not_found", message, "previous_response_id"});
+  }
+  if (model) return take(exchange, *model);
+  if (!wanted.model.empty() && hooks_.find_model) return look_for(exchange);
+  const std::string message = wanted.model.empty()
+                                  ? std::string("No model of this kind is served here")
+                                  : no_such_model(wanted);
+  refuse(exchange, 404, {"model_not_found", message, "model"});
+}
+
+void Pool::take(const Held& exchange, size_t model) {
+  const ServedModel& served = models_[model].served;
+  const Wanted& wanted = exchange->wanted;
+  if (wanted.ollama && served.kind == ModelKind::image) {
+    return refuse(exchange, 400,
+                  {"UNSUPPORTED", cat('"', served.name, "\" does not support ", wanted.operation)});
+  }
+  use(exchange, model);
   place(exchange);
 }
 
@@ -220,7 +162,8 @@ bool Pool::hopeless(const Exchange& exchange) const {
   return std::all_of(members_.begin(), members_.end(), [&](const Member& member) {
     const bool bound = !exchange.wanted.job.empty();
     const bool may = bound ? member.replica == exchange.replica : member.model == exchange.model;
-    return !may || member.replica->state() == ReplicaState::given_up;
+    const ReplicaState state = member.replica->state();
+    return !may || state == ReplicaState::given_up || (bound && state == ReplicaState::unloaded);
   });
 }
 
@@ -230,10 +173,13 @@ void Pool::place(const Held& exchange) {
                   {"MODEL_UNAVAILABLE", "The model's workers cannot be started; the log says why"});
   }
   const bool bound = !exchange->wanted.job.empty();
+  if (Replica* only = bound ? nullptr : on_demand(*exchange->model)) {
+    return place_on_demand(exchange, *only);
+  }
   const Member* holder = holder_of(exchange->wanted.response);
   const std::shared_ptr<Replica> replica = bound               ? exchange->replica
                                            : holder != nullptr ? holder->replica
-                                                               : choose(exchange->model);
+                                                               : choose(*exchange->model);
   const bool takes =
       replica && (bound ? replica->answers() : replica->state() == ReplicaState::ready);
   takes ? send(exchange, replica) : wait(exchange);
@@ -259,15 +205,15 @@ void Pool::tick() {
 }
 
 void Pool::place_waiting() {
+  for (Model& model : models_) model.leaving = false;
+  asked_.clear();
   const std::list<Held> waiting = std::exchange(waiting_, {});
+  placing_ = true;
   for (const Held& exchange : waiting) {
     if (exchange->over) continue;
-    if (steady_clock::now() < exchange->deadline) {
-      place(exchange);
-    } else {
-      refuse(exchange, 503, {"MODEL_UNAVAILABLE", "No worker of the model became ready"});
-    }
+    steady_clock::now() < deadline_of(*exchange) ? place(exchange) : give_up_waiting(exchange);
   }
+  placing_ = false;
 }
 
 void Pool::send(const Held& exchange, const std::shared_ptr<Replica>& replica) {
@@ -399,20 +345,20 @@ void Pool::note_job(const std::string& text, const std::shared_ptr<Replica>& rep
   const json body = json::parse(text, nullptr, false);
   if (!body.is_object() || !body.contains("job_id") || !body["job_id"].is_string()) return;
   const auto& id = body["job_id"].get_ref<const std::string&>();
-  jobs_[id] = {.replica = replica, .run = replica->restarts(), .made = steady_clock::now()};
+  jobs_[id] = {.replica = replica, .run = replica->runs(), .made = steady_clock::now()};
   job_order_.push_back(id);
   if (job_order_.size() <= kMostJobs) return;
   jobs_.erase(job_order_.front());
   job_order_.pop_front();
 }
 
-bool Pool::has_unread_jobs() const {
+bool Pool::has_unread_jobs(const Replica* of) const {
   const auto oldest = steady_clock::now() - kJobPatience;
   return std::ranges::any_of(jobs_, [&](const auto& entry) {
     const JobPlace& job = entry.second;
     const std::shared_ptr<Replica> replica = job.replica.lock();
     return !job.asked && job.made > oldest && replica && replica->answers() &&
-           replica->restarts() == job.run;
+           replica->runs() == job.run && (of == nullptr || of == replica.get());
   });
 }
 
@@ -430,7 +376,14 @@ void Pool::answer(const Held& exchange, Response response) {
 }
 
 void Pool::finish(const Held& exchange) {
-  exchange->over = true;
+  if (std::exchange(exchange->over, true)) return;
+  if (exchange->model) {
+    Model& model = models_[*exchange->model];
+    --model.users;
+    model.used = steady_clock::now();
+    if (exchange->wanted.keep_alive) model.keep_alive = *exchange->wanted.keep_alive;
+    if (model.served.on_demand()) unload_idle();
+  }
   running_.erase(exchange);
 }
 

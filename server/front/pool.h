@@ -7,7 +7,13 @@
 // goes to another worker, or to the same one when it is back. If model output has already been
 // sent, the stream breaks off. Without a ready worker the request waits. A request that goes on
 // from a stored response goes to the worker that holds it; if none does, any worker says so.
+//
+// A model on demand is loaded for the first request that waits for it, if it fits into the memory
+// of its device (room.h). If it does not, other models on demand are unloaded: idle ones at once, a
+// busy one after its requests, while new ones for it wait. Requests that wait go in the order in
+// which they came, so that each model gets its turn.
 
+#include <array>
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -20,15 +26,17 @@
 #include <vector>
 
 #include "server/front/exchange.h"
+#include "server/front/finder.h"
 #include "server/front/metrics.h"
+#include "server/front/room.h"
 #include "server/http/error_form.h"
 
 namespace rbee::server {
 
 class Pool {
  public:
-  // environment: of the workers, without a token.
-  Pool(boost::asio::io_context& io, const FrontConfig& config,
+  // environment: of the workers, without a token. config must outlive it.
+  Pool(boost::asio::io_context& io, const FrontConfig& config, FrontHooks hooks,
        std::vector<std::string> environment);
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -45,8 +53,8 @@ class Pool {
   // The largest body that some worker accepts for such a request; nothing if there is no model of
   // this kind, or one has not reported its limit yet. From any thread.
   std::optional<size_t> max_body_bytes(const std::optional<ModelKind>& kind) const;
-  // Some job's stream is unread and may still be read.
-  bool has_unread_jobs() const;
+  // Some job's stream is unread and may still be read. of: the job's worker; null: any.
+  bool has_unread_jobs(const Replica* of = nullptr) const;
   // Ends all running and waiting requests with 503.
   void abandon_all();
 
@@ -65,10 +73,39 @@ class Pool {
     std::shared_ptr<Replica> replica;
   };
   const std::vector<Member>& members() const { return members_; }
+  // The configuration's, then those that requests named since.
+  struct Model {
+    ServedModel served;
+    int users = 0;  // requests for it that are not over
+    // The rest is about models on demand.
+    std::shared_ptr<Replica> replica;  // the only one; null for other models
+    std::chrono::milliseconds keep_alive{0};
+    std::chrono::steady_clock::time_point used;  // end of its last request
+    bool leaving = false;  // gets no new requests, since another model needs its memory
+  };
+  const std::deque<Model>& models() const { return models_; }
+  // When a model on demand will be unloaded unless it gets requests; nothing: never, or not loaded.
+  std::optional<std::chrono::steady_clock::time_point> expiry(size_t model) const;
 
  private:
   using Held = std::shared_ptr<Exchange>;
 
+  void add(ServedModel model);
+  void note_limits();
+  Replica* on_demand(size_t model) const { return models_[model].replica.get(); }
+  std::optional<std::string> make_room(size_t model);
+  std::vector<Resident> residents(const std::string& device) const;
+  bool is_quiet(size_t model) const;
+  void unload_idle();
+  std::chrono::steady_clock::time_point deadline_of(const Exchange& exchange) const;
+  void place_on_demand(const Held& exchange, Replica& replica);
+  void give_up_waiting(const Held& exchange);
+  void use(const Held& exchange, size_t model);
+  void begin_job(const Held& exchange);
+  void begin_model(const Held& exchange);
+  void take(const Held& exchange, size_t model);
+  void look_for(const Held& exchange);
+  void on_found(const Held& exchange, const FoundModel& found);
   std::optional<size_t> find_model(const Wanted& wanted) const;
   std::optional<size_t> find_ollama(const std::string& name) const;
   std::optional<size_t> first_of_kind(const Wanted& wanted) const;
@@ -99,16 +136,25 @@ class Pool {
 
   boost::asio::io_context& io_;
   const FrontConfig& config_;
+  const FrontHooks hooks_;
+  const std::string token_;  // of the workers
+  const std::vector<std::string> environment_;
+  std::deque<Model> models_;
   std::vector<Member> members_;
-  std::vector<std::atomic<size_t>> max_bodies_;  // by model; 0: unknown
+  // Of each kind of model, then of all: the largest; 0: some model's is unknown, or there is none.
+  std::array<std::atomic<size_t>, 4> max_bodies_{};
   std::set<Held> running_;
   std::list<Held> waiting_;
-  boost::asio::steady_timer timer_;  // for waiting requests
+  std::set<size_t> asked_;  // models that found no room in this pass over waiting_
+  Finder finder_;
+  boost::asio::steady_timer timer_;       // for waiting requests
+  boost::asio::steady_timer idle_timer_;  // for models that nobody asks for
   bool ticking_ = false;
+  bool placing_ = false;  // walks the waiting requests
   bool abandoned_ = false;
   struct JobPlace {
     std::weak_ptr<Replica> replica;
-    int run = 0;  // restarts() at that time: a job is lost with its process
+    int run = 0;  // runs() at that time: a job is lost with its process
     std::chrono::steady_clock::time_point made;
     bool asked = false;  // a client read its stream, or cancelled it
   };

@@ -27,6 +27,12 @@ std::string text_of(const json& record, const char* key) {
   return found != record.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+template <typename T>
+void read_number(const json& record, const char* key, T& out) {
+  const std::string text = text_of(record, key);
+  std::from_chars(text.data(), text.data() + text.size(), out);
+}
+
 LogLevel level_of(std::string_view name) {
   if (name == "ERROR") return LogLevel::error;
   if (name == "WARN") return LogLevel::warn;
@@ -54,6 +60,8 @@ std::string printable(std::string_view line) {
 
 std::string_view state_name(ReplicaState state) {
   switch (state) {
+    case ReplicaState::unloaded:
+      return "unloaded";
     case ReplicaState::starting:
       return "starting";
     case ReplicaState::ready:
@@ -74,9 +82,24 @@ Replica::Replica(boost::asio::io_context& io, const FrontConfig& config, Replica
       options_(std::move(options)),
       on_change_(std::move(on_change)),
       timer_(io),
-      health_timer_(io) {}
+      health_timer_(io) {
+  if (options_.on_demand) state_ = ReplicaState::unloaded;
+}
 
 void Replica::start() {
+  if (!options_.on_demand) run();
+}
+
+void Replica::load() {
+  further_at_ = steady_clock::now();
+  run();
+}
+
+void Replica::run() {
+  ++runs_;
+  said_ready_ = false;
+  progress_ = nullptr;
+  state_ = ReplicaState::starting;
   std::vector<std::string> command = options_.command;
   command.insert(command.end(),
                  {"--worker-id", options_.name, "--host", "127.0.0.1", "--port", "0"});
@@ -92,6 +115,17 @@ void Replica::start() {
   }
   log(LogLevel::info, "worker started", {{"worker", name()}, {"pid", cat(pid())}});
   change(ReplicaState::starting);
+}
+
+void Replica::unload(std::chrono::milliseconds patience) {
+  if (!child_ || stopping_ || std::exchange(unloading_, true)) return;
+  health_timer_.cancel();
+  if (probe_) probe_->cancel();
+  probe_.reset();
+  log(LogLevel::info, "the model is unloaded", {{"worker", name()}});
+  child_->signal(SIGTERM);
+  after(patience, &Replica::kill_now);
+  change(ReplicaState::ending);
 }
 
 void Replica::stop(std::chrono::milliseconds patience) {
@@ -122,20 +156,25 @@ void Replica::on_line(std::string_view line) {
     return log(LogLevel::warn, "a worker says", {{"worker", name()}, {"text", last_line_}});
   }
   const std::string message = text_of(record, "message");
+  if (message == "listening") on_listening(record);
   if (message == "ready") on_ready(record);
   if (message == "stopping" && state_ == ReplicaState::ready) change(ReplicaState::ending);
   pass_on(name(), std::move(record));
 }
 
+// While it loads the model, its health tells how far it is.
+void Replica::on_listening(const json& record) {
+  if (state_ != ReplicaState::starting || said_ready_) return;
+  read_number(record, "port", port_);
+  if (port_ != 0) check_health();
+}
+
 void Replica::on_ready(const json& record) {
   if (state_ != ReplicaState::starting) return;
-  const auto read = [&record](const char* key, auto& out) {
-    const std::string text = text_of(record, key);
-    std::from_chars(text.data(), text.data() + text.size(), out);
-  };
-  read("port", port_);
-  read("max_body_bytes", max_body_bytes_);
+  read_number(record, "port", port_);
+  read_number(record, "max_body_bytes", max_body_bytes_);
   if (port_ == 0) return log(LogLevel::error, "a worker names no port", {{"worker", name()}});
+  said_ready_ = true;
   ready_at_ = steady_clock::now();
   silent_ = 0;
   check_health();  // requests come after it has reported what it serves
@@ -154,7 +193,8 @@ void Replica::stand() {
 }
 
 void Replica::check_health() {
-  if (steady_clock::now() - ready_at_ >= config_.stable) in_a_row_ = 0;
+  if (said_ready_ && steady_clock::now() - ready_at_ >= config_.stable) in_a_row_ = 0;
+  if (probe_) probe_->cancel();  // one from before it was ready
   answer_.clear();
   probe_ = start_upstream(
       io_, {.port = port_,
@@ -173,15 +213,47 @@ void Replica::on_health(bool healthy) {
   probe_->cancel();
   probe_.reset();
   if (!is_asked() || stopping_) return;
+  if (!said_ready_) {  // its time to load has no limit here
+    if (healthy) on_progress(json::parse(answer_, nullptr, false));
+    return stand();
+  }
   silent_ = healthy ? 0 : silent_ + 1;
   // A worker that answers 503 lives, but serves nothing yet or any more.
   if (healthy && answer_status_ == 200) {
     facts_ = json::parse(answer_, nullptr, false);
-    if (state_ == ReplicaState::starting) change(ReplicaState::ready);
+    if (state_ == ReplicaState::starting) {
+      progress_ = nullptr;
+      further_at_ = steady_clock::now();
+      change(ReplicaState::ready);
+    }
   }
   if (silent_ < kMostSilent) return stand();
   log(LogLevel::error, "a worker does not answer: it is killed", {{"worker", name()}});
   child_->signal(SIGKILL);
+}
+
+void Replica::on_progress(const json& health) {
+  if (!health.is_object()) return;
+  json progress = health.value("progress", json());
+  if (!progress.is_object()) return;
+  const auto done = [](const json& at) { return at.is_object() ? at.value("done", json()) : at; };
+  const auto phase = [](const json& at) { return at.is_object() ? at.value("phase", json()) : at; };
+  if (done(progress) != done(progress_) || phase(progress) != phase(progress_)) {
+    further_at_ = steady_clock::now();
+  }
+  progress_ = std::move(progress);
+}
+
+// The process of a model on demand has ended. A request that wants the model loads it again.
+void Replica::on_unloaded() {
+  const bool wanted = std::exchange(unloading_, false);
+  const bool failed = !wanted && state_ == ReplicaState::starting;
+  if (failed) ++failures_;
+  if (!wanted) {
+    log(LogLevel::error, failed ? "the model cannot be loaded" : "a worker ended",
+        {{"worker", name()}, {"problem", problem_}});
+  }
+  change(ReplicaState::unloaded);
 }
 
 void Replica::on_exit(int status) {
@@ -193,7 +265,9 @@ void Replica::on_exit(int status) {
                  last_line_.empty() ? "" : ": ", last_line_);
   const bool stood = answers() && steady_clock::now() - ready_at_ >= config_.stable;
   if (stood) in_a_row_ = 0;
+  progress_ = nullptr;
   if (stopping_) return change(ReplicaState::given_up);
+  if (options_.on_demand) return on_unloaded();
   if (status == kWrongUsage || in_a_row_ >= config_.max_restarts) {
     log(LogLevel::error, "a worker is given up", {{"worker", name()}, {"problem", problem_}});
     return change(ReplicaState::given_up);
@@ -203,7 +277,7 @@ void Replica::on_exit(int status) {
   ++restarts_;
   log(LogLevel::warn, "a worker ended: it is started again",
       {{"worker", name()}, {"problem", problem_}, {"pause_ms", cat(pause.count())}});
-  after(pause, &Replica::start);
+  after(pause, &Replica::run);
   change(ReplicaState::paused);
 }
 

@@ -15,6 +15,7 @@
 #include "server/apis/image_routes.h"
 #include "server/apis/ollama/embedding.h"
 #include "server/apis/responses/routes.h"
+#include "server/front/keep_alive.h"
 #include "server/http/multipart.h"
 #include "server/http/router.h"
 #include "server/worker/routes.h"
@@ -105,11 +106,16 @@ class Texts final : public nlohmann::json_sax<json> {
     return at == found_.end() ? "" : at->second;
   }
 
+  std::optional<std::chrono::milliseconds> keep_alive() const {
+    if (seconds_) return keep_alive_of(*seconds_);
+    return parse_keep_alive(of("keep_alive"));
+  }
+
   bool null() override { return true; }
   bool boolean(bool /*value*/) override { return true; }
-  bool number_integer(int64_t /*value*/) override { return true; }
-  bool number_unsigned(uint64_t /*value*/) override { return true; }
-  bool number_float(double /*value*/, const std::string& /*text*/) override { return true; }
+  bool number_integer(int64_t value) override { return number(double(value)); }
+  bool number_unsigned(uint64_t value) override { return number(double(value)); }
+  bool number_float(double value, const std::string& /*text*/) override { return number(value); }
   bool binary(json::binary_t& /*value*/) override { return true; }
   bool string(std::string& value) override {
     const std::string path = depth_ == 1 ? name_ : depth_ == 2 ? cat(name_, "/", inner_) : "";
@@ -130,9 +136,18 @@ class Texts final : public nlohmann::json_sax<json> {
   }
 
  private:
-  static constexpr std::array<std::string_view, 5> kWanted = {
-      "model", "job_id", "operation", "previous_response_id",
+  static constexpr std::array<std::string_view, 6> kWanted = {
+      "model",
+      "job_id",
+      "operation",
+      "keep_alive",
+      "previous_response_id",
       "override_settings/sd_model_checkpoint"};
+
+  bool number(double value) {
+    if (depth_ == 1 && name_ == "keep_alive") seconds_ = value;
+    return true;
+  }
 
   bool open() {
     ++depth_;
@@ -145,7 +160,8 @@ class Texts final : public nlohmann::json_sax<json> {
   }
 
   size_t depth_ = 0;
-  std::string name_, inner_;  // of the next value, in the outermost object and one level below
+  std::optional<double> seconds_;  // of "keep_alive" as a number
+  std::string name_, inner_;       // of the next value, in the outermost object and one level below
   std::map<std::string, std::string> found_;
 };
 
@@ -153,6 +169,7 @@ class Texts final : public nlohmann::json_sax<json> {
 void read_json(const Request& request, const WorkerPath& path, Wanted& wanted) {
   const Texts body(request.body);
   wanted.model = body.of("model");
+  if (wanted.ollama) wanted.keep_alive = body.keep_alive();
   if (request.path == kCancelPath && request.method == "POST") wanted.job = body.of("job_id");
   if (path.responses && wanted.response.empty()) {
     wanted.response = body.of("previous_response_id");
@@ -162,12 +179,6 @@ void read_json(const Request& request, const WorkerPath& path, Wanted& wanted) {
   const std::string operation = body.of("operation");
   if (operation.starts_with("image_")) wanted.kind = ModelKind::image;
   if (operation == "infer") wanted.kind = ModelKind::chat;
-}
-
-// Through JSON, which replaces what is no UTF-8.
-std::string valid_text(const std::string& text) {
-  const std::string quoted = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
-  return json::parse(quoted).get<std::string>();
 }
 
 void read_form(const Request& request, Wanted& wanted) {
@@ -207,6 +218,12 @@ std::optional<Wanted> wanted_by(const Request& request) {
 
 ErrorForm worker_error_form(std::string_view path) {
   return worker_paths().error_form(path);
+}
+
+// Through JSON, which replaces what is no UTF-8.
+std::string valid_text(const std::string& text) {
+  const std::string quoted = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+  return json::parse(quoted).get<std::string>();
 }
 
 std::string no_such_model(const std::string& name) {

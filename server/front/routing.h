@@ -1,6 +1,7 @@
 #pragma once
 // Finds the model for a request: the one that it names, or one of the kind that its path needs.
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -19,6 +20,8 @@ struct Wanted {
   bool named_events = false;      // a stream's events have names besides their data
   bool ollama = false;            // the model's name is as Ollama's clients write it
   std::string operation;          // the path's last word
+  // How long the model stays loaded afterwards, as Ollama's clients say; nothing: as before.
+  std::optional<std::chrono::milliseconds> keep_alive;
 };
 
 // Nothing for a path that workers do not have, or that the front's clients may not use.
@@ -27,6 +30,8 @@ std::optional<Wanted> wanted_by(const Request& request);
 // For a path of workers; see Router::error_form().
 ErrorForm worker_error_form(std::string_view path);
 
+// The text with U+FFFD in the place of what is no UTF-8.
+std::string valid_text(const std::string& text);
 // The message for a name that is not served, valid UTF-8 for any name.
 std::string no_such_model(const std::string& name);
 // The same in the words of the request's API.

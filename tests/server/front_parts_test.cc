@@ -2,14 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/cat.h"
 #include "server/front/config.h"
 #include "server/front/event.h"
+#include "server/front/keep_alive.h"
 #include "server/front/metrics.h"
 #include "server/front/openapi.h"
+#include "server/front/room.h"
 #include "server/front/routing.h"
 
 namespace rbee::testing {
@@ -166,6 +169,102 @@ TEST(BackOff, DoublesUpToTheMost) {
   EXPECT_EQ(back_off_of(config, 3), milliseconds(800));
   EXPECT_EQ(back_off_of(config, 4), milliseconds(1000));
   EXPECT_EQ(back_off_of(config, 1000), milliseconds(1000));
+}
+
+TEST(KeepAlive, IsReadAsOllamaReadsIt) {
+  using server::kForEver;
+  using server::parse_keep_alive;
+  const auto read = [](std::string_view text) { return parse_keep_alive(text); };
+  EXPECT_EQ(read("5m"), milliseconds(300'000));
+  EXPECT_EQ(read("1h30m"), milliseconds(5'400'000));
+  EXPECT_EQ(read("1.5s"), milliseconds(1500));
+  EXPECT_EQ(read("300ms"), milliseconds(300));
+  EXPECT_EQ(read("0"), milliseconds(0));
+  EXPECT_EQ(read("20"), milliseconds(20'000));
+  EXPECT_EQ(read("-0s"), milliseconds(0));
+  EXPECT_EQ(read("-1"), kForEver);
+  EXPECT_EQ(read("-1m"), kForEver);
+  EXPECT_EQ(read("1e99"), std::nullopt);
+  EXPECT_EQ(read("9999999999h"), kForEver);
+  for (const char* text : {"", "-", "m", "5", "5x", "5m5", "1..2s", " 5m", "five"}) {
+    EXPECT_EQ(read(text).has_value(), std::string_view(text) == "5") << text;
+  }
+  EXPECT_EQ(server::keep_alive_of(-1), kForEver);
+  EXPECT_EQ(server::keep_alive_of(2.5), milliseconds(2500));
+}
+
+TEST(KeepAlive, IsReadFromOllamasRoutesAlone) {
+  const auto wanted = [](const char* path, const char* value) {
+    return server::wanted_by(
+               asked(path, cat(R"({"options":{"keep_alive":7},"keep_alive":)", value, "}")))
+        ->keep_alive;
+  };
+  EXPECT_EQ(wanted("/api/chat", "\"10m\""), milliseconds(600'000));
+  EXPECT_EQ(wanted("/api/generate", "0"), milliseconds(0));
+  EXPECT_EQ(wanted("/api/embed", "-1"), server::kForEver);
+  EXPECT_EQ(wanted("/api/chat", "\"soon\""), std::nullopt);
+  EXPECT_EQ(wanted("/v1/chat/completions", "0"), std::nullopt);
+}
+
+// Members by number, of 10 bytes each unless they say more.
+server::Resident idle(size_t member, int used) {
+  return {.member = member,
+          .need = 10,
+          .taken = 10,
+          .on_demand = true,
+          .may_leave = true,
+          .used = std::chrono::steady_clock::time_point(std::chrono::seconds(used))};
+}
+
+TEST(Room, WhatIsFreeIsMeasuredAndTheRestOfANeedIsKept) {
+  server::Resident one = idle(0, 1);
+  const auto fits = [&](int64_t need, int64_t free, int64_t most = 0) {
+    return server::plan_room({.need = need, .free = free, .most = most, .residents = {&one, 1}})
+        .fits;
+  };
+  EXPECT_TRUE(fits(5, 5));
+  EXPECT_FALSE(fits(6, 5));
+  one.taken = 3;  // it loads, or its files are mapped
+  EXPECT_FALSE(fits(5, 11));
+  EXPECT_TRUE(fits(5, 12));
+  EXPECT_TRUE(fits(5, 100, 15));
+  EXPECT_FALSE(fits(6, 100, 15));
+}
+
+TEST(Room, TheLeastRecentlyUsedLeaveIdleOnesFirst) {
+  std::vector<server::Resident> all{idle(0, 3), idle(1, 1), idle(2, 2), idle(3, 0)};
+  all[3].busy = true;
+  const auto leave = [&](int64_t need) {
+    return server::plan_room({.need = need, .free = 5, .residents = all}).leave;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(leave(15), ElementsAre(1));
+  EXPECT_THAT(leave(16), ElementsAre(1, 2));
+  EXPECT_THAT(leave(45), ElementsAre(1, 2, 0, 3));
+  all[1].going = true;
+  EXPECT_THAT(leave(15), ElementsAre());
+  EXPECT_THAT(leave(16), ElementsAre(2));
+  all[2].may_leave = false;  // its own requests came first
+  EXPECT_THAT(leave(16), ElementsAre(0));
+}
+
+TEST(Room, AModelLargerThanAllMemoryIsRefused) {
+  std::vector<server::Resident> all{idle(0, 1), idle(1, 2)};
+  all[1].on_demand = all[1].may_leave = false;
+  const server::RoomPlan plan = server::plan_room({.need = 16, .free = 5, .residents = all});
+  EXPECT_FALSE(plan.fits);
+  EXPECT_EQ(plan.most, 15);
+  EXPECT_TRUE(plan.leave.empty());
+  EXPECT_EQ(server::plan_room({.need = 99, .free = 100, .most = 50, .residents = all}).most, 40);
+}
+
+TEST(Room, MemoryOfAProcessCountsWhatItWrote) {
+  const int64_t before = server::memory_of_process(getpid());
+  EXPECT_GT(before, 0);
+  std::vector<char> written(size_t{64} << 20, 'x');
+  EXPECT_GE(server::memory_of_process(getpid()), before + (int64_t{60} << 20));
+  EXPECT_EQ(written.back(), 'x');
+  EXPECT_EQ(server::memory_of_process(-1), 0);
 }
 
 TEST(Metrics, FamiliesStandTogetherWithTheirWorkers) {

@@ -49,14 +49,17 @@ std::string upper(std::string text) {
   return text;
 }
 
+std::string sha256_of(const std::string& text) {
+  unsigned char bytes[SHA256_DIGEST_LENGTH];
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), bytes);
+  return hex(bytes);
+}
+
 // Ollama hashes the model's files. This hash changes with any of the model's properties.
 std::string digest_of(const engine::ModelInfo& info) {
-  const std::string properties =
-      cat(info.id, "\n", info.architecture, "\n", info.quantization, "\n", info.parameters, "\n",
-          info.weight_bytes, "\n", info.vocab_size, "\n", info.chat_template);
-  unsigned char bytes[SHA256_DIGEST_LENGTH];
-  SHA256(reinterpret_cast<const unsigned char*>(properties.data()), properties.size(), bytes);
-  return hex(bytes);
+  return sha256_of(cat(info.id, "\n", info.architecture, "\n", info.quantization, "\n",
+                       info.parameters, "\n", info.weight_bytes, "\n", info.vocab_size, "\n",
+                       info.chat_template));
 }
 
 // parent: the model of an adapter; empty: none.
@@ -146,6 +149,22 @@ Response ollama_version() {
 
 Response ollama_tags(const WorkerService& service, const OllamaModel& model) {
   return json_response(200, dump({{"models", entries_json(service, model)}}));
+}
+
+std::string ollama_file_json(const OllamaFile& file) {
+  return dump({{"name", file.name},
+               {"model", file.name},
+               {"modified_at", file.modified_at},
+               {"size", file.bytes},
+               {"digest", sha256_of(cat(file.name, "\n", file.bytes))},
+               {"details",
+                {{"parent_model", ""},
+                 {"format", file.gguf ? "gguf" : "safetensors"},
+                 {"family", ""},
+                 {"families", Json::array()},
+                 {"parameter_size", ""},
+                 {"quantization_level", ""}}},
+               {"capabilities", {file.capability}}});
 }
 
 Response ollama_running(const OllamaModel& model) {

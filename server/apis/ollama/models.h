@@ -35,6 +35,15 @@ OllamaModel ollama_model(const WorkerService& service, engine::ModelInfo info);
 
 Response ollama_version();
 Response ollama_tags(const WorkerService& service, const OllamaModel& model);
+// An entry of that list for a model that no worker has loaded yet; `modified_at` in ISO 8601.
+struct OllamaFile {
+  std::string name;
+  int64_t bytes = 0;
+  std::string_view capability;  // Ollama's word
+  std::string modified_at;
+  bool gguf = false;
+};
+std::string ollama_file_json(const OllamaFile& file);
 Response ollama_running(const OllamaModel& model);
 Response ollama_show(const WorkerService& service, const Request& request,
                      const OllamaModel& model);

@@ -1,0 +1,74 @@
+#include "server/front/room.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <tuple>
+
+#include "rbee/core/cat.h"
+
+namespace rbee::server {
+namespace {
+
+// Free memory in two counts: as measured, and as allowed.
+struct Free {
+  int64_t measured = 0;
+  int64_t allowed = std::numeric_limits<int64_t>::max() / 2;
+
+  int64_t bytes() const { return std::min(measured, allowed); }
+  void stay(const Resident& one) {
+    measured -= std::max<int64_t>(0, one.need - one.taken);
+    allowed -= one.need;
+  }
+  void leave(const Resident& one) {
+    measured += std::max(one.need, one.taken);
+    allowed += one.need;
+  }
+};
+
+}  // namespace
+
+RoomPlan plan_room(const Room& room) {
+  Free now{.measured = room.free};
+  if (room.most > 0) now.allowed = room.most;
+  for (const Resident& one : room.residents) now.stay(one);
+  Free at_best = now, soon = now;
+  std::vector<Resident> leavers;
+  for (const Resident& one : room.residents) {
+    if (one.on_demand) at_best.leave(one);
+    if (one.going) {
+      soon.leave(one);
+    } else if (one.may_leave) {
+      leavers.push_back(one);
+    }
+  }
+  RoomPlan out{.fits = now.bytes() >= room.need, .most = std::max<int64_t>(0, at_best.bytes())};
+  if (out.fits || out.most < room.need) return out;
+  std::ranges::sort(leavers, {},
+                    [](const Resident& one) { return std::tuple(one.busy, one.used, one.member); });
+  for (const Resident& one : leavers) {
+    if (soon.bytes() >= room.need) break;
+    out.leave.push_back(one.member);
+    soon.leave(one);
+  }
+  return out;
+}
+
+int64_t memory_of_process(int pid) {
+  const int file = open(cat("/proc/", pid, "/statm").c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  std::array<char, 128> text{};
+  const ssize_t bytes = read(file, text.data(), text.size() - 1);
+  close(file);
+  int64_t all = 0, resident = 0, shared = 0;  // pages; shared: of files
+  std::istringstream numbers(std::string(text.data(), size_t(std::max<ssize_t>(bytes, 0))));
+  if (!(numbers >> all >> resident >> shared)) return 0;
+  return (resident - shared) * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace rbee::server

@@ -1,0 +1,308 @@
+// Models of `rbee serve` that are loaded at their first request and unloaded when they are idle.
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/server/front_harness.h"
+
+namespace rbee::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::chrono::seconds kPatience{60};
+
+json on_demand(const std::string& name, const std::string& script, json keep_alive = "5m") {
+  json out = fake(name, script);
+  out["keep_alive"] = std::move(keep_alive);
+  out["memory_bytes"] = 600;
+  return out;
+}
+
+const json kRoomForOne = {{"max_memory_bytes", 1000}, {"health_interval_ms", 20}};
+
+json worker_of(Front& front, size_t index) {
+  return json::parse(front.get("/workers").body).at("models").at(index).at("workers").at(0);
+}
+
+json wait_for_state(Front& front, size_t index, const std::string& state) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (true) {
+    json worker = worker_of(front, index);
+    if (worker.at("state") == state) return worker;
+    if (std::chrono::steady_clock::now() > end) throw std::runtime_error(worker.dump());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+std::string said(const RawResponse& response) {
+  const json body = json::parse(response.body);
+  if (response.status != 200) return response.body;
+  return body.at("choices").at(0).at("message").at("content");
+}
+
+std::vector<std::string> names_in(const RawResponse& list) {
+  std::vector<std::string> out;
+  const json body = json::parse(list.body);
+  for (const json& model : body.at("models")) out.push_back(model.at("name"));
+  return out;
+}
+
+TEST(OnDemand, AModelIsLoadedAtItsFirstRequest) {
+  Front front(json::array({on_demand("a", "echo"), on_demand("b", "echo")}));
+  EXPECT_EQ(front.get("/health/ready").status, 200);
+  EXPECT_EQ(worker_of(front, 0).at("state"), "unloaded");
+  EXPECT_FALSE(worker_of(front, 0).contains("pid"));
+  EXPECT_EQ(json::parse(front.get("/v1/models").body).at("data").size(), 2);
+  const json tag = json::parse(front.get("/api/tags").body).at("models").at(1);
+  EXPECT_EQ(tag.at("name"), "b");
+  EXPECT_EQ(tag.at("capabilities"), json::array({"completion"}));
+  EXPECT_EQ(tag.at("digest").get<std::string>().size(), 64);
+  EXPECT_THAT(names_in(front.get("/api/ps")), ::testing::IsEmpty());
+
+  EXPECT_EQ(said(front.post("/v1/chat/completions", chat("b", "parrot"))), "parrot");
+  EXPECT_EQ(worker_of(front, 0).at("state"), "unloaded");
+  EXPECT_EQ(worker_of(front, 1).at("state"), "ready");
+  EXPECT_THAT(names_in(front.get("/api/tags")), ::testing::ElementsAre("a", "b"));
+  const json loaded = json::parse(front.get("/api/ps").body).at("models");
+  ASSERT_EQ(loaded.size(), 1);
+  EXPECT_EQ(loaded[0].at("name"), "b");
+  EXPECT_THAT(loaded[0].at("expires_at").get<std::string>(), Not(HasSubstr("9999")));
+}
+
+TEST(OnDemand, AnIdleModelIsUnloadedAfterItsTime) {
+  Front front(json::array({on_demand("a", "echo", 0)}));
+  EXPECT_EQ(said(front.post("/v1/chat/completions", chat("a", "one"))), "one");
+  wait_for_state(front, 0, "unloaded");
+  EXPECT_THAT(names_in(front.get("/api/tags")), ::testing::ElementsAre("a"));
+  EXPECT_THAT(names_in(front.get("/api/ps")), ::testing::IsEmpty());
+  EXPECT_EQ(json::parse(front.get("/v1/models").body).at("data")[0].at("max_model_len"), 2048);
+  EXPECT_EQ(said(front.post("/v1/chat/completions", chat("a", "two"))), "two");
+}
+
+TEST(OnDemand, ARequestOfOllamaSaysHowLongItsModelStays) {
+  Front front(json::array({on_demand("a", "echo", 0)}));
+  json stays = chat("a", "one"), leaves = chat("a", "two");
+  stays["keep_alive"] = "-1m";
+  leaves["keep_alive"] = 0;
+  EXPECT_EQ(front.post("/api/chat", stays).status, 200);
+  EXPECT_EQ(front.post("/v1/chat/completions", leaves).status, 200);  // no field of OpenAI's
+  const json loaded = json::parse(front.get("/api/ps").body).at("models");
+  ASSERT_EQ(loaded.size(), 1);
+  EXPECT_THAT(loaded[0].at("expires_at").get<std::string>(), HasSubstr("9999"));
+  EXPECT_EQ(front.post("/api/chat", leaves).status, 200);
+  wait_for_state(front, 0, "unloaded");
+}
+
+TEST(OnDemand, AWorkerThatLoadsShowsHowFarItIs) {
+  const Folder folder;
+  const std::string fetched = folder.pipe("fetched"), loaded = folder.pipe("loaded");
+  Front front(json::array({on_demand("a", cat("fetch:", fetched, ",", loaded))}), kRoomForOne);
+  RawClient client(front.port());
+  client.send(request("POST", "/v1/infer", R"({"prompt":"Hi"})"));
+  const auto progress = [&](const std::string& phase) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (true) {
+      const json worker = worker_of(front, 0);
+      const json found = worker.value("progress", json::object());
+      if (found.value("phase", "") == phase) return found;
+      if (std::chrono::steady_clock::now() > end) throw std::runtime_error(worker.dump());
+    }
+  };
+  const json first = progress("fetching");
+  EXPECT_EQ(first.at("done"), 30);
+  EXPECT_EQ(first.at("total"), 100);
+  EXPECT_EQ(first.at("seconds_left"), 7.0);
+  EXPECT_EQ(worker_of(front, 0).at("state"), "starting");
+  std::ofstream(fetched) << "open";
+  EXPECT_EQ(progress("loading").at("done"), 50);
+  std::ofstream(loaded) << "open";
+  EXPECT_EQ(client.read_response().status, 200);
+  EXPECT_FALSE(worker_of(front, 0).contains("progress"));
+}
+
+TEST(OnDemand, ALoadThatFailsIsAnErrorThatSaysWhy) {
+  Front front(json::array({on_demand("a", "missing"), on_demand("b", "echo")}));
+  for (int i = 0; i < 2; ++i) {
+    const RawResponse answer = front.post("/v1/chat/completions", chat("a", "Hi"));
+    EXPECT_EQ(answer.status, 503);
+    const json error = json::parse(answer.body).at("error");
+    EXPECT_EQ(error.at("code"), "MODEL_UNAVAILABLE");
+    EXPECT_THAT(error.at("message"), HasSubstr("The model 'a' cannot be loaded"));
+    EXPECT_THAT(error.at("message"), HasSubstr("no such file"));
+  }
+  EXPECT_EQ(worker_of(front, 0).at("state"), "unloaded");
+  EXPECT_THAT(json::parse(front.post("/api/chat", chat("a", "Hi")).body).at("error"),
+              HasSubstr("no such file"));
+  EXPECT_EQ(said(front.post("/v1/chat/completions", chat("b", "Hi"))), "Hi");
+}
+
+TEST(OnDemand, AWorkerThatIsKilledWhileItLoadsFailsAllItsRequests) {
+  const Folder folder;
+  Front front(json::array({on_demand("a", cat("gate:", folder.pipe("gate")))}));
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(std::make_unique<RawClient>(front.port()));
+    clients.back()->send(request("POST", "/v1/infer", R"({"prompt":"Hi"})"));
+  }
+  while (front.metric("rbee_front_requests_waiting") < 4) {
+  }
+  kill(wait_for_state(front, 0, "starting").at("pid"), SIGKILL);
+  for (const auto& client : clients) {
+    const RawResponse answer = client->read_response();
+    EXPECT_EQ(answer.status, 503);
+    EXPECT_THAT(answer.body, HasSubstr("exit status 137"));
+  }
+}
+
+TEST(OnDemand, AModelThatIsTooLargeIsRefusedWithBothNumbers) {
+  json large = on_demand("large", "echo");
+  large["memory_bytes"] = int64_t{3'000'000'000};
+  Front front(json::array({large, on_demand("a", "echo")}),
+              {{"max_memory_bytes", int64_t{1'000'000'000}}});
+  EXPECT_EQ(said(front.post("/v1/chat/completions", chat("a", "Hi"))), "Hi");
+  const RawResponse answer = front.post("/v1/chat/completions", chat("large", "Hi"));
+  EXPECT_EQ(answer.status, 503);
+  const json error = json::parse(answer.body).at("error");
+  EXPECT_EQ(error.at("code"), "MODEL_TOO_LARGE");
+  EXPECT_EQ(error.at("message"),
+            "The model 'large' needs 3.0 GB of memory, and 1.0 GB are available");
+  EXPECT_EQ(worker_of(front, 1).at("state"), "ready");
+}
+
+// Each of many clients asks both models in turn; there is memory for one.
+TEST(OnDemand, ModelsThatDoNotFitTogetherTakeTurns) {
+  json config = kRoomForOne;
+  config["wait_seconds"] = 600;
+  Front front(json::array({on_demand("a", "echo"), on_demand("b", "echo")}), config);
+  front.port();
+  std::atomic<bool> over = false;
+  std::atomic<int> most = 0;
+  std::thread watcher([&] {
+    while (!over) {
+      int processes = 0;
+      const json all = json::parse(front.get("/workers").body);
+      for (const json& model : all.at("models")) {
+        processes += model.at("workers").at(0).contains("pid") ? 1 : 0;
+      }
+      if (processes > most) most = processes;
+    }
+  });
+  std::vector<std::thread> clients;
+  std::atomic<int> answered = 0;
+  for (int i = 0; i < 8; ++i) {
+    clients.emplace_back([&, i] {
+      for (int turn = 0; turn < 4; ++turn) {
+        const std::string text = cat("text ", i, " ", turn);
+        const RawResponse answer =
+            ask(front.port(), request("POST", "/v1/chat/completions",
+                                      chat((i + turn) % 2 == 0 ? "a" : "b", text).dump()));
+        EXPECT_EQ(said(answer), text);
+        ++answered;
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  over = true;
+  watcher.join();
+  EXPECT_EQ(answered, 32);
+  EXPECT_EQ(most, 1);
+}
+
+TEST(OnDemand, TheLeastRecentlyUsedIdleModelLeaves) {
+  Front front(json::array({on_demand("a", "echo"), on_demand("b", "echo"), on_demand("c", "echo")}),
+              {{"max_memory_bytes", 1300}});
+  for (const char* name : {"a", "b", "a", "c"}) {
+    EXPECT_EQ(said(front.post("/v1/chat/completions", chat(name, "Hi"))), "Hi");
+  }
+  EXPECT_EQ(worker_of(front, 0).at("state"), "ready");
+  EXPECT_EQ(worker_of(front, 1).at("state"), "unloaded");
+  EXPECT_EQ(worker_of(front, 2).at("state"), "ready");
+}
+
+TEST(OnDemand, ABusyModelIsWaitedFor) {
+  Front front(json::array({on_demand("a", "hold"), on_demand("b", "echo")}), kRoomForOne);
+  RawClient busy(front.port());
+  busy.send(request("POST", "/v1/infer", R"({"model":"a","prompt":"Hi","stream":true})"));
+  busy.read_until("world");
+  RawClient next(front.port());
+  next.send(request("POST", "/v1/chat/completions", chat("b", "parrot").dump()));
+  while (front.metric("rbee_front_requests_waiting") < 1) {
+  }
+  // It came later, so it waits too: else b would never get its turn.
+  RawClient later(front.port());
+  later.send(request("POST", "/v1/infer", R"({"model":"a","prompt":"Hi","stream":true})"));
+  while (front.metric("rbee_front_requests_waiting") < 2) {
+  }
+  EXPECT_EQ(worker_of(front, 0).at("running"), 1);
+  EXPECT_EQ(worker_of(front, 1).at("state"), "unloaded");
+  busy.close();
+  EXPECT_EQ(said(next.read_response()), "parrot");
+  EXPECT_THAT(later.read_until("world"), HasSubstr("Hello"));
+}
+
+TEST(OnDemand, ARequestForALoadedModelDoesNotWaitForAnotherThatLoads) {
+  const Folder folder;
+  const std::string gate = folder.pipe("gate");
+  Front front(json::array({on_demand("a", "echo"), on_demand("b", "gate:" + gate)}));
+  EXPECT_EQ(said(front.post("/v1/chat/completions", chat("a", "one"))), "one");
+  RawClient waits(front.port());
+  waits.send(request("POST", "/v1/infer", R"({"model":"b","prompt":"Hi"})"));
+  wait_for_state(front, 1, "starting");
+  EXPECT_EQ(said(front.post("/v1/chat/completions", chat("a", "two"))), "two");
+  EXPECT_EQ(worker_of(front, 1).at("state"), "starting");
+  std::ofstream(gate) << "open";
+  EXPECT_EQ(waits.read_response().status, 200);
+}
+
+TEST(OnDemand, ALoadWhoseClientsLeaveGoesOnAndMayGiveWay) {
+  const Folder folder;
+  const std::string gate = folder.pipe("gate");
+  Front front(json::array({on_demand("a", "gate:" + gate), on_demand("b", "echo")}), kRoomForOne);
+  const auto leave_while_it_loads = [&] {
+    RawClient client(front.port());
+    client.send(request("POST", "/v1/infer", R"({"model":"a","prompt":"Hi"})"));
+    wait_for_state(front, 0, "starting");
+  };
+  leave_while_it_loads();
+  std::ofstream(gate) << "open";
+  wait_for_state(front, 0, "ready");
+  EXPECT_EQ(said(front.post("/v1/chat/completions", chat("b", "Hi"))), "Hi");
+  leave_while_it_loads();
+  EXPECT_EQ(said(front.post("/v1/chat/completions", chat("b", "Hi"))), "Hi");
+  EXPECT_EQ(worker_of(front, 0).at("state"), "unloaded");
+}
+
+TEST(OnDemand, ASignalEndsAFrontWhoseModelLoads) {
+  Front front(json::array({on_demand("a", "slow")}));
+  RawClient client(front.port());
+  client.send(request("POST", "/v1/chat/completions", chat("a", "Hi").dump()));
+  wait_for_state(front, 0, "starting");
+  const auto begin = std::chrono::steady_clock::now();
+  front.process().signal(SIGTERM);
+  const RawResponse answer = client.read_response();
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_THAT(answer.body, HasSubstr("STOPPING"));
+  EXPECT_EQ(front.process().wait(), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kStopLimit + std::chrono::seconds(2));
+}
+
+// A fixed model has its workers from the start, and never leaves for another.
+TEST(OnDemand, AFixedModelStays) {
+  json fixed = fake("a", "echo");
+  fixed["memory_bytes"] = 600;
+  Front front(json::array({fixed, on_demand("b", "echo")}), kRoomForOne);
+  front.wait_ready();
+  const RawResponse answer = front.post("/v1/chat/completions", chat("b", "Hi"));
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_THAT(answer.body, HasSubstr("MODEL_TOO_LARGE"));
+  EXPECT_EQ(worker_of(front, 0).at("state"), "ready");
+}
+
+}  // namespace
+}  // namespace rbee::testing
