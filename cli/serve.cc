@@ -8,11 +8,13 @@
 #include <thread>
 
 #include "cli/commands.h"
+#include "cli/serve_models.h"
 #include "rbee/core/error.h"
 #include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
 #include "rbee/engine/api/text.h"
 #include "server/front/front.h"
+#include "server/front/keep_alive.h"
 #include "server/http/clock.h"
 #include "workers/common/graphs_flag.h"
 #include "workers/common/logging.h"
@@ -20,7 +22,6 @@
 #include "workers/common/server_flags.h"
 #include "workers/common/stop_signals.h"
 #include "workers/common/tracing.h"
-#include "workers/programs/programs.h"
 
 namespace rbee::tools {
 namespace {
@@ -42,27 +43,13 @@ struct Options {
   std::string config;
   server::ServedModel model;
   std::string kind = "chat";
+  std::string keep_alive = "5m";
+  int64_t max_memory = 0;  // bytes; 0 = as are free
+  bool pull = false;
+
+  // Models on demand from the hub's cache.
+  bool by_name() const { return config.empty() && model.model.empty(); }
 };
-
-bool is_program(const fs::path& path) {
-  return access(path.c_str(), X_OK) == 0 && fs::is_regular_file(path);
-}
-
-// This program holds the workers; another one is the configuration's.
-void find_programs(server::FrontConfig& config) {
-  for (server::ServedModel& model : config.models) {
-    if (model.program.empty()) {
-      const bool image = model.kind == server::ModelKind::image;
-      model.worker = cat(image ? "sd-worker-" : "llm-worker-rbee-", model.device);
-      const std::string why = workers::why_not_held(model.worker);
-      if (!why.empty()) fail(Code::unsupported, "serve", "model ", model.name, ": ", why);
-      model.program = fs::read_symlink("/proc/self/exe").string();
-    } else if (!is_program(model.program)) {
-      fail(Code::not_found, "serve", "the program of ", model.name,
-           " cannot be run: ", model.program);
-    }
-  }
-}
 
 // The adapters' names; requests use them like model names.
 std::vector<std::string> adapters_of(const std::vector<std::string>& flags) {
@@ -80,9 +67,16 @@ std::vector<std::string> adapters_of(const std::vector<std::string>& flags) {
   return out;
 }
 
+HubModels models_on_demand(const Options& options) {
+  const auto keep_alive = server::parse_keep_alive(options.keep_alive);
+  return HubModels({.keep_alive = keep_alive.value(), .pull = options.pull});
+}
+
 server::FrontConfig read_config(const Options& options) {
   server::FrontConfig config;
-  if (!options.config.empty()) {
+  if (options.by_name()) {
+    config.models = models_on_demand(options).list();
+  } else if (!options.config.empty()) {
     config = server::parse_front_config(read_file(options.config), options.config);
   } else {
     config.models.push_back(options.model);
@@ -91,9 +85,12 @@ server::FrontConfig read_config(const Options& options) {
     if (options.kind == "embedding") model.kind = server::ModelKind::embedding;
     if (model.name.empty()) model.name = fs::path(model.model).filename().string();
   }
+  if (options.max_memory > 0) config.max_memory = options.max_memory;
+  if (options.by_name()) return config;
   find_programs(config);
   for (server::ServedModel& model : config.models) {
     if (model.kind == server::ModelKind::chat) model.adapters = adapters_of(model.flags);
+    count_memory(model);
   }
   return config;
 }
@@ -150,6 +147,16 @@ void drain(server::Front& front, const server::Server& server, std::chrono::seco
   }
 }
 
+server::FrontHooks hooks_of(const Options& options) {
+  server::FrontHooks out{.free_memory = free_memory};
+  if (options.by_name()) {
+    out.find_model = [models = models_on_demand(options)](const std::string& name) {
+      return models.find(name);
+    };
+  }
+  return out;
+}
+
 int serve(const Options& options) {
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   workers::start_logging(
@@ -167,12 +174,16 @@ int serve(const Options& options) {
       options.server, {.service = "rbee serve", .instance = cat("rbee-", getpid())});
   server::Front front({.config = config,
                        .environment = worker_environment(options.server),
+                       .hooks = hooks_of(options),
                        .version = RBEE_VERSION,
                        .tracer = server_options.tracer});
   server::Server server(server_options, front.routes(), keys);
   const std::chrono::seconds patience(options.server.drain_seconds);
   workers::arm_stop_signals(patience + kStopSeconds);
-  log(LogLevel::info, "ready", {{"host", server_options.host}, {"port", cat(server.port())}});
+  log(LogLevel::info, "ready",
+      {{"host", server_options.host},
+       {"port", cat(server.port())},
+       {"models", cat(config.models.size())}});
 
   const bool whole = watch(options, server, front);
   if (!whole) log(LogLevel::error, "no worker can be started: the front ends");
@@ -185,10 +196,16 @@ int serve(const Options& options) {
   return whole ? 0 : 1;
 }
 
+std::string is_keep_alive(const std::string& text) {
+  return server::parse_keep_alive(text) ? "" : cat("'", text, "' is no duration such as 5m");
+}
+
 }  // namespace
 
 Command add_serve(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("serve", "Several models behind one port");
+  CLI::App* app = parent.add_subcommand("serve",
+                                        "Models behind one port: those of a file, or on demand all "
+                                        "of the hub's cache");
   const auto options = std::make_shared<Options>();
   CLI::Option* config = app->add_option("--config", options->config, "What to serve, a JSON file")
                             ->check(CLI::ExistingFile);
@@ -209,14 +226,21 @@ Command add_serve(CLI::App& parent) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   add("--worker-flag", model.flags, "One more word of the workers' command lines; several times");
+  const auto add_by_name = [&](CLI::Option* option) { option->excludes(config)->excludes(path); };
+  add_by_name(app->add_option("--keep-alive", options->keep_alive,
+                              "How long a model stays loaded after its last request: 5m, 0, -1 = "
+                              "until its memory is needed")
+                  ->check(is_keep_alive)
+                  ->capture_default_str());
+  add_by_name(app->add_flag("--pull", options->pull,
+                            "Fetch the models of the hub that requests name (hf:org/repo)"));
+  app->add_option("--max-memory", options->max_memory,
+                  "Memory of a device that all models together may need, such as 24GB; 0 = as is "
+                  "free")
+      ->transform(CLI::AsSizeValue(true));
   workers::add_server_flags(*app, options->server);
   workers::add_graphs_flag(*app);
-  app->final_callback([app, config, path, options] {
-    if (config->count() + path->count() == 0) {
-      throw CLI::RequiredError("--config or --model");
-    }
-    read_ollama_host(*app, options->server);
-  });
+  app->final_callback([app, options] { read_ollama_host(*app, options->server); });
   return {app, [options] { return serve(*options); }};
 }
 

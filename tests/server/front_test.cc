@@ -512,9 +512,16 @@ TEST(Front, BadConfigurationsNameTheField) {
               HasSubstr("models[0].colour is not known"));
   EXPECT_THAT(complaint(R"({"models":[{"name":"a","model":"m","program":"/none"}]})"),
               HasSubstr("the program of a cannot be run: /none"));
-  Process neither(RBEE, {"serve"});
-  EXPECT_EQ(neither.wait(), 2);
-  EXPECT_THAT(neither.text(), HasSubstr("--config or --model"));
+  EXPECT_THAT(complaint(R"({"models":[{"name":"a","model":"m","keep_alive":"soon"}]})"),
+              HasSubstr("models[0].keep_alive must be a duration"));
+  EXPECT_THAT(complaint(R"({"models":[{"name":"a","model":"m","keep_alive":1,"replicas":2}]})"),
+              HasSubstr("models[0].replicas must be 1 beside keep_alive"));
+  Process both(RBEE, {"serve", "--model", "m", "--pull"});
+  EXPECT_EQ(both.wait(), 2);
+  EXPECT_THAT(both.text(), HasSubstr("--model excludes --pull"));
+  Process soon(RBEE, {"serve", "--keep-alive", "soon"});
+  EXPECT_EQ(soon.wait(), 2);
+  EXPECT_THAT(soon.text(), HasSubstr("'soon' is no duration such as 5m"));
 }
 
 TEST(Front, ChatAndPicturesOfRealModels) {

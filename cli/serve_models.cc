@@ -1,0 +1,217 @@
+#include "cli/serve_models.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "backends/api/registry.h"
+#include "rbee/core/error.h"
+#include "rbee/core/log.h"
+#include "rbee/core/printable.h"
+#include "rbee/engine/embedding/source.h"
+#include "rbee/engine/image/model_memory.h"
+#include "rbee/engine/text/model_memory.h"
+#include "rbee/hub/cache.h"
+#include "rbee/hub/gguf_names.h"
+#include "rbee/hub/pull.h"
+#include "workers/programs/programs.h"
+
+namespace rbee::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using server::ModelKind;
+using server::ServedModel;
+
+// Tokens whose keys and values a worker of a model on demand keeps: by default it would take a part
+// of all free memory. A model whose files are not here yet gets what hub::needed_memory() counts.
+constexpr int64_t kCacheTokens = 16'384, kFirstCacheTokens = 4'096;
+
+bool is_program(const fs::path& path) {
+  return access(path.c_str(), X_OK) == 0 && fs::is_regular_file(path);
+}
+
+std::string worker_name(ModelKind kind, const std::string& device) {
+  return cat(kind == ModelKind::image ? "sd-worker-" : "llm-worker-rbee-", device);
+}
+
+// This program holds the workers; another one is the configuration's.
+void find_program(ServedModel& model) {
+  model.worker = worker_name(model.kind, model.device);
+  const std::string why = workers::why_not_held(model.worker);
+  if (!why.empty()) fail(Code::unsupported, "serve", "model ", model.name, ": ", why);
+  model.program = fs::read_symlink("/proc/self/exe").string();
+}
+
+int64_t bytes_of(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    const auto bytes = fs::file_size(path, error);
+    return error ? 0 : static_cast<int64_t>(bytes);
+  }
+  int64_t out = 0;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path, error)) {
+    const std::string ending = entry.path().extension().string();
+    const bool weights = ending == ".safetensors" || ending == ".gguf";
+    if (weights && entry.is_regular_file(error)) out += bytes_of(entry.path().string());
+  }
+  return out;
+}
+
+// Of a device of this kind that has the most of it; nothing: unknown.
+std::optional<int64_t> most_memory(const std::string& device, int64_t MemoryInfo::* which) {
+  std::optional<int64_t> out;
+  for (const BackendInfo& backend : backends()) {
+    if (rbee::name(backend.kind) != device) continue;
+    for (int i = 0; i < backend.device_count(); ++i) {
+      try {
+        out = std::max(out.value_or(0), backend.offer(i).memory.*which);
+      } catch (const Error& error) {
+        log(LogLevel::warn, "a device's memory cannot be read",
+            {{"device", cat(DeviceId{backend.kind, i})}, {"error", error.what()}});
+      }
+    }
+  }
+  return out;
+}
+
+// A GPU whose memory holds the model; else the CPU.
+void choose_device(ServedModel& model) {
+  for (const BackendInfo& backend : backends()) {
+    const std::string kind(rbee::name(backend.kind));
+    const bool fits = backend.kind != DeviceKind::cpu &&
+                      most_memory(kind, &MemoryInfo::total).value_or(0) >= model.memory;
+    if (!fits) continue;
+    model.device = kind;
+    model.flags.insert(model.flags.end(), {"--device", "auto"});
+    break;
+  }
+  find_program(model);
+}
+
+bool has_file(const hub::Choice& choice, std::string_view part) {
+  return std::ranges::any_of(choice.files, [&](const hub::RepoFile& file) {
+    return file.path.find(part) != std::string::npos;
+  });
+}
+
+void keep_tokens(ServedModel& model, int64_t tokens) {
+  if (model.kind != ModelKind::chat) return;
+  model.flags.insert(model.flags.end(), {"--cache-tokens", cat(tokens)});
+}
+
+// Of a model whose files are in the cache.
+void describe_files(ServedModel& model, const std::string& mmproj) {
+  if (model.kind == ModelKind::image) {
+    model.memory = engine::image_model_memory(model.model, {});
+    return;
+  }
+  if (engine::is_for_embeddings(model.model)) model.kind = ModelKind::embedding;
+  const int64_t context = model.kind == ModelKind::chat ? kCacheTokens : 0;
+  model.memory = engine::text_model_memory(model.model, {.mmproj = mmproj, .context = context});
+  keep_tokens(model, kCacheTokens);
+  if (!mmproj.empty()) model.flags.insert(model.flags.end(), {"--mmproj", mmproj});
+}
+
+// The names of a repository's models in the cache.
+std::vector<std::string> names_of(const hub::CachedRepo& repo) {
+  std::vector<std::string> out;
+  for (const hub::CachedRevision& revision : repo.revisions) {
+    const bool is_main = std::ranges::count(revision.refs, "main") > 0;
+    if (!is_main && repo.revisions.size() > 1) continue;
+    const std::string other = revision.refs.empty() ? revision.commit : revision.refs.front();
+    const std::string at = is_main ? "" : cat("@", other);
+    std::set<std::string> quantizations;
+    for (const hub::RepoFile& file : revision.files) {
+      if (!hub::is_gguf_model(file.path)) continue;
+      if (auto found = hub::quantization_of(file.path); !found.empty()) quantizations.insert(found);
+    }
+    if (quantizations.size() < 2) out.push_back(cat("hf:", repo.repo, at));
+    if (quantizations.size() < 2) continue;
+    for (const std::string& one : quantizations) {
+      out.push_back(cat("hf:", repo.repo, ":", one, at));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void find_programs(server::FrontConfig& config) {
+  for (ServedModel& model : config.models) {
+    if (model.program.empty()) {
+      find_program(model);
+    } else if (!is_program(model.program)) {
+      fail(Code::not_found, "serve", "the program of ", model.name,
+           " cannot be run: ", model.program);
+    }
+  }
+}
+
+void count_memory(ServedModel& model) {
+  model.bytes = bytes_of(model.model);
+  if (model.memory == 0 && model.bytes > 0) model.memory = hub::needed_memory(model.bytes);
+}
+
+std::optional<int64_t> free_memory(const std::string& device) {
+  return most_memory(device, &MemoryInfo::free);
+}
+
+ServedModel HubModels::describe(const std::string& text, bool pull) const {
+  const hub::ModelName name = hub::parse_model_name(text);
+  hub::PullOptions how{.settings = hub::read_settings()};
+  how.settings.offline = how.settings.offline || !pull;
+  const hub::ModelState state = hub::look_up(name, how);
+  const hub::Choice& choice = state.choice;
+  ServedModel out{.name = hub::to_text(name),
+                  .model = hub::to_text(name),
+                  .keep_alive = options_.keep_alive,
+                  .bytes = choice.bytes()};
+  if (has_file(choice, "adapter_config.json")) {
+    fail(Code::unsupported, "serve", out.name, " is an adapter, which needs its model");
+  }
+  if (has_file(choice, "model_index.json")) out.kind = ModelKind::image;
+  const bool whole = std::ranges::all_of(choice.files, [&](const hub::RepoFile& file) {
+    return std::ranges::count(state.in_cache, file.path, &hub::RepoFile::path) > 0;
+  });
+  if (whole) {
+    const hub::Cache cache(how.settings.cache);
+    const fs::path folder = cache.snapshot(name.repo, state.commit);
+    out.model = (choice.model.empty() ? folder : folder / choice.model).string();
+    describe_files(out, choice.mmproj.empty() ? "" : (folder / choice.mmproj).string());
+  } else {
+    if (has_file(choice, "_Pooling/")) out.kind = ModelKind::embedding;
+    out.memory = hub::needed_memory(choice.bytes());
+    keep_tokens(out, kFirstCacheTokens);
+  }
+  choose_device(out);
+  return out;
+}
+
+std::vector<ServedModel> HubModels::list() const {
+  std::vector<ServedModel> out;
+  for (const hub::CachedRepo& repo : hub::Cache(hub::read_settings().cache).list()) {
+    for (const std::string& name : names_of(repo)) {
+      try {
+        out.push_back(describe(name, false));
+      } catch (const Error& error) {
+        log(LogLevel::warn, "a model of the cache is left out",
+            {{"model", name}, {"error", printable_line(error.what())}});
+      }
+    }
+  }
+  return out;
+}
+
+std::optional<ServedModel> HubModels::find(const std::string& name) const {
+  std::string text = name;
+  for (const std::string_view host : {"hf.co/", "huggingface.co/"}) {
+    if (text.starts_with(host)) text = cat("hf:", text.substr(host.size()));
+  }
+  if (!hub::is_hub_name(text)) return std::nullopt;
+  return describe(text, options_.pull);
+}
+
+}  // namespace rbee::tools
