@@ -1,6 +1,7 @@
 #include "server/front/finder.h"
 
 #include <boost/asio/post.hpp>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -38,12 +39,17 @@ bool Finder::ask(const std::string& name, Done done) {
   std::vector<Done>& waiting = asked_[name];
   waiting.push_back(std::move(done));
   if (waiting.size() > 1) return true;
-  std::thread([this, name, find = find_, shared = shared_] {
-    FoundModel found = found_by(find, name);
-    const std::scoped_lock lock(shared->mutex);
-    if (shared->io == nullptr) return;
-    boost::asio::post(*shared->io, [this, name, found = std::move(found)] { told(name, found); });
-  }).detach();
+  try {
+    std::thread([this, name, find = find_, shared = shared_] {
+      FoundModel found = found_by(find, name);
+      const std::scoped_lock lock(shared->mutex);
+      if (shared->io == nullptr) return;
+      boost::asio::post(*shared->io, [this, name, found = std::move(found)] { told(name, found); });
+    }).detach();
+  } catch (const std::system_error&) {  // no more threads
+    asked_.erase(name);
+    return false;
+  }
   return true;
 }
 

@@ -161,10 +161,10 @@ class Front::Impl {
 
   const FrontOptions options_;
   asio::io_context io_{1};
+  std::atomic<int64_t> running_ = 0;  // before the pool, whose requests count here until they end
   Pool pool_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   std::thread thread_;
-  std::atomic<int64_t> running_ = 0;
   std::atomic<bool> draining_ = false;
   int64_t created_ = 0;
   std::map<size_t, json> tags_;  // on the pool's thread: what /api/tags lists, by model

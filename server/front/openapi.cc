@@ -154,8 +154,7 @@ class Document {
           "properties":{"workers":{"type":"array","items":{"type":"object",
            "required":["name","state","restarts","running"],"properties":{
             "state":{"enum":["unloaded","starting","ready","ending","paused","given_up"]},
-            "progress":{"type":"object","description":"of a worker that starts"},
-            "restarts":{"type":"integer","minimum":0},
+            "progress":{"type":"object"},"restarts":{"type":"integer","minimum":0},
             "running":{"type":"integer","minimum":0}}}}}}}}})");
     constexpr std::string_view kModel =
         R"({"type":"object","required":["id","object","created","owned_by","kind"],
