@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "rbee/core/gigabytes.h"
+#include "rbee/core/cat.h"
 #include "rbee/core/log.h"
 #include "server/front/keep_alive.h"
 #include "server/front/pool.h"
@@ -17,6 +17,12 @@ constexpr milliseconds kUnloadPatience{2000};  // from SIGTERM to SIGKILL
 // A job's stream may still be read, or a client comes just now.
 constexpr milliseconds kLookAgain{1000};
 constexpr int64_t kUnlimited = int64_t{1} << 60;
+constexpr int64_t kMegabyte = 1'000'000;
+
+// Rounded down, so that a need which is rounded up never reads like what is available.
+std::string megabytes(int64_t bytes) {
+  return cat(bytes / kMegabyte, " MB");
+}
 
 }  // namespace
 
@@ -73,8 +79,8 @@ std::optional<std::string> Pool::make_room(size_t index) {
     return std::nullopt;
   }
   if (plan.most < served.memory) {
-    return cat("The model '", served.name, "' needs ", gigabytes(served.memory), " of memory, and ",
-               gigabytes(plan.most), " are available");
+    return cat("The model '", served.name, "' needs ", megabytes(served.memory + kMegabyte - 1),
+               " of memory, and ", megabytes(plan.most), " are available");
   }
   for (const size_t member : plan.leave) {
     const size_t leaver = members_[member].model;
@@ -128,8 +134,9 @@ void Pool::give_up_waiting(const Held& exchange) {
   }
   const ServedModel& served = models_[*exchange->model].served;
   refuse(exchange, 503,
-         {"MODEL_UNAVAILABLE", cat("The model '", served.name, "' needs ", gigabytes(served.memory),
-                                   " of memory, which other models did not free in time")});
+         {"MODEL_UNAVAILABLE",
+          cat("The model '", served.name, "' needs ", megabytes(served.memory + kMegabyte - 1),
+              " of memory, which other models did not free in time")});
 }
 
 std::optional<steady_clock::time_point> Pool::expiry(size_t index) const {

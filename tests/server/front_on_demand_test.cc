@@ -162,7 +162,7 @@ TEST(OnDemand, AWorkerThatIsKilledWhileItLoadsFailsAllItsRequests) {
 
 TEST(OnDemand, AModelThatIsTooLargeIsRefusedWithBothNumbers) {
   json large = on_demand("large", "echo");
-  large["memory_bytes"] = int64_t{3'000'000'000};
+  large["memory_bytes"] = int64_t{1'000'000'001};
   Front front(json::array({large, on_demand("a", "echo")}),
               {{"max_memory_bytes", int64_t{1'000'000'000}}});
   EXPECT_EQ(said(front.post("/v1/chat/completions", chat("a", "Hi"))), "Hi");
@@ -171,7 +171,7 @@ TEST(OnDemand, AModelThatIsTooLargeIsRefusedWithBothNumbers) {
   const json error = json::parse(answer.body).at("error");
   EXPECT_EQ(error.at("code"), "MODEL_TOO_LARGE");
   EXPECT_EQ(error.at("message"),
-            "The model 'large' needs 3.0 GB of memory, and 1.0 GB are available");
+            "The model 'large' needs 1001 MB of memory, and 1000 MB are available");
   EXPECT_EQ(worker_of(front, 1).at("state"), "ready");
 }
 
