@@ -284,6 +284,29 @@ TEST(Process, LimitsComeFromFlags) {
   EXPECT_THAT(wrong.text(), HasSubstr("--max-header-bytes"));
 }
 
+TEST(Process, SoManyBodiesAreHeldAtOnce) {
+  Worker worker({"--model", "hold", "--port", "0", "--max-body-bytes", "100000", "--max-held-bytes",
+                 "400000"});
+  const std::string body = cat(R"({"stream":true,"prompt":")", std::string(90'000, 'x'), "\"}");
+  const std::string question = request("POST", "/v1/infer", body);
+  RawClient first(worker.port()), second(worker.port()), third(worker.port());
+  for (RawClient* client : {&first, &second}) {
+    client->send(question);
+    EXPECT_EQ(client->read_head().status, 200);
+  }
+  third.send(question);
+  EXPECT_EQ(third.read_head().status, 429);
+  first.close();
+  int status = 0;
+  const auto end = steady_clock::now() + std::chrono::seconds(60);
+  while (status != 200 && steady_clock::now() < end) {
+    RawClient client(worker.port());
+    client.send(question);
+    status = client.read_head().status;
+  }
+  EXPECT_EQ(status, 200);
+}
+
 // Runs the worker in a shell; `redirect` says where the log goes.
 void expect_serves_without_log(const std::string& prefix, const std::string& redirect) {
   const uint16_t port = [] {

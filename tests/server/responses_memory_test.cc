@@ -214,6 +214,27 @@ TEST(ResponseMemory, InputItemsAreAllThatTheModelRead) {
   EXPECT_EQ(error_of(worker.get(path + "?order=up"), 400).at("param"), "order");
 }
 
+// Nobody reads these fields of an input's items before.
+TEST(ResponseMemory, InputItemsHaveIdsOfTheirOwn) {
+  Worker worker;
+  const json odd = {{"type", "message"}, {"role", "user"}, {"content", "Hi"}};
+  json items = json::array({odd, odd, odd});
+  items[0].update({{"id", 5}, {"status", nullptr}});
+  items[1].update({{"id", nullptr}, {"status", json::array()}});
+  items[2].update({{"id", "mine"}, {"status", "incomplete"}});
+  const std::string id = id_of(answer(worker, {{"input", items}}));
+  const RawResponse response = worker.get(cat("/v1/responses/", id, "/input_items?order=asc"));
+  ASSERT_EQ(response.status, 200) << response.body;
+  const json page = json::parse(response.body);
+  EXPECT_EQ(page.at("data")[0].at("status"), "completed");
+  EXPECT_EQ(page.at("data")[1].at("status"), "completed");
+  EXPECT_EQ(page.at("data")[2].at("status"), "incomplete");
+  EXPECT_EQ(page.at("data")[2].at("id"), "mine");
+  EXPECT_THAT(page.at("first_id"), StartsWith("in_"));
+  EXPECT_THAT(page.at("data")[1].at("id"), StartsWith("in_"));
+  EXPECT_NE(page.at("data")[0].at("id"), page.at("data")[1].at("id"));
+}
+
 TEST(ResponseMemory, TokensAreCountedWithTheChatBefore) {
   Worker worker;
   const json first = answer(worker, {{"input", "One"}});

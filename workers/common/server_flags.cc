@@ -50,6 +50,11 @@ void add_server_flags(CLI::App& app, ServerFlags& flags) {
                  "Size of a request's body at most; 0 = the default of the worker's kind")
       ->check(CLI::Range(size_t{0}, size_t{1} << 30))
       ->capture_default_str();
+  app.add_option("--max-held-bytes", flags.max_held_bytes,
+                 "Size of all bodies above 64 KiB that are held at once, at least that of four of "
+                 "the largest")
+      ->check(CLI::Range(size_t{0}, size_t{1} << 40))
+      ->capture_default_str();
   app.add_option("--max-header-bytes", flags.max_header_bytes, "Size of a request's head at most")
       ->check(CLI::Range(1024, 1 << 20))
       ->capture_default_str();
@@ -111,6 +116,7 @@ server::ServerOptions server_options(const std::string& name, const ServerFlags&
   options.name = name;
   options.max_connections = flags.max_connections;
   options.max_client_connections = flags.max_client_connections;
+  options.max_held_bytes = flags.max_held_bytes;
   options.max_header_bytes = flags.max_header_bytes;
   options.header_timeout = std::chrono::seconds(flags.header_seconds);
   options.cors_origins = flags.cors_origins;

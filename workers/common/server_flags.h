@@ -26,6 +26,7 @@ struct ServerFlags {
   size_t max_connections = 512;
   size_t max_client_connections = 0;  // of one address; 0 = no extra limit
   size_t max_body_bytes = 0;          // 0 = the program's default
+  size_t max_held_bytes = server::ServerOptions().max_held_bytes;
   size_t max_header_bytes = 16 * 1024;
   std::string
       otlp_endpoint;        // of a trace collector, see make_tracer(); empty = from the environment

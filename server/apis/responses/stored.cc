@@ -37,8 +37,11 @@ Json listed(const Json& item, const std::string& id) {
     out["content"] = parts_of("user", item);
     return out;
   }
-  out.update(item);
-  if (!out.contains("status")) out["status"] = "completed";
+  out["status"] = "completed";
+  for (const auto& [name, value] : item.items()) {
+    const bool ours = name == "id" || name == "type" || name == "status";
+    if (!ours || value.is_string()) out[name] = value;  // null and the like: not given
+  }
   if (out["type"] != "message") return out;
   const Json role = out.value("role", Json());
   const auto content = out.find("content");
