@@ -176,6 +176,7 @@ int serve(const Options& options) {
                        .environment = worker_environment(options.server),
                        .hooks = hooks_of(options),
                        .version = RBEE_VERSION,
+                       .cors_origins = options.server.cors_origins,
                        .tracer = server_options.tracer});
   server::Server server(server_options, front.routes(), keys);
   const std::chrono::seconds patience(options.server.drain_seconds);
@@ -237,7 +238,8 @@ Command add_serve(CLI::App& parent) {
   app->add_option("--max-memory", options->max_memory,
                   "Memory of a device that all models together may need, such as 24GB; 0 = as is "
                   "free")
-      ->transform(CLI::AsSizeValue(true));
+      ->transform(CLI::AsSizeValue(true))
+      ->check(CLI::NonNegativeNumber);
   workers::add_server_flags(*app, options->server);
   workers::add_graphs_flag(*app);
   app->final_callback([app, options] { read_ollama_host(*app, options->server); });

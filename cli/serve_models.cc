@@ -42,7 +42,8 @@ void find_program(ServedModel& model) {
   model.worker = worker_name(model.kind, model.device);
   const std::string why = workers::why_not_held(model.worker);
   if (!why.empty()) fail(Code::unsupported, "serve", "model ", model.name, ": ", why);
-  model.program = fs::read_symlink("/proc/self/exe").string();
+  // Not its path, where another version may be by the time a worker starts.
+  model.program = "/proc/self/exe";
 }
 
 int64_t bytes_of(const std::string& path) {

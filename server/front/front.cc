@@ -13,12 +13,15 @@
 #include "rbee/core/cat.h"
 #include "server/apis/ollama/models.h"
 #include "server/apis/ollama/refusals.h"
+#include "server/apis/pages.h"
 #include "server/front/openapi.h"
 #include "server/front/pool.h"
 #include "server/http/clock.h"
+#include "server/http/cors.h"
 #include "server/http/error_form.h"
 #include "server/http/process_metrics.h"
 #include "server/http/tracer.h"
+#include "server/worker/routes.h"
 
 namespace rbee::server {
 namespace {
@@ -142,6 +145,7 @@ class Front::Impl {
   Response later(std::function<void(const std::shared_ptr<DelayedResponse>&)> step);
   HeadVerdict judge(const Request& head) const;
   Response pass(const Request& request);
+  Response welcome(const Request& request);
   json model_list() const;
   Response models(const Request& request);
   Response model(const Request& request);
@@ -186,7 +190,35 @@ HeadVerdict Front::Impl::judge(const Request& head) const {
   if (!wanted) {
     return {.refusal = error_response(head, 404, {"NOT_FOUND", "There is no such path"})};
   }
+  const bool may_load = std::ranges::any_of(options_.config.models, &ServedModel::on_demand) ||
+                        options_.hooks.find_model;
+  const bool reads = head.method == "GET" || head.method == "HEAD";
+  if (may_load && reads && is_of_another_site(head, options_.cors_origins)) {
+    return {.refusal = error_response(head, 403,
+                                      {"FORBIDDEN_ORIGIN",
+                                       "A web page of another origin asks for what may load a "
+                                       "model; --cors-origin allows such"})};
+  }
   return {.max_body_bytes = pool_.max_body_bytes(wanted->kind)};
+}
+
+// Whoever has no key, or only looks, loads no model: the page of one on demand is answered here.
+Response Front::Impl::welcome(const Request& request) {
+  const std::vector<ServedModel>& models = options_.config.models;
+  const std::string name = query_value(request.query, "model");
+  auto named = std::ranges::find(models, name, &ServedModel::name);
+  if (named == models.end() && !models.empty()) named = models.begin();
+  const bool of_worker = named != models.end() && !named->on_demand() &&
+                         (name.empty() || name == named->name || !options_.hooks.find_model);
+  if (of_worker) return pass(request);
+  const ModelKind kind = named == models.end() ? ModelKind::chat : named->kind;
+  if (!accepts(request, "text/html") || kind == ModelKind::embedding) {
+    return json_response(200, json{{"name", "rbee serve"},
+                                   {"version", options_.version},
+                                   {"links", {"/health", "/workers", "/v1/models"}}}
+                                  .dump());
+  }
+  return kind == ModelKind::image ? image_page() : chat_page();
 }
 
 Response Front::Impl::pass(const Request& request) {
@@ -490,9 +522,8 @@ Router Front::Impl::routes() {
   get("/metrics", Access::token, [this](const Request&) { return metrics(); });
   get("/openapi.json", Access::anyone, [this](const Request&) { return openapi(); });
   // The page itself prompts for the key.
-  const auto page = [this](const Request& request) { return pass(request); };
-  get("/", Access::anyone, page);
-  get("/page/{version}/{name}", Access::anyone, page);
+  get("/", Access::anyone, [this](const Request& request) { return welcome(request); });
+  get("/page/{version}/{name}", Access::anyone, page_file);
   router.set_fallback([this](const Request& request) { return pass(request); },
                       [this](const Request& head) { return judge(head); }, worker_error_form);
   return router;

@@ -17,6 +17,7 @@ struct FrontOptions {
   std::vector<std::string> environment;  // of the workers: "NAME=value"
   FrontHooks hooks{};
   std::string version;
+  std::vector<std::string> cors_origins{};  // as in ServerOptions
   std::shared_ptr<Tracer> tracer;  // its figures are among the metrics; null: none
 };
 

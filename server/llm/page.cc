@@ -18,22 +18,23 @@ Response answer(const PageFile& file) {
   return response;
 }
 
-Response page_file(LlmService&, const Request& request) {
-  for (const PageFile& file : chat_page_files()) {
-    if (file.name == request.param("name")) return answer(file);
-  }
-  return error_response(request, 404, {"NOT_FOUND", "There is no such path"});
-}
-
-constexpr ChatRoute kRoutes[] = {{.method = "GET",
-                                  .pattern = "/page/{version}/{name}",
-                                  .handler = page_file,
-                                  .access = Access::anyone}};
+constexpr ChatRoute kRoutes[] = {
+    {.method = "GET",
+     .pattern = "/page/{version}/{name}",
+     .handler = [](LlmService&, const Request& request) { return chat_page_file(request); },
+     .access = Access::anyone}};
 
 }  // namespace
 
 std::span<const ChatRoute> page_routes() {
   return kRoutes;
+}
+
+Response chat_page_file(const Request& request) {
+  for (const PageFile& file : chat_page_files()) {
+    if (file.name == request.param("name")) return answer(file);
+  }
+  return error_response(request, 404, {"NOT_FOUND", "There is no such path"});
 }
 
 std::string_view chat_api_document() {

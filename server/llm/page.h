@@ -21,6 +21,8 @@ inline constexpr std::string_view kChatPagePolicy =
 // The page's files at /page/{version}/NAME, without a key. Browsers may cache them: the version
 // changes with the files.
 std::span<const ChatRoute> page_routes();
+// What they answer; the request's parameter `name` is the file's.
+Response chat_page_file(const Request& request);
 
 // The API's OpenAPI document, openapi.json of this folder.
 std::string_view chat_api_document();

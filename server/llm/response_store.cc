@@ -47,7 +47,9 @@ void ResponseStore::shrink(Client& client, size_t bytes) {
 }
 
 void ResponseStore::add(const std::string& client, StoredResponse response) {
-  if (!on()) return;
+  size_t alone = own_bytes(response);
+  for (const auto& turn : response.turns) alone += turn->bytes();
+  if (alone > most_) return;
   const std::string id = response.turns.back()->id;
   const std::lock_guard lock(mutex_);
   Client& held = clients_[client];

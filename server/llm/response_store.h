@@ -27,9 +27,10 @@ struct StoredResponse {
   StoredTurns turns;   // of the chat up to the answer, which is in the last of them
 };
 
-// Holds at most so many bytes. If there are more, the client that holds most loses the answer that
-// it used least recently. So no client can push out the answers of one that holds less. Answers of
-// one chat share its turns, which are counted once.
+// Holds at most so many bytes. An answer that has more, with the chat before it, is not kept. If
+// all have more, the client that holds most loses the answer that it used least recently. So no
+// client can push out the answers of one that holds less. Answers of one chat share its turns,
+// which are counted once.
 class ResponseStore {
  public:
   // bytes: 0: it keeps nothing.

@@ -10,10 +10,6 @@
 namespace rbee::server {
 namespace {
 
-bool accepts(const Request& request, std::string_view type) {
-  return request.header("accept").find(type) != std::string_view::npos;
-}
-
 struct Refusal {
   int status;
   std::string_view code;
@@ -39,13 +35,7 @@ std::string own_body(std::string_view code, const std::exception& error) {
 
 Response welcome(WorkerService& service, const Request& request) {
   if (!accepts(request, "text/html")) return json_response(200, welcome_json(service.info()));
-  Page page = service.page();
-  Response response = text_response(200, std::move(page.html));
-  response.content_type = "text/html; charset=utf-8";
-  response.headers = {{"Content-Security-Policy", std::move(page.policy)},
-                      {"Cache-Control", "no-cache"},
-                      {"Referrer-Policy", "no-referrer"}};
-  return response;
+  return page_response(service.page());
 }
 
 Response health(WorkerService& service, const Request& request) {
@@ -157,6 +147,19 @@ constexpr WorkerRoute kJobRoutes[] = {
 
 std::span<const WorkerRoute> job_routes() {
   return kJobRoutes;
+}
+
+bool accepts(const Request& request, std::string_view type) {
+  return request.header("accept").find(type) != std::string_view::npos;
+}
+
+Response page_response(Page page) {
+  Response response = text_response(200, std::move(page.html));
+  response.content_type = "text/html; charset=utf-8";
+  response.headers = {{"Content-Security-Policy", std::move(page.policy)},
+                      {"Cache-Control", "no-cache"},
+                      {"Referrer-Policy", "no-referrer"}};
+  return response;
 }
 
 Response job_created(const Job& job) {

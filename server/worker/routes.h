@@ -25,6 +25,9 @@ inline constexpr std::string_view kCancelPath = "/v1/cancel";
 // outlive the router. shutdown: called by POST /v1/shutdown; empty: no such path.
 void add_worker_routes(Router& router, WorkerService& service, std::function<void()> shutdown);
 
+// Whether the request's Accept names the type.
+bool accepts(const Request& request, std::string_view type);
+Response page_response(Page page);
 // The answer that names a new job's stream.
 Response job_created(const Job& job);
 // An answer whose body is a stream of events.

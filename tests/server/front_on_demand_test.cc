@@ -75,6 +75,47 @@ TEST(OnDemand, AModelIsLoadedAtItsFirstRequest) {
   EXPECT_THAT(loaded[0].at("expires_at").get<std::string>(), Not(HasSubstr("9999")));
 }
 
+// Anybody may ask for "/", also a client of Ollama that looks whether its server is there.
+TEST(OnDemand, APageLoadsNothing) {
+  json pictures = on_demand("b", "echo");
+  pictures["kind"] = "image";
+  Front front(json::array({on_demand("a", "echo"), pictures}), json::object(), {},
+              {"LLORCH_API_TOKEN=secret"});
+  const std::string browser = "Accept: text/html\r\n";
+  const RawResponse page = ask(front.port(), request("GET", "/?model=a", {}, browser));
+  EXPECT_EQ(page.status, 200);
+  EXPECT_THAT(page.headers.at("content-security-policy"), HasSubstr("script-src 'self'"));
+  const size_t at = page.body.find("/page/");
+  ASSERT_NE(at, std::string::npos);
+  const std::string file = page.body.substr(at, page.body.find('"', at) - at);
+  EXPECT_EQ(ask(front.port(), request("GET", file)).status, 200) << file;
+  EXPECT_NE(ask(front.port(), request("GET", "/?model=b", {}, browser)).body, page.body);
+  EXPECT_EQ(json::parse(ask(front.port(), request("GET", "/")).body).at("name"), "rbee serve");
+  RawClient head(front.port());
+  head.send(request("HEAD", "/"));
+  EXPECT_EQ(head.read_response(false).status, 200);
+  const std::string key = "Authorization: Bearer secret\r\n";
+  const json all = json::parse(ask(front.port(), request("GET", "/workers", {}, key)).body);
+  for (const json& model : all.at("models")) {
+    EXPECT_EQ(model.at("workers").at(0).at("state"), "unloaded");
+  }
+}
+
+// An <img> of any page in the browser sends GET, without asking.
+TEST(OnDemand, PagesOfOtherSitesLoadNothing) {
+  Front front(json::array({on_demand("a", "echo")}), json::object(),
+              {"--cors-origin", "https://friend.example"});
+  const std::string path = "/v1/responses/resp_1";
+  const auto status = [&](const std::string& headers) {
+    return ask(front.port(), request("GET", path, {}, headers)).status;
+  };
+  EXPECT_EQ(status("Sec-Fetch-Site: cross-site\r\n"), 403);
+  EXPECT_EQ(status("Origin: https://other.example\r\n"), 403);
+  EXPECT_EQ(worker_of(front, 0).at("state"), "unloaded");
+  EXPECT_EQ(status("Origin: https://friend.example\r\n"), 404);
+  EXPECT_EQ(worker_of(front, 0).at("state"), "ready");
+}
+
 TEST(OnDemand, AnIdleModelIsUnloadedAfterItsTime) {
   Front front(json::array({on_demand("a", "echo", 0)}));
   EXPECT_EQ(said(front.post("/v1/chat/completions", chat("a", "one"))), "one");

@@ -48,6 +48,28 @@ TEST(OllamaTruncate, AChatLosesItsOldestTurnsButNoSystemMessage) {
   EXPECT_EQ(kept(asked(worker, "/api/chat", {{"messages", shorter}})), "ScdTefg");
 }
 
+TEST(OllamaTruncate, AnAnswerHasAQuarterOfTheContextUnlessItNeedsLess) {
+  Worker worker;
+  json chat = json::array();
+  for (const char* name : {"a", "b", "c", "d"}) {
+    chat.push_back(said("user", name, 440));
+    chat.push_back(said("assistant", name, 60));
+  }
+  chat.push_back(said("user", "e", 400));
+  // Without "a" it would have some 1,900 tokens.
+  EXPECT_EQ(kept(asked(worker, "/api/chat", {{"messages", chat}})), "ccdde");
+  EXPECT_EQ(
+      kept(asked(worker, "/api/chat", {{"messages", chat}, {"options", {{"num_predict", 20}}}})),
+      "bbccdde");
+}
+
+TEST(OllamaTruncate, WhatIsBeforeTheFirstQuestionGoesToo) {
+  Worker worker;
+  const json chat = {said("system", "S", 10), said("assistant", "a", 3000), said("user", "b", 10)};
+  EXPECT_EQ(kept(asked(worker, "/api/chat", {{"messages", chat}})), "Sb");
+  EXPECT_EQ(worker.engine.last_request().kept_tokens, std::nullopt);
+}
+
 TEST(OllamaTruncate, TheLastTurnStays) {
   Worker worker;
   const json call = {{"role", "assistant"},

@@ -274,6 +274,18 @@ TEST(ResponseStore, WhoHoldsMostLosesItsOldest) {
   EXPECT_NE(store.find("large", "e99"), nullptr);
 }
 
+TEST(ResponseStore, WhatIsTooLargeAloneLeavesTheClientsOthers) {
+  server::ResponseStore store(10'000);
+  store.add("client", stored("a", 2000));
+  store.add("client", stored("b", 4000, store.find("client", "a")->turns));
+  const size_t before = store.bytes();
+  store.add("client", stored("c", 20'000));
+  store.add("client", stored("d", 4000, store.find("client", "b")->turns));  // with its chat
+  EXPECT_EQ(store.bytes(), before);
+  for (const char* id : {"a", "b"}) EXPECT_NE(store.find("client", id), nullptr) << id;
+  for (const char* id : {"c", "d"}) EXPECT_EQ(store.find("client", id), nullptr) << id;
+}
+
 TEST(ResponseStore, SharedTurnsCountOnceAndUntilTheirLastAnswerGoes) {
   server::ResponseStore store(1'000'000);
   store.add("c", stored("a", 10'000));

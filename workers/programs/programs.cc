@@ -1,5 +1,7 @@
 #include "workers/programs/programs.h"
 
+#include <sys/prctl.h>
+
 #include <cstdio>
 
 #include "backends/cpu/cpu_backend.h"
@@ -54,6 +56,8 @@ int run(const WorkerProgram& worker, int argc, const char* const* argv) {
     std::fprintf(stderr, "rbee: %s\n", why.c_str());
     return kWrongUsage;
   }
+  // What ps and top show, whatever the program's file is called.
+  prctl(PR_SET_NAME, worker.name);
   const BackendInfo& backend = *find_backend(worker.kind);
   const Program program{.name = worker.name,
                         .kind = worker.kind,

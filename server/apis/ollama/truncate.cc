@@ -31,11 +31,12 @@ bool surely_fits(const GenerateRequest& request, size_t context) {
   return bytes < context;
 }
 
-bool fits(const LlmService& service, const GenerateRequest& request) {
+// room: tokens that are left for the answer.
+bool fits(const LlmService& service, const GenerateRequest& request, size_t room = 1) {
   const size_t tokens = request.messages.empty()
                             ? service.engine().tokenize(request.prompt, {}).size()
                             : service.count_tokens(request);
-  return tokens < static_cast<size_t>(service.engine().model().context_length);
+  return tokens + room <= static_cast<size_t>(service.engine().model().context_length);
 }
 
 // Without the messages before index `first`, except system messages.
@@ -48,26 +49,30 @@ Messages from(const Messages& messages, size_t first) {
   return out;
 }
 
-// Where the chat may begin anew: its user's messages, except the first.
+// Where the chat may begin anew: its user's messages, unless nothing but system messages is before.
 std::vector<size_t> beginnings(const Messages& messages) {
   std::vector<size_t> out;
-  bool found = false;
+  bool begun = false;
   for (size_t i = 0; i < messages.size(); ++i) {
-    if (messages[i].role != "user") continue;
-    if (found) out.push_back(i);
-    found = true;
+    if (messages[i].role == "system") continue;
+    if (begun && messages[i].role == "user") out.push_back(i);
+    begun = true;
   }
   return out;
 }
 
 // Drops as few messages as it must, or all that it may. It halves what is left to try: rendering
-// and tokenizing the chat once for each message would take long.
+// and tokenizing the chat once for each message would take long. A quarter of the context is left
+// for the answer, unless it needs less: an answer ends where the context is full.
 void drop_oldest(const LlmService& service, GenerateRequest& request) {
   const Messages all = std::move(request.messages);
   const std::vector<size_t> starts = beginnings(all);
+  const int32_t quarter = service.engine().model().context_length / 4;
+  const auto room = static_cast<size_t>(
+      std::clamp(request.max_tokens.value_or(quarter), 1, std::max(quarter, 1)));
   const auto short_enough = [&](size_t start) {
     request.messages = from(all, start);
-    return fits(service, request);
+    return fits(service, request, room);
   };
   const auto first =
       std::ranges::partition_point(starts, [&](size_t start) { return !short_enough(start); });

@@ -40,7 +40,8 @@ Json listed(const Json& item, const std::string& id) {
   out["status"] = "completed";
   for (const auto& [name, value] : item.items()) {
     const bool ours = name == "id" || name == "type" || name == "status";
-    if (!ours || value.is_string()) out[name] = value;  // null and the like: not given
+    const bool given = value.is_string() && value != "";
+    if (!ours || given) out[name] = value;
   }
   if (out["type"] != "message") return out;
   const Json role = out.value("role", Json());
