@@ -270,41 +270,35 @@ TEST(EmbeddingClients, OllamasOwnPythonClient) {
   run_client(worker, "ollama_client.py", {"embedding", (model / "golden.json").string()});
 }
 
-TEST(FrontClients, OllamasOwnPythonClient) {
-  const json config = {{"models",
-                        {{{"name", "parrot"}, {"program", FAKE_WORKER}, {"model", "echo"}},
-                         {{"name", "other"}, {"program", FAKE_WORKER}, {"model", "any"}}}}};
-  const fs::path file = fs::temp_directory_path() / cat("rbee-ollama-", getpid(), ".json");
-  std::ofstream(file) << config.dump();
+// Runs a client against `rbee serve` with these models, once they are loaded.
+void run_client_of_front(const json& models, const char* script, const char* part) {
+  const fs::path file = fs::temp_directory_path() / cat("rbee-", part, "-", getpid(), ".json");
+  std::ofstream(file) << json{{"models", models}}.dump();
   Process front(RBEE, {"serve", "--port", "0", "--config", file.string()});
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(120);
   while (ask(front.port(), request("GET", "/health/ready")).status != 200) {
     ASSERT_LT(std::chrono::steady_clock::now(), end) << front.text();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  run_client(front, "ollama_client.py", {"front"});
+  run_client(front, script, {part});
   fs::remove(file);
+}
+
+TEST(FrontClients, OllamasOwnPythonClient) {
+  const json models = {{{"name", "parrot"}, {"program", FAKE_WORKER}, {"model", "echo"}},
+                       {{"name", "other"}, {"program", FAKE_WORKER}, {"model", "any"}}};
+  run_client_of_front(models, "ollama_client.py", "front");
 }
 
 // Requests take turns between two workers, each with a memory of its own.
 TEST(FrontClients, OpenAisOwnPythonClientGoesOnFromStoredResponses) {
   const test::ModelFolder model(test::data_folder());
-  const json config = {{"models",
-                        {{{"name", "tiny"},
-                          {"program", LLM_WORKER},
-                          {"model", model.path().string()},
-                          {"replicas", 2},
-                          {"flags", {"--threads", "1", "--context", "256"}}}}}};
-  const fs::path file = fs::temp_directory_path() / cat("rbee-memory-", getpid(), ".json");
-  std::ofstream(file) << config.dump();
-  Process front(RBEE, {"serve", "--port", "0", "--config", file.string()});
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(120);
-  while (ask(front.port(), request("GET", "/health/ready")).status != 200) {
-    ASSERT_LT(std::chrono::steady_clock::now(), end) << front.text();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  run_client(front, "openai_chat_client.py", {"memory"});
-  fs::remove(file);
+  const json models = json::array({{{"name", "tiny"},
+                                    {"program", LLM_WORKER},
+                                    {"model", model.path().string()},
+                                    {"replicas", 2},
+                                    {"flags", {"--threads", "1", "--context", "256"}}}});
+  run_client_of_front(models, "openai_chat_client.py", "memory");
 }
 
 TEST(ChatClients, CoheresOwnPythonClient) {
