@@ -18,7 +18,7 @@ struct FrontOptions {
   FrontHooks hooks{};
   std::string version;
   std::vector<std::string> cors_origins{};  // as in ServerOptions
-  std::shared_ptr<Tracer> tracer;  // its figures are among the metrics; null: none
+  std::shared_ptr<Tracer> tracer;           // its figures are among the metrics; null: none
 };
 
 class Front {
