@@ -59,7 +59,7 @@ TEST_P(CaptureTrustTest, RightReplaysAreTrusted) {
   EXPECT_EQ(device.allocator_stats().in_use, 0);
 }
 
-TEST_P(CaptureTrustTest, WrongReplaysTurnRecordingOffWithOneWarning) {
+TEST_P(CaptureTrustTest, WrongReplaysTurnCapturesOffWithOneWarning) {
   for (const char* fault : {"last_arguments", "stale_uploads"}) {
     const Variable faulty("RBEE_FAKE_GRAPHS", fault);
     const FakeLibrary library(GetParam());
@@ -123,7 +123,7 @@ struct Known {
   const char* issue;  // null: nothing is known
 };
 
-TEST(KnownCaptureFaults, TurnRecordingOffWithoutATest) {
+TEST(KnownCaptureFaults, TurnCapturesOffWithoutATest) {
   if (!is_built(Vendor::rocm)) GTEST_SKIP() << "no ROCm in this build";
   std::string warning;
   set_log_sink([&](LogLevel, std::string_view,

@@ -82,7 +82,7 @@ TEST_P(RepeatedDenoiserTest, IsRecordedAtTheSecondCall) {
   EXPECT_EQ(replays(), 19);
 }
 
-TEST_P(RepeatedDenoiserTest, OneRecordingServesPromptsThatChange) {
+TEST_P(RepeatedDenoiserTest, OneCaptureServesPromptsThatChange) {
   EXPECT_EQ(run(20, 3), 2);
   EXPECT_EQ(replays(), 19);
   EXPECT_TRUE(reads_own_) << "which each prompt is copied to";
