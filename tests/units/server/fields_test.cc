@@ -1,4 +1,4 @@
-// The table of sampling fields (rbee/engine/api/fields.h), compared with the OpenAPI document,
+// The table of sampling fields (rbee/engine/api/fields.cc), compared with the OpenAPI document,
 // docs/reference/fields.md and the page.
 
 #include <gmock/gmock.h>
@@ -110,7 +110,8 @@ model's `generation_config.json`, and truncate nothing if it says nothing, excep
 then uses the defaults below with 0.9 as `top_p`. `rbee run` has each field as an option
 (`--top-k`).
 
-This page is printed from `rbee/engine/api/fields.h`; a test compares them.
+This page is printed from `rbee/engine/api/fields.cc` and the defaults in `sampling.h`; a test
+compares them.
 
 | Field | Type | Range | Default | What it does | Other names |
 |---|---|---|---|---|---|
