@@ -23,6 +23,7 @@ struct GoldenCase {
   const char* name;
   const char* weights_of = nullptr;  // the case with this one's safetensors
   bool gguf = false;
+  std::string_view type = "f16";  // of most weights
   int64_t context = 24;
   int64_t parameters = 0;  // 0 = as in the case that has the weights
   // For weights in block types, whose kernels round activations to 8 bits; 0 = there are none.
@@ -32,7 +33,7 @@ struct GoldenCase {
 };
 
 constexpr GoldenCase kCases[] = {
-    {.name = "llama", .gguf = true, .parameters = 82240},
+    {.name = "llama", .gguf = true, .type = "f32", .parameters = 82240},
     {.name = "llama_bias", .gguf = true},
     {.name = "smollm", .gguf = true, .parameters = 47856},
     {.name = "rope_linear", .weights_of = "smollm", .gguf = true},
@@ -42,7 +43,7 @@ constexpr GoldenCase kCases[] = {
     {.name = "mistral", .gguf = true},
     {.name = "qwen2", .gguf = true},
     {.name = "qwen2_window", .weights_of = "qwen2"},
-    {.name = "qwen3", .gguf = true},
+    {.name = "qwen3", .gguf = true, .type = "bf16"},
     {.name = "gemma2", .gguf = true},
     {.name = "gemma2_scalar", .weights_of = "gemma2"},
     {.name = "gemma3", .gguf = true},
@@ -66,15 +67,15 @@ constexpr GoldenCase kCases[] = {
     {.name = "olmo2", .gguf = true},
     {.name = "stablelm", .gguf = true},
     {.name = "stablelm_parallel", .gguf = true},
-    {.name = "llama_fp8"},
-    {.name = "phi3_fp8"},
-    {.name = "phi3_fp8_blocks"},
-    {.name = "mixtral_fp8"},
-    {.name = "llama_fp8_groups", .packed_tolerance = 0.2f, .e4m3 = true},
+    {.name = "llama_fp8", .type = "f8e4m3"},
+    {.name = "phi3_fp8", .type = "f8e4m3"},
+    {.name = "phi3_fp8_blocks", .type = "f8e4m3"},
+    {.name = "mixtral_fp8", .type = "f8e4m3"},
+    {.name = "llama_fp8_groups", .type = "f8e4m3", .packed_tolerance = 0.2f, .e4m3 = true},
     {.name = "llama_awq", .packed_tolerance = 0.4f, .rounding = 0.02f},
     {.name = "llama_gptq", .packed_tolerance = 0.4f},
     {.name = "llama_gptq_order", .packed_tolerance = 0.4f, .rounding = 0.02f},
-    {.name = "mixtral_gptq", .packed_tolerance = 0.4f},
+    {.name = "mixtral_gptq", .type = "q8_0", .packed_tolerance = 0.4f},
     {.name = "phi3_packed", .packed_tolerance = 0.4f},
     {.name = "phi4", .gguf = true},
     {.name = "phi4_mini_short", .weights_of = "phi4_mini", .gguf = true, .context = 16},
@@ -343,11 +344,7 @@ TEST_P(GoldenTest, Figures) {
   const models::ModelConfig& config = model_->config();
   EXPECT_EQ(config.layers, static_cast<int64_t>(golden_.hidden.size()));
   EXPECT_EQ(config.vocab_size, 160);
-  const std::string_view name = GetParam().golden.name;
-  const char* of_f16 = name.find("fp8") != name.npos ? "f8e4m3"
-                       : name == "mixtral_gptq"      ? "q8_0"
-                                                     : "f16";
-  EXPECT_EQ(model_->quantization(), name == "llama" ? "f32" : name == "qwen3" ? "bf16" : of_f16);
+  EXPECT_EQ(model_->quantization(), GetParam().golden.type);
   if (GetParam().golden.packed_tolerance == 0) {
     EXPECT_GE(model_->weight_bytes(), 2 * model_->parameters());
   }
