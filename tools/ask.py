@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Asks a running worker one question and prints the answer as it comes. Usage: ask.py URL QUESTION"""
+"""Asks a running worker one question and prints the answer as it comes."""
 
+import argparse
 import json
 import sys
 import urllib.request
@@ -24,7 +25,11 @@ def events(url):
 
 
 def main():
-    url, question = sys.argv[1:3]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("url", help="such as http://127.0.0.1:8080")
+    parser.add_argument("question")
+    options = parser.parse_args()
+    url, question = options.url, options.question
     job = post(url + "/v1/jobs", {"messages": [{"role": "user", "content": question}],
                                   "max_tokens": 200, "temperature": 0.0})
     for event in events(url + job["sse_url"]):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Has a running worker draw a picture and shows how far it is. Usage: draw.py URL PROMPT FILE.png"""
+"""Has a running worker draw a picture and shows how far it is."""
 
+import argparse
 import base64
 import sys
 
@@ -8,7 +9,12 @@ from ask import events, post
 
 
 def main():
-    url, prompt, path = sys.argv[1:4]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("url", help="such as http://127.0.0.1:8081")
+    parser.add_argument("prompt")
+    parser.add_argument("file", help="a .png to write")
+    options = parser.parse_args()
+    url, prompt, path = options.url, options.prompt, options.file
     job = post(url + "/v1/jobs", {"operation": "image_generation", "prompt": prompt, "seed": 1})
     for event in events(url + job["sse_url"]):
         if event["type"] == "progress":

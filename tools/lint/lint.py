@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks rules of the tree that a compiler does not check: allowed includes, sizes of files and
 functions, words that do not belong, ASCII, types of one name; and what documents name
-(documents.py). Prints one line for each finding; exit status 1 when there is any. With --write the include
-rules (includes.py) are written into the documents that print them. Usage: lint.py [--write] [ROOT]"""
+(documents.py). Prints one line for each finding; exit status 1 when there is any."""
 
+import argparse
 import os
 import re
 import sys
@@ -198,8 +198,12 @@ def read_exceptions(root):
 
 
 def main():
-    words = [word for word in sys.argv[1:] if word != "--write"]
-    root = words[0] if words else "."
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true",
+                        help="write the include rules (includes.py) into the documents that print them")
+    parser.add_argument("root", nargs="?", default=".", help="of the tree; this folder")
+    options = parser.parse_args()
+    root = options.root
     exceptions = read_exceptions(root)
     types = TypeNames()
     findings = files = 0
@@ -220,7 +224,7 @@ def main():
             for number, problem in (*check_file(root, path, exceptions), *types.check(root, path)):
                 print(f"{path}:{number}: {problem}")
                 findings += 1
-    for path, number, problem in (*includes.stale(root, "--write" in sys.argv), *folder_map.stale(root),
+    for path, number, problem in (*includes.stale(root, options.write), *folder_map.stale(root),
                                   *documents.check(root)):
         print(f"{path}:{number}: {problem}")
         findings += 1

@@ -135,8 +135,17 @@ def check_subjects():
         assert done.returncode == (1 if wanted else 0) and (wanted or "") in done.stderr, (message, done.stderr)
 
 
+def check_help():
+    """Of scripts that people start by hand."""
+    for name in ("lint/lint.py", "ask.py", "draw.py"):
+        done = subprocess.run([sys.executable, os.path.join(os.path.dirname(LINT), "..", name), "--help"],
+                              capture_output=True, text=True)
+        assert done.returncode == 0 and "usage: " in done.stdout, (name, done.stderr)
+
+
 def main():
     check_subjects()
+    check_help()
     for path, text, wanted in CASES:
         status, out = run(path, text)
         assert status == 1 and wanted in out, (path, wanted, out)
