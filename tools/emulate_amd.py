@@ -6,13 +6,14 @@ instruction-level emulator (github.com/tinygrad/tinygrad, test/mockgpu/amd; MIT)
 CPU's reference. So one run covers the host code, the kernels' names and parameters, and the machine code.
 
     cmake --preset rocm -DRBEE_TESTS=ON "-DRBEE_ROCM_ARCHS=gfx90a;gfx942;gfx950;gfx1100;gfx1201"
-    cmake --build --preset rocm --target rbee_opcheck_emulated rbee_fake_hip
+    cmake --build --preset rocm --target rbee_opcheck_emulated rbee_emulated rbee_fake_hip
     tools/emulate_amd.py --tinygrad DIR [--arch gfx942,gfx1100] [--rounds 2]    cases of every operation
     tools/emulate_amd.py --tinygrad DIR --arch gfx942 -- softmax --case 3       opcheck's arguments instead
     tools/emulate_amd.py --tinygrad DIR --arch gfx942 --rbee -- run -m MODEL --device rocm:0 "..."    rbee's command
     tools/emulate_amd.py --tinygrad DIR --arch gfx942,gfx1100 --model MODEL [--tokens 16]    beside the CPU, token by token
         [--lora ADAPTER] [--image FILE]      with an adapter, or of a chat with a picture
     tools/emulate_amd.py --tinygrad DIR --arch gfx942,gfx1100 --model MODEL --embed    vectors of three texts
+    tools/emulate_amd.py --tinygrad DIR --arch gfx942 --first-card -- --operations softmax    tools/first_card.sh, and its arguments
     tools/emulate_amd.py --table                                                the results so far
 
 A sweep appends its results to --results and can be interrupted: what is there of the same program is not run again.
@@ -48,6 +49,7 @@ def parse_arguments():
     parser.add_argument("--table", action="store_true", help="print the results")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)  # see amd_emulator/sweep.py
     parser.add_argument("--rbee", action="store_true", help="the arguments are those of rbee (target rbee_emulated)")
+    parser.add_argument("--first-card", action="store_true", help="the arguments are those of tools/first_card.sh")
     parser.add_argument("--model", type=Path, help="compare its tokens and log probabilities with the CPU's")
     parser.add_argument("--tokens", type=int, default=16, help="with --model: generated")
     parser.add_argument("--lora", type=Path, action="append", default=[], help="with --model: an adapter")
@@ -61,7 +63,7 @@ def main():
     options = parse_arguments()
     build = (ROOT / options.build).resolve()
     results = options.results or build / "emulated.jsonl"
-    from amd_emulator import models, sweep, table
+    from amd_emulator import models, programs, sweep, table
     if options.table:
         print(table.markdown(table.read_results(results, sweep.digest_of(build))))
         return 0
@@ -70,6 +72,8 @@ def main():
         return 0
     tinygrad = Path(options.tinygrad).resolve()
     archs = options.arch.split(",")
+    if options.first_card:
+        return programs.first_card(tinygrad, archs[0], build, options.words)
     if options.serve or options.words:
         from amd_emulator.session import Session
         session = Session(tinygrad, archs[0], build, build / "emulator", options.blocks_at_once, options.seed)

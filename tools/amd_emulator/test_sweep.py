@@ -13,9 +13,10 @@ import tempfile
 import unittest
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from amd_emulator import code_object, machine, models, session, sweep, table  # noqa: E402
+from amd_emulator import code_object, machine, models, programs, session, sweep, table  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 CLANG = next(filter(None, map(shutil.which, ("clang++-22", "clang++-21", "clang++-20", "clang++-19"))), None)
@@ -147,6 +148,23 @@ class Models(unittest.TestCase):
         self.assertEqual(models.words_of(options, "cpu")[-2:], ["--image", "/p.png"])
         options.embed = True
         self.assertEqual(models.words_of(options, "cpu")[0], "embed")
+
+
+class Programs(unittest.TestCase):
+    def test_hand_their_arguments_to_the_emulator(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch("amd_emulator.programs.SCRIPT", HERE / "echo.py"), \
+             mock.patch("amd_emulator.programs.sys.executable", "/bin/echo"):
+            programs.write(folder, Path("/tiny grad"), "gfx942", Path("/build"))
+            for name, flags in (("opcheck", ""), ("rbee", " --rbee")):
+                printed = subprocess.run([f"{folder}/{name}", "softmax", "a b"], stdout=subprocess.PIPE, text=True)
+                self.assertEqual(printed.stdout, f"{HERE}/echo.py --tinygrad /tiny grad --arch gfx942 --build /build"
+                                                 f"{flags} -- softmax a b\n")
+
+    def test_opcheck_takes_one_device(self):
+        emulated = session.Session.__new__(session.Session)
+        emulated._call = lambda library, function, words: words
+        self.assertEqual(emulated.opcheck(["softmax"]), ["opcheck", "softmax", "--device", "rocm:0"])
+        self.assertEqual(emulated.opcheck(["--device", "rocm:0"]), ["opcheck", "--device", "rocm:0"])
 
 
 class Results(unittest.TestCase):
