@@ -33,6 +33,8 @@ PROMPT = "The_sky_is_blue_and_the_grass_is"
 NO_LIBRARIES = {"RBEE_HIPBLASLT": "0", "RBEE_HIPBLASLT_LIBRARY": "/none", "RBEE_CUBLASLT_LIBRARY": "/none"}
 LIBRARIES = {"RBEE_HIPBLASLT": "1"}
 NOT_CAPTURED = {"RBEE_GRAPHS": "0"}
+# Also where the program knows faults of replays and would not capture: so the file shows whether this card has them.
+CAPTURED = {"RBEE_GRAPHS": "1"}
 LIBRARY_OPERATIONS = ("linear", "fused_linear", "matmul", "linear_norm", "expert_linear")
 ONE_AT_A_TIME = {"AMD_SERIALIZE_KERNEL": "3", "AMD_SERIALIZE_COPY": "3", "HIP_LAUNCH_BLOCKING": "1",
                  "CUDA_LAUNCH_BLOCKING": "1"}
@@ -127,7 +129,10 @@ class Checks:
         if line:
             self.found.card = f"{self.card.device} {line.group(1)}"
         commit = runner.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40"], 60).text.strip()
-        self.journal.write("program", f"{commit}\n{runner.run([str(self.program('rbee')), '--version'], 60).text}")
+        whose = "of this script; the programs were given" if self.options.programs else "of the programs"
+        self.journal.write("program", f"sources {whose}: {commit}\n"
+                                      f"{runner.run([str(self.program('rbee')), '--version'], 60).text}")
+        self.run("doctor", [self.program("rbee"), "doctor"], 5, may_fail=True)  # it may find what is no fault here
 
     def opcheck(self, name, operation, variables):
         words = [self.program("opcheck"), operation, "--isolate", "--device", self.card.device, "--summary"]
@@ -159,10 +164,22 @@ class Checks:
             if passed > 0 and not failed:
                 self.found.alone.add(operation)
 
+    def takes_part(self):
+        """Whether the vendor's library takes a case; which kernels take which is in the file."""
+        table = self.run("implementations", [self.program("opcheck"), "--table", "--device", self.card.device], 10,
+                         LIBRARIES)
+        return verdict.library_takes_cases(table.text)
+
     def libraries(self):
         if not self.has("libraries", "opcheck"):
             return
-        for operation in [op for op in LIBRARY_OPERATIONS if op in self.chosen()]:
+        operations = [op for op in LIBRARY_OPERATIONS if op in self.chosen()]
+        if operations and not self.takes_part():
+            self.journal.write("libraries", "left out: the vendor's library takes no case; it is not installed or "
+                                            "does not start\n")
+            print("   libraries: the vendor's library is not there, or does not start")
+            return
+        for operation in operations:
             _, failed, _ = self.opcheck(f"libraries-{operation}", operation, LIBRARIES)
             self.found.libraries.update({op: n for op, n in failed.items() if op not in self.found.failed})
 
@@ -170,7 +187,7 @@ class Checks:
         """`make(name, device, variables)` gives a result or None; the device's are made three times each way."""
         expected = make(f"{what}-cpu", "cpu", {})
         for word, variables, results in (("plain", NOT_CAPTURED, self.found.plain),
-                                         ("captured", {}, self.found.captured)):
+                                         ("captured", CAPTURED, self.found.captured)):
             made = [make(f"{what}-{word}-{i + 1}", self.card.device, variables) for i in range(RUNS)]
             agree = [None if expected is None or one is None else same(expected, one) for one in made]
             results += agree

@@ -6,6 +6,11 @@ import socket
 import tempfile
 from pathlib import Path
 
+# Of the kernel's command line, options that matter to a GPU stay; others name disks and keys.
+GPU_OPTIONS = re.compile(r"(?:amdgpu|nvidia|radeon|nouveau|amd_iommu|intel_iommu|iommu|pci|pcie_aspm|mitigations)[.=]\S*")
+COMMAND_LINE = re.compile(r"(?i)((?:kernel )?command line: )(.*)")
+# A fault's line names the process whose work was on the card: ours, or what else the user runs.
+PROCESS = re.compile(r"\b((?:process|thread) (?:name )?)(?!rbee|opcheck|llm-worker|sd-worker|\w+_bench)\S+( pid)")
 # Names that tell nothing, and words that stand in drivers' texts.
 PUBLIC_NAMES = {"root", "user", "amd", "gpu", "nvidia", "localhost", "linux", "debian", "ubuntu"}
 RULES = [
@@ -39,6 +44,8 @@ class Scrubber:
     def __call__(self, text):
         for path, word in self._paths:
             text = text.replace(path, word)
+        text = COMMAND_LINE.sub(lambda line: line[1] + " ".join(GPU_OPTIONS.findall(line[2])), text)
+        text = PROCESS.sub(r"\1OTHER\2", text)
         for pattern, word in [*RULES, *self._names]:
             text = pattern.sub(word, text)
         return text

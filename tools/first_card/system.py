@@ -60,14 +60,15 @@ def topology():
             "vendor", "device", "revision", "current_link_speed", "current_link_width", "mem_info_vram_total",
             "mem_info_vis_vram_total", "vbios_version") if cards.read(f"{folder}/{key}")]
         lines.append(f"{folder}: " + ", ".join(facts))
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines or ["the kernel lists no node that computes, and no graphics card"]) + "\n"
 
 
 def kernel_log():
     done = runner.run(["dmesg"], 30)
     if not done.ok:
         return "the kernel's log may not be read (sudo dmesg)\n"
-    return "\n".join([line for line in done.text.splitlines() if LOG_LINES.search(line)][-200:]) + "\n"
+    lines = [line for line in done.text.splitlines() if LOG_LINES.search(line)][-200:]
+    return "\n".join(lines or ["no line of the kernel's log speaks of a GPU"]) + "\n"
 
 
 # In a process of its own, which a runtime may end. By the call's name: the names of the library.

@@ -2,7 +2,8 @@
 """Tests of tools/first_card.sh. Usage: test_first_card.py RBEE [FAKE_HIP]
 
 RBEE: the program, beside opcheck. FAKE_HIP: the runtime of tests/gpu/fake, over which the whole command runs where the
-programs are of a build for AMD; its kernels do nothing.
+programs are of a build for AMD; its kernels do nothing. Where TINYGRAD_DIR names the emulator and the targets
+rbee_emulated and rbee_opcheck_emulated are built, the command runs on the emulator too.
 """
 import json
 import os
@@ -29,6 +30,8 @@ import verdict  # noqa: E402
 RBEE = sys.argv[1]
 PROGRAMS = os.path.dirname(RBEE)
 FAKE_HIP = sys.argv[2] if len(sys.argv) > 2 else None
+BUILD = Path(PROGRAMS).resolve().parent
+EMULATED = os.environ.get("TINYGRAD_DIR") and (BUILD / "cli/librbee_emulated.so").exists()
 
 
 class Scrubbed(unittest.TestCase):
@@ -55,6 +58,16 @@ class Scrubbed(unittest.TestCase):
             self.assertNotIn("Xy1", found)
             self.assertNotIn("12ab", found)
             self.assertIn("SECRET", found)
+
+    def test_of_the_kernels_command_line_options_of_gpus_stay(self):
+        line = "[    0.000000] Command line: root=/dev/mapper/cellar cryptdevice=PARTLABEL=Xy1 amdgpu.ppfeaturemask=0xfff iommu=pt quiet"
+        self.assertEqual(self.scrub(line), "[    0.000000] Command line: amdgpu.ppfeaturemask=0xfff iommu=pt")
+
+    def test_processes_of_others_lose_their_names(self):
+        line = "amdgpu 0000:03:00.0: amdgpu:  in process {} pid 3324 thread {}:cs0 pid 3350)"
+        self.assertEqual(self.scrub(line.format("diary", "diary")),
+                         "amdgpu 0000:03:00.0: amdgpu:  in process OTHER pid 3324 thread OTHER pid 3350)")
+        self.assertEqual(self.scrub(line.format("opcheck", "opcheck")), line.format("opcheck", "opcheck"))
 
     def test_the_folder_of_programs_goes(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -222,6 +235,47 @@ class Order(unittest.TestCase):
                 # To ncu a captured step is one kernel.
                 self.assertEqual(variables, {"RBEE_GRAPHS": "0"} if kind == "cuda" else None)
 
+    def checks_in(self, folder):
+        """With programs that exist; what is run goes to the list."""
+        for program in ("rbee", "opcheck"):
+            (Path(folder) / program).touch()
+        checks = first_card.Checks(first_card.parse_arguments(["--programs", folder, "--operations", "linear"]),
+                                   card.Card("rocm:0", ["gfx1201"]), runner.Journal(folder, str))
+        self.addCleanup(checks.work.rmdir)
+        return checks
+
+    def test_a_library_that_takes_no_case_is_not_called_right(self):
+        for cases, names in ((0, ["implementations"]), (5, ["implementations", "libraries-linear"])):
+            with tempfile.TemporaryDirectory() as folder:
+                checks, ran = self.checks_in(folder), []
+
+                def run(name, command, minutes, variables=None, may_fail=False):
+                    ran.append((name, variables))
+                    return runner.Done(0, f"| linear | gpu | 9 of 9 | f32 |\n| linear | hipblaslt | {cases} of 9 | f16 |\n", 0)
+
+                checks.run = run
+                checks.libraries()
+                self.assertEqual([name for name, _ in ran], names)
+                self.assertEqual({variables["RBEE_HIPBLASLT"] for _, variables in ran}, {"1"})
+                left_out = [file.read_text() for file in Path(folder).glob("*-libraries.txt")]
+                self.assertEqual(any("takes no case" in text for text in left_out), cases == 0)
+
+    def test_captured_runs_do_capture(self):
+        """Where the table of known faults would turn it off, too."""
+        with tempfile.TemporaryDirectory() as folder:
+            checks, ran = self.checks_in(folder), []
+            checks.compare("text", lambda name, device, variables: ran.append((name, variables)) or "a", str.__eq__)
+            self.assertEqual({variables["RBEE_GRAPHS"] for name, variables in ran if "captured" in name}, {"1"})
+            self.assertEqual({variables["RBEE_GRAPHS"] for name, variables in ran if "plain" in name}, {"0"})
+
+    def test_the_doctor_is_asked(self):
+        with tempfile.TemporaryDirectory() as folder:
+            checks, ran = self.checks_in(folder), []
+            checks.run = lambda name, *rest, **words: ran.append(name) or runner.Done(1, "rocm:0  A card\n", 0)
+            with mock.patch("first_card.runner.run", return_value=runner.Done(0, "", 0)):
+                checks.devices()
+            self.assertEqual(ran, ["devices", "doctor"])
+
     def test_help_names_the_steps(self):
         done = subprocess.run([sys.executable, str(HERE / "first_card.py"), "--help"], text=True,
                               stdout=subprocess.PIPE)
@@ -261,6 +315,11 @@ class Verdicts(unittest.TestCase):
         found = verdict.Findings(checked=True, failed={str(i): 1 for i in range(50)}, alone={"1"}, libraries={"a": 1},
                                  plain=[True], captured=[False], unsteady=True, kernel_log=["x"], failing_steps=["y"])
         self.assertLessEqual(len(verdict.summary(found)), 9)  # and the file's name
+
+    def test_whether_a_library_takes_part(self):
+        for line, wanted in (("| linear | hipblaslt | 0 of 9 |  |", False), ("| linear | hipblaslt | 3 of 9 | f16 |", True),
+                             ("| matmul | cublaslt | 12 of 90 | f16 |", True), ("| linear | gpu | 9 of 9 | f32 |", False)):
+            self.assertEqual(verdict.library_takes_cases(f"a line\n{line}\n"), wanted, line)
 
     def test_reads_what_opcheck_prints(self):
         text = ("| softmax | 2 | 5 | 0 | 0 | 0.00 |\n| copy | 3 | 0 | 0 | 0 | 0.00 |\n"
@@ -330,6 +389,31 @@ class OnFakeGpu(unittest.TestCase):
         self.assertEqual(status, 1, screen)
         self.assertIn("verdict     RUNTIME: the device cannot be opened", screen)
         self.assertTrue(any(b"finds no GPU" in text for text in files.values()))
+
+
+@unittest.skipUnless(EMULATED, "needs TINYGRAD_DIR, rbee_emulated and rbee_opcheck_emulated")
+class OnEmulator(unittest.TestCase):
+    def check_card(self, *words, **variables):
+        """The exit status and the screen."""
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, str(HERE.parent / "emulate_amd.py"), "--build", str(BUILD), "--arch",
+                                   "gfx942", "--first-card", "--", "--out", f"{folder}/card.tar.xz", "--operations",
+                                   "softmax,copy", "--most-bytes", "600", "--tokens", "2", *words], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **variables},
+                                  timeout=3600)
+        return done.returncode, done.stdout
+
+    def test_no_fault(self):
+        status, screen = self.check_card("--skip", "libraries,pictures,bench,kernels,profile,soak")
+        self.assertRegex(screen, r"\nmodels      9 of 9 as the CPU's without capture, 9 of 9 as the CPU's with it\n"
+                                 r"verdict     no fault found\n")
+        self.assertEqual(status, 0)
+
+    def test_a_wrong_kernel_is_named(self):
+        status, screen = self.check_card("--skip", "libraries,texts,pictures,bench,kernels,profile,soak",
+                                         RBEE_EMULATOR_SKIP="softmax")
+        self.assertRegex(screen, r"\nverdict     KERNELS: [^/]*: softmax \(\d+\)\n")
+        self.assertEqual(status, 1)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,14 @@ class Findings:
     failing_steps: list = field(default_factory=list)
 
 
+LIBRARY_ROW = re.compile(r"^\| \w+ \| (?:hipblaslt|cublaslt) \| (\d+) of ", re.M)
+
+
+def library_takes_cases(table):
+    """Of `opcheck --table`: whether any operation has cases for the vendor's library."""
+    return any(int(cases) > 0 for cases in LIBRARY_ROW.findall(table))
+
+
 def read_operations(text):
     """How many cases passed, those that failed by operation, and how many ended their process."""
     failed = {op: int(bad) for op, _, bad in ROW.findall(text) if int(bad) > 0}
