@@ -303,6 +303,9 @@ class Verdicts(unittest.TestCase):
         self.assertRegex(self.blamed(failed={"softmax": 2}), r"^KERNELS.*softmax \(2\)$")
         self.assertRegex(self.blamed(failed={"softmax": 2}, alone={"softmax"}), r"^RUNTIME \(order of work\)[^/]*$")
         self.assertRegex(self.blamed(plain=right, captured=wrong), r"^RUNTIME \(captured steps\)[^/]*$")
+        self.assertRegex(self.blamed(plain=right, captured=wrong, card="rocm:0 A card, steps are not captured: a fault"),
+                         r"^RUNTIME \(captured steps\).*captures none here by itself$")
+        self.assertNotIn("by itself", self.blamed(plain=right, captured=wrong, card="rocm:0 A card"))
         self.assertRegex(self.blamed(plain=right, captured=right, libraries={"linear": 1}), r"^VENDOR LIBRARY[^/]*$")
         self.assertRegex(self.blamed(plain=[True, False, True], unsteady=True), r"^RUNTIME \(or a race\)[^/]*$")
         self.assertRegex(self.blamed(plain=wrong, captured=wrong), r"^UNDECIDED[^/]*$")

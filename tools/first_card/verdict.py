@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 TOTAL = re.compile(r"^(\d+) cases passed, (\d+) failed, (\d+) of them ended their process; (\d+) were not run", re.M)
 ROW = re.compile(r"^\| (\w+) \| (\d+) \| (\d+) \|", re.M)
+NOT_CAPTURED = "steps are not captured"  # in `rbee devices`, before the reason
 MOST_PICTURE_MEAN = 2.0  # of 255 between a device and the CPU; 0.5 was seen
 
 
@@ -72,7 +73,8 @@ def blame(found):
     plain_right = bool(found.plain) and all(found.plain)
     captured_right = all(found.captured)
     if plain_right and not captured_right:
-        out.append("RUNTIME (captured steps): the CPU's results without capture, others with it")
+        known = "; the program captures none here by itself" if NOT_CAPTURED in found.card else ""
+        out.append(f"RUNTIME (captured steps): the CPU's results without capture, others with it{known}")
     if found.unsteady:
         out.append("RUNTIME (or a race): results change from run to run")
     if False in found.plain and not kernels and not found.unsteady:
