@@ -49,7 +49,7 @@ std::shared_ptr<RunOptions> add_options(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--system", options->system, "system message");
   app.add_option("--reasoning-budget", options->reasoning_budget,
-                 "tokens of reasoning at most; then it is ended and the answer follows")
+                 "at most this many tokens of reasoning; then the answer begins")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--reasoning-effort", options->reasoning_effort,
                  "how much the chat template asks the model to reason")
@@ -57,8 +57,8 @@ std::shared_ptr<RunOptions> add_options(CLI::App& app) {
   app.add_flag("--hide-reasoning", options->hide_reasoning, "the answer alone, without reasoning");
   app.add_option(
          "--image", options->images,
-         "a PNG, JPEG, WebP, GIF or BMP file for a model that reads pictures, in front of the "
-         "first message; may be given several times")
+         "a PNG, JPEG, WebP, GIF or BMP file for a model that reads pictures, before the first "
+         "message; may be given several times")
       ->check(CLI::ExistingFile)
       ->allow_extra_args(false);
   app.add_option("--pan-and-scan", options->model.pan_and_scan,

@@ -256,7 +256,7 @@ class Parser {
   // After (?= or (?!: its condition on the rest of the text.
   ExprPtr parse_ahead(int depth, bool wanted) {
     if (match_ == Match::terminal && !std::exchange(in_front_, false)) {
-      reader_.refuse("a terminal looks ahead in front of all else only");
+      reader_.refuse("a terminal may look ahead only at its beginning");
     }
     const bool outer = std::exchange(inside_ahead_, true);
     const ExprPtr rest = parse_choice(depth, true);

@@ -87,7 +87,7 @@ LoraInfo parse_lora(std::string_view text) {
   const size_t equals = text.find('=');
   if (equals != std::string_view::npos && equals < text.find('/')) {
     out.name = text.substr(0, equals);
-    check(!out.name.empty(), "lora", "\"", whole, "\" has no name in front of =");
+    check(!out.name.empty(), "lora", "\"", whole, "\" has no name before =");
     text.remove_prefix(equals + 1);
   }
   const size_t colon = text.rfind(':');

@@ -75,8 +75,8 @@ TEST(Lark, WhatIsOutsideIsRefusedByName) {
   expect("sep{x, y}: x\nstart: \"a\"", "templates");
   expect("start: /a/m", "the flag m");
   expect("start: /a\\b/", "a terminal has no \\b");
-  expect("start: /a(?!b)./", "a terminal looks ahead in front of all else only", "byte 4");
-  expect("start: /(?!a(?!b))./", "a terminal looks ahead in front of all else only", "byte");
+  expect("start: /a(?!b)./", "a terminal may look ahead only at its beginning", "byte 4");
+  expect("start: /(?!a(?!b))./", "a terminal may look ahead only at its beginning", "byte");
   expect("start: \"\xC3\xA9\"i", "in ASCII");
   expect("start: A\nA: b\nb: \"c\"", "the rule b stands in a terminal");
   expect("start: <|end|>", "unexpected <");
