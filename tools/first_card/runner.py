@@ -1,5 +1,6 @@
 """Runs commands with a time limit each, and keeps their output, scrubbed, in a folder of text files."""
 import os
+import resource
 import shlex
 import signal
 import subprocess
@@ -11,6 +12,9 @@ from pathlib import Path
 
 MOST_CHARACTERS = 2_000_000  # of a step; the end is kept
 TOO_LONG = -1000  # in the place of an exit status
+SECONDS_TO_PRINT = 5
+
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # of programs that a fault ends
 
 
 @dataclass
@@ -43,12 +47,22 @@ def run(command, seconds, variables=None, folder=None):
             status = process.wait(seconds)
         except subprocess.TimeoutExpired:
             status = TOO_LONG
+            abort_group(process)
         except KeyboardInterrupt:
             end_group(process)
             raise
         end_group(process)
         printed.seek(0)
         return Done(status, printed.read().decode(errors="replace"), time.monotonic() - begin)
+
+
+def abort_group(process):
+    """Our programs then print the kernels under way, one of which may hang."""
+    try:
+        os.killpg(process.pid, signal.SIGABRT)
+        process.wait(SECONDS_TO_PRINT)
+    except (ProcessLookupError, subprocess.TimeoutExpired):
+        pass
 
 
 def end_group(process):

@@ -199,6 +199,9 @@ class Steps(unittest.TestCase):
     def test_ends_what_does_not_end(self):
         done = runner.run(["sh", "-c", "echo begun; sleep 60"], 0.5)
         self.assertEqual((done.status, done.text), (runner.TOO_LONG, "begun\n"))
+        printing = "trap 'echo kernels under way; exit 1' ABRT; echo begun; while :; do :; done"
+        done = runner.run(["sh", "-c", printing], 0.5)
+        self.assertEqual((done.status, done.text), (runner.TOO_LONG, "begun\nkernels under way\n"))
         self.assertEqual(runner.run(["sh", "-c", "kill -ABRT $$"], 10).reason(), "signal 6")
         self.assertEqual(runner.run(["/none/at/all"], 10).status, 127)
 
