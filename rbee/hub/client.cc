@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "rbee/core/cancel.h"
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
 #include "rbee/core/printable.h"
@@ -69,7 +70,10 @@ bool pause_before_retry(const HttpResponse& response, int tried) {
   const int seconds = asked >= 0 ? std::max(asked, 1) : 1 << (tried - 1);
   log(LogLevel::warn, "the hub is busy or limits requests; waiting",
       {{"status", cat(response.status)}, {"seconds", cat(seconds)}});
-  std::this_thread::sleep_for(std::chrono::seconds(seconds));
+  for (int second = 0; second < seconds; ++second) {
+    check_cancelled("hub");
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "rbee/core/byte_text.h"
+#include "rbee/core/cancel.h"
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
 #include "rbee/core/printable.h"
@@ -39,7 +40,8 @@ class Fetch {
         source_(source),
         info_(std::move(info)),
         parts_(parts),
-        meter_(meter) {}
+        meter_(meter),
+        cancelled_(cancel_flag()) {}
 
   // False if the server ignores ranges, so that parts cannot be fetched.
   bool run(int connections) {
@@ -49,6 +51,7 @@ class Fetch {
     work();
     for (std::thread& thread : threads) thread.join();
     if (failure_) std::rethrow_exception(failure_);
+    check_cancelled("hub");
     return !no_ranges_;
   }
 
@@ -117,10 +120,17 @@ class Fetch {
     return at == parts_.end(part);
   }
 
-  // Nothing new may have come, which lowers the speed. False: another connection failed.
+  // Nothing new may have come, which lowers the speed. False: another connection failed, or nobody
+  // wants the file any more.
   bool going_on() {
     meter_.add(0, true);
-    return !stop_;
+    return !has_to_stop();
+  }
+
+  // The connections have threads of their own, which have no CancelScope.
+  bool has_to_stop() {
+    if (cancelled_ != nullptr && *cancelled_) stop_ = true;
+    return stop_;
   }
 
   // Moves `at` by what came.
@@ -129,7 +139,7 @@ class Fetch {
     bool too_much = false;
     const auto sink = [&](std::string_view bytes) {
       too_much = static_cast<int64_t>(bytes.size()) > end - at;
-      if (too_much || stop_) return false;
+      if (too_much || has_to_stop()) return false;
       if (!parts_.write(at, bytes.data(), bytes.size())) {
         disk_error_ = errno;
         return false;
@@ -159,6 +169,7 @@ class Fetch {
   FileInfo info_;
   PartFile& parts_;
   ProgressMeter& meter_;
+  const std::atomic<bool>* const cancelled_;  // of the caller's CancelScope; null: none
   int64_t next_ = 0;
   std::exception_ptr failure_;
   std::atomic<bool> stop_ = false;

@@ -21,7 +21,8 @@ void check_free_space(const std::filesystem::path& folder, int64_t bytes);
 
 // Makes the snapshot's file. Waits while another process fetches the same blob, and then uses that.
 // Reports its bytes to `meter`. Throws as Client does, and io if the bytes are not those of the
-// listing, or cannot be written.
+// listing, or cannot be written. Throws cancelled if the thread's CancelScope ends it: what came
+// stays for the next time.
 void download_file(Client& client, const Cache& cache, std::string_view repo,
                    std::string_view commit, const RepoFile& file, ProgressMeter& meter,
                    const DownloadOptions& options = {});

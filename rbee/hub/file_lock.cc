@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "rbee/core/cancel.h"
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
 #include "rbee/hub/cache.h"
@@ -33,6 +34,10 @@ FileLock::FileLock(const std::filesystem::path& path) {
     if (error != EWOULDBLOCK && error != EINTR) {
       close(descriptor_);
       fail(Code::io, path.string(), "the lock cannot be taken: ", std::strerror(error));
+    }
+    if (is_cancelled()) {
+      close(descriptor_);
+      check_cancelled("hub");
     }
     if (Clock::now() >= say) {
       log(LogLevel::warn, "another process fetches this file; waiting for it",
