@@ -13,6 +13,7 @@
 #include "rbee/core/byte_text.h"
 #include "rbee/core/error.h"
 #include "rbee/core/printable.h"
+#include "rbee/hub/library.h"
 
 namespace rbee::tools {
 namespace {
@@ -28,9 +29,11 @@ struct HubOptions {
   bool json = false;
 };
 
-// What follows rbee pull and its like: a short name, org/repo with hf: or without, or a page.
+// What follows rbee pull and its like: a short name, one of Ollama's, org/repo with hf: or
+// without, or a page.
 hub::ModelName name_of(const std::string& text) {
   if (const auto found = hub::model_of_short_name(text)) return hub::parse_model_name(*found);
+  if (const auto found = hub::model_of_library_name(text)) return hub::parse_model_name(*found);
   if (hub::is_hub_name(text)) return hub::parse_model_name(text);
   // Of a mirror's page as of the hub's own.
   const std::string name = hub::name_of_page(text, hub::Settings{}.endpoint);
@@ -156,8 +159,9 @@ int search(const HubOptions& options) {
 
 constexpr const char* kNames =
     R"(Names: hf:org/repo, hf:org/repo:Q4_K_M, hf:org/repo/file.gguf, any of them with @revision, or a
-short name such as xl or flux-dev. hf: may be left out here. The cache is Hugging Face's: HF_HOME,
-HF_HUB_CACHE; HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE and HTTPS_PROXY have their usual meanings.)";
+short name such as xl, flux-dev or, of Ollama's library, llama3.2:3b. hf: may be left out here. The
+cache is Hugging Face's: HF_HOME, HF_HUB_CACHE; HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE and
+HTTPS_PROXY have their usual meanings.)";
 
 Command add_hub_command(CLI::App& parent, const char* name, const char* about,
                         int (*run)(const HubOptions&),

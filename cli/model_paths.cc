@@ -67,8 +67,8 @@ void use_local_paths(ModelOptions& options) {
   if (hub::is_hub_name(options.mmproj)) {
     options.mmproj = hub::resolve_model_path(options.mmproj, pull_options(options.device)).tower();
   }
-  // Short names are of models for pictures.
-  if (hub::name_on_hub(options.model) != options.model) return;
+  const bool of_pictures = hub::model_of_short_name(options.model).has_value();
+  if (of_pictures || !hub::name_on_hub(options.model)) return;
   options.model_id = options.model;
   const hub::ModelPath found = hub::resolve_model_path(options.model, pull_options(options.device));
   options.model = found.path;

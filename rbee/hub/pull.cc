@@ -5,6 +5,7 @@
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
 #include "rbee/core/printable.h"
+#include "rbee/hub/library.h"
 
 namespace rbee::hub {
 namespace {
@@ -104,7 +105,10 @@ PulledModel pull(const ModelName& name, const PullOptions& options) {
   std::vector<RepoFile> missing;
   int64_t bytes = 0;
   for (const RepoFile& file : out.choice.files) {
-    if (cache.has_file(name.repo, listing.commit, file)) continue;
+    if (cache.has_file(name.repo, listing.commit, file)) {
+      if (options.next_file) options.next_file(file, true);
+      continue;
+    }
     missing.push_back(file);
     bytes += file.size;
   }
@@ -119,6 +123,7 @@ PulledModel pull(const ModelName& name, const PullOptions& options) {
   check_free_space(cache.repo_folder(name.repo), bytes);
   ProgressMeter meter(bytes, options.progress);
   for (const RepoFile& file : missing) {
+    if (options.next_file) options.next_file(file, false);
     download_file(client, cache, name.repo, listing.commit, file, meter, options.download);
   }
   out.path = cache.snapshot(name.repo, listing.commit);
@@ -134,7 +139,8 @@ std::optional<std::string> name_on_hub(const std::string& text) {
   if (looks_like_repo(text)) {
     fail(Code::not_found, text, "there is no such file or folder; for the hub write hf:", text);
   }
-  return model_of_short_name(text);
+  const std::optional<std::string> found = model_of_short_name(text);
+  return found ? found : model_of_library_name(text);
 }
 
 ModelPath resolve_model_path(const std::string& text, const PullOptions& options) {

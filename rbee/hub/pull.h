@@ -22,6 +22,8 @@ struct PullOptions {
   ProgressCallback progress{};  // of all files together
   // Told before the first byte; to_fetch: bytes that the cache does not have.
   std::function<void(const Choice& choice, int64_t to_fetch)> chosen{};
+  // Told when a file's turn comes: in_cache: it needs no download.
+  std::function<void(const RepoFile& file, bool in_cache)> next_file{};
   DownloadOptions download{};
 };
 
@@ -55,9 +57,9 @@ struct ModelPath {
   const std::string& tower() const { return mmproj.empty() ? path : mmproj; }
 };
 
-// The hub's name that --model and its like mean: what begins with hf:, and what a short name stands
-// for unless there is such a file; empty for every other text. Throws not_found for "org/repo"
-// without hf:, unless there is such a path.
+// The hub's name that --model and its like mean: what begins with hf:, and what a short name or
+// one of library.h stands for unless there is such a file; empty for every other text. Throws
+// not_found for "org/repo" without hf:, unless there is such a path.
 std::optional<std::string> name_on_hub(const std::string& text);
 
 // Pulls what name_on_hub() finds; returns every other text as it is. The one function for all

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
 #include <string>
 
 #include "rbee/core/error.h"
+#include "rbee/hub/library.h"
 
 namespace rbee::hub {
 namespace {
@@ -104,6 +107,33 @@ TEST(ModelName, ShortNamesAreRepositories) {
   EXPECT_EQ(model_of_short_name("nothing"), std::nullopt);
   for (const std::string& name : short_names()) {
     EXPECT_NO_THROW((void)parse_model_name(model_of_short_name(name).value())) << name;
+  }
+}
+
+TEST(ModelName, OllamasNamesAreQuantizationsOfRepositories) {
+  const std::string small = "hf:bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M";
+  for (const char* name : {"llama3.2", "llama3.2:latest", "llama3.2:3b"}) {
+    EXPECT_EQ(model_of_library_name(name), small) << name;
+  }
+  EXPECT_EQ(model_of_library_name("nomic-embed-text"),
+            "hf:nomic-ai/nomic-embed-text-v1.5-GGUF:F16");
+  for (const char* name : {"", "llama3.2:", "llama3.2:9b", "3b", "hf:org/tiny", "llama3.2:*3b"}) {
+    EXPECT_EQ(model_of_library_name(name), std::nullopt) << name;
+  }
+  const std::vector<std::string> both{"llama3.2:3b", "llama3.2"};
+  EXPECT_EQ(library_names_of("bartowski/Llama-3.2-3B-Instruct-GGUF", "Q4_K_M"), both);
+  EXPECT_TRUE(library_names_of("bartowski/Llama-3.2-3B-Instruct-GGUF", "Q8_0").empty());
+}
+
+TEST(ModelName, OllamasNamesDifferAndCanBeParsed) {
+  const std::vector<std::string> all = library_names();
+  EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), all.size());
+  for (const std::string& name : all) {
+    EXPECT_EQ(model_of_short_name(name), std::nullopt) << name;
+    const ModelName parsed = parse_model_name(model_of_library_name(name).value());
+    EXPECT_EQ(to_text(parsed), model_of_library_name(name)) << name;
+    const auto names = library_names_of(parsed.repo, parsed.quantization);
+    EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
   }
 }
 
