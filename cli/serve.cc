@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "cli/commands.h"
+#include "cli/serve_files.h"
 #include "cli/serve_models.h"
 #include "rbee/core/error.h"
 #include "rbee/core/input_file.h"
@@ -46,6 +47,7 @@ struct Options {
   std::string keep_alive = "5m";
   int64_t max_memory = 0;  // bytes; 0 = as are free
   bool pull = false;
+  bool manage = false;
 
   // Models on demand from the hub's cache.
   bool by_name() const { return config.empty() && model.model.empty(); }
@@ -153,6 +155,9 @@ server::FrontHooks hooks_of(const Options& options) {
     out.find_model = [models = models_on_demand(options)](const std::string& name) {
       return models.find(name);
     };
+    out.files = make_model_files(models_on_demand(options));
+    out.may_pull = options.pull;
+    out.may_manage = options.manage;
   }
   return out;
 }
@@ -235,6 +240,8 @@ Command add_serve(CLI::App& parent) {
                   ->capture_default_str());
   add_by_name(app->add_flag("--pull", options->pull,
                             "Fetch the models of the hub that requests name (hf:org/repo)"));
+  add_by_name(
+      app->add_flag("--manage", options->manage, "Clients may delete models, by Ollama's routes"));
   app->add_option("--max-memory", options->max_memory,
                   "Memory of a device that all models together may need, such as 24GB; 0 = as is "
                   "free")

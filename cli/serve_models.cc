@@ -15,7 +15,9 @@
 #include "rbee/engine/text/model_memory.h"
 #include "rbee/hub/cache.h"
 #include "rbee/hub/gguf_names.h"
+#include "rbee/hub/library.h"
 #include "rbee/hub/pull.h"
+#include "server/apis/ollama/names.h"
 #include "workers/programs/programs.h"
 
 namespace rbee::tools {
@@ -103,6 +105,14 @@ void keep_tokens(ServedModel& model, int64_t tokens) {
   model.flags.insert(model.flags.end(), {"--cache-tokens", cat(tokens)});
 }
 
+// Its workers must know them too.
+void add_names(ServedModel& model, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    model.adapters.push_back(name);
+    model.flags.insert(model.flags.end(), {"--alias", name});
+  }
+}
+
 // Of a model whose files are in the cache.
 void describe_files(ServedModel& model, const std::string& mmproj) {
   if (model.kind == ModelKind::image) {
@@ -187,6 +197,9 @@ ServedModel HubModels::describe(const std::string& text, bool pull) const {
     out.memory = hub::needed_memory(choice.bytes());
     keep_tokens(out, kFirstCacheTokens);
   }
+  if (!choice.model.empty() && out.kind != ModelKind::image) {
+    add_names(out, hub::library_names_of(name.repo, hub::quantization_of(choice.model)));
+  }
   choose_device(out);
   return out;
 }
@@ -206,13 +219,26 @@ std::vector<ServedModel> HubModels::list() const {
   return out;
 }
 
-std::optional<ServedModel> HubModels::find(const std::string& name) const {
+std::vector<std::string> HubModels::names(const std::string& repo) const {
+  const auto found = hub::Cache(hub::read_settings().cache).find(repo);
+  return found ? names_of(*found) : std::vector<std::string>();
+}
+
+std::optional<std::string> HubModels::hub_name(const std::string& name) {
+  const std::string plain = server::plain_model_name(name);
+  if (const auto found = hub::model_of_library_name(plain)) return found;
   std::string text = name;
   for (const std::string_view host : {"hf.co/", "huggingface.co/"}) {
     if (text.starts_with(host)) text = cat("hf:", text.substr(host.size()));
   }
-  if (!hub::is_hub_name(text)) return std::nullopt;
-  return describe(text, options_.pull);
+  constexpr std::string_view kTag = ":latest";  // Ollama's clients write it
+  if (text.ends_with(kTag)) text.resize(text.size() - kTag.size());
+  return hub::is_hub_name(text) ? std::optional(text) : std::nullopt;
+}
+
+std::optional<ServedModel> HubModels::find(const std::string& name) const {
+  const std::optional<std::string> text = hub_name(name);
+  return text ? std::optional(describe(*text, options_.pull)) : std::nullopt;
 }
 
 }  // namespace rbee::tools

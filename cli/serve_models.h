@@ -36,6 +36,12 @@ class HubModels {
   // What a request names: hf:org/repo and its like, also with hf.co/ in front. Nothing for other
   // names. Throws as hub::look_up() and the readers do.
   std::optional<server::ServedModel> find(const std::string& name) const;
+  // Of a name that begins with hf: and whose files are in the cache. Throws as find() does.
+  server::ServedModel describe(const std::string& name) const { return describe(name, false); }
+  // The names of a repository's models in the cache; empty if it is not there.
+  std::vector<std::string> names(const std::string& repo) const;
+  // What a request's name means on the hub; nothing: it is none of its names.
+  static std::optional<std::string> hub_name(const std::string& name);
 
  private:
   server::ServedModel describe(const std::string& name, bool pull) const;

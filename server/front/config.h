@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,7 +24,7 @@ struct ServedModel {
   std::string worker;                 // first word of the program's arguments; empty = none
   std::string model;                  // path of the model's files
   std::vector<std::string> flags;     // more flags for the worker
-  std::vector<std::string> adapters;  // also answers to these names: adapters among the flags
+  std::vector<std::string> adapters;  // also answers to these names: adapters, aliases
   std::vector<int> devices;           // ordinals; replica i takes the one at i modulo their number
   int replicas = 1;
   // Given: a model on demand, loaded at its first request, and unloaded when it had none for so
@@ -50,6 +51,8 @@ struct FrontConfig {
   std::chrono::milliseconds health_timeout{2'000};  // after three in a row, the worker is killed
 };
 
+class ModelFiles;
+
 // What the front asks of whoever runs it.
 struct FrontHooks {
   // Bytes free on a device ("cpu", "cuda" or "rocm"); nothing, or null: unknown.
@@ -58,6 +61,10 @@ struct FrontHooks {
   // thread of its own, since it may take long. Throws Error with what is wrong. Null: there is
   // none.
   std::function<std::optional<ServedModel>(const std::string& name)> find_model{};
+  // Fetches and deletes models for clients; null: clients get 501.
+  std::shared_ptr<ModelFiles> files{};
+  bool may_pull = false;    // clients may fetch
+  bool may_manage = false;  // clients may delete models
 };
 
 // Throws invalid_argument naming `source`, the field and its allowed values.

@@ -12,8 +12,8 @@
 
 #include "rbee/core/cat.h"
 #include "server/apis/ollama/models.h"
-#include "server/apis/ollama/refusals.h"
 #include "server/apis/pages.h"
+#include "server/front/file_routes.h"
 #include "server/front/openapi.h"
 #include "server/front/pool.h"
 #include "server/http/clock.h"
@@ -94,6 +94,9 @@ class Front::Impl {
   explicit Impl(FrontOptions options)
       : options_(std::move(options)),
         pool_(io_, options_.config, options_.hooks, options_.environment),
+        files_(options_.hooks,
+               {.serve = [this](const ServedModel& model) { serve(model); },
+                .drop = [this](const auto& which, auto done) { drop(which, std::move(done)); }}),
         work_(io_.get_executor()) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     created_ = std::chrono::duration_cast<std::chrono::seconds>(now).count();
@@ -123,6 +126,7 @@ class Front::Impl {
   void stop(std::chrono::milliseconds patience) {
     if (!thread_.joinable()) return;
     draining_ = true;
+    files_.stop();
     asio::post(io_, [this, patience] {
       pool_.abandon_all();
       pool_.stop(patience, [this] {
@@ -140,6 +144,17 @@ class Front::Impl {
     std::promise<T> answer;
     asio::post(io_, [&] { answer.set_value(question()); });
     return answer.get_future().get();
+  }
+  // Of a model whose files are here now.
+  void serve(const ServedModel& model) {
+    asio::post(io_, [this, model] { pool_.offer(model); });
+  }
+  // Before the files of such models are deleted.
+  void drop(const std::function<bool(const std::string&)>& which, std::function<void()> done) {
+    asio::post(io_, [this, which, done = std::move(done)] {
+      std::erase_if(tags_, [&](const auto& entry) { return which(entry.first); });
+      pool_.drop(which, done);
+    });
   }
   // A response that the pool's thread makes.
   Response later(std::function<void(const std::shared_ptr<DelayedResponse>&)> step);
@@ -167,11 +182,12 @@ class Front::Impl {
   asio::io_context io_{1};
   std::atomic<int64_t> running_ = 0;  // before the pool, whose requests count here until they end
   Pool pool_;
+  FileRoutes files_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   std::thread thread_;
   std::atomic<bool> draining_ = false;
   int64_t created_ = 0;
-  std::map<size_t, json> tags_;  // on the pool's thread: what /api/tags lists, by model
+  std::map<std::string, json> tags_;  // on the pool's thread: what /api/tags lists, by model
   // On the pool's thread: the workers' last documents, and their union; empty: not made yet.
   std::map<ModelKind, std::string> documents_;
   std::string document_;
@@ -247,6 +263,7 @@ json Front::Impl::model_list() const {
   json list = json::array();
   for (size_t i = 0; i < pool_.models().size(); ++i) {
     const ServedModel& model = pool_.models()[i].served;
+    if (pool_.models()[i].gone) continue;
     json entry = {{"id", model.name},
                   {"object", "model"},
                   {"created", created_},
@@ -299,6 +316,7 @@ Response Front::Impl::alive() {
     json models = json::array();
     for (size_t i = 0; i < pool_.models().size(); ++i) {
       const ServedModel& model = pool_.models()[i].served;
+      if (pool_.models()[i].gone) continue;
       json entry = {{"name", model.name}, {"kind", kind_name(model.kind)}};
       if (const int64_t most = fact(i, "max_pictures"); most > 0) entry["max_pictures"] = most;
       models.push_back(entry);
@@ -334,13 +352,16 @@ bool Front::Impl::ready() const {
 
 json Front::Impl::models_json() const {
   json models = json::array();
-  for (const Pool::Model& model : pool_.models()) {
+  for (size_t i = 0; i < pool_.models().size(); ++i) {
+    const Pool::Model& model = pool_.models()[i];
+    if (model.gone) continue;
+    json workers = json::array();
+    for (const Pool::Member& member : pool_.members()) {
+      if (member.model == i) workers.push_back(facts_of(*member.replica));
+    }
     models.push_back({{"name", model.served.name},
                       {"kind", kind_name(model.served.kind)},
-                      {"workers", json::array()}});
-  }
-  for (const Pool::Member& member : pool_.members()) {
-    models[member.model]["workers"].push_back(facts_of(*member.replica));
+                      {"workers", std::move(workers)}});
   }
   return models;
 }
@@ -391,15 +412,21 @@ std::map<size_t, json> lists_of(const Pool& pool, const std::vector<Pool::Worker
   return out;
 }
 
-// A model on demand that was never loaded, as an entry of /api/tags.
-json tag_of(const ServedModel& model, int64_t created) {
+// A model on demand that was never loaded, as entries of /api/tags: one for each of its names.
+json tags_of(const ServedModel& model, int64_t created) {
   const bool embeds = model.kind == ModelKind::embedding;
   const std::chrono::sys_seconds since{std::chrono::seconds(created)};
-  return json::parse(ollama_file_json({.name = model.name,
-                                       .bytes = model.bytes,
-                                       .capability = embeds ? "embedding" : "completion",
-                                       .modified_at = iso8601(since),
-                                       .gguf = model.model.ends_with(".gguf")}));
+  std::vector<std::string> names{model.name};
+  names.insert(names.end(), model.adapters.begin(), model.adapters.end());
+  json out = json::array();
+  for (const std::string& name : names) {
+    out.push_back(json::parse(ollama_file_json({.name = name,
+                                                .bytes = model.bytes,
+                                                .capability = embeds ? "embedding" : "completion",
+                                                .modified_at = iso8601(since),
+                                                .gguf = model.model.ends_with(".gguf")})));
+  }
+  return out;
 }
 
 // GET /api/tags. A model that is unloaded is listed as it was when it was loaded.
@@ -410,11 +437,14 @@ Response Front::Impl::ollama_tags_of_all() {
       json models = json::array();
       for (size_t i = 0; i < pool_.models().size(); ++i) {
         const ServedModel& model = pool_.models()[i].served;
-        if (const auto found = told.find(i); found != told.end()) tags_[i] = found->second;
-        if (model.on_demand() && model.kind != ModelKind::image) {
-          tags_.try_emplace(i, json::array({tag_of(model, created_)}));
+        if (pool_.models()[i].gone) continue;
+        if (const auto found = told.find(i); found != told.end()) {
+          tags_[model.name] = found->second;
         }
-        const auto known = tags_.find(i);
+        if (model.on_demand() && model.kind != ModelKind::image) {
+          tags_.try_emplace(model.name, tags_of(model, created_));
+        }
+        const auto known = tags_.find(model.name);
         if (known == tags_.end() || (!model.on_demand() && !told.contains(i))) continue;
         for (const json& tag : known->second) models.push_back(tag);
       }
@@ -452,9 +482,7 @@ void Front::Impl::add_ollama(Router& router) {
   add("GET", "/api/version", [](const Request&) { return ollama_version(); });
   add("GET", "/api/tags", [this](const Request&) { return ollama_tags_of_all(); });
   add("GET", "/api/ps", [this](const Request&) { return ollama_loaded(); });
-  for (const OllamaRefusal& refusal : kOllamaRefusals) {
-    add(refusal.method, refusal.path, refuse_ollama);
-  }
+  files_.add_to(router);
 }
 
 // Keeps the last documents of workers that are down.

@@ -64,6 +64,7 @@ class Document {
         {"responses", {{"Error", error_response()}}},
         {"schemas", Json::object()}};
     add_own();
+    add_files();
     for (const auto& path : out_["paths"].items()) own_.insert(path.key());
   }
 
@@ -188,6 +189,35 @@ class Document {
     paths["/metrics"] = own("metrics", "Figures of the front and its workers", "{}");
     paths["/metrics"]["get"]["responses"]["200"]["content"] = {
         {"text/plain", {{"schema", {{"type", "string"}}}}}};
+  }
+
+  // Ollama's paths about files, which the front answers itself.
+  void add_files() {
+    const auto add = [this](const char* path, const char* method, std::string_view id,
+                            std::string_view summary, Json content) {
+      Json operation = {{"summary", summary}, {"operationId", cat("front.", id)}};
+      operation["tags"] = Json::array({"front"});
+      operation["requestBody"] = parsed(R"({"required":true,"content":{"application/json":
+          {"schema":{"type":"object","properties":{"model":{"type":"string"},
+           "name":{"type":"string","description":"The older name of model"},
+           "stream":{"type":"boolean","default":true},"insecure":{"type":"boolean"}}}}}})");
+      operation["responses"]["200"] = {{"description", "Done"}};
+      if (!content.is_null()) operation["responses"]["200"]["content"] = std::move(content);
+      Json error = {{"description", "What is wrong"}};
+      error["content"]["application/json"]["schema"] = parsed(
+          R"({"type":"object","required":["error"],"properties":{"error":{"type":"string"}}})");
+      for (const char* status :
+           {"400", "401", "403", "404", "413", "415", "429", "431", "500", "501", "503"}) {
+        operation["responses"][status] = error;
+      }
+      out_["paths"][path][method] = std::move(operation);
+    };
+    const Json line = parsed(R"({"schema":{"type":"object","properties":{
+        "status":{"type":"string"},"digest":{"type":"string"},"total":{"type":"integer"},
+        "completed":{"type":"integer"},"error":{"type":"string"}}}})");
+    add("/api/pull", "post", "pull", "Fetches a model of the hub; needs --pull",
+        {{"application/x-ndjson", line}, {"application/json", line}});
+    add("/api/delete", "delete", "delete", "Deletes a model of the cache; needs --manage", Json());
   }
 
   // References and operation ids get the prefix.

@@ -63,6 +63,7 @@ void Pool::on_change() {
   });
   if (stopped_ && all_over) std::exchange(stopped_, nullptr)();
   note_limits();
+  end_drops();
   // Posted, because a worker's state may change within a call that walks the waiting requests.
   asio::post(io_, [this] {
     place_waiting();
@@ -168,6 +169,9 @@ bool Pool::hopeless(const Exchange& exchange) const {
 }
 
 void Pool::place(const Held& exchange) {
+  if (exchange->model && models_[*exchange->model].gone) {
+    return refuse(exchange, 404, {"model_not_found", no_such_model(exchange->wanted), "model"});
+  }
   if (hopeless(*exchange)) {
     return refuse(exchange, 503,
                   {"MODEL_UNAVAILABLE", "The model's workers cannot be started; the log says why"});

@@ -82,15 +82,25 @@ class Pool {
     std::chrono::milliseconds keep_alive{0};
     std::chrono::steady_clock::time_point used;  // end of its last request
     bool leaving = false;  // gets no new requests, since another model needs its memory
+    bool gone = false;     // its files are deleted: not served any more, and never again
   };
+  // With those that are gone, until another model takes the place.
   const std::deque<Model>& models() const { return models_; }
+  // Serves this model unless it is served already. Nothing: too many are.
+  std::optional<size_t> offer(const ServedModel& model);
+  // Models on demand of these names are not served any more; calls `done` when their workers have
+  // ended.
+  void drop(const std::function<bool(const std::string&)>& which, std::function<void()> done);
   // When a model on demand will be unloaded unless it gets requests; nothing: never, or not loaded.
   std::optional<std::chrono::steady_clock::time_point> expiry(size_t model) const;
 
  private:
   using Held = std::shared_ptr<Exchange>;
 
-  void add(ServedModel model);
+  size_t add(ServedModel model);
+  std::shared_ptr<Replica> make_replica(const ServedModel& model, int index);
+  std::optional<size_t> free_place() const;
+  void end_drops();
   void note_limits();
   Replica* on_demand(size_t model) const { return models_[model].replica.get(); }
   std::optional<std::string> make_room(size_t model);
@@ -162,6 +172,11 @@ class Pool {
   std::deque<std::string> job_order_;  // oldest first
   mutable size_t turn_ = 0;            // among workers that are equally busy
   FrontCounts counts_;
+  struct Drop {
+    std::vector<size_t> models;
+    std::function<void()> done;
+  };
+  std::vector<Drop> drops_;
   std::function<void()> stopped_;
 };
 

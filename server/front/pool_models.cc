@@ -10,8 +10,6 @@
 namespace rbee::server {
 namespace {
 
-constexpr size_t kMostModels = 1000;  // with those that requests named
-
 std::vector<std::string> command_of(const ServedModel& model, int index) {
   std::vector<std::string> command{model.program};
   if (!model.worker.empty()) command.push_back(model.worker);
@@ -26,23 +24,34 @@ std::vector<std::string> command_of(const ServedModel& model, int index) {
 
 }  // namespace
 
-void Pool::add(ServedModel model) {
-  const size_t index = models_.size();
-  for (int replica = 0; replica < model.replicas; ++replica) {
-    members_.push_back(
-        {.model = index,
-         .replica = std::make_shared<Replica>(io_, config_,
-                                              ReplicaOptions{.name = cat(model.name, "-", replica),
-                                                             .command = command_of(model, replica),
-                                                             .environment = environment_,
-                                                             .token = token_,
-                                                             .on_demand = model.on_demand()},
-                                              [this] { on_change(); })});
+std::shared_ptr<Replica> Pool::make_replica(const ServedModel& model, int index) {
+  return std::make_shared<Replica>(io_, config_,
+                                   ReplicaOptions{.name = cat(model.name, "-", index),
+                                                  .command = command_of(model, index),
+                                                  .environment = environment_,
+                                                  .token = token_,
+                                                  .on_demand = model.on_demand()},
+                                   [this] { on_change(); });
+}
+
+size_t Pool::add(ServedModel model) {
+  const std::optional<size_t> place = free_place();
+  const size_t index = place.value_or(models_.size());
+  if (place) {
+    // Both are on demand, with one worker.
+    std::ranges::find(members_, index, &Member::model)->replica = make_replica(model, 0);
+  } else {
+    models_.emplace_back();
+    for (int replica = 0; replica < model.replicas; ++replica) {
+      members_.push_back({.model = index, .replica = make_replica(model, replica)});
+    }
   }
   const auto keep_alive = model.keep_alive.value_or(std::chrono::milliseconds(0));
-  const auto only = model.on_demand() ? members_.back().replica : nullptr;
-  models_.push_back({.served = std::move(model), .replica = only, .keep_alive = keep_alive});
+  const auto worker = std::ranges::find(members_, index, &Member::model)->replica;
+  const auto only = model.on_demand() ? worker : nullptr;
+  models_[index] = {.served = std::move(model), .replica = only, .keep_alive = keep_alive};
   note_limits();
+  return index;
 }
 
 void Pool::note_limits() {
@@ -75,9 +84,10 @@ std::optional<size_t> Pool::max_body_bytes(const std::optional<ModelKind>& kind)
 std::optional<size_t> Pool::find_model(const Wanted& wanted) const {
   if (wanted.model.empty()) return first_of_kind(wanted);
   for (size_t i = 0; i < models_.size(); ++i) {
-    if (models_[i].served.name == wanted.model) return i;
+    if (!models_[i].gone && models_[i].served.name == wanted.model) return i;
   }
   for (size_t i = 0; i < models_.size(); ++i) {
+    if (models_[i].gone) continue;
     if (std::ranges::count(models_[i].served.adapters, wanted.model) > 0) return i;
   }
   return wanted.ollama ? find_ollama(wanted.model) : std::nullopt;
@@ -88,6 +98,7 @@ std::optional<size_t> Pool::find_ollama(const std::string& name) const {
   const auto is_it = [&](const std::string& known) { return same_model_name(known, name); };
   for (size_t i = 0; i < models_.size(); ++i) {
     const ServedModel& model = models_[i].served;
+    if (models_[i].gone) continue;
     if (is_it(model.name) || std::ranges::any_of(model.adapters, is_it)) return i;
   }
   return std::nullopt;
@@ -109,7 +120,7 @@ std::optional<bool> Pool::ranks(size_t model) const {
 std::optional<size_t> Pool::first_of_kind(const Wanted& wanted) const {
   std::optional<size_t> first, may;
   for (size_t i = 0; i < models_.size(); ++i) {
-    if (wanted.kind && models_[i].served.kind != *wanted.kind) continue;
+    if (models_[i].gone || (wanted.kind && models_[i].served.kind != *wanted.kind)) continue;
     if (!first) first = i;
     if (!wanted.ranks) break;
     const std::optional<bool> known = ranks(i);
@@ -135,16 +146,9 @@ void Pool::on_found(const Held& exchange, const FoundModel& found) {
     if (found.retriable) return refuse(exchange, 503, {"MODEL_UNAVAILABLE", message});
     return refuse(exchange, 404, {"model_not_found", message, "model"});
   }
-  const auto known = std::ranges::find_if(
-      models_, [&](const Model& model) { return model.served.name == found.model->name; });
-  const auto index = static_cast<size_t>(known - models_.begin());
-  if (known == models_.end()) {
-    if (models_.size() >= kMostModels) {
-      return refuse(exchange, 503, {"MODEL_UNAVAILABLE", "Too many models are served"});
-    }
-    add(*found.model);
-  }
-  take(exchange, index);
+  const std::optional<size_t> index = offer(*found.model);
+  if (!index) return refuse(exchange, 503, {"MODEL_UNAVAILABLE", "Too many models are served"});
+  take(exchange, *index);
 }
 
 }  // namespace rbee::server

@@ -18,12 +18,7 @@ BERT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../models/embed
 EMOJI_BODY = {"model": "hf:org/tiny-emoji", "prompt": "a dog", "n": 1}
 
 
-class Serving(hub_test.Case):
-    def setUp(self):
-        super().setUp()
-        self.hub.repos["org/tiny-emoji"] = Repo(hub_test.files_below(hub_test.TINY_EMOJI))
-        self.hub.repos["org/bert"] = Repo(hub_test.files_below(BERT))
-
+class Case(hub_test.Case):
     def serve(self, *words, **environment):
         """The port, and the process."""
         process = subprocess.Popen([hub_test.RBEE, "serve", *words, "--port", "0", "--host", "127.0.0.1"],
@@ -43,6 +38,13 @@ class Serving(hub_test.Case):
     def worker(self, port, name):
         _, _, answer = hub_worker_test.asked(port, "/workers")
         return next(m["workers"][0] for m in answer["models"] if m["name"] == name)
+
+
+class Serving(Case):
+    def setUp(self):
+        super().setUp()
+        self.hub.repos["org/tiny-emoji"] = Repo(hub_test.files_below(hub_test.TINY_EMOJI))
+        self.hub.repos["org/bert"] = Repo(hub_test.files_below(BERT))
 
     def test_the_models_of_the_cache_are_served(self):
         self.rbee("pull", "hf:org/tiny-emoji", "hf:org/bert", "hf:org/chat-GGUF:Q8_0")

@@ -308,8 +308,9 @@ TEST(FrontOpenApi, HoldsWhatIsRouted) {
   EXPECT_THAT(paths, ::testing::UnorderedElementsAre(
                          "/openapi.json", "/health", "/health/live", "/health/ready", "/workers",
                          "/v1/health", "/ready", "/v1/ready", "/version", "/models", "/models/{id}",
-                         "/v1/models", "/v1/models/{id}", "/metrics", "/v1/chat/completions",
-                         "/v1/images/generations", "/v1/jobs", "/v1/jobs/{job_id}"));
+                         "/v1/models", "/v1/models/{id}", "/metrics", "/api/pull", "/api/delete",
+                         "/v1/chat/completions", "/v1/images/generations", "/v1/jobs",
+                         "/v1/jobs/{job_id}"));
   // The front's own description, whatever a worker says of this path.
   EXPECT_EQ(both.at("paths").at("/v1/models").at("get").at("operationId"), "front.models");
   // Two kinds each have another schema Ask.
@@ -345,7 +346,7 @@ TEST(FrontOpenApi, WithoutWorkersHasItsOwnPaths) {
   using nlohmann::json;
   for (const char* text : {"", "[]", "{}", "not JSON", R"({"paths":[]})"}) {
     const json alone = json::parse(server::front_openapi({{ModelKind::chat, text}}, "1"));
-    EXPECT_EQ(alone.at("paths").size(), 14u) << text;
+    EXPECT_EQ(alone.at("paths").size(), 16u) << text;
     EXPECT_TRUE(alone.at("components").at("schemas").empty());
   }
 }

@@ -1,0 +1,139 @@
+#include "server/front/file_routes.h"
+
+#include <chrono>
+#include <future>
+#include <utility>
+
+#include "rbee/core/cat.h"
+#include "rbee/core/error.h"
+#include "rbee/core/log.h"
+#include "server/apis/ollama/file_requests.h"
+#include "server/apis/ollama/models.h"
+#include "server/apis/ollama/refusals.h"
+#include "server/apis/ollama/request.h"
+#include "server/apis/ollama/response.h"
+#include "server/front/routing.h"
+#include "server/http/error_form.h"
+#include "server/worker/routes.h"
+
+namespace rbee::server {
+namespace {
+
+constexpr size_t kThreads = 2;
+constexpr size_t kMostWaiting = 64;
+constexpr std::chrono::milliseconds kLook{50};  // at whether the front ends
+
+Response not_allowed(const Request& request, std::string_view flag) {
+  return error_response(request, 403,
+                        {"FORBIDDEN", cat(request.method, " ", request.path,
+                                          " is not allowed here: it needs rbee serve ", flag)});
+}
+
+Response plain_error(int status, std::string_view message) {
+  return json_response(status, ollama_error_json(message));
+}
+
+int status_of(const Error& error) {
+  switch (error.code()) {
+    case Code::invalid_argument:
+    case Code::unsupported:
+      return 400;
+    default:
+      return 500;
+  }
+}
+
+Response refuse(const Request& request) {
+  return error_response(request, 501,
+                        {"NOT_IMPLEMENTED", cat(request.method, " ", request.path,
+                                                " is not supported: models come from the hub, and "
+                                                "are only read")});
+}
+
+}  // namespace
+
+FileRoutes::FileRoutes(const FrontHooks& hooks, Front front)
+    : files_(hooks.files),
+      may_pull_(hooks.may_pull),
+      may_manage_(hooks.may_manage),
+      front_(std::move(front)),
+      pulls_(files_, front_.serve),
+      threads_({.most_waiting = kMostWaiting, .threads = kThreads}) {}
+
+void FileRoutes::stop() {
+  stopping_ = true;
+  pulls_.stop();
+}
+
+Response FileRoutes::pull(const Request& request) {
+  if (!may_pull_) return not_allowed(request, "--pull");
+  return guarded(ollama_error, [&] {
+    const OllamaPull body = parse_ollama_pull(request.body);
+    if (body.model.empty()) return plain_error(400, "invalid model name");
+    return pulls_.pull(body.model, body.stream);
+  });
+}
+
+Response FileRoutes::remove(const Request& request) {
+  if (!may_manage_) return not_allowed(request, "--manage");
+  return guarded(ollama_error, [&] {
+    const std::string name = parse_ollama_show(request.body);
+    if (name.empty()) return plain_error(400, "invalid model name");
+    Response out;
+    out.later = threads_.submit({.client = request.sender(),
+                                 .work = [this, name] { return remove_now(name); },
+                                 .refusal = [] { return plain_error(429, "too many requests"); }});
+    return out.later ? out : plain_error(429, "too many requests");
+  });
+}
+
+// Returns when the workers have ended; false if the front ends first.
+bool FileRoutes::drop(const std::function<bool(const std::string&)>& which) {
+  const auto dropped = std::make_shared<std::promise<void>>();
+  front_.drop(which, [dropped] { dropped->set_value(); });
+  const std::future<void> over = dropped->get_future();
+  while (over.wait_for(kLook) != std::future_status::ready) {
+    if (stopping_) return false;
+  }
+  return true;
+}
+
+Response FileRoutes::remove_now(const std::string& name) {
+  try {
+    const std::optional<Removal> removal = files_->removal(name);
+    if (!removal) return no_ollama_model(valid_text(name));
+    if (!drop(removal->concerns)) return plain_error(503, "the server is stopping");
+    removal->erase();
+    log(LogLevel::info, "a client deleted a model", {{"model", printable(name)}});
+    return json_response(200, "");
+  } catch (const Error& error) {
+    if (error.code() == Code::not_found) return no_ollama_model(valid_text(name));
+    return plain_error(status_of(error), valid_text(error.what()));
+  } catch (const std::exception& error) {
+    return plain_error(500, valid_text(error.what()));
+  }
+}
+
+void FileRoutes::add_to(Router& router) {
+  const auto add = [&](std::string_view method, std::string_view path, Handler handler, Body body) {
+    router.add({.method = std::string(method),
+                .pattern = std::string(path),
+                .handler = std::move(handler),
+                .body = body,
+                .errors = ErrorForm::ollama});
+  };
+  const auto is_ours = [&](const OllamaRefusal& one) {
+    return files_ != nullptr && (one.path == "/api/pull" || one.path == "/api/delete");
+  };
+  for (const OllamaRefusal& refusal : kOllamaRefusals) {
+    if (is_ours(refusal)) continue;
+    add(refusal.method, refusal.path, files_ ? refuse : refuse_ollama, Body::none);
+  }
+  if (files_ == nullptr) return;
+  add("POST", "/api/pull", [this](const Request& request) { return pull(request); }, Body::any);
+  add(
+      "DELETE", "/api/delete", [this](const Request& request) { return remove(request); },
+      Body::any);
+}
+
+}  // namespace rbee::server

@@ -1,0 +1,47 @@
+#pragma once
+// Ollama's routes about files of models: /api/pull, /api/delete and the refused ones. Internal to
+// server/front.
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "server/front/config.h"
+#include "server/front/pulls.h"
+#include "server/http/router.h"
+#include "server/http/side_threads.h"
+
+namespace rbee::server {
+
+class FileRoutes {
+ public:
+  // What the front does for it; from any thread.
+  struct Front {
+    std::function<void(const ServedModel&)> serve;
+    // Ends the workers of models with such names, then calls `done`.
+    std::function<void(const std::function<bool(const std::string&)>& which,
+                       std::function<void()> done)>
+        drop;
+  };
+  FileRoutes(const FrontHooks& hooks, Front front);
+
+  void add_to(Router& router);
+  // Ends all that runs, since the front ends.
+  void stop();
+
+ private:
+  Response pull(const Request& request);
+  Response remove(const Request& request);
+  Response remove_now(const std::string& name);
+  bool drop(const std::function<bool(const std::string&)>& which);
+
+  const std::shared_ptr<ModelFiles> files_;  // null: all is refused
+  const bool may_pull_, may_manage_;
+  const Front front_;
+  std::atomic<bool> stopping_ = false;
+  Pulls pulls_;
+  SideThreads threads_;
+};
+
+}  // namespace rbee::server
