@@ -25,6 +25,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMostPulls = 8;  // at once
+constexpr std::string_view kStopping = "the server is stopping";
 constexpr size_t kShownDigits = 12;
 constexpr std::string_view kSum = "sha256:";
 constexpr std::string_view kMissing = "pull model manifest: file does not exist";
@@ -161,13 +162,16 @@ Pulls::~Pulls() {
 void Pulls::stop() {
   const std::scoped_lock lock(shared_->mutex);
   shared_->pulled = nullptr;
-  for (const auto& [name, run] : shared_->runs) run->cancelled = true;
+  for (const auto& [name, run] : shared_->runs) {
+    run->cancelled = true;
+    run->end(503, ollama_error_json(kStopping));  // its thread may wait for a server
+  }
 }
 
 Response Pulls::pull(const std::string& name, bool stream) {
   const std::string key = plain_model_name(name);
   const std::scoped_lock lock(shared_->mutex);
-  if (!shared_->pulled) return json_response(503, ollama_error_json("the server is stopping"));
+  if (!shared_->pulled) return json_response(503, ollama_error_json(kStopping));
   if (const auto known = shared_->runs.find(key); known != shared_->runs.end()) {
     if (std::optional<Response> joined = Run::join(known->second, stream)) return *joined;
   } else if (shared_->runs.size() >= kMostPulls) {
@@ -206,7 +210,7 @@ Pulls::Result Pulls::fetch(Shared& shared, Run& run) {
     const bool cancelled = error.code() == Code::cancelled;
     log(cancelled ? LogLevel::info : LogLevel::warn, "a pull ended early",
         {{"model", printable(run.name)}, {"error", printable(error.what())}});
-    return {500, ollama_error_json(cancelled ? "the server is stopping" : problem_of(error))};
+    return {500, ollama_error_json(problem_of(error))};
   } catch (const std::exception& error) {
     return {500, ollama_error_json(valid_text(error.what()))};
   }

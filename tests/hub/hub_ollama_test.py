@@ -159,6 +159,20 @@ class Pulling(Case):
         self.assertEqual(answers[1], (200, b'{"status":"success"}'))
         self.assertEqual(len(self.fetched()), 1)
 
+    def test_a_signal_ends_a_front_that_pulls(self):
+        gate, held = threading.Event(), threading.Event()
+        self.hub.faults["hold"] = lambda: (held.set(), gate.wait(60))
+        self.addCleanup(gate.set)
+        port, process = self.serve("--pull")
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(ask(port, "POST", "/api/pull", {"model": NAME})))
+        thread.start()
+        self.assertTrue(held.wait(30))
+        process.terminate()
+        self.assertEqual(process.wait(30), 0, self.log)
+        thread.join(30)
+        self.assertEqual(lines_of(answers[0][1])[-1], {"error": "the server is stopping"})
+
     def test_a_client_that_leaves_ends_it_and_the_next_goes_on(self):
         gate, held = threading.Event(), threading.Event()
         self.hub.faults["hold"] = lambda: (held.set(), gate.wait(30))
