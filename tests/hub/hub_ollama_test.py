@@ -159,6 +159,21 @@ class Pulling(Case):
         self.assertEqual(answers[1], (200, b'{"status":"success"}'))
         self.assertEqual(len(self.fetched()), 1)
 
+    def test_eight_models_are_pulled_at_once(self):
+        gate = threading.Event()
+        self.hub.faults["hold"] = lambda: gate.wait(60)
+        self.addCleanup(gate.set)
+        for i in range(9):
+            self.hub.repos[f"org/m{i}"] = Repo({"m.Q8_0.gguf": model_file(1_000_000 + i)})
+        port, _ = self.serve("--pull")
+        clients = [http.client.HTTPConnection("127.0.0.1", port, timeout=60) for _ in range(8)]
+        for i, client in enumerate(clients):
+            self.addCleanup(client.close)
+            client.request("POST", "/api/pull", json.dumps({"model": f"hf:org/m{i}"}))
+            self.assertEqual(json.loads(client.getresponse().readline()), {"status": "pulling manifest"})
+        status, text = self.error(port, "POST", "/api/pull", {"model": "hf:org/m8", "stream": False})
+        self.assertEqual((status, text), (429, "too many models are pulled at once"))
+
     def test_a_signal_ends_a_front_that_pulls(self):
         gate, held = threading.Event(), threading.Event()
         self.hub.faults["hold"] = lambda: (held.set(), gate.wait(60))
