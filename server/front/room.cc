@@ -29,6 +29,10 @@ struct Free {
     measured += std::max(one.need, one.taken);
     allowed += one.need;
   }
+  void stay_again(const Resident& one) {
+    measured -= std::max(one.need, one.taken);
+    allowed -= one.need;
+  }
 };
 
 }  // namespace
@@ -51,11 +55,22 @@ RoomPlan plan_room(const Room& room) {
   if (out.fits || out.most < room.need) return out;
   std::ranges::sort(leavers, {},
                     [](const Resident& one) { return std::tuple(one.busy, one.used, one.member); });
+  std::vector<Resident> leave;
   for (const Resident& one : leavers) {
     if (soon.bytes() >= room.need) break;
-    out.leave.push_back(one.member);
+    leave.push_back(one);
     soon.leave(one);
   }
+  if (soon.bytes() < room.need) return out;  // others have to be idle first: these would not help
+  // Those that the room does not need after all stay, the most recently used ones first.
+  for (size_t i = leave.size(); i-- > 0;) {
+    Free without = soon;
+    without.stay_again(leave[i]);
+    if (without.bytes() < room.need) continue;
+    soon = without;
+    leave.erase(leave.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  for (const Resident& one : leave) out.leave.push_back(one.member);
   return out;
 }
 

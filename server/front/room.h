@@ -33,9 +33,11 @@ struct Room {
 };
 
 struct RoomPlan {
-  bool fits = false;          // now
-  int64_t most = 0;           // bytes that there are once all models on demand have left
-  std::vector<size_t> leave;  // members; idle ones before busy ones, the least recently used first
+  bool fits = false;  // now
+  int64_t most = 0;   // bytes that there are once all models on demand have left
+  // Members that make enough room: idle ones before busy ones, the least recently used first. Empty
+  // if others that cannot leave now have to.
+  std::vector<size_t> leave;
 };
 
 RoomPlan plan_room(const Room& room);

@@ -244,8 +244,27 @@ TEST(Room, TheLeastRecentlyUsedLeaveIdleOnesFirst) {
   all[1].going = true;
   EXPECT_THAT(leave(15), ElementsAre());
   EXPECT_THAT(leave(16), ElementsAre(2));
+  EXPECT_THAT(leave(45), ElementsAre(2, 0, 3));
   all[2].may_leave = false;  // its own requests came first
   EXPECT_THAT(leave(16), ElementsAre(0));
+}
+
+TEST(Room, NoneLeavesInVain) {
+  std::vector<server::Resident> all{idle(0, 1), idle(1, 2), idle(2, 3)};
+  all[1].may_leave = false;  // its own requests came first
+  const auto leave = [&](int64_t need) {
+    const server::RoomPlan plan = server::plan_room({.need = need, .free = 5, .residents = all});
+    EXPECT_GE(plan.most, need);
+    return plan.leave;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(leave(25), ElementsAre(0, 2));
+  EXPECT_THAT(leave(26), ElementsAre());
+  // Where a large one has to leave, small ones may stay.
+  all[1] = idle(1, 2);
+  all[1].need = all[1].taken = 100;
+  EXPECT_THAT(leave(105), ElementsAre(1));
+  EXPECT_THAT(leave(106), ElementsAre(0, 1));
 }
 
 TEST(Room, AModelLargerThanAllMemoryIsRefused) {
