@@ -1,9 +1,8 @@
 #include "rbee/hub/progress.h"
 
-#include <cmath>
+#include <optional>
 
-#include "rbee/core/byte_text.h"
-#include "rbee/core/cat.h"
+#include "rbee/core/progress_text.h"
 
 namespace rbee::hub {
 namespace {
@@ -11,24 +10,12 @@ namespace {
 constexpr std::chrono::milliseconds kReportEvery{200};
 constexpr std::chrono::seconds kWindow{8};  // of the speed
 
-std::string duration_to_text(double seconds) {
-  const auto whole = static_cast<int64_t>(std::ceil(seconds));
-  if (whole < 60) return cat(whole, " s");
-  if (whole < 3600) return cat(whole / 60, " min ", whole % 60, " s");
-  return cat(whole / 3600, " h ", whole % 3600 / 60, " min");
-}
-
 }  // namespace
 
 std::string to_text(const Progress& progress) {
-  std::string out = cat(bytes_to_text(progress.done), " of ", bytes_to_text(progress.total));
-  if (progress.total > 0) out += cat(" (", progress.done * 100 / progress.total, " %)");
-  if (progress.bytes_per_second > 0) {
-    out += cat(", ", bytes_to_text(static_cast<int64_t>(progress.bytes_per_second)), "/s");
-  }
-  if (progress.seconds_left >= 0)
-    out += cat(", ", duration_to_text(progress.seconds_left), " left");
-  return out;
+  const double left = progress.seconds_left;
+  return progress_to_text(progress.done, progress.total, progress.bytes_per_second,
+                          left >= 0 ? std::optional(left) : std::nullopt);
 }
 
 ProgressMeter::ProgressMeter(int64_t total, ProgressCallback callback)

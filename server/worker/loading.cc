@@ -5,8 +5,8 @@
 #include <cmath>
 #include <utility>
 
-#include "rbee/core/byte_text.h"
 #include "rbee/core/cat.h"
+#include "rbee/core/progress_text.h"
 #include "server/http/error_form.h"
 
 namespace rbee::server {
@@ -27,21 +27,15 @@ Response refused(const Request& request, const LoadingState& state) {
   return with_retry(error_response(request, 503, {"MODEL_LOADING", "The model is loading"}), state);
 }
 
-// "Loading the model: 1.25 GB of 4.68 GB (26 %), 35.1 MB/s, 98 s left".
+// "Loading the model: 1.25 GB of 4.68 GB (26 %), 35.1 MB/s, 1 min 38 s left".
 std::string progress_text(const std::optional<LoadProgress>& progress) {
   if (!progress) return "Starting";
   std::string out = progress->phase == LoadPhase::fetching ? "Fetching" : "Loading";
   out += " the model";
   if (progress->total <= 0) return out;
-  out += cat(": ", bytes_to_text(progress->done), " of ", bytes_to_text(progress->total), " (",
-             progress->done * 100 / progress->total, " %)");
-  if (progress->bytes_per_second) {
-    out += cat(", ", bytes_to_text(static_cast<int64_t>(*progress->bytes_per_second)), "/s");
-  }
-  if (progress->seconds_left) {
-    out += cat(", ", static_cast<int64_t>(std::ceil(*progress->seconds_left)), " s left");
-  }
-  return out;
+  return cat(out, ": ",
+             progress_to_text(progress->done, progress->total, progress->bytes_per_second,
+                              progress->seconds_left));
 }
 
 // Asks again until the model's own page is there.
