@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "tests/server/harness.h"
 
 namespace rbee::testing {
@@ -233,6 +235,43 @@ TEST(ResponseMemory, InputItemsHaveIdsOfTheirOwn) {
   EXPECT_THAT(page.at("first_id"), StartsWith("in_"));
   EXPECT_THAT(page.at("data")[1].at("id"), StartsWith("in_"));
   EXPECT_NE(page.at("data")[0].at("id"), page.at("data")[1].at("id"));
+}
+
+// Clients send items of an answer again, with their ids. The pages still come to an end.
+TEST(ResponseMemory, InputItemsWithTheSameIdAreApart) {
+  Worker worker;
+  const json item = {{"type", "message"}, {"id", "mine"}, {"role", "user"}, {"content", "Hi"}};
+  json taken = item;
+  taken["id"] = "mine-2";
+  const json first = answer(worker, {{"input", {item, item, taken}}});
+  const json second = answer(worker, {{"input", {item}}, {"previous_response_id", id_of(first)}});
+  const std::string path = cat("/v1/responses/", id_of(second), "/input_items?limit=1");
+  for (const char* order : {"asc", "desc"}) {
+    std::vector<std::string> ids;
+    std::string after;
+    bool more = true;
+    while (more && ids.size() < 9) {
+      const std::string next = after.empty() ? "" : "&after=" + after;
+      const json page = json::parse(worker.get(cat(path, "&order=", order, next)).body);
+      after = page.at("last_id");
+      more = page.at("has_more");
+      ids.push_back(after);
+    }
+    EXPECT_EQ(ids.size(), 5) << order;
+    EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size()) << order;
+  }
+}
+
+TEST(ResponseMemory, AnInputMayBeAbsentAfterAnAnswer) {
+  Worker worker;
+  const json first = answer(worker, {{"input", "One"}});
+  const json second = answer(worker, {{"previous_response_id", id_of(first)}});
+  const std::string path = cat("/v1/responses/", id_of(second), "/input_items?order=asc");
+  EXPECT_THAT(texts_of(json::parse(worker.get(path).body)),
+              ElementsAre("user One", "assistant Hello, world"));
+  EXPECT_EQ(error_of(worker.post(kResponses, "{}"), 400).at("param"), "input");
+  EXPECT_EQ(error_of(worker.post(kResponses, R"({"previous_response_id":""})"), 400).at("param"),
+            "input");
 }
 
 TEST(ResponseMemory, TokensAreCountedWithTheChatBefore) {

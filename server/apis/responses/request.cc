@@ -142,6 +142,9 @@ void read_item(const json& entry, const std::string& prefix, std::vector<FieldEr
 
 void read_input(ObjectReader& reader, std::vector<FieldError>& errors, GenerateRequest& request) {
   const json* input = reader.find("input");
+  const json* previous = reader.find("previous_response_id");
+  const bool goes_on = previous != nullptr && previous->is_string() && *previous != "";
+  if (input == nullptr && goes_on) return;  // what was said before is enough
   const bool text = input != nullptr && input->is_string();
   if (input == nullptr || (!text && !input->is_array()) || input->empty() || *input == "") {
     return reader.note("input", input == nullptr ? "required" : "type(string), non_empty",
@@ -154,9 +157,10 @@ void read_input(ObjectReader& reader, std::vector<FieldError>& errors, GenerateR
 void read_memory(ObjectReader& reader, const JsonBody& body, ResponseRequest& out) {
   out.store = reader.boolean("store").value_or(true);
   out.previous_id = reader.text("previous_response_id").value_or("");
-  if (out.store && reader.find("input") != nullptr) {
-    out.input = std::make_shared<const std::string>(dump_in_order(body.in_order("input")));
-  }
+  if (!out.store) return;
+  const bool given = reader.find("input") != nullptr;
+  out.input = std::make_shared<const std::string>(given ? dump_in_order(body.in_order("input"))
+                                                        : std::string("[]"));
 }
 
 // "reasoning": {"effort"}; its other fields are ignored.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <map>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -101,6 +103,27 @@ std::vector<Json> items_of(const StoredTurn& turn, bool with_output) {
   return out;
 }
 
+// Ids in the place of doubled ones, by turn and item, so that each `after` names one item. An item
+// of a client may have the id of an earlier one.
+std::map<std::pair<size_t, size_t>, std::string> ids_of_doubles(const StoredTurns& turns) {
+  std::map<std::pair<size_t, size_t>, std::string> out;
+  std::unordered_map<std::string, size_t> counts;  // of items with the id
+  for (size_t turn = 0; turn < turns.size(); ++turn) {
+    const std::vector<Json> items = items_of(*turns[turn], turn + 1 < turns.size());
+    for (size_t i = 0; i < items.size(); ++i) {
+      const std::string id = items[i].at("id").get<std::string>();
+      if (counts.emplace(id, 1).second) continue;
+      std::string other;
+      do {
+        other = cat(id, "-", ++counts[id]);
+      } while (counts.contains(other));
+      counts.emplace(other, 1);
+      out[{turn, i}] = std::move(other);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 void add_history(const StoredTurns& turns, ResponseRequest& request) {
@@ -153,9 +176,15 @@ ItemPage parse_item_page(std::string_view query) {
 
 std::optional<std::string> input_items_json(const StoredTurns& turns, const ItemPage& page) {
   Page out(page);
+  const auto doubles = ids_of_doubles(turns);
   for (size_t i = 0; i < turns.size() && !out.over(); ++i) {
     const size_t at = page.descending ? turns.size() - 1 - i : i;
-    out.add(items_of(*turns[at], at + 1 < turns.size()));
+    std::vector<Json> items = items_of(*turns[at], at + 1 < turns.size());
+    const auto end = doubles.lower_bound({at + 1, 0});
+    for (auto one = doubles.lower_bound({at, 0}); one != end; ++one) {
+      items[one->first.second]["id"] = one->second;
+    }
+    out.add(std::move(items));
   }
   if (!out.begun()) return std::nullopt;
   return out.json();
