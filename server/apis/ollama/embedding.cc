@@ -70,7 +70,7 @@ Response embed(EmbeddingService& service, const Request& request) {
   return guarded(ollama_error, [&] {
     const Clock::time_point arrival = Clock::now();
     OllamaEmbedBody body = kParse(request.body);
-    if (!model_of(service).find(body.model)) return no_ollama_model(body.model);
+    if (!model_of(service).find_for(request, body.model)) return no_ollama_model(body.model);
     if (body.generic.inputs.empty()) return json_response(200, kAnswer(body, kNothing, 0, arrival));
     Response out;
     engine::EmbeddingRequest asked = request_of(body, request);

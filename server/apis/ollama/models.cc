@@ -134,6 +134,13 @@ std::optional<std::string> OllamaModel::find(std::string_view sent) const {
   return std::nullopt;
 }
 
+std::optional<std::string> OllamaModel::find_for(const Request& request,
+                                                 std::string_view sent) const {
+  const std::optional<std::string> found = find(sent);
+  const bool front_found_it = !found && !sent.empty() && !request.behalf.empty();
+  return front_found_it ? name : found;
+}
+
 OllamaModel ollama_model(const WorkerService& service, engine::ModelInfo info) {
   return {.name = service.model_id(),
           .aliases = service.options().aliases,
@@ -185,7 +192,7 @@ Response ollama_show(const WorkerService& service, const Request& request,
                      const OllamaModel& model) {
   return guarded(ollama_error, [&] {
     const std::string sent = parse_ollama_show(request.body);
-    const std::optional<std::string> found = model.find(sent);
+    const std::optional<std::string> found = model.find_for(request, sent);
     if (!found) return no_ollama_model(sent);
     const Json out = {
         {"modelfile", cat("FROM ", model.file.empty() ? model.name : model.file, "\n")},

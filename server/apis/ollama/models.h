@@ -30,6 +30,8 @@ struct OllamaModel {
   // The name of the adapter, or of the model; nothing for names that stand for neither. sent: as
   // clients write it (names.h).
   std::optional<std::string> find(std::string_view sent) const;
+  // The same for a request. A front before this worker may know more names of its model.
+  std::optional<std::string> find_for(const Request& request, std::string_view sent) const;
 };
 OllamaModel ollama_model(const WorkerService& service, engine::ModelInfo info);
 

@@ -78,7 +78,7 @@ template <OllamaRequest (*kParse)(std::string_view)>
 Response complete(LlmService& service, const Request& request) {
   return guarded(ollama_error, [&] {
     OllamaRequest body = kParse(request.body);
-    const std::optional<std::string> found = names_of(service).find(body.model);
+    const std::optional<std::string> found = names_of(service).find_for(request, body.model);
     if (!found) return no_ollama_model(body.model);
     if (body.only_loads()) {
       return json_response(200, ollama_loaded_json({.model = body.model, .chat = body.chat}));
