@@ -48,6 +48,7 @@ struct Options {
   int64_t max_memory = 0;  // bytes; 0 = as are free
   bool pull = false;
   bool manage = false;
+  std::string host_warning;  // about OLLAMA_HOST; empty: none
 
   // Models on demand from the hub's cache.
   bool by_name() const { return config.empty() && model.model.empty(); }
@@ -98,17 +99,15 @@ server::FrontConfig read_config(const Options& options) {
 }
 
 // OLLAMA_HOST says where to listen if neither --host nor --port does.
-void read_ollama_host(const CLI::App& app, workers::ServerFlags& flags) {
+void read_ollama_host(const CLI::App& app, Options& options) {
   const std::string text = environment("OLLAMA_HOST");
   if (text.empty()) return;
   const auto given = [&](const char* name) { return app.get_option(name)->count() > 0; };
-  try {
-    const workers::OllamaHost place = workers::parse_ollama_host(text);
-    if (!given("--host")) flags.host = place.host;
-    if (!given("--port")) flags.port = place.port;
-  } catch (const Error& error) {
-    if (!given("--host") || !given("--port")) throw CLI::ValidationError(error.what());
-  }
+  const workers::OllamaHost place = workers::parse_ollama_host(text);
+  if (!given("--host")) options.server.host = place.host;
+  if (given("--port")) return;
+  options.server.port = place.port;
+  options.host_warning = place.warning;
 }
 
 // The workers' environment: this program's, except variables that the front sets itself.
@@ -169,6 +168,9 @@ int serve(const Options& options) {
                           terminal ? workers::LogFormat::pretty : workers::LogFormat::json),
       environment("RUST_LOG"));
   workers::catch_stop_signals(workers::hangup_of(options.server));
+  if (!options.host_warning.empty()) {
+    log(LogLevel::warn, "a part of OLLAMA_HOST is not used", {{"why", options.host_warning}});
+  }
   const server::FrontConfig config = read_config(options);
   const server::ApiKeys keys = workers::read_keys(options.server);
   server::ServerOptions server_options =
@@ -249,7 +251,7 @@ Command add_serve(CLI::App& parent) {
       ->check(CLI::NonNegativeNumber);
   workers::add_server_flags(*app, options->server);
   workers::add_graphs_flag(*app);
-  app->final_callback([app, options] { read_ollama_host(*app, options->server); });
+  app->final_callback([app, options] { read_ollama_host(*app, *options); });
   return {app, [options] { return serve(*options); }};
 }
 

@@ -7,11 +7,22 @@
 #include "rbee/core/error.h"
 #include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
+#include "rbee/core/printable.h"
 #include "server/http/client.h"
 #include "server/http/cors.h"
 #include "server/http/local_host.h"
 
 namespace rbee::workers {
+namespace {
+
+// The text without such characters at its ends.
+std::string_view without_edges(std::string_view text, std::string_view characters) {
+  const size_t begin = text.find_first_not_of(characters);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(characters) + 1 - begin);
+}
+
+}  // namespace
 
 void add_server_flags(CLI::App& app, ServerFlags& flags) {
   app.add_option("--port", flags.port, "Port to listen on; 0 = any free one")
@@ -76,7 +87,8 @@ void add_server_flags(CLI::App& app, ServerFlags& flags) {
 
 OllamaHost parse_ollama_host(std::string_view text) {
   OllamaHost out;
-  std::string_view rest = text;
+  std::string_view rest = without_edges(text, " \t\r\n\v\f");
+  rest = without_edges(rest, "\"'");
   const auto take_scheme = [&](std::string_view scheme, uint16_t port) {
     if (!rest.starts_with(scheme)) return;
     rest.remove_prefix(scheme.size());
@@ -95,9 +107,14 @@ OllamaHost parse_ollama_host(std::string_view text) {
   if (colon == std::string_view::npos) return out;
   const std::string_view port = rest.substr(colon + 1);
   const char* const stop = port.data() + port.size();
-  const auto [read, error] = std::from_chars(port.data(), stop, out.port);
-  check(error == std::errc() && read == stop, "OLLAMA_HOST", "'", text,
-        "' has no port from 0 to 65535 after its last colon");
+  uint16_t number = 0;
+  const auto [read, error] = std::from_chars(port.data(), stop, number);
+  if (error == std::errc() && read == stop) {
+    out.port = number;
+  } else {
+    out.warning = cat("'", printable_line(text), "' has no port from 0 to 65535 after its last ",
+                      "colon: it is ", out.port);
+  }
   return out;
 }
 

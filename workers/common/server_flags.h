@@ -37,12 +37,12 @@ struct ServerFlags {
 void add_server_flags(CLI::App& app, ServerFlags& flags);
 
 // The address of Ollama's variable OLLAMA_HOST, as Ollama reads it: "0.0.0.0", "host:port",
-// ":port",
-// "[::1]:port", "http://host:port/". Without a port it is Ollama's 11434, or the scheme's; an empty
-// host is default_host(). Throws invalid_argument.
+// ":port", "[::1]:port", "http://host:port/", also with blanks or quotes around it. Without a port,
+// or with one that is none, it is Ollama's 11434, or the scheme's; an empty host is default_host().
 struct OllamaHost {
   std::string host;
   uint16_t port = 11434;
+  std::string warning;  // for the log: what is wrong with the port; empty: nothing
 };
 OllamaHost parse_ollama_host(std::string_view text);
 

@@ -52,15 +52,24 @@ TEST(Flags, OllamasAddress) {
                         {"http://10.0.0.1:8000/", "10.0.0.1", 8000},
                         {"[::1]:8000", "::1", 8000},
                         {"[::1]", "::1", 11434},
-                        {"::1", "::1", 11434}};
+                        {"::1", "::1", 11434},
+                        {"", "", 11434},
+                        {" 0.0.0.0:8000\t\n", "0.0.0.0", 8000},
+                        {"\"0.0.0.0:8000\"", "0.0.0.0", 8000},
+                        {" 'example.com' ", "example.com", 11434}};
   for (const Case& one : cases) {
     const OllamaHost read = parse_ollama_host(one.text);
     EXPECT_EQ(read.host, one.host) << one.text;
     EXPECT_EQ(read.port, one.port) << one.text;
+    EXPECT_EQ(read.warning, "") << one.text;
   }
   for (const char* wrong : {"host:", "host:x", "host:65536", "host:-1", "host:80x"}) {
-    EXPECT_THROW(parse_ollama_host(wrong), Error) << wrong;
+    const OllamaHost read = parse_ollama_host(wrong);
+    EXPECT_EQ(read.host, "host") << wrong;
+    EXPECT_EQ(read.port, 11434) << wrong;
+    EXPECT_THAT(read.warning, ::testing::HasSubstr(wrong));
   }
+  EXPECT_EQ(parse_ollama_host("http://host:x").port, 80);
 }
 
 TEST(Flags, HowTokensAreDraftedAhead) {
