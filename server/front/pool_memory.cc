@@ -5,6 +5,7 @@
 #include "rbee/core/cat.h"
 #include "rbee/core/log.h"
 #include "server/front/keep_alive.h"
+#include "server/front/paths.h"
 #include "server/front/pool.h"
 
 namespace rbee::server {
@@ -97,9 +98,10 @@ void Pool::place_on_demand(const Held& exchange, Replica& replica) {
   const size_t index = *exchange->model;
   if (replica.state() == ReplicaState::unloaded) {
     if (replica.failures() != exchange->failures) {
-      return refuse(exchange, 503,
-                    {"MODEL_UNAVAILABLE", cat("The model '", models_[index].served.name,
-                                              "' cannot be loaded: ", replica.problem())});
+      return refuse(
+          exchange, 503,
+          {"MODEL_UNAVAILABLE", cat("The model '", models_[index].served.name,
+                                    "' cannot be loaded: ", without_folders(replica.problem()))});
     }
     // Requests that wait came first, and may need the memory. They are placed in their order.
     if (!placing_) asked_.clear();

@@ -16,9 +16,11 @@ namespace {
 using nlohmann::json;
 using std::chrono::steady_clock;
 
-constexpr int kWrongUsage = 2;      // a worker's exit status for wrong flags
-constexpr int kLost = 3;            // for a failed device or a truncated mapped file
-constexpr int kMostSilent = 3;      // probes without an answer before the worker is killed
+constexpr int kWrongUsage = 2;  // a worker's exit status for wrong flags
+constexpr int kLost = 3;        // for a failed device or a truncated mapped file
+constexpr int kMostSilent = 3;  // probes without an answer before the worker is killed
+// The last line of a worker with wrong flags; the line before says what is wrong.
+constexpr std::string_view kHint = "Run with --help";
 constexpr size_t kShownLine = 500;  // bytes of a worker's output outside its log
 
 // Empty if there is no such text.
@@ -152,8 +154,10 @@ void Replica::after(std::chrono::milliseconds pause, void (Replica::*step)()) {
 void Replica::on_line(std::string_view line) {
   json record = json::parse(line, nullptr, false);
   if (!record.is_object()) {
-    last_line_ = printable(line);
-    return log(LogLevel::warn, "a worker says", {{"worker", name()}, {"text", last_line_}});
+    const std::string text = printable(line);
+    const bool says_why = last_line_.empty() || !text.starts_with(kHint);
+    if (says_why) last_line_ = text;
+    return log(LogLevel::warn, "a worker says", {{"worker", name()}, {"text", text}});
   }
   const std::string message = text_of(record, "message");
   if (message == "listening") on_listening(record);

@@ -183,6 +183,22 @@ TEST(OnDemand, ALoadThatFailsIsAnErrorThatSaysWhy) {
   EXPECT_EQ(said(front.post("/v1/chat/completions", chat("b", "Hi"))), "Hi");
 }
 
+// The reason is the line before a worker's hint, and shows no folders of this machine.
+TEST(OnDemand, TheReasonOfAFailedLoadIsForClients) {
+  json flags = on_demand("a", "echo"), path = on_demand("b", "/nowhere/secret/b.gguf");
+  flags["flags"] = {"--threads", "many"};
+  path["program"] = LLM_WORKER;
+  Front front(json::array({flags, path}));
+  const RawResponse wrong_flag = front.post("/v1/chat/completions", chat("a", "Hi"));
+  EXPECT_EQ(wrong_flag.status, 503);
+  EXPECT_THAT(wrong_flag.body, HasSubstr("--threads"));
+  const RawResponse no_file = front.post("/v1/chat/completions", chat("b", "Hi"));
+  EXPECT_EQ(no_file.status, 503);
+  EXPECT_THAT(no_file.body, HasSubstr("b.gguf"));
+  EXPECT_THAT(no_file.body, Not(HasSubstr("secret")));
+  front.process().read_until("/nowhere/secret/b.gguf");
+}
+
 TEST(OnDemand, AWorkerThatIsKilledWhileItLoadsFailsAllItsRequests) {
   const Folder folder;
   Front front(json::array({on_demand("a", cat("gate:", folder.pipe("gate")))}));

@@ -12,6 +12,7 @@
 #include "server/front/keep_alive.h"
 #include "server/front/metrics.h"
 #include "server/front/openapi.h"
+#include "server/front/paths.h"
 #include "server/front/room.h"
 #include "server/front/routing.h"
 
@@ -275,6 +276,15 @@ TEST(Room, AModelLargerThanAllMemoryIsRefused) {
   EXPECT_EQ(plan.most, 15);
   EXPECT_TRUE(plan.leave.empty());
   EXPECT_EQ(server::plan_room({.need = 99, .free = 100, .most = 50, .residents = all}).most, 40);
+}
+
+TEST(Paths, AreCutToTheirLastName) {
+  using server::without_folders;
+  EXPECT_EQ(without_folders("open: /home/me/a.gguf: no such file"), "open: a.gguf: no such file");
+  EXPECT_EQ(without_folders("/a/b"), "b");
+  EXPECT_EQ(without_folders("the cache '/home/me/hub/', and (/x/y)"), "the cache 'hub/', and (y)");
+  EXPECT_EQ(without_folders("hf:org/repo:Q4 of 3/4, a/b"), "hf:org/repo:Q4 of 3/4, a/b");
+  EXPECT_EQ(without_folders("see http://h/p or / alone"), "see http://h/p or / alone");
 }
 
 TEST(Room, MemoryOfAProcessCountsWhatItWrote) {

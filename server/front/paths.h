@@ -1,0 +1,13 @@
+#pragma once
+// Paths of this machine in messages for clients.
+
+#include <string>
+#include <string_view>
+
+namespace rbee::server {
+
+// The text with absolute paths cut to their last name: "open /home/me/a.gguf: no such file" becomes
+// "open a.gguf: no such file".
+std::string without_folders(std::string_view text);
+
+}  // namespace rbee::server
