@@ -70,15 +70,18 @@ std::vector<std::string> adapters_of(const std::vector<std::string>& flags) {
   return out;
 }
 
-HubModels models_on_demand(const Options& options) {
+// Null: the models are given.
+std::shared_ptr<HubModels> models_on_demand(const Options& options) {
+  if (!options.by_name()) return nullptr;
   const auto keep_alive = server::parse_keep_alive(options.keep_alive);
-  return HubModels({.keep_alive = keep_alive.value(), .pull = options.pull});
+  return std::make_shared<HubModels>(
+      HubModels::Options{.keep_alive = keep_alive.value(), .pull = options.pull});
 }
 
-server::FrontConfig read_config(const Options& options) {
+server::FrontConfig read_config(const Options& options, HubModels* on_demand) {
   server::FrontConfig config;
-  if (options.by_name()) {
-    config.models = models_on_demand(options).list();
+  if (on_demand != nullptr) {
+    config.models = on_demand->list();
   } else if (!options.config.empty()) {
     config = server::parse_front_config(read_file(options.config), options.config);
   } else {
@@ -89,7 +92,7 @@ server::FrontConfig read_config(const Options& options) {
     if (model.name.empty()) model.name = fs::path(model.model).filename().string();
   }
   if (options.max_memory > 0) config.max_memory = options.max_memory;
-  if (options.by_name()) return config;
+  if (on_demand != nullptr) return config;
   find_programs(config);
   for (server::ServedModel& model : config.models) {
     if (model.kind == server::ModelKind::chat) model.adapters = adapters_of(model.flags);
@@ -148,16 +151,14 @@ void drain(server::Front& front, const server::Server& server, std::chrono::seco
   }
 }
 
-server::FrontHooks hooks_of(const Options& options) {
+server::FrontHooks hooks_of(const Options& options, const std::shared_ptr<HubModels>& on_demand) {
   server::FrontHooks out{.free_memory = free_memory};
-  if (options.by_name()) {
-    out.find_model = [models = models_on_demand(options)](const std::string& name) {
-      return models.find(name);
-    };
-    out.files = make_model_files(models_on_demand(options));
-    out.may_pull = options.pull;
-    out.may_manage = options.manage;
-  }
+  if (!on_demand) return out;
+  out.find_model = [on_demand](const std::string& name) { return on_demand->find(name); };
+  out.list_models = [on_demand] { return on_demand->list(); };
+  out.files = make_model_files(on_demand);
+  out.may_pull = options.pull;
+  out.may_manage = options.manage;
   return out;
 }
 
@@ -171,7 +172,8 @@ int serve(const Options& options) {
   if (!options.host_warning.empty()) {
     log(LogLevel::warn, "a part of OLLAMA_HOST is not used", {{"why", options.host_warning}});
   }
-  const server::FrontConfig config = read_config(options);
+  const std::shared_ptr<HubModels> on_demand = models_on_demand(options);
+  const server::FrontConfig config = read_config(options, on_demand.get());
   const server::ApiKeys keys = workers::read_keys(options.server);
   server::ServerOptions server_options =
       workers::server_options("rbee/" RBEE_VERSION, options.server, keys);
@@ -181,7 +183,7 @@ int serve(const Options& options) {
       options.server, {.service = "rbee serve", .instance = cat("rbee-", getpid())});
   server::Front front({.config = config,
                        .environment = worker_environment(options.server),
-                       .hooks = hooks_of(options),
+                       .hooks = hooks_of(options, on_demand),
                        .version = RBEE_VERSION,
                        .cors_origins = options.server.cors_origins,
                        .tracer = server_options.tracer});

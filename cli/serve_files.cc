@@ -68,7 +68,7 @@ class Parts {
 
 class HubFiles final : public server::ModelFiles {
  public:
-  explicit HubFiles(const HubModels& models) : models_(models) {}
+  explicit HubFiles(std::shared_ptr<const HubModels> models) : models_(std::move(models)) {}
 
   std::optional<ServedModel> pull(const std::string& name, const PullWatch& watch) override {
     const std::optional<std::string> text = HubModels::hub_name(name);
@@ -81,7 +81,7 @@ class HubFiles final : public server::ModelFiles {
                             .next_file = [&](const hub::RepoFile& file,
                                              bool in_cache) { parts.begin(file, in_cache); }});
     parts.end();
-    return by_its_usual_name(found.repo, models_.describe(*text));
+    return by_its_usual_name(found.repo, models_->describe(*text));
   }
 
   std::optional<Removal> removal(const std::string& name) override {
@@ -90,7 +90,7 @@ class HubFiles final : public server::ModelFiles {
     const hub::ModelName found = hub::parse_model_name(*text);
     const hub::Cache cache(hub::read_settings().cache);
     if (!cache.find(found.repo)) return std::nullopt;
-    check_whole(found, models_.names(found.repo));
+    check_whole(found, models_->names(found.repo));
     return Removal{.concerns =
                        [repo = found.repo](const std::string& served) {
                          return hub::is_hub_name(served) &&
@@ -106,9 +106,9 @@ class HubFiles final : public server::ModelFiles {
  private:
   // As a list of the cache names it, so that one model is not served under two names.
   ServedModel by_its_usual_name(const std::string& repo, ServedModel model) const {
-    for (const std::string& name : models_.names(repo)) {
+    for (const std::string& name : models_->names(repo)) {
       try {
-        ServedModel listed = models_.describe(name);
+        ServedModel listed = models_->describe(name);
         if (listed.model == model.model) return listed;
       } catch (const Error&) {
         continue;  // another one, which cannot be read
@@ -125,13 +125,13 @@ class HubFiles final : public server::ModelFiles {
          " models of hf:", name.repo, ", which are deleted together: name hf:", name.repo);
   }
 
-  const HubModels models_;
+  const std::shared_ptr<const HubModels> models_;
 };
 
 }  // namespace
 
-std::shared_ptr<server::ModelFiles> make_model_files(const HubModels& models) {
-  return std::make_shared<HubFiles>(models);
+std::shared_ptr<server::ModelFiles> make_model_files(std::shared_ptr<const HubModels> models) {
+  return std::make_shared<HubFiles>(std::move(models));
 }
 
 }  // namespace rbee::tools

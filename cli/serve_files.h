@@ -9,6 +9,6 @@
 namespace rbee::tools {
 
 // Fetches from the hub, also if `models` does not.
-std::shared_ptr<server::ModelFiles> make_model_files(const HubModels& models);
+std::shared_ptr<server::ModelFiles> make_model_files(std::shared_ptr<const HubModels> models);
 
 }  // namespace rbee::tools

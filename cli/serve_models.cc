@@ -126,6 +126,43 @@ void describe_files(ServedModel& model, const std::string& mmproj) {
   if (!mmproj.empty()) model.flags.insert(model.flags.end(), {"--mmproj", mmproj});
 }
 
+// The same, with an error that names the model and not the server's paths, which are in the log.
+void read_files(ServedModel& model, const std::string& mmproj) {
+  try {
+    describe_files(model, mmproj);
+  } catch (const Error& error) {
+    log(LogLevel::warn, "a model of the cache cannot be read",
+        {{"model", model.name}, {"error", printable_line(error.what())}});
+    const bool other = error.code() == Code::unsupported;
+    fail(other ? Code::unsupported : Code::io, "serve", "the files of ", model.name,
+         other ? " are of a kind that is not read here"
+               : " in the cache are damaged or incomplete: rbee pull fetches what is missing, and "
+                 "after rbee rm all of them");
+  }
+}
+
+bool is_whole(const hub::ModelState& state) {
+  return std::ranges::all_of(state.choice.files, [&](const hub::RepoFile& file) {
+    return std::ranges::count(state.in_cache, file.path, &hub::RepoFile::path) > 0;
+  });
+}
+
+fs::path snapshot_of(const hub::ModelName& name, const hub::ModelState& state) {
+  return hub::Cache(hub::read_settings().cache).snapshot(name.repo, state.commit);
+}
+
+// Differs when a file was put into the place of another.
+std::string state_of_files(const hub::ModelName& name, const hub::ModelState& state) {
+  std::string out = state.commit;
+  const fs::path folder = snapshot_of(name, state);
+  for (const hub::RepoFile& file : state.choice.files) {
+    std::error_code error;
+    const auto written = fs::last_write_time(folder / file.path, error);
+    out += cat(" ", file.path, ":", file.size, ":", written.time_since_epoch().count());
+  }
+  return out;
+}
+
 // The names of a repository's models in the cache.
 std::vector<std::string> names_of(const hub::CachedRepo& repo) {
   std::vector<std::string> out;
@@ -170,28 +207,31 @@ std::optional<int64_t> free_memory(const std::string& device) {
   return most_memory(device, &MemoryInfo::free);
 }
 
-ServedModel HubModels::describe(const std::string& text, bool pull) const {
-  const hub::ModelName name = hub::parse_model_name(text);
+hub::ModelState HubModels::look_up(const hub::ModelName& name, bool pull) const {
   hub::PullOptions how{.settings = hub::read_settings()};
   how.settings.offline = how.settings.offline || !pull;
-  const hub::ModelState state = hub::look_up(name, how);
+  if (!pull && !hub::Cache(how.settings.cache).find(name.repo)) {
+    fail(Code::not_found, "serve", hub::to_text(name),
+         " is not in the cache: rbee pull fetches it, or rbee serve --pull");
+  }
+  return hub::look_up(name, how);
+}
+
+ServedModel HubModels::describe(const hub::ModelName& name, const hub::ModelState& state) const {
   const hub::Choice& choice = state.choice;
   ServedModel out{.name = hub::to_text(name),
                   .model = hub::to_text(name),
                   .keep_alive = options_.keep_alive,
+                  .files = cat(name.repo, "@", state.commit, "/", choice.model, "+", choice.mmproj),
                   .bytes = choice.bytes()};
   if (has_file(choice, "adapter_config.json")) {
     fail(Code::unsupported, "serve", out.name, " is an adapter, which needs its model");
   }
   if (has_file(choice, "model_index.json")) out.kind = ModelKind::image;
-  const bool whole = std::ranges::all_of(choice.files, [&](const hub::RepoFile& file) {
-    return std::ranges::count(state.in_cache, file.path, &hub::RepoFile::path) > 0;
-  });
-  if (whole) {
-    const hub::Cache cache(how.settings.cache);
-    const fs::path folder = cache.snapshot(name.repo, state.commit);
+  if (is_whole(state)) {
+    const fs::path folder = snapshot_of(name, state);
     out.model = (choice.model.empty() ? folder : folder / choice.model).string();
-    describe_files(out, choice.mmproj.empty() ? "" : (folder / choice.mmproj).string());
+    read_files(out, choice.mmproj.empty() ? "" : (folder / choice.mmproj).string());
   } else {
     if (has_file(choice, "_Pooling/")) out.kind = ModelKind::embedding;
     out.memory = hub::needed_memory(choice.bytes());
@@ -204,18 +244,36 @@ ServedModel HubModels::describe(const std::string& text, bool pull) const {
   return out;
 }
 
-std::vector<ServedModel> HubModels::list() const {
+HubModels::Read HubModels::read(const std::string& name) const {
+  Read out;
+  try {
+    const hub::ModelName parsed = hub::parse_model_name(name);
+    const hub::ModelState state = look_up(parsed, false);
+    out.state = state_of_files(parsed, state);
+    const auto known = read_.find(name);
+    if (known != read_.end() && known->second.state == out.state) return known->second;
+    out.model = describe(parsed, state);
+  } catch (const Error& error) {
+    const auto known = read_.find(name);
+    const bool told = known != read_.end() && known->second.state == out.state;
+    if (told) return out;
+    log(LogLevel::warn, "a model of the cache is left out",
+        {{"model", name}, {"error", printable_line(error.what())}});
+  }
+  return out;
+}
+
+std::vector<ServedModel> HubModels::list() {
+  const std::scoped_lock lock(mutex_);
   std::vector<ServedModel> out;
+  std::map<std::string, Read> all;
   for (const hub::CachedRepo& repo : hub::Cache(hub::read_settings().cache).list()) {
     for (const std::string& name : names_of(repo)) {
-      try {
-        out.push_back(describe(name, false));
-      } catch (const Error& error) {
-        log(LogLevel::warn, "a model of the cache is left out",
-            {{"model", name}, {"error", printable_line(error.what())}});
-      }
+      const Read& one = all.emplace(name, read(name)).first->second;
+      if (one.model) out.push_back(*one.model);
     }
   }
+  read_ = std::move(all);
   return out;
 }
 
@@ -236,9 +294,16 @@ std::optional<std::string> HubModels::hub_name(const std::string& name) {
   return hub::is_hub_name(text) ? std::optional(text) : std::nullopt;
 }
 
+ServedModel HubModels::describe(const std::string& name) const {
+  const hub::ModelName parsed = hub::parse_model_name(name);
+  return describe(parsed, look_up(parsed, false));
+}
+
 std::optional<ServedModel> HubModels::find(const std::string& name) const {
   const std::optional<std::string> text = hub_name(name);
-  return text ? std::optional(describe(*text, options_.pull)) : std::nullopt;
+  if (!text) return std::nullopt;
+  const hub::ModelName parsed = hub::parse_model_name(*text);
+  return describe(parsed, look_up(parsed, options_.pull));
 }
 
 }  // namespace rbee::tools

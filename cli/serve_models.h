@@ -4,10 +4,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "rbee/hub/pull.h"
 #include "server/front/config.h"
 
 namespace rbee::tools {
@@ -31,22 +34,32 @@ class HubModels {
   explicit HubModels(Options options) : options_(options) {}
 
   // Those that the cache has whole: hf:org/repo, or one for each quantization if it has several.
-  // Logs which it leaves out.
-  std::vector<server::ServedModel> list() const;
+  // Logs which it leaves out, once for each state of their files. Cheap where nothing changed.
+  std::vector<server::ServedModel> list();
   // What a request names: hf:org/repo and its like, also with hf.co/ in front. Nothing for other
   // names. Throws as hub::look_up() and the readers do.
   std::optional<server::ServedModel> find(const std::string& name) const;
   // Of a name that begins with hf: and whose files are in the cache. Throws as find() does.
-  server::ServedModel describe(const std::string& name) const { return describe(name, false); }
+  server::ServedModel describe(const std::string& name) const;
   // The names of a repository's models in the cache; empty if it is not there.
   std::vector<std::string> names(const std::string& repo) const;
   // What a request's name means on the hub; nothing: it is none of its names.
   static std::optional<std::string> hub_name(const std::string& name);
 
  private:
-  server::ServedModel describe(const std::string& name, bool pull) const;
+  // A model as it was read from files that may have changed since.
+  struct Read {
+    std::string state;                         // of its files: sizes and times
+    std::optional<server::ServedModel> model;  // nothing: it cannot be read
+  };
+
+  hub::ModelState look_up(const hub::ModelName& name, bool pull) const;
+  server::ServedModel describe(const hub::ModelName& name, const hub::ModelState& state) const;
+  Read read(const std::string& name) const;
 
   const Options options_;
+  std::mutex mutex_;
+  std::map<std::string, Read> read_;  // by name; guarded by mutex_
 };
 
 }  // namespace rbee::tools

@@ -30,6 +30,9 @@ struct ServedModel {
   // Given: a model on demand, loaded at its first request, and unloaded when it had none for so
   // long (keep_alive.h) or another model needs its memory. Absent: it is loaded from the start.
   std::optional<std::chrono::milliseconds> keep_alive;
+  // Of a model of the hub's cache: which files of which commit, the same for all names of one
+  // model. Empty: it is of a file of models.
+  std::string files;
   int64_t bytes = 0;   // of its files; 0 = unknown
   int64_t memory = 0;  // bytes that a worker of it needs; 0 = unknown
 
@@ -57,14 +60,17 @@ class ModelFiles;
 struct FrontHooks {
   // Bytes free on a device ("cpu", "cuda" or "rocm"); nothing, or null: unknown.
   std::function<std::optional<int64_t>(const std::string& device)> free_memory{};
-  // The model on demand that a name stands for which is not served yet; nothing: none. Called on a
-  // thread of its own, since it may take long. Throws Error with what is wrong. Null: there is
-  // none.
+  // The model on demand that a name stands for now, with `files`; nothing: none. Called before each
+  // load, on a thread of its own, since it may take long. Throws Error with what is wrong: io for
+  // what a later request may find. Null: there is none.
   std::function<std::optional<ServedModel>(const std::string& name)> find_model{};
   // Fetches and deletes models for clients; null: clients get 501.
   std::shared_ptr<ModelFiles> files{};
   bool may_pull = false;    // clients may fetch
   bool may_manage = false;  // clients may delete models
+  // The models on demand that are there whether a request names them or not, each with `files`.
+  // Called on a thread of its own. Null: those of the configuration.
+  std::function<std::vector<ServedModel>()> list_models{};
 };
 
 // Throws invalid_argument naming `source`, the field and its allowed values.

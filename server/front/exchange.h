@@ -28,6 +28,7 @@ struct Exchange {
   std::string body;     // of an answer that is no stream; else the unfinished event
   std::string opening;  // events held back while another worker may take the request
   bool begun = false;   // its client has an event
+  bool listed = false;  // it names no model, and those that came since were looked for
   bool over = false;    // answered, or its client left
 
   // Nothing for an answer that is no stream.

@@ -1,16 +1,19 @@
 #include "server/front/finder.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "rbee/core/error.h"
+#include "rbee/core/log.h"
 
 namespace rbee::server {
 namespace {
 
-constexpr size_t kMostNames = 8;  // at once
+constexpr int64_t kMostAtOnce = 8, kMostAtOnceOfClient = 2;   // names that threads look for
+constexpr int64_t kMostNames = 128, kMostNamesOfClient = 16;  // with those that wait for one
 
 FoundModel found_by(const Finder::Find& find, const std::string& name) {
   try {
@@ -22,10 +25,19 @@ FoundModel found_by(const Finder::Find& find, const std::string& name) {
   }
 }
 
+std::optional<std::vector<ServedModel>> listed_by(const Finder::List& list) {
+  try {
+    return list();
+  } catch (const std::exception& error) {
+    log(LogLevel::warn, "the models cannot be listed", {{"error", error.what()}});
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
-Finder::Finder(boost::asio::io_context& io, Find find)
-    : find_(std::move(find)), shared_(std::make_shared<Shared>()) {
+Finder::Finder(boost::asio::io_context& io, Find find, List list)
+    : find_(std::move(find)), list_(std::move(list)), shared_(std::make_shared<Shared>()) {
   shared_->io = &io;
 }
 
@@ -34,29 +46,65 @@ Finder::~Finder() {
   shared_->io = nullptr;
 }
 
-bool Finder::ask(const std::string& name, Done done) {
-  if (!asked_.contains(name) && asked_.size() >= kMostNames) return false;
-  std::vector<Done>& waiting = asked_[name];
-  waiting.push_back(std::move(done));
-  if (waiting.size() > 1) return true;
-  try {
-    std::thread([this, name, find = find_, shared = shared_] {
-      FoundModel found = found_by(find, name);
-      const std::scoped_lock lock(shared->mutex);
-      if (shared->io == nullptr) return;
-      boost::asio::post(*shared->io, [this, name, found = std::move(found)] { told(name, found); });
-    }).detach();
-  } catch (const std::system_error&) {  // no more threads
-    asked_.erase(name);
-    return false;
+bool Finder::ask(const std::string& name, const std::string& client, Done done) {
+  const auto known = std::ranges::find(asked_, name, &Asked::name);
+  if (known != asked_.end()) {
+    known->waiting.push_back(std::move(done));
+    return true;
   }
+  const bool too_many = std::ssize(asked_) >= kMostNames ||
+                        std::ranges::count(asked_, client, &Asked::client) >= kMostNamesOfClient;
+  if (too_many) return false;
+  asked_.push_back({.name = name, .client = client, .waiting = {}});
+  asked_.back().waiting.push_back(std::move(done));
+  start_next();
   return true;
 }
 
+void Finder::start_next() {
+  for (Asked& asked : asked_) {
+    if (std::ranges::count_if(asked_, &Asked::runs) >= kMostAtOnce) return;
+    const auto of_client = std::ranges::count_if(
+        asked_, [&](const Asked& other) { return other.runs && other.client == asked.client; });
+    if (asked.runs || of_client >= kMostAtOnceOfClient) continue;
+    asked.runs = true;
+    start(asked);
+  }
+}
+
+void Finder::start(const Asked& asked) {
+  const auto tell = [this, name = asked.name, shared = shared_](FoundModel found) {
+    const std::scoped_lock lock(shared->mutex);
+    if (shared->io == nullptr) return;
+    boost::asio::post(*shared->io, [this, name, found = std::move(found)] { told(name, found); });
+  };
+  try {
+    std::thread([tell, name = asked.name, find = find_] { tell(found_by(find, name)); }).detach();
+  } catch (const std::system_error& error) {
+    tell({.model = {}, .problem = error.what(), .retriable = true});  // no more threads
+  }
+}
+
 void Finder::told(const std::string& name, const FoundModel& found) {
-  const std::vector<Done> waiting = std::exchange(asked_[name], {});
-  asked_.erase(name);
+  const auto at = std::ranges::find(asked_, name, &Asked::name);
+  const std::vector<Done> waiting = std::move(at->waiting);
+  asked_.erase(at);
+  start_next();
   for (const Done& done : waiting) done(found);
+}
+
+void Finder::list(Listed done) {
+  const auto tell = [done = std::move(done),
+                     shared = shared_](std::optional<std::vector<ServedModel>> models) {
+    const std::scoped_lock lock(shared->mutex);
+    if (shared->io == nullptr) return;
+    boost::asio::post(*shared->io, [done, models = std::move(models)] { done(models); });
+  };
+  try {
+    std::thread([tell, list = list_] { tell(listed_by(list)); }).detach();
+  } catch (const std::system_error&) {
+    tell(std::nullopt);
+  }
 }
 
 }  // namespace rbee::server

@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "rbee/core/cat.h"
-#include "server/apis/ollama/models.h"
 #include "server/apis/pages.h"
 #include "server/front/file_routes.h"
+#include "server/front/ollama_lists.h"
 #include "server/front/openapi.h"
 #include "server/front/pool.h"
 #include "server/http/clock.h"
@@ -151,16 +151,15 @@ class Front::Impl {
   }
   // Before the files of such models are deleted.
   void drop(const std::function<bool(const std::string&)>& which, std::function<void()> done) {
-    asio::post(io_, [this, which, done = std::move(done)] {
-      std::erase_if(tags_, [&](const auto& entry) { return which(entry.first); });
-      pool_.drop(which, done);
-    });
+    asio::post(io_, [this, which, done = std::move(done)] { pool_.drop(which, done); });
   }
   // A response that the pool's thread makes.
   Response later(std::function<void(const std::shared_ptr<DelayedResponse>&)> step);
+  Response listed(std::function<void(const std::shared_ptr<DelayedResponse>&)> step);
   HeadVerdict judge(const Request& head) const;
   Response pass(const Request& request);
   Response welcome(const Request& request);
+  Response front_page(const Request& request, const std::string& name) const;
   json model_list() const;
   Response models(const Request& request);
   Response model(const Request& request);
@@ -176,6 +175,7 @@ class Front::Impl {
   void keep_documents(std::vector<Pool::WorkerReply> replies);
   const std::string& document();
   json models_json() const;
+  std::vector<Pool::Member> served_members() const;
   bool ready() const;
 
   const FrontOptions options_;
@@ -187,7 +187,8 @@ class Front::Impl {
   std::thread thread_;
   std::atomic<bool> draining_ = false;
   int64_t created_ = 0;
-  std::map<std::string, json> tags_;  // on the pool's thread: what /api/tags lists, by model
+  // On the pool's thread: /api/tags' entries of a model and its files.
+  std::map<std::string, json> tags_;
   // On the pool's thread: the workers' last documents, and their union; empty: not made yet.
   std::map<ModelKind, std::string> documents_;
   std::string document_;
@@ -198,6 +199,13 @@ Response Front::Impl::later(std::function<void(const std::shared_ptr<DelayedResp
   response.later = std::make_shared<DelayedResponse>(nullptr);
   asio::post(io_, [step = std::move(step), later = response.later] { step(later); });
   return response;
+}
+
+// The same with the models that came to the hub's cache, and without those that left it.
+Response Front::Impl::listed(std::function<void(const std::shared_ptr<DelayedResponse>&)> step) {
+  return later([this, step = std::move(step)](const std::shared_ptr<DelayedResponse>& out) {
+    pool_.refresh([step, out] { step(out); });
+  });
 }
 
 // Judges the head of a request for workers; its body will name the model.
@@ -220,14 +228,24 @@ HeadVerdict Front::Impl::judge(const Request& head) const {
 
 // Whoever has no key, or only looks, loads no model: the page of one on demand is answered here.
 Response Front::Impl::welcome(const Request& request) {
-  const std::vector<ServedModel>& models = options_.config.models;
+  const std::vector<ServedModel>& fixed = options_.config.models;
   const std::string name = query_value(request.query, "model");
-  auto named = std::ranges::find(models, name, &ServedModel::name);
-  if (named == models.end() && !models.empty()) named = models.begin();
-  const bool of_worker = named != models.end() && !named->on_demand() &&
-                         (name.empty() || name == named->name || !options_.hooks.find_model);
+  auto named = std::ranges::find(fixed, name, &ServedModel::name);
+  if (named == fixed.end() && !fixed.empty()) named = fixed.begin();
+  const bool of_worker = named != fixed.end() && !named->on_demand() && !options_.hooks.find_model;
   if (of_worker) return pass(request);
-  const ModelKind kind = named == models.end() ? ModelKind::chat : named->kind;
+  return later([this, request, name](const auto& out) { out->set(front_page(request, name)); });
+}
+
+// On the pool's thread. The page of the model with this name, else of the first one.
+Response Front::Impl::front_page(const Request& request, const std::string& name) const {
+  std::optional<ModelKind> first, found;
+  for (const Pool::Model& model : pool_.models()) {
+    if (model.gone) continue;
+    if (!first) first = model.served.kind;
+    if (model.served.name == name) found = model.served.kind;
+  }
+  const ModelKind kind = found.value_or(first.value_or(ModelKind::chat));
   if (!accepts(request, "text/html") || kind == ModelKind::embedding) {
     return json_response(200, json{{"name", "rbee serve"},
                                    {"version", options_.version},
@@ -243,6 +261,11 @@ Response Front::Impl::pass(const Request& request) {
   const bool of_job = !wanted.job.empty();  // reads or cancels an earlier request's job
   if (draining_ && !of_job) {
     return error_response(request, 503, {"STOPPING", "The server is stopping"});
+  }
+  if (wanted.invalid == "keep_alive") {
+    return error_response(
+        request, 400,
+        {"INVALID_REQUEST", cat(wanted.invalid, ": ", wanted.why_invalid), wanted.invalid});
   }
   ++running_;
   // The request counts while this lives.
@@ -262,8 +285,8 @@ Response Front::Impl::pass(const Request& request) {
 json Front::Impl::model_list() const {
   json list = json::array();
   for (size_t i = 0; i < pool_.models().size(); ++i) {
-    const ServedModel& model = pool_.models()[i].served;
     if (pool_.models()[i].gone) continue;
+    const ServedModel& model = pool_.models()[i].served;
     json entry = {{"id", model.name},
                   {"object", "model"},
                   {"created", created_},
@@ -284,7 +307,7 @@ json Front::Impl::model_list() const {
 
 // models() and model() answer like workers.
 Response Front::Impl::models(const Request& request) {
-  return later([this, anthropic = is_anthropics(request)](const auto& out) {
+  return listed([this, anthropic = is_anthropics(request)](const auto& out) {
     const json list = model_list();
     if (!anthropic)
       return out->set(json_response(200, json{{"object", "list"}, {"data", list}}.dump()));
@@ -299,7 +322,7 @@ Response Front::Impl::models(const Request& request) {
 }
 
 Response Front::Impl::model(const Request& request) {
-  return later([this, request](const auto& out) {
+  return listed([this, request](const auto& out) {
     const std::string id(request.param("id"));
     for (const json& entry : model_list()) {
       if (entry.at("id") != id) continue;
@@ -314,9 +337,10 @@ Response Front::Impl::model(const Request& request) {
 Response Front::Impl::alive() {
   return later([this](const std::shared_ptr<DelayedResponse>& out) {
     json models = json::array();
+    pool_.refresh([] {});  // whoever asks again sees what came; a probe does not wait for that
     for (size_t i = 0; i < pool_.models().size(); ++i) {
-      const ServedModel& model = pool_.models()[i].served;
       if (pool_.models()[i].gone) continue;
+      const ServedModel& model = pool_.models()[i].served;
       json entry = {{"name", model.name}, {"kind", kind_name(model.kind)}};
       if (const int64_t most = fact(i, "max_pictures"); most > 0) entry["max_pictures"] = most;
       models.push_back(entry);
@@ -351,19 +375,26 @@ bool Front::Impl::ready() const {
 }
 
 json Front::Impl::models_json() const {
-  json models = json::array();
-  for (size_t i = 0; i < pool_.models().size(); ++i) {
-    const Pool::Model& model = pool_.models()[i];
-    if (model.gone) continue;
-    json workers = json::array();
-    for (const Pool::Member& member : pool_.members()) {
-      if (member.model == i) workers.push_back(facts_of(*member.replica));
-    }
-    models.push_back({{"name", model.served.name},
-                      {"kind", kind_name(model.served.kind)},
-                      {"workers", std::move(workers)}});
+  std::map<size_t, json> models;
+  for (const Pool::Member& member : served_members()) {
+    const ServedModel& model = pool_.models()[member.model].served;
+    json& entry = models[member.model];
+    entry["name"] = model.name;
+    entry["kind"] = kind_name(model.kind);
+    entry["workers"].push_back(facts_of(*member.replica));
   }
-  return models;
+  json out = json::array();
+  for (auto& [index, entry] : models) out.push_back(std::move(entry));
+  return out;
+}
+
+// On the pool's thread. Without those of models that are gone.
+std::vector<Pool::Member> Front::Impl::served_members() const {
+  std::vector<Pool::Member> out;
+  std::ranges::copy_if(pool_.members(), std::back_inserter(out), [&](const Pool::Member& member) {
+    return !pool_.models()[member.model].gone;
+  });
+  return out;
 }
 
 Response Front::Impl::health() {
@@ -392,62 +423,33 @@ Response Front::Impl::metrics() {
       }
       // Families of metrics that the workers have too.
       texts.emplace_back("front", process_metrics() + trace_metrics(options_.tracer));
-      Response response =
-          text_response(200, front_metrics(pool_.counts(), pool_.members()) + merge_metrics(texts));
+      Response response = text_response(
+          200, front_metrics(pool_.counts(), served_members()) + merge_metrics(texts));
       response.content_type = "text/plain; version=0.0.4; charset=utf-8";
       out->set(std::move(response));
     });
   });
 }
 
-// The list of models that one worker of each model gives, by the model's index.
-std::map<size_t, json> lists_of(const Pool& pool, const std::vector<Pool::WorkerReply>& replies) {
-  std::map<size_t, json> out;
-  for (const Pool::WorkerReply& one : replies) {
-    const json told = json::parse(one.text, nullptr, false);
-    const bool list = one.whole && one.status == 200 && told.is_object() &&
-                      told.value("models", json()).is_array();
-    if (list) out.emplace(pool.members()[one.member].model, told.at("models"));
-  }
-  return out;
-}
-
-// A model on demand that was never loaded, as entries of /api/tags: one for each of its names.
-json tags_of(const ServedModel& model, int64_t created) {
-  const bool embeds = model.kind == ModelKind::embedding;
-  const std::chrono::sys_seconds since{std::chrono::seconds(created)};
-  std::vector<std::string> names{model.name};
-  names.insert(names.end(), model.adapters.begin(), model.adapters.end());
-  json out = json::array();
-  for (const std::string& name : names) {
-    out.push_back(json::parse(ollama_file_json({.name = name,
-                                                .bytes = model.bytes,
-                                                .capability = embeds ? "embedding" : "completion",
-                                                .modified_at = iso8601(since),
-                                                .gguf = model.model.ends_with(".gguf")})));
-  }
-  return out;
-}
-
 // GET /api/tags. A model that is unloaded is listed as it was when it was loaded.
 Response Front::Impl::ollama_tags_of_all() {
-  return later([this](const std::shared_ptr<DelayedResponse>& out) {
+  return listed([this](const std::shared_ptr<DelayedResponse>& out) {
     pool_.gather("/api/tags", [this, out](const std::vector<Pool::WorkerReply>& replies) {
       const std::map<size_t, json> told = lists_of(pool_, replies);
+      std::map<std::string, json> tags;
       json models = json::array();
       for (size_t i = 0; i < pool_.models().size(); ++i) {
-        const ServedModel& model = pool_.models()[i].served;
         if (pool_.models()[i].gone) continue;
-        if (const auto found = told.find(i); found != told.end()) {
-          tags_[model.name] = found->second;
-        }
-        if (model.on_demand() && model.kind != ModelKind::image) {
-          tags_.try_emplace(model.name, tags_of(model, created_));
-        }
-        const auto known = tags_.find(model.name);
-        if (known == tags_.end() || (!model.on_demand() && !told.contains(i))) continue;
-        for (const json& tag : known->second) models.push_back(tag);
+        const ServedModel& model = pool_.models()[i].served;
+        json& known = tags[cat(model.name, " ", model.files)];
+        known = std::move(tags_[cat(model.name, " ", model.files)]);
+        if (const auto found = told.find(i); found != told.end()) known = found->second;
+        const bool unloaded = model.on_demand() && model.kind != ModelKind::image;
+        if (known.is_null() && unloaded) known = tags_of(model, created_);
+        if (known.is_null() || (!model.on_demand() && !told.contains(i))) continue;
+        for (const json& tag : known) models.push_back(tag);
       }
+      tags_ = std::move(tags);
       out->set(json_response(200, json{{"models", models}}.dump()));
     });
   });

@@ -41,7 +41,8 @@ Pool::Pool(boost::asio::io_context& io, const FrontConfig& config, FrontHooks ho
       hooks_(std::move(hooks)),
       token_(uuid4()),
       environment_(with_token(std::move(environment), token_)),
-      finder_(io, hooks_.find_model),
+      finder_(io, hooks_.find_model, hooks_.list_models),
+      listed_at_(steady_clock::now()),
       timer_(io),
       idle_timer_(io) {
   for (const ServedModel& model : config.models) add(model);
@@ -68,6 +69,7 @@ void Pool::on_change() {
   asio::post(io_, [this] {
     place_waiting();
     unload_idle();
+    forget_idle();
   });
 }
 
@@ -115,20 +117,39 @@ void Pool::begin_model(const Held& exchange) {
     return refuse(exchange, 400, {"previous_response_not_found", message, "previous_response_id"});
   }
   if (model) return take(exchange, *model);
-  if (!wanted.model.empty() && hooks_.find_model) return look_for(exchange);
-  const std::string message = wanted.model.empty()
-                                  ? std::string("No model of this kind is served here")
-                                  : no_such_model(wanted);
-  refuse(exchange, 404, {"model_not_found", message, "model"});
+  if (!wanted.model.empty() && hooks_.find_model) return look_for(exchange, wanted.model);
+  if (!wanted.model.empty()) {
+    return refuse(exchange, 404, {"model_not_found", no_such_model(wanted), "model"});
+  }
+  if (!hooks_.list_models) {
+    return refuse(exchange, 404,
+                  {"model_not_found", "No model of this kind is served here", "model"});
+  }
+  if (std::exchange(exchange->listed, true)) {
+    return refuse(exchange, 404,
+                  {"model_not_found",
+                   "The hub's cache holds no model of this kind: rbee pull hf:org/repo fetches one",
+                   "model"});
+  }
+  refresh([this, exchange] {
+    if (!exchange->over) begin_model(exchange);
+  });
 }
 
 void Pool::take(const Held& exchange, size_t model) {
   const ServedModel& served = models_[model].served;
-  const Wanted& wanted = exchange->wanted;
-  if (wanted.ollama && served.kind == ModelKind::image) {
-    return refuse(exchange, 400,
-                  {"UNSUPPORTED", cat('"', served.name, "\" does not support ", wanted.operation)});
+  const Replica* replica = on_demand(model);
+  const bool loads = replica != nullptr && replica->state() != ReplicaState::ready;
+  if (answered_early(exchange, served, loads)) return;
+  if (exchange->wanted.only_unloads && replica != nullptr) return unload(exchange, model);
+  const bool of_hub = !served.files.empty() && hooks_.find_model;
+  if (of_hub && replica->state() == ReplicaState::unloaded) {
+    return look_for(exchange, known_name(models_[model], exchange->wanted.model));
   }
+  enter(exchange, model);
+}
+
+void Pool::enter(const Held& exchange, size_t model) {
   use(exchange, model);
   place(exchange);
 }
@@ -385,8 +406,10 @@ void Pool::finish(const Held& exchange) {
     Model& model = models_[*exchange->model];
     --model.users;
     model.used = steady_clock::now();
-    if (exchange->wanted.keep_alive) model.keep_alive = *exchange->wanted.keep_alive;
+    const bool served = exchange->head.status >= 200 && exchange->head.status < 300;
+    if (exchange->wanted.keep_alive && served) model.keep_alive = *exchange->wanted.keep_alive;
     if (model.served.on_demand()) unload_idle();
+    forget_idle();
   }
   running_.erase(exchange);
 }

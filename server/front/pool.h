@@ -12,6 +12,10 @@
 // of its device (room.h). If it does not, other models on demand are unloaded: idle ones at once, a
 // busy one after its requests, while new ones for it wait. Requests that wait go in the order in
 // which they came, so that each model gets its turn.
+//
+// Models of the hub's cache change while the front runs. Before each load the name is looked up
+// again. Several names of one set of files are one model. A model that the list of the cache lacks
+// is gone once it is unloaded; its place, which requests know by its index, is then another one's.
 
 #include <array>
 #include <atomic>
@@ -72,36 +76,48 @@ class Pool {
     size_t model;
     std::shared_ptr<Replica> replica;
   };
+  // Of all models, also those that are gone.
   const std::vector<Member>& members() const { return members_; }
-  // The configuration's, then those that requests named since.
   struct Model {
     ServedModel served;
-    int users = 0;  // requests for it that are not over
+    int users = 0;      // requests for it that are not over
+    bool gone = false;  // it is no longer served; its place is free once nothing uses it
+    // The rest but the last is about models of the hub's cache.
+    bool listed = true;                // the configuration or the cache has it; else a request did
+    std::vector<std::string> aliases;  // more names of its files
     // The rest is about models on demand.
     std::shared_ptr<Replica> replica;  // the only one; null for other models
     std::chrono::milliseconds keep_alive{0};
     std::chrono::steady_clock::time_point used;  // end of its last request
     bool leaving = false;  // gets no new requests, since another model needs its memory
-    bool gone = false;     // its files are deleted: not served any more, and never again
   };
-  // With those that are gone, until another model takes the place.
   const std::deque<Model>& models() const { return models_; }
-  // Serves this model unless it is served already. Nothing: too many are.
-  std::optional<size_t> offer(const ServedModel& model);
+  // Serves this model, whose files are in the cache now.
+  void offer(const ServedModel& model);
   // Models on demand of these names are not served any more; calls `done` when their workers have
   // ended.
   void drop(const std::function<bool(const std::string&)>& which, std::function<void()> done);
+  // Looks for models that came or went since the last time, unless that was just now; then `done`.
+  void refresh(std::function<void()> done);
   // When a model on demand will be unloaded unless it gets requests; nothing: never, or not loaded.
   std::optional<std::chrono::steady_clock::time_point> expiry(size_t model) const;
 
  private:
   using Held = std::shared_ptr<Exchange>;
 
+  static std::vector<std::string> command_of(const ServedModel& model, int index);
+  static std::string known_name(const Model& model, const std::string& written);
   size_t add(ServedModel model);
   std::shared_ptr<Replica> make_replica(const ServedModel& model, int index);
-  std::optional<size_t> free_place() const;
   void end_drops();
   void note_limits();
+  bool is_idle(size_t model) const;
+  std::optional<size_t> find_if_served(const std::function<bool(const Model&)>& is_it) const;
+  void replace(size_t model, ServedModel found);
+  void note_alias(size_t model, const std::string& name);
+  std::optional<size_t> settle(const ServedModel& found);
+  void forget_idle();
+  void on_listed(const std::vector<ServedModel>& found);
   Replica* on_demand(size_t model) const { return models_[model].replica.get(); }
   std::optional<std::string> make_room(size_t model);
   std::vector<Resident> residents(const std::string& device) const;
@@ -114,8 +130,11 @@ class Pool {
   void begin_job(const Held& exchange);
   void begin_model(const Held& exchange);
   void take(const Held& exchange, size_t model);
-  void look_for(const Held& exchange);
-  void on_found(const Held& exchange, const FoundModel& found);
+  bool answered_early(const Held& exchange, const ServedModel& model, bool loads);
+  void unload(const Held& exchange, size_t model);
+  void enter(const Held& exchange, size_t model);
+  void look_for(const Held& exchange, const std::string& name);
+  void on_found(const Held& exchange, const std::string& name, const FoundModel& found);
   std::optional<size_t> find_model(const Wanted& wanted) const;
   std::optional<size_t> find_ollama(const std::string& name) const;
   std::optional<size_t> first_of_kind(const Wanted& wanted) const;
@@ -157,6 +176,8 @@ class Pool {
   std::list<Held> waiting_;
   std::set<size_t> asked_;  // models that found no room in this pass over waiting_
   Finder finder_;
+  std::vector<std::function<void()>> listing_;  // wait for the list; empty: nobody asks for it
+  std::chrono::steady_clock::time_point listed_at_;
   boost::asio::steady_timer timer_;       // for waiting requests
   boost::asio::steady_timer idle_timer_;  // for models that nobody asks for
   bool ticking_ = false;

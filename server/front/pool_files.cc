@@ -8,26 +8,15 @@
 namespace rbee::server {
 namespace {
 
-constexpr size_t kMostModels = 1000;                        // with those that requests named
 constexpr std::chrono::milliseconds kUnloadPatience{2000};  // from SIGTERM to SIGKILL
 
 }  // namespace
 
-std::optional<size_t> Pool::offer(const ServedModel& model) {
-  const auto known = std::ranges::find_if(
-      models_, [&](const Model& one) { return !one.gone && one.served.name == model.name; });
-  if (known != models_.end()) return static_cast<size_t>(known - models_.begin());
-  if (models_.size() >= kMostModels && !free_place()) return std::nullopt;
-  return add(model);
-}
-
-// Of a model that is gone, once nothing refers to it.
-std::optional<size_t> Pool::free_place() const {
-  const auto found = std::ranges::find_if(models_, [](const Model& model) {
-    return model.gone && model.users == 0 && !model.replica->running();
-  });
-  if (found == models_.end()) return std::nullopt;
-  return static_cast<size_t>(found - models_.begin());
+void Pool::offer(const ServedModel& model) {
+  std::optional<size_t> index = settle(model);
+  if (!index) index = add(model);
+  if (models_[*index].served.name != model.name) note_alias(*index, model.name);
+  models_[*index].listed = true;
 }
 
 void Pool::drop(const std::function<bool(const std::string&)>& which, std::function<void()> done) {

@@ -76,6 +76,7 @@ std::optional<std::string> Pool::make_room(size_t index) {
                                    .most = config_.max_memory,
                                    .residents = others});
   if (plan.fits) {
+    models_[index].keep_alive = *served.keep_alive;
     on_demand(index)->load();
     return std::nullopt;
   }

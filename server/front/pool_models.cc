@@ -8,9 +8,8 @@
 #include "server/front/pool.h"
 
 namespace rbee::server {
-namespace {
 
-std::vector<std::string> command_of(const ServedModel& model, int index) {
+std::vector<std::string> Pool::command_of(const ServedModel& model, int index) {
   std::vector<std::string> command{model.program};
   if (!model.worker.empty()) command.push_back(model.worker);
   command.insert(command.end(), {"--model", model.model, "--model-ref", model.name});
@@ -22,8 +21,6 @@ std::vector<std::string> command_of(const ServedModel& model, int index) {
   return command;
 }
 
-}  // namespace
-
 std::shared_ptr<Replica> Pool::make_replica(const ServedModel& model, int index) {
   return std::make_shared<Replica>(io_, config_,
                                    ReplicaOptions{.name = cat(model.name, "-", index),
@@ -34,22 +31,30 @@ std::shared_ptr<Replica> Pool::make_replica(const ServedModel& model, int index)
                                    [this] { on_change(); });
 }
 
+// Returns its index: the place of a model on demand that is gone, if there is one.
 size_t Pool::add(ServedModel model) {
-  const std::optional<size_t> place = free_place();
-  const size_t index = place.value_or(models_.size());
-  if (place) {
-    // Both are on demand, with one worker.
-    std::ranges::find(members_, index, &Member::model)->replica = make_replica(model, 0);
-  } else {
-    models_.emplace_back();
-    for (int replica = 0; replica < model.replicas; ++replica) {
-      members_.push_back({.model = index, .replica = make_replica(model, replica)});
-    }
+  const bool may_reuse = model.on_demand();
+  size_t index = models_.size();
+  for (size_t i = 0; may_reuse && i < models_.size(); ++i) {
+    if (models_[i].gone && is_idle(i)) index = i;
   }
-  const auto keep_alive = model.keep_alive.value_or(std::chrono::milliseconds(0));
-  const auto worker = std::ranges::find(members_, index, &Member::model)->replica;
-  const auto only = model.on_demand() ? worker : nullptr;
-  models_[index] = {.served = std::move(model), .replica = only, .keep_alive = keep_alive};
+  if (index < models_.size()) {
+    const auto member = std::ranges::find(members_, index, &Member::model);
+    member->replica = make_replica(model, 0);
+  }
+  for (int i = 0; index == models_.size() && i < model.replicas; ++i) {
+    members_.push_back({.model = index, .replica = make_replica(model, i)});
+  }
+  Model added{.served = std::move(model), .used = std::chrono::steady_clock::now()};
+  if (added.served.on_demand()) {
+    added.replica = std::ranges::find(members_, index, &Member::model)->replica;
+    added.keep_alive = *added.served.keep_alive;
+  }
+  if (index < models_.size()) {
+    models_[index] = std::move(added);
+  } else {
+    models_.push_back(std::move(added));
+  }
   note_limits();
   return index;
 }
@@ -65,7 +70,7 @@ void Pool::note_limits() {
     for (size_t i = 0; i < models_.size(); ++i) {
       const bool counts =
           slot == max_bodies_.size() - 1 || slot == static_cast<size_t>(models_[i].served.kind);
-      if (!counts) continue;
+      if (!counts || models_[i].gone) continue;
       most = std::max(most, of_models[i]);
       if (of_models[i] == 0) {
         most = 0;
@@ -81,27 +86,34 @@ std::optional<size_t> Pool::max_body_bytes(const std::optional<ModelKind>& kind)
   return bytes > 0 ? std::optional(bytes) : std::nullopt;
 }
 
+// The first model that is served and for which this is true.
+std::optional<size_t> Pool::find_if_served(const std::function<bool(const Model&)>& is_it) const {
+  for (size_t i = 0; i < models_.size(); ++i) {
+    if (!models_[i].gone && is_it(models_[i])) return i;
+  }
+  return std::nullopt;
+}
+
 std::optional<size_t> Pool::find_model(const Wanted& wanted) const {
   if (wanted.model.empty()) return first_of_kind(wanted);
-  for (size_t i = 0; i < models_.size(); ++i) {
-    if (!models_[i].gone && models_[i].served.name == wanted.model) return i;
-  }
-  for (size_t i = 0; i < models_.size(); ++i) {
-    if (models_[i].gone) continue;
-    if (std::ranges::count(models_[i].served.adapters, wanted.model) > 0) return i;
-  }
-  return wanted.ollama ? find_ollama(wanted.model) : std::nullopt;
+  const std::string& name = wanted.model;
+  auto found = find_if_served([&](const Model& model) { return model.served.name == name; });
+  const auto has = [&](const std::vector<std::string>& names) {
+    return std::ranges::count(names, name) > 0;
+  };
+  if (!found)
+    found = find_if_served([&](const Model& model) { return has(model.served.adapters); });
+  if (!found) found = find_if_served([&](const Model& model) { return has(model.aliases); });
+  return !found && wanted.ollama ? find_ollama(name) : found;
 }
 
 // A name that Ollama's clients write in another way: "llama3.2:latest".
 std::optional<size_t> Pool::find_ollama(const std::string& name) const {
   const auto is_it = [&](const std::string& known) { return same_model_name(known, name); };
-  for (size_t i = 0; i < models_.size(); ++i) {
-    const ServedModel& model = models_[i].served;
-    if (models_[i].gone) continue;
-    if (is_it(model.name) || std::ranges::any_of(model.adapters, is_it)) return i;
-  }
-  return std::nullopt;
+  return find_if_served([&](const Model& model) {
+    return is_it(model.served.name) || std::ranges::any_of(model.served.adapters, is_it) ||
+           std::ranges::any_of(model.aliases, is_it);
+  });
 }
 
 // Whether the model ranks documents, as its worker reported. Nothing if none was ready yet.
@@ -128,27 +140,6 @@ std::optional<size_t> Pool::first_of_kind(const Wanted& wanted) const {
     if (!known && !may) may = i;
   }
   return may ? may : first;
-}
-
-// Asks for a model that is not served yet.
-void Pool::look_for(const Held& exchange) {
-  const bool asked = finder_.ask(exchange->wanted.model, [this, exchange](const FoundModel& found) {
-    on_found(exchange, found);
-  });
-  if (!asked) refuse(exchange, 429, {"OVERLOADED", "Too many models are looked for"});
-}
-
-void Pool::on_found(const Held& exchange, const FoundModel& found) {
-  if (exchange->over) return;
-  if (!found.model) {
-    const std::string message =
-        found.problem.empty() ? no_such_model(exchange->wanted) : valid_text(found.problem);
-    if (found.retriable) return refuse(exchange, 503, {"MODEL_UNAVAILABLE", message});
-    return refuse(exchange, 404, {"model_not_found", message, "model"});
-  }
-  const std::optional<size_t> index = offer(*found.model);
-  if (!index) return refuse(exchange, 503, {"MODEL_UNAVAILABLE", "Too many models are served"});
-  take(exchange, *index);
 }
 
 }  // namespace rbee::server

@@ -53,6 +53,8 @@ class Replica : public std::enable_shared_from_this<Replica> {
   // Whether its port is open.
   bool answers() const { return state_ == ReplicaState::ready || state_ == ReplicaState::ending; }
   bool running() const { return child_ != nullptr; }
+  // What its next process runs.
+  void set_command(std::vector<std::string> command) { options_.command = std::move(command); }
   uint16_t port() const { return port_; }
   // Limit of a request's body, as its last process reported it; 0 before.
   size_t max_body_bytes() const { return max_body_bytes_; }
@@ -91,7 +93,7 @@ class Replica : public std::enable_shared_from_this<Replica> {
 
   boost::asio::io_context& io_;
   const FrontConfig& config_;
-  const ReplicaOptions options_;
+  ReplicaOptions options_;
   const std::function<void()> on_change_;
   boost::asio::steady_timer timer_;
   boost::asio::steady_timer health_timer_;

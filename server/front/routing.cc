@@ -97,7 +97,8 @@ class Texts final : public nlohmann::json_sax<json> {
  public:
   // No texts if the body is not JSON.
   explicit Texts(std::string_view body) {
-    if (!json::sax_parse(body, this)) found_.clear();
+    whole_ = json::sax_parse(body, this);
+    if (!whole_) found_.clear();
   }
 
   // path: "name", or "object/name". Empty if there is no such text.
@@ -110,14 +111,19 @@ class Texts final : public nlohmann::json_sax<json> {
     if (seconds_) return keep_alive_of(*seconds_);
     return parse_keep_alive(of("keep_alive"));
   }
+  // It is there, and no duration.
+  bool bad_keep_alive() const { return whole_ && has_keep_alive_ && !keep_alive(); }
+  // There is something to answer: a message, or a prompt.
+  bool has_text() const { return !whole_ || has_message_ || !of("prompt").empty(); }
 
   bool null() override { return true; }
-  bool boolean(bool /*value*/) override { return true; }
+  bool boolean(bool /*value*/) override { return note_value(); }
   bool number_integer(int64_t value) override { return number(double(value)); }
   bool number_unsigned(uint64_t value) override { return number(double(value)); }
   bool number_float(double value, const std::string& /*text*/) override { return number(value); }
   bool binary(json::binary_t& /*value*/) override { return true; }
   bool string(std::string& value) override {
+    note_value();
     const std::string path = depth_ == 1 ? name_ : depth_ == 2 ? cat(name_, "/", inner_) : "";
     if (std::ranges::count(kWanted, path) > 0) found_[path] = std::move(value);
     return true;
@@ -136,8 +142,10 @@ class Texts final : public nlohmann::json_sax<json> {
   }
 
  private:
-  static constexpr std::array<std::string_view, 6> kWanted = {
+  static constexpr std::array<std::string_view, 8> kWanted = {
       "model",
+      "name",
+      "prompt",
       "job_id",
       "operation",
       "keep_alive",
@@ -146,10 +154,16 @@ class Texts final : public nlohmann::json_sax<json> {
 
   bool number(double value) {
     if (depth_ == 1 && name_ == "keep_alive") seconds_ = value;
+    return note_value();
+  }
+  bool note_value() {
+    if (depth_ == 1 && name_ == "keep_alive") has_keep_alive_ = true;
+    if (depth_ == 2 && name_ == "messages") has_message_ = true;
     return true;
   }
 
   bool open() {
+    note_value();
     ++depth_;
     inner_.clear();
     return true;
@@ -160,16 +174,30 @@ class Texts final : public nlohmann::json_sax<json> {
   }
 
   size_t depth_ = 0;
+  bool whole_ = false;
+  bool has_keep_alive_ = false, has_message_ = false;
   std::optional<double> seconds_;  // of "keep_alive" as a number
   std::string name_, inner_;       // of the next value, in the outermost object and one level below
   std::map<std::string, std::string> found_;
 };
 
+void read_ollama(const Request& request, const Texts& body, Wanted& wanted) {
+  wanted.keep_alive = body.keep_alive();
+  if (wanted.model.empty()) wanted.model = body.of("name");  // in older bodies
+  if (body.bad_keep_alive()) {
+    wanted.invalid = "keep_alive";
+    wanted.why_invalid = "must be a duration such as \"5m\", or a number of seconds";
+  }
+  const bool answers = request.path == "/api/generate" || request.path == "/api/chat";
+  wanted.only_unloads = answers && !wanted.model.empty() && !body.has_text() &&
+                        wanted.keep_alive == std::chrono::milliseconds(0);
+}
+
 // Reads a JSON body. If it is not JSON, the worker refuses it.
 void read_json(const Request& request, const WorkerPath& path, Wanted& wanted) {
   const Texts body(request.body);
   wanted.model = body.of("model");
-  if (wanted.ollama) wanted.keep_alive = body.keep_alive();
+  if (wanted.ollama) read_ollama(request, body, wanted);
   if (request.path == kCancelPath && request.method == "POST") wanted.job = body.of("job_id");
   if (path.responses && wanted.response.empty()) {
     wanted.response = body.of("previous_response_id");
@@ -177,8 +205,17 @@ void read_json(const Request& request, const WorkerPath& path, Wanted& wanted) {
   if (wanted.model.empty()) wanted.model = body.of("override_settings/sd_model_checkpoint");
   if (!wanted.makes_job || wanted.kind) return;
   const std::string operation = body.of("operation");
-  if (operation.starts_with("image_")) wanted.kind = ModelKind::image;
-  if (operation == "infer") wanted.kind = ModelKind::chat;
+  if (operation.empty()) return;
+  constexpr std::array<std::string_view, 3> kOfPictures = {"image_generation", "image_transform",
+                                                           "image_inpaint"};
+  if (std::ranges::count(kOfPictures, operation) > 0) {
+    wanted.kind = ModelKind::image;
+  } else if (operation == "infer") {
+    wanted.kind = ModelKind::chat;
+  } else {
+    wanted.invalid = "operation";
+    wanted.why_invalid = "must be one of infer, image_generation, image_transform, image_inpaint";
+  }
 }
 
 void read_form(const Request& request, Wanted& wanted) {
@@ -207,7 +244,10 @@ std::optional<Wanted> wanted_by(const Request& request) {
   wanted.makes_job = std::ranges::count(kJobPaths, path) > 0;
   for (auto& [name, value] : params) {
     if (name == "job_id") wanted.job = std::move(value);
-    if (name == "response_id") wanted.response = std::move(value);
+    if (name == "response_id") {
+      wanted.response = std::move(value);
+      wanted.about_response = true;
+    }
   }
   const std::string_view type = request.header("content-type");
   if (is_json_type(type) || known->body == Body::any) read_json(request, *known, wanted);

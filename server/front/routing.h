@@ -22,6 +22,10 @@ struct Wanted {
   std::string operation;          // the path's last word
   // How long the model stays loaded afterwards, as Ollama's clients say; nothing: as before.
   std::optional<std::chrono::milliseconds> keep_alive;
+  bool only_unloads = false;    // it only wants its model to be unloaded, as Ollama's do
+  bool about_response = false;  // its path names the stored response
+  std::string invalid;          // the field of the body that no worker would take; empty: none
+  std::string why_invalid;      // what the field must be
 };
 
 // Nothing for a path that workers do not have, or that the front's clients may not use.

@@ -59,11 +59,7 @@ class Serving(Case):
         self.assertEqual(self.worker(port, "hf:org/bert")["state"], "ready")
         status, answer = self.post(port, "/api/embed", {"model": "hf.co/org/bert:latest", "input": "a", "keep_alive": 0})
         self.assertEqual(status, 200, answer)
-        for _ in range(600):
-            if self.worker(port, "hf:org/bert")["state"] == "unloaded":
-                break
-            time.sleep(0.05)
-        self.assertEqual(self.worker(port, "hf:org/bert")["state"], "unloaded")
+        self.wait_unloaded(port)
         status, answer = self.post(port, "/v1/images/generations", EMOJI_BODY)
         self.assertEqual(status, 200, answer)
         status, answer = self.post(port, "/v1/chat/completions", {"model": "hf:org/large", "messages": []})
@@ -71,6 +67,118 @@ class Serving(Case):
         self.assertIn("is not in the cache", answer["error"]["message"])
         process.terminate()
         self.assertEqual(process.wait(30), 0)
+
+    def listed(self, port):
+        """The names of the models, from a look at the cache that is new."""
+        time.sleep(2.1)
+        _, _, models = hub_worker_test.asked(port, "/v1/models")
+        return [m["id"] for m in models["data"]]
+
+    def embed(self, port, name="hf:org/bert", **more):
+        path = "/api/embed" if more else "/v1/embeddings"
+        return self.post(port, path, {"model": name, "input": "a", **more})
+
+    def loaded_commit(self, port, name="hf:org/bert"):
+        with open(f"/proc/{self.worker(port, name)['pid']}/cmdline", encoding="utf-8") as words:
+            return re.search(r"snapshots/(\w{40})", words.read())[1]
+
+    def wait_unloaded(self, port, name="hf:org/bert"):
+        for _ in range(600):
+            if self.worker(port, name)["state"] == "unloaded":
+                return
+            time.sleep(0.05)
+        self.fail("it stays loaded")
+
+    def change_bert(self):
+        self.hub.repos["org/bert"] = Repo({**hub_test.files_below(BERT), "README.md": b"# newer\n"})
+        self.rbee("pull", "hf:org/bert")
+        return self.hub.repos["org/bert"].commit
+
+    def test_an_update_is_loaded_next_time(self):
+        self.rbee("pull", "hf:org/bert")
+        old = self.hub.repos["org/bert"].commit
+        port, _ = self.serve()
+        self.assertEqual(self.embed(port)[0], 200)
+        new = self.change_bert()
+        self.assertEqual(self.embed(port)[0], 200)
+        self.assertEqual(self.listed(port), ["hf:org/bert"])
+        self.assertEqual(self.loaded_commit(port), old)  # a loaded model is left
+        self.assertEqual(self.embed(port, keep_alive=0)[0], 200)
+        self.wait_unloaded(port)
+        self.assertEqual(self.embed(port, keep_alive=0)[0], 200)
+        self.wait_unloaded(port)
+        self.assertEqual(self.embed(port)[0], 200)
+        self.assertEqual(self.loaded_commit(port), new)
+        self.assertEqual(self.listed(port), ["hf:org/bert"])
+
+    def test_a_model_that_left_the_cache_is_gone(self):
+        self.rbee("pull", "hf:org/bert")
+        port, _ = self.serve()
+        self.rbee("rm", "hf:org/bert")
+        status, answer = self.embed(port)
+        self.assertEqual((status, answer["error"]["code"]), (404, "model_not_found"), answer)
+        self.assertEqual(self.listed(port), [])
+        self.rbee("pull", "hf:org/bert")
+        self.assertEqual(self.embed(port)[0], 200)
+        self.rbee("rm", "hf:org/bert")
+        self.assertEqual(self.listed(port), ["hf:org/bert"])  # it is loaded
+        self.embed(port, keep_alive=0)
+        for _ in range(20):
+            models = self.listed(port)
+            if models == []:
+                break
+        self.assertEqual(models, [])
+
+    def test_what_is_pulled_meanwhile_is_listed(self):
+        port, _ = self.serve()
+        status, answer = self.post(port, "/v1/embeddings", {"input": "a"})
+        self.assertEqual(status, 404)
+        self.assertIn("rbee pull", answer["error"]["message"])
+        self.rbee("pull", "hf:org/bert")
+        self.assertEqual(self.listed(port), ["hf:org/bert"])
+        _, _, tags = hub_worker_test.asked(port, "/api/tags")
+        self.assertEqual([m["name"] for m in tags["models"]], ["hf:org/bert"])
+        self.assertEqual(self.post(port, "/v1/embeddings", {"input": "a"})[0], 200)
+
+    def test_names_of_the_same_files_are_one_model(self):
+        self.rbee("pull", "hf:org/bert")
+        commit = self.hub.repos["org/bert"].commit
+        port, _ = self.serve()
+        for name in ("hf:org/bert", "hf:org/bert@main", f"hf:org/bert@{commit}", "hf.co/org/bert"):
+            self.assertEqual(self.embed(port, name)[0], 200, name)
+        for name in (f"hf.co/org/bert@{commit}:latest", f"hf:org/bert@{commit}", "hf:org/bert@main", "HF.co/Org/Bert"):
+            status, answer = self.embed(port, name, truncate=True)
+            self.assertEqual(status, 200, answer)
+        self.assertEqual(self.post(port, "/api/show", {"model": "hf:org/bert@main"})[0], 200)
+        self.assertEqual(self.listed(port), ["hf:org/bert"])
+        new = self.change_bert()  # the name of the old commit still means the old files
+        self.assertEqual(self.embed(port, keep_alive=0)[0], 200)
+        self.wait_unloaded(port)
+        self.assertEqual(self.embed(port)[0], 200)
+        self.assertEqual(self.loaded_commit(port), new)
+        self.assertEqual(self.embed(port, f"hf:org/bert@{commit}")[0], 200)
+        self.assertEqual(self.loaded_commit(port, f"hf:org/bert@{commit}"), commit)
+
+    def test_what_cannot_be_loaded_is_not_kept(self):
+        port, _ = self.serve("--pull")
+        for name in ("hf:org/chat-GGUF:q8_0", "hf:org/chat-GGUF:Q4_K_M", "hf:org/chat-GGUF/chat-Q8_0.gguf"):
+            status, answer = self.post(port, "/v1/chat/completions", {"model": name, "messages": []})
+            self.assertEqual((status, answer["error"]["code"]), (503, "MODEL_UNAVAILABLE"), answer)
+        self.assertEqual(self.listed(port), [])
+
+    def test_a_damaged_file_is_no_missing_model(self):
+        self.rbee("pull", "hf:org/bert")
+        blob = os.path.realpath(os.path.join(self.folder("org/bert"), "snapshots", self.hub.repos["org/bert"].commit,
+                                             "model.safetensors"))
+        os.chmod(blob, 0o644)
+        with open(blob, "r+b") as file:
+            file.write(b"\xff" * 64)
+        port, _ = self.serve()
+        status, answer = self.embed(port)
+        self.assertEqual((status, answer["error"]["code"]), (503, "MODEL_UNAVAILABLE"), answer)
+        self.assertIn("hf:org/bert", answer["error"]["message"])
+        self.assertIn("rbee pull", answer["error"]["message"])
+        self.assertNotIn(self.home, answer["error"]["message"])
 
     def test_a_model_that_is_named_is_fetched(self):
         port, process = self.serve("--pull")

@@ -105,14 +105,14 @@ TEST(OnDemand, APageLoadsNothing) {
 TEST(OnDemand, PagesOfOtherSitesLoadNothing) {
   Front front(json::array({on_demand("a", "echo")}), json::object(),
               {"--cors-origin", "https://friend.example"});
-  const std::string path = "/v1/responses/resp_1";
+  const std::string path = "/lora-adapters";
   const auto status = [&](const std::string& headers) {
     return ask(front.port(), request("GET", path, {}, headers)).status;
   };
   EXPECT_EQ(status("Sec-Fetch-Site: cross-site\r\n"), 403);
   EXPECT_EQ(status("Origin: https://other.example\r\n"), 403);
   EXPECT_EQ(worker_of(front, 0).at("state"), "unloaded");
-  EXPECT_EQ(status("Origin: https://friend.example\r\n"), 404);
+  EXPECT_EQ(status("Origin: https://friend.example\r\n"), 200);
   EXPECT_EQ(worker_of(front, 0).at("state"), "ready");
 }
 
@@ -138,6 +138,97 @@ TEST(OnDemand, ARequestOfOllamaSaysHowLongItsModelStays) {
   EXPECT_THAT(loaded[0].at("expires_at").get<std::string>(), HasSubstr("9999"));
   EXPECT_EQ(front.post("/api/chat", leaves).status, 200);
   wait_for_state(front, 0, "unloaded");
+}
+
+json keep(const std::string& model, const json& keep_alive) {
+  return {{"model", model}, {"stream", false}, {"keep_alive", keep_alive}};
+}
+
+TEST(OnDemand, OllamasUnloadLoadsNothing) {
+  Front front(json::array({on_demand("a", "echo"), on_demand("b", "echo")}));
+  const auto reason = [](const RawResponse& answer) {
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    const json body = json::parse(answer.body);
+    EXPECT_EQ(body.at("done"), true);
+    return body.at("done_reason").get<std::string>();
+  };
+  EXPECT_EQ(reason(front.post("/api/generate", keep("a", 0))), "unload");
+  const RawResponse chat_form = front.post("/api/chat", keep("a:latest", "0s"));
+  EXPECT_EQ(reason(chat_form), "unload");
+  EXPECT_EQ(json::parse(chat_form.body).at("model"), "a:latest");
+  EXPECT_EQ(json::parse(chat_form.body).at("message").at("content"), "");
+  EXPECT_EQ(worker_of(front, 0).at("state"), "unloaded");
+  EXPECT_EQ(front.post("/api/generate", keep("none", 0)).status, 404);
+
+  EXPECT_EQ(reason(front.post("/api/generate", keep("a", 60))), "load");
+  json empty = keep("b", "5m");
+  empty["messages"] = json::array();
+  EXPECT_EQ(reason(front.post("/api/chat", empty)), "load");
+  EXPECT_EQ(worker_of(front, 0).at("state"), "ready");
+  EXPECT_EQ(reason(front.post("/api/generate", keep("a", 0))), "unload");
+  wait_for_state(front, 0, "unloaded");
+  EXPECT_EQ(worker_of(front, 1).at("state"), "ready");
+  // Its time is over with its process.
+  EXPECT_EQ(said(front.post("/v1/chat/completions", chat("a", "Hi"))), "Hi");
+  const json loaded = json::parse(front.get("/workers").body).at("models").at(0);
+  EXPECT_EQ(loaded.at("workers").at(0).at("state"), "ready");
+  json text = keep("a", 0);
+  text["prompt"] = "Hi";
+  EXPECT_EQ(reason(front.post("/api/generate", text)), "stop");
+}
+
+TEST(OnDemand, AKeepAliveThatIsNoDurationIsRefused) {
+  Front front(json::array({on_demand("a", "echo", 0)}));
+  for (const json& wrong : {json(true), json::array({1}), json::object(), json("soon")}) {
+    const RawResponse answer = front.post("/api/generate", keep("a", wrong));
+    EXPECT_EQ(answer.status, 400) << wrong;
+    EXPECT_THAT(json::parse(answer.body).at("error"), HasSubstr("keep_alive")) << wrong;
+  }
+  EXPECT_EQ(worker_of(front, 0).at("state"), "unloaded");
+  EXPECT_EQ(front.post("/api/generate", keep("a", nullptr)).status, 200);
+  // That of a refused body does not count.
+  json refused = chat("a", "Hi");
+  refused["keep_alive"] = -1;
+  refused["messages"] = 7;
+  EXPECT_EQ(front.post("/api/chat", refused).status, 400);
+  wait_for_state(front, 0, "unloaded");
+}
+
+// Only a loaded model keeps responses and draws.
+TEST(OnDemand, WhatIsRefusedLoadsNothing) {
+  json pictures = on_demand("p", "echo"), vectors = on_demand("v", "echo");
+  pictures["kind"] = "image";
+  vectors["kind"] = "embedding";
+  Front front(json::array({on_demand("a", "echo"), pictures, vectors}));
+  struct Case {
+    const char* path;
+    const char* model;
+  };
+  for (const Case& one :
+       {Case{"/v1/embeddings", "a"}, Case{"/rerank", "a"}, Case{"/v1/images/generations", "a"},
+        Case{"/v1/chat/completions", "p"}, Case{"/v1/chat/completions", "v"},
+        Case{"/api/chat", "v"}, Case{"/api/embed", "a"}, Case{"/api/embed", "p"}}) {
+    const RawResponse answer = front.post(one.path, {{"model", one.model}});
+    EXPECT_EQ(answer.status, 400) << one.path << one.model;
+    EXPECT_THAT(answer.body, HasSubstr(one.model)) << one.path;
+  }
+  const RawResponse job = front.post("/v1/jobs", {{"operation", "fly"}, {"prompt", "Hi"}});
+  EXPECT_EQ(job.status, 400);
+  EXPECT_THAT(job.body, HasSubstr("operation"));
+  EXPECT_EQ(front.post("/v1/jobs", {{"operation", "infer"}, {"model", "p"}}).status, 400);
+  EXPECT_EQ(front.get("/v1/responses/resp_1").status, 404);
+  const RawResponse next =
+      front.post("/v1/responses", {{"input", "Hi"}, {"previous_response_id", "resp_1"}});
+  EXPECT_EQ(next.status, 400);
+  EXPECT_EQ(json::parse(next.body).at("error").at("code"), "previous_response_not_found");
+  const RawResponse progress = front.get("/sdapi/v1/progress");
+  EXPECT_EQ(progress.status, 200);
+  EXPECT_EQ(json::parse(progress.body).at("state").at("job_count"), 0);
+  EXPECT_EQ(front.get("/sdapi/v1/cmd-flags").status, 200);
+  for (const char* path : {"/sdapi/v1/interrupt", "/sdapi/v1/unload-checkpoint"}) {
+    EXPECT_EQ(front.post(path, json::object()).body, "{}") << path;
+  }
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(worker_of(front, i).at("state"), "unloaded") << i;
 }
 
 TEST(OnDemand, AWorkerThatLoadsShowsHowFarItIs) {

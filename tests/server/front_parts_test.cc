@@ -4,11 +4,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <future>
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/cat.h"
 #include "server/front/config.h"
 #include "server/front/event.h"
+#include "server/front/finder.h"
 #include "server/front/keep_alive.h"
 #include "server/front/metrics.h"
 #include "server/front/openapi.h"
@@ -285,6 +289,39 @@ TEST(Paths, AreCutToTheirLastName) {
   EXPECT_EQ(without_folders("the cache '/home/me/hub/', and (/x/y)"), "the cache 'hub/', and (y)");
   EXPECT_EQ(without_folders("hf:org/repo:Q4 of 3/4, a/b"), "hf:org/repo:Q4 of 3/4, a/b");
   EXPECT_EQ(without_folders("see http://h/p or / alone"), "see http://h/p or / alone");
+}
+
+// A client whose names are slow to find leaves threads to others.
+TEST(Names, AClientDoesNotTakeAllThreads) {
+  boost::asio::io_context io;
+  const auto work = boost::asio::make_work_guard(io);
+  std::promise<void> gate;
+  const std::shared_future<void> open = gate.get_future().share();
+  server::Finder finder(
+      io,
+      [open](const std::string& name) -> std::optional<server::ServedModel> {
+        if (name.starts_with("slow")) open.wait();
+        return server::ServedModel{.name = name};
+      },
+      nullptr);
+  std::vector<std::string> found;
+  const auto note = [&](const server::FoundModel& one) { found.push_back(one.model->name); };
+  int taken = 0;
+  for (int i = 0; i < 40; ++i) taken += finder.ask(cat("slow", i), "one", note) ? 1 : 0;
+  EXPECT_LT(taken, 40);
+  EXPECT_GE(taken, 8);
+  EXPECT_TRUE(finder.ask("quick", "two", note));
+  const auto wait_for = [&](size_t count) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (found.size() < count && std::chrono::steady_clock::now() < end) {
+      io.run_for(milliseconds(10));
+    }
+  };
+  wait_for(1);
+  EXPECT_THAT(found, ::testing::ElementsAre("quick"));
+  gate.set_value();
+  wait_for(static_cast<size_t>(taken) + 1);
+  EXPECT_EQ(found.size(), static_cast<size_t>(taken) + 1);
 }
 
 TEST(Room, MemoryOfAProcessCountsWhatItWrote) {

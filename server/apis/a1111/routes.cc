@@ -1,5 +1,7 @@
 #include "server/apis/a1111/routes.h"
 
+#include <algorithm>
+
 #include "rbee/core/cat.h"
 #include "rbee/core/error.h"
 #include "rbee/engine/api/image_parameters.h"
@@ -211,7 +213,10 @@ constexpr ImageRoute kRoutes[] = {
     // The extension's: clients call these before they offer ControlNets.
     {"GET", "/controlnet/model_list", show<controls>},
     {"GET", "/controlnet/control_types", show<control_types>},
-    // The model stays loaded, and files are looked up when requests name them.
+};
+
+// The model stays loaded, and files are looked up when requests name them.
+constexpr ImageRoute kNothing[] = {
     {"POST", "/sdapi/v1/refresh-checkpoints", nothing_to_do},
     {"POST", "/sdapi/v1/refresh-vae", nothing_to_do},
     {"POST", "/sdapi/v1/refresh-loras", nothing_to_do},
@@ -225,10 +230,27 @@ constexpr ImageRoute kRoutes[] = {
 std::span<const ImageRoute> a1111_routes() {
   static const std::vector<ImageRoute> routes = [] {
     std::vector<ImageRoute> out(std::begin(kRoutes), std::end(kRoutes));
+    out.insert(out.end(), std::begin(kNothing), std::end(kNothing));
     for (const std::string_view path : sdapi_fixed_paths()) out.push_back({"GET", path, fixed});
     return out;
   }();
   return routes;
+}
+
+std::optional<Response> a1111_idle_answer(const Request& request) {
+  const std::string& path = request.path;
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  if (reads && path == "/sdapi/v1/progress") {
+    return json_response(200, sdapi_progress_json({}));
+  }
+  const auto fixed_paths = sdapi_fixed_paths();
+  if (reads && std::ranges::count(fixed_paths, path) > 0) {
+    return json_response(200, sdapi_fixed_json(path));
+  }
+  const bool hurries = path == "/sdapi/v1/interrupt" || path == "/sdapi/v1/skip";
+  const bool nothing = hurries || std::ranges::count(kNothing, path, &ImageRoute::pattern) > 0;
+  if (request.method == "POST" && nothing) return json_response(200, "{}");
+  return std::nullopt;
 }
 
 }  // namespace rbee::server

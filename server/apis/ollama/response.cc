@@ -108,6 +108,12 @@ std::string ollama_loaded_json(const OllamaAnswer& answer) {
   return dump(out);
 }
 
+std::string ollama_unloaded_json(const OllamaAnswer& answer) {
+  Json out = answer_json(answer, {}, true);
+  out["done_reason"] = "unload";
+  return dump(out);
+}
+
 std::string ollama_error_json(std::string_view message) {
   return dump({{"error", message}});
 }

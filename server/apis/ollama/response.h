@@ -32,6 +32,8 @@ std::string ollama_end_json(const OllamaAnswer& answer, const OllamaPiece& piece
                             const EndEvent& end, double duration_ms);
 // For a request without a prompt, which loads a model there.
 std::string ollama_loaded_json(const OllamaAnswer& answer);
+// The same with "keep_alive": 0, which unloads it there.
+std::string ollama_unloaded_json(const OllamaAnswer& answer);
 
 std::string ollama_error_json(std::string_view message);
 // An error within a stream, where the status cannot be the response's.

@@ -1,0 +1,21 @@
+#pragma once
+// What the front's answers in Ollama's form list.
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "server/front/pool.h"
+
+namespace rbee::server {
+
+// The list of models that one worker of each model gives, by the model's index.
+std::map<size_t, nlohmann::json> lists_of(const Pool& pool,
+                                          const std::vector<Pool::WorkerReply>& replies);
+
+// A model on demand that was never loaded, as entries of /api/tags: one for each of its names.
+// created: seconds since 1970.
+nlohmann::json tags_of(const ServedModel& model, int64_t created);
+
+}  // namespace rbee::server
