@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "rbee/core/cat.h"
+#include "server/apis/ollama/models.h"
 #include "server/apis/pages.h"
 #include "server/front/file_routes.h"
 #include "server/front/ollama_lists.h"
