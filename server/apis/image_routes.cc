@@ -11,7 +11,8 @@ namespace rbee::server {
 std::vector<ImageRoute> image_route_list() {
   std::vector<ImageRoute> out;
   for (const std::span<const ImageRoute> routes :
-       {own_image_routes(), openai_image_routes(), image_model_routes(), a1111_routes()}) {
+       {own_image_routes(), openai_image_routes(), image_model_routes(), a1111_routes(),
+        image_page_routes()}) {
     out.insert(out.end(), routes.begin(), routes.end());
   }
   return out;

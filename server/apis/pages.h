@@ -5,10 +5,10 @@
 
 namespace rbee::server {
 
-// As at a chat worker's "/" and at its /page/{version}/{name}.
+// As at a chat worker's "/", and at an image worker's.
 Response chat_page();
-Response page_file(const Request& request);
-// As at an image worker's "/".
 Response image_page();
+// As at /page/{version}/{name} of either.
+Response page_file(const Request& request);
 
 }  // namespace rbee::server

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "server/http/page_file.h"
 #include "server/llm/service.h"
 
 namespace rbee::server {
@@ -18,11 +19,9 @@ inline constexpr std::string_view kChatPagePolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-// The page's files at /page/{version}/NAME, without a key. Browsers may cache them: the version
-// changes with the files.
+// The page's files, and their route, /page/{version}/NAME, which needs no key.
+std::span<const PageFile> chat_page_files();
 std::span<const ChatRoute> page_routes();
-// What they answer; the request's parameter `name` is the file's.
-Response chat_page_file(const Request& request);
 
 // The API's OpenAPI document, openapi.json of this folder.
 std::string_view chat_api_document();

@@ -82,10 +82,13 @@ TEST(ChatClients, ThePageOfSeveralModelsInABrowser) {
   const auto model = [](const char* name, const char* script, json flags) -> json {
     return {{"name", name}, {"program", FAKE_WORKER}, {"model", script}, {"flags", flags}};
   };
+  json lazy = model("lazy", "echo", json::array());
+  lazy["keep_alive"] = "1h";
   const json config = {
       {"models",
        {model("parrot", "echo", {"--lora", "crow=/nowhere"}),
         model("other", "any", json::array()),
+        lazy,
         {{"name", "sketch/1"}, {"kind", "image"}, {"program", FAKE_SD_WORKER}, {"model", "any"}}}}};
   const fs::path file = fs::temp_directory_path() / cat("rbee-serve-", getpid(), ".json");
   std::ofstream(file) << config.dump();

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "rbee/core/cat.h"
 #include "rbee/io/image/base64.h"
@@ -17,6 +19,7 @@ namespace {
 using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
@@ -491,7 +494,32 @@ TEST(ImageStatus, HealthMetricsAndPage) {
   EXPECT_THAT(worker.get("/metrics").body, HasSubstr("rbee_images_total 3\n"));
   const RawResponse page = worker.get("/", "Accept: text/html\r\n");
   EXPECT_THAT(page.body, StartsWith("<!doctype html>"));
-  EXPECT_THAT(page.body, HasSubstr("/v1/jobs"));
+  EXPECT_THAT(page.headers.at("content-security-policy"), Not(HasSubstr("unsafe")));
+}
+
+TEST(ImageStatus, ThePageLoadsNothingFromElsewhere) {
+  ImageWorker worker;
+  const std::string page = worker.get("/", "Accept: text/html\r\n").body;
+  std::string base;
+  for (const char* name : {"base.css", "draw.css", "draw.js"}) {
+    const size_t end = page.find(cat("/", name, "\""));
+    ASSERT_NE(end, std::string::npos) << name;
+    base = page.substr(page.rfind('"', end) + 1, end - page.rfind('"', end) - 1);
+    EXPECT_EQ(worker.get(cat(base, "/", name)).status, 200) << name;
+  }
+  // Each module that one of the page's modules names.
+  const std::regex named(R"re(from "\./([a-z]+\.js)";)re");
+  std::vector<std::string> files = {"draw.js"};
+  for (size_t i = 0; i < files.size(); ++i) {
+    const RawResponse file = worker.get(cat(base, "/", files[i]));
+    EXPECT_EQ(file.status, 200) << files[i];
+    EXPECT_THAT(file.headers.at("cache-control"), HasSubstr("immutable")) << files[i];
+    for (std::sregex_iterator it(file.body.begin(), file.body.end(), named), end; it != end; ++it) {
+      if (std::ranges::count(files, (*it)[1].str()) == 0) files.push_back((*it)[1]);
+    }
+  }
+  EXPECT_GE(files.size(), 8u);
+  EXPECT_EQ(worker.get(cat(base, "/none.js")).status, 404);
 }
 
 }  // namespace

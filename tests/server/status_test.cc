@@ -50,7 +50,7 @@ TEST(Status, ThePageLoadsNothingFromElsewhere) {
     EXPECT_GT(file.body.size(), 500U) << target;
     EXPECT_THAT(file.headers.at("cache-control"), HasSubstr("immutable")) << target;
   }
-  EXPECT_EQ(loaded, 5);
+  EXPECT_EQ(loaded, 6);
 }
 
 TEST(Status, TheOpenApiDocumentHasEveryRouteAndNoOther) {

@@ -39,7 +39,7 @@ function codeBlock(tokens, index) {
   const token = tokens[index];
   const language = token.info.trim().split(/\s+/)[0];
   return `<div class="code"><div class="code-head"><span>${escape(language || "text")}</span>` +
-    `<button type="button" class="copy-code">Copy</button></div><pre><code>` +
+    `<button type="button" class="copy-code">Copy</button></div><pre tabindex="0"><code>` +
     `${highlight(token.content, language)}</code></pre></div>`;
 }
 renderer.renderer.rules.fence = codeBlock;

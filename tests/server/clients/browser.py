@@ -1,17 +1,81 @@
-"""Shared by the tests of pages: Chromium's path and playwright. Importing this ends the program with
-status 77 and a line that says why when there is no Chromium or no Python package `playwright`."""
+"""Shared by the tests of pages: the browsers, and what axe-core says about a page. Importing this ends the program
+with status 77 and a line that says why when there is no Chromium or a Python package is missing."""
 
 import shutil
 import sys
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FIREFOX = shutil.which("firefox-esr") or shutil.which("firefox")
 try:
+    from axe_playwright_python.sync_playwright import Axe
     from playwright.sync_api import expect, sync_playwright
-except ImportError:
-    print("SKIP: the Python package playwright is not installed")
+except ImportError as missing:
+    print(f"SKIP: the Python package {missing.name} is not installed")
     sys.exit(77)
-if BROWSER is None:
+if CHROMIUM is None:
     print("SKIP: chromium is not installed")
     sys.exit(77)
 
-__all__ = ["BROWSER", "expect", "sync_playwright"]
+
+def browsers(play):
+    """Chromium, and Firefox where it is installed, one after the other."""
+    chromium = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    yield chromium
+    chromium.close()
+    if FIREFOX is None:
+        print("firefox-esr is not installed: Chromium alone was tested")
+        return
+    # Debian's own Firefox, through WebDriver BiDi.
+    firefox = play.firefox.launch(channel="moz-firefox", executable_path=FIREFOX)
+    yield firefox
+    firefox.close()
+
+
+def is_chromium(browser):
+    return browser.browser_type.name == "chromium"
+
+
+RECORDER = """
+window.sentBodies = [];
+const realFetch = window.fetch;
+window.fetch = (path, options) => {
+  if (typeof options?.body === "string") window.sentBodies.push([String(path), JSON.parse(options.body)]);
+  return realFetch(path, options);
+};"""
+
+
+def record_bodies(page):
+    """From the next load on. Firefox does not tell the bodies of requests."""
+    page.add_init_script(RECORDER)
+
+
+def sent_bodies(page, path):
+    """JSON that the page sent to this path since it was loaded."""
+    return [body for where, body in page.evaluate("window.sentBodies") if where == path]
+
+
+def page_errors(page):
+    """A list that grows with the errors of the page's scripts and policy. Playwright's screenshots bring a style, which
+    Firefox refuses them too."""
+    errors = []
+
+    def note(error):
+        if "(style-src-elem)" not in str(error) or page.context.browser.browser_type.name != "firefox":
+            errors.append(str(error))
+    page.on("pageerror", note)
+    return errors
+
+
+def check_accessibility(page, what):
+    """In the light and in the dark, the page has no finding that axe-core calls serious or critical."""
+    for theme in ("light", "dark"):
+        while page.evaluate("document.documentElement.dataset.theme") != theme:
+            page.click("#theme")
+        findings = [f"{each['impact']}: {each['help']}: {[node['html'] for node in each['nodes']]}"
+                    for each in Axe().run(page).response["violations"]
+                    if each["impact"] in ("serious", "critical")]
+        assert not findings, f"{what}, {theme}: " + "\n".join(findings)
+
+
+__all__ = ["browsers", "check_accessibility", "expect", "is_chromium", "page_errors", "record_bodies",
+           "sent_bodies", "sync_playwright"]

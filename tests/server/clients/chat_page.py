@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""The chat worker's page in headless Chromium. Usage: chat_page.py URL FOLDER_FOR_SCREENSHOTS KEY
+"""The chat worker's page in headless Chromium and Firefox. Usage: chat_page.py URL FOLDER_FOR_SCREENSHOTS KEY
 
 The worker's engine repeats the system prompt, or without one what it is told, and holds after a
-text that begins with "hold". Ends with status 77 and a line that says why when there is no Chromium or no Python package
-`playwright`."""
+text that begins with "hold". Ends with status 77 and a line that says why when there is no Chromium or a Python package
+is missing."""
 
 import base64
+import json
 import pathlib
 import re
 import sys
 
-from browser import BROWSER, expect, sync_playwright
+from browser import (browsers, check_accessibility, expect, is_chromium, page_errors, record_bodies,
+                     sent_bodies, sync_playwright)
 
 URL, FOLDER, KEY = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
 PATIENCE = 30_000  # milliseconds
@@ -65,12 +67,16 @@ class Visit:
 
     def __init__(self, browser, **options):
         self.context = browser.new_context(**options)
-        self.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        self.reads_clipboard = is_chromium(browser)
+        self.shots = FOLDER / browser.browser_type.name
+        self.shots.mkdir(parents=True, exist_ok=True)
+        if self.reads_clipboard:
+            self.context.grant_permissions(["clipboard-read", "clipboard-write"])
         self.page = self.context.new_page()
         self.page.set_default_timeout(PATIENCE)
-        self.outside, self.errors, self.sent = [], [], []
+        self.outside, self.errors = [], page_errors(self.page)
         self.page.on("request", self.note)
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        record_bodies(self.page)
         self.page.on("console", self.note_console)
         self.page.goto(URL)
         expect(self.page.locator("#model")).to_have_text("hf:tiny/chat")
@@ -78,15 +84,20 @@ class Visit:
     def note(self, request):
         if not request.url.startswith((URL, "data:", "blob:")):
             self.outside.append(request.url)
-        if request.url.endswith("/v1/chat/completions"):
-            self.sent.append(request.post_data_json)
+
+    @property
+    def sent(self):
+        """Bodies of chats since the page was loaded."""
+        return sent_bodies(self.page, "/v1/chat/completions")
 
     def note_console(self, message):
         if message.type == "error" and "401" not in message.text:
             self.errors.append(message.text)
 
     def send(self, text):
-        self.page.fill("#text", text)
+        # In Firefox, fill() would press Enter at the end of each line.
+        self.page.locator("#text").evaluate(
+            "(field, text) => { field.value = text; field.dispatchEvent(new Event('input')); }", text)
         self.page.press("#text", "Enter")
 
     def ask(self, text):
@@ -107,7 +118,7 @@ class Visit:
         expect(self.page.locator("#send")).to_be_visible()
 
     def shoot(self, name):
-        self.page.screenshot(path=FOLDER / f"{name}.png")
+        self.page.screenshot(path=self.shots / f"{name}.png")
 
     def end(self):
         assert not self.errors, self.errors
@@ -142,6 +153,8 @@ def check_markdown(visit):
     expect(answer.locator(".figures")).to_contain_text("tokens/s")
     link = answer.locator("a")
     assert link.get_attribute("rel") == "noopener noreferrer"
+    if not visit.reads_clipboard:
+        return
     answer.locator(".copy-code").click()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("def lines(path):\n    # one") and copied.endswith('"\\n")\n'), copied
@@ -166,7 +179,11 @@ def check_thoughts_and_calls(visit):
     answer = visit.answers().last
     expect(answer.locator(".body")).to_have_text("I look it up.")
     expect(answer.locator(".call-head b")).to_have_text("get_weather")
-    expect(answer.locator(".call pre")).to_contain_text('"city": "Rome"')
+    call = answer.locator(".call pre")
+    expect(call).not_to_be_visible()
+    answer.locator(".call summary").click()
+    expect(call).to_be_visible()
+    expect(call).to_contain_text('"city": "Rome"')
     thoughts = answer.locator(".thoughts-text")
     expect(thoughts).not_to_be_visible()
     answer.locator(".thoughts summary").click()
@@ -230,6 +247,45 @@ def check_regenerate_and_edit(visit):
     expect(page.locator("#chats .now .open")).to_have_text("changed")
 
 
+def check_versions(visit):
+    """Of the chat of check_regenerate_and_edit: what was edited or made anew can be seen again."""
+    page = visit.page
+    first, versions = page.locator(".user").first, page.locator(".version")
+    expect(first.locator(".version")).to_have_text("2/2")
+    first.get_by_label("Previous version").click()
+    expect(page.locator(".user .body")).to_have_text(["first", "second"])
+    expect(versions).to_have_text(["1/2", "2/2"])  # of the question, and of the last answer
+    visit.answers().last.get_by_label("Previous version").click()
+    expect(versions).to_have_text(["1/2", "1/2"])
+    page.reload()  # kept with the chat
+    page.locator("#chats .open", has_text="changed").click()
+    expect(versions).to_have_text(["1/2", "1/2"])
+    first.get_by_label("Next version").click()
+    expect(page.locator(".user .body")).to_have_text(["changed"])
+    visit.ask("third")
+    assert [m["content"] for m in visit.sent[-1]["messages"]] == ["changed", "changed", "third"]
+
+
+def check_going_on(visit):
+    """A stopped answer goes on where it ended."""
+    page = visit.page
+    page.click("#new")
+    visit.send("hold this")
+    expect(visit.answers().locator(".body")).to_have_text("hold this")
+    page.locator("#stop").click()
+    visit.finished()
+    answer = visit.answers().last
+    answer.get_by_role("button", name="Continue", exact=True).click()
+    expect(answer.locator(".body")).to_have_text("hold thishold this")
+    page.locator("#stop").click()
+    visit.finished()
+    sent = visit.sent[-1]
+    assert sent["messages"][-1] == {"role": "assistant", "content": "hold this"}, sent
+    assert (sent["continue_final_message"], sent["add_generation_prompt"]) == (True, False), sent
+    visit.ask("done")
+    expect(answer.get_by_role("button", name="Continue", exact=True)).to_have_count(0)
+
+
 def check_settings(visit):
     page = visit.page
     page.click("#open-settings")
@@ -239,6 +295,10 @@ def check_settings(visit):
     page.fill("#s-max_tokens", "2")
     page.fill("#s-thinking_token_budget", "0")
     page.select_option("#s-reasoning_effort", "low")
+    page.fill("#s-stop", "END\n###")
+    page.locator("#settings summary").click()
+    page.fill("#s-xtc_probability", "0.25")
+    assert page.get_attribute("#s-top_k", "title") == "top_k"
     visit.shoot("chat_settings")
     page.click("#settings button[value=done]")
     visit.ask("twelve letters")
@@ -247,9 +307,11 @@ def check_settings(visit):
     assert (sent["temperature"], sent["top_k"], sent["max_tokens"]) == (0.5, 7, 2), sent
     assert (sent["thinking_token_budget"], sent["reasoning_effort"]) == (0, "low"), sent
     assert sent["top_p"] == 0.95 and "seed" not in sent, sent
+    assert (sent["stop"], sent["xtc_probability"]) == (["END", "###"], 0.25), sent
     expect(visit.answers().last.locator(".body")).to_have_text("Be brief")
     page.click("#open-settings")
-    for name in ("system", "temperature", "top_k", "max_tokens", "thinking_token_budget"):
+    for name in ("system", "temperature", "top_k", "max_tokens", "thinking_token_budget", "stop",
+                 "xtc_probability"):
         page.fill(f"#s-{name}", "")
     page.select_option("#s-reasoning_effort", "")
     page.click("#settings button[value=done]")
@@ -301,6 +363,88 @@ def check_pictures(visit):
     assert visit.sent[-1]["messages"][0]["content"][0]["image_url"]["url"] == url
 
 
+def check_text_files(visit):
+    page = visit.page
+    page.click("#new")
+    page.set_input_files("#files", [
+        {"name": "notes.md", "mimeType": "text/markdown", "buffer": "K\u00e4se ```x```\n".encode()},
+        {"name": "a.bin", "mimeType": "application/octet-stream", "buffer": b"\x00\x01"}])
+    expect(page.locator("#status")).to_contain_text("a.bin is neither text nor a picture")
+    expect(page.locator("#attached .file")).to_have_count(1)
+    visit.ask("What is in it?")
+    assert visit.sent[-1]["messages"] == [{"role": "user", "content":
+        "notes.md:\n````\nK\u00e4se ```x```\n````\n\nWhat is in it?"}], visit.sent[-1]
+    file = page.locator(".user .file")
+    expect(file.locator("pre")).not_to_be_visible()
+    file.locator("summary").click()
+    expect(file.locator("pre")).to_have_text("K\u00e4se ```x```")
+    page.set_input_files("#files", {"name": "big.txt", "mimeType": "text/plain", "buffer": b"x" * 1100000})
+    expect(page.locator("#status")).to_contain_text("big.txt is larger than 1 MiB")
+
+
+def saved(page, button):
+    """The text of the file that the button offers. Playwright hears of no downloads in Firefox."""
+    page.evaluate("""() => {
+      const make = URL.createObjectURL;
+      URL.createObjectURL = blob => { window.offered = blob; return make.call(URL, blob); };
+    }""")
+    page.click("#open-settings")
+    page.click(button)
+    page.click("#settings button[value=done]")
+    return page.evaluate("window.offered.text()")
+
+
+def check_files_of_chats(visit):
+    page = visit.page
+    page.locator("#chats .open", has_text="How is the weather").click()
+    text = saved(page, "#export-one")
+    assert text.startswith("# How is the weather in Rome?\n\n## User\n"), text
+    assert "I look it up." in text and "Tool call: get_weather" in text, text
+    everything = saved(page, "#export")
+    titles = page.locator("#chats .open").all_text_contents()
+    assert [chat["title"] for chat in json.loads(everything)] == titles
+    page.click("#open-settings")
+    page.click("#forget")
+    page.click("#forget")
+    page.set_input_files("#import-file", {"name": "no.json", "mimeType": "application/json", "buffer": b"[1]"})
+    expect(page.locator("#status")).to_contain_text("no.json holds no chats")
+    expect(page.locator("#chats .open")).to_have_count(0)
+    page.set_input_files("#import-file", {"name": "chats.json", "mimeType": "application/json",
+                                          "buffer": everything.encode()})
+    expect(page.locator("#chats .open")).to_have_text(titles)
+
+
+def check_axe(visit):
+    page = visit.page
+    check_accessibility(page, "an empty chat")
+    page.locator("#chats .open", has_text="How is the weather").click()
+    for summary in page.locator(".answer summary").all():
+        summary.click()
+    check_accessibility(page, "reasoning and a call")
+    page.locator("#chats .open", has_text="How do I read").click()
+    check_accessibility(page, "Markdown")
+    page.locator("#chats .open", has_text="What is in it?").click()
+    check_accessibility(page, "a text file")
+
+
+def check_keyboard(visit):
+    """A chat without a pointer; the answer is read aloud."""
+    page = visit.page
+    page.keyboard.press("Control+Shift+O")
+    assert page.evaluate("document.activeElement.id") == "text"
+    page.keyboard.type("by keys")
+    page.keyboard.press("Enter")
+    visit.finished()
+    expect(page.locator("#heard")).to_have_text("by keys")
+    page.locator("#text").focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Regenerate"
+    page.keyboard.press("Enter")
+    expect(visit.answers().locator(".version")).to_have_text("2/2")
+    visit.finished()
+
+
 def check_kept(visit):
     page = visit.page
     before = page.locator("#chats .open").all_text_contents()
@@ -337,14 +481,15 @@ def check_themes(visit):
 
 
 def check_phone(browser):
-    visit = Visit(browser, viewport={"width": 390, "height": 844}, device_scale_factor=2,
-                  has_touch=True, is_mobile=True)
+    touch = {"has_touch": True, "is_mobile": True} if is_chromium(browser) else {}
+    visit = Visit(browser, viewport={"width": 390, "height": 844}, device_scale_factor=2, **touch)
     page = visit.page
+    tap = page.tap if touch else page.click
     give_key(visit)
     expect(page.locator("#side")).not_to_be_visible()
-    page.tap("#menu")
+    tap("#menu")
     expect(page.locator("#side")).to_be_visible()
-    page.tap("#new")
+    tap("#new")
     expect(page.locator("#side")).not_to_be_visible()
     visit.system_prompt(RICH)
     visit.ask("How do I read a large file line by line in Python?")
@@ -361,28 +506,32 @@ def check_phone(browser):
         assert box["x"] + box["width"] <= 360, (part, box)
     assert page.evaluate("(box => box.scrollWidth > box.clientWidth)"
                          "([...document.querySelectorAll('.code pre')].at(-1))")
+    check_accessibility(page, "a phone")
     page.evaluate("document.getElementById('model').textContent = 'a-long-name-'.repeat(20)")
     assert page.evaluate("document.querySelector('main').scrollWidth") <= 360
     visit.shoot("chat_phone_code")
-    page.tap("#menu")
+    tap("#menu")
     page.wait_for_timeout(300)
     visit.shoot("chat_phone_list")
     visit.end()
 
 
+def visit_all(browser):
+    visit = Visit(browser, viewport={"width": 1180, "height": 780})
+    for check in (give_key, check_markdown, check_thoughts_and_calls, check_injection, check_stop,
+                  check_regenerate_and_edit, check_versions, check_going_on, check_settings, check_pictures,
+                  check_text_files, check_kept, check_themes, check_axe, check_keyboard, check_files_of_chats):
+        check(visit)
+        print(browser.browser_type.name, check.__name__, "passed", flush=True)
+    visit.end()
+    check_phone(browser)
+    print(browser.browser_type.name, "check_phone passed", flush=True)
+
+
 def main():
-    FOLDER.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        visit = Visit(browser, viewport={"width": 1180, "height": 780}, color_scheme="light")
-        for check in (give_key, check_markdown, check_thoughts_and_calls, check_injection, check_stop,
-                      check_regenerate_and_edit, check_settings, check_pictures, check_kept, check_themes):
-            check(visit)
-            print(check.__name__, "passed", flush=True)
-        visit.end()
-        check_phone(browser)
-        print("check_phone passed")
-        browser.close()
+        for browser in browsers(play):
+            visit_all(browser)
 
 
 if __name__ == "__main__":

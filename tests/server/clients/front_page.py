@@ -1,65 +1,136 @@
 #!/usr/bin/env python3
-"""The chat page of `rbee serve` in headless Chromium. Usage: front_page.py URL FOLDER_FOR_SCREENSHOTS
+"""The pages of `rbee serve` in headless Chromium and Firefox. Usage: front_page.py URL FOLDER_FOR_SCREENSHOTS
 
-The models that chat are parrot, which repeats and reads pictures, its adapter crow, and other; sketch/1
-draws. Ends with status 77 and a
-line that says why when there is no Chromium or no Python package `playwright`."""
+The models that chat are parrot, which repeats and reads pictures, its adapter crow, other, and lazy, which
+is loaded on demand; sketch/1 draws. Ends with status 77 and a line that says why when there is no Chromium or a
+Python package is missing."""
 
 import pathlib
+import re
 import sys
 
-from browser import BROWSER, expect, sync_playwright
+from browser import browsers, expect, page_errors, record_bodies, sent_bodies, sync_playwright
 
 URL, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
 
 
-def ask(page, sent, text):
+def ask(page, text):
     page.click("#new")
     page.fill("#text", text)
     page.press("#text", "Enter")
     expect(page.locator("#send")).to_be_visible()
     expect(page.locator(".answer .figures")).to_contain_text("tokens")
-    return sent[-1]["model"], page.locator(".answer .body").inner_text()
+    return sent_bodies(page, "/v1/chat/completions")[-1]["model"], page.locator(".answer .body").inner_text()
+
+
+def check_models(page):
+    page.goto(URL)
+    pick = page.locator("#pick")
+    expect(pick.locator("option")).to_have_count(4)
+    expect(pick).to_have_value("parrot")
+    assert "undefined" not in page.locator("header").inner_text()
+    assert ask(page, "hello") == ("parrot", "hello")
+    pick.select_option("crow")
+    assert ask(page, "caw") == ("crow", "caw")
+    pick.select_option("other")
+    assert ask(page, "hello") == ("other", "Hello, world")
+    # A model that reads no pictures says so.
+    page.set_input_files("#files", {"name": "a.png", "mimeType": "image/png", "buffer": b"no"})
+    expect(page.locator("#status")).to_contain_text("reads text alone")
+    assert page.title() == "other - rbee chat", page.title()
+    page.screenshot(path=FOLDER / "front.png")
+    page.reload()  # the choice is kept
+    expect(pick).to_have_value("other")
+
+
+def check_loading(page):
+    """The list says which model is not loaded; the load of one is told until the answer begins."""
+    pick, held = page.locator("#pick"), []
+    lazy = pick.locator("option[value=lazy]")
+    expect(lazy).to_have_text(re.compile(r"lazy( \(not loaded\))?"))
+    progress = {"phase": "loading", "done": 1_200_000_000, "total": 4_800_000_000, "seconds_left": 5.5}
+    told = {"models": [{"name": "lazy", "kind": "chat", "workers": [{"state": "starting", "progress": progress}]}]}
+    page.route("**/workers", lambda route: route.fulfill(json=told))
+    page.route("**/v1/chat/completions", lambda route: held.append(route))
+    pick.select_option("lazy")
+    page.click("#new")
+    page.fill("#text", "hello")
+    page.press("#text", "Enter")
+    expect(page.locator("#status")).to_have_text("loading the model, 1.2 GB of 4.8 GB, 6 s left")
+    assert page.locator("#load").evaluate("bar => bar.value") == 0.25
+    page.screenshot(path=FOLDER / "front_loading.png")
+    page.unroute("**/workers")
+    held[0].continue_()
+    page.unroute("**/v1/chat/completions")
+    expect(page.locator(".answer .figures")).to_contain_text("tokens")
+    expect(page.locator("#load")).to_be_hidden()
+    pick.focus()
+    expect(lazy).to_have_text("lazy")
+
+
+def check_pulling(page):
+    """A model by its name: how far it is, and what the server says where it refuses."""
+    asked = []
+    page.click("#get")
+    page.fill("#get-name", "hf.co/tiny/none:Q4_K_M")
+
+    def answer(route):
+        asked.append(route)
+        lines = ['{"status": "pulling manifest"}',
+                 '{"status": "pulling", "digest": "sha256:1", "total": 8000000, "completed": 2000000}',
+                 '{"error": "no room for it"}']
+        route.fulfill(content_type="application/x-ndjson", body="\n".join(lines) + "\n")
+    page.route("**/api/pull", answer)
+    page.click("#get-go")
+    expect(page.locator("#get-status")).to_have_text("no room for it")
+    assert sent_bodies(page, "/api/pull") == [{"model": "hf.co/tiny/none:Q4_K_M"}]
+    page.unroute("**/api/pull")
+    page.route("**/api/pull", lambda route: route.fulfill(
+        status=501, json={"error": "this server fetches no models"}))
+    page.click("#get-go")
+    expect(page.locator("#get-status")).to_have_text("this server fetches no models")
+    page.unroute("**/api/pull")
+    page.route("**/api/pull", lambda route: route.fulfill(body='{"status": "success"}\n'))
+    page.fill("#get-name", "parrot")
+    page.click("#get-go")
+    expect(page.locator("#get-status")).to_have_text("parrot is here")
+    page.screenshot(path=FOLDER / "front_get.png")
+    page.unroute("**/api/pull")
+    page.keyboard.press("Escape")
+    expect(page.locator("#pick")).to_have_value("parrot")
+
+
+def check_pictures(page):
+    page.click("#others >> text=sketch/1")
+    expect(page.locator("#about")).to_have_text("sketch/1")
+    page.wait_for_selector("html[data-ready]")
+    page.fill("#prompt", "a bee")
+    told = {"models": [{"name": "sketch/1", "kind": "image", "workers": [{"state": "starting"}]}]}
+    held = []
+    page.route("**/workers", lambda route: route.fulfill(json=told))
+    page.route("**/v1/jobs", lambda route: held.append(route))
+    page.click("#go")
+    expect(page.locator("#status")).to_have_text("loading the model")
+    held[0].continue_()
+    page.unroute("**/v1/jobs")
+    page.unroute("**/workers")
+    expect(page.locator("#gallery figure")).to_have_count(1)
+    assert sent_bodies(page, "/v1/jobs")[0]["model"] == "sketch/1"
+    page.click("#chat")
+    expect(page.locator("#text")).to_be_visible()
 
 
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1180, "height": 780})
-        errors, sent = [], []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("request", lambda request: request.url.endswith("/v1/chat/completions")
-                and sent.append(request.post_data_json))
-        page.goto(URL)
-        pick = page.locator("#pick")
-        expect(pick.locator("option")).to_have_text(["parrot", "crow", "other"])
-        expect(pick).to_have_value("parrot")
-        assert "undefined" not in page.locator("header").inner_text()
-        assert ask(page, sent, "hello") == ("parrot", "hello")
-        expect(page.locator("#attach")).to_be_visible()
-        pick.select_option("crow")
-        assert ask(page, sent, "caw") == ("crow", "caw")
-        pick.select_option("other")
-        assert ask(page, sent, "hello") == ("other", "Hello, world")
-        expect(page.locator("#attach")).to_be_hidden()
-        assert page.title() == "other - rbee chat", page.title()
-        page.screenshot(path=FOLDER / "front.png")
-        page.reload()  # the choice is kept
-        expect(pick).to_have_value("other")
-        page.click("#others >> text=sketch/1")
-        expect(page.locator("#about")).to_have_text("sketch/1")
-        jobs = []
-        page.on("request", lambda request: request.url.endswith("/v1/jobs")
-                and jobs.append(request.post_data_json))
-        page.fill("#prompt", "a bee")
-        page.click("#go")
-        expect(page.locator("#gallery figure")).to_have_count(1)
-        assert jobs[0]["model"] == "sketch/1", jobs
-        page.click("#chat")
-        expect(page.locator("#text")).to_be_visible()
-        assert not errors, errors
-        browser.close()
+        for browser in browsers(play):
+            page = browser.new_page(viewport={"width": 1180, "height": 780})
+            errors = page_errors(page)
+            record_bodies(page)
+            for check in (check_models, check_loading, check_pulling, check_pictures):
+                check(page)
+                print(browser.browser_type.name, check.__name__, "passed", flush=True)
+            assert not errors, errors
 
 
 main()

@@ -1,21 +1,20 @@
 #!/usr/bin/env python3
-"""The page of a picture worker in headless Chromium. Usage: page.py URL FOLDER_FOR_SCREENSHOTS [PROMPT]
+"""The page of a picture worker in headless Chromium and Firefox. Usage: page.py URL FOLDER_FOR_SCREENSHOTS [PROMPT]
 
 The worker has a network called tiny-x2 that makes pictures twice as large.
 
-Ends with status 77 and a line that says why when there is no Chromium or no Python package
-`playwright`."""
+Ends with status 77 and a line that says why when there is no Chromium or a Python package is missing."""
 
 import base64
-import json
 import pathlib
+import re
 import struct
 import sys
 import time
 
-from browser import BROWSER, sync_playwright
+from browser import browsers, check_accessibility, page_errors, record_bodies, sent_bodies, sync_playwright
 
-PATIENCE = 60_000  # milliseconds
+PATIENCE = 120_000  # milliseconds
 STEPS = "150"  # the page's maximum: the test checks while the worker draws
 PROMPT = sys.argv[3] if len(sys.argv) > 3 else "a red cat on a table"
 NETWORK = "tiny-x2"  # the worker was started with it
@@ -37,21 +36,24 @@ class Visit:
     def __init__(self, page, url, folder):
         self.page = page
         self.folder = folder
-        self.sent = []  # bodies of jobs
         page.set_default_timeout(PATIENCE)
-        page.on("pageerror", lambda error: self.fail(f"the page's script: {error}"))
-        page.on("request", self.note)
+        self.errors = page_errors(page)
+        record_bodies(page)
         page.goto(url)
-        page.wait_for_function("!document.title.includes('connecting') && "
-                               "!document.getElementById('about').textContent.includes('connecting')")
+        self.wait_until_ready()
+
+    def wait_until_ready(self):
+        self.page.wait_for_selector("html[data-ready]")
+        self.page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
 
     @staticmethod
     def fail(what):
         raise AssertionError(what)
 
-    def note(self, request):
-        if request.method == "POST" and request.url.endswith("/v1/jobs"):
-            self.sent.append(json.loads(request.post_data))
+    @property
+    def sent(self):
+        """Bodies of jobs since the page was loaded."""
+        return sent_bodies(self.page, "/v1/jobs")
 
     def status(self):
         return self.page.inner_text("#status")
@@ -63,7 +65,7 @@ class Visit:
         end = time.monotonic() + PATIENCE / 1000
         while not condition():
             if time.monotonic() > end:
-                self.fail(f"{what}: not within a minute; the page says {self.status()!r}")
+                self.fail(f"{what}: not in time; the page says {self.status()!r}")
             self.page.wait_for_timeout(20)
 
     def draw(self):
@@ -76,9 +78,28 @@ class Visit:
         self.page.screenshot(path=self.folder / f"{name}.png", full_page=True)
 
     def newest(self):
-        source = self.page.locator("#gallery figure img").first.get_attribute("src")
-        assert source.startswith("data:image/png;base64,"), source[:40]
-        return source.split(",", 1)[1]
+        """The newest picture of the gallery as base64."""
+        return self.page.evaluate("""async () => {
+          const image = document.querySelector("#gallery figure img");
+          const reader = new FileReader();
+          const read = new Promise(done => { reader.onload = () => done(reader.result); });
+          reader.readAsDataURL(await (await fetch(image.src)).blob());
+          return (await read).split(",")[1];
+        }""")
+
+    def button(self, name):
+        """Of the newest picture."""
+        return self.page.locator("#gallery figure").first.get_by_role("button", name=name, exact=True)
+
+    def paint(self, left, right):
+        """A stroke over the picture to start from; the ends as parts of its width."""
+        canvas, mouse = self.page.locator("#canvas"), self.page.mouse
+        canvas.scroll_into_view_if_needed()
+        box = canvas.bounding_box()
+        mouse.move(box["x"] + box["width"] * left, box["y"] + box["height"] * 0.4)
+        mouse.down()
+        mouse.move(box["x"] + box["width"] * right, box["y"] + box["height"] * 0.5, steps=8)
+        mouse.up()
 
     def drop(self, data):
         list_of_files = self.page.evaluate_handle(DROP, ["dropped.png", data])
@@ -98,6 +119,7 @@ def check_drawing(visit):
     page.wait_for_selector("#picture:not([hidden])")  # a preview: the gallery is still empty
     visit.wait_until("a step's figures", lambda: "steps/s" in visit.status())
     assert visit.figures() == 0, "no preview came before the picture"
+    assert re.match(r"\d+% - rbee pictures", page.title()), page.title()
     visit.shoot("page_preview")
     visit.wait_until("a picture in the gallery", lambda: visit.figures() == 1)
     visit.wait_until("the end", lambda: visit.status().startswith("done"))
@@ -105,6 +127,7 @@ def check_drawing(visit):
     assert data.startswith(b"\x89PNG") and b"Seed: 7" in data
     caption = page.inner_text("#gallery figcaption")
     assert PROMPT in caption and "7" in caption, caption
+    assert page.title() == "rbee pictures", page.title()
 
 
 def check_settings(visit):
@@ -124,16 +147,13 @@ def check_from_picture(visit):
     page.fill("#steps", "4")
     visit.draw()
     assert visit.sent[-1]["operation"] == "image_transform", visit.sent[-1]["operation"]
-    page.locator("#canvas").scroll_into_view_if_needed()
-    box = page.locator("#canvas").bounding_box()
-    page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + box["height"] * 0.4)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + box["height"] * 0.5, steps=8)
-    page.mouse.up()
+    visit.paint(0.3, 0.7)
     visit.draw()
-    assert visit.sent[-1]["operation"] == "image_inpaint", visit.sent[-1]["operation"]
-    assert len(visit.sent[-1]["mask_image"]) > 100
-    assert visit.sent[-1]["mask_blur"] == 1, visit.sent[-1]["mask_blur"]
+    sent = visit.sent[-1]
+    assert sent["operation"] == "image_inpaint", sent["operation"]
+    assert len(sent["mask_image"]) > 100
+    assert (sent["mask_blur"], sent["mask_fill"]) == (1, "original"), sent
+    assert "mask_only" not in sent and "mask_invert" not in sent
     assert page.is_disabled("#larger")
     visit.shoot("page")
     page.fill("#width", "96")
@@ -141,6 +161,180 @@ def check_from_picture(visit):
     assert size_of(visit.newest()) == (96, 72), size_of(visit.newest())
     page.click("#drain")
     page.wait_for_selector("#source", state="hidden")
+
+
+def painted(page):
+    """How many pixels show the mask's colour, which the picture below does not have."""
+    return page.evaluate("""() => {
+      const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+      let count = 0;
+      for (let i = 0; i < data.length; i += 4) count += data[i] > data[i + 1] + 60;
+      return count;
+    }""")
+
+
+SHEET = """() => {
+  const sheet = document.createElement("canvas");
+  sheet.width = sheet.height = 64;
+  const pen = sheet.getContext("2d");
+  pen.fillStyle = "#fff";
+  pen.fillRect(0, 0, 64, 64);
+  return sheet.toDataURL("image/png").split(",")[1];
+}"""
+
+
+def check_mask(visit):
+    """Strokes can be taken back, erased and painted by the keyboard; the request says how to fill."""
+    page = visit.page
+    visit.drop(page.evaluate(SHEET))
+    visit.paint(0.1, 0.4)
+    one = painted(page)
+    assert one > 0, "nothing is seen of the stroke on a white picture"
+    visit.paint(0.5, 0.9)
+    two = painted(page)
+    assert two > one
+    page.click("#undo")
+    assert painted(page) == one
+    page.click("#redo")
+    assert painted(page) == two and page.is_disabled("#redo")
+    page.focus("#canvas")
+    page.keyboard.press("Control+z")
+    assert painted(page) == one
+    page.check("#erase")
+    visit.paint(0.1, 0.4)
+    assert painted(page) < one
+    page.uncheck("#erase")
+    page.click("#wipe")
+    assert painted(page) == 0
+    page.focus("#canvas")
+    for key in ("ArrowLeft", "ArrowDown", " "):
+        page.keyboard.press(key)
+    page.focus("#prompt")
+    assert painted(page) > 0, "the keyboard painted nothing"
+    page.select_option("#fill", "noise")
+    page.select_option("#area", "masked")
+    page.fill("#blur", "3")
+    page.fill("#padding", "16")
+    page.check("#invert")
+    visit.draw()
+    names = ("mask_fill", "mask_only", "mask_blur", "mask_padding", "mask_invert")
+    assert [visit.sent[-1][name] for name in names] == ["noise", True, 3, 16, True], visit.sent[-1]
+    for name in ("#blur", "#padding"):
+        page.fill(name, "")
+    page.select_option("#fill", "original")
+    page.select_option("#area", "")
+    page.uncheck("#invert")
+    page.click("#drain")
+
+
+def check_sizes(visit):
+    page = visit.page
+    own = int(page.get_attribute("#width", "placeholder"))
+    labels = page.locator("#size option").all_text_contents()
+    assert f"Square 1:1, {own} x {own}" in labels, labels
+    wide = next(label for label in labels if label.startswith("Landscape 3:2"))
+    width, height = map(int, re.findall(r"\d+", wide)[2:])
+    assert width % 8 == height % 8 == 0 and 0.7 < width * height / own ** 2 < 1.3, wide
+    page.select_option("#size", label=wide)
+    assert (page.input_value("#width"), page.input_value("#height")) == (str(width), str(height))
+    page.click("#swap")
+    assert (page.input_value("#width"), page.input_value("#height")) == (str(height), str(width))
+    assert page.input_value("#size") == f"{height}x{width}"
+    page.fill("#width", "88")
+    page.fill("#height", "80")
+    assert page.input_value("#size") == ""
+    for name in ("#width", "#height"):
+        page.fill(name, "64")
+
+
+def check_seeds(visit):
+    page = visit.page
+    page.click("#random")
+    assert page.input_value("#seed") == ""
+    visit.draw()
+    assert "seed" not in visit.sent[-1]
+    page.click("#again")
+    seed = page.input_value("#seed")
+    assert seed and f"seed {seed}" in page.inner_text("#gallery figcaption >> nth=0")
+    page.fill("#seed", "7")
+
+
+def check_adapters(visit):
+    """LoRAs and embeddings that a worker lists can be put into the prompts."""
+    page = visit.page
+    assert not page.is_visible("#adapters")  # this worker has none
+    page.route("**/sdapi/v1/loras", lambda route: route.fulfill(json=[{"name": "style/ink"}, {"name": "pixel"}]))
+    page.route("**/sdapi/v1/embeddings", lambda route: route.fulfill(json={"loaded": {"bad-hands": {}}, "skipped": {}}))
+    page.reload()
+    visit.wait_until_ready()
+    page.fill("#prompt", "a bee")
+    page.select_option("#lora", "pixel")
+    page.fill("#loraStrength", "0.7")
+    page.click("#addLora")
+    assert page.input_value("#prompt") == "a bee, <lora:pixel:0.7>"
+    page.fill("#negative", "")
+    page.click("#addNegative")
+    assert page.input_value("#negative") == "bad-hands"
+    page.unroute("**/sdapi/v1/loras")
+    page.unroute("**/sdapi/v1/embeddings")
+    page.fill("#negative", "")
+    page.fill("#prompt", PROMPT)
+
+
+def check_history(visit):
+    """Pictures and fields are there after a reload."""
+    page = visit.page
+    page.fill("#prompt", "kept words")
+    page.fill("#steps", "3")
+    before, newest = visit.figures(), visit.newest()
+    page.reload()
+    visit.wait_until_ready()
+    assert visit.figures() == before and visit.newest() == newest
+    assert page.input_value("#prompt") == "kept words" and page.input_value("#steps") == "3"
+    visit.button("Settings").click()
+    visit.wait_until("the settings", lambda: page.input_value("#prompt") == PROMPT)
+    visit.button(page.locator("#gallery img").first.get_attribute("alt")).click()
+    assert page.is_visible("#picture") and PROMPT in visit.status()
+    visit.button("Delete").click()
+    assert visit.figures() == before - 1
+    page.reload()
+    visit.wait_until_ready()
+    assert visit.figures() == before - 1
+    page.fill("#steps", "2")
+
+
+def check_keyboard(visit):
+    """A picture without a pointer: the prompt has the focus, the next stops are in its order."""
+    page = visit.page
+    page.reload()
+    visit.wait_until_ready()
+    assert page.evaluate("document.activeElement.id") == "prompt"
+    stops = []
+    for _ in range(4):
+        stops.append(page.evaluate("document.activeElement.id"))
+        page.keyboard.press("Tab")
+    assert stops == ["prompt", "negative", "go", "size"], stops
+    before = visit.figures()
+    page.focus("#prompt")
+    page.keyboard.press("Control+Enter")
+    visit.wait_until("a picture in the gallery", lambda: visit.figures() > before)
+    visit.wait_until("the end", lambda: visit.status().startswith("done"))
+
+
+def check_axe(visit):
+    visit.drop(visit.newest())
+    check_accessibility(visit.page, "pictures")
+    visit.page.click("#drain")
+
+
+def check_forgetting(visit):
+    page = visit.page
+    page.click("#forget")
+    page.click("#forget")
+    assert visit.figures() == 0 and not page.is_visible("#past")
+    page.reload()
+    visit.wait_until_ready()
+    assert visit.figures() == 0
 
 
 def check_photographs(visit):
@@ -197,7 +391,7 @@ def check_networks(visit):
     page.select_option("#upscaler", "Lanczos")
     page.fill("#larger", "")
     before = visit.figures()
-    page.locator("#gallery figure").first.get_by_text("Enlarge", exact=True).click()
+    visit.button("Enlarge").click()
     visit.wait_until("a larger picture", lambda: visit.figures() == before + 1)
     visit.wait_until("the end", lambda: visit.status().startswith("done"))
     assert size_of(visit.newest()) == (192, 192), size_of(visit.newest())
@@ -214,7 +408,7 @@ def check_leaving(visit):
     page.route("**/sdapi/v1/progress", lambda route: route.fulfill(json=told))
     before = visit.figures()
     with page.expect_event("requestfailed", lambda one: one.url.endswith("extra-single-image")):
-        page.locator("#gallery figure").first.get_by_text("Enlarge", exact=True).click()
+        visit.button("Enlarge").click()
         visit.wait_until("the tiles", lambda: visit.status() == "enlarging: tile 2 of 9")
         assert page.is_disabled("#go")
         page.click("#stop")
@@ -241,7 +435,7 @@ def check_cancelling(visit):
     page.fill("#steps", "150")
     page.fill("#count", "16")
     page.click("#go")
-    visit.wait_until("a preview of this job", lambda: page.evaluate("preview !== null"))
+    visit.wait_until("a preview of this job", lambda: (page.get_attribute("#picture", "alt") or "").startswith("Preview"))
     page.click("#stop")
     visit.wait_until("the end", lambda: "cancelled" in visit.status())
     page.wait_for_selector("#go:enabled")
@@ -250,23 +444,6 @@ def check_cancelling(visit):
     page.fill("#count", "1")
     page.fill("#steps", "2")
     visit.draw()
-
-
-def check_white(visit):
-    """Strokes show on a white picture too."""
-    page = visit.page
-    visit.drop(page.evaluate("""() => {
-      const sheet = document.createElement("canvas");
-      sheet.width = sheet.height = 64;
-      const pen = sheet.getContext("2d");
-      pen.fillStyle = "#fff";
-      pen.fillRect(0, 0, 64, 64);
-      return sheet.toDataURL("image/png").split(",")[1];
-    }"""))
-    page.locator("#canvas").click()
-    assert page.evaluate("""() => pen.getImageData(0, 0, canvas.width, canvas.height).data
-      .some(value => value < 128)"""), "nothing is seen of the stroke"
-    page.click("#drain")
 
 
 def check_phone(page, url, folder):
@@ -285,6 +462,7 @@ def check_phone(page, url, folder):
         box = page.locator(part).bounding_box()
         assert box["y"] >= 0 and box["y"] + box["height"] <= 740, (part, box)
     page.screenshot(path=folder / "page_phone.png")
+    check_accessibility(page, "pictures on a phone")
     # Landscape: the picture leaves room for the line below it.
     page.set_viewport_size({"width": 740, "height": 360})
     visit.draw()
@@ -292,21 +470,27 @@ def check_phone(page, url, folder):
     assert box["y"] >= 0 and box["y"] + box["height"] <= 360, box
 
 
+def visit_all(browser, url, folder):
+    page = browser.new_page(viewport={"width": 1180, "height": 820})
+    visit = Visit(page, url, folder)
+    checks = [check_drawing, check_settings, check_from_picture, check_mask, check_photographs, check_sizes,
+              check_seeds, check_second_pass, check_networks, check_leaving, check_errors, check_cancelling,
+              check_history, check_adapters, check_keyboard, check_axe, check_forgetting]
+    for check in checks:
+        check(visit)
+        assert not visit.errors, visit.errors
+        print(browser.browser_type.name, check.__name__, "passed", flush=True)
+    check_phone(page, url, folder)
+    print(browser.browser_type.name, "check_phone passed", flush=True)
+
+
 def main():
     url, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-    folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1180, "height": 820})
-        visit = Visit(page, url, folder)
-        for check in (check_drawing, check_settings, check_from_picture, check_photographs,
-                      check_second_pass, check_networks, check_leaving, check_errors, check_cancelling,
-                      check_white):
-            check(visit)
-            print(check.__name__, "passed", flush=True)
-        check_phone(page, url, folder)
-        print("check_phone passed")
-        browser.close()
+        for browser in browsers(play):
+            shots = folder / browser.browser_type.name
+            shots.mkdir(parents=True, exist_ok=True)
+            visit_all(browser, url, shots)
 
 
 if __name__ == "__main__":

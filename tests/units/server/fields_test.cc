@@ -20,7 +20,6 @@
 
 namespace rbee::server {
 
-std::span<const PageFile> chat_page_files();
 
 namespace {
 
