@@ -6,10 +6,12 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=${1:-$root/build/clients}
 [ -x "$folder/bin/python" ] || python3 -m venv "$folder"
-# uv finds versions that fit together in seconds; pip takes minutes.
+# uv finds versions that fit together in seconds; pip takes minutes. Newer versions of playwright send
+# Debian's Firefox a command that it lacks.
 "$folder/bin/pip" install --quiet uv
-"$folder/bin/uv" pip install --quiet --python "$folder/bin/python" playwright openai anthropic cohere \
-  helm-python-sdk kubernetes-validate pyyaml schemathesis opentelemetry-semantic-conventions "ray[serve]" \
+"$folder/bin/uv" pip install --quiet --python "$folder/bin/python" playwright==1.60.0 axe-playwright-python \
+  openai anthropic cohere helm-python-sdk kubernetes-validate pyyaml schemathesis opentelemetry-semantic-conventions "ray[serve]" \
   ollama langchain-ollama litellm llama-index-llms-ollama
 echo "$folder: $("$folder/bin/pip" list --format freeze | grep -E '^(playwright|openai|anthropic)==' | xargs)"
 command -v chromium >/dev/null || echo "chromium is not installed: the tests of the pages are skipped"
+command -v firefox-esr >/dev/null || echo "firefox-esr is not installed: the pages are tested in Chromium alone"
