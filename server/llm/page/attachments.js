@@ -69,6 +69,7 @@ function fileNode({name, text}, index, onDrop) {
   node.className = "file";
   head.textContent = name;
   body.textContent = text;
+  body.tabIndex = 0;  // it scrolls
   if (onDrop) head.append(removeButton(name, () => onDrop("files", index)));
   node.append(head, body);
   return node;

@@ -45,6 +45,9 @@ function codeBlock(tokens, index) {
 renderer.renderer.rules.fence = codeBlock;
 renderer.renderer.rules.code_block = codeBlock;
 
+// Code and tables scroll on small screens, and so take the focus for the arrow keys.
+renderer.renderer.rules.table_open = () => "<table tabindex=\"0\">\n";
+
 renderer.renderer.rules.link_open = (tokens, index, options, environment, self) => {
   tokens[index].attrSet("target", "_blank");
   tokens[index].attrSet("rel", "noopener noreferrer");
