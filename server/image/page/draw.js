@@ -262,7 +262,8 @@ async function draw(event) {
   event.preventDefault();
   if ($("go").disabled) return;
   work(true);
-  $("result").scrollIntoView({block: narrow.matches ? "start" : "nearest"});
+  if (narrow.matches) $("result").scrollIntoView({block: "start"});
+  else $("live").scrollIntoView({block: "nearest"});
   const watched = watch();
   try {
     const sent = body();
