@@ -91,6 +91,17 @@ export function watchChosen(say) {
 
 let stopper = null;  // ends the fetch that runs
 
+// The server may list a fetched model by another form of its name: whichever is new is it.
+async function choose(name) {
+  const before = chatting.map(each => each.name);
+  const {models} = await health();
+  const found = models.filter(each => each.kind === "chat");
+  const chosen = found.find(each => !before.includes(each.name)) ??
+    found.find(each => each.name === name);
+  if (chosen) remember("model", chosen.name);
+  await showSeveral(models);
+}
+
 async function fetchModel(event) {
   event.preventDefault();
   const name = $("get-name").value.trim();
@@ -108,11 +119,7 @@ async function fetchModel(event) {
       if (total) $("get-bar").value = (completed ?? 0) / total;
       else $("get-bar").removeAttribute("value");
     }
-    await showModels();
-    if (chatting.some(each => each.name === name)) {
-      remember("model", name);
-      await showSeveral((await health()).models);
-    }
+    await choose(name);
     say(`${name} is here`);
   } catch (error) {
     say(error.name === "AbortError" ? "stopped" : error.message, error.name !== "AbortError");

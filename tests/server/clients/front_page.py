@@ -94,9 +94,18 @@ def check_pulling(page):
     page.fill("#get-name", "parrot")
     page.click("#get-go")
     expect(page.locator("#get-status")).to_have_text("parrot is here")
+    expect(page.locator("#pick")).to_have_value("parrot")
     page.screenshot(path=FOLDER / "front_get.png")
+    # A new one is chosen, by whichever name the server lists it.
+    listed = [{"name": name, "kind": "chat"} for name in ("parrot", "hf:tiny/new")]
+    page.route("**/health", lambda route: route.fulfill(json={"status": "healthy", "models": listed}))
+    page.fill("#get-name", "hf.co/tiny/new:latest")
+    page.click("#get-go")
+    expect(page.locator("#pick")).to_have_value("hf:tiny/new")
     page.unroute("**/api/pull")
+    page.unroute("**/health")
     page.keyboard.press("Escape")
+    page.reload()  # without that model
     expect(page.locator("#pick")).to_have_value("parrot")
 
 
