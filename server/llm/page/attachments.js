@@ -70,9 +70,12 @@ function fileNode({name, text}, index, onDrop) {
   head.textContent = name;
   body.textContent = text;
   body.tabIndex = 0;  // it scrolls
-  if (onDrop) head.append(removeButton(name, () => onDrop("files", index)));
   node.append(head, body);
-  return node;
+  if (!onDrop) return node;
+  const row = document.createElement("div");
+  row.className = "file-row";
+  row.append(node, removeButton(name, () => onDrop("files", index)));
+  return row;
 }
 
 // With `onDrop` each can be removed: it gets the list's name and the index.

@@ -68,13 +68,14 @@ def page_errors(page):
 
 def check_accessibility(page, what):
     """In the light and in the dark, the page has no finding that axe-core calls serious or critical."""
-    for theme in ("light", "dark"):
+    for theme in ("dark", "light"):
         while page.evaluate("document.documentElement.dataset.theme") != theme:
             page.click("#theme")
         findings = [f"{each['impact']}: {each['help']}: {[node['html'] for node in each['nodes']]}"
                     for each in Axe().run(page).response["violations"]
                     if each["impact"] in ("serious", "critical")]
         assert not findings, f"{what}, {theme}: " + "\n".join(findings)
+    page.evaluate("localStorage.removeItem('rbee-theme')")  # the system's again
 
 
 __all__ = ["browsers", "check_accessibility", "expect", "is_chromium", "page_errors", "record_bodies",

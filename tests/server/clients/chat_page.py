@@ -363,21 +363,29 @@ def check_pictures(visit):
     assert visit.sent[-1]["messages"][0]["content"][0]["image_url"]["url"] == url
 
 
+NOTES = "K\u00e4se ```x```\n"
+
+
 def check_text_files(visit):
     page = visit.page
     page.click("#new")
     page.set_input_files("#files", [
-        {"name": "notes.md", "mimeType": "text/markdown", "buffer": "K\u00e4se ```x```\n".encode()},
+        {"name": "notes.md", "mimeType": "text/markdown", "buffer": NOTES.encode()},
         {"name": "a.bin", "mimeType": "application/octet-stream", "buffer": b"\x00\x01"}])
     expect(page.locator("#status")).to_contain_text("a.bin is neither text nor a picture")
     expect(page.locator("#attached .file")).to_have_count(1)
+    check_accessibility(page, "an attached file")
+    page.get_by_label("Remove notes.md").click()
+    expect(page.locator("#attached")).to_be_hidden()
+    page.set_input_files("#files", {"name": "notes.md", "mimeType": "text/markdown", "buffer": NOTES.encode()})
+    expect(page.locator("#attached .file")).to_have_count(1)
     visit.ask("What is in it?")
     assert visit.sent[-1]["messages"] == [{"role": "user", "content":
-        "notes.md:\n````\nK\u00e4se ```x```\n````\n\nWhat is in it?"}], visit.sent[-1]
+        f"notes.md:\n````\n{NOTES}````\n\nWhat is in it?"}], visit.sent[-1]
     file = page.locator(".user .file")
     expect(file.locator("pre")).not_to_be_visible()
     file.locator("summary").click()
-    expect(file.locator("pre")).to_have_text("K\u00e4se ```x```")
+    expect(file.locator("pre")).to_have_text(NOTES.rstrip())
     page.set_input_files("#files", {"name": "big.txt", "mimeType": "text/plain", "buffer": b"x" * 1100000})
     expect(page.locator("#status")).to_contain_text("big.txt is larger than 1 MiB")
 
