@@ -57,7 +57,7 @@ export async function keep(blob, seed, prompt, ways) {
   $("gallery").prepend(figureOf(entry, ways));
   showHead();
   await kept.save(entry);
-  for (const old of entries.slice(kKept)) await kept.drop(old.id);
+  for (const old of entries.splice(kKept)) await kept.drop(old.id);
 }
 
 export async function showKept(ways) {
