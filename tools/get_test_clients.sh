@@ -14,4 +14,3 @@ folder=${1:-$root/build/clients}
   ollama langchain-ollama litellm llama-index-llms-ollama
 echo "$folder: $("$folder/bin/pip" list --format freeze | grep -E '^(playwright|openai|anthropic)==' | xargs)"
 command -v chromium >/dev/null || echo "chromium is not installed: the tests of the pages are skipped"
-command -v firefox-esr >/dev/null || echo "firefox-esr is not installed: the pages are tested in Chromium alone"
