@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "rbee/core/certificates.h"
 #include "rbee/core/error.h"
 #include "rbee/hub/http.h"
 #include "rbee/hub/hub_json.h"
@@ -216,6 +217,9 @@ class HttpClient::Impl {
     set(CURLOPT_LOW_SPEED_TIME, kStallSeconds);
     if (!request.sink) set(CURLOPT_TIMEOUT, kWholeSeconds);
     set(CURLOPT_USERAGENT, "rbee");
+    // A libcurl that was built elsewhere does not know this system's place.
+    const std::string authorities = certificate_file();
+    if (!authorities.empty()) set(CURLOPT_CAINFO, authorities.c_str());
     if (request.head) set(CURLOPT_NOBODY, 1L);
     // Sizes and ranges are those of the file itself.
     headers.add("Accept-Encoding: identity");

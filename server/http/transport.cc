@@ -8,7 +8,10 @@
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
+#include <cstdlib>
+#include <filesystem>
 
+#include "rbee/core/certificates.h"
 #include "rbee/core/error.h"
 #include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
@@ -156,6 +159,20 @@ void use_certificate(ssl::context& context, const std::string& certificate,
   check(!error, "tls", no_key, error.message());
 }
 
+// An OpenSSL that was built elsewhere does not know this system's place.
+void trust_system(ssl::context& context, error_code& error) {
+  std::error_code ignored;
+  const bool known = std::getenv(X509_get_default_cert_file_env()) != nullptr ||
+                     std::getenv(X509_get_default_cert_dir_env()) != nullptr ||
+                     std::filesystem::exists(X509_get_default_cert_dir(), ignored);
+  const std::string file = known ? "" : certificate_file();
+  if (file.empty()) {
+    context.set_default_verify_paths(error);
+  } else {
+    context.load_verify_file(file, error);
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<ssl::context> tls_context(const std::string& certificate, const std::string& key) {
@@ -174,7 +191,7 @@ std::shared_ptr<ssl::context> tls_client_context(const ClientTls& files) {
   context->set_verify_mode(ssl::verify_peer);
   error_code error;
   if (files.authorities.empty()) {
-    context->set_default_verify_paths(error);
+    trust_system(*context, error);
     check(!error, "tls", "the system's certificates cannot be read: ", error.message());
   } else {
     const std::string none = cat(files.authorities, " holds no certificate in PEM form: ");

@@ -51,8 +51,8 @@ std::unique_ptr<Transport> make_client_transport(
 // key, in PEM form, without a password. Throws invalid_argument naming the file.
 std::shared_ptr<boost::asio::ssl::context> tls_context(const std::string& certificate,
                                                        const std::string& key);
-// TLS 1.2 and 1.3. Without authorities it uses OpenSSL's default places (SSL_CERT_FILE,
-// SSL_CERT_DIR). Throws invalid_argument naming the file.
+// TLS 1.2 and 1.3. Without authorities OpenSSL's places (SSL_CERT_FILE, SSL_CERT_DIR), else this
+// system's (rbee/core/certificates.h). Throws invalid_argument naming the file.
 std::shared_ptr<boost::asio::ssl::context> tls_client_context(const ClientTls& files);
 // Logs if the context's certificate, from `file`, is expired or not yet valid.
 void warn_of_dates(const boost::asio::ssl::context& context, const std::string& file);

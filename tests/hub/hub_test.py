@@ -344,19 +344,21 @@ class Refusals(Case):
     def test_hosts_of_no_proxy_are_asked_directly(self):
         self.rbee("pull", "hf:org/chat-GGUF:Q8_0", http_proxy="http://127.0.0.1:9", no_proxy="example,127.0.0.1")
 
-    def test_a_certificate_that_nobody_signed_is_refused(self):
+    def test_a_certificate_is_one_that_a_trusted_file_vouches_for(self):
         certificate = os.path.join(self.home, "self-signed.pem")
-        made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1", "-keyout",
-                               certificate, "-out", certificate + ".crt"], capture_output=True)
+        made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1",
+                               "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", certificate, "-out", certificate + ".crt"], capture_output=True)
         if made.returncode != 0:
             self.skipTest("no openssl")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate + ".crt", certificate)
         server = self.hub.servers[0]
         server.socket = context.wrap_socket(server.socket, server_side=True)
-        error = self.rbee("pull", "hf:org/folder", fails=True, HF_ENDPOINT=self.hub.endpoint.replace("http:", "https:"))
+        endpoint = self.hub.endpoint.replace("http:", "https:")
+        error = self.rbee("pull", "hf:org/folder", fails=True, HF_ENDPOINT=endpoint)
         self.assertIn("certificate", error)
         self.assertEqual(self.hub.requests, [])
+        self.rbee("search", "chat", HF_ENDPOINT=endpoint, SSL_CERT_FILE=certificate + ".crt")
 
     def test_offline(self):
         error = self.rbee("pull", "hf:org/chat-GGUF:Q8_0", fails=True, HF_HUB_OFFLINE="1")
