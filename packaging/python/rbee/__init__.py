@@ -1,0 +1,132 @@
+"""rbee, native inference workers: where the program of this wheel is, and a server that lives as long as a block.
+
+    with rbee.Server("hf:org/repo-GGUF:Q4_K_M") as server:
+        requests.post(server.url + "/v1/chat/completions", json={...})
+"""
+
+import collections
+import json
+import os
+import pathlib
+import ssl
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+
+__all__ = ["Server", "program"]
+
+# To ask this module's own server whether it is ready: its certificate may be for another name.
+_OWN = ssl.create_default_context()
+_OWN.check_hostname = False
+_OWN.verify_mode = ssl.CERT_NONE
+
+
+def program():
+    """The path of the program rbee."""
+    return os.fspath(pathlib.Path(__file__).parent / "bin" / "rbee")
+
+
+def _words(flags):
+    """max_waiting=3 is --max-waiting 3; a list repeats its flag, True is the flag alone, None and False are none."""
+    words = []
+    for name, value in flags.items():
+        flag = "--" + name.replace("_", "-")
+        if value is True:
+            words.append(flag)
+        elif value is not None and value is not False:
+            for one in value if isinstance(value, (list, tuple)) else [value]:
+                words += [flag, str(one)]
+    return words
+
+
+class Server:
+    """Runs `rbee serve --model MODEL` with these flags while the block runs: kind="image", device="cuda", name="chat",
+    worker_flag=["--max-running", "64"], ... (docs/reference/serve.md lists them). The block begins when the model is
+    loaded; RuntimeError has the program's last lines if it cannot be."""
+
+    def __init__(self, model, *, program=None, timeout=600.0, **flags):
+        """`timeout`: seconds for the model to load. Without `host` and `port` it listens on a free port of 127.0.0.1."""
+        self._command = [program or globals()["program"](), "serve", "--model", os.fspath(model),
+                         *_words({"host": "127.0.0.1", "port": 0, **flags})]
+        self._scheme = "https" if "tls_cert" in flags else "http"
+        self._host = str(flags.get("host") or "127.0.0.1")
+        self._timeout = timeout
+        self._lines = collections.deque(maxlen=50)
+        self._problem = None
+        self._port = None
+        self._process = None
+
+    @property
+    def url(self):
+        """Without a slash at its end; known inside the block."""
+        if self._port is None:
+            raise RuntimeError("the server was not started")
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)
+        return f"{self._scheme}://{f'[{host}]' if ':' in host else host}:{self._port}"
+
+    def __enter__(self):
+        self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                         stderr=subprocess.STDOUT, text=True, errors="replace",
+                                         env={**os.environ, "LLORCH_LOG_FORMAT": "json"})
+        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
+        self._reader.start()
+        try:
+            self._wait()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self._process.terminate()
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join(10)
+        self._port = None
+
+    def _read(self, lines):
+        # To the end: a full pipe would stop the program.
+        for line in lines:
+            self._lines.append(line.rstrip("\n"))
+            entry = _entry(line)
+            if entry.get("message") == "ready":
+                self._port = int(entry["port"])
+            elif str(entry.get("message")).startswith("a worker ended"):
+                self._problem = entry.get("problem", line)
+        lines.close()
+
+    def _wait(self):
+        end = time.monotonic() + self._timeout
+        while self._port is None or not self._ready():
+            status = self._process.poll()
+            if status is not None:
+                self._reader.join(10)
+                raise self._error(f"rbee serve ended with status {status}")
+            if self._problem is not None:
+                raise RuntimeError(self._problem)
+            if time.monotonic() > end:
+                raise self._error(f"the model was not ready after {self._timeout} seconds")
+            time.sleep(0.02)
+
+    def _ready(self):
+        try:
+            with urllib.request.urlopen(self.url + "/health/ready", timeout=10, context=_OWN):
+                return True
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def _error(self, reason):
+        return RuntimeError("\n".join([reason + ":", *self._lines]))
+
+
+def _entry(line):
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return {}
+    return entry if isinstance(entry, dict) else {}

@@ -1,0 +1,98 @@
+"""The Python module of packaging/python, and the wheel that holds it. Usage: python_module_test.py RBEE"""
+
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TINY_EMOJI = ROOT / "models" / "tiny-emoji"
+sys.path.insert(0, str(ROOT / "packaging" / "python"))
+import rbee  # noqa: E402
+
+RBEE = os.path.abspath(sys.argv[1])
+
+
+def fetched(url):
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return answer.read()
+
+
+class Server(unittest.TestCase):
+    def test_the_block_begins_when_the_model_is_loaded_and_ends_the_program(self):
+        with rbee.Server(TINY_EMOJI, program=RBEE, kind="image", name="emoji") as server:
+            self.assertTrue(server.url.startswith("http://127.0.0.1:"), server.url)
+            self.assertIn(b'"state":"ready"', fetched(server.url + "/workers").replace(b" ", b""))
+            self.assertIn(b"emoji", fetched(server.url + "/v1/models"))
+            url = server.url
+        with self.assertRaises(urllib.error.URLError):
+            fetched(url + "/health")
+        with self.assertRaisesRegex(RuntimeError, "not started"):
+            server.url
+
+    def test_an_error_inside_the_block_ends_the_program_too(self):
+        with self.assertRaises(KeyError):
+            with rbee.Server(TINY_EMOJI, program=RBEE, kind="image") as server:
+                url = server.url
+                raise KeyError("of the user")
+        with self.assertRaises(urllib.error.URLError):
+            fetched(url + "/health")
+
+    def test_a_model_that_cannot_be_loaded(self):
+        with self.assertRaisesRegex(RuntimeError, "/nowhere: there is no such file"):
+            rbee.Server("/nowhere", program=RBEE).__enter__()
+
+    def test_a_flag_that_does_not_exist(self):
+        with self.assertRaisesRegex(RuntimeError, "ended with status [0-9]+:(.|\n)*--no-such-flag"):
+            rbee.Server(TINY_EMOJI, program=RBEE, no_such_flag=1).__enter__()
+
+    def test_a_model_that_takes_too_long(self):
+        with self.assertRaisesRegex(RuntimeError, "not ready after 0 seconds"):
+            rbee.Server(TINY_EMOJI, program=RBEE, kind="image", timeout=0).__enter__()
+
+
+class Wheel(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        self.folder = pathlib.Path(folder)
+        self.program = self.folder / "program"
+        self.program.write_text('#!/bin/sh\necho "called with $*"\n')
+
+    def make(self, name):
+        out = self.folder / name
+        out.mkdir()
+        done = subprocess.run([sys.executable, ROOT / "packaging" / "make_wheel.py", self.program, "1.2.3", "manylinux_2_28_x86_64",
+                               out, ROOT / "LICENSE"], env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}, check=True,
+                              capture_output=True, text=True)
+        return pathlib.Path(done.stdout.strip())
+
+    def test_the_same_input_gives_the_same_bytes(self):
+        first = self.make("first")
+        os.utime(self.program, (0, 0))
+        second = self.make("second")
+        self.assertEqual(first.name, "rbee-1.2.3-py3-none-manylinux_2_28_x86_64.whl")
+        self.assertEqual(*(hashlib.sha256(path.read_bytes()).hexdigest() for path in (first, second)))
+
+    def test_pip_installs_it(self):
+        there = self.folder / "there"
+        done = subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-index", "--disable-pip-version-check",
+                               "--target", there, self.make("out")], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        environment = {**os.environ, "PYTHONPATH": str(there)}
+        for command in ([sys.executable, "-m", "rbee"], [there / "bin" / "rbee"]):
+            said = subprocess.run([*command, "--version", "two words"], env=environment, capture_output=True, text=True)
+            self.assertEqual(said.stdout, "called with --version two words\n", said.stderr)
+        path = subprocess.run([sys.executable, "-c", "import rbee; print(rbee.program())"], env=environment, cwd=self.folder,
+                              capture_output=True, text=True)
+        self.assertEqual(path.stdout.strip(), str(there / "rbee" / "bin" / "rbee"))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
