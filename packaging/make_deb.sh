@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
 # Makes the Debian package of a build folder's rbee: the program, its workers' links, and units.
-# Usage: make_deb.sh BUILD_FOLDER OUT_FOLDER
+# Usage: make_deb.sh BUILD_FOLDER OUT_FOLDER [NOTICES]: the licences of libraries, for a program that has them inside
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$(realpath "${1:?the build folder, e.g. build/cpu}")
 mkdir -p "${2:?the folder for the packages}"
 out=$(realpath "$2")
+scripts=(/usr/share/doc/libjs-markdown-it/copyright /usr/share/doc/libjs-highlight.js/copyright)
+inside=no
+notices=("${scripts[@]}")
+[ $# -lt 3 ] || { inside=yes && notices=("$3"); }
 
 [ -x "$build/bin/rbee" ] || { echo "$build/bin holds no rbee" >&2; exit 1; }
 version=$(sed -n 's/^project(rbee VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
@@ -27,6 +31,10 @@ device_lines() {
 
 # Names and versions of the packages whose libraries a program needs.
 depends() {
+  if [ "$inside" = yes ]; then  # dpkg-shlibdeps would ask for the glibc that this machine has its functions from
+    echo "libc6 (>= $(objdump -T "$1" | sed -n 's/.*GLIBC_\([0-9.]*\).*/\1/p' | sort -V | tail -1)), libgcc-s1"
+    return
+  fi
   mkdir -p "$work/shlibs/debian"
   printf 'Source: rbee\n\nPackage: rbee\nArchitecture: any\n' >"$work/shlibs/debian/control"
   (cd "$work/shlibs" && dpkg-shlibdeps -O "$1" 2>/dev/null) | sed -n 's/^shlibs:Depends=//p'
@@ -61,11 +69,16 @@ install_documents() {
     printf '\n---- THIRD_PARTY.md\n\n'
     cat THIRD_PARTY.md
   } >"$doc/copyright"
-  cat /usr/share/doc/libjs-markdown-it/copyright /usr/share/doc/libjs-highlight.js/copyright \
-    >"$doc/third-party-licences"
+  cat "${notices[@]}" >"$doc/third-party-licences"
   install -m 644 packaging/deb/example.env packaging/deb/serve.json packaging/deb/serve.env \
     docs/reference/http-api.md docs/reference/worker-flags.md docs/reference/serve.md \
     docs/guide/command-line.md "$doc"
+}
+
+# In KiB, as dpkg-gencontrol counts: the same on every file system.
+installed_size() {
+  find "$root" -path "$root/DEBIAN" -prune -o -type f -printf '%s\n' -o -printf '1\n' |
+    awk '{ sum += int(($1 + 1023) / 1024) } END { print sum }'
 }
 
 # The workers were packages of their own, whose place this one takes: $1, comma-separated.
@@ -78,7 +91,7 @@ Architecture: $architecture
 Maintainer: rbee.cpp <rbee@localhost>
 Section: science
 Priority: optional
-Installed-Size: $(du -sk "$root" | cut -f1)
+Installed-Size: $(installed_size)
 Depends: passwd, $(depends "$root/usr/bin/rbee")
 Recommends: ca-certificates
 Provides: $1
