@@ -33,18 +33,27 @@ def output(*command):
 
 
 def packages_of(build):
-    """Debian's binary packages whose files the link takes, and whether curl was built apart."""
+    """Debian's binary packages whose files the link takes."""
     link = output("ninja", "-C", build, "-t", "commands", "bin/rbee").splitlines()[-1]
-    archives = {os.path.realpath(path) for path in re.findall(r"(?<= )(/\S+\.a)\b", link)}
-    own = {path for path in archives if os.path.basename(path) == "libcurl.a"}
-    found = {"libcurl4-openssl-dev"} if own else set()
-    for path in archives - own:
-        if not path.startswith(os.path.realpath(build)):
+    found = set(HEADERS)
+    for path in re.findall(r"\S+\.a\b", link):
+        if os.path.basename(path) == "libcurl.a":  # of build_curl.sh
+            found.add("libcurl4-openssl-dev")
+        elif not os.path.basename(path).startswith("librbee_"):
+            path = os.path.realpath(path)
             names = [path, path.removeprefix("/usr")]  # where /lib is a link to /usr/lib
-            line = next(done.stdout for done in (subprocess.run(["dpkg", "-S", name], capture_output=True, text=True)
-                                                 for name in names) if done.returncode == 0)
+            owners = (subprocess.run(["dpkg", "-S", name], capture_output=True, text=True) for name in names)
+            line = next((done.stdout for done in owners if done.returncode == 0), None)
+            if line is None:
+                sys.exit(f"{path} is of no Debian package")
             found.add(line.split(":")[0])
-    return sorted(found | set(HEADERS))
+    return sorted(found)
+
+
+def zig_of(build):
+    """The folder of zig, and its version."""
+    folder = next(pathlib.Path(build).glob("tools/lib/python*/site-packages/ziglang"))
+    return folder, next(folder.parent.glob("ziglang-*.dist-info")).name.split("-")[1].removesuffix(".dist")
 
 
 def sources(names):
@@ -62,7 +71,7 @@ def entry(name, version, licence, **more):
             "licenseDeclared": licence, "copyrightText": "NOASSERTION", **more}
 
 
-def document(found, program, version, commit):
+def document(found, zig, program, version, commit):
     date = datetime.datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), datetime.timezone.utc)
     digest = hashlib.sha256(pathlib.Path(program).read_bytes()).hexdigest()
     own = entry("rbee", version, "Apache-2.0 OR MIT", sourceInfo=f"commit {commit}",
@@ -70,6 +79,9 @@ def document(found, program, version, commit):
     parts = [entry(source, of[0], LICENCES[source], externalRefs=[
         {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
          "referenceLocator": PURL.format(source=source, version=of[0])}]) for source, of in sorted(found.items())]
+    # Start files of glibc, and functions of zig's own.
+    parts.append(entry("ziglang", zig, "MIT AND LGPL-2.1-or-later", externalRefs=[
+        {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": f"pkg:pypi/ziglang@{zig}"}]))
     relations = [{"spdxElementId": "SPDXRef-DOCUMENT", "relatedSpdxElement": own["SPDXID"],
                   "relationshipType": "DESCRIBES"}]
     relations += [{"spdxElementId": own["SPDXID"], "relatedSpdxElement": part["SPDXID"],
@@ -81,8 +93,8 @@ def document(found, program, version, commit):
             "packages": [own, *parts], "relationships": relations}
 
 
-def notices(found):
-    parts = []
+def notices(found, zig_folder, zig):
+    parts = [f"==== zig {zig}\n\n{(zig_folder / 'LICENSE').read_text()}\n"]
     for source, (version, name) in sorted(found.items()):
         text = pathlib.Path(f"/usr/share/doc/{name}/copyright").read_text(errors="replace")
         parts.append(f"==== {source} {version}\n\n{text.strip()}\n")
@@ -92,9 +104,10 @@ def notices(found):
 def main():
     build, program, version, commit, out = sys.argv[1:6]
     found = sources(packages_of(build))
-    pathlib.Path(out).write_text(json.dumps(document(found, program, version, commit), indent=1) + "\n")
+    zig_folder, zig = zig_of(build)
+    pathlib.Path(out).write_text(json.dumps(document(found, zig, program, version, commit), indent=1) + "\n")
     if sys.argv[6:7] == ["--notices"]:
-        pathlib.Path(sys.argv[7]).write_text(notices(found))
+        pathlib.Path(sys.argv[7]).write_text(notices(found, zig_folder, zig))
 
 
 if __name__ == "__main__":
