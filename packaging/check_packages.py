@@ -35,7 +35,7 @@ with rbee.Server("/root/model.gguf", name="chat") as server:
 
 
 def make_system(name, folder):
-    packages = "--include=python3-venv,ca-certificates"
+    packages = "--include=python3-venv,ca-certificates,passwd"  # what the .deb and pip ask for
     if name not in UBUNTU:
         subprocess.run(["mmdebstrap", "--quiet", "--mode=root", "--variant=apt", "--dpkgopt=force-unsafe-io", packages, name,
                         folder], check=True)
