@@ -1,5 +1,7 @@
 #include "rbee/models/decoder.h"
 
+#include <algorithm>
+
 #include "rbee/models/common_config.h"
 #include "rbee/ops/elementwise.h"
 
@@ -34,6 +36,7 @@ nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn:
           .pack = options.pack_weights,
           .output = options.output,
           .activations = options.activations,
+          .host = options.host,
           .progress = options.progress};
 }
 
@@ -45,23 +48,41 @@ std::unique_ptr<LanguageModel> load_decoder(const io::Checkpoint& checkpoint,
                                             const DecoderSpec& spec) {
   const nn::WeightScope weights(checkpoint, weight_options(options, names));
   add_rope_tensors(rope, weights);
-  const nn::Rope table(rope, context_positions(config, options), *options.device);
-  return std::make_unique<Decoder>(config, weights, spec, [&](int64_t layer) {
-    return block(weights.layer(layer), layer, table);
-  });
+  const LayerPlaces places(config, options);
+  const RopeTables tables(rope, context_positions(config, options), places, *options.device);
+  const auto make = [&](int64_t layer) {
+    return block(places.layer(weights, layer), layer, tables.of_layer(layer));
+  };
+  return std::make_unique<Decoder>(config, weights, spec, make, places.host());
+}
+
+LayerPlaces::LayerPlaces(const ModelConfig& config, const LoadOptions& options) {
+  check(options.gpu_layers >= 1, "gpu_layers", options.gpu_layers, " is below 1");
+  if (options.gpu_layers > config.layers) return;
+  check(options.host != nullptr, "gpu_layers", "no device is given for the layers on the host");
+  host_ = {.host = options.host, .count = config.layers + 1 - options.gpu_layers};
+}
+
+RopeTables::RopeTables(const nn::RopeOptions& rope, int64_t positions, const LayerPlaces& places,
+                       Device& device)
+    : host_layers_(places.host().count), on_device_(rope, positions, device) {
+  if (places.host().any()) on_host_ = nn::Rope(rope, positions, *places.host().host);
 }
 
 Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, const DecoderSpec& spec,
-                 const MakeBlock& block)
+                 const MakeBlock& block, HostLayers host)
     : config_(config),
+      host_(host),
       logit_scale_(spec.logit_scale),
       logit_softcap_(spec.logit_softcap),
       pictures_(spec.pictures),
       activations_(weights.activations()),
-      embedding_(weights / "token_embd", config.vocab_size, config.dim, spec.embedding_scale) {
+      embedding_((host.any() ? weights.on_host() : weights) / "token_embd", config.vocab_size,
+                 config.dim, spec.embedding_scale) {
   if (spec.embedding_norm) {
+    const nn::WeightScope first = host.any() ? weights.on_host() : weights;
     embedding_norm_ =
-        nn::LayerNorm(weights / "token_embd_norm", {.dim = config.dim, .eps = config.norm_eps});
+        nn::LayerNorm(first / "token_embd_norm", {.dim = config.dim, .eps = config.norm_eps});
   }
   if (!config.causal && weights.wants_output()) {
     fail(Code::unsupported, "model", "its tokens see what comes after them ",
@@ -93,16 +114,15 @@ Tensor Decoder::embed(const ForwardBatch& batch) const {
     check(picture.first >= 0 && picture.first + count <= x.dim(0), "forward", "a picture of ",
           count, " rows begins at row ", picture.first, " of ", x.dim(0));
     Tensor to = x.slice(Axis{0}, picture.first, count);
-    copy_(to, picture.rows);
+    copy_(to, cast(picture.rows.to(x.device()), x.dtype()));
   }
   return x;
 }
 
-Tensor Decoder::states(const ForwardBatch& batch, nn::KvCache& cache) const {
-  check_batch(batch);
-  check_cache(config_, cache);
-  nn::Residual x(embed(batch), batch.lora);
-  for (int64_t layer = 0; layer < config_.layers; ++layer) {
+// Layers first ... end - 1.
+void Decoder::run_layers(nn::Residual& x, const ForwardBatch& batch, nn::KvCache& cache,
+                         int64_t first, int64_t end) const {
+  for (int64_t layer = first; layer < end; ++layer) {
     nn::LayerStep step{.positions = batch.positions,
                        .paged = batch.paged,
                        .keys = cache.keys(layer),
@@ -112,6 +132,24 @@ Tensor Decoder::states(const ForwardBatch& batch, nn::KvCache& cache) const {
     (*blocks_[static_cast<size_t>(layer)])(x, step);
     if (batch.on_layer) batch.on_layer(layer, x.value());
   }
+}
+
+Tensor Decoder::run_host_layers(const ForwardBatch& batch, nn::KvCache& cache) const {
+  RB_ASSERT(host_.any());
+  check_batch(batch);
+  check_cache(config_, cache);
+  nn::Residual x(embed(batch), batch.lora);
+  run_layers(x, batch, cache, 0, host_.count);
+  return x.value();
+}
+
+Tensor Decoder::states(const ForwardBatch& batch, nn::KvCache& cache) const {
+  check_batch(batch);
+  check_cache(config_, cache);
+  check(batch.hidden.defined() == host_.any(), "forward", host_.count,
+        " layers are on the host, and their result is ", batch.hidden);
+  nn::Residual x(host_.any() ? cast(batch.hidden, activations_) : embed(batch), batch.lora);
+  run_layers(x, batch, cache, host_.count, config_.layers);
   return std::visit([&](const auto& norm) { return x.norm(norm); }, output_norm_);
 }
 

@@ -46,13 +46,16 @@ class Decoder final : public LanguageModel {
  public:
   using MakeBlock = std::function<std::unique_ptr<const Block>(int64_t layer)>;
 
-  // Takes token_embd, the blocks' weights in order, output_norm and output.
+  // Takes token_embd, the blocks' weights in order, output_norm and output. `block` must make the
+  // layers of `host` there: see LayerPlaces.
   Decoder(const ModelConfig& config, const nn::WeightScope& weights, const DecoderSpec& spec,
-          const MakeBlock& block);
+          const MakeBlock& block, HostLayers host = {});
 
   const ModelConfig& config() const override { return config_; }
   Tensor forward(const ForwardBatch& batch, nn::KvCache& cache) const override;
   Tensor states(const ForwardBatch& batch, nn::KvCache& cache) const override;
+  HostLayers host_layers() const override { return host_; }
+  Tensor run_host_layers(const ForwardBatch& batch, nn::KvCache& cache) const override;
   const PictureEncoder* pictures() const override { return pictures_.get(); }
   std::span<const nn::LoraTarget> lora_targets() const override { return lora_targets_; }
   DType activations() const override { return activations_; }
@@ -66,8 +69,11 @@ class Decoder final : public LanguageModel {
 
  private:
   Tensor embed(const ForwardBatch& batch) const;
+  void run_layers(nn::Residual& x, const ForwardBatch& batch, nn::KvCache& cache, int64_t first,
+                  int64_t end) const;
 
   ModelConfig config_;
+  HostLayers host_;
   float logit_scale_, logit_softcap_;
   std::shared_ptr<const PictureEncoder> pictures_;
   DType activations_;
@@ -78,6 +84,37 @@ class Decoder final : public LanguageModel {
   nn::Linear output_;
   std::vector<nn::LoraTarget> lora_targets_;
   nn::WeightFigures figures_;
+};
+
+// Where each layer of a model is.
+class LayerPlaces {
+ public:
+  // Throws invalid_argument if options.gpu_layers is below 1, or needs a host that is not given.
+  LayerPlaces(const ModelConfig& config, const LoadOptions& options);
+
+  HostLayers host() const { return host_; }
+  bool on_host(int64_t layer) const { return layer < host_.count; }
+  nn::WeightScope layer(const nn::WeightScope& weights, int64_t index) const {
+    return (on_host(index) ? weights.on_host() : weights).layer(index);
+  }
+
+ private:
+  HostLayers host_;
+};
+
+// A rotary table on each device that has layers.
+class RopeTables {
+ public:
+  RopeTables(const nn::RopeOptions& rope, int64_t positions, const LayerPlaces& places,
+             Device& device);
+  const nn::Rope& of_layer(int64_t index) const {
+    return index < host_layers_ ? *on_host_ : on_device_;
+  }
+
+ private:
+  int64_t host_layers_;
+  nn::Rope on_device_;
+  std::optional<nn::Rope> on_host_;
 };
 
 // Makes layer `index` of a family whose layers share one rotary table.

@@ -31,6 +31,9 @@ struct ForwardBatch {
   Tensor logit_rows;  // (n) i32, rows of the batch that need logits
   std::vector<PictureRows> pictures;
   nn::LoraRows lora;  // of the tokens
+  // Of a model with layers on the host: what they gave, as run_host_layers(). Its rows are the
+  // tokens, or the logit rows if no layer follows.
+  Tensor hidden = {};
   // Called with the residual stream after each layer, for tests and analysis. After the last layer
   // it has only the logit rows.
   std::function<void(int64_t layer, const Tensor& hidden)> on_layer;
@@ -56,16 +59,33 @@ struct ModelConfig {
   int64_t reach = 0;
 };
 
+// The first layers of a model whose device has no room for all of them.
+struct HostLayers {
+  Device* host = nullptr;  // computes the token embedding and `count` layers; null: there is none
+  int64_t count = 0;
+
+  bool any() const { return host != nullptr; }
+};
+
 class LanguageModel {
  public:
   virtual ~LanguageModel() = default;
 
   virtual const ModelConfig& config() const = 0;
   // Adds the batch's keys and values to the cache and returns logits (n, vocab) f32. The cache has
-  // the model's layers, kv_heads and head_dim. Const: one model may serve several caches.
+  // the model's layers, kv_heads and head_dim. Const: one model may serve several caches. A model
+  // with layers on the host takes their result in the batch.
   virtual Tensor forward(const ForwardBatch& batch, nn::KvCache& cache) const = 0;
   // The same up to the final norm: the states (n, dim) of the logit rows, as activations().
   virtual Tensor states(const ForwardBatch& batch, nn::KvCache& cache) const = 0;
+
+  virtual HostLayers host_layers() const { return {}; }
+  // The token embedding and the layers on the host: f32 rows there, the batch's tokens or, if all
+  // layers are there, its logit rows. Its tensors are on the host.
+  virtual Tensor run_host_layers(const ForwardBatch& batch, nn::KvCache& cache) const {
+    (void)batch, (void)cache;
+    return {};
+  }
 
   // Null if the model reads only text.
   virtual const PictureEncoder* pictures() const { return nullptr; }
@@ -78,12 +98,18 @@ class LanguageModel {
   virtual std::string quantization() const = 0;  // most common weight type by bytes, e.g. "q4_1"
 };
 
+inline constexpr int64_t kAllLayers = INT64_MAX;
+
 struct LoadOptions {
   Device* device = nullptr;
   int64_t context = 0;  // positions to prepare rope tables for; 0 = min(trained, 4096)
   bool output = true;   // false: without the output matrix, only for states()
   // The vision tower of a model whose own file has none (GGUF's mmproj). Not read after loading.
   const io::Checkpoint* pictures = nullptr;
+  // Layers on the device, from the last one on, where the output matrix counts as the last. If that
+  // is fewer than there are, `host` computes the others and the token embedding.
+  int64_t gpu_layers = kAllLayers;
+  Device* host = nullptr;
   bool pack_weights = true;  // rewrite matrices for the device's kernels
   // What layers compute in: f32, f16 or bf16. Sums, norms and softmax are always f32.
   DType activations = DType::f32;

@@ -6,12 +6,16 @@ namespace rbee::nn {
 namespace {
 
 int64_t bytes_of(const KvCacheOptions& options) {
-  const int64_t rows = options.blocks * options.kv_heads * options.block_size;
-  return (options.one_tensor ? 1 : 2) * (options.one_layer ? 1 : options.layers) * rows *
-         row_bytes(options.dtype, options.head_dim);
+  return options.blocks * options.block_size *
+         KvCache::token_bytes(options, options.one_layer ? 1 : options.layers);
 }
 
 }  // namespace
+
+int64_t KvCache::token_bytes(const KvCacheOptions& options, int64_t layers) {
+  return (options.one_tensor ? 1 : 2) * layers * options.kv_heads *
+         row_bytes(options.dtype, options.head_dim);
+}
 
 KvCache::KvCache(const KvCacheOptions& options, Device& device) : options_(options) {
   constexpr const char* kOp = "kv_cache";
@@ -30,9 +34,13 @@ KvCache::KvCache(const KvCacheOptions& options, Device& device) : options_(optio
         values_.push_back(values_.front());
         continue;
       }
-      keys_.push_back(empty_cache(shape, options.dtype, device));
-      values_.push_back(options.one_tensor ? keys_.back()
-                                           : empty_cache(shape, options.dtype, device));
+      const bool on_host = options.host != nullptr && layer < options.host_layers;
+      const auto make = [&] {
+        return empty_cache(shape, options.dtype, on_host ? *options.host : device,
+                           !on_host && options.in_host_memory);
+      };
+      keys_.push_back(make());
+      values_.push_back(options.one_tensor ? keys_.back() : make());
     }
   } catch (const Error& error) {
     if (error.code() != Code::out_of_memory) throw;

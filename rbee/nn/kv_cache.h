@@ -18,6 +18,11 @@ struct KvCacheOptions {
   DType dtype = DType::f16;  // f32, f16, bf16, f8e4m3 or q8_0
   bool one_tensor = false;   // values are the keys: latent attention
   bool one_layer = false;    // layers share memory: for passes whose cache is not read again
+  // The first host_layers layers are on `host`, if that is not null.
+  Device* host = nullptr;
+  int64_t host_layers = 0;
+  // The device's layers are in host memory that its kernels read over the bus.
+  bool in_host_memory = false;
 };
 
 class KvCache {
@@ -33,6 +38,9 @@ class KvCache {
   int64_t blocks() const { return options_.blocks; }
   int64_t block_size() const { return options_.block_size; }
   int64_t bytes() const;  // of all layers, keys and values; of one with one_layer
+
+  // Bytes of these layers, keys and values, for each position.
+  static int64_t token_bytes(const KvCacheOptions& options, int64_t layers);
 
  private:
   KvCacheOptions options_;

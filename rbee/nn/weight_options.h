@@ -38,6 +38,9 @@ struct WeightOptions {
   // 32. For devices whose kernels multiply q8_0 in 8 bits. Null: none.
   bool (*may_quantize)(std::string_view name) = nullptr;
   DType activations = DType::f32;      // f32, f16 or bf16: what layers compute in
+  // Where WeightScope::on_host() loads, for layers that a GPU has no room for; they compute in f32.
+  // Null: no layer is loaded there.
+  Device* host = nullptr;
   const WeightPatch* patch = nullptr;  // must outlive the scope
   // Keeps what a scope's calls give. If it is filled, calls give its contents instead of reading
   // the checkpoint. Must outlive the scope.

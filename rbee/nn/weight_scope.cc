@@ -1,5 +1,7 @@
 #include "rbee/nn/weight_scope.h"
 
+#include <optional>
+
 #include "rbee/nn/lora.h"
 #include "rbee/nn/weight_packer.h"
 #include "rbee/nn/weight_stash.h"
@@ -7,21 +9,43 @@
 
 namespace rbee::nn {
 
+namespace {
+
+WeightOptions host_options(WeightOptions options) {
+  options.device = options.host;
+  options.activations = DType::f32;
+  return options;
+}
+
+}  // namespace
+
+// A device and what loads to it.
+struct WeightScope::Place {
+  Place(const io::Checkpoint& from, const WeightOptions& how, WeightBooks& books)
+      : options(how), reader(from, how, books), packer(how, books) {}
+
+  const WeightOptions& options;
+  WeightReader reader;
+  WeightPacker packer;
+};
+
 struct WeightScope::State {
   State(const io::Checkpoint& from, const WeightOptions& how)
       : checkpoint(from),
         options(how),
+        options_of_host(host_options(how)),
         names(from, how.names, how.own_names),
         books(from, options),
-        reader(from, options, books),
-        packer(options, books) {}
+        device(from, options, books) {
+    if (how.host != nullptr) host.emplace(from, options_of_host, books);
+  }
 
   const io::Checkpoint& checkpoint;
-  WeightOptions options;
+  WeightOptions options, options_of_host;
   WeightNames names;
   WeightBooks books;
-  WeightReader reader;
-  WeightPacker packer;
+  Place device;
+  std::optional<Place> host;
   std::vector<LoraTarget> lora_targets;
 };
 
@@ -29,17 +53,24 @@ WeightScope::WeightScope(const io::Checkpoint& checkpoint, const WeightOptions& 
   check(options.device != nullptr, "load", "no device is given");
   if (options.stash != nullptr) options.stash->rewind();
   state_ = std::make_shared<State>(checkpoint, options);
+  place_ = &state_->device;
 }
 
-WeightScope::WeightScope(std::shared_ptr<State> state, std::string path, int64_t layer)
-    : state_(std::move(state)), path_(std::move(path)), layer_(layer) {}
+WeightScope::WeightScope(std::shared_ptr<State> state, Place* place, std::string path,
+                         int64_t layer)
+    : state_(std::move(state)), place_(place), path_(std::move(path)), layer_(layer) {}
 
 WeightScope WeightScope::operator/(std::string_view part) const {
-  return {state_, path_.empty() ? std::string(part) : cat(path_, ".", part), layer_};
+  return {state_, place_, path_.empty() ? std::string(part) : cat(path_, ".", part), layer_};
 }
 
 WeightScope WeightScope::layer(int64_t index) const {
-  return {state_, "blk.*", index};
+  return {state_, place_, "blk.*", index};
+}
+
+WeightScope WeightScope::on_host() const {
+  RB_ASSERT(state_->host.has_value());
+  return {state_, &*state_->host, path_, layer_};
 }
 
 std::string WeightScope::name(std::string_view leaf) const {
@@ -65,7 +96,7 @@ bool WeightScope::has(std::string_view leaf) const {
 }
 
 bool WeightScope::wants_output() const {
-  return state_->options.output;
+  return place_->options.output;
 }
 
 bool WeightScope::is_gguf() const {
@@ -73,11 +104,11 @@ bool WeightScope::is_gguf() const {
 }
 
 Device& WeightScope::device() const {
-  return *state_->options.device;
+  return *place_->options.device;
 }
 
 DType WeightScope::activations() const {
-  return state_->options.activations;
+  return place_->options.activations;
 }
 
 const WeightFigures& WeightScope::figures() const {
@@ -85,21 +116,21 @@ const WeightFigures& WeightScope::figures() const {
 }
 
 bool WeightScope::rounds_inputs(std::string_view leaf) const {
-  return state_->reader.rounds_inputs(name(leaf));
+  return place_->reader.rounds_inputs(name(leaf));
 }
 
 float WeightScope::matrix_scale(std::string_view leaf) const {
-  const std::vector<float> scales = state_->reader.scales(name(leaf), 1);
+  const std::vector<float> scales = place_->reader.scales(name(leaf), 1);
   return scales.empty() ? 1 : scales.front();
 }
 
 std::vector<float> WeightScope::expert_scales(std::string_view leaf, int64_t experts) const {
-  return state_->reader.scales(name(leaf), experts);
+  return place_->reader.scales(name(leaf), experts);
 }
 
 template <typename Make>
 Tensor WeightScope::remembered(const Make& make) const {
-  WeightStash* stash = state_->options.stash;
+  WeightStash* stash = place_->options.stash;
   if (stash == nullptr) return make();
   if (stash->filled()) return stash->next();
   const Tensor made = make();
@@ -117,20 +148,20 @@ Tensor WeightScope::own(const Make& make) const {
 }
 
 void WeightScope::moved(const Tensor& from, const Tensor& to) const {
-  if (state_->options.stash != nullptr) state_->options.stash->replace(from, to);
+  if (place_->options.stash != nullptr) place_->options.stash->replace(from, to);
 }
 
 Tensor WeightScope::vector(std::string_view leaf, int64_t size, float offset) const {
   if (offset == 0) return array(leaf, Shape{size});
   return own([&] {
-    const Tensor x = cast(state_->reader.whole(name(leaf), Shape{size}), DType::f32);
+    const Tensor x = cast(place_->reader.whole(name(leaf), Shape{size}), DType::f32);
     return cast(affine(x, 1.0, offset), activations());
   });
 }
 
 Tensor WeightScope::array(std::string_view leaf, const Shape& shape) const {
   return own([&] {
-    const Tensor x = cast(state_->reader.whole(name(leaf), shape), activations());
+    const Tensor x = cast(place_->reader.whole(name(leaf), shape), activations());
     // A tensor of that type already is copied out, so that small ones do not pin pages of the file.
     Tensor copy = empty(shape, x.dtype(), device());
     copy_(copy, x);
@@ -145,7 +176,7 @@ Tensor WeightScope::stack(std::string_view leaf, const Shape& shape) const {
     Tensor rows = empty(shape, activations(), device());
     for (int64_t i = 0; i < shape[0]; ++i) {
       Tensor to = rows.slice(Axis{0}, i, 1);
-      copy_(to, cast(state_->reader.row(name_of_each(full, i), shape[1]), activations()));
+      copy_(to, cast(place_->reader.row(name_of_each(full, i), shape[1]), activations()));
     }
     return rows;
   });
@@ -154,34 +185,34 @@ Tensor WeightScope::stack(std::string_view leaf, const Shape& shape) const {
 Tensor WeightScope::conv(std::string_view leaf, const Shape& shape) const {
   return remembered([&] {
     const std::string full = name(leaf);
-    const Tensor packed = state_->packer.conv(full, state_->reader.whole(full, shape));
-    if (!state_->reader.patched(full)) state_->reader.let_go(full);
+    const Tensor packed = place_->packer.conv(full, place_->reader.whole(full, shape));
+    if (!place_->reader.patched(full)) place_->reader.let_go(full);
     return packed;
   });
 }
 
 std::vector<float> WeightScope::values(std::string_view leaf, int64_t size) const {
-  return cast(state_->reader.whole(name(leaf), Shape{size}), DType::f32).to_host<float>();
+  return cast(place_->reader.whole(name(leaf), Shape{size}), DType::f32).to_host<float>();
 }
 
 Tensor WeightScope::table(std::string_view leaf, const Shape& shape) const {
-  return own([&] { return state_->reader.whole(name(leaf), shape); });
+  return own([&] { return place_->reader.whole(name(leaf), shape); });
 }
 
 Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) const {
   return remembered([&] {
     const std::string full = name(leaf);
-    return state_->packer.matrix(full, state_->reader.matrix(full, rows, in));
+    return place_->packer.matrix(full, place_->reader.matrix(full, rows, in));
   });
 }
 
 OrderedMatrix WeightScope::ordered_matrix(std::string_view leaf, RowSlice rows, int64_t in) const {
   const std::string full = name(leaf);
   const Shape shape{rows.total, in};
-  WeightReader& reader = state_->reader;
+  WeightReader& reader = place_->reader;
   if (!reader.has_order(full, shape)) return {matrix(leaf, rows, in), {}};
   const Tensor weight =
-      remembered([&] { return state_->packer.pack(reader.matrix_by_group(full, rows, in)); });
+      remembered([&] { return place_->packer.pack(reader.matrix_by_group(full, rows, in)); });
   return {weight, reader.order(full, shape)};
 }
 
@@ -189,18 +220,18 @@ Tensor WeightScope::experts(std::string_view leaf, const Shape& shape) const {
   return remembered([&] {
     const std::string full = name(leaf);
     PagesInUse pages;
-    return state_->packer.experts(shape[0], [&](int64_t expert) {
-      return state_->reader.expert(full, expert, shape, pages);
+    return place_->packer.experts(shape[0], [&](int64_t expert) {
+      return place_->reader.expert(full, expert, shape, pages);
     });
   });
 }
 
 Tensor WeightScope::mxfp4_experts(std::string_view leaf, const Shape& shape, int64_t first,
                                   int64_t step) const {
-  const Mxfp4Stack stack = state_->reader.mxfp4_stack(name(leaf), shape, first, step);
+  const Mxfp4Stack stack = place_->reader.mxfp4_stack(name(leaf), shape, first, step);
   return remembered([&] {
-    return state_->packer.experts(
-        shape[0], [&](int64_t expert) { return state_->reader.mxfp4_expert(stack, expert); });
+    return place_->packer.experts(
+        shape[0], [&](int64_t expert) { return place_->reader.mxfp4_expert(stack, expert); });
   });
 }
 

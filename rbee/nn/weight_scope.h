@@ -32,6 +32,8 @@ class WeightScope {
 
   WeightScope operator/(std::string_view part) const;
   WeightScope layer(int64_t index) const;  // "blk.<index>"
+  // The same path, but its calls load to WeightOptions::host, which must be given.
+  WeightScope on_host() const;
 
   // The calls below take a leaf, "weight" or "bias". They throw not_found naming a missing tensor
   // and the wanted shape, invalid_argument naming both shapes, and unsupported naming a type that
@@ -100,7 +102,8 @@ class WeightScope {
 
  private:
   struct State;
-  WeightScope(std::shared_ptr<State> state, std::string path, int64_t layer);
+  struct Place;
+  WeightScope(std::shared_ptr<State> state, Place* place, std::string path, int64_t layer);
   // Calls `make`, or gives its earlier result from a filled stash.
   template <typename Make>
   Tensor remembered(const Make& make) const;
@@ -109,6 +112,7 @@ class WeightScope {
   Tensor own(const Make& make) const;
 
   std::shared_ptr<State> state_;
+  Place* place_;  // of the state
   std::string path_;
   int64_t layer_ = -1;
 };

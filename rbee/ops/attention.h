@@ -51,8 +51,9 @@ bool is_cache_dtype(DType dtype);
 
 // An uninitialised paged cache of (blocks, kv_heads, block_size, head_dim). A q8_0 cache has the
 // layout of backends/shared/kv_page.h, and head_dim must be a multiple of 32; only the operations
-// below take it. Throws invalid_argument for another dtype or head_dim, and out_of_memory.
-Tensor empty_cache(const Shape& shape, DType dtype, Device& device);
+// below take it. in_host_memory: in memory of the host that the device's kernels read over the bus.
+// Throws invalid_argument for another dtype or head_dim, and out_of_memory.
+Tensor empty_cache(const Shape& shape, DType dtype, Device& device, bool in_host_memory = false);
 
 // q: (tokens, heads, head_dim), rows may be strided   result: (tokens, heads, head_dim), contiguous
 // k_cache, v_cache: (blocks, kv_heads, block_size, head_dim) of one cache type

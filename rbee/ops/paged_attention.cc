@@ -14,16 +14,17 @@ bool is_cache_dtype(DType dtype) {
          dtype == DType::f8e4m3 || dtype == DType::q8_0;
 }
 
-Tensor empty_cache(const Shape& shape, DType dtype, Device& device) {
+Tensor empty_cache(const Shape& shape, DType dtype, Device& device, bool in_host_memory) {
   constexpr const char* kOp = "kv_cache";
   check(is_cache_dtype(dtype), kOp, "a cache holds f32, f16, bf16, f8e4m3 or q8_0, not ", dtype);
   check(shape.rank() == 4, kOp, "its shape is (", shape,
         "), wanted blocks, kv_heads, block_size and head_dim");
-  if (dtype != DType::q8_0) return empty(shape, dtype, device);
+  const auto make = in_host_memory ? empty_in_host_memory : empty;
+  if (dtype != DType::q8_0) return make(shape, dtype, device);
   check(shape[3] % kPageGroup == 0, kOp, "heads of ", shape[3],
         " elements do not fit q8_0, which takes multiples of ", kPageGroup,
         "; choose another type for the cache");
-  const Tensor made = empty(shape, dtype, device);
+  const Tensor made = make(shape, dtype, device);
   View pages = made.view();
   pages.packing = kPagePacking;
   return Tensor::from_buffer(made.buffer(), pages);

@@ -257,6 +257,15 @@ Tensor empty(const Shape& shape, DType dtype, Device& device) {
   return Tensor::from_buffer(std::move(buffer), row_major_view(data, shape, dtype));
 }
 
+Tensor empty_in_host_memory(const Shape& shape, DType dtype, Device& device) {
+  const auto bytes = static_cast<size_t>(tensor_bytes(shape, dtype));
+  const std::shared_ptr<void> memory(
+      device.allocate_host(bytes),
+      [held = &device, bytes](void* data) { held->free_host(data, bytes); });
+  auto buffer = std::make_shared<Buffer>(device, memory.get(), bytes, memory);
+  return Tensor::from_buffer(std::move(buffer), row_major_view(memory.get(), shape, dtype));
+}
+
 Tensor empty_like(const Tensor& x) {
   return empty(x.shape(), x.dtype(), x.device());
 }

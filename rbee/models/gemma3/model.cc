@@ -61,12 +61,14 @@ std::unique_ptr<LanguageModel> load_gemma3(const io::Checkpoint& checkpoint,
   const nn::WeightScope weights(checkpoint, weight_options(options, kNames, kOtherParts));
   add_rope_tensors(config.global_rope, weights);
   const int64_t positions = context_positions(config, options);
-  const nn::Rope global(config.global_rope, positions, *options.device);
-  const nn::Rope local(config.local_rope, positions, *options.device);
+  const LayerPlaces places(config, options);
+  const RopeTables global(config.global_rope, positions, places, *options.device);
+  const RopeTables local(config.local_rope, positions, places, *options.device);
   const auto block = [&](int64_t layer) {
     const bool windowed = config.windows[static_cast<size_t>(layer)] != 0;
-    return std::make_unique<const SandwichNormBlock>(
-        weights.layer(layer), block_spec(config, layer), windowed ? local : global);
+    return std::make_unique<const SandwichNormBlock>(places.layer(weights, layer),
+                                                     block_spec(config, layer),
+                                                     (windowed ? local : global).of_layer(layer));
   };
   return std::make_unique<Decoder>(
       config, weights,
@@ -74,7 +76,7 @@ std::unique_ptr<LanguageModel> load_gemma3(const io::Checkpoint& checkpoint,
                   .norm_weight_offset = config.norm_weight_offset,
                   .logit_softcap = config.logit_softcap,
                   .pictures = load_gemma3_pictures(checkpoint, options, config.dim)},
-      block);
+      block, places.host());
 }
 
 }  // namespace rbee::models

@@ -13,6 +13,7 @@
 #include "tests/models/language/model_runner.h"
 #include "tests/support/data_folder.h"
 #include "tests/support/npy.h"
+#include "tests/units/engine/far_device.h"
 
 namespace rbee::test {
 namespace {
@@ -156,7 +157,7 @@ class GoldenTest : public testing::TestWithParam<Param> {
   }
 
   std::unique_ptr<models::LanguageModel> load(models::LoadOptions options) {
-    options.device = &device_under_test();
+    if (options.device == nullptr) options.device = &device_under_test();
     options.context = GetParam().golden.context;
     return models::load_language_model(io::Checkpoint::open(checkpoint_path()), options);
   }
@@ -182,10 +183,12 @@ class GoldenTest : public testing::TestWithParam<Param> {
       const bool bf16_weight = op.other != nullptr && op.other->dtype == DType::bf16;
       if (bf16_weight && (kernel == "avx512bf16" || kernel == "amx")) rounded_to_bf16_ = true;
     });
-    if (model_->quantization() != "f8e4m3") return;
-    // These become bf16 or are multiplied by it inside fused operations: a separate product shows
-    // the rounding.
-    Device& device = device_under_test();
+    if (model_->quantization() == "f8e4m3") show_rounding(device_under_test());
+  }
+
+  // Fused operations may multiply in bf16 too, and FP8 becomes bf16 inside of them: a separate
+  // product shows the rounding.
+  static void show_rounding(Device& device) {
     linear(zeros({16, 64}, DType::f32, device), pack_weight(zeros({64, 64}, DType::bf16, device)));
   }
 
@@ -195,6 +198,7 @@ class GoldenTest : public testing::TestWithParam<Param> {
   }
 
   Golden golden_;
+  engine::FarDevice far_;
   std::unique_ptr<models::LanguageModel> model_;
 
  private:
@@ -325,6 +329,43 @@ TEST_P(GoldenTest, PlainWeights) {
   const bool in_f32 = &device_under_test() == &cpu_device();
   EXPECT_LE(max_difference(logits, golden_rows(0, piece.ids.size())),
             in_f32 ? plain_tolerance() : tolerance());
+}
+
+// The first layers on the CPU, the others on the device: a chunked prompt, with wanted rows of its
+// last chunk alone, and tokens one by one.
+TEST_P(GoldenTest, LayersOnTheHost) {
+  Device& under_test = device_under_test();
+  Device& device = &under_test == &cpu_device() ? far_ : under_test;
+  const int64_t layers = model_->config().layers;
+  for (int64_t on_device = 1; on_device <= layers; ++on_device) {
+    model_ = load({.device = &device, .gpu_layers = on_device, .host = &cpu_device()});
+    ASSERT_EQ(model_->host_layers().count, layers + 1 - on_device);
+    watch_kernels();
+    const std::string type = model_->quantization();
+    if (type == "bf16" || type == "f8e4m3") show_rounding(cpu_device());
+    ModelRunner runner(*model_, 1, 32, DType::f32, device);
+    runner.record = true;
+    const std::vector<int32_t>& prompt = golden_.prompts.front();
+    const size_t chunk = prompt.size() / 2;
+    const Piece first{0, {prompt.begin(), prompt.begin() + static_cast<ptrdiff_t>(chunk)}};
+    const std::vector<int32_t> last_row{static_cast<int32_t>(chunk) - 1};
+    const std::vector<float> logits = runner.step({&first, 1}, last_row);
+    EXPECT_LE(max_difference(logits, golden_rows(chunk - 1, 1)), tolerance()) << on_device;
+    EXPECT_EQ(std::ssize(runner.hidden), layers);
+    for (size_t at = chunk; at < prompt.size(); ++at) {
+      const Piece one{0, {prompt[at]}};
+      const std::vector<float> row = runner.step({&one, 1});
+      ASSERT_LE(max_difference(row, golden_rows(at, 1)), tolerance()) << on_device << ", " << at;
+    }
+  }
+}
+
+TEST_P(GoldenTest, NoSuchNumberOfLayersOnTheDevice) {
+  EXPECT_FALSE(load({.gpu_layers = model_->config().layers + 1})->host_layers().any());
+  for (const int64_t wanted : {int64_t{0}, int64_t{-1}, INT64_MIN}) {
+    expect_error(Code::invalid_argument, {"gpu_layers"},
+                 [&] { load({.gpu_layers = wanted, .host = &cpu_device()}); });
+  }
 }
 
 TEST_P(GoldenTest, ProgressEndsAtTheTotal) {

@@ -70,7 +70,9 @@ ModelRunner::ModelRunner(const models::LanguageModel& model, int64_t sequences, 
               .blocks = sequences * blocks_each_,
               .block_size = kBlockSize,
               .dtype = kv_dtype,
-              .one_tensor = model.config().one_cache},
+              .one_tensor = model.config().one_cache,
+              .host = model.host_layers().host,
+              .host_layers = model.host_layers().count},
              device),
       lengths_(static_cast<size_t>(sequences), 0) {}
 
@@ -80,11 +82,12 @@ int32_t ModelRunner::block_of(int64_t sequence, int64_t index) const {
 }
 
 models::ForwardBatch ModelRunner::make_batch(std::span<const Piece> pieces,
-                                             std::span<const int32_t> rows) {
+                                             std::span<const int32_t> rows,
+                                             Device& device) const {
   std::vector<int32_t> ids, positions, slots, starts{0}, lengths, table, ends;
   models::ForwardBatch batch;
   for (const Piece& piece : pieces) {
-    int64_t& length = lengths_[static_cast<size_t>(piece.sequence)];
+    int64_t length = lengths_[static_cast<size_t>(piece.sequence)];
     ends.resize(ids.size() + piece.ids.size(), 0);
     for (const PiecePicture& picture : piece.pictures) {
       const auto first = std::ssize(ids) + picture.first;
@@ -103,24 +106,34 @@ models::ForwardBatch ModelRunner::make_batch(std::span<const Piece> pieces,
     lengths.push_back(static_cast<int32_t>(length));
     for (int64_t i = 0; i < blocks_each_; ++i) table.push_back(block_of(piece.sequence, i));
   }
-  batch.ids = indices(ids, device_);
-  batch.positions = indices(positions, device_);
+  batch.ids = indices(ids, device);
+  batch.positions = indices(positions, device);
   batch.paged = {
-      .seq_starts = indices(starts, device_),
-      .kv_lens = indices(lengths, device_),
-      .block_table = indices(table, {static_cast<int64_t>(pieces.size()), blocks_each_}, device_),
-      .slots = indices(slots, device_)};
-  if (!batch.pictures.empty()) batch.paged.key_ends = indices(ends, device_);
-  batch.logit_rows = indices({rows.begin(), rows.end()}, device_);
-  batch.lora = adapters(pieces, device_);
+      .seq_starts = indices(starts, device),
+      .kv_lens = indices(lengths, device),
+      .block_table = indices(table, {static_cast<int64_t>(pieces.size()), blocks_each_}, device),
+      .slots = indices(slots, device)};
+  if (!batch.pictures.empty()) batch.paged.key_ends = indices(ends, device);
+  batch.logit_rows = indices({rows.begin(), rows.end()}, device);
+  batch.lora = adapters(pieces, device);
   return batch;
 }
 
 std::vector<float> ModelRunner::step(std::span<const Piece> pieces, std::span<const int32_t> rows) {
-  models::ForwardBatch batch = make_batch(pieces, rows);
   hidden.clear();
-  if (record) {
-    batch.on_layer = [this](int64_t, const Tensor& x) { hidden.push_back(x.to_host<float>()); };
+  const auto recorded = [&](models::ForwardBatch batch) {
+    if (record) {
+      batch.on_layer = [this](int64_t, const Tensor& x) { hidden.push_back(x.to_host<float>()); };
+    }
+    return batch;
+  };
+  models::ForwardBatch batch = recorded(make_batch(pieces, rows, device_));
+  if (const models::HostLayers layers = model_.host_layers(); layers.any()) {
+    const models::ForwardBatch on_host = recorded(make_batch(pieces, rows, *layers.host));
+    batch.hidden = model_.run_host_layers(on_host, cache_).to(device_);
+  }
+  for (const Piece& piece : pieces) {
+    lengths_[static_cast<size_t>(piece.sequence)] += std::ssize(piece.ids);
   }
   return model_.forward(batch, cache_).to_host<float>();
 }

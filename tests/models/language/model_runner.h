@@ -50,7 +50,9 @@ class ModelRunner {
   std::vector<std::vector<float>> hidden;
 
  private:
-  models::ForwardBatch make_batch(std::span<const Piece> pieces, std::span<const int32_t> rows);
+  // Of tensors on `device`.
+  models::ForwardBatch make_batch(std::span<const Piece> pieces, std::span<const int32_t> rows,
+                                  Device& device) const;
   int32_t block_of(int64_t sequence, int64_t index) const;
 
   const models::LanguageModel& model_;

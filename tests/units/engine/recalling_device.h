@@ -44,6 +44,10 @@ class RecallingModel final : public models::LanguageModel {
                 static_cast<size_t>(logits.numel()) * sizeof(float));
     for (const auto& work : call.behind) work();
   }
+  models::HostLayers host_layers() const override { return model_->host_layers(); }
+  Tensor run_host_layers(const models::ForwardBatch& batch, nn::KvCache& cache) const override {
+    return model_->run_host_layers(batch, cache);
+  }
   std::span<const nn::LoraTarget> lora_targets() const override { return model_->lora_targets(); }
   DType activations() const override { return model_->activations(); }
   int64_t weight_bytes() const override { return model_->weight_bytes(); }
@@ -113,8 +117,9 @@ class RecallingDevice final : public FarDevice {
 };
 
 inline TextModel recalling_model(int64_t context, RecallingDevice& device,
-                                 const std::string& family = "smollm") {
-  TextModel out = tiny_model(context, device, family);
+                                 const std::string& family = "smollm",
+                                 int64_t gpu_layers = models::kAllLayers) {
+  TextModel out = tiny_model(context, device, family, gpu_layers);
   auto model = std::make_unique<RecallingModel>(std::move(out.model));
   device.model = model.get();
   out.model = std::move(model);
