@@ -151,6 +151,10 @@ void print_table(const std::vector<Result>& results, const engine::TextModel& mo
               static_cast<double>(model.info.weight_bytes) / 1e6,
               static_cast<double>(model.info.parameters) / 1e6, model.info.device.c_str(),
               model.device->description().c_str());
+  if (const models::HostLayers layers = model.model->host_layers(); layers.any()) {
+    std::printf("%lld of %lld layers on the CPU\n", static_cast<long long>(layers.count),
+                static_cast<long long>(model.model->config().layers));
+  }
   std::printf("measured limits: memory %.1f GB/s, f32 %.0f GFLOP/s, bf16 %.0f, int8 %.0f GOP/s\n\n",
               limits.bytes_per_second / 1e9, limits.f32_flops / 1e9, limits.bf16_flops / 1e9,
               limits.int8_ops / 1e9);
@@ -235,6 +239,14 @@ void set_generation_limit(Result& result, const Generation& of, double weight_by
   result.limit_name = unit.name;
 }
 
+// Where the CPU has some of the layers, each device takes its share of a token's work in turn.
+void set_shared_limit(Result& result, double host_limit, const engine::TextModel& model) {
+  const double host = static_cast<double>(model.model->host_layers().count) /
+                      static_cast<double>(model.model->config().layers);
+  result.limit = 1 / (host / host_limit + (1 - host) / result.limit);
+  result.limit_name = "both devices' limits by layers";
+}
+
 // tg128, tg128x32 (32 sequences), tg128@512 (each with 512 tokens before).
 std::string name_of(const Generation& of) {
   std::string name = cat("tg", of.tokens);
@@ -262,8 +274,13 @@ class Bench {
       lora_ = {{.slot = kLoraSlot, .scale = info.scale}};
     }
     stepper_.emplace(*model_.model, *model_.device,
-                     engine::StepperOptions{.cache_tokens = cache_tokens(), .kv_dtype = kv_dtype_});
+                     engine::StepperOptions{.cache_tokens = cache_tokens(),
+                                            .kv_dtype = kv_dtype_,
+                                            .kv_offload = options.model.gpu_layers.kv_offload});
     limits_ = measure_limits(*model_.device, options.model.threads, weight_bytes_);
+    if (const models::HostLayers layers = model_.model->host_layers(); layers.any()) {
+      host_limits_ = measure_limits(*layers.host, options.model.threads, weight_bytes_);
+    }
   }
 
   int run() {
@@ -300,14 +317,28 @@ class Bench {
     results_.push_back(repeat(cat("pp", tokens), options_.repetitions,
                               [&] { return time_prompt(setting(), tokens, chunk); }));
     results_.back().prompt = tokens;
-    set_prompt_limit(results_.back(), model_, limits_);
+    set_limit([&](Result& of, const Limits& limits) { set_prompt_limit(of, model_, limits); });
+  }
+
+  // Of the last result. set: sets the limit of one device.
+  template <typename Set>
+  void set_limit(const Set& set) {
+    Result& result = results_.back();
+    Result on_host = result;
+    set(result, limits_);
+    if (!host_limits_) return;
+    set(on_host, *host_limits_);
+    set_shared_limit(result, on_host.limit, model_);
   }
 
   void time_generation_of(const Generation& of) {
     results_.push_back(
         repeat(name_of(of), options_.repetitions, [&] { return time_generation(setting(), of); }));
-    const auto cached = static_cast<double>(engine::cache_token_bytes(*model_.model, kv_dtype_));
-    set_generation_limit(results_.back(), of, weight_bytes_, cached, model_, limits_);
+    const auto cached =
+        static_cast<double>(engine::cache_token_bytes(*model_.model, kv_dtype_).all());
+    set_limit([&](Result& result, const Limits& limits) {
+      set_generation_limit(result, of, weight_bytes_, cached, model_, limits);
+    });
   }
 
   const BenchOptions& options_;
@@ -318,6 +349,7 @@ class Bench {
   std::vector<engine::LoraSlot> lora_;
   std::optional<engine::Stepper> stepper_;
   Limits limits_;
+  std::optional<Limits> host_limits_;  // where the CPU has some of the layers
   std::vector<Result> results_;
 };
 

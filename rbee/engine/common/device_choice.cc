@@ -89,6 +89,10 @@ DeviceChoice choose_device(std::span<const BackendInfo> backends,
   return out;
 }
 
+Device& host_device() {
+  return get_device({DeviceKind::cpu, 0});
+}
+
 int64_t most_free_memory(std::span<const BackendInfo> backends) {
   return choose_device(backends, [] { return int64_t{0}; }).free;
 }

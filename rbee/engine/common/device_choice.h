@@ -34,6 +34,9 @@ const GpuOffer* best_gpu(std::span<const GpuOffer> gpus, int64_t needed);
 DeviceChoice choose_device(std::span<const BackendInfo> backends,
                            const std::function<int64_t()>& needed);
 
+// The CPU, which all programs have.
+Device& host_device();
+
 // Bytes free on the device that a small model gets: what a model's quantization is chosen for.
 int64_t most_free_memory(std::span<const BackendInfo> backends);
 

@@ -43,13 +43,10 @@ class LlmEngine final : public TextEngine {
         constraints_(*text_.tokenizer, text_.end_tokens, known_tokens(),
                      options.grammar_cache_bytes),
         options_(resolve(text_, draft ? &*draft : nullptr, options)),
-        stepper_(*text_.model, *text_.device,
-                 {.cache_tokens = options_.cache_tokens,
-                  .block_size = options_.block_size,
-                  .kv_dtype = options_.kv_dtype}),
+        stepper_(*text_.model, *text_.device, stepping(options_)),
         loras_(*text_.model, options_.loras),
         drafter_(stepper_.pool(), make_draft(std::move(draft))),
-        scheduler_(stepper_.pool(), scheduling(options_, *text_.device, text_.info.vocab_size)) {
+        scheduler_(stepper_.pool(), scheduling(options_, text_)) {
     text_.info.kv_cache_bytes = stepper_.cache_bytes();
     text_.info.max_running = options_.max_running;
     text_.info.max_waiting = options_.max_waiting;

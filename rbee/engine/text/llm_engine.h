@@ -25,8 +25,8 @@ struct LlmOptions {
   // 0: no bound; then no step's contents depend on time.
   double step_seconds = 0.04;
   // Capacity of the KV cache in tokens, for running requests and for kept texts; at least one
-  // context. 0 = one context for each of max_running, or what fits into an eighth of the free
-  // memory (half of a GPU's) if that is less.
+  // context. 0 = one context for each of max_running, or what fits into an eighth of the host's
+  // free memory and half of a GPU's, of those that keep some of it, if that is less.
   int64_t cache_tokens = 0;
   int64_t block_size = 32;      // tokens in a block of the KV cache
   std::vector<LoraInfo> loras;  // adapters that requests can name
@@ -42,6 +42,7 @@ struct LlmOptions {
   // The draft model stops drafting when no token has this probability, 0 to 1.
   float draft_min_p = 0;
   std::optional<DType> kv_dtype;  // a cache type; absent: see StepperOptions
+  bool kv_offload = true;         // false: a GPU's cache is in host memory
 };
 
 // Takes the model over and starts the engine's thread. draft: the draft model; without one, draft

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rbee/core/log.h"
+#include "rbee/engine/common/device_choice.h"
 #include "rbee/engine/text/draft/drafter.h"
 #include "rbee/engine/text/step/stepper.h"
 
@@ -24,9 +25,8 @@ constexpr int64_t kScoredBytes = int64_t{128} << 20;
 
 // A GPU either has the memory or reports that it has not. A host promises memory that it lacks, and
 // ends the process once the cache has filled it.
-void warn_of_memory(Device& device, int64_t bytes) {
-  if (!device.host_accessible()) return;
-  const int64_t free = device.memory().free;
+void warn_of_memory(int64_t bytes) {
+  const int64_t free = bytes == 0 ? 0 : host_device().memory().free;
   if (free == 0 || bytes <= free) return;
   log(LogLevel::warn,
       "the KV cache is larger than the memory that is free; a smaller --context or --cache-tokens "
@@ -34,10 +34,32 @@ void warn_of_memory(Device& device, int64_t bytes) {
       {{"bytes", cat(bytes)}, {"free_bytes", cat(free)}});
 }
 
+// Whether steps take the time of a processor's arithmetic.
+bool computes_on_host(const TextModel& text) {
+  return text.device->host_accessible() || text.model->host_layers().any();
+}
+
 // Bytes of the caches for one token.
-int64_t token_bytes(const TextModel& text, const TextModel* draft, const LlmOptions& options) {
-  const int64_t own = cache_token_bytes(*text.model, options.kv_dtype);
-  return draft ? own + cache_token_bytes(*draft->model, options.kv_dtype) : own;
+CacheTokenBytes token_bytes(const TextModel& text, const TextModel* draft,
+                            const LlmOptions& options) {
+  CacheTokenBytes out = cache_token_bytes(*text.model, options.kv_dtype, options.kv_offload);
+  if (draft == nullptr) return out;
+  const CacheTokenBytes more = cache_token_bytes(*draft->model, options.kv_dtype);
+  return {.device = out.device + more.device, .host = out.host + more.host};
+}
+
+// Tokens whose bytes are 1 / share of the device's free memory.
+int64_t tokens_in(const Device& device, int64_t share, int64_t bytes) {
+  return bytes == 0 ? INT64_MAX : device.memory().free / share / bytes;
+}
+
+// How many tokens the free memory is for.
+int64_t fitting_tokens(const TextModel& text, const CacheTokenBytes& bytes) {
+  constexpr int64_t kShareOfHost = 8, kShareOfGpu = 2;
+  if (text.device->host_accessible()) return tokens_in(*text.device, kShareOfHost, bytes.all());
+  const int64_t on_device = tokens_in(*text.device, kShareOfGpu, bytes.device);
+  if (bytes.host == 0) return on_device;
+  return std::min(on_device, tokens_in(host_device(), kShareOfHost, bytes.host));
 }
 
 }  // namespace
@@ -61,25 +83,33 @@ LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions opt
   check(options.block_size >= 1, "block_size", options.block_size, " is below 1");
   if (options.step_tokens == 0) {
     options.step_tokens =
-        std::max<int64_t>(text.device->host_accessible() ? 512 : 2048, options.max_running);
+        std::max<int64_t>(computes_on_host(text) ? 512 : 2048, options.max_running);
   }
+  const CacheTokenBytes bytes = token_bytes(text, draft, options);
   const int64_t most = INT32_MAX - options.block_size;  // slots are 32-bit numbers
   if (options.cache_tokens == 0) {
-    const int64_t share = text.device->host_accessible() ? 8 : 2;
-    const int64_t fits = text.device->memory().free / share / token_bytes(text, draft, options);
+    const int64_t fits = fitting_tokens(text, bytes);
     const int64_t wanted = context * options.max_running;
     options.cache_tokens = std::clamp(std::min(fits, wanted), context, most);
   }
   check(options.cache_tokens >= context && options.cache_tokens <= most, "cache_tokens",
         options.cache_tokens, " is outside of ", context, " (the context) to ", most);
-  warn_of_memory(*text.device, options.cache_tokens * token_bytes(text, draft, options));
+  warn_of_memory(options.cache_tokens *
+                 (text.device->host_accessible() ? bytes.all() : bytes.host));
   return options;
 }
 
-SchedulerOptions scheduling(const LlmOptions& options, const Device& device, int64_t vocab) {
-  const bool host = device.host_accessible();
+StepperOptions stepping(const LlmOptions& options) {
+  return {.cache_tokens = options.cache_tokens,
+          .block_size = options.block_size,
+          .kv_dtype = options.kv_dtype,
+          .kv_offload = options.kv_offload};
+}
+
+SchedulerOptions scheduling(const LlmOptions& options, const TextModel& text) {
+  const bool host = computes_on_host(text);
   const int64_t share = host ? kBesideShare : kBesideShareOfGpu;
-  const int64_t row_bytes = vocab * static_cast<int64_t>(sizeof(float));
+  const int64_t row_bytes = text.info.vocab_size * static_cast<int64_t>(sizeof(float));
   return {.max_running = options.max_running,
           .step_tokens = options.step_tokens,
           .beside_tokens = std::max<int64_t>(options.step_tokens / share, 1),

@@ -1,9 +1,10 @@
 #pragma once
-// Fills in an engine's options and makes the scheduler's options from them.
+// Fills in an engine's options and makes those of its parts from them.
 
 #include "backends/api/device.h"
 #include "rbee/engine/text/llm_engine.h"
 #include "rbee/engine/text/scheduler.h"
+#include "rbee/engine/text/step/stepper.h"
 
 namespace rbee::engine {
 
@@ -11,7 +12,7 @@ namespace rbee::engine {
 // of range.
 LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions options);
 
-// vocab: columns of the logits.
-SchedulerOptions scheduling(const LlmOptions& options, const Device& device, int64_t vocab);
+StepperOptions stepping(const LlmOptions& options);
+SchedulerOptions scheduling(const LlmOptions& options, const TextModel& text);
 
 }  // namespace rbee::engine

@@ -13,4 +13,12 @@ namespace rbee::engine {
 // options. Throws as load_text_model() does if the files cannot be opened.
 int64_t text_model_memory(const std::filesystem::path& path, const TextModelOptions& options);
 
+// How much of a model fits into `free` bytes of a GPU, by the same estimate.
+struct FittingLayers {
+  int64_t count = 0;  // for TextModelOptions::gpu_layers; 0: not even the output matrix
+  int64_t all = 0;    // the model's layers and its output matrix
+};
+FittingLayers fitting_gpu_layers(const std::filesystem::path& path, const TextModelOptions& options,
+                                 int64_t free);
+
 }  // namespace rbee::engine

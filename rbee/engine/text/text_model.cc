@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rbee/core/log.h"
+#include "rbee/engine/common/device_choice.h"
 #include "rbee/engine/common/gguf_vocab.h"
 #include "rbee/engine/text/generation_config.h"
 #include "rbee/engine/text/prompt/chat_prompt.h"
@@ -233,6 +234,23 @@ void tell_of_chats(const std::string& chat_template, TextModel& model) {
   model.info.reasons = chats && model.format.reasoning != text::ReasoningFormat::none;
 }
 
+std::unique_ptr<models::LanguageModel> load_weights(const io::Checkpoint& checkpoint,
+                                                    const TextModelOptions& options) {
+  std::optional<io::Checkpoint> tower;
+  if (!options.mmproj.empty()) tower = io::Checkpoint::open(options.mmproj);
+  const DType activations =
+      options.activations.value_or(default_activations(checkpoint, *options.device));
+  const bool on_cpu = options.device->host_accessible();
+  return models::load_language_model(
+      checkpoint, {.device = options.device,
+                   .context = options.context,
+                   .pictures = tower ? &*tower : nullptr,
+                   .gpu_layers = on_cpu ? models::kAllLayers : options.gpu_layers,
+                   .host = on_cpu ? nullptr : &host_device(),
+                   .activations = activations,
+                   .progress = options.progress});
+}
+
 }  // namespace
 
 TextModel load_text_model(const std::filesystem::path& path, const TextModelOptions& options) {
@@ -264,15 +282,7 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
     out.tool_prompt_place =
         place_of_tools(out.tool_template ? out.tool_template.get() : out.chat_template.get());
   }
-  std::optional<io::Checkpoint> tower;
-  if (!options.mmproj.empty()) tower = io::Checkpoint::open(options.mmproj);
-  out.model = models::load_language_model(checkpoint,
-                                          {.device = options.device,
-                                           .context = options.context,
-                                           .pictures = tower ? &*tower : nullptr,
-                                           .activations = options.activations.value_or(
-                                               default_activations(checkpoint, *options.device)),
-                                           .progress = options.progress});
+  out.model = load_weights(checkpoint, options);
   check(out.tokenizer->vocab_size() <= out.model->config().vocab_size, "tokenizer", "its ",
         out.tokenizer->vocab_size(), " tokens are more than the model's ",
         out.model->config().vocab_size);

@@ -27,7 +27,10 @@ struct TextModelOptions {
   Device* device = nullptr;
   std::filesystem::path mmproj;  // the vision tower of a GGUF model; empty = none
   int64_t context = 0;           // tokens; 0 = the model's own, at most 4096
-  std::string model_id;          // reported name; empty = from the checkpoint
+  // Layers on the device, as models::LoadOptions::gpu_layers; the CPU computes the others. 1 or
+  // more; not used if the device is the CPU.
+  int64_t gpu_layers = models::kAllLayers;
+  std::string model_id;  // reported name; empty = from the checkpoint
   // What layers compute in. Absent: f32 where the host computes; else f16 for f16 weights, f32 for
   // f32 weights, bf16 for all others.
   std::optional<DType> activations;

@@ -305,7 +305,7 @@ TEST(Batching, TheCacheHoldsWhatTheOptionsSay) {
 
 TEST(Batching, ACacheThatTheMachineHasNoMemoryForIsWarnedOf) {
   const TextModel model = tiny_model(64);
-  const int64_t all = model.device->memory().total / cache_token_bytes(*model.model, {});
+  const int64_t all = model.device->memory().total / cache_token_bytes(*model.model, {}).all();
   if (all > INT32_MAX / 2) GTEST_SKIP() << "the machine has more memory than a cache may have";
   std::vector<std::string> warnings;
   set_log_sink([&](LogLevel, std::string_view text, auto) { warnings.emplace_back(text); },

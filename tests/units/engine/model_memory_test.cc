@@ -9,6 +9,8 @@
 #include "rbee/engine/text/step/stepper.h"
 #include "rbee/models/language_model.h"
 #include "tests/support/data_folder.h"
+#include "tests/units/engine/far_device.h"
+#include "tests/units/engine/tiny_engine.h"
 
 namespace rbee::engine {
 namespace {
@@ -28,7 +30,7 @@ int64_t taken_by(const fs::path& path) {
   const io::Checkpoint checkpoint = io::Checkpoint::open(path);
   const auto model = models::load_language_model(
       checkpoint, {.device = &get_device({DeviceKind::cpu, 0}), .context = kContext});
-  return checkpoint.file_bytes() + kContext * cache_token_bytes(*model, DType::f16);
+  return checkpoint.file_bytes() + kContext * cache_token_bytes(*model, DType::f16).all();
 }
 
 TEST(ModelMemory, IsThatOfFilesAndContextInEveryFamily) {
@@ -52,6 +54,54 @@ TEST(ModelMemory, CountsTheContextThatAWorkerWouldTake) {
   EXPECT_GT(token, 0);
   // The model's own context; its config.json says 64.
   EXPECT_EQ(text_model_memory(path, {}), none + 63 * token);
+}
+
+// From the last layer on, by the bytes of each and of its cache.
+TEST(ModelMemory, AFewLayersFitIntoLess) {
+  for (const char* family : {"smollm", "llama", "qwen2", "gpt_oss", "deepseek_v2", "gemma3"}) {
+    for (const char* file : {"hf", "model.gguf"}) {
+      const fs::path path = data() / "language/data" / family / file;
+      const TextModelOptions options{.context = kContext};
+      const int64_t whole = text_model_memory(path, options);
+      const FittingLayers all = fitting_gpu_layers(path, options, whole);
+      EXPECT_EQ(all.count, all.all) << path;
+      EXPECT_EQ(fitting_gpu_layers(path, options, 0).count, 0) << path;
+      EXPECT_EQ(fitting_gpu_layers(path, options, kRoom).count, 0) << path;
+      int64_t last = 0;
+      for (int64_t free = kRoom; free < whole; free += (whole - kRoom) / 64) {
+        const FittingLayers fits = fitting_gpu_layers(path, options, free);
+        EXPECT_EQ(fits.all, all.all);
+        EXPECT_GE(fits.count, last) << path;
+        EXPECT_LE(fits.count, fits.all) << path;
+        last = fits.count;
+      }
+      EXPECT_GE(last, all.all - 1) << path << ": all but the token table fit";
+    }
+  }
+}
+
+// What the estimate promises is what loading takes.
+TEST(ModelMemory, OfFewLayersIsWhatTheyTake) {
+  const fs::path path = data() / "language/data/llama/model.gguf";
+  FarDevice device;
+  const io::Checkpoint checkpoint = io::Checkpoint::open(path);
+  int64_t layers = 0;
+  for (int64_t count = 1; layers == 0 || count <= layers; ++count) {
+    const size_t before = device.in_use();
+    const auto model = models::load_language_model(checkpoint, {.device = &device,
+                                                                .context = kContext,
+                                                                .gpu_layers = count,
+                                                                .host = &cpu()});
+    layers = model->config().layers;
+    const auto weights = static_cast<int64_t>(device.in_use() - before);
+    const int64_t cache = kContext * cache_token_bytes(*model, DType::f16).device;
+    EXPECT_LT(fitting_gpu_layers(path, {.context = kContext}, kRoom + (weights + cache) / 2).count,
+              count);
+    // Rotary tables and alignment come on top.
+    EXPECT_GE(
+        fitting_gpu_layers(path, {.context = kContext}, kRoom + (weights + cache) * 3 / 2).count,
+        count);
+  }
 }
 
 TEST(ModelMemory, SaysThatThereIsNoFile) {

@@ -70,11 +70,11 @@ TEST(CapturedSteps, AreRoundedUpAndGiveWhatStepsOfTheirSizeGive) {
 }
 
 // One capture serves all adapters: it reads which ones the rows use.
-TEST(CapturedSteps, ServeAnyAdapters) {
+void serve_any_adapters(int64_t gpu_layers) {
   const StepperOptions options{.cache_tokens = 256, .block_size = 4, .kv_dtype = DType::f32};
   const TextModel plain = tiny_model(64, cpu(), "llama");
   RecallingDevice device;
-  const TextModel far = recalling_model(64, device, "llama");
+  const TextModel far = recalling_model(64, device, "llama", gpu_layers);
   const RecallingModel& recalling = *device.model;
   Stepper wanted(*plain.model, *plain.device, options), captured(recalling, device, options);
   const auto put = [&](const char* name, int64_t slot) {
@@ -100,6 +100,14 @@ TEST(CapturedSteps, ServeAnyAdapters) {
   put("llama_patterns", 2);
   captured.forget_captured();
   compare({{{1, 1}}, {{2, 1}}, {}});
+}
+
+TEST(CapturedSteps, ServeAnyAdapters) {
+  serve_any_adapters(models::kAllLayers);
+}
+
+TEST(CapturedSteps, ServeAnyAdaptersOfTheHostsLayers) {
+  for (const int64_t gpu_layers : {1, 2}) serve_any_adapters(gpu_layers);
 }
 
 // Steps of `count` sequences with one to three tokens each; returns the rows of all tokens, or of
@@ -156,6 +164,89 @@ TEST(CapturedSteps, WithDraftsGiveWhatStepsOfTheirSizeGive) {
       }
     }
   }
+}
+
+void expect_near(std::span<const float> wanted, std::span<const float> is, int64_t layers) {
+  ASSERT_EQ(wanted.size(), is.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    ASSERT_NEAR(wanted[i], is[i], 1e-4f) << layers << " layers, at " << i;
+  }
+}
+
+// Captured steps have padding rows; the host computes none of them.
+TEST(CapturedSteps, TakeWhatTheHostsLayersGive) {
+  const StepperOptions options{.cache_tokens = 512, .block_size = 4, .kv_dtype = DType::f32};
+  const TextModel plain = tiny_model();
+  const int64_t layers = plain.model->config().layers;
+  ASSERT_GE(layers, 2);
+  for (int64_t on_device = 1; on_device <= layers; ++on_device) {
+    RecallingDevice device;
+    const TextModel far = recalling_model(64, device, "smollm", on_device);
+    const RecallingModel& recalling = *device.model;
+    ASSERT_EQ(far.model->host_layers().count, layers + 1 - on_device);
+    for (const int count : {1, 3, 5}) {
+      Stepper wanted(*plain.model, *plain.device, options), captured(recalling, device, options);
+      const std::vector<float> one = shared_steps(wanted, count, 6);
+      const int before = device.replays;
+      expect_near(one, shared_steps(captured, count, 6), on_device);
+      EXPECT_GE(device.replays - before, 6) << count;
+      Stepper wanted_drafts(*plain.model, *plain.device, options);
+      Stepper drafts(recalling, device, options);
+      expect_near(steps_with_drafts(wanted_drafts, count, true),
+                  steps_with_drafts(drafts, count, true), on_device);
+    }
+    Stepper wanted(*plain.model, *plain.device, options), captured(recalling, device, options);
+    expect_near(steps_with_drafts(wanted, 2, false), steps_with_drafts(captured, 2, false),
+                on_device);
+  }
+}
+
+// The next step's first layers need the token that the host has not read yet.
+TEST(CapturedSteps, WithLayersOnTheHostQueueNoNextStep) {
+  RecallingDevice device;
+  const TextModel far = recalling_model(64, device, "smollm", 1);
+  Stepper stepper(*device.model, device, {.cache_tokens = 64, .block_size = 4});
+  Sequence sequence(stepper.pool());
+  sequence.tokens = {5};
+  const Stepper::Work work[] = {{&sequence, 1}};
+  const int32_t rows[] = {0};
+  stepper.begin(work, rows, {.count = 1, .vocab = kVocab, .scales = {}}, AsyncStep::next_step);
+  EXPECT_FALSE(stepper.is_ahead());
+  EXPECT_EQ(stepper.top_logits().ids.size(), 1u);
+}
+
+// The cache follows its layers, or stays in the host's memory.
+TEST(HostLayers, KeepTheirPartOfTheCache) {
+  const TextModel plain = tiny_model();
+  const int64_t layers = plain.model->config().layers;
+  const CacheTokenBytes all = cache_token_bytes(*plain.model, DType::f16);
+  EXPECT_EQ(all.host, 0);
+  FarDevice device;
+  for (int64_t on_device = 1; on_device <= layers; ++on_device) {
+    const TextModel far = tiny_model(64, device, "smollm", on_device);
+    const CacheTokenBytes bytes = cache_token_bytes(*far.model, DType::f16);
+    EXPECT_EQ(bytes.all(), all.all());
+    EXPECT_EQ(bytes.host, all.all() / layers * (layers + 1 - on_device));
+    const size_t before = device.in_use();
+    const Stepper stepper(*far.model, device, {.cache_tokens = 64, .kv_dtype = DType::f16});
+    EXPECT_EQ(static_cast<int64_t>(device.in_use() - before), 64 * bytes.device);
+    EXPECT_EQ(stepper.cache_bytes(), 64 * all.all());
+    const CacheTokenBytes in_host = cache_token_bytes(*far.model, DType::f16, false);
+    EXPECT_EQ(in_host.host, all.all());
+    EXPECT_EQ(in_host.device, 0);
+  }
+}
+
+TEST(KvOffload, LeavesTheCacheInHostMemory) {
+  const TextModel plain = tiny_model();
+  FarDevice device;
+  const TextModel far = tiny_model(64, device);
+  const size_t before = device.in_use();
+  const StepperOptions options{
+      .cache_tokens = 256, .block_size = 4, .kv_dtype = DType::f32, .kv_offload = false};
+  Stepper wanted(*plain.model, *plain.device, options), without(*far.model, device, options);
+  EXPECT_EQ(device.in_use(), before);
+  expect_near(shared_steps(wanted, 3, 6), shared_steps(without, 3, 6), 0);
 }
 
 TEST(CapturedSteps, OfFewDraftsAreMade) {

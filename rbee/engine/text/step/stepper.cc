@@ -26,7 +26,10 @@ nn::KvCacheOptions cache_options(const models::LanguageModel& model,
           .blocks = block_count(options),
           .block_size = options.pool ? options.pool->block_size() : options.block_size,
           .dtype = cache_type(model, options.kv_dtype),
-          .one_tensor = config.one_cache};
+          .one_tensor = config.one_cache,
+          .host = model.host_layers().host,
+          .host_layers = model.host_layers().count,
+          .in_host_memory = !options.kv_offload};
 }
 
 // Limits of the kept steps: their number, and the tokens of all of them, whose logits take most of
@@ -59,11 +62,14 @@ Tensor as_floats(const Tensor& bits) {
 
 }  // namespace
 
-int64_t cache_token_bytes(const models::LanguageModel& model, std::optional<DType> kv_dtype) {
-  const models::ModelConfig& config = model.config();
-  const DTypeInfo& type = info(cache_type(model, kv_dtype));
-  const int64_t tensors = config.one_cache ? config.layers : 2 * config.layers;
-  return tensors * config.kv_heads * config.head_dim * type.block_bytes / type.block_size;
+CacheTokenBytes cache_token_bytes(const models::LanguageModel& model,
+                                  std::optional<DType> kv_dtype, bool kv_offload) {
+  // Of a cache with one token.
+  const nn::KvCacheOptions options =
+      cache_options(model, {.cache_tokens = 1, .block_size = 1, .kv_dtype = kv_dtype});
+  const int64_t host_layers = kv_offload ? options.host_layers : options.layers;
+  return {.device = nn::KvCache::token_bytes(options, options.layers - host_layers),
+          .host = nn::KvCache::token_bytes(options, host_layers)};
 }
 
 // Few enough numbers that each is soon captured, and none wastes half of a step.
@@ -109,6 +115,7 @@ void Stepper::run(std::span<const Work> work, std::span<const int32_t> logit_row
 void Stepper::begin(std::span<const Work> work, std::span<const int32_t> logit_rows,
                     const TopLogitsWanted& wanted, AsyncStep ahead) {
   RB_ASSERT(!logit_rows.empty() && wanted.count > 0);
+  if (has_host_layers()) ahead = AsyncStep::nothing;  // they need the token first
   evaluate(work, logit_rows, wanted, ahead);
   top_logit_rows_ = logit_rows.size();
   top_logit_count_ = static_cast<size_t>(wanted.count);
@@ -180,6 +187,7 @@ void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logi
     run_captured(work, logit_rows, wanted, ahead);
   } else {
     if (ahead_) discard_async_step();
+    run_host_layers(work, logit_rows, false);
     run_once(make_indices(work, logit_rows), wanted);
   }
   for (const Work& item : work) item.sequence->*cached_ += item.count;
@@ -363,11 +371,46 @@ bool Stepper::can_capture(std::span<const Work> work, std::span<const int32_t> l
              2 * std::ssize(logit_rows);
 }
 
+void Stepper::run_host_layers(std::span<const Work> work, std::span<const int32_t> logit_rows,
+                              bool captured) {
+  const models::HostLayers layers = model_.host_layers();
+  if (!layers.any()) return;
+  const Indices indices = make_indices(work, logit_rows);
+  const auto count = static_cast<int64_t>(indices.values.size());
+  const Tensor values =
+      from_host(std::span<const int32_t>(indices.values), Shape{count}, *layers.host);
+  const Tensor x = model_.run_host_layers(make_batch(indices, values), cache_);
+  const float* const from = x.data<float>();
+  if (!captured) return hidden_.assign(from, from + x.numel());
+  const int64_t each = captured_tokens(most_tokens(work)), dim = x.dim(1);
+  hidden_.assign(static_cast<size_t>(captured_sequences(std::ssize(work)) * each * dim), 0);
+  if (layers.count == model_.config().layers) {  // the wanted rows, which come first
+    std::copy_n(from, x.numel(), hidden_.begin());
+    return;
+  }
+  // Those of each sequence follow its padding rows.
+  for (int64_t i = 0, row = 0; i < std::ssize(work); ++i) {
+    const int64_t own = work[static_cast<size_t>(i)].count;
+    std::copy_n(from + row * dim, own * dim, hidden_.begin() + ((i + 1) * each - own) * dim);
+    row += own;
+  }
+}
+
+Tensor Stepper::upload_hidden() {
+  if (!has_host_layers()) return {};
+  const int64_t dim = model_.config().dim;
+  Tensor hidden = empty({std::ssize(hidden_) / dim, dim}, DType::f32, device_);
+  upload(std::span<const float>(hidden_), hidden, host_hidden_);
+  return hidden;
+}
+
 void Stepper::run_once(const Indices& indices, const TopLogitsWanted& wanted) {
   const auto count = static_cast<int64_t>(indices.values.size());
   const Tensor values = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
   under_way_ = true;  // as in run_captured(): scales follow
-  logits_ = model_.forward(make_batch(indices, values), cache_);
+  models::ForwardBatch batch = make_batch(indices, values);
+  batch.hidden = upload_hidden();
+  logits_ = model_.forward(batch, cache_);
   find_top_logits(wanted, indices.rows);
 }
 
@@ -392,6 +435,7 @@ void Stepper::run_captured(std::span<const Work> work, std::span<const int32_t> 
   const bool was_ahead = ahead_.has_value();
   if (take_ahead(indices, wanted, logit_rows.size())) return;
   if (was_ahead) discard_async_step();
+  run_host_layers(work, logit_rows, true);
   if (under_way_) device_.synchronize(device_.default_stream());
   under_way_ = true;  // from here on, also where an error leaves copies that read host memory
   const bool goes_on =
@@ -412,6 +456,7 @@ void Stepper::run_captured(std::span<const Work> work, std::span<const int32_t> 
 }
 
 void Stepper::give(CapturedStep& step, const Indices& indices, const TopLogitsWanted& wanted) {
+  if (step.hidden.defined()) upload(std::span<const float>(hidden_), step.hidden, host_hidden_);
   if (step.next) return step.next->give(indices.values, 0, &wanted, host_indices_);
   upload(std::span<const int32_t>(indices.values), step.indices, host_indices_);
 }
@@ -438,7 +483,10 @@ Stepper::CapturedStep& Stepper::captured_step(const Indices& indices,
   } else {
     step.indices = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
   }
-  const auto run = [&, batch = make_batch(indices, step.indices)] {
+  step.hidden = upload_hidden();
+  models::ForwardBatch batch = make_batch(indices, step.indices);
+  batch.hidden = step.hidden;
+  const auto run = [&] {
     step.logits = model_.forward(batch, cache_);
     if (step.next) step.next->queue(step.logits, batch.positions, batch.paged, pool_->block_size());
   };

@@ -24,13 +24,21 @@ struct StepperOptions {
   int64_t cache_tokens = 0;  // capacity of the KV cache in tokens, over all sequences
   int64_t block_size = 32;
   std::optional<DType> kv_dtype;  // absent: the activations' type if it has 16 bits, else f16
+  bool kv_offload = true;         // false: the device reads the cache in host memory
   // For a draft model: another Stepper's pool, which must outlive this; the cache gets the same
   // blocks. Null: a pool of its own, of the sizes above.
   KvBlockPool* pool = nullptr;
 };
 
 // Bytes for each token in the cache of such a Stepper, over all layers.
-int64_t cache_token_bytes(const models::LanguageModel& model, std::optional<DType> kv_dtype);
+struct CacheTokenBytes {
+  int64_t device = 0;
+  int64_t host = 0;  // of layers there, and with kv_offload off of all
+
+  int64_t all() const { return device + host; }
+};
+CacheTokenBytes cache_token_bytes(const models::LanguageModel& model,
+                                  std::optional<DType> kv_dtype, bool kv_offload = true);
 
 // What is queued after a step before the host knows its results.
 enum class AsyncStep : uint8_t { nothing, next_step };
@@ -110,6 +118,7 @@ class Stepper {
   // A step for a shape that recurs: a few new tokens for each sequence, equally many for all.
   struct CapturedStep {
     Tensor indices;
+    Tensor hidden;  // of a model with layers on the host: what they gave
     Tensor logits;
     std::optional<NextStep> next;  // for one token of each sequence
     GraphCapture capture;
@@ -162,10 +171,17 @@ class Stepper {
   void discard_async_step();
   void start_async_step(std::span<const Work> work);
   bool can_capture(std::span<const Work> work, std::span<const int32_t> logit_rows) const;
+  bool has_host_layers() const { return model_.host_layers().any(); }
+  // Fills hidden_ with the rows that the layers on the host give for this work, if there are any.
+  // Captured steps have other rows: see make_captured_indices().
+  void run_host_layers(std::span<const Work> work, std::span<const int32_t> logit_rows,
+                       bool captured);
   // The next functions set logits_ and, if top logits are wanted, top_logits_ or shown_.
   void evaluate(std::span<const Work> work, std::span<const int32_t> logit_rows,
                 const TopLogitsWanted& wanted, AsyncStep ahead = AsyncStep::nothing);
   void run_once(const Indices& indices, const TopLogitsWanted& wanted);
+  // A place on the device for hidden_, and its values there; undefined without layers on the host.
+  Tensor upload_hidden();
   // Searches the first `rows` rows of logits_.
   void find_top_logits(const TopLogitsWanted& wanted, int64_t rows);
   // Picks the wanted rows: those of picked_, or the first ones.
@@ -186,6 +202,7 @@ class Stepper {
   KvBlockPool* const pool_;
   int64_t Sequence::* const cached_;  // the member that counts what cache_ holds
   nn::KvCache cache_;
+  std::vector<float> hidden_;                        // (rows, dim), see run_host_layers()
   Tensor logits_;                                    // of the last step
   TopLogitTensors top_logits_;                       // of the last step, or
   std::optional<GivenStep> shown_;                   // the step that shows the results
@@ -203,7 +220,7 @@ class Stepper {
   std::optional<DeviceMark> done_;  // the last step, if it shows its results
   // Used if the host cannot read the device's memory (the last one always); indices by captured
   // steps.
-  HostBuffer host_logits_, host_top_logits_, host_indices_, host_scales_;
+  HostBuffer host_logits_, host_top_logits_, host_indices_, host_scales_, host_hidden_;
   // By number of sequences, tokens of each, width of the block table, adapters of a sequence, and
   // how the next step's tokens are found: 0 not, 1 the likeliest, 2 a draw. With several sequences
   // no step is captured for the likeliest alone: each capture takes memory, and the faster search
