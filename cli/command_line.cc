@@ -7,6 +7,7 @@
 #include "rbee/core/log.h"
 #include "rbee/core/printable.h"
 #include "workers/common/crash_handler.h"
+#include "workers/common/gpu_layers_flag.h"
 #include "workers/common/lost_files.h"
 #include "workers/programs/programs.h"
 
@@ -43,7 +44,7 @@ int run(int argc, char** argv) {
       add_rm(app),      add_search(app),
   };
   try {
-    app.parse(argc, argv);
+    app.parse(argc, workers::with_long_names(argc, argv).data());
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }

@@ -75,7 +75,7 @@ int embed(EmbedOptions options) {
     texts.push_back(line);
   }
   const auto engine = engine::make_embedding_engine(
-      engine::load_embedding_source(options.model.model, text_model_options(options.model),
+      engine::load_embedding_source(options.model.model, text_model_options(options.model, true),
                                     options.pooling),
       {});
   const auto result = std::make_shared<Result>();

@@ -15,7 +15,7 @@
 #include "rbee/core/printable.h"
 #include "rbee/engine/api/fields.h"
 #include "rbee/engine/common/device_choice.h"
-#include "rbee/engine/text/model_memory.h"
+#include "rbee/engine/text/model_place.h"
 #include "workers/common/graphs_flag.h"
 #include "workers/common/model_paths.h"
 
@@ -51,6 +51,7 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
   app.add_option("-t,--threads", options.threads, "0 = one for each core")
       ->check(CLI::Range(0, 1024));
+  workers::add_gpu_layer_flags(app, options.gpu_layers);
   workers::add_graphs_flag(app);
 }
 
@@ -132,23 +133,36 @@ engine::SamplingParams sampling_of(const SamplingFlags& flags) {
   return params;
 }
 
+namespace {
+
+DeviceId named_device(const std::string& device) {
+  const auto id = parse_device_id(device);
+  check(id.has_value(), "--device", "'", device, "' is none of auto, cpu, cuda:N, rocm:N");
+  return *id;
+}
+
+}  // namespace
+
 Device& device_of(const std::string& device, const std::function<int64_t()>& needed) {
   if (device == "auto") {
     const engine::DeviceChoice choice = engine::choose_device(backends(), needed);
     if (!choice.reason.empty()) std::fprintf(stderr, "%s\n", printable_text(choice.reason).c_str());
     return get_device(choice.id);
   }
-  const auto id = parse_device_id(device);
-  check(id.has_value(), "--device", "'", device, "' is none of auto, cpu, cuda:N, rocm:N");
-  return get_device(*id);
+  return get_device(named_device(device));
 }
 
-engine::TextModelOptions text_model_options(const ModelOptions& options) {
+engine::TextModelOptions text_model_options(const ModelOptions& options, bool one_device) {
   cpu::set_thread_count(options.threads);
   engine::TextModelOptions load_options{
       .mmproj = options.mmproj, .context = options.context, .model_id = options.model_id};
-  load_options.device = &device_of(
-      options.device, [&] { return engine::text_model_memory(options.model, load_options); });
+  engine::PlaceWanted wanted{.gpu_layers = options.gpu_layers.count(), .one_device = one_device};
+  if (options.device != "auto") wanted.device = named_device(options.device);
+  const engine::ModelPlace place =
+      engine::place_text_model(backends(), wanted, options.model, load_options);
+  if (!place.reason.empty()) std::fprintf(stderr, "%s\n", printable_text(place.reason).c_str());
+  load_options.device = &get_device(place.device);
+  load_options.gpu_layers = place.gpu_layers;
   if (options.pan_and_scan != "auto") load_options.pan_and_scan = options.pan_and_scan == "on";
   if (options.dtype != "auto") load_options.activations = parse_dtype(options.dtype);
   if (isatty(STDERR_FILENO) != 0) {

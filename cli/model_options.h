@@ -9,6 +9,7 @@
 
 #include "rbee/engine/api/text.h"
 #include "rbee/engine/text/text_model.h"
+#include "workers/common/gpu_layers_flag.h"
 
 namespace CLI {
 class App;
@@ -22,11 +23,12 @@ inline constexpr const char* kDeviceHelp =
     "the CPU";
 
 struct ModelOptions {
-  std::string model;                  // path, or a name of the hub
-  std::string model_id;               // reported name; empty = the model's own
-  std::string mmproj;                 // path of a GGUF model's vision tower; empty = none
-  std::string device = "auto";        // "auto", "cpu", "cuda:0", ...
-  std::string dtype = "auto";         // what layers compute in
+  std::string model;            // path, or a name of the hub
+  std::string model_id;         // reported name; empty = the model's own
+  std::string mmproj;           // path of a GGUF model's vision tower; empty = none
+  std::string device = "auto";  // "auto", "cpu", "cuda:0", ...
+  std::string dtype = "auto";   // what layers compute in
+  workers::GpuLayerFlags gpu_layers;
   std::string pan_and_scan = "auto";  // on or off: show pictures in parts too
   int64_t context = 0;                // tokens; 0 = the model's own, at most 4096
   int threads = 0;                    // 0 = one for each core
@@ -49,7 +51,8 @@ void add_sampling_options(CLI::App& app, SamplingFlags& flags);
 engine::SamplingParams sampling_of(const SamplingFlags& flags);
 
 // Shows a progress line on standard error if that is a terminal.
-engine::TextModelOptions text_model_options(const ModelOptions& options);
+// one_device: as in engine::PlaceWanted.
+engine::TextModelOptions text_model_options(const ModelOptions& options, bool one_device = false);
 // Loads the model, with a progress line as above.
 engine::TextModel load(const ModelOptions& options);
 

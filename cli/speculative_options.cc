@@ -16,6 +16,7 @@ std::unique_ptr<engine::TextEngine> make_engine(ModelOptions model,
     smaller.model = flags.draft_model;
     smaller.device = cat(text.device->id());  // both on one
     use_local_path(smaller.model, smaller.device);
+    smaller.gpu_layers = {.layers = "all"};
     smaller.model_id.clear();
     smaller.mmproj.clear();  // draft tokens are texts
     smaller.pan_and_scan = "auto";
@@ -23,6 +24,7 @@ std::unique_ptr<engine::TextEngine> make_engine(ModelOptions model,
     draft = load(smaller);
   }
   for (engine::LoraInfo& lora : options.loras) use_local_path(lora.path, model.device);
+  options.kv_offload = model.gpu_layers.kv_offload;
   options.speculative = flags.on();
   options.draft_tokens = flags.tokens;
   options.draft_min_p = flags.min_p;

@@ -4,6 +4,7 @@
 
 #include "rbee/core/cat.h"
 #include "rbee/core/device_id.h"
+#include "workers/common/gpu_layers_flag.h"
 #include "workers/common/graphs_flag.h"
 
 namespace rbee::workers {
@@ -60,7 +61,7 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const
       ->group("");
   app.allow_extras();
   try {
-    app.parse(argc, argv);
+    app.parse(argc, with_long_names(argc, argv).data());
     // Only flags and their values may be unknown.
     const std::vector<std::string> rest = app.remaining();
     if (!rest.empty() && !rest.front().starts_with("-")) {

@@ -20,6 +20,10 @@ int64_t WorkerDevice::free_memory() const {
   return any_ ? engine::most_free_memory(backends()) : get_device(id_).memory().free;
 }
 
+std::optional<DeviceId> WorkerDevice::named() const {
+  return any_ ? std::nullopt : std::optional(id_);
+}
+
 Device& WorkerDevice::open(const std::function<int64_t()>& needed) const {
   return any_ ? engine::open_chosen_device(needed) : get_device(id_);
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "backends/api/registry.h"
 
@@ -25,6 +26,7 @@ class WorkerDevice {
   int64_t free_memory() const;
   // needed: as for engine::choose_device().
   Device& open(const std::function<int64_t()>& needed) const;
+  std::optional<DeviceId> named() const;  // absent: --device auto
 
  private:
   DeviceId id_;

@@ -151,6 +151,7 @@ void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
                  "them")
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "f8e4m3", "q8_0"}))
       ->capture_default_str();
+  add_gpu_layer_flags(app, flags.gpu_layers);
   app.add_option(
          "--pooling", flags.pooling,
          "The model makes embeddings, from these states, or ranks by its yes and no; auto = "

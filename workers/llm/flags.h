@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rbee/engine/api/text.h"
+#include "workers/common/gpu_layers_flag.h"
 #include "workers/common/speculative_flags.h"
 #include "workers/common/worker.h"
 
@@ -24,6 +25,7 @@ struct Flags : CommonFlags {              // worker_id: default "llm-worker-<por
   int64_t context = 0;                    // tokens; 0 = the model's own, at most 4096
   std::string dtype = "auto";             // what layers compute in: f32, f16 or bf16
   std::string cache_type = "auto";        // of keys and values: see --cache-type
+  GpuLayerFlags gpu_layers;               // what of the model a GPU gets
   std::string pooling = "auto";           // mean, cls, last or rank: for embeddings, see --pooling
   int64_t cache_tokens = 0;               // capacity of the cache; 0 = see engine::LlmOptions
   int32_t max_running = 32;               // requests that share a step

@@ -4,7 +4,7 @@
 #include "rbee/core/log.h"
 #include "rbee/engine/embedding/engine.h"
 #include "rbee/engine/text/llm_engine.h"
-#include "rbee/engine/text/model_memory.h"
+#include "rbee/engine/text/model_place.h"
 #include "workers/common/loading.h"
 #include "workers/common/model_paths.h"
 #include "workers/device/worker_device.h"
@@ -34,20 +34,43 @@ engine::TextModelOptions text_options(const Flags& flags, Device* device) {
   return options;
 }
 
-engine::TextModelOptions loading_options(const Flags& flags, Device& device,
+// Where the model goes.
+struct Place {
+  Device& device;
+  int64_t gpu_layers;
+};
+
+engine::TextModelOptions loading_options(const Flags& flags, const Place& place,
                                          server::LoadingState& loading) {
-  engine::TextModelOptions options = text_options(flags, &device);
+  engine::TextModelOptions options = text_options(flags, &place.device);
+  options.gpu_layers = place.gpu_layers;
   options.progress = load_progress(loading);
   return options;
 }
 
-// With the draft model, which lies beside it.
-int64_t needed_memory(const Flags& flags) {
+bool makes_embeddings(const Flags& flags) {
+  return flags.pooling != "auto" || engine::is_for_embeddings(flags.model);
+}
+
+Place place_model(const Flags& flags, const WorkerDevice& wanted) {
   const engine::TextModelOptions options = text_options(flags, nullptr);
-  const int64_t bytes = engine::text_model_memory(flags.model, options);
+  engine::PlaceWanted asked{.device = wanted.named(),
+                            .gpu_layers = flags.gpu_layers.count(),
+                            .one_device = makes_embeddings(flags)};
   const std::string& draft = flags.speculative.draft_model;
-  return draft.empty() ? bytes
-                       : bytes + engine::text_model_memory(draft, {.context = options.context});
+  if (!draft.empty()) {
+    asked.beside = engine::text_model_memory(draft, {.context = options.context});
+  }
+  const engine::ModelPlace place =
+      engine::place_text_model(backends(), asked, flags.model, options);
+  if (!place.reason.empty()) {
+    log(LogLevel::info, place.reason,
+        {{"device", cat(place.device)},
+         {"free_bytes", cat(place.free)},
+         {"needed_bytes", cat(place.needed)},
+         {"faults", place.faults}});
+  }
+  return {get_device(place.device), place.gpu_layers};
 }
 
 void log_loaded(const engine::ModelInfo& info) {
@@ -59,13 +82,13 @@ void log_loaded(const engine::ModelInfo& info) {
        {"bytes", cat(info.weight_bytes)}});
 }
 
-std::unique_ptr<engine::EmbeddingEngine> load_embeddings(const Flags& flags, Device& device,
+std::unique_ptr<engine::EmbeddingEngine> load_embeddings(const Flags& flags, const Place& place,
                                                          server::LoadingState& loading) {
   if (!flags.loras.empty() || flags.lora_loading) {
     fail(Code::unsupported, "--lora", "adapters of models for embeddings are not implemented");
   }
   engine::EmbeddingSource source = engine::load_embedding_source(
-      flags.model, loading_options(flags, device, loading), flags.pooling);
+      flags.model, loading_options(flags, place, loading), flags.pooling);
   log_loaded(source.info.model);
   log(LogLevel::info,
       source.info.ranks ? "the model ranks documents" : "the model makes embeddings",
@@ -75,11 +98,12 @@ std::unique_ptr<engine::EmbeddingEngine> load_embeddings(const Flags& flags, Dev
   return engine::make_embedding_engine(std::move(source), options);
 }
 
-std::optional<engine::TextModel> load_draft(const Flags& flags, Device& device,
+std::optional<engine::TextModel> load_draft(const Flags& flags, const Place& place,
                                             const engine::ModelInfo& target,
                                             server::LoadingState& loading) {
   if (flags.speculative.draft_model.empty()) return std::nullopt;
-  engine::TextModelOptions options = loading_options(flags, device, loading);
+  engine::TextModelOptions options = loading_options(flags, place, loading);
+  options.gpu_layers = models::kAllLayers;
   options.context = target.context_length;
   options.mmproj.clear();  // draft tokens are texts
   options.chat_template.clear();
@@ -93,7 +117,7 @@ std::optional<engine::TextModel> load_draft(const Flags& flags, Device& device,
   return out;
 }
 
-std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, Device& device,
+std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, const Place& place,
                                               server::LoadingState& loading) {
   engine::LlmOptions options{.max_running = flags.max_running,
                              .max_waiting = flags.max_waiting,
@@ -106,10 +130,11 @@ std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, Device& device
                              .max_pictures = flags.max_pictures,
                              .picture_cache_bytes = flags.picture_cache_mib << 20,
                              .grammar_cache_bytes = flags.grammar_cache_mib << 20,
-                             .draft_min_p = flags.speculative.min_p};
+                             .draft_min_p = flags.speculative.min_p,
+                             .kv_offload = flags.gpu_layers.kv_offload};
   if (flags.cache_type != "auto") options.kv_dtype = parse_dtype(flags.cache_type);
   engine::TextModel model =
-      engine::load_text_model(flags.model, loading_options(flags, device, loading));
+      engine::load_text_model(flags.model, loading_options(flags, place, loading));
   log_loaded(model.info);
   log(LogLevel::info, "how answers are read",
       {{"tool_parser", std::string(text::name_of(model.format.tools))},
@@ -120,7 +145,7 @@ std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, Device& device
         "the chat template does not show tools; the system message tells of them instead",
         {{"tool_parser", std::string(text::name_of(model.format.tools))}});
   }
-  std::optional<engine::TextModel> draft = load_draft(flags, device, model.info, loading);
+  std::optional<engine::TextModel> draft = load_draft(flags, place, model.info, loading);
   return engine::make_llm_engine(std::move(model), options, std::move(draft));
 }
 
@@ -139,22 +164,20 @@ LoadedEngine load_engine(const BackendInfo& backend, const Flags& given,
   const WorkerDevice wanted(
       backend, {.threads = given.threads, .any = given.any_device, .device = given.device});
   const Flags flags = with_local_paths(given, wanted, loading);
-  Device& device = wanted.open([&] { return needed_memory(flags); });
+  const Place place = place_model(flags, wanted);
   log(LogLevel::info, "loading the model",
       {{"model", flags.model},
-       {"device", device.description()},
-       {"captured_steps", device.supports_capture() ? "yes" : "no"}});
+       {"device", place.device.description()},
+       {"captured_steps", place.device.supports_capture() ? "yes" : "no"}});
   try {
-    if (flags.pooling != "auto" || engine::is_for_embeddings(flags.model)) {
-      return load_embeddings(flags, device, loading);
-    }
-    return load_chat(flags, device, loading);
+    if (makes_embeddings(flags)) return load_embeddings(flags, place, loading);
+    return load_chat(flags, place, loading);
   } catch (const Error& error) {
     if (error.code() != Code::out_of_memory) throw;
-    fail(Code::out_of_memory, "load", error.what(),
-         "; a smaller --context or --cache-tokens, --cache-type q8_0 or f8e4m3, or a smaller "
-         "quantization of the "
-         "model takes less");
+    fail(
+        Code::out_of_memory, "load", error.what(),
+        "; fewer --gpu-layers, a smaller --context or --cache-tokens, --cache-type q8_0 or f8e4m3, "
+        "or a smaller quantization of the model takes less");
   }
 }
 

@@ -36,6 +36,24 @@ std::pair<int, std::string> ends(std::vector<const char*> arguments) {
   return {std::holds_alternative<int>(parsed) ? std::get<int>(parsed) : -1, text};
 }
 
+TEST(Flags, LayersOnTheGpuByLlamaCppsNames) {
+  EXPECT_FALSE(flags({"--model", "m"}).gpu_layers.count().has_value());
+  EXPECT_TRUE(flags({"--model", "m"}).gpu_layers.kv_offload);
+  for (const char* name : {"--gpu-layers", "--n-gpu-layers", "-ngl"}) {
+    EXPECT_EQ(flags({"--model", "m", name, "20"}).gpu_layers.count(), 20) << name;
+    EXPECT_EQ(flags({"--model", "m", name, "0"}).gpu_layers.count(), 0) << name;
+    EXPECT_EQ(flags({"--model", "m", name, "all"}).gpu_layers.count(), INT64_MAX) << name;
+    EXPECT_FALSE(flags({"--model", "m", name, "auto"}).gpu_layers.count().has_value()) << name;
+    for (const char* wrong : {"-2", "2147483648", "9999999999999999999", "x", "1.5", "", "3 "}) {
+      const auto [status, text] = ends({"--model", "m", name, wrong});
+      EXPECT_EQ(status, 2) << name << " " << wrong;
+      EXPECT_THAT(text, HasSubstr("--gpu-layers")) << name << " " << wrong;
+    }
+  }
+  EXPECT_FALSE(flags({"--model", "m", "-nkvo"}).gpu_layers.kv_offload);
+  EXPECT_FALSE(flags({"--model", "m", "--no-kv-offload"}).gpu_layers.kv_offload);
+}
+
 // What Ollama's envconfig reads of the same texts.
 TEST(Flags, OllamasAddress) {
   struct Case {
