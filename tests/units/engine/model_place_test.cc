@@ -87,7 +87,10 @@ TEST(ModelPlace, AsMuchAsFits) {
                                             "(Card), the CPU computes the others")));
   }
   // A draft model takes its bytes first.
-  EXPECT_LT(place({.device = kCard, .beside = whole() / 4}, free).gpu_layers, layers() - 1);
+  const int64_t draft = whole() - free;
+  EXPECT_EQ(place({.device = kCard, .beside = draft}, whole()).gpu_layers, layers() - 1);
+  EXPECT_EQ(place({.device = kCard, .beside = draft}, whole() + draft).gpu_layers,
+            models::kAllLayers);
 }
 
 TEST(ModelPlace, TheCpuWhereHardlyAnythingFits) {
