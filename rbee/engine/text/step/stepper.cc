@@ -62,8 +62,8 @@ Tensor as_floats(const Tensor& bits) {
 
 }  // namespace
 
-CacheTokenBytes cache_token_bytes(const models::LanguageModel& model,
-                                  std::optional<DType> kv_dtype, bool kv_offload) {
+CacheTokenBytes cache_token_bytes(const models::LanguageModel& model, std::optional<DType> kv_dtype,
+                                  bool kv_offload) {
   // Of a cache with one token.
   const nn::KvCacheOptions options =
       cache_options(model, {.cache_tokens = 1, .block_size = 1, .kv_dtype = kv_dtype});

@@ -37,8 +37,8 @@ struct CacheTokenBytes {
 
   int64_t all() const { return device + host; }
 };
-CacheTokenBytes cache_token_bytes(const models::LanguageModel& model,
-                                  std::optional<DType> kv_dtype, bool kv_offload = true);
+CacheTokenBytes cache_token_bytes(const models::LanguageModel& model, std::optional<DType> kv_dtype,
+                                  bool kv_offload = true);
 
 // What is queued after a step before the host knows its results.
 enum class AsyncStep : uint8_t { nothing, next_step };
