@@ -37,7 +37,7 @@ struct WeightOptions {
   // Says which float matrices and convolutions may become q8_0, if their rows are whole blocks of
   // 32. For devices whose kernels multiply q8_0 in 8 bits. Null: none.
   bool (*may_quantize)(std::string_view name) = nullptr;
-  DType activations = DType::f32;      // f32, f16 or bf16: what layers compute in
+  DType activations = DType::f32;  // f32, f16 or bf16: what layers compute in
   // Where WeightScope::on_host() loads, for layers that a GPU has no room for; they compute in f32.
   // Null: no layer is loaded there.
   Device* host = nullptr;
