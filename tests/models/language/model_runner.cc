@@ -82,8 +82,7 @@ int32_t ModelRunner::block_of(int64_t sequence, int64_t index) const {
 }
 
 models::ForwardBatch ModelRunner::make_batch(std::span<const Piece> pieces,
-                                             std::span<const int32_t> rows,
-                                             Device& device) const {
+                                             std::span<const int32_t> rows, Device& device) const {
   std::vector<int32_t> ids, positions, slots, starts{0}, lengths, table, ends;
   models::ForwardBatch batch;
   for (const Piece& piece : pieces) {
