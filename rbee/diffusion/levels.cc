@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "rbee/core/error.h"
+#include "rbee/diffusion/scheduler_fields.h"
 #include "rbee/diffusion/timesteps.h"
 
 namespace rbee::diffusion {
@@ -219,7 +220,8 @@ Levels spaced_levels(const NoiseModel& noise, const SchedulerConfig& config, Sch
                          .offset = config.steps_offset,
                          .consistency_steps = config.consistency_steps});
   for (const double time : out.times) out.sigmas.push_back(noise.sigma_between(time));
-  if (config.sigma_schedule && options.schedule == Schedule::automatic) {
+  if (config.sigma_schedule && options.schedule == Schedule::automatic &&
+      has_sigma_schedules(options.sampler)) {
     apply_sigma_schedule(noise, *config.sigma_schedule, options.sampler, out);
   }
   const double first = out.sigmas.front();

@@ -1,8 +1,10 @@
 #include "rbee/diffusion/scheduler_config.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "rbee/core/error.h"
+#include "rbee/diffusion/scheduler_fields.h"
 #include "rbee/io/json_parse.h"
 
 namespace rbee::diffusion {
@@ -36,7 +38,7 @@ std::optional<Sampler> sampler_of(const json& config) {
     for (const std::string_view alias : entry.aliases) {
       if (alias != named) continue;
       const bool sde = value_or<std::string>(config, "algorithm_type", "") == "sde-dpmsolver++";
-      if (!sde) return entry.sampler;
+      if (!sde || entry.sampler != Sampler::dpmpp_2m) return entry.sampler;
       const bool heun = value_or<std::string>(config, "solver_type", "") == "heun";
       return heun ? Sampler::dpmpp_2m_sde_heun : Sampler::dpmpp_2m_sde;
     }
@@ -61,6 +63,21 @@ Prediction prediction_of(const json& config) {
   if (named == "sample") return Prediction::sample;
   if (named == "flow_prediction") return Prediction::flow;
   fail_value("prediction_type", named);
+}
+
+// The sampler that is used decides about these: see has_sigma_schedules().
+constexpr std::string_view kSigmaSchedules[] = {"use_karras_sigmas", "use_exponential_sigmas",
+                                                "use_beta_sigmas"};
+
+// Without the fields that the file's class does not have.
+json own_fields(json config) {
+  const auto named = value_or<std::string>(config, "_class_name", "");
+  std::erase_if(config.get_ref<json::object_t&>(), [&](const auto& field) {
+    const bool kept =
+        field.first == "_class_name" || std::ranges::count(kSigmaSchedules, field.first);
+    return !kept && !has_field(named, field.first).value_or(true);
+  });
+  return config;
 }
 
 std::optional<Schedule> sigma_schedule_of(const json& config) {
@@ -106,15 +123,18 @@ std::vector<Computed> computed_by(const json& config, Sampler sampler) {
       {"invert_sigmas", {false}},
       {"shift_terminal", {nullptr}},
   };
-  // Other classes do not read the key.
-  if (sampler == ddim || sampler == ddpm || sampler == lcm || sampler == tcd || sampler == heun) {
-    out.push_back({"clip_sample", {false}});
-  }
+  // Of a class that is not known, which Euler or PLMS replaces, all fields are here.
+  if (sampler != euler && sampler != plms) out.push_back({"clip_sample", {false}});
   if (sampler == plms) out.push_back({"skip_prk_steps", {true}});
   if (sampler == euler) out.push_back({"final_sigmas_type", {"zero"}});
-  if (sampler == euler && sigma_schedule_of(config)) {
+  if (sigma_schedule_of(config) && has_sigma_schedules(sampler)) {
     out.push_back({"sigma_min", {nullptr}});
     out.push_back({"sigma_max", {nullptr}});
+  }
+  const bool flow = prediction_of(config) == Prediction::flow;
+  const auto named = value_or<std::string>(config, "_class_name", "");
+  for (const std::string_view key : kSigmaSchedules) {
+    if (flow && has_field(named, key).value_or(false)) out.push_back({key, {false}});
   }
   if (sampler == lcm) out.push_back({"timestep_scaling", {10}});
   const bool multistep = sampler == dpmpp_2m || sampler == dpmpp_2m_sde ||
@@ -157,8 +177,9 @@ std::vector<std::string> ignored_of(const json& config, Sampler sampler) {
 }  // namespace
 
 SchedulerConfig parse_scheduler_config(std::string_view text) {
-  const json config = io::parse_json(text, kFile);
-  check(config.is_object(), kFile, "it is no JSON object");
+  json written = io::parse_json(text, kFile);
+  check(written.is_object(), kFile, "it is no JSON object");
+  const json config = own_fields(std::move(written));
   SchedulerConfig out;
   const std::optional<Sampler> sampler = sampler_of(config);
   out.sampler = sampler.value_or(Sampler::euler);

@@ -22,6 +22,7 @@ struct FlowShift {
   bool dynamic = false;  // by the picture's size instead: exp(mu), mu linear in the tokens
   double base_shift = 0.5, max_shift = 1.15;
   int64_t base_tokens = 256, max_tokens = 4096;
+  bool operator==(const FlowShift&) const = default;
 };
 
 // Defaults are Stable Diffusion 1's.
@@ -34,7 +35,7 @@ struct SchedulerConfig {
   std::vector<double> trained_betas;  // instead of a curve, if not empty
   bool zero_terminal_snr = false;     // Lin et al. 2023
   std::optional<Schedule> spacing;    // linspace, leading or trailing; absent: the sampler's own
-  std::optional<Schedule> sigma_schedule;  // karras, exponential or beta within that spacing
+  std::optional<Schedule> sigma_schedule;  // karras, exponential or beta in that spacing
   int32_t steps_offset = 1;                // added to timesteps of leading spacing
   std::optional<bool> ends_at_alpha_one;   // set_alpha_to_one; absent: the sampler's default
   int32_t consistency_steps = 50;          // original_inference_steps of LCM and TCD
@@ -42,11 +43,12 @@ struct SchedulerConfig {
   // Settings of the file that would change the picture but are not implemented, as "key value";
   // first the class, if it is unknown.
   std::vector<std::string> ignored;
+  bool operator==(const SchedulerConfig&) const = default;
 };
 
-// Reads the JSON text of the file. Missing keys have diffusers' defaults; Euler replaces unknown
-// schedulers. Throws invalid_argument naming the key, and unsupported for classes and modes that
-// are not implemented.
+// Reads the JSON text of the file. Missing keys, and those that the file's class does not have,
+// have diffusers' defaults; Euler replaces unknown schedulers. Throws invalid_argument naming the
+// key, and unsupported for classes and modes that are not implemented.
 SchedulerConfig parse_scheduler_config(std::string_view json);
 
 }  // namespace rbee::diffusion

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "rbee/core/cat.h"
 #include "rbee/diffusion/timesteps.h"
 #include "tests/support/expect_error.h"
 
@@ -55,6 +56,29 @@ TEST(NoiseModel, EndsWithoutSignalWhenAsked) {
   EXPECT_NEAR(alphas.front(), 0.99915, 1e-8);
   EXPECT_NEAR(alphas[500], 0.2410187828, 1e-9);
   EXPECT_NEAR(NoiseModel(config).sigma_max(), 4096, 1e-3);
+}
+
+// diffusers 0.42.1: set_timesteps(8) of from_config() with and without the field.
+TEST(Levels, OfSamplersWithoutSigmaSchedulesAreTheirSpacings) {
+  const auto levels = [](const char* class_name, Sampler sampler, bool on) {
+    const SchedulerConfig config =
+        parse_scheduler_config(cat(R"({"_class_name": ")", class_name, R"(Scheduler", )",
+                                   R"("use_karras_sigmas": )", on ? "true" : "false", "}"));
+    return make_levels(NoiseModel(config), config, {.sampler = sampler, .steps = 8}).sigmas;
+  };
+  using enum Sampler;
+  for (const auto& [class_name, sampler] : {std::pair{"DDIM", ddim},
+                                            {"EulerAncestralDiscrete", euler_ancestral},
+                                            {"DDPM", ddpm},
+                                            {"PNDM", plms},
+                                            {"LCM", lcm},
+                                            {"TCD", tcd},
+                                            {"EulerDiscrete", ddim}}) {
+    EXPECT_EQ(levels(class_name, sampler, true), levels(class_name, sampler, false)) << class_name;
+  }
+  for (const char* class_name : {"EulerDiscrete", "EulerAncestralDiscrete"}) {
+    EXPECT_NE(levels(class_name, euler, true), levels(class_name, euler, false)) << class_name;
+  }
 }
 
 TEST(Levels, OfNamedSchedulesAreThoseOfKDiffusion) {

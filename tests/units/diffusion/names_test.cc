@@ -3,10 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
 #include "rbee/core/cat.h"
 #include "rbee/diffusion/noise_model.h"
 #include "rbee/diffusion/scheduler_config.h"
+#include "rbee/diffusion/scheduler_fields.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/data_folder.h"
 
 namespace rbee::diffusion {
 namespace {
@@ -251,9 +257,86 @@ TEST(SchedulerConfig, NamesSettingsThatItDoesNotCompute) {
   EXPECT_THAT(ignored("EulerDiscrete", R"("sigma_min": 0.1, "sigma_max": 9)"), IsEmpty());
   EXPECT_THAT(ignored("EulerDiscrete", R"("use_karras_sigmas": true, "sigma_min": 0.1)"),
               ElementsAre("sigma_min 0.1"));
+  EXPECT_THAT(ignored("UniPCMultistep", R"("use_beta_sigmas": true, "sigma_max": 9)"),
+              ElementsAre("sigma_max 9"));
+  EXPECT_THAT(ignored("FlowMatchEulerDiscrete", R"("use_karras_sigmas": true)"),
+              ElementsAre("use_karras_sigmas true"));
+  EXPECT_THAT(ignored("FlowMatchHeunDiscrete", R"("use_karras_sigmas": true)"), IsEmpty());
   EXPECT_THAT(ignored("DDIM", R"("clip_sample": true)"), ElementsAre("clip_sample true"));
   EXPECT_THAT(ignored("PNDM", R"("clip_sample": true, "skip_prk_steps": true)"), IsEmpty());
   EXPECT_THAT(ignored("PNDM", R"("skip_prk_steps": false)"), ElementsAre("skip_prk_steps false"));
+}
+
+// A value of each field that changes what is read, besides those of the sigma schedules.
+constexpr std::pair<const char*, const char*> kOtherValues[] = {
+    {"num_train_timesteps", "900"},
+    {"beta_start", "0.0002"},
+    {"beta_end", "0.3"},
+    {"beta_schedule", R"("squaredcos_cap_v2")"},
+    {"trained_betas", "[0.1, 0.2]"},
+    {"prediction_type", R"("sample")"},
+    {"timestep_spacing", R"("trailing")"},
+    {"steps_offset", "7"},
+    {"rescale_betas_zero_snr", "true"},
+    {"original_inference_steps", "20"},
+    {"set_alpha_to_one", "true"},
+    {"shift", "3"},
+    {"use_dynamic_shifting", "true"},
+    {"base_shift", "0.1"},
+    {"max_shift", "3"},
+    {"base_image_seq_len", "10"},
+    {"max_image_seq_len", "9999"},
+    {"invert_sigmas", "true"},
+    {"shift_terminal", "0.1"},
+    {"stochastic_sampling", "true"},
+    {"interpolation_type", R"("log_linear")"},
+    {"timestep_type", R"("continuous")"},
+    {"clip_sample", "true"},
+    {"thresholding", "true"},
+    {"variance_type", R"("learned")"},
+    {"skip_prk_steps", "false"},
+    {"solver_order", "3"},
+    {"lower_order_final", "false"},
+    {"euler_at_final", "true"},
+    {"use_lu_lambdas", "true"},
+    {"use_flow_sigmas", "true"},
+    {"lambda_min_clipped", "-5"},
+    {"predict_x0", "false"},
+    {"disable_corrector", "[0]"},
+    {"algorithm_type", R"("sde-dpmsolver")"},
+    {"solver_type", R"("odd")"},
+    {"final_sigmas_type", R"("sigma_min")"},
+    {"flow_shift", "5"}};
+
+// Files keep the fields of the class that they were converted from: from_config() of diffusers.
+TEST(SchedulerConfig, PassesFieldsOverThatItsClassDoesNotHave) {
+  std::ifstream file(test::data_folder() + "/units/diffusion/data/scheduler_fields.json");
+  const auto classes = nlohmann::json::parse(file);
+  ASSERT_TRUE(classes.contains("DDIMScheduler"));
+  int known = 0;
+  for (const auto& [name, fields] : classes.items()) {
+    const std::string start = cat(R"({"_class_name": ")", name, '"');
+    if (!has_field(name, "num_train_timesteps")) continue;
+    ++known;
+    const SchedulerConfig plain = parse_scheduler_config(start + "}");
+    for (const auto& [field, value] : kOtherValues) {
+      const bool has = std::ranges::count(fields, field) > 0;
+      EXPECT_EQ(has_field(name, field), has) << name << " " << field;
+      const auto read = parse_scheduler_config(cat(start, R"(, ")", field, R"(": )", value, "}"));
+      EXPECT_EQ(read != plain, has) << name << " " << field;
+    }
+    for (const char* field :
+         {"use_karras_sigmas", "use_exponential_sigmas", "use_beta_sigmas", "sigma_min",
+          "sigma_max", "timestep_scaling", "solver_p", "time_shift_type"}) {
+      EXPECT_EQ(has_field(name, field), std::ranges::count(fields, field) > 0)
+          << name << " " << field;
+    }
+    if (!name.starts_with("FlowMatch")) {
+      EXPECT_EQ(has_sigma_schedules(plain.sampler), has_field(name, "use_karras_sigmas")) << name;
+    }
+  }
+  EXPECT_EQ(known, 20);
+  EXPECT_EQ(has_field("SASolverScheduler", "beta_start"), std::nullopt);
 }
 
 TEST(SchedulerConfig, NamesWhatItDoesNotKnow) {
