@@ -102,9 +102,16 @@ TEST_F(RealWorker, AModelThatComputesNaNFailsEveryAnswer) {
     EXPECT_EQ(answer.status, 500) << answer.body;
     EXPECT_THAT(answer.body, HasSubstr("the model gave no finite logit"));
   }
+  for (const json& scored : {json{{"echo", true}, {"logprobs", 1}}, {{"prompt_logprobs", 0}}}) {
+    json body = {{"prompt", "some words"}, {"max_tokens", 0}};
+    body.update(scored);
+    const RawResponse answer = ask(port, request("POST", "/v1/completions", body.dump()));
+    EXPECT_EQ(answer.status, 500) << answer.body;
+    EXPECT_THAT(answer.body, HasSubstr("the model gave no finite logit"));
+  }
   const Clients clients = open_streams(port, 1, 1, 5);
   EXPECT_THAT(clients[0]->read_until("data: [DONE]"), HasSubstr(R"("type":"error")"));
-  EXPECT_EQ(metric(port, R"(worker_requests_total{outcome="failed"})"), 3);
+  EXPECT_EQ(metric(port, R"(worker_requests_total{outcome="failed"})"), 5);
 }
 
 TEST_F(RealWorker, ServesAHundredStreamsAtOnce) {

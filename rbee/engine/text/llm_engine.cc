@@ -377,7 +377,6 @@ class LlmEngine final : public TextEngine {
     const AsyncStep ahead = gathered.drawn_on_device() ? async_step_of(batch) : AsyncStep::nothing;
     const TopLogitRows found = evaluate(batch, wanted, ahead);
     const StepLogits logits{stepper_, found, wanted};
-    score_prompts(batch.asked, logits);
     std::vector<Outcome> outcomes;
     outcomes.reserve(batch.asked.size());
     for (const StepBatch::Rows& rows : batch.asked) {
@@ -420,22 +419,22 @@ class LlmEngine final : public TextEngine {
     return stepper_.top_logits();
   }
 
-  // For a request that wants no tokens, after its prompt.
-  static std::optional<StopReason> is_prompt_only(const LlmJob& job) {
-    const bool ends = job.request().max_tokens == 0 && is_evaluated(job.sequence);
-    return ends ? std::optional(StopReason::max_tokens) : std::nullopt;
-  }
-
-  // A sampled sequence's next tokens. Tokens after a draft token count while that is the choice.
+  // Scores a prompt and takes new tokens; those after a draft token count while it is the choice.
   Outcome take_tokens(const StepBatch::Rows& rows, const StepLogits& logits) {
     LlmJob& job = *rows.job;
-    if (rows.sampled == 0) return {.reason = is_prompt_only(job), .error = {}};
-    const std::vector<DraftToken> drafts = job.drop_drafts();
-    Outcome out{.drafted = drafts.size(), .reason = {}, .error = {}};
+    Outcome out;
     const auto failed = [&](const Error& error) {
       if (error.code() == Code::device) return fail_all(error);
       out.error = error;
     };
+    guarded(failed, [&] { score_prompt(rows, logits); });
+    if (lost_ || out.error) return out;
+    if (rows.sampled == 0) {  // a part of a prompt, or all of it for a request that wants no tokens
+      if (is_evaluated(job.sequence)) out.reason = StopReason::max_tokens;
+      return out;
+    }
+    const std::vector<DraftToken> drafts = job.drop_drafts();
+    out.drafted = drafts.size();
     guarded(failed, [&] {
       for (bool goes_on = true; goes_on;) {
         const DraftToken* draft = out.tokens < drafts.size() ? &drafts[out.tokens] : nullptr;

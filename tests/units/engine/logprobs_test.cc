@@ -5,9 +5,11 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "rbee/engine/text/step/stepper.h"
+#include "tests/checkpoints/checkpoint_files.h"
 #include "tests/support/expect_error.h"
 #include "tests/units/engine/tiny_engine.h"
 
@@ -25,6 +27,27 @@ TEST(Logprobs, AreTheLogSoftmax) {
   EXPECT_EQ(found.top[1].id, 3);
   EXPECT_NEAR(found.top[1].logprob, std::log(0.3), 1e-6);
   EXPECT_TRUE(logprobs_of(row, 1, 0).top.empty());
+}
+
+TEST(Logprobs, OfRowsWithoutAFiniteLogitAreErrors) {
+  const float nan = std::nanf(""), infinite = std::numeric_limits<float>::infinity();
+  const auto expect_refused = [](auto&& find) {
+    test::expect_error(Code::internal, {"the model gave no finite logit"}, find);
+  };
+  for (const float x : {nan, infinite, -infinite}) {
+    const std::vector<float> row(4, x);
+    const std::vector<int32_t> ids = {1, 2};
+    expect_refused([&] { static_cast<void>(logprobs_of(row, 1, 2)); });
+    expect_refused([&] { static_cast<void>(logprobs_of(row, 1, 0)); });
+    expect_refused([&] { static_cast<void>(logprobs_of(row, 1, std::span(ids))); });
+    const std::vector<float> values(2, x);
+    const TopLogits top_logits{.values = values, .ids = ids, .sum = nan, .vocab = 4};
+    expect_refused([&] { static_cast<void>(logprobs_of(top_logits, 1, 2)); });
+    expect_refused([&] { static_cast<void>(logprobs_of(top_logits, TokenLogit{0, x}, 0)); });
+  }
+  const std::vector<float> row = {1, nan, 2, -infinite};
+  expect_refused([&] { static_cast<void>(logprobs_of(row, 1, 1)); });
+  EXPECT_EQ(logprobs_of(row, 3, 1).chosen.logprob, -infinite);
 }
 
 TEST(Logprobs, FromTopLogitsAreTheRows) {

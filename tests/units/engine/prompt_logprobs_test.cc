@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
+#include "tests/checkpoints/undefined_tensor.h"
 #include "tests/support/data_folder.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/npy.h"
@@ -128,6 +130,28 @@ TEST(PromptLogprobs, ComeFromNoCacheButFillIt) {
   plain.prompt_logprobs = std::nullopt;
   EXPECT_TRUE(answer(*engine, plain)->prompt.empty());
   EXPECT_EQ(engine->stats().prefix_hits, 20u);  // whole blocks before the last token
+}
+
+TEST(PromptLogprobs, OfAModelThatComputesNaNFailTheirRequest) {
+  std::string copy = (std::filesystem::temp_directory_path() / "rbee-scores-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(copy.data()), nullptr);
+  const auto file = std::filesystem::path(copy) / "model.gguf";
+  std::filesystem::copy_file(
+      std::filesystem::path(test::data_folder()) / "models/language/data/smollm/model.gguf", file);
+  test::make_undefined(file, "blk.0.attn_norm.weight");
+  TextModel model = tiny_model();
+  model.model = models::load_language_model(io::Checkpoint::open(file), {.device = model.device});
+  const auto engine = make_llm_engine(std::move(model), exact({.max_running = 2}));
+  for (const int32_t max_tokens : {0, 1}) {
+    const auto sink = answer(*engine, scored(golden_prompts()[0], 1, max_tokens));
+    ASSERT_TRUE(sink->failed);
+    EXPECT_EQ(sink->failed->code, Code::internal);
+    EXPECT_NE(sink->failed->message.find("the model gave no finite logit"), std::string::npos);
+    EXPECT_EQ(sink->prompts, 0);
+  }
+  EXPECT_EQ(engine->stats().requests_failed, 2u);
+  EXPECT_EQ(engine->stats().kv_blocks_used, 0);
+  std::filesystem::remove_all(copy);
 }
 
 // Two generating requests take the blocks of a prompt that is being evaluated.

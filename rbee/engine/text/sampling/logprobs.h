@@ -1,5 +1,6 @@
 #pragma once
-// Log probabilities by the model: the log-softmax of its logits before samplers change them.
+// Log probabilities by the model: the log-softmax of its logits before samplers change them. All
+// throw internal if a row has no finite logit, or a token that is asked for has NaN.
 
 #include <cstdint>
 #include <span>

@@ -43,12 +43,10 @@ RowsWanted gather(std::span<const StepBatch::Rows> asked, int64_t vocab, bool dr
   return out;
 }
 
-void score_prompts(std::span<const StepBatch::Rows> asked, const StepLogits& logits) {
-  for (const StepBatch::Rows& rows : asked) {
-    for (int64_t row = rows.first; row < rows.first + rows.scored; ++row) {
-      LlmJob& job = *rows.job;
-      job.score(score_token(job.next_scored(), *job.request().prompt_logprobs, logits, row));
-    }
+void score_prompt(const StepBatch::Rows& rows, const StepLogits& logits) {
+  LlmJob& job = *rows.job;
+  for (int64_t row = rows.first; row < rows.first + rows.scored; ++row) {
+    job.score(score_token(job.next_scored(), *job.request().prompt_logprobs, logits, row));
   }
 }
 

@@ -32,8 +32,8 @@ struct StepBatch {
 StepBatch make_step_batch(std::span<const Scheduler::Part> parts);
 // What to find in the rows.
 RowsWanted gather(std::span<const StepBatch::Rows> asked, int64_t vocab, bool draws);
-// Scores prompt tokens and gives requests the figures.
-void score_prompts(std::span<const StepBatch::Rows> asked, const StepLogits& logits);
+// Scores the request's prompt tokens and gives it the figures.
+void score_prompt(const StepBatch::Rows& rows, const StepLogits& logits);
 // The next token: a forced one, or the sampler's choice.
 Chosen next_token(LlmJob& job, const StepLogits& logits, const LogitRow& row);
 // Whether all its tokens are cached.
