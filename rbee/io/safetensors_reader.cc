@@ -177,12 +177,25 @@ Shape shape_of(const RawTensor& tensor, const std::string& what) {
   return shape;
 }
 
+// The tensor's own bytes of the file's.
+std::span<const std::byte> data_of(const RawTensor& tensor, std::span<const std::byte> data,
+                                   DType stored, const Shape& shape, const std::string& what) {
+  const uint64_t first = tensor.offsets[0], end = tensor.offsets[1];
+  check(first <= end && end <= data.size(), what, "its data_offsets are ", first, " and ", end,
+        ", the file has ", data.size(), " bytes of data");
+  const int64_t wanted = tensor_bytes(stored, shape, what);
+  check(end - first == static_cast<uint64_t>(wanted), what, "its data_offsets span ", end - first,
+        " bytes, (", shape, ") ", tensor.dtype, " needs ", wanted);
+  return data.subspan(first, end - first);
+}
+
 TensorEntry make_entry(const RawTensor& tensor, std::span<const std::byte> data,
-                       const std::string& source) {
-  const std::string what = cat(source, ": tensor ", tensor.name);
+                       const std::shared_ptr<const MappedFile>& file) {
+  const std::string what = cat(file->path().string(), ": tensor ", tensor.name);
   TensorEntry entry;
   entry.name = tensor.name;
-  const auto dtype = dtype_of_safetensors(tensor.dtype);
+  const WidenedType* wider = widened_type(tensor.dtype);
+  const auto dtype = wider != nullptr ? wider->dtype : dtype_of_safetensors(tensor.dtype);
   if (!dtype) {
     fail(Code::unsupported, what, "its type ", tensor.dtype, " is not implemented; known are ",
          safetensors_type_names());
@@ -190,13 +203,19 @@ TensorEntry make_entry(const RawTensor& tensor, std::span<const std::byte> data,
   entry.dtype = *dtype;
   entry.is_e5m2 = tensor.dtype == kSafetensorsE5m2;
   entry.shape = shape_of(tensor, what);
-  const uint64_t first = tensor.offsets[0], end = tensor.offsets[1];
-  check(first <= end && end <= data.size(), what, "its data_offsets are ", first, " and ", end,
-        ", the file has ", data.size(), " bytes of data");
-  const int64_t wanted = tensor_bytes(entry.dtype, entry.shape, what);
-  check(end - first == static_cast<uint64_t>(wanted), what, "its data_offsets span ", end - first,
-        " bytes, (", entry.shape, ") ", entry.dtype, " needs ", wanted);
-  entry.data = data.subspan(first, end - first);
+  if (wider == nullptr) {
+    entry.data = data_of(tensor, data, entry.dtype, entry.shape, what);
+    entry.file = file;
+    return entry;
+  }
+  const auto stored = data_of(tensor, data, wider->stored, entry.shape, what);
+  if (const int64_t count = numel(entry.shape); count > kMostWidened) {
+    fail(Code::unsupported, what, "it has ", count, " elements of type ", tensor.dtype,
+         ", wanted at most ", kMostWidened, ": weights in this type are not implemented");
+  }
+  const auto widened = wider->widen(stored);
+  entry.data = *widened;
+  entry.owner = widened;
   return entry;
 }
 
@@ -233,8 +252,7 @@ std::vector<TensorEntry> read_safetensors(const std::shared_ptr<const MappedFile
   std::vector<TensorEntry> tensors;
   tensors.reserve(raw.size());
   for (const RawTensor& tensor : raw) {
-    tensors.push_back(make_entry(tensor, data, reader.source()));
-    tensors.back().file = file;
+    tensors.push_back(make_entry(tensor, data, file));
   }
   check_no_holes(raw, data.size(), reader.source());
   return tensors;

@@ -107,7 +107,7 @@ TEST_F(SafetensorsHostileTest, Offsets) {
   expect_invalid({"data_offsets are 4 and 0"}, cat("{\"a\":", entry("F32", "1", "4,0"), "}"), 4);
   expect_invalid({"data_offsets are 0 and 8", "4 bytes of data"},
                  cat("{\"a\":", entry("F32", "2", "0,8"), "}"), 4);
-  expect_invalid({"span 8 bytes", "(1) f32 needs 4"}, cat("{\"a\":", entry("F32", "1", "0,8"), "}"),
+  expect_invalid({"span 8 bytes", "(1) F32 needs 4"}, cat("{\"a\":", entry("F32", "1", "0,8"), "}"),
                  8);
   expect_invalid(
       {"data_offsets are 18446744073709551612"},

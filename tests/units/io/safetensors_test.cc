@@ -1,6 +1,7 @@
 // Good safetensors files.
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "rbee/io/checkpoint.h"
@@ -67,6 +68,43 @@ TEST_F(SafetensorsTest, EveryType) {
   EXPECT_EQ(value("i16"), 257.0f);
   EXPECT_EQ(value("u8"), 1.0f);
   EXPECT_EQ(value("f64"), static_cast<float>(std::bit_cast<double>(0x0101010101010101)));
+}
+
+// The types of safetensors 0.8.0 for PyTorch that have no DType; values by torch 2.15.0.
+TEST_F(SafetensorsTest, TypesWithoutADTypeAreWidened) {
+  const auto path =
+      write_tensors("widened.safetensors",
+                    R"({"i8":{"dtype":"I8","shape":[2],"data_offsets":[0,2]},)"
+                    R"("u16":{"dtype":"U16","shape":[],"data_offsets":[2,4]},)"
+                    R"("u64":{"dtype":"U64","shape":[1,1],"data_offsets":[4,12]},)"
+                    R"("e4m3":{"dtype":"F8_E4M3FNUZ","shape":[5],"data_offsets":[12,17]},)"
+                    R"("e5m2":{"dtype":"F8_E5M2FNUZ","shape":[5],"data_offsets":[17,22]}})",
+                    std::string("\xFE\x04\xFF\xFF\0\0\0\0\0\0\0\x80"
+                                "\x7F\x01\xC5\x40\x80\x7F\x01\xC5\x40\x80",
+                                22));
+  const Checkpoint checkpoint = Checkpoint::open(path);
+  const auto values = [&](const char* name) { return read_floats(checkpoint.require(name)); };
+  EXPECT_EQ(values("i8"), (std::vector<float>{-2, 4}));
+  EXPECT_EQ(values("u16"), std::vector<float>{65535});
+  EXPECT_EQ(checkpoint.require("u16").shape, Shape{});
+  EXPECT_EQ(values("u64"), std::vector<float>{0x1p63f});
+  EXPECT_EQ(checkpoint.require("u64").shape, (Shape{1, 1}));
+  const std::vector<float> e4m3 = values("e4m3"), e5m2 = values("e5m2");
+  const auto numbers = [](const std::vector<float>& all) {
+    return std::vector<float>(all.begin(), all.end() - 1);
+  };
+  EXPECT_EQ(numbers(e4m3), (std::vector<float>{240, 0x1p-10f, -1.625, 1}));
+  EXPECT_EQ(numbers(e5m2), (std::vector<float>{57344, 0x1p-17f, -2.5, 1}));
+  EXPECT_TRUE(std::isnan(e4m3.back()) && std::isnan(e5m2.back()));
+}
+
+// Nobody has factors of that size: these are a model's weights.
+TEST_F(SafetensorsTest, LargeTensorsAreNotWidened) {
+  const auto path = write_tensors(
+      "large.safetensors", R"({"w":{"dtype":"I8","shape":[4194305],"data_offsets":[0,4194305]}})",
+      std::string(4194305, '\1'));
+  expect_error(Code::unsupported, {"tensor w", "4194305 elements of type I8"},
+               [&] { Checkpoint::open(path); });
 }
 
 TEST_F(SafetensorsTest, TensorsNeedNoOrder) {
