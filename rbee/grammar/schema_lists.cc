@@ -177,8 +177,7 @@ ExprPtr counted_list(JsonRules& rules, const Counted& list, const std::string& p
 
 ExprPtr array_of_schema(SchemaBuilder& builder, const Schema& schema, const std::string& place,
                         int depth) {
-  Counts counts{count_of(schema, "minItems", 0, place),
-                count_of(schema, "maxItems", kUnlimited, place)};
+  Counts counts{least_of(schema, "minItems", place), most_of(schema, "maxItems")};
   if (counts.max != kUnlimited && counts.min > counts.max) {
     throw NothingFits(place, "minItems is above maxItems");
   }

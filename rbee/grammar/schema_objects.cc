@@ -42,8 +42,8 @@ class Objects {
 
   ExprPtr run() {
     Counted list{.parts = properties(), .more = additional()};
-    list.min = count_of(schema_, "minProperties", 0, place_);
-    list.max = count_of(schema_, "maxProperties", kUnlimited, place_);
+    list.min = least_of(schema_, "minProperties", place_);
+    list.max = most_of(schema_, "maxProperties");
     list.more_counts = 1;  // others may have the same name
     if (list.max != kUnlimited && list.min > list.max) {
       throw NothingFits(place_, "minProperties is above maxProperties");

@@ -60,9 +60,11 @@ ExprPtr string_of_schema(SchemaBuilder& builder, const Schema& schema, const std
 ExprPtr number_of_schema(SchemaBuilder& builder, const Schema& schema, const std::string& place,
                          bool integer);
 
-// A whole number from 0 on; `fallback` if the schema does not have it.
-int64_t count_of(const Schema& schema, const char* keyword, int64_t fallback,
-                 const std::string& place);
+// The number of minLength and its kin; 0 if the schema does not have it.
+int64_t least_of(const Schema& schema, const char* keyword, const std::string& place);
+// The number of maxLength and its kin; kUnlimited if the schema does not have it or no answer can
+// reach it.
+int64_t most_of(const Schema& schema, const char* keyword);
 // The characters of any string, each written in one way, without the quotes.
 ExprPtr any_plain_string();
 // The valid JSON strings in this form.

@@ -15,7 +15,10 @@
 namespace rbee::grammar {
 namespace {
 
-constexpr int64_t kMaxCount = 100'000;
+constexpr int64_t kMaxLeast = 100'000;
+// A context of a million tokens has about this many characters. What an answer cannot reach bounds
+// nothing: code generators write 2147483647 where no bound is meant.
+constexpr int64_t kMaxMost = 4'000'000;
 constexpr int64_t kFewCharacters = 16;
 constexpr double kMaxExact = 9007199254740992;  // 2^53: from there on doubles skip integers
 
@@ -49,8 +52,7 @@ struct Lengths {
 };
 
 Lengths lengths_of(const Schema& schema, const std::string& place) {
-  const Lengths out{count_of(schema, "minLength", 0, place),
-                    count_of(schema, "maxLength", kUnlimited, place)};
+  const Lengths out{least_of(schema, "minLength", place), most_of(schema, "maxLength")};
   if (out.max != kUnlimited && out.min > out.max) {
     throw NothingFits(place, "minLength is above maxLength");
   }
@@ -279,12 +281,17 @@ ExprPtr make_number(SchemaBuilder& builder, const Schema& schema, const std::str
 
 }  // namespace
 
-int64_t count_of(const Schema& schema, const char* keyword, int64_t fallback,
-                 const std::string& place) {
-  if (!schema.contains(keyword)) return fallback;
+int64_t least_of(const Schema& schema, const char* keyword, const std::string& place) {
+  if (!schema.contains(keyword)) return 0;
   const double value = schema[keyword].get<double>();
-  if (value > static_cast<double>(kMaxCount)) refuse(place, cat(keyword, " is above ", kMaxCount));
+  if (value > static_cast<double>(kMaxLeast)) refuse(place, cat(keyword, " is above ", kMaxLeast));
   return static_cast<int64_t>(value);
+}
+
+int64_t most_of(const Schema& schema, const char* keyword) {
+  if (!schema.contains(keyword)) return kUnlimited;
+  const double value = schema[keyword].get<double>();
+  return value > static_cast<double>(kMaxMost) ? kUnlimited : static_cast<int64_t>(value);
 }
 
 ExprPtr any_plain_string() {

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "rbee/core/cat.h"
 #include "rbee/grammar/gbnf.h"
 #include "rbee/grammar/json_rules.h"
 #include "rbee/grammar/json_schema.h"
@@ -15,6 +16,7 @@ namespace rbee::grammar {
 namespace {
 
 using testing::compile;
+using testing::matches;
 using testing::some_tokens;
 
 using Compiled = std::shared_ptr<const CompiledGrammar>;
@@ -188,6 +190,11 @@ TEST(Lengths, OfSchemasNeedFewStates) {
   };
   EXPECT_LT(states(R"({"type":"string","maxLength":5000})"), 100);
   EXPECT_LT(states(R"({"type":"string","minLength":100000,"maxLength":100000})"), 100);
+  EXPECT_LT(states(R"({"type":"string","maxLength":4000000})"), 100);
+  EXPECT_LT(states(R"({"type":"string","pattern":"foo","maxLength":4000000})"), 300);
+  EXPECT_LT(states(R"({"items":{"type":"array","items":{"type":"string","maxLength":4000000},
+      "maxItems":4000000},"maxItems":4000000})"),
+            6000);
   EXPECT_LT(states(R"({"type":"object","properties":{"a":{"type":"string","maxLength":2000},
       "b":{"type":"string","maxLength":2000},"c":{"type":"string","maxLength":2000}},
       "required":["a","b","c"]})"),
@@ -195,6 +202,36 @@ TEST(Lengths, OfSchemasNeedFewStates) {
   EXPECT_LT(states(R"({"type":"string","format":"uri","minLength":1,"maxLength":2083})"), 3000);
   EXPECT_LT(states(R"({"type":"string","format":"uri","maxLength":200})"), 3000);
   EXPECT_LT(states(R"({"type":"string","pattern":"foo","minLength":4,"maxLength":100000})"), 300);
+}
+
+// Code generators write 2147483647 (Java's Integer.MAX_VALUE) where they mean no bound.
+TEST(Lengths, BoundsThatNoAnswerReachesBoundNothing) {
+  for (const char* most : {"100001", "2147483647", "9223372036854775807", "1e300"}) {
+    const auto schema = [&](const char* before, const char* after) {
+      return compile(parse_json_schema(cat(before, most, after)));
+    };
+    EXPECT_TRUE(matches(schema(R"({"type":"string","minLength":1,"maxLength":)", "}"), "\"ab\""));
+    EXPECT_FALSE(matches(schema(R"({"type":"string","minLength":1,"maxLength":)", "}"), "\"\""));
+    const auto pattern = schema(R"({"type":"string","pattern":"^a+$","maxLength":)", "}");
+    EXPECT_TRUE(matches(pattern, "\"aaa\""));
+    EXPECT_FALSE(matches(pattern, "\"ab\""));
+    EXPECT_TRUE(matches(schema(R"({"items":{"type":"null"},"maxItems":)", "}"), "[null,null]"));
+    EXPECT_TRUE(matches(schema(R"({"enum":[["b"]],"maxItems":)", "}"), "[\"b\"]"));
+    const auto object = schema(R"({"properties":{"a":{"const":1}},"maxProperties":)", "}");
+    EXPECT_TRUE(matches(object, R"({"a":1})"));
+    EXPECT_FALSE(matches(object, R"({"a":2})"));
+  }
+  // Whether the longest string may have so many characters.
+  const auto may_have = [](const char* most, int hundreds, std::string_view rest) {
+    Matcher matcher(compile(parse_json_schema(cat(R"({"type":"string","maxLength":)", most, "}"))));
+    EXPECT_TRUE(matcher.accept("\""));
+    const std::string hundred(100, 'a');
+    for (int i = 0; i < hundreds; ++i) EXPECT_TRUE(matcher.accept(hundred)) << i;
+    return matcher.accept(rest) && matcher.accept("\"") && matcher.complete();
+  };
+  EXPECT_TRUE(may_have("100001", 1000, "a"));
+  EXPECT_FALSE(may_have("100001", 1000, "aa"));
+  EXPECT_TRUE(may_have("2147483647", 1000, "aa"));
 }
 
 }  // namespace

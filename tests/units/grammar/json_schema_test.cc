@@ -464,6 +464,9 @@ TEST(JsonSchema, WhatCannotBeHeldIsRefusedByName) {
   expect(R"({"$ref":"#/x","x":{"minimum":"3"}})", "#/x:", "minimum must be");
   expect(R"({"enum":[{}],"if":{"properties":[]},"then":{}})", "#/if:", "properties must be");
   expect(R"({"not":{"maxLength":1e300}})", "#", "above 100000");
+  expect(R"({"type":"string","minLength":2147483647})", "#", "minLength is above 100000");
+  expect(R"({"minItems":100001})", "#", "minItems is above 100000");
+  expect(R"({"minProperties":100001})", "#", "minProperties is above 100000");
   expect("{", "json_schema", "near byte");
   expect("\"\xFF\"", "json_schema", "near byte");
   std::string deep;
