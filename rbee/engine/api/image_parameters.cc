@@ -19,11 +19,49 @@ constexpr size_t kNone = string_view::npos;
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
+// The white space of Python's str.strip().
+constexpr string_view kBlanks[] = {" ",
+                                   "\t",
+                                   "\n",
+                                   "\v",
+                                   "\f",
+                                   "\r",
+                                   "\x1C",
+                                   "\x1D",
+                                   "\x1E",
+                                   "\x1F",
+                                   "\xC2\x85",
+                                   "\xC2\xA0",
+                                   "\xE1\x9A\x80",
+                                   "\xE2\x80\x80",
+                                   "\xE2\x80\x81",
+                                   "\xE2\x80\x82",
+                                   "\xE2\x80\x83",
+                                   "\xE2\x80\x84",
+                                   "\xE2\x80\x85",
+                                   "\xE2\x80\x86",
+                                   "\xE2\x80\x87",
+                                   "\xE2\x80\x88",
+                                   "\xE2\x80\x89",
+                                   "\xE2\x80\x8A",
+                                   "\xE2\x80\xA8",
+                                   "\xE2\x80\xA9",
+                                   "\xE2\x80\xAF",
+                                   "\xE2\x81\x9F",
+                                   "\xE3\x80\x80"};
+
 string_view trimmed(string_view text) {
-  constexpr string_view kBlanks = " \t\r";
-  const size_t first = text.find_first_not_of(kBlanks);
-  if (first == kNone) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) + 1 - first);
+  for (bool found = true; found;) {
+    found = false;
+    for (const string_view blank : kBlanks) {
+      const bool before = text.starts_with(blank);
+      if (before) text.remove_prefix(blank.size());
+      const bool behind = text.ends_with(blank);
+      if (behind) text.remove_suffix(blank.size());
+      found |= before || behind;
+    }
+  }
+  return text;
 }
 
 template <typename T>
@@ -271,16 +309,6 @@ struct Infotext {
   std::string line;  // of the settings; empty: none
 };
 
-std::string with_plain_breaks(string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool pair = text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n';
-    if (!pair) out += text[i];
-  }
-  while (!out.empty() && out.back() == '\n') out.pop_back();
-  return out;
-}
-
 // The line of the settings is the last one with three fields, as in A1111, or the last one
 // that begins with the steps. Other programs write further lines after it.
 size_t settings_at(string_view text) {
@@ -296,22 +324,28 @@ size_t settings_at(string_view text) {
   return kNone;
 }
 
-Infotext split(string_view sent) {
-  const std::string text = with_plain_breaks(sent);
+// As parse_generation_parameters() of AUTOMATIC1111: each line loses the blanks around it and the
+// label, and so do lines of the negative prompt that have the label again.
+Infotext split(string_view text) {
+  text = trimmed(text);
   const size_t at = settings_at(text);
   Infotext out;
-  std::string prompts = text;
+  string_view prompts = text;
   if (at != kNone) {
-    out.line = text.substr(at, text.find('\n', at) - at);
-    prompts = text.substr(0, at == 0 ? 0 : at - 1);
+    out.line = trimmed(text.substr(at, text.find('\n', at) - at));
+    prompts = text.substr(0, at);
   }
-  const std::string in_lines = cat("\n", prompts);
-  const size_t negative = in_lines.find(cat("\n", kNegative));
-  if (negative != std::string::npos) {
-    out.negative_prompt = in_lines.substr(negative + 1 + kNegative.size());
-    if (out.negative_prompt.starts_with(' ')) out.negative_prompt.erase(0, 1);
+  std::string* to = &out.prompt;
+  for (size_t from = 0, end = 0; from < prompts.size(); from = end + 1) {
+    end = std::min(prompts.find('\n', from), prompts.size());
+    string_view line = trimmed(prompts.substr(from, end - from));
+    if (line.starts_with(kNegative)) {
+      to = &out.negative_prompt;
+      line = trimmed(line.substr(kNegative.size()));
+    }
+    if (!to->empty()) *to += '\n';
+    *to += line;
   }
-  if (negative != 0) out.prompt = in_lines.substr(1, negative - 1);
   return out;
 }
 
@@ -348,6 +382,7 @@ std::vector<std::pair<std::string, std::string>> infotext_fields(string_view tex
   const Infotext parts = split(text);
   Fields out = {{"Prompt", parts.prompt}, {"Negative prompt", parts.negative_prompt}};
   for (auto& [key, value] : fields_of(parts.line)) {
+    if (key == "Prompt" || key == "Negative prompt") continue;  // the texts above win
     const size_t cross = value.find('x');
     constexpr string_view kDigits = "0123456789";
     const bool size = cross != std::string::npos && cross > 0 && cross + 1 < value.size() &&

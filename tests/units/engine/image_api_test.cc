@@ -283,5 +283,34 @@ TEST(Parameters, AreToldAsText) {
                                    Field{"Size of it", "512 x 512"}, Field{"Eta", "1"}));
 }
 
+// What parse_generation_parameters() of AUTOMATIC1111 gives.
+TEST(Parameters, HaveTheTextsOfTheLinesAboveTheSettings) {
+  constexpr const char* kSettings = "\nSteps: 20, Sampler: Euler a, CFG scale: 7";
+  struct Case {
+    const char *text, *prompt, *negative;
+  };
+  for (const auto& [text, prompt, negative] :
+       {Case{"a\nNegative prompt: b\nNegative prompt: c", "a", "b\nc"},
+        {"a\nNegative prompt: b\nd\n  Negative prompt:c ", "a", "b\nd\nc"},
+        {"  a \n\t b\t\nNegative prompt:   c  \n  d ", "a\nb", "c\nd"},
+        {"\n\n a\n\nb", "a\n\nb", ""},
+        {"\xE3\x80\x80"
+         "a\xC2\xA0\nNegative prompt:\xE3\x80\x80"
+         "b",
+         "a", "b"},
+        {"Negative prompt:\nNegative prompt: b", "", "b"},
+        {"a, Negative prompt: b", "a, Negative prompt: b", ""}}) {
+    for (const char* settings : {kSettings, ""}) {
+      const ImageRequest request = parse_parameters(cat(text, settings));
+      EXPECT_EQ(request.prompt, prompt) << text;
+      EXPECT_EQ(request.negative_prompt, negative) << text;
+    }
+  }
+  using Field = std::pair<std::string, std::string>;
+  EXPECT_THAT(infotext_fields("a\nSteps: 20, Sampler: Euler, Prompt: evil, Negative prompt: worse"),
+              testing::ElementsAre(Field{"Prompt", "a"}, Field{"Negative prompt", ""},
+                                   Field{"Steps", "20"}, Field{"Sampler", "Euler"}));
+}
+
 }  // namespace
 }  // namespace rbee::engine

@@ -170,7 +170,7 @@ TEST(Infotext, InvokeAi) {
   const ImageRequest old = request_of(png({{"sd-metadata", R"({"model_weights":"sd","image":{
 "prompt":[{"prompt":"a cat [dog]","weight":1}],"steps":12,"cfg_scale":7,"sampler":"k_lms","seed":3,
 "width":512,"height":512}})"}}));
-  EXPECT_EQ(old.prompt, "a cat ");
+  EXPECT_EQ(old.prompt, "a cat");
   EXPECT_EQ(old.negative_prompt, "dog");
   EXPECT_EQ(old.steps, 12);
   EXPECT_EQ(old.seed, 3u);
@@ -182,7 +182,7 @@ TEST(Infotext, InvokeAiDreams) {
                               "-s 50 -S 123 -W 512 -H 640 -C 7.5 -A k_lms -f 0.4"}) {
     const ImageRequest request =
         request_of(png({{"Dream", cat("\"a fox - red [dog]\" ", options)}}));
-    EXPECT_EQ(request.prompt, "a fox - red ");
+    EXPECT_EQ(request.prompt, "a fox - red");
     EXPECT_EQ(request.negative_prompt, "dog");
     EXPECT_EQ(request.steps, 50);
     EXPECT_EQ(request.seed, 123u);
