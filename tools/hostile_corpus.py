@@ -114,6 +114,9 @@ def schemas():
         ("values", ask({"enum": [letters(20, i) for i in range(20000)]})),
         ("patterns", ask({"type": "object", "properties": {
             f"p{i}": {"type": "string", "pattern": f"^([a-z]{{1,90}}-){{1,90}}{i}$"} for i in range(60)}})),
+        ("greatest counts", ask({"type": "array", "maxItems": 4000000, "items": {
+            "type": "array", "maxItems": 4000000, "items": {
+                "type": "string", "pattern": "(a|b)*c", "maxLength": 4000000}}})),
         ("items", ask({"type": "array", "minItems": 5000, "maxItems": 100000,
                        "items": {"type": "array", "minItems": 900, "items": {"type": "number"}}})),
         ("ranges", ask({"type": "object", "properties": {
