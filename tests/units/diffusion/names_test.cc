@@ -11,8 +11,8 @@
 #include "rbee/diffusion/noise_model.h"
 #include "rbee/diffusion/scheduler_config.h"
 #include "rbee/diffusion/scheduler_fields.h"
-#include "tests/support/expect_error.h"
 #include "tests/support/data_folder.h"
+#include "tests/support/expect_error.h"
 
 namespace rbee::diffusion {
 namespace {

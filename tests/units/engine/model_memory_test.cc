@@ -88,10 +88,8 @@ TEST(ModelMemory, OfFewLayersIsWhatTheyTake) {
   int64_t layers = 0;
   for (int64_t count = 1; layers == 0 || count <= layers; ++count) {
     const size_t before = device.in_use();
-    const auto model = models::load_language_model(checkpoint, {.device = &device,
-                                                                .context = kContext,
-                                                                .gpu_layers = count,
-                                                                .host = &cpu()});
+    const auto model = models::load_language_model(
+        checkpoint, {.device = &device, .context = kContext, .gpu_layers = count, .host = &cpu()});
     layers = model->config().layers;
     const auto weights = static_cast<int64_t>(device.in_use() - before);
     const int64_t cache = kContext * cache_token_bytes(*model, DType::f16).device;

@@ -37,11 +37,9 @@ inline TextModel tiny_model(int64_t context = 64, Device& device = cpu(),
   out.device = &device;
   const auto path =
       std::filesystem::path(test::data_folder()) / "models/language/data" / family / "model.gguf";
-  out.model = models::load_language_model(io::Checkpoint::open(path),
-                                          {.device = out.device,
-                                           .context = context,
-                                           .gpu_layers = gpu_layers,
-                                           .host = &cpu()});
+  out.model = models::load_language_model(
+      io::Checkpoint::open(path),
+      {.device = out.device, .context = context, .gpu_layers = gpu_layers, .host = &cpu()});
   out.tokenizer = tiny_tokenizer();
   out.info.id = "tiny";
   out.info.vocab_size = test::kTinyVocab;

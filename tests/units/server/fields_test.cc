@@ -20,7 +20,6 @@
 
 namespace rbee::server {
 
-
 namespace {
 
 using engine::SamplingField;
