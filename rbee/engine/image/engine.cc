@@ -203,7 +203,7 @@ class QueuedImageEngine final : public ImageEngine {
   }
 
   // The last picture needs no device any more: others may begin, and the turn is short.
-  void begin_last_file(ImageJob& job) {
+  void leave_device(ImageJob& job) {
     const std::scoped_lock lock(mutex_);
     job.resting = job.leaving = true;
   }
@@ -466,7 +466,8 @@ PipelineHooks QueuedImageEngine::hooks_of(ImageJob& job, PipelineTimes& times) {
   hooks.decoding = [this, &job, &times, in_host](int64_t pixels) {
     if (in_host) times.paused_ms += hold_pixels(job, pixels);
   };
-  hooks.beside = [this, &job, &times](const std::function<void()>& work) {
+  hooks.beside = [this, &job, &times](const std::function<void()>& work, bool last) {
+    if (last) leave_device(job);
     times.paused_ms += beside(job, work);
   };
   hooks.rest = [this, &job, &times] {
@@ -565,7 +566,7 @@ void QueuedImageEngine::draw(ImageJob& job, ImageFinished& finished) {
   hooks.image = [&](io::Pixels image, int32_t index) {
     ImageReady ready;
     const auto code = [&] { ready = ready_image(job, std::exchange(image, {}), index); };
-    if (index + 1 == job.request.count) begin_last_file(job);
+    if (index + 1 == job.request.count) leave_device(job);
     if (int64_t{image.width} * image.height < kLargePixels) {
       code();
     } else {

@@ -580,7 +580,8 @@ bool ImagePipeline::decode(const Tensor& latents, const ImageRequest& request,
           image = pasted(image, back.whole, back.region, back.share);
         };
         between();
-        hooks.beside ? hooks.beside(paste) : paste();
+        const bool last = first + i + 1 == request.count && settings.final_network == nullptr;
+        hooks.beside ? hooks.beside(paste, last) : paste();
       }
       if (settings.final_network != nullptr) {
         const int64_t scale = settings.final_network->scale();

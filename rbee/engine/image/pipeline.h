@@ -23,9 +23,9 @@ struct PipelineHooks {
   // Called between two batches, when the request has nothing on the device; may be empty.
   // `settings` may be rebuilt meanwhile.
   std::function<void()> rest;
-  // Does work that needs no device; others may have the device meanwhile. Empty: it is done at
-  // once.
-  std::function<void(const std::function<void()>& work)> beside;
+  // Does work that needs no device; others may have the device meanwhile. `last`: the request does
+  // not need the device afterwards either. Empty: it is done at once.
+  std::function<void(const std::function<void()>& work, bool last)> beside;
   // Progress of a picture that a network enlarges; may be empty.
   std::function<void(const TileProgress& tiles)> tile;
   // Called after a step, to take its pictures as they are, and before further pictures begin; may

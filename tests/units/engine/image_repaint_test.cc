@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "rbee/engine/image/pipeline.h"
 #include "rbee/engine/image/settings.h"
 #include "rbee/io/image/png.h"
 #include "tests/support/expect_error.h"
@@ -184,6 +185,34 @@ TEST(Repaint, WhatIsCutOutGoesBackToItsPlace) {
   }
   const Mask part_of_it{6, 4, std::vector<uint8_t>(24, 51)};  // a fifth
   EXPECT_EQ(pasted(white, whole, region, part_of_it).values[(3 * 20 + 9) * 3 + 1], 83);
+}
+
+// A device with memory of its own has one request at a time: others begin when the last picture
+// needs it no more.
+TEST(Repaint, TheLastPictureLeavesTheDeviceBeforeItIsPastedBack) {
+  const ImageSource source = fake_source(half_noise);
+  ImageRequest request = repaint(true);
+  request.steps = 1;
+  request.width = request.height = 64;
+  request.count = 3;
+  request.batch = 2;
+  std::vector<bool> told;
+  std::vector<int32_t> done;
+  PipelineHooks hooks;
+  hooks.step = [](int32_t) { return true; };
+  hooks.beside = [&](const std::function<void()>& work, bool last) {
+    told.push_back(last);
+    work();
+  };
+  hooks.image = [&](const io::Pixels&, int32_t index) {
+    done.push_back(index);
+    return true;
+  };
+  PipelineTimes times;
+  ImagePipeline pipeline(source);
+  EXPECT_TRUE(pipeline.run(request, resolve(source, request), hooks, times));
+  EXPECT_EQ(done, (std::vector<int32_t>{0, 1, 2}));
+  EXPECT_EQ(told, (std::vector<bool>{false, false, true}));
 }
 
 TEST(Repaint, SurroundingsRunIntoTheMask) {
