@@ -46,6 +46,7 @@ class RecallingModel final : public models::LanguageModel {
   }
   models::HostLayers host_layers() const override { return model_->host_layers(); }
   Tensor run_host_layers(const models::ForwardBatch& batch, nn::KvCache& cache) const override {
+    host_tokens += batch.ids.dim(0);
     return model_->run_host_layers(batch, cache);
   }
   std::span<const nn::LoraTarget> lora_targets() const override { return model_->lora_targets(); }
@@ -57,6 +58,7 @@ class RecallingModel final : public models::LanguageModel {
   mutable bool capture = false;  // nothing is evaluated
   mutable Call last;
   mutable int forwards = 0;
+  mutable int64_t host_tokens = 0;  // whose first layers the CPU computed
 
  private:
   std::unique_ptr<models::LanguageModel> model_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "rbee/engine/text/step/warm_up.h"
 #include "rbee/models/lora_adapter.h"
 #include "tests/support/data_folder.h"
 #include "tests/units/engine/recalling_device.h"
@@ -213,6 +214,18 @@ TEST(CapturedSteps, WithLayersOnTheHostQueueNoNextStep) {
   stepper.begin(work, rows, {.count = 1, .vocab = kVocab, .scales = {}}, AsyncStep::next_step);
   EXPECT_FALSE(stepper.is_ahead());
   EXPECT_EQ(stepper.top_logits().ids.size(), 1u);
+}
+
+// A CPU takes seconds for a chunk of a large model's prompt.
+TEST(HostLayers, WarmUpWithFewTokens) {
+  RecallingDevice device;
+  const TextModel far = recalling_model(64, device, "smollm", 2);
+  Stepper stepper(*device.model, device, {.cache_tokens = 512, .block_size = 4});
+  warm_up(stepper, device, {.context = 64, .chunk = 64, .sequences = 8, .vocab = kVocab});
+  EXPECT_GE(device.model->host_tokens, 3);
+  EXPECT_LE(device.model->host_tokens, 40 + 3);
+  EXPECT_GT(device.replays, 0);
+  EXPECT_EQ(stepper.pool().used(), 0);
 }
 
 // The cache follows its layers, or stays in the host's memory.

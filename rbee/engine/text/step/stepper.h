@@ -89,6 +89,8 @@ class Stepper {
 
   KvBlockPool& pool() { return *pool_; }
   const KvBlockPool& pool() const { return *pool_; }
+  // Whether the CPU computes the first layers of each step.
+  bool has_host_layers() const { return model_.host_layers().any(); }
   int64_t cache_bytes() const { return cache_.bytes(); }
 
  private:
@@ -171,7 +173,6 @@ class Stepper {
   void discard_async_step();
   void start_async_step(std::span<const Work> work);
   bool can_capture(std::span<const Work> work, std::span<const int32_t> logit_rows) const;
-  bool has_host_layers() const { return model_.host_layers().any(); }
   // Fills hidden_ with the rows that the layers on the host give for this work, if there are any.
   // Captured steps have other rows: see make_captured_indices().
   void run_host_layers(std::span<const Work> work, std::span<const int32_t> logit_rows,

@@ -53,17 +53,21 @@ void warm_up(Stepper& stepper, const Device& device, const WarmUpOptions& option
     return run(stepper, 1, 1, options);
   }
   const int64_t longest = std::min(options.chunk, options.context);
-  run(stepper, longest, longest, options);
+  // Layers on the CPU would take a CPU's time for each of these steps.
+  const bool brief = stepper.has_host_layers();
+  if (!brief) run(stepper, longest, longest, options);
   run(stepper, std::min(kShortPrompt, longest), std::min(kShortPrompt, longest), options);
   const bool draws = options.draws && device.supports_capture();  // as LlmEngine wants them
   // A captured step serves block tables of one width, a power of two: see Stepper.
   for (const Sought sought : {Sought::likeliest, Sought::draw, Sought::top_logits}) {
     if (sought == Sought::draw && !draws) continue;
-    for (int64_t length = stepper.pool().block_size(); length < options.context; length *= 2) {
+    const int64_t last = brief ? stepper.pool().block_size() : options.context;
+    for (int64_t length = stepper.pool().block_size(); length < last; length *= 2) {
       run(stepper, length, 1, options, sought);
     }
-    run(stepper, options.context, 1, options, sought);
+    run(stepper, std::min(last, options.context), 1, options, sought);
   }
+  if (brief) return;
   // As many as there are blocks for: each sequence takes one.
   const int64_t most = std::min(options.sequences, stepper.pool().available());
   for (int64_t n = 2; n <= most; n = captured_sequences(n) + 1) {
