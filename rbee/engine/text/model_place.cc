@@ -12,11 +12,10 @@ namespace {
 // Fewer are the output matrix alone, which a GPU makes no faster than the copies cost.
 constexpr int64_t kFewestLayers = 2;
 
-// What is free on this device.
-DeviceOffer offer_of(std::span<const BackendInfo> backends, DeviceId id) {
+const BackendInfo& backend_of(std::span<const BackendInfo> backends, DeviceId id) {
   const auto backend = std::ranges::find(backends, id.kind, &BackendInfo::kind);
-  check(backend != backends.end(), "device", "this program has no backend for ", id);
-  return backend->offer(id.ordinal);
+  if (backend == backends.end()) fail(Code::not_found, "device", id, " is not in this program");
+  return *backend;
 }
 
 class Placing {
@@ -30,10 +29,11 @@ class Placing {
     if (!wanted_.device) return any_device();
     if (wanted_.device->kind == DeviceKind::cpu) return {.device = *wanted_.device};
     if (wanted_.gpu_layers) return with(*wanted_.device, *wanted_.gpu_layers);
-    const DeviceOffer offer = offer_of(backends_, *wanted_.device);
-    ModelPlace out{.device = *wanted_.device, .free = offer.memory.free, .needed = needed()};
+    // Opened, since it is used in any case: asking for its offer would load its kernels twice.
+    const Device& device = backend_of(backends_, *wanted_.device).device(wanted_.device->ordinal);
+    ModelPlace out{.device = *wanted_.device, .free = device.memory().free, .needed = needed()};
     // Where hardly anything fits, loading says what is missing.
-    if (out.free < out.needed) share(out, offer.name);
+    if (out.free < out.needed) share(out, device.description());
     return out;
   }
 
@@ -76,7 +76,8 @@ class Placing {
     ModelPlace part = out;
     part.device = choice.id;
     part.free = choice.free;
-    if (share(part, offer_of(backends_, choice.id).name)) out = part;
+    const std::string name = backend_of(backends_, choice.id).offer(choice.id.ordinal).name;
+    if (share(part, name)) out = part;
   }
 
   // Whether so many layers fit that the device helps.

@@ -30,7 +30,8 @@ struct ModelPlace {
   std::string faults;  // as in DeviceChoice
 };
 
-// options: as for text_model_memory(). Opens no device. Throws as choose_device() and
+// options: as for text_model_memory(). Opens a named GPU if it has to look at its memory, no other
+// device. Throws as choose_device() and
 // text_model_memory() do, device for a named device that is not there, invalid_argument for a
 // number of layers below 0, and unsupported for a part of a model that stays on one device.
 ModelPlace place_text_model(std::span<const BackendInfo> backends, const PlaceWanted& wanted,

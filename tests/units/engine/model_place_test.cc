@@ -5,6 +5,7 @@
 
 #include "rbee/core/error.h"
 #include "tests/support/data_folder.h"
+#include "tests/units/engine/far_device.h"
 
 namespace rbee::engine {
 namespace {
@@ -22,6 +23,17 @@ int64_t& free_bytes() {
 Device& no_device(int) {
   fail(Code::internal, "test", "a choice opens no device");
 }
+
+class Card final : public FarDevice {
+ public:
+  std::string description() const override { return "Card"; }
+  MemoryInfo memory() const override { return {.total = kHuge, .free = free_bytes()}; }
+};
+
+Device& card(int) {
+  static Card device;
+  return device;
+}
 std::string no_text() {
   return {};
 }
@@ -36,7 +48,7 @@ const BackendInfo kBackends[] = {
     {.kind = DeviceKind::cuda,
      .device_count = [] { return 1; },
      .offer = [](int) { return DeviceOffer{.name = "Card", .memory = {.free = free_bytes()}}; },
-     .device = no_device,
+     .device = card,
      .unavailable_reason = no_text,
      .driver_version = no_text},
 };
