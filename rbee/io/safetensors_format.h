@@ -32,7 +32,8 @@ struct WidenedType {
 };
 // Adapters have such numbers as factors. Weights of models in these types are refused: they are
 // quantised in a way that is not implemented.
-inline constexpr int64_t kMostWidened = int64_t{4} << 20;  // elements of a tensor
+inline constexpr int64_t kMostWidened = int64_t{4} << 20;           // elements of a tensor
+inline constexpr int64_t kMostWidenedTogether = int64_t{16} << 20;  // of all in a file
 // Null: there is none of this name.
 const WidenedType* widened_type(std::string_view name);
 

@@ -189,6 +189,7 @@ std::span<const std::byte> data_of(const RawTensor& tensor, std::span<const std:
   return data.subspan(first, end - first);
 }
 
+// The bytes as stored: widen() follows when all of the header is known to be right.
 TensorEntry make_entry(const RawTensor& tensor, std::span<const std::byte> data,
                        const std::shared_ptr<const MappedFile>& file) {
   const std::string what = cat(file->path().string(), ": tensor ", tensor.name);
@@ -203,21 +204,34 @@ TensorEntry make_entry(const RawTensor& tensor, std::span<const std::byte> data,
   entry.dtype = *dtype;
   entry.is_e5m2 = tensor.dtype == kSafetensorsE5m2;
   entry.shape = shape_of(tensor, what);
-  if (wider == nullptr) {
-    entry.data = data_of(tensor, data, entry.dtype, entry.shape, what);
-    entry.file = file;
-    return entry;
-  }
-  const auto stored = data_of(tensor, data, wider->stored, entry.shape, what);
-  if (const int64_t count = numel(entry.shape); count > kMostWidened) {
-    fail(Code::unsupported, what, "it has ", count, " elements of type ", tensor.dtype,
-         ", wanted at most ", kMostWidened, ": weights in this type are not implemented");
-  }
-  const auto widened = wider->widen(stored);
-  entry.data = *widened;
-  entry.owner = widened;
+  entry.data = data_of(tensor, data, wider ? wider->stored : entry.dtype, entry.shape, what);
+  entry.file = file;
   return entry;
 }
+
+// Tensors of types that have no DType, whose bytes the header gives to no other tensor too.
+class Widening {
+ public:
+  explicit Widening(const std::string& source) : source_(source) {}
+
+  void widen(TensorEntry& entry, const WidenedType& type) {
+    const int64_t count = numel(entry.shape);
+    if (count > kMostWidened || count > kMostWidenedTogether - elements_) {
+      fail(Code::unsupported, cat(source_, ": tensor ", entry.name), "it has ", count,
+           " elements of type ", type.name, ", wanted at most ", kMostWidened, ", and ",
+           kMostWidenedTogether, " of all such tensors: weights in this type are not implemented");
+    }
+    elements_ += count;
+    const auto widened = type.widen(entry.data);
+    entry.data = *widened;
+    entry.owner = widened;
+    entry.file = nullptr;
+  }
+
+ private:
+  const std::string& source_;
+  int64_t elements_ = 0;
+};
 
 // The format wants the data without holes, up to the file's end.
 void check_no_holes(std::vector<RawTensor>& tensors, uint64_t size, const std::string& source) {
@@ -251,10 +265,17 @@ std::vector<TensorEntry> read_safetensors(const std::shared_ptr<const MappedFile
   const auto data = file->bytes().subspan(reader.offset());
   std::vector<TensorEntry> tensors;
   tensors.reserve(raw.size());
+  std::vector<const WidenedType*> wider;
   for (const RawTensor& tensor : raw) {
     tensors.push_back(make_entry(tensor, data, file));
+    wider.push_back(widened_type(tensor.dtype));
   }
   check_no_holes(raw, data.size(), reader.source());
+  const std::string source = file->path().string();
+  Widening widening(source);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (wider[i] != nullptr) widening.widen(tensors[i], *wider[i]);
+  }
   return tensors;
 }
 

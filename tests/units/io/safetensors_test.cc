@@ -1,5 +1,7 @@
 // Good safetensors files.
 
+#include <sys/resource.h>
+
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -105,6 +107,32 @@ TEST_F(SafetensorsTest, LargeTensorsAreNotWidened) {
       std::string(4194305, '\1'));
   expect_error(Code::unsupported, {"tensor w", "4194305 elements of type I8"},
                [&] { Checkpoint::open(path); });
+}
+
+// A header may not ask for the same bytes many times, and all such tensors have one limit.
+TEST_F(SafetensorsTest, TensorsAreWidenedOnceAndWithinOneLimit) {
+  const auto file = [&](const char* name, int count, bool same) {
+    constexpr int64_t kEach = 4194304;
+    std::string header = "{";
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t at = same ? 0 : i * kEach;
+      header += cat(i == 0 ? "" : ",", R"("w)", i, R"(":{"dtype":"I8","shape":[)", kEach,
+                    R"(],"data_offsets":[)", at, ",", at + kEach, "]}");
+    }
+    return write_tensors(name, header + "}",
+                         std::string(static_cast<size_t>(same ? kEach : count * kEach), '\1'));
+  };
+  rusage before{}, after{};
+  getrusage(RUSAGE_SELF, &before);
+  const auto same = file("same.safetensors", 200, true);
+  expect_error(Code::invalid_argument, {"starts at offset 0, wanted 4194304"},
+               [&] { Checkpoint::open(same); });
+  getrusage(RUSAGE_SELF, &after);
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 64 * 1024) << "KiB";
+  EXPECT_EQ(Checkpoint::open(file("four.safetensors", 4, false)).tensors().size(), 4u);
+  const auto five = file("five.safetensors", 5, false);
+  expect_error(Code::unsupported, {"tensor w4", "16777216 of all such tensors"},
+               [&] { Checkpoint::open(five); });
 }
 
 TEST_F(SafetensorsTest, TensorsNeedNoOrder) {
