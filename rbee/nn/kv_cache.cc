@@ -13,8 +13,10 @@ int64_t bytes_of(const KvCacheOptions& options) {
 }  // namespace
 
 int64_t KvCache::token_bytes(const KvCacheOptions& options, int64_t layers) {
-  return (options.one_tensor ? 1 : 2) * layers * options.kv_heads *
-         row_bytes(options.dtype, options.head_dim);
+  // Not row_bytes(): whether the type fits the heads is for whoever makes a cache.
+  const DTypeInfo& type = info(options.dtype);
+  const int64_t tensors = (options.one_tensor ? 1 : 2) * layers;
+  return tensors * options.kv_heads * options.head_dim * type.block_bytes / type.block_size;
 }
 
 KvCache::KvCache(const KvCacheOptions& options, Device& device) : options_(options) {

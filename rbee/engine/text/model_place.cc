@@ -105,7 +105,9 @@ ModelPlace place_text_model(std::span<const BackendInfo> backends, const PlaceWa
                             const std::filesystem::path& path, const TextModelOptions& options) {
   const int64_t layers = wanted.gpu_layers.value_or(0);
   check(layers >= 0, "gpu_layers", layers, " is negative");
-  if (wanted.one_device && layers > 0 && layers < models::kAllLayers) {
+  const bool named_cpu = wanted.device && wanted.device->kind == DeviceKind::cpu;
+  const auto all = [&] { return fitting_gpu_layers(path, options, 0).all; };
+  if (wanted.one_device && !named_cpu && layers > 0 && layers < all()) {
     fail(Code::unsupported, "gpu_layers",
          "a model for embeddings is on one device: all, 0 or auto, not ", layers);
   }

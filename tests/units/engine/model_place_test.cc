@@ -132,6 +132,13 @@ TEST(ModelPlace, TheWantedNumber) {
 TEST(ModelPlace, AModelForEmbeddingsStaysTogether) {
   EXPECT_EQ(cat(place({.one_device = true}, part()).device), "cpu:0");
   EXPECT_EQ(place({.device = kCard, .one_device = true}, part()).gpu_layers, models::kAllLayers);
+  // llama.cpp's users write a number above all layers for all of them.
+  EXPECT_EQ(cat(place({.device = kCard, .gpu_layers = layers(), .one_device = true}, kHuge).device),
+            "cuda:0");
+  EXPECT_EQ(cat(place({.device = DeviceId{DeviceKind::cpu, 0}, .gpu_layers = 2, .one_device = true},
+                      kHuge)
+                    .device),
+            "cpu:0");
   for (const int64_t layers : {int64_t{1}, int64_t{2}}) {
     try {
       place({.gpu_layers = layers, .one_device = true}, kHuge);
