@@ -90,12 +90,13 @@ class HubFiles final : public server::ModelFiles {
     const hub::ModelName found = hub::parse_model_name(*text);
     const hub::Cache cache(hub::read_settings().cache);
     if (!cache.find(found.repo)) return std::nullopt;
-    check_whole(found, models_->names(found.repo));
+    if (!names_all_of(found, cache)) return std::nullopt;
     return Removal{.concerns =
                        [repo = found.repo](const std::string& served) {
                          return hub::is_hub_name(served) &&
                                 hub::parse_model_name(served).repo == repo;
                        },
+                   .check = [cache, repo = found.repo] { cache.check_not_fetched(repo); },
                    .erase =
                        [cache, repo = found.repo] {
                          if (cache.remove(repo)) return;
@@ -117,12 +118,25 @@ class HubFiles final : public server::ModelFiles {
     return model;
   }
 
-  // The cache deletes repositories as a whole.
-  static void check_whole(const hub::ModelName& name, const std::vector<std::string>& models) {
+  // The cache deletes repositories as a whole. A name of a part of one means all of it only if
+  // there is nothing else; false: that part is not here. Throws unsupported.
+  bool names_all_of(const hub::ModelName& name, const hub::Cache& cache) const {
     const bool part = !name.file.empty() || !name.quantization.empty() || name.revision != "main";
-    if (!part || models.size() < 2) return;
+    if (!part) return true;
+    const std::vector<std::string> models = models_->names(name.repo);
+    std::string here;
+    try {
+      here = models_->describe(hub::to_text(name)).model;
+    } catch (const Error&) {
+      return false;  // it is not in the cache
+    }
+    if (here == hub::to_text(name)) return false;  // nor are its files
+    const size_t revisions = cache.find(name.repo)->revisions.size();
+    if (models.size() == 1 && revisions == 1)
+      return models_->describe(models.front()).model == here;
     fail(Code::unsupported, "delete", hub::to_text(name), " is one of ", models.size(),
-         " models of hf:", name.repo, ", which are deleted together: name hf:", name.repo);
+         " models in ", revisions, " revisions of hf:", name.repo,
+         ", which are deleted together: name hf:", name.repo);
   }
 
   const std::shared_ptr<const HubModels> models_;

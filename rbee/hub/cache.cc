@@ -277,14 +277,18 @@ std::vector<CachedRepo> Cache::list() const {
   return out;
 }
 
+void Cache::check_not_fetched(std::string_view repo) const {
+  for (const fs::path& lock : children(root_ / ".locks" / folder_name(repo))) {
+    if (FileLock::is_held(lock)) fail(Code::io, cat("hf:", repo), "another process fetches it");
+  }
+}
+
 bool Cache::remove(std::string_view repo) const {
   const fs::path folder = repo_folder(repo);
   std::error_code error;
   if (!fs::is_directory(fs::symlink_status(folder, error))) return false;
+  check_not_fetched(repo);
   const fs::path locks = root_ / ".locks" / folder_name(repo);
-  for (const fs::path& lock : children(locks)) {
-    if (FileLock::is_held(lock)) fail(Code::io, folder.string(), "another process fetches it");
-  }
   fs::remove_all(folder, error);
   if (error) fail(Code::io, folder.string(), "it cannot be deleted: ", error.message());
   fs::remove_all(locks, error);

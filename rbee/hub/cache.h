@@ -85,6 +85,8 @@ class Cache {
   std::vector<CachedRepo> list() const;
   // Absent if it is not in the cache.
   std::optional<CachedRepo> find(std::string_view repo) const;
+  // Throws io if another process fetches one of the repository's files.
+  void check_not_fetched(std::string_view repo) const;
   // Deletes the repository's folder and its locks. False if it is not in the cache. Throws io if
   // another process fetches one of its files.
   bool remove(std::string_view repo) const;

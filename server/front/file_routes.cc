@@ -12,6 +12,7 @@
 #include "server/apis/ollama/refusals.h"
 #include "server/apis/ollama/request.h"
 #include "server/apis/ollama/response.h"
+#include "server/front/paths.h"
 #include "server/front/routing.h"
 #include "server/http/error_form.h"
 #include "server/worker/routes.h"
@@ -102,15 +103,16 @@ Response FileRoutes::remove_now(const std::string& name) {
   try {
     const std::optional<Removal> removal = files_->removal(name);
     if (!removal) return no_ollama_model(valid_text(name));
+    removal->check();
     if (!drop(removal->concerns)) return plain_error(503, "the server is stopping");
     removal->erase();
     log(LogLevel::info, "a client deleted a model", {{"model", printable(name)}});
     return json_response(200, "");
   } catch (const Error& error) {
     if (error.code() == Code::not_found) return no_ollama_model(valid_text(name));
-    return plain_error(status_of(error), valid_text(error.what()));
+    return plain_error(status_of(error), without_folders(valid_text(error.what())));
   } catch (const std::exception& error) {
-    return plain_error(500, valid_text(error.what()));
+    return plain_error(500, without_folders(valid_text(error.what())));
   }
 }
 

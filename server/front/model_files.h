@@ -25,7 +25,8 @@ struct PullWatch {
 
 struct Removal {
   std::function<bool(const std::string& served)> concerns;  // whether a served model is of these
-  std::function<void()> erase;                              // throws Error
+  std::function<void()> check;  // throws Error if erase() would; called before models are unloaded
+  std::function<void()> erase;  // throws Error
 };
 
 class ModelFiles {

@@ -16,6 +16,7 @@
 #include "rbee/core/log.h"
 #include "server/apis/ollama/names.h"
 #include "server/apis/ollama/response.h"
+#include "server/front/paths.h"
 #include "server/front/routing.h"
 #include "server/http/mailbox.h"
 
@@ -46,11 +47,11 @@ std::string part_line(const ModelPart& part) {
 
 // In Ollama's words for a model that there is not.
 std::string problem_of(const Error& error) {
-  if (error.code() != Code::not_found) return valid_text(error.what());
+  if (error.code() != Code::not_found) return without_folders(valid_text(error.what()));
   std::string_view why = error.what();
   const std::string begin = cat(error.op(), ": ");
   if (why.starts_with(begin)) why.remove_prefix(begin.size());
-  return cat(kMissing, ": ", valid_text(std::string(why)));
+  return cat(kMissing, ": ", without_folders(valid_text(std::string(why))));
 }
 
 // A client that waits: one of both.
@@ -212,7 +213,7 @@ Pulls::Result Pulls::fetch(Shared& shared, Run& run) {
         {{"model", printable(run.name)}, {"error", printable(error.what())}});
     return {500, ollama_error_json(problem_of(error))};
   } catch (const std::exception& error) {
-    return {500, ollama_error_json(valid_text(error.what()))};
+    return {500, ollama_error_json(without_folders(valid_text(error.what())))};
   }
 }
 

@@ -114,6 +114,7 @@ class Texts final : public nlohmann::json_sax<json> {
   // It is there, and no duration.
   bool bad_keep_alive() const { return whole_ && has_keep_alive_ && !keep_alive(); }
   // There is something to answer: a message, or a prompt.
+  bool whole() const { return whole_; }
   bool has_text() const { return !whole_ || has_message_ || !of("prompt").empty(); }
 
   bool null() override { return true; }
@@ -188,6 +189,10 @@ void read_ollama(const Request& request, const Texts& body, Wanted& wanted) {
     wanted.invalid = "keep_alive";
     wanted.why_invalid = "must be a duration such as \"5m\", or a number of seconds";
   }
+  if (wanted.model.empty() && wanted.invalid.empty() && request.method == "POST") {
+    wanted.invalid = "model";
+    wanted.why_invalid = "must name a model";
+  }
   const bool answers = request.path == "/api/generate" || request.path == "/api/chat";
   wanted.only_unloads = answers && !wanted.model.empty() && !body.has_text() &&
                         wanted.keep_alive == std::chrono::milliseconds(0);
@@ -196,6 +201,10 @@ void read_ollama(const Request& request, const Texts& body, Wanted& wanted) {
 // Reads a JSON body. If it is not JSON, the worker refuses it.
 void read_json(const Request& request, const WorkerPath& path, Wanted& wanted) {
   const Texts body(request.body);
+  if (!body.whole() && !request.body.empty()) {
+    wanted.invalid = "body";
+    wanted.why_invalid = "must be JSON";
+  }
   wanted.model = body.of("model");
   if (wanted.ollama) read_ollama(request, body, wanted);
   if (request.path == kCancelPath && request.method == "POST") wanted.job = body.of("job_id");

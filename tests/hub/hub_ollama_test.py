@@ -252,6 +252,18 @@ class Deleting(Case):
         self.assertEqual(ask(port, "DELETE", "/api/delete", {"model": f"hf:{REPO}"})[0], 200)
         self.assertEqual(self.blobs(), [])
 
+    def test_a_part_that_is_not_here_deletes_nothing(self):
+        self.hub.repos[REPO].files["nomic-embed-text-v1.5.Q8_0.gguf"] = model_file() + b"0"
+        self.hub.repos[REPO] = Repo(self.hub.repos[REPO].files)
+        self.rbee("pull", f"hf:{REPO}:Q8_0")
+        port, _ = self.serve("--manage")
+        # Ollama's name means F16.
+        for name in (f"hf:{REPO}:F16", NAME, f"hf:{REPO}@nosuch", f"hf:{REPO}/none.gguf"):
+            status, text = self.error(port, "DELETE", "/api/delete", {"model": name})
+            self.assertEqual((status, len(self.blobs())), (404, 1), f"{name}: {text}")
+        self.assertEqual(ask(port, "DELETE", "/api/delete", {"model": f"hf:{REPO}:q8_0"})[0], 200)
+        self.assertEqual(self.blobs(), [])
+
     def test_the_flag_is_needed(self):
         self.rbee("pull", NAME)
         port, _ = self.serve("--pull")

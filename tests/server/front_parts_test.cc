@@ -94,6 +94,24 @@ TEST(Routing, BodiesAreNotKeptToBeRead) {
   EXPECT_LT(peak() - before, 32 * 1024) << "KiB";
 }
 
+// A model on demand is not loaded for these: its worker would refuse them.
+TEST(Routing, WhatNoWorkerTakes) {
+  const auto invalid = [](const char* path, const std::string& body) {
+    return server::wanted_by(asked(path, body))->invalid;
+  };
+  for (const char* body : {"x", R"({"model":"m",)", R"({"temperature":1e999})", "[1"}) {
+    EXPECT_EQ(invalid("/v1/chat/completions", body), "body") << body;
+    EXPECT_EQ(invalid("/api/generate", body), "body") << body;
+  }
+  EXPECT_EQ(invalid("/v1/chat/completions", "{}"), "");  // of the first model
+  for (const char* body : {"{}", R"({"keep_alive":0})", R"({"model":5})", R"({"model":""})"}) {
+    EXPECT_EQ(invalid("/api/generate", body), "model") << body;
+    EXPECT_EQ(invalid("/api/show", body), "model") << body;
+  }
+  EXPECT_EQ(invalid("/api/generate", R"({"model":"m"})"), "");
+  EXPECT_EQ(invalid("/api/show", R"({"name":"m"})"), "");
+}
+
 TEST(Routing, PagesAreOfTheModelThatTheirAddressNames) {
   Request page = asked("/");
   EXPECT_EQ(server::wanted_by(page)->model, "");
