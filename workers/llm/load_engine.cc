@@ -53,10 +53,12 @@ bool makes_embeddings(const Flags& flags) {
 }
 
 Place place_model(const Flags& flags, const WorkerDevice& wanted) {
+  const std::optional<int64_t> layers = flags.gpu_layers.count();
+  // A GPU that cannot be used is told before the files are read.
+  if (const auto named = wanted.named(); named && layers != 0) (void)get_device(*named);
   const engine::TextModelOptions options = text_options(flags, nullptr);
-  engine::PlaceWanted asked{.device = wanted.named(),
-                            .gpu_layers = flags.gpu_layers.count(),
-                            .one_device = makes_embeddings(flags)};
+  engine::PlaceWanted asked{
+      .device = wanted.named(), .gpu_layers = layers, .one_device = makes_embeddings(flags)};
   const std::string& draft = flags.speculative.draft_model;
   if (!draft.empty()) {
     asked.beside = engine::text_model_memory(draft, {.context = options.context});
