@@ -414,6 +414,7 @@ def check_files_of_chats(visit):
     page.click("#open-settings")
     page.click("#forget")
     page.click("#forget")
+    expect(page.locator("#status")).to_contain_text("all chats are deleted")
     page.set_input_files("#import-file", {"name": "no.json", "mimeType": "application/json", "buffer": b"[1]"})
     expect(page.locator("#status")).to_contain_text("no.json holds no chats")
     expect(page.locator("#chats .open")).to_have_count(0)
