@@ -102,7 +102,7 @@ class LayerPlaces {
   HostLayers host_;
 };
 
-// A rotary table on each device that has layers.
+// A rotary table on the device, and one on the host if that has layers. Throws as Rope does.
 class RopeTables {
  public:
   RopeTables(const nn::RopeOptions& rope, int64_t positions, const LayerPlaces& places,

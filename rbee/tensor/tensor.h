@@ -93,7 +93,7 @@ class Tensor {
 // Row-major, uninitialised. Block types: the last size is a multiple of the block.
 Tensor empty(const Shape& shape, DType dtype, Device& device);
 Tensor empty_like(const Tensor& x);
-// The same in host memory, which the device's kernels read over the bus.
+// As empty(), but in page-locked host memory, which the device's kernels read over the bus.
 Tensor empty_in_host_memory(const Shape& shape, DType dtype, Device& device);
 Tensor zeros(const Shape& shape, DType dtype, Device& device);
 // Copies host values; throws if their number differs from the shape's.

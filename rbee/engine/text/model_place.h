@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,9 +30,9 @@ struct ModelPlace {
 };
 
 // options: as for text_model_memory(). Opens a named GPU if it has to look at its memory, no other
-// device. Throws as choose_device() and
-// text_model_memory() do, device for a named device that is not there, invalid_argument for a
-// number of layers below 0, and unsupported for a part of a model that stays on one device.
+// device. Throws as choose_device() and text_model_memory() do; not_found and device for a named
+// device that is not there or cannot be used; invalid_argument for a number of layers below 0; and
+// unsupported for a part of a model that stays on one device.
 ModelPlace place_text_model(std::span<const BackendInfo> backends, const PlaceWanted& wanted,
                             const std::filesystem::path& path, const TextModelOptions& options);
 

@@ -9,9 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "rbee/models/gemma3/pictures.h"
+#include "rbee/ops/elementwise.h"
 #include "tests/models/language/model_runner.h"
 #include "tests/support/data_folder.h"
 #include "tests/support/npy.h"
+#include "tests/units/engine/far_device.h"
 
 namespace rbee::test {
 namespace {
@@ -69,9 +71,9 @@ class Folder {
 
 enum class Form : uint8_t { published, nested, gguf };
 
-std::unique_ptr<models::LanguageModel> load(Form form, bool packed = true) {
-  models::LoadOptions options{
-      .device = &device_under_test(), .context = kContext, .pack_weights = packed};
+std::unique_ptr<models::LanguageModel> load(Form form, models::LoadOptions options = {}) {
+  if (options.device == nullptr) options.device = &device_under_test();
+  options.context = kContext;
   if (form == Form::gguf) {
     const io::Checkpoint tower = io::Checkpoint::open(data("mmproj.gguf"));
     options.pictures = &tower;
@@ -181,11 +183,38 @@ TEST_P(PictureGoldenTest, PromptsInChunks) {
 }
 
 TEST_P(PictureGoldenTest, PlainWeights) {
-  model_ = load(GetParam(), false);
+  model_ = load(GetParam(), {.pack_weights = false});
   rows_[0] = (*model_->pictures())(picture(0));
   ModelRunner runner = this->runner();
   const Piece whole = piece(0, prompts_[0]);
   EXPECT_LE(max_difference(runner.step({&whole, 1}), golden(0, whole.ids.size())), kLogitBound);
+}
+
+// The tower is on the device, and its rows go into the token embeddings on the CPU.
+TEST_P(PictureGoldenTest, LayersOnTheHost) {
+  engine::FarDevice far;
+  Device& under_test = device_under_test();
+  Device& device = &under_test == &cpu_device() ? far : under_test;
+  const models::ModelConfig config = model_->config();
+  for (int64_t on_device = 1; on_device <= config.layers; ++on_device) {
+    const std::unique_ptr<models::LanguageModel> model =
+        load(GetParam(), {.device = &device, .gpu_layers = on_device, .host = &cpu_device()});
+    ASSERT_EQ(model->host_layers().count, config.layers + 1 - on_device);
+    rows_.clear();
+    for (int64_t i = 0; i < 3; ++i) {
+      rows_.push_back((*model->pictures())(contiguous(picture(i)).to(device)));
+    }
+    ModelRunner runner(*model, std::ssize(prompts_), kContext, DType::f32, device);
+    size_t first = 0;
+    for (size_t i = 0; i < prompts_.size(); ++i) {
+      const Piece whole = piece(static_cast<int64_t>(i), prompts_[i]);
+      const size_t count = whole.ids.size();
+      EXPECT_LE(max_difference(runner.step({&whole, 1}), golden(first, count)), kLogitBound)
+          << on_device << ", " << i;
+      first += count;
+    }
+    rows_.clear();
+  }
 }
 
 TEST_P(PictureGoldenTest, FiguresCountTheTower) {
