@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "rbee/tensor/host_buffer.h"
+#include "rbee/tensor/host_trip.h"
 #include "rbee/tensor/tensor.h"
 #include "tests/units/tensor/fake_device.h"
 
@@ -182,6 +183,39 @@ TEST_F(MemoryTest, HostBufferGrowsAndGoesWithItsOwner) {
     EXPECT_EQ(cpu_.host_allocations, 1);
   }
   EXPECT_EQ(cpu_.host_allocations, 0);
+}
+
+// The host computes between a device's operations: copies there in one memory, one result back.
+TEST_F(MemoryTest, AHostTripComputesOnCopies) {
+  HostTrip trip(gpu_, cpu_);
+  const Tensor x = floats(gpu_, {1, 2, 3}, {3}), y = floats(gpu_, {4, 5}, {1, 2});
+  for (int turn = 0; turn < 2; ++turn) {
+    gpu_.copies.clear();
+    const Tensor both[] = {x, y};
+    const Tensor out = trip.run(both, [&](std::span<const Tensor> copies) {
+      EXPECT_EQ(copies.size(), 2u);
+      EXPECT_EQ(&copies[0].device(), &cpu_);
+      EXPECT_EQ(copies[1].shape(), (Shape{1, 2}));
+      EXPECT_THAT(copies[0].to_host<float>(), ElementsAre(1, 2, 3));
+      // In whole cache lines, each.
+      EXPECT_EQ(copies[1].data<float>() - copies[0].data<float>(), 16);
+      const float sum = copies[0].data<float>()[2] + copies[1].data<float>()[1];
+      return floats(cpu_, {sum, static_cast<float>(turn)}, {2});
+    });
+    EXPECT_EQ(&out.device(), &gpu_);
+    EXPECT_THAT(out.to_host<float>(), ElementsAre(8, static_cast<float>(turn)));
+    EXPECT_EQ(gpu_.host_allocations, 2);  // kept for the next call
+  }
+  // What the work throws reaches the caller; the next call works, with more memory too.
+  EXPECT_THROW((void)trip.run({&x, 1}, [](auto) -> Tensor { throw std::bad_alloc(); }),
+               std::bad_alloc);
+  const Tensor large = floats(gpu_, std::vector<float>(1000, 2), {1000});
+  const Tensor same =
+      trip.run({&large, 1}, [&](std::span<const Tensor> copies) { return copies[0]; });
+  EXPECT_EQ(same.to_host<float>(), std::vector<float>(1000, 2));
+  const Tensor none = floats(gpu_, {}, {0});
+  EXPECT_EQ(trip.run({&none, 1}, [](std::span<const Tensor> copies) { return copies[0]; }).numel(),
+            0);
 }
 
 }  // namespace
