@@ -13,9 +13,10 @@
 #include "cli/limits.h"
 #include "cli/model_options.h"
 #include "cli/model_paths.h"
+#include "cli/token_work.h"
 #include "rbee/core/printable.h"
+#include "rbee/engine/common/device_choice.h"
 #include "rbee/engine/text/step/stepper.h"
-#include "rbee/io/checkpoint.h"
 #include "rbee/models/lora_adapter.h"
 
 namespace rbee::tools {
@@ -155,6 +156,9 @@ void print_table(const std::vector<Result>& results, const engine::TextModel& mo
     std::printf("%lld of %lld layers on the CPU\n", static_cast<long long>(layers.count),
                 static_cast<long long>(model.model->config().layers));
   }
+  if (const int64_t layers = model.model->cpu_moe_layers(); layers > 0) {
+    std::printf("the experts of %lld layers on the CPU\n", static_cast<long long>(layers));
+  }
   std::printf("measured limits: memory %.1f GB/s, f32 %.0f GFLOP/s, bf16 %.0f, int8 %.0f GOP/s\n\n",
               limits.bytes_per_second / 1e9, limits.f32_flops / 1e9, limits.bf16_flops / 1e9,
               limits.int8_ops / 1e9);
@@ -183,68 +187,39 @@ void print_json(const std::vector<Result>& results, const engine::TextModel& mod
   }
 }
 
-// Operations of one token without the logits, which a prompt computes only for its last token.
-double operations_per_token(const engine::TextModel& model) {
-  const models::ModelConfig& config = model.model->config();
-  const int64_t tables = (config.tied_embeddings ? 1 : 2) * config.vocab_size * config.dim;
-  return 2.0 * static_cast<double>(model.model->parameters() - tables);
-}
-
 // The limit is that of the fastest unit for this weight type's products.
-void set_prompt_limit(Result& result, const engine::TextModel& model, const Limits& limits) {
-  result.work = operations_per_token(model);
+void set_prompt_limit(Result& result, const engine::TextModel& model, const TokenWork& token,
+                      const Limits& limits) {
+  result.work = token.operations().all();
   const Unit unit = limits.unit_for(model.info.quantization);
   result.limit = unit.operations_per_second / result.work;
   result.limit_name = unit.name;
 }
 
-// A matrix's bytes as kernels read them: packed integers and FP8 codes become blocks with scales.
-double bytes_in_memory(const io::TensorEntry& tensor) {
-  const int64_t in = tensor.shape.rank() > 0 ? tensor.shape[tensor.shape.rank() - 1] : 1;
-  const bool groups = tensor.scales.values != nullptr && in % info(DType::f8_g128).block_size == 0;
-  if (tensor.integers == nullptr && !groups) return static_cast<double>(tensor.data.size());
-  const int64_t row = row_bytes(groups ? DType::f8_g128 : tensor.dtype, in);
-  return static_cast<double>(numel(tensor.shape) / in * row);
-}
-
-// Bytes of weights that one generated token reads: all except the unused rows of the token table.
-double bytes_per_token(const std::string& path, const models::ModelConfig& config) {
-  const io::Checkpoint checkpoint = io::Checkpoint::open(path);
-  double bytes = 0;
-  for (const io::TensorEntry& tensor : checkpoint.tensors()) {
-    const bool table = tensor.shape == Shape{config.vocab_size, config.dim};
-    const bool looked_up = table && (tensor.name.find("embd") != std::string::npos ||
-                                     tensor.name.find("embed") != std::string::npos);
-    if (!looked_up || config.tied_embeddings) bytes += bytes_in_memory(tensor);
-  }
-  return bytes;
-}
-
 // The limit is reading the weights and, on average, half of the new keys and values, or the
 // products if those take longer with many sequences.
-void set_generation_limit(Result& result, const Generation& of, double weight_bytes,
+void set_generation_limit(Result& result, const Generation& of, const TokenWork& token,
                           double cached_token_bytes, const engine::TextModel& model,
                           const Limits& limits) {
   const models::ModelConfig& config = model.model->config();
   const double sequences = of.sequences;
   const double cached = sequences * (of.depth + of.tokens / 2.0) * cached_token_bytes;
-  result.work = (weight_bytes + cached) / sequences;
+  result.work = (token.bytes(of.sequences).all() + cached) / sequences;
   result.limit = limits.weights_bytes_per_second / result.work;
   result.limit_name = of.sequences == 1 && of.depth == 0 ? "reading the weights" : "reading";
   const double logits = 2.0 * static_cast<double>(config.vocab_size * config.dim);
   const Unit unit = limits.unit_for(model.info.quantization);
-  const double products = unit.operations_per_second / (operations_per_token(model) + logits);
+  const double products = unit.operations_per_second / (token.operations().all() + logits);
   if (products >= result.limit) return;
   result.limit = products;
   result.limit_name = unit.name;
 }
 
-// Where the CPU has some of the layers, each device takes its share of a token's work in turn.
-void set_shared_limit(Result& result, double host_limit, const engine::TextModel& model) {
-  const double host = static_cast<double>(model.model->host_layers().count) /
-                      static_cast<double>(model.model->config().layers);
+// Where the CPU has some of the weights, each device takes its share of a token's work in turn.
+void set_shared_limit(Result& result, double host_limit, const TokenWork::Parts& work) {
+  const double host = work.host / work.all();
   result.limit = 1 / (host / host_limit + (1 - host) / result.limit);
-  result.limit_name = "both devices' limits by layers";
+  result.limit_name = "both devices' limits";
 }
 
 // tg128, tg128x32 (32 sequences), tg128@512 (each with 512 tokens before).
@@ -261,7 +236,7 @@ class Bench {
       : options_(options),
         model_(load(options.model)),
         vocab_(model_.tokenizer->vocab_size()),
-        weight_bytes_(bytes_per_token(options.model.model, model_.model->config())) {
+        token_(options.model.model, *model_.model) {
     const int64_t longest =
         std::max(*std::ranges::max_element(options.prompts),
                  options.depth + *std::ranges::max_element(options.generations) + 1);
@@ -277,9 +252,10 @@ class Bench {
                      engine::StepperOptions{.cache_tokens = cache_tokens(),
                                             .kv_dtype = kv_dtype_,
                                             .kv_offload = options.model.gpu_layers.kv_offload});
-    limits_ = measure_limits(*model_.device, options.model.threads, weight_bytes_);
-    if (const models::HostLayers layers = model_.model->host_layers(); layers.any()) {
-      host_limits_ = measure_limits(*layers.host, options.model.threads, weight_bytes_);
+    const TokenWork::Parts bytes = token_.bytes(1);
+    limits_ = measure_limits(*model_.device, options.model.threads, bytes.all());
+    if (bytes.host > 0) {
+      host_limits_ = measure_limits(engine::host_device(), options.model.threads, bytes.host);
     }
   }
 
@@ -317,18 +293,20 @@ class Bench {
     results_.push_back(repeat(cat("pp", tokens), options_.repetitions,
                               [&] { return time_prompt(setting(), tokens, chunk); }));
     results_.back().prompt = tokens;
-    set_limit([&](Result& of, const Limits& limits) { set_prompt_limit(of, model_, limits); });
+    set_limit(token_.operations(), [&](Result& of, const Limits& limits) {
+      set_prompt_limit(of, model_, token_, limits);
+    });
   }
 
-  // Of the last result. set: sets the limit of one device.
+  // Of the last result. set: sets the limit of one device for all of a token's work.
   template <typename Set>
-  void set_limit(const Set& set) {
+  void set_limit(const TokenWork::Parts& work, const Set& set) {
     Result& result = results_.back();
     Result on_host = result;
     set(result, limits_);
     if (!host_limits_) return;
     set(on_host, *host_limits_);
-    set_shared_limit(result, on_host.limit, model_);
+    set_shared_limit(result, on_host.limit, work);
   }
 
   void time_generation_of(const Generation& of) {
@@ -336,20 +314,20 @@ class Bench {
         repeat(name_of(of), options_.repetitions, [&] { return time_generation(setting(), of); }));
     const auto cached =
         static_cast<double>(engine::cache_token_bytes(*model_.model, kv_dtype_).all());
-    set_limit([&](Result& result, const Limits& limits) {
-      set_generation_limit(result, of, weight_bytes_, cached, model_, limits);
+    set_limit(token_.bytes(of.sequences), [&](Result& result, const Limits& limits) {
+      set_generation_limit(result, of, token_, cached, model_, limits);
     });
   }
 
   const BenchOptions& options_;
   const engine::TextModel model_;
   const int64_t vocab_;
-  const double weight_bytes_;
+  const TokenWork token_;
   std::optional<DType> kv_dtype_;
   std::vector<engine::LoraSlot> lora_;
   std::optional<engine::Stepper> stepper_;
   Limits limits_;
-  std::optional<Limits> host_limits_;  // where the CPU has some of the layers
+  std::optional<Limits> host_limits_;  // where the CPU has some of the weights
   std::vector<Result> results_;
 };
 

@@ -156,13 +156,16 @@ engine::TextModelOptions text_model_options(const ModelOptions& options, bool on
   cpu::set_thread_count(options.threads);
   engine::TextModelOptions load_options{
       .mmproj = options.mmproj, .context = options.context, .model_id = options.model_id};
-  engine::PlaceWanted wanted{.gpu_layers = options.gpu_layers.count(), .one_device = one_device};
+  engine::PlaceWanted wanted{.gpu_layers = options.gpu_layers.count(),
+                             .cpu_moe_layers = options.gpu_layers.experts(),
+                             .one_device = one_device};
   if (options.device != "auto") wanted.device = named_device(options.device);
   const engine::ModelPlace place =
       engine::place_text_model(backends(), wanted, options.model, load_options);
   if (!place.reason.empty()) std::fprintf(stderr, "%s\n", printable_text(place.reason).c_str());
   load_options.device = &get_device(place.device);
   load_options.gpu_layers = place.gpu_layers;
+  load_options.cpu_moe_layers = place.cpu_moe_layers;
   if (options.pan_and_scan != "auto") load_options.pan_and_scan = options.pan_and_scan == "on";
   if (options.dtype != "auto") load_options.activations = parse_dtype(options.dtype);
   if (isatty(STDERR_FILENO) != 0) {

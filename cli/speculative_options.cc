@@ -16,7 +16,7 @@ std::unique_ptr<engine::TextEngine> make_engine(ModelOptions model,
     smaller.model = flags.draft_model;
     smaller.device = cat(text.device->id());  // both on one
     use_local_path(smaller.model, smaller.device);
-    smaller.gpu_layers = {.layers = "all"};
+    smaller.gpu_layers = {.layers = "all", .cpu_moe_layers = "0"};
     smaller.model_id.clear();
     smaller.mmproj.clear();  // draft tokens are texts
     smaller.pan_and_scan = "auto";

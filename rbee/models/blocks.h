@@ -39,6 +39,7 @@ class MoeBlock final : public Block {
   MoeBlock(const nn::WeightScope& layer, const BlockSpec& spec, const nn::MoeSpec& moe,
            const nn::Rope& rope);
   void operator()(nn::Residual& x, const nn::LayerStep& step) const override;
+  bool has_cpu_moe() const override { return moe_.on_host(); }
 
  private:
   nn::RmsNorm attention_norm_;

@@ -30,6 +30,10 @@ void check_batch(const ForwardBatch& batch) {
 
 nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn::TensorName> names,
                                  std::span<const std::string_view> ignored) {
+  const int64_t layers = options.cpu_moe_layers;
+  check(layers >= 0, "cpu_moe_layers", layers, " is negative");
+  check(layers == 0 || options.host != nullptr, "cpu_moe_layers",
+        "no device is given for the experts on the host");
   return {.device = options.device,
           .names = names,
           .ignored = ignored,
@@ -37,6 +41,7 @@ nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn:
           .output = options.output,
           .activations = options.activations,
           .host = options.host,
+          .cpu_moe_layers = layers,
           .progress = options.progress};
 }
 
@@ -132,6 +137,10 @@ void Decoder::run_layers(nn::Residual& x, const ForwardBatch& batch, nn::KvCache
     (*blocks_[static_cast<size_t>(layer)])(x, step);
     if (batch.on_layer) batch.on_layer(layer, x.value());
   }
+}
+
+int64_t Decoder::cpu_moe_layers() const {
+  return std::ranges::count_if(blocks_, [](const auto& block) { return block->has_cpu_moe(); });
 }
 
 Tensor Decoder::run_host_layers(const ForwardBatch& batch, nn::KvCache& cache) const {

@@ -23,6 +23,8 @@ class Block {
  public:
   virtual ~Block() = default;
   virtual void operator()(nn::Residual& x, const nn::LayerStep& step) const = 0;
+  // Whether a device's layer has its experts on the host.
+  virtual bool has_cpu_moe() const { return false; }
 };
 
 struct DecoderSpec {
@@ -39,6 +41,8 @@ struct DecoderSpec {
 inline constexpr std::string_view kOldRotaryTables[] = {".rotary_emb.inv_freq"};
 
 // The weights of a checkpoint under a family's names; both lists must outlive the scope.
+// Throws invalid_argument for a negative number of layers with experts on the host, and for one
+// without a host.
 nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn::TensorName> names,
                                  std::span<const std::string_view> ignored = kOldRotaryTables);
 
@@ -55,6 +59,7 @@ class Decoder final : public LanguageModel {
   Tensor forward(const ForwardBatch& batch, nn::KvCache& cache) const override;
   Tensor states(const ForwardBatch& batch, nn::KvCache& cache) const override;
   HostLayers host_layers() const override { return host_; }
+  int64_t cpu_moe_layers() const override;
   Tensor run_host_layers(const ForwardBatch& batch, nn::KvCache& cache) const override;
   const PictureEncoder* pictures() const override { return pictures_.get(); }
   std::span<const nn::LoraTarget> lora_targets() const override { return lora_targets_; }

@@ -80,6 +80,9 @@ class LanguageModel {
   virtual Tensor states(const ForwardBatch& batch, nn::KvCache& cache) const = 0;
 
   virtual HostLayers host_layers() const { return {}; }
+  // Layers on the device whose experts are on the host. If there are any, forward() waits for the
+  // device in between, and cannot be captured.
+  virtual int64_t cpu_moe_layers() const { return 0; }
   // The token embedding and the layers on the host: f32 rows there, the batch's tokens or, if all
   // layers are there, its logit rows. Its tensors are on the host.
   virtual Tensor run_host_layers(const ForwardBatch& batch, nn::KvCache& cache) const {
@@ -110,6 +113,9 @@ struct LoadOptions {
   // is fewer than there are, `host` computes the others and the token embedding.
   int64_t gpu_layers = kAllLayers;
   Device* host = nullptr;
+  // The experts of the first layers, so many, are on `host`, which computes them; gpu_layers says
+  // where the rest of these layers is. kAllLayers: of all. llama.cpp's --n-cpu-moe.
+  int64_t cpu_moe_layers = 0;
   bool pack_weights = true;  // rewrite matrices for the device's kernels
   // What layers compute in: f32, f16 or bf16. Sums, norms and softmax are always f32.
   DType activations = DType::f32;

@@ -28,10 +28,12 @@ Moe::Moe(const WeightScope& layer, const MoeSpec& spec)
               {.in = spec.dim,
                .out = spec.experts,
                .bias = spec.swiglu_limit > 0 ? Bias::required : Bias::none}) {
+  const WeightScope stacks = layer.for_experts();
+  if (&stacks.device() != &layer.device()) trip_ = layer.host_trip();
   if (spec.swiglu_limit > 0) {
-    take_biased_experts(layer);
+    take_biased_experts(stacks);
   } else {
-    take_experts(layer);
+    take_experts(stacks);
   }
   if (spec.choice_bias) {
     const std::vector<float> bias =
@@ -130,9 +132,7 @@ Tensor Moe::weights_of(const Routing& routing) const {
          index_select(down_scales_, Axis{0}, choices).reshape(routing.weights.shape());
 }
 
-Tensor Moe::operator()(const LayerInput& input) const {
-  const Tensor& x = input.x;
-  const Routing routing = route_experts(cast(router_(x), DType::f32), spec_.route);
+Tensor Moe::chosen(const Tensor& x, const Routing& routing) const {
   const std::array<const LinearWeights*, 2> gate_and_up{&gate_, &up_};
   const bool scaled = gate_scales_.defined();
   std::vector<Tensor> parts =
@@ -146,8 +146,25 @@ Tensor Moe::operator()(const LayerInput& input) const {
   if (down_scales_.defined()) hidden = affine(hidden, kInputScale, 0);
   const std::array<const LinearWeights*, 1> down{&down_};
   const Tensor each = expert_linear(hidden, routing.ids, down).front();
-  const Tensor y = expert_sum(each, weights_of(routing));
-  return shared_.empty() ? y : y + shared(input);
+  return expert_sum(each, weights_of(routing));
+}
+
+Tensor Moe::operator()(const LayerInput& input) const {
+  const Tensor& x = input.x;
+  const Routing routing = route_experts(cast(router_(x), DType::f32), spec_.route);
+  if (trip_ == nullptr) {
+    const Tensor y = chosen(x, routing);
+    return shared_.empty() ? y : y + shared(input);
+  }
+  const std::array<Tensor, 3> there{x, routing.ids, routing.weights};
+  Tensor beside;
+  const Tensor y = trip_->run(there, [&](std::span<const Tensor> copies) {
+    // Queued here, so that the device computes it meanwhile.
+    if (!shared_.empty()) beside = shared(input);
+    const Routing routed{.ids = copies[1], .weights = copies[2]};
+    return cast(chosen(cast(copies[0], DType::f32), routed), x.dtype());
+  });
+  return beside.defined() ? y + beside : y;
 }
 
 }  // namespace rbee::nn

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "rbee/nn/mlp.h"
 #include "rbee/ops/experts.h"
+#include "rbee/tensor/host_trip.h"
 
 namespace rbee::nn {
 
@@ -23,15 +27,17 @@ struct MoeSpec {
 // 2021), each down(act(gate(x)) * up(x)), weighted by the router's scores.
 class Moe {
  public:
-  // Takes ffn_gate_inp, ffn_gate_exps, ffn_up_exps and ffn_down_exps of a layer, and the experts'
-  // scales if an NVFP4 file has them. Depending on the spec, also takes their biases, exp_probs_b,
-  // ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp and ffn_gate_inp_shexp. Throws unsupported if
-  // experts have both biases and scales.
+  // The experts are where layer.for_experts() is. Takes ffn_gate_inp, ffn_gate_exps, ffn_up_exps
+  // and ffn_down_exps of a layer, and the experts' scales if an NVFP4 file has them. Depending on
+  // the spec, also takes their biases, exp_probs_b, ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp
+  // and ffn_gate_inp_shexp. Throws unsupported if experts have both biases and scales.
   Moe(const WeightScope& layer, const MoeSpec& spec);
 
   // x and the result: (tokens, dim). Adapters change only the shared expert. x must not carry a
   // norm.
   Tensor operator()(const LayerInput& x) const;
+  // Whether the layer's device has its experts on the host, which computes them in f32.
+  bool on_host() const { return trip_ != nullptr; }
 
  private:
   void take_experts(const WeightScope& layer);
@@ -40,6 +46,8 @@ class Moe {
   Tensor weights_of(const Routing& routing) const;
   Tensor activated(const Tensor& gate, const Tensor& up) const;
   Tensor shared(const LayerInput& x) const;
+  // The sum of the chosen experts, computed where they are.
+  Tensor chosen(const Tensor& x, const Routing& routing) const;
 
   MoeSpec spec_;
   Linear router_, shared_gate_;
@@ -48,6 +56,7 @@ class Moe {
   Tensor down_scales_;              // (experts) f32, likewise
   Tensor limit_, lower_limit_;      // (1): of swiglu_limit
   std::vector<Mlp> shared_;         // one or none
+  std::shared_ptr<HostTrip> trip_;  // null: the experts are on the layer's device
 };
 
 }  // namespace rbee::nn

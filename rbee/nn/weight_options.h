@@ -41,6 +41,8 @@ struct WeightOptions {
   // Where WeightScope::on_host() loads, for layers that a GPU has no room for; they compute in f32.
   // Null: no layer is loaded there.
   Device* host = nullptr;
+  // The experts of the first layers, so many, are loaded there: see WeightScope::for_experts().
+  int64_t cpu_moe_layers = 0;
   const WeightPatch* patch = nullptr;  // must outlive the scope
   // Keeps what a scope's calls give. If it is filled, calls give its contents instead of reading
   // the checkpoint. Must outlive the scope.

@@ -47,6 +47,7 @@ struct WeightScope::State {
   Place device;
   std::optional<Place> host;
   std::vector<LoraTarget> lora_targets;
+  std::shared_ptr<HostTrip> trip;
 };
 
 WeightScope::WeightScope(const io::Checkpoint& checkpoint, const WeightOptions& options) {
@@ -71,6 +72,18 @@ WeightScope WeightScope::layer(int64_t index) const {
 WeightScope WeightScope::on_host() const {
   RB_ASSERT(state_->host.has_value());
   return {state_, &*state_->host, path_, layer_};
+}
+
+WeightScope WeightScope::for_experts() const {
+  const bool here = layer_ >= state_->options.cpu_moe_layers || place_ != &state_->device;
+  return here ? *this : on_host();
+}
+
+std::shared_ptr<HostTrip> WeightScope::host_trip() const {
+  if (!state_->trip) {
+    state_->trip = std::make_shared<HostTrip>(*state_->options.device, *state_->options.host);
+  }
+  return state_->trip;
 }
 
 std::string WeightScope::name(std::string_view leaf) const {

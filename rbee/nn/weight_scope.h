@@ -14,6 +14,7 @@
 #include "rbee/nn/weight_names.h"
 #include "rbee/nn/weight_options.h"
 #include "rbee/nn/weight_reader.h"
+#include "rbee/tensor/host_trip.h"
 
 namespace rbee::nn {
 
@@ -34,6 +35,10 @@ class WeightScope {
   WeightScope layer(int64_t index) const;  // "blk.<index>"
   // The same path, but its calls load to WeightOptions::host, which must be given.
   WeightScope on_host() const;
+  // The same path where this layer's experts are loaded: on the host, if the options say so.
+  WeightScope for_experts() const;
+  // For layers whose experts are on the host; one of all layers.
+  std::shared_ptr<HostTrip> host_trip() const;
 
   // The calls below take a leaf, "weight" or "bias". They throw not_found naming a missing tensor
   // and the wanted shape, invalid_argument naming both shapes, and unsupported naming a type that

@@ -20,19 +20,37 @@ std::optional<int64_t> number_in(std::string_view text) {
 }  // namespace
 
 std::optional<int64_t> GpuLayerFlags::count() const {
-  if (layers == "auto") return std::nullopt;
+  if (layers == "auto" || layers == "-1") return std::nullopt;
   return layers == "all" ? kAll : number_in(layers);
+}
+
+std::optional<int64_t> GpuLayerFlags::experts() const {
+  if (cpu_moe) return kAll;
+  return cpu_moe_layers == "auto" ? std::nullopt : number_in(cpu_moe_layers);
 }
 
 void add_gpu_layer_flags(CLI::App& app, GpuLayerFlags& flags) {
   app.add_option("--gpu-layers,--n-gpu-layers", flags.layers,
                  "Layers on the GPU, from the last one on, the output matrix first; the CPU "
                  "computes the others; a number, all, or auto = all if they fit, else as many as "
-                 "fit; also -ngl")
+                 "fit; also -ngl, where -1 is auto")
       ->check([](const std::string& text) {
-        const bool known = text == "auto" || text == "all" || number_in(text);
+        const bool known = text == "auto" || text == "-1" || text == "all" || number_in(text);
         return known ? "" : "'" + text + "' is none of auto, all, 0 to 2147483647";
       })
+      ->capture_default_str();
+  CLI::Option* const all = app.add_flag(
+      "--cpu-moe", flags.cpu_moe,
+      "The CPU computes the experts of all layers, from host memory; what else --gpu-layers gives "
+      "to the GPU is there; also -cmoe");
+  app.add_option("--n-cpu-moe", flags.cpu_moe_layers,
+                 "The same with the experts of the first N layers; auto = of as few as make all "
+                 "layers fit, if --gpu-layers is auto; also -ncmoe")
+      ->check([](const std::string& text) {
+        const bool known = text == "auto" || number_in(text);
+        return known ? "" : "'" + text + "' is none of auto, 0 to 2147483647";
+      })
+      ->excludes(all)
       ->capture_default_str();
   app.add_flag_callback(
       "--no-kv-offload", [&flags] { flags.kv_offload = false; },
@@ -42,9 +60,14 @@ void add_gpu_layer_flags(CLI::App& app, GpuLayerFlags& flags) {
 
 std::vector<const char*> with_long_names(int argc, const char* const* argv) {
   std::vector<const char*> out(argv, argv + argc);
+  constexpr std::pair<std::string_view, const char*> kNames[] = {{"-ngl", "--gpu-layers"},
+                                                                 {"-cmoe", "--cpu-moe"},
+                                                                 {"-ncmoe", "--n-cpu-moe"},
+                                                                 {"-nkvo", "--no-kv-offload"}};
   for (const char*& argument : out) {
-    if (std::string_view(argument) == "-ngl") argument = "--gpu-layers";
-    if (std::string_view(argument) == "-nkvo") argument = "--no-kv-offload";
+    for (const auto& [brief, full] : kNames) {
+      if (argument == brief) argument = full;
+    }
   }
   return out;
 }

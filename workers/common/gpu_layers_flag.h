@@ -13,18 +13,22 @@ class App;
 namespace rbee::workers {
 
 struct GpuLayerFlags {
-  std::string layers = "auto";  // auto, all, or a number
-  bool kv_offload = true;       // false: keys and values stay in host memory
+  std::string layers = "auto";          // auto, all, or a number
+  bool cpu_moe = false;                 // all experts stay in host memory
+  std::string cpu_moe_layers = "auto";  // auto, or those of so many layers
+  bool kv_offload = true;               // false: keys and values stay in host memory
 
   // Absent: as many as fit.
   std::optional<int64_t> count() const;
+  // Layers whose experts stay in host memory. Absent: as few as make all layers fit.
+  std::optional<int64_t> experts() const;
 };
 
-// Adds --gpu-layers, --n-gpu-layers and --no-kv-offload.
+// Adds --gpu-layers, --n-gpu-layers, --cpu-moe, --n-cpu-moe and --no-kv-offload.
 void add_gpu_layer_flags(CLI::App& app, GpuLayerFlags& flags);
 
-// The arguments with "--gpu-layers" for "-ngl" and "--no-kv-offload" for "-nkvo": CLI11 takes
-// several letters behind one dash for several flags.
+// The arguments with the long names for "-ngl", "-cmoe", "-ncmoe" and "-nkvo": CLI11 takes several
+// letters behind one dash for several flags.
 std::vector<const char*> with_long_names(int argc, const char* const* argv);
 
 }  // namespace rbee::workers

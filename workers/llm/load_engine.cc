@@ -37,13 +37,14 @@ engine::TextModelOptions text_options(const Flags& flags, Device* device) {
 // Where the model goes.
 struct Place {
   Device& device;
-  int64_t gpu_layers;
+  int64_t gpu_layers, cpu_moe_layers;
 };
 
 engine::TextModelOptions loading_options(const Flags& flags, const Place& place,
                                          server::LoadingState& loading) {
   engine::TextModelOptions options = text_options(flags, &place.device);
   options.gpu_layers = place.gpu_layers;
+  options.cpu_moe_layers = place.cpu_moe_layers;
   options.progress = load_progress(loading);
   return options;
 }
@@ -57,8 +58,10 @@ Place place_model(const Flags& flags, const WorkerDevice& wanted) {
   // A GPU that cannot be used is told before the files are read.
   if (const auto named = wanted.named(); named && layers != 0) (void)get_device(*named);
   const engine::TextModelOptions options = text_options(flags, nullptr);
-  engine::PlaceWanted asked{
-      .device = wanted.named(), .gpu_layers = layers, .one_device = makes_embeddings(flags)};
+  engine::PlaceWanted asked{.device = wanted.named(),
+                            .gpu_layers = layers,
+                            .cpu_moe_layers = flags.gpu_layers.experts(),
+                            .one_device = makes_embeddings(flags)};
   const std::string& draft = flags.speculative.draft_model;
   if (!draft.empty()) {
     asked.beside = engine::text_model_memory(draft, {.context = options.context});
@@ -72,7 +75,7 @@ Place place_model(const Flags& flags, const WorkerDevice& wanted) {
          {"needed_bytes", cat(place.needed)},
          {"faults", place.faults}});
   }
-  return {get_device(place.device), place.gpu_layers};
+  return {get_device(place.device), place.gpu_layers, place.cpu_moe_layers};
 }
 
 void log_loaded(const engine::ModelInfo& info) {
@@ -106,6 +109,7 @@ std::optional<engine::TextModel> load_draft(const Flags& flags, const Place& pla
   if (flags.speculative.draft_model.empty()) return std::nullopt;
   engine::TextModelOptions options = loading_options(flags, place, loading);
   options.gpu_layers = models::kAllLayers;
+  options.cpu_moe_layers = 0;
   options.context = target.context_length;
   options.mmproj.clear();  // draft tokens are texts
   options.chat_template.clear();

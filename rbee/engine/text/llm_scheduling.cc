@@ -36,7 +36,8 @@ void warn_of_memory(int64_t bytes) {
 
 // Whether steps take the time of a processor's arithmetic.
 bool computes_on_host(const TextModel& text) {
-  return text.device->host_accessible() || text.model->host_layers().any();
+  return text.device->host_accessible() || text.model->host_layers().any() ||
+         text.model->cpu_moe_layers() > 0;
 }
 
 // Bytes of the caches for one token.

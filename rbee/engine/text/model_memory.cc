@@ -1,13 +1,13 @@
 #include "rbee/engine/text/model_memory.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
-#include <string_view>
+#include <span>
 #include <vector>
 
 #include "rbee/io/checkpoint.h"
 #include "rbee/models/config_reader.h"
+#include "rbee/models/tensor_roles.h"
 
 namespace rbee::engine {
 namespace {
@@ -48,25 +48,65 @@ int64_t cache_bytes(const models::ConfigReader& reader, const TextModelOptions& 
   return context * numbers_of_token(reader) * kCacheBytes;
 }
 
-// The layer that a tensor belongs to: "blk.3.attn_q.weight", "model.layers.3.mlp.up_proj.weight".
-std::optional<int64_t> layer_of(std::string_view name) {
-  for (const std::string_view mark : {"blk.", "layers."}) {
-    const size_t at = name.find(mark);
-    if (at == std::string_view::npos || (at > 0 && name[at - 1] != '.')) continue;
-    const char* const end = name.data() + name.size();
-    int64_t layer = 0;
-    const auto [rest, error] = std::from_chars(name.data() + at + mark.size(), end, layer);
-    if (error == std::errc{} && rest != end && *rest == '.') return layer;
+// Bytes of a model's parts.
+struct Parts {
+  struct Layer {
+    int64_t experts = 0;
+    int64_t rest = 0;  // with its keys and values
+  };
+  std::vector<Layer> layers;
+  int64_t table = 0, output = 0;
+  int64_t others = kRoom;
+
+  int64_t experts_of_first(int64_t count) const {
+    int64_t bytes = 0;
+    for (const Layer& layer : first(count)) bytes += layer.experts;
+    return bytes;
   }
-  return std::nullopt;
+  std::span<const Layer> first(int64_t count) const {
+    return std::span(layers).first(
+        static_cast<size_t>(std::clamp<int64_t>(count, 0, std::ssize(layers))));
+  }
+};
+
+Parts parts_of(const std::filesystem::path& path, const TextModelOptions& options) {
+  const io::Checkpoint checkpoint = io::Checkpoint::open(path);
+  const models::ConfigReader reader(checkpoint, "text_config");
+  Parts out;
+  out.layers.resize(static_cast<size_t>(layers_of(reader)), {.rest = cache_bytes(reader, options)});
+  for (const io::TensorEntry& entry : checkpoint.tensors()) {
+    const auto size = static_cast<int64_t>(entry.data.size());
+    const std::optional<int64_t> index = models::layer_of(entry.name);
+    if (index && *index < std::ssize(out.layers)) {
+      Parts::Layer& layer = out.layers[static_cast<size_t>(*index)];
+      (models::is_expert(entry.name) ? layer.experts : layer.rest) += size;
+    } else {
+      (models::is_token_table(entry.name)     ? out.table
+       : models::is_output_matrix(entry.name) ? out.output
+                                              : out.others) += size;
+    }
+  }
+  if (!options.mmproj.empty()) out.others += io::Checkpoint::open(options.mmproj).file_bytes();
+  return out;
 }
 
-bool is_token_table(std::string_view name) {
-  return name.starts_with("token_embd.") || name.find("embed_tokens.") != std::string_view::npos;
-}
-
-bool is_output(std::string_view name) {
-  return name.starts_with("output.") || name.find("lm_head.") != std::string_view::npos;
+// Layers from the last one on that fit, with the experts of the first `cpu_moe` on the host.
+int64_t fitting(const Parts& parts, int64_t free, int64_t cpu_moe) {
+  const auto layers = static_cast<int64_t>(parts.layers.size());
+  // A model without an output matrix multiplies by the token table.
+  int64_t left = free - parts.others - (parts.output > 0 ? parts.output : parts.table);
+  if (left < 0) return 0;
+  int64_t count = 0;
+  for (; count < layers; ++count) {
+    const int64_t index = layers - 1 - count;
+    const Parts::Layer& layer = parts.layers[static_cast<size_t>(index)];
+    const int64_t bytes = layer.rest + (index < cpu_moe ? 0 : layer.experts);
+    if (left < bytes) break;
+    left -= bytes;
+  }
+  // With all layers the token table is there too.
+  const bool all = count == layers && (parts.output == 0 || left >= parts.table);
+  return all ? layers + 1 : std::min(count + 1, layers);
 }
 
 }  // namespace
@@ -76,37 +116,24 @@ int64_t text_model_memory(const std::filesystem::path& path, const TextModelOpti
   const models::ConfigReader reader(checkpoint, "text_config");
   int64_t bytes = checkpoint.file_bytes() + layers_of(reader) * cache_bytes(reader, options);
   if (!options.mmproj.empty()) bytes += io::Checkpoint::open(options.mmproj).file_bytes();
+  if (options.cpu_moe_layers > 0) {
+    bytes -= parts_of(path, options).experts_of_first(options.cpu_moe_layers);
+  }
   return bytes + kRoom;
 }
 
 FittingLayers fitting_gpu_layers(const std::filesystem::path& path, const TextModelOptions& options,
-                                 int64_t free) {
-  const io::Checkpoint checkpoint = io::Checkpoint::open(path);
-  const models::ConfigReader reader(checkpoint, "text_config");
-  const int64_t layers = layers_of(reader);
-  FittingLayers out{.all = layers + 1};
-  std::vector<int64_t> bytes(static_cast<size_t>(layers), cache_bytes(reader, options));
-  int64_t table = 0, output = 0, others = kRoom;
-  for (const io::TensorEntry& entry : checkpoint.tensors()) {
-    const auto size = static_cast<int64_t>(entry.data.size());
-    const std::optional<int64_t> layer = layer_of(entry.name);
-    if (layer && *layer < layers) {
-      bytes[static_cast<size_t>(*layer)] += size;
-    } else {
-      (is_token_table(entry.name) ? table : is_output(entry.name) ? output : others) += size;
-    }
+                                 int64_t free, CpuMoe experts) {
+  const Parts parts = parts_of(path, options);
+  const auto layers = static_cast<int64_t>(parts.layers.size());
+  FittingLayers out{.all = layers + 1, .cpu_moe_layers = options.cpu_moe_layers};
+  out.count = fitting(parts, free, out.cpu_moe_layers);
+  if (experts == CpuMoe::as_given || parts.experts_of_first(layers) == 0) return out;
+  for (out.cpu_moe_layers = 0; out.cpu_moe_layers < layers; ++out.cpu_moe_layers) {
+    out.count = fitting(parts, free, out.cpu_moe_layers);
+    if (out.count == out.all) return out;
   }
-  if (!options.mmproj.empty()) others += io::Checkpoint::open(options.mmproj).file_bytes();
-  // A model without an output matrix multiplies by the token table.
-  int64_t left = free - others - (output > 0 ? output : table);
-  if (left < 0) return out;
-  for (auto layer = bytes.rbegin(); layer != bytes.rend() && left >= *layer; ++layer) {
-    left -= *layer;
-    ++out.count;
-  }
-  // With all layers the token table is there too.
-  const bool all = out.count == layers && (output == 0 || left >= table);
-  out.count = all ? out.all : std::min(out.count + 1, layers);
+  out.count = fitting(parts, free, layers);
   return out;
 }
 

@@ -241,14 +241,21 @@ std::unique_ptr<models::LanguageModel> load_weights(const io::Checkpoint& checkp
   const DType activations =
       options.activations.value_or(default_activations(checkpoint, *options.device));
   const bool on_cpu = options.device->host_accessible();
-  return models::load_language_model(
+  auto out = models::load_language_model(
       checkpoint, {.device = options.device,
                    .context = options.context,
                    .pictures = tower ? &*tower : nullptr,
                    .gpu_layers = on_cpu ? models::kAllLayers : options.gpu_layers,
                    .host = on_cpu ? nullptr : &host_device(),
+                   .cpu_moe_layers = on_cpu ? 0 : options.cpu_moe_layers,
                    .activations = activations,
                    .progress = options.progress});
+  if (options.cpu_moe_layers > 0 && !on_cpu && out->cpu_moe_layers() == 0 &&
+      !out->host_layers().any()) {
+    log(LogLevel::warn, "the layers that are to leave their experts to the CPU have none",
+        {{"cpu_moe_layers", cat(options.cpu_moe_layers)}});
+  }
+  return out;
 }
 
 }  // namespace

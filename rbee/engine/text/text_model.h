@@ -30,6 +30,9 @@ struct TextModelOptions {
   // Layers on the device, as models::LoadOptions::gpu_layers; the CPU computes the others. 1 or
   // more; not used if the device is the CPU.
   int64_t gpu_layers = models::kAllLayers;
+  // Layers whose experts the CPU computes, as models::LoadOptions::cpu_moe_layers; not used if the
+  // device is the CPU.
+  int64_t cpu_moe_layers = 0;
   std::string model_id;  // reported name; empty = from the checkpoint
   // What layers compute in. Absent: f32 where the host computes; else f16 for f16 weights, f32 for
   // f32 weights, bf16 for all others.

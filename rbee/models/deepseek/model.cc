@@ -60,6 +60,7 @@ class DeepseekBlock final : public Block {
       x.add(mlp_->down(), mlp_->hidden(x.normed_input(ffn_norm_)));
     }
   }
+  bool has_cpu_moe() const override { return moe_ && moe_->on_host(); }
 
  private:
   nn::RmsNorm attention_norm_;

@@ -31,6 +31,7 @@ struct GoldenCase {
   float packed_tolerance = 0;
   float rounding = 0;  // logits' error from weights rounded on reading
   bool e4m3 = false;   // matrices stay e4m3, with e4m3 activations on GPUs only
+  bool experts = false;
 };
 
 constexpr GoldenCase kCases[] = {
@@ -55,13 +56,13 @@ constexpr GoldenCase kCases[] = {
     {.name = "phi3_short", .weights_of = "phi3", .context = 16},
     {.name = "gemma", .gguf = true},
     {.name = "phi4_mini", .gguf = true},
-    {.name = "mixtral", .gguf = true},
-    {.name = "qwen2_moe", .gguf = true},
-    {.name = "qwen3_moe", .gguf = true},
-    {.name = "qwen3_moe_mixed"},
-    {.name = "deepseek_v2", .gguf = true},
-    {.name = "deepseek_v3", .gguf = true},
-    {.name = "gpt_oss", .gguf = true, .packed_tolerance = 0.6f},
+    {.name = "mixtral", .gguf = true, .experts = true},
+    {.name = "qwen2_moe", .gguf = true, .experts = true},
+    {.name = "qwen3_moe", .gguf = true, .experts = true},
+    {.name = "qwen3_moe_mixed", .experts = true},
+    {.name = "deepseek_v2", .gguf = true, .experts = true},
+    {.name = "deepseek_v3", .gguf = true, .experts = true},
+    {.name = "gpt_oss", .gguf = true, .packed_tolerance = 0.6f, .experts = true},
     {.name = "granite", .gguf = true},
     {.name = "smollm3", .gguf = true},
     {.name = "smollm3_list", .weights_of = "smollm3"},
@@ -71,12 +72,12 @@ constexpr GoldenCase kCases[] = {
     {.name = "llama_fp8", .type = "f8e4m3"},
     {.name = "phi3_fp8", .type = "f8e4m3"},
     {.name = "phi3_fp8_blocks", .type = "f8e4m3"},
-    {.name = "mixtral_fp8", .type = "f8e4m3"},
+    {.name = "mixtral_fp8", .type = "f8e4m3", .experts = true},
     {.name = "llama_fp8_groups", .type = "f8e4m3", .packed_tolerance = 0.2f, .e4m3 = true},
     {.name = "llama_awq", .packed_tolerance = 0.4f, .rounding = 0.02f},
     {.name = "llama_gptq", .packed_tolerance = 0.4f},
     {.name = "llama_gptq_order", .packed_tolerance = 0.4f, .rounding = 0.02f},
-    {.name = "mixtral_gptq", .type = "q8_0", .packed_tolerance = 0.4f},
+    {.name = "mixtral_gptq", .type = "q8_0", .packed_tolerance = 0.4f, .experts = true},
     {.name = "phi3_packed", .packed_tolerance = 0.4f},
     {.name = "phi4", .gguf = true},
     {.name = "phi4_mini_short", .weights_of = "phi4_mini", .gguf = true, .context = 16},
@@ -358,6 +359,55 @@ TEST_P(GoldenTest, LayersOnTheHost) {
       ASSERT_LE(max_difference(row, golden_rows(at, 1)), tolerance()) << on_device << ", " << at;
     }
   }
+}
+
+// The experts of the first layers on the CPU, beside layers that are there whole.
+TEST_P(GoldenTest, ExpertsOnTheHost) {
+  if (!GetParam().golden.experts) GTEST_SKIP() << "it has none";
+  Device& under_test = device_under_test();
+  Device& device = &under_test == &cpu_device() ? far_ : under_test;
+  const int64_t layers = model_->config().layers;
+  for (const int64_t on_device : {layers, models::kAllLayers}) {
+    int64_t last = 0;
+    for (int64_t count = 1; count <= layers; ++count) {
+      model_ = load({.device = &device,
+                     .gpu_layers = on_device,
+                     .host = &cpu_device(),
+                     .cpu_moe_layers = count});
+      watch_kernels();
+      EXPECT_GE(model_->cpu_moe_layers(), last);
+      last = model_->cpu_moe_layers();
+      EXPECT_LE(last, count - model_->host_layers().count);
+      const std::string type = model_->quantization();
+      if (type == "bf16" || type == "f8e4m3") show_rounding(cpu_device());
+      ModelRunner runner(*model_, 1, 32, DType::f32, device);
+      const std::vector<int32_t>& prompt = golden_.prompts.front();
+      const size_t chunk = prompt.size() / 2;
+      const Piece first{0, {prompt.begin(), prompt.begin() + static_cast<ptrdiff_t>(chunk)}};
+      const std::vector<float> logits = runner.step({&first, 1});
+      EXPECT_LE(max_difference(logits, golden_rows(0, chunk)), tolerance()) << count;
+      for (size_t at = chunk; at < prompt.size(); ++at) {
+        const Piece one{0, {prompt[at]}};
+        const std::vector<float> row = runner.step({&one, 1});
+        ASSERT_LE(max_difference(row, golden_rows(at, 1)), tolerance()) << count << ", " << at;
+      }
+    }
+    EXPECT_GT(last, 0);
+  }
+  // Without experts on the host nothing waits for it, and all layers on the host have their own.
+  EXPECT_EQ(load({.device = &device})->cpu_moe_layers(), 0);
+  EXPECT_EQ(load({.device = &device,
+                  .gpu_layers = 1,
+                  .host = &cpu_device(),
+                  .cpu_moe_layers = models::kAllLayers})
+                ->cpu_moe_layers(),
+            0);
+}
+
+TEST_P(GoldenTest, NoSuchNumberOfExpertsOnTheHost) {
+  expect_error(Code::invalid_argument, {"cpu_moe_layers"},
+               [&] { load({.host = &cpu_device(), .cpu_moe_layers = -1}); });
+  expect_error(Code::invalid_argument, {"cpu_moe_layers"}, [&] { load({.cpu_moe_layers = 1}); });
 }
 
 TEST_P(GoldenTest, NoSuchNumberOfLayersOnTheDevice) {

@@ -102,6 +102,63 @@ TEST(ModelMemory, OfFewLayersIsWhatTheyTake) {
   }
 }
 
+// Bytes of a file's experts in one layer.
+int64_t experts_of(const fs::path& path, const std::string& layer) {
+  int64_t bytes = 0;
+  const io::Checkpoint checkpoint = io::Checkpoint::open(path);
+  for (const io::TensorEntry& tensor : checkpoint.tensors()) {
+    const bool here = tensor.name.find(layer) != std::string::npos;
+    const bool expert = tensor.name.find("exps.") != std::string::npos ||
+                        tensor.name.find(".experts.") != std::string::npos;
+    if (here && expert) bytes += static_cast<int64_t>(tensor.data.size());
+  }
+  return bytes;
+}
+
+TEST(ModelMemory, IsLessByTheExpertsOnTheHost) {
+  for (const char* family : {"mixtral", "qwen3_moe", "gpt_oss", "deepseek_v3"}) {
+    for (const auto& [file, prefix] : {std::pair{"hf", "layers."}, {"model.gguf", "blk."}}) {
+      const fs::path path = data() / "language/data" / family / file;
+      const int64_t whole = text_model_memory(path, {.context = kContext});
+      int64_t gone = 0;
+      for (int64_t count = 1; count <= 2; ++count) {
+        gone += experts_of(path, cat(prefix, count - 1, "."));
+        EXPECT_EQ(text_model_memory(path, {.context = kContext, .cpu_moe_layers = count}),
+                  whole - gone)
+            << path;
+      }
+      EXPECT_GT(gone, 0) << path;
+      EXPECT_LT(text_model_memory(path, {.context = kContext, .cpu_moe_layers = INT64_MAX}), whole);
+    }
+  }
+}
+
+// Experts leave first, of as few layers as needed; only then whole layers.
+TEST(ModelMemory, ExpertsLeaveBeforeLayers) {
+  const fs::path path = data() / "language/data/mixtral/model.gguf";
+  const TextModelOptions options{.context = kContext};
+  const int64_t whole = text_model_memory(path, options);
+  const FittingLayers all = fitting_gpu_layers(path, options, whole, CpuMoe::as_needed);
+  EXPECT_EQ(all.count, all.all);
+  EXPECT_EQ(all.cpu_moe_layers, 0);
+  int64_t experts = all.all, layers = 0;
+  for (int64_t free = kRoom; free < whole; free += (whole - kRoom) / 128) {
+    const FittingLayers fits = fitting_gpu_layers(path, options, free, CpuMoe::as_needed);
+    if (fits.count < fits.all) EXPECT_EQ(fits.cpu_moe_layers, fits.all - 1);
+    EXPECT_LE(fits.cpu_moe_layers, experts);
+    EXPECT_GE(fits.count, layers);
+    EXPECT_GE(fits.count, fitting_gpu_layers(path, options, free).count);
+    experts = fits.cpu_moe_layers;
+    layers = fits.count;
+  }
+  EXPECT_EQ(layers, all.all);
+  EXPECT_LE(experts, 1);
+  // Those that were asked for stay there, whatever fits.
+  const TextModelOptions one{.context = kContext, .cpu_moe_layers = 1};
+  EXPECT_EQ(fitting_gpu_layers(path, one, whole).cpu_moe_layers, 1);
+  EXPECT_EQ(fitting_gpu_layers(path, one, whole).count, all.all);
+}
+
 TEST(ModelMemory, SaysThatThereIsNoFile) {
   try {
     text_model_memory("/nowhere/model.gguf", {});

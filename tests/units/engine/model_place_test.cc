@@ -54,13 +54,14 @@ const BackendInfo kBackends[] = {
 };
 constexpr DeviceId kCard{DeviceKind::cuda, 0};
 
-std::filesystem::path model() {
-  return std::filesystem::path(test::data_folder()) / "models/language/data/llama/model.gguf";
+std::filesystem::path model(const char* family = "llama") {
+  return std::filesystem::path(test::data_folder()) / "models/language/data" / family /
+         "model.gguf";
 }
 
-ModelPlace place(const PlaceWanted& wanted, int64_t free) {
+ModelPlace place(const PlaceWanted& wanted, int64_t free, const char* family = "llama") {
   free_bytes() = free;
-  return place_text_model(kBackends, wanted, model(), {.context = kContext});
+  return place_text_model(kBackends, wanted, model(family), {.context = kContext});
 }
 
 int64_t whole() {
@@ -150,13 +151,58 @@ TEST(ModelPlace, AModelForEmbeddingsStaysTogether) {
   }
 }
 
-TEST(ModelPlace, RefusesANegativeNumber) {
+TEST(ModelPlace, ExpertsOnTheHost) {
+  const TextModelOptions options{.context = kContext};
+  const int64_t whole = text_model_memory(model("mixtral"), options);
+  int64_t less = whole;
+  FittingLayers fits;
+  while (fits.cpu_moe_layers == 0) {
+    less -= 64;
+    fits = fitting_gpu_layers(model("mixtral"), options, less, CpuMoe::as_needed);
+  }
+  ASSERT_EQ(fits.cpu_moe_layers, 1);
+  ASSERT_EQ(fits.count, fits.all);
+  for (const auto& device : {std::optional<DeviceId>(), std::optional(kCard)}) {
+    const ModelPlace all = place({.device = device}, whole, "mixtral");
+    EXPECT_EQ(all.cpu_moe_layers, 0);
+    const ModelPlace part = place({.device = device}, less, "mixtral");
+    EXPECT_EQ(part.gpu_layers, fits.all);
+    EXPECT_EQ(part.cpu_moe_layers, 1);
+    EXPECT_THAT(part.reason,
+                HasSubstr(cat(fits.all, " of ", fits.all,
+                              " layers (the output matrix is one) are on cuda:0 (Card), the CPU "
+                              "computes the experts of the first 1 layers: ")));
+    // What is asked for is what there is.
+    const ModelPlace asked = place({.device = device, .cpu_moe_layers = 2}, whole, "mixtral");
+    EXPECT_EQ(asked.gpu_layers, models::kAllLayers);
+    EXPECT_EQ(asked.cpu_moe_layers, 2);
+    EXPECT_LT(asked.needed, whole);
+    EXPECT_EQ(place({.device = device, .gpu_layers = 1}, whole, "mixtral").cpu_moe_layers, 0);
+    EXPECT_EQ(place({.device = device, .gpu_layers = 1, .cpu_moe_layers = 2}, whole, "mixtral")
+                  .cpu_moe_layers,
+              2);
+    // With no experts on the host whole layers leave.
+    const ModelPlace none = place({.device = device, .cpu_moe_layers = 0}, less, "mixtral");
+    EXPECT_EQ(none.gpu_layers, fits.all - 1);
+    EXPECT_EQ(none.cpu_moe_layers, 0);
+  }
+  EXPECT_EQ(cat(place({.gpu_layers = 0, .cpu_moe_layers = 2}, whole, "mixtral").device), "cpu:0");
+}
+
+void expect_refusal(Code code, const char* part, const PlaceWanted& wanted) {
   try {
-    place({.gpu_layers = -1}, kHuge);
+    place(wanted, kHuge);
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_EQ(error.code(), code);
+    EXPECT_THAT(error.what(), HasSubstr(part));
   }
+}
+
+TEST(ModelPlace, RefusesNumbers) {
+  expect_refusal(Code::invalid_argument, "gpu_layers", {.gpu_layers = -1});
+  expect_refusal(Code::invalid_argument, "cpu_moe_layers", {.cpu_moe_layers = -1});
+  expect_refusal(Code::unsupported, "cpu_moe_layers", {.cpu_moe_layers = 1, .one_device = true});
 }
 
 }  // namespace

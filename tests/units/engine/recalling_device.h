@@ -45,6 +45,7 @@ class RecallingModel final : public models::LanguageModel {
     for (const auto& work : call.behind) work();
   }
   models::HostLayers host_layers() const override { return model_->host_layers(); }
+  int64_t cpu_moe_layers() const override { return model_->cpu_moe_layers(); }
   Tensor run_host_layers(const models::ForwardBatch& batch, nn::KvCache& cache) const override {
     host_tokens += batch.ids.dim(0);
     return model_->run_host_layers(batch, cache);
@@ -120,8 +121,9 @@ class RecallingDevice final : public FarDevice {
 
 inline TextModel recalling_model(int64_t context, RecallingDevice& device,
                                  const std::string& family = "smollm",
-                                 int64_t gpu_layers = models::kAllLayers) {
-  TextModel out = tiny_model(context, device, family, gpu_layers);
+                                 int64_t gpu_layers = models::kAllLayers,
+                                 int64_t cpu_moe_layers = 0) {
+  TextModel out = tiny_model(context, device, family, gpu_layers, cpu_moe_layers);
   auto model = std::make_unique<RecallingModel>(std::move(out.model));
   device.model = model.get();
   out.model = std::move(model);

@@ -111,6 +111,24 @@ TEST(CapturedSteps, ServeAnyAdaptersOfTheHostsLayers) {
   for (const int64_t gpu_layers : {1, 2}) serve_any_adapters(gpu_layers);
 }
 
+// A capture holds no work of the host.
+TEST(CapturedSteps, AreNoneWithExpertsOnTheHost) {
+  const StepperOptions options{.cache_tokens = 256, .block_size = 4, .kv_dtype = DType::f32};
+  const TextModel plain = tiny_model(64, cpu(), "qwen2_moe");
+  for (const int64_t experts : {int64_t{0}, int64_t{1}, models::kAllLayers}) {
+    RecallingDevice device;
+    const TextModel far = recalling_model(64, device, "qwen2_moe", models::kAllLayers, experts);
+    Stepper wanted(*plain.model, *plain.device, options), stepper(*device.model, device, options);
+    warm_up(stepper, device, {.vocab = kVocab, .context = 64, .chunk = 32, .sequences = 4});
+    EXPECT_EQ(device.replays > 0, experts == 0);
+    device.replays = 0;
+    const std::vector<float> one = shared_steps(wanted, 3, 6), two = shared_steps(stepper, 3, 6);
+    EXPECT_EQ(device.replays > 0, experts == 0);
+    ASSERT_EQ(one.size(), two.size());
+    for (size_t i = 0; i < one.size(); ++i) ASSERT_NEAR(one[i], two[i], 1e-3f) << i;
+  }
+}
+
 // Steps of `count` sequences with one to three tokens each; returns the rows of all tokens, or of
 // each sequence's last.
 std::vector<float> steps_with_drafts(Stepper& stepper, int count, bool all_rows) {

@@ -32,14 +32,17 @@ inline std::unique_ptr<text::Tokenizer> tiny_tokenizer() {
 
 inline TextModel tiny_model(int64_t context = 64, Device& device = cpu(),
                             const std::string& family = "smollm",
-                            int64_t gpu_layers = models::kAllLayers) {
+                            int64_t gpu_layers = models::kAllLayers, int64_t cpu_moe_layers = 0) {
   TextModel out;
   out.device = &device;
   const auto path =
       std::filesystem::path(test::data_folder()) / "models/language/data" / family / "model.gguf";
-  out.model = models::load_language_model(
-      io::Checkpoint::open(path),
-      {.device = out.device, .context = context, .gpu_layers = gpu_layers, .host = &cpu()});
+  out.model =
+      models::load_language_model(io::Checkpoint::open(path), {.device = out.device,
+                                                               .context = context,
+                                                               .gpu_layers = gpu_layers,
+                                                               .host = &cpu(),
+                                                               .cpu_moe_layers = cpu_moe_layers});
   out.tokenizer = tiny_tokenizer();
   out.info.id = "tiny";
   out.info.vocab_size = test::kTinyVocab;

@@ -50,8 +50,27 @@ TEST(Flags, LayersOnTheGpuByLlamaCppsNames) {
       EXPECT_THAT(text, HasSubstr("--gpu-layers")) << name << " " << wrong;
     }
   }
+  EXPECT_FALSE(flags({"--model", "m", "-ngl", "-1"}).gpu_layers.count().has_value());
   EXPECT_FALSE(flags({"--model", "m", "-nkvo"}).gpu_layers.kv_offload);
   EXPECT_FALSE(flags({"--model", "m", "--no-kv-offload"}).gpu_layers.kv_offload);
+}
+
+TEST(Flags, ExpertsOnTheCpuByLlamaCppsNames) {
+  EXPECT_FALSE(flags({"--model", "m"}).gpu_layers.experts().has_value());
+  for (const char* name : {"--cpu-moe", "-cmoe"}) {
+    EXPECT_EQ(flags({"--model", "m", name}).gpu_layers.experts(), INT64_MAX) << name;
+  }
+  for (const char* name : {"--n-cpu-moe", "-ncmoe"}) {
+    EXPECT_EQ(flags({"--model", "m", name, "12"}).gpu_layers.experts(), 12) << name;
+    EXPECT_EQ(flags({"--model", "m", name, "0"}).gpu_layers.experts(), 0) << name;
+    EXPECT_FALSE(flags({"--model", "m", name, "auto"}).gpu_layers.experts().has_value()) << name;
+    for (const char* wrong : {"-1", "2147483648", "x", "1.5", "", "all"}) {
+      const auto [status, text] = ends({"--model", "m", name, wrong});
+      EXPECT_EQ(status, 2) << name << " " << wrong;
+      EXPECT_THAT(text, HasSubstr("--n-cpu-moe")) << name << " " << wrong;
+    }
+    EXPECT_EQ(ends({"--model", "m", "-cmoe", name, "2"}).first, 2);
+  }
 }
 
 // What Ollama's envconfig reads of the same texts.

@@ -87,6 +87,7 @@ int64_t captured_tokens(int64_t tokens) {
 Stepper::Stepper(const models::LanguageModel& model, Device& device, const StepperOptions& options)
     : model_(model),
       device_(device),
+      cpu_moe_(model.cpu_moe_layers() > 0),
       own_pool_(options.pool ? std::nullopt
                              : std::optional<KvBlockPool>(std::in_place, block_count(options),
                                                           options.block_size)),
@@ -354,7 +355,8 @@ models::ForwardBatch Stepper::make_batch(const Indices& indices, const Tensor& v
 // If rounding up at most doubles the rows, and each sequence has as many keys as it gets rows: no
 // row then sees unwritten keys, whose NaN would reach the other rows' sums.
 bool Stepper::can_capture(std::span<const Work> work, std::span<const int32_t> logit_rows) const {
-  if (!GraphCapture::supported(device_) || logit_rows.size() < work.size()) return false;
+  if (cpu_moe_ || !GraphCapture::supported(device_)) return false;
+  if (logit_rows.size() < work.size()) return false;
   const bool in_pictures = std::ranges::any_of(work, [](const Work& item) {
     return std::ranges::any_of(item.sequence->pictures, [&](const PictureSpan& span) {
       return item.sequence->cached < span.end();

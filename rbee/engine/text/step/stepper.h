@@ -91,6 +91,8 @@ class Stepper {
   const KvBlockPool& pool() const { return *pool_; }
   // Whether the CPU computes the first layers of each step.
   bool has_host_layers() const { return model_.host_layers().any(); }
+  // Whether the CPU computes experts in the middle of each step.
+  bool has_cpu_moe() const { return cpu_moe_; }
   int64_t cache_bytes() const { return cache_.bytes(); }
 
  private:
@@ -199,6 +201,7 @@ class Stepper {
 
   const models::LanguageModel& model_;
   Device& device_;
+  const bool cpu_moe_;  // the model has experts on the host
   std::optional<KvBlockPool> own_pool_;
   KvBlockPool* const pool_;
   int64_t Sequence::* const cached_;  // the member that counts what cache_ holds

@@ -53,8 +53,8 @@ void warm_up(Stepper& stepper, const Device& device, const WarmUpOptions& option
     return run(stepper, 1, 1, options);
   }
   const int64_t longest = std::min(options.chunk, options.context);
-  // Layers on the CPU would take a CPU's time for each of these steps.
-  const bool brief = stepper.has_host_layers();
+  // Layers and experts on the CPU would take a CPU's time for each of these steps.
+  const bool brief = stepper.has_host_layers() || stepper.has_cpu_moe();
   if (!brief) run(stepper, longest, longest, options);
   run(stepper, std::min(kShortPrompt, longest), std::min(kShortPrompt, longest), options);
   const bool draws = options.draws && device.supports_capture();  // as LlmEngine wants them

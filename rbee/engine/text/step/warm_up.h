@@ -15,8 +15,8 @@ struct WarmUpOptions {
 
 // Evaluates prompts of typical lengths, and steps of one and of several sequences, so that kernels
 // are loaded, libraries choose their algorithms, steps are captured, and memory is touched. If the
-// CPU computes some layers, it evaluates a short prompt and a token in each way alone. It drops the
-// results and leaves the cache as empty as before. Throws what a step throws.
+// CPU computes some layers or experts, it evaluates a short prompt and a token in each way alone.
+// It drops the results and leaves the cache as empty as before. Throws what a step throws.
 void warm_up(Stepper& stepper, const Device& device, const WarmUpOptions& options);
 
 }  // namespace rbee::engine
