@@ -27,13 +27,17 @@ T value_or(const json& config, const char* key, T fallback) {
   }
 }
 
+std::string class_of(const json& config) {
+  return value_or<std::string>(config, "_class_name", "");
+}
+
 [[noreturn]] void fail_value(const char* key, const std::string& value) {
   fail(Code::unsupported, kFile, key, " \"", value, "\" is not implemented");
 }
 
 // Nothing: the class is not known.
 std::optional<Sampler> sampler_of(const json& config) {
-  const std::string named = value_or<std::string>(config, "_class_name", "PNDMScheduler");
+  const std::string named = class_of(config);
   for (const SamplerName& entry : sampler_names()) {
     for (const std::string_view alias : entry.aliases) {
       if (alias != named) continue;
@@ -55,7 +59,7 @@ BetaCurve curve_of(const json& config) {
 }
 
 Prediction prediction_of(const json& config) {
-  const bool flow = value_or<std::string>(config, "_class_name", "").starts_with("FlowMatch");
+  const bool flow = class_of(config).starts_with("FlowMatch");
   const std::string named =
       value_or<std::string>(config, "prediction_type", flow ? "flow_prediction" : "epsilon");
   if (named == "epsilon") return Prediction::epsilon;
@@ -69,15 +73,40 @@ Prediction prediction_of(const json& config) {
 constexpr std::string_view kSigmaSchedules[] = {"use_karras_sigmas", "use_exponential_sigmas",
                                                 "use_beta_sigmas"};
 
-// Without the fields that the file's class does not have.
-json own_fields(json config) {
-  const auto named = value_or<std::string>(config, "_class_name", "");
-  std::erase_if(config.get_ref<json::object_t&>(), [&](const auto& field) {
-    const bool kept =
-        field.first == "_class_name" || std::ranges::count(kSigmaSchedules, field.first);
-    return !kept && !has_field(named, field.first).value_or(true);
-  });
-  return config;
+// diffusers hands what a file says of these on to a request's sampler, but no default.
+constexpr std::string_view kOfSampler[] = {"timestep_spacing", "set_alpha_to_one"};
+
+// The fields of the class alone, with its defaults of what the file does not say.
+json own_fields(const json& written) {
+  const auto fields = fields_of(class_of(written));
+  if (!fields) return written;
+  json out = {{"_class_name", class_of(written)}};
+  for (const std::string_view key : kSigmaSchedules) {
+    if (written.contains(key)) out[key] = written[key];
+  }
+  for (const auto& [name, value] : *fields) {
+    const auto found = written.find(name);
+    if (found != written.end() && !found->is_null()) {
+      out[name] = *found;
+    } else if (std::ranges::count(kOfSampler, name) == 0) {
+      out[name] = json::parse(value);
+    }
+  }
+  return out;
+}
+
+// What the constructors of diffusers' pipelines put in place of an old file's settings.
+void mend_old_file(std::string_view pipeline, json& config) {
+  const bool inpaint = pipeline == "StableDiffusionInpaintPipeline";
+  const bool picture = pipeline == "StableDiffusionPipeline" ||
+                       pipeline == "StableDiffusionImg2ImgPipeline" ||
+                       pipeline == "StableDiffusionPipelineSafe";
+  const auto replace = [&](const char* key, const json& value) {
+    if (config.contains(key)) config[key] = value;
+  };
+  if (inpaint || picture) replace("steps_offset", 1);
+  if (inpaint) replace("skip_prk_steps", true);
+  if (picture) replace("clip_sample", false);
 }
 
 std::optional<Schedule> sigma_schedule_of(const json& config) {
@@ -132,7 +161,7 @@ std::vector<Computed> computed_by(const json& config, Sampler sampler) {
     out.push_back({"sigma_max", {nullptr}});
   }
   const bool flow = prediction_of(config) == Prediction::flow;
-  const auto named = value_or<std::string>(config, "_class_name", "");
+  const auto named = class_of(config);
   for (const std::string_view key : kSigmaSchedules) {
     if (flow && has_field(named, key).value_or(false)) out.push_back({key, {false}});
   }
@@ -176,10 +205,12 @@ std::vector<std::string> ignored_of(const json& config, Sampler sampler) {
 
 }  // namespace
 
-SchedulerConfig parse_scheduler_config(std::string_view text) {
+SchedulerConfig parse_scheduler_config(std::string_view text, const PipelineClasses& index) {
   json written = io::parse_json(text, kFile);
   check(written.is_object(), kFile, "it is no JSON object");
-  const json config = own_fields(std::move(written));
+  if (!index.scheduler.empty()) written["_class_name"] = index.scheduler;
+  json config = own_fields(written);
+  mend_old_file(index.pipeline, config);
   SchedulerConfig out;
   const std::optional<Sampler> sampler = sampler_of(config);
   out.sampler = sampler.value_or(Sampler::euler);
@@ -211,7 +242,8 @@ SchedulerConfig parse_scheduler_config(std::string_view text) {
   out.flow = flow_of(config);
   out.ignored = ignored_of(config, out.sampler);
   if (!sampler) {
-    out.ignored.insert(out.ignored.begin(), cat("_class_name ", config["_class_name"].dump()));
+    out.ignored.insert(out.ignored.begin(),
+                       cat("_class_name ", config.value("_class_name", json()).dump()));
   }
   return out;
 }

@@ -46,9 +46,17 @@ struct SchedulerConfig {
   bool operator==(const SchedulerConfig&) const = default;
 };
 
-// Reads the JSON text of the file. Missing keys, and those that the file's class does not have,
-// have diffusers' defaults; Euler replaces unknown schedulers. Throws invalid_argument naming the
-// key, and unsupported for classes and modes that are not implemented.
-SchedulerConfig parse_scheduler_config(std::string_view json);
+// What the folder's model_index.json says; empty if it does not.
+struct PipelineClasses {
+  std::string_view scheduler;  // the class, instead of the file's _class_name
+  // Some pipelines replace settings of old files: those of Stable Diffusion 1 and 2 take 1 for
+  // steps_offset.
+  std::string_view pipeline;
+};
+
+// Reads the JSON text of the file. Missing keys, and those that the class does not have, have the
+// defaults of the class in diffusers; Euler replaces unknown schedulers. Throws invalid_argument
+// naming the key, and unsupported for classes and modes that are not implemented.
+SchedulerConfig parse_scheduler_config(std::string_view json, const PipelineClasses& index = {});
 
 }  // namespace rbee::diffusion

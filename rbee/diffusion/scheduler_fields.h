@@ -1,15 +1,26 @@
 #pragma once
-// Which fields of scheduler_config.json each scheduler class of diffusers has. A file keeps the
-// fields of the class that it was converted from (from_config()), and its own class ignores them.
+// The fields of scheduler_config.json that each scheduler class of diffusers has, and their
+// defaults. A file keeps the fields of the class that it was converted from (from_config()), and
+// its own class ignores them.
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "rbee/diffusion/names.h"
 
 namespace rbee::diffusion {
 
-// Whether __init__ of the class has the field, of those that parse_scheduler_config() reads.
+struct ClassField {
+  std::string_view name;
+  std::string_view value;  // the default as JSON; null for none and for -infinity
+  bool operator==(const ClassField&) const = default;
+};
+
+// The fields of the class's __init__ that parse_scheduler_config() reads, each once. Nothing: the
+// class is not known.
+std::optional<std::vector<ClassField>> fields_of(std::string_view class_name);
+
 // Nothing: the class is not known.
 std::optional<bool> has_field(std::string_view class_name, std::string_view field);
 

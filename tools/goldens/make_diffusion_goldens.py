@@ -38,8 +38,10 @@ def add(sampler, config, steps, x, **more):
                   **more})
 
 
-def run(sampler, name, steps, config=None, step_options=None, set_options=None, **more):
-    config = {**SD, **(config or {})} if not name.startswith("FlowMatch") else (config or {})
+def run(sampler, name, steps, config=None, step_options=None, set_options=None, common=None, **more):
+    if common is None:
+        common = {} if name.startswith("FlowMatch") else SD
+    config = {**common, **(config or {})}
     scheduler = getattr(diffusers, name)(**config)
     scheduler.set_timesteps(steps, **(set_options or {}))
     seed = 100 + len(cases)
@@ -211,6 +213,17 @@ def later_cases():
         formula(sampler, function, sigmas, *arguments, churn={"noise_scale": 1.05})
 
 
+def default_cases():
+    """Files that leave the noise schedule to the class."""
+    for sampler, name, config in (
+            ("Euler", "EulerDiscreteScheduler", {}), ("Heun", "HeunDiscreteScheduler", {}),
+            ("DPM2", "KDPM2DiscreteScheduler", {}), ("DDIM", "DDIMScheduler", {"clip_sample": False}),
+            ("PLMS", "PNDMScheduler", {"skip_prk_steps": True}), ("LCM", "LCMScheduler", {}),
+            ("UniPC", "UniPCMultistepScheduler", {})):
+        run(sampler, name, 4, config, common={})
+    run("TCD", "TCDScheduler", 4, {}, {"eta": 0.3}, common={})
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
@@ -222,6 +235,7 @@ def main():
             {"algorithm_type": "sde-dpmsolver++", "solver_type": "heun", **config})
     comfy_cases()
     later_cases()
+    default_cases()
     with open(out / "samplers.json", "w", encoding="ascii") as file:
         file.write("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")
     print(f"{len(cases)} cases")

@@ -5,6 +5,7 @@
 
 #include "rbee/core/log.h"
 #include "rbee/engine/image/defaults.h"
+#include "rbee/io/diffusers_folder.h"
 #include "rbee/io/hf_folder.h"
 #include "rbee/models/image/tiny_autoencoder.h"
 
@@ -28,20 +29,20 @@ std::string text_of(const fs::path& path) {
   return io::read_text(path, kMaxConfigBytes).value_or("");
 }
 
-diffusion::Sampler sampler_of(const std::string& class_name) {
-  for (const diffusion::SamplerName& entry : diffusion::sampler_names()) {
-    for (const std::string_view alias : entry.aliases) {
-      if (alias == class_name) return entry.sampler;
-    }
-  }
-  log(LogLevel::warn, "an unknown scheduler, Euler takes its place", {{"class", class_name}});
-  return diffusion::Sampler::euler;
+diffusion::Prediction prediction_of(const std::string& named) {
+  using diffusion::Prediction;
+  if (named == "epsilon") return Prediction::epsilon;
+  if (named == "v_prediction") return Prediction::v_prediction;
+  if (named == "sample") return Prediction::sample;
+  if (named == "flow_prediction") return Prediction::flow;
+  fail(Code::invalid_argument, "prediction_type", "\"", named,
+       "\" is none of epsilon, v_prediction, sample, flow_prediction");
 }
 
-// For models without a scheduler_config.json: the loader's defaults of the family.
+// Of single files.
 diffusion::SchedulerConfig config_of(const models::SchedulerSettings& settings) {
   diffusion::SchedulerConfig out;
-  out.sampler = sampler_of(settings.class_name);
+  out.sampler = diffusion::parse_sampler(settings.class_name).sampler;
   out.train_steps = static_cast<int32_t>(settings.train_timesteps);
   out.beta_start = settings.beta_start;
   out.beta_end = settings.beta_end;
@@ -49,6 +50,7 @@ diffusion::SchedulerConfig config_of(const models::SchedulerSettings& settings) 
   if (settings.beta_schedule == "squaredcos_cap_v2") {
     out.beta_curve = diffusion::BetaCurve::squared_cosine;
   }
+  out.prediction = prediction_of(settings.prediction_type);
   out.spacing = diffusion::parse_schedule(settings.timestep_spacing);
   out.steps_offset = static_cast<int32_t>(settings.steps_offset);
   out.ends_at_alpha_one = settings.set_alpha_to_one;
@@ -62,26 +64,28 @@ diffusion::SchedulerConfig config_of(const models::SchedulerSettings& settings) 
   return out;
 }
 
-diffusion::Prediction prediction_of(const std::string& named) {
-  using diffusion::Prediction;
-  if (named == "epsilon") return Prediction::epsilon;
-  if (named == "v_prediction") return Prediction::v_prediction;
-  if (named == "sample") return Prediction::sample;
-  if (named == "flow_prediction") return Prediction::flow;
-  fail(Code::invalid_argument, "prediction_type", "\"", named,
-       "\" is none of epsilon, v_prediction, sample, flow_prediction");
-}
-
-diffusion::SchedulerConfig scheduler_of(const fs::path& path, const models::ImageModel& model) {
-  diffusion::SchedulerConfig out = config_of(model.scheduler);
-  const std::string text = text_of(path / "scheduler" / "scheduler_config.json");
-  if (!text.empty()) out = diffusion::parse_scheduler_config(text);
+diffusion::SchedulerConfig folder_scheduler(const io::DiffusersFolder& folder) {
+  constexpr const char* kPart = "scheduler";
+  constexpr const char* kFile = "scheduler_config.json";
+  const std::string class_name = folder.require(kPart).class_name, pipeline = folder.pipeline();
+  const auto text = folder.text_file(kPart, kFile);
+  if (!text)
+    fail(Code::not_found, (folder.path() / kPart / kFile).string(), "there is no such file");
+  const auto out = diffusion::parse_scheduler_config(*text, {class_name, pipeline});
   for (const std::string& setting : out.ignored) {
     log(LogLevel::warn,
         "a setting of scheduler_config.json is not computed, requests must name a sampler",
         {{"setting", setting}});
   }
-  out.prediction = prediction_of(model.scheduler.prediction_type);
+  return out;
+}
+
+diffusion::SchedulerConfig scheduler_of(const fs::path& path, const models::ImageModel& model,
+                                        const ImageSourceOptions& options) {
+  diffusion::SchedulerConfig out = io::DiffusersFolder::is_one(path)
+                                       ? folder_scheduler(io::DiffusersFolder::open(path))
+                                       : config_of(model.scheduler);
+  if (options.prediction_type) out.prediction = prediction_of(*options.prediction_type);
   return out;
 }
 
@@ -227,7 +231,6 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
   load.clip_l = options.clip_l;
   load.clip_g = options.clip_g;
   load.t5xxl = options.t5xxl;
-  load.prediction_type = options.prediction_type;
   load.progress = options.progress;
   ImageSource out;
   out.device = options.device;
@@ -235,7 +238,7 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
   out.parts_leave = options.offload.text || options.offload.denoiser || options.offload.vae;
   out.model = models::load_image_model(path, load);
   check_parts_fit(out.model);
-  out.scheduler = scheduler_of(path, out.model);
+  out.scheduler = scheduler_of(path, out.model, options);
   const fs::path home = fs::is_directory(path) ? path : path.parent_path();
   const fs::path beside = options.tokenizer.empty() ? home / "tokenizer" : options.tokenizer;
   for (const models::TextPart& part : out.model.text) {

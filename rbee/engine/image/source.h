@@ -76,7 +76,7 @@ struct ImageSourceOptions {
   // A folder of textual inversions (files that do not fit are logged and skipped), or one file,
   // which must fit; empty = "embeddings", in the place of lora_folder's "loras".
   std::filesystem::path embeddings;
-  std::optional<std::string> prediction_type;
+  std::optional<std::string> prediction_type;                 // overrides what the files say
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of weights loaded
 };
 

@@ -243,7 +243,6 @@ ImageModel Loader::load() {
   model.family = files_->family;
   model.model_name = files_->name;
   model.scheduler = files_->scheduler;
-  if (options_.prediction_type) model.scheduler.prediction_type = *options_.prediction_type;
   model.zeros_for_empty_negative = files_->zeros_for_empty_negative;
   model.device = options_.device;
   model.activations = activations_;

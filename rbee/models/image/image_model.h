@@ -12,7 +12,8 @@ namespace rbee::models {
 enum class ImageFamily : uint8_t { sd1, sd2, sdxl, sdxl_refiner, sd3, flux };
 const char* name(ImageFamily family);  // "sd1", ...
 
-// The model's noise schedule in training: from scheduler_config.json, or the family's.
+// The noise schedule in training of a single file's family. A folder says its own in
+// scheduler/scheduler_config.json.
 struct SchedulerSettings {
   std::string class_name;  // diffusers' name, e.g. "PNDMScheduler"
   int64_t train_timesteps = 1000;
@@ -128,7 +129,6 @@ struct ImageLoadOptions {
   // Diffusion 2.
   std::filesystem::path clip_l, clip_g, t5xxl;
   std::vector<LoraSource> loras;
-  std::optional<std::string> prediction_type;                 // overrides what the files say
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of all parts
 };
 

@@ -84,28 +84,6 @@ const ModelPart& ModelFiles::require(std::string_view part) const {
   fail(Code::not_found, name, "the model has no ", part);
 }
 
-SchedulerSettings read_scheduler(const io::JsonConfig& config) {
-  SchedulerSettings out;
-  out.class_name = config.text_or("_class_name", "");
-  out.train_timesteps = config.integer_or("num_train_timesteps", 1000, {1, 1 << 20});
-  out.beta_start = config.number_or("beta_start", 0.0001);
-  out.beta_end = config.number_or("beta_end", 0.02);
-  out.beta_schedule = config.text_or("beta_schedule", "linear");
-  const bool flow = out.class_name.starts_with("FlowMatch");
-  out.prediction_type = config.text_or("prediction_type", flow ? "flow_prediction" : "epsilon");
-  out.timestep_spacing = config.text_or("timestep_spacing", "leading");
-  out.steps_offset = config.integer_or("steps_offset", 0, {0, 1 << 20});
-  out.set_alpha_to_one = config.flag_or("set_alpha_to_one", true);
-  out.rescale_betas_zero_snr = config.flag_or("rescale_betas_zero_snr", false);
-  out.shift = config.number_or("shift", 1);
-  out.use_dynamic_shifting = config.flag_or("use_dynamic_shifting", false);
-  out.base_shift = config.number_or("base_shift", 0.5);
-  out.max_shift = config.number_or("max_shift", 1.15);
-  out.base_seq_len = config.integer_or("base_image_seq_len", 256);
-  out.max_seq_len = config.integer_or("max_image_seq_len", 4096);
-  return out;
-}
-
 ModelFiles read_diffusers_folder(const fs::path& path) {
   const DiffusersFolder folder = DiffusersFolder::open(path);
   ModelFiles files;
@@ -125,7 +103,6 @@ ModelFiles read_diffusers_folder(const fs::path& path) {
     if (part->name.starts_with("text_encoder")) read.tokenizer = read_tokenizer(folder, name);
     files.parts.push_back(std::move(read));
   }
-  files.scheduler = read_scheduler(folder.config("scheduler", "scheduler_config.json"));
   return files;
 }
 

@@ -31,8 +31,6 @@ struct ModelFiles {
   const ModelPart& require(std::string_view part) const;
 };
 
-SchedulerSettings read_scheduler(const io::JsonConfig& config);
-
 // Throws not_found, invalid_argument and unsupported naming file and field.
 ModelFiles read_diffusers_folder(const std::filesystem::path& path);
 

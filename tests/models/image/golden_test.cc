@@ -162,8 +162,6 @@ TEST(ImageModelTest, SettingsComeFromTheFolder) {
   EXPECT_EQ(model.text.size(), 2u);
   EXPECT_EQ(model.join, models::TextJoin::widths);
   EXPECT_TRUE(model.zeros_for_empty_negative);
-  EXPECT_EQ(model.scheduler.class_name, "EulerDiscreteScheduler");
-  EXPECT_EQ(model.scheduler.steps_offset, 1);
   const models::DenoiserInfo& info = model.denoiser->info();
   EXPECT_EQ(info.context_width, 72);
   EXPECT_EQ(info.pooled_width, 20);
@@ -186,14 +184,10 @@ TEST(ImageModelTest, ZerosForEmptyPromptsAreTheCustomOfSdxl) {
   EXPECT_FALSE(load_on_cpu(ImageFolder("sd1").path()).zeros_for_empty_negative);
 }
 
-TEST(ImageModelTest, SchedulersAndFamiliesOfOtherFolders) {
+TEST(ImageModelTest, FamiliesOfOtherFolders) {
   const ImageFolder sd2("sd2"), lcm("lcm"), inpaint("inpaint");
   const ImageModel v = load_on_cpu(sd2.path());
   EXPECT_EQ(v.family, models::ImageFamily::sd1);  // by the prompt's width, which is not 1024 here
-  EXPECT_EQ(v.scheduler.prediction_type, "v_prediction");
-  EXPECT_TRUE(v.scheduler.rescale_betas_zero_snr);
-  EXPECT_EQ(load_on_cpu(sd2.path(), {.prediction_type = "epsilon"}).scheduler.prediction_type,
-            "epsilon");
   const ImageModel distilled = load_on_cpu(lcm.path());
   EXPECT_TRUE(distilled.denoiser->info().guidance);
   EXPECT_EQ(distilled.vae->info().latent_channels, 16);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/cat.h"
+#include "rbee/diffusion/levels.h"
 #include "rbee/diffusion/noise_model.h"
 #include "rbee/diffusion/scheduler_config.h"
 #include "rbee/diffusion/scheduler_fields.h"
@@ -294,7 +295,7 @@ constexpr std::pair<const char*, const char*> kOtherValues[] = {
     {"clip_sample", "true"},
     {"thresholding", "true"},
     {"variance_type", R"("learned")"},
-    {"skip_prk_steps", "false"},
+    {"skip_prk_steps", "true"},
     {"solver_order", "3"},
     {"lower_order_final", "false"},
     {"euler_at_final", "true"},
@@ -314,22 +315,24 @@ TEST(SchedulerConfig, PassesFieldsOverThatItsClassDoesNotHave) {
   const auto classes = nlohmann::json::parse(file);
   ASSERT_TRUE(classes.contains("DDIMScheduler"));
   int known = 0;
-  for (const auto& [name, fields] : classes.items()) {
+  for (const auto& [name, defaults] : classes.items()) {
     const std::string start = cat(R"({"_class_name": ")", name, '"');
     if (!has_field(name, "num_train_timesteps")) continue;
     ++known;
     const SchedulerConfig plain = parse_scheduler_config(start + "}");
     for (const auto& [field, value] : kOtherValues) {
-      const bool has = std::ranges::count(fields, field) > 0;
+      const bool has = defaults.contains(field);
       EXPECT_EQ(has_field(name, field), has) << name << " " << field;
-      const auto read = parse_scheduler_config(cat(start, R"(, ")", field, R"(": )", value, "}"));
+      // Another than the default of the class.
+      const bool is_default = has && defaults[field] == nlohmann::json::parse(value);
+      const auto other = is_default ? "false" : value;
+      const auto read = parse_scheduler_config(cat(start, R"(, ")", field, R"(": )", other, "}"));
       EXPECT_EQ(read != plain, has) << name << " " << field;
     }
     for (const char* field :
          {"use_karras_sigmas", "use_exponential_sigmas", "use_beta_sigmas", "sigma_min",
           "sigma_max", "timestep_scaling", "solver_p", "time_shift_type"}) {
-      EXPECT_EQ(has_field(name, field), std::ranges::count(fields, field) > 0)
-          << name << " " << field;
+      EXPECT_EQ(has_field(name, field), defaults.contains(field)) << name << " " << field;
     }
     if (!name.starts_with("FlowMatch")) {
       EXPECT_EQ(has_sigma_schedules(plain.sampler), has_field(name, "use_karras_sigmas")) << name;
@@ -337,6 +340,69 @@ TEST(SchedulerConfig, PassesFieldsOverThatItsClassDoesNotHave) {
   }
   EXPECT_EQ(known, 20);
   EXPECT_EQ(has_field("SASolverScheduler", "beta_start"), std::nullopt);
+}
+
+// What a file does not say is its class's default: the noise levels are those of a file that says
+// all of them, and the same settings are not computed.
+TEST(SchedulerConfig, TakesTheDefaultsOfTheClass) {
+  std::ifstream file(test::data_folder() + "/units/diffusion/data/scheduler_fields.json");
+  const auto classes = nlohmann::json::parse(file);
+  for (const auto& [name, defaults] : classes.items()) {
+    const auto fields = fields_of(name);
+    if (!fields) continue;
+    for (const ClassField& field : *fields) {
+      ASSERT_TRUE(defaults.contains(field.name)) << name << " " << field.name;
+      EXPECT_EQ(nlohmann::json::parse(field.value), defaults[field.name])
+          << name << " " << field.name;
+    }
+    auto all = defaults;
+    all["_class_name"] = name;
+    const SchedulerConfig plain = parse_scheduler_config(cat(R"({"_class_name": ")", name, "\"}"));
+    const SchedulerConfig said = parse_scheduler_config(all.dump());
+    EXPECT_EQ(plain.ignored, said.ignored) << name;
+    const NoiseModel noise(plain, 1024), other(said, 1024);
+    const LevelOptions options{.sampler = plain.sampler, .steps = 7};
+    const Levels levels = make_levels(noise, plain, options);
+    EXPECT_EQ(levels.sigmas, make_levels(other, said, options).sigmas) << name;
+    EXPECT_EQ(levels.times, make_levels(other, said, options).times) << name;
+  }
+}
+
+TEST(SchedulerConfig, IsOfTheIndexesClass) {
+  const auto read = [](std::string_view text, const PipelineClasses& index) {
+    return parse_scheduler_config(text, index);
+  };
+  // A file without a class, and one whose class is another.
+  for (const char* text : {"{}", R"({"_class_name": "DDIMScheduler"})"}) {
+    const SchedulerConfig lcm = read(text, {"LCMScheduler", ""});
+    EXPECT_EQ(lcm.sampler, Sampler::lcm);
+    EXPECT_EQ(lcm.beta_curve, BetaCurve::scaled_linear);
+    EXPECT_THAT(lcm.ignored, testing::IsEmpty());
+  }
+  const SchedulerConfig nameless = parse_scheduler_config("{}");
+  EXPECT_EQ(nameless.sampler, Sampler::euler);
+  EXPECT_THAT(nameless.ignored, testing::ElementsAre("_class_name null"));
+}
+
+// The constructors of diffusers' pipelines do so.
+TEST(SchedulerConfig, OfAnOldFileIsMendedAsByItsPipeline) {
+  const auto read = [](const char* scheduler, const char* pipeline) {
+    return parse_scheduler_config("{}", {scheduler, pipeline});
+  };
+  using testing::ElementsAre;
+  using testing::IsEmpty;
+  for (const char* pipeline : {"StableDiffusionPipeline", "StableDiffusionImg2ImgPipeline"}) {
+    EXPECT_EQ(read("DDIMScheduler", pipeline).steps_offset, 1);
+    EXPECT_THAT(read("DDIMScheduler", pipeline).ignored, IsEmpty());
+    EXPECT_THAT(read("PNDMScheduler", pipeline).ignored, ElementsAre("skip_prk_steps false"));
+  }
+  const char* inpaint = "StableDiffusionInpaintPipeline";
+  EXPECT_EQ(read("PNDMScheduler", inpaint).steps_offset, 1);
+  EXPECT_THAT(read("PNDMScheduler", inpaint).ignored, IsEmpty());
+  EXPECT_THAT(read("DDIMScheduler", inpaint).ignored, ElementsAre("clip_sample true"));
+  const char* xl = "StableDiffusionXLPipeline";
+  EXPECT_EQ(read("DDIMScheduler", xl).steps_offset, 0);
+  EXPECT_THAT(read("DDIMScheduler", xl).ignored, ElementsAre("clip_sample true"));
 }
 
 TEST(SchedulerConfig, NamesWhatItDoesNotKnow) {

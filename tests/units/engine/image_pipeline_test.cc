@@ -12,6 +12,7 @@
 
 #include "backends/api/registry.h"
 #include "backends/cpu/cpu_backend.h"
+#include "rbee/core/error.h"
 #include "rbee/engine/image/noise.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/json_parse.h"
@@ -113,14 +114,19 @@ void write_words(const std::filesystem::path& folder, bool large) {
   std::ofstream(folder / "old.pt") << "pickled";
 }
 
+void set_scheduler(const test::ImageFolder& folder, const json& scheduler) {
+  std::ofstream(folder.path() / "scheduler" / "scheduler_config.json") << scheduler;
+  json index = json::parse(std::ifstream(folder.path() / "model_index.json"));
+  if (scheduler.contains("_class_name")) index["scheduler"][1] = scheduler["_class_name"];
+  std::ofstream(folder.path() / "model_index.json") << index;
+}
+
 // `scheduler`: replaces the model's own configuration unless it is null.
 ImageSource source_of(const std::string& model, const std::string& control = "", bool int8 = false,
                       const json& scheduler = {}) {
   register_backend(cpu::cpu_backend());
   const test::ImageFolder folder(model);
-  if (!scheduler.is_null()) {
-    std::ofstream(folder.path() / "scheduler" / "scheduler_config.json") << scheduler;
-  }
+  if (!scheduler.is_null()) set_scheduler(folder, scheduler);
   for (const char* part : {"tokenizer", "tokenizer_2"}) {
     std::filesystem::copy(test::image_data("tokenizer"), folder.path() / part,
                           std::filesystem::copy_options::recursive);
@@ -391,6 +397,36 @@ TEST(ImageSource, NamesWordsThatFitAndThoseThatDoNot) {
 INSTANTIATE_TEST_SUITE_P(Tiny, PipelineGolden, testing::Range<size_t>(0, cases().size()));
 
 // Each part is complete, but they do not match.
+TEST(ImageSourceScheduler, IsOfTheClassThatTheIndexNames) {
+  using diffusion::Prediction;
+  const ImageSource sd2 = source_of("sd2");
+  EXPECT_EQ(sd2.scheduler.sampler, diffusion::Sampler::ddim);
+  EXPECT_EQ(sd2.scheduler.prediction, Prediction::v_prediction);
+  EXPECT_TRUE(sd2.scheduler.zero_terminal_snr);
+  const auto ddim = source_of("sd2", "", false, json{{"beta_start", 0.001}});
+  EXPECT_EQ(ddim.scheduler.sampler, diffusion::Sampler::ddim);
+  EXPECT_EQ(ddim.scheduler.beta_end, 0.02);
+  // The pipeline of Stable Diffusion replaces these two.
+  EXPECT_EQ(ddim.scheduler.steps_offset, 1);
+  EXPECT_TRUE(ddim.scheduler.ignored.empty());
+
+  register_backend(cpu::cpu_backend());
+  const test::ImageFolder folder("sd2");
+  std::filesystem::copy(test::image_data("tokenizer"), folder.path() / "tokenizer",
+                        std::filesystem::copy_options::recursive);
+  const ImageSourceOptions options{.device = &get_device({DeviceKind::cpu, 0}),
+                                   .prediction_type = "epsilon"};
+  EXPECT_EQ(load_image_source(folder.path(), options).scheduler.prediction, Prediction::epsilon);
+  std::filesystem::remove(folder.path() / "scheduler" / "scheduler_config.json");
+  try {
+    load_image_source(folder.path(), options);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::not_found);
+    EXPECT_THAT(error.what(), testing::HasSubstr("scheduler_config.json: there is no such file"));
+  }
+}
+
 TEST(ImageSourceParts, OfDifferentModelsAreRefused) {
   register_backend(cpu::cpu_backend());
   const test::ImageFolder small("sd1"), large("sdxl"), flow("sd3"), flux("flux"), steer("steer_xl");
