@@ -8,6 +8,7 @@
 #include "rbee/grammar/counters.h"
 #include "rbee/grammar/nfa.h"
 #include "rbee/grammar/text_set.h"
+#include "rbee/grammar/token_bytes.h"
 
 namespace rbee::grammar {
 namespace {
@@ -40,6 +41,7 @@ void Automaton::add_rule(const std::vector<DfaState>& states, const Rule& rule) 
   bill({.work = std::ssize(states), .bytes = std::ssize(states) * kNodeBytes});
   const auto first = static_cast<int32_t>(nodes_.size());
   const auto index = static_cast<int32_t>(rules_.size());
+  constexpr auto kToken = static_cast<uint8_t>(kTokenByte);
   const auto add_state = [&](const DfaState& state, bool accepting) {
     nodes_.push_back({.bytes = static_cast<uint32_t>(bytes_.size()),
                       .calls = static_cast<uint32_t>(calls_.size()),
@@ -47,7 +49,10 @@ void Automaton::add_rule(const std::vector<DfaState>& states, const Rule& rule) 
                       .call_count = static_cast<uint32_t>(state.calls.size()),
                       .accepting = accepting,
                       .metered = rule.body->lengths ? index : -1});
-    for (const ByteEdge& e : state.bytes) bytes_.push_back({e.low, e.high, first + e.to});
+    for (const ByteEdge& e : state.bytes) {
+      bytes_.push_back({e.low, e.high, first + e.to});
+      reads_tokens_ |= e.low <= kToken && kToken <= e.high;
+    }
     for (const CallEdge& e : state.calls) {
       calls_.push_back({.rule = e.rule, .to = first + e.to, .min = e.min, .max = e.max});
     }

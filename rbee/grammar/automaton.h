@@ -72,6 +72,8 @@ class Automaton {
     return rule.lengths->fits(index - rule.start, need, room);
   }
   int32_t root() const { return start(root_); }
+  // Whether some state reads a token by its id: see token_bytes.h.
+  bool reads_tokens() const { return reads_tokens_; }
   size_t bytes() const {
     size_t lengths = 0;
     for (const RuleStates& rule : rules_) lengths += rule.lengths ? rule.lengths->bytes() : 0;
@@ -116,6 +118,7 @@ class Automaton {
   std::vector<CallEdge> calls_;
   std::vector<RuleStates> rules_;
   int32_t root_;
+  bool reads_tokens_ = false;
 };
 
 }  // namespace rbee::grammar

@@ -75,6 +75,8 @@ class Counters {
         const bool ascii = expr.ranges.empty() || expr.ranges.back().high < 0x80;
         return {.size = 1 + (ascii ? 0 : kRangeStates * std::ssize(expr.ranges))};
       }
+      case Expr::Kind::tokens:
+        return {.size = 1 + kRangeStates * std::ssize(expr.ranges)};
       case Expr::Kind::rule:
       case Expr::Kind::counted:
         return {.size = 1,

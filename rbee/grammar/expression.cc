@@ -15,6 +15,19 @@ ExprPtr make(Expr expr) {
   return std::make_shared<const Expr>(std::move(expr));
 }
 
+std::vector<CharRange> joined(std::vector<CharRange> ranges) {
+  std::vector<CharRange> out;
+  std::ranges::sort(ranges, {}, &CharRange::low);
+  for (const CharRange& range : ranges) {
+    if (!out.empty() && range.low <= out.back().high + 1) {
+      out.back().high = std::max(out.back().high, range.high);
+    } else {
+      out.push_back(range);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 ExprPtr literal(std::string bytes) {
@@ -27,14 +40,14 @@ ExprPtr literal(std::string bytes) {
 ExprPtr chars(std::vector<CharRange> ranges) {
   Expr out;
   out.kind = Expr::Kind::chars;
-  std::ranges::sort(ranges, {}, &CharRange::low);
-  for (const CharRange& range : ranges) {
-    if (!out.ranges.empty() && range.low <= out.ranges.back().high + 1) {
-      out.ranges.back().high = std::max(out.ranges.back().high, range.high);
-    } else {
-      out.ranges.push_back(range);
-    }
-  }
+  out.ranges = joined(std::move(ranges));
+  return make(std::move(out));
+}
+
+ExprPtr tokens(std::vector<CharRange> ids) {
+  Expr out;
+  out.kind = Expr::Kind::tokens;
+  out.ranges = joined(std::move(ids));
   return make(std::move(out));
 }
 

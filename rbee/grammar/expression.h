@@ -27,6 +27,7 @@ struct Expr {
   enum class Kind : uint8_t {
     literal,
     chars,
+    tokens,
     rule,
     sequence,
     choice,
@@ -38,11 +39,12 @@ struct Expr {
     counted
   };
   Kind kind = Kind::sequence;
-  std::string bytes;              // literal
-  std::vector<CharRange> ranges;  // chars: one character of these, in UTF-8; in order, apart
-  int32_t rule = 0;               // index into Grammar::rules; of counted too, see counters.h
-  std::vector<ExprPtr> parts;     // of sequence and choice; one of repeat
-  int64_t min = 0;                // of repeat and counted; of texts with lengths, in characters
+  std::string bytes;  // literal
+  // chars: one character of these, in UTF-8; tokens: one token of these ids. In order, apart.
+  std::vector<CharRange> ranges;
+  int32_t rule = 0;            // index into Grammar::rules; of counted too, see counters.h
+  std::vector<ExprPtr> parts;  // of sequence and choice; one of repeat
+  int64_t min = 0;             // of repeat and counted; of texts with lengths, in characters
   int64_t max = kUnlimited;
   std::shared_ptr<const TextSet> set;          // of texts
   std::shared_ptr<const TextLengths> lengths;  // of texts; null: of any length
@@ -56,6 +58,8 @@ ExprPtr literal(std::string bytes);
 ExprPtr chars(std::vector<CharRange> ranges);
 // Every character but those of the ranges.
 ExprPtr chars_except(std::vector<CharRange> ranges);
+// One token of these ids, whatever its text is.
+ExprPtr tokens(std::vector<CharRange> ids);
 ExprPtr rule(int32_t index);
 ExprPtr sequence(std::vector<ExprPtr> parts);  // none: the empty text
 ExprPtr choice(std::vector<ExprPtr> parts);    // no parts: nothing matches

@@ -45,7 +45,8 @@ class Matcher {
   // Reads the bytes of a token. If the grammar does not allow them, gives false and changes
   // nothing. Throws unsupported if the text can be parsed in too many ways.
   bool accept(std::string_view bytes);
-  // Reads a token. A token that ends the text is accepted if the text may end here.
+  // Reads a token, by its text and by its id. A token that ends the text is accepted if the text
+  // may end here.
   bool accept_token(int32_t id);
   bool complete() const { return complete_; }          // the text may end here
   bool can_go_on() const { return !places_.empty(); }  // some byte may follow
@@ -58,6 +59,13 @@ class Matcher {
   std::optional<int64_t> fill(std::span<uint64_t> bits, int64_t& work);
 
  private:
+  struct Reading {
+    std::vector<Place> places;
+    bool complete = false;
+  };
+  std::optional<Reading> read(std::string_view bytes);
+  void take(Reading&& reading);
+
   std::shared_ptr<const CompiledGrammar> grammar_;
   Stacks stacks_;
   std::vector<Place> places_;

@@ -9,7 +9,7 @@
 #include "rbee/core/error.h"
 #include "rbee/grammar/budget.h"
 #include "rbee/grammar/text_set.h"
-#include "rbee/grammar/utf8_ranges.h"
+#include "rbee/grammar/token_bytes.h"
 
 namespace rbee::grammar {
 namespace {
@@ -173,6 +173,8 @@ int32_t Nfa::build(const Expr& expr, int32_t from) {
       return build_literal(expr, from);
     case Expr::Kind::chars:
       return build_chars(expr, from);
+    case Expr::Kind::tokens:
+      return build_tokens(expr, from);
     case Expr::Kind::rule: {
       const int32_t to = add_state();
       states_[static_cast<size_t>(from)].calls.push_back({.rule = expr.rule, .to = to});
@@ -210,17 +212,26 @@ int32_t Nfa::build_literal(const Expr& expr, int32_t from) {
 int32_t Nfa::build_chars(const Expr& expr, int32_t from) {
   const int32_t end = add_state();
   for (const CharRange& range : expr.ranges) {
-    for (const ByteRanges& bytes : utf8_ranges(range)) {
-      int32_t at = from;
-      for (int i = 0; i < bytes.count; ++i) {
-        const int32_t to = i + 1 == bytes.count ? end : add_state();
-        const ByteRange& part = bytes.parts[static_cast<size_t>(i)];
-        states_[static_cast<size_t>(at)].bytes.push_back({part.low, part.high, to});
-        at = to;
-      }
-    }
+    for (const ByteRanges& bytes : utf8_ranges(range)) build_bytes(bytes, from, end);
   }
   return end;
+}
+
+int32_t Nfa::build_tokens(const Expr& expr, int32_t from) {
+  const int32_t end = add_state();
+  for (const CharRange& range : expr.ranges) {
+    for (const ByteRanges& bytes : token_ranges(range)) build_bytes(bytes, from, end);
+  }
+  return end;
+}
+
+void Nfa::build_bytes(const ByteRanges& bytes, int32_t from, int32_t to) {
+  for (int i = 0; i < bytes.count; ++i) {
+    const int32_t next = i + 1 == bytes.count ? to : add_state();
+    const ByteRange& part = bytes.parts[static_cast<size_t>(i)];
+    states_[static_cast<size_t>(from)].bytes.push_back({part.low, part.high, next});
+    from = next;
+  }
 }
 
 int32_t Nfa::build_choice(const Expr& expr, int32_t from) {

@@ -7,6 +7,7 @@
 
 #include "rbee/grammar/automaton.h"
 #include "rbee/grammar/budget.h"
+#include "rbee/grammar/utf8_ranges.h"
 
 namespace rbee::grammar {
 
@@ -44,6 +45,8 @@ class Nfa {
   int32_t build(const Expr& expr, int32_t from);
   int32_t build_literal(const Expr& expr, int32_t from);
   int32_t build_chars(const Expr& expr, int32_t from);
+  int32_t build_tokens(const Expr& expr, int32_t from);
+  void build_bytes(const ByteRanges& bytes, int32_t from, int32_t to);
   int32_t build_choice(const Expr& expr, int32_t from);
   int32_t build_repeat(const Expr& expr, int32_t from);
   int32_t build_counted(const Expr& expr, int32_t from);

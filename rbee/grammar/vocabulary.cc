@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rbee/grammar/token_bytes.h"
+
 namespace rbee::grammar {
 namespace {
 
@@ -15,11 +17,20 @@ Vocabulary::Vocabulary(const std::vector<std::string>& tokens, std::span<const i
   std::erase_if(ends_, [&](int32_t id) { return id < 0 || id >= size_; });
   std::sort(ends_.begin(), ends_.end());
   for (const int32_t id : ends_) texts_[static_cast<size_t>(id)].clear();
+  std::vector<std::string> spelled(texts_.size());
   std::vector<Entry> entries;
+  const auto add = [&](std::string_view text, size_t id) {
+    if (text.empty()) return;
+    longest_ = std::max(longest_, static_cast<int32_t>(text.size()));
+    entries.push_back({text, static_cast<int32_t>(id)});
+  };
   for (size_t i = 0; i < texts_.size(); ++i) {
-    if (texts_[i].size() > kMaxTokenBytes) texts_[i].clear();
-    longest_ = std::max(longest_, static_cast<int32_t>(texts_[i].size()));
-    if (!texts_[i].empty()) entries.push_back({texts_[i], static_cast<int32_t>(i)});
+    std::string& text = texts_[i];
+    there_.push_back(!text.empty() && i <= kMaxTokenId);
+    if (there_[i]) spelled[i] = token_bytes(static_cast<int32_t>(i));
+    add(spelled[i], i);
+    if (text.size() > kMaxTokenBytes || text.find(kTokenByte) != text.npos) text.clear();
+    add(text, i);
   }
   std::ranges::sort(entries, {}, &Entry::text);
   nodes_.emplace_back();

@@ -1,6 +1,6 @@
 #pragma once
 // The tokens of a vocabulary as a tree over their bytes, in one list: a node's descendants follow
-// it.
+// it. A token is there by its text, and by its id (token_bytes.h).
 
 #include <cstdint>
 #include <span>
@@ -11,8 +11,8 @@ namespace rbee::grammar {
 
 class Vocabulary {
  public:
-  // tokens: their bytes by id; a token without bytes is never allowed. ends: tokens that end the
-  // text; their bytes do not count.
+  // tokens: their bytes by id; a token without bytes is never allowed, and one with kTokenByte only
+  // by its id. ends: tokens that end the text; their bytes do not count.
   Vocabulary(const std::vector<std::string>& tokens, std::span<const int32_t> ends);
 
   struct Node {
@@ -31,7 +31,9 @@ class Vocabulary {
   }
   const std::vector<int32_t>& ends() const { return ends_; }
   int32_t longest() const { return longest_; }  // bytes of a token
-  std::string_view bytes(int32_t id) const;     // empty for tokens that are never allowed
+  std::string_view bytes(int32_t id) const;     // empty for tokens that no text has
+  // Whether the token is there by its id.
+  bool has(int32_t id) const { return id >= 0 && id < size_ && there_[static_cast<size_t>(id)]; }
 
  private:
   struct Entry {
@@ -42,6 +44,7 @@ class Vocabulary {
 
   int64_t size_;
   std::vector<std::string> texts_;
+  std::vector<bool> there_;  // by their ids
   std::vector<Node> nodes_;
   std::vector<int32_t> ids_;
   std::vector<int32_t> ends_;  // sorted

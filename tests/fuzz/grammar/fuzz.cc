@@ -31,7 +31,8 @@ grammar::Grammar parse(std::string_view text) {
   switch (text.empty() ? '\0' : text.front()) {
     case 'g':
       return grammar::parse_gbnf(rest, [](std::string_view token, bool other) {
-        return other ? grammar::chars_except({}) : grammar::literal(std::string(token));
+        const auto id = static_cast<char32_t>(token.size());
+        return other ? grammar::tokens({{0, id}, {id + 2, 300}}) : grammar::tokens({{id, id}});
       });
     case 'r':
       return {.rules = {{"regex", grammar::parse_regex("regex", rest)}}, .root = 0};
@@ -66,7 +67,7 @@ void read(const grammar::Grammar& grammar, std::string_view text) {
     if (*count == 0 && !matcher.complete()) throw std::logic_error("a dead end");
     const auto byte = static_cast<uint8_t>(c);
     const bool allowed = ((bits[byte / 64] >> (byte % 64)) & 1) != 0;
-    if (matcher.accept(std::string_view(&c, 1)) != allowed) {
+    if (matcher.accept_token(static_cast<uint8_t>(c)) != allowed) {
       throw std::logic_error("the mask and the matcher do not agree");
     }
     if (!allowed) return;

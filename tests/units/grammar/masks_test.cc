@@ -10,6 +10,7 @@
 #include "rbee/grammar/gbnf.h"
 #include "rbee/grammar/json_schema.h"
 #include "rbee/grammar/regex.h"
+#include "rbee/grammar/token_bytes.h"
 #include "tests/units/grammar/grammar_text.h"
 
 namespace rbee::grammar {
@@ -36,7 +37,7 @@ void check_walks(const std::shared_ptr<const CompiledGrammar>& grammar, uint32_t
       std::vector<int32_t> allowed;
       for (size_t id = 0; id + 1 < tokens.size(); ++id) {
         Matcher copy = matcher;
-        const bool fits = copy.accept(tokens[id]);
+        const bool fits = copy.accept_token(static_cast<int32_t>(id));
         ASSERT_EQ(has(bits, id), fits) << "token '" << tokens[id] << "' at step " << step;
         if (fits) allowed.push_back(static_cast<int32_t>(id));
       }
@@ -49,11 +50,18 @@ void check_walks(const std::shared_ptr<const CompiledGrammar>& grammar, uint32_t
   }
 }
 
+// "<[7]>"
+ExprPtr by_id(std::string_view name, bool other) {
+  const auto id = static_cast<char32_t>(std::stoi(std::string(name.substr(2))));
+  return other ? tokens({{0, id - 1}, {id + 1, kMaxTokenId}}) : tokens({{id, id}});
+}
+
 std::vector<Grammar> some_grammars() {
   return {
       parse_gbnf("root ::= \"yes\" | \"no\" | \"the \" [a-z]+"),
       parse_gbnf("root ::= \"(\" root \")\" root | [a-c]?"),
       parse_gbnf("root ::= s\ns ::= \"a\" s | \"ab\" s s | \"\""),
+      parse_gbnf("root ::= ([a-c] | <[290]> | !<[7]>){2,400} \"(\" | !<[255]> root?", by_id),
       parse_gbnf("root ::= a b c\na ::= \"x\"?\nb ::= (a \",\")*\nc ::= .{0,5} b"),
       {.rules = {{"r", parse_regex("regex", "(the|abc)+[0-9]{2,4}(\\.0)?|\\w* \\S{3}")}},
        .root = 0},
@@ -64,6 +72,83 @@ std::vector<Grammar> some_grammars() {
       parse_json_schema(R"({"anyOf":[{"type":"string"},{"type":"array","items":{"$ref":"#"}},
           {"enum":["true",true,12,{"name":"abc"}]}]})"),
   };
+}
+
+// As llama.cpp's grammars: one token, whatever its text, and no text that other tokens spell.
+TEST(TokenMasks, OfTokensByTheirIds) {
+  const std::vector<std::string> texts = some_tokens();
+  const auto id_of = [&](std::string_view text) {
+    return static_cast<int32_t>(std::ranges::find(texts, text) - texts.begin());
+  };
+  const int32_t true_id = id_of("true"), end = static_cast<int32_t>(texts.size()) - 1;
+  const auto allowed = [&](Matcher& matcher) {
+    std::vector<uint64_t> bits((texts.size() + 63) / 64);
+    int64_t work = INT64_MAX;
+    EXPECT_TRUE(matcher.fill(bits, work));
+    std::vector<int32_t> out;
+    for (size_t id = 0; id < texts.size(); ++id) {
+      if (has(bits, id)) out.push_back(static_cast<int32_t>(id));
+    }
+    return out;
+  };
+  const auto make = [](const std::string& text) {
+    return testing::compile(parse_gbnf(text, by_id));
+  };
+  Matcher one(make(cat("root ::= <[", true_id, "]> \"!\"")));
+  EXPECT_THAT(allowed(one), ::testing::ElementsAre(true_id));
+  EXPECT_FALSE(one.accept("true"));
+  ASSERT_TRUE(one.accept_token(true_id));
+  EXPECT_THAT(allowed(one), ::testing::ElementsAre('!'));
+
+  Matcher others(make(cat("root ::= !<[", true_id, "]>{2}")));
+  std::vector<int32_t> all;
+  for (int32_t id = 0; id < end; ++id) {
+    if (id != true_id) all.push_back(id);
+  }
+  EXPECT_EQ(allowed(others), all);
+  EXPECT_FALSE(others.accept_token(true_id));
+  ASSERT_TRUE(others.accept_token(id_of("false")));
+  ASSERT_TRUE(others.accept_token('t'));
+  EXPECT_TRUE(others.complete());
+  EXPECT_THAT(allowed(others), ::testing::ElementsAre(end));
+
+  // A token can be read both by its text and by its id.
+  Matcher both(make("root ::= [a-z]+ \"!\" | !<[0]> \"?\""));
+  ASSERT_TRUE(both.accept_token(true_id));
+  EXPECT_FALSE(both.complete());
+  EXPECT_THAT(allowed(both), ::testing::AllOf(::testing::Contains('!'), ::testing::Contains('?'),
+                                              ::testing::Contains('a')));
+}
+
+// All ids of a range and no other.
+TEST(TokenBytes, OfARangeAreThoseOfItsIds) {
+  constexpr int32_t kTop = kMaxTokenId;
+  for (const auto& [low, high] : {std::pair{0, kTop},
+                                  {5, 5},
+                                  {0, 255},
+                                  {1, 256},
+                                  {255, 65536},
+                                  {70'000, 200'123},
+                                  {65'536, 131'071},
+                                  {kTop, kTop}}) {
+    const auto ranges = token_ranges({static_cast<char32_t>(low), static_cast<char32_t>(high)});
+    const auto covered = [&](int32_t id) {
+      const std::string bytes = token_bytes(id);
+      return std::ranges::count_if(ranges, [&](const ByteRanges& range) {
+        for (size_t i = 0; i < bytes.size(); ++i) {
+          const auto byte = static_cast<uint8_t>(bytes[i]);
+          if (byte < range.parts[i].low || byte > range.parts[i].high) return false;
+        }
+        return range.count == std::ssize(bytes);
+      });
+    };
+    for (int32_t id = 0; id < 300'000; id += id < 70'000 ? 1 : 97) {
+      EXPECT_EQ(covered(id), low <= id && id <= high ? 1 : 0) << id << " of " << low << " " << high;
+    }
+    for (const int32_t id : {low, high}) EXPECT_EQ(covered(id), 1);
+    if (low > 0) EXPECT_EQ(covered(low - 1), 0);
+    if (high < kTop) EXPECT_EQ(covered(high + 1), 0);
+  }
 }
 
 TEST(TokenMasks, AllowWhatTheMatcherAccepts) {

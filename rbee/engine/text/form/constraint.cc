@@ -7,6 +7,7 @@
 #include "rbee/core/error.h"
 #include "rbee/grammar/json_schema.h"
 #include "rbee/grammar/lark.h"
+#include "rbee/grammar/token_bytes.h"
 
 namespace rbee::engine {
 namespace {
@@ -103,8 +104,10 @@ bool ConstraintCompiler::is_special(std::string_view text) const {
 }
 
 std::string ConstraintCompiler::bytes_of(text::TokenId id) const {
-  return tokenizer_.is_special(id) ? kSpecialByte + tokenizer_.piece(id, true)
-                                   : tokenizer_.piece(id);
+  if (tokenizer_.is_special(id)) return kSpecialByte + tokenizer_.piece(id, true);
+  // A token of this one byte, which no character has, would begin a special token's name.
+  const std::string piece = tokenizer_.piece(id);
+  return piece.find(kSpecialByte) == piece.npos ? piece : "";
 }
 
 bool ConstraintCompiler::is_end(text::TokenId id) const {
@@ -131,25 +134,21 @@ text::TokenId ConstraintCompiler::token_of(std::string_view name) const {
 
 grammar::ExprPtr ConstraintCompiler::read_token(std::string_view name, bool other) const {
   const text::TokenId id = token_of(name);
+  const auto at = static_cast<char32_t>(id);
+  if (other) {
+    std::vector<grammar::CharRange> ids;
+    if (at > 0) ids.push_back({0, at - 1});
+    ids.push_back({at + 1, grammar::kMaxTokenId});
+    return grammar::tokens(std::move(ids));
+  }
   if (is_end(id)) {
     fail(Code::invalid_argument, "grammar", "the token ", name,
          " ends the answer; a grammar has it by coming to its end");
   }
-  if (!other) {
-    const std::string bytes = bytes_of(id);
-    if (bytes.empty()) fail(Code::invalid_argument, "grammar", "the token ", name, " has no text");
-    return grammar::literal(bytes);
+  if (bytes_of(id).empty()) {
+    fail(Code::invalid_argument, "grammar", "the token ", name, " has no text");
   }
-  if (!tokenizer_.is_special(id)) {
-    fail(Code::invalid_argument, "grammar", "!", name, ": all but a token that is not special");
-  }
-  std::vector<grammar::ExprPtr> ways{grammar::chars_except({})};
-  for (text::TokenId i = 0; i < std::min(vocab_, tokenizer_.vocab_size()); ++i) {
-    if (i != id && tokenizer_.is_special(i) && !is_end(i)) {
-      ways.push_back(grammar::literal(bytes_of(i)));
-    }
-  }
-  return grammar::choice(std::move(ways));
+  return grammar::tokens({{at, at}});
 }
 
 ConstraintCompiler::Compiled ConstraintCompiler::find(const AnswerForm& form) {
