@@ -179,7 +179,9 @@ Tensor mask_pixels(const Mask& mask, int32_t scale, Device& device) {
 io::Pixels on_white(io::Pixels pixels) {
   if (pixels.channels != 4) return pixels;
   constexpr uint32_t kWhite = 255;
+  const size_t row = static_cast<size_t>(pixels.width) * 4;
   for (size_t i = 0; i < pixels.values.size(); i += 4) {
+    if (i % row == 0) check_cancelled("image");
     const uint32_t opacity = pixels.values[i + 3];
     for (size_t c = 0; c < 3; ++c) {
       const uint32_t sum = pixels.values[i + c] * opacity + kWhite * (kWhite - opacity);
@@ -192,9 +194,11 @@ io::Pixels on_white(io::Pixels pixels) {
 io::Pixels without_opacity(io::Pixels pixels) {
   if (pixels.channels != 4) return pixels;
   // In place: a pixel's colours are written before those that are still to be read.
+  const size_t row = static_cast<size_t>(pixels.width) * 4;
   auto to = pixels.values.begin();
-  for (auto pixel = pixels.values.begin(); pixel != pixels.values.end(); pixel += 4) {
-    to = std::copy_n(pixel, 3, to);
+  for (size_t i = 0; i < pixels.values.size(); i += 4) {
+    if (i % row == 0) check_cancelled("image");
+    to = std::copy_n(&pixels.values[i], 3, to);
   }
   pixels.channels = 3;
   pixels.values.erase(to, pixels.values.end());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rbee/core/cancel.h"
+
 namespace rbee::io {
 namespace {
 
@@ -222,6 +224,7 @@ Pixels upright(Pixels pixels, int orientation) {
              .values = {}};
   out.values.reserve(pixels.values.size());
   for (int32_t y = 0; y < out.height; ++y) {
+    check_cancelled("image");
     for (int32_t x = 0; x < out.width; ++x) {
       int32_t column = turned ? y : x, row = turned ? x : y;
       if (from_right) column = pixels.width - 1 - column;

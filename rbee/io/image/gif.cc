@@ -102,7 +102,9 @@ std::vector<int> row_order(int height, bool interlaced) {
 Pixels without_opacity(const Pixels& pixels) {
   Pixels out{.width = pixels.width, .height = pixels.height, .channels = 3, .values = {}};
   out.values.reserve(pixels.values.size() / 4 * 3);
+  const size_t row = static_cast<size_t>(pixels.width) * 4;
   for (size_t i = 0; i < pixels.values.size(); ++i) {
+    if (i % row == 0) check_cancelled("image");
     if (i % 4 != 3) out.values.push_back(pixels.values[i]);
   }
   return out;
@@ -130,6 +132,7 @@ Pixels decode_gif(std::string_view bytes, std::string_view field) {
   check(inside, field, "a GIF file whose picture reaches beyond its screen");
   const ColorMapObject* colors = place.ColorMap != nullptr ? place.ColorMap : file->SColorMap;
   check(colors != nullptr, field, "a GIF file without colours");
+  bool opaque = place.Width == out.width && place.Height == out.height;
   std::vector<GifPixelType> row(static_cast<size_t>(place.Width));
   for (const int y : row_order(place.Height, place.Interlace)) {
     check_cancelled(field);
@@ -142,11 +145,10 @@ Pixels decode_gif(std::string_view bytes, std::string_view field) {
       check(index < colors->ColorCount, field, "a GIF file with a colour that it does not have");
       const GifColorType& color = colors->Colors[index];
       const uint8_t opacity = index == transparent ? 0 : UINT8_MAX;
+      opaque &= opacity != 0;
       for (const uint8_t value : {color.Red, color.Green, color.Blue, opacity}) *to++ = value;
     }
   }
-  bool opaque = true;
-  for (size_t i = 3; i < out.values.size(); i += 4) opaque &= out.values[i] == UINT8_MAX;
   return opaque ? without_opacity(out) : out;
 }
 

@@ -4,7 +4,9 @@
 #include <webp/encode.h>
 
 #include <algorithm>
+#include <exception>
 #include <memory>
+#include <new>
 
 #include "rbee/core/cancel.h"
 #include "rbee/core/error.h"
@@ -143,6 +145,22 @@ Pixels decode_first(std::string_view bytes, const WebPBitstreamFeatures& canvas,
   return out;
 }
 
+// libwebp's writer: custom_ptr is the text that it appends to. It has no way for exceptions.
+int append_to(const uint8_t* data, size_t size, const WebPPicture* picture) {
+  try {
+    static_cast<std::string*>(picture->custom_ptr)
+        ->append(reinterpret_cast<const char*>(data), size);
+  } catch (const std::exception&) {
+    return 0;
+  }
+  return 1;
+}
+
+// libwebp asks after each row of blocks.
+int goes_on(int /*percent*/, const WebPPicture* /*picture*/) {
+  return is_cancelled() ? 0 : 1;
+}
+
 }  // namespace
 
 bool is_webp(std::string_view bytes) {
@@ -165,13 +183,32 @@ Pixels decode_webp(std::string_view bytes, std::string_view field) {
 }
 
 std::string encode_webp(const Pixels& pixels, int32_t quality, std::string_view exif) {
-  uint8_t* written = nullptr;
-  const size_t size = WebPEncodeRGB(pixels.values.data(), pixels.width, pixels.height,
-                                    pixels.width * 3, static_cast<float>(quality), &written);
-  const std::unique_ptr<uint8_t, void (*)(void*)> owner(written, WebPFree);
-  if (size == 0) fail(Code::internal, "webp", "the picture could not be written");
-  const std::string_view simple(reinterpret_cast<const char*>(written), size);
-  return exif.empty() ? std::string(simple) : with_exif(pixels, simple, exif);
+  check_cancelled("image");
+  const auto fail_writing = [] {
+    fail(Code::internal, "webp", "the picture could not be written");
+  };
+  WebPConfig config;
+  WebPPicture picture;
+  std::string simple;
+  if (!WebPConfigPreset(&config, WEBP_PRESET_DEFAULT, static_cast<float>(quality)) ||
+      !WebPPictureInit(&picture)) {
+    fail_writing();
+  }
+  const std::unique_ptr<WebPPicture, void (*)(WebPPicture*)> owner(&picture, WebPPictureFree);
+  picture.width = pixels.width;
+  picture.height = pixels.height;
+  picture.writer = append_to;
+  picture.custom_ptr = &simple;
+  picture.progress_hook = goes_on;
+  const bool written =
+      WebPPictureImportRGB(&picture, pixels.values.data(), pixels.width * 3) != 0 &&
+      WebPEncode(&config, &picture) != 0;
+  if (!written) {
+    if (picture.error_code == VP8_ENC_ERROR_USER_ABORT) check_cancelled("image");
+    if (picture.error_code == VP8_ENC_ERROR_OUT_OF_MEMORY) throw std::bad_alloc();
+    fail_writing();
+  }
+  return exif.empty() ? simple : with_exif(pixels, simple, exif);
 }
 
 std::string_view webp_exif(std::string_view bytes) {

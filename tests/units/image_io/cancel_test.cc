@@ -13,6 +13,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/io/image/encode.h"
+#include "rbee/io/image/exif.h"
 #include "rbee/io/image/jpeg.h"
 #include "rbee/io/image/pixels.h"
 #include "rbee/io/image/png.h"
@@ -50,6 +51,34 @@ std::string gif() {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// A black square. Its codes of 3 bits stay so, since the table is cleared after each two pixels.
+std::string black_gif(uint16_t side) {
+  std::string rows;
+  uint32_t bits = 0;
+  int count = 0;
+  const auto add = [&](uint32_t code) {
+    bits |= code << count;
+    for (count += 3; count >= 8; count -= 8, bits >>= 8) rows += static_cast<char>(bits & 0xFF);
+  };
+  constexpr uint32_t kClear = 4, kEnd = 5;
+  for (int i = 0; i < side * side; ++i) {
+    if (i % 2 == 0) add(kClear);
+    add(0);
+  }
+  add(kEnd);
+  rows += static_cast<char>(bits & 0xFF);
+  const std::string sides = {static_cast<char>(side & 0xFF), static_cast<char>(side >> 8),
+                             static_cast<char>(side & 0xFF), static_cast<char>(side >> 8)};
+  std::string out = "GIF89a" + sides + std::string("\x80\0\0", 3) + std::string(6, '\0') + "," +
+                    std::string(4, '\0') + sides + std::string("\0\2", 2);
+  for (size_t at = 0; at < rows.size(); at += UINT8_MAX) {
+    const std::string block = rows.substr(at, UINT8_MAX);
+    out += static_cast<char>(block.size());
+    out += block;
+  }
+  return out + std::string("\0;", 2);
+}
+
 TEST(Cancel, StopsWorkOnPictures) {
   const Pixels picture = grey(64, 48);
   const std::string jpeg = encode_jpeg(picture, 80, {}), png = encode_png(picture);
@@ -63,6 +92,9 @@ TEST(Cancel, StopsWorkOnPictures) {
       {"nearest", [&] { resized(picture, 20, 20, Resampler::nearest); }},
       {"PNG", [&] { encode_png(picture); }},
       {"JPEG", [&] { encode_jpeg(picture, 80, {}); }},
+      {"WebP", [&] { encode_webp(picture, 80, {}); }},
+      {"turning", [&] { upright(picture, 6); }},
+      {"mirroring", [&] { upright(picture, 2); }},
       {"a JPEG file", [&] { decode_image(jpeg, "image"); }},
       {"a PNG file", [&] { decode_image(png, "image"); }},
       {"a WebP file", [&] { decode_image(webp, "image"); }},
@@ -86,8 +118,8 @@ TEST(Cancel, StopsWorkOnPictures) {
   }
 }
 
-// Sets a flag when something is allocated after so many bytes at once were: within the decoder,
-// after its result has its memory.
+// Sets a flag when something is allocated after so many bytes or more at once were: within the
+// decoder, after its result has its memory.
 class Tripwire {
  public:
   explicit Tripwire(size_t bytes) {
@@ -108,7 +140,7 @@ class Tripwire {
     constexpr size_t kOfDecoder = 2048;
     if (bytes_ == 0) return;
     if (result_made_ && bytes >= kOfDecoder) flag_ = true;
-    if (bytes == bytes_) result_made_ = true;
+    if (bytes >= bytes_) result_made_ = true;
   }
   static inline std::atomic<bool> flag_{false}, result_made_{false};
   static inline std::atomic<size_t> bytes_{0};
@@ -147,6 +179,40 @@ TEST(Cancel, StopsADecoderInTheMiddle) {
     }
     EXPECT_TRUE(Tripwire::flag()) << name;
   }
+}
+
+TEST(Cancel, StopsTheWebPEncoderInTheMiddle) {
+  if (__sanitizer_install_malloc_and_free_hooks == nullptr) GTEST_SKIP() << "nothing counts";
+  const Pixels picture = grey(320, 240);
+  // Its copy in YUV 4:2:0; then it makes its tables.
+  const Tripwire wire(size_t{320} * 240 * 3 / 2);
+  const CancelScope scope(Tripwire::flag());
+  try {
+    encode_webp(picture, 80, {});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::cancelled) << error.what();
+  }
+  EXPECT_TRUE(Tripwire::flag());
+}
+
+// A picture of one colour, whose opacity goes after its rows are there.
+TEST(Cancel, StopsAGifBehindItsRows) {
+  if (__sanitizer_install_malloc_and_free_hooks == nullptr) GTEST_SKIP() << "nothing counts";
+  constexpr uint16_t kSide = 128;  // larger than the decoder's tables
+  const std::string file = black_gif(kSide);
+  const Pixels whole = decode_image(file, "image");
+  EXPECT_EQ(whole.channels, 3);
+  EXPECT_EQ(whole.values, std::vector<uint8_t>(size_t{kSide} * kSide * 3));
+  const Tripwire wire(size_t{kSide} * kSide * 4);
+  const CancelScope scope(Tripwire::flag());
+  try {
+    decode_image(file, "image");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::cancelled) << error.what();
+  }
+  EXPECT_TRUE(Tripwire::flag());
 }
 
 }  // namespace
