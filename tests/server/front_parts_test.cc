@@ -307,6 +307,29 @@ TEST(Paths, AreCutToTheirLastName) {
   EXPECT_EQ(without_folders("the cache '/home/me/hub/', and (/x/y)"), "the cache 'hub/', and (y)");
   EXPECT_EQ(without_folders("hf:org/repo:Q4 of 3/4, a/b"), "hf:org/repo:Q4 of 3/4, a/b");
   EXPECT_EQ(without_folders("see http://h/p or / alone"), "see http://h/p or / alone");
+  EXPECT_EQ(without_folders("copy /a/b to /c/d"), "copy b to d");
+  EXPECT_EQ(without_folders("/a/b of hf:org/repo, at https://h/p"),
+            "b of hf:org/repo, at https://h/p");
+}
+
+TEST(Paths, WithBlanksAndQuotesAreCutWhole) {
+  using server::without_folders;
+  EXPECT_EQ(without_folders("open: /home/my user/the models/a b.gguf: no such file"),
+            "open: a b.gguf: no such file");
+  EXPECT_EQ(without_folders("'/home/me and you/a.gguf' is not there"), "'a.gguf' is not there");
+  EXPECT_EQ(without_folders("open '/home/o'brien/x y/a.gguf', (/srv/it's/b)"),
+            "open 'a.gguf', (b)");
+  EXPECT_EQ(without_folders("open \"/srv/a's/b c\": bad"), "open \"b c\": bad");
+  EXPECT_EQ(without_folders("at /home/m\u00e9/my models/a"), "at a");
+  EXPECT_EQ(without_folders("error:/home/me/a [/x/y] <file:///home/me/b>"), "error:a [y] <file:b>");
+}
+
+TEST(Paths, OfOtherSystemsAreCut) {
+  using server::without_folders;
+  EXPECT_EQ(without_folders("open //host/share/my dir/a: no"), "open a: no");
+  EXPECT_EQ(without_folders(R"(open \\host\share\my dir\a: no)"), "open a: no");
+  EXPECT_EQ(without_folders(R"(open C:\Users\my name\a.gguf: no)"), "open a.gguf: no");
+  EXPECT_EQ(without_folders(R"(no \d in "\n")"), R"(no \d in "\n")");
 }
 
 // A client whose names are slow to find leaves threads to others.
