@@ -18,8 +18,9 @@ std::string_view trimmed(std::string_view text) {
 float strength_of(std::string_view tag, std::string_view digits) {
   float out = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
-  check(error == std::errc{} && end == digits.data() + digits.size(), "prompt", "\"", tag,
-        "\" has a strength that is no number");
+  check(
+      error == std::errc{} && end == digits.data() + digits.size(), "prompt", "\"", tag,
+      "\" has a strength that is no number; an adapter with : in its name goes by the field loras");
   return out;
 }
 

@@ -11,6 +11,11 @@
 
 namespace rbee::engine {
 
+// Whether a tag can name the adapter: ":" ends its name and ">" the tag.
+constexpr bool fits_tag(std::string_view name) {
+  return name.find_first_of("<>:\n") == std::string_view::npos;
+}
+
 struct PromptLoras {
   std::string prompt;  // without the tags
   std::vector<LoraUse> loras;

@@ -400,7 +400,7 @@ std::string parameters_text(const ImageRequest& request, const ImageSettings& se
   std::string out = request.prompt;
   // As tags, so that reading a prompt of this text finds them again.
   for (const LoraUse& lora : request.loras) {
-    if (request.prompt_rule != PromptRule::none) {
+    if (request.prompt_rule != PromptRule::none && fits_tag(lora.path)) {
       out += cat(" <lora:", lora.path, ":");
       if (lora.text_strength) out += cat(*lora.text_strength, ":");
       out += cat(lora.strength, ">");

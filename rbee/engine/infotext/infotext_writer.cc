@@ -1,6 +1,7 @@
 #include "rbee/engine/infotext/infotext_writer.h"
 
 #include "rbee/core/cat.h"
+#include "rbee/engine/api/image_loras.h"
 
 namespace rbee::engine {
 namespace {
@@ -61,7 +62,7 @@ void InfotextWriter::lora(std::string_view file, std::string_view weight) {
   for (const std::string_view end : {".safetensors", ".gguf", ".pt", ".ckpt"}) {
     if (file.ends_with(end)) file.remove_suffix(end.size());
   }
-  if (file.empty() || file.find_first_of("<>:\n") != std::string_view::npos) return;
+  if (file.empty() || !engine::fits_tag(file)) return;
   loras_ += cat(" <lora:", file, ":", weight.empty() ? "1" : weight, ">");
 }
 

@@ -126,6 +126,10 @@ TEST(PromptLoras, SayWhatIsWrongWithThem) {
        {"<lora:>", "<lora: :1>", "<lora:a:>", "<lora:a:x>", "<lora:a:1:>", "<lora:a:te=x>"}) {
     harness::expect_error("prompt", tag, "", [&] { split_loras(tag); });
   }
+  harness::expect_error("prompt", "<lora:a:b:1>", "goes by the field loras",
+                        [] { split_loras("<lora:a:b:1>"); });
+  EXPECT_TRUE(fits_tag("a (b), c"));
+  for (const char* name : {"a:b", "a>b", "a<b", "a\nb"}) EXPECT_FALSE(fits_tag(name)) << name;
   for (const char* tag : {"<lora:a:1:2:8>", "<lora:a:dyn=8>", "<hypernet:a:1>"}) {
     try {
       split_loras(tag);
