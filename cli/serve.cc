@@ -13,6 +13,7 @@
 #include "rbee/core/error.h"
 #include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
+#include "rbee/core/served_name.h"
 #include "rbee/engine/api/text.h"
 #include "server/front/front.h"
 #include "server/front/keep_alive.h"
@@ -67,6 +68,9 @@ std::vector<std::string> adapters_of(const std::vector<std::string>& flags) {
       }
     }
   }
+  for (const std::string& name : out) {
+    check(is_served_name(name), "--lora", "the name '", name, "' must be ", kServedNameRule);
+  }
   return out;
 }
 
@@ -90,6 +94,7 @@ server::FrontConfig read_config(const Options& options, HubModels* on_demand) {
     if (options.kind == "image") model.kind = server::ModelKind::image;
     if (options.kind == "embedding") model.kind = server::ModelKind::embedding;
     if (model.name.empty()) model.name = fs::path(model.model).filename().string();
+    check(is_served_name(model.name), "--name", "'", model.name, "' must be ", kServedNameRule);
   }
   if (options.max_memory > 0) config.max_memory = options.max_memory;
   if (on_demand != nullptr) return config;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "rbee/core/error.h"
+#include "rbee/core/served_name.h"
 #include "server/front/keep_alive.h"
 
 namespace rbee::server {
@@ -13,7 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMaxName = 128;
 constexpr int64_t kMostBytes = int64_t{1} << 50;
 
 // An object of the file. Reading removes its fields one by one; what is left is unknown.
@@ -89,12 +89,6 @@ ModelKind kind_of(std::string_view name) {
   return name == "embedding" ? ModelKind::embedding : ModelKind::chat;
 }
 
-bool is_name(std::string_view text) {
-  return text.size() <= kMaxName && std::all_of(text.begin(), text.end(), [](char c) {
-           return c > 0x20 && c < 0x7f && c != '"' && c != '\\';
-         });
-}
-
 std::optional<std::chrono::milliseconds> keep_alive_in(const json& value) {
   if (value.is_number()) return keep_alive_of(value.get<double>());
   return value.is_string() ? parse_keep_alive(value.get_ref<const std::string&>()) : std::nullopt;
@@ -104,8 +98,8 @@ ServedModel parse_model(const json& object, const std::string& where, std::strin
   Fields fields(object, where, source);
   ServedModel model;
   const std::optional<std::string> name = fields.text("name");
-  fields.require(name && is_name(*name), fields.path("name"),
-                 "must be 1 to 128 printable ASCII characters without space, quote and backslash");
+  fields.require(name && is_served_name(*name), fields.path("name"),
+                 cat("must be ", kServedNameRule));
   model.name = *name;
   model.kind = kind_of(fields.one_of("kind", {"chat", "image", "embedding"}, "chat"));
   model.device = fields.one_of("device", {"cpu", "cuda", "rocm"}, "cpu");

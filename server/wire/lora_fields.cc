@@ -1,6 +1,7 @@
 #include "server/wire/lora_fields.h"
 
 #include "rbee/core/cat.h"
+#include "rbee/core/served_name.h"
 #include "server/wire/json_text.h"
 
 namespace rbee::server {
@@ -50,6 +51,9 @@ LoraOrder parse_order(std::string_view text, bool with_path) {
     return value;
   };
   out.name = required("lora_name");
+  if (with_path && !out.name.empty() && !is_served_name(out.name)) {
+    reader.note("lora_name", "name", cat("must be ", kServedNameRule), reader.find("lora_name"));
+  }
   if (with_path) out.path = required("lora_path");
   // A request must not wait for a download, nor choose what the worker fetches.
   if (out.path.starts_with("hf:")) {

@@ -131,6 +131,10 @@ TEST(LoraRoutes, LoadingIsForWhomAFlagAllowsIt) {
   ASSERT_EQ(worker.engine.loras().size(), 1u);
   EXPECT_EQ(worker.engine.loras()[0].path, "/adapters/sql");
   EXPECT_EQ(worker.post("/v1/load_lora_adapter", R"({"lora_name":"x"})").status, 400);
+  const RawResponse blank =
+      worker.post("/v1/load_lora_adapter", R"({"lora_name":"a b","lora_path":"/adapters/sql"})");
+  EXPECT_EQ(blank.status, 400);
+  EXPECT_THAT(blank.body, ::testing::HasSubstr("printable ASCII characters without space"));
   EXPECT_EQ(
       worker.post("/v1/load_lora_adapter", R"({"lora_name":"x","lora_path":"nowhere"})").status,
       404);

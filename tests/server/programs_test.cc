@@ -86,6 +86,14 @@ TEST(Programs, AWorkerThatIsNotBuiltEndsWithOneLine) {
   }
 }
 
+TEST(Programs, ServeNamesThatRequestsCanAskFor) {
+  for (const char* flag : {"--name=a b", "--worker-flag=--lora=a b=/p"}) {
+    const Output serve = run(RBEE, {"serve", "--model", "any", flag});
+    EXPECT_NE(serve.status, 0) << flag;
+    EXPECT_THAT(serve.text, HasSubstr("'a b' must be 1 to 128 printable ASCII")) << flag;
+  }
+}
+
 TEST(Programs, AnotherNameIsTheCommandLine) {
   const Folder folder;
   fs::create_symlink(RBEE, folder.path() / "bee");

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "rbee/core/served_name.h"
 #include "rbee/text/output/output_format.h"
 #include "workers/common/flags.h"
 #include "workers/common/model_paths.h"
@@ -81,8 +82,9 @@ void add_lora_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
                  "can name; may be given several times")
       ->check([](const std::string& text) -> std::string {
         try {
-          (void)engine::parse_lora(text);
-          return "";
+          const std::string name = engine::parse_lora(text).name;
+          if (is_served_name(name)) return "";
+          return cat("the name '", name, "' must be ", kServedNameRule, ": write NAME=PATH");
         } catch (const Error& error) {
           return error.what();
         }
@@ -117,7 +119,10 @@ void add_request_flags(CLI::App& app, Flags& flags) {
   app.add_option("--alias,--served-model-name", flags.aliases,
                  "More names of the model, in lists of models; the first is reported where "
                  "--model-ref is not given")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check([](const std::string& text) -> std::string {
+        return is_served_name(text) ? "" : cat("'", text, "' must be ", kServedNameRule);
+      });
   app.add_option("--tags", flags.tags, "Tags in lists of models, separated by commas")
       ->delimiter(',');
   app.add_option("--temp,--temperature", flags.temperature, "Temperature of requests without one")

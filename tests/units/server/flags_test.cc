@@ -167,6 +167,24 @@ TEST(Flags, FormsOfCallsAndReasoning) {
   EXPECT_THAT(text, HasSubstr("deepseek_v31"));
 }
 
+// What requests ask for; a file's name may be none.
+TEST(Flags, NamesOfModelsAndAdaptersHaveNoBlanks) {
+  const std::string quoted = "a\"b=/p", longest(128, 'x'), longer(129, 'x');
+  for (const auto& [flag, value] :
+       std::vector<std::pair<const char*, std::string>>{{"--alias", "a b"},
+                                                        {"--alias", "ok,a\\b"},
+                                                        {"--alias", longer},
+                                                        {"--lora", "a b=/p"},
+                                                        {"--lora", quoted},
+                                                        {"--lora", "/adapters/my adapter.gguf"}}) {
+    const auto [status, text] = ends({"--model", "m", flag, value.c_str()});
+    EXPECT_EQ(status, 2) << value;
+    EXPECT_THAT(text, HasSubstr("without space, quote and backslash")) << value;
+  }
+  EXPECT_EQ(flags({"--model", "m", "--alias", longest.c_str()}).aliases.size(), 1u);
+  EXPECT_EQ(flags({"--model", "m", "--lora", "a=/my adapters/a.gguf"}).loras.at(0).name, "a");
+}
+
 TEST(Flags, AllOfThem) {
   const Flags parsed =
       flags({"--worker-id",  "w",         "--model",    "m",           "--model-ref",   "hf:x",
