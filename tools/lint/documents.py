@@ -1,6 +1,7 @@
 """Checks that everything that documents name exists: links and their headings, files and folders, flags,
 environment variables, metrics and targets, and messages that people look up. Records of decisions
-have a date and a status, and are short. lint.py calls it over every .md file of the tree."""
+have a date and a status, and are short; so are the cells of tables. lint.py calls it over every .md file of
+the tree."""
 
 import os
 import re
@@ -19,6 +20,7 @@ OUTSIDE_FLAGS = {
 OUTSIDE_MESSAGES = ["address already in use"]
 MOST_BYTES = 1 << 20  # larger files are weights and pictures
 MOST_DECISION_LINES = 80
+MOST_CELL_CHARACTERS = 600  # a longer text is a section below the table
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 # The table of a request's fields; each is an option too.
@@ -31,6 +33,7 @@ LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 LITERALS = re.compile(r'(?:"(?:[^"\\\n]|\\.)*"\s*)+')  # neighbours are one text
 DECISION = re.compile(r"docs/decisions/\d{4}-[\w-]+\.md")
 DECISION_HEAD = re.compile(r"# \d+\. .+\n\nDate: \d{4}-\d\d-\d\d\. Status: (?:accepted|superseded)\b")
+CELL_BORDER = re.compile(r"(?<!\\)\|")
 MESSAGE_TABLE = re.compile(r"\| (?:You see|It says) \|")
 # In a message: placeholders of values, and prefixes that callers add.
 VALUE = re.compile(r"""\w*…|\.\.\.|"[^"]*"|\([^)]*\)?|\b[\w.]*:\d+|\b[\d.,]+\b|^[\w ]+: """)
@@ -113,6 +116,14 @@ def check_messages(tree, row):
                 yield f"quotes '{part}', which no program says"
 
 
+def check_cells(row):
+    """Of a row of a table: the length of its cells."""
+    for cell in CELL_BORDER.split(row):
+        if len(cell.strip()) > MOST_CELL_CHARACTERS:
+            yield (f"a cell of {len(cell.strip())} characters, the limit is {MOST_CELL_CHARACTERS}: "
+                   "move the text below the table")
+
+
 def check_decision(text):
     """Of a record of a decision: its head and its length."""
     if not DECISION_HEAD.match(text):
@@ -153,5 +164,6 @@ def check(root):
         for number, line in enumerate(text.split("\n"), 1):
             messages = bool(MESSAGE_TABLE.match(line)) or messages and line.startswith("|")
             for problem in [*check_line(tree, document, line),
+                            *(check_cells(line) if line.startswith("|") else []),
                             *(check_messages(tree, line) if messages else [])]:
                 yield document, number, problem

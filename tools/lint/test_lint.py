@@ -60,6 +60,7 @@ CASES = [
     ("README.md", "`absent.cc`\n", "no file is called so"),
     ("README.md", "| You see | Do |\n|---|---|\n| `a: type x7 is not here: …` | `so it is` |\n",
      "quotes 'type x7 is not here', which no program says"),
+    ("docs/a.md", "| A | B |\n|---|---|\n| a | " + "x" * 601 + " |\n", "a cell of 601 characters"),
     ("docs/decisions/0001-a.md", "# 1. A\n\nStatus: accepted.\n", "lacks 'Date:"),
     ("docs/decisions/0001-a.md", "# 1. A\n\nDate: 2026-11-21. Status: some.\n", "lacks 'Date:"),
     ("docs/decisions/0001-a.md", "# 1. A\n\nDate: 2026-11-21. Status: accepted.\n" + "x\n" * 78,
@@ -86,6 +87,7 @@ CLEAN = [
     # Values, what stands in front, and words that are no message.
     ("docs/a.md", "| It says | Do |\n|---|---|\n| `open: the type \"x\" is not read: … (12)` | `not said` |\n\n"
      "| Other | table |\n|---|---|\n| `of other words` | |\n"),
+    ("docs/a.md", "| A | B |\n|---|---|\n| " + "x" * 600 + " | " + "y" * 600 + " |\n\n" + "x" * 700 + "\n"),
     ("docs/decisions/0001-a.md", "# 1. A\n\nDate: 2026-11-21. Status: accepted.\n" + "x\n" * 77),
 ]
 
