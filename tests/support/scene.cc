@@ -1,5 +1,8 @@
 #include "tests/support/scene.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "backends/shared/kv_page.h"
 #include "tests/support/kv_pages.h"
 #include "tests/support/random_values.h"
@@ -115,9 +118,17 @@ Scene::Operand Scene::make(const Layout& layout, DType dtype,
   return {stored, view_of(stored, layout)};
 }
 
+void Scene::keep_values(const Tensor& view) {
+  inputs_.push_back(read_values(view));
+  if (is_integer(view.dtype())) return;
+  for (const double x : inputs_.back().values) {
+    if (std::isfinite(x)) largest_ = std::max(largest_, std::fabs(x));
+  }
+}
+
 View Scene::add_input(Tensor view) {
   bytes += touched_bytes(view.view());
-  inputs_.push_back(read_values(view));
+  keep_values(view);
   tensors_.push_back(std::move(view));
   return tensors_.back().view();
 }
@@ -138,7 +149,7 @@ View Scene::in_out(const Layout& layout, DType dtype, const Values& values) {
   std::vector<std::byte> initial = random_bytes(layout, dtype, values);
   const Operand made = make(layout, dtype, initial);
   bytes += 2 * touched_bytes(made.view.view());
-  inputs_.push_back(read_values(made.view));
+  keep_values(made.view);
   outputs_.push_back({made.stored, made.view, std::move(initial)});
   return made.view.view();
 }

@@ -90,6 +90,8 @@ class Scene {
 
   // The types of all operands.
   std::set<DType> dtypes() const;
+  // The largest finite magnitude in inputs of other than integer types.
+  double largest_operand() const { return largest_; }
 
   struct Output {
     Tensor stored;                   // the whole allocation, contiguous
@@ -106,12 +108,14 @@ class Scene {
   Operand make(const Layout& layout, DType dtype, const std::vector<std::byte>& bytes);
   std::vector<std::byte> random_bytes(const Layout& layout, DType dtype, const Values& values);
   View add_input(Tensor view);
+  void keep_values(const Tensor& view);
 
   Device* device_;
   uint64_t state_;
   std::vector<Tensor> tensors_;
   std::vector<Output> outputs_;
   std::vector<HostArray> inputs_;
+  double largest_ = 0;
   std::vector<std::shared_ptr<const void>> held_;
 };
 

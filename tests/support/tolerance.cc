@@ -55,6 +55,9 @@ constexpr Row kRows[] = {
     // Probabilities may be rounded to the operands' type before the second product.
     {Family::attention, DType::f16, {}, 1, 1e-3},
     {Family::attention, DType::bf16, {}, 1, 5e-3},
+    // Rounded queries make scores inexact, and each weight by as much. The result is f32.
+    {Family::rounded_attention, DType::f16, {}, 0, 1.25e-3},
+    {Family::rounded_attention, DType::bf16, {}, 0, 1e-2},
 };
 
 // For many results together, because a single one may hide a fault: the root mean square of the
@@ -202,6 +205,11 @@ Tolerance tolerance(Family family, DType dtype, DeviceKind device) {
           .of_largest = kRoom * found.of_largest,
           .absolute = kRoom * found.units * of_type.smallest,
           .of_row = in_blocks ? kMostOfRow : 0};
+}
+
+Tolerance with_lost_subnormals(Tolerance allowed, double largest_operand) {
+  allowed.absolute += kRoom * 0x1p-14 * largest_operand;
+  return allowed;
 }
 
 HostArray within_range(HostArray exact, DType dtype) {

@@ -97,6 +97,19 @@ class PlantedFaults : public ::testing::Test {
     return out;
   }
 
+  // Faults of results that are otherwise right.
+  static void expect_found_by(const Tolerance& allowed, const HostArray& want,
+                              const HostArray& right, int bits) {
+    HostArray scaled = right;
+    for (double& value : scaled.values) value = rounded(value * 1.01, bits);
+    EXPECT_FALSE(compare_values(scaled, want, allowed).ok) << "a scale is 1 % too large";
+    HostArray swapped = right;
+    for (size_t row = 0; row < kRows; ++row) {
+      std::swap(swapped.values[row * kColumns + 3], swapped.values[row * kColumns + 4]);
+    }
+    EXPECT_FALSE(compare_values(swapped, want, allowed).ok) << "two lanes are swapped";
+  }
+
   std::vector<double> x_, w_;
 };
 
@@ -125,14 +138,71 @@ TEST_F(PlantedFaults, AreFoundWhereRoundingPassesWithRoom) {
     std::vector<double> dropped = taken;
     for (size_t row = 0; row < kRows; ++row) dropped[row * kTerms + 77] = 0;
     EXPECT_FALSE(compare_values(products(dropped, w_, bits), want, allowed).ok) << "a term is lost";
-    HostArray scaled = right;
-    for (double& value : scaled.values) value = rounded(value * 1.01, bits);
-    EXPECT_FALSE(compare_values(scaled, want, allowed).ok) << "a scale is 1 % too large";
-    HostArray swapped = right;
-    for (size_t row = 0; row < kRows; ++row) {
-      std::swap(swapped.values[row * kColumns + 3], swapped.values[row * kColumns + 4]);
+    expect_found_by(allowed, want, right, bits);
+  }
+}
+
+// A weight just below f16's normal numbers, which gfx90a's matrix units take for zero, beside the
+// largest activation.
+TEST_F(PlantedFaults, AreFoundWhereLostSubnormalsPassWithRoom) {
+  constexpr int kBits = 24;
+  std::vector<double> x = x_, w = w_;
+  for (double& value : w) value /= 4;
+  x[5] = 2;
+  w[5] = 0x1.ffcp-15;
+  const HostArray want = products(x, w, kBits);
+  const Tolerance of_sums = tolerance(Family::product, DType::f32, DeviceKind::rocm);
+  const Tolerance allowed = with_lost_subnormals(of_sums, 2);
+  w[5] = 0;
+  const HostArray right = products(x, w, kBits);
+  EXPECT_GT(compare_values(right, want, of_sums).worst_excess, 0.5);
+  EXPECT_LE(compare_values(right, want, allowed).worst_excess, 0.5);
+
+  std::vector<double> dropped = x;
+  dropped[77] = 0;
+  EXPECT_FALSE(compare_values(products(dropped, w, kBits), want, allowed).ok) << "a term is lost";
+  expect_found_by(allowed, want, right, kBits);
+}
+
+// Queries in f32 and a softmax's weights are rounded to a type, the result is not.
+TEST_F(PlantedFaults, AreFoundWhereRoundedQueriesPassWithRoom) {
+  constexpr int64_t kDim = 64, kKeys = 37;
+  const auto attention = [&](int bits, double scale, int64_t keys) {
+    HostArray out{.shape = {kRows, kColumns}, .values = {}};
+    for (int64_t row = 0; row < kRows; ++row) {
+      std::vector<double> weights;
+      for (int64_t key = 0; key < keys; ++key) {
+        double score = 0;
+        for (int64_t i = 0; i < kDim; ++i) {
+          score += rounded(x_[static_cast<size_t>(row * kTerms + i)], bits) *
+                   w_[static_cast<size_t>(key * kTerms + i)];
+        }
+        weights.push_back(std::exp(score * scale));
+      }
+      const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+      for (int64_t column = 0; column < kColumns; ++column) {
+        double sum = 0;
+        for (int64_t key = 0; key < keys; ++key) {
+          sum += rounded(weights[static_cast<size_t>(key)], bits) *
+                 w_[static_cast<size_t>(key * kTerms + kDim + column)];
+        }
+        out.values.push_back(rounded(sum / total, 24));
+      }
     }
-    EXPECT_FALSE(compare_values(swapped, want, allowed).ok) << "two lanes are swapped";
+    return out;
+  };
+  constexpr double kScale = 1.75 / 8;  // scores have a deviation of 7/3
+  const HostArray want = attention(53, kScale, kKeys);
+  for (const auto& [dtype, bits] : {std::pair{DType::f16, 11}, std::pair{DType::bf16, 8}}) {
+    SCOPED_TRACE(cat(dtype));
+    const Tolerance allowed = tolerance(Family::rounded_attention, dtype, DeviceKind::rocm);
+    const HostArray right = attention(bits, kScale, kKeys);
+    EXPECT_LE(compare_values(right, want, allowed).worst_excess, 0.5);
+    EXPECT_FALSE(compare_values(attention(bits, kScale, kKeys - 1), want, allowed).ok)
+        << "a key is lost";
+    EXPECT_FALSE(compare_values(attention(bits, kScale * 1.05, kKeys), want, allowed).ok)
+        << "the scale of scores is 5 % too large";
+    expect_found_by(allowed, want, right, 24);
   }
 }
 
