@@ -3,9 +3,9 @@
 
 The first column of a file is the date, the second says what was checked or measured. A page says where a table goes: a
 line `<!-- journal NAME.csv -->`, the table, a line `<!-- journal end -->`. The table has the newest run of each check.
-Usage: journal.py [--check] [ROOT]; without --check it writes the pages. Exit status 1 if a page and its data differ
-(--check), or data is wrong."""
+Exit status 1 if a page and its data differ (--check), or data is wrong."""
 
+import argparse
 import csv
 import datetime
 import os
@@ -54,9 +54,12 @@ def filled(text, journal):
     return BLOCK.sub(fill, text)
 
 
-def main(arguments):
-    check = "--check" in arguments
-    root = next((a for a in arguments if a != "--check"), ".")
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, compare the pages with the data")
+    parser.add_argument("root", nargs="?", default=".", help="of the tree; this folder")
+    options = parser.parse_args()
+    check, root = options.check, options.root
     failed = False
     for folder, _, names in os.walk(os.path.join(root, "docs")):
         for name in sorted(n for n in names if n.endswith(".md")):
@@ -81,4 +84,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

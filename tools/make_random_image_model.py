@@ -18,13 +18,6 @@ import json
 import shutil
 from pathlib import Path
 
-import diffusers
-import torch
-from diffusers import (AutoencoderKL, ControlNetModel, FluxTransformer2DModel, SD3Transformer2DModel,
-                       UNet2DConditionModel)
-from safetensors.torch import save_file
-from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection, T5Config, T5EncoderModel
-
 T5_TOKENIZER = Path(__file__).parent.parent / "tests/models/image/data/t5_tokenizer"
 
 CLIP_L = dict(hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12,
@@ -51,7 +44,7 @@ EULER = {"_class_name": "EulerDiscreteScheduler", "beta_start": 0.00085, "beta_e
 FLOW = {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 3.0}
 DYNAMIC = dict(FLOW, use_dynamic_shifting=True, base_shift=0.5, max_shift=1.15, base_image_seq_len=256,
                max_image_seq_len=4096)
-CLIP, CLIP_P, T5 = CLIPTextModel, CLIPTextModelWithProjection, T5EncoderModel
+CLIP, CLIP_P, T5 = "CLIPTextModel", "CLIPTextModelWithProjection", "T5EncoderModel"
 LCM = {"_class_name": "LCMScheduler", "beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear",
        "num_train_timesteps": 1000, "prediction_type": "epsilon", "original_inference_steps": 50,
        "timestep_scaling": 10.0}
@@ -65,36 +58,36 @@ SD15_PARTS = dict(absent=CHECKER, text=[(CLIP, CLIP_L)], vae=dict(VAE, sample_si
 FLUX_PARTS = dict(pipeline="FluxPipeline", text=[(CLIP, CLIP_L), (T5, T5_XXL)],
                   vae=dict(VAE16, scaling_factor=0.3611, shift_factor=0.1159))
 SHAPES = {
-    "sd15": dict(SD15_PARTS, pipeline="StableDiffusionPipeline", denoiser=(UNet2DConditionModel, UNET1),
+    "sd15": dict(SD15_PARTS, pipeline="StableDiffusionPipeline", denoiser=("UNet2DConditionModel", UNET1),
                  scheduler=EULER),
     # Latents, a mask, and the latents of the kept part.
     "sd15-inpaint": dict(SD15_PARTS, pipeline="StableDiffusionInpaintPipeline",
-                         denoiser=(UNet2DConditionModel, dict(UNET1, in_channels=9)), scheduler=EULER),
+                         denoiser=("UNet2DConditionModel", dict(UNET1, in_channels=9)), scheduler=EULER),
     "lcm-sd15": dict(SD15_PARTS, pipeline="LatentConsistencyModelPipeline",
-                     denoiser=(UNet2DConditionModel, dict(UNET1, time_cond_proj_dim=256)), scheduler=LCM),
+                     denoiser=("UNet2DConditionModel", dict(UNET1, time_cond_proj_dim=256)), scheduler=LCM),
     "sd21": dict(
         pipeline="StableDiffusionPipeline", absent=CHECKER, text=[(CLIP, CLIP_H)],
-        denoiser=(UNet2DConditionModel, dict(UNET1, sample_size=96, cross_attention_dim=1024,
-                                             attention_head_dim=[5, 10, 20, 20], use_linear_projection=True)),
+        denoiser=("UNet2DConditionModel", dict(UNET1, sample_size=96, cross_attention_dim=1024,
+                                               attention_head_dim=[5, 10, 20, 20], use_linear_projection=True)),
         vae=dict(VAE, sample_size=768, scaling_factor=0.18215),
         scheduler=dict(EULER, prediction_type="v_prediction")),
     "sdxl": dict(
         pipeline="StableDiffusionXLPipeline", text=[(CLIP, CLIP_L), (CLIP_P, CLIP_BIGG)],
-        denoiser=(UNet2DConditionModel, dict(
+        denoiser=("UNet2DConditionModel", dict(
             XL_BLOCKS, sample_size=128, block_out_channels=[320, 640, 1280], cross_attention_dim=2048,
             attention_head_dim=[5, 10, 20], transformer_layers_per_block=[1, 2, 10], use_linear_projection=True,
             addition_embed_type="text_time", addition_time_embed_dim=256,
             projection_class_embeddings_input_dim=2816)),
         vae=dict(VAE, sample_size=1024, scaling_factor=0.13025), scheduler=EULER),
-    "sd3": dict(SD3_PARTS, denoiser=(SD3Transformer2DModel, dict(SD3, pos_embed_max_size=192))),
-    "sd35-medium": dict(SD3_PARTS, denoiser=(SD3Transformer2DModel, dict(
+    "sd3": dict(SD3_PARTS, denoiser=("SD3Transformer2DModel", dict(SD3, pos_embed_max_size=192))),
+    "sd35-medium": dict(SD3_PARTS, denoiser=("SD3Transformer2DModel", dict(
         SD3, pos_embed_max_size=384, dual_attention_layers=list(range(13)), qk_norm="rms_norm"))),
-    "flux-dev": dict(FLUX_PARTS, denoiser=(FluxTransformer2DModel, dict(FLUX, guidance_embeds=True)),
+    "flux-dev": dict(FLUX_PARTS, denoiser=("FluxTransformer2DModel", dict(FLUX, guidance_embeds=True)),
                      scheduler=DYNAMIC),
     # Latents, those of the kept part, and the 8 x 8 pixels of a mask, four places each.
     "flux-fill": dict(FLUX_PARTS, pipeline="FluxFillPipeline", scheduler=DYNAMIC, denoiser=(
-        FluxTransformer2DModel, dict(FLUX, in_channels=384, out_channels=64, guidance_embeds=True))),
-    "flux-schnell": dict(FLUX_PARTS, denoiser=(FluxTransformer2DModel, FLUX), scheduler=dict(FLOW, shift=1.0)),
+        "FluxTransformer2DModel", dict(FLUX, in_channels=384, out_channels=64, guidance_embeds=True))),
+    "flux-schnell": dict(FLUX_PARTS, denoiser=("FluxTransformer2DModel", FLUX), scheduler=dict(FLOW, shift=1.0)),
     "controlnet-sd15": dict(controlnet=dict(
         block_out_channels=UNET1["block_out_channels"], cross_attention_dim=768, attention_head_dim=8)),
 }
@@ -104,15 +97,43 @@ TINY = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2, d_model=6
             dual_attention_layers=[0])
 TINY_WIDTHS = {"UNet2DConditionModel": [32, 64, 64, 64], "ControlNetModel": [32, 64, 64, 64],
                "AutoencoderKL": [32, 32, 64, 64]}
+LARGEST = {"q8_0": 127, "q4_0": 7}  # of a block's whole numbers
+
+
+def read_options():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("shape", choices=sorted(SHAPES))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--dtype", default="float16")
+    parser.add_argument("--device", default="cpu", help="where the random numbers are made")
+    parser.add_argument("--fp8", type=Path, metavar="FILE", help="FLUX's transformer in this file too")
+    parser.add_argument("--gguf", type=Path, metavar="FILE", help="FLUX's transformer in this file too")
+    parser.add_argument("--gguf-type", choices=sorted(LARGEST), default="q8_0", help="of its matrices")
+    parser.add_argument("--tiny", action="store_true", help="few and narrow layers")
+    options = parser.parse_args()
+    if (options.fp8 or options.gguf) and not options.shape.startswith("flux"):
+        parser.error("--fp8 and --gguf are for FLUX")
+    if options.fp8 and options.gguf:
+        parser.error("the folder holds the values of one of --fp8 and --gguf")
+    return options
+
+
+OPTIONS = read_options() if __name__ == "__main__" else None
+
+# Below the options, so that --help works without them.
+import diffusers  # noqa: E402
+import torch  # noqa: E402
+import transformers  # noqa: E402
+from safetensors.torch import save_file  # noqa: E402
 
 
 def tiny(kind, config, text_width):
     """The same settings with few and narrow layers; `text_width`: of the states that a denoiser reads."""
     small = {name: TINY.get(name, value) for name, value in config.items()}
-    if kind is T5:
+    if kind == T5:
         small["num_layers"] = 2
     elif "block_out_channels" in config:
-        small["block_out_channels"] = TINY_WIDTHS[kind.__name__][:len(config["block_out_channels"])]
+        small["block_out_channels"] = TINY_WIDTHS[kind][:len(config["block_out_channels"])]
         if "attention_head_dim" in config:
             heads = config["attention_head_dim"]
             small["attention_head_dim"] = 4 if isinstance(heads, int) else [2, 4, 4, 4][:len(heads)]
@@ -122,7 +143,7 @@ def tiny(kind, config, text_width):
             small.update(num_layers=2, attention_head_dim=16, joint_attention_dim=text_width)
         if "num_single_layers" in config:
             small.update(num_single_layers=2, attention_head_dim=32, axes_dims_rope=[4, 14, 14])
-        if kind is CLIP:
+        if kind == CLIP:
             small.update(projection_dim=64)
     if "cross_attention_dim" in config:
         small["cross_attention_dim"] = text_width
@@ -133,16 +154,16 @@ def tiny_shape(shape):
     out = dict(shape)
     width = 64 * (2 if shape.get("pipeline") == "StableDiffusionXLPipeline" else 1)
     if "controlnet" in shape:
-        return {"controlnet": tiny(ControlNetModel, shape["controlnet"], 64)}
+        return {"controlnet": tiny("ControlNetModel", shape["controlnet"], 64)}
     if shape["pipeline"] == "StableDiffusion3Pipeline":
         width = 160  # both CLIPs side by side and zeros
     out["text"] = [(kind, tiny(kind, config, 0)) for kind, config in shape["text"]]
     kind, config = shape["denoiser"]
     config = tiny(kind, config, width)
-    if kind is FluxTransformer2DModel:
+    if kind == "FluxTransformer2DModel":
         config["pooled_projection_dim"] = TINY["hidden_size"]
     out["denoiser"] = (kind, config)
-    out["vae"] = tiny(AutoencoderKL, shape["vae"], 0)
+    out["vae"] = tiny("AutoencoderKL", shape["vae"], 0)
     return out
 
 
@@ -210,28 +231,28 @@ def write_part(folder, config, state, file):
 
 def diffusers_part(folder, kind, config, options, change=lambda state: None):
     with torch.device("meta"):
-        model = kind.from_config(config)
+        model = getattr(diffusers, kind).from_config(config)
     state = random_state(model, options)
     change(state)
-    write_part(folder, dict(model.config, _class_name=kind.__name__), state,
+    write_part(folder, dict(model.config, _class_name=kind), state,
                "diffusion_pytorch_model.safetensors")
 
 
 def write_text(folder, number, kind, settings, options):
     suffix = f"_{number + 1}" if number > 0 else ""
-    if kind is T5:
-        config = T5Config(**settings)
+    if kind == T5:
+        config = transformers.T5Config(**settings)
         write_t5_tokenizer(folder / f"tokenizer{suffix}")
     else:
-        config = CLIPTextConfig(vocab_size=49408, max_position_embeddings=77, bos_token_id=49406,
-                                eos_token_id=49407, **settings)
+        config = transformers.CLIPTextConfig(vocab_size=49408, max_position_embeddings=77, bos_token_id=49406,
+                                             eos_token_id=49407, **settings)
         write_clip_tokenizer(folder / f"tokenizer{suffix}")
     with torch.device("meta"):
-        model = kind(config)
-    write_part(folder / f"text_encoder{suffix}", dict(config.to_dict(), architectures=[kind.__name__]),
+        model = getattr(transformers, kind)(config)
+    write_part(folder / f"text_encoder{suffix}", dict(config.to_dict(), architectures=[kind]),
                random_state(model, options, settings.get("d_kv", 1)), "model.safetensors")
-    tokenizer = "T5TokenizerFast" if kind is T5 else "CLIPTokenizer"
-    return {f"text_encoder{suffix}": ["transformers", kind.__name__],
+    tokenizer = "T5TokenizerFast" if kind == T5 else "CLIPTokenizer"
+    return {f"text_encoder{suffix}": ["transformers", kind],
             f"tokenizer{suffix}": ["transformers", tokenizer]}
 
 
@@ -307,9 +328,6 @@ def blocks_of(value, largest):
     return torch.round(blocks / scale), scale
 
 
-LARGEST = {"q8_0": 127, "q4_0": 7}
-
-
 def block_bytes(numbers, scale, kind):
     """As ggml stores them, a scale in f16 before each block."""
     if kind == "q4_0":
@@ -360,8 +378,8 @@ def write_model(shape, folder, options):
     for i, (kind, settings) in enumerate(shape["text"]):
         index.update(write_text(folder, i, kind, settings, options))
     kind, config = shape["denoiser"]
-    name = "unet" if kind is UNet2DConditionModel else "transformer"
-    index[name] = ["diffusers", kind.__name__]
+    name = "unet" if kind == "UNet2DConditionModel" else "transformer"
+    index[name] = ["diffusers", kind]
     index.update({absent: [None, None] for absent in shape.get("absent", [])})
 
     def change(state):
@@ -371,35 +389,21 @@ def write_model(shape, folder, options):
             write_gguf(state, config, options)
 
     diffusers_part(folder / name, kind, config, options, change)
-    diffusers_part(folder / "vae", AutoencoderKL, shape["vae"], options)
+    diffusers_part(folder / "vae", "AutoencoderKL", shape["vae"], options)
     (folder / "scheduler").mkdir(exist_ok=True)
     (folder / "scheduler" / "scheduler_config.json").write_text(json.dumps(shape["scheduler"]))
     (folder / "model_index.json").write_text(json.dumps(index))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("shape", choices=sorted(SHAPES))
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--dtype", default="float16")
-    parser.add_argument("--device", default="cpu", help="where the random numbers are made")
-    parser.add_argument("--fp8", type=Path, metavar="FILE", help="FLUX's transformer in this file too")
-    parser.add_argument("--gguf", type=Path, metavar="FILE", help="FLUX's transformer in this file too")
-    parser.add_argument("--gguf-type", choices=sorted(LARGEST), default="q8_0", help="of its matrices")
-    parser.add_argument("--tiny", action="store_true", help="few and narrow layers")
-    options = parser.parse_args()
-    if (options.fp8 or options.gguf) and not options.shape.startswith("flux"):
-        parser.error("--fp8 and --gguf are for FLUX")
-    if options.fp8 and options.gguf:
-        parser.error("the folder holds the values of one of --fp8 and --gguf")
+def main(options):
     shape = tiny_shape(SHAPES[options.shape]) if options.tiny else SHAPES[options.shape]
     options.folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
     if "controlnet" in shape:
-        diffusers_part(options.folder, ControlNetModel, shape["controlnet"], options)
+        diffusers_part(options.folder, "ControlNetModel", shape["controlnet"], options)
     else:
         write_model(shape, options.folder, options)
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

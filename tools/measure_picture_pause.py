@@ -18,9 +18,21 @@ import threading
 import time
 import urllib.request
 
-import numpy as np
-from PIL import Image
-from safetensors.numpy import load_file, save_file
+
+def read_options():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--worker", type=pathlib.Path, required=True)
+    parser.add_argument("--folder", type=pathlib.Path, required=True)
+    parser.add_argument("--port", type=int, default=8600)
+    return parser.parse_args()
+
+
+OPTIONS = read_options() if __name__ == "__main__" else None
+
+# Below the options, so that --help works without them.
+import numpy as np  # noqa: E402
+from PIL import Image  # noqa: E402
+from safetensors.numpy import load_file, save_file  # noqa: E402
 
 TINY = pathlib.Path(__file__).resolve().parent.parent / "tests/models/vision/data/hf"
 SIDE, PATCH, WIDTH, FFN, LAYERS, HEADS, TOKENS, TEXT = 896, 14, 1152, 4304, 27, 16, 256, 64
@@ -110,12 +122,7 @@ def measure(port):
     print(f"the same picture again {time.monotonic() - begin:.2f} s")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--worker", type=pathlib.Path, required=True)
-    parser.add_argument("--folder", type=pathlib.Path, required=True)
-    parser.add_argument("--port", type=int, default=8600)
-    options = parser.parse_args()
+def main(options):
     if not (options.folder / "model.safetensors").exists():
         write_model(options.folder)
     worker = subprocess.Popen([options.worker, "--model", options.folder, "--port", str(options.port), "--context",
@@ -134,4 +141,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

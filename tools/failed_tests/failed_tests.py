@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Prints the complaints of the tests that failed in CTest's last run in a build folder: a
-long run ends with it. Usage: failed_tests.py BUILD_FOLDER"""
+long run ends with it."""
 
+import argparse
 import os
 import re
-import sys
 
 # First lines of failures by GoogleTest, the sanitizers, the C++ library and Python.
 COMPLAINT = re.compile(
@@ -62,7 +62,9 @@ def complaints(lines):
 
 
 def main():
-    folder = os.path.join(sys.argv[1], "Testing", "Temporary")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build", help="the folder where CTest ran")
+    folder = os.path.join(parser.parse_args().build, "Testing", "Temporary")
     failed = failed_in(folder)
     if not failed:
         return

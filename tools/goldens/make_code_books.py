@@ -10,6 +10,10 @@ Run from the repository root (made the committed file with the versions below):
     clang-format-19 -i backends/shared/code_books.h
 """
 
+import arguments
+
+arguments.read(__name__, __doc__)
+
 import gguf.quants as quants
 import numpy as np
 

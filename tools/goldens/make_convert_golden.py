@@ -13,8 +13,11 @@ import pathlib
 import shutil
 import struct
 import subprocess
-import sys
 import tempfile
+
+import arguments
+
+ARGUMENTS = arguments.read(__name__, __doc__, ("program", "stable-diffusion.cpp's, sd-cli"))
 
 MODEL = pathlib.Path(__file__).resolve().parents[2] / "models/tiny-emoji"
 
@@ -47,7 +50,7 @@ def main():
         shards = sorted((folder / "unet").glob("*-of-*.safetensors"))
         join(shards, folder / "unet/diffusion_pytorch_model.safetensors")
         out = pathlib.Path(temporary) / "converted.safetensors"
-        subprocess.run([sys.argv[1], "-M", "convert", "-m", folder, "-o", out, "--type", "f16"],
+        subprocess.run([ARGUMENTS.program, "-M", "convert", "-m", folder, "-o", out, "--type", "f16"],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for name, tensor in sorted(read(out)[0].items()):
             print(name, *tensor["shape"])

@@ -13,7 +13,10 @@ Run from the repository root (wrote the committed file with the versions below):
 import json
 import math
 import pathlib
-import sys
+
+import arguments
+
+ARGUMENTS = arguments.read(__name__, __doc__, ("folder", "tests/units/diffusion/data"))
 
 import diffusers
 import numpy as np
@@ -225,7 +228,7 @@ def default_cases():
 
 
 def main():
-    out = pathlib.Path(sys.argv[1])
+    out = pathlib.Path(ARGUMENTS.folder)
     out.mkdir(parents=True, exist_ok=True)
     diffusers_cases()
     formula_cases()

@@ -15,7 +15,10 @@ Run from the repository root (wrote the committed files with the versions below)
 import json
 import pathlib
 import shutil
-import sys
+
+import arguments
+
+ARGUMENTS = arguments.read(__name__, __doc__, ("folder", "tests/models/embedding/data; it is removed first"))
 
 import gguf
 import numpy as np
@@ -439,7 +442,7 @@ def make(root, name, states):
 
 
 def main():
-    root = pathlib.Path(sys.argv[1])
+    root = pathlib.Path(ARGUMENTS.folder)
     if root.exists():
         shutil.rmtree(root)
     states = {}

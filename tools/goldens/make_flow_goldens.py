@@ -12,7 +12,10 @@ import io
 import json
 import pathlib
 import shutil
-import sys
+
+import arguments
+
+ARGUMENTS = arguments.read(__name__, __doc__, ("folder", "tests/models/image/data"), ("cases...", "only these"))
 
 import diffusers
 import numpy as np
@@ -233,11 +236,11 @@ def make_case(case, out, clip_tokens, t5_tokens):
 
 
 def main():
-    out = pathlib.Path(sys.argv[1])
+    out = pathlib.Path(ARGUMENTS.folder)
     clip_tokens = base.read_tokenizer(out / "tokenizer")
     t5_tokens = t5_tokenizer(out / "t5_tokenizer")
     for name, case in CASES.items():
-        if len(sys.argv) == 2 or name in sys.argv[2:]:
+        if not ARGUMENTS.cases or name in ARGUMENTS.cases:
             make_case(case, out / name, clip_tokens, t5_tokens)
 
 

@@ -9,7 +9,10 @@ Run from the repository root, in make_flow_goldens.py's environment with peft an
 
 import json
 import pathlib
-import sys
+
+import arguments
+
+ARGUMENTS = arguments.read(__name__, __doc__, ("folder", "tests/units/engine/data"))
 
 import diffusers
 import torch
@@ -79,7 +82,7 @@ def main():
             {"steps": 5, "strength": strength, "init": True, "mask": True, "guidance_scale": 30.0},
             image=image, mask_image=plain.mask_image(), strength=strength)
     run("flux_control", "FluxControlPipeline", {"steps": 4, "control": True}, control_image=image)
-    out = pathlib.Path(sys.argv[1])
+    out = pathlib.Path(ARGUMENTS.folder)
     out.mkdir(parents=True, exist_ok=True)
     with open(out / "flow_pipelines.json", "w", encoding="ascii") as file:
         file.write("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")

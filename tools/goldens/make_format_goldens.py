@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
-"""make_format_goldens.py > tests/units/grammar/data/formats.json
+"""Prints texts of JSON schema's formats, made from a few by changes at random, with what the format checkers of
+Python's jsonschema say of them.
 
-Texts of JSON schema's formats, made from a few by changes at random, with what the format checkers of
-Python's jsonschema say of them. Needs `pip install 'jsonschema[format]'` (4.26.0 made the committed file).
+Usage: make_format_goldens.py > tests/units/grammar/data/formats.json
+Needs `pip install 'jsonschema[format]'` (4.26.0 made the committed file).
 Left out: email and idn-email, of which jsonschema asks for an @ alone; duration, uuid and uri-template, where
 it takes more than the RFCs do; relative-json-pointer, where it refuses numbers such as 100."""
 
 import json
 import random
 import sys
+
+import arguments
+
+arguments.read(__name__, __doc__)
 
 from jsonschema import Draft202012Validator
 

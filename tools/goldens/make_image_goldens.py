@@ -17,7 +17,10 @@ import json
 import pathlib
 import random
 import shutil
-import sys
+
+import arguments
+
+ARGUMENTS = arguments.read(__name__, __doc__, ("folder", "tests/models/image/data"), ("cases...", "only these"))
 
 import diffusers
 import numpy as np
@@ -393,10 +396,10 @@ def make_case(name, case, out, tokenizer):
 
 
 def main():
-    out = pathlib.Path(sys.argv[1])
+    out = pathlib.Path(ARGUMENTS.folder)
     tokenizer = read_tokenizer(out / "tokenizer")
     for name, case in CASES.items():
-        if len(sys.argv) == 2 or name in sys.argv[2:]:
+        if not ARGUMENTS.cases or name in ARGUMENTS.cases:
             make_case(name, case, out / name, tokenizer)
 
 

@@ -11,6 +11,10 @@ import struct
 import tempfile
 from pathlib import Path
 
+import arguments
+
+arguments.read(__name__, __doc__)
+
 import gguf
 import numpy as np
 from safetensors.numpy import save

@@ -12,6 +12,10 @@ import json
 import random
 from pathlib import Path
 
+import arguments
+
+arguments.read(__name__, __doc__)
+
 from lark import Lark
 from lark.exceptions import LarkError
 

@@ -12,8 +12,11 @@ Run from the repository root (wrote the committed files with the versions below)
 
 import pathlib
 import shutil
-import sys
 import tempfile
+
+import arguments
+
+ARGUMENTS = arguments.read(__name__, __doc__, ("folder", "tests/models/language/data"), ("cases...", "only these"))
 
 import numpy as np
 import peft
@@ -94,8 +97,8 @@ def make(root, name, seed):
 
 
 def main():
-    root = pathlib.Path(sys.argv[1])
-    wanted = sys.argv[2:] or CASES
+    root = pathlib.Path(ARGUMENTS.folder)
+    wanted = ARGUMENTS.cases or CASES
     for seed, name in enumerate(CASES):
         if name in wanted:
             make(root, name, 700 + seed)

@@ -10,7 +10,10 @@ Run from the repository root (wrote the committed file with the versions below):
 
 import json
 import pathlib
-import sys
+
+import arguments
+
+ARGUMENTS = arguments.read(__name__, __doc__, ("folder", "tests/models/image/data"))
 
 import torch
 from lycoris.modules.full import FullModule
@@ -89,7 +92,7 @@ def main():
         wd_on_out=False)
     add("dora_loha", LohaModule, linear(), lora_dim=2, alpha=1, weight_decompose=True)
     add("dora_lokr", LokrModule, linear(), lora_dim=1, alpha=0.5, factor=2, weight_decompose=True)
-    out = pathlib.Path(sys.argv[1]) / "lycoris.json"
+    out = pathlib.Path(ARGUMENTS.folder) / "lycoris.json"
     out.write_text("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n",
                    encoding="ascii")
 

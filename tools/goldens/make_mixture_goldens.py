@@ -12,8 +12,12 @@ import json
 import pathlib
 import re
 import subprocess
-import sys
 import tempfile
+
+import arguments
+
+ARGUMENTS = arguments.read(__name__, __doc__, ("program", "llama.cpp's, llama-quantize"),
+                           ("file", "tests/units/quantize/data/mixtures.json"))
 
 import gguf
 import numpy as np
@@ -95,7 +99,7 @@ def types_of(command, path, mixture):
 
 
 def main():
-    command, out = sys.argv[1:]
+    command, out = ARGUMENTS.program, ARGUMENTS.file
     goldens = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, shape in SHAPES.items():

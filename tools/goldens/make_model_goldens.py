@@ -20,7 +20,10 @@ import json
 import math
 import pathlib
 import shutil
-import sys
+
+import arguments
+
+ARGUMENTS = arguments.read(__name__, __doc__, ("folder", "tests/models/language/data; it is removed first"))
 
 import numpy as np
 import torch
@@ -231,7 +234,7 @@ def make(root, name, states):
 
 
 def main():
-    root = pathlib.Path(sys.argv[1])
+    root = pathlib.Path(ARGUMENTS.folder)
     if root.exists():
         shutil.rmtree(root)
     states = {}

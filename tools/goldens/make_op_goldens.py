@@ -13,7 +13,10 @@ Run from the repository root (wrote the committed file with the versions below):
 
 import math
 import pathlib
-import sys
+
+import arguments
+
+ARGUMENTS = arguments.read(__name__, __doc__, ("folder", "tests/ops/data"))
 
 import torch
 import torch.nn.functional as F
@@ -229,7 +232,7 @@ def main():
     indices()
     products()
     attentions()
-    path = pathlib.Path(sys.argv[1]) / "ops.safetensors"
+    path = pathlib.Path(ARGUMENTS.folder) / "ops.safetensors"
     save_file(tensors, path)
     print(f"{path}: {len(tensors)} tensors, {path.stat().st_size} bytes,",
           f"torch {torch.__version__}")

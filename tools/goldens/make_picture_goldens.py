@@ -24,8 +24,11 @@ import json
 import math
 import pathlib
 import shutil
-import sys
 import types
+
+import arguments
+
+ARGUMENTS = arguments.read(__name__, __doc__, ("folder", "tests/models/vision/data"))
 
 import gguf
 import numpy as np
@@ -349,7 +352,7 @@ def pan_and_scan():
 
 
 def main():
-    root = pathlib.Path(sys.argv[1])
+    root = pathlib.Path(ARGUMENTS.folder)
     if root.exists():
         shutil.rmtree(root)
     state = random_state()

@@ -11,7 +11,10 @@ Run from the repository root (wrote the committed file with the versions below):
 import copy
 import json
 import pathlib
-import sys
+
+import arguments
+
+ARGUMENTS = arguments.read(__name__, __doc__, ("folder", "tests/units/engine/data"))
 
 import diffusers
 import numpy as np
@@ -275,7 +278,7 @@ def main():
              [(PROMPT, 0.7), ("a fox", 1), ("fog", -0.4)], 7.5)
     for axes in ("both", "x", "y"):
         run("sd1", plain, {"steps": 3, "sampler": "DDIM", "tiling": axes}, "DDIMScheduler")
-    out = pathlib.Path(sys.argv[1])
+    out = pathlib.Path(ARGUMENTS.folder)
     out.mkdir(parents=True, exist_ok=True)
     with open(out / "pipelines.json", "w", encoding="ascii") as file:
         file.write("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")

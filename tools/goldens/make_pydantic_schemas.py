@@ -16,6 +16,10 @@ import re
 import typing as t
 import uuid
 
+import arguments
+
+arguments.read(__name__, __doc__)
+
 import pydantic as p
 
 

@@ -15,7 +15,10 @@ Run from the repository root (wrote the committed files with the versions below)
 """
 
 import pathlib
-import sys
+
+import arguments
+
+ARGUMENTS = arguments.read(__name__, __doc__, ("folder", "tests/units/quant/data"))
 
 import gguf
 import numpy as np
@@ -88,7 +91,7 @@ def encoder_input(rng):
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1])
+    folder = pathlib.Path(ARGUMENTS.folder)
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(20)
     for name in TYPES:

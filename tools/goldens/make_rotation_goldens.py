@@ -16,7 +16,10 @@ Run from the repository root (wrote the committed file with numpy 2.4.6):
 
 import json
 import pathlib
-import sys
+
+import arguments
+
+ARGUMENTS = arguments.read(__name__, __doc__, ("folder", "tests/models/image/data"))
 
 import numpy as np
 
@@ -82,7 +85,7 @@ def main():
     add("boft", (8, 6), (3, 4, 2, 2), alpha=0)
     add("boft_bound", (16, 3), (2, 4, 4, 4), alpha=0.0625)
     add("boft_conv_rescaled", (8, 3, 2, 2), (2, 2, 4, 4), rescaled=True)
-    path = pathlib.Path(sys.argv[1]) / "rotations.json"
+    path = pathlib.Path(ARGUMENTS.folder) / "rotations.json"
     path.write_text("[" + ",\n".join(json.dumps(case) for case in cases) + "]\n")
     print(f"{len(cases)} cases, {path.stat().st_size} bytes")
 

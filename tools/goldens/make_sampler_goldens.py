@@ -13,6 +13,10 @@ import math
 import os
 import random
 
+import arguments
+
+arguments.read(__name__, __doc__)
+
 OUT = os.path.join(os.path.dirname(__file__), "..", "..", "tests", "units", "engine", "data",
                    "samplers.json")
 

@@ -12,7 +12,10 @@ import ast
 import importlib.util
 import json
 import pathlib
-import sys
+
+import arguments
+
+ARGUMENTS = arguments.read(__name__, __doc__, ("folder", "tests/units/diffusion/data"))
 
 
 def init_of(node):
@@ -52,4 +55,4 @@ def main(out):
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]))
+    main(pathlib.Path(ARGUMENTS.folder))

@@ -9,6 +9,10 @@ import datetime
 import json
 import pathlib
 
+import arguments
+
+arguments.read(__name__, __doc__)
+
 import jinja2
 import jinja2.ext
 import jinja2.sandbox

@@ -8,7 +8,10 @@ Run from the repository root (wrote the committed file with the versions below):
     venv/bin/python tools/goldens/make_tiny_emoji_golden.py tests/units/engine/data
 """
 
-import sys
+
+import arguments
+
+ARGUMENTS = arguments.read(__name__, __doc__, ("folder", "tests/units/engine/data"))
 
 import torch
 from diffusers import StableDiffusionPipeline
@@ -18,7 +21,7 @@ def main():
     pipe = StableDiffusionPipeline.from_pretrained("models/tiny-emoji", torch_dtype=torch.float32)
     image = pipe("a dog face on a blue background", num_inference_steps=10, guidance_scale=4,
                  generator=torch.Generator().manual_seed(1)).images[0]
-    image.save(f"{sys.argv[1]}/tiny_emoji.png", optimize=True)
+    image.save(f"{ARGUMENTS.folder}/tiny_emoji.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,10 @@ import re
 import struct
 import sys
 
+import arguments
+
+arguments.read(__name__, __doc__)
+
 import sentencepiece
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers,
                         pre_tokenizers, processors, trainers)

@@ -5,6 +5,10 @@ vocabulary of some dozens of tokens, so that a fuzzer gets through it fast. Need
 import json
 import os
 
+import arguments
+
+arguments.read(__name__, __doc__)
+
 ROOT = os.path.join(os.path.dirname(__file__), "..", "..", "tests")
 DATA = os.path.join(ROOT, "units", "text", "data")
 SEEDS = os.path.join(ROOT, "fuzz", "tokenizer", "seeds")

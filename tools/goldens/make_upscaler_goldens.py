@@ -17,7 +17,10 @@ Run from the repository root (wrote the committed file with the versions below):
 
 import json
 import pathlib
-import sys
+
+import arguments
+
+ARGUMENTS = arguments.read(__name__, __doc__, ("folder", "tests/models/image/data"))
 
 import torch
 import torch.nn.functional as F
@@ -192,7 +195,7 @@ def main():
         cases.append({"name": name, "height": height, "columns": columns,
                       "scale": result.shape[0] // height, "tensors": tensors,
                       "result": [float(f"{v:.6g}") for v in result.flatten().tolist()]})
-    with open(pathlib.Path(sys.argv[1]) / "upscalers.json", "w", encoding="ascii") as file:
+    with open(pathlib.Path(ARGUMENTS.folder) / "upscalers.json", "w", encoding="ascii") as file:
         file.write("[\n" + ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases) + "\n]\n")
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Draws docs/design/map.svg: the folders that includes.py has rules for, and who includes whom by the sources. An arrow
-that a longer way of arrows says too is left out. lint.py compares the file with this. Usage: folder_map.py [ROOT] writes it."""
+that a longer way of arrows says too is left out. lint.py compares the file with this."""
 
+import argparse
 import os
 import re
-import sys
 
 import includes
 
@@ -127,6 +127,8 @@ def stale(root):
 
 
 if __name__ == "__main__":
-    base = sys.argv[1] if len(sys.argv) > 1 else "."
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("root", nargs="?", default=".", help="of the tree; this folder")
+    base = parser.parse_args().root
     with open(os.path.join(base, FILE), "w", encoding="utf-8") as picture:
         picture.write(draw(arrows_of(base)))

@@ -137,12 +137,27 @@ def check_subjects():
         assert done.returncode == (1 if wanted else 0) and (wanted or "") in done.stderr, (message, done.stderr)
 
 
+def scripts():
+    """Of tools/: files that people start. Tests have no arguments."""
+    for folder, _, names in os.walk(os.path.join(os.path.dirname(LINT), "..")):
+        for name in names:
+            path = os.path.join(folder, name)
+            if not name.endswith(".py") or name.startswith("test_"):
+                continue
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            if text.startswith("#!") or '__name__ == "__main__"' in text:
+                yield path
+
+
 def check_help():
-    """Of scripts that people start by hand."""
-    for name in ("lint/lint.py", "ask.py", "draw.py"):
-        done = subprocess.run([sys.executable, os.path.join(os.path.dirname(LINT), "..", name), "--help"],
-                              capture_output=True, text=True)
-        assert done.returncode == 0 and "usage: " in done.stdout, (name, done.stderr)
+    """Each script tells its arguments, also where PyTorch and other packages are missing (-S)."""
+    found = list(scripts())
+    assert len(found) > 40, found
+    for path in found:
+        done = subprocess.run([sys.executable, "-S", path, "--help"], capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL)
+        assert done.returncode == 0 and "usage: " in done.stdout, (path, done.stdout, done.stderr)
 
 
 def main():

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Compares docs/reference/kernels.md with the output of `opcheck --table`: operations, implementations in
-their order, numbers of cases. How many of them an implementation takes depends on the machine. With
---write the document gets the printed table; the words around it are yours to change.
-Usage: compare_table.py OPCHECK DOCUMENT [--write]"""
+their order, numbers of cases. How many of them an implementation takes depends on the machine."""
 
+import argparse
 import difflib
 import re
 import subprocess
@@ -16,17 +15,23 @@ def rows(text):
 
 
 def main():
-    table = subprocess.run([sys.argv[1], "--table"], capture_output=True, text=True, check=True).stdout
-    with open(sys.argv[2], encoding="utf-8") as file:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("opcheck", help="the program")
+    parser.add_argument("document", help="docs/reference/kernels.md")
+    parser.add_argument("--write", action="store_true",
+                        help="put the printed table into the document; the words around it are yours to change")
+    options = parser.parse_args()
+    table = subprocess.run([options.opcheck, "--table"], capture_output=True, text=True, check=True).stdout
+    with open(options.document, encoding="utf-8") as file:
         document = file.read()
-    if "--write" in sys.argv[3:]:
+    if options.write:
         first = re.escape(table.split("\n", maxsplit=1)[0])
         document = re.sub(f"^{first}\n(\\|.*\n)+", lambda _: table.replace("|  |", "| |"), document,
                           flags=re.M)
-        with open(sys.argv[2], "w", encoding="utf-8") as file:
+        with open(options.document, "w", encoding="utf-8") as file:
             file.write(document)
     documented, printed = rows(document), rows(table)
-    difference = list(difflib.unified_diff(documented, printed, sys.argv[2], "opcheck --table",
+    difference = list(difflib.unified_diff(documented, printed, options.document, "opcheck --table",
                                            lineterm="", n=0))
     print("\n".join(difference) or f"{len(printed)} rows agree")
     return 1 if difference or not printed else 0

@@ -174,6 +174,9 @@ def worker_arguments(arguments, environment):
 
 
 def main():
+    if sys.argv[1:] == ["--help"]:
+        print("usage: llama_server.py [a flag of llama-server's ...]\n\n" + __doc__)
+        return
     try:
         arguments = worker_arguments(sys.argv[1:], os.environ)
     except NotApplicable as error:

@@ -13,10 +13,29 @@ import io
 import json
 import urllib.request
 
-import numpy as np
-from PIL import Image, ImageDraw, ImageFilter
 
-import scenes as scenery
+def read_options():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--bank", required=True)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--model")
+    source.add_argument("--worker")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--scale", type=float, default=4)
+    parser.add_argument("--share", type=float, default=1, help="of the prompts")
+    parser.add_argument("--sheet")
+    parser.add_argument("--json")
+    return parser.parse_args()
+
+
+OPTIONS = read_options() if __name__ == "__main__" else None
+
+# Below the options, so that --help works without them.
+import numpy as np  # noqa: E402
+from PIL import Image, ImageDraw, ImageFilter  # noqa: E402
+
+import scenes as scenery  # noqa: E402
 
 KIND_GROUPS = ("Objects", "Animals & Nature", "Food & Drink")
 SEEDS = 4
@@ -210,19 +229,7 @@ def write_sheet(path, prompts, pictures):
     sheet.save(path)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--bank", required=True)
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--model")
-    source.add_argument("--worker")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--scale", type=float, default=4)
-    parser.add_argument("--share", type=float, default=1, help="of the prompts")
-    parser.add_argument("--sheet")
-    parser.add_argument("--json")
-    args = parser.parse_args()
+def main(args):
     images, items = scenery.load_bank(args.bank)
     draw = (Diffusers(args.model, args.device, args.steps, args.scale) if args.model
             else Worker(args.worker, args.steps, args.scale))
@@ -243,4 +250,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)

@@ -14,9 +14,19 @@ import io
 import json
 import xml.etree.ElementTree as ElementTree
 
-import numpy as np
-from fontTools.ttLib import TTFont
-from PIL import Image
+
+def read_options():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("out")
+    return parser.parse_args()
+
+
+OPTIONS = read_options() if __name__ == "__main__" else None
+
+# Below the options, so that --help works without them.
+import numpy as np  # noqa: E402
+from fontTools.ttLib import TTFont  # noqa: E402
+from PIL import Image  # noqa: E402
 
 FONT = "/usr/share/fonts/truetype/noto/NotoColorEmoji.ttf"
 NAMES = "/usr/share/unicode/emoji/emoji-test.txt"
@@ -95,10 +105,7 @@ def square(image):
     return np.concatenate([np.clip(colour, 0, 255), alpha], axis=-1).round().astype(np.uint8)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("out")
-    out = parser.parse_args().out
+def main(out):
     glyphs, keywords = Glyphs(FONT), read_keywords(KEYWORDS)
     images, items, missing = [], [], []
     for codes, name, group in read_names(NAMES):
@@ -114,4 +121,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS.out)

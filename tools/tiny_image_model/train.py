@@ -17,14 +17,37 @@ import os
 import shutil
 import time
 
-import numpy as np
-import torch
-import torch.nn.functional as functional
-from diffusers import AutoencoderKL, UNet2DConditionModel
-from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
-import scenes as scenery
-import tokens
+def read_options():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--bank", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--vae-minutes", type=float, default=6)
+    parser.add_argument("--unet-minutes", type=float, default=16)
+    parser.add_argument("--vae-batch", type=int, default=64)
+    parser.add_argument("--unet-batch", type=int, default=512)
+    parser.add_argument("--vae-rate", type=float, default=6e-4)
+    parser.add_argument("--rate", type=float, default=6e-4, help="of the UNet")
+    parser.add_argument("--scenes", type=int, default=786432)
+    parser.add_argument("--vae-from", help="a model whose VAE goes on; --vae-minutes 0 keeps it")
+    parser.add_argument("--unet-from", help="a model whose tokenizer, text encoder and UNet go on")
+    parser.add_argument("--state", help="a folder for what a pause has to keep")
+    parser.add_argument("--pause-after", type=float, default=math.inf, help="minutes of the UNet")
+    parser.add_argument("--eager", action="store_true", help="compile nothing")
+    return parser.parse_args()
+
+
+OPTIONS = read_options() if __name__ == "__main__" else None
+
+# Below the options, so that --help works without them.
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+import torch.nn.functional as functional  # noqa: E402
+from diffusers import AutoencoderKL, UNet2DConditionModel  # noqa: E402
+from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer  # noqa: E402
+
+import scenes as scenery  # noqa: E402
+import tokens  # noqa: E402
 
 TOKENS = 77
 VOCABULARY = 1024
@@ -332,23 +355,7 @@ def prepare(args, device):
     return latents, ids
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--bank", required=True)
-    parser.add_argument("--out", required=True)
-    parser.add_argument("--vae-minutes", type=float, default=6)
-    parser.add_argument("--unet-minutes", type=float, default=16)
-    parser.add_argument("--vae-batch", type=int, default=64)
-    parser.add_argument("--unet-batch", type=int, default=512)
-    parser.add_argument("--vae-rate", type=float, default=6e-4)
-    parser.add_argument("--rate", type=float, default=6e-4, help="of the UNet")
-    parser.add_argument("--scenes", type=int, default=786432)
-    parser.add_argument("--vae-from", help="a model whose VAE goes on; --vae-minutes 0 keeps it")
-    parser.add_argument("--unet-from", help="a model whose tokenizer, text encoder and UNet go on")
-    parser.add_argument("--state", help="a folder for what a pause has to keep")
-    parser.add_argument("--pause-after", type=float, default=math.inf, help="minutes of the UNet")
-    parser.add_argument("--eager", action="store_true", help="compile nothing")
-    args = parser.parse_args()
+def main(args):
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(1)
     torch.set_float32_matmul_precision("high")
@@ -370,4 +377,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(OPTIONS)
