@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Line coverage of rbee/, backends/, server/ and workers/ by the tests. Prints a table and the total.
+# Usage: coverage.sh
 set -euo pipefail
+[ "${1:-}" != --help ] || { sed -n '2,/^[^#]/s/^# //p' "$0"; exit; }
 cd "$(dirname "$0")/.."
 bash tools/install_deps.sh test
 command -v gcovr >/dev/null || { apt-get update -qq && apt-get install -y -qq gcovr >/dev/null; }

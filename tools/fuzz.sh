@@ -2,6 +2,7 @@
 # Runs every fuzz target for some seconds each. Usage: fuzz.sh [SECONDS]
 # Findings are left in build/fuzz/findings.
 set -euo pipefail
+[ "${1:-}" != --help ] || { sed -n '2,/^[^#]/s/^# //p' "$0"; exit; }
 cd "$(dirname "$0")/.."
 bash tools/install_deps.sh test
 seconds="${1:-60}"

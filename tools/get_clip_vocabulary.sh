@@ -3,6 +3,7 @@
 # file, which do not bring their tokenizer along. Usage: get_clip_vocabulary.sh FOLDER
 # It is taken from the package open_clip_torch of PyPI and written to FOLDER/tokenizer/merges.txt.
 set -euo pipefail
+[ "${1:-}" != --help ] || { sed -n '2,/^[^#]/s/^# //p' "$0"; exit; }
 [ $# -eq 1 ] && [ -d "$1" ] || { echo "usage: $0 FOLDER" >&2; exit 2; }
 package="open_clip_torch==3.2.0"
 merges=48894 # of the published rules, those that became tokens

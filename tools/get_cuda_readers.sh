@@ -4,6 +4,7 @@
 # status 1, and one line, when it cannot.
 # Usage: get_cuda_readers.sh      Folder: ${XDG_CACHE_HOME:-~/.cache}/rbee/cuda-readers
 set -euo pipefail
+[ "${1:-}" != --help ] || { sed -n '2,/^[^#]/s/^# //p' "$0"; exit; }
 
 folder="${XDG_CACHE_HOME:-$HOME/.cache}/rbee/cuda-readers"
 if [ ! -d "$folder" ]; then

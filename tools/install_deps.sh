@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing. Usage: install_deps.sh build|rocm|test
 set -euo pipefail
+[ "${1:-}" != --help ] || { sed -n '2,/^[^#]/s/^# //p' "$0"; exit; }
 
 build=(g++ cmake ninja-build git ccache python3 python3-venv python3-pip curl ca-certificates unzip
        libboost1.81-dev libcurl4-openssl-dev libssl-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libpcre2-dev

@@ -3,6 +3,7 @@
 # the chat worker and asks it a question. Usage: start.sh ["question"]
 # Environment: PORT (8080), RBEE_CACHE (where models are kept).
 set -euo pipefail
+[ "${1:-}" != --help ] || { sed -n '2,/^[^#]/s/^# //p' "$0"; exit; }
 cd "$(dirname "$0")/.."
 . tools/start_worker.sh
 

@@ -3,6 +3,7 @@
 # of this repository and has it draw. Usage: start_pictures.sh ["prompt"] [picture.png]
 # Environment: PORT (8081).
 set -euo pipefail
+[ "${1:-}" != --help ] || { sed -n '2,/^[^#]/s/^# //p' "$0"; exit; }
 cd "$(dirname "$0")/.."
 . tools/start_worker.sh
 

@@ -2,6 +2,7 @@
 # Builds and runs every test: formatting, lint, the tests under ASan and UBSan, then of the Release
 # build those whose outcome optimised arithmetic or time may change. Usage: test.sh [ctest arguments]
 set -euo pipefail
+[ "${1:-}" != --help ] || { sed -n '2,/^[^#]/s/^# //p' "$0"; exit; }
 cd "$(dirname "$0")/.."
 step() { printf '\n== %s\n' "$1"; }
 # A preset's tests; what those that fail complain of is told again at the end.

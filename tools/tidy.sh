@@ -4,6 +4,7 @@
 #   tidy.sh FILE...            these
 #   tidy.sh --changed [LIMIT]  those changed since the branch left origin/main, at most LIMIT
 set -euo pipefail
+[ "${1:-}" != --help ] || { sed -n '2,/^[^#]/s/^# //p' "$0"; exit; }
 cd "$(dirname "$0")/.."
 
 # The commit to compare with: where this branch left origin/main, else the one before.

@@ -142,7 +142,7 @@ def scripts():
     for folder, _, names in os.walk(os.path.join(os.path.dirname(LINT), "..")):
         for name in names:
             path = os.path.join(folder, name)
-            if not name.endswith(".py") or name.startswith("test_"):
+            if not name.endswith((".py", ".sh")) or name.startswith("test_"):
                 continue
             with open(path, encoding="utf-8") as file:
                 text = file.read()
@@ -155,9 +155,9 @@ def check_help():
     found = list(scripts())
     assert len(found) > 40, found
     for path in found:
-        done = subprocess.run([sys.executable, "-S", path, "--help"], capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL)
-        assert done.returncode == 0 and "usage: " in done.stdout, (path, done.stdout, done.stderr)
+        command = ["bash", path] if path.endswith(".sh") else [sys.executable, "-S", path]
+        done = subprocess.run([*command, "--help"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        assert done.returncode == 0 and "usage:" in done.stdout.lower(), (path, done.stdout, done.stderr)
 
 
 def main():
