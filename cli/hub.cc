@@ -34,6 +34,7 @@ struct HubOptions {
 hub::ModelName name_of(const std::string& text) {
   if (const auto found = hub::model_of_short_name(text)) return hub::parse_model_name(*found);
   if (const auto found = hub::model_of_library_name(text)) return hub::parse_model_name(*found);
+  if (const auto found = hub::model_of_address(text)) return hub::parse_model_name(*found);
   if (hub::is_hub_name(text)) return hub::parse_model_name(text);
   // Of a mirror's page as of the hub's own.
   const std::string name = hub::name_of_page(text, hub::Settings{}.endpoint);

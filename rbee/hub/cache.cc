@@ -33,6 +33,7 @@ constexpr const char* kTag =
 std::string folder_name(std::string_view repo) {
   check_repo(repo);
   const size_t slash = repo.find('/');
+  if (slash == std::string_view::npos) return cat(kModels, repo);
   return cat(kModels, repo.substr(0, slash), "--", repo.substr(slash + 1));
 }
 
@@ -40,9 +41,8 @@ std::string folder_name(std::string_view repo) {
 std::string repo_of(const std::string& name) {
   if (!name.starts_with(kModels)) return {};
   std::string repo = name.substr(kModels.size());
-  const size_t at = repo.find("--");
-  if (at == std::string::npos) return {};
-  repo.replace(at, 2, "/");
+  const size_t at = repo.find("--");  // without an organisation it is not there
+  if (at != std::string::npos) repo.replace(at, 2, "/");
   try {
     check_repo(repo);
   } catch (const Error&) {

@@ -1,6 +1,7 @@
 #pragma once
 // Hugging Face's cache on disk, as huggingface_hub lays it out, so that both share its files:
 //
+//   <cache>/models--org--repo/                            models--repo without an organisation
 //   <cache>/models--org--repo/blobs/<name>                a file, by its promised sum: the hub's
 //   ETag
 //                             refs/<revision>             the commit of a branch or tag
@@ -43,7 +44,7 @@ struct CachedRevision {
 };
 
 struct CachedRepo {
-  std::string repo;   // "org/repo"
+  std::string repo;   // "org/repo" or "repo"
   int64_t bytes = 0;  // of its blobs, each counted once
   std::vector<CachedRevision> revisions;
 };

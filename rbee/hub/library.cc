@@ -1,8 +1,10 @@
 #include "rbee/hub/library.h"
 
 #include <algorithm>
+#include <cctype>
 
-#include "rbee/core/cat.h"
+#include "rbee/core/error.h"
+#include "rbee/core/printable.h"
 
 namespace rbee::hub {
 namespace {
@@ -64,6 +66,7 @@ constexpr LibraryName kLibrary[] = {
     {"mixtral:*8x7b", "TheBloke/Mixtral-8x7B-Instruct-v0.1-GGUF"},
     {"mxbai-embed-large:*335m", "ChristianAzinn/mxbai-embed-large-v1-gguf", "Q8_0"},
     {"nomic-embed-text:*v1.5", "nomic-ai/nomic-embed-text-v1.5-GGUF", "F16"},
+    {"nomic-embed-text:137m", "nomic-ai/nomic-embed-text-v1.5-GGUF", "F16"},
     {"olmo2:*7b", "allenai/OLMo-2-1124-7B-Instruct-GGUF"},
     {"olmo2:13b", "allenai/OLMo-2-1124-13B-Instruct-GGUF"},
     {"phi3.5:*3.8b", "bartowski/Phi-3.5-mini-instruct-GGUF"},
@@ -105,16 +108,104 @@ constexpr LibraryName kLibrary[] = {
     {"zephyr:*7b", "TheBloke/zephyr-7B-beta-GGUF"},
 };
 
+// In lower case, without what stands before and after a name of Ollama's library.
+std::string plain_name(std::string_view written) {
+  std::string out(written);
+  std::ranges::transform(out, out.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  constexpr std::string_view kLatest = ":latest";
+  if (out.ends_with(kLatest)) out.resize(out.size() - kLatest.size());
+  for (const std::string_view part :
+       {"https://", "http://", "registry.ollama.ai/", "ollama.com/", "library/"}) {
+    if (out.starts_with(part)) out.erase(0, part.size());
+  }
+  return out;
+}
+
+std::vector<std::string_view> words_of(std::string_view text, std::string_view between) {
+  std::vector<std::string_view> out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find_first_of(between), text.size());
+    out.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+// What follows a family: "3b-instruct-q8_0".
+struct Tag {
+  std::string_view size;
+  std::vector<std::string_view> variant;  // the words between
+  std::string quantization;               // as GGUF files name it; empty: none
+};
+
+// As GGUF files name it, of a tag's word such as "q4_k_m" or "fp16"; empty: it is none.
+std::string quantization_of_word(std::string_view word) {
+  if (word.empty()) return {};
+  if (word == "fp16" || word == "f16") return "F16";
+  if (word == "fp32" || word == "f32") return "F32";
+  if (word == "bf16") return "BF16";
+  const std::string_view rest = word.substr(word.starts_with("iq") ? 2 : 1);
+  const bool counted = word.starts_with('q') || word.starts_with("iq");
+  if (!counted || rest.empty() || rest.front() < '1' || rest.front() > '8') return {};
+  std::string out(word);
+  std::ranges::transform(out, out.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return out;
+}
+
+Tag read_tag(std::string_view text) {
+  std::vector<std::string_view> words = words_of(text, "-");
+  if (words.empty()) return {};
+  Tag out{.size = words.front(), .variant = {}, .quantization = {}};
+  words.erase(words.begin());
+  if (!words.empty()) out.quantization = quantization_of_word(words.back());
+  if (!out.quantization.empty()) words.pop_back();
+  out.variant = std::move(words);
+  return out;
+}
+
+// Whether the repository's name has all words: "instruct", "v0.3", or "v1" of "v1.0".
+bool describes(const std::vector<std::string_view>& variant, std::string_view repo) {
+  const std::string name = plain_name(repo);
+  const std::vector<std::string_view> known = words_of(name, "/-_");
+  return std::ranges::all_of(variant, [&](std::string_view word) {
+    return std::ranges::any_of(known, [&](std::string_view one) {
+      const bool tuned = word == "instruct" && one == "it";  // Google's word
+      return tuned || one == word || one.starts_with(cat(word, "."));
+    });
+  });
+}
+
+// "3b (bartowski/Llama-3.2-3B-Instruct-GGUF), ..."
+std::string known_of(std::string_view family) {
+  std::string out;
+  for (const LibraryName& row : kLibrary) {
+    if (row.family() != family) continue;
+    out += cat(out.empty() ? "" : ", ", row.tag(), " (", row.repo, ")");
+  }
+  return out;
+}
+
 }  // namespace
 
-std::optional<std::string> model_of_library_name(std::string_view name) {
-  constexpr std::string_view kLatest = ":latest";
-  if (name.ends_with(kLatest)) name.remove_suffix(kLatest.size());
-  const auto* const found = std::ranges::find_if(kLibrary, [&](const LibraryName& row) {
-    return row.text() == name || (row.is_default() && row.family() == name);
-  });
-  if (found == std::end(kLibrary)) return std::nullopt;
-  return cat("hf:", found->repo, ":", found->quantization);
+std::optional<std::string> model_of_library_name(std::string_view written) {
+  const std::string name = plain_name(written);
+  const std::string_view family = std::string_view(name).substr(0, name.find(':'));
+  const bool known = std::ranges::count(kLibrary, family, &LibraryName::family) > 0;
+  if (!known) return std::nullopt;
+  const bool alone = family.size() == name.size();
+  const Tag tag = read_tag(std::string_view(name).substr(alone ? name.size() : family.size() + 1));
+  for (const LibraryName& row : kLibrary) {
+    const bool same = row.family() == family && (alone ? row.is_default() : row.tag() == tag.size);
+    if (!same || !describes(tag.variant, row.repo)) continue;
+    return cat("hf:", row.repo, ":",
+               tag.quantization.empty() ? row.quantization : tag.quantization);
+  }
+  fail(Code::not_found, "model", "'", printable_line(written), "' is not known: of ", family,
+       " there are here ", known_of(family),
+       ", each also with what its repository's name says and ",
+       "a quantization, such as -instruct-q8_0; others are named hf:org/repo:QUANTIZATION");
 }
 
 std::vector<std::string> library_names_of(std::string_view repo, std::string_view quantization) {

@@ -13,6 +13,8 @@ constexpr std::string_view kPrefix = "hf:";
 constexpr size_t kMaxRepo = 96;       // characters, as the hub allows
 constexpr size_t kMaxRevision = 200;  // characters; a name of a file has 255
 constexpr size_t kMaxFile = 1024;
+constexpr size_t kMaxWritten = 1400;             // all three, and what stands between them
+constexpr std::string_view kLatest = ":latest";  // Ollama's clients add it
 
 struct ShortName {
   std::string_view name, repo;
@@ -50,6 +52,16 @@ bool is_hex(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
+// Takes `front` away, in any case. False: the text does not begin with it.
+bool take_front(std::string_view& text, std::string_view front) {
+  const auto same = [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  };
+  if (!std::ranges::equal(text.substr(0, front.size()), front, same)) return false;
+  text.remove_prefix(front.size());
+  return true;
+}
+
 // Neither empty, nor "." or "..", of any part between slashes.
 bool has_plain_parts(std::string_view path) {
   while (true) {
@@ -59,6 +71,12 @@ bool has_plain_parts(std::string_view path) {
     if (slash == std::string_view::npos) return true;
     path.remove_prefix(slash + 1);
   }
+}
+
+// Of a page that names a revision and perhaps a file.
+bool begins_page(std::string_view rest) {
+  constexpr std::string_view kPages[] = {"tree/", "blob/", "resolve/"};
+  return std::ranges::any_of(kPages, [&](std::string_view page) { return rest.starts_with(page); });
 }
 
 // One of the two names within "org/repo".
@@ -101,10 +119,8 @@ ModelName parse_model_name(std::string_view text) {
     out.revision = *revision;
   }
   const size_t org_end = out.repo.find('/');
-  check(org_end != std::string::npos, "model", "'", printable_line(text),
-        "' is not hf:org/repo, hf:org/repo:QUANTIZATION or hf:org/repo/file, any of them with "
-        "@revision");
-  if (const size_t slash = out.repo.find('/', org_end + 1); slash != std::string::npos) {
+  const size_t repo_end = org_end == std::string::npos ? org_end : out.repo.find('/', org_end + 1);
+  if (const size_t slash = repo_end; slash != std::string::npos) {
     out.file = out.repo.substr(slash + 1);
     out.repo.resize(slash);
     check_file(out.file);
@@ -122,6 +138,7 @@ ModelName parse_model_name(std::string_view text) {
 }
 
 bool looks_like_repo(std::string_view text) {
+  if (text.find('/') == std::string_view::npos) return false;
   try {
     check_repo(text);
     return !text.ends_with(".gguf") && !text.ends_with(".safetensors");
@@ -135,18 +152,44 @@ std::string name_of_page(std::string_view text, std::string_view endpoint) {
   if (!text.starts_with(begin)) return std::string(text);
   text.remove_prefix(begin.size());
   while (text.ends_with('/')) text.remove_suffix(1);
-  const size_t org_end = text.find('/');
-  const size_t repo_end = org_end == text.npos ? org_end : text.find('/', org_end + 1);
-  if (repo_end == text.npos) return std::string(text);
+  const auto is_page = [&](size_t end) {
+    return end != text.npos && begins_page(text.substr(end + 1));
+  };
+  size_t repo_end = text.find('/');
+  if (!is_page(repo_end) && repo_end != text.npos) repo_end = text.find('/', repo_end + 1);
+  if (!is_page(repo_end)) return std::string(text);
   const std::string_view repo = text.substr(0, repo_end);
   std::string_view rest = text.substr(repo_end + 1);
-  for (const std::string_view kind : {"tree/", "blob/", "resolve/"}) {
-    if (!rest.starts_with(kind)) continue;
-    rest.remove_prefix(kind.size());
-    const size_t end = std::min(rest.find('/'), rest.size());
-    return cat(repo, rest.substr(end), "@", rest.substr(0, end));
+  rest.remove_prefix(rest.find('/') + 1);  // which page
+  const size_t end = std::min(rest.find('/'), rest.size());
+  return cat(repo, rest.substr(end), "@", rest.substr(0, end));
+}
+
+std::optional<std::string> model_of_address(std::string_view text) {
+  for (const std::string_view scheme : {"https://", "http://"}) take_front(text, scheme);
+  for (const std::string_view host : {"hf.co/", "huggingface.co/"}) {
+    if (!take_front(text, host)) continue;
+    if (text.ends_with(kLatest)) text.remove_suffix(kLatest.size());
+    return cat(kPrefix, name_of_page(cat("/", text), ""));
   }
-  return std::string(text);
+  return std::nullopt;
+}
+
+void check_written_name(std::string_view text) {
+  check(!text.empty() && text.size() <= kMaxWritten, "model", "a name has 1 to ", kMaxWritten,
+        " characters");
+  const std::optional<std::string> address = model_of_address(text);
+  if (address || is_hub_name(text)) {
+    if (!address && text.ends_with(kLatest)) text.remove_suffix(kLatest.size());
+    (void)parse_model_name(address ? std::string_view(*address) : text);
+    return;
+  }
+  const auto allowed = [](char c) { return is_plain(c) || c == '/' || c == ':' || c == '@'; };
+  for (const std::string_view scheme : {"https://", "http://"}) take_front(text, scheme);
+  check(has_plain_parts(text) && std::ranges::all_of(text, allowed), "model", "'",
+        printable_line(text),
+        "' is no name of a model: letters, digits, '.', '_', '-', ':' and '@' between slashes, and "
+        "no part that is empty, '.' or '..'");
 }
 
 std::string to_text(const ModelName& name) {
@@ -171,11 +214,12 @@ std::vector<std::string> short_names() {
 
 void check_repo(std::string_view repo) {
   const size_t slash = repo.find('/');
-  const bool valid = slash != std::string_view::npos && repo.size() <= kMaxRepo &&
-                     is_repo_part(repo.substr(0, slash)) && is_repo_part(repo.substr(slash + 1));
+  const bool has_org = slash != std::string_view::npos;
+  const bool valid = repo.size() <= kMaxRepo && is_repo_part(repo.substr(0, slash)) &&
+                     (!has_org || is_repo_part(repo.substr(slash + 1)));
   check(valid, "model", "'", printable_line(repo),
-        "' is no repository: org/repo of letters, digits, '.', '_' and '-', at most ", kMaxRepo,
-        ", neither with '--' or '..' nor with '-' or '.' at an end of a name");
+        "' is no repository: org/repo, or repo, of letters, digits, '.', '_' and '-', at most ",
+        kMaxRepo, ", neither with '--' or '..' nor with '-' or '.' at an end of a name");
 }
 
 void check_revision(std::string_view revision) {

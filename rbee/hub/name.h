@@ -1,6 +1,7 @@
 #pragma once
-// Names of models on Hugging Face's hub: hf:org/repo[:QUANTIZATION | /file][@revision], and the
-// short names that hives give image models.
+// Names of models on Hugging Face's hub: hf:org/repo[:QUANTIZATION | /file][@revision], of its old
+// ones without an organisation hf:repo[:QUANTIZATION][@revision], and the short names that hives
+// give image models.
 
 #include <optional>
 #include <string>
@@ -10,7 +11,7 @@
 namespace rbee::hub {
 
 struct ModelName {
-  std::string repo;          // "org/repo"
+  std::string repo;          // "org/repo", or "repo" without an organisation
   std::string revision;      // branch, tag or commit; "main" unless it was named
   std::string file;          // path within the repository; empty = see choose_files()
   std::string quantization;  // as written, e.g. "Q4_K_M"; empty = not asked for
@@ -27,6 +28,13 @@ bool looks_like_repo(std::string_view text);
 // What an address of a page, such as https://huggingface.co/org/repo/blob/main/file, is as a name
 // without hf:; other texts as they are. `endpoint`: the hub's.
 std::string name_of_page(std::string_view text, std::string_view endpoint);
+
+// hf: with what follows the hub's host in an address such as hf.co/org/repo:Q4_K_M, as Ollama's
+// clients write it, or https://huggingface.co/org/repo; absent for other texts.
+std::optional<std::string> model_of_address(std::string_view text);
+// Throws invalid_argument, naming "model", for what can be no name in a request: of the hub, its
+// addresses, Ollama's or anything else that is served.
+void check_written_name(std::string_view text);
 
 // The name as parse_model_name() reads it.
 std::string to_text(const ModelName& name);

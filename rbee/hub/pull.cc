@@ -136,11 +136,13 @@ std::optional<std::string> name_on_hub(const std::string& text) {
   if (is_hub_name(text)) return text;
   std::error_code error;
   if (std::filesystem::exists(text, error)) return std::nullopt;
+  if (auto found = model_of_short_name(text)) return found;
+  if (auto found = model_of_address(text)) return found;
+  if (auto found = model_of_library_name(text)) return found;
   if (looks_like_repo(text)) {
     fail(Code::not_found, text, "there is no such file or folder; for the hub write hf:", text);
   }
-  const std::optional<std::string> found = model_of_short_name(text);
-  return found ? found : model_of_library_name(text);
+  return std::nullopt;
 }
 
 ModelPath resolve_model_path(const std::string& text, const PullOptions& options) {

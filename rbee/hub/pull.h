@@ -57,9 +57,10 @@ struct ModelPath {
   const std::string& tower() const { return mmproj.empty() ? path : mmproj; }
 };
 
-// The hub's name that --model and its like mean: what begins with hf:, and what a short name or
-// one of library.h stands for unless there is such a file; empty for every other text. Throws
-// not_found for "org/repo" without hf:, unless there is such a path.
+// The hub's name that --model and its like mean: what begins with hf:, and what a short name, an
+// address or a name of library.h stands for unless there is such a file; empty for every other
+// text. Throws not_found for "org/repo" without hf:, unless there is such a path, and as
+// model_of_library_name() does.
 std::optional<std::string> name_on_hub(const std::string& text);
 
 // Pulls what name_on_hub() finds; returns every other text as it is. The one function for all

@@ -169,11 +169,11 @@ class Hub(Handler):
         path = url.path
         if path == "/api/models":
             return self.search(query)
-        if found := re.fullmatch(r"/api/models/([^/]+/[^/]+)(/revision/([^/]+))?", path):
+        if found := re.fullmatch(r"/api/models/([^/]+(?:/[^/]+)?)(/revision/([^/]+))?", path):
             return self.about(found[1], urllib.parse.unquote(found[3] or "main"))
-        if found := re.fullmatch(r"/api/models/([^/]+/[^/]+)/tree/([^/]+)/?", path):
+        if found := re.fullmatch(r"/api/models/([^/]+(?:/[^/]+)?)/tree/([^/]+)/?", path):
             return self.tree(found[1], urllib.parse.unquote(found[2]), query)
-        if found := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
+        if found := re.fullmatch(r"/([^/]+(?:/[^/]+)?)/resolve/([^/]+)/(.+)", path):
             return self.resolve(found[1], urllib.parse.unquote(found[2]), urllib.parse.unquote(found[3]))
         self.refused(404)
 

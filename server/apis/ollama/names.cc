@@ -12,7 +12,8 @@ std::string plain_model_name(std::string_view name) {
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   constexpr std::string_view kTag = ":latest";
   if (out.ends_with(kTag)) out.resize(out.size() - kTag.size());
-  for (const std::string_view part : {"registry.ollama.ai/", "library/"}) {
+  for (const std::string_view part :
+       {"https://", "http://", "registry.ollama.ai/", "ollama.com/", "library/"}) {
     if (out.starts_with(part)) out.erase(0, part.size());
   }
   for (const std::string_view hub : {"hf.co/", "huggingface.co/"}) {

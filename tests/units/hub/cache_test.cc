@@ -49,10 +49,25 @@ TEST_F(CacheTest, NamesThatLeaveTheCacheAreRefused) {
   for (const char* etag : {"", ".", "..", "a/b", ".hidden", "a b"}) {
     EXPECT_THROW((void)cache.blob("org/repo", etag), Error) << etag;
   }
-  for (const char* repo : {"", "repo", "../x", "a/..", "a/b/c"}) {
+  for (const char* repo : {"", ".", "..", "a--b", "../x", "a/..", "a/b/c"}) {
     EXPECT_THROW((void)cache.repo_folder(repo), Error) << repo;
   }
   EXPECT_THROW((void)cache.snapshot("org/repo", "main"), Error);
+}
+
+// From the hub's first years; huggingface_hub names their folders so.
+TEST_F(CacheTest, RepositoriesWithoutAnOrganisation) {
+  const Cache cache(folder_);
+  EXPECT_EQ(cache.repo_folder("gpt2"), folder_ / "models--gpt2");
+  cache.prepare("gpt2");
+  write(cache.blob("gpt2", "etag"), "bytes");
+  cache.link("gpt2", kCommit, "a.txt", "etag");
+  const std::vector<CachedRepo> list = cache.list();
+  ASSERT_EQ(list.size(), 1U);
+  EXPECT_EQ(list.front().repo, "gpt2");
+  EXPECT_EQ(list.front().revisions.size(), 1U);
+  EXPECT_TRUE(cache.remove("gpt2"));
+  EXPECT_TRUE(cache.list().empty());
 }
 
 TEST_F(CacheTest, LinksRefsAndListingsAreFoundAgain) {
