@@ -161,6 +161,7 @@ server::FrontHooks hooks_of(const Options& options, const std::shared_ptr<HubMod
   if (!on_demand) return out;
   out.find_model = [on_demand](const std::string& name) { return on_demand->find(name); };
   out.list_models = [on_demand] { return on_demand->list(); };
+  out.has_files = HubModels::has_files;
   out.files = make_model_files(on_demand);
   out.may_pull = options.pull;
   out.may_manage = options.manage;

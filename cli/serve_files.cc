@@ -70,6 +70,8 @@ class HubFiles final : public server::ModelFiles {
  public:
   explicit HubFiles(std::shared_ptr<const HubModels> models) : models_(std::move(models)) {}
 
+  void check_name(const std::string& name) const override { hub::check_written_name(name); }
+
   std::optional<ServedModel> pull(const std::string& name, const PullWatch& watch) override {
     const std::optional<std::string> text = HubModels::hub_name(name);
     if (!text) return std::nullopt;

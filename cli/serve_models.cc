@@ -10,6 +10,7 @@
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
 #include "rbee/core/printable.h"
+#include "rbee/core/written_at.h"
 #include "rbee/engine/embedding/source.h"
 #include "rbee/engine/image/model_memory.h"
 #include "rbee/engine/text/model_memory.h"
@@ -17,7 +18,6 @@
 #include "rbee/hub/gguf_names.h"
 #include "rbee/hub/library.h"
 #include "rbee/hub/pull.h"
-#include "server/apis/ollama/names.h"
 #include "workers/programs/programs.h"
 
 namespace rbee::tools {
@@ -30,6 +30,8 @@ using server::ServedModel;
 // Tokens whose keys and values a worker of a model on demand keeps: by default it would take a part
 // of all free memory. A model whose files are not here yet gets what hub::needed_memory() counts.
 constexpr int64_t kCacheTokens = 16'384, kFirstCacheTokens = 4'096;
+
+constexpr size_t kCommitDigits = 40;
 
 bool is_program(const fs::path& path) {
   return access(path.c_str(), X_OK) == 0 && fs::is_regular_file(path);
@@ -151,6 +153,16 @@ fs::path snapshot_of(const hub::ModelName& name, const hub::ModelState& state) {
   return hub::Cache(hub::read_settings().cache).snapshot(name.repo, state.commit);
 }
 
+// Seconds since 1970 of the newest file; 0: unknown.
+int64_t newest_of(const hub::ModelName& name, const hub::ModelState& state) {
+  int64_t out = 0;
+  const fs::path folder = snapshot_of(name, state);
+  for (const hub::RepoFile& file : state.choice.files) {
+    out = std::max(out, written_at((folder / file.path).string()));
+  }
+  return out;
+}
+
 // Differs when a file was put into the place of another.
 std::string state_of_files(const hub::ModelName& name, const hub::ModelState& state) {
   std::string out = state.commit;
@@ -200,6 +212,7 @@ void find_programs(server::FrontConfig& config) {
 
 void count_memory(ServedModel& model) {
   model.bytes = bytes_of(model.model);
+  model.modified = written_at(model.model);
   if (model.memory == 0 && model.bytes > 0) model.memory = hub::needed_memory(model.bytes);
 }
 
@@ -230,10 +243,13 @@ ServedModel HubModels::describe(const hub::ModelName& name, const hub::ModelStat
   if (has_file(choice, "model_index.json")) out.kind = ModelKind::image;
   if (is_whole(state)) {
     const fs::path folder = snapshot_of(name, state);
+    out.modified = newest_of(name, state);
     out.model = (choice.model.empty() ? folder : folder / choice.model).string();
     read_files(out, choice.mmproj.empty() ? "" : (folder / choice.mmproj).string());
   } else {
-    if (has_file(choice, "_Pooling/")) out.kind = ModelKind::embedding;
+    const bool embeds = has_file(choice, "_Pooling/");
+    if (embeds) out.kind = ModelKind::embedding;
+    out.kind_known = embeds || out.kind == ModelKind::image;
     out.memory = hub::needed_memory(choice.bytes());
     keep_tokens(out, kFirstCacheTokens);
   }
@@ -282,13 +298,18 @@ std::vector<std::string> HubModels::names(const std::string& repo) const {
   return found ? names_of(*found) : std::vector<std::string>();
 }
 
+bool HubModels::has_files(const ServedModel& model) {
+  const std::string repo = model.files.substr(0, model.files.find('@'));
+  const std::string commit = model.files.substr(repo.size() + 1, kCommitDigits);
+  std::error_code error;
+  return fs::exists(hub::Cache(hub::read_settings().cache).snapshot(repo, commit), error);
+}
+
 std::optional<std::string> HubModels::hub_name(const std::string& name) {
-  const std::string plain = server::plain_model_name(name);
-  if (const auto found = hub::model_of_library_name(plain)) return found;
+  hub::check_written_name(name);
+  if (const auto found = hub::model_of_library_name(name)) return found;
+  if (const auto found = hub::model_of_address(name)) return found;
   std::string text = name;
-  for (const std::string_view host : {"hf.co/", "huggingface.co/"}) {
-    if (text.starts_with(host)) text = cat("hf:", text.substr(host.size()));
-  }
   constexpr std::string_view kTag = ":latest";  // Ollama's clients write it
   if (text.ends_with(kTag)) text.resize(text.size() - kTag.size());
   return hub::is_hub_name(text) ? std::optional(text) : std::nullopt;

@@ -43,6 +43,8 @@ class HubModels {
   server::ServedModel describe(const std::string& name) const;
   // The names of a repository's models in the cache; empty if it is not there.
   std::vector<std::string> names(const std::string& repo) const;
+  // Whether the cache still has the files that this model was loaded from.
+  static bool has_files(const server::ServedModel& model);
   // What a request's name means on the hub; nothing: it is none of its names.
   static std::optional<std::string> hub_name(const std::string& name);
 

@@ -19,6 +19,8 @@ std::string_view kind_name(ModelKind kind);
 struct ServedModel {
   std::string name;  // the name that requests give as `model`
   ModelKind kind = ModelKind::chat;
+  // False for a model of text whose files are not here yet: its worker will tell whether it chats.
+  bool kind_known = true;
   std::string device = "cpu";         // which worker program to use: cpu, cuda or rocm
   std::string program;                // path; empty = by kind and device, set by the caller
   std::string worker;                 // first word of the program's arguments; empty = none
@@ -33,8 +35,9 @@ struct ServedModel {
   // Of a model of the hub's cache: which files of which commit, the same for all names of one
   // model. Empty: it is of a file of models.
   std::string files;
-  int64_t bytes = 0;   // of its files; 0 = unknown
-  int64_t memory = 0;  // bytes that a worker of it needs; 0 = unknown
+  int64_t bytes = 0;     // of its files; 0 = unknown
+  int64_t modified = 0;  // seconds since 1970, of its newest file; 0 = unknown
+  int64_t memory = 0;    // bytes that a worker of it needs; 0 = unknown
 
   bool on_demand() const { return keep_alive.has_value(); }
 };
@@ -71,6 +74,8 @@ struct FrontHooks {
   // The models on demand that are there whether a request names them or not, each with `files`.
   // Called on a thread of its own. Null: those of the configuration.
   std::function<std::vector<ServedModel>()> list_models{};
+  // Whether the files of a loaded model with `files` are still there. Null: they are.
+  std::function<bool(const ServedModel& model)> has_files{};
 };
 
 // Throws invalid_argument naming `source`, the field and its allowed values.

@@ -18,6 +18,7 @@ struct Exchange {
   Wanted wanted;
   std::shared_ptr<DelayedResponse> later;  // destination of the answer
   std::shared_ptr<EventQueue> events;      // destination of its events; null: no head yet
+  std::optional<uint64_t> looked_for;      // of the finder, while it looks for the model
   std::optional<size_t> model;             // index of the model that answers; nothing: not found
   int failures = 0;                  // loads of this model that had failed when the request came
   std::shared_ptr<Replica> replica;  // works on it, or is the only one that may; null: none yet

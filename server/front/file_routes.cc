@@ -71,6 +71,7 @@ Response FileRoutes::pull(const Request& request) {
   return guarded(ollama_error, [&] {
     const OllamaPull body = parse_ollama_pull(request.body);
     if (body.model.empty()) return plain_error(400, "invalid model name");
+    files_->check_name(body.model);
     return pulls_.pull(body.model, body.stream);
   });
 }
@@ -80,6 +81,7 @@ Response FileRoutes::remove(const Request& request) {
   return guarded(ollama_error, [&] {
     const std::string name = parse_ollama_show(request.body);
     if (name.empty()) return plain_error(400, "invalid model name");
+    files_->check_name(name);
     Response out;
     out.later = threads_.submit({.client = request.sender(),
                                  .work = [this, name] { return remove_now(name); },

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <iterator>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "rbee/core/cancel.h"
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
 
@@ -19,7 +21,10 @@ FoundModel found_by(const Finder::Find& find, const std::string& name) {
   try {
     return {.model = find(name), .problem = {}};
   } catch (const Error& error) {
-    return {.model = {}, .problem = error.what(), .retriable = error.code() == Code::io};
+    return {.model = {},
+            .problem = error.what(),
+            .retriable = error.code() == Code::io,
+            .invalid = error.code() == Code::invalid_argument};
   } catch (const std::exception& error) {
     return {.model = {}, .problem = error.what(), .retriable = true};
   }
@@ -46,19 +51,33 @@ Finder::~Finder() {
   shared_->io = nullptr;
 }
 
-bool Finder::ask(const std::string& name, const std::string& client, Done done) {
-  const auto known = std::ranges::find(asked_, name, &Asked::name);
-  if (known != asked_.end()) {
-    known->waiting.push_back(std::move(done));
-    return true;
+std::optional<uint64_t> Finder::ask(const std::string& name, const std::string& client, Done done) {
+  auto known = std::ranges::find_if(
+      asked_, [&](const Asked& asked) { return asked.wanted() && asked.name == name; });
+  if (known == asked_.end()) {
+    const auto wanted = std::ranges::count_if(asked_, &Asked::wanted);
+    const auto of_client = std::ranges::count_if(
+        asked_, [&](const Asked& asked) { return asked.wanted() && asked.client == client; });
+    if (wanted >= kMostNames || of_client >= kMostNamesOfClient) return std::nullopt;
+    asked_.push_back({.name = name, .number = ++last_, .client = client, .waiting = {}});
+    known = std::prev(asked_.end());
   }
-  const bool too_many = std::ssize(asked_) >= kMostNames ||
-                        std::ranges::count(asked_, client, &Asked::client) >= kMostNamesOfClient;
-  if (too_many) return false;
-  asked_.push_back({.name = name, .client = client, .waiting = {}});
-  asked_.back().waiting.push_back(std::move(done));
+  const uint64_t waiter = ++last_;
+  known->waiting.push_back({.number = waiter, .client = client, .done = std::move(done)});
   start_next();
-  return true;
+  return waiter;
+}
+
+void Finder::leave(uint64_t waiter) {
+  for (Asked& asked : asked_) {
+    if (std::erase_if(asked.waiting, [&](const Waiter& one) { return one.number == waiter; }) == 0)
+      continue;
+    if (asked.wanted()) asked.client = asked.waiting.front().client;
+    *asked.cancelled = !asked.wanted();
+    break;
+  }
+  std::erase_if(asked_, [](const Asked& asked) { return !asked.wanted() && !asked.runs; });
+  start_next();  // the name may count for another client now
 }
 
 void Finder::start_next() {
@@ -73,24 +92,28 @@ void Finder::start_next() {
 }
 
 void Finder::start(const Asked& asked) {
-  const auto tell = [this, name = asked.name, shared = shared_](FoundModel found) {
+  const auto tell = [this, number = asked.number, shared = shared_](FoundModel found) {
     const std::scoped_lock lock(shared->mutex);
     if (shared->io == nullptr) return;
-    boost::asio::post(*shared->io, [this, name, found = std::move(found)] { told(name, found); });
+    boost::asio::post(*shared->io,
+                      [this, number, found = std::move(found)] { told(number, found); });
   };
   try {
-    std::thread([tell, name = asked.name, find = find_] { tell(found_by(find, name)); }).detach();
+    std::thread([tell, name = asked.name, cancelled = asked.cancelled, find = find_] {
+      const CancelScope scope(*cancelled);
+      tell(found_by(find, name));
+    }).detach();
   } catch (const std::system_error& error) {
     tell({.model = {}, .problem = error.what(), .retriable = true});  // no more threads
   }
 }
 
-void Finder::told(const std::string& name, const FoundModel& found) {
-  const auto at = std::ranges::find(asked_, name, &Asked::name);
-  const std::vector<Done> waiting = std::move(at->waiting);
+void Finder::told(uint64_t number, const FoundModel& found) {
+  const auto at = std::ranges::find(asked_, number, &Asked::number);
+  const std::vector<Waiter> waiting = std::move(at->waiting);
   asked_.erase(at);
   start_next();
-  for (const Done& done : waiting) done(found);
+  for (const Waiter& one : waiting) one.done(found);
 }
 
 void Finder::list(Listed done) {

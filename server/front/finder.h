@@ -3,9 +3,13 @@
 // server/front: used on the io_context's thread.
 //
 // Names that are asked for at once share the threads: a client has few of them, so that one whose
-// names are slow to find leaves some to others.
+// names are slow to find leaves some to others. A name that nobody waits for any more is not looked
+// for: it leaves the queue, or its thread is told to end and keeps its place among the threads
+// until then.
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -22,6 +26,7 @@ struct FoundModel {
   std::optional<ServedModel> model;  // nothing: there is none
   std::string problem;               // why it could not be asked for, or is not there; may be empty
   bool retriable = false;            // a later request may find it
+  bool invalid = false;              // no model can have this name
 };
 
 class Finder {
@@ -36,9 +41,11 @@ class Finder {
   Finder(const Finder&) = delete;
   Finder& operator=(const Finder&) = delete;
 
-  // Requests that ask for one name at once share the answer. False: too many names are asked for,
-  // by this client or by all.
-  bool ask(const std::string& name, const std::string& client, Done done);
+  // Requests that ask for one name at once share the answer. Nothing: too many names are asked for,
+  // by this client or by all. Else a number for leave().
+  std::optional<uint64_t> ask(const std::string& name, const std::string& client, Done done);
+  // Whoever asked does not wait any more. Does nothing after the answer.
+  void leave(uint64_t waiter);
   // All models; nothing if they could not be listed.
   void list(Listed done);
 
@@ -48,21 +55,31 @@ class Finder {
     std::mutex mutex;
     boost::asio::io_context* io;  // null: the finder is gone
   };
+  struct Waiter {
+    uint64_t number;
+    std::string client;
+    Done done;
+  };
   struct Asked {
     std::string name;
-    std::string client;  // who asked first
-    std::vector<Done> waiting;
+    uint64_t number;
+    std::string client;           // of the first who waits, or waited
+    std::vector<Waiter> waiting;  // empty: all have left, and its thread has not ended yet
+    std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
     bool runs = false;
+
+    bool wanted() const { return !waiting.empty(); }
   };
 
   void start_next();
   void start(const Asked& asked);
-  void told(const std::string& name, const FoundModel& found);
+  void told(uint64_t number, const FoundModel& found);
 
   const Find find_;
   const List list_;
   std::shared_ptr<Shared> shared_;
   std::deque<Asked> asked_;  // in the order in which they came
+  uint64_t last_ = 0;        // of the numbers of both
 };
 
 }  // namespace rbee::server

@@ -448,7 +448,10 @@ Response Front::Impl::ollama_tags_of_all() {
         const bool unloaded = model.on_demand() && model.kind != ModelKind::image;
         if (known.is_null() && unloaded) known = tags_of(model, created_);
         if (known.is_null() || (!model.on_demand() && !told.contains(i))) continue;
-        for (const json& tag : known) models.push_back(tag);
+        for (json tag : known) {
+          if (model.modified > 0) tag["modified_at"] = time_text(model.modified);
+          models.push_back(std::move(tag));
+        }
       }
       tags_ = std::move(tags);
       out->set(json_response(200, json{{"models", models}}.dump()));

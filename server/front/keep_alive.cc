@@ -1,5 +1,6 @@
 #include "server/front/keep_alive.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string>
@@ -7,7 +8,8 @@
 namespace rbee::server {
 namespace {
 
-constexpr double kMostSeconds = 1e9;  // some thirty years
+constexpr double kMostSeconds = 1e9;         // some thirty years
+constexpr double kGoResolution = 0.9999e-9;  // Go counts whole nanoseconds
 
 // Seconds of a unit; 0: there is no such unit.
 double seconds_of(std::string_view unit) {
@@ -31,9 +33,12 @@ std::optional<double> take_number(std::string_view& text) {
 
 }  // namespace
 
+// Only 0 unloads a model after its request, so that a shorter duration than ours is rounded up.
 std::chrono::milliseconds keep_alive_of(double seconds) {
   if (!(seconds >= 0) || seconds > kMostSeconds) return kForEver;
-  return std::chrono::milliseconds(std::llround(seconds * 1000));
+  const std::chrono::milliseconds rounded(std::llround(seconds * 1000));
+  return seconds < kGoResolution ? std::chrono::milliseconds(0)
+                                 : std::max(rounded, std::chrono::milliseconds(1));
 }
 
 std::optional<std::chrono::milliseconds> parse_keep_alive(std::string_view text) {
@@ -51,7 +56,7 @@ std::optional<std::chrono::milliseconds> parse_keep_alive(std::string_view text)
     seconds += *number * unit;
     text.remove_prefix(end);
   }
-  return negative && seconds > 0 ? kForEver : keep_alive_of(seconds);
+  return negative && seconds >= kGoResolution ? kForEver : keep_alive_of(seconds);
 }
 
 }  // namespace rbee::server

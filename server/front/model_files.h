@@ -36,6 +36,8 @@ class ModelFiles {
   ModelFiles(const ModelFiles&) = delete;
   ModelFiles& operator=(const ModelFiles&) = delete;
 
+  // Throws invalid_argument, naming the field "model", for what can be no model's name.
+  virtual void check_name(const std::string& name) const = 0;
   // Fetches what is missing of a model. Nothing if the name means none. Throws not_found if the hub
   // has no such model, cancelled if the thread's CancelScope ends it, and others.
   virtual std::optional<ServedModel> pull(const std::string& name, const PullWatch& watch) = 0;

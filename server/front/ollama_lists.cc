@@ -21,9 +21,19 @@ std::map<size_t, json> lists_of(const Pool& pool, const std::vector<Pool::Worker
   return out;
 }
 
-json tags_of(const ServedModel& model, int64_t created) {
+std::string time_text(int64_t seconds) {
+  return iso8601(std::chrono::sys_seconds{std::chrono::seconds(seconds)});
+}
+
+std::string shown_with_time(const std::string& answer, int64_t modified) {
+  auto out = nlohmann::ordered_json::parse(answer, nullptr, false);
+  if (!out.is_object()) return answer;
+  out["modified_at"] = time_text(modified);
+  return out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+json tags_of(const ServedModel& model, int64_t modified) {
   const bool embeds = model.kind == ModelKind::embedding;
-  const std::chrono::sys_seconds since{std::chrono::seconds(created)};
   std::vector<std::string> names{model.name};
   names.insert(names.end(), model.adapters.begin(), model.adapters.end());
   json out = json::array();
@@ -31,7 +41,7 @@ json tags_of(const ServedModel& model, int64_t created) {
     out.push_back(json::parse(ollama_file_json({.name = name,
                                                 .bytes = model.bytes,
                                                 .capability = embeds ? "embedding" : "completion",
-                                                .modified_at = iso8601(since),
+                                                .modified_at = time_text(modified),
                                                 .gguf = model.model.ends_with(".gguf")})));
   }
   return out;

@@ -7,6 +7,7 @@
 
 #include "rbee/core/log.h"
 #include "server/front/event.h"
+#include "server/front/ollama_lists.h"
 #include "server/http/error_form.h"
 #include "server/http/ids.h"
 
@@ -20,6 +21,7 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kTick{50};
 constexpr milliseconds kGatherPatience{2000};
+constexpr size_t kMostName = 4096;                 // bytes of a model's name
 constexpr size_t kMostJobs = 10'000;               // the pool remembers their workers
 constexpr std::chrono::seconds kJobPatience{300};  // workers give up a job that nobody read
 constexpr ErrorText kLost{.code = "WORKER_LOST",
@@ -63,6 +65,7 @@ void Pool::on_change() {
     return !member.replica->running();
   });
   if (stopped_ && all_over) std::exchange(stopped_, nullptr)();
+  note_kinds();
   note_limits();
   end_drops();
   // Posted, because a worker's state may change within a call that walks the waiting requests.
@@ -117,6 +120,14 @@ void Pool::begin_model(const Held& exchange) {
     return refuse(exchange, 400, {"previous_response_not_found", message, "previous_response_id"});
   }
   if (model) return take(exchange, *model);
+  if (wanted.model.size() > kMostName) {  // not to repeat it
+    return refuse(
+        exchange, 400,
+        {"INVALID_REQUEST", cat("model: must have at most ", kMostName, " bytes"), "model"});
+  }
+  if (wanted.invalid == "model") {
+    return refuse(exchange, 400, {"INVALID_REQUEST", cat("model: ", wanted.why_invalid), "model"});
+  }
   if (!wanted.model.empty() && hooks_.find_model) return look_for(exchange, wanted.model);
   if (!wanted.model.empty()) {
     return refuse(exchange, 404, {"model_not_found", no_such_model(wanted), "model"});
@@ -146,6 +157,7 @@ void Pool::take(const Held& exchange, size_t model) {
   if (of_hub && replica->state() == ReplicaState::unloaded) {
     return look_for(exchange, known_name(models_[model], exchange->wanted.model));
   }
+  if (of_hub) refresh([] {});  // another process may have deleted its files
   enter(exchange, model);
 }
 
@@ -349,6 +361,9 @@ void Pool::on_end(const Held& exchange, UpstreamEnd end) {
   if (exchange->wanted.makes_job) note_job(exchange->body, replica);
   Response response = response_of(exchange->head);
   response.body = std::move(exchange->body);
+  const bool shows = exchange->request.path == "/api/show" && response.status == 200;
+  const int64_t modified = exchange->model ? models_[*exchange->model].served.modified : 0;
+  if (shows && modified > 0) response.body = shown_with_time(response.body, modified);
   answer(exchange, std::move(response));
 }
 
@@ -402,6 +417,7 @@ void Pool::answer(const Held& exchange, Response response) {
 
 void Pool::finish(const Held& exchange) {
   if (std::exchange(exchange->over, true)) return;
+  if (exchange->looked_for) finder_.leave(*exchange->looked_for);
   if (exchange->model) {
     Model& model = models_[*exchange->model];
     --model.users;

@@ -110,12 +110,14 @@ class Pool {
   size_t add(ServedModel model);
   std::shared_ptr<Replica> make_replica(const ServedModel& model, int index);
   void end_drops();
+  void note_kinds();
   void note_limits();
   bool is_idle(size_t model) const;
   std::optional<size_t> find_if_served(const std::function<bool(const Model&)>& is_it) const;
   void replace(size_t model, ServedModel found);
   void note_alias(size_t model, const std::string& name);
   std::optional<size_t> settle(const ServedModel& found);
+  void drop_deleted();
   void forget_idle();
   void on_listed(const std::vector<ServedModel>& found);
   Replica* on_demand(size_t model) const { return models_[model].replica.get(); }

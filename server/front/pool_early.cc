@@ -29,7 +29,8 @@ bool Pool::answered_early(const Held& exchange, const ServedModel& model, bool l
     return true;
   };
   const bool image_for_ollama = wanted.ollama && model.kind == ModelKind::image;
-  const bool other = wanted.kind && wanted.kind != model.kind;
+  const bool other = wanted.kind && wanted.kind != model.kind &&
+                     (model.kind_known || wanted.kind == ModelKind::image);
   if (image_for_ollama || (model.on_demand() && other)) {
     return no(400, {"UNSUPPORTED", other_kind(wanted, model), "model"});
   }

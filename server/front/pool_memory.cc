@@ -114,7 +114,9 @@ void Pool::place_on_demand(const Held& exchange, Replica& replica) {
       asked_.insert(index);
     }
   }
-  const bool takes = replica.state() == ReplicaState::ready && !models_[index].leaving;
+  const bool ready = replica.state() == ReplicaState::ready;
+  if (ready && answered_early(exchange, models_[index].served, false)) return;
+  const bool takes = ready && !models_[index].leaving;
   takes ? send(exchange, replica.shared_from_this()) : wait(exchange);
 }
 

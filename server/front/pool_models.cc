@@ -59,6 +59,18 @@ size_t Pool::add(ServedModel model) {
   return index;
 }
 
+// Of models whose files were not here when their workers were started.
+void Pool::note_kinds() {
+  for (const Member& member : members_) {
+    ServedModel& served = models_[member.model].served;
+    const auto& facts = member.replica->facts();
+    const bool tells = member.replica->state() == ReplicaState::ready && facts.is_object();
+    if (served.kind_known || !tells) continue;
+    served.kind = facts.contains("ranks") ? ModelKind::embedding : ModelKind::chat;
+    served.kind_known = true;
+  }
+}
+
 void Pool::note_limits() {
   std::vector<size_t> of_models(models_.size());
   for (const Member& member : members_) {
@@ -132,7 +144,9 @@ std::optional<bool> Pool::ranks(size_t model) const {
 std::optional<size_t> Pool::first_of_kind(const Wanted& wanted) const {
   std::optional<size_t> first, may;
   for (size_t i = 0; i < models_.size(); ++i) {
-    if (models_[i].gone || (wanted.kind && models_[i].served.kind != *wanted.kind)) continue;
+    const ServedModel& served = models_[i].served;
+    const bool other = wanted.kind && (!served.kind_known || served.kind != *wanted.kind);
+    if (models_[i].gone || other) continue;
     if (!first) first = i;
     if (!wanted.ranks) break;
     const std::optional<bool> known = ranks(i);

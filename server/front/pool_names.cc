@@ -38,10 +38,14 @@ bool Pool::is_idle(size_t model) const {
 }
 
 void Pool::look_for(const Held& exchange, const std::string& name) {
-  const bool asked = finder_.ask(
-      name, exchange->request.sender(),
-      [this, exchange, name](const FoundModel& found) { on_found(exchange, name, found); });
-  if (!asked) refuse(exchange, 429, {"OVERLOADED", "Too many models are looked for"});
+  exchange->looked_for = finder_.ask(name, exchange->request.sender(),
+                                     [this, exchange, name](const FoundModel& found) {
+                                       exchange->looked_for.reset();
+                                       on_found(exchange, name, found);
+                                     });
+  if (!exchange->looked_for) {
+    refuse(exchange, 429, {"OVERLOADED", "Too many models are looked for"});
+  }
 }
 
 void Pool::on_found(const Held& exchange, const std::string& name, const FoundModel& found) {
@@ -59,6 +63,7 @@ void Pool::on_found(const Held& exchange, const std::string& name, const FoundMo
     if (message != problem) {  // the log may have the paths
       log(LogLevel::warn, "a model is not found", {{"model", name}, {"problem", problem}});
     }
+    if (found.invalid) return refuse(exchange, 400, {"INVALID_REQUEST", message, "model"});
     if (found.retriable) return refuse(exchange, 503, {"MODEL_UNAVAILABLE", message});
     return refuse(exchange, 404, {"model_not_found", message, "model"});
   }
@@ -111,6 +116,21 @@ void Pool::forget_idle() {
   }
 }
 
+// Another process deleted the files of a loaded model: it gets no new requests, and is unloaded
+// after those that run.
+void Pool::drop_deleted() {
+  if (!hooks_.has_files) return;
+  for (Model& model : models_) {
+    const bool candidate = !model.gone && !model.listed && !model.served.files.empty();
+    if (!candidate || model.replica->state() != ReplicaState::ready) continue;
+    if (hooks_.has_files(model.served)) continue;
+    log(LogLevel::info, "a model's files were deleted", {{"model", model.served.name}});
+    model.gone = true;
+    model.keep_alive = std::chrono::milliseconds(0);
+  }
+  unload_idle();
+}
+
 void Pool::refresh(std::function<void()> done) {
   const bool fresh = steady_clock::now() - listed_at_ < kListEvery;
   if (!hooks_.list_models || fresh) return done();
@@ -133,7 +153,9 @@ void Pool::on_listed(const std::vector<ServedModel>& found) {
     Model& model = models_[*index];
     if (model.served.name != one.name) note_alias(*index, one.name);
     model.listed = true;
+    if (model.served.files == one.files) model.served.modified = one.modified;  // was not fetched
   }
+  drop_deleted();
   forget_idle();
 }
 

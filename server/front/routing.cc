@@ -113,9 +113,14 @@ class Texts final : public nlohmann::json_sax<json> {
   }
   // It is there, and no duration.
   bool bad_keep_alive() const { return whole_ && has_keep_alive_ && !keep_alive(); }
-  // There is something to answer: a message, or a prompt.
   bool whole() const { return whole_; }
-  bool has_text() const { return !whole_ || has_message_ || !of("prompt").empty(); }
+  // There is something to answer on this path of Ollama's, which reads only its own field.
+  bool has_text(std::string_view path) const {
+    return !whole_ || (path == "/api/chat" ? has_message_ : !of("prompt").empty());
+  }
+
+  // "model" is there, and no text.
+  bool bad_model() const { return whole_ && bad_model_; }
 
   bool null() override { return true; }
   bool boolean(bool /*value*/) override { return note_value(); }
@@ -124,7 +129,8 @@ class Texts final : public nlohmann::json_sax<json> {
   bool number_float(double value, const std::string& /*text*/) override { return number(value); }
   bool binary(json::binary_t& /*value*/) override { return true; }
   bool string(std::string& value) override {
-    note_value();
+    if (depth_ == 1 && name_ == "keep_alive") has_keep_alive_ = true;
+    if (depth_ == 2 && name_ == "messages") has_message_ = true;
     const std::string path = depth_ == 1 ? name_ : depth_ == 2 ? cat(name_, "/", inner_) : "";
     if (std::ranges::count(kWanted, path) > 0) found_[path] = std::move(value);
     return true;
@@ -160,6 +166,7 @@ class Texts final : public nlohmann::json_sax<json> {
   bool note_value() {
     if (depth_ == 1 && name_ == "keep_alive") has_keep_alive_ = true;
     if (depth_ == 2 && name_ == "messages") has_message_ = true;
+    if (depth_ == 1 && name_ == "model") bad_model_ = true;
     return true;
   }
 
@@ -176,7 +183,7 @@ class Texts final : public nlohmann::json_sax<json> {
 
   size_t depth_ = 0;
   bool whole_ = false;
-  bool has_keep_alive_ = false, has_message_ = false;
+  bool has_keep_alive_ = false, has_message_ = false, bad_model_ = false;
   std::optional<double> seconds_;  // of "keep_alive" as a number
   std::string name_, inner_;       // of the next value, in the outermost object and one level below
   std::map<std::string, std::string> found_;
@@ -194,7 +201,7 @@ void read_ollama(const Request& request, const Texts& body, Wanted& wanted) {
     wanted.why_invalid = "must name a model";
   }
   const bool answers = request.path == "/api/generate" || request.path == "/api/chat";
-  wanted.only_unloads = answers && !wanted.model.empty() && !body.has_text() &&
+  wanted.only_unloads = answers && !wanted.model.empty() && !body.has_text(request.path) &&
                         wanted.keep_alive == std::chrono::milliseconds(0);
 }
 
@@ -204,6 +211,10 @@ void read_json(const Request& request, const WorkerPath& path, Wanted& wanted) {
   if (!body.whole() && !request.body.empty()) {
     wanted.invalid = "body";
     wanted.why_invalid = "must be JSON";
+  }
+  if (body.bad_model()) {
+    wanted.invalid = "model";
+    wanted.why_invalid = "must be a text";
   }
   wanted.model = body.of("model");
   if (wanted.ollama) read_ollama(request, body, wanted);

@@ -133,6 +133,71 @@ class Pulling(Case):
         self.assertEqual(status, 501)
         self.assertIn("push", text)
 
+    def test_names_that_no_model_can_have(self):
+        port, _ = self.serve("--pull", "--manage")
+        names = ("hf:org/a--b", "hf:", "hf:org/../x", "../../etc/passwd", "a//b", "a b", "a\n", "hf.co/..", "x" * 2000,
+                 "x" * 100_000, "hf:" + REPO + ":Q 4", "\ud83d\ude00")
+        routes = (("POST", "/api/pull"), ("DELETE", "/api/delete"), ("POST", "/api/show"), ("POST", "/api/chat"),
+                  ("POST", "/api/generate"), ("POST", "/api/embed"), ("POST", "/api/embeddings"))
+        for method, path in routes:
+            for name in names:
+                status, text = self.error(port, method, path, {"model": name, "stream": True})
+                self.assertEqual((status, text[:7]), (400, "model: "), f"{path} {name[:99]} {text[:200]}")
+                self.assertLess(len(text), 8000)
+            for name in ("", None, 1, [NAME], {"name": NAME}, True):
+                status, text = self.error(port, method, path, {"model": name})
+                self.assertEqual(status, 400, f"{path} {name}")
+                self.assertIn("model", text)
+        for path in ("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/messages", "/v1/responses"):
+            for name in (*names, 1, [NAME]):
+                status, answer = ask(port, "POST", path, {"model": name})
+                self.assertEqual(status, 400, f"{path} {name} {answer}")
+                self.assertIn("model: ", json.loads(answer)["error"]["message"])
+        self.assertEqual(self.sent("hub"), [])
+
+    def test_the_kind_is_known_after_the_first_fetch(self):
+        port, _ = self.serve("--pull")
+        status, text = self.error(port, "POST", "/api/chat", {"model": NAME, "messages": [{"role": "user", "content": "a"}]})
+        self.assertEqual((status, text), (400, f'"hf:{REPO}:F16" does not support chat'))
+        self.assertEqual(len(self.fetched()), 1)
+        for path in ("/api/embed", "/v1/embeddings"):
+            status, answer = ask(port, "POST", path, {"model": NAME, "input": "a"})
+            self.assertEqual(status, 200, answer)
+        _, models = ask(port, "GET", "/v1/models")
+        self.assertEqual({model["kind"] for model in json.loads(models)["data"]}, {"embedding"})
+
+    def test_a_model_for_vectors_is_fetched_by_its_first_request(self):
+        port, _ = self.serve("--pull")
+        status, answer = ask(port, "POST", "/api/embed", {"model": NAME, "input": "a"})
+        self.assertEqual(status, 200, answer)
+        self.assertEqual(len(self.fetched()), 1)
+
+    def test_tags_tell_when_the_files_were_written(self):
+        path = self.rbee("pull", NAME).strip()
+        os.utime(path, (981173106, 981173106))
+        port, _ = self.serve()
+        for loaded in (False, True):
+            if loaded:
+                self.assertEqual(ask(port, "POST", "/api/embed", {"model": NAME, "input": "a"})[0], 200)
+                shown = json.loads(ask(port, "POST", "/api/show", {"model": NAME})[1])
+                self.assertEqual(shown["modified_at"], "2001-02-03T04:05:06.000Z")
+            for tag in json.loads(ask(port, "GET", "/api/tags")[1])["models"]:
+                self.assertEqual(tag["modified_at"], "2001-02-03T04:05:06.000Z", tag)
+
+    def test_a_tag_that_is_not_known_says_what_is(self):
+        port, _ = self.serve("--pull")
+        status, text = self.error(port, "POST", "/api/chat", {"model": "llama3.2:3b-text-q4_0", "messages": []})
+        self.assertEqual(status, 404)
+        self.assertIn("bartowski/Llama-3.2-3B-Instruct-GGUF", text)
+        status, text = self.error(port, "POST", "/api/pull", {"model": "llama3.2:9b", "stream": False})
+        self.assertEqual(status, 500)
+        self.assertIn("bartowski/Llama-3.2-3B-Instruct-GGUF", text)
+        for name in (NAME + ":137m-v1.5-fp16", "ollama.com/library/" + NAME, "registry.ollama.ai/library/" + NAME,
+                     "library/" + NAME, "hf.co/" + REPO + ":F16", "huggingface.co/" + REPO + ":f16"):
+            status, answer = ask(port, "POST", "/api/embed", {"model": name, "input": "a"})
+            self.assertEqual(status, 200, f"{name} {answer}")
+        self.assertEqual(len(self.fetched()), 1)
+
     def test_the_flag_is_needed(self):
         port, _ = self.serve()
         status, text = self.error(port, "POST", "/api/pull", {"model": NAME})

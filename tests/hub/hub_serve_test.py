@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import unittest
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import hub_test  # noqa: E402
@@ -120,14 +121,38 @@ class Serving(Case):
         self.assertEqual(self.listed(port), [])
         self.rbee("pull", "hf:org/bert")
         self.assertEqual(self.embed(port)[0], 200)
+        pid = self.worker(port, "hf:org/bert")["pid"]
         self.rbee("rm", "hf:org/bert")
-        self.assertEqual(self.listed(port), ["hf:org/bert"])  # it is loaded
-        self.embed(port, keep_alive=0)
-        for _ in range(20):
-            models = self.listed(port)
-            if models == []:
-                break
-        self.assertEqual(models, [])
+        self.assertEqual(self.listed(port), [])  # though it is loaded
+        self.assertEqual(self.embed(port)[0], 404)
+        self.wait_ended(pid)
+
+    def wait_ended(self, pid):
+        for _ in range(600):
+            if not os.path.exists(f"/proc/{pid}"):
+                return
+            time.sleep(0.05)
+        self.fail("it stays loaded")
+
+    def test_a_deletion_at_another_front_is_seen(self):
+        self.rbee("pull", "hf:org/bert")
+        one, _ = self.serve("--manage")
+        other, _ = self.serve()
+        self.assertEqual(self.embed(other)[0], 200)
+        pid = self.worker(other, "hf:org/bert")["pid"]
+        delete = urllib.request.Request(f"http://127.0.0.1:{one}/api/delete", b'{"model": "hf:org/bert"}', method="DELETE")
+        with urllib.request.urlopen(delete, timeout=30) as answer:
+            self.assertEqual(answer.status, 200)
+        time.sleep(2.1)
+        self.embed(other)  # nobody asks for the list, and this one may still be answered
+        self.wait_ended(pid)
+        self.assertEqual(self.embed(other)[0], 404)
+        self.assertEqual(self.listed(other), [])
+        self.assertEqual(self.worker_names(other), [])
+
+    def worker_names(self, port):
+        _, _, answer = hub_worker_test.asked(port, "/workers")
+        return [model["name"] for model in answer["models"]]
 
     def test_what_is_pulled_meanwhile_is_listed(self):
         port, _ = self.serve()
@@ -139,6 +164,22 @@ class Serving(Case):
         _, _, tags = hub_worker_test.asked(port, "/api/tags")
         self.assertEqual([m["name"] for m in tags["models"]], ["hf:org/bert"])
         self.assertEqual(self.post(port, "/v1/embeddings", {"input": "a"})[0], 200)
+
+    def test_repositories_without_an_organisation(self):
+        self.hub.repos["bert"] = Repo({**hub_test.files_below(BERT), "README.md": b"# old\n"})
+        self.rbee("pull", "bert")
+        self.assertTrue(os.path.isdir(os.path.join(self.cache, "models--bert")))
+        self.assertIn("hf:bert ", self.rbee("list"))
+        self.assertIn("model.safetensors", self.rbee("show", "hf:bert"))
+        port, _ = self.serve("--manage")
+        self.assertEqual(self.listed(port), ["hf:bert"])
+        for name in ("hf:bert", "hf.co/bert", "hf:bert@main"):
+            self.assertEqual(self.embed(port, name)[0], 200, name)
+        self.assertEqual(self.post(port, "/api/show", {"model": "hf.co/bert:latest"})[0], 200)
+        self.rbee("rm", "hf:bert")
+        self.assertEqual(self.listed(port), [])
+        port, _ = self.serve("--pull")
+        self.assertEqual(self.embed(port, "hf:bert")[0], 200)
 
     def test_names_of_the_same_files_are_one_model(self):
         self.rbee("pull", "hf:org/bert")

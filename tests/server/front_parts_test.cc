@@ -9,6 +9,7 @@
 #include <future>
 #include <nlohmann/json.hpp>
 
+#include "rbee/core/cancel.h"
 #include "rbee/core/cat.h"
 #include "server/front/config.h"
 #include "server/front/event.h"
@@ -212,6 +213,22 @@ TEST(KeepAlive, IsReadAsOllamaReadsIt) {
   for (const char* text : {"", "-", "m", "5", "5x", "5m5", "1..2s", " 5m", "five"}) {
     EXPECT_EQ(read(text).has_value(), std::string_view(text) == "5") << text;
   }
+  // Only 0 unloads at once; Go counts nanoseconds.
+  for (const char* text : {"1ns", "10us", "10\u00b5s", "10\u03bcs", "+.001ms", "0.4ms", "1e-6"}) {
+    EXPECT_EQ(read(text),
+              std::string_view(text) == "1e-6" ? std::nullopt : std::optional(milliseconds(1)))
+        << text;
+  }
+  EXPECT_EQ(read("1500\u00b5s"), milliseconds(2));
+  EXPECT_EQ(read("1h2m3.5s4ms"), milliseconds(3'723'504));
+  EXPECT_EQ(read("0.1ns"), milliseconds(0));
+  EXPECT_EQ(read("-0.1ns"), milliseconds(0));
+  EXPECT_EQ(read("-10us"), kForEver);
+  EXPECT_EQ(read("-1h30m"), kForEver);
+  for (const char* text : {"10\u00b5", "\u00b5s", "1 s", ".s", "1s-1s", "1M", "--1s", "1d"}) {
+    EXPECT_EQ(read(text), std::nullopt) << text;
+  }
+  EXPECT_EQ(server::keep_alive_of(1e-5), milliseconds(1));
   EXPECT_EQ(server::keep_alive_of(-1), kForEver);
   EXPECT_EQ(server::keep_alive_of(2.5), milliseconds(2500));
 }
@@ -227,6 +244,23 @@ TEST(KeepAlive, IsReadFromOllamasRoutesAlone) {
   EXPECT_EQ(wanted("/api/embed", "-1"), server::kForEver);
   EXPECT_EQ(wanted("/api/chat", "\"soon\""), std::nullopt);
   EXPECT_EQ(wanted("/v1/chat/completions", "0"), std::nullopt);
+}
+
+// The other route's field says nothing.
+TEST(KeepAlive, UnloadsWithoutATextOfItsOwnRoute) {
+  const auto unloads = [](const char* path, const char* field) {
+    const std::string body = cat(R"({"model":"m","keep_alive":0)", field, "}");
+    return server::wanted_by(asked(path, body))->only_unloads;
+  };
+  const char* const prompt = R"(,"prompt":"Hi")";
+  const char* const messages = R"(,"messages":[{"role":"user","content":"Hi"}])";
+  EXPECT_TRUE(unloads("/api/chat", prompt));
+  EXPECT_TRUE(unloads("/api/generate", messages));
+  EXPECT_TRUE(unloads("/api/chat", R"(,"messages":[])"));
+  EXPECT_TRUE(unloads("/api/generate", R"(,"prompt":"")"));
+  EXPECT_FALSE(unloads("/api/generate", prompt));
+  EXPECT_FALSE(unloads("/api/chat", messages));
+  EXPECT_FALSE(unloads("/api/embed", ""));
 }
 
 // Members by number, of 10 bytes each unless they say more.
@@ -363,6 +397,50 @@ TEST(Names, AClientDoesNotTakeAllThreads) {
   gate.set_value();
   wait_for(static_cast<size_t>(taken) + 1);
   EXPECT_EQ(found.size(), static_cast<size_t>(taken) + 1);
+}
+
+// A look-up ends with the last client that waits for it.
+TEST(Names, WhoLeavesTakesNoShare) {
+  boost::asio::io_context io;
+  const auto work = boost::asio::make_work_guard(io);
+  std::atomic<int> running = 0, ended = 0;
+  server::Finder finder(
+      io,
+      [&](const std::string& name) -> std::optional<server::ServedModel> {
+        ++running;
+        while (name.starts_with("slow") && !is_cancelled()) std::this_thread::yield();
+        ++ended;
+        return server::ServedModel{.name = name};
+      },
+      nullptr);
+  std::vector<std::string> found;
+  const auto note = [&](const server::FoundModel& one) { found.push_back(one.model->name); };
+  const auto wait_for = [&](const std::function<bool()>& is_so) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!is_so() && std::chrono::steady_clock::now() < end) io.run_for(milliseconds(10));
+    return is_so();
+  };
+  std::vector<uint64_t> waiters;
+  for (int i = 0; i < 16; ++i) {
+    waiters.push_back(finder.ask(cat("slow", i), "one", note).value());
+  }
+  EXPECT_FALSE(finder.ask("quick", "one", note));
+  const uint64_t other = finder.ask("slow0", "two", note).value();  // shares its look-up
+  ASSERT_TRUE(wait_for([&] { return running == 2; }));
+  while (!waiters.empty()) {  // those in the queue first
+    finder.leave(waiters.back());
+    waiters.pop_back();
+  }
+  ASSERT_TRUE(wait_for([&] { return ended == 1; }));  // of the two that ran, for "two" goes on
+  EXPECT_EQ(running, 2);
+  for (int i = 0; i < 16; ++i) EXPECT_TRUE(finder.ask(cat("quick", i), "one", note)) << i;
+  EXPECT_TRUE(wait_for([&] { return found.size() == 16; }));
+  EXPECT_EQ(std::ranges::count(found, "slow0"), 0);
+  finder.leave(other);
+  EXPECT_TRUE(wait_for([&] { return ended == 18; }));
+  // A new one does not get the answer of a look-up that was told to end.
+  EXPECT_TRUE(finder.ask("quick", "two", note));
+  EXPECT_TRUE(wait_for([&] { return found.size() == 17; }));
 }
 
 TEST(Room, MemoryOfAProcessCountsWhatItWrote) {
