@@ -159,10 +159,13 @@ void drain(server::Front& front, const server::Server& server, std::chrono::seco
 server::FrontHooks hooks_of(const Options& options, const std::shared_ptr<HubModels>& on_demand) {
   server::FrontHooks out{.free_memory = free_memory};
   if (!on_demand) return out;
-  out.find_model = [on_demand](const std::string& name) { return on_demand->find(name); };
+  const std::shared_ptr<ModelRecords> records = make_model_records();
+  out.find_model = [on_demand, records](const std::string& name) {
+    return find_served(*on_demand, *records, name);
+  };
   out.list_models = [on_demand] { return on_demand->list(); };
   out.has_files = HubModels::has_files;
-  out.files = make_model_files(on_demand);
+  out.files = make_model_files(on_demand, records);
   out.may_pull = options.pull;
   out.may_manage = options.manage;
   return out;
@@ -250,8 +253,8 @@ Command add_serve(CLI::App& parent) {
                   ->capture_default_str());
   add_by_name(app->add_flag("--pull", options->pull,
                             "Fetch the models of the hub that requests name (hf:org/repo)"));
-  add_by_name(
-      app->add_flag("--manage", options->manage, "Clients may delete models, by Ollama's routes"));
+  add_by_name(app->add_flag("--manage", options->manage,
+                            "Clients may delete, copy and make models, by Ollama's routes"));
   app->add_option("--max-memory", options->max_memory,
                   "Memory of a device that all models together may need, such as 24GB; 0 = as is "
                   "free")

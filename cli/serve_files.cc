@@ -1,6 +1,7 @@
 #include "cli/serve_files.h"
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <utility>
 
@@ -9,11 +10,15 @@
 #include "rbee/engine/common/device_choice.h"
 #include "rbee/hub/cache.h"
 #include "rbee/hub/pull.h"
+#include "rbee/text/template/chat_template.h"
 
 namespace rbee::tools {
 namespace {
 
 using server::ModelPart;
+using server::OllamaCopy;
+using server::OllamaCreate;
+using server::OllamaRecord;
 using server::PullWatch;
 using server::Removal;
 using server::ServedModel;
@@ -68,9 +73,34 @@ class Parts {
 
 class HubFiles final : public server::ModelFiles {
  public:
-  explicit HubFiles(std::shared_ptr<const HubModels> models) : models_(std::move(models)) {}
+  HubFiles(std::shared_ptr<const HubModels> models, std::shared_ptr<ModelRecords> records)
+      : models_(std::move(models)), records_(std::move(records)) {}
 
-  void check_name(const std::string& name) const override { hub::check_written_name(name); }
+  std::vector<OllamaRecord> records() override { return records_->list(); }
+  std::optional<OllamaRecord> find_record(const std::string& name) override {
+    return records_->find(name);
+  }
+
+  void create(const OllamaCreate& create) override {
+    save(create.made_of(source(create.record.from)));
+  }
+
+  void copy(const OllamaCopy& copy) override {
+    OllamaRecord made = source(copy.source);
+    made.name = copy.destination;
+    save(std::move(made));
+  }
+
+  std::string problem_of_name(const std::string& name) const override {
+    try {
+      hub::check_written_name(name);
+      return {};
+    } catch (const Error& error) {
+      const std::string begin = cat(error.op(), ": ");
+      const std::string_view words = error.what();
+      return std::string(words.starts_with(begin) ? words.substr(begin.size()) : words);
+    }
+  }
 
   std::optional<ServedModel> pull(const std::string& name, const PullWatch& watch) override {
     const std::optional<std::string> text = HubModels::hub_name(name);
@@ -87,6 +117,7 @@ class HubFiles final : public server::ModelFiles {
   }
 
   std::optional<Removal> removal(const std::string& name) override {
+    if (const auto record = records_->find(name)) return removal_of(*record);
     const std::optional<std::string> text = HubModels::hub_name(name);
     if (!text) return std::nullopt;
     const hub::ModelName found = hub::parse_model_name(*text);
@@ -98,7 +129,11 @@ class HubFiles final : public server::ModelFiles {
                          return hub::is_hub_name(served) &&
                                 hub::parse_model_name(served).repo == repo;
                        },
-                   .check = [cache, repo = found.repo] { cache.check_not_fetched(repo); },
+                   .check =
+                       [this, cache, repo = found.repo] {
+                         check_not_used(repo);
+                         cache.check_not_fetched(repo);
+                       },
                    .erase =
                        [cache, repo = found.repo] {
                          if (cache.remove(repo)) return;
@@ -107,6 +142,66 @@ class HubFiles final : public server::ModelFiles {
   }
 
  private:
+  // A model that others can be made of. Throws not_found.
+  OllamaRecord source(const std::string& name) const {
+    if (auto made = records_->find(name)) return std::move(*made);
+    const std::optional<std::string> text = HubModels::hub_name(name);
+    if (!text) fail(Code::not_found, "create", name, " is not here");
+    const ServedModel model =
+        by_its_usual_name(hub::parse_model_name(*text).repo, models_->describe(*text));
+    if (hub::is_hub_name(model.model)) fail(Code::not_found, "create", name, " is not fetched");
+    return {.from = model.name};
+  }
+
+  void save(OllamaRecord made) const {
+    check(!names_hub_model(made.name), "model", "'", made.name,
+          "' is the name of a model of the hub: choose another");
+    const server::ModelKind kind = models_->describe(made.from).kind;
+    check(kind != server::ModelKind::image, "from", "a model for pictures has no other names");
+    const bool has_text = made.has_settings() || !made.chat_template.empty();
+    check(kind == server::ModelKind::chat || !has_text, "from",
+          "a model for embeddings takes no template, system, parameters and messages");
+    if (!made.chat_template.empty()) check_template(made.chat_template);
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    made.created = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+    records_->save(made);
+  }
+
+  static bool names_hub_model(const std::string& name) {
+    try {
+      return HubModels::hub_name(name).has_value();
+    } catch (const Error& error) {
+      if (error.code() != Code::not_found) throw;
+      return false;  // another tag of a family of Ollama's
+    }
+  }
+
+  static void check_template(const std::string& text) {
+    try {
+      const text::ChatTemplate parsed(text);
+    } catch (const Error& error) {
+      fail(Code::invalid_argument, "template", "this is no Jinja template (", error.what(),
+           "); Ollama's own, which are Go's, are not run here");
+    }
+  }
+
+  Removal removal_of(const OllamaRecord& record) const {
+    return {.concerns = [name = record.name](const std::string& served) { return served == name; },
+            .check = [] {},
+            .erase =
+                [records = records_, name = record.name] {
+                  if (!records->remove(name)) fail(Code::not_found, "delete", name, " is gone");
+                }};
+  }
+
+  void check_not_used(const std::string& repo) const {
+    for (const OllamaRecord& record : records_->list()) {
+      if (hub::parse_model_name(record.from).repo != repo) continue;
+      fail(Code::unsupported, "delete", "the model '", record.name, "' is made of hf:", repo,
+           ": delete that first");
+    }
+  }
+
   // As a list of the cache names it, so that one model is not served under two names.
   ServedModel by_its_usual_name(const std::string& repo, ServedModel model) const {
     for (const std::string& name : models_->names(repo)) {
@@ -142,12 +237,45 @@ class HubFiles final : public server::ModelFiles {
   }
 
   const std::shared_ptr<const HubModels> models_;
+  const std::shared_ptr<ModelRecords> records_;
 };
+
+// Its files are those of another model; its template is its own, and so is its worker.
+ServedModel with_template(ServedModel model, const OllamaRecord& record, const std::string& file) {
+  model.name = record.name;
+  model.files += cat("#", record.name, "#", file);
+  model.adapters.clear();
+  std::vector<std::string> flags;
+  for (size_t i = 0; i < model.flags.size(); ++i) {
+    if (model.flags[i] == "--alias") {
+      ++i;  // and the name
+    } else {
+      flags.push_back(model.flags[i]);
+    }
+  }
+  flags.insert(flags.end(), {"--chat-template", file});
+  model.flags = std::move(flags);
+  return model;
+}
 
 }  // namespace
 
-std::shared_ptr<server::ModelFiles> make_model_files(std::shared_ptr<const HubModels> models) {
-  return std::make_shared<HubFiles>(std::move(models));
+std::shared_ptr<ModelRecords> make_model_records() {
+  return std::make_shared<ModelRecords>(hub::read_settings().cache.parent_path() / "rbee-models");
+}
+
+std::shared_ptr<server::ModelFiles> make_model_files(std::shared_ptr<const HubModels> models,
+                                                     std::shared_ptr<ModelRecords> records) {
+  return std::make_shared<HubFiles>(std::move(models), std::move(records));
+}
+
+std::optional<ServedModel> find_served(const HubModels& models, ModelRecords& records,
+                                       const std::string& name) {
+  const std::optional<OllamaRecord> record = records.find(name);
+  if (!record || record->chat_template.empty()) return models.find(name);
+  std::optional<ServedModel> model = models.find(record->from);
+  if (!model) return model;
+  return with_template(std::move(*model), *record, records.template_file(*record).string());
 }
 
 }  // namespace rbee::tools

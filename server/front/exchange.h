@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "server/apis/ollama/record.h"
 #include "server/front/replica.h"
 #include "server/front/routing.h"
 #include "server/http/mailbox.h"
@@ -15,11 +16,12 @@ namespace rbee::server {
 
 struct Exchange {
   Request request;
-  Wanted wanted;
-  std::shared_ptr<DelayedResponse> later;  // destination of the answer
-  std::shared_ptr<EventQueue> events;      // destination of its events; null: no head yet
-  std::optional<uint64_t> looked_for;      // of the finder, while it looks for the model
-  std::optional<size_t> model;             // index of the model that answers; nothing: not found
+  Wanted wanted;                               // of a made model: the one that answers for it
+  std::shared_ptr<const OllamaRecord> record;  // the made model that it names; null: none
+  std::shared_ptr<DelayedResponse> later;      // destination of the answer
+  std::shared_ptr<EventQueue> events;          // destination of its events; null: no head yet
+  std::optional<uint64_t> looked_for;          // of the finder, while it looks for the model
+  std::optional<size_t> model;       // index of the model that answers; nothing: not found
   int failures = 0;                  // loads of this model that had failed when the request came
   std::shared_ptr<Replica> replica;  // works on it, or is the only one that may; null: none yet
   std::shared_ptr<Upstream> upstream;

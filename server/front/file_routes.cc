@@ -1,5 +1,6 @@
 #include "server/front/file_routes.h"
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <utility>
@@ -15,11 +16,17 @@
 #include "server/front/paths.h"
 #include "server/front/routing.h"
 #include "server/http/error_form.h"
+#include "server/http/mailbox.h"
 #include "server/worker/routes.h"
 
 namespace rbee::server {
 namespace {
 
+constexpr std::string_view kStopping = "the server is stopping";
+// Of a model that is made; there is nothing to wait for between them.
+constexpr const char* kReading = R"({"status":"reading model metadata"})";
+constexpr const char* kWriting = R"({"status":"writing manifest"})";
+constexpr const char* kSuccess = R"({"status":"success"})";
 constexpr size_t kThreads = 2;
 constexpr size_t kMostWaiting = 64;
 constexpr std::chrono::milliseconds kLook{50};  // at whether the front ends
@@ -44,11 +51,23 @@ int status_of(const Error& error) {
   }
 }
 
+// The work's answer, or what it threw as one. name: of the model that it needs.
+Response answered(const std::string& name, const std::function<Response()>& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    if (error.code() == Code::not_found) return no_ollama_model(valid_text(name));
+    return plain_error(status_of(error), without_folders(valid_text(error.what())));
+  } catch (const std::exception& error) {
+    return plain_error(500, without_folders(valid_text(error.what())));
+  }
+}
+
 Response refuse(const Request& request) {
   return error_response(request, 501,
                         {"NOT_IMPLEMENTED", cat(request.method, " ", request.path,
-                                                " is not supported: models come from the hub, and "
-                                                "are only read")});
+                                                " is not supported: the files of models come "
+                                                "from the hub, and are only read")});
 }
 
 }  // namespace
@@ -71,7 +90,7 @@ Response FileRoutes::pull(const Request& request) {
   return guarded(ollama_error, [&] {
     const OllamaPull body = parse_ollama_pull(request.body);
     if (body.model.empty()) return plain_error(400, "invalid model name");
-    files_->check_name(body.model);
+    check_name("model", body.model);
     return pulls_.pull(body.model, body.stream);
   });
 }
@@ -81,13 +100,84 @@ Response FileRoutes::remove(const Request& request) {
   return guarded(ollama_error, [&] {
     const std::string name = parse_ollama_show(request.body);
     if (name.empty()) return plain_error(400, "invalid model name");
-    files_->check_name(name);
-    Response out;
-    out.later = threads_.submit({.client = request.sender(),
-                                 .work = [this, name] { return remove_now(name); },
-                                 .refusal = [] { return plain_error(429, "too many requests"); }});
-    return out.later ? out : plain_error(429, "too many requests");
+    check_name("model", name);
+    return aside(request, [this, name] { return remove_now(name); });
   });
+}
+
+// Throws invalid_argument, which names the body's field.
+void FileRoutes::check_name(const std::string& field, const std::string& name) const {
+  if (const std::string problem = files_->problem_of_name(name); !problem.empty()) {
+    fail(Code::invalid_argument, field, problem);
+  }
+}
+
+// On a thread of its own.
+Response FileRoutes::aside(const Request& request, std::function<Response()> work) {
+  Response out;
+  out.later = threads_.submit({.client = request.sender(), .work = std::move(work), .refusal = [] {
+                                 return plain_error(429, "too many requests");
+                               }});
+  return out.later ? out : plain_error(429, "too many requests");
+}
+
+Response FileRoutes::create(const Request& request) {
+  if (!may_manage_) return not_allowed(request, "--manage");
+  return guarded(ollama_error, [&] {
+    const OllamaCreate body = parse_ollama_create(request.body);
+    if (body.record.name.empty()) return plain_error(400, "invalid model name");
+    check_name("model", body.record.name);
+    check_name("from", body.record.from);
+    return aside(request, [this, body] { return create_now(body); });
+  });
+}
+
+Response FileRoutes::create_now(const OllamaCreate& body) {
+  return answered(body.record.from, [&] {
+    files_->create(body);
+    // A worker of an older one has its template.
+    const auto is_it = [name = body.record.name](const std::string& served) {
+      return served == name;
+    };
+    if (!drop(is_it)) return plain_error(503, kStopping);
+    log(LogLevel::info, "a client made a model", {{"model", printable(body.record.name)}});
+    if (!body.stream) return json_response(200, kSuccess);
+    Response out = json_response(200, cat(kReading, "\n", kWriting, "\n", kSuccess, "\n"));
+    out.content_type = kLineStreamType;
+    return out;
+  });
+}
+
+Response FileRoutes::copy(const Request& request) {
+  if (!may_manage_) return not_allowed(request, "--manage");
+  return guarded(ollama_error, [&] {
+    const OllamaCopy body = parse_ollama_copy(request.body);
+    if (body.source.empty()) return plain_error(400, "source is required");
+    if (body.destination.empty()) return plain_error(400, "destination is required");
+    check_name("source", body.source);
+    check_name("destination", body.destination);
+    return aside(request, [this, body] { return copy_now(body); });
+  });
+}
+
+Response FileRoutes::copy_now(const OllamaCopy& body) {
+  return answered(body.source, [&] {
+    files_->copy(body);
+    const auto is_it = [name = body.destination](const std::string& served) {
+      return served == name;
+    };
+    if (!drop(is_it)) return plain_error(503, kStopping);
+    log(LogLevel::info, "a client copied a model", {{"model", printable(body.destination)}});
+    return json_response(200, "");
+  });
+}
+
+std::vector<OllamaRecord> FileRoutes::records() const {
+  return files_ ? files_->records() : std::vector<OllamaRecord>();
+}
+
+std::optional<OllamaRecord> FileRoutes::find_record(const std::string& name) const {
+  return files_ && !name.empty() ? files_->find_record(name) : std::nullopt;
 }
 
 // Returns when the workers have ended; false if the front ends first.
@@ -102,20 +192,15 @@ bool FileRoutes::drop(const std::function<bool(const std::string&)>& which) {
 }
 
 Response FileRoutes::remove_now(const std::string& name) {
-  try {
+  return answered(name, [&] {
     const std::optional<Removal> removal = files_->removal(name);
     if (!removal) return no_ollama_model(valid_text(name));
     removal->check();
-    if (!drop(removal->concerns)) return plain_error(503, "the server is stopping");
+    if (!drop(removal->concerns)) return plain_error(503, kStopping);
     removal->erase();
     log(LogLevel::info, "a client deleted a model", {{"model", printable(name)}});
     return json_response(200, "");
-  } catch (const Error& error) {
-    if (error.code() == Code::not_found) return no_ollama_model(valid_text(name));
-    return plain_error(status_of(error), without_folders(valid_text(error.what())));
-  } catch (const std::exception& error) {
-    return plain_error(500, without_folders(valid_text(error.what())));
-  }
+  });
 }
 
 void FileRoutes::add_to(Router& router) {
@@ -127,13 +212,16 @@ void FileRoutes::add_to(Router& router) {
                 .errors = ErrorForm::ollama});
   };
   const auto is_ours = [&](const OllamaRefusal& one) {
-    return files_ != nullptr && (one.path == "/api/pull" || one.path == "/api/delete");
+    constexpr std::string_view kOurs[] = {"/api/pull", "/api/delete", "/api/create", "/api/copy"};
+    return files_ != nullptr && std::ranges::count(kOurs, one.path) > 0;
   };
   for (const OllamaRefusal& refusal : kOllamaRefusals) {
     if (is_ours(refusal)) continue;
     add(refusal.method, refusal.path, files_ ? refuse : refuse_ollama, Body::none);
   }
   if (files_ == nullptr) return;
+  add("POST", "/api/create", [this](const Request& request) { return create(request); }, Body::any);
+  add("POST", "/api/copy", [this](const Request& request) { return copy(request); }, Body::any);
   add("POST", "/api/pull", [this](const Request& request) { return pull(request); }, Body::any);
   add(
       "DELETE", "/api/delete", [this](const Request& request) { return remove(request); },

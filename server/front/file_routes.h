@@ -1,6 +1,6 @@
 #pragma once
-// Ollama's routes about files of models: /api/pull, /api/delete and the refused ones. Internal to
-// server/front.
+// Ollama's routes about files of models: /api/pull, /api/delete, /api/create, /api/copy and the
+// refused ones. Internal to server/front.
 
 #include <atomic>
 #include <functional>
@@ -27,6 +27,9 @@ class FileRoutes {
   FileRoutes(const FrontHooks& hooks, Front front);
 
   void add_to(Router& router);
+  // The models that clients made; from any thread.
+  std::vector<OllamaRecord> records() const;
+  std::optional<OllamaRecord> find_record(const std::string& name) const;
   // Ends all that runs, since the front ends.
   void stop();
 
@@ -34,6 +37,12 @@ class FileRoutes {
   Response pull(const Request& request);
   Response remove(const Request& request);
   Response remove_now(const std::string& name);
+  Response create(const Request& request);
+  Response create_now(const OllamaCreate& body);
+  Response copy(const Request& request);
+  Response copy_now(const OllamaCopy& body);
+  void check_name(const std::string& field, const std::string& name) const;
+  Response aside(const Request& request, std::function<Response()> work);
   bool drop(const std::function<bool(const std::string&)>& which);
 
   const std::shared_ptr<ModelFiles> files_;  // null: all is refused

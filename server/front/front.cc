@@ -14,6 +14,7 @@
 #include "server/apis/ollama/models.h"
 #include "server/apis/pages.h"
 #include "server/front/file_routes.h"
+#include "server/front/made_models.h"
 #include "server/front/ollama_lists.h"
 #include "server/front/openapi.h"
 #include "server/front/pool.h"
@@ -276,6 +277,9 @@ Response Front::Impl::pass(const Request& request) {
   });
   exchange->request = request;
   exchange->wanted = std::move(wanted);
+  std::optional<Response> refusal =
+      use_record(*exchange, files_.find_record(exchange->wanted.model));
+  if (refusal) return std::move(*refusal);
   Response response;
   response.later = exchange->later = std::make_shared<DelayedResponse>(pool_.leaver(exchange));
   asio::post(io_, [this, exchange] { pool_.begin(exchange); });
@@ -285,9 +289,10 @@ Response Front::Impl::pass(const Request& request) {
 // On the pool's thread.
 json Front::Impl::model_list() const {
   json list = json::array();
+  const Records records = files_.records();
   for (size_t i = 0; i < pool_.models().size(); ++i) {
-    if (pool_.models()[i].gone) continue;
     const ServedModel& model = pool_.models()[i].served;
+    if (pool_.models()[i].gone || is_made(records, model.name)) continue;
     json entry = {{"id", model.name},
                   {"object", "model"},
                   {"created", created_},
@@ -302,6 +307,7 @@ json Front::Impl::model_list() const {
       entry["parent"] = model.name;
       list.push_back(entry);
     }
+    add_made_ids(records, model.name, entry, list);
   }
   return list;
 }
@@ -437,11 +443,12 @@ Response Front::Impl::ollama_tags_of_all() {
   return listed([this](const std::shared_ptr<DelayedResponse>& out) {
     pool_.gather("/api/tags", [this, out](const std::vector<Pool::WorkerReply>& replies) {
       const std::map<size_t, json> told = lists_of(pool_, replies);
+      const Records records = files_.records();
       std::map<std::string, json> tags;
       json models = json::array();
       for (size_t i = 0; i < pool_.models().size(); ++i) {
-        if (pool_.models()[i].gone) continue;
         const ServedModel& model = pool_.models()[i].served;
+        if (pool_.models()[i].gone || is_made(records, model.name)) continue;
         json& known = tags[cat(model.name, " ", model.files)];
         known = std::move(tags_[cat(model.name, " ", model.files)]);
         if (const auto found = told.find(i); found != told.end()) known = found->second;
@@ -452,6 +459,7 @@ Response Front::Impl::ollama_tags_of_all() {
           if (model.modified > 0) tag["modified_at"] = time_text(model.modified);
           models.push_back(std::move(tag));
         }
+        add_made_tags(records, model.name, known.front(), models);
       }
       tags_ = std::move(tags);
       out->set(json_response(200, json{{"models", models}}.dump()));
@@ -463,13 +471,14 @@ Response Front::Impl::ollama_tags_of_all() {
 Response Front::Impl::ollama_loaded() {
   return later([this](const std::shared_ptr<DelayedResponse>& out) {
     pool_.gather("/api/ps", [this, out](const std::vector<Pool::WorkerReply>& replies) {
+      const Records records = files_.records();
       json models = json::array();
       for (auto& [index, list] : lists_of(pool_, replies)) {
         const auto end = pool_.expiry(index);
         const auto left = end ? *end - std::chrono::steady_clock::now() : Duration();
         for (json model : list) {
           if (end) model["expires_at"] = iso8601(std::chrono::system_clock::now() + left);
-          models.push_back(std::move(model));
+          add_loaded(records, pool_.models()[index].served.name, model, models);
         }
       }
       out->set(json_response(200, json{{"models", models}}.dump()));

@@ -6,7 +6,9 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "server/apis/ollama/record.h"
 #include "server/front/config.h"
 
 namespace rbee::server {
@@ -36,11 +38,18 @@ class ModelFiles {
   ModelFiles(const ModelFiles&) = delete;
   ModelFiles& operator=(const ModelFiles&) = delete;
 
-  // Throws invalid_argument, naming the field "model", for what can be no model's name.
-  virtual void check_name(const std::string& name) const = 0;
+  // Why this can be no model's name; empty: it can.
+  virtual std::string problem_of_name(const std::string& name) const = 0;
   // Fetches what is missing of a model. Nothing if the name means none. Throws not_found if the hub
   // has no such model, cancelled if the thread's CancelScope ends it, and others.
   virtual std::optional<ServedModel> pull(const std::string& name, const PullWatch& watch) = 0;
+  // The models that clients made of others, by name. Quick, since requests wait for it.
+  virtual std::vector<OllamaRecord> records() = 0;
+  virtual std::optional<OllamaRecord> find_record(const std::string& name) = 0;
+  // Makes one, in the place of another with this name. Throws not_found if the model that it is
+  // made of is not here, and invalid_argument, unsupported and io.
+  virtual void create(const OllamaCreate& create) = 0;
+  virtual void copy(const OllamaCopy& copy) = 0;
   // Nothing if no such model is here. Throws unsupported if files of others would go too.
   virtual std::optional<Removal> removal(const std::string& name) = 0;
 };

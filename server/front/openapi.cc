@@ -217,6 +217,20 @@ class Document {
         "completed":{"type":"integer"},"error":{"type":"string"}}}})");
     add("/api/pull", "post", "pull", "Fetches a model of the hub; needs --pull",
         {{"application/x-ndjson", line}, {"application/json", line}});
+    add("/api/create", "post", "create", "Makes a model of another; needs --manage",
+        {{"application/x-ndjson", line}, {"application/json", line}});
+    add("/api/copy", "post", "copy", "Gives a model one more name; needs --manage", Json());
+    const auto takes = [this](const char* path, const char* properties) {
+      Json& body = out_["paths"][path]["post"]["requestBody"];
+      body["content"]["application/json"]["schema"]["properties"] = parsed(properties);
+    };
+    takes("/api/create", R"({"model":{"type":"string"},"from":{"type":"string"},
+        "name":{"type":"string","description":"The older name of model"},
+        "system":{"type":"string"},"template":{"type":"string","description":"Jinja"},
+        "parameters":{"type":"object"},"messages":{"type":"array","items":{"type":"object"}},
+        "license":{"type":["string","array"],"items":{"type":"string"}},
+        "stream":{"type":"boolean","default":true}})");
+    takes("/api/copy", R"({"source":{"type":"string"},"destination":{"type":"string"}})");
     add("/api/delete", "delete", "delete", "Deletes a model of the cache; needs --manage", Json());
   }
 

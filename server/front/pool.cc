@@ -364,6 +364,7 @@ void Pool::on_end(const Held& exchange, UpstreamEnd end) {
   const bool shows = exchange->request.path == "/api/show" && response.status == 200;
   const int64_t modified = exchange->model ? models_[*exchange->model].served.modified : 0;
   if (shows && modified > 0) response.body = shown_with_time(response.body, modified);
+  if (shows && exchange->record) response.body = shown_of_record(*exchange->record, response.body);
   answer(exchange, std::move(response));
 }
 

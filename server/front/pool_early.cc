@@ -63,7 +63,8 @@ void Pool::unload(const Held& exchange, size_t model) {
   exchange->head.status = 200;  // so that its keep_alive counts
   ++counts_.answered;
   const Wanted& wanted = exchange->wanted;
-  answer(exchange, json_response(200, ollama_unloaded_json({.model = valid_text(wanted.model),
+  const std::string& name = exchange->record ? exchange->record->name : wanted.model;
+  answer(exchange, json_response(200, ollama_unloaded_json({.model = valid_text(name),
                                                             .chat = wanted.operation == "chat"})));
 }
 

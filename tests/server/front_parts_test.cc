@@ -494,8 +494,8 @@ TEST(FrontOpenApi, HoldsWhatIsRouted) {
                          "/openapi.json", "/health", "/health/live", "/health/ready", "/workers",
                          "/v1/health", "/ready", "/v1/ready", "/version", "/models", "/models/{id}",
                          "/v1/models", "/v1/models/{id}", "/metrics", "/api/pull", "/api/delete",
-                         "/v1/chat/completions", "/v1/images/generations", "/v1/jobs",
-                         "/v1/jobs/{job_id}"));
+                         "/api/create", "/api/copy", "/v1/chat/completions",
+                         "/v1/images/generations", "/v1/jobs", "/v1/jobs/{job_id}"));
   // The front's own description, whatever a worker says of this path.
   EXPECT_EQ(both.at("paths").at("/v1/models").at("get").at("operationId"), "front.models");
   // Two kinds each have another schema Ask.
@@ -531,7 +531,7 @@ TEST(FrontOpenApi, WithoutWorkersHasItsOwnPaths) {
   using nlohmann::json;
   for (const char* text : {"", "[]", "{}", "not JSON", R"({"paths":[]})"}) {
     const json alone = json::parse(server::front_openapi({{ModelKind::chat, text}}, "1"));
-    EXPECT_EQ(alone.at("paths").size(), 16u) << text;
+    EXPECT_EQ(alone.at("paths").size(), 18u) << text;
     EXPECT_TRUE(alone.at("components").at("schemas").empty());
   }
 }

@@ -49,17 +49,11 @@ std::string upper(std::string text) {
   return text;
 }
 
-std::string sha256_of(const std::string& text) {
-  unsigned char bytes[SHA256_DIGEST_LENGTH];
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), bytes);
-  return hex(bytes);
-}
-
 // Ollama hashes the model's files. This hash changes with any of the model's properties.
 std::string digest_of(const engine::ModelInfo& info) {
-  return sha256_of(cat(info.id, "\n", info.architecture, "\n", info.quantization, "\n",
-                       info.parameters, "\n", info.weight_bytes, "\n", info.vocab_size, "\n",
-                       info.chat_template));
+  return ollama_digest(cat(info.id, "\n", info.architecture, "\n", info.quantization, "\n",
+                           info.parameters, "\n", info.weight_bytes, "\n", info.vocab_size, "\n",
+                           info.chat_template));
 }
 
 // parent: the model of an adapter; empty: none.
@@ -141,6 +135,12 @@ std::optional<std::string> OllamaModel::find_for(const Request& request,
   return front_found_it ? name : found;
 }
 
+std::string ollama_digest(const std::string& text) {
+  unsigned char bytes[SHA256_DIGEST_LENGTH];
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), bytes);
+  return hex(bytes);
+}
+
 OllamaModel ollama_model(const WorkerService& service, engine::ModelInfo info) {
   return {.name = service.model_id(),
           .aliases = service.options().aliases,
@@ -163,7 +163,7 @@ std::string ollama_file_json(const OllamaFile& file) {
                {"model", file.name},
                {"modified_at", file.modified_at},
                {"size", file.bytes},
-               {"digest", sha256_of(cat(file.name, "\n", file.bytes))},
+               {"digest", ollama_digest(cat(file.name, "\n", file.bytes))},
                {"details",
                 {{"parent_model", ""},
                  {"format", file.gguf ? "gguf" : "safetensors"},

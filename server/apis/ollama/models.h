@@ -52,6 +52,9 @@ Response ollama_show(const WorkerService& service, const Request& request,
 // The answer to a name that nothing here has; empty: to a body without a name.
 Response no_ollama_model(const std::string& sent);
 
+// SHA-256 in hexadecimal digits, as Ollama's lists tell models apart.
+std::string ollama_digest(const std::string& text);
+
 // An error in Ollama's form; see ErrorBody.
 std::string ollama_error(int status, std::string_view code, const std::exception& error);
 

@@ -1,0 +1,153 @@
+#include "cli/model_records.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+
+#include "rbee/core/error.h"
+#include "rbee/core/input_file.h"
+#include "rbee/core/log.h"
+#include "rbee/core/printable.h"
+#include "rbee/hub/cache.h"
+#include "server/apis/ollama/models.h"
+#include "server/apis/ollama/names.h"
+
+namespace rbee::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using server::OllamaRecord;
+
+constexpr size_t kMostRecords = 1000;
+constexpr size_t kMaxRecord = size_t{1} << 20;  // bytes
+constexpr std::string_view kRecord = ".json", kTemplate = ".jinja";
+constexpr std::chrono::seconds kTimesDiffer{1};  // between two changes of a folder, surely
+
+void check_io(bool good, const fs::path& path, std::string_view what) {
+  if (!good) fail(Code::io, path.filename().string(), what, ": ", std::strerror(errno));
+}
+
+// Of one name in all its spellings.
+std::string file_of(const std::string& name) {
+  return cat(server::ollama_digest(server::plain_model_name(name)), kRecord);
+}
+
+std::vector<fs::path> files_of(const fs::path& folder, std::string_view ending) {
+  std::vector<fs::path> out;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ending) out.push_back(entry.path());
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+// So that a name is not there before its bytes are.
+void sync(const fs::path& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  check_io(descriptor >= 0 && fsync(descriptor) == 0, path, "it cannot be written");
+  close(descriptor);
+}
+
+}  // namespace
+
+void ModelRecords::read() {
+  std::error_code error;
+  const fs::file_time_type changed = fs::last_write_time(folder_, error);
+  if (settled_ && !error && changed == changed_) return;
+  records_.clear();
+  changed_ = changed;
+  settled_ = !error && fs::file_time_type::clock::now() - changed > kTimesDiffer;
+  for (const fs::path& file : files_of(folder_, kRecord)) {
+    if (records_.size() >= kMostRecords) break;
+    try {
+      records_.push_back(server::record_from_json(read_file(file, kMaxRecord)));
+    } catch (const Error& unreadable) {
+      log(LogLevel::warn, "the record of a model cannot be read",
+          {{"file", file.string()}, {"error", printable_line(unreadable.what())}});
+    }
+  }
+  std::ranges::sort(records_, {}, &OllamaRecord::name);
+}
+
+std::vector<OllamaRecord> ModelRecords::list() {
+  const std::scoped_lock lock(mutex_);
+  read();
+  return records_;
+}
+
+std::optional<OllamaRecord> ModelRecords::find(const std::string& name) {
+  const std::scoped_lock lock(mutex_);
+  read();
+  const auto found = std::ranges::find_if(records_, [&](const OllamaRecord& record) {
+    return server::same_model_name(record.name, name);
+  });
+  return found == records_.end() ? std::nullopt : std::optional(*found);
+}
+
+fs::path ModelRecords::template_file(const OllamaRecord& record) const {
+  return folder_ / cat(server::ollama_digest(record.chat_template), kTemplate);
+}
+
+void ModelRecords::write(const fs::path& path, const std::string& text) const {
+  const fs::path unfinished = folder_ / "unfinished";  // one process at a time writes
+  std::ofstream out(unfinished, std::ios::binary);
+  out << text;
+  out.close();
+  check_io(out.good(), path, "it cannot be written");
+  sync(unfinished);
+  check_io(rename(unfinished.c_str(), path.c_str()) == 0, path, "it cannot be written");
+  sync(folder_);
+}
+
+void ModelRecords::lock_and(const std::function<void()>& change) {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error) fail(Code::io, "records", "their folder cannot be made: ", error.message());
+  const hub::FileLock lock(folder_ / "lock");  // also against this process's threads
+  change();
+}
+
+void ModelRecords::save(const OllamaRecord& record) {
+  const std::string text = server::record_to_json(record);
+  check(text.size() <= kMaxRecord, "create", "the model's settings have ", text.size(),
+        " bytes, more than the ", kMaxRecord, " allowed");
+  lock_and([&] {
+    const fs::path path = folder_ / file_of(record.name);
+    const bool room = files_of(folder_, kRecord).size() < kMostRecords || fs::exists(path);
+    check(room, "create", "there are ", kMostRecords, " made models, which is the most");
+    if (!record.chat_template.empty()) write(template_file(record), record.chat_template);
+    write(path, text);
+    remove_unused_templates();
+  });
+}
+
+bool ModelRecords::remove(const std::string& name) {
+  bool out = false;
+  lock_and([&] {
+    std::error_code error;
+    out = fs::remove(folder_ / file_of(name), error);
+    if (error) fail(Code::io, "delete", "the record cannot be deleted: ", error.message());
+    sync(folder_);
+    remove_unused_templates();
+  });
+  return out;
+}
+
+void ModelRecords::remove_unused_templates() {
+  const std::vector<OllamaRecord> all = list();
+  for (const fs::path& file : files_of(folder_, kTemplate)) {
+    const bool used = std::ranges::any_of(all, [&](const OllamaRecord& record) {
+      return !record.chat_template.empty() && template_file(record) == file;
+    });
+    std::error_code error;
+    if (!used) fs::remove(file, error);
+  }
+}
+
+}  // namespace rbee::tools

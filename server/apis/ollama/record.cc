@@ -1,0 +1,308 @@
+#include "server/apis/ollama/record.h"
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "rbee/core/cat.h"
+#include "rbee/core/error.h"
+#include "server/apis/ollama/models.h"
+#include "server/apis/ollama/request.h"
+#include "server/http/clock.h"
+#include "server/wire/json_object.h"
+#include "server/wire/json_text.h"
+
+namespace rbee::server {
+namespace {
+
+using nlohmann::json;
+using Json = OllamaRecord::Json;
+
+// Ollama's name of an option, and OpenAI's of the same.
+constexpr std::pair<const char*, const char*> kOpenaiNames[] = {
+    {"temperature", "temperature"},
+    {"top_p", "top_p"},
+    {"top_k", "top_k"},
+    {"min_p", "min_p"},
+    {"seed", "seed"},
+    {"stop", "stop"},
+    {"presence_penalty", "presence_penalty"},
+    {"frequency_penalty", "frequency_penalty"},
+    {"repeat_penalty", "repetition_penalty"},
+};
+
+void refuse_what_is_not_read(ObjectReader& reader) {
+  for (const char* name : {"files", "adapters", "quantize", "quantization", "modelfile"}) {
+    const json* value = reader.find(name);
+    if (value == nullptr || value->empty() || *value == "") continue;
+    reader.note(name, "unsupported",
+                "is not read here: a model is made of one that is here, with template, system, "
+                "parameters, messages and license",
+                value);
+  }
+}
+
+// A text, or a list of texts.
+Json read_license(ObjectReader& reader) {
+  Json out = Json::array();
+  const json* sent = reader.find("license");
+  if (sent == nullptr || *sent == "") return out;
+  const json list = sent->is_array() ? *sent : json::array({*sent});
+  for (const json& one : list) {
+    if (one.is_string()) {
+      out.push_back(one.get<std::string>());
+    } else {
+      reader.note("license", "type(string | array)", "must be a text or a list of texts", sent);
+    }
+  }
+  return out;
+}
+
+// Parameters and messages must be what a request may give.
+void check_settings(const OllamaRecord& record) {
+  const Json asked = {
+      {"model", "m"}, {"options", record.parameters}, {"messages", record.messages}};
+  try {
+    (void)parse_ollama_chat(dump_in_order(asked));
+  } catch (const InvalidBody& invalid) {
+    std::vector<FieldError> errors = invalid.errors();
+    constexpr std::string_view kOptions = "options", kParameters = "parameters";
+    for (FieldError& error : errors) {
+      if (!error.field.starts_with(kOptions)) continue;
+      error.field.replace(0, kOptions.size(), kParameters);
+      if (error.message.starts_with(kOptions)) {
+        error.message.replace(0, kOptions.size(), kParameters);
+      }
+    }
+    throw InvalidBody(std::move(errors));
+  }
+}
+
+bool is_system(const Json& messages) {
+  const Json& first = messages.front();
+  return first.is_object() && first.value("role", Json()) == "system";
+}
+
+// Its messages and its system's text before those of the chat.
+void add_messages(const OllamaRecord& record, Json& body) {
+  const auto sent = body.find("messages");
+  if (sent == body.end() || !sent->is_array() || sent->empty()) return;
+  Json all = Json::array();
+  const bool adds = !record.system.empty() && !is_system(*sent);
+  if (adds) all.push_back({{"role", "system"}, {"content", record.system}});
+  for (const Json* list : {&record.messages, &std::as_const(*sent)}) {
+    for (const Json& message : *list) all.push_back(message);
+  }
+  *sent = std::move(all);
+}
+
+// Null stands for a field that is not given.
+bool lacks(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found == object.end() || found->is_null();
+}
+
+void add_options(const OllamaRecord& record, Json& body) {
+  if (record.parameters.empty()) return;
+  if (lacks(body, "options")) body["options"] = Json::object();
+  Json& options = body["options"];
+  if (!options.is_object()) return;
+  for (const auto& [name, value] : record.parameters.items()) {
+    if (lacks(options, name.c_str())) options[name] = value;
+  }
+}
+
+void add_openai_parameters(const OllamaRecord& record, Json& body) {
+  for (const auto& [ollamas, openais] : kOpenaiNames) {
+    if (record.parameters.contains(ollamas) && lacks(body, openais)) {
+      body[openais] = record.parameters.at(ollamas);
+    }
+  }
+  const Json most = record.parameters.value("num_predict", Json());
+  const bool limited = most.is_number_integer() && most > 0;
+  if (limited && lacks(body, "max_tokens") && lacks(body, "max_completion_tokens")) {
+    body["max_tokens"] = most;
+  }
+}
+
+// As the lines of a Modelfile.
+std::string parameters_text(const Json& parameters) {
+  std::string out;
+  const auto add = [&](const std::string& name, const Json& value) {
+    const std::string gap(name.size() < 31 ? 31 - name.size() : 1, ' ');
+    out += cat(out.empty() ? "" : "\n", name, gap, dump_in_order(value));
+  };
+  for (const auto& [name, value] : parameters.items()) {
+    if (!value.is_array()) add(name, value);
+    if (!value.is_array()) continue;
+    for (const Json& one : value) add(name, one);
+  }
+  return out;
+}
+
+// Empty if it is no text.
+std::string text_of(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::string modelfile_of(const OllamaRecord& record) {
+  std::string out = cat("FROM ", record.from, "\n");
+  if (!record.chat_template.empty()) {
+    out += cat("TEMPLATE \"\"\"", record.chat_template, "\"\"\"\n");
+  }
+  if (!record.system.empty()) out += cat("SYSTEM \"\"\"", record.system, "\"\"\"\n");
+  for (const auto& [name, value] : record.parameters.items()) {
+    const Json list = value.is_array() ? value : Json::array({value});
+    for (const Json& one : list) out += cat("PARAMETER ", name, " ", dump_in_order(one), "\n");
+  }
+  for (const Json& message : record.messages) {
+    out += cat("MESSAGE ", text_of(message, "role"), " \"\"\"", text_of(message, "content"),
+               "\"\"\"\n");
+  }
+  for (const Json& one : record.license) {
+    out += cat("LICENSE \"\"\"", one.get<std::string>(), "\"\"\"\n");
+  }
+  return out;
+}
+
+std::string time_of(const OllamaRecord& record) {
+  return iso8601(std::chrono::sys_seconds{std::chrono::seconds(record.created)});
+}
+
+}  // namespace
+
+OllamaRecord OllamaCreate::made_of(const OllamaRecord& other) const {
+  OllamaRecord out = record;
+  out.from = other.from;
+  if (out.system.empty()) out.system = other.system;
+  if (out.chat_template.empty()) out.chat_template = other.chat_template;
+  if (!gives_messages) out.messages = other.messages;
+  if (out.license.empty()) out.license = other.license;
+  for (const auto& [name, value] : other.parameters.items()) {
+    if (!out.parameters.contains(name)) out.parameters[name] = value;
+  }
+  return out;
+}
+
+OllamaCreate parse_ollama_create(std::string_view text) {
+  const JsonBody body(text);
+  std::vector<FieldError> errors;
+  ObjectReader reader(body, errors);
+  OllamaCreate out;
+  OllamaRecord& record = out.record;
+  record.name = reader.text("model").value_or("");
+  const std::string older = reader.text("name").value_or("");
+  if (record.name.empty()) record.name = older;
+  record.from = reader.text("from").value_or("");
+  record.system = reader.text("system").value_or("");
+  record.chat_template = reader.text("template").value_or("");
+  record.license = read_license(reader);
+  out.stream = reader.boolean("stream").value_or(true);
+  refuse_what_is_not_read(reader);
+  if (record.from.empty() && errors.empty()) {
+    reader.note("from", "required", "must name the model that it is made of", nullptr);
+  }
+  if (const json* sent = reader.find("parameters")) {
+    out.gives_parameters = true;
+    record.parameters = body.in_order("parameters");
+    if (!sent->is_object()) reader.note("parameters", "type(object)", "must be an object", sent);
+  }
+  if (const json* sent = reader.find("messages")) {
+    out.gives_messages = true;
+    record.messages = body.in_order("messages");
+    if (!sent->is_array()) reader.note("messages", "type(array)", "must be an array", sent);
+  }
+  if (!errors.empty()) throw InvalidBody(std::move(errors));
+  check_settings(record);
+  return out;
+}
+
+OllamaCopy parse_ollama_copy(std::string_view text) {
+  const JsonBody body(text);
+  std::vector<FieldError> errors;
+  ObjectReader reader(body, errors);
+  OllamaCopy out{.source = reader.text("source").value_or(""),
+                 .destination = reader.text("destination").value_or("")};
+  if (!errors.empty()) throw InvalidBody(std::move(errors));
+  return out;
+}
+
+std::string record_to_json(const OllamaRecord& record) {
+  return dump_in_order({{"name", record.name},
+                        {"from", record.from},
+                        {"system", record.system},
+                        {"template", record.chat_template},
+                        {"parameters", record.parameters},
+                        {"messages", record.messages},
+                        {"license", record.license},
+                        {"created", record.created}});
+}
+
+OllamaRecord record_from_json(std::string_view text) {
+  try {
+    const JsonBody body(text);
+    const OllamaCreate read = parse_ollama_create(text);
+    OllamaRecord out = read.record;
+    std::vector<FieldError> errors;
+    ObjectReader reader(body, errors);
+    const json* created = reader.find("created");
+    check(created != nullptr && created->is_number_integer(), "record", "it has no time");
+    out.created = created->get<int64_t>();
+    return out;
+  } catch (const InvalidBody& invalid) {
+    fail(Code::invalid_argument, "record", invalid.what());
+  }
+}
+
+std::optional<std::string> with_record(const OllamaRecord& record, std::string_view path,
+                                       const std::string& text) {
+  const bool chat = path == "/api/chat", openai = path == "/v1/chat/completions";
+  const bool generate = path == "/api/generate";
+  if (!record.has_settings()) return text;
+  if (!chat && !openai && !generate) return std::nullopt;
+  try {
+    const JsonBody checked(text);
+  } catch (const InvalidBody&) {
+    return text;  // the worker says what is wrong
+  }
+  Json body = parse_in_order(text);
+  if (generate) {
+    const bool raw = body.value("raw", Json()) == true;
+    const bool given = !lacks(body, "system") && body["system"] != "";
+    const bool filled = !lacks(body, "suffix") && body["suffix"] != "";
+    if (!raw && !given && !filled && !record.system.empty()) body["system"] = record.system;
+  } else {
+    add_messages(record, body);
+  }
+  openai ? add_openai_parameters(record, body) : add_options(record, body);
+  return dump_in_order(body);
+}
+
+std::string shown_of_record(const OllamaRecord& record, const std::string& answer) {
+  Json out = Json::parse(answer, nullptr, false);
+  if (!out.is_object()) return answer;
+  out["modelfile"] = modelfile_of(record);
+  if (!record.parameters.empty()) out["parameters"] = parameters_text(record.parameters);
+  if (!record.chat_template.empty()) out["template"] = record.chat_template;
+  if (!record.system.empty()) out["system"] = record.system;
+  if (!record.messages.empty()) out["messages"] = record.messages;
+  std::string license;
+  for (const Json& one : record.license) {
+    license += cat(license.empty() ? "" : "\n", one.get<std::string>());
+  }
+  if (!license.empty()) out["license"] = license;
+  if (out["details"].is_object()) out["details"]["parent_model"] = record.from;
+  out["modified_at"] = time_of(record);
+  return dump(out);
+}
+
+json listed_as_record(const OllamaRecord& record, json entry) {
+  entry["name"] = entry["model"] = record.name;
+  entry["digest"] = ollama_digest(record_to_json(record));
+  if (entry.contains("modified_at")) entry["modified_at"] = time_of(record);
+  if (entry["details"].is_object()) entry["details"]["parent_model"] = record.from;
+  return entry;
+}
+
+}  // namespace rbee::server

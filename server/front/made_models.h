@@ -1,0 +1,31 @@
+#pragma once
+// The models that clients made of others, in requests and lists of the front. Internal to
+// server/front.
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/apis/ollama/record.h"
+#include "server/front/exchange.h"
+
+namespace rbee::server {
+
+// A request for a made model becomes one for the model that answers for it, with its settings.
+// Returns the refusal of a path that has no place for them.
+std::optional<Response> use_record(Exchange& exchange, std::optional<OllamaRecord> record);
+
+using Records = std::vector<OllamaRecord>;
+// A model of this name is one that a client made.
+bool is_made(const Records& records, const std::string& name);
+// Append the models that are made of `name`, whose entry is given: of /v1/models, of /api/tags.
+void add_made_ids(const Records& records, const std::string& name, nlohmann::json entry,
+                  nlohmann::json& list);
+void add_made_tags(const Records& records, const std::string& name, const nlohmann::json& entry,
+                   nlohmann::json& list);
+// Appends an entry of /api/ps, and those of the models that its worker answers for.
+void add_loaded(const Records& records, const std::string& name, const nlohmann::json& entry,
+                nlohmann::json& list);
+
+}  // namespace rbee::server

@@ -1,0 +1,253 @@
+"""Models that clients of rbee serve make of others: /api/create and /api/copy. Usage: as hub_test.py; its Python may have
+Ollama's client."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import hub_ollama_test  # noqa: E402
+import hub_test  # noqa: E402
+from hub_ollama_test import ask, lines_of  # noqa: E402
+from hub_server import Repo  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LLAMA = os.path.join(HERE, "../models/language/data/smollm/hf")
+CLIENT = os.path.join(HERE, "../server/clients/ollama_made_client.py")
+BASE = "hf:org/tiny"
+TEMPLATE = "{% for m in messages %}{{ m.role[0] }}{{ m.content }}{% endfor %}"
+PIRATE = "Say Arr."
+ZERO = {"num_predict": 4, "temperature": 0}
+
+
+def tokenizer():
+    """A token for each printable character of ASCII."""
+    vocab = {"<s>": 0, "</s>": 1}
+    for code in range(ord("!"), ord("~") + 1):
+        vocab[chr(code)] = len(vocab)
+    vocab["\u0120"] = len(vocab)
+    special = [{"id": i, "content": text, "special": True, "single_word": False, "lstrip": False, "rstrip": False,
+                "normalized": False} for i, text in enumerate(("<s>", "</s>"))]
+    return {"added_tokens": special, "decoder": {"type": "ByteLevel"},
+            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+            "model": {"type": "BPE", "vocab": vocab, "merges": []}}
+
+
+def chat_model():
+    return {**hub_test.files_below(LLAMA), "tokenizer.json": json.dumps(tokenizer()).encode(),
+            "tokenizer_config.json": json.dumps({"chat_template": TEMPLATE, "eos_token": "</s>"}).encode()}
+
+
+class Case(hub_ollama_test.Case):
+    padding = 0
+
+    def setUp(self):
+        super().setUp()
+        self.hub.repos["org/tiny"] = Repo(chat_model())
+        self.rbee("pull", BASE)
+        self.records = os.path.join(self.home, "rbee-models")
+
+    def create(self, port, **body):
+        return ask(port, "POST", "/api/create", {"stream": False, **body})
+
+    def chat(self, port, model, *messages, **more):
+        sent = [{"role": role, "content": text} for role, text in messages]
+        status, answer = ask(port, "POST", "/api/chat", {"model": model, "messages": sent, "stream": False, **more})
+        self.assertEqual(status, 200, answer)
+        return json.loads(answer)
+
+    def count(self, port, model, *messages, **more):
+        """Tokens of the prompt, and the answer."""
+        answer = self.chat(port, model, *messages, options=ZERO, **more)
+        return answer["prompt_eval_count"], answer["message"]["content"]
+
+    def files(self):
+        return sorted(name for name in os.listdir(self.records) if name != "lock")
+
+
+class Making(Case):
+    def test_the_settings_are_those_of_requests_without_them(self):
+        port, process = self.serve("--manage")
+        made = {"model": "mario", "from": BASE, "system": PIRATE, "parameters": {"num_predict": 3, "temperature": 0, "seed": 7},
+                "messages": [{"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}], "license": "MIT"}
+        status, answer = ask(port, "POST", "/api/create", made)
+        self.assertEqual((status, lines_of(answer)[-1]), (200, {"status": "success"}))
+        whole = (("system", PIRATE), ("user", "c"), ("assistant", "d"), ("user", "Hi"))
+        self.assertEqual(self.count(port, "mario", ("user", "Hi")), self.count(port, BASE, *whole))
+        self.assertEqual(self.count(port, "Mario:latest", ("user", "Hi")), self.count(port, BASE, *whole))
+        own = (("system", "X"), ("user", "Hi"))
+        self.assertEqual(self.count(port, "mario", *own), self.count(port, BASE, *whole[1:3], *own))
+        answer = self.chat(port, "mario", ("user", "Hi"))
+        self.assertEqual((answer["eval_count"], answer["model"]), (3, "mario"))
+        self.assertEqual(self.chat(port, "mario", ("user", "Hi"), options={"num_predict": 2})["eval_count"], 2)
+
+        def generated(model, **more):
+            status, answer = ask(port, "POST", "/api/generate", {"model": model, "prompt": "Hi", "stream": False, **more})
+            self.assertEqual(status, 200, answer)
+            fields = json.loads(answer)
+            return fields["prompt_eval_count"], fields["eval_count"], fields["response"]
+
+        three = {"num_predict": 3, "temperature": 0, "seed": 7}
+        self.assertEqual(generated("mario"), generated(BASE, system=PIRATE, options=three))
+        self.assertEqual(generated("mario", system="Z"), generated(BASE, system="Z", options=three))
+        self.assertEqual(generated("mario", raw=True), generated(BASE, raw=True, options=three))
+
+        status, answer = ask(port, "POST", "/v1/chat/completions",
+                             {"model": "mario", "messages": [{"role": "user", "content": "Hi"}]})
+        usage = json.loads(answer)["usage"]
+        self.assertEqual((usage["prompt_tokens"], usage["completion_tokens"]), (self.count(port, BASE, *whole)[0], 3))
+        status, answer = ask(port, "POST", "/v1/completions", {"model": "mario", "prompt": "Hi"})
+        self.assertEqual(status, 400, answer)
+        self.assertIn("/api/chat", json.loads(answer)["error"]["message"])
+        _, workers = ask(port, "GET", "/workers")
+        self.assertEqual([model["name"] for model in json.loads(workers)["models"]], [BASE])  # one process
+        process.terminate()
+        self.assertEqual(process.wait(30), 0)
+
+    def test_lists_and_show_know_it(self):
+        port, _ = self.serve("--manage")
+        body = {"model": "mario", "from": BASE, "system": PIRATE, "parameters": {"stop": ["x", "y"], "top_k": 3}, "license": ["a", "b"]}
+        self.assertEqual(self.create(port, **body)[0], 200)
+        self.assertEqual(self.tags(port), [BASE, "mario"])
+        _, models = ask(port, "GET", "/v1/models")
+        self.assertEqual({m["id"]: m.get("parent") for m in json.loads(models)["data"]}, {BASE: None, "mario": BASE})
+        shown = json.loads(ask(port, "POST", "/api/show", {"model": "mario:latest"})[1])
+        self.assertEqual((shown["system"], shown["license"]), (PIRATE, "a\nb"))
+        self.assertEqual([line.split() for line in shown["parameters"].splitlines()],
+                         [["stop", '"x"'], ["stop", '"y"'], ["top_k", "3"]])
+        self.assertEqual((shown["details"]["parent_model"], shown["template"]), (BASE, TEMPLATE))
+        self.assertIn(f'FROM {BASE}\nSYSTEM """{PIRATE}"""', shown["modelfile"])
+        tags = {m["name"]: m for m in json.loads(ask(port, "GET", "/api/tags")[1])["models"]}
+        self.assertNotEqual(tags[BASE]["digest"], tags["mario"]["digest"])
+        self.assertEqual(tags[BASE]["details"]["family"], tags["mario"]["details"]["family"])
+        loaded = json.loads(ask(port, "GET", "/api/ps")[1])["models"]
+        self.assertEqual([m["name"] for m in loaded], [BASE, "mario"])
+
+    def test_a_template_has_its_own_worker(self):
+        port, _ = self.serve("--manage")
+        long = TEMPLATE + "abcdefgh"
+        self.assertEqual(self.create(port, model="long", **{"from": BASE, "template": long})[0], 200)
+        short, more = self.count(port, BASE, ("user", "Hi"))[0], self.count(port, "long", ("user", "Hi"))[0]
+        self.assertEqual(more, short + 8)
+        _, workers = ask(port, "GET", "/workers")
+        self.assertEqual([model["name"] for model in json.loads(workers)["models"]], [BASE, "long"])
+        self.assertEqual(self.tags(port), [BASE, "long"])
+        self.assertEqual([m["name"] for m in json.loads(ask(port, "GET", "/api/ps")[1])["models"]], [BASE, "long"])
+        self.assertEqual(json.loads(ask(port, "POST", "/api/show", {"model": "long"})[1])["template"], long)
+        # Another one in its place is another worker.
+        self.assertEqual(self.create(port, model="long", **{"from": BASE, "template": long + "ij"})[0], 200)
+        self.assertEqual(self.count(port, "long", ("user", "Hi"))[0], short + 10)
+        self.assertEqual(len(self.files()), 2)
+        self.assertEqual(ask(port, "DELETE", "/api/delete", {"model": "long"}), (200, b""))
+        self.assertEqual((self.files(), self.tags(port)), ([], [BASE]))
+
+    def test_a_copy_is_the_same_model(self):
+        port, _ = self.serve("--manage")
+        self.assertEqual(self.create(port, model="mario", **{"from": BASE, "system": PIRATE})[0], 200)
+        for source, copy in ((BASE, "user/two:v1"), ("mario", "three"), ("hf.co/org/tiny", "four")):
+            self.assertEqual(ask(port, "POST", "/api/copy", {"source": source, "destination": copy}), (200, b""))
+        self.assertEqual(self.tags(port), ["four", BASE, "mario", "three", "user/two:v1"])
+        self.assertEqual(self.count(port, "three", ("user", "Hi")), self.count(port, "mario", ("user", "Hi")))
+        self.assertEqual(self.count(port, "user/two:v1", ("user", "Hi")), self.count(port, BASE, ("user", "Hi")))
+        status, answer = ask(port, "POST", "/v1/completions", {"model": "four", "prompt": "Hi"})  # no settings
+        self.assertEqual(status, 200, answer)
+        # Made of a made one, with its settings where it gives none.
+        self.assertEqual(self.create(port, model="five", **{"from": "mario", "parameters": {"num_predict": 1}})[0], 200)
+        self.assertEqual(self.chat(port, "five", ("user", "Hi"))["eval_count"], 1)
+        self.assertEqual(self.count(port, "five", ("user", "Hi")), self.count(port, "mario", ("user", "Hi")))
+
+    def test_it_is_deleted_alone_and_before_its_model(self):
+        port, _ = self.serve("--manage")
+        other, _ = self.serve("--manage")
+        self.assertEqual(self.create(port, model="mario", **{"from": BASE, "system": PIRATE})[0], 200)
+        self.assertEqual(self.tags(other), [BASE, "mario"])  # another front on the same cache
+        status, text = self.error(port, "DELETE", "/api/delete", {"model": BASE})
+        self.assertEqual(status, 400)
+        self.assertIn("'mario'", text)
+        self.assertEqual(ask(other, "DELETE", "/api/delete", {"model": "mario:latest"}), (200, b""))
+        for front in (port, other):
+            self.assertEqual(self.tags(front), [BASE])
+            self.assertEqual(self.error(front, "POST", "/api/show", {"model": "mario"}), (404, "model 'mario' not found"))
+        self.assertEqual(self.error(port, "DELETE", "/api/delete", {"model": "mario"}), (404, "model 'mario' not found"))
+        self.assertEqual(ask(port, "DELETE", "/api/delete", {"model": BASE}), (200, b""))
+
+    def test_they_are_there_after_a_restart(self):
+        port, process = self.serve("--manage")
+        self.assertEqual(self.create(port, model="mario", **{"from": BASE, "system": PIRATE})[0], 200)
+        process.kill()
+        process.wait(30)
+        with open(os.path.join(self.records, "unfinished"), "w") as file:
+            file.write('{"name":')  # of a process that was killed
+        with open(os.path.join(self.records, "0" * 64 + ".json"), "w") as file:
+            file.write('{"name":')
+        port, _ = self.serve()  # without --manage they are served
+        self.assertEqual(self.tags(port), [BASE, "mario"])
+        self.assertEqual(self.count(port, "mario", ("user", "Hi")), self.count(port, BASE, ("system", PIRATE), ("user", "Hi")))
+        self.rbee("rm", BASE)
+        time.sleep(2.1)
+        self.assertEqual(self.tags(port), [])
+
+    def test_what_is_refused_is_named(self):
+        port, _ = self.serve("--manage")
+        for field, value in (("quantize", "q4_K_M"), ("files", {"a.gguf": "sha256:00"}), ("adapters", {"a": "sha256:00"}),
+                             ("modelfile", "FROM x"), ("parameters", {"temperature": "hot"}), ("parameters", [1]),
+                             ("messages", [{"content": "a"}]), ("messages", "a"), ("system", 1), ("license", {"a": 1}),
+                             ("template", "{{ if .System }}{{ .System }}{{ end }}"), ("template", "{% for %}"),
+                             ("from", ""), ("from", 1), ("model", "a//b"), ("from", "../x"), ("model", BASE),
+                             ("model", "nomic-embed-text"), ("system", "x" * 1_100_000)):
+            status, text = self.error(port, "POST", "/api/create", {"model": "m", "from": BASE, field: value})
+            self.assertEqual(status, 400, f"{field} {str(value)[:99]} {text[:99]}")
+            named = "settings" if len(str(value)) > 1000 else field
+            self.assertIn(named, text, str(value)[:99])
+        self.assertEqual(self.error(port, "POST", "/api/create", {"from": BASE}), (400, "invalid model name"))
+        for missing in ("nobody", "hf:org/none", "nomic-embed-text"):
+            self.assertEqual(self.error(port, "POST", "/api/create", {"model": "m", "from": missing}),
+                             (404, f"model '{missing}' not found"))
+            self.assertEqual(self.error(port, "POST", "/api/copy", {"source": missing, "destination": "m"})[0], 404)
+        for body in ({"source": BASE}, {"destination": "m"}, {"source": 1, "destination": "m"},
+                     {"source": BASE, "destination": "a b"}, {"source": BASE, "destination": BASE}):
+            self.assertEqual(self.error(port, "POST", "/api/copy", body)[0], 400, body)
+        for field in ("source", "destination"):
+            _, text = self.error(port, "POST", "/api/copy", {"source": BASE, "destination": "m", field: "a//b"})
+            self.assertTrue(text.startswith(field + ": "), text)
+        for method, path in (("POST", "/api/blobs/sha256:00"), ("POST", "/api/push")):
+            self.assertEqual(self.error(port, method, path, {"model": "m"})[0], 501)
+        self.assertEqual(self.tags(port), [BASE])
+
+    def test_the_flag_is_needed(self):
+        port, _ = self.serve("--pull")
+        for path in ("/api/create", "/api/copy"):
+            status, text = self.error(port, "POST", path, {"model": "m", "from": BASE, "source": BASE, "destination": "m"})
+            self.assertEqual(status, 403)
+            self.assertIn("--manage", text)
+        self.assertFalse(os.path.exists(self.records))
+
+    def test_of_a_model_for_vectors(self):
+        self.rbee("pull", hub_ollama_test.NAME)
+        port, _ = self.serve("--manage")
+        self.assertEqual(ask(port, "POST", "/api/copy", {"source": hub_ollama_test.NAME, "destination": "vectors"})[0], 200)
+        status, answer = ask(port, "POST", "/api/embed", {"model": "vectors", "input": "a"})
+        self.assertEqual(status, 200, answer)
+        status, text = self.error(port, "POST", "/api/create", {"model": "m", "from": "vectors", "system": "a"})
+        self.assertEqual(status, 400)
+        self.assertIn("embeddings", text)
+
+
+class Clients(Case):
+    def test_ollamas_own_python_client(self):
+        has = hub_test.PYTHON and subprocess.run([hub_test.PYTHON, "-c", "import ollama"], capture_output=True).returncode == 0
+        if not has:
+            self.skipTest("no Python with ollama")
+        port, process = self.serve("--manage")
+        done = subprocess.run([hub_test.PYTHON, CLIENT, f"http://127.0.0.1:{port}", BASE], text=True, capture_output=True,
+                              env={**os.environ, "NO_PROXY": "*"}, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        process.terminate()
+        self.assertEqual(process.wait(30), 0)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)

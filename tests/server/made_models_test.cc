@@ -1,0 +1,163 @@
+// What clients make of models: the bodies, what is kept, and how it changes requests.
+
+#include <gmock/gmock.h>
+
+#include "rbee/core/cat.h"
+#include "rbee/core/error.h"
+#include "server/apis/ollama/record.h"
+#include "server/wire/generate_request.h"
+
+namespace rbee::testing {
+namespace {
+
+using nlohmann::json;
+using server::OllamaRecord;
+
+OllamaRecord record_of(const json& fields) {
+  json body = {{"model", "mario"}, {"from", "base"}};
+  body.update(fields);
+  return server::parse_ollama_create(body.dump()).record;
+}
+
+json changed(const OllamaRecord& record, const char* path, const json& body) {
+  return json::parse(server::with_record(record, path, body.dump()).value());
+}
+
+const json kUser = {{"role", "user"}, {"content", "Hi"}};
+
+TEST(MadeModels, MessagesComeBeforeThoseOfAChat) {
+  const json earlier = {{"role", "assistant"}, {"content", "It's me."}};
+  const OllamaRecord record =
+      record_of({{"system", "Be Mario."}, {"messages", json::array({earlier})}});
+  const json system = {{"role", "system"}, {"content", "Be Mario."}};
+  for (const char* path : {"/api/chat", "/v1/chat/completions"}) {
+    EXPECT_EQ(changed(record, path, {{"messages", json::array({kUser})}}).at("messages"),
+              json::array({system, earlier, kUser}));
+    const json own = {{"role", "system"}, {"content", "Be brief."}};
+    EXPECT_EQ(changed(record, path, {{"messages", json::array({own, kUser})}}).at("messages"),
+              json::array({earlier, own, kUser}));
+    // It only loads the model.
+    EXPECT_EQ(changed(record, path, {{"messages", json::array()}}),
+              json({{"messages", json::array()}}));
+  }
+}
+
+TEST(MadeModels, AGeneratedTextHasTheSystem) {
+  const OllamaRecord record = record_of({{"system", "Be Mario."}});
+  const auto system = [&](json more) -> json {
+    more["prompt"] = "Hi";
+    return changed(record, "/api/generate", more).value("system", json());
+  };
+  EXPECT_EQ(system(json::object()), "Be Mario.");
+  EXPECT_EQ(system({{"system", ""}}), "Be Mario.");
+  EXPECT_EQ(system({{"system", "Z"}}), "Z");
+  EXPECT_EQ(system({{"raw", true}}), json());
+  EXPECT_EQ(system({{"suffix", "end"}}), json());
+}
+
+TEST(MadeModels, ARequestsOwnParametersGoFirst) {
+  const OllamaRecord record = record_of(
+      {{"parameters",
+        {{"temperature", 0.5}, {"num_predict", 9}, {"repeat_penalty", 1.1}, {"num_ctx", 64}}}});
+  EXPECT_EQ(
+      changed(record, "/api/chat", json::object()).at("options"),
+      json::parse(R"({"temperature":0.5,"num_predict":9,"repeat_penalty":1.1,"num_ctx":64})"));
+  const json own = {{"options", {{"temperature", 0}, {"top_k", 1}, {"num_predict", nullptr}}}};
+  EXPECT_EQ(changed(record, "/api/generate", own).at("options"),
+            json::parse(R"({"temperature":0,"top_k":1,"num_predict":9,"repeat_penalty":1.1,
+                            "num_ctx":64})"));
+  EXPECT_EQ(changed(record, "/v1/chat/completions", {{"temperature", 1}}),
+            json::parse(R"({"temperature":1,"max_tokens":9,"repetition_penalty":1.1})"));
+  EXPECT_EQ(
+      changed(record, "/v1/chat/completions", {{"max_completion_tokens", 3}}),
+      json::parse(R"({"temperature":0.5,"max_completion_tokens":3,"repetition_penalty":1.1})"));
+}
+
+TEST(MadeModels, OtherPathsTakeNoSettings) {
+  const OllamaRecord record = record_of({{"system", "a"}});
+  EXPECT_EQ(server::with_record(record, "/v1/completions", "{}"), std::nullopt);
+  EXPECT_EQ(server::with_record(record_of(json::object()), "/v1/completions", "{}"), "{}");
+  // The worker says what is wrong; nothing is parsed into a tree before it was checked.
+  for (const std::string& text : {std::string("{"), std::string("[]"), std::string(100'000, '[')}) {
+    EXPECT_EQ(server::with_record(record, "/api/chat", text), text);
+  }
+  // Numbers that no double holds, and the order of names, stay.
+  EXPECT_EQ(
+      server::with_record(record, "/api/chat", R"({"z":18446744073709551616,"a":[{"y":1,"b":2}]})"),
+      R"({"z":18446744073709551616,"a":[{"y":1,"b":2}]})");
+}
+
+TEST(MadeModels, OneOfAnotherKeepsItsSettings) {
+  OllamaRecord mario = record_of({{"system", "Be Mario."},
+                                  {"parameters", {{"top_k", 3}, {"seed", 1}}},
+                                  {"license", "MIT"},
+                                  {"messages", json::array({kUser})}});
+  mario.from = "hf:org/tiny";
+  const std::string body =
+      R"({"model":"luigi","from":"mario","system":"Be Luigi.","parameters":{"seed":2}})";
+  const OllamaRecord luigi = server::parse_ollama_create(body).made_of(mario);
+  EXPECT_EQ(luigi.name, "luigi");
+  EXPECT_EQ(luigi.from, "hf:org/tiny");
+  EXPECT_EQ(luigi.system, "Be Luigi.");
+  EXPECT_EQ(luigi.parameters.dump(), R"({"seed":2,"top_k":3})");
+  EXPECT_EQ(json(luigi.license), json::array({"MIT"}));
+  EXPECT_EQ(luigi.messages.size(), 1U);
+  const std::string none = R"({"model":"x","from":"mario","messages":[]})";
+  EXPECT_TRUE(server::parse_ollama_create(none).made_of(mario).messages.empty());
+}
+
+TEST(MadeModels, WhatIsKeptIsReadAgain) {
+  OllamaRecord record = record_of({{"system", "a\n\"b\""},
+                                   {"template", "{{ messages }}"},
+                                   {"parameters", {{"stop", {"x"}}}},
+                                   {"messages", json::array({kUser})},
+                                   {"license", {"a", "b"}}});
+  record.created = 981173106;
+  const std::string text = server::record_to_json(record);
+  const OllamaRecord again = server::record_from_json(text);
+  EXPECT_EQ(server::record_to_json(again), text);
+  EXPECT_EQ(again.created, 981173106);
+  EXPECT_EQ(again.chat_template, "{{ messages }}");
+  for (const std::string& broken : {std::string(), std::string("{"), std::string("{}"),
+                                    text.substr(0, text.size() - 1), std::string("[]")}) {
+    EXPECT_THROW((void)server::record_from_json(broken), Error) << broken;
+  }
+}
+
+TEST(MadeModels, WhatCannotBeMadeIsNamed) {
+  const auto field = [](const json& fields) -> std::string {
+    try {
+      (void)record_of(fields);
+    } catch (const server::InvalidBody& invalid) {
+      return invalid.errors().front().field;
+    }
+    return "none";
+  };
+  for (const char* name : {"files", "adapters"}) EXPECT_EQ(field({{name, {{"a", "b"}}}}), name);
+  for (const char* name : {"quantize", "modelfile"}) EXPECT_EQ(field({{name, "x"}}), name);
+  EXPECT_EQ(field({{"files", json::object()}, {"quantize", ""}}), "none");
+  EXPECT_EQ(field({{"from", ""}}), "from");
+  EXPECT_EQ(field({{"from", 1}}), "from");
+  EXPECT_EQ(field({{"parameters", {{"top_p", 7}}}}), "parameters.top_p");
+  EXPECT_EQ(field({{"messages", {{{"content", "a"}}}}}), "messages[0].role");
+  EXPECT_EQ(field({{"license", json::array({1})}}), "license");
+}
+
+TEST(MadeModels, ShowTellsTheSettings) {
+  OllamaRecord record =
+      record_of({{"system", "Be Mario."}, {"parameters", {{"stop", {"x", "y"}}}}});
+  record.messages = OllamaRecord::Json::parse(R"([{"role":"user","content":null}])");
+  record.created = 981173106;
+  const json shown = json::parse(server::shown_of_record(
+      record, R"({"template":"t","details":{"parent_model":"","family":"llama"}})"));
+  EXPECT_EQ(shown.at("system"), "Be Mario.");
+  EXPECT_EQ(shown.at("template"), "t");
+  EXPECT_EQ(shown.at("details"), json({{"parent_model", "base"}, {"family", "llama"}}));
+  EXPECT_EQ(shown.at("modified_at"), "2001-02-03T04:05:06.000Z");
+  EXPECT_EQ(shown.at("modelfile"),
+            "FROM base\nSYSTEM \"\"\"Be Mario.\"\"\"\nPARAMETER stop \"x\"\nPARAMETER stop \"y\"\n"
+            "MESSAGE user \"\"\"\"\"\"\n");
+}
+
+}  // namespace
+}  // namespace rbee::testing
