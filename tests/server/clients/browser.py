@@ -4,6 +4,7 @@ with status 77 and a line that says why when there is no Chromium or a Python pa
 import os
 import shutil
 import sys
+import time
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FIREFOX = shutil.which("firefox-esr") or shutil.which("firefox")
@@ -67,6 +68,30 @@ def page_errors(page):
     return errors
 
 
+def wait_until(page, what, condition, patience=60):
+    """For what no expect() says. patience: seconds."""
+    end = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < end, f"{what}: not in time; the page says {page.inner_text('#status')!r}"
+        page.wait_for_timeout(20)
+
+
+KEPT = """([name, store]) => new Promise((done, fail) => {
+  const request = indexedDB.open(name, 1);
+  request.onerror = () => fail(request.error);
+  request.onsuccess = () => {
+    const count = request.result.transaction(store).objectStore(store).count();
+    count.onsuccess = () => { request.result.close(); done(count.result); };
+    count.onerror = () => fail(count.error);
+  };
+})"""
+
+
+def wait_until_kept(page, name, store):
+    """A page that is left loses what its database has not written yet. A read comes after the writes before it."""
+    return page.evaluate(KEPT, [name, store])
+
+
 def check_accessibility(page, what):
     """In the light and in the dark, the page has no finding that axe-core calls serious or critical."""
     for theme in ("dark", "light"):
@@ -80,4 +105,4 @@ def check_accessibility(page, what):
 
 
 __all__ = ["browsers", "check_accessibility", "expect", "is_chromium", "page_errors", "record_bodies",
-           "sent_bodies", "sync_playwright"]
+           "sent_bodies", "sync_playwright", "wait_until", "wait_until_kept"]

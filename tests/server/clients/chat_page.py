@@ -12,7 +12,7 @@ import re
 import sys
 
 from browser import (browsers, check_accessibility, expect, is_chromium, page_errors, record_bodies,
-                     sent_bodies, sync_playwright)
+                     sent_bodies, sync_playwright, wait_until, wait_until_kept)
 
 URL, FOLDER, KEY = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
 PATIENCE = 30_000  # milliseconds
@@ -114,6 +114,10 @@ class Visit:
         self.page.fill("#s-system", text)
         self.page.click("#settings button[value=done]")
 
+    def reload(self):
+        wait_until_kept(self.page, "rbee-chat", "chats")
+        self.page.reload()
+
     def finished(self):
         expect(self.page.locator("#send")).to_be_visible()
 
@@ -156,8 +160,9 @@ def check_markdown(visit):
     if not visit.reads_clipboard:
         return
     answer.locator(".copy-code").click()
-    copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied.startswith("def lines(path):\n    # one") and copied.endswith('"\\n")\n'), copied
+    code = re.compile(r'def lines\(path\):\n    # one.*"\\n"\)\n', re.DOTALL)
+    wait_until(page, "the code in the clipboard",
+               lambda: code.fullmatch(page.evaluate("navigator.clipboard.readText()")))
 
 
 def check_thoughts_and_calls(visit):
@@ -194,7 +199,7 @@ def check_thoughts_and_calls(visit):
     page.click("#theme")
     visit.shoot("chat_thoughts_dark")
     page.click("#theme")
-    page.reload()  # kept with the chat
+    visit.reload()  # kept with the chat
     page.locator("#chats .open", has_text="How is the weather").click()
     expect(visit.answers().last.locator(".call-head b")).to_have_text("get_weather")
     page.click("#open-settings")
@@ -257,7 +262,7 @@ def check_versions(visit):
     expect(versions).to_have_text(["1/2", "2/2"])  # of the question, and of the last answer
     visit.answers().last.get_by_label("Previous version").click()
     expect(versions).to_have_text(["1/2", "1/2"])
-    page.reload()  # kept with the chat
+    visit.reload()  # kept with the chat
     page.locator("#chats .open", has_text="changed").click()
     expect(versions).to_have_text(["1/2", "1/2"])
     first.get_by_label("Next version").click()
@@ -356,7 +361,7 @@ def check_pictures(visit):
         {"type": "text", "text": "What do you see?"}]}], visit.sent[-1]
     expect(page.locator(".user img")).to_have_attribute("src", url)
     visit.shoot("chat_picture")
-    page.reload()  # kept in the browser
+    visit.reload()  # kept in the browser
     page.locator("#chats .open", has_text="What do you see?").click()
     expect(page.locator(".user img")).to_have_attribute("src", url)
     visit.ask("And now?")
@@ -440,7 +445,7 @@ def check_keyboard(visit):
     """A chat without a pointer; the answer is read aloud."""
     page = visit.page
     page.keyboard.press("Control+Shift+O")
-    assert page.evaluate("document.activeElement.id") == "text"
+    expect(page.locator("#text")).to_be_focused()
     page.keyboard.type("by keys")
     page.keyboard.press("Enter")
     visit.finished()
@@ -448,7 +453,7 @@ def check_keyboard(visit):
     page.locator("#text").focus()
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Shift+Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Regenerate"
+    expect(page.locator(":focus")).to_have_text("Regenerate")
     page.keyboard.press("Enter")
     expect(visit.answers().locator(".version")).to_have_text("2/2")
     visit.finished()
@@ -458,9 +463,8 @@ def check_kept(visit):
     page = visit.page
     before = page.locator("#chats .open").all_text_contents()
     assert len(before) >= 4, before
-    page.reload()
-    expect(page.locator("#chats .open")).to_have_count(len(before))
-    assert page.locator("#chats .open").all_text_contents() == before
+    visit.reload()
+    expect(page.locator("#chats .open")).to_have_text(before)
     page.fill("#find", "**closed**")
     expect(page.locator("#chats .open")).to_have_count(1)
     page.locator("#chats .open").click()

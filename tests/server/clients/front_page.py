@@ -9,7 +9,8 @@ import pathlib
 import re
 import sys
 
-from browser import browsers, expect, page_errors, record_bodies, sent_bodies, sync_playwright
+from browser import (browsers, expect, page_errors, record_bodies, sent_bodies, sync_playwright,
+                     wait_until)
 
 URL, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
 
@@ -37,7 +38,7 @@ def check_models(page):
     # A model that reads no pictures says so.
     page.set_input_files("#files", {"name": "a.png", "mimeType": "image/png", "buffer": b"no"})
     expect(page.locator("#status")).to_contain_text("reads text alone")
-    assert page.title() == "other - rbee chat", page.title()
+    expect(page).to_have_title("other - rbee chat")
     page.screenshot(path=FOLDER / "front.png")
     page.reload()  # the choice is kept
     expect(pick).to_have_value("other")
@@ -57,9 +58,10 @@ def check_loading(page):
     page.fill("#text", "hello")
     page.press("#text", "Enter")
     expect(page.locator("#status")).to_have_text("loading the model, 1.2 GB of 4.8 GB, 6 s left")
-    assert page.locator("#load").evaluate("bar => bar.value") == 0.25
+    expect(page.locator("#load")).to_have_attribute("value", "0.25")
     page.screenshot(path=FOLDER / "front_loading.png")
     page.unroute("**/workers")
+    wait_until(page, "the request", lambda: held)
     held[0].continue_()
     page.unroute("**/v1/chat/completions")
     expect(page.locator(".answer .figures")).to_contain_text("tokens")
@@ -120,6 +122,7 @@ def check_pictures(page):
     page.route("**/v1/jobs", lambda route: held.append(route))
     page.click("#go")
     expect(page.locator("#status")).to_have_text("loading the model")
+    wait_until(page, "the job", lambda: held)
     held[0].continue_()
     page.unroute("**/v1/jobs")
     page.unroute("**/workers")

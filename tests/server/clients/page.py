@@ -10,12 +10,12 @@ import pathlib
 import re
 import struct
 import sys
-import time
 
-from browser import (browsers, check_accessibility, is_chromium, page_errors, record_bodies, sent_bodies,
-                     sync_playwright)
+from browser import (browsers, check_accessibility, expect, is_chromium, page_errors, record_bodies, sent_bodies,
+                     sync_playwright, wait_until, wait_until_kept)
 
 PATIENCE = 120_000  # milliseconds
+expect.set_options(timeout=PATIENCE)
 STEPS = "150"  # the page's maximum: the test checks while the worker draws
 PROMPT = sys.argv[3] if len(sys.argv) > 3 else "a red cat on a table"
 NETWORK = "tiny-x2"  # the worker was started with it
@@ -47,10 +47,6 @@ class Visit:
         self.page.wait_for_selector("html[data-ready]")
         self.page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
 
-    @staticmethod
-    def fail(what):
-        raise AssertionError(what)
-
     @property
     def sent(self):
         """Bodies of jobs since the page was loaded."""
@@ -63,11 +59,12 @@ class Visit:
         return self.page.locator("#gallery figure").count()
 
     def wait_until(self, what, condition):
-        end = time.monotonic() + PATIENCE / 1000
-        while not condition():
-            if time.monotonic() > end:
-                self.fail(f"{what}: not in time; the page says {self.status()!r}")
-            self.page.wait_for_timeout(20)
+        wait_until(self.page, what, condition, PATIENCE / 1000)
+
+    def reload(self):
+        wait_until_kept(self.page, "rbee-pictures", "pictures")
+        self.page.reload()
+        self.wait_until_ready()
 
     def wait_for_end(self, said):
         """The status tells the end of a job before its stream ends: only then the page is idle again."""
@@ -78,6 +75,14 @@ class Visit:
         self.page.click("#go")
         self.wait_until("a picture in the gallery", lambda: self.figures() > before)
         self.wait_for_end("done")
+
+    def wait_until_in_view(self, part, height):
+        """A picture that is still being decoded moves what is below it."""
+        def seen():
+            box = self.page.locator(part).bounding_box()
+            whole = self.page.evaluate("picture.complete && picture.naturalWidth > 0")
+            return whole and box["y"] >= 0 and box["y"] + box["height"] <= height
+        self.wait_until(f"{part} in view", seen)
 
     def shoot(self, name):
         self.page.screenshot(path=self.folder / f"{name}.png", full_page=True)
@@ -112,6 +117,11 @@ class Visit:
         self.page.wait_for_selector("#source:not([hidden])")
 
 
+# A preview, the figures of a step and the title, all before the picture.
+DRAWS = """() => !picture.hidden && document.getElementById("status").textContent.includes("steps/s") &&
+  /^\\d+% - rbee pictures$/.test(document.title) && !document.querySelector("#gallery figure")"""
+
+
 def check_drawing(visit):
     page = visit.page
     page.fill("#prompt", PROMPT)
@@ -121,10 +131,7 @@ def check_drawing(visit):
     page.fill("#height", "72")
     page.click("#go")
     page.wait_for_selector("#bar:not([hidden])")
-    page.wait_for_selector("#picture:not([hidden])")  # a preview: the gallery is still empty
-    visit.wait_until("a step's figures", lambda: "steps/s" in visit.status())
-    assert visit.figures() == 0, "no preview came before the picture"
-    assert re.match(r"\d+% - rbee pictures", page.title()), page.title()
+    page.wait_for_function(DRAWS)
     visit.shoot("page_preview")
     visit.wait_until("a picture in the gallery", lambda: visit.figures() == 1)
     visit.wait_for_end("done")
@@ -132,7 +139,7 @@ def check_drawing(visit):
     assert data.startswith(b"\x89PNG") and b"Seed: 7" in data
     caption = page.inner_text("#gallery figcaption")
     assert PROMPT in caption and "7" in caption, caption
-    assert page.title() == "rbee pictures", page.title()
+    expect(page).to_have_title("rbee pictures")
 
 
 def check_settings(visit):
@@ -270,8 +277,7 @@ def check_adapters(visit):
     assert not page.is_visible("#adapters")  # this worker has none
     page.route("**/sdapi/v1/loras", lambda route: route.fulfill(json=[{"name": "style/ink"}, {"name": "pixel"}]))
     page.route("**/sdapi/v1/embeddings", lambda route: route.fulfill(json={"loaded": {"bad-hands": {}}, "skipped": {}}))
-    page.reload()
-    visit.wait_until_ready()
+    visit.reload()
     page.fill("#prompt", "a bee")
     page.select_option("#lora", "pixel")
     page.fill("#loraStrength", "0.7")
@@ -292,8 +298,7 @@ def check_history(visit):
     page.fill("#prompt", "kept words")
     page.fill("#steps", "3")
     before, newest = visit.figures(), visit.newest()
-    page.reload()
-    visit.wait_until_ready()
+    visit.reload()
     assert visit.figures() == before and visit.newest() == newest
     assert page.input_value("#prompt") == "kept words" and page.input_value("#steps") == "3"
     visit.button("Settings").click()
@@ -302,9 +307,8 @@ def check_history(visit):
     page.wait_for_selector("#picture:not([hidden])")
     assert PROMPT in visit.status(), visit.status()
     visit.button("Delete").click()
-    assert visit.figures() == before - 1
-    page.reload()
-    visit.wait_until_ready()
+    expect(page.locator("#gallery figure")).to_have_count(before - 1)
+    visit.reload()
     assert visit.figures() == before - 1
     page.fill("#steps", "2")
 
@@ -312,9 +316,8 @@ def check_history(visit):
 def check_keyboard(visit):
     """A picture without a pointer: the prompt has the focus, the next stops are in its order."""
     page = visit.page
-    page.reload()
-    visit.wait_until_ready()
-    assert page.evaluate("document.activeElement.id") == "prompt"
+    visit.reload()
+    expect(page.locator("#prompt")).to_be_focused()
     stops = []
     for _ in range(4):
         stops.append(page.evaluate("document.activeElement.id"))
@@ -337,9 +340,9 @@ def check_forgetting(visit):
     page = visit.page
     page.click("#forget")
     page.click("#forget")
+    expect(page.locator("#status")).to_have_text("all pictures are deleted")
     assert visit.figures() == 0 and not page.is_visible("#past")
-    page.reload()
-    visit.wait_until_ready()
+    visit.reload()
     assert visit.figures() == 0
 
 
@@ -463,15 +466,13 @@ def check_phone(page, url, folder):
     assert box["y"] + box["height"] <= 400, box
     visit.draw()
     for part in ("#picture", "#status"):
-        box = page.locator(part).bounding_box()
-        assert box["y"] >= 0 and box["y"] + box["height"] <= 740, (part, box)
+        visit.wait_until_in_view(part, 740)
     page.screenshot(path=folder / "page_phone.png")
     check_accessibility(page, "pictures on a phone")
     # Landscape: the picture leaves room for the line below it.
     page.set_viewport_size({"width": 740, "height": 360})
     visit.draw()
-    box = page.locator("#status").bounding_box()
-    assert box["y"] >= 0 and box["y"] + box["height"] <= 360, box
+    visit.wait_until_in_view("#status", 360)
 
 
 def visit_all(browser, url, folder):
