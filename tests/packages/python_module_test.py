@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import urllib.error
 import urllib.request
 
@@ -35,6 +36,31 @@ class Server(unittest.TestCase):
             fetched(url + "/health")
         with self.assertRaisesRegex(RuntimeError, "not started"):
             server.url
+
+    def test_a_server_can_run_again_but_not_twice_at_once(self):
+        server = rbee.Server(TINY_EMOJI, program=RBEE, kind="image", timeout=None)
+        for _ in range(2):
+            with server:
+                self.assertIn(b"healthy", fetched(server.url + "/health"))
+                with self.assertRaisesRegex(RuntimeError, "runs already"):
+                    server.__enter__()
+                self.assertIn(b"healthy", fetched(server.url + "/health"))
+        lost = rbee.Server("/nowhere", program=RBEE)
+        for _ in range(2):  # the second start tells its own reason
+            with self.assertRaisesRegex(RuntimeError, "/nowhere: there is no such file"):
+                lost.__enter__()
+
+    def test_the_user_s_environment_does_not_keep_it_waiting(self):
+        with unittest.mock.patch.dict(os.environ, {"RUST_LOG": "error", "http_proxy": "http://127.0.0.1:9"}):
+            with rbee.Server(TINY_EMOJI, program=RBEE, kind="image", tls_cert=None, timeout=120) as server:
+                self.assertTrue(server.url.startswith("http://"), server.url)
+
+    def test_what_makes_no_sense_is_told_at_once(self):
+        with self.assertRaisesRegex(ValueError, "model is empty"):
+            rbee.Server("", program=RBEE)
+        for timeout in (-1, float("nan")):
+            with self.assertRaisesRegex(ValueError, "timeout"):
+                rbee.Server(TINY_EMOJI, program=RBEE, timeout=timeout)
 
     def test_an_error_inside_the_block_ends_the_program_too(self):
         with self.assertRaises(KeyError):

@@ -5,6 +5,7 @@
 """
 
 import collections
+import http.client
 import json
 import os
 import pathlib
@@ -12,15 +13,23 @@ import ssl
 import subprocess
 import threading
 import time
-import urllib.error
 import urllib.request
 
 __all__ = ["Server", "program"]
 
-# To ask this module's own server whether it is ready: its certificate may be for another name.
-_OWN = ssl.create_default_context()
-_OWN.check_hostname = False
-_OWN.verify_mode = ssl.CERT_NONE
+
+def _own_opener():
+    """To ask this module's own server whether it is ready: its certificate may be for another name, and no proxy of
+    this machine leads to it."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+
+
+_OWN = _own_opener()
+# The line that says "ready" has the level info, whatever the user's own programs log.
+_ENVIRONMENT = {"LLORCH_LOG_FORMAT": "json", "RUST_LOG": "info"}
 
 
 def program():
@@ -44,19 +53,30 @@ def _words(flags):
 class Server:
     """Runs `rbee serve --model MODEL` with these flags while the block runs: kind="image", device="cuda", name="chat",
     worker_flag=["--max-running", "64"], ... (docs/reference/serve.md lists them). The block begins when the model is
-    loaded; RuntimeError has the program's last lines if it cannot be."""
+    loaded; RuntimeError has the program's last lines if it cannot be. A server can run again after its block, but has one
+    block at a time."""
 
     def __init__(self, model, *, program=None, timeout=600.0, **flags):
-        """`timeout`: seconds for the model to load. Without `host` and `port` it listens on a free port of 127.0.0.1."""
-        self._command = [program or globals()["program"](), "serve", "--model", os.fspath(model),
+        """`timeout`: seconds for the model to load; None: as long as it takes. Without `host` and `port` it listens on a
+        free port of 127.0.0.1."""
+        model = os.fspath(model)
+        if not model:
+            raise ValueError("model is empty: name a file, a folder or a model of the hub")
+        if timeout is not None and not timeout >= 0:
+            raise ValueError(f"timeout is {timeout!r}: it must be seconds from 0 on, or None")
+        self._command = [program or globals()["program"](), "serve", "--model", model,
                          *_words({"host": "127.0.0.1", "port": 0, **flags})]
-        self._scheme = "https" if "tls_cert" in flags else "http"
+        self._scheme = "https" if flags.get("tls_cert") else "http"
         self._host = str(flags.get("host") or "127.0.0.1")
         self._timeout = timeout
+        self._process = None
+        self._forget()
+
+    def _forget(self):
+        """What is known of the last run."""
         self._lines = collections.deque(maxlen=50)
         self._problem = None
         self._port = None
-        self._process = None
 
     @property
     def url(self):
@@ -67,9 +87,12 @@ class Server:
         return f"{self._scheme}://{f'[{host}]' if ':' in host else host}:{self._port}"
 
     def __enter__(self):
+        if self._process is not None:
+            raise RuntimeError("the server runs already: a second one needs a Server of its own")
+        self._forget()
         self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                          stderr=subprocess.STDOUT, text=True, errors="replace",
-                                         env={**os.environ, "LLORCH_LOG_FORMAT": "json"})
+                                         env={**os.environ, **_ENVIRONMENT})
         self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
         self._reader.start()
         try:
@@ -87,6 +110,7 @@ class Server:
             self._process.kill()
             self._process.wait()
         self._reader.join(10)
+        self._process = None
         self._port = None
 
     def _read(self, lines):
@@ -101,7 +125,7 @@ class Server:
         lines.close()
 
     def _wait(self):
-        end = time.monotonic() + self._timeout
+        end = float("inf") if self._timeout is None else time.monotonic() + self._timeout
         while self._port is None or not self._ready():
             status = self._process.poll()
             if status is not None:
@@ -115,9 +139,9 @@ class Server:
 
     def _ready(self):
         try:
-            with urllib.request.urlopen(self.url + "/health/ready", timeout=10, context=_OWN):
+            with _OWN.open(self.url + "/health/ready", timeout=10):
                 return True
-        except (urllib.error.URLError, OSError):
+        except (OSError, http.client.HTTPException):
             return False
 
     def _error(self, reason):
