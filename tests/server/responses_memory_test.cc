@@ -160,8 +160,11 @@ TEST(ResponseMemory, AnotherClientDoesNotFindIt) {
                request(method, path, body.is_null() ? "" : body.dump(),
                        cat("Authorization: Bearer secret\r\nX-Rbee-Sender: ", sender, "\r\n")));
   };
-  const std::string id =
-      json::parse(as("ann", "POST", kResponses, {{"input", "Hi"}}).body).at("id");
+  const json first = json::parse(as("ann", "POST", kResponses, {{"input", "Hi"}}).body);
+  const std::string id = first.at("id");
+  const json reference = {{"type", "item_reference"}, {"id", first.at("output").at(0).at("id")}};
+  EXPECT_EQ(as("bob", "POST", kResponses, {{"input", {reference}}}).status, 404);
+  EXPECT_EQ(as("ann", "POST", kResponses, {{"input", {reference}}}).status, 200);
   const json more = {{"input", "x"}, {"previous_response_id", id}};
   EXPECT_EQ(as("bob", "POST", kResponses, more).status, 400);
   EXPECT_EQ(as("bob", "GET", "/v1/responses/" + id, nullptr).status, 404);
@@ -214,6 +217,37 @@ TEST(ResponseMemory, InputItemsAreAllThatTheModelRead) {
   EXPECT_EQ(error_of(worker.get(path + "?limit=0"), 400).at("param"), "limit");
   EXPECT_EQ(error_of(worker.get(path + "?limit=101"), 400).at("param"), "limit");
   EXPECT_EQ(error_of(worker.get(path + "?order=up"), 400).at("param"), "order");
+}
+
+TEST(ResponseMemory, ReferencesAreTheItemsThatTheyName) {
+  Worker worker;
+  const json first = answer(worker, {{"input", "One"}});
+  const std::string said = first.at("output").at(0).at("id");
+  const json items =
+      json::parse(worker.get(cat("/v1/responses/", id_of(first), "/input_items")).body);
+  const std::string asked = items.at("data").at(0).at("id");
+  const json reference = {{"type", "item_reference"}, {"id", said}};
+  const json body = {
+      {"input", {{{"id", asked}}, reference, {{"role", "user"}, {"content", "Two"}}}}};
+  const json second = answer(worker, body);
+  EXPECT_THAT(heard(worker), ElementsAre("user One", "assistant Hello, world", "user Two"));
+  const json whole = {{"input",
+                       {{{"role", "user"}, {"content", "One"}},
+                        first.at("output").at(0),
+                        {{"role", "user"}, {"content", "Two"}}}}};
+  const std::string counts = "/v1/responses/input_tokens";
+  EXPECT_EQ(worker.post(counts, body.dump()).body, worker.post(counts, whole.dump()).body);
+  // What goes on from it has the items, though the answer that they came from is deleted.
+  ask(worker.port(), request("DELETE", cat("/v1/responses/", id_of(first))));
+  answer(worker, {{"input", "Three"}, {"previous_response_id", id_of(second)}});
+  EXPECT_THAT(heard(worker), ElementsAre("user One", "assistant Hello, world", "user Two",
+                                         "assistant Hello, world", "user Three"));
+  const json gone = error_of(worker.post(kResponses, body.dump()), 404);
+  EXPECT_THAT(gone.at("message"), HasSubstr("not found"));
+  for (const json& wrong : {json("msg_none"), json("none"), json(), json(5)}) {
+    const json broken = {{"input", {{{"type", "item_reference"}, {"id", wrong}}}}};
+    error_of(worker.post(kResponses, broken.dump()), 404);
+  }
 }
 
 // Nobody reads these fields of an input's items before.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rbee/core/cat.h"
+#include "rbee/core/error.h"
 #include "server/wire/constraint_fields.h"
 #include "server/wire/generate_fields.h"
 #include "server/wire/lora_fields.h"
@@ -140,27 +141,60 @@ void read_item(const json& entry, const std::string& prefix, std::vector<FieldEr
   }
 }
 
-void read_input(ObjectReader& reader, std::vector<FieldError>& errors, GenerateRequest& request) {
+// Clients may leave the type of a reference out.
+bool is_reference(const json& item) {
+  if (!item.is_object()) return false;
+  const json type = item.value("type", json());
+  if (!type.is_null()) return type == "item_reference";
+  return item.contains("id") && !item.contains("role") && !item.contains("content");
+}
+
+// The input with items in the place of references to them; nothing if it has none.
+std::optional<std::string> resolved_input(const JsonBody& body, const json& input,
+                                          const FindItem& find) {
+  if (!find || !input.is_array() || std::ranges::none_of(input, is_reference)) return std::nullopt;
+  auto items = body.in_order("input");
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (!is_reference(input[i])) continue;
+    const json id = input[i].value("id", json());
+    const std::optional<std::string> found = id.is_string() ? find(id) : std::nullopt;
+    if (!found)
+      fail(Code::not_found, cat("input[", i, "]"), "Item with id ", shown(id), " not found.");
+    items[i] = parse_in_order(*found);
+  }
+  return dump_in_order(items);
+}
+
+// Returns the input's items with those that it refers to; nothing where it refers to none.
+std::optional<std::string> read_input(ObjectReader& reader, const JsonBody& body,
+                                      std::vector<FieldError>& errors, const FindItem& find,
+                                      GenerateRequest& request) {
   const json* input = reader.find("input");
   const json* previous = reader.find("previous_response_id");
   const bool goes_on = previous != nullptr && previous->is_string() && *previous != "";
-  if (input == nullptr && goes_on) return;  // what was said before is enough
+  if (input == nullptr && goes_on) return std::nullopt;  // what was said before is enough
   const bool text = input != nullptr && input->is_string();
   if (input == nullptr || (!text && !input->is_array()) || input->empty() || *input == "") {
-    return reader.note("input", input == nullptr ? "required" : "type(string), non_empty",
-                       "must be a text or an array of at least one message", input);
+    reader.note("input", input == nullptr ? "required" : "type(string), non_empty",
+                "must be a text or an array of at least one message", input);
+    return std::nullopt;
   }
-  read_response_items(*input, errors, request.messages);
+  std::optional<std::string> resolved = resolved_input(body, *input, find);
+  read_response_items(resolved ? parse_array(*resolved) : *input, errors, request.messages);
+  return resolved;
 }
 
-// "store" and "previous_response_id".
-void read_memory(ObjectReader& reader, const JsonBody& body, ResponseRequest& out) {
+// "store" and "previous_response_id". resolved: what read_input() returned.
+void read_memory(ObjectReader& reader, const JsonBody& body, std::optional<std::string> resolved,
+                 ResponseRequest& out) {
   out.store = reader.boolean("store").value_or(true);
   out.previous_id = reader.text("previous_response_id").value_or("");
   if (!out.store) return;
-  const bool given = reader.find("input") != nullptr;
-  out.input = std::make_shared<const std::string>(given ? dump_in_order(body.in_order("input"))
-                                                        : std::string("[]"));
+  if (!resolved) {
+    const bool given = reader.find("input") != nullptr;
+    resolved = given ? dump_in_order(body.in_order("input")) : "[]";
+  }
+  out.input = std::make_shared<const std::string>(std::move(*resolved));
 }
 
 // "reasoning": {"effort"}; its other fields are ignored.
@@ -217,6 +251,10 @@ void read_response_items(const json& items, std::vector<FieldError>& errors,
 }
 
 ResponseRequest parse_response_request(std::string_view text) {
+  return parse_response_request_with(text, nullptr);
+}
+
+ResponseRequest parse_response_request_with(std::string_view text, const FindItem& find) {
   const JsonBody body(text);
   std::vector<FieldError> errors;
   ObjectReader reader(body, errors);
@@ -226,7 +264,7 @@ ResponseRequest parse_response_request(std::string_view text) {
   if (!out.instructions.empty()) {
     request.messages.push_back({.role = "system", .content = out.instructions});
   }
-  read_input(reader, errors, request);
+  std::optional<std::string> resolved = read_input(reader, body, errors, find, request);
   refuse_what_is_not_done(reader);
   read_include(reader, request);
   request.chat.split = true;
@@ -235,7 +273,7 @@ ResponseRequest parse_response_request(std::string_view text) {
   read_effort(reader, errors, request.chat);
   read_text_form(reader, body, errors, out);
   read_metadata(reader, body, out);
-  read_memory(reader, body, out);
+  read_memory(reader, body, std::move(resolved), out);
   read_adapters(reader, errors, request);
   request.max_tokens = reader.integer("max_output_tokens", {1, INT32_MAX}).value_or(INT32_MAX);
   read_sampling(reader, request);

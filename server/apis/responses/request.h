@@ -1,8 +1,10 @@
 #pragma once
 // Bodies of OpenAI's Responses API.
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +32,12 @@ struct ResponseRequest {
 // cannot do (conversation, background, ...) is an error; it ignores other unknown fields, and tools
 // that are no functions. Throws InvalidBody.
 ResponseRequest parse_response_request(std::string_view body);
+
+// JSON of the item with this id; nothing if it is not here.
+using FindItem = std::function<std::optional<std::string>(const std::string& id)>;
+// The same with items in the place of those of type item_reference, which name them; they are
+// errors to the other one. Throws not_found.
+ResponseRequest parse_response_request_with(std::string_view body, const FindItem& find);
 
 // Adds the messages of such an `input`, or of an answer's `output`. Notes what is wrong in
 // `errors`.

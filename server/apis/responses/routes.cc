@@ -164,9 +164,15 @@ Stored previous(LlmService& service, const Request& request, const ResponseReque
   return service.responses().find(request.sender(), body.previous_id);
 }
 
+ResponseRequest parse(LlmService& service, const Request& request) {
+  StoredItems items(service.responses(), request.sender());
+  return parse_response_request_with(request.body,
+                                     [&](const std::string& id) { return items.find(id); });
+}
+
 Response respond(LlmService& service, const Request& request) {
   return guarded(openai_error, [&] {
-    ResponseRequest body = parse_response_request(request.body);
+    ResponseRequest body = parse(service, request);
     const Stored before = previous(service, request, body);
     if (!before && !body.previous_id.empty()) return no_previous(service, body.previous_id);
     body.store = body.store && service.responses().on();
@@ -187,7 +193,7 @@ Response respond(LlmService& service, const Request& request) {
 Response count(LlmService& service, const Request& request) {
   return guarded(openai_error, [&] {
     return beside(service, request, openai_error, [&service, request] {
-      ResponseRequest body = parse_response_request(request.body);
+      ResponseRequest body = parse(service, request);
       const Stored before = previous(service, request, body);
       if (!before && !body.previous_id.empty()) return no_previous(service, body.previous_id);
       if (before) add_history(before->turns, body);

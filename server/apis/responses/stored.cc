@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rbee/core/cat.h"
+#include "rbee/core/error.h"
 #include "server/http/router.h"
 #include "server/wire/json_body.h"
 #include "server/wire/json_text.h"
@@ -19,7 +20,8 @@ namespace {
 using nlohmann::json;
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMostItems = 100;  // of a page
+constexpr size_t kMostItems = 100;                 // of a page
+constexpr size_t kMostReferred = size_t{4} << 20;  // bytes of answers that a request refers to
 
 // The parts of a message whose content is a text.
 Json parts_of(const std::string& role, Json text) {
@@ -146,6 +148,29 @@ std::string stored_response_json(const StoredResponse& stored) {
 
 std::string deleted_response_json(const std::string& id) {
   return dump({{"id", id}, {"object", "response"}, {"deleted", true}});
+}
+
+std::optional<std::string> StoredItems::find(const std::string& id) {
+  const size_t prefix = id.find('_');
+  if (prefix == std::string::npos) return std::nullopt;
+  // An item's id is its answer's, with another prefix, and a number if it is not the first.
+  std::string of = cat("resp_", std::string_view(id).substr(prefix + 1));
+  std::shared_ptr<const StoredResponse> stored = store_.find(client_, of);
+  if (!stored) stored = store_.find(client_, of.substr(0, of.rfind('-')));
+  if (!stored) return std::nullopt;
+  const StoredTurn& turn = *stored->turns.back();
+  const auto [known, fresh] = items_.try_emplace(turn.id);
+  if (fresh) {
+    bytes_ += turn.bytes();
+    if (bytes_ > kMostReferred) {
+      fail(Code::invalid_argument, "input", "refers to items of answers of more than 4 MiB");
+    }
+    for (const Json& item : items_of(turn, true)) {
+      known->second.emplace(item.at("id").get<std::string>(), dump_in_order(item));
+    }
+  }
+  const auto found = known->second.find(id);
+  return found == known->second.end() ? std::nullopt : std::optional(found->second);
 }
 
 ItemPage parse_item_page(std::string_view query) {

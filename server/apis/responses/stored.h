@@ -1,10 +1,12 @@
 #pragma once
 // Stored responses: what a later request gets of them, and their JSON.
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "server/apis/responses/response.h"
 #include "server/llm/response_store.h"
@@ -18,6 +20,22 @@ void add_history(const StoredTurns& turns, ResponseRequest& request);
 // The whole object.
 std::string stored_response_json(const StoredResponse& stored);
 std::string deleted_response_json(const std::string& id);
+
+// Items of a client's stored answers, and of what those were asked, by the ids that the worker gave
+// them. An answer is parsed once.
+class StoredItems {
+ public:
+  StoredItems(ResponseStore& store, std::string client)
+      : store_(store), client_(std::move(client)) {}
+  // JSON; nothing if it is not there. Throws invalid_argument after 4 MiB of answers.
+  std::optional<std::string> find(const std::string& id);
+
+ private:
+  ResponseStore& store_;
+  const std::string client_;
+  size_t bytes_ = 0;  // of the answers that were parsed
+  std::map<std::string, std::map<std::string, std::string>> items_;  // by answer and id
+};
 
 // GET /v1/responses/{id}/input_items
 struct ItemPage {

@@ -125,6 +125,10 @@ def check_memory(client, fields):
     with client.responses.stream(**more, previous_response_id=first.id) as stream:
         last = list(stream)[-1].response
     assert last.output_text == second.output_text, last
+    named = [{"role": "user", "content": fields["input"]},
+             {"type": "item_reference", "id": first.output[0].id}, chat[-1]]
+    third = client.responses.create(**dict(more, input=named))
+    assert third.output_text == whole.output_text, (third.output_text, whole.output_text)
     client.responses.delete(first.id)
     for ask in (lambda: client.responses.retrieve(first.id),
                 lambda: client.responses.input_items.list(first.id)):
