@@ -18,7 +18,7 @@ class FileRoutes {
  public:
   // What the front does for it; from any thread.
   struct Front {
-    std::function<void(const ServedModel&)> serve;
+    PulledModel serve;
     // Ends the workers of models with such names, then calls `done`.
     std::function<void(const std::function<bool(const std::string&)>& which,
                        std::function<void()> done)>

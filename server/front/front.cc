@@ -97,7 +97,7 @@ class Front::Impl {
       : options_(std::move(options)),
         pool_(io_, options_.config, options_.hooks, options_.environment),
         files_(options_.hooks,
-               {.serve = [this](const ServedModel& model) { serve(model); },
+               {.serve = [this](const auto& model, const auto& name) { serve(model, name); },
                 .drop = [this](const auto& which, auto done) { drop(which, std::move(done)); }}),
         work_(io_.get_executor()) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -147,9 +147,9 @@ class Front::Impl {
     asio::post(io_, [&] { answer.set_value(question()); });
     return answer.get_future().get();
   }
-  // Of a model whose files are here now.
-  void serve(const ServedModel& model) {
-    asio::post(io_, [this, model] { pool_.offer(model); });
+  // Of a model whose files are here now, which a client fetched by this name.
+  void serve(const ServedModel& model, const std::string& name) {
+    asio::post(io_, [this, model, name] { pool_.offer(model, name); });
   }
   // Before the files of such models are deleted.
   void drop(const std::function<bool(const std::string&)>& which, std::function<void()> done) {
@@ -356,7 +356,9 @@ Response Front::Impl::alive() {
         models.push_back(entry);
       }
     }
-    out->set(json_response(200, json{{"status", "healthy"}, {"models", models}}.dump()));
+    const bool pull = options_.hooks.may_pull && options_.hooks.files != nullptr;
+    const json body = {{"status", "healthy"}, {"models", models}, {"pull", pull}};
+    out->set(json_response(200, body.dump()));
   });
 }
 
@@ -388,6 +390,9 @@ json Front::Impl::models_json() const {
     json& entry = models[member.model];
     entry["name"] = model.name;
     entry["kind"] = kind_name(model.kind);
+    std::vector<std::string> aliases = pool_.models()[member.model].aliases;
+    aliases.insert(aliases.end(), model.adapters.begin(), model.adapters.end());
+    if (!aliases.empty()) entry["aliases"] = std::move(aliases);
     entry["workers"].push_back(facts_of(*member.replica));
   }
   json out = json::array();

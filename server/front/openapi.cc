@@ -48,6 +48,12 @@ bool is_routed(const std::string& pattern, ModelKind kind) {
   return wanted && (!wanted->kind || *wanted->kind == kind);
 }
 
+constexpr std::string_view kHealth =
+    R"({"type":"object","required":["status"],"properties":{"status":{"const":"healthy"},
+    "pull":{"type":"boolean"}}})";
+constexpr std::string_view kReady =
+    R"({"type":"object","required":["ready"],"properties":{"ready":{"type":"boolean"}}})";
+
 class Document {
  public:
   explicit Document(std::string_view version) {
@@ -130,10 +136,6 @@ class Document {
 
   void add_own() {
     Json& paths = out_["paths"];
-    constexpr std::string_view kHealth =
-        R"({"type":"object","required":["status"],"properties":{"status":{"const":"healthy"}}})";
-    constexpr std::string_view kReady =
-        R"({"type":"object","required":["ready"],"properties":{"ready":{"type":"boolean"}}})";
     paths["/openapi.json"] = own("openapi", "This document", R"({"type":"object"})", true);
     paths["/health"] = own("health", "Whether the front lives", kHealth, true);
     paths["/health/live"] = own("live", "The same", kHealth, true);
@@ -152,7 +154,8 @@ class Document {
                             R"({"type":"object","required":["status","version","models"],
         "properties":{"status":{"enum":["healthy","degraded"]},"version":{"type":"string"},
          "models":{"type":"array","items":{"type":"object","required":["name","kind","workers"],
-          "properties":{"workers":{"type":"array","items":{"type":"object",
+          "properties":{"aliases":{"type":"array","items":{"type":"string"}},
+           "workers":{"type":"array","items":{"type":"object",
            "required":["name","state","restarts","running"],"properties":{
             "state":{"enum":["unloaded","starting","ready","ending","paused","given_up"]},
             "progress":{"type":"object"},"restarts":{"type":"integer","minimum":0},

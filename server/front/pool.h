@@ -92,8 +92,8 @@ class Pool {
     bool leaving = false;  // gets no new requests, since another model needs its memory
   };
   const std::deque<Model>& models() const { return models_; }
-  // Serves this model, whose files are in the cache now.
-  void offer(const ServedModel& model);
+  // Serves this model, whose files are in the cache now; a client fetched it by this name.
+  void offer(const ServedModel& model, const std::string& name);
   // Models on demand of these names are not served any more; calls `done` when their workers have
   // ended.
   void drop(const std::function<bool(const std::string&)>& which, std::function<void()> done);

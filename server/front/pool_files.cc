@@ -12,10 +12,10 @@ constexpr std::chrono::milliseconds kUnloadPatience{2000};  // from SIGTERM to S
 
 }  // namespace
 
-void Pool::offer(const ServedModel& model) {
+void Pool::offer(const ServedModel& model, const std::string& name) {
   std::optional<size_t> index = settle(model);
   if (!index) index = add(model);
-  if (models_[*index].served.name != model.name) note_alias(*index, model.name);
+  for (const std::string& one : {model.name, name}) note_alias(*index, one);
   models_[*index].listed = true;
 }
 

@@ -145,12 +145,12 @@ struct Pulls::Run {
 
 struct Pulls::Shared {
   std::shared_ptr<ModelFiles> files;
-  std::mutex mutex;                                // guards what follows
-  std::function<void(const ServedModel&)> pulled;  // null: the front ends
+  std::mutex mutex;    // guards what follows
+  PulledModel pulled;  // null: the front ends
   std::map<std::string, std::shared_ptr<Run>> runs;
 };
 
-Pulls::Pulls(std::shared_ptr<ModelFiles> files, std::function<void(const ServedModel&)> pulled)
+Pulls::Pulls(std::shared_ptr<ModelFiles> files, PulledModel pulled)
     : shared_(std::make_shared<Shared>()) {
   shared_->files = std::move(files);
   shared_->pulled = std::move(pulled);
@@ -205,7 +205,7 @@ Pulls::Result Pulls::fetch(Shared& shared, Run& run) {
     if (!model) return {500, ollama_error_json(kMissing)};
     run.say(status_line("writing manifest"));
     const std::scoped_lock lock(shared.mutex);
-    if (shared.pulled) shared.pulled(*model);
+    if (shared.pulled) shared.pulled(*model, run.name);
     return {};
   } catch (const Error& error) {
     const bool cancelled = error.code() == Code::cancelled;

@@ -12,10 +12,13 @@
 
 namespace rbee::server {
 
+// Gets a model whose files are here, and the name that a client fetched it by.
+using PulledModel = std::function<void(const ServedModel& model, const std::string& name)>;
+
 class Pulls {
  public:
   // pulled: called on a fetch's thread.
-  Pulls(std::shared_ptr<ModelFiles> files, std::function<void(const ServedModel&)> pulled);
+  Pulls(std::shared_ptr<ModelFiles> files, PulledModel pulled);
   ~Pulls();  // stop()
   Pulls(const Pulls&) = delete;
   Pulls& operator=(const Pulls&) = delete;
