@@ -78,6 +78,11 @@ TEST(ChatClients, ThePageInABrowser) {
   fs::remove_all(shots);
 }
 
+TEST(ChatClients, PartsOfThePagesInABrowser) {
+  Process worker(FAKE_WORKER, {"--model", "echo", "--port", "0", "--model-ref", "hf:tiny/chat"});
+  run_client(worker, "page_parts.py");
+}
+
 TEST(ChatClients, ThePageOfSeveralModelsInABrowser) {
   const auto model = [](const char* name, const char* script, json flags) -> json {
     return {{"name", name}, {"program", FAKE_WORKER}, {"model", script}, {"flags", flags}};

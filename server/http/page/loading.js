@@ -2,17 +2,17 @@
 
 const inUnits = bytes => bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${Math.round(bytes / 1e6)} MB`;
 
-// By model: the state of its best worker, and the progress of one that loads. Empty where this is
-// one worker, or the key is missing.
+// By each name of a model: the name that lists have, the state of its best worker, and the progress
+// of one that loads. Empty where this is one worker, or the key is missing.
 export async function modelStates(key) {
   const headers = key ? {Authorization: "Bearer " + key} : {};
   const order = ["ready", "starting", "ending", "paused", "unloaded", "given_up"];
   try {
     const reply = await fetch("/workers", {headers});
     if (!reply.ok) return new Map();
-    return new Map((await reply.json()).models.map(({name, workers}) => {
+    return new Map((await reply.json()).models.flatMap(({name, aliases = [], workers}) => {
       const [best = {}] = workers.toSorted((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
-      return [name, best];
+      return [name, ...aliases].map(one => [one, {...best, name}]);
     }));
   } catch {
     return new Map();  // the request that waits says what is wrong

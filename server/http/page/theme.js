@@ -1,15 +1,10 @@
 // The theme that the reader chose on one of the pages: light, dark, or the system's.
+import {recall, remember} from "./memory.js";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const next = {auto: "light", light: "dark", dark: "auto"};
 
-function chosen() {
-  try {
-    return localStorage.getItem("rbee-theme") ?? "auto";
-  } catch {
-    return "auto";  // the browser forbids this page to keep anything
-  }
-}
+const chosen = () => recall("rbee-theme") ?? "auto";
 
 function showTheme(button) {
   const theme = chosen();
@@ -20,7 +15,7 @@ function showTheme(button) {
 
 export function wireTheme(button) {
   button.onclick = () => {
-    localStorage.setItem("rbee-theme", next[chosen()] ?? "light");
+    remember("rbee-theme", next[chosen()] ?? "light");
     showTheme(button);
   };
   dark.onchange = () => showTheme(button);

@@ -2,7 +2,7 @@
 import {forget, keep, showKept} from "./gallery.js";
 import {dropSource, hasSource, setSource, sourceFields, usualBlur, wirePaint} from "./paint.js";
 import {fillPickers, wirePickers} from "./pickers.js";
-import {ask, base64Of, blobOf, events, post, settingsOf} from "./server.js";
+import {ask, base64Of, blobOf, eventsOf, post, settingsOf} from "./server.js";
 import {restore, wireKept} from "./fields.js";
 import {watchLoad} from "./loading.js";
 import {wireTheme} from "./theme.js";
@@ -60,8 +60,11 @@ function showSource() {
   $("blur").placeholder = usualBlur();
 }
 
+let taken = null;  // the last file
+
 async function take(file) {
   if (!file) return;
+  taken = file;
   let bitmap = null;
   try {
     bitmap = await createImageBitmap(file);
@@ -70,7 +73,9 @@ async function take(file) {
   [$("width").value, $("height").value] = setSource(bitmap, Math.max(model.width, model.height));
   showSource();
   $("reuse").hidden = true;
-  settings = await settingsOf(file);
+  const found = await settingsOf(file);
+  if (file !== taken) return;  // another one came meanwhile
+  settings = found;
   $("reuse").hidden = !("Prompt" in settings);
 }
 
@@ -271,7 +276,7 @@ async function draw(event) {
     const reply = await post("/v1/jobs", sent);
     watched();
     job = reply.job_id;
-    for await (const [name, data] of events(reply.sse_url)) on(name, data, sent.prompt);
+    for await (const [name, data] of eventsOf(reply.sse_url)) on(name, data, sent.prompt);
   } catch (error) { say(error.message, true); }
   watched();
   job = null;

@@ -1,4 +1,5 @@
 // The fields outlive a reload, but not those of the picture to start from, which does not.
+import {recall, remember} from "./memory.js";
 
 const form = document.getElementById("form");
 const kKey = "rbee-pictures";
@@ -7,7 +8,7 @@ const fields = [...form.elements].filter(field =>
   !["size", "lora", "embedding"].includes(field.id));
 
 export function wireKept() {
-  const keep = () => localStorage.setItem(kKey,
+  const keep = () => remember(kKey,
     JSON.stringify(Object.fromEntries(fields.map(field => [field.id, field.value]))));
   for (const name of ["input", "click", "submit"]) form.addEventListener(name, keep);
   // What a control is for shows over its label too.
@@ -20,7 +21,7 @@ export function wireKept() {
 export function restore() {
   let kept = {};
   try {
-    kept = JSON.parse(localStorage.getItem(kKey)) || {};
+    kept = JSON.parse(recall(kKey)) || {};
   } catch { /* somebody else's, or cut off */ }
   for (const field of fields) {
     const known = field.tagName !== "SELECT" ||

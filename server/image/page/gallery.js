@@ -60,12 +60,19 @@ export async function keep(blob, seed, prompt, ways) {
   for (const old of entries.splice(kKept)) await kept.drop(old.id);
 }
 
+const isPicture = entry =>
+  Number.isFinite(entry.id) && entry.blob instanceof Blob && typeof entry.prompt === "string";
+
+// Without what is no picture of this page: somebody else's. Throws where pictures are lost when the
+// page is left.
 export async function showKept(ways) {
-  const found = (await kept.all()).sort((a, b) => b.id - a.id);
+  const found = (await kept.all()).filter(isPicture).sort((a, b) => b.id - a.id);
   entries = [...entries, ...found];
   last = Math.max(last, found[0]?.id ?? 0);
   $("gallery").append(...found.map(entry => figureOf(entry, ways)));
   showHead();
+  const why = await kept.problem();
+  if (why) throw why;
 }
 
 export async function forget() {

@@ -1,4 +1,5 @@
 // The worker's API.
+import {events} from "./events.js";
 
 const token = document.getElementById("token");
 const tokenLabel = document.getElementById("tokenLabel");
@@ -24,19 +25,9 @@ export async function post(path, body, options = {}) {
 }
 
 // Yields [event, data] of a job's stream.
-export async function* events(path) {
-  const reader = (await ask(path)).body.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
-  for (;;) {
-    const {value, done} = await reader.read();
-    if (done) return;
-    text += value;
-    for (let end; (end = text.indexOf("\n\n")) >= 0; text = text.slice(end + 2)) {
-      const lines = text.slice(0, end).split("\n");
-      const field = name => lines.find(line => line.startsWith(name + ": "))?.slice(name.length + 2);
-      const data = field("data");
-      if (data && data !== "[DONE]") yield [field("event"), JSON.parse(data)];
-    }
+export async function* eventsOf(path) {
+  for await (const {event, data} of events((await ask(path)).body)) {
+    if (data !== "[DONE]") yield [event, JSON.parse(data)];
   }
 }
 

@@ -89,8 +89,9 @@ export function attachmentRow({pictures = [], files = []}, onDrop) {
 
 // A fence that the text does not hold.
 function fenced({name, text}) {
-  let fence = "```";
-  while (text.includes(fence)) fence += "`";
+  let longest = 2;
+  for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
+  const fence = "`".repeat(longest + 1);
   return `${name}:\n${fence}\n${text.replace(/\n$/, "")}\n${fence}`;
 }
 

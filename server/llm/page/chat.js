@@ -1,11 +1,12 @@
 // The page of the chat worker.
 import {asSent, attachmentRow, isPicture, readPicture, readText} from "./attachments.js";
 import {fork, turnTo} from "./branches.js";
+import {chatsOf, newId} from "./chats.js";
 import {copy, editor, make, messageNode} from "./messages.js";
 import {showModels, takesPictures, watchChosen, wireModels} from "./models.js";
 import {saveFile} from "./save.js";
-import {asMarkdown, askForKey, chatsOf, settings, wireSettings} from "./settings.js";
-import {allChats, dropAll, dropChat, saveChat} from "./store.js";
+import {asMarkdown, askForKey, settings, wireSettings} from "./settings.js";
+import {allChats, dropAll, dropChat, problem, saveChat} from "./store.js";
 import {wireTheme} from "./theme.js";
 import {Refused, complete} from "./worker.js";
 
@@ -247,7 +248,7 @@ function send() {
   const title = titleOf(content || attached.files[0]?.name || "A picture");
   attached = {pictures: [], files: []};
   showAttached();
-  chat ??= {id: `${Date.now()}-${Math.random().toString(36).slice(2)}`, title, messages: []};
+  chat ??= {id: newId(), title, messages: []};
   chat.messages.push(message);
   answerFrom(chat.messages.length);
 }
@@ -289,7 +290,7 @@ async function importChats(file) {
   try {
     const found = await chatsOf(file);
     for (const each of found) await saveChat(each);
-    chats = await allChats();
+    chats = [...found, ...chats].sort((a, b) => b.changed - a.changed);
     showList();
     say(`${found.length} chats are here`);
   } catch (error) {
@@ -395,6 +396,8 @@ async function begin() {
   }
   try {
     chats = await allChats();
+    const why = await problem();
+    if (why) throw why;
   } catch (error) {
     say(`chats cannot be kept in this browser: ${error.message}`, true);
   }

@@ -2,19 +2,40 @@
 // markdown-it allows, and pictures become links, as nothing is loaded from elsewhere.
 /* global markdownit, hljs */
 
+const kTime = 300;     // ms that a text may take
+const kMarks = 1000;   // of emphasis in a paragraph
+const kLinked = 4096;  // letters in which addresses become links
+const kPiece = 2048;   // letters of code that the highlighter gets at once
+
 const escape = text => {
   const node = document.createElement("span");
   node.textContent = text;
   return node.innerHTML;
 };
 
+// Whole lines, as many as fit; a longer one is a piece of its own.
+function* pieces(code) {
+  for (let at = 0; at < code.length;) {
+    const near = code.lastIndexOf("\n", at + kPiece - 1), next = code.indexOf("\n", at);
+    const end = near >= at ? near + 1 : next < 0 ? code.length : next + 1;
+    yield code.slice(at, end);
+    at = end;
+  }
+}
+
+// In pieces, since the highlighter's time grows as the square of what it gets. A long line has no
+// colours.
 function highlight(code, language) {
   if (!language || !hljs.getLanguage(language)) return escape(code);
-  try {
-    return hljs.highlight(language, code, true).value;
-  } catch {
-    return escape(code);
+  let out = "", before = null;
+  for (const piece of pieces(code)) {
+    hurry();
+    const told = piece.length > kPiece ? {value: escape(piece)} :
+      hljs.highlight(language, piece, true, before);
+    if (told.top) before = told.top;
+    out += told.value;
   }
+  return out;
 }
 
 // The library's own rule looks for trailing blanks in a time that grows as their square.
@@ -35,7 +56,34 @@ function newline(state, silent) {
 const renderer = markdownit({html: false, linkify: true, breaks: false});
 renderer.inline.ruler.at("newline", newline);
 
+// Several of the library's rules take a time that grows as the square of a text that was made for
+// that. Those that are called again and again give up when the text's time is over.
+let end = Infinity;  // of the text's time
+
+class TooSlow extends Error {}
+
+function hurry() {
+  if (performance.now() > end) throw new TooSlow();
+  return false;
+}
+
+renderer.inline.ruler.before("text", "hurry", hurry);
+renderer.block.ruler.before("code", "hurry", hurry,
+  {alt: ["paragraph", "reference", "blockquote", "list"]});
+const {push} = renderer.block.State.prototype;
+renderer.block.State.prototype.push = function(...values) {
+  hurry();  // a rule makes a whole table
+  return push.apply(this, values);
+};
+renderer.inline.ruler2.before("balance_pairs", "hurry", state => {
+  hurry();
+  if (state.delimiters.length > kMarks) state.delimiters.length = 0;  // they stay letters
+});
+const match = renderer.linkify.match.bind(renderer.linkify);
+renderer.linkify.match = text => hurry() || text.length > kLinked ? [] : match(text);
+
 function codeBlock(tokens, index) {
+  hurry();
   const token = tokens[index];
   const language = token.info.trim().split(/\s+/)[0];
   return `<div class="code"><div class="code-head"><span>${escape(language || "text")}</span>` +
@@ -64,4 +112,13 @@ renderer.renderer.rules.image = (tokens, index) => {
   return link.outerHTML;
 };
 
-export const toHtml = text => renderer.render(text);
+// A text that would take too long is shown as it is.
+export function toHtml(text) {
+  end = performance.now() + kTime;
+  try {
+    return renderer.render(text);
+  } catch (error) {
+    if (!(error instanceof TooSlow)) throw error;
+    return `<div class="plain">${escape(text)}</div>`;
+  }
+}

@@ -2,7 +2,7 @@
 import {modelStates, watchLoad} from "./loading.js";
 import {make} from "./messages.js";
 import {remember, settings} from "./settings.js";
-import {health, mayPull, pull} from "./worker.js";
+import {health, pull} from "./worker.js";
 
 const $ = id => document.getElementById(id);
 const told = {unloaded: "not loaded", starting: "loading", ending: "unloading", paused: "restarting",
@@ -20,6 +20,17 @@ function showModel(name) {
 function showChosen() {
   showModel(settings.model);
   mostPictures = chatting.find(each => each.name === settings.model)?.max_pictures ?? 0;
+}
+
+const named = () => new URLSearchParams(location.search).get("model");
+
+// Where the address names a model, it goes on to name the one that is shown.
+function setModel(name) {
+  remember("model", name);
+  if (named() === null) return;
+  const address = new URL(location);
+  address.searchParams.set("model", name);
+  history.replaceState(null, "", address);
 }
 
 async function showList() {
@@ -41,11 +52,18 @@ function showOthers(drawing) {
   }));
 }
 
-function showSeveral(models) {
+// The name in the list for any name of a model; nothing if it has none.
+const listed = (name, names, states) =>
+  names.includes(name) ? name : names.find(each => each === states.get(name)?.name);
+
+async function showSeveral(models) {
   chatting = models.filter(each => each.kind === "chat");
-  const named = new URLSearchParams(location.search).get("model");
   const names = chatting.map(each => each.name);
-  if (!names.includes(settings.model)) remember("model", names.includes(named) ? named : names[0]);
+  const known = names.includes(named() ?? settings.model);
+  const states = known ? new Map() : await modelStates(settings.key);
+  const chosen = [named(), settings.model].map(name => listed(name, names, states)).find(Boolean);
+  if (names.length === 0) remember("model", undefined);
+  else if (settings.model !== (chosen ?? names[0])) setModel(chosen ?? names[0]);
   showOthers(models.filter(each => each.kind === "image"));
   $("model").hidden = names.length > 1;
   $("pick").hidden = names.length < 2;
@@ -58,7 +76,7 @@ export async function showModels() {
   const facts = await health();
   if (facts.models) {
     await showSeveral(facts.models);
-    $("get").hidden = !await mayPull(settings.key);
+    $("get").hidden = !facts.pull;
     return;
   }
   remember("model", undefined);
@@ -91,14 +109,16 @@ export function watchChosen(say) {
 
 let stopper = null;  // ends the fetch that runs
 
-// The server may list a fetched model by another form of its name: whichever is new is it.
+// The server may list a fetched model by another form of its name: the one that has it as an alias,
+// or whichever is new.
 async function choose(name) {
   const before = chatting.map(each => each.name);
   const {models} = await health();
   const found = models.filter(each => each.kind === "chat");
-  const chosen = found.find(each => !before.includes(each.name)) ??
-    found.find(each => each.name === name);
-  if (chosen) remember("model", chosen.name);
+  const names = found.map(each => each.name);
+  const chosen = listed(name, names, await modelStates(settings.key)) ??
+    names.find(each => !before.includes(each));
+  if (chosen) setModel(chosen);
   await showSeveral(models);
 }
 
@@ -131,7 +151,7 @@ async function fetchModel(event) {
 
 export function wireModels() {
   $("pick").onchange = () => {
-    remember("model", $("pick").value);
+    setModel($("pick").value);
     showChosen();
   };
   $("pick").onpointerdown = $("pick").onfocus = showList;

@@ -44,21 +44,6 @@ export function asMarkdown(chat) {
   return `# ${chat.title}\n\n${parts.join("\n\n")}\n`;
 }
 
-const isMessage = each => ["user", "assistant"].includes(each?.role) &&
-  typeof each.content === "string";
-
-// Chats of a file that this page saved. Throws where it is none.
-export async function chatsOf(file) {
-  let found = null;
-  try {
-    found = JSON.parse(await file.text());
-  } catch { /* told below */ }
-  const good = Array.isArray(found) && found.every(chat => typeof chat?.id === "string" &&
-    typeof chat.title === "string" && Array.isArray(chat.messages) && chat.messages.every(isMessage));
-  if (!good) throw new Error(`${file.name} holds no chats of this page`);
-  return found;
-}
-
 // What a setting is called in the API shows over it.
 export function wireSettings() {
   for (const input of inputs) {

@@ -1,4 +1,5 @@
 // The worker's API: its health, and an answer that comes piece by piece.
+import {events, lines} from "./events.js";
 
 export class Refused extends Error {
   constructor(status, message) {
@@ -23,52 +24,16 @@ export async function health() {
 
 const withKey = key => key ? {Authorization: "Bearer " + key} : {};
 
-// Whether the server has Ollama's routes, of which one fetches models.
-export async function mayPull(key) {
-  try {
-    return (await fetch("/api/version", {headers: withKey(key)})).ok;
-  } catch {
-    return false;
-  }
-}
-
-// Lines of JSON.
-async function* lines(stream) {
-  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
-  for (;;) {
-    const {value, done} = await reader.read();
-    text += value ?? "";
-    const whole = text.split("\n");
-    text = done ? "" : whole.pop();
-    yield* whole.filter(Boolean).map(line => JSON.parse(line));
-    if (done) return;
-  }
-}
-
 // Has the server fetch a model. Yields {status, total, completed}.
 export async function* pull(model, key, signal) {
   const reply = await fetch("/api/pull", {method: "POST", signal, body: JSON.stringify({model}),
     headers: {"Content-Type": "application/json", ...withKey(key)}});
   if (!reply.ok) throw await refusal(reply);
   for await (const line of lines(reply.body)) {
-    if (line.error) throw new Refused(200, line.error);
-    yield line;
-  }
-}
-
-// Payloads of the lines `data: ...` of a stream of events.
-async function* payloads(stream) {
-  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
-  for (;;) {
-    const {value, done} = await reader.read();
-    if (done) return;
-    text += value;
-    for (let end; (end = text.indexOf("\n\n")) >= 0; text = text.slice(end + 2)) {
-      const event = text.slice(0, end);
-      if (event.startsWith("data: ")) yield event.slice(6);
-    }
+    if (!line) continue;
+    const told = JSON.parse(line);
+    if (told.error) throw new Refused(200, told.error);
+    yield told;
   }
 }
 
@@ -112,9 +77,9 @@ export async function* complete(messages, settings, signal) {
     {method: "POST", headers, body: JSON.stringify(body), signal});
   if (!reply.ok) throw await refusal(reply);
   const end = {reason: null, usage: null};
-  for await (const payload of payloads(reply.body)) {
-    if (payload === "[DONE]") return yield end;
-    const piece = JSON.parse(payload);
+  for await (const {data} of events(reply.body)) {
+    if (data === "[DONE]") return yield end;
+    const piece = JSON.parse(data);
     if (piece.error) throw new Refused(200, piece.error.message);
     const choice = piece.choices?.[0];
     const delta = choice?.delta ?? {};
@@ -124,5 +89,7 @@ export async function* complete(messages, settings, signal) {
     end.reason = choice?.finish_reason ?? end.reason;
     end.usage = piece.usage ?? end.usage;
   }
+  // Some servers in between leave the mark of the end out.
+  if (end.reason) return yield end;
   throw new Error("the connection broke off");
 }

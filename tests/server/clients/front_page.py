@@ -42,6 +42,30 @@ def check_models(page):
     page.screenshot(path=FOLDER / "front.png")
     page.reload()  # the choice is kept
     expect(pick).to_have_value("other")
+    expect(page.locator("#get")).to_be_hidden()  # this server fetches none
+
+
+def check_address(page):
+    """It names the model, whatever the browser remembers, and follows the choice."""
+    pick = page.locator("#pick")
+    page.goto(URL + "/?model=crow")
+    expect(pick).to_have_value("crow")
+    pick.select_option("parrot")
+    expect(page).to_have_url(URL + "/?model=parrot")
+    page.goto(URL)
+    expect(pick).to_have_value("parrot")
+    workers = [{"state": "starting"}]
+    told = {"models": [{"name": "other", "kind": "chat", "aliases": ["tiny:1b"], "workers": workers}]}
+    page.route("**/workers", lambda route: route.fulfill(json=told))
+    # A name that the list does not have; this server's models have a file, in which it is none.
+    page.route("**/?model=tiny*", lambda route: route.fulfill(response=route.fetch(url=URL)))
+    page.goto(URL + "/?model=tiny%3A1b")
+    expect(pick).to_have_value("other")
+    expect(pick.locator("option[value=other]")).to_have_text("other (loading)")
+    page.unroute("**/workers")
+    page.unroute("**/?model=tiny*")
+    page.goto(URL)
+    expect(pick).to_have_value("other")
 
 
 def check_loading(page):
@@ -73,6 +97,10 @@ def check_loading(page):
 def check_pulling(page):
     """A model by its name: how far it is, and what the server says where it refuses."""
     asked = []
+    models = [{"name": name, "kind": "chat"} for name in ("parrot", "crow", "other", "lazy")]
+    may = {"status": "healthy", "models": models, "pull": True}
+    page.route("**/health", lambda route: route.fulfill(json=may))
+    page.reload()
     page.click("#get")
     page.fill("#get-name", "hf.co/tiny/none:Q4_K_M")
 
@@ -99,11 +127,18 @@ def check_pulling(page):
     expect(page.locator("#pick")).to_have_value("parrot")
     page.screenshot(path=FOLDER / "front_get.png")
     # A new one is chosen, by whichever name the server lists it.
-    listed = [{"name": name, "kind": "chat"} for name in ("parrot", "hf:tiny/new")]
-    page.route("**/health", lambda route: route.fulfill(json={"status": "healthy", "models": listed}))
+    may["models"] = [{"name": name, "kind": "chat"} for name in ("parrot", "hf:tiny/new")]
     page.fill("#get-name", "hf.co/tiny/new:latest")
     page.click("#get-go")
     expect(page.locator("#pick")).to_have_value("hf:tiny/new")
+    # One that was here before, by a name of Ollama's library.
+    told = {"models": [{"name": "parrot", "kind": "chat", "aliases": ["tiny:1b"], "workers": []}]}
+    page.route("**/workers", lambda route: route.fulfill(json=told))
+    page.fill("#get-name", "tiny:1b")
+    page.click("#get-go")
+    expect(page.locator("#get-status")).to_have_text("tiny:1b is here")
+    expect(page.locator("#pick")).to_have_value("parrot")
+    page.unroute("**/workers")
     page.unroute("**/api/pull")
     page.unroute("**/health")
     page.keyboard.press("Escape")
@@ -139,7 +174,7 @@ def main():
             page = browser.new_page(viewport={"width": 1180, "height": 780})
             errors = page_errors(page)
             record_bodies(page)
-            for check in (check_models, check_loading, check_pulling, check_pictures):
+            for check in (check_models, check_address, check_loading, check_pulling, check_pictures):
                 check(page)
                 print(browser.browser_type.name, check.__name__, "passed", flush=True)
             assert not errors, errors

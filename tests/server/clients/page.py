@@ -313,6 +313,24 @@ def check_history(visit):
     page.fill("#steps", "2")
 
 
+BAD_RECORD = """() => new Promise(done => {
+  const request = indexedDB.open("rbee-pictures", 1);
+  request.onsuccess = () => {
+    const transaction = request.result.transaction("pictures", "readwrite");
+    transaction.objectStore("pictures").put({id: "bad", blob: 5});
+    transaction.oncomplete = () => { request.result.close(); done(); };
+  };
+})"""
+
+
+def check_bad_record(visit):
+    """One that cannot be read does not hide the other pictures."""
+    before = visit.figures()
+    visit.page.evaluate(BAD_RECORD)
+    visit.reload()
+    assert before > 0 and visit.figures() == before, (before, visit.figures())
+
+
 def check_keyboard(visit):
     """A picture without a pointer: the prompt has the focus, the next stops are in its order."""
     page = visit.page
@@ -478,7 +496,7 @@ def check_phone(page, url, folder):
 def visit_all(browser, url, folder):
     page = browser.new_page(viewport={"width": 1180, "height": 820})
     visit = Visit(page, url, folder)
-    checks = [check_drawing, check_settings, check_from_picture, check_mask, check_sizes, check_seeds, check_history,
+    checks = [check_drawing, check_settings, check_from_picture, check_mask, check_sizes, check_seeds, check_history, check_bad_record,
               check_adapters, check_keyboard, check_axe]
     if is_chromium(browser):  # takes longer, and says little about a browser
         checks += [check_photographs, check_second_pass, check_networks, check_leaving, check_errors,
