@@ -12,6 +12,7 @@ CPU's reference. So one run covers the host code, the kernels' names and paramet
     tools/emulate_amd.py --tinygrad DIR --arch gfx942 --rbee -- run -m MODEL --device rocm:0 "..."    rbee's command
     tools/emulate_amd.py --tinygrad DIR --arch gfx942,gfx1100 --model MODEL [--tokens 16]    beside the CPU, token by token
         [--lora ADAPTER] [--image FILE]      with an adapter, or of a chat with a picture
+        -- --gpu-layers 2                    with more arguments of rbee
     tools/emulate_amd.py --tinygrad DIR --arch gfx942,gfx1100 --model MODEL --embed    vectors of three texts
     tools/emulate_amd.py --tinygrad DIR --arch gfx942 --first-card -- --operations softmax    tools/first_card.sh, and its arguments
     tools/emulate_amd.py --table                                                the results so far
@@ -55,7 +56,7 @@ def parse_arguments():
     parser.add_argument("--lora", type=Path, action="append", default=[], help="with --model: an adapter")
     parser.add_argument("--image", type=Path, help="with --model: a picture that a chat begins with")
     parser.add_argument("--embed", action="store_true", help="with --model: vectors of texts instead")
-    parser.add_argument("words", nargs="*", help="arguments of opcheck, or of rbee, instead of a sweep")
+    parser.add_argument("words", nargs="*", help="arguments of opcheck, or of rbee, instead of a sweep; with --model more of them")
     return parser.parse_args()
 
 
@@ -74,14 +75,14 @@ def main():
     archs = options.arch.split(",")
     if options.first_card:
         return programs.first_card(tinygrad, archs[0], build, options.words)
+    if options.model:
+        return 1 if models.compare(tinygrad, build, archs, options) else 0
     if options.serve or options.words:
         from amd_emulator.session import Session
         session = Session(tinygrad, archs[0], build, build / "emulator", options.blocks_at_once, options.seed)
         if options.serve:
             return sweep.serve(session)
         return session.rbee(options.words) if options.rbee else session.opcheck(options.words)
-    if options.model:
-        return 1 if models.compare(tinygrad, build, archs, options) else 0
     arguments = ["--tinygrad", str(tinygrad), "--build", str(build),
                  "--blocks-at-once", str(options.blocks_at_once), "--seed", str(options.seed)]
     program = sweep.digest_of(build)

@@ -15,7 +15,7 @@ MOST_OF_VECTORS = 1e-4  # between numbers of vectors, as a part of the largest, 
 
 def words_of(options, device):
     """The arguments of rbee; options as emulate_amd.py's."""
-    model = ["-m", str(options.model.resolve()), "--dtype", "f32", "--device", device]
+    model = ["-m", str(options.model.resolve()), "--dtype", "f32", "--device", device, *options.words]
     if options.embed:
         return ["embed", *model, *TEXTS]
     words = ["run", *model, "--temp", "0", "-n", str(options.tokens), "--ignore-eos", "-q", "--logprobs", PROMPT]

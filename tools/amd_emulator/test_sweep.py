@@ -141,9 +141,11 @@ class Models(unittest.TestCase):
         self.assertFalse(models.vectors_row("gfx942", [], [])[1])
 
     def test_words_say_what_is_run(self):
-        options = SimpleNamespace(model=Path("/m"), tokens=4, lora=[Path("/a")], image=None, embed=False)
+        options = SimpleNamespace(model=Path("/m"), tokens=4, lora=[Path("/a")], image=None, embed=False,
+                                  words=["--cpu-moe"])
         words = models.words_of(options, "rocm:0")
         self.assertEqual((words[0], words[-3:]), ("run", ["--lora", "/a", "--raw"]))
+        self.assertIn("--cpu-moe", words)
         options.lora, options.image = [], Path("/p.png")
         self.assertEqual(models.words_of(options, "cpu")[-2:], ["--image", "/p.png"])
         options.embed = True
