@@ -42,12 +42,19 @@ struct ServedModel {
   bool on_demand() const { return keep_alive.has_value(); }
 };
 
+// How a request finds one of its model's workers.
+enum class Routing : uint8_t {
+  prefix_aware,    // prefix.h
+  least_requests,  // the one with the fewest running requests
+};
+
 struct FrontConfig {
   std::vector<ServedModel> models;
   int64_t max_memory = 0;  // bytes of a device that all models together may need; 0 = as are free
   int max_waiting = 1024;  // requests that wait for a worker
   std::chrono::seconds wait{120};                 // for a worker that starts or restarts
   int64_t max_answer_bytes = int64_t{256} << 20;  // of an answer that is no event stream
+  Routing routing = Routing::prefix_aware;
   int max_tries = 3;     // tries of a request whose worker ends while working on it
   int max_restarts = 8;  // in a row; then the front gives the worker up
   std::chrono::milliseconds back_off{500};  // before the first restart; doubles

@@ -32,43 +32,6 @@ namespace asio = boost::asio;
 using nlohmann::json;
 using Duration = std::chrono::steady_clock::duration;
 
-std::string front_metrics(const FrontCounts& counts, const std::vector<Pool::Member>& members) {
-  std::string out;
-  const auto head = [&out](std::string_view name, std::string_view type, std::string_view help) {
-    out += cat("# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
-  };
-  const auto single = [&](std::string_view name, std::string_view type, std::string_view help,
-                          auto value) {
-    head(name, type, help);
-    out += cat(name, " ", value, "\n");
-  };
-  head("rbee_front_requests_total", "counter", "Requests that are over, by how they ended.");
-  for (const auto& [outcome, count] :
-       {std::pair{"answered", counts.answered}, std::pair{"refused", counts.refused},
-        std::pair{"broken", counts.broken}, std::pair{"left", counts.left}}) {
-    out += cat("rbee_front_requests_total{outcome=\"", outcome, "\"} ", count, "\n");
-  }
-  single("rbee_front_retries_total", "counter", "Requests sent again, their worker had ended.",
-         counts.retries);
-  single("rbee_front_requests_running", "gauge", "Requests that are not over.", counts.running);
-  single("rbee_front_requests_waiting", "gauge", "Requests that wait for a worker.",
-         counts.waiting);
-  const auto each = [&](std::string_view name, auto value) {
-    for (const auto& member : members) {
-      out += cat(name, "{worker=\"", member.replica->name(), "\"} ", value(*member.replica), "\n");
-    }
-  };
-  head("rbee_front_worker_up", "gauge", "1 while the worker is ready.");
-  each("rbee_front_worker_up",
-       [](const Replica& replica) { return replica.state() == ReplicaState::ready ? 1 : 0; });
-  head("rbee_front_worker_restarts_total", "counter", "Starts after the first.");
-  each("rbee_front_worker_restarts_total",
-       [](const Replica& replica) { return replica.restarts(); });
-  head("rbee_front_worker_running", "gauge", "Requests that the worker has from the front.");
-  each("rbee_front_worker_running", [](const Replica& replica) { return replica.busy; });
-  return out;
-}
-
 json facts_of(const Replica& replica) {
   json facts = {{"name", replica.name()},
                 {"state", state_name(replica.state())},
@@ -177,7 +140,7 @@ class Front::Impl {
   void keep_documents(std::vector<Pool::WorkerReply> replies);
   const std::string& document();
   json models_json() const;
-  std::vector<Pool::Member> served_members() const;
+  std::vector<const Replica*> served_workers() const;
   bool ready() const;
 
   const FrontOptions options_;
@@ -385,8 +348,9 @@ bool Front::Impl::ready() const {
 
 json Front::Impl::models_json() const {
   std::map<size_t, json> models;
-  for (const Pool::Member& member : served_members()) {
+  for (const Pool::Member& member : pool_.members()) {
     const ServedModel& model = pool_.models()[member.model].served;
+    if (pool_.models()[member.model].gone) continue;
     json& entry = models[member.model];
     entry["name"] = model.name;
     entry["kind"] = kind_name(model.kind);
@@ -401,11 +365,11 @@ json Front::Impl::models_json() const {
 }
 
 // On the pool's thread. Without those of models that are gone.
-std::vector<Pool::Member> Front::Impl::served_members() const {
-  std::vector<Pool::Member> out;
-  std::ranges::copy_if(pool_.members(), std::back_inserter(out), [&](const Pool::Member& member) {
-    return !pool_.models()[member.model].gone;
-  });
+std::vector<const Replica*> Front::Impl::served_workers() const {
+  std::vector<const Replica*> out;
+  for (const Pool::Member& member : pool_.members()) {
+    if (!pool_.models()[member.model].gone) out.push_back(member.replica.get());
+  }
   return out;
 }
 
@@ -436,7 +400,7 @@ Response Front::Impl::metrics() {
       // Families of metrics that the workers have too.
       texts.emplace_back("front", process_metrics() + trace_metrics(options_.tracer));
       Response response = text_response(
-          200, front_metrics(pool_.counts(), served_members()) + merge_metrics(texts));
+          200, front_metrics(pool_.counts(), served_workers()) + merge_metrics(texts));
       response.content_type = "text/plain; version=0.0.4; charset=utf-8";
       out->set(std::move(response));
     });

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "rbee/core/cat.h"
+#include "server/front/replica.h"
 
 namespace rbee::server {
 namespace {
@@ -74,6 +75,46 @@ std::string merge_metrics(const std::vector<std::pair<std::string, std::string>>
   Merger merger;
   for (const auto& [worker, text] : texts) merger.add(worker, text);
   return merger.text();
+}
+
+std::string front_metrics(const FrontCounts& counts, const std::vector<const Replica*>& workers) {
+  std::string out;
+  const auto head = [&out](std::string_view name, std::string_view type, std::string_view help) {
+    out += cat("# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
+  };
+  const auto single = [&](std::string_view name, std::string_view type, std::string_view help,
+                          auto value) {
+    head(name, type, help);
+    out += cat(name, " ", value, "\n");
+  };
+  head("rbee_front_requests_total", "counter", "Requests that are over, by how they ended.");
+  for (const auto& [outcome, count] :
+       {std::pair{"answered", counts.answered}, std::pair{"refused", counts.refused},
+        std::pair{"broken", counts.broken}, std::pair{"left", counts.left}}) {
+    out += cat("rbee_front_requests_total{outcome=\"", outcome, "\"} ", count, "\n");
+  }
+  single("rbee_front_retries_total", "counter", "Requests sent again, their worker had ended.",
+         counts.retries);
+  single("rbee_front_prefix_matches_total", "counter",
+         "Requests of models with several workers that went to one that had seen their beginning.",
+         counts.matched);
+  single("rbee_front_requests_running", "gauge", "Requests that are not over.", counts.running);
+  single("rbee_front_requests_waiting", "gauge", "Requests that wait for a worker.",
+         counts.waiting);
+  const auto each = [&](std::string_view name, auto value) {
+    for (const Replica* worker : workers) {
+      out += cat(name, "{worker=\"", worker->name(), "\"} ", value(*worker), "\n");
+    }
+  };
+  head("rbee_front_worker_up", "gauge", "1 while the worker is ready.");
+  each("rbee_front_worker_up",
+       [](const Replica& replica) { return replica.state() == ReplicaState::ready ? 1 : 0; });
+  head("rbee_front_worker_restarts_total", "counter", "Starts after the first.");
+  each("rbee_front_worker_restarts_total",
+       [](const Replica& replica) { return replica.restarts(); });
+  head("rbee_front_worker_running", "gauge", "Requests that the worker has from the front.");
+  each("rbee_front_worker_running", [](const Replica& replica) { return replica.busy; });
+  return out;
 }
 
 }  // namespace rbee::server

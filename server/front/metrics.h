@@ -18,9 +18,13 @@ struct FrontCounts {
   uint64_t refused = 0;   // by the front: no such model, no worker, too many waiting
   uint64_t broken = 0;    // streams whose worker ended before they did
   uint64_t left = 0;      // requests whose client left
+  uint64_t matched = 0;   // of a model with several workers, sent to one that had their beginning
   uint64_t retries = 0;   // of requests whose worker ended before its answer began
   int64_t running = 0;
   int64_t waiting = 0;
 };
+class Replica;
+// As Prometheus' text, with those of each worker.
+std::string front_metrics(const FrontCounts& counts, const std::vector<const Replica*>& workers);
 
 }  // namespace rbee::server

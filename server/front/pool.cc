@@ -180,15 +180,26 @@ const Pool::Member* Pool::holder_of(const std::string& response) const {
   return found == members_.end() ? nullptr : &*found;
 }
 
-std::shared_ptr<Replica> Pool::choose(size_t model) const {
-  std::shared_ptr<Replica> best;
+// A ready worker for the request, which is sent to it; null: there is none.
+std::shared_ptr<Replica> Pool::choose(const Exchange& exchange) {
+  const std::vector<uint64_t>& prefixes = exchange.wanted.prefixes;
+  const bool aware = config_.routing == Routing::prefix_aware;
+  std::vector<Member*> ready;
+  std::vector<PrefixCandidate> candidates;
   for (size_t i = 0; i < members_.size(); ++i) {
-    const Member& member = members_[(i + turn_) % members_.size()];
-    const bool serves = member.model == model && member.replica->state() == ReplicaState::ready;
-    if (serves && (!best || member.replica->busy < best->busy)) best = member.replica;
+    Member& member = members_[(i + turn_) % members_.size()];
+    if (member.model != exchange.model || member.replica->state() != ReplicaState::ready) continue;
+    if (std::exchange(member.run, member.replica->runs()) != member.run) member.prefixes.clear();
+    ready.push_back(&member);
+    candidates.push_back(
+        {.busy = member.replica->busy, .matched = aware ? member.prefixes.match(prefixes) : 0});
   }
   ++turn_;
-  return best;
+  if (ready.empty()) return nullptr;
+  const size_t best = choose_by_prefix(candidates, prefixes.size());
+  if (ready.size() > 1 && candidates[best].matched > 0) ++counts_.matched;
+  if (aware) ready[best]->prefixes.note(prefixes);
+  return ready[best]->replica;
 }
 
 // Whether no worker will ever take the request.
@@ -216,7 +227,7 @@ void Pool::place(const Held& exchange) {
   const Member* holder = holder_of(exchange->wanted.response);
   const std::shared_ptr<Replica> replica = bound               ? exchange->replica
                                            : holder != nullptr ? holder->replica
-                                                               : choose(*exchange->model);
+                                                               : choose(*exchange);
   const bool takes =
       replica && (bound ? replica->answers() : replica->state() == ReplicaState::ready);
   takes ? send(exchange, replica) : wait(exchange);

@@ -2,7 +2,8 @@
 // All workers of the front, and the requests on their way to them. Internal to server/front: used
 // on the io_context's thread.
 //
-// A request goes to the ready worker of its model with the fewest running requests. If the worker
+// A request goes to the ready worker of its model with the fewest running requests, or to a busier
+// one that had more of its prompt's beginning (prefix.h). If the worker
 // ends before the answer is whole, or before a stream's first event with model output, the request
 // goes to another worker, or to the same one when it is back. If model output has already been
 // sent, the stream breaks off. Without a ready worker the request waits. A request that goes on
@@ -32,6 +33,7 @@
 #include "server/front/exchange.h"
 #include "server/front/finder.h"
 #include "server/front/metrics.h"
+#include "server/front/prefix.h"
 #include "server/front/room.h"
 #include "server/http/error_form.h"
 
@@ -75,6 +77,8 @@ class Pool {
   struct Member {
     size_t model;
     std::shared_ptr<Replica> replica;
+    PrefixIndex prefixes{};  // of its process
+    int run = 0;             // runs() of that process
   };
   // Of all models, also those that are gone.
   const std::vector<Member>& members() const { return members_; }
@@ -143,7 +147,7 @@ class Pool {
   std::optional<bool> ranks(size_t model) const;
   const Member* holder_of(const std::string& response) const;
   void place(const Held& exchange);
-  std::shared_ptr<Replica> choose(size_t model) const;
+  std::shared_ptr<Replica> choose(const Exchange& exchange);
   bool hopeless(const Exchange& exchange) const;
   void send(const Held& exchange, const std::shared_ptr<Replica>& replica);
   void on_data(const Held& exchange, const std::string& data);
@@ -193,7 +197,7 @@ class Pool {
   };
   std::unordered_map<std::string, JobPlace> jobs_;
   std::deque<std::string> job_order_;  // oldest first
-  mutable size_t turn_ = 0;            // among workers that are equally busy
+  size_t turn_ = 0;                    // among workers that are equally busy
   FrontCounts counts_;
   struct Drop {
     std::vector<size_t> models;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -16,6 +17,7 @@
 #include "server/apis/ollama/embedding.h"
 #include "server/apis/responses/routes.h"
 #include "server/front/keep_alive.h"
+#include "server/front/prefix.h"
 #include "server/http/multipart.h"
 #include "server/http/router.h"
 #include "server/worker/routes.h"
@@ -91,8 +93,8 @@ const WorkerPaths& worker_paths() {
   return paths;
 }
 
-// The texts of a body that select model and job. All else is skipped and not kept: as a tree, a
-// body of [[[... would take eighty times its size.
+// The texts of a body that select model and job, and hashes of its prompt. All else is skipped and
+// not kept: as a tree, a body of [[[... would take eighty times its size.
 class Texts final : public nlohmann::json_sax<json> {
  public:
   // No texts if the body is not JSON.
@@ -122,6 +124,11 @@ class Texts final : public nlohmann::json_sax<json> {
   // "model" is there, and no text.
   bool bad_model() const { return whole_ && bad_model_; }
 
+  // Of the prompt as this model or adapter reads it.
+  std::vector<uint64_t> prefixes() const {
+    return whole_ ? prompt_.hashes() : std::vector<uint64_t>();
+  }
+
   bool null() override { return true; }
   bool boolean(bool /*value*/) override { return note_value(); }
   bool number_integer(int64_t value) override { return number(double(value)); }
@@ -131,6 +138,7 @@ class Texts final : public nlohmann::json_sax<json> {
   bool string(std::string& value) override {
     if (depth_ == 1 && name_ == "keep_alive") has_keep_alive_ = true;
     if (depth_ == 2 && name_ == "messages") has_message_ = true;
+    note_prompt(value);
     const std::string path = depth_ == 1 ? name_ : depth_ == 2 ? cat(name_, "/", inner_) : "";
     if (std::ranges::count(kWanted, path) > 0) found_[path] = std::move(value);
     return true;
@@ -159,7 +167,20 @@ class Texts final : public nlohmann::json_sax<json> {
       "previous_response_id",
       "override_settings/sd_model_checkpoint"};
 
+  // Parts of a prompt that templates write before its messages; and an adapter has a cache of its
+  // own.
+  static constexpr std::array<std::string_view, 7> kFirst = {
+      "tools", "functions", "system", "instructions", "documents", "model", "cache_salt"};
+  static constexpr std::array<std::string_view, 3> kPrompt = {"messages", "prompt", "input"};
+
+  void note_prompt(std::string_view text) {
+    if (std::ranges::count(kPrompt, name_) > 0) prompt_.add(text);
+    if (std::ranges::count(kFirst, name_) > 0) prompt_.add_first(text);
+  }
+
   bool number(double value) {
+    const auto bits = std::bit_cast<std::array<char, sizeof value>>(value);  // a token's id
+    note_prompt({bits.data(), bits.size()});
     if (depth_ == 1 && name_ == "keep_alive") seconds_ = value;
     return note_value();
   }
@@ -187,6 +208,7 @@ class Texts final : public nlohmann::json_sax<json> {
   std::optional<double> seconds_;  // of "keep_alive" as a number
   std::string name_, inner_;       // of the next value, in the outermost object and one level below
   std::map<std::string, std::string> found_;
+  PromptPrefixes prompt_;
 };
 
 void read_ollama(const Request& request, const Texts& body, Wanted& wanted) {
@@ -217,6 +239,7 @@ void read_json(const Request& request, const WorkerPath& path, Wanted& wanted) {
     wanted.why_invalid = "must be a text";
   }
   wanted.model = body.of("model");
+  if (path.kind.value_or(ModelKind::chat) == ModelKind::chat) wanted.prefixes = body.prefixes();
   if (wanted.ollama) read_ollama(request, body, wanted);
   if (request.path == kCancelPath && request.method == "POST") wanted.job = body.of("job_id");
   if (path.responses && wanted.response.empty()) {

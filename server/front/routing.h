@@ -2,8 +2,10 @@
 // Finds the model for a request: the one that it names, or one of the kind that its path needs.
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "server/front/config.h"
 #include "server/http/message.h"
@@ -22,10 +24,11 @@ struct Wanted {
   std::string operation;          // the path's last word
   // How long the model stays loaded afterwards, as Ollama's clients say; nothing: as before.
   std::optional<std::chrono::milliseconds> keep_alive;
-  bool only_unloads = false;    // it only wants its model to be unloaded, as Ollama's do
-  bool about_response = false;  // its path names the stored response
-  std::string invalid;          // the field of the body that no worker would take; empty: none
-  std::string why_invalid;      // what the field must be
+  bool only_unloads = false;         // it only wants its model to be unloaded, as Ollama's do
+  bool about_response = false;       // its path names the stored response
+  std::string invalid;               // the field of the body that no worker would take; empty: none
+  std::string why_invalid;           // what the field must be
+  std::vector<uint64_t> prefixes{};  // of a chat's prompt, see PromptPrefixes
 };
 
 // Nothing for a path that workers do not have, or that the front's clients may not use.
