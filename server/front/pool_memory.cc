@@ -43,7 +43,8 @@ bool Pool::is_quiet(size_t model) const {
 std::vector<Resident> Pool::residents(const std::string& device) const {
   std::vector<Resident> out;
   for (size_t i = 0; i < members_.size(); ++i) {
-    const auto& [index, replica] = members_[i];
+    const size_t index = members_[i].model;
+    const std::shared_ptr<Replica>& replica = members_[i].replica;
     const Model& model = models_[index];
     if (!replica->running() || model.served.device != device) continue;
     const ReplicaState state = replica->state();
