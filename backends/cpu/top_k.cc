@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "backends/cpu/cpu_features.h"
+#include "backends/cpu/simd/exp_sum.h"
 #include "backends/cpu/thread_pool.h"
 #include "backends/shared/math.h"
 
@@ -54,12 +56,21 @@ void find_largest(const float* x, int64_t n, size_t k, std::vector<Found>& found
   std::sort_heap(found.begin(), found.end(), comes_first);
 }
 
-float sum_of(const float* x, int64_t n, float top, float scale) {
+float plain_exp_sum(const float* x, int64_t n, float top, float scale) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) {
     if (x[i] > kLowest) sum += shared::exp(scale * (x[i] - top));
   }
   return static_cast<float>(sum);
+}
+
+float sum_of(const float* x, int64_t n, float top, float scale) {
+  if (!(top > kLowest)) return 0;
+#ifdef __x86_64__
+  if (cpu_isa() >= Isa::avx512) return avx512_exp_sum(x, n, top, scale);
+  if (cpu_isa() >= Isa::avx2) return avx2_exp_sum(x, n, top, scale);
+#endif
+  return plain_exp_sum(x, n, top, scale);
 }
 
 void run_row(const TopKArgs& args, int64_t row, std::vector<Found>& found) {

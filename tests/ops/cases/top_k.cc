@@ -35,6 +35,9 @@ std::vector<TopKCase> cases() {
     out.push_back({.x = {{2, 5000}, Form::gaps}, .k = 40, .dtype = dtype, .scaled = true});
     out.push_back({.x = {{1, 9001}, Form::step2}, .k = 600, .dtype = dtype});
   }
+  // Sums of several pieces and a rest, with what is no number in between.
+  out.push_back({.x = {{2, 5003}}, .k = 40, .values = {-1, 1, true}});
+  out.push_back({.x = {{2, 5003}}, .k = 40, .values = {-90, 5}, .scaled = true});
   for (const int64_t k : {1, 2, 64, 255, 1024}) {
     out.push_back({.x = {{3, 2047}}, .k = std::min<int64_t>(k, 2047)});
     out.push_back({.x = {{1, 49152}}, .k = k, .scaled = true});
