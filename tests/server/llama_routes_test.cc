@@ -118,9 +118,10 @@ TEST(LlamaRoutes, SettingsAreWhole) {
   const json& settings = answer.at("generation_settings");
   EXPECT_EQ(settings.at("n_ctx"), 2048);
   EXPECT_EQ(settings.at("model"), "hf:fake");
-  EXPECT_EQ(settings.at("temperature"), 0.8);
-  EXPECT_EQ(settings.at("top_k"), 40);
-  EXPECT_EQ(settings.at("top_p"), 0.95);
+  const engine::SamplingParams defaults;
+  EXPECT_FLOAT_EQ(settings.at("temperature").get<float>(), defaults.temperature);
+  EXPECT_EQ(settings.at("top_k"), defaults.top_k);
+  EXPECT_FLOAT_EQ(settings.at("top_p").get<float>(), defaults.top_p);
   EXPECT_EQ(settings.at("repeat_penalty"), 1);
   EXPECT_EQ(settings.at("dry_sequence_breakers"), json({"\n", ":", "\"", "*"}));
   EXPECT_EQ(settings.at("samplers")[0], "penalties");

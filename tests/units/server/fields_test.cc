@@ -26,6 +26,10 @@ using engine::SamplingField;
 using engine::SamplingParams;
 using nlohmann::json;
 
+constexpr const char* kPrint =
+    ": RBEE_WRITE_FIELDS=1 server_units_test writes defaults into fields.md, openapi.json and the "
+    "page";
+
 // A number as JSON writes it: 0.95, not 0.949999988.
 json number(double value) {
   if (value == std::floor(value)) return static_cast<int64_t>(value);
@@ -132,11 +136,47 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-// With RBEE_WRITE_FIELDS=1 it writes the page.
+// Where a file repeats a field's default: behind `key`, which comes after `begin` and before `end`.
+struct Place {
+  std::string begin, key, end;
+};
+
+void put_default(std::string& text, size_t from, const Place& place, const json& value) {
+  const size_t begin = text.find(place.begin, from);
+  const size_t key = text.find(place.key, begin);
+  if (begin == std::string::npos || key > text.find(place.end, begin)) return;
+  const size_t at = key + place.key.size();
+  text.replace(at, text.find_first_not_of("+-.0123456789e", at) - at, value.dump());
+}
+
+// Of all number fields, into a file of server/llm.
+void write_defaults(const char* file, const char* from,
+                    Place (*place_of)(const std::string& name)) {
+  const std::string path = cat(CHAT_FOLDER "/", file);
+  std::string text = text_of(path);
+  for (const SamplingField& field : engine::sampling_fields()) {
+    if (!is_number(field)) continue;
+    put_default(text, text.find(from), place_of(std::string(field.name)), default_of(field));
+  }
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+// With RBEE_WRITE_FIELDS=1 it writes the document and all defaults; a build takes them in.
 TEST(Fields, ThePageIsPrintedFromTheTable) {
   const std::string path = FIELDS_PAGE;
-  if (std::getenv("RBEE_WRITE_FIELDS") != nullptr) std::ofstream(path) << document();
-  EXPECT_EQ(text_of(path), document()) << "RBEE_WRITE_FIELDS=1 server_units_test writes " << path;
+  if (std::getenv("RBEE_WRITE_FIELDS") != nullptr) {
+    std::ofstream(path) << document();
+    write_defaults("openapi.json", "\"Sampling\": {", [](const std::string& name) {
+      return Place{cat('"', name, "\": {"), "\"default\": ", "}"};
+    });
+    write_defaults("page/page.html", "<dialog id=\"settings\"", [](const std::string& name) {
+      return Place{cat("id=\"s-", name, '"'), "placeholder=\"", ">"};
+    });
+    write_defaults("page/worker.js", "const usual", [](const std::string& name) {
+      return Place{"const usual = {", cat(name, ": "), "}"};
+    });
+  }
+  EXPECT_EQ(text_of(path), document()) << kPrint;
 }
 
 TEST(Fields, TheOpenApiDocumentHasTheirRangesAndDefaults) {
@@ -146,7 +186,8 @@ TEST(Fields, TheOpenApiDocumentHasTheirRangesAndDefaults) {
     SCOPED_TRACE(field.name);
     const json& schema = properties.at(std::string(field.name));
     const json value = default_of(field);
-    EXPECT_EQ(schema.value("default", json()), value.is_array() && value.empty() ? json() : value);
+    EXPECT_EQ(schema.value("default", json()), value.is_array() && value.empty() ? json() : value)
+        << kPrint;
     if (!is_number(field)) continue;
     EXPECT_EQ(schema.at(field.above_low ? "exclusiveMinimum" : "minimum"), number(field.low));
     EXPECT_EQ(schema.at("maximum"), number(field.high));
@@ -210,7 +251,7 @@ TEST(Fields, ThePageTakesTheirDefaults) {
     if (place == std::string::npos) continue;
     ++compared;
     EXPECT_EQ(std::stod(usual.substr(place + name.size())), default_of(field).get<double>())
-        << name;
+        << field.name << kPrint;
   }
   EXPECT_EQ(compared, 3u);
 }
@@ -225,7 +266,7 @@ TEST(Fields, ThePageShowsTheirDefaults) {
     const size_t shown = kChatPage.find(kShown, input) + kShown.size();
     ++compared;
     EXPECT_EQ(std::stod(std::string(kChatPage.substr(shown, 16))), default_of(field).get<double>())
-        << field.name;
+        << field.name << kPrint;
   }
   EXPECT_GE(compared, 5u);
 }
