@@ -76,6 +76,11 @@ def wait_until(page, what, condition, patience=60):
         page.wait_for_timeout(20)
 
 
+# As browsers do where the reader forbids a page to keep anything.
+BLOCKED = """for (const name of ["localStorage", "indexedDB"]) {
+  Object.defineProperty(window, name, {get() { throw new DOMException("The operation is insecure.", "SecurityError"); }});
+}"""
+
 KEPT = """([name, store]) => new Promise((done, fail) => {
   const request = indexedDB.open(name, 1);
   request.onerror = () => fail(request.error);
@@ -104,5 +109,5 @@ def check_accessibility(page, what):
     page.evaluate("localStorage.removeItem('rbee-theme')")  # the system's again
 
 
-__all__ = ["browsers", "check_accessibility", "expect", "is_chromium", "page_errors", "record_bodies",
+__all__ = ["BLOCKED", "browsers", "check_accessibility", "expect", "is_chromium", "page_errors", "record_bodies",
            "sent_bodies", "sync_playwright", "wait_until", "wait_until_kept"]

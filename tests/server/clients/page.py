@@ -11,7 +11,7 @@ import re
 import struct
 import sys
 
-from browser import (browsers, check_accessibility, expect, is_chromium, page_errors, record_bodies, sent_bodies,
+from browser import (BLOCKED, browsers, check_accessibility, expect, is_chromium, page_errors, record_bodies, sent_bodies,
                      sync_playwright, wait_until, wait_until_kept)
 
 PATIENCE = 300_000  # milliseconds: a busy machine draws a step a second
@@ -493,11 +493,23 @@ def check_phone(page, url, folder):
     visit.wait_until_in_view("#status", 360)
 
 
+def check_without_memory(browser, url, folder):
+    page = browser.new_page()
+    page.add_init_script(BLOCKED)
+    visit = Visit(page, url, folder)
+    expect(page.locator("#status")).to_contain_text("pictures cannot be kept in this browser")
+    page.fill("#prompt", PROMPT)
+    for name, value in (("steps", "2"), ("width", "64"), ("height", "64")):
+        page.fill(f"#{name}", value)
+    visit.draw()
+    assert visit.figures() == 1 and not visit.errors, visit.errors
+
+
 def visit_all(browser, url, folder):
     page = browser.new_page(viewport={"width": 1180, "height": 820})
     visit = Visit(page, url, folder)
-    checks = [check_drawing, check_settings, check_from_picture, check_mask, check_sizes, check_seeds, check_history, check_bad_record,
-              check_adapters, check_keyboard, check_axe]
+    checks = [check_drawing, check_settings, check_from_picture, check_mask, check_sizes, check_seeds, check_history,
+              check_bad_record, check_adapters, check_keyboard, check_axe]
     if is_chromium(browser):  # takes longer, and says little about a browser
         checks += [check_photographs, check_second_pass, check_networks, check_leaving, check_errors,
                    check_cancelling]
@@ -506,7 +518,8 @@ def visit_all(browser, url, folder):
         assert not visit.errors, visit.errors
         print(browser.browser_type.name, check.__name__, "passed", flush=True)
     check_phone(page, url, folder)
-    print(browser.browser_type.name, "check_phone passed", flush=True)
+    check_without_memory(browser, url, folder)
+    print(browser.browser_type.name, "check_phone and check_without_memory passed", flush=True)
 
 
 def main():

@@ -8,7 +8,8 @@ Python package is missing."""
 import json
 import sys
 
-from browser import browsers, expect, page_errors, record_bodies, sent_bodies, sync_playwright, wait_until_kept
+from browser import (BLOCKED, browsers, expect, page_errors, record_bodies, sent_bodies, sync_playwright,
+                     wait_until_kept)
 
 URL = sys.argv[1]
 SECOND = 1000  # milliseconds
@@ -166,12 +167,6 @@ def check_bad_record(page):
     page.evaluate(BAD_RECORD)
     page.reload()
     expect(page.locator("#chats .open")).to_have_text(["Kept", "Of the same id"])
-
-
-# As browsers do where the reader forbids a page to keep anything.
-BLOCKED = """for (const name of ["localStorage", "indexedDB"]) {
-  Object.defineProperty(window, name, {get() { throw new DOMException("The operation is insecure.", "SecurityError"); }});
-}"""
 
 
 def check_without_memory(browser):
