@@ -45,6 +45,9 @@ bool Pool::answered_early(const Held& exchange, const ServedModel& model, bool l
     if (wanted.about_response) {
       return no(404, {"NOT_FOUND", cat("Response with id '", id, "' not found."), "response_id"});
     }
+    if (wanted.about_item) {
+      return no(404, {"NOT_FOUND", "An item of the input is of no answer that is kept.", "input"});
+    }
     return no(
         400, {"previous_response_not_found", cat("Previous response with id '", id, "' not found."),
               "previous_response_id"});

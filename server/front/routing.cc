@@ -115,6 +115,8 @@ class Texts final : public nlohmann::json_sax<json> {
   }
   // It is there, and no duration.
   bool bad_keep_alive() const { return whole_ && has_keep_alive_ && !keep_alive(); }
+  // The id of the first item of "input" that stands for a stored one; empty: none does.
+  const std::string& item_reference() const { return reference_; }
   bool whole() const { return whole_; }
   // There is something to answer on this path of Ollama's, which reads only its own field.
   bool has_text(std::string_view path) const {
@@ -141,6 +143,7 @@ class Texts final : public nlohmann::json_sax<json> {
     note_prompt(value);
     const std::string path = depth_ == 1 ? name_ : depth_ == 2 ? cat(name_, "/", inner_) : "";
     if (std::ranges::count(kWanted, path) > 0) found_[path] = std::move(value);
+    if (in_item()) item_.note(std::move(value));
     return true;
   }
   bool start_object(size_t /*size*/) override { return open(); }
@@ -148,6 +151,7 @@ class Texts final : public nlohmann::json_sax<json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(std::string& name) override {
+    if (in_item()) item_.begin(name);
     if (depth_ <= 2) (depth_ == 1 ? name_ : inner_) = std::move(name);
     return true;
   }
@@ -178,6 +182,25 @@ class Texts final : public nlohmann::json_sax<json> {
     if (std::ranges::count(kFirst, name_) > 0) prompt_.add_first(text);
   }
 
+  // An object of "input".
+  struct Item {
+    std::string id, type, name;  // name: of the next value
+    bool message = false;        // it has what messages have
+
+    void begin(const std::string& next) {
+      name = next;
+      message = message || next == "role" || next == "content";
+    }
+    void note(std::string value) {
+      if (name == "id")
+        id = std::move(value);
+      else if (name == "type")
+        type = std::move(value);
+    }
+    bool is_reference() const { return type == "item_reference" || (type.empty() && !message); }
+  };
+
+  bool in_item() const { return depth_ == 3 && name_ == "input"; }
   bool number(double value) {
     const auto bits = std::bit_cast<std::array<char, sizeof value>>(value);  // a token's id
     note_prompt({bits.data(), bits.size()});
@@ -198,6 +221,10 @@ class Texts final : public nlohmann::json_sax<json> {
     return true;
   }
   bool close() {
+    if (in_item()) {
+      if (reference_.empty() && item_.is_reference()) reference_ = std::move(item_.id);
+      item_ = {};
+    }
     --depth_;
     return true;
   }
@@ -207,9 +234,17 @@ class Texts final : public nlohmann::json_sax<json> {
   bool has_keep_alive_ = false, has_message_ = false, bad_model_ = false;
   std::optional<double> seconds_;  // of "keep_alive" as a number
   std::string name_, inner_;       // of the next value, in the outermost object and one level below
+  Item item_;
+  std::string reference_;
   std::map<std::string, std::string> found_;
   PromptPrefixes prompt_;
 };
+
+// What the ids of a response and of its items begin with, after "resp_", "msg_" and so on.
+std::string response_of_item(const std::string& id) {
+  const size_t prefix = id.find('_');
+  return prefix == std::string::npos ? "" : cat("resp_", id.substr(prefix + 1));
+}
 
 void read_ollama(const Request& request, const Texts& body, Wanted& wanted) {
   wanted.keep_alive = body.keep_alive();
@@ -244,6 +279,10 @@ void read_json(const Request& request, const WorkerPath& path, Wanted& wanted) {
   if (request.path == kCancelPath && request.method == "POST") wanted.job = body.of("job_id");
   if (path.responses && wanted.response.empty()) {
     wanted.response = body.of("previous_response_id");
+    if (wanted.response.empty()) {
+      wanted.response = response_of_item(body.item_reference());
+      wanted.about_item = !wanted.response.empty();
+    }
   }
   if (wanted.model.empty()) wanted.model = body.of("override_settings/sd_model_checkpoint");
   if (!wanted.makes_job || wanted.kind) return;

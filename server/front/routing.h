@@ -26,6 +26,7 @@ struct Wanted {
   std::optional<std::chrono::milliseconds> keep_alive;
   bool only_unloads = false;         // it only wants its model to be unloaded, as Ollama's do
   bool about_response = false;       // its path names the stored response
+  bool about_item = false;           // only items of its input are of the stored response
   std::string invalid;               // the field of the body that no worker would take; empty: none
   std::string why_invalid;           // what the field must be
   std::vector<uint64_t> prefixes{};  // of a chat's prompt, see PromptPrefixes

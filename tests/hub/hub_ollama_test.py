@@ -109,6 +109,10 @@ class Pulling(Case):
             status, answer = ask(port, "POST", "/api/pull", {"name": name, "stream": False})
             self.assertEqual((status, json.loads(answer)), (200, {"status": "success"}))
         self.assertEqual(len(self.fetched()), 1)
+        self.assertIs(json.loads(ask(port, "GET", "/health")[1])["pull"], True)
+        served, = json.loads(ask(port, "GET", "/workers")[1])["models"]
+        for name in (NAME, "hf.co/" + REPO, "hf:" + REPO):
+            self.assertIn(name, [served["name"], *served["aliases"]])
         lines = lines_of(ask(port, "POST", "/api/pull", {"name": NAME})[1])
         self.assertEqual([line["status"].split()[0] for line in lines],
                          ["pulling", "pulling", "verifying", "writing", "success"])
@@ -203,6 +207,7 @@ class Pulling(Case):
         status, text = self.error(port, "POST", "/api/pull", {"model": NAME})
         self.assertEqual(status, 403)
         self.assertIn("--pull", text)
+        self.assertIs(json.loads(ask(port, "GET", "/health")[1])["pull"], False)
         self.assertEqual(self.sent("hub"), [])
 
     def test_two_clients_share_a_download(self):

@@ -58,6 +58,18 @@ TEST(Front, AnswersUnderTheNamesOfWorkers) {
   EXPECT_EQ(front.post("/chat/completions", chat("a", "Hi", false)).status, 200);
 }
 
+// For the page: whether to offer a fetch, and which state a name has.
+TEST(Front, PagesAreToldOtherNamesAndWhetherClientsMayFetch) {
+  json model = fake("b", "any");
+  model["flags"] = {"--lora", "wit=/nowhere/wit"};
+  Front front(json::array({fake("a", "any"), model}));
+  front.wait_ready();
+  EXPECT_EQ(json::parse(front.get("/health").body).at("pull"), false);
+  const json told = json::parse(front.get("/workers").body).at("models");
+  EXPECT_EQ(told.at(1).at("aliases"), json::array({"wit"}));
+  EXPECT_FALSE(told.at(0).contains("aliases"));
+}
+
 // In any order: of two models of one kind, one embeds and one ranks.
 TEST(Front, PathsOfEmbeddingsAndRankingFindTheirModel) {
   const auto model = [](const char* name) -> json {

@@ -41,6 +41,26 @@ TEST(FrontResponses, RequestsAboutAResponseReachTheWorkerThatHoldsIt) {
   }
 }
 
+TEST(FrontResponses, AReferenceReachesTheWorkerThatHoldsItsItem) {
+  Front front(json::array({fake("a", "any", 2)}));
+  front.workers(0, 2);
+  for (int i = 0; i < 4; ++i) {
+    const RawResponse first = front.post(kResponses, {{"input", "Hi"}});
+    const json said = json::parse(first.body).at("output").at(0).at("id");
+    for (const json& reference :
+         {json{{"type", "item_reference"}, {"id", said}}, json{{"id", said}}}) {
+      const json more = {{"input", {{{"role", "user"}, {"content", "Hi"}}, reference}}};
+      for (int again = 0; again < 3; ++again) id_of(front.post(kResponses, more));
+    }
+  }
+  // Messages may have ids, which say nothing.
+  const json message = {
+      {"id", "msg_1"}, {"role", "user"}, {"content", {{{"type", "input_text"}, {"text", "Hi"}}}}};
+  id_of(front.post(kResponses, {{"input", {message}}}));
+  const json none = {{"type", "item_reference"}, {"id", "msg_1"}};
+  EXPECT_EQ(front.post(kResponses, {{"input", {none}}}).status, 404);
+}
+
 TEST(FrontResponses, WhatNoWorkerHoldsIsNotFound) {
   Front front(json::array({fake("a", "any"), fake("b", "any")}));
   front.wait_ready();
