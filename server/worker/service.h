@@ -28,6 +28,7 @@ struct ServiceOptions {
   std::string version;
   std::vector<std::string> aliases = {}, tags = {};  // of the model, in lists of models
   std::string model_file = {};                       // its name, without folders
+  int64_t model_modified = 0;  // seconds since 1970, of its newest file; 0: unknown
   JobStoreOptions jobs = {};
 };
 

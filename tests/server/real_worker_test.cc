@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -284,6 +286,25 @@ TEST_F(RealWorker, SignalsEndRunningStreamsWithAnErrorInTime) {
     EXPECT_LT(std::chrono::steady_clock::now() - begin, kStopLimit);
     EXPECT_THAT(worker.text(), HasSubstr("\"message\":\"stopped\""));
   }
+}
+
+// As Ollama: when the model's files were written, not when the worker was started.
+TEST_F(RealWorker, TellsWhenItsModelWasWritten) {
+  namespace fs = std::filesystem;
+  const test::ModelFolder copy(test::data_folder());
+  const auto written = fs::file_time_type::clock::from_sys(
+      std::chrono::sys_seconds(std::chrono::seconds(981173106)));  // 2001-02-03T04:05:06Z
+  const std::vector<fs::path> files(fs::directory_iterator(copy.path()), {});
+  for (const fs::path& file : files) {
+    const fs::path source = fs::canonical(file);
+    fs::remove(file);
+    fs::copy_file(source, file);
+    fs::last_write_time(file, written);
+  }
+  Process worker(LLM_WORKER, {"--model", copy.path().string(), "--port", "0", "--threads", "1"});
+  const RawResponse tags = ask(worker.port(), request("GET", "/api/tags"));
+  EXPECT_EQ(json::parse(tags.body).at("models").at(0).at("modified_at"),
+            "2001-02-03T04:05:06.000Z");
 }
 
 }  // namespace

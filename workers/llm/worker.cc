@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "rbee/core/written_at.h"
 #include "server/apis/chat_routes.h"
 #include "server/apis/embeddings/routes.h"
 #include "server/llm/service.h"
@@ -92,7 +93,8 @@ int run_llm_worker(const Program& program, const LoadEngine& load, int argc,
                                        .version = RBEE_VERSION,
                                        .aliases = flags.aliases,
                                        .tags = flags.tags,
-                                       .model_file = file_name(flags.model)};
+                                       .model_file = file_name(flags.model),
+                                       .model_modified = written_at(flags.model)};
         return std::visit(
             [&](auto engine) { return serve(std::move(engine), std::move(options), flags); },
             load(flags, loading));

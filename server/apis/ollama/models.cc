@@ -67,8 +67,10 @@ Json details_json(const OllamaModel& model, std::string_view parent) {
           {"quantization_level", upper(info.quantization)}};
 }
 
-std::string started_text(const WorkerService& service) {
-  const std::chrono::seconds since(service.started_at());
+// When the model's files were written; if that is unknown, when its worker was started.
+std::string modified_text(const WorkerService& service) {
+  const int64_t written = service.options().model_modified;
+  const std::chrono::seconds since(written > 0 ? written : service.started_at());
   return iso8601(std::chrono::system_clock::time_point(since));
 }
 
@@ -78,7 +80,7 @@ Json entries_json(const WorkerService& service, const OllamaModel& model) {
   const auto add = [&](const std::string& name, std::string_view parent) {
     out.push_back({{"name", name},
                    {"model", name},
-                   {"modified_at", started_text(service)},
+                   {"modified_at", modified_text(service)},
                    {"size", model.info.weight_bytes},
                    {"digest", digest_of(model.info)},
                    {"details", details_json(model, parent)},
@@ -201,7 +203,7 @@ Response ollama_show(const WorkerService& service, const Request& request,
         {"details", details_json(model, *found == model.name ? "" : model.name)},
         {"model_info", model_info_json(model)},
         {"capabilities", model.capabilities},
-        {"modified_at", started_text(service)}};
+        {"modified_at", modified_text(service)}};
     return json_response(200, dump(out));
   });
 }
