@@ -79,8 +79,8 @@ renderer.inline.ruler2.before("balance_pairs", "hurry", state => {
   hurry();
   if (state.delimiters.length > kMarks) state.delimiters.length = 0;  // they stay letters
 });
-const match = renderer.linkify.match.bind(renderer.linkify);
-renderer.linkify.match = text => hurry() || text.length > kLinked ? [] : match(text);
+const test = renderer.linkify.test.bind(renderer.linkify);  // also asked for each link of a text
+renderer.linkify.test = text => hurry() || text.length <= kLinked && test(text);
 
 function codeBlock(tokens, index) {
   hurry();
