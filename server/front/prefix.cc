@@ -23,11 +23,10 @@ bool may_take(int busy, int least) {
 
 }  // namespace
 
-void PromptPrefixes::add_to(Rolling& rolling, std::string_view text,
-                            std::vector<uint64_t>* pieces) {
+void PromptPrefixes::add_to(Rolling& rolling, std::string_view text) {
   const auto take = [&](unsigned char byte) {
     rolling.hash = (rolling.hash ^ byte) * kPrime;
-    if (++rolling.bytes % kPiece == 0 && pieces != nullptr) pieces->push_back(rolling.hash);
+    if (++rolling.bytes % kPiece == 0) rolling.pieces.push_back(rolling.hash);
   };
   if (rolling.bytes >= kMostBytes) return;
   for (const char letter : text.substr(0, kMostBytes - rolling.bytes)) {
@@ -37,17 +36,22 @@ void PromptPrefixes::add_to(Rolling& rolling, std::string_view text,
 }
 
 void PromptPrefixes::add_first(std::string_view text) {
-  add_to(first_, text, nullptr);
+  add_to(first_, text);
 }
 
 void PromptPrefixes::add(std::string_view text) {
-  add_to(rest_, text, &pieces_);
+  add_to(rest_, text);
+}
+
+void PromptPrefixes::add_scope(std::string_view text) {
+  add_to(scope_, text);
 }
 
 std::vector<uint64_t> PromptPrefixes::hashes() const {
   std::vector<uint64_t> out;
-  if (first_.bytes >= kPiece) out.push_back(first_.hash);
-  for (const uint64_t piece : pieces_) out.push_back(mixed(first_.hash, piece));
+  for (const uint64_t piece : first_.pieces) out.push_back(mixed(scope_.hash, piece));
+  const uint64_t before = mixed(scope_.hash, first_.hash);
+  for (const uint64_t piece : rest_.pieces) out.push_back(mixed(before, piece));
   return out;
 }
 

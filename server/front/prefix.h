@@ -13,13 +13,15 @@
 
 namespace rbee::server {
 
-// The beginnings of a prompt, by hashes: one for the parts that templates write first (tools, the
-// system's text), and one for each further KiB of the messages. Texts beyond 512 KiB do not count.
+// The beginnings of a prompt, a hash for each KiB: of the parts that templates write first (tools,
+// the system's text), then of the messages. What is beyond 512 KiB of either does not count.
 class PromptPrefixes {
  public:
   // Parts of a request's body, in its order.
   void add_first(std::string_view text);
   void add(std::string_view text);
+  // What the whole cache of a prompt depends on: an adapter, a salt.
+  void add_scope(std::string_view text);
   // Each is of all before it and one more, the shortest first. Empty for prompts below 1 KiB.
   std::vector<uint64_t> hashes() const;
 
@@ -27,11 +29,11 @@ class PromptPrefixes {
   struct Rolling {
     uint64_t hash = 0xcbf29ce484222325;  // FNV-1a's beginning
     size_t bytes = 0;
+    std::vector<uint64_t> pieces{};  // the hash after each KiB
   };
-  static void add_to(Rolling& rolling, std::string_view text, std::vector<uint64_t>* pieces);
+  static void add_to(Rolling& rolling, std::string_view text);
 
-  Rolling first_, rest_;
-  std::vector<uint64_t> pieces_;  // of rest_, by KiB
+  Rolling scope_, first_, rest_;
 };
 
 // The beginnings that one worker was sent, the least recently used of them forgotten.

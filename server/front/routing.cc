@@ -171,15 +171,16 @@ class Texts final : public nlohmann::json_sax<json> {
       "previous_response_id",
       "override_settings/sd_model_checkpoint"};
 
-  // Parts of a prompt that templates write before its messages; and an adapter has a cache of its
-  // own.
-  static constexpr std::array<std::string_view, 7> kFirst = {
-      "tools", "functions", "system", "instructions", "documents", "model", "cache_salt"};
+  // Parts of a prompt that templates write before its messages.
+  static constexpr std::array<std::string_view, 5> kFirst = {"tools", "functions", "system",
+                                                             "instructions", "documents"};
+  static constexpr std::array<std::string_view, 2> kScope = {"model", "cache_salt"};
   static constexpr std::array<std::string_view, 3> kPrompt = {"messages", "prompt", "input"};
 
   void note_prompt(std::string_view text) {
     if (std::ranges::count(kPrompt, name_) > 0) prompt_.add(text);
     if (std::ranges::count(kFirst, name_) > 0) prompt_.add_first(text);
+    if (std::ranges::count(kScope, name_) > 0) prompt_.add_scope(text);
   }
 
   // An object of "input".

@@ -72,6 +72,22 @@ TEST(Prefix, AChatThatGoesOnBeginsAsBefore) {
   EXPECT_EQ(shared(before, prefixes_of(other)), 0u);
 }
 
+// Agents write the date or a count at the end of a long system text; the text before it counts.
+TEST(Prefix, ALongSystemTextCountsByPieces) {
+  const auto asked = [](const std::string& end, char own) {
+    return prefixes_of({{"system", std::string(100'000, 's') + end},
+                        {"messages", {message("user", std::string(12'000, own))}}},
+                       "/v1/messages");
+  };
+  const auto one = asked("turn 3", 'a'), other = asked("turn 4", 'b');
+  EXPECT_EQ(one.size(), 97u + 11u);
+  EXPECT_EQ(shared(one, other), 97u);
+  EXPECT_GE(shared(asked("turn 3", 'a'), asked("turn 3", 'b')) * 10, one.size());
+  const json adapter = {{"tools", {{{"name", std::string(20'000, 't')}}}}, {"model", "a"}};
+  const json model = {{"tools", {{{"name", std::string(20'000, 't')}}}}, {"model", "b"}};
+  EXPECT_EQ(shared(prefixes_of(adapter), prefixes_of(model)), 0u);
+}
+
 TEST(Prefix, ReadsThePromptsOfEveryApi) {
   const std::string text(1500, 'x');
   for (const auto& [path, body] :
