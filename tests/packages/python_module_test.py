@@ -55,12 +55,34 @@ class Server(unittest.TestCase):
             with rbee.Server(TINY_EMOJI, program=RBEE, kind="image", tls_cert=None, timeout=120) as server:
                 self.assertTrue(server.url.startswith("http://"), server.url)
 
+    def test_without_an_address_it_listens_on_this_machine_alone(self):
+        variables = ({}, {"OLLAMA_HOST": "127.0.0.2:1"}, {"LLORCH_API_TOKEN": "secret"}, {"OLLAMA_HOST": "[::1]:1"})
+        for environment in variables:
+            for flags in ({}, {"host": None, "port": None}, {"host": False, "port": False}):
+                with self.subTest(environment=environment, flags=flags), unittest.mock.patch.dict(os.environ, environment):
+                    with rbee.Server(TINY_EMOJI, program=RBEE, kind="image", timeout=120, **flags) as server:
+                        self.assertRegex(server.url, r"\Ahttp://127\.0\.0\.1:[0-9]+\Z")
+                        self.assertNotIn(server.url.rsplit(":", 1)[1], ("1", "8080"))
+                        self.assertIn(b"healthy", fetched(server.url + "/health"))
+
+    def test_the_url_is_where_the_program_says_that_it_listens(self):
+        for flags, variables, url in (({"host": ""}, {"OLLAMA_HOST": "127.0.0.2:1"}, r"http://127\.0\.0\.1:[0-9]+"),
+                                      ({"host": "0.0.0.0"}, {}, r"http://127\.0\.0\.1:[0-9]+"),
+                                      ({"host": "127.0.0.2"}, {}, r"http://127\.0\.0\.2:[0-9]+")):
+            with self.subTest(flags=flags, variables=variables), unittest.mock.patch.dict(os.environ, variables):
+                with rbee.Server(TINY_EMOJI, program=RBEE, kind="image", timeout=120, **flags) as server:
+                    self.assertRegex(server.url, rf"\A{url}\Z")
+                    self.assertIn(b"healthy", fetched(server.url + "/health"))
+
     def test_what_makes_no_sense_is_told_at_once(self):
         with self.assertRaisesRegex(ValueError, "model is empty"):
             rbee.Server("", program=RBEE)
         for timeout in (-1, float("nan")):
             with self.assertRaisesRegex(ValueError, "timeout"):
                 rbee.Server(TINY_EMOJI, program=RBEE, timeout=timeout)
+        for flags in ({"worker_flag": [None]}, {"worker_flag": ("--threads", True)}):
+            with self.assertRaisesRegex(ValueError, "worker_flag has (None|True) in its list"):
+                rbee.Server(TINY_EMOJI, program=RBEE, **flags)
 
     def test_an_error_inside_the_block_ends_the_program_too(self):
         with self.assertRaises(KeyError):

@@ -37,6 +37,10 @@ def program():
     return os.fspath(pathlib.Path(__file__).parent / "bin" / "rbee")
 
 
+def _is_given(value):
+    return value is not None and value is not False
+
+
 def _words(flags):
     """max_waiting=3 is --max-waiting 3; a list repeats its flag, True is the flag alone, None and False are none."""
     words = []
@@ -44,8 +48,10 @@ def _words(flags):
         flag = "--" + name.replace("_", "-")
         if value is True:
             words.append(flag)
-        elif value is not None and value is not False:
+        elif _is_given(value):
             for one in value if isinstance(value, (list, tuple)) else [value]:
+                if one is None or isinstance(one, bool):
+                    raise ValueError(f"{name} has {one!r} in its list: it must have texts or numbers")
                 words += [flag, str(one)]
     return words
 
@@ -57,17 +63,18 @@ class Server:
     block at a time."""
 
     def __init__(self, model, *, program=None, timeout=600.0, **flags):
-        """`timeout`: seconds for the model to load; None: as long as it takes. Without `host` and `port` it listens on a
-        free port of 127.0.0.1."""
+        """`timeout`: seconds for the model to load; None: as long as it takes. Without `host` and `port`, or where they are
+        None, it listens on a free port of 127.0.0.1."""
         model = os.fspath(model)
         if not model:
             raise ValueError("model is empty: name a file, a folder or a model of the hub")
         if timeout is not None and not timeout >= 0:
             raise ValueError(f"timeout is {timeout!r}: it must be seconds from 0 on, or None")
+        # Always with an address: without one, the program takes what OLLAMA_HOST and LLORCH_API_TOKEN say.
+        given = {name: value for name, value in flags.items() if _is_given(value)}
         self._command = [program or globals()["program"](), "serve", "--model", model,
-                         *_words({"host": "127.0.0.1", "port": 0, **flags})]
+                         *_words({"host": "127.0.0.1", "port": 0, **given})]
         self._scheme = "https" if flags.get("tls_cert") else "http"
-        self._host = str(flags.get("host") or "127.0.0.1")
         self._timeout = timeout
         self._process = None
         self._forget()
@@ -76,15 +83,16 @@ class Server:
         """What is known of the last run."""
         self._lines = collections.deque(maxlen=50)
         self._problem = None
-        self._port = None
+        self._address = None  # host and port
 
     @property
     def url(self):
         """Without a slash at its end; known inside the block."""
-        if self._port is None:
+        if self._address is None:
             raise RuntimeError("the server was not started")
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)
-        return f"{self._scheme}://{f'[{host}]' if ':' in host else host}:{self._port}"
+        host, port = self._address
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+        return f"{self._scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
     def __enter__(self):
         if self._process is not None:
@@ -111,7 +119,7 @@ class Server:
             self._process.wait()
         self._reader.join(10)
         self._process = None
-        self._port = None
+        self._address = None
 
     def _read(self, lines):
         # To the end: a full pipe would stop the program.
@@ -119,14 +127,14 @@ class Server:
             self._lines.append(line.rstrip("\n"))
             entry = _entry(line)
             if entry.get("message") == "ready":
-                self._port = int(entry["port"])
+                self._address = entry["host"], int(entry["port"])
             elif str(entry.get("message")).startswith("a worker ended"):
                 self._problem = entry.get("problem", line)
         lines.close()
 
     def _wait(self):
         end = float("inf") if self._timeout is None else time.monotonic() + self._timeout
-        while self._port is None or not self._ready():
+        while self._address is None or not self._ready():
             status = self._process.poll()
             if status is not None:
                 self._reader.join(10)
