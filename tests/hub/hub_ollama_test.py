@@ -175,6 +175,10 @@ class Pulling(Case):
         status, answer = ask(port, "POST", "/api/embed", {"model": NAME, "input": "a"})
         self.assertEqual(status, 200, answer)
         self.assertEqual(len(self.fetched()), 1)
+        shown = json.loads(ask(port, "POST", "/api/show", {"model": NAME})[1])  # of the file, which the name does not have
+        self.assertEqual((shown["details"]["format"], shown["modelfile"]), ("gguf", "FROM nomic-embed-text-v1.5.f16.gguf\n"))
+        tags = json.loads(ask(port, "GET", "/api/tags")[1])["models"]
+        self.assertEqual({tag["details"]["format"] for tag in tags}, {"gguf"})
 
     def test_tags_tell_when_the_files_were_written(self):
         path = self.rbee("pull", NAME).strip()

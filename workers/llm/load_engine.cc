@@ -155,21 +155,19 @@ std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, const Place& p
   return engine::make_llm_engine(std::move(model), options, std::move(draft));
 }
 
-Flags with_local_paths(Flags flags, const WorkerDevice& device, server::LoadingState& loading) {
+void use_local_paths(Flags& flags, const WorkerDevice& device, server::LoadingState& loading) {
   ModelPaths paths([&] { return device.free_memory(); }, loading);
   paths.use(flags.model, flags.mmproj);
   paths.use(flags.speculative.draft_model);
   for (engine::LoraInfo& lora : flags.loras) paths.use(lora.path);
-  return flags;
 }
 
 }  // namespace
 
-LoadedEngine load_engine(const BackendInfo& backend, const Flags& given,
-                         server::LoadingState& loading) {
+LoadedEngine load_engine(const BackendInfo& backend, Flags& flags, server::LoadingState& loading) {
   const WorkerDevice wanted(
-      backend, {.threads = given.threads, .any = given.any_device, .device = given.device});
-  const Flags flags = with_local_paths(given, wanted, loading);
+      backend, {.threads = flags.threads, .any = flags.any_device, .device = flags.device});
+  use_local_paths(flags, wanted, loading);
   const Place place = place_model(flags, wanted);
   log(LogLevel::info, "loading the model",
       {{"model", flags.model},

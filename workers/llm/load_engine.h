@@ -6,8 +6,7 @@
 
 namespace rbee::workers {
 
-// Throws for errors of the device or the checkpoint.
-LoadedEngine load_engine(const BackendInfo& backend, const Flags& flags,
-                         server::LoadingState& loading);
+// A LoadEngine. Throws for errors of the device or the checkpoint.
+LoadedEngine load_engine(const BackendInfo& backend, Flags& flags, server::LoadingState& loading);
 
 }  // namespace rbee::workers

@@ -87,17 +87,19 @@ int run_llm_worker(const Program& program, const LoadEngine& load, int argc,
   const Flags& flags = std::get<Flags>(parsed);
   return run_worker(
       program, flags, flags.model, [&](server::LoadingState& loading) -> std::unique_ptr<Served> {
+        Flags local = flags;
+        LoadedEngine loaded = load(local, loading);
         server::ServiceOptions options{.worker_id = flags.worker_id,
                                        .model_id = flags.model_ref,
                                        .implementation = program.name,
                                        .version = RBEE_VERSION,
                                        .aliases = flags.aliases,
                                        .tags = flags.tags,
-                                       .model_file = file_name(flags.model),
-                                       .model_modified = written_at(flags.model)};
+                                       .model_file = file_name(local.model),
+                                       .model_modified = written_at(local.model)};
         return std::visit(
             [&](auto engine) { return serve(std::move(engine), std::move(options), flags); },
-            load(flags, loading));
+            std::move(loaded));
       });
 }
 

@@ -15,7 +15,8 @@ namespace rbee::workers {
 // The kind of model decides which.
 using LoadedEngine =
     std::variant<std::unique_ptr<engine::TextEngine>, std::unique_ptr<engine::EmbeddingEngine>>;
-using LoadEngine = std::function<LoadedEngine(const Flags&, server::LoadingState&)>;
+// Puts paths into the places of the flags' names of the hub.
+using LoadEngine = std::function<LoadedEngine(Flags&, server::LoadingState&)>;
 
 // main(). Exit status: 0 after --help or --version, 2 for wrong usage, else run_worker()'s.
 int run_llm_worker(const Program& program, const LoadEngine& load, int argc,

@@ -65,7 +65,7 @@ int run(const WorkerProgram& worker, int argc, const char* const* argv) {
   if (worker.serves == Serves::text) {
     return run_llm_worker(
         program,
-        [&](const Flags& flags, server::LoadingState& loading) {
+        [&](Flags& flags, server::LoadingState& loading) {
           return load_engine(backend, flags, loading);
         },
         argc, argv);
