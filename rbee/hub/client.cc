@@ -9,6 +9,7 @@
 #include "rbee/core/cancel.h"
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
+#include "rbee/core/percent_encoded.h"
 #include "rbee/core/printable.h"
 #include "rbee/hub/hub_json.h"
 #include "rbee/hub/name.h"

@@ -107,23 +107,6 @@ std::string resolve_reference(std::string_view base, std::string_view location) 
   return std::string(before.substr(0, slash + 1)).append(location);
 }
 
-std::string percent_encoded(std::string_view text, bool keep_slashes) {
-  constexpr char kDigits[] = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool letter = byte < 0x80 && std::isalnum(byte) != 0;
-    if (letter || c == '-' || c == '.' || c == '_' || c == '~' || (c == '/' && keep_slashes)) {
-      out += c;
-    } else {
-      out += '%';
-      out += kDigits[byte >> 4];
-      out += kDigits[byte & 15];
-    }
-  }
-  return out;
-}
-
 AddressKind address_kind(std::string_view host) {
   const std::string text = lower(host.substr(0, host.find('%')));
   if (text == "localhost" || text.ends_with(".localhost")) return AddressKind::loopback;

@@ -20,9 +20,6 @@ Origin origin_of(std::string_view url);
 // What a "Location" header means that an answer from `base` has.
 std::string resolve_reference(std::string_view base, std::string_view location);
 
-// Percent-encoded, but for letters, digits and -._~, and '/' if `keep_slashes`.
-std::string percent_encoded(std::string_view text, bool keep_slashes);
-
 enum class AddressKind { open, loopback, inner };
 // Of an IPv4 or IPv6 address in text: loopback, inner (private, link-local, shared, multicast,
 // unspecified), or open. Other texts are names, which are open; "localhost" is loopback.

@@ -44,10 +44,5 @@ TEST(Url, InnerAddressesAreKnownInAllTheirForms) {
   }
 }
 
-TEST(Url, NamesOfFilesAreEncoded) {
-  EXPECT_EQ(percent_encoded("a/b c?#.gguf", true), "a/b%20c%3F%23.gguf");
-  EXPECT_EQ(percent_encoded("refs/pr/1", false), "refs%2Fpr%2F1");
-}
-
 }  // namespace
 }  // namespace rbee::hub
