@@ -11,12 +11,14 @@
 #include <thread>
 
 #include "rbee/core/cat.h"
+#include "rbee/core/percent_encoded.h"
 #include "server/apis/ollama/models.h"
 #include "server/apis/pages.h"
 #include "server/front/file_routes.h"
 #include "server/front/made_models.h"
 #include "server/front/ollama_lists.h"
 #include "server/front/openapi.h"
+#include "server/front/page_choice.h"
 #include "server/front/pool.h"
 #include "server/http/clock.h"
 #include "server/http/cors.h"
@@ -41,6 +43,12 @@ json facts_of(const Replica& replica) {
   if (replica.progress().is_object()) facts["progress"] = replica.progress();
   if (!replica.problem().empty()) facts["last_end"] = replica.problem();
   return facts;
+}
+
+Response moved_to(std::string address) {
+  Response out = text_response(302, {});
+  out.headers = {{"Location", std::move(address)}, {"Cache-Control", "no-cache"}};
+  return out;
 }
 
 // An entry of the list in Anthropic's form.
@@ -124,7 +132,7 @@ class Front::Impl {
   HeadVerdict judge(const Request& head) const;
   Response pass(const Request& request);
   Response welcome(const Request& request);
-  Response front_page(const Request& request, const std::string& name) const;
+  Response front_page(std::optional<ModelKind> kind) const;
   json model_list() const;
   Response models(const Request& request);
   Response model(const Request& request);
@@ -192,32 +200,33 @@ HeadVerdict Front::Impl::judge(const Request& head) const {
 }
 
 // Whoever has no key, or only looks, loads no model: the page of one on demand is answered here.
+// A browser gets the front's own page at once, also while workers start. Of a model whose name the
+// address writes in another way it is told that name: pages look it up in the list.
 Response Front::Impl::welcome(const Request& request) {
+  if (accepts(request, "text/html")) {
+    const std::string name = query_value(request.query, "model");
+    return listed([this, name, made = files_.find_record(name)](const auto& out) {
+      const PageChoice page = choose_page(pool_, name, made);
+      if (page.name.empty() || page.name == name) return out->set(front_page(page.kind));
+      out->set(moved_to(cat("/?model=", percent_encoded(page.name, false))));
+    });
+  }
   const std::vector<ServedModel>& fixed = options_.config.models;
   const std::string name = query_value(request.query, "model");
   auto named = std::ranges::find(fixed, name, &ServedModel::name);
   if (named == fixed.end() && !fixed.empty()) named = fixed.begin();
   const bool of_worker = named != fixed.end() && !named->on_demand() && !options_.hooks.find_model;
-  if (of_worker) return pass(request);
-  return later([this, request, name](const auto& out) { out->set(front_page(request, name)); });
+  return of_worker ? pass(request) : front_page(std::nullopt);
 }
 
-// On the pool's thread. The page of the model with this name, else of the first one.
-Response Front::Impl::front_page(const Request& request, const std::string& name) const {
-  std::optional<ModelKind> first, found;
-  for (const Pool::Model& model : pool_.models()) {
-    if (model.gone) continue;
-    if (!first) first = model.served.kind;
-    if (model.served.name == name) found = model.served.kind;
-  }
-  const ModelKind kind = found.value_or(first.value_or(ModelKind::chat));
-  if (!accepts(request, "text/html") || kind == ModelKind::embedding) {
-    return json_response(200, json{{"name", "rbee serve"},
-                                   {"version", options_.version},
-                                   {"links", {"/health", "/workers", "/v1/models"}}}
-                                  .dump());
-  }
-  return kind == ModelKind::image ? image_page() : chat_page();
+// Without a kind, for programs: where to find what.
+Response Front::Impl::front_page(std::optional<ModelKind> kind) const {
+  if (kind == ModelKind::chat) return chat_page();
+  if (kind == ModelKind::image) return image_page();
+  return json_response(200, json{{"name", "rbee serve"},
+                                 {"version", options_.version},
+                                 {"links", {"/health", "/workers", "/v1/models"}}}
+                                .dump());
 }
 
 Response Front::Impl::pass(const Request& request) {
@@ -307,10 +316,11 @@ Response Front::Impl::model(const Request& request) {
 Response Front::Impl::alive() {
   return later([this](const std::shared_ptr<DelayedResponse>& out) {
     json models = json::array();
+    const Records records = files_.records();
     pool_.refresh([] {});  // whoever asks again sees what came; a probe does not wait for that
     for (size_t i = 0; i < pool_.models().size(); ++i) {
-      if (pool_.models()[i].gone) continue;
       const ServedModel& model = pool_.models()[i].served;
+      if (pool_.models()[i].gone || is_made(records, model.name)) continue;
       json entry = {{"name", model.name}, {"kind", kind_name(model.kind)}};
       if (const int64_t most = fact(i, "max_pictures"); most > 0) entry["max_pictures"] = most;
       models.push_back(entry);
@@ -318,6 +328,7 @@ Response Front::Impl::alive() {
         entry["name"] = adapter;
         models.push_back(entry);
       }
+      add_made_names(records, model.name, entry, models);
     }
     const bool pull = options_.hooks.may_pull && options_.hooks.files != nullptr;
     const json body = {{"status", "healthy"}, {"models", models}, {"pull", pull}};
@@ -348,6 +359,7 @@ bool Front::Impl::ready() const {
 
 json Front::Impl::models_json() const {
   std::map<size_t, json> models;
+  const Records records = files_.records();
   for (const Pool::Member& member : pool_.members()) {
     const ServedModel& model = pool_.models()[member.model].served;
     if (pool_.models()[member.model].gone) continue;
@@ -357,6 +369,8 @@ json Front::Impl::models_json() const {
     std::vector<std::string> aliases = pool_.models()[member.model].aliases;
     aliases.insert(aliases.end(), model.adapters.begin(), model.adapters.end());
     if (!aliases.empty()) entry["aliases"] = std::move(aliases);
+    std::vector<std::string> made = made_names(records, model.name);
+    if (!made.empty()) entry["made"] = std::move(made);
     entry["workers"].push_back(facts_of(*member.replica));
   }
   json out = json::array();

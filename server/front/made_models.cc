@@ -32,13 +32,38 @@ bool is_made(const Records& records, const std::string& name) {
   return std::ranges::count(records, name, &OllamaRecord::name) > 0;
 }
 
-void add_made_ids(const Records& records, const std::string& name, json entry, json& list) {
+namespace {
+
+void add_made(const Records& records, const std::string& name, const char* key, json entry,
+              json& list) {
   for (const OllamaRecord& record : records) {
     if (record.from != name) continue;
-    entry["id"] = record.name;
+    entry[key] = record.name;
     entry["parent"] = name;
     list.push_back(entry);
   }
+}
+
+bool shares_worker(const OllamaRecord& record, const std::string& name) {
+  return record.from == name && record.chat_template.empty();
+}
+
+}  // namespace
+
+void add_made_ids(const Records& records, const std::string& name, json entry, json& list) {
+  add_made(records, name, "id", std::move(entry), list);
+}
+
+void add_made_names(const Records& records, const std::string& name, json entry, json& list) {
+  add_made(records, name, "name", std::move(entry), list);
+}
+
+std::vector<std::string> made_names(const Records& records, const std::string& name) {
+  std::vector<std::string> out;
+  for (const OllamaRecord& record : records) {
+    if (shares_worker(record, name)) out.push_back(record.name);
+  }
+  return out;
 }
 
 void add_made_tags(const Records& records, const std::string& name, const json& entry, json& list) {
@@ -50,8 +75,8 @@ void add_made_tags(const Records& records, const std::string& name, const json& 
 void add_loaded(const Records& records, const std::string& name, const json& entry, json& list) {
   if (!is_made(records, name)) list.push_back(entry);
   for (const OllamaRecord& record : records) {
-    const bool shares = record.from == name && record.chat_template.empty();
-    if (shares || record.name == name) list.push_back(listed_as_record(record, entry));
+    if (shares_worker(record, name) || record.name == name)
+      list.push_back(listed_as_record(record, entry));
   }
 }
 

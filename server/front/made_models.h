@@ -19,11 +19,16 @@ std::optional<Response> use_record(Exchange& exchange, std::optional<OllamaRecor
 using Records = std::vector<OllamaRecord>;
 // A model of this name is one that a client made.
 bool is_made(const Records& records, const std::string& name);
-// Append the models that are made of `name`, whose entry is given: of /v1/models, of /api/tags.
+// Append the models that are made of `name`, whose entry is given: of /v1/models, of /health, of
+// /api/tags.
 void add_made_ids(const Records& records, const std::string& name, nlohmann::json entry,
                   nlohmann::json& list);
+void add_made_names(const Records& records, const std::string& name, nlohmann::json entry,
+                    nlohmann::json& list);
 void add_made_tags(const Records& records, const std::string& name, const nlohmann::json& entry,
                    nlohmann::json& list);
+// Names of models that are made of `name` and that its worker answers for.
+std::vector<std::string> made_names(const Records& records, const std::string& name);
 // Appends an entry of /api/ps, and those of the models that its worker answers for.
 void add_loaded(const Records& records, const std::string& name, const nlohmann::json& entry,
                 nlohmann::json& list);

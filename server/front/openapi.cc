@@ -50,7 +50,10 @@ bool is_routed(const std::string& pattern, ModelKind kind) {
 
 constexpr std::string_view kHealth =
     R"({"type":"object","required":["status"],"properties":{"status":{"const":"healthy"},
-    "pull":{"type":"boolean"}}})";
+    "pull":{"type":"boolean"},
+    "models":{"type":"array","items":{"type":"object","required":["name","kind"],
+     "properties":{"name":{"type":"string"},"kind":{"enum":["chat","image","embedding"]},
+      "max_pictures":{"type":"integer","minimum":1},"parent":{"type":"string"}}}}}})";
 constexpr std::string_view kReady =
     R"({"type":"object","required":["ready"],"properties":{"ready":{"type":"boolean"}}})";
 
@@ -155,6 +158,7 @@ class Document {
         "properties":{"status":{"enum":["healthy","degraded"]},"version":{"type":"string"},
          "models":{"type":"array","items":{"type":"object","required":["name","kind","workers"],
           "properties":{"aliases":{"type":"array","items":{"type":"string"}},
+           "made":{"type":"array","items":{"type":"string"}},
            "workers":{"type":"array","items":{"type":"object",
            "required":["name","state","restarts","running"],"properties":{
             "state":{"enum":["unloaded","starting","ready","ending","paused","given_up"]},

@@ -96,6 +96,11 @@ class Pool {
     bool leaving = false;  // gets no new requests, since another model needs its memory
   };
   const std::deque<Model>& models() const { return models_; }
+  // The model that has this name: its own, an adapter's, or another one of its files. as_ollama:
+  // also as Ollama's clients write names.
+  std::optional<size_t> find_named(const std::string& name, bool as_ollama) const;
+  // The name by which lists have the model, or its adapter, of which `written` is some name.
+  static std::string listed_name(const ServedModel& model, const std::string& written);
   // Serves this model, whose files are in the cache now; a client fetched it by this name.
   void offer(const ServedModel& model, const std::string& name);
   // Models on demand of these names are not served any more; calls `done` when their workers have

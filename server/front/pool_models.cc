@@ -107,8 +107,10 @@ std::optional<size_t> Pool::find_if_served(const std::function<bool(const Model&
 }
 
 std::optional<size_t> Pool::find_model(const Wanted& wanted) const {
-  if (wanted.model.empty()) return first_of_kind(wanted);
-  const std::string& name = wanted.model;
+  return wanted.model.empty() ? first_of_kind(wanted) : find_named(wanted.model, wanted.ollama);
+}
+
+std::optional<size_t> Pool::find_named(const std::string& name, bool as_ollama) const {
   auto found = find_if_served([&](const Model& model) { return model.served.name == name; });
   const auto has = [&](const std::vector<std::string>& names) {
     return std::ranges::count(names, name) > 0;
@@ -116,7 +118,7 @@ std::optional<size_t> Pool::find_model(const Wanted& wanted) const {
   if (!found)
     found = find_if_served([&](const Model& model) { return has(model.served.adapters); });
   if (!found) found = find_if_served([&](const Model& model) { return has(model.aliases); });
-  return !found && wanted.ollama ? find_ollama(name) : found;
+  return !found && as_ollama ? find_ollama(name) : found;
 }
 
 // A name that Ollama's clients write in another way: "llama3.2:latest".

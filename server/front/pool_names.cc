@@ -30,6 +30,14 @@ std::string Pool::known_name(const Model& model, const std::string& written) {
   return alias == model.aliases.end() ? model.served.name : *alias;
 }
 
+std::string Pool::listed_name(const ServedModel& model, const std::string& written) {
+  if (model.name == written || std::ranges::count(model.adapters, written) == 1) return written;
+  const auto adapter = std::ranges::find_if(
+      model.adapters, [&](const std::string& one) { return same_model_name(one, written); });
+  const bool own = same_model_name(model.name, written) || adapter == model.adapters.end();
+  return own ? model.name : *adapter;
+}
+
 // Nothing runs for it, and no request waits for it.
 bool Pool::is_idle(size_t model) const {
   const Replica* replica = on_demand(model);

@@ -63,6 +63,8 @@ std::string_view reason_phrase(int status) {
       return "Accepted";
     case 204:
       return "No Content";
+    case 302:
+      return "Found";
     case 400:
       return "Bad Request";
     case 401:

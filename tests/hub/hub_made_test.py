@@ -1,6 +1,8 @@
 """Models that clients of rbee serve make of others: /api/create and /api/copy. Usage: as hub_test.py; its Python may have
 Ollama's client."""
 
+import contextlib
+import http.client
 import json
 import os
 import subprocess
@@ -125,6 +127,31 @@ class Making(Case):
         self.assertEqual(tags[BASE]["details"]["family"], tags["mario"]["details"]["family"])
         loaded = json.loads(ask(port, "GET", "/api/ps")[1])["models"]
         self.assertEqual([m["name"] for m in loaded], [BASE, "mario"])
+
+    def test_pages_know_it(self):
+        port, _ = self.serve("--manage")
+        self.assertEqual(self.create(port, model="mario", **{"from": BASE, "system": PIRATE})[0], 200)
+        self.assertEqual(self.create(port, model="long", **{"from": BASE, "template": TEMPLATE + "ab"})[0], 200)
+        for loaded in (False, True):
+            if loaded:
+                self.assertEqual(self.count(port, "long", ("user", "Hi")), self.count(port, "long", ("user", "Hi")))
+                self.count(port, BASE + "@main", ("user", "Hi"))
+            listed = json.loads(ask(port, "GET", "/health")[1])["models"]
+            self.assertEqual([(m["name"], m["kind"], m.get("parent")) for m in listed],
+                             [(BASE, "chat", None), ("long", "chat", BASE), ("mario", "chat", BASE)])
+            of_base = json.loads(ask(port, "GET", "/workers")[1])["models"][0]
+            self.assertEqual((of_base["name"], of_base["made"]), (BASE, ["mario"]))  # "long" has a worker of its own
+
+        def opened(name):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            with contextlib.closing(connection):
+                connection.request("GET", "/?model=" + name, headers={"Accept": "text/html"})
+                answer = connection.getresponse()
+                return answer.status, answer.getheader("Location") or answer.read()[:15]
+        for name, own in (("Mario:latest", "mario"), ("LONG", "long"), ("hf.co/Org/tiny", "hf%3Aorg%2Ftiny"),
+                          (BASE + "@main", "hf%3Aorg%2Ftiny")):
+            self.assertEqual(opened(name), (302, "/?model=" + own))
+            self.assertEqual(opened(own), (200, b"<!doctype html>"))
 
     def test_a_template_has_its_own_worker(self):
         port, _ = self.serve("--manage")

@@ -101,6 +101,46 @@ TEST(OnDemand, APageLoadsNothing) {
   }
 }
 
+// Those of vectors have none. A chat model's goes first.
+TEST(OnDemand, ABrowserGetsThePageOfTheFirstModelThatHasOne) {
+  json vectors = on_demand("v", "echo"), pictures = on_demand("sd/One", "echo");
+  vectors["kind"] = "embedding";
+  pictures["kind"] = "image";
+  json chats = on_demand("a", "echo");
+  chats["flags"] = {"--lora", "crow=/nowhere"};
+  const auto open = [](Front& front, const std::string& path) {
+    return ask(front.port(), request("GET", path, {}, "Accept: text/html\r\n"));
+  };
+  Front all(json::array({vectors, pictures, chats}));
+  const std::string of_chats = open(all, "/?model=a").body;
+  const std::string of_pictures = open(all, "/?model=sd%2FOne").body;
+  EXPECT_NE(of_chats, of_pictures);
+  for (const char* path : {"/", "/?model=v", "/?model=nobody", "/?model=crow"}) {
+    const RawResponse page = open(all, path);
+    EXPECT_EQ(page.status, 200) << path;
+    EXPECT_EQ(page.body, of_chats) << path;
+  }
+  const std::pair<const char*, const char*> other[] = {{"/?model=A:latest", "/?model=a"},
+                                                       {"/?model=Crow%3Alatest", "/?model=crow"},
+                                                       {"/?model=SD/one", "/?model=sd%2FOne"}};
+  for (const auto& [path, own] : other) {
+    const RawResponse moved = open(all, path);
+    EXPECT_EQ(moved.status, 302) << path;
+    EXPECT_EQ(moved.headers.at("location"), own);
+  }
+  EXPECT_EQ(open(all, "/").headers.count("location"), 0U);
+  Front drawing(json::array({vectors, pictures}));
+  EXPECT_EQ(open(drawing, "/").body, of_pictures);
+  Front embedding(json::array({vectors}));
+  EXPECT_EQ(json::parse(open(embedding, "/").body).at("name"), "rbee serve");
+  // Models that are loaded from the start, while they start.
+  vectors.erase("keep_alive");
+  chats.erase("keep_alive");
+  Front fixed(json::array({vectors, chats}));
+  EXPECT_EQ(open(fixed, "/").body, of_chats);
+  EXPECT_EQ(open(fixed, "/?model=A:latest").headers.at("location"), "/?model=a");
+}
+
 // An <img> of any page in the browser sends GET, without asking.
 TEST(OnDemand, PagesOfOtherSitesLoadNothing) {
   Front front(json::array({on_demand("a", "echo")}), json::object(),

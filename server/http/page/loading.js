@@ -10,9 +10,9 @@ export async function modelStates(key) {
   try {
     const reply = await fetch("/workers", {headers});
     if (!reply.ok) return new Map();
-    return new Map((await reply.json()).models.flatMap(({name, aliases = [], workers}) => {
+    return new Map((await reply.json()).models.flatMap(({name, aliases = [], made = [], workers}) => {
       const [best = {}] = workers.toSorted((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
-      return [name, ...aliases].map(one => [one, {...best, name}]);
+      return [name, ...aliases, ...made].map(one => [one, {...best, name}]);
     }));
   } catch {
     return new Map();  // the request that waits says what is wrong

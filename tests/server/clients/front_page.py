@@ -50,8 +50,22 @@ def check_address(page):
     pick = page.locator("#pick")
     page.goto(URL + "/?model=crow")
     expect(pick).to_have_value("crow")
+    page.goto(URL + "/?model=Crow:latest")  # another way to write it
+    expect(page).to_have_url(URL + "/?model=crow")
+    expect(pick).to_have_value("crow")
     pick.select_option("parrot")
     expect(page).to_have_url(URL + "/?model=parrot")
+    # One that a client made of another: how far its model is, is told of it too.
+    models = [{"name": "parrot", "kind": "chat"}, {"name": "mario", "kind": "chat", "parent": "parrot"}]
+    page.route("**/health", lambda route: route.fulfill(json={"status": "healthy", "models": models, "pull": False}))
+    made = {"models": [{"name": "parrot", "kind": "chat", "made": ["mario"], "workers": [{"state": "starting"}]}]}
+    page.route("**/workers", lambda route: route.fulfill(json=made))
+    page.route("**/?model=mario", lambda route: route.fulfill(response=route.fetch(url=URL)))
+    page.goto(URL + "/?model=mario")
+    expect(pick).to_have_value("mario")
+    expect(pick.locator("option[value=mario]")).to_have_text("mario (loading)")
+    for pattern in ("**/health", "**/workers", "**/?model=mario"):
+        page.unroute(pattern)
     page.goto(URL)
     expect(pick).to_have_value("parrot")
     workers = [{"state": "starting"}]
