@@ -5,30 +5,26 @@
 
 #include "rbee/core/error.h"
 #include "rbee/diffusion/scheduler_fields.h"
+#include "rbee/io/json_config.h"
 #include "rbee/io/json_parse.h"
 
 namespace rbee::diffusion {
 namespace {
 
+using io::JsonConfig;
 using nlohmann::json;
 
 constexpr const char* kFile = "scheduler_config.json";
-constexpr int32_t kMaxTrainSteps = 100000;
-constexpr int64_t kMaxTokens = 1 << 20;
+constexpr io::IntegerRange kTrainSteps{2, 100000};
+constexpr io::IntegerRange kTokens{0, 1 << 20};
 
-template <typename T>
-T value_or(const json& config, const char* key, T fallback) {
-  const auto found = config.find(key);
-  if (found == config.end() || found->is_null()) return fallback;
-  try {
-    return found->get<T>();
-  } catch (const json::exception&) {
-    fail(Code::invalid_argument, kFile, key, " has the wrong type");
-  }
+std::string class_of(const JsonConfig& config) {
+  return config.text_or("_class_name", "");
 }
 
-std::string class_of(const json& config) {
-  return value_or<std::string>(config, "_class_name", "");
+int32_t integer_or(const JsonConfig& config, const char* key, int32_t fallback,
+                   io::IntegerRange range) {
+  return static_cast<int32_t>(config.integer_or(key, fallback, range));
 }
 
 [[noreturn]] void fail_value(const char* key, const std::string& value) {
@@ -36,32 +32,31 @@ std::string class_of(const json& config) {
 }
 
 // Nothing: the class is not known.
-std::optional<Sampler> sampler_of(const json& config) {
+std::optional<Sampler> sampler_of(const JsonConfig& config) {
   const std::string named = class_of(config);
   for (const SamplerName& entry : sampler_names()) {
     for (const std::string_view alias : entry.aliases) {
       if (alias != named) continue;
-      const bool sde = value_or<std::string>(config, "algorithm_type", "") == "sde-dpmsolver++";
+      const bool sde = config.text_or("algorithm_type", "") == "sde-dpmsolver++";
       if (!sde || entry.sampler != Sampler::dpmpp_2m) return entry.sampler;
-      const bool heun = value_or<std::string>(config, "solver_type", "") == "heun";
+      const bool heun = config.text_or("solver_type", "") == "heun";
       return heun ? Sampler::dpmpp_2m_sde_heun : Sampler::dpmpp_2m_sde;
     }
   }
   return std::nullopt;
 }
 
-BetaCurve curve_of(const json& config) {
-  const std::string named = value_or<std::string>(config, "beta_schedule", "linear");
+BetaCurve curve_of(const JsonConfig& config) {
+  const std::string named = config.text_or("beta_schedule", "linear");
   if (named == "linear") return BetaCurve::linear;
   if (named == "scaled_linear") return BetaCurve::scaled_linear;
   if (named == "squaredcos_cap_v2") return BetaCurve::squared_cosine;
   fail_value("beta_schedule", named);
 }
 
-Prediction prediction_of(const json& config) {
+Prediction prediction_of(const JsonConfig& config) {
   const bool flow = class_of(config).starts_with("FlowMatch");
-  const std::string named =
-      value_or<std::string>(config, "prediction_type", flow ? "flow_prediction" : "epsilon");
+  const std::string named = config.text_or("prediction_type", flow ? "flow_prediction" : "epsilon");
   if (named == "epsilon") return Prediction::epsilon;
   if (named == "v_prediction") return Prediction::v_prediction;
   if (named == "sample") return Prediction::sample;
@@ -77,10 +72,10 @@ constexpr std::string_view kSigmaSchedules[] = {"use_karras_sigmas", "use_expone
 constexpr std::string_view kOfSampler[] = {"timestep_spacing", "set_alpha_to_one"};
 
 // The fields of the class alone, with its defaults of what the file does not say.
-json own_fields(const json& written) {
-  const auto fields = fields_of(class_of(written));
+json own_fields(const json& written, const std::string& class_name) {
+  const auto fields = fields_of(class_name);
   if (!fields) return written;
-  json out = {{"_class_name", class_of(written)}};
+  json out = {{"_class_name", class_name}};
   for (const std::string_view key : kSigmaSchedules) {
     if (written.contains(key)) out[key] = written[key];
   }
@@ -109,28 +104,26 @@ void mend_old_file(std::string_view pipeline, json& config) {
   if (picture) replace("clip_sample", false);
 }
 
-std::optional<Schedule> sigma_schedule_of(const json& config) {
-  if (value_or(config, "use_karras_sigmas", false)) return Schedule::karras;
-  if (value_or(config, "use_exponential_sigmas", false)) return Schedule::exponential;
-  if (value_or(config, "use_beta_sigmas", false)) return Schedule::beta;
+std::optional<Schedule> sigma_schedule_of(const JsonConfig& config) {
+  if (config.flag_or("use_karras_sigmas", false)) return Schedule::karras;
+  if (config.flag_or("use_exponential_sigmas", false)) return Schedule::exponential;
+  if (config.flag_or("use_beta_sigmas", false)) return Schedule::beta;
   return std::nullopt;
 }
 
-FlowShift flow_of(const json& config) {
-  const std::string type = value_or<std::string>(config, "time_shift_type", "exponential");
+FlowShift flow_of(const JsonConfig& config) {
+  const std::string type = config.text_or("time_shift_type", "exponential");
   if (type != "exponential") fail_value("time_shift_type", type);
   FlowShift flow;
-  flow.shift = value_or(config, "shift", value_or(config, "flow_shift", flow.shift));
-  flow.dynamic = value_or(config, "use_dynamic_shifting", false);
-  flow.base_shift = value_or(config, "base_shift", flow.base_shift);
-  flow.max_shift = value_or(config, "max_shift", flow.max_shift);
-  flow.base_tokens = value_or(config, "base_image_seq_len", flow.base_tokens);
-  flow.max_tokens = value_or(config, "max_image_seq_len", flow.max_tokens);
+  flow.shift = config.number_or("shift", config.number_or("flow_shift", flow.shift));
+  flow.dynamic = config.flag_or("use_dynamic_shifting", false);
+  flow.base_shift = config.number_or("base_shift", flow.base_shift);
+  flow.max_shift = config.number_or("max_shift", flow.max_shift);
+  flow.base_tokens = config.integer_or("base_image_seq_len", flow.base_tokens, kTokens);
+  flow.max_tokens = config.integer_or("max_image_seq_len", flow.max_tokens, kTokens);
   check(flow.shift > 0, kFile, "shift ", flow.shift, " is not above 0");
-  check(
-      flow.base_tokens >= 0 && flow.base_tokens < flow.max_tokens && flow.max_tokens <= kMaxTokens,
-      kFile, "base_image_seq_len ", flow.base_tokens, " and max_image_seq_len ", flow.max_tokens,
-      " do not rise within 0 to ", kMaxTokens);
+  check(flow.base_tokens < flow.max_tokens, kFile, "base_image_seq_len ", flow.base_tokens,
+        " and max_image_seq_len ", flow.max_tokens, " do not rise");
   return flow;
 }
 
@@ -140,7 +133,7 @@ struct Computed {
 };
 
 // Keys of diffusers' schedulers that change the picture and have a single value in our samplers.
-std::vector<Computed> computed_by(const json& config, Sampler sampler) {
+std::vector<Computed> computed_by(const JsonConfig& config, Sampler sampler) {
   using enum Sampler;
   std::vector<Computed> out = {
       {"thresholding", {false}},
@@ -193,11 +186,11 @@ std::vector<Computed> computed_by(const json& config, Sampler sampler) {
   return out;
 }
 
-std::vector<std::string> ignored_of(const json& config, Sampler sampler) {
+std::vector<std::string> ignored_of(const json& fields, const std::vector<Computed>& computed) {
   std::vector<std::string> out;
-  for (const auto& [key, values] : computed_by(config, sampler)) {
-    const auto found = config.find(key);
-    if (found == config.end() || std::ranges::count(values, *found) > 0) continue;
+  for (const auto& [key, values] : computed) {
+    const auto found = fields.find(key);
+    if (found == fields.end() || std::ranges::count(values, *found) > 0) continue;
     out.push_back(cat(key, " ", found->dump()));
   }
   return out;
@@ -209,41 +202,36 @@ SchedulerConfig parse_scheduler_config(std::string_view text, const PipelineClas
   json written = io::parse_json(text, kFile);
   check(written.is_object(), kFile, "it is no JSON object");
   if (!index.scheduler.empty()) written["_class_name"] = index.scheduler;
-  json config = own_fields(written);
-  mend_old_file(index.pipeline, config);
+  json fields = own_fields(written, class_of(JsonConfig(written.dump(), kFile)));
+  mend_old_file(index.pipeline, fields);
+  const JsonConfig config(fields.dump(), kFile);
   SchedulerConfig out;
   const std::optional<Sampler> sampler = sampler_of(config);
   out.sampler = sampler.value_or(Sampler::euler);
   out.prediction = prediction_of(config);
-  out.train_steps = value_or(config, "num_train_timesteps", 1000);
-  check(out.train_steps >= 2 && out.train_steps <= kMaxTrainSteps, kFile, "num_train_timesteps ",
-        out.train_steps, " is outside of 2 to ", kMaxTrainSteps);
-  out.beta_start = value_or(config, "beta_start", 0.0001);
-  out.beta_end = value_or(config, "beta_end", 0.02);
+  out.train_steps = integer_or(config, "num_train_timesteps", 1000, kTrainSteps);
+  out.beta_start = config.number_or("beta_start", 0.0001);
+  out.beta_end = config.number_or("beta_end", 0.02);
   check(out.beta_start > 0 && out.beta_start <= out.beta_end && out.beta_end < 1, kFile,
         "beta_start ", out.beta_start, " and beta_end ", out.beta_end,
         " do not rise within 0 to 1");
   out.beta_curve = curve_of(config);
-  out.trained_betas = value_or(config, "trained_betas", std::vector<double>{});
-  out.zero_terminal_snr = value_or(config, "rescale_betas_zero_snr", false);
-  const auto spacing = value_or<std::string>(config, "timestep_spacing", "");
+  out.trained_betas = config.numbers("trained_betas");
+  out.zero_terminal_snr = config.flag_or("rescale_betas_zero_snr", false);
+  const auto spacing = config.text_or("timestep_spacing", "");
   if (!spacing.empty()) out.spacing = parse_schedule(spacing);
-  out.steps_offset = value_or(config, "steps_offset", 0);
-  check(out.steps_offset >= 0 && out.steps_offset <= out.train_steps, kFile, "steps_offset ",
-        out.steps_offset, " is outside of 0 to ", out.train_steps);
+  out.steps_offset = integer_or(config, "steps_offset", 0, {0, out.train_steps});
   out.sigma_schedule = sigma_schedule_of(config);
-  if (const auto found = config.find("set_alpha_to_one"); found != config.end()) {
-    out.ends_at_alpha_one = value_or(config, "set_alpha_to_one", true);
+  if (config.has("set_alpha_to_one")) {
+    out.ends_at_alpha_one = config.flag_or("set_alpha_to_one", true);
   }
-  out.consistency_steps = value_or(config, "original_inference_steps", 50);
-  check(out.consistency_steps >= 1 && out.consistency_steps <= out.train_steps, kFile,
-        "original_inference_steps ", out.consistency_steps, " is outside of 1 to ",
-        out.train_steps);
+  // Of a class without the field this is what a request for LCM or TCD takes, as in diffusers.
+  out.consistency_steps = integer_or(config, "original_inference_steps", 50, {1, out.train_steps});
   out.flow = flow_of(config);
-  out.ignored = ignored_of(config, out.sampler);
+  out.ignored = ignored_of(fields, computed_by(config, out.sampler));
   if (!sampler) {
     out.ignored.insert(out.ignored.begin(),
-                       cat("_class_name ", config.value("_class_name", json()).dump()));
+                       cat("_class_name ", fields.value("_class_name", json()).dump()));
   }
   return out;
 }

@@ -36,6 +36,8 @@ std::vector<double> consistency_times(const TimestepOptions& options) {
   const int32_t count = options.consistency_steps;
   check(options.steps <= count, "steps", options.steps, " are more than the ", count,
         " that the model was distilled on");
+  check(count <= options.train_steps, "sampler", "it takes steps among ", count,
+        " timesteps, the model was trained on ", options.train_steps);
   const int32_t ratio = options.train_steps / count;
   std::vector<double> out;
   for (int32_t i = 0; i < options.steps; ++i) {

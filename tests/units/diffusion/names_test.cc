@@ -418,15 +418,83 @@ TEST(SchedulerConfig, NamesWhatItDoesNotKnow) {
   EXPECT_THAT(refused(R"({"beta_schedule": "sigmoid"})"), testing::HasSubstr("beta_schedule"));
   harness::expect_error("scheduler_config.json", "beta_end", "rise",
                         [] { parse_scheduler_config(R"({"beta_end": 2})"); });
-  harness::expect_error("scheduler_config.json", "steps_offset", "type",
-                        [] { parse_scheduler_config(R"({"steps_offset": "one"})"); });
-  harness::expect_error("scheduler_config.json", "steps_offset 2147483647", "0 to 1000",
-                        [] { parse_scheduler_config(R"({"steps_offset": 2147483647})"); });
-  harness::expect_error("scheduler_config.json", "base_image_seq_len -9223372036854775807",
-                        "0 to 1048576", [] {
-                          parse_scheduler_config(R"({"base_image_seq_len": -9223372036854775807,
-                                                     "max_image_seq_len": 9223372036854775807})");
-                        });
+  harness::expect_error("scheduler_config.json", "base_image_seq_len 4096", "do not rise", [] {
+    parse_scheduler_config(R"({"base_image_seq_len": 4096, "max_image_seq_len": 256})");
+  });
+}
+
+TEST(SchedulerConfig, IntegersAreWholeAndInTheirRange) {
+  constexpr const char* kTrain = "a whole number from 2 to 100000";
+  constexpr const char* kOffset = "a whole number from 0 to 1000";
+  constexpr const char* kTokens = "a whole number from 0 to 1048576";
+  constexpr const char* kDistilled = "a whole number from 1 to 1000";
+  struct Case {
+    const char *field, *value, *wanted;
+  };
+  // 4294968296 is 1000 in 32 bits, and 18446744073709551615 is -1 in 64.
+  for (const auto& [field, value, wanted] :
+       {Case{"num_train_timesteps", "4294968296", kTrain},
+        {"num_train_timesteps", "1000000000000", kTrain},
+        {"num_train_timesteps", "1000.5", kTrain},
+        {"num_train_timesteps", "1", kTrain},
+        {"num_train_timesteps", "true", kTrain},
+        {"num_train_timesteps", "\"1000\"", kTrain},
+        {"steps_offset", "2147483647", kOffset},
+        {"steps_offset", "4294967296", kOffset},
+        {"steps_offset", "2.5", kOffset},
+        {"steps_offset", "\"one\"", kOffset},
+        {"original_inference_steps", "4294967346", kDistilled},
+        {"original_inference_steps", "2.5", kDistilled},
+        {"base_image_seq_len", "-9223372036854775807", kTokens},
+        {"base_image_seq_len", "256.5", kTokens},
+        {"max_image_seq_len", "9223372036854775807", kTokens},
+        {"max_image_seq_len", "18446744073709551615", kTokens}}) {
+    harness::expect_error(
+        cat("scheduler_config.json: ", field).c_str(), cat("is ", value).c_str(), wanted,
+        [&] { parse_scheduler_config(cat(R"({")", field, R"(": )", value, "}")); });
+  }
+  const SchedulerConfig whole = parse_scheduler_config(R"({"num_train_timesteps": 500.0})");
+  EXPECT_EQ(whole.train_steps, 500);
+}
+
+TEST(SchedulerConfig, ValuesOfAnotherKindAreNamed) {
+  for (const char* field : {"beta_start", "trained_betas", "rescale_betas_zero_snr", "shift",
+                            "timestep_spacing", "use_karras_sigmas", "_class_name"}) {
+    harness::expect_error(cat("scheduler_config.json: ", field).c_str(), "is {}", "wanted",
+                          [&] { parse_scheduler_config(cat(R"({")", field, R"(": {}})")); });
+  }
+  // Not 1.
+  harness::expect_error("scheduler_config.json: trained_betas", "is true", "a number",
+                        [] { parse_scheduler_config(R"({"trained_betas": [true, 0.5]})"); });
+}
+
+// LCM's field original_inference_steps, 50 by default, binds no other class.
+TEST(SchedulerConfig, ShortTrainingIsRefusedOnlyOfClassesThatWereDistilled) {
+  for (const char* name :
+       {"DDIMScheduler", "DPMSolverMultistepScheduler", "PNDMScheduler", "EulerDiscreteScheduler",
+        "FlowMatchEulerDiscreteScheduler", "SASolverScheduler"}) {
+    const SchedulerConfig config = parse_scheduler_config(
+        cat(R"({"num_train_timesteps": 20, "_class_name": ")", name, R"("})"));
+    EXPECT_EQ(config.train_steps, 20) << name;
+    const NoiseModel noise(config, 1024);
+    EXPECT_EQ(make_levels(noise, config, {.sampler = config.sampler, .steps = 4}).steps(), 4);
+  }
+  for (const char* name : {"LCMScheduler", "TCDScheduler"}) {
+    const std::string start = cat(R"({"num_train_timesteps": 20, "_class_name": ")", name, '"');
+    harness::expect_error("scheduler_config.json: original_inference_steps", "is 50", "1 to 20",
+                          [&] { parse_scheduler_config(start + "}"); });
+    const auto own = parse_scheduler_config(start + R"(, "original_inference_steps": 10})");
+    EXPECT_EQ(own.consistency_steps, 10);
+  }
+}
+
+// diffusers' LCMScheduler.set_timesteps() refuses it too.
+TEST(Levels, OfDistilledSamplersAreRefusedAfterAShorterTraining) {
+  const SchedulerConfig config =
+      parse_scheduler_config(R"({"num_train_timesteps": 20, "_class_name": "DDIMScheduler"})");
+  const NoiseModel noise(config, 1024);
+  harness::expect_error("sampler", "among 50 timesteps", "trained on 20",
+                        [&] { make_levels(noise, config, {.sampler = Sampler::lcm, .steps = 4}); });
 }
 
 TEST(NoiseModel, RefusesLevelsThatAreNoNumbers) {
