@@ -1,9 +1,11 @@
 #include "rbee/engine/text/generation_config.h"
 
 #include <cmath>
+#include <type_traits>
 
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
+#include "rbee/io/json_config.h"
 #include "rbee/io/json_parse.h"
 
 namespace rbee::engine {
@@ -38,16 +40,19 @@ std::vector<int32_t> end_token_ids(std::string_view text, std::string_view file,
 
 SamplingDefaults sampling_defaults(std::string_view text) {
   constexpr const char* kFile = "generation_config.json";
-  const json config = parse(text, kFile);
+  const io::JsonConfig config(text, kFile);
   const auto read = [&]<typename T>(const char* name, T SamplingParams::* field) {
     std::optional<T> out;
-    const auto found = config.find(name);
-    if (found == config.end() || found->is_null()) return out;
+    if (!config.has(name)) return out;
     try {
-      const bool fits = found->is_number() && std::abs(found->get<double>()) <= INT32_MAX;
-      check(fits, name, found->dump(), " is not taken");
       SamplingParams params;
-      params.*field = found->get<T>();
+      if constexpr (std::is_integral_v<T>) {
+        params.*field = static_cast<T>(config.integer(name, {INT32_MIN, INT32_MAX}));
+      } else {
+        const double number = config.number_or(name, 0);
+        check(std::abs(number) <= INT32_MAX, name, number, " is not taken");
+        params.*field = static_cast<T>(number);
+      }
       validate(params);
       out = params.*field;
     } catch (const Error& error) {

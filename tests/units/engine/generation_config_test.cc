@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "rbee/core/cat.h"
 #include "rbee/core/error.h"
 
 namespace rbee::engine {
@@ -40,6 +41,13 @@ TEST(SamplingDefaults, ReadsWhatRequestsCouldAskFor) {
       sampling_defaults(R"({"temperature": 101, "top_p": "x", "top_k": 1e300, "min_p": 0.5})"),
       SamplingDefaults{.min_p = 0.5f});
   EXPECT_THROW(sampling_defaults("["), Error);
+}
+
+TEST(SamplingDefaults, LeavesOutIntegersThatAreNotWhole) {
+  EXPECT_EQ(sampling_defaults(R"({"top_k": 20.0})"), SamplingDefaults{.top_k = 20});
+  for (const char* top_k : {"2.5", "0.5", "4294967316", "18446744073709551615", "true"}) {
+    EXPECT_EQ(sampling_defaults(cat(R"({"top_k": )", top_k, "}")), SamplingDefaults{}) << top_k;
+  }
 }
 
 TEST(ChatTemplateOf, ReadsAStringAndTheNamedOnesOfAList) {

@@ -239,11 +239,17 @@ TEST(PanAndScan, SettingsAreReadAndChecked) {
   EXPECT_TRUE(fresh.on);
   EXPECT_EQ(fresh.min_ratio, 1.5);
   EXPECT_EQ(fresh.min_crop, 256);
-  expect_error(Code::invalid_argument, "pan_and_scan_max_num_crops is 0, wanted from 1 to 64", [&] {
-    settings("preprocessor_config.json", R"({"pan_and_scan_max_num_crops":0})");
-  });
-  expect_error(Code::invalid_argument, "do_pan_and_scan is 1",
-               [&] { settings("preprocessor_config.json", R"({"do_pan_and_scan":1})"); });
+  const auto refused = [&](const char* text, const char* what) {
+    expect_error(Code::invalid_argument, what, [&] { settings("preprocessor_config.json", text); });
+  };
+  refused(R"({"pan_and_scan_max_num_crops":0})",
+          "preprocessor_config.json: pan_and_scan_max_num_crops: is 0, wanted a whole number from "
+          "1 to 64");
+  refused(R"({"pan_and_scan_max_num_crops":2.5})", "max_num_crops: is 2.5, wanted a whole number");
+  refused(R"({"pan_and_scan_min_crop_size":4294967552})", "min_crop_size: is 4294967552, wanted");
+  refused(R"({"pan_and_scan_min_ratio_to_activate":0.5})",
+          "to_activate: is 0.5, wanted a number from 1 to 16384");
+  refused(R"({"do_pan_and_scan":1})", "do_pan_and_scan: is 1, wanted true or false");
   std::filesystem::remove_all(folder);
 }
 

@@ -2,39 +2,26 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "rbee/core/error.h"
-#include "rbee/io/json_parse.h"
+#include "rbee/io/json_config.h"
 
 namespace rbee::engine {
 namespace {
 
-using nlohmann::json;
-
-double number(const json& settings, const char* key, double fallback, double highest,
-              const std::string& file) {
-  const auto found = settings.find(key);
-  if (found == settings.end() || found->is_null()) return fallback;
-  check(found->is_number() && *found >= 1 && *found <= highest, file, key, " is ", found->dump(),
-        ", wanted from 1 to ", highest);
-  return found->get<double>();
-}
-
-PanAndScan settings_of(const json& settings, const std::string& file) {
-  constexpr double kSides = 1 << 14, kCrops = 64;
-  PanAndScan out;
-  const auto on = settings.find("do_pan_and_scan");
-  if (on != settings.end() && !on->is_null()) {
-    check(on->is_boolean(), file, "do_pan_and_scan is ", on->dump(), ", wanted true or false");
-    out.on = on->get<bool>();
-  }
-  const auto value = [&](const char* key, double fallback, double highest) {
-    return number(settings, key, fallback, highest, file);
+PanAndScan settings_of(const io::JsonConfig& settings) {
+  constexpr int64_t kSides = 1 << 14, kCrops = 64;
+  const auto whole = [&](const char* field, int32_t fallback, int64_t highest) {
+    return static_cast<int32_t>(settings.integer_or(field, fallback, {1, highest}));
   };
-  out.min_crop = static_cast<int32_t>(value("pan_and_scan_min_crop_size", out.min_crop, kSides));
-  out.max_crops = static_cast<int32_t>(value("pan_and_scan_max_num_crops", out.max_crops, kCrops));
-  out.min_ratio = value("pan_and_scan_min_ratio_to_activate", out.min_ratio, kSides);
+  constexpr const char* kRatio = "pan_and_scan_min_ratio_to_activate";
+  PanAndScan out;
+  out.on = settings.flag_or("do_pan_and_scan", out.on);
+  out.min_crop = whole("pan_and_scan_min_crop_size", out.min_crop, kSides);
+  out.max_crops = whole("pan_and_scan_max_num_crops", out.max_crops, kCrops);
+  out.min_ratio = settings.number_or(kRatio, out.min_ratio);
+  check(out.min_ratio >= 1 && out.min_ratio <= kSides, settings.describe(kRatio), "is ",
+        out.min_ratio, ", wanted a number from 1 to ", kSides);
   return out;
 }
 
@@ -64,11 +51,12 @@ PanAndScan read_pan_and_scan(const io::Checkpoint& checkpoint) {
   for (const std::string file : {"processor_config.json", "preprocessor_config.json"}) {
     const auto text = checkpoint.text_file(file);
     if (!text) continue;
-    const json config = io::parse_json(*text, file);
-    check(config.is_object(), file, "is not an object");
-    const auto inner = config.find("image_processor");
-    const bool nested = inner != config.end() && inner->is_object();
-    if (nested || file.starts_with("pre")) return settings_of(nested ? *inner : config, file);
+    const io::JsonConfig config(*text, file);
+    constexpr const char* kInner = "image_processor";
+    const bool nested = config.has(kInner);
+    if (nested || file.starts_with("pre")) {
+      return settings_of(nested ? config.section(kInner) : config);
+    }
   }
   return {};
 }
