@@ -44,7 +44,8 @@ class Reader : public json::json_sax_t {
   bool boolean(bool flag) override { return value(flag); }
   bool number_integer(int64_t number) override { return any_number(number); }
   bool number_unsigned(uint64_t number) override {
-    check(part_ == Part::tree || number <= INT64_MAX, where(), number, " is too large");
+    if (part_ == Part::tree) return value(number);
+    check(number <= INT64_MAX, where(), number, " is too large");
     return any_number(static_cast<int64_t>(number));
   }
   bool number_float(double number, const std::string& text) override {
@@ -265,8 +266,10 @@ const std::string& JsonField::text() const {
 
 int64_t JsonField::integer(int64_t low, int64_t high) const {
   check(value_->is_number_integer(), path_, "is not an integer");
+  const bool fits = !value_->is_number_unsigned() || value_->get<uint64_t>() <= INT64_MAX;
   const auto number = value_->get<int64_t>();
-  check(number >= low && number <= high, path_, number, " is outside of ", low, " ... ", high);
+  check(fits && number >= low && number <= high, path_, value_->dump(), " is outside of ", low,
+        " ... ", high);
   return number;
 }
 

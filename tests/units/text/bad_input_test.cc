@@ -105,6 +105,9 @@ TEST(TokenizerJson, NumbersAreBounded) {
   EXPECT_NE(error_with("/model/vocab/b", 18446744073709551615u).find("too large"),
             std::string::npos);
   EXPECT_NE(error_with("/added_tokens/0/id", 2000000000).find("is outside of"), std::string::npos);
+  EXPECT_NE(error_with("/added_tokens/0/id", 18446744073709551615u)
+                .find("18446744073709551615 is outside of 0"),
+            std::string::npos);
   EXPECT_NE(error_of("{\"a\": " + std::string(100000, '[')).find("nesting is deeper than 64"),
             std::string::npos);
 }

@@ -61,6 +61,9 @@ TEST_F(ClipTokenizerTest, SpecialIdsComeFromTheFiles) {
   EXPECT_EQ(clip.max_tokens, 77);
   config_.clear();
   EXPECT_EQ(clip_tokenizer(files()).pad, 1023);
+  // -1 in 64 bits.
+  config_ = R"({"model_max_length": 18446744073709551615})";
+  EXPECT_EQ(clip_tokenizer(files()).max_tokens, 77);
   config_ = R"({"model_max_length": 1e30, "bos_token": "a</w>"})";
   const ClipTokenizer other = clip_tokenizer(files());
   EXPECT_EQ(other.max_tokens, 77);
