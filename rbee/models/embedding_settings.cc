@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "rbee/io/json_config.h"
 #include "rbee/io/json_parse.h"
 #include "rbee/models/common_config.h"
 #include "rbee/models/rank_head.h"
@@ -10,6 +11,7 @@
 namespace rbee::models {
 namespace {
 
+using io::JsonConfig;
 using nlohmann::json;
 
 constexpr const char* kModules = "modules.json";
@@ -31,32 +33,31 @@ std::optional<int64_t> gguf_pooling(const io::Checkpoint& checkpoint) {
   return checkpoint.metadata().get_i64(cat(checkpoint.architecture(), ".pooling_type"));
 }
 
-std::optional<json> read_json(const io::Checkpoint& checkpoint, const std::string& name) {
+std::optional<JsonConfig> read_config(const io::Checkpoint& checkpoint, const std::string& name) {
   const auto text = checkpoint.text_file(name);
   if (!text) return std::nullopt;
-  return io::parse_json(*text, name);
+  return JsonConfig(*text, name);
 }
 
-template <typename T>
-T field(const json& object, const char* key, T fallback, const std::string& file) {
-  if (!object.is_object() || !object.contains(key) || object[key].is_null()) return fallback;
-  try {
-    return object[key].get<T>();
-  } catch (const json::exception&) {
-    fail(Code::invalid_argument, file, key, " is ", object[key].dump());
-  }
+// Of a module's folder.
+JsonConfig module_config(const io::Checkpoint& checkpoint, const std::string& path) {
+  const std::string file = cat(path, "/config.json");
+  auto config = read_config(checkpoint, file);
+  if (!config) fail(Code::not_found, kModules, "names ", file, ", which is missing");
+  return *std::move(config);
 }
 
-Pooling pooling_of(const json& config, const std::string& file) {
-  if (!field(config, "include_prompt", true, file)) {
+Pooling pooling_of(const JsonConfig& config) {
+  const std::string& file = config.source();
+  if (!config.flag_or("include_prompt", true)) {
     fail(Code::unsupported, file, "include_prompt is false; prompts are pooled with their text");
   }
-  const std::string named = field<std::string>(config, "pooling_mode", "", file);
+  const std::string named = config.text_or("pooling_mode", "");
   if (named == "mean" || named == "cls") return parse_pooling(named);
   if (named == "lasttoken") return Pooling::last;
   std::vector<Pooling> chosen;
   const auto add = [&](const char* key, Pooling pooling) {
-    if (field(config, key, false, file)) chosen.push_back(pooling);
+    if (config.flag_or(key, false)) chosen.push_back(pooling);
   };
   add("pooling_mode_mean_tokens", Pooling::mean);
   add("pooling_mode_cls_token", Pooling::cls);
@@ -64,7 +65,7 @@ Pooling pooling_of(const json& config, const std::string& file) {
   bool other = !named.empty();
   for (const char* key : {"pooling_mode_max_tokens", "pooling_mode_mean_sqrt_len_tokens",
                           "pooling_mode_weightedmean_tokens"}) {
-    other |= field(config, key, false, file);
+    other |= config.flag_or(key, false);
   }
   if (other || chosen.size() != 1) {
     fail(Code::unsupported, file, "names a pooling that is not implemented; known are mean, cls ",
@@ -74,28 +75,24 @@ Pooling pooling_of(const json& config, const std::string& file) {
 }
 
 DenseModule read_dense(const io::Checkpoint& checkpoint, const std::string& path) {
-  constexpr int64_t kMost = int64_t{1} << 16;
-  const std::string file = cat(path, "/config.json");
-  const auto config = read_json(checkpoint, file);
-  if (!config) fail(Code::not_found, kModules, "names ", file, ", which is missing");
+  constexpr io::IntegerRange kWidth{1, 1 << 16};
+  const JsonConfig config = module_config(checkpoint, path);
   DenseModule out{.folder = path,
-                  .in = field<int64_t>(*config, "in_features", 0, file),
-                  .out = field<int64_t>(*config, "out_features", 0, file),
-                  .bias = field(*config, "bias", true, file)};
-  for (const auto& [key, size] : {std::pair{"in_features", out.in}, {"out_features", out.out}}) {
-    check(size >= 1 && size <= kMost, file, key, " is ", size, ", wanted from 1 to ", kMost);
-  }
+                  .in = config.integer("in_features", kWidth),
+                  .out = config.integer("out_features", kWidth),
+                  .bias = config.flag_or("bias", true)};
   for (const char* key : {"module_input_name", "module_output_name"}) {
-    const std::string name = field<std::string>(*config, key, "sentence_embedding", file);
+    const std::string name = config.text_or(key, "sentence_embedding");
     if (name != "sentence_embedding") {
-      fail(Code::unsupported, file, key, " is \"", name, "\"; sentence_embedding is implemented");
+      fail(Code::unsupported, config.source(), key, " is \"", name,
+           "\"; sentence_embedding is implemented");
     }
   }
-  const std::string activation = field<std::string>(*config, "activation_function", "Tanh", file);
+  const std::string activation = config.text_or("activation_function", "Tanh");
   const std::string_view kind = std::string_view(activation).substr(activation.rfind('.') + 1);
   out.tanh = kind == "Tanh";
   if (!out.tanh && kind != "Identity") {
-    fail(Code::unsupported, file, "activation_function is \"", activation,
+    fail(Code::unsupported, config.source(), "activation_function is \"", activation,
          "\"; known are Tanh and Identity");
   }
   return out;
@@ -103,44 +100,41 @@ DenseModule read_dense(const io::Checkpoint& checkpoint, const std::string& path
 
 void read_prompts(const io::Checkpoint& checkpoint, EmbeddingSettings& out) {
   const std::string file = "config_sentence_transformers.json";
-  const auto config = read_json(checkpoint, file);
+  const auto config = read_config(checkpoint, file);
   if (!config) return;
-  const json prompts = field(*config, "prompts", json::object(), file);
-  check(prompts.is_object(), file, "prompts is ", prompts.dump(), ", wanted an object of texts");
-  for (const auto& [name, prompt] : prompts.items()) {
-    out.prompts[name] = field<std::string>(prompts, name.c_str(), "", file);
+  const JsonConfig prompts = config->section("prompts");
+  for (const std::string& name : prompts.fields()) {
+    out.prompts[name] = prompts.text_or(name, "");
   }
-  out.default_prompt = field<std::string>(*config, "default_prompt_name", "", file);
+  out.default_prompt = config->text_or("default_prompt_name", "");
   check(out.default_prompt.empty() || out.prompts.contains(out.default_prompt), file,
         "default_prompt_name is \"", out.default_prompt, "\", which is none of its prompts");
 }
 
 RankWords read_words(const io::Checkpoint& checkpoint, const std::string& path) {
-  const std::string file = cat(path, "/config.json");
-  const auto config = read_json(checkpoint, file);
-  if (!config) fail(Code::not_found, kModules, "names ", file, ", which is missing");
-  constexpr int32_t kAbsent = -1;
-  const auto yes = field<int32_t>(*config, "true_token_id", kAbsent, file);
-  check(yes >= 0, file, "true_token_id is ", yes, " or missing, wanted a token");
-  const auto no = field<int32_t>(*config, "false_token_id", kAbsent, file);
-  return {.yes = yes, .no = no >= 0 ? std::optional(no) : std::nullopt};
+  constexpr io::IntegerRange kToken{0, INT32_MAX};
+  constexpr const char* kNo = "false_token_id";
+  const JsonConfig config = module_config(checkpoint, path);
+  const auto token = [&](const char* key) {
+    return static_cast<int32_t>(config.integer(key, kToken));
+  };
+  return {.yes = token("true_token_id"),
+          .no = config.has(kNo) ? std::optional(token(kNo)) : std::nullopt};
 }
 
 EmbeddingSettings read_modules(const io::Checkpoint& checkpoint, const json& modules) {
   check(modules.is_array(), kModules, "is not an array");
   EmbeddingSettings out{.pooling = usual_pooling(checkpoint), .dense = {}, .normalise = false};
   bool pooled = false;
-  for (const json& module : modules) {
-    const std::string type = field<std::string>(module, "type", "", kModules);
-    const std::string path = field<std::string>(module, "path", "", kModules);
+  for (const json& entry : modules) {
+    const JsonConfig module(entry.dump(), kModules);
+    const std::string type = module.text_or("type", "");
+    const std::string path = module.text_or("path", "");
     const std::string_view kind = std::string_view(type).substr(type.rfind('.') + 1);
     if (kind == "Normalize") {
       out.normalise = true;
     } else if (kind == "Pooling") {
-      const std::string file = cat(path, "/config.json");
-      const auto config = read_json(checkpoint, file);
-      if (!config) fail(Code::not_found, kModules, "names ", file, ", which is missing");
-      out.pooling = pooling_of(*config, file);
+      out.pooling = pooling_of(module_config(checkpoint, path));
       pooled = true;
     } else if (kind == "Dense") {
       if (!pooled || out.normalise) {
@@ -156,10 +150,8 @@ EmbeddingSettings read_modules(const io::Checkpoint& checkpoint, const json& mod
            "\"; known are Transformer, Pooling, Dense, Normalize and LogitScore");
     }
   }
-  const std::string limits = "sentence_bert_config.json";
-  if (const auto config = read_json(checkpoint, limits)) {
-    out.max_tokens = field<int64_t>(*config, "max_seq_length", 0, limits);
-    check(out.max_tokens >= 0, limits, "max_seq_length is ", out.max_tokens);
+  if (const auto config = read_config(checkpoint, "sentence_bert_config.json")) {
+    out.max_tokens = config->integer_or("max_seq_length", 0, {0, INT32_MAX});
   }
   read_prompts(checkpoint, out);
   return out;
@@ -201,8 +193,8 @@ std::vector<DenseModule> gguf_dense(const io::Checkpoint& checkpoint) {
 
 EmbeddingSettings read_embedding_settings(const io::Checkpoint& checkpoint) {
   if (checkpoint.format() == io::Checkpoint::Format::safetensors) {
-    if (const auto modules = read_json(checkpoint, kModules)) {
-      EmbeddingSettings out = read_modules(checkpoint, *modules);
+    if (const auto modules = checkpoint.text_file(kModules)) {
+      EmbeddingSettings out = read_modules(checkpoint, io::parse_json(*modules, kModules));
       out.pair_template = pair_template(checkpoint);
       return out;
     }

@@ -263,7 +263,7 @@ TEST_F(BadEmbeddingFolder, ErrorsNameFileAndField) {
   write("1_Pooling/config.json", {{"pooling_mode_max_tokens", true}});
   expect(Code::unsupported, {"1_Pooling/config.json", "pooling"});
   write("1_Pooling/config.json", {{"pooling_mode_mean_tokens", "yes"}});
-  expect(Code::invalid_argument, {"1_Pooling/config.json", "pooling_mode_mean_tokens is \"yes\""});
+  expect(Code::invalid_argument, {"1_Pooling/config.json", "pooling_mode_mean_tokens: is \"yes\""});
   write("modules.json", {{{"type", "sentence_transformers.models.LSTM"}, {"path", "2_LSTM"}}});
   expect(Code::unsupported, {"modules.json", "LSTM"});
   write("modules.json", {{{"type", "x.Pooling"}, {"path", "../away"}}});
@@ -286,12 +286,20 @@ TEST_F(BadEmbeddingFolder, PromptsAreReadAndChecked) {
   write(file, {{"prompts", {{"query", "find: "}}}, {"default_prompt_name", "title"}});
   expect(Code::invalid_argument, {file, "default_prompt_name is \"title\""});
   write(file, {{"prompts", {{"query", 7}}}});
-  expect(Code::invalid_argument, {file, "query is 7"});
+  expect(Code::invalid_argument, {file, "query: is 7"});
   write(file, {{"prompts", "none"}});
-  expect(Code::invalid_argument, {file, "prompts is \"none\""});
+  expect(Code::invalid_argument, {file, "prompts: is \"none\""});
   write(file, json::object());
   write("1_Pooling/config.json", {{"pooling_mode_mean_tokens", true}, {"include_prompt", false}});
   expect(Code::unsupported, {"1_Pooling/config.json", "include_prompt is false"});
+}
+
+TEST_F(BadEmbeddingFolder, LengthsAreWhole) {
+  for (const char* length : {"256.5", "-1", "18446744073709551615"}) {
+    write("sentence_bert_config.json", json::parse(cat(R"({"max_seq_length": )", length, "}")));
+    expect(Code::invalid_argument, {cat("sentence_bert_config.json: max_seq_length: is ", length),
+                                    "a whole number from 0 to 2147483647"});
+  }
 }
 
 TEST_F(BadEmbeddingFolder, DenseModulesNameFileAndField) {
@@ -308,7 +316,9 @@ TEST_F(BadEmbeddingFolder, DenseModulesNameFileAndField) {
           {{"in_features", in}, {"out_features", out}, {"activation_function", activation}});
   };
   config(32, 0, "x.Tanh");
-  expect(Code::invalid_argument, {"2_Dense/config.json", "out_features is 0"});
+  expect(Code::invalid_argument, {"2_Dense/config.json", "out_features: is 0"});
+  write("2_Dense/config.json", {{"in_features", 32.5}, {"out_features", 8}});
+  expect(Code::invalid_argument, {"2_Dense/config.json: in_features: is 32.5", "1 to 65536"});
   config(32, 8, "x.GELU");
   expect(Code::unsupported, {"2_Dense/config.json", "\"x.GELU\"", "Tanh and Identity"});
   write("2_Dense/config.json",
@@ -334,7 +344,13 @@ TEST_F(BadEmbeddingFolder, WordsToRankByAreChecked) {
   expect_words("qwen3", Code::invalid_argument, "token 5000 is outside of the vocabulary of 317");
   write("modules.json", {{{"type", "x.LogitScore"}, {"path", "1_Pooling"}}});
   write("1_Pooling/config.json", {{"false_token_id", 7}});
-  expect(Code::invalid_argument, {"1_Pooling/config.json", "true_token_id"});
+  expect(Code::not_found, {"1_Pooling/config.json", "true_token_id"});
+  // 4294967301 is 5 in 32 bits.
+  for (const json& token : {json(4294967301), json(5.5), json(-1)}) {
+    write("1_Pooling/config.json", {{"true_token_id", token}});
+    expect(Code::invalid_argument,
+           {"1_Pooling/config.json: true_token_id: is " + token.dump(), "0 to 2147483647"});
+  }
 }
 
 TEST_F(BadEmbeddingFolder, NomicsOtherShapesAreNamed) {
