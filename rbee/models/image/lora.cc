@@ -192,6 +192,12 @@ std::vector<std::string> text_spellings(const ModelPart& part, size_t index,
   return t5 ? t5_spellings(part.name, index, module) : clip_spellings(part.name, index, module);
 }
 
+// Of a UNet's first level.
+int64_t resnets_of(const io::JsonConfig& unet) {
+  const size_t levels = std::max<size_t>(1, unet.integers("block_out_channels").size());
+  return unet.integer_each("layers_per_block", levels, {1, 64}, 2).front();
+}
+
 // The names of a layer of a transformer in files, in diffusers' words.
 std::vector<std::string> transformer_spellings(const std::string& module) {
   return {"transformer." + module,
@@ -320,9 +326,7 @@ LoraSet::Targets LoraSet::find_targets(const ModelFiles& files) {
     if (part.name == "transformer") add_transformer(part, targets);
     const bool unet = part.name == "unet", text = part.name.starts_with(kTextEncoder);
     if (!unet && !text) continue;
-    const auto resnets = part.config.is_list("layers_per_block")
-                             ? part.config.integers("layers_per_block").front()
-                             : part.config.integer_or("layers_per_block", 2);
+    const int64_t resnets = unet ? resnets_of(part.config) : 0;
     for (const TensorEntry& entry : part.weights.tensors()) {
       if (!entry.name.ends_with(kWeight) || entry.shape.rank() < 1) continue;
       const std::string module = entry.name.substr(0, entry.name.size() - kWeight.size());

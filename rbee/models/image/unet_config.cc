@@ -169,8 +169,7 @@ UnetConfig UnetConfig::read(const JsonConfig& config, UnetPaths paths) {
   out.in_channels = config.integer_or("in_channels", 4, {1, 1 << 12});
   out.out_channels = config.integer_or("out_channels", 4, {1, 1 << 12});
   if (config.has("sample_size")) {
-    out.sample_size = config.is_list("sample_size") ? config.integers("sample_size").front()
-                                                    : config.integer("sample_size");
+    out.sample_size = config.integer_each("sample_size", 2).front();  // height and width
   }
   read_levels(config, paths, out);
   out.groups = config.integer_or("norm_num_groups", 32);

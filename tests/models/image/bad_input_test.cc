@@ -65,6 +65,18 @@ const Edit kEdits[] = {
      {"conv_in.weight", "16, 4, 3, 3", "16, 9, 3, 3"}},
     {"sd1",
      "unet/config.json",
+     "\"sample_size\": 16",
+     "\"sample_size\": []",
+     Code::invalid_argument,
+     {"unet/config.json: sample_size", "[]", "a list of 2"}},
+    {"sd1",
+     "unet/config.json",
+     "\"sample_size\": 16",
+     "\"sample_size\": 16.5",
+     Code::invalid_argument,
+     {"unet/config.json: sample_size", "16.5", "a whole number"}},
+    {"sd1",
+     "unet/config.json",
      "\"layers_per_block\": 2",
      "\"layers_per_block\": 3",
      Code::not_found,
@@ -108,6 +120,21 @@ TEST(ImageBadFilesTest, ErrorsNameFileAndField) {
     folder.edit(edit.file, edit.from, edit.to);
     expect_error(edit.code, edit.parts, [&] { load_on_cpu(folder.path()); });
   }
+}
+
+// Adapters look for their layers before a part reads its file.
+TEST(ImageBadFilesTest, EmptyListsOfLayersAreRefusedBeforeAdapters) {
+  const auto load = [](const ImageFolder& folder) {
+    load_on_cpu(folder.path(), {.loras = {{"nowhere.safetensors", 1}}});
+  };
+  const ImageFolder unet("sd1"), text("sd1");
+  unet.edit("unet/config.json", "\"layers_per_block\": 2", "\"layers_per_block\": []");
+  expect_error(Code::invalid_argument, {"unet/config.json: layers_per_block", "[]", "a list of"},
+               [&] { load(unet); });
+  // A text encoder has no such field.
+  text.edit("text_encoder/config.json", "\"hidden_size\"",
+            "\"layers_per_block\": [], \"hidden_size\"");
+  expect_error(Code::not_found, {"nowhere.safetensors"}, [&] { load(text); });
 }
 
 TEST(ImageBadFilesTest, OptionsAreChecked) {
