@@ -81,7 +81,7 @@ class Making(Case):
         self.assertEqual(self.count(port, "mario", ("user", "Hi")), self.count(port, BASE, *whole))
         self.assertEqual(self.count(port, "Mario:latest", ("user", "Hi")), self.count(port, BASE, *whole))
         own = (("system", "X"), ("user", "Hi"))
-        self.assertEqual(self.count(port, "mario", *own), self.count(port, BASE, *whole[1:3], *own))
+        self.assertEqual(self.count(port, "mario", *own), self.count(port, BASE, own[0], *whole[1:3], own[1]))
         answer = self.chat(port, "mario", ("user", "Hi"))
         self.assertEqual((answer["eval_count"], answer["model"]), (3, "mario"))
         self.assertEqual(self.chat(port, "mario", ("user", "Hi"), options={"num_predict": 2})["eval_count"], 2)

@@ -4,6 +4,7 @@
 
 #include "rbee/core/cat.h"
 #include "rbee/core/error.h"
+#include "rbee/engine/api/fields.h"
 #include "server/apis/ollama/record.h"
 #include "server/wire/generate_request.h"
 
@@ -34,11 +35,28 @@ TEST(MadeModels, MessagesComeBeforeThoseOfAChat) {
     EXPECT_EQ(changed(record, path, {{"messages", json::array({kUser})}}).at("messages"),
               json::array({system, earlier, kUser}));
     const json own = {{"role", "system"}, {"content", "Be brief."}};
-    EXPECT_EQ(changed(record, path, {{"messages", json::array({own, kUser})}}).at("messages"),
-              json::array({earlier, own, kUser}));
+    EXPECT_EQ(changed(record, path, {{"messages", json::array({own, own, kUser, own})}}),
+              json({{"messages", json::array({own, own, earlier, kUser, own})}}));
     // It only loads the model.
     EXPECT_EQ(changed(record, path, {{"messages", json::array()}}),
               json({{"messages", json::array()}}));
+  }
+  const json newer = {{"role", "developer"}, {"content", "Be brief."}};
+  EXPECT_EQ(changed(record, "/v1/chat/completions", {{"messages", json::array({newer, kUser})}}),
+            json({{"messages", json::array({newer, earlier, kUser})}}));
+}
+
+// The worker's error names the message by its place in what the client sent.
+TEST(MadeModels, InvalidMessagesStayWhereTheyAre) {
+  const OllamaRecord record = record_of({{"system", "Be Mario."}, {"parameters", {{"seed", 1}}}});
+  for (const char* path : {"/api/chat", "/v1/chat/completions"}) {
+    for (const json& wrong : {json({{"role", "user"}, {"content", 1}}), json({{"content", "a"}}),
+                              json("a"), json(nullptr)}) {
+      const json body = {{"messages", json::array({wrong})}};
+      EXPECT_EQ(changed(record, path, body), body);
+    }
+    const json none = {{"messages", 1}};
+    EXPECT_EQ(changed(record, path, none), none);
   }
 }
 
@@ -71,6 +89,36 @@ TEST(MadeModels, ARequestsOwnParametersGoFirst) {
   EXPECT_EQ(
       changed(record, "/v1/chat/completions", {{"max_completion_tokens", 3}}),
       json::parse(R"({"temperature":0.5,"max_completion_tokens":3,"repetition_penalty":1.1})"));
+}
+
+// Whatever a record may hold reaches OpenAI's route too, under the name that it has there.
+TEST(MadeModels, OpenaisRouteGetsEachParameter) {
+  for (const engine::SamplingField& field : engine::sampling_fields()) {
+    const std::string ollamas(field.in(engine::SamplingApi::ollama).name), openais(field.name);
+    if (ollamas.empty()) continue;
+    const OllamaRecord record = record_of({{"parameters", {{ollamas, 1}}}});
+    EXPECT_EQ(changed(record, "/v1/chat/completions", json::object()), json({{openais, 1}}));
+    for (const std::string& own : {openais, std::string(field.alias)}) {
+      if (own.empty()) continue;
+      EXPECT_EQ(changed(record, "/v1/chat/completions", {{own, 0.5}}), json({{own, 0.5}}));
+    }
+  }
+  const json stop = {{"stop", {"x"}}};
+  EXPECT_EQ(changed(record_of({{"parameters", stop}}), "/v1/chat/completions", json::object()),
+            stop);
+}
+
+// Ollama's 0 switches the penalties off, and its -1 looks at everything: OpenAI's 0.
+TEST(MadeModels, OpenaisRouteMeansTheSameWindow) {
+  const auto sent = [](int window) {
+    return changed(
+        record_of({{"parameters", {{"repeat_last_n", window}, {"repeat_penalty", 1.5}}}}),
+        "/v1/chat/completions", json::object());
+  };
+  EXPECT_EQ(sent(-1), json::parse(R"({"repeat_last_n":0,"repetition_penalty":1.5})"));
+  EXPECT_EQ(sent(9), json::parse(R"({"repeat_last_n":9,"repetition_penalty":1.5})"));
+  EXPECT_EQ(sent(0), json::parse(R"({"repeat_last_n":0,"repetition_penalty":1.0,
+                                     "frequency_penalty":0.0,"presence_penalty":0.0})"));
 }
 
 TEST(MadeModels, OtherPathsTakeNoSettings) {

@@ -1,13 +1,16 @@
 #include "server/apis/ollama/record.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <vector>
 
 #include "rbee/core/cat.h"
 #include "rbee/core/error.h"
+#include "rbee/engine/api/fields.h"
 #include "server/apis/ollama/models.h"
 #include "server/apis/ollama/request.h"
+#include "server/apis/openai/request.h"
 #include "server/http/clock.h"
 #include "server/wire/json_object.h"
 #include "server/wire/json_text.h"
@@ -17,19 +20,6 @@ namespace {
 
 using nlohmann::json;
 using Json = OllamaRecord::Json;
-
-// Ollama's name of an option, and OpenAI's of the same.
-constexpr std::pair<const char*, const char*> kOpenaiNames[] = {
-    {"temperature", "temperature"},
-    {"top_p", "top_p"},
-    {"top_k", "top_k"},
-    {"min_p", "min_p"},
-    {"seed", "seed"},
-    {"stop", "stop"},
-    {"presence_penalty", "presence_penalty"},
-    {"frequency_penalty", "frequency_penalty"},
-    {"repeat_penalty", "repetition_penalty"},
-};
 
 void refuse_what_is_not_read(ObjectReader& reader) {
   for (const char* name : {"files", "adapters", "quantize", "quantization", "modelfile"}) {
@@ -78,26 +68,39 @@ void check_settings(const OllamaRecord& record) {
   }
 }
 
-bool is_system(const Json& messages) {
-  const Json& first = messages.front();
-  return first.is_object() && first.value("role", Json()) == "system";
+// "developer" is OpenAI's newer name.
+bool is_system(const Json& message, bool openai) {
+  const Json role = message.value("role", Json());
+  return role == "system" || (openai && role == "developer");
 }
 
-// Its messages and its system's text before those of the chat.
-void add_messages(const OllamaRecord& record, Json& body) {
+// The system's text first, the chat's own if it has one; then the record's messages, then the rest.
+void add_messages(const OllamaRecord& record, bool openai, Json& body) {
   const auto sent = body.find("messages");
-  if (sent == body.end() || !sent->is_array() || sent->empty()) return;
+  if (sent == body.end() || sent->empty()) return;
+  const auto rest = std::ranges::find_if_not(
+      *sent, [&](const Json& message) { return is_system(message, openai); });
   Json all = Json::array();
-  const bool adds = !record.system.empty() && !is_system(*sent);
+  const bool adds = !record.system.empty() && rest == sent->begin();
   if (adds) all.push_back({{"role", "system"}, {"content", record.system}});
-  for (const Json* list : {&record.messages, &std::as_const(*sent)}) {
-    for (const Json& message : *list) all.push_back(message);
-  }
+  all.insert(all.end(), sent->begin(), rest);
+  all.insert(all.end(), record.messages.begin(), record.messages.end());
+  all.insert(all.end(), rest, sent->end());
   *sent = std::move(all);
 }
 
+// Of a chat, as its client numbers the messages.
+bool is_valid(const std::string& text, bool openai) {
+  try {
+    openai ? (void)parse_openai_chat(text) : (void)parse_ollama_chat(text);
+    return true;
+  } catch (const InvalidBody&) {
+    return false;
+  }
+}
+
 // Null stands for a field that is not given.
-bool lacks(const Json& object, const char* name) {
+bool lacks(const Json& object, const std::string& name) {
   const auto found = object.find(name);
   return found == object.end() || found->is_null();
 }
@@ -108,17 +111,33 @@ void add_options(const OllamaRecord& record, Json& body) {
   Json& options = body["options"];
   if (!options.is_object()) return;
   for (const auto& [name, value] : record.parameters.items()) {
-    if (lacks(options, name.c_str())) options[name] = value;
+    if (lacks(options, name)) options[name] = value;
   }
 }
 
-void add_openai_parameters(const OllamaRecord& record, Json& body) {
-  for (const auto& [ollamas, openais] : kOpenaiNames) {
-    if (record.parameters.contains(ollamas) && lacks(body, openais)) {
-      body[openais] = record.parameters.at(ollamas);
-    }
+// With what OpenAI's routes mean by them.
+Json openai_parameters(const OllamaRecord& record) {
+  Json out = record.parameters;
+  // How far back the penalties look: Ollama's 0 is nothing, its -1 everything, which is 0 there.
+  const Json window = out.value("repeat_last_n", Json());
+  if (window == 0) {
+    out["repeat_penalty"] = 1.0;
+    out["frequency_penalty"] = out["presence_penalty"] = 0.0;
   }
-  const Json most = record.parameters.value("num_predict", Json());
+  if (window == -1) out["repeat_last_n"] = 0;
+  return out;
+}
+
+void add_openai_parameters(const OllamaRecord& record, Json& body) {
+  const Json parameters = openai_parameters(record);
+  for (const engine::SamplingField& field : engine::sampling_fields()) {
+    const std::string ollamas(field.in(engine::SamplingApi::ollama).name);
+    const std::string openais(field.name), alias(field.alias);
+    const bool given = !lacks(body, openais) || (!alias.empty() && !lacks(body, alias));
+    if (!given && !lacks(parameters, ollamas)) body[openais] = parameters.at(ollamas);
+  }
+  if (!lacks(parameters, "stop") && lacks(body, "stop")) body["stop"] = parameters.at("stop");
+  const Json most = parameters.value("num_predict", Json());
   const bool limited = most.is_number_integer() && most > 0;
   if (limited && lacks(body, "max_tokens") && lacks(body, "max_completion_tokens")) {
     body["max_tokens"] = most;
@@ -266,14 +285,16 @@ std::optional<std::string> with_record(const OllamaRecord& record, std::string_v
   } catch (const InvalidBody&) {
     return text;  // the worker says what is wrong
   }
+  const bool adds = !generate && (!record.system.empty() || !record.messages.empty());
+  if (adds && !is_valid(text, openai)) return text;
   Json body = parse_in_order(text);
   if (generate) {
     const bool raw = body.value("raw", Json()) == true;
     const bool given = !lacks(body, "system") && body["system"] != "";
     const bool filled = !lacks(body, "suffix") && body["suffix"] != "";
     if (!raw && !given && !filled && !record.system.empty()) body["system"] = record.system;
-  } else {
-    add_messages(record, body);
+  } else if (adds) {
+    add_messages(record, openai, body);
   }
   openai ? add_openai_parameters(record, body) : add_options(record, body);
   return dump_in_order(body);
