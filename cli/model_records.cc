@@ -14,8 +14,10 @@
 #include "rbee/core/log.h"
 #include "rbee/core/printable.h"
 #include "rbee/hub/cache.h"
+#include "rbee/hub/name.h"
 #include "server/apis/ollama/models.h"
 #include "server/apis/ollama/names.h"
+#include "server/front/model_files.h"
 
 namespace rbee::tools {
 namespace {
@@ -26,6 +28,7 @@ using server::OllamaRecord;
 constexpr size_t kMostRecords = 1000;
 constexpr size_t kMaxRecord = size_t{1} << 20;  // bytes
 constexpr std::string_view kRecord = ".json", kTemplate = ".jinja";
+constexpr std::chrono::seconds kPatience{5};     // a client waits for the lock
 constexpr std::chrono::seconds kTimesDiffer{1};  // between two changes of a folder, surely
 
 void check_io(bool good, const fs::path& path, std::string_view what) {
@@ -54,6 +57,16 @@ void sync(const fs::path& path) {
   close(descriptor);
 }
 
+// Throws if the file holds no record, or one that no front would have written there.
+OllamaRecord read_record(const fs::path& file) {
+  OllamaRecord out = server::record_from_json(read_file(file, kMaxRecord));
+  hub::check_written_name(out.name);
+  (void)hub::parse_model_name(out.from);
+  check(file.filename() == file_of(out.name), "record", "its file is not named after '", out.name,
+        "'");
+  return out;
+}
+
 }  // namespace
 
 void ModelRecords::read() {
@@ -66,7 +79,7 @@ void ModelRecords::read() {
   for (const fs::path& file : files_of(folder_, kRecord)) {
     if (records_.size() >= kMostRecords) break;
     try {
-      records_.push_back(server::record_from_json(read_file(file, kMaxRecord)));
+      records_.push_back(read_record(file));
     } catch (const Error& unreadable) {
       log(LogLevel::warn, "the record of a model cannot be read",
           {{"file", file.string()}, {"error", printable_line(unreadable.what())}});
@@ -109,7 +122,11 @@ void ModelRecords::lock_and(const std::function<void()>& change) {
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) fail(Code::io, "records", "their folder cannot be made: ", error.message());
-  const hub::FileLock lock(folder_ / "lock");  // also against this process's threads
+  const hub::FileLock lock(folder_ / "lock", kPatience);  // also against this process's threads
+  if (!lock.is_ours()) {
+    throw server::FilesBusy(
+        "another process changes the made models, or holds their lock: try again");
+  }
   change();
 }
 

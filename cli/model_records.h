@@ -23,9 +23,10 @@ class ModelRecords {
   std::vector<server::OllamaRecord> list();
   // In any of the spellings of Ollama's clients.
   std::optional<server::OllamaRecord> find(const std::string& name);
-  // In the place of one with this name. Throws io, and invalid_argument beyond the limits.
+  // In the place of one with this name. Throws io, FilesBusy, and invalid_argument beyond the
+  // limits.
   void save(const server::OllamaRecord& record);
-  // False if there is none. Throws io.
+  // False if there is none. Throws io, FilesBusy.
   bool remove(const std::string& name);
   // The file with the record's template, which must not be empty.
   std::filesystem::path template_file(const server::OllamaRecord& record) const;

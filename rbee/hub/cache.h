@@ -10,6 +10,7 @@
 //                             trees/<commit>.json         the files of the commit
 //   <cache>/.locks/models--org--repo/<name>.lock          held while the blob is fetched
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -24,17 +25,22 @@ namespace rbee::hub {
 // that all who wait have the same one.
 class FileLock {
  public:
-  // Waits until it is free, and logs that it waits. Throws io if the file cannot be made.
-  explicit FileLock(const std::filesystem::path& path);
+  // Waits until it is free, for so long at most if that is given, and logs that it waits. Throws io
+  // if the file cannot be made.
+  explicit FileLock(const std::filesystem::path& path,
+                    std::optional<std::chrono::milliseconds> patience = std::nullopt);
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
+  // False if it was not free in time.
+  bool is_ours() const { return ours_; }
   // Whether a process holds it now.
   static bool is_held(const std::filesystem::path& path);
 
  private:
   int descriptor_ = -1;
+  bool ours_ = false;
 };
 
 struct CachedRevision {

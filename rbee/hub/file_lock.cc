@@ -21,14 +21,16 @@ constexpr std::chrono::milliseconds kLook{50};
 constexpr std::chrono::seconds kSayEvery{10};
 constexpr mode_t kMode = 0664;  // users who share a cache wait for each other
 
-FileLock::FileLock(const std::filesystem::path& path) {
+FileLock::FileLock(const std::filesystem::path& path,
+                   std::optional<std::chrono::milliseconds> patience) {
   descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kMode);
   if (descriptor_ < 0) {
     fail(Code::io, path.string(), "the lock cannot be opened: ", std::strerror(errno));
   }
   // Whatever the process's mask; another user's file has its mode already.
   (void)fchmod(descriptor_, kMode);
-  Clock::time_point say = Clock::now();
+  const Clock::time_point begin = Clock::now();
+  Clock::time_point say = begin;
   while (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     if (error != EWOULDBLOCK && error != EINTR) {
@@ -39,13 +41,15 @@ FileLock::FileLock(const std::filesystem::path& path) {
       close(descriptor_);
       check_cancelled("hub");
     }
+    if (patience && Clock::now() >= begin + *patience) return;
     if (Clock::now() >= say) {
-      log(LogLevel::warn, "another process fetches this file; waiting for it",
+      log(LogLevel::warn, "another process holds a lock; waiting for it",
           {{"lock", path.string()}});
       say = Clock::now() + kSayEvery;
     }
     std::this_thread::sleep_for(kLook);
   }
+  ours_ = true;
 }
 
 bool FileLock::is_held(const std::filesystem::path& path) {

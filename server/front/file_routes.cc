@@ -55,6 +55,8 @@ int status_of(const Error& error) {
 Response answered(const std::string& name, const std::function<Response()>& work) {
   try {
     return work();
+  } catch (const FilesBusy& busy) {
+    return plain_error(503, busy.what());
   } catch (const Error& error) {
     if (error.code() == Code::not_found) return no_ollama_model(valid_text(name));
     return plain_error(status_of(error), without_folders(valid_text(error.what())));

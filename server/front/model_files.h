@@ -6,8 +6,10 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "rbee/core/error.h"
 #include "server/apis/ollama/record.h"
 #include "server/front/config.h"
 
@@ -28,7 +30,13 @@ struct PullWatch {
 struct Removal {
   std::function<bool(const std::string& served)> concerns;  // whether a served model is of these
   std::function<void()> check;  // throws Error if erase() would; called before models are unloaded
-  std::function<void()> erase;  // throws Error
+  std::function<void()> erase;  // throws Error, FilesBusy
+};
+
+// Another process changes the files just now: a later request may succeed.
+class FilesBusy : public Error {
+ public:
+  explicit FilesBusy(std::string_view message) : Error(Code::io, "models", message) {}
 };
 
 class ModelFiles {
@@ -47,7 +55,7 @@ class ModelFiles {
   virtual std::vector<OllamaRecord> records() = 0;
   virtual std::optional<OllamaRecord> find_record(const std::string& name) = 0;
   // Makes one, in the place of another with this name. Throws not_found if the model that it is
-  // made of is not here, and invalid_argument, unsupported and io.
+  // made of is not here, FilesBusy, and invalid_argument, unsupported and io.
   virtual void create(const OllamaCreate& create) = 0;
   virtual void copy(const OllamaCopy& copy) = 0;
   // Nothing if no such model is here. Throws unsupported if files of others would go too.
