@@ -176,12 +176,14 @@ class HubFiles final : public server::ModelFiles {
     }
   }
 
+  // Much of Go's form is read as Jinja's, and fails only when it is rendered.
   static void check_template(const std::string& text) {
     try {
-      const text::ChatTemplate parsed(text);
+      const text::Message hello{.role = "user", .content = "Hello", .extra_json = {}};
+      (void)text::ChatTemplate(text).render({&hello, 1}, true, "<s>", "</s>");
     } catch (const Error& error) {
-      fail(Code::invalid_argument, "template", "this is no Jinja template (", error.what(),
-           "); Ollama's own, which are Go's, are not run here");
+      fail(Code::invalid_argument, "template", "this is no Jinja template of a chat (",
+           error.what(), "); Ollama's own, which are Go's, are not run here");
     }
   }
 

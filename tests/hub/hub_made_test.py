@@ -223,6 +223,7 @@ class Making(Case):
                              ("modelfile", "FROM x"), ("parameters", {"temperature": "hot"}), ("parameters", [1]),
                              ("messages", [{"content": "a"}]), ("messages", "a"), ("system", 1), ("license", {"a": 1}),
                              ("template", "{{ if .System }}{{ .System }}{{ end }}"), ("template", "{% for %}"),
+                             ("template", "{{ if .System }}"), ("template", "{{ raise_exception('never') }}"),
                              ("from", ""), ("from", 1), ("model", "a//b"), ("from", "../x"), ("model", BASE),
                              ("model", "nomic-embed-text"), ("system", "x" * 1_100_000)):
             status, text = self.error(port, "POST", "/api/create", {"model": "m", "from": BASE, field: value})
