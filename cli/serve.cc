@@ -164,7 +164,9 @@ server::FrontHooks hooks_of(const Options& options, const std::shared_ptr<HubMod
     return find_served(*on_demand, *records, name);
   };
   out.list_models = [on_demand] { return on_demand->list(); };
-  out.has_files = HubModels::has_files;
+  out.has_files = [records](const server::ServedModel& model) {
+    return still_served(*records, model);
+  };
   out.files = make_model_files(on_demand, records);
   out.may_pull = options.pull;
   out.may_manage = options.manage;

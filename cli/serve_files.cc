@@ -11,6 +11,8 @@
 #include "rbee/hub/cache.h"
 #include "rbee/hub/pull.h"
 #include "rbee/text/template/chat_template.h"
+#include "server/apis/ollama/models.h"
+#include "server/apis/ollama/names.h"
 
 namespace rbee::tools {
 namespace {
@@ -188,7 +190,10 @@ class HubFiles final : public server::ModelFiles {
   }
 
   Removal removal_of(const OllamaRecord& record) const {
-    return {.concerns = [name = record.name](const std::string& served) { return served == name; },
+    return {.concerns =
+                [name = record.name](const std::string& served) {
+                  return server::same_model_name(served, name);
+                },
             .check = [] {},
             .erase =
                 [records = records_, name = record.name] {
@@ -242,10 +247,16 @@ class HubFiles final : public server::ModelFiles {
   const std::shared_ptr<ModelRecords> records_;
 };
 
+// What its worker depends on.
+std::string state_of(const OllamaRecord& record) {
+  return cat(record.name, "#", record.from, "#", server::ollama_digest(record.chat_template));
+}
+
 // Its files are those of another model; its template is its own, and so is its worker.
 ServedModel with_template(ServedModel model, const OllamaRecord& record, const std::string& file) {
   model.name = record.name;
-  model.files += cat("#", record.name, "#", file);
+  model.record = state_of(record);
+  model.files += cat("#", model.record);
   model.adapters.clear();
   std::vector<std::string> flags;
   for (size_t i = 0; i < model.flags.size(); ++i) {
@@ -278,6 +289,13 @@ std::optional<ServedModel> find_served(const HubModels& models, ModelRecords& re
   std::optional<ServedModel> model = models.find(record->from);
   if (!model) return model;
   return with_template(std::move(*model), *record, records.template_file(*record).string());
+}
+
+bool still_served(ModelRecords& records, const ServedModel& model) {
+  if (!HubModels::has_files(model)) return false;
+  if (model.record.empty()) return true;
+  const std::optional<OllamaRecord> record = records.find(model.name);
+  return record && state_of(*record) == model.record;
 }
 
 }  // namespace rbee::tools

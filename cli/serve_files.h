@@ -22,4 +22,7 @@ std::shared_ptr<server::ModelFiles> make_model_files(std::shared_ptr<const HubMo
 std::optional<server::ServedModel> find_served(const HubModels& models, ModelRecords& records,
                                                const std::string& name);
 
+// Whether a loaded model's files are there, and the record is the same that made it.
+bool still_served(ModelRecords& records, const server::ServedModel& model);
+
 }  // namespace rbee::tools

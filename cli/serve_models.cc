@@ -302,8 +302,6 @@ bool HubModels::has_files(const ServedModel& model) {
   const std::string repo = model.files.substr(0, model.files.find('@'));
   const std::string commit = model.files.substr(repo.size() + 1, kCommitDigits);
   std::error_code error;
-  const size_t own = model.files.rfind("#/");  // a template, which with_template() adds
-  if (own != std::string::npos && !fs::exists(model.files.substr(own + 1), error)) return false;
   return fs::exists(hub::Cache(hub::read_settings().cache).snapshot(repo, commit), error);
 }
 

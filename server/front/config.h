@@ -35,6 +35,8 @@ struct ServedModel {
   // Of a model of the hub's cache: which files of which commit, the same for all names of one
   // model. Empty: it is of a file of models.
   std::string files;
+  // Of a model that a client made: what of its record the worker depends on. Empty: it is none.
+  std::string record;
   int64_t bytes = 0;     // of its files; 0 = unknown
   int64_t modified = 0;  // seconds since 1970, of its newest file; 0 = unknown
   int64_t memory = 0;    // bytes that a worker of it needs; 0 = unknown
@@ -81,7 +83,8 @@ struct FrontHooks {
   // The models on demand that are there whether a request names them or not, each with `files`.
   // Called on a thread of its own. Null: those of the configuration.
   std::function<std::vector<ServedModel>()> list_models{};
-  // Whether the files of a loaded model with `files` are still there. Null: they are.
+  // Whether the files of a loaded model with `files` are still there, and its record is the same.
+  // Quick, since requests for models with a `record` wait for it. Null: it is so.
   std::function<bool(const ServedModel& model)> has_files{};
 };
 

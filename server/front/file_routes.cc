@@ -10,6 +10,7 @@
 #include "rbee/core/log.h"
 #include "server/apis/ollama/file_requests.h"
 #include "server/apis/ollama/models.h"
+#include "server/apis/ollama/names.h"
 #include "server/apis/ollama/refusals.h"
 #include "server/apis/ollama/request.h"
 #include "server/apis/ollama/response.h"
@@ -63,6 +64,11 @@ Response answered(const std::string& name, const std::function<Response()>& work
   } catch (const std::exception& error) {
     return plain_error(500, without_folders(valid_text(error.what())));
   }
+}
+
+// A worker was started under the spelling of that time.
+std::function<bool(const std::string&)> is_called(const std::string& name) {
+  return [name](const std::string& served) { return same_model_name(served, name); };
 }
 
 Response refuse(const Request& request) {
@@ -138,10 +144,7 @@ Response FileRoutes::create_now(const OllamaCreate& body) {
   return answered(body.record.from, [&] {
     files_->create(body);
     // A worker of an older one has its template.
-    const auto is_it = [name = body.record.name](const std::string& served) {
-      return served == name;
-    };
-    if (!drop(is_it)) return plain_error(503, kStopping);
+    if (!drop(is_called(body.record.name))) return plain_error(503, kStopping);
     log(LogLevel::info, "a client made a model", {{"model", printable(body.record.name)}});
     if (!body.stream) return json_response(200, kSuccess);
     Response out = json_response(200, cat(kReading, "\n", kWriting, "\n", kSuccess, "\n"));
@@ -165,10 +168,7 @@ Response FileRoutes::copy(const Request& request) {
 Response FileRoutes::copy_now(const OllamaCopy& body) {
   return answered(body.source, [&] {
     files_->copy(body);
-    const auto is_it = [name = body.destination](const std::string& served) {
-      return served == name;
-    };
-    if (!drop(is_it)) return plain_error(503, kStopping);
+    if (!drop(is_called(body.destination))) return plain_error(503, kStopping);
     log(LogLevel::info, "a client copied a model", {{"model", printable(body.destination)}});
     return json_response(200, "");
   });

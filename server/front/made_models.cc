@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rbee/core/cat.h"
+#include "server/apis/ollama/names.h"
 #include "server/http/error_form.h"
 
 namespace rbee::server {
@@ -29,7 +30,8 @@ std::optional<Response> use_record(Exchange& exchange, std::optional<OllamaRecor
 }
 
 bool is_made(const Records& records, const std::string& name) {
-  return std::ranges::count(records, name, &OllamaRecord::name) > 0;
+  return std::ranges::any_of(
+      records, [&](const OllamaRecord& record) { return same_model_name(record.name, name); });
 }
 
 namespace {
@@ -75,7 +77,7 @@ void add_made_tags(const Records& records, const std::string& name, const json& 
 void add_loaded(const Records& records, const std::string& name, const json& entry, json& list) {
   if (!is_made(records, name)) list.push_back(entry);
   for (const OllamaRecord& record : records) {
-    if (shares_worker(record, name) || record.name == name)
+    if (shares_worker(record, name) || same_model_name(record.name, name))
       list.push_back(listed_as_record(record, entry));
   }
 }

@@ -112,7 +112,11 @@ void Pool::begin_model(const Held& exchange) {
   const Wanted& wanted = exchange->wanted;
   const Member* holder = holder_of(wanted.response);
   if (holder != nullptr && wanted.model.empty()) return take(exchange, holder->model);
-  const std::optional<size_t> model = find_model(wanted);
+  std::optional<size_t> model = find_model(wanted);
+  while (model && !models_[*model].served.record.empty() && !is_current(models_[*model])) {
+    let_go(models_[*model]);  // this front or another one changed its record
+    model = find_model(wanted);
+  }
   if (model && holder != nullptr && *model != holder->model) {
     const std::string message =
         cat("The previous response is held by a worker of the model '",
@@ -214,6 +218,7 @@ bool Pool::hopeless(const Exchange& exchange) const {
 
 void Pool::place(const Held& exchange) {
   if (exchange->model && models_[*exchange->model].gone) {
+    if (look_again(exchange)) return;
     return refuse(exchange, 404, {"model_not_found", no_such_model(exchange->wanted), "model"});
   }
   if (hopeless(*exchange)) {
@@ -435,7 +440,8 @@ void Pool::finish(const Held& exchange) {
     --model.users;
     model.used = steady_clock::now();
     const bool served = exchange->head.status >= 200 && exchange->head.status < 300;
-    if (exchange->wanted.keep_alive && served) model.keep_alive = *exchange->wanted.keep_alive;
+    if (exchange->wanted.keep_alive && served && !model.gone)
+      model.keep_alive = *exchange->wanted.keep_alive;
     if (model.served.on_demand()) unload_idle();
     forget_idle();
   }

@@ -126,6 +126,9 @@ class Pool {
   void replace(size_t model, ServedModel found);
   void note_alias(size_t model, const std::string& name);
   std::optional<size_t> settle(const ServedModel& found);
+  bool is_current(const Model& model) const;
+  void let_go(Model& model);
+  bool look_again(const Held& exchange);
   void drop_deleted();
   void forget_idle();
   void on_listed(const std::vector<ServedModel>& found);

@@ -100,6 +100,8 @@ void Pool::place_on_demand(const Held& exchange, Replica& replica) {
   const size_t index = *exchange->model;
   if (replica.state() == ReplicaState::unloaded) {
     if (replica.failures() != exchange->failures) {
+      if (!is_current(models_[index])) let_go(models_[index]);
+      if (models_[index].gone && look_again(exchange)) return;
       return refuse(
           exchange, 503,
           {"MODEL_UNAVAILABLE", cat("The model '", models_[index].served.name,

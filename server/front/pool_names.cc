@@ -124,19 +124,36 @@ void Pool::forget_idle() {
   }
 }
 
-// Another process deleted the files of a loaded model: it gets no new requests, and is unloaded
-// after those that run.
+// Its files are there, and its record is the same.
+bool Pool::is_current(const Model& model) const {
+  return model.served.files.empty() || !hooks_.has_files || hooks_.has_files(model.served);
+}
+
+// It gets no new requests, and is unloaded after those that run.
+void Pool::let_go(Model& model) {
+  log(LogLevel::info, "a model's files or record changed", {{"model", model.served.name}});
+  model.gone = true;
+  model.keep_alive = std::chrono::milliseconds(0);
+  unload_idle();
+}
+
+// A client changed a made model while the request waited for it: its name is looked up once more.
+bool Pool::look_again(const Held& exchange) {
+  Model& model = models_[*exchange->model];
+  if (model.served.record.empty() || std::exchange(exchange->looked_again, true)) return false;
+  --model.users;
+  exchange->model.reset();
+  begin_model(exchange);
+  return true;
+}
+
+// Another process deleted the files of a loaded model, or changed its record.
 void Pool::drop_deleted() {
-  if (!hooks_.has_files) return;
   for (Model& model : models_) {
     const bool candidate = !model.gone && !model.listed && !model.served.files.empty();
     if (!candidate || model.replica->state() != ReplicaState::ready) continue;
-    if (hooks_.has_files(model.served)) continue;
-    log(LogLevel::info, "a model's files were deleted", {{"model", model.served.name}});
-    model.gone = true;
-    model.keep_alive = std::chrono::milliseconds(0);
+    if (!is_current(model)) let_go(model);
   }
-  unload_idle();
 }
 
 void Pool::refresh(std::function<void()> done) {

@@ -2,11 +2,15 @@
 Ollama's client."""
 
 import contextlib
+import fcntl
+import hashlib
 import http.client
 import json
 import os
+import re
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -262,6 +266,129 @@ class Making(Case):
         status, text = self.error(port, "POST", "/api/create", {"model": "m", "from": "vectors", "system": "a"})
         self.assertEqual(status, 400)
         self.assertIn("embeddings", text)
+
+
+class Changing(Case):
+    """One with a template, whose worker must not outlive its record."""
+
+    def template(self, port, name, tokens, base=BASE):
+        """Makes one whose prompts have so many tokens more."""
+        status, answer = self.create(port, model=name, **{"from": base, "template": TEMPLATE + "x" * tokens})
+        self.assertEqual(status, 200, answer)
+
+    def more(self, port, name):
+        """How many more."""
+        return self.count(port, name, ("user", "Hi"))[0] - len("uHi")
+
+    def gone(self, port, name):
+        self.assertEqual(self.error(port, "POST", "/api/chat", {"model": name, "messages": [{"role": "user", "content": "Hi"}]}),
+                         (404, f"model '{name}' not found"))
+
+    def base(self, port, name):
+        """The repository whose files its worker has."""
+        with open(f"/proc/{self.worker(port, name)['pid']}/cmdline", encoding="utf-8") as words:
+            return re.search(r"models--(\w+--\w+)", words.read())[1]
+
+    def test_another_spelling_replaces_and_deletes_it(self):
+        port, _ = self.serve("--manage")
+        self.template(port, "Mario", 3)
+        self.assertEqual(self.more(port, "mario"), 3)
+        self.template(port, "mario:latest", 5)
+        self.assertEqual(self.more(port, "mario"), 5)
+        self.assertEqual(self.tags(port), [BASE, "mario:latest"])
+        self.template(port, "Luigi", 7)
+        self.assertEqual(self.more(port, "luigi"), 7)
+        self.assertEqual(ask(port, "POST", "/api/copy", {"source": "mario", "destination": "luigi"}), (200, b""))
+        self.assertEqual(self.more(port, "Luigi"), 5)
+        for name, other in (("MARIO", "mario"), ("luigi:latest", "Luigi")):
+            self.assertEqual(ask(port, "DELETE", "/api/delete", {"model": name}), (200, b""))
+            self.gone(port, other)
+        _, workers = ask(port, "GET", "/workers")
+        self.assertEqual([m["name"] for m in json.loads(workers)["models"]], [BASE])
+
+    def test_another_base_is_another_worker(self):
+        self.hub.repos["org/two"] = Repo(chat_model())
+        self.rbee("pull", "hf:org/two")
+        port, _ = self.serve("--manage")
+        other, _ = self.serve("--manage")
+        self.template(port, "t", 3)
+        for front in (port, other):
+            self.assertEqual((self.more(front, "t"), self.base(front, "t")), (3, "org--tiny"))
+        self.template(port, "T", 3, base="hf:org/two")
+        for front in (port, other):
+            self.assertEqual((self.more(front, "t"), self.base(front, "T")), (3, "org--two"))
+
+    def test_another_front_notices_at_the_next_request(self):
+        port, _ = self.serve("--manage")
+        other, _ = self.serve("--manage")
+        self.template(port, "mario", 3)
+        self.template(port, "keeps", 3)  # the template's file stays in use
+        self.assertEqual(self.more(other, "mario"), 3)
+        self.template(port, "mario", 5)
+        # One that was asked to stay loaded, too.
+        self.assertEqual(self.count(other, "mario", ("user", "Hi"), keep_alive=-1)[0], len("uHi") + 5)
+        self.template(port, "same", 5)
+        self.assertEqual(ask(port, "DELETE", "/api/delete", {"model": "mario"}), (200, b""))
+        self.gone(other, "mario")
+        self.assertEqual(self.more(other, "keeps"), 3)
+        self.assertEqual(self.tags(other), [BASE, "keeps", "same"])
+
+    def test_replacing_while_it_is_loaded(self):
+        port, _ = self.serve("--manage")
+        self.template(port, "mario", 1)
+        answers, over = [], threading.Event()
+
+        def chats():
+            while not over.is_set():
+                answers.append(ask(port, "POST", "/api/chat", {"model": "mario", "messages": [{"role": "user", "content": "Hi"}],
+                                                               "stream": False, "options": ZERO, "keep_alive": 0}))
+
+        thread = threading.Thread(target=chats)
+        thread.start()
+        for tokens in range(2, 14):
+            count = len(answers)
+            self.template(port, "mario", tokens)
+            while len(answers) == count and thread.is_alive():  # a request meets one change at most
+                time.sleep(0.01)
+        over.set()
+        thread.join()
+        self.assertEqual([answer for answer in answers if answer[0] != 200], [])
+        self.assertEqual(self.more(port, "mario"), 13)
+
+    def test_a_damaged_record_is_left_out(self):
+        port, _ = self.serve("--manage")
+        self.assertEqual(self.create(port, model="mario", **{"from": BASE, "system": PIRATE})[0], 200)
+        with open(os.path.join(self.records, self.files()[0]), encoding="utf-8") as file:
+            whole = json.load(file)
+
+        def write(fields, name):
+            digest = hashlib.sha256(name.encode()).hexdigest()
+            with open(os.path.join(self.records, digest + ".json"), "w", encoding="utf-8") as file:
+                json.dump({**whole, **fields}, file)
+
+        write({"name": "c1", "from": "../../etc"}, "c1")
+        write({"name": "a b"}, "a b")
+        write({"name": "luigi"}, "wario")
+        write({"name": "peach"}, "peach")
+        self.assertEqual(self.tags(port), [BASE, "mario", "peach"])
+        for name in ("mario", "peach", BASE):
+            self.assertEqual(ask(port, "DELETE", "/api/delete", {"model": name}), (200, b""))
+        log = "".join(self.log)
+        for words in ("../../etc", "a b", "luigi"):
+            self.assertIn(words, log)
+
+    def test_a_held_lock_is_told(self):
+        port, _ = self.serve("--manage")
+        self.template(port, "mario", 3)
+        with open(os.path.join(self.records, "lock"), encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for method, path, body in (("POST", "/api/create", {"model": "m", "from": BASE}),
+                                       ("POST", "/api/copy", {"source": "mario", "destination": "m"}),
+                                       ("DELETE", "/api/delete", {"model": "mario"})):
+                status, text = self.error(port, method, path, body)
+                self.assertEqual(status, 503, text)
+                self.assertIn("another process", text)
+        self.assertEqual(ask(port, "DELETE", "/api/delete", {"model": "mario"}), (200, b""))
 
 
 class Clients(Case):
