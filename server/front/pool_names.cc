@@ -149,7 +149,8 @@ bool Pool::look_again(const Held& exchange) {
 
 // Another process deleted the files of a loaded model, or changed its record.
 void Pool::drop_deleted() {
-  for (Model& model : models_) {
+  for (size_t i = 0; i < models_.size(); ++i) {  // one that goes may make place for more
+    Model& model = models_[i];
     const bool candidate = !model.gone && !model.listed && !model.served.files.empty();
     if (!candidate || model.replica->state() != ReplicaState::ready) continue;
     if (!is_current(model)) let_go(model);
