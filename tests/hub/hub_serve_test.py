@@ -141,7 +141,7 @@ class Serving(Case):
         self.assertEqual(self.embed(other)[0], 200)
         pid = self.worker(other, "hf:org/bert")["pid"]
         delete = urllib.request.Request(f"http://127.0.0.1:{one}/api/delete", b'{"model": "hf:org/bert"}', method="DELETE")
-        with urllib.request.urlopen(delete, timeout=30) as answer:
+        with urllib.request.urlopen(delete, timeout=60) as answer:
             self.assertEqual(answer.status, 200)
         time.sleep(2.1)
         self.embed(other)  # nobody asks for the list, and this one may still be answered

@@ -17,6 +17,7 @@ except ImportError as missing:
 if CHROMIUM is None:
     print("SKIP: chromium is not installed")
     sys.exit(77)
+expect.set_options(timeout=60_000)  # milliseconds; its own 5 seconds are few on a busy machine
 
 
 def browsers(play):

@@ -15,7 +15,7 @@ from browser import (browsers, check_accessibility, expect, is_chromium, page_er
                      sent_bodies, sync_playwright, wait_until, wait_until_kept)
 
 URL, FOLDER, KEY = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
-PATIENCE = 30_000  # milliseconds
+PATIENCE = 60_000  # milliseconds
 
 RICH = """## Reading a file by lines
 
