@@ -481,7 +481,7 @@ class Models(Case):
                     break
             self.assertTrue(port, "it ended before it was ready")
             self.assertTrue(fetched)
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=30) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=60) as answer:
                 self.assertIn("hf:org/tiny-emoji", answer.read().decode())
         finally:
             process.terminate()

@@ -23,7 +23,7 @@ def asked(port, path, body=None):
     """Status, headers and JSON of an answer."""
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body, {"Content-Type": "application/json"})
     try:
-        answer = urllib.request.urlopen(request, timeout=30)
+        answer = urllib.request.urlopen(request, timeout=60)
     except urllib.error.HTTPError as error:
         answer = error
     with answer:
