@@ -144,7 +144,9 @@ TEST(ModelMemory, ExpertsLeaveBeforeLayers) {
   int64_t experts = all.all, layers = 0;
   for (int64_t free = kRoom; free < whole; free += (whole - kRoom) / 128) {
     const FittingLayers fits = fitting_gpu_layers(path, options, free, CpuMoe::as_needed);
-    if (fits.count < fits.all) EXPECT_EQ(fits.cpu_moe_layers, fits.all - 1);
+    if (fits.count < fits.all) {
+      EXPECT_EQ(fits.cpu_moe_layers, fits.all - 1);
+    }
     EXPECT_LE(fits.cpu_moe_layers, experts);
     EXPECT_GE(fits.count, layers);
     EXPECT_GE(fits.count, fitting_gpu_layers(path, options, free).count);

@@ -119,7 +119,7 @@ TEST(CapturedSteps, AreNoneWithExpertsOnTheHost) {
     RecallingDevice device;
     const TextModel far = recalling_model(64, device, "qwen2_moe", models::kAllLayers, experts);
     Stepper wanted(*plain.model, *plain.device, options), stepper(*device.model, device, options);
-    warm_up(stepper, device, {.vocab = kVocab, .context = 64, .chunk = 32, .sequences = 4});
+    warm_up(stepper, device, {.context = 64, .chunk = 32, .sequences = 4, .vocab = kVocab});
     EXPECT_EQ(device.replays > 0, experts == 0);
     device.replays = 0;
     const std::vector<float> one = shared_steps(wanted, 3, 6), two = shared_steps(stepper, 3, 6);

@@ -146,8 +146,12 @@ TEST(TokenBytes, OfARangeAreThoseOfItsIds) {
       EXPECT_EQ(covered(id), low <= id && id <= high ? 1 : 0) << id << " of " << low << " " << high;
     }
     for (const int32_t id : {low, high}) EXPECT_EQ(covered(id), 1);
-    if (low > 0) EXPECT_EQ(covered(low - 1), 0);
-    if (high < kTop) EXPECT_EQ(covered(high + 1), 0);
+    if (low > 0) {
+      EXPECT_EQ(covered(low - 1), 0);
+    }
+    if (high < kTop) {
+      EXPECT_EQ(covered(high + 1), 0);
+    }
   }
 }
 
