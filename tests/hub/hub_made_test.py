@@ -8,7 +8,6 @@ import http.client
 import json
 import os
 import re
-import subprocess
 import sys
 import threading
 import time
@@ -393,15 +392,7 @@ class Changing(Case):
 
 class Clients(Case):
     def test_ollamas_own_python_client(self):
-        has = hub_test.PYTHON and subprocess.run([hub_test.PYTHON, "-c", "import ollama"], capture_output=True).returncode == 0
-        if not has:
-            self.skipTest("no Python with ollama")
-        port, process = self.serve("--manage")
-        done = subprocess.run([hub_test.PYTHON, CLIENT, f"http://127.0.0.1:{port}", BASE], text=True, capture_output=True,
-                              env={**os.environ, "NO_PROXY": "*"}, timeout=120)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        process.terminate()
-        self.assertEqual(process.wait(30), 0)
+        hub_ollama_test.run_client(self, CLIENT, BASE, "--manage")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,19 @@ def model_file(padding=0):
         return file.read() + bytes(padding)
 
 
+def run_client(case, script, model, *flags):
+    """A script of Ollama's Python client against `rbee serve` with these flags; skips without the client."""
+    python = hub_test.PYTHON
+    if not python or subprocess.run([python, "-c", "import ollama"], capture_output=True).returncode != 0:
+        case.skipTest("no Python with ollama")
+    port, process = case.serve(*flags)
+    done = subprocess.run([python, script, f"http://127.0.0.1:{port}", model], text=True, capture_output=True,
+                          env={**os.environ, "NO_PROXY": "*"}, timeout=120)
+    case.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+    process.terminate()
+    case.assertEqual(process.wait(30), 0)
+
+
 def ask(port, method, path, body=None):
     """Status and bytes."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -363,15 +376,7 @@ class Clients(Case):
     padding = 3_000_000
 
     def test_ollamas_own_python_client(self):
-        has = hub_test.PYTHON and subprocess.run([hub_test.PYTHON, "-c", "import ollama"], capture_output=True).returncode == 0
-        if not has:
-            self.skipTest("no Python with ollama")
-        port, process = self.serve("--pull", "--manage")
-        done = subprocess.run([hub_test.PYTHON, CLIENT, f"http://127.0.0.1:{port}", NAME], text=True, capture_output=True,
-                              env={**os.environ, "NO_PROXY": "*"}, timeout=120)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        process.terminate()
-        self.assertEqual(process.wait(30), 0)
+        run_client(self, CLIENT, NAME, "--pull", "--manage")
 
 
 if __name__ == "__main__":

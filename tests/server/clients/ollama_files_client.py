@@ -4,15 +4,7 @@
 import sys
 
 import ollama
-
-
-def refused(ask, status):
-    try:
-        ask()
-    except ollama.ResponseError as error:
-        assert error.status_code == status, error
-    else:
-        raise AssertionError("taken")
+from ollama_errors import refused
 
 
 def main():

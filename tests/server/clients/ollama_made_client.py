@@ -5,15 +5,7 @@ import sys
 import tempfile
 
 import ollama
-
-
-def refused(ask, status):
-    try:
-        ask()
-    except ollama.ResponseError as error:
-        assert error.status_code == status, error
-    else:
-        raise AssertionError("taken")
+from ollama_errors import refused
 
 
 def main():
