@@ -26,6 +26,10 @@ SHAPES = {
                          num_key_value_heads=3, vocab_size=49152, rope_theta=100000.0, max_position_embeddings=8192),
     "llama-3.2-1b": dict(hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32,
                          num_key_value_heads=8, vocab_size=128256, rope_theta=500000.0, max_position_embeddings=8192),
+    "qwen3-30b-a3b": dict(hidden_size=2048, intermediate_size=6144, moe_intermediate_size=768, num_hidden_layers=48,
+                          num_attention_heads=32, num_key_value_heads=4, head_dim=128, num_experts=128,
+                          num_experts_per_tok=8, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[],
+                          vocab_size=151936, rope_theta=1000000.0, max_position_embeddings=40960),
     "tiny": dict(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
                  num_key_value_heads=2, vocab_size=258, rope_theta=10000.0, max_position_embeddings=128),  # emulators
 }
@@ -61,12 +65,19 @@ def write_tokenizer(folder):
 
 
 def layer_shapes(shape):
-    dim, ffn = shape["hidden_size"], shape["intermediate_size"]
-    kv = dim // shape["num_attention_heads"] * shape["num_key_value_heads"]
-    out = {"self_attn.q_proj": (dim, dim), "self_attn.k_proj": (kv, dim), "self_attn.v_proj": (kv, dim),
-           "self_attn.o_proj": (dim, dim)}
+    dim, ffn, heads = shape["hidden_size"], shape["intermediate_size"], shape["num_attention_heads"]
+    head = shape.get("head_dim", dim // heads)
+    q, kv = head * heads, head * shape["num_key_value_heads"]
+    out = {"self_attn.q_proj": (q, dim), "self_attn.k_proj": (kv, dim), "self_attn.v_proj": (kv, dim),
+           "self_attn.o_proj": (dim, q)}
     experts = shape.get("num_local_experts", 0)
-    if experts:
+    if "num_experts" in shape:  # Qwen 3's names
+        ffn = shape["moe_intermediate_size"]
+        out.update({"mlp.gate": (shape["num_experts"], dim), "self_attn.q_norm": (head,), "self_attn.k_norm": (head,)})
+        for expert in range(shape["num_experts"]):
+            for name, size in (("gate", (ffn, dim)), ("up", (ffn, dim)), ("down", (dim, ffn))):
+                out[f"mlp.experts.{expert}.{name}_proj"] = size
+    elif experts:
         out["block_sparse_moe.gate"] = (experts, dim)  # Mixtral's names
     else:
         out.update({"mlp.gate_proj": (ffn, dim), "mlp.up_proj": (ffn, dim), "mlp.down_proj": (dim, ffn)})
@@ -248,7 +259,11 @@ def main():
     (options.folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names}))
     if options.lora:
         write_lora(options.lora, shape, write)
-    family = ("MixtralForCausalLM", "mixtral") if "num_local_experts" in shape else ("LlamaForCausalLM", "llama")
+    family = ("LlamaForCausalLM", "llama")
+    if "num_local_experts" in shape:
+        family = ("MixtralForCausalLM", "mixtral")
+    if "num_experts" in shape:
+        family = ("Qwen3MoeForCausalLM", "qwen3_moe")
     config = {"architectures": [family[0]], "model_type": family[1], "hidden_act": "silu",
               "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "torch_dtype": options.dtype,
               "bos_token_id": 256, "eos_token_id": 256, **shape}
