@@ -58,7 +58,9 @@ void print_plan(const TensorPlan& plan, int64_t bytes, size_t index, size_t coun
 void print_total(const std::vector<TensorPlan>& plans, const std::string& path) {
   int64_t from = 0, elements = 0;
   for (const TensorPlan& plan : plans) {
-    from += static_cast<int64_t>(plan.tensor->stored.data.size());
+    for (const io::TensorEntry& source : plan.tensor->sources()) {
+      from += static_cast<int64_t>(source.data.size());
+    }
     elements += numel(plan.tensor->stored.shape);
   }
   const auto to = static_cast<double>(planned_bytes(plans));

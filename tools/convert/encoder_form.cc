@@ -64,7 +64,7 @@ class EncoderTensors {
   }
 
   void add(std::string name, const io::TensorEntry& stored) {
-    SourceTensor tensor{.stored = stored, .edit = {}, .made = {}};
+    SourceTensor tensor{.stored = stored, .edit = {}, .made = {}, .stack = {}};
     tensor.stored.name = std::move(name);
     out_.push_back(std::move(tensor));
   }

@@ -1,16 +1,20 @@
 #include "tools/convert/gguf_form.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "rbee/core/error.h"
 #include "rbee/models/gemma/config.h"
 #include "rbee/models/gemma2/config.h"
 #include "rbee/models/gemma3/config.h"
 #include "rbee/models/llama/config.h"
+#include "rbee/models/mixtral/config.h"
 #include "rbee/models/olmo2/config.h"
 #include "rbee/models/phi3/config.h"
 #include "rbee/models/qwen2/config.h"
 #include "rbee/models/qwen3/config.h"
+#include "rbee/models/qwen_moe/config.h"
 
 namespace rbee::tools {
 namespace {
@@ -113,6 +117,51 @@ GgufForm qwen3_form(const models::ConfigReader& reader) {
   return qwen_form("qwen3", config);
 }
 
+GgufForm mixtral_form(const models::ConfigReader& reader) {
+  const models::MixtralConfig config = models::read_mixtral_config(reader);
+  check_activation(config.activation, GateOp::silu);
+  GgufForm form = common_form("llama", config);  // with experts
+  form.rope = config.rope;
+  form.windows.assign(static_cast<size_t>(config.layers), config.window);
+  form.usual_windows = form.windows;
+  form.paired_rows = true;
+  form.experts = config.experts;
+  return form;
+}
+
+// architecture: qwen2moe or qwen3moe. What their files cannot say readers take for granted.
+GgufForm qwen_moe_form(std::string_view architecture, const models::QwenMoeConfig& config) {
+  check_activation(config.activation, GateOp::silu);
+  const bool third = architecture == "qwen3moe";
+  const auto refuse = [&](std::string_view what) {
+    fail(Code::unsupported, kOp, "config.json's ", what, ", which GGUF files of ", architecture,
+         " cannot say");
+  };
+  if (!std::ranges::all_of(config.sparse, std::identity())) {
+    refuse("decoder_sparse_step or mlp_only_layers leaves layers without experts");
+  }
+  if (config.normalise != third)
+    refuse(third ? "norm_topk_prob is false" : "norm_topk_prob is true");
+  if ((config.qkv_bias == nn::Bias::required) == third) {
+    refuse(third ? "attention_bias is true" : "qkv_bias is false");
+  }
+  GgufForm form = common_form(architecture, config);
+  form.rope = config.rope;
+  form.windows.assign(static_cast<size_t>(config.layers), 0);
+  form.usual_windows = form.windows;
+  form.experts = config.experts;
+  form.sizes = {{"expert_feed_forward_length", config.expert_ffn_dim}};
+  form.absent = {"blk.*.ffn_gate", "blk.*.ffn_up", "blk.*.ffn_down"};
+  if (third) {
+    form.absent.insert(form.absent.end(), {"blk.*.ffn_gate_inp_shexp", "blk.*.ffn_gate_shexp",
+                                           "blk.*.ffn_up_shexp", "blk.*.ffn_down_shexp"});
+  } else {
+    form.absent.insert(form.absent.end(), {"blk.*.attn_q_norm", "blk.*.attn_k_norm"});
+    form.sizes.emplace_back("expert_shared_feed_forward_length", config.shared_ffn_dim);
+  }
+  return form;
+}
+
 GgufForm phi3_form(const models::ConfigReader& reader) {
   const models::Phi3Config config = models::read_phi3_config(reader);
   check_activation(config.activation, GateOp::silu);
@@ -187,6 +236,13 @@ GgufForm read_gguf_form(const io::Checkpoint& checkpoint) {
   if (architecture == "olmo2") return olmo2_form(reader);
   if (architecture == "qwen2") return qwen_form("qwen2", models::read_qwen2_config(reader));
   if (architecture == "qwen3") return qwen3_form(reader);
+  if (architecture == "mixtral") return mixtral_form(reader);
+  if (architecture == "qwen2_moe") {
+    return qwen_moe_form("qwen2moe", models::read_qwen2_moe_config(reader));
+  }
+  if (architecture == "qwen3_moe") {
+    return qwen_moe_form("qwen3moe", models::read_qwen3_moe_config(reader));
+  }
   if (architecture == "gemma") return gemma_form(reader);
   if (architecture == "gemma2") return gemma2_form(reader);
   if (architecture == "gemma3" || architecture == "gemma3_text") return gemma3_form(reader);

@@ -8,6 +8,7 @@
 
 #include "rbee/io/checkpoint.h"
 #include "rbee/io/gguf_writer.h"
+#include "rbee/models/common_config.h"
 #include "rbee/models/language_model.h"
 #include "rbee/nn/rope.h"
 #include "tools/convert/source_tensor.h"
@@ -29,6 +30,9 @@ struct GgufForm {
   // Readers take the scale of the scores from the sizes; what it differs by goes into this weight.
   float query_scale = 1;
   std::string_view query_weight;  // "attn_q" or "attn_q_norm"
+  std::optional<models::ExpertCounts> experts;
+  std::vector<std::pair<std::string_view, int64_t>> sizes;  // of experts: keys and values
+  std::vector<std::string_view> absent;  // rows of the family's tensor names that a model lacks
 };
 
 // Throws what loading the model would throw about its settings, and unsupported naming a setting

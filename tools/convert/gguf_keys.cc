@@ -98,6 +98,11 @@ void set_model_keys(const GgufForm& form, io::GgufWriter& writer) {
   keys.number("attention.layer_norm_rms_epsilon", config.norm_eps);
   keys.integer("vocab_size", config.vocab_size);
   set_windows(form, keys);
+  if (form.experts) {
+    keys.integer("expert_count", form.experts->all);
+    keys.integer("expert_used_count", form.experts->chosen);
+  }
+  for (const auto& [name, value] : form.sizes) keys.integer(name, value);
   for (const auto& [name, value] : form.scales) keys.number(name, value);
   if (form.attention_softcap) keys.number("attn_logit_softcapping", *form.attention_softcap);
   if (form.logit_softcap) keys.number("final_logit_softcapping", *form.logit_softcap);

@@ -1,5 +1,6 @@
 #include "tools/convert/gguf_names.h"
 
+#include <algorithm>
 #include <map>
 
 #include "rbee/core/error.h"
@@ -21,10 +22,14 @@ std::string plain_name(std::string_view name) {
   return std::string(name);
 }
 
-std::string numbered(std::string_view pattern, int64_t layer) {
-  const size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return std::string(pattern);
-  return cat(pattern.substr(0, star), layer, pattern.substr(star + 1));
+std::string numbered(std::string_view pattern, char place, int64_t number) {
+  const size_t at = pattern.find(place);
+  if (at == std::string_view::npos) return std::string(pattern);
+  return cat(pattern.substr(0, at), number, pattern.substr(at + 1));
+}
+
+[[noreturn]] void fail_missing(const std::string& name) {
+  fail(Code::not_found, "convert", "tensor ", name, ".weight is missing from the checkpoint");
 }
 
 class Collector {
@@ -37,10 +42,9 @@ class Collector {
 
   // The weight of a row of the table, and its bias where there is one.
   void take(const nn::TensorName& row, int64_t layer) {
-    const std::string from = numbered(row.hf, layer), to = numbered(row.gguf, layer);
-    if (!take(from + ".weight", to + ".weight")) {
-      fail(Code::not_found, "convert", "tensor ", from, ".weight is missing from the checkpoint");
-    }
+    const std::string from = numbered(row.hf, '*', layer), to = numbered(row.gguf, '*', layer);
+    if (from.find('#') != std::string::npos) return take_stack(from, to + ".weight");
+    if (!take(from + ".weight", to + ".weight")) fail_missing(from);
     take(from + ".bias", to + ".bias");
   }
 
@@ -59,10 +63,33 @@ class Collector {
   }
 
  private:
+  // A layer's experts, each a tensor of its own, as one tensor.
+  void take_stack(const std::string& from, const std::string& to) {
+    SourceTensor tensor{.stored = {}, .edit = edit_of(form_, to), .made = {}, .stack = {}};
+    for (int64_t expert = 0; expert < form_.experts->all; ++expert) {
+      const std::string name = numbered(from, '#', expert);
+      const auto found = left_.find(name + ".weight");
+      if (found == left_.end()) fail_missing(name);
+      const io::TensorEntry& entry = *found->second;
+      const Shape& first = tensor.stack.empty() ? entry.shape : tensor.stack.front().shape;
+      check(entry.shape.rank() == 2 && entry.shape == first, "convert", "tensor ", entry.name,
+            " is (", entry.shape, "), the layer's first expert's (", first, ")");
+      tensor.stack.push_back(entry);
+      left_.erase(found);
+    }
+    const io::TensorEntry& first = tensor.stack.front();
+    tensor.stored.name = to;
+    tensor.stored.dtype = first.dtype;
+    tensor.stored.is_e5m2 = first.is_e5m2;
+    tensor.stored.shape = Shape{form_.experts->all, first.shape[0], first.shape[1]};
+    out_.push_back(std::move(tensor));
+  }
+
   bool take(const std::string& from, const std::string& to) {
     const auto found = left_.find(from);
     if (found == left_.end()) return false;
-    SourceTensor tensor{.stored = *found->second, .edit = edit_of(form_, to), .made = {}};
+    SourceTensor tensor{
+        .stored = *found->second, .edit = edit_of(form_, to), .made = {}, .stack = {}};
     tensor.stored.name = to;
     out_.push_back(std::move(tensor));
     left_.erase(found);
@@ -81,6 +108,9 @@ std::vector<SourceTensor> gguf_tensors(const io::Checkpoint& checkpoint, const G
   const auto is_layered = [](const nn::TensorName& row) {
     return row.gguf.find('*') != std::string_view::npos;
   };
+  const auto is_there = [&](const nn::TensorName& row) {
+    return std::ranges::find(form.absent, row.gguf) == form.absent.end();
+  };
   Collector collector(checkpoint, form);
   for (const nn::TensorName& row : names) {
     const bool tied = form.config.tied_embeddings && row.gguf == "output";
@@ -88,7 +118,7 @@ std::vector<SourceTensor> gguf_tensors(const io::Checkpoint& checkpoint, const G
   }
   for (int64_t layer = 0; layer < form.config.layers; ++layer) {
     for (const nn::TensorName& row : names) {
-      if (is_layered(row)) collector.take(row, layer);
+      if (is_layered(row) && is_there(row)) collector.take(row, layer);
     }
   }
   return collector.finish();

@@ -22,7 +22,7 @@ std::vector<SourceTensor> as_stored(const io::Checkpoint& checkpoint) {
   std::vector<SourceTensor> tensors;
   tensors.reserve(checkpoint.tensors().size());
   for (const io::TensorEntry& entry : checkpoint.tensors()) {
-    tensors.push_back({.stored = entry, .edit = {}, .made = {}});
+    tensors.push_back({.stored = entry, .edit = {}, .made = {}, .stack = {}});
   }
   return tensors;
 }

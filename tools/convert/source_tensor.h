@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "rbee/io/tensor_entry.h"
@@ -23,9 +24,15 @@ struct RowEdit {
 };
 
 struct SourceTensor {
-  io::TensorEntry stored;  // under its name in the new file
+  io::TensorEntry stored;  // under its name in the new file; of a stack without data
   RowEdit edit;
   std::shared_ptr<const std::vector<float>> made;  // owns the values that no file has
+  std::vector<io::TensorEntry> stack;  // experts, if each is a tensor of its own; of one shape
+
+  // The tensors that the values come from.
+  std::span<const io::TensorEntry> sources() const {
+    return stack.empty() ? std::span(&stored, 1) : std::span(stack);
+  }
 };
 
 }  // namespace rbee::tools

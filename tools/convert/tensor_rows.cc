@@ -221,6 +221,13 @@ void convert_rows(const SourceTensor& tensor, const RowOptions& options,
   const auto check_stop = [&] {
     if (options.stop != nullptr && *options.stop) fail(Code::cancelled, kOp, "stopped");
   };
+  if (!tensor.stack.empty()) {
+    for (const io::TensorEntry& expert : tensor.stack) {
+      convert_rows({.stored = expert, .edit = tensor.edit, .made = {}, .stack = {}}, options,
+                   write);
+    }
+    return;
+  }
   if (tensor.stored.integers) {
     SourceTensor plain = tensor;
     plain.stored = nn::unpacked(tensor.stored, 0, tensor.stored.shape[0], DType::f32);

@@ -26,9 +26,9 @@ struct RowOptions {
 };
 
 // Calls `write` with the rows (along the last axis) edited and in the wanted type, in order, some
-// megabytes at a time. Rows of block types that only change places keep their bits. Throws
-// invalid_argument, naming the tensor and row, for values that are not finite or do not fit the
-// type.
+// megabytes at a time; of a stack one expert after another, each with the whole edit. Rows of block
+// types that only change places keep their bits. Throws invalid_argument, naming the tensor and
+// row, for values that are not finite or do not fit the type.
 void convert_rows(const SourceTensor& tensor, const RowOptions& options,
                   const std::function<void(std::span<const std::byte>)>& write);
 

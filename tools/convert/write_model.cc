@@ -19,14 +19,15 @@ void write_with(Writer& writer, std::span<const TensorPlan> plans, const WriteOp
   writer.begin(options.to);
   for (size_t i = 0; i < plans.size(); ++i) {
     const TensorPlan& plan = plans[i];
-    const io::TensorEntry& stored = plan.tensor->stored;
     int64_t bytes = 0;
     const RowOptions how{.to = plan.to, .threads = options.threads, .stop = options.stop};
     convert_rows(*plan.tensor, how, [&](std::span<const std::byte> rows) {
       bytes += static_cast<int64_t>(rows.size());
       writer.write(rows);
     });
-    if (stored.file) stored.file->dont_need(stored.data);
+    for (const io::TensorEntry& source : plan.tensor->sources()) {
+      if (source.file) source.file->dont_need(source.data);
+    }
     if (options.progress) options.progress(plan, bytes, i);
   }
   writer.finish();
@@ -47,9 +48,10 @@ void check_target(std::span<const TensorPlan> plans, const fs::path& to) {
   std::error_code error;
   check(!fs::is_directory(to, error), name, "is a folder; give the name of a file");
   for (const TensorPlan& plan : plans) {
-    const auto& file = plan.tensor->stored.file;
-    check(!file || !fs::equivalent(file->path(), to, error), name,
-          "is the input; give another name");
+    for (const io::TensorEntry& source : plan.tensor->sources()) {
+      check(!source.file || !fs::equivalent(source.file->path(), to, error), name,
+            "is the input; give another name");
+    }
   }
   const fs::path folder = to.has_parent_path() ? to.parent_path() : fs::path(".");
   const fs::space_info space = fs::space(folder, error);

@@ -136,6 +136,9 @@ constexpr FamilyCase kCases[] = {
     {"granite", "granite"},
     {"smollm3", "smollm3"},
     {"olmo2", "olmo2"},
+    {"mixtral", "mixtral"},
+    {"qwen2_moe", "qwen2_moe"},
+    {"qwen3_moe", "qwen3_moe"},
 };
 
 class FamilyTest : public ConvertTest, public testing::WithParamInterface<FamilyCase> {};
@@ -169,7 +172,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, FamilyTest, testing::ValuesIn(kCases),
 // Folders of packed integers: as f32 values in a GGUF file, and as the codes themselves, whose rows
 // are permuted for rope.
 TEST_F(ConvertTest, PackedIntegersKeepTheLogits) {
-  for (const char* name : {"llama_awq", "llama_gptq", "llama_gptq_order", "phi3_packed"}) {
+  for (const char* name :
+       {"llama_awq", "llama_gptq", "llama_gptq_order", "phi3_packed", "mixtral_gptq"}) {
     SCOPED_TRACE(name);
     const auto golden = test::read_npy<float>(data_folder(name) / "logits.npy").values;
     const auto model = load(convert(folder(name, name), "f32"), 24);
@@ -205,6 +209,17 @@ TEST_F(ConvertTest, RefusesWhatGgufCannotHold) {
   expect_refused(folder("olmo2", "olmo2", {{"attention_bias", true}}), unsupported,
                  "attention_bias is true");
   expect_refused(folder("stablelm", "stablelm"), unsupported, "stablelm");
+  expect_refused(folder("gpt_oss", "gpt_oss"), unsupported, "gpt_oss");
+  expect_refused(folder("qwen3_moe_mixed", "qwen3_moe_mixed"), unsupported,
+                 "leaves layers without experts, which GGUF files of qwen3moe cannot say");
+  expect_refused(folder("qwen3_moe", "qwen3_moe", {{"norm_topk_prob", false}}), unsupported,
+                 "norm_topk_prob is false");
+  expect_refused(folder("qwen2_moe", "qwen2_moe", {{"norm_topk_prob", true}}), unsupported,
+                 "norm_topk_prob is true");
+  expect_refused(folder("qwen2_moe", "qwen2_moe", {{"qkv_bias", false}}), unsupported,
+                 "qkv_bias is false");
+  expect_refused(folder("mixtral", "mixtral", {{"num_local_experts", 6}}), not_found,
+                 "model.layers.0.block_sparse_moe.experts.5.w1.weight is missing");
   expect_refused(folder("llama", "llama", {{"model_type", "mamba"}}), unsupported, "mamba");
   expect_refused(folder("llama", "llama", {{"num_hidden_layers", 3}}), not_found,
                  "model.layers.2.input_layernorm.weight is missing");
