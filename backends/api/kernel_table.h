@@ -3,6 +3,7 @@
 // does not implement the operation.
 
 #include "backends/api/args_attention.h"
+#include "backends/api/args_collective.h"
 #include "backends/api/args_conv.h"
 #include "backends/api/args_decode.h"
 #include "backends/api/args_elementwise.h"
@@ -79,6 +80,11 @@ struct KernelTable {
   Slot<NextStepArgs> next_step;
   // random numbers
   Slot<RandomArgs> random;
+  // of all ranks of a group
+  Slot<AllReduceArgs> all_reduce;
+  Slot<ReduceNormArgs> reduce_norm;
+  Slot<AllGatherArgs> all_gather;
+  Slot<BroadcastArgs> broadcast;
 
   // The layout that the linear kernels want for a plain weight (out, in); null: always plain.
   PackingPlan (*plan_packing)(const View& weight) = nullptr;

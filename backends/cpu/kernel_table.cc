@@ -10,6 +10,7 @@
 #include "backends/cpu/cpu_features.h"
 #include "backends/cpu/experts.h"
 #include "backends/cpu/fused_linear.h"
+#include "backends/cpu/group_collectives.h"
 #include "backends/cpu/image_conv.h"
 #include "backends/cpu/image_winograd.h"
 #include "backends/cpu/linear/linear.h"
@@ -168,6 +169,13 @@ void add_random(KernelTable& t) {
   t.random = slot<ref_random>();
 }
 
+// rbee/ops composes reduce_norm of all_reduce and add_rms_norm.
+void add_collectives(KernelTable& t) {
+  t.all_reduce = slot<shared_all_reduce>();
+  t.all_gather = slot<shared_all_gather>();
+  t.broadcast = slot<shared_broadcast>();
+}
+
 }  // namespace
 
 const KernelTable& cpu_kernels() {
@@ -183,6 +191,7 @@ const KernelTable& cpu_kernels() {
     add_experts(t);
     add_attention(t);
     add_random(t);
+    add_collectives(t);
     return t;
   }();
   return table;
