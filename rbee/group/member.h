@@ -1,0 +1,67 @@
+#pragma once
+// Any rank of a group but the leader: agrees with it, and gets its commands.
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rbee/group/channel.h"
+#include "rbee/group/leader.h"
+#include "rbee/group/place.h"
+#include "rbee/group/rank_link.h"
+
+namespace rbee::group {
+
+struct GroupMemberOptions {
+  Place place;  // with a link
+  // Called when the leader is lost or the group ends in the middle of work, on the thread that
+  // notices. It ends the process: a group lives and dies as one.
+  std::function<void(const std::string& why)> on_lost;
+  GroupTimes times = {};
+};
+
+class GroupMember {
+ public:
+  // From now on the leader hears that this rank lives. Throws invalid_argument if the place has no
+  // link.
+  explicit GroupMember(GroupMemberOptions options);
+  ~GroupMember();
+  GroupMember(const GroupMember&) = delete;
+  GroupMember& operator=(const GroupMember&) = delete;
+
+  int rank() const { return options_.place.rank; }
+  // The path of what this rank is to load; waits for the leader. Throws device.
+  std::string model();
+  // Says what this rank is, and waits until the leader agrees. Throws device.
+  void join(const Identity& identity);
+  // A descriptor of GroupLeaderOptions::shared, after join().
+  int shared(size_t index) const { return shared_.at(index + 1).get(); }
+  void loaded(const LinkLoaded& figures) { link_.send(figures); }
+  // Tells the leader why this rank cannot go on; the process ends then.
+  void failed(Code code, const std::string& why) { link_.send(LinkFailed{code, why}); }
+
+  // The next command; the one before counts as done. Nothing: the group ends. Throws device if it
+  // ended in the middle of work.
+  std::optional<std::vector<std::byte>> command();
+
+ private:
+  LinkMessage next_message();
+  std::string end_leader() const;
+  void watch(const std::stop_token& stop);
+
+  GroupMemberOptions options_;
+  RankLink link_;
+  Descriptor leader_;  // a pidfd of the leader's process; none: unknown
+  std::vector<Descriptor> shared_;
+  std::unique_ptr<ChannelReader> channel_;
+  std::mutex mutex_;  // of beats_
+  std::condition_variable_any beats_;
+  std::jthread beat_, watch_;
+};
+
+}  // namespace rbee::group

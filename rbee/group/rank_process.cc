@@ -1,0 +1,123 @@
+#include "rbee/group/rank_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "rbee/core/error.h"
+#include "rbee/group/place.h"
+
+namespace rbee::group {
+namespace {
+
+// The link's place among the child's descriptors.
+constexpr int kLinkDescriptor = STDERR_FILENO + 1;
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (std::string& text : texts) out.push_back(text.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+std::vector<std::string> environment_with(std::string link) {
+  const std::string name = cat(kLinkVariable, "=");
+  std::vector<std::string> out;
+  for (char* const* at = environ; *at != nullptr; ++at) {
+    if (!std::string_view(*at).starts_with(name)) out.emplace_back(*at);
+  }
+  out.push_back(name + std::move(link));
+  return out;
+}
+
+[[noreturn]] void give_up(const char* call) {
+  fail(Code::io, "group", call, ": ", std::strerror(errno));
+}
+
+// After fork: only async-signal-safe calls.
+[[noreturn]] void become(const char* program, char* const* argv, char* const* envp, int link,
+                         pid_t parent) {
+  // Not SIGTERM, which a stopped process never handles.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _Exit(0);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int input = open("/dev/null", O_RDONLY);
+  if (link == kLinkDescriptor) {
+    fcntl(link, F_SETFD, 0);
+  } else {
+    dup2(link, kLinkDescriptor);
+  }
+  dup2(input, STDIN_FILENO);
+  // No sockets: the child would hold clients' connections open.
+  syscall(SYS_close_range, kLinkDescriptor + 1, ~0U, 0);
+  execve(program, argv, envp);
+  _Exit(127);
+}
+
+}  // namespace
+
+RankProcess::RankProcess(const std::string& program, std::vector<std::string> arguments, int rank,
+                         int ranks, RankLink link) {
+  std::vector<std::string> environment =
+      environment_with(cat(rank, '/', ranks, '/', kLinkDescriptor));
+  const std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
+  const pid_t parent = getpid();
+  id_ = fork();
+  if (id_ == 0) become(program.c_str(), argv.data(), envp.data(), link.descriptor(), parent);
+  if (id_ < 0) give_up("fork");
+  const long descriptor = syscall(SYS_pidfd_open, id_, 0);
+  if (descriptor < 0) {
+    ::kill(id_, SIGKILL);
+    waitpid(id_, nullptr, 0);
+    give_up("pidfd_open");
+  }
+  process_ = Descriptor(static_cast<int>(descriptor));
+}
+
+RankProcess::RankProcess(RankProcess&& other) noexcept
+    : id_(std::exchange(other.id_, -1)),
+      process_(std::move(other.process_)),
+      status_(other.status_) {}
+
+RankProcess::~RankProcess() {
+  if (id_ <= 0 || status_) return;
+  kill();
+  waitpid(id_, nullptr, 0);
+}
+
+void RankProcess::kill() const {
+  syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0);
+}
+
+bool RankProcess::stopped() const {
+  siginfo_t info{};
+  const int options = WSTOPPED | WNOHANG | WNOWAIT;
+  // The call's own type, since the C library may not know P_PIDFD.
+  constexpr int kPidfd = 3;
+  const bool told =
+      waitid(static_cast<idtype_t>(kPidfd), static_cast<id_t>(process_.get()), &info, options) == 0;
+  return told && info.si_pid == id_ && (info.si_code == CLD_STOPPED || info.si_code == CLD_TRAPPED);
+}
+
+std::optional<int> RankProcess::wait(std::chrono::milliseconds patience) {
+  if (status_) return status_;
+  pollfd wanted{.fd = process_.get(), .events = POLLIN, .revents = 0};
+  if (poll(&wanted, 1, static_cast<int>(patience.count())) <= 0) return std::nullopt;
+  int status = 0;
+  if (waitpid(id_, &status, WNOHANG) != id_) return std::nullopt;
+  status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return status_;
+}
+
+}  // namespace rbee::group

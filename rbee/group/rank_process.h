@@ -1,0 +1,40 @@
+#pragma once
+// A process of this machine that the leader has started as another rank.
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rbee/group/rank_link.h"
+
+namespace rbee::group {
+
+class RankProcess {
+ public:
+  // program: its path; arguments: the first is the program's name. The process finds its rank and
+  // its end of `link` by kLinkVariable; it has this process's standard output and error, and no
+  // input. If the thread that started it ends, it gets SIGKILL. Throws io. A program that cannot be
+  // run ends with status 127.
+  RankProcess(const std::string& program, std::vector<std::string> arguments, int rank, int ranks,
+              RankLink link);
+  RankProcess(RankProcess&& other) noexcept;
+  RankProcess& operator=(RankProcess&&) = delete;
+  ~RankProcess();  // kills it if it still runs, and waits for its end
+
+  pid_t id() const { return id_; }
+  void kill() const;     // may run beside wait()
+  bool stopped() const;  // by a signal, as SIGSTOP
+  // Waits for its end, at most `patience`. Nothing: it still runs.
+  // Else its status, 128 + the number of the signal that ended it.
+  std::optional<int> wait(std::chrono::milliseconds patience);
+
+ private:
+  pid_t id_ = -1;
+  Descriptor process_;  // a pidfd: readable when the process has ended
+  std::optional<int> status_;
+};
+
+}  // namespace rbee::group

@@ -1,0 +1,78 @@
+#include "rbee/group/shared_mapping.h"
+
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "rbee/core/error.h"
+
+namespace rbee::group {
+namespace {
+
+[[noreturn]] void give_up(const char* call) {
+  fail(Code::io, "group", call, ": ", std::strerror(errno));
+}
+
+}  // namespace
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  std::swap(number_, other.number_);
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  if (number_ >= 0) close(number_);
+}
+
+int Descriptor::release() {
+  return std::exchange(number_, -1);
+}
+
+SharedMapping::SharedMapping(size_t bytes) : own_(memfd_create("rbee group", MFD_CLOEXEC)) {
+  if (own_.get() < 0) give_up("memfd_create");
+  if (ftruncate(own_.get(), static_cast<off_t>(bytes)) != 0) give_up("ftruncate");
+  map(own_.get(), bytes);
+}
+
+SharedMapping::SharedMapping(int descriptor, size_t bytes) {
+  struct stat status{};
+  if (fstat(descriptor, &status) != 0) give_up("fstat");
+  // Beyond the end of the memory a read would end the process.
+  check(status.st_size == static_cast<off_t>(bytes), "group", "the shared memory has ",
+        status.st_size, " bytes, not ", bytes);
+  map(descriptor, bytes);
+}
+
+SharedMapping::~SharedMapping() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+void SharedMapping::map(int descriptor, size_t bytes) {
+  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (at == MAP_FAILED) give_up("mmap");
+  data_ = static_cast<std::byte*>(at);
+  bytes_ = bytes;
+}
+
+void sleep_on(std::atomic<uint32_t>& word, uint32_t value, std::chrono::nanoseconds patience) {
+  static_assert(sizeof(word) == sizeof(uint32_t));
+  const auto nanoseconds = std::max<int64_t>(patience.count(), 0);
+  const timespec limit{.tv_sec = nanoseconds / 1'000'000'000,
+                       .tv_nsec = nanoseconds % 1'000'000'000};
+  syscall(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
+}
+
+void wake_all(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace rbee::group

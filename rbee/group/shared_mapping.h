@@ -1,0 +1,54 @@
+#pragma once
+// Memory that processes share: a memfd and its mapping.
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace rbee::group {
+
+// An open descriptor. Internal to this folder, as all of this header.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor();
+
+  int get() const { return number_; }
+  int release();
+
+ private:
+  int number_ = -1;
+};
+
+class SharedMapping {
+ public:
+  // New memory of `bytes` zeros. Throws io.
+  explicit SharedMapping(size_t bytes);
+  // That of another process; the descriptor is the caller's. Throws io, and invalid_argument if it
+  // has another size.
+  SharedMapping(int descriptor, size_t bytes);
+  ~SharedMapping();
+  SharedMapping(const SharedMapping&) = delete;
+  SharedMapping& operator=(const SharedMapping&) = delete;
+
+  std::byte* data() const { return data_; }
+  int descriptor() const { return own_.get(); }  // of new memory
+
+ private:
+  void map(int descriptor, size_t bytes);
+
+  Descriptor own_;
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// Sleeps while `word` has this value, at most `patience`. May return early.
+void sleep_on(std::atomic<uint32_t>& word, uint32_t value, std::chrono::nanoseconds patience);
+// Wakes all that sleep on it.
+void wake_all(std::atomic<uint32_t>& word);
+
+}  // namespace rbee::group

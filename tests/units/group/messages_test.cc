@@ -1,0 +1,93 @@
+// What ranks say to each other over their link, as bytes.
+#include <gmock/gmock.h>
+
+#include "rbee/core/error.h"
+#include "rbee/group/rank_link.h"
+#include "rbee/group/wire.h"
+
+namespace rbee::group {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string refusal(std::span<const std::byte> message) {
+  try {
+    decode_link(message);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(LinkMessages, SurviveTheWay) {
+  const Identity identity{.build = "0.1", .model = "two\ntensors", .flags = "", .device = "cpu"};
+  const LinkMessage hello = decode_link(encode_link(LinkHello{.rank = 3, .identity = identity}));
+  EXPECT_EQ(std::get<LinkHello>(hello).rank, 3);
+  EXPECT_EQ(std::get<LinkHello>(hello).identity, identity);
+  EXPECT_EQ(std::get<LinkModel>(decode_link(encode_link(LinkModel{"/m"}))).path, "/m");
+  const auto loaded = std::get<LinkLoaded>(decode_link(encode_link(LinkLoaded{5, 7})));
+  EXPECT_EQ(loaded.weight_bytes, 5);
+  EXPECT_EQ(loaded.cache_token_bytes, 7);
+  const LinkMessage failed = decode_link(encode_link(LinkFailed{Code::not_found, "why"}));
+  EXPECT_EQ(std::get<LinkFailed>(failed).code, Code::not_found);
+  EXPECT_EQ(std::get<LinkFailed>(failed).why, "why");
+  EXPECT_TRUE(std::holds_alternative<LinkBeat>(decode_link(encode_link(LinkBeat{}))));
+  EXPECT_TRUE(std::holds_alternative<LinkWelcome>(decode_link(encode_link(LinkWelcome{}))));
+}
+
+TEST(LinkMessages, ThatAreCutOrLongerAreRefused) {
+  const std::vector<std::byte> whole =
+      encode_link(LinkHello{.rank = 1, .identity = {.build = "b", .model = "m"}});
+  for (size_t bytes = 0; bytes < whole.size(); ++bytes) {
+    EXPECT_THAT(refusal(std::span(whole).first(bytes)), HasSubstr("group message: ")) << bytes;
+  }
+  std::vector<std::byte> longer = whole;
+  longer.push_back(std::byte{0});
+  EXPECT_EQ(refusal(longer), "group message: 1 bytes are behind its end");
+}
+
+TEST(LinkMessages, ThatClaimTooMuchAreRefused) {
+  EXPECT_EQ(refusal(std::vector{std::byte{77}}), "group message: its kind 77 is outside of 0 to 5");
+  WireWriter large;
+  large.put(uint8_t{0});
+  large.put(int64_t{1} << 40);
+  EXPECT_EQ(refusal(large.bytes()),
+            "group message: model.path 1099511627776 is outside of 0 to 16384");
+  WireWriter absent;
+  absent.put(uint8_t{0});
+  absent.put(int64_t{100});
+  EXPECT_EQ(refusal(absent.bytes()),
+            "group message: model.path has 100 elements, 0 bytes are left");
+  WireWriter code;
+  code.put(uint8_t{5});
+  code.put(uint8_t{200});
+  code.put_text("");
+  EXPECT_EQ(refusal(code.bytes()), "group message: failed.code 200 is outside of 0 to 7");
+  WireWriter negative;
+  negative.put(uint8_t{4});
+  negative.put(int64_t{-1});
+  negative.put(int64_t{0});
+  EXPECT_THAT(refusal(negative.bytes()), HasSubstr("loaded.weight_bytes -1 is outside of 0 to"));
+}
+
+TEST(RankLink, DropsWhatTheOtherSideHasNoRoomFor) {
+  const auto [one, other] = RankLink::pair();
+  int sent = 0;
+  while (one.send(LinkFailed{Code::io, std::string(10'000, 'x')}) && sent < 100'000) ++sent;
+  EXPECT_GT(sent, 1);
+  EXPECT_LT(sent, 100'000);
+  EXPECT_TRUE(other.receive().has_value());
+}
+
+TEST(RankLink, NoticesTheOtherSidesEnd) {
+  auto [one, other] = RankLink::pair();
+  EXPECT_FALSE(one.receive().has_value());
+  other = RankLink();
+  EXPECT_TRUE(one.wait(std::chrono::seconds(60)));
+  EXPECT_THROW(one.receive(), Error);
+  EXPECT_FALSE(one.send(LinkBeat{}));
+}
+
+}  // namespace
+}  // namespace rbee::group
