@@ -248,10 +248,11 @@ struct ModelInfo {
   int64_t vocab_size = 0;
   int32_t context_length = 0;  // tokens, as configured
   int64_t parameters = 0;
-  int64_t weight_bytes = 0;        // resident bytes of the weights, including a draft model's
-  int64_t kv_cache_bytes = 0;      // resident bytes of the KV cache, including a draft model's
+  int64_t weight_bytes = 0;        // resident bytes of the weights, of all ranks and a draft model
+  int64_t kv_cache_bytes = 0;      // the same of the KV cache
   int32_t picture_tokens = 0;      // context tokens for one picture; 0 = the model reads only text
   int32_t max_pictures = 0;        // of one request
+  int32_t ranks = 1;               // processes that hold the model together
   int32_t max_running = 1;         // most requests that share a step
   int32_t max_waiting = 0;         // most requests that wait beside them
   std::string chat_template = {};  // its Jinja source; empty: the checkpoint has none
@@ -301,7 +302,11 @@ struct EngineStats {
   // Of a device with its own memory, used by any program; 0 for a CPU, or if unknown.
   int64_t device_memory_bytes = 0;
   int64_t device_memory_free_bytes = 0;
-  bool healthy = true;  // false after a device error; the engine then takes no new work
+  // Of a model that several ranks hold, what the first one tells the others.
+  uint64_t group_commands = 0;
+  uint64_t group_bytes = 0;
+  double group_wait_seconds = 0;  // for ranks that were behind
+  bool healthy = true;            // false after a device error; the engine then takes no new work
 };
 
 // Thrown for a prompt that leaves no room for an answer.

@@ -12,6 +12,8 @@
 #include "rbee/engine/common/device_watch.h"
 #include "rbee/engine/text/draft/drafter.h"
 #include "rbee/engine/text/form/mask_turns.h"
+#include "rbee/engine/text/group/text_group.h"
+#include "rbee/engine/text/guarded.h"
 #include "rbee/engine/text/llm_job.h"
 #include "rbee/engine/text/llm_scheduling.h"
 #include "rbee/engine/text/prompt/request_pictures.h"
@@ -43,11 +45,11 @@ class LlmEngine final : public TextEngine {
         constraints_(*text_.tokenizer, text_.end_tokens, known_tokens(),
                      options.grammar_cache_bytes),
         options_(resolve(text_, draft ? &*draft : nullptr, options)),
-        stepper_(*text_.model, *text_.device, stepping(options_)),
-        loras_(*text_.model, options_.loras),
+        stepper_(*text_.model, *text_.device, stepping(options_, text_)),
+        loras_(*text_.model, options_.loras, text_.group.get()),
         drafter_(stepper_.pool(), make_draft(std::move(draft))),
         scheduler_(stepper_.pool(), scheduling(options_, text_)) {
-    text_.info.kv_cache_bytes = stepper_.cache_bytes();
+    text_.info.kv_cache_bytes = cache_bytes(stepper_, text_);
     text_.info.max_running = options_.max_running;
     text_.info.max_waiting = options_.max_waiting;
     if (const models::PictureEncoder* pictures = text_.model->pictures()) {
@@ -86,7 +88,7 @@ class LlmEngine final : public TextEngine {
     auto job = std::make_shared<LlmJob>(std::move(request), std::move(sink), stepper_.pool(), text_,
                                         std::move(job_options));
     const std::scoped_lock lock(mutex_);
-    if (!stats_.healthy || watch_.lost()) fail(Code::device, "engine", "the device has failed");
+    if (!stats_.healthy || lost()) fail(Code::device, "engine", "the device has failed");
     if (stopping_) fail(Code::unsupported, "engine", "stopping, takes no new work");
     if (!has_place_for(job->client)) {
       fail(Code::out_of_memory, "engine", "the queue of ", options_.max_waiting, " is full");
@@ -110,7 +112,8 @@ class LlmEngine final : public TextEngine {
     const MemoryInfo memory = lost_ ? MemoryInfo{} : watch_.memory();
     const std::scoped_lock lock(mutex_);
     EngineStats out = stats_;
-    out.healthy = stats_.healthy && !watch_.lost();
+    out.healthy = stats_.healthy && !lost();
+    note_group(text_, out);
     out.device_memory_bytes = memory.total;
     out.device_memory_free_bytes = memory.free;
     out.waiting = static_cast<int32_t>(jobs_.size()) - out.running;
@@ -170,6 +173,9 @@ class LlmEngine final : public TextEngine {
     return read_pictures(request, encoder == nullptr ? 0 : encoder->side(), options_.max_pictures,
                          text_.pan_and_scan);
   }
+
+  // The device, or a rank that holds a part of the model.
+  bool lost() const { return watch_.lost() || (text_.group && text_.group->leader().lost()); }
 
   // mutex_ is held. Neither a client that fills the queue nor cancelled requests keep others out.
   bool has_place_for(const std::string& client) const {
@@ -239,20 +245,6 @@ class LlmEngine final : public TextEngine {
   void send_texts() {
     for (const JobPtr& job : unsent_) job->send();
     unsent_.clear();
-  }
-
-  // Runs the work and passes what it throws to `failed`, as an Error.
-  template <typename Failed, typename Work>
-  static void guarded(Failed failed, Work work) {
-    try {
-      work();
-    } catch (const Error& error) {
-      failed(error);
-    } catch (const std::bad_alloc&) {
-      failed(Error(Code::out_of_memory, "engine", "the host has no memory left"));
-    } catch (const std::exception& error) {
-      failed(Error(Code::internal, "engine", error.what()));
-    }
   }
 
   // Waits for work and gives it to the scheduler; finds grammars meanwhile. False: the engine ends.

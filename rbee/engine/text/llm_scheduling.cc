@@ -5,6 +5,7 @@
 #include "rbee/core/log.h"
 #include "rbee/engine/common/device_choice.h"
 #include "rbee/engine/text/draft/drafter.h"
+#include "rbee/engine/text/group/text_group.h"
 #include "rbee/engine/text/step/stepper.h"
 
 namespace rbee::engine {
@@ -57,7 +58,11 @@ int64_t tokens_in(const Device& device, int64_t share, int64_t bytes) {
 // How many tokens the free memory is for.
 int64_t fitting_tokens(const TextModel& text, const CacheTokenBytes& bytes) {
   constexpr int64_t kShareOfHost = 8, kShareOfGpu = 2;
-  if (text.device->host_accessible()) return tokens_in(*text.device, kShareOfHost, bytes.all());
+  if (text.device->host_accessible()) {
+    // The ranks of a group share the machine's memory.
+    const int64_t others = text.group ? text.group->others().cache_token_bytes : 0;
+    return tokens_in(*text.device, kShareOfHost, bytes.all() + others);
+  }
   const int64_t on_device = tokens_in(*text.device, kShareOfGpu, bytes.device);
   if (bytes.host == 0) return on_device;
   return std::min(on_device, tokens_in(host_device(), kShareOfHost, bytes.host));
@@ -100,11 +105,27 @@ LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions opt
   return options;
 }
 
-StepperOptions stepping(const LlmOptions& options) {
+int64_t cache_bytes(const Stepper& stepper, const TextModel& text) {
+  if (!text.group) return stepper.cache_bytes();
+  const KvBlockPool& pool = stepper.pool();
+  const int64_t tokens = pool.total() * pool.block_size();
+  return stepper.cache_bytes() + tokens * text.group->others().cache_token_bytes;
+}
+
+void note_group(const TextModel& text, EngineStats& stats) {
+  if (!text.group) return;
+  const group::GroupFigures figures = text.group->leader().figures();
+  stats.group_commands = figures.commands;
+  stats.group_bytes = figures.bytes;
+  stats.group_wait_seconds = figures.waited_seconds;
+}
+
+StepperOptions stepping(const LlmOptions& options, const TextModel& text) {
   return {.cache_tokens = options.cache_tokens,
           .block_size = options.block_size,
           .kv_dtype = options.kv_dtype,
-          .kv_offload = options.kv_offload};
+          .kv_offload = options.kv_offload,
+          .listener = text.group.get()};
 }
 
 SchedulerOptions scheduling(const LlmOptions& options, const TextModel& text) {

@@ -12,7 +12,11 @@ namespace rbee::engine {
 // of range.
 LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions options);
 
-StepperOptions stepping(const LlmOptions& options);
+StepperOptions stepping(const LlmOptions& options, const TextModel& text);
+// Bytes of the caches of all ranks.
+int64_t cache_bytes(const Stepper& stepper, const TextModel& text);
+// Fills in the figures of the model's group, if there is one.
+void note_group(const TextModel& text, EngineStats& stats);
 SchedulerOptions scheduling(const LlmOptions& options, const TextModel& text);
 
 }  // namespace rbee::engine

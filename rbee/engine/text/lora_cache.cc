@@ -16,8 +16,9 @@ constexpr size_t kMostSlots = 255;
 
 }  // namespace
 
-LoraCache::LoraCache(const models::LanguageModel& model, std::span<const LoraInfo> adapters)
-    : model_(model) {
+LoraCache::LoraCache(const models::LanguageModel& model, std::span<const LoraInfo> adapters,
+                     StepListener* listener)
+    : model_(model), listener_(listener) {
   for (const LoraInfo& info : adapters) {
     std::future<void> there = add(info);
     settle();
@@ -89,7 +90,13 @@ int32_t LoraCache::free_slot() {
 
 void LoraCache::put(Coming& coming) {
   const int32_t slot = free_slot();
-  coming.adapter.put(slot);
+  if (listener_ != nullptr) listener_->on_lora({.slot = slot, .path = coming.info.path});
+  try {
+    coming.adapter.put(slot);
+  } catch (const std::exception& error) {
+    if (listener_ != nullptr) listener_->on_failure(error);
+    throw;
+  }
   const auto cached = std::make_shared<const CachedLora>(
       CachedLora{.info = coming.info, .slot = slot, .number = ++last_number_});
   slots_[static_cast<size_t>(slot) - 1] = cached;

@@ -12,6 +12,7 @@
 
 #include "rbee/engine/api/text.h"
 #include "rbee/engine/text/step/sequence.h"
+#include "rbee/engine/text/step/step_listener.h"
 #include "rbee/models/lora_adapter.h"
 
 namespace rbee::engine {
@@ -32,9 +33,11 @@ struct TakenLora {
 
 class LoraCache {
  public:
-  // Loads the adapters in their order; the model must outlive this. Throws as add(), and what
-  // reading the files throws.
-  LoraCache(const models::LanguageModel& model, std::span<const LoraInfo> adapters);
+  // Loads the adapters in their order; the model and the listener must outlive this. listener:
+  // hears of adapters that get a slot; may be null. Throws as add(), and what reading the files
+  // throws.
+  LoraCache(const models::LanguageModel& model, std::span<const LoraInfo> adapters,
+            StepListener* listener = nullptr);
 
   // The next functions are thread-safe.
 
@@ -64,6 +67,7 @@ class LoraCache {
   void put(Coming& coming);
 
   const models::LanguageModel& model_;
+  StepListener* const listener_;
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<const CachedLora>> there_;
   std::vector<Coming> coming_;

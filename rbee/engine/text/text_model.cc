@@ -6,6 +6,7 @@
 #include "rbee/engine/common/device_choice.h"
 #include "rbee/engine/common/gguf_vocab.h"
 #include "rbee/engine/text/generation_config.h"
+#include "rbee/engine/text/group/text_group.h"
 #include "rbee/engine/text/prompt/chat_prompt.h"
 #include "rbee/engine/text/prompt/fallback_template.h"
 #include "rbee/engine/text/prompt/special_text.h"
@@ -241,6 +242,10 @@ std::unique_ptr<models::LanguageModel> load_weights(const io::Checkpoint& checkp
   const DType activations =
       options.activations.value_or(default_activations(checkpoint, *options.device));
   const bool on_cpu = options.device->host_accessible();
+  const auto progress = [&options](int64_t done, int64_t total) {
+    if (options.group) options.group->leader().check_alive();
+    if (options.progress) options.progress(done, total);
+  };
   auto out = models::load_language_model(
       checkpoint, {.device = options.device,
                    .context = options.context,
@@ -249,7 +254,7 @@ std::unique_ptr<models::LanguageModel> load_weights(const io::Checkpoint& checkp
                    .host = on_cpu ? nullptr : &host_device(),
                    .cpu_moe_layers = on_cpu ? 0 : options.cpu_moe_layers,
                    .activations = activations,
-                   .progress = options.progress});
+                   .progress = progress});
   if (options.cpu_moe_layers > 0 && !on_cpu && out->cpu_moe_layers() == 0 &&
       !out->host_layers().any()) {
     log(LogLevel::warn, "the layers that are to leave their experts to the CPU have none",
@@ -258,7 +263,30 @@ std::unique_ptr<models::LanguageModel> load_weights(const io::Checkpoint& checkp
   return out;
 }
 
+// Of a group, when the other ranks have loaded theirs too.
+std::unique_ptr<models::LanguageModel> load_own_part(const io::Checkpoint& checkpoint,
+                                                     const TextModelOptions& options) {
+  auto out = load_weights(checkpoint, options);
+  if (!options.group) return out;
+  if (out->pictures() != nullptr) {
+    fail(Code::unsupported, "group",
+         "a model that reads pictures is not implemented for several ranks");
+  }
+  options.group->wait_until_loaded();
+  return out;
+}
+
+void tell_of_group(const TextGroup& group, ModelInfo& info) {
+  info.ranks = group.leader().ranks();
+  info.weight_bytes += group.others().weight_bytes;
+}
+
 }  // namespace
+
+std::unique_ptr<models::LanguageModel> load_rank_model(const std::filesystem::path& path,
+                                                       const TextModelOptions& options) {
+  return load_weights(io::Checkpoint::open(path), options);
+}
 
 TextModel load_text_model(const std::filesystem::path& path, const TextModelOptions& options) {
   check(options.device != nullptr, "load_text_model", "no device is given");
@@ -289,13 +317,15 @@ TextModel load_text_model(const std::filesystem::path& path, const TextModelOpti
     out.tool_prompt_place =
         place_of_tools(out.tool_template ? out.tool_template.get() : out.chat_template.get());
   }
-  out.model = load_weights(checkpoint, options);
+  out.group = options.group;
+  out.model = load_own_part(checkpoint, options);
   check(out.tokenizer->vocab_size() <= out.model->config().vocab_size, "tokenizer", "its ",
         out.tokenizer->vocab_size(), " tokens are more than the model's ",
         out.model->config().vocab_size);
   out.end_tokens = end_tokens_of(checkpoint, *out.tokenizer, out.model->config().vocab_size);
   out.info = make_info(checkpoint, options, path, *out.model);
   out.info.tokenizer_kind = kind;
+  if (out.group) tell_of_group(*out.group, out.info);
   if (options.sampling_defaults) out.info.sampling = sampling_defaults_of(checkpoint);
   tell_of_chats(source.value_or(""), out);
   out.info.bos_text = token_text(*out.tokenizer, out.tokenizer->bos());

@@ -23,6 +23,8 @@ class Checkpoint;
 
 namespace rbee::engine {
 
+class TextGroup;
+
 struct TextModelOptions {
   Device* device = nullptr;
   std::filesystem::path mmproj;  // the vision tower of a GGUF model; empty = none
@@ -33,6 +35,8 @@ struct TextModelOptions {
   // Layers whose experts the CPU computes, as models::LoadOptions::cpu_moe_layers; not used if the
   // device is the CPU.
   int64_t cpu_moe_layers = 0;
+  // The group that holds the model, of which this process is the leader; null: none.
+  std::shared_ptr<TextGroup> group = {};
   std::string model_id;  // reported name; empty = from the checkpoint
   // What layers compute in. Absent: f32 where the host computes; else f16 for f16 weights, f32 for
   // f32 weights, bf16 for all others.
@@ -50,6 +54,7 @@ struct TextModelOptions {
 
 struct TextModel {
   Device* device = nullptr;
+  std::shared_ptr<TextGroup> group;  // before the model, which talks through it; null: none
   std::unique_ptr<models::LanguageModel> model;
   std::unique_ptr<text::Tokenizer> tokenizer;
   std::unique_ptr<text::ChatTemplate> chat_template;  // null: the checkpoint has none
@@ -81,6 +86,10 @@ struct TextModel {
 // path: a .gguf file, a .safetensors file with its config.json, or a Hugging Face folder. Throws
 // not_found, io, unsupported or invalid_argument naming the file and field.
 TextModel load_text_model(const std::filesystem::path& path, const TextModelOptions& options);
+
+// The weights alone, for a rank that is no leader. Throws as load_text_model().
+std::unique_ptr<models::LanguageModel> load_rank_model(const std::filesystem::path& path,
+                                                       const TextModelOptions& options);
 
 // The default of TextModelOptions::activations.
 DType default_activations(const io::Checkpoint& checkpoint, const Device& device);

@@ -87,13 +87,19 @@ int64_t captured_tokens(int64_t tokens) {
 Stepper::Stepper(const models::LanguageModel& model, Device& device, const StepperOptions& options)
     : model_(model),
       device_(device),
+      listener_(options.listener),
       cpu_moe_(model.cpu_moe_layers() > 0),
       own_pool_(options.pool ? std::nullopt
                              : std::optional<KvBlockPool>(std::in_place, block_count(options),
                                                           options.block_size)),
       pool_(options.pool ? options.pool : &*own_pool_),
       cached_(options.pool ? &Sequence::draft_cached : &Sequence::cached),
-      cache_(cache_options(model, options), device) {}
+      cache_(cache_options(model, options), device) {
+  if (listener_ == nullptr) return;
+  listener_->on_open({.cache_tokens = pool_->total() * pool_->block_size(),
+                      .block_size = pool_->block_size(),
+                      .kv_dtype = options.kv_dtype});
+}
 
 Stepper::~Stepper() {
   try {
@@ -189,7 +195,8 @@ void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logi
   } else {
     if (ahead_) discard_async_step();
     run_host_layers(work, logit_rows, false);
-    run_once(make_indices(work, logit_rows), wanted);
+    const Indices indices = make_indices(work, logit_rows);
+    listener_ == nullptr ? run_once(indices, wanted) : lead(indices, wanted);
   }
   for (const Work& item : work) item.sequence->*cached_ += item.count;
 }

@@ -11,6 +11,7 @@
 
 #include "rbee/engine/text/step/next_step.h"
 #include "rbee/engine/text/step/sequence.h"
+#include "rbee/engine/text/step/step_listener.h"
 #include "rbee/engine/text/step/top_logit_rows.h"
 #include "rbee/models/language_model.h"
 #include "rbee/nn/kv_cache.h"
@@ -28,6 +29,9 @@ struct StepperOptions {
   // For a draft model: another Stepper's pool, which must outlive this; the cache gets the same
   // blocks. Null: a pool of its own, of the sizes above.
   KvBlockPool* pool = nullptr;
+  // Hears of each step before it is evaluated; must outlive this. Null: this rank is alone, or no
+  // leader.
+  StepListener* listener = nullptr;
 };
 
 // Bytes for each token in the cache of such a Stepper, over all layers.
@@ -86,6 +90,9 @@ class Stepper {
   std::span<float> logit_row(int64_t row);
   // Captures steps again, because the model's layers have changed.
   void forget_captured();
+  // Does what another rank's Stepper does, which has the same cache. Throws invalid_argument if a
+  // number in its list is outside of the model or the cache.
+  void repeat(const StepCommand& command);
 
   KvBlockPool& pool() { return *pool_; }
   const KvBlockPool& pool() const { return *pool_; }
@@ -183,6 +190,8 @@ class Stepper {
   void evaluate(std::span<const Work> work, std::span<const int32_t> logit_rows,
                 const TopLogitsWanted& wanted, AsyncStep ahead = AsyncStep::nothing);
   void run_once(const Indices& indices, const TopLogitsWanted& wanted);
+  // As run_once(), after the listener has heard of it.
+  void lead(const Indices& indices, const TopLogitsWanted& wanted);
   // A place on the device for hidden_, and its values there; undefined without layers on the host.
   Tensor upload_hidden();
   // Searches the first `rows` rows of logits_.
@@ -201,6 +210,7 @@ class Stepper {
 
   const models::LanguageModel& model_;
   Device& device_;
+  StepListener* const listener_;
   const bool cpu_moe_;  // the model has experts on the host
   std::optional<KvBlockPool> own_pool_;
   KvBlockPool* const pool_;

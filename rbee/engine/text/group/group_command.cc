@@ -1,0 +1,116 @@
+#include "rbee/engine/text/group/group_command.h"
+
+#include "rbee/group/wire.h"
+
+namespace rbee::engine {
+namespace {
+
+constexpr const char* kOp = "group message";
+constexpr int64_t kMost = int64_t{1} << 24;  // of anything that a step counts
+constexpr int64_t kMostPath = 4096;
+
+enum class Kind : uint8_t { open, step, lora };
+
+void put(group::WireWriter& out, const OpenCommand& command) {
+  out.put(command.cache_tokens);
+  out.put(command.block_size);
+  out.put(static_cast<int32_t>(command.kv_dtype ? static_cast<int>(*command.kv_dtype) : -1));
+}
+
+void put(group::WireWriter& out, const StepCommand& command) {
+  for (const int64_t number :
+       {command.tokens, command.sequences, command.table_width, command.rows,
+        command.single_queries, command.lora_each, command.top_logits, command.vocab}) {
+    out.put(number);
+  }
+  out.put(static_cast<uint8_t>(command.key_ends));
+  out.put_list(std::span<const int32_t>(command.values));
+  out.put_list(std::span<const float>(command.scales));
+}
+
+void put(group::WireWriter& out, const LoraCommand& command) {
+  out.put(command.slot);
+  out.put_text(command.path);
+}
+
+OpenCommand take_open(group::WireReader& in) {
+  OpenCommand out;
+  out.cache_tokens = in.take_within("open.cache_tokens", 1, INT32_MAX);
+  out.block_size = in.take_within("open.block_size", 1, INT32_MAX);
+  const auto dtype = in.take<int32_t>("open.kv_dtype");
+  check(dtype >= -1 && dtype < kDTypeCount, kOp, "open.kv_dtype ", dtype, " is outside of -1 to ",
+        kDTypeCount - 1);
+  if (dtype >= 0) out.kv_dtype = static_cast<DType>(dtype);
+  return out;
+}
+
+// Integers of a step's list; the numbers are below kMost, and so is each product that fits a list.
+int64_t count_values(const StepCommand& step) {
+  const int64_t table = step.sequences * step.table_width;
+  const int64_t adapters = 2 * step.tokens * step.lora_each;
+  return 3 * step.tokens + 2 * step.sequences + 1 + table + step.rows + adapters +
+         (step.key_ends ? step.tokens : 0);
+}
+
+StepCommand take_step(group::WireReader& in) {
+  StepCommand out;
+  out.tokens = in.take_within("step.tokens", 1, kMost);
+  out.sequences = in.take_within("step.sequences", 1, out.tokens);
+  out.table_width = in.take_within("step.table_width", 1, kMost);
+  out.rows = in.take_within("step.rows", 0, out.tokens);
+  out.single_queries = in.take_within("step.single_queries", 0, out.sequences);
+  out.lora_each = in.take_within("step.lora_each", 0, kMost);
+  out.top_logits = in.take_within("step.top_logits", 0, kMost);
+  out.vocab = in.take_within("step.vocab", 0, INT32_MAX);
+  out.key_ends = in.take<uint8_t>("step.key_ends") != 0;
+  out.values = in.take_list<int32_t>("step.values", kMost);
+  out.scales = in.take_list<float>("step.scales", kMost);
+  const int64_t count = count_values(out);
+  check(std::ssize(out.values) == count, kOp, "step.values has ", out.values.size(),
+        " integers, not ", count);
+  check(out.scales.empty() || std::ssize(out.scales) == out.rows, kOp, "step.scales has ",
+        out.scales.size(), " numbers for ", out.rows, " rows");
+  check(out.top_logits <= out.vocab, kOp, "step.top_logits ", out.top_logits, " is above vocab ",
+        out.vocab);
+  return out;
+}
+
+LoraCommand take_lora(group::WireReader& in) {
+  LoraCommand out;
+  out.slot = static_cast<int32_t>(in.take<int32_t>("lora.slot"));
+  check(out.slot >= 1, kOp, "lora.slot ", out.slot, " is below 1");
+  out.path = in.take_text("lora.path", kMostPath);
+  return out;
+}
+
+GroupCommand take(Kind kind, group::WireReader& in) {
+  switch (kind) {
+    case Kind::open:
+      return take_open(in);
+    case Kind::step:
+      return take_step(in);
+    case Kind::lora:
+      return take_lora(in);
+  }
+  fail(Code::invalid_argument, kOp, "its kind ", static_cast<int>(kind), " is outside of 0 to ",
+       static_cast<int>(Kind::lora));
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_command(const GroupCommand& command) {
+  group::WireWriter out;
+  out.put(static_cast<uint8_t>(command.index()));
+  std::visit([&](const auto& each) { put(out, each); }, command);
+  return {out.bytes().begin(), out.bytes().end()};
+}
+
+GroupCommand decode_command(std::span<const std::byte> message) {
+  group::WireReader in(message);
+  const auto kind = static_cast<Kind>(in.take<uint8_t>("kind"));
+  GroupCommand out = take(kind, in);
+  in.end();
+  return out;
+}
+
+}  // namespace rbee::engine

@@ -1,0 +1,20 @@
+#pragma once
+// The commands of a group as bytes.
+
+#include <cstddef>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "rbee/engine/text/step/step_listener.h"
+
+namespace rbee::engine {
+
+using GroupCommand = std::variant<OpenCommand, StepCommand, LoraCommand>;
+
+std::vector<std::byte> encode_command(const GroupCommand& command);
+// Throws invalid_argument naming the field, also if a step's list has not the length that its
+// numbers say.
+GroupCommand decode_command(std::span<const std::byte> message);
+
+}  // namespace rbee::engine

@@ -1,0 +1,62 @@
+#pragma once
+// What the leader of a group tells the other ranks, so that they do the same: all integers of a
+// step are one list, and that list is the message.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rbee/core/dtype.h"
+#include "rbee/core/error.h"
+
+namespace rbee::engine {
+
+// A new, empty cache, of a new Stepper.
+struct OpenCommand {
+  int64_t cache_tokens = 0;
+  int64_t block_size = 0;
+  std::optional<DType> kv_dtype;
+
+  bool operator==(const OpenCommand&) const = default;
+};
+
+// A step, see Stepper::Indices and TopLogitsWanted.
+struct StepCommand {
+  int64_t tokens = 0;
+  int64_t sequences = 0;
+  int64_t table_width = 0;
+  int64_t rows = 0;
+  int64_t single_queries = 0;
+  int64_t lora_each = 0;
+  bool key_ends = false;
+  std::vector<int32_t> values;
+  int64_t top_logits = 0;  // of each row
+  int64_t vocab = 0;
+  std::vector<float> scales;
+
+  bool operator==(const StepCommand&) const = default;
+};
+
+// An adapter's file or folder goes into a slot of the layers.
+struct LoraCommand {
+  int32_t slot = 0;
+  std::string path;
+
+  bool operator==(const LoraCommand&) const = default;
+};
+
+// Each function returns when the command is on its way, before the leader does the same. Throws
+// device if a rank is lost.
+class StepListener {
+ public:
+  virtual ~StepListener() = default;
+  virtual void on_open(const OpenCommand& command) = 0;
+  virtual void on_step(const StepCommand& command) = 0;
+  virtual void on_lora(const LoraCommand& command) = 0;
+  // The leader could not do what the others have been told: their states differ from now on.
+  // Throws device.
+  [[noreturn]] virtual void on_failure(const std::exception& error) = 0;
+};
+
+}  // namespace rbee::engine

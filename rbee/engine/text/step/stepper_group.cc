@@ -1,0 +1,77 @@
+// The part of Stepper for a model that several ranks hold: the leader tells its steps, the others
+// repeat them.
+
+#include <algorithm>
+#include <exception>
+
+#include "rbee/engine/text/step/stepper.h"
+
+namespace rbee::engine {
+namespace {
+
+constexpr const char* kOp = "group";
+
+void check_within(std::string_view what, std::span<const int32_t> list, int64_t least,
+                  int64_t most) {
+  for (const int32_t value : list) {
+    check(value >= least && value <= most, kOp, what, " ", value, " is outside of ", least, " to ",
+          most);
+  }
+}
+
+}  // namespace
+
+void Stepper::lead(const Indices& indices, const TopLogitsWanted& wanted) {
+  listener_->on_step({.tokens = indices.tokens,
+                      .sequences = indices.sequences,
+                      .table_width = indices.table_width,
+                      .rows = indices.rows,
+                      .single_queries = indices.single_queries,
+                      .lora_each = indices.lora_each,
+                      .key_ends = indices.key_ends,
+                      .values = indices.values,
+                      .top_logits = wanted.count,
+                      .vocab = wanted.vocab,
+                      .scales = {wanted.scales.begin(), wanted.scales.end()}});
+  try {
+    run_once(indices, wanted);
+  } catch (const std::exception& error) {
+    listener_->on_failure(error);
+  }
+}
+
+void Stepper::repeat(const StepCommand& command) {
+  const std::span<const int32_t> values(command.values);
+  size_t at = 0;
+  const auto take = [&](int64_t count) {
+    at += static_cast<size_t>(count);
+    return values.subspan(at - static_cast<size_t>(count), static_cast<size_t>(count));
+  };
+  const int64_t slots = pool_->total() * pool_->block_size();
+  const models::ModelConfig& config = model_.config();
+  check_within("a token", take(command.tokens), 0, config.vocab_size - 1);
+  check_within("a position", take(command.tokens), 0, INT32_MAX);
+  check_within("a slot", take(command.tokens), -1, slots - 1);
+  const std::span<const int32_t> starts = take(command.sequences + 1);
+  check_within("a sequence's start", starts, 0, command.tokens);
+  check(std::ranges::is_sorted(starts), kOp, "the sequences' starts do not grow");
+  check_within("a sequence's length", take(command.sequences), 1,
+               command.table_width * pool_->block_size());
+  check_within("a block", take(command.sequences * command.table_width), 0, pool_->total() - 1);
+  check_within("a row", take(command.rows), 0, command.tokens - 1);
+  check(command.vocab <= config.vocab_size, kOp, "vocab ", command.vocab, " is above ",
+        config.vocab_size);
+  logits_ = {};  // their memory may serve this step
+  top_logits_ = {};
+  run_once({.tokens = command.tokens,
+            .sequences = command.sequences,
+            .table_width = command.table_width,
+            .rows = command.rows,
+            .single_queries = command.single_queries,
+            .lora_each = command.lora_each,
+            .key_ends = command.key_ends,
+            .values = command.values},
+           {.count = command.top_logits, .vocab = command.vocab, .scales = command.scales});
+}
+
+}  // namespace rbee::engine
