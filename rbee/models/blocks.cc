@@ -27,7 +27,7 @@ MoeBlock::MoeBlock(const nn::WeightScope& layer, const BlockSpec& spec, const nn
 void MoeBlock::operator()(nn::Residual& x, const nn::LayerStep& step) const {
   x.add(attention_.output(), attention_.attend(x.normed_input(attention_norm_), step));
   x.keep_rows(step.logit_rows);
-  x.add(moe_(x.input(x.norm(ffn_norm_))));
+  x.add_partial(moe_.partial(x.input(x.norm(ffn_norm_))), moe_.group());
 }
 
 PostNormBlock::PostNormBlock(const nn::WeightScope& layer, const BlockSpec& spec,

@@ -8,13 +8,45 @@
 namespace rbee::models {
 namespace {
 
-void check_cache(const ModelConfig& config, const nn::KvCache& cache) {
+void check_cache(const CacheShape& wanted, const nn::KvCache& cache) {
   const nn::KvCacheOptions& has = cache.options();
-  check(has.layers == config.layers && has.kv_heads == config.kv_heads &&
-            has.head_dim == config.head_dim && has.one_tensor == config.one_cache,
+  check(has.layers == wanted.layers && has.kv_heads == wanted.kv_heads &&
+            has.head_dim == wanted.head_dim && has.one_tensor == wanted.one_tensor,
         "forward", "the cache has ", has.layers, " layers of ", has.kv_heads, " heads of ",
-        has.head_dim, ", the model ", config.layers, " of ", config.kv_heads, " of ",
-        config.head_dim);
+        has.head_dim, ", the model ", wanted.layers, " of ", wanted.kv_heads, " of ",
+        wanted.head_dim);
+}
+
+// Latents are whole on every rank. A rank without heads has one that nobody reads, since caches
+// are not empty.
+CacheShape shape_of_cache(const ModelConfig& config, const group::Share& share) {
+  int64_t kv_heads = config.kv_heads;
+  if (!share.alone() && !config.one_cache) {
+    const int64_t own = share_heads(share, config.heads, kv_heads).keys.count;
+    kv_heads = std::max<int64_t>(own, 1);
+  }
+  return {.layers = config.layers,
+          .kv_heads = kv_heads,
+          .head_dim = config.head_dim,
+          .one_tensor = config.one_cache};
+}
+
+// Parts of whole 64 tokens, which kernels of products take at once, if every rank gets some.
+group::Range share_of_vocabulary(const ModelConfig& config, const group::Share& share) {
+  return share.range(config.vocab_size, share.unit_for_all(config.vocab_size, {64, 16, 1}));
+}
+
+void check_group(const LoadOptions& options) {
+  const group::Membership& group = options.group;
+  check_share(group.share);
+  check(group.share.ranks == group.view.ranks && group.share.rank == group.view.rank, "group",
+        "the share is of rank ", group.share.rank, " of ", group.share.ranks, ", the view of rank ",
+        group.view.rank, " of ", group.view.ranks);
+  const bool host = options.gpu_layers != kAllLayers || options.cpu_moe_layers > 0;
+  if (!group.alone() && host) {
+    fail(Code::unsupported, "group", "ranks of a group keep no layers or experts on the host ",
+         "(gpu_layers, cpu_moe_layers)");
+  }
 }
 
 void check_batch(const ForwardBatch& batch) {
@@ -30,6 +62,7 @@ void check_batch(const ForwardBatch& batch) {
 
 nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn::TensorName> names,
                                  std::span<const std::string_view> ignored) {
+  check_group(options);
   const int64_t layers = options.cpu_moe_layers;
   check(layers >= 0, "cpu_moe_layers", layers, " is negative");
   check(layers == 0 || options.host != nullptr, "cpu_moe_layers",
@@ -42,6 +75,7 @@ nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn:
           .activations = options.activations,
           .host = options.host,
           .cpu_moe_layers = layers,
+          .group = options.group,
           .progress = options.progress};
 }
 
@@ -77,6 +111,9 @@ RopeTables::RopeTables(const nn::RopeOptions& rope, int64_t positions, const Lay
 Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, const DecoderSpec& spec,
                  const MakeBlock& block, HostLayers host)
     : config_(config),
+      cache_shape_(shape_of_cache(config, weights.group().share)),
+      group_(weights.group().view),
+      vocab_(share_of_vocabulary(config, weights.group().share)),
       host_(host),
       logit_scale_(spec.logit_scale),
       logit_softcap_(spec.logit_softcap),
@@ -101,14 +138,16 @@ Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, cons
   } else {
     output_norm_ = nn::RmsNorm(weights / "output_norm", norm);
   }
-  if (weights.wants_output()) {
-    const nn::LinearShape shape{.in = config.dim, .out = config.vocab_size};
-    output_ = nn::Linear(weights / (config.tied_embeddings ? "token_embd" : "output"), shape);
-    output_.let_adapt(weights / "output", shape, DType::f32);
-  }
+  if (weights.wants_output()) take_output(weights);
   weights.finish();
   figures_ = weights.figures();
   lora_targets_ = weights.lora_targets();
+}
+
+void Decoder::take_output(const nn::WeightScope& weights) {
+  const nn::LinearShape shape = nn::part_of({.in = config_.dim, .out = config_.vocab_size}, vocab_);
+  output_ = nn::Linear(weights / (config_.tied_embeddings ? "token_embd" : "output"), shape);
+  output_.let_adapt(weights / "output", shape, DType::f32);
 }
 
 Tensor Decoder::embed(const ForwardBatch& batch) const {
@@ -146,7 +185,7 @@ int64_t Decoder::cpu_moe_layers() const {
 Tensor Decoder::run_host_layers(const ForwardBatch& batch, nn::KvCache& cache) const {
   RB_ASSERT(host_.any());
   check_batch(batch);
-  check_cache(config_, cache);
+  check_cache(cache_shape_, cache);
   nn::Residual x(embed(batch), batch.lora);
   run_layers(x, batch, cache, 0, host_.count);
   return x.value();
@@ -154,7 +193,7 @@ Tensor Decoder::run_host_layers(const ForwardBatch& batch, nn::KvCache& cache) c
 
 Tensor Decoder::states(const ForwardBatch& batch, nn::KvCache& cache) const {
   check_batch(batch);
-  check_cache(config_, cache);
+  check_cache(cache_shape_, cache);
   check(batch.hidden.defined() == host_.any(), "forward", host_.count,
         " layers are on the host, and their result is ", batch.hidden);
   nn::Residual x(host_.any() ? cast(batch.hidden, activations_) : embed(batch), batch.lora);

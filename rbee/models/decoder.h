@@ -41,8 +41,9 @@ struct DecoderSpec {
 inline constexpr std::string_view kOldRotaryTables[] = {".rotary_emb.inv_freq"};
 
 // The weights of a checkpoint under a family's names; both lists must outlive the scope.
-// Throws invalid_argument for a negative number of layers with experts on the host, and for one
-// without a host.
+// Throws invalid_argument for a negative number of layers with experts on the host, for one without
+// a host, and for a group whose share and view differ; and unsupported for a group with layers or
+// experts on the host.
 nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn::TensorName> names,
                                  std::span<const std::string_view> ignored = kOldRotaryTables);
 
@@ -58,6 +59,9 @@ class Decoder final : public LanguageModel {
   const ModelConfig& config() const override { return config_; }
   Tensor forward(const ForwardBatch& batch, nn::KvCache& cache) const override;
   Tensor states(const ForwardBatch& batch, nn::KvCache& cache) const override;
+  CacheShape cache_shape() const override { return cache_shape_; }
+  GroupView group() const override { return group_; }
+  group::Range vocab_range() const override { return vocab_; }
   HostLayers host_layers() const override { return host_; }
   int64_t cpu_moe_layers() const override;
   Tensor run_host_layers(const ForwardBatch& batch, nn::KvCache& cache) const override;
@@ -77,7 +81,12 @@ class Decoder final : public LanguageModel {
   void run_layers(nn::Residual& x, const ForwardBatch& batch, nn::KvCache& cache, int64_t first,
                   int64_t end) const;
 
+  void take_output(const nn::WeightScope& weights);
+
   ModelConfig config_;
+  CacheShape cache_shape_;
+  GroupView group_;
+  group::Range vocab_;
   HostLayers host_;
   float logit_scale_, logit_softcap_;
   std::shared_ptr<const PictureEncoder> pictures_;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rbee/group/share.h"
 #include "rbee/io/checkpoint.h"
 #include "rbee/models/picture_encoder.h"
 #include "rbee/nn/kv_cache.h"
@@ -59,6 +60,14 @@ struct ModelConfig {
   int64_t reach = 0;
 };
 
+// What caches of keys and values must have, see nn::KvCacheOptions.
+struct CacheShape {
+  int64_t layers = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  bool one_tensor = false;
+};
+
 // The first layers of a model whose device has no room for all of them.
 struct HostLayers {
   Device* host = nullptr;  // computes the token embedding and `count` layers; null: there is none
@@ -72,9 +81,22 @@ class LanguageModel {
   virtual ~LanguageModel() = default;
 
   virtual const ModelConfig& config() const = 0;
-  // Adds the batch's keys and values to the cache and returns logits (n, vocab) f32. The cache has
-  // the model's layers, kv_heads and head_dim. Const: one model may serve several caches. A model
-  // with layers on the host takes their result in the batch.
+  // As config() says, but of a group's rank with the key heads that the rank holds.
+  virtual CacheShape cache_shape() const {
+    const ModelConfig& sizes = config();
+    return {.layers = sizes.layers,
+            .kv_heads = sizes.kv_heads,
+            .head_dim = sizes.head_dim,
+            .one_tensor = sizes.one_cache};
+  }
+  // The rank of a group that the model was loaded for, and the tokens whose logits it computes: all
+  // of the vocabulary with a rank alone.
+  virtual GroupView group() const { return {}; }
+  virtual group::Range vocab_range() const { return {0, config().vocab_size}; }
+  // Adds the batch's keys and values to the cache and returns logits (n, vocab_range().count) f32.
+  // The cache has the model's cache_shape(). Const: one model may serve several caches. A model
+  // with layers on the host takes their result in the batch. In a group, all ranks must run the
+  // same batches; it throws device if the group has ended.
   virtual Tensor forward(const ForwardBatch& batch, nn::KvCache& cache) const = 0;
   // The same up to the final norm: the states (n, dim) of the logit rows, as activations().
   virtual Tensor states(const ForwardBatch& batch, nn::KvCache& cache) const = 0;
@@ -117,6 +139,8 @@ struct LoadOptions {
   // where the rest of these layers is. kAllLayers: of all. llama.cpp's --n-cpu-moe.
   int64_t cpu_moe_layers = 0;
   bool pack_weights = true;  // rewrite matrices for the device's kernels
+  // The rank of a group that loads its part of the model; its view must outlive the model.
+  group::Membership group = {};
   // What layers compute in: f32, f16 or bf16. Sums, norms and softmax are always f32.
   DType activations = DType::f32;
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of the checkpoint's tensors

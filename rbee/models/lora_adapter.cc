@@ -51,7 +51,7 @@ void check_known(const LoraFile& file, const TargetsByName& targets) {
 
 void check_fit(const LoraFile& file, const LoraFileLayer& layer, const LoraTarget& target) {
   const int64_t rank = layer.down->shape[0];
-  const Shape down{rank, target.layer->in()}, up{target.total_rows, rank};
+  const Shape down{rank, target.total_inputs}, up{target.total_rows, rank};
   for (const auto& [entry, wanted] : {std::pair{layer.down, &down}, {layer.up, &up}}) {
     check(entry->shape == *wanted, file.source(), "tensor ", entry->name, " is (", entry->shape,
           "), wanted (", *wanted, "): the adapter is for another model");
@@ -76,6 +76,20 @@ int64_t unpaired_row(int64_t row, int64_t rows, int64_t heads) {
   const int64_t head_dim = rows / heads;
   const int64_t within = row % head_dim;
   return row - within + within % 2 * (head_dim / 2) + within / 2;
+}
+
+// The columns of `down` (rank, total_inputs) that the target's inputs meet.
+std::vector<float> columns_of(const std::vector<float>& down, int64_t rank,
+                              const LoraTarget& target) {
+  const int64_t in = target.layer->in();
+  if (in == target.total_inputs) return down;
+  std::vector<float> columns;
+  columns.reserve(static_cast<size_t>(rank * in));
+  for (int64_t row = 0; row < rank; ++row) {
+    const auto first = down.begin() + row * target.total_inputs + target.first_input;
+    columns.insert(columns.end(), first, first + in);
+  }
+  return columns;
 }
 
 // The rows of `up` (total_rows, rank) that change the target.
@@ -111,9 +125,11 @@ LoraAdapter::LoraAdapter(const std::filesystem::path& path, const LanguageModel&
     const int64_t rank = layer.down->shape[0];
     for (auto at = first; at != end; ++at) {
       const LoraTarget& target = *at->second;
+      // A rank of a group may hold nothing of a layer.
+      if (target.layer->in() == 0 || target.layer->out() == 0) continue;
       changes_.push_back({target.layer.get(),
                           {.rank = rank,
-                           .down = down,
+                           .down = columns_of(down, rank, target),
                            .up = rows_of(up, rank, target, file.is_gguf(), layer.factor)}});
     }
   }

@@ -6,50 +6,69 @@ namespace rbee::nn {
 
 Attention::Attention(const WeightScope& layer, const AttentionSpec& spec, const Rope& rope)
     : spec_(spec), rope_(rope) {
-  const int64_t q_rows = spec.heads * spec.head_dim;
-  const int64_t kv_rows = spec.kv_heads * spec.head_dim;
-  LinearShape q{.in = spec.dim, .out = q_rows, .bias = spec.qkv_bias, .adapted = true};
-  LinearShape k{.in = spec.dim, .out = kv_rows, .bias = spec.qkv_bias, .adapted = true};
-  const LinearShape v = k;
-  if (layer.is_gguf() && rope.layout() == RopeLayout::interleaved) {
-    q.pair_heads = spec.heads;
-    k.pair_heads = spec.kv_heads;
+  const bool alone = layer.group().alone();
+  if (!alone && spec.qk_norm == QkNorm::row) {
+    fail(Code::unsupported, "model", "queries and keys have a norm over all heads together ",
+         "(OLMo 2), which ranks of a group cannot share yet");
   }
-  if (spec.fused) {
-    const WeightScope all = layer / "attn_qkv";
-    const auto part = [&](LinearShape shape, int64_t first) {
-      shape.first_row = first;
-      shape.total_rows = q_rows + 2 * kv_rows;
-      return Linear(all, shape);
-    };
-    query_ = part(q, 0);
-    key_ = part(k, q_rows);
-    value_ = part(v, q_rows + kv_rows);
-  } else {
-    query_ = Linear(layer / "attn_q", q);
-    key_ = Linear(layer / "attn_k", k);
-    value_ = Linear(layer / "attn_v", v);
+  const group::HeadShare own = share_heads(layer.group().share, spec.heads, spec.kv_heads);
+  take_projections(layer, own);
+  LinearShape output{
+      .in = spec.heads * spec.head_dim, .out = spec.dim, .bias = spec.output_bias, .adapted = true};
+  if (!alone) {
+    output.inputs = {own.queries.first * spec.head_dim, own.queries.count * spec.head_dim};
   }
-  adjoin(layer, {&query_, &key_, &value_});
-  output_ = Linear(layer / "attn_output",
-                   {.in = q_rows, .out = spec.dim, .bias = spec.output_bias, .adapted = true});
-  if (spec.sinks) {
-    const std::vector<float> sinks = layer.is_gguf()
-                                         ? (layer / "attn_sinks").values("weight", spec.heads)
-                                         : (layer / "self_attn").values("sinks", spec.heads);
-    spec_.scores.sinks = from_host<float>(sinks, {spec.heads}, layer.device());
-  }
-  take_norms(layer);
+  output_ = Linear(layer / "attn_output", output);
+  if (spec.sinks) take_sinks(layer, own);
+  take_norms(layer, own);
+  spec_.heads = own.queries.count;
+  spec_.kv_heads = own.keys.count;
 }
 
-void Attention::take_norms(const WeightScope& layer) {
+void Attention::take_projections(const WeightScope& layer, const group::HeadShare& own) {
+  const int64_t q_rows = spec_.heads * spec_.head_dim;
+  const int64_t kv_rows = spec_.kv_heads * spec_.head_dim;
+  LinearShape q{.in = spec_.dim, .out = q_rows, .bias = spec_.qkv_bias, .adapted = true};
+  LinearShape k{.in = spec_.dim, .out = kv_rows, .bias = spec_.qkv_bias, .adapted = true};
+  const LinearShape v = k;
+  if (layer.is_gguf() && rope_.layout() == RopeLayout::interleaved) {
+    q.pair_heads = own.queries.count;
+    k.pair_heads = own.keys.count;
+  }
+  // `first`: of the rows of the whole layer; `heads`: those that the rank takes.
+  const auto part = [&](std::string_view name, LinearShape shape, int64_t first,
+                        const group::Range& heads) {
+    if (spec_.fused) {
+      shape.first_row = first;
+      shape.total_rows = q_rows + 2 * kv_rows;
+    }
+    const group::Range rows{heads.first * spec_.head_dim, heads.count * spec_.head_dim};
+    return Linear(layer / (spec_.fused ? "attn_qkv" : name), part_of(shape, rows));
+  };
+  query_ = part("attn_q", q, 0, own.queries);
+  key_ = part("attn_k", k, q_rows, own.keys);
+  value_ = part("attn_v", v, q_rows + kv_rows, own.keys);
+  adjoin(layer, {&query_, &key_, &value_});
+}
+
+void Attention::take_sinks(const WeightScope& layer, const group::HeadShare& own) {
+  const std::vector<float> sinks = layer.is_gguf()
+                                       ? (layer / "attn_sinks").values("weight", spec_.heads)
+                                       : (layer / "self_attn").values("sinks", spec_.heads);
+  const auto first = static_cast<size_t>(own.queries.first);
+  const auto count = static_cast<size_t>(own.queries.count);
+  spec_.scores.sinks =
+      from_host<float>(std::span(sinks).subspan(first, count), {own.queries.count}, layer.device());
+}
+
+void Attention::take_norms(const WeightScope& layer, const group::HeadShare& own) {
   if (spec_.qk_norm == QkNorm::none) return;
   const WeightScope q = layer / "attn_q_norm", k = layer / "attn_k_norm";
   NormOptions norm = spec_.head_norm;
   norm.dim = spec_.head_dim;
   if (spec_.qk_norm == QkNorm::each_head) {
-    query_head_norm_ = HeadLayerNorm(q, spec_.heads, norm);
-    key_head_norm_ = HeadLayerNorm(k, spec_.kv_heads, norm);
+    query_head_norm_ = HeadLayerNorm(q, spec_.heads, own.queries, norm);
+    key_head_norm_ = HeadLayerNorm(k, spec_.kv_heads, own.keys, norm);
     return;
   }
   const bool row = spec_.qk_norm == QkNorm::row;
@@ -96,6 +115,7 @@ Tensor Attention::project_and_append(const LayerInput& x, const LayerStep& step)
 }
 
 Tensor Attention::attend(const LayerInput& x, const LayerStep& step) const {
+  if (spec_.heads == 0) return empty({x.x.dim(0), 0}, x.x.dtype(), x.x.device());
   const Tensor q = project_and_append(x, step);
   const Tensor attended = paged_attention(q, step.keys, step.values, step.paged, spec_.scores);
   return attended.reshape({attended.dim(0), spec_.heads * spec_.head_dim});

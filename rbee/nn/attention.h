@@ -45,15 +45,16 @@ struct AttentionSpec {
 class Attention {
  public:
   // Takes attn_q, attn_k, attn_v (or attn_qkv), attn_output, attn_q_norm, attn_k_norm and
-  // attn_sinks of a layer.
+  // attn_sinks of a layer; of a group's rank, for its heads. Throws unsupported if the heads of a
+  // group have a norm together, and what share_heads() throws.
   Attention(const WeightScope& layer, const AttentionSpec& spec, const Rope& rope);
 
   // x: (tokens, dim); result: (tokens, dim). Appends the tokens' keys and values to the cache.
   Tensor operator()(const LayerInput& x, const LayerStep& step) const {
     return output_(attend(x, step), x.lora);
   }
-  // The branch in two steps: the input of the output layer, (tokens, heads * head_dim), and that
-  // layer.
+  // The branch in two steps: the input of the output layer, (tokens, the rank's heads * head_dim),
+  // and that layer.
   Tensor attend(const LayerInput& x, const LayerStep& step) const;
   const Linear& output() const { return output_; }
 
@@ -62,11 +63,13 @@ class Attention {
     Tensor q;     // (tokens, heads, head_dim)
     Tensor k, v;  // (tokens, kv_heads, head_dim)
   };
-  void take_norms(const WeightScope& layer);
+  void take_projections(const WeightScope& layer, const group::HeadShare& own);
+  void take_sinks(const WeightScope& layer, const group::HeadShare& own);
+  void take_norms(const WeightScope& layer, const group::HeadShare& own);
   Heads project(const LayerInput& x) const;
   Tensor project_and_append(const LayerInput& x, const LayerStep& step) const;
 
-  AttentionSpec spec_;
+  AttentionSpec spec_;  // with the rank's heads
   Rope rope_;
   Linear query_, key_, value_, output_;
   RmsNorm query_norm_, key_norm_;

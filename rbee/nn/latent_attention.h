@@ -24,20 +24,21 @@ struct LatentAttentionSpec {
 class LatentAttention {
  public:
   // Takes attn_q (or attn_q_a, attn_q_a_norm and attn_q_b), attn_kv_a_mqa, attn_kv_a_norm,
-  // attn_kv_b (or attn_k_b and attn_v_b) and attn_output of a layer.
+  // attn_kv_b (or attn_k_b and attn_v_b) and attn_output of a layer; of a group's rank, for its
+  // heads, and all of the latents. Throws what share_heads() throws.
   LatentAttention(const WeightScope& layer, const LatentAttentionSpec& spec, const Rope& rope);
 
-  // The branch in two steps: the input of the output layer, (tokens, heads * value_dim), and that
-  // layer. x: (tokens, dim). attend() appends the tokens' latents to the cache.
+  // The branch in two steps: the input of the output layer, (tokens, the rank's heads * value_dim),
+  // and that layer. x: (tokens, dim). attend() appends the tokens' latents to the cache.
   Tensor attend(const Tensor& x, const LayerStep& step) const;
   const Linear& output() const { return output_; }
 
  private:
-  void take_latent_matrices(const WeightScope& layer);
+  void take_latent_matrices(const WeightScope& layer, const group::Range& own);
   Tensor queries(const Tensor& x, const Tensor& positions) const;
   Tensor latents(const Tensor& x, const Tensor& positions) const;
 
-  LatentAttentionSpec spec_;
+  LatentAttentionSpec spec_;  // with the rank's heads
   Rope rope_;
   Linear query_, query_up_, latent_, output_;
   RmsNorm query_norm_, latent_norm_;

@@ -9,37 +9,116 @@
 
 namespace rbee::nn {
 
-Linear::Linear(const WeightScope& scope, const LinearShape& shape) {
-  const int64_t total = shape.total_rows > 0 ? shape.total_rows : shape.out;
-  const RowSlice rows{.first = shape.first_row, .count = shape.out, .total = total};
+namespace {
+
+int64_t total_rows(const LinearShape& shape) {
+  return shape.total_rows > 0 ? shape.total_rows : shape.out;
+}
+
+group::Range inputs_of(const LinearShape& shape) {
+  return shape.inputs.value_or(group::Range{0, shape.in});
+}
+
+}  // namespace
+
+LinearShape part_of(LinearShape shape, const group::Range& rows) {
+  shape.total_rows = total_rows(shape);
+  shape.first_row += rows.first;
+  shape.out = rows.count;
+  return shape;
+}
+
+Linear::Linear(const WeightScope& scope, const LinearShape& shape) : out_(shape.out) {
   if (shape.adapted) {
     input_scale_ = scope.matrix_scale("weight");
+    let_adapt(scope, shape, scope.activations());
+  }
+  if (shape.inputs) {
+    take_inputs(scope, shape);
+  } else {
+    take_rows(scope, shape);
+  }
+  if (scope.rounds_inputs("weight")) weights_.may_round_to = DType::f8e4m3;
+}
+
+void Linear::take_rows(const WeightScope& scope, const LinearShape& shape) {
+  const int64_t total = total_rows(shape);
+  const RowSlice rows{.first = shape.first_row, .count = shape.out, .total = total};
+  if (shape.out == 0) {
+    scope.leave("weight", Shape{total, shape.in});
+  } else if (shape.adapted) {
     OrderedMatrix matrix = scope.ordered_matrix("weight", rows, shape.in);
     weights_.weight = std::move(matrix.weight);
     order_ = std::move(matrix.order);
-    let_adapt(scope, shape, scope.activations());
   } else {
     weights_.weight = scope.matrix("weight", rows, shape.in);
   }
-  if (scope.rounds_inputs("weight")) weights_.may_round_to = DType::f8e4m3;
+  take_bias(scope, shape, shape.out > 0);
+}
+
+void Linear::take_inputs(const WeightScope& scope, const LinearShape& shape) {
+  RB_ASSERT(shape.first_row == 0 && total_rows(shape) == shape.out);
+  group_ = scope.group().view;
+  const Shape matrix{shape.out, shape.in};
+  const group::Range own = *shape.inputs;
+  if (scope.has_order("weight", matrix)) {
+    fail(Code::unsupported, "load", scope.name("weight"), " has its inputs in an order by ",
+         "activations (GPTQ's desc_act), which ranks of a group cannot share; quantise the ",
+         "model anew, with `rbee quantize` or without desc_act");
+  }
+  if (own.count == 0) {
+    scope.leave("weight", matrix);
+  } else {
+    const int64_t block = scope.input_block("weight");
+    const int64_t first = own.first / block * block;
+    const int64_t end = std::min((own.end() + block - 1) / block * block, shape.in);
+    weights_.weight = scope.matrix("weight", {.count = shape.out, .total = shape.out}, shape.in,
+                                   group::Range{first, end - first});
+    among_inputs_ = {own.first - first, own.count};
+    if (end - first != own.count) padded_in_ = end - first;
+  }
+  // The sum has it once.
+  take_bias(scope, shape, own.first == 0 && own.count > 0);
+}
+
+void Linear::take_bias(const WeightScope& scope, const LinearShape& shape, bool here) {
   if (shape.bias == Bias::none) return;
   if (shape.bias == Bias::optional && !scope.has("bias")) return;
-  weights_.bias = scope.vector("bias", total).slice(Axis{0}, shape.first_row, shape.out);
+  const int64_t total = total_rows(shape);
+  if (here) {
+    weights_.bias = scope.vector("bias", total).slice(Axis{0}, shape.first_row, shape.out);
+  } else {
+    scope.leave("bias", Shape{total});
+  }
 }
 
 void Linear::let_adapt(const WeightScope& scope, const LinearShape& shape, DType dtype) {
-  lora_ = std::make_shared<LoraLayer>(shape.in, shape.out, scope.device(), dtype);
+  const group::Range inputs = inputs_of(shape);
+  lora_ = std::make_shared<LoraLayer>(inputs.count, shape.out, scope.device(), dtype);
   scope.lora_targets().push_back({.gguf = scope.is_gguf() ? scope.role() : std::string(),
                                   .hf = scope.hf_name(),
                                   .first_row = shape.first_row,
-                                  .total_rows = shape.total_rows > 0 ? shape.total_rows : shape.out,
+                                  .total_rows = total_rows(shape),
+                                  .first_input = inputs.first,
+                                  .total_inputs = shape.in,
                                   .pair_heads = shape.pair_heads,
                                   .layer = lora_});
 }
 
 Tensor Linear::in_order(const Tensor& x) const {
-  const Tensor ordered = order_.defined() ? index_select(x, Axis{1}, order_) : x;
+  Tensor ordered = order_.defined() ? index_select(x, Axis{1}, order_) : x;
+  if (padded_in_ > 0) {
+    Tensor wide = zeros({x.dim(0), padded_in_}, x.dtype(), x.device());
+    Tensor own = wide.slice(Axis{1}, among_inputs_.first, among_inputs_.count);
+    copy_(own, ordered);
+    ordered = std::move(wide);
+  }
   return input_scale_ == 1 ? ordered : affine(ordered, double{input_scale_}, 0);
+}
+
+Tensor Linear::partial(const Tensor& x) const {
+  if (weights_.weight.defined()) return linear(in_order(x), weights_);
+  return zeros({x.dim(0), out_}, x.dtype(), x.device());
 }
 
 Tensor Linear::change(const Tensor& x, const LoraRows& rows) const {
@@ -47,12 +126,13 @@ Tensor Linear::change(const Tensor& x, const LoraRows& rows) const {
   return lora_changes(x, rows, own).front();
 }
 
-Tensor Linear::operator()(const Tensor& x, const LoraRows& rows) const {
-  const Tensor y = (*this)(x), added = change(x, rows);
+Tensor Linear::partial(const Tensor& x, const LoraRows& rows) const {
+  const Tensor y = partial(x), added = change(x, rows);
   return added.defined() ? y + added : y;
 }
 
 Tensor Linear::in_f32(const Tensor& x, const LoraRows& rows) const {
+  if (out_ == 0) return empty({x.dim(0), 0}, DType::f32, x.device());
   const Tensor wide = cast(x, DType::f32), added = change(wide, rows);
   const Tensor y = linear(in_order(wide), weights_.weight, weights_.bias, x.dtype());
   return added.defined() ? y + added : y;
@@ -187,7 +267,10 @@ std::vector<Tensor> one_after_another(const WeightScope& scope, const std::vecto
 
 void adjoin(const WeightScope& scope, std::initializer_list<Linear*> layers) {
   const LinearWeights& first = (*layers.begin())->weights_;
-  if (first.weight.device().host_accessible() || !is_float(first.weight.dtype())) return;
+  if (!first.weight.defined() || first.weight.device().host_accessible() ||
+      !is_float(first.weight.dtype())) {
+    return;
+  }
   std::vector<Tensor> weights, biases;
   for (const Linear* layer : layers) {
     const LinearWeights& own = layer->weights_;

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 
 #include "rbee/nn/lora.h"
 #include "rbee/nn/weight_scope.h"
+#include "rbee/ops/collective.h"
 
 namespace rbee::nn {
 
@@ -17,25 +19,40 @@ struct LinearShape {
   int64_t in = 0;
   int64_t out = 0;
   Bias bias = Bias::none;
-  // The layer is rows [first_row, first_row + out) of a tensor with total_rows; 0 = all rows.
+  // The layer is rows [first_row, first_row + out) of a tensor with total_rows; 0 = all rows. A
+  // rank's layer may have no rows; only adapters' files see it then.
   int64_t first_row = 0;
   int64_t total_rows = 0;
+  // The rank multiplies only these of the `in` inputs, which is what it has of x: the layer's
+  // result is the sum over the ranks of the scope's group. Not with rows of a larger tensor.
+  std::optional<group::Range> inputs = {};
   // Adapters may change the layer by rows, and its weights may need x's columns in another order.
   // Callers must use the functions below, not weights().
   bool adapted = false;
   int64_t pair_heads = 0;  // see LoraTarget
 };
 
+// The same layer with rows [rows.first, rows.end()) of its own alone.
+LinearShape part_of(LinearShape shape, const group::Range& rows);
+
 // y = x * weight^T + bias; x: (rows, in), y: (rows, out), both in the scope's activations
 class Linear {
  public:
   Linear() = default;
   // Takes "weight" and, as `bias` says, "bias" of the scope.
+  // Throws unsupported if the layer has `inputs` and the matrix an order of its own.
   Linear(const WeightScope& scope, const LinearShape& shape);
 
-  Tensor operator()(const Tensor& x) const { return linear(in_order(x), weights_); }
+  Tensor operator()(const Tensor& x) const { return all_reduce(partial(x), group_); }
   // The same, plus what the rows' adapters add.
-  Tensor operator()(const Tensor& x, const LoraRows& rows) const;
+  Tensor operator()(const Tensor& x, const LoraRows& rows) const {
+    return all_reduce(partial(x, rows), group_);
+  }
+  // This rank's part of the sum over group(); with a rank alone, the result.
+  Tensor partial(const Tensor& x) const;
+  Tensor partial(const Tensor& x, const LoraRows& rows) const;
+  // Of a layer with `inputs`; else a rank alone.
+  const GroupView& group() const { return group_; }
   // The same in f32, whatever x's type is.
   Tensor in_f32(const Tensor& x, const LoraRows& rows) const;
   // What the adapters add; undefined if they add nothing.
@@ -44,7 +61,8 @@ class Linear {
   Tensor over_last(const Tensor& x) const;
   // residual + over_last(x); residual: (..., out), contiguous.
   Tensor onto(const Tensor& residual, const Tensor& x) const;
-  // The input that weights() need: x (rows, in) with its columns in order(), times input_scale().
+  // The input that weights() need: x (rows, in) with its columns in order(), times input_scale(),
+  // and with the neighbours that share blocks with the layer's inputs, as 0.
   Tensor in_order(const Tensor& x) const;
   const Tensor& order() const { return order_; }  // (in) i32; undefined: as they are
   float input_scale() const { return input_scale_; }
@@ -56,9 +74,16 @@ class Linear {
 
  private:
   friend void adjoin(const WeightScope& scope, std::initializer_list<Linear*> layers);
+  void take_rows(const WeightScope& scope, const LinearShape& shape);
+  void take_inputs(const WeightScope& scope, const LinearShape& shape);
+  void take_bias(const WeightScope& scope, const LinearShape& shape, bool here);
 
-  LinearWeights weights_;
+  LinearWeights weights_;  // undefined: of no inputs, or no rows
   Tensor order_;
+  GroupView group_ = {};
+  int64_t out_ = 0;
+  group::Range among_inputs_ = {};  // place of x's columns among those that weights_ has
+  int64_t padded_in_ = 0;           // 0: they are the same
   float input_scale_ = 1;
   std::shared_ptr<LoraLayer> lora_;  // null: no adapter may change it
 };

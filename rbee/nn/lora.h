@@ -82,6 +82,9 @@ struct LoraTarget {
   // The layer is rows [first_row, first_row + out) of a matrix with total_rows.
   int64_t first_row = 0;
   int64_t total_rows = 0;
+  // And inputs [first_input, first_input + in) of total_inputs.
+  int64_t first_input = 0;
+  int64_t total_inputs = 0;
   int64_t pair_heads = 0;  // GGUF's rows of so many heads are Hugging Face's reordered; 0 = are not
   std::shared_ptr<LoraLayer> layer;
 };

@@ -2,21 +2,42 @@
 
 namespace rbee::nn {
 
+group::Range ffn_columns(const WeightScope& down, int64_t ffn_dim) {
+  const group::Share& share = down.group().share;
+  if (share.alone()) return {0, ffn_dim};
+  const int64_t block = down.input_block("weight");
+  std::vector<int64_t> units;
+  // What kernels of products take at once, on GPUs and on CPUs.
+  for (const int64_t unit : {128, 32, 8}) {
+    if (unit % block == 0 && unit > block) units.push_back(unit);
+  }
+  units.push_back(block);
+  return share.range(ffn_dim, share.unit_for_all(ffn_dim, units));
+}
+
 Mlp::Mlp(const WeightScope& layer, const MlpSpec& spec) : activation_(spec.activation) {
   const auto name = [&](std::string_view part) { return cat(part, spec.suffix); };
+  const group::Range columns = ffn_columns(layer / name("ffn_down"), spec.ffn_dim);
+  columns_ = columns.count;
   LinearShape shape{.in = spec.dim, .out = spec.ffn_dim, .bias = spec.bias, .adapted = true};
   if (spec.fused) {
     shape.total_rows = 2 * spec.ffn_dim;
-    gate_ = Linear(layer / name("ffn_up"), shape);
+    gate_ = Linear(layer / name("ffn_up"), part_of(shape, columns));
     shape.first_row = spec.ffn_dim;
-    up_ = Linear(layer / name("ffn_up"), shape);
+    up_ = Linear(layer / name("ffn_up"), part_of(shape, columns));
   } else {
-    gate_ = Linear(layer / name("ffn_gate"), shape);
-    up_ = Linear(layer / name("ffn_up"), shape);
+    gate_ = Linear(layer / name("ffn_gate"), part_of(shape, columns));
+    up_ = Linear(layer / name("ffn_up"), part_of(shape, columns));
   }
   adjoin(layer, {&gate_, &up_});
-  down_ = Linear(layer / name("ffn_down"),
-                 {.in = spec.ffn_dim, .out = spec.dim, .bias = spec.bias, .adapted = true});
+  LinearShape down{.in = spec.ffn_dim, .out = spec.dim, .bias = spec.bias, .adapted = true};
+  if (!layer.group().alone()) down.inputs = columns;
+  down_ = Linear(layer / name("ffn_down"), down);
+}
+
+Tensor Mlp::hidden(const LayerInput& x) const {
+  if (columns_ == 0) return empty({x.x.dim(0), 0}, x.x.dtype(), x.x.device());
+  return gated_linear(activation_, x, gate_, up_);
 }
 
 }  // namespace rbee::nn

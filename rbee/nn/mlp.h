@@ -4,6 +4,10 @@
 
 namespace rbee::nn {
 
+// The scope's rank's columns of a hidden row of `ffn_dim`, which down's "weight" multiplies. Parts
+// are multiples of 128 if that leaves every rank one, else of fewer, and of whole blocks.
+group::Range ffn_columns(const WeightScope& down, int64_t ffn_dim);
+
 struct MlpSpec {
   int64_t dim = 0;
   int64_t ffn_dim = 0;
@@ -16,18 +20,21 @@ struct MlpSpec {
 // down(act(gate(x)) * up(x)): Shazeer 2020, "GLU Variants Improve Transformer", equation 6
 class Mlp {
  public:
-  // Takes ffn_gate, ffn_up and ffn_down of a layer.
+  // Takes ffn_gate, ffn_up and ffn_down of a layer; of a group's rank, its columns of the hidden
+  // rows.
   Mlp(const WeightScope& layer, const MlpSpec& spec);
 
   Tensor operator()(const LayerInput& x) const {
     return down_(hidden(x), x.lora);
   }  // (tokens, dim)
-  // The branch in two steps: the input of the last layer, (tokens, ffn_dim), and that layer.
-  Tensor hidden(const LayerInput& x) const { return gated_linear(activation_, x, gate_, up_); }
+  // The branch in two steps: the input of the last layer, (tokens, the rank's columns of ffn_dim),
+  // and that layer.
+  Tensor hidden(const LayerInput& x) const;
   const Linear& down() const { return down_; }
 
  private:
   GateOp activation_;
+  int64_t columns_;  // of the hidden rows
   Linear gate_, up_, down_;
 };
 

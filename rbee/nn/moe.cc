@@ -24,6 +24,7 @@ std::vector<float> scales_of_results(const WeightScope& matrix, int64_t experts)
 
 Moe::Moe(const WeightScope& layer, const MoeSpec& spec)
     : spec_(spec),
+      group_(layer.group().view),
       router_(layer / "ffn_gate_inp",
               {.in = spec.dim,
                .out = spec.experts,
@@ -74,9 +75,17 @@ void Moe::take_experts(const WeightScope& layer) {
   take_scales(layer);
   const Shape in{spec_.experts, spec_.ffn_dim, spec_.dim},
       out{spec_.experts, spec_.dim, spec_.ffn_dim};
-  gate_.weight = (layer / "ffn_gate_exps").experts("weight", in);
-  up_.weight = (layer / "ffn_up_exps").experts("weight", in);
-  down_.weight = (layer / "ffn_down_exps").experts("weight", out);
+  MatrixCut rows, inputs;
+  columns_ = ffn_columns(layer / "ffn_down_exps", spec_.ffn_dim);
+  if (columns_.count < spec_.ffn_dim) rows.rows = inputs.inputs = columns_;
+  gate_.weight = (layer / "ffn_gate_exps").experts("weight", in, rows);
+  up_.weight = (layer / "ffn_up_exps").experts("weight", in, rows);
+  down_.weight = (layer / "ffn_down_exps").experts("weight", out, inputs);
+}
+
+Tensor Moe::own_columns(const Tensor& x) const {
+  if (columns_.count == spec_.ffn_dim) return x;
+  return contiguous(x.slice(Axis{1}, columns_.first, columns_.count));
 }
 
 // Hugging Face has the rows of gate and up in turn.
@@ -88,23 +97,32 @@ void Moe::take_biased_experts(const WeightScope& layer) {
       fail(Code::unsupported, "load", "the experts of ", layer.role(), " have biases and, ",
            "in NVFP4, scales, which is not read");
     }
-    gate_.bias = (layer / "ffn_gate_exps").array("bias", {experts, ffn});
-    up_.bias = (layer / "ffn_up_exps").array("bias", {experts, ffn});
+    gate_.bias = own_columns((layer / "ffn_gate_exps").array("bias", {experts, ffn}));
+    up_.bias = own_columns((layer / "ffn_up_exps").array("bias", {experts, ffn}));
     down_.bias = (layer / "ffn_down_exps").array("bias", {experts, spec_.dim});
   } else {
     const WeightScope all = layer / "experts";
-    gate_.weight = all.mxfp4_experts("gate_up_proj", {experts, ffn, spec_.dim}, 0, 2);
-    up_.weight = all.mxfp4_experts("gate_up_proj", {experts, ffn, spec_.dim}, 1, 2);
-    down_.weight = all.mxfp4_experts("down_proj", {experts, spec_.dim, ffn}, 0, 1);
+    columns_ = layer.group().share.range(ffn, info(DType::mxfp4).block_size);
+    MatrixCut rows, inputs;
+    if (columns_.count < ffn) rows.rows = inputs.inputs = columns_;
+    gate_.weight = all.mxfp4_experts("gate_up_proj", {experts, ffn, spec_.dim}, 0, 2, rows);
+    up_.weight = all.mxfp4_experts("gate_up_proj", {experts, ffn, spec_.dim}, 1, 2, rows);
+    down_.weight = all.mxfp4_experts("down_proj", {experts, spec_.dim, ffn}, 0, 1, inputs);
     const Tensor both =
         all.array("gate_up_proj_bias", {experts, 2 * ffn}).reshape({experts, ffn, 2});
     const auto part = [&](int64_t first) {
-      return contiguous(both.slice(Axis{2}, first, 1)).reshape({experts, ffn});
+      return own_columns(contiguous(both.slice(Axis{2}, first, 1)).reshape({experts, ffn}));
     };
     gate_.bias = part(0);
     up_.bias = part(1);
     down_.bias = all.array("down_proj_bias", {experts, spec_.dim});
   }
+  // The sum over the ranks has it once.
+  if (columns_.first > 0 || columns_.count == 0) down_.bias = {};
+  take_limits(layer);
+}
+
+void Moe::take_limits(const WeightScope& layer) {
   const float limits[] = {spec_.swiglu_limit, -spec_.swiglu_limit};
   const Tensor both = cast(from_host<float>(limits, {2}, layer.device()), layer.activations());
   limit_ = both.slice(Axis{0}, 0, 1);
@@ -120,7 +138,8 @@ Tensor Moe::activated(const Tensor& gate, const Tensor& up) const {
 }
 
 Tensor Moe::shared(const LayerInput& x) const {
-  const Tensor y = shared_.front()(x);
+  const Mlp& mlp = shared_.front();
+  const Tensor y = mlp.down().partial(mlp.hidden(x), x.lora);
   return spec_.shared_is_gated ? y * unary(UnaryOp::sigmoid, shared_gate_(x.x)) : y;
 }
 
@@ -133,6 +152,7 @@ Tensor Moe::weights_of(const Routing& routing) const {
 }
 
 Tensor Moe::chosen(const Tensor& x, const Routing& routing) const {
+  if (columns_.count == 0) return zeros({x.dim(0), spec_.dim}, x.dtype(), x.device());
   const std::array<const LinearWeights*, 2> gate_and_up{&gate_, &up_};
   const bool scaled = gate_scales_.defined();
   std::vector<Tensor> parts =
@@ -149,7 +169,7 @@ Tensor Moe::chosen(const Tensor& x, const Routing& routing) const {
   return expert_sum(each, weights_of(routing));
 }
 
-Tensor Moe::operator()(const LayerInput& input) const {
+Tensor Moe::partial(const LayerInput& input) const {
   const Tensor& x = input.x;
   const Routing routing = route_experts(cast(router_(x), DType::f32), spec_.route);
   if (trip_ == nullptr) {

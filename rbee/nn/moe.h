@@ -30,18 +30,25 @@ class Moe {
   // The experts are where layer.for_experts() is. Takes ffn_gate_inp, ffn_gate_exps, ffn_up_exps
   // and ffn_down_exps of a layer, and the experts' scales if an NVFP4 file has them. Depending on
   // the spec, also takes their biases, exp_probs_b, ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp
-  // and ffn_gate_inp_shexp. Throws unsupported if experts have both biases and scales.
+  // and ffn_gate_inp_shexp. A group's rank takes its columns of the experts' hidden rows. Throws
+  // unsupported if experts have both biases and scales.
   Moe(const WeightScope& layer, const MoeSpec& spec);
 
   // x and the result: (tokens, dim). Adapters change only the shared expert. x must not carry a
   // norm.
-  Tensor operator()(const LayerInput& x) const;
+  Tensor operator()(const LayerInput& x) const { return all_reduce(partial(x), group_); }
+  // This rank's part of the sum over group(); with a rank alone, the result.
+  Tensor partial(const LayerInput& x) const;
+  const GroupView& group() const { return group_; }
   // Whether the layer's device has its experts on the host, which computes them in f32.
   bool on_host() const { return trip_ != nullptr; }
 
  private:
   void take_experts(const WeightScope& layer);
   void take_biased_experts(const WeightScope& layer);
+  void take_limits(const WeightScope& layer);
+  // Of (experts, ffn_dim) those of the rank's columns.
+  Tensor own_columns(const Tensor& x) const;
   void take_scales(const WeightScope& layer);
   Tensor weights_of(const Routing& routing) const;
   Tensor activated(const Tensor& gate, const Tensor& up) const;
@@ -50,6 +57,8 @@ class Moe {
   Tensor chosen(const Tensor& x, const Routing& routing) const;
 
   MoeSpec spec_;
+  group::Range columns_;  // of the experts' hidden rows, that the rank has
+  GroupView group_;
   Linear router_, shared_gate_;
   LinearWeights gate_, up_, down_;  // (experts, out, in)
   Tensor gate_scales_, up_scales_;  // (experts, 1) as activations; undefined: no scales

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "rbee/nn/weight_scope.h"
+#include "rbee/ops/collective.h"
 #include "rbee/ops/elementwise.h"
 #include "rbee/ops/fused_linear.h"
 #include "rbee/ops/norm.h"
@@ -26,9 +27,10 @@ class RmsNorm {
   Tensor operator()(const Tensor& x) const { return rms_norm(x, weight_, eps_); }
   // x and its norm's weight, for linear layers that compute the norm themselves.
   LinearInput before_linear(const Tensor& x) const { return {x, weight_, eps_}; }
-  // x + residual, and the norm of this sum.
-  SumAndNorm add(const Tensor& x, const Tensor& residual) const {
-    return add_rms_norm(x, residual, weight_, eps_);
+  // residual + the sum of the group's x, and the norm of this sum.
+  SumAndNorm add(const Tensor& x, const Tensor& residual, const GroupView& group = {}) const {
+    return group.alone() ? add_rms_norm(x, residual, weight_, eps_)
+                         : reduce_norm(x, residual, weight_, eps_, group);
   }
   // The same for a linear layer's result, or nothing if the device has no kernel for all of it.
   std::optional<SumAndNorm> add(const Tensor& x, const LinearWeights& layer,
@@ -63,9 +65,12 @@ class LayerNorm {
 class HeadLayerNorm {
  public:
   HeadLayerNorm() = default;
-  // Takes "weight", (heads, options.dim).
-  HeadLayerNorm(const WeightScope& scope, int64_t heads, const NormOptions& options)
-      : weight_(scope.stack("weight", Shape{heads, options.dim})), eps_(options.eps) {}
+  // Takes "weight", (heads, options.dim), for the heads in `own`.
+  HeadLayerNorm(const WeightScope& scope, int64_t heads, const group::Range& own,
+                const NormOptions& options)
+      : weight_(
+            scope.stack("weight", Shape{heads, options.dim}).slice(Axis{0}, own.first, own.count)),
+        eps_(options.eps) {}
 
   // x: (tokens, heads, dim)
   Tensor operator()(const Tensor& x) const { return layer_norm(x, {}, {}, eps_) * weight_; }

@@ -10,7 +10,16 @@ void Residual::add(const Tensor& branch) {
   pending_ = branch;
 }
 
+void Residual::add_partial(const Tensor& branch, const GroupView& group) {
+  add(branch);
+  group_ = group;
+}
+
 void Residual::add(const Linear& layer, const Tensor& x, float scale) {
+  if (!layer.group().alone()) {
+    const Tensor part = layer.partial(x, lora_);
+    return add_partial(scale == 1 ? part : affine(part, scale, 0), layer.group());
+  }
   if (scale != 1) return add(affine(layer(x, lora_), scale, 0));
   const Tensor ordered = layer.in_order(x), change = layer.change(x, lora_);
   if (std::optional<Tensor> sum = linear_onto(ordered, layer.weights(), value())) {
@@ -47,9 +56,10 @@ Tensor Residual::norm(const RmsNorm& norm) {
     evaluate();
   }
   if (!pending_.defined()) return norm(sum_);
-  const SumAndNorm both = norm.add(pending_, sum_);
+  const SumAndNorm both = norm.add(pending_, sum_, group_);
   sum_ = both.sum;
   pending_ = {};
+  group_ = {};
   return both.norm;
 }
 
@@ -64,8 +74,9 @@ void Residual::keep_rows(const Tensor& rows) {
 const Tensor& Residual::value() {
   evaluate();
   if (pending_.defined()) {
-    sum_ = sum_ + pending_;
+    sum_ = sum_ + all_reduce(pending_, group_);
     pending_ = {};
+    group_ = {};
   }
   return sum_;
 }

@@ -7,13 +7,16 @@ namespace rbee::nn {
 
 // The residual stream of a transformer. An added branch stays pending until the next norm, so that
 // the sum and the norm are one kernel, unless the branch's last layer adds the branch itself. If
-// nothing follows that layer, the layer is pending too and may become part of that kernel.
+// nothing follows that layer, the layer is pending too and may become part of that kernel. In a
+// group of ranks a pending branch may be a rank's part of a sum, which is added in the same step.
 class Residual {
  public:
   // x: (tokens, dim)
   explicit Residual(Tensor x, LoraRows lora = {}) : sum_(std::move(x)), lora_(std::move(lora)) {}
 
   void add(const Tensor& branch);
+  // Adds the sum of the ranks' branches; with a rank alone, the branch.
+  void add_partial(const Tensor& branch, const GroupView& group);
   // Adds scale * layer(x). The layer outlives the stream.
   void add(const Linear& layer, const Tensor& x, float scale = 1);
   Tensor norm(const RmsNorm& norm);
@@ -32,6 +35,7 @@ class Residual {
 
   Tensor sum_;
   Tensor pending_;
+  GroupView group_ = {};                  // whose parts pending_ is; a rank alone: the branch
   const LinearWeights* layer_ = nullptr;  // pending: its product with layer_x_
   Tensor layer_x_;
   LoraRows lora_;

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "rbee/group/share.h"
 #include "rbee/nn/weight_names.h"
 #include "rbee/tensor/tensor.h"
 
@@ -43,6 +44,8 @@ struct WeightOptions {
   Device* host = nullptr;
   // The experts of the first layers, so many, are loaded there: see WeightScope::for_experts().
   int64_t cpu_moe_layers = 0;
+  // The rank that loads its part of a model. Layers know by it what to take and with whom to add.
+  group::Membership group = {};
   const WeightPatch* patch = nullptr;  // must outlive the scope
   // Keeps what a scope's calls give. If it is filled, calls give its contents instead of reading
   // the checkpoint. Must outlive the scope.

@@ -46,6 +46,33 @@ std::span<const std::byte> share_of(const io::TensorEntry& entry, int64_t index,
   return entry.data.subspan(static_cast<size_t>(index) * bytes, bytes);
 }
 
+quant::F8Rows f8_rows(const io::TensorEntry& entry) {
+  quant::F8Rows rows{.codes = entry.data,
+                     .rows = entry.shape[0],
+                     .in = entry.shape[1],
+                     .scales = {&entry.scale, 1},
+                     .scale_rows = entry.shape[0],
+                     .scale_columns = entry.shape[1]};
+  if (entry.scales.values != nullptr) {
+    rows.scales = *entry.scales.values;
+    rows.scale_rows = entry.scales.rows;
+    rows.scale_columns = entry.scales.columns;
+    rows.first_row = entry.scales.first_row;
+  }
+  return rows;
+}
+
+// Rows of a matrix, in place.
+io::TensorEntry rows_of(const io::TensorEntry& matrix, int64_t first, int64_t count) {
+  const auto row = static_cast<size_t>(row_bytes(matrix.dtype, matrix.shape[1]));
+  io::TensorEntry rows = matrix;
+  rows.data =
+      matrix.data.subspan(static_cast<size_t>(first) * row, static_cast<size_t>(count) * row);
+  rows.shape = Shape{count, matrix.shape[1]};
+  rows.scales.first_row += first;
+  return rows;
+}
+
 io::TensorEntry entry_of_blocks(std::string_view name, DType dtype, const Shape& shape,
                                 std::vector<std::byte> made) {
   const auto blocks = std::make_shared<const std::vector<std::byte>>(std::move(made));
@@ -126,22 +153,29 @@ io::TensorEntry WeightReader::readable(io::TensorEntry entry) const {
   return io::widened(entry, options_.activations == DType::f16 ? DType::f16 : DType::bf16);
 }
 
+bool WeightReader::becomes_f8_blocks(const io::TensorEntry& entry) const {
+  return io::is_fp8(entry) && !entry.is_e5m2 && !options_.widen_fp8 &&
+         quant::fits_f8_blocks(f8_rows(entry));
+}
+
 io::TensorEntry WeightReader::readable_matrix(io::TensorEntry entry) const {
-  if (!io::is_fp8(entry) || entry.is_e5m2 || options_.widen_fp8) return readable(std::move(entry));
-  quant::F8Rows rows{.codes = entry.data,
-                     .rows = entry.shape[0],
-                     .in = entry.shape[1],
-                     .scales = {&entry.scale, 1},
-                     .scale_rows = entry.shape[0],
-                     .scale_columns = entry.shape[1]};
-  if (entry.scales.values != nullptr) {
-    rows.scales = *entry.scales.values;
-    rows.scale_rows = entry.scales.rows;
-    rows.scale_columns = entry.scales.columns;
-    rows.first_row = entry.scales.first_row;
+  if (!becomes_f8_blocks(entry)) return readable(std::move(entry));
+  return entry_of_blocks(entry.name, DType::f8_g128, entry.shape, quant::f8_blocks(f8_rows(entry)));
+}
+
+int64_t WeightReader::input_block(const std::string& name) const {
+  const std::string full = is_one_of_each(name) ? name_of_each(name, 0) : name;
+  const io::TensorEntry* entry = checkpoint_.find(full);
+  if (entry == nullptr || patched(full) || cuts_blocks(entry->dtype, entry->shape)) return 1;
+  const bool f8 = entry->shape.rank() == 2 && becomes_f8_blocks(*entry);
+  return info(f8 ? DType::f8_g128 : entry->dtype).block_size;
+}
+
+void WeightReader::leave(const std::string& name, const Shape& shape) const {
+  if (!is_one_of_each(name)) return books_.take(find(name, shape));
+  for (int64_t i = 0; i < shape[0]; ++i) {
+    books_.take(find(name_of_each(name, i), Shape{shape[1], shape[2]}));
   }
-  if (!quant::fits_f8_blocks(rows)) return readable(std::move(entry));
-  return entry_of_blocks(entry.name, DType::f8_g128, entry.shape, quant::f8_blocks(rows));
 }
 
 Tensor WeightReader::whole(const std::string& name, const Shape& shape) const {
@@ -161,30 +195,33 @@ Tensor WeightReader::row(const std::string& name, int64_t size) const {
   return place(readable(take(name, Shape{size})), Shape{1, size});
 }
 
-PlainMatrix WeightReader::matrix(const std::string& name, RowSlice rows, int64_t in) const {
+PlainMatrix WeightReader::matrix(const std::string& name, RowSlice rows, int64_t in,
+                                 const std::optional<group::Range>& inputs) const {
   RB_ASSERT(rows.first >= 0 && rows.first + rows.count <= rows.total);
   const Shape shape{rows.total, in};
   if (patched(name) || cuts_blocks(find(name, shape).dtype, shape)) {
-    return {whole(name, shape).slice(Axis{0}, rows.first, rows.count), {}};
+    const Tensor part = whole(name, shape).slice(Axis{0}, rows.first, rows.count);
+    return {inputs ? contiguous(part.slice(Axis{1}, inputs->first, inputs->count)) : part, {}};
   }
   const io::TensorEntry& entry = take(name, shape);
   if (entry.integers) {
     if (entry.file) entry.file->will_need(entry.data);
-    const io::TensorEntry share = unpacked(entry, rows.first, rows.count, options_.activations);
+    io::TensorEntry share = unpacked(entry, rows.first, rows.count, options_.activations);
     if (entry.file) entry.file->dont_need(entry.data);
+    share = cut_matrix(std::move(share), {.inputs = inputs});
     return {place(share, share.shape), {}};
   }
-  const auto row = static_cast<size_t>(row_bytes(entry.dtype, in));
-  const std::span<const std::byte> bytes = entry.data.subspan(
-      static_cast<size_t>(rows.first) * row, static_cast<size_t>(rows.count) * row);
+  io::TensorEntry stored = entry;
+  stored.shape = shape;
+  stored = rows_of(stored, rows.first, rows.count);
+  const std::span<const std::byte> bytes = stored.data;
   if (entry.file) entry.file->will_need(bytes);
-  io::TensorEntry share = entry;
-  share.data = bytes;
-  share.shape = Shape{rows.count, in};
-  share.scales.first_row = rows.first;
-  const bool quantize = options_.quantizes(name, share.dtype, in);
-  share = quantize ? readable(std::move(share)) : readable_matrix(std::move(share));
-  return {place(share, Shape{rows.count, in}), [file = entry.file, bytes, row](int64_t done) {
+  const bool quantize = options_.quantizes(name, stored.dtype, in);
+  io::TensorEntry share =
+      quantize ? readable(std::move(stored)) : readable_matrix(std::move(stored));
+  share = cut_matrix(std::move(share), {.inputs = inputs});
+  const auto row = static_cast<size_t>(row_bytes(entry.dtype, in));
+  return {place(share, share.shape), [file = entry.file, bytes, row](int64_t done) {
             if (file) file->dont_need(bytes.first(static_cast<size_t>(done) * row));
           }};
 }
@@ -216,7 +253,7 @@ Tensor WeightReader::order(const std::string& name, const Shape& shape) {
 }
 
 Tensor WeightReader::expert(const std::string& name, int64_t index, const Shape& shape,
-                            PagesInUse& pages) const {
+                            const MatrixCut& cut, PagesInUse& pages) const {
   const bool alone = is_one_of_each(name);
   const std::string full = alone ? name_of_each(name, index) : name;
   refuse_patch(full);
@@ -224,9 +261,12 @@ Tensor WeightReader::expert(const std::string& name, int64_t index, const Shape&
   const io::TensorEntry& entry = take(full, alone ? matrix : shape);
   io::TensorEntry one = entry;
   if (!alone) one.data = share_of(entry, index, shape[0]);
-  pages.next(entry, one.data);
   one.shape = matrix;
-  return place(readable_matrix(std::move(one)), matrix);
+  if (cut.rows && !one.integers) one = rows_of(one, cut.rows->first, cut.rows->count);
+  pages.next(entry, one.data);
+  const MatrixCut left{.rows = one.integers ? cut.rows : std::nullopt, .inputs = cut.inputs};
+  const io::TensorEntry part = cut_matrix(readable_matrix(std::move(one)), left);
+  return place(part, part.shape);
 }
 
 Mxfp4Stack WeightReader::mxfp4_stack(const std::string& name, const Shape& shape, int64_t first,
@@ -243,7 +283,8 @@ Mxfp4Stack WeightReader::mxfp4_stack(const std::string& name, const Shape& shape
                    .rows = rows,
                    .groups = groups,
                    .first = first,
-                   .step = step};
+                   .step = step,
+                   .cut = {}};
   refuse_patch(stack.codes->name);
   return stack;
 }
@@ -256,9 +297,9 @@ Tensor WeightReader::mxfp4_expert(const Mxfp4Stack& stack, int64_t index) const 
                            .groups = stack.groups,
                            .first = stack.first,
                            .step = stack.step});
-  const io::TensorEntry one =
-      entry_of_blocks(stack.codes->name, DType::mxfp4, stack.matrix, std::move(blocks));
-  return place(one, stack.matrix);
+  const io::TensorEntry one = cut_matrix(
+      entry_of_blocks(stack.codes->name, DType::mxfp4, stack.matrix, std::move(blocks)), stack.cut);
+  return place(one, one.shape);
 }
 
 std::vector<float> WeightReader::scales(const std::string& name, int64_t count) const {

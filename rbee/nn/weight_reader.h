@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "rbee/nn/cut_matrix.h"
 #include "rbee/nn/weight_books.h"
 
 namespace rbee::nn {
@@ -52,6 +53,7 @@ struct Mxfp4Stack {
   Shape matrix;                   // (rows / step, in)
   int64_t experts, rows, groups;
   int64_t first, step;
+  MatrixCut cut;  // of the matrix
 };
 
 class WeightReader {
@@ -69,8 +71,14 @@ class WeightReader {
   Tensor whole(const std::string& name, const Shape& shape) const;
   // As stored, without patch: (1, size).
   Tensor row(const std::string& name, int64_t size) const;
-  // In block types (f8_g128 for FP8 whose groups share a scale) or floats.
-  PlainMatrix matrix(const std::string& name, RowSlice rows, int64_t in) const;
+  // In block types (f8_g128 for FP8 whose groups share a scale) or floats. `inputs`: of the `in`,
+  // as in cut_matrix().
+  PlainMatrix matrix(const std::string& name, RowSlice rows, int64_t in,
+                     const std::optional<group::Range>& inputs = {}) const;
+  // How many neighbouring inputs of a matrix, as matrix() and expert() give it, cannot be parted.
+  int64_t input_block(const std::string& name) const;
+  // Counts a tensor that the other ranks of the group hold.
+  void leave(const std::string& name, const Shape& shape) const;
   // Whether a matrix of packed integers has its inputs in an order by activations (GPTQ's
   // desc_act). Patched ones have none.
   bool has_order(const std::string& name, const Shape& shape) const;
@@ -79,8 +87,8 @@ class WeightReader {
   // The order of its inputs: (in) i32. Equal orders one after another share a tensor.
   Tensor order(const std::string& name, const Shape& shape);
   // One matrix of (experts, out, in): a share of one tensor, or a tensor of its own where the name
-  // has a '#'. Throws unsupported if a patch touches it.
-  Tensor expert(const std::string& name, int64_t index, const Shape& shape,
+  // has a '#'. `cut`: the part of that matrix. Throws unsupported if a patch touches it.
+  Tensor expert(const std::string& name, int64_t index, const Shape& shape, const MatrixCut& cut,
                 PagesInUse& pages) const;
   // `name`_blocks and `name`_scales. Throws as expert() does.
   Mxfp4Stack mxfp4_stack(const std::string& name, const Shape& shape, int64_t first,
@@ -101,6 +109,7 @@ class WeightReader {
   // Kernels read neither plain FP8 nor packed integers. FP8 becomes the type that layers compute
   // in, or bf16 if that is f32; integers become their entry's type.
   io::TensorEntry readable(io::TensorEntry entry) const;
+  bool becomes_f8_blocks(const io::TensorEntry& entry) const;
   // For products, whose kernels also read FP8 in groups that share a scale.
   io::TensorEntry readable_matrix(io::TensorEntry entry) const;
 

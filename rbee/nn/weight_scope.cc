@@ -108,6 +108,10 @@ bool WeightScope::has(std::string_view leaf) const {
   return !found.empty() && state_->checkpoint.find(cat(found, ".", leaf)) != nullptr;
 }
 
+const group::Membership& WeightScope::group() const {
+  return state_->options.group;
+}
+
 bool WeightScope::wants_output() const {
   return place_->options.output;
 }
@@ -212,11 +216,24 @@ Tensor WeightScope::table(std::string_view leaf, const Shape& shape) const {
   return own([&] { return place_->reader.whole(name(leaf), shape); });
 }
 
-Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in) const {
+Tensor WeightScope::matrix(std::string_view leaf, RowSlice rows, int64_t in,
+                           const std::optional<group::Range>& inputs) const {
   return remembered([&] {
     const std::string full = name(leaf);
-    return place_->packer.matrix(full, place_->reader.matrix(full, rows, in));
+    return place_->packer.matrix(full, place_->reader.matrix(full, rows, in, inputs));
   });
+}
+
+int64_t WeightScope::input_block(std::string_view leaf) const {
+  return place_->reader.input_block(name(leaf));
+}
+
+bool WeightScope::has_order(std::string_view leaf, const Shape& shape) const {
+  return place_->reader.has_order(name(leaf), shape);
+}
+
+void WeightScope::leave(std::string_view leaf, const Shape& shape) const {
+  place_->reader.leave(name(leaf), shape);
 }
 
 OrderedMatrix WeightScope::ordered_matrix(std::string_view leaf, RowSlice rows, int64_t in) const {
@@ -229,19 +246,25 @@ OrderedMatrix WeightScope::ordered_matrix(std::string_view leaf, RowSlice rows, 
   return {weight, reader.order(full, shape)};
 }
 
-Tensor WeightScope::experts(std::string_view leaf, const Shape& shape) const {
+Tensor WeightScope::experts(std::string_view leaf, const Shape& shape, const MatrixCut& cut) const {
   return remembered([&] {
     const std::string full = name(leaf);
+    if (cut.empty()) {
+      place_->reader.leave(full, shape);
+      return Tensor{};
+    }
     PagesInUse pages;
     return place_->packer.experts(shape[0], [&](int64_t expert) {
-      return place_->reader.expert(full, expert, shape, pages);
+      return place_->reader.expert(full, expert, shape, cut, pages);
     });
   });
 }
 
 Tensor WeightScope::mxfp4_experts(std::string_view leaf, const Shape& shape, int64_t first,
-                                  int64_t step) const {
-  const Mxfp4Stack stack = place_->reader.mxfp4_stack(name(leaf), shape, first, step);
+                                  int64_t step, const MatrixCut& cut) const {
+  Mxfp4Stack stack = place_->reader.mxfp4_stack(name(leaf), shape, first, step);
+  if (cut.empty()) return {};
+  stack.cut = cut;
   return remembered([&] {
     return place_->packer.experts(
         shape[0], [&](int64_t expert) { return place_->reader.mxfp4_expert(stack, expert); });

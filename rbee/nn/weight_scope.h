@@ -33,6 +33,8 @@ class WeightScope {
 
   WeightScope operator/(std::string_view part) const;
   WeightScope layer(int64_t index) const;  // "blk.<index>"
+  // The rank that loads, and its way to the others.
+  const group::Membership& group() const;
   // The same path, but its calls load to WeightOptions::host, which must be given.
   WeightScope on_host() const;
   // The same path where this layer's experts are loaded: on the host, if the options say so.
@@ -72,19 +74,29 @@ class WeightScope {
   // (rows.count, in), packed for linear(): as stored, or in q8_0 or bf16 if the options say so. A
   // block type whose blocks cross rows' ends becomes 16 bits. FP8 (e4m3) stays 8 bits (f8_g128) if
   // each group of 128 inputs has one scale. Packed integers become their entry's type. Gives the
-  // mapped pages of a packed matrix back.
-  Tensor matrix(std::string_view leaf, RowSlice rows, int64_t in) const;
+  // mapped pages of a packed matrix back. `inputs`: only these of the `in`, cut at multiples of
+  // input_block().
+  Tensor matrix(std::string_view leaf, RowSlice rows, int64_t in,
+                const std::optional<group::Range>& inputs = {}) const;
+  // Neighbouring inputs of a matrix, or of experts' matrices, that share a block; 1: none do, or
+  // there is no such tensor.
+  int64_t input_block(std::string_view leaf) const;
+  // Whether ordered_matrix() would give an order.
+  bool has_order(std::string_view leaf, const Shape& shape) const;
+  // Counts a tensor that the rank leaves to the other ranks of its group.
+  void leave(std::string_view leaf, const Shape& shape) const;
   // The same, but packed integers whose groups follow an order by activations (GPTQ's desc_act)
   // keep their bits, with their inputs group by group. Matrices taken one after another share the
   // tensor of an equal order.
   OrderedMatrix ordered_matrix(std::string_view leaf, RowSlice rows, int64_t in) const;
   // (experts, out, in), packed for expert_linear(): from one tensor in GGUF files, from one tensor
-  // for each expert under a Hugging Face name with '#'. Throws unsupported if a patch touches one.
-  Tensor experts(std::string_view leaf, const Shape& shape) const;
+  // for each expert under a Hugging Face name with '#'. `cut`: only this part of each expert's
+  // matrix; of none, the tensor is undefined. Throws unsupported if a patch touches one.
+  Tensor experts(std::string_view leaf, const Shape& shape, const MatrixCut& cut = {}) const;
   // The same from Hugging Face's MXFP4: `leaf`_blocks and `leaf`_scales hold (experts, step * out,
   // in). Takes rows first, first + step, ...
-  Tensor mxfp4_experts(std::string_view leaf, const Shape& shape, int64_t first,
-                       int64_t step) const;
+  Tensor mxfp4_experts(std::string_view leaf, const Shape& shape, int64_t first, int64_t step,
+                       const MatrixCut& cut = {}) const;
 
   // Tells the stash that a tensor of the calls above was moved.
   void moved(const Tensor& from, const Tensor& to) const;

@@ -55,7 +55,7 @@ class DeepseekBlock final : public Block {
     x.add(attention_.output(), attention_.attend(x.norm(attention_norm_), step));
     x.keep_rows(step.logit_rows);
     if (moe_) {
-      x.add((*moe_)(x.input(x.norm(ffn_norm_))));
+      x.add_partial(moe_->partial(x.input(x.norm(ffn_norm_))), moe_->group());
     } else {
       x.add(mlp_->down(), mlp_->hidden(x.normed_input(ffn_norm_)));
     }

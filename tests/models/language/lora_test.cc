@@ -13,6 +13,7 @@
 #include "rbee/models/lora_adapter.h"
 #include "rbee/models/lora_file.h"
 #include "rbee/quant/quant.h"
+#include "tests/models/language/group_model.h"
 #include "tests/models/language/model_runner.h"
 #include "tests/support/data_folder.h"
 #include "tests/support/npy.h"
@@ -49,7 +50,7 @@ enum class Weights : uint8_t { safetensors, gguf };
 std::unique_ptr<models::LanguageModel> load(const std::string& model, Weights weights,
                                             bool pack = true) {
   const fs::path path = data(model) / (weights == Weights::gguf ? "model.gguf" : "hf");
-  return models::load_language_model(
+  return load_under_test(
       io::Checkpoint::open(path),
       {.device = &device_under_test(), .context = kContext, .pack_weights = pack});
 }

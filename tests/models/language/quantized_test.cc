@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "tests/checkpoints/checkpoint_files.h"
+#include "tests/models/language/group_model.h"
 #include "tests/models/language/model_runner.h"
 #include "tests/support/block_types.h"
 
@@ -107,8 +108,8 @@ std::vector<StoredTensor> as_f32(std::vector<StoredTensor> tensors) {
 // Logits of the prompt: once in one step, and once with its last token in its own step, which uses
 // other kernels of linear layers.
 std::vector<float> logits_of(const io::Checkpoint& checkpoint, bool pack) {
-  const auto model = models::load_language_model(
-      checkpoint, {.device = &device_under_test(), .pack_weights = pack});
+  const auto model =
+      load_under_test(checkpoint, {.device = &device_under_test(), .pack_weights = pack});
   ModelRunner runner(*model, 2, 32);
   const Piece whole{0, kPrompt};
   std::vector<float> logits = runner.step({&whole, 1});
