@@ -1,21 +1,14 @@
 #include "server/http/connection.h"
 
 #include <algorithm>
-#include <array>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <cctype>
-#include <optional>
 #include <utility>
 
 #include "rbee/core/cat.h"
 #include "server/http/admission.h"
-#include "server/http/cors.h"
 #include "server/http/error_form.h"
-#include "server/http/mailbox.h"
-#include "server/http/request_log.h"
+#include "server/http/http_connection.h"
 #include "server/http/request_span.h"
 
 namespace rbee::server {
@@ -28,119 +21,21 @@ using boost::system::error_code;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// Most bytes of one write: a slow client must read them within write_timeout.
-constexpr size_t kPieceBytes = 16 * 1024;
-// How long a client may still send after a response that ends the connection. If the server closed
-// at once, the client's system would drop the response (RFC 9112 section 9.6).
-constexpr milliseconds kLinger{1000};
 // Most empty lines before a request. Some clients send one after a body.
 constexpr int kMostEmptyLines = 8;
 
-enum class State : uint8_t {
-  head,       // reading a request's head, or waiting for one
-  body,       // reading its body
-  answering,  // writing a complete response
-  waiting,    // a producer makes the response or its next event
-  lingering,  // all is written; further input is dropped
-  closed,
-};
+}  // namespace
 
-class HttpConnection final : public Connection,
-                             public std::enable_shared_from_this<HttpConnection> {
- public:
-  HttpConnection(std::unique_ptr<Transport> transport, const ConnectionContext& context)
-      : context_(context),
-        transport_(std::move(transport)),
-        timer_(transport_->socket().get_executor()) {
-    error_code ignored;
-    transport_->socket().set_option(tcp::no_delay(true), ignored);
-    const auto peer = transport_->socket().remote_endpoint(ignored);
-    if (!ignored) remote_ = peer.address().to_string();
-  }
-  ~HttpConnection() override { release_mailbox(); }
-
-  void start(std::function<void()> closed) override;
-  void start_refused(std::function<void()> closed) override;
-  bool busy() const override;
-  void finish() override;
-  void close() override;
-
- private:
-  using Step = void (HttpConnection::*)();
-  using Parser = http::request_parser<http::string_body>;
-
-  const ServerOptions& options() const { return context_.options; }
-
-  void open(Step then);
-  void first_request();
-  void refuse();
-  void next_request();
-  bool has_begun();
-  void read_more();
-  void on_read(const error_code& error, size_t bytes);
-  void on_read_end(const error_code& error);
-  void on_no_more();
-  void probe();
-  void after_probe();
-  void parse();
-  void await_rest();
-  void on_parse_error(const error_code& error);
-  bool on_head();
-  bool limit_body(size_t bytes);
-  void read_body();
-  void await_body();
-  void on_body_timeout();
-  void copy_head();
-  void dispatch();
-  void reject(const Response& response);
-  void respond(Response response);
-  std::string head_of(const Response& response) const;
-  void write_response(Response response);
-  void start_events(const Response& response);
-  void on_wake();
-  void on_later();
-  void pump();
-  void write_comment();
-  void write(Step then, size_t at = 0);
-  void end_of_response();
-  void linger();
-  void on_request_timeout();
-  void note_request(int status);
-  void release_mailbox();
-  std::function<void()> make_wake();
-  void arm(milliseconds delay, Step step);
-  void disarm();
-
-  const ConnectionContext& context_;
-  const std::unique_ptr<Transport> transport_;
-  asio::steady_timer timer_;  // the one deadline of the current state
-  uint64_t timer_epoch_ = 0;  // tells an expired timer from a replaced one
-  std::function<void()> closed_;
-  std::string remote_;
-
-  State state_ = State::head;
-  bool reading_ = false;
-  bool read_ended_ = false;  // the client sends no more
-  bool probe_due_ = false;   // in an event stream: write something at once
-  bool writing_ = false;
-  bool finishing_ = false;  // no request after this one
-  bool keep_alive_ = false;
-  bool http_1_0_ = false;
-  std::array<char, 8192> chunk_;
-  std::string input_;    // received, not parsed yet
-  int empty_lines_ = 0;  // skipped before the request
-  size_t received_ = 0;  // of a body, since its deadline was set
-  size_t max_body_ = 0;
-  std::string output_, body_;  // the body follows the head in output_
-  std::optional<Parser> parser_;
-  Request request_;
-  const Route* route_ = nullptr;
-  int status_ = 0;
-  RefusalReason reason_;
-  steady_clock::time_point started_;
-  std::shared_ptr<EventQueue> events_;
-  std::shared_ptr<DelayedResponse> later_;
-};
+HttpConnection::HttpConnection(std::unique_ptr<Transport> transport,
+                               const ConnectionContext& context)
+    : context_(context),
+      transport_(std::move(transport)),
+      timer_(transport_->socket().get_executor()) {
+  error_code ignored;
+  transport_->socket().set_option(tcp::no_delay(true), ignored);
+  const auto peer = transport_->socket().remote_endpoint(ignored);
+  if (!ignored) remote_ = peer.address().to_string();
+}
 
 void HttpConnection::start(std::function<void()> closed) {
   closed_ = std::move(closed);
@@ -442,153 +337,6 @@ void HttpConnection::dispatch() {
   const TraceScope scope(request_.trace);
   respond(context_.router.run(*route_, request_));
 }
-
-// Answers and ends the connection, even if the client has more to send.
-void HttpConnection::reject(const Response& response) {
-  keep_alive_ = false;
-  if (request_.request_id.empty()) name_request(request_);  // its head could not be read
-  write_response(response);
-}
-
-void HttpConnection::respond(Response response) {
-  if (response.later) {
-    state_ = State::waiting;
-    later_ = std::move(response.later);
-    later_->attach(make_wake());
-    read_more();
-    return on_wake();
-  }
-  if (response.events) return start_events(response);
-  write_response(std::move(response));
-}
-
-std::string HttpConnection::head_of(const Response& response) const {
-  return serialize_head(response, request_,
-                        {.http_1_0 = http_1_0_,
-                         .keep_alive = keep_alive_,
-                         .server = options().name,
-                         .origin = allowed_origin(request_, options().cors_origins)});
-}
-
-void HttpConnection::write_response(Response response) {
-  state_ = State::answering;
-  status_ = response.status;
-  reason_ = refusal_reason(response);
-  keep_alive_ = keep_alive_ && !finishing_ && !context_.stopping;
-  output_ = head_of(response);
-  if (request_.method != "HEAD") body_ = std::move(response.body);
-  if (body_.size() <= kPieceBytes) output_ += std::exchange(body_, {});
-  write(&HttpConnection::end_of_response);
-}
-
-void HttpConnection::start_events(const Response& response) {
-  state_ = State::waiting;
-  status_ = response.status;
-  reason_ = {};
-  keep_alive_ = keep_alive_ && !http_1_0_ && !finishing_ && !context_.stopping;
-  events_ = response.events;
-  const bool head_only = request_.method == "HEAD";
-  if (head_only) release_mailbox();
-  output_ = head_of(response);
-  if (events_) events_->attach(make_wake());
-  write(head_only ? &HttpConnection::end_of_response : &HttpConnection::pump);
-  if (events_) read_more();
-}
-
-// Producers call it on their threads.
-std::function<void()> HttpConnection::make_wake() {
-  return [weak = weak_from_this(), executor = transport_->socket().get_executor()] {
-    asio::post(executor, [weak] {
-      if (const auto self = weak.lock()) self->on_wake();
-    });
-  };
-}
-
-void HttpConnection::on_wake() {
-  if (state_ != State::waiting || writing_) return;
-  later_ ? on_later() : pump();
-}
-
-void HttpConnection::on_later() {
-  std::optional<Response> response = later_->take();
-  if (!response) return;
-  later_->detach();
-  later_.reset();
-  respond(std::move(*response));
-}
-
-void HttpConnection::pump() {
-  const EventQueue::Piece piece = events_->take(kPieceBytes);
-  if (piece.text.empty() && !piece.last) {
-    if (probe_due_) return write_comment();
-    return arm(options().comment_interval, &HttpConnection::write_comment);
-  }
-  probe_due_ = false;
-  output_ = http_1_0_ || piece.text.empty() ? piece.text : chunk(piece.text);
-  if (piece.last) {
-    events_->detach();
-    events_.reset();
-    if (piece.broken) return write(&HttpConnection::close);
-    if (!http_1_0_) output_ += chunk({});
-  }
-  write(piece.last ? &HttpConnection::end_of_response : &HttpConnection::pump);
-}
-
-// Keeps proxies from closing a silent stream. A line of JSON may begin with a space.
-void HttpConnection::write_comment() {
-  const std::string comment = events_->form() == StreamForm::lines ? " " : ": keep-alive\n\n";
-  probe_due_ = false;
-  output_ = http_1_0_ ? comment : chunk(comment);
-  write(&HttpConnection::pump);
-}
-
-// Writes output_ from `at` on, then calls `then`.
-void HttpConnection::write(Step then, size_t at) {
-  writing_ = true;
-  const size_t size = std::min(output_.size() - at, kPieceBytes);
-  arm(options().write_timeout, &HttpConnection::close);
-  transport_->write(
-      asio::buffer(output_.data() + at, size),
-      [self = shared_from_this(), end = at + size, then](const error_code& error, size_t) {
-        if (self->state_ == State::closed) return;
-        if (error) return self->close();
-        if (end < self->output_.size()) return self->write(then, end);
-        self->writing_ = false;
-        ((*self).*then)();
-      });
-}
-
-void HttpConnection::end_of_response() {
-  output_ = std::exchange(body_, {});
-  if (!output_.empty()) return write(&HttpConnection::end_of_response);
-  output_.shrink_to_fit();  // of a large picture, while the client stays
-  note_request(status_);
-  if (!keep_alive_ || finishing_ || context_.stopping) return linger();
-  if (!has_begun()) return next_request();
-  context_.turns->add(transport_->socket().get_executor(), [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (self && self->state_ != State::closed) self->next_request();
-  });
-}
-
-void HttpConnection::linger() {
-  state_ = State::lingering;
-  arm(kLinger, &HttpConnection::close);
-  transport_->finish([self = shared_from_this()](const error_code& error) {
-    if (self->state_ == State::closed) return;
-    if (error || !self->transport_->half_closes()) return self->close();
-    self->read_more();
-  });
-}
-
-void HttpConnection::note_request(int status) {
-  log_request(request_, status, reason_, steady_clock::now() - started_);
-  record_request_span(
-      request_,
-      {.route = route_, .status = status, .begin = started_, .tls = context_.tls != nullptr});
-}
-
-}  // namespace
 
 std::shared_ptr<Connection> make_connection(std::unique_ptr<Transport> transport,
                                             const ConnectionContext& context) {
