@@ -120,7 +120,7 @@ Response no_route(const Request& request, const std::string& allow) {
 
 }  // namespace
 
-Admission admit(const Request& request, bool http_1_0, const ConnectionContext& context) {
+Admission admit(Request& request, bool http_1_0, const ConnectionContext& context) {
   Admission out;
   if (!knows_transfer_coding(request)) {
     out.refusal =
@@ -139,7 +139,9 @@ Admission admit(const Request& request, bool http_1_0, const ConnectionContext& 
     ApiKeys::Verdict verdict = context.keys.judge(request);
     out.refusal = std::move(verdict.refusal);
     if (out.refusal) return out;
-    out.key_name = std::move(verdict.name);
+    request.key_name = std::move(verdict.name);
+    // The process that started the worker may act for other senders.
+    if (request.key_name == kOwnKey) request.behalf = request.header("x-rbee-sender");
   }
   if (match.route == nullptr) {
     out.refusal = no_route(request, match.allow);
@@ -147,14 +149,15 @@ Admission admit(const Request& request, bool http_1_0, const ConnectionContext& 
   }
   out.refusal = refuse_body(request, match.route->body);
   if (out.refusal) return out;
+  request.params = std::move(match.params);
   if (match.route->judge) {
     HeadVerdict verdict = match.route->judge(request);
     out.refusal = std::move(verdict.refusal);
     if (out.refusal) return out;
     out.max_body_bytes = verdict.max_body_bytes;
+    out.file = std::move(verdict.file);
   }
   out.route = match.route;
-  out.params = std::move(match.params);
   return out;
 }
 

@@ -2,6 +2,7 @@
 // Decides about a request when its head is there, so that a body that is not needed costs nothing.
 // Internal to server/http.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,14 +13,14 @@ namespace rbee::server {
 
 struct Admission {
   const Route* route = nullptr;          // null if refused
-  Headers params;                        // of the route's pattern
   std::optional<Response> refusal;       // the error, or the answer to a preflight
   std::optional<size_t> max_body_bytes;  // for this route; none: the server's
-  std::string key_name;                  // name of the request's key; empty if no key is needed
+  std::shared_ptr<BodyFile> file;        // where the body goes; null: into memory
   bool last = false;                     // the request's end is unknown, so no other can follow it
 };
 
-Admission admit(const Request& request, bool http_1_0, const ConnectionContext& context);
+// Sets the request's key_name, behalf and params.
+Admission admit(Request& request, bool http_1_0, const ConnectionContext& context);
 
 // Splits a request's target into path and query; drops the origin of absolute forms.
 void set_target(Request& request, std::string_view target);

@@ -86,6 +86,7 @@ void HttpConnection::close() {
   disarm();
   transport_->close();
   release_mailbox();
+  drop_file();
   if (closed_) closed_();
 }
 
@@ -113,13 +114,13 @@ void HttpConnection::disarm() {
 void HttpConnection::next_request() {
   if (finishing_ || context_.stopping) return close();
   state_ = State::head;
+  drop_file();
   request_ = {};
   request_.remote = remote_;
   route_ = nullptr;
   parser_.emplace();
   parser_->header_limit(static_cast<uint32_t>(options().max_header_bytes));
-  max_body_ = options().max_body_bytes;
-  parser_->body_limit(max_body_);
+  parser_->body_limit(boost::none);  // limit_body() sets it, when the route is known
   started_ = steady_clock::now();
   empty_lines_ = 0;
   if (has_begun()) {
@@ -219,9 +220,11 @@ void HttpConnection::parse() {
       state_ = State::body;
       if (!on_head()) return;
     }
-    const auto refusal = refuse_bytes(context_, request_, parser_->get().body().size());
+    if (file_piece(false)) return write_piece();
+    const auto refusal = refuse_bytes(context_, request_, parser_->get().body().bytes.size());
     if (refusal) return reject(*refusal);
   }
+  if (file_piece(true)) return write_piece();
   dispatch();
 }
 
@@ -238,8 +241,6 @@ void HttpConnection::on_parse_error(const error_code& error) {
         {"HEADERS_TOO_LARGE", cat("Headers exceed ", options().max_header_bytes, " bytes")}));
   }
   if (error == http::error::body_limit) {
-    // A Content-Length is checked with the head, so the head may not be copied yet.
-    if (request_.method.empty()) copy_head();
     return reject(error_response(
         request_, 413, {"PAYLOAD_TOO_LARGE", cat("The body exceeds ", max_body_, " bytes")}));
   }
@@ -282,12 +283,12 @@ bool HttpConnection::on_head() {
     return false;
   }
   route_ = admission.route;
-  request_.key_name = std::move(admission.key_name);
-  // The process that started the worker may act for other senders.
-  if (request_.key_name == kOwnKey) request_.behalf = request_.header("x-rbee-sender");
-  request_.params = std::move(admission.params);
-  if (!limit_body(admission.max_body_bytes.value_or(max_body_))) return false;
-  admission.refusal = refuse_bytes(context_, request_, parser_->content_length().value_or(0));
+  file_ = std::move(admission.file);
+  parser_->get().body().in_pieces = file_ != nullptr;
+  const size_t limit = admission.max_body_bytes.value_or(options().max_body_bytes);
+  if (!limit_body(file_ ? limit : std::min(limit, options().max_body_bytes))) return false;
+  const size_t held = file_ ? 0 : static_cast<size_t>(parser_->content_length().value_or(0));
+  admission.refusal = refuse_bytes(context_, request_, held);
   if (admission.refusal) return reject(*admission.refusal), false;
   if (!parser_->is_done() && expects_continue(request_, http_1_0_)) {
     output_ = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -298,9 +299,8 @@ bool HttpConnection::on_head() {
   return true;
 }
 
-// The parser checked a Content-Length only against the server's limit.
+// The parser does not compare a Content-Length with a limit that is set after the head.
 bool HttpConnection::limit_body(size_t bytes) {
-  if (bytes >= max_body_) return true;
   max_body_ = bytes;
   parser_->body_limit(max_body_);
   const bool fits = parser_->content_length().value_or(0) <= max_body_;
@@ -329,13 +329,17 @@ void HttpConnection::on_request_timeout() {
 
 void HttpConnection::dispatch() {
   disarm();
-  std::string body = std::move(parser_->get().body());
+  std::string body = std::move(parser_->get().body().bytes);
   if (body.size() > kSmallBody) {
     return respond(run_beside(context_, *route_, request_, std::move(body)));
   }
   request_.body = std::move(body);
+  request_.file = std::move(file_);
   const TraceScope scope(request_.trace);
-  respond(context_.router.run(*route_, request_));
+  Response response = context_.router.run(*route_, request_);
+  file_ = std::move(request_.file);
+  drop_file();
+  respond(std::move(response));
 }
 
 std::shared_ptr<Connection> make_connection(std::unique_ptr<Transport> transport,

@@ -28,6 +28,7 @@ constexpr milliseconds kLinger{1000};
 // Answers and ends the connection, even if the client has more to send.
 void HttpConnection::reject(const Response& response) {
   keep_alive_ = false;
+  drop_file();
   if (request_.request_id.empty()) name_request(request_);  // its head could not be read
   write_response(response);
 }

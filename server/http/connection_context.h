@@ -7,6 +7,7 @@
 
 #include "server/http/auth.h"
 #include "server/http/body_room.h"
+#include "server/http/body_writers.h"
 #include "server/http/router.h"
 #include "server/http/server.h"
 #include "server/http/side_threads.h"
@@ -16,6 +17,7 @@
 namespace rbee::server {
 
 inline constexpr size_t kBodyThreads = 2;
+inline constexpr size_t kWriterThreads = 2;
 
 // Bodies up to this size are handled on the connections' thread, within a few milliseconds.
 inline constexpr size_t kSmallBody = size_t{64} << 10;
@@ -33,6 +35,7 @@ struct ConnectionContext {
   // Only one runs for each client, so that a client with many leaves a thread to others.
   std::unique_ptr<SideThreads> bodies =
       std::make_unique<SideThreads>(SideThreads::Options{.threads = kBodyThreads, .most_each = 1});
+  std::unique_ptr<BodyWriters> writers = std::make_unique<BodyWriters>(kWriterThreads);
   BodyRoom room{std::max(options.max_held_bytes, 4 * options.max_body_bytes)};
   std::unique_ptr<Turns> turns = std::make_unique<Turns>();
 };

@@ -1,11 +1,10 @@
 #pragma once
-// One connection's states: connection.cc reads requests, connection_answer.cc writes answers.
-// Internal to both: all calls on the server's thread.
+// One connection's states: connection.cc reads requests, connection_file.cc puts bodies into files,
+// connection_answer.cc writes answers. Internal to these: all calls on the server's thread.
 
 #include <array>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -15,6 +14,7 @@
 
 #include "server/http/connection.h"
 #include "server/http/mailbox.h"
+#include "server/http/received_body.h"
 #include "server/http/request_log.h"
 
 namespace rbee::server {
@@ -41,7 +41,7 @@ class HttpConnection final : public Connection,
     closed,
   };
   using Step = void (HttpConnection::*)();
-  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
+  using Parser = boost::beast::http::request_parser<ReceivedBody>;
 
   const ServerOptions& options() const { return context_.options; }
 
@@ -64,6 +64,10 @@ class HttpConnection final : public Connection,
   void read_body();
   void await_body();
   void on_body_timeout();
+  bool file_piece(bool last);
+  void write_piece();
+  void on_piece(const std::optional<Response>& refusal);
+  void drop_file();
   void copy_head();
   void dispatch();
   void reject(const Response& response);
@@ -107,6 +111,7 @@ class HttpConnection final : public Connection,
   size_t max_body_ = 0;
   std::string output_, body_;  // the body follows the head in output_
   std::optional<Parser> parser_;
+  std::shared_ptr<BodyFile> file_;  // where the body goes; null: into memory
   Request request_;
   const Route* route_ = nullptr;
   int status_ = 0;

@@ -59,6 +59,8 @@ std::string_view reason_phrase(int status) {
       return "Continue";
     case 200:
       return "OK";
+    case 201:
+      return "Created";
     case 202:
       return "Accepted";
     case 204:
@@ -103,6 +105,8 @@ std::string_view reason_phrase(int status) {
       return "Gateway Timeout";
     case 505:
       return "HTTP Version Not Supported";
+    case 507:
+      return "Insufficient Storage";
     default:
       return "Unknown";
   }

@@ -14,6 +14,7 @@
 
 namespace rbee::server {
 
+class BodyFile;
 class EventQueue;
 class DelayedResponse;
 
@@ -36,11 +37,12 @@ struct Request {
   std::string query;   // text after '?', undecoded
   Headers headers;     // names in lower case
   std::string body;
-  Headers params;              // values of the route's {name} segments
-  std::string correlation_id;  // the client's if valid, else as request_id
-  std::string request_id;      // X-Request-ID if valid, else as correlation_id or a fresh UUID
-  std::string remote;          // peer address, for logs
-  std::string key_name;        // name of the request's key; empty if no key is needed
+  std::shared_ptr<BodyFile> file;  // the body, if the route's judge said so; `body` is empty then
+  Headers params;                  // values of the route's {name} segments
+  std::string correlation_id;      // the client's if valid, else as request_id
+  std::string request_id;          // X-Request-ID if valid, else as correlation_id or a fresh UUID
+  std::string remote;              // peer address, for logs
+  std::string key_name;            // name of the request's key; empty if no key is needed
 
   ActiveSpan trace;  // of this request; without a tracer if it is not traced
 

@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,10 +17,13 @@ namespace rbee::server {
 // (server.h).
 using Handler = std::function<Response(const Request&)>;
 
-// What a handler with a body decides from a request's head, before the body is read.
+// What a handler with a body decides from a request's head, which has the route's parameters,
+// before the body is read.
 struct HeadVerdict {
   std::optional<Response> refusal;
-  std::optional<size_t> max_body_bytes;  // for this request, at most the server's
+  // For this request; of a body in memory at most the server's.
+  std::optional<size_t> max_body_bytes;
+  std::shared_ptr<BodyFile> file;  // where the body goes; null: into Request::body
 };
 using HeadJudge = std::function<HeadVerdict(const Request&)>;
 

@@ -77,6 +77,7 @@ class Server::Impl {
     asio::post(io_, [this, grace] { begin_stop(grace); });
     thread_.join();
     context_.bodies.reset();
+    context_.writers.reset();
   }
 
  private:
