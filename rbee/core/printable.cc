@@ -69,4 +69,8 @@ std::string printable_text(std::string_view text) {
   return escaped(text, "\n\t");
 }
 
+size_t first_character_bytes(std::string_view text) {
+  return text.empty() ? 0 : first_character(text).length;
+}
+
 }  // namespace rbee

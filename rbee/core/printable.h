@@ -1,6 +1,7 @@
 #pragma once
 // Makes text from files and requests safe to show on a terminal.
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -12,5 +13,7 @@ namespace rbee {
 std::string printable_line(std::string_view text);
 // The same, but keeps line feeds and tabs.
 std::string printable_text(std::string_view text);
+// Bytes of the UTF-8 character that `text` begins with; 0 if it begins with none.
+size_t first_character_bytes(std::string_view text);
 
 }  // namespace rbee

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rbee/core/error.h"
+#include "rbee/core/json_fault.h"
 #include "rbee/grammar/json_decimal.h"
 
 namespace rbee::grammar {
@@ -36,13 +37,7 @@ class Reader : public nlohmann::json_sax<Schema> {
   bool start_array(size_t) override { return open(Schema::array()); }
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
-  bool parse_error(size_t position, const std::string&, const Schema::exception& error) override {
-    if (dynamic_cast<const Schema::out_of_range*>(&error) != nullptr) {
-      fail(Code::invalid_argument, "json_schema", "a number is out of range near byte ", position);
-    }
-    fail(Code::invalid_argument, "json_schema", "not JSON in UTF-8; the fault is near byte ",
-         position);
-  }
+  bool parse_error(size_t, const std::string&, const Schema::exception&) override { return false; }
 
  private:
   struct Open {
@@ -117,7 +112,9 @@ class Reader : public nlohmann::json_sax<Schema> {
 
 Schema read_schema(std::string_view text) {
   Reader reader;
-  Schema::sax_parse(text, &reader);
+  if (!Schema::sax_parse(text, &reader)) {
+    fail(Code::invalid_argument, "json_schema", "not JSON in UTF-8: ", json_fault(text));
+  }
   return reader.take();
 }
 

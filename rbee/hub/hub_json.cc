@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "rbee/core/error.h"
+#include "rbee/core/json_fault.h"
 
 namespace rbee::hub {
 namespace {
@@ -26,7 +27,7 @@ json parse_json(std::string_view text, std::string_view what) {
     return true;
   };
   json out = json::parse(text, within_limits, false);
-  if (out.is_discarded()) fail(Code::io, "hub", what, " is no JSON");
+  if (out.is_discarded()) fail(Code::io, "hub", what, " is no JSON: ", json_fault(text));
   return out;
 }
 

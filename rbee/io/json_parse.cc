@@ -3,6 +3,7 @@
 #include <string>
 
 #include "rbee/core/error.h"
+#include "rbee/core/json_fault.h"
 
 namespace rbee::io {
 namespace {
@@ -51,8 +52,8 @@ nlohmann::json parse_json(std::string_view text, std::string_view source,
   const std::string plain = python ? with_nulls(text) : std::string();
   try {
     return json::parse(python ? plain : text, bounded);
-  } catch (const json::exception& error) {
-    fail(Code::invalid_argument, source, error.what());
+  } catch (const json::exception&) {
+    fail(Code::invalid_argument, source, "no JSON: ", json_fault(text, JsonDialect::python));
   }
 }
 

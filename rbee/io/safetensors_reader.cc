@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "rbee/core/error.h"
+#include "rbee/core/json_fault.h"
 #include "rbee/io/byte_reader.h"
 #include "rbee/io/safetensors_format.h"
 
@@ -107,10 +108,8 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { fail_here("null"); }
   bool boolean(bool) override { fail_here("a boolean"); }
   bool binary(nlohmann::json::binary_t&) override { fail_here("binary data"); }
-  bool parse_error(size_t position, const std::string&,
-                   const nlohmann::detail::exception& error) override {
-    fail(Code::invalid_argument, source_, "the header is no JSON at byte ", position, ": ",
-         error.what());
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
   }
 
  private:
@@ -161,7 +160,9 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
 Header parse_header(std::string_view text, const std::string& source) {
   HeaderHandler handler(source);
   check(text.starts_with('{'), source, "its header does not start with '{'");
-  nlohmann::json::sax_parse(text, &handler);
+  if (!nlohmann::json::sax_parse(text, &handler)) {
+    fail(Code::invalid_argument, source, "the header is no JSON: ", json_fault(text));
+  }
   return handler.take();
 }
 

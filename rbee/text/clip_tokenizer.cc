@@ -1,6 +1,7 @@
 #include "rbee/text/clip_tokenizer.h"
 
 #include "rbee/core/error.h"
+#include "rbee/core/json_fault.h"
 #include "rbee/text/clip_vocabulary.h"
 #include "rbee/text/json_file.h"
 
@@ -85,6 +86,7 @@ json read_merges(std::string_view text) {
 // As Hugging Face's CLIPTokenizer builds it from the two files.
 std::string combine(const ClipTokenizerFiles& files, const TokenNames& names, bool pad_special) {
   const json vocab = json::parse(files.vocab_json, nullptr, false);
+  check(!vocab.is_discarded(), "vocab.json", "no JSON: ", json_fault(files.vocab_json));
   check(vocab.is_object(), "vocab.json", "it does not hold an object");
   const std::string bos = names.text("bos_token", kBos), eos = names.text("eos_token", kEos);
   json file;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "rbee/core/error.h"
+#include "rbee/core/json_fault.h"
 
 namespace rbee::text {
 namespace {
@@ -62,9 +63,7 @@ class Reader : public json::json_sax_t {
   bool end_object() override { return leave(); }
   bool start_array(size_t) override;
   bool end_array() override;
-  bool parse_error(size_t at, const std::string&, const json::exception& error) override {
-    fail(Code::invalid_argument, name_, "byte ", at, ": ", error.what());
-  }
+  bool parse_error(size_t, const std::string&, const json::exception&) override { return false; }
 
  private:
   enum class Part { tree, vocab, pieces, merges };
@@ -234,7 +233,9 @@ bool Reader::end_array() {
 TokenizerFile read_tokenizer_file(std::string_view text, std::string_view name) {
   TokenizerFile file;
   Reader reader(file, name);
-  json::sax_parse(text, &reader);
+  if (!json::sax_parse(text, &reader)) {
+    fail(Code::invalid_argument, name, "no JSON: ", json_fault(text));
+  }
   check(file.rest.is_object(), name, "is not a JSON object");
   return file;
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "rbee/core/error.h"
+#include "rbee/core/json_fault.h"
 #include "rbee/core/served_name.h"
 #include "server/front/keep_alive.h"
 
@@ -170,8 +171,8 @@ FrontConfig parse_front_config(std::string_view text, std::string_view source) {
   json file;
   try {
     file = json::parse(text);
-  } catch (const json::exception& error) {
-    fail(Code::invalid_argument, "serve", source, " is not JSON: ", error.what());
+  } catch (const json::exception&) {
+    fail(Code::invalid_argument, "serve", source, " is not JSON: ", json_fault(text));
   }
   Fields fields(file, "", source);
   FrontConfig config;

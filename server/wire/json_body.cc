@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rbee/core/cat.h"
+#include "rbee/core/json_fault.h"
 #include "rbee/core/wide_integers.h"
 #include "server/wire/generate_request.h"
 #include "server/wire/json_text.h"
@@ -32,7 +33,7 @@ constexpr size_t kShownBytes = 100;
 class Survey final : public nlohmann::json_sax<json> {
  public:
   Survey(std::string_view text, std::span<const LongString> strings)
-      : end_(text.data() + text.size()), at_(text.data()), strings_(strings) {
+      : text_(text), end_(text.data() + text.size()), at_(text.data()) {
     json::sax_parse(JsonBytes(at_, &at_, strings), JsonBytes(end_, &at_, {}), this);
   }
 
@@ -67,13 +68,10 @@ class Survey final : public nlohmann::json_sax<json> {
     if (names_.size() == 1) fields_.emplace(std::move(name), std::string_view(at_, end_));
     return true;
   }
-  bool parse_error(size_t at, const std::string& /*token*/, const json::exception& error) override {
-    for (const LongString& each : strings_) {
-      if (each.end < at_) at += static_cast<size_t>(each.end - each.begin);
-    }
-    // The library's messages quote the body around the fault, which may not be UTF-8.
+  bool parse_error(size_t /*at*/, const std::string& /*token*/,
+                   const json::exception& error) override {
     if (dynamic_cast<const json::parse_error*>(&error) != nullptr) {
-      refuse_body("json", cat("not JSON in UTF-8; the fault is near byte ", at));
+      refuse_body("json", cat("not JSON in UTF-8: ", json_fault(text_)));
     }
     refuse_body("json", cat("a number is out of range",
                             last_name_.empty() ? "" : cat(" at ", shown(last_name_))));
@@ -102,9 +100,9 @@ class Survey final : public nlohmann::json_sax<json> {
     return true;
   }
 
+  const std::string_view text_;
   const char* const end_;
   const char* at_;  // the next unread byte
-  const std::span<const LongString> strings_;
   char outermost_ = 0;
   std::vector<std::set<std::string>> names_;  // of the open lists and objects
   std::string last_name_;                     // empty before the first

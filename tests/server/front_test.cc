@@ -499,7 +499,7 @@ TEST(Front, BadConfigurationsNameTheField) {
     EXPECT_EQ(process.wait(), 1) << text;
     return process.text();
   };
-  EXPECT_THAT(complaint("{"), HasSubstr("is not JSON"));
+  EXPECT_THAT(complaint("{"), HasSubstr("is not JSON: line 1, column 2"));
   EXPECT_THAT(complaint("{}"), HasSubstr("models must be an array"));
   EXPECT_THAT(complaint(R"({"models":[{"name":"a"}]})"), HasSubstr("models[0].model is required"));
   EXPECT_THAT(complaint(R"({"models":[{"name":"a","model":"m","replicas":0}]})"),

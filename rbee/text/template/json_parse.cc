@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "rbee/core/json_fault.h"
 #include "rbee/text/template/failure.h"
 #include "rbee/text/template/integers.h"
 #include "rbee/text/template/json.h"
@@ -45,11 +46,9 @@ class Builder : public nlohmann::json_sax<Json> {
     open_.pop_back();
     return add(runtime_.list(std::move(items)));
   }
-  bool parse_error(size_t position, const std::string& /*token*/,
-                   const Json::exception& error) override {
-    // The rest of the message quotes the input, which may be long and not even UTF-8.
-    const std::string_view message = error.what();
-    raise(what_, " at byte ", position, ": ", message.substr(0, message.find("; last read")));
+  bool parse_error(size_t /*position*/, const std::string& /*token*/,
+                   const Json::exception& /*error*/) override {
+    return false;
   }
 
  private:
@@ -90,7 +89,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
 const Dict& parse_json_object(Runtime& runtime, std::string_view json, std::string_view what) {
   Builder builder(runtime, what);
-  Json::sax_parse(json, &builder);
+  if (!Json::sax_parse(json, &builder)) raise(what, ": ", json_fault(json));
   const Value value = builder.result();
   if (!value.is(Kind::dict)) raise(what, " must be a JSON object");
   return value.dict();

@@ -45,10 +45,10 @@ TEST_F(SafetensorsHostileTest, Length) {
 TEST_F(SafetensorsHostileTest, HeaderIsNoJson) {
   expect_invalid({"does not start with '{'"}, "");
   expect_invalid({"does not start with '{'"}, "[]");
-  expect_invalid({"no JSON at byte"}, "{");
-  expect_invalid({"no JSON at byte"}, "{\"a\":");
-  expect_invalid({"no JSON at byte"}, "{}{}");
-  expect_invalid({"no JSON at byte"}, "{\"a\xff\":{}}");
+  expect_invalid({"no JSON: line 1, column 2: expected a name"}, "{");
+  expect_invalid({"no JSON: line 1, column 6: expected a value"}, "{\"a\":");
+  expect_invalid({"no JSON: line 1, column 3: expected the end"}, "{}{}");
+  expect_invalid({"no JSON: line 1, column 4: the byte 0xff"}, "{\"a\xff\":{}}");
 }
 
 TEST_F(SafetensorsHostileTest, HeaderOfAnotherForm) {

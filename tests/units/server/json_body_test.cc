@@ -67,9 +67,9 @@ TEST(JsonBody, RefusesFaultsBesideLongStrings) {
         cat("{\"a\":\"\n\",\"b\":", value, "}")}) {
     EXPECT_THAT(refusal_of(text), ::testing::StartsWith("not JSON in UTF-8"));
   }
-  // As many as the library counts.
-  EXPECT_THAT(refusal_of(cat(R"({"a":)", value, ",}")),
-              ::testing::EndsWith(cat("near byte ", 5 + value.size() + 2)));
+  EXPECT_EQ(refusal_of(cat(R"({"a":)", value, ",}")),
+            cat("not JSON in UTF-8: line 1, column ", 5 + value.size() + 2,
+                ": expected a name in double quotes, found \"}\""));
 }
 
 using JsonBytes = testing::HeldBytes;

@@ -91,6 +91,8 @@ TEST_F(ClipTokenizerTest, WrongFilesAreNamed) {
   expect_error("neither tokenizer.json nor merges.txt");
   merges_ = merges;
   vocab_ = "{";
+  expect_error("vocab.json: no JSON: line 1, column 2: expected a name in double quotes");
+  vocab_ = "[]";
   expect_error("vocab.json: it does not hold an object");
   vocab_ = R"({"<|startoftext|>": 0})";
   expect_error("vocab.json: it has no token <|endoftext|>");
