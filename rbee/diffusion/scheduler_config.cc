@@ -115,13 +115,13 @@ FlowShift flow_of(const JsonConfig& config) {
   const std::string type = config.text_or("time_shift_type", "exponential");
   if (type != "exponential") fail_value("time_shift_type", type);
   FlowShift flow;
-  flow.shift = config.number_or("shift", config.number_or("flow_shift", flow.shift));
+  flow.shift = config.number_or("shift", config.number_or("flow_shift", flow.shift, io::kAboveZero),
+                                io::kAboveZero);
   flow.dynamic = config.flag_or("use_dynamic_shifting", false);
   flow.base_shift = config.number_or("base_shift", flow.base_shift);
   flow.max_shift = config.number_or("max_shift", flow.max_shift);
   flow.base_tokens = config.integer_or("base_image_seq_len", flow.base_tokens, kTokens);
   flow.max_tokens = config.integer_or("max_image_seq_len", flow.max_tokens, kTokens);
-  check(flow.shift > 0, kFile, "shift ", flow.shift, " is not above 0");
   check(flow.base_tokens < flow.max_tokens, kFile, "base_image_seq_len ", flow.base_tokens,
         " and max_image_seq_len ", flow.max_tokens, " do not rise");
   return flow;
@@ -216,7 +216,7 @@ SchedulerConfig parse_scheduler_config(std::string_view text, const PipelineClas
         "beta_start ", out.beta_start, " and beta_end ", out.beta_end,
         " do not rise within 0 to 1");
   out.beta_curve = curve_of(config);
-  out.trained_betas = config.numbers("trained_betas");
+  out.trained_betas = config.numbers("trained_betas", io::kZeroToOne);
   out.zero_terminal_snr = config.flag_or("rescale_betas_zero_snr", false);
   const auto spacing = config.text_or("timestep_spacing", "");
   if (!spacing.empty()) out.spacing = parse_schedule(spacing);

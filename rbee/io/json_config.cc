@@ -43,11 +43,10 @@ int64_t integer_of(const json& value, const std::string& where, IntegerRange ran
   return static_cast<int64_t>(number);
 }
 
-double number_of(const json& value, const std::string& where) {
-  if (!value.is_number()) fail_kind(where, value, "a number");
-  const double number = value.get<double>();
-  if (!std::isfinite(number)) fail_kind(where, value, "a finite number");
-  return number;
+double number_of(const json& value, const std::string& where, NumberRange range) {
+  const bool fits = value.is_number() && range.holds(value.get<double>());
+  if (!fits) fail_kind(where, value, range.describe());
+  return value.get<double>();
 }
 
 }  // namespace
@@ -112,9 +111,9 @@ int64_t JsonConfig::integer_or(std::string_view field, int64_t fallback, Integer
   return value == nullptr ? fallback : integer_of(*value, describe(field), range);
 }
 
-double JsonConfig::number_or(std::string_view field, double fallback) const {
+double JsonConfig::number_or(std::string_view field, double fallback, NumberRange range) const {
   const json* value = tree_->find(field);
-  return value == nullptr ? fallback : number_of(*value, describe(field));
+  return value == nullptr ? fallback : number_of(*value, describe(field), range);
 }
 
 bool JsonConfig::flag_or(std::string_view field, bool fallback) const {
@@ -144,12 +143,12 @@ std::vector<int64_t> JsonConfig::integers(std::string_view field, IntegerRange r
   return out;
 }
 
-std::vector<double> JsonConfig::numbers(std::string_view field) const {
+std::vector<double> JsonConfig::numbers(std::string_view field, NumberRange range) const {
   const json* value = tree_->find(field);
   if (value == nullptr) return {};
   if (!value->is_array()) fail_kind(describe(field), *value, "a list of numbers");
   std::vector<double> out;
-  for (const json& item : *value) out.push_back(number_of(item, describe(field)));
+  for (const json& item : *value) out.push_back(number_of(item, describe(field), range));
   return out;
 }
 

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "rbee/io/number_range.h"
+
 namespace rbee::io {
 
 // The whole numbers that a setting may have, both included.
@@ -35,13 +37,13 @@ class JsonConfig {
 
   int64_t integer(std::string_view field, IntegerRange range = {}) const;
   int64_t integer_or(std::string_view field, int64_t fallback, IntegerRange range = {}) const;
-  double number_or(std::string_view field, double fallback) const;  // finite
+  double number_or(std::string_view field, double fallback, NumberRange range = {}) const;
   bool flag_or(std::string_view field, bool fallback) const;
   std::string text(std::string_view field) const;
   std::string text_or(std::string_view field, std::string_view fallback) const;
   // A list; absent = empty.
   std::vector<int64_t> integers(std::string_view field, IntegerRange range = {}) const;
-  std::vector<double> numbers(std::string_view field) const;
+  std::vector<double> numbers(std::string_view field, NumberRange range = {}) const;
   std::vector<std::string> texts(std::string_view field) const;
   // A list of `count` numbers, or one number that stands for all of them.
   std::vector<int64_t> integer_each(std::string_view field, size_t count, IntegerRange range = {},

@@ -119,7 +119,8 @@ void read_attention_factor(const ConfigReader& reader, std::string_view hf, nn::
   const Field field{"rope.scaling.attn_factor", hf};
   constexpr Field kYarn{"rope.scaling.yarn_attn_factor", ""};
   if (!reader.has(field) && !reader.has(kYarn)) return;
-  double factor = reader.number(field, 1.0) * reader.number(kYarn, 1.0);
+  constexpr io::NumberRange kFactor{1e-6, 1e6};
+  double factor = reader.number(field, 1.0, kFactor) * reader.number(kYarn, 1.0, kFactor);
   const bool yarn = rope.scaling == nn::RopeScaling::yarn;
   if (reader.is_gguf() && yarn && rope.factor > 1) factor *= 0.1 * std::log(rope.factor) + 1.0;
   rope.attention_factor = factor;
@@ -130,10 +131,9 @@ float read_norm_eps(const ConfigReader& reader, const ConfigDefaults& defaults) 
   constexpr Field kLayer{"attention.layer_norm_epsilon",
                          "layer_norm_eps|norm_eps|layer_norm_epsilon"};
   const Field field = defaults.layer_norm ? kLayer : kRms;
-  const double eps =
-      reader.is_gguf() ? reader.number(field) : reader.number(field, defaults.norm_eps);
-  check(eps >= 0 && eps < 1, kOp, reader.describe(field), " is ", eps, ", wanted from 0 to 1");
-  return static_cast<float>(eps);
+  return static_cast<float>(reader.is_gguf()
+                                ? reader.number(field, io::kZeroToOne)
+                                : reader.number(field, defaults.norm_eps, io::kZeroToOne));
 }
 
 }  // namespace
@@ -197,15 +197,16 @@ GateOp read_activation(const ConfigReader& reader, std::string_view fallback) {
 nn::RopeOptions read_rope(const ConfigReader& reader, const ModelConfig& config, double base,
                           std::string_view layer_kind) {
   const RopePaths hf(layer_kind);
-  const auto number = [&](std::string_view gguf, std::string_view name, double fallback) {
-    return reader.number({gguf, hf(name)}, fallback);
+  const auto number = [&](std::string_view gguf, std::string_view name, double fallback,
+                          io::NumberRange range = io::kAboveZero) {
+    return reader.number({gguf, hf(name)}, fallback, range);
   };
   nn::RopeOptions rope;
-  rope.base = reader.number({"rope.freq_base", cat(hf("rope_theta"), "|rope_theta")}, base);
+  rope.base =
+      reader.number({"rope.freq_base", cat(hf("rope_theta"), "|rope_theta")}, base, kRopeBase);
   const double partial =
-      reader.number({"", cat(hf("partial_rotary_factor"), "|partial_rotary_factor")}, 1.0);
-  check(partial > 0 && partial <= 1, kOp, "partial_rotary_factor is ", partial,
-        ", wanted above 0 and at most 1");
+      reader.number({"", cat(hf("partial_rotary_factor"), "|partial_rotary_factor")}, 1.0,
+                    {io::kAboveZero.lowest, 1});
   rope.rotary_dim = reader.integer(
       {"rope.dimension_count", ""},
       static_cast<int64_t>(static_cast<double>(config.head_dim) * partial), {2, config.head_dim});
@@ -221,17 +222,18 @@ nn::RopeOptions read_rope(const ConfigReader& reader, const ModelConfig& config,
       static_cast<double>(rope.trained_positions) / static_cast<double>(rope.original_positions);
   const bool implied =
       rope.scaling == nn::RopeScaling::longrope || rope.scaling == nn::RopeScaling::yarn;
-  const double alone = reader.number({"rope.scale_linear", ""}, implied ? extension : 1.0);
+  const double alone =
+      reader.number({"rope.scale_linear", ""}, implied ? extension : 1.0, io::kAboveZero);
   rope.factor = number("rope.scaling.factor", "factor", alone);
   rope.beta_fast = number("rope.scaling.yarn_beta_fast", "beta_fast", rope.beta_fast);
   rope.beta_slow = number("rope.scaling.yarn_beta_slow", "beta_slow", rope.beta_slow);
-  rope.mscale = number("", "mscale", 0);
-  rope.mscale_all_dim = number("", "mscale_all_dim", 0);
+  rope.mscale = number("", "mscale", 0, kYarnScale);
+  rope.mscale_all_dim = number("", "mscale_all_dim", 0, kYarnScale);
   rope.truncate = reader.flag({"", hf("truncate")}, true);
   rope.low_freq_factor = number("", "low_freq_factor", rope.low_freq_factor);
   rope.high_freq_factor = number("", "high_freq_factor", rope.high_freq_factor);
-  rope.short_factors = reader.numbers({"", hf("short_factor")});
-  rope.long_factors = reader.numbers({"", hf("long_factor")});
+  rope.short_factors = reader.numbers({"", hf("short_factor")}, io::kAboveZero);
+  rope.long_factors = reader.numbers({"", hf("long_factor")}, io::kAboveZero);
   read_attention_factor(reader, hf("attention_factor"), rope);
   return rope;
 }

@@ -51,6 +51,10 @@ ExpertCounts read_experts(const ConfigReader& reader);
 // without it mean `fallback`. Throws unsupported for an unknown name.
 GateOp read_activation(const ConfigReader& reader, std::string_view fallback);
 
+inline constexpr io::NumberRange kRopeBase{.lowest = 1};
+// Of what the logarithm of YaRN's extension is multiplied by.
+inline constexpr io::NumberRange kYarnScale{.lowest = 0, .highest = 1000};
+
 // Rope settings of `layer_kind` (an object within rope_parameters, e.g. "full_attention"; empty =
 // the flat form). `base` is the family's default.
 nn::RopeOptions read_rope(const ConfigReader& reader, const ModelConfig& config, double base,

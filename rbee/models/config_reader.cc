@@ -1,6 +1,5 @@
 #include "rbee/models/config_reader.h"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/error.h"
@@ -26,6 +25,11 @@ const json* at_path(const json& root, std::string_view path) {
     path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
   }
   return here;
+}
+
+double in_range(double value, io::NumberRange range, const std::string& name) {
+  check(range.holds(value), kOp, name, " is ", value, ", wanted ", range.describe());
+  return value;
 }
 
 void check_range(int64_t value, Limits limits, const std::string& name) {
@@ -57,16 +61,21 @@ T same_everywhere(const std::vector<T>& values, const std::string& key) {
 struct ConfigReader::Json {
   json root;
 
-  // The first alternative that is there and not null.
-  const json* find(std::string_view alternatives) const {
+  // The first alternative that is there and not null; empty if none is.
+  std::string_view spelling(std::string_view alternatives) const {
     while (!alternatives.empty()) {
       const size_t bar = alternatives.find('|');
-      const json* value = at_path(root, alternatives.substr(0, bar));
-      if (value != nullptr && !value->is_null()) return value;
+      const std::string_view path = alternatives.substr(0, bar);
+      const json* value = at_path(root, path);
+      if (value != nullptr && !value->is_null()) return path;
       if (bar == std::string_view::npos) break;
       alternatives.remove_prefix(bar + 1);
     }
-    return nullptr;
+    return {};
+  }
+  const json* find(std::string_view alternatives) const {
+    const std::string_view path = spelling(alternatives);
+    return path.empty() ? nullptr : at_path(root, path);
   }
 };
 
@@ -94,7 +103,8 @@ std::string ConfigReader::key(Field field) const {
 
 std::string ConfigReader::describe(Field field) const {
   if (is_gguf()) return key(field);
-  return cat(kFile, field.hf.substr(0, field.hf.find('|')));
+  const std::string_view there = json_->spelling(field.hf);
+  return cat(kFile, there.empty() ? field.hf.substr(0, field.hf.find('|')) : there);
 }
 
 bool ConfigReader::has(Field field) const {
@@ -135,24 +145,22 @@ int64_t ConfigReader::integer(Field field, int64_t fallback, Limits limits) cons
   return has(field) ? integer(field, limits) : fallback;
 }
 
-double ConfigReader::number(Field field) const {
+double ConfigReader::number(Field field, io::NumberRange range) const {
   if (!has(field)) fail(Code::not_found, kOp, describe(field), " is missing");
-  double value = 0;
-  if (is_gguf()) {
-    const io::Metadata& metadata = checkpoint_.metadata();
-    value = is_list(field) ? same_everywhere(metadata.require_floats(key(field)), key(field))
-                           : metadata.require_f64(key(field));
-  } else {
+  if (!is_gguf()) {
     const json& found = *json_->find(field.hf);
     if (!found.is_number()) fail_type(describe(field), found, "a number");
-    value = found.get<double>();
+    return in_range(found.get<double>(), range, describe(field));
   }
-  check(std::isfinite(value), kOp, describe(field), " is ", value, ", wanted a finite number");
-  return value;
+  const io::Metadata& metadata = checkpoint_.metadata();
+  if (!is_list(field)) return in_range(metadata.require_f64(key(field)), range, key(field));
+  const std::vector<float> values = metadata.require_floats(key(field));
+  for (const float value : values) in_range(value, range, key(field));
+  return same_everywhere(values, key(field));
 }
 
-double ConfigReader::number(Field field, double fallback) const {
-  return has(field) ? number(field) : fallback;
+double ConfigReader::number(Field field, double fallback, io::NumberRange range) const {
+  return has(field) ? number(field, range) : fallback;
 }
 
 bool ConfigReader::flag(Field field, bool fallback) const {
@@ -171,7 +179,7 @@ std::string ConfigReader::text(Field field, std::string_view fallback) const {
   return found.get<std::string>();
 }
 
-std::vector<double> ConfigReader::numbers(Field field) const {
+std::vector<double> ConfigReader::numbers(Field field, io::NumberRange range) const {
   if (is_gguf() || !has(field)) return {};
   const json& found = *json_->find(field.hf);
   if (!found.is_array()) fail_type(describe(field), found, "an array of numbers");
@@ -179,7 +187,7 @@ std::vector<double> ConfigReader::numbers(Field field) const {
   values.reserve(found.size());
   for (const json& item : found) {
     if (!item.is_number()) fail_type(describe(field), item, "numbers only");
-    values.push_back(item.get<double>());
+    values.push_back(in_range(item.get<double>(), range, describe(field)));
   }
   return values;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rbee/io/checkpoint.h"
+#include "rbee/io/number_range.h"
 
 namespace rbee::models {
 
@@ -45,12 +46,12 @@ class ConfigReader {
   // lists.
   int64_t integer(Field field, Limits limits = {}) const;
   int64_t integer(Field field, int64_t fallback, Limits limits = {}) const;
-  double number(Field field) const;  // finite
-  double number(Field field, double fallback) const;
+  double number(Field field, io::NumberRange range) const;
+  double number(Field field, double fallback, io::NumberRange range) const;
   bool flag(Field field, bool fallback) const;
   std::string text(Field field, std::string_view fallback) const;
   // Arrays of a Hugging Face config; empty if absent, and for GGUF files.
-  std::vector<double> numbers(Field field) const;
+  std::vector<double> numbers(Field field, io::NumberRange range) const;
   std::vector<std::string> texts(Field field) const;
   // An array of a GGUF file; empty if the setting is absent or a single value, and for Hugging
   // Face.

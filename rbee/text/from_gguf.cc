@@ -1,6 +1,7 @@
 // tokenizer_from_gguf(): the fields tokenizer.ggml.* to a pipeline.
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -219,6 +220,9 @@ void build_spm(const GgufVocab& vocab, PipelineParts& parts) {
 void build_unigram(const GgufVocab& vocab, PipelineParts& parts) {
   check(!vocab.scores.empty(), "tokenizer.ggml.scores", "is missing");
   std::vector<double> scores(vocab.scores.begin(), vocab.scores.end());
+  const bool finite =
+      std::ranges::all_of(scores, [](double score) { return std::isfinite(score); });
+  check(finite, "tokenizer.ggml.scores", "a score is infinite");
   const bool has_bytes =
       std::find(vocab.types.begin(), vocab.types.end(), kByteToken) != vocab.types.end();
   parts.model = std::make_unique<Unigram>(*parts.vocab, std::move(scores), tokens_of_text(vocab),

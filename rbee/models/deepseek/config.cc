@@ -54,7 +54,8 @@ void read_rope_and_scale(const ConfigReader& reader, DeepseekConfig& config) {
   if (config.rope.scaling == nn::RopeScaling::yarn && config.rope.factor > 1) {
     const double growth = std::log(config.rope.factor);
     if (reader.is_gguf()) {
-      magnitude = 1 + reader.number({"rope.scaling.yarn_log_multiplier", ""}, 0) * growth;
+      constexpr Field kMultiplier{"rope.scaling.yarn_log_multiplier", ""};
+      magnitude = 1 + reader.number(kMultiplier, 0, kYarnScale) * growth;
       config.rope.attention_factor = 1;
     } else {
       magnitude = 1 + 0.1 * config.rope.mscale_all_dim * growth;
@@ -76,8 +77,10 @@ void read_route(const ConfigReader& reader, RouteOptions& route) {
   const bool sigmoid = by_sigmoid(reader);
   route.score = sigmoid ? ExpertScore::sigmoid : ExpertScore::softmax;
   route.group_score = sigmoid ? GroupScore::two_best : GroupScore::best;
-  route.scale = static_cast<float>(
-      reader.number({"expert_weights_scale", "routed_scaling_factor"}, sigmoid ? 2.5 : 1.0));
+  constexpr Field kScale{"expert_weights_scale", "routed_scaling_factor"};
+  const double scale =
+      reader.number(kScale, sigmoid ? 2.5 : 1.0, reader.is_gguf() ? io::kFromZero : io::kAboveZero);
+  route.scale = scale == 0 ? 1.0f : static_cast<float>(scale);  // as llama.cpp reads it
   route.normalise = reader.flag({"expert_weights_norm", "norm_topk_prob"}, sigmoid);
   if (reader.text({"", "topk_method"}, "") == "greedy") return;
   route.groups = reader.integer({"expert_group_count", "n_group"}, 1, {1, kMaxExperts});

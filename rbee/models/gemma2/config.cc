@@ -8,7 +8,9 @@ namespace {
 // query_pre_attn_scalar is the head size, but for the 27B model (46 layers) the width by heads;
 // GGUF files do not say it.
 double read_query_scalar(const ConfigReader& reader, const ModelConfig& config) {
-  if (!reader.is_gguf()) return reader.number({"", "query_pre_attn_scalar"}, 256);
+  if (!reader.is_gguf()) {
+    return reader.number({"", "query_pre_attn_scalar"}, 256, io::kAboveZero);
+  }
   constexpr int64_t kLayersOf27B = 46;
   return static_cast<double>(config.layers == kLayersOf27B ? config.dim / config.heads
                                                            : config.head_dim);
@@ -16,9 +18,7 @@ double read_query_scalar(const ConfigReader& reader, const ModelConfig& config) 
 
 float read_softcap(const ConfigReader& reader, Field field, double fallback) {
   if (reader.is_null(field)) return 0;
-  const double cap = reader.number(field, fallback);
-  check(cap >= 0, "model config", reader.describe(field), " is ", cap, ", wanted 0 or more");
-  return static_cast<float>(cap);
+  return static_cast<float>(reader.number(field, fallback, io::kFromZero));
 }
 
 }  // namespace
@@ -36,7 +36,6 @@ Gemma2Config read_gemma2_config(const ConfigReader& reader) {
   config.activation = read_activation(reader, "gelu_pytorch_tanh");
   config.rope = read_rope(reader, config, 10000);
   const double scalar = read_query_scalar(reader, config);
-  check(scalar > 0, "model config", "query_pre_attn_scalar is ", scalar, ", wanted above 0");
   config.attention_scale = static_cast<float>(1 / std::sqrt(scalar));
   config.attention_softcap =
       read_softcap(reader, {"attn_logit_softcapping", "attn_logit_softcapping"}, 50);

@@ -5,12 +5,12 @@
 namespace rbee::models {
 namespace {
 
-constexpr const char* kOp = "model config";
-
 // query_pre_attn_scalar is the head size, but for the 27B model (62 layers) the width by heads;
 // GGUF files do not say it.
 double read_query_scalar(const ConfigReader& reader, const ModelConfig& config) {
-  if (!reader.is_gguf()) return reader.number({"", "query_pre_attn_scalar"}, 256);
+  if (!reader.is_gguf()) {
+    return reader.number({"", "query_pre_attn_scalar"}, 256, io::kAboveZero);
+  }
   constexpr int64_t kLayersOf27B = 62;
   return static_cast<double>(config.layers == kLayersOf27B ? config.dim / config.heads
                                                            : config.head_dim);
@@ -22,7 +22,7 @@ nn::RopeOptions read_local_rope(const ConfigReader& reader, const ModelConfig& c
   rope.rotary_dim = config.head_dim;
   rope.base = reader.number(
       {"rope.freq_base_swa", "rope_parameters.sliding_attention.rope_theta|rope_local_base_freq"},
-      10000);
+      10000, kRopeBase);
   return rope;
 }
 
@@ -50,11 +50,9 @@ Gemma3Config read_gemma3_config(const ConfigReader& reader) {
   config.global_rope = read_rope(reader, config, 1000000, "full_attention");
   config.local_rope = read_local_rope(reader, config);
   const double scalar = read_query_scalar(reader, config);
-  check(scalar > 0, kOp, "query_pre_attn_scalar is ", scalar, ", wanted above 0");
   config.attention_scale = static_cast<float>(1 / std::sqrt(scalar));
-  const double cap = reader.number({"final_logit_softcapping", "final_logit_softcapping"}, 0);
-  check(cap >= 0, kOp, "final_logit_softcapping is ", cap, ", wanted 0 or more");
-  config.logit_softcap = static_cast<float>(cap);
+  config.logit_softcap = static_cast<float>(
+      reader.number({"final_logit_softcapping", "final_logit_softcapping"}, 0, io::kFromZero));
   const int64_t period = read_period(reader);
   config.windows = layer_windows(reader, config, read_window(reader, 4096),
                                  [&](int64_t layer) { return (layer + 1) % period != 0; });

@@ -143,8 +143,8 @@ Gemma3PictureConfig read_config(const io::Checkpoint& checkpoint, int64_t text_w
   check(config.width % config.heads == 0, kOp, reader.describe(kHeads), " is ", config.heads,
         ", which does not divide the width of ", config.width);
   config.ffn_width = reader.integer({"vision.feed_forward_length", "intermediate_size"}, 4304);
-  config.norm_eps = static_cast<float>(
-      reader.number({"vision.attention.layer_norm_epsilon", "layer_norm_eps"}, 1e-6));
+  config.norm_eps = static_cast<float>(reader.number(
+      {"vision.attention.layer_norm_epsilon", "layer_norm_eps"}, 1e-6, io::kZeroToOne));
   config.text_width = text_width;
   return config;
 }

@@ -10,15 +10,13 @@ constexpr const char* kOp = "model config";
 float read_limit(const ConfigReader& reader) {
   constexpr Field kAlpha{"", "swiglu_alpha"};
   constexpr double kOwnAlpha = 1.702;
-  const double alpha = reader.number(kAlpha, kOwnAlpha);
+  const double alpha = reader.number(kAlpha, kOwnAlpha, {});
   if (std::fabs(alpha - kOwnAlpha) > 1e-6) {
     fail(Code::unsupported, kOp, reader.describe(kAlpha), " is ", alpha, "; only ", kOwnAlpha,
          " is implemented");
   }
   constexpr Field kLimit{"", "swiglu_limit"};
-  const double limit = reader.number(kLimit, 7);
-  check(limit > 0, kOp, reader.describe(kLimit), " is ", limit, ", wanted above 0");
-  return static_cast<float>(limit);
+  return static_cast<float>(reader.number(kLimit, 7, io::kAboveZero));
 }
 
 }  // namespace

@@ -55,10 +55,9 @@ AutoencoderConfig AutoencoderConfig::read(const io::JsonConfig& config) {
   out.quant_conv = config.flag_or("use_quant_conv", true);
   out.post_quant_conv = config.flag_or("use_post_quant_conv", true);
   out.force_upcast = config.flag_or("force_upcast", true);
-  out.scaling_factor = static_cast<float>(config.number_or("scaling_factor", 0.18215));
+  out.scaling_factor =
+      static_cast<float>(config.number_or("scaling_factor", 0.18215, io::kAboveZero));
   out.shift_factor = static_cast<float>(config.number_or("shift_factor", 0));
-  check(out.scaling_factor > 0, config.describe("scaling_factor"), "is ", out.scaling_factor,
-        ", wanted a number above 0");
   return out;
 }
 

@@ -40,7 +40,7 @@ ClipTextConfig ClipTextConfig::read(const io::JsonConfig& config) {
         " do not divide the hidden_size of ", out.width);
   out.ffn_width = config.integer_or("intermediate_size", 2048);
   out.positions = config.integer_or("max_position_embeddings", 77);
-  out.norm_eps = static_cast<float>(config.number_or("layer_norm_eps", 1e-5));
+  out.norm_eps = static_cast<float>(config.number_or("layer_norm_eps", 1e-5, io::kZeroToOne));
   out.activation = read_activation(config);
   out.projection = config.integer_or("projection_dim", 512);
   const int64_t eos = config.integer_or("eos_token_id", 49407, {0, out.vocab_size - 1});

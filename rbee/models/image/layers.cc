@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rbee/core/error.h"
 #include "rbee/ops/concat.h"
 #include "rbee/ops/elementwise.h"
 #include "rbee/ops/upsample.h"
@@ -21,6 +22,8 @@ bool multiplies_int8(std::string_view weight) {
 
 Tensor embedding_frequencies(int64_t width, double shift, Device& device) {
   const int64_t half = width / 2;
+  check(static_cast<double>(half) > shift, "freq_shift", shift, ", wanted less than the ", half,
+        " frequencies of an embedding");
   std::vector<float> values;
   for (int64_t i = 0; i < half; ++i) {
     const double exponent = static_cast<double>(i) / (static_cast<double>(half) - shift);

@@ -45,7 +45,7 @@ T5TextConfig T5TextConfig::read(const io::JsonConfig& config) {
   check(out.buckets % 4 == 0 && out.max_distance > out.buckets / 4,
         config.describe("relative_attention_num_buckets"), out.buckets,
         " are no multiple of 4 whose quarter is below the max_distance of ", out.max_distance);
-  out.norm_eps = static_cast<float>(config.number_or("layer_norm_epsilon", 1e-6));
+  out.norm_eps = static_cast<float>(config.number_or("layer_norm_epsilon", 1e-6, io::kZeroToOne));
   out.activation = read_activation(config);
   return out;
 }

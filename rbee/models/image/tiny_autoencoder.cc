@@ -60,7 +60,7 @@ TinyAutoencoderConfig TinyAutoencoderConfig::read(const io::JsonConfig& config) 
         "it lists ", out.decoder_blocks.size(), " levels, wanted at most ", kMostLevels);
   out.width = read_width(config);
   out.latent_channels = config.integer_or("latent_channels", 4, {1, 1 << 10});
-  out.scaling_factor = static_cast<float>(config.number_or("scaling_factor", 1));
+  out.scaling_factor = static_cast<float>(config.number_or("scaling_factor", 1, io::kAboveZero));
   out.shift_factor = static_cast<float>(config.number_or("shift_factor", 0));
   return out;
 }

@@ -173,9 +173,9 @@ UnetConfig UnetConfig::read(const JsonConfig& config, UnetPaths paths) {
   }
   read_levels(config, paths, out);
   out.groups = config.integer_or("norm_num_groups", 32);
-  out.eps = static_cast<float>(config.number_or("norm_eps", 1e-5));
+  out.eps = static_cast<float>(config.number_or("norm_eps", 1e-5, io::kZeroToOne));
   out.sin_first = !config.flag_or("flip_sin_to_cos", true);
-  out.frequency_shift = config.number_or("freq_shift", 0);
+  out.frequency_shift = config.number_or("freq_shift", 0, io::kZeroToOne);
   out.guidance_width = config.integer_or("time_cond_proj_dim", 0, {0, 1 << 16});
   read_added(config, out);
   return out;

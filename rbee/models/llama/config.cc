@@ -14,9 +14,7 @@ nn::Bias read_bias(const ConfigReader& reader, std::string_view hf) {
 }
 
 double read_scale(const ConfigReader& reader, Field field) {
-  const double scale = reader.number(field, 1);
-  check(scale > 0, kOp, reader.describe(field), " is ", scale, ", wanted above 0");
-  return scale;
+  return reader.number(field, 1, io::kAboveZero);
 }
 
 void read_granite_scales(const ConfigReader& reader, LlamaConfig& config) {
@@ -41,7 +39,7 @@ std::vector<bool> read_smollm3_layers(const ConfigReader& reader, const LlamaCon
   }
   constexpr Field kList{"", "no_rope_layers"};
   const auto layers = static_cast<size_t>(config.layers);
-  const std::vector<double> list = reader.numbers(kList);  // 1 = rotated, against its name
+  const std::vector<double> list = reader.numbers(kList, {});  // 1 = rotated, against its name
   std::vector<bool> rotated;
   if (!list.empty()) {
     check(list.size() >= layers, kOp, reader.describe(kList), " has ", list.size(), " entries for ",

@@ -17,7 +17,7 @@ nn::RopeOptions read_local_rope(const ConfigReader& reader, const ModelConfig& c
   rope.rotary_dim = config.head_dim;
   rope.base = reader.number(
       {"rope.freq_base_swa", "rope_parameters.sliding_attention.rope_theta|local_rope_theta"},
-      10000);
+      10000, kRopeBase);
   return rope;
 }
 
@@ -54,8 +54,8 @@ ModernBertConfig read_modern_bert_config(const ConfigReader& reader) {
                                                .layer_norm = true})};
   config.causal = false;
   config.activation = read_activation(reader, "gelu");
-  config.global_rope =
-      read_rope(reader, config, reader.number({"", "global_rope_theta"}, 160000), "full_attention");
+  const double base = reader.number({"", "global_rope_theta"}, 160000, kRopeBase);
+  config.global_rope = read_rope(reader, config, base, "full_attention");
   config.local_rope = read_local_rope(reader, config);
   const int64_t period = read_period(reader);
   const int64_t window = reader.integer({"attention.sliding_window", "local_attention"},

@@ -21,7 +21,7 @@ void refuse_other_shapes(const ConfigReader& reader) {
     refuse(reader, {"", name}, reader.flag({"", name}, false), "false");
   }
   constexpr Field kFraction{"", "rotary_emb_fraction"}, kScaleBase{"", "rotary_emb_scale_base"};
-  refuse(reader, kFraction, reader.number(kFraction, 1.0) != 1.0, "1");
+  refuse(reader, kFraction, reader.number(kFraction, 1.0, {}) != 1.0, "1");
   refuse(reader, kScaleBase, reader.has(kScaleBase), "null");
   constexpr Field kShared{"", "num_shared_experts"}, kDivisor{"", "ffn_div"};
   refuse(reader, kShared, reader.integer(kShared, 0, {0, 1 << 10}) != 0, "0");
@@ -98,7 +98,7 @@ NomicBertConfig read_nomic_bert_config(const ConfigReader& reader) {
   read_feed_forward(reader, config);
   read_biases(reader, config);
   read_layers_of_experts(reader, config);
-  config.rope = read_rope(reader, config, reader.number({"", "rotary_emb_base"}, 1000));
+  config.rope = read_rope(reader, config, reader.number({"", "rotary_emb_base"}, 1000, kRopeBase));
   // A factor stretches the rope for texts beyond the trained ones, each by its own length.
   constexpr Field kStretch{"", "rotary_scaling_factor"};
   if (reader.has(kStretch)) {

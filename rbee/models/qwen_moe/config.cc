@@ -14,7 +14,7 @@ std::vector<bool> sparse_layers(const ConfigReader& reader, const ModelConfig& c
     sparse[i] = (static_cast<int64_t>(i) + 1) % step == 0;
   }
   constexpr Field kDense{"", "mlp_only_layers"};
-  for (const double layer : reader.numbers(kDense)) {
+  for (const double layer : reader.numbers(kDense, {})) {
     const bool found = layer >= 0 && layer < static_cast<double>(config.layers) &&
                        layer == static_cast<double>(static_cast<int64_t>(layer));
     check(found, kOp, reader.describe(kDense), " has ", layer, ", wanted layers from 0 to ",

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -137,7 +139,11 @@ TEST_F(BadCheckpointTest, ConfigFields) {
       {"max_position_embeddings", 0, Code::invalid_argument, {"max_position_embeddings is 0"}},
       {"rms_norm_eps", -1, Code::invalid_argument, {"rms_norm_eps is -1"}},
       {"rms_norm_eps", "small", Code::invalid_argument, {"rms_norm_eps is \"small\""}},
-      {"rope_theta", 0, Code::invalid_argument, {"base is 0"}},
+      {"rms_norm_eps", 1e300, Code::invalid_argument, {"rms_norm_eps is 1e+300", "from 0 to 1"}},
+      {"rope_theta", 0, Code::invalid_argument, {"config.json's rope_theta is 0", "from 1 to"}},
+      {"rope_theta", 1, Code::invalid_argument, {"base is 1"}},
+      {"rope_theta", 1e300, Code::invalid_argument, {"rope_theta is 1e+300", "to 3.4028235e+38"}},
+      {"partial_rotary_factor", -0.5, Code::invalid_argument, {"partial_rotary_factor is -0.5"}},
       {"partial_rotary_factor", 2.0, Code::invalid_argument, {"partial_rotary_factor is 2"}},
       {"hidden_act", "snake", Code::unsupported, {"hidden_act", "snake", "silu"}},
       {"attention_bias", true, Code::not_found, {"model.layers.0.self_attn.q_proj.bias", "(64)"}},
@@ -162,6 +168,22 @@ TEST_F(BadCheckpointTest, RopeScaling) {
        Code::invalid_argument,
        {"factor is 0"}},
       {"rope_scaling",
+       {{"type", "linear"}, {"factor", 1e300}},
+       Code::invalid_argument,
+       {"rope_scaling.factor is 1e+300", "3.4028235e+38"}},
+      {"rope_scaling",
+       {{"type", "yarn"}, {"factor", 4}, {"attention_factor", -1}},
+       Code::invalid_argument,
+       {"rope_scaling.attention_factor is -1"}},
+      {"rope_scaling",
+       {{"type", "yarn"}, {"factor", 4}, {"beta_fast", 0}},
+       Code::invalid_argument,
+       {"rope_scaling.beta_fast is 0"}},
+      {"rope_scaling",
+       {{"type", "yarn"}, {"factor", 4}, {"mscale", 1e39}},
+       Code::invalid_argument,
+       {"rope_scaling.mscale is 1e+39", "from 0 to 1000"}},
+      {"rope_scaling",
        {{"type", "linear"}, {"factor", "2"}},
        Code::invalid_argument,
        {"factor is \"2\""}},
@@ -172,7 +194,7 @@ TEST_F(BadCheckpointTest, RopeScaling) {
       {"rope_scaling",
        {{"type", "longrope"}, {"short_factor", {1, 1, 1, 1, 1, 1, 1, 0}}},
        Code::invalid_argument,
-       {"short_factor[7] is 0"}},
+       {"rope_scaling.short_factor is 0"}},
       {"rope_scaling",
        {{"type", "longrope"}, {"short_factor", 1}},
        Code::invalid_argument,
@@ -344,6 +366,14 @@ TEST_F(BadCheckpointTest, GgufFields) {
   expect_error(
       changed_gguf("llama", [](std::string& b) { set_u32(b, "llama.rope.dimension_count", 18); }),
       Code::invalid_argument, {"llama.rope.dimension_count is 18"});
+  const auto with_float = [&](const std::string& key, float value) {
+    return changed_gguf("llama",
+                        [&](std::string& b) { set_u32(b, key, std::bit_cast<uint32_t>(value)); });
+  };
+  const std::string eps = "llama.attention.layer_norm_rms_epsilon", base = "llama.rope.freq_base";
+  expect_error(with_float(eps, NAN), Code::invalid_argument, {eps + " is nan", "from 0 to 1"});
+  expect_error(with_float(eps, -1), Code::invalid_argument, {eps + " is -1"});
+  expect_error(with_float(base, INFINITY), Code::invalid_argument, {base + " is inf", "from 1 to"});
 }
 
 TEST_F(BadCheckpointTest, GgufTensors) {

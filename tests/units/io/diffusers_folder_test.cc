@@ -119,18 +119,25 @@ TEST(JsonConfigTest, ReadsEachKindAndFallsBack) {
 }
 
 TEST(JsonConfigTest, ErrorsNameFieldAndValue) {
-  const JsonConfig config(R"({"a": 8.5, "big": 1e300, "list": [1, "x"], "word": 3})",
+  const JsonConfig config(R"({"a": 8.5, "big": 1e300, "list": [1, "x"], "word": 3,
+                              "bigs": [1, -1e39]})",
                           "config.json");
   const auto wrong = [&](const std::vector<std::string>& parts, const auto& action) {
     expect_error(Code::invalid_argument, parts, action);
   };
   wrong({"config.json: a", "8.5", "1 to 16"}, [&] { config.integer("a", {1, 16}); });
   wrong({"config.json: big", "1e+300"}, [&] { config.integer("big"); });
+  wrong({"config.json: big", "1e+300", "to 3.4028235e+38"}, [&] { config.number_or("big", 0); });
+  wrong({"config.json: bigs", "-1e+39"}, [&] { config.numbers("bigs"); });
+  wrong({"config.json: a", "8.5", "from 0 to 1"}, [&] { config.number_or("a", 0, kZeroToOne); });
+  wrong({"config.json: word", "3", "from 4 to 5"}, [&] { config.number_or("word", 4, {4, 5}); });
   wrong({"config.json: list", "\"x\""}, [&] { config.integers("list"); });
   wrong({"config.json: list", "x"}, [&] { config.integer_each("list", 3); });
   wrong({"config.json: word", "3", "a text"}, [&] { config.text("word"); });
   wrong({"config.json: word", "an object"}, [&] { config.section("word"); });
   expect_error(Code::not_found, {"config.json: gone", "missing"}, [&] { config.integer("gone"); });
+  wrong({"config.json: no JSON: line 2, column 7: expected a comma or }, found \"\"\""},
+        [] { JsonConfig("{\"a\": NaN,\n\"b\":1 \"c\":2}", "config.json"); });
 }
 
 }  // namespace

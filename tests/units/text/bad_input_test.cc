@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "mixed_text.h"
@@ -192,6 +193,10 @@ TEST(TokenizerGguf, ErrorsNameTheField) {
   GgufVocab vocab = tiny_gguf();
   vocab.scores.pop_back();
   EXPECT_EQ(gguf_error(vocab), "tokenizer.ggml.scores: 3 scores for 4 tokens");
+  vocab = tiny_gguf();
+  vocab.model = "t5";
+  vocab.scores[1] = -std::numeric_limits<float>::infinity();
+  EXPECT_EQ(gguf_error(vocab), "tokenizer.ggml.scores: a score is infinite");
   vocab = tiny_gguf();
   vocab.eos = 4;
   EXPECT_EQ(gguf_error(vocab), "tokenizer.ggml.eos_token_id: 4 is outside of 4 tokens");

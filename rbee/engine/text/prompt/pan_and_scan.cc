@@ -19,9 +19,7 @@ PanAndScan settings_of(const io::JsonConfig& settings) {
   out.on = settings.flag_or("do_pan_and_scan", out.on);
   out.min_crop = whole("pan_and_scan_min_crop_size", out.min_crop, kSides);
   out.max_crops = whole("pan_and_scan_max_num_crops", out.max_crops, kCrops);
-  out.min_ratio = settings.number_or(kRatio, out.min_ratio);
-  check(out.min_ratio >= 1 && out.min_ratio <= kSides, settings.describe(kRatio), "is ",
-        out.min_ratio, ", wanted a number from 1 to ", kSides);
+  out.min_ratio = settings.number_or(kRatio, out.min_ratio, {1, kSides});
   return out;
 }
 
