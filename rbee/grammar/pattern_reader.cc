@@ -40,7 +40,7 @@ char32_t PatternReader::next_char() {
   return out;
 }
 
-char32_t PatternReader::hex(int digits) {
+char32_t PatternReader::hex_number(int digits) {
   char32_t out = 0;
   for (int i = 0; i < digits; ++i) {
     const char c = look();
@@ -49,6 +49,11 @@ char32_t PatternReader::hex(int digits) {
     out = out * 16 + static_cast<char32_t>(letter ? (c | 0x20) - 'a' + 10 : c - '0');
     advance();
   }
+  return out;
+}
+
+char32_t PatternReader::hex(int digits) {
+  const char32_t out = hex_number(digits);
   if (out > 0x10FFFF || (out >= 0xD800 && out <= 0xDFFF)) refuse("this is no character");
   return out;
 }

@@ -36,7 +36,8 @@ class PatternReader {
   std::string_view text() const { return text_; }
   // A whole character. Must not be called at the end.
   char32_t next_char();
-  // Reads exactly `digits` hexadecimal digits.
+  // Reads exactly `digits` hexadecimal digits: a number, or what must be a character.
+  char32_t hex_number(int digits);
   char32_t hex(int digits);
   // Blanks, new lines, and comments from # to the end of a line.
   void skip_space();

@@ -507,7 +507,7 @@ class Parser {
     } else if (kind == 'p' || kind == 'P') {
       return parse_property(kind == 'p');
     } else if (kind == 'u') {
-      c = reader_.hex(4);
+      c = parse_unicode();
     } else if (kind >= '1' && kind <= '9') {
       reader_.refuse("references are not supported");
     } else if ((kind >= 'a' && kind <= 'z') || (kind >= 'A' && kind <= 'Z')) {
@@ -524,6 +524,16 @@ class Parser {
 
   static bool is_single(const Ranges& ranges) {
     return ranges.size() == 1 && ranges[0].low == ranges[0].high;
+  }
+
+  // As ECMA-262: \uHHHH, a pair of them for a character that takes two in UTF-16, or \u{H...}.
+  char32_t parse_unicode() {
+    if (reader_.skip("{")) return parse_braced_hex();
+    const char32_t high = reader_.hex_number(4);
+    if (high < 0xD800 || high > 0xDFFF) return high;
+    const char32_t low = high < 0xDC00 && reader_.skip("\\u") ? reader_.hex_number(4) : 0;
+    if (low < 0xDC00 || low > 0xDFFF) reader_.refuse("this is half of a character");
+    return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
   }
 
   char32_t parse_braced_hex() {

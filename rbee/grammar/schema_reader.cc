@@ -99,8 +99,29 @@ class Reader : public nlohmann::json_sax<Schema> {
   }
 
   bool close() {
+    const Open& done = open_.back();
+    const bool is_schema = done.value->is_object() && !done.names;
+    if (is_schema && std::ranges::none_of(open_, &Open::exact)) split_bounds(*done.value);
     open_.pop_back();
     return true;
+  }
+
+  // Draft 4, and OpenAPI 3.0 after it, say by a boolean whether a bound itself is excluded.
+  static void split_bounds(Schema& schema) {
+    for (const auto& [exclusive, bound] :
+         {std::pair{"exclusiveMinimum", "minimum"}, std::pair{"exclusiveMaximum", "maximum"}}) {
+      const auto flag = schema.find(exclusive);
+      if (flag == schema.end() || !flag->is_boolean()) continue;
+      const bool excluded = flag->get<bool>();
+      const auto limit = schema.find(bound);
+      if (excluded && limit == schema.end()) continue;  // no draft allows it
+      if (excluded) {
+        *flag = std::move(*limit);
+        schema.erase(bound);
+      } else {
+        schema.erase(exclusive);
+      }
+    }
   }
 
   Schema root_;

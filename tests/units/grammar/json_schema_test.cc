@@ -47,6 +47,17 @@ TEST(JsonSchema, TextsAreAcceptedOrNot) {
        {"[1]", R"([1,"b",3])"}},
       {R"({"prefixItems":[{"const":1}],"items":{"const":2}})", {"[1]", "[1,2,2]"}, {"[]", "[1,1]"}},
       {R"({"type":"array","maxItems":0})", {"[]", "[ ]"}, {"[1]"}},
+      // Draft 4 and OpenAPI 3.0
+      {R"({"type":"integer","minimum":3,"exclusiveMinimum":true,
+          "maximum":6,"exclusiveMaximum":true})",
+       {"4", "5"},
+       {"3", "6"}},
+      {R"({"type":"integer","minimum":3,"exclusiveMinimum":false,"maximum":4})",
+       {"3", "4"},
+       {"2", "5"}},
+      {R"({"const":{"minimum":3,"exclusiveMinimum":true}})",
+       {R"({"minimum":3,"exclusiveMinimum":true})"},
+       {R"({"exclusiveMinimum":3})"}},
       {R"({"enum":["a",1,null,{"x":[true]},"\u00e9\""]})",
        {R"("a")", "1", "null", R"({"x":[true]})", "\"\xC3\xA9\\\"\""},
        {R"("b")", "2"}},
@@ -467,6 +478,7 @@ TEST(JsonSchema, WhatCannotBeHeldIsRefusedByName) {
   expect(R"({"type":"string","minLength":2147483647})", "#", "minLength is above 100000");
   expect(R"({"minItems":100001})", "#", "minItems is above 100000");
   expect(R"({"minProperties":100001})", "#", "minProperties is above 100000");
+  expect(R"({"type":"integer","exclusiveMinimum":true})", "#:", "exclusiveMinimum must be");
   expect("{", "json_schema", "line 1, column 2: expected a name");
   expect("\"\xFF\"", "json_schema", "line 1, column 2: the byte 0xff");
   std::string deep;
