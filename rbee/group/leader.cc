@@ -194,7 +194,11 @@ std::vector<LinkLoaded> GroupLeader::wait_until_loaded() {
   std::unique_lock lock(mutex_);
   std::vector<LinkLoaded> out;
   for (const Rank& other : others_) {
-    changed_.wait(lock, [&] { return failure_ || lost_ || other.loaded; });
+    const auto told = [&] { return failure_ || lost_ || other.loaded; };
+    if (!changed_.wait_for(lock, options_.times.start, told)) {
+      fail(Code::device, kOp, "rank ", out.size() + 1, " has not loaded its part ",
+           options_.times.start.count(), " ms after the leader");
+    }
     fail_if_lost();
     out.push_back(*other.loaded);
   }

@@ -8,7 +8,7 @@
 
 namespace rbee::group {
 
-// An open descriptor. Internal to this folder, as all of this header.
+// An open descriptor.
 class Descriptor {
  public:
   Descriptor() = default;

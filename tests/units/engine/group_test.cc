@@ -38,6 +38,11 @@ class Repeating final : public StepListener {
     ++steps;
     stepper_->repeat(same);
   }
+  void on_rows(const RowsCommand& command) override {
+    const auto same = std::get<RowsCommand>(decode_command(encode_command(command)));
+    EXPECT_EQ(same, command);
+    stepper_->repeat(same);
+  }
   void on_lora(const LoraCommand& command) override {
     const auto same = std::get<LoraCommand>(decode_command(encode_command(command)));
     EXPECT_EQ(same, command);
@@ -178,7 +183,7 @@ TEST(GroupCommands, ThatAreCutOrWrongAreRefused) {
   EXPECT_EQ(refusal([&] { decode_command(encode_command(OpenCommand{0, 4, {}})); }),
             "group message: open.cache_tokens 0 is outside of 1 to 2147483647");
   EXPECT_EQ(refusal([] { decode_command(std::vector{std::byte{9}}); }),
-            "group message: its kind 9 is outside of 0 to 2");
+            "group message: its kind 9 is outside of 0 to 3");
 }
 
 TEST(GroupCommands, NumbersOutsideOfTheModelAreRefused) {
@@ -197,6 +202,8 @@ TEST(GroupCommands, NumbersOutsideOfTheModelAreRefused) {
   EXPECT_EQ(with(8, 5), "group: a sequence's length 5 is outside of 1 to 4");
   EXPECT_EQ(with(9, 2), "group: a block 2 is outside of 0 to 1");
   EXPECT_EQ(with(10, 2), "group: a row 2 is outside of 0 to 1");
+  EXPECT_EQ(refusal([&] { stepper.repeat(RowsCommand{.first = 0, .count = 2}); }),
+            "group: rows 0 to 2 are outside of the last step's 1");
 }
 
 }  // namespace

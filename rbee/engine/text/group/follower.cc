@@ -25,6 +25,10 @@ class Follower {
     check(stepper_.has_value(), "group", "a step came before a cache was opened");
     stepper_->repeat(command);
   }
+  void operator()(const RowsCommand& command) {
+    check(stepper_.has_value(), "group", "rows came before a cache was opened");
+    stepper_->repeat(command);
+  }
   void operator()(const LoraCommand& command) {
     models::LoraAdapter(command.path, model_).put(command.slot);
   }

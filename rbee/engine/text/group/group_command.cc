@@ -9,7 +9,7 @@ constexpr const char* kOp = "group message";
 constexpr int64_t kMost = int64_t{1} << 24;  // of anything that a step counts
 constexpr int64_t kMostPath = 4096;
 
-enum class Kind : uint8_t { open, step, lora };
+enum class Kind : uint8_t { open, step, rows, lora };
 
 void put(group::WireWriter& out, const OpenCommand& command) {
   out.put(command.cache_tokens);
@@ -26,6 +26,11 @@ void put(group::WireWriter& out, const StepCommand& command) {
   out.put(static_cast<uint8_t>(command.key_ends));
   out.put_list(std::span<const int32_t>(command.values));
   out.put_list(std::span<const float>(command.scales));
+}
+
+void put(group::WireWriter& out, const RowsCommand& command) {
+  out.put(command.first);
+  out.put(command.count);
 }
 
 void put(group::WireWriter& out, const LoraCommand& command) {
@@ -75,9 +80,14 @@ StepCommand take_step(group::WireReader& in) {
   return out;
 }
 
+RowsCommand take_rows(group::WireReader& in) {
+  const int64_t first = in.take_within("rows.first", 0, kMost);
+  return {.first = first, .count = in.take_within("rows.count", 1, kMost)};
+}
+
 LoraCommand take_lora(group::WireReader& in) {
   LoraCommand out;
-  out.slot = static_cast<int32_t>(in.take<int32_t>("lora.slot"));
+  out.slot = in.take<int32_t>("lora.slot");
   check(out.slot >= 1, kOp, "lora.slot ", out.slot, " is below 1");
   out.path = in.take_text("lora.path", kMostPath);
   return out;
@@ -89,6 +99,8 @@ GroupCommand take(Kind kind, group::WireReader& in) {
       return take_open(in);
     case Kind::step:
       return take_step(in);
+    case Kind::rows:
+      return take_rows(in);
     case Kind::lora:
       return take_lora(in);
   }

@@ -24,6 +24,10 @@ void TextGroup::on_step(const StepCommand& command) {
   leader_->command(encode_command(command));
 }
 
+void TextGroup::on_rows(const RowsCommand& command) {
+  leader_->command(encode_command(command));
+}
+
 void TextGroup::on_lora(const LoraCommand& command) {
   leader_->command(encode_command(command));
 }

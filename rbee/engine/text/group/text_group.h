@@ -23,6 +23,7 @@ class TextGroup final : public StepListener {
 
   void on_open(const OpenCommand& command) override;
   void on_step(const StepCommand& command) override;
+  void on_rows(const RowsCommand& command) override;
   void on_lora(const LoraCommand& command) override;
   [[noreturn]] void on_failure(const std::exception& error) override;
 

@@ -38,6 +38,14 @@ struct StepCommand {
   bool operator==(const StepCommand&) const = default;
 };
 
+// Whole rows of the last step's logits go to the leader.
+struct RowsCommand {
+  int64_t first = 0;
+  int64_t count = 0;
+
+  bool operator==(const RowsCommand&) const = default;
+};
+
 // An adapter's file or folder goes into a slot of the layers.
 struct LoraCommand {
   int32_t slot = 0;
@@ -53,6 +61,7 @@ class StepListener {
   virtual ~StepListener() = default;
   virtual void on_open(const OpenCommand& command) = 0;
   virtual void on_step(const StepCommand& command) = 0;
+  virtual void on_rows(const RowsCommand& command) = 0;
   virtual void on_lora(const LoraCommand& command) = 0;
   // The leader could not do what the others have been told: their states differ from now on.
   // Throws device.

@@ -111,7 +111,7 @@ Stepper::~Stepper() {
 
 std::span<float> Stepper::step(std::span<const Work> work, std::span<const int32_t> logit_rows) {
   evaluate(work, logit_rows, {});
-  return to_host(logits_);
+  return rows_to_host(0, logits_.dim(0));
 }
 
 void Stepper::run(std::span<const Work> work, std::span<const int32_t> logit_rows) {
@@ -162,7 +162,7 @@ std::span<float> Stepper::logit_row(int64_t row) {
   }
   const int64_t at =
       picked_.empty() ? row : static_cast<int64_t>(picked_[static_cast<size_t>(row)]);
-  return to_host(logits_.slice(Axis{0}, at, 1));
+  return rows_to_host(at, 1);
 }
 
 std::span<float> Stepper::to_host(const Tensor& logits) {

@@ -93,6 +93,7 @@ class Stepper {
   // Does what another rank's Stepper does, which has the same cache. Throws invalid_argument if a
   // number in its list is outside of the model or the cache.
   void repeat(const StepCommand& command);
+  void repeat(const RowsCommand& command);
 
   KvBlockPool& pool() { return *pool_; }
   const KvBlockPool& pool() const { return *pool_; }
@@ -206,6 +207,8 @@ class Stepper {
   // Copies `list` through host memory that the device reads; the last step's copy must have ended.
   template <typename T>
   void upload(std::span<const T> list, const Tensor& to, HostBuffer& through);
+  // Rows of logits_, whole, on the host; the listener hears of it.
+  std::span<float> rows_to_host(int64_t first, int64_t count);
   std::span<float> to_host(const Tensor& logits);
 
   const models::LanguageModel& model_;

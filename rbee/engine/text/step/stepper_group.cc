@@ -74,4 +74,21 @@ void Stepper::repeat(const StepCommand& command) {
            {.count = command.top_logits, .vocab = command.vocab, .scales = command.scales});
 }
 
+void Stepper::repeat(const RowsCommand& command) {
+  const int64_t rows = logits_.defined() ? logits_.dim(0) : 0;
+  check(command.first + command.count <= rows, kOp, "rows ", command.first, " to ",
+        command.first + command.count, " are outside of the last step's ", rows);
+  to_host(logits_.slice(Axis{0}, command.first, command.count));
+}
+
+std::span<float> Stepper::rows_to_host(int64_t first, int64_t count) {
+  if (listener_ == nullptr || count == 0) return to_host(logits_.slice(Axis{0}, first, count));
+  listener_->on_rows({.first = first, .count = count});
+  try {
+    return to_host(logits_.slice(Axis{0}, first, count));
+  } catch (const std::exception& error) {
+    listener_->on_failure(error);
+  }
+}
+
 }  // namespace rbee::engine
