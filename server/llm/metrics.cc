@@ -100,6 +100,19 @@ void write_engine(std::string& out, const engine::EngineStats& stats) {
   write_metric(out, "rbee_healthy", "gauge", "0 after a device error.", stats.healthy ? 1 : 0);
 }
 
+// Of a model that several ranks hold.
+void write_group(std::string& out, int32_t ranks, const engine::EngineStats& stats) {
+  if (ranks == 1) return;
+  write_metric(out, "rbee_group_ranks", "gauge", "Processes that hold the model together.", ranks);
+  write_metric(out, "rbee_group_commands_total", "counter", "Commands of rank 0 to the others.",
+               stats.group_commands);
+  write_metric(out, "rbee_group_bytes_total", "counter", "Bytes of these commands.",
+               stats.group_bytes);
+  write_metric(out, "rbee_group_wait_seconds_total", "counter",
+               "Time that rank 0 waited for ranks that were behind with commands.",
+               stats.group_wait_seconds);
+}
+
 }  // namespace
 
 Metrics::Metrics()
@@ -172,6 +185,7 @@ std::string Metrics::render(const engine::ModelInfo& model, const engine::Engine
   write_batching(out, stats, label);
   write_llama_names(out, stats);
   write_engine(out, stats);
+  write_group(out, model.ranks, stats);
   write_captured(out, model.capture_refusal.empty());
 
   const std::lock_guard lock(mutex_);

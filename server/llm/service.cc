@@ -271,7 +271,8 @@ WorkerService::State LlmService::state() const {
           .healthy = stats.healthy,
           .memory = {.used = model.weight_bytes + model.kv_cache_bytes,
                      .device = stats.device_memory_bytes,
-                     .device_free = stats.device_memory_free_bytes}};
+                     .device_free = stats.device_memory_free_bytes},
+          .group_ranks = model.ranks};
 }
 
 std::string LlmService::health_json() const {
@@ -288,6 +289,7 @@ std::string LlmService::health_json() const {
                         .memory_bytes = model.weight_bytes + model.kv_cache_bytes,
                         .uptime_seconds = uptime_seconds(),
                         .capture_refusal = model.capture_refusal,
+                        .group_ranks = model.ranks,
                         .response_prefix = responses_.prefix()});
 }
 

@@ -12,10 +12,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json worker(const WorkerInfo& info) {
-  return {{"id", info.id},          {"model_id", info.model_id},
-          {"device", info.device},  {"port", info.port},
-          {"status", info.status},  {"implementation", info.implementation},
-          {"version", info.version}};
+  Json out = {{"id", info.id},          {"model_id", info.model_id},
+              {"device", info.device},  {"port", info.port},
+              {"status", info.status},  {"implementation", info.implementation},
+              {"version", info.version}};
+  if (info.group_ranks > 1) out["tensor_parallel_size"] = info.group_ranks;
+  return out;
 }
 
 Json to_object(const LoadProgress& progress) {
@@ -47,6 +49,7 @@ std::string to_json(const Health& health) {
               {"max_pictures", health.max_pictures},
               {"uptime_seconds", rounded(health.uptime_seconds)},
               {"graphs", graphs(health.capture_refusal)}};
+  if (health.group_ranks > 1) out["tensor_parallel_size"] = health.group_ranks;
   if (health.ranks) out["ranks"] = *health.ranks;
   if (!health.response_prefix.empty()) out["response_prefix"] = health.response_prefix;
   return dump(out);

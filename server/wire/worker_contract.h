@@ -22,6 +22,7 @@ struct WorkerInfo {
   std::string status = "ready";  // starting, ready, busy, stopping or stopped
   std::string implementation;    // e.g. "llm-worker-rbee-cpu"
   std::string version;
+  int32_t group_ranks = 1;  // processes that hold the model together; told above 1
 };
 
 // Bytes: `used` by the model (weights and, for chats, the KV cache); and for a device with its own
@@ -57,6 +58,7 @@ struct Health {
   int64_t memory_bytes = 0;  // weights and KV cache
   double uptime_seconds = 0;
   std::string capture_refusal = {};  // why steps are not captured and replayed; empty: they are
+  int32_t group_ranks = 1;           // as WorkerInfo's
   std::optional<bool> ranks = {};    // of an embedding model (false) or reranker
   std::string response_prefix = {};  // of the ids of stored responses; empty: none are stored
 };

@@ -71,7 +71,8 @@ WorkerInfo WorkerService::info() const {
                     : now.busy                             ? "busy"
                                                            : "ready",
           .implementation = options_.implementation,
-          .version = options_.version};
+          .version = options_.version,
+          .group_ranks = now.group_ranks};
 }
 
 void WorkerService::tick(Clock::time_point now) {

@@ -96,6 +96,7 @@ class WorkerService {
     int32_t load = 0;  // requests that run or wait
     bool healthy = true;
     MemoryFigures memory;
+    int32_t group_ranks = 1;  // as WorkerInfo's
   };
   virtual State state() const = 0;
   virtual void count_rejected() = 0;
