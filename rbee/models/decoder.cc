@@ -31,11 +31,6 @@ CacheShape shape_of_cache(const ModelConfig& config, const group::Share& share) 
           .one_tensor = config.one_cache};
 }
 
-// Parts of whole 64 tokens, which kernels of products take at once, if every rank gets some.
-group::Range share_of_vocabulary(const ModelConfig& config, const group::Share& share) {
-  return share.range(config.vocab_size, share.unit_for_all(config.vocab_size, {64, 16, 1}));
-}
-
 void check_group(const LoadOptions& options) {
   const group::Membership& group = options.group;
   check_share(group.share);
@@ -113,7 +108,7 @@ Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, cons
     : config_(config),
       cache_shape_(shape_of_cache(config, weights.group().share)),
       group_(weights.group().view),
-      vocab_(share_of_vocabulary(config, weights.group().share)),
+      vocabulary_(config.vocab_size, weights.group()),
       host_(host),
       logit_scale_(spec.logit_scale),
       logit_softcap_(spec.logit_softcap),
@@ -145,7 +140,8 @@ Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, cons
 }
 
 void Decoder::take_output(const nn::WeightScope& weights) {
-  const nn::LinearShape shape = nn::part_of({.in = config_.dim, .out = config_.vocab_size}, vocab_);
+  const nn::LinearShape shape =
+      nn::part_of({.in = config_.dim, .out = config_.vocab_size}, vocabulary_.own());
   output_ = nn::Linear(weights / (config_.tied_embeddings ? "token_embd" : "output"), shape);
   output_.let_adapt(weights / "output", shape, DType::f32);
 }

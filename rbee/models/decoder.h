@@ -61,7 +61,7 @@ class Decoder final : public LanguageModel {
   Tensor states(const ForwardBatch& batch, nn::KvCache& cache) const override;
   CacheShape cache_shape() const override { return cache_shape_; }
   GroupView group() const override { return group_; }
-  group::Range vocab_range() const override { return vocab_; }
+  nn::SplitVocabulary vocabulary() const override { return vocabulary_; }
   HostLayers host_layers() const override { return host_; }
   int64_t cpu_moe_layers() const override;
   Tensor run_host_layers(const ForwardBatch& batch, nn::KvCache& cache) const override;
@@ -86,7 +86,7 @@ class Decoder final : public LanguageModel {
   ModelConfig config_;
   CacheShape cache_shape_;
   GroupView group_;
-  group::Range vocab_;
+  nn::SplitVocabulary vocabulary_;
   HostLayers host_;
   float logit_scale_, logit_softcap_;
   std::shared_ptr<const PictureEncoder> pictures_;

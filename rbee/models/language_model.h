@@ -13,6 +13,7 @@
 #include "rbee/models/picture_encoder.h"
 #include "rbee/nn/kv_cache.h"
 #include "rbee/nn/lora.h"
+#include "rbee/nn/split_vocabulary.h"
 #include "rbee/ops/attention.h"
 #include "rbee/tensor/tensor.h"
 
@@ -89,11 +90,12 @@ class LanguageModel {
             .head_dim = sizes.head_dim,
             .one_tensor = sizes.one_cache};
   }
-  // The rank of a group that the model was loaded for, and the tokens whose logits it computes: all
-  // of the vocabulary with a rank alone.
+  // The rank of a group that the model was loaded for, and which ranks compute which logits.
   virtual GroupView group() const { return {}; }
-  virtual group::Range vocab_range() const { return {0, config().vocab_size}; }
-  // Adds the batch's keys and values to the cache and returns logits (n, vocab_range().count) f32.
+  virtual nn::SplitVocabulary vocabulary() const {
+    return nn::SplitVocabulary(config().vocab_size);
+  }
+  // Adds the batch's keys and values to the cache and returns logits (n, vocabulary().own()) f32.
   // The cache has the model's cache_shape(). Const: one model may serve several caches. A model
   // with layers on the host takes their result in the batch. In a group, all ranks must run the
   // same batches; it throws device if the group has ended.

@@ -54,7 +54,7 @@ Tensor GroupModel::forward(const models::ForwardBatch& batch, nn::KvCache& cache
   const int64_t rows = batch.logit_rows.dim(0), vocab = config().vocab_size;
   std::vector<float> logits(static_cast<size_t>(rows * vocab));
   for (size_t rank = 0; rank < parts.size(); ++rank) {
-    const group::Range own = models_[rank]->vocab_range();
+    const group::Range own = models_[rank]->vocabulary().own();
     RB_ASSERT(parts[rank].shape() == (Shape{rows, own.count}));
     const std::vector<float> values = parts[rank].to_host<float>();
     for (int64_t row = 0; row < rows; ++row) {

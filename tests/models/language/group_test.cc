@@ -92,12 +92,12 @@ TEST(GroupModel, RanksHoldPartsOfTheModel) {
     EXPECT_EQ(own.group().rank, rank);
     EXPECT_EQ(own.config().kv_heads, whole->config().kv_heads);
     kv_heads += own.cache_shape().kv_heads;
-    EXPECT_EQ(own.vocab_range().first, tokens);
-    tokens = own.vocab_range().end();
+    EXPECT_EQ(own.vocabulary().own().first, tokens);
+    tokens = own.vocabulary().own().end();
   }
   EXPECT_EQ(kv_heads, whole->config().kv_heads);
   EXPECT_EQ(tokens, whole->config().vocab_size);
-  EXPECT_EQ(whole->vocab_range(), (group::Range{0, tokens}));
+  EXPECT_EQ(whole->vocabulary().own(), (group::Range{0, tokens}));
   EXPECT_TRUE(whole->group().alone());
 }
 

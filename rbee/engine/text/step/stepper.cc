@@ -19,14 +19,14 @@ DType cache_type(const models::LanguageModel& model, std::optional<DType> wanted
 
 nn::KvCacheOptions cache_options(const models::LanguageModel& model,
                                  const StepperOptions& options) {
-  const models::ModelConfig& config = model.config();
-  return {.layers = config.layers,
-          .kv_heads = config.kv_heads,
-          .head_dim = config.head_dim,
+  const models::CacheShape shape = model.cache_shape();
+  return {.layers = shape.layers,
+          .kv_heads = shape.kv_heads,
+          .head_dim = shape.head_dim,
           .blocks = block_count(options),
           .block_size = options.pool ? options.pool->block_size() : options.block_size,
           .dtype = cache_type(model, options.kv_dtype),
-          .one_tensor = config.one_cache,
+          .one_tensor = shape.one_tensor,
           .host = model.host_layers().host,
           .host_layers = model.host_layers().count,
           .in_host_memory = !options.kv_offload};
@@ -165,7 +165,9 @@ std::span<float> Stepper::logit_row(int64_t row) {
   return rows_to_host(at, 1);
 }
 
-std::span<float> Stepper::to_host(const Tensor& logits) {
+std::span<float> Stepper::to_host(const Tensor& own) {
+  if (!model_.group().alone()) whole_rows_ = model_.vocabulary().gather(own);
+  const Tensor& logits = whole_rows_.defined() ? whole_rows_ : own;
   const auto count = static_cast<size_t>(logits.numel());
   if (device_.host_accessible()) return {logits.data<float>(), count};
   host_logits_.reserve(device_, count * sizeof(float));
@@ -187,6 +189,7 @@ void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logi
     }
   }
   logits_ = {};  // their memory may serve this step
+  whole_rows_ = {};
   top_logits_ = {};
   shown_.reset();
   picked_.clear();
@@ -362,7 +365,8 @@ models::ForwardBatch Stepper::make_batch(const Indices& indices, const Tensor& v
 // If rounding up at most doubles the rows, and each sequence has as many keys as it gets rows: no
 // row then sees unwritten keys, whose NaN would reach the other rows' sums.
 bool Stepper::can_capture(std::span<const Work> work, std::span<const int32_t> logit_rows) const {
-  if (cpu_moe_ || !GraphCapture::supported(device_)) return false;
+  // Groups run their steps kernel by kernel.
+  if (cpu_moe_ || !model_.group().alone() || !GraphCapture::supported(device_)) return false;
   if (logit_rows.size() < work.size()) return false;
   const bool in_pictures = std::ranges::any_of(work, [](const Work& item) {
     return std::ranges::any_of(item.sequence->pictures, [&](const PictureSpan& span) {
@@ -427,7 +431,7 @@ void Stepper::find_top_logits(const TopLogitsWanted& wanted, int64_t rows) {
   if (wanted.count == 0) return;
   top_logits_ = TopLogitTensors(rows, wanted, device_);
   if (!wanted.scales.empty()) upload(wanted.scales, top_logits_.scales(), host_scales_);
-  top_logits_.find(logits_.slice(Axis{0}, 0, rows));
+  top_logits_.find(logits_.slice(Axis{0}, 0, rows), model_.vocabulary());
 }
 
 template <typename T>

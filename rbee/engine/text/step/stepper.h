@@ -209,7 +209,8 @@ class Stepper {
   void upload(std::span<const T> list, const Tensor& to, HostBuffer& through);
   // Rows of logits_, whole, on the host; the listener hears of it.
   std::span<float> rows_to_host(int64_t first, int64_t count);
-  std::span<float> to_host(const Tensor& logits);
+  // Whole rows; a rank has its part of them.
+  std::span<float> to_host(const Tensor& own);
 
   const models::LanguageModel& model_;
   Device& device_;
@@ -220,7 +221,8 @@ class Stepper {
   int64_t Sequence::* const cached_;  // the member that counts what cache_ holds
   nn::KvCache cache_;
   std::vector<float> hidden_;                        // (rows, dim), see run_host_layers()
-  Tensor logits_;                                    // of the last step
+  Tensor logits_;                                    // of the last step, the rank's tokens
+  Tensor whole_rows_;                                // of a group, that to_host() gave last
   TopLogitTensors top_logits_;                       // of the last step, or
   std::optional<GivenStep> shown_;                   // the step that shows the results
   size_t top_logit_rows_ = 0, top_logit_count_ = 0;  // wanted: rows, logits of each

@@ -22,8 +22,8 @@ TopLogitTensors::TopLogitTensors(int64_t rows, const TopLogitsWanted& wanted, De
   scales_ = empty(Shape{rows}, DType::f32, device);
 }
 
-void TopLogitTensors::find(const Tensor& logits) const {
-  top_k_(found_, logits.slice(Axis{1}, 0, vocab_), scales_);
+void TopLogitTensors::find(const Tensor& logits, const nn::SplitVocabulary& vocabulary) const {
+  vocabulary.first(vocab_).top_k_(found_, logits, scales_);
 }
 
 size_t TopLogitTensors::bytes() const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "rbee/nn/split_vocabulary.h"
 #include "rbee/ops/decode.h"
 #include "rbee/ops/top_k.h"
 #include "rbee/tensor/host_buffer.h"
@@ -58,8 +59,8 @@ class TopLogitTensors {
   // scales() have no values yet.
   TopLogitTensors(int64_t rows, const TopLogitsWanted& wanted, Device& device);
 
-  // Queues the search in logits (rows, at least vocab) f32.
-  void find(const Tensor& logits) const;
+  // Queues the search in logits (rows, n) f32, of the rank's tokens of a vocabulary of n or more.
+  void find(const Tensor& logits, const nn::SplitVocabulary& vocabulary) const;
   // (rows) f32, to be written before find(); undefined without sums.
   const Tensor& scales() const { return scales_; }
   // Queues a copy of the results to `through`; does nothing if the host can read the device.
