@@ -1,6 +1,7 @@
 #include "rbee/io/image/exif.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "rbee/core/cancel.h"
 
@@ -149,9 +150,13 @@ int exif_orientation(std::string_view block) {
   if (block.starts_with(kMark)) block.remove_prefix(kMark.size());
   const auto tiff = tiff_of(block);
   if (!tiff) return 1;
-  const size_t entry = tiff->entry(tiff->number(4, 4), kOrientation, kShort);
-  const auto value = entry == 0 ? 1 : static_cast<int>(tiff->number(entry + 8, 2));
-  return value >= 1 && value <= 8 ? value : 1;
+  // It is of 16 bits; some writers take 32, which readers such as Pillow accept.
+  for (const auto& [kind, bytes] : {std::pair{kShort, size_t{2}}, std::pair{kLong, size_t{4}}}) {
+    const size_t entry = tiff->entry(tiff->number(4, 4), kOrientation, kind);
+    const size_t value = entry == 0 ? 1 : tiff->number(entry + 8, bytes);
+    if (entry > 0) return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
+  }
+  return 1;
 }
 
 bool swaps_sides(int orientation) {

@@ -103,7 +103,7 @@ TEST_F(GgufVocabTest, AListOfEqualNumbersIsOneNumber) {
   });
   const models::ConfigReader reader(checkpoint);
   EXPECT_EQ(reader.integer({"attention.head_count", ""}), 8);
-  EXPECT_EQ(reader.number({"rope.freq_base", ""}), 0.5);
+  EXPECT_EQ(reader.number({"rope.freq_base", ""}, {}), 0.5);
   const auto error = [&](std::string_view name) -> std::string {
     try {
       reader.integer({name, ""});

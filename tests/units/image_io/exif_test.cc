@@ -11,8 +11,8 @@
 namespace rbee::io {
 namespace {
 
-// An APP1 segment with one entry, in byte order "II" or "MM".
-std::string exif(bool little, int orientation) {
+// An APP1 segment with one entry, in byte order "II" or "MM". bytes: of the value, 2 or 4.
+std::string exif(bool little, int orientation, int bytes = 2) {
   const auto number = [&](int value, int count) {
     std::string out;
     for (int i = 0; i < count; ++i) {
@@ -24,7 +24,8 @@ std::string exif(bool little, int orientation) {
   out += little ? "II" : "MM";
   out += number(42, 2) + number(8, 4) + number(2, 2);
   out += number(0x010F, 2) + number(2, 2) + number(4, 4) + "abc" + std::string(1, '\0');
-  out += number(0x0112, 2) + number(3, 2) + number(1, 4) + number(orientation, 2) + number(0, 2);
+  out += number(0x0112, 2) + number(bytes == 2 ? 3 : 4, 2) + number(1, 4);
+  out += number(orientation, bytes) + number(0, 4 - bytes);
   return out + number(0, 4);
 }
 
@@ -32,7 +33,9 @@ TEST(Exif, OrientationIsReadInBothOrdersOfBytes) {
   for (const bool little : {true, false}) {
     for (int wanted = 1; wanted <= 8; ++wanted) {
       EXPECT_EQ(exif_orientation(exif(little, wanted)), wanted);
+      EXPECT_EQ(exif_orientation(exif(little, wanted, 4)), wanted);
     }
+    EXPECT_EQ(exif_orientation(exif(little, 0x10006, 4)), 1);
     EXPECT_EQ(exif_orientation(exif(little, 9)), 1);
   }
 }
