@@ -303,11 +303,11 @@ class LlmEngine final : public TextEngine {
   }
 
   void find_masks() {
-    for (const TicketPtr& ticket : masks_.begin(scheduler_.running())) {
+    masks_.begin(scheduler_.running(), [&](const TicketPtr& ticket, int64_t& work) {
       LlmJob& job = job_of(ticket);
-      guarded([&](const Error& error) { fail_one(job, error); },
-              [&] { job.find_mask(masks_.work); });
-    }
+      guarded([&](const Error& error) { fail_one(job, error); }, [&] { job.find_mask(work); });
+      return job.held && scheduler_.runs(job);
+    });
   }
 
   // Encodes a slice of the job's next picture, which takes about as long as this many tokens of a
@@ -436,7 +436,7 @@ class LlmEngine final : public TextEngine {
         const Chosen chosen = next_token(job, logits, row);
         ++out.tokens;
         out.reason = job.take(chosen.id, chosen.scored ? &*chosen.scored : nullptr);
-        if (!out.reason) job.find_mask(masks_.work);
+        if (!out.reason) masks_.slice([&](int64_t& work) { job.find_mask(work); });
         goes_on = !out.reason && !job.held && draft != nullptr && draft->id == chosen.id;
       }
     });

@@ -6,7 +6,6 @@
 
 #include <map>
 
-#include "rbee/engine/text/form/mask_turns.h"
 #include "tests/support/expect_error.h"
 
 namespace rbee::engine {
@@ -565,22 +564,6 @@ TEST(StepTimes, TellWhatTokensCost) {
   EXPECT_EQ(times.generated_in(0.025, 7), 3);
   for (int i = 0; i < 300; ++i) times.note(10, 0, 0.014);
   EXPECT_EQ(times.generated_in(0.024, 7), 20);
-}
-
-TEST(MaskTurns, GoRoundWhoIsHeld) {
-  KvBlockPool pool(4, 4);
-  std::vector<TicketPtr> running;
-  for (const char* name : {"a", "b", "c"}) {
-    running.push_back(std::make_shared<Named>(pool, name, Submitted{}));
-  }
-  MaskTurns turns;
-  EXPECT_THAT(turns.begin(running), IsEmpty());
-  EXPECT_GT(turns.work, 0);
-  running[0]->held = running[2]->held = true;
-  turns.work = 0;
-  EXPECT_THAT(turns.begin(running), ElementsAre(running[0], running[2]));
-  EXPECT_GT(turns.work, 0);  // each step has its own
-  EXPECT_THAT(turns.begin(running), ElementsAre(running[2], running[0]));
 }
 
 TEST(Scheduler, RefusesOptionsOutOfRange) {
