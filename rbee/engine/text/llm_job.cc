@@ -21,7 +21,7 @@ uint64_t fresh_seed() {
 // Work limits for masks: of a request's first mask on its thread, of each slice of that, and of a
 // step's draft tokens.
 constexpr int64_t kFirstMaskWork = 50'000'000;
-constexpr int64_t kSlice = 250'000;
+constexpr int64_t kSlice = 20'000;
 constexpr int64_t kDraftWork = 20'000;
 
 // Draft tokens are drawn independently of the numbers that accept or reject them.
