@@ -8,6 +8,7 @@ import sys
 
 import card as cards
 import runner
+import scrub
 
 VARIABLES = re.compile(r"^(HIP|HSA|ROC|ROCR|GPU|AMD|CUDA|NVIDIA|RBEE)_")
 LIBRARIES = ("libamdhip64", "libhsa-runtime64", "libhipblaslt", "librocblas", "libcuda", "libcublasLt")
@@ -105,7 +106,8 @@ def versions():
         for library in LIBRARIES:
             lines += [f"{path} -> {os.path.basename(os.path.realpath(path))}"
                       for path in sorted(glob.glob(f"{folder}/{library}.so*"))]
-    lines += [f"{key}={value}" for key, value in sorted(os.environ.items()) if VARIABLES.search(key)]
+    lines += [f"{key}={'SECRET' if scrub.SECRET_VARIABLE.search(key) else value}"
+              for key, value in sorted(os.environ.items()) if VARIABLES.search(key)]
     asked = "name,driver_version,compute_cap,memory.total,pcie.link.gen.max,pcie.link.width.max"
     for command in (["rocminfo"], ["nvidia-smi", f"--query-gpu={asked}", "--format=csv"]):
         if shutil.which(command[0]):
