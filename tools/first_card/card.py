@@ -17,6 +17,7 @@ KFD_PROPERTIES = ("gfx_target_version", "simd_count", "simd_per_cu", "wave_front
 DISPLAY = "0x03"  # PCI classes of graphics; 0x12 are accelerators
 ACCELERATOR = "0x12"
 AMD = "0x1002"
+KERNELS = Path(__file__).resolve().parents[2] / "cmake/rbee_kernels.cmake"
 
 
 @dataclass
@@ -24,6 +25,8 @@ class Card:
     device: str  # rocm:0 or cuda:0
     targets: list  # targets of compiled kernels, e.g. gfx1100
     problems: list = field(default_factory=list)  # sentences: each problem, and what to do
+    left_out: list = field(default_factory=list)  # sentences: other cards, which have no kernels
+    lacking: list = field(default_factory=list)  # sentences: what a build needs and is not here
 
     @property
     def kind(self):
@@ -53,9 +56,19 @@ def kfd_nodes(root="/sys/class/kfd/kfd/topology/nodes"):
     return nodes
 
 
+def known_targets(file=KERNELS):
+    """AMD's targets that there are kernels for, as CMake has them."""
+    return re.search(r"^set\(RBEE_AMD_TARGETS\s+([^)]*)\)", Path(file).read_text(), re.M).group(1).split()
+
+
 def amd_targets(nodes):
-    versions = (node.get("gfx_target_version", 0) for node in nodes.values())
-    return list(dict.fromkeys(gfx_name(version) for version in versions if version > 0))
+    """Targets of the cards that there are kernels for, and of the other cards, each with its name in the kernel."""
+    known, others = {}, {}
+    for node in nodes.values():
+        if version := node.get("gfx_target_version", 0):
+            target = gfx_name(version)
+            (known if target in known_targets() else others)[target] = node.get("name", "")
+    return known, others
 
 
 def has_pci_card(vendor):
@@ -125,16 +138,28 @@ def has_library(name):
         return False
 
 
+def amd_card(device, known, others):
+    card = Card(device, list(known), amd_problems())
+    if known:
+        card.left_out = [f"{target} ({name or 'no name'}): this program has no kernels for it"
+                         for target, name in others.items()]
+    elif others:
+        card.problems.append(f"this program has no kernels for {', '.join(others)}; it has them for "
+                             f"{', '.join(known_targets())}. Use the CPU: rbee --device cpu")
+    else:
+        card.problems.append("the kernel's amdgpu driver knows no card that computes (/sys/class/kfd)")
+    return card
+
+
 def find_card(wanted=""):
     """The first card, or that of the device `wanted`. With problems where there is none."""
-    targets = amd_targets(kfd_nodes())
+    known, others = amd_targets(kfd_nodes())
     kind = wanted.split(":")[0]
-    if kind == "rocm" or (not kind and (targets or has_pci_card(AMD))):
-        problems = amd_problems()
-        if not targets:
-            problems.append("the kernel's amdgpu driver knows no card that computes (/sys/class/kfd)")
-        return Card(wanted or "rocm:0", targets, problems)
-    if kind == "cuda" or shutil.which("nvidia-smi") or has_library("libcuda.so.1"):
+    nvidia = kind == "cuda" or shutil.which("nvidia-smi") or has_library("libcuda.so.1")
+    amd = known or (not nvidia if others else has_pci_card(AMD))
+    if kind == "rocm" or (not kind and amd):
+        return amd_card(wanted or "rocm:0", known, others)
+    if nvidia:
         found = cuda_targets()
         return Card(wanted or "cuda:0", found, [] if found else ["nvidia-smi names no card"])
     return Card("", [], ["no card was found: no AMD card on the PCI bus or in /sys/class/kfd, no nvidia-smi, no "

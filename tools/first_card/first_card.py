@@ -19,6 +19,7 @@ from pathlib import Path
 
 import answers
 import card as cards
+import needs
 import picture
 import runner
 import scrub
@@ -94,7 +95,7 @@ class Checks:
         return True
 
     def system(self):
-        self.journal.write("system", system.overview())
+        self.journal.write("system", system.overview() + "".join(f"left out: {one}\n" for one in self.card.left_out))
         self.journal.write("kfd", system.topology())
         self.journal.write("kernel-log", self.log_before)
         self.journal.write("versions", system.versions())
@@ -103,9 +104,7 @@ class Checks:
         """Whether there are programs. A package's replace those that cannot be built."""
         if self.options.programs:
             return True
-        if missing := missing_to_build(self.card.kind):
-            print(f"   cannot build: {missing} missing (Debian 12: bash tools/install_deps.sh test)")
-        elif self.make():
+        if not self.card.lacking and self.make():
             return True
         installed = shutil.which("rbee")
         if installed:
@@ -115,15 +114,18 @@ class Checks:
 
     def make(self):
         kind = self.card.kind
-        archs = f"-DRBEE_{kind.upper()}_ARCHS={';'.join(self.card.targets)}"
+        archs = [f"-DRBEE_{kind.upper()}_ARCHS={';'.join(self.card.targets)}"] if self.card.targets else []
         configured = self.run("configure", ["cmake", "-S", ROOT, "--preset", kind, "-DRBEE_TESTS=ON",
-                                            "-DRBEE_BENCH=ON", archs], 10)
+                                            "-DRBEE_BENCH=ON", *archs], 10)
+        for error in needs.cmake_errors(configured.text):
+            print(f"   {error}")
         targets = ["opcheck", "rbee", WORKERS[kind], *KERNEL_BENCHES]
         return configured.ok and self.run("build", ["cmake", "--build", ROOT / "build" / kind, "--target", *targets],
                                           180).ok
 
     def devices(self):
         done = self.run("devices", [self.program("rbee"), "devices"], 5, {"AMD_LOG_LEVEL": "3"})
+        self.choose(done.text)
         line = re.search(rf"^{self.card.device}  (.*)$", done.text, re.M)
         self.found.opens = bool(line) and "cannot be used" not in line.group(1)
         if line:
@@ -133,6 +135,13 @@ class Checks:
         self.journal.write("program", f"sources {whose}: {commit}\n"
                                       f"{runner.run([str(self.program('rbee')), '--version'], 60).text}")
         self.run("doctor", [self.program("rbee"), "doctor"], 5, may_fail=True)  # it may find what is no fault here
+
+    def choose(self, devices):
+        """Where the user named none, the first that can be used: a card without kernels may come before it."""
+        usable = re.findall(rf"^({self.card.kind}:\d+)  (?!cannot be used)", devices, re.M)
+        if usable and self.card.device not in usable and not self.options.device:
+            print(f"   {self.card.device} cannot be used; checks {usable[0]}")
+            self.card.device = usable[0]
 
     def opcheck(self, name, operation, variables):
         words = [self.program("opcheck"), operation, "--isolate", "--device", self.card.device, "--summary"]
@@ -314,16 +323,6 @@ class Checks:
         return lines
 
 
-def missing_to_build(kind):
-    wanted = {"cmake": ["cmake"], "ninja": ["ninja"], "g++": ["g++"]}
-    if kind == "rocm":
-        numbers = ["", *[f"-{version}" for version in range(30, 18, -1)]]
-        wanted["clang 19 or later"] = [f"clang++{number}" for number in numbers] + ["/opt/rocm/llvm/bin/clang++"]
-    else:
-        wanted["nvcc"] = ["nvcc", "/usr/local/cuda/bin/nvcc"]
-    return ", ".join(name for name, programs in wanted.items() if not any(shutil.which(p) for p in programs))
-
-
 def check_all(checks):
     attempt(checks, "system")
     if not attempt(checks, "build"):
@@ -347,12 +346,15 @@ def attempt(checks, step):
 def main(words):
     options = parse_arguments(words)
     card = cards.find_card(options.device)
-    for problem in card.problems:
+    if not options.programs and card.kind:
+        card.lacking = needs.missing_to_build(card, ROOT)
+    no_model = [f"there is no {options.model}"] if options.model and not options.model.exists() else []
+    for problem in [*card.problems, *card.lacking, *no_model]:
         print(f"missing: {problem}")
-    if card.problems and not options.device:
-        return 2
-    if options.model and not options.model.exists():
-        print(f"missing: there is no {options.model}")
+    for other in card.left_out:
+        print(f"left out: {other}")
+    no_programs = card.lacking and not shutil.which("rbee")
+    if no_model or (not options.device and (card.problems or no_programs)):
         return 2
     out = options.out or Path(f"first-card-{'-'.join(card.targets) or card.kind}.tar.xz")
     with tempfile.TemporaryDirectory(prefix="first-card-") as folder:
