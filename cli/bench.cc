@@ -146,7 +146,7 @@ Result repeat(std::string test, int repetitions, Run run) {
 }
 
 void print_table(const std::vector<Result>& results, const engine::TextModel& model,
-                 const Limits& limits) {
+                 const HardwareLimits& limits) {
   std::printf("%s, %s, %.1f MB of weights, %.1f M parameters, %s (%s)\n",
               printable_line(model.info.id).c_str(), model.info.quantization.c_str(),
               static_cast<double>(model.info.weight_bytes) / 1e6,
@@ -189,7 +189,7 @@ void print_json(const std::vector<Result>& results, const engine::TextModel& mod
 
 // The limit is that of the fastest unit for this weight type's products.
 void set_prompt_limit(Result& result, const engine::TextModel& model, const TokenWork& token,
-                      const Limits& limits) {
+                      const HardwareLimits& limits) {
   result.work = token.operations().all();
   const Unit unit = limits.unit_for(model.info.quantization);
   result.limit = unit.operations_per_second / result.work;
@@ -200,7 +200,7 @@ void set_prompt_limit(Result& result, const engine::TextModel& model, const Toke
 // products if those take longer with many sequences.
 void set_generation_limit(Result& result, const Generation& of, const TokenWork& token,
                           double cached_token_bytes, const engine::TextModel& model,
-                          const Limits& limits) {
+                          const HardwareLimits& limits) {
   const models::ModelConfig& config = model.model->config();
   const double sequences = of.sequences;
   const double cached = sequences * (of.depth + of.tokens / 2.0) * cached_token_bytes;
@@ -293,7 +293,7 @@ class Bench {
     results_.push_back(repeat(cat("pp", tokens), options_.repetitions,
                               [&] { return time_prompt(setting(), tokens, chunk); }));
     results_.back().prompt = tokens;
-    set_limit(token_.operations(), [&](Result& of, const Limits& limits) {
+    set_limit(token_.operations(), [&](Result& of, const HardwareLimits& limits) {
       set_prompt_limit(of, model_, token_, limits);
     });
   }
@@ -314,7 +314,7 @@ class Bench {
         repeat(name_of(of), options_.repetitions, [&] { return time_generation(setting(), of); }));
     const auto cached =
         static_cast<double>(engine::cache_token_bytes(*model_.model, kv_dtype_).all());
-    set_limit(token_.bytes(of.sequences), [&](Result& result, const Limits& limits) {
+    set_limit(token_.bytes(of.sequences), [&](Result& result, const HardwareLimits& limits) {
       set_generation_limit(result, of, token_, cached, model_, limits);
     });
   }
@@ -326,8 +326,8 @@ class Bench {
   std::optional<DType> kv_dtype_;
   std::vector<engine::LoraSlot> lora_;
   std::optional<engine::Stepper> stepper_;
-  Limits limits_;
-  std::optional<Limits> host_limits_;  // where the CPU has some of the weights
+  HardwareLimits limits_;
+  std::optional<HardwareLimits> host_limits_;  // where the CPU has some of the weights
   std::vector<Result> results_;
 };
 

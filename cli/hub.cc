@@ -143,7 +143,7 @@ int search(const HubOptions& options) {
   for (const std::string& word : options.names) words += (words.empty() ? "" : " ") + word;
   hub::Client client(hub::read_settings());
   ordered_json out = ordered_json::array();
-  for (const hub::FoundModel& found : client.search(words, options.limit)) {
+  for (const hub::SearchResult& found : client.search(words, options.limit)) {
     if (options.json) {
       out.push_back({{"name", "hf:" + found.repo},
                      {"downloads", found.downloads},

@@ -48,7 +48,7 @@ double product_speed(Device& device, DType dtype, int64_t size) {
   return 2 * n * n * n / fastest(device, 5, [&] { linear(x, weight); });
 }
 
-Limits measure_gpu(Device& device) {
+HardwareLimits measure_gpu(Device& device) {
   const double copy = copy_speed(device);
   return {.bytes_per_second = copy,
           .weights_bytes_per_second = copy,
@@ -57,7 +57,7 @@ Limits measure_gpu(Device& device) {
           .gpu = true};
 }
 
-Limits measure_cpu(int threads, double weight_bytes) {
+HardwareLimits measure_cpu(int threads, double weight_bytes) {
   if (threads == 0) threads = static_cast<int>(std::thread::hardware_concurrency());
   const cpu::Peak peak = cpu::measure_peak(threads);
   // Small weights stay in a cache, so the limit is measured with their size.
@@ -71,7 +71,7 @@ Limits measure_cpu(int threads, double weight_bytes) {
 
 }  // namespace
 
-Unit Limits::unit_for(std::string_view type) const {
+Unit HardwareLimits::unit_for(std::string_view type) const {
   const Unit f32{f32_flops, "f32 arithmetic"};
   const Unit bf16 = bf16_flops > 0 ? Unit{bf16_flops, "bf16 arithmetic"} : f32;
   if (type == "f32") return f32;
@@ -85,7 +85,7 @@ Unit Limits::unit_for(std::string_view type) const {
   return int8_ops > 0 ? Unit{int8_ops, "int8 arithmetic"} : f32;
 }
 
-Limits measure_limits(Device& device, int threads, double weight_bytes) {
+HardwareLimits measure_limits(Device& device, int threads, double weight_bytes) {
   return device.host_accessible() ? measure_cpu(threads, weight_bytes) : measure_gpu(device);
 }
 

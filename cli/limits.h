@@ -13,7 +13,7 @@ struct Unit {
   const char* name;
 };
 
-struct Limits {
+struct HardwareLimits {
   double bytes_per_second = 0;          // CPU: large reads; GPU: a large copy, read plus written
   double weights_bytes_per_second = 0;  // the same for data of the weights' size
   double f32_flops = 0;
@@ -27,6 +27,6 @@ struct Limits {
 
 // Takes some seconds. threads: for a CPU, 0 = one for each core. weight_bytes: bytes read for one
 // token.
-Limits measure_limits(Device& device, int threads, double weight_bytes);
+HardwareLimits measure_limits(Device& device, int threads, double weight_bytes);
 
 }  // namespace rbee::tools

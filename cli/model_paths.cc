@@ -28,7 +28,7 @@ void print_choice(const hub::Choice& choice, int64_t to_fetch) {
 
 hub::ProgressCallback progress_line() {
   const bool terminal = isatty(STDERR_FILENO) != 0;
-  return [terminal, printed = Clock::time_point()](const hub::Progress& progress) mutable {
+  return [terminal, printed = Clock::time_point()](const hub::DownloadProgress& progress) mutable {
     const bool at_end = progress.done >= progress.total;
     if (terminal) {
       std::fprintf(stderr, "\r%-*s%s", kLineWidth, hub::to_text(progress).c_str(),

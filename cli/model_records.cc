@@ -17,7 +17,7 @@
 #include "rbee/hub/name.h"
 #include "server/apis/ollama/models.h"
 #include "server/apis/ollama/names.h"
-#include "server/front/model_files.h"
+#include "server/front/model_store.h"
 
 namespace rbee::tools {
 namespace {

@@ -167,7 +167,7 @@ server::FrontHooks hooks_of(const Options& options, const std::shared_ptr<HubMod
   out.has_files = [records](const server::ServedModel& model) {
     return still_served(*records, model);
   };
-  out.files = make_model_files(on_demand, records);
+  out.files = make_model_store(on_demand, records);
   out.may_pull = options.pull;
   out.may_manage = options.manage;
   return out;

@@ -17,10 +17,10 @@
 namespace rbee::tools {
 namespace {
 
-using server::ModelPart;
 using server::OllamaCopy;
 using server::OllamaCreate;
 using server::OllamaRecord;
+using server::PulledFile;
 using server::PullWatch;
 using server::Removal;
 using server::ServedModel;
@@ -39,7 +39,7 @@ class Parts {
     watch_.part(in_cache ? whole(part_of(file)) : file_);
   }
 
-  void grew(const hub::Progress& progress) {
+  void grew(const hub::DownloadProgress& progress) {
     const std::scoped_lock lock(mutex_);
     file_.done = std::clamp<int64_t>(progress.done - before_, 0, file_.total);
     watch_.part(file_);
@@ -53,12 +53,12 @@ class Parts {
   }
 
  private:
-  static ModelPart part_of(const hub::RepoFile& file) {
+  static PulledFile part_of(const hub::RepoFile& file) {
     return {.digest = file.sha256.empty() ? "" : "sha256:" + file.sha256,
             .name = file.path,
             .total = file.size};
   }
-  static ModelPart whole(ModelPart part) {
+  static PulledFile whole(PulledFile part) {
     part.done = part.total;
     return part;
   }
@@ -68,12 +68,12 @@ class Parts {
 
   const PullWatch& watch_;
   std::mutex mutex_;  // guards what follows: several connections fetch
-  ModelPart file_;
+  PulledFile file_;
   int64_t before_ = 0;  // bytes of the files before it
   bool said_ = false;
 };
 
-class HubFiles final : public server::ModelFiles {
+class HubFiles final : public server::ModelStore {
  public:
   HubFiles(std::shared_ptr<const HubModels> models, std::shared_ptr<ModelRecords> records)
       : models_(std::move(models)), records_(std::move(records)) {}
@@ -111,7 +111,7 @@ class HubFiles final : public server::ModelFiles {
     const hub::ModelName found = hub::parse_model_name(*text);
     (void)hub::pull(found, {.settings = hub::read_settings(),
                             .memory = engine::most_free_memory(backends()),
-                            .progress = [&](const hub::Progress& now) { parts.grew(now); },
+                            .progress = [&](const hub::DownloadProgress& now) { parts.grew(now); },
                             .next_file = [&](const hub::RepoFile& file,
                                              bool in_cache) { parts.begin(file, in_cache); }});
     parts.end();
@@ -277,7 +277,7 @@ std::shared_ptr<ModelRecords> make_model_records() {
   return std::make_shared<ModelRecords>(hub::read_settings().cache.parent_path() / "rbee-models");
 }
 
-std::shared_ptr<server::ModelFiles> make_model_files(std::shared_ptr<const HubModels> models,
+std::shared_ptr<server::ModelStore> make_model_store(std::shared_ptr<const HubModels> models,
                                                      std::shared_ptr<ModelRecords> records) {
   return std::make_shared<HubFiles>(std::move(models), std::move(records));
 }

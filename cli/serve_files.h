@@ -7,7 +7,7 @@
 
 #include "cli/model_records.h"
 #include "cli/serve_models.h"
-#include "server/front/model_files.h"
+#include "server/front/model_store.h"
 
 namespace rbee::tools {
 
@@ -15,7 +15,7 @@ namespace rbee::tools {
 std::shared_ptr<ModelRecords> make_model_records();
 
 // Fetches from the hub, also if `models` does not.
-std::shared_ptr<server::ModelFiles> make_model_files(std::shared_ptr<const HubModels> models,
+std::shared_ptr<server::ModelStore> make_model_store(std::shared_ptr<const HubModels> models,
                                                      std::shared_ptr<ModelRecords> records);
 
 // As HubModels::find(), for made models with a template too.

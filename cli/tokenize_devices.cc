@@ -17,14 +17,14 @@
 namespace rbee::tools {
 namespace {
 
-struct TokenizeOptions {
+struct TokenizeCommand {
   std::string model;
   std::string text;
   bool ids_only = false;
   bool no_special = false;
 };
 
-int tokenize(TokenizeOptions options) {
+int tokenize(TokenizeCommand options) {
   use_local_path(options.model, "cpu");
   const auto tokenizer = engine::load_tokenizer(io::Checkpoint::open(options.model));
   std::string text = options.text;
@@ -82,7 +82,7 @@ int list_devices() {
 
 Command add_tokenize(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("tokenize", "show the tokens of a text");
-  auto options = std::make_shared<TokenizeOptions>();
+  auto options = std::make_shared<TokenizeCommand>();
   app->add_option("-m,--model", options->model, "checkpoint whose tokenizer to use")->required();
   app->add_option("text", options->text, "the text; absent = standard input");
   app->add_flag("--ids", options->ids_only, "ids only, on one line");

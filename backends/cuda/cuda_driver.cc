@@ -340,7 +340,7 @@ void CudaDriver::destroy_graph(void* graph) noexcept {
   fn_.cuGraphExecDestroy(handle(graph));
 }
 
-shared::TensorMap CudaDriver::tensor_map(const TensorTiles& tiles) {
+shared::TensorMap CudaDriver::tensor_map(const TensorMapTiles& tiles) {
   constexpr std::array<unsigned, 4> kEach{1, 1, 1, 1};
   const int swizzle = tiles.swizzled ? kSwizzle128 : kNoSwizzle;
   const int promote = tiles.swizzled ? kPromoteTo256 : kPromoteTo128;

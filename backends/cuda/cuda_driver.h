@@ -16,7 +16,7 @@ namespace rbee::cuda {
 
 // A tensor in device memory for the copy engine, channels first in every list. Sizes and boxes are
 // in elements, strides in bytes (for the axes after the first).
-struct TensorTiles {
+struct TensorMapTiles {
   DType dtype = DType::f16;  // or bf16, f8e4m3
   const void* data = nullptr;
   std::array<uint64_t, 4> sizes{};
@@ -85,7 +85,7 @@ class CudaDriver : public gpu::Driver {
   void destroy_graph(void* graph) noexcept override;
 
   // Maps under the 128-byte swizzle, with zeros outside of the tensor (Hopper and later).
-  shared::TensorMap tensor_map(const TensorTiles& tiles);
+  shared::TensorMap tensor_map(const TensorMapTiles& tiles);
   shared::TensorMap tensor_map(const TensorPixels& pixels);
 
  private:

@@ -83,7 +83,7 @@ double peak_megabytes() {
 struct Bench {
   const Options& options;
   Device& device;
-  tools::Limits limits;
+  tools::HardwareLimits limits;
 
   double peak_flops() const {
     return limits.bf16_flops > 0 && !device.host_accessible() ? limits.bf16_flops

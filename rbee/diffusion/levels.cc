@@ -196,7 +196,7 @@ Levels flow_levels(const NoiseModel& noise, const LevelOptions& options) {
 // model instead, and DPM-Solver rounds Karras' times.
 void apply_sigma_schedule(const NoiseModel& noise, Schedule schedule, Sampler sampler,
                           Levels& out) {
-  const bool all = grid_of(sampler) == Grid::one_more;
+  const bool all = grid_of(sampler) == TimestepGrid::one_more;
   const double low = all ? noise.sigma_min() : out.sigmas.back();
   const double high = all ? noise.sigma_max() : out.sigmas.front();
   const auto n = static_cast<int32_t>(out.sigmas.size());
@@ -211,7 +211,7 @@ void apply_sigma_schedule(const NoiseModel& noise, Schedule schedule, Sampler sa
 
 Levels spaced_levels(const NoiseModel& noise, const SchedulerConfig& config, Schedule spacing,
                      const LevelOptions& options) {
-  const Grid grid = grid_of(options.sampler);
+  const TimestepGrid grid = grid_of(options.sampler);
   Levels out;
   out.times = timesteps({.spacing = spacing,
                          .grid = grid,
@@ -225,7 +225,7 @@ Levels spaced_levels(const NoiseModel& noise, const SchedulerConfig& config, Sch
     apply_sigma_schedule(noise, *config.sigma_schedule, options.sampler, out);
   }
   const double first = out.sigmas.front();
-  const bool sigma_form = grid == Grid::fractional && spacing != Schedule::leading;
+  const bool sigma_form = grid == TimestepGrid::fractional && spacing != Schedule::leading;
   out.initial_scale = sigma_form ? first : std::sqrt(1 + first * first);
   const double last = end_sigma(options.sampler, config.ends_at_alpha_one, noise);
   out.sigmas.push_back(last);
@@ -250,7 +250,7 @@ int32_t most_steps(const NoiseModel& noise, const SchedulerConfig& config,
                    const LevelOptions& options) {
   const bool spaced = options.schedule == Schedule::automatic || is_spacing(options.schedule);
   if (!spaced || noise.is_flow()) return kMostSteps;
-  const bool distilled = grid_of(options.sampler) == Grid::consistency;
+  const bool distilled = grid_of(options.sampler) == TimestepGrid::consistency;
   return distilled ? config.consistency_steps : noise.train_steps() - 1;
 }
 

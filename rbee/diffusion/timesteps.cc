@@ -15,11 +15,11 @@ double linspace_at(int32_t i, int32_t points, int32_t train_steps) {
 }
 
 double time_at(const TimestepOptions& options, int32_t i) {
-  const int32_t points = options.steps + (options.grid == Grid::one_more ? 1 : 0);
+  const int32_t points = options.steps + (options.grid == TimestepGrid::one_more ? 1 : 0);
   switch (options.spacing) {
     case Schedule::linspace: {
       const double time = linspace_at(i, points, options.train_steps);
-      return options.grid == Grid::fractional ? time : std::nearbyint(time);
+      return options.grid == TimestepGrid::fractional ? time : std::nearbyint(time);
     }
     case Schedule::trailing: {
       const double ratio = static_cast<double>(options.train_steps) / options.steps;
@@ -49,37 +49,38 @@ std::vector<double> consistency_times(const TimestepOptions& options) {
 
 }  // namespace
 
-Grid grid_of(Sampler sampler) {
+TimestepGrid grid_of(Sampler sampler) {
   switch (sampler) {
     case Sampler::ddim:
     case Sampler::ddim_cfg_pp:
     case Sampler::ddpm:
     case Sampler::plms:
-      return Grid::whole;
+      return TimestepGrid::whole;
     case Sampler::dpmpp_2m:
     case Sampler::dpmpp_2m_sde:
     case Sampler::dpmpp_2m_sde_heun:
     case Sampler::dpmpp_3m_sde:
     case Sampler::unipc:
     case Sampler::deis:
-      return Grid::one_more;
+      return TimestepGrid::one_more;
     case Sampler::lcm:
     case Sampler::tcd:
-      return Grid::consistency;
+      return TimestepGrid::consistency;
     default:
-      return Grid::fractional;
+      return TimestepGrid::fractional;
   }
 }
 
 Schedule customary_spacing(Sampler sampler) {
-  const Grid grid = grid_of(sampler);
-  return grid == Grid::whole || grid == Grid::consistency ? Schedule::leading : Schedule::linspace;
+  const TimestepGrid grid = grid_of(sampler);
+  return grid == TimestepGrid::whole || grid == TimestepGrid::consistency ? Schedule::leading
+                                                                          : Schedule::linspace;
 }
 
 std::vector<double> timesteps(const TimestepOptions& options) {
   check(options.steps < options.train_steps, "steps", options.steps, " are not less than the ",
         options.train_steps, " timesteps of the model");
-  if (options.grid == Grid::consistency) return consistency_times(options);
+  if (options.grid == TimestepGrid::consistency) return consistency_times(options);
   std::vector<double> out;
   for (int32_t i = 0; i < options.steps; ++i) {
     out.push_back(std::clamp(time_at(options, i), 0.0, options.train_steps - 1.0));

@@ -10,20 +10,20 @@
 
 namespace rbee::diffusion {
 
-enum class Grid : uint8_t {
+enum class TimestepGrid : uint8_t {
   whole,        // DDIM, DDPM, PNDM: whole timesteps
   fractional,   // Euler and its kin: linspace is not rounded
   one_more,     // DPM-Solver, UniPC, DEIS: one point more than steps, without the last
   consistency,  // LCM, TCD: a selection of the timesteps on which the model was distilled
 };
-Grid grid_of(Sampler sampler);
+TimestepGrid grid_of(Sampler sampler);
 
 // The spacing of the sampler's class in diffusers if the config names none.
 Schedule customary_spacing(Sampler sampler);
 
 struct TimestepOptions {
   Schedule spacing = Schedule::leading;  // linspace, leading or trailing
-  Grid grid = Grid::whole;
+  TimestepGrid grid = TimestepGrid::whole;
   int32_t steps = 20;
   int32_t train_steps = 1000;
   int32_t offset = 0;  // added with leading spacing

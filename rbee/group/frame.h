@@ -8,14 +8,14 @@
 
 namespace rbee::group {
 
-enum class Frame : uint8_t {
+enum class FrameKind : uint8_t {
   end,
   part,     // of a command; more follow
   command,  // all of one, or its last part
 };
 inline constexpr size_t kPartBytes = size_t{1} << 20;
 
-inline std::vector<std::byte> as_frame(Frame kind, std::span<const std::byte> message = {}) {
+inline std::vector<std::byte> as_frame(FrameKind kind, std::span<const std::byte> message = {}) {
   std::vector<std::byte> out;
   out.reserve(message.size() + 1);
   out.push_back(static_cast<std::byte>(kind));

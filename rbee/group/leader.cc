@@ -60,7 +60,7 @@ GroupLeader::~GroupLeader() {
   watch_.join();
   try {
     channel_.set_limit(kEndTime);
-    if (!lost_) channel_.write(as_frame(Frame::end));
+    if (!lost_) channel_.write(as_frame(FrameKind::end));
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
     // Then they are killed.
   }
@@ -208,10 +208,10 @@ std::vector<LinkLoaded> GroupLeader::wait_until_loaded() {
 void GroupLeader::command(std::span<const std::byte> message) {
   try {
     while (message.size() > kPartBytes) {
-      channel_.write(as_frame(Frame::part, message.first(kPartBytes)));
+      channel_.write(as_frame(FrameKind::part, message.first(kPartBytes)));
       message = message.subspan(kPartBytes);
     }
-    channel_.write(as_frame(Frame::command, message));
+    channel_.write(as_frame(FrameKind::command, message));
   } catch (const Error& error) {
     end(error.what());
     const std::scoped_lock lock(mutex_);

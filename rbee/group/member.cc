@@ -102,15 +102,15 @@ std::optional<std::vector<std::byte>> GroupMember::command() {
   std::vector<std::byte> out;
   while (true) {
     const std::vector<std::byte> frame = channel_->read();
-    const auto kind = static_cast<Frame>(frame.front());
-    if (kind == Frame::end) {
+    const auto kind = static_cast<FrameKind>(frame.front());
+    if (kind == FrameKind::end) {
       channel_->done();
       watch_.request_stop();  // the leader's end is no loss then
       return std::nullopt;
     }
     out.insert(out.end(), frame.begin() + 1, frame.end());
-    if (kind == Frame::command) return out;
-    check(kind == Frame::part, kOp, "a frame of kind ", static_cast<int>(kind));
+    if (kind == FrameKind::command) return out;
+    check(kind == FrameKind::part, kOp, "a frame of kind ", static_cast<int>(kind));
   }
 }
 

@@ -18,7 +18,7 @@
 namespace rbee::group {
 
 struct GroupMemberOptions {
-  Place place;  // with a link
+  RankPlace place;  // with a link
   // Called when the leader is lost or the group ends in the middle of work, on the thread that
   // notices. It ends the process: a group lives and dies as one.
   std::function<void(const std::string& why)> on_lost;

@@ -35,7 +35,7 @@ int number(const Variable& variable, int least, int most) {
 
 // What one launcher says of a process. The names of the variables go into messages.
 struct Told {
-  Place place;
+  RankPlace place;
   std::string rank, ranks;  // "NAME=value"
 };
 
@@ -100,7 +100,7 @@ std::optional<Told> told_by_rank(const Variables& variables, const Names& names)
   Told out{.place = {.launcher = names.launcher},
            .rank = shown(pair->first),
            .ranks = shown(pair->second)};
-  Place& place = out.place;
+  RankPlace& place = out.place;
   place.ranks = number(pair->second, 1, kMostRanks);
   place.rank = number(pair->first, 0, place.ranks - 1);
   if (place.ranks == 1) return std::nullopt;  // it starts one process
@@ -175,7 +175,7 @@ int port_of(const PlaceFlags& flags, const Variables& variables) {
 }
 
 // A rank that the leader has started: "RANK/RANKS/DESCRIPTOR".
-Place linked(const Variable& link) {
+RankPlace linked(const Variable& link) {
   const std::string& text = link.value;
   const size_t first = text.find('/'), second = text.find('/', first + 1);
   check(first != std::string::npos && second != std::string::npos, kOp, shown(link),
@@ -190,7 +190,7 @@ Place linked(const Variable& link) {
           .link = number({link.name, text.substr(second + 1)}, 3, INT16_MAX)};
 }
 
-Place of_flags(const PlaceFlags& flags) {
+RankPlace of_flags(const PlaceFlags& flags) {
   const int ranks = flags.tensor_parallel_size, nodes = flags.nnodes.value_or(1);
   check(nodes >= 1 && nodes <= kMostMachines, kOp, "--nnodes ", nodes, " is outside of 1 to ",
         kMostMachines);
@@ -237,19 +237,19 @@ std::string_view name(Launcher launcher) {
   return "";
 }
 
-Place find_place(const PlaceFlags& flags, const Variables& variables) {
+RankPlace find_place(const PlaceFlags& flags, const Variables& variables) {
   if (const auto link = find(variables, kLinkVariable)) return linked(*link);
   const int ranks = flags.tensor_parallel_size;
   check(ranks >= 1 && ranks <= kMostRanks, kOp, "--tensor-parallel-size ", ranks,
         " is outside of 1 to ", kMostRanks);
   if (ranks == 1 && flags.nnodes.value_or(1) == 1) return {};
   if (flags.nnodes || flags.node_rank || !flags.master_addr.empty()) {
-    Place out = of_flags(flags);
+    RankPlace out = of_flags(flags);
     out.port = port_of(flags, variables);
     return out;
   }
   const std::optional<Told> told = told_by_launcher(variables, ranks);
-  Place out = told ? told->place : of_flags(flags);
+  RankPlace out = told ? told->place : of_flags(flags);
   if (told) {
     check(out.ranks == ranks, kOp, "--tensor-parallel-size ", ranks, " is not ", told->ranks,
           " of ", name(out.launcher));

@@ -34,7 +34,7 @@ enum class Launcher : uint8_t {
 };
 std::string_view name(Launcher launcher);  // "torchrun", "LeaderWorkerSet", ...
 
-struct Place {
+struct RankPlace {
   int rank = 0;
   int ranks = 1;
   int node = 0;  // machine
@@ -58,7 +58,7 @@ using Variables = std::function<std::optional<std::string>(std::string_view name
 // itself, may be started by one launcher. Throws invalid_argument, naming flags or variables and
 // their values: for values out of range, a launcher's variables that are not whole, launchers that
 // disagree, and a number of ranks that is not the parallel size.
-Place find_place(const PlaceFlags& flags, const Variables& variables);
+RankPlace find_place(const PlaceFlags& flags, const Variables& variables);
 
 // The first host of a list like Slurm's: "a[1-3,7],b" -> "a1". Throws invalid_argument.
 std::string first_host(std::string_view list);

@@ -180,7 +180,7 @@ int64_t needed_memory(int64_t weight_bytes) {
   return weight_bytes + weight_bytes / 16 + kContextBytes;
 }
 
-Choice choose_files(std::span<const RepoFile> files, const Wanted& wanted) {
+Choice choose_files(std::span<const RepoFile> files, const WantedFiles& wanted) {
   if (!wanted.file.empty()) return choose_named(files, wanted.file);
   const bool gguf =
       std::ranges::any_of(files, [](const RepoFile& file) { return is_gguf_model(file.path); });

@@ -12,7 +12,7 @@
 
 namespace rbee::hub {
 
-struct Wanted {
+struct WantedFiles {
   std::string file;          // path within the repository; empty = by the rules below
   std::string quantization;  // e.g. "Q4_K_M", in any case; empty = the best that fits
   int64_t memory = 0;        // bytes of the device; 0 = unknown
@@ -37,7 +37,7 @@ struct Choice {
 //   memory Q4_K_M;
 // - a folder of diffusers: of each part one variant of its weights, fp16 if there is one;
 // - other folders: configuration, tokenizer and .safetensors files of the root.
-Choice choose_files(std::span<const RepoFile> files, const Wanted& wanted);
+Choice choose_files(std::span<const RepoFile> files, const WantedFiles& wanted);
 
 // Bytes of memory that weights of so many bytes are taken to need: a sixteenth more, and 512 MiB
 // for keys and values of some thousand tokens, and what a step needs.

@@ -249,14 +249,14 @@ FileInfo Client::file_info(std::string_view repo, std::string_view revision,
   fail(Code::io, "hub", url, " redirects too often");
 }
 
-std::vector<FoundModel> Client::search(std::string_view words, int limit) {
+std::vector<SearchResult> Client::search(std::string_view words, int limit) {
   const std::string url =
       cat(settings_.endpoint, "/api/models?search=", percent_encoded(words, false),
           "&sort=downloads&limit=", limit);
   const HttpResponse response = get(url);
   if (response.status != 200) fail_with(response, url, {}, {});
   const json answer = parsed(response, url);
-  std::vector<FoundModel> out;
+  std::vector<SearchResult> out;
   if (!answer.is_array()) fail(Code::io, "hub", url, " lists no models; is it a hub?");
   for (const json& row : answer) {
     if (!row.is_object()) continue;

@@ -19,7 +19,7 @@ struct FileInfo {
   std::string url;    // where the bytes are
 };
 
-struct FoundModel {
+struct SearchResult {
   std::string repo;
   int64_t downloads = 0;  // of the last month
   int64_t likes = 0;
@@ -42,7 +42,7 @@ class Client {
   std::vector<RepoFile> list_files(std::string_view repo, std::string_view commit);
   FileInfo file_info(std::string_view repo, std::string_view revision, std::string_view file);
   // Models by the words of their names, most downloaded first.
-  std::vector<FoundModel> search(std::string_view words, int limit);
+  std::vector<SearchResult> search(std::string_view words, int limit);
 
   // Bytes [begin, end) of a file, into `sink`. Follows redirects from info.url. False if the server
   // ignored the range and sent the file from its start: then the sink was not called. going_on: as

@@ -120,7 +120,7 @@ bool fits(const Quantization& one, int64_t memory) {
   return needed_memory(one.bytes) <= memory;
 }
 
-const Quantization& best(std::span<const Quantization> list, const Wanted& wanted,
+const Quantization& best(std::span<const Quantization> list, const WantedFiles& wanted,
                          std::string& why) {
   const Quantization* found = nullptr;
   if (wanted.is_there) {
@@ -215,7 +215,7 @@ void add_mmproj(std::span<const RepoFile> files, Choice& choice) {
   choice.files.push_back(*found);
 }
 
-Choice choose_gguf(std::span<const RepoFile> files, const Wanted& wanted) {
+Choice choose_gguf(std::span<const RepoFile> files, const WantedFiles& wanted) {
   const std::vector<Quantization> list = quantizations(files);
   std::string why = "the one asked for";
   const Quantization& one =

@@ -26,6 +26,6 @@ void check_parts(std::span<const RepoFile> files);
 void add_mmproj(std::span<const RepoFile> files, Choice& choice);
 
 // The rules of choose_files() for GGUF.
-Choice choose_gguf(std::span<const RepoFile> files, const Wanted& wanted);
+Choice choose_gguf(std::span<const RepoFile> files, const WantedFiles& wanted);
 
 }  // namespace rbee::hub

@@ -12,7 +12,7 @@ constexpr std::chrono::seconds kWindow{8};  // of the speed
 
 }  // namespace
 
-std::string to_text(const Progress& progress) {
+std::string to_text(const DownloadProgress& progress) {
   const double left = progress.seconds_left;
   return progress_to_text(progress.done, progress.total, progress.bytes_per_second,
                           left >= 0 ? std::optional(left) : std::nullopt);

@@ -11,16 +11,16 @@
 
 namespace rbee::hub {
 
-struct Progress {
+struct DownloadProgress {
   int64_t done = 0;             // bytes, with those that were there before
   int64_t total = 0;            // bytes
   double bytes_per_second = 0;  // of the last seconds
   double seconds_left = -1;     // -1 = unknown
 };
-using ProgressCallback = std::function<void(const Progress&)>;
+using ProgressCallback = std::function<void(const DownloadProgress&)>;
 
 // "1.25 GB of 4.68 GB (26 %), 35.1 MB/s, 1 min 37 s left".
-std::string to_text(const Progress& progress);
+std::string to_text(const DownloadProgress& progress);
 
 // Calls the callback a few times a second, and at the end. From any thread.
 class ProgressMeter {
@@ -36,7 +36,7 @@ class ProgressMeter {
 
   std::mutex mutex_;  // guards what follows
   const ProgressCallback callback_;
-  Progress progress_;
+  DownloadProgress progress_;
   int64_t fetched_ = 0;
   std::deque<std::pair<Clock::time_point, int64_t>> samples_;  // of fetched_, the last seconds
   Clock::time_point reported_;

@@ -63,12 +63,12 @@ Listing listing_of(const ModelName& name, Client& client, const Cache& cache) {
 }
 
 Choice choose(const ModelName& name, const Listing& listing, const Cache& cache, int64_t memory) {
-  const Wanted wanted{.file = name.file,
-                      .quantization = name.quantization,
-                      .memory = memory,
-                      .is_there = [&](const RepoFile& file) {
-                        return cache.has_file(name.repo, listing.commit, file);
-                      }};
+  const WantedFiles wanted{.file = name.file,
+                           .quantization = name.quantization,
+                           .memory = memory,
+                           .is_there = [&](const RepoFile& file) {
+                             return cache.has_file(name.repo, listing.commit, file);
+                           }};
   try {
     return choose_files(listing.files, wanted);
   } catch (const Error& error) {

@@ -132,7 +132,7 @@ uint16_t zero_at(const IntegerMatrix& matrix, int64_t row, int64_t group) {
   return static_cast<uint16_t>(code + matrix.zero_offset);
 }
 
-void unpack_rows(const IntegerMatrix& matrix, int64_t first, int64_t count, IntegerRows& to) {
+void unpack_rows(const IntegerMatrix& matrix, int64_t first, int64_t count, UnpackedRows& to) {
   RB_ASSERT(first >= 0 && count >= 0 && first + count <= matrix.rows);
   to.codes.resize(static_cast<size_t>(count * matrix.in));
   to.scales.resize(static_cast<size_t>(count * matrix.groups));
@@ -157,7 +157,7 @@ void unpack_rows(const IntegerMatrix& matrix, int64_t first, int64_t count, Inte
 }
 
 std::vector<float> integer_values(const IntegerMatrix& matrix, int64_t first, int64_t count) {
-  IntegerRows rows;
+  UnpackedRows rows;
   unpack_rows(matrix, first, count, rows);
   std::vector<float> values(rows.codes.size());
   for (int64_t row = 0; row < count; ++row) {

@@ -40,14 +40,14 @@ struct IntegerMatrix {
 };
 
 // Some rows of such a matrix.
-struct IntegerRows {
+struct UnpackedRows {
   std::vector<uint8_t> codes;   // (rows, in)
   std::vector<float> scales;    // (rows, groups)
   std::vector<uint16_t> zeros;  // (rows, groups)
 };
 
 // Writes rows [first, first + count) into `to` and reuses its memory.
-void unpack_rows(const IntegerMatrix& matrix, int64_t first, int64_t count, IntegerRows& to);
+void unpack_rows(const IntegerMatrix& matrix, int64_t first, int64_t count, UnpackedRows& to);
 
 // The zero of a group of a row.
 uint16_t zero_at(const IntegerMatrix& matrix, int64_t row, int64_t group);

@@ -83,7 +83,7 @@ std::unique_ptr<LanguageModel> load_decoder(const io::Checkpoint& checkpoint,
   const nn::WeightScope weights(checkpoint, weight_options(options, names));
   add_rope_tensors(rope, weights);
   const LayerPlaces places(config, options);
-  const RopeTables tables(rope, context_positions(config, options), places, *options.device);
+  const LayerRopes tables(rope, context_positions(config, options), places, *options.device);
   const auto make = [&](int64_t layer) {
     return block(places.layer(weights, layer), layer, tables.of_layer(layer));
   };
@@ -97,7 +97,7 @@ LayerPlaces::LayerPlaces(const ModelConfig& config, const LoadOptions& options) 
   host_ = {.host = options.host, .count = config.layers + 1 - options.gpu_layers};
 }
 
-RopeTables::RopeTables(const nn::RopeOptions& rope, int64_t positions, const LayerPlaces& places,
+LayerRopes::LayerRopes(const nn::RopeOptions& rope, int64_t positions, const LayerPlaces& places,
                        Device& device)
     : host_layers_(places.host().count), on_device_(rope, positions, device) {
   if (places.host().any()) on_host_ = nn::Rope(rope, positions, *places.host().host);

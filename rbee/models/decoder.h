@@ -117,9 +117,9 @@ class LayerPlaces {
 };
 
 // A rotary table on the device, and one on the host if that has layers. Throws as Rope does.
-class RopeTables {
+class LayerRopes {
  public:
-  RopeTables(const nn::RopeOptions& rope, int64_t positions, const LayerPlaces& places,
+  LayerRopes(const nn::RopeOptions& rope, int64_t positions, const LayerPlaces& places,
              Device& device);
   const nn::Rope& of_layer(int64_t index) const {
     return index < host_layers_ ? *on_host_ : on_device_;

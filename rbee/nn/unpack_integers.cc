@@ -33,7 +33,7 @@ class Unpacker {
     }
   }
 
-  void run(int64_t first, int64_t count, io::IntegerRows& rows, std::byte* to) const {
+  void run(int64_t first, int64_t count, io::UnpackedRows& rows, std::byte* to) const {
     if (group_of_block_.empty()) return round(io::integer_values(matrix_, first, count), to);
     io::unpack_rows(matrix_, first, count, rows);
     if (!order_.empty()) put_in_order(rows.codes);
@@ -79,10 +79,10 @@ io::TensorEntry rows_of(const io::TensorEntry& entry, int64_t first, int64_t cou
   const Unpacker unpacker(matrix, form);
   const int64_t row_size = row_bytes(form.dtype, matrix.in);
   const auto out = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(count * row_size));
-  for_rows<io::IntegerRows>(count, kRowsAtOnce,
-                            [&](int64_t at, int64_t rows, io::IntegerRows& room) {
-                              unpacker.run(first + at, rows, room, out->data() + at * row_size);
-                            });
+  for_rows<io::UnpackedRows>(count, kRowsAtOnce,
+                             [&](int64_t at, int64_t rows, io::UnpackedRows& room) {
+                               unpacker.run(first + at, rows, room, out->data() + at * row_size);
+                             });
   return {.name = entry.name,
           .dtype = form.dtype,
           .shape = Shape{count, matrix.in},

@@ -90,7 +90,8 @@ void Bpe::add_merge(const Pair& merge, uint32_t rank, std::string_view where) {
   cuts_.add_token(text);
 }
 
-void Bpe::tokenize(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const {
+void Bpe::tokenize(std::string_view word, TokenizeScratch& scratch,
+                   std::vector<TokenId>& out) const {
   if (options_.ignore_merges) {
     const auto whole = options_.raw_bytes ? raw_tokens_.find(word) : vocab_->find(word);
     if (whole) return out.push_back(*whole);
@@ -102,7 +103,8 @@ void Bpe::tokenize(std::string_view word, Scratch& scratch, std::vector<TokenId>
   }
 }
 
-void Bpe::tokenize_part(std::string_view part, Scratch& scratch, std::vector<TokenId>& out) const {
+void Bpe::tokenize_part(std::string_view part, TokenizeScratch& scratch,
+                        std::vector<TokenId>& out) const {
   const bool cached = scratch.use_cache && part.size() > 1 && part.size() <= kCacheBytes;
   const uint64_t hash = cached ? hash_bytes(part) : 0;
   if (cached && scratch.cache.append(part, hash, out)) return;

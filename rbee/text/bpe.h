@@ -65,11 +65,13 @@ class Bpe final : public Model {
   Bpe(const Vocab& vocab, const std::vector<Pair>& merges, BpeOptions options,
       std::string_view where);
 
-  void tokenize(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const override;
+  void tokenize(std::string_view word, TokenizeScratch& scratch,
+                std::vector<TokenId>& out) const override;
 
  private:
   void add_merge(const Pair& merge, uint32_t rank, std::string_view where);
-  void tokenize_part(std::string_view part, Scratch& scratch, std::vector<TokenId>& out) const;
+  void tokenize_part(std::string_view part, TokenizeScratch& scratch,
+                     std::vector<TokenId>& out) const;
   void split_bytes(std::string_view part, std::vector<Symbol>& symbols) const;
   void split_characters(std::string_view part, std::vector<Symbol>& symbols) const;
   bool split_unknown(std::string_view text, Symbol at, bool after_unknown,

@@ -33,7 +33,7 @@ class WordCache {
 };
 
 // Working memory of one encode().
-struct Scratch {
+struct TokenizeScratch {
   MergeBuffers merge;
   WordCache cache;
   bool use_cache = false;  // for long texts
@@ -43,7 +43,7 @@ class Model {
  public:
   virtual ~Model() = default;
   // Appends the ids of `word` (valid UTF-8, or any bytes for byte-level models; not empty).
-  virtual void tokenize(std::string_view word, Scratch& scratch,
+  virtual void tokenize(std::string_view word, TokenizeScratch& scratch,
                         std::vector<TokenId>& out) const = 0;
 };
 

@@ -19,7 +19,7 @@ constexpr size_t kCachedText = 2048;          // a shorter text hardly repeats i
 // State of one encode().
 struct PipelineTokenizer::Run {
   EncodeOptions options;
-  Scratch scratch;
+  TokenizeScratch scratch;
   std::deque<std::string> rewritten;  // texts that words and the word cache point into
   std::vector<TokenId> ids;
 };

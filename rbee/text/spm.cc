@@ -44,7 +44,8 @@ Spm::Spm(const Vocab& vocab, const std::vector<float>& scores, const std::vector
   }
 }
 
-void Spm::tokenize(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const {
+void Spm::tokenize(std::string_view word, TokenizeScratch& scratch,
+                   std::vector<TokenId>& out) const {
   while (!word.empty()) {
     const size_t end = cuts_.first_part(word);
     tokenize_part(word.substr(0, end), scratch, out);
@@ -52,7 +53,8 @@ void Spm::tokenize(std::string_view word, Scratch& scratch, std::vector<TokenId>
   }
 }
 
-void Spm::tokenize_part(std::string_view part, Scratch& scratch, std::vector<TokenId>& out) const {
+void Spm::tokenize_part(std::string_view part, TokenizeScratch& scratch,
+                        std::vector<TokenId>& out) const {
   const bool cached = scratch.use_cache && part.size() <= kCacheBytes;
   const uint64_t hash = cached ? hash_bytes(part) : 0;
   if (cached && scratch.cache.append(part, hash, out)) return;

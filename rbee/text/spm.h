@@ -21,7 +21,8 @@ class Spm final : public Model {
   Spm(const Vocab& vocab, const std::vector<float>& scores, const std::vector<bool>& mergeable,
       std::optional<TokenId> unk);
 
-  void tokenize(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const override;
+  void tokenize(std::string_view word, TokenizeScratch& scratch,
+                std::vector<TokenId>& out) const override;
 
  private:
   // The token that `text` may become by merging, or -1.
@@ -29,7 +30,8 @@ class Spm final : public Model {
     const auto id = vocab_->find(text);
     return id && rank_[static_cast<size_t>(*id)] != Merge::kNone ? *id : TokenId{-1};
   }
-  void tokenize_part(std::string_view part, Scratch& scratch, std::vector<TokenId>& out) const;
+  void tokenize_part(std::string_view part, TokenizeScratch& scratch,
+                     std::vector<TokenId>& out) const;
 
   const Vocab* vocab_;
   std::vector<uint32_t> rank_;  // by id: place of its score, best = 0; Merge::kNone: not mergeable

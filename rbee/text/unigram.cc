@@ -73,7 +73,8 @@ void Unigram::append_unknown(std::string_view text, std::vector<TokenId>& out) c
   out.push_back(*unk_);
 }
 
-void Unigram::tokenize(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const {
+void Unigram::tokenize(std::string_view word, TokenizeScratch& scratch,
+                       std::vector<TokenId>& out) const {
   const bool cached = scratch.use_cache && word.size() <= kCacheBytes;
   const uint64_t hash = cached ? hash_bytes(word) : 0;
   if (cached && scratch.cache.append(word, hash, out)) return;

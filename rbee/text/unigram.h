@@ -22,7 +22,8 @@ class Unigram final : public Model {
           std::optional<TokenId> unk, bool byte_fallback);
 
   // Throws invalid_argument if a character is unknown and there is no unknown token.
-  void tokenize(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const override;
+  void tokenize(std::string_view word, TokenizeScratch& scratch,
+                std::vector<TokenId>& out) const override;
 
  private:
   struct Best;

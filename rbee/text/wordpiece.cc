@@ -6,7 +6,7 @@
 
 namespace rbee::text {
 
-void WordPiece::tokenize(std::string_view word, Scratch&, std::vector<TokenId>& out) const {
+void WordPiece::tokenize(std::string_view word, TokenizeScratch&, std::vector<TokenId>& out) const {
   const auto characters = std::count_if(
       word.begin(), word.end(), [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; });
   if (characters > options_.max_characters) return out.push_back(options_.unk);

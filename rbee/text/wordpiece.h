@@ -23,7 +23,8 @@ class WordPiece final : public Model {
   WordPiece(const Vocab& vocab, WordPieceOptions options)
       : vocab_(&vocab), options_(std::move(options)) {}
 
-  void tokenize(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const override;
+  void tokenize(std::string_view word, TokenizeScratch& scratch,
+                std::vector<TokenId>& out) const override;
 
  private:
   const Vocab* vocab_;

@@ -144,7 +144,8 @@ void parse_policy(Fields& fields, FrontConfig& config) {
   fields.number("max_tries", 1, 100, config.max_tries);
   const std::string routing =
       fields.one_of("routing", {"prefix_aware", "least_requests"}, "prefix_aware");
-  config.routing = routing == "least_requests" ? Routing::least_requests : Routing::prefix_aware;
+  config.routing =
+      routing == "least_requests" ? RoutingPolicy::least_requests : RoutingPolicy::prefix_aware;
   fields.number("max_restarts", 0, 1'000'000, config.max_restarts);
   duration("wait_seconds", 0, 86'400, config.wait);
   duration("back_off_ms", 1, 3'600'000, config.back_off);

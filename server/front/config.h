@@ -45,7 +45,7 @@ struct ServedModel {
 };
 
 // How a request finds one of its model's workers.
-enum class Routing : uint8_t {
+enum class RoutingPolicy : uint8_t {
   prefix_aware,    // prefix.h
   least_requests,  // the one with the fewest running requests
 };
@@ -56,7 +56,7 @@ struct FrontConfig {
   int max_waiting = 1024;  // requests that wait for a worker
   std::chrono::seconds wait{120};                 // for a worker that starts or restarts
   int64_t max_answer_bytes = int64_t{256} << 20;  // of an answer that is no event stream
-  Routing routing = Routing::prefix_aware;
+  RoutingPolicy routing = RoutingPolicy::prefix_aware;
   int max_tries = 3;     // tries of a request whose worker ends while working on it
   int max_restarts = 8;  // in a row; then the front gives the worker up
   std::chrono::milliseconds back_off{500};  // before the first restart; doubles
@@ -66,7 +66,7 @@ struct FrontConfig {
   std::chrono::milliseconds health_timeout{2'000};  // after three in a row, the worker is killed
 };
 
-class ModelFiles;
+class ModelStore;
 
 // What the front asks of whoever runs it.
 struct FrontHooks {
@@ -77,7 +77,7 @@ struct FrontHooks {
   // what a later request may find. Null: there is none.
   std::function<std::optional<ServedModel>(const std::string& name)> find_model{};
   // Fetches and deletes models for clients; null: clients get 501.
-  std::shared_ptr<ModelFiles> files{};
+  std::shared_ptr<ModelStore> files{};
   bool may_pull = false;    // clients may fetch
   bool may_manage = false;  // clients may delete models
   // The models on demand that are there whether a request names them or not, each with `files`.

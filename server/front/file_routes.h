@@ -45,7 +45,7 @@ class FileRoutes {
   Response aside(const Request& request, std::function<Response()> work);
   bool drop(const std::function<bool(const std::string&)>& which);
 
-  const std::shared_ptr<ModelFiles> files_;  // null: all is refused
+  const std::shared_ptr<ModelStore> files_;  // null: all is refused
   const bool may_pull_, may_manage_;
   const Front front_;
   std::atomic<bool> stopping_ = false;

@@ -187,7 +187,7 @@ const Pool::Member* Pool::holder_of(const std::string& response) const {
 // A ready worker for the request, which is sent to it; null: there is none.
 std::shared_ptr<Replica> Pool::choose(const Exchange& exchange) {
   const std::vector<uint64_t>& prefixes = exchange.wanted.prefixes;
-  const bool aware = config_.routing == Routing::prefix_aware;
+  const bool aware = config_.routing == RoutingPolicy::prefix_aware;
   std::vector<Member*> ready;
   std::vector<PrefixCandidate> candidates;
   for (size_t i = 0; i < members_.size(); ++i) {

@@ -36,7 +36,7 @@ std::string status_line(std::string_view status) {
 }
 
 // Ollama's clients draw a bar for each digest.
-std::string part_line(const ModelPart& part) {
+std::string part_line(const PulledFile& part) {
   if (part.digest.empty()) return status_line(cat("pulling ", valid_text(part.name)));
   json line = {{"status", cat("pulling ", part.digest.substr(kSum.size(), kShownDigits))},
                {"digest", part.digest},
@@ -81,7 +81,7 @@ struct Pulls::Run {
     }
   }
 
-  void note(const ModelPart& part) {
+  void note(const PulledFile& part) {
     const std::string line = part_line(part);
     const std::string& key = part.digest.empty() ? part.name : part.digest;
     {
@@ -144,13 +144,13 @@ struct Pulls::Run {
 };
 
 struct Pulls::Shared {
-  std::shared_ptr<ModelFiles> files;
+  std::shared_ptr<ModelStore> files;
   std::mutex mutex;    // guards what follows
   PulledModel pulled;  // null: the front ends
   std::map<std::string, std::shared_ptr<Run>> runs;
 };
 
-Pulls::Pulls(std::shared_ptr<ModelFiles> files, PulledModel pulled)
+Pulls::Pulls(std::shared_ptr<ModelStore> files, PulledModel pulled)
     : shared_(std::make_shared<Shared>()) {
   shared_->files = std::move(files);
   shared_->pulled = std::move(pulled);
@@ -198,7 +198,7 @@ struct Pulls::Result {
 
 Pulls::Result Pulls::fetch(Shared& shared, Run& run) {
   const CancelScope scope(run.cancelled);
-  const PullWatch watch{.part = [&](const ModelPart& part) { run.note(part); },
+  const PullWatch watch{.part = [&](const PulledFile& part) { run.note(part); },
                         .fetched = [&] { run.say(status_line("verifying sha256 digest")); }};
   try {
     const std::optional<ServedModel> model = shared.files->pull(run.name, watch);

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "server/front/model_files.h"
+#include "server/front/model_store.h"
 #include "server/http/message.h"
 
 namespace rbee::server {
@@ -18,7 +18,7 @@ using PulledModel = std::function<void(const ServedModel& model, const std::stri
 class Pulls {
  public:
   // pulled: called on a fetch's thread.
-  Pulls(std::shared_ptr<ModelFiles> files, PulledModel pulled);
+  Pulls(std::shared_ptr<ModelStore> files, PulledModel pulled);
   ~Pulls();  // stop()
   Pulls(const Pulls&) = delete;
   Pulls& operator=(const Pulls&) = delete;

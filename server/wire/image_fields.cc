@@ -7,13 +7,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr Range<int32_t> kClipSkip{-1, 12};  // -1: stable-diffusion.cpp's word for none
-constexpr Range<int32_t> kSeedDelta{0, INT32_MAX};
-constexpr Range<double> kChurn{0, 100};
-constexpr Range<double> kLevel{0, 1000};
-constexpr Range<double> kNoise{0, 2};
-constexpr Range<double> kLora{-10, 10};
-constexpr Range<double> kControl{0, 2};
+constexpr FieldRange<int32_t> kClipSkip{-1, 12};  // -1: stable-diffusion.cpp's word for none
+constexpr FieldRange<int32_t> kSeedDelta{0, INT32_MAX};
+constexpr FieldRange<double> kChurn{0, 100};
+constexpr FieldRange<double> kLevel{0, 1000};
+constexpr FieldRange<double> kNoise{0, 2};
+constexpr FieldRange<double> kLora{-10, 10};
+constexpr FieldRange<double> kControl{0, 2};
 constexpr size_t kMaxLoras = 16;
 
 // The first text that is not empty: A1111's clients send an empty name where they mean another.

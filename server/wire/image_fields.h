@@ -10,16 +10,16 @@
 namespace rbee::server {
 
 // Ranges of rbee/engine/api/image.h.
-inline constexpr Range<int32_t> kSide{64, 2048};
-inline constexpr Range<int32_t> kSteps{1, 150};
-inline constexpr Range<int32_t> kCount{1, 16};
-inline constexpr Range<int32_t> kBlur{0, 64};
-inline constexpr Range<int32_t> kPadding{0, 512};
-inline constexpr Range<int32_t> kPartials{0, 3};
-inline constexpr Range<int32_t> kQuality{0, 100};
-inline constexpr Range<double> kUnit{0, 1};
-inline constexpr Range<double> kGuidance{0, 30};
-inline constexpr Range<double> kHiresScale{1, 4};
+inline constexpr FieldRange<int32_t> kSide{64, 2048};
+inline constexpr FieldRange<int32_t> kSteps{1, 150};
+inline constexpr FieldRange<int32_t> kCount{1, 16};
+inline constexpr FieldRange<int32_t> kBlur{0, 64};
+inline constexpr FieldRange<int32_t> kPadding{0, 512};
+inline constexpr FieldRange<int32_t> kPartials{0, 3};
+inline constexpr FieldRange<int32_t> kQuality{0, 100};
+inline constexpr FieldRange<double> kUnit{0, 1};
+inline constexpr FieldRange<double> kGuidance{0, 30};
+inline constexpr FieldRange<double> kHiresScale{1, 4};
 inline constexpr size_t kMaxControls = 8;
 
 // The first of several names for one field that is present.

@@ -70,7 +70,7 @@ std::optional<bool> ObjectReader::boolean(const char* name) {
   return std::nullopt;
 }
 
-std::optional<float> ObjectReader::number(const char* name, Range<double> range) {
+std::optional<float> ObjectReader::number(const char* name, FieldRange<double> range) {
   const json* value = find(name);
   if (value == nullptr) return std::nullopt;
   const std::string bounds = cat(range.open_low ? "above " : "from ", range.low,
@@ -88,7 +88,7 @@ std::optional<float> ObjectReader::number(const char* name, Range<double> range)
   return std::nullopt;
 }
 
-std::optional<int32_t> ObjectReader::integer(const char* name, Range<int32_t> range) {
+std::optional<int32_t> ObjectReader::integer(const char* name, FieldRange<int32_t> range) {
   const json* value = find(name);
   if (value == nullptr) return std::nullopt;
   const std::string bounds = cat("from ", range.low, " to ", range.high);

@@ -16,7 +16,7 @@ namespace rbee::server {
 
 // Inclusive bounds of a number.
 template <typename T>
-struct Range {
+struct FieldRange {
   T low;
   T high;
   bool open_low = false;  // low itself is outside
@@ -51,8 +51,8 @@ class ObjectReader {
   // Null and absent give nothing; an invalid value gives nothing and is noted.
   std::optional<std::string> text(const char* name);
   std::optional<bool> boolean(const char* name);
-  std::optional<float> number(const char* name, Range<double> range);
-  std::optional<int32_t> integer(const char* name, Range<int32_t> range);
+  std::optional<float> number(const char* name, FieldRange<double> range);
+  std::optional<int32_t> integer(const char* name, FieldRange<int32_t> range);
   // For random numbers. A negative number gives nothing, and then the engine draws a seed.
   std::optional<uint64_t> seed(const char* name);
   const nlohmann::json* find(const char* name) const;  // null if absent or null

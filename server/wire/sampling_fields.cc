@@ -155,7 +155,7 @@ class FieldReader {
 
  private:
   void read(float SamplingParams::* member) {
-    const Range<double> range{*named_.low, *named_.high, field_->above_low};
+    const FieldRange<double> range{*named_.low, *named_.high, field_->above_low};
     std::optional<float> value = reader_.number(named_.name.data(), range);
     const char* alias = field_->alias.data();
     if (alias != nullptr && named_.name == field_->name) {  // else the API has its own name
@@ -165,8 +165,8 @@ class FieldReader {
     if (value) request_.set(member, *value);
   }
   void read(int32_t SamplingParams::* member) {
-    const Range<int32_t> range{static_cast<int32_t>(*named_.low),
-                               static_cast<int32_t>(*named_.high)};
+    const FieldRange<int32_t> range{static_cast<int32_t>(*named_.low),
+                                    static_cast<int32_t>(*named_.high)};
     if (const auto value = reader_.integer(named_.name.data(), range)) {
       request_.set(member, *value);
     }

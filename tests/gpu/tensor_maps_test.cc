@@ -32,7 +32,7 @@ class TensorMapsTest : public ::testing::Test {
     return library_.violation();
   }
   // 32 rows of 64 f16.
-  cuda::TensorTiles tiles() const {
+  cuda::TensorMapTiles tiles() const {
     return {
         .data = data_, .sizes = {64, 32, 1, 1}, .strides = {128, 4096, 4096}, .box = {64, 8, 1, 1}};
   }
@@ -58,19 +58,19 @@ TEST_F(TensorMapsTest, WhatFitsIsTaken) {
 }
 
 TEST_F(TensorMapsTest, FindsTilesBeyondTheAllocation) {
-  cuda::TensorTiles wrong = tiles();
+  cuda::TensorMapTiles wrong = tiles();
   wrong.sizes[1] = 33;
   EXPECT_THAT(fault(wrong), HasSubstr("tensor map of 4224 bytes that are not within one"));
 }
 
 TEST_F(TensorMapsTest, FindsStridesOfOddBytes) {
-  cuda::TensorTiles wrong = tiles();
+  cuda::TensorMapTiles wrong = tiles();
   wrong.strides[0] = 120;
   EXPECT_EQ(fault(wrong), "tensor map with a stride of 120");
 }
 
 TEST_F(TensorMapsTest, FindsRowsThatAreTooLongToSwizzle) {
-  cuda::TensorTiles wrong = tiles();
+  cuda::TensorMapTiles wrong = tiles();
   wrong.box[0] = 72;
   EXPECT_EQ(fault(wrong), "tensor map with swizzled rows of bytes: 144");
 }

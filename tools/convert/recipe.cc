@@ -10,22 +10,22 @@ namespace {
 
 using enum DType;
 
-constexpr Rule kQ2K[] = {
+constexpr TensorRule kQ2K[] = {
     {Role::attn_v, Where::deep_shared_kv, q5_k},
     {Role::attn_v, Where::shared_kv, q4_k},
     {Role::attn_v, Where::all, q3_k},
     {Role::ffn_down, Where::all, q3_k},
     {Role::attn_output, Where::all, q3_k},
 };
-constexpr Rule kQ2KS[] = {
+constexpr TensorRule kQ2KS[] = {
     {Role::attn_v, Where::deep_widely_shared_kv, q5_k},
     {Role::attn_v, Where::shared_kv, q4_k},
     {Role::ffn_down, Where::first_eighth, q4_k},
 };
-constexpr Rule kQ3KS[] = {
+constexpr TensorRule kQ3KS[] = {
     {Role::attn_v, Where::deep_shared_kv, q5_k},
 };
-constexpr Rule kQ3KM[] = {
+constexpr TensorRule kQ3KM[] = {
     {Role::attn_v, Where::deep_shared_kv, q5_k},
     {Role::attn_v, Where::first_two, q5_k},
     {Role::attn_v, Where::all, q4_k},
@@ -33,26 +33,26 @@ constexpr Rule kQ3KM[] = {
     {Role::ffn_down, Where::all, q4_k},
     {Role::attn_output, Where::all, q4_k},
 };
-constexpr Rule kQ3KL[] = {
+constexpr TensorRule kQ3KL[] = {
     {Role::attn_v, Where::all, q5_k},
     {Role::ffn_down, Where::all, q5_k},
     {Role::attn_output, Where::all, q5_k},
 };
-constexpr Rule kQ4KS[] = {
+constexpr TensorRule kQ4KS[] = {
     {Role::attn_v, Where::deep_shared_kv, q5_k},
     {Role::attn_v, Where::first_four, q5_k},
     {Role::ffn_down, Where::first_eighth, q5_k},
 };
-constexpr Rule kQ4KM[] = {
+constexpr TensorRule kQ4KM[] = {
     {Role::attn_v, Where::more_bits, q6_k},
     {Role::attn_v, Where::deep_shared_kv, q5_k},
     {Role::ffn_down, Where::more_bits, q6_k},
 };
-constexpr Rule kQ5KM[] = {
+constexpr TensorRule kQ5KM[] = {
     {Role::attn_v, Where::more_bits, q6_k},
     {Role::ffn_down, Where::more_bits, q6_k},
 };
-constexpr Rule kIq4[] = {
+constexpr TensorRule kIq4[] = {
     {Role::attn_v, Where::shared_kv, q5_k},
     {Role::ffn_down, Where::first_eighth, q5_k},
 };
@@ -69,7 +69,7 @@ constexpr Recipe kRecipes[] = {
     {"q2_k_s", q2_k, 21, kQ2KS},
 };
 
-bool holds(Where where, const Place& place) {
+bool holds(Where where, const TensorPlace& place) {
   constexpr int64_t kDeep = 80, kWidely = 4;
   const int64_t eighth = place.layers / 8;
   switch (where) {
@@ -98,9 +98,10 @@ bool holds(Where where, const Place& place) {
 
 }  // namespace
 
-DType Recipe::type_of(const Place& place) const {
-  const auto rule = std::ranges::find_if(
-      rules, [&](const Rule& each) { return each.role == place.role && holds(each.where, place); });
+DType Recipe::type_of(const TensorPlace& place) const {
+  const auto rule = std::ranges::find_if(rules, [&](const TensorRule& each) {
+    return each.role == place.role && holds(each.where, place);
+  });
   return rule == rules.end() ? base : rule->type;
 }
 

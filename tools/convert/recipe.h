@@ -21,7 +21,7 @@ enum class Role : uint8_t {
 };
 
 // Where a matrix stands.
-struct Place {
+struct TensorPlace {
   Role role = Role::other;
   int64_t layer = 0;   // from 0
   int64_t layers = 1;  // of the model
@@ -41,7 +41,7 @@ enum class Where : uint8_t {
   first_four,
 };
 
-struct Rule {
+struct TensorRule {
   Role role;
   Where where;
   DType type;
@@ -51,9 +51,9 @@ struct Recipe {
   std::string_view name;              // lower case, e.g. "q4_k_m"
   DType base;                         // of every matrix that no rule names
   std::optional<uint32_t> file_type;  // general.file_type; nothing when there is no number
-  std::span<const Rule> rules;        // the first that fits
+  std::span<const TensorRule> rules;  // the first that fits
 
-  DType type_of(const Place& place) const;
+  DType type_of(const TensorPlace& place) const;
 };
 
 std::span<const Recipe> recipes();

@@ -11,7 +11,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kLineEvery{10};
 
-server::LoadProgress fetched(const hub::Progress& progress) {
+server::LoadProgress fetched(const hub::DownloadProgress& progress) {
   server::LoadProgress out{
       .phase = server::LoadPhase::fetching, .done = progress.done, .total = progress.total};
   out.bytes_per_second = progress.bytes_per_second;
@@ -22,7 +22,7 @@ server::LoadProgress fetched(const hub::Progress& progress) {
 }  // namespace
 
 hub::ProgressCallback fetch_progress(server::LoadingState& state) {
-  return [&state, logged = Clock::time_point()](const hub::Progress& progress) mutable {
+  return [&state, logged = Clock::time_point()](const hub::DownloadProgress& progress) mutable {
     state.set(fetched(progress));
     const bool at_end = progress.done >= progress.total;
     if (!at_end && Clock::now() - logged < kLineEvery) return;

@@ -71,7 +71,7 @@ uint32_t shared_bytes(const Shape& shape) {
 }
 
 // (batch, heads, keys, elements) as boxes of a tile's rows.
-TensorTiles tiles_of(const View& x, int64_t keys) {
+TensorMapTiles tiles_of(const View& x, int64_t keys) {
   const auto size = [&](int axis) { return static_cast<uint64_t>(x.size(axis)); };
   // No step leads along an axis of size 1, whatever its stride is.
   const auto stride = [&](int axis) -> uint64_t {

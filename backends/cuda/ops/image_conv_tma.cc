@@ -154,7 +154,7 @@ uint64_t bytes(int64_t elements) {
 }
 
 // As in TensorConvParams; `outs` of a tile and `quarters` of them in a box.
-TensorTiles filter_tiles(const View& weight, int64_t outs, uint32_t quarters) {
+TensorMapTiles filter_tiles(const View& weight, int64_t outs, uint32_t quarters) {
   const auto size = [](int64_t n) { return static_cast<uint64_t>(n); };
   const int64_t channels = weight.size(3), taps = weight.size(1) * weight.size(2);
   const uint64_t filter = bytes(channels * taps);

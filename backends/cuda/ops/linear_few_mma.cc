@@ -37,13 +37,13 @@ const char* refuse(const LinearArgs& args) {
 // Two tiles of a warp share their reads of x, if there are enough tiles for all warps.
 struct Shape {
   int64_t tiles;
-  gpu::Tiling tiling;
+  gpu::MatvecTiling tiling;
 };
 
 Shape shape_of(const gpu::Properties& device, int64_t outs, int64_t depth) {
   const int64_t busy = gpu::kBusyWaves * device.multiprocessors;
   const int64_t tiles = outs >= 2 * kTile * busy / kWaves ? 2 : 1;
-  gpu::Tiling tiling{.outs = tiles * kTile, .waves = kWaves};
+  gpu::MatvecTiling tiling{.outs = tiles * kTile, .waves = kWaves};
   const int64_t groups = (outs + tiling.outs - 1) / tiling.outs;
   const int64_t trips = depth / (kChunk * 4 / tiles);
   while (2 * tiling.split <= tiling.waves && groups * tiling.split < busy &&

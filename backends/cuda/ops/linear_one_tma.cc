@@ -89,7 +89,7 @@ void set_maps(const shared::MatvecOnePart& part, const Format& format, CudaDrive
   const auto pitch = static_cast<uint64_t>(format.at.row_bytes);
   for (size_t i = 0; i < format.planes.size(); ++i) {
     if (format.planes[i] == 0) continue;
-    maps[i] = driver.tensor_map(TensorTiles{
+    maps[i] = driver.tensor_map(TensorMapTiles{
         .dtype = DType::f16,
         .data = static_cast<const std::byte*>(part.weight) + begin[i],
         .sizes = {static_cast<uint64_t>(format.planes[i] / kWord), static_cast<uint64_t>(part.outs),

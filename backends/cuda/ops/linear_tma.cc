@@ -104,7 +104,7 @@ Choice choose(std::span<const Tile> tiles, const Size& size, int64_t multiproces
 }
 
 // `outs` of a tile and `quarters` of them in a box.
-TensorTiles outs_map(const TensorLines& weight, int64_t outs, uint32_t quarters) {
+TensorMapTiles outs_map(const TensorLines& weight, int64_t outs, uint32_t quarters) {
   const auto pitch = static_cast<uint64_t>(weight.pitch);
   return {.dtype = weight.dtype,
           .data = weight.data,

@@ -19,7 +19,7 @@ struct TensorLines {
   // Elements.
   uint32_t step() const { return static_cast<uint32_t>(kTensorStepBytes / bytes); }
   // A step of `count` lines in a box; past the last line or element it gives 0.
-  TensorTiles map(int64_t count) const {
+  TensorMapTiles map(int64_t count) const {
     const auto apart = static_cast<uint64_t>(pitch);
     return {.dtype = dtype,
             .data = data,

@@ -46,8 +46,9 @@ int batch_of(int64_t rows) {
 
 // If weights have few rows, several waves share each row until the device is busy, but each wave
 // has at least its loads under way. `loads`: a lane's 16-byte loads (or the like) in a row.
-Tiling tile(const Properties& device, int batch, int64_t total_outs, int64_t loads) {
-  Tiling tiling{.outs = shared::matvec_outs(batch), .waves = kMatvecThreads / device.lane_count};
+MatvecTiling tile(const Properties& device, int batch, int64_t total_outs, int64_t loads) {
+  MatvecTiling tiling{.outs = shared::matvec_outs(batch),
+                      .waves = kMatvecThreads / device.lane_count};
   const int64_t busy = kBusyWaves * device.multiprocessors;
   const int64_t in_trip = device.lane_count * shared::matvec_steps(device.lane_count, batch);
   const auto groups = (total_outs + tiling.outs - 1) / tiling.outs;
@@ -62,7 +63,7 @@ void run_plain(const LinearArgs& args, DType weight, Stream& stream) {
   const Properties& device = device_of(stream).properties();
   const View& x = args.x;
   const int batch = batch_of(x.size(0));
-  const Tiling tiling =
+  const MatvecTiling tiling =
       tile(device, batch, outs_of(args, weight), row_bytes(weight, x.size(1)) / 16);
   KernelName kernel("matvec", x.dtype, name(weight));
   kernel.part(batch == 1 ? "b1" : batch == 4 ? "b4" : "b8").lanes(device.lane_count);
@@ -91,7 +92,7 @@ void run_packed(const LinearArgs& args, DType weight, const QuantizedInput& inpu
   const int batch = batch_of(x.size(0));
   int64_t piece = 0;
   dispatch_blocks(kOp, weight, [&]<typename Block>() { piece = shared::packed_piece<Block>(); });
-  const Tiling tiling = tile(device, batch, outs_of(args, weight), x.size(1) / piece);
+  const MatvecTiling tiling = tile(device, batch, outs_of(args, weight), x.size(1) / piece);
   KernelName kernel("matvec", weight, batch == 1 ? "b1" : batch == 4 ? "b4" : "b8");
   kernel.lanes(device.lane_count);
   constexpr PackedFamilies kFamilies{"matvec_small_blocks", "matvec_k_blocks", "matvec_e4m3",

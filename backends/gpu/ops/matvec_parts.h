@@ -44,7 +44,7 @@ struct PackedFamilies {
   }
 };
 
-struct Tiling {
+struct MatvecTiling {
   int64_t outs = 0;   // rows of a wave
   int64_t waves = 0;  // of a block of threads
   int64_t split = 1;  // waves that share rows
@@ -74,7 +74,7 @@ void each_weight_type(std::span<const LinearPart> parts, const Run& run) {
 
 // The parts with weights of one type, in launches of as many as Params holds.
 template <typename Params, typename Launch>
-void launch_parts(const LinearArgs& args, DType weight, const Tiling& tiling, Params params,
+void launch_parts(const LinearArgs& args, DType weight, const MatvecTiling& tiling, Params params,
                   const Launch& start) {
   uint32_t blocks = 0;
   const auto flush = [&] {

@@ -52,7 +52,7 @@ class QueuedImageEngine final : public ImageEngine {
   const ImageModelInfo& model() const override { return source_.info; }
 
   void submit(ImageRequest request, std::shared_ptr<ImageSink> sink) override {
-    auto job = std::make_shared<ImageJob>();
+    auto job = std::make_shared<DiffusionJob>();
     std::optional<ImageSettings> settings = resolve(source_, request);
     job->client = request.client;
     job->adapters = adapters_of(request);
@@ -76,7 +76,7 @@ class QueuedImageEngine final : public ImageEngine {
 
   bool cancel(const std::string& job_id) override {
     const std::scoped_lock lock(mutex_);
-    const std::shared_ptr<ImageJob> job = find(job_id);
+    const std::shared_ptr<DiffusionJob> job = find(job_id);
     if (!job) return false;
     job->cancelled = job->leaving = true;
     return true;
@@ -84,7 +84,7 @@ class QueuedImageEngine final : public ImageEngine {
 
   bool hurry(const std::string& job_id, Hurry how) override {
     const std::scoped_lock lock(mutex_);
-    const std::shared_ptr<ImageJob> job = find(job_id);
+    const std::shared_ptr<DiffusionJob> job = find(job_id);
     if (!job) return false;
     job->hurry = how;
     return true;
@@ -149,7 +149,7 @@ class QueuedImageEngine final : public ImageEngine {
   }
 
   // Begun or waiting; null: neither. Requires mutex_.
-  std::shared_ptr<ImageJob> find(const std::string& job_id) const {
+  std::shared_ptr<DiffusionJob> find(const std::string& job_id) const {
     const auto found =
         std::ranges::find_if(jobs_, [&](const auto& job) { return job->request.job_id == job_id; });
     return found == jobs_.end() ? nullptr : *found;
@@ -181,11 +181,11 @@ class QueuedImageEngine final : public ImageEngine {
   }
 
   // Makes settings that are absent.
-  void read_settings(ImageJob& job);
+  void read_settings(DiffusionJob& job);
 
   // Decoding, resizing and coding the largest pictures takes seconds and needs no device, so others
   // have their turns meanwhile. Returns how long it then waited for its own, in ms.
-  double beside(ImageJob& job, const std::function<void()>& work);
+  double beside(DiffusionJob& job, const std::function<void()>& work);
 
   // Waits until it may hold this many pixels, besides those of others, in place of those that the
   // turn held. Returns how long it waited, in ms.
@@ -203,7 +203,7 @@ class QueuedImageEngine final : public ImageEngine {
   }
 
   // The last picture needs no device any more: others may begin, and the turn is short.
-  void leave_device(ImageJob& job) {
+  void leave_device(DiffusionJob& job) {
     const std::scoped_lock lock(mutex_);
     job.resting = job.leaving = true;
   }
@@ -236,7 +236,7 @@ class QueuedImageEngine final : public ImageEngine {
     }
   }
 
-  void work(ImageJob& job) {
+  void work(DiffusionJob& job) {
     try {
       const CancelScope scope(job.cancelled);
       run(job);
@@ -271,9 +271,9 @@ class QueuedImageEngine final : public ImageEngine {
   }
 
   // The waiting requests for which is_taken() is true.
-  std::vector<std::shared_ptr<ImageJob>> take_waiting(const auto& is_taken,
-                                                      uint64_t ImageStats::* counter) {
-    std::vector<std::shared_ptr<ImageJob>> taken;
+  std::vector<std::shared_ptr<DiffusionJob>> take_waiting(const auto& is_taken,
+                                                          uint64_t ImageStats::* counter) {
+    std::vector<std::shared_ptr<DiffusionJob>> taken;
     const std::scoped_lock lock(mutex_);
     std::erase_if(jobs_, [&](const auto& job) {
       if (job->begun || !is_taken(*job)) return false;
@@ -287,17 +287,17 @@ class QueuedImageEngine final : public ImageEngine {
 
   // Waiting requests end at once, without waiting for the running one.
   void drop_cancelled() {
-    const auto is_cancelled = [](const ImageJob& job) { return job.cancelled.load(); };
+    const auto is_cancelled = [](const DiffusionJob& job) { return job.cancelled.load(); };
     for (const auto& job : take_waiting(is_cancelled, &ImageStats::requests_cancelled)) {
       job->sink->on_finished({.cancelled = true});
     }
   }
 
-  void run(ImageJob& job);
-  void draw(ImageJob& job, ImageFinished& finished);
-  PipelineHooks hooks_of(ImageJob& job, PipelineTimes& times);
+  void run(DiffusionJob& job);
+  void draw(DiffusionJob& job, ImageFinished& finished);
+  PipelineHooks hooks_of(DiffusionJob& job, PipelineTimes& times);
 
-  ImageStarted started(const ImageJob& job, int32_t total) const {
+  ImageStarted started(const DiffusionJob& job, int32_t total) const {
     const ImageSettings& settings = *job.settings;
     const models::Upscaler* network = settings.final_network;
     const auto scale = network != nullptr ? static_cast<int32_t>(network->scale()) : 1;
@@ -312,7 +312,7 @@ class QueuedImageEngine final : public ImageEngine {
             .guidance_scale = settings.guidance};
   }
 
-  ImageReady ready_image(const ImageJob& job, const io::Pixels& image, int32_t index) const {
+  ImageReady ready_image(const DiffusionJob& job, const io::Pixels& image, int32_t index) const {
     ImageReady ready;
     ready.parameters = parameters_text(job.request, *job.settings, source_.info, index);
     if (!io::parameters_fit(job.request.encoding.format, ready.parameters)) {
@@ -338,13 +338,13 @@ class QueuedImageEngine final : public ImageEngine {
   }
 
   // Before the last event: a client that has seen it finds the request counted and gone.
-  void finish(ImageJob& job, const ImageFinished& finished) {
+  void finish(DiffusionJob& job, const ImageFinished& finished) {
     leave(job,
           finished.cancelled ? &ImageStats::requests_cancelled : &ImageStats::requests_finished);
     job.sink->on_finished(finished);
   }
 
-  void fail_job(ImageJob& job, const Error& error) {
+  void fail_job(DiffusionJob& job, const Error& error) {
     log(LogLevel::warn, "a request failed",
         {{"job_id", job.request.job_id}, {"error", error.what()}});
     const bool lost = error.code() == Code::device;
@@ -354,7 +354,7 @@ class QueuedImageEngine final : public ImageEngine {
     if (lost) drop_waiting(error);
   }
 
-  void leave(ImageJob& job, uint64_t ImageStats::* counter) {
+  void leave(DiffusionJob& job, uint64_t ImageStats::* counter) {
     const std::scoped_lock lock(mutex_);
     ++(stats_.*counter);
     if (lost_) stats_.healthy = false;
@@ -364,7 +364,7 @@ class QueuedImageEngine final : public ImageEngine {
 
   void drop_waiting(const Error& error) {
     log(LogLevel::error, "the device is lost", {{"error", error.what()}});
-    const auto any = [](const ImageJob&) { return true; };
+    const auto any = [](const DiffusionJob&) { return true; };
     for (const auto& job : take_waiting(any, &ImageStats::requests_failed)) {
       job->sink->on_failed({error.code(), error.what()});
     }
@@ -381,9 +381,9 @@ class QueuedImageEngine final : public ImageEngine {
   ImageTurns turns_{{.alone = source_.parts_leave || !source_.device->host_accessible()}};
   ImageTurnPtr holder_;  // the turn's holder; null: none
   Clock::time_point turn_began_;
-  std::vector<std::shared_ptr<ImageJob>> jobs_;  // begun or waiting
-  std::vector<ImageTurnPtr> starting_;           // waiting for a thread
-  int32_t beside_ = 0;                           // turns that are `beside`
+  std::vector<std::shared_ptr<DiffusionJob>> jobs_;  // begun or waiting
+  std::vector<ImageTurnPtr> starting_;               // waiting for a thread
+  int32_t beside_ = 0;                               // turns that are `beside`
   ImageStats stats_;
   bool stopping_ = false;
   std::atomic<bool> lost_{false};
@@ -451,7 +451,7 @@ void QueuedImageEngine::await(const ImageTurnPtr& turn, const UpscaleHooks& hook
   }
 }
 
-PipelineHooks QueuedImageEngine::hooks_of(ImageJob& job, PipelineTimes& times) {
+PipelineHooks QueuedImageEngine::hooks_of(DiffusionJob& job, PipelineTimes& times) {
   const auto going_on = [this, &job] {
     drop_cancelled();
     return !job.cancelled;
@@ -486,7 +486,7 @@ PipelineHooks QueuedImageEngine::hooks_of(ImageJob& job, PipelineTimes& times) {
   return hooks;
 }
 
-void QueuedImageEngine::read_settings(ImageJob& job) {
+void QueuedImageEngine::read_settings(DiffusionJob& job) {
   const auto read = [&] { job.settings = resolve(source_, job.request); };
   if (job.picture_pixels == 0) return read();
   {
@@ -496,7 +496,7 @@ void QueuedImageEngine::read_settings(ImageJob& job) {
   beside(job, read);
 }
 
-double QueuedImageEngine::beside(ImageJob& job, const std::function<void()>& work) {
+double QueuedImageEngine::beside(DiffusionJob& job, const std::function<void()>& work) {
   {
     const std::scoped_lock lock(mutex_);
     turns_.spend(job, seconds_since(turn_began_));
@@ -525,7 +525,7 @@ double QueuedImageEngine::beside(ImageJob& job, const std::function<void()>& wor
   return seconds_since(end) * 1000;
 }
 
-void QueuedImageEngine::run(ImageJob& job) {
+void QueuedImageEngine::run(DiffusionJob& job) {
   ImageFinished finished;
   try {
     draw(job, finished);
@@ -536,7 +536,7 @@ void QueuedImageEngine::run(ImageJob& job) {
   finish(job, finished);
 }
 
-void QueuedImageEngine::draw(ImageJob& job, ImageFinished& finished) {
+void QueuedImageEngine::draw(DiffusionJob& job, ImageFinished& finished) {
   if (!job.cancelled && !job.settings) read_settings(job);
   if (job.cancelled) {
     finished.cancelled = true;

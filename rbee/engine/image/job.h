@@ -12,7 +12,7 @@
 namespace rbee::engine {
 
 // One request, from the queue to its last event.
-struct ImageJob final : ImageTurn {
+struct DiffusionJob final : ImageTurn {
   ImageRequest request;
   // Absent while a request with pictures waits, also between its batches: decoded pictures are far
   // larger than their files.

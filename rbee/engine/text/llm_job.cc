@@ -257,7 +257,7 @@ void LlmJob::draft_from_text(int64_t most) {
   }
 }
 
-Sampler& LlmJob::begin_drafts() {
+TokenSampler& LlmJob::begin_drafts() {
   ahead_ = constrained_;
   draft_work_ = kDraftWork;
   draft_sampler_.follow(sampler_);
@@ -302,13 +302,13 @@ std::optional<int32_t> LlmJob::forced() const {
   return id && constrained_ && !constrained_->mask().has(*id) ? std::nullopt : id;
 }
 
-ScoredToken LlmJob::name(const TokenLogprob& token) const {
+ScoredToken LlmJob::name(const Logprob& token) const {
   return {token.id, model_.tokenizer->piece(token.id, true), token.logprob};
 }
 
 ScoredChoice LlmJob::name(const RowLogprobs& row) const {
   ScoredChoice out{.chosen = name(row.chosen), .top = {}};
-  for (const TokenLogprob& token : row.top) out.top.push_back(name(token));
+  for (const Logprob& token : row.top) out.top.push_back(name(token));
   return out;
 }
 

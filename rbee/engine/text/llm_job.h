@@ -39,8 +39,8 @@ class LlmJob final : public Ticket {
 
   const TextRequest& request() const { return request_; }
   EventSink& sink() const { return *sink_; }
-  Sampler& sampler() { return sampler_; }
-  const Sampler& sampler() const { return sampler_; }
+  TokenSampler& sampler() { return sampler_; }
+  const TokenSampler& sampler() const { return sampler_; }
   std::atomic<bool> cancelled{false};
 
   // The rest is for the engine's thread only.
@@ -62,7 +62,7 @@ class LlmJob final : public Ticket {
   void draft_from_text(int64_t most);
   // ... or those of a draft model, drawn one by one with this sampler. It copies the state of the
   // request's own sampler but has its own random numbers.
-  Sampler& begin_drafts();
+  TokenSampler& begin_drafts();
   // False if nothing can follow this draft token.
   bool add_draft(DraftToken draft);
   int64_t drafted() const { return std::ssize(drafts_); }
@@ -104,7 +104,7 @@ class LlmJob final : public Ticket {
   void find_first_mask();
   TokenRules token_rules() const;
   double since_start() const;
-  ScoredToken name(const TokenLogprob& token) const;
+  ScoredToken name(const Logprob& token) const;
   ScoredChoice name(const RowLogprobs& row) const;
   void report_prompt();
   std::string text_of(int32_t id);
@@ -119,7 +119,7 @@ class LlmJob final : public Ticket {
   const std::shared_ptr<EventSink> sink_;
   const uint64_t seed_;
   const std::vector<TakenLora> lora_;
-  Sampler sampler_;
+  TokenSampler sampler_;
   std::optional<ConstrainedText> constrained_;
   std::vector<uint64_t> allowed_;  // bits of TextRequest::allowed_ids
   text::DecodeStream detokenizer_;
@@ -132,7 +132,7 @@ class LlmJob final : public Ticket {
   int32_t pieces_out_ = 0;
   DraftLength draft_length_;
   std::vector<DraftToken> drafts_;        // at the end of the sequence
-  Sampler draft_sampler_;                 // draws a draft model's tokens
+  TokenSampler draft_sampler_;            // draws a draft model's tokens
   std::optional<ConstrainedText> ahead_;  // the constraint's state after the draft tokens
   int64_t draft_work_ = 0;                // work left for masks after draft tokens
   // Since the last piece; each with the number of answer bytes before it.

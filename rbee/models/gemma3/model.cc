@@ -62,8 +62,8 @@ std::unique_ptr<LanguageModel> load_gemma3(const io::Checkpoint& checkpoint,
   add_rope_tensors(config.global_rope, weights);
   const int64_t positions = context_positions(config, options);
   const LayerPlaces places(config, options);
-  const RopeTables global(config.global_rope, positions, places, *options.device);
-  const RopeTables local(config.local_rope, positions, places, *options.device);
+  const LayerRopes global(config.global_rope, positions, places, *options.device);
+  const LayerRopes local(config.local_rope, positions, places, *options.device);
   const auto block = [&](int64_t layer) {
     const bool windowed = config.windows[static_cast<size_t>(layer)] != 0;
     return std::make_unique<const SandwichNormBlock>(places.layer(weights, layer),

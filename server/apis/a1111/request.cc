@@ -520,8 +520,8 @@ SdapiTask parse_sdapi_task(std::string_view text) {
 }
 
 UpscaleOrder parse_sdapi_upscale(std::string_view text, bool batch) {
-  constexpr Range<double> kFactor{0.05, 8};
-  constexpr Range<int32_t> kPixels{1, 4096};
+  constexpr FieldRange<double> kFactor{0.05, 8};
+  constexpr FieldRange<int32_t> kPixels{1, 4096};
   constexpr size_t kMostPictures = 16;
   JsonBody body(text);
   read_laxly(body, kLaxFieldsOfEnlarging);

@@ -198,7 +198,7 @@ TEST(Timesteps, AreThoseOfDiffusers) {
   EXPECT_EQ(linspace.back(), 0);
   EXPECT_THAT(timesteps({.spacing = Schedule::trailing, .steps = 4}),
               testing::ElementsAre(999, 749, 499, 249));
-  EXPECT_THAT(timesteps({.grid = Grid::consistency, .steps = 4}),
+  EXPECT_THAT(timesteps({.grid = TimestepGrid::consistency, .steps = 4}),
               testing::ElementsAre(999, 759, 499, 259));
 }
 
@@ -206,7 +206,7 @@ TEST(Timesteps, CannotBeMoreThanThereAre) {
   harness::expect_error("steps", "1000", "not less",
                         [] { static_cast<void>(timesteps({.steps = 1000})); });
   harness::expect_error("steps", "51", "50", [] {
-    static_cast<void>(timesteps({.grid = Grid::consistency, .steps = 51}));
+    static_cast<void>(timesteps({.grid = TimestepGrid::consistency, .steps = 51}));
   });
   harness::expect_error("steps", "0", "1000", [] { levels_of(Schedule::karras, 0); });
 }

@@ -55,7 +55,7 @@ TEST(DeviceDraws, WhatIsDrawn) {
        {defaults, warm, warm_top_k, bans, params_of(1, 0, 1, 0), params_of(0.5f, 0, 1, 0),
         params_of(1.2f, 200, 1, 0), params_of(1, 0, 0.8f, 0), params_of(1, 0, 0.8f, 0.1f),
         params_of(1, 0, 1, 0.05f), params_of(0, 40, 0.9f, 0)}) {
-    Sampler sampler(params, 3);
+    TokenSampler sampler(params, 3);
     sampler.set_rules({.biases = {}, .end_tokens = {2999}, .bad_words = {}});
     ASSERT_TRUE(sampler.can_draw_on_device(kVocab));
     std::array<float, kDeviceDraws> numbers{};
@@ -71,14 +71,14 @@ TEST(DeviceDraws, WhatIsDrawn) {
       const TopK top_logits =
           top_k(logits, kDrawnTopLogits, RowSum::wanted, from_host<float>(scales, {1}, cpu()));
       const int32_t foreseen = draw_on_device(logits, top_logits, draws, turn);
-      Sampler whole = sampler;
+      TokenSampler whole = sampler;
       const TopLogits few{.values = {top_logits.values.data<float>(), kDrawnTopLogits},
                           .ids = {top_logits.ids.data<int32_t>(), kDrawnTopLogits},
                           .sum = *top_logits.sum.data<float>(),
                           .vocab = kVocab};
       TopLogits drawn = few;
       drawn.drawn = {.id = foreseen, .number = numbers[static_cast<size_t>(turn)]};
-      undecided += Sampler(sampler).sample(few, {}) ? 0 : 1;
+      undecided += TokenSampler(sampler).sample(few, {}) ? 0 : 1;
       const std::optional<int32_t> chosen = sampler.sample(drawn, {});
       EXPECT_EQ(foreseen, chosen.value_or(-1)) << params.temperature << ", turn " << turn;
       EXPECT_EQ(foreseen, whole.sample(row, {})) << params.temperature << ", turn " << turn;
@@ -96,7 +96,7 @@ TEST(DeviceDraws, WhatWasDrawnOtherwiseIsNotTaken) {
   const TopK top_logits = top_k(logits, kDrawnTopLogits, RowSum::wanted);
   SamplingParams params = params_of(1, 0, 1, 0);
   params.ignore_eos = true;
-  Sampler sampler(params, 7);
+  TokenSampler sampler(params, 7);
   sampler.set_rules({.biases = {}, .end_tokens = {2}, .bad_words = {{5, 6}}});
   std::array<float, 1> numbers{};
   DeviceDraws draws{.banned = {}, .numbers = numbers};
@@ -105,18 +105,18 @@ TEST(DeviceDraws, WhatWasDrawnOtherwiseIsNotTaken) {
                   .ids = {top_logits.ids.data<int32_t>(), kDrawnTopLogits},
                   .sum = *top_logits.sum.data<float>(),
                   .vocab = kVocab};
-  ASSERT_FALSE(Sampler(sampler).sample(found, {}));
+  ASSERT_FALSE(TokenSampler(sampler).sample(found, {}));
   found.drawn = {.id = 1234, .number = numbers[0]};
-  EXPECT_EQ(Sampler(sampler).sample(found, {}), 1234);
+  EXPECT_EQ(TokenSampler(sampler).sample(found, {}), 1234);
   const std::vector<int32_t> before_a_ban{5};
-  EXPECT_FALSE(Sampler(sampler).sample(found, before_a_ban));
+  EXPECT_FALSE(TokenSampler(sampler).sample(found, before_a_ban));
   found.drawn->number = numbers[0] / 2;
-  EXPECT_FALSE(Sampler(sampler).sample(found, {}));
+  EXPECT_FALSE(TokenSampler(sampler).sample(found, {}));
 }
 
 TEST(DeviceDraws, NothingWhereTheHostKnowsMore) {
   const auto can_draw_on_device = [](const SamplingParams& params) {
-    return Sampler(params, 1).can_draw_on_device(kVocab);
+    return TokenSampler(params, 1).can_draw_on_device(kVocab);
   };
   const auto with = [](auto change) {
     SamplingParams out;
@@ -133,10 +133,10 @@ TEST(DeviceDraws, NothingWhereTheHostKnowsMore) {
   EXPECT_FALSE(can_draw_on_device(with([](auto& p) { p.xtc_probability = 0.5f; })));
   EXPECT_FALSE(can_draw_on_device(with([](auto& p) { p.dynatemp_range = 0.5f; })));
   EXPECT_FALSE(can_draw_on_device(with([](auto& p) { p.mirostat = 2; })));
-  Sampler kept({}, 1);
+  TokenSampler kept({}, 1);
   kept.keep_distribution();
   EXPECT_FALSE(kept.can_draw_on_device(kVocab));
-  Sampler masked({}, 1);
+  TokenSampler masked({}, 1);
   const std::vector<uint64_t> bits(kVocab / 64 + 1, 1);
   masked.allow({.bits = bits, .count = kVocab / 64});
   EXPECT_FALSE(masked.can_draw_on_device(kVocab));

@@ -83,16 +83,16 @@ std::vector<Settings> settings() {
 TEST(SamplerDraft, DrawsFollowTheSamplersDistributionWhateverTheDrafts) {
   const std::vector<int32_t> history = {1, 2, 3, 1, 2};
   for (const Settings& s : settings()) {
-    Sampler plain(s.params, 1), target(s.params, 2), draft(s.params, 3);
+    TokenSampler plain(s.params, 1), target(s.params, 2), draft(s.params, 3);
     draft.keep_distribution();
-    for (Sampler* sampler : {&plain, &target, &draft}) {
+    for (TokenSampler* sampler : {&plain, &target, &draft}) {
       sampler->set_rules({.biases = {{4, 1.0f}, {7, -2.0f}}, .piece = {}});
     }
     std::map<int32_t, int> wanted, found;
     int accepted = 0;
     for (int i = 0; i < kDraws; ++i) {
       // Mirostat's state depends on what came; here one token at a time.
-      Sampler again = plain;
+      TokenSampler again = plain;
       std::vector<float> logits = row(logit_of), drafted = row(draft_logit_of);
       ++wanted[plain.sample(logits, history)];
       if (s.params.mirostat > 0) plain.follow(again);
@@ -124,7 +124,7 @@ TEST(SamplerDraft, AsManyAreAcceptedAsTheDistributionsShare) {
                        std::exp(double{draft_logit_of(id)}) / q_sum);
   }
   const SamplingParams params{.temperature = 1, .top_k = 0, .top_p = 1};
-  Sampler target(params, 4), draft(params, 5);
+  TokenSampler target(params, 4), draft(params, 5);
   draft.keep_distribution();
   int accepted = 0;
   for (int i = 0; i < kDraws; ++i) {
@@ -139,7 +139,7 @@ TEST(SamplerDraft, AsManyAreAcceptedAsTheDistributionsShare) {
 
 TEST(SamplerDraft, AreAllAcceptedOfTheSameDistribution) {
   const SamplingParams params{.temperature = 1, .top_k = 5, .top_p = 0.9f};
-  Sampler target(params, 6), draft(params, 7);
+  TokenSampler target(params, 6), draft(params, 7);
   draft.keep_distribution();
   for (int i = 0; i < 500; ++i) {
     std::vector<float> drafted = row(logit_of), logits = drafted;
@@ -151,7 +151,7 @@ TEST(SamplerDraft, AreAllAcceptedOfTheSameDistribution) {
 
 TEST(SamplerDraft, AreTheLikeliestTokenOrNothingAtTemperatureZero) {
   const SamplingParams params{.temperature = 0};
-  Sampler target(params, 8), draft(params, 9);
+  TokenSampler target(params, 8), draft(params, 9);
   draft.keep_distribution();
   std::vector<float> drafted = row(draft_logit_of), logits = row(logit_of);
   const int32_t likeliest = argmax(logits);
@@ -164,7 +164,7 @@ TEST(SamplerDraft, AreTheLikeliestTokenOrNothingAtTemperatureZero) {
 // The largest softmax probability, by hand: 1 / (1 + e^-1 + e^-3).
 TEST(SamplerDraft, ConfidenceIsTheLargestProbability) {
   for (const float temperature : {0.0f, 1.0f}) {
-    Sampler sampler({.temperature = temperature, .top_k = 0, .top_p = 1}, 10);
+    TokenSampler sampler({.temperature = temperature, .top_k = 0, .top_p = 1}, 10);
     std::vector<float> logits = {2, 3, 0};
     sampler.sample(logits, {});
     EXPECT_NEAR(sampler.confidence(), 1 / (1 + std::exp(-1.0f) + std::exp(-3.0f)), 1e-6f);

@@ -71,7 +71,7 @@ TEST(SamplerGoldens, TheTemperatureFollowsTheEntropy) {
     SamplingParams params{.temperature = golden.at("temperature"), .top_k = 0, .top_p = 1};
     params.dynatemp_range = golden.at("range");
     params.dynatemp_exponent = golden.at("exponent");
-    Sampler sampler(params, 3);
+    TokenSampler sampler(params, 3);
     constexpr int kDraws = 20000;
     std::vector<int> drawn(logits.size(), 0);
     for (int i = 0; i < kDraws; ++i) {

@@ -24,7 +24,7 @@ SamplingParams plain(float temperature) {
 // How often each token is drawn from fixed logits.
 std::map<int32_t, int> draw(const SamplingParams& params, const std::vector<float>& logits,
                             int count) {
-  Sampler sampler(params, 7);
+  TokenSampler sampler(params, 7);
   std::map<int32_t, int> drawn;
   for (int i = 0; i < count; ++i) {
     std::vector<float> copy = logits;
@@ -39,13 +39,13 @@ TEST(Argmax, TakesTheFirstOfEqualsAndSkipsNan) {
   EXPECT_EQ(argmax(std::vector<float>{}), -1);
 }
 
-TEST(Sampler, IsGreedyAtTemperatureZero) {
+TEST(TokenSampler, IsGreedyAtTemperatureZero) {
   std::vector<float> logits = {0.1f, 2.0f, 1.9f};
-  Sampler sampler(plain(0), 1);
+  TokenSampler sampler(plain(0), 1);
   EXPECT_EQ(sampler.sample(logits, {}), 1);
 }
 
-TEST(Sampler, DrawsByTheSoftmaxAtTheTemperature) {
+TEST(TokenSampler, DrawsByTheSoftmaxAtTheTemperature) {
   const std::vector<float> logits = {0.0f, 1.0f, 2.0f, -1.0f};
   for (const float temperature : {0.5f, 1.0f, 2.0f}) {
     constexpr int kDraws = 40000;
@@ -68,7 +68,7 @@ std::vector<int32_t> support(const SamplingParams& params, const std::vector<flo
   return ids;
 }
 
-TEST(Sampler, KeepsTheTopK) {
+TEST(TokenSampler, KeepsTheTopK) {
   SamplingParams params = plain(1);
   params.top_k = 2;
   EXPECT_THAT(support(params, {1.0f, 0.9f, 1.1f, 0.8f}), ElementsAre(0, 2));
@@ -76,7 +76,7 @@ TEST(Sampler, KeepsTheTopK) {
   EXPECT_THAT(support(params, {1.0f, 0.9f, 1.1f}), ElementsAre(0, 1, 2));
 }
 
-TEST(Sampler, KeepsTheNucleusWithTheCrossingToken) {
+TEST(TokenSampler, KeepsTheNucleusWithTheCrossingToken) {
   SamplingParams params = plain(1);
   const std::vector<float> logits = {std::log(0.5f), std::log(0.3f), std::log(0.15f),
                                      std::log(0.05f)};
@@ -88,7 +88,7 @@ TEST(Sampler, KeepsTheNucleusWithTheCrossingToken) {
   EXPECT_THAT(support(params, logits), ElementsAre(0, 1, 2, 3));
 }
 
-TEST(Sampler, FindsANucleusWiderThanOneSortingStep) {
+TEST(TokenSampler, FindsANucleusWiderThanOneSortingStep) {
   SamplingParams params = plain(1);
   params.top_p = 0.5f;
   const std::vector<float> equal(2000, 0.0f);
@@ -96,18 +96,18 @@ TEST(Sampler, FindsANucleusWiderThanOneSortingStep) {
   EXPECT_EQ(support(params, equal).back() < 1001, true);
 }
 
-TEST(Sampler, CutsBelowMinP) {
+TEST(TokenSampler, CutsBelowMinP) {
   SamplingParams params = plain(1);
   params.min_p = 0.5f;
   EXPECT_THAT(support(params, {std::log(0.5f), std::log(0.26f), std::log(0.24f)}),
               ElementsAre(0, 1));
 }
 
-TEST(Sampler, PenaltiesChangeTheChoice) {
+TEST(TokenSampler, PenaltiesChangeTheChoice) {
   const std::vector<int32_t> history = {1, 1, 2};
   const auto greedy = [&](SamplingParams params, std::vector<float> logits) {
     params.temperature = 0;
-    return Sampler(params, 1).sample(logits, history);
+    return TokenSampler(params, 1).sample(logits, history);
   };
   EXPECT_EQ(greedy(plain(0), {1.0f, 1.5f, 0.5f}), 1);
   SamplingParams repetition = plain(0);
@@ -122,26 +122,26 @@ TEST(Sampler, PenaltiesChangeTheChoice) {
   EXPECT_EQ(greedy(presence, {1.0f, 1.5f, 0.5f}), 1);  // once only: 1.2 > 1
 }
 
-TEST(Sampler, PenaltiesLookBackNoFurtherThanAsked) {
+TEST(TokenSampler, PenaltiesLookBackNoFurtherThanAsked) {
   SamplingParams params = plain(0);
   params.repetition_penalty = 2.0f;
   params.repeat_last_n = 1;
   std::vector<float> logits = {1.0f, 1.5f};
-  EXPECT_EQ(Sampler(params, 1).sample(logits, std::vector<int32_t>{1, 0}), 1);
+  EXPECT_EQ(TokenSampler(params, 1).sample(logits, std::vector<int32_t>{1, 0}), 1);
   params.repeat_last_n = 0;  // the whole history
   logits = {1.0f, 1.5f};
-  EXPECT_EQ(Sampler(params, 1).sample(logits, std::vector<int32_t>{1, 5, -3}), 0);
+  EXPECT_EQ(TokenSampler(params, 1).sample(logits, std::vector<int32_t>{1, 5, -3}), 0);
 }
 
 int32_t greedy_by(const SamplingParams& params, const TokenRules& rules, std::vector<float> logits,
                   const std::vector<int32_t>& history) {
-  Sampler sampler(params, 1);
+  TokenSampler sampler(params, 1);
   sampler.set_rules(rules);
   return sampler.sample(logits, history);
 }
 
 // OpenAI's penalties count sampled tokens; vLLM's repetition penalty also counts the prompt's.
-TEST(Sampler, PenaltiesOfTheAnswerAlonePassOverThePrompt) {
+TEST(TokenSampler, PenaltiesOfTheAnswerAlonePassOverThePrompt) {
   const std::vector<int32_t> history = {1, 1, 1, 2, 0, 0};  // the first four are the prompt
   const TokenRules rules{
       .biases = {}, .end_tokens = {}, .bad_words = {}, .prompt_tokens = 4, .piece = {}};
@@ -167,7 +167,7 @@ TEST(Sampler, PenaltiesOfTheAnswerAlonePassOverThePrompt) {
   repetition.presence_penalty = -0.1f;
   EXPECT_EQ(greedy_by(repetition, rules, logits, history), 0);  // 1.43, 1.27, 1.0, 1.35
 }
-TEST(Sampler, BiasesAddUpAndBan) {
+TEST(TokenSampler, BiasesAddUpAndBan) {
   const std::vector<float> logits = {1.0f, 1.5f, 0.5f};
   EXPECT_EQ(greedy_by(plain(0), {.biases = {{2, 1.5f}}}, logits, {}), 2);
   EXPECT_EQ(greedy_by(plain(0), {.biases = {{1, -1}}}, logits, {}), 0);
@@ -175,7 +175,7 @@ TEST(Sampler, BiasesAddUpAndBan) {
   EXPECT_EQ(greedy_by(plain(0), {.biases = {{1, -INFINITY}, {0, -INFINITY}}}, logits, {}), 2);
 }
 
-TEST(Sampler, TheEndWaitsForTheLeastLength) {
+TEST(TokenSampler, TheEndWaitsForTheLeastLength) {
   const TokenRules rules{.end_tokens = {1}, .prompt_tokens = 2};
   const std::vector<float> logits = {1.0f, 1.5f};
   SamplingParams params = plain(0);
@@ -189,7 +189,7 @@ TEST(Sampler, TheEndWaitsForTheLeastLength) {
   EXPECT_EQ(greedy_by(params, rules, logits, {0, 0, 0, 0}), 0);
 }
 
-TEST(Sampler, BadWordsNeverComeWhole) {
+TEST(TokenSampler, BadWordsNeverComeWhole) {
   const TokenRules rules{.bad_words = {{1, 2}}, .prompt_tokens = 0};
   const std::vector<float> logits = {1.0f, 1.5f, 2.0f};
   EXPECT_EQ(greedy_by(plain(0), rules, logits, {0, 1}), 1);
@@ -197,7 +197,7 @@ TEST(Sampler, BadWordsNeverComeWhole) {
   EXPECT_EQ(greedy_by(plain(0), rules, logits, {}), 2);
 }
 
-TEST(Sampler, DryTurnsAwayFromARepetition) {
+TEST(TokenSampler, DryTurnsAwayFromARepetition) {
   SamplingParams params = plain(0);
   params.dry_multiplier = 1;
   const std::vector<float> logits = {0, 0, 0.9f, 0};
@@ -209,7 +209,7 @@ TEST(Sampler, DryTurnsAwayFromARepetition) {
 }
 
 // The repeated token is the breaker itself, which is allowed again.
-TEST(Sampler, DryLeavesBreakersAlone) {
+TEST(TokenSampler, DryLeavesBreakersAlone) {
   const std::vector<std::string> pieces = {"a", "b", "\n"};
   const std::vector<int32_t> history = {0, 1, 2, 0, 1};
   const auto penalised = [&](std::vector<std::string> breakers) {
@@ -226,7 +226,7 @@ TEST(Sampler, DryLeavesBreakersAlone) {
   EXPECT_THAT(penalised({"\n"}), IsEmpty());
 }
 
-TEST(Sampler, TheOrderOfSamplersCounts) {
+TEST(TokenSampler, TheOrderOfSamplersCounts) {
   // At temperature 2 the nucleus of 0.6 has two tokens, at 1 it has one.
   const std::vector<float> logits = {std::log(0.64f), std::log(0.32f), std::log(0.04f)};
   SamplingParams params = plain(2);
@@ -238,7 +238,7 @@ TEST(Sampler, TheOrderOfSamplersCounts) {
   EXPECT_THAT(support(params, logits), ElementsAre(0, 1, 2));
 }
 
-TEST(Sampler, XtcLeavesTheTopOutAsOftenAsAsked) {
+TEST(TokenSampler, XtcLeavesTheTopOutAsOftenAsAsked) {
   SamplingParams params = plain(1);
   params.xtc_probability = 0.25f;
   const std::vector<float> logits = {std::log(0.5f), std::log(0.3f), std::log(0.15f),
@@ -251,7 +251,7 @@ TEST(Sampler, XtcLeavesTheTopOutAsOftenAsAsked) {
   EXPECT_NEAR(drawn.at(0) / double{kDraws}, 0.75 * 0.5, 0.018);
 }
 
-TEST(Sampler, MirostatKeepsTheSurpriseNearItsTarget) {
+TEST(TokenSampler, MirostatKeepsTheSurpriseNearItsTarget) {
   for (const int32_t version : {1, 2}) {
     SamplingParams params = plain(1);
     params.mirostat = version;
@@ -260,7 +260,7 @@ TEST(Sampler, MirostatKeepsTheSurpriseNearItsTarget) {
     for (size_t i = 0; i < logits.size(); ++i) {
       logits[i] = -1.1f * std::log(static_cast<float>(i + 1));  // Zipf's law
     }
-    Sampler sampler(params, 5);
+    TokenSampler sampler(params, 5);
     std::map<int32_t, int> drawn;
     constexpr int kDraws = 4000;
     for (int i = 0; i < kDraws; ++i) {
@@ -277,7 +277,7 @@ TEST(Sampler, MirostatKeepsTheSurpriseNearItsTarget) {
 }
 
 // A flat row and a small target: the paper's k is 0.004.
-TEST(Sampler, MirostatLeavesOneTokenAtLeast) {
+TEST(TokenSampler, MirostatLeavesOneTokenAtLeast) {
   SamplingParams params = plain(1);
   params.mirostat = 1;
   params.mirostat_tau = 0.1f;
@@ -292,9 +292,9 @@ TEST(Sampler, MirostatLeavesOneTokenAtLeast) {
   EXPECT_EQ(candidates.list().front().id, 0);
 }
 
-TEST(Sampler, RepeatsItselfForASeed) {
+TEST(TokenSampler, RepeatsItselfForASeed) {
   const auto sequence = [](uint64_t seed) {
-    Sampler sampler(plain(1), seed);
+    TokenSampler sampler(plain(1), seed);
     std::vector<int32_t> ids;
     for (int i = 0; i < 50; ++i) {
       std::vector<float> logits(100, 0.0f);
@@ -306,12 +306,12 @@ TEST(Sampler, RepeatsItselfForASeed) {
   EXPECT_NE(sequence(3), sequence(4));
 }
 
-TEST(Sampler, BansGiveWayWhereTheyLeaveNothing) {
+TEST(TokenSampler, BansGiveWayWhereTheyLeaveNothing) {
   SamplingParams params = plain(0);
   params.min_tokens = 9;
   const uint64_t bits[] = {0b1010};  // 1 and 3 are allowed
   for (const bool both : {true, false}) {
-    Sampler sampler(params, 1);
+    TokenSampler sampler(params, 1);
     TokenRules rules;
     rules.end_tokens = {3};
     if (both) rules.bad_words = {{1}};
@@ -322,10 +322,10 @@ TEST(Sampler, BansGiveWayWhereTheyLeaveNothing) {
   }
 }
 
-TEST(Sampler, NeverChoosesNanAndFailsWhenNothingIsFinite) {
+TEST(TokenSampler, NeverChoosesNanAndFailsWhenNothingIsFinite) {
   EXPECT_THAT(support(plain(1), {kNan, 0.0f, kNan, 0.0f}), ElementsAre(1, 3));
   std::vector<float> hopeless = {kNan, -std::numeric_limits<float>::infinity()};
-  EXPECT_THROW(Sampler(plain(1), 1).sample(hopeless, {}), Error);
+  EXPECT_THROW(TokenSampler(plain(1), 1).sample(hopeless, {}), Error);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ struct Tally {
 // decide.
 Tally draw_twice(const SamplingParams& params, size_t vocab, size_t count, int steps,
                  const TokenRules& rules = {}) {
-  Sampler whole(params, 11), few(params, 11);
+  TokenSampler whole(params, 11), few(params, 11);
   whole.set_rules(rules);
   few.set_rules(rules);
   std::mt19937 random(5);
@@ -194,7 +194,7 @@ TEST(SamplerTopLogits, DecideUnderAMaskAsTheRowDoes) {
     for (const size_t stride : {1, 2, 7, 50, 300, 599}) {
       const std::vector<uint64_t> bits = every_nth(kVocab, stride);
       const TokenMask mask{bits, static_cast<int64_t>((kVocab + stride - 1) / stride)};
-      Sampler whole(params, 7), few(params, 7);
+      TokenSampler whole(params, 7), few(params, 7);
       whole.allow(mask);
       few.allow(mask);
       std::mt19937 random(9);
@@ -217,7 +217,7 @@ TEST(SamplerTopLogits, DecideUnderAMaskAsTheRowDoes) {
 
 TEST(SamplerTopLogits, UnderAMaskMoreOfThemAreWanted) {
   const std::vector<uint64_t> bits = every_nth(9000, 2);
-  Sampler sampler(options(0, 0, 1, 0), 1);
+  TokenSampler sampler(options(0, 0, 1, 0), 1);
   sampler.allow({bits, 4500});
   EXPECT_GT(sampler.wanted(9000).top_logits, 64);
   EXPECT_EQ(sampler.wanted(50).top_logits, 50);
@@ -228,7 +228,7 @@ TEST(SamplerTopLogits, DoNotDecideWithinTheErrorOfTheSum) {
   const std::vector<float> values{0, std::log(0.5f), -3};
   const std::vector<int32_t> ids{0, 1, 2};
   const auto decides = [&](float off) {
-    Sampler sampler(options(1, 0, 0.75f, 0), 1);
+    TokenSampler sampler(options(1, 0, 0.75f, 0), 1);
     const TopLogits top_logits{.values = values, .ids = ids, .sum = 2 * (1 - off), .vocab = 100};
     return sampler.sample(top_logits, {}).has_value();
   };
@@ -253,7 +253,7 @@ void expect_distribution(float top_p, size_t top_logits, int most_undecided) {
   }
   constexpr int kDraws = 20000;
   int undecided = 0;
-  Sampler sampler(options(1, 0, top_p, 0), 1);
+  TokenSampler sampler(options(1, 0, top_p, 0), 1);
   std::map<int32_t, int> drawn;
   for (int i = 0; i < kDraws; ++i) {
     std::optional<int32_t> id = sampler.sample(found.top_logits, {});
@@ -293,10 +293,10 @@ TEST(SamplerTopLogits, DoNotDecideWhereTheDistributionIsKept) {
   std::mt19937 random(3);
   std::vector<float> row = some_logits(500, random);
   const Found found = find_top_logits(row, 256, 1);
-  Sampler sampler(options(1, 0, 1, 0), 1);
-  EXPECT_TRUE(Sampler(sampler).sample(found.top_logits, {}));
+  TokenSampler sampler(options(1, 0, 1, 0), 1);
+  EXPECT_TRUE(TokenSampler(sampler).sample(found.top_logits, {}));
   const DraftToken draft{3, {{3, 0.5f}, {4, 0.5f}}};
-  EXPECT_FALSE(Sampler(sampler).sample(found.top_logits, {}, &draft));
+  EXPECT_FALSE(TokenSampler(sampler).sample(found.top_logits, {}, &draft));
   sampler.keep_distribution();
   EXPECT_EQ(sampler.wanted(500).top_logits, 0);
   EXPECT_FALSE(sampler.sample(found.top_logits, {}));
@@ -305,7 +305,9 @@ TEST(SamplerTopLogits, DoNotDecideWhereTheDistributionIsKept) {
 }
 
 TEST(SamplerTopLogits, SayWhatTheyNeed) {
-  const auto wanted = [](const SamplingParams& params) { return Sampler(params, 1).wanted(9000); };
+  const auto wanted = [](const SamplingParams& params) {
+    return TokenSampler(params, 1).wanted(9000);
+  };
   EXPECT_EQ(wanted(options(0, 0, 1, 0)).top_logits, 1);
   EXPECT_EQ(wanted(options(1, 40, 0.9f, 0.1f)).top_logits, 40);
   EXPECT_FALSE(wanted(options(1, 40, 0.9f, 0)).sum);
@@ -320,7 +322,7 @@ TEST(SamplerTopLogits, SayWhatTheyNeed) {
   SamplingParams lowering = options(0, 0, 1, 0);
   lowering.repetition_penalty = 1.1f;
   EXPECT_EQ(wanted(lowering).top_logits, 65);
-  EXPECT_EQ(Sampler(lowering, 1).wanted(20).top_logits, 20);
+  EXPECT_EQ(TokenSampler(lowering, 1).wanted(20).top_logits, 20);
 }
 
 // If 256 do not hold a nucleus, more are requested for a while.
@@ -330,9 +332,9 @@ TEST(SamplerTopLogits, AreManyForAWhileWhereFewDidNotDecide) {
   std::vector<float> steep(kTokens, 0);
   steep[7] = 50;
   for (const SamplingParams& params : {options(1, 0, 0.9f, 0), options(1, 0, 1, 0.1f)}) {
-    Sampler sampler(params, 1);
+    TokenSampler sampler(params, 1);
     const auto draw = [&](const std::vector<float>& row) {
-      const Sampler::Wanted wanted = sampler.wanted(kTokens);
+      const TokenSampler::Wanted wanted = sampler.wanted(kTokens);
       const Found found =
           find_top_logits(row, static_cast<size_t>(wanted.top_logits), sampler.scale());
       std::vector<float> copy = row;
@@ -353,13 +355,13 @@ TEST(SamplerTopLogits, AreManyForAWhileWhereFewDidNotDecide) {
 TEST(SamplerTopLogits, TheLikeliestWillDoUntilItIsBanned) {
   SamplingParams params = options(0, 0, 1, 0);
   params.ignore_eos = true;
-  Sampler sampler(params, 1);
+  TokenSampler sampler(params, 1);
   sampler.set_rules({.biases = {{5, -3.0f}}, .end_tokens = {2, 3}, .bad_words = {{7, 8}}});
   const std::vector<int32_t> history{6, 7};
   const auto top_logit = [&](int32_t id) {
     const std::vector<float> values{4};
     const std::vector<int32_t> ids{id};
-    return Sampler(sampler).sample({.values = values, .ids = ids, .vocab = 9000}, history);
+    return TokenSampler(sampler).sample({.values = values, .ids = ids, .vocab = 9000}, history);
   };
   EXPECT_EQ(sampler.wanted(9000).top_logits, 1);
   EXPECT_EQ(top_logit(1), 1);
@@ -369,7 +371,7 @@ TEST(SamplerTopLogits, TheLikeliestWillDoUntilItIsBanned) {
   EXPECT_FALSE(sampler.sample({.values = values, .ids = ids, .vocab = 9000}, history));
   EXPECT_EQ(sampler.wanted(9000).top_logits, 5);
 
-  Sampler raises(params, 1);
+  TokenSampler raises(params, 1);
   raises.set_rules({.biases = {{5, 0.5f}}, .end_tokens = {2}, .bad_words = {}});
   EXPECT_EQ(raises.wanted(9000).top_logits, 3);
 }
@@ -377,7 +379,7 @@ TEST(SamplerTopLogits, TheLikeliestWillDoUntilItIsBanned) {
 TEST(SamplerTopLogits, DecideNothingWhenNothingIsFinite) {
   const std::vector<float> hopeless(20, std::nanf(""));
   const Found found = find_top_logits(hopeless, 5, 1);
-  EXPECT_FALSE(Sampler(options(1, 3, 1, 0), 1).sample(found.top_logits, {}));
+  EXPECT_FALSE(TokenSampler(options(1, 3, 1, 0), 1).sample(found.top_logits, {}));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ TEST(TokenChoice, RefusesTokensThatThereAreNot) {
   for (const int32_t strange : {-1, static_cast<int32_t>(kVocab), 1 << 30}) {
     const int32_t ids[] = {5, 6, strange, 7};
     const TopLogitRows found{.values = values, .ids = ids, .sums = {}};
-    Sampler sampler({}, 1);
+    TokenSampler sampler({}, 1);
     sampler.allow({.bits = bits, .count = kVocab});
     try {
       choose_token(sampler, std::nullopt, {stepper, found, wanted}, {.index = 0, .history = {}});

@@ -19,7 +19,7 @@ struct Case {
   std::string expected;  // shown() of the place, or the error's text
 };
 
-std::string shown(const Place& place) {
+std::string shown(const RankPlace& place) {
   return cat("rank ", place.rank, "/", place.ranks, " node ", place.node, "/", place.nodes,
              " local ", place.local_rank, "/", place.local_ranks, " leader ",
              place.leader.empty() ? "-" : place.leader, ":", place.port, " by ",

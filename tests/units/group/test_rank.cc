@@ -15,7 +15,7 @@ namespace {
 using namespace rbee;
 using namespace rbee::group;
 
-Place own_place() {
+RankPlace own_place() {
   return find_place({}, [](std::string_view name) -> std::optional<std::string> {
     const char* const value = std::getenv(std::string(name).c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
@@ -32,7 +32,7 @@ bool does(const std::string& all, const char* what, int rank) {
 }
 
 int run(const std::string& behaviour) {
-  const Place place = own_place();
+  const RankPlace place = own_place();
   const int rank = place.rank;
   if (does(behaviour, "exit", rank)) return 7;
   if (does(behaviour, "stop", rank)) raise(SIGSTOP);

@@ -28,7 +28,7 @@ std::vector<std::string> paths(const Choice& choice) {
   return out;
 }
 
-std::string error_of(const std::vector<RepoFile>& files, const Wanted& wanted) {
+std::string error_of(const std::vector<RepoFile>& files, const WantedFiles& wanted) {
   try {
     (void)choose_files(files, wanted);
   } catch (const Error& error) {
@@ -78,8 +78,9 @@ TEST(Choose, AskedForOrThereComesFirst) {
   EXPECT_EQ(choose_files(chat(), {.quantization = "Q6_K_XL"}).model, "m-UD-Q6_K_XL.gguf");
   EXPECT_THAT(error_of(chat(), {.quantization = "Q5_0"}),
               HasSubstr("it has Q2_K, Q4_K_M, UD-Q6_K_XL, Q8_0, BF16"));
-  const Wanted there{.memory = 64 * kGb,
-                     .is_there = [](const RepoFile& file) { return file.path == "m-Q2_K.gguf"; }};
+  const WantedFiles there{.memory = 64 * kGb, .is_there = [](const RepoFile& file) {
+                            return file.path == "m-Q2_K.gguf";
+                          }};
   EXPECT_EQ(choose_files(chat(), there).model, "m-Q2_K.gguf");
 }
 

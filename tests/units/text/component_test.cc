@@ -84,7 +84,7 @@ TEST(Components, LongWordsAreUnknownToWordPiece) {
   vocab.add("a", 1);
   vocab.add("##\u00e9", 2);
   const WordPiece model(vocab, {.max_characters = 3});
-  Scratch scratch;
+  TokenizeScratch scratch;
   const auto tokens = [&](std::string_view word) {
     std::vector<TokenId> out;
     model.tokenize(word, scratch, out);

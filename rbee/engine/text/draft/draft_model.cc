@@ -78,7 +78,7 @@ void DraftModel::evaluate(Round& round) {
 // what comes would no longer follow the model's distribution.
 bool DraftModel::add_draft(Drafting& drafting, const StepLogits& logits, int64_t row) const {
   LlmJob& job = *drafting.job;
-  Sampler& sampler = *drafting.sampler;
+  TokenSampler& sampler = *drafting.sampler;
   const LogitRow place{.index = row, .history = job.sequence.tokens};
   const int32_t id = choose_token(sampler, std::nullopt, logits, place).id;
   if (sampler.confidence() < options_.min_p) return false;

@@ -42,7 +42,7 @@ class DraftModel {
  private:
   struct Drafting {
     LlmJob* job;
-    Sampler* sampler;
+    TokenSampler* sampler;
     int64_t left;  // most draft tokens to come
   };
   // One step: its work, and the sequences that get a draft token after their last token.

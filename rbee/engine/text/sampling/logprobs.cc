@@ -45,7 +45,7 @@ RowLogprobs logprobs_of(std::span<const float> logits, int32_t chosen,
   candidates.take_top_k(logits, 1);
   const double log_sum = log_sum_of(logits, candidates);
   const auto scored = [&](int32_t id) {
-    return TokenLogprob{id, logprob_of(logits[static_cast<size_t>(id)], log_sum)};
+    return Logprob{id, logprob_of(logits[static_cast<size_t>(id)], log_sum)};
   };
   RowLogprobs out{.chosen = scored(chosen), .top = {}};
   std::vector<int32_t> ids(shown.begin(), shown.end());
@@ -54,7 +54,7 @@ RowLogprobs logprobs_of(std::span<const float> logits, int32_t chosen,
   const auto again = std::ranges::unique(ids);
   ids.erase(again.begin(), again.end());
   for (const int32_t id : ids) out.top.push_back(scored(id));
-  std::ranges::stable_sort(out.top, std::ranges::greater{}, &TokenLogprob::logprob);
+  std::ranges::stable_sort(out.top, std::ranges::greater{}, &Logprob::logprob);
   return out;
 }
 

@@ -10,14 +10,14 @@
 
 namespace rbee::engine {
 
-struct TokenLogprob {
+struct Logprob {
   int32_t id;
   float logprob;
 };
 
 struct RowLogprobs {
-  TokenLogprob chosen;
-  std::vector<TokenLogprob> top;  // the likeliest tokens, in order
+  Logprob chosen;
+  std::vector<Logprob> top;  // the likeliest tokens, in order
 };
 
 // logits: the model's row. count: how many of the likeliest tokens.

@@ -54,7 +54,7 @@ int32_t argmax(std::span<const float> values) {
   return best;
 }
 
-Sampler::Sampler(const SamplingParams& params, uint64_t seed)
+TokenSampler::TokenSampler(const SamplingParams& params, uint64_t seed)
     : params_(params), changes_(params), mirostat_(params), random_(seed) {
   for (const SamplerKind kind : params.samplers) {
     if (cuts(kind) || kind == SamplerKind::temperature) chain_.push_back(kind);
@@ -62,7 +62,7 @@ Sampler::Sampler(const SamplingParams& params, uint64_t seed)
   if (mirostat_.on()) chain_ = {SamplerKind::temperature};
 }
 
-bool Sampler::cuts(SamplerKind kind) const {
+bool TokenSampler::cuts(SamplerKind kind) const {
   switch (kind) {
     case SamplerKind::top_n_sigma:
       return params_.top_n_sigma > 0;
@@ -85,14 +85,14 @@ bool Sampler::cuts(SamplerKind kind) const {
 }
 
 // The place in the chain of the first sampler that cuts a row.
-size_t Sampler::first_cut(int64_t vocab) const {
+size_t TokenSampler::first_cut(int64_t vocab) const {
   const auto found = std::ranges::find_if(chain_, [&](SamplerKind kind) {
     return kind == SamplerKind::top_k ? params_.top_k < vocab : cuts(kind);
   });
   return static_cast<size_t>(found - chain_.begin());
 }
 
-float Sampler::scale() const {
+float TokenSampler::scale() const {
   const auto top_p = std::ranges::find(chain_, SamplerKind::top_p);
   const auto temperature = std::find(chain_.begin(), top_p, SamplerKind::temperature);
   return temperature != top_p && params_.temperature > 0 ? 1 / params_.temperature : 1.0f;
@@ -101,12 +101,12 @@ float Sampler::scale() const {
 // Changes that only lower logits keep the likeliest token or replace it. Once they replaced it, ask
 // for some top logits each time: that costs less than reading the row, and a text that goes on past
 // its end soon wants to end again.
-bool Sampler::likeliest_will_do() const {
+bool TokenSampler::likeliest_will_do() const {
   return params_.temperature <= 0 && !keeps_distribution_ && mask_.all() && !lowered_likeliest_ &&
          changes_.only_lowers();
 }
 
-Sampler::Wanted Sampler::wanted(int64_t vocab) const {
+TokenSampler::Wanted TokenSampler::wanted(int64_t vocab) const {
   if (likeliest_will_do()) return {.top_logits = 1};
   Wanted out;
   if (params_.temperature <= 0) {
@@ -137,11 +137,11 @@ Sampler::Wanted Sampler::wanted(int64_t vocab) const {
 }
 
 // A cut by mass or probability nearly always falls within this many top logits.
-int64_t Sampler::cut_room() const {
+int64_t TokenSampler::cut_room() const {
   return wide_draws_ > 0 ? kMaxTopK : kDrawnTopLogits;
 }
 
-bool Sampler::can_draw_on_device(int64_t vocab) const {
+bool TokenSampler::can_draw_on_device(int64_t vocab) const {
   if (mirostat_.on() || keeps_distribution_ || !mask_.all() || !changes_.only_lowers() ||
       std::ssize(changes_.lasting_bans()) > kDrawBans) {
     return false;
@@ -158,7 +158,7 @@ bool Sampler::can_draw_on_device(int64_t vocab) const {
          });
 }
 
-void Sampler::describe_draws(DeviceDraws& to) const {
+void TokenSampler::describe_draws(DeviceDraws& to) const {
   to.banned = changes_.lasting_bans();
   if (params_.temperature <= 0) {
     to.stages.front() = DrawStage::top_k;
@@ -193,8 +193,8 @@ void Sampler::describe_draws(DeviceDraws& to) const {
   }
 }
 
-int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> history,
-                        const DraftToken* draft) {
+int32_t TokenSampler::sample(std::span<float> logits, std::span<const int32_t> history,
+                             const DraftToken* draft) {
   std::vector<std::pair<int32_t, float>> banned;  // at this step, with their logits
   for (size_t i = 0; !mask_.all() && i < logits.size(); ++i) {
     if (!mask_.has(static_cast<int32_t>(i))) logits[i] = -INFINITY;
@@ -227,8 +227,9 @@ int32_t Sampler::sample(std::span<float> logits, std::span<const int32_t> histor
   return draw(std::ssize(logits), draft);
 }
 
-std::optional<int32_t> Sampler::sample(const TopLogits& top_logits,
-                                       std::span<const int32_t> history, const DraftToken* draft) {
+std::optional<int32_t> TokenSampler::sample(const TopLogits& top_logits,
+                                            std::span<const int32_t> history,
+                                            const DraftToken* draft) {
   if (top_logits.values.empty()) return std::nullopt;
   if (const std::optional<int32_t> likeliest = likeliest_unchanged(top_logits, history)) {
     return likeliest;
@@ -245,8 +246,8 @@ std::optional<int32_t> Sampler::sample(const TopLogits& top_logits,
 }
 
 // At temperature 0, if only the likeliest tokens can have become less likely.
-std::optional<int32_t> Sampler::likeliest_unchanged(const TopLogits& top_logits,
-                                                    std::span<const int32_t> history) {
+std::optional<int32_t> TokenSampler::likeliest_unchanged(const TopLogits& top_logits,
+                                                         std::span<const int32_t> history) {
   if (params_.temperature > 0 || keeps_distribution_ || !mask_.all() || !changes_.only_lowers()) {
     return std::nullopt;
   }
@@ -259,8 +260,8 @@ std::optional<int32_t> Sampler::likeliest_unchanged(const TopLogits& top_logits,
   return std::nullopt;
 }
 
-std::optional<int32_t> Sampler::draw_from(const TopLogits& top_logits, const Changed& changed,
-                                          const DraftToken* draft) {
+std::optional<int32_t> TokenSampler::draw_from(const TopLogits& top_logits, const Changed& changed,
+                                               const DraftToken* draft) {
   const size_t cut = first_cut(top_logits.vocab);
   if (!take_top_logits(cut, changed)) return std::nullopt;
   if (cut == chain_.size()) {
@@ -278,16 +279,16 @@ std::optional<int32_t> Sampler::draw_from(const TopLogits& top_logits, const Cha
 }
 
 // The likeliest tokens decide a draw from all allowed ones, except for mirostat.
-bool Sampler::draws_from_all(size_t cut) const {
+bool TokenSampler::draws_from_all(size_t cut) const {
   return cut == chain_.size() && !mirostat_.on() && !keeps_distribution_;
 }
 
-void Sampler::follow(const Sampler& other) {
+void TokenSampler::follow(const TokenSampler& other) {
   changes_ = other.changes_;
   mirostat_ = other.mirostat_;
 }
 
-std::vector<TokenProbability> Sampler::drawn_among() const {
+std::vector<TokenProbability> TokenSampler::drawn_among() const {
   std::vector<TokenProbability> out;
   if (params_.temperature <= 0) return out;
   out.reserve(candidates_.size());
@@ -302,12 +303,12 @@ std::vector<TokenProbability> Sampler::drawn_among() const {
   return out;
 }
 
-float Sampler::confidence() {
+float TokenSampler::confidence() {
   const double sum = candidates_.weigh();
   return static_cast<float>(1 / sum);
 }
 
-void Sampler::run(size_t from) {
+void TokenSampler::run(size_t from) {
   for (size_t i = from; i < chain_.size(); ++i) {
     switch (chain_[i]) {
       case SamplerKind::top_n_sigma:
@@ -341,7 +342,7 @@ void Sampler::run(size_t from) {
 }
 
 // By the entropy of what is left, if the request wants that.
-float Sampler::temperature() {
+float TokenSampler::temperature() {
   if (params_.dynatemp_range <= 0 || candidates_.size() < 2) return params_.temperature;
   const float low = std::max(params_.temperature - params_.dynatemp_range, 0.0f);
   const float high = params_.temperature + params_.dynatemp_range;
@@ -351,18 +352,18 @@ float Sampler::temperature() {
   return std::max(low + (high - low) * static_cast<float>(power), 1e-6f);
 }
 
-double Sampler::peek() {
+double TokenSampler::peek() {
   if (!next_) next_ = unit(random_);
   return *next_;
 }
 
-double Sampler::uniform() {
+double TokenSampler::uniform() {
   const double out = peek();
   next_.reset();
   return out;
 }
 
-int32_t Sampler::draw(int64_t vocab, const DraftToken* draft) {
+int32_t TokenSampler::draw(int64_t vocab, const DraftToken* draft) {
   if (mirostat_.on()) mirostat_.cut(candidates_, vocab);
   const double first = uniform();
   const Candidate drawn = draft == nullptr || draft->among.empty()
@@ -374,7 +375,7 @@ int32_t Sampler::draw(int64_t vocab, const DraftToken* draft) {
 
 // Bounds on the allowed mass of the row before changes, in weights relative to the first top logit.
 // The candidates are the allowed top logits.
-Sampler::MassBounds Sampler::bound_mass(const TopLogits& top_logits) const {
+TokenSampler::MassBounds TokenSampler::bound_mass(const TopLogits& top_logits) const {
   const double sum = top_logits.sum, error = kSumError * sum;
   if (mask_.all()) return {.low = sum - error, .high = sum + error};
   const auto weight = [&](float logit) {
@@ -390,8 +391,8 @@ Sampler::MassBounds Sampler::bound_mass(const TopLogits& top_logits) const {
 }
 
 // The allowed top logits become candidates, likeliest first.
-Sampler::Changed Sampler::change_top_logits(const TopLogits& top_logits,
-                                            std::span<const int32_t> history) {
+TokenSampler::Changed TokenSampler::change_top_logits(const TopLogits& top_logits,
+                                                      std::span<const int32_t> history) {
   std::vector<Candidate>& list = candidates_.take_sorted();
   for (size_t i = 0; i < top_logits.values.size(); ++i) {
     if (mask_.has(top_logits.ids[i])) list.push_back({top_logits.values[i], top_logits.ids[i], 0});
@@ -442,7 +443,7 @@ Sampler::Changed Sampler::change_top_logits(const TopLogits& top_logits,
 
 // Makes candidates_ the front of the whole row as it reaches the chain's first cut, or the draw.
 // False if the top logits do not decide what that is.
-bool Sampler::take_top_logits(size_t cut, const Changed& changed) {
+bool TokenSampler::take_top_logits(size_t cut, const Changed& changed) {
   candidates_.cut_top_k(changed.certain);
   for (size_t i = 0; i < cut; ++i) {
     if (chain_[i] != SamplerKind::temperature) continue;
@@ -453,7 +454,7 @@ bool Sampler::take_top_logits(size_t cut, const Changed& changed) {
 }
 
 // The token that candidates_.draw() gives for the whole row.
-std::optional<int32_t> Sampler::draw_top_logit(const MassBounds& mass) {
+std::optional<int32_t> TokenSampler::draw_top_logit(const MassBounds& mass) {
   candidates_.weigh();
   const double least = peek() * mass.low * (1 - kWeightError);
   const double most = peek() * mass.high * (1 + kWeightError);
@@ -471,7 +472,7 @@ std::optional<int32_t> Sampler::draw_top_logit(const MassBounds& mass) {
 }
 
 // The device has the whole row, the same changes and the same number.
-std::optional<int32_t> Sampler::take_drawn(const TopLogits& top_logits) {
+std::optional<int32_t> TokenSampler::take_drawn(const TopLogits& top_logits) {
   if (!top_logits.drawn || !mask_.all() || !changes_.are_lasting_bans() ||
       top_logits.drawn->number != device_number(peek())) {
     return std::nullopt;
@@ -482,7 +483,7 @@ std::optional<int32_t> Sampler::take_drawn(const TopLogits& top_logits) {
 
 // Makes candidates_ what is left of the whole row after the chain's first cut. False if the top
 // logits do not decide what that is.
-bool Sampler::cut_top_logits(size_t cut, const Changed& changed) {
+bool TokenSampler::cut_top_logits(size_t cut, const Changed& changed) {
   const std::vector<Candidate>& list = candidates_.list();
   switch (chain_[cut]) {
     case SamplerKind::top_k:
@@ -503,7 +504,7 @@ bool Sampler::cut_top_logits(size_t cut, const Changed& changed) {
   }
 }
 
-bool Sampler::cut_top_logits_top_p(const MassBounds& mass) {
+bool TokenSampler::cut_top_logits_top_p(const MassBounds& mass) {
   candidates_.weigh();
   const std::vector<Candidate>& list = candidates_.list();
   double sum = 0;

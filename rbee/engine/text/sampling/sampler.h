@@ -44,10 +44,10 @@ struct TopLogits {
   std::optional<Drawn> drawn = {};
 };
 
-class Sampler {
+class TokenSampler {
  public:
   // `seed` decides every draw: the same logits and history give the same tokens.
-  Sampler(const SamplingParams& params, uint64_t seed);
+  TokenSampler(const SamplingParams& params, uint64_t seed);
   // Call it before the first token; without it there are no rules.
   void set_rules(TokenRules rules) { changes_.set_rules(std::move(rules)); }
 
@@ -86,7 +86,7 @@ class Sampler {
 
   // Continues from the state of `other`, of a request with the same parameters, with its own random
   // numbers. Keeps its own mask.
-  void follow(const Sampler& other);
+  void follow(const TokenSampler& other);
   // The distribution of the last sample(), as DraftToken::among; empty at temperature 0. Needs
   // keep_distribution().
   std::vector<TokenProbability> drawn_among() const;

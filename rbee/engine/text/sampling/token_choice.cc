@@ -30,7 +30,7 @@ void check_from_device(int32_t id, int64_t vocab) {
   }
 }
 
-std::optional<Chosen> choose_from_top_logits(Sampler& sampler, std::optional<int32_t> count,
+std::optional<Chosen> choose_from_top_logits(TokenSampler& sampler, std::optional<int32_t> count,
                                              const StepLogits& logits, const LogitRow& row) {
   const TopLogitsWanted& wanted = logits.wanted;
   if (wanted.count == 0) return std::nullopt;
@@ -51,8 +51,8 @@ std::optional<Chosen> choose_from_top_logits(Sampler& sampler, std::optional<int
   return out;
 }
 
-Chosen choose_from_row(Sampler& sampler, std::optional<int32_t> count, const StepLogits& logits,
-                       const LogitRow& row) {
+Chosen choose_from_row(TokenSampler& sampler, std::optional<int32_t> count,
+                       const StepLogits& logits, const LogitRow& row) {
   const std::span<float> all = whole_row(logits, row.index);
   std::vector<float> unchanged;  // by the sampler
   if (count) unchanged.assign(all.begin(), all.end());
@@ -63,8 +63,8 @@ Chosen choose_from_row(Sampler& sampler, std::optional<int32_t> count, const Ste
 
 }  // namespace
 
-void RowsWanted::add(const Sampler& sampler, std::optional<int32_t> logprobs, int64_t rows) {
-  const Sampler::Wanted own = sampler.wanted(vocab_);
+void RowsWanted::add(const TokenSampler& sampler, std::optional<int32_t> logprobs, int64_t rows) {
+  const TokenSampler::Wanted own = sampler.wanted(vocab_);
   // Log probabilities belong to a row whose top logits are searched anyway.
   const int64_t scored = own.top_logits == 0 ? 0 : std::max(logprobs.value_or(0), 1);
   count_ = std::max({count_, own.top_logits, scored});
@@ -101,8 +101,8 @@ void RowsWanted::describe(int64_t row, DeviceDraws& to) const {
   samplers_[static_cast<size_t>(row)]->describe_draws(to);
 }
 
-Chosen choose_token(Sampler& sampler, std::optional<int32_t> logprobs, const StepLogits& logits,
-                    const LogitRow& row) {
+Chosen choose_token(TokenSampler& sampler, std::optional<int32_t> logprobs,
+                    const StepLogits& logits, const LogitRow& row) {
   const std::optional<Chosen> chosen = choose_from_top_logits(sampler, logprobs, logits, row);
   return chosen ? *chosen : choose_from_row(sampler, logprobs, logits, row);
 }

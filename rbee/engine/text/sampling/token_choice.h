@@ -33,7 +33,7 @@ class RowsWanted final : private DrawForecast {
   explicit RowsWanted(int64_t vocab, bool draws = false) : vocab_(vocab), draws_(draws) {}
 
   // Adds the next `rows` rows. logprobs: see TextRequest::logprobs.
-  void add(const Sampler& sampler, std::optional<int32_t> logprobs, int64_t rows);
+  void add(const TokenSampler& sampler, std::optional<int32_t> logprobs, int64_t rows);
   // Adds the next `rows` rows, for score_token() with `top` likeliest tokens.
   void add_scored(int32_t top, int64_t rows);
   // What the device must find; count = 0: nothing, samplers will read whole rows. Valid as long as
@@ -48,7 +48,7 @@ class RowsWanted final : private DrawForecast {
 
   int64_t vocab_;
   bool draws_;
-  std::vector<const Sampler*> samplers_;  // one for each row, if draws are foreseen
+  std::vector<const TokenSampler*> samplers_;  // one for each row, if draws are foreseen
   bool alone_ = true;
   int64_t count_ = 0;
   bool sums_ = false;
@@ -62,8 +62,8 @@ struct Chosen {
 
 // Reads the whole row if the top logits do not decide. logprobs: see TextRequest::logprobs. Throws
 // internal for logits from a failing device.
-Chosen choose_token(Sampler& sampler, std::optional<int32_t> logprobs, const StepLogits& logits,
-                    const LogitRow& row);
+Chosen choose_token(TokenSampler& sampler, std::optional<int32_t> logprobs,
+                    const StepLogits& logits, const LogitRow& row);
 
 // Takes a forced token, with the figures that the request asks for.
 Chosen force_token(int32_t id, std::optional<int32_t> logprobs, const StepLogits& logits,

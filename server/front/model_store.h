@@ -16,14 +16,14 @@
 namespace rbee::server {
 
 // A file of a model that is fetched.
-struct ModelPart {
+struct PulledFile {
   std::string digest;  // "sha256:" and its digits; empty: nobody promised one
   std::string name;
   int64_t done = 0, total = 0;  // bytes
 };
 
 struct PullWatch {
-  std::function<void(const ModelPart& part)> part;  // from any thread, one at a time
+  std::function<void(const PulledFile& part)> part;  // from any thread, one at a time
   std::function<void()> fetched;  // all bytes are here; the last file's sum may not be checked yet
 };
 
@@ -39,12 +39,12 @@ class FilesBusy : public Error {
   explicit FilesBusy(std::string_view message) : Error(Code::io, "models", message) {}
 };
 
-class ModelFiles {
+class ModelStore {
  public:
-  ModelFiles() = default;
-  virtual ~ModelFiles() = default;
-  ModelFiles(const ModelFiles&) = delete;
-  ModelFiles& operator=(const ModelFiles&) = delete;
+  ModelStore() = default;
+  virtual ~ModelStore() = default;
+  ModelStore(const ModelStore&) = delete;
+  ModelStore& operator=(const ModelStore&) = delete;
 
   // Why this can be no model's name; empty: it can.
   virtual std::string problem_of_name(const std::string& name) const = 0;
