@@ -31,7 +31,7 @@ PUBLIC_HOST = re.compile(r"(?i)^(?:(?:[\w-]+\.)*(?:github\.com|huggingface\.co|a
                          r"0\.0\.0\.0|\[::1?\])$")
 # Folders of every system, and routes of our workers. Others may be named after people, clients or projects.
 PUBLIC_FOLDERS = (r"(?:usr|lib(?:32|64)?|bin|sbin|etc|proc|sys|devices|nix/store|opt/(?:rocm|amdgpu|nvidia)[\w.-]*|"
-                  r"dev/(?:kfd|dri|nvidia|shm|null)[\w-]*|v[12]|api|sdapi|page)(?![\w.-])")
+                  r"dev/(?:kfd|dri|dxg|nvidia|shm|null)[\w-]*|v[12]|api|sdapi|page)(?![\w.-])")
 HEX4 = r"[0-9a-fA-F]{1,4}"
 
 RULES = [

@@ -117,7 +117,7 @@ class Scrubbed(unittest.TestCase):
         for text in ("gfx_target_version 110000", "amdgpu 0000:03:00.0: amdgpu: ring gfx timeout", "HIP 6.4.43483",
                      "driver 550.54.15", "127.0.0.1", "miranda has 12 miracles", "the serial version of a kernel", "a tokenizer: 5 tokens, 1.25 tokens/s",
                      "token: 3 of 9", "unknown key: blk.0", "--tokens 8", "max_tokens=16", "\"prompt_tokens\": 5,",
-                     "/opt/rocm-7.2.0/lib/libamdhip64.so.7 -> libamdhip64.so.7.2", "/dev/dri/renderD128: mode 660",
+                     "/opt/rocm-7.2.0/lib/libamdhip64.so.7 -> libamdhip64.so.7.2", "/dev/dri/renderD128: mode 660", "/dev/dxg: mode 666",
                      "/sys/class/drm/card0/device: vendor 0x1002", "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
                      "input: HDMI as /devices/pci0000:00/0000:00:03.1/sound", "GET /v1/chat/completions 200", "::1",
                      "https://github.com/ROCm/clr/issues/279", "http://127.0.0.1:8080/v1/models", "std::bad_alloc",
