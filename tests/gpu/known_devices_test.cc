@@ -1,14 +1,17 @@
 // The table of AMD's architectures.
 #include "backends/rocm/known_devices.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-
-#include "backends/rocm/rocm_kernels.h"
+#include <sstream>
+#include <string>
 
 namespace rbee::rocm {
 namespace {
+
+using ::testing::HasSubstr;
 
 struct Card {
   const char* name;
@@ -49,8 +52,8 @@ TEST(KnownDevicesTest, ComputeUnitsAreThoseThatArePublished) {
 
 TEST(KnownDevicesTest, MatrixInstructionsAreThoseOfKnownNames) {
   using enum gpu::MatrixUnit;
-  for (const gpu::KernelImage& image : rocm_images()) {
-    const std::string_view name = image.architecture;
+  std::istringstream targets(RBEE_AMD_TARGETS);
+  for (std::string name; targets >> name;) {
     const auto expected = name.starts_with("gfx9")     ? mfma
                           : name.starts_with("gfx103") ? none
                                                        : wmma_w32;
@@ -67,6 +70,44 @@ TEST(KnownDevicesTest, HipsVersionsAreComparedWithTheirLastPart) {
   EXPECT_LT(hip_version(5, 2, 21151), kOldestRuntime);  // ROCm 5.2.0
   EXPECT_EQ(hip_version(5, 2, 21153), kOldestRuntime);
   EXPECT_LT(kOldestRuntime, hip_version(5, 3));
+}
+
+struct Replays {
+  const char* architecture;
+  int version;
+  const char* issue;  // null: no fault is known
+};
+
+// hip_version() has no part in these numbers, which the releases print.
+constexpr Replays kReplays[] = {
+    {"gfx942", 70'125'424, nullptr},
+    {"gfx942", 70'199'999, nullptr},
+    {"gfx942", 70'200'000, "ROCm/clr issue 279"},
+    {"gfx942", 70'226'015, "ROCm/clr issue 279"},  // 7.2.0
+    {"gfx942", 70'253'211, "ROCm/clr issue 279"},  // 7.2.1 to 7.2.4
+    {"gfx942", 70'299'999, "ROCm/clr issue 279"},
+    {"gfx942", 70'300'000, nullptr},
+    {"gfx950", 70'199'999, nullptr},
+    {"gfx950", 70'200'000, "ROCm/hip issue 3902"},
+    {"gfx950", 70'253'211, "ROCm/hip issue 3902"},
+    {"gfx950", 70'300'000, nullptr},
+    {"gfx1201", kOldestRuntime, "ROCm/hip issue 3887"},
+    {"gfx1201", 60'443'483, "ROCm/hip issue 3887"},
+    {"gfx1201", 70'253'211, "ROCm/hip issue 3887"},
+    {"gfx1201", 90'000'000, "ROCm/hip issue 3887"},
+    {"gfx1200", 70'253'211, nullptr},
+    {"gfx1100", 70'253'211, nullptr},
+    {"gfx90a", 70'253'211, nullptr},
+    {"gfx9", 70'253'211, nullptr},
+};
+
+TEST(KnownDevicesTest, FaultsOfReplaysAreKnownByVersionAndArchitecture) {
+  for (const Replays& row : kReplays) {
+    const std::string found(known_capture_fault(row.version, row.architecture));
+    EXPECT_EQ(found.empty(), row.issue == nullptr) << row.architecture << ' ' << row.version;
+    if (row.issue != nullptr) EXPECT_THAT(found, HasSubstr(row.issue)) << row.version;
+    if (row.issue != nullptr) EXPECT_THAT(found, HasSubstr(row.architecture)) << row.version;
+  }
 }
 
 TEST(KnownDevices, WhichAreInsideProcessors) {

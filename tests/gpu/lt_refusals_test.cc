@@ -241,6 +241,39 @@ TEST_P(LtRefusalsTest, StatusesBecomeCodes) {
   }
 }
 
+// Starting a library allocates and waits, which no capture allows. "Create 1": it would be
+// remembered as one that does not start.
+TEST_P(LtRefusalsTest, ALibraryIsNotStartedWhileAStepIsCaptured) {
+  tell("Create 1");
+  const LinearPart one = part();
+  const LinearArgs args{.x = matrix(kRows, kDepth), .parts = {&one, 1}};
+  const FusedLinearArgs onto{
+      .x = args.x, .norm_weight = {}, .residual = matrix(kRows, kOuts), .parts = {&one, 1}};
+  const KernelTable& table = device_->kernels();
+  device_->begin_capture(stream());
+  EXPECT_THAT(refusal_of(args), HasSubstr("LASLt is not started while a step is captured"));
+  run("linear", table.linear, args, stream());
+  run("matmul", table.matmul, product(), stream());
+  EXPECT_EQ(next_ran, 2);
+  EXPECT_FALSE(try_run("fused_linear", table.fused_linear, onto, stream()));
+  device_->destroy_capture(device_->end_capture(stream()));
+  tell(nullptr);
+  EXPECT_EQ(refusal_of(args), "none") << "after the capture it starts";
+}
+
+// A library that has been started multiplies within a capture, also what it was not asked before.
+TEST_P(LtRefusalsTest, AStartedLibraryTakesCapturedProducts) {
+  const LinearPart one = part();
+  const LinearArgs args{.x = matrix(kRows, kDepth), .parts = {&one, 1}};
+  ASSERT_EQ(refusal_of(args), "none");
+  tell("Create 1");
+  device_->begin_capture(stream());
+  run("linear", device_->kernels().linear, args, stream());
+  run("matmul", device_->kernels().matmul, product(), stream());
+  device_->destroy_capture(device_->end_capture(stream()));
+  EXPECT_EQ(next_ran, 0);
+}
+
 // Memory that is short now may be free later.
 TEST_P(LtRefusalsTest, ALackOfMemoryIsNotRemembered) {
   const MatmulArgs args = product();
