@@ -170,10 +170,11 @@ TEST_P(CollectiveTest, OneRanksRowsReplaceTheOthers) {
 }
 
 TEST_P(CollectiveTest, ManyInARow) {
-  constexpr int kTimes = 10000;
+  // More ranks than processors take turns on them.
+  const int times = ranks() == 2 ? 10'000 : 1000;
   const std::vector<Tensor> last = on_all([&](int rank, const GroupView& view) {
     Tensor x = from_host<float>(std::vector<float>{static_cast<float>(rank)}, {1}, device());
-    for (int i = 0; i < kTimes; ++i) {
+    for (int i = 0; i < times; ++i) {
       const Tensor sum = all_reduce(x, view);
       x = affine(sum, 1.0 / ranks(), rank - 0.5 * (ranks() - 1));
     }
