@@ -45,7 +45,7 @@ MAY_INCLUDE = {
     "server/apis": ["rbee/core", "rbee/engine/api", "rbee/engine/infotext", "rbee/io", "server/http", "server/wire",
                     "server/worker", "server/llm", "server/embedding", "server/image"],
     "server/front": ["rbee/core", "server/http", "server/worker", "server/apis"],
-    "workers/common": ["rbee/core", "rbee/hub", "rbee/io", "server/http", "server/worker"],
+    "workers/common": ["rbee/core", "rbee/group", "rbee/hub", "rbee/io", "server/http", "server/worker"],
     "workers/device": ["rbee/core", "rbee/engine/common", "backends/api", "backends/cpu", "workers/common"],
     "workers": None,
     "cli": None,

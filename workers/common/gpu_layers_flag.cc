@@ -63,7 +63,8 @@ std::vector<const char*> with_long_names(int argc, const char* const* argv) {
   constexpr std::pair<std::string_view, const char*> kNames[] = {{"-ngl", "--gpu-layers"},
                                                                  {"-cmoe", "--cpu-moe"},
                                                                  {"-ncmoe", "--n-cpu-moe"},
-                                                                 {"-nkvo", "--no-kv-offload"}};
+                                                                 {"-nkvo", "--no-kv-offload"},
+                                                                 {"-tp", "--tensor-parallel-size"}};
   for (const char*& argument : out) {
     for (const auto& [brief, full] : kNames) {
       if (argument == brief) argument = full;

@@ -27,8 +27,8 @@ struct GpuLayerFlags {
 // Adds --gpu-layers, --n-gpu-layers, --cpu-moe, --n-cpu-moe and --no-kv-offload.
 void add_gpu_layer_flags(CLI::App& app, GpuLayerFlags& flags);
 
-// The arguments with the long names for "-ngl", "-cmoe", "-ncmoe" and "-nkvo": CLI11 takes several
-// letters behind one dash for several flags.
+// The arguments with the long names for "-ngl", "-cmoe", "-ncmoe", "-nkvo" and "-tp": CLI11 takes
+// several letters behind one dash for several flags.
 std::vector<const char*> with_long_names(int argc, const char* const* argv);
 
 }  // namespace rbee::workers

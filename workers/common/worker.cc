@@ -40,7 +40,6 @@ constexpr std::chrono::milliseconds kDrainTick{50};
 constexpr std::chrono::seconds kLostGrace{3};
 
 constexpr int kCannotRun = 1;
-constexpr int kLost = 3;  // the device, or pages of a mapped file
 
 // Before the model is loaded, with which the device is chosen.
 std::string device_of(const Program& program, const CommonFlags& flags) {
@@ -247,10 +246,14 @@ int serve(const Program& program, const CommonFlags& flags, HiveReports& reports
 
 }  // namespace
 
-int run_worker(const Program& program, const CommonFlags& flags, const std::string& model,
-               const Load& load) {
+void start_log() {
   const LogFormat usual = isatty(STDOUT_FILENO) != 0 ? LogFormat::pretty : LogFormat::json;
   start_logging(log_format(environment("LLORCH_LOG_FORMAT"), usual), environment("RUST_LOG"));
+}
+
+int run_worker(const Program& program, const CommonFlags& flags, const std::string& model,
+               const Load& load) {
+  start_log();
   catch_stop_signals(flags.api_keys.empty() && flags.tls_cert.empty() ? Hangup::ends
                                                                       : Hangup::reloads);
   end_on_lost_files(program.name, kLost);
@@ -270,7 +273,8 @@ int run_worker(const Program& program, const CommonFlags& flags, const std::stri
   } catch (const std::exception& error) {
     log(LogLevel::error, "the worker cannot run", {{"error", error.what()}});
     std::cerr << program.name << ": " << printable_text(error.what()) << '\n';
-    return kCannotRun;
+    const auto* const known = dynamic_cast<const Error*>(&error);
+    return known != nullptr && known->code() == Code::device ? kLost : kCannotRun;
   }
 }
 

@@ -53,12 +53,17 @@ struct Program {
   std::chrono::milliseconds tick{1000};  // between two checks of the worker's state
 };
 
+// Exit status after the loss of the device, of another rank, or of pages of a mapped file.
+inline constexpr int kLost = 3;
+
+// As the environment and standard output say.
+void start_log();
+
 // Loads the model, and tells how far it is.
 using Load = std::function<std::unique_ptr<Served>(server::LoadingState&)>;
 
 // main() after the command line. model: as given, for the log. Exit status: 0 after a signal or
-// POST /v1/shutdown; 1 if the worker cannot start; 3 if the device, or a part of a mapped file, was
-// lost.
+// POST /v1/shutdown; 1 if the worker cannot start; kLost.
 int run_worker(const Program& program, const CommonFlags& flags, const std::string& model,
                const Load& load);
 

@@ -6,6 +6,7 @@
 #include "rbee/core/served_name.h"
 #include "rbee/text/output/output_format.h"
 #include "workers/common/flags.h"
+#include "workers/common/group_flags.h"
 #include "workers/common/model_paths.h"
 
 namespace rbee::workers {
@@ -157,6 +158,7 @@ void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16", "f8e4m3", "q8_0"}))
       ->capture_default_str();
   add_gpu_layer_flags(app, flags.gpu_layers);
+  add_group_flags(app, flags.group);
   app.add_option(
          "--pooling", flags.pooling,
          "The model makes embeddings, from these states, or ranks by its yes and no; auto = "
@@ -196,6 +198,7 @@ std::variant<Flags, int> parse_flags(int argc, const char* const* argv, const Pr
   const auto status = parse_command_line(app, argc, argv, "llm-worker", flags, [&] {
     find_model(flags);
     check_speculative_flags(flags.speculative);
+    check_group_flags(flags.group);
   });
   if (status) return *status;
   apply(tolerated, flags);

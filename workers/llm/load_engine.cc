@@ -5,9 +5,12 @@
 #include "rbee/engine/embedding/engine.h"
 #include "rbee/engine/text/llm_engine.h"
 #include "rbee/engine/text/model_place.h"
+#include "workers/common/group_flags.h"
 #include "workers/common/loading.h"
 #include "workers/common/model_paths.h"
+#include "workers/common/stop_signals.h"
 #include "workers/device/worker_device.h"
+#include "workers/llm/group.h"
 
 namespace rbee::workers {
 namespace {
@@ -78,6 +81,28 @@ Place place_model(const Flags& flags, const WorkerDevice& wanted) {
   return {get_device(place.device), place.gpu_layers, place.cpu_moe_layers};
 }
 
+GroupTerms group_terms(const Flags& flags) {
+  return {.program = RBEE_VERSION,
+          .flags = cat("context ", flags.context, ", dtype ", flags.dtype)};
+}
+
+std::optional<DType> cache_type(const Flags& flags) {
+  return flags.cache_type == "auto" ? std::nullopt : std::optional(parse_dtype(flags.cache_type));
+}
+
+// Of several ranks, starts the others.
+void lead_group(const Flags& flags, engine::TextModelOptions& options) {
+  const group::Place place = group_place(flags.group);
+  if (place.ranks == 1) return;
+  check_group(place, *options.device,
+              {.pictures = !flags.mmproj.empty(),
+               .cpu_moe = flags.gpu_layers.cpu_moe || flags.gpu_layers.experts().value_or(0) > 0});
+  // The engine's thread ends the worker as it does when a device is lost; this ends it if that
+  // thread never comes to it, as while it loads.
+  const auto on_lost = [](const std::string&) { end_within(kGroupEndTime, kGroupLost); };
+  start_group(place, flags.model, group_terms(flags), on_lost, options);
+}
+
 void log_loaded(const engine::ModelInfo& info) {
   log(LogLevel::info, "the model is loaded",
       {{"id", info.id},
@@ -137,10 +162,11 @@ std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, const Place& p
                              .picture_cache_bytes = flags.picture_cache_mib << 20,
                              .grammar_cache_bytes = flags.grammar_cache_mib << 20,
                              .draft_min_p = flags.speculative.min_p,
+                             .kv_dtype = cache_type(flags),
                              .kv_offload = flags.gpu_layers.kv_offload};
-  if (flags.cache_type != "auto") options.kv_dtype = parse_dtype(flags.cache_type);
-  engine::TextModel model =
-      engine::load_text_model(flags.model, loading_options(flags, place, loading));
+  engine::TextModelOptions loading_with = loading_options(flags, place, loading);
+  lead_group(flags, loading_with);
+  engine::TextModel model = engine::load_text_model(flags.model, loading_with);
   log_loaded(model.info);
   log(LogLevel::info, "how answers are read",
       {{"tool_parser", std::string(text::name_of(model.format.tools))},
@@ -162,11 +188,23 @@ void use_local_paths(Flags& flags, const WorkerDevice& device, server::LoadingSt
   for (engine::LoraInfo& lora : flags.loras) paths.use(lora.path);
 }
 
+WorkerDevice worker_device(const BackendInfo& backend, const Flags& flags) {
+  return {backend,
+          {.threads = threads_of_rank(group_place(flags.group), flags.threads),
+           .any = flags.any_device,
+           .device = flags.device}};
+}
+
 }  // namespace
 
+int follow_leader(const BackendInfo& backend, const Flags& flags) {
+  worker_device(backend, flags);  // registers the CPU, and sets its number of threads
+  engine::TextModelOptions options = text_options(flags, &get_device({DeviceKind::cpu, 0}));
+  return run_rank(group_place(flags.group), group_terms(flags), options, cache_type(flags));
+}
+
 LoadedEngine load_engine(const BackendInfo& backend, Flags& flags, server::LoadingState& loading) {
-  const WorkerDevice wanted(
-      backend, {.threads = flags.threads, .any = flags.any_device, .device = flags.device});
+  const WorkerDevice wanted = worker_device(backend, flags);
   use_local_paths(flags, wanted, loading);
   const Place place = place_model(flags, wanted);
   log(LogLevel::info, "loading the model",
@@ -174,7 +212,10 @@ LoadedEngine load_engine(const BackendInfo& backend, Flags& flags, server::Loadi
        {"device", place.device.description()},
        {"captured_steps", place.device.supports_capture() ? "yes" : "no"}});
   try {
-    if (makes_embeddings(flags)) return load_embeddings(flags, place, loading);
+    if (makes_embeddings(flags)) {
+      check_group(group_place(flags.group), place.device, {.embeddings = true});
+      return load_embeddings(flags, place, loading);
+    }
     return load_chat(flags, place, loading);
   } catch (const Error& error) {
     if (error.code() != Code::out_of_memory) throw;

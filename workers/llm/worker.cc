@@ -6,6 +6,10 @@
 #include "server/apis/chat_routes.h"
 #include "server/apis/embeddings/routes.h"
 #include "server/llm/service.h"
+#include "workers/common/crash_handler.h"
+#include "workers/common/group_flags.h"
+#include "workers/common/logging.h"
+#include "workers/common/lost_files.h"
 
 namespace rbee::workers {
 namespace {
@@ -81,10 +85,21 @@ std::unique_ptr<Served> serve(std::unique_ptr<engine::EmbeddingEngine> engine,
 }  // namespace
 
 int run_llm_worker(const Program& program, const LoadEngine& load, int argc,
-                   const char* const* argv) {
+                   const char* const* argv, const FollowLeader& follow) {
   const std::variant<Flags, int> parsed = parse_flags(argc, argv, program);
   if (const int* status = std::get_if<int>(&parsed)) return *status;
   const Flags& flags = std::get<Flags>(parsed);
+  if (follow && group_place(flags.group).rank > 0) {
+    start_log();
+    end_on_lost_files(program.name, kLost);
+    install_crash_handler(program.name);
+    try {
+      return follow(flags);
+    } catch (const std::exception& error) {
+      log(LogLevel::error, "this rank cannot start", {{"error", error.what()}});
+      return 1;
+    }
+  }
   return run_worker(
       program, flags, flags.model, [&](server::LoadingState& loading) -> std::unique_ptr<Served> {
         Flags local = flags;

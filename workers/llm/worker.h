@@ -18,8 +18,12 @@ using LoadedEngine =
 // Puts paths into the places of the flags' names of the hub.
 using LoadEngine = std::function<LoadedEngine(Flags&, server::LoadingState&)>;
 
-// main(). Exit status: 0 after --help or --version, 2 for wrong usage, else run_worker()'s.
+// The life of a rank that another worker has started, see workers/llm/group.h: its exit status.
+using FollowLeader = std::function<int(const Flags&)>;
+
+// main(). follow: without it the worker is never such a rank. Exit status: 0 after --help or
+// --version, 2 for wrong usage, else run_worker()'s or the rank's.
 int run_llm_worker(const Program& program, const LoadEngine& load, int argc,
-                   const char* const* argv);
+                   const char* const* argv, const FollowLeader& follow = {});
 
 }  // namespace rbee::workers

@@ -68,7 +68,7 @@ int run(const WorkerProgram& worker, int argc, const char* const* argv) {
         [&](Flags& flags, server::LoadingState& loading) {
           return load_engine(backend, flags, loading);
         },
-        argc, argv);
+        argc, argv, [&](const Flags& flags) { return follow_leader(backend, flags); });
   }
   return run_sd_worker(
       program,

@@ -253,6 +253,7 @@ std::unique_ptr<models::LanguageModel> load_weights(const io::Checkpoint& checkp
                    .gpu_layers = on_cpu ? models::kAllLayers : options.gpu_layers,
                    .host = on_cpu ? nullptr : &host_device(),
                    .cpu_moe_layers = on_cpu ? 0 : options.cpu_moe_layers,
+                   .group = options.membership,
                    .activations = activations,
                    .progress = progress});
   if (options.cpu_moe_layers > 0 && !on_cpu && out->cpu_moe_layers() == 0 &&

@@ -12,6 +12,7 @@
 #include "rbee/engine/api/text.h"
 #include "rbee/engine/text/prompt/pan_and_scan.h"
 #include "rbee/engine/text/prompt/tool_prompt.h"
+#include "rbee/group/share.h"
 #include "rbee/models/language_model.h"
 #include "rbee/text/output/output_format.h"
 #include "rbee/text/template/chat_template.h"
@@ -37,6 +38,8 @@ struct TextModelOptions {
   int64_t cpu_moe_layers = 0;
   // The group that holds the model, of which this process is the leader; null: none.
   std::shared_ptr<TextGroup> group = {};
+  // The part of the model that this rank holds; its view must outlive the model.
+  group::Membership membership = {};
   std::string model_id;  // reported name; empty = from the checkpoint
   // What layers compute in. Absent: f32 where the host computes; else f16 for f16 weights, f32 for
   // f32 weights, bf16 for all others.
