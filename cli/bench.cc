@@ -16,6 +16,7 @@
 #include "cli/token_work.h"
 #include "rbee/core/printable.h"
 #include "rbee/engine/common/device_choice.h"
+#include "rbee/engine/text/group/text_group.h"
 #include "rbee/engine/text/step/stepper.h"
 #include "rbee/models/lora_adapter.h"
 
@@ -245,13 +246,15 @@ class Bench {
     if (options.cache_type != "auto") kv_dtype_ = parse_dtype(options.cache_type);
     if (!options.lora.empty()) {
       const engine::LoraInfo info = engine::parse_lora(options.lora);
+      if (model_.group) model_.group->on_lora({.slot = kLoraSlot, .path = info.path});
       models::LoraAdapter(info.path, *model_.model).put(kLoraSlot);
       lora_ = {{.slot = kLoraSlot, .scale = info.scale}};
     }
     stepper_.emplace(*model_.model, *model_.device,
                      engine::StepperOptions{.cache_tokens = cache_tokens(),
                                             .kv_dtype = kv_dtype_,
-                                            .kv_offload = options.model.gpu_layers.kv_offload});
+                                            .kv_offload = options.model.gpu_layers.kv_offload,
+                                            .listener = model_.group.get()});
     const TokenWork::Parts bytes = token_.bytes(1);
     limits_ = measure_limits(*model_.device, options.model.threads, bytes.all());
     if (bytes.host > 0) {
@@ -364,6 +367,7 @@ Command add_bench(CLI::App& parent) {
             if (serve.app->parsed()) return serve.run();
             if (draft.app->parsed()) return draft.run();
             check(!options->model.model.empty(), "--model", "is required");
+            follow_if_rank(options->model, options->cache_type);
             use_local_paths(options->model);
             use_local_path(options->lora, options->model.device);
             return Bench(*options).run();

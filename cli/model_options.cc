@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <type_traits>
 #include <variant>
 
@@ -17,7 +18,9 @@
 #include "rbee/engine/common/device_choice.h"
 #include "rbee/engine/text/model_place.h"
 #include "workers/common/graphs_flag.h"
+#include "workers/common/group_flags.h"
 #include "workers/common/model_paths.h"
+#include "workers/llm/group.h"
 
 namespace rbee::tools {
 
@@ -52,6 +55,7 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   app.add_option("-t,--threads", options.threads, "0 = one for each core")
       ->check(CLI::Range(0, 1024));
   workers::add_gpu_layer_flags(app, options.gpu_layers);
+  workers::add_group_flags(app, options.group);
   workers::add_graphs_flag(app);
 }
 
@@ -153,7 +157,12 @@ Device& device_of(const std::string& device, const std::function<int64_t()>& nee
 }
 
 engine::TextModelOptions text_model_options(const ModelOptions& options, bool one_device) {
-  cpu::set_thread_count(options.threads);
+  const group::Place group_place = workers::group_place(options.group);
+  if (one_device && group_place.ranks > 1) {
+    fail(Code::unsupported, "--tensor-parallel-size",
+         "models for embeddings are not implemented for several ranks");
+  }
+  cpu::set_thread_count(workers::threads_of_rank(group_place, options.threads));
   engine::TextModelOptions load_options{
       .mmproj = options.mmproj, .context = options.context, .model_id = options.model_id};
   engine::PlaceWanted wanted{.gpu_layers = options.gpu_layers.count(),
@@ -180,8 +189,46 @@ engine::TextModelOptions text_model_options(const ModelOptions& options, bool on
   return load_options;
 }
 
+namespace {
+
+workers::GroupTerms group_terms(const ModelOptions& options) {
+  return {.program = RBEE_VERSION,
+          .flags = cat("context ", options.context, ", dtype ", options.dtype)};
+}
+
+// One line, also where the library's own errors come first.
+void end_without_group(const std::string& why) {
+  std::fprintf(stderr, "rbee: the group has ended: %s\n", printable_text(why).c_str());
+  std::fflush(nullptr);
+  _exit(workers::kGroupLost);
+}
+
+}  // namespace
+
+void follow_if_rank(const ModelOptions& options, const std::string& cache_type) {
+  const group::Place place = workers::group_place(options.group);
+  if (place.rank == 0) return;
+  cpu::set_thread_count(workers::threads_of_rank(place, options.threads));
+  engine::TextModelOptions load_options{.device = &get_device({DeviceKind::cpu, 0}),
+                                        .context = options.context};
+  if (options.dtype != "auto") load_options.activations = parse_dtype(options.dtype);
+  const auto kv_dtype =
+      cache_type == "auto" ? std::nullopt : std::optional(parse_dtype(cache_type));
+  std::exit(workers::run_rank(place, group_terms(options), load_options, kv_dtype));
+}
+
 engine::TextModel load(const ModelOptions& options) {
-  return engine::load_text_model(options.model, text_model_options(options));
+  engine::TextModelOptions load_options = text_model_options(options);
+  const group::Place place = workers::group_place(options.group);
+  if (place.ranks > 1) {
+    workers::check_group(
+        place, *load_options.device,
+        {.pictures = !options.mmproj.empty(),
+         .cpu_moe = options.gpu_layers.cpu_moe || options.gpu_layers.experts().value_or(0) > 0});
+    workers::start_group(place, options.model, group_terms(options), end_without_group,
+                         load_options);
+  }
+  return engine::load_text_model(options.model, load_options);
 }
 
 }  // namespace rbee::tools

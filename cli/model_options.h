@@ -9,6 +9,7 @@
 
 #include "rbee/engine/api/text.h"
 #include "rbee/engine/text/text_model.h"
+#include "rbee/group/place.h"
 #include "workers/common/gpu_layers_flag.h"
 
 namespace CLI {
@@ -29,6 +30,7 @@ struct ModelOptions {
   std::string device = "auto";  // "auto", "cpu", "cuda:0", ...
   std::string dtype = "auto";   // what layers compute in
   workers::GpuLayerFlags gpu_layers;
+  group::PlaceFlags group;            // ranks that hold the model together
   std::string pan_and_scan = "auto";  // on or off: show pictures in parts too
   int64_t context = 0;                // tokens; 0 = the model's own, at most 4096
   int threads = 0;                    // 0 = one for each core
@@ -53,7 +55,11 @@ engine::SamplingParams sampling_of(const SamplingFlags& flags);
 // Shows a progress line on standard error if that is a terminal.
 // one_device: as in engine::PlaceWanted.
 engine::TextModelOptions text_model_options(const ModelOptions& options, bool one_device = false);
-// Loads the model, with a progress line as above.
+// If the leader of a group has started this process, it loads the model as that rank, and ends with
+// the group. Call it before anything else. cache_type: "auto" or a type, as of --cache-type.
+void follow_if_rank(const ModelOptions& options, const std::string& cache_type = "auto");
+// Loads the model, with a progress line as above, and the other ranks of its group. If one is lost,
+// the process ends with status 3.
 engine::TextModel load(const ModelOptions& options);
 
 }  // namespace rbee::tools

@@ -11,6 +11,7 @@
 #include "cli/model_options.h"
 #include "cli/model_paths.h"
 #include "rbee/core/input_file.h"
+#include "rbee/engine/text/group/text_group.h"
 #include "rbee/engine/text/step/stepper.h"
 
 namespace rbee::tools {
@@ -59,6 +60,7 @@ double score_chunk(engine::Stepper& stepper, std::span<const int32_t> ids, int64
 
 int perplexity(PerplexityOptions options) {
   if (options.model.context == 0) options.model.context = 512;
+  follow_if_rank(options.model);
   use_local_paths(options.model);
   const engine::TextModel model = load(options.model);
   const std::vector<int32_t> ids = model.tokenizer->encode(read_file(options.file));
@@ -66,7 +68,8 @@ int perplexity(PerplexityOptions options) {
   const int64_t available = static_cast<int64_t>(ids.size()) / window;
   check(available > 0, "--file", ids.size(), " tokens are less than one chunk of ", window);
   const int64_t chunks = options.chunks > 0 ? std::min(options.chunks, available) : available;
-  engine::Stepper stepper(*model.model, *model.device, {.cache_tokens = window});
+  engine::Stepper stepper(*model.model, *model.device,
+                          {.cache_tokens = window, .listener = model.group.get()});
   const int64_t scored_per_chunk = window - 1 - window / 2;
   double total = 0;
   double squares = 0;

@@ -151,6 +151,7 @@ engine::LlmOptions engine_options(const RunOptions& options) {
 }
 
 int run(const RunOptions& options) {
+  follow_if_rank(options.model);  // before standard input, which other ranks do not have
   const std::string prompt = options.prompt.empty() ? read_standard_input() : options.prompt;
   const auto engine = make_engine(options.model, options.draft, engine_options(options));
   engine::TextRequest request;

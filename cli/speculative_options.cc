@@ -8,6 +8,7 @@ std::unique_ptr<engine::TextEngine> make_engine(ModelOptions model,
                                                 const workers::SpeculativeFlags& flags,
                                                 engine::LlmOptions options) {
   workers::check_speculative_flags(flags);
+  follow_if_rank(model);
   use_local_paths(model);
   engine::TextModel text = load(model);
   std::optional<engine::TextModel> draft;
@@ -16,6 +17,7 @@ std::unique_ptr<engine::TextEngine> make_engine(ModelOptions model,
     smaller.model = flags.draft_model;
     smaller.device = cat(text.device->id());  // both on one
     use_local_path(smaller.model, smaller.device);
+    smaller.group = {};  // the leader alone drafts
     smaller.gpu_layers = {.layers = "all", .cpu_moe_layers = "0"};
     smaller.model_id.clear();
     smaller.mmproj.clear();  // draft tokens are texts
