@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "rbee/core/cancel.h"
 #include "rbee/core/error.h"
 #include "rbee/core/hex.h"
 #include "rbee/core/input_file.h"
@@ -18,28 +19,62 @@ namespace {
 
 constexpr size_t kReadBytes = size_t{1} << 20;
 
+// Of OpenSSL, which fails only where its library does.
+class Sum {
+ public:
+  explicit Sum(const EVP_MD* kind) : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {
+    check(context_ && EVP_DigestInit_ex(context_.get(), kind, nullptr) == 1);
+  }
+  void add(std::string_view bytes) {
+    check(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
+  }
+  std::string end() {
+    std::array<unsigned char, EVP_MAX_MD_SIZE> sum{};
+    unsigned size = 0;
+    check(EVP_DigestFinal_ex(context_.get(), sum.data(), &size) == 1);
+    return hex({sum.data(), size});
+  }
+
+ private:
+  static void check(bool good) {
+    if (!good) fail(Code::io, "digest", "OpenSSL cannot make the sum");
+  }
+
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
+};
+
 std::string digest(const EVP_MD* kind, std::string_view before, const InputFile& file,
                    const std::filesystem::path& path) {
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
-                                                                        &EVP_MD_CTX_free);
-  bool good = context && EVP_DigestInit_ex(context.get(), kind, nullptr) == 1 &&
-              EVP_DigestUpdate(context.get(), before.data(), before.size()) == 1;
+  Sum sum(kind);
+  sum.add(before);
   std::vector<char> part(kReadBytes);
-  while (good) {
+  while (true) {
+    check_cancelled("digest");
     const ssize_t count = read(file.descriptor(), part.data(), part.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail(Code::io, path.string(), "it cannot be read: ", std::strerror(errno));
-    if (count == 0) break;
-    good = EVP_DigestUpdate(context.get(), part.data(), static_cast<size_t>(count)) == 1;
+    if (count == 0) return sum.end();
+    sum.add({part.data(), static_cast<size_t>(count)});
   }
-  std::array<unsigned char, EVP_MAX_MD_SIZE> sum{};
-  unsigned size = 0;
-  good = good && EVP_DigestFinal_ex(context.get(), sum.data(), &size) == 1;
-  if (!good) fail(Code::io, path.string(), "OpenSSL cannot make its sum");
-  return hex({sum.data(), size});
 }
 
 }  // namespace
+
+class Sha256::Context : public Sum {
+ public:
+  Context() : Sum(EVP_sha256()) {}
+};
+
+Sha256::Sha256() : context_(std::make_unique<Context>()) {}
+Sha256::~Sha256() = default;
+
+void Sha256::add(std::string_view bytes) {
+  context_->add(bytes);
+}
+
+std::string Sha256::end() {
+  return context_->end();
+}
 
 std::string sha256_of_file(const std::filesystem::path& path) {
   return digest(EVP_sha256(), {}, InputFile(path), path);
