@@ -189,6 +189,12 @@ std::string token_text(const text::Tokenizer& tokenizer, std::optional<text::Tok
   return id ? tokenizer.piece(*id, true) : std::string();
 }
 
+// Whether a text begins with it, for templates that leave it to the tokenizer.
+bool adds_bos(const text::Tokenizer& tokenizer) {
+  const std::vector<text::TokenId> tokens = tokenizer.encode("a");
+  return tokenizer.bos() && !tokens.empty() && tokens.front() == *tokenizer.bos();
+}
+
 // chat_template: of chats with tools, or null.
 ToolPromptPlace place_of_tools(const text::ChatTemplate* chat_template) {
   if (chat_template == nullptr) return ToolPromptPlace::system;
@@ -350,12 +356,14 @@ std::string TextModel::render(const std::vector<ChatMessage>& sent,
       options.calls() && tool_prompt_place != ToolPromptPlace::chat_template
           ? with_tool_prompt(sent, options.tools, format.tools, tool_prompt_place)
           : sent;
-  const SpecialTexts special{.bos = token_text(*tokenizer, tokenizer->bos()),
-                             .eos = token_text(*tokenizer, tokenizer->eos())};
+  SpecialTexts special{.bos = token_text(*tokenizer, tokenizer->bos()),
+                       .eos = token_text(*tokenizer, tokenizer->eos())};
   const text::ChatTemplate* own =
       options.calls() && tool_template ? tool_template.get() : chat_template.get();
   ChatOptions known = options;
-  if (given_template) known.template_variables = llama_variables(options);
+  const bool is_go = own != nullptr && own->is_go();
+  if (given_template && !is_go) known.template_variables = llama_variables(options);
+  if (is_go && !adds_bos(*tokenizer)) special.bos.clear();
   if (own != nullptr && format.reasoning == text::ReasoningFormat::harmony) {
     known.template_variables = harmony_variables(known.template_variables);
   }

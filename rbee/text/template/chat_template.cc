@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "rbee/core/error.h"
+#include "rbee/text/go_template/go_template.h"
 #include "rbee/text/template/failure.h"
 #include "rbee/text/template/interpreter.h"
 #include "rbee/text/template/json.h"
@@ -77,6 +78,10 @@ Value message_value(Runtime& runtime, const Message& message) {
 }  // namespace
 
 ChatTemplate::ChatTemplate(std::string_view source, TemplateLimits limits) : limits_(limits) {
+  if (GoTemplate::is_one(source)) {
+    go_ = std::make_unique<const GoTemplate>(source, limits);
+    return;
+  }
   try {
     template_ = jinja::parse(source, limits);
   } catch (const jinja::Failure& failure) {
@@ -89,6 +94,7 @@ ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 
 std::string ChatTemplate::render(std::string_view variables_json) const {
+  if (go_) return go_->render(variables_json);
   return run(*template_, limits_, [&](Interpreter& interpreter, Runtime& runtime) {
     define_all(interpreter, parse_json_object(runtime, variables_json, "the variables"));
   });
@@ -97,6 +103,7 @@ std::string ChatTemplate::render(std::string_view variables_json) const {
 std::string ChatTemplate::render(std::span<const Message> messages, bool add_generation_prompt,
                                  std::string_view bos, std::string_view eos,
                                  std::string_view extra_variables_json) const {
+  if (go_) return go_->render(messages, bos, extra_variables_json);
   return run(*template_, limits_, [&](Interpreter& interpreter, Runtime& runtime) {
     std::vector<Value> list;
     for (const Message& message : messages) list.push_back(message_value(runtime, message));
