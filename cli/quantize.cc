@@ -13,9 +13,9 @@
 #include "rbee/core/error.h"
 #include "rbee/core/printable.h"
 #include "rbee/io/checkpoint.h"
-#include "tools/convert/hf_to_gguf.h"
 #include "tools/convert/metadata.h"
 #include "tools/convert/recipe.h"
+#include "tools/convert/to_gguf.h"
 #include "tools/convert/type_plan.h"
 #include "tools/convert/write_model.h"
 
@@ -115,14 +115,9 @@ std::string stem_of(const fs::path& path) {
 void write_gguf(const io::Checkpoint& checkpoint, const Recipe& recipe,
                 const QuantizeOptions& options) {
   io::GgufWriter writer;
-  std::vector<SourceTensor> tensors;
-  if (checkpoint.format() == io::Checkpoint::Format::gguf) {
-    tensors = copy_gguf(checkpoint, writer);
-  } else {
-    const HfToGgufOptions how{.name = stem_of(options.from), .vocabulary = !options.no_vocabulary};
-    tensors = hf_to_gguf(checkpoint, how, writer);
-  }
-  set_recipe_keys(recipe, writer);
+  const std::vector<SourceTensor> tensors =
+      to_gguf(checkpoint, {.name = stem_of(options.from), .vocabulary = !options.no_vocabulary},
+              recipe, writer);
   const PlanOptions how{.recipe = recipe, .pure = options.pure, .gqa = gqa_of(checkpoint)};
   write(writer, plan_types(tensors, how), options);
 }
