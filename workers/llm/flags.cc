@@ -90,6 +90,8 @@ void add_lora_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
           return error.what();
         }
       });
+  app.add_flag("--apply-loras", flags.apply_loras,
+               "Requests that name no adapter use all of --lora, at their scales");
   app.add_flag("--lora-loading", flags.lora_loading,
                "Clients may load and unload adapters, from any path that the worker can read");
 }

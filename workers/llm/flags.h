@@ -45,6 +45,7 @@ struct Flags : CommonFlags {              // worker_id: default "llm-worker-<por
   std::vector<std::string> aliases;       // more names of the model, in lists of models
   std::vector<std::string> tags;          // of the model, in such lists
   std::vector<engine::LoraInfo> loras;    // adapters that requests can name
+  bool apply_loras = false;               // requests that name none use all of them
   bool lora_loading = false;              // clients may load more
   int64_t step_tokens = 0;                // most tokens of a step; 0 = see engine::LlmOptions
 };

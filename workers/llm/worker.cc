@@ -29,6 +29,14 @@ std::string file_name(const std::filesystem::path& path) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
+std::vector<server::LoraField> loras_of(const Flags& flags) {
+  std::vector<server::LoraField> out;
+  for (const engine::LoraInfo& lora : flags.loras) {
+    out.push_back({.id = {}, .name = lora.name, .scale = lora.scale});
+  }
+  return out;
+}
+
 class ServedChat final : public Served {
  public:
   ServedChat(std::unique_ptr<engine::TextEngine> engine, server::ServiceOptions options,
@@ -36,7 +44,9 @@ class ServedChat final : public Served {
       : engine_(std::move(engine)),
         service_(*engine_, std::move(options), defaults_of(flags),
                  static_cast<size_t>(flags.response_store_mib) << 20),
-        routes_{.lora_loading = flags.lora_loading} {}
+        routes_{.lora_loading = flags.lora_loading} {
+    if (flags.apply_loras) service_.set_default_loras(loras_of(flags));
+  }
 
   server::WorkerService& service() override { return service_; }
   server::Router routes(std::function<void()> shutdown) override {
