@@ -9,6 +9,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "cli/made_files.h"
+#include "cli/work_folder.h"
 #include "rbee/core/error.h"
 #include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
@@ -50,6 +52,17 @@ std::vector<fs::path> files_of(const fs::path& folder, std::string_view ending) 
   return out;
 }
 
+bool names(const OllamaRecord& record, const std::string& digest) {
+  const auto in = [&](const OllamaRecord::Files& files) {
+    return std::ranges::any_of(files, [&](const auto& file) { return file.second == digest; });
+  };
+  return in(record.files) || in(record.adapters);
+}
+
+bool any_names(const std::vector<OllamaRecord>& all, const std::string& digest) {
+  return std::ranges::any_of(all, [&](const auto& record) { return names(record, digest); });
+}
+
 // So that a name is not there before its bytes are.
 void sync(const fs::path& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -61,7 +74,7 @@ void sync(const fs::path& path) {
 OllamaRecord read_record(const fs::path& file) {
   OllamaRecord out = server::record_from_json(read_file(file, kMaxRecord));
   hub::check_written_name(out.name);
-  (void)hub::parse_model_name(out.from);
+  if (!out.from.empty()) (void)hub::parse_model_name(out.from);
   check(file.filename() == file_of(out.name), "record", "its file is not named after '", out.name,
         "'");
   return out;
@@ -138,9 +151,12 @@ void ModelRecords::save(const OllamaRecord& record) {
     const fs::path path = folder_ / file_of(record.name);
     const bool room = files_of(folder_, kRecord).size() < kMostRecords || fs::exists(path);
     check(room, "create", "there are ", kMostRecords, " made models, which is the most");
+    const std::optional<OllamaRecord> former = find(record.name);
+    make_links(record.files, "files");
+    make_links(record.adapters, "adapters");
     if (!record.chat_template.empty()) write(template_file(record), record.chat_template);
     write(path, text);
-    remove_unused_templates();
+    remove_unused(former);
   });
 }
 
@@ -148,16 +164,66 @@ bool ModelRecords::remove(const std::string& name) {
   bool out = false;
   lock_and([&] {
     std::error_code error;
+    const std::optional<OllamaRecord> former = find(name);
     out = fs::remove(folder_ / file_of(name), error);
     if (error) fail(Code::io, "delete", "the record cannot be deleted: ", error.message());
     sync(folder_);
-    remove_unused_templates();
+    remove_unused(former);
   });
   return out;
 }
 
-void ModelRecords::remove_unused_templates() {
+fs::path ModelRecords::folder_of(const OllamaRecord::Files& files) const {
+  return links() / folder_name(files);
+}
+
+void ModelRecords::make_links(const OllamaRecord::Files& files, const std::string& field) const {
+  if (files.empty()) return;
+  const WorkFolder work(links());
+  const fs::path target = folder_of(files);
+  link_files(blobs_, files, field, work.path());
+  std::error_code error;
+  if (fs::exists(target, error)) return;
+  fs::rename(work.path(), target, error);
+  if (error) fail(Code::io, field, "a folder cannot be made: ", error.message());
+  sync(links());
+}
+
+void ModelRecords::prune() {
+  std::error_code error;
+  if (!fs::exists(folder_, error)) return;
+  lock_and([&] { remove_unused(std::nullopt); });
+}
+
+// former: the record that another took the place of, or that was deleted: its files go at once.
+void ModelRecords::remove_unused(const std::optional<OllamaRecord>& former) {
   const std::vector<OllamaRecord> all = list();
+  remove_unused_templates(all);
+  remove_unused_links(all);
+  if (former) {
+    for (const OllamaRecord::Files* files : {&former->files, &former->adapters}) {
+      for (const auto& [name, digest] : *files) {
+        if (!any_names(all, digest)) blobs_.remove(digest);
+      }
+    }
+  }
+  blobs_.remove_unused([&](const std::string& digest) { return any_names(all, digest); });
+}
+
+void ModelRecords::remove_unused_links(const std::vector<OllamaRecord>& all) const {
+  WorkFolder::sweep(links());
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(links(), error)) {
+    const fs::path& folder = entry.path();
+    const bool used =
+        WorkFolder::is_one(folder) || std::ranges::any_of(all, [&](const OllamaRecord& record) {
+          return folder_of(record.files) == folder || folder_of(record.adapters) == folder;
+        });
+    if (!used) fs::remove_all(folder, error);
+  }
+}
+
+void ModelRecords::remove_unused_templates(const std::vector<OllamaRecord>& all) const {
   for (const fs::path& file : files_of(folder_, kTemplate)) {
     const bool used = std::ranges::any_of(all, [&](const OllamaRecord& record) {
       return !record.chat_template.empty() && template_file(record) == file;

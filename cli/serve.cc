@@ -9,10 +9,12 @@
 
 #include "cli/commands.h"
 #include "cli/serve_files.h"
+#include "cli/serve_made.h"
 #include "cli/serve_models.h"
 #include "rbee/core/error.h"
 #include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
+#include "rbee/core/printable.h"
 #include "rbee/core/served_name.h"
 #include "rbee/engine/api/text.h"
 #include "server/front/front.h"
@@ -49,6 +51,8 @@ struct Options {
   int64_t max_memory = 0;  // bytes; 0 = as are free
   bool pull = false;
   bool manage = false;
+  size_t max_upload_bytes = server::FrontHooks().max_upload_bytes;
+  size_t max_uploads = server::FrontHooks().max_uploads;
   std::string host_warning;  // about OLLAMA_HOST; empty: none
 
   // Models on demand from the hub's cache.
@@ -156,20 +160,33 @@ void drain(server::Front& front, const server::Server& server, std::chrono::seco
   }
 }
 
+// Files that clients uploaded and never used.
+void prune(ModelRecords& records) {
+  try {
+    records.prune();
+  } catch (const Error& error) {
+    log(LogLevel::warn, "unused files of models stay", {{"error", printable_line(error.what())}});
+  }
+}
+
 server::FrontHooks hooks_of(const Options& options, const std::shared_ptr<HubModels>& on_demand) {
   server::FrontHooks out{.free_memory = free_memory};
   if (!on_demand) return out;
   const std::shared_ptr<ModelRecords> records = make_model_records();
-  out.find_model = [on_demand, records](const std::string& name) {
-    return find_served(*on_demand, *records, name);
+  const auto made = std::make_shared<MadeModels>(on_demand, records);
+  out.find_model = [made](const std::string& name) { return made->find(name); };
+  out.list_models = [on_demand, made] {
+    std::vector<server::ServedModel> models = on_demand->list();
+    for (server::ServedModel& model : made->list()) models.push_back(std::move(model));
+    return models;
   };
-  out.list_models = [on_demand] { return on_demand->list(); };
-  out.has_files = [records](const server::ServedModel& model) {
-    return still_served(*records, model);
-  };
-  out.files = make_model_store(on_demand, records);
+  out.has_files = [made](const server::ServedModel& model) { return made->still_served(model); };
+  out.files = make_model_store(on_demand, records, options.pull);
   out.may_pull = options.pull;
   out.may_manage = options.manage;
+  out.max_upload_bytes = options.max_upload_bytes;
+  out.max_uploads = options.max_uploads;
+  if (options.manage) prune(*records);
   return out;
 }
 
@@ -257,6 +274,15 @@ Command add_serve(CLI::App& parent) {
                             "Fetch the models of the hub that requests name (hf:org/repo)"));
   add_by_name(app->add_flag("--manage", options->manage,
                             "Clients may delete, copy and make models, by Ollama's routes"));
+  add_by_name(app->add_option("--max-upload-bytes", options->max_upload_bytes,
+                              "Size of a file that a client uploads for a model, such as 40GB")
+                  ->transform(CLI::AsSizeValue(true))
+                  ->check(CLI::Range(size_t{1}, size_t{1} << 50))
+                  ->capture_default_str());
+  add_by_name(app->add_option("--max-uploads", options->max_uploads,
+                              "Files that clients upload at once; one client has half at most")
+                  ->check(CLI::Range(1, 10'000))
+                  ->capture_default_str());
   app->add_option("--max-memory", options->max_memory,
                   "Memory of a device that all models together may need, such as 24GB; 0 = as is "
                   "free")

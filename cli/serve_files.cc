@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backends/api/registry.h"
+#include "cli/model_maker.h"
 #include "rbee/core/error.h"
 #include "rbee/engine/common/device_choice.h"
 #include "rbee/hub/cache.h"
@@ -13,10 +14,13 @@
 #include "rbee/text/template/chat_template.h"
 #include "server/apis/ollama/models.h"
 #include "server/apis/ollama/names.h"
+#include "server/front/pulls.h"
+#include "tools/convert/recipe.h"
 
 namespace rbee::tools {
 namespace {
 
+using server::CreateWatch;
 using server::OllamaCopy;
 using server::OllamaCreate;
 using server::OllamaRecord;
@@ -75,22 +79,40 @@ class Parts {
 
 class HubFiles final : public server::ModelStore {
  public:
-  HubFiles(std::shared_ptr<const HubModels> models, std::shared_ptr<ModelRecords> records)
-      : models_(std::move(models)), records_(std::move(records)) {}
+  HubFiles(std::shared_ptr<const HubModels> models, std::shared_ptr<ModelRecords> records,
+           bool may_pull)
+      : models_(std::move(models)),
+        records_(std::move(records)),
+        maker_(models_, records_),
+        may_pull_(may_pull) {}
 
   std::vector<OllamaRecord> records() override { return records_->list(); }
   std::optional<OllamaRecord> find_record(const std::string& name) override {
     return records_->find(name);
   }
 
-  void create(const OllamaCreate& create) override {
-    save(create.made_of(source(create.record.from)));
+  void create(const OllamaCreate& create, const CreateWatch& watch) override {
+    const Recipe* recipe = create.quantize.empty() ? nullptr : &recipe_of(create.quantize);
+    check_free_name(create.record.name);
+    if (!create.record.chat_template.empty()) check_template(create.record.chat_template);
+    watch.step({.status = "reading model metadata"});
+    OllamaRecord made = create.record;
+    if (made.files.empty()) made = create.made_of(source_or_pulled(made.from, watch));
+    if (recipe != nullptr) made = maker_.quantized(std::move(made), *recipe, watch);
+    watch.step({.status = "writing manifest"});
+    save(std::move(made));
   }
 
   void copy(const OllamaCopy& copy) override {
     OllamaRecord made = source(copy.source);
     made.name = copy.destination;
     save(std::move(made));
+  }
+
+  bool has_blob(const std::string& digest) override { return records_->blobs().touch(digest); }
+  std::unique_ptr<server::Upload> upload(const std::string& digest,
+                                         std::optional<int64_t> bytes) override {
+    return records_->blobs().upload(digest, bytes);
   }
 
   std::string problem_of_name(const std::string& name) const override {
@@ -155,15 +177,49 @@ class HubFiles final : public server::ModelStore {
     return {.from = model.name};
   }
 
-  void save(OllamaRecord made) const {
-    check(!names_hub_model(made.name), "model", "'", made.name,
+  // The same, fetched first where that is allowed.
+  OllamaRecord source_or_pulled(const std::string& name, const CreateWatch& watch) {
+    try {
+      return source(name);
+    } catch (const Error& error) {
+      if (error.code() != Code::not_found || !HubModels::hub_name(name)) throw;
+      if (!may_pull_) {
+        fail(Code::invalid_argument, "from", "'", name,
+             "' is not here, and nothing is fetched without rbee serve --pull");
+      }
+    }
+    watch.begin();
+    const auto tell = [&](const PulledFile& part) {
+      watch.step({.status = server::pulling_status(part),
+                  .digest = part.digest,
+                  .done = part.done,
+                  .total = part.total});
+    };
+    (void)pull(name, {.part = tell,
+                      .fetched = [&] { watch.step({.status = "verifying sha256 digest"}); }});
+    return source(name);
+  }
+
+  static const Recipe& recipe_of(const std::string& type) {
+    try {
+      return find_recipe(type);
+    } catch (const Error& error) {
+      fail(error.code(), "quantize", error.what());
+    }
+  }
+
+  static void check_free_name(const std::string& name) {
+    check(!names_hub_model(name), "model", "'", name,
           "' is the name of a model of the hub: choose another");
-    const server::ModelKind kind = models_->describe(made.from).kind;
+  }
+
+  void save(OllamaRecord made) const {
+    check_free_name(made.name);
+    const server::ModelKind kind = maker_.check_files(made);
     check(kind != server::ModelKind::image, "from", "a model for pictures has no other names");
     const bool has_text = made.has_settings() || !made.chat_template.empty();
     check(kind == server::ModelKind::chat || !has_text, "from",
           "a model for embeddings takes no template, system, parameters and messages");
-    if (!made.chat_template.empty()) check_template(made.chat_template);
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     made.created = std::chrono::duration_cast<std::chrono::seconds>(now).count();
     records_->save(made);
@@ -178,14 +234,22 @@ class HubFiles final : public server::ModelStore {
     }
   }
 
-  // Much of Go's form is read as Jinja's, and fails only when it is rendered.
+  // Some that are read fail only when they are rendered.
   static void check_template(const std::string& text) {
+    const text::Message hello{.role = "user", .content = "Hello", .extra_json = {}};
+    const text::Message chat[] = {
+        {.role = "system", .content = "Be brief.", .extra_json = {}},
+        hello,
+        {.role = "assistant", .content = "Hi.", .extra_json = {}},
+        hello,
+    };
     try {
-      const text::Message hello{.role = "user", .content = "Hello", .extra_json = {}};
-      (void)text::ChatTemplate(text).render({&hello, 1}, true, "<s>", "</s>");
+      const text::ChatTemplate code(text);
+      (void)code.render({&hello, 1}, true, "<s>", "</s>");
+      if (code.is_go()) (void)code.render(chat, true, "<s>", "</s>");
     } catch (const Error& error) {
-      fail(Code::invalid_argument, "template", "this is no Jinja template of a chat (",
-           error.what(), "); Ollama's own, which are Go's, are not run here");
+      fail(Code::invalid_argument, "template", "this is no template of a chat, in Go's form or ",
+           "Jinja (", error.what(), ")");
     }
   }
 
@@ -203,7 +267,7 @@ class HubFiles final : public server::ModelStore {
 
   void check_not_used(const std::string& repo) const {
     for (const OllamaRecord& record : records_->list()) {
-      if (hub::parse_model_name(record.from).repo != repo) continue;
+      if (record.from.empty() || hub::parse_model_name(record.from).repo != repo) continue;
       fail(Code::unsupported, "delete", "the model '", record.name, "' is made of hf:", repo,
            ": delete that first");
     }
@@ -245,31 +309,9 @@ class HubFiles final : public server::ModelStore {
 
   const std::shared_ptr<const HubModels> models_;
   const std::shared_ptr<ModelRecords> records_;
+  const ModelMaker maker_;
+  const bool may_pull_;
 };
-
-// What its worker depends on.
-std::string state_of(const OllamaRecord& record) {
-  return cat(record.name, "#", record.from, "#", server::ollama_digest(record.chat_template));
-}
-
-// Its files are those of another model; its template is its own, and so is its worker.
-ServedModel with_template(ServedModel model, const OllamaRecord& record, const std::string& file) {
-  model.name = record.name;
-  model.record = state_of(record);
-  model.files += cat("#", model.record);
-  model.adapters.clear();
-  std::vector<std::string> flags;
-  for (size_t i = 0; i < model.flags.size(); ++i) {
-    if (model.flags[i] == "--alias") {
-      ++i;  // and the name
-    } else {
-      flags.push_back(model.flags[i]);
-    }
-  }
-  flags.insert(flags.end(), {"--chat-template", file});
-  model.flags = std::move(flags);
-  return model;
-}
 
 }  // namespace
 
@@ -278,24 +320,9 @@ std::shared_ptr<ModelRecords> make_model_records() {
 }
 
 std::shared_ptr<server::ModelStore> make_model_store(std::shared_ptr<const HubModels> models,
-                                                     std::shared_ptr<ModelRecords> records) {
-  return std::make_shared<HubFiles>(std::move(models), std::move(records));
-}
-
-std::optional<ServedModel> find_served(const HubModels& models, ModelRecords& records,
-                                       const std::string& name) {
-  const std::optional<OllamaRecord> record = records.find(name);
-  if (!record || record->chat_template.empty()) return models.find(name);
-  std::optional<ServedModel> model = models.find(record->from);
-  if (!model) return model;
-  return with_template(std::move(*model), *record, records.template_file(*record).string());
-}
-
-bool still_served(ModelRecords& records, const ServedModel& model) {
-  if (!HubModels::has_files(model)) return false;
-  if (model.record.empty()) return true;
-  const std::optional<OllamaRecord> record = records.find(model.name);
-  return record && state_of(*record) == model.record;
+                                                     std::shared_ptr<ModelRecords> records,
+                                                     bool may_pull) {
+  return std::make_shared<HubFiles>(std::move(models), std::move(records), may_pull);
 }
 
 }  // namespace rbee::tools

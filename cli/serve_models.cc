@@ -260,6 +260,15 @@ ServedModel HubModels::describe(const hub::ModelName& name, const hub::ModelStat
   return out;
 }
 
+ServedModel HubModels::describe_made(const std::string& name, const fs::path& model,
+                                     const fs::path& mmproj) const {
+  ServedModel out{.name = name, .model = model.string(), .keep_alive = options_.keep_alive};
+  out.bytes = bytes_of(out.model);
+  describe_files(out, mmproj.string());
+  choose_device(out);
+  return out;
+}
+
 HubModels::Read HubModels::read(const std::string& name) const {
   Read out;
   try {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -41,6 +42,10 @@ class HubModels {
   std::optional<server::ServedModel> find(const std::string& name) const;
   // Of a name that begins with hf: and whose files are in the cache. Throws as find() does.
   server::ServedModel describe(const std::string& name) const;
+  // Of a chat model, or one for embeddings, that a client made of files: `model` as workers take
+  // it. Throws as the readers do.
+  server::ServedModel describe_made(const std::string& name, const std::filesystem::path& model,
+                                    const std::filesystem::path& mmproj) const;
   // The names of a repository's models in the cache; empty if it is not there.
   std::vector<std::string> names(const std::string& repo) const;
   // Whether the cache still has the files that this model was loaded from.

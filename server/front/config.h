@@ -78,8 +78,10 @@ struct FrontHooks {
   std::function<std::optional<ServedModel>(const std::string& name)> find_model{};
   // Fetches and deletes models for clients; null: clients get 501.
   std::shared_ptr<ModelStore> files{};
-  bool may_pull = false;    // clients may fetch
-  bool may_manage = false;  // clients may delete models
+  bool may_pull = false;                        // clients may fetch
+  bool may_manage = false;                      // clients may delete and make models
+  size_t max_upload_bytes = size_t{128} << 30;  // of a file of a model that a client makes
+  size_t max_uploads = 64;                      // at once
   // The models on demand that are there whether a request names them or not, each with `files`.
   // Called on a thread of its own. Null: those of the configuration.
   std::function<std::vector<ServedModel>()> list_models{};

@@ -14,7 +14,7 @@
 #include "server/apis/ollama/refusals.h"
 #include "server/apis/ollama/request.h"
 #include "server/apis/ollama/response.h"
-#include "server/front/paths.h"
+#include "server/front/file_answers.h"
 #include "server/front/routing.h"
 #include "server/http/error_form.h"
 #include "server/http/mailbox.h"
@@ -24,46 +24,15 @@ namespace rbee::server {
 namespace {
 
 constexpr std::string_view kStopping = "the server is stopping";
-// Of a model that is made; there is nothing to wait for between them.
-constexpr const char* kReading = R"({"status":"reading model metadata"})";
-constexpr const char* kWriting = R"({"status":"writing manifest"})";
-constexpr const char* kSuccess = R"({"status":"success"})";
 constexpr size_t kThreads = 2;
 constexpr size_t kMostWaiting = 64;
 constexpr std::chrono::milliseconds kLook{50};  // at whether the front ends
 
-Response not_allowed(const Request& request, std::string_view flag) {
-  return error_response(request, 403,
-                        {"FORBIDDEN", cat(request.method, " ", request.path,
-                                          " is not allowed here: it needs rbee serve ", flag)});
-}
-
-Response plain_error(int status, std::string_view message) {
-  return json_response(status, ollama_error_json(message));
-}
-
-int status_of(const Error& error) {
-  switch (error.code()) {
-    case Code::invalid_argument:
-    case Code::unsupported:
-      return 400;
-    default:
-      return 500;
-  }
-}
-
 // The work's answer, or what it threw as one. name: of the model that it needs.
 Response answered(const std::string& name, const std::function<Response()>& work) {
-  try {
-    return work();
-  } catch (const FilesBusy& busy) {
-    return plain_error(503, busy.what());
-  } catch (const Error& error) {
-    if (error.code() == Code::not_found) return no_ollama_model(valid_text(name));
-    return plain_error(status_of(error), without_folders(valid_text(error.what())));
-  } catch (const std::exception& error) {
-    return plain_error(500, without_folders(valid_text(error.what())));
-  }
+  Response out;
+  (void)tell_problems([&] { out = work(); }, out, name);
+  return out;
 }
 
 // A worker was started under the spelling of that time.
@@ -86,11 +55,15 @@ FileRoutes::FileRoutes(const FrontHooks& hooks, Front front)
       may_manage_(hooks.may_manage),
       front_(std::move(front)),
       pulls_(files_, front_.serve),
-      threads_({.most_waiting = kMostWaiting, .threads = kThreads}) {}
+      creations_(files_, [this](const std::string& name) { return drop(is_called(name)); }),
+      threads_({.most_waiting = kMostWaiting, .threads = kThreads}) {
+  if (files_) uploads_.emplace(files_, hooks);
+}
 
 void FileRoutes::stop() {
   stopping_ = true;
   pulls_.stop();
+  creations_.stop();
 }
 
 Response FileRoutes::pull(const Request& request) {
@@ -135,21 +108,8 @@ Response FileRoutes::create(const Request& request) {
     const OllamaCreate body = parse_ollama_create(request.body);
     if (body.record.name.empty()) return plain_error(400, "invalid model name");
     check_name("model", body.record.name);
-    check_name("from", body.record.from);
-    return aside(request, [this, body] { return create_now(body); });
-  });
-}
-
-Response FileRoutes::create_now(const OllamaCreate& body) {
-  return answered(body.record.from, [&] {
-    files_->create(body);
-    // A worker of an older one has its template.
-    if (!drop(is_called(body.record.name))) return plain_error(503, kStopping);
-    log(LogLevel::info, "a client made a model", {{"model", printable(body.record.name)}});
-    if (!body.stream) return json_response(200, kSuccess);
-    Response out = json_response(200, cat(kReading, "\n", kWriting, "\n", kSuccess, "\n"));
-    out.content_type = kLineStreamType;
-    return out;
+    if (!body.record.from.empty()) check_name("from", body.record.from);
+    return creations_.create(body);
   });
 }
 
@@ -214,7 +174,8 @@ void FileRoutes::add_to(Router& router) {
                 .errors = ErrorForm::ollama});
   };
   const auto is_ours = [&](const OllamaRefusal& one) {
-    constexpr std::string_view kOurs[] = {"/api/pull", "/api/delete", "/api/create", "/api/copy"};
+    constexpr std::string_view kOurs[] = {"/api/pull", "/api/delete", "/api/create", "/api/copy",
+                                          "/api/blobs/{digest}"};
     return files_ != nullptr && std::ranges::count(kOurs, one.path) > 0;
   };
   for (const OllamaRefusal& refusal : kOllamaRefusals) {
@@ -222,6 +183,7 @@ void FileRoutes::add_to(Router& router) {
     add(refusal.method, refusal.path, files_ ? refuse : refuse_ollama, Body::none);
   }
   if (files_ == nullptr) return;
+  uploads_->add_to(router);
   add("POST", "/api/create", [this](const Request& request) { return create(request); }, Body::any);
   add("POST", "/api/copy", [this](const Request& request) { return copy(request); }, Body::any);
   add("POST", "/api/pull", [this](const Request& request) { return pull(request); }, Body::any);

@@ -1,14 +1,17 @@
 #pragma once
-// Ollama's routes about files of models: /api/pull, /api/delete, /api/create, /api/copy and the
-// refused ones. Internal to server/front.
+// Ollama's routes about files of models: /api/pull, /api/delete, /api/create, /api/copy,
+// /api/blobs and the refused ones. Internal to server/front.
 
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "server/front/config.h"
+#include "server/front/creations.h"
 #include "server/front/pulls.h"
+#include "server/front/uploads.h"
 #include "server/http/router.h"
 #include "server/http/side_threads.h"
 
@@ -38,7 +41,6 @@ class FileRoutes {
   Response remove(const Request& request);
   Response remove_now(const std::string& name);
   Response create(const Request& request);
-  Response create_now(const OllamaCreate& body);
   Response copy(const Request& request);
   Response copy_now(const OllamaCopy& body);
   void check_name(const std::string& field, const std::string& name) const;
@@ -50,7 +52,9 @@ class FileRoutes {
   const Front front_;
   std::atomic<bool> stopping_ = false;
   Pulls pulls_;
+  Creations creations_;
   SideThreads threads_;
+  std::optional<Uploads> uploads_;  // nothing: all is refused
 };
 
 }  // namespace rbee::server

@@ -264,7 +264,7 @@ json Front::Impl::model_list() const {
   const Records records = files_.records();
   for (size_t i = 0; i < pool_.models().size(); ++i) {
     const ServedModel& model = pool_.models()[i].served;
-    if (pool_.models()[i].gone || is_made(records, model.name)) continue;
+    if (pool_.models()[i].gone || is_listed_with_another(records, model.name)) continue;
     json entry = {{"id", model.name},
                   {"object", "model"},
                   {"created", created_},
@@ -320,7 +320,7 @@ Response Front::Impl::alive() {
     pool_.refresh([] {});  // whoever asks again sees what came; a probe does not wait for that
     for (size_t i = 0; i < pool_.models().size(); ++i) {
       const ServedModel& model = pool_.models()[i].served;
-      if (pool_.models()[i].gone || is_made(records, model.name)) continue;
+      if (pool_.models()[i].gone || is_listed_with_another(records, model.name)) continue;
       json entry = {{"name", model.name}, {"kind", kind_name(model.kind)}};
       if (const int64_t most = fact(i, "max_pictures"); most > 0) entry["max_pictures"] = most;
       models.push_back(entry);
@@ -431,7 +431,7 @@ Response Front::Impl::ollama_tags_of_all() {
       json models = json::array();
       for (size_t i = 0; i < pool_.models().size(); ++i) {
         const ServedModel& model = pool_.models()[i].served;
-        if (pool_.models()[i].gone || is_made(records, model.name)) continue;
+        if (pool_.models()[i].gone || is_listed_with_another(records, model.name)) continue;
         json& known = tags[cat(model.name, " ", model.files)];
         known = std::move(tags_[cat(model.name, " ", model.files)]);
         if (const auto found = told.find(i); found != told.end()) known = found->second;

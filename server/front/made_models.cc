@@ -15,18 +15,26 @@ std::optional<Response> use_record(Exchange& exchange, std::optional<OllamaRecor
   if (!record) return std::nullopt;
   exchange.record = std::make_shared<const OllamaRecord>(std::move(*record));
   const OllamaRecord& made = *exchange.record;
-  // One with a template has a worker of its own, which the hook that finds models describes.
-  exchange.wanted.model = made.chat_template.empty() ? made.from : made.name;
+  // One with files, adapters or a template has a worker of its own, which the hook that finds
+  // models describes.
+  exchange.wanted.model = made.has_own_worker() ? made.name : made.from;
   if (exchange.wanted.kind != ModelKind::chat) return std::nullopt;
   std::optional<std::string> body = with_record(made, exchange.request.path, exchange.request.body);
   if (!body) {
     const std::string message =
         cat("The settings of '", made.name, "' are used by /api/chat, /api/generate and ",
-            "/v1/chat/completions alone: name ", made.from, " here");
+            "/v1/chat/completions alone", made.from.empty() ? "" : ": name ", made.from,
+            made.from.empty() ? "" : " here");
     return error_response(exchange.request, 400, {"UNSUPPORTED", message, "model"});
   }
   exchange.request.body = std::move(*body);
   return std::nullopt;
+}
+
+bool is_listed_with_another(const Records& records, const std::string& name) {
+  return std::ranges::any_of(records, [&](const OllamaRecord& record) {
+    return record.files.empty() && same_model_name(record.name, name);
+  });
 }
 
 bool is_made(const Records& records, const std::string& name) {
@@ -47,7 +55,7 @@ void add_made(const Records& records, const std::string& name, const char* key, 
 }
 
 bool shares_worker(const OllamaRecord& record, const std::string& name) {
-  return record.from == name && record.chat_template.empty();
+  return record.from == name && !record.has_own_worker();
 }
 
 }  // namespace

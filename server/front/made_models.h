@@ -19,6 +19,8 @@ std::optional<Response> use_record(Exchange& exchange, std::optional<OllamaRecor
 using Records = std::vector<OllamaRecord>;
 // A model of this name is one that a client made.
 bool is_made(const Records& records, const std::string& name);
+// The same, of one that is listed beside the model that it is made of; others have their own files.
+bool is_listed_with_another(const Records& records, const std::string& name);
 // Append the models that are made of `name`, whose entry is given: of /v1/models, of /health, of
 // /api/tags.
 void add_made_ids(const Records& records, const std::string& name, nlohmann::json entry,

@@ -198,6 +198,38 @@ class Document {
         {"text/plain", {{"schema", {{"type", "string"}}}}}};
   }
 
+  static void add_ollama_errors(Json& operation) {
+    Json error = {{"description", "What is wrong"}};
+    error["content"]["application/json"]["schema"] = parsed(
+        R"({"type":"object","required":["error"],"properties":{"error":{"type":"string"}}})");
+    for (const char* status :
+         {"400", "401", "403", "404", "413", "415", "429", "431", "500", "501", "503", "507"}) {
+      operation["responses"][status] = error;
+    }
+  }
+
+  // Files that clients upload.
+  void add_blobs() {
+    const Json digest = parsed(R"([{"name":"digest","in":"path","required":true,
+        "description":"sha256: and 64 hexadecimal digits","schema":{"type":"string"}}])");
+    for (const char* method : {"get", "head", "post"}) {
+      const bool post = std::string_view(method) == "post";
+      Json operation = {{"summary", post ? "Keeps a file under its SHA-256; needs --manage"
+                                         : "Whether a file is here; needs --manage"},
+                        {"operationId", cat("front.", method, "Blob")},
+                        {"parameters", digest}};
+      operation["tags"] = Json::array({"front"});
+      if (post) {
+        operation["requestBody"] = parsed(R"({"required":true,"content":
+            {"application/octet-stream":{"schema":{"type":"string","format":"binary"}}}})");
+        operation["responses"]["201"] = {{"description", "It is kept"}};
+      }
+      operation["responses"]["200"] = {{"description", "It is here"}};
+      add_ollama_errors(operation);
+      out_["paths"]["/api/blobs/{digest}"][method] = std::move(operation);
+    }
+  }
+
   // Ollama's paths about files, which the front answers itself.
   void add_files() {
     const auto add = [this](const char* path, const char* method, std::string_view id,
@@ -210,13 +242,7 @@ class Document {
            "stream":{"type":"boolean","default":true},"insecure":{"type":"boolean"}}}}}})");
       operation["responses"]["200"] = {{"description", "Done"}};
       if (!content.is_null()) operation["responses"]["200"]["content"] = std::move(content);
-      Json error = {{"description", "What is wrong"}};
-      error["content"]["application/json"]["schema"] = parsed(
-          R"({"type":"object","required":["error"],"properties":{"error":{"type":"string"}}})");
-      for (const char* status :
-           {"400", "401", "403", "404", "413", "415", "429", "431", "500", "501", "503"}) {
-        operation["responses"][status] = error;
-      }
+      add_ollama_errors(operation);
       out_["paths"][path][method] = std::move(operation);
     };
     const Json line = parsed(R"({"schema":{"type":"object","properties":{
@@ -233,11 +259,18 @@ class Document {
     };
     takes("/api/create", R"({"model":{"type":"string"},"from":{"type":"string"},
         "name":{"type":"string","description":"The older name of model"},
-        "system":{"type":"string"},"template":{"type":"string","description":"Jinja"},
+        "files":{"type":"object","additionalProperties":{"type":"string"},
+         "description":"Names and digests of uploaded files, instead of from"},
+        "adapters":{"type":"object","additionalProperties":{"type":"string"}},
+        "quantize":{"type":"string","description":"A type of rbee quantize, such as q4_K_M"},
+        "quantization":{"type":"string","description":"The older name of quantize"},
+        "system":{"type":"string"},
+        "template":{"type":"string","description":"In Go's form or Jinja"},
         "parameters":{"type":"object"},"messages":{"type":"array","items":{"type":"object"}},
         "license":{"type":["string","array"],"items":{"type":"string"}},
         "stream":{"type":"boolean","default":true}})");
     takes("/api/copy", R"({"source":{"type":"string"},"destination":{"type":"string"}})");
+    add_blobs();
     add("/api/delete", "delete", "delete", "Deletes a model of the cache; needs --manage", Json());
   }
 

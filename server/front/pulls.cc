@@ -37,10 +37,10 @@ std::string status_line(std::string_view status) {
 
 // Ollama's clients draw a bar for each digest.
 std::string part_line(const PulledFile& part) {
-  if (part.digest.empty()) return status_line(cat("pulling ", valid_text(part.name)));
-  json line = {{"status", cat("pulling ", part.digest.substr(kSum.size(), kShownDigits))},
-               {"digest", part.digest},
-               {"total", part.total}};
+  json line = {{"status", pulling_status(part)}};
+  if (part.digest.empty()) return line.dump();
+  line["digest"] = part.digest;
+  line["total"] = part.total;
   if (part.done > 0) line["completed"] = part.done;
   return line.dump();
 }
@@ -65,6 +65,11 @@ struct Listener {
 };
 
 }  // namespace
+
+std::string pulling_status(const PulledFile& part) {
+  return cat("pulling ", part.digest.empty() ? valid_text(part.name)
+                                             : part.digest.substr(kSum.size(), kShownDigits));
+}
 
 struct Pulls::Run {
   std::string name;

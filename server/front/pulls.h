@@ -15,6 +15,9 @@ namespace rbee::server {
 // Gets a model whose files are here, and the name that a client fetched it by.
 using PulledModel = std::function<void(const ServedModel& model, const std::string& name)>;
 
+// Ollama's words for a file that is fetched.
+std::string pulling_status(const PulledFile& part);
+
 class Pulls {
  public:
   // pulled: called on a fetch's thread.

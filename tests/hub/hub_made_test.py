@@ -174,6 +174,19 @@ class Making(Case):
         self.assertEqual(ask(port, "DELETE", "/api/delete", {"model": "long"}), (200, b""))
         self.assertEqual((self.files(), self.tags(port)), ([], [BASE]))
 
+    def test_a_template_in_gos_form(self):
+        port, _ = self.serve("--manage")
+        same = "{{ range .Messages }}{{ slice .Role 0 1 }}{{ .Content }}{{ end }}"
+        turns = "{{ if .System }}s{{ .System }}{{ end }}u{{ .Prompt }}a{{ .Response }}"
+        for name, template in (("same", same), ("turns", turns)):
+            status, answer = self.create(port, model=name, **{"from": BASE, "template": template})
+            self.assertEqual(status, 200, answer)
+            self.assertEqual(json.loads(ask(port, "POST", "/api/show", {"model": name})[1])["template"], template)
+        chat = (("system", "X"), ("user", "Hi"), ("assistant", "Yes"), ("user", "Z"))
+        self.assertEqual(self.count(port, "same", *chat), self.count(port, BASE, *chat))
+        self.assertEqual(self.count(port, "turns", *chat)[0], len("sXuHiaYesuZa"))
+        self.assertEqual(self.count(port, "turns", *chat), self.count(port, BASE, *chat, ("assistant", "")))
+
     def test_a_copy_is_the_same_model(self):
         port, _ = self.serve("--manage")
         self.assertEqual(self.create(port, model="mario", **{"from": BASE, "system": PIRATE})[0], 200)
@@ -222,10 +235,11 @@ class Making(Case):
 
     def test_what_is_refused_is_named(self):
         port, _ = self.serve("--manage")
-        for field, value in (("quantize", "q4_K_M"), ("files", {"a.gguf": "sha256:00"}), ("adapters", {"a": "sha256:00"}),
+        for field, value in (("quantize", "q9_K"), ("files", {"a.gguf": "sha256:00"}), ("adapters", {"a": "sha256:00"}),
                              ("modelfile", "FROM x"), ("parameters", {"temperature": "hot"}), ("parameters", [1]),
                              ("messages", [{"content": "a"}]), ("messages", "a"), ("system", 1), ("license", {"a": 1}),
-                             ("template", "{{ if .System }}{{ .System }}{{ end }}"), ("template", "{% for %}"),
+                             ("template", "{{ if .System }}{{ .Sistem }}{{ end }}"), ("template", "{% for %}"),
+                             ("template", "{{ html .Prompt }}"), ("template", "{{ range .Messages }}{{ .Rolle }}{{ end }}"),
                              ("template", "{{ if .System }}"), ("template", "{{ raise_exception('never') }}"),
                              ("from", ""), ("from", 1), ("model", "a//b"), ("from", "../x"), ("model", BASE),
                              ("model", "nomic-embed-text"), ("system", "x" * 1_100_000)):
@@ -235,8 +249,12 @@ class Making(Case):
             self.assertIn(named, text, str(value)[:99])
         self.assertEqual(self.error(port, "POST", "/api/create", {"from": BASE}), (400, "invalid model name"))
         for missing in ("nobody", "hf:org/none", "nomic-embed-text"):
-            self.assertEqual(self.error(port, "POST", "/api/create", {"model": "m", "from": missing}),
-                             (404, f"model '{missing}' not found"))
+            status, text = self.error(port, "POST", "/api/create", {"model": "m", "from": missing})
+            if missing == "nobody":
+                self.assertEqual((status, text), (404, "model 'nobody' not found"))
+            else:
+                self.assertEqual(status, 400)
+                self.assertIn("--pull", text)
             self.assertEqual(self.error(port, "POST", "/api/copy", {"source": missing, "destination": "m"})[0], 404)
         for body in ({"source": BASE}, {"destination": "m"}, {"source": 1, "destination": "m"},
                      {"source": BASE, "destination": "a b"}, {"source": BASE, "destination": BASE}):
@@ -244,8 +262,7 @@ class Making(Case):
         for field in ("source", "destination"):
             _, text = self.error(port, "POST", "/api/copy", {"source": BASE, "destination": "m", field: "a//b"})
             self.assertTrue(text.startswith(field + ": "), text)
-        for method, path in (("POST", "/api/blobs/sha256:00"), ("POST", "/api/push")):
-            self.assertEqual(self.error(port, method, path, {"model": "m"})[0], 501)
+        self.assertEqual(self.error(port, "POST", "/api/push", {"model": "m"})[0], 501)
         self.assertEqual(self.tags(port), [BASE])
 
     def test_the_flag_is_needed(self):

@@ -159,7 +159,9 @@ TEST(MadeModels, WhatIsKeptIsReadAgain) {
                                    {"template", "{{ messages }}"},
                                    {"parameters", {{"stop", {"x"}}}},
                                    {"messages", json::array({kUser})},
+                                   {"adapters", {{"a.gguf", "sha256-" + std::string(64, 'F')}}},
                                    {"license", {"a", "b"}}});
+  EXPECT_EQ(record.adapters.at("a.gguf"), std::string(64, 'f'));
   record.created = 981173106;
   const std::string text = server::record_to_json(record);
   const OllamaRecord again = server::record_from_json(text);
@@ -182,7 +184,14 @@ TEST(MadeModels, WhatCannotBeMadeIsNamed) {
     return "none";
   };
   for (const char* name : {"files", "adapters"}) EXPECT_EQ(field({{name, {{"a", "b"}}}}), name);
-  for (const char* name : {"quantize", "modelfile"}) EXPECT_EQ(field({{name, "x"}}), name);
+  EXPECT_EQ(field({{"modelfile", "x"}}), "modelfile");
+  const std::string digest = "sha256:" + std::string(64, '0');
+  for (const char* name : {"../a", "/a", "a/../b", "a//b", "a/", ".a", "", "a\\b", "a\nb"}) {
+    EXPECT_EQ(field({{"adapters", {{name, digest}}}}), "adapters") << name;
+  }
+  EXPECT_EQ(field({{"adapters", {{"a/b.gguf", digest}}}}), "none");
+  EXPECT_EQ(field({{"files", {{"a", digest}}}}), "files");  // it has "from"
+  EXPECT_EQ(field({{"files", {{"a", digest}}}, {"from", ""}}), "none");
   EXPECT_EQ(field({{"files", json::object()}, {"quantize", ""}}), "none");
   EXPECT_EQ(field({{"from", ""}}), "from");
   EXPECT_EQ(field({{"from", 1}}), "from");

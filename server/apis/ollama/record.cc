@@ -1,6 +1,7 @@
 #include "server/apis/ollama/record.h"
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -21,15 +22,56 @@ namespace {
 using nlohmann::json;
 using Json = OllamaRecord::Json;
 
+constexpr size_t kMostFiles = 1000, kMostName = 255;
+
 void refuse_what_is_not_read(ObjectReader& reader) {
-  for (const char* name : {"files", "adapters", "quantize", "quantization", "modelfile"}) {
-    const json* value = reader.find(name);
-    if (value == nullptr || value->empty() || *value == "") continue;
-    reader.note(name, "unsupported",
-                "is not read here: a model is made of one that is here, with template, system, "
-                "parameters, messages and license",
-                value);
+  const json* value = reader.find("modelfile");
+  if (value == nullptr || value->empty() || *value == "") return;
+  reader.note("modelfile", "unsupported",
+              "is not read here: clients send its lines as fields (from, files, template, ...)",
+              value);
+}
+
+// A path below the model's folder, without a part that leads elsewhere.
+bool is_file_name(const std::string& name) {
+  const auto plain = [](unsigned char c) { return c >= 0x20 && c != 0x7f && c != '\\'; };
+  if (name.empty() || name.size() > kMostName || !std::ranges::all_of(name, plain)) return false;
+  if (name.ends_with('/')) return false;
+  for (std::string_view rest = name; !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find('/'));
+    if (part.empty() || part.starts_with('.')) return false;
+    rest.remove_prefix(std::min(part.size() + 1, rest.size()));
   }
+  return is_utf8(name);
+}
+
+// {name: digest}
+OllamaRecord::Files read_files(ObjectReader& reader, const char* field) {
+  OllamaRecord::Files out;
+  const json* sent = reader.find(field);
+  if (sent == nullptr) return out;
+  if (!sent->is_object() || sent->size() > kMostFiles) {
+    reader.note(field, cat("type(object), size(..=", kMostFiles, ")"),
+                cat("must be an object of at most ", kMostFiles, " names and digests"), sent);
+    return out;
+  }
+  for (const auto& [name, digest] : sent->items()) {
+    const auto digits = digits_of_digest(digest.is_string() ? digest.get<std::string>() : "");
+    if (!is_file_name(name)) {
+      reader.note(field, "names", "must have names of files: relative, without '..'", sent);
+    } else if (!digits) {
+      reader.note(field, "digests", "must give each name a digest: sha256: and 64 digits", sent);
+    } else {
+      out[name] = *digits;
+    }
+  }
+  return out;
+}
+
+json files_json(const OllamaRecord::Files& files) {
+  json out = json::object();
+  for (const auto& [name, digits] : files) out[name] = cat("sha256:", digits);
+  return out;
 }
 
 // A text, or a list of texts.
@@ -166,7 +208,9 @@ std::string text_of(const Json& object, const char* name) {
 }
 
 std::string modelfile_of(const OllamaRecord& record) {
-  std::string out = cat("FROM ", record.from, "\n");
+  std::string out = record.from.empty() ? "" : cat("FROM ", record.from, "\n");
+  for (const auto& [name, digits] : record.files) out += cat("FROM ", name, "\n");
+  for (const auto& [name, digits] : record.adapters) out += cat("ADAPTER ", name, "\n");
   if (!record.chat_template.empty()) {
     out += cat("TEMPLATE \"\"\"", record.chat_template, "\"\"\"\n");
   }
@@ -194,6 +238,8 @@ std::string time_of(const OllamaRecord& record) {
 OllamaRecord OllamaCreate::made_of(const OllamaRecord& other) const {
   OllamaRecord out = record;
   out.from = other.from;
+  out.files = other.files;
+  if (out.adapters.empty()) out.adapters = other.adapters;
   if (out.system.empty()) out.system = other.system;
   if (out.chat_template.empty()) out.chat_template = other.chat_template;
   if (!gives_messages) out.messages = other.messages;
@@ -218,9 +264,18 @@ OllamaCreate parse_ollama_create(std::string_view text) {
   record.chat_template = reader.text("template").value_or("");
   record.license = read_license(reader);
   out.stream = reader.boolean("stream").value_or(true);
+  record.files = read_files(reader, "files");
+  record.adapters = read_files(reader, "adapters");
+  out.quantize = reader.text("quantize").value_or("");
+  const std::string older_quantize = reader.text("quantization").value_or("");
+  if (out.quantize.empty()) out.quantize = older_quantize;
   refuse_what_is_not_read(reader);
-  if (record.from.empty() && errors.empty()) {
-    reader.note("from", "required", "must name the model that it is made of", nullptr);
+  if (record.from.empty() && record.files.empty() && errors.empty()) {
+    reader.note("from", "required", "must name the model that it is made of, or files its files",
+                nullptr);
+  }
+  if (!record.from.empty() && !record.files.empty()) {
+    reader.note("files", "excludes(from)", "cannot be given with from", nullptr);
   }
   if (const json* sent = reader.find("parameters")) {
     out.gives_parameters = true;
@@ -237,6 +292,19 @@ OllamaCreate parse_ollama_create(std::string_view text) {
   return out;
 }
 
+std::optional<std::string> digits_of_digest(std::string_view digest) {
+  constexpr size_t kDigits = 64;
+  constexpr std::string_view kNames[] = {"sha256:", "sha256-"};
+  const bool named =
+      std::ranges::any_of(kNames, [&](auto name) { return digest.starts_with(name); });
+  std::string out(digest.substr(std::min(digest.size(), kNames[0].size())));
+  const auto is_digit = [](unsigned char c) { return std::isxdigit(c) != 0; };
+  if (!named || out.size() != kDigits || !std::ranges::all_of(out, is_digit)) return std::nullopt;
+  std::ranges::transform(out, out.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
 OllamaCopy parse_ollama_copy(std::string_view text) {
   const JsonBody body(text);
   std::vector<FieldError> errors;
@@ -250,6 +318,8 @@ OllamaCopy parse_ollama_copy(std::string_view text) {
 std::string record_to_json(const OllamaRecord& record) {
   return dump_in_order({{"name", record.name},
                         {"from", record.from},
+                        {"files", files_json(record.files)},
+                        {"adapters", files_json(record.adapters)},
                         {"system", record.system},
                         {"template", record.chat_template},
                         {"parameters", record.parameters},
