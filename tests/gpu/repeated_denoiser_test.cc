@@ -77,7 +77,7 @@ class RepeatedDenoiserTest : public ::testing::TestWithParam<Vendor> {
   int64_t tested_ = 0;  // replays of the device's self-test
 };
 
-TEST_P(RepeatedDenoiserTest, IsRecordedAtTheSecondCall) {
+TEST_P(RepeatedDenoiserTest, IsCapturedAtTheSecondCall) {
   EXPECT_EQ(run(20), 2) << "once as it is, once for the capture";
   EXPECT_EQ(replays(), 19);
 }

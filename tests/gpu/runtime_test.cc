@@ -235,7 +235,7 @@ TEST_P(RuntimeTest, OutOfMemoryGivesTheNumbersAndTheCacheFirst) {
   device.free(large, 70 * kMiB, stream);
 }
 
-TEST_P(RuntimeTest, RecordedWorkHasMemoryOfItsOwn) {
+TEST_P(RuntimeTest, CapturedWorkHasMemoryOfItsOwn) {
   const FakeLibrary library(GetParam());
   const auto driver = library.open();
   GpuDevice device(vendor(*driver), 0);

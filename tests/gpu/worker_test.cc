@@ -321,7 +321,7 @@ TEST_P(GpuWorker, ALibraryOfProductsWithoutMemoryFailsARequestAlone) {
   EXPECT_EQ(worker.wait(), 0) << worker.text();
 }
 
-TEST_P(GpuWorker, RecordsStepsUnlessItIsToldOtherwise) {
+TEST_P(GpuWorker, CapturesStepsUnlessItIsToldOtherwise) {
   using Words = std::vector<std::string>;
   const Words plain{"--context", "64"}, off{"--context", "64", "--no-graphs"};
   const std::string told = "RBEE_GRAPHS is 0";

@@ -21,7 +21,7 @@ size_t copied_bytes(std::string_view kernel) {
   return bytes;
 }
 
-void copy_elements(const RecordedLaunch& launch) {
+void copy_elements(const CapturedLaunch& launch) {
   const size_t each = copied_bytes(launch.kernel->name);
   shared::CopyParams params;
   if (each == 0 || launch.params.size() < sizeof params) return;
@@ -33,7 +33,7 @@ void copy_elements(const RecordedLaunch& launch) {
 
 }  // namespace
 
-int Runtime::run(const RecordedLaunch& launch) {
+int Runtime::run(const CapturedLaunch& launch) {
   ++launches_;
   end_as_told(launch.kernel->name);
   if (hook == nullptr) {
@@ -62,7 +62,7 @@ int Runtime::conflict(Stream& stream, const char* call) {
   return kCaptureUnsupported;
 }
 
-int Runtime::record_copy(const RecordedCopy& copy, bool within, Stream* stream) {
+int Runtime::capture_copy(const CapturedCopy& copy, bool within, Stream* stream) {
   if (stream->invalidated) return kCaptureInvalidated;
   if (!within) {
     violate("copy between host and device while the stream is captured");
@@ -81,22 +81,22 @@ void Runtime::note_upload(const void* to, size_t bytes) {
 void Runtime::keep_last_arguments(Graph& graph) {
   std::map<const Kernel*, std::vector<std::byte>> last;
   for (const auto& item : graph.work) {
-    if (const auto* launch = std::get_if<RecordedLaunch>(&item)) {
+    if (const auto* launch = std::get_if<CapturedLaunch>(&item)) {
       last[launch->kernel] = launch->params;
     }
   }
   for (auto& item : graph.work) {
-    if (auto* launch = std::get_if<RecordedLaunch>(&item)) launch->params = last[launch->kernel];
+    if (auto* launch = std::get_if<CapturedLaunch>(&item)) launch->params = last[launch->kernel];
   }
 }
 
 int Runtime::replay(const Graph& graph) {
   for (const auto& item : graph.work) {
-    if (const auto* launch = std::get_if<RecordedLaunch>(&item)) {
+    if (const auto* launch = std::get_if<CapturedLaunch>(&item)) {
       if (const int status = run(*launch)) return status;
       continue;
     }
-    const auto& copy = std::get<RecordedCopy>(item);
+    const auto& copy = std::get<CapturedCopy>(item);
     if (copy.from == nullptr) {
       std::memset(copy.to, copy.value, copy.bytes);
     } else {

@@ -286,7 +286,8 @@ int Runtime::copy(void* to, const void* from, size_t bytes, bool to_device, bool
     if (block == nullptr) return kInvalidValue;
     touch(*block, stream, true, "copy");
   }
-  if (stream->capturing) return record_copy({to, from, bytes, 0}, to_device && from_device, stream);
+  if (stream->capturing)
+    return capture_copy({to, from, bytes, 0}, to_device && from_device, stream);
   if (!from_device) note_upload(to, bytes);
   std::memmove(to, from, bytes);
   return kSuccess;
@@ -310,7 +311,7 @@ int Runtime::fill(void* data, int value, size_t bytes, Stream* stream) {
   Block* block = block_around(data, bytes, "fill");
   if (block == nullptr) return kInvalidValue;
   touch(*block, stream, true, "fill");
-  if (stream->capturing) return record_copy({data, nullptr, bytes, value}, true, stream);
+  if (stream->capturing) return capture_copy({data, nullptr, bytes, value}, true, stream);
   std::memset(data, value, bytes);
   return kSuccess;
 }
@@ -518,7 +519,7 @@ int Runtime::launch(Kernel* kernel, const LaunchShape& shape, const LaunchLimits
   }
   if (stream->capturing && stream->invalidated) return kCaptureInvalidated;
   ++stream->clock[stream];
-  RecordedLaunch recorded{.kernel = kernel,
+  CapturedLaunch recorded{.kernel = kernel,
                           .grid = grid,
                           .threads = threads,
                           .shared_bytes = shared_bytes,

@@ -93,7 +93,7 @@ struct LaunchShape {
   Dim3 grid;
   uint32_t threads, shared_bytes;
 };
-struct RecordedLaunch {
+struct CapturedLaunch {
   const Kernel* kernel;
   Dim3 grid;
   uint32_t threads, shared_bytes;
@@ -101,14 +101,14 @@ struct RecordedLaunch {
 };
 // Reads the kernels of an image for an architecture; throws if the device rejects it.
 using ImageReader = CodeObject (*)(const void* image, const std::string& architecture);
-struct RecordedCopy {
+struct CapturedCopy {
   void* to;
   const void* from;  // null: a fill
   size_t bytes;
   int value;
 };
 struct Graph {
-  std::vector<std::variant<RecordedLaunch, RecordedCopy>> work;
+  std::vector<std::variant<CapturedLaunch, CapturedCopy>> work;
   int handles = 1;  // a graph and its executable are one object here
   int replays = 0;
 };
@@ -252,7 +252,7 @@ class Runtime {
   // If the calling thread's device is another one: false, and a violation.
   bool on_device(int device, const char* what);
   void touch(Block& block, Stream* stream, bool write, const char* what);
-  int run(const RecordedLaunch& launch);
+  int run(const CapturedLaunch& launch);
   void end_as_told(const std::string& kernel) const;
   // For a call that a capture cannot see. Returns success; if a capture's mode forbids the call to
   // this thread, it is a violation and invalidates that capture.
@@ -260,7 +260,7 @@ class Runtime {
   // For a call that conflicts with the stream's capture in every mode.
   int conflict(Stream& stream, const char* call);
   // Copies from or to the host (`within` is false) do not become part of a capture here.
-  int record_copy(const RecordedCopy& copy, bool within, Stream* stream);
+  int capture_copy(const CapturedCopy& copy, bool within, Stream* stream);
   // Keeps the bytes to be replaced, for graph_fault_.
   void note_upload(const void* to, size_t bytes);
   static void keep_last_arguments(Graph& graph);

@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(Batching, EveryFamily,
                          [](const auto& family) { return std::string(family.param); });
 
 // There, greedy steps are queued ahead while other requests join and leave.
-TEST(Batching, ADeviceThatRecordsStepsSaysTheSame) {
+TEST(Batching, ADeviceThatCapturesStepsSaysTheSame) {
   const std::vector<std::string> alone =
       texts_alone(tiny_model(), {.max_running = 1, .cache_tokens = 64, .block_size = 4});
   RecallingDevice device;
