@@ -45,10 +45,11 @@ void add_common_flags(CLI::App& app, CommonFlags& flags) {
   app.add_option("--cuda-device,--rocm-device,--metal-device", flags.device,
                  "Index of the device, of the worker's kind")
       ->check(CLI::Range(0, kMostDevice));
-  app.add_option("--device", flags.device_text,
-                 "Same, as hives call it: a number, or the device as rbee devices lists it; auto = "
-                 "the one of the worker's kind with the most free memory on which the model fits, "
-                 "else the CPU");
+  app.add_option(
+      "--device", flags.device_text,
+      "The hive's flag for the same: a number, or a name that rbee devices prints. auto = "
+      "the device of the worker's kind that has the most free memory and on which the model "
+      "fits, else the CPU");
   add_graphs_flag(app);
 }
 

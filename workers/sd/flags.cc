@@ -39,8 +39,10 @@ void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
          "a name of --sd-version; absent: --model-ref, if it begins with hf:, or "
          "--sd-version")
       ->envname("MODEL_PATH");
-  app.add_option("--sd-version", flags.version,
-                 "What the model is, as hives call it; the files decide, a difference is logged")
+  app.add_option(
+         "--sd-version", flags.version,
+         "A short name of the model, which the hive sets. The worker reads the kind from the "
+         "files, and logs it if the name says another")
       ->envname("SD_VERSION")
       ->check(CLI::IsMember(hub::short_names()));
   app.add_option("--model-ref", flags.model_ref, "Name reported for the model");

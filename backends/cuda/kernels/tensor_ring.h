@@ -1,11 +1,11 @@
 #pragma once
-// Products on Hopper whose operands the copy engine fetches: one thread keeps a ring of steps full,
-// two warpgroups multiply, and a cluster of two blocks shares what its two tiles have in common,
-// which halves its traffic through the second-level cache. A step is 128 bytes of each row of
-// both operands, under the 128-byte swizzle.
+// Matrix products on Hopper. The copy engine (TMA) fetches the operands. One thread fills a ring of
+// steps, and two warpgroups multiply. A step is 128 bytes of each row of both operands, under the
+// 128-byte swizzle. Two blocks form a cluster: their tiles have one operand in common, which is
+// fetched once for both, so half as many bytes go through the second-level cache.
 //
-// The right operand's rows (outputs of a layer, filters) come in an order of their own: those of
-// 4 i + b lie in the tile's quarter b, so that a thread's sums are runs of eight neighbours.
+// Rows of the right operand (outputs of a layer, filters) are reordered: row 4 i + b lies in the
+// tile's quarter b. So the sums of a thread are runs of eight neighbours.
 
 #include "backends/cuda/kernels/tensor_copies.h"
 #include "backends/cuda/kernels/wgmma_rows.h"
