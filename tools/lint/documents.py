@@ -1,5 +1,5 @@
 """Checks that everything that documents name exists: links and their headings, files and folders, flags,
-environment variables, metrics and targets, and messages that people look up. Records of decisions
+functions, environment variables, metrics and targets, and messages that people look up. Records of decisions
 have a date and a status, and are short; so are the cells of tables. lint.py calls it over every .md file of
 the tree."""
 
@@ -29,6 +29,8 @@ FIELD = re.compile(r'\.name = "(\w+)"')
 FLAG = re.compile(r"(?<![\w#-])--[a-z][a-z0-9-]*[a-z0-9]")
 NAME = re.compile(r"\b(?:RBEE|rbee)_\w+")
 SOURCE = re.compile(r"`(\w+\.(?:h|cc|cu|py|sh|cmake))`")
+FUNCTION = re.compile(r"`(?:[\w<>]+(?:::|\.|->))*(\w+)\(\)`")
+CALLED = re.compile(r"\b(\w+)\(")
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 LITERALS = re.compile(r'(?:"(?:[^"\\\n]|\\.)*"\s*)+')  # neighbours are one text
 DECISION = re.compile(r"docs/decisions/\d{4}-[\w-]+\.md")
@@ -71,7 +73,7 @@ class Tree:
                     programs.append(text)
         self.basenames = {os.path.basename(path) for path in self.paths}
         self.flags = {flag for flags in OUTSIDE_FLAGS.values() for flag in flags}
-        self.names = set()
+        self.names, self.functions = set(), set()
         self.literals = "\n".join(
             "".join(LITERAL.findall(run)).replace('\\"', '"')
             for text in programs for run in LITERALS.findall(text)) + "\n".join(OUTSIDE_MESSAGES)
@@ -80,6 +82,7 @@ class Tree:
             if FIELDS in text:
                 self.flags.update("--" + name.replace("_", "-") for name in FIELD.findall(text))
             self.names.update(NAME.findall(text))
+            self.functions.update(CALLED.findall(text))
         self.path = re.compile(r"(?<![\w./<>-])((?:" + "|".join(sorted(map(re.escape, self.tops)))
                                + r")/[\w./+-]+)") if self.tops else None
 
@@ -149,6 +152,9 @@ def check_line(tree, document, line):
     for name in NAME.findall(line):
         if not any(n.startswith(name) for n in tree.names):
             yield f"names {name}, which no source has"
+    for name in FUNCTION.findall(line):
+        if name not in tree.functions:
+            yield f"names {name}(), which no source has"
     for name in SOURCE.findall(line):
         if name not in tree.basenames and not any(b.endswith(name) for b in tree.basenames):
             yield f"names {name}, and no file is called so"
