@@ -34,6 +34,21 @@ def arrows_of(root):
     return {folder: targets for folder, targets in arrows.items() if targets or any(folder in t for t in arrows.values())}
 
 
+def circle_of(arrows):
+    """Folders of which each includes the next, and the last the first; empty if there is no such circle."""
+    done = set()
+
+    def look(folder, way):
+        if folder in way:
+            return way[way.index(folder):]
+        if folder in done:
+            return []
+        done.add(folder)
+        return next(filter(None, (look(target, [*way, folder]) for target in sorted(arrows[folder]))), [])
+
+    return next(filter(None, (look(folder, []) for folder in sorted(arrows))), [])
+
+
 def reduced(arrows):
     """Without those that other arrows say together."""
     def reach(folder, seen):
@@ -121,8 +136,12 @@ def stale(root):
     path = os.path.join(root, FILE)
     if not os.path.exists(path):
         return
+    arrows = arrows_of(root)
+    if circle := circle_of(arrows):
+        yield FILE, 1, f"the folders {' -> '.join([*circle, circle[0]])} include one another in a circle"
+        return
     with open(path, encoding="utf-8") as file:
-        if file.read() != draw(arrows_of(root)):
+        if file.read() != draw(arrows):
             yield FILE, 1, "shows other arrows than the sources have; tools/lint/folder_map.py draws it anew"
 
 
@@ -130,5 +149,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("root", nargs="?", default=".", help="of the tree; this folder")
     base = parser.parse_args().root
+    if round_trip := circle_of(arrows_of(base)):
+        raise SystemExit(f"folders include one another in a circle: {', '.join(round_trip)}")
     with open(os.path.join(base, FILE), "w", encoding="utf-8") as picture:
         picture.write(draw(arrows_of(base)))
