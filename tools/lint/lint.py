@@ -16,24 +16,30 @@ MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 60
 MAX_COLUMNS = 100
 
+# In front of a function of the C library: no other namespace, no object.
+OF_C = r"(?<![\w.:>])(?:std::|::)?"
 LIBRARY = ("rbee/", "backends/", "server/")
 FORBIDDEN_IN_LIBRARY = [
     (re.compile(r"\bstd::(cout|cerr|clog)\b"), "prints to a standard stream"),
-    (re.compile(r"(?<![\w.:>])(printf|puts|putchar|fprintf|perror)\s*\("), "prints"),
-    (re.compile(r"(?<![\w.>])(std::)?(abort|exit|_exit|quick_exit|terminate)\s*\("),
-     "ends the process"),
+    (re.compile(OF_C + r"(v?f?printf|f?puts|f?putc|putchar|perror)\s*\("), "prints"),
 ]
+ENDS = re.compile(OF_C + r"(abort|exit|_exit|_Exit|quick_exit|terminate)\s*\(")
 # rbee/core/input_file.h opens files that users name, because it never waits for a FIFO.
 NAMED_FILES = ("rbee/", "server/", "workers/", "cli/", "tools/")
-STREAM = re.compile(r"\bstd::(ifstream|fopen)\b")
-STREAM_IN = ("server/http/process_metrics.cc",)  # of /proc
-# No vendor above backends/.
-VENDOR = re.compile(r"\b(cuda[A-Z]\w*|hip[A-Z]\w*|__CUDA\w*|__HIP\w*|CUDA_VERSION)\b")
+STREAM = re.compile(r"\bstd::(basic_)?(ifstream|fstream|filebuf)\b|" + OF_C + r"f(re)?open\s*\(|"
+                    r"(?<![\w>])::open(at)?\s*\(|\bO_(RDONLY|RDWR|WRONLY)\b")
+# No vendor above backends/: names of the interfaces, and of the libraries that have them.
+OF_VENDORS = (r"cuda[A-Z]\w*|cu[A-Z][a-z]\w*|CU[a-z]\w*|CU_[A-Z]\w*|(?:cublas|cudnn|nvrtc|nccl)[A-Z]\w*|hip[A-Z]\w*|"
+              r"(?:hipblas|rocblas|hiprtc|miopen|rccl)\w+|__CUDA\w*|__HIP\w*|CUDA_VERSION")
+VENDOR = re.compile(rf"\b({OF_VENDORS})\b")
+VENDOR_LIBRARY = re.compile(r'"[^"]*\blib(cuda|cudart|cublas\w*|cudnn|nvrtc|nccl|amdhip64|hip\w*|rocblas|rccl)\b')
 # Kernels and the host side of GPU operations name no vendor either; these are the places.
 PORTABLE = ("backends/gpu/portable.h", "backends/gpu/instructions.h", "backends/gpu/e4m3_dot.h")
-VENDOR_IN_GPU = re.compile(r"\b(cuda[A-Z]\w*|cu[A-Z]\w*|hip[A-Z]\w*|__CUDA\w*|__HIP\w*|__shfl\w*|__gfx\w*|"
-                           r"__GFX\w*|__builtin_amdgcn\w*|__syncthreads|threadIdx|blockIdx|asm)\b")
-VENDOR_FREE = ("rbee/models/", "rbee/nn/", "rbee/engine/", "rbee/ops/", "rbee/tensor/", "server/")
+VENDOR_IN_GPU = re.compile(rf"\b({OF_VENDORS}|__shfl\w*|__gfx\w*|__GFX\w*|__builtin_amdgcn\w*|__syncthreads|"
+                           r"threadIdx|blockIdx|asm)\b")
+VENDOR_FREE = ("rbee/", "server/")
+# Kernels are compiled for 32 and for 64 lanes.
+LANE_COUNT = re.compile(r"\bwarpSize\b|[=!]=\s*(32|64)\b|(?<![\w<>=])(32|64)\s*[=!]=")
 TODO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!\(#\d+\))")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 CODE = (".h", ".cc", ".cu", ".mm", ".metal")
@@ -142,13 +148,17 @@ def check_file(root, path, exceptions):
             for pattern, problem in FORBIDDEN_IN_LIBRARY:
                 if pattern.search(code):
                     yield number, problem
-        if path.startswith(NAMED_FILES) and path not in STREAM_IN and STREAM.search(code):
+            if ("exit", path) not in exceptions and ENDS.search(code):
+                yield number, "ends the process"
+        if path.startswith(NAMED_FILES) and ("open", path) not in exceptions and STREAM.search(code):
             yield number, "opens a file without rbee/core/input_file.h"
-        if path.startswith(VENDOR_FREE) and VENDOR.search(code):
+        if path.startswith(VENDOR_FREE) and (VENDOR.search(code) or VENDOR_LIBRARY.search(line.split("//")[0])):
             yield number, "names a GPU vendor outside backends/"
         if (path.startswith("backends/gpu/") and path not in PORTABLE
                 and VENDOR_IN_GPU.search(code)):
             yield number, "names a GPU vendor outside " + ", ".join(name.split("/")[-1] for name in PORTABLE)
+        if path.startswith("backends/gpu/kernels/") and LANE_COUNT.search(code):
+            yield number, "may compare with a lane count; kWave of portable.h is the kernel's"
 
 
 NAMESPACE = re.compile(r"^(?:inline )?namespace ?([\w:]*) \{")
@@ -160,7 +170,9 @@ def types_of(lines):
     """Types that other files' code can name, with their namespaces and lines."""
     spaces = []
     for number, line in enumerate(lines, 1):
-        if opened := NAMESPACE.match(line):
+        if (opened := NAMESPACE.match(line)) and not line.endswith("}"):
+            if opened.group(1).startswith("rbee"):  # whole: the one before it has ended, with or without a comment
+                spaces.clear()
             spaces.append(opened.group(1))
         elif NAMESPACE_END.match(line) and spaces:
             spaces.pop()
@@ -168,12 +180,26 @@ def types_of(lines):
             yield "::".join([*spaces, found.group(1)]), number
 
 
-class TypeNames:
-    """Two types of one name in two files of a program: the linker keeps one of their members'
-    instantiations, and no compiler says so."""
+BACKENDS = ("backends/cpu", "backends/cuda", "backends/rocm", "backends/gpu")
 
-    def __init__(self):
+
+def may_share_names(one, other):
+    """Whether headers of these folders may have types of one name: of one folder, where the compiler finds them, and
+    of backends that do not include one another."""
+    apart = one in BACKENDS and other in BACKENDS and not any(
+        lower in includes.MAY_INCLUDE[upper] for upper, lower in [(one, other), (other, one)])
+    return one == other or apart
+
+
+class TypeNames:
+    """Two types of one full name in two files of a program: the linker keeps one of their members'
+    instantiations, and no compiler says so. And two of one bare name in headers of two folders: a reader who looks for
+    the name finds both. A namespace below the folder's (`text::jinja`) is a part of the bare name."""
+
+    def __init__(self, exceptions=()):
         self.first = {}
+        self.bare = {}  # name: [(folder, path)] of headers
+        self.exceptions = exceptions
 
     def check(self, root, path):
         if not path.endswith((".h", ".cc")) or not path.startswith((*LIBRARY, "cli/", "tools/", "workers/")):
@@ -184,6 +210,16 @@ class TypeNames:
             there = self.first.setdefault(name, path)
             if there != path:
                 yield number, f"{name} is a type of {there} too"
+            elif path.endswith(".h"):
+                yield from self.check_bare("::".join(name.split("::")[min(name.count("::"), 2):]), path, number)
+
+    def check_bare(self, name, path, number):
+        folder = includes.rule_for(path)[0] or os.path.dirname(path)
+        seen = self.bare.setdefault(name, [])
+        other = next((there for where, there in seen if not may_share_names(where, folder)), None)
+        if other and ("type", name) not in self.exceptions:
+            yield number, f"{name} is the name of a type of {other} too"
+        seen.append((folder, path))
 
 
 def read_exceptions(root):
@@ -205,10 +241,10 @@ def main():
     options = parser.parse_args()
     root = options.root
     exceptions = read_exceptions(root)
-    types = TypeNames()
+    types = TypeNames(exceptions)
     findings = files = 0
     for rule, path in sorted(exceptions):
-        if not os.path.exists(os.path.join(root, path)):
+        if rule != "type" and not os.path.exists(os.path.join(root, path)):
             print(f"tools/lint/exceptions.txt: {path} does not exist (rule {rule})")
             findings += 1
     for folder, names, found in os.walk(root):

@@ -15,9 +15,20 @@ CASES = [
     ("backends/shared/a.h", "#pragma once\n#include <cmath>\n", "no standard header"),
     ("rbee/io/a.cc", "#include <boost/asio.hpp>\n", "belongs only in"),
     ("rbee/io/a.cc", 'void f() { std::cerr << "x"; }\n', "prints"),
-    ("server/http/a.cc", "void f() { std::abort(); }\n", "ends the process"),
-    ("workers/a.cc", "std::ifstream file(path);\n", "without rbee/core/input_file.h"),
-    ("rbee/models/a.cc", "int x = cudaMalloc;\n", "GPU vendor"),
+    *(("rbee/io/a.cc", f"void f() {{ {call}; }}\n", "a.cc:1: prints") for call in [
+        'std::printf("x")', '::printf("x")', 'printf("x")', "std::fprintf(stderr, x)", "std::fputs(x, stderr)",
+        "vfprintf(stderr, x, y)", "putchar(1)"]),
+    *(("server/http/a.cc", f"void f() {{ {call}; }}\n", "ends the process") for call in [
+        "std::abort()", "_Exit(1)", "std::_Exit(1)", "::_exit(1)", "std::quick_exit(1)"]),
+    *(("workers/a.cc", f"auto f = {call};\n", "without rbee/core/input_file.h") for call in [
+        "std::ifstream(path)", "std::fstream(path)", 'std::fopen(path, "r")', 'fopen(path, "r")', 'freopen(path, "r", f)',
+        "::open(path, flags)", "open(path, O_RDONLY)", "std::filebuf()"]),
+    *(("rbee/models/a.cc", f"auto x = {name};\n", "GPU vendor") for name in [
+        "cudaMalloc", "hipMalloc", "CUstream()", "CU_STREAM_DEFAULT", "cuMemAlloc", "hipblasLtHandle_t()",
+        "cublasLtCreate", "ncclAllReduce", 'dlopen("libcuda.so", 1)', 'dlopen("/opt/lib/libamdhip64.so.6", 1)']),
+    *(("backends/gpu/ops/a.cc", f"auto x = {name};\n", "GPU vendor") for name in ["CUstream()", "hipblasLtCreate"]),
+    *(("backends/gpu/kernels/a.cu", f"bool x = {test};\n", "lane count") for test in [
+        "warpSize > y", "kWave == 64", "y != 32", "32 == y"]),
     ("rbee/core/a.h", "int x;\n", "#pragma once"),
     ("rbee/core/a.cc", "// caf\u00e9\n", "not ASCII"),
     ("rbee/core/a.cc", "// " + "x" * 110 + "\n", "columns"),
@@ -45,6 +56,10 @@ CASES = [
       ]),
     ("kernel.gfx942.co", "x", "what a compiler wrote"),
     ("rbee/core/two.cc", "namespace rbee {\nstruct First : Base {\n};\n}  // namespace rbee\n", "First is a type of"),
+    ("server/llm/first.h", "#pragma once\nnamespace rbee::server {\nstruct Twice {\n};\n}  // namespace rbee::server\n",
+     "Twice is the name of a type of "),
+    ("cli/first.h", "#pragma once\nnamespace rbee::io {\nclass A;\n}\nnamespace rbee::tools {\nclass Twice {\n};\n"
+     "}  // namespace rbee::tools\n", "Twice is the name of a type of "),
     ("rbee/io/README.md", "# io\n\nMay include: `rbee/text`. More.\n", "prints other include rules"),
     ("rbee/io/image/README.md", "May include: everything.\n", "prints other include rules"),
     ("rbee/io/README.md", "# io\n", "has no sentence"),
@@ -57,6 +72,7 @@ CASES = [
     ("README.md", "See tools/lint/absent.txt.\n", "names tools/lint/absent.txt"),
     ("README.md", "`prog --no-such-flag 1`\n", "the flag --no-such-flag"),
     ("README.md", "Set RBEE_NO_SUCH_NAME.\n", "names RBEE_NO_SUCH_NAME"),
+    ("README.md", "`Twice::absent()`\n", "names absent(), which no source has"),
     ("README.md", "`absent.cc`\n", "no file is called so"),
     ("README.md", "| You see | Do |\n|---|---|\n| `a: type x7 is not here: …` | `so it is` |\n",
      "quotes 'type x7 is not here', which no program says"),
@@ -72,6 +88,12 @@ CLEAN = [
     ("rbee/core/a.cc", 'const char* a = "std::cerr";  // exit()\n'),
     ("rbee/core/two.cc", "namespace rbee {\nclass First;\nnamespace {\nclass First {\n};\n}  // namespace\n"
      "class Hidden {\n};\n}  // namespace rbee\nnamespace other {\nclass First {\n};\n}  // namespace other\n"),
+    # Of a namespace below the folder's, of one folder, and in no header.
+    *((path, f"#pragma once\nnamespace {space} {{\nstruct Twice {{\n}};\n}}  // namespace {space}\n") for path, space in [
+        ("rbee/text/a.h", "rbee::text::jinja"), ("rbee/core/a.h", "rbee::f64"), ("rbee/text/a.cc", "rbee::text")]),
+    ("rbee/io/a.cc", 'void f() { log.printf(x); std::snprintf(a, 1, "x"); Checkpoint::open(path); fmt::printf(x); }\n'),
+    ("rbee/models/a.cc", "int current = cut + cube; // CUstream\n"),
+    ("backends/gpu/kernels/a.cu", "bool x = y == 640 || z >> 32 != 1 || w <= 64;\n"),
     # A lambda within a class does not start a function that lasts until the class ends.
     ("rbee/core/a.h", "#pragma once\nstruct A {\n  void f() {\n    each([&](int x) {\n      g(x);\n"
      + "    });\n  }\n" + "  int y;\n" * 70 + "};\n"),
@@ -84,6 +106,7 @@ CLEAN = [
     ("rbee/io/README.md", "# io\n\nMay include: `rbee/core`. libpng stays in .cc files.\n"),
     ("docs/a.md", "# `One` two\n[a](#one-two), [b](../tools/lint), [c](https://a.example/b.md#x), "
      "tools/lint/exceptions.txt, `docker --gpus all`\n"),
+    ("docs/a.md", "`size()`, `Twice::size()`, `call()` of many\n```\nabsent()\n```\n", [("tools/a.py", "call()\n")]),
     # Values, what stands in front, and words that are no message.
     ("docs/a.md", "| It says | Do |\n|---|---|\n| `open: the type \"x\" is not read: … (12)` | `not said` |\n\n"
      "| Other | table |\n|---|---|\n| `of other words` | |\n"),
@@ -91,6 +114,8 @@ CLEAN = [
     ("docs/decisions/0001-a.md", "# 1. A\n\nDate: 2026-11-21. Status: accepted.\n" + "x\n" * 77),
 ]
 
+
+TWICE = "#pragma once\nnamespace rbee {\nstruct Twice {\n  int size();\n};\n}  // namespace rbee\n"
 
 # In every tree.
 FIRST = """namespace rbee {
@@ -105,9 +130,10 @@ const char* const kSaid[] = {"the " "type \\"", "\\" is not read: "};
 """
 
 
-def run(path, text):
+def run(path, text, more=()):
     with tempfile.TemporaryDirectory() as root:
-        for name, body in [("tools/lint/exceptions.txt", ""), ("rbee/core/one.cc", FIRST), (path, text)]:
+        for name, body in [("tools/lint/exceptions.txt", ""), ("rbee/core/one.cc", FIRST),
+                           ("rbee/core/twice.h", TWICE), *more, (path, text)]:
             os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
             with open(os.path.join(root, name), "w", encoding="utf-8") as file:
                 file.write(body)
@@ -137,6 +163,15 @@ def check_subjects():
         assert done.returncode == (1 if wanted else 0) and (wanted or "") in done.stderr, (message, done.stderr)
 
 
+CIRCLE = [("rbee/core/a.h", '#pragma once\n#include "rbee/io/b.h"\n'), ("docs/design/map.svg", "<svg></svg>\n")]
+
+
+def check_circle():
+    """Folders that include one another are a finding, and no end of lint."""
+    status, out = run("rbee/io/b.h", '#pragma once\n#include "rbee/core/a.h"\n', CIRCLE)
+    assert status == 1 and "rbee/core -> rbee/io -> rbee/core include one another" in out, out
+
+
 def scripts():
     """Of tools/: files that people start. Tests have no arguments."""
     for folder, _, names in os.walk(os.path.join(os.path.dirname(LINT), "..")):
@@ -162,12 +197,13 @@ def check_help():
 
 def main():
     check_subjects()
+    check_circle()
     check_help()
     for path, text, wanted in CASES:
         status, out = run(path, text)
         assert status == 1 and wanted in out, (path, wanted, out)
-    for path, text in CLEAN:
-        status, out = run(path, text)
+    for path, text, *more in CLEAN:
+        status, out = run(path, text, *more)
         assert status == 0, (path, out)
     print(f"{len(CASES) + len(CLEAN) + len(SUBJECTS)} cases pass")
 
