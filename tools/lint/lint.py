@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Checks rules of the tree that a compiler does not check: allowed includes, sizes of files and
-functions, words that do not belong, ASCII, types of one name; and what documents name
-(documents.py). Prints one line for each finding; exit status 1 when there is any."""
+functions, words that do not belong, ASCII, types of one name; what documents name
+(documents.py), and messages of commits (commits.py). Prints one line for each finding; exit status 1 when there is any."""
 
 import argparse
 import os
 import re
 import sys
 
+import commits
 import documents
 import folder_map
 import includes
@@ -264,7 +265,10 @@ def main():
                                   *documents.check(root)):
         print(f"{path}:{number}: {problem}")
         findings += 1
-    print(f"lint: {files} files, {findings} findings")
+    for commit, problem in commits.check(root):
+        print(f"{commit}: {problem}")
+        findings += 1
+    print(f"lint: {files} files{commits.said(root)}, {findings} findings")
     return 1 if findings else 0
 
 

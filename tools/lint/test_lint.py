@@ -2,6 +2,7 @@
 """Plants one offence of each kind in a small tree and expects lint.py to name it."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -146,6 +147,8 @@ SUBJECTS = {
     "rbee/io, server/{llm,image}: take turns\n# the editor's line\n": None,
     "Merge branch 'a' of a name that makes the line longer than seventy-two columns are": None,
     "folder: " + "x" * 65: "73 columns",
+    "made models, docs: say what changed": None,
+    "a sentence with colon: in it": "is not `folder: what changed`",
     "Say what changed": "is not `folder: what changed`",
     "": "is not `folder: what changed`",
     "folder: say what changed.": "full stop",
@@ -170,6 +173,39 @@ def check_circle():
     """Folders that include one another are a finding, and no end of lint."""
     status, out = run("rbee/io/b.h", '#pragma once\n#include "rbee/core/a.h"\n', CIRCLE)
     assert status == 1 and "rbee/core -> rbee/io -> rbee/core include one another" in out, out
+
+
+def check_commits():
+    """The hook over a repository's commits, whole and shallow."""
+    with tempfile.TemporaryDirectory() as root:
+        def git(where, *words):
+            subprocess.run(["git", "-C", where, "-c", "user.name=a", "-c", "user.email=a@b.example", *words], check=True,
+                           capture_output=True)
+
+        def lint(where):
+            done = subprocess.run([sys.executable, LINT, where], capture_output=True, text=True)
+            return done.returncode, done.stdout
+
+        whole, part = os.path.join(root, "whole"), os.path.join(root, "part")
+        for name, body in [("tools/lint/exceptions.txt", ""), (".githooks/commit-msg", "old")]:
+            os.makedirs(os.path.dirname(os.path.join(whole, name)), exist_ok=True)
+            with open(os.path.join(whole, name), "w", encoding="utf-8") as file:
+                file.write(body)
+        git(whole, "init", "-q")
+        git(whole, "add", "-A")
+        git(whole, "commit", "-qm", "No folder: of an older rule")
+        shutil.copy(HOOK, os.path.join(whole, ".githooks/commit-msg"))
+        git(whole, "commit", "-qam", "folder: change the hook")
+        git(whole, "commit", "--allow-empty", "-qm", "folder: say what changed")
+        status, out = lint(whole)
+        assert status == 0 and "2 commits, 0 findings" in out, out
+        git(whole, "commit", "--allow-empty", "-qm", "Say what changed")
+        git(whole, "commit", "--allow-empty", "-qm", "folder: say it again")
+        status, out = lint(whole)
+        assert status == 1 and "is not `folder: what changed`" in out and "4 commits, 1 findings" in out, out
+        git(root, "clone", "-q", "--depth", "1", f"file://{whole}", part)
+        status, out = lint(part)
+        assert status == 0 and "1 commits of a shallow clone, 0 findings" in out, out
 
 
 def scripts():
@@ -198,6 +234,7 @@ def check_help():
 def main():
     check_subjects()
     check_circle()
+    check_commits()
     check_help()
     for path, text, wanted in CASES:
         status, out = run(path, text)
