@@ -40,7 +40,7 @@ VENDOR_IN_GPU = re.compile(rf"\b({OF_VENDORS}|__shfl\w*|__gfx\w*|__GFX\w*|__buil
                            r"threadIdx|blockIdx|asm)\b")
 VENDOR_FREE = ("rbee/", "server/")
 # Kernels are compiled for 32 and for 64 lanes.
-LANE_COUNT = re.compile(r"\bwarpSize\b|[=!]=\s*(32|64)\b|(?<![\w<>=])(32|64)\s*[=!]=")
+LANE_COUNT = re.compile(r"\bwarpSize\b|[=!]=\s*(32|64)\b|(?:[(,=!&|?:;{]|return)\s*(32|64)\s*[=!]=")
 TODO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!\(#\d+\))")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 CODE = (".h", ".cc", ".cu", ".mm", ".metal")

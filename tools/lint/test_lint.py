@@ -94,7 +94,7 @@ CLEAN = [
         ("rbee/text/a.h", "rbee::text::jinja"), ("rbee/core/a.h", "rbee::f64"), ("rbee/text/a.cc", "rbee::text")]),
     ("rbee/io/a.cc", 'void f() { log.printf(x); std::snprintf(a, 1, "x"); Checkpoint::open(path); fmt::printf(x); }\n'),
     ("rbee/models/a.cc", "int current = cut + cube; // CUstream\n"),
-    ("backends/gpu/kernels/a.cu", "bool x = y == 640 || z >> 32 != 1 || w <= 64;\n"),
+    ("backends/gpu/kernels/a.cu", "bool x = y == 640 || z >> 32 != 1 || w % 32 == 0 || w <= 64;\n"),
     # A lambda within a class does not start a function that lasts until the class ends.
     ("rbee/core/a.h", "#pragma once\nstruct A {\n  void f() {\n    each([&](int x) {\n      g(x);\n"
      + "    });\n  }\n" + "  int y;\n" * 70 + "};\n"),
