@@ -105,8 +105,9 @@ TEST(KnownDevicesTest, FaultsOfReplaysAreKnownByVersionAndArchitecture) {
   for (const Replays& row : kReplays) {
     const std::string found(known_capture_fault(row.version, row.architecture));
     EXPECT_EQ(found.empty(), row.issue == nullptr) << row.architecture << ' ' << row.version;
-    if (row.issue != nullptr) EXPECT_THAT(found, HasSubstr(row.issue)) << row.version;
-    if (row.issue != nullptr) EXPECT_THAT(found, HasSubstr(row.architecture)) << row.version;
+    if (row.issue == nullptr) continue;
+    EXPECT_THAT(found, HasSubstr(row.issue)) << row.version;
+    EXPECT_THAT(found, HasSubstr(row.architecture)) << row.version;
   }
 }
 
