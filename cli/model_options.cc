@@ -157,7 +157,7 @@ Device& device_of(const std::string& device, const std::function<int64_t()>& nee
 }
 
 engine::TextModelOptions text_model_options(const ModelOptions& options, bool one_device) {
-  const group::Place group_place = workers::group_place(options.group);
+  const group::RankPlace group_place = workers::group_place(options.group);
   if (one_device && group_place.ranks > 1) {
     fail(Code::unsupported, "--tensor-parallel-size",
          "models for embeddings are not implemented for several ranks");
@@ -206,7 +206,7 @@ void end_without_group(const std::string& why) {
 }  // namespace
 
 void follow_if_rank(const ModelOptions& options, const std::string& cache_type) {
-  const group::Place place = workers::group_place(options.group);
+  const group::RankPlace place = workers::group_place(options.group);
   if (place.rank == 0) return;
   cpu::set_thread_count(workers::threads_of_rank(place, options.threads));
   engine::TextModelOptions load_options{.device = &get_device({DeviceKind::cpu, 0}),
@@ -219,7 +219,7 @@ void follow_if_rank(const ModelOptions& options, const std::string& cache_type) 
 
 engine::TextModel load(const ModelOptions& options) {
   engine::TextModelOptions load_options = text_model_options(options);
-  const group::Place place = workers::group_place(options.group);
+  const group::RankPlace place = workers::group_place(options.group);
   if (place.ranks > 1) {
     workers::check_group(
         place, *load_options.device,

@@ -18,8 +18,8 @@ void add_group_flags(CLI::App& app, group::PlaceFlags& flags) {
   app.add_option("--master-port", flags.master_port, "Port there");
 }
 
-group::Place group_place(const group::PlaceFlags& flags) {
-  const group::Place place =
+group::RankPlace group_place(const group::PlaceFlags& flags) {
+  const group::RankPlace place =
       group::find_place(flags, [](std::string_view name) -> std::optional<std::string> {
         const char* const value = std::getenv(std::string(name).c_str());
         return value == nullptr ? std::nullopt : std::optional<std::string>(value);

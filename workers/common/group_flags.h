@@ -18,7 +18,7 @@ void add_group_flags(CLI::App& app, group::PlaceFlags& flags);
 // The place of this process, by the flags and the environment. Throws as group::find_place(), and
 // unsupported for groups that are not implemented: ranks on several machines, and ranks that a
 // launcher starts.
-group::Place group_place(const group::PlaceFlags& flags);
+group::RankPlace group_place(const group::PlaceFlags& flags);
 // The same, as a check of the command line: throws CLI::ValidationError.
 void check_group_flags(const group::PlaceFlags& flags);
 

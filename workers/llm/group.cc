@@ -64,7 +64,7 @@ void leave_signals_to_leader() {
 
 }  // namespace
 
-void check_group(const group::Place& place, const Device& device, const GroupWishes& wishes) {
+void check_group(const group::RankPlace& place, const Device& device, const GroupWishes& wishes) {
   if (place.ranks == 1) return;
   const auto refuse = [&](const auto&... what) {
     fail(Code::unsupported, "--tensor-parallel-size", what...,
@@ -77,12 +77,12 @@ void check_group(const group::Place& place, const Device& device, const GroupWis
   if (wishes.cpu_moe) refuse("--cpu-moe or --n-cpu-moe");
 }
 
-int threads_of_rank(const group::Place& place, int threads) {
+int threads_of_rank(const group::RankPlace& place, int threads) {
   if (place.local_ranks == 1 || threads > 0) return threads;
   return std::max(cpu::default_thread_count() / place.local_ranks, 1);
 }
 
-void start_group(const group::Place& place, const std::filesystem::path& path,
+void start_group(const group::RankPlace& place, const std::filesystem::path& path,
                  const GroupTerms& terms, std::function<void(const std::string&)> on_lost,
                  engine::TextModelOptions& options) {
   const group::Descriptor shared(cpu::GroupMemory::create(place.ranks));
@@ -106,7 +106,7 @@ void start_group(const group::Place& place, const std::filesystem::path& path,
 namespace {
 
 // As run_rank(), once the leader agrees.
-void follow_to_the_end(const group::Place& place, engine::TextModelOptions options,
+void follow_to_the_end(const group::RankPlace& place, engine::TextModelOptions options,
                        std::optional<DType> kv_dtype, group::GroupMember& member,
                        const std::filesystem::path& path) {
   const std::unique_ptr<cpu::GroupMemory> memory =
@@ -121,7 +121,7 @@ void follow_to_the_end(const group::Place& place, engine::TextModelOptions optio
 
 }  // namespace
 
-int run_rank(const group::Place& place, const GroupTerms& terms,
+int run_rank(const group::RankPlace& place, const GroupTerms& terms,
              const engine::TextModelOptions& options, std::optional<DType> kv_dtype) {
   leave_signals_to_leader();
   const auto end = [](const std::string& why) {

@@ -30,23 +30,23 @@ struct GroupWishes {
   bool cpu_moe = false;  // experts in host memory
 };
 // Throws unsupported, naming it, for what ranks cannot share, as devices other than CPUs.
-void check_group(const group::Place& place, const Device& device, const GroupWishes& wishes);
+void check_group(const group::RankPlace& place, const Device& device, const GroupWishes& wishes);
 
 // For cpu::set_thread_count(); threads: as given, 0 for the default. The ranks of a machine share
 // its processors.
-int threads_of_rank(const group::Place& place, int threads);
+int threads_of_rank(const group::RankPlace& place, int threads);
 
 // Starts the other ranks with this process's own command line; they load `path`, and so will
 // whoever loads with `options`, which get the group. on_lost: as in GroupLeaderOptions. Throws as
 // GroupLeader and Checkpoint::open().
-void start_group(const group::Place& place, const std::filesystem::path& path,
+void start_group(const group::RankPlace& place, const std::filesystem::path& path,
                  const GroupTerms& terms, std::function<void(const std::string&)> on_lost,
                  engine::TextModelOptions& options);
 
 // The life of a rank that the leader has started. options: with a device, without a part.
 // kv_dtype: of the cache, see StepperOptions. Returns the exit status: 0 when the group has ended,
 // 1 if this rank cannot go on. If the leader is lost, the process ends with kGroupLost.
-int run_rank(const group::Place& place, const GroupTerms& terms,
+int run_rank(const group::RankPlace& place, const GroupTerms& terms,
              const engine::TextModelOptions& options, std::optional<DType> kv_dtype);
 
 }  // namespace rbee::workers

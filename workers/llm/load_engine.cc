@@ -92,7 +92,7 @@ std::optional<DType> cache_type(const Flags& flags) {
 
 // Of several ranks, starts the others.
 void lead_group(const Flags& flags, engine::TextModelOptions& options) {
-  const group::Place place = group_place(flags.group);
+  const group::RankPlace place = group_place(flags.group);
   if (place.ranks == 1) return;
   check_group(place, *options.device,
               {.pictures = !flags.mmproj.empty(),
