@@ -202,7 +202,7 @@ TEST(GroupEngine, AnotherModelsFilesAreRefused) {
 
 // What a rank is when this program starts itself.
 int be_rank() {
-  const group::Place place =
+  const group::RankPlace place =
       group::find_place({}, [](std::string_view name) -> std::optional<std::string> {
         const char* const value = std::getenv(std::string(name).c_str());
         return value == nullptr ? std::nullopt : std::optional<std::string>(value);
