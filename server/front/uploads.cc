@@ -82,7 +82,7 @@ std::shared_ptr<void> Uploads::slot(const std::string& client) const {
   }
   ++shared_->running;
   ++shared_->clients[client];
-  return {nullptr, [shared = shared_, client](void*) {
+  return {shared_.get(), [shared = shared_, client](void*) {
             const std::scoped_lock held(shared->mutex);
             --shared->running;
             if (--shared->clients[client] == 0) shared->clients.erase(client);
