@@ -1,6 +1,7 @@
 #include "cli/serve_files.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <utility>
@@ -77,6 +78,17 @@ class Parts {
   bool said_ = false;
 };
 
+// Without the operation, which the answer's field says.
+std::string words_of(const Error& error) {
+  const std::string begin = cat(error.op(), ": ");
+  const std::string_view words = error.what();
+  return std::string(words.starts_with(begin) ? words.substr(begin.size()) : words);
+}
+
+void check_here(bool was_here, const std::string& problem) {
+  if (!was_here) fail(Code::not_found, "delete", problem);
+}
+
 class HubFiles final : public server::ModelStore {
  public:
   HubFiles(std::shared_ptr<const HubModels> models, std::shared_ptr<ModelRecords> records,
@@ -120,9 +132,7 @@ class HubFiles final : public server::ModelStore {
       hub::check_written_name(name);
       return {};
     } catch (const Error& error) {
-      const std::string begin = cat(error.op(), ": ");
-      const std::string_view words = error.what();
-      return std::string(words.starts_with(begin) ? words.substr(begin.size()) : words);
+      return words_of(error);
     }
   }
 
@@ -137,9 +147,11 @@ class HubFiles final : public server::ModelStore {
                             .next_file = [&](const hub::RepoFile& file,
                                              bool in_cache) { parts.begin(file, in_cache); }});
     parts.end();
+    ++*changes_;
     return by_its_usual_name(found.repo, models_->describe(*text));
   }
 
+  uint64_t changes() const override { return *changes_; }
   std::optional<Removal> removal(const std::string& name) override {
     if (const auto record = records_->find(name)) return removal_of(*record);
     const std::optional<std::string> text = HubModels::hub_name(name);
@@ -159,9 +171,10 @@ class HubFiles final : public server::ModelStore {
                          cache.check_not_fetched(repo);
                        },
                    .erase =
-                       [cache, repo = found.repo] {
-                         if (cache.remove(repo)) return;
-                         fail(Code::not_found, "delete", "hf:", repo, " is not in the cache");
+                       [cache, repo = found.repo, changes = changes_] {
+                         const bool was_here = cache.remove(repo);
+                         ++*changes;
+                         check_here(was_here, cat("hf:", repo, " is not in the cache"));
                        }};
   }
 
@@ -204,7 +217,7 @@ class HubFiles final : public server::ModelStore {
     try {
       return find_recipe(type);
     } catch (const Error& error) {
-      fail(error.code(), "quantize", error.what());
+      fail(error.code(), "quantize", words_of(error));
     }
   }
 
@@ -213,7 +226,7 @@ class HubFiles final : public server::ModelStore {
           "' is the name of a model of the hub: choose another");
   }
 
-  void save(OllamaRecord made) const {
+  void save(OllamaRecord made) {
     check_free_name(made.name);
     const server::ModelKind kind = maker_.check_files(made);
     check(kind != server::ModelKind::image, "from", "a model for pictures has no other names");
@@ -223,6 +236,7 @@ class HubFiles final : public server::ModelStore {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     made.created = std::chrono::duration_cast<std::chrono::seconds>(now).count();
     records_->save(made);
+    ++*changes_;
   }
 
   static bool names_hub_model(const std::string& name) {
@@ -260,8 +274,10 @@ class HubFiles final : public server::ModelStore {
                 },
             .check = [] {},
             .erase =
-                [records = records_, name = record.name] {
-                  if (!records->remove(name)) fail(Code::not_found, "delete", name, " is gone");
+                [records = records_, name = record.name, changes = changes_] {
+                  const bool was_here = records->remove(name);
+                  ++*changes;
+                  check_here(was_here, cat(name, " is gone"));
                 }};
   }
 
@@ -311,6 +327,8 @@ class HubFiles final : public server::ModelStore {
   const std::shared_ptr<ModelRecords> records_;
   const ModelMaker maker_;
   const bool may_pull_;
+  const std::shared_ptr<std::atomic<uint64_t>> changes_ =
+      std::make_shared<std::atomic<uint64_t>>(0);  // removals outlive this
 };
 
 }  // namespace

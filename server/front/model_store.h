@@ -100,6 +100,8 @@ class ModelStore {
   // bytes: of the whole file, if they are known. Quick. Throws NoRoom.
   virtual std::unique_ptr<Upload> upload(const std::string& digest,
                                          std::optional<int64_t> bytes) = 0;
+  // How often this process has changed which models are here, so that lists are made anew. Quick.
+  virtual uint64_t changes() const { return 0; }
   // Nothing if no such model is here. Throws unsupported if files of others would go too.
   virtual std::optional<Removal> removal(const std::string& name) = 0;
 };

@@ -6,6 +6,7 @@
 
 #include "rbee/core/log.h"
 #include "server/apis/ollama/names.h"
+#include "server/front/model_store.h"
 #include "server/front/paths.h"
 #include "server/front/pool.h"
 
@@ -158,12 +159,14 @@ void Pool::drop_deleted() {
 }
 
 void Pool::refresh(std::function<void()> done) {
-  const bool fresh = steady_clock::now() - listed_at_ < kListEvery;
+  const uint64_t changes = hooks_.files ? hooks_.files->changes() : 0;
+  const bool fresh = changes == listed_changes_ && steady_clock::now() - listed_at_ < kListEvery;
   if (!hooks_.list_models || fresh) return done();
   listing_.push_back(std::move(done));
   if (listing_.size() > 1) return;
-  finder_.list([this](const std::optional<std::vector<ServedModel>>& models) {
+  finder_.list([this, changes](const std::optional<std::vector<ServedModel>>& models) {
     listed_at_ = steady_clock::now();
+    listed_changes_ = changes;
     if (models) on_listed(*models);
     for (const auto& step : std::exchange(listing_, {})) step();
   });
