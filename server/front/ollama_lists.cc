@@ -10,13 +10,31 @@ namespace rbee::server {
 
 using nlohmann::json;
 
+namespace {
+
+// Of a made model with a worker of its own, without the adapters that it is made of.
+json own_entries(const ServedModel& model, json list) {
+  if (model.record.empty()) return list;
+  json out = json::array();
+  for (json& entry : list) {
+    if (entry.is_object() && entry.value("name", "") == model.name) out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+}  // namespace
+
 std::map<size_t, json> lists_of(const Pool& pool, const std::vector<Pool::WorkerReply>& replies) {
   std::map<size_t, json> out;
   for (const Pool::WorkerReply& one : replies) {
     const json told = json::parse(one.text, nullptr, false);
     const bool list = one.whole && one.status == 200 && told.is_object() &&
                       told.value("models", json()).is_array();
-    if (list) out.emplace(pool.members()[one.member].model, told.at("models"));
+    if (!list) continue;
+    const size_t index = pool.members()[one.member].model;
+    const ServedModel& model = pool.models()[index].served;
+    json entries = own_entries(model, told.at("models"));
+    if (!entries.empty()) out.emplace(index, std::move(entries));
   }
   return out;
 }

@@ -192,9 +192,9 @@ class Pool {
   Finder finder_;
   std::vector<std::function<void()>> listing_;  // wait for the list; empty: nobody asks for it
   std::chrono::steady_clock::time_point listed_at_;
-  uint64_t listed_changes_ = 0;           // ModelStore::changes() before
-  boost::asio::steady_timer timer_;       // for waiting requests
-  boost::asio::steady_timer idle_timer_;  // for models that nobody asks for
+  std::optional<uint64_t> listed_changes_;  // ModelStore::changes() before; none: no list yet
+  boost::asio::steady_timer timer_;         // for waiting requests
+  boost::asio::steady_timer idle_timer_;    // for models that nobody asks for
   bool ticking_ = false;
   bool placing_ = false;  // walks the waiting requests
   bool abandoned_ = false;

@@ -28,6 +28,14 @@ def digest_of(data):
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
+def tokenizer():
+    """The hub's model's, with a merge: GGUF files of such a vocabulary have some."""
+    out = hub_made_test.tokenizer()
+    out["model"]["vocab"]["~~"] = len(out["model"]["vocab"])
+    out["model"]["merges"] = ["~ ~"]
+    return out
+
+
 def wait_until(true, what):
     end = time.monotonic() + PATIENCE
     while not true():
@@ -70,7 +78,7 @@ class Case(hub_made_test.Case):
         """The chat model of the hub as a GGUF file."""
         folder, path = os.path.join(self.home, "folder"), os.path.join(self.home, f"{kind}.gguf")
         os.makedirs(folder, exist_ok=True)
-        for name, data in hub_made_test.chat_model().items():
+        for name, data in {**hub_made_test.chat_model(), "tokenizer.json": json.dumps(tokenizer()).encode()}.items():
             with open(os.path.join(folder, name), "wb") as file:
                 file.write(data)
         self.rbee("quantize", folder, path, kind)
@@ -256,7 +264,7 @@ class Making(Case):
         digest = digest_of(self.read(path))
         self.assertIn(digest, self.stored()[0])
         shown = json.loads(ask(port, "POST", "/api/show", {"model": "small"})[1])
-        self.assertEqual(shown["details"]["quantization_level"], "Q8_0")
+        self.assertEqual(shown["details"]["format"], "gguf")
         self.assertEqual(self.create(port, model="of-hub", **{"from": BASE, "quantize": "q4_K_M"})[0], 200)
         self.assertEqual(self.count(port, "of-hub", ("user", "Hi"))[0], self.count(port, BASE, ("user", "Hi"))[0])
         self.assertEqual(self.stored()[1], [])

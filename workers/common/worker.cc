@@ -273,8 +273,10 @@ int run_worker(const Program& program, const CommonFlags& flags, const std::stri
   } catch (const std::exception& error) {
     log(LogLevel::error, "the worker cannot run", {{"error", error.what()}});
     std::cerr << program.name << ": " << printable_text(error.what()) << '\n';
+    // Another rank that is lost while the model loads; a device that is not there cannot run.
     const auto* const known = dynamic_cast<const Error*>(&error);
-    return known != nullptr && known->code() == Code::device ? kLost : kCannotRun;
+    const bool lost = known != nullptr && known->code() == Code::device && known->op() == "group";
+    return lost ? kLost : kCannotRun;
   }
 }
 

@@ -26,7 +26,7 @@ def main():
     options = {"temperature": 0, "num_predict": 8}
     said = {name: client.chat(name, hello, options=options).message.content for name in ("own", "small", "tuned")}
     assert said["own"] != said["tuned"], said
-    assert client.show("small").details.quantization_level == "Q8_0"
+    assert client.show("small").details.format == "gguf"
     refused(lambda: client.create("m", files={"model.gguf": "sha256:" + "0" * 64}), 400)
     refused(lambda: client.create("m", from_="own", quantize="q9"), 400)
     for name in ("own", "small", "tuned"):
