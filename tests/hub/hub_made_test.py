@@ -29,16 +29,17 @@ ZERO = {"num_predict": 4, "temperature": 0}
 
 
 def tokenizer():
-    """A token for each printable character of ASCII."""
+    """A token for each printable character of ASCII, and one merge, since GGUF files have some."""
     vocab = {"<s>": 0, "</s>": 1}
     for code in range(ord("!"), ord("~") + 1):
         vocab[chr(code)] = len(vocab)
     vocab["\u0120"] = len(vocab)
+    vocab["~~"] = len(vocab)
     special = [{"id": i, "content": text, "special": True, "single_word": False, "lstrip": False, "rstrip": False,
                 "normalized": False} for i, text in enumerate(("<s>", "</s>"))]
     return {"added_tokens": special, "decoder": {"type": "ByteLevel"},
             "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
-            "model": {"type": "BPE", "vocab": vocab, "merges": []}}
+            "model": {"type": "BPE", "vocab": vocab, "merges": ["~ ~"]}}
 
 
 def chat_model():

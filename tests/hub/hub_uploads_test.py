@@ -28,14 +28,6 @@ def digest_of(data):
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
-def tokenizer():
-    """The hub's model's, with a merge: GGUF files of such a vocabulary have some."""
-    out = hub_made_test.tokenizer()
-    out["model"]["vocab"]["~~"] = len(out["model"]["vocab"])
-    out["model"]["merges"] = ["~ ~"]
-    return out
-
-
 def wait_until(true, what):
     end = time.monotonic() + PATIENCE
     while not true():
@@ -78,7 +70,7 @@ class Case(hub_made_test.Case):
         """The chat model of the hub as a GGUF file."""
         folder, path = os.path.join(self.home, "folder"), os.path.join(self.home, f"{kind}.gguf")
         os.makedirs(folder, exist_ok=True)
-        for name, data in {**hub_made_test.chat_model(), "tokenizer.json": json.dumps(tokenizer()).encode()}.items():
+        for name, data in hub_made_test.chat_model().items():
             with open(os.path.join(folder, name), "wb") as file:
                 file.write(data)
         self.rbee("quantize", folder, path, kind)
