@@ -22,6 +22,7 @@ using go::Pipe;
 using go::Value;
 
 constexpr std::string_view kBlanks = " \t\r\n";
+constexpr std::string_view kAlone[] = {"end", "else", "break", "continue"};
 constexpr std::string_view kKnown[] = {"System", "Prompt", "Response",   "Messages",  "Tools",
                                        "Suffix", "Think",  "ThinkLevel", "IsThinkSet"};
 
@@ -30,16 +31,21 @@ std::string_view without_blanks(std::string_view text) {
   return text;
 }
 
-// What an action begins with.
-bool begins_as_gos(std::string_view action) {
+// What an action begins with. statements: the text has Jinja's, where `end` may be a variable.
+bool begins_as_gos(std::string_view action, bool statements) {
   if (action.starts_with('-')) action.remove_prefix(1);
   action = without_blanks(action);
-  if (action.starts_with('.') || action.starts_with('$') || action.starts_with("/*")) return true;
+  if (action.starts_with("/*")) return true;
+  std::string_view inner = action;
+  while (inner.starts_with('(')) inner = without_blanks(inner.substr(1));
+  if (inner.starts_with('.') || inner.starts_with('$')) return true;
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const auto word_end = std::ranges::find_if_not(action, is_letter);
   const std::string_view word = action.substr(0, static_cast<size_t>(word_end - action.begin()));
   const std::string_view rest = action.substr(word.size());
   const std::string_view next = without_blanks(rest);
+  const bool alone = !statements && (next.starts_with("}}") || next.starts_with("-}}"));
+  if (alone && std::ranges::find(kAlone, word) != std::end(kAlone)) return true;
   if (next.size() == rest.size()) return false;
   if (word == "if" || word == "range" || word == "with") return true;
   if (word == "define" || word == "block" || word == "template") return next.starts_with('"');
@@ -191,9 +197,10 @@ std::vector<Turn> turns_of(const std::vector<ChatTurn>& messages) {
 }  // namespace
 
 bool GoTemplate::is_one(std::string_view source) {
+  const bool statements = source.find("{%") != std::string_view::npos;
   for (size_t at = source.find("{{"); at != std::string_view::npos;
        at = source.find("{{", at + 2)) {
-    if (begins_as_gos(source.substr(at + 2))) return true;
+    if (begins_as_gos(source.substr(at + 2), statements)) return true;
   }
   return false;
 }

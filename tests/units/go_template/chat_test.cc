@@ -145,12 +145,13 @@ TEST(GoTemplateChat, IsToldFromJinja) {
   for (const char* source :
        {"{{ .Prompt }}", "{{- .Prompt }}", "{{.Prompt}}", "x {{ if .System }}{{ end }}",
         "{{$x := 1}}", "{{- /* c */ -}}{{ .X }}", "{{ \"a\" }}{{ json .Tools }}",
-        "{{ define \"x\" }}{{ end }}"}) {
+        "{{ define \"x\" }}{{ end }}", "{{ ((.Prompt)) }}", "x{{ end }}", "{{- break -}}"}) {
     EXPECT_TRUE(GoTemplate::is_one(source)) << source;
   }
-  for (const char* source : {"", "text", "{{ messages }}", "{{ 'a' }}", "{{- bos_token }}",
-                             "{{ len }}", "{{ range(3) }}", "{% if a %}{{ end - 1 }}{% endif %}",
-                             "{{ index[0] }}", "{{ block }}", "{{ and }}"}) {
+  for (const char* source :
+       {"", "text", "{{ messages }}", "{{ 'a' }}", "{{- bos_token }}", "{{ len }}",
+        "{{ range(3) }}", "{% if a %}{{ end - 1 }}{% endif %}", "{{ index[0] }}", "{{ block }}",
+        "{{ and }}", "{{ (a) }}", "{% set end = 1 %}{{ end }}", "{{ ending }}"}) {
     EXPECT_FALSE(GoTemplate::is_one(source)) << source;
   }
   const std::filesystem::path folder =
