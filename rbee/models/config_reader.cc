@@ -40,7 +40,10 @@ void check_range(int64_t value, Limits limits, const std::string& name) {
 [[noreturn]] void fail_type(const std::string& name, const json& value, const char* wanted) {
   std::string shown = value.dump();
   constexpr size_t kLongest = 60;
-  if (shown.size() > kLongest) shown = cat(std::string_view(shown).substr(0, kLongest), "...");
+  if (shown.size() > kLongest) {
+    shown.resize(kLongest);
+    shown += "...";
+  }
   fail(Code::invalid_argument, kOp, name, " is ", shown, ", wanted ", wanted);
 }
 

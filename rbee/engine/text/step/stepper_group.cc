@@ -84,11 +84,13 @@ void Stepper::repeat(const RowsCommand& command) {
 std::span<float> Stepper::rows_to_host(int64_t first, int64_t count) {
   if (listener_ == nullptr || count == 0) return to_host(logits_.slice(Axis{0}, first, count));
   listener_->on_rows({.first = first, .count = count});
+  std::span<float> rows;
   try {
-    return to_host(logits_.slice(Axis{0}, first, count));
+    rows = to_host(logits_.slice(Axis{0}, first, count));
   } catch (const std::exception& error) {
     listener_->on_failure(error);
   }
+  return rows;
 }
 
 }  // namespace rbee::engine
