@@ -31,27 +31,40 @@ std::string_view without_blanks(std::string_view text) {
   return text;
 }
 
-// What an action begins with. statements: the text has Jinja's, where `end` may be a variable.
-bool begins_as_gos(std::string_view action, bool statements) {
-  if (action.starts_with('-')) action.remove_prefix(1);
-  action = without_blanks(action);
-  if (action.starts_with("/*")) return true;
-  std::string_view inner = action;
-  while (inner.starts_with('(')) inner = without_blanks(inner.substr(1));
-  if (inner.starts_with('.') || inner.starts_with('$')) return true;
+enum class Beginning : uint8_t { gos, others, parenthesis };
+
+// What an action begins with. rest: what its first parenthesis holds.
+Beginning beginning_of(std::string_view action, std::string_view& rest) {
+  if (action.starts_with('.') || action.starts_with('$') || action.starts_with("/*")) {
+    return Beginning::gos;
+  }
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const auto word_end = std::ranges::find_if_not(action, is_letter);
   const std::string_view word = action.substr(0, static_cast<size_t>(word_end - action.begin()));
-  const std::string_view rest = action.substr(word.size());
-  const std::string_view next = without_blanks(rest);
-  const bool alone = !statements && (next.starts_with("}}") || next.starts_with("-}}"));
-  if (alone && std::ranges::find(kAlone, word) != std::end(kAlone)) return true;
-  if (next.size() == rest.size()) return false;
-  if (word == "if" || word == "range" || word == "with") return true;
-  if (word == "define" || word == "block" || word == "template") return next.starts_with('"');
-  const bool argument = next.starts_with('.') || next.starts_with('$') || next.starts_with('(') ||
-                        next.starts_with('"');
-  return go::find_function(word) != nullptr && argument;
+  const std::string_view after = action.substr(word.size()), next = without_blanks(after);
+  const auto gos_if = [](bool gos) { return gos ? Beginning::gos : Beginning::others; };
+  if (next.starts_with("}}") || next.starts_with("-}}")) {
+    return gos_if(std::ranges::find(kAlone, word) != std::end(kAlone));
+  }
+  if (next.size() == after.size()) return Beginning::others;
+  if (word == "if" || word == "range" || word == "with") return Beginning::gos;
+  if (word == "define" || word == "block" || word == "template") {
+    return gos_if(next.starts_with('"'));
+  }
+  if (go::find_function(word) == nullptr) return Beginning::others;
+  rest = next;
+  if (next.starts_with('(')) return Beginning::parenthesis;
+  return gos_if(next.starts_with('.') || next.starts_with('$') || next.starts_with('"'));
+}
+
+bool begins_as_gos(std::string_view action) {
+  if (action.starts_with('-')) action.remove_prefix(1);
+  for (;;) {
+    action = without_blanks(action);
+    while (action.starts_with('(')) action = without_blanks(action.substr(1));
+    const Beginning beginning = beginning_of(action, action);
+    if (beginning != Beginning::parenthesis) return beginning == Beginning::gos;
+  }
 }
 
 // Calls `visit` for the operands of the template, in its order.
@@ -197,10 +210,10 @@ std::vector<Turn> turns_of(const std::vector<ChatTurn>& messages) {
 }  // namespace
 
 bool GoTemplate::is_one(std::string_view source) {
-  const bool statements = source.find("{%") != std::string_view::npos;
+  if (source.find("{%") != std::string_view::npos) return false;  // Jinja's statements
   for (size_t at = source.find("{{"); at != std::string_view::npos;
        at = source.find("{{", at + 2)) {
-    if (begins_as_gos(source.substr(at + 2), statements)) return true;
+    if (begins_as_gos(source.substr(at + 2))) return true;
   }
   return false;
 }

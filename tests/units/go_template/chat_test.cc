@@ -145,15 +145,21 @@ TEST(GoTemplateChat, IsToldFromJinja) {
   for (const char* source :
        {"{{ .Prompt }}", "{{- .Prompt }}", "{{.Prompt}}", "x {{ if .System }}{{ end }}",
         "{{$x := 1}}", "{{- /* c */ -}}{{ .X }}", "{{ \"a\" }}{{ json .Tools }}",
-        "{{ define \"x\" }}{{ end }}", "{{ ((.Prompt)) }}", "x{{ end }}", "{{- break -}}"}) {
+        "{{ define \"x\" }}{{ end }}", "{{ ((.Prompt)) }}", "x{{ end }}", "{{- break -}}",
+        "{{ not (eq .Prompt \"a\") }}"}) {
     EXPECT_TRUE(GoTemplate::is_one(source)) << source;
   }
   for (const char* source :
        {"", "text", "{{ messages }}", "{{ 'a' }}", "{{- bos_token }}", "{{ len }}",
         "{{ range(3) }}", "{% if a %}{{ end - 1 }}{% endif %}", "{{ index[0] }}", "{{ block }}",
-        "{{ and }}", "{{ (a) }}", "{% set end = 1 %}{{ end }}", "{{ ending }}"}) {
+        "{{ and }}", "{{ (a) }}", "{% set end = 1 %}{{ end }}", "{{ ending }}",
+        "{{ not (a and b) }}", "{% set range = 5 %}{{ range }}", "{{ range }}"}) {
     EXPECT_FALSE(GoTemplate::is_one(source)) << source;
   }
+  std::string deep = "{{ ";
+  for (int i = 0; i < 100'000; ++i) deep += "not ((";
+  EXPECT_FALSE(GoTemplate::is_one(deep));
+  EXPECT_TRUE(GoTemplate::is_one(deep + ".Prompt"));
   const std::filesystem::path folder =
       std::filesystem::path(test::data_folder()) / "units/template/goldens/templates";
   size_t count = 0;
