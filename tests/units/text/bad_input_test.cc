@@ -55,8 +55,12 @@ TEST(TokenizerJson, TheTinyOneLoads) {
 
 TEST(TokenizerJson, ErrorsNameTheField) {
   EXPECT_EQ(error_of("[]"), "tokenizer.json: is not a JSON object");
-  EXPECT_NE(error_of("").find("tokenizer.json: byte 1"), std::string::npos);
-  EXPECT_NE(error_of("{\"model\": {").find("tokenizer.json: byte"), std::string::npos);
+  EXPECT_EQ(error_of(""),
+            "tokenizer.json: no JSON: line 1, column 1: expected a value, found the "
+            "end of the text");
+  EXPECT_EQ(error_of("{\"model\": {"),
+            "tokenizer.json: no JSON: line 1, column 12: expected a name "
+            "in double quotes or }, found the end of the text");
   EXPECT_EQ(error_of("{}"), "tokenizer.json: has no \"model\"");
   EXPECT_EQ(error_with("/model", 3), "tokenizer.json: model: is not an object");
   EXPECT_EQ(error_with("/model/merges", {"a b", "a c"}),
