@@ -19,8 +19,8 @@ def git(root, *words):
 
 
 def checked(root):
-    """(commits, newest first; whether the clone is shallow). In a shallow clone git shows the oldest commit that is
-    there as the one that adds every file, so the commits that are there are checked."""
+    """(commits, newest first; whether the clone is shallow). Without those that have no parent here: a copy of the
+    tree may begin with a commit of its own, and a shallow clone's oldest one looks as if it added every file."""
     top = git(root, "rev-parse", "--show-toplevel")
     if not top or not os.path.samefile(top, root):
         return [], False
@@ -28,7 +28,8 @@ def checked(root):
     since = git(root, "log", "--first-parent", "-1", "--format=%H", "--", HOOK)
     if not since:
         return [], shallow
-    return [*(git(root, "rev-list", "--first-parent", f"{since}..HEAD") or "").split(), since], shallow
+    commits = [*(git(root, "rev-list", "--first-parent", f"{since}..HEAD") or "").split(), since]
+    return [one for one in commits if git(root, "rev-parse", "--verify", "-q", f"{one}^")], shallow
 
 
 def check(root):
