@@ -78,13 +78,6 @@ class Parts {
   bool said_ = false;
 };
 
-// Without the operation, which the answer's field says.
-std::string words_of(const Error& error) {
-  const std::string begin = cat(error.op(), ": ");
-  const std::string_view words = error.what();
-  return std::string(words.starts_with(begin) ? words.substr(begin.size()) : words);
-}
-
 void check_here(bool was_here, const std::string& problem) {
   if (!was_here) fail(Code::not_found, "delete", problem);
 }
@@ -132,7 +125,7 @@ class HubFiles final : public server::ModelStore {
       hub::check_written_name(name);
       return {};
     } catch (const Error& error) {
-      return words_of(error);
+      return std::string(error.message());
     }
   }
 
@@ -217,7 +210,7 @@ class HubFiles final : public server::ModelStore {
     try {
       return find_recipe(type);
     } catch (const Error& error) {
-      fail(error.code(), "quantize", words_of(error));
+      fail(error.code(), "quantize", error.message());
     }
   }
 

@@ -33,6 +33,12 @@ class Error : public std::runtime_error {
 
   Code code() const { return code_; }
   const std::string& op() const { return op_; }
+  // what() without the operation before it. Lives as long as the error.
+  std::string_view message() const {
+    const std::string_view all = what();
+    const bool begins = all.starts_with(op_) && all.substr(op_.size()).starts_with(": ");
+    return begins ? all.substr(op_.size() + 2) : all;
+  }
 
  private:
   Code code_;

@@ -48,10 +48,7 @@ std::string part_line(const PulledFile& part) {
 // In Ollama's words for a model that there is not.
 std::string problem_of(const Error& error) {
   if (error.code() != Code::not_found) return without_folders(valid_text(error.what()));
-  std::string_view why = error.what();
-  const std::string begin = cat(error.op(), ": ");
-  if (why.starts_with(begin)) why.remove_prefix(begin.size());
-  return cat(kMissing, ": ", without_folders(valid_text(std::string(why))));
+  return cat(kMissing, ": ", without_folders(valid_text(std::string(error.message()))));
 }
 
 // A client that waits: one of both.

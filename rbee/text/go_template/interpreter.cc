@@ -24,10 +24,7 @@ class Interpreter final : public Meter {
       return std::move(out_);
     } catch (const Error& error) {
       if (!line_) throw;
-      const std::string begin = cat(error.op(), ": ");
-      const std::string_view words = error.what();
-      fail(error.code(), error.op(), "line ", line_, ": ",
-           words.starts_with(begin) ? words.substr(begin.size()) : words);
+      fail(error.code(), error.op(), "line ", line_, ": ", error.message());
     }
   }
 
