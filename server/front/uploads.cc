@@ -39,7 +39,8 @@ struct Uploads::Shared {
   std::map<std::string, size_t> clients{};  // those that have any
 };
 
-// One whose file is here already is read to its end, as clients send it, and not written.
+// One whose file is here already is read to its end, as clients send it, and not written. Whoever
+// has the answer finds the place free and no unfinished file, so both are given back before it.
 class Uploads::BlobBody final : public BodyFile {
  public:
   BlobBody(std::shared_ptr<void> slot, std::unique_ptr<Upload> file)
@@ -48,19 +49,26 @@ class Uploads::BlobBody final : public BodyFile {
   std::optional<Response> write(std::string_view bytes) override {
     if (!file_) return std::nullopt;
     Response failed;
-    const bool good = tell_problems([&] { file_->write(bytes); }, failed);
-    return good ? std::nullopt : std::optional(std::move(failed));
+    if (tell_problems([&] { file_->write(bytes); }, failed)) return std::nullopt;
+    give_back();
+    return failed;
   }
 
   Response keep() {
     Response out = json_response(file_ ? 201 : 200, "");
     if (file_) (void)tell_problems([&] { file_->keep(); }, out);
+    give_back();
     return out;
   }
 
  private:
-  const std::shared_ptr<void> slot_;
-  const std::unique_ptr<Upload> file_;  // null: it is here
+  void give_back() {
+    file_.reset();
+    slot_.reset();
+  }
+
+  std::shared_ptr<void> slot_;
+  std::unique_ptr<Upload> file_;  // null: it is here
 };
 
 Uploads::Uploads(std::shared_ptr<ModelStore> files, const FrontHooks& hooks)

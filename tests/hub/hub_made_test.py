@@ -199,7 +199,7 @@ class Making(Case):
         status, answer = ask(port, "POST", "/v1/completions", {"model": "four", "prompt": "Hi"})  # no settings
         self.assertEqual(status, 200, answer)
         # Made of a made one, with its settings where it gives none.
-        self.assertEqual(self.create(port, model="five", **{"from": "mario", "parameters": {"num_predict": 1}})[0], 200)
+        self.assertEqual(self.create(port, model="five", **{"from": "mario", "parameters": {"num_predict": 1, "temperature": 0}})[0], 200)
         self.assertEqual(self.chat(port, "five", ("user", "Hi"))["eval_count"], 1)
         self.assertEqual(self.count(port, "five", ("user", "Hi")), self.count(port, "mario", ("user", "Hi")))
 
