@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "backends/api/dispatch.h"
@@ -16,9 +17,9 @@
 namespace rbee::cpu {
 namespace {
 
-// Numbers of an expert's weights, and choices of a step, that are not worth all threads' meeting.
-constexpr int64_t kSmallExpert = 64 * 1024;
-constexpr int64_t kFewChoices = 64;
+constexpr int64_t kFewChoices = 64;         // of a step: its experts have a row or two each
+constexpr int64_t kSliceBytes = 64 * 1024;  // of an expert's weights that are worth a slice
+constexpr int64_t kSlicesPerThread = 4;
 
 // A view of `rows` rows of two axes at `data`.
 View rows_at(const View& like, void* data, int64_t rows) {
@@ -36,19 +37,40 @@ std::byte* row_of(const View& x, int64_t row) {
   return x.as<std::byte>() + row * bytes_of_row(x);
 }
 
+// Bytes of a matrix's first rows: as many as the packing's unit divides, or all.
+int64_t bytes_of_rows(View matrix, int64_t rows) {
+  if (matrix.packing == 0) return rows * row_bytes(matrix.dtype, matrix.size(1));
+  if (rows == 0) return 0;
+  matrix.packing = 0;
+  matrix.sizes[0] = rows;
+  return plan_packing(matrix).bytes;
+}
+
+// Slice `index` of `count` of a matrix's rows, cut between `unit` rows.
+struct Slice {
+  int64_t index = 0, count = 1;
+
+  int64_t begin(int64_t rows, int64_t unit) const {
+    return std::min((rows + unit - 1) / unit * index / count * unit, rows);
+  }
+  Slice next() const { return {index + 1, count}; }
+};
+
 View matrix_of(const View& weight, int64_t expert) {
   View out = weight;
   out.rank = 2;
   std::copy_n(weight.sizes + 1, 2, out.sizes);
   std::copy_n(weight.strides + 1, 2, out.strides);
-  int64_t bytes = weight.size(1) * row_bytes(weight.dtype, weight.size(2));
-  if (weight.packing != 0) {
-    View plain = out;
-    plain.packing = 0;
-    bytes = plan_packing(plain).bytes;
-  }
-  out.data = weight.as<std::byte>() + expert * bytes;
+  out.data = weight.as<std::byte>() + expert * bytes_of_rows(out, out.size(0));
   return out;
+}
+
+// Rows of a weight that may be cut apart without packing it again; 0: none.
+int64_t unit_of(const View& weight) {
+  if (weight.packing == 0) return 1;
+  View plain = matrix_of(weight, 0);
+  plain.packing = 0;
+  return plan_packing(plain).unit_rows;
 }
 
 // The choices, numbered through all tokens, in the order of their experts.
@@ -68,28 +90,33 @@ struct Groups {
   }
 };
 
-// The products of one expert.
+// The products of one expert, or of a slice of its rows.
 class Expert {
  public:
   Expert(const ExpertLinearArgs& args, const int64_t* choices, int64_t count, int64_t expert)
       : args_(args), choices_(choices), count_(count), expert_(expert) {}
 
-  void run(Stream& stream) const {
+  void run(Stream& stream, const Slice& slice = {}) const {
     const bool direct = count_ == 1;  // without copies
+    std::vector<Rows> rows;
+    for (const ExpertPart& part : args_.parts) rows.push_back(rows_of(part, slice));
     Buffers at;
-    if (!direct) at = reserve();
+    if (!direct) at = reserve(rows);
     std::vector<LinearPart> parts;
     for (size_t i = 0; i < args_.parts.size(); ++i) {
+      if (rows[i].count == 0) continue;
       const ExpertPart& part = args_.parts[i];
-      std::byte* y = direct ? row_of(part.y, choices_[0]) : at.results[i];
-      parts.push_back({.weight = matrix_of(part.weight, expert_),
-                       .bias = bias_of(part),
-                       .y = rows_at(part.y, y, count_)});
+      std::byte* const y =
+          direct ? row_of(part.y, choices_[0]) + bytes_of(part, rows[i].first) : at.results[i];
+      parts.push_back({.weight = weight_of(part, rows[i]),
+                       .bias = bias_of(part, rows[i]),
+                       .y = result_at(part.y, y, rows[i].count)});
     }
+    if (parts.empty()) return;
     const View x = rows_at(args_.x, direct ? x_row(0) : gather(at.x), count_);
     run_first(cpu_kernels().linear, LinearArgs{.x = x, .parts = parts}, stream);
     if (direct) return;
-    for (size_t i = 0; i < parts.size(); ++i) scatter(parts[i].y, args_.parts[i].y);
+    for (size_t i = 0; i < args_.parts.size(); ++i) scatter(at.results[i], args_.parts[i], rows[i]);
   }
 
  private:
@@ -98,29 +125,58 @@ class Expert {
     std::vector<std::byte*> results;
   };
 
-  Buffers reserve() const {
-    static thread_local Scratch scratch;
-    Carver counter(nullptr);
-    carve(counter);
-    Carver carver(scratch.reserve(counter.used()));
-    return carve(carver);
+  struct Rows {
+    int64_t first, count;  // of the expert's matrix
+  };
+
+  static Rows rows_of(const ExpertPart& part, const Slice& slice) {
+    const int64_t rows = part.weight.size(1);
+    if (slice.count == 1) return {0, rows};
+    const int64_t unit = unit_of(part.weight), first = slice.begin(rows, unit);
+    return {first, slice.next().begin(rows, unit) - first};
   }
 
-  Buffers carve(Carver& carver) const {
+  static int64_t bytes_of(const ExpertPart& part, int64_t columns) {
+    return columns * info(part.y.dtype).block_bytes;
+  }
+
+  View weight_of(const ExpertPart& part, const Rows& rows) const {
+    View out = matrix_of(part.weight, expert_);
+    out.data = out.as<std::byte>() + bytes_of_rows(out, rows.first);
+    out.sizes[0] = rows.count;
+    return out;
+  }
+
+  View result_at(const View& y, void* data, int64_t columns) const {
+    View out = rows_at(y, data, count_);
+    out.sizes[1] = out.strides[0] = columns;
+    return out;
+  }
+
+  Buffers reserve(const std::vector<Rows>& rows) const {
+    static thread_local Scratch scratch;
+    Carver counter(nullptr);
+    carve(counter, rows);
+    Carver carver(scratch.reserve(counter.used()));
+    return carve(carver, rows);
+  }
+
+  Buffers carve(Carver& carver, const std::vector<Rows>& rows) const {
     Buffers out{.x = carver.take<std::byte>(count_ * bytes_of_row(args_.x)), .results = {}};
-    for (const ExpertPart& part : args_.parts) {
-      out.results.push_back(carver.take<std::byte>(count_ * bytes_of_row(part.y)));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      out.results.push_back(
+          carver.take<std::byte>(count_ * bytes_of(args_.parts[i], rows[i].count)));
     }
     return out;
   }
 
-  View bias_of(const ExpertPart& part) const {
+  View bias_of(const ExpertPart& part, const Rows& rows) const {
     if (!part.bias) return {};
     View bias = part.bias;
     bias.rank = 1;
-    bias.sizes[0] = part.bias.size(1);
+    bias.sizes[0] = rows.count;
     bias.strides[0] = 1;
-    bias.data = row_of(part.bias, expert_);
+    bias.data = row_of(part.bias, expert_) + rows.first * info(part.bias.dtype).block_bytes;
     return bias;
   }
 
@@ -137,10 +193,11 @@ class Expert {
     return to;
   }
 
-  void scatter(const View& from, const View& to) const {
-    const auto bytes = static_cast<size_t>(bytes_of_row(to));
-    for (int64_t i = 0; i < count_; ++i) {
-      std::memcpy(row_of(to, choices_[i]), row_of(from, i), bytes);
+  void scatter(const std::byte* from, const ExpertPart& part, const Rows& rows) const {
+    const auto bytes = static_cast<size_t>(bytes_of(part, rows.count));
+    const int64_t column = bytes_of(part, rows.first);
+    for (int64_t i = 0; i < count_; ++i, from += bytes) {
+      std::memcpy(row_of(part.y, choices_[i]) + column, from, bytes);
     }
   }
 
@@ -150,11 +207,27 @@ class Expert {
   int64_t expert_;
 };
 
-// A thread takes such an expert for itself: shared out, its work would end before all have begun.
-bool are_small(const ExpertLinearArgs& args) {
-  int64_t numbers = 0;
-  for (const ExpertPart& part : args.parts) numbers += part.weight.size(1) * part.weight.size(2);
-  return args.ids.numel() <= kFewChoices && numbers <= kSmallExpert;
+// Slices of each chosen expert: threads meet once for all experts, not once for each, and each
+// takes a few slices. 1: experts are so large, or so many rows are for each, that threads share
+// the work of one after another.
+struct Shares {
+  int64_t slices = 1;
+  bool at_once = false;
+};
+
+Shares shares_of(const ExpertLinearArgs& args, int64_t experts) {
+  if (args.ids.numel() > kFewChoices) return {};
+  int64_t bytes = 0, units = std::numeric_limits<int64_t>::max();
+  for (const ExpertPart& part : args.parts) {
+    const View matrix = matrix_of(part.weight, 0);
+    bytes += bytes_of_rows(matrix, matrix.size(0));
+    const int64_t unit = unit_of(part.weight);
+    units = std::min(units, unit == 0 ? 1 : (matrix.size(0) + unit - 1) / unit);
+  }
+  const int64_t wanted =
+      (kSlicesPerThread * ThreadPool::shared().threads() + experts - 1) / experts;
+  return {.slices = std::clamp<int64_t>(std::min(wanted, bytes / kSliceBytes), 1, units),
+          .at_once = true};
 }
 
 void run_linear(const ExpertLinearArgs& args, Stream& stream) {
@@ -165,20 +238,22 @@ void run_linear(const ExpertLinearArgs& args, Stream& stream) {
     const auto at = static_cast<size_t>(e);
     if (groups.starts[at + 1] > groups.starts[at]) chosen.push_back(e);
   }
-  const auto run = [&](int64_t e) {
+  const auto run = [&](int64_t e, const Slice& slice) {
     const int64_t first = groups.starts[static_cast<size_t>(e)];
     const int64_t count = groups.starts[static_cast<size_t>(e) + 1] - first;
-    Expert(args, groups.choices.data() + first, count, e).run(stream);
+    Expert(args, groups.choices.data() + first, count, e).run(stream, slice);
   };
-  if (!are_small(args)) {
-    for (const int64_t e : chosen) run(e);
+  const Shares shares = shares_of(args, std::ssize(chosen));
+  if (!shares.at_once) {
+    for (const int64_t e : chosen) run(e, {});
     return;
   }
-  ThreadPool::shared().parallel_for(std::ssize(chosen), 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) {
-      run(chosen[static_cast<size_t>(i)]);
-    }
-  });
+  ThreadPool::shared().parallel_for(
+      std::ssize(chosen) * shares.slices, 1, [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i) {
+          run(chosen[static_cast<size_t>(i / shares.slices)], {i % shares.slices, shares.slices});
+        }
+      });
 }
 
 float widened(float x) {

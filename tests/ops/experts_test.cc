@@ -99,42 +99,58 @@ TEST(ExpertErrors, SumAndPack) {
                [&] { pack_experts(0, [](int64_t) { return tensor({4, 8}); }); });
 }
 
-// A packed stack gives the results of each token's experts as separate layers. Every expert and
-// layer has 16 rows or more: with fewer, a CPU with tiles rounds x differently.
-TEST(Experts, PackedStackIsItsLayers) {
-  constexpr int64_t kTokens = 41, kChosen = 3, kExperts = 5, kOut = 37, kIn = 256;
-  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_k,
-                           DType::mxfp4, DType::iq4_xs, DType::iq2_s, DType::nvfp4}) {
-    uint64_t state = 5;
-    const Tensor x = random_tensor({kTokens, kIn}, DType::f32, state);
-    const Tensor bias = random_tensor({kExperts, kOut}, DType::f32, state);
-    std::vector<Tensor> matrices;
-    for (int64_t e = 0; e < kExperts; ++e) {
-      matrices.push_back(random_tensor({kOut, kIn}, type, state));
-    }
-    std::vector<int32_t> ids;
-    for (int32_t i = 0; i < kTokens * kChosen; ++i) ids.push_back(i * 11 % 7 % 5);
-    const auto matrix = [&](int64_t e) { return matrices[static_cast<size_t>(e)]; };
-    const Tensor id_tensor = from_host<int32_t>(ids, {kTokens, kChosen}, cpu());
-    for (const ExpertLayout layout : {ExpertLayout::packed, ExpertLayout::plain}) {
-      const LinearWeights stack{pack_experts(kExperts, matrix, layout), bias};
-      EXPECT_EQ(stack.weight.packing() != 0, layout == ExpertLayout::packed) << name(type);
-      const LinearWeights* const layers[] = {&stack};
-      const std::vector<float> got = expert_linear(x, id_tensor, layers)[0].to_host<float>();
-      for (int64_t i = 0; i < kTokens * kChosen; ++i) {
-        const int64_t e = ids[static_cast<size_t>(i)];
-        const Tensor weight = layout == ExpertLayout::packed ? pack_weight(matrix(e)) : matrix(e);
-        const Tensor own = contiguous(bias.slice(Axis{0}, e, 1)).reshape({kOut});
-        const std::vector<float> want = linear(x, weight, own).to_host<float>();
-        for (int64_t o = 0; o < kOut; ++o) {
-          // Kernels of other numbers of rows may add up, or round to bf16, differently.
-          const float allowed = type == DType::bf16 ? 0.5f : 2e-3f;
-          const size_t place = static_cast<size_t>(i / kChosen * kOut + o);
-          ASSERT_NEAR(got[static_cast<size_t>(i * kOut + o)], want[place], allowed)
-              << name(type) << " choice " << i << " output " << o;
-        }
+struct StackCase {
+  int64_t tokens, chosen, out, in;
+};
+
+// A stack must give the results of each token's experts as separate layers.
+void expect_layers(const StackCase& c, DType type) {
+  constexpr int64_t kExperts = 5;
+  uint64_t state = 5;
+  const Tensor x = random_tensor({c.tokens, c.in}, DType::f32, state);
+  const Tensor bias = random_tensor({kExperts, c.out}, DType::f32, state);
+  std::vector<Tensor> matrices;
+  for (int64_t e = 0; e < kExperts; ++e) {
+    matrices.push_back(random_tensor({c.out, c.in}, type, state));
+  }
+  std::vector<int32_t> ids;
+  for (int32_t i = 0; i < c.tokens * c.chosen; ++i) ids.push_back(i * 11 % 7 % 5);
+  const auto matrix = [&](int64_t e) { return matrices[static_cast<size_t>(e)]; };
+  const Tensor id_tensor = from_host<int32_t>(ids, {c.tokens, c.chosen}, cpu());
+  for (const ExpertLayout layout : {ExpertLayout::packed, ExpertLayout::plain}) {
+    const LinearWeights stack{pack_experts(kExperts, matrix, layout), bias};
+    EXPECT_EQ(stack.weight.packing() != 0, layout == ExpertLayout::packed) << name(type);
+    const LinearWeights* const layers[] = {&stack};
+    const std::vector<float> got = expert_linear(x, id_tensor, layers)[0].to_host<float>();
+    for (int64_t i = 0; i < c.tokens * c.chosen; ++i) {
+      const int64_t e = ids[static_cast<size_t>(i)];
+      const Tensor weight = layout == ExpertLayout::packed ? pack_weight(matrix(e)) : matrix(e);
+      const Tensor own = contiguous(bias.slice(Axis{0}, e, 1)).reshape({c.out});
+      const std::vector<float> want = linear(x, weight, own).to_host<float>();
+      for (int64_t o = 0; o < c.out; ++o) {
+        // Kernels of other numbers of rows may add up, or round to bf16, differently.
+        const float allowed = type == DType::bf16 ? 0.5f : 2e-3f;
+        const auto place = static_cast<size_t>(i / c.chosen * c.out + o);
+        ASSERT_NEAR(got[static_cast<size_t>(i * c.out + o)], want[place], allowed)
+            << name(type) << " choice " << i << " output " << o;
       }
     }
+  }
+}
+
+// Every expert and layer has 16 rows or more: with fewer, a CPU with tiles rounds x differently.
+TEST(Experts, PackedStackIsItsLayers) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_k,
+                           DType::mxfp4, DType::iq4_xs, DType::iq2_s, DType::nvfp4}) {
+    expect_layers({.tokens = 41, .chosen = 3, .out = 37, .in = 256}, type);
+  }
+}
+
+// So large that threads share an expert's rows, which end within a panel.
+TEST(Experts, SlicesOfAnExpertAreItsRows) {
+  for (const DType type : {DType::f32, DType::f16, DType::q8_0, DType::q4_k, DType::mxfp4}) {
+    expect_layers({.tokens = 1, .chosen = 1, .out = 709, .in = 768}, type);
+    expect_layers({.tokens = 1, .chosen = 3, .out = 709, .in = 768}, type);
   }
 }
 
