@@ -296,9 +296,25 @@ class Bench {
     results_.push_back(repeat(cat("pp", tokens), options_.repetitions,
                               [&] { return time_prompt(setting(), tokens, chunk); }));
     results_.back().prompt = tokens;
-    set_limit(token_.operations(), [&](Result& of, const HardwareLimits& limits) {
+    const auto set = [&](Result& of, const HardwareLimits& limits) {
       set_prompt_limit(of, model_, token_, limits);
-    });
+    };
+    double moved = 0;
+    for (int64_t at = 0; at < tokens; at += chunk) {
+      moved += static_cast<double>(model_.model->visiting_bytes(std::min(chunk, tokens - at)));
+    }
+    if (moved == 0) return set_limit(token_.operations(), set);
+    set(results_.back(), limits_);
+    set_bus_limit(results_.back(), moved / tokens);
+  }
+
+  // The device computes one layer while it is sent the next one's experts.
+  void set_bus_limit(Result& result, double bytes_per_token) {
+    if (bus_ == 0) bus_ = measure_bus(*model_.device);
+    const double limit = bus_ / bytes_per_token;
+    if (limit >= result.limit) return;
+    result.limit = limit;
+    result.limit_name = "the bus to the device";
   }
 
   // Of the last result. set: sets the limit of one device for all of a token's work.
@@ -327,6 +343,7 @@ class Bench {
   const int64_t vocab_;
   const TokenWork token_;
   std::optional<DType> kv_dtype_;
+  double bus_ = 0;  // bytes per second; 0: not measured
   std::vector<engine::LoraSlot> lora_;
   std::optional<engine::Stepper> stepper_;
   HardwareLimits limits_;

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include "backends/cpu/peak.h"
 #include "rbee/ops/linear.h"
 #include "rbee/ops/random.h"
+#include "rbee/tensor/host_buffer.h"
 #include "rbee/tensor/tensor.h"
 
 namespace rbee::tools {
@@ -83,6 +85,18 @@ Unit HardwareLimits::unit_for(std::string_view type) const {
     return parts.operations_per_second > f32.operations_per_second ? parts : f32;
   }
   return int8_ops > 0 ? Unit{int8_ops, "int8 arithmetic"} : f32;
+}
+
+double measure_bus(Device& device) {
+  constexpr size_t kBytes = size_t{64} << 20;
+  HostBuffer from;
+  from.reserve(device, kBytes);
+  std::memset(from.as<std::byte>(), 1, kBytes);
+  const Tensor to = empty({int64_t{kBytes}}, DType::u8, device);
+  return static_cast<double>(kBytes) / fastest(device, 4, [&] {
+           device.copy(to.buffer()->data(), from.as<std::byte>(), kBytes, CopyKind::host_to_device,
+                       device.default_stream());
+         });
 }
 
 HardwareLimits measure_limits(Device& device, int threads, double weight_bytes) {

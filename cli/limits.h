@@ -25,6 +25,9 @@ struct HardwareLimits {
   Unit unit_for(std::string_view type) const;
 };
 
+// Bytes per second from page-locked memory to the device; takes about a second.
+double measure_bus(Device& device);
+
 // Takes some seconds. threads: for a CPU, 0 = one for each core. weight_bytes: bytes read for one
 // token.
 HardwareLimits measure_limits(Device& device, int threads, double weight_bytes);

@@ -164,7 +164,10 @@ engine::TextModelOptions text_model_options(const ModelOptions& options, bool on
   }
   cpu::set_thread_count(workers::threads_of_rank(group_place, options.threads));
   engine::TextModelOptions load_options{
-      .mmproj = options.mmproj, .context = options.context, .model_id = options.model_id};
+      .mmproj = options.mmproj,
+      .context = options.context,
+      .op_offload_min_batch = options.gpu_layers.op_offload_min_batch,
+      .model_id = options.model_id};
   engine::PlaceWanted wanted{.gpu_layers = options.gpu_layers.count(),
                              .cpu_moe_layers = options.gpu_layers.experts(),
                              .one_device = one_device};

@@ -62,6 +62,8 @@ nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn:
   check(layers >= 0, "cpu_moe_layers", layers, " is negative");
   check(layers == 0 || options.host != nullptr, "cpu_moe_layers",
         "no device is given for the experts on the host");
+  check(options.op_offload_min_batch >= 0, "op_offload_min_batch", options.op_offload_min_batch,
+        " is negative");
   return {.device = options.device,
           .names = names,
           .ignored = ignored,
@@ -70,6 +72,7 @@ nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn:
           .activations = options.activations,
           .host = options.host,
           .cpu_moe_layers = layers,
+          .op_offload_min_batch = options.op_offload_min_batch,
           .group = options.group,
           .progress = options.progress};
 }
@@ -135,6 +138,8 @@ Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, cons
   }
   if (weights.wants_output()) take_output(weights);
   weights.finish();
+  visitors_ = weights.weight_stream();
+  min_visit_ = weights.op_offload_min_batch();
   figures_ = weights.figures();
   lora_targets_ = weights.lora_targets();
 }
@@ -172,6 +177,11 @@ void Decoder::run_layers(nn::Residual& x, const ForwardBatch& batch, nn::KvCache
     (*blocks_[static_cast<size_t>(layer)])(x, step);
     if (batch.on_layer) batch.on_layer(layer, x.value());
   }
+}
+
+int64_t Decoder::visiting_bytes(int64_t tokens) const {
+  const bool visit = visitors_ && visitors_->started() && tokens >= min_visit_;
+  return visit ? visitors_->bytes() : 0;
 }
 
 int64_t Decoder::cpu_moe_layers() const {

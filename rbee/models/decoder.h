@@ -64,6 +64,7 @@ class Decoder final : public LanguageModel {
   nn::SplitVocabulary vocabulary() const override { return vocabulary_; }
   HostLayers host_layers() const override { return host_; }
   int64_t cpu_moe_layers() const override;
+  int64_t visiting_bytes(int64_t tokens) const override;
   Tensor run_host_layers(const ForwardBatch& batch, nn::KvCache& cache) const override;
   const PictureEncoder* pictures() const override { return pictures_.get(); }
   std::span<const nn::LoraTarget> lora_targets() const override { return lora_targets_; }
@@ -98,6 +99,8 @@ class Decoder final : public LanguageModel {
   nn::Linear output_;
   std::vector<nn::LoraTarget> lora_targets_;
   nn::WeightFigures figures_;
+  std::shared_ptr<const WeightStream> visitors_;  // experts; null: none leave the host
+  int64_t min_visit_ = 0;                         // tokens
 };
 
 // Where each layer of a model is.

@@ -36,6 +36,7 @@ Moe::Moe(const WeightScope& layer, const MoeSpec& spec)
   } else {
     take_experts(stacks);
   }
+  if (trip_) take_visitors(layer, stacks);
   if (spec.choice_bias) {
     const std::vector<float> bias =
         layer.is_gguf() ? (layer / "exp_probs_b").values("bias", spec.experts)
@@ -65,10 +66,10 @@ void Moe::take_scales(const WeightScope& layer) {
     constexpr auto kNone = static_cast<float>(1 / kInputScale);
     gate.resize(static_cast<size_t>(experts), kNone);
     up.resize(static_cast<size_t>(experts), kNone);
-    gate_scales_ = cast(on_device(gate, {experts, 1}), layer.activations());
-    up_scales_ = cast(on_device(up, {experts, 1}), layer.activations());
+    experts_.gate_scales = cast(on_device(gate, {experts, 1}), layer.activations());
+    experts_.up_scales = cast(on_device(up, {experts, 1}), layer.activations());
   }
-  if (!down.empty()) down_scales_ = on_device(down, {experts});
+  if (!down.empty()) experts_.down_scales = on_device(down, {experts});
 }
 
 void Moe::take_experts(const WeightScope& layer) {
@@ -78,9 +79,9 @@ void Moe::take_experts(const WeightScope& layer) {
   MatrixCut rows, inputs;
   columns_ = ffn_columns(layer / "ffn_down_exps", spec_.ffn_dim);
   if (columns_.count < spec_.ffn_dim) rows.rows = inputs.inputs = columns_;
-  gate_.weight = (layer / "ffn_gate_exps").experts("weight", in, rows);
-  up_.weight = (layer / "ffn_up_exps").experts("weight", in, rows);
-  down_.weight = (layer / "ffn_down_exps").experts("weight", out, inputs);
+  experts_.gate.weight = (layer / "ffn_gate_exps").experts("weight", in, rows);
+  experts_.up.weight = (layer / "ffn_up_exps").experts("weight", in, rows);
+  experts_.down.weight = (layer / "ffn_down_exps").experts("weight", out, inputs);
 }
 
 Tensor Moe::own_columns(const Tensor& x) const {
@@ -93,48 +94,82 @@ void Moe::take_biased_experts(const WeightScope& layer) {
   const int64_t experts = spec_.experts, ffn = spec_.ffn_dim;
   if (layer.is_gguf()) {
     take_experts(layer);
-    if (gate_scales_.defined() || down_scales_.defined()) {
+    if (experts_.gate_scales.defined() || experts_.down_scales.defined()) {
       fail(Code::unsupported, "load", "the experts of ", layer.role(), " have biases and, ",
            "in NVFP4, scales, which is not read");
     }
-    gate_.bias = own_columns((layer / "ffn_gate_exps").array("bias", {experts, ffn}));
-    up_.bias = own_columns((layer / "ffn_up_exps").array("bias", {experts, ffn}));
-    down_.bias = (layer / "ffn_down_exps").array("bias", {experts, spec_.dim});
+    experts_.gate.bias = own_columns((layer / "ffn_gate_exps").array("bias", {experts, ffn}));
+    experts_.up.bias = own_columns((layer / "ffn_up_exps").array("bias", {experts, ffn}));
+    experts_.down.bias = (layer / "ffn_down_exps").array("bias", {experts, spec_.dim});
   } else {
     const WeightScope all = layer / "experts";
     columns_ = layer.group().share.range(ffn, info(DType::mxfp4).block_size);
     MatrixCut rows, inputs;
     if (columns_.count < ffn) rows.rows = inputs.inputs = columns_;
-    gate_.weight = all.mxfp4_experts("gate_up_proj", {experts, ffn, spec_.dim}, 0, 2, rows);
-    up_.weight = all.mxfp4_experts("gate_up_proj", {experts, ffn, spec_.dim}, 1, 2, rows);
-    down_.weight = all.mxfp4_experts("down_proj", {experts, spec_.dim, ffn}, 0, 1, inputs);
+    experts_.gate.weight = all.mxfp4_experts("gate_up_proj", {experts, ffn, spec_.dim}, 0, 2, rows);
+    experts_.up.weight = all.mxfp4_experts("gate_up_proj", {experts, ffn, spec_.dim}, 1, 2, rows);
+    experts_.down.weight = all.mxfp4_experts("down_proj", {experts, spec_.dim, ffn}, 0, 1, inputs);
     const Tensor both =
         all.array("gate_up_proj_bias", {experts, 2 * ffn}).reshape({experts, ffn, 2});
     const auto part = [&](int64_t first) {
       return own_columns(contiguous(both.slice(Axis{2}, first, 1)).reshape({experts, ffn}));
     };
-    gate_.bias = part(0);
-    up_.bias = part(1);
-    down_.bias = all.array("down_proj_bias", {experts, spec_.dim});
+    experts_.gate.bias = part(0);
+    experts_.up.bias = part(1);
+    experts_.down.bias = all.array("down_proj_bias", {experts, spec_.dim});
   }
   // The sum over the ranks has it once.
-  if (columns_.first > 0 || columns_.count == 0) down_.bias = {};
+  if (columns_.first > 0 || columns_.count == 0) experts_.down.bias = {};
   take_limits(layer);
 }
 
 void Moe::take_limits(const WeightScope& layer) {
   const float limits[] = {spec_.swiglu_limit, -spec_.swiglu_limit};
   const Tensor both = cast(from_host<float>(limits, {2}, layer.device()), layer.activations());
-  limit_ = both.slice(Axis{0}, 0, 1);
-  lower_limit_ = both.slice(Axis{0}, 1, 1);
+  experts_.limit = both.slice(Axis{0}, 0, 1);
+  experts_.lower_limit = both.slice(Axis{0}, 1, 1);
 }
 
-Tensor Moe::activated(const Tensor& gate, const Tensor& up) const {
-  if (!limit_.defined()) return gated(spec_.activation, gate, up);
+void Moe::take_visitors(const WeightScope& layer, const WeightScope& stacks) {
+  // The stored form of Hugging Face's MXFP4 is not that of kernels.
+  if (!layer.is_gguf() && spec_.swiglu_limit > 0) return;
+  stream_ = layer.weight_stream();
+  if (!stream_) return;
+  const int64_t experts = spec_.experts, ffn = spec_.ffn_dim, dim = spec_.dim;
+  const std::array<std::string_view, 3> leaves{"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"};
+  const std::array<Shape, 3> shapes{
+      Shape{experts, ffn, dim}, {experts, ffn, dim}, {experts, dim, ffn}};
+  std::array<std::vector<Tensor>, 3> parts;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    parts[i] = (stacks / leaves[i]).mapped_experts("weight", shapes[i]);
+    if (parts[i].empty()) return stream_.reset();
+  }
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const DType dtype = parts[i].front().dtype();
+    const size_t index = stream_->add(std::move(parts[i]), shapes[i], dtype);
+    if (i == 0) first_visitor_ = index;
+  }
+  min_visit_ = layer.op_offload_min_batch();
+  const auto there = [&](const Tensor& x, DType dtype) {
+    return x.defined() ? cast(x.to(layer.device()), dtype) : x;
+  };
+  const DType activations = layer.activations();
+  visitors_ = {.gate = {.weight = {}, .bias = there(experts_.gate.bias, activations)},
+               .up = {.weight = {}, .bias = there(experts_.up.bias, activations)},
+               .down = {.weight = {}, .bias = there(experts_.down.bias, activations)},
+               .gate_scales = there(experts_.gate_scales, activations),
+               .up_scales = there(experts_.up_scales, activations),
+               .down_scales = there(experts_.down_scales, DType::f32),
+               .limit = there(experts_.limit, activations),
+               .lower_limit = there(experts_.lower_limit, activations)};
+}
+
+Tensor Moe::activated(const Experts& experts, const Tensor& gate, const Tensor& up) const {
+  if (!experts.limit.defined()) return gated(spec_.activation, gate, up);
   const Tensor clamped =
-      binary(BinaryOp::maximum, binary(BinaryOp::minimum, up, limit_), lower_limit_);
+      binary(BinaryOp::maximum, binary(BinaryOp::minimum, up, experts.limit), experts.lower_limit);
   return affine(clamped, 1, 1) *
-         unary(UnaryOp::quick_gelu, binary(BinaryOp::minimum, gate, limit_));
+         unary(UnaryOp::quick_gelu, binary(BinaryOp::minimum, gate, experts.limit));
 }
 
 Tensor Moe::shared(const LayerInput& x) const {
@@ -143,37 +178,55 @@ Tensor Moe::shared(const LayerInput& x) const {
   return spec_.shared_is_gated ? y * unary(UnaryOp::sigmoid, shared_gate_(x.x)) : y;
 }
 
-// With the scales of what they multiply.
-Tensor Moe::weights_of(const Routing& routing) const {
-  if (!down_scales_.defined()) return routing.weights;
-  const Tensor choices = routing.ids.reshape({routing.ids.numel()});
-  return routing.weights *
-         index_select(down_scales_, Axis{0}, choices).reshape(routing.weights.shape());
-}
-
-Tensor Moe::chosen(const Tensor& x, const Routing& routing) const {
-  if (columns_.count == 0) return zeros({x.dim(0), spec_.dim}, x.dtype(), x.device());
-  const std::array<const LinearWeights*, 2> gate_and_up{&gate_, &up_};
-  const bool scaled = gate_scales_.defined();
+Tensor Moe::hidden(const Experts& experts, const Tensor& x, const Routing& routing) const {
+  const std::array<const LinearWeights*, 2> gate_and_up{&experts.gate, &experts.up};
+  const bool scaled = experts.gate_scales.defined();
   std::vector<Tensor> parts =
       expert_linear(scaled ? affine(x, kInputScale, 0) : x, routing.ids, gate_and_up);
   if (scaled) {
     const Tensor choices = routing.ids.reshape({routing.ids.numel()});
-    parts[0] = parts[0] * index_select(gate_scales_, Axis{0}, choices);
-    parts[1] = parts[1] * index_select(up_scales_, Axis{0}, choices);
+    parts[0] = parts[0] * index_select(experts.gate_scales, Axis{0}, choices);
+    parts[1] = parts[1] * index_select(experts.up_scales, Axis{0}, choices);
   }
-  Tensor hidden = activated(parts[0], parts[1]);
-  if (down_scales_.defined()) hidden = affine(hidden, kInputScale, 0);
-  const std::array<const LinearWeights*, 1> down{&down_};
-  const Tensor each = expert_linear(hidden, routing.ids, down).front();
-  return expert_sum(each, weights_of(routing));
+  return activated(experts, parts[0], parts[1]);
+}
+
+Tensor Moe::sum(const Experts& experts, const Tensor& hidden, const Routing& routing) {
+  const bool scaled = experts.down_scales.defined();
+  const std::array<const LinearWeights*, 1> down{&experts.down};
+  const Tensor each =
+      expert_linear(scaled ? affine(hidden, kInputScale, 0) : hidden, routing.ids, down).front();
+  if (!scaled) return expert_sum(each, routing.weights);
+  const Tensor choices = routing.ids.reshape({routing.ids.numel()});
+  const Tensor scales = index_select(experts.down_scales, Axis{0}, choices);
+  return expert_sum(each, routing.weights * scales.reshape(routing.weights.shape()));
+}
+
+Tensor Moe::chosen(const Tensor& x, const Routing& routing) const {
+  if (columns_.count == 0) return zeros({x.dim(0), spec_.dim}, x.dtype(), x.device());
+  return sum(experts_, hidden(experts_, x, routing), routing);
+}
+
+Tensor Moe::chosen_of_visitors(const Tensor& x, const Routing& routing) const {
+  WeightStream::Turn turn(*stream_);
+  Experts experts = visitors_;
+  experts.gate.weight = turn.take(first_visitor_);
+  experts.up.weight = turn.take(first_visitor_ + 1);
+  const Tensor rows = hidden(experts, x, routing);
+  turn.give_back();
+  experts.down.weight = turn.take(first_visitor_ + 2);
+  return sum(experts, rows, routing);
+}
+
+bool Moe::visit(const Tensor& x) const {
+  return stream_ != nullptr && stream_->started() && x.dim(0) >= min_visit_;
 }
 
 Tensor Moe::partial(const LayerInput& input) const {
   const Tensor& x = input.x;
   const Routing routing = route_experts(cast(router_(x), DType::f32), spec_.route);
-  if (trip_ == nullptr) {
-    const Tensor y = chosen(x, routing);
+  if (trip_ == nullptr || visit(x)) {
+    const Tensor y = trip_ == nullptr ? chosen(x, routing) : chosen_of_visitors(x, routing);
     return shared_.empty() ? y : y + shared(input);
   }
   const std::array<Tensor, 3> there{x, routing.ids, routing.weights};

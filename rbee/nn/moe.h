@@ -6,6 +6,7 @@
 #include "rbee/nn/mlp.h"
 #include "rbee/ops/experts.h"
 #include "rbee/tensor/host_trip.h"
+#include "rbee/tensor/weight_stream.h"
 
 namespace rbee::nn {
 
@@ -40,32 +41,49 @@ class Moe {
   // This rank's part of the sum over group(); with a rank alone, the result.
   Tensor partial(const LayerInput& x) const;
   const GroupView& group() const { return group_; }
-  // Whether the layer's device has its experts on the host, which computes them in f32.
+  // Whether the layer's device has its experts on the host, which computes them in f32, but in
+  // steps of WeightOptions::op_offload_min_batch tokens or more.
   bool on_host() const { return trip_ != nullptr; }
 
  private:
+  // What computes experts, on one device.
+  struct Experts {
+    LinearWeights gate, up, down;   // (experts, out, in)
+    Tensor gate_scales, up_scales;  // (experts, 1) as activations; undefined: no scales
+    Tensor down_scales;             // (experts) f32, likewise
+    Tensor limit, lower_limit;      // (1): of swiglu_limit
+  };
+
   void take_experts(const WeightScope& layer);
   void take_biased_experts(const WeightScope& layer);
   void take_limits(const WeightScope& layer);
   // Of (experts, ffn_dim) those of the rank's columns.
   Tensor own_columns(const Tensor& x) const;
   void take_scales(const WeightScope& layer);
-  Tensor weights_of(const Routing& routing) const;
-  Tensor activated(const Tensor& gate, const Tensor& up) const;
+  // Makes ready for steps whose experts come to the layer's device.
+  void take_visitors(const WeightScope& layer, const WeightScope& stacks);
+  bool visit(const Tensor& x) const;
   Tensor shared(const LayerInput& x) const;
-  // The sum of the chosen experts, computed where they are.
+  // The products of gate and up, made one.
+  Tensor hidden(const Experts& experts, const Tensor& x, const Routing& routing) const;
+  Tensor activated(const Experts& experts, const Tensor& gate, const Tensor& up) const;
+  static Tensor sum(const Experts& experts, const Tensor& hidden, const Routing& routing);
+  // The sum of the chosen experts, computed where they are, or where they come to.
   Tensor chosen(const Tensor& x, const Routing& routing) const;
+  Tensor chosen_of_visitors(const Tensor& x, const Routing& routing) const;
 
   MoeSpec spec_;
   group::Range columns_;  // of the experts' hidden rows, that the rank has
   GroupView group_;
   Linear router_, shared_gate_;
-  LinearWeights gate_, up_, down_;  // (experts, out, in)
-  Tensor gate_scales_, up_scales_;  // (experts, 1) as activations; undefined: no scales
-  Tensor down_scales_;              // (experts) f32, likewise
-  Tensor limit_, lower_limit_;      // (1): of swiglu_limit
+  Experts experts_;
   std::vector<Mlp> shared_;         // one or none
   std::shared_ptr<HostTrip> trip_;  // null: the experts are on the layer's device
+  // Null: they do not leave the host. The stream has their gates at first_visitor_, then up, down.
+  std::shared_ptr<WeightStream> stream_;
+  size_t first_visitor_ = 0;
+  int64_t min_visit_ = 0;  // tokens
+  Experts visitors_;       // without weights
 };
 
 }  // namespace rbee::nn

@@ -269,6 +269,23 @@ Tensor WeightReader::expert(const std::string& name, int64_t index, const Shape&
   return place(part, part.shape);
 }
 
+std::vector<Tensor> WeightReader::mapped_experts(const std::string& name,
+                                                 const Shape& shape) const {
+  const bool alone = is_one_of_each(name);
+  const Shape each = alone ? Shape{shape[1], shape[2]} : shape;
+  std::vector<Tensor> out;
+  for (int64_t index = 0; index < (alone ? shape[0] : 1); ++index) {
+    const io::TensorEntry& entry = find(alone ? name_of_each(name, index) : name, each);
+    const bool whole_blocks = shape[2] % info(entry.dtype).block_size == 0;
+    if (entry.integers || io::is_fp8(entry) || !usable(entry.dtype) || !whole_blocks) return {};
+    if (!out.empty() && out.front().dtype() != entry.dtype) return {};
+    const std::shared_ptr<const void> file = entry.file;
+    out.push_back(
+        from_memory(entry.data, each, entry.dtype, *options_.device, file ? file : entry.owner));
+  }
+  return out;
+}
+
 Mxfp4Stack WeightReader::mxfp4_stack(const std::string& name, const Shape& shape, int64_t first,
                                      int64_t step) const {
   constexpr int64_t kGroup = 32, kCodeBytes = 16;

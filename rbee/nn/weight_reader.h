@@ -90,6 +90,9 @@ class WeightReader {
   // has a '#'. `cut`: the part of that matrix. Throws unsupported if a patch touches it.
   Tensor expert(const std::string& name, int64_t index, const Shape& shape, const MatrixCut& cut,
                 PagesInUse& pages) const;
+  // The matrices of expert() in the file, parts of a WeightStream's weight; none if they are not
+  // there as kernels read them.
+  std::vector<Tensor> mapped_experts(const std::string& name, const Shape& shape) const;
   // `name`_blocks and `name`_scales. Throws as expert() does.
   Mxfp4Stack mxfp4_stack(const std::string& name, const Shape& shape, int64_t first,
                          int64_t step) const;

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "rbee/core/log.h"
 #include "rbee/nn/lora.h"
 #include "rbee/nn/weight_packer.h"
 #include "rbee/nn/weight_stash.h"
@@ -15,6 +16,24 @@ WeightOptions host_options(WeightOptions options) {
   options.device = options.host;
   options.activations = DType::f32;
   return options;
+}
+
+// Pages that do not stay in memory would come from the disk for every prompt.
+void start(WeightStream& stream, const Device& host) {
+  if (stream.started() || stream.bytes() == 0) return;
+  const auto stay = [&](const char* why) {
+    log(LogLevel::info, cat("the CPU computes the experts of large steps too: ", why),
+        {{"bytes", cat(stream.bytes())},
+         {"free_bytes", cat(host.memory().free)},
+         {"device_bytes", cat(stream.device_bytes())}});
+  };
+  if (stream.bytes() > host.memory().free) return stay("memory has no room for the file's pages");
+  try {
+    stream.start();
+  } catch (const Error& error) {
+    if (error.code() != Code::out_of_memory) throw;
+    stay("the device has no room for a layer's experts");
+  }
 }
 
 }  // namespace
@@ -48,6 +67,7 @@ struct WeightScope::State {
   std::optional<Place> host;
   std::vector<LoraTarget> lora_targets;
   std::shared_ptr<HostTrip> trip;
+  std::shared_ptr<WeightStream> stream;
 };
 
 WeightScope::WeightScope(const io::Checkpoint& checkpoint, const WeightOptions& options) {
@@ -84,6 +104,18 @@ std::shared_ptr<HostTrip> WeightScope::host_trip() const {
     state_->trip = std::make_shared<HostTrip>(*state_->options.device, *state_->options.host);
   }
   return state_->trip;
+}
+
+std::shared_ptr<WeightStream> WeightScope::weight_stream() const {
+  const WeightOptions& options = state_->options;
+  if (!state_->stream && options.op_offload_min_batch > 0 && options.host != nullptr) {
+    state_->stream = std::make_shared<WeightStream>(*options.device);
+  }
+  return state_->stream;
+}
+
+int64_t WeightScope::op_offload_min_batch() const {
+  return state_->options.op_offload_min_batch;
 }
 
 std::string WeightScope::name(std::string_view leaf) const {
@@ -260,6 +292,10 @@ Tensor WeightScope::experts(std::string_view leaf, const Shape& shape, const Mat
   });
 }
 
+std::vector<Tensor> WeightScope::mapped_experts(std::string_view leaf, const Shape& shape) const {
+  return place_->reader.mapped_experts(name(leaf), shape);
+}
+
 Tensor WeightScope::mxfp4_experts(std::string_view leaf, const Shape& shape, int64_t first,
                                   int64_t step, const MatrixCut& cut) const {
   Mxfp4Stack stack = place_->reader.mxfp4_stack(name(leaf), shape, first, step);
@@ -273,6 +309,7 @@ Tensor WeightScope::mxfp4_experts(std::string_view leaf, const Shape& shape, int
 
 void WeightScope::finish() const {
   state_->books.finish();
+  if (state_->stream) start(*state_->stream, *state_->options.host);
 }
 
 }  // namespace rbee::nn

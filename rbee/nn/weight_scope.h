@@ -15,6 +15,7 @@
 #include "rbee/nn/weight_options.h"
 #include "rbee/nn/weight_reader.h"
 #include "rbee/tensor/host_trip.h"
+#include "rbee/tensor/weight_stream.h"
 
 namespace rbee::nn {
 
@@ -41,6 +42,12 @@ class WeightScope {
   WeightScope for_experts() const;
   // For layers whose experts are on the host; one of all layers.
   std::shared_ptr<HostTrip> host_trip() const;
+
+  // Brings experts from the host to the device, for steps of op_offload_min_batch() tokens and
+  // more; one of all layers. Null: the options want none. finish() starts it if the host has
+  // memory for the files' pages, and says in the log if not.
+  std::shared_ptr<WeightStream> weight_stream() const;
+  int64_t op_offload_min_batch() const;
 
   // The calls below take a leaf, "weight" or "bias". They throw not_found naming a missing tensor
   // and the wanted shape, invalid_argument naming both shapes, and unsupported naming a type that
@@ -93,6 +100,9 @@ class WeightScope {
   // for each expert under a Hugging Face name with '#'. `cut`: only this part of each expert's
   // matrix; of none, the tensor is undefined. Throws unsupported if a patch touches one.
   Tensor experts(std::string_view leaf, const Shape& shape, const MatrixCut& cut = {}) const;
+  // What experts() reads, in place in the file, for WeightStream::add(); none if kernels cannot read
+  // it as it is there.
+  std::vector<Tensor> mapped_experts(std::string_view leaf, const Shape& shape) const;
   // The same from Hugging Face's MXFP4: `leaf`_blocks and `leaf`_scales hold (experts, step * out,
   // in). Takes rows first, first + step, ...
   Tensor mxfp4_experts(std::string_view leaf, const Shape& shape, int64_t first, int64_t step,

@@ -52,6 +52,16 @@ void add_gpu_layer_flags(CLI::App& app, GpuLayerFlags& flags) {
       })
       ->excludes(all)
       ->capture_default_str();
+  CLI::Option* const least =
+      app.add_option("--op-offload-min-batch", flags.op_offload_min_batch,
+                     "Tokens from which on a step takes the experts of --cpu-moe and --n-cpu-moe "
+                     "to the GPU, over the bus, instead of computing them on the CPU; 0 = never")
+          ->check(CLI::Range(int64_t{0}, int64_t{INT32_MAX}))
+          ->capture_default_str();
+  app.add_flag_callback(
+         "--no-op-offload", [&flags] { flags.op_offload_min_batch = 0; },
+         "The same as --op-offload-min-batch 0")
+      ->excludes(least);
   app.add_flag_callback(
       "--no-kv-offload", [&flags] { flags.kv_offload = false; },
       "A GPU's keys and values stay in host memory, which the GPU reads over the bus; slower, and "

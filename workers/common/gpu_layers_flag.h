@@ -16,6 +16,7 @@ struct GpuLayerFlags {
   std::string layers = "auto";          // auto, all, or a number
   bool cpu_moe = false;                 // all experts stay in host memory
   std::string cpu_moe_layers = "auto";  // auto, or those of so many layers
+  int64_t op_offload_min_batch = 128;   // tokens of steps that take experts to the GPU; 0: none
   bool kv_offload = true;               // false: keys and values stay in host memory
 
   // Absent: as many as fit.
@@ -24,7 +25,8 @@ struct GpuLayerFlags {
   std::optional<int64_t> experts() const;
 };
 
-// Adds --gpu-layers, --n-gpu-layers, --cpu-moe, --n-cpu-moe and --no-kv-offload.
+// Adds --gpu-layers, --n-gpu-layers, --cpu-moe, --n-cpu-moe, --op-offload-min-batch,
+// --no-op-offload and --no-kv-offload.
 void add_gpu_layer_flags(CLI::App& app, GpuLayerFlags& flags);
 
 // The arguments with the long names for "-ngl", "-cmoe", "-ncmoe", "-nkvo" and "-tp": CLI11 takes

@@ -27,6 +27,7 @@ engine::TextModelOptions text_options(const Flags& flags, Device* device) {
   engine::TextModelOptions options{.device = device,
                                    .mmproj = flags.mmproj,
                                    .context = flags.context,
+                                   .op_offload_min_batch = flags.gpu_layers.op_offload_min_batch,
                                    .model_id = flags.model_ref};
   options.chat_template = template_source(flags);
   options.sampling_defaults = flags.generation == "auto";

@@ -57,11 +57,18 @@ struct Parts {
   std::vector<Layer> layers;
   int64_t table = 0, output = 0;
   int64_t others = kRoom;
+  bool visits = false;  // experts come to the device for large steps
 
   int64_t experts_of_first(int64_t count) const {
     int64_t bytes = 0;
     for (const Layer& layer : first(count)) bytes += layer.experts;
     return bytes;
+  }
+  // What a WeightStream of these experts takes: room for the three stacks of a layer.
+  int64_t visitors_of_first(int64_t count) const {
+    int64_t bytes = 0;
+    for (const Layer& layer : first(count)) bytes = std::max(bytes, layer.experts);
+    return visits ? bytes : 0;
   }
   std::span<const Layer> first(int64_t count) const {
     return std::span(layers).first(
@@ -86,6 +93,7 @@ Parts parts_of(const std::filesystem::path& path, const TextModelOptions& option
                                               : out.others) += size;
     }
   }
+  out.visits = options.op_offload_min_batch > 0;
   if (!options.mmproj.empty()) out.others += io::Checkpoint::open(options.mmproj).file_bytes();
   return out;
 }
@@ -94,7 +102,8 @@ Parts parts_of(const std::filesystem::path& path, const TextModelOptions& option
 int64_t fitting(const Parts& parts, int64_t free, int64_t cpu_moe) {
   const auto layers = static_cast<int64_t>(parts.layers.size());
   // A model without an output matrix multiplies by the token table.
-  int64_t left = free - parts.others - (parts.output > 0 ? parts.output : parts.table);
+  int64_t left = free - parts.others - (parts.output > 0 ? parts.output : parts.table) -
+                 parts.visitors_of_first(cpu_moe);
   if (left < 0) return 0;
   int64_t count = 0;
   for (; count < layers; ++count) {
@@ -117,7 +126,9 @@ int64_t text_model_memory(const std::filesystem::path& path, const TextModelOpti
   int64_t bytes = checkpoint.file_bytes() + layers_of(reader) * cache_bytes(reader, options);
   if (!options.mmproj.empty()) bytes += io::Checkpoint::open(options.mmproj).file_bytes();
   if (options.cpu_moe_layers > 0) {
-    bytes -= parts_of(path, options).experts_of_first(options.cpu_moe_layers);
+    const Parts parts = parts_of(path, options);
+    bytes -= parts.experts_of_first(options.cpu_moe_layers);
+    bytes += parts.visitors_of_first(options.cpu_moe_layers);
   }
   return bytes + kRoom;
 }

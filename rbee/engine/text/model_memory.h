@@ -9,8 +9,9 @@
 namespace rbee::engine {
 
 // An estimate in bytes, from the files' headers: weights as they are in the files, keys and
-// values of one context in 16 bits, and room for kernels and steps. Reads mmproj, context and
-// cpu_moe_layers of the options. Throws as load_text_model() does if the files cannot be opened.
+// values of one context in 16 bits, and room for kernels and steps. Reads mmproj, context,
+// cpu_moe_layers and op_offload_min_batch of the options. Throws as load_text_model() does if the
+// files cannot be opened.
 int64_t text_model_memory(const std::filesystem::path& path, const TextModelOptions& options);
 
 // How much of a model fits into `free` bytes of a GPU, by the same estimate.

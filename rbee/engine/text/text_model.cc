@@ -259,6 +259,7 @@ std::unique_ptr<models::LanguageModel> load_weights(const io::Checkpoint& checkp
                    .gpu_layers = on_cpu ? models::kAllLayers : options.gpu_layers,
                    .host = on_cpu ? nullptr : &host_device(),
                    .cpu_moe_layers = on_cpu ? 0 : options.cpu_moe_layers,
+                   .op_offload_min_batch = on_cpu ? 0 : options.op_offload_min_batch,
                    .group = options.membership,
                    .activations = activations,
                    .progress = progress});

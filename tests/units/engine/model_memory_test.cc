@@ -128,6 +128,14 @@ TEST(ModelMemory, IsLessByTheExpertsOnTheHost) {
             << path;
       }
       EXPECT_GT(gone, 0) << path;
+      // Experts that come for large steps take the room of one layer's.
+      const TextModelOptions visits{
+          .context = kContext, .cpu_moe_layers = 2, .op_offload_min_batch = 1};
+      EXPECT_EQ(text_model_memory(path, visits), whole - gone +
+                                                     std::max(experts_of(path, cat(prefix, "0.")),
+                                                              experts_of(path, cat(prefix, "1."))))
+          << path;
+      EXPECT_EQ(text_model_memory(path, {.context = kContext, .op_offload_min_batch = 1}), whole);
       EXPECT_LT(text_model_memory(path, {.context = kContext, .cpu_moe_layers = INT64_MAX}), whole);
     }
   }
