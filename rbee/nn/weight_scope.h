@@ -100,8 +100,8 @@ class WeightScope {
   // for each expert under a Hugging Face name with '#'. `cut`: only this part of each expert's
   // matrix; of none, the tensor is undefined. Throws unsupported if a patch touches one.
   Tensor experts(std::string_view leaf, const Shape& shape, const MatrixCut& cut = {}) const;
-  // What experts() reads, in place in the file, for WeightStream::add(); none if kernels cannot read
-  // it as it is there.
+  // What experts() reads, in place in the file, for WeightStream::add(); none if kernels cannot
+  // read it as it is there.
   std::vector<Tensor> mapped_experts(std::string_view leaf, const Shape& shape) const;
   // The same from Hugging Face's MXFP4: `leaf`_blocks and `leaf`_scales hold (experts, step * out,
   // in). Takes rows first, first + step, ...
