@@ -138,8 +138,7 @@ Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, cons
   }
   if (weights.wants_output()) take_output(weights);
   weights.finish();
-  visitors_ = weights.weight_stream();
-  min_visit_ = weights.op_offload_min_batch();
+  visitors_ = weights.visitors();
   figures_ = weights.figures();
   lora_targets_ = weights.lora_targets();
 }
@@ -180,8 +179,7 @@ void Decoder::run_layers(nn::Residual& x, const ForwardBatch& batch, nn::KvCache
 }
 
 int64_t Decoder::visiting_bytes(int64_t tokens) const {
-  const bool visit = visitors_ && visitors_->started() && tokens >= min_visit_;
-  return visit ? visitors_->bytes() : 0;
+  return visitors_ ? visitors_->bytes_for(tokens) : 0;
 }
 
 int64_t Decoder::cpu_moe_layers() const {

@@ -99,8 +99,7 @@ class Decoder final : public LanguageModel {
   nn::Linear output_;
   std::vector<nn::LoraTarget> lora_targets_;
   nn::WeightFigures figures_;
-  std::shared_ptr<const WeightStream> visitors_;  // experts; null: none leave the host
-  int64_t min_visit_ = 0;                         // tokens
+  std::shared_ptr<const nn::Visitors> visitors_;  // null: no weights leave the host
 };
 
 // Where each layer of a model is.

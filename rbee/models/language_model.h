@@ -107,7 +107,7 @@ class LanguageModel {
   // Layers on the device whose experts are on the host. If there are any, forward() waits for the
   // device in between, and cannot be captured.
   virtual int64_t cpu_moe_layers() const { return 0; }
-  // Bytes of their experts that a step of so many tokens brings to the device.
+  // Bytes of the host's weights that a step of so many tokens brings to the device.
   virtual int64_t visiting_bytes(int64_t tokens) const {
     (void)tokens;
     return 0;
@@ -145,8 +145,9 @@ struct LoadOptions {
   // The experts of the first layers, so many, are on `host`, which computes them; gpu_layers says
   // where the rest of these layers is. kAllLayers: of all. llama.cpp's --n-cpu-moe.
   int64_t cpu_moe_layers = 0;
-  // Steps of so many tokens or more compute these experts on the device, whose weights come there
-  // for each step; 0: none does. llama.cpp's GGML_OP_OFFLOAD_MIN_BATCH.
+  // Steps of so many tokens or more bring the host's weights to the device, which computes their
+  // products; experts when each gets a quarter of that on average. 0: no step does. llama.cpp's
+  // GGML_OP_OFFLOAD_MIN_BATCH.
   int64_t op_offload_min_batch = 0;
   bool pack_weights = true;  // rewrite matrices for the device's kernels
   // The rank of a group that loads its part of the model; its view must outlive the model.

@@ -54,6 +54,9 @@ void Linear::take_rows(const WeightScope& scope, const LinearShape& shape) {
     weights_.weight = scope.matrix("weight", rows, shape.in);
   }
   take_bias(scope, shape, shape.out > 0);
+  if (shape.out > 0 && !order_.defined() && input_scale_ == 1) {
+    visiting_ = scope.visiting_matrix("weight", rows, shape.in, weights_.bias);
+  }
 }
 
 void Linear::take_inputs(const WeightScope& scope, const LinearShape& shape) {
@@ -116,7 +119,29 @@ Tensor Linear::in_order(const Tensor& x) const {
   return input_scale_ == 1 ? ordered : affine(ordered, double{input_scale_}, 0);
 }
 
+namespace {
+
+bool visit(int64_t rows, std::span<const Linear* const> layers) {
+  return std::ranges::all_of(layers, [&](const Linear* layer) { return layer->visits(rows); });
+}
+
+std::vector<Tensor> visiting_products(const Tensor& x, std::span<const Linear* const> layers) {
+  const auto work = [&](WeightStream::Turn& turn, const Tensor& there) {
+    std::vector<Tensor> out;
+    for (const Linear* layer : layers) {
+      out.push_back(layer->visiting().product(turn, there));
+      turn.give_back();
+    }
+    return out;
+  };
+  return layers.front()->visiting().visitors->run(x, work);
+}
+
+}  // namespace
+
 Tensor Linear::partial(const Tensor& x) const {
+  const std::array<const Linear*, 1> own{this};
+  if (visits(x.dim(0))) return visiting_products(x, own).front();
   if (weights_.weight.defined()) return linear(in_order(x), weights_);
   return zeros({x.dim(0), out_}, x.dtype(), x.device());
 }
@@ -167,6 +192,10 @@ bool unadapted(const LayerInput& x, std::span<const Linear* const> layers) {
   });
 }
 
+bool one_visits(int64_t rows, std::span<const Linear* const> layers) {
+  return std::ranges::any_of(layers, [&](const Linear* layer) { return layer->visits(rows); });
+}
+
 bool in_order(std::span<const Linear* const> layers) {
   return std::ranges::none_of(layers, [](const Linear* layer) {
     return layer->order().defined() || layer->input_scale() != 1;
@@ -187,8 +216,9 @@ Tensor normed(const LayerInput& x) {
 
 // The products of rows, which have their norm, with weights.
 std::vector<Tensor> products(const Tensor& rows, std::span<const Linear* const> layers) {
+  if (visit(rows.dim(0), layers)) return visiting_products(rows, layers);
   std::vector<Tensor> out;
-  if (!share_order(layers)) {
+  if (!share_order(layers) || one_visits(rows.dim(0), layers)) {
     for (const Linear* layer : layers) out.push_back((*layer)(rows));
     return out;
   }
@@ -197,10 +227,20 @@ std::vector<Tensor> products(const Tensor& rows, std::span<const Linear* const> 
   return rbee::linear_many(layers.front()->in_order(rows), weights);
 }
 
+// The rows between gate, up and down are the widest of a layer: only their product goes back.
+Tensor visiting_gated(GateOp op, const Tensor& x, std::span<const Linear* const, 2> both) {
+  const auto work = [&](WeightStream::Turn& turn, const Tensor& there) {
+    const Tensor gate = both[0]->visiting().product(turn, there);
+    const Tensor up = both[1]->visiting().product(turn, there);
+    return std::vector<Tensor>{gated(op, gate, up)};
+  };
+  return both[0]->visiting().visitors->run(x, work).front();
+}
+
 }  // namespace
 
 bool plain(const LayerInput& x, std::span<const Linear* const> layers) {
-  return unadapted(x, layers) && in_order(layers);
+  return unadapted(x, layers) && in_order(layers) && !one_visits(x.x.dim(0), layers);
 }
 
 std::vector<Tensor> linear_many(const LayerInput& x, std::span<const Linear* const> layers) {
@@ -223,7 +263,8 @@ std::vector<Tensor> linear_many(const LayerInput& x, std::span<const Linear* con
 Tensor gated_linear(GateOp op, const LayerInput& x, const Linear& gate, const Linear& up) {
   const std::array both{&gate, &up};
   if (plain(x, both)) return rbee::gated_linear(op, x, gate.weights(), up.weights());
-  if (unadapted(x, both) && share_order(both)) {
+  if (unadapted(x, both) && visit(x.x.dim(0), both)) return visiting_gated(op, normed(x), both);
+  if (unadapted(x, both) && share_order(both) && !one_visits(x.x.dim(0), both)) {
     return rbee::gated_linear(op, gate.in_order(normed(x)), gate.weights(), up.weights());
   }
   const std::vector<Tensor> results = linear_many(x, both);

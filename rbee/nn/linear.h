@@ -66,6 +66,10 @@ class Linear {
   Tensor in_order(const Tensor& x) const;
   const Tensor& order() const { return order_; }  // (in) i32; undefined: as they are
   float input_scale() const { return input_scale_; }
+  // Whether the weight comes to the device, and multiplies so many rows there. Callers must use
+  // the functions below then, not weights().
+  bool visits(int64_t rows) const { return visiting_ && visiting_->visitors->come_for(rows); }
+  const VisitingMatrix& visiting() const { return *visiting_; }
   // For layers that share an input, see linear_many().
   const LinearWeights& weights() const { return weights_; }
   const LoraLayer* lora() const { return lora_.get(); }
@@ -85,14 +89,15 @@ class Linear {
   group::Range among_inputs_ = {};  // place of x's columns among those that weights_ has
   int64_t padded_in_ = 0;           // 0: they are the same
   float input_scale_ = 1;
-  std::shared_ptr<LoraLayer> lora_;  // null: no adapter may change it
+  std::shared_ptr<LoraLayer> lora_;                 // null: no adapter may change it
+  std::shared_ptr<const VisitingMatrix> visiting_;  // null: it stays where it is
 };
 
 // Layers of one input, computed together, plus what the rows' adapters add.
 std::vector<Tensor> linear_many(const LayerInput& x, std::span<const Linear* const> layers);
 
 // True if the layers' results are x times their weights: no adapter changes them, x's columns are
-// in order, and x is not scaled.
+// in order, x is not scaled, and no weight visits the device.
 bool plain(const LayerInput& x, std::span<const Linear* const> layers);
 
 // act(gate(x)) * up(x) with the same

@@ -133,8 +133,8 @@ void Moe::take_limits(const WeightScope& layer) {
 void Moe::take_visitors(const WeightScope& layer, const WeightScope& stacks) {
   // The stored form of Hugging Face's MXFP4 is not that of kernels.
   if (!layer.is_gguf() && spec_.swiglu_limit > 0) return;
-  stream_ = layer.weight_stream();
-  if (!stream_) return;
+  visitors_ = layer.visitors();
+  if (!visitors_) return;
   const int64_t experts = spec_.experts, ffn = spec_.ffn_dim, dim = spec_.dim;
   const std::array<std::string_view, 3> leaves{"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"};
   const std::array<Shape, 3> shapes{
@@ -142,19 +142,19 @@ void Moe::take_visitors(const WeightScope& layer, const WeightScope& stacks) {
   std::array<std::vector<Tensor>, 3> parts;
   for (size_t i = 0; i < leaves.size(); ++i) {
     parts[i] = (stacks / leaves[i]).mapped_experts("weight", shapes[i]);
-    if (parts[i].empty()) return stream_.reset();
+    if (parts[i].empty()) return visitors_.reset();
   }
   for (size_t i = 0; i < leaves.size(); ++i) {
     const DType dtype = parts[i].front().dtype();
-    const size_t index = stream_->add(std::move(parts[i]), shapes[i], dtype);
-    if (i == 0) first_visitor_ = index;
+    const size_t index =
+        visitors_->add_experts(std::move(parts[i]), shapes[i], dtype, spec_.route.chosen);
+    if (i == 0) first_ = index;
   }
-  min_visit_ = layer.op_offload_min_batch();
   const auto there = [&](const Tensor& x, DType dtype) {
     return x.defined() ? cast(x.to(layer.device()), dtype) : x;
   };
   const DType activations = layer.activations();
-  visitors_ = {.gate = {.weight = {}, .bias = there(experts_.gate.bias, activations)},
+  visiting_ = {.gate = {.weight = {}, .bias = there(experts_.gate.bias, activations)},
                .up = {.weight = {}, .bias = there(experts_.up.bias, activations)},
                .down = {.weight = {}, .bias = there(experts_.down.bias, activations)},
                .gate_scales = there(experts_.gate_scales, activations),
@@ -208,25 +208,22 @@ Tensor Moe::chosen(const Tensor& x, const Routing& routing) const {
 }
 
 Tensor Moe::chosen_of_visitors(const Tensor& x, const Routing& routing) const {
-  WeightStream::Turn turn(*stream_);
-  Experts experts = visitors_;
-  experts.gate.weight = turn.take(first_visitor_);
-  experts.up.weight = turn.take(first_visitor_ + 1);
+  WeightStream::Turn turn(visitors_->stream());
+  Experts experts = visiting_;
+  experts.gate.weight = turn.take(first_);
+  experts.up.weight = turn.take(first_ + 1);
   const Tensor rows = hidden(experts, x, routing);
   turn.give_back();
-  experts.down.weight = turn.take(first_visitor_ + 2);
+  experts.down.weight = turn.take(first_ + 2);
   return sum(experts, rows, routing);
-}
-
-bool Moe::visit(const Tensor& x) const {
-  return stream_ != nullptr && stream_->started() && x.dim(0) >= min_visit_;
 }
 
 Tensor Moe::partial(const LayerInput& input) const {
   const Tensor& x = input.x;
   const Routing routing = route_experts(cast(router_(x), DType::f32), spec_.route);
-  if (trip_ == nullptr || visit(x)) {
-    const Tensor y = trip_ == nullptr ? chosen(x, routing) : chosen_of_visitors(x, routing);
+  const bool visit = visitors_ && visitors_->come_for(x.dim(0), spec_.route.chosen, spec_.experts);
+  if (trip_ == nullptr || visit) {
+    const Tensor y = visit ? chosen_of_visitors(x, routing) : chosen(x, routing);
     return shared_.empty() ? y : y + shared(input);
   }
   const std::array<Tensor, 3> there{x, routing.ids, routing.weights};

@@ -6,7 +6,6 @@
 #include "rbee/nn/mlp.h"
 #include "rbee/ops/experts.h"
 #include "rbee/tensor/host_trip.h"
-#include "rbee/tensor/weight_stream.h"
 
 namespace rbee::nn {
 
@@ -42,7 +41,7 @@ class Moe {
   Tensor partial(const LayerInput& x) const;
   const GroupView& group() const { return group_; }
   // Whether the layer's device has its experts on the host, which computes them in f32, but in
-  // steps of WeightOptions::op_offload_min_batch tokens or more.
+  // large steps (Visitors).
   bool on_host() const { return trip_ != nullptr; }
 
  private:
@@ -62,7 +61,6 @@ class Moe {
   void take_scales(const WeightScope& layer);
   // Makes ready for steps whose experts come to the layer's device.
   void take_visitors(const WeightScope& layer, const WeightScope& stacks);
-  bool visit(const Tensor& x) const;
   Tensor shared(const LayerInput& x) const;
   // The products of gate and up, made one.
   Tensor hidden(const Experts& experts, const Tensor& x, const Routing& routing) const;
@@ -79,11 +77,10 @@ class Moe {
   Experts experts_;
   std::vector<Mlp> shared_;         // one or none
   std::shared_ptr<HostTrip> trip_;  // null: the experts are on the layer's device
-  // Null: they do not leave the host. The stream has their gates at first_visitor_, then up, down.
-  std::shared_ptr<WeightStream> stream_;
-  size_t first_visitor_ = 0;
-  int64_t min_visit_ = 0;  // tokens
-  Experts visitors_;       // without weights
+  // Null: they do not leave the host. Their gates are at first_, then up, then down.
+  std::shared_ptr<Visitors> visitors_;
+  size_t first_ = 0;
+  Experts visiting_;  // without weights
 };
 
 }  // namespace rbee::nn

@@ -21,6 +21,7 @@ void Residual::add(const Linear& layer, const Tensor& x, float scale) {
     return add_partial(scale == 1 ? part : affine(part, scale, 0), layer.group());
   }
   if (scale != 1) return add(affine(layer(x, lora_), scale, 0));
+  if (layer.visits(x.dim(0))) return add(layer(x, lora_));
   const Tensor ordered = layer.in_order(x), change = layer.change(x, lora_);
   if (std::optional<Tensor> sum = linear_onto(ordered, layer.weights(), value())) {
     sum_ = std::move(*sum);

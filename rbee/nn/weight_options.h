@@ -44,8 +44,7 @@ struct WeightOptions {
   Device* host = nullptr;
   // The experts of the first layers, so many, are loaded there: see WeightScope::for_experts().
   int64_t cpu_moe_layers = 0;
-  // Steps of so many tokens or more take these experts' weights to the device, for one use; 0:
-  // none does. See WeightScope::weight_stream().
+  // Rows from which on the host's weights come to the device for one use (Visitors); 0: never.
   int64_t op_offload_min_batch = 0;
   // The rank that loads its part of a model. Layers know by it what to take and with whom to add.
   group::Membership group = {};

@@ -269,19 +269,29 @@ Tensor WeightReader::expert(const std::string& name, int64_t index, const Shape&
   return place(part, part.shape);
 }
 
+Tensor WeightReader::mapped(const io::TensorEntry& entry, const Shape& shape) const {
+  const bool whole_blocks = shape[shape.rank() - 1] % info(entry.dtype).block_size == 0;
+  if (entry.integers || io::is_fp8(entry) || !usable(entry.dtype) || !whole_blocks) return {};
+  const std::shared_ptr<const void> file = entry.file;
+  return from_memory(entry.data, shape, entry.dtype, *options_.device, file ? file : entry.owner);
+}
+
+Tensor WeightReader::mapped_matrix(const std::string& name, RowSlice rows, int64_t in) const {
+  const Shape shape{rows.total, in};
+  const io::TensorEntry& entry = find(name, shape);
+  if (patched(name) || options_.quantizes(name, entry.dtype, in)) return {};
+  const Tensor all = mapped(entry, shape);
+  return all.defined() ? all.slice(Axis{0}, rows.first, rows.count) : all;
+}
+
 std::vector<Tensor> WeightReader::mapped_experts(const std::string& name,
                                                  const Shape& shape) const {
   const bool alone = is_one_of_each(name);
   const Shape each = alone ? Shape{shape[1], shape[2]} : shape;
   std::vector<Tensor> out;
   for (int64_t index = 0; index < (alone ? shape[0] : 1); ++index) {
-    const io::TensorEntry& entry = find(alone ? name_of_each(name, index) : name, each);
-    const bool whole_blocks = shape[2] % info(entry.dtype).block_size == 0;
-    if (entry.integers || io::is_fp8(entry) || !usable(entry.dtype) || !whole_blocks) return {};
-    if (!out.empty() && out.front().dtype() != entry.dtype) return {};
-    const std::shared_ptr<const void> file = entry.file;
-    out.push_back(
-        from_memory(entry.data, each, entry.dtype, *options_.device, file ? file : entry.owner));
+    out.push_back(mapped(find(alone ? name_of_each(name, index) : name, each), each));
+    if (!out.back().defined() || out.back().dtype() != out.front().dtype()) return {};
   }
   return out;
 }

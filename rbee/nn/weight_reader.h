@@ -90,8 +90,9 @@ class WeightReader {
   // has a '#'. `cut`: the part of that matrix. Throws unsupported if a patch touches it.
   Tensor expert(const std::string& name, int64_t index, const Shape& shape, const MatrixCut& cut,
                 PagesInUse& pages) const;
-  // The matrices of expert() in the file, parts of a WeightStream's weight; none if they are not
-  // there as kernels read them.
+  // A matrix as the file has it, for WeightStream::add(); undefined if kernels cannot read it so.
+  Tensor mapped_matrix(const std::string& name, RowSlice rows, int64_t in) const;
+  // The same of the matrices of expert(), in parts; none if kernels cannot read them so.
   std::vector<Tensor> mapped_experts(const std::string& name, const Shape& shape) const;
   // `name`_blocks and `name`_scales. Throws as expert() does.
   Mxfp4Stack mxfp4_stack(const std::string& name, const Shape& shape, int64_t first,
@@ -109,6 +110,7 @@ class WeightReader {
   const io::TensorEntry& take_bytes(const std::string& name, const Shape& shape) const;
   void refuse_patch(const std::string& name) const;
   Tensor place(const io::TensorEntry& entry, const Shape& shape) const;
+  Tensor mapped(const io::TensorEntry& entry, const Shape& shape) const;
   // Kernels read neither plain FP8 nor packed integers. FP8 becomes the type that layers compute
   // in, or bf16 if that is f32; integers become their entry's type.
   io::TensorEntry readable(io::TensorEntry entry) const;

@@ -2,7 +2,6 @@
 
 #include <optional>
 
-#include "rbee/core/log.h"
 #include "rbee/nn/lora.h"
 #include "rbee/nn/weight_packer.h"
 #include "rbee/nn/weight_stash.h"
@@ -16,24 +15,6 @@ WeightOptions host_options(WeightOptions options) {
   options.device = options.host;
   options.activations = DType::f32;
   return options;
-}
-
-// Pages that do not stay in memory would come from the disk for every prompt.
-void start(WeightStream& stream, const Device& host) {
-  if (stream.started() || stream.bytes() == 0) return;
-  const auto stay = [&](const char* why) {
-    log(LogLevel::info, cat("the CPU computes the experts of large steps too: ", why),
-        {{"bytes", cat(stream.bytes())},
-         {"free_bytes", cat(host.memory().free)},
-         {"device_bytes", cat(stream.device_bytes())}});
-  };
-  if (stream.bytes() > host.memory().free) return stay("memory has no room for the file's pages");
-  try {
-    stream.start();
-  } catch (const Error& error) {
-    if (error.code() != Code::out_of_memory) throw;
-    stay("the device has no room for a layer's experts");
-  }
 }
 
 }  // namespace
@@ -67,7 +48,7 @@ struct WeightScope::State {
   std::optional<Place> host;
   std::vector<LoraTarget> lora_targets;
   std::shared_ptr<HostTrip> trip;
-  std::shared_ptr<WeightStream> stream;
+  std::shared_ptr<Visitors> visitors;
 };
 
 WeightScope::WeightScope(const io::Checkpoint& checkpoint, const WeightOptions& options) {
@@ -106,16 +87,28 @@ std::shared_ptr<HostTrip> WeightScope::host_trip() const {
   return state_->trip;
 }
 
-std::shared_ptr<WeightStream> WeightScope::weight_stream() const {
+std::shared_ptr<Visitors> WeightScope::visitors() const {
   const WeightOptions& options = state_->options;
-  if (!state_->stream && options.op_offload_min_batch > 0 && options.host != nullptr) {
-    state_->stream = std::make_shared<WeightStream>(*options.device);
+  if (!state_->visitors && options.op_offload_min_batch > 0 && options.host != nullptr) {
+    state_->visitors = std::make_shared<Visitors>(
+        *options.device, *options.host, options.activations, options.op_offload_min_batch);
   }
-  return state_->stream;
+  return state_->visitors;
 }
 
-int64_t WeightScope::op_offload_min_batch() const {
-  return state_->options.op_offload_min_batch;
+std::shared_ptr<const VisitingMatrix> WeightScope::visiting_matrix(std::string_view leaf,
+                                                                   RowSlice rows, int64_t in,
+                                                                   const Tensor& bias) const {
+  const std::shared_ptr<Visitors> all = visitors();
+  const bool on_host = state_->host && place_ == &*state_->host;
+  if (!all || !on_host || layer_ < 0) return nullptr;
+  Tensor stored = place_->reader.mapped_matrix(name(leaf), rows, in);
+  if (!stored.defined()) return nullptr;
+  const DType dtype = stored.dtype();
+  Tensor there;
+  if (bias.defined()) there = cast(contiguous(bias).to(all->device()), all->activations());
+  const size_t index = all->add({std::move(stored)}, {rows.count, in}, dtype);
+  return std::make_shared<VisitingMatrix>(VisitingMatrix{all, index, std::move(there)});
 }
 
 std::string WeightScope::name(std::string_view leaf) const {
@@ -309,7 +302,7 @@ Tensor WeightScope::mxfp4_experts(std::string_view leaf, const Shape& shape, int
 
 void WeightScope::finish() const {
   state_->books.finish();
-  if (state_->stream) start(*state_->stream, *state_->options.host);
+  if (state_->visitors) state_->visitors->start();
 }
 
 }  // namespace rbee::nn

@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "rbee/nn/visitors.h"
 #include "rbee/nn/weight_books.h"
 #include "rbee/nn/weight_names.h"
 #include "rbee/nn/weight_options.h"
 #include "rbee/nn/weight_reader.h"
 #include "rbee/tensor/host_trip.h"
-#include "rbee/tensor/weight_stream.h"
 
 namespace rbee::nn {
 
@@ -43,11 +43,13 @@ class WeightScope {
   // For layers whose experts are on the host; one of all layers.
   std::shared_ptr<HostTrip> host_trip() const;
 
-  // Brings experts from the host to the device, for steps of op_offload_min_batch() tokens and
-  // more; one of all layers. Null: the options want none. finish() starts it if the host has
-  // memory for the files' pages, and says in the log if not.
-  std::shared_ptr<WeightStream> weight_stream() const;
-  int64_t op_offload_min_batch() const;
+  // Brings weights of the host to the device for large steps; one of all layers. Null: the options
+  // want none. finish() starts it.
+  std::shared_ptr<Visitors> visitors() const;
+  // A matrix of a layer on the host, with its bias there, among them. Null: there are none, or
+  // kernels cannot read the matrix as the file has it.
+  std::shared_ptr<const VisitingMatrix> visiting_matrix(std::string_view leaf, RowSlice rows,
+                                                        int64_t in, const Tensor& bias) const;
 
   // The calls below take a leaf, "weight" or "bias". They throw not_found naming a missing tensor
   // and the wanted shape, invalid_argument naming both shapes, and unsupported naming a type that
@@ -100,7 +102,7 @@ class WeightScope {
   // for each expert under a Hugging Face name with '#'. `cut`: only this part of each expert's
   // matrix; of none, the tensor is undefined. Throws unsupported if a patch touches one.
   Tensor experts(std::string_view leaf, const Shape& shape, const MatrixCut& cut = {}) const;
-  // What experts() reads, in place in the file, for WeightStream::add(); none if kernels cannot
+  // What experts() reads, in place in the file, for Visitors::add_experts(); none if kernels cannot
   // read it as it is there.
   std::vector<Tensor> mapped_experts(std::string_view leaf, const Shape& shape) const;
   // The same from Hugging Face's MXFP4: `leaf`_blocks and `leaf`_scales hold (experts, step * out,

@@ -53,9 +53,10 @@ void add_gpu_layer_flags(CLI::App& app, GpuLayerFlags& flags) {
       ->excludes(all)
       ->capture_default_str();
   CLI::Option* const least =
-      app.add_option("--op-offload-min-batch", flags.op_offload_min_batch,
-                     "Tokens from which on a step takes the experts of --cpu-moe and --n-cpu-moe "
-                     "to the GPU, over the bus, instead of computing them on the CPU; 0 = never")
+      app.add_option(
+             "--op-offload-min-batch", flags.op_offload_min_batch,
+             "Tokens from which on a step takes the CPU's weights to the GPU, over the bus, "
+             "which multiplies by them; experts when each gets a quarter of that; 0 = never")
           ->check(CLI::Range(int64_t{0}, int64_t{INT32_MAX}))
           ->capture_default_str();
   app.add_flag_callback(

@@ -16,7 +16,7 @@ struct GpuLayerFlags {
   std::string layers = "auto";          // auto, all, or a number
   bool cpu_moe = false;                 // all experts stay in host memory
   std::string cpu_moe_layers = "auto";  // auto, or those of so many layers
-  int64_t op_offload_min_batch = 128;   // tokens of steps that take experts to the GPU; 0: none
+  int64_t op_offload_min_batch = 32;    // tokens of steps whose weights come to the GPU; 0: none
   bool kv_offload = true;               // false: keys and values stay in host memory
 
   // Absent: as many as fit.

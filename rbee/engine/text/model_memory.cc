@@ -8,6 +8,7 @@
 #include "rbee/io/checkpoint.h"
 #include "rbee/models/config_reader.h"
 #include "rbee/models/tensor_roles.h"
+#include "rbee/tensor/weight_stream.h"
 
 namespace rbee::engine {
 namespace {
@@ -52,22 +53,27 @@ int64_t cache_bytes(const models::ConfigReader& reader, const TextModelOptions& 
 struct Parts {
   struct Layer {
     int64_t experts = 0;
-    int64_t rest = 0;  // with its keys and values
+    int64_t rest = 0;     // with its keys and values
+    int64_t largest = 0;  // of the rest's matrices
   };
   std::vector<Layer> layers;
   int64_t table = 0, output = 0;
   int64_t others = kRoom;
-  bool visits = false;  // experts come to the device for large steps
+  bool visits = false;  // the host's weights come to the device for large steps
 
   int64_t experts_of_first(int64_t count) const {
     int64_t bytes = 0;
     for (const Layer& layer : first(count)) bytes += layer.experts;
     return bytes;
   }
-  // What a WeightStream of these experts takes: room for the three stacks of a layer.
-  int64_t visitors_of_first(int64_t count) const {
+  // What a WeightStream takes for the experts of the first layers, and for all weights of others:
+  // room for three, which of experts are a layer's.
+  int64_t visitors(int64_t cpu_moe, bool whole_layers) const {
     int64_t bytes = 0;
-    for (const Layer& layer : first(count)) bytes = std::max(bytes, layer.experts);
+    for (const Layer& layer : first(cpu_moe)) bytes = std::max(bytes, layer.experts);
+    for (const Layer& layer : layers) {
+      if (whole_layers) bytes = std::max(bytes, int64_t{WeightStream::kSlots} * layer.largest);
+    }
     return visits ? bytes : 0;
   }
   std::span<const Layer> first(int64_t count) const {
@@ -86,7 +92,9 @@ Parts parts_of(const std::filesystem::path& path, const TextModelOptions& option
     const std::optional<int64_t> index = models::layer_of(entry.name);
     if (index && *index < std::ssize(out.layers)) {
       Parts::Layer& layer = out.layers[static_cast<size_t>(*index)];
-      (models::is_expert(entry.name) ? layer.experts : layer.rest) += size;
+      const bool expert = models::is_expert(entry.name);
+      (expert ? layer.experts : layer.rest) += size;
+      if (!expert) layer.largest = std::max(layer.largest, size);
     } else {
       (models::is_token_table(entry.name)     ? out.table
        : models::is_output_matrix(entry.name) ? out.output
@@ -98,24 +106,34 @@ Parts parts_of(const std::filesystem::path& path, const TextModelOptions& option
   return out;
 }
 
-// Layers from the last one on that fit, with the experts of the first `cpu_moe` on the host.
-int64_t fitting(const Parts& parts, int64_t free, int64_t cpu_moe) {
-  const auto layers = static_cast<int64_t>(parts.layers.size());
-  // A model without an output matrix multiplies by the token table.
-  int64_t left = free - parts.others - (parts.output > 0 ? parts.output : parts.table) -
-                 parts.visitors_of_first(cpu_moe);
-  if (left < 0) return 0;
+// Layers from the last one on that fit into `left` bytes.
+int64_t fitting_layers(const Parts& parts, int64_t& left, int64_t cpu_moe) {
   int64_t count = 0;
-  for (; count < layers; ++count) {
+  for (const auto layers = std::ssize(parts.layers); count < layers; ++count) {
     const int64_t index = layers - 1 - count;
     const Parts::Layer& layer = parts.layers[static_cast<size_t>(index)];
     const int64_t bytes = layer.rest + (index < cpu_moe ? 0 : layer.experts);
     if (left < bytes) break;
     left -= bytes;
   }
+  return count;
+}
+
+// Layers and output matrix that fit, with the experts of the first `cpu_moe` layers on the host.
+int64_t fitting(const Parts& parts, int64_t free, int64_t cpu_moe) {
+  const auto layers = static_cast<int64_t>(parts.layers.size());
+  // A model without an output matrix multiplies by the token table.
+  free -= parts.others + (parts.output > 0 ? parts.output : parts.table);
+  int64_t left = free - parts.visitors(cpu_moe, false);
+  if (left < 0) return 0;
   // With all layers the token table is there too.
-  const bool all = count == layers && (parts.output == 0 || left >= parts.table);
-  return all ? layers + 1 : std::min(count + 1, layers);
+  if (fitting_layers(parts, left, cpu_moe) == layers &&
+      (parts.output == 0 || left >= parts.table)) {
+    return layers + 1;
+  }
+  left = free - parts.visitors(cpu_moe, true);
+  if (left < 0) return 0;
+  return std::min(fitting_layers(parts, left, cpu_moe) + 1, layers);
 }
 
 }  // namespace
@@ -128,7 +146,7 @@ int64_t text_model_memory(const std::filesystem::path& path, const TextModelOpti
   if (options.cpu_moe_layers > 0) {
     const Parts parts = parts_of(path, options);
     bytes -= parts.experts_of_first(options.cpu_moe_layers);
-    bytes += parts.visitors_of_first(options.cpu_moe_layers);
+    bytes += parts.visitors(options.cpu_moe_layers, false);
   }
   return bytes + kRoom;
 }

@@ -36,7 +36,8 @@ struct TextModelOptions {
   // Layers whose experts the CPU computes, as models::LoadOptions::cpu_moe_layers; not used if the
   // device is the CPU.
   int64_t cpu_moe_layers = 0;
-  // Tokens from which on a step takes these experts to the device; 0: no step does.
+  // Tokens from which on a step takes the CPU's weights to the device, as
+  // models::LoadOptions::op_offload_min_batch.
   int64_t op_offload_min_batch = 0;
   // The group that holds the model, of which this process is the leader; null: none.
   std::shared_ptr<TextGroup> group = {};

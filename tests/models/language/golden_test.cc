@@ -356,8 +356,17 @@ TEST_P(GoldenTest, LayersOnTheHost) {
   Device& device = &under_test == &cpu_device() ? far_ : under_test;
   const int64_t layers = model_->config().layers;
   for (int64_t on_device = 1; on_device <= layers; ++on_device) {
-    model_ = load({.device = &device, .gpu_layers = on_device, .host = &cpu_device()});
+    // Of some, the chunk's products on the device, and the tokens' on the host.
+    const int64_t visit = on_device % 2 == 0 ? 2 : 0;
+    model_ = load({.device = &device,
+                   .gpu_layers = on_device,
+                   .host = &cpu_device(),
+                   .op_offload_min_batch = visit});
     ASSERT_EQ(model_->host_layers().count, layers + 1 - on_device);
+    EXPECT_EQ(model_->visiting_bytes(1), 0);
+    if (visit > 0 && !GetParam().golden.e4m3) {
+      EXPECT_GT(model_->visiting_bytes(2), 0);
+    }
     watch_kernels();
     const std::string type = model_->quantization();
     if (type == "bf16" || type == "f8e4m3") show_rounding(cpu_device());

@@ -53,9 +53,9 @@ TEST(Flags, LayersOnTheGpuByLlamaCppsNames) {
   EXPECT_FALSE(flags({"--model", "m", "-ngl", "-1"}).gpu_layers.count().has_value());
   EXPECT_FALSE(flags({"--model", "m", "-nkvo"}).gpu_layers.kv_offload);
   EXPECT_FALSE(flags({"--model", "m", "--no-kv-offload"}).gpu_layers.kv_offload);
-  EXPECT_EQ(flags({"--model", "m"}).gpu_layers.op_offload_min_batch, 128);
-  EXPECT_EQ(flags({"--model", "m", "--op-offload-min-batch", "32"}).gpu_layers.op_offload_min_batch,
-            32);
+  EXPECT_EQ(flags({"--model", "m"}).gpu_layers.op_offload_min_batch, 32);
+  EXPECT_EQ(flags({"--model", "m", "--op-offload-min-batch", "99"}).gpu_layers.op_offload_min_batch,
+            99);
   EXPECT_EQ(flags({"--model", "m", "--no-op-offload"}).gpu_layers.op_offload_min_batch, 0);
   const auto [status, text] = ends({"--model", "m", "--op-offload-min-batch", "-1"});
   EXPECT_EQ(status, 2);
