@@ -9,6 +9,7 @@ import re
 import sys
 
 import commits
+import contents
 import documents
 import folder_map
 import includes
@@ -237,7 +238,8 @@ def read_exceptions(root):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true",
-                        help="write the include rules (includes.py) into the documents that print them")
+                        help="write the include rules (includes.py) and the contents of long pages (contents.py) into the "
+                             "documents that print them")
     parser.add_argument("root", nargs="?", default=".", help="of the tree; this folder")
     options = parser.parse_args()
     root = options.root
@@ -261,7 +263,7 @@ def main():
             for number, problem in (*check_file(root, path, exceptions), *types.check(root, path)):
                 print(f"{path}:{number}: {problem}")
                 findings += 1
-    for path, number, problem in (*includes.stale(root, options.write), *folder_map.stale(root),
+    for path, number, problem in (*includes.stale(root, options.write), *contents.stale(root, options.write), *folder_map.stale(root),
                                   *documents.check(root)):
         print(f"{path}:{number}: {problem}")
         findings += 1

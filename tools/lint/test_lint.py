@@ -79,6 +79,7 @@ CASES = [
      "quotes 'type x7 is not here', which no program says"),
     ("docs/a.md", "| A | B |\n|---|---|\n| a | " + "x" * 601 + " |\n", "a cell of 601 characters"),
     ("docs/decisions/0001-a.md", "# 1. A\n\nStatus: accepted.\n", "lacks 'Date:"),
+    ("docs/reference/a.md", "# A\n\n" + "## B\n\nx\n\n## C\n\n## D\n" * 20, "has other contents than headings"),
     ("docs/decisions/0001-a.md", "# 1. A\n\nDate: 2026-11-21. Status: some.\n", "lacks 'Date:"),
     ("docs/decisions/0001-a.md", "# 1. A\n\nDate: 2026-11-21. Status: accepted.\n" + "x\n" * 78,
      "81 lines, the limit of a decision is 80"),
