@@ -10,6 +10,7 @@ namespace rbee {
 enum class GroupLink : uint8_t {
   none,           // a rank alone
   shared_memory,  // handle: cpu::GroupMemory, of ranks on one machine
+  collectives,    // handle: gpu::CclGroup, of GPUs
 };
 
 struct GroupView {

@@ -2,10 +2,12 @@
 // The devices of this program. It registers one BackendInfo for each backend that it may use: a
 // worker the CPU and its own, the commands of `rbee` all that were built.
 
+#include <memory>
 #include <span>
 #include <string>
 
 #include "backends/api/device.h"
+#include "backends/api/group_comm.h"
 
 namespace rbee {
 
@@ -29,6 +31,14 @@ struct BackendInfo {
   std::string (*unavailable_reason)();
   // Of the driver, e.g. "HIP runtime 6.4"; empty without one.
   std::string (*driver_version)();
+  // What one rank makes and all ranks of a group of these devices need to meet, as bytes. Throws
+  // unsupported, naming the missing library, and device. Null: these devices have no groups.
+  std::string (*make_group_id)() = nullptr;
+  // Waits until all ranks have come, each with a device of its own. The device outlives the result.
+  // Throws as make_group_id(), and invalid_argument.
+  std::unique_ptr<GroupComm> (*join_group)(Device& device, const GroupEntry& entry) = nullptr;
+  // Of the library that does both, e.g. "NCCL 2.28.9"; empty without one.
+  std::string (*group_library)() = nullptr;
 };
 
 // Call it before other threads use devices. A second backend of a kind replaces the first.

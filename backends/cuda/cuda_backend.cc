@@ -2,7 +2,9 @@
 
 #include "backends/cuda/cuda_driver.h"
 #include "backends/cuda/cuda_kernels.h"
+#include "backends/cuda/nccl.h"
 #include "backends/gpu/backend.h"
+#include "backends/gpu/ccl_group.h"
 
 namespace rbee::cuda {
 namespace {
@@ -24,7 +26,13 @@ const BackendInfo& cuda_backend() {
       .offer = [](int ordinal) { return backend().offer(ordinal); },
       .device = [](int ordinal) -> Device& { return backend().device(ordinal); },
       .unavailable_reason = [] { return backend().unavailable_reason(); },
-      .driver_version = [] { return backend().driver_version(); }};
+      .driver_version = [] { return backend().driver_version(); },
+      .make_group_id = [] { return gpu::make_group_id(nccl_library()); },
+      .join_group = [](Device& device, const GroupEntry& entry) -> std::unique_ptr<GroupComm> {
+        return std::make_unique<gpu::CclGroup>(nccl_library(),
+                                               dynamic_cast<gpu::GpuDevice&>(device), entry);
+      },
+      .group_library = [] { return nccl_library().version(); }};
   return info;
 }
 

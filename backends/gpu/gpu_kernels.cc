@@ -1,6 +1,7 @@
 #include "backends/gpu/gpu_kernels.h"
 
 #include "backends/gpu/ops/attention.h"
+#include "backends/gpu/ops/collectives.h"
 #include "backends/gpu/ops/conv.h"
 #include "backends/gpu/ops/decode.h"
 #include "backends/gpu/ops/elementwise.h"
@@ -98,6 +99,13 @@ void add_experts(KernelTable& t) {
   t.expert_sum = slot<expert_sum>();
 }
 
+void add_collectives(KernelTable& t) {
+  t.all_reduce = slot<all_reduce_ccl>();
+  t.reduce_norm = slot<reduce_norm_ccl>();
+  t.all_gather = slot<all_gather_ccl>();
+  t.broadcast = slot<broadcast_ccl>();
+}
+
 }  // namespace
 
 KernelTable common_kernels() {
@@ -111,6 +119,7 @@ KernelTable common_kernels() {
   add_norms(table);
   add_products(table);
   add_experts(table);
+  add_collectives(table);
   return table;
 }
 

@@ -1,7 +1,9 @@
 #include "backends/rocm/rocm_backend.h"
 
 #include "backends/gpu/backend.h"
+#include "backends/gpu/ccl_group.h"
 #include "backends/rocm/hip_driver.h"
+#include "backends/rocm/rccl.h"
 #include "backends/rocm/rocm_kernels.h"
 
 namespace rbee::rocm {
@@ -24,7 +26,13 @@ const BackendInfo& rocm_backend() {
       .offer = [](int ordinal) { return backend().offer(ordinal); },
       .device = [](int ordinal) -> Device& { return backend().device(ordinal); },
       .unavailable_reason = [] { return backend().unavailable_reason(); },
-      .driver_version = [] { return backend().driver_version(); }};
+      .driver_version = [] { return backend().driver_version(); },
+      .make_group_id = [] { return gpu::make_group_id(rccl_library()); },
+      .join_group = [](Device& device, const GroupEntry& entry) -> std::unique_ptr<GroupComm> {
+        return std::make_unique<gpu::CclGroup>(rccl_library(),
+                                               dynamic_cast<gpu::GpuDevice&>(device), entry);
+      },
+      .group_library = [] { return rccl_library().version(); }};
   return info;
 }
 

@@ -9,10 +9,12 @@
 #include "backends/cuda/cublaslt.h"
 #include "backends/cuda/cuda_driver.h"
 #include "backends/cuda/cuda_kernels.h"
+#include "backends/cuda/nccl.h"
 #endif
 #ifdef RBEE_FAKE_HIP
 #include "backends/rocm/hip_driver.h"
 #include "backends/rocm/hipblaslt.h"
+#include "backends/rocm/rccl.h"
 #include "backends/rocm/rocm_kernels.h"
 #endif
 
@@ -51,6 +53,8 @@ struct Built {
   const KernelTable& (*kernels)(const gpu::Properties&);
   const gpu::LtVendor* products;
   const char* fake_products;  // path
+  const gpu::CclVendor* collectives;
+  const char* fake_collectives;  // path
 };
 
 const Built* built(Vendor vendor) {
@@ -62,7 +66,9 @@ const Built* built(Vendor vendor) {
                           .images = &cuda::cuda_images,
                           .kernels = &cuda::cuda_kernels,
                           .products = &cuda::kCublasLtVendor,
-                          .fake_products = RBEE_FAKE_CUBLASLT};
+                          .fake_products = RBEE_FAKE_CUBLASLT,
+                          .collectives = &cuda::kNcclVendor,
+                          .fake_collectives = RBEE_FAKE_NCCL};
   if (vendor == Vendor::cuda) return &cuda;
 #endif
 #ifdef RBEE_FAKE_HIP
@@ -73,7 +79,9 @@ const Built* built(Vendor vendor) {
                           .images = &rocm::rocm_images,
                           .kernels = &rocm::rocm_kernels,
                           .products = &rocm::kHipblasLtVendor,
-                          .fake_products = RBEE_FAKE_HIPBLASLT};
+                          .fake_products = RBEE_FAKE_HIPBLASLT,
+                          .collectives = &rocm::kRcclVendor,
+                          .fake_collectives = RBEE_FAKE_RCCL};
   if (vendor == Vendor::rocm) return &rocm;
 #endif
   return nullptr;
@@ -103,6 +111,14 @@ gpu::Vendor with_driver(Vendor vendor, gpu::Driver& driver) {
 
 const gpu::LtVendor& lt_vendor_of(Vendor vendor) {
   return *built(vendor)->products;
+}
+
+const gpu::CclVendor& ccl_vendor_of(Vendor vendor) {
+  return *built(vendor)->collectives;
+}
+
+const char* fake_ccl_of(Vendor vendor) {
+  return built(vendor)->fake_collectives;
 }
 
 void open_fake_products(Vendor vendor) {

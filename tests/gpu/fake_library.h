@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/api/kernel_table.h"
+#include "backends/gpu/ccl_library.h"
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/lt_library.h"
 #include "tests/gpu/fake/fake_runtime.h"
@@ -22,6 +23,8 @@ std::vector<Vendor> built_vendors();
 std::span<const gpu::KernelImage> images_of(Vendor vendor);
 gpu::Vendor with_driver(Vendor vendor, gpu::Driver& driver);
 const gpu::LtVendor& lt_vendor_of(Vendor vendor);
+const gpu::CclVendor& ccl_vendor_of(Vendor vendor);
+const char* fake_ccl_of(Vendor vendor);  // path of the fake of its collective operations' library
 // From now on the backend opens the fake of the vendor's matrix library.
 void open_fake_products(Vendor vendor);
 // The backend's driver over the library at this path, fake or real.

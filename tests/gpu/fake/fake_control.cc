@@ -57,4 +57,15 @@ int rbee_fake_begin_capture(void* stream, rbee::fake::CaptureMode mode) {
 void rbee_fake_set_launch_hook(rbee::fake::LaunchHook hook) {
   Runtime::instance().hook = hook;
 }
+
+int rbee_fake_queue(void* stream, int (*run)(void*), void (*drop)(void*), void* data,
+                    const rbee::fake::Touched* memory, int count) {
+  return Runtime::instance().queue(static_cast<rbee::fake::Stream*>(stream),
+                                   {.run = run, .data = std::shared_ptr<void>(data, drop)},
+                                   {memory, memory + count});
+}
+
+bool rbee_fake_capturing(void* stream) {
+  return Runtime::instance().capturing(static_cast<rbee::fake::Stream*>(stream));
+}
 }

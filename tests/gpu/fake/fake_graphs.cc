@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <utility>
 
 #include "backends/shared/elementwise_params.h"
 #include "tests/gpu/fake/fake_runtime.h"
@@ -96,6 +97,14 @@ int Runtime::replay(const Graph& graph) {
       if (const int status = run(*launch)) return status;
       continue;
     }
+    if (const auto* foreign = std::get_if<ForeignWork>(&item)) {
+      const ForeignWork work = *foreign;
+      mutex_.unlock();  // it may wait for other ranks, which may be threads
+      const int status = work.run(work.data.get());
+      mutex_.lock();
+      if (status != kSuccess) return status;
+      continue;
+    }
     const auto& copy = std::get<CapturedCopy>(item);
     if (copy.from == nullptr) {
       std::memset(copy.to, copy.value, copy.bytes);
@@ -104,6 +113,35 @@ int Runtime::replay(const Graph& graph) {
     }
   }
   return kSuccess;
+}
+
+int Runtime::queue(Stream* stream, ForeignWork work, const std::vector<Touched>& memory) {
+  const std::scoped_lock lock(mutex_);
+  if (!streams_.contains(stream)) {
+    violate("use of a stream that does not exist");
+    return kInvalidHandle;
+  }
+  if (!on_device(stream->device, "a collective operation")) return kInvalidHandle;
+  if (stream->capturing && stream->invalidated) return kCaptureInvalidated;
+  for (const Touched& part : memory) {
+    Block* block = block_around(part.data, part.bytes, "a collective operation");
+    if (block == nullptr) return kInvalidValue;
+    if (block->host || block->device != stream->device) {
+      violate("a collective operation on memory of another device");
+    }
+    touch(*block, stream, part.written, "a collective operation");
+  }
+  if (stream->capturing) {
+    captures_[stream]->work.emplace_back(std::move(work));
+  } else {
+    stream->pending.push_back(std::move(work));
+  }
+  return kSuccess;
+}
+
+bool Runtime::capturing(Stream* stream) {
+  const std::scoped_lock lock(mutex_);
+  return streams_.contains(stream) && stream->capturing;
 }
 
 int Runtime::begin_capture(Stream* stream, int mode) {

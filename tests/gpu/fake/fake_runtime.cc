@@ -247,9 +247,16 @@ Runtime::Block* Runtime::block_around(const void* data, size_t bytes, const char
 }
 
 bool Runtime::known_stream(Stream* stream) {
-  if (streams_.contains(stream)) return true;
-  violate("use of a stream that does not exist");
-  return false;
+  if (!streams_.contains(stream)) {
+    violate("use of a stream that does not exist");
+    return false;
+  }
+  for (const ForeignWork& work : std::exchange(stream->pending, {})) {
+    mutex_.unlock();
+    work.run(work.data.get());
+    mutex_.lock();
+  }
+  return true;
 }
 
 void Runtime::touch(Block& block, Stream* stream, bool write, const char* what) {
@@ -296,6 +303,7 @@ int Runtime::copy(void* to, const void* from, size_t bytes, bool to_device, bool
 int Runtime::copy_peer(void* to, int to_device, const void* from, int from_device, size_t bytes,
                        Stream* stream) {
   const std::scoped_lock lock(mutex_);
+  if (!known_stream(stream)) return kInvalidHandle;
   for (const auto& [data, device] :
        {std::pair{static_cast<const void*>(to), to_device}, std::pair{from, from_device}}) {
     const Block* block = block_around(data, bytes, "copy");

@@ -54,9 +54,24 @@ using Clock = std::map<const void*, uint64_t>;
 // the capture, none.
 enum class CaptureMode : int { global, thread_local_, relaxed };
 
+// Work that another library queues on a stream, such as a collective operation.
+struct ForeignWork {
+  int (*run)(void* data);  // returns a status
+  std::shared_ptr<void> data;
+};
+// Memory of the device that such work touches.
+struct Touched {
+  const void* data;
+  size_t bytes;
+  bool written;
+};
+
 struct Stream {
   int device = 0;
   Clock clock;
+  // May wait for other processes, so it runs when the stream's next call needs it: whoever queued
+  // it goes on.
+  std::vector<ForeignWork> pending;
   bool capturing = false;
   // Of the capture.
   CaptureMode mode = CaptureMode::global;
@@ -108,7 +123,7 @@ struct CapturedCopy {
   int value;
 };
 struct Graph {
-  std::vector<std::variant<CapturedLaunch, CapturedCopy>> work;
+  std::vector<std::variant<CapturedLaunch, CapturedCopy, ForeignWork>> work;
   int handles = 1;  // a graph and its executable are one object here
   int replays = 0;
 };
@@ -213,6 +228,8 @@ class Runtime {
   int map_tensor(const void* data, size_t bytes, const std::string& fault);
   // An attribute of a launch; `known`: this device supports it.
   int check_attribute(int id, bool known);
+  int queue(Stream* stream, ForeignWork work, const std::vector<Touched>& memory);
+  bool capturing(Stream* stream);
   int begin_capture(Stream* stream, int mode);
   // If `status` is not success, returns it without a graph.
   int end_capture(Stream* stream, int status, void** graph);
@@ -248,6 +265,7 @@ class Runtime {
   void violate(const std::string& what);
   // The allocation around [data, data + bytes). If there is none: null, and a violation.
   Block* block_around(const void* data, size_t bytes, const char* what);
+  // Runs the stream's pending work, too, without holding mutex_.
   bool known_stream(Stream* stream);
   // If the calling thread's device is another one: false, and a violation.
   bool on_device(int device, const char* what);
@@ -305,4 +323,9 @@ void rbee_fake_set_launch_hook(rbee::fake::LaunchHook hook);
 // Sets the size of the parameter of the calling thread's next launch; a kernel with a known other
 // size is not started.
 void rbee_fake_tell_params(uint32_t bytes);
+// Queues work of another library; captures take it as they take kernels. drop: gives `data` back.
+// Returns a status.
+int rbee_fake_queue(void* stream, int (*run)(void*), void (*drop)(void*), void* data,
+                    const rbee::fake::Touched* memory, int count);
+bool rbee_fake_capturing(void* stream);
 }

@@ -36,6 +36,8 @@ consteval bool same_kind() {
     return false;
   } else if constexpr (std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>) {
     return same_target<std::remove_pointer_t<Ours>, std::remove_pointer_t<Theirs>>();
+  } else if constexpr (std::is_class_v<Ours> && std::is_class_v<Theirs>) {
+    return true;  // of one size, given by value
   } else if constexpr (std::is_enum_v<Theirs>) {
     return std::is_integral_v<Ours>;
   } else if constexpr (std::is_integral_v<Ours> && std::is_integral_v<Theirs>) {
