@@ -1,8 +1,11 @@
 """A server that behaves as Hugging Face's hub does: the API, files with ETags and ranges, large files on another host,
 gated and missing repositories, limits, cut connections and wrong bytes. Standard library only.
 
-Two servers run: the hub, and the host of the large files, to which the hub redirects with signed addresses. Faults are
-set by tests: `faults["cut"] = [3000, 5000]` cuts the next two answers of the large files after so many bytes."""
+Two servers run: the hub, and the host of the large files, to which the hub redirects with signed addresses. As the hub does
+since its files lie in Xet's store, it names each large file's hash there and where a client of Xet gets a token; a client
+without Xet gets the file from a bridge at the signed address, which ends after a while. Faults are
+set by tests: `faults["cut"] = [3000, 5000]` cuts the next two answers of the large files after so many bytes,
+`faults["uses"] = 2` ends each signed address after two requests."""
 
 import hashlib
 import http.server
@@ -35,10 +38,15 @@ class Repo:
             pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{self.sum(path)}\nsize {len(data)}\n"
             out["oid"] = git_sum(pointer.encode())
             out["lfs"] = {"oid": self.sum(path), "size": len(data), "pointerSize": len(pointer)}
+            out["xetHash"] = self.xet_hash(path)
         return out
 
     def sum(self, path):
         return hashlib.sha256(self.files[path]).hexdigest()
+
+    def xet_hash(self, path):
+        """Of the form of Xet's, which is of the file's chunks; nobody here reads it."""
+        return hashlib.blake2b(self.files[path], digest_size=32).hexdigest()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -116,10 +124,18 @@ class LargeFiles(Handler):
     name = "files"
 
     def handle_path(self, url, query):
-        data = self.hub.blobs.get(url.path.lstrip("/"))
-        if data is None or query.get("signature") != [self.hub.signature]:
-            return self.answer(403, b"this address has expired")
+        data = self.hub.blobs.get(url.path.rpartition("/")[2])
         faults = self.hub.faults
+        if self.headers.get("Authorization"):
+            return self.answer(400, b"<Error><Code>InvalidArgument</Code><Message>Only one auth mechanism allowed"
+                               b"</Message></Error>", {"Content-Type": "application/xml"})
+        with self.hub.lock:
+            signed = query.get("X-Amz-Signature", [""])[0]
+            used = self.hub.uses[signed] = self.hub.uses.get(signed, 0) + 1
+            expired = used > faults.get("uses", used) or not signed.startswith(self.hub.signature + "-")
+        if data is None or expired:
+            return self.answer(403, b"<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>",
+                               {"Content-Type": "application/xml"})
         with self.hub.lock:
             cut = faults["cut"].pop(0) if faults.get("cut") else None
             if faults.get("wrong", 0) > 0:
@@ -127,7 +143,8 @@ class LargeFiles(Handler):
                 data = bytes([data[0] ^ 1]) + data[1:]
         if faults.get("slow"):
             threading.Event().wait(faults["slow"])
-        self.send_file(data, {"ETag": f'"{hashlib.md5(data).hexdigest()}"'}, cut, faults.get("hold"))
+        self.send_file(data, {"ETag": f'"{hashlib.md5(data).hexdigest()}"', "Cache-Control": "public, max-age=31536000",
+                              "Content-Disposition": query["response-content-disposition"][0]}, cut, faults.get("hold"))
 
 
 class Hub(Handler):
@@ -226,11 +243,27 @@ class Hub(Handler):
         same = self.hub.faults.get("etag")
         if len(data) < LARGE:
             return self.send_file(data, {"ETag": f'"{same or git_sum(data)}"', "X-Repo-Commit": commit})
-        self.hub.blobs[repo.sum(path)] = data
-        location = self.hub.faults.get("location") or (
-            f"{self.hub.files_endpoint}/{repo.sum(path)}?signature={self.hub.signature}")
-        self.answer(302, b"", {"Location": location, "X-Repo-Commit": commit, "X-Linked-Etag": f'"{same or repo.sum(path)}"',
-                               "X-Linked-Size": str(len(data)), "ETag": '"of-the-redirect"'})
+        xet_hash = repo.xet_hash(path)
+        self.hub.blobs[xet_hash] = data
+        location = self.hub.faults.get("location") or self.signed(xet_hash, path)
+        token = f"{self.hub.endpoint}/api/models/{name}/xet-read-token/{commit}"
+        rebuilt = f"{self.hub.files_endpoint}/v1/reconstructions/{xet_hash}"
+        self.answer(302, f"Found. Redirecting to {location}".encode(), {
+            "Location": location, "Content-Type": "text/plain; charset=utf-8", "X-Repo-Commit": commit,
+            "X-Linked-Etag": f'"{same or repo.sum(path)}"', "X-Linked-Size": str(len(data)), "ETag": '"of-the-redirect"',
+            "X-Xet-Hash": xet_hash, "Accept-Ranges": "bytes",
+            "Link": f'<{token}>; rel="xet-auth", <{rebuilt}>; rel="xet-reconstruction-info"'})
+
+    def signed(self, xet_hash, path):
+        """An address of the bridge, which is another one for each request."""
+        with self.hub.lock:
+            self.hub.addresses += 1
+            number = self.hub.addresses
+        query = urllib.parse.urlencode({
+            "X-Amz-Algorithm": "AWS4-HMAC-SHA256", "X-Amz-Expires": "3600", "X-Amz-SignedHeaders": "host",
+            "X-Amz-Signature": f"{self.hub.signature}-{number}", "x-id": "GetObject",
+            "response-content-disposition": f'inline; filename="{urllib.parse.quote(path.rpartition("/")[2])}";'})
+        return f"{self.hub.files_endpoint}/xet-bridge-us/{'0' * 24}/{xet_hash}?{query}"
 
 
 class TestHub:
@@ -245,6 +278,7 @@ class TestHub:
         self.requests = []
         self.blobs = {}
         self.signature = "s1"
+        self.addresses, self.uses = 0, {}  # signed ones, and requests to each
         self.lock = threading.Lock()
         self.servers = [self.server(Hub), self.server(LargeFiles)]
         self.endpoint, self.files_endpoint = (f"http://127.0.0.1:{s.server_address[1]}" for s in self.servers)

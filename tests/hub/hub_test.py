@@ -189,7 +189,7 @@ class Breaks(Case):
         self.hub.faults["slow"] = 0.3
         process = subprocess.Popen([RBEE, "pull", "hf:org/large"], env=self.environment(), stderr=subprocess.DEVNULL)
         blobs = os.path.join(self.folder("org/large"), "blobs")
-        for _ in range(400):
+        for _ in range(3000):
             lists = [n for n in (os.listdir(blobs) if os.path.isdir(blobs) else []) if n.endswith(".parts")]
             if lists and self.read(os.path.join(blobs, lists[0])).count(b"\n") > 1:
                 break
@@ -223,6 +223,39 @@ class Breaks(Case):
         change.start()
         self.rbee("pull", "hf:org/chat-GGUF:Q8_0")
         self.assertGreaterEqual(len(self.sent("hub", "HEAD")), 2)
+
+    def test_addresses_of_the_bridge_that_expire_are_asked_for_again(self):
+        self.hub.faults["uses"] = 2
+        model = self.rbee("pull", "hf:org/large").strip()
+        self.assertEqual(self.read(model), self.hub.repos["org/large"].files["large-Q8_0.gguf"])
+        self.assertGreaterEqual(len(self.sent("hub", "HEAD")), 2)
+        for _, _, path, headers in self.sent("files"):
+            self.assertTrue(path.startswith("/xet-bridge-us/"), path)
+            self.assertRegex(headers["Range"], r"^bytes=\d+-\d+$")
+            self.assertNotIn("Authorization", headers)
+
+    def test_a_pull_goes_on_with_another_address(self):
+        """A process is killed, and the addresses that it had end meanwhile. The hub wants a token, the bridge none."""
+        self.hub.repos["org/large"].private = True
+        self.hub.faults["slow"] = 0.3
+        process = subprocess.Popen([RBEE, "pull", "hf:org/large"], env=self.environment(HF_TOKEN="accepted"),
+                                   stderr=subprocess.DEVNULL)
+        blobs = os.path.join(self.folder("org/large"), "blobs")
+        for _ in range(3000):
+            lists = [n for n in (os.listdir(blobs) if os.path.isdir(blobs) else []) if n.endswith(".parts")]
+            if lists and self.read(os.path.join(blobs, lists[0])).count(b"\n") > 1:
+                break
+            time.sleep(0.02)
+        process.kill()
+        process.wait()
+        self.hub.faults.update(slow=0, cut=[PART // 2])
+        self.hub.signature = "s2"
+        begin = len(self.hub.requests)
+        model = self.rbee("pull", "hf:org/large", HF_TOKEN="accepted").strip()
+        self.assertEqual(self.read(model), self.hub.repos["org/large"].files["large-Q8_0.gguf"])
+        later = [r for r in self.hub.requests[begin:] if r[0] == "files"]
+        self.assertTrue(all("X-Amz-Signature=s2-" in r[2] and "Authorization" not in r[3] for r in later), later)
+        self.assertIn(PART // 2, [int(r[3]["Range"][6:].split("-")[0]) % PART for r in later])  # within a part
 
     def test_limits_are_waited_for(self):
         self.hub.faults.update(limited=2, retry_after=1)
@@ -537,7 +570,7 @@ class SharedWithPython(Case):
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.python("hf_hub_download('org/chat-GGUF', 'chat-F16.gguf')")
         self.assertEqual(process.wait(60), 0)
-        name = self.hub.repos["org/chat-GGUF"].sum("chat-F16.gguf")
+        name = self.hub.repos["org/chat-GGUF"].xet_hash("chat-F16.gguf")
         self.assertEqual(len([r for r in self.sent("files") if name in r[2]]), 1)
 
 
