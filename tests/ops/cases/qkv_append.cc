@@ -85,6 +85,26 @@ std::vector<QkvCase> cases() {
       }
     }
   }
+  // So small that an emulator of a GPU takes them all: each kind of weights with each type of
+  // cache.
+  for (const RopeLayout layout : {RopeLayout::half, RopeLayout::interleaved}) {
+    for (const DType weight :
+         {DType::f32, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::q8_0, DType::q2_k,
+          DType::q3_k, DType::q4_k, DType::q5_k, DType::q6_k, DType::mxfp4}) {
+      for (const DType cache : {DType::f32, DType::f16, DType::f8e4m3}) {
+        add({.in = 512,
+             .heads = 2,
+             .kv_heads = 1,
+             .head_dim = 32,
+             .pairs = 16,
+             .cache = cache,
+             .layout = layout,
+             .norm = cache != DType::f32,
+             .bias = cache == DType::f16},
+            weight);
+      }
+    }
+  }
   // Heads as in models, rotated whole or in part, one group or as many keys as queries.
   for (const int64_t dim : {64, 80, 96, 128, 256}) {
     for (const int64_t share : {1, 2}) {
