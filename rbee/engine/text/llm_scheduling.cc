@@ -35,10 +35,13 @@ void warn_of_memory(int64_t bytes) {
       {{"bytes", cat(bytes)}, {"free_bytes", cat(free)}});
 }
 
-// Whether steps take the time of a processor's arithmetic.
-bool computes_on_host(const TextModel& text) {
-  return text.device->host_accessible() || text.model->host_layers().any() ||
-         text.model->cpu_moe_layers() > 0;
+// Large steps of a CPU take its arithmetic's time; of a GPU they read its weights less often, and
+// also those that come to it from the host.
+int64_t usual_step_tokens(const TextModel& text) {
+  constexpr int64_t kOfCpu = 512, kOfGpu = 2048;
+  if (text.device->host_accessible()) return kOfCpu;
+  const bool computes_on_host = text.model->host_layers().any() || text.model->cpu_moe_layers() > 0;
+  return computes_on_host && text.model->visiting_bytes(kOfGpu) == 0 ? kOfCpu : kOfGpu;
 }
 
 // Bytes of the caches for one token.
@@ -88,8 +91,7 @@ LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions opt
   check(options.step_seconds >= 0, "step_seconds", options.step_seconds, " is negative");
   check(options.block_size >= 1, "block_size", options.block_size, " is below 1");
   if (options.step_tokens == 0) {
-    options.step_tokens =
-        std::max<int64_t>(computes_on_host(text) ? 512 : 2048, options.max_running);
+    options.step_tokens = std::max(usual_step_tokens(text), options.max_running);
   }
   const CacheTokenBytes bytes = token_bytes(text, draft, options);
   const int64_t most = INT32_MAX - options.block_size;  // slots are 32-bit numbers
