@@ -19,7 +19,8 @@ struct LlmOptions {
   int32_t max_waiting = 256;
   bool priorities = false;  // allow priorities below 0
   // Most tokens of one step. While requests generate, prompts get at most a quarter of them (half
-  // on a GPU). 0 = 512 where the host computes, else 2048; at least max_running.
+  // on a GPU). 0 = 512 where the host computes and its weights do not visit
+  // the GPU, else 2048; at least max_running.
   int64_t step_tokens = 0;
   // Seconds that a step should take at most where the host computes, which a newcomer waits for.
   // 0: no bound; then no step's contents depend on time.

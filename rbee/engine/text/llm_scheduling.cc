@@ -35,13 +35,14 @@ void warn_of_memory(int64_t bytes) {
       {{"bytes", cat(bytes)}, {"free_bytes", cat(free)}});
 }
 
-// Large steps of a CPU take its arithmetic's time; of a GPU they read its weights less often, and
-// also those that come to it from the host.
-int64_t usual_step_tokens(const TextModel& text) {
-  constexpr int64_t kOfCpu = 512, kOfGpu = 2048;
-  if (text.device->host_accessible()) return kOfCpu;
-  const bool computes_on_host = text.model->host_layers().any() || text.model->cpu_moe_layers() > 0;
-  return computes_on_host && text.model->visiting_bytes(kOfGpu) == 0 ? kOfCpu : kOfGpu;
+constexpr int64_t kStepOfCpu = 512, kStepOfGpu = 2048;
+
+// Whether large steps take the time of a processor's arithmetic: not those whose weights come to
+// the GPU, which take a bus's time, whatever their tokens are.
+bool computes_on_host(const TextModel& text) {
+  if (text.device->host_accessible()) return true;
+  const bool on_host = text.model->host_layers().any() || text.model->cpu_moe_layers() > 0;
+  return on_host && text.model->visiting_bytes(kStepOfGpu) == 0;
 }
 
 // Bytes of the caches for one token.
@@ -91,7 +92,8 @@ LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions opt
   check(options.step_seconds >= 0, "step_seconds", options.step_seconds, " is negative");
   check(options.block_size >= 1, "block_size", options.block_size, " is below 1");
   if (options.step_tokens == 0) {
-    options.step_tokens = std::max(usual_step_tokens(text), options.max_running);
+    options.step_tokens =
+        std::max<int64_t>(computes_on_host(text) ? kStepOfCpu : kStepOfGpu, options.max_running);
   }
   const CacheTokenBytes bytes = token_bytes(text, draft, options);
   const int64_t most = INT32_MAX - options.block_size;  // slots are 32-bit numbers
