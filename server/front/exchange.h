@@ -28,12 +28,11 @@ struct Exchange {
   std::chrono::steady_clock::time_point deadline;  // to find a worker
   int tries = 0;                                   // tries that broke off
   UpstreamHead head;
-  std::string body;           // of an answer that is no stream; else the unfinished event
-  std::string opening;        // events held back while another worker may take the request
-  bool begun = false;         // its client has an event
-  bool listed = false;        // it names no model, and those that came since were looked for
-  bool looked_again = false;  // its model was another one by the time it could be loaded
-  bool over = false;          // answered, or its client left
+  std::string body;     // of an answer that is no stream; else the unfinished event
+  std::string opening;  // events held back while another worker may take the request
+  bool begun = false;   // its client has an event
+  bool listed = false;  // it names no model, and those that came since were looked for
+  bool over = false;    // answered, or its client left
 
   // Nothing for an answer that is no stream.
   std::optional<StreamForm> stream() const { return stream_form(head.content_type); }

@@ -138,10 +138,11 @@ void Pool::let_go(Model& model) {
   unload_idle();
 }
 
-// A client changed a made model while the request waited for it: its name is looked up once more.
+// A client changed a made model while the request waited for it: its name is looked up again, as
+// often as it changes before the request has waited too long (deadline_of()).
 bool Pool::look_again(const Held& exchange) {
   Model& model = models_[*exchange->model];
-  if (model.served.record.empty() || std::exchange(exchange->looked_again, true)) return false;
+  if (model.served.record.empty()) return false;
   --model.users;
   exchange->model.reset();
   begin_model(exchange);
