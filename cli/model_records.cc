@@ -42,6 +42,10 @@ std::string file_of(const std::string& name) {
   return cat(server::ollama_digest(server::plain_model_name(name)), kRecord);
 }
 
+bool is_settled(fs::file_time_type changed) {
+  return fs::file_time_type::clock::now() - changed > kTimesDiffer;
+}
+
 std::vector<fs::path> files_of(const fs::path& folder, std::string_view ending) {
   std::vector<fs::path> out;
   std::error_code error;
@@ -88,17 +92,37 @@ void ModelRecords::read() {
   if (settled_ && !error && changed == changed_) return;
   records_.clear();
   changed_ = changed;
-  settled_ = !error && fs::file_time_type::clock::now() - changed > kTimesDiffer;
+  settled_ = !error && is_settled(changed);
+  std::map<fs::path, ReadFile> files;
   for (const fs::path& file : files_of(folder_, kRecord)) {
     if (records_.size() >= kMostRecords) break;
-    try {
-      records_.push_back(read_record(file));
-    } catch (const Error& unreadable) {
-      log(LogLevel::warn, "the record of a model cannot be read",
-          {{"file", file.string()}, {"error", printable_line(unreadable.what())}});
-    }
+    const ReadFile& one = files.emplace(file, read_again(file)).first->second;
+    if (one.record) records_.push_back(*one.record);
   }
+  files_ = std::move(files);
   std::ranges::sort(records_, {}, &OllamaRecord::name);
+}
+
+// Reads the file only if it changed since the last time.
+ModelRecords::ReadFile ModelRecords::read_again(const fs::path& file) const {
+  std::error_code error;
+  ReadFile out{.changed = fs::last_write_time(file, error)};
+  if (!error) out.bytes = fs::file_size(file, error);
+  out.settled = !error && is_settled(out.changed);
+  const auto before = files_.find(file);
+  const bool same = before != files_.end() && before->second.settled && out.settled &&
+                    before->second.changed == out.changed && before->second.bytes == out.bytes;
+  if (same) {
+    out.record = before->second.record;
+    return out;
+  }
+  try {
+    out.record = read_record(file);
+  } catch (const Error& unreadable) {
+    log(LogLevel::warn, "the record of a model cannot be read",
+        {{"file", file.string()}, {"error", printable_line(unreadable.what())}});
+  }
+  return out;
 }
 
 std::vector<OllamaRecord> ModelRecords::list() {

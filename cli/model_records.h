@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -52,9 +53,19 @@ class ModelRecords {
   void remove_unused_templates(const std::vector<server::OllamaRecord>& all) const;
   void remove_unused_links(const std::vector<server::OllamaRecord>& all) const;
 
+  // A file of a record when it was read.
+  struct ReadFile {
+    std::filesystem::file_time_type changed;
+    uintmax_t bytes = 0;
+    bool settled = false;                        // a later change would have another time
+    std::optional<server::OllamaRecord> record;  // nothing: it holds none
+  };
+  ReadFile read_again(const std::filesystem::path& file) const;
+
   const std::filesystem::path folder_;
   BlobStore blobs_;
   std::mutex mutex_;  // guards what follows
+  std::map<std::filesystem::path, ReadFile> files_;
   std::vector<server::OllamaRecord> records_;
   std::filesystem::file_time_type changed_;  // of the folder, when records_ were read
   bool settled_ = false;                     // a later change would have another time

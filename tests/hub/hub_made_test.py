@@ -394,6 +394,24 @@ class Changing(Case):
         for words in ("../../etc", "a b", "luigi"):
             self.assertIn(words, log)
 
+    def test_only_what_changed_is_read_again(self):
+        port, _ = self.serve("--manage")
+        for name in ("mario", "peach"):
+            self.assertEqual(self.create(port, model=name, **{"from": BASE, "system": PIRATE})[0], 200)
+
+        def path_of(name):
+            return os.path.join(self.records, hashlib.sha256(name.encode()).hexdigest() + ".json")
+        for name in ("mario", "peach"):
+            os.utime(path_of(name), (1_000_000_000, 1_000_000_000))  # long ago: a change would show by the time
+        self.assertEqual(self.create(port, model="luigi", **{"from": BASE})[0], 200)
+        self.assertEqual(self.tags(port), [BASE, "luigi", "mario", "peach"])
+        for name, then in (("mario", 1_000_000_000), ("peach", 1_000_000_001)):
+            with open(path_of(name), "r+b") as file:
+                file.write(b"x")  # no record any more
+            os.utime(path_of(name), (then, then))
+        self.assertEqual(ask(port, "DELETE", "/api/delete", {"model": "luigi"}), (200, b""))
+        self.assertEqual(self.tags(port), [BASE, "mario"])  # whose file looks as before
+
     def test_a_held_lock_is_told(self):
         port, _ = self.serve("--manage")
         self.template(port, "mario", 3)
