@@ -111,6 +111,32 @@ class ModelMaker::Opened {
   std::optional<WorkFolder> links_;
 };
 
+namespace {
+
+// Its worker would find it out at the first request. Of PEFT's files beside a GGUF model, whose
+// layers have other names, it still does.
+void check_fit(const models::LoraFile& adapter, const std::string& name, const fs::path& model) {
+  const bool gguf = model.extension() == ".gguf";
+  check(!adapter.is_gguf() || gguf, "adapters", name,
+        " is a GGUF file, and the model is none: take the adapter in PEFT's form");
+  if (adapter.is_gguf() != gguf) return;
+  const io::Checkpoint checkpoint = io::Checkpoint::open(model);
+  check(!gguf || adapter.architecture() == checkpoint.architecture(), "adapters", name,
+        " is of a model of the architecture ", adapter.architecture(), ", not ",
+        checkpoint.architecture());
+  for (const models::LoraFileLayer& layer : adapter.layers()) {
+    const io::TensorEntry* matrix = checkpoint.find(cat(layer.module, ".weight"));
+    check(matrix != nullptr || !gguf, "adapters", name, " changes ", layer.module,
+          ", which the model does not have");
+    if (matrix == nullptr) continue;
+    const Shape needed{layer.up->shape[0], layer.down->shape[1]};
+    check(matrix->shape == needed, "adapters", name, " is for another model: its ", layer.module,
+          " is for a matrix (", needed, "), the model's is (", matrix->shape, ")");
+  }
+}
+
+}  // namespace
+
 ModelKind ModelMaker::check_files(OllamaRecord& record) const {
   record.files = with_endings(records_->blobs(), record.files);
   record.adapters = with_endings(records_->blobs(), record.adapters);
@@ -121,17 +147,12 @@ ModelKind ModelMaker::check_files(OllamaRecord& record) const {
   return opened.kind;
 }
 
-// Whether its matrices fit, its worker says.
 void ModelMaker::check_adapters(const OllamaRecord& record, const std::string& model) const {
   const WorkFolder links(records_->links());
   link_files(records_->blobs(), record.adapters, "adapters", links.path());
   blame("adapters", [&] {
     for (const fs::path& path : adapters_in(links.path(), record.adapters)) {
-      const models::LoraFile adapter(path);
-      if (!adapter.is_gguf() || !model.ends_with(".gguf")) continue;
-      const std::string own = io::Checkpoint::open(model).architecture();
-      check(adapter.architecture() == own, "adapters", path.filename().string(), " is of a model ",
-            "of the architecture ", adapter.architecture(), ", not ", own);
+      check_fit(models::LoraFile(path), path.filename().string(), model);
     }
   });
 }

@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import socket
+import struct
 import sys
 import time
 import unittest
@@ -26,6 +27,23 @@ PATIENCE = 60
 
 def digest_of(data):
     return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def gguf_adapter(layers, architecture):
+    """A GGUF file of a LoRA adapter of rank 1, with zeros. layers: (rows, columns) of each matrix."""
+    def text(words):
+        return struct.pack("<Q", len(words)) + words.encode()
+    pairs = [text(key) + struct.pack("<I", 8) + text(value) for key, value in
+             (("general.type", "adapter"), ("adapter.type", "lora"), ("general.architecture", architecture))]
+    pairs.append(text("adapter.lora.alpha") + struct.pack("<If", 6, 1))
+    tensors, data = [], b""
+    for name, (rows, columns) in layers.items():
+        for part, shape in (("a", (columns, 1)), ("b", (1, rows))):  # innermost first
+            tensors.append(text(f"{name}.weight.lora_{part}") + struct.pack("<IQQIQ", 2, *shape, 0, len(data)))
+            data += bytes(shape[0] * shape[1] * 4)
+            data += bytes(-len(data) % 32)
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(pairs)) + b"".join(pairs) + b"".join(tensors)
+    return head + bytes(-len(head) % 32) + data
 
 
 def wait_until(true, what):
@@ -238,6 +256,38 @@ class Making(Case):
         own = (("system", "X"), ("user", "Hello"))
         self.assertEqual(self.count(port, "again", *own[1:]), self.count(port, "tuned", *own))
         self.assertEqual(self.tags(port), ["again", "both", BASE, "tuned"])
+
+    def test_an_adapter_of_another_model_is_refused_at_once(self):
+        port, _ = self.serve("--manage")
+        files = self.put(port, {"m.gguf": self.gguf()})
+        with open(os.path.join(hub_made_test.LLAMA, "config.json"), encoding="utf-8") as file:
+            width = json.load(file)["hidden_size"]
+        fits = {"blk.0.attn_output": (width, width)}
+        for layers, architecture, words in (
+                (fits, "llama", None), ({"blk.0.attn_output": (width + 32, width)}, "llama", "blk.0.attn_output"),
+                ({"blk.99.attn_output": (width, width)}, "llama", "blk.99.attn_output"), (fits, "gemma", "gemma")):
+            adapters = self.put(port, {"a.gguf": gguf_adapter(layers, architecture)})
+            body = {"model": "m", "files": files, "adapters": adapters}
+            if words is None:
+                self.assertEqual(self.create(port, **body)[0], 200)
+                self.count(port, "m", ("user", "Hi"))
+                status, problem = self.error(port, "POST", "/api/create", {"model": "n", "from": BASE, "adapters": adapters})
+                self.assertEqual((status, "PEFT" in problem), (400, True), problem)
+                continue
+            status, problem = self.error(port, "POST", "/api/create", body)
+            self.assertEqual((status, words in problem, "adapters" in problem), (400, True, True), problem)
+        # One of PEFT's, of a wider model.
+        config = {"peft_type": "LORA", "r": 1, "lora_alpha": 1, "target_modules": ["o_proj"]}
+        name = "base_model.model.model.layers.0.self_attn.o_proj.lora_"
+        header, data = {}, bytes(4 * (2 * width + 32))
+        for part, shape, ends in (("A", [1, width + 32], (0, 4 * (width + 32))),
+                                  ("B", [width, 1], (4 * (width + 32), 4 * (2 * width + 32)))):
+            header[f"{name}{part}.weight"] = {"dtype": "F32", "shape": shape, "data_offsets": list(ends)}
+        head = json.dumps(header).encode()
+        adapters = self.put(port, {"adapter_config.json": json.dumps(config).encode(),
+                                   "adapter_model.safetensors": struct.pack("<Q", len(head)) + head + data})
+        status, problem = self.error(port, "POST", "/api/create", {"model": "n", "from": BASE, "adapters": adapters})
+        self.assertEqual((status, "o_proj" in problem), (400, True), problem)
 
     def test_quantize(self):
         port, _ = self.serve("--manage")
