@@ -4,6 +4,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
+#include "rbee/engine/text/generation_config.h"
 #include "rbee/models/embedding_model.h"
 #include "rbee/text/tokenizer.h"
 #include "tools/convert/encoder_form.h"
@@ -23,6 +24,22 @@ std::string name_for(std::string name, bool special_takes_space) {
   return name;
 }
 
+// What requests that say nothing get.
+void set_sampling_keys(const io::Checkpoint& checkpoint, io::GgufWriter& writer) {
+  const auto text = checkpoint.text_file("generation_config.json");
+  if (!text) return;
+  namespace keys = engine::gguf_sampling;
+  const engine::SamplingDefaults defaults = engine::sampling_defaults(*text);
+  const auto set = [&](const char* key, const std::optional<float>& value) {
+    if (value) writer.set_f32(key, *value);
+  };
+  set(keys::kTemperature, defaults.temperature);
+  set(keys::kTopP, defaults.top_p);
+  set(keys::kMinP, defaults.min_p);
+  set(keys::kRepetitionPenalty, defaults.repetition_penalty);
+  if (defaults.top_k) writer.set_i32(keys::kTopK, *defaults.top_k);
+}
+
 ModelTensors decoder_to_gguf(const io::Checkpoint& checkpoint, io::GgufWriter& writer) {
   const GgufForm form = read_gguf_form(checkpoint);
   std::vector<SourceTensor> tensors = gguf_tensors(checkpoint, form);
@@ -30,6 +47,7 @@ ModelTensors decoder_to_gguf(const io::Checkpoint& checkpoint, io::GgufWriter& w
   Keys keys(form.architecture, writer);
   set_decoder_pooling(checkpoint, keys);
   std::ranges::move(set_rope_keys(form, writer), std::back_inserter(tensors));
+  set_sampling_keys(checkpoint, writer);
   return {form.config, std::move(tensors)};
 }
 

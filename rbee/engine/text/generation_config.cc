@@ -19,6 +19,26 @@ json parse(std::string_view text, std::string_view file) {
   return value;
 }
 
+// What read() returns, unless no request could ask for it.
+template <typename T>
+std::optional<T> taken(std::string_view source, T SamplingParams::* field, const auto& read) {
+  try {
+    SamplingParams params;
+    params.*field = read();
+    validate(params);
+    return params.*field;
+  } catch (const Error& error) {
+    log(LogLevel::warn, "a default of the model is left out",
+        {{"file", std::string(source)}, {"error", error.what()}});
+    return std::nullopt;
+  }
+}
+
+float checked_number(const char* name, double number) {
+  check(std::abs(number) <= INT32_MAX, name, number, " is not taken");
+  return static_cast<float>(number);
+}
+
 }  // namespace
 
 std::vector<int32_t> end_token_ids(std::string_view text, std::string_view file, int64_t tokens) {
@@ -42,30 +62,42 @@ SamplingDefaults sampling_defaults(std::string_view text) {
   constexpr const char* kFile = "generation_config.json";
   const io::JsonConfig config(text, kFile);
   const auto read = [&]<typename T>(const char* name, T SamplingParams::* field) {
-    std::optional<T> out;
-    if (!config.has(name)) return out;
-    try {
-      SamplingParams params;
+    if (!config.has(name)) return std::optional<T>();
+    return taken(kFile, field, [&] {
       if constexpr (std::is_integral_v<T>) {
-        params.*field = static_cast<T>(config.integer(name, {INT32_MIN, INT32_MAX}));
+        return static_cast<T>(config.integer(name, {INT32_MIN, INT32_MAX}));
       } else {
-        const double number = config.number_or(name, 0);
-        check(std::abs(number) <= INT32_MAX, name, number, " is not taken");
-        params.*field = static_cast<T>(number);
+        return checked_number(name, config.number_or(name, 0));
       }
-      validate(params);
-      out = params.*field;
-    } catch (const Error& error) {
-      log(LogLevel::warn, "a default of the model is left out",
-          {{"file", kFile}, {"error", error.what()}});
-    }
-    return out;
+    });
   };
   return {.temperature = read("temperature", &SamplingParams::temperature),
           .top_p = read("top_p", &SamplingParams::top_p),
           .min_p = read("min_p", &SamplingParams::min_p),
           .repetition_penalty = read("repetition_penalty", &SamplingParams::repetition_penalty),
           .top_k = read("top_k", &SamplingParams::top_k)};
+}
+
+SamplingDefaults sampling_defaults(const io::Metadata& metadata) {
+  constexpr std::string_view kFile = "GGUF";
+  const auto number = [&](const char* key, float SamplingParams::* field) {
+    if (!metadata.contains(key)) return std::optional<float>();
+    return taken(kFile, field, [&] { return checked_number(key, metadata.require_f64(key)); });
+  };
+  SamplingDefaults out{
+      .temperature = number(gguf_sampling::kTemperature, &SamplingParams::temperature),
+      .top_p = number(gguf_sampling::kTopP, &SamplingParams::top_p),
+      .min_p = number(gguf_sampling::kMinP, &SamplingParams::min_p),
+      .repetition_penalty =
+          number(gguf_sampling::kRepetitionPenalty, &SamplingParams::repetition_penalty)};
+  if (metadata.contains(gguf_sampling::kTopK)) {
+    out.top_k = taken(kFile, &SamplingParams::top_k, [&] {
+      const int64_t top_k = metadata.require_i64(gguf_sampling::kTopK);
+      check(std::abs(top_k) <= INT32_MAX, gguf_sampling::kTopK, top_k, " is not taken");
+      return static_cast<int32_t>(top_k);
+    });
+  }
+  return out;
 }
 
 std::optional<std::string> chat_template_of(std::string_view text, std::string_view name) {

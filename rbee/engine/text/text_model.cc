@@ -60,7 +60,9 @@ std::optional<std::string> chat_template_source(const io::Checkpoint& checkpoint
 }
 
 SamplingDefaults sampling_defaults_of(const io::Checkpoint& checkpoint) {
-  if (checkpoint.format() != io::Checkpoint::Format::safetensors) return {};
+  if (checkpoint.format() == io::Checkpoint::Format::gguf) {
+    return sampling_defaults(checkpoint.metadata());
+  }
   const auto text = checkpoint.text_file("generation_config.json");
   return text ? sampling_defaults(*text) : SamplingDefaults{};
 }

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <span>
+
 #include "rbee/core/cat.h"
 #include "rbee/core/error.h"
 
@@ -41,6 +43,26 @@ TEST(SamplingDefaults, ReadsWhatRequestsCouldAskFor) {
       sampling_defaults(R"({"temperature": 101, "top_p": "x", "top_k": 1e300, "min_p": 0.5})"),
       SamplingDefaults{.min_p = 0.5f});
   EXPECT_THROW(sampling_defaults("["), Error);
+}
+
+// Keys and types as gguf-py 0.19 writes them.
+TEST(SamplingDefaults, ReadsThoseOfAGgufFile) {
+  const float temperature = 0.6f, repeat = -1, min_p = 0.25f;
+  const int32_t top_k = 20;
+  const bool no_number = true;
+  const auto entry = [](const char* key, io::MetaType type, const auto& value) {
+    return io::MetaEntry{.key = key, .type = type, .value = std::as_bytes(std::span(&value, 1))};
+  };
+  const io::Metadata metadata(
+      "f", nullptr,
+      {entry("general.sampling.temp", io::MetaType::f32, temperature),
+       entry("general.sampling.penalty_repeat", io::MetaType::f32, repeat),  // out of range
+       entry("general.sampling.min_p", io::MetaType::f32, min_p),
+       entry("general.sampling.top_k", io::MetaType::i32, top_k),
+       entry("general.sampling.top_p", io::MetaType::boolean, no_number)});
+  EXPECT_EQ(sampling_defaults(metadata),
+            (SamplingDefaults{.temperature = 0.6f, .min_p = 0.25f, .top_k = 20}));
+  EXPECT_EQ(sampling_defaults(io::Metadata()), SamplingDefaults{});
 }
 
 TEST(SamplingDefaults, LeavesOutIntegersThatAreNotWhole) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/error.h"
+#include "rbee/engine/text/generation_config.h"
 #include "rbee/io/safetensors_writer.h"
 #include "rbee/quant/quant.h"
 #include "tests/models/language/model_runner.h"
@@ -192,6 +193,26 @@ TEST_F(ConvertTest, PackedIntegersKeepTheLogits) {
   std::ranges::sort(values);
   std::ranges::sort(wanted);
   EXPECT_EQ(values, wanted);
+}
+
+TEST_F(ConvertTest, DefaultsOfSamplingStay) {
+  const fs::path made = folder("smollm", "smollm");
+  fs::remove(made / "generation_config.json");
+  std::ofstream(made / "generation_config.json")
+      << R"({"temperature": 0.5, "top_k": 20, "top_p": 0.75, "min_p": 0.25,
+             "repetition_penalty": 1.5, "num_beams": 1})";
+  const io::Checkpoint file = io::Checkpoint::open(convert(made, "q8_0"));
+  EXPECT_EQ(file.metadata().find("general.sampling.top_k")->type, io::MetaType::i32);
+  EXPECT_EQ(file.metadata().find("general.sampling.temp")->type, io::MetaType::f32);
+  EXPECT_EQ(engine::sampling_defaults(file.metadata()),
+            (engine::SamplingDefaults{.temperature = 0.5f,
+                                      .top_p = 0.75f,
+                                      .min_p = 0.25f,
+                                      .repetition_penalty = 1.5f,
+                                      .top_k = 20}));
+  fs::remove(made / "generation_config.json");
+  const io::Checkpoint plain = io::Checkpoint::open(convert(made, "q8_0"));
+  EXPECT_FALSE(plain.metadata().contains("general.sampling.temp"));
 }
 
 using enum Code;

@@ -108,9 +108,9 @@ The chat worker's own routes, OpenAI's, llama-server's and text-generation-infer
 these fields; [http-api.md](http-api.md) has the rest of each body. The last column has the names of
 APIs that have others, and the part of the range that they allow. The worker's own routes and
 llama-server's use the defaults below (llama-server's `min_p` is 0.05). The other APIs use the
-model's `generation_config.json`, and truncate nothing if it says nothing, except Ollama's, which
-then uses the defaults below with 0.9 as `top_p`. `rbee run` has each field as an option
-(`--top-k`).
+model's `generation_config.json`, or a GGUF file's `general.sampling` keys, and truncate nothing if
+it says nothing, except Ollama's, which then uses the defaults below with 0.9 as `top_p`. `rbee run`
+has each field as an option (`--top-k`).
 
 This page is printed from `rbee/engine/api/fields.cc` and the defaults in `sampling.h`; a test
 compares them.
