@@ -33,10 +33,14 @@ void check_kind(const std::filesystem::path& path, const struct stat& status) {
 
 }  // namespace
 
-InputFile::InputFile(const std::filesystem::path& path) {
+void refuse_no_file(const std::filesystem::path& path) {
   struct stat status = {};
-  // Before it is opened, since opening a device may do something, and a socket has no other error.
   if (::stat(path.c_str(), &status) == 0) check_kind(path, status);
+}
+
+InputFile::InputFile(const std::filesystem::path& path) {
+  // Before it is opened, since opening a device may do something, and a socket has no other error.
+  refuse_no_file(path);
   // Without O_NONBLOCK a FIFO that came since would wait for a writer.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor_ < 0) {
@@ -44,6 +48,7 @@ InputFile::InputFile(const std::filesystem::path& path) {
     fail(error == ENOENT || error == ENOTDIR ? Code::not_found : Code::io, path.string(),
          "cannot be opened: ", system_text(error));
   }
+  struct stat status = {};
   try {
     if (::fstat(descriptor_, &status) != 0) {
       fail(Code::io, path.string(), "cannot be examined: ", system_text(errno));

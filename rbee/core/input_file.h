@@ -25,6 +25,9 @@ class InputFile {
   uint64_t size_ = 0;
 };
 
+// Throws io if there is a folder, a FIFO, a socket or a device under this name.
+void refuse_no_file(const std::filesystem::path& path);
+
 inline constexpr uint64_t kMaxTextFile = uint64_t{256} << 20;
 
 // The whole file. Throws as InputFile does, io if it cannot be read, and invalid_argument if it has

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "rbee/core/error.h"
+#include "rbee/core/input_file.h"
 
 namespace rbee::io {
 namespace {
@@ -18,6 +19,7 @@ constexpr int kMaxTries = 100;
 }  // namespace
 
 OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)) {
+  refuse_no_file(path_);  // finish() would put a file in the place of a device
   // open() rather than mkstemp(): it gives the mode that the user's umask wants.
   for (int i = 0; descriptor_ < 0; ++i) {
     const std::string candidate = cat(path_.string(), ".", ::getpid(), ".", i, ".part");

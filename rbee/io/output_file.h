@@ -13,7 +13,8 @@ namespace rbee::io {
 
 // Writes beside the target under a temporary name and renames at the end. So no reader sees half a
 // file, not even one that has mapped the old file. A killed process leaves NAME.PID.N.part; a
-// process that handle_lost_pages() ends removes it. Throws io.
+// process that handle_lost_pages() ends removes it. Throws io, also if the target is a folder,
+// a FIFO, a device or a socket.
 class OutputFile {
  public:
   explicit OutputFile(std::filesystem::path path);

@@ -1,10 +1,13 @@
 // Reads written files back; an unfinished file leaves nothing.
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "rbee/io/checkpoint.h"
 #include "rbee/io/gguf_writer.h"
+#include "rbee/io/output_file.h"
 #include "rbee/io/safetensors_reader.h"
 #include "rbee/io/safetensors_writer.h"
 #include "tests/support/data_folder.h"
@@ -23,6 +26,14 @@ std::vector<std::byte> ramp(size_t count, int first) {
 
 bool same(std::span<const std::byte> a, const std::vector<std::byte>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), b.size()) == 0;
+}
+
+// The rename at the end would take the place of /dev/null.
+TEST_F(WriterTest, TakesNoPlaceOfWhatIsNoFile) {
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+  expect_error(Code::io, {"fifo: a FIFO, not a file"}, [&] { OutputFile out(path("fifo")); });
+  expect_error(Code::io, {"/dev/null: a device, not a file"}, [] { OutputFile out("/dev/null"); });
+  expect_error(Code::io, {"a folder, not a file"}, [&] { OutputFile out(folder()); });
 }
 
 TEST_F(WriterTest, GgufRoundTrip) {
