@@ -250,6 +250,7 @@ struct ModelInfo {
   int64_t parameters = 0;
   int64_t weight_bytes = 0;        // resident bytes of the weights, of all ranks and a draft model
   int64_t kv_cache_bytes = 0;      // the same of the KV cache
+  int64_t host_cache_bytes = 0;    // of host memory for blocks that the KV cache gave up
   int32_t picture_tokens = 0;      // context tokens for one picture; 0 = the model reads only text
   int32_t max_pictures = 0;        // of one request
   int32_t ranks = 1;               // processes that hold the model together
@@ -299,6 +300,13 @@ struct EngineStats {
   int64_t kv_blocks_total = 0;
   int64_t kv_blocks_used = 0;  // by running requests
   int64_t kv_blocks_kept = 0;  // by kept texts; given up if needed
+  // Of the cache in host memory.
+  int64_t host_blocks_total = 0;
+  int64_t host_blocks_kept = 0;
+  uint64_t host_blocks_stored = 0;   // copied there
+  uint64_t host_blocks_loaded = 0;   // copied back for a prompt
+  uint64_t host_blocks_dropped = 0;  // for other texts
+  uint64_t host_hits = 0;            // tokens of blocks that were copied back
   // Of a device with its own memory, used by any program; 0 for a CPU, or if unknown.
   int64_t device_memory_bytes = 0;
   int64_t device_memory_free_bytes = 0;

@@ -50,6 +50,7 @@ class LlmEngine final : public TextEngine {
         drafter_(stepper_.pool(), make_draft(std::move(draft))),
         scheduler_(stepper_.pool(), scheduling(options_, text_)) {
     text_.info.kv_cache_bytes = cache_bytes(stepper_, text_);
+    text_.info.host_cache_bytes = host_cache_bytes(options_, text_);
     text_.info.max_running = options_.max_running;
     text_.info.max_waiting = options_.max_waiting;
     if (const models::PictureEncoder* pictures = text_.model->pictures()) {
@@ -60,7 +61,7 @@ class LlmEngine final : public TextEngine {
       text_.info.kv_cache_bytes += helper->stepper().cache_bytes();
       text_.info.weight_bytes += helper->info().weight_bytes;
     }
-    stats_.kv_blocks_total = stepper_.pool().total();
+    note_blocks(stepper_.pool(), stats_);
     prepare();
     thread_ = std::thread([this] { loop(); });
   }
@@ -226,6 +227,7 @@ class LlmEngine final : public TextEngine {
                 // No request can join a step that is under way.
                 if (!stepper_.is_ahead() || scheduler_.running().empty()) let_join();
                 step_begin_ = Clock::now();
+                stepper_.copy_some();
                 find_masks();
                 Parts parts = scheduler_.plan();
                 const int64_t picture_tokens = scheduler_.picture_tokens(parts);
@@ -491,7 +493,6 @@ class LlmEngine final : public TextEngine {
   }
 
   void note_scheduler() {
-    const KvBlockPool& pool = stepper_.pool();
     const SchedulerCounts& counts = scheduler_.counts();
     const std::scoped_lock lock(mutex_);
     stats_.pictures = pictures_ ? static_cast<uint64_t>(pictures_->encoded()) : 0;
@@ -499,8 +500,7 @@ class LlmEngine final : public TextEngine {
     stats_.preemptions = counts.preemptions;
     stats_.prefix_queries = counts.prefix_queries;
     stats_.prefix_hits = counts.prefix_hits;
-    stats_.kv_blocks_used = pool.used();
-    stats_.kv_blocks_kept = pool.kept();
+    note_blocks(stepper_.pool(), stats_);
   }
 
   void finish(LlmJob& job, StopReason reason) {

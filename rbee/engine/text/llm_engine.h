@@ -44,6 +44,8 @@ struct LlmOptions {
   float draft_min_p = 0;
   std::optional<DType> kv_dtype;  // a cache type; absent: see StepperOptions
   bool kv_offload = true;         // false: a GPU's cache is in host memory
+  // Host memory for blocks that the KV cache gives up, of all ranks. 0: none.
+  int64_t host_cache_bytes = 0;
 };
 
 // Takes the model over and starts the engine's thread. draft: the draft model; without one, draft

@@ -30,8 +30,8 @@ void warn_of_memory(int64_t bytes) {
   const int64_t free = bytes == 0 ? 0 : host_device().memory().free;
   if (free == 0 || bytes <= free) return;
   log(LogLevel::warn,
-      "the KV cache is larger than the memory that is free; a smaller --context or --cache-tokens "
-      "may be needed",
+      "the KV cache is larger than the memory that is free; a smaller --context, --cache-tokens or "
+      "--host-cache-gib may be needed",
       {{"bytes", cat(bytes)}, {"free_bytes", cat(free)}});
 }
 
@@ -72,6 +72,30 @@ int64_t fitting_tokens(const TextModel& text, const CacheTokenBytes& bytes) {
   return std::min(on_device, tokens_in(host_device(), kShareOfHost, bytes.host));
 }
 
+// Of the model alone: what a draft model holds of a text is not kept.
+int64_t block_bytes_of_ranks(const LlmOptions& options, const TextModel& text) {
+  const int64_t others = text.group ? text.group->others().cache_token_bytes : 0;
+  return options.block_size * (token_bytes(text, nullptr, options).all() + others);
+}
+
+int64_t host_blocks(const LlmOptions& options, const TextModel& text) {
+  if (options.host_cache_bytes == 0) return 0;
+  return std::min<int64_t>(options.host_cache_bytes / block_bytes_of_ranks(options, text),
+                           INT32_MAX);
+}
+
+void check_host_cache(const LlmOptions& options, const TextModel& text) {
+  check(options.host_cache_bytes >= 0, "host_cache_bytes", options.host_cache_bytes,
+        " is negative");
+  if (options.host_cache_bytes == 0) return;
+  check(options.kv_offload || text.device->host_accessible(), "host_cache_bytes",
+        "the KV cache is in host memory already (--no-kv-offload); a larger --cache-tokens keeps "
+        "more texts there");
+  const int64_t block = block_bytes_of_ranks(options, text);
+  check(options.host_cache_bytes >= block, "host_cache_bytes", options.host_cache_bytes,
+        " is less than a block of ", options.block_size, " tokens takes, ", block, " bytes");
+}
+
 }  // namespace
 
 LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions options) {
@@ -104,8 +128,10 @@ LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions opt
   }
   check(options.cache_tokens >= context && options.cache_tokens <= most, "cache_tokens",
         options.cache_tokens, " is outside of ", context, " (the context) to ", most);
+  check_host_cache(options, text);
   warn_of_memory(options.cache_tokens *
-                 (text.device->host_accessible() ? bytes.all() : bytes.host));
+                     (text.device->host_accessible() ? bytes.all() : bytes.host) +
+                 options.host_cache_bytes);
   return options;
 }
 
@@ -114,6 +140,23 @@ int64_t cache_bytes(const Stepper& stepper, const TextModel& text) {
   const KvBlockPool& pool = stepper.pool();
   const int64_t tokens = pool.total() * pool.block_size();
   return stepper.cache_bytes() + tokens * text.group->others().cache_token_bytes;
+}
+
+int64_t host_cache_bytes(const LlmOptions& options, const TextModel& text) {
+  return host_blocks(options, text) * block_bytes_of_ranks(options, text);
+}
+
+void note_blocks(const KvBlockPool& pool, EngineStats& stats) {
+  stats.kv_blocks_total = pool.total();
+  stats.kv_blocks_used = pool.used();
+  stats.kv_blocks_kept = pool.kept();
+  const HostCacheCounts& counts = pool.host_counts();
+  stats.host_blocks_total = pool.host_slots();
+  stats.host_blocks_kept = pool.host_kept();
+  stats.host_blocks_stored = counts.stored;
+  stats.host_blocks_loaded = counts.loaded;
+  stats.host_blocks_dropped = counts.dropped;
+  stats.host_hits = counts.loaded * static_cast<uint64_t>(pool.block_size());
 }
 
 void note_group(const TextModel& text, EngineStats& stats) {
@@ -129,6 +172,7 @@ StepperOptions stepping(const LlmOptions& options, const TextModel& text) {
           .block_size = options.block_size,
           .kv_dtype = options.kv_dtype,
           .kv_offload = options.kv_offload,
+          .host_blocks = host_blocks(options, text),
           .listener = text.group.get()};
 }
 

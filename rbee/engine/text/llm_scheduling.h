@@ -15,6 +15,10 @@ LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions opt
 StepperOptions stepping(const LlmOptions& options, const TextModel& text);
 // Bytes of the caches of all ranks.
 int64_t cache_bytes(const Stepper& stepper, const TextModel& text);
+// Bytes of the host cache of all ranks; 0 without one.
+int64_t host_cache_bytes(const LlmOptions& options, const TextModel& text);
+// Fills in the figures of the cache.
+void note_blocks(const KvBlockPool& pool, EngineStats& stats);
 // Fills in the figures of the model's group, if there is one.
 void note_group(const TextModel& text, EngineStats& stats);
 SchedulerOptions scheduling(const LlmOptions& options, const TextModel& text);

@@ -83,8 +83,13 @@ std::vector<Scheduler::Part*> shortest_first(std::vector<Scheduler::Part>& promp
   return out;
 }
 
+// Whether the next step goes without it: its token cannot be drawn yet, or its blocks come later.
+bool skips(const TicketPtr& ticket) {
+  return ticket->held || !ticket->sequence.kv.ready();
+}
+
 bool generates_now(const TicketPtr& ticket) {
-  return !ticket->held && generates(ticket);
+  return !skips(ticket) && generates(ticket);
 }
 
 int64_t generating(std::span<const TicketPtr> tickets) {
@@ -200,7 +205,7 @@ std::vector<TicketPtr> Scheduler::participants() {
   if (!is_shared() || rests == 1) return running_;
   const std::vector<TicketPtr> taking = new_ones();
   const auto has_part = [](const TicketPtr& ticket) {
-    return !ticket->held && (generates(ticket) || ticket->sequence.ready() > 0);
+    return !skips(ticket) && (generates(ticket) || ticket->sequence.ready() > 0);
   };
   if (std::ssize(taking) == std::ssize(running_) || std::ranges::none_of(taking, has_part)) {
     return running_;
@@ -291,7 +296,8 @@ bool Scheduler::take_blocks(Ticket& ticket) {
       std::min(sequence.scores() ? sequence.scored + 1 : sequence.length(), sequence.length() - 1);
   const int64_t found = sequence.kv.adopt(compared(sequence, most, memory));
   // Leave a block to each running ticket, or the newcomer would soon be displaced again.
-  if (!sequence.kv.reserve(sequence.length()) || pool_.available() < std::ssize(running_)) {
+  if (!sequence.kv.reserve(sequence.length(), CopyTime::later) ||
+      pool_.available() < std::ssize(running_)) {
     sequence.kv.release();
     return false;
   }
@@ -418,7 +424,7 @@ std::vector<Scheduler::Part> Scheduler::plan() {
   for (const TicketPtr& ticket : next_to_generate(taking, shares.generated))
     parts.push_back({ticket, 1});
   for (const TicketPtr& ticket : taking) {
-    if (ticket->held || generates(ticket) || ticket->sequence.ready() <= 0) continue;
+    if (skips(ticket) || generates(ticket) || ticket->sequence.ready() <= 0) continue;
     prompts.push_back({ticket, 0});
   }
   share_out(shares.prompts, prompts);

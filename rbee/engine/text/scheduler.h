@@ -61,13 +61,13 @@ class Scheduler {
   // not hold for them.
   TicketPtr next() const;
   // Lets next() join: it adopts the cached blocks of its first tokens and reserves blocks for the
-  // rest. False if there are too few blocks.
+  // rest, which are copied later (KvBlockPool::copy_some()). False if there are too few blocks.
   bool join();
   // The parts of the next step: one token of each generating ticket, then prompts. Each part has
   // its blocks. If blocks run out, the client with the most of them loses its last ticket in the
   // order; that ticket waits and is evaluated again. If step time is bounded and several clients
   // run, each client gets a token, unless it rests beside new clients; its other generating tickets
-  // take turns. Empty if all running tickets are held or stop before pictures.
+  // take turns. Empty if all running tickets are held, stop before pictures or wait for copies.
   std::vector<Part> plan();
   // How many more tokens a step of these parts has room for.
   int64_t room_beside(std::span<const Part> parts) const;

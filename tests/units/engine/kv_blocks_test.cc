@@ -4,6 +4,7 @@
 
 #include <numeric>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "rbee/core/error.h"
@@ -185,6 +186,136 @@ TEST(PrefixCache, WhatIsNotPublishedIsNotKept) {
   }
   EXPECT_EQ(pool.kept(), 1);
   EXPECT_EQ(pool.available(), 4);
+}
+
+// Blocks and slots hold the number that a test wrote there.
+class Copier final : public BlockCopier {
+ public:
+  Copier(size_t blocks, size_t slots) : block(blocks, -1), slot_(slots, -1) {}
+  void copy(std::span<const BlockCopy> copies) override {
+    for (const BlockCopy& each : copies) {
+      int& here = block[static_cast<size_t>(each.block)];
+      int& there = slot_[static_cast<size_t>(each.slot)];
+      (each.to_host ? there : here) = each.to_host ? here : there;
+    }
+    now += std::ssize(copies);
+  }
+  // As late as it may be.
+  void copy_beside(std::span<const BlockCopy> copies) override {
+    const std::vector<BlockCopy> earlier = std::exchange(begun_, {copies.begin(), copies.end()});
+    copy(earlier);
+    now -= std::ssize(earlier);
+  }
+
+  std::vector<int> block;
+  int64_t now = 0;  // copies that steps waited for
+
+ private:
+  std::vector<int> slot_;
+  std::vector<BlockCopy> begun_;
+};
+
+class HostCache : public testing::Test {
+ protected:
+  HostCache() { pool.use_host(6, copier); }
+
+  // A text of three blocks and a token; each of its blocks holds the first token of the block.
+  static std::vector<int32_t> text(int32_t first) { return count_up(first, 7); }
+  void evaluate(KvTable& table, const std::vector<int32_t>& tokens, int64_t found) {
+    ASSERT_TRUE(table.reserve(std::ssize(tokens), CopyTime::later));
+    settle(table);
+    for (size_t i = static_cast<size_t>(found) / 2; i < table.blocks().size(); ++i) {
+      copier.block[static_cast<size_t>(table.blocks()[i])] = tokens[2 * i];
+    }
+    table.publish(tokens);
+  }
+  int settle(const KvTable& table) {
+    int calls = 0;
+    for (; !table.ready(); ++calls) pool.copy_some(2);
+    return calls;
+  }
+  // Tokens found; their blocks must hold what was written for the text.
+  int64_t run(int32_t first) {
+    KvTable table(pool);
+    const std::vector<int32_t> tokens = text(first);
+    const int64_t found = table.adopt(tokens);
+    settle(table);
+    for (size_t i = 0; i < static_cast<size_t>(found) / 2; ++i) {
+      EXPECT_EQ(copier.block[static_cast<size_t>(table.blocks()[i])], tokens[2 * i]) << i;
+    }
+    evaluate(table, tokens, found);
+    return found;
+  }
+
+  Copier copier{4, 6};
+  KvBlockPool pool{4, 2};
+};
+
+TEST_F(HostCache, TextsThatTheCacheGaveUpAreFoundAgain) {
+  EXPECT_EQ(run(100), 0);
+  EXPECT_EQ(run(200), 0);
+  EXPECT_EQ(pool.host_counts().stored, 3u);
+  EXPECT_EQ(run(100), 6);
+  EXPECT_EQ(run(200), 6);
+  EXPECT_EQ(run(100), 6);
+  EXPECT_EQ(pool.host_kept(), 6);
+  EXPECT_EQ(pool.host_counts().dropped, 0u);
+  // What is there already is not copied again.
+  EXPECT_EQ(pool.host_counts().stored, 6u);
+  EXPECT_EQ(copier.now, 0);
+}
+
+TEST_F(HostCache, TheLongestUnusedIsDroppedAndEndsBeforeBeginnings) {
+  for (const int32_t first : {100, 200, 300}) EXPECT_EQ(run(first), 0);
+  EXPECT_EQ(pool.host_kept(), 6);
+  // A block of 300 goes to host memory: 100, there the longest, loses its last one.
+  KvTable other(pool);
+  ASSERT_TRUE(other.reserve(4));
+  EXPECT_EQ(copier.now, 1);
+  EXPECT_EQ(pool.host_counts().dropped, 1u);
+  other.release();
+  EXPECT_EQ(run(100), 4);
+}
+
+// The table that runs needs its block now, whatever waits for others.
+TEST_F(HostCache, ATableThatRunsDoesNotWaitForOthersCopies) {
+  run(100);
+  KvTable joins(pool), runs(pool);
+  ASSERT_TRUE(joins.reserve(4, CopyTime::later));
+  EXPECT_FALSE(joins.ready());
+  ASSERT_TRUE(runs.reserve(2));
+  EXPECT_TRUE(runs.ready());
+  EXPECT_FALSE(joins.ready());
+  EXPECT_EQ(settle(joins), 2);  // begins, and is done
+}
+
+TEST_F(HostCache, WhoLeavesBeforeItsCopiesLeavesNoFalseTexts) {
+  EXPECT_EQ(run(100), 0);
+  EXPECT_EQ(run(200), 0);
+  for (int i = 0; i < 3; ++i) {
+    KvTable leaves(pool);
+    EXPECT_EQ(leaves.adopt(text(100)), 6);
+    EXPECT_FALSE(leaves.ready());
+    if (i == 1) pool.copy_some(1);
+  }
+  KvTable next(pool);
+  ASSERT_TRUE(next.reserve(8));  // all blocks, at once
+  EXPECT_TRUE(next.ready());
+  next.release();
+  EXPECT_EQ(run(100), 6);
+  EXPECT_EQ(run(200), 6);
+}
+
+// Else the blocks would come for nothing, and others would go.
+TEST_F(HostCache, NothingComesBackForATextThatHasNoRoom) {
+  run(100);
+  run(200);
+  KvTable holds(pool);
+  ASSERT_TRUE(holds.reserve(4));
+  KvTable table(pool);
+  EXPECT_EQ(table.adopt(text(100)), 0);
+  EXPECT_TRUE(table.ready());
+  EXPECT_EQ(pool.host_counts().loaded, 0u);
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ class Follower {
     stepper_.emplace(model_, device_,
                      StepperOptions{.cache_tokens = command.cache_tokens,
                                     .block_size = command.block_size,
-                                    .kv_dtype = command.kv_dtype});
+                                    .kv_dtype = command.kv_dtype,
+                                    .host_blocks = command.host_blocks});
   }
   void operator()(const StepCommand& command) {
     check(stepper_.has_value(), "group", "a step came before a cache was opened");
@@ -27,6 +28,10 @@ class Follower {
   }
   void operator()(const RowsCommand& command) {
     check(stepper_.has_value(), "group", "rows came before a cache was opened");
+    stepper_->repeat(command);
+  }
+  void operator()(const CopyCommand& command) {
+    check(stepper_.has_value(), "group", "copies came before a cache was opened");
     stepper_->repeat(command);
   }
   void operator()(const LoraCommand& command) {

@@ -9,12 +9,13 @@ constexpr const char* kOp = "group message";
 constexpr int64_t kMost = int64_t{1} << 24;  // of anything that a step counts
 constexpr int64_t kMostPath = 4096;
 
-enum class Kind : uint8_t { open, step, rows, lora };
+enum class Kind : uint8_t { open, step, rows, lora, copies };
 
 void put(group::WireWriter& out, const OpenCommand& command) {
   out.put(command.cache_tokens);
   out.put(command.block_size);
   out.put(static_cast<int32_t>(command.kv_dtype ? static_cast<int>(*command.kv_dtype) : -1));
+  out.put(command.host_blocks);
 }
 
 void put(group::WireWriter& out, const StepCommand& command) {
@@ -38,6 +39,11 @@ void put(group::WireWriter& out, const LoraCommand& command) {
   out.put_text(command.path);
 }
 
+void put(group::WireWriter& out, const CopyCommand& command) {
+  out.put(static_cast<uint8_t>(command.beside));
+  out.put_list(std::span<const int32_t>(command.values));
+}
+
 OpenCommand take_open(group::WireReader& in) {
   OpenCommand out;
   out.cache_tokens = in.take_within("open.cache_tokens", 1, INT32_MAX);
@@ -46,6 +52,7 @@ OpenCommand take_open(group::WireReader& in) {
   check(dtype >= -1 && dtype < kDTypeCount, kOp, "open.kv_dtype ", dtype, " is outside of -1 to ",
         kDTypeCount - 1);
   if (dtype >= 0) out.kv_dtype = static_cast<DType>(dtype);
+  out.host_blocks = in.take_within("open.host_blocks", 0, INT32_MAX);
   return out;
 }
 
@@ -93,6 +100,15 @@ LoraCommand take_lora(group::WireReader& in) {
   return out;
 }
 
+CopyCommand take_copies(group::WireReader& in) {
+  CopyCommand out;
+  out.beside = in.take<uint8_t>("copies.beside") != 0;
+  out.values = in.take_list<int32_t>("copies.values", kMost);
+  check(out.values.size() % 3 == 0, kOp, "copies.values has ", out.values.size(),
+        " integers, not three for each copy");
+  return out;
+}
+
 GroupCommand take(Kind kind, group::WireReader& in) {
   switch (kind) {
     case Kind::open:
@@ -103,9 +119,11 @@ GroupCommand take(Kind kind, group::WireReader& in) {
       return take_rows(in);
     case Kind::lora:
       return take_lora(in);
+    case Kind::copies:
+      return take_copies(in);
   }
   fail(Code::invalid_argument, kOp, "its kind ", static_cast<int>(kind), " is outside of 0 to ",
-       static_cast<int>(Kind::lora));
+       static_cast<int>(Kind::copies));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 namespace rbee::engine {
 
-using GroupCommand = std::variant<OpenCommand, StepCommand, RowsCommand, LoraCommand>;
+using GroupCommand = std::variant<OpenCommand, StepCommand, RowsCommand, LoraCommand, CopyCommand>;
 
 std::vector<std::byte> encode_command(const GroupCommand& command);
 // Throws invalid_argument naming the field, also if a step's list has not the length that its

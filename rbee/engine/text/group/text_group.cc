@@ -32,6 +32,10 @@ void TextGroup::on_lora(const LoraCommand& command) {
   leader_->command(encode_command(command));
 }
 
+void TextGroup::on_copies(const CopyCommand& command) {
+  leader_->command(encode_command(command));
+}
+
 void TextGroup::on_failure(const std::exception& error) {
   leader_->end(cat("the leader cannot go on: ", error.what()));
   leader_->check_alive();  // throws what came first

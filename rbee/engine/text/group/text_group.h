@@ -25,6 +25,7 @@ class TextGroup final : public StepListener {
   void on_step(const StepCommand& command) override;
   void on_rows(const RowsCommand& command) override;
   void on_lora(const LoraCommand& command) override;
+  void on_copies(const CopyCommand& command) override;
   [[noreturn]] void on_failure(const std::exception& error) override;
 
  private:

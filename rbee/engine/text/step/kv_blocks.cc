@@ -30,7 +30,7 @@ bool KvBlockPool::Equal::same(const TextView& a, const TextView& b) {
   return a.before == b.before && std::ranges::equal(a.tokens, b.tokens);
 }
 
-int32_t KvBlockPool::take() {
+int32_t KvBlockPool::take(CopyTime time) {
   int32_t index;
   if (!free_.empty()) {
     index = free_.back();
@@ -38,11 +38,11 @@ int32_t KvBlockPool::take() {
   } else {
     index = kept_.front();
     kept_.pop_front();
-    Block& block = blocks_[static_cast<size_t>(index)];
-    texts_.erase(texts_.find(*block.text));
-    block.text = nullptr;
+    give_up_text(index, time);
   }
   Block& block = blocks_[static_cast<size_t>(index)];
+  // Others' copies that wait must not come after what the new owner writes.
+  while (time == CopyTime::now && block.copies > 0) copy_some(queued_.size());
   block.references = 1;
   block.draft = false;
   return index;
@@ -71,21 +71,55 @@ std::span<const int32_t> KvTable::key(size_t index, std::span<const int32_t> tok
   return room;
 }
 
-int64_t KvTable::adopt(std::span<const int32_t> tokens) {
-  RB_ASSERT(blocks_.empty());
+std::vector<KvBlockPool::Texts::value_type*> KvTable::find(std::span<const int32_t> tokens) const {
+  std::vector<KvBlockPool::Texts::value_type*> out;
   std::vector<int32_t> room;
   const auto size = static_cast<size_t>(pool_->block_size_);
-  while ((blocks_.size() + 1) * size < tokens.size()) {
-    const std::span<const int32_t> held = tokens.subspan(blocks_.size() * size, size);
-    const KvBlockPool::TextView text{node_, key(blocks_.size(), held, room)};
+  uint64_t node = node_;
+  while ((out.size() + 1) * size < tokens.size()) {
+    const std::span<const int32_t> held = tokens.subspan(out.size() * size, size);
+    const KvBlockPool::TextView text{node, key(out.size(), held, room)};
     const auto known = pool_->texts_.find(text);
     if (known == pool_->texts_.end()) break;
-    pool_->refer(known->second.block);
-    blocks_.push_back(known->second.block);
-    node_ = known->second.node;
+    out.push_back(&*known);
+    node = known->second.node;
+  }
+  return out;
+}
+
+int64_t KvTable::adopt(std::span<const int32_t> tokens) {
+  RB_ASSERT(blocks_.empty());
+  const auto found = find(tokens);
+  // All are held before the first block is taken, which may give up others.
+  size_t first_in_host = found.size();
+  int64_t in_host = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const KvBlockPool::Known& known = found[i]->second;
+    if (known.block != KvBlockPool::kNone) {
+      pool_->refer(known.block);
+    } else {
+      pool_->pin(known.slot);
+      if (in_host++ == 0) first_in_host = i;
+    }
+  }
+  const int64_t wanted = std::ssize(tokens) / pool_->block_size_ + 1;
+  const bool room = wanted - std::ssize(found) + in_host <= pool_->available();
+  const size_t taken = room ? found.size() : first_in_host;
+  for (size_t i = found.size(); i-- > taken;) {
+    const KvBlockPool::Known& known = found[i]->second;
+    known.block != KvBlockPool::kNone ? pool_->give_back(known.block) : pool_->unpin(known.slot);
+  }
+  for (auto* text : std::span(found).first(taken)) {
+    const KvBlockPool::Known& known = text->second;
+    if (known.block == KvBlockPool::kNone) {
+      pool_->load(*text);
+      pool_->unpin(known.slot);
+    }
+    blocks_.push_back(known.block);
+    node_ = known.node;
   }
   published_ = blocks_.size();
-  return static_cast<int64_t>(blocks_.size() * size);
+  return std::ssize(blocks_) * pool_->block_size_;
 }
 
 void KvTable::publish(std::span<const int32_t> tokens) {
@@ -96,10 +130,10 @@ void KvTable::publish(std::span<const int32_t> tokens) {
         key(published_, tokens.subspan(published_ * size, size), room);
     const int32_t index = blocks_[published_];
     const auto [known, added] = pool_->texts_.try_emplace(
-        {node_, {held.begin(), held.end()}},
-        KvBlockPool::Known{.node = pool_->last_node_ + 1, .block = index});
-    if (added) {
-      ++pool_->last_node_;
+        {node_, {held.begin(), held.end()}}, KvBlockPool::Known{.node = pool_->last_node_ + 1});
+    if (added) ++pool_->last_node_;
+    if (known->second.block == KvBlockPool::kNone) known->second.block = index;
+    if (known->second.block == index) {
       pool_->blocks_[static_cast<size_t>(index)].text = &known->first;
     }
     // If another block holds this text already, the rest continues from that one.
@@ -120,13 +154,19 @@ int64_t KvTable::draft_tokens() const {
   return (end - blocks_.begin()) * pool_->block_size_;
 }
 
-bool KvTable::reserve(int64_t tokens) {
+bool KvTable::reserve(int64_t tokens, CopyTime time) {
   const auto wanted = static_cast<size_t>((tokens + pool_->block_size_ - 1) / pool_->block_size_);
   if (wanted <= blocks_.size()) return true;
   const size_t missing = wanted - blocks_.size();
   if (missing > static_cast<size_t>(pool_->available())) return false;
-  for (size_t i = 0; i < missing; ++i) blocks_.push_back(pool_->take());
+  for (size_t i = 0; i < missing; ++i) blocks_.push_back(pool_->take(time));
   return true;
+}
+
+bool KvTable::ready() const {
+  return !pool_->copies_wait() || std::ranges::all_of(blocks_, [&](int32_t index) {
+    return pool_->blocks_[static_cast<size_t>(index)].copies == 0;
+  });
 }
 
 // From the last: a kept block is useless without those before it, so it must go first.

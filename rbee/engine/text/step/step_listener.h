@@ -17,6 +17,7 @@ struct OpenCommand {
   int64_t cache_tokens = 0;
   int64_t block_size = 0;
   std::optional<DType> kv_dtype;
+  int64_t host_blocks = 0;
 
   bool operator==(const OpenCommand&) const = default;
 };
@@ -54,6 +55,14 @@ struct LoraCommand {
   bool operator==(const LoraCommand&) const = default;
 };
 
+// Copies between the cache and host memory: block, slot and 1 for a copy to the host, for each.
+struct CopyCommand {
+  bool beside = false;  // see BlockCopier
+  std::vector<int32_t> values;
+
+  bool operator==(const CopyCommand&) const = default;
+};
+
 // Each function returns when the command is on its way, before the leader does the same. Throws
 // device if a rank is lost.
 class StepListener {
@@ -63,6 +72,7 @@ class StepListener {
   virtual void on_step(const StepCommand& command) = 0;
   virtual void on_rows(const RowsCommand& command) = 0;
   virtual void on_lora(const LoraCommand& command) = 0;
+  virtual void on_copies(const CopyCommand& command) = 0;
   // The leader could not do what the others have been told: their states differ from now on.
   // Throws device.
   [[noreturn]] virtual void on_failure(const std::exception& error) = 0;

@@ -95,10 +95,15 @@ Stepper::Stepper(const models::LanguageModel& model, Device& device, const Stepp
       pool_(options.pool ? options.pool : &*own_pool_),
       cached_(options.pool ? &Sequence::draft_cached : &Sequence::cached),
       cache_(cache_options(model, options), device) {
+  if (options.host_blocks > 0) {
+    host_blocks_.emplace(cache_, device, options.host_blocks);
+    pool_->use_host(options.host_blocks, *this);
+  }
   if (listener_ == nullptr) return;
   listener_->on_open({.cache_tokens = pool_->total() * pool_->block_size(),
                       .block_size = pool_->block_size(),
-                      .kv_dtype = options.kv_dtype});
+                      .kv_dtype = options.kv_dtype,
+                      .host_blocks = options.host_blocks});
 }
 
 Stepper::~Stepper() {

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "rbee/engine/text/step/host_blocks.h"
 #include "rbee/engine/text/step/next_step.h"
 #include "rbee/engine/text/step/sequence.h"
 #include "rbee/engine/text/step/step_listener.h"
@@ -26,6 +27,7 @@ struct StepperOptions {
   int64_t block_size = 32;
   std::optional<DType> kv_dtype;  // absent: the activations' type if it has 16 bits, else f16
   bool kv_offload = true;         // false: the device reads the cache in host memory
+  int64_t host_blocks = 0;        // blocks of past texts that host memory keeps besides
   // For a draft model: another Stepper's pool, which must outlive this; the cache gets the same
   // blocks. Null: a pool of its own, of the sizes above.
   KvBlockPool* pool = nullptr;
@@ -47,10 +49,10 @@ CacheTokenBytes cache_token_bytes(const models::LanguageModel& model, std::optio
 // What is queued after a step before the host knows its results.
 enum class AsyncStep : uint8_t { nothing, next_step };
 
-class Stepper {
+class Stepper final : private BlockCopier {
  public:
   Stepper(const models::LanguageModel& model, Device& device, const StepperOptions& options);
-  ~Stepper();
+  ~Stepper() override;
   Stepper(const Stepper&) = delete;
   Stepper& operator=(const Stepper&) = delete;
 
@@ -94,6 +96,10 @@ class Stepper {
   // number in its list is outside of the model or the cache.
   void repeat(const StepCommand& command);
   void repeat(const RowsCommand& command);
+  void repeat(const CopyCommand& command);
+  // Begins some of the pool's copies that wait, of about as many bytes as the next step leaves time
+  // for; those of the call before are done.
+  void copy_some();
 
   KvBlockPool& pool() { return *pool_; }
   const KvBlockPool& pool() const { return *pool_; }
@@ -102,6 +108,9 @@ class Stepper {
   // Whether the CPU computes experts in the middle of each step.
   bool has_cpu_moe() const { return cpu_moe_; }
   int64_t cache_bytes() const { return cache_.bytes(); }
+  int64_t host_cache_bytes() const {
+    return host_blocks_ ? host_blocks_->slots() * host_blocks_->block_bytes() : 0;
+  }
 
  private:
   // All integers of a step in one list, so that one copy brings them to the device.
@@ -211,6 +220,10 @@ class Stepper {
   std::span<float> rows_to_host(int64_t first, int64_t count);
   // Whole rows; a rank has its part of them.
   std::span<float> to_host(const Tensor& own);
+  void copy(std::span<const BlockCopy> copies) override { copy_blocks(copies, false); }
+  void copy_beside(std::span<const BlockCopy> copies) override { copy_blocks(copies, true); }
+  // The listener hears of it.
+  void copy_blocks(std::span<const BlockCopy> copies, bool beside);
 
   const models::LanguageModel& model_;
   Device& device_;
@@ -220,6 +233,7 @@ class Stepper {
   KvBlockPool* const pool_;
   int64_t Sequence::* const cached_;  // the member that counts what cache_ holds
   nn::KvCache cache_;
+  std::optional<HostBlocks> host_blocks_;
   std::vector<float> hidden_;                        // (rows, dim), see run_host_layers()
   Tensor logits_;                                    // of the last step, the rank's tokens
   Tensor whole_rows_;                                // of a group, that to_host() gave last

@@ -1,5 +1,5 @@
-// The part of Stepper for a model that several ranks hold: the leader tells its steps, the others
-// repeat them.
+// The part of Stepper for a model that several ranks hold: the leader tells its steps and copies,
+// the others repeat them.
 
 #include <algorithm>
 #include <exception>
@@ -10,6 +10,10 @@ namespace rbee::engine {
 namespace {
 
 constexpr const char* kOp = "group";
+
+// Bytes of the copies beside a step: a few milliseconds of a processor, or of the bus to a GPU.
+constexpr int64_t kCopiedBytes = int64_t{8} << 20;
+constexpr int64_t kCopiedBytesOfGpu = int64_t{64} << 20;
 
 void check_within(std::string_view what, std::span<const int32_t> list, int64_t least,
                   int64_t most) {
@@ -79,6 +83,39 @@ void Stepper::repeat(const RowsCommand& command) {
   check(command.first + command.count <= rows, kOp, "rows ", command.first, " to ",
         command.first + command.count, " are outside of the last step's ", rows);
   to_host(logits_.slice(Axis{0}, command.first, command.count));
+}
+
+void Stepper::copy_blocks(std::span<const BlockCopy> copies, bool beside) {
+  const auto act = [&] { beside ? host_blocks_->copy_beside(copies) : host_blocks_->copy(copies); };
+  if (listener_ == nullptr) return act();
+  CopyCommand command{.beside = beside, .values = {}};
+  for (const BlockCopy& copy : copies) {
+    command.values.insert(command.values.end(), {copy.block, copy.slot, copy.to_host ? 1 : 0});
+  }
+  listener_->on_copies(command);
+  try {
+    act();
+  } catch (const std::exception& error) {
+    listener_->on_failure(error);
+  }
+}
+
+void Stepper::repeat(const CopyCommand& command) {
+  check(host_blocks_.has_value(), kOp, "copies came to a rank without a host cache");
+  const std::span<const int32_t> values(command.values);
+  std::vector<BlockCopy> copies;
+  for (size_t at = 0; at + 3 <= values.size(); at += 3) {
+    check_within("a block", values.subspan(at, 1), 0, pool_->total() - 1);
+    check_within("a slot", values.subspan(at + 1, 1), 0, host_blocks_->slots() - 1);
+    copies.push_back({.block = values[at], .slot = values[at + 1], .to_host = values[at + 2] != 0});
+  }
+  copy_blocks(copies, command.beside);
+}
+
+void Stepper::copy_some() {
+  if (!pool_->copies_wait()) return;
+  const int64_t bytes = device_.host_accessible() ? kCopiedBytes : kCopiedBytesOfGpu;
+  pool_->copy_some(static_cast<size_t>(std::max<int64_t>(bytes / host_blocks_->block_bytes(), 1)));
 }
 
 std::span<float> Stepper::rows_to_host(int64_t first, int64_t count) {
