@@ -100,6 +100,22 @@ void write_engine(std::string& out, const engine::EngineStats& stats) {
   write_metric(out, "rbee_healthy", "gauge", "0 after a device error.", stats.healthy ? 1 : 0);
 }
 
+void write_host_cache(std::string& out, const engine::EngineStats& stats) {
+  if (stats.host_blocks_total == 0) return;
+  write_metric(out, "rbee_host_cache_blocks", "gauge", "Blocks that host memory has room for.",
+               stats.host_blocks_total);
+  write_metric(out, "rbee_host_cache_blocks_kept", "gauge", "Blocks of texts that are there.",
+               stats.host_blocks_kept);
+  write_metric(out, "rbee_host_cache_stored_total", "counter", "Blocks copied to host memory.",
+               stats.host_blocks_stored);
+  write_metric(out, "rbee_host_cache_loaded_total", "counter", "Blocks copied back for a prompt.",
+               stats.host_blocks_loaded);
+  write_metric(out, "rbee_host_cache_dropped_total", "counter",
+               "Blocks that made room for others in host memory.", stats.host_blocks_dropped);
+  write_metric(out, "rbee_host_cache_hit_tokens_total", "counter",
+               "Prompt tokens whose keys and values came from host memory.", stats.host_hits);
+}
+
 // Of a model that several ranks hold.
 void write_group(std::string& out, int32_t ranks, const engine::EngineStats& stats) {
   if (ranks == 1) return;
@@ -185,6 +201,7 @@ std::string Metrics::render(const engine::ModelInfo& model, const engine::Engine
   write_batching(out, stats, label);
   write_llama_names(out, stats);
   write_engine(out, stats);
+  write_host_cache(out, stats);
   write_group(out, model.ranks, stats);
   write_captured(out, model.capture_refusal.empty());
 

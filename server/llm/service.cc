@@ -272,7 +272,8 @@ WorkerService::State LlmService::state() const {
           .memory = {.used = model.weight_bytes + model.kv_cache_bytes,
                      .device = stats.device_memory_bytes,
                      .device_free = stats.device_memory_free_bytes},
-          .group_ranks = model.ranks};
+          .group_ranks = model.ranks,
+          .host_cache_bytes = model.host_cache_bytes};
 }
 
 std::string LlmService::health_json() const {

@@ -17,6 +17,7 @@ Json worker(const WorkerInfo& info) {
               {"status", info.status},  {"implementation", info.implementation},
               {"version", info.version}};
   if (info.group_ranks > 1) out["tensor_parallel_size"] = info.group_ranks;
+  if (info.host_cache_bytes > 0) out["host_cache_bytes"] = info.host_cache_bytes;
   return out;
 }
 

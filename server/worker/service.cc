@@ -72,7 +72,8 @@ WorkerInfo WorkerService::info() const {
                                                            : "ready",
           .implementation = options_.implementation,
           .version = options_.version,
-          .group_ranks = now.group_ranks};
+          .group_ranks = now.group_ranks,
+          .host_cache_bytes = now.host_cache_bytes};
 }
 
 void WorkerService::tick(Clock::time_point now) {

@@ -96,7 +96,8 @@ class WorkerService {
     int32_t load = 0;  // requests that run or wait
     bool healthy = true;
     MemoryFigures memory;
-    int32_t group_ranks = 1;  // as WorkerInfo's
+    int32_t group_ranks = 1;       // as WorkerInfo's
+    int64_t host_cache_bytes = 0;  // the same
   };
   virtual State state() const = 0;
   virtual void count_rejected() = 0;

@@ -117,14 +117,18 @@ TEST_F(GroupWorker, AnswersAreThoseOfOneRank) {
   std::vector<std::string> wanted;
   for (const int ranks : {1, 2, 3}) {
     // Few blocks, so that requests lose their places to others.
-    Process worker(LLM_WORKER, arguments(ranks, {"--context", "256", "--cache-tokens", "1024"}));
+    Process worker(LLM_WORKER, arguments(ranks, {"--context", "256", "--cache-tokens", "1024",
+                                                 "--host-cache-gib", "0.01"}));
     const uint16_t port = worker.port();
     const std::vector<std::string> texts = texts_of(port, 32, 60);
     if (ranks == 1) wanted = texts;
     EXPECT_EQ(texts, wanted) << ranks << " ranks";
     const std::string metrics = ask(port, request("GET", "/metrics")).body;
     EXPECT_THAT(metrics, Not(HasSubstr("num_preemptions_total{model_name=\"tiny\"} 0\n")));
+    EXPECT_THAT(metrics, HasSubstr("rbee_host_cache_loaded_total "));
+    EXPECT_THAT(metrics, Not(HasSubstr("rbee_host_cache_loaded_total 0\n")));
     const json info = json::parse(ask(port, request("GET", "/info")).body);
+    EXPECT_GT(info.at("host_cache_bytes"), 0);
     const json health = json::parse(ask(port, request("GET", "/health")).body);
     if (ranks == 1) {
       EXPECT_THAT(metrics, Not(HasSubstr("rbee_group_")));

@@ -39,6 +39,9 @@ void add_batching_flags(CLI::App& app, Flags& flags) {
   app.add_option("--cache-tokens", flags.cache_tokens,
                  "Tokens whose keys and values are kept, of all requests; 0 = as memory allows")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
+  app.add_option("--host-cache-gib", flags.host_cache_gib,
+                 "GiB of host memory for texts that --cache-tokens has no room for; 0 = none")
+      ->check(CLI::Range(0.0, 65536.0));
 }
 
 // "auto" and the names of a parser.

@@ -30,6 +30,7 @@ struct Flags : CommonFlags {              // worker_id: default "llm-worker-<por
   group::PlaceFlags group;                // ranks that hold the model together
   std::string pooling = "auto";           // mean, cls, last or rank: for embeddings, see --pooling
   int64_t cache_tokens = 0;               // capacity of the cache; 0 = see engine::LlmOptions
+  double host_cache_gib = 0;              // host memory for blocks that the cache gives up
   int32_t max_running = 32;               // requests that share a step
   int32_t max_waiting = 256;              // requests queued beyond those
   std::string scheduling = "fair";        // or priority: allows priorities below 0

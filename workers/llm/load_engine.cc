@@ -1,5 +1,7 @@
 #include "workers/llm/load_engine.h"
 
+#include <cmath>
+
 #include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
 #include "rbee/engine/embedding/engine.h"
@@ -164,7 +166,8 @@ std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, const Place& p
                              .grammar_cache_bytes = flags.grammar_cache_mib << 20,
                              .draft_min_p = flags.speculative.min_p,
                              .kv_dtype = cache_type(flags),
-                             .kv_offload = flags.gpu_layers.kv_offload};
+                             .kv_offload = flags.gpu_layers.kv_offload,
+                             .host_cache_bytes = std::llround(flags.host_cache_gib * 0x1p30)};
   engine::TextModelOptions loading_with = loading_options(flags, place, loading);
   lead_group(flags, loading_with);
   engine::TextModel model = engine::load_text_model(flags.model, loading_with);

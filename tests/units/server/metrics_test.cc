@@ -56,7 +56,13 @@ TEST(Metrics, EveryLineIsWellFormedAndDescribed) {
                                            .prefix_hits = 48,
                                            .kv_blocks_total = 8,
                                            .kv_blocks_used = 2,
-                                           .kv_blocks_kept = 3},
+                                           .kv_blocks_kept = 3,
+                                           .host_blocks_total = 9,
+                                           .host_blocks_kept = 6,
+                                           .host_blocks_stored = 12,
+                                           .host_blocks_loaded = 5,
+                                           .host_blocks_dropped = 4,
+                                           .host_hits = 160},
                                           1.5);
   EXPECT_THAT(text, HasSubstr(R"(model="a\"b\\c\nd")"));
   EXPECT_THAT(text, HasSubstr("worker_tokens_in_total 7\n"));
@@ -100,6 +106,12 @@ TEST(Metrics, EveryLineIsWellFormedAndDescribed) {
   EXPECT_THAT(text, HasSubstr("llamacpp:requests_processing 5\n"));
   EXPECT_THAT(text, HasSubstr("llamacpp:requests_deferred 6\n"));
   EXPECT_THAT(text, HasSubstr("rbee_kv_cache_blocks_kept 3\n"));
+  EXPECT_THAT(text, HasSubstr("rbee_host_cache_blocks 9\n"));
+  EXPECT_THAT(text, HasSubstr("rbee_host_cache_blocks_kept 6\n"));
+  EXPECT_THAT(text, HasSubstr("rbee_host_cache_stored_total 12\n"));
+  EXPECT_THAT(text, HasSubstr("rbee_host_cache_loaded_total 5\n"));
+  EXPECT_THAT(text, HasSubstr("rbee_host_cache_dropped_total 4\n"));
+  EXPECT_THAT(text, HasSubstr("rbee_host_cache_hit_tokens_total 160\n"));
   EXPECT_THAT(text, HasSubstr("worker_inference_duration_ms_count 0\n"));
 
   const char* const comment = "# (HELP [a-z_0-9:]+ .+|TYPE [a-z_0-9:]+ (counter|gauge|histogram))";
