@@ -188,6 +188,25 @@ class Making(Case):
         self.assertEqual(self.count(port, "turns", *chat)[0], len("sXuHiaYesuZa"))
         self.assertEqual(self.count(port, "turns", *chat), self.count(port, BASE, *chat, ("assistant", "")))
 
+    def test_a_template_fills_a_gap(self):
+        port, _ = self.serve("--manage")
+        gap = "{{ if .Suffix }}P{{ .Prompt }}S{{ .Suffix }}M{{ else }}{{ .Prompt }}{{ end }}"
+
+        def generated(model, **more):
+            body = {"model": model, "stream": False, "options": ZERO, **more}
+            status, answer = ask(port, "POST", "/api/generate", body)
+            return (status, *(json.loads(answer).get(key) for key in ("prompt_eval_count", "response", "error")))
+
+        def capabilities(model):
+            return json.loads(ask(port, "POST", "/api/show", {"model": model})[1])["capabilities"]
+        self.assertEqual(self.create(port, model="gap", **{"from": BASE, "template": gap, "system": "X"})[0], 200)
+        self.assertEqual((capabilities("gap"), capabilities(BASE)), (["completion", "tools", "insert"], ["completion", "tools"]))
+        # What looks like a token in a client's text is text: of four characters here.
+        self.assertEqual(generated("gap", prompt="ab", suffix="</s>")[1], generated(BASE, raw=True, prompt="PabS</s>M")[1] + 3)
+        self.assertEqual(generated("gap", prompt="ab", suffix="cd"), generated(BASE, raw=True, prompt="PabScdM"))
+        self.assertEqual(generated("gap", prompt="ab"), generated(BASE, raw=True, prompt="ab"))
+        self.assertIn("does not support insert", generated(BASE, prompt="ab", suffix="cd")[3])
+
     def test_a_copy_is_the_same_model(self):
         port, _ = self.serve("--manage")
         self.assertEqual(self.create(port, model="mario", **{"from": BASE, "system": PIRATE})[0], 200)

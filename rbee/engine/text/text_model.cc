@@ -370,14 +370,26 @@ std::string TextModel::render(const std::vector<ChatMessage>& sent,
   if (own != nullptr && format.reasoning == text::ReasoningFormat::harmony) {
     known.template_variables = harmony_variables(known.template_variables);
   }
-  if (own != nullptr) return render_chat(*own, special, messages, known);
+  if (own != nullptr) {
+    std::string chat = render_chat(*own, special, messages, known);
+    return is_go ? with_picture_marks(std::move(chat), count_pictures(messages), kPictureBegin)
+                 : chat;
+  }
   const text::ChatTemplate fallback(fallback_chat_template(info.architecture));
   return render_chat(fallback, special, messages, options);
 }
 
 std::string TextModel::prompt_of(const TextRequest& request) const {
   if (request.messages.empty()) return request.prompt;
-  return render(mark_special_texts(request.messages, *tokenizer), request.chat);
+  std::vector<ChatMessage> messages = mark_special_texts(request.messages, *tokenizer);
+  if (count_pictures(messages) > 0 && chat_template && chat_template->is_go()) {
+    for (ChatMessage& message : messages) mark_picture_tags(message);
+  }
+  ChatOptions chat = request.chat;
+  chat.template_variables = with_suffix(chat.template_variables, [&](std::string_view suffix) {
+    return mark_special_texts(suffix, *tokenizer);
+  });
+  return render(messages, chat);
 }
 
 TextModel::Encoded TextModel::encode(const TextRequest& request, std::string_view prompt,

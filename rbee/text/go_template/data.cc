@@ -1,5 +1,6 @@
 #include "rbee/text/go_template/data.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -12,6 +13,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kMostNesting = 100;
+constexpr size_t kMostPictures = 1000;  // of a message
 
 Json parsed(std::string_view text, std::string_view what) {
   const auto watch = [&](int depth, Json::parse_event_t, const Json&) {
@@ -183,6 +185,8 @@ ChatTurn turn_of(const Message& message) {
   out.thinking = text_at(extra, "reasoning_content");
   out.tool_name = text_at(extra, "name");
   out.tool_call_id = text_at(extra, "tool_call_id");
+  const Json& pictures = member(extra, "images");
+  if (pictures.is_number_unsigned()) out.pictures = std::min(pictures.get<size_t>(), kMostPictures);
   const Json& calls = member(extra, "tool_calls");
   for (size_t i = 0; calls.is_array() && i < calls.size(); ++i) {
     out.calls.push_back(call_of(calls[i], i));
@@ -194,7 +198,7 @@ Value message_value(const ChatTurn& turn) {
   return of_struct({{"Role", of_text(turn.role)},
                     {"Content", of_text(turn.content)},
                     {"Thinking", of_text(turn.thinking)},
-                    {"Images", Value{}},
+                    {"Images", of_items(Items(turn.pictures, of_text("")))},
                     {"ToolCalls", of_items(turn.calls)},
                     {"ToolName", of_text(turn.tool_name)},
                     {"ToolCallID", of_text(turn.tool_call_id)}});
@@ -213,6 +217,7 @@ ChatVariables chat_variables(std::string_view json) {
   out.think_is_set = thinks.is_boolean();
   out.thinks = thinks == true;
   out.think_level = text_at(read, "reasoning_effort");
+  out.suffix = text_at(read, "suffix");
   if (out.think_level == "none") out.think_level.clear();
   if (!out.think_level.empty()) out.thinks = out.think_is_set = true;
   return out;

@@ -17,6 +17,7 @@ struct ChatTurn {
   std::string role, content, thinking;
   std::string tool_name, tool_call_id;
   Items calls{};
+  size_t pictures = 0;  // their tags are in the content
 };
 ChatTurn turn_of(const Message& message);
 Value message_value(const ChatTurn& turn);
@@ -25,6 +26,7 @@ struct ChatVariables {
   Value tools;  // nil: none
   bool thinks = false, think_is_set = false;
   std::string think_level;
+  std::string suffix;  // after a gap; empty: there is none
 };
 // json: may be empty. Throws invalid_argument.
 ChatVariables chat_variables(std::string_view json);

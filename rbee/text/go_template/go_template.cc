@@ -187,6 +187,29 @@ Value data_of(const Turn& turn, const go::ChatVariables& variables) {
   return go::of_map(std::move(out));
 }
 
+Value data_of_chat(const std::vector<ChatTurn>& turns, const go::ChatVariables& variables) {
+  go::Fields fields = thinking_fields(variables);
+  go::Items items;
+  std::string system;
+  for (const ChatTurn& turn : turns) {
+    items.push_back(go::message_value(turn));
+    if (turn.role == "system") system += cat(system.empty() ? "" : "\n\n", turn.content);
+  }
+  fields.emplace_back("System", go::of_text(std::move(system)));
+  fields.emplace_back("Messages", go::of_items(std::move(items)));
+  fields.emplace_back("Tools", variables.tools);
+  fields.emplace_back("Response", go::of_text(""));
+  return go::of_map(std::move(fields));
+}
+
+Value data_of_gap(const ChatTurn& before, const go::ChatVariables& variables) {
+  go::Fields fields = thinking_fields(variables);
+  fields.emplace_back("Prompt", go::of_text(before.content));
+  fields.emplace_back("Suffix", go::of_text(variables.suffix));
+  fields.emplace_back("Response", go::of_text(""));
+  return go::of_map(std::move(fields));
+}
+
 // Each question with its answer, and what comes before it.
 std::vector<Turn> turns_of(const std::vector<ChatTurn>& messages) {
   std::vector<Turn> out;
@@ -248,19 +271,12 @@ std::string GoTemplate::render(std::span<const Message> messages, std::string_vi
     check(static_cast<int64_t>(out.size()) <= limits_.max_output_bytes, "template",
           "its text has more than ", limits_.max_output_bytes, " bytes");
   };
-  if (takes_messages_) {
-    go::Fields fields = thinking_fields(variables);
-    go::Items items;
-    std::string system;
-    for (const ChatTurn& turn : turns) {
-      items.push_back(go::message_value(turn));
-      if (turn.role == "system") system += cat(system.empty() ? "" : "\n\n", turn.content);
-    }
-    fields.emplace_back("System", go::of_text(std::move(system)));
-    fields.emplace_back("Messages", go::of_items(std::move(items)));
-    fields.emplace_back("Tools", variables.tools);
-    fields.emplace_back("Response", go::of_text(""));
-    add(*template_->root, go::of_map(std::move(fields)));
+  const bool fills_in =
+      !variables.suffix.empty() && !turns.empty() && !turns.back().content.empty();
+  if (fills_in) {
+    add(*template_->root, data_of_gap(turns.back(), variables));
+  } else if (takes_messages_) {
+    add(*template_->root, data_of_chat(turns, variables));
   } else {
     const std::vector<Turn> all = turns_of(turns);
     for (size_t i = 0; i + 1 < all.size(); ++i) add(*template_->root, data_of(all[i], variables));

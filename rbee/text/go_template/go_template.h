@@ -34,7 +34,8 @@ class GoTemplate {
   // The chat, for the assistant's next turn. A template without .Messages is rendered for each
   // question with its answer, the last one up to .Response. bos: comes first; empty: nothing does.
   // variables_json (may be empty): an object of which "tools", "enable_thinking" and
-  // "reasoning_effort" are read.
+  // "reasoning_effort" are read, and "suffix": with it the last message, a user's, is the text
+  // before a gap, the suffix the one after it, and other messages have no place.
   std::string render(std::span<const Message> messages, std::string_view bos,
                      std::string_view variables_json = {}) const;
 

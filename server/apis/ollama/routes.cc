@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rbee/core/cat.h"
+#include "rbee/core/error.h"
 #include "server/apis/llama/infill.h"
 #include "server/apis/ollama/models.h"
 #include "server/apis/ollama/refusals.h"
@@ -13,9 +14,12 @@
 #include "server/apis/ollama/truncate.h"
 #include "server/apis/text_answers.h"
 #include "server/llm/answer.h"
+#include "server/wire/json_text.h"
 
 namespace rbee::server {
 namespace {
+
+using nlohmann::json;
 
 // The names that a request's model is looked up in, without what only a list shows.
 OllamaModel names_of(const LlmService& service) {
@@ -26,12 +30,27 @@ OllamaModel names_of(const LlmService& service) {
   return out;
 }
 
+// Whether the model's chat template puts the text after a gap somewhere, as some of Ollama's do.
+bool template_fills_gaps(const engine::TextEngine& engine) {
+  if (engine.model().chat_template.empty()) return false;
+  constexpr std::string_view kAfter = "after-the-gap";
+  engine::ChatOptions options;
+  options.template_variables = dump({{"suffix", kAfter}});
+  try {
+    const std::string text = engine.render({{.role = "user", .content = "before"}}, options);
+    return text.find(kAfter) != std::string::npos;
+  } catch (const Error&) {
+    return false;  // it needs more than one message
+  }
+}
+
 OllamaModel model_of(const LlmService& service) {
   OllamaModel out = names_of(service);
   out.capabilities = {"completion"};
   if (out.info.max_pictures > 0) out.capabilities.push_back("vision");
   if (out.info.calls_tools) out.capabilities.push_back("tools");
-  if (can_fill_in(service.engine())) out.capabilities.push_back("insert");
+  if (template_fills_gaps(service.engine()) || can_fill_in(service.engine()))
+    out.capabilities.push_back("insert");
   if (out.info.reasons) out.capabilities.push_back("thinking");
   return out;
 }
@@ -53,6 +72,21 @@ void use_plain_prompt(const LlmService& service, OllamaRequest& body) {
   request.prompt = body.prompt;
 }
 
+// A template that has a place for the text after the gap makes the prompt, else the model's tokens.
+void use_template_of_gaps(const LlmService& service, OllamaRequest& body) {
+  if (body.suffix.empty() || body.prompt.empty()) return;
+  if (!template_fills_gaps(service.engine())) return;
+  GenerateRequest& request = body.generate;
+  request.messages = {{.role = "user", .content = body.prompt}};
+  request.prompt.clear();
+  json variables = request.chat.template_variables.empty()
+                       ? json::object()
+                       : json::parse(request.chat.template_variables);
+  variables["suffix"] = body.suffix;
+  request.chat.template_variables = dump(variables);
+  request.chat.split = false;  // the answer is a part of a text
+}
+
 Response answer(LlmService& service, const OllamaRequest& body) {
   const OllamaAnswer about{
       .model = body.model, .chat = body.chat, .logprobs = body.generate.logprobs.has_value()};
@@ -60,7 +94,7 @@ Response answer(LlmService& service, const OllamaRequest& body) {
     return one_answer<OllamaStream, OllamaText>(service, request,
                                                 [&](const std::string&) { return about; });
   };
-  if (body.suffix.empty()) return answered(body.generate);
+  if (body.suffix.empty() || !body.generate.messages.empty()) return answered(body.generate);
   if (!can_fill_in(service.engine())) {
     return refuse(cat("\"", body.model, "\" does not support insert"));
   }
@@ -88,6 +122,7 @@ Response complete(LlmService& service, const Request& request) {
     }
     body.generate.model = *found;
     use_plain_prompt(service, body);
+    use_template_of_gaps(service, body);
     fill_in(service, request, Defaults::own, body.generate);
     set_ollama_defaults(body.generate, service.engine().model().sampling);
     auto work = LlmService::preparation(body.generate);

@@ -94,6 +94,39 @@ TEST(Pictures, TokensOfAPrompt) {
   EXPECT_EQ(found.pictures, std::vector<int64_t>{first});
 }
 
+// A template in Go's form has Ollama's tags in their places.
+TEST(Pictures, TagsOfATemplateInGosForm) {
+  const auto seeing = [](const char* source) {
+    return load_text_model(data("hf"),
+                           {.device = &cpu(), .context = kContext, .chat_template = source});
+  };
+  const TextModel turns =
+      seeing("{{ .System }}<start_of_turn>user\n{{ .Prompt }}<end_of_turn>\n{{ .Response }}");
+  TextRequest request = asking({1});
+  request.messages[0].pictures[0].at = 0;
+  EXPECT_EQ(turns.prompt_of(request),
+            "<start_of_turn>user\n<start_of_image>What? And?<end_of_turn>\n");
+  const TextModel own = seeing_model();
+  const TextModel::Encoded found = turns.encode(request, turns.prompt_of(request));
+  ASSERT_EQ(found.pictures.size(), 1U);
+  EXPECT_EQ(found.tokens[static_cast<size_t>(found.pictures[0])], own.picture_token);
+  // "[img]" in a text is the place of the next picture; "[img-0]" in one is a text.
+  const TextModel list = seeing("{{ range .Messages }}{{ len .Images }}:{{ .Content }};{{ end }}");
+  request.messages[0].content = "a[img]b [img-0]";
+  request.messages.push_back({.role = "assistant", .content = "[img-1]"});
+  request.messages.push_back(request.messages[0]);
+  request.messages[2].content = "cd";
+  request.messages[2].pictures = {picture(0, 2), picture(1, 3)};
+  const std::string mark = "\xEF\xB7\x90";
+  const std::string prompt = list.prompt_of(request);
+  EXPECT_EQ(prompt, "1:a<start_of_image>b [" + mark + "img-0];0:[" + mark +
+                        "img-1];2:<start_of_image>c<start_of_image>d;");
+  EXPECT_EQ(list.encode(request, prompt).pictures.size(), 3U);
+  const TextModel without = seeing("{{ range .Messages }}{{ .Role }}{{ end }}");
+  expect_error(Code::invalid_argument, "0 places for 3 pictures",
+               [&] { (void)without.encode(request, without.prompt_of(request)); });
+}
+
 TEST(Pictures, ResizedAsTheProcessorDoes) {
   std::ifstream file(data("resized.json"));
   for (const auto& item : nlohmann::json::parse(file)) {

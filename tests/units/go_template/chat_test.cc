@@ -116,6 +116,33 @@ TEST(GoTemplateChat, Thinking) {
   EXPECT_EQ(rendered(source, {message("user", "a")}, R"({"reasoning_effort":"low"})"), "truelow");
 }
 
+TEST(GoTemplateChat, TheTextAfterAGap) {
+  // As models of Ollama's library that complete code have it.
+  const char* source =
+      "{{- if .Suffix }}<PRE> {{ .Prompt }} <SUF>{{ .Suffix }} <MID>"
+      "{{- else }}{{ .System }}[INST] {{ .Prompt }} [/INST]{{ end }}";
+  const char* suffix = R"({"suffix":"return x"})";
+  EXPECT_EQ(rendered(source, {message("user", "def f():")}, suffix, "<s>"),
+            "<s><PRE> def f(): <SUF>return x <MID>");
+  EXPECT_EQ(rendered(source, {message("user", "Hi")}, R"({"suffix":""})"), "[INST] Hi [/INST]");
+  EXPECT_EQ(rendered("{{ if .Suffix }}{{ .Prompt }}_{{ .Suffix }}{{ end }}"
+                     "{{ range .Messages }}{{ .Content }}{{ end }}",
+                     {message("system", "S"), message("user", "a")}, suffix),
+            "a_return x");
+  // With a gap the template is rendered to its end.
+  EXPECT_EQ(rendered("{{ .Prompt }}{{ .Response }}{{ .Suffix }}", {message("user", "a")}, suffix),
+            "areturn x");
+}
+
+TEST(GoTemplateChat, Pictures) {
+  const char* source =
+      "{{ range .Messages }}{{ if .Images }}{{ len .Images }}{{ range .Images }}!{{ end }}"
+      "{{ end }}{{ .Content }}{{ end }}";
+  EXPECT_EQ(rendered(source, {message("user", "[img-0][img-1]a", R"({"images":2})")}),
+            "2!![img-0][img-1]a");
+  EXPECT_EQ(rendered(source, {message("user", "a")}), "a");
+}
+
 TEST(GoTemplateChat, BosComesFirstOnce) {
   EXPECT_EQ(rendered(kTurns, {message("user", "Hi")}, "", "<b>"), "<b><u>Hi</u><a>");
   EXPECT_EQ(rendered("<b>{{ .Prompt }}", {message("user", "Hi")}, "", "<b>"), "<b>Hi");

@@ -85,7 +85,37 @@ Json parts_of(const ChatMessage& message) {
   return out;
 }
 
-std::string extra_of(const ChatMessage& message, CallForm form) {
+std::string tag_of(int64_t picture) {
+  return cat(kPictureTag, picture, "]");
+}
+
+// The message's text with its pictures' tags. first: the number of the first of them.
+std::string tagged_content(const ChatMessage& message, int64_t first) {
+  constexpr std::string_view kPlace = "[img]";
+  std::string out;
+  std::vector<std::string> given;  // tags for what the text says are places
+  size_t at = 0, place = message.content.find(kPlace);
+  for (const ChatPicture& picture : message.pictures) {
+    std::string tag = tag_of(first++);
+    if (place != std::string::npos) {
+      given.push_back(std::move(tag));
+      place = message.content.find(kPlace, place + kPlace.size());
+      continue;
+    }
+    out += cat(std::string_view(message.content).substr(at, picture.at - at), tag);
+    at = picture.at;
+  }
+  out += message.content.substr(at);
+  size_t from = 0;
+  for (const std::string& tag : given) {
+    from = out.find(kPlace, from);
+    out.replace(from, kPlace.size(), tag);
+    from += tag.size();
+  }
+  return out;
+}
+
+std::string extra_of(const ChatMessage& message, CallForm form, bool is_go) {
   Json out = Json::object();
   std::vector<std::string> calls;
   if (!message.reasoning.empty()) out["reasoning_content"] = message.reasoning;
@@ -97,7 +127,8 @@ std::string extra_of(const ChatMessage& message, CallForm form) {
       calls.push_back(call_json(call, form.arguments));
     }
   }
-  if (!message.pictures.empty()) out["content"] = parts_of(message);
+  if (!message.pictures.empty() && is_go) out["images"] = message.pictures.size();
+  if (!message.pictures.empty() && !is_go) out["content"] = parts_of(message);
   if (!message.tool_call_id.empty()) out["tool_call_id"] = message.tool_call_id;
   if (!message.name.empty()) out["name"] = message.name;
   if (!calls.empty()) return with_member(dump(out), "tool_calls", list_json(calls));
@@ -147,6 +178,16 @@ std::string up_to_last(std::string chat, std::string_view said) {
 
 }  // namespace
 
+std::string with_suffix(const std::string& variables,
+                        const std::function<std::string(std::string_view)>& change) {
+  if (variables.find("\"suffix\"") == std::string::npos) return variables;
+  Json all = Json::parse(hold_integers(variables), nullptr, false);
+  const auto suffix = all.is_object() ? all.find("suffix") : all.end();
+  if (!all.is_object() || suffix == all.end() || !suffix->is_string()) return variables;
+  *suffix = change(suffix->get<std::string>());
+  return release_integers(dump(all));
+}
+
 std::string llama_variables(const ChatOptions& options) {
   Json out = parsed_variables(options);
   const auto set = [&](const char* name, Json value) {
@@ -188,8 +229,12 @@ std::string render_chat(const text::ChatTemplate& code, const SpecialTexts& spec
   const auto render = [&](CallForm form) {
     std::vector<text::Message> list;
     list.reserve(messages.size());
+    int64_t pictures = 0;  // so far
     for (const ChatMessage& message : messages) {
-      list.push_back({message.role, message.content, extra_of(message, form)});
+      const bool tags = code.is_go() && !message.pictures.empty();
+      list.push_back({message.role, tags ? tagged_content(message, pictures) : message.content,
+                      extra_of(message, form, code.is_go())});
+      pictures += std::ssize(message.pictures);
     }
     const bool new_turn = options.add_generation_prompt && !goes_on;
     std::string chat = code.render(list, new_turn, special.bos, special.eos, variables);
@@ -207,6 +252,17 @@ std::string render_chat(const text::ChatTemplate& code, const SpecialTexts& spec
     }
   }
   std::rethrow_exception(first);
+}
+
+std::string with_picture_marks(std::string chat, int64_t pictures, std::string_view mark) {
+  for (int64_t picture = 0; picture < pictures; ++picture) {
+    const std::string tag = tag_of(picture);
+    for (size_t at = chat.find(tag); at != std::string::npos; at = chat.find(tag, at)) {
+      chat.replace(at, tag.size(), mark);
+      at += mark.size();
+    }
+  }
+  return chat;
 }
 
 std::string harmony_variables(const std::string& variables) {

@@ -1,6 +1,7 @@
 #pragma once
 // Renders a chat through its template, with tools, calls and reasoning of earlier turns.
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,9 +20,22 @@ struct SpecialTexts {
 // that writes them is recursive and could overflow the stack.
 void check_nesting(const std::vector<ChatMessage>& messages);
 
-// Throws invalid_argument with the template's message, or if the variables are no JSON object.
+// How the tags begin that stand for pictures in a chat of a template in Go's form: "[img-0]", as
+// Ollama writes them. They go on with the picture's number in the chat.
+inline constexpr std::string_view kPictureTag = "[img-";
+
+// Throws invalid_argument with the template's message, or if the variables are no JSON object. Of a
+// template in Go's form the chat has tags in the pictures' places: each takes that of an "[img]" of
+// its message's text, if there is one left, else its own.
 std::string render_chat(const text::ChatTemplate& code, const SpecialTexts& special,
                         const std::vector<ChatMessage>& messages, const ChatOptions& options);
+
+// The chat with this mark in the place of the tags of so many pictures.
+std::string with_picture_marks(std::string chat, int64_t pictures, std::string_view mark);
+
+// The variables with another "suffix", the text after a gap that the answer fills, if it is there.
+std::string with_suffix(const std::string& variables,
+                        const std::function<std::string(std::string_view)>& change);
 
 // Variables for GPT-OSS's template, which knows only the efforts low, medium and high; other
 // efforts become the nearest of these.

@@ -3,6 +3,9 @@
 #include <set>
 #include <utility>
 
+#include "rbee/core/cat.h"
+#include "rbee/engine/text/prompt/chat_prompt.h"
+
 namespace rbee::engine {
 namespace {
 
@@ -47,14 +50,27 @@ std::string marked(std::string_view text, const text::Tokenizer& tokenizer) {
   return out;
 }
 
-void mark_content(ChatMessage& message, const text::Tokenizer& tokenizer) {
+// mark: of a text between two pictures.
+template <typename Mark>
+void mark_content(ChatMessage& message, const Mark& mark) {
   const std::string content = std::exchange(message.content, {});
   size_t done = 0;
   for (ChatPicture& picture : message.pictures) {
-    message.content += marked(content.substr(done, picture.at - done), tokenizer);
+    message.content += mark(std::string_view(content).substr(done, picture.at - done));
     done = std::exchange(picture.at, message.content.size());
   }
-  message.content += marked(content.substr(done), tokenizer);
+  message.content += mark(std::string_view(content).substr(done));
+}
+
+std::string without_tags(std::string_view text) {
+  const std::string_view first = kPictureTag.substr(0, 1);
+  std::string out;
+  for (size_t at = text.find(kPictureTag); at != std::string_view::npos;
+       at = text.find(kPictureTag)) {
+    out += cat(text.substr(0, at), first, kMark);
+    text.remove_prefix(at + first.size());
+  }
+  return out += text;
 }
 
 }  // namespace
@@ -62,9 +78,18 @@ void mark_content(ChatMessage& message, const text::Tokenizer& tokenizer) {
 std::vector<ChatMessage> mark_special_texts(std::vector<ChatMessage> messages,
                                             const text::Tokenizer& tokenizer) {
   for (ChatMessage& message : messages) {
-    if (message.role != "assistant") mark_content(message, tokenizer);
+    if (message.role == "assistant") continue;
+    mark_content(message, [&](std::string_view text) { return marked(text, tokenizer); });
   }
   return messages;
+}
+
+std::string mark_special_texts(std::string_view text, const text::Tokenizer& tokenizer) {
+  return marked(text, tokenizer);
+}
+
+void mark_picture_tags(ChatMessage& message) {
+  mark_content(message, without_tags);
 }
 
 std::vector<text::TokenId> encode_marked(std::string_view prompt,

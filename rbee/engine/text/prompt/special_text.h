@@ -16,6 +16,11 @@ namespace rbee::engine {
 std::vector<ChatMessage> mark_special_texts(std::vector<ChatMessage> messages,
                                             const text::Tokenizer& tokenizer);
 
+std::string mark_special_texts(std::string_view text, const text::Tokenizer& tokenizer);
+
+// Puts the mark into what looks like the tag of a picture, "[img-0]", in the message's text.
+void mark_picture_tags(ChatMessage& message);
+
 // Tokenises a prompt with such marks and removes them. Adds no special tokens at its ends.
 std::vector<text::TokenId> encode_marked(std::string_view prompt, const text::Tokenizer& tokenizer);
 
