@@ -106,7 +106,8 @@ void ModelRecords::read() {
 // Reads the file only if it changed since the last time.
 ModelRecords::ReadFile ModelRecords::read_again(const fs::path& file) const {
   std::error_code error;
-  ReadFile out{.changed = fs::last_write_time(file, error)};
+  ReadFile out;
+  out.changed = fs::last_write_time(file, error);
   if (!error) out.bytes = fs::file_size(file, error);
   out.settled = !error && is_settled(out.changed);
   const auto before = files_.find(file);

@@ -29,12 +29,14 @@ class FrontChanges : public ::testing::Test {
   // As the record is now: the workers of all but the last never load.
   ServedModel described() const {
     const std::string version = cat(version_.load());
-    return {.name = "mario",
-            .program = FAKE_WORKER,
-            .model = version_ < kLast ? "slow" : "echo",
-            .keep_alive = std::chrono::minutes(5),
-            .files = cat("files#", version),
-            .record = version};
+    ServedModel out;
+    out.name = "mario";
+    out.program = FAKE_WORKER;
+    out.model = version_ < kLast ? "slow" : "echo";
+    out.keep_alive = std::chrono::minutes(5);
+    out.files = cat("files#", version);
+    out.record = version;
+    return out;
   }
   FrontHooks hooks() {
     FrontHooks out;

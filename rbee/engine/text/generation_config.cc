@@ -89,7 +89,8 @@ SamplingDefaults sampling_defaults(const io::Metadata& metadata) {
       .top_p = number(gguf_sampling::kTopP, &SamplingParams::top_p),
       .min_p = number(gguf_sampling::kMinP, &SamplingParams::min_p),
       .repetition_penalty =
-          number(gguf_sampling::kRepetitionPenalty, &SamplingParams::repetition_penalty)};
+          number(gguf_sampling::kRepetitionPenalty, &SamplingParams::repetition_penalty),
+      .top_k = {}};
   if (metadata.contains(gguf_sampling::kTopK)) {
     out.top_k = taken(kFile, &SamplingParams::top_k, [&] {
       const int64_t top_k = metadata.require_i64(gguf_sampling::kTopK);
