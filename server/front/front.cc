@@ -189,7 +189,7 @@ HeadVerdict Front::Impl::judge(const Request& head) const {
   }
   const bool may_load = std::ranges::any_of(options_.config.models, &ServedModel::on_demand) ||
                         options_.hooks.find_model;
-  const bool reads = head.method == "GET" || head.method == "HEAD";
+  const bool reads = !worker_changes(head.method, head.path);
   if (may_load && reads && is_of_another_site(head, options_.cors_origins)) {
     return {.refusal = error_response(head, 403,
                                       {"FORBIDDEN_ORIGIN",
@@ -550,8 +550,10 @@ Router Front::Impl::routes() {
   // The page itself prompts for the key.
   get("/", Access::anyone, [this](const Request& request) { return welcome(request); });
   get("/page/{version}/{name}", Access::anyone, page_file);
-  router.set_fallback([this](const Request& request) { return pass(request); },
-                      [this](const Request& head) { return judge(head); }, worker_error_form);
+  router.set_fallback({.handler = [this](const Request& request) { return pass(request); },
+                       .judge = [this](const Request& head) { return judge(head); },
+                       .error_form = worker_error_form,
+                       .changes = worker_changes});
   return router;
 }
 

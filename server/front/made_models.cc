@@ -19,7 +19,8 @@ std::optional<Response> use_record(Exchange& exchange, std::optional<OllamaRecor
   // models describes.
   exchange.wanted.model = made.has_own_worker() ? made.name : made.from;
   if (exchange.wanted.kind != ModelKind::chat) return std::nullopt;
-  std::optional<std::string> body = with_record(made, exchange.request.path, exchange.request.body);
+  std::optional<std::string> body =
+      with_record(made, exchange.wanted.operation, exchange.request.body);
   if (!body) {
     const std::string message =
         cat("The settings of '", made.name, "' are used by /api/chat, /api/generate and ",

@@ -96,7 +96,7 @@ void Pool::begin_job(const Held& exchange) {
   }
   if (!exchange->replica || exchange->replica->state() == ReplicaState::unloaded) {
     const std::string message = cat("Job ", id, " not found");
-    if (!exchange->request.path.ends_with("/stream")) {
+    if (exchange->wanted.operation != Operation::stream_job) {
       return refuse(exchange, 404, {"NOT_FOUND", message});
     }
     ++counts_.refused;
@@ -374,10 +374,10 @@ void Pool::on_end(const Held& exchange, UpstreamEnd end) {
     exchange->events->close();
     return finish(exchange);
   }
-  if (exchange->wanted.makes_job) note_job(exchange->body, replica);
+  if (exchange->wanted.operation == Operation::create_job) note_job(exchange->body, replica);
   Response response = response_of(exchange->head);
   response.body = std::move(exchange->body);
-  const bool shows = exchange->request.path == "/api/show" && response.status == 200;
+  const bool shows = exchange->wanted.operation == Operation::ollama_show && response.status == 200;
   const int64_t modified = exchange->model ? models_[*exchange->model].served.modified : 0;
   if (shows && modified > 0) response.body = shown_with_time(response.body, modified);
   if (shows && exchange->record) response.body = shown_of_record(*exchange->record, response.body);

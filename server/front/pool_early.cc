@@ -14,7 +14,7 @@ std::string_view made_by(ModelKind kind) {
 
 // For a model of another kind than the request needs.
 std::string other_kind(const Wanted& wanted, const ServedModel& model) {
-  if (wanted.ollama) return cat('"', model.name, "\" does not support ", wanted.operation);
+  if (wanted.ollama) return cat('"', model.name, "\" does not support ", wanted.last_word);
   return cat("The model '", model.name, "' is for ", made_by(model.kind), ", this request for ",
              made_by(*wanted.kind));
 }
@@ -67,8 +67,9 @@ void Pool::unload(const Held& exchange, size_t model) {
   ++counts_.answered;
   const Wanted& wanted = exchange->wanted;
   const std::string& name = exchange->record ? exchange->record->name : wanted.model;
-  answer(exchange, json_response(200, ollama_unloaded_json({.model = valid_text(name),
-                                                            .chat = wanted.operation == "chat"})));
+  answer(exchange, json_response(200, ollama_unloaded_json(
+                                          {.model = valid_text(name),
+                                           .chat = wanted.operation == Operation::ollama_chat})));
 }
 
 }  // namespace rbee::server

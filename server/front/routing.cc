@@ -27,7 +27,7 @@ namespace {
 
 using nlohmann::json;
 
-// What a path alone says about a request.
+// What a path says about a request, whatever its method.
 struct WorkerPath {
   std::optional<ModelKind> kind;  // none: several kinds of workers have the path
   std::optional<bool> ranks;
@@ -49,7 +49,7 @@ class WorkerPaths {
     add_all(ollama_embedding_model_routes(), {.kind = ModelKind::embedding});
     add_all(job_routes(), {});
     for (const auto& route : responses_routes()) {
-      known_[places_.at(route.pattern)].responses = true;
+      known_.find(route.pattern)->second.responses = true;
     }
   }
 
@@ -57,9 +57,9 @@ class WorkerPaths {
     std::optional<Router::PathMatch> found = router_.find_path(path);
     if (!found) return nullptr;
     params = std::move(found->params);
-    return &known_[found->route];
+    return &known_.find(router_.routes()[found->route].pattern)->second;
   }
-  ErrorForm error_form(std::string_view path) const { return router_.error_form(path); }
+  const Router& router() const { return router_; }
 
  private:
   template <typename Service>
@@ -71,21 +71,18 @@ class WorkerPaths {
   void add(const ServiceRoute<Service>& route, WorkerPath path) {
     path.named_events = route.named_events;
     path.body = route.body;
-    const auto [place, fresh] = places_.emplace(route.pattern, known_.size());
-    if (fresh) {
-      router_.add({.method = std::string(route.method),
-                   .pattern = std::string(route.pattern),
-                   .handler = {},
-                   .errors = route.errors});
-      known_.push_back(path);
-    } else if (known_[place->second].kind != path.kind) {
-      known_[place->second].kind = std::nullopt;
-    }
+    router_.add({.method = std::string(route.method),
+                 .pattern = std::string(route.pattern),
+                 .handler = {},
+                 .errors = route.errors,
+                 .operation = route.operation,
+                 .changes = route.changes});
+    const auto [place, fresh] = known_.emplace(route.pattern, path);
+    if (!fresh && place->second.kind != path.kind) place->second.kind = std::nullopt;
   }
 
   Router router_;
-  std::vector<WorkerPath> known_;  // of each of its routes
-  std::map<std::string_view, size_t> places_;
+  std::map<std::string, WorkerPath, std::less<>> known_;  // by pattern
 };
 
 const WorkerPaths& worker_paths() {
@@ -118,9 +115,9 @@ class Texts final : public nlohmann::json_sax<json> {
   // The id of the first item of "input" that stands for a stored one; empty: none does.
   const std::string& item_reference() const { return reference_; }
   bool whole() const { return whole_; }
-  // There is something to answer on this path of Ollama's, which reads only its own field.
-  bool has_text(std::string_view path) const {
-    return !whole_ || (path == "/api/chat" ? has_message_ : !of("prompt").empty());
+  // There is something to answer: each operation of Ollama's reads only its own field.
+  bool has_text(Operation operation) const {
+    return !whole_ || (operation == Operation::ollama_chat ? has_message_ : !of("prompt").empty());
   }
 
   // "model" is there, and no text.
@@ -258,8 +255,9 @@ void read_ollama(const Request& request, const Texts& body, Wanted& wanted) {
     wanted.invalid = "model";
     wanted.why_invalid = "must name a model";
   }
-  const bool answers = request.path == "/api/generate" || request.path == "/api/chat";
-  wanted.only_unloads = answers && !wanted.model.empty() && !body.has_text(request.path) &&
+  const bool answers =
+      wanted.operation == Operation::ollama_generate || wanted.operation == Operation::ollama_chat;
+  wanted.only_unloads = answers && !wanted.model.empty() && !body.has_text(wanted.operation) &&
                         wanted.keep_alive == std::chrono::milliseconds(0);
 }
 
@@ -277,7 +275,7 @@ void read_json(const Request& request, const WorkerPath& path, Wanted& wanted) {
   wanted.model = body.of("model");
   if (path.kind.value_or(ModelKind::chat) == ModelKind::chat) wanted.prefixes = body.prefixes();
   if (wanted.ollama) read_ollama(request, body, wanted);
-  if (request.path == kCancelPath && request.method == "POST") wanted.job = body.of("job_id");
+  if (wanted.operation == Operation::cancel_job) wanted.job = body.of("job_id");
   if (path.responses && wanted.response.empty()) {
     wanted.response = body.of("previous_response_id");
     if (wanted.response.empty()) {
@@ -286,7 +284,7 @@ void read_json(const Request& request, const WorkerPath& path, Wanted& wanted) {
     }
   }
   if (wanted.model.empty()) wanted.model = body.of("override_settings/sd_model_checkpoint");
-  if (!wanted.makes_job || wanted.kind) return;
+  if (wanted.operation != Operation::create_job || wanted.kind) return;
   const std::string operation = body.of("operation");
   if (operation.empty()) return;
   constexpr std::array<std::string_view, 3> kOfPictures = {"image_generation", "image_transform",
@@ -323,8 +321,9 @@ std::optional<Wanted> wanted_by(const Request& request) {
   wanted.ranks = known->ranks;
   wanted.named_events = known->named_events;
   wanted.ollama = worker_error_form(path) == ErrorForm::ollama;
-  wanted.operation = path.substr(path.rfind('/') + 1);
-  wanted.makes_job = std::ranges::count(kJobPaths, path) > 0;
+  const Route* route = worker_paths().router().find(request.method, path).route;
+  if (route != nullptr) wanted.operation = route->operation;
+  wanted.last_word = path.substr(path.rfind('/') + 1);
   for (auto& [name, value] : params) {
     if (name == "job_id") wanted.job = std::move(value);
     if (name == "response_id") {
@@ -335,12 +334,16 @@ std::optional<Wanted> wanted_by(const Request& request) {
   const std::string_view type = request.header("content-type");
   if (is_json_type(type) || known->body == Body::any) read_json(request, *known, wanted);
   if (is_form_type(type)) read_form(request, wanted);
-  if (path == "/") wanted.model = query_value(request.query, "model");
+  if (wanted.operation == Operation::page) wanted.model = query_value(request.query, "model");
   return wanted;
 }
 
 ErrorForm worker_error_form(std::string_view path) {
-  return worker_paths().error_form(path);
+  return worker_paths().router().error_form(path);
+}
+
+bool worker_changes(std::string_view method, std::string_view path) {
+  return worker_paths().router().changes(method, path);
 }
 
 // Through JSON, which replaces what is no UTF-8.

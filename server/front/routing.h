@@ -9,6 +9,7 @@
 
 #include "server/front/config.h"
 #include "server/http/message.h"
+#include "server/http/router.h"
 
 namespace rbee::server {
 
@@ -17,11 +18,11 @@ struct Wanted {
   std::optional<ModelKind> kind;  // by its path or operation; none: any model will do
   std::optional<bool> ranks;      // of an embedding model: whether the path is for reranking
   std::string job;                // the job whose worker gets it; empty: a new request
-  bool makes_job = false;         // its answer names a job
   std::string response;           // the stored response that it is about; empty: none
   bool named_events = false;      // a stream's events have names besides their data
   bool ollama = false;            // the model's name is as Ollama's clients write it
-  std::string operation;          // the path's last word
+  Operation operation = Operation::other;
+  std::string last_word;  // of the path
   // How long the model stays loaded afterwards, as Ollama's clients say; nothing: as before.
   std::optional<std::chrono::milliseconds> keep_alive;
   bool only_unloads = false;         // it only wants its model to be unloaded, as Ollama's do
@@ -37,6 +38,8 @@ std::optional<Wanted> wanted_by(const Request& request);
 
 // For a path of workers; see Router::error_form().
 ErrorForm worker_error_form(std::string_view path);
+// For such a request to workers; see Router::changes().
+bool worker_changes(std::string_view method, std::string_view path);
 
 // The text with U+FFFD in the place of what is no UTF-8.
 std::string valid_text(const std::string& text);

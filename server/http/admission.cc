@@ -79,7 +79,7 @@ std::optional<Response> refuse_head(const Request& request, bool http_1_0,
 // Pages of other sites may send forms, text and empty bodies without a preflight request; only the
 // browser's headers show it. With keys, the worker is safe: the browser does not know them.
 std::optional<Response> refuse_origin(const Request& request, const ConnectionContext& context) {
-  if (context.keys.enabled() || request.method == "GET" || request.method == "HEAD") {
+  if (context.keys.enabled() || !context.router.changes(request.method, request.path)) {
     return std::nullopt;
   }
   if (!is_of_another_site(request, context.options.cors_origins)) return std::nullopt;

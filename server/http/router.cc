@@ -82,10 +82,21 @@ void Router::add(Route route) {
   routes_.push_back(std::move(route));
 }
 
-void Router::set_fallback(Handler handler, HeadJudge judge, ErrorFormOf error_form) {
-  fallback_ =
-      Route{.method = {}, .pattern = "*", .handler = std::move(handler), .judge = std::move(judge)};
-  fallback_errors_ = std::move(error_form);
+void Router::set_fallback(Fallback fallback) {
+  fallback_ = Route{.method = {},
+                    .pattern = "*",
+                    .handler = std::move(fallback.handler),
+                    .judge = std::move(fallback.judge)};
+  fallback_errors_ = std::move(fallback.error_form);
+  fallback_changes_ = std::move(fallback.changes);
+}
+
+bool Router::changes(std::string_view method, std::string_view path) const {
+  if (method == "HEAD") return false;
+  const Route* route = find(method, path).route;
+  const bool passed_on = fallback_ && route == &*fallback_;
+  if (passed_on && fallback_changes_) return fallback_changes_(method, path);
+  return route != nullptr && route->changes ? *route->changes : method != "GET";
 }
 
 std::optional<Router::PathMatch> Router::find_path(std::string_view path) const {

@@ -41,6 +41,20 @@ enum class Body : uint8_t {
   any,   // JSON, whatever Content-Type says: Ollama's examples send it as curl's form
 };
 
+// What whoever passes a request on must know of the route beyond its path, such as whose words the
+// body is in.
+enum class Operation : uint8_t {
+  other,
+  page,
+  create_job,
+  stream_job,
+  cancel_job,  // named by the body
+  openai_chat,
+  ollama_chat,
+  ollama_generate,
+  ollama_show,
+};
+
 struct Route {
   std::string method;
   // "/v1/jobs/{job_id}/stream": a {name} matches one segment; a {+name} at the end matches all
@@ -51,6 +65,10 @@ struct Route {
   Body body = Body::none;
   ErrorForm errors = ErrorForm::own;  // of the server's own errors for this route
   HeadJudge judge = {};               // on the connections' thread; may be empty
+  Operation operation = Operation::other;
+  // Whether it changes anything or makes the model work; nothing: unless the method is GET. Pages
+  // of other sites may send only what does not, without keys.
+  std::optional<bool> changes = {};
 };
 
 // A route as data, for tables: its handler gets the service that has the table.
@@ -61,8 +79,10 @@ struct ServiceRoute {
   Response (*handler)(Service&, const Request&);
   Body body = Body::none;
   ErrorForm errors = ErrorForm::own;
+  Operation operation = Operation::other;
   Access access = Access::token;
-  bool named_events = false;  // a stream's events have names besides their data
+  bool named_events = false;         // a stream's events have names besides their data
+  std::optional<bool> changes = {};  // see Route
 };
 
 class Router {
@@ -79,12 +99,20 @@ class Router {
                      &service](const Request& request) { return handler(service, request); },
          .access = route.access,
          .body = route.body,
-         .errors = route.errors});
+         .errors = route.errors,
+         .operation = route.operation,
+         .changes = route.changes});
   }
 
-  using ErrorFormOf = std::function<ErrorForm(std::string_view path)>;
   // Answers requests that match no route, with any method and path; needs the token.
-  void set_fallback(Handler handler, HeadJudge judge, ErrorFormOf error_form);
+  struct Fallback {
+    Handler handler;
+    HeadJudge judge;
+    std::function<ErrorForm(std::string_view path)> error_form;
+    // See changes(); empty: only GET changes nothing.
+    std::function<bool(std::string_view method, std::string_view path)> changes = {};
+  };
+  void set_fallback(Fallback fallback);
 
   // The default reveals nothing of the exception: 500 INTERNAL.
   void set_error_answer(ErrorAnswer answer) { error_answer_ = std::move(answer); }
@@ -102,6 +130,8 @@ class Router {
     size_t route = 0;  // in routes()
     Headers params;
   };
+  // Whether such a request changes anything, see Route::changes; HEAD never does.
+  bool changes(std::string_view method, std::string_view path) const;
   // The first route with this path, for any method; nothing: none.
   std::optional<PathMatch> find_path(std::string_view path) const;
   // Of that route, else of the one nearest above the path ("/v1/messages" of "/v1/messages/x"),
@@ -114,7 +144,8 @@ class Router {
  private:
   std::vector<Route> routes_;
   std::optional<Route> fallback_;
-  ErrorFormOf fallback_errors_;
+  decltype(Fallback::error_form) fallback_errors_;
+  decltype(Fallback::changes) fallback_changes_;
   ErrorAnswer error_answer_;
 };
 

@@ -113,8 +113,9 @@ Router loading_routes(WorkerInfo info, const LoadingState& state) {
     return person ? page(state) : refuse(request);
   });
   router.set_fallback(
-      refuse, [refuse](const Request& head) { return HeadVerdict{.refusal = refuse(head)}; },
-      form_of);
+      {.handler = refuse,
+       .judge = [refuse](const Request& head) { return HeadVerdict{.refusal = refuse(head)}; },
+       .error_form = form_of});
   return router;
 }
 

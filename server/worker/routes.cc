@@ -122,7 +122,11 @@ constexpr WorkerRoute kStateRoutes[] = {
     open("GET", "/v1/health", health),
     open("GET", "/health/live", health),
     open("GET", "/ping", ping),
-    open("POST", "/ping", ping),
+    {.method = "POST",
+     .pattern = "/ping",
+     .handler = ping,
+     .access = Access::anyone,
+     .changes = false},
     {"GET", "/load", load},
     {"GET", "/info", show_info},
     {"GET", "/metrics", metrics},
@@ -133,14 +137,27 @@ constexpr WorkerRoute kStateRoutes[] = {
     {"GET", "/v1/loading/progress", loading_progress},
 };
 
+// Takes the job's events: whoever asks later gets none.
+constexpr WorkerRoute events(std::string_view path) {
+  return {.method = "GET",
+          .pattern = path,
+          .handler = stream,
+          .operation = Operation::stream_job,
+          .changes = true};
+}
+
 // Both names of the path reach the same jobs.
 constexpr WorkerRoute kJobRoutes[] = {
-    open("GET", "/", welcome),
-    {"GET", "/v1/jobs/{job_id}/stream", stream},
+    {.method = "GET",
+     .pattern = "/",
+     .handler = welcome,
+     .operation = Operation::page,
+     .access = Access::anyone},
+    events("/v1/jobs/{job_id}/stream"),
     {"DELETE", "/v1/jobs/{job_id}", cancel_job},
-    {"GET", "/v1/inference/{job_id}/stream", stream},
+    events("/v1/inference/{job_id}/stream"),
     {"DELETE", "/v1/inference/{job_id}", cancel_job},
-    {"POST", kCancelPath, cancel_named, Body::json},
+    {"POST", "/v1/cancel", cancel_named, Body::json, ErrorForm::own, Operation::cancel_job},
 };
 
 }  // namespace

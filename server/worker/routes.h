@@ -1,7 +1,6 @@
 #pragma once
 // Paths of workers of every kind (docs/reference/http-api.md).
 
-#include <array>
 #include <exception>
 #include <functional>
 #include <span>
@@ -16,10 +15,6 @@ using WorkerRoute = ServiceRoute<WorkerService>;
 
 // The page or its replacement, and the routes of existing jobs.
 std::span<const WorkerRoute> job_routes();
-// Paths that create jobs; both do the same.
-inline constexpr std::array<std::string_view, 2> kJobPaths = {"/v1/jobs", "/v1/inference"};
-// Cancels the job that the body names.
-inline constexpr std::string_view kCancelPath = "/v1/cancel";
 
 // Adds routes for state, streams and cancelling of jobs, and the form of errors. The service must
 // outlive the router. shutdown: called by POST /v1/shutdown; empty: no such path.

@@ -115,6 +115,7 @@ TEST(Routing, WhatNoWorkerTakes) {
 
 TEST(Routing, PagesAreOfTheModelThatTheirAddressNames) {
   Request page = asked("/");
+  page.method = "GET";
   EXPECT_EQ(server::wanted_by(page)->model, "");
   page.query = "x=1&model=sd%2Fone";
   EXPECT_EQ(server::wanted_by(page)->model, "sd/one");
@@ -124,11 +125,22 @@ TEST(Routing, PagesAreOfTheModelThatTheirAddressNames) {
 
 TEST(Routing, Jobs) {
   const auto made = server::wanted_by(asked("/v1/jobs", R"({"operation":"image_generation"})"));
-  EXPECT_TRUE(made->makes_job);
+  EXPECT_EQ(made->operation, server::Operation::create_job);
   EXPECT_EQ(made->kind, ModelKind::image);
   EXPECT_EQ(server::wanted_by(asked("/v1/jobs/j-1/stream"))->job, "j-1");
   EXPECT_EQ(server::wanted_by(asked("/v1/inference/j-2"))->job, "j-2");
   EXPECT_EQ(server::wanted_by(asked("/v1/cancel", R"({"job_id":"j-3"})"))->job, "j-3");
+}
+
+// What a page of another site may not send to the front, without keys.
+TEST(Routing, RoutesTellWhetherTheyChangeAnything) {
+  EXPECT_TRUE(server::worker_changes("POST", "/v1/chat/completions"));
+  EXPECT_TRUE(server::worker_changes("DELETE", "/v1/jobs/j-1"));
+  EXPECT_TRUE(server::worker_changes("POST", "/no/such/path"));
+  EXPECT_FALSE(server::worker_changes("GET", "/props"));
+  // It takes the job's events from whoever waits for them.
+  EXPECT_TRUE(server::worker_changes("GET", "/v1/jobs/j-1/stream"));
+  EXPECT_FALSE(server::worker_changes("HEAD", "/v1/jobs/j-1/stream"));
 }
 
 TEST(Events, TellWhetherTheAnswerHasBegun) {

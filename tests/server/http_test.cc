@@ -404,6 +404,9 @@ TEST(Http, PagesOfOtherOriginsMayNotAsk) {
     EXPECT_THAT(refused.body, HasSubstr("FORBIDDEN_ORIGIN"));
     EXPECT_EQ(worker.get("/health", foreign).status, 200);
     EXPECT_EQ(ask(worker.port(), request("DELETE", "/v1/jobs/x", {}, foreign)).status, 403);
+    // Reading a job's stream takes it from others; a probe by POST takes nothing.
+    EXPECT_EQ(worker.get("/v1/jobs/x/stream", foreign).status, 403);
+    EXPECT_EQ(ask(worker.port(), request("POST", "/ping", {}, foreign)).status, 200);
   }
   // Its own page, an allowed origin and clients other than browsers get as far as the type.
   EXPECT_EQ(post("Origin: http://localhost:80\r\nSec-Fetch-Site: same-origin\r\n").status, 415);

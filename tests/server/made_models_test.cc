@@ -13,6 +13,7 @@ namespace {
 
 using nlohmann::json;
 using server::OllamaRecord;
+using server::Operation;
 
 OllamaRecord record_of(const json& fields) {
   json body = {{"model", "mario"}, {"from", "base"}};
@@ -20,8 +21,8 @@ OllamaRecord record_of(const json& fields) {
   return server::parse_ollama_create(body.dump()).record;
 }
 
-json changed(const OllamaRecord& record, const char* path, const json& body) {
-  return json::parse(server::with_record(record, path, body.dump()).value());
+json changed(const OllamaRecord& record, Operation operation, const json& body) {
+  return json::parse(server::with_record(record, operation, body.dump()).value());
 }
 
 const json kUser = {{"role", "user"}, {"content", "Hi"}};
@@ -31,32 +32,32 @@ TEST(MadeModels, MessagesComeBeforeThoseOfAChat) {
   const OllamaRecord record =
       record_of({{"system", "Be Mario."}, {"messages", json::array({earlier})}});
   const json system = {{"role", "system"}, {"content", "Be Mario."}};
-  for (const char* path : {"/api/chat", "/v1/chat/completions"}) {
-    EXPECT_EQ(changed(record, path, {{"messages", json::array({kUser})}}).at("messages"),
+  for (const Operation operation : {Operation::ollama_chat, Operation::openai_chat}) {
+    EXPECT_EQ(changed(record, operation, {{"messages", json::array({kUser})}}).at("messages"),
               json::array({system, earlier, kUser}));
     const json own = {{"role", "system"}, {"content", "Be brief."}};
-    EXPECT_EQ(changed(record, path, {{"messages", json::array({own, own, kUser, own})}}),
+    EXPECT_EQ(changed(record, operation, {{"messages", json::array({own, own, kUser, own})}}),
               json({{"messages", json::array({own, own, earlier, kUser, own})}}));
     // It only loads the model.
-    EXPECT_EQ(changed(record, path, {{"messages", json::array()}}),
+    EXPECT_EQ(changed(record, operation, {{"messages", json::array()}}),
               json({{"messages", json::array()}}));
   }
   const json newer = {{"role", "developer"}, {"content", "Be brief."}};
-  EXPECT_EQ(changed(record, "/v1/chat/completions", {{"messages", json::array({newer, kUser})}}),
+  EXPECT_EQ(changed(record, Operation::openai_chat, {{"messages", json::array({newer, kUser})}}),
             json({{"messages", json::array({newer, earlier, kUser})}}));
 }
 
 // The worker's error names the message by its place in what the client sent.
 TEST(MadeModels, InvalidMessagesStayWhereTheyAre) {
   const OllamaRecord record = record_of({{"system", "Be Mario."}, {"parameters", {{"seed", 1}}}});
-  for (const char* path : {"/api/chat", "/v1/chat/completions"}) {
+  for (const Operation operation : {Operation::ollama_chat, Operation::openai_chat}) {
     for (const json& wrong : {json({{"role", "user"}, {"content", 1}}), json({{"content", "a"}}),
                               json("a"), json(nullptr)}) {
       const json body = {{"messages", json::array({wrong})}};
-      EXPECT_EQ(changed(record, path, body), body);
+      EXPECT_EQ(changed(record, operation, body), body);
     }
     const json none = {{"messages", 1}};
-    EXPECT_EQ(changed(record, path, none), none);
+    EXPECT_EQ(changed(record, operation, none), none);
   }
 }
 
@@ -64,7 +65,7 @@ TEST(MadeModels, AGeneratedTextHasTheSystem) {
   const OllamaRecord record = record_of({{"system", "Be Mario."}});
   const auto system = [&](json more) -> json {
     more["prompt"] = "Hi";
-    return changed(record, "/api/generate", more).value("system", json());
+    return changed(record, Operation::ollama_generate, more).value("system", json());
   };
   EXPECT_EQ(system(json::object()), "Be Mario.");
   EXPECT_EQ(system({{"system", ""}}), "Be Mario.");
@@ -78,16 +79,16 @@ TEST(MadeModels, ARequestsOwnParametersGoFirst) {
       {{"parameters",
         {{"temperature", 0.5}, {"num_predict", 9}, {"repeat_penalty", 1.1}, {"num_ctx", 64}}}});
   EXPECT_EQ(
-      changed(record, "/api/chat", json::object()).at("options"),
+      changed(record, Operation::ollama_chat, json::object()).at("options"),
       json::parse(R"({"temperature":0.5,"num_predict":9,"repeat_penalty":1.1,"num_ctx":64})"));
   const json own = {{"options", {{"temperature", 0}, {"top_k", 1}, {"num_predict", nullptr}}}};
-  EXPECT_EQ(changed(record, "/api/generate", own).at("options"),
+  EXPECT_EQ(changed(record, Operation::ollama_generate, own).at("options"),
             json::parse(R"({"temperature":0,"top_k":1,"num_predict":9,"repeat_penalty":1.1,
                             "num_ctx":64})"));
-  EXPECT_EQ(changed(record, "/v1/chat/completions", {{"temperature", 1}}),
+  EXPECT_EQ(changed(record, Operation::openai_chat, {{"temperature", 1}}),
             json::parse(R"({"temperature":1,"max_tokens":9,"repetition_penalty":1.1})"));
   EXPECT_EQ(
-      changed(record, "/v1/chat/completions", {{"max_completion_tokens", 3}}),
+      changed(record, Operation::openai_chat, {{"max_completion_tokens", 3}}),
       json::parse(R"({"temperature":0.5,"max_completion_tokens":3,"repetition_penalty":1.1})"));
 }
 
@@ -97,14 +98,14 @@ TEST(MadeModels, OpenaisRouteGetsEachParameter) {
     const std::string ollamas(field.in(engine::SamplingApi::ollama).name), openais(field.name);
     if (ollamas.empty()) continue;
     const OllamaRecord record = record_of({{"parameters", {{ollamas, 1}}}});
-    EXPECT_EQ(changed(record, "/v1/chat/completions", json::object()), json({{openais, 1}}));
+    EXPECT_EQ(changed(record, Operation::openai_chat, json::object()), json({{openais, 1}}));
     for (const std::string& own : {openais, std::string(field.alias)}) {
       if (own.empty()) continue;
-      EXPECT_EQ(changed(record, "/v1/chat/completions", {{own, 0.5}}), json({{own, 0.5}}));
+      EXPECT_EQ(changed(record, Operation::openai_chat, {{own, 0.5}}), json({{own, 0.5}}));
     }
   }
   const json stop = {{"stop", {"x"}}};
-  EXPECT_EQ(changed(record_of({{"parameters", stop}}), "/v1/chat/completions", json::object()),
+  EXPECT_EQ(changed(record_of({{"parameters", stop}}), Operation::openai_chat, json::object()),
             stop);
 }
 
@@ -113,7 +114,7 @@ TEST(MadeModels, OpenaisRouteMeansTheSameWindow) {
   const auto sent = [](int window) {
     return changed(
         record_of({{"parameters", {{"repeat_last_n", window}, {"repeat_penalty", 1.5}}}}),
-        "/v1/chat/completions", json::object());
+        Operation::openai_chat, json::object());
   };
   EXPECT_EQ(sent(-1), json::parse(R"({"repeat_last_n":0,"repetition_penalty":1.5})"));
   EXPECT_EQ(sent(9), json::parse(R"({"repeat_last_n":9,"repetition_penalty":1.5})"));
@@ -121,18 +122,18 @@ TEST(MadeModels, OpenaisRouteMeansTheSameWindow) {
                                      "frequency_penalty":0.0,"presence_penalty":0.0})"));
 }
 
-TEST(MadeModels, OtherPathsTakeNoSettings) {
+TEST(MadeModels, OtherOperationsTakeNoSettings) {
   const OllamaRecord record = record_of({{"system", "a"}});
-  EXPECT_EQ(server::with_record(record, "/v1/completions", "{}"), std::nullopt);
-  EXPECT_EQ(server::with_record(record_of(json::object()), "/v1/completions", "{}"), "{}");
+  EXPECT_EQ(server::with_record(record, Operation::other, "{}"), std::nullopt);
+  EXPECT_EQ(server::with_record(record_of(json::object()), Operation::other, "{}"), "{}");
   // The worker says what is wrong; nothing is parsed into a tree before it was checked.
   for (const std::string& text : {std::string("{"), std::string("[]"), std::string(100'000, '[')}) {
-    EXPECT_EQ(server::with_record(record, "/api/chat", text), text);
+    EXPECT_EQ(server::with_record(record, Operation::ollama_chat, text), text);
   }
   // Numbers that no double holds, and the order of names, stay.
-  EXPECT_EQ(
-      server::with_record(record, "/api/chat", R"({"z":18446744073709551616,"a":[{"y":1,"b":2}]})"),
-      R"({"z":18446744073709551616,"a":[{"y":1,"b":2}]})");
+  EXPECT_EQ(server::with_record(record, Operation::ollama_chat,
+                                R"({"z":18446744073709551616,"a":[{"y":1,"b":2}]})"),
+            R"({"z":18446744073709551616,"a":[{"y":1,"b":2}]})");
 }
 
 TEST(MadeModels, OneOfAnotherKeepsItsSettings) {

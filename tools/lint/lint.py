@@ -42,6 +42,9 @@ VENDOR_IN_GPU = re.compile(rf"\b({OF_VENDORS}|__shfl\w*|__gfx\w*|__GFX\w*|__buil
 VENDOR_FREE = ("rbee/", "server/")
 # Kernels are compiled for 32 and for 64 lanes.
 LANE_COUNT = re.compile(r"\bwarpSize\b|[=!]=\s*(32|64)\b|(?:[(,=!&|?:;{]|return)\s*(32|64)\s*[=!]=")
+# A route's own data says what it is, so that no second list of paths can differ from it.
+SERVERS = ("server/",)
+COMPARED_PATH = re.compile(r'[=!]= *"/\w|"/\w[^"]*" *[=!]=|(starts|ends)_with\("/\w')
 TODO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!\(#\d+\))")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 CODE = (".h", ".cc", ".cu", ".mm", ".metal")
@@ -154,6 +157,8 @@ def check_file(root, path, exceptions):
                 yield number, "ends the process"
         if path.startswith(NAMED_FILES) and ("open", path) not in exceptions and STREAM.search(code):
             yield number, "opens a file without rbee/core/input_file.h"
+        if path.startswith(SERVERS) and ("path", path) not in exceptions and COMPARED_PATH.search(line.split("//")[0]):
+            yield number, "compares a path: a member of its Route (server/http/router.h) should say it"
         if path.startswith(VENDOR_FREE) and (VENDOR.search(code) or VENDOR_LIBRARY.search(line.split("//")[0])):
             yield number, "names a GPU vendor outside backends/"
         if (path.startswith("backends/gpu/") and path not in PORTABLE

@@ -30,6 +30,8 @@ CASES = [
     *(("backends/gpu/ops/a.cc", f"auto x = {name};\n", "GPU vendor") for name in ["CUstream()", "hipblasLtCreate"]),
     *(("backends/gpu/kernels/a.cu", f"bool x = {test};\n", "lane count") for test in [
         "warpSize > y", "kWave == 64", "y != 32", "32 == y"]),
+    *(("server/front/a.cc", f"bool x = {test};\n", "compares a path") for test in [
+        'path == "/api/chat"', '"/v1/jobs" != path', 'path.starts_with("/api/")']),
     ("rbee/core/a.h", "int x;\n", "#pragma once"),
     ("rbee/core/a.cc", "// caf\u00e9\n", "not ASCII"),
     ("rbee/core/a.cc", "// " + "x" * 110 + "\n", "columns"),
@@ -77,9 +79,9 @@ CASES = [
     ("README.md", "`absent.cc`\n", "no file is called so"),
     ("README.md", "| You see | Do |\n|---|---|\n| `a: type x7 is not here: …` | `so it is` |\n",
      "quotes 'type x7 is not here', which no program says"),
+    ("docs/reference/a.md", "# A\n\n" + "## B\n\nx\n\n## C\n\n## D\n" * 20, "has other contents than headings"),
     ("docs/a.md", "| A | B |\n|---|---|\n| a | " + "x" * 601 + " |\n", "a cell of 601 characters"),
     ("docs/decisions/0001-a.md", "# 1. A\n\nStatus: accepted.\n", "lacks 'Date:"),
-    ("docs/reference/a.md", "# A\n\n" + "## B\n\nx\n\n## C\n\n## D\n" * 20, "has other contents than headings"),
     ("docs/decisions/0001-a.md", "# 1. A\n\nDate: 2026-11-21. Status: some.\n", "lacks 'Date:"),
     ("docs/decisions/0001-a.md", "# 1. A\n\nDate: 2026-11-21. Status: accepted.\n" + "x\n" * 78,
      "81 lines, the limit of a decision is 80"),
@@ -94,6 +96,7 @@ CLEAN = [
     *((path, f"#pragma once\nnamespace {space} {{\nstruct Twice {{\n}};\n}}  // namespace {space}\n") for path, space in [
         ("rbee/text/a.h", "rbee::text::jinja"), ("rbee/core/a.h", "rbee::f64"), ("rbee/text/a.cc", "rbee::text")]),
     ("rbee/io/a.cc", 'void f() { log.printf(x); std::snprintf(a, 1, "x"); Checkpoint::open(path); fmt::printf(x); }\n'),
+    ("server/front/a.cc", 'auto x = y == "/" ? "/api/chat" : cat(z, "/stream");  // path == "/a"\n'),
     ("rbee/models/a.cc", "int current = cut + cube; // CUstream\n"),
     ("backends/gpu/kernels/a.cu", "bool x = y == 640 || z >> 32 != 1 || w % 32 == 0 || w <= 64;\n"),
     # A lambda within a class does not start a function that lasts until the class ends.

@@ -1,6 +1,7 @@
 #include "server/apis/a1111/routes.h"
 
 #include <algorithm>
+#include <array>
 
 #include "rbee/core/cat.h"
 #include "rbee/core/error.h"
@@ -238,18 +239,18 @@ std::span<const ImageRoute> a1111_routes() {
 }
 
 std::optional<Response> a1111_idle_answer(const Request& request) {
-  const std::string& path = request.path;
-  const bool reads = request.method == "GET" || request.method == "HEAD";
-  if (reads && path == "/sdapi/v1/progress") {
-    return json_response(200, sdapi_progress_json({}));
-  }
-  const auto fixed_paths = sdapi_fixed_paths();
-  if (reads && std::ranges::count(fixed_paths, path) > 0) {
-    return json_response(200, sdapi_fixed_json(path));
-  }
-  const bool hurries = path == "/sdapi/v1/interrupt" || path == "/sdapi/v1/skip";
-  const bool nothing = hurries || std::ranges::count(kNothing, path, &ImageRoute::pattern) > 0;
-  if (request.method == "POST" && nothing) return json_response(200, "{}");
+  std::string_view method = request.method;
+  if (method == "HEAD") method = "GET";
+  const auto routes = a1111_routes();
+  const auto route = std::ranges::find_if(routes, [&](const ImageRoute& one) {
+    return one.method == method && one.pattern == request.path;
+  });
+  if (route == routes.end()) return std::nullopt;
+  if (route->handler == progress) return json_response(200, sdapi_progress_json({}));
+  if (route->handler == fixed) return json_response(200, sdapi_fixed_json(request.path));
+  constexpr std::array kWithoutWork = {hurry<engine::Hurry::request>,
+                                       hurry<engine::Hurry::pictures>, nothing_to_do};
+  if (std::ranges::count(kWithoutWork, route->handler) > 0) return json_response(200, "{}");
   return std::nullopt;
 }
 

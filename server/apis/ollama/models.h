@@ -62,8 +62,9 @@ std::string ollama_error(int status, std::string_view code, const std::exception
 template <typename Service, OllamaModel (*kModel)(const Service&)>
 constexpr std::array<ServiceRoute<Service>, 4> ollama_model_routes() {
   constexpr auto route = [](std::string_view method, std::string_view path,
-                            Response (*handler)(Service&, const Request&), Body body = Body::none) {
-    return ServiceRoute<Service>{method, path, handler, body, ErrorForm::ollama};
+                            Response (*handler)(Service&, const Request&), Body body = Body::none,
+                            Operation operation = Operation::other) {
+    return ServiceRoute<Service>{method, path, handler, body, ErrorForm::ollama, operation};
   };
   return {
       route("GET", "/api/version", [](Service&, const Request&) { return ollama_version(); }),
@@ -76,7 +77,7 @@ constexpr std::array<ServiceRoute<Service>, 4> ollama_model_routes() {
           [](Service& service, const Request& request) {
             return ollama_show(service, request, kModel(service));
           },
-          Body::any)};
+          Body::any, Operation::ollama_show)};
 }
 
 }  // namespace rbee::server

@@ -344,12 +344,12 @@ OllamaRecord record_from_json(std::string_view text) {
   }
 }
 
-std::optional<std::string> with_record(const OllamaRecord& record, std::string_view path,
+std::optional<std::string> with_record(const OllamaRecord& record, Operation operation,
                                        const std::string& text) {
-  const bool chat = path == "/api/chat", openai = path == "/v1/chat/completions";
-  const bool generate = path == "/api/generate";
+  const bool openai = operation == Operation::openai_chat;
+  const bool generate = operation == Operation::ollama_generate;
   if (!record.has_settings()) return text;
-  if (!chat && !openai && !generate) return std::nullopt;
+  if (operation != Operation::ollama_chat && !openai && !generate) return std::nullopt;
   try {
     const JsonBody checked(text);
   } catch (const InvalidBody&) {

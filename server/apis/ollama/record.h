@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "server/http/router.h"
+
 namespace rbee::server {
 
 struct OllamaRecord {
@@ -60,9 +62,9 @@ std::string record_to_json(const OllamaRecord& record);
 // Throws invalid_argument if it is none.
 OllamaRecord record_from_json(std::string_view json);
 
-// The body of a request for this model as `from` takes it; nothing: this path has no place for its
-// settings. Bodies that are no JSON objects stay as they are.
-std::optional<std::string> with_record(const OllamaRecord& record, std::string_view path,
+// The body of a request for this model as `from` takes it; nothing: this operation has no place for
+// its settings. Bodies that are no JSON objects stay as they are.
+std::optional<std::string> with_record(const OllamaRecord& record, Operation operation,
                                        const std::string& body);
 // The answer of /api/show about `from`, as one about this model.
 std::string shown_of_record(const OllamaRecord& record, const std::string& answer);

@@ -143,8 +143,10 @@ Response refuse_embedding(LlmService& service, const Request&) {
 }
 
 constexpr ChatRoute kTextRoutes[] = {
-    {"POST", "/api/generate", complete<parse_ollama_generate>, Body::any, ErrorForm::ollama},
-    {"POST", "/api/chat", complete<parse_ollama_chat>, Body::any, ErrorForm::ollama},
+    {"POST", "/api/generate", complete<parse_ollama_generate>, Body::any, ErrorForm::ollama,
+     Operation::ollama_generate},
+    {"POST", "/api/chat", complete<parse_ollama_chat>, Body::any, ErrorForm::ollama,
+     Operation::ollama_chat},
 };
 
 constexpr auto kModelRoutes = ollama_model_routes<LlmService, model_of>();

@@ -106,8 +106,10 @@ constexpr auto complete_text = complete<parse_openai_completion>;
 constexpr auto invoke = complete<parse_invocation_of_text>;
 
 constexpr ChatRoute kRoutes[] = {
-    {"POST", "/v1/chat/completions", complete_chat, Body::json, ErrorForm::openai},
-    {"POST", "/chat/completions", complete_chat, Body::json, ErrorForm::openai},
+    {"POST", "/v1/chat/completions", complete_chat, Body::json, ErrorForm::openai,
+     Operation::openai_chat},
+    {"POST", "/chat/completions", complete_chat, Body::json, ErrorForm::openai,
+     Operation::openai_chat},
     {"POST", "/v1/completions", complete_text, Body::json, ErrorForm::openai},
     {"POST", "/invocations", invoke, Body::json, ErrorForm::openai},
 };

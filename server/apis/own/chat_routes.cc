@@ -47,8 +47,8 @@ Response create_job(LlmService& service, const Request& request) {
 }
 
 constexpr ChatRoute kRoutes[] = {
-    {"POST", "/v1/jobs", create_job, Body::json},
-    {"POST", "/v1/inference", create_job, Body::json},
+    {"POST", "/v1/jobs", create_job, Body::json, ErrorForm::own, Operation::create_job},
+    {"POST", "/v1/inference", create_job, Body::json, ErrorForm::own, Operation::create_job},
     {"POST", "/v1/infer", infer, Body::json},
 };
 

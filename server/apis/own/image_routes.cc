@@ -20,8 +20,8 @@ Response create_job(ImageService& service, const Request& request) {
 }
 
 constexpr ImageRoute kRoutes[] = {
-    {"POST", "/v1/jobs", create_job, Body::json},
-    {"POST", "/v1/inference", create_job, Body::json},
+    {"POST", "/v1/jobs", create_job, Body::json, ErrorForm::own, Operation::create_job},
+    {"POST", "/v1/inference", create_job, Body::json, ErrorForm::own, Operation::create_job},
 };
 
 }  // namespace
