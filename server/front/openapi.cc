@@ -73,6 +73,7 @@ class Document {
         {"responses", {{"Error", error_response()}}},
         {"schemas", Json::object()}};
     add_own();
+    add_models();
     add_files();
     for (const auto& path : out_["paths"].items()) own_.insert(path.key());
   }
@@ -164,6 +165,13 @@ class Document {
             "state":{"enum":["unloaded","starting","ready","ending","paused","given_up"]},
             "progress":{"type":"object"},"restarts":{"type":"integer","minimum":0},
             "running":{"type":"integer","minimum":0}}}}}}}}})");
+    paths["/metrics"] = own("metrics", "Figures of the front and its workers", "{}");
+    paths["/metrics"]["get"]["responses"]["200"]["content"] = {
+        {"text/plain", {{"schema", {{"type", "string"}}}}}};
+  }
+
+  void add_models() {
+    Json& paths = out_["paths"];
     constexpr std::string_view kModel =
         R"({"type":"object","required":["id","object","created","owned_by","kind"],
         "properties":{"kind":{"enum":["chat","image","embedding"]},
@@ -193,9 +201,6 @@ class Document {
     add_request_id("/v1/models/{id}");
     add_alias("/models", "/v1/models", "front.plainModels");
     add_alias("/models/{id}", "/v1/models/{id}", "front.plainModel");
-    paths["/metrics"] = own("metrics", "Figures of the front and its workers", "{}");
-    paths["/metrics"]["get"]["responses"]["200"]["content"] = {
-        {"text/plain", {{"schema", {{"type", "string"}}}}}};
   }
 
   static void add_ollama_errors(Json& operation) {
