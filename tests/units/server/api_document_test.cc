@@ -2,16 +2,21 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cctype>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "rbee/core/cat.h"
+#include "rbee/engine/api/image.h"
 #include "server/apis/a1111/request.h"
 #include "server/apis/anthropic/request.h"
+#include "server/apis/chat_routes.h"
 #include "server/apis/cohere/request.h"
 #include "server/apis/embeddings/request.h"
 #include "server/apis/embeddings/routes.h"
+#include "server/apis/image_routes.h"
 #include "server/apis/llama/request.h"
 #include "server/apis/llama/text_request.h"
 #include "server/apis/ollama/request.h"
@@ -21,8 +26,10 @@
 #include "server/apis/own/request.h"
 #include "server/apis/responses/request.h"
 #include "server/apis/tgi/request.h"
+#include "server/image/page.h"
 #include "server/llm/page.h"
 #include "server/wire/json_object.h"
+#include "server/worker/routes.h"
 
 namespace rbee::server {
 namespace {
@@ -55,6 +62,49 @@ Names documented(const json& document, const char* path) {
               .at("schema"),
           out);
   return out;
+}
+
+// The document's own form has no "{+id}". Files of pages are no part of the API.
+template <typename Routes>
+void expect_documented(const json& document, const Routes& routes) {
+  for (const auto& route : routes) {
+    std::string path(route.pattern);
+    if (path.starts_with("/page/")) continue;
+    if (const size_t plus = path.find("{+"); plus != std::string::npos) path.erase(plus + 1, 1);
+    std::string method(route.method);
+    std::ranges::transform(method, method.begin(), [](unsigned char c) { return std::tolower(c); });
+    const json operations = document.at("paths").value(path, json::object());
+    EXPECT_TRUE(operations.contains(method)) << route.method << ' ' << path;
+  }
+}
+
+TEST(ApiDocument, HoldsEveryRoute) {
+  const json chat = json::parse(chat_api_document());
+  expect_documented(chat, chat_route_list());
+  expect_documented(chat, job_routes());
+  const json image = json::parse(image_api_files().front().text);
+  expect_documented(image, image_route_list());
+  expect_documented(image, job_routes());
+  const json embedding = json::parse(embedding_api_files().front().text);
+  expect_documented(embedding, embedding_route_list());
+  expect_documented(embedding, ranking_route_list());
+  expect_documented(embedding, pooling_route_list());
+  expect_documented(embedding, job_routes());
+}
+
+TEST(ApiDocument, OperationsHaveNamesOfTheirOwn) {
+  for (const std::string_view text :
+       {chat_api_document(), image_api_files().front().text, embedding_api_files().front().text}) {
+    Names names;
+    const json document = json::parse(text);
+    for (const json& operations : document.at("paths")) {
+      for (const json& operation : operations) {
+        if (!operation.is_object() || !operation.contains("operationId")) continue;
+        const auto name = operation.at("operationId").get<std::string>();
+        EXPECT_TRUE(names.insert(name).second) << name;
+      }
+    }
+  }
 }
 
 struct Body {
@@ -246,6 +296,44 @@ TEST(ApiDocument, OfEmbeddingsHoldsTheFieldsThatAreRead) {
   for (const Body& body : all) {
     EXPECT_THAT(documented(document, body.path), ::testing::ContainerEq(read_by(body)))
         << body.path;
+  }
+}
+
+// Those that neither the model nor the route changes.
+TEST(ApiDocument, OfPicturesHasTheEnginesDefaults) {
+  const engine::ImageRequest request;
+  const engine::ControlUse control;
+  EXPECT_EQ(request.prompt_rule, engine::PromptRule::a1111);
+  EXPECT_EQ(request.noise_source, engine::NoiseSource::torch);
+  EXPECT_EQ(request.mask_fill, engine::MaskFill::original);
+  EXPECT_EQ(request.strength_rule, engine::StrengthRule::part);
+  EXPECT_EQ(request.tiling, engine::Tiling::none);
+  const json picture = {{"clip_skip", request.clip_skip},
+                        {"guidance_rescale", request.guidance_rescale},
+                        {"subseed_strength", request.variation.strength},
+                        {"eta_noise_seed_delta", request.seed_delta},
+                        {"s_churn", request.added_noise.churn},
+                        {"s_tmin", request.added_noise.tmin},
+                        {"s_tmax", request.added_noise.tmax},
+                        {"s_noise", request.added_noise.noise},
+                        {"mask_invert", request.mask_invert},
+                        {"mask_blur", request.mask_blur},
+                        {"mask_only", request.mask_only},
+                        {"mask_padding", request.mask_padding},
+                        {"tiled_vae", request.tiled_vae},
+                        {"prompt_rule", "a1111"},
+                        {"noise_source", "torch"},
+                        {"mask_fill", "original"},
+                        {"strength_rule", "part"},
+                        {"tiling", "none"}};
+  const json controls = {
+      {"scale", control.scale}, {"start", control.start}, {"end", control.finish}};
+  const json document = json::parse(image_api_files().front().text);
+  for (const auto& [name, values] : {std::pair{"Picture", picture}, {"Control", controls}}) {
+    const json& properties = document.at("components").at("schemas").at(name).at("properties");
+    for (const auto& [field, schema] : properties.items()) {
+      EXPECT_EQ(schema.value("default", json()), values.value(field, json())) << field;
+    }
   }
 }
 
