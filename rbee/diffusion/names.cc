@@ -41,7 +41,7 @@ constexpr string_view kResA[] = {"res_multistep_ancestral"};
 constexpr string_view k2SAPp[] = {"dpmpp_2s_ancestral_cfg_pp"};
 constexpr string_view kResAPp[] = {"res_multistep_ancestral_cfg_pp"};
 
-constexpr std::array<SamplerName, 43> kSamplers = {{
+constexpr auto kSamplers = std::to_array<SamplerName>({
     {Sampler::euler, "Euler", kEuler},
     {Sampler::euler_ancestral, "Euler a", kEulerA},
     {Sampler::heun, "Heun", kHeun},
@@ -85,7 +85,7 @@ constexpr std::array<SamplerName, 43> kSamplers = {{
     {Sampler::res_multistep_cfg_pp, "Res Multistep CFG++", {}},
     {Sampler::res_multistep_ancestral_cfg_pp, "Res Multistep a CFG++", kResAPp},
     {Sampler::gradient_estimation_cfg_pp, "Gradient Estimation CFG++", {}},
-}};
+});
 
 constexpr string_view kAutomatic[] = {"default", "auto"};
 constexpr string_view kNormal[] = {"Uniform", "discrete"};
@@ -95,7 +95,7 @@ constexpr string_view kSgm[] = {"SGM"};
 constexpr string_view kDdimUniform[] = {"DDIM"};
 constexpr string_view kAys[] = {"ays"};
 
-constexpr std::array<ScheduleName, 16> kSchedules = {{
+constexpr auto kSchedules = std::to_array<ScheduleName>({
     {Schedule::automatic, "Automatic", kAutomatic},
     {Schedule::normal, "Normal", kNormal},
     {Schedule::karras, "Karras", kKarras},
@@ -112,7 +112,7 @@ constexpr std::array<ScheduleName, 16> kSchedules = {{
     {Schedule::linspace, "Linspace", {}},
     {Schedule::leading, "Leading", {}},
     {Schedule::trailing, "Trailing", {}},
-}};
+});
 
 // "DPM++ 2M SDE" and "dpmpp_2m_sde" alike become "dpmpp2msde".
 std::string folded(string_view text) {

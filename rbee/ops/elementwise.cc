@@ -1,5 +1,7 @@
 #include "rbee/ops/elementwise.h"
 
+#include <array>
+
 #include "rbee/ops/checks.h"
 #include "rbee/ops/run.h"
 
@@ -12,10 +14,11 @@ bool has_integer_form(UnaryOp op) {
 }
 
 const char* name(UnaryOp op) {
-  constexpr const char* kNames[kUnaryOpCount] = {
-      "abs",      "ceil",    "cos",  "elu",     "erf",  "exp",        "floor", "gelu",
-      "gelu_erf", "log",     "neg",  "normcdf", "powf", "quick_gelu", "recip", "relu",
-      "round",    "sigmoid", "sign", "silu",    "sin",  "sqr",        "sqrt",  "tanh"};
+  constexpr auto kNames = std::to_array<const char*>(
+      {"abs",      "ceil",    "cos",  "elu",     "erf",  "exp",        "floor", "gelu",
+       "gelu_erf", "log",     "neg",  "normcdf", "powf", "quick_gelu", "recip", "relu",
+       "round",    "sigmoid", "sign", "silu",    "sin",  "sqr",        "sqrt",  "tanh"});
+  static_assert(kNames.size() == kUnaryOpCount);
   return kNames[static_cast<size_t>(op)];
 }
 

@@ -13,7 +13,7 @@
 namespace rbee::engine {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, SamplerKind>, 10> kNames = {{
+constexpr auto kNames = std::to_array<std::pair<std::string_view, SamplerKind>>({
     {"penalties", SamplerKind::penalties},
     {"dry", SamplerKind::dry},
     {"top_n_sigma", SamplerKind::top_n_sigma},
@@ -24,7 +24,19 @@ constexpr std::array<std::pair<std::string_view, SamplerKind>, 10> kNames = {{
     {"min_p", SamplerKind::min_p},
     {"xtc", SamplerKind::xtc},
     {"temperature", SamplerKind::temperature},
-}};
+});
+
+// Each kind has a name, which messages list.
+constexpr bool all_named() {
+  for (int i = 0; i <= static_cast<int>(SamplerKind::temperature); ++i) {
+    const auto named = std::ranges::find(kNames, static_cast<SamplerKind>(i),
+                                         [](const auto& entry) { return entry.second; });
+    if (named == kNames.end()) return false;
+    if (kSamplerNames.find(named->first) == std::string_view::npos) return false;
+  }
+  return true;
+}
+static_assert(all_named());
 
 // NaN is in no range.
 void check_range(const char* field, double value, double low, double high) {

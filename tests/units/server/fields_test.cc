@@ -194,6 +194,18 @@ TEST(Fields, TheOpenApiDocumentHasTheirRangesAndDefaults) {
   }
 }
 
+TEST(Fields, TheOpenApiDocumentHasTheSamplersNames) {
+  const json document = json::parse(chat_api_document());
+  const json names =
+      document.at("/components/schemas/Sampling/properties/samplers/items/enum"_json_pointer);
+  for (const json& name : names) {
+    EXPECT_TRUE(engine::parse_sampler(name.get<std::string>())) << name;
+  }
+  for (const engine::SamplerKind kind : SamplingParams().samplers) {
+    EXPECT_THAT(names, ::testing::Contains(json(engine::sampler_name(kind))));
+  }
+}
+
 // Each bound is in the parser's range, and the next value is not; the engine must agree.
 TEST(Fields, ParserAndEngineKeepTheirRanges) {
   const auto reads = [](const SamplingField& field, double value) {
