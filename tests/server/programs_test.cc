@@ -65,6 +65,11 @@ TEST(Programs, TheLinksAreRelativeAndWorkWhereTheFolderIsMoved) {
   EXPECT_THAT(run(after / "sd-worker-cpu", {"--version"}).text, StartsWith("sd-worker-cpu "));
 }
 
+TEST(Programs, HaveTheCommandsAndFlagsThatDocumentsShow) {
+  const Output checked = run(COMMANDS, {RBEE});
+  EXPECT_EQ(checked.status, 0) << checked.text;
+}
+
 // Of a device that this build is not for; of a build for all there is none.
 TEST(Programs, AWorkerThatIsNotBuiltEndsWithOneLine) {
   const Folder folder;
