@@ -17,6 +17,7 @@ namespace rbee::testing {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -150,6 +151,13 @@ TEST(ImageJobs, WrongBodiesNameFieldAndRange) {
   EXPECT_THAT(message(R"({"operation":"image_generation","prompt":"x",
                           "loras":[{"path":"a","text_strength":-10.5}]})"),
               HasSubstr("loras[0].text_strength must be from -10 to 10"));
+  // What the operation would pass over.
+  EXPECT_THAT(message(R"({"operation":"image_generation","prompt":"x","init_image":"eA=="})"),
+              HasSubstr("init_image is only for image_transform and image_inpaint"));
+  EXPECT_THAT(message(R"({"operation":"image_transform","prompt":"x","image":"eA==",
+                          "mask":"eA==","hires":{"scale":2}})"),
+              AllOf(HasSubstr("mask is only for image_inpaint"),
+                    HasSubstr("hires is only for image_generation")));
 }
 
 TEST(ImageJobs, FailureAndCancelEndTheStreamWithAnError) {
@@ -317,6 +325,29 @@ TEST(OpenAiImages, EditsTakeAFormWithPictureAndMask) {
   EXPECT_EQ(request.mask_image, "mask");
 }
 
+// JSON refuses two equal names, bytes that are no UTF-8, and types of other kinds; so do forms.
+TEST(OpenAiImages, NothingOfAFormIsLost) {
+  using namespace std::literals;
+  ImageWorker worker;
+  const std::pair<std::string, std::string> prompt = {"name=\"prompt\"", "x"},
+                                            picture = {"name=\"image\"; filename=a", "picture"};
+  const auto refusal = [&](std::vector<std::pair<std::string, std::string>> more) {
+    more.insert(more.end(), {prompt, picture});
+    const RawResponse response = send_form(worker, form(more));
+    EXPECT_EQ(response.status, 400) << response.body;
+    return error_of(response);
+  };
+  EXPECT_EQ(refusal({prompt}), "prompt is given twice");
+  EXPECT_EQ(refusal({{"name=mask", "a"}, {"name=\"mask[]\"; filename=b", "b"}}),
+            "mask can be given once to this model");
+  EXPECT_THAT(refusal({{"name=control; filename=b", "b"}}), HasSubstr("control is a file"));
+  EXPECT_EQ(refusal({{"name=negative_prompt", "\xff"}}), "negative_prompt is not text in UTF-8");
+  EXPECT_THAT(refusal({{"name=\"\xff\"", "a"}}), HasSubstr("UTF-8"));
+  EXPECT_THAT(refusal({{"name=n", "2\0junk"s}}), HasSubstr("n must be an integer"));
+  EXPECT_THAT(refusal({{"name=n", "[2]"}}), HasSubstr("n must be an integer"));
+  EXPECT_THAT(refusal({{"name=steps", std::string(100000, '[')}}), HasSubstr("steps must be"));
+}
+
 // A picture of one half-transparent pixel and one of colour.
 std::string half_transparent() {
   return io::encode_png(
@@ -342,6 +373,7 @@ TEST(OpenAiImages, EditsTakeJson) {
   };
   const json images = {{{"image_url", url}}, {{"image_url", url}}};
   EXPECT_THAT(refusal({{"prompt", "x"}, {"images", images}}), HasSubstr("once"));
+  EXPECT_THAT(refusal({{"prompt", "x"}, {"image", url}, {"images", {url}}}), HasSubstr("once"));
   EXPECT_THAT(refusal({{"prompt", "x"}, {"image", "https://a.b/c.png"}}), HasSubstr("not fetched"));
   EXPECT_THAT(refusal({{"prompt", "x"}, {"images", {{{"file_id", "f"}}}}}), HasSubstr("image_url"));
   EXPECT_THAT(refusal({{"prompt", "x"}}), HasSubstr("image is missing"));

@@ -59,8 +59,45 @@ json field_value(const std::string& name, const std::string& text) {
       "sampler",      "sampler_name",    "schedule",      "scheduler",       "prompt_rule",
       "noise_source", "mask_fill",       "strength_rule", "background",      "upscaler"};
   if (std::find(kTexts.begin(), kTexts.end(), name) != kTexts.end()) return text;
+  // A longer text would make a tree of many times its size, and the parser ends at a null byte.
+  constexpr size_t kMostOfNumber = 64;
+  if (text.size() > kMostOfNumber || text.find('\0') != std::string::npos) return text;
   json value = json::parse(text, nullptr, false);
   return value.is_number() || value.is_boolean() ? value : json(text);
+}
+
+using FormFields = std::vector<std::pair<std::string, std::string>>;
+
+json object_of(const FormFields& fields, std::vector<FieldError>& errors) {
+  json object = json::object();
+  ObjectReader reader(object, "", errors);
+  for (const auto& [name, text] : fields) {
+    if (!is_utf8(name) || !is_utf8(text)) {
+      reader.note(is_utf8(name) ? name : "body", "utf8", "is not text in UTF-8", nullptr);
+    } else if (!object.emplace(name, field_value(name, text)).second) {
+      reader.note(name, "unique", "is given twice", nullptr);
+    }
+  }
+  return object;
+}
+
+// The pictures of a form; notes files that it has no use for.
+void take_files(const FormFields& files, ObjectReader& reader, ImageBody& out) {
+  for (const auto& [name, bytes] : files) {
+    const std::string_view plain = std::string_view(name).substr(0, name.find('['));
+    const bool mask = plain == "mask";
+    if (!mask && plain != "image" && plain != "images") {
+      reader.note(is_utf8(name) ? name : "body", "one_of(image, mask)",
+                  "is a file; this route takes them as image and mask", nullptr);
+      continue;
+    }
+    SentImage& place = mask ? out.mask_image : out.init_image;
+    if (!place.empty()) {
+      reader.note(mask ? "mask" : "image", "max_count(1)", "can be given once to this model",
+                  nullptr);
+    }
+    place = {.data = bytes, .base64 = false};
+  }
 }
 
 constexpr float kVariationStrength = 0.7f;  // alike, but not the same
@@ -120,27 +157,13 @@ ImageBody parse_openai_generation(std::string_view text) {
   return out;
 }
 
-ImageBody parse_openai_edit(const std::vector<std::pair<std::string, std::string>>& fields,
-                            const std::vector<std::pair<std::string, std::string>>& files,
-                            OpenAiEdit kind) {
-  json object = json::object();
-  for (const auto& [name, text] : fields) object[name] = field_value(name, text);
+ImageBody parse_openai_edit(const FormFields& fields, const FormFields& files, OpenAiEdit kind) {
   std::vector<FieldError> errors;
+  json object = object_of(fields, errors);
   if (kind == OpenAiEdit::variation) object.emplace("prompt", "");
   ObjectReader reader(object, "", errors);
   ImageBody out = read_edit(reader, errors);
-  for (const auto& [name, bytes] : files) {
-    SentImage sent{.data = bytes, .base64 = false};
-    const std::string_view plain = std::string_view(name).substr(0, name.find('['));
-    const bool picture = plain == "image" || plain == "images";
-    if (picture && out.init_image.empty()) {
-      out.init_image = std::move(sent);
-    } else if (picture) {
-      reader.note("image", "max_count(1)", "can be given once to this model", nullptr);
-    } else if (name == "mask") {
-      out.mask_image = std::move(sent);
-    }
-  }
+  take_files(files, reader, out);
   if (out.init_image.empty()) reader.note("image", "required", "is missing: a file", nullptr);
   finish_edit(out, kind, errors);
   return out;
@@ -154,7 +177,8 @@ ImageBody parse_openai_edit(std::string_view text, OpenAiEdit kind) {
   ImageBody out = read_edit(reader, errors);
   const char* name = present(reader, {"image", "images"});
   const json* pictures = reader.find(name);
-  if (pictures != nullptr && pictures->is_array() && pictures->size() > 1) {
+  const bool both = reader.find("image") != nullptr && reader.find("images") != nullptr;
+  if (both || (pictures != nullptr && pictures->is_array() && pictures->size() > 1)) {
     reader.note(name, "max_count(1)", "can be given once to this model", nullptr);
     pictures = nullptr;
   } else if (pictures != nullptr && pictures->is_array() && !pictures->empty()) {

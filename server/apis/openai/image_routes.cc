@@ -47,8 +47,8 @@ Response edit(ImageService& service, const Request& request) {
   }
   std::vector<std::pair<std::string, std::string>> fields, files;
   for (FormPart& part : parse_form(type, request.body)) {
-    const bool file =
-        !part.filename.empty() || part.name.starts_with("image") || part.name == "mask";
+    const bool file = !part.filename.empty() || part.name.starts_with("image") ||
+                      part.name.starts_with("mask[") || part.name == "mask";
     (file ? files : fields).emplace_back(std::move(part.name), std::move(part.data));
   }
   return answer(service, request, parse_openai_edit(fields, files, kKind));
