@@ -29,10 +29,11 @@ SentMessage read_message(const json& entry, const std::string& prefix,
   if (function && out.name.empty()) fields.note("name", "required", "is missing", nullptr);
   out.reasoning = fields.text("reasoning").value_or("");
   if (out.reasoning.empty()) out.reasoning = fields.text("reasoning_content").value_or("");
+  const std::string refusal = fields.text("refusal").value_or("");
   if (const json* content = fields.find("content")) {
     read_parts(*content, PartSpelling::openai_chat, fields, prefix, out);
   } else if (out.role == "assistant" && entry.contains("content")) {
-    out.content = fields.text("refusal").value_or("");
+    out.content = refusal;
   } else if (out.tool_calls.empty()) {
     fields.note("content", "required", "is missing", nullptr);
   }

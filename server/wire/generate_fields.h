@@ -14,8 +14,8 @@ std::vector<int32_t> read_ids(const nlohmann::json& list, const std::string& nam
                               ObjectReader& reader);
 // A limit of tokens; -1 means as many as fit and gives INT32_MAX.
 std::optional<int32_t> read_limit(ObjectReader& reader, const char* name, int32_t least);
-// "stop": one text or a list of them; "stop_token_ids".
-void read_stop(ObjectReader& reader, GenerateRequest& request);
+// "stop" (or the API's name for it): one text or a list of them; "stop_token_ids".
+void read_stop(ObjectReader& reader, GenerateRequest& request, const char* name = "stop");
 // Notes an unsupported field, unless it has its neutral value; null: it has none.
 void refuse_unless(ObjectReader& reader, const char* field, const nlohmann::json& neutral);
 // Notes unsupported vLLM fields that would change the answer.

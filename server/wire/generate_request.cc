@@ -23,20 +23,20 @@ std::string summary(const std::vector<FieldError>& errors) {
   return text;
 }
 
-std::vector<std::string> stop_texts(ObjectReader& reader) {
+std::vector<std::string> stop_texts(ObjectReader& reader, const char* field) {
   std::vector<std::string> stops;
-  const json* value = reader.find("stop");
+  const json* value = reader.find(field);
   if (value == nullptr) return stops;
   const bool list = value->is_array();
   if (list && value->size() > kMaxStops) {
-    reader.note("stop", cat("max_count(", kMaxStops, ")"),
+    reader.note(field, cat("max_count(", kMaxStops, ")"),
                 cat("holds more than ", kMaxStops, " texts"), value);
     return stops;
   }
   const size_t count = list ? value->size() : 1;
   for (size_t i = 0; i < count; ++i) {
     const json& entry = list ? (*value)[i] : *value;
-    const std::string name = list ? cat("stop[", i, "]") : "stop";
+    const std::string name = list ? cat(field, "[", i, "]") : field;
     if (!entry.is_string()) {
       reader.note(name, "type(string)",
                   list ? "must be a string" : "must be a string or an array of strings", &entry);
@@ -100,8 +100,8 @@ std::optional<int32_t> read_limit(ObjectReader& reader, const char* name, int32_
   return reader.integer(name, {least, INT32_MAX});
 }
 
-void read_stop(ObjectReader& reader, GenerateRequest& request) {
-  request.stop = stop_texts(reader);
+void read_stop(ObjectReader& reader, GenerateRequest& request, const char* name) {
+  request.stop = stop_texts(reader, name);
   request.stop_ids = stop_ids(reader);
 }
 

@@ -34,6 +34,10 @@ class Survey final : public nlohmann::json_sax<json> {
  public:
   Survey(std::string_view text, std::span<const LongString> strings)
       : text_(text), end_(text.data() + text.size()), at_(text.data()) {
+    // The parser takes a null byte for the end, and would pass over what follows it.
+    if (text.find('\0') != std::string_view::npos) {
+      refuse_body("json", cat("not JSON in UTF-8: ", json_fault(text)));
+    }
     json::sax_parse(JsonBytes(at_, &at_, strings), JsonBytes(end_, &at_, {}), this);
   }
 

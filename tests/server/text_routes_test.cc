@@ -95,6 +95,16 @@ TEST(TextRoutes, TextGenerationInferencesStream) {
   }
 }
 
+TEST(TextRoutes, TokenizeReadsOneForm) {
+  Worker worker;
+  for (const char* wrong : {R"({"content":"a","prompt":"b"})", R"({"content":"a","messages":[]})",
+                            R"({"prompt":"a","messages":[{"role":"user","content":"b"}]})"}) {
+    const RawResponse response = worker.post("/tokenize", wrong);
+    EXPECT_EQ(response.status, 400) << wrong;
+    EXPECT_THAT(response.body, ::testing::HasSubstr("cannot be given together with")) << wrong;
+  }
+}
+
 TEST(TextRoutes, TextGenerationInferencesErrors) {
   Worker worker;
   for (const char* wrong :

@@ -295,7 +295,7 @@ void read_inpainting(ObjectReader& reader, ImageBody& out) {
   const auto down = reader.integer("mask_blur_y", kBlur);
   if (out.mask_blur) return;
   out.mask_blur = across.value_or(kBlurred);
-  if (out.mask_blur != down.value_or(kBlurred)) {
+  if (!out.mask_image.empty() && out.mask_blur != down.value_or(kBlurred)) {
     reader.note("mask_blur_x", "equal(mask_blur_y)", "must be the same as mask_blur_y (4)",
                 reader.find("mask_blur_x"));
   }
@@ -317,7 +317,8 @@ void read_init_images(ObjectReader& reader, ImageBody& out) {
   const auto fit = reader.integer("resize_mode", {0, 2}).value_or(0);
   out.fit = kFits[static_cast<size_t>(fit)];
   out.mask_image.data = reader.text("mask").value_or("");
-  if (!out.mask_image.empty()) read_inpainting(reader, out);
+  ImageBody unused;  // without a mask they have no effect, but may not be anything
+  read_inpainting(reader, out.mask_image.empty() ? unused : out);
 }
 
 // An id that the client chose.

@@ -50,7 +50,6 @@ void rename_message(json& message) {
 void rename_fields(ObjectReader& reader, JsonBody& body) {
   json& messages = body["messages"];
   if (messages.is_array()) std::ranges::for_each(messages, rename_message);
-  if (const json* stops = reader.find("stop_sequences")) body["stop"] = *stops;
   const json* choice = reader.find("tool_choice");
   if (choice == nullptr) return;
   if (*choice != "REQUIRED" && *choice != "NONE") {
@@ -86,7 +85,8 @@ void read_format(ObjectReader& reader, const JsonBody& body, ConstraintFields& o
 void read_choice_of_tokens(ObjectReader& reader, GenerateRequest& out) {
   read_sampling(reader, out, engine::SamplingApi::cohere);
   out.max_tokens = reader.integer("max_tokens", {1, INT32_MAX}).value_or(INT32_MAX);
-  read_stop(reader, out);
+  const bool named = reader.find("stop_sequences") != nullptr;
+  read_stop(reader, out, named ? "stop_sequences" : "stop");
 }
 
 std::string_view finish_reason(const EndEvent& end) {

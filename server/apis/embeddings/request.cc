@@ -203,10 +203,11 @@ void read_how(ObjectReader& reader, EmbeddingBody& out) {
   out.keeps_last = read_choice<bool>(reader, "truncation_side", {{"right", false}, {"left", true}});
 }
 
-// As in vLLM, the template does not begin an assistant's turn, and no special tokens are added.
+// The fields of a chat, which have no effect if the body has no messages. As in vLLM, the template
+// does not begin an assistant's turn, and no special tokens are added.
 void read_chat(ObjectReader& reader, const JsonBody& body, std::vector<FieldError>& errors,
                EmbeddingBody& out) {
-  out.messages = read_messages(reader, errors);
+  if (reader.find("messages") != nullptr) out.messages = read_messages(reader, errors);
   read_reasoning(reader, body, out.chat);
   out.chat.add_generation_prompt = reader.boolean("add_generation_prompt").value_or(false);
   out.chat.continue_last = reader.boolean("continue_final_message").value_or(false);
@@ -228,7 +229,8 @@ EmbeddingBody read_embeddings(ObjectReader& reader, const JsonBody& body,
   if (chat && reader.find("input") != nullptr) {
     reader.note("messages", "exclusive(input)", "cannot be given together with input", nullptr);
   }
-  chat ? read_chat(reader, body, errors, out) : read_input(reader, "input", out.inputs);
+  read_chat(reader, body, errors, out);
+  if (!chat) read_input(reader, "input", out.inputs);
   out.add_special = reader.boolean("add_special_tokens").value_or(!chat);
   out.encoding = read_encoding(reader);
   read_how(reader, out);

@@ -32,26 +32,32 @@ TokenizeRequest parse_tokenize(std::string_view text) {
   std::vector<FieldError> errors;
   ObjectReader reader(body, errors);
   TokenizeRequest out;
-  if (reader.find("content") != nullptr) {
-    out.text = reader.text("content").value_or("");
-    out.add_special = reader.boolean("add_special").value_or(false);
-    out.parse_special = reader.boolean("parse_special").value_or(true);
-    out.pieces = reader.boolean("with_pieces").value_or(false);
-  } else {
-    out.form = TextForm::vllm;
-    const bool chat = reader.find("messages") != nullptr;
-    if (chat) {
-      GenerateRequest request = parse_apply_template(text);
-      out.messages = std::move(request.messages);
-      out.chat = std::move(request.chat);
-    } else if (reader.find("prompt") != nullptr) {
-      out.text = reader.text("prompt").value_or("");
-    } else {
-      reader.note("content", "required", "is missing (or give prompt or messages)", nullptr);
-    }
-    out.add_special = reader.boolean("add_special_tokens").value_or(!chat);
-    out.pieces = reader.boolean("return_token_strs").value_or(false);
+  const bool content = reader.find("content") != nullptr;
+  const bool chat = !content && reader.find("messages") != nullptr;
+  const char* form = content ? "content" : chat ? "messages" : "prompt";
+  for (const char* other : {"messages", "prompt"}) {
+    if (other == std::string_view(form) || reader.find(other) == nullptr) continue;
+    reader.note(other, cat("exclusive(", form, ")"), cat("cannot be given together with ", form),
+                reader.find(other));
   }
+  if (!content) out.form = TextForm::vllm;
+  if (chat) {
+    GenerateRequest request = parse_apply_template(text);
+    out.messages = std::move(request.messages);
+    out.chat = std::move(request.chat);
+  } else if (reader.find(form) == nullptr) {
+    reader.note("content", "required", "is missing (or give prompt or messages)", nullptr);
+  } else {
+    out.text = reader.text(form).value_or("");
+  }
+  // Each form has its names for these; those of the other have no effect.
+  const auto add_special = reader.boolean("add_special");
+  const auto add_tokens = reader.boolean("add_special_tokens");
+  const auto pieces = reader.boolean("with_pieces");
+  const auto strings = reader.boolean("return_token_strs");
+  out.parse_special = reader.boolean("parse_special").value_or(true) || !content;
+  out.add_special = content ? add_special.value_or(false) : add_tokens.value_or(!chat);
+  out.pieces = (content ? pieces : strings).value_or(false);
   if (!errors.empty()) throw InvalidBody(std::move(errors));
   return out;
 }

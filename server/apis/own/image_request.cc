@@ -6,6 +6,8 @@ namespace rbee::server {
 
 namespace {
 
+using nlohmann::json;
+
 std::optional<ImageOperation> operation_of(ObjectReader& reader) {
   const std::optional<std::string> name = reader.text("operation");
   if (name == "image_generation") return ImageOperation::generation;
@@ -15,6 +17,24 @@ std::optional<ImageOperation> operation_of(ObjectReader& reader) {
   reader.note("operation", cat("one_of(", kAll, ")"), cat("must be one of ", kAll),
               reader.find("operation"));
   return std::nullopt;
+}
+
+// Notes fields that the operation would pass over, though they ask for another picture.
+void refuse_others(ObjectReader& reader, ImageOperation operation) {
+  const auto refuse = [&](const char* name, const char* those) {
+    const json* value = reader.find(name);
+    if (value == nullptr || *value == "") return;
+    reader.note(name, "requires(operation)", cat("is only for ", those), value);
+  };
+  if (operation == ImageOperation::generation) {
+    for (const char* name : {"input_image", "init_image", "image"}) {
+      refuse(name, "image_transform and image_inpaint");
+    }
+  } else {
+    refuse("hires", "image_generation");
+  }
+  if (operation == ImageOperation::inpaint) return;
+  for (const char* name : {"mask_image", "mask"}) refuse(name, "image_inpaint");
 }
 
 }  // namespace
@@ -43,6 +63,7 @@ ImageJobBody parse_image_job(std::string_view text) {
     out.image.mask_image = image(reader, present(reader, {"mask_image", "mask"}), true);
     if (!out.image.strength) out.image.strength = 1.0f;
   }
+  refuse_others(reader, out.operation);
   finish(errors);
   return out;
 }

@@ -72,6 +72,17 @@ TEST(JsonBody, RefusesFaultsBesideLongStrings) {
                 ": expected a name in double quotes, found \"}\""));
 }
 
+// The library's parser takes a null byte for the end of the text.
+TEST(JsonBody, DoesNotEndAtANullByte) {
+  using namespace std::literals;
+  for (const std::string& text :
+       {"{\"a\":1}\0"s, "{\"a\":1}\0,\"b\":2}"s, "{\"a\":\0 1}"s, "\0{}"s}) {
+    EXPECT_THAT(refusal_of(text), ::testing::AllOf(::testing::StartsWith("not JSON in UTF-8"),
+                                                   ::testing::HasSubstr("\\x00")));
+  }
+  EXPECT_THROW(parse_array("[1]\0[2]"s), InvalidBody);
+}
+
 using JsonBytes = testing::HeldBytes;
 
 // A picture in base64 is held once beside the body.
