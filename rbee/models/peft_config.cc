@@ -31,12 +31,14 @@ constexpr Refused kRefused[] = {
 // Others change the model's own weights.
 constexpr std::string_view kPlainBeginnings[] = {"gaussian", "eva", "orthogonal", "true", "false"};
 
-void refuse_what_is_not_done(const JsonConfig& config, Dora dora) {
+void refuse_what_is_not_done(const JsonConfig& config, PeftOf of) {
   const std::string type = config.text_or("peft_type", "LORA");
-  if (type != "LORA") {
-    fail(Code::unsupported, config.describe("peft_type"), "is \"", type, "\", wanted \"LORA\"");
+  const bool lycoris = type == "LOHA" || type == "LOKR";
+  if (type != "LORA" && !(lycoris && of == PeftOf::pictures)) {
+    fail(Code::unsupported, config.describe("peft_type"), "is \"", type, "\", wanted \"LORA\"",
+         of == PeftOf::pictures ? ", \"LOHA\" or \"LOKR\"" : "");
   }
-  if (dora == Dora::refused && !config.is_off("use_dora")) {
+  if (of == PeftOf::texts && !config.is_off("use_dora")) {
     fail(Code::unsupported, config.describe("use_dora"), "DoRA is not implemented");
   }
   for (const Refused& each : kRefused) {
@@ -77,25 +79,27 @@ float lora_factor(const std::string& source, double alpha, double divisor) {
   return static_cast<float>(factor);
 }
 
-PeftConfig::PeftConfig(std::string_view text, const std::string& source, Dora dora)
+PeftConfig::PeftConfig(std::string_view text, const std::string& source, PeftOf of)
     : config_(text, source),
       ranks_(config_.section("rank_pattern")),
       alphas_(config_.section("alpha_pattern")) {
-  refuse_what_is_not_done(config_, dora);
+  refuse_what_is_not_done(config_, of);
   rank_ = config_.integer_or("r", 8);
-  alpha_ = config_.number_or("lora_alpha", kDefaultAlpha);
+  const bool lora = config_.text_or("peft_type", "LORA") == "LORA";
+  alpha_ = config_.number_or(lora ? "lora_alpha" : "alpha", kDefaultAlpha);
   root_ = config_.flag_or("use_rslora", false);
   for (const JsonConfig* pattern : {&ranks_, &alphas_}) check_patterns(*pattern);
 }
 
-float PeftConfig::factor(const std::string& module, int64_t rank) const {
+float PeftConfig::factor(const std::string& module, std::optional<int64_t> rank) const {
   const std::optional<std::string> own_rank = match(ranks_, module);
   const int64_t wanted = own_rank ? ranks_.integer(*own_rank) : rank_;
-  check(rank == wanted, config_.source(), "the rank of ", module, " is ", wanted,
-        ", its tensors have ", rank);
+  check(!rank || rank == wanted, config_.source(), "the rank of ", module, " is ", wanted,
+        ", its tensors have ", rank.value_or(0));
+  check(wanted > 0, config_.source(), "the rank of ", module, " is ", wanted);
   const std::optional<std::string> own_alpha = match(alphas_, module);
   const double alpha = own_alpha ? alphas_.number_or(*own_alpha, alpha_) : alpha_;
-  const auto divisor = static_cast<double>(rank);
+  const auto divisor = static_cast<double>(wanted);
   return lora_factor(config_.source(), alpha, root_ ? std::sqrt(divisor) : divisor);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// PEFT's adapter_config.json: the factors of a LoRA adapter's matrices.
+// PEFT's adapter_config.json: the factors of an adapter's matrices.
 
 #include <cstdint>
 #include <optional>
@@ -13,8 +13,9 @@ namespace rbee::models {
 // alpha / divisor. Throws invalid_argument naming `source` if that is not a usable number.
 float lora_factor(const std::string& source, double alpha, double divisor);
 
-// Whether DoRA's magnitudes are read (Liu et al. 2024).
-enum class Dora : uint8_t { refused, read };
+// What PEFT's adapters may be: LoRA for texts; for pictures also with DoRA's magnitudes (Liu et al.
+// 2024), LoHa and LoKr.
+enum class PeftOf : uint8_t { texts, pictures };
 
 class PeftConfig {
  public:
@@ -22,13 +23,13 @@ class PeftConfig {
   static constexpr const char* kWeightsName = "adapter_model.safetensors";
 
   // Errors name `source`. Throws invalid_argument if the text is not such a file, and unsupported
-  // for what is not implemented: other methods than LoRA, DoRA if it is refused, biases, changed
-  // token tables, and modules saved as a whole.
-  PeftConfig(std::string_view text, const std::string& source, Dora dora = Dora::refused);
+  // for what is not implemented: other methods than PeftOf's, biases, changed token tables, and
+  // modules saved as a whole.
+  PeftConfig(std::string_view text, const std::string& source, PeftOf of = PeftOf::texts);
 
-  // alpha / rank of a module whose tensors have this rank, or alpha / sqrt(rank). Throws
-  // invalid_argument if the file gives it another rank.
-  float factor(const std::string& module, int64_t rank) const;
+  // alpha / rank of a module, or alpha / sqrt(rank). rank: that of its tensors, if they show one.
+  // Throws invalid_argument if the file gives it another rank.
+  float factor(const std::string& module, std::optional<int64_t> rank) const;
 
  private:
   std::optional<std::string> match(const io::JsonConfig& patterns, const std::string& module) const;

@@ -232,15 +232,29 @@ std::vector<OriginalLayer> original_layers(const ModelPart& part) {
   return out;
 }
 
+// Whether it is a LoRA, LoHa or LoKr, whose products have a factor.
+bool has_factor(const AdapterLayer& layer) {
+  return std::ranges::any_of(layer.tensors, [](const auto& tensor) {
+    return tensor.first == "down" || tensor.first.starts_with("hada_") ||
+           tensor.first.starts_with("lokr_");
+  });
+}
+
+// The inner size of a layer's products; nothing if it has whole matrices only.
+std::optional<int64_t> rank_of(const AdapterLayer& layer) {
+  for (const char* role : {"down", "hada_w1_b", "lokr_w2_b", "lokr_w1_b"}) {
+    const TensorEntry* factor = layer.find(role);
+    if (factor != nullptr && factor->shape.rank() >= 2) return factor->shape[0];
+  }
+  return std::nullopt;
+}
+
 // Applies PEFT's configuration to the layers that begin with `prefix`; a layer's own
 // alpha overrides it.
 void take_factors(const PeftConfig& config, std::string_view prefix, LayerKeys& keys) {
   for (auto& [name, layer] : keys.layers) {
-    const TensorEntry* down = layer.find("down");
-    if (down == nullptr || down->shape.rank() < 2 || layer.alpha) continue;
-    if (!name.starts_with(prefix)) continue;
-    const int64_t rank = down->shape[0];
-    layer.alpha = config.factor(name.substr(prefix.size()), rank) * static_cast<float>(rank);
+    if (layer.alpha || layer.factor || !has_factor(layer) || !name.starts_with(prefix)) continue;
+    layer.factor = config.factor(name.substr(prefix.size()), rank_of(layer));
   }
 }
 
@@ -262,7 +276,7 @@ void take_header_factors(const LoraSource& source, LayerKeys& keys) {
   }
   // Names first: these are for fewer layers.
   for (const auto& [prefix, config] : std::views::reverse(parts)) {
-    take_factors(PeftConfig(config.dump(), where, Dora::read), prefix, keys);
+    take_factors(PeftConfig(config.dump(), where, PeftOf::pictures), prefix, keys);
   }
 }
 
@@ -271,9 +285,22 @@ void take_peft_factors(const io::Checkpoint& file, const LoraSource& source, Lay
   if (source.path.filename() != PeftConfig::kWeightsName) return;
   const std::optional<std::string> text = file.text_file(PeftConfig::kName);
   if (!text) return;
-  const PeftConfig config(*text, cat(source.path.string(), ": ", PeftConfig::kName), Dora::read);
+  const PeftConfig config(*text, cat(source.path.string(), ": ", PeftConfig::kName),
+                          PeftOf::pictures);
   take_factors(config, kPeft, keys);
   take_factors(config, "", keys);
+}
+
+// PEFT itself does not load such a file. Others take the factor 1, as for LyCORIS's own files.
+void report_missing_factors(const LoraSource& source, const LayerKeys& keys) {
+  const auto lacks = [](const auto& named) {
+    const AdapterLayer& layer = named.second;
+    return named.first.starts_with(kPeft) && has_factor(layer) && !layer.alpha && !layer.factor;
+  };
+  if (std::ranges::none_of(keys.layers, lacks)) return;
+  log(LogLevel::warn,
+      "an adapter of PEFT has no adapter_config.json beside it; its layers get the factor 1",
+      {{"file", source.path.string()}});
 }
 
 void report_unknown(const LoraSource& source, const std::vector<std::string>& unknown,
@@ -409,6 +436,7 @@ void LoraSet::read(const LoraSource& source, const Targets& targets, Device& dev
   refuse_kinds(path, keys.unknown, targets);
   take_header_factors(source, keys);
   take_peft_factors(file, source, keys);
+  report_missing_factors(source, keys);
   size_t used = 0;
   for (const auto& [name, layer] : keys.layers) {
     const auto target = targets.find(name);

@@ -364,9 +364,9 @@ class LayerReader {
     auto outer = matrix("lokr_w1", "lokr_w1_a", "lokr_w1_b", "lokr_t1");
     auto inner = matrix("lokr_w2", "lokr_w2_a", "lokr_w2_b", "lokr_t2");
     if (!outer || !inner) return nullptr;
-    // For whole matrices alpha has no meaning.
+    // For whole matrices alpha has no meaning in LyCORIS, a factor has in PEFT.
     const auto& factor = inner->whole ? *outer : *inner;
-    const float scale = factor.whole ? 1 : scale_of(factor.b->shape[0]);
+    const float scale = factor.whole ? layer_.factor.value_or(1) : scale_of(factor.b->shape[0]);
     std::string tensors;
     for (const auto& [role, entry] : layer_.tensors) {
       tensors += cat(tensors.empty() ? "" : ", ", described({entry}));
@@ -434,7 +434,7 @@ class LayerReader {
  private:
   float scale_of(int64_t rank) const {
     const auto divisor = static_cast<float>(rank);
-    return layer_.alpha.value_or(divisor) / divisor;
+    return layer_.factor.value_or(layer_.alpha.value_or(divisor) / divisor);
   }
 
   std::shared_ptr<const WeightChange> product(const Matrix& first, std::optional<Matrix> second,

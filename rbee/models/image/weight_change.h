@@ -27,6 +27,7 @@ namespace rbee::models {
 struct AdapterLayer {
   std::map<std::string, const io::TensorEntry*, std::less<>> tensors;
   std::optional<float> alpha;
+  std::optional<float> factor;  // in place of alpha / rank, also of whole Kronecker factors
 
   const io::TensorEntry* find(std::string_view role) const;
 };

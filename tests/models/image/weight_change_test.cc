@@ -282,6 +282,26 @@ TEST(LycorisFile, ChangesTheModel) {
   const auto own_names = folder.path() / "own_names.safetensors";
   write_safetensors(own_names, renamed);
   EXPECT_EQ(denoised({.loras = {{own_names, 0.5f}}}), merged);
+  // PEFT writes no alpha into the file: its configuration has it, under a name of its own.
+  std::vector<MadeTensor> of_peft = {outer, left, right};
+  for (MadeTensor& tensor : of_peft) {
+    tensor.name.replace(0, name.size(), "base_model.model." + module + ".");
+  }
+  const auto peft = folder.path() / "adapter_model.safetensors";
+  write_safetensors(peft, of_peft);
+  const auto unscaled = denoised({.loras = {{peft, 1}}});
+  const auto config = [&](const char* text) {
+    std::ofstream(folder.path() / "adapter_config.json") << text;
+  };
+  config(R"({"peft_type": "LOKR", "r": 3, "alpha": 6, "decompose_both": false})");
+  EXPECT_EQ(denoised({.loras = {{peft, 0.5f}}}), merged);
+  EXPECT_EQ(unscaled, merged);  // 1 x 1 = 0.5 x 6 / 3
+  config(R"({"peft_type": "LOKR", "r": 4, "alpha": 6})");
+  expect_error(Code::invalid_argument, {"adapter_config.json", "to_q is 4", "have 3"},
+               [&] { denoised({.loras = {{peft, 1}}}); });
+  config(R"({"peft_type": "OFT", "r": 4})");
+  expect_error(Code::unsupported, {"adapter_config.json", "OFT", "LOKR"},
+               [&] { denoised({.loras = {{peft, 1}}}); });
   for (size_t i = 0; i < 32; ++i) {
     for (size_t j = 0; j < 32; ++j) {
       float inner = 0;
