@@ -2,8 +2,10 @@
 
 namespace rbee::cuda {
 
-constinit const gpu::CclVendor kNcclVendor{
-    .name = "NCCL", .override_variable = "RBEE_NCCL_LIBRARY", .files = {"libnccl.so.2"}};
+constinit const gpu::CclVendor kNcclVendor{.name = "NCCL",
+                                           .prefix = "nccl",
+                                           .override_variable = "RBEE_NCCL_LIBRARY",
+                                           .files = {"libnccl.so.2"}};
 
 gpu::CclLibrary& nccl_library() {
   // Never destroyed: at the end of a program the driver may be gone first.
