@@ -8,6 +8,7 @@
 
 #include "rbee/core/log.h"
 #include "rbee/group/frame.h"
+#include "rbee/group/place.h"
 
 namespace rbee::group {
 namespace {
@@ -24,50 +25,70 @@ void check_same(int rank, const char* what, std::string_view own, std::string_vi
         "\", not \"", own, "\"");
 }
 
-void check_identity(int rank, const Identity& own, const LinkHello& hello) {
-  const Identity& other = hello.identity;
-  check_same(rank, "protocol", cat(own.protocol), cat(other.protocol));
-  check_same(rank, "number", cat(rank), cat(hello.rank));
-  check_same(rank, "build", own.build, other.build);
-  check_same(rank, "device", own.device, other.device);
-  check_same(rank, "model", own.model, other.model);
-  check_same(rank, "flags", own.flags, other.flags);
-}
-
-// How a process has ended, for a message.
-std::string end_of(RankProcess& process) {
-  const std::optional<int> status = process.wait(std::chrono::seconds(1));
-  if (!status) return "it closed its link";
-  return *status > 128 ? cat("it ended by signal ", *status - 128)
-                       : cat("it ended with status ", *status);
-}
-
 }  // namespace
 
-GroupLeader::GroupLeader(GroupLeaderOptions options)
-    : options_(std::move(options)), channel_(options_.ranks - 1, options_.times.command) {
-  start_ranks();
+GroupLeader::GroupLeader(GroupLeaderOptions options) : options_(std::move(options)) {
+  check(options_.ranks >= 2 && options_.ranks <= kMostRanks, kOp, options_.ranks,
+        " ranks are outside of 2 to ", kMostRanks);
+  if (options_.meeting) {
+    meet();
+  } else {
+    channel_.emplace(options_.ranks - 1, options_.times.command);
+    start_ranks();
+  }
   watch_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
-  for (int rank = 1; rank < options_.ranks; ++rank) agree(rank);
-  std::vector<int> descriptors{channel_.descriptor()};
-  descriptors.insert(descriptors.end(), options_.shared.begin(), options_.shared.end());
-  for (const Rank& other : others_) other.link.send(LinkWelcome{}, descriptors);
+  for (int rank = 1; rank < options_.ranks && !options_.meeting; ++rank) agree(rank);
+  welcome();
+}
+
+void GroupLeader::welcome() {
+  std::vector<int> descriptors;
+  if (channel_) {
+    descriptors.push_back(channel_->descriptor());
+    descriptors.insert(descriptors.end(), options_.shared.begin(), options_.shared.end());
+  }
+  const LinkWelcome welcome{.memory = door_ ? door_->name() : ""};
+  for (const Rank& other : others_) other.link.send(welcome, descriptors);
 }
 
 GroupLeader::~GroupLeader() {
   // First, since ranks that have ended as told are not lost.
   watch_.request_stop();
   watch_.join();
+  if (lost_) return;
   try {
-    channel_.set_limit(kEndTime);
-    if (!lost_) channel_.write(as_frame(FrameKind::end));
+    if (channel_) {
+      channel_->set_limit(kEndTime);
+      channel_->write(as_frame(FrameKind::end));
+    } else {
+      for (const Rank& other : others_) other.link.send(LinkCommand{as_frame(FrameKind::end)});
+    }
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
     // Then they are killed.
   }
+  wait_for_ends();
+}
+
+void GroupLeader::wait_for_ends() {
   const auto end = Clock::now() + kEndTime;
   for (Rank& other : others_) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
-    if (!lost_) other.process.wait(std::max(left, std::chrono::milliseconds(0)));
+    const auto left = [&] {
+      return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()),
+                      std::chrono::milliseconds(0));
+    };
+    if (other.process) {
+      other.process->wait(left());
+      continue;
+    }
+    // What it still says is read, or the system would throw away what it has not read itself.
+    try {
+      while (other.link.wait(left())) {
+        while (other.link.receive()) {
+        }
+      }
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
+      // It has ended.
+    }
   }
 }
 
@@ -80,6 +101,37 @@ void GroupLeader::start_ranks() {
     others_.push_back(
         {.process = std::move(process), .link = std::move(own), .heard = Clock::now()});
   }
+}
+
+void GroupLeader::meet() {
+  if (!options_.shared.empty()) door_.emplace(options_.shared);
+  std::vector<RankThatCame> all = meet_ranks(
+      *options_.meeting, {.ranks = options_.ranks,
+                          .model = options_.model,
+                          .times = options_.times,
+                          .check_hello = [this](const LinkHello& hello) { check_hello(hello); }});
+  for (RankThatCame& each : all) {
+    others_.push_back({.process = {},
+                       .link = std::move(each.link),
+                       .heard = Clock::now(),
+                       .hello = std::move(each.hello)});
+  }
+}
+
+void GroupLeader::check_hello(const LinkHello& hello) const {
+  const Identity &own = options_.identity, &other = hello.identity;
+  check_same(hello.rank, "protocol", cat(own.protocol), cat(other.protocol));
+  check_same(hello.rank, "build", own.build, other.build);
+  check_same(hello.rank, "device", own.device, other.device);
+  check_same(hello.rank, "model", own.model, other.model);
+  check_same(hello.rank, "flags", own.flags, other.flags);
+  if (!options_.meeting || options_.shared.empty()) return;
+  const std::string machine = this_machine();
+  if (hello.machine == machine) return;
+  fail(Code::unsupported, kOp, "rank ", hello.rank, " is on another machine (", hello.machine,
+       ") than the leader (", machine,
+       "), and ranks on CPUs talk through shared memory: start all "
+       "on one machine and in one network");
 }
 
 // Waits for the rank's hello.
@@ -96,7 +148,8 @@ void GroupLeader::agree(int rank) {
     log(LogLevel::warn, "a rank has not answered yet", {{"rank", cat(rank)}});
   }
   fail_if_lost();
-  check_identity(rank, options_.identity, *other.hello);
+  check_same(rank, "number", cat(rank), cat(other.hello->rank));
+  check_hello(*other.hello);
 }
 
 void GroupLeader::watch(const std::stop_token& stop) {
@@ -104,11 +157,17 @@ void GroupLeader::watch(const std::stop_token& stop) {
   for (const Rank& other : others_) {
     links.push_back({.fd = other.link.descriptor(), .events = POLLIN, .revents = 0});
   }
+  if (door_) links.push_back({.fd = door_->descriptor(), .events = POLLIN, .revents = 0});
   auto last_look = Clock::now(), next_beat = last_look;
   while (!stop.stop_requested() && !lost_) {
     poll(links.data(), links.size(), static_cast<int>(kLook.count()));
     for (int rank = 1; rank < options_.ranks && !lost_; ++rank) {
       if (links[static_cast<size_t>(rank - 1)].revents != 0) hear(rank);
+    }
+    if (door_ && links.back().revents != 0) {
+      Descriptor process = door_->answer();
+      const std::scoped_lock lock(mutex_);
+      if (process.get() >= 0) met_.push_back(std::move(process));
     }
     const auto now = Clock::now();
     note_silence(now - std::exchange(last_look, now));
@@ -124,7 +183,7 @@ void GroupLeader::note_silence(Clock::duration pause) {
   const auto now = Clock::now();
   for (int rank = 1; rank < options_.ranks && !lost_; ++rank) {
     Rank& other = others_[static_cast<size_t>(rank - 1)];
-    const bool starts = !other.hello && !other.process.stopped();
+    const bool starts = !other.hello && !other.process->stopped();
     if (starts || pause > options_.times.silence / 2) other.heard = now;
     if (now - other.heard > options_.times.silence) {
       lose(rank, cat("it has not answered for ", options_.times.silence.count(), " ms"));
@@ -139,6 +198,7 @@ void GroupLeader::take(int rank, const LinkMessage& message) {
   const std::scoped_lock lock(mutex_);
   if (const auto* hello = std::get_if<LinkHello>(&message)) other.hello = *hello;
   if (const auto* loaded = std::get_if<LinkLoaded>(&message)) other.loaded = *loaded;
+  if (const auto* done = std::get_if<LinkDone>(&message)) other.done = done->frames;
   if (failed != nullptr && !failure_) {
     failure_.emplace(failed->code, kOp, cat("rank ", rank, ": ", failed->why));
   }
@@ -154,8 +214,17 @@ void GroupLeader::hear(int rank) {
     }
   } catch (const Error& error) {
     const bool ended = error.code() == Code::device;
-    lose(rank, ended ? end_of(other.process) : std::string(error.what()));
+    lose(rank, ended ? end_of(other) : std::string(error.what()));
   }
+}
+
+// How a rank has ended, for a message.
+std::string GroupLeader::end_of(Rank& rank) const {
+  const std::optional<int> status =
+      rank.process ? rank.process->wait(std::chrono::seconds(1)) : std::nullopt;
+  if (!status) return "it closed its link";
+  return *status > 128 ? cat("it ended by signal ", *status - 128)
+                       : cat("it ended with status ", *status);
 }
 
 void GroupLeader::lose(int rank, const std::string& why) {
@@ -172,9 +241,13 @@ void GroupLeader::end(const std::string& why) {
     told = failure_.has_value();  // whoever loads gets it
     changed_.notify_all();
   }
-  channel_.end();
+  if (channel_) channel_->end();
   // Those that wait for the lost one too, and one that is stopped, which no other signal ends.
-  for (const Rank& other : others_) other.process.kill();
+  for (const Rank& other : others_) {
+    if (other.process) other.process->kill();
+    if (!other.process) other.link.close();
+  }
+  kill_met();
   if (told) return;
   log(LogLevel::error, "the group has ended", {{"why", why}});
   if (options_.on_lost) options_.on_lost(why);
@@ -205,22 +278,61 @@ std::vector<LinkLoaded> GroupLeader::wait_until_loaded() {
   return out;
 }
 
+void GroupLeader::kill_met() {
+  const std::scoped_lock lock(mutex_);
+  for (const Descriptor& process : met_) end_process(process);
+}
+
 void GroupLeader::command(std::span<const std::byte> message) {
   try {
     while (message.size() > kPartBytes) {
-      channel_.write(as_frame(FrameKind::part, message.first(kPartBytes)));
+      give(as_frame(FrameKind::part, message.first(kPartBytes)));
       message = message.subspan(kPartBytes);
     }
-    channel_.write(as_frame(FrameKind::command, message));
+    give(as_frame(FrameKind::command, message));
   } catch (const Error& error) {
     end(error.what());
     const std::scoped_lock lock(mutex_);
     fail(Code::device, kOp, why_);
   }
+}
+
+void GroupLeader::give(std::span<const std::byte> frame) {
+  if (!channel_) return give_over_links(frame);
+  channel_->write(frame);
   const std::scoped_lock lock(mutex_);
-  figures_ = {.commands = channel_.messages(),
-              .bytes = channel_.bytes(),
-              .waited_seconds = channel_.waited_seconds()};
+  figures_ = {.commands = channel_->messages(),
+              .bytes = channel_->bytes(),
+              .waited_seconds = channel_->waited_seconds()};
+}
+
+void GroupLeader::give_over_links(std::span<const std::byte> frame) {
+  wait_for_done();
+  const LinkCommand command{.frame = {frame.begin(), frame.end()}};
+  for (size_t i = 0; i < others_.size(); ++i) {
+    check(others_[i].link.send(command), kOp, "rank ", i + 1, " does not take its commands");
+  }
+  const std::scoped_lock lock(mutex_);
+  ++figures_.commands;
+  figures_.bytes += frame.size();
+}
+
+// Until no rank has kMostAhead frames before it.
+void GroupLeader::wait_for_done() {
+  const auto begin = Clock::now();
+  std::unique_lock lock(mutex_);
+  const auto behind = [&] {
+    return std::ranges::find_if(
+        others_, [&](const Rank& other) { return figures_.commands >= other.done + kMostAhead; });
+  };
+  const bool came = changed_.wait_for(lock, options_.times.command,
+                                      [&] { return lost_ || behind() == others_.end(); });
+  fail_if_lost();
+  if (!came) {
+    fail(Code::device, kOp, "rank ", behind() - others_.begin() + 1, " has done nothing for ",
+         options_.times.command.count(), " ms");
+  }
+  figures_.waited_seconds += std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 GroupFigures GroupLeader::figures() const {

@@ -1,6 +1,6 @@
 #pragma once
-// Rank 0 of a group: starts the others, agrees with them on what they are, gives them commands, and
-// notices when one is lost. A group lives and dies as one.
+// Rank 0 of a group: starts the others or meets them, agrees with them on what they are, gives them
+// commands, and notices when one is lost. A group lives and dies as one.
 
 #include <atomic>
 #include <chrono>
@@ -15,17 +15,12 @@
 #include <vector>
 
 #include "rbee/group/channel.h"
+#include "rbee/group/meeting.h"
+#include "rbee/group/memory_door.h"
 #include "rbee/group/rank_link.h"
 #include "rbee/group/rank_process.h"
 
 namespace rbee::group {
-
-struct GroupTimes {
-  std::chrono::milliseconds beat{500};        // between two signs of life
-  std::chrono::milliseconds silence{4'000};   // without one, or stopped: the other side is lost
-  std::chrono::milliseconds start{600'000};   // until a rank says what it is
-  std::chrono::milliseconds command{30'000};  // until a rank has done a command
-};
 
 struct GroupLeaderOptions {
   int ranks = 2;
@@ -33,7 +28,9 @@ struct GroupLeaderOptions {
   std::vector<std::string> arguments;      // its own, the first is its name
   std::string model;                       // path that the ranks load
   Identity identity;                       // of the leader
-  std::vector<int> shared = {};            // descriptors of what the ranks share
+  // Descriptors of what the ranks share; not empty: all must be of one machine.
+  std::vector<int> shared = {};
+  std::optional<MeetingPlace> meeting = {};  // of ranks that others start; program is not run then
   // Called once when a rank is lost, on the thread that notices. Not for a rank that says why it
   // cannot load.
   std::function<void(const std::string& why)> on_lost = {};
@@ -49,9 +46,10 @@ struct GroupFigures {
 
 class GroupLeader {
  public:
-  // Starts ranks 1 to ranks - 1, and returns when all have said that they are the same. Throws
-  // invalid_argument for values out of range and if a rank differs, naming both values, device if
-  // one ends or does not answer in time, and io.
+  // Starts ranks 1 to ranks - 1, or meets them, and returns when all have said that they are the
+  // same. Throws invalid_argument for values out of range and if a rank differs, naming both
+  // values, unsupported if memory is to be shared with another machine, device if one ends or does
+  // not answer in time, io, and as meet_ranks().
   explicit GroupLeader(GroupLeaderOptions options);
   // Lets the ranks end after their last command, and waits for them.
   ~GroupLeader();
@@ -73,16 +71,26 @@ class GroupLeader {
 
  private:
   struct Rank {
-    RankProcess process;
+    std::optional<RankProcess> process;  // that this one has started
     RankLink link;
     // When it last showed a sign of life, or was not stopped before its first one.
     std::chrono::steady_clock::time_point heard;
     std::optional<LinkHello> hello = {};
     std::optional<LinkLoaded> loaded = {};
+    uint64_t done = 0;  // frames that came over the link; guarded by mutex_
   };
 
   void start_ranks();
+  void meet();
+  void welcome();
+  void check_hello(const LinkHello& hello) const;
   void agree(int rank);
+  void give(std::span<const std::byte> frame);
+  void give_over_links(std::span<const std::byte> frame);
+  void wait_for_done();
+  void kill_met();
+  std::string end_of(Rank& rank) const;
+  void wait_for_ends();
   void watch(const std::stop_token& stop);
   void hear(int rank);
   void take(int rank, const LinkMessage& message);
@@ -91,8 +99,9 @@ class GroupLeader {
   void fail_if_lost() const;  // mutex_ is held
 
   GroupLeaderOptions options_;
-  ChannelWriter channel_;
-  std::vector<Rank> others_;  // rank r at r - 1
+  std::optional<ChannelWriter> channel_;  // to ranks that this process has started
+  std::optional<MemoryDoor> door_;        // for ranks that it met
+  std::vector<Rank> others_;              // rank r at r - 1
   std::atomic<bool> lost_ = false;
 
   mutable std::mutex mutex_;  // guards the next ones, and what ranks have said
@@ -100,6 +109,7 @@ class GroupLeader {
   std::string why_;               // lost_
   std::optional<Error> failure_;  // of a rank that has not loaded
   GroupFigures figures_;
+  std::vector<Descriptor> met_;  // processes of this machine that came to the door
 
   std::jthread watch_;  // last: its end comes first
 };

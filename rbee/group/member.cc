@@ -1,14 +1,11 @@
 #include "rbee/group/member.h"
 
-#include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 #include <variant>
 
 #include "rbee/group/frame.h"
+#include "rbee/group/memory_door.h"
 
 namespace rbee::group {
 namespace {
@@ -18,15 +15,11 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kOp = "group";
 constexpr std::chrono::milliseconds kLook{250};
 
-Descriptor process_of(int id) {
-  return Descriptor(id > 0 ? static_cast<int>(syscall(SYS_pidfd_open, id, 0)) : -1);
-}
-
 }  // namespace
 
 GroupMember::GroupMember(GroupMemberOptions options) : options_(std::move(options)) {
-  check(options_.place.link >= 0, kOp, "this process was not started by a leader");
-  link_ = RankLink(Descriptor(options_.place.link));
+  check(options_.met || options_.place.link >= 0, kOp, "this process has no link to a leader");
+  link_ = options_.met ? std::move(*options_.met) : RankLink(Descriptor(options_.place.link));
   leader_ = process_of(link_.peer());
   beat_ = std::jthread([this](const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
@@ -50,14 +43,17 @@ LinkMessage GroupMember::next_message() {
     if (now - heard > options_.times.silence) fail(Code::device, kOp, end_leader());
     if (!there) continue;
     std::optional<LinkMessage> message = link_.receive(&shared_);
-    if (message && !std::holds_alternative<LinkBeat>(*message)) return std::move(*message);
+    if (!message || std::holds_alternative<LinkBeat>(*message)) continue;
+    const auto* const failed = std::get_if<LinkFailed>(&*message);
+    if (failed != nullptr) throw Error(failed->code, kOp, failed->why);
+    return std::move(*message);
   }
 }
 
 // A leader that is silent may be stopped, and would keep its memory and its port for ever. Returns
 // what happened.
 std::string GroupMember::end_leader() const {
-  if (leader_.get() >= 0) syscall(SYS_pidfd_send_signal, leader_.get(), SIGKILL, nullptr, 0);
+  end_process(leader_);
   return cat("the leader has not answered for ", options_.times.silence.count(), " ms");
 }
 
@@ -69,12 +65,39 @@ std::string GroupMember::model() {
 }
 
 void GroupMember::join(const Identity& identity) {
-  link_.send(LinkHello{.rank = rank(), .identity = identity});
+  link_.send(LinkHello{.rank = rank(), .identity = identity, .machine = this_machine()});
   const LinkMessage message = next_message();
-  check(std::holds_alternative<LinkWelcome>(message) && !shared_.empty(), kOp,
-        "the leader has not agreed");
-  channel_ = std::make_unique<ChannelReader>(shared_.front().get(), rank() - 1);
+  const auto* const welcome = std::get_if<LinkWelcome>(&message);
+  check(welcome != nullptr, kOp, "the leader has not agreed");
+  if (!welcome->memory.empty()) {
+    FromDoor from = fetch_memory(welcome->memory, options_.times.silence);
+    shared_ = std::move(from.descriptors);
+    leader_ = std::move(from.leader);
+  }
+  if (options_.place.link >= 0) {
+    check(!shared_.empty(), kOp, "the leader has given no channel");
+    channel_ = std::make_unique<ChannelReader>(shared_.front().get(), rank() - 1);
+    shared_.erase(shared_.begin());
+  }
   watch_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+}
+
+// False: it was the last one.
+bool GroupMember::take(LinkMessage message) {
+  auto* const command = std::get_if<LinkCommand>(&message);
+  if (command == nullptr) return true;
+  const bool last = static_cast<FrameKind>(command->frame.front()) == FrameKind::end;
+  const std::scoped_lock lock(frames_mutex_);
+  frames_.push_back(std::move(command->frame));
+  frame_came_.notify_all();
+  return !last;
+}
+
+void GroupMember::stop_waiting() {
+  if (channel_) channel_->end();
+  const std::scoped_lock lock(frames_mutex_);
+  ended_ = true;
+  frame_came_.notify_all();
 }
 
 void GroupMember::watch(const std::stop_token& stop) {
@@ -86,7 +109,12 @@ void GroupMember::watch(const std::stop_token& stop) {
     // After a pause of this process itself, the leader gets its time again.
     if (now - std::exchange(last_look, now) > options_.times.silence / 2) heard = now;
     try {
-      if (there && link_.receive()) heard = now;
+      while (there) {
+        std::optional<LinkMessage> message = link_.receive();
+        if (!message) break;
+        heard = now;
+        if (!take(std::move(*message))) return;  // the leader's end is no loss then
+      }
     } catch (const Error& error) {
       why = error.code() == Code::device ? "the leader has ended" : error.what();
     }
@@ -94,17 +122,29 @@ void GroupMember::watch(const std::stop_token& stop) {
     why = end_leader();
   }
   if (stop.stop_requested() || why.empty()) return;
-  channel_->end();
+  stop_waiting();
   options_.on_lost(why);
+}
+
+std::vector<std::byte> GroupMember::next_frame() {
+  if (channel_) return channel_->read();
+  if (taken_ > 0) link_.send(LinkDone{taken_});
+  std::unique_lock lock(frames_mutex_);
+  frame_came_.wait(lock, [&] { return ended_ || !frames_.empty(); });
+  if (frames_.empty()) fail(Code::device, kOp, "the group has ended");
+  std::vector<std::byte> out = std::move(frames_.front());
+  frames_.pop_front();
+  ++taken_;
+  return out;
 }
 
 std::optional<std::vector<std::byte>> GroupMember::command() {
   std::vector<std::byte> out;
   while (true) {
-    const std::vector<std::byte> frame = channel_->read();
+    const std::vector<std::byte> frame = next_frame();
     const auto kind = static_cast<FrameKind>(frame.front());
     if (kind == FrameKind::end) {
-      channel_->done();
+      if (channel_) channel_->done();
       watch_.request_stop();  // the leader's end is no loss then
       return std::nullopt;
     }

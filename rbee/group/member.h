@@ -2,6 +2,8 @@
 // Any rank of a group but the leader: agrees with it, and gets its commands.
 
 #include <condition_variable>
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -18,7 +20,9 @@
 namespace rbee::group {
 
 struct GroupMemberOptions {
-  RankPlace place;  // with a link
+  RankPlace place;
+  // To the leader, of a rank that has met it; else the place has one.
+  std::optional<RankLink> met = {};
   // Called when the leader is lost or the group ends in the middle of work, on the thread that
   // notices. It ends the process: a group lives and dies as one.
   std::function<void(const std::string& why)> on_lost;
@@ -27,8 +31,7 @@ struct GroupMemberOptions {
 
 class GroupMember {
  public:
-  // From now on the leader hears that this rank lives. Throws invalid_argument if the place has no
-  // link.
+  // From now on the leader hears that this rank lives. Throws invalid_argument if there is no link.
   explicit GroupMember(GroupMemberOptions options);
   ~GroupMember();
   GroupMember(const GroupMember&) = delete;
@@ -37,10 +40,11 @@ class GroupMember {
   int rank() const { return options_.place.rank; }
   // The path of what this rank is to load; waits for the leader. Throws device.
   std::string model();
-  // Says what this rank is, and waits until the leader agrees. Throws device.
+  // Says what this rank is, and waits until the leader agrees. Throws device, and what the leader
+  // says against it.
   void join(const Identity& identity);
   // A descriptor of GroupLeaderOptions::shared, after join().
-  int shared(size_t index) const { return shared_.at(index + 1).get(); }
+  int shared(size_t index) const { return shared_.at(index).get(); }
   void loaded(const LinkLoaded& figures) { link_.send(figures); }
   // Tells the leader why this rank cannot go on; the process ends then.
   void failed(Code code, const std::string& why) { link_.send(LinkFailed{code, why}); }
@@ -51,6 +55,9 @@ class GroupMember {
 
  private:
   LinkMessage next_message();
+  std::vector<std::byte> next_frame();
+  bool take(LinkMessage message);
+  void stop_waiting();
   std::string end_leader() const;
   void watch(const std::stop_token& stop);
 
@@ -58,9 +65,16 @@ class GroupMember {
   RankLink link_;
   Descriptor leader_;  // a pidfd of the leader's process; none: unknown
   std::vector<Descriptor> shared_;
-  std::unique_ptr<ChannelReader> channel_;
-  std::mutex mutex_;  // of beats_
+  std::unique_ptr<ChannelReader> channel_;  // null: commands come over the link
+  std::mutex mutex_;                        // of beats_
   std::condition_variable_any beats_;
+
+  std::mutex frames_mutex_;  // guards the next two
+  std::condition_variable frame_came_;
+  std::deque<std::vector<std::byte>> frames_;
+  bool ended_ = false;
+  uint64_t taken_ = 0;  // frames that came over the link
+
   std::jthread beat_, watch_;
 };
 

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::string_view kOp = "group";
 constexpr int kMostMachines = 4096;
+constexpr int kMostPorts = 65535;
 
 // A set variable and its value.
 struct Variable {
@@ -163,15 +164,44 @@ std::optional<Told> told_by_launcher(const Variables& variables, int ranks) {
   return std::move(all.front());
 }
 
-int port_of(const PlaceFlags& flags, const Variables& variables) {
-  constexpr int kMostPorts = 65535;
+// "ADDRESS:PORT", where an address of IPv6 is in brackets.
+PlaceFlags with_alias(PlaceFlags flags) {
+  const std::string& both = flags.dist_init_addr;
+  if (both.empty()) return flags;
+  check(flags.master_addr.empty() && !flags.master_port, kOp, "--dist-init-addr ", both,
+        " and --master-addr or --master-port are both given");
+  const size_t colon = both.rfind(':');
+  check(colon != std::string::npos && colon > 0, kOp, "--dist-init-addr ", both,
+        " is not ADDRESS:PORT");
+  flags.master_port = number({"--dist-init-addr", both.substr(colon + 1)}, 1, kMostPorts);
+  flags.master_addr = both.substr(0, colon);
+  if (flags.master_addr.front() == '[' && flags.master_addr.back() == ']') {
+    flags.master_addr = flags.master_addr.substr(1, flags.master_addr.size() - 2);
+  }
+  return flags;
+}
+
+int port_of(const PlaceFlags& flags, const Variables& variables, Launcher launcher) {
   if (flags.master_port) {
     check(*flags.master_port >= 1 && *flags.master_port <= kMostPorts, kOp, "--master-port ",
           *flags.master_port, " is outside of 1 to ", kMostPorts);
     return *flags.master_port;
   }
   const auto port = find(variables, "MASTER_PORT");
-  return port ? number(*port, 1, kMostPorts) : kDefaultPort;
+  if (!port) return kDefaultPort;
+  const int out = number(*port, 1, kMostPorts);
+  const auto agent = find(variables, "TORCHELASTIC_USE_AGENT_STORE");
+  const bool taken = launcher == Launcher::torchrun && agent && agent->value == "True";
+  if (!taken) return out;
+  return out < kMostPorts ? out + 1 : out - 1;
+}
+
+// A rank that the first one of its machine has started.
+void be_neighbour(RankPlace& place, const Variables& variables) {
+  const auto local = find(variables, kLocalVariable);
+  if (!local || !place.starts_neighbours()) return;
+  place.local_rank = number(*local, 1, place.local_ranks - 1);
+  place.rank += place.local_rank;
 }
 
 // A rank that the leader has started: "RANK/RANKS/DESCRIPTOR".
@@ -237,24 +267,24 @@ std::string_view name(Launcher launcher) {
   return "";
 }
 
-RankPlace find_place(const PlaceFlags& flags, const Variables& variables) {
+RankPlace find_place(const PlaceFlags& given, const Variables& variables) {
   if (const auto link = find(variables, kLinkVariable)) return linked(*link);
+  const PlaceFlags flags = with_alias(given);
   const int ranks = flags.tensor_parallel_size;
   check(ranks >= 1 && ranks <= kMostRanks, kOp, "--tensor-parallel-size ", ranks,
         " is outside of 1 to ", kMostRanks);
   if (ranks == 1 && flags.nnodes.value_or(1) == 1) return {};
+  RankPlace out;
   if (flags.nnodes || flags.node_rank || !flags.master_addr.empty()) {
-    RankPlace out = of_flags(flags);
-    out.port = port_of(flags, variables);
-    return out;
+    out = of_flags(flags);
+  } else {
+    const std::optional<Told> told = told_by_launcher(variables, ranks);
+    out = told ? told->place : of_flags(flags);
+    check(out.ranks == ranks, kOp, "--tensor-parallel-size ", ranks, " is not ",
+          told ? told->ranks : "", " of ", name(out.launcher));
   }
-  const std::optional<Told> told = told_by_launcher(variables, ranks);
-  RankPlace out = told ? told->place : of_flags(flags);
-  if (told) {
-    check(out.ranks == ranks, kOp, "--tensor-parallel-size ", ranks, " is not ", told->ranks,
-          " of ", name(out.launcher));
-  }
-  out.port = port_of(flags, variables);
+  out.port = port_of(flags, variables, out.launcher);
+  be_neighbour(out, variables);
   return out;
 }
 

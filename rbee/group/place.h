@@ -20,6 +20,7 @@ struct PlaceFlags {
   std::optional<int> node_rank;  // this machine
   std::string master_addr;       // the leader's address; empty: not given
   std::optional<int> master_port;
+  std::string dist_init_addr;  // SGLang's name for both, "ADDRESS:PORT"; empty: not given
 };
 
 // Who starts the processes of a group.
@@ -45,19 +46,30 @@ struct RankPlace {
   int port = kDefaultPort;  // that the leader listens on
   Launcher launcher = Launcher::none;
   int link = -1;  // of a rank that the leader has started: the descriptor of its socket to it
+
+  // The ranks were started apart from the leader, and meet it at its address and port.
+  bool meets() const { return ranks > 1 && link < 0 && (nodes > 1 || launcher > Launcher::self); }
+  // This process starts the other ranks of its machine, which then meet the leader too.
+  bool starts_neighbours() const {
+    return meets() && local_ranks > 1 && local_rank == 0 &&
+           (launcher == Launcher::self || launcher == Launcher::lws);
+  }
 };
 
 // Tells a rank that the leader starts what it is: "RANK/RANKS/DESCRIPTOR".
 inline constexpr const char* kLinkVariable = "RBEE_GROUP_LINK";
+// Tells a rank that the first one of its machine starts which of the machine's ranks it is.
+inline constexpr const char* kLocalVariable = "RBEE_GROUP_LOCAL";
 
 // The value of a variable; absent or empty: not set.
 using Variables = std::function<std::optional<std::string>(std::string_view name)>;
 
 // kLinkVariable decides alone. Else the flags come first, then the launchers in the order of the
-// enum. Without a parallel size above 1 the variables are ignored: several workers, each for
-// itself, may be started by one launcher. Throws invalid_argument, naming flags or variables and
-// their values: for values out of range, a launcher's variables that are not whole, launchers that
-// disagree, and a number of ranks that is not the parallel size.
+// enum. Where torchrun's own agent listens on MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE=True), the
+// port is the next one. Without a parallel size above 1 the variables are ignored: several workers,
+// each for itself, may be started by one launcher. Throws invalid_argument, naming flags or
+// variables and their values: for values out of range, a launcher's variables that are not whole,
+// launchers that disagree, and a number of ranks that is not the parallel size.
 RankPlace find_place(const PlaceFlags& flags, const Variables& variables);
 
 // The first host of a list like Slurm's: "a[1-3,7],b" -> "a1". Throws invalid_argument.

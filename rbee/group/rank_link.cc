@@ -4,12 +4,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <type_traits>
 #include <utility>
 
+#include "rbee/group/frame.h"
 #include "rbee/group/wire.h"
 
 namespace rbee::group {
@@ -19,8 +22,11 @@ constexpr const char* kOp = "group";
 constexpr size_t kMostBytes = 64 * 1024;
 constexpr int64_t kMostText = 16 * 1024;
 constexpr size_t kMostDescriptors = 8;
+// Of a stream: the longest message, and how long a message waits for room.
+constexpr uint32_t kMostStreamed = kPartBytes + 64;
+constexpr std::chrono::seconds kStreamPatience{10};
 
-enum class Kind : uint8_t { model, hello, welcome, beat, loaded, failed };
+enum class Kind : uint8_t { model, hello, welcome, beat, loaded, failed, command, done };
 
 void put(WireWriter& out, const LinkModel& message) {
   out.put_text(message.path);
@@ -32,8 +38,11 @@ void put(WireWriter& out, const LinkHello& message) {
                                   &message.identity.flags, &message.identity.device}) {
     out.put_text(*text);
   }
+  out.put_text(message.machine);
 }
-void put(WireWriter&, const LinkWelcome&) {}
+void put(WireWriter& out, const LinkWelcome& message) {
+  out.put_text(message.memory);
+}
 void put(WireWriter&, const LinkBeat&) {}
 void put(WireWriter& out, const LinkLoaded& message) {
   out.put(message.weight_bytes);
@@ -42,6 +51,13 @@ void put(WireWriter& out, const LinkLoaded& message) {
 void put(WireWriter& out, const LinkFailed& message) {
   out.put(static_cast<uint8_t>(message.code));
   out.put_text(std::string_view(message.why).substr(0, kMostText));
+}
+void put(WireWriter& out, const LinkCommand& message) {
+  out.put_list(
+      std::span(reinterpret_cast<const uint8_t*>(message.frame.data()), message.frame.size()));
+}
+void put(WireWriter& out, const LinkDone& message) {
+  out.put(message.frames);
 }
 
 LinkHello take_hello(WireReader& in) {
@@ -52,7 +68,16 @@ LinkHello take_hello(WireReader& in) {
   out.identity.model = in.take_text("hello.model", kMostText);
   out.identity.flags = in.take_text("hello.flags", kMostText);
   out.identity.device = in.take_text("hello.device", kMostText);
+  out.machine = in.take_text("hello.machine", kMostText);
   return out;
+}
+
+LinkCommand take_command(WireReader& in) {
+  const std::vector<uint8_t> frame =
+      in.take_list<uint8_t>("command.frame", static_cast<int64_t>(kPartBytes) + 1);
+  check(!frame.empty(), "group message", "command.frame is empty");
+  const auto bytes = std::as_bytes(std::span(frame));
+  return {.frame = {bytes.begin(), bytes.end()}};
 }
 
 LinkMessage take(Kind kind, WireReader& in) {
@@ -62,7 +87,7 @@ LinkMessage take(Kind kind, WireReader& in) {
     case Kind::hello:
       return take_hello(in);
     case Kind::welcome:
-      return LinkWelcome{};
+      return LinkWelcome{in.take_text("welcome.memory", kMostText)};
     case Kind::beat:
       return LinkBeat{};
     case Kind::loaded: {
@@ -75,9 +100,13 @@ LinkMessage take(Kind kind, WireReader& in) {
             int{code}, " is outside of 0 to ", static_cast<int>(Code::internal));
       return LinkFailed{static_cast<Code>(code), in.take_text("failed.why", kMostText)};
     }
+    case Kind::command:
+      return take_command(in);
+    case Kind::done:
+      return LinkDone{in.take<uint64_t>("done.frames")};
   }
   fail(Code::invalid_argument, "group message", "its kind ", static_cast<int>(kind),
-       " is outside of 0 to ", static_cast<int>(Kind::failed));
+       " is outside of 0 to ", static_cast<int>(Kind::done));
 }
 
 }  // namespace
@@ -105,8 +134,86 @@ std::pair<RankLink, RankLink> RankLink::pair() {
   return {RankLink(Descriptor(ends[0])), RankLink(Descriptor(ends[1]))};
 }
 
+struct RankLink::Stream {
+  std::mutex sending;
+  std::vector<std::byte> arrived;  // of messages that are not received yet
+};
+
+void RankLink::StreamEnd::operator()(Stream* stream) const {
+  delete stream;
+}
+
+RankLink RankLink::of_stream(Descriptor socket) {
+  RankLink out(std::move(socket));
+  out.stream_.reset(new Stream);
+  return out;
+}
+
+namespace {
+
+// The first message's bytes behind its length; nothing: not all of it is there.
+std::optional<size_t> first_message(const std::vector<std::byte>& arrived) {
+  uint32_t size = 0;
+  if (arrived.size() < sizeof size) return std::nullopt;
+  std::memcpy(&size, arrived.data(), sizeof size);
+  check(size >= 1 && size <= kMostStreamed, "group message", "its length ", size,
+        " is outside of 1 to ", kMostStreamed);
+  if (arrived.size() - sizeof size < size) return std::nullopt;
+  return size;
+}
+
+}  // namespace
+
+bool RankLink::send_on_stream(std::span<const std::byte> message, bool may_drop) const {
+  const auto size = static_cast<uint32_t>(message.size());
+  std::vector<std::byte> bytes(sizeof size + message.size());
+  std::memcpy(bytes.data(), &size, sizeof size);
+  std::memcpy(bytes.data() + sizeof size, message.data(), message.size());
+  std::unique_lock lock(stream_->sending, std::defer_lock);
+  // Whoever sends now gives a sign of life.
+  if (may_drop && !lock.try_lock()) return false;
+  if (!lock.owns_lock()) lock.lock();
+  const auto end = std::chrono::steady_clock::now() + kStreamPatience;
+  for (size_t sent = 0; sent < bytes.size();) {
+    const ssize_t now = ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent,
+                               MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (now > 0) sent += static_cast<size_t>(now);
+    if (now >= 0 || errno == EINTR) continue;
+    const bool full = errno == EAGAIN;
+    if (full && may_drop && sent == 0) return false;
+    if (!full || std::chrono::steady_clock::now() > end) {
+      close();  // half a message may be there
+      return false;
+    }
+    pollfd room{.fd = socket_.get(), .events = POLLOUT, .revents = 0};
+    poll(&room, 1, 250);
+  }
+  return true;
+}
+
+std::optional<LinkMessage> RankLink::receive_from_stream() const {
+  std::vector<std::byte>& arrived = stream_->arrived;
+  while (true) {
+    if (const std::optional<size_t> size = first_message(arrived)) {
+      const std::span message = std::span(arrived).subspan(sizeof(uint32_t), *size);
+      LinkMessage out = decode_link(message);
+      arrived.erase(arrived.begin(),
+                    arrived.begin() + static_cast<ptrdiff_t>(sizeof(uint32_t) + *size));
+      return out;
+    }
+    const size_t before = arrived.size();
+    arrived.resize(before + kMostBytes);
+    const ssize_t size = recv(socket_.get(), arrived.data() + before, kMostBytes, MSG_DONTWAIT);
+    const int error = errno;
+    arrived.resize(before + static_cast<size_t>(std::max<ssize_t>(size, 0)));
+    if (size < 0 && (error == EAGAIN || error == EINTR)) return std::nullopt;
+    if (size <= 0) fail(Code::device, kOp, "the other side has ended");
+  }
+}
+
 bool RankLink::send(const LinkMessage& message, std::span<const int> descriptors) const {
   std::vector<std::byte> bytes = encode_link(message);
+  if (stream_) return send_on_stream(bytes, std::holds_alternative<LinkBeat>(message));
   iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
   msghdr header{};
   header.msg_iov = &part;
@@ -127,6 +234,7 @@ bool RankLink::send(const LinkMessage& message, std::span<const int> descriptors
 }
 
 std::optional<LinkMessage> RankLink::receive(std::vector<Descriptor>* to) const {
+  if (stream_) return receive_from_stream();
   std::vector<std::byte> bytes(kMostBytes);
   iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
@@ -152,6 +260,7 @@ std::optional<LinkMessage> RankLink::receive(std::vector<Descriptor>* to) const 
 }
 
 bool RankLink::wait(std::chrono::milliseconds patience) const {
+  if (stream_ && first_message(stream_->arrived)) return true;
   pollfd wanted{.fd = socket_.get(), .events = POLLIN, .revents = 0};
   return poll(&wanted, 1, static_cast<int>(patience.count())) > 0;
 }
@@ -161,6 +270,10 @@ int RankLink::peer() const {
   socklen_t size = sizeof credentials;
   const bool known = getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0;
   return known ? credentials.pid : 0;
+}
+
+void RankLink::close() const {
+  shutdown(socket_.get(), SHUT_RDWR);
 }
 
 }  // namespace rbee::group

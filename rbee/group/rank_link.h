@@ -1,9 +1,11 @@
 #pragma once
 // The socket between the leader and another rank: agreement at the start, signs of life, and the
-// end. Commands take another way, see channel.h.
+// end. Ranks that the leader has started get their commands another way, see channel.h; others get
+// them here.
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,7 +18,7 @@
 namespace rbee::group {
 
 // Changes with every change of a message.
-inline constexpr int32_t kProtocol = 1;
+inline constexpr int32_t kProtocol = 2;
 
 // What must be the same on all ranks.
 struct Identity {
@@ -37,9 +39,14 @@ struct LinkModel {
 struct LinkHello {
   int32_t rank = 0;
   Identity identity;
+  std::string machine = {};  // see this_machine()
 };
-// The leader agrees. It comes with the descriptors of the channel and of what the group shares.
-struct LinkWelcome {};
+// The leader agrees. To a rank that it has started it comes with the descriptors of the channel and
+// of what the group shares.
+struct LinkWelcome {
+  std::string memory =
+      {};  // where others get what the group shares, see MemoryDoor; empty: nothing
+};
 // Something to show that the sender lives.
 struct LinkBeat {};
 // The rank has loaded its part.
@@ -52,35 +59,58 @@ struct LinkFailed {
   Code code = Code::internal;
   std::string why;
 };
-using LinkMessage =
-    std::variant<LinkModel, LinkHello, LinkWelcome, LinkBeat, LinkLoaded, LinkFailed>;
+// A frame of a command, see frame.h.
+struct LinkCommand {
+  std::vector<std::byte> frame;
+};
+// So many frames are done, since the start.
+struct LinkDone {
+  uint64_t frames = 0;
+};
+using LinkMessage = std::variant<LinkModel, LinkHello, LinkWelcome, LinkBeat, LinkLoaded,
+                                 LinkFailed, LinkCommand, LinkDone>;
 
 std::vector<std::byte> encode_link(const LinkMessage& message);
 // Throws invalid_argument.
 LinkMessage decode_link(std::span<const std::byte> message);
 
-// One end. send() may run beside the others.
+// One end. send() may run beside the others, and beside itself.
 class RankLink {
  public:
   RankLink() = default;
+  // A socket that keeps messages apart.
   explicit RankLink(Descriptor socket) : socket_(std::move(socket)) {}
   // The two ends of a new one. Throws io.
   static std::pair<RankLink, RankLink> pair();
+  // A connection that carries bytes, as TCP's: each message comes behind its length.
+  static RankLink of_stream(Descriptor socket);
 
   int descriptor() const { return socket_.get(); }
-  // Does not wait: a message for which the other side has no room is dropped, as is one after its
-  // end. False then.
+  // A message for which the other side has no room is dropped, as is one after its end: false then.
+  // On a stream only a beat is dropped; others wait for room, some seconds at most, after which the
+  // connection ends.
   bool send(const LinkMessage& message, std::span<const int> descriptors = {}) const;
   // A message that is there; nothing: none is. Puts its descriptors at the end of `to`, if given.
-  // Throws device if the other side has ended.
+  // Throws device if the other side has ended, and invalid_argument for what is no message.
   std::optional<LinkMessage> receive(std::vector<Descriptor>* to = nullptr) const;
   // Waits for a message or the end of the other side, at most `patience`. False: neither came.
   bool wait(std::chrono::milliseconds patience) const;
   // The process that made the other end; 0: unknown.
   int peer() const;
+  // Both sides find that the other has ended. Thread-safe.
+  void close() const;
 
  private:
+  struct Stream;
+  struct StreamEnd {
+    void operator()(Stream* stream) const;
+  };
+
+  bool send_on_stream(std::span<const std::byte> message, bool may_drop) const;
+  std::optional<LinkMessage> receive_from_stream() const;
+
   Descriptor socket_;
+  std::unique_ptr<Stream, StreamEnd> stream_;  // null: messages are kept apart
 };
 
 }  // namespace rbee::group

@@ -8,13 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "rbee/core/error.h"
-#include "rbee/group/place.h"
 
 namespace rbee::group {
 namespace {
@@ -29,13 +29,14 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return out;
 }
 
-std::vector<std::string> environment_with(std::string link) {
-  const std::string name = cat(kLinkVariable, "=");
+// variable: "NAME=value"
+std::vector<std::string> environment_with(const std::string& variable) {
+  const std::string_view name = std::string_view(variable).substr(0, variable.find('=') + 1);
   std::vector<std::string> out;
   for (char* const* at = environ; *at != nullptr; ++at) {
     if (!std::string_view(*at).starts_with(name)) out.emplace_back(*at);
   }
-  out.push_back(name + std::move(link));
+  out.push_back(variable);
   return out;
 }
 
@@ -43,7 +44,7 @@ std::vector<std::string> environment_with(std::string link) {
   fail(Code::io, "group", call, ": ", std::strerror(errno));
 }
 
-// After fork: only async-signal-safe calls.
+// After fork: only async-signal-safe calls. link: -1 for none.
 [[noreturn]] void become(const char* program, char* const* argv, char* const* envp, int link,
                          pid_t parent) {
   // Not SIGTERM, which a stopped process never handles.
@@ -55,12 +56,12 @@ std::vector<std::string> environment_with(std::string link) {
   const int input = open("/dev/null", O_RDONLY);
   if (link == kLinkDescriptor) {
     fcntl(link, F_SETFD, 0);
-  } else {
+  } else if (link >= 0) {
     dup2(link, kLinkDescriptor);
   }
   dup2(input, STDIN_FILENO);
   // No sockets: the child would hold clients' connections open.
-  syscall(SYS_close_range, kLinkDescriptor + 1, ~0U, 0);
+  syscall(SYS_close_range, kLinkDescriptor + (link >= 0 ? 1 : 0), ~0U, 0);
   execve(program, argv, envp);
   _Exit(127);
 }
@@ -69,12 +70,22 @@ std::vector<std::string> environment_with(std::string link) {
 
 RankProcess::RankProcess(const std::string& program, std::vector<std::string> arguments, int rank,
                          int ranks, RankLink link) {
-  std::vector<std::string> environment =
-      environment_with(cat(rank, '/', ranks, '/', kLinkDescriptor));
+  start(program, std::move(arguments),
+        cat(kLinkVariable, '=', rank, '/', ranks, '/', kLinkDescriptor), link.descriptor());
+}
+
+RankProcess::RankProcess(const std::string& program, std::vector<std::string> arguments,
+                         int local_rank) {
+  start(program, std::move(arguments), cat(kLocalVariable, '=', local_rank), -1);
+}
+
+void RankProcess::start(const std::string& program, std::vector<std::string> arguments,
+                        const std::string& variable, int link) {
+  std::vector<std::string> environment = environment_with(variable);
   const std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
   const pid_t parent = getpid();
   id_ = fork();
-  if (id_ == 0) become(program.c_str(), argv.data(), envp.data(), link.descriptor(), parent);
+  if (id_ == 0) become(program.c_str(), argv.data(), envp.data(), link, parent);
   if (id_ < 0) give_up("fork");
   const long descriptor = syscall(SYS_pidfd_open, id_, 0);
   if (descriptor < 0) {
@@ -118,6 +129,24 @@ std::optional<int> RankProcess::wait(std::chrono::milliseconds patience) {
   if (waitpid(id_, &status, WNOHANG) != id_) return std::nullopt;
   status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return status_;
+}
+
+Neighbours::Neighbours(const RankPlace& place, const std::vector<std::string>& arguments,
+                       const std::string& program) {
+  if (!place.starts_neighbours()) return;
+  for (int local = 1; local < place.local_ranks; ++local) {
+    all_.emplace_back(program, arguments, local);
+  }
+}
+
+Neighbours::~Neighbours() {
+  constexpr std::chrono::seconds kEndTime{3};
+  const auto end = std::chrono::steady_clock::now() + kEndTime;
+  for (RankProcess& each : all_) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        end - std::chrono::steady_clock::now());
+    each.wait(std::max(left, std::chrono::milliseconds(0)));
+  }
 }
 
 }  // namespace rbee::group

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rbee/group/place.h"
 #include "rbee/group/rank_link.h"
 
 namespace rbee::group {
@@ -20,6 +21,9 @@ class RankProcess {
   // run ends with status 127.
   RankProcess(const std::string& program, std::vector<std::string> arguments, int rank, int ranks,
               RankLink link);
+  // The same without a link, for a rank that meets the leader; local_rank: of this machine, by
+  // kLocalVariable.
+  RankProcess(const std::string& program, std::vector<std::string> arguments, int local_rank);
   RankProcess(RankProcess&& other) noexcept;
   RankProcess& operator=(RankProcess&&) = delete;
   ~RankProcess();  // kills it if it still runs, and waits for its end
@@ -32,9 +36,27 @@ class RankProcess {
   std::optional<int> wait(std::chrono::milliseconds patience);
 
  private:
+  void start(const std::string& program, std::vector<std::string> arguments,
+             const std::string& variable, int link);
+
   pid_t id_ = -1;
   Descriptor process_;  // a pidfd: readable when the process has ended
   std::optional<int> status_;
+};
+
+// The other ranks of this process's machine, where it starts them and they meet the leader. They
+// end by themselves when the group ends; those that do not within some seconds are killed.
+class Neighbours {
+ public:
+  // None where the place does not start any. Throws io.
+  Neighbours(const RankPlace& place, const std::vector<std::string>& arguments,
+             const std::string& program = "/proc/self/exe");
+  ~Neighbours();
+  Neighbours(const Neighbours&) = delete;
+  Neighbours& operator=(const Neighbours&) = delete;
+
+ private:
+  std::vector<RankProcess> all_;
 };
 
 }  // namespace rbee::group

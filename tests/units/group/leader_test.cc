@@ -108,7 +108,7 @@ TEST_F(Leader, RefusesRanksThatDiffer) {
   EXPECT_EQ(told("flags@2"),
             "group: rank 2 differs from the leader in its flags: \"g\", not \"f\"");
   EXPECT_EQ(told("protocol@2"),
-            "group: rank 2 differs from the leader in its protocol: \"99\", not \"1\"");
+            "group: rank 2 differs from the leader in its protocol: \"99\", not \"2\"");
 }
 
 TEST_F(Leader, TellsWhatARankCannotLoad) {

@@ -1,5 +1,9 @@
 // What ranks say to each other over their link, as bytes.
 #include <gmock/gmock.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <thread>
 
 #include "rbee/core/error.h"
 #include "rbee/group/rank_link.h"
@@ -22,7 +26,9 @@ std::string refusal(std::span<const std::byte> message) {
 
 TEST(LinkMessages, SurviveTheWay) {
   const Identity identity{.build = "0.1", .model = "two\ntensors", .flags = "", .device = "cpu"};
-  const LinkMessage hello = decode_link(encode_link(LinkHello{.rank = 3, .identity = identity}));
+  const LinkMessage hello =
+      decode_link(encode_link(LinkHello{.rank = 3, .identity = identity, .machine = "m:1"}));
+  EXPECT_EQ(std::get<LinkHello>(hello).machine, "m:1");
   EXPECT_EQ(std::get<LinkHello>(hello).rank, 3);
   EXPECT_EQ(std::get<LinkHello>(hello).identity, identity);
   EXPECT_EQ(std::get<LinkModel>(decode_link(encode_link(LinkModel{"/m"}))).path, "/m");
@@ -33,7 +39,11 @@ TEST(LinkMessages, SurviveTheWay) {
   EXPECT_EQ(std::get<LinkFailed>(failed).code, Code::not_found);
   EXPECT_EQ(std::get<LinkFailed>(failed).why, "why");
   EXPECT_TRUE(std::holds_alternative<LinkBeat>(decode_link(encode_link(LinkBeat{}))));
-  EXPECT_TRUE(std::holds_alternative<LinkWelcome>(decode_link(encode_link(LinkWelcome{}))));
+  const LinkMessage welcome = decode_link(encode_link(LinkWelcome{.memory = "door"}));
+  EXPECT_EQ(std::get<LinkWelcome>(welcome).memory, "door");
+  const std::vector<std::byte> frame(5, std::byte{9});
+  EXPECT_EQ(std::get<LinkCommand>(decode_link(encode_link(LinkCommand{frame}))).frame, frame);
+  EXPECT_EQ(std::get<LinkDone>(decode_link(encode_link(LinkDone{77}))).frames, 77U);
 }
 
 TEST(LinkMessages, ThatAreCutOrLongerAreRefused) {
@@ -48,7 +58,7 @@ TEST(LinkMessages, ThatAreCutOrLongerAreRefused) {
 }
 
 TEST(LinkMessages, ThatClaimTooMuchAreRefused) {
-  EXPECT_EQ(refusal(std::vector{std::byte{77}}), "group message: its kind 77 is outside of 0 to 5");
+  EXPECT_EQ(refusal(std::vector{std::byte{77}}), "group message: its kind 77 is outside of 0 to 7");
   WireWriter large;
   large.put(uint8_t{0});
   large.put(int64_t{1} << 40);
@@ -78,6 +88,46 @@ TEST(RankLink, DropsWhatTheOtherSideHasNoRoomFor) {
   EXPECT_GT(sent, 1);
   EXPECT_LT(sent, 100'000);
   EXPECT_TRUE(other.receive().has_value());
+}
+
+// Two ends of a connection that carries bytes.
+std::array<Descriptor, 2> stream() {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+TEST(RankLink, AStreamKeepsMessagesApart) {
+  auto [own, other] = stream();
+  const int raw = own.get();
+  const RankLink one = RankLink::of_stream(std::move(own));
+  const RankLink two = RankLink::of_stream(std::move(other));
+  EXPECT_TRUE(one.send(LinkDone{1}));
+  EXPECT_TRUE(one.send(LinkDone{2}));
+  EXPECT_EQ(std::get<LinkDone>(two.receive().value()).frames, 1U);
+  EXPECT_TRUE(two.wait(std::chrono::milliseconds(0)));  // also if the socket has no more
+  EXPECT_EQ(std::get<LinkDone>(two.receive().value()).frames, 2U);
+  EXPECT_FALSE(two.receive().has_value());
+  // Larger than the system's room, and byte by byte.
+  const LinkCommand large{.frame = std::vector<std::byte>(1'000'000, std::byte{3})};
+  std::thread sender([&] { EXPECT_TRUE(one.send(large)); });
+  std::optional<LinkMessage> message;
+  while (!message && two.wait(std::chrono::seconds(60))) message = two.receive();
+  sender.join();
+  EXPECT_EQ(std::get<LinkCommand>(message.value()).frame, large.frame);
+  for (const char byte : {'\1', '\0', '\0', '\0', '\3'}) {
+    EXPECT_FALSE(two.receive().has_value());
+    ASSERT_EQ(::send(raw, &byte, 1, 0), 1);
+  }
+  EXPECT_TRUE(std::holds_alternative<LinkBeat>(two.receive().value()));
+}
+
+TEST(RankLink, AStreamRefusesAMessageThatIsTooLong) {
+  auto [own, other] = stream();
+  const RankLink two = RankLink::of_stream(std::move(other));
+  const uint32_t size = 0x10000000;
+  ASSERT_EQ(::send(own.get(), &size, sizeof size, 0), 4);
+  EXPECT_THROW(two.receive(), Error);
 }
 
 TEST(RankLink, NoticesTheOtherSidesEnd) {

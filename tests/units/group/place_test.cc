@@ -251,6 +251,73 @@ TEST(Place, OfARankThatTheLeaderHasStarted) {
   });
 }
 
+TEST(Place, OfAliasesNeighboursAndTorchrunsAgent) {
+  const PlaceFlags two{.tensor_parallel_size = 2}, four{.tensor_parallel_size = 4};
+  const Environment set{
+      {"LWS_WORKER_INDEX", "1"}, {"LWS_GROUP_SIZE", "2"}, {"LWS_LEADER_ADDRESS", "lead"}};
+  Environment neighbour = set, beyond = set;
+  neighbour[kLocalVariable] = "1";
+  beyond[kLocalVariable] = "2";
+  const auto alias = [](std::string both) {
+    return PlaceFlags{
+        .tensor_parallel_size = 2, .nnodes = 2, .node_rank = 1, .dist_init_addr = std::move(both)};
+  };
+  PlaceFlags twice = alias("h:7");
+  twice.master_port = 8;
+  expect_all({
+      {"SGLang's name",
+       alias("10.0.0.1:5000"),
+       {},
+       "rank 1/2 node 1/2 local 0/1 leader 10.0.0.1:5000 by the leader"},
+      {"IPv6",
+       alias("[fd00::1]:5000"),
+       {},
+       "rank 1/2 node 1/2 local 0/1 leader fd00::1:5000 by the leader"},
+      {"no port", alias("h"), {}, "group: --dist-init-addr h is not ADDRESS:PORT"},
+      {"no address", alias(":5"), {}, "group: --dist-init-addr :5 is not ADDRESS:PORT"},
+      {"a bad port",
+       alias("h:0"),
+       {},
+       "group: --dist-init-addr is \"0\", not a number from 1 to 65535"},
+      {"both names",
+       twice,
+       {},
+       "group: --dist-init-addr h:7 and --master-addr or --master-port are both given"},
+      {"a neighbour", four, neighbour,
+       "rank 3/4 node 1/2 local 1/2 leader lead:29500 by LeaderWorkerSet"},
+      {"none such", four, beyond, "group: RBEE_GROUP_LOCAL is \"2\", not a number from 1 to 1"},
+      {"a neighbour of flags",
+       {.tensor_parallel_size = 4, .nnodes = 2, .node_rank = 0, .master_addr = "a"},
+       {{kLocalVariable, "1"}},
+       "rank 1/4 node 0/2 local 1/2 leader a:29500 by the leader"},
+      {"torchrun's agent has the port", two,
+       torchrun("1", "2", {{"MASTER_PORT", "5"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}}),
+       "rank 1/2 node 0/1 local 1/2 leader -:6 by torchrun"},
+      {"and has not", two,
+       torchrun("1", "2", {{"MASTER_PORT", "5"}, {"TORCHELASTIC_USE_AGENT_STORE", "False"}}),
+       "rank 1/2 node 0/1 local 1/2 leader -:5 by torchrun"},
+  });
+}
+
+TEST(Place, WhoMeetsTheLeader) {
+  const auto place = [](Environment environment, PlaceFlags flags) {
+    return find_place(flags, [&](std::string_view name) -> std::optional<std::string> {
+      const auto at = environment.find(name);
+      return at == environment.end() ? std::nullopt : std::optional(at->second);
+    });
+  };
+  const PlaceFlags two{.tensor_parallel_size = 2};
+  EXPECT_FALSE(place({}, two).meets());
+  EXPECT_FALSE(place({{kLinkVariable, "1/2/9"}}, two).meets());
+  EXPECT_TRUE(place(torchrun("1", "2"), two).meets());
+  EXPECT_FALSE(place(torchrun("0", "2"), two).starts_neighbours());
+  const PlaceFlags machines{
+      .tensor_parallel_size = 4, .nnodes = 2, .node_rank = 1, .master_addr = "a"};
+  EXPECT_TRUE(place({}, machines).starts_neighbours());
+  EXPECT_FALSE(place({{kLocalVariable, "1"}}, machines).starts_neighbours());
+  EXPECT_TRUE(place({{kLocalVariable, "1"}}, machines).meets());
+}
+
 TEST(Place, FirstHostsOfLists) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"a", "a"},          {"a,b", "a"},   {"a[1-3,7],b", "a1"}, {"n[001-120]-ib", "n001-ib"},

@@ -31,12 +31,26 @@ bool does(const std::string& all, const char* what, int rank) {
   return all == cat(what, "@", rank);
 }
 
-int run(const std::string& behaviour) {
-  const RankPlace place = own_place();
+// One that meets its leader: BEHAVIOUR RANK RANKS PORT SECRET.
+GroupMemberOptions met(std::span<char*> arguments) {
+  GroupMemberOptions out{.place = {.rank = std::stoi(arguments[2]),
+                                   .ranks = std::stoi(arguments[3]),
+                                   .port = std::stoi(arguments[4]),
+                                   .launcher = Launcher::torchrun},
+                         .on_lost = lost};
+  out.met = meet_leader({.port = out.place.port, .secret = arguments[5]}, {});
+  return out;
+}
+
+int run(const std::string& behaviour, std::span<char*> arguments) {
+  const bool meets = arguments.size() > 2;
+  GroupMemberOptions joining =
+      meets ? met(arguments) : GroupMemberOptions{.place = own_place(), .on_lost = lost};
+  const RankPlace place = joining.place;
   const int rank = place.rank;
   if (does(behaviour, "exit", rank)) return 7;
   if (does(behaviour, "stop", rank)) raise(SIGSTOP);
-  GroupMember member({.place = place, .on_lost = lost});
+  GroupMember member(std::move(joining));
   const std::string path = member.model();
   Identity identity{.build = "b", .model = path, .flags = "f", .device = "cpu"};
   if (does(behaviour, "build", rank)) identity.build = "other";
@@ -75,7 +89,7 @@ int run(const std::string& behaviour) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc > 1 ? argv[1] : "");
+    return run(argc > 1 ? argv[1] : "", std::span(argv, static_cast<size_t>(argc)));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 3;

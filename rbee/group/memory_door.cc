@@ -1,0 +1,107 @@
+#include "rbee/group/memory_door.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "rbee/core/hex.h"
+#include "rbee/core/input_file.h"
+#include "rbee/group/handshake.h"
+
+namespace rbee::group {
+namespace {
+
+constexpr const char* kOp = "group";
+
+[[noreturn]] void give_up(const char* call) {
+  fail(Code::io, kOp, call, ": ", std::strerror(errno));
+}
+
+// A name that is no file: it ends with its last socket.
+std::pair<sockaddr_un, socklen_t> abstract_address(const std::string& name) {
+  sockaddr_un out{};
+  check(!name.empty() && name.size() < sizeof out.sun_path - 1, kOp, "the name of the memory has ",
+        name.size(), " bytes");
+  out.sun_family = AF_UNIX;
+  std::memcpy(out.sun_path + 1, name.data(), name.size());
+  return {out, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())};
+}
+
+Descriptor unix_socket() {
+  Descriptor out(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (out.get() < 0) give_up("socket");
+  return out;
+}
+
+}  // namespace
+
+std::string this_machine() {
+  std::string boot = read_file("/proc/sys/kernel/random/boot_id");
+  while (!boot.empty() && boot.back() == '\n') boot.pop_back();
+  struct stat network{};
+  if (stat("/proc/self/ns/net", &network) != 0) give_up("/proc/self/ns/net");
+  return cat(boot, "/net:", network.st_ino);
+}
+
+Descriptor process_of(int id) {
+  return Descriptor(id > 0 ? static_cast<int>(syscall(SYS_pidfd_open, id, 0)) : -1);
+}
+
+void end_process(const Descriptor& process) {
+  if (process.get() >= 0) syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
+}
+
+MemoryDoor::MemoryDoor(const std::vector<int>& descriptors) : listener_(unix_socket()) {
+  const Nonce random = new_nonce();
+  name_ =
+      cat("rbee-group-", hex(std::span(reinterpret_cast<const unsigned char*>(random.data()), 16)));
+  const auto [address, size] = abstract_address(name_);
+  if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
+    give_up("bind");
+  }
+  if (listen(listener_.get(), SOMAXCONN) != 0) give_up("listen");
+  for (const int each : descriptors) {
+    descriptors_.emplace_back(fcntl(each, F_DUPFD_CLOEXEC, 0));
+    if (descriptors_.back().get() < 0) give_up("F_DUPFD_CLOEXEC");
+  }
+}
+
+Descriptor MemoryDoor::answer() const {
+  Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (socket.get() < 0) return {};
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return {};
+  if (peer.uid != geteuid()) return {};
+  std::vector<int> numbers;
+  for (const Descriptor& each : descriptors_) numbers.push_back(each.get());
+  RankLink(std::move(socket)).send(LinkWelcome{}, numbers);
+  return process_of(peer.pid);
+}
+
+FromDoor fetch_memory(const std::string& name, std::chrono::milliseconds patience) {
+  const auto [address, size] = abstract_address(name);
+  Descriptor socket = unix_socket();
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
+    give_up("connect to the leader's memory");
+  }
+  const RankLink link(std::move(socket));
+  FromDoor out;
+  const bool there = link.wait(patience) && link.receive(&out.descriptors);
+  if (!there || out.descriptors.empty()) {
+    fail(Code::device, kOp, "the leader has given no shared memory within ", patience.count(),
+         " ms: ranks of one machine must be of one user");
+  }
+  out.leader = process_of(link.peer());
+  return out;
+}
+
+}  // namespace rbee::group
