@@ -58,7 +58,7 @@ MAY_INCLUDE = {
 EXTERNAL_ONLY_IN = {
     "boost/": ["server/front", "server/http", "tests", "cli", "workers"],
     "curl/": ["rbee/hub"],
-    "openssl/": ["rbee/group", "rbee/hub", "server", "tests", "workers"],
+    "openssl/": ["rbee/engine/text/step", "rbee/group", "rbee/hub", "server", "tests", "workers"],
     "CLI/": ["workers", "cli", "tools", "tests", "bench"],
     "spdlog/": ["workers", "cli"],
     "pcre2": ["rbee/text"],

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "rbee/core/log.h"
+#include "rbee/engine/api/kv_events.h"
 #include "rbee/engine/common/device_watch.h"
 #include "rbee/engine/text/draft/drafter.h"
 #include "rbee/engine/text/form/mask_turns.h"
@@ -45,6 +46,8 @@ class LlmEngine final : public TextEngine {
         constraints_(*text_.tokenizer, text_.end_tokens, known_tokens(),
                      options.grammar_cache_bytes),
         options_(resolve(text_, draft ? &*draft : nullptr, options)),
+        kv_events_(make_event_log(options_)),
+        block_events_(options_.kv_event_seed),
         stepper_(*text_.model, *text_.device, stepping(options_, text_)),
         loras_(*text_.model, options_.loras, text_.group.get()),
         drafter_(stepper_.pool(), make_draft(std::move(draft))),
@@ -62,6 +65,7 @@ class LlmEngine final : public TextEngine {
       text_.info.weight_bytes += helper->info().weight_bytes;
     }
     note_blocks(stepper_.pool(), stats_);
+    if (kv_events_) stepper_.pool().use_events(block_events_);
     prepare();
     thread_ = std::thread([this] { loop(); });
   }
@@ -69,6 +73,7 @@ class LlmEngine final : public TextEngine {
   ~LlmEngine() override { stop(); }
 
   const ModelInfo& model() const override { return text_.info; }
+  std::shared_ptr<const KvEventLog> kv_events() const override { return kv_events_; }
 
   void submit(TextRequest request, std::shared_ptr<EventSink> sink) override {
     validate(request);
@@ -166,6 +171,7 @@ class LlmEngine final : public TextEngine {
     }
     const std::scoped_lock lock(join_mutex_);
     if (thread_.joinable()) thread_.join();
+    if (kv_events_) kv_events_->close();
   }
 
  private:
@@ -493,6 +499,7 @@ class LlmEngine final : public TextEngine {
   }
 
   void note_scheduler() {
+    if (kv_events_) kv_events_->add(block_events_.take());
     const SchedulerCounts& counts = scheduler_.counts();
     const std::scoped_lock lock(mutex_);
     stats_.pictures = pictures_ ? static_cast<uint64_t>(pictures_->encoded()) : 0;
@@ -553,6 +560,8 @@ class LlmEngine final : public TextEngine {
   TextModel text_;
   ConstraintCompiler constraints_;
   const LlmOptions options_;
+  const std::shared_ptr<KvEventLog> kv_events_;  // null: nobody asked for events
+  BlockEvents block_events_;                     // engine thread only
   Stepper stepper_;
   LoraCache loras_;
   Drafter drafter_;                       // engine thread only

@@ -46,6 +46,10 @@ struct LlmOptions {
   bool kv_offload = true;         // false: a GPU's cache is in host memory
   // Host memory for blocks that the KV cache gives up, of all ranks. 0: none.
   int64_t host_cache_bytes = 0;
+  // Batches of KV events that are kept for readers (TextEngine::kv_events()). 0: there are none.
+  int64_t kv_event_batches = 0;
+  // See BlockEvents.
+  std::string kv_event_seed = "0";
 };
 
 // Takes the model over and starts the engine's thread. draft: the draft model; without one, draft

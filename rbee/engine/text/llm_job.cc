@@ -82,6 +82,7 @@ LlmJob::LlmJob(TextRequest request, std::shared_ptr<EventSink> sink, KvBlockPool
   allow_listed();
   for (const TakenLora& taken : lora_) sequence.lora.push_back({taken.adapter->slot, taken.scale});
   sequence.kv.set_mark(cache_mark(lora_, request_.cache_salt));
+  sequence.kv.set_scope({.lora = names_of(lora_), .salt = request_.cache_salt});
   if (options.grammar) {
     constrained_.emplace(std::move(options.grammar));
     held = true;

@@ -129,6 +129,8 @@ LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions opt
   check(options.cache_tokens >= context && options.cache_tokens <= most, "cache_tokens",
         options.cache_tokens, " is outside of ", context, " (the context) to ", most);
   check_host_cache(options, text);
+  check(options.kv_event_batches >= 0, "kv_event_batches", options.kv_event_batches,
+        " is negative");
   warn_of_memory(options.cache_tokens *
                      (text.device->host_accessible() ? bytes.all() : bytes.host) +
                  options.host_cache_bytes);
@@ -144,6 +146,11 @@ int64_t cache_bytes(const Stepper& stepper, const TextModel& text) {
 
 int64_t host_cache_bytes(const LlmOptions& options, const TextModel& text) {
   return host_blocks(options, text) * block_bytes_of_ranks(options, text);
+}
+
+std::shared_ptr<KvEventLog> make_event_log(const LlmOptions& options) {
+  if (options.kv_event_batches == 0) return nullptr;
+  return std::make_shared<KvEventLog>(static_cast<size_t>(options.kv_event_batches));
 }
 
 void note_blocks(const KvBlockPool& pool, EngineStats& stats) {

@@ -1,7 +1,10 @@
 #pragma once
 // Fills in an engine's options and makes those of its parts from them.
 
+#include <memory>
+
 #include "backends/api/device.h"
+#include "rbee/engine/api/kv_events.h"
 #include "rbee/engine/text/llm_engine.h"
 #include "rbee/engine/text/scheduler.h"
 #include "rbee/engine/text/step/stepper.h"
@@ -17,6 +20,8 @@ StepperOptions stepping(const LlmOptions& options, const TextModel& text);
 int64_t cache_bytes(const Stepper& stepper, const TextModel& text);
 // Bytes of the host cache of all ranks; 0 without one.
 int64_t host_cache_bytes(const LlmOptions& options, const TextModel& text);
+// Null without events.
+std::shared_ptr<KvEventLog> make_event_log(const LlmOptions& options);
 // Fills in the figures of the cache.
 void note_blocks(const KvBlockPool& pool, EngineStats& stats);
 // Fills in the figures of the model's group, if there is one.

@@ -130,4 +130,15 @@ std::vector<int32_t> cache_mark(std::span<const TakenLora> adapters, std::string
   return out;
 }
 
+std::string names_of(std::span<const TakenLora> adapters) {
+  if (adapters.size() == 1 && adapters[0].scale == adapters[0].adapter->info.scale) {
+    return adapters[0].adapter->info.name;
+  }
+  std::string out;
+  for (const TakenLora& taken : adapters) {
+    out += cat(out.empty() ? "" : "+", taken.adapter->info.name, ":", taken.scale);
+  }
+  return out;
+}
+
 }  // namespace rbee::engine

@@ -79,5 +79,7 @@ class LoraCache {
 // Empty without both; else numbers that are no token, then each adapter's number and scale, or the
 // salt's bytes.
 std::vector<int32_t> cache_mark(std::span<const TakenLora> adapters, std::string_view salt);
+// For people and other programs: "one", or "one:0.5+two:1" for several or other scales than theirs.
+std::string names_of(std::span<const TakenLora> adapters);
 
 }  // namespace rbee::engine

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <numeric>
 #include <set>
+#include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -316,6 +319,116 @@ TEST_F(HostCache, NothingComesBackForATextThatHasNoRoom) {
   EXPECT_EQ(table.adopt(text(100)), 0);
   EXPECT_TRUE(table.ready());
   EXPECT_EQ(pool.host_counts().loaded, 0u);
+}
+
+std::string hex(const BlockHash& hash) {
+  std::string out;
+  for (const uint8_t byte : hash) {
+    for (const int digit : {byte >> 4, byte & 15}) out += "0123456789abcdef"[digit];
+  }
+  return out;
+}
+
+// Expected by Python: sha256(cbor2.dumps((before, tokens, extra), canonical=True)) with cbor2,
+// where `before` of the first block is sha256(cbor2.dumps("0")), as vLLM does.
+TEST(KvEvents, HashesAreThoseOfVllm) {
+  const BlockEvents events("0");
+  const std::vector<int32_t> one{1, 2, 300, 70000}, two{5, 6, 7, 8};
+  const BlockNamePtr first = events.name(nullptr, one, {});
+  EXPECT_EQ(hex(first->hash), "0bd7b58f2ebe08691f697f880e09dffc2d55c4f30d92bec1101e1ec2751812af");
+  EXPECT_EQ(first->parent, std::nullopt);
+  const BlockNamePtr second = events.name(first.get(), two, {});
+  EXPECT_EQ(hex(second->hash), "a4490e66739d4735ae853700e3e29653ba88bce40957cd6fb6852d4786f8d394");
+  EXPECT_EQ(second->parent, first->hash);
+  const TextScope scope{.lora = "ada", .salt = "salt"};
+  const BlockNamePtr other = events.name(nullptr, one, scope);
+  EXPECT_EQ(hex(other->hash), "00bf531651926da60d92c6376fc39acb6353baaca9e3bc9412bc2ea559934382");
+  EXPECT_EQ(hex(events.name(other.get(), two, scope)->hash),
+            "d7fee15b9765b8b0ab508ae8dee1f3382ce8b2ee8f9fd914d92732092182f8e6");
+  EXPECT_NE(BlockEvents("1").name(nullptr, one, {})->hash, first->hash);
+}
+
+TEST(KvEvents, TellOfTextsThatComeAndGo) {
+  KvBlockPool pool(3, 2);
+  BlockEvents events("0");
+  pool.use_events(events);
+  KvTable table(pool);
+  table.set_mark({-2, 'x'});
+  table.set_scope({.lora = "", .salt = "x"});
+  fill(table, {1, 2, 3, 4, 5});
+  std::vector<KvEvent> told = events.take();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].kind, KvEvent::Kind::stored);
+  EXPECT_EQ(told[0].medium, KvMedium::device);
+  EXPECT_EQ(told[0].parent, std::nullopt);
+  EXPECT_EQ(told[0].tokens, (std::vector<int32_t>{1, 2, 3, 4}));  // without the mark
+  EXPECT_EQ(told[0].block_size, 2);
+  ASSERT_EQ(told[0].hashes.size(), 2u);
+  const std::vector<BlockHash> hashes = told[0].hashes;
+  table.release();
+  EXPECT_TRUE(events.take().empty());
+  KvTable same(pool);
+  same.set_mark({-2, 'x'});
+  EXPECT_EQ(same.adopt(std::vector<int32_t>{1, 2, 3, 4, 9}), 4);
+  EXPECT_TRUE(events.take().empty());
+  same.release();
+  KvTable taker(pool);
+  ASSERT_TRUE(taker.reserve(6));
+  told = events.take();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].kind, KvEvent::Kind::removed);
+  EXPECT_EQ(told[0].hashes, (std::vector<BlockHash>{hashes[1], hashes[0]}));
+}
+
+TEST(KvEvents, TextsWithPicturesHaveNoNames) {
+  KvBlockPool pool(4, 2);
+  BlockEvents events("0");
+  pool.use_events(events);
+  KvTable table(pool);
+  fill(table, {1, 2, -7, -7, 3, 4});
+  const std::vector<KvEvent> told = events.take();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].tokens, (std::vector<int32_t>{1, 2}));
+}
+
+TEST_F(HostCache, EventsTellOfBothPlaces) {
+  BlockEvents events("0");
+  pool.use_events(events);
+  std::map<BlockHash, std::set<KvMedium>> places;
+  for (const int32_t first : {100, 200, 300, 100, 100, 300, 200}) {
+    run(first);
+    for (const KvEvent& event : events.take()) {
+      for (const BlockHash& hash : event.hashes) {
+        if (event.kind == KvEvent::Kind::stored) {
+          EXPECT_TRUE(places[hash].insert(event.medium).second);
+        } else {
+          EXPECT_EQ(places[hash].erase(event.medium), 1u);
+        }
+      }
+    }
+    int64_t in_host = 0;
+    for (const auto& [hash, media] : places) in_host += media.contains(KvMedium::host) ? 1 : 0;
+    EXPECT_EQ(in_host, pool.host_kept());
+  }
+}
+
+TEST(KvEventLog, KeepsTheLastBatchesForEachReader) {
+  KvEventLog log(2);
+  log.add({});
+  EXPECT_EQ(log.end(), 0u);
+  for (int i = 0; i < 3; ++i) log.add({{.hashes = {BlockHash{static_cast<uint8_t>(i)}}}});
+  const auto all = log.from(0, 9);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0]->sequence, 1u);
+  EXPECT_EQ(all[1]->events[0].hashes[0][0], 2);
+  EXPECT_EQ(log.from(2, 9).size(), 1u);
+  EXPECT_EQ(log.from(1, 1).size(), 1u);
+  EXPECT_TRUE(log.from(3, 9).empty());
+  EXPECT_TRUE(log.from(UINT64_MAX, 9).empty());
+  std::thread reader([&] { log.wait(3, std::chrono::minutes(1)); });
+  log.close();
+  reader.join();
+  EXPECT_TRUE(log.closed());
 }
 
 }  // namespace

@@ -48,6 +48,27 @@ int32_t KvBlockPool::take(CopyTime time) {
   return index;
 }
 
+BlockNamePtr KvBlockPool::name_of(const BlockNamePtr* before, std::span<const int32_t> tokens,
+                                  const TextScope& scope) const {
+  const bool after_unnamed = before != nullptr && *before == nullptr;
+  // Numbers of pictures mean nothing to others.
+  const bool pictures = std::ranges::any_of(tokens, [](int32_t token) { return token < 0; });
+  if (events_ == nullptr || after_unnamed || pictures) return nullptr;
+  return events_->name(before == nullptr ? nullptr : before->get(), tokens, scope);
+}
+
+void KvBlockPool::tell_stored(const Texts::value_type& text, KvMedium medium) {
+  const auto& [key, known] = text;
+  if (known.name == nullptr) return;
+  // Of a text's first block, a table's mark comes before the tokens.
+  const std::span<const int32_t> tokens(key.tokens);
+  events_->stored(*known.name, medium, tokens.last(static_cast<size_t>(block_size_)));
+}
+
+void KvBlockPool::tell_removed(const Known& known, KvMedium medium) {
+  if (known.name != nullptr) events_->removed(*known.name, medium);
+}
+
 void KvBlockPool::refer(int32_t index) {
   Block& block = blocks_[static_cast<size_t>(index)];
   if (block.references++ == 0) kept_.erase(block.kept);
@@ -117,6 +138,7 @@ int64_t KvTable::adopt(std::span<const int32_t> tokens) {
     }
     blocks_.push_back(known.block);
     node_ = known.node;
+    name_ = known.name;
   }
   published_ = blocks_.size();
   return std::ssize(blocks_) * pool_->block_size_;
@@ -126,18 +148,25 @@ void KvTable::publish(std::span<const int32_t> tokens) {
   std::vector<int32_t> room;
   const auto size = static_cast<size_t>(pool_->block_size_);
   for (; published_ < blocks_.size() && (published_ + 1) * size <= tokens.size(); ++published_) {
-    const std::span<const int32_t> held =
-        key(published_, tokens.subspan(published_ * size, size), room);
+    const std::span<const int32_t> own = tokens.subspan(published_ * size, size);
+    const std::span<const int32_t> held = key(published_, own, room);
     const int32_t index = blocks_[published_];
     const auto [known, added] = pool_->texts_.try_emplace(
         {node_, {held.begin(), held.end()}}, KvBlockPool::Known{.node = pool_->last_node_ + 1});
-    if (added) ++pool_->last_node_;
-    if (known->second.block == KvBlockPool::kNone) known->second.block = index;
+    if (added) {
+      ++pool_->last_node_;
+      known->second.name = pool_->name_of(published_ == 0 ? nullptr : &name_, own, scope_);
+    }
+    if (known->second.block == KvBlockPool::kNone) {
+      known->second.block = index;
+      pool_->tell_stored(*known, KvMedium::device);
+    }
     if (known->second.block == index) {
       pool_->blocks_[static_cast<size_t>(index)].text = &known->first;
     }
     // If another block holds this text already, the rest continues from that one.
     node_ = known->second.node;
+    name_ = known->second.name;
   }
 }
 
@@ -178,6 +207,7 @@ void KvTable::release() {
   published_ = 0;
   noted_ = 0;
   node_ = 0;
+  name_ = nullptr;
 }
 
 int32_t KvTable::slot(int64_t position) const {

@@ -14,6 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "rbee/engine/text/step/block_events.h"
+
 namespace rbee::engine {
 
 // Keys and values of a block that go to a slot in host memory, or come from there.
@@ -71,6 +73,8 @@ class KvBlockPool {
   const HostCacheCounts& host_counts() const { return host_counts_; }
   // Begins at most `most` copies that wait; those of the call before are done from now on.
   void copy_some(size_t most);
+  // From now on, tells of texts that come and go. events must outlive the pool's use.
+  void use_events(BlockEvents& events) { events_ = &events; }
   bool copies_wait() const { return !queued_.empty() || !begun_.empty(); }
 
  private:
@@ -106,6 +110,7 @@ class KvBlockPool {
     uint64_t node;
     int32_t block = kNone;
     int32_t slot = kNone;
+    BlockNamePtr name = nullptr;  // null: events do not tell of it
   };
   using Texts = std::unordered_map<Text, Known, Hash, Equal>;
   struct Block {
@@ -132,6 +137,11 @@ class KvBlockPool {
   void load(Texts::value_type& text);
   void queue(const BlockCopy& copy);
   void finish_copies();
+  // The name of a text's next block; before: what is known of the text, null: it begins.
+  BlockNamePtr name_of(const BlockNamePtr* before, std::span<const int32_t> tokens,
+                       const TextScope& scope) const;
+  void tell_stored(const Texts::value_type& text, KvMedium medium);
+  void tell_removed(const Known& known, KvMedium medium);
 
   std::vector<Block> blocks_;
   std::vector<int32_t> free_;
@@ -147,6 +157,8 @@ class KvBlockPool {
   std::deque<BlockCopy> queued_;
   std::vector<BlockCopy> begun_;  // under way
   HostCacheCounts host_counts_;
+
+  BlockEvents* events_ = nullptr;  // null: nobody listens
 };
 
 // The blocks of one sequence, in order; the destructor gives them back. The pool must outlive it.
@@ -160,6 +172,8 @@ class KvTable {
   // Numbers for what else the keys depend on, such as adapters: only tables with the same mark
   // share blocks. Call it first. No mark may be the start of a text.
   void set_mark(std::vector<int32_t> mark) { mark_ = std::move(mark); }
+  // The same for people and other programs, for events.
+  void set_scope(TextScope scope) { scope_ = std::move(scope); }
   // Of a table without blocks: takes the cached blocks of the first `tokens`, at most all but the
   // last token. Returns how many tokens they hold. Blocks in host memory count if the pool has room
   // for all tokens; they are copied back later, see ready().
@@ -191,10 +205,12 @@ class KvTable {
 
   KvBlockPool* pool_;
   std::vector<int32_t> mark_;
+  TextScope scope_;
   std::vector<int32_t> blocks_;
   size_t published_ = 0;  // leading blocks that publish() has done
   size_t noted_ = 0;      // leading blocks that note_draft() has done
   uint64_t node_ = 0;     // of the text that these blocks hold
+  BlockNamePtr name_;     // of the same
 };
 
 }  // namespace rbee::engine

@@ -27,6 +27,7 @@ void KvBlockPool::give_up_text(int32_t index, CopyTime time) {
   block.text = nullptr;
   Known& known = text->second;
   known.block = kNone;
+  tell_removed(known, KvMedium::device);
   if (known.slot != kNone) {  // it was copied before
     pin(known.slot);
     unpin(known.slot);
@@ -39,6 +40,7 @@ void KvBlockPool::give_up_text(int32_t index, CopyTime time) {
   }
   slots_[static_cast<size_t>(known.slot)] = {.text = &text->first, .pins = 1, .used = {}};
   ++host_counts_.stored;
+  tell_stored(*text, KvMedium::host);
   const BlockCopy copy{.block = index, .slot = known.slot, .to_host = true};
   if (time == CopyTime::now) {
     copier_->copy({&copy, 1});
@@ -59,6 +61,7 @@ int32_t KvBlockPool::take_slot() {
   used_.pop_front();
   const auto text = texts_.find(*slots_[static_cast<size_t>(index)].text);
   text->second.slot = kNone;
+  tell_removed(text->second, KvMedium::host);
   if (text->second.block == kNone) texts_.erase(text);
   ++host_counts_.dropped;
   return index;
@@ -79,6 +82,7 @@ void KvBlockPool::load(Texts::value_type& text) {
   known.block = take(CopyTime::later);
   blocks_[static_cast<size_t>(known.block)].text = &key;
   ++host_counts_.loaded;
+  tell_stored(text, KvMedium::device);
   queue({.block = known.block, .slot = known.slot, .to_host = false});
 }
 
