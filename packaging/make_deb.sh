@@ -94,6 +94,7 @@ Priority: optional
 Installed-Size: $(installed_size)
 Depends: passwd, $(depends "$root/usr/bin/rbee")
 Recommends: ca-certificates
+Suggests: libzmq5
 Provides: $1
 Conflicts: $1
 Replaces: $1

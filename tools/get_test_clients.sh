@@ -12,6 +12,6 @@ folder=${1:-$root/build/clients}
 "$folder/bin/pip" install --quiet uv
 "$folder/bin/uv" pip install --quiet --python "$folder/bin/python" playwright==1.60.0 axe-playwright-python \
   openai anthropic cohere helm-python-sdk kubernetes-validate pyyaml schemathesis opentelemetry-semantic-conventions "ray[serve]" \
-  ollama langchain-ollama litellm llama-index-llms-ollama
+  pyzmq msgpack ollama langchain-ollama litellm llama-index-llms-ollama
 echo "$folder: $("$folder/bin/pip" list --format freeze | grep -E '^(playwright|openai|anthropic)==' | xargs)"
 command -v chromium >/dev/null || echo "chromium is not installed: the tests of the pages are skipped"

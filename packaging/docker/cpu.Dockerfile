@@ -10,7 +10,7 @@ RUN SOURCE_DATE_EPOCH=0 bash packaging/make_deb.sh build/cpu /packages
 
 FROM debian:12-slim
 RUN --mount=type=bind,from=build,source=/packages,target=/packages \
-    apt-get update && apt-get install -y --no-install-recommends ca-certificates /packages/*.deb \
+    apt-get update && apt-get install -y --no-install-recommends ca-certificates libzmq5 /packages/*.deb \
  && rm -rf /var/lib/apt/lists/*
 USER 65532:65532
 EXPOSE 8080

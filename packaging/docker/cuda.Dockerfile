@@ -18,7 +18,7 @@ RUN SOURCE_DATE_EPOCH=0 bash packaging/make_deb.sh build/cuda /packages \
 
 FROM debian:12-slim
 RUN --mount=type=bind,from=build,source=/packages,target=/packages \
-    apt-get update && apt-get install -y --no-install-recommends ca-certificates /packages/*.deb \
+    apt-get update && apt-get install -y --no-install-recommends ca-certificates libzmq5 /packages/*.deb \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=build /libraries/ /usr/lib/x86_64-linux-gnu/
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility

@@ -14,7 +14,7 @@ RUN SOURCE_DATE_EPOCH=0 bash packaging/make_packages.sh --rocm ${ARCHS:+"-DRBEE_
 FROM ubuntu:26.04
 RUN --mount=type=bind,from=build,source=/packages,target=/packages \
     apt-get update \
- && apt-get install -y --no-install-recommends ca-certificates /packages/*.deb libamdhip64-7 \
+ && apt-get install -y --no-install-recommends ca-certificates libzmq5 /packages/*.deb libamdhip64-7 \
  && rm -rf /var/lib/apt/lists/*
 USER 65532:65532
 EXPOSE 8080

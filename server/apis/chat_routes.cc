@@ -35,6 +35,7 @@ Router chat_routes(LlmService& service, std::function<void()> shutdown,
   for (const ChatRoute& route : chat_route_list()) router.add(route, service);
   for (const ChatRoute& route : embedding_refusals()) router.add(route, service);
   for (const ChatRoute& route : ollama_embedding_refusals()) router.add(route, service);
+  if (options.kv_events) add_kv_event_route(router, service, options.kv_events);
   if (options.lora_loading) {
     for (const ChatRoute& route : lora_loading_routes()) router.add(route, service);
   }

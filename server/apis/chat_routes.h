@@ -2,8 +2,10 @@
 // The paths of a chat worker (docs/reference/http-api.md).
 
 #include <functional>
+#include <memory>
 #include <vector>
 
+#include "rbee/engine/api/kv_events.h"
 #include "server/http/router.h"
 #include "server/llm/service.h"
 
@@ -11,6 +13,8 @@ namespace rbee::server {
 
 struct ChatRouteOptions {
   bool lora_loading = false;  // clients may load adapters
+  // Events for GET /kv-events; null: no such path.
+  std::shared_ptr<const engine::KvEventLog> kv_events = nullptr;
 };
 
 // A chat worker's own routes, without those that only refuse.

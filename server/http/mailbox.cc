@@ -93,6 +93,13 @@ void EventQueue::close() {
   wake_locked();
 }
 
+size_t EventQueue::waiting_bytes() {
+  const std::lock_guard lock(mutex_);
+  size_t out = 0;
+  for (const std::string& text : pending_) out += text.size();
+  return out - taken_;
+}
+
 EventQueue::Piece EventQueue::take(size_t max_bytes) {
   const std::lock_guard lock(mutex_);
   Piece piece;

@@ -67,6 +67,8 @@ class EventQueue : public Mailbox {
   // Adds whole events in wire form, each with its end. Ignored after close().
   void push_text(std::string_view events);
   void close();
+  // Bytes that the connection has not taken.
+  size_t waiting_bytes();
   // As close(), but the connection breaks off, so that the client sees an improper end.
   void fail();
 

@@ -111,6 +111,28 @@ TEST(ChatClients, OpenAisOwnPythonClient) {
   run_client(worker, "openai_chat_client.py");
 }
 
+TEST(ChatClients, ARoutersIndexOfTheCache) {
+  const test::ModelFolder model(test::data_folder());
+  const fs::path sockets = fs::temp_directory_path() / cat("rbee-kv-", getpid());
+  fs::create_directory(sockets);
+  const std::string events = "ipc://" + (sockets / "events").string();
+  const std::string replay = "ipc://" + (sockets / "replay").string();
+  const json config = {{"enable_kv_cache_events", true},
+                       {"publisher", "zmq"},
+                       {"endpoint", events},
+                       {"replay_endpoint", replay},
+                       {"topic", "kv"}};
+  {
+    Process worker(LLM_WORKER,
+                   {"--model", model.path().string(), "--port", "0", "--threads", "1", "--context",
+                    "256", "--cache-tokens", "256", "--max-running", "1", "--host-cache-gib",
+                    "0.00006", "--kv-events-config", config.dump()},
+                   {"PYTHONHASHSEED=7"});
+    run_client(worker, "kv_events_client.py", {events, replay});
+  }
+  fs::remove_all(sockets);
+}
+
 // A tiny random model whose template opens its reasoning.
 class ThinkingFolder {
  public:

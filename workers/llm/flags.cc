@@ -21,6 +21,24 @@ struct Tolerated {
   bool local_mode = false;
 };
 
+// The hash that vLLM offers too and other programs can make.
+constexpr const char* kBlockHash = "sha256_cbor";
+
+void add_kv_event_flags(CLI::App& app, Flags& flags) {
+  const auto read = [&flags](const std::string& json) {
+    try {
+      flags.kv_events = parse_kv_events_config(json);
+    } catch (const Error& error) {
+      throw CLI::ValidationError(error.what());
+    }
+  };
+  app.add_option_function<std::string>(
+      "--kv-events-config", read,
+      "JSON as vLLM's: tell routers which texts the cache holds, with GET /kv-events and ZeroMQ");
+  app.add_option("--prefix-caching-hash-algo", "How those events name texts; sha256_cbor alone")
+      ->check(CLI::IsMember({kBlockHash}));
+}
+
 void add_batching_flags(CLI::App& app, Flags& flags) {
   app.add_option("--max-running", flags.max_running, "Requests answered at the same time")
       ->check(CLI::Range(1, 1024))
@@ -42,6 +60,7 @@ void add_batching_flags(CLI::App& app, Flags& flags) {
   app.add_option("--host-cache-gib", flags.host_cache_gib,
                  "GiB of host memory for texts that --cache-tokens has no room for; 0 = none")
       ->check(CLI::Range(0.0, 65536.0));
+  add_kv_event_flags(app, flags);
 }
 
 // "auto" and the names of a parser.

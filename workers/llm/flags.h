@@ -12,6 +12,7 @@
 #include "workers/common/gpu_layers_flag.h"
 #include "workers/common/speculative_flags.h"
 #include "workers/common/worker.h"
+#include "workers/llm/kv_publisher.h"
 
 namespace rbee::workers {
 
@@ -31,6 +32,7 @@ struct Flags : CommonFlags {              // worker_id: default "llm-worker-<por
   std::string pooling = "auto";           // mean, cls, last or rank: for embeddings, see --pooling
   int64_t cache_tokens = 0;               // capacity of the cache; 0 = see engine::LlmOptions
   double host_cache_gib = 0;              // host memory for blocks that the cache gives up
+  KvEventsConfig kv_events;               // who hears of the cache's texts
   int32_t max_running = 32;               // requests that share a step
   int32_t max_waiting = 256;              // requests queued beyond those
   std::string scheduling = "fair";        // or priority: allows priorities below 0

@@ -1,6 +1,7 @@
 #include "workers/llm/load_engine.h"
 
 #include <cmath>
+#include <cstdlib>
 
 #include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
@@ -151,23 +152,32 @@ std::optional<engine::TextModel> load_draft(const Flags& flags, const Place& pla
   return out;
 }
 
+// vLLM's variable. There it is random without it; here it is 0, so that restarts change no hash.
+std::string hash_seed() {
+  const char* const seed = std::getenv("PYTHONHASHSEED");
+  return seed == nullptr ? "0" : seed;
+}
+
 std::unique_ptr<engine::TextEngine> load_chat(const Flags& flags, const Place& place,
                                               server::LoadingState& loading) {
-  engine::LlmOptions options{.max_running = flags.max_running,
-                             .max_waiting = flags.max_waiting,
-                             .priorities = flags.scheduling == "priority",
-                             .step_tokens = flags.step_tokens,
-                             .cache_tokens = flags.cache_tokens,
-                             .loras = flags.loras,
-                             .speculative = flags.speculative.on(),
-                             .draft_tokens = flags.speculative.tokens,
-                             .max_pictures = flags.max_pictures,
-                             .picture_cache_bytes = flags.picture_cache_mib << 20,
-                             .grammar_cache_bytes = flags.grammar_cache_mib << 20,
-                             .draft_min_p = flags.speculative.min_p,
-                             .kv_dtype = cache_type(flags),
-                             .kv_offload = flags.gpu_layers.kv_offload,
-                             .host_cache_bytes = std::llround(flags.host_cache_gib * 0x1p30)};
+  engine::LlmOptions options{
+      .max_running = flags.max_running,
+      .max_waiting = flags.max_waiting,
+      .priorities = flags.scheduling == "priority",
+      .step_tokens = flags.step_tokens,
+      .cache_tokens = flags.cache_tokens,
+      .loras = flags.loras,
+      .speculative = flags.speculative.on(),
+      .draft_tokens = flags.speculative.tokens,
+      .max_pictures = flags.max_pictures,
+      .picture_cache_bytes = flags.picture_cache_mib << 20,
+      .grammar_cache_bytes = flags.grammar_cache_mib << 20,
+      .draft_min_p = flags.speculative.min_p,
+      .kv_dtype = cache_type(flags),
+      .kv_offload = flags.gpu_layers.kv_offload,
+      .host_cache_bytes = std::llround(flags.host_cache_gib * 0x1p30),
+      .kv_event_batches = flags.kv_events.enabled ? flags.kv_events.buffer_steps : 0,
+      .kv_event_seed = hash_seed()};
   engine::TextModelOptions loading_with = loading_options(flags, place, loading);
   lead_group(flags, loading_with);
   engine::TextModel model = engine::load_text_model(flags.model, loading_with);

@@ -1,6 +1,7 @@
 #include "workers/llm/worker.h"
 
 #include <filesystem>
+#include <optional>
 
 #include "rbee/core/written_at.h"
 #include "server/apis/chat_routes.h"
@@ -44,7 +45,8 @@ class ServedChat final : public Served {
       : engine_(std::move(engine)),
         service_(*engine_, std::move(options), defaults_of(flags),
                  static_cast<size_t>(flags.response_store_mib) << 20),
-        routes_{.lora_loading = flags.lora_loading} {
+        routes_{.lora_loading = flags.lora_loading, .kv_events = engine_->kv_events()} {
+    if (flags.kv_events.publishes()) publisher_.emplace(flags.kv_events, engine_->kv_events());
     if (flags.apply_loras) service_.set_default_loras(loras_of(flags));
   }
 
@@ -62,6 +64,7 @@ class ServedChat final : public Served {
   std::unique_ptr<engine::TextEngine> engine_;
   server::LlmService service_;
   server::ChatRouteOptions routes_;
+  std::optional<KvPublisher> publisher_;
 };
 
 class ServedEmbeddings final : public Served {
@@ -88,7 +91,10 @@ std::unique_ptr<Served> serve(std::unique_ptr<engine::TextEngine> engine,
 }
 
 std::unique_ptr<Served> serve(std::unique_ptr<engine::EmbeddingEngine> engine,
-                              server::ServiceOptions options, const Flags&) {
+                              server::ServiceOptions options, const Flags& flags) {
+  if (flags.kv_events.enabled) {
+    fail(Code::unsupported, "--kv-events-config", "a model for embeddings keeps no texts");
+  }
   return std::make_unique<ServedEmbeddings>(std::move(engine), std::move(options));
 }
 
@@ -112,6 +118,7 @@ int run_llm_worker(const Program& program, const LoadEngine& load, int argc,
   }
   return run_worker(
       program, flags, flags.model, [&](server::LoadingState& loading) -> std::unique_ptr<Served> {
+        if (flags.kv_events.publishes()) require_zmq();  // before the weights are read
         Flags local = flags;
         LoadedEngine loaded = load(local, loading);
         server::ServiceOptions options{.worker_id = flags.worker_id,

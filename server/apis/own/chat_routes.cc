@@ -1,9 +1,14 @@
 #include "server/apis/own/chat_routes.h"
 
+#include <charconv>
+#include <utility>
+
 #include "server/apis/own/reply.h"
 #include "server/apis/own/request.h"
 #include "server/apis/text_answers.h"
 #include "server/llm/answer.h"
+#include "server/llm/kv_event_streams.h"
+#include "server/worker/routes.h"
 
 namespace rbee::server {
 namespace {
@@ -52,7 +57,32 @@ constexpr ChatRoute kRoutes[] = {
     {"POST", "/v1/infer", infer, Body::json},
 };
 
+// The number of a batch in "?from=N"; nothing: 0.
+uint64_t first_batch(const Request& request) {
+  const std::string text = query_value(request.query, "from");
+  if (text.empty()) return 0;
+  uint64_t out = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, out);
+  check(error == std::errc{} && rest == end, "from", "'", text,
+        "' is no number from 0 to 18446744073709551615");
+  return out;
+}
+
 }  // namespace
+
+void add_kv_event_route(Router& router, const LlmService& service,
+                        std::shared_ptr<const engine::KvEventLog> log) {
+  const auto streams =
+      std::make_shared<KvEventStreams>(std::move(log), [&service] { return service.leaving(); });
+  router.add(
+      {.method = "GET", .pattern = "/kv-events", .handler = [streams](const Request& request) {
+         const uint64_t from = first_batch(request);
+         const bool lines = accepts(request, kLineStreamType);
+         if (request.method == "HEAD") return event_stream();
+         return event_stream(streams->open(from, lines ? StreamForm::lines : StreamForm::events));
+       }});
+}
 
 std::span<const ChatRoute> own_chat_routes() {
   return kRoutes;

@@ -41,6 +41,7 @@ def check_package(package, there):
     assert field(package, "Package") == "rbee"
     assert "libc6" in field(package, "Depends") and "passwd" in field(package, "Depends")
     assert field(package, "Recommends") == "ca-certificates"
+    assert field(package, "Suggests") == "libzmq5"
     for relation in ("Provides", "Conflicts", "Replaces"):
         assert field(package, relation) == ", ".join(WORKERS), relation
     lines = run("dpkg-deb", "--contents", package).splitlines()
