@@ -221,7 +221,9 @@ TEST(GroupCommands, ThatAreCutOrWrongAreRefused) {
   EXPECT_EQ(refusal([&] { decode_command(encode_command(OpenCommand{0, 4, {}})); }),
             "group message: open.cache_tokens 0 is outside of 1 to 2147483647");
   EXPECT_EQ(refusal([] { decode_command(std::vector{std::byte{9}}); }),
-            "group message: its kind 9 is outside of 0 to 3");
+            "group message: its kind 9 is outside of 0 to 4");
+  EXPECT_EQ(refusal([&] { decode_command(encode_command(CopyCommand{false, {1, 2}})); }),
+            "group message: copies.values has 2 integers, not three for each copy");
 }
 
 TEST(GroupCommands, NumbersOutsideOfTheModelAreRefused) {
@@ -242,6 +244,14 @@ TEST(GroupCommands, NumbersOutsideOfTheModelAreRefused) {
   EXPECT_EQ(with(10, 2), "group: a row 2 is outside of 0 to 1");
   EXPECT_EQ(refusal([&] { stepper.repeat(RowsCommand{.first = 0, .count = 2}); }),
             "group: rows 0 to 2 are outside of the last step's 1");
+  EXPECT_EQ(refusal([&] { stepper.repeat(CopyCommand{false, {0, 0, 1}}); }),
+            "group: copies came to a rank without a host cache");
+  Stepper cached(*text.model, *text.device, {.cache_tokens = 8, .block_size = 4, .host_blocks = 3});
+  cached.repeat(CopyCommand{false, {1, 2, 1}});
+  EXPECT_EQ(refusal([&] { cached.repeat(CopyCommand{true, {2, 0, 1}}); }),
+            "group: a block 2 is outside of 0 to 1");
+  EXPECT_EQ(refusal([&] { cached.repeat(CopyCommand{true, {0, 3, 0}}); }),
+            "group: a slot 3 is outside of 0 to 2");
 }
 
 }  // namespace
