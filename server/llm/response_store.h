@@ -1,15 +1,21 @@
 #pragma once
-// Answers that later requests can go on from: OpenAI's stored responses. Thread-safe.
+// Answers that later requests can go on from: OpenAI's stored responses, and those that are made in
+// the background. Thread-safe.
 
+#include <chrono>
 #include <cstddef>
 #include <list>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
+
+#include "server/llm/live_response.h"
 
 namespace rbee::server {
 
@@ -25,26 +31,51 @@ using StoredTurns = std::vector<std::shared_ptr<const StoredTurn>>;
 struct StoredResponse {
   std::string object;  // JSON of the answer, without its output
   StoredTurns turns;   // of the chat up to the answer, which is in the last of them
+  bool whole = true;   // false: it failed or was cancelled, and no chat goes on from it
+  std::shared_ptr<LiveResponse> live = nullptr;  // with its events; null: it was not in background
+  std::chrono::steady_clock::time_point kept = {};  // since then; set by the store
+};
+// One that is still made in the background.
+struct RunningResponse {
+  std::shared_ptr<LiveResponse> live;
+  StoredTurns turns;  // as a StoredResponse's; the output of the last is an empty list
 };
 
-// Holds at most so many bytes. An answer that has more, with the chat before it, is not kept. If
-// all have more, the client that holds most loses the answer that it used least recently. So no
-// client can push out the answers of one that holds less. Answers of one chat share its turns,
-// which are counted once.
+struct ResponseStoreOptions {
+  size_t bytes = size_t{64} << 20;           // 0: it keeps nothing
+  size_t most = 10'000;                      // answers
+  std::chrono::seconds age{30 * 24 * 3600};  // for which one is kept
+  // The time; null: the steady clock's.
+  std::chrono::steady_clock::time_point (*now)() = nullptr;
+};
+
+// Holds at most so many bytes and answers. An answer that has more bytes, with the chat before it,
+// is not kept. If all have more, the client that holds most (bytes, or answers) loses the answer
+// that it used least recently. So no client can push out the answers of one that holds less.
+// Answers of one chat share its turns, which are counted once. Those that run in the background are
+// counted when they end: how many run and wait is the engine's limit.
 class ResponseStore {
  public:
-  // bytes: 0: it keeps nothing.
-  explicit ResponseStore(size_t bytes);
+  explicit ResponseStore(ResponseStoreOptions options);
 
-  bool on() const { return most_ > 0; }
+  bool on() const { return options_.bytes > 0; }
+  // For the events of one that runs in the background.
+  size_t most_event_bytes() const { return options_.bytes / 8; }
   // How the ids of this store's answers begin, and those of no other; empty if it keeps nothing.
   const std::string& prefix() const { return prefix_; }
   // Null if there is none, or it is another client's.
   std::shared_ptr<const StoredResponse> find(const std::string& client, const std::string& id);
   void add(const std::string& client, StoredResponse response);
-  // False if find() would find nothing.
+  // False if find() and find_running() would find nothing.
   bool remove(const std::string& client, const std::string& id);
   size_t bytes() const;
+
+  void begin(const std::string& client, RunningResponse response);
+  std::optional<RunningResponse> find_running(const std::string& client,
+                                              const std::string& id) const;
+  // Of a response that ran: it is kept as add() does, unless it was removed.
+  void finish(const std::string& client, StoredResponse response);
+  size_t running() const;
 
  private:
   struct Client {
@@ -54,15 +85,20 @@ class ResponseStore {
     size_t bytes = 0;
   };
   using Clients = std::map<std::string, Client>;
+  void add_locked(const std::string& client, StoredResponse response);
   void drop(Clients::iterator client, const std::string& id);
+  void drop_old();
+  std::chrono::steady_clock::time_point now() const;
   void grow(Client& client, size_t bytes);
   void shrink(Client& client, size_t bytes);
 
-  const size_t most_;
+  const ResponseStoreOptions options_;
   const std::string prefix_;
   mutable std::mutex mutex_;
   Clients clients_;  // those that hold any
-  size_t bytes_ = 0;
+  size_t bytes_ = 0, count_ = 0;
+  std::chrono::steady_clock::time_point swept_;  // when old answers were looked for
+  std::map<std::pair<std::string, std::string>, RunningResponse> running_;  // by client and id
 };
 
 }  // namespace rbee::server

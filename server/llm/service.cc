@@ -278,20 +278,24 @@ WorkerService::State LlmService::state() const {
 
 std::string LlmService::health_json() const {
   const engine::ModelInfo& model = engine_.model();
-  return to_json(Health{.healthy = healthy(),
-                        .model = model_id(),
-                        .architecture = model.architecture,
-                        .quantization = model.quantization,
-                        .tokenizer_kind = model.tokenizer_kind,
-                        .vocab_size = model.vocab_size,
-                        .context_length = model.context_length,
-                        .parameters = model.parameters,
-                        .max_pictures = model.max_pictures,
-                        .memory_bytes = model.weight_bytes + model.kv_cache_bytes,
-                        .uptime_seconds = uptime_seconds(),
-                        .capture_refusal = model.capture_refusal,
-                        .group_ranks = model.ranks,
-                        .response_prefix = responses_.prefix()});
+  std::string out = to_json(Health{.healthy = healthy(),
+                                   .model = model_id(),
+                                   .architecture = model.architecture,
+                                   .quantization = model.quantization,
+                                   .tokenizer_kind = model.tokenizer_kind,
+                                   .vocab_size = model.vocab_size,
+                                   .context_length = model.context_length,
+                                   .parameters = model.parameters,
+                                   .max_pictures = model.max_pictures,
+                                   .memory_bytes = model.weight_bytes + model.kv_cache_bytes,
+                                   .uptime_seconds = uptime_seconds(),
+                                   .capture_refusal = model.capture_refusal,
+                                   .group_ranks = model.ranks,
+                                   .response_prefix = responses_.prefix()});
+  const size_t background = responses_.running();
+  if (background == 0) return out;
+  out.pop_back();  // the object's end
+  return cat(out, ",\"background\":", background, "}");
 }
 
 std::string LlmService::metrics() const {

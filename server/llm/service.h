@@ -44,16 +44,13 @@ struct AnswerPlan {
 
 class LlmService final : public WorkerService {
  public:
-  static constexpr size_t kStoredBytes = size_t{64} << 20;
-
   // The engine must outlive the service, and the service the server that calls it.
-  // stored_bytes: room for stored responses; 0: none are stored.
   LlmService(engine::TextEngine& engine, ServiceOptions options, LlmDefaults defaults = {},
-             size_t stored_bytes = kStoredBytes)
+             ResponseStoreOptions stored = {})
       : WorkerService(std::move(options)),
         engine_(engine),
         defaults_(defaults),
-        responses_(stored_bytes) {}
+        responses_(stored) {}
 
   // Functions that take a request throw Refused, or Error for values that the engine does not
   // accept. `make` creates the reply from the job's id and the answer's destination.

@@ -21,7 +21,7 @@ struct WorkerOptions {
   std::function<void()> shutdown;
   server::ChatRouteOptions routes;
   server::LlmDefaults defaults;
-  size_t stored_bytes = server::LlmService::kStoredBytes;
+  server::ResponseStoreOptions stored;
 };
 
 struct Worker {
@@ -33,7 +33,7 @@ struct Worker {
                  .implementation = "llm-worker-rbee-test",
                  .version = "1.2.3",
                  .jobs = options.jobs},
-                options.defaults, options.stored_bytes),
+                options.defaults, options.stored),
         server(options.server, server::chat_routes(service, options.shutdown, options.routes),
                server::ApiKeys(options.token)) {
     service.set_port(server.port());

@@ -142,7 +142,7 @@ TEST(ResponseMemory, NothingIsKeptUnlessItIsWanted) {
   EXPECT_EQ(broken.post(kResponses, R"({"input":"Hi"})").status, 500);
   EXPECT_EQ(broken.service.responses().bytes(), 0u);
 
-  Worker off({.stored_bytes = 0});
+  Worker off({.stored = {.bytes = 0}});
   const json unkept = answer(off, {{"input", "Hi"}});
   EXPECT_EQ(unkept.at("store"), false);
   EXPECT_THAT(id_of(unkept), StartsWith("resp_"));
@@ -330,7 +330,7 @@ server::StoredResponse stored(const std::string& id, size_t bytes, server::Store
 }
 
 TEST(ResponseStore, WhoHoldsMostLosesItsOldest) {
-  server::ResponseStore store(100'000);
+  server::ResponseStore store({.bytes = 100'000});
   store.add("small", stored("s", 10'000));
   for (const char* id : {"a", "b", "c"}) store.add("large", stored(id, 25'000));
   ASSERT_NE(store.find("large", "a"), nullptr);  // and so "b" was used longest ago
@@ -348,7 +348,7 @@ TEST(ResponseStore, WhoHoldsMostLosesItsOldest) {
 }
 
 TEST(ResponseStore, WhatIsTooLargeAloneLeavesTheClientsOthers) {
-  server::ResponseStore store(10'000);
+  server::ResponseStore store({.bytes = 10'000});
   store.add("client", stored("a", 2000));
   store.add("client", stored("b", 4000, store.find("client", "a")->turns));
   const size_t before = store.bytes();
@@ -359,8 +359,35 @@ TEST(ResponseStore, WhatIsTooLargeAloneLeavesTheClientsOthers) {
   for (const char* id : {"c", "d"}) EXPECT_EQ(store.find("client", id), nullptr) << id;
 }
 
+TEST(ResponseStore, HoldsAtMostSoManyAnswers) {
+  server::ResponseStore store({.most = 3});
+  store.add("few", stored("f", 10));
+  for (const char* id : {"a", "b", "c", "d"}) store.add("many", stored(id, 10));
+  EXPECT_NE(store.find("few", "f"), nullptr);
+  for (const char* id : {"a", "b"}) EXPECT_EQ(store.find("many", id), nullptr) << id;
+  for (const char* id : {"c", "d"}) EXPECT_NE(store.find("many", id), nullptr) << id;
+}
+
+std::chrono::steady_clock::time_point g_now;
+
+TEST(ResponseStore, ForgetsOldAnswers) {
+  server::ResponseStore store({.age = std::chrono::hours(1), .now = +[] { return g_now; }});
+  store.add("c", stored("a", 10));
+  store.add("c", stored("unasked", 10));
+  g_now += std::chrono::minutes(50);
+  EXPECT_NE(store.find("c", "a"), nullptr);  // using one does not make it younger
+  store.add("c", stored("b", 10));
+  const size_t before = store.bytes();
+  g_now += std::chrono::minutes(20);
+  EXPECT_EQ(store.find("c", "a"), nullptr);
+  EXPECT_LT(store.bytes(), before);
+  store.add("c", stored("d", 10));  // which also drops what nobody asks for
+  EXPECT_LT(store.bytes(), before);
+  EXPECT_NE(store.find("c", "b"), nullptr);
+}
+
 TEST(ResponseStore, SharedTurnsCountOnceAndUntilTheirLastAnswerGoes) {
-  server::ResponseStore store(1'000'000);
+  server::ResponseStore store({.bytes = 1'000'000});
   store.add("c", stored("a", 10'000));
   const size_t one = store.bytes();
   store.add("c", stored("b", 10'000, store.find("c", "a")->turns));

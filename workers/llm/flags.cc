@@ -157,6 +157,14 @@ void add_request_flags(CLI::App& app, Flags& flags) {
                  "MiB of responses kept for previous_response_id; 0 = none are kept")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
       ->capture_default_str();
+  app.add_option("--response-store-count", flags.response_store_count,
+                 "Responses that are kept at most")
+      ->check(CLI::Range(1, 10'000'000))
+      ->capture_default_str();
+  app.add_option("--response-store-hours", flags.response_store_hours,
+                 "Hours after which a kept response is forgotten")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
   app.add_option("--n-predict,--predict", flags.max_answer,
                  "Tokens of an answer at most, where a request names no limit; -1 = no limit")
       ->check(CLI::Range(-1, INT32_MAX))

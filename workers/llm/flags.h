@@ -24,6 +24,8 @@ struct Flags : CommonFlags {              // worker_id: default "llm-worker-<por
   int64_t grammar_cache_mib = 256;        // cache for compiled grammars and their masks
   int64_t picture_cache_mib = 256;        // cache for pictures of past requests
   int64_t response_store_mib = 64;        // stored responses; 0 = none are stored
+  int64_t response_store_count = 10'000;  // at most so many of them
+  int64_t response_store_hours = 720;     // after which one is forgotten
   int64_t context = 0;                    // tokens; 0 = the model's own, at most 4096
   std::string dtype = "auto";             // what layers compute in: f32, f16 or bf16
   std::string cache_type = "auto";        // of keys and values: see --cache-type

@@ -44,7 +44,9 @@ class ServedChat final : public Served {
              const Flags& flags)
       : engine_(std::move(engine)),
         service_(*engine_, std::move(options), defaults_of(flags),
-                 static_cast<size_t>(flags.response_store_mib) << 20),
+                 {.bytes = static_cast<size_t>(flags.response_store_mib) << 20,
+                  .most = static_cast<size_t>(flags.response_store_count),
+                  .age = std::chrono::hours(flags.response_store_hours)}),
         routes_{.lora_loading = flags.lora_loading, .kv_events = engine_->kv_events()} {
     if (flags.kv_events.publishes()) publisher_.emplace(flags.kv_events, engine_->kv_events());
     if (flags.apply_loras) service_.set_default_loras(loras_of(flags));

@@ -24,7 +24,6 @@ void refuse_what_is_not_done(ObjectReader& reader) {
   };
   static const std::vector<Neutral> fields = {
       {"conversation", {}},
-      {"background", {false}},
       {"prompt", {}},
       // A prompt that is too long is an error; it is never cut.
       {"truncation", {"disabled", "auto"}},
@@ -189,6 +188,12 @@ void read_memory(ObjectReader& reader, const JsonBody& body, std::optional<std::
                  ResponseRequest& out) {
   out.store = reader.boolean("store").value_or(true);
   out.previous_id = reader.text("previous_response_id").value_or("");
+  out.background = reader.boolean("background").value_or(false);
+  if (out.background && !out.store) {
+    reader.note("background", "requires(store)",
+                "needs a response that is kept: store must not be false",
+                reader.find("background"));
+  }
   if (!out.store) return;
   if (!resolved) {
     const bool given = reader.find("input") != nullptr;

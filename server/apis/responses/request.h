@@ -20,6 +20,7 @@ struct ResponseRequest {
   std::string instructions;
   std::string previous_id;  // "previous_response_id", the stored answer that this goes on from
   bool store = true;        // keep the answer
+  bool background = false;  // make it whoever waits for it
   // JSON of `input`; null unless the answer is to be kept.
   std::shared_ptr<const std::string> input;
   std::string text_format;         // JSON of `text.format`; empty: none given
@@ -29,7 +30,7 @@ struct ResponseRequest {
 
 // A body of POST /v1/responses: `input` is a text, or a list of messages, calls, their results and
 // reasoning. A custom tool that takes any text becomes a function with one text. What the worker
-// cannot do (conversation, background, ...) is an error; it ignores other unknown fields, and tools
+// cannot do (conversation, prompt, ...) is an error; it ignores other unknown fields, and tools
 // that are no functions. Throws InvalidBody.
 ResponseRequest parse_response_request(std::string_view body);
 

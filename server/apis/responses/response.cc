@@ -119,9 +119,12 @@ Json object(const ResponseAnswer& answer, std::string_view status) {
   const GenerateRequest& asked = answer.request.generate;
   const std::string& instructions = answer.request.instructions;
   const bool limited = asked.max_tokens && *asked.max_tokens != INT32_MAX;
-  Json out = {{"id", answer.response_id()},   {"object", "response"},
-              {"created_at", answer.created}, {"status", status},
-              {"background", false},          {"error", nullptr},
+  Json out = {{"id", answer.response_id()},
+              {"object", "response"},
+              {"created_at", answer.created},
+              {"status", status},
+              {"background", answer.request.background},
+              {"error", nullptr},
               {"incomplete_details", nullptr}};
   out["instructions"] = instructions.empty() ? Json(nullptr) : Json(instructions);
   out["max_output_tokens"] = limited ? Json(*asked.max_tokens) : Json(nullptr);
@@ -142,6 +145,12 @@ Json object(const ResponseAnswer& answer, std::string_view status) {
   out["usage"] = nullptr;
   const std::string& metadata = answer.request.metadata;
   out["metadata"] = metadata.empty() ? Json::object() : Json::parse(metadata);
+  return out;
+}
+
+Json failed(const ResponseAnswer& answer, std::string_view code, std::string_view message) {
+  Json out = object(answer, "failed");
+  out["error"] = {{"code", code}, {"message", message}};
   return out;
 }
 
@@ -220,9 +229,19 @@ std::string join_response(const std::string& object, const std::string& output) 
   return dump_in_order(out);
 }
 
+std::string response_without_answer(const ResponseAnswer& answer, std::string_view status) {
+  return dump(object(answer, status));
+}
+
+std::string response_failed_json(const ResponseAnswer& answer, std::string_view code,
+                                 std::string_view message) {
+  return dump(failed(answer, code, message));
+}
+
 NamedEvent response_state(const ResponseAnswer& answer, std::string_view type, int& number) {
+  const bool waits = answer.request.background && type != "response.in_progress";
   Json out = {{"type", type}, {"sequence_number", number++}};
-  out["response"] = object(answer, "in_progress");
+  out["response"] = object(answer, waits ? "queued" : "in_progress");
   return {std::string(type), dump(out)};
 }
 
@@ -294,8 +313,7 @@ NamedEvent response_end(const ResponseAnswer& answer, const std::vector<AnswerIt
 NamedEvent response_failed(const ResponseAnswer& answer, std::string_view code,
                            std::string_view message, int& number) {
   Json out = {{"type", "response.failed"}, {"sequence_number", number++}};
-  out["response"] = object(answer, "failed");
-  out["response"]["error"] = {{"code", code}, {"message", message}};
+  out["response"] = failed(answer, code, message);
   return {"response.failed", dump(out)};
 }
 

@@ -45,8 +45,14 @@ struct ResponsePlace {
   const ProgressEvent* so_far = nullptr;  // the answer's progress, if "timings" are sent
 };
 
-// The events of a stream in their order. `number` counts them, from 0. type: response.created or
-// response.in_progress.
+// The object of an answer that is not there yet or never comes. status: queued, in_progress or
+// cancelled.
+std::string response_without_answer(const ResponseAnswer& answer, std::string_view status);
+std::string response_failed_json(const ResponseAnswer& answer, std::string_view code,
+                                 std::string_view message);
+
+// The events of a stream in their order. `number` counts them, from 0. type: response.created,
+// response.queued or response.in_progress.
 NamedEvent response_state(const ResponseAnswer& answer, std::string_view type, int& number);
 // response.in_progress with llama-server's "prompt_progress".
 NamedEvent response_progress(const ResponseAnswer& answer, const ProgressEvent& progress,

@@ -1,7 +1,10 @@
 #include "server/apis/responses/routes.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include "server/apis/llama/text_request.h"
@@ -22,15 +25,22 @@ struct Keeping {
   std::string client;
   StoredTurns turns;  // earlier ones
 
-  void operator()(const ResponseAnswer& answer, const std::vector<AnswerItem>& items,
-                  const EndEvent& end) {
-    if (store == nullptr) return;
+  // With a turn that has this output, a list in JSON.
+  StoredTurns turns_with(const ResponseAnswer& answer, std::string output) const {
+    StoredTurns out = turns;
+    out.push_back(std::make_shared<const StoredTurn>(StoredTurn{
+        .id = answer.response_id(), .input = answer.request.input, .output = std::move(output)}));
+    return out;
+  }
+  StoredResponse response(const ResponseAnswer& answer, const std::vector<AnswerItem>& items,
+                          const EndEvent& end) const {
     ResponseParts parts = response_parts(answer, items, end);
-    turns.push_back(
-        std::make_shared<const StoredTurn>(StoredTurn{.id = answer.response_id(),
-                                                      .input = answer.request.input,
-                                                      .output = std::move(parts.output)}));
-    store->add(client, {.object = std::move(parts.object), .turns = std::move(turns)});
+    return {.object = std::move(parts.object),
+            .turns = turns_with(answer, std::move(parts.output))};
+  }
+  void operator()(const ResponseAnswer& answer, const std::vector<AnswerItem>& items,
+                  const EndEvent& end) const {
+    if (store != nullptr) store->add(client, response(answer, items, end));
   }
 };
 
@@ -40,16 +50,9 @@ struct ResponseTask {
   Keeping keep;
 };
 
-// Streams events. Closes the queue after the last.
-class ResponseStream final : public ItemReply {
+// Makes the events of an answer.
+class ResponseEvents : public ItemReply {
  public:
-  ResponseStream(std::shared_ptr<EventQueue> queue, ResponseTask task)
-      : queue_(std::move(queue)), answer_(std::move(task.answer)), keep_(std::move(task.keep)) {}
-
-  void started(const StartedEvent&) override {
-    push(response_state(answer_, "response.created", number_));
-    push(response_state(answer_, "response.in_progress", number_));
-  }
   void progress(const ProgressEvent& progress) override {
     push(response_progress(answer_, progress, number_));
   }
@@ -57,44 +60,119 @@ class ResponseStream final : public ItemReply {
   void scored(std::vector<TokenLogprobs> tokens) override {
     if (answer_.request.generate.logprobs) ItemReply::scored(std::move(tokens));
   }
-  void end(const EndEvent& event, const MetricsEvent&, double) override {
+
+ protected:
+  explicit ResponseEvents(ResponseTask task)
+      : answer_(std::move(task.answer)), keep_(std::move(task.keep)) {}
+  virtual void push(const NamedEvent& event) = 0;
+  void push_state(std::string_view type) { push(response_state(answer_, type, number_)); }
+  void close_items(const EndEvent& event) {
     whole_ = response_is_whole(event);
     close_all();
-    keep_(answer_, items(), event);  // first: the client may go on from it at once
-    push(response_end(answer_, items(), event, number_));
-    queue_->close();
   }
-  void error(const WireError& error, std::string_view message) override {
-    push(response_failed(answer_, error.code, message, number_));
-    queue_->close();
+  void push_end(const EndEvent& event) { push(response_end(answer_, items(), event, number_)); }
+  void push_failure(std::string_view code, std::string_view message) {
+    push(response_failed(answer_, code, message, number_));
   }
+  const ResponseAnswer& answer() const { return answer_; }
+  const Keeping& keep() const { return keep_; }
 
  private:
   void opened(const AnswerItem& item) override {
-    push(response_item_opened(answer_, place(item), number_));
+    push_all(response_item_opened(answer_, place(item), number_));
   }
   void grew(const AnswerItem& item, const ItemPiece& piece) override {
     ResponsePlace at = place(item);
     if (answer_.request.timings_per_token) at.so_far = &so_far_;
-    push(response_item_grew(answer_, at, piece, number_));
+    push_all(response_item_grew(answer_, at, piece, number_));
   }
   void closed(const AnswerItem& item) override {
-    push(response_item_closed(answer_, place(item), whole_, number_));
+    push_all(response_item_closed(answer_, place(item), whole_, number_));
   }
   ResponsePlace place(const AnswerItem& item) const {
     return {.item = item, .index = items().size() - 1};
   }
-  void push(const NamedEvent& event) { queue_->push_event(event.name, event.payload); }
-  void push(const std::vector<NamedEvent>& events) {
+  void push_all(const std::vector<NamedEvent>& events) {
     for (const NamedEvent& event : events) push(event);
   }
 
-  std::shared_ptr<EventQueue> queue_;
   const ResponseAnswer answer_;
-  Keeping keep_;
+  const Keeping keep_;
   ProgressEvent so_far_;
   bool whole_ = true;
   int number_ = 0;
+};
+
+// Streams them to the client. Closes the queue after the last.
+class ResponseStream final : public ResponseEvents {
+ public:
+  ResponseStream(std::shared_ptr<EventQueue> queue, ResponseTask task)
+      : ResponseEvents(std::move(task)), queue_(std::move(queue)) {}
+
+  void started(const StartedEvent&) override {
+    push_state("response.created");
+    push_state("response.in_progress");
+  }
+  void end(const EndEvent& event, const MetricsEvent&, double) override {
+    close_items(event);
+    keep()(answer(), items(), event);  // first: the client may go on from it at once
+    push_end(event);
+    queue_->close();
+  }
+  void error(const WireError& error, std::string_view message) override {
+    push_failure(error.code, message);
+    queue_->close();
+  }
+
+ private:
+  void push(const NamedEvent& event) override { queue_->push_event(event.name, event.payload); }
+
+  const std::shared_ptr<EventQueue> queue_;
+};
+
+// Keeps them for whoever reads them. Each state is kept before its event, since clients may ask at
+// once.
+class BackgroundResponse final : public ResponseEvents {
+ public:
+  BackgroundResponse(std::shared_ptr<LiveResponse> live, ResponseTask task)
+      : ResponseEvents(std::move(task)), live_(std::move(live)) {
+    set("queued");
+    push_state("response.created");
+    push_state("response.queued");
+    keep().store->begin(keep().client, {.live = live_, .turns = keep().turns_with(answer(), "[]")});
+  }
+
+  void started(const StartedEvent&) override {
+    set("in_progress");
+    push_state("response.in_progress");
+  }
+  void end(const EndEvent& event, const MetricsEvent&, double) override {
+    if (!live_->settle()) return;
+    close_items(event);
+    StoredResponse out = keep().response(answer(), items(), event);
+    out.live = live_;
+    keep().store->finish(keep().client, std::move(out));
+    push_end(event);
+    live_->end();
+  }
+  void error(const WireError& error, std::string_view message) override {
+    if (!live_->settle()) return;
+    keep().store->finish(keep().client,
+                         {.object = response_failed_json(answer(), error.code, message),
+                          .turns = keep().turns_with(answer(), "[]"),
+                          .whole = false,
+                          .live = live_});
+    push_failure(error.code, message);
+    live_->end();
+  }
+
+ private:
+  void push(const NamedEvent& event) override { live_->push(event.name, event.payload); }
+  void set(std::string_view status) {
+    live_->set_object(response_without_answer(answer(), status));
+  }
+
+  const std::shared_ptr<LiveResponse> live_;
 };
 
 // The answer in one response.
@@ -115,22 +193,48 @@ class ResponseText final : public ItemReply {
  private:
   std::shared_ptr<DelayedResponse> later_;
   const ResponseAnswer answer_;
-  Keeping keep_;
+  const Keeping keep_;
 };
 
-Response answer(LlmService& service, const ResponseRequest& body, const Keeping& keep) {
+ResponseTask task_of(LlmService& service, const ResponseRequest& body, const Keeping& keep,
+                     const std::string& job) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const std::string& prefix = service.responses().prefix();
   const std::string tag = prefix.substr(prefix.find('_') + 1);  // "resp_" stands before all ids
+  return {.answer = {.id = tag + job,
+                     .model = service.answering_model(body.generate),
+                     .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
+                     .request = body},
+          .keep = keep};
+}
+
+// Answers at once; the response is made whether or not its client stays.
+Response answer_in_background(LlmService& service, const ResponseRequest& body,
+                              const Keeping& keep) {
+  std::shared_ptr<LiveResponse> live;
+  std::string queued;
+  const size_t kept = *body.generate.stream ? service.responses().most_event_bytes() : 0;
+  try {
+    (void)service.stream(body.generate, [&](const std::string& job, const auto&) {
+      ResponseTask task = task_of(service, body, keep, job);
+      live = std::make_shared<LiveResponse>(task.answer.response_id(), job, kept);
+      auto reply = std::make_unique<BackgroundResponse>(live, std::move(task));
+      queued = live->object();
+      return reply;
+    });
+  } catch (...) {
+    if (live) service.responses().remove(keep.client, live->id());
+    throw;
+  }
+  const std::shared_ptr<EventQueue> events = live->read(-1);
+  return events ? event_stream(events) : json_response(200, queued);
+}
+
+Response answer(LlmService& service, const ResponseRequest& body, const Keeping& keep) {
+  if (body.background) return answer_in_background(service, body, keep);
   return one_answer<ResponseStream, ResponseText>(
-      service, body.generate, [&](const std::string& id) {
-        return ResponseTask{
-            .answer = {.id = tag + id,
-                       .model = service.answering_model(body.generate),
-                       .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
-                       .request = body},
-            .keep = keep};
-      });
+      service, body.generate,
+      [&](const std::string& job) { return task_of(service, body, keep, job); });
 }
 
 using Stored = std::shared_ptr<const StoredResponse>;
@@ -158,10 +262,11 @@ Response no_response(LlmService& service, const std::string& id) {
                                    : ": this worker keeps no responses (--response-store-mib 0)."));
 }
 
-// Null if the request names none, or the one that it names is not there.
+// Null if the request names none, or no chat can go on from the one that it names.
 Stored previous(LlmService& service, const Request& request, const ResponseRequest& body) {
   if (body.previous_id.empty()) return nullptr;
-  return service.responses().find(request.sender(), body.previous_id);
+  Stored out = service.responses().find(request.sender(), body.previous_id);
+  return out && out->whole ? out : nullptr;
 }
 
 ResponseRequest parse(LlmService& service, const Request& request) {
@@ -175,6 +280,10 @@ Response respond(LlmService& service, const Request& request) {
     ResponseRequest body = parse(service, request);
     const Stored before = previous(service, request, body);
     if (!before && !body.previous_id.empty()) return no_previous(service, body.previous_id);
+    if (body.background && !service.responses().on()) {
+      return refusal(400, "UNSUPPORTED", "background",
+                     "This worker keeps no responses (--response-store-mib 0)");
+    }
     body.store = body.store && service.responses().on();
     Keeping keep{.store = body.store ? &service.responses() : nullptr,
                  .client = request.sender(),
@@ -202,42 +311,110 @@ Response count(LlmService& service, const Request& request) {
   });
 }
 
-// The answer to a request about the stored response that its path names.
+// The response that a path names: still made in the background, or stored.
+struct Kept {
+  std::optional<RunningResponse> running;
+  Stored stored;
+
+  explicit operator bool() const { return running || stored; }
+  const StoredTurns& turns() const { return running ? running->turns : stored->turns; }
+  // Null: it was not made in the background.
+  std::shared_ptr<LiveResponse> live() const { return running ? running->live : stored->live; }
+  std::string json() const {
+    return running ? running->live->object() : stored_response_json(*stored);
+  }
+};
+
+Kept find(LlmService& service, const Request& request) {
+  const std::string id(request.param("response_id"));
+  Kept out{.running = service.responses().find_running(request.sender(), id), .stored = {}};
+  if (!out.running) out.stored = service.responses().find(request.sender(), id);
+  return out;
+}
+
+// The answer to a request about the response that its path names.
 template <typename Answer>
 Response about(LlmService& service, const Request& request, const Answer& answer) {
   return guarded(openai_error, [&] {
-    const std::string id(request.param("response_id"));
-    const Stored stored = service.responses().find(request.sender(), id);
-    return stored ? answer(stored) : no_response(service, id);
+    const Kept kept = find(service, request);
+    return kept ? answer(kept) : no_response(service, std::string(request.param("response_id")));
   });
 }
 
-Response show(LlmService& service, const Request& request) {
-  return about(service, request, [&](const Stored& stored) {
-    if (query_value(request.query, "stream") == "true") {
-      return refusal(400, "UNSUPPORTED", "stream", "A response is streamed only while it is made");
+// The events of one that was made, or is made, in the background.
+Response show_events(const Kept& kept, const std::string& query) {
+  const std::string text = query_value(query, "starting_after");
+  int64_t after = -1;
+  if (!text.empty()) {
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, after);
+    if (error != std::errc() || stop != end || after < 0) {
+      return refusal(400, "INVALID_REQUEST", "starting_after", "must be the number of an event");
     }
+  }
+  const std::shared_ptr<LiveResponse> live = kept.live();
+  if (!live || !live->readable()) {
+    return refusal(400, "UNSUPPORTED", "stream",
+                   "Only responses that were created with background and stream can be streamed, "
+                   "and while the worker has room for their events");
+  }
+  const std::shared_ptr<EventQueue> events = live->read(after);
+  return events ? event_stream(events)
+                : refusal(429, "OVERLOADED", "stream", "Too many read this response at once");
+}
+
+Response show(LlmService& service, const Request& request) {
+  return about(service, request, [&](const Kept& kept) {
+    if (query_value(request.query, "stream") == "true") return show_events(kept, request.query);
     return beside(service, request, openai_error,
-                  [stored] { return json_response(200, stored_response_json(*stored)); });
+                  [kept] { return json_response(200, kept.json()); });
   });
 }
 
 Response show_items(LlmService& service, const Request& request) {
-  return about(service, request, [&](const Stored& stored) {
+  return about(service, request, [&](const Kept& kept) {
     const ItemPage page = parse_item_page(request.query);
-    return beside(service, request, openai_error, [stored, page] {
-      const std::optional<std::string> items = input_items_json(stored->turns, page);
+    return beside(service, request, openai_error, [kept, page] {
+      const std::optional<std::string> items = input_items_json(kept.turns(), page);
       if (items) return json_response(200, *items);
       return refusal(400, "INVALID_REQUEST", "after", cat("There is no item '", page.after, "'"));
     });
   });
 }
 
+void end_work(LlmService& service, LiveResponse& live) {
+  live.end();
+  service.cancel(live.job());
+}
+
 Response forget(LlmService& service, const Request& request) {
-  return about(service, request, [&](const Stored& stored) {
-    const std::string& id = stored->turns.back()->id;
+  return about(service, request, [&](const Kept& kept) {
+    const std::string& id = kept.turns().back()->id;
     service.responses().remove(request.sender(), id);
+    if (kept.running && kept.running->live->settle()) end_work(service, *kept.running->live);
     return json_response(200, deleted_response_json(id));
+  });
+}
+
+// The state is the answer's before the engine knows of it. One that has ended stays as it is.
+Response cancel(LlmService& service, const Request& request) {
+  return about(service, request, [&](const Kept& kept) {
+    const std::shared_ptr<LiveResponse> live = kept.live();
+    if (!live) {
+      return refusal(400, "INVALID_REQUEST", "response_id",
+                     "Only responses that were created with background can be cancelled");
+    }
+    if (kept.running && live->settle()) {
+      service.responses().finish(request.sender(), {.object = cancelled_response_json(*live),
+                                                    .turns = kept.turns(),
+                                                    .whole = false,
+                                                    .live = live});
+      end_work(service, *live);
+    }
+    // By whoever settled it, who may be about to keep it.
+    const Kept now = find(service, request);
+    return now ? json_response(200, now.json())
+               : json_response(200, cancelled_response_json(*live));
   });
 }
 
@@ -246,6 +423,15 @@ constexpr ChatRoute answering(std::string_view path) {
           .pattern = path,
           .handler = respond,
           .body = Body::json,
+          .errors = ErrorForm::openai,
+          .named_events = true};
+}
+
+// GET, which may ask for events.
+constexpr ChatRoute showing(std::string_view path) {
+  return {.method = "GET",
+          .pattern = path,
+          .handler = show,
           .errors = ErrorForm::openai,
           .named_events = true};
 }
@@ -260,8 +446,10 @@ constexpr ChatRoute kRoutes[] = {
     answering("/responses"),
     {"POST", "/v1/responses/input_tokens", count, Body::json, ErrorForm::openai},
     {"POST", "/responses/input_tokens", count, Body::json, ErrorForm::openai},
-    row("GET", "/v1/responses/{response_id}", show),
-    row("GET", "/responses/{response_id}", show),
+    showing("/v1/responses/{response_id}"),
+    showing("/responses/{response_id}"),
+    row("POST", "/v1/responses/{response_id}/cancel", cancel),
+    row("POST", "/responses/{response_id}/cancel", cancel),
     row("DELETE", "/v1/responses/{response_id}", forget),
     row("DELETE", "/responses/{response_id}", forget),
     row("GET", "/v1/responses/{response_id}/input_items", show_items),

@@ -150,6 +150,12 @@ std::string deleted_response_json(const std::string& id) {
   return dump({{"id", id}, {"object", "response"}, {"deleted", true}});
 }
 
+std::string cancelled_response_json(const LiveResponse& live) {
+  Json out = parse_in_order(live.object());
+  out["status"] = "cancelled";
+  return dump_in_order(out);
+}
+
 std::optional<std::string> StoredItems::find(const std::string& id) {
   const size_t prefix = id.find('_');
   if (prefix == std::string::npos) return std::nullopt;

@@ -20,6 +20,8 @@ void add_history(const StoredTurns& turns, ResponseRequest& request);
 // The whole object.
 std::string stored_response_json(const StoredResponse& stored);
 std::string deleted_response_json(const std::string& id);
+// Of one that ran when a client cancelled it.
+std::string cancelled_response_json(const LiveResponse& live);
 
 // Items of a client's stored answers, and of what those were asked, by the ids that the worker gave
 // them. An answer is parsed once.

@@ -6,6 +6,7 @@ Ends with status 77 and a line that says why when the package `openai` is not in
 
 import concurrent.futures
 import sys
+import time
 
 try:
     import openai
@@ -88,6 +89,25 @@ def check_echo(client, model):
     assert all(min(entry["rank"] for entry in each.values()) == 1 for each in known[1:]), known
 
 
+def check_background(client, fields, wanted):
+    """Responses that are made without a client, and their events."""
+    begun = client.responses.create(**fields, background=True)
+    assert begun.background and begun.status in ("queued", "in_progress", "completed"), begun
+    for _ in range(6000):
+        now = client.responses.retrieve(begun.id)
+        if now.status not in ("queued", "in_progress"):
+            break
+        time.sleep(0.01)
+    assert (now.status, now.output_text) == ("incomplete", wanted), now
+    assert client.responses.cancel(begun.id).status == "incomplete"
+    events = list(client.responses.create(**fields, background=True, stream=True))
+    last = events[-1].response
+    rest = list(client.responses.retrieve(last.id, stream=True, starting_after=events[2].sequence_number))
+    assert [e.sequence_number for e in rest] == [e.sequence_number for e in events[3:]]
+    assert rest[-1].response.output_text == wanted
+    client.responses.delete(last.id)
+
+
 def check_responses(client, model, wanted):
     fields = dict(model=model, instructions="Be brief.", input="Hello there", temperature=0,
                   max_output_tokens=12)
@@ -100,6 +120,7 @@ def check_responses(client, model, wanted):
     assert text == wanted == events[-1].response.output_text, events[-1]
     assert events[-1].type == "response.incomplete", events[-1]
     check_memory(client, fields)
+    check_background(client, fields, wanted)
 
 
 def check_memory(client, fields):

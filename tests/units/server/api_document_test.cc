@@ -137,9 +137,14 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
                       "prompt_embeds", "skip_special_tokens", "use_beam_search"};
   Names openai = {"suffix", "modalities", "audio", "web_search_options", "moderation"};
   openai.insert(vllm.begin(), vllm.end());
-  Names responses = {"access_programs",    "background",   "background_options",
-                     "context_management", "conversation", "image",
-                     "moderation",         "prompt",       "include_reasoning"};
+  Names responses = {"access_programs",
+                     "background_options",
+                     "context_management",
+                     "conversation",
+                     "image",
+                     "moderation",
+                     "prompt",
+                     "include_reasoning"};
   responses.insert(vllm.begin(), vllm.end());
   const Names llama = {"grammar_lazy", "image_data", "n", "n_cmpl"};
   const auto with = [](Names names, std::initializer_list<const char*> more) {
