@@ -47,7 +47,7 @@ void GroupLeader::welcome() {
     descriptors.push_back(channel_->descriptor());
     descriptors.insert(descriptors.end(), options_.shared.begin(), options_.shared.end());
   }
-  const LinkWelcome welcome{.memory = door_ ? door_->name() : ""};
+  const LinkWelcome welcome{.memory = door_ ? door_->name() : "", .comm_id = options_.comm_id};
   for (const Rank& other : others_) other.link.send(welcome, descriptors);
 }
 

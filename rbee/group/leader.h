@@ -30,6 +30,7 @@ struct GroupLeaderOptions {
   Identity identity;                       // of the leader
   // Descriptors of what the ranks share; not empty: all must be of one machine.
   std::vector<int> shared = {};
+  std::string comm_id = {};                  // for the ranks' devices, see LinkWelcome
   std::optional<MeetingPlace> meeting = {};  // of ranks that others start; program is not run then
   // Called once when a rank is lost, on the thread that notices. Not for a rank that says why it
   // cannot load.

@@ -69,6 +69,7 @@ void GroupMember::join(const Identity& identity) {
   const LinkMessage message = next_message();
   const auto* const welcome = std::get_if<LinkWelcome>(&message);
   check(welcome != nullptr, kOp, "the leader has not agreed");
+  comm_id_ = welcome->comm_id;
   if (!welcome->memory.empty()) {
     FromDoor from = fetch_memory(welcome->memory, options_.times.silence);
     shared_ = std::move(from.descriptors);

@@ -45,6 +45,8 @@ class GroupMember {
   void join(const Identity& identity);
   // A descriptor of GroupLeaderOptions::shared, after join().
   int shared(size_t index) const { return shared_.at(index).get(); }
+  // GroupLeaderOptions::comm_id, after join().
+  const std::string& comm_id() const { return comm_id_; }
   void loaded(const LinkLoaded& figures) { link_.send(figures); }
   // Tells the leader why this rank cannot go on; the process ends then.
   void failed(Code code, const std::string& why) { link_.send(LinkFailed{code, why}); }
@@ -65,6 +67,7 @@ class GroupMember {
   RankLink link_;
   Descriptor leader_;  // a pidfd of the leader's process; none: unknown
   std::vector<Descriptor> shared_;
+  std::string comm_id_;
   std::unique_ptr<ChannelReader> channel_;  // null: commands come over the link
   std::mutex mutex_;                        // of beats_
   std::condition_variable_any beats_;

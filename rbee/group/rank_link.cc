@@ -42,11 +42,13 @@ void put(WireWriter& out, const LinkHello& message) {
 }
 void put(WireWriter& out, const LinkWelcome& message) {
   out.put_text(message.memory);
+  out.put_text(message.comm_id);
 }
 void put(WireWriter&, const LinkBeat&) {}
 void put(WireWriter& out, const LinkLoaded& message) {
   out.put(message.weight_bytes);
   out.put(message.cache_token_bytes);
+  out.put(message.free_bytes);
 }
 void put(WireWriter& out, const LinkFailed& message) {
   out.put(static_cast<uint8_t>(message.code));
@@ -87,12 +89,14 @@ LinkMessage take(Kind kind, WireReader& in) {
     case Kind::hello:
       return take_hello(in);
     case Kind::welcome:
-      return LinkWelcome{in.take_text("welcome.memory", kMostText)};
+      return LinkWelcome{.memory = in.take_text("welcome.memory", kMostText),
+                         .comm_id = in.take_text("welcome.comm_id", kMostText)};
     case Kind::beat:
       return LinkBeat{};
     case Kind::loaded: {
       const int64_t weights = in.take_within("loaded.weight_bytes", 0, INT64_MAX);
-      return LinkLoaded{weights, in.take_within("loaded.cache_token_bytes", 0, INT64_MAX)};
+      const int64_t cache = in.take_within("loaded.cache_token_bytes", 0, INT64_MAX);
+      return LinkLoaded{weights, cache, in.take_within("loaded.free_bytes", 0, INT64_MAX)};
     }
     case Kind::failed: {
       const auto code = in.take<uint8_t>("failed.code");

@@ -44,8 +44,9 @@ struct LinkHello {
 // The leader agrees. To a rank that it has started it comes with the descriptors of the channel and
 // of what the group shares.
 struct LinkWelcome {
-  std::string memory =
-      {};  // where others get what the group shares, see MemoryDoor; empty: nothing
+  // Where others get what the group shares, see MemoryDoor; empty: nothing.
+  std::string memory = {};
+  std::string comm_id = {};  // bytes that the ranks' devices need to meet; empty: they need none
 };
 // Something to show that the sender lives.
 struct LinkBeat {};
@@ -53,6 +54,7 @@ struct LinkBeat {};
 struct LinkLoaded {
   int64_t weight_bytes = 0;
   int64_t cache_token_bytes = 0;  // of the cache, for each token
+  int64_t free_bytes = 0;         // of its device, for the cache and steps
 };
 // The rank cannot go on.
 struct LinkFailed {

@@ -67,7 +67,14 @@ int64_t fitting_tokens(const TextModel& text, const CacheTokenBytes& bytes) {
     const int64_t others = text.group ? text.group->others().cache_token_bytes : 0;
     return tokens_in(*text.device, kShareOfHost, bytes.all() + others);
   }
-  const int64_t on_device = tokens_in(*text.device, kShareOfGpu, bytes.device);
+  int64_t on_device = tokens_in(*text.device, kShareOfGpu, bytes.device);
+  if (text.group) {
+    // Every rank has as many tokens, the least that fits one.
+    for (const group::LinkLoaded& rank : text.group->ranks()) {
+      const int64_t each = std::max<int64_t>(rank.cache_token_bytes, 1);
+      on_device = std::min(on_device, rank.free_bytes / kShareOfGpu / each);
+    }
+  }
   if (bytes.host == 0) return on_device;
   return std::min(on_device, tokens_in(host_device(), kShareOfHost, bytes.host));
 }

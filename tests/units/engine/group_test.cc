@@ -55,6 +55,11 @@ class Repeating final : public StepListener {
     EXPECT_EQ(same, command);
     models::LoraAdapter(same.path, *text_.model).put(same.slot);
   }
+  void on_ahead(const AheadCommand& command) override { repeat(command); }
+  void on_again(const AgainCommand& command) override { repeat(command); }
+  void on_forget(const ForgetCommand&) override { stepper_->forget_captured(); }
+  void on_wait() override {}
+  void on_results() override {}
   [[noreturn]] void on_failure(const std::exception& error) override {
     fail(Code::device, "repeating", error.what());
   }
@@ -65,6 +70,13 @@ class Repeating final : public StepListener {
   int steps = 0, copies = 0;
 
  private:
+  template <typename Command>
+  void repeat(const Command& command) {
+    const auto same = std::get<Command>(decode_command(encode_command(command)));
+    EXPECT_EQ(same, command);
+    stepper_->repeat(same);
+  }
+
   TextModel text_;
   std::optional<Stepper> stepper_;
 };
@@ -183,7 +195,8 @@ StepCommand one_step() {
           .rows = 1,
           .values = {5, 6, 0, 1, 0, 1, 0, 2, 2, 0, 1},
           .top_logits = 1,
-          .vocab = kVocab};
+          .vocab = kVocab,
+          .top_rows = 1};
 }
 
 std::string refusal(const std::function<void()>& work) {
@@ -212,6 +225,12 @@ TEST(GroupCommands, ThatAreCutOrWrongAreRefused) {
             "group message: step.values has 10 integers, not 11");
   EXPECT_EQ(of([](StepCommand& step) { step.tokens = 0; }),
             "group message: step.tokens 0 is outside of 1 to 16777216");
+  EXPECT_EQ(of([](StepCommand& step) { step.captured = true; }),
+            "group message: a captured step of 2 tokens has 1 sequences and 1 rows");
+  EXPECT_EQ(of([](StepCommand& step) { step.next_token = 3; }),
+            "group message: step.next_token 3 is outside of 0 to 2");
+  EXPECT_EQ(of([](StepCommand& step) { step.top_rows = 0; }),
+            "group message: step.top_rows is 0, not the 1 rows of a step that is not captured");
   EXPECT_EQ(of([](StepCommand& step) { step.rows = 3; }),
             "group message: step.rows 3 is outside of 0 to 2");
   EXPECT_EQ(of([](StepCommand& step) { step.scales = {1, 2}; }),
@@ -221,7 +240,7 @@ TEST(GroupCommands, ThatAreCutOrWrongAreRefused) {
   EXPECT_EQ(refusal([&] { decode_command(encode_command(OpenCommand{0, 4, {}})); }),
             "group message: open.cache_tokens 0 is outside of 1 to 2147483647");
   EXPECT_EQ(refusal([] { decode_command(std::vector{std::byte{9}}); }),
-            "group message: its kind 9 is outside of 0 to 4");
+            "group message: its kind 9 is outside of 0 to 7");
   EXPECT_EQ(refusal([&] { decode_command(encode_command(CopyCommand{false, {1, 2}})); }),
             "group message: copies.values has 2 integers, not three for each copy");
 }
@@ -242,6 +261,10 @@ TEST(GroupCommands, NumbersOutsideOfTheModelAreRefused) {
   EXPECT_EQ(with(8, 5), "group: a sequence's length 5 is outside of 1 to 4");
   EXPECT_EQ(with(9, 2), "group: a block 2 is outside of 0 to 1");
   EXPECT_EQ(with(10, 2), "group: a row 2 is outside of 0 to 1");
+  EXPECT_EQ(refusal([&] { stepper.repeat(AheadCommand{}); }),
+            "group: no step is there to go on from");
+  EXPECT_EQ(refusal([&] { stepper.repeat(AgainCommand{}); }),
+            "group: no step is there to be run again");
   EXPECT_EQ(refusal([&] { stepper.repeat(RowsCommand{.first = 0, .count = 2}); }),
             "group: rows 0 to 2 are outside of the last step's 1");
   EXPECT_EQ(refusal([&] { stepper.repeat(CopyCommand{false, {0, 0, 1}}); }),

@@ -32,15 +32,19 @@ TEST(LinkMessages, SurviveTheWay) {
   EXPECT_EQ(std::get<LinkHello>(hello).rank, 3);
   EXPECT_EQ(std::get<LinkHello>(hello).identity, identity);
   EXPECT_EQ(std::get<LinkModel>(decode_link(encode_link(LinkModel{"/m"}))).path, "/m");
-  const auto loaded = std::get<LinkLoaded>(decode_link(encode_link(LinkLoaded{5, 7})));
+  const auto loaded = std::get<LinkLoaded>(decode_link(encode_link(LinkLoaded{5, 7, 9})));
+  EXPECT_EQ(loaded.free_bytes, 9);
   EXPECT_EQ(loaded.weight_bytes, 5);
   EXPECT_EQ(loaded.cache_token_bytes, 7);
   const LinkMessage failed = decode_link(encode_link(LinkFailed{Code::not_found, "why"}));
   EXPECT_EQ(std::get<LinkFailed>(failed).code, Code::not_found);
   EXPECT_EQ(std::get<LinkFailed>(failed).why, "why");
   EXPECT_TRUE(std::holds_alternative<LinkBeat>(decode_link(encode_link(LinkBeat{}))));
-  const LinkMessage welcome = decode_link(encode_link(LinkWelcome{.memory = "door"}));
+  const std::string id("an id\0 of bytes", 15);
+  const LinkMessage welcome =
+      decode_link(encode_link(LinkWelcome{.memory = "door", .comm_id = id}));
   EXPECT_EQ(std::get<LinkWelcome>(welcome).memory, "door");
+  EXPECT_EQ(std::get<LinkWelcome>(welcome).comm_id, id);
   const std::vector<std::byte> frame(5, std::byte{9});
   EXPECT_EQ(std::get<LinkCommand>(decode_link(encode_link(LinkCommand{frame}))).frame, frame);
   EXPECT_EQ(std::get<LinkDone>(decode_link(encode_link(LinkDone{77}))).frames, 77U);

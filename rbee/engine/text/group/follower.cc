@@ -22,20 +22,16 @@ class Follower {
                                     .kv_dtype = command.kv_dtype,
                                     .host_blocks = command.host_blocks});
   }
-  void operator()(const StepCommand& command) {
-    check(stepper_.has_value(), "group", "a step came before a cache was opened");
-    stepper_->repeat(command);
-  }
-  void operator()(const RowsCommand& command) {
-    check(stepper_.has_value(), "group", "rows came before a cache was opened");
-    stepper_->repeat(command);
-  }
-  void operator()(const CopyCommand& command) {
-    check(stepper_.has_value(), "group", "copies came before a cache was opened");
-    stepper_->repeat(command);
-  }
   void operator()(const LoraCommand& command) {
     models::LoraAdapter(command.path, model_).put(command.slot);
+  }
+  void operator()(const ForgetCommand&) {
+    if (stepper_) stepper_->forget_captured();
+  }
+  template <typename Command>
+  void operator()(const Command& command) {
+    check(stepper_.has_value(), "group", "a command came before a cache was opened");
+    stepper_->repeat(command);
   }
 
  private:

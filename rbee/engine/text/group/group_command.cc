@@ -9,7 +9,7 @@ constexpr const char* kOp = "group message";
 constexpr int64_t kMost = int64_t{1} << 24;  // of anything that a step counts
 constexpr int64_t kMostPath = 4096;
 
-enum class Kind : uint8_t { open, step, rows, lora, copies };
+enum class Kind : uint8_t { open, step, rows, lora, copies, ahead, again, forget };
 
 void put(group::WireWriter& out, const OpenCommand& command) {
   out.put(command.cache_tokens);
@@ -19,14 +19,17 @@ void put(group::WireWriter& out, const OpenCommand& command) {
 }
 
 void put(group::WireWriter& out, const StepCommand& command) {
-  for (const int64_t number :
-       {command.tokens, command.sequences, command.table_width, command.rows,
-        command.single_queries, command.lora_each, command.top_logits, command.vocab}) {
+  for (const int64_t number : {command.tokens, command.sequences, command.table_width, command.rows,
+                               command.single_queries, command.lora_each, command.top_logits,
+                               command.vocab, command.top_rows, command.next_token}) {
     out.put(number);
   }
-  out.put(static_cast<uint8_t>(command.key_ends));
+  for (const bool flag : {command.key_ends, command.captured, command.recorded}) {
+    out.put(static_cast<uint8_t>(flag));
+  }
   out.put_list(std::span<const int32_t>(command.values));
   out.put_list(std::span<const float>(command.scales));
+  out.put_list(std::span<const int32_t>(command.draws));
 }
 
 void put(group::WireWriter& out, const RowsCommand& command) {
@@ -39,8 +42,16 @@ void put(group::WireWriter& out, const LoraCommand& command) {
   out.put_text(command.path);
 }
 
+void put(group::WireWriter&, const AheadCommand&) {}
+void put(group::WireWriter&, const ForgetCommand&) {}
+
 void put(group::WireWriter& out, const CopyCommand& command) {
   out.put(static_cast<uint8_t>(command.beside));
+  out.put_list(std::span<const int32_t>(command.values));
+}
+
+void put(group::WireWriter& out, const AgainCommand& command) {
+  out.put(command.turn);
   out.put_list(std::span<const int32_t>(command.values));
 }
 
@@ -74,14 +85,25 @@ StepCommand take_step(group::WireReader& in) {
   out.lora_each = in.take_within("step.lora_each", 0, kMost);
   out.top_logits = in.take_within("step.top_logits", 0, kMost);
   out.vocab = in.take_within("step.vocab", 0, INT32_MAX);
+  out.top_rows = in.take_within("step.top_rows", 0, out.rows);
+  out.next_token = in.take_within("step.next_token", 0, 2);
   out.key_ends = in.take<uint8_t>("step.key_ends") != 0;
+  out.captured = in.take<uint8_t>("step.captured") != 0;
+  out.recorded = in.take<uint8_t>("step.recorded") != 0;
   out.values = in.take_list<int32_t>("step.values", kMost);
   out.scales = in.take_list<float>("step.scales", kMost);
+  out.draws = in.take_list<int32_t>("step.draws", kMost);
   const int64_t count = count_values(out);
   check(std::ssize(out.values) == count, kOp, "step.values has ", out.values.size(),
         " integers, not ", count);
-  check(out.scales.empty() || std::ssize(out.scales) == out.rows, kOp, "step.scales has ",
-        out.scales.size(), " numbers for ", out.rows, " rows");
+  check(out.scales.empty() || std::ssize(out.scales) == out.top_rows, kOp, "step.scales has ",
+        out.scales.size(), " numbers for ", out.top_rows, " rows");
+  check(out.captured || out.top_rows == out.rows, kOp, "step.top_rows is ", out.top_rows,
+        ", not the ", out.rows, " rows of a step that is not captured");
+  // Captured steps are keyed by the tokens of each sequence, and have a row for each.
+  check(!out.captured || (out.tokens % out.sequences == 0 && out.rows == out.tokens), kOp,
+        "a captured step of ", out.tokens, " tokens has ", out.sequences, " sequences and ",
+        out.rows, " rows");
   check(out.top_logits <= out.vocab, kOp, "step.top_logits ", out.top_logits, " is above vocab ",
         out.vocab);
   return out;
@@ -109,6 +131,15 @@ CopyCommand take_copies(group::WireReader& in) {
   return out;
 }
 
+AgainCommand take_again(group::WireReader& in) {
+  AgainCommand out;
+  out.turn = in.take<int32_t>("again.turn");
+  check(out.turn >= 0 && out.turn < kMost, kOp, "again.turn ", out.turn, " is outside of 0 to ",
+        kMost - 1);
+  out.values = in.take_list<int32_t>("again.values", kMost);
+  return out;
+}
+
 GroupCommand take(Kind kind, group::WireReader& in) {
   switch (kind) {
     case Kind::open:
@@ -121,9 +152,15 @@ GroupCommand take(Kind kind, group::WireReader& in) {
       return take_lora(in);
     case Kind::copies:
       return take_copies(in);
+    case Kind::ahead:
+      return AheadCommand{};
+    case Kind::again:
+      return take_again(in);
+    case Kind::forget:
+      return ForgetCommand{};
   }
   fail(Code::invalid_argument, kOp, "its kind ", static_cast<int>(kind), " is outside of 0 to ",
-       static_cast<int>(Kind::copies));
+       static_cast<int>(Kind::forget));
 }
 
 }  // namespace

@@ -10,7 +10,8 @@
 
 namespace rbee::engine {
 
-using GroupCommand = std::variant<OpenCommand, StepCommand, RowsCommand, LoraCommand, CopyCommand>;
+using GroupCommand = std::variant<OpenCommand, StepCommand, RowsCommand, LoraCommand, CopyCommand,
+                                  AheadCommand, AgainCommand, ForgetCommand>;
 
 std::vector<std::byte> encode_command(const GroupCommand& command);
 // Throws invalid_argument naming the field, also if a step's list has not the length that its

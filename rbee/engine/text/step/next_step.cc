@@ -86,29 +86,38 @@ void NextStep::put_draws(const TopLogitsWanted& wanted, std::span<int32_t> words
   std::ranges::transform(numbers_, numbers.begin(), std::bit_cast<int32_t, float>);
 }
 
-void NextStep::give(std::span<const int32_t> integers, int32_t turn, const TopLogitsWanted* wanted,
+int64_t NextStep::draw_word_count() const {
+  return draws() ? rows_ * kDrawWords : 0;
+}
+
+std::vector<int32_t> NextStep::draw_words(const TopLogitsWanted& wanted) {
+  std::vector<int32_t> out(static_cast<size_t>(draw_word_count()));
+  if (draws()) put_draws(wanted, out);
+  return out;
+}
+
+void NextStep::give(std::span<const int32_t> integers, int32_t turn, std::span<const int32_t> draws,
                     HostBuffer& through) {
   RB_ASSERT(std::ssize(integers) == integers_.numel());
   Device& device = given_.device();
-  const size_t all = static_cast<size_t>(given_.numel());
-  through.reserve(device, all * sizeof(int32_t));
-  const std::span<int32_t> words(through.as<int32_t>(), all);
-  std::ranges::copy(integers, words.begin());
+  through.reserve(device, static_cast<size_t>(given_.numel()) * sizeof(int32_t));
+  auto* const words = through.as<int32_t>();
+  std::ranges::copy(integers, words);
   words[integers.size()] = turn;
-  size_t count = integers.size() + 1;
-  if (wanted != nullptr && draws()) {
-    put_draws(*wanted, words.subspan(count));
-    count = all;
-  }
-  device.copy(given_.view().data, words.data(), count * sizeof(int32_t), CopyKind::host_to_device,
+  std::ranges::copy(draws, words + integers.size() + 1);
+  const size_t count = integers.size() + 1 + draws.size();
+  device.copy(given_.view().data, words, count * sizeof(int32_t), CopyKind::host_to_device,
               given_.stream());
 }
 
-void NextStep::queue(const Tensor& logits, const Tensor& positions, const PagedBatch& batch,
-                     int64_t block_size) const {
-  const Tensor known = logits.slice(Axis{1}, 0, vocab_);
-  top_k_(top_logits_, known, scales_);
-  if (draws()) draw_(integers_.slice(Axis{0}, 0, rows_), known, top_logits_, draws_, turn_);
+void NextStep::queue(const Tensor& logits, const nn::SplitVocabulary& vocabulary,
+                     const Tensor& positions, const PagedBatch& batch, int64_t block_size) const {
+  const nn::SplitVocabulary known = vocabulary.first(vocab_);
+  known.top_k_(top_logits_, logits, scales_);
+  if (draws()) {
+    // A draw may need any token, so every rank gets whole rows.
+    draw_(integers_.slice(Axis{0}, 0, rows_), known.gather(logits), top_logits_, draws_, turn_);
+  }
   next_step_({.positions = positions,
               .slots = batch.slots,
               .lengths = batch.kv_lens,

@@ -35,14 +35,19 @@ class NextStep {
   // Top logits of each row, with sums if it draws.
   int64_t top_logits() const { return top_logits_.values.dim(1); }
 
-  // Sends the device the integers, the turn (0 and up; it selects the place for results), and with
-  // `wanted` how to draw each row (the likeliest token if that is not foreseen). The device must
-  // have finished reading `through`.
-  void give(std::span<const int32_t> integers, int32_t turn, const TopLogitsWanted* wanted,
+  // How to draw each row, as words for give() (the likeliest token if that is not foreseen); none
+  // if it does not draw.
+  std::vector<int32_t> draw_words(const TopLogitsWanted& wanted);
+  // How many words those are.
+  int64_t draw_word_count() const;
+  // Sends the device the integers, the turn (0 and up; it selects the place for results), and, if
+  // there are any, how to draw. The device must have finished reading `through`.
+  void give(std::span<const int32_t> integers, int32_t turn, std::span<const int32_t> draws,
             HostBuffer& through);
-  // Queues the work after the logits (rows, at least vocab) f32. batch: tensors of integers().
-  void queue(const Tensor& logits, const Tensor& positions, const PagedBatch& batch,
-             int64_t block_size) const;
+  // Queues the work after the logits (rows, n) f32, of the rank's tokens of the vocabulary. batch:
+  // tensors of integers().
+  void queue(const Tensor& logits, const nn::SplitVocabulary& vocabulary, const Tensor& positions,
+             const PagedBatch& batch, int64_t block_size) const;
 
   // The results of the step of this turn, once the device has finished it; valid until that of turn
   // + 2.

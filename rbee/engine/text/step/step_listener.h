@@ -35,8 +35,32 @@ struct StepCommand {
   int64_t top_logits = 0;  // of each row
   int64_t vocab = 0;
   std::vector<float> scales;
+  int64_t top_rows = 0;  // the first ones, whose largest logits are searched
+  // The rest is of steps that are captured: replays of a recording, or its first run.
+  bool captured = false;
+  bool recorded = false;       // the leader has the recording
+  int64_t next_token = 0;      // Stepper::captured_'s last key
+  std::vector<int32_t> draws;  // NextStep::draw_words()
 
   bool operator==(const StepCommand&) const = default;
+};
+
+// The last captured step once more, with the integers that it wrote.
+struct AheadCommand {
+  bool operator==(const AheadCommand&) const = default;
+};
+
+// The last captured step once more, with these integers.
+struct AgainCommand {
+  std::vector<int32_t> values;
+  int32_t turn = 0;  // see NextStep
+
+  bool operator==(const AgainCommand&) const = default;
+};
+
+// Recordings are dropped.
+struct ForgetCommand {
+  bool operator==(const ForgetCommand&) const = default;
 };
 
 // Whole rows of the last step's logits go to the leader.
@@ -73,6 +97,14 @@ class StepListener {
   virtual void on_rows(const RowsCommand& command) = 0;
   virtual void on_lora(const LoraCommand& command) = 0;
   virtual void on_copies(const CopyCommand& command) = 0;
+  virtual void on_ahead(const AheadCommand& command) = 0;
+  virtual void on_again(const AgainCommand& command) = 0;
+  virtual void on_forget(const ForgetCommand& command) = 0;
+  // The leader begins to wait for the device.
+  virtual void on_wait() = 0;
+  // It has waited: throws device if a rank is lost, since the device's
+  // results may be nothing then.
+  virtual void on_results() = 0;
   // The leader could not do what the others have been told: their states differ from now on.
   // Throws device.
   [[noreturn]] virtual void on_failure(const std::exception& error) = 0;

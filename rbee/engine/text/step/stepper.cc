@@ -108,7 +108,7 @@ Stepper::Stepper(const models::LanguageModel& model, Device& device, const Stepp
 
 Stepper::~Stepper() {
   try {
-    forget_captured();
+    drop_captured();
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
     // A lost device does nothing more.
   }
@@ -141,11 +141,7 @@ void Stepper::begin(std::span<const Work> work, std::span<const int32_t> logit_r
 }
 
 TopLogitRows Stepper::top_logits() {
-  if (shown_) {
-    done_->wait();
-  } else {
-    device_.synchronize(device_.default_stream());
-  }
+  await([&] { shown_ ? done_->wait() : device_.synchronize(device_.default_stream()); });
   under_way_ = false;
   // Without the padding rows of a captured step.
   if (!shown_) return pick(top_logits_.rows(host_top_logits_), top_logit_count_);
@@ -161,9 +157,12 @@ std::span<float> Stepper::logit_row(int64_t row) {
   if (ahead_) {
     // It writes to the place of the last step's logits.
     discard_async_step();
-    device_.synchronize(device_.default_stream());
-    shown_->step->next->give(shown_->indices.values, shown_->turn, nullptr, host_indices_);
-    shown_->step->capture.replay();
+    as_told([&] {
+      if (listener_ != nullptr) {
+        listener_->on_again({.values = shown_->indices.values, .turn = shown_->turn});
+      }
+      replay_again(shown_->indices.values, shown_->turn);
+    });
   }
   const int64_t at =
       picked_.empty() ? row : static_cast<int64_t>(picked_[static_cast<size_t>(row)]);
@@ -370,8 +369,7 @@ models::ForwardBatch Stepper::make_batch(const Indices& indices, const Tensor& v
 // If rounding up at most doubles the rows, and each sequence has as many keys as it gets rows: no
 // row then sees unwritten keys, whose NaN would reach the other rows' sums.
 bool Stepper::can_capture(std::span<const Work> work, std::span<const int32_t> logit_rows) const {
-  // Groups run their steps kernel by kernel.
-  if (cpu_moe_ || !model_.group().alone() || !GraphCapture::supported(device_)) return false;
+  if (cpu_moe_ || !GraphCapture::supported(device_)) return false;
   if (logit_rows.size() < work.size()) return false;
   const bool in_pictures = std::ranges::any_of(work, [](const Work& item) {
     return std::ranges::any_of(item.sequence->pictures, [&](const PictureSpan& span) {
@@ -454,70 +452,96 @@ void Stepper::run_captured(std::span<const Work> work, std::span<const int32_t> 
   if (take_ahead(indices, wanted, logit_rows.size())) return;
   if (was_ahead) discard_async_step();
   run_host_layers(work, logit_rows, true);
-  if (under_way_) device_.synchronize(device_.default_stream());
+  if (under_way_) await([&] { device_.synchronize(device_.default_stream()); });
   under_way_ = true;  // from here on, also where an error leaves copies that read host memory
   const bool goes_on =
       advances(indices) && drawn_on_device(wanted) && ahead == AsyncStep::next_step;
   if (goes_on && reserve_ahead(work, indices.table_width)) {
     indices = make_captured_indices(work, logit_rows);
   }
-  CapturedStep& step = captured_step(indices, wanted);
-  give(step, indices, wanted);
-  step.capture.replay();
-  logits_ = step.logits;
-  if (step.next && wanted.count > 0 && wanted.count <= step.next->top_logits()) {
-    shown_ = {.step = &step, .indices = std::move(indices), .turn = 0};
+  lead_captured(indices, wanted, std::ssize(logit_rows));
+}
+
+int64_t Stepper::next_token_of(const Indices& indices, const TopLogitsWanted& wanted) const {
+  if (!advances(indices) || wanted.count == 0) return 0;
+  const bool likeliest =
+      drawn_on_device(wanted) && wanted.draws == nullptr && indices.sequences == 1;
+  return likeliest ? 1 : 2;
+}
+
+void Stepper::replay(const Indices& indices, const CapturedWork& work, const MakeDraws& draws) {
+  const std::array key{indices.sequences, indices.tokens / indices.sequences, indices.table_width,
+                       indices.lora_each, work.next_token};
+  const auto known = captured_.find(key);
+  CapturedStep* step = known != captured_.end() ? &known->second : nullptr;
+  CapturedStep fresh;
+  if (step == nullptr) {
+    make_room_for_captured(indices.tokens);
+    fresh = prepare(indices, work);
+  }
+  CapturedStep& own = step != nullptr ? *step : fresh;
+  const std::vector<int32_t> words = draws(own.next ? &*own.next : nullptr, step != nullptr);
+  give(own, indices, words);
+  if (step == nullptr) {
+    record(fresh, indices);
+    step = &captured_.emplace(key, std::move(fresh)).first->second;
+    give(*step, indices, words);
+  }
+  step->last_use = ++captured_uses_;
+  step->capture.replay();
+  logits_ = step->logits;
+  const TopLogitsWanted& wanted = work.wanted;
+  if (step->next && wanted.count > 0 && wanted.count <= step->next->top_logits()) {
+    shown_ = {.step = step, .indices = indices, .turn = 0};
   } else {
     // After the capture, so that other wishes need no other capture.
-    find_top_logits(wanted, std::ssize(logit_rows));
+    find_top_logits(wanted, work.rows);
   }
 }
 
-void Stepper::give(CapturedStep& step, const Indices& indices, const TopLogitsWanted& wanted) {
+Stepper::CapturedStep Stepper::prepare(const Indices& indices, const CapturedWork& work) {
+  CapturedStep step;
+  const auto count = static_cast<int64_t>(indices.values.size());
+  if (work.next_token > 0) {
+    const NextToken token = work.next_token == 1 ? NextToken::likeliest : NextToken::drawn;
+    step.next.emplace(indices.rows, count, work.wanted.vocab, token, device_);
+    step.indices = step.next->integers();
+  } else {
+    step.indices = empty({count}, DType::i32, device_);
+  }
+  step.hidden = upload_hidden();
+  return step;
+}
+
+void Stepper::give(CapturedStep& step, const Indices& indices, std::span<const int32_t> draws) {
   if (step.hidden.defined()) upload(std::span<const float>(hidden_), step.hidden, host_hidden_);
-  if (step.next) return step.next->give(indices.values, 0, &wanted, host_indices_);
+  if (step.next) return step.next->give(indices.values, 0, draws, host_indices_);
   upload(std::span<const int32_t>(indices.values), step.indices, host_indices_);
 }
 
-Stepper::CapturedStep& Stepper::captured_step(const Indices& indices,
-                                              const TopLogitsWanted& wanted) {
-  const bool likeliest =
-      drawn_on_device(wanted) && wanted.draws == nullptr && indices.sequences == 1;
-  const int64_t kind = !advances(indices) || wanted.count == 0 ? 0 : likeliest ? 1 : 2;
-  const std::array key{indices.sequences, indices.tokens / indices.sequences, indices.table_width,
-                       indices.lora_each, kind};
-  if (const auto known = captured_.find(key); known != captured_.end()) {
-    known->second.last_use = ++captured_uses_;
-    return known->second;
-  }
-  make_room_for_captured(indices.tokens);
-  CapturedStep step;
-  const auto count = static_cast<int64_t>(indices.values.size());
-  if (kind > 0) {
-    const NextToken token = likeliest ? NextToken::likeliest : NextToken::drawn;
-    step.next.emplace(indices.rows, count, wanted.vocab, token, device_);
-    step.indices = step.next->integers();
-    give(step, indices, wanted);
-  } else {
-    step.indices = from_host(std::span<const int32_t>(indices.values), Shape{count}, device_);
-  }
-  step.hidden = upload_hidden();
+void Stepper::record(CapturedStep& step, const Indices& indices) {
   models::ForwardBatch batch = make_batch(indices, step.indices);
   batch.hidden = step.hidden;
   const auto run = [&] {
     step.logits = model_.forward(batch, cache_);
-    if (step.next) step.next->queue(step.logits, batch.positions, batch.paged, pool_->block_size());
+    if (!step.next) return;
+    step.next->queue(step.logits, model_.vocabulary(), batch.positions, batch.paged,
+                     pool_->block_size());
   };
   // Run it once first: this loads modules and sets up libraries before anything is captured. The
   // replay writes the same keys and values again.
   run();
   step.capture = GraphCapture(device_, run);
-  if (step.next) device_.synchronize(device_.default_stream());  // the replay writes them again
-  step.last_use = ++captured_uses_;
-  return captured_.emplace(key, std::move(step)).first->second;
+  // The next upload, through the same host memory, waits; the replay writes them again.
+  device_.synchronize(device_.default_stream());
 }
 
 void Stepper::forget_captured() {
+  if (listener_ != nullptr) listener_->on_forget({});
+  drop_captured();
+}
+
+void Stepper::drop_captured() {
   shown_.reset();
   ahead_.reset();
   if (captured_.empty()) return;

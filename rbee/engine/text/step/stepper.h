@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -97,6 +98,8 @@ class Stepper final : private BlockCopier {
   void repeat(const StepCommand& command);
   void repeat(const RowsCommand& command);
   void repeat(const CopyCommand& command);
+  void repeat(const AheadCommand& command);
+  void repeat(const AgainCommand& command);
   // Begins some of the pool's copies that wait, of about as many bytes as the next step leaves time
   // for; those of the call before are done.
   void copy_some();
@@ -156,6 +159,14 @@ class Stepper final : private BlockCopier {
     Indices indices;
     int32_t turn;  // see NextStep
   };
+  // What a captured step is besides its integers.
+  struct CapturedWork {
+    int64_t next_token;  // captured_'s last key
+    const TopLogitsWanted& wanted;
+    int64_t rows;  // of `wanted`, the first ones
+  };
+  // How the step draws, see NextStep::draw_words(). Null: it shows no next step.
+  using MakeDraws = std::function<std::vector<int32_t>(NextStep* next, bool recorded)>;
   // The inputs of one row, in a step with one token for each sequence.
   struct GivenRow {
     int32_t id, position, slot;
@@ -202,6 +213,15 @@ class Stepper final : private BlockCopier {
   void run_once(const Indices& indices, const TopLogitsWanted& wanted);
   // As run_once(), after the listener has heard of it.
   void lead(const Indices& indices, const TopLogitsWanted& wanted);
+  // As replay(), for a leader after the listener has heard of it.
+  void lead_captured(const Indices& indices, const TopLogitsWanted& wanted, int64_t rows);
+  static StepCommand as_command(const Indices& indices, const TopLogitsWanted& wanted,
+                                int64_t rows);
+  void check_integers(const StepCommand& command) const;
+  // Runs what the other ranks have been told to do, too.
+  void as_told(const std::function<void()>& action);
+  // Waits for the device; the listener hears of it.
+  void await(const std::function<void()>& wait);
   // A place on the device for hidden_, and its values there; undefined without layers on the host.
   Tensor upload_hidden();
   // Searches the first `rows` rows of logits_.
@@ -210,8 +230,17 @@ class Stepper final : private BlockCopier {
   TopLogitRows pick(const TopLogitRows& found, size_t stored);
   void run_captured(std::span<const Work> work, std::span<const int32_t> logit_rows,
                     const TopLogitsWanted& wanted, AsyncStep ahead);
-  void give(CapturedStep& step, const Indices& indices, const TopLogitsWanted& wanted);
-  CapturedStep& captured_step(const Indices& indices, const TopLogitsWanted& wanted);
+  int64_t next_token_of(const Indices& indices, const TopLogitsWanted& wanted) const;
+  // Records the step if there is no such recording, and replays it.
+  void replay(const Indices& indices, const CapturedWork& work, const MakeDraws& draws);
+  // Its tensors, on the device.
+  CapturedStep prepare(const Indices& indices, const CapturedWork& work);
+  void give(CapturedStep& step, const Indices& indices, std::span<const int32_t> draws);
+  void record(CapturedStep& step, const Indices& indices);
+  // Replays shown_ with the integers that it wrote.
+  void replay_ahead();
+  void replay_again(std::span<const int32_t> values, int32_t turn);
+  void drop_captured();
   void make_room_for_captured(int64_t rows_to_come);
   // Copies `list` through host memory that the device reads; the last step's copy must have ended.
   template <typename T>

@@ -116,12 +116,22 @@ bool Stepper::take_ahead(const Indices& asked, const TopLogitsWanted& wanted, si
   }
   if (places.size() < rows) return false;
   next_hold_ = std::max(next_hold_ / 2, 1);
-  ahead->step->last_use = ++captured_uses_;
   logits_ = ahead->step->logits;
   // The device must not write for a sequence that has left.
   if (asked.values != ahead->indices.values) picked_ = std::move(places);
   shown_ = std::move(ahead);
   return true;
+}
+
+void Stepper::replay_ahead() {
+  shown_->step->last_use = ++captured_uses_;
+  shown_->step->capture.replay();
+}
+
+void Stepper::replay_again(std::span<const int32_t> values, int32_t turn) {
+  device_.synchronize(device_.default_stream());
+  shown_->step->next->give(values, turn, {}, host_indices_);
+  shown_->step->capture.replay();
 }
 
 // Queues the step that follows the last one, with the integers that it writes.
@@ -136,7 +146,10 @@ void Stepper::start_async_step(std::span<const Work> work) {
                     });
   const bool has_numbers = !shown_->step->next->draws() || shown_->turn + 1 < kDeviceDraws;
   if (!fits || !has_numbers) return;
-  shown_->step->capture.replay();
+  as_told([&] {
+    if (listener_ != nullptr) listener_->on_ahead({});
+    replay_ahead();
+  });
   ahead_ = shown_;
   ++ahead_->turn;
   advance(ahead_->indices);

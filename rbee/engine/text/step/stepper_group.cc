@@ -25,26 +25,68 @@ void check_within(std::string_view what, std::span<const int32_t> list, int64_t 
 
 }  // namespace
 
-void Stepper::lead(const Indices& indices, const TopLogitsWanted& wanted) {
-  listener_->on_step({.tokens = indices.tokens,
-                      .sequences = indices.sequences,
-                      .table_width = indices.table_width,
-                      .rows = indices.rows,
-                      .single_queries = indices.single_queries,
-                      .lora_each = indices.lora_each,
-                      .key_ends = indices.key_ends,
-                      .values = indices.values,
-                      .top_logits = wanted.count,
-                      .vocab = wanted.vocab,
-                      .scales = {wanted.scales.begin(), wanted.scales.end()}});
+void Stepper::as_told(const std::function<void()>& action) {
+  if (listener_ == nullptr) return action();
   try {
-    run_once(indices, wanted);
+    action();
   } catch (const std::exception& error) {
     listener_->on_failure(error);
   }
 }
 
-void Stepper::repeat(const StepCommand& command) {
+void Stepper::await(const std::function<void()>& wait) {
+  if (listener_ != nullptr) listener_->on_wait();
+  wait();
+  if (listener_ != nullptr) listener_->on_results();
+}
+
+StepCommand Stepper::as_command(const Indices& indices, const TopLogitsWanted& wanted,
+                                int64_t rows) {
+  return {.tokens = indices.tokens,
+          .sequences = indices.sequences,
+          .table_width = indices.table_width,
+          .rows = indices.rows,
+          .single_queries = indices.single_queries,
+          .lora_each = indices.lora_each,
+          .key_ends = indices.key_ends,
+          .values = indices.values,
+          .top_logits = wanted.count,
+          .vocab = wanted.vocab,
+          .scales = {wanted.scales.begin(), wanted.scales.end()},
+          .top_rows = rows,
+          .captured = indices.captured};
+}
+
+void Stepper::lead(const Indices& indices, const TopLogitsWanted& wanted) {
+  listener_->on_step(as_command(indices, wanted, indices.rows));
+  as_told([&] { run_once(indices, wanted); });
+}
+
+// A step that cannot be prepared is the leader's matter: the others have not heard of it.
+void Stepper::lead_captured(const Indices& indices, const TopLogitsWanted& wanted, int64_t rows) {
+  const CapturedWork work{
+      .next_token = next_token_of(indices, wanted), .wanted = wanted, .rows = rows};
+  bool told = false;
+  try {
+    replay(indices, work, [&](NextStep* next, bool recorded) {
+      std::vector<int32_t> draws;
+      if (next != nullptr) draws = next->draw_words(wanted);
+      if (listener_ == nullptr) return draws;
+      StepCommand command = as_command(indices, wanted, rows);
+      command.recorded = recorded;
+      command.next_token = work.next_token;
+      command.draws = draws;
+      listener_->on_step(command);
+      told = true;
+      return draws;
+    });
+  } catch (const std::exception& error) {
+    if (!told) throw;
+    listener_->on_failure(error);
+  }
+}
+
+void Stepper::check_integers(const StepCommand& command) const {
   const std::span<const int32_t> values(command.values);
   size_t at = 0;
   const auto take = [&](int64_t count) {
@@ -65,17 +107,58 @@ void Stepper::repeat(const StepCommand& command) {
   check_within("a row", take(command.rows), 0, command.tokens - 1);
   check(command.vocab <= config.vocab_size, kOp, "vocab ", command.vocab, " is above ",
         config.vocab_size);
+}
+
+void Stepper::repeat(const StepCommand& command) {
+  check_integers(command);
+  // Nobody has waited for the last step, whose uploads read the host's memory.
+  if (under_way_) device_.synchronize(device_.default_stream());
   logits_ = {};  // their memory may serve this step
+  whole_rows_ = {};
   top_logits_ = {};
-  run_once({.tokens = command.tokens,
-            .sequences = command.sequences,
-            .table_width = command.table_width,
-            .rows = command.rows,
-            .single_queries = command.single_queries,
-            .lora_each = command.lora_each,
-            .key_ends = command.key_ends,
-            .values = command.values},
-           {.count = command.top_logits, .vocab = command.vocab, .scales = command.scales});
+  shown_.reset();
+  const Indices indices{.tokens = command.tokens,
+                        .sequences = command.sequences,
+                        .table_width = command.table_width,
+                        .rows = command.rows,
+                        .single_queries = command.single_queries,
+                        .lora_each = command.lora_each,
+                        .key_ends = command.key_ends,
+                        .captured = command.captured,
+                        .values = command.values};
+  const TopLogitsWanted wanted{
+      .count = command.top_logits, .vocab = command.vocab, .scales = command.scales};
+  if (!command.captured) return run_once(indices, wanted);
+  under_way_ = true;
+  check(command.next_token == 0 || advances(indices), kOp, "a step of ", command.tokens,
+        " tokens for ", command.sequences, " sequences finds no next tokens");
+  const std::array key{indices.sequences, indices.tokens / indices.sequences, indices.table_width,
+                       indices.lora_each, command.next_token};
+  if (!command.recorded) captured_.erase(key);  // the leader has dropped its own
+  replay(indices, {.next_token = command.next_token, .wanted = wanted, .rows = command.top_rows},
+         [&](const NextStep* next, bool recorded) {
+           check(recorded == command.recorded, kOp,
+                 "a step is to be replayed that is not recorded");
+           const int64_t words = next != nullptr ? next->draw_word_count() : 0;
+           check(std::ssize(command.draws) == words, kOp, "step.draws has ", command.draws.size(),
+                 " words, not ", words);
+           return command.draws;
+         });
+}
+
+void Stepper::repeat(const AheadCommand&) {
+  check(shown_.has_value(), kOp, "no step is there to go on from");
+  replay_ahead();
+}
+
+void Stepper::repeat(const AgainCommand& command) {
+  check(shown_.has_value(), kOp, "no step is there to be run again");
+  check(command.values.size() == shown_->indices.values.size(), kOp, "again.values has ",
+        command.values.size(), " integers, not ", shown_->indices.values.size());
+  StepCommand whole = as_command(shown_->indices, {}, 0);
+  whole.values = command.values;
+  check_integers(whole);
+  replay_again(command.values, command.turn);
 }
 
 void Stepper::repeat(const RowsCommand& command) {
@@ -122,11 +205,7 @@ std::span<float> Stepper::rows_to_host(int64_t first, int64_t count) {
   if (listener_ == nullptr || count == 0) return to_host(logits_.slice(Axis{0}, first, count));
   listener_->on_rows({.first = first, .count = count});
   std::span<float> rows;
-  try {
-    rows = to_host(logits_.slice(Axis{0}, first, count));
-  } catch (const std::exception& error) {
-    listener_->on_failure(error);
-  }
+  as_told([&] { await([&] { rows = to_host(logits_.slice(Axis{0}, first, count)); }); });
   return rows;
 }
 
