@@ -21,6 +21,7 @@
 #include "workers/common/group_flags.h"
 #include "workers/common/model_paths.h"
 #include "workers/llm/group.h"
+#include "workers/llm/rank_devices.h"
 
 namespace rbee::tools {
 
@@ -171,9 +172,14 @@ engine::TextModelOptions text_model_options(const ModelOptions& options, bool on
   engine::PlaceWanted wanted{.gpu_layers = options.gpu_layers.count(),
                              .cpu_moe_layers = options.gpu_layers.experts(),
                              .one_device = one_device};
-  if (options.device != "auto") wanted.device = named_device(options.device);
-  const engine::ModelPlace place =
-      engine::place_text_model(backends(), wanted, options.model, load_options);
+  engine::ModelPlace place;
+  if (group_place.ranks > 1) {
+    place.device = workers::rank_devices(backends(), options.device, group_place.ranks).front();
+    place.gpu_layers = wanted.gpu_layers.value_or(models::kAllLayers);
+  } else {
+    if (options.device != "auto") wanted.device = named_device(options.device);
+    place = engine::place_text_model(backends(), wanted, options.model, load_options);
+  }
   if (!place.reason.empty()) std::fprintf(stderr, "%s\n", printable_text(place.reason).c_str());
   load_options.device = &get_device(place.device);
   load_options.gpu_layers = place.gpu_layers;
@@ -212,8 +218,9 @@ void follow_if_rank(const ModelOptions& options, const std::string& cache_type) 
   const group::RankPlace place = workers::group_place(options.group);
   if (place.rank == 0) return;
   cpu::set_thread_count(workers::threads_of_rank(place, options.threads));
-  engine::TextModelOptions load_options{.device = &get_device({DeviceKind::cpu, 0}),
-                                        .context = options.context};
+  const auto devices = workers::rank_devices(backends(), options.device, place.ranks);
+  engine::TextModelOptions load_options{
+      .device = &get_device(devices[static_cast<size_t>(place.rank)]), .context = options.context};
   if (options.dtype != "auto") load_options.activations = parse_dtype(options.dtype);
   const auto kv_dtype =
       cache_type == "auto" ? std::nullopt : std::optional(parse_dtype(cache_type));
@@ -224,10 +231,9 @@ engine::TextModel load(const ModelOptions& options) {
   engine::TextModelOptions load_options = text_model_options(options);
   const group::RankPlace place = workers::group_place(options.group);
   if (place.ranks > 1) {
-    workers::check_group(
-        place, *load_options.device,
-        {.pictures = !options.mmproj.empty(),
-         .cpu_moe = options.gpu_layers.cpu_moe || options.gpu_layers.experts().value_or(0) > 0});
+    workers::check_group(place, {.pictures = !options.mmproj.empty(),
+                                 .cpu_moe = options.gpu_layers.cpu_moe ||
+                                            options.gpu_layers.experts().value_or(0) > 0});
     workers::start_group(place, options.model, group_terms(options), end_without_group,
                          load_options);
   }

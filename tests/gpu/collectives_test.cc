@@ -322,6 +322,7 @@ TEST(RealNccl, TellsItsVersionAndMakesIds) {
   unsetenv("RBEE_NCCL_LIBRARY");
   static const gpu::CclVendor vendor{
       .name = "NCCL",
+      .prefix = "nccl",
       .override_variable = "RBEE_NCCL_LIBRARY",
       .files = {"libnccl.so.2", RBEE_CUDA_LIBRARIES "/libnccl.so.2"}};
   static const gpu::CclLibrary library(vendor);  // never closed: it has threads

@@ -121,6 +121,14 @@ const char* fake_ccl_of(Vendor vendor) {
   return built(vendor)->fake_collectives;
 }
 
+void open_fake_group(Vendor vendor, int devices) {
+  const Built& backend = *built(vendor);
+  setenv(backend.variable, backend.library, 1);
+  setenv(backend.collectives->override_variable, backend.fake_collectives, 1);
+  setenv("RBEE_FAKE_DEVICES", cat(devices).c_str(), 1);
+  open_fake_products(vendor);
+}
+
 void open_fake_products(Vendor vendor) {
   const gpu::LtVendor& products = lt_vendor_of(vendor);
   setenv(products.override_variable, built(vendor)->fake_products, 1);

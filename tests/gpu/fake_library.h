@@ -25,6 +25,8 @@ gpu::Vendor with_driver(Vendor vendor, gpu::Driver& driver);
 const gpu::LtVendor& lt_vendor_of(Vendor vendor);
 const gpu::CclVendor& ccl_vendor_of(Vendor vendor);
 const char* fake_ccl_of(Vendor vendor);  // path of the fake of its collective operations' library
+// From now on the linked backend opens the vendor's fakes, with so many devices.
+void open_fake_group(Vendor vendor, int devices);
 // From now on the backend opens the fake of the vendor's matrix library.
 void open_fake_products(Vendor vendor);
 // The backend's driver over the library at this path, fake or real.

@@ -22,6 +22,10 @@ void read_device_text(const CLI::App& app, CommonFlags& flags) {
     return;
   }
   const std::string kind(name(flags.kind));
+  if (text.find(',') != std::string::npos && app.count("--cuda-device") == 0) {
+    flags.several_devices = true;  // read with the number of ranks
+    return;
+  }
   const bool number = text.find_first_not_of("-0123456789") == std::string::npos;
   const bool device = parse_device_id(text.substr(0, text.find(':'))).has_value();
   if (!number && !device) return;
@@ -47,9 +51,9 @@ void add_common_flags(CLI::App& app, CommonFlags& flags) {
       ->check(CLI::Range(0, kMostDevice));
   app.add_option(
       "--device", flags.device_text,
-      "The hive's flag for the same: a number, or a name that rbee devices prints. auto = "
-      "the device of the worker's kind that has the most free memory and on which the model "
-      "fits, else the CPU");
+      "The hive's flag for the same: a number, or a name that rbee devices prints; for ranks "
+      "the first one's, or a list such as cuda:2,cuda:0. auto = the device of the worker's kind "
+      "that has the most free memory and on which the model fits, else the CPU");
   add_graphs_flag(app);
 }
 

@@ -12,6 +12,11 @@ void add_group_flags(CLI::App& app, group::PlaceFlags& flags) {
                  "Processes that hold the model together, each a part of every layer; also -tp")
       ->check(CLI::Range(1, group::kMostRanks))
       ->capture_default_str();
+  app.add_flag_callback(
+      "--nvls",
+      // Before other threads; the ranks inherit it. NOLINTNEXTLINE(concurrency-mt-unsafe)
+      [] { setenv("NCCL_NVLS_ENABLE", "2", 1); },
+      "Lets NVIDIA GPUs of a group use NVLink's multicast");
   app.add_option("--nnodes", flags.nnodes, "Machines of the group; only 1 is implemented");
   app.add_option("--node-rank", flags.node_rank, "This machine's number among them, from 0 on");
   app.add_option("--master-addr", flags.master_addr, "Address of machine 0");

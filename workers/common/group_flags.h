@@ -12,7 +12,7 @@ class App;
 
 namespace rbee::workers {
 
-// Adds --tensor-parallel-size, --nnodes, --node-rank, --master-addr and --master-port.
+// Adds --tensor-parallel-size, --nvls, --nnodes, --node-rank, --master-addr and --master-port.
 void add_group_flags(CLI::App& app, group::PlaceFlags& flags);
 
 // The place of this process, by the flags and the environment. Throws as group::find_place(), and

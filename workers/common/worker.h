@@ -26,6 +26,7 @@ struct CommonFlags : ServerFlags {
   int device = 0;                    // ordinal among the devices of the worker's kind
   std::string device_text;           // value of --device; empty = none
   bool any_device = false;           // --device auto
+  bool several_devices = false;      // --device has a list, for the ranks of a group
   int threads = 0;                   // 0 = one for each core
   std::vector<std::string> ignored;  // unknown flags
 };

@@ -6,8 +6,13 @@
 
 #include <algorithm>
 #include <array>
+#include <condition_variable>
+#include <mutex>
 #include <span>
+#include <thread>
+#include <utility>
 
+#include "backends/api/registry.h"
 #include "backends/cpu/group_memory.h"
 #include "backends/cpu/thread_pool.h"
 #include "rbee/core/hex.h"
@@ -35,14 +40,63 @@ std::string digest_of(const io::Checkpoint& checkpoint) {
              hex(std::span(sum).first(size)));
 }
 
+// What is the same on all ranks: of GPUs all but the name, of CPUs nothing but the kind.
+std::string device_of_rank(const Device& device) {
+  std::string out(name(device.id().kind));
+  const std::string all = device.description();
+  if (device.id().kind != DeviceKind::cpu) out += all.substr(std::min(all.find(','), all.size()));
+  return out;
+}
+
 group::Identity identity_of(const std::filesystem::path& path, const GroupTerms& terms,
                             const Device& device) {
   const io::Checkpoint checkpoint = io::Checkpoint::open(path);
   return {.build = terms.program,
           .model = digest_of(checkpoint),
-          .flags = terms.flags,
-          .device = std::string(name(device.id().kind))};
+          .flags = cat(terms.flags, ", captured steps ", device.supports_capture() ? "on" : "off"),
+          .device = device_of_rank(device)};
 }
+
+const BackendInfo& backend_of(const Device& device) {
+  const auto found = std::ranges::find(backends(), device.id().kind, &BackendInfo::kind);
+  check(found != backends().end(), "group", "no backend has ", device.id());
+  return *found;
+}
+
+// How this rank reaches the others: CPUs by shared memory, devices by their backend's library.
+class Reach {
+ public:
+  explicit Reach(std::shared_ptr<cpu::GroupMemory> memory) : memory_(std::move(memory)) {}
+
+  // Waits until all ranks have come, if the device's backend has a way of its own.
+  void join(Device& device, const group::RankPlace& place, const std::string& meeting) {
+    if (meeting.empty()) return;
+    log(LogLevel::info, "devices meet",
+        {{"device", cat(device.id())}, {"library", backend_of(device).group_library()}});
+    std::shared_ptr<GroupComm> comm = backend_of(device).join_group(
+        device, {.rank = place.rank, .ranks = place.ranks, .id = meeting});
+    const std::scoped_lock lock(mutex_);
+    comm_ = std::move(comm);
+    if (ended_) comm_->end(why_);
+  }
+  // The group has ended. Any thread.
+  void end(const std::string& why) {
+    memory_->end(why);
+    const std::scoped_lock lock(mutex_);
+    if (std::exchange(ended_, true)) return;
+    why_ = why;
+    if (comm_) comm_->end(why);
+  }
+  const std::shared_ptr<GroupComm>& comm() const { return comm_; }
+  GroupView view() const { return comm_ ? comm_->view() : memory_->view(); }
+
+ private:
+  const std::shared_ptr<cpu::GroupMemory> memory_;
+  std::shared_ptr<GroupComm> comm_;  // null: CPUs, or not there yet
+  std::mutex mutex_;                 // guards comm_ while ranks start, and the next ones
+  bool ended_ = false;
+  std::string why_;
+};
 
 // The arguments that this process was started with.
 std::vector<std::string> own_command_line() {
@@ -64,14 +118,12 @@ void leave_signals_to_leader() {
 
 }  // namespace
 
-void check_group(const group::RankPlace& place, const Device& device, const GroupWishes& wishes) {
+void check_group(const group::RankPlace& place, const GroupWishes& wishes) {
   if (place.ranks == 1) return;
   const auto refuse = [&](const auto&... what) {
     fail(Code::unsupported, "--tensor-parallel-size", what...,
          " is not implemented for several ranks");
   };
-  if (device.id().kind != DeviceKind::cpu)
-    refuse("a device other than the CPU, ", device.id(), ",");
   if (wishes.embeddings) refuse("a model for embeddings");
   if (wishes.pictures) refuse("--mmproj");
   if (wishes.cpu_moe) refuse("--cpu-moe or --n-cpu-moe");
@@ -85,10 +137,13 @@ int threads_of_rank(const group::RankPlace& place, int threads) {
 void start_group(const group::RankPlace& place, const std::filesystem::path& path,
                  const GroupTerms& terms, std::function<void(const std::string&)> on_lost,
                  engine::TextModelOptions& options) {
+  // Before any process is started: the library may be missing.
+  const bool cpu = options.device->id().kind == DeviceKind::cpu;
+  const std::string meeting = cpu ? "" : backend_of(*options.device).make_group_id();
   const group::Descriptor shared(cpu::GroupMemory::create(place.ranks));
-  const std::shared_ptr<cpu::GroupMemory> memory = cpu::GroupMemory::attach(shared.get(), 0);
-  const auto end = [memory, told = std::move(on_lost)](const std::string& why) {
-    memory->end(why);
+  const auto reach = std::make_shared<Reach>(cpu::GroupMemory::attach(shared.get(), 0));
+  const auto end = [reach, told = std::move(on_lost)](const std::string& why) {
+    reach->end(why);
     told(why);
   };
   auto leader = std::make_unique<group::GroupLeader>(
@@ -97,25 +152,53 @@ void start_group(const group::RankPlace& place, const std::filesystem::path& pat
                                 .model = std::filesystem::absolute(path).string(),
                                 .identity = identity_of(path, terms, *options.device),
                                 .shared = {shared.get()},
+                                .meeting = meeting,
                                 .on_lost = end});
+  reach->join(*options.device, place, meeting);
   log(LogLevel::info, "the group is there", {{"ranks", cat(place.ranks)}});
-  options.membership = {.share = {.rank = 0, .ranks = place.ranks}, .view = memory->view()};
-  options.group = std::make_shared<engine::TextGroup>(std::move(leader), memory);
+  options.membership = {.share = {.rank = 0, .ranks = place.ranks}, .view = reach->view()};
+  options.group = std::make_shared<engine::TextGroup>(std::move(leader), reach, reach->comm());
 }
 
 namespace {
+
+// Ends a rank whose device's collective operations have failed: they may wait for ever.
+class FaultWatch {
+ public:
+  FaultWatch(std::shared_ptr<GroupComm> comm, std::function<void(const std::string&)> on_fault) {
+    if (!comm) return;
+    watch_ = std::jthread([this, comm, on_fault](const std::stop_token& stop) {
+      std::unique_lock lock(mutex_);
+      while (!stop.stop_requested()) {
+        if (const std::string why = comm->fault(); !why.empty()) return on_fault(why);
+        looks_.wait_for(lock, stop, std::chrono::milliseconds(250), [] { return false; });
+      }
+    });
+  }
+
+ private:
+  std::mutex mutex_;  // of looks_
+  std::condition_variable_any looks_;
+  std::jthread watch_;
+};
 
 // As run_rank(), once the leader agrees.
 void follow_to_the_end(const group::RankPlace& place, engine::TextModelOptions options,
                        std::optional<DType> kv_dtype, group::GroupMember& member,
                        const std::filesystem::path& path) {
-  const std::unique_ptr<cpu::GroupMemory> memory =
-      cpu::GroupMemory::attach(member.shared(0), place.rank);
-  options.membership = {.share = {.rank = place.rank, .ranks = place.ranks},
-                        .view = memory->view()};
+  Reach reach(cpu::GroupMemory::attach(member.shared(0), place.rank));
+  reach.join(*options.device, place, member.meeting());
+  const FaultWatch watch(reach.comm(), [&member](const std::string& why) {
+    member.failed(Code::device, why);
+    log(LogLevel::error, "this rank ends", {{"error", why}});
+    _exit(kGroupLost);
+  });
+  options.membership = {.share = {.rank = place.rank, .ranks = place.ranks}, .view = reach.view()};
   const auto model = engine::load_rank_model(path, options);
+  const bool cpu = options.device->id().kind == DeviceKind::cpu;
   member.loaded({.weight_bytes = model->weight_bytes(),
-                 .cache_token_bytes = engine::cache_token_bytes(*model, kv_dtype).all()});
+                 .cache_token_bytes = engine::cache_token_bytes(*model, kv_dtype).all(),
+                 .free_bytes = cpu ? 0 : options.device->memory().free});
   engine::follow(*model, *options.device, member);
 }
 

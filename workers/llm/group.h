@@ -29,16 +29,17 @@ struct GroupWishes {
   bool pictures = false;
   bool cpu_moe = false;  // experts in host memory
 };
-// Throws unsupported, naming it, for what ranks cannot share, as devices other than CPUs.
-void check_group(const group::RankPlace& place, const Device& device, const GroupWishes& wishes);
+// Throws unsupported, naming it, for what ranks cannot share.
+void check_group(const group::RankPlace& place, const GroupWishes& wishes);
 
 // For cpu::set_thread_count(); threads: as given, 0 for the default. The ranks of a machine share
 // its processors.
 int threads_of_rank(const group::RankPlace& place, int threads);
 
 // Starts the other ranks with this process's own command line; they load `path`, and so will
-// whoever loads with `options`, which get the group. on_lost: as in GroupLeaderOptions. Throws as
-// GroupLeader and Checkpoint::open().
+// whoever loads with `options`, which get the group. Ranks on GPUs meet by their backend's library.
+// on_lost: as in GroupLeaderOptions. Throws as GroupLeader, Checkpoint::open() and
+// BackendInfo::join_group().
 void start_group(const group::RankPlace& place, const std::filesystem::path& path,
                  const GroupTerms& terms, std::function<void(const std::string&)> on_lost,
                  engine::TextModelOptions& options);

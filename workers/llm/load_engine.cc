@@ -14,6 +14,7 @@
 #include "workers/common/stop_signals.h"
 #include "workers/device/worker_device.h"
 #include "workers/llm/group.h"
+#include "workers/llm/rank_devices.h"
 
 namespace rbee::workers {
 namespace {
@@ -60,8 +61,28 @@ bool makes_embeddings(const Flags& flags) {
   return flags.pooling != "auto" || engine::is_for_embeddings(flags.model);
 }
 
+// The device of this process, if it is one of several ranks.
+std::optional<DeviceId> rank_device(const Flags& flags) {
+  const group::RankPlace place = group_place(flags.group);
+  if (place.ranks == 1) {
+    check(!flags.several_devices, "--device", "'", flags.device_text,
+          "' is for several ranks, of --tensor-parallel-size");
+    return std::nullopt;
+  }
+  std::string text = cat(DeviceId{flags.kind, flags.device});
+  if (flags.any_device) text = "auto";
+  if (flags.several_devices) {
+    const bool number = flags.device_text.find_first_of("0123456789") == 0;
+    text = cat(number ? cat(name(flags.kind), ":") : "", flags.device_text);
+  }
+  return rank_devices(backends(), text, place.ranks)[static_cast<size_t>(place.rank)];
+}
+
 Place place_model(const Flags& flags, const WorkerDevice& wanted) {
   const std::optional<int64_t> layers = flags.gpu_layers.count();
+  if (const auto own = rank_device(flags)) {
+    return {get_device(*own), layers.value_or(models::kAllLayers), 0};
+  }
   // A GPU that cannot be used is told before the files are read.
   if (const auto named = wanted.named(); named && layers != 0) (void)get_device(*named);
   const engine::TextModelOptions options = text_options(flags, nullptr);
@@ -98,7 +119,7 @@ std::optional<DType> cache_type(const Flags& flags) {
 void lead_group(const Flags& flags, engine::TextModelOptions& options) {
   const group::RankPlace place = group_place(flags.group);
   if (place.ranks == 1) return;
-  check_group(place, *options.device,
+  check_group(place,
               {.pictures = !flags.mmproj.empty(),
                .cpu_moe = flags.gpu_layers.cpu_moe || flags.gpu_layers.experts().value_or(0) > 0});
   // The engine's thread ends the worker as it does when a device is lost; this ends it if that
@@ -213,7 +234,7 @@ WorkerDevice worker_device(const BackendInfo& backend, const Flags& flags) {
 
 int follow_leader(const BackendInfo& backend, const Flags& flags) {
   worker_device(backend, flags);  // registers the CPU, and sets its number of threads
-  engine::TextModelOptions options = text_options(flags, &get_device({DeviceKind::cpu, 0}));
+  engine::TextModelOptions options = text_options(flags, &get_device(rank_device(flags).value()));
   return run_rank(group_place(flags.group), group_terms(flags), options, cache_type(flags));
 }
 
@@ -227,7 +248,7 @@ LoadedEngine load_engine(const BackendInfo& backend, Flags& flags, server::Loadi
        {"captured_steps", place.device.supports_capture() ? "yes" : "no"}});
   try {
     if (makes_embeddings(flags)) {
-      check_group(group_place(flags.group), place.device, {.embeddings = true});
+      check_group(group_place(flags.group), {.embeddings = true});
       return load_embeddings(flags, place, loading);
     }
     return load_chat(flags, place, loading);

@@ -1,21 +1,80 @@
 #include "tests/models/language/group_model.h"
 
+#include <algorithm>
 #include <cstdlib>
+
+#include "backends/api/registry.h"
 
 namespace rbee::test {
 
+namespace {
+
+const BackendInfo& backend_of(DeviceKind kind) {
+  const auto found = std::ranges::find(backends(), kind, &BackendInfo::kind);
+  RB_ASSERT(found != backends().end());
+  return *found;
+}
+
+// The batch's tensors on another device.
+models::ForwardBatch on_device(const models::ForwardBatch& batch, Device& device) {
+  models::ForwardBatch out = batch;
+  for (Tensor* tensor :
+       {&out.ids, &out.positions, &out.logit_rows, &out.paged.slots, &out.paged.seq_starts,
+        &out.paged.kv_lens, &out.paged.block_table, &out.paged.key_ends, &out.paged.window_key_ends,
+        &out.lora.slots, &out.lora.scales}) {
+    if (tensor->defined()) *tensor = tensor->to(device);
+  }
+  return out;
+}
+
+}  // namespace
+
 GroupModel::GroupModel(const io::Checkpoint& checkpoint, const models::LoadOptions& options,
                        int ranks, std::vector<double> parts)
-    : threads_(ranks), device_(options.device) {
+    : threads_(ranks) {
+  const DeviceId first = options.device->id();
+  const bool cpu = first.kind == DeviceKind::cpu;
+  for (int rank = 0; rank < ranks; ++rank) {
+    devices_.push_back(cpu ? options.device : &get_device({first.kind, first.ordinal + rank}));
+  }
+  if (!cpu && ranks > 1) join(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
     models::LoadOptions own = options;
-    own.group = {.share = {.rank = rank, .ranks = ranks, .parts = parts},
-                 .view = threads_.view(rank)};
+    own.device = devices_[static_cast<size_t>(rank)];
+    own.group = {.share = {.rank = rank, .ranks = ranks, .parts = parts}, .view = view(rank)};
     if (rank > 0) own.progress = {};
     models_.push_back(models::load_language_model(checkpoint, own));
     const std::span<const nn::LoraTarget> targets = models_.back()->lora_targets();
     lora_targets_.insert(lora_targets_.end(), targets.begin(), targets.end());
   }
+}
+
+GroupView GroupModel::view(int rank) const {
+  return comms_.empty() ? threads_.view(rank) : comms_[static_cast<size_t>(rank)]->view();
+}
+
+void GroupModel::join(int ranks) {
+  const BackendInfo& backend = backend_of(devices_.front()->id().kind);
+  const std::string id = backend.make_group_id();
+  std::vector<std::unique_ptr<GroupComm>> comms(static_cast<size_t>(ranks));
+  threads_.run([&](int rank) {
+    const auto i = static_cast<size_t>(rank);
+    comms[i] = backend.join_group(*devices_[i], {.rank = rank, .ranks = ranks, .id = id});
+  });
+  comms_ = std::move(comms);
+}
+
+void GroupModel::run(const std::function<void(int rank)>& body) const {
+  threads_.run([&](int rank) {
+    try {
+      body(rank);
+      Device& device = *devices_[static_cast<size_t>(rank)];
+      device.synchronize(device.default_stream());
+    } catch (const std::exception& error) {
+      for (const auto& comm : comms_) comm->end(error.what());
+      throw;
+    }
+  });
 }
 
 std::vector<nn::KvCache>& GroupModel::caches_for(const nn::KvCache& cache) const {
@@ -28,9 +87,9 @@ std::vector<nn::KvCache>& GroupModel::caches_for(const nn::KvCache& cache) const
   // A later cache may have the address of an earlier one.
   if (!caches.empty() && fits(caches.front().options())) return caches;
   caches.clear();
-  for (const auto& model : models_) {
-    options.kv_heads = model->cache_shape().kv_heads;
-    caches.emplace_back(options, *device_);
+  for (size_t rank = 0; rank < models_.size(); ++rank) {
+    options.kv_heads = models_[rank]->cache_shape().kv_heads;
+    caches.emplace_back(options, *devices_[rank]);
   }
   return caches;
 }
@@ -39,9 +98,13 @@ std::vector<Tensor> GroupModel::on_all(Step step, const models::ForwardBatch& ba
                                        const nn::KvCache& cache) const {
   std::vector<nn::KvCache>& caches = caches_for(cache);
   std::vector<Tensor> out(models_.size());
-  threads_.run([&](int rank) {
+  // First, since a copy between devices waits for both, and a device that waits for other ranks
+  // keeps it waiting.
+  std::vector<models::ForwardBatch> batches;
+  for (Device* device : devices_) batches.push_back(on_device(batch, *device));
+  run([&](int rank) {
     const auto i = static_cast<size_t>(rank);
-    models::ForwardBatch own = batch;
+    models::ForwardBatch& own = batches[i];
     // The stream's value is a sum over the ranks: all must ask for it.
     if (batch.on_layer && rank > 0) own.on_layer = [](int64_t, const Tensor&) {};
     out[i] = (*models_[i].*step)(own, caches[i]);
@@ -62,7 +125,7 @@ Tensor GroupModel::forward(const models::ForwardBatch& batch, nn::KvCache& cache
                   logits.begin() + row * vocab + own.first);
     }
   }
-  return from_host<float>(logits, {rows, vocab}, *device_);
+  return from_host<float>(logits, {rows, vocab}, *devices_.front());
 }
 
 Tensor GroupModel::states(const models::ForwardBatch& batch, nn::KvCache& cache) const {

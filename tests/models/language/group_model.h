@@ -1,10 +1,13 @@
 #pragma once
-// A language model that ranks of a group compute together, each on a thread of the test.
+// A language model that ranks of a group compute together, each on a thread of the test; on GPUs
+// each has a device of its own, from the one that is under test on.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
 
+#include "backends/api/group_comm.h"
 #include "rbee/models/language_model.h"
 #include "tests/support/rank_threads.h"
 
@@ -41,8 +44,15 @@ class GroupModel final : public models::LanguageModel {
   std::vector<Tensor> on_all(Step step, const models::ForwardBatch& batch,
                              const nn::KvCache& cache) const;
 
+  GroupView view(int rank) const;
+  // Of GPUs: gives every rank its way to the others.
+  void join(int ranks);
+  // As threads_.run(); an exception ends the devices' operations too.
+  void run(const std::function<void(int rank)>& body) const;
+
   harness::RankThreads threads_;
-  Device* device_;
+  std::vector<Device*> devices_;                   // by rank
+  std::vector<std::unique_ptr<GroupComm>> comms_;  // by rank; none of CPUs
   std::vector<std::unique_ptr<models::LanguageModel>> models_;
   std::vector<nn::LoraTarget> lora_targets_;
   mutable std::map<const nn::KvCache*, std::vector<nn::KvCache>> caches_;
