@@ -1,13 +1,31 @@
 #include "rbee/models/blocks.h"
 
 namespace rbee::models {
+namespace {
+
+// The MLP of a layer, which evens out that the ranks have unlike numbers of heads.
+nn::MlpSpec mlp_beside_heads(const nn::WeightScope& layer, const BlockSpec& spec) {
+  nn::MlpSpec out = spec.mlp;
+  group::Share share = layer.group().share;
+  if (share.alone()) return out;
+  const nn::AttentionSpec& attention = spec.attention;
+  for (share.rank = 0; share.rank < share.ranks; ++share.rank) {
+    const group::HeadShare own = share_heads(share, attention.heads, attention.kv_heads);
+    // Rows of queries, keys and values, and the output's columns.
+    const int64_t heads = 2 * own.queries.count + 2 * own.keys.count;
+    out.beside.push_back(static_cast<double>(heads * attention.head_dim * attention.dim));
+  }
+  return out;
+}
+
+}  // namespace
 
 PreNormBlock::PreNormBlock(const nn::WeightScope& layer, const BlockSpec& spec,
                            const nn::Rope& rope)
     : attention_norm_(layer / "attn_norm", spec.norm),
       attention_(layer, spec.attention, rope),
       ffn_norm_(layer / "ffn_norm", spec.norm),
-      mlp_(layer, spec.mlp),
+      mlp_(layer, mlp_beside_heads(layer, spec)),
       branch_scale_(spec.branch_scale) {}
 
 void PreNormBlock::operator()(nn::Residual& x, const nn::LayerStep& step) const {
@@ -34,7 +52,7 @@ PostNormBlock::PostNormBlock(const nn::WeightScope& layer, const BlockSpec& spec
                              const nn::Rope& rope)
     : attention_(layer, spec.attention, rope),
       post_attention_norm_(layer / "post_attention_norm", spec.norm),
-      mlp_(layer, spec.mlp),
+      mlp_(layer, mlp_beside_heads(layer, spec)),
       post_ffn_norm_(layer / "post_ffw_norm", spec.norm) {}
 
 void PostNormBlock::operator()(nn::Residual& x, const nn::LayerStep& step) const {
@@ -49,7 +67,7 @@ SandwichNormBlock::SandwichNormBlock(const nn::WeightScope& layer, const BlockSp
       attention_(layer, spec.attention, rope),
       post_attention_norm_(layer / "post_attention_norm", spec.norm),
       ffn_norm_(layer / "ffn_norm", spec.norm),
-      mlp_(layer, spec.mlp),
+      mlp_(layer, mlp_beside_heads(layer, spec)),
       post_ffn_norm_(layer / "post_ffw_norm", spec.norm) {}
 
 void SandwichNormBlock::operator()(nn::Residual& x, const nn::LayerStep& step) const {

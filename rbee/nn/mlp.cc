@@ -1,9 +1,25 @@
 #include "rbee/nn/mlp.h"
 
+#include <algorithm>
+#include <numeric>
+
 namespace rbee::nn {
 
-group::Range ffn_columns(const WeightScope& down, int64_t ffn_dim) {
-  const group::Share& share = down.group().share;
+group::Share share_beside(const group::Share& share, double total, std::span<const double> beside) {
+  if (share.alone() || beside.empty()) return share;
+  group::Share out = share;
+  out.parts.assign(beside.size(), 0);
+  const double all = std::accumulate(beside.begin(), beside.end(), total);
+  const double shares = std::accumulate(share.parts.begin(), share.parts.end(), 0.0);
+  for (size_t rank = 0; rank < beside.size(); ++rank) {
+    const double part = share.parts.empty() ? 1.0 / share.ranks : share.parts[rank] / shares;
+    out.parts[rank] = std::max(part * all - beside[rank], 0.0);
+  }
+  const bool none = std::ranges::all_of(out.parts, [](double part) { return part == 0; });
+  return none ? share : out;
+}
+
+group::Range ffn_columns(const WeightScope& down, int64_t ffn_dim, const group::Share& share) {
   if (share.alone()) return {0, ffn_dim};
   const int64_t block = down.input_block("weight");
   std::vector<int64_t> units;
@@ -17,7 +33,11 @@ group::Range ffn_columns(const WeightScope& down, int64_t ffn_dim) {
 
 Mlp::Mlp(const WeightScope& layer, const MlpSpec& spec) : activation_(spec.activation) {
   const auto name = [&](std::string_view part) { return cat(part, spec.suffix); };
-  const group::Range columns = ffn_columns(layer / name("ffn_down"), spec.ffn_dim);
+  constexpr double kMatrices = 3;
+  const group::Share share = share_beside(
+      layer.group().share,
+      kMatrices * static_cast<double>(spec.dim) * static_cast<double>(spec.ffn_dim), spec.beside);
+  const group::Range columns = ffn_columns(layer / name("ffn_down"), spec.ffn_dim, share);
   columns_ = columns.count;
   LinearShape shape{.in = spec.dim, .out = spec.ffn_dim, .bias = spec.bias, .adapted = true};
   if (spec.fused) {

@@ -1,12 +1,20 @@
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "rbee/nn/linear.h"
 
 namespace rbee::nn {
 
 // The scope's rank's columns of a hidden row of `ffn_dim`, which down's "weight" multiplies. Parts
 // are multiples of 128 if that leaves every rank one, else of fewer, and of whole blocks.
-group::Range ffn_columns(const WeightScope& down, int64_t ffn_dim);
+// share: how the ranks share them.
+group::Range ffn_columns(const WeightScope& down, int64_t ffn_dim, const group::Share& share);
+
+// How the ranks share `total` elements so that each has its part of these and of what it has
+// besides, as near as they suffice. beside: each rank's elements; empty: none.
+group::Share share_beside(const group::Share& share, double total, std::span<const double> beside);
 
 struct MlpSpec {
   int64_t dim = 0;
@@ -15,6 +23,9 @@ struct MlpSpec {
   Bias bias = Bias::none;
   bool fused = false;            // "ffn_up" holds the rows of gate, then up
   std::string_view suffix = {};  // of the three names, e.g. "_shexp"
+  // Elements that each rank of a group has of the layer's other matrices, which its columns even
+  // out; empty: they are not looked at.
+  std::vector<double> beside = {};
 };
 
 // down(act(gate(x)) * up(x)): Shazeer 2020, "GLU Variants Improve Transformer", equation 6

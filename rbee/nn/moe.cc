@@ -77,7 +77,7 @@ void Moe::take_experts(const WeightScope& layer) {
   const Shape in{spec_.experts, spec_.ffn_dim, spec_.dim},
       out{spec_.experts, spec_.dim, spec_.ffn_dim};
   MatrixCut rows, inputs;
-  columns_ = ffn_columns(layer / "ffn_down_exps", spec_.ffn_dim);
+  columns_ = ffn_columns(layer / "ffn_down_exps", spec_.ffn_dim, layer.group().share);
   if (columns_.count < spec_.ffn_dim) rows.rows = inputs.inputs = columns_;
   experts_.gate.weight = (layer / "ffn_gate_exps").experts("weight", in, rows);
   experts_.up.weight = (layer / "ffn_up_exps").experts("weight", in, rows);

@@ -2,13 +2,35 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "rbee/nn/linear.h"
+#include "rbee/nn/mlp.h"
 #include "tests/checkpoints/checkpoint_files.h"
 
 namespace rbee::test {
 namespace {
 
 constexpr int64_t kIn = 512, kOut = 24, kRows = 3;
+
+// SmolLM2-135M, whose three key heads go 2:1 to two ranks: 64 elements in a head of three queries,
+// a key and a value, rows of 576, and 1,536 columns of three matrices.
+TEST(ShareBeside, ColumnsEvenOutUnlikeHeads) {
+  const double head = 8.0 * 64 * 576, column = 3.0 * 576;
+  group::Share share = nn::share_beside({.ranks = 2}, 1536 * column, std::vector{2 * head, head});
+  EXPECT_EQ(share.range(1536, 32, 0), (group::Range{0, 672}));
+  const double first = 2 * head + 672 * column, second = head + 864 * column;
+  EXPECT_LT(std::abs(first - second), 32 * column);
+  // 3:1 of all elements, of which the heads are 3:0.
+  share =
+      nn::share_beside({.ranks = 2, .parts = {3, 1}}, 1536 * column, std::vector{3 * head, 0.0});
+  const double all = 3 * head + 1536 * column;
+  EXPECT_NEAR(share.range(1536, 1, 1).count * column, all / 4, column);
+  // What one has besides is more than its part of all: it gets nothing.
+  share = nn::share_beside({.ranks = 2}, 10, std::vector{100.0, 0.0});
+  EXPECT_EQ(share.range(10, 1, 0).count, 0);
+  EXPECT_TRUE(nn::share_beside({.ranks = 2}, 10, {}).parts.empty());
+}
 
 class LinearPartsTest : public CheckpointFiles, public testing::WithParamInterface<DType> {
  protected:
