@@ -28,6 +28,7 @@ Command add_inspect(CLI::App& parent);
 Command add_quantize(CLI::App& parent);
 Command add_devices(CLI::App& parent);
 Command add_doctor(CLI::App& parent);
+Command add_group_health(CLI::App& parent);
 Command add_imagine(CLI::App& parent);
 Command add_serve(CLI::App& parent);
 Command add_pull(CLI::App& parent);

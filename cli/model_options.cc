@@ -224,7 +224,7 @@ void follow_if_rank(const ModelOptions& options, const std::string& cache_type) 
   if (options.dtype != "auto") load_options.activations = parse_dtype(options.dtype);
   const auto kv_dtype =
       cache_type == "auto" ? std::nullopt : std::optional(parse_dtype(cache_type));
-  std::exit(workers::run_rank(place, group_terms(options), load_options, kv_dtype));
+  std::exit(workers::run_rank(options.group, group_terms(options), load_options, kv_dtype));
 }
 
 engine::TextModel load(const ModelOptions& options) {
@@ -234,7 +234,7 @@ engine::TextModel load(const ModelOptions& options) {
     workers::check_group(place, {.pictures = !options.mmproj.empty(),
                                  .cpu_moe = options.gpu_layers.cpu_moe ||
                                             options.gpu_layers.experts().value_or(0) > 0});
-    workers::start_group(place, options.model, group_terms(options), end_without_group,
+    workers::start_group(options.group, options.model, group_terms(options), end_without_group,
                          load_options);
   }
   return engine::load_text_model(options.model, load_options);

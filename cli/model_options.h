@@ -9,8 +9,8 @@
 
 #include "rbee/engine/api/text.h"
 #include "rbee/engine/text/text_model.h"
-#include "rbee/group/place.h"
 #include "workers/common/gpu_layers_flag.h"
+#include "workers/common/group_flags.h"
 
 namespace CLI {
 class App;
@@ -30,7 +30,7 @@ struct ModelOptions {
   std::string device = "auto";  // "auto", "cpu", "cuda:0", ...
   std::string dtype = "auto";   // what layers compute in
   workers::GpuLayerFlags gpu_layers;
-  group::PlaceFlags group;            // ranks that hold the model together
+  workers::GroupFlags group;          // ranks that hold the model together
   std::string pan_and_scan = "auto";  // on or off: show pictures in parts too
   int64_t context = 0;                // tokens; 0 = the model's own, at most 4096
   int threads = 0;                    // 0 = one for each core

@@ -1,9 +1,11 @@
 // The CPU worker's program as several ranks over a tiny random model: the answers of one rank, and
 // no process left when any of them is killed or stopped.
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,7 +13,9 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 #include <thread>
 
@@ -184,15 +188,112 @@ TEST_F(GroupWorker, RefusesWhatRanksCannotShare) {
               HasSubstr("a model for embeddings is not implemented for several ranks"));
   EXPECT_THAT(told({"--cpu-moe"}, 1),
               HasSubstr("--cpu-moe or --n-cpu-moe is not implemented for several ranks"));
-  EXPECT_THAT(told({"--nnodes", "2", "--node-rank", "0", "--master-addr", "10.0.0.1"}, 2),
-              HasSubstr("ranks on 2 machines are not implemented"));
+  EXPECT_THAT(told({"--nnodes", "2", "--node-rank", "0", "--master-addr", "0.0.0.0"}, 1),
+              HasSubstr("is not loopback, and there is no secret: set RBEE_GROUP_SECRET"));
+  EXPECT_THAT(told({"--tensor-split", "3,1,1"}, 2), HasSubstr("there are 3 parts for 2 ranks"));
   EXPECT_THAT(told({"--nnodes", "2"}, 2), HasSubstr("--nnodes 2 needs --node-rank"));
   Process outside(LLM_WORKER, arguments(65));
   EXPECT_EQ(outside.wait(), 2);
   EXPECT_THAT(outside.text(), HasSubstr("--tensor-parallel-size"));
-  Process launched(LLM_WORKER, arguments(2), {"RANK=1", "WORLD_SIZE=2"});
+  Process launched(LLM_WORKER, arguments(2), {"RANK=1", "WORLD_SIZE=3"});
   EXPECT_EQ(launched.wait(), 2);
-  EXPECT_THAT(launched.text(), HasSubstr("ranks that torchrun starts are not implemented"));
+  EXPECT_THAT(launched.text(), HasSubstr("--tensor-parallel-size 2 is not WORLD_SIZE=3"));
+}
+
+// A port that nobody listens on now.
+std::string free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{.sin_family = AF_INET,
+                      .sin_port = 0,
+                      .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)},
+                      .sin_zero = {}};
+  socklen_t size = sizeof address;
+  EXPECT_EQ(bind(socket, reinterpret_cast<const sockaddr*>(&address), size), 0);
+  EXPECT_EQ(getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  close(socket);
+  return std::to_string(ntohs(address.sin_port));
+}
+
+// How a launcher starts process `index`: arguments and variables.
+struct Launch {
+  std::string name;
+  int ranks = 2;
+  std::function<std::vector<std::string>(int index, const std::string& port)> arguments;
+  std::function<std::vector<std::string>(int index, const std::string& port)> variables;
+};
+
+std::vector<Launch> launchers() {
+  const auto none = [](int, const std::string&) { return std::vector<std::string>{}; };
+  const auto of_port = [](int, const std::string& port) {
+    return std::vector<std::string>{"--master-port", port};
+  };
+  return {
+      {"torchrun", 2, none,
+       [](int i, const std::string& port) -> std::vector<std::string> {
+         return {cat("RANK=", i),      "WORLD_SIZE=2",          cat("LOCAL_RANK=", i),
+                 "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", cat("MASTER_PORT=", port)};
+       }},
+      {"Open MPI", 2, of_port,
+       [](int i, const std::string&) -> std::vector<std::string> {
+         return {cat("OMPI_COMM_WORLD_RANK=", i), "OMPI_COMM_WORLD_SIZE=2",
+                 cat("OMPI_COMM_WORLD_LOCAL_RANK=", i), "OMPI_COMM_WORLD_LOCAL_SIZE=2"};
+       }},
+      {"LeaderWorkerSet", 2, of_port,
+       [](int i, const std::string&) -> std::vector<std::string> {
+         return {cat("LWS_WORKER_INDEX=", i), "LWS_GROUP_SIZE=2", "LWS_LEADER_ADDRESS=localhost",
+                 "RBEE_GROUP_SECRET=s"};
+       }},
+      {"the leader", 2,
+       [](int i, const std::string& port) -> std::vector<std::string> {
+         return {
+             "--nnodes", "2", "--node-rank", cat(i), "--dist-init-addr", cat("127.0.0.1:", port)};
+       },
+       none},
+  };
+}
+
+std::unique_ptr<Process> launch(const Launch& of, int index, const std::string& port,
+                                std::vector<std::string> arguments) {
+  const std::vector<std::string> more = of.arguments(index, port);
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return std::make_unique<Process>(LLM_WORKER, std::move(arguments), of.variables(index, port));
+}
+
+TEST_F(GroupWorker, RanksThatLaunchersStartAnswerLikeOne) {
+  std::vector<std::string> wanted;
+  {
+    Process worker(LLM_WORKER, arguments(1, {"--context", "256"}));
+    wanted = texts_of(worker.port(), 4, 30);
+    worker.signal(SIGTERM);
+    EXPECT_EQ(worker.wait(), 0);
+  }
+  for (const Launch& each : launchers()) {
+    const std::string port = free_port();
+    const std::vector<std::string> given = arguments(each.ranks, {"--context", "256"});
+    const auto other = launch(each, 1, port, given);
+    const auto leader = launch(each, 0, port, given);
+    EXPECT_EQ(texts_of(leader->port(), 4, 30), wanted) << each.name;
+    EXPECT_THAT(leader->text(), HasSubstr(cat("\"started_by\":\"", each.name, "\"")));
+    leader->signal(SIGTERM);
+    EXPECT_EQ(leader->wait(), 0) << leader->text();
+    EXPECT_EQ(other->wait(), 0) << other->text();
+    EXPECT_TRUE(no_child_left());
+  }
+}
+
+// The leader's parts are three times as large.
+TEST_F(GroupWorker, ATensorSplitDecidesWhoHoldsHowMuch) {
+  Process worker(LLM_WORKER, arguments(2, {"--context", "256", "--tensor-split", "3,1"}));
+  Process even(LLM_WORKER, arguments(2, {"--context", "256"}));
+  EXPECT_EQ(texts_of(worker.port(), 4, 30), texts_of(even.port(), 4, 30));
+  // What rank 1 says in the log.
+  const auto bytes = [](const Process& of) {
+    std::smatch found;
+    const std::regex wanted(R"rx("weight_bytes":"?([0-9]+))rx");
+    EXPECT_TRUE(std::regex_search(of.text(), found, wanted)) << of.text();
+    return std::stoll(found[1]);
+  };
+  EXPECT_GT(bytes(even), bytes(worker));
 }
 
 // A long answer is under way, and perhaps a long prompt.
@@ -207,6 +308,19 @@ std::unique_ptr<RawClient> begin(Moment moment, uint16_t port) {
   client->send(request("POST", "/v1/completions", body.dump()));
   if (moment == Moment::step) client->read_until("data: ");
   return client;
+}
+
+TEST_F(GroupWorker, TheLossOfALaunchedRankEndsAll) {
+  for (const auto& [lost, number] : {std::pair{1, SIGKILL}, {1, SIGSTOP}, {0, SIGSTOP}}) {
+    const Launch torchrun = launchers().front();
+    const std::string port = free_port();
+    std::vector<std::unique_ptr<Process>> all;
+    for (const int index : {0, 1}) all.push_back(launch(torchrun, index, port, arguments(2)));
+    const std::unique_ptr<RawClient> client = begin(Moment::step, all[0]->port());
+    all[static_cast<size_t>(lost)]->signal(number);
+    EXPECT_EQ(all[0]->wait(), lost == 0 ? 128 + SIGKILL : 3) << all[0]->text();
+    EXPECT_EQ(all[1]->wait(), lost == 1 ? 128 + SIGKILL : 3) << all[1]->text();
+  }
 }
 
 class LostRank : public GroupWorker,

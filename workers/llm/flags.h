@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "rbee/engine/api/text.h"
-#include "rbee/group/place.h"
 #include "workers/common/gpu_layers_flag.h"
+#include "workers/common/group_flags.h"
 #include "workers/common/speculative_flags.h"
 #include "workers/common/worker.h"
 #include "workers/llm/kv_publisher.h"
@@ -30,7 +30,7 @@ struct Flags : CommonFlags {              // worker_id: default "llm-worker-<por
   std::string dtype = "auto";             // what layers compute in: f32, f16 or bf16
   std::string cache_type = "auto";        // of keys and values: see --cache-type
   GpuLayerFlags gpu_layers;               // what of the model a GPU gets
-  group::PlaceFlags group;                // ranks that hold the model together
+  GroupFlags group;                       // ranks that hold the model together
   std::string pooling = "auto";           // mean, cls, last or rank: for embeddings, see --pooling
   int64_t cache_tokens = 0;               // capacity of the cache; 0 = see engine::LlmOptions
   double host_cache_gib = 0;              // host memory for blocks that the cache gives up

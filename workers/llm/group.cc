@@ -21,6 +21,8 @@
 #include "rbee/engine/text/group/follower.h"
 #include "rbee/engine/text/step/stepper.h"
 #include "rbee/group/member.h"
+#include "rbee/group/rank_process.h"
+#include "rbee/group/rank_state.h"
 #include "rbee/io/checkpoint.h"
 
 namespace rbee::workers {
@@ -48,12 +50,21 @@ std::string device_of_rank(const Device& device) {
   return out;
 }
 
+std::string flags_of(const GroupTerms& terms, const std::vector<double>& split,
+                     const Device& device) {
+  std::string out = cat(terms.flags, ", captured steps ", device.supports_capture() ? "on" : "off");
+  for (size_t rank = 0; rank < split.size(); ++rank) {
+    out += cat(rank == 0 ? ", tensor split " : ":", split[rank]);
+  }
+  return out;
+}
+
 group::Identity identity_of(const std::filesystem::path& path, const GroupTerms& terms,
-                            const Device& device) {
+                            const std::vector<double>& split, const Device& device) {
   const io::Checkpoint checkpoint = io::Checkpoint::open(path);
   return {.build = terms.program,
           .model = digest_of(checkpoint),
-          .flags = cat(terms.flags, ", captured steps ", device.supports_capture() ? "on" : "off"),
+          .flags = flags_of(terms, split, device),
           .device = device_of_rank(device)};
 }
 
@@ -69,12 +80,12 @@ class Reach {
   explicit Reach(std::shared_ptr<cpu::GroupMemory> memory) : memory_(std::move(memory)) {}
 
   // Waits until all ranks have come, if the device's backend has a way of its own.
-  void join(Device& device, const group::RankPlace& place, const std::string& meeting) {
-    if (meeting.empty()) return;
+  void join(Device& device, const group::RankPlace& place, const std::string& comm_id) {
+    if (comm_id.empty()) return;
     log(LogLevel::info, "devices meet",
         {{"device", cat(device.id())}, {"library", backend_of(device).group_library()}});
     std::shared_ptr<GroupComm> comm = backend_of(device).join_group(
-        device, {.rank = place.rank, .ranks = place.ranks, .id = meeting});
+        device, {.rank = place.rank, .ranks = place.ranks, .id = comm_id});
     const std::scoped_lock lock(mutex_);
     comm_ = std::move(comm);
     if (ended_) comm_->end(why_);
@@ -134,30 +145,48 @@ int threads_of_rank(const group::RankPlace& place, int threads) {
   return std::max(cpu::default_thread_count() / place.local_ranks, 1);
 }
 
-void start_group(const group::RankPlace& place, const std::filesystem::path& path,
+namespace {
+
+// What lives as long as the leader's group. The other ranks end before the reach.
+struct LeadersOwn {
+  std::shared_ptr<Reach> reach;
+  std::unique_ptr<group::Neighbours> neighbours;
+};
+
+}  // namespace
+
+void start_group(const GroupFlags& flags, const std::filesystem::path& path,
                  const GroupTerms& terms, std::function<void(const std::string&)> on_lost,
                  engine::TextModelOptions& options) {
+  const group::RankPlace place = group_place(flags);
   // Before any process is started: the library may be missing.
   const bool cpu = options.device->id().kind == DeviceKind::cpu;
-  const std::string meeting = cpu ? "" : backend_of(*options.device).make_group_id();
+  const std::string comm_id = cpu ? "" : backend_of(*options.device).make_group_id();
   const group::Descriptor shared(cpu::GroupMemory::create(place.ranks));
-  const auto reach = std::make_shared<Reach>(cpu::GroupMemory::attach(shared.get(), 0));
-  const auto end = [reach, told = std::move(on_lost)](const std::string& why) {
-    reach->end(why);
+  const auto own = std::make_shared<LeadersOwn>();
+  own->reach = std::make_shared<Reach>(cpu::GroupMemory::attach(shared.get(), 0));
+  const auto end = [own, told = std::move(on_lost)](const std::string& why) {
+    own->reach->end(why);
     told(why);
   };
-  auto leader = std::make_unique<group::GroupLeader>(
-      group::GroupLeaderOptions{.ranks = place.ranks,
-                                .arguments = own_command_line(),
-                                .model = std::filesystem::absolute(path).string(),
-                                .identity = identity_of(path, terms, *options.device),
-                                .shared = {shared.get()},
-                                .meeting = meeting,
-                                .on_lost = end});
-  reach->join(*options.device, place, meeting);
-  log(LogLevel::info, "the group is there", {{"ranks", cat(place.ranks)}});
-  options.membership = {.share = {.rank = 0, .ranks = place.ranks}, .view = reach->view()};
-  options.group = std::make_shared<engine::TextGroup>(std::move(leader), reach, reach->comm());
+  own->neighbours = std::make_unique<group::Neighbours>(place, own_command_line());
+  group::GroupLeaderOptions leading{
+      .ranks = place.ranks,
+      .arguments = own_command_line(),
+      .model = std::filesystem::absolute(path).string(),
+      .identity = identity_of(path, terms, flags.tensor_split, *options.device),
+      .shared = {shared.get()},
+      .comm_id = comm_id,
+      .on_lost = end,
+      .times = group_times(flags)};
+  if (place.meets()) leading.meeting = meeting_place(flags, place);
+  auto leader = std::make_unique<group::GroupLeader>(std::move(leading));
+  own->reach->join(*options.device, place, comm_id);
+  log(LogLevel::info, "the group is there",
+      {{"ranks", cat(place.ranks)}, {"started_by", std::string(group::name(place.launcher))}});
+  options.membership = {.share = {.rank = 0, .ranks = place.ranks, .parts = flags.tensor_split},
+                        .view = own->reach->view()};
+  options.group = std::make_shared<engine::TextGroup>(std::move(leader), own, own->reach->comm());
 }
 
 namespace {
@@ -183,45 +212,61 @@ class FaultWatch {
 };
 
 // As run_rank(), once the leader agrees.
-void follow_to_the_end(const group::RankPlace& place, engine::TextModelOptions options,
-                       std::optional<DType> kv_dtype, group::GroupMember& member,
-                       const std::filesystem::path& path) {
+void follow_to_the_end(const group::RankPlace& place, const group::Share& share,
+                       engine::TextModelOptions options, std::optional<DType> kv_dtype,
+                       group::GroupMember& member, const std::filesystem::path& path,
+                       group::RankState& state) {
+  state.set(group::RankPhase::loading);
   Reach reach(cpu::GroupMemory::attach(member.shared(0), place.rank));
-  reach.join(*options.device, place, member.meeting());
+  reach.join(*options.device, place, member.comm_id());
   const FaultWatch watch(reach.comm(), [&member](const std::string& why) {
     member.failed(Code::device, why);
     log(LogLevel::error, "this rank ends", {{"error", why}});
     _exit(kGroupLost);
   });
-  options.membership = {.share = {.rank = place.rank, .ranks = place.ranks}, .view = reach.view()};
+  options.membership = {.share = share, .view = reach.view()};
   const auto model = engine::load_rank_model(path, options);
   const bool cpu = options.device->id().kind == DeviceKind::cpu;
   member.loaded({.weight_bytes = model->weight_bytes(),
                  .cache_token_bytes = engine::cache_token_bytes(*model, kv_dtype).all(),
                  .free_bytes = cpu ? 0 : options.device->memory().free});
+  state.set(group::RankPhase::follows);
   engine::follow(*model, *options.device, member);
+}
+
+group::GroupMemberOptions joining(const GroupFlags& flags, const group::RankPlace& place,
+                                  std::function<void(const std::string&)> end) {
+  group::GroupMemberOptions out{
+      .place = place, .on_lost = std::move(end), .times = group_times(flags)};
+  if (place.meets()) out.met = group::meet_leader(meeting_place(flags, place), out.times);
+  return out;
 }
 
 }  // namespace
 
-int run_rank(const group::RankPlace& place, const GroupTerms& terms,
+int run_rank(const GroupFlags& flags, const GroupTerms& terms,
              const engine::TextModelOptions& options, std::optional<DType> kv_dtype) {
+  const group::RankPlace place = group_place(flags);
   leave_signals_to_leader();
   const auto end = [](const std::string& why) {
     log(LogLevel::error, "this rank ends", {{"error", why}});
     _exit(kGroupLost);
   };
-  group::GroupMember member({.place = place, .on_lost = end});
+  group::RankState state(place.rank, place.ranks);
+  const group::Neighbours neighbours(place, own_command_line());
+  std::unique_ptr<group::GroupMember> member;
   const auto cannot_go_on = [&](Code code, const char* why) {
-    member.failed(code, why);
+    if (member) member->failed(code, why);
     if (code == Code::device) end(why);
     log(LogLevel::error, "this rank cannot go on", {{"error", why}});
     return 1;
   };
   try {
-    const std::filesystem::path path = member.model();
-    member.join(identity_of(path, terms, *options.device));
-    follow_to_the_end(place, options, kv_dtype, member, path);
+    member = std::make_unique<group::GroupMember>(joining(flags, place, end));
+    const std::filesystem::path path = member->model();
+    member->join(identity_of(path, terms, flags.tensor_split, *options.device));
+    const group::Share share{.rank = place.rank, .ranks = place.ranks, .parts = flags.tensor_split};
+    follow_to_the_end(place, share, options, kv_dtype, *member, path, state);
     return 0;
   } catch (const Error& error) {
     return cannot_go_on(error.code(), error.what());

@@ -1,6 +1,6 @@
 #pragma once
-// A language model that several processes of this machine hold: starts them as its leader, or is
-// one of them.
+// A language model that several processes hold: starts or meets them as its leader, or is one of
+// them.
 
 #include <chrono>
 #include <functional>
@@ -10,6 +10,7 @@
 #include "rbee/engine/text/group/text_group.h"
 #include "rbee/engine/text/text_model.h"
 #include "rbee/group/place.h"
+#include "workers/common/group_flags.h"
 
 namespace rbee::workers {
 
@@ -36,18 +37,18 @@ void check_group(const group::RankPlace& place, const GroupWishes& wishes);
 // its processors.
 int threads_of_rank(const group::RankPlace& place, int threads);
 
-// Starts the other ranks with this process's own command line; they load `path`, and so will
-// whoever loads with `options`, which get the group. Ranks on GPUs meet by their backend's library.
-// on_lost: as in GroupLeaderOptions. Throws as GroupLeader, Checkpoint::open() and
-// BackendInfo::join_group().
-void start_group(const group::RankPlace& place, const std::filesystem::path& path,
+// Starts the other ranks with this process's own command line, or meets those that others start;
+// they load `path`, and so will whoever loads with `options`, which get the group. Ranks on GPUs
+// meet by their backend's library. on_lost: as in GroupLeaderOptions. Throws as GroupLeader,
+// meeting_place(), Checkpoint::open() and BackendInfo::join_group().
+void start_group(const GroupFlags& flags, const std::filesystem::path& path,
                  const GroupTerms& terms, std::function<void(const std::string&)> on_lost,
                  engine::TextModelOptions& options);
 
-// The life of a rank that the leader has started. options: with a device, without a part.
-// kv_dtype: of the cache, see StepperOptions. Returns the exit status: 0 when the group has ended,
-// 1 if this rank cannot go on. If the leader is lost, the process ends with kGroupLost.
-int run_rank(const group::RankPlace& place, const GroupTerms& terms,
+// The life of any rank but 0. options: with a device, without a part. kv_dtype: of the cache, see
+// StepperOptions. Returns the exit status: 0 when the group has ended, 1 if this rank cannot go on.
+// If the leader is lost, the process ends with kGroupLost.
+int run_rank(const GroupFlags& flags, const GroupTerms& terms,
              const engine::TextModelOptions& options, std::optional<DType> kv_dtype);
 
 }  // namespace rbee::workers

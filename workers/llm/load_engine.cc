@@ -125,7 +125,7 @@ void lead_group(const Flags& flags, engine::TextModelOptions& options) {
   // The engine's thread ends the worker as it does when a device is lost; this ends it if that
   // thread never comes to it, as while it loads.
   const auto on_lost = [](const std::string&) { end_within(kGroupEndTime, kGroupLost); };
-  start_group(place, flags.model, group_terms(flags), on_lost, options);
+  start_group(flags.group, flags.model, group_terms(flags), on_lost, options);
 }
 
 void log_loaded(const engine::ModelInfo& info) {
@@ -235,7 +235,7 @@ WorkerDevice worker_device(const BackendInfo& backend, const Flags& flags) {
 int follow_leader(const BackendInfo& backend, const Flags& flags) {
   worker_device(backend, flags);  // registers the CPU, and sets its number of threads
   engine::TextModelOptions options = text_options(flags, &get_device(rank_device(flags).value()));
-  return run_rank(group_place(flags.group), group_terms(flags), options, cache_type(flags));
+  return run_rank(flags.group, group_terms(flags), options, cache_type(flags));
 }
 
 LoadedEngine load_engine(const BackendInfo& backend, Flags& flags, server::LoadingState& loading) {

@@ -36,7 +36,7 @@ TextModel grouped_model(const std::string& family, int ranks) {
   TextModelOptions options{.device = &cpu(), .context = kContext};
   const std::filesystem::path path = data(family) / "model.gguf";
   workers::start_group(
-      {.ranks = ranks, .local_ranks = ranks}, path, kTerms, [](const std::string&) {}, options);
+      {.place = {.tensor_parallel_size = ranks}}, path, kTerms, [](const std::string&) {}, options);
   TextModel out;
   out.device = options.device;
   out.group = options.group;
@@ -194,7 +194,7 @@ INSTANTIATE_TEST_SUITE_P(Group, LostRank,
 TEST(GroupEngine, AnotherModelsFilesAreRefused) {
   TextModelOptions options{.device = &cpu(), .context = kContext};
   EXPECT_THROW(workers::start_group(
-                   {.ranks = 2, .local_ranks = 2}, data("no such model"), kTerms,
+                   {.place = {.tensor_parallel_size = 2}}, data("no such model"), kTerms,
                    [](const std::string&) {}, options),
                Error);
   expect_no_ranks();
@@ -202,12 +202,7 @@ TEST(GroupEngine, AnotherModelsFilesAreRefused) {
 
 // What a rank is when this program starts itself.
 int be_rank() {
-  const group::RankPlace place =
-      group::find_place({}, [](std::string_view name) -> std::optional<std::string> {
-        const char* const value = std::getenv(std::string(name).c_str());
-        return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-      });
-  return workers::run_rank(place, kTerms, {.device = &cpu(), .context = kContext}, DType::f32);
+  return workers::run_rank({}, kTerms, {.device = &cpu(), .context = kContext}, DType::f32);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "rbee/core/log.h"
+
 namespace rbee::engine {
 namespace {
 
@@ -26,7 +28,12 @@ TextGroup::TextGroup(std::unique_ptr<group::GroupLeader> leader, std::shared_ptr
 
 void TextGroup::wait_until_loaded() {
   ranks_ = leader_->wait_until_loaded();
+  int number = 0;
   for (const group::LinkLoaded& rank : ranks_) {
+    log(LogLevel::info, "a rank has loaded its part",
+        {{"rank", cat(++number)},
+         {"weight_bytes", cat(rank.weight_bytes)},
+         {"cache_token_bytes", cat(rank.cache_token_bytes)}});
     others_.weight_bytes += rank.weight_bytes;
     others_.cache_token_bytes += rank.cache_token_bytes;
   }
