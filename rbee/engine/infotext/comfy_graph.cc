@@ -10,7 +10,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxSteps = 256;  // from node to node
+constexpr int kMaxSteps = 256;          // from node to node
+constexpr int kMaxSearched = 256 * 64;  // such steps before the samplers of a graph
 
 class Graph {
  public:
@@ -42,8 +43,8 @@ class Graph {
     if (!strength.empty() && strength != "1" && strength != "1.0") {
       out.text("Denoising strength", strength);
     }
-    out.text("RNG", "CPU");
-    out.text("Emphasis", "Comfy");
+    out.constant("RNG", "CPU");
+    out.constant("Emphasis", "Comfy");
     return out.finish();
   }
 
@@ -74,10 +75,14 @@ class Graph {
   // The first of several passes: the one that gets no other's picture.
   const json* find_sampler() {
     const json* out = nullptr;
+    int searched = 0;
     for (const auto& [key, node] : nodes_.items()) {
       if (!samples(node)) continue;
-      if (out == nullptr || !has_sampler_before(node)) out = &node;
-      if (!has_sampler_before(node)) break;
+      const bool first = !has_sampler_before(node);
+      if (out == nullptr || first) out = &node;
+      searched += steps_;
+      steps_ = 0;
+      if (first || searched > kMaxSearched) break;
     }
     return out;
   }
@@ -88,7 +93,6 @@ class Graph {
     while (!at->is_null() && !samples(*at)) {
       at = &linked(*at, {"samples", "latent", "latent_image", "pixels", "image", "images"});
     }
-    steps_ = 0;
     return !at->is_null();
   }
 

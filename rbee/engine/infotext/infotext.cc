@@ -66,7 +66,7 @@ std::string from_novelai(const json& comment, const std::string& description) {
   out.number("CFG Rescale", comment, "cfg_rescale");
   out.number("Seed", comment, "seed");
   out.size(comment, "width", "height");
-  out.text("RNG", "CPU");
+  out.constant("RNG", "CPU");
   return out.finish();
 }
 
@@ -90,7 +90,7 @@ std::string from_invokeai(const json& data) {
   out.number("Denoising strength", data, "strength");
   const json& model = part_of(data, "model");
   out.text("Model", text_of(model, model.contains("name") ? "name" : "model_name"));
-  out.text("RNG", text_of(data, "rand_device") == "cuda" ? "GPU" : "CPU");
+  out.constant("RNG", text_of(data, "rand_device") == "cuda" ? "GPU" : "CPU");
   return out.finish();
 }
 
@@ -174,7 +174,7 @@ std::string from_fooocus(const json& data) {
   }
   out.number("Clip skip", data, "clip_skip");
   out.text("Model", text("base_model", "Base Model"));
-  out.text("RNG", "CPU");
+  out.constant("RNG", "CPU");
   return out.finish();
 }
 
@@ -196,8 +196,8 @@ std::string from_swarm(const json& data) {
   out.number("Seed", data, "seed");
   out.size(data, "width", "height");
   out.text("Model", text_of(data, "model"));
-  out.text("RNG", "CPU");
-  out.text("Emphasis", "Comfy");
+  out.constant("RNG", "CPU");
+  out.constant("Emphasis", "Comfy");
   return out.finish();
 }
 

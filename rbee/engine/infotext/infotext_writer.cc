@@ -48,6 +48,10 @@ void InfotextWriter::text(std::string_view key, std::string_view value) {
   settings_ += cat(key, ": ", plain ? std::string(value) : json(value).dump());
 }
 
+void InfotextWriter::constant(std::string_view key, std::string_view value) {
+  constants_ += cat(", ", key, ": ", value);
+}
+
 void InfotextWriter::number(std::string_view key, const json& object, const char* field) {
   text(key, number_text(object, field));
 }
@@ -69,7 +73,7 @@ void InfotextWriter::lora(std::string_view file, std::string_view weight) {
 std::string InfotextWriter::finish() const {
   std::string out = prompt + loras_;
   if (!negative_prompt.empty()) out += cat("\nNegative prompt: ", negative_prompt);
-  if (!settings_.empty()) out += cat(out.empty() ? "" : "\n", settings_);
+  if (!settings_.empty()) out += cat(out.empty() ? "" : "\n", settings_, constants_);
   return out;
 }
 

@@ -21,6 +21,8 @@ class InfotextWriter {
   // Leaves empty values out.
   void text(std::string_view key, std::string_view value);
   void number(std::string_view key, const nlohmann::json& object, const char* field);
+  // What the program always does; left out if there is no other setting.
+  void constant(std::string_view key, std::string_view value);
   void size(const nlohmann::json& object, const char* width, const char* height);
   // Adds <lora:name:weight> after the prompt, without the file's folder and ending.
   void lora(std::string_view file, std::string_view weight);
@@ -28,6 +30,7 @@ class InfotextWriter {
 
  private:
   std::string settings_;
+  std::string constants_;
   std::string loras_;
 };
 

@@ -388,6 +388,9 @@ TEST(Infotext, WhatIsNoneStaysAsItIsOrSaysNothing) {
 "latent_image":["1",0],"positive":["1",0]}}})"}) {
     static_cast<void>(read_infotext(png({{"prompt", graph}})));
   }
+  // Without any setting there is none of the program's own, which would be read as a prompt.
+  EXPECT_EQ(read_infotext(png({{"invokeai_metadata", R"({"steps":"a","loras":[5]})"}})), "");
+  EXPECT_EQ(read_infotext(png({{"Software", "NovelAI"}, {"Comment", R"({"prompt":"a"})"}})), "a");
   // Nodes in a circle.
   const auto circle = read_infotext(png({{"prompt", R"({
 "1":{"inputs":{"model":["2",0],"steps":3,"latent_image":["2",0],"positive":["2",0]}},
