@@ -38,9 +38,9 @@ struct StepCommand {
   int64_t top_rows = 0;  // the first ones, whose largest logits are searched
   // The rest is of steps that are captured: replays of a recording, or its first run.
   bool captured = false;
-  bool recorded = false;       // the leader has the recording
-  int64_t next_token = 0;      // Stepper::captured_'s last key
-  std::vector<int32_t> draws;  // NextStep::draw_words()
+  bool recorded = false;            // the leader has the recording
+  int64_t next_token = 0;           // Stepper::captured_'s last key
+  std::vector<int32_t> draws = {};  // NextStep::draw_words()
 
   bool operator==(const StepCommand&) const = default;
 };
