@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tests/support/block_types.h"
+#include "tests/support/dot.h"
 #include "tests/support/op_table.h"
 #include "tests/support/packed.h"
 
@@ -278,8 +279,7 @@ std::vector<HostArray> linear_formula(const LinearCase& c, const std::vector<Hos
       const int64_t choice = i / outs, row = c.row_each ? choice : choice / c.chosen;
       const int64_t column = ids[static_cast<size_t>(choice)] * outs + i % outs;
       y[i] = bias != nullptr ? (*bias)[column] : 0.0;
-      for (int64_t k = 0; k < c.in; ++k)
-        y[i] += inputs[0][row * c.in + k] * weight[column * c.in + k];
+      y[i] += dot(inputs[0], row * c.in, weight, column * c.in, c.in);
     }
     results.push_back(std::move(y));
   }

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/support/block_types.h"
+#include "tests/support/dot.h"
 #include "tests/support/op_table.h"
 #include "tests/support/packed.h"
 
@@ -179,7 +180,7 @@ HostArray product(const FusedCase& c, const HostArray& x, const HostArray& weigh
   for (int64_t i = 0; i < y.numel(); ++i) {
     const int64_t row = i / outs, column = i % outs;
     double sum = bias != nullptr ? (*bias)[column] : 0.0;
-    for (int64_t k = 0; k < c.in; ++k) sum += x[row * c.in + k] * weight[column * c.in + k];
+    sum += dot(x, row * c.in, weight, column * c.in, c.in);
     y[i] = sum;
   }
   return y;

@@ -1,5 +1,6 @@
 // Convolutions of channels-last images: strides, padding on each side, enlarged images, and tensors
 // added to the result.
+#include "tests/support/dot.h"
 #include "tests/support/op_table.h"
 
 namespace rbee::harness {
@@ -72,9 +73,7 @@ void add_tap(const ImageConvCase& c, const HostArray& x, const HostArray& weight
     if (pixel < 0) continue;
     const int64_t from = (p / (height * width) * c.size[0] * c.size[1] + pixel) * c.in;
     for (int64_t o = 0; o < c.out; ++o) {
-      for (int64_t k = 0; k < c.in; ++k) {
-        y[p * c.out + o] += x[from + k] * weight[(o * taps + tap) * c.in + k];
-      }
+      y[p * c.out + o] += dot(x, from, weight, (o * taps + tap) * c.in, c.in);
     }
   }
 }

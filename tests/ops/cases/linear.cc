@@ -1,6 +1,7 @@
 // y = x * weight^T + bias with weights of every type, plain and in the layout of GPUs' kernels.
 // tests/linear has the CPU's packed weights.
 #include "tests/support/block_types.h"
+#include "tests/support/dot.h"
 #include "tests/support/op_table.h"
 #include "tests/support/packed.h"
 
@@ -272,7 +273,7 @@ std::vector<HostArray> formula(const LinearCase& c, const std::vector<HostArray>
     for (int64_t i = 0; i < y.numel(); ++i) {
       const int64_t row = i / out, column = i % out;
       double sum = bias != nullptr ? (*bias)[column] : 0.0;
-      for (int64_t k = 0; k < c.in; ++k) sum += x[row * c.in + k] * weight[column * c.in + k];
+      sum += dot(x, row * c.in, weight, column * c.in, c.in);
       y[i] = sum;
     }
     results.push_back(std::move(y));

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/support/block_types.h"
+#include "tests/support/dot.h"
 #include "tests/support/op_table.h"
 #include "tests/support/packed.h"
 
@@ -74,9 +75,7 @@ std::vector<HostArray> formula(const NormCase& c, const std::vector<HostArray>& 
     double squares = 0;
     for (int64_t i = 0; i < c.dim; ++i) {
       double product = c.bias ? inputs[2][i] : 0.0;
-      for (int64_t k = 0; k < c.in; ++k) {
-        product += inputs[0][row * c.in + k] * inputs[1][i * c.in + k];
-      }
+      product += dot(inputs[0], row * c.in, inputs[1], i * c.in, c.in);
       const double total = residual[row * c.dim + i] + product;
       sum[row * c.dim + i] = total;
       squares += total * total;
