@@ -48,7 +48,7 @@ TextModelOptions options_of_rank(int rank, int ranks) {
 TextModel grouped_model(int ranks) {
   TextModelOptions options = options_of_rank(0, ranks);
   workers::start_group(
-      {.ranks = ranks, .local_ranks = ranks}, model_path(), kTerms, [](const std::string&) {},
+      {.place = {.tensor_parallel_size = ranks}}, model_path(), kTerms, [](const std::string&) {},
       options);
   TextModel out;
   out.device = options.device;
@@ -245,12 +245,8 @@ TEST_P(GpuGroup, DevicesOfRanksAreThoseThatAreAskedFor) {
 
 // What a rank is when this program starts itself.
 int be_rank() {
-  const group::RankPlace place =
-      group::find_place({}, [](std::string_view name) -> std::optional<std::string> {
-        const char* const value = std::getenv(std::string(name).c_str());
-        return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-      });
-  return workers::run_rank(place, kTerms, options_of_rank(place.rank, place.ranks), std::nullopt);
+  const group::RankPlace place = workers::group_place({});
+  return workers::run_rank({}, kTerms, options_of_rank(place.rank, place.ranks), std::nullopt);
 }
 
 }  // namespace

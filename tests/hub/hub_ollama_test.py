@@ -80,7 +80,7 @@ class Case(hub_serve_test.Case):
             return []
 
     def fetched(self):
-        return [r for r in self.sent("files") if self.hub.repos[REPO].sum("nomic-embed-text-v1.5.f16.gguf") in r[2]]
+        return [r for r in self.sent("files") if self.hub.repos[REPO].xet_hash("nomic-embed-text-v1.5.f16.gguf") in r[2]]
 
 
 class Pulling(Case):
