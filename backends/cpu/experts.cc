@@ -216,13 +216,14 @@ struct Shares {
 };
 
 Shares shares_of(const ExpertLinearArgs& args, int64_t experts) {
-  if (args.ids.numel() > kFewChoices) return {};
+  if (experts == 0 || args.ids.numel() > kFewChoices) return {};
   int64_t bytes = 0, units = std::numeric_limits<int64_t>::max();
   for (const ExpertPart& part : args.parts) {
     const View matrix = matrix_of(part.weight, 0);
     bytes += bytes_of_rows(matrix, matrix.size(0));
     const int64_t unit = unit_of(part.weight);
-    units = std::min(units, unit == 0 ? 1 : (matrix.size(0) + unit - 1) / unit);
+    units =
+        std::min(units, unit == 0 ? 1 : std::max<int64_t>((matrix.size(0) + unit - 1) / unit, 1));
   }
   const int64_t wanted =
       (kSlicesPerThread * ThreadPool::shared().threads() + experts - 1) / experts;
