@@ -207,12 +207,11 @@ class Expert {
   int64_t expert_;
 };
 
-// Slices of each chosen expert: threads meet once for all experts, not once for each, and each
-// takes a few slices. 1: experts are so large, or so many rows are for each, that threads share
-// the work of one after another.
+// How threads share the chosen experts.
 struct Shares {
-  int64_t slices = 1;
-  bool at_once = false;
+  int64_t slices = 1;  // of each expert's rows
+  bool at_once =
+      false;  // they meet once, and take slices of all experts; else once for each expert
 };
 
 Shares shares_of(const ExpertLinearArgs& args, int64_t experts) {

@@ -40,8 +40,8 @@ class Moe {
   // This rank's part of the sum over group(); with a rank alone, the result.
   Tensor partial(const LayerInput& x) const;
   const GroupView& group() const { return group_; }
-  // Whether the layer's device has its experts on the host, which computes them in f32, but in
-  // large steps (Visitors).
+  // Whether the layer's device has its experts on the host. The host computes them in f32; in large
+  // steps they come to the device (Visitors).
   bool on_host() const { return trip_ != nullptr; }
 
  private:

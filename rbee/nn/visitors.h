@@ -34,8 +34,8 @@ class Visitors {
 
   // Whether the weights come for a product of so many rows.
   bool come_for(int64_t rows) const { return stream_.started() && rows >= min_batch_; }
-  // The same for experts: each should have min_batch / 4 rows on average, about as many as a CPU
-  // computes in the time that a weight's way takes.
+  // The same for experts: each should have min_batch / 4 rows on average. By reckoning a CPU
+  // computes about as many in the time that a weight's way takes.
   bool come_for(int64_t rows, int64_t chosen, int64_t experts) const {
     return come_for(rows) && rows * chosen >= experts * min_batch_ / 4;
   }

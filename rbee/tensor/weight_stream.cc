@@ -18,7 +18,7 @@ namespace rbee {
 namespace {
 
 constexpr size_t kPieceBytes = size_t{4} << 20;  // of one copy to the device
-constexpr unsigned kMostCopiers = 4;             // one reads about 10 GB/s, a bus takes 25 to 50
+constexpr unsigned kMostCopiers = 4;             // a thread reads less than a bus takes
 
 unsigned copier_count() {
   return std::clamp(std::thread::hardware_concurrency() / 4, 1U, kMostCopiers);
@@ -178,7 +178,7 @@ void WeightStream::Copying::run(size_t number) {
     std::exception_ptr failed;
     try {
       copy(number, *piece);
-    } catch (const Error&) {
+    } catch (...) {  // whatever it is, whoever waits for the weight gets it
       failed = std::current_exception();
     }
     lock.lock();

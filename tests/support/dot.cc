@@ -5,7 +5,7 @@
 namespace rbee::harness {
 namespace {
 
-// Sanitizers would check each element: formulas take most of their tests' time.
+// Sanitizers would check each element, and formulas take long as it is.
 __attribute__((no_sanitize("address", "undefined"))) double sum_of(const double* a, const double* b,
                                                                    int64_t count) {
   double sum = 0;
