@@ -212,12 +212,14 @@ ResponseTask task_of(LlmService& service, const ResponseRequest& body, const Kee
 Response answer_in_background(LlmService& service, const ResponseRequest& body,
                               const Keeping& keep) {
   std::shared_ptr<LiveResponse> live;
+  std::shared_ptr<EventQueue> events;  // of the client that asks; null without `stream`
   std::string queued;
   const size_t kept = *body.generate.stream ? service.responses().most_event_bytes() : 0;
   try {
     (void)service.stream(body.generate, [&](const std::string& job, const auto&) {
       ResponseTask task = task_of(service, body, keep, job);
       live = std::make_shared<LiveResponse>(task.answer.response_id(), job, kept);
+      events = live->read(-1);  // before the first event: their room may end at any
       auto reply = std::make_unique<BackgroundResponse>(live, std::move(task));
       queued = live->object();
       return reply;
@@ -226,7 +228,6 @@ Response answer_in_background(LlmService& service, const ResponseRequest& body,
     if (live) service.responses().remove(keep.client, live->id());
     throw;
   }
-  const std::shared_ptr<EventQueue> events = live->read(-1);
   return events ? event_stream(events) : json_response(200, queued);
 }
 
