@@ -33,6 +33,12 @@ def runs(path):
     return rows
 
 
+def heading(name):
+    """With a capital, unless the first word is a program's or a type's name, such as llama.cpp or f16."""
+    first = name.split(" ")[0]
+    return name[:1].upper() + name[1:] if first.isalpha() and first.islower() else name
+
+
 def table(rows):
     """The newest of each check."""
     names = list(rows[0])
@@ -41,7 +47,7 @@ def table(rows):
     newest = {}
     for row in rows:
         newest.setdefault(row[check], row)
-    lines = [[name.capitalize() for name in order], ["---"] * len(order),
+    lines = [[heading(name) for name in order], ["---"] * len(order),
              *([row[name] for name in order] for row in newest.values())]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
