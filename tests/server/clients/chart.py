@@ -16,6 +16,8 @@ except ImportError as missing:
     sys.exit(77)
 
 VERSION = "1.30"
+# Kinds of operators, which Kubernetes' own schemas lack.
+OPERATORS = ("monitoring.coreos.com/v1", "leaderworkerset.x-k8s.io/v1")
 
 
 class OnceEach(yaml.SafeLoader):
@@ -33,8 +35,7 @@ def render(chart, release="demo", **values):
     for name, text in texts.items():
         for document in yaml.load_all(text, OnceEach) if name.endswith(".yaml") else []:
             if document:
-                # Kubernetes' own schemas lack the kinds of operators.
-                if document["apiVersion"] != "monitoring.coreos.com/v1":
+                if document["apiVersion"] not in OPERATORS:
                     kubernetes_validate.validate(document, VERSION, strict=True)
                 found[document["kind"]] = document
     return found
@@ -73,6 +74,74 @@ def check_gpus(chart):
         assert worker["resources"]["limits"] == {resource: 1, "memory": "8Gi"}, worker["resources"]
         assert worker["command"] == [f"sd-worker-{device}"]
         assert worker["image"] == f"rbee:0.1.0-{device}"
+
+
+def words_after(words, flag):
+    return words[words.index(flag) + 1]
+
+
+def check_split_models(chart):
+    """A model on the GPUs of one pod."""
+    documents = render(chart, device="cuda", gpus=4)
+    worker = container(documents)
+    assert worker["resources"]["limits"] == {"nvidia.com/gpu": 4}
+    assert words_after(worker["args"], "--tensor-parallel-size") == "4"
+    assert "--group-secret-file" not in worker["args"] and "env" in worker
+    assert {"name": "shared", "mountPath": "/dev/shm"} in worker["volumeMounts"]
+    volumes = documents["Deployment"]["spec"]["template"]["spec"]["volumes"]
+    assert {"name": "shared", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}} in volumes
+    for one in (render(chart, device="cuda"), render(chart, gpus=4), render(chart, device="cuda", kind="image", gpus=2)):
+        assert "--tensor-parallel-size" not in container(one)["args"]
+        assert [mount["name"] for mount in container(one)["volumeMounts"]] == ["models"]
+
+
+def check_groups(chart):
+    """A model on several pods."""
+    documents = render(chart, device="cuda", gpus=2, replicas=3, startupSeconds=700, flags=["--max-running", "8"],
+                       group={"size": 4, "secret": "s"}, apiKeysSecret="keys")
+    assert set(documents) == {"LeaderWorkerSet", "Service"}, set(documents)
+    # The fields of LeaderWorkerSetSpec and LeaderWorkerTemplate (kubernetes-sigs/lws, API v1).
+    spec = documents["LeaderWorkerSet"]["spec"]
+    assert spec.keys() == {"replicas", "startupPolicy", "leaderWorkerTemplate"}
+    assert (spec["replicas"], spec["startupPolicy"]) == (3, "LeaderCreated")
+    template = spec["leaderWorkerTemplate"]
+    assert template.keys() == {"size", "restartPolicy", "leaderTemplate", "workerTemplate"}
+    assert (template["size"], template["restartPolicy"]) == (4, "RecreateGroupOnPodRestart")
+    for role in ("leaderTemplate", "workerTemplate"):
+        kubernetes_validate.validate({"apiVersion": "v1", "kind": "Pod", **template[role]}, VERSION, strict=True)
+    leader, rank = (template[role]["spec"]["containers"][0] for role in ("leaderTemplate", "workerTemplate"))
+    assert leader["args"] == rank["args"]
+    assert words_after(rank["args"], "--tensor-parallel-size") == "8"
+    assert words_after(rank["args"], "--group-seconds") == "700" and rank["args"][-2:] == ["--max-running", "8"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in rank["volumeMounts"]}
+    assert words_after(rank["args"], "--group-secret-file") == mounts["group"] + "/secret"
+    assert mounts["shared"] == "/dev/shm" and {"name": "XDG_RUNTIME_DIR", "value": "/dev/shm"} in rank["env"]
+    assert {"name": "group", "secret": {"secretName": "s"}} in template["workerTemplate"]["spec"]["volumes"]
+    assert rank["resources"]["limits"] == {"nvidia.com/gpu": 2}
+    # The leader alone has a port; others are asked by a command.
+    assert leader["livenessProbe"]["httpGet"]["path"] == "/health/live" and "lifecycle" in leader
+    assert rank.keys().isdisjoint({"ports", "startupProbe", "lifecycle"})
+    assert rank["livenessProbe"]["exec"]["command"] == ["rbee", "group-health"]
+    assert rank["readinessProbe"]["exec"]["command"] == ["rbee", "group-health", "--ready"]
+    assert "annotations" not in template["workerTemplate"]["metadata"]
+    selector = documents["Service"]["spec"]["selector"]
+    assert selector["leaderworkerset.sigs.k8s.io/worker-index"] == "0"
+    del selector["leaderworkerset.sigs.k8s.io/worker-index"]  # which the operator adds to pods
+    assert selector.items() <= template["leaderTemplate"]["metadata"]["labels"].items()
+
+    open_group = render(chart, device="rocm", group={"size": 2, "insecure": True})["LeaderWorkerSet"]["spec"]
+    pod = open_group["leaderWorkerTemplate"]["workerTemplate"]["spec"]
+    assert "--group-insecure" in pod["containers"][0]["args"]
+    assert [volume["name"] for volume in pod["volumes"]] == ["models", "shared"]
+    for values, why in (({"device": "cuda"}, "group.size 2 needs group.secret"),
+                        ({"device": "cpu"}, "is for chats on GPUs"),
+                        ({"device": "cuda", "kind": "image"}, "kind is image and device cuda")):
+        try:
+            render(chart, **values, group={"size": 2})
+        except helm_python.HelmError as error:
+            assert why in str(error), error
+            continue
+        raise AssertionError(f"{values} was taken")
 
 
 def check_access(chart):
@@ -164,6 +233,7 @@ def check_wrong_values(chart):
                    {"serviceMonitor": {"interval": "30sec"}}, {"serviceMonitor": {"interval": "1s1m"}},
                    {"serviceMonitor": {"labels": {"release": 1}}},
                    {"supplementalGroups": ["render"]}, {"service": {"sessionAffinity": "Pod"}},
+                   {"group": {"size": 0}}, {"group": {"size": "2"}}, {"group": {"insecure": "no"}},
                    {"device": "tpu"}, {"kind": "sound"}, {"drainSeconds": -1}, {"flags": "--x"}):
         try:
             chart.validate_schema(values)
@@ -180,6 +250,8 @@ def main():
     with helm_python.Chart.load(path) as chart:
         check_chat(chart)
         check_gpus(chart)
+        check_split_models(chart)
+        check_groups(chart)
         check_access(chart)
         check_secrets(chart)
         check_watching(chart)

@@ -20,3 +20,18 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- define "rbee.scheme" -}}
 {{- if .Values.tlsSecret -}}HTTPS{{- else -}}HTTP{{- end -}}
 {{- end -}}
+
+{{/* Processes that hold one model together: the GPUs of all pods of a group. */}}
+{{- define "rbee.ranks" -}}
+{{- if or (eq .Values.kind "image") (eq .Values.device "cpu") -}}1{{- else -}}{{ mul .Values.gpus .Values.group.size }}{{- end -}}
+{{- end -}}
+
+{{/* What a group of pods cannot be. */}}
+{{- define "rbee.checkGroup" -}}
+{{- if or (eq .Values.kind "image") (eq .Values.device "cpu") -}}
+{{- fail (printf "group.size %v is for chats on GPUs: kind is %s and device %s" .Values.group.size .Values.kind .Values.device) -}}
+{{- end -}}
+{{- if not (or .Values.group.secret .Values.group.insecure) -}}
+{{- fail (printf "group.size %v needs group.secret: whoever reaches the leader's port could join its group" .Values.group.size) -}}
+{{- end -}}
+{{- end -}}
