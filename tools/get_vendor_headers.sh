@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fetches AMD's headers from Debian's archive for tests/gpu/signatures, and prints their folder: HIP 5
-# from Debian 12, HIP 6 or later and hipBLASLt from unstable. Nothing is installed; apt checks the
-# indexes' signatures and the packages' SHA-256. Exit status 1, and one line, when it cannot.
+# Fetches vendors' headers for tests/gpu/signatures, and prints their folder. AMD's from Debian's archive: HIP 5
+# from Debian 12, HIP 6 or later and hipBLASLt from unstable. Apple's as PyObjC tells them, from PyPI. Nothing
+# is installed; apt and pip check sums. Exit status 1, and one line, when it cannot.
 # Usage: get_vendor_headers.sh      Folder: ${XDG_CACHE_HOME:-~/.cache}/rbee/vendor-headers
 set -euo pipefail
 [ "${1:-}" != --help ] || { sed -n '2,/^[^#]/s/^# //p' "$0"; exit; }
@@ -10,14 +10,32 @@ folder="${XDG_CACHE_HOME:-$HOME/.cache}/rbee/vendor-headers"
 bookworm=(libamdhip64-dev)
 sid=(libamdhip64-dev libhsa-runtime-dev libamd-comgr-dev libhipblaslt-dev libhipblas-common-dev)
 
-if [ -f "$folder/complete" ]; then
-  echo "$folder"
-  exit 0
-fi
 give_up() {
   echo "vendor headers: $1; tests of signatures that need them are skipped" >&2
   exit 1
 }
+
+# PyObjC's wheel for Macs, of which one file is read as text.
+fetch_metal() {
+  local name=Metal/_metadata.py made
+  made=$(mktemp -d "$metal.XXXXXX")
+  echo "pyobjc_framework_metal==12.2.2" \
+    "--hash=sha256:fb0421195ded2a02a83c94dbc1bf815b4a879c51804c43bcaf4680a6dc1b4aa2" >"$made/wanted" &&
+    python3 -m pip download -q --no-deps --require-hashes --only-binary=:all: --platform macosx_11_0_universal2 \
+      --python-version 312 --implementation cp -r "$made/wanted" -d "$made" >"$made/log" 2>&1 &&
+    unzip -q "$made"/*.whl "$name" -d "$made" && mv "$made/$name" "$metal"
+  local status=$?
+  [ $status -eq 0 ] || echo "vendor headers: $(grep -m 1 ERROR "$made/log"); Metal's messages are not compared" >&2
+  rm -rf "$made"
+}
+metal="$(dirname "$folder")/metal-metadata.py"
+mkdir -p "$(dirname "$folder")"
+[ -f "$metal" ] || fetch_metal || true
+
+if [ -f "$folder/complete" ]; then
+  echo "$folder"
+  exit 0
+fi
 
 for program in apt-get dpkg; do
   command -v "$program" >/dev/null || give_up "no $program"
@@ -27,7 +45,6 @@ mirror=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN)' 'Created-By: Pack
   sed -n 's/ Debian$//p' | grep -v security | head -n 1)
 [ -n "$mirror" ] || give_up "apt knows no mirror of Debian"
 
-mkdir -p "$(dirname "$folder")"
 work=$(mktemp -d "$folder.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 

@@ -13,6 +13,7 @@ MAY_INCLUDE = {
     "backends/gpu": ["rbee/core", "backends/api", "backends/shared"],
     "backends/cuda": ["rbee/core", "backends/api", "backends/shared", "backends/gpu"],
     "backends/rocm": ["rbee/core", "backends/api", "backends/shared", "backends/gpu"],
+    "backends/metal": ["rbee/core", "backends/api", "backends/shared", "backends/gpu"],
     "backends/linked": ["backends"],
     "rbee/tensor": ["rbee/core", "backends/api"],
     "rbee/group": ["rbee/core", "rbee/tensor", "backends/api"],
