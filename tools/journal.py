@@ -2,7 +2,8 @@
 """Prints tables of pages from the runs in docs/journal/*.csv, newest first.
 
 The first column of a file is the date, the second says what was checked or measured. A page says where a table goes: a
-line `<!-- journal NAME.csv -->`, the table, a line `<!-- journal end -->`. The table has the newest run of each check.
+line `<!-- journal NAME.csv -->`, the table, a line `<!-- journal end -->`. The table has the newest run of each check,
+the newest first, or after `NAME.csv in order` sorted by the checks' names, numbers in them as numbers.
 Exit status 1 if a page and its data differ (--check), or data is wrong."""
 
 import argparse
@@ -12,7 +13,7 @@ import os
 import re
 import sys
 
-BLOCK = re.compile(r"(<!-- journal ([\w-]+\.csv) -->\n)(.*?)(<!-- journal end -->)", re.S)
+BLOCK = re.compile(r"(<!-- journal ([\w-]+\.csv)( in order)? -->\n)(.*?)(<!-- journal end -->)", re.S)
 
 
 def runs(path):
@@ -36,10 +37,16 @@ def runs(path):
 def heading(name):
     """With a capital, unless the first word is a program's or a type's name, such as llama.cpp or f16."""
     first = name.split(" ")[0]
-    return name[:1].upper() + name[1:] if first.isalpha() and first.islower() else name
+    return name[:1].upper() + name[1:] if first.isalpha() and first.islower() and first != "rbee" else name
 
 
-def table(rows):
+def in_order(check):
+    """A key that puts 8 before 16, also within a name."""
+    return [(not part.isdigit(), int(part) if part.isdigit() else 0, part.lower())
+            for part in re.split(r"(\d+)", check) if part]
+
+
+def table(rows, sort=False):
     """The newest of each check."""
     names = list(rows[0])
     date, check = names[:2]
@@ -47,16 +54,17 @@ def table(rows):
     newest = {}
     for row in rows:
         newest.setdefault(row[check], row)
+    chosen = sorted(newest, key=in_order) if sort else newest
     lines = [[heading(name) for name in order], ["---"] * len(order),
-             *([row[name] for name in order] for row in newest.values())]
+             *([row[name] for name in order] for row in map(newest.get, chosen))]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 def filled(text, journal):
     """The text of a page with its tables as the data has them."""
     def fill(found):
-        head, name, _, end = found.groups()
-        return head + table(runs(os.path.join(journal, name))) + end
+        head, name, sort, _, end = found.groups()
+        return head + table(runs(os.path.join(journal, name)), bool(sort)) + end
     return BLOCK.sub(fill, text)
 
 

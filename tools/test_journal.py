@@ -20,8 +20,8 @@ def run(root, *arguments):
     return done.returncode, done.stdout
 
 
-def tree(root, data):
-    for name, body in [("docs/journal/a.csv", data), ("docs/a.md", PAGE)]:
+def tree(root, data, page=PAGE):
+    for name, body in [("docs/journal/a.csv", data), ("docs/a.md", page)]:
         os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
         with open(os.path.join(root, name), "w", encoding="utf-8") as file:
             file.write(body)
@@ -36,6 +36,14 @@ def main():
         with open(os.path.join(root, "docs/a.md"), encoding="utf-8") as file:
             assert file.read() == PRINTED
         assert run(root, "--check") == (0, "")
+    with tempfile.TemporaryDirectory() as root:
+        rows = [f'2026-11-2{day},"{name}",a,b\n' for day, name in [(3, "f16, 8"), (2, "f16, 16"), (1, "f16, 1"), (1, "bf16, 2")]]
+        tree(root, "date,check,rbee,result\n" + "".join(rows), "<!-- journal a.csv in order -->\n<!-- journal end -->\n")
+        assert run(root) == (0, "")
+        with open(os.path.join(root, "docs/a.md"), encoding="utf-8") as file:
+            lines = file.read().split("\n")
+        assert lines[1] == "| Check | Date | rbee | Result |", lines
+        assert [line[2:].split(" |")[0] for line in lines[3:7]] == ["bf16, 2", "f16, 1", "f16, 8", "f16, 16"], lines
     for data, wanted in [(HEAD + OLD + NEW, "row 4 is newer"), (HEAD + "2026-11-21,soak,,2\n", "row 2 lacks"),
                          (HEAD + "today,soak,a1,2\n", "isoformat"), ("date,check\n", "columns are"),
                          ("check,date,what\n", "columns are")]:
