@@ -9,6 +9,7 @@
 #include "server/apis/openai/chat_routes.h"
 #include "server/apis/openai/embedding_refusals.h"
 #include "server/apis/own/chat_routes.h"
+#include "server/apis/responses/conversation_routes.h"
 #include "server/apis/responses/routes.h"
 #include "server/apis/tgi/routes.h"
 #include "server/llm/page.h"
@@ -20,8 +21,8 @@ std::vector<ChatRoute> chat_route_list() {
   std::vector<ChatRoute> out;
   for (const std::span<const ChatRoute> routes :
        {own_chat_routes(), openai_chat_routes(), chat_model_routes(), responses_routes(),
-        anthropic_routes(), cohere_routes(), llama_routes(), text_routes(), lora_routes(),
-        tgi_routes(), ollama_routes(), page_routes()}) {
+        conversation_routes(), anthropic_routes(), cohere_routes(), llama_routes(), text_routes(),
+        lora_routes(), tgi_routes(), ollama_routes(), page_routes()}) {
     out.insert(out.end(), routes.begin(), routes.end());
   }
   return out;

@@ -14,10 +14,21 @@ constexpr size_t kTagBytes = 4;
 constexpr size_t kAnswerBytes = 256;
 constexpr size_t kTurnBytes = 16;
 
-// Of the answer itself, without its turns, which others may share.
+// Without the turns, which others may share.
 size_t own_bytes(const StoredResponse& response) {
   const size_t events = response.live ? response.live->bytes() : 0;
   return kAnswerBytes + response.object.size() + kTurnBytes * response.turns.size() + events;
+}
+
+size_t own_bytes(const Conversation& conversation) {
+  return kAnswerBytes + conversation.id.size() + conversation.metadata.size() +
+         kTurnBytes * conversation.turns.size();
+}
+
+size_t bytes_of(const StoredTurns& turns) {
+  size_t out = 0;
+  for (const auto& turn : turns) out += turn->bytes();
+  return out;
 }
 
 // Between two looks for old answers; one that is asked for is looked at anyway.
@@ -34,20 +45,41 @@ std::chrono::steady_clock::time_point ResponseStore::now() const {
   return options_.now != nullptr ? options_.now() : std::chrono::steady_clock::now();
 }
 
-std::shared_ptr<const StoredResponse> ResponseStore::find(const std::string& client,
-                                                          const std::string& id) {
-  const std::lock_guard lock(mutex_);
+size_t ResponseStore::Entry::own_bytes() const {
+  return response ? rbee::server::own_bytes(*response) : rbee::server::own_bytes(*conversation);
+}
+
+size_t ResponseStore::Entry::bytes() const {
+  return own_bytes() + bytes_of(turns());
+}
+
+const ResponseStore::Entry* ResponseStore::find_locked(const std::string& client,
+                                                       const std::string& id) {
   const auto owner = clients_.find(client);
   if (owner == clients_.end()) return nullptr;
   Client& held = owner->second;
-  const auto found = held.answers.find(id);
-  if (found == held.answers.end()) return nullptr;
-  if (now() - (*found->second)->kept > options_.age) {
+  const auto found = held.entries.find(id);
+  if (found == held.entries.end()) return nullptr;
+  if (now() - found->second->kept > options_.age) {
     drop(owner, id);
     return nullptr;
   }
   held.order.splice(held.order.end(), held.order, found->second);
-  return *found->second;
+  return &*found->second;
+}
+
+std::shared_ptr<const StoredResponse> ResponseStore::find(const std::string& client,
+                                                          const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const Entry* found = find_locked(client, id);
+  return found == nullptr ? nullptr : found->response;
+}
+
+std::shared_ptr<const Conversation> ResponseStore::find_conversation(const std::string& client,
+                                                                     const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const Entry* found = find_locked(client, id);
+  return found == nullptr ? nullptr : found->conversation;
 }
 
 void ResponseStore::grow(Client& client, size_t bytes) {
@@ -62,39 +94,67 @@ void ResponseStore::shrink(Client& client, size_t bytes) {
 
 void ResponseStore::add(const std::string& client, StoredResponse response) {
   const std::lock_guard lock(mutex_);
-  add_locked(client, std::move(response));
+  (void)add_locked(client, {.response = std::make_shared<const StoredResponse>(std::move(response)),
+                            .conversation = nullptr});
 }
 
-void ResponseStore::add_locked(const std::string& client, StoredResponse response) {
-  size_t alone = own_bytes(response);
-  for (const auto& turn : response.turns) alone += turn->bytes();
-  if (alone > options_.bytes) return;
+bool ResponseStore::has_room(const Conversation& conversation, size_t more) const {
+  return own_bytes(conversation) + bytes_of(conversation.turns) + more <= options_.bytes;
+}
+
+bool ResponseStore::add_conversation(const std::string& client, Conversation conversation) {
+  const std::lock_guard lock(mutex_);
+  return add_locked(
+      client, {.response = nullptr,
+               .conversation = std::make_shared<const Conversation>(std::move(conversation))});
+}
+
+ResponseStore::Changed ResponseStore::change_conversation(
+    const std::string& client, const std::string& id,
+    const std::function<void(Conversation&)>& change) {
+  const std::lock_guard lock(mutex_);
+  const Entry* found = find_locked(client, id);
+  if (found == nullptr || !found->conversation) return Changed::not_found;
+  Conversation changed = *found->conversation;
+  change(changed);
+  Entry entry{.response = nullptr,
+              .conversation = std::make_shared<const Conversation>(std::move(changed))};
+  if (entry.bytes() > options_.bytes) return Changed::too_large;
+  drop(clients_.find(client), id);
+  (void)add_locked(client, std::move(entry));
+  return Changed::done;
+}
+
+// False: it is larger than all the room.
+bool ResponseStore::add_locked(const std::string& client, Entry entry) {
+  if (entry.bytes() > options_.bytes) return false;
   if (now() - swept_ > kSweepEvery) drop_old();
-  const std::string id = response.turns.back()->id;
-  response.kept = now();
+  entry.kept = now();
   Client& held = clients_[client];
-  grow(held, own_bytes(response));
-  for (const auto& turn : response.turns) {
+  grow(held, entry.own_bytes());
+  for (const auto& turn : entry.turns()) {
     if (held.turns[turn.get()]++ == 0) grow(held, turn->bytes());
   }
-  held.order.push_back(std::make_shared<const StoredResponse>(std::move(response)));
-  held.answers[id] = std::prev(held.order.end());
+  const std::string id = entry.id();
+  held.order.push_back(std::move(entry));
+  held.entries[id] = std::prev(held.order.end());
   ++count_;
   while (bytes_ > options_.bytes || count_ > options_.most) {
     const bool too_large = bytes_ > options_.bytes;
-    const auto largest = std::ranges::max_element(clients_, {}, [&](const auto& entry) {
-      return too_large ? entry.second.bytes : entry.second.answers.size();
+    const auto largest = std::ranges::max_element(clients_, {}, [&](const auto& one) {
+      return too_large ? one.second.bytes : one.second.entries.size();
     });
-    drop(largest, largest->second.order.front()->turns.back()->id);
+    drop(largest, std::string(largest->second.order.front().id()));
   }
+  return true;
 }
 
 void ResponseStore::drop_old() {
   swept_ = now();
   std::vector<std::pair<std::string, std::string>> old;  // clients and ids
   for (const auto& [client, held] : clients_) {
-    for (const auto& answer : held.order) {
-      if (swept_ - answer->kept > options_.age) old.emplace_back(client, answer->turns.back()->id);
+    for (const Entry& entry : held.order) {
+      if (swept_ - entry.kept > options_.age) old.emplace_back(client, entry.id());
     }
   }
   for (const auto& [client, id] : old) drop(clients_.find(client), id);
@@ -116,7 +176,8 @@ std::optional<RunningResponse> ResponseStore::find_running(const std::string& cl
 void ResponseStore::finish(const std::string& client, StoredResponse response) {
   const std::lock_guard lock(mutex_);
   if (running_.erase({client, response.turns.back()->id}) == 0) return;
-  add_locked(client, std::move(response));
+  (void)add_locked(client, {.response = std::make_shared<const StoredResponse>(std::move(response)),
+                            .conversation = nullptr});
 }
 
 size_t ResponseStore::running() const {
@@ -128,25 +189,25 @@ bool ResponseStore::remove(const std::string& client, const std::string& id) {
   const std::lock_guard lock(mutex_);
   if (running_.erase({client, id}) > 0) return true;
   const auto owner = clients_.find(client);
-  if (owner == clients_.end() || !owner->second.answers.contains(id)) return false;
+  if (owner == clients_.end() || !owner->second.entries.contains(id)) return false;
   drop(owner, id);
   return true;
 }
 
 void ResponseStore::drop(Clients::iterator client, const std::string& id) {
   Client& held = client->second;
-  const auto entry = held.answers.extract(held.answers.find(id)).mapped();
-  const std::shared_ptr<const StoredResponse> response = *entry;
-  held.order.erase(entry);
+  const auto place = held.entries.extract(held.entries.find(id)).mapped();
+  const Entry entry = std::move(*place);
+  held.order.erase(place);
   --count_;
-  shrink(held, own_bytes(*response));
-  for (const auto& turn : response->turns) {
+  shrink(held, entry.own_bytes());
+  for (const auto& turn : entry.turns()) {
     const auto counted = held.turns.find(turn.get());
     if (--counted->second > 0) continue;
     held.turns.erase(counted);
     shrink(held, turn->bytes());
   }
-  if (held.answers.empty()) clients_.erase(client);
+  if (held.entries.empty()) clients_.erase(client);
 }
 
 size_t ResponseStore::bytes() const {

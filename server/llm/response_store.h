@@ -1,9 +1,11 @@
 #pragma once
-// Answers that later requests can go on from: OpenAI's stored responses, and those that are made in
-// the background. Thread-safe.
+// What later requests can go on from: OpenAI's stored responses, those that are made in the
+// background, and conversations. Thread-safe.
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -33,7 +35,6 @@ struct StoredResponse {
   StoredTurns turns;   // of the chat up to the answer, which is in the last of them
   bool whole = true;   // false: it failed or was cancelled, and no chat goes on from it
   std::shared_ptr<LiveResponse> live = nullptr;  // with its events; null: it was not in background
-  std::chrono::steady_clock::time_point kept = {};  // since then; set by the store
 };
 // One that is still made in the background.
 struct RunningResponse {
@@ -41,19 +42,29 @@ struct RunningResponse {
   StoredTurns turns;  // as a StoredResponse's; the output of the last is an empty list
 };
 
+// A chat under a name of its own, to which clients and responses add turns.
+struct Conversation {
+  std::string id;
+  int64_t created = 0;   // seconds since 1970
+  std::string metadata;  // JSON of an object
+  StoredTurns turns = {};
+};
+
 struct ResponseStoreOptions {
-  size_t bytes = size_t{64} << 20;           // 0: it keeps nothing
-  size_t most = 10'000;                      // answers
-  std::chrono::seconds age{30 * 24 * 3600};  // for which one is kept
+  size_t bytes = size_t{64} << 20;  // 0: it keeps nothing
+  size_t most = 10'000;             // answers and conversations
+  std::chrono::seconds age{30 * 24 *
+                           3600};  // for which one is kept; of a conversation's last change
   // The time; null: the steady clock's.
   std::chrono::steady_clock::time_point (*now)() = nullptr;
 };
 
-// Holds at most so many bytes and answers. An answer that has more bytes, with the chat before it,
-// is not kept. If all have more, the client that holds most (bytes, or answers) loses the answer
-// that it used least recently. So no client can push out the answers of one that holds less.
-// Answers of one chat share its turns, which are counted once. Those that run in the background are
-// counted when they end: how many run and wait is the engine's limit.
+// Holds at most so many bytes and answers; a conversation counts as one. An answer that has more
+// bytes, with the chat before it, is not kept. If all have more, the client that holds most (bytes,
+// or answers) loses the answer or conversation that it used least recently. So no client can push
+// out what is of one that holds less. Answers and conversations share turns, which are counted
+// once. Answers that run in the background are counted when they end: how many run and wait is the
+// engine's limit.
 class ResponseStore {
  public:
   explicit ResponseStore(ResponseStoreOptions options);
@@ -63,10 +74,12 @@ class ResponseStore {
   size_t most_event_bytes() const { return options_.bytes / 8; }
   // How the ids of this store's answers begin, and those of no other; empty if it keeps nothing.
   const std::string& prefix() const { return prefix_; }
+  // The same without "resp_": in ids of all else.
+  std::string tag() const { return prefix_.substr(prefix_.find('_') + 1); }
   // Null if there is none, or it is another client's.
   std::shared_ptr<const StoredResponse> find(const std::string& client, const std::string& id);
   void add(const std::string& client, StoredResponse response);
-  // False if find() and find_running() would find nothing.
+  // False if find(), find_running() and find_conversation() would find nothing.
   bool remove(const std::string& client, const std::string& id);
   size_t bytes() const;
 
@@ -77,15 +90,40 @@ class ResponseStore {
   void finish(const std::string& client, StoredResponse response);
   size_t running() const;
 
+  // Whether a conversation of so many more bytes is not too large for the store.
+  bool has_room(const Conversation& conversation, size_t more) const;
+  // False: it is too large, and not kept.
+  bool add_conversation(const std::string& client, Conversation conversation);
+  // Null as find().
+  std::shared_ptr<const Conversation> find_conversation(const std::string& client,
+                                                        const std::string& id);
+  enum class Changed : uint8_t { done, not_found, too_large };
+  // Nobody else changes it while `change` runs, which must be quick. One that would become too
+  // large stays as it is.
+  Changed change_conversation(const std::string& client, const std::string& id,
+                              const std::function<void(Conversation&)>& change);
+
  private:
+  // One of the two.
+  struct Entry {
+    std::shared_ptr<const StoredResponse> response;
+    std::shared_ptr<const Conversation> conversation;
+    std::chrono::steady_clock::time_point kept = {};  // since then
+
+    const StoredTurns& turns() const { return response ? response->turns : conversation->turns; }
+    const std::string& id() const { return response ? turns().back()->id : conversation->id; }
+    size_t own_bytes() const;  // without its turns, which others may share
+    size_t bytes() const;
+  };
   struct Client {
-    std::list<std::shared_ptr<const StoredResponse>> order;  // the one used last is last
-    std::unordered_map<std::string, decltype(order)::iterator> answers;
-    std::unordered_map<const StoredTurn*, size_t> turns;  // in how many answers each is
+    std::list<Entry> order;  // the one used last is last
+    std::unordered_map<std::string, decltype(order)::iterator> entries;
+    std::unordered_map<const StoredTurn*, size_t> turns;  // in how many entries each is
     size_t bytes = 0;
   };
   using Clients = std::map<std::string, Client>;
-  void add_locked(const std::string& client, StoredResponse response);
+  const Entry* find_locked(const std::string& client, const std::string& id);
+  bool add_locked(const std::string& client, Entry entry);
   void drop(Clients::iterator client, const std::string& id);
   void drop_old();
   std::chrono::steady_clock::time_point now() const;

@@ -23,7 +23,6 @@ void refuse_what_is_not_done(ObjectReader& reader) {
     std::vector<json> values;
   };
   static const std::vector<Neutral> fields = {
-      {"conversation", {}},
       {"prompt", {}},
       // A prompt that is too long is an error; it is never cut.
       {"truncation", {"disabled", "auto"}},
@@ -170,7 +169,8 @@ std::optional<std::string> read_input(ObjectReader& reader, const JsonBody& body
                                       GenerateRequest& request) {
   const json* input = reader.find("input");
   const json* previous = reader.find("previous_response_id");
-  const bool goes_on = previous != nullptr && previous->is_string() && *previous != "";
+  const bool goes_on = (previous != nullptr && previous->is_string() && *previous != "") ||
+                       reader.find("conversation") != nullptr;
   if (input == nullptr && goes_on) return std::nullopt;  // what was said before is enough
   const bool text = input != nullptr && input->is_string();
   if (input == nullptr || (!text && !input->is_array()) || input->empty() || *input == "") {
@@ -183,18 +183,36 @@ std::optional<std::string> read_input(ObjectReader& reader, const JsonBody& body
   return resolved;
 }
 
-// "store" and "previous_response_id". resolved: what read_input() returned.
+// "conversation": an id, or an object that has it.
+void read_conversation(ObjectReader& reader, ResponseRequest& out) {
+  const json* value = reader.find("conversation");
+  if (value == nullptr) return;
+  const json id = value->is_object() ? value->value("id", json()) : *value;
+  if (!id.is_string() || id == "") {
+    return reader.note("conversation", "type(string, object), non_empty",
+                       "must be the id of a conversation, or an object with its id", value);
+  }
+  out.conversation = id.get<std::string>();
+  if (!out.previous_id.empty()) {
+    reader.note("conversation", "excludes(previous_response_id)",
+                "cannot be sent with previous_response_id: each names the chat before the input",
+                value);
+  }
+}
+
+// What is kept, and of which chat. resolved: what read_input() returned.
 void read_memory(ObjectReader& reader, const JsonBody& body, std::optional<std::string> resolved,
                  ResponseRequest& out) {
   out.store = reader.boolean("store").value_or(true);
   out.previous_id = reader.text("previous_response_id").value_or("");
+  read_conversation(reader, out);
   out.background = reader.boolean("background").value_or(false);
   if (out.background && !out.store) {
     reader.note("background", "requires(store)",
                 "needs a response that is kept: store must not be false",
                 reader.find("background"));
   }
-  if (!out.store) return;
+  if (!out.store && out.conversation.empty()) return;
   if (!resolved) {
     const bool given = reader.find("input") != nullptr;
     resolved = given ? dump_in_order(body.in_order("input")) : "[]";
@@ -238,7 +256,7 @@ void read_metadata(ObjectReader& reader, const JsonBody& body, ResponseRequest& 
 }  // namespace
 
 void read_response_items(const json& items, std::vector<FieldError>& errors,
-                         std::vector<SentMessage>& messages) {
+                         std::vector<SentMessage>& messages, std::string_view list) {
   if (items.is_string()) {
     messages.push_back({.role = "user", .content = items.get<std::string>()});
     return;
@@ -246,7 +264,7 @@ void read_response_items(const json& items, std::vector<FieldError>& errors,
   const json holder = json::object();
   ObjectReader reader(holder, "", errors);
   for (size_t i = 0; i < items.size(); ++i) {
-    const std::string name = cat("input[", i, "]");
+    const std::string name = cat(list, "[", i, "]");
     if (items[i].is_object()) {
       read_item(items[i], name + ".", errors, messages);
     } else {

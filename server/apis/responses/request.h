@@ -18,10 +18,11 @@ struct ResponseRequest {
   // the instructions and the input.
   GenerateRequest generate;
   std::string instructions;
-  std::string previous_id;  // "previous_response_id", the stored answer that this goes on from
-  bool store = true;        // keep the answer
-  bool background = false;  // make it whoever waits for it
-  // JSON of `input`; null unless the answer is to be kept.
+  std::string previous_id;   // "previous_response_id", the stored answer that this goes on from
+  std::string conversation;  // its id; the items of input and answer are added to it
+  bool store = true;         // keep the answer
+  bool background = false;   // make it whoever waits for it
+  // JSON of `input`; null unless the answer is to be kept or there is a conversation.
   std::shared_ptr<const std::string> input;
   std::string text_format;         // JSON of `text.format`; empty: none given
   std::string metadata;            // the same for `metadata`
@@ -30,7 +31,7 @@ struct ResponseRequest {
 
 // A body of POST /v1/responses: `input` is a text, or a list of messages, calls, their results and
 // reasoning. A custom tool that takes any text becomes a function with one text. What the worker
-// cannot do (conversation, prompt, ...) is an error; it ignores other unknown fields, and tools
+// cannot do (prompt, moderation, ...) is an error; it ignores other unknown fields, and tools
 // that are no functions. Throws InvalidBody.
 ResponseRequest parse_response_request(std::string_view body);
 
@@ -41,8 +42,8 @@ using FindItem = std::function<std::optional<std::string>(const std::string& id)
 ResponseRequest parse_response_request_with(std::string_view body, const FindItem& find);
 
 // Adds the messages of such an `input`, or of an answer's `output`. Notes what is wrong in
-// `errors`.
+// `errors`, under the name of the list.
 void read_response_items(const nlohmann::json& items, std::vector<FieldError>& errors,
-                         std::vector<SentMessage>& messages);
+                         std::vector<SentMessage>& messages, std::string_view name = "input");
 
 }  // namespace rbee::server

@@ -133,6 +133,8 @@ Json object(const ResponseAnswer& answer, std::string_view status) {
   out["parallel_tool_calls"] = asked.chat.parallel_tool_calls;
   const std::string& previous = answer.request.previous_id;
   out["previous_response_id"] = previous.empty() ? Json(nullptr) : Json(previous);
+  const std::string& conversation = answer.request.conversation;
+  if (!conversation.empty()) out["conversation"] = {{"id", conversation}};
   out["store"] = answer.request.store;
   out["temperature"] = decimal(asked.sampling.temperature);
   const std::string& format = answer.request.text_format;

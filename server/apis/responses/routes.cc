@@ -7,9 +7,13 @@
 #include <system_error>
 #include <utility>
 
+#include "rbee/core/cat.h"
+#include "rbee/core/log.h"
 #include "server/apis/llama/text_request.h"
 #include "server/apis/openai/error.h"
 #include "server/apis/openai/response.h"
+#include "server/apis/responses/conversation.h"
+#include "server/apis/responses/refusals.h"
 #include "server/apis/responses/response.h"
 #include "server/apis/responses/stored.h"
 #include "server/apis/text_answers.h"
@@ -23,7 +27,9 @@ namespace {
 struct Keeping {
   ResponseStore* store = nullptr;  // null: nowhere
   std::string client;
-  StoredTurns turns;  // earlier ones
+  StoredTurns turns;         // earlier ones
+  bool alone = true;         // under its own id
+  std::string conversation;  // and in this one; empty: in none
 
   // With a turn that has this output, a list in JSON.
   StoredTurns turns_with(const ResponseAnswer& answer, std::string output) const {
@@ -38,9 +44,19 @@ struct Keeping {
     return {.object = std::move(parts.object),
             .turns = turns_with(answer, std::move(parts.output))};
   }
+  void add_to_conversation(const StoredResponse& whole) const {
+    if (conversation.empty()) return;
+    const auto changed = store->change_conversation(
+        client, conversation, [&](Conversation& now) { now.turns.push_back(whole.turns.back()); });
+    if (changed != ResponseStore::Changed::too_large) return;
+    log(LogLevel::warn, "an answer was too large for its conversation", {{"id", conversation}});
+  }
   void operator()(const ResponseAnswer& answer, const std::vector<AnswerItem>& items,
                   const EndEvent& end) const {
-    if (store != nullptr) store->add(client, response(answer, items, end));
+    if (store == nullptr) return;
+    StoredResponse out = response(answer, items, end);
+    add_to_conversation(out);
+    if (alone) store->add(client, std::move(out));
   }
 };
 
@@ -151,6 +167,7 @@ class BackgroundResponse final : public ResponseEvents {
     close_items(event);
     StoredResponse out = keep().response(answer(), items(), event);
     out.live = live_;
+    keep().add_to_conversation(out);
     keep().store->finish(keep().client, std::move(out));
     push_end(event);
     live_->end();
@@ -199,9 +216,7 @@ class ResponseText final : public ItemReply {
 ResponseTask task_of(LlmService& service, const ResponseRequest& body, const Keeping& keep,
                      const std::string& job) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const std::string& prefix = service.responses().prefix();
-  const std::string tag = prefix.substr(prefix.find('_') + 1);  // "resp_" stands before all ids
-  return {.answer = {.id = tag + job,
+  return {.answer = {.id = service.responses().tag() + job,
                      .model = service.answering_model(body.generate),
                      .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
                      .request = body},
@@ -240,12 +255,6 @@ Response answer(LlmService& service, const ResponseRequest& body, const Keeping&
 
 using Stored = std::shared_ptr<const StoredResponse>;
 
-Response refusal(int status, std::string_view code, std::string_view param, std::string message) {
-  Response out = json_response(status, openai_error_json(status, code, message, param));
-  out.reason = {.code = std::string(code), .field = std::string(param), .constraint = {}};
-  return out;
-}
-
 // In OpenAI's words, which clients search for.
 Response no_previous(LlmService& service, const std::string& id) {
   return refusal(400, "previous_response_not_found", "previous_response_id",
@@ -263,11 +272,25 @@ Response no_response(LlmService& service, const std::string& id) {
                                    : ": this worker keeps no responses (--response-store-mib 0)."));
 }
 
-// Null if the request names none, or no chat can go on from the one that it names.
-Stored previous(LlmService& service, const Request& request, const ResponseRequest& body) {
-  if (body.previous_id.empty()) return nullptr;
-  Stored out = service.responses().find(request.sender(), body.previous_id);
-  return out && out->whole ? out : nullptr;
+// The turns before the request's own. If there are none such as it names, or they leave no room for
+// its own, `refused` becomes the answer.
+StoredTurns turns_before(LlmService& service, const Request& request, const ResponseRequest& body,
+                         std::optional<Response>& refused) {
+  ResponseStore& store = service.responses();
+  if (!body.previous_id.empty()) {
+    const Stored before = store.find(request.sender(), body.previous_id);
+    if (before && before->whole) return before->turns;
+    refused = no_previous(service, body.previous_id);
+  }
+  if (!body.conversation.empty()) {
+    const auto held = store.find_conversation(request.sender(), body.conversation);
+    const bool room = held && held->turns.size() < kMostTurns &&
+                      store.has_room(*held, sizeof(StoredTurn) + body.input->size());
+    if (room) return held->turns;
+    refused = held ? conversation_full("conversation")
+                   : no_conversation(store, "conversation", body.conversation);
+  }
+  return {};
 }
 
 ResponseRequest parse(LlmService& service, const Request& request) {
@@ -279,19 +302,20 @@ ResponseRequest parse(LlmService& service, const Request& request) {
 Response respond(LlmService& service, const Request& request) {
   return guarded(openai_error, [&] {
     ResponseRequest body = parse(service, request);
-    const Stored before = previous(service, request, body);
-    if (!before && !body.previous_id.empty()) return no_previous(service, body.previous_id);
-    if (body.background && !service.responses().on()) {
-      return refusal(400, "UNSUPPORTED", "background",
-                     "This worker keeps no responses (--response-store-mib 0)");
-    }
+    std::optional<Response> refused;
+    StoredTurns before = turns_before(service, request, body, refused);
+    if (refused) return std::move(*refused);
+    if (body.background && !service.responses().on()) return keeps_nothing("background");
     body.store = body.store && service.responses().on();
-    Keeping keep{.store = body.store ? &service.responses() : nullptr,
+    const bool kept = body.store || !body.conversation.empty();
+    Keeping keep{.store = kept ? &service.responses() : nullptr,
                  .client = request.sender(),
-                 .turns = before ? before->turns : StoredTurns{}};
+                 .turns = std::move(before),
+                 .alone = body.store,
+                 .conversation = body.conversation};
     fill_in(service, request, Defaults::open, body.generate);
     auto work = LlmService::preparation(body.generate);
-    if (before) work = std::max(work, LlmService::Preparation::text);
+    if (!keep.turns.empty()) work = std::max(work, LlmService::Preparation::text);
     return prepared(service, request, work, openai_error,
                     [&service, body = std::move(body), keep = std::move(keep)]() mutable {
                       add_history(keep.turns, body);
@@ -304,9 +328,10 @@ Response count(LlmService& service, const Request& request) {
   return guarded(openai_error, [&] {
     return beside(service, request, openai_error, [&service, request] {
       ResponseRequest body = parse(service, request);
-      const Stored before = previous(service, request, body);
-      if (!before && !body.previous_id.empty()) return no_previous(service, body.previous_id);
-      if (before) add_history(before->turns, body);
+      std::optional<Response> refused;
+      const StoredTurns before = turns_before(service, request, body, refused);
+      if (refused) return std::move(*refused);
+      add_history(before, body);
       return json_response(200, input_tokens_json(service.count_tokens(body.generate)));
     });
   });

@@ -94,24 +94,44 @@ class Page {
   std::string texts_;
 };
 
-std::vector<Json> items_of(const StoredTurn& turn, bool with_output) {
-  std::vector<Json> out;
+struct TurnItems {
+  std::vector<Json> input, output;
+};
+
+TurnItems items_of(const StoredTurn& turn) {
+  TurnItems out;
   const Json input = parse_in_order(*turn.input);
   const Json list = input.is_array() ? input : Json::array({input});
   const std::string of_answer = turn.id.substr(turn.id.find('_') + 1);
-  for (const Json& item : list) out.push_back(listed(item, cat("in_", of_answer, "-", out.size())));
-  if (!with_output) return out;
-  for (Json& item : parse_in_order(turn.output)) out.push_back(std::move(item));
+  for (const Json& item : list) {
+    out.input.push_back(listed(item, cat("in_", of_answer, "-", out.input.size())));
+  }
+  for (Json& item : parse_in_order(turn.output)) out.output.push_back(std::move(item));
   return out;
+}
+
+// The last turn's output is what a model answered to all before.
+enum class Items : uint8_t { read, all };
+
+std::vector<Json> joined(TurnItems items, bool with_output) {
+  std::vector<Json> out = std::move(items.input);
+  if (with_output) std::ranges::move(items.output, std::back_inserter(out));
+  return out;
+}
+
+std::vector<Json> items_at(const StoredTurns& turns, size_t turn, Items which) {
+  return joined(items_of(*turns[turn]), which == Items::all || turn + 1 < turns.size());
 }
 
 // Ids in the place of doubled ones, by turn and item, so that each `after` names one item. An item
 // of a client may have the id of an earlier one.
-std::map<std::pair<size_t, size_t>, std::string> ids_of_doubles(const StoredTurns& turns) {
-  std::map<std::pair<size_t, size_t>, std::string> out;
+using Doubles = std::map<std::pair<size_t, size_t>, std::string>;
+
+Doubles ids_of_doubles(const StoredTurns& turns, Items which) {
+  Doubles out;
   std::unordered_map<std::string, size_t> counts;  // of items with the id
   for (size_t turn = 0; turn < turns.size(); ++turn) {
-    const std::vector<Json> items = items_of(*turns[turn], turn + 1 < turns.size());
+    const std::vector<Json> items = items_at(turns, turn, which);
     for (size_t i = 0; i < items.size(); ++i) {
       const std::string id = items[i].at("id").get<std::string>();
       if (counts.emplace(id, 1).second) continue;
@@ -124,6 +144,37 @@ std::map<std::pair<size_t, size_t>, std::string> ids_of_doubles(const StoredTurn
     }
   }
   return out;
+}
+
+// The items of a turn under the ids that lists have. True: the turn itself has others.
+bool rename(const Doubles& doubles, size_t turn, std::vector<Json>& items) {
+  const auto first = doubles.lower_bound({turn, 0}), end = doubles.lower_bound({turn + 1, 0});
+  for (auto one = first; one != end; ++one) items[one->first.second]["id"] = one->second;
+  return first != end;
+}
+
+std::optional<std::string> page_of(const StoredTurns& turns, const ItemPage& page, Items which) {
+  Page out(page);
+  const Doubles doubles = ids_of_doubles(turns, which);
+  for (size_t i = 0; i < turns.size() && !out.over(); ++i) {
+    const size_t at = page.descending ? turns.size() - 1 - i : i;
+    std::vector<Json> items = items_at(turns, at, which);
+    rename(doubles, at, items);
+    out.add(std::move(items));
+  }
+  if (!out.begun()) return std::nullopt;
+  return out.json();
+}
+
+// A turn of these items, of which so many are the input.
+std::shared_ptr<const StoredTurn> turn_of(const std::string& id, const std::vector<Json>& items,
+                                          size_t inputs) {
+  Json input = Json::array(), output = Json::array();
+  for (size_t i = 0; i < items.size(); ++i) (i < inputs ? input : output).push_back(items[i]);
+  return std::make_shared<const StoredTurn>(
+      StoredTurn{.id = id,
+                 .input = std::make_shared<const std::string>(dump_in_order(input)),
+                 .output = dump_in_order(output)});
 }
 
 }  // namespace
@@ -171,7 +222,7 @@ std::optional<std::string> StoredItems::find(const std::string& id) {
     if (bytes_ > kMostReferred) {
       fail(Code::invalid_argument, "input", "refers to items of answers of more than 4 MiB");
     }
-    for (const Json& item : items_of(turn, true)) {
+    for (const Json& item : joined(items_of(turn), true)) {
       known->second.emplace(item.at("id").get<std::string>(), dump_in_order(item));
     }
   }
@@ -206,19 +257,43 @@ ItemPage parse_item_page(std::string_view query) {
 }
 
 std::optional<std::string> input_items_json(const StoredTurns& turns, const ItemPage& page) {
-  Page out(page);
-  const auto doubles = ids_of_doubles(turns);
-  for (size_t i = 0; i < turns.size() && !out.over(); ++i) {
-    const size_t at = page.descending ? turns.size() - 1 - i : i;
-    std::vector<Json> items = items_of(*turns[at], at + 1 < turns.size());
-    const auto end = doubles.lower_bound({at + 1, 0});
-    for (auto one = doubles.lower_bound({at, 0}); one != end; ++one) {
-      items[one->first.second]["id"] = one->second;
-    }
-    out.add(std::move(items));
+  return page_of(turns, page, Items::read);
+}
+
+std::optional<std::string> items_json(const StoredTurns& turns, const ItemPage& page) {
+  return page_of(turns, page, Items::all);
+}
+
+std::optional<std::string> item_json(const StoredTurns& turns, const std::string& id) {
+  const Doubles doubles = ids_of_doubles(turns, Items::all);
+  for (size_t turn = 0; turn < turns.size(); ++turn) {
+    std::vector<Json> items = items_at(turns, turn, Items::all);
+    rename(doubles, turn, items);
+    const auto found = std::ranges::find_if(items, [&](const Json& it) { return it["id"] == id; });
+    if (found != items.end()) return dump_in_order(*found);
   }
-  if (!out.begun()) return std::nullopt;
-  return out.json();
+  return std::nullopt;
+}
+
+std::optional<StoredTurns> without_item(const StoredTurns& turns, const std::string& id) {
+  const Doubles doubles = ids_of_doubles(turns, Items::all);
+  StoredTurns out;
+  bool found = false;
+  for (size_t turn = 0; turn < turns.size(); ++turn) {
+    TurnItems parts = items_of(*turns[turn]);
+    size_t inputs = parts.input.size();
+    std::vector<Json> items = joined(std::move(parts), true);
+    bool other = rename(doubles, turn, items);
+    const auto at = std::ranges::find_if(items, [&](const Json& it) { return it["id"] == id; });
+    if (at != items.end()) {
+      if (static_cast<size_t>(at - items.begin()) < inputs) --inputs;
+      items.erase(at);
+      found = other = true;
+    }
+    if (items.empty()) continue;
+    out.push_back(other ? turn_of(turns[turn]->id, items, inputs) : turns[turn]);
+  }
+  return found ? std::optional(std::move(out)) : std::nullopt;
 }
 
 }  // namespace rbee::server

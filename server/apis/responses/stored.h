@@ -51,4 +51,11 @@ ItemPage parse_item_page(std::string_view query);
 // is no item `after`.
 std::optional<std::string> input_items_json(const StoredTurns& turns, const ItemPage& page);
 
+// GET /v1/conversations/{id}/items: all items of these turns, else as above.
+std::optional<std::string> items_json(const StoredTurns& turns, const ItemPage& page);
+// One of them; nothing: there is none with this id.
+std::optional<std::string> item_json(const StoredTurns& turns, const std::string& id);
+// The turns without it. Items whose ids depend on others' have them in their JSON.
+std::optional<StoredTurns> without_item(const StoredTurns& turns, const std::string& id);
+
 }  // namespace rbee::server

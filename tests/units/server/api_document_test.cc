@@ -24,6 +24,7 @@
 #include "server/apis/openai/request.h"
 #include "server/apis/own/image_request.h"
 #include "server/apis/own/request.h"
+#include "server/apis/responses/conversation.h"
 #include "server/apis/responses/request.h"
 #include "server/apis/tgi/request.h"
 #include "server/image/page.h"
@@ -137,14 +138,9 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
                       "prompt_embeds", "skip_special_tokens", "use_beam_search"};
   Names openai = {"suffix", "modalities", "audio", "web_search_options", "moderation"};
   openai.insert(vllm.begin(), vllm.end());
-  Names responses = {"access_programs",
-                     "background_options",
-                     "context_management",
-                     "conversation",
-                     "image",
-                     "moderation",
-                     "prompt",
-                     "include_reasoning"};
+  Names responses = {
+      "access_programs", "background_options", "context_management", "image", "moderation",
+      "prompt",          "include_reasoning"};
   responses.insert(vllm.begin(), vllm.end());
   const Names llama = {"grammar_lazy", "image_data", "n", "n_cmpl"};
   const auto with = [](Names names, std::initializer_list<const char*> more) {
@@ -160,6 +156,9 @@ TEST(ApiDocument, HoldsTheFieldsThatAreRead) {
        {"{}"},
        with(openai, {"tools", "functions", "function_call", "include_reasoning"})},
       {"/v1/responses", parse_response_request, {"{}"}, responses},
+      {"/v1/conversations", parse_conversation},
+      {"/v1/conversations/{conversation_id}", parse_conversation_update},
+      {"/v1/conversations/{conversation_id}/items", parse_conversation_items},
       {"/v1/messages", parse_anthropic, {"{}"}, {"container", "mcp_servers"}},
       {"/v1/messages/count_tokens", parse_anthropic_count},
       {"/v1/cancel", parse_cancel},
