@@ -118,10 +118,13 @@ void Pool::begin_model(const Held& exchange) {
     model = find_model(wanted);
   }
   if (model && holder != nullptr && *model != holder->model) {
-    const std::string message =
-        cat("The previous response is held by a worker of the model '",
-            models_[holder->model].served.name, "': name that model, or send the whole chat");
-    return refuse(exchange, 400, {"previous_response_not_found", message, "previous_response_id"});
+    const bool talk = !wanted.conversation.empty();
+    const std::string message = cat(
+        "The ", talk ? "conversation" : "previous response", " is held by a worker of the model '",
+        models_[holder->model].served.name, "': name that model, or send the whole chat");
+    return refuse(exchange, 400,
+                  talk ? ErrorText{"INVALID_REQUEST", message, "conversation"}
+                       : ErrorText{"previous_response_not_found", message, "previous_response_id"});
   }
   if (model) return take(exchange, *model);
   if (wanted.model.size() > kMostName) {  // not to repeat it

@@ -42,6 +42,11 @@ bool Pool::answered_early(const Held& exchange, const ServedModel& model, bool l
   // Its process keeps responses, and does not run.
   if (!wanted.response.empty() && holder_of(wanted.response) == nullptr) {
     const std::string id = valid_text(wanted.response);
+    if (!wanted.conversation.empty()) {
+      const std::string message =
+          cat("Conversation with id '", valid_text(wanted.conversation), "' not found.");
+      return no(404, {"NOT_FOUND", message, "conversation"});
+    }
     if (wanted.about_response) {
       return no(404, {"NOT_FOUND", cat("Response with id '", id, "' not found."), "response_id"});
     }

@@ -158,7 +158,7 @@ class Texts final : public nlohmann::json_sax<json> {
   }
 
  private:
-  static constexpr std::array<std::string_view, 8> kWanted = {
+  static constexpr std::array<std::string_view, 10> kWanted = {
       "model",
       "name",
       "prompt",
@@ -166,6 +166,8 @@ class Texts final : public nlohmann::json_sax<json> {
       "operation",
       "keep_alive",
       "previous_response_id",
+      "conversation",
+      "conversation/id",
       "override_settings/sd_model_checkpoint"};
 
   // Parts of a prompt that templates write before its messages.
@@ -238,8 +240,9 @@ class Texts final : public nlohmann::json_sax<json> {
   PromptPrefixes prompt_;
 };
 
-// What the ids of a response and of its items begin with, after "resp_", "msg_" and so on.
-std::string response_of_item(const std::string& id) {
+// The ids of a worker's responses, their items and its conversations begin alike after "resp_",
+// "msg_", "conv_" and so on.
+std::string as_response(const std::string& id) {
   const size_t prefix = id.find('_');
   return prefix == std::string::npos ? "" : cat("resp_", id.substr(prefix + 1));
 }
@@ -279,7 +282,12 @@ void read_json(const Request& request, const WorkerPath& path, Wanted& wanted) {
   if (path.responses && wanted.response.empty()) {
     wanted.response = body.of("previous_response_id");
     if (wanted.response.empty()) {
-      wanted.response = response_of_item(body.item_reference());
+      const std::string id = body.of("conversation/id");
+      wanted.conversation = id.empty() ? body.of("conversation") : id;
+      wanted.response = as_response(wanted.conversation);
+    }
+    if (wanted.response.empty()) {
+      wanted.response = as_response(body.item_reference());
       wanted.about_item = !wanted.response.empty();
     }
   }
@@ -329,6 +337,10 @@ std::optional<Wanted> wanted_by(const Request& request) {
     if (name == "response_id") {
       wanted.response = std::move(value);
       wanted.about_response = true;
+    }
+    if (name == "conversation_id") {
+      wanted.response = as_response(value);
+      wanted.conversation = std::move(value);
     }
   }
   const std::string_view type = request.header("content-type");

@@ -19,6 +19,7 @@ struct Wanted {
   std::optional<bool> ranks;      // of an embedding model: whether the path is for reranking
   std::string job;                // the job whose worker gets it; empty: a new request
   std::string response;           // the stored response that it is about; empty: none
+  std::string conversation;       // or this conversation; then `response` finds its worker
   bool named_events = false;      // a stream's events have names besides their data
   bool ollama = false;            // the model's name is as Ollama's clients write it
   Operation operation = Operation::other;

@@ -61,6 +61,39 @@ TEST(FrontResponses, AReferenceReachesTheWorkerThatHoldsItsItem) {
   EXPECT_EQ(front.post(kResponses, {{"input", {none}}}).status, 404);
 }
 
+TEST(FrontResponses, RequestsAboutAConversationReachTheWorkerThatHoldsIt) {
+  Front front(json::array({fake("a", "any", 2)}));
+  front.workers(0, 2);
+  for (int i = 0; i < 4; ++i) {
+    const std::string id = id_of(front.post("/v1/conversations", json::object()));
+    const std::string path = cat("/v1/conversations/", id);
+    for (const json& by : {json(id), json({{"id", id}}), json(id)}) {
+      id_of(front.post(kResponses, {{"input", "Hi"}, {"conversation", by}}));
+      EXPECT_EQ(id_of(front.get(path)), id);
+    }
+    const RawResponse items = front.get(path + "/items");
+    ASSERT_EQ(items.status, 200);
+    EXPECT_EQ(json::parse(items.body).at("data").size(), 6u);
+    EXPECT_EQ(ask(front.port(), request("DELETE", path)).status, 200);
+    EXPECT_EQ(front.get(path).status, 404);
+  }
+}
+
+TEST(FrontResponses, AConversationIsOfTheModelWhoseWorkerHoldsIt) {
+  Front front(json::array({fake("a", "any"), fake("b", "any")}));
+  front.wait_ready();
+  const std::string id = id_of(front.post("/v1/conversations", {{"model", "b"}}));
+  json body = {{"input", "Hi"}, {"conversation", id}};
+  EXPECT_EQ(front.post(kResponses, body).status, 200);
+  body["model"] = "a";
+  const RawResponse other = front.post(kResponses, body);
+  EXPECT_EQ(other.status, 400);
+  EXPECT_EQ(json::parse(other.body).at("error").at("param"), "conversation");
+  EXPECT_THAT(other.body, HasSubstr("of the model 'b'"));
+  body["conversation"] = "conv_0";
+  EXPECT_EQ(front.post(kResponses, body).status, 404);
+}
+
 TEST(FrontResponses, WhatNoWorkerHoldsIsNotFound) {
   Front front(json::array({fake("a", "any"), fake("b", "any")}));
   front.wait_ready();

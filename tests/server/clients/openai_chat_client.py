@@ -121,6 +121,7 @@ def check_responses(client, model, wanted):
     assert events[-1].type == "response.incomplete", events[-1]
     check_memory(client, fields)
     check_background(client, fields, wanted)
+    check_conversation(client, fields)
 
 
 def check_memory(client, fields):
@@ -167,6 +168,46 @@ def check_memory(client, fields):
     else:
         raise AssertionError("a response that is deleted was taken")
     client.responses.create(**more, previous_response_id=second.id)
+
+
+def check_conversation(client, fields):
+    """A chat that the worker holds under its own name, beside the same chat sent whole."""
+    talk = client.conversations.create(metadata={"of": "test"}, items=[
+        {"type": "message", "role": "user", "content": "Hello there"},
+        {"type": "message", "role": "assistant", "content": "Hi."}])
+    assert client.conversations.retrieve(talk.id).metadata == {"of": "test"}, talk
+    assert client.conversations.update(talk.id, metadata={"of": "us"}).metadata == {"of": "us"}
+    more = dict(fields, input="And then?")
+    answer = client.responses.create(**more, conversation=talk.id)
+    assert answer.conversation.id == talk.id, answer
+    chat = [{"role": "user", "content": "Hello there"}, {"role": "assistant", "content": "Hi."},
+            {"role": "user", "content": more["input"]}]
+    whole = client.responses.create(**dict(more, input=chat))
+    assert answer.output_text == whole.output_text, (answer.output_text, whole.output_text)
+    assert answer.usage.input_tokens == whole.usage.input_tokens, (answer.usage, whole.usage)
+    items = list(client.conversations.items.list(talk.id, limit=2, order="asc"))
+    assert [item.role for item in items] == ["user", "assistant"] * 2, items
+    assert items[3].id == answer.output[0].id, items
+    added = client.conversations.items.create(talk.id, items=[
+        {"type": "message", "role": "user", "content": "Stop."}],
+        include=["message.output_text.logprobs"]).data[0]
+    assert client.conversations.items.retrieve(added.id, conversation_id=talk.id) == added
+    assert client.conversations.items.delete(added.id, conversation_id=talk.id).id == talk.id
+    with client.responses.stream(**more, conversation={"id": talk.id}) as stream:
+        last = list(stream)[-1].response
+    items = list(client.conversations.items.list(talk.id))
+    assert [item.role for item in items] == ["assistant", "user"] * 3, items
+    assert items[0].content[0].text == last.output_text, items[0]
+    deleted = client.conversations.delete(talk.id)
+    assert deleted.deleted and deleted.object == "conversation.deleted", deleted
+    for ask in (lambda: client.conversations.retrieve(talk.id),
+                lambda: client.responses.create(**more, conversation=talk.id)):
+        try:
+            ask()
+        except openai.NotFoundError as error:
+            assert talk.id in error.body["message"], error.body
+        else:
+            raise AssertionError("a conversation that is deleted was found")
 
 
 def check_seed(client, model):
@@ -220,9 +261,11 @@ def main():
     client = openai.OpenAI(base_url=sys.argv[1] + "/v1", api_key="none", max_retries=0)
     models = [entry.id for entry in client.models.list()]
     if sys.argv[2:] == ["memory"]:
+        fields = dict(model=models[0], instructions="Be brief.", input="Hello there", temperature=0,
+                      max_output_tokens=12)
         for _ in range(4):
-            check_memory(client, dict(model=models[0], instructions="Be brief.",
-                                      input="Hello there", temperature=0, max_output_tokens=12))
+            check_memory(client, fields)
+            check_conversation(client, fields)
         print("ok")
         return
     assert models == ["hf:tiny/chat"], models
