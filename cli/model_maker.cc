@@ -15,6 +15,9 @@
 #include "rbee/core/error.h"
 #include "rbee/io/checkpoint.h"
 #include "rbee/models/lora_file.h"
+#include "rbee/models/registry.h"
+#include "rbee/models/tensor_roles.h"
+#include "rbee/nn/weight_names.h"
 #include "tools/convert/metadata.h"
 #include "tools/convert/to_gguf.h"
 #include "tools/convert/type_plan.h"
@@ -113,21 +116,37 @@ class ModelMaker::Opened {
 
 namespace {
 
-// Its worker would find it out at the first request. Of PEFT's files beside a GGUF model, whose
-// layers have other names, it still does.
+// The model's own name of a layer that an adapter changes; empty: it has none.
+std::string own_name(const models::LoraFile& adapter, const std::string& module,
+                     const io::Checkpoint& model) {
+  if (adapter.is_gguf() || model.format() != io::Checkpoint::Format::gguf) return module;
+  const int64_t layer = models::layer_of(module).value_or(0);
+  for (const nn::TensorName& name : models::find_family(model.architecture()).tensor_names()) {
+    if (nn::numbered(name.hf, layer) == module) return nn::numbered(name.gguf, layer);
+  }
+  return "";
+}
+
+const io::TensorEntry* matrix_of(const io::Checkpoint& model, const std::string& layer) {
+  const io::TensorEntry* matrix = model.find(cat(layer, ".weight"));
+  // Tied to the token table.
+  return matrix == nullptr && layer == "output" ? model.find("token_embd.weight") : matrix;
+}
+
+// Its worker would find it out at the first request.
 void check_fit(const models::LoraFile& adapter, const std::string& name, const fs::path& model) {
   const bool gguf = model.extension() == ".gguf";
   check(!adapter.is_gguf() || gguf, "adapters", name,
         " is a GGUF file, and the model is none: take the adapter in PEFT's form");
-  if (adapter.is_gguf() != gguf) return;
   const io::Checkpoint checkpoint = io::Checkpoint::open(model);
-  check(!gguf || adapter.architecture() == checkpoint.architecture(), "adapters", name,
+  check(!adapter.is_gguf() || adapter.architecture() == checkpoint.architecture(), "adapters", name,
         " is of a model of the architecture ", adapter.architecture(), ", not ",
         checkpoint.architecture());
   for (const models::LoraFileLayer& layer : adapter.layers()) {
-    const io::TensorEntry* matrix = checkpoint.find(cat(layer.module, ".weight"));
+    const io::TensorEntry* matrix =
+        matrix_of(checkpoint, own_name(adapter, layer.module, checkpoint));
     check(matrix != nullptr || !gguf, "adapters", name, " changes ", layer.module,
-          ", which the model does not have");
+          ", which is no layer of the model that adapters may change");
     if (matrix == nullptr) continue;
     const Shape needed{layer.up->shape[0], layer.down->shape[1]};
     check(matrix->shape == needed, "adapters", name, " is for another model: its ", layer.module,

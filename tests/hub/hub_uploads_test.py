@@ -29,6 +29,17 @@ def digest_of(data):
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
+def peft_adapter(module, outputs, inputs):
+    """PEFT's files of an adapter of rank 1, with zeros, of one matrix (outputs, inputs)."""
+    config = {"peft_type": "LORA", "r": 1, "lora_alpha": 1, "target_modules": [module.rpartition(".")[2]]}
+    ends = (0, 4 * inputs, 4 * (inputs + outputs))
+    header = {f"base_model.model.{module}.lora_{part}.weight": {"dtype": "F32", "shape": shape, "data_offsets": ends[i:i + 2]}
+              for i, (part, shape) in enumerate((("A", [1, inputs]), ("B", [outputs, 1])))}
+    head = json.dumps(header).encode()
+    return {"adapter_config.json": json.dumps(config).encode(),
+            "adapter_model.safetensors": struct.pack("<Q", len(head)) + head + bytes(ends[2])}
+
+
 def gguf_adapter(layers, architecture):
     """A GGUF file of a LoRA adapter of rank 1, with zeros. layers: (rows, columns) of each matrix."""
     def text(words):
@@ -276,18 +287,15 @@ class Making(Case):
                 continue
             status, problem = self.error(port, "POST", "/api/create", body)
             self.assertEqual((status, words in problem, "adapters" in problem), (400, True, True), problem)
-        # One of PEFT's, of a wider model.
-        config = {"peft_type": "LORA", "r": 1, "lora_alpha": 1, "target_modules": ["o_proj"]}
-        name = "base_model.model.model.layers.0.self_attn.o_proj.lora_"
-        header, data = {}, bytes(4 * (2 * width + 32))
-        for part, shape, ends in (("A", [1, width + 32], (0, 4 * (width + 32))),
-                                  ("B", [width, 1], (4 * (width + 32), 4 * (2 * width + 32)))):
-            header[f"{name}{part}.weight"] = {"dtype": "F32", "shape": shape, "data_offsets": list(ends)}
-        head = json.dumps(header).encode()
-        adapters = self.put(port, {"adapter_config.json": json.dumps(config).encode(),
-                                   "adapter_model.safetensors": struct.pack("<Q", len(head)) + head + data})
-        status, problem = self.error(port, "POST", "/api/create", {"model": "n", "from": BASE, "adapters": adapters})
-        self.assertEqual((status, "o_proj" in problem), (400, True), problem)
+        # PEFT's, over both forms of the model: of a wider one, of a deeper one, and of experts that it has not.
+        for module, inputs, bases in (("layers.0.self_attn.o_proj", width + 32, 2), ("layers.99.self_attn.o_proj", width, 1),
+                                      ("layers.0.mlp.experts.1.up_proj", width, 1)):
+            adapters = self.put(port, peft_adapter(f"model.{module}", width, inputs))
+            for base in ({"files": files}, {"from": BASE})[:bases]:
+                status, problem = self.error(port, "POST", "/api/create", {"model": "n", "adapters": adapters, **base})
+                self.assertEqual((status, module in problem), (400, True), problem)
+        adapters = self.put(port, peft_adapter("model.layers.0.self_attn.o_proj", width, width))
+        self.assertEqual(self.create(port, model="n", files=files, adapters=adapters)[0], 200)
 
     def test_quantize(self):
         port, _ = self.serve("--manage")
