@@ -47,6 +47,11 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, workers::with_long_names(argc, argv).data());
   } catch (const CLI::ParseError& error) {
+    if (const auto rest = app.remaining(); app.get_subcommands().empty() && !rest.empty()) {
+      std::fprintf(stderr, "rbee: '%s' is neither a command nor a flag; rbee --help lists them\n",
+                   printable_line(rest.front()).c_str());
+      return 2;
+    }
     return app.exit(error) == 0 ? 0 : 2;
   }
   for (const Command& command : commands) {

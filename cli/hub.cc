@@ -82,7 +82,12 @@ int list(const HubOptions& options) {
       }
     }
   }
-  if (options.json) print_json(out);
+  if (options.json) {
+    print_json(out);
+  } else if (cache.list().empty()) {
+    std::fprintf(stderr, "there is none in %s: rbee pull hf:org/repo fetches one\n",
+                 printable_line(hub::read_settings().cache.string()).c_str());
+  }
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <deque>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -24,6 +25,7 @@ namespace {
 struct RunOptions {
   ModelOptions model;
   SamplingFlags sampling;
+  std::vector<std::string> texts;  // of no flag
   std::string prompt;
   std::string system;
   std::vector<std::string> images;  // files, before the first message
@@ -223,12 +225,42 @@ int chat(const RunOptions& options) {
   return 0;
 }
 
+struct TextsHelp {
+  const char* name;
+  const char* help;
+  int most;
+};
+
+// Arguments that belong to no flag, in the order of other programs: MODEL, PROMPT.
+void add_texts(CLI::App& app, const std::shared_ptr<RunOptions>& options, const TextsHelp& help) {
+  app.get_option("--model")->required(false);
+  app.add_option(help.name, options->texts, help.help)->expected(0, help.most);
+  app.callback([&app, options, help] {
+    std::deque<std::string> texts(options->texts.begin(), options->texts.end());
+    const auto take = [&](std::string& to) {
+      if (!to.empty() || texts.empty()) return;
+      to = std::move(texts.front());
+      texts.pop_front();
+    };
+    take(options->model.model);
+    if (help.most > 1) take(options->prompt);
+    if (options->model.model.empty()) {
+      throw CLI::RequiredError(cat("a model (rbee ", app.get_name(), " hf:org/repo)"));
+    }
+    if (!texts.empty()) throw CLI::ExtrasError(app.get_name(), {texts.begin(), texts.end()});
+  });
+}
+
 }  // namespace
 
 Command add_run(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("run", "answer one prompt");
   auto options = add_options(*app);
-  app->add_option("-p,--prompt,prompt", options->prompt, "the prompt; absent = standard input");
+  app->add_option("-p,--prompt", options->prompt, "the prompt; absent = standard input");
+  add_texts(*app, options,
+            {.name = "text",
+             .help = "the model unless -m names it, then the prompt unless -p has it",
+             .most = 2});
   app->add_flag("--raw", options->raw, "continue the text itself, without the chat template");
   app->add_flag("--logprobs", options->logprobs,
                 "instead of the text, a line of JSON for each token: id, logprob and text");
@@ -238,6 +270,7 @@ Command add_run(CLI::App& parent) {
 Command add_chat(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("chat", "talk to a model in the terminal");
   auto options = add_options(*app);
+  add_texts(*app, options, {.name = "model", .help = "the model unless -m names it", .most = 1});
   return {app, [options] { return chat(*options); }};
 }
 

@@ -462,6 +462,20 @@ class Commands(Case):
         self.assertEqual(json.loads(self.rbee("list", "--json")), [])
         self.assertIn("is not in the cache", self.rbee("rm", "org/chat-GGUF", fails=True))
 
+    def test_the_model_may_come_first(self):
+        for words in (["run", "hf:org/none", "Hi"], ["run", "Hi", "-m", "hf:org/none"], ["run", "hf:org/none", "-p", "Hi"],
+                      ["chat", "hf:org/none"], ["chat", "-m", "hf:org/none"]):
+            self.assertIn("org/none is missing or private", self.rbee(*words, fails=True), words)
+
+    def test_what_a_command_line_lacks_is_told(self):
+        for words, told in ((["run"], "a model (rbee run hf:org/repo) is required"), (["chat"], "rbee chat hf:org/repo"),
+                            (["rn"], "'rn' is neither a command nor a flag"), (["run", "-m", "a", "b", "c"], "c"),
+                            (["run", "a", "-p", "b", "c"], "c")):
+            done = subprocess.run([RBEE, *words], env=self.environment(), text=True, capture_output=True, timeout=120)
+            self.assertEqual((done.returncode, told in done.stderr), (2, True), done.stderr)
+        done = subprocess.run([RBEE, "list"], env=self.environment(), text=True, capture_output=True, timeout=120)
+        self.assertEqual((done.returncode, done.stdout, "rbee pull hf:org/repo" in done.stderr), (0, "", True), done.stderr)
+
     def test_names_that_need_a_word(self):
         error = self.rbee("inspect", "org/chat-GGUF", fails=True)
         self.assertIn("there is no such file or folder; for the hub write hf:org/chat-GGUF", error)
