@@ -48,6 +48,7 @@ check_program() {
   newest=$(objdump -T "$1" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -1)
   [ "$(printf '%s\n' "GLIBC_$glibc" "$newest" | sort -V | tail -1)" = "GLIBC_$glibc" ] ||
     { echo "$1 needs $newest, later than $glibc" >&2; return 1; }
+  python3 packaging/check_symbols.py "$1" >&2
   libraries=$(objdump -p "$1" | sed -n 's/^ *NEEDED *//p' |
     grep -vxE 'lib(c|m|dl|pthread|rt)\.so\.[0-9]|libgcc_s\.so\.1|ld-linux-x86-64\.so\.2' || true)
   [ -z "$libraries" ] || { echo "$1 needs $libraries" >&2; return 1; }

@@ -16,6 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TINY_EMOJI = ROOT / "models" / "tiny-emoji"
 sys.path.insert(0, str(ROOT / "packaging" / "python"))
 import rbee  # noqa: E402
+sys.path.insert(0, str(ROOT / "packaging"))
+import check_symbols  # noqa: E402
 
 RBEE = os.path.abspath(sys.argv[1])
 
@@ -103,6 +105,16 @@ class Server(unittest.TestCase):
     def test_a_model_that_takes_too_long(self):
         with self.assertRaisesRegex(RuntimeError, "not ready after 0 seconds"):
             rbee.Server(TINY_EMOJI, program=RBEE, kind="image", timeout=0).__enter__()
+
+
+class Symbols(unittest.TestCase):
+    def test_a_system_lacks_what_is_newer_or_of_other_libraries(self):
+        named = ["GLIBC_2.2.5", "GLIBC_2.28", "GLIBC_2.34", "GLIBC_ABI_DT_RELR", "GCC_3.0", "GCC_7.0.0", "GCC_12.0.0", "GLIBCXX_3.4"]
+        self.assertEqual(check_symbols.lacking(named, ("2.28", "7.0.0")), ["GLIBC_2.34", "GLIBC_ABI_DT_RELR", "GCC_12.0.0", "GLIBCXX_3.4"])
+        self.assertEqual(check_symbols.lacking(named[:3] + named[4:7], ("2.39", "14.0.0")), [])
+
+    def test_what_a_program_needs_is_read(self):
+        self.assertIn("GLIBC_2.2.5", check_symbols.needs(RBEE))
 
 
 class Wheel(unittest.TestCase):
