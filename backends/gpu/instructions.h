@@ -121,10 +121,10 @@ RB_DEVICE Looked look_up(const u32 (&table)[4], u32 codes) {
 }
 
 // Loads words even if they are not used: clang would move a load that only a conditional uses
-// behind a branch of its own.
+// behind a branch of its own. Metal's text has no instruction that would hold a word in place.
 template <int kWords>
-RB_DEVICE void load_anyway(u32 (&words)[kWords]) {
-#if !defined(__CUDACC__)
+RB_DEVICE void load_anyway([[maybe_unused]] u32 (&words)[kWords]) {
+#if !defined(__CUDACC__) && !defined(RBEE_METAL)
 #pragma unroll
   for (u32& word : words) asm volatile("" : "+v"(word));
 #endif

@@ -380,6 +380,19 @@ RB_DEVICE u32 lane_index() {
     return __builtin_amdgcn_mbcnt_lo(~0u, 0u);
   }
 }
+#if defined(RBEE_METAL)
+// Names that tools/metal prints as Metal's own functions; AMD's instruction would hide the mask.
+extern "C" __attribute__((device)) __attribute__((const)) u32 rb_metal_shuffle(u32 x, u32 lane);
+extern "C" __attribute__((device)) __attribute__((const)) u32 rb_metal_shuffle_xor(u32 x, u32 mask);
+template <int kWave>
+RB_DEVICE u32 shuffle(u32 x, int lane) {
+  return rb_metal_shuffle(x, static_cast<u32>(lane));
+}
+template <int kWave>
+RB_DEVICE u32 shuffle_xor(u32 x, int mask) {
+  return rb_metal_shuffle_xor(x, static_cast<u32>(mask));
+}
+#else
 template <int kWave>
 RB_DEVICE u32 shuffle(u32 x, int lane) {
   return static_cast<u32>(__builtin_amdgcn_ds_bpermute(lane << 2, static_cast<int>(x)));
@@ -388,6 +401,7 @@ template <int kWave>
 RB_DEVICE u32 shuffle_xor(u32 x, int mask) {
   return shuffle<kWave>(x, static_cast<int>(lane_index<kWave>()) ^ mask);
 }
+#endif
 #endif
 template <int kWave>
 RB_DEVICE float shuffle_xor(float x, int mask) {
