@@ -106,6 +106,7 @@ int Runtime::version(int usual) {
 }
 
 void Runtime::violate(const std::string& what) {
+  const std::scoped_lock lock(mutex_);
   if (violation_.empty()) violation_ = what;
   if (!mistakes_file_.empty()) std::ofstream(mistakes_file_, std::ios::app) << what << '\n';
 }

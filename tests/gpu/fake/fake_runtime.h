@@ -238,6 +238,8 @@ class Runtime {
   // Also for its executable.
   int destroy_graph(Graph* graph);
 
+  // Notes a mistake of the caller.
+  void violate(const std::string& what);
   std::string violation() const;
   int64_t live_bytes() const;
   // Streams, events, modules, graphs and host memory still alive: "2 events, 1 graphs".
@@ -262,7 +264,6 @@ class Runtime {
   };
 
   Runtime() { reset(); }
-  void violate(const std::string& what);
   // The allocation around [data, data + bytes). If there is none: null, and a violation.
   Block* block_around(const void* data, size_t bytes, const char* what);
   // Runs the stream's pending work, too, without holding mutex_.
