@@ -4,29 +4,24 @@
 
 #include "rbee/core/error.h"
 #include "rbee/core/json_fault.h"
+#include "rbee/core/json_shape.h"
 
 namespace rbee::hub {
 namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxDepth = 32;
-constexpr int kMaxValues = 4'000'000;  // 100000 files with all that the hub tells of each
+constexpr size_t kMaxDepth = 32;
+constexpr size_t kMaxValues = 4'000'000;  // 100000 files with all that the hub tells of each
 
 }  // namespace
 
 json parse_json(std::string_view text, std::string_view what) {
   if (text.size() > kMaxJson) fail(Code::io, "hub", what, " is too large");
-  int values = 0;
-  const auto within_limits = [&](int depth, json::parse_event_t event, const json&) {
-    if (depth > kMaxDepth) fail(Code::io, "hub", what, " is nested too deeply");
-    const bool begins = event == json::parse_event_t::value ||
-                        event == json::parse_event_t::object_start ||
-                        event == json::parse_event_t::array_start;
-    if (begins && ++values > kMaxValues) fail(Code::io, "hub", what, " has too many values");
-    return true;
-  };
-  json out = json::parse(text, within_limits, false);
+  const JsonShape shape = shape_of_json(text);
+  if (shape.depth > kMaxDepth) fail(Code::io, "hub", what, " is nested too deeply");
+  if (shape.values > kMaxValues) fail(Code::io, "hub", what, " has too many values");
+  json out = json::parse(text, nullptr, false);
   if (out.is_discarded()) fail(Code::io, "hub", what, " is no JSON: ", json_fault(text));
   return out;
 }

@@ -4,6 +4,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/core/json_fault.h"
+#include "rbee/core/json_shape.h"
 
 namespace rbee::io {
 namespace {
@@ -41,17 +42,12 @@ nlohmann::json parse_json(std::string_view text, std::string_view source,
   using nlohmann::json;
   check(text.size() <= limits.bytes, source, "its ", text.size(), " bytes are more than the ",
         limits.bytes, " allowed");
-  // `depth` counts the enclosing values.
-  const auto bounded = [&](int depth, json::parse_event_t event, json&) {
-    const bool opens =
-        event == json::parse_event_t::array_start || event == json::parse_event_t::object_start;
-    check(!opens || depth < limits.depth, source, "nested deeper than ", limits.depth);
-    return true;
-  };
+  const auto deepest = static_cast<size_t>(limits.depth);
+  check(shape_of_json(text).depth <= deepest, source, "nested deeper than ", limits.depth);
   const bool python = text.find("NaN") != text.npos || text.find("Infinity") != text.npos;
   const std::string plain = python ? with_nulls(text) : std::string();
   try {
-    return json::parse(python ? plain : text, bounded);
+    return json::parse(python ? plain : text);
   } catch (const json::exception&) {
     fail(Code::invalid_argument, source, "no JSON: ", json_fault(text, JsonDialect::python));
   }

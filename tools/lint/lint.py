@@ -45,6 +45,8 @@ LANE_COUNT = re.compile(r"\bwarpSize\b|[=!]=\s*(32|64)\b|(?:[(,=!&|?:;{]|return)
 # A route's own data says what it is, so that no second list of paths can differ from it.
 SERVERS = ("server/",)
 COMPARED_PATH = re.compile(r'[=!]= *"/\w|"/\w[^"]*" *[=!]=|(starts|ends)_with\("/\w')
+# nlohmann's parser with a callback looks at all members again after each (rbee/core/json_shape.h).
+CALLED_BACK = re.compile(r"\bparse_event_t\b")
 TODO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!\(#\d+\))")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 CODE = (".h", ".cc", ".cu", ".mm", ".metal")
@@ -157,6 +159,8 @@ def check_file(root, path, exceptions):
                 yield number, "ends the process"
         if path.startswith(NAMED_FILES) and ("open", path) not in exceptions and STREAM.search(code):
             yield number, "opens a file without rbee/core/input_file.h"
+        if CALLED_BACK.search(code):
+            yield number, "parses JSON with a callback, in quadratic time: rbee/core/json_shape.h bounds it before"
         if path.startswith(SERVERS) and ("path", path) not in exceptions and COMPARED_PATH.search(line.split("//")[0]):
             yield number, "compares a path: a member of its Route (server/http/router.h) should say it"
         if path.startswith(VENDOR_FREE) and (VENDOR.search(code) or VENDOR_LIBRARY.search(line.split("//")[0])):

@@ -32,6 +32,7 @@ CASES = [
         "warpSize > y", "kWave == 64", "y != 32", "32 == y"]),
     *(("server/front/a.cc", f"bool x = {test};\n", "compares a path") for test in [
         'path == "/api/chat"', '"/v1/jobs" != path', 'path.starts_with("/api/")']),
+    ("rbee/core/a.cc", "void f(int depth, json::parse_event_t event);\n", "in quadratic time"),
     ("rbee/core/a.h", "int x;\n", "#pragma once"),
     ("rbee/core/a.cc", "// caf\u00e9\n", "not ASCII"),
     ("rbee/core/a.cc", "// " + "x" * 110 + "\n", "columns"),

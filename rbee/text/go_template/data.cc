@@ -6,21 +6,25 @@
 
 #include "rbee/core/cat.h"
 #include "rbee/core/error.h"
+#include "rbee/core/json_shape.h"
 
 namespace rbee::text::go {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kMostNesting = 100;
+constexpr size_t kMostNesting = 100;
 constexpr size_t kMostPictures = 1000;  // of a message
 
+// Discarded if it is no JSON.
 Json parsed(std::string_view text, std::string_view what) {
-  const auto watch = [&](int depth, Json::parse_event_t, const Json&) {
-    check(depth <= kMostNesting, "template", what, " are nested more than ", kMostNesting, " deep");
-    return true;
-  };
-  Json out = Json::parse(text, watch, false);
+  check(shape_of_json(text).depth <= kMostNesting, "template", what, " are nested more than ",
+        kMostNesting, " deep");
+  return Json::parse(text, nullptr, false);
+}
+
+Json parsed_object(std::string_view text, std::string_view what) {
+  Json out = parsed(text, what);
   check(out.is_object(), "template", what, " are no JSON object");
   return out;
 }
@@ -141,7 +145,7 @@ Value tool_of(const Json& json) {
 
 // Arguments are an object, or the text of one.
 Value arguments_of(const Json& json) {
-  const Json read = json.is_string() ? Json::parse(json.get<std::string>(), nullptr, false) : json;
+  const Json read = json.is_string() ? parsed(json.get<std::string>(), "arguments") : json;
   return shown_as_json(read.is_object() ? value_of(read) : of_map({}));
 }
 
@@ -168,7 +172,7 @@ std::string content_of(const Json& content) {
 }  // namespace
 
 Value data_of(std::string_view json) {
-  return value_of(parsed(json, "the variables"));
+  return value_of(parsed_object(json, "the variables"));
 }
 
 ChatTurn turn_of(const Message& message) {
@@ -178,7 +182,7 @@ ChatTurn turn_of(const Message& message) {
                .tool_name = {},
                .tool_call_id = {}};
   if (message.extra_json.empty()) return out;
-  const Json extra = parsed(message.extra_json, "a message's fields");
+  const Json extra = parsed_object(message.extra_json, "a message's fields");
   if (const auto content = extra.find("content"); content != extra.end()) {
     out.content = content_of(*content);
   }
@@ -207,7 +211,7 @@ Value message_value(const ChatTurn& turn) {
 ChatVariables chat_variables(std::string_view json) {
   ChatVariables out;
   if (json.empty()) return out;
-  const Json read = parsed(json, "the variables");
+  const Json read = parsed_object(json, "the variables");
   if (const Json& tools = member(read, "tools"); tools.is_array() && !tools.empty()) {
     Items items;
     for (const Json& tool : tools) items.push_back(tool_of(tool));

@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "rbee/core/error.h"
+#include "rbee/core/json_shape.h"
 #include "rbee/core/wide_integers.h"
 #include "rbee/io/json_parse.h"
 
@@ -28,7 +29,7 @@ constexpr std::array<CallForm, 4> kCallForms{{{Arguments::object, true},
                                               {Arguments::object, false},
                                               {Arguments::text, false}}};
 
-constexpr int kMaxNesting = 64;  // of arguments
+constexpr size_t kMaxNesting = 64;  // of arguments
 
 std::string dump(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -208,14 +209,10 @@ std::string llama_variables(const ChatOptions& options) {
 }
 
 void check_nesting(const std::vector<ChatMessage>& messages) {
-  const auto watch = [](int depth, Json::parse_event_t, const Json&) {
-    check(depth <= kMaxNesting, "messages", "the arguments of a call are nested more than ",
-          kMaxNesting, " deep");
-    return false;  // nothing is kept
-  };
   for (const ChatMessage& message : messages) {
     for (const ToolCall& call : message.tool_calls) {
-      [[maybe_unused]] const Json nothing = Json::parse(call.arguments, watch, false);
+      check(shape_of_json(call.arguments).depth <= kMaxNesting, "messages",
+            "the arguments of a call are nested more than ", kMaxNesting, " deep");
     }
   }
 }
