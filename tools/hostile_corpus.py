@@ -367,10 +367,14 @@ def settings():
     fields = b"a\nSteps: 20" + b"".join(b", K%d: \"a, b\"" % i for i in range(60_000))
     nodes = json.dumps({str(i): {"class_type": "KSampler", "inputs": {"model": [str(i + 1), 0]}}
                         for i in range(12_000)}).encode()
+    sampler = {"inputs": {"model": ["a", 0], "steps": 1, "latent_image": ["a", 0]}}
+    circle = json.dumps({"1": sampler, "a": {"inputs": {"lora_name": "x" * 900_000, "model": ["a", 0]}}}).encode()
+    objects = b'{"image":{"prompt":[' + b"{}," * 100_000 + b"{}]}}"
     return [("fields", read(b"parameters", fields)), ("lines", read(b"parameters", b"\n" * 1_000_000)),
             ("quotes", read(b"parameters", b"a\nSteps: 20, X: \"" + b"\\" * 900_000)),
             ("LoRAs", read(b"parameters", b"<lora:a:1>" * 90_000 + b"\nSteps: 20")),
-            ("nodes", read(b"prompt", nodes)), ("lists", read(b"prompt", b"[" * 900_000)),
+            ("nodes", read(b"prompt", nodes)), ("circle", read(b"prompt", circle)),
+            ("objects", read(b"sd-metadata", objects)), ("lists", read(b"prompt", b"[" * 900_000)),
             ("hex", read(b"Comment", b'{"prompt":"' + b"{" * 900_000 + b'"}'))]
 
 

@@ -12,6 +12,7 @@ using nlohmann::json;
 
 constexpr int kMaxSteps = 256;          // from node to node
 constexpr int kMaxSearched = 256 * 64;  // such steps before the samplers of a graph
+constexpr size_t kMaxId = 256;          // bytes of a node's name, which each step looks up
 
 class Graph {
  public:
@@ -64,9 +65,9 @@ class Graph {
       const json& link = part_of(inputs(node), name);
       if (!link.is_array() || link.size() != 2) continue;
       std::string key;
-      if (link[0].is_string()) key = link[0].get<std::string>();
+      if (link[0].is_string()) key = link[0].get_ref<const std::string&>().substr(0, kMaxId + 1);
       if (link[0].is_number_integer()) key = link[0].dump();
-      if (++steps_ > kMaxSteps) return kNull;
+      if (++steps_ > kMaxSteps || key.size() > kMaxId) return kNull;
       return part_of(nodes_, key.c_str());
     }
     return kNull;
@@ -137,8 +138,8 @@ class Graph {
 
   // The nodes that load LoRAs, up to the one that loads the model.
   void add_loras(const json& first, InfotextWriter& out) {
-    const json* at = &first;
-    for (int depth = 0; depth < kMaxSteps && !at->is_null(); ++depth) {
+    std::set<const json*> seen;  // nodes in a circle would repeat their names
+    for (const json* at = &first; !at->is_null() && seen.insert(at).second;) {
       const json& in = inputs(*at);
       const std::string lora = text_of(in, "lora_name");
       if (!lora.empty()) out.lora(lora, number_text(in, "strength_model"));

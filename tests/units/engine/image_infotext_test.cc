@@ -114,6 +114,37 @@ TEST(Infotext, Emphasis) {
   }
 }
 
+// A page of a very large workflow, whose sampler is the last of its nodes.
+TEST(Infotext, ComfyUiWithManyNodes) {
+  std::string graph = "{";
+  for (int i = 0; i < 30'000; ++i) graph += cat("\"", i, R"(":{"inputs":{"a":[1]}},)");
+  graph += cat(std::string_view(kGraph).substr(std::string_view(kGraph).find('{') + 1));
+  EXPECT_EQ(request_of(png({{"prompt", graph}})).steps, 23);
+}
+
+// What is told of nodes in a circle is told once, so that a file of one MiB cannot become many.
+TEST(Infotext, ComfyUiWithLorasInACircle) {
+  const std::string name(100'000, 'x');
+  const auto text = read_infotext(png({{"prompt", cat(R"({
+"1":{"inputs":{"model":["2",0],"steps":3,"latent_image":["2",0],"positive":["2",0]}},
+"2":{"inputs":{"model":["3",0],"lora_name":")",
+                                                      name, R"("}},
+"3":{"inputs":{"model":["2",0],"lora_name":"b"}}})")}}));
+  EXPECT_EQ(text, cat(" <lora:", name, ":1> <lora:b:1>\nSteps: 3, RNG: CPU, Emphasis: Comfy"));
+}
+
+// Each step looks the node up by its name.
+TEST(Infotext, ComfyUiWithANameThatIsTooLong) {
+  for (const size_t length : {256, 257}) {
+    const std::string name(length, 'n');
+    const auto text = read_infotext(
+        png({{"prompt", cat(R"({
+"1":{"inputs":{"model":["4",0],"steps":3,"latent_image":["4",0],"positive":[")",
+                            name, R"(",0]}},")", name, R"(":{"inputs":{"text":"fox"}}})")}}));
+    EXPECT_THAT(text.value_or(""), StartsWith(length == 256 ? "fox\nSteps: 3" : "Steps: 3"));
+  }
+}
+
 // Its nodes that always run have a number that JSON does not allow.
 TEST(Infotext, ComfyUiWithNumbersOfPython) {
   const ImageRequest request = request_of(png({{"prompt", R"({
