@@ -128,7 +128,8 @@ Response add(LlmService& service, const Request& request) {
         });
     if (changed == ResponseStore::Changed::not_found) return no_conversation(service, request);
     if (full || changed == ResponseStore::Changed::too_large) return conversation_full("items");
-    const ItemPage all{.limit = std::numeric_limits<size_t>::max(), .descending = false};
+    const ItemPage all{
+        .after = {}, .limit = std::numeric_limits<size_t>::max(), .descending = false};
     return json_response(200, *items_json({turn}, all));
   });
 }
