@@ -24,7 +24,7 @@ template <typename Row>
 RB_INLINE Vec load_row(const Row& row) {
   return _mm512_insertf32x8(_mm512_castps256_ps512(load8(row)), load8(row + 8), 1);
 }
-RB_INLINE __m256 add_halves(Vec x) {
+RB_INLINE Vec8 add_halves(Vec x) {
   return _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
 }
 #else
@@ -32,24 +32,16 @@ template <typename Row>
 RB_INLINE Vec load_row(const Row& row) {
   return load8(row);
 }
-RB_INLINE __m256 add_halves(Vec x) {
+RB_INLINE Vec8 add_halves(Vec x) {
   return x;
 }
 #endif
-
-// Lane j: the sum of x[j]'s lanes.
-RB_INLINE __m256 add_up8(const __m256 x[8]) {
-  const __m256 first = _mm256_hadd_ps(_mm256_hadd_ps(x[0], x[1]), _mm256_hadd_ps(x[2], x[3]));
-  const __m256 second = _mm256_hadd_ps(_mm256_hadd_ps(x[4], x[5]), _mm256_hadd_ps(x[6], x[7]));
-  return _mm256_add_ps(_mm256_permute2f128_ps(first, second, 0x20),
-                       _mm256_permute2f128_ps(first, second, 0x31));
-}
 
 // tile.scores = q * keys^T; of null rows 0.
 template <int kRows, typename Row>
 RB_INLINE void score_rows(const AttentionTile& tile, const Row keys[kKeys]) {
   for (int first = 0; first < kKeys; first += 8) {
-    __m256 sums[kRows][8];
+    Vec8 sums[kRows][8];
     for (int j = 0; j < 8; ++j) {
       Vec acc[kRows];
       for (int r = 0; r < kRows; ++r) acc[r] = splat(0.0f);

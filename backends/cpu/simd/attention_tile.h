@@ -84,34 +84,16 @@ void multiply_rows(const float* a, int64_t a_step, const float* b, int64_t b_ste
   }
 }
 
-RB_INLINE void transpose8(__m256 row[8]) {
-  __m256 pair[8], quad[8];
-  for (int i = 0; i < 4; ++i) {
-    pair[2 * i] = _mm256_unpacklo_ps(row[2 * i], row[2 * i + 1]);
-    pair[2 * i + 1] = _mm256_unpackhi_ps(row[2 * i], row[2 * i + 1]);
-  }
-  for (int i = 0; i < 2; ++i) {
-    quad[4 * i] = _mm256_shuffle_ps(pair[4 * i], pair[4 * i + 2], 0x44);
-    quad[4 * i + 1] = _mm256_shuffle_ps(pair[4 * i], pair[4 * i + 2], 0xEE);
-    quad[4 * i + 2] = _mm256_shuffle_ps(pair[4 * i + 1], pair[4 * i + 3], 0x44);
-    quad[4 * i + 3] = _mm256_shuffle_ps(pair[4 * i + 1], pair[4 * i + 3], 0xEE);
-  }
-  for (int i = 0; i < 4; ++i) {
-    row[i] = _mm256_permute2f128_ps(quad[i], quad[i + 4], 0x20);
-    row[i + 4] = _mm256_permute2f128_ps(quad[i], quad[i + 4], 0x31);
-  }
-}
-
 // tile.keys column j = *rows[j]; null rows give zeros.
 template <typename Row>
 RB_INLINE void load_keys(const AttentionTile& tile, const Row rows[kKeys]) {
   for (int first = 0; first < kKeys; first += 8) {
     int64_t i = 0;
     for (; i + 8 <= tile.dim; i += 8) {
-      __m256 block[8];
+      Vec8 block[8];
       for (int j = 0; j < 8; ++j) {
         const Row row = rows[first + j];
-        block[j] = row != nullptr ? load8(row + i) : _mm256_setzero_ps();
+        block[j] = row != nullptr ? load8(row + i) : splat8(0.0f);
       }
       transpose8(block);
       for (int j = 0; j < 8; ++j) store8(tile.keys + (i + j) * kKeys + first, block[j]);

@@ -64,7 +64,7 @@ RB_INLINE void store1(float* p, float x) {
 }
 template <typename T>
 RB_INLINE void store1(T* p, float x) {
-  store_first8(p, _mm256_set1_ps(x), 1);
+  store_first8(p, splat8(x), 1);
 }
 
 }  // namespace

@@ -54,6 +54,10 @@ RB_INLINE Vec max(Vec a, Vec b) {
 RB_INLINE Vec min(Vec a, Vec b) {
   return _mm256_min_ps(a, b);
 }
+// yes where x is below `limit`, else no.
+RB_INLINE Vec below(Vec x, float limit, Vec yes, Vec no) {
+  return x < splat(limit) ? yes : no;
+}
 // x where `number` is not below `limit`, or NaN; else 0.
 RB_INLINE Vec zero_below(Vec x, Vec number, float limit) {
   return _mm256_and_ps(x, _mm256_cmp_ps(number, splat(limit), _CMP_NLT_UQ));

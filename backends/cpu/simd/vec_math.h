@@ -1,5 +1,5 @@
 #pragma once
-// Functions of a Vec. Included by vec_avx2.h and vec_avx512.h.
+// Functions of a Vec. Included by the vec headers.
 
 namespace rbee::cpu {
 namespace {
@@ -88,8 +88,8 @@ RB_INLINE Vec normcdf(Vec x) {
   const Vec a = min(splat(10.1f), max(-t, t));
   const Vec square = a * a;
   const Vec tail = splat(0.5f) * exp(-square) * scaled_erfc(a);
-  const Vec far = x < splat(0.0f) ? tail : splat(1.0f) - tail;
-  return a < splat(0.5f) ? near : far;
+  const Vec far = below(x, 0.0f, tail, splat(1.0f) - tail);
+  return below(a, 0.5f, near, far);
 }
 
 // Absolute error about 1e-7: for scores, not for a tanh of its own.
