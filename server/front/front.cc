@@ -51,6 +51,12 @@ Response moved_to(std::string address) {
   return out;
 }
 
+// Whether no worker reads the field that is invalid, so that none would refuse it.
+bool is_for_front(const Wanted& wanted) {
+  const bool unread = wanted.invalid == "model" && wanted.kind == ModelKind::image;
+  return unread || wanted.invalid == "keep_alive" || wanted.invalid == "name";
+}
+
 // An entry of the list in Anthropic's form.
 json anthropic_entry(const json& entry) {
   const auto created = std::chrono::seconds(entry.at("created").get<int64_t>());
@@ -236,7 +242,7 @@ Response Front::Impl::pass(const Request& request) {
   if (draining_ && !of_job) {
     return error_response(request, 503, {"STOPPING", "The server is stopping"});
   }
-  if (wanted.invalid == "keep_alive") {
+  if (is_for_front(wanted)) {
     return error_response(
         request, 400,
         {"INVALID_REQUEST", cat(wanted.invalid, ": ", wanted.why_invalid), wanted.invalid});

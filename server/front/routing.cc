@@ -120,8 +120,9 @@ class Texts final : public nlohmann::json_sax<json> {
     return !whole_ || (operation == Operation::ollama_chat ? has_message_ : !of("prompt").empty());
   }
 
-  // "model" is there, and no text.
+  // It is there, and no text.
   bool bad_model() const { return whole_ && bad_model_; }
+  bool bad_name() const { return whole_ && bad_name_; }
 
   // Of the prompt as this model or adapter reads it.
   std::vector<uint64_t> prefixes() const {
@@ -211,6 +212,7 @@ class Texts final : public nlohmann::json_sax<json> {
     if (depth_ == 1 && name_ == "keep_alive") has_keep_alive_ = true;
     if (depth_ == 2 && name_ == "messages") has_message_ = true;
     if (depth_ == 1 && name_ == "model") bad_model_ = true;
+    if (depth_ == 1 && name_ == "name") bad_name_ = true;
     return true;
   }
 
@@ -231,7 +233,7 @@ class Texts final : public nlohmann::json_sax<json> {
 
   size_t depth_ = 0;
   bool whole_ = false;
-  bool has_keep_alive_ = false, has_message_ = false, bad_model_ = false;
+  bool has_keep_alive_ = false, has_message_ = false, bad_model_ = false, bad_name_ = false;
   std::optional<double> seconds_;  // of "keep_alive" as a number
   std::string name_, inner_;       // of the next value, in the outermost object and one level below
   Item item_;
@@ -247,9 +249,18 @@ std::string as_response(const std::string& id) {
   return prefix == std::string::npos ? "" : cat("resp_", id.substr(prefix + 1));
 }
 
+void refuse_type(std::string_view field, Wanted& wanted) {
+  if (!wanted.invalid.empty()) return;
+  wanted.invalid = field;
+  wanted.why_invalid = "must be a text";
+}
+
 void read_ollama(const Request& request, const Texts& body, Wanted& wanted) {
   wanted.keep_alive = body.keep_alive();
-  if (wanted.model.empty()) wanted.model = body.of("name");  // in older bodies
+  if (wanted.model.empty()) {  // in older bodies
+    wanted.model = body.of("name");
+    if (body.bad_name()) refuse_type("name", wanted);
+  }
   if (body.bad_keep_alive()) {
     wanted.invalid = "keep_alive";
     wanted.why_invalid = "must be a duration such as \"5m\", or a number of seconds";
@@ -271,10 +282,7 @@ void read_json(const Request& request, const WorkerPath& path, Wanted& wanted) {
     wanted.invalid = "body";
     wanted.why_invalid = "must be JSON";
   }
-  if (body.bad_model()) {
-    wanted.invalid = "model";
-    wanted.why_invalid = "must be a text";
-  }
+  if (body.bad_model()) refuse_type("model", wanted);
   wanted.model = body.of("model");
   if (path.kind.value_or(ModelKind::chat) == ModelKind::chat) wanted.prefixes = body.prefixes();
   if (wanted.ollama) read_ollama(request, body, wanted);
@@ -309,9 +317,17 @@ void read_json(const Request& request, const WorkerPath& path, Wanted& wanted) {
 
 void read_form(const Request& request, Wanted& wanted) {
   try {
+    bool named = false;
     for (FormPart& part : parse_form(request.header("content-type"), request.body)) {
-      if (part.name == "model") wanted.model = std::move(part.data);
+      if (part.name != "model") continue;
+      if (!part.filename.empty()) refuse_type("model", wanted);
+      if (std::exchange(named, true) && wanted.invalid.empty()) {
+        wanted.invalid = "model";
+        wanted.why_invalid = "is given twice";
+      }
+      wanted.model = std::move(part.data);
     }
+    if (!wanted.invalid.empty()) wanted.model.clear();
   } catch (const Error&) {
     wanted.model.clear();  // the worker reports what is wrong
   }
