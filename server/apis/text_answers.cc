@@ -1,6 +1,6 @@
 #include "server/apis/text_answers.h"
 
-#include "server/llm/sampling.h"
+#include "server/apis/open_defaults.h"
 
 namespace rbee::server {
 namespace {

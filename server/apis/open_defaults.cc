@@ -1,4 +1,4 @@
-#include "server/llm/sampling.h"
+#include "server/apis/open_defaults.h"
 
 namespace rbee::server {
 
