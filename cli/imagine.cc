@@ -14,6 +14,7 @@
 #include "cli/model_options.h"
 #include "cli/model_paths.h"
 #include "rbee/core/printable.h"
+#include "rbee/engine/api/image_fields.h"
 #include "rbee/engine/api/image_parameters.h"
 #include "rbee/engine/image/engine.h"
 #include "rbee/engine/image/model_memory.h"
@@ -50,7 +51,6 @@ struct ImagineOptions {
   std::string from;                                            // a picture file with settings
   std::string out = "picture.png";
   std::string init, mask;
-  std::string prompt_rule = "a1111", noise = "torch", tiling = "none", mask_fill = "original";
   engine::HiresFix hires;
   int threads = 0;
   bool quiet = false;
@@ -251,15 +251,6 @@ engine::ImageRequest request_of(const ImagineOptions& options, const Given& give
   engine::ImageRequest request = options.request;
   request.job_id = "terminal";
   if (given("--hires")) request.hires = options.hires;
-  if (options.noise == "philox") request.noise_source = engine::NoiseSource::philox;
-  if (options.prompt_rule == "comfy") request.prompt_rule = engine::PromptRule::comfy;
-  if (options.prompt_rule == "none") request.prompt_rule = engine::PromptRule::none;
-  if (options.mask_fill == "noise") request.mask_fill = engine::MaskFill::noise;
-  if (options.mask_fill == "nothing") request.mask_fill = engine::MaskFill::nothing;
-  if (options.mask_fill == "surroundings") request.mask_fill = engine::MaskFill::surroundings;
-  if (options.tiling == "x") request.tiling = engine::Tiling::x;
-  if (options.tiling == "y") request.tiling = engine::Tiling::y;
-  if (options.tiling == "both") request.tiling = engine::Tiling::both;
   if (!options.from.empty()) request = with_settings_of(options.from, std::move(request), given);
   for (const std::string& text : options.lora) request.loras.push_back(lora_of(text));
   request.controls = controls_of(options);
@@ -336,91 +327,53 @@ int run(ImagineOptions options, const Given& given) {
   return 0;
 }
 
-void add_sampling(CLI::App& app, ImagineOptions& options) {
-  engine::ImageRequest& request = options.request;
-  app.add_option("-n,--negative", request.negative_prompt, "what must not be in the picture");
-  app.add_option("--width", request.width, "pixels, a multiple of 8; default: the model's own");
-  app.add_option("--height", request.height, "the same");
-  app.add_option("--steps", request.steps, "1 to 150; default: the model's own");
-  app.add_option("--guidance", request.guidance_scale, "0 to 30; default: the model's own");
-  app.add_option("--guidance-rescale", request.guidance_rescale, "0 to 1");
-  app.add_option("--sampler", request.sampler, "e.g. \"euler a\", \"dpm++ 2m\", \"unipc\"");
-  app.add_option("--schedule", request.schedule, "e.g. karras, exponential, sgm_uniform");
-  app.add_option("--eta", request.eta, "share of fresh noise of samplers that add some, 0 to 1");
-  add_seed_option(app, "--seed", request.seed,
-                  "of the first picture; if it is absent or negative, rbee draws one");
-  app.add_option("--variation", request.variation.strength,
-                 "how far to go towards the noise of another seed, 0 to 1")
-      ->capture_default_str();
-  add_seed_option(app, "--variation-seed", request.variation.seed,
-                  "the seed of that noise; if it is absent or negative, rbee draws one");
-  app.add_option("--seed-delta", request.seed_delta,
-                 "added to the seed for the noise of steps (A1111's ENSD)")
-      ->capture_default_str();
-  app.add_option("--seed-width", request.seed_width,
-                 "with --seed-height: size in pixels whose noise the seed means");
-  app.add_option("--seed-height", request.seed_height, "the same");
-  engine::AddedNoise& added = request.added_noise;
-  app.add_option("--s-churn", added.churn, "noise that Euler, Heun and DPM2 add, 0 to 100")
-      ->capture_default_str();
-  app.add_option("--s-tmin", added.tmin, "at noise levels from this one")->capture_default_str();
-  app.add_option("--s-tmax", added.tmax, "to this one; 0 = all")->capture_default_str();
-  app.add_option("--s-noise", added.noise, "deviation of noise that samplers add, 0 to 2")
-      ->capture_default_str();
-  app.add_option("--noise", options.noise, "generator of the noise for a seed")
-      ->check(CLI::IsMember({"torch", "philox"}))
-      ->capture_default_str();
-  app.add_option("--count", request.count, "pictures; they get seed, seed + 1, ...")
-      ->capture_default_str();
-  app.add_option("--batch", request.batch, "pictures that share a step; 0 = 1, on GPUs 4")
-      ->capture_default_str();
-  app.add_option("--clip-skip", request.clip_skip,
-                 "the n-th last layer of CLIP; 0 and 1: the model's own");
-  app.add_option("--prompt-rule", options.prompt_rule, "how (words:1.2) are weighted")
-      ->check(CLI::IsMember({"a1111", "comfy", "none"}))
-      ->capture_default_str();
-  CLI::Option* hires = app.add_option("--hires", options.hires.scale,
-                                      "a second pass at this multiple of the size, 1 to 4");
-  app.add_option(
-         "--hires-upscaler", options.hires.upscaler,
-         "AUTOMATIC1111's name, such as Latent, \"Latent (bicubic)\" or Lanczos, or the file "
-         "name of --upscale-model without its extension")
-      ->needs(hires);
-  app.add_option("--hires-steps", options.hires.steps, "0 = as the first pass")->needs(hires);
-  app.add_option("--hires-strength", options.hires.strength, "0 to 1")
-      ->capture_default_str()
-      ->needs(hires);
-  app.add_option("--tiling", options.tiling, "axes along which copies of the picture fit together")
-      ->check(CLI::IsMember({"none", "x", "y", "both"}))
-      ->capture_default_str();
-  app.add_flag("--tiled-vae", request.tiled_vae, "decode in tiles, for less memory");
+// What the field does, and its range.
+std::string help_of(const engine::ImageField& field) {
+  std::string out(field.words);
+  if (field.multiple > 1) out += cat("; a multiple of ", field.multiple);
+  if (field.high > 0 && field.high < INT32_MAX)
+    out += cat(" (", field.low, " to ", field.high, ")");
+  return out;
 }
 
-void add_repainting(CLI::App& app, ImagineOptions& options) {
-  engine::ImageRequest& request = options.request;
+// Adds the option of a row of the table; validate() checks the limits after all options were read.
+template <typename T>
+void add_field(CLI::App& app, const engine::ImageField& field, T& value) {
+  const std::string option(field.option);
+  if constexpr (std::is_same_v<T, bool>) {
+    app.add_flag(option, value, help_of(field));
+  } else if constexpr (std::is_same_v<T, std::optional<uint64_t>>) {
+    add_seed_option(app, option, value, help_of(field));
+  } else if constexpr (std::is_enum_v<T>) {
+    const auto read = [&field, &value](const std::string& name) {
+      value = static_cast<T>(std::ranges::find(field.choices, name) - field.choices.begin());
+    };
+    const std::vector<std::string> names(field.choices.begin(), field.choices.end());
+    app.add_option_function<std::string>(option, read, help_of(field))
+        ->check(CLI::IsMember(names))
+        ->default_str(names[static_cast<size_t>(value)]);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    app.add_option(option, value, std::string(field.words));
+  } else {
+    CLI::Option* added = app.add_option(option, value, help_of(field));
+    if (std::is_arithmetic_v<T> && !field.zero_is_absent) added->capture_default_str();
+  }
+}
+
+template <typename Object>
+void add_fields(CLI::App& app, Object& object) {
+  engine::for_each_image_field(object, [&](const engine::ImageField& field, auto& value) {
+    if (!field.option.empty()) add_field(app, field, value);
+  });
+}
+
+void add_pictures(CLI::App& app, ImagineOptions& options) {
   app.add_option("--init", options.init, "Picture file to start from");
   app.add_option("--mask", options.mask, "PNG whose white or transparent part is repainted");
-  app.add_flag("--mask-invert", request.mask_invert, "repaint all but that part");
-  app.add_option("--mask-fill", options.mask_fill, "what is under the mask at first")
-      ->check(CLI::IsMember({"original", "noise", "nothing", "surroundings"}))
-      ->capture_default_str();
-  app.add_option("--mask-blur", request.mask_blur, "pixels, 0 to 64")->capture_default_str();
-  app.add_flag("--mask-only", request.mask_only,
-               "paint the part around the mask alone, at --width and --height, and put it back");
-  app.add_option("--mask-padding", request.mask_padding, "pixels around it")->capture_default_str();
-  app.add_option("--strength", request.strength, "how far --init is changed, 0 to 1")
-      ->capture_default_str();
-}
-
-void add_control(CLI::App& app, ImagineOptions& options) {
   app.add_option("--control-net", options.control_net_texts,
                  "ControlNet, folder or file; repeatable");
   app.add_option("--control-image", options.control_images,
                  "Picture file that it reads, such as edges or a pose; one for each network");
-  app.add_option("--control-scale", options.control.scale, "0 to 2")->capture_default_str();
-  app.add_option("--control-start", options.control.start, "share of the steps, 0 to 1")
-      ->capture_default_str();
-  app.add_option("--control-end", options.control.finish, "the same")->capture_default_str();
 }
 
 }  // namespace
@@ -439,8 +392,6 @@ Command add_imagine(CLI::App& parent) {
       ->required();
   app->add_option("-o,--out", options->out,
                   "PNG file, or .jpg or .webp; several get -0, -1, ... before the ending")
-      ->capture_default_str();
-  app->add_option("--quality", options->request.encoding.quality, "of .jpg and .webp, 0 to 100")
       ->capture_default_str();
   app->add_option("--device", options->device, kDeviceHelp)->capture_default_str();
   app->add_option("--dtype", options->dtype, "what layers compute in; int8 on CPUs")
@@ -471,9 +422,14 @@ Command add_imagine(CLI::App& parent) {
   app->add_option("--embeddings", options->embeddings,
                   "folder of textual inversions, or one file; default: <model>/embeddings");
   app->add_flag("-q,--quiet", options->quiet, "only the file's name");
-  add_sampling(*app, *options);
-  add_repainting(*app, *options);
-  add_control(*app, *options);
+  add_fields(*app, options->request);
+  add_fields(*app, options->control);
+  add_fields(*app, options->hires);
+  for (const char* option : {"--hires-upscaler", "--hires-steps", "--hires-strength"}) {
+    app->get_option(option)->needs(app->get_option("--hires"));
+  }
+  app->get_option("--hires")->default_str("");  // without it there is no second pass
+  add_pictures(*app, *options);
   return {app, [app, options] {
             return run(*options, [&](const char* flag) { return app->count(flag) > 0; });
           }};

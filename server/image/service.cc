@@ -12,43 +12,6 @@ namespace {
 constexpr int32_t kPreviewInterval = 5;  // 1 of fewer steps
 constexpr uint8_t kHalfOpaque = 128;
 
-engine::PromptRule prompt_rule(std::string_view name) {
-  if (name == "comfy") return engine::PromptRule::comfy;
-  return name == "none" ? engine::PromptRule::none : engine::PromptRule::a1111;
-}
-
-engine::Emphasis emphasis(std::string_view name) {
-  if (name == "No norm") return engine::Emphasis::no_norm;
-  return name == "Ignore" ? engine::Emphasis::ignore : engine::Emphasis::original;
-}
-
-engine::MaskFill mask_fill(std::string_view name) {
-  if (name == "noise") return engine::MaskFill::noise;
-  if (name == "surroundings") return engine::MaskFill::surroundings;
-  return name == "nothing" ? engine::MaskFill::nothing : engine::MaskFill::original;
-}
-
-engine::Fit fit(std::string_view name) {
-  if (name == "crop") return engine::Fit::crop;
-  return name == "fill" ? engine::Fit::fill : engine::Fit::stretch;
-}
-
-engine::StrengthRule strength_rule(std::string_view name) {
-  if (name == "a1111") return engine::StrengthRule::a1111;
-  return name == "all" ? engine::StrengthRule::all : engine::StrengthRule::part;
-}
-
-engine::Tiling tiling(std::string_view name) {
-  if (name == "x") return engine::Tiling::x;
-  if (name == "y") return engine::Tiling::y;
-  return name == "both" ? engine::Tiling::both : engine::Tiling::none;
-}
-
-io::ImageFormat image_format(std::string_view name) {
-  if (name == "jpeg") return io::ImageFormat::jpeg;
-  return name == "webp" ? io::ImageFormat::webp : io::ImageFormat::png;
-}
-
 std::string file_of(const SentImage& sent, std::string_view field) {
   if (!sent.base64) return sent.data;
   std::string out = io::decode_base64(sent.data, field);
@@ -69,88 +32,21 @@ bool is_transparent(const std::string& file) try {
   return false;
 }
 
-void set(auto& field, const auto& value) {
-  if (value) field = *value;
-}
-
-engine::ControlUse to_engine(const SentControl& sent) {
-  engine::ControlUse out;
-  out.name = sent.model;
-  out.image = file_of(sent.image, "control.image");
-  out.fit = fit(sent.fit);
-  set(out.scale, sent.scale);
-  set(out.start, sent.start);
-  set(out.finish, sent.finish);
-  return out;
-}
-
-engine::HiresFix to_engine(const SentHires& sent) {
-  engine::HiresFix out;
-  set(out.scale, sent.scale);
-  set(out.width, sent.width);
-  set(out.height, sent.height);
-  set(out.steps, sent.steps);
-  set(out.strength, sent.strength);
-  out.upscaler = sent.upscaler;
-  return out;
-}
-
 engine::ImageRequest to_engine(const ImageBody& body, const std::string& job_id) {
-  engine::ImageRequest request;
+  engine::ImageRequest request = body.settings;
   request.job_id = job_id;
   request.client = body.client;
-  request.prompt = body.prompt;
-  request.negative_prompt = body.negative_prompt;
-  request.prompt_rule = prompt_rule(body.prompt_rule);
-  request.emphasis = emphasis(body.emphasis);
-  set(request.clip_skip, body.clip_skip);
-  set(request.width, body.width);
-  set(request.height, body.height);
-  set(request.steps, body.steps);
-  request.guidance_scale = body.guidance_scale;
-  set(request.guidance_rescale, body.guidance_rescale);
-  request.sampler = body.sampler;
-  request.schedule = body.schedule;
-  request.eta = body.eta;
-  request.seed = body.seed;
-  request.variation.seed = body.subseed;
-  set(request.variation.strength, body.subseed_strength);
-  set(request.seed_delta, body.seed_delta);
-  set(request.seed_width, body.seed_width);
-  set(request.seed_height, body.seed_height);
-  set(request.added_noise.churn, body.churn);
-  set(request.added_noise.tmin, body.tmin);
-  set(request.added_noise.tmax, body.tmax);
-  set(request.added_noise.noise, body.noise);
-  if (body.noise_source == "philox") request.noise_source = engine::NoiseSource::philox;
-  set(request.count, body.count);
-  set(request.batch, body.batch);
   request.init_image = file_of(body.init_image, "init_image");
-  request.init_on_white = body.init_on_white;
-  request.fit = fit(body.fit);
   request.mask_image = file_of(body.mask_image, "mask_image");
-  request.mask_opaque = body.mask_opaque;
   if (body.mask_of_init && request.mask_image.empty() && is_transparent(request.init_image)) {
     request.mask_image = request.init_image;
-    if (!body.strength) request.strength = 1;
+    if (!body.given.has(&engine::ImageRequest::strength)) request.strength = 1;
   }
-  request.mask_invert = body.mask_invert;
-  set(request.mask_blur, body.mask_blur);
-  request.mask_fill = mask_fill(body.mask_fill);
-  request.mask_only = body.mask_only;
-  set(request.mask_padding, body.mask_padding);
-  set(request.strength, body.strength);
-  request.strength_rule = strength_rule(body.strength_rule);
-  if (body.hires) request.hires = to_engine(*body.hires);
-  for (const auto& [path, unet, text] : body.loras) request.loras.push_back({path, unet, text});
-  for (const SentControl& sent : body.controls) request.controls.push_back(to_engine(sent));
-  set(request.preview_interval, body.preview_interval);
-  if (body.stream) set(request.preview_count, body.partials);
-  request.tiling = tiling(body.tiling);
-  request.tiled_vae = body.tiled_vae;
-  request.upscaler = body.upscaler;
-  request.encoding.format = image_format(body.output_format);
-  set(request.encoding.quality, body.output_compression);
+  for (const SentControl& sent : body.controls) {
+    request.controls.push_back(sent.use);
+    request.controls.back().image = file_of(sent.image, "control.image");
+  }
+  if (body.stream) request.preview_count = body.partials.value_or(0);
   return request;
 }
 
@@ -173,9 +69,10 @@ std::shared_ptr<ImageJob> ImageService::submit(const ImageBody& body,
 }
 
 void ImageService::set_default_previews(ImageBody& body) const {
-  if (body.preview_interval) return;
-  const int32_t steps = body.steps.value_or(engine_.model().default_steps);
-  body.preview_interval = steps < kPreviewInterval ? 1 : kPreviewInterval;
+  const int32_t sent = body.settings.steps;
+  const int32_t steps = sent > 0 ? sent : engine_.model().default_steps;
+  body.set_default(&engine::ImageRequest::preview_interval,
+                   steps < kPreviewInterval ? 1 : kPreviewInterval);
 }
 
 std::shared_ptr<Job> ImageService::create_job(const ImageBody& body,

@@ -1,66 +1,132 @@
 #include "server/wire/image_fields.h"
 
 #include <algorithm>
+#include <type_traits>
+#include <utility>
 
 namespace rbee::server {
 namespace {
 
 using nlohmann::json;
 
-constexpr FieldRange<int32_t> kClipSkip{-1, 12};  // -1: stable-diffusion.cpp's word for none
-constexpr FieldRange<int32_t> kSeedDelta{0, INT32_MAX};
-constexpr FieldRange<double> kChurn{0, 100};
-constexpr FieldRange<double> kLevel{0, 1000};
-constexpr FieldRange<double> kNoise{0, 2};
-constexpr FieldRange<double> kLora{-10, 10};
-constexpr FieldRange<double> kControl{0, 2};
+using engine::ImageField;
+
 constexpr size_t kMaxLoras = 16;
 
-// The first text that is not empty: A1111's clients send an empty name where they mean another.
-std::string first_text(ObjectReader& reader, std::initializer_list<const char*> names) {
-  std::string out;
-  for (const char* name : names) {
-    const std::string text = reader.text(name).value_or("");
-    if (out.empty()) out = text;
+// true and false as A1111, 1 and 0, or axes.
+std::string tiling(ObjectReader& reader, const ImageField& field) {
+  const json* value = reader.find(field.name.data());
+  if (value != nullptr && !value->is_string()) {
+    const std::optional<bool> both = flag(reader, field.name.data());
+    return both ? (*both ? "both" : "none") : "";
   }
+  return choice(reader, field.name.data(), field.choices);
+}
+
+// Reads a field of the table by its value's type. found: it was given and has a value.
+class FieldReader {
+ public:
+  FieldReader(ObjectReader& reader, const ImageField& field, const char* name)
+      : reader_(reader), field_(field), name_(name) {
+    if (name != nullptr) {
+      names_ = {name};
+      return;
+    }
+    names_ = {field.name.data()};
+    for (const std::string_view alias : field.aliases) {
+      if (!alias.empty()) names_.push_back(alias.data());
+    }
+    name_ = names_.front();
+    for (size_t i = names_.size(); i-- > 0;) {
+      if (reader_.find(names_[i]) != nullptr) name_ = names_[i];
+    }
+  }
+
+  bool read(int32_t& value) {
+    const auto sent = field_.multiple > 1 ? side(reader_, name_, field_)
+                                          : reader_.integer(name_, integer_range(field_.member));
+    return take(sent ? std::optional(std::max(*sent, 0)) : sent, value);
+  }
+  bool read(float& value) {
+    return take(reader_.number(name_, number_range(field_.member)), value);
+  }
+  bool read(std::optional<float>& value) {
+    return take(reader_.number(name_, number_range(field_.member)), value);
+  }
+  bool read(std::optional<uint64_t>& value) { return take(reader_.seed(name_), value); }
+  bool read(bool& value) { return take(reader_.boolean(name_), value); }
+  // The first that is not empty: A1111's clients send an empty name where they mean another.
+  bool read(std::string& value) {
+    std::string first;
+    for (const char* name : names_) {
+      std::string text = reader_.text(name).value_or("");
+      if (first.empty()) first = std::move(text);
+    }
+    value = std::move(first);
+    return !value.empty();
+  }
+  template <typename Enum>
+    requires std::is_enum_v<Enum>
+  bool read(Enum& value) {
+    std::string name;
+    if constexpr (std::is_same_v<Enum, engine::Tiling>) {
+      name = tiling(reader_, field_);
+    } else {
+      name = choice(reader_, name_, field_.choices);
+    }
+    if (name.empty()) return false;
+    value = static_cast<Enum>(std::ranges::find(field_.choices, name) - field_.choices.begin());
+    return true;
+  }
+
+ private:
+  static bool take(const auto& sent, auto& value) {
+    if (!sent) return false;
+    value = *sent;
+    return true;
+  }
+
+  ObjectReader& reader_;
+  const ImageField& field_;
+  const char* name_;
+  std::vector<const char*> names_;  // all that are read
+};
+
+// The fields of a second pass, or of an entry of a list.
+template <typename Object>
+Object read_object(ObjectReader& reader) {
+  Object out;
+  engine::for_each_image_field(out, [&](const ImageField& field, auto& value) {
+    FieldReader(reader, field, nullptr).read(value);
+  });
   return out;
 }
 
-void read_prompt(ObjectReader& reader, ImageBody& out) {
-  std::optional<std::string> prompt = reader.text("prompt");
-  if (reader.find("prompt") == nullptr) reader.note("prompt", "required", "is missing", nullptr);
-  out.prompt = std::move(prompt).value_or("");
-  out.negative_prompt = reader.text("negative_prompt").value_or("");
-}
-
-SentLora lora(ObjectReader& fields) {
+engine::LoraUse lora(ObjectReader& fields) {
   const char* path = present(fields, {"path", "name"});
   std::optional<std::string> text = fields.text(path);
   if (fields.find(path) == nullptr) fields.note("path", "required", "is missing", nullptr);
-  const char* strength = present(fields, {"strength", "multiplier", "weight"});
-  return {std::move(text).value_or(""), fields.number(strength, kLora).value_or(1.0f),
-          fields.number("text_strength", kLora)};
+  auto out = read_object<engine::LoraUse>(fields);
+  out.path = std::move(text).value_or("");
+  return out;
 }
 
 // A1111 writes -1 and 0 where there is none.
-std::optional<int32_t> seed_side(ObjectReader& reader, const char* name, const char* other) {
-  const std::optional<int32_t> value = reader.integer(name, {-1, kSide.high});
-  if (!value || *value <= 0) return std::nullopt;
-  const json* beside = reader.find(other);
-  if (beside == nullptr || !beside->is_number() || *beside <= 0) {
-    reader.note(other, "required", cat("must be given with ", name), beside);
-  }
-  if (*value < 8) reader.note(name, "range(8..=2048)", "must be at least 8", reader.find(name));
-  return value;
-}
-
-// true and false as A1111, 1 and 0, or axes.
-std::string tiling(ObjectReader& reader) {
-  const json* value = reader.find("tiling");
-  if (value != nullptr && !value->is_string()) {
-    return flag(reader, "tiling").value_or(false) ? "both" : "none";
-  }
-  return choice(reader, "tiling", {"none", "x", "y", "both"});
+void check_seed_size(ObjectReader& reader, const ImageBody& out) {
+  const engine::ImageRequest& settings = out.settings;
+  const auto check = [&](const char* name, int32_t value, const char* other) {
+    if (value == 0) return;
+    const json* sent = reader.find(other);
+    if (sent == nullptr || !sent->is_number() || *sent <= 0) {
+      reader.note(other, "required", cat("must be given with ", name), sent);
+    }
+    const ImageField& field = engine::image_field(&engine::ImageRequest::seed_width);
+    if (value >= field.low) return;
+    reader.note(name, cat("range(", field.low, "..=", field.high, ")"),
+                cat("must be at least ", field.low), reader.find(name));
+  };
+  check("seed_resize_from_w", settings.seed_width, "seed_resize_from_h");
+  check("seed_resize_from_h", settings.seed_height, "seed_resize_from_w");
 }
 
 void require_image(ObjectReader& reader, const char* name) {
@@ -95,8 +161,24 @@ const char* present(const ObjectReader& reader, std::initializer_list<const char
   return *names.begin();
 }
 
+FieldRange<int32_t> integer_range(const ImageField::Member& member) {
+  const ImageField& field = engine::image_field(member);
+  return {static_cast<int32_t>(field.sent_low < 0 ? field.sent_low : field.low),
+          static_cast<int32_t>(field.high)};
+}
+
+FieldRange<double> number_range(const ImageField::Member& member) {
+  const ImageField& field = engine::image_field(member);
+  return {field.low, field.high};
+}
+
 std::string choice(ObjectReader& reader, const char* name,
                    std::initializer_list<std::string_view> allowed) {
+  return choice(reader, name, std::span(allowed.begin(), allowed.size()));
+}
+
+std::string choice(ObjectReader& reader, const char* name,
+                   std::span<const std::string_view> allowed) {
   std::optional<std::string> value = reader.text(name);
   if (!value || std::find(allowed.begin(), allowed.end(), *value) != allowed.end()) {
     return std::move(value).value_or("");
@@ -114,20 +196,22 @@ std::optional<bool> flag(ObjectReader& reader, const char* name) {
   return number ? std::optional<bool>(*number == 1) : std::nullopt;
 }
 
-std::optional<int32_t> side(ObjectReader& reader, const char* name) {
-  const std::optional<int32_t> value = reader.integer(name, kSide);
-  if (value && *value % 8 != 0) {
-    const int32_t below = *value / 8 * 8;
-    reader.note(name, "multiple_of(8)",
-                cat("must be a multiple of 8; the nearest are ", below, " and ", below + 8),
+std::optional<int32_t> side(ObjectReader& reader, const char* name, const ImageField& field) {
+  const std::optional<int32_t> value = reader.integer(name, integer_range(field.member));
+  if (value && *value % field.multiple != 0) {
+    const int32_t below = *value / field.multiple * field.multiple;
+    reader.note(name, cat("multiple_of(", field.multiple, ")"),
+                cat("must be a multiple of ", field.multiple, "; the nearest are ", below, " and ",
+                    below + field.multiple),
                 reader.find(name));
   }
   return value;
 }
 
-std::optional<int32_t> clip_skip(ObjectReader& reader, const char* name) {
-  const std::optional<int32_t> value = reader.integer(name, kClipSkip);
-  return value ? std::optional(std::max(*value, 0)) : std::nullopt;
+void read_field(ObjectReader& reader, const ImageField& field, ImageBody& out, const char* name) {
+  engine::with_image_field(field, out.settings, [&](const ImageField&, auto& value) {
+    if (FieldReader(reader, field, name).read(value)) out.given.add(field);
+  });
 }
 
 SentImage image(ObjectReader& reader, const char* name, bool required) {
@@ -139,17 +223,14 @@ SentImage image(ObjectReader& reader, const char* name, bool required) {
 
 SentControl control(ObjectReader& fields) {
   SentControl out;
-  out.model = fields.text("model").value_or("");
+  out.use = read_object<engine::ControlUse>(fields);
+  std::string& name = out.use.name;
+  name = fields.text("model").value_or("");
   // A1111 adds a hash: "canny [d14c016b]".
-  if (out.model.ends_with(']') && out.model.find(" [") != std::string::npos) {
-    out.model.resize(out.model.rfind(" ["));
-  }
-  if (out.model == "None") out.model.clear();
+  if (name.ends_with(']') && name.find(" [") != std::string::npos) name.resize(name.rfind(" ["));
+  if (name == "None") name.clear();
   out.image = control_image(fields, present(fields, {"image", "input_image"}));
-  out.scale = fields.number(present(fields, {"scale", "weight"}), kControl);
-  out.start = fields.number(present(fields, {"start", "guidance_start"}), kUnit);
-  out.finish = fields.number(present(fields, {"end", "guidance_end"}), kUnit);
-  if (out.finish && *out.finish < out.start.value_or(0)) {
+  if (out.use.finish < out.use.start) {
     fields.note("end", "start <= end", "must not be before the start", fields.find("end"));
   }
   const std::string module = fields.text("module").value_or("none");
@@ -167,14 +248,13 @@ SentControl control_with_image(ObjectReader& fields) {
 }
 
 void read_noise(ObjectReader& reader, ImageBody& out) {
-  const auto set = [](auto& field, auto value) {
-    if (value) field = value;
-  };
-  set(out.seed_delta, reader.integer("eta_noise_seed_delta", kSeedDelta));
-  set(out.churn, reader.number("s_churn", kChurn));
-  set(out.tmin, reader.number("s_tmin", kLevel));
-  set(out.tmax, reader.number("s_tmax", kLevel));
-  set(out.noise, reader.number("s_noise", kNoise));
+  using Added = engine::AddedNoise;
+  for (const ImageField::Member member :
+       {ImageField::Member(&engine::ImageRequest::seed_delta), ImageField::Member(&Added::churn),
+        ImageField::Member(&Added::tmin), ImageField::Member(&Added::tmax),
+        ImageField::Member(&Added::noise)}) {
+    read_field(reader, engine::image_field(member), out);
+  }
 }
 
 void read_hires(ObjectReader& reader, std::vector<FieldError>& errors, ImageBody& out) {
@@ -185,48 +265,19 @@ void read_hires(ObjectReader& reader, std::vector<FieldError>& errors, ImageBody
     return;
   }
   ObjectReader fields(*value, "hires.", errors);
-  out.hires = SentHires{.scale = fields.number("scale", kHiresScale),
-                        .width = side(fields, "width"),
-                        .height = side(fields, "height"),
-                        .steps = fields.integer("steps", {0, kSteps.high}),
-                        .strength = fields.number("strength", kUnit),
-                        .upscaler = fields.text("upscaler").value_or("")};
+  out.settings.hires = read_object<engine::HiresFix>(fields);
 }
 
 void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBody& out) {
-  read_prompt(reader, out);
-  out.prompt_rule = choice(reader, "prompt_rule", {"a1111", "comfy", "none"});
-  out.clip_skip = clip_skip(reader, "clip_skip");
-  out.steps = reader.integer(present(reader, {"steps", "num_inference_steps"}), kSteps);
-  out.guidance_scale = reader.number(present(reader, {"guidance_scale", "cfg_scale"}), kGuidance);
-  out.guidance_rescale = reader.number("guidance_rescale", kUnit);
-  out.sampler = first_text(reader, {"sampler", "sampler_name", "sampler_index"});
-  out.schedule = reader.text(present(reader, {"schedule", "scheduler"})).value_or("");
-  out.eta = reader.number("eta", kUnit);
-  out.seed = reader.seed("seed");
-  out.subseed = reader.seed("subseed");
-  out.subseed_strength = reader.number("subseed_strength", kUnit);
-  out.seed_width = seed_side(reader, "seed_resize_from_w", "seed_resize_from_h");
-  out.seed_height = seed_side(reader, "seed_resize_from_h", "seed_resize_from_w");
-  read_noise(reader, out);
-  out.noise_source = choice(reader, "noise_source", {"torch", "philox"});
+  if (reader.find("prompt") == nullptr) reader.note("prompt", "required", "is missing", nullptr);
+  for (const ImageField& field : engine::image_fields()) {
+    if (field.everywhere) read_field(reader, field, out);
+  }
+  check_seed_size(reader, out);
   each_object(reader, present(reader, {"loras", "lora"}), kMaxLoras, errors,
-              [&](ObjectReader& fields) { out.loras.push_back(lora(fields)); });
+              [&](ObjectReader& fields) { out.settings.loras.push_back(lora(fields)); });
   each_object(reader, "control", kMaxControls, errors,
               [&](ObjectReader& fields) { out.controls.push_back(control_with_image(fields)); });
-  out.preview_interval = reader.integer("preview_interval", {0, kSteps.high});
-  out.tiling = tiling(reader);
-  out.tiled_vae = reader.boolean("tiled_vae").value_or(false);
-  out.output_format = choice(reader, "output_format", {"png", "jpeg", "webp"});
-  out.output_compression = reader.integer("output_compression", kQuality);
-  out.upscaler = reader.text("upscaler").value_or("");
-  out.mask_invert = reader.boolean("mask_invert").value_or(false);
-  out.mask_blur = reader.integer("mask_blur", kBlur);
-  out.mask_fill = choice(reader, "mask_fill", {"original", "noise", "nothing", "surroundings"});
-  out.mask_only = reader.boolean("mask_only").value_or(false);
-  out.mask_padding = reader.integer("mask_padding", kPadding);
-  out.strength = reader.number(present(reader, {"strength", "denoising_strength"}), kUnit);
-  out.strength_rule = choice(reader, "strength_rule", {"part", "a1111", "all"});
 }
 
 void finish(std::vector<FieldError>& errors) {

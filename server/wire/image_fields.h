@@ -2,6 +2,7 @@
 // Readers for the shared fields of image requests. Internal to the server.
 
 #include <initializer_list>
+#include <span>
 
 #include "rbee/core/cat.h"
 #include "server/wire/image_body.h"
@@ -9,18 +10,12 @@
 
 namespace rbee::server {
 
-// Ranges of rbee/engine/api/image.h.
-inline constexpr FieldRange<int32_t> kSide{64, 2048};
-inline constexpr FieldRange<int32_t> kSteps{1, 150};
-inline constexpr FieldRange<int32_t> kCount{1, 16};
-inline constexpr FieldRange<int32_t> kBlur{0, 64};
-inline constexpr FieldRange<int32_t> kPadding{0, 512};
 inline constexpr FieldRange<int32_t> kPartials{0, 3};
-inline constexpr FieldRange<int32_t> kQuality{0, 100};
-inline constexpr FieldRange<double> kUnit{0, 1};
-inline constexpr FieldRange<double> kGuidance{0, 30};
-inline constexpr FieldRange<double> kHiresScale{1, 4};
 inline constexpr size_t kMaxControls = 8;
+
+// The bounds of a field in bodies.
+FieldRange<int32_t> integer_range(const engine::ImageField::Member& member);
+FieldRange<double> number_range(const engine::ImageField::Member& member);
 
 // The first of several names for one field that is present.
 const char* present(const ObjectReader& reader, std::initializer_list<const char*> names);
@@ -28,13 +23,19 @@ const char* present(const ObjectReader& reader, std::initializer_list<const char
 // "" if the field is absent or has none of these values, which it notes.
 std::string choice(ObjectReader& reader, const char* name,
                    std::initializer_list<std::string_view> allowed);
+std::string choice(ObjectReader& reader, const char* name,
+                   std::span<const std::string_view> allowed);
 
 // true and false, or 1 and 0.
 std::optional<bool> flag(ObjectReader& reader, const char* name);
 
-std::optional<int32_t> side(ObjectReader& reader, const char* name);
+// Pixels of a side, within the bounds of a row of the table.
+std::optional<int32_t> side(ObjectReader& reader, const char* name,
+                            const engine::ImageField& field);
 
-std::optional<int32_t> clip_skip(ObjectReader& reader, const char* name);
+// Reads one field of the settings, by the table's names or by another one.
+void read_field(ObjectReader& reader, const engine::ImageField& field, ImageBody& out,
+                const char* name = nullptr);
 
 SentImage image(ObjectReader& reader, const char* name, bool required);
 

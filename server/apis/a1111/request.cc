@@ -2,136 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <utility>
 
 #include "rbee/core/error.h"
+#include "server/apis/a1111/absent_fields.h"
 #include "server/wire/image_fields.h"
-#include "server/wire/lax_fields.h"
 
 namespace rbee::server {
 namespace {
 
 using nlohmann::json;
-
-// A field that changes pictures in A1111 but has no effect here.
-struct Absent {
-  const char* name;
-  const char* without;  // JSON: a list of its neutral values
-  const char* instead = "this worker does not do it";
-};
-
-constexpr Absent kAbsent[] = {
-    {"restore_faces", "[false, 0]"},
-    {"refiner_checkpoint", R"(["", "None"])", "one model is served"},
-    {"script_name", R"(["", "None"])", "this worker has no scripts"},
-    {"styles", R"([[], [""], ["None"]])", "this worker has no styles"},
-    {"initial_noise_multiplier", "[1]"},
-    {"s_min_uncond", "[0]"},
-    {"disable_extra_networks", "[false, 0]", "take <lora:...> out of the prompt"},
-    {"firstpass_image", R"([""])"},
-    {"infotext", R"([""])", "send its settings as fields"},
-    {"latent_mask", R"([""])", "send it as mask"},
-    {"mask_round", "[true, 1]"},
-};
-
-constexpr Absent kAbsentOfEnlarging[] = {
-    {"gfpgan_visibility", "[0]"},
-    {"codeformer_visibility", "[0]"},
-    {"extras_upscaler_2_visibility", "[0]", "one upscaler is used"},
-};
-
-constexpr Absent kAbsentOfHires[] = {
-    {"firstphase_width", "[0]", "width is the first pass's, hr_resize_x the second one's"},
-    {"firstphase_height", "[0]", "height is the first pass's, hr_resize_y the second one's"},
-    {"hr_additional_modules", R"([[], ["Use same choices"]])", "one model is served"},
-};
-
-constexpr Absent kAbsentOfControls[] = {
-    {"control_mode", R"([0, "Balanced", "ControlMode.BALANCED"])"},
-    {"hr_option", R"([0, "Both", "HiResFixOption.BOTH"])"},
-    {"mask", R"([""])"},
-    {"mask_image", R"([""])"},
-    {"effective_region_mask", R"([""])"},
-    {"advanced_weighting", "[[]]"},
-};
-
-constexpr Absent kAbsentOptions[] = {
-    {"sd_vae", R"(["", "Automatic", "None"])", "start with --vae FILE"},
-    {"sd_hypernetwork", R"(["", "None"])"},
-    {"sd_lora", R"(["", "None"])", "name it in the prompt or in loras"},
-    {"sd_unet", R"(["", "None", "Automatic"])"},
-    {"forge_additional_modules", "[[]]"},
-    {"extra_networks_default_multiplier", "[1]"},
-    {"token_merging_ratio", "[0]"},
-    {"token_merging_ratio_img2img", "[0]"},
-    {"token_merging_ratio_hr", "[0]"},
-    {"s_min_uncond", "[0]"},
-    {"s_min_uncond_all", "[false]"},
-    {"skip_early_cond", "[0]"},
-    {"pad_cond_uncond", "[false]"},
-    {"pad_cond_uncond_v0", "[false]"},
-    {"enable_quantization", "[false]"},
-    {"comma_padding_backtrack", "[20]"},
-    {"use_old_emphasis_implementation", "[false]"},
-    {"use_old_karras_scheduler_sigmas", "[false]"},
-    {"use_old_hires_fix_width_height", "[false]"},
-    {"use_old_scheduling", "[false]"},
-    {"use_downcasted_alpha_bar", "[false]"},
-    {"hires_fix_use_firstpass_conds", "[false]"},
-    {"no_dpmpp_sde_batch_determinism", "[false]"},
-    {"always_discard_next_to_last_sigma", "[false]"},
-    {"sgm_noise_multiplier", "[false]"},
-    {"sd_noise_schedule", R"(["Default"])"},
-    {"sigma_min", "[0]"},
-    {"sigma_max", "[0]"},
-    {"rho", "[0]"},
-    {"beta_dist_alpha", "[0.6]"},
-    {"beta_dist_beta", "[0.6]"},
-    {"ddim_discretize", R"(["uniform"])"},
-    {"uni_pc_variant", R"(["bh1"])"},
-    {"uni_pc_skip_type", R"(["time_uniform"])"},
-    {"uni_pc_order", "[3]"},
-    {"uni_pc_lower_order_final", "[true]"},
-    {"sdxl_crop_top", "[0]"},
-    {"sdxl_crop_left", "[0]"},
-    {"initial_noise_multiplier", "[1]"},
-    {"img2img_extra_noise", "[0]"},
-    {"img2img_color_correction", "[false]"},
-    {"img2img_background_color", R"(["#ffffff"])"},
-    {"inpainting_mask_weight", "[1]"},
-    {"overlay_inpaint", "[true]"},
-    {"upscaler_for_img2img", R"(["", "None", "Lanczos"])"},
-    {"sd_vae_encode_method", R"(["Full"])"},
-    {"sd_vae_decode_method", R"(["Full"])"},
-    {"face_restoration", "[false]"},
-    {"tiling", "[false]", "send it as a field of the body"},
-    {"fp8_storage", R"(["Disable"])"},
-    {"hypertile_enable_unet", "[false]"},
-    {"hypertile_enable_unet_secondpass", "[false]"},
-    {"hypertile_enable_vae", "[false]"},
-    {"webp_lossless", "[false]"},
-};
-
-// Options that a request's override_settings may set; /sdapi/v1/options would have to keep them.
-constexpr const char* kInRequests = "send it in override_settings of a request";
-constexpr Absent kFixedOptions[] = {
-    {"CLIP_stop_at_last_layers", "[0, 1]", kInRequests},
-    {"eta_noise_seed_delta", "[0]", kInRequests},
-    {"eta_ancestral", "[1]", kInRequests},
-    {"eta_ddim", "[0]", kInRequests},
-    {"s_churn", "[0]", kInRequests},
-    {"s_tmin", "[0]", kInRequests},
-    {"s_tmax", "[0]", kInRequests},
-    {"s_noise", "[1]", kInRequests},
-    {"k_sched_type", R"(["", "Automatic"])", kInRequests},
-    {"randn_source", R"(["GPU", "NV"])", kInRequests},
-    {"emphasis", R"(["Original"])", kInRequests},
-    {"enable_emphasis", "[true]", kInRequests},
-    {"enable_prompt_comments", "[true]", kInRequests},
-    {"img2img_fix_steps", "[false]", kInRequests},
-    {"samples_format", R"(["png"])", kInRequests},
-};
+using Settings = engine::ImageRequest;
+using engine::NoiseSource;
 
 // Fields that AUTOMATIC1111's API declares as numbers or booleans.
 constexpr LaxField kLaxFields[] = {
@@ -198,41 +80,17 @@ constexpr LaxField kLaxFieldsOfEnlarging[] = {
     {"upscaling_crop", LaxKind::truth},
 };
 
-// AUTOMATIC1111's own scripts; they do nothing while they are switched off.
-constexpr const char* kScriptsOfA1111[] = {"comments", "extra options", "hypertile",      "refiner",
-                                           "sampler",  "seed",          "soft inpainting"};
-
-// The options whose value is a number or a boolean.
-std::vector<LaxField> lax_fields(std::span<const Absent> options) {
-  std::vector<LaxField> out;
-  for (const Absent& each : options) {
-    const json value = json::parse(each.without).front();
-    if (value.is_boolean()) out.push_back({each.name, LaxKind::truth});
-    if (value.is_number()) out.push_back({each.name, LaxKind::number});
-  }
-  return out;
-}
-
 // The options of override_settings and /sdapi/v1/options.
 template <typename Object>
 void read_options_laxly(Object& object) {
-  read_laxly(object, lax_fields(kAbsentOptions));
-  read_laxly(object, lax_fields(kFixedOptions));
+  read_laxly(object, lax_fields(absent_options()));
+  read_laxly(object, lax_fields(fixed_options()));
   read_laxly(object, kLaxOptions);
 }
 
-// To ignore such a field would give another picture than the client requested.
-void refuse_others(ObjectReader& reader, std::span<const Absent> absent) {
-  for (const Absent& each : absent) {
-    const json* value = reader.find(each.name);
-    if (value == nullptr) continue;
-    const json without = json::parse(each.without);
-    if (std::ranges::find(without, *value) != without.end()) continue;
-    const std::string list = without.dump();
-    reader.note(each.name, cat("one_of(", list, ")"),
-                cat("must be one of ", list, ": ", each.instead), value);
-  }
-}
+// AUTOMATIC1111's own scripts; they do nothing while they are switched off.
+constexpr const char* kScriptsOfA1111[] = {"comments", "extra options", "hypertile",      "refiner",
+                                           "sampler",  "seed",          "soft inpainting"};
 
 // Settings of the second pass, which must equal those of the first here.
 void refuse_other_hires(ObjectReader& reader) {
@@ -256,50 +114,63 @@ void refuse_other_hires(ObjectReader& reader) {
     if (value == nullptr || (same != nullptr && *same == *value)) continue;
     reader.note(name, cat("equal(", first, ")"), cat("must be the same as ", first), value);
   }
-  refuse_others(reader, kAbsentOfHires);
+  refuse_absent(reader, absent_of_hires());
 }
 
+constexpr float kStrength = 0.75f;  // A1111's denoising_strength
+
 // strength: denoising_strength.
-void read_hires_fields(ObjectReader& reader, std::optional<float> strength, ImageBody& out) {
-  constexpr float kStrength = 0.75f;  // A1111's
+void read_hires_fields(ObjectReader& reader, float strength, ImageBody& out) {
+  using engine::HiresFix;
   const bool enabled = flag(reader, "enable_hr").value_or(false);
   // 0 means absent, as in A1111.
-  const auto side_of = [&](const char* name) {
+  const auto side_of = [&](const char* name, int32_t HiresFix::* member) {
     const json* value = reader.find(name);
-    return value != nullptr && *value == 0 ? std::nullopt : side(reader, name);
+    if (value != nullptr && *value == 0) return 0;
+    return side(reader, name, engine::image_field(member)).value_or(0);
   };
-  SentHires hires{.scale = reader.number("hr_scale", kHiresScale),
-                  .width = side_of("hr_resize_x"),
-                  .height = side_of("hr_resize_y"),
-                  .steps = reader.integer("hr_second_pass_steps", {0, kSteps.high}),
-                  .strength = strength.value_or(kStrength),
-                  .upscaler = reader.text("hr_upscaler").value_or("")};
+  HiresFix hires;
+  hires.scale = reader.number("hr_scale", number_range(&HiresFix::scale)).value_or(hires.scale);
+  hires.width = side_of("hr_resize_x", &HiresFix::width);
+  hires.height = side_of("hr_resize_y", &HiresFix::height);
+  hires.steps =
+      reader.integer("hr_second_pass_steps", integer_range(&HiresFix::steps)).value_or(hires.steps);
+  hires.strength = strength;
+  hires.upscaler = reader.text("hr_upscaler").value_or("");
   if (!enabled) return;
   refuse_other_hires(reader);
   const std::string checkpoint = reader.text("hr_checkpoint_name").value_or("");
   if (checkpoint != "Use same checkpoint") out.hires_checkpoint = checkpoint;
-  out.hires = std::move(hires);
+  out.settings.hires = std::move(hires);
 }
 
 // AUTOMATIC1111's defaults differ from ours.
 void read_inpainting(ObjectReader& reader, ImageBody& out) {
   constexpr int32_t kBlurred = 4;
-  out.mask_opaque = true;
-  out.mask_invert = flag(reader, "inpainting_mask_invert").value_or(false);
-  constexpr std::array<const char*, 4> kFills = {"surroundings", "original", "noise", "nothing"};
+  Settings& settings = out.settings;
+  settings.mask_opaque = true;
+  settings.mask_invert = flag(reader, "inpainting_mask_invert").value_or(false);
+  using engine::MaskFill;
+  constexpr std::array kFills = {MaskFill::surroundings, MaskFill::original, MaskFill::noise,
+                                 MaskFill::nothing};
   const auto fill = reader.integer("inpainting_fill", {0, 3}).value_or(0);
-  out.mask_fill = kFills[static_cast<size_t>(fill)];
-  out.mask_only = flag(reader, "inpaint_full_res").value_or(true);
-  out.mask_padding = reader.integer("inpaint_full_res_padding", kPadding).value_or(0);
-  const auto across = reader.integer("mask_blur_x", kBlur);
-  const auto down = reader.integer("mask_blur_y", kBlur);
-  if (out.mask_blur) return;
-  out.mask_blur = across.value_or(kBlurred);
-  if (!out.mask_image.empty() && out.mask_blur != down.value_or(kBlurred)) {
+  settings.mask_fill = kFills[static_cast<size_t>(fill)];
+  settings.mask_only = flag(reader, "inpaint_full_res").value_or(true);
+  const auto padding = integer_range(&Settings::mask_padding);
+  settings.mask_padding = reader.integer("inpaint_full_res_padding", padding).value_or(0);
+  const auto blur = integer_range(&Settings::mask_blur);
+  const auto across = reader.integer("mask_blur_x", blur);
+  const auto down = reader.integer("mask_blur_y", blur);
+  if (out.given.has(&Settings::mask_blur)) return;
+  settings.mask_blur = across.value_or(kBlurred);
+  if (!out.mask_image.empty() && settings.mask_blur != down.value_or(kBlurred)) {
     reader.note("mask_blur_x", "equal(mask_blur_y)", "must be the same as mask_blur_y (4)",
                 reader.find("mask_blur_x"));
   }
 }
+
+using engine::Fit;
+constexpr std::array kFits = {Fit::stretch, Fit::crop, Fit::fill};  // by resize_mode
 
 // init_images: a list of one.
 void read_init_images(ObjectReader& reader, ImageBody& out) {
@@ -312,10 +183,8 @@ void read_init_images(ObjectReader& reader, ImageBody& out) {
     return;
   }
   out.init_image.data = (*list)[0].get<std::string>();
-  out.init_on_white = true;
-  constexpr std::array<const char*, 3> kFits = {"stretch", "crop", "fill"};
-  const auto fit = reader.integer("resize_mode", {0, 2}).value_or(0);
-  out.fit = kFits[static_cast<size_t>(fit)];
+  out.settings.init_on_white = true;
+  out.settings.fit = kFits[static_cast<size_t>(reader.integer("resize_mode", {0, 2}).value_or(0))];
   out.mask_image.data = reader.text("mask").value_or("");
   ImageBody unused;  // without a mask they have no effect, but may not be anything
   read_inpainting(reader, out.mask_image.empty() ? unused : out);
@@ -342,28 +211,27 @@ std::string lower(std::string_view text) {
 
 // How a unit's picture is fitted to the request's size: a number, a label of any version of the
 // extension's page, or the name in the extension's source.
-std::string unit_fit(ObjectReader& unit) {
+Fit unit_fit(ObjectReader& unit) {
   struct Name {
     std::string_view name;
-    const char* fit;
+    Fit fit;
   };
   constexpr Name kNames[] = {
-      {"just resize", "stretch"},           {"resizemode.resize", "stretch"},
-      {"crop and resize", "crop"},          {"resizemode.inner_fit", "crop"},
-      {"scale to fit (inner fit)", "crop"}, {"inner fit (scale to fit)", "crop"},
-      {"resize and fill", "fill"},          {"resizemode.outer_fit", "fill"},
-      {"envelope (outer fit)", "fill"},     {"outer fit (shrink to fit)", "fill"}};
+      {"just resize", Fit::stretch},           {"resizemode.resize", Fit::stretch},
+      {"crop and resize", Fit::crop},          {"resizemode.inner_fit", Fit::crop},
+      {"scale to fit (inner fit)", Fit::crop}, {"inner fit (scale to fit)", Fit::crop},
+      {"resize and fill", Fit::fill},          {"resizemode.outer_fit", Fit::fill},
+      {"envelope (outer fit)", Fit::fill},     {"outer fit (shrink to fit)", Fit::fill}};
   const json* value = unit.find("resize_mode");
-  if (value == nullptr) return "crop";
+  if (value == nullptr) return Fit::crop;
   if (!value->is_string()) {
-    constexpr std::array<const char*, 3> kFits = {"stretch", "crop", "fill"};
     return kFits[static_cast<size_t>(unit.integer("resize_mode", {0, 2}).value_or(0))];
   }
   const auto found = std::ranges::find(kNames, lower(value->get<std::string>()), &Name::name);
   if (found != std::end(kNames)) return found->fit;
   constexpr const char* kAll = "Just Resize, Crop and Resize, Resize and Fill";
   unit.note("resize_mode", cat("one_of(", kAll, ")"), cat("must be one of ", kAll), value);
-  return {};
+  return Fit::crop;
 }
 
 // Like AUTOMATIC1111's own scripts: the first argument says whether the script is on.
@@ -406,13 +274,13 @@ void read_scripts(ObjectReader& reader, std::vector<FieldError>& errors, ImageBo
     ObjectReader fields(own, kPrefix, errors);
     const auto read_unit = [&](ObjectReader& unit) {
       if (!unit.boolean("enabled").value_or(true)) return;
-      refuse_others(unit, kAbsentOfControls);
+      refuse_absent(unit, absent_of_controls());
       const bool has_init = !out.init_image.empty();
       SentControl sent = has_init ? control(unit) : control_with_image(unit);
-      sent.fit = unit_fit(unit);
+      sent.use.fit = unit_fit(unit);
       if (sent.image.empty() && has_init) {
         sent.image = out.init_image;
-        sent.fit = out.fit;
+        sent.use.fit = out.settings.fit;
       }
       out.controls.push_back(std::move(sent));
     };
@@ -422,18 +290,22 @@ void read_scripts(ObjectReader& reader, std::vector<FieldError>& errors, ImageBo
 
 // In A1111, DDIM samplers read another option than all others.
 void read_eta(ObjectReader& reader, ImageBody& out) {
-  const auto ancestral = reader.number("eta_ancestral", kUnit);
-  const auto ddim = reader.number("eta_ddim", kUnit);
-  const bool is_ddim = lower(out.sampler).find("ddim") != std::string::npos;
-  if (!out.eta) out.eta = is_ddim ? ddim : ancestral;
+  const auto ancestral = reader.number("eta_ancestral", number_range(&Settings::eta));
+  const auto ddim = reader.number("eta_ddim", number_range(&Settings::eta));
+  const bool is_ddim = lower(out.settings.sampler).find("ddim") != std::string::npos;
+  if (!out.settings.eta) out.settings.eta = is_ddim ? ddim : ancestral;
 }
 
 void read_file_options(ObjectReader& reader, ImageBody& out) {
   const std::string format = choice(reader, "samples_format", {"png", "jpg", "jpeg", "webp"});
-  if (!format.empty()) out.output_format = format == "jpg" ? "jpeg" : format;
+  using enum io::ImageFormat;
+  if (!format.empty()) {
+    out.set(&io::Encoding::format, format == "png" ? png : format == "webp" ? webp : jpeg);
+  }
   constexpr int32_t kCustomary = 80;
-  const auto quality = reader.integer("jpeg_quality", kQuality);  // of webp too
-  if (quality || !out.output_compression) out.output_compression = quality.value_or(kCustomary);
+  const engine::ImageField& quality = engine::image_field(&io::Encoding::quality);
+  read_field(reader, quality, out, "jpeg_quality");  // of webp too
+  out.set_default(&io::Encoding::quality, kCustomary);
 }
 
 // AUTOMATIC1111 skips the rest of a line after "#", and a line that begins with it.
@@ -461,29 +333,45 @@ void read_overrides(ObjectReader& body, std::vector<FieldError>& errors, ImageBo
   json options = there ? *sent : json::object();
   read_options_laxly(options);
   ObjectReader reader(options, "override_settings.", errors);
-  const auto skip = clip_skip(reader, "CLIP_stop_at_last_layers");
-  if (skip) out.clip_skip = skip;
+  Settings& settings = out.settings;
+  const engine::ImageField& clip_skip = engine::image_field(&Settings::clip_skip);
+  read_field(reader, clip_skip, out, "CLIP_stop_at_last_layers");
   read_noise(reader, out);
   read_eta(reader, out);
   read_file_options(reader, out);
   out.checkpoint = reader.text("sd_model_checkpoint").value_or("");
-  if (out.schedule.empty()) out.schedule = reader.text("k_sched_type").value_or("");
+  if (settings.schedule.empty()) settings.schedule = reader.text("k_sched_type").value_or("");
   const std::string source = choice(reader, "randn_source", {"GPU", "CPU", "NV"});
-  if (out.noise_source.empty() && !source.empty()) {
-    out.noise_source = source == "CPU" ? "torch" : "philox";
+  if (!source.empty()) {
+    out.set_default(&Settings::noise_source,
+                    source == "CPU" ? NoiseSource::torch : NoiseSource::philox);
   }
   const std::string emphasis =
       choice(reader, "emphasis", {"Original", "No norm", "Ignore", "None"});
-  if (emphasis != "None") out.emphasis = emphasis;
+  if (emphasis == "No norm") settings.emphasis = engine::Emphasis::no_norm;
+  if (emphasis == "Ignore") settings.emphasis = engine::Emphasis::ignore;
   const bool plain = emphasis == "None" || !reader.boolean("enable_emphasis").value_or(true);
-  if (out.prompt_rule.empty() && plain) out.prompt_rule = "none";
+  if (plain) out.set_default(&Settings::prompt_rule, engine::PromptRule::none);
   const bool all = reader.boolean("img2img_fix_steps").value_or(false);
-  if (out.strength_rule.empty() && all) out.strength_rule = "all";
+  if (all) out.set_default(&Settings::strength_rule, engine::StrengthRule::all);
   if (flag(reader, "enable_prompt_comments").value_or(true)) {
-    out.prompt = without_comments(out.prompt);
-    out.negative_prompt = without_comments(out.negative_prompt);
+    settings.prompt = without_comments(settings.prompt);
+    settings.negative_prompt = without_comments(settings.negative_prompt);
   }
-  refuse_others(reader, kAbsentOptions);
+  refuse_absent(reader, absent_options());
+}
+
+// n_iter times batch_size.
+void read_count(ObjectReader& reader, ImageBody& out) {
+  const auto range = integer_range(&Settings::count);
+  const int32_t rounds = reader.integer("n_iter", range).value_or(1);
+  const int32_t batch = reader.integer("batch_size", range).value_or(1);
+  if (rounds * batch > range.high) {
+    reader.note("n_iter", cat("n_iter * batch_size <= ", range.high),
+                cat("times batch_size must be at most ", range.high), reader.find("n_iter"));
+  }
+  out.set(&Settings::count, rounds * batch);
+  out.set(&Settings::batch, batch);
 }
 
 }  // namespace
@@ -493,8 +381,8 @@ std::string parse_sdapi_options(std::string_view text) {
   read_options_laxly(body);
   std::vector<FieldError> errors;
   ObjectReader reader(body, errors);
-  refuse_others(reader, kAbsentOptions);
-  refuse_others(reader, kFixedOptions);
+  refuse_absent(reader, absent_options());
+  refuse_absent(reader, fixed_options());
   std::string checkpoint = reader.text("sd_model_checkpoint").value_or("");
   finish(errors);
   return checkpoint;
@@ -539,7 +427,7 @@ UpscaleOrder parse_sdapi_upscale(std::string_view text, bool batch) {
   } else {
     out.images.push_back(image(reader, "image", true).data);
   }
-  refuse_others(reader, kAbsentOfEnlarging);
+  refuse_absent(reader, absent_of_enlarging());
   out.upscaler = reader.text("upscaler_1").value_or("");
   if (out.upscaler.empty()) out.upscaler = "None";
   out.to_size = reader.integer("resize_mode", {0, 1}).value_or(0) == 1;
@@ -561,29 +449,23 @@ ImageBody parse_sdapi(std::string_view text, bool img2img) {
   ObjectReader reader(body, errors);
   ImageBody out;
   read_common(reader, errors, out);
-  out.width = side(reader, "width");
-  out.height = side(reader, "height");
-  const int32_t rounds = reader.integer("n_iter", kCount).value_or(1);
-  const int32_t batch = reader.integer("batch_size", kCount).value_or(1);
-  if (rounds * batch > kCount.high) {
-    reader.note("n_iter", cat("n_iter * batch_size <= ", kCount.high),
-                cat("times batch_size must be at most ", kCount.high), reader.find("n_iter"));
-  }
-  out.count = rounds * batch;
-  out.batch = batch;
+  read_count(reader, out);
   out.send_images = flag(reader, "send_images").value_or(true);
-  out.distilled_guidance = reader.number("distilled_cfg_scale", kGuidance);
+  const auto guidance = number_range(&Settings::guidance_scale);
+  out.distilled_guidance = reader.number("distilled_cfg_scale", guidance);
   out.task = task(reader, "force_task_id");
-  refuse_others(reader, kAbsent);
+  refuse_absent(reader, absent_fields());
   if (img2img) read_init_images(reader, out);
   read_scripts(reader, errors, out);
   read_overrides(reader, errors, out);
-  if (out.noise_source.empty()) out.noise_source = "philox";
-  if (out.strength_rule.empty()) out.strength_rule = "a1111";
+  out.set_default(&Settings::noise_source, NoiseSource::philox);
+  out.set_default(&Settings::strength_rule, engine::StrengthRule::a1111);
   if (img2img) {
-    if (!out.strength) out.strength = 0.75f;
+    out.set_default(&Settings::strength, kStrength);
   } else {
-    read_hires_fields(reader, std::exchange(out.strength, std::nullopt), out);
+    const bool given = out.given.has(&Settings::strength);
+    read_hires_fields(reader, given ? out.settings.strength : kStrength, out);
+    out.settings.strength = Settings().strength;  // the field is the second pass's
   }
   finish(errors);
   if (img2img) body["init_images"] = body["mask"] = nullptr;

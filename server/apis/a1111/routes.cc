@@ -34,11 +34,11 @@ void check_served(const ImageService& service, const char* field, std::string_vi
 // Forge's cfg_scale is the guidance beside a negative prompt, distilled_cfg_scale the model's own.
 void set_distilled_guidance(const ImageService& service, ImageBody& body) {
   if (!body.distilled_guidance || service.model().architecture != "flux") return;
-  if (body.guidance_scale.value_or(1) > 1) {
+  if (body.settings.guidance_scale.value_or(1) > 1) {
     fail(Code::unsupported, "cfg_scale",
          "must be 1 beside distilled_cfg_scale: ", "the model has no negative prompt");
   }
-  body.guidance_scale = body.distilled_guidance;
+  body.settings.guidance_scale = body.distilled_guidance;
 }
 
 Response start(ImageService& service, ImageBody body) {

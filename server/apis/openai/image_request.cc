@@ -11,6 +11,7 @@ namespace rbee::server {
 namespace {
 
 using nlohmann::json;
+using Settings = engine::ImageRequest;
 
 // "1024x768", or "auto" for the model's own.
 void read_size(ObjectReader& reader, ImageBody& out) {
@@ -21,28 +22,32 @@ void read_size(ObjectReader& reader, ImageBody& out) {
   const auto first = std::from_chars(size->data(), end, width);
   const bool split = first.ec == std::errc() && first.ptr != end && *first.ptr == 'x';
   const auto second = split ? std::from_chars(first.ptr + 1, end, height) : first;
-  const auto fits = [](int32_t v) { return v >= kSide.low && v <= kSide.high && v % 8 == 0; };
+  const engine::ImageField& field = engine::image_field(&Settings::width);
+  const auto fits = [&](int32_t v) {
+    return v >= field.low && v <= field.high && v % field.multiple == 0;
+  };
   if (!split || second.ec != std::errc() || second.ptr != end || !fits(width) || !fits(height)) {
-    reader.note("size", cat("<width>x<height>, range(", kSide.low, "..=", kSide.high, ")"),
-                cat("must be auto or <width>x<height>, multiples of 8 from ", kSide.low, " to ",
-                    kSide.high),
+    reader.note("size", cat("<width>x<height>, range(", field.low, "..=", field.high, ")"),
+                cat("must be auto or <width>x<height>, multiples of ", field.multiple, " from ",
+                    field.low, " to ", field.high),
                 reader.find("size"));
     return;
   }
-  out.width = width;
-  out.height = height;
+  out.set(&Settings::width, width);
+  out.set(&Settings::height, height);
 }
 
 // What OpenAI's image API has on top.
 void read_openai(ObjectReader& reader, ImageBody& out) {
-  out.width = side(reader, "width");  // of other servers' forms of it
-  out.height = side(reader, "height");
   read_size(reader, out);
-  out.count = reader.integer("n", kCount);
+  for (const engine::ImageField& field : engine::image_fields()) {
+    if (!field.openai.empty()) read_field(reader, field, out, field.openai.data());
+  }
   out.stream = reader.boolean("stream").value_or(false);
   out.partials = reader.integer("partial_images", kPartials);
   out.as_url = choice(reader, "response_format", {"b64_json", "url"}) == "url";
-  if (!out.output_compression) out.output_compression = kQuality.high;
+  constexpr int32_t kBest = 100;
+  out.set_default(&io::Encoding::quality, kBest);
   choice(reader, "background", {"auto", "opaque"});
   for (const char* name : {"frame_count", "frame_duration_ms", "svg", "markup"}) {
     const json* value = reader.find(name);
@@ -52,13 +57,21 @@ void read_openai(ObjectReader& reader, ImageBody& out) {
   }
 }
 
+// Whether a field's value is always a text. tiling may also be a boolean.
+bool is_text(std::string_view name) {
+  constexpr std::array<std::string_view, 3> kTexts = {"size", "response_format", "background"};
+  return std::ranges::count(kTexts, name) > 0 ||
+         std::ranges::any_of(engine::image_fields(), [&](const engine::ImageField& field) {
+           const bool text = std::holds_alternative<std::string Settings::*>(field.member) ||
+                             (!field.choices.empty() &&
+                              field.member != engine::ImageField::Member(&Settings::tiling));
+           return text && (name == field.name || std::ranges::count(field.aliases, name) > 0);
+         });
+}
+
 // A multipart field as the JSON value that it means.
 json field_value(const std::string& name, const std::string& text) {
-  constexpr std::array<std::string_view, 15> kTexts = {
-      "prompt",       "negative_prompt", "size",          "response_format", "output_format",
-      "sampler",      "sampler_name",    "schedule",      "scheduler",       "prompt_rule",
-      "noise_source", "mask_fill",       "strength_rule", "background",      "upscaler"};
-  if (std::find(kTexts.begin(), kTexts.end(), name) != kTexts.end()) return text;
+  if (is_text(name)) return text;
   // A longer text would make a tree of many times its size, and the parser ends at a null byte.
   constexpr size_t kMostOfNumber = 64;
   if (text.size() > kMostOfNumber || text.find('\0') != std::string::npos) return text;
@@ -112,8 +125,8 @@ ImageBody read_edit(ObjectReader& reader, std::vector<FieldError>& errors) {
 // With the pictures set. Throws what is wrong.
 void finish_edit(ImageBody& out, OpenAiEdit kind, std::vector<FieldError>& errors) {
   out.mask_of_init = kind == OpenAiEdit::edit;
-  if (!out.strength && !out.mask_image.empty()) out.strength = 1.0f;
-  if (!out.strength && kind == OpenAiEdit::variation) out.strength = kVariationStrength;
+  if (!out.mask_image.empty()) out.set_default(&Settings::strength, 1.0f);
+  if (kind == OpenAiEdit::variation) out.set_default(&Settings::strength, kVariationStrength);
   finish(errors);
 }
 

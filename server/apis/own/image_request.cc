@@ -46,10 +46,9 @@ ImageJobBody parse_image_job(std::string_view text) {
   ImageJobBody out;
   out.operation = operation_of(reader).value_or(ImageOperation::generation);
   read_common(reader, errors, out.image);
-  out.image.count = reader.integer(present(reader, {"count", "num_images"}), kCount);
-  out.image.batch = reader.integer("batch", {0, kCount.high});
-  out.image.width = side(reader, "width");
-  out.image.height = side(reader, "height");
+  for (const engine::ImageField& field : engine::image_fields()) {
+    if (!field.everywhere) read_field(reader, field, out.image);
+  }
   if (out.operation == ImageOperation::generation) {
     read_hires(reader, errors, out.image);
   } else {
@@ -61,7 +60,7 @@ ImageJobBody parse_image_job(std::string_view text) {
   }
   if (out.operation == ImageOperation::inpaint) {
     out.image.mask_image = image(reader, present(reader, {"mask_image", "mask"}), true);
-    if (!out.image.strength) out.image.strength = 1.0f;
+    out.image.set_default(&engine::ImageRequest::strength, 1.0f);
   }
   refuse_others(reader, out.operation);
   finish(errors);

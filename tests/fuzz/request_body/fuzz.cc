@@ -91,31 +91,13 @@ void embeddings(std::string_view body) {
   require(!server::parse_score(body).second.empty(), "no pair");
 }
 
-// The numbers in a body for pictures, as the engine would get them.
+// What a body for pictures asks for, as the engine would get it.
 void validate_image(const server::ImageBody& body) {
-  engine::ImageRequest checked;
-  checked.clip_skip = body.clip_skip.value_or(0);
-  checked.width = body.width.value_or(0);
-  checked.height = body.height.value_or(0);
-  checked.steps = body.steps.value_or(0);
-  checked.guidance_scale = body.guidance_scale;
-  checked.guidance_rescale = body.guidance_rescale.value_or(0);
-  checked.eta = body.eta;
-  checked.count = body.count.value_or(1);
-  checked.batch = body.batch.value_or(0);
-  checked.strength = body.strength.value_or(0);
-  checked.preview_interval = body.preview_interval.value_or(0);
-  for (const server::SentLora& lora : body.loras) {
-    if (!lora.path.empty()) checked.loras.push_back({lora.path, lora.strength, lora.text_strength});
-  }
-  checked.mask_blur = body.mask_blur.value_or(0);
-  checked.mask_padding = body.mask_padding.value_or(0);
+  engine::ImageRequest checked = body.settings;
+  std::erase_if(checked.loras, [](const engine::LoraUse& lora) { return lora.path.empty(); });
   for (const server::SentControl& control : body.controls) {
-    checked.controls.push_back({.name = control.model,
-                                .image = "x",
-                                .scale = control.scale.value_or(1),
-                                .start = control.start.value_or(0),
-                                .finish = control.finish.value_or(1)});
+    checked.controls.push_back(control.use);
+    checked.controls.back().image = "x";
   }
   engine::validate(checked);
 }

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "rbee/core/cat.h"
-#include "rbee/engine/api/image.h"
 #include "server/apis/a1111/request.h"
 #include "server/apis/anthropic/request.h"
 #include "server/apis/chat_routes.h"
@@ -300,44 +299,6 @@ TEST(ApiDocument, OfEmbeddingsHoldsTheFieldsThatAreRead) {
   for (const Body& body : all) {
     EXPECT_THAT(documented(document, body.path), ::testing::ContainerEq(read_by(body)))
         << body.path;
-  }
-}
-
-// Those that neither the model nor the route changes.
-TEST(ApiDocument, OfPicturesHasTheEnginesDefaults) {
-  const engine::ImageRequest request;
-  const engine::ControlUse control;
-  EXPECT_EQ(request.prompt_rule, engine::PromptRule::a1111);
-  EXPECT_EQ(request.noise_source, engine::NoiseSource::torch);
-  EXPECT_EQ(request.mask_fill, engine::MaskFill::original);
-  EXPECT_EQ(request.strength_rule, engine::StrengthRule::part);
-  EXPECT_EQ(request.tiling, engine::Tiling::none);
-  const json picture = {{"clip_skip", request.clip_skip},
-                        {"guidance_rescale", request.guidance_rescale},
-                        {"subseed_strength", request.variation.strength},
-                        {"eta_noise_seed_delta", request.seed_delta},
-                        {"s_churn", request.added_noise.churn},
-                        {"s_tmin", request.added_noise.tmin},
-                        {"s_tmax", request.added_noise.tmax},
-                        {"s_noise", request.added_noise.noise},
-                        {"mask_invert", request.mask_invert},
-                        {"mask_blur", request.mask_blur},
-                        {"mask_only", request.mask_only},
-                        {"mask_padding", request.mask_padding},
-                        {"tiled_vae", request.tiled_vae},
-                        {"prompt_rule", "a1111"},
-                        {"noise_source", "torch"},
-                        {"mask_fill", "original"},
-                        {"strength_rule", "part"},
-                        {"tiling", "none"}};
-  const json controls = {
-      {"scale", control.scale}, {"start", control.start}, {"end", control.finish}};
-  const json document = json::parse(image_api_files().front().text);
-  for (const auto& [name, values] : {std::pair{"Picture", picture}, {"Control", controls}}) {
-    const json& properties = document.at("components").at("schemas").at(name).at("properties");
-    for (const auto& [field, schema] : properties.items()) {
-      EXPECT_EQ(schema.value("default", json()), values.value(field, json())) << field;
-    }
   }
 }
 
