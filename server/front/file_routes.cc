@@ -1,6 +1,5 @@
 #include "server/front/file_routes.h"
 
-#include <algorithm>
 #include <chrono>
 #include <future>
 #include <utility>
@@ -173,13 +172,8 @@ void FileRoutes::add_to(Router& router) {
                 .body = body,
                 .errors = ErrorForm::ollama});
   };
-  const auto is_ours = [&](const OllamaRefusal& one) {
-    constexpr std::string_view kOurs[] = {"/api/pull", "/api/delete", "/api/create", "/api/copy",
-                                          "/api/blobs/{digest}"};
-    return files_ != nullptr && std::ranges::count(kOurs, one.path) > 0;
-  };
   for (const OllamaRefusal& refusal : kOllamaRefusals) {
-    if (is_ours(refusal)) continue;
+    if (files_ && refusal.of_store) continue;
     add(refusal.method, refusal.path, files_ ? refuse : refuse_ollama, Body::none);
   }
   if (files_ == nullptr) return;

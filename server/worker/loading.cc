@@ -53,11 +53,6 @@ Response page(const LoadingState& state) {
   return with_retry(std::move(response), state);
 }
 
-// The routes of the worker's kind, which know better, come with its service.
-ErrorForm form_of(std::string_view path) {
-  return path.starts_with("/api/") ? ErrorForm::ollama : ErrorForm::by_version;
-}
-
 }  // namespace
 
 void LoadingState::set(const LoadProgress& progress) {
@@ -75,14 +70,15 @@ std::optional<LoadProgress> LoadingState::progress() const {
   return progress_;
 }
 
-Router loading_routes(WorkerInfo info, const LoadingState& state) {
+Router loading_routes(WorkerInfo info, const LoadingState& state,
+                      ErrorForm (*error_form)(std::string_view path)) {
   Router router;
   const auto open = [&](const char* method, const char* path, Handler handler) {
     router.add({.method = method,
                 .pattern = path,
                 .handler = std::move(handler),
                 .access = Access::anyone,
-                .errors = form_of(path),
+                .errors = ErrorForm::by_version,
                 .judge = [](const Request&) { return HeadVerdict{.max_body_bytes = kBodyBytes}; }});
   };
   const auto refuse = [&state](const Request& request) { return refused(request, state); };
@@ -115,7 +111,7 @@ Router loading_routes(WorkerInfo info, const LoadingState& state) {
   router.set_fallback(
       {.handler = refuse,
        .judge = [refuse](const Request& head) { return HeadVerdict{.refusal = refuse(head)}; },
-       .error_form = form_of});
+       .error_form = error_form});
   return router;
 }
 

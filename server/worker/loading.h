@@ -28,8 +28,9 @@ class LoadingState {
 };
 
 // Routes that say how far it is, with 503. All other paths get 503 MODEL_LOADING before their
-// bodies are read. info: of the worker, with the status "starting". The state must outlive the
-// router.
-Router loading_routes(WorkerInfo info, const LoadingState& state);
+// bodies are read, in the form that error_form has for them. info: of the worker, with the status
+// "starting". The state must outlive the router.
+Router loading_routes(WorkerInfo info, const LoadingState& state,
+                      ErrorForm (*error_form)(std::string_view path));
 
 }  // namespace rbee::server

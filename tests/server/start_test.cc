@@ -172,6 +172,9 @@ TEST(Start, RefusesRequestsUntilTheModelIsLoaded) {
   EXPECT_EQ(json::parse(anthropic.body).at("error").at("type"), "overloaded_error");
   const RawResponse ollama = ask(port, request("POST", "/api/chat", "{}", key));
   EXPECT_EQ(ollama.body, R"({"error":"The model is loading"})");
+  // As of the routes beside it that the worker will have.
+  const RawResponse unknown = ask(port, request("GET", "/api/none", {}, key));
+  EXPECT_EQ(unknown.body, ollama.body);
   // No body is waited for, however large.
   RawClient large(port);
   large.send(cat("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n", key,

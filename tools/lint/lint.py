@@ -47,6 +47,8 @@ SERVERS = ("server/",)
 COMPARED_PATH = re.compile(r'[=!]= *"/\w|"/\w[^"]*" *[=!]=|(starts|ends)_with\("/\w')
 # nlohmann's parser with a callback looks at all members again after each (rbee/core/json_shape.h).
 CALLED_BACK = re.compile(r"\bparse_event_t\b")
+# A list of texts that begins with a path; a list of routes has methods or handlers too.
+LISTED_PATHS = re.compile(r'\b(?:string_view|string|char\s*\*)(?:\s*,\s*\d+)?[\s>]*\w+(?:\[\w*\])?\s*=?\s*\{\s*"/\w[^"]*"\s*[,}]')
 TODO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!\(#\d+\))")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 CODE = (".h", ".cc", ".cu", ".mm", ".metal")
@@ -137,6 +139,10 @@ def check_file(root, path, exceptions):
     if ("function", path) not in exceptions and not path.startswith("tests/"):
         for start, length in long_functions(lines):
             yield start, f"a function of {length} lines, the limit is {MAX_FUNCTION_LINES}"
+    if path.startswith(SERVERS) and ("path", path) not in exceptions:
+        text = "\n".join(lines)
+        for match in LISTED_PATHS.finditer(text):
+            yield text.count("\n", 0, match.start()) + 1, "lists paths: a member of their Route (server/http/router.h) should say it"
     for number, line in enumerate(lines, 1):
         if not line.isascii() and ("ascii", path) not in exceptions:
             yield number, "not ASCII"

@@ -30,6 +30,10 @@ CASES = [
     *(("backends/gpu/ops/a.cc", f"auto x = {name};\n", "GPU vendor") for name in ["CUstream()", "hipblasLtCreate"]),
     *(("backends/gpu/kernels/a.cu", f"bool x = {test};\n", "lane count") for test in [
         "warpSize > y", "kWave == 64", "y != 32", "32 == y"]),
+    *(("server/front/a.cc", f"{listed};\n", "lists paths") for listed in [
+        'constexpr std::string_view kOurs[] = {"/api/pull", "/api/copy"}',
+        'constexpr std::array<std::string_view, 2> kOurs = {\n    "/api/pull", "/api/copy"}',
+        'const std::vector<std::string> ours{"/api/pull"}', 'const char* kOurs[] = {"/api/pull"}']),
     *(("server/front/a.cc", f"bool x = {test};\n", "compares a path") for test in [
         'path == "/api/chat"', '"/v1/jobs" != path', 'path.starts_with("/api/")']),
     ("rbee/core/a.cc", "void f(int depth, json::parse_event_t event);\n", "in quadratic time"),
@@ -97,6 +101,7 @@ CLEAN = [
     *((path, f"#pragma once\nnamespace {space} {{\nstruct Twice {{\n}};\n}}  // namespace {space}\n") for path, space in [
         ("rbee/text/a.h", "rbee::text::jinja"), ("rbee/core/a.h", "rbee::f64"), ("rbee/text/a.cc", "rbee::text")]),
     ("rbee/io/a.cc", 'void f() { log.printf(x); std::snprintf(a, 1, "x"); Checkpoint::open(path); fmt::printf(x); }\n'),
+    ("server/front/a.cc", 'constexpr Row kRows[] = {{"GET", "/api/tags"}, {"/sdapi/v1/scripts", "[]"}};\nfor (const char* path : {"/a", "/b"}) open(path);\n'),
     ("server/front/a.cc", 'auto x = y == "/" ? "/api/chat" : cat(z, "/stream");  // path == "/a"\n'),
     ("rbee/models/a.cc", "int current = cut + cube; // CUstream\n"),
     ("backends/gpu/kernels/a.cu", "bool x = y == 640 || z >> 32 != 1 || w % 32 == 0 || w <= 64;\n"),

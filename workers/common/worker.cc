@@ -182,10 +182,11 @@ bool watch(const Program& program, const CommonFlags& flags, server::Server& ser
 
 // Answers while the model loads.
 std::unique_ptr<server::Server> loading_server(server::ServerOptions options,
-                                               const server::ApiKeys& keys, HiveReports& reports) {
+                                               const server::ApiKeys& keys, HiveReports& reports,
+                                               PathErrorForm error_form) {
   options.max_body_bytes = kUnreadBodyBytes;
   auto out = std::make_unique<server::Server>(
-      options, server::loading_routes(reports.info(), reports.loading()), keys);
+      options, server::loading_routes(reports.info(), reports.loading(), error_form), keys);
   reports.listens(out->port());
   log(LogLevel::info, "listening", {{"host", options.host}, {"port", cat(out->port())}});
   return out;
@@ -193,12 +194,12 @@ std::unique_ptr<server::Server> loading_server(server::ServerOptions options,
 
 // Returns the exit status.
 int serve(const Program& program, const CommonFlags& flags, HiveReports& reports,
-          const Load& load) {
+          PathErrorForm error_form, const Load& load) {
   const std::shared_ptr<server::Tracer> tracer =
       make_tracer(flags, {.service = program.name, .instance = flags.worker_id});
   const server::ApiKeys keys = read_keys(flags);
   server::ServerOptions options = server_options(cat(program.name, "/", RBEE_VERSION), flags, keys);
-  const std::unique_ptr<server::Server> before = loading_server(options, keys, reports);
+  const std::unique_ptr<server::Server> before = loading_server(options, keys, reports, error_form);
   const std::unique_ptr<Served> served = load(reports.loading());
   const Leaving leaving{reports};
   server::WorkerService& service = served->service();
@@ -252,7 +253,7 @@ void start_log() {
 }
 
 int run_worker(const Program& program, const CommonFlags& flags, const std::string& model,
-               const Load& load) {
+               PathErrorForm error_form, const Load& load) {
   start_log();
   catch_stop_signals(flags.api_keys.empty() && flags.tls_cert.empty() ? Hangup::ends
                                                                       : Hangup::reloads);
@@ -269,7 +270,7 @@ int run_worker(const Program& program, const CommonFlags& flags, const std::stri
   }
   HiveReports reports(program, flags, model);
   try {
-    return serve(program, flags, reports, load);
+    return serve(program, flags, reports, error_form, load);
   } catch (const std::exception& error) {
     log(LogLevel::error, "the worker cannot run", {{"error", error.what()}});
     std::cerr << program.name << ": " << printable_text(error.what()) << '\n';

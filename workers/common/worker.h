@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rbee/core/device_id.h"
@@ -60,12 +61,15 @@ inline constexpr int kLost = 3;
 // As the environment and standard output say.
 void start_log();
 
+// The form of an error for a path while the model loads (server/apis/error_forms.h).
+using PathErrorForm = server::ErrorForm (*)(std::string_view path);
+
 // Loads the model, and tells how far it is.
 using Load = std::function<std::unique_ptr<Served>(server::LoadingState&)>;
 
 // main() after the command line. model: as given, for the log. Exit status: 0 after a signal or
 // POST /v1/shutdown; 1 if the worker cannot start; kLost.
 int run_worker(const Program& program, const CommonFlags& flags, const std::string& model,
-               const Load& load);
+               PathErrorForm error_form, const Load& load);
 
 }  // namespace rbee::workers

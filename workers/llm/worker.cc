@@ -6,6 +6,7 @@
 #include "rbee/core/written_at.h"
 #include "server/apis/chat_routes.h"
 #include "server/apis/embeddings/routes.h"
+#include "server/apis/error_forms.h"
 #include "server/llm/service.h"
 #include "workers/common/crash_handler.h"
 #include "workers/common/group_flags.h"
@@ -119,7 +120,8 @@ int run_llm_worker(const Program& program, const LoadEngine& load, int argc,
     }
   }
   return run_worker(
-      program, flags, flags.model, [&](server::LoadingState& loading) -> std::unique_ptr<Served> {
+      program, flags, flags.model, server::text_error_form,
+      [&](server::LoadingState& loading) -> std::unique_ptr<Served> {
         if (flags.kv_events.publishes()) require_zmq();  // before the weights are read
         Flags local = flags;
         LoadedEngine loaded = load(local, loading);

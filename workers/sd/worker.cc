@@ -1,5 +1,6 @@
 #include "workers/sd/worker.h"
 
+#include "server/apis/error_forms.h"
 #include "server/apis/image_routes.h"
 #include "server/image/service.h"
 
@@ -31,15 +32,16 @@ int run_sd_worker(const Program& program, const LoadImageEngine& load, int argc,
   const std::variant<SdFlags, int> parsed = parse_sd_flags(argc, argv, program);
   if (const int* status = std::get_if<int>(&parsed)) return *status;
   const SdFlags& flags = std::get<SdFlags>(parsed);
-  return run_worker(
-      program, flags, flags.model, [&](server::LoadingState& loading) -> std::unique_ptr<Served> {
-        return std::make_unique<ServedImages>(load(flags, loading),
-                                              server::ServiceOptions{.worker_id = flags.worker_id,
-                                                                     .model_id = flags.model_ref,
-                                                                     .implementation = program.name,
-                                                                     .version = RBEE_VERSION,
-                                                                     .jobs = {}});
-      });
+  return run_worker(program, flags, flags.model, server::image_error_form,
+                    [&](server::LoadingState& loading) -> std::unique_ptr<Served> {
+                      return std::make_unique<ServedImages>(
+                          load(flags, loading),
+                          server::ServiceOptions{.worker_id = flags.worker_id,
+                                                 .model_id = flags.model_ref,
+                                                 .implementation = program.name,
+                                                 .version = RBEE_VERSION,
+                                                 .jobs = {}});
+                    });
 }
 
 }  // namespace rbee::workers

@@ -1,6 +1,6 @@
 #pragma once
 // Ollama's routes for files of models, which a worker refuses: it serves the model that it was
-// started with.
+// started with. `rbee serve` has some of them.
 
 #include <array>
 #include <string_view>
@@ -12,10 +12,11 @@ namespace rbee::server {
 struct OllamaRefusal {
   std::string_view method;
   std::string_view path;
+  bool of_store = true;  // a server that has a store of models' files serves it
 };
 inline constexpr OllamaRefusal kOllamaRefusals[] = {
-    {"POST", "/api/pull"},           {"POST", "/api/push"},     {"POST", "/api/create"},
-    {"POST", "/api/copy"},           {"DELETE", "/api/delete"}, {"GET", "/api/blobs/{digest}"},
+    {"POST", "/api/pull"},           {"POST", "/api/push", false}, {"POST", "/api/create"},
+    {"POST", "/api/copy"},           {"DELETE", "/api/delete"},    {"GET", "/api/blobs/{digest}"},
     {"POST", "/api/blobs/{digest}"},
 };
 
