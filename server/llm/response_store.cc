@@ -121,11 +121,10 @@ ResponseStore::Changed ResponseStore::change_conversation(
               .conversation = std::make_shared<const Conversation>(std::move(changed))};
   if (entry.bytes() > options_.bytes) return Changed::too_large;
   drop(clients_.find(client), id);
-  (void)add_locked(client, std::move(entry));
-  return Changed::done;
+  return add_locked(client, std::move(entry)) ? Changed::done : Changed::too_large;
 }
 
-// False: it is larger than all the room.
+// False: it is larger than all the room, or than what the client may have beside others.
 bool ResponseStore::add_locked(const std::string& client, Entry entry) {
   if (entry.bytes() > options_.bytes) return false;
   if (now() - swept_ > kSweepEvery) drop_old();
@@ -146,7 +145,8 @@ bool ResponseStore::add_locked(const std::string& client, Entry entry) {
     });
     drop(largest, std::string(largest->second.order.front().id()));
   }
-  return true;
+  const auto owner = clients_.find(client);
+  return owner != clients_.end() && owner->second.entries.contains(id);
 }
 
 void ResponseStore::drop_old() {

@@ -98,8 +98,8 @@ class ResponseStore {
   std::shared_ptr<const Conversation> find_conversation(const std::string& client,
                                                         const std::string& id);
   enum class Changed : uint8_t { done, not_found, too_large };
-  // Nobody else changes it while `change` runs, which must be quick. One that would become too
-  // large stays as it is.
+  // Nobody else changes it while `change` runs, which must be quick. One that would become larger
+  // than the store stays as it is; one that is too large beside other clients' answers goes.
   Changed change_conversation(const std::string& client, const std::string& id,
                               const std::function<void(Conversation&)>& change);
 

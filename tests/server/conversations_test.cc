@@ -300,6 +300,17 @@ TEST(Conversations, TheyCountInTheStoreAsAnswersDo) {
   EXPECT_EQ(store.bytes(), 0u);
 }
 
+// Whoever holds most makes room, also with what it has just changed, and is told.
+TEST(Conversations, OneThatLeavesNoRoomForOthersIsNotKept) {
+  server::ResponseStore store({.bytes = 100'000});
+  for (const char* id : {"a", "b", "c"}) {
+    EXPECT_TRUE(store.add_conversation("small", conversation(id, 15'000)));
+  }
+  EXPECT_FALSE(store.add_conversation("large", conversation("x", 70'000)));
+  EXPECT_EQ(store.find_conversation("large", "x"), nullptr);
+  for (const char* id : {"a", "b", "c"}) EXPECT_NE(store.find_conversation("small", id), nullptr);
+}
+
 std::chrono::steady_clock::time_point g_now;
 
 TEST(Conversations, ChangesKeepOneYoung) {

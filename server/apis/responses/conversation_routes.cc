@@ -86,15 +86,17 @@ Response show(LlmService& service, const Request& request) {
 Response update(LlmService& service, const Request& request) {
   return guarded(openai_error, [&] {
     const ConversationRequest body = parse_conversation_update(request.body);
-    std::string json;
+    Conversation seen;  // without its turns
     const auto changed = service.responses().change_conversation(
         request.sender(), id_of(request), [&](Conversation& conversation) {
           conversation.metadata = body.metadata;
-          json = conversation_json(conversation);
+          seen = {.id = conversation.id,
+                  .created = conversation.created,
+                  .metadata = conversation.metadata};
         });
     if (changed == ResponseStore::Changed::not_found) return no_conversation(service, request);
     if (changed == ResponseStore::Changed::too_large) return conversation_full("metadata");
-    return json_response(200, std::move(json));
+    return json_response(200, conversation_json(seen));
   });
 }
 
