@@ -24,11 +24,12 @@ ProgressMeter::ProgressMeter(int64_t total, ProgressCallback callback)
 void ProgressMeter::add(int64_t bytes, bool fetched) {
   const std::scoped_lock lock(mutex_);
   const Clock::time_point now = Clock::now();
-  if (samples_.empty()) samples_.emplace_back(now, 0);
+  const bool begun = !samples_.empty();
+  if (!begun) samples_.emplace_back(now, 0);
   progress_.done += bytes;
   if (fetched && bytes > 0) fetched_ += bytes;
   const bool at_end = progress_.done >= progress_.total;
-  if (!at_end && now - reported_ < kReportEvery) return;
+  if (at_end ? begun && bytes == 0 : now - reported_ < kReportEvery) return;
   reported_ = now;
   samples_.emplace_back(now, fetched_);
   while (samples_.size() > 2 && now - samples_.front().first > kWindow) samples_.pop_front();
