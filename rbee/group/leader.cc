@@ -47,8 +47,12 @@ void GroupLeader::welcome() {
     descriptors.push_back(channel_->descriptor());
     descriptors.insert(descriptors.end(), options_.shared.begin(), options_.shared.end());
   }
-  const LinkWelcome welcome{.memory = door_ ? door_->name() : "", .comm_id = options_.comm_id};
-  for (const Rank& other : others_) other.link.send(welcome, descriptors);
+  const std::string machine = this_machine();
+  for (const Rank& other : others_) {
+    const bool here = door_ && other.hello->machine == machine;
+    other.link.send(LinkWelcome{.memory = here ? door_->name() : "", .comm_id = options_.comm_id},
+                    descriptors);
+  }
 }
 
 GroupLeader::~GroupLeader() {
@@ -125,7 +129,7 @@ void GroupLeader::check_hello(const LinkHello& hello) const {
   check_same(hello.rank, "device", own.device, other.device);
   check_same(hello.rank, "model", own.model, other.model);
   check_same(hello.rank, "flags", own.flags, other.flags);
-  if (!options_.meeting || options_.shared.empty()) return;
+  if (!options_.meeting || !options_.one_machine) return;
   const std::string machine = this_machine();
   if (hello.machine == machine) return;
   fail(Code::unsupported, kOp, "rank ", hello.rank, " is on another machine (", hello.machine,

@@ -28,9 +28,10 @@ struct GroupLeaderOptions {
   std::vector<std::string> arguments;      // its own, the first is its name
   std::string model;                       // path that the ranks load
   Identity identity;                       // of the leader
-  // Descriptors of what the ranks share; not empty: all must be of one machine.
+  // Descriptors of what the ranks of the leader's machine share.
   std::vector<int> shared = {};
-  std::string comm_id = {};                  // for the ranks' devices, see LinkWelcome
+  bool one_machine = true;   // all ranks must be of it; false: those of others share nothing
+  std::string comm_id = {};  // for the ranks' devices, see LinkWelcome
   std::optional<MeetingPlace> meeting = {};  // of ranks that others start; program is not run then
   // Called once when a rank is lost, on the thread that notices. Not for a rank that says why it
   // cannot load.
@@ -49,8 +50,8 @@ class GroupLeader {
  public:
   // Starts ranks 1 to ranks - 1, or meets them, and returns when all have said that they are the
   // same. Throws invalid_argument for values out of range and if a rank differs, naming both
-  // values, unsupported if memory is to be shared with another machine, device if one ends or does
-  // not answer in time, io, and as meet_ranks().
+  // values, unsupported for a rank of another machine where that may not be, device if one ends or
+  // does not answer in time, io, and as meet_ranks().
   explicit GroupLeader(GroupLeaderOptions options);
   // Lets the ranks end after their last command, and waits for them.
   ~GroupLeader();

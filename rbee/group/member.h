@@ -43,7 +43,9 @@ class GroupMember {
   // Says what this rank is, and waits until the leader agrees. Throws device, and what the leader
   // says against it.
   void join(const Identity& identity);
-  // A descriptor of GroupLeaderOptions::shared, after join().
+  // Whether this rank is of the leader's machine, after join().
+  bool shares() const { return !shared_.empty(); }
+  // A descriptor of GroupLeaderOptions::shared, after join() where it shares them.
   int shared(size_t index) const { return shared_.at(index).get(); }
   // GroupLeaderOptions::comm_id, after join().
   const std::string& comm_id() const { return comm_id_; }

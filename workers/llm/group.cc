@@ -77,6 +77,7 @@ const BackendInfo& backend_of(const Device& device) {
 // How this rank reaches the others: CPUs by shared memory, devices by their backend's library.
 class Reach {
  public:
+  // memory: null for a device whose rank is on another machine than the leader's.
   explicit Reach(std::shared_ptr<cpu::GroupMemory> memory) : memory_(std::move(memory)) {}
 
   // Waits until all ranks have come, if the device's backend has a way of its own.
@@ -92,7 +93,7 @@ class Reach {
   }
   // The group has ended. Any thread.
   void end(const std::string& why) {
-    memory_->end(why);
+    if (memory_) memory_->end(why);
     const std::scoped_lock lock(mutex_);
     if (std::exchange(ended_, true)) return;
     why_ = why;
@@ -176,6 +177,7 @@ void start_group(const GroupFlags& flags, const std::filesystem::path& path,
       .model = std::filesystem::absolute(path).string(),
       .identity = identity_of(path, terms, flags.tensor_split, *options.device),
       .shared = {shared.get()},
+      .one_machine = cpu,
       .comm_id = comm_id,
       .on_lost = end,
       .times = group_times(flags)};
@@ -217,7 +219,7 @@ void follow_to_the_end(const group::RankPlace& place, const group::Share& share,
                        group::GroupMember& member, const std::filesystem::path& path,
                        group::RankState& state) {
   state.set(group::RankPhase::loading);
-  Reach reach(cpu::GroupMemory::attach(member.shared(0), place.rank));
+  Reach reach(member.shares() ? cpu::GroupMemory::attach(member.shared(0), place.rank) : nullptr);
   reach.join(*options.device, place, member.comm_id());
   const FaultWatch watch(reach.comm(), [&member](const std::string& why) {
     member.failed(Code::device, why);

@@ -208,6 +208,34 @@ TEST_F(Meeting, ADifferenceEndsTheGroup) {
   EXPECT_EQ(statuses(), (std::vector{3, 3}));
 }
 
+// Another network's names are not this one's, so rank 1 counts as another machine's. It has its
+// connection already.
+TEST_F(Meeting, ARankOfAnotherMachineSharesNothing) {
+  for (const bool one_machine : {true, false}) {
+    lost_ = {};
+    processes_.clear();
+    start_rank(1, 3, "elsewhere@1");
+    start_rank(2, 3, "elsewhere@1");
+    GroupLeaderOptions wanted = options(3);
+    wanted.one_machine = one_machine;
+    wanted.times.start = 60s;
+    const std::string error = error_of([&] {
+      GroupLeader leader(wanted);
+      leader.wait_until_loaded();
+      leader.command(bytes("a command"));
+    });
+    const std::vector<int> all = statuses();
+    if (all.front() == 77) GTEST_SKIP() << "no namespaces here";
+    if (one_machine) {
+      EXPECT_THAT(error, HasSubstr("rank 1 is on another machine ("));
+      continue;
+    }
+    EXPECT_EQ(error, "no error");
+    EXPECT_EQ(all, (std::vector{0, 0}));
+    for (const int rank : {1, 2}) EXPECT_EQ(log_of(rank), "a command\nend\n");
+  }
+}
+
 TEST_F(Meeting, NamesWhoIsMissing) {
   start_rank(2, 4);
   GroupLeaderOptions wanted = options(4);

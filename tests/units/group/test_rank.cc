@@ -1,5 +1,6 @@
 // A rank of leader_test.cc: a process that does what its argument says.
 
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -26,6 +27,8 @@ RankPlace own_place() {
   _exit(3);
 }
 
+constexpr int kNoNamespaces = 77;
+
 // Those of one rank, "WHAT@RANK".
 bool does(const std::string& all, const char* what, int rank) {
   return all == cat(what, "@", rank);
@@ -50,6 +53,8 @@ int run(const std::string& behaviour, std::span<char*> arguments) {
   const int rank = place.rank;
   if (does(behaviour, "exit", rank)) return 7;
   if (does(behaviour, "stop", rank)) raise(SIGSTOP);
+  const bool elsewhere = does(behaviour, "elsewhere", rank);
+  if (elsewhere && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return kNoNamespaces;
   GroupMember member(std::move(joining));
   const std::string path = member.model();
   Identity identity{.build = "b", .model = path, .flags = "f", .device = "cpu"};
@@ -62,6 +67,7 @@ int run(const std::string& behaviour, std::span<char*> arguments) {
   }
   if (does(behaviour, "kill", rank)) raise(SIGKILL);
   member.join(identity);
+  if (elsewhere && member.shares()) return 9;
   if (does(behaviour, "fail-load", rank)) {
     member.failed(Code::out_of_memory, "too large");
     return 1;
