@@ -27,6 +27,5 @@ endforeach()
 foreach(kind IN ITEMS EXE SHARED MODULE)
   set(CMAKE_${kind}_LINKER_FLAGS_INIT "-L${libraries} -Wl,-rpath-link,${libraries}")
 endforeach()
-# RBEE_ARM64_CPU: a processor of `qemu-aarch64 -cpu help`, for ctest.
-set(RBEE_ARM64_CPU "max,sve=off" CACHE STRING "The processor that qemu shows to tests")
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L "${root}" -cpu "${RBEE_ARM64_CPU}")
+# QEMU_CPU in the environment names the processor that tests see, of `qemu-aarch64 -cpu help`.
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L "${root}")

@@ -12,6 +12,9 @@
 #include <string>
 
 #include "rbee/core/log.h"
+#ifdef __aarch64__
+#include "backends/cpu/arm/features.h"
+#endif
 
 namespace rbee::cpu {
 namespace {
@@ -31,9 +34,10 @@ Isa lowered_by_environment(IsaSet supported) {
     }
     return used;
   }
-  log(LogLevel::warn,
-      "RBEE_CPU_ISA is not portable, avx2, avxvnni, avx512, avx512bf16 or amx; ignored",
-      {{"value", text}});
+  std::string levels;
+  for (const Isa isa : kIsas) levels.append(levels.empty() ? "" : ", ").append(name(isa));
+  log(LogLevel::warn, "RBEE_CPU_ISA names no level of this architecture; ignored",
+      {{"value", text}, {"levels", levels}});
   return best;
 }
 
@@ -99,6 +103,12 @@ std::string_view name(Isa isa) {
       return "avx512bf16";
     case Isa::amx:
       return "amx";
+    case Isa::neon:
+      return "neon";
+    case Isa::dotprod:
+      return "dotprod";
+    case Isa::i8mm:
+      return "i8mm";
   }
   return "unknown";
 }
@@ -123,6 +133,13 @@ IsaSet supported_isas() {
   isas.add(Isa::avx512bf16);
   if (may_use_tiles()) isas.add(Isa::amx);
 #endif
+#ifdef __aarch64__
+  isas.add(Isa::neon);
+  const ArmFeatures features = arm_features();
+  if (!features.dotprod || !features.fp16) return isas;
+  isas.add(Isa::dotprod);
+  if (features.i8mm && features.bf16) isas.add(Isa::i8mm);
+#endif
   return isas;
 }
 
@@ -145,6 +162,12 @@ const char* missing_isa(Isa isa) {
       return "needs AVX-512 BF16";
     case Isa::amx:
       return "needs AMX with int8 and BF16";
+    case Isa::neon:
+      return "needs NEON";
+    case Isa::dotprod:
+      return "needs NEON with dot products and FP16";
+    case Isa::i8mm:
+      return "needs NEON with I8MM and BF16";
     case Isa::portable:
       break;
   }

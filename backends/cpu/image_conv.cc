@@ -288,6 +288,15 @@ const char* refuse_amx(const ImageConvArgs& args) {
 }
 #endif
 
+#ifdef __aarch64__
+// As with x86's forms of bf16 and of tiles.
+const char* refuse_i8mm(const ImageConvArgs& args) {
+  const bool both_bf16 = args.x.dtype == DType::bf16 && args.weight.dtype == DType::bf16;
+  if (!both_bf16 && !is_quantized(args.weight.dtype)) return "takes bf16 and block types";
+  return refuse(args, linear_i8mm, Isa::i8mm);
+}
+#endif
+
 }  // namespace
 
 const Impl<ImageConvArgs> portable_image_conv{
@@ -316,6 +325,21 @@ const Impl<ImageConvArgs> avx512bf16_image_conv{
 const Impl<ImageConvArgs> amx_image_conv{
     .name = "amx", .refuse = &refuse_amx, .run = [](const ImageConvArgs& args, Stream&) {
       run_conv(args, linear_amx);
+    }};
+#endif
+
+#ifdef __aarch64__
+const Impl<ImageConvArgs> neon_image_conv{
+    .name = "neon",
+    .refuse = [](const ImageConvArgs& args) { return refuse(args, linear_neon, Isa::neon); },
+    .run = [](const ImageConvArgs& args, Stream&) { run_conv(args, linear_neon); }};
+const Impl<ImageConvArgs> dotprod_image_conv{
+    .name = "dotprod",
+    .refuse = [](const ImageConvArgs& args) { return refuse(args, linear_dotprod, Isa::dotprod); },
+    .run = [](const ImageConvArgs& args, Stream&) { run_conv(args, linear_dotprod); }};
+const Impl<ImageConvArgs> i8mm_image_conv{
+    .name = "i8mm", .refuse = &refuse_i8mm, .run = [](const ImageConvArgs& args, Stream&) {
+      run_conv(args, linear_i8mm);
     }};
 #endif
 

@@ -14,5 +14,9 @@ extern const Impl<ImageConvArgs> avx512_image_conv;
 extern const Impl<ImageConvArgs> avx512bf16_image_conv;
 // bf16 with bf16 only; faster than Winograd's form of it.
 extern const Impl<ImageConvArgs> amx_image_conv;
+extern const Impl<ImageConvArgs> neon_image_conv;
+extern const Impl<ImageConvArgs> dotprod_image_conv;
+// bf16 with bf16, and block types.
+extern const Impl<ImageConvArgs> i8mm_image_conv;
 
 }  // namespace rbee::cpu

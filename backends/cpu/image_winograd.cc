@@ -11,7 +11,7 @@
 #include "backends/cpu/workspace.h"
 #include "rbee/core/dtype.h"
 
-#ifdef __x86_64__
+#if defined(__x86_64__) || defined(__aarch64__)
 
 namespace rbee::cpu {
 namespace {
@@ -320,11 +320,16 @@ const char* refuse(const ImageConvArgs& args, const LinearIsa& linear, Isa neede
   return missing_isa(needed);
 }
 
+#ifdef __x86_64__
 constexpr Isas kAvx2{linear_avx2, winograd_avx2};
 constexpr Isas kAvx512{linear_avx512, winograd_avx512};
+#else
+constexpr Isas kNeon{linear_neon, winograd_neon};
+#endif
 
 }  // namespace
 
+#ifdef __x86_64__
 const Impl<ImageConvArgs> avx2_winograd_conv{
     .name = "winograd_avx2",
     .refuse = [](const ImageConvArgs& args) { return refuse(args, linear_avx2, Isa::avx2); },
@@ -333,7 +338,13 @@ const Impl<ImageConvArgs> avx512_winograd_conv{
     .name = "winograd_avx512",
     .refuse = [](const ImageConvArgs& args) { return refuse(args, linear_avx512, Isa::avx512); },
     .run = [](const ImageConvArgs& args, Stream&) { run_winograd(args, kAvx512); }};
+#else
+const Impl<ImageConvArgs> neon_winograd_conv{
+    .name = "winograd_neon",
+    .refuse = [](const ImageConvArgs& args) { return refuse(args, linear_neon, Isa::neon); },
+    .run = [](const ImageConvArgs& args, Stream&) { run_winograd(args, kNeon); }};
+#endif
 
 }  // namespace rbee::cpu
 
-#endif  // __x86_64__
+#endif  // __x86_64__ or __aarch64__

@@ -9,5 +9,6 @@ namespace rbee::cpu {
 // Take stride 1 and images large enough for the transforms to pay.
 extern const Impl<ImageConvArgs> avx2_winograd_conv;
 extern const Impl<ImageConvArgs> avx512_winograd_conv;
+extern const Impl<ImageConvArgs> neon_winograd_conv;
 
 }  // namespace rbee::cpu

@@ -39,11 +39,16 @@
 #include "backends/cpu/simd/simd.h"
 #include "backends/cpu/top_k.h"
 
-// Entries for x86-64 only; on other processors the next entries follow.
-#ifdef __x86_64__
+// Entries for one architecture only; on other processors the next entries follow.
+#if defined(__x86_64__)
 #define RB_X86(...) __VA_ARGS__,
+#define RB_ARM(...)
+#elif defined(__aarch64__)
+#define RB_X86(...)
+#define RB_ARM(...) __VA_ARGS__,
 #else
 #define RB_X86(...)
+#define RB_ARM(...)
 #endif
 
 namespace rbee::cpu {
@@ -82,15 +87,15 @@ auto slot() {
 
 void add_elementwise(KernelTable& t) {
   t.affine = slot<ref_affine>();
-  t.unary = slot<RB_X86(avx512_unary, avx2_unary) ref_unary>();
-  t.binary = slot<RB_X86(avx512_binary, avx2_binary) ref_binary>();
+  t.unary = slot<RB_X86(avx512_unary, avx2_unary) RB_ARM(neon_unary) ref_unary>();
+  t.binary = slot<RB_X86(avx512_binary, avx2_binary) RB_ARM(neon_binary) ref_binary>();
   t.compare = slot<ref_compare>();
   t.where = slot<ref_where>();
-  t.cast = slot<RB_X86(avx512_cast, avx2_cast) ref_cast>();
+  t.cast = slot<RB_X86(avx512_cast, avx2_cast) RB_ARM(neon_cast) ref_cast>();
   t.copy = slot<rows_copy, ref_copy>();
   t.copy2d = slot<ref_copy2d>();
   t.fill = slot<ref_fill>();
-  t.gated = slot<RB_X86(avx512_gated, avx2_gated) ref_gated>();
+  t.gated = slot<RB_X86(avx512_gated, avx2_gated) RB_ARM(neon_gated) ref_gated>();
 }
 
 void add_reductions(KernelTable& t) {
@@ -103,15 +108,17 @@ void add_reductions(KernelTable& t) {
 }
 
 void add_norms(KernelTable& t) {
-  t.layer_norm = slot<RB_X86(avx512_layer_norm, avx2_layer_norm) ref_layer_norm>();
+  t.layer_norm =
+      slot<RB_X86(avx512_layer_norm, avx2_layer_norm) RB_ARM(neon_layer_norm) ref_layer_norm>();
   t.group_norm = slot<ref_group_norm>();
-  t.rms_norm = slot<RB_X86(avx512_rms_norm, avx2_rms_norm) ref_rms_norm>();
-  t.add_rms_norm = slot<RB_X86(avx512_add_rms_norm, avx2_add_rms_norm) ref_add_rms_norm>();
+  t.rms_norm = slot<RB_X86(avx512_rms_norm, avx2_rms_norm) RB_ARM(neon_rms_norm) ref_rms_norm>();
+  t.add_rms_norm = slot<RB_X86(avx512_add_rms_norm, avx2_add_rms_norm) RB_ARM(neon_add_rms_norm)
+                            ref_add_rms_norm>();
 }
 
 void add_convolutions(KernelTable& t) {
-  t.conv1d = slot<RB_X86(avx512_conv1d, avx2_conv1d) ref_conv1d>();
-  t.conv2d = slot<RB_X86(avx512_conv2d, avx2_conv2d) ref_conv2d>();
+  t.conv1d = slot<RB_X86(avx512_conv1d, avx2_conv1d) RB_ARM(neon_conv1d) ref_conv1d>();
+  t.conv2d = slot<RB_X86(avx512_conv2d, avx2_conv2d) RB_ARM(neon_conv2d) ref_conv2d>();
   t.conv_transpose1d = slot<ref_conv_transpose1d>();
   t.conv_transpose2d = slot<ref_conv_transpose2d>();
   t.im2col = slot<ref_im2col>();
@@ -123,10 +130,12 @@ void add_convolutions(KernelTable& t) {
 void add_images(KernelTable& t) {
   t.image_conv =
       slot<RB_X86(amx_image_conv, avx512_winograd_conv, avx2_winograd_conv, avx512bf16_image_conv,
-                  avx512_image_conv, avxvnni_image_conv, avx2_image_conv) portable_image_conv,
+                  avx512_image_conv, avxvnni_image_conv, avx2_image_conv)
+               RB_ARM(neon_winograd_conv, i8mm_image_conv, dotprod_image_conv, neon_image_conv)
+                   portable_image_conv,
            ref_image_conv>();
-  t.image_group_norm =
-      slot<RB_X86(avx512_image_group_norm, avx2_image_group_norm) ref_image_group_norm>();
+  t.image_group_norm = slot<RB_X86(avx512_image_group_norm, avx2_image_group_norm)
+                                RB_ARM(neon_image_group_norm) ref_image_group_norm>();
 }
 
 void add_indexing(KernelTable& t) {
@@ -138,10 +147,12 @@ void add_indexing(KernelTable& t) {
 }
 
 void add_products(KernelTable& t) {
-  t.matmul = slot<RB_X86(avx512_matmul, avx2_matmul) ref_matmul>();
-  t.linear = slot<RB_X86(amx_linear, avx512bf16_linear, avx512_linear, avxvnni_linear, avx2_linear,
-                         avx512_plain_linear, avx2_plain_linear) portable_linear,
-                  ref_linear>();
+  t.matmul = slot<RB_X86(avx512_matmul, avx2_matmul) RB_ARM(neon_matmul) ref_matmul>();
+  t.linear =
+      slot<RB_X86(amx_linear, avx512bf16_linear, avx512_linear, avxvnni_linear, avx2_linear,
+                  avx512_plain_linear, avx2_plain_linear)
+               RB_ARM(i8mm_linear, dotprod_linear, neon_linear, neon_plain_linear) portable_linear,
+           ref_linear>();
   t.fused_linear = slot<composed_fused_linear, ref_fused_linear>();
   t.linear_norm = slot<composed_linear_norm, ref_linear_norm>();
   t.pack_weight = slot<panels_pack_weight>();
@@ -156,11 +167,12 @@ void add_experts(KernelTable& t) {
 
 void add_attention(KernelTable& t) {
   t.attention = slot<RB_X86(amx_attention, avx512bf16_attention, avx512_attention, avx2_attention)
-                         ref_attention>();
-  t.rope = slot<RB_X86(avx512_rope, avx2_rope) ref_rope>();
-  t.paged_attention =
-      slot<RB_X86(avx512_paged_attention, avx2_paged_attention) ref_paged_attention>();
-  t.kv_append = slot<RB_X86(avx512_kv_append, avx2_kv_append) ref_kv_append>();
+                         RB_ARM(neon_attention) ref_attention>();
+  t.rope = slot<RB_X86(avx512_rope, avx2_rope) RB_ARM(neon_rope) ref_rope>();
+  t.paged_attention = slot<RB_X86(avx512_paged_attention, avx2_paged_attention)
+                               RB_ARM(neon_paged_attention) ref_paged_attention>();
+  t.kv_append =
+      slot<RB_X86(avx512_kv_append, avx2_kv_append) RB_ARM(neon_kv_append) ref_kv_append>();
   t.rope_append = slot<composed_rope_append, ref_rope_append>();
   t.qkv_append = slot<composed_qkv_append, ref_qkv_append>();
 }

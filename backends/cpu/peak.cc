@@ -144,8 +144,8 @@ Peak measure_peak(int threads, double seconds) {
   PeakLoop f32 = peak_f32_portable;
   PeakLoop int8 = nullptr;
   PeakLoop bf16 = nullptr;
-#ifdef __x86_64__
-  const auto usable = [](Isa isa) { return missing_isa(isa) == nullptr; };
+  [[maybe_unused]] const auto usable = [](Isa isa) { return missing_isa(isa) == nullptr; };
+#if defined(__x86_64__)
   if (usable(Isa::avx2)) {
     f32 = peak_f32_avx2;
     int8 = peak_int8_avx2;
@@ -159,6 +159,16 @@ Peak measure_peak(int threads, double seconds) {
   if (usable(Isa::amx)) {
     int8 = peak_int8_amx;
     bf16 = peak_bf16_amx;
+  }
+#elif defined(__aarch64__)
+  if (usable(Isa::neon)) {
+    f32 = peak_f32_neon;
+    int8 = peak_int8_neon;
+  }
+  if (usable(Isa::dotprod)) int8 = peak_int8_dotprod;
+  if (usable(Isa::i8mm)) {
+    int8 = peak_int8_i8mm;
+    bf16 = peak_bf16_i8mm;
   }
 #endif
   peak.f32_flops = operations_per_second(f32, threads, seconds);

@@ -33,5 +33,10 @@ double peak_int8_avx512(int64_t rounds);
 double peak_bf16_avx512bf16(int64_t rounds);
 double peak_int8_amx(int64_t rounds);
 double peak_bf16_amx(int64_t rounds);
+double peak_f32_neon(int64_t rounds);
+double peak_int8_neon(int64_t rounds);
+double peak_int8_dotprod(int64_t rounds);
+double peak_int8_i8mm(int64_t rounds);
+double peak_bf16_i8mm(int64_t rounds);
 
 }  // namespace rbee::cpu

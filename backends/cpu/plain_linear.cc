@@ -9,7 +9,7 @@
 #include "backends/cpu/run_first.h"
 #include "backends/cpu/thread_pool.h"
 
-#ifdef __x86_64__
+#if defined(__x86_64__) || defined(__aarch64__)
 
 namespace rbee::cpu {
 namespace {
@@ -58,6 +58,7 @@ void run(const LinearArgs& args, void (*dots)(const DotProducts&), Stream& strea
 
 }  // namespace
 
+#ifdef __x86_64__
 const Impl<LinearArgs> avx2_plain_linear{
     .name = "plain_avx2",
     .refuse = [](const LinearArgs& args) { return refuse(args, Isa::avx2); },
@@ -66,6 +67,12 @@ const Impl<LinearArgs> avx512_plain_linear{
     .name = "plain_avx512",
     .refuse = [](const LinearArgs& args) { return refuse(args, Isa::avx512); },
     .run = [](const LinearArgs& args, Stream& stream) { run(args, avx512_dot_products, stream); }};
+#else
+const Impl<LinearArgs> neon_plain_linear{
+    .name = "plain_neon",
+    .refuse = [](const LinearArgs& args) { return refuse(args, Isa::neon); },
+    .run = [](const LinearArgs& args, Stream& stream) { run(args, neon_dot_products, stream); }};
+#endif
 
 }  // namespace rbee::cpu
 

@@ -21,7 +21,8 @@ struct DotProducts {
 // An instruction set's version, on the caller's thread.
 extern void (*const avx2_dot_products)(const DotProducts&);
 extern void (*const avx512_dot_products)(const DotProducts&);
+extern void (*const neon_dot_products)(const DotProducts&);
 
-extern const Impl<LinearArgs> avx2_plain_linear, avx512_plain_linear;
+extern const Impl<LinearArgs> avx2_plain_linear, avx512_plain_linear, neon_plain_linear;
 
 }  // namespace rbee::cpu

@@ -37,6 +37,9 @@ thread_local int current_thread = -1;
 void relax() {
 #ifdef __x86_64__
   __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  // Waits for some ten cycles, where `yield` is nothing on most processors.
+  asm volatile("isb" : : : "memory");
 #else
   std::this_thread::yield();
 #endif

@@ -69,6 +69,8 @@ float sum_of(const float* x, int64_t n, float top, float scale) {
 #ifdef __x86_64__
   if (cpu_isa() >= Isa::avx512) return avx512_exp_sum(x, n, top, scale);
   if (cpu_isa() >= Isa::avx2) return avx2_exp_sum(x, n, top, scale);
+#elif defined(__aarch64__)
+  if (cpu_isa() >= Isa::neon) return neon_exp_sum(x, n, top, scale);
 #endif
   return plain_exp_sum(x, n, top, scale);
 }

@@ -118,11 +118,11 @@ struct Expected {
   Wanted plain, bf16, bf16_x;
 
   // Dot products of bf16 weights, and tiles of those and of block types; e4m3 codes count as bf16
-  // except with one row of x.
+  // except with one row of x. arm64's matrix products are of bf16 weights only.
   const Wanted& of(std::string_view kernel, const Problem& p) const {
     const bool tiles = kernel == "amx", dots = kernel == "avx512bf16";
     if (tiles && takes_8_bits(p.weight)) return bf16;
-    if ((tiles || dots) && p.weight == DType::bf16) return bf16;
+    if ((tiles || dots || kernel == "i8mm") && p.weight == DType::bf16) return bf16;
     return dots && p.weight == DType::f8_g128 && p.rows > 1 ? bf16_x : plain;
   }
 };

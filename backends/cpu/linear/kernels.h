@@ -121,6 +121,7 @@ extern const FloatRows float_rows_portable;
 extern const FloatRows float_rows_avx2;
 extern const FloatRows float_rows_avx512;
 extern const FloatRows float_rows_avx512bf16;
+extern const FloatRows float_rows_neon;
 
 extern const LinearIsa linear_portable;
 extern const LinearIsa linear_avx2;
@@ -128,5 +129,8 @@ extern const LinearIsa linear_avxvnni;
 extern const LinearIsa linear_avx512;
 extern const LinearIsa linear_avx512bf16;
 extern const LinearIsa linear_amx;
+extern const LinearIsa linear_neon;
+extern const LinearIsa linear_dotprod;
+extern const LinearIsa linear_i8mm;
 
 }  // namespace rbee::cpu

@@ -392,7 +392,18 @@ const LinearIsa& best_isa() {
       return linear_avxvnni;
     case Isa::avx2:
       return linear_avx2;
-    case Isa::portable:
+    default:
+      break;
+  }
+#elif defined(__aarch64__)
+  switch (cpu_isa()) {
+    case Isa::i8mm:
+      return linear_i8mm;
+    case Isa::dotprod:
+      return linear_dotprod;
+    case Isa::neon:
+      return linear_neon;
+    default:
       break;
   }
 #endif
@@ -441,6 +452,21 @@ const Impl<LinearArgs> amx_linear{
     .name = "amx", .refuse = &refuse_amx, .run = [](const LinearArgs& args, Stream&) {
       run_packed(args, linear_amx);
     }};
+#endif
+
+#ifdef __aarch64__
+const Impl<LinearArgs> neon_linear{
+    .name = "neon",
+    .refuse = [](const LinearArgs& args) { return refuse(args, Isa::neon); },
+    .run = [](const LinearArgs& args, Stream&) { run_packed(args, linear_neon); }};
+const Impl<LinearArgs> dotprod_linear{
+    .name = "dotprod",
+    .refuse = [](const LinearArgs& args) { return refuse(args, Isa::dotprod); },
+    .run = [](const LinearArgs& args, Stream&) { run_packed(args, linear_dotprod); }};
+const Impl<LinearArgs> i8mm_linear{
+    .name = "i8mm",
+    .refuse = [](const LinearArgs& args) { return refuse(args, Isa::i8mm); },
+    .run = [](const LinearArgs& args, Stream&) { run_packed(args, linear_i8mm); }};
 #endif
 
 }  // namespace rbee::cpu

@@ -13,6 +13,9 @@ extern const Impl<LinearArgs> avxvnni_linear;
 extern const Impl<LinearArgs> avx512_linear;
 extern const Impl<LinearArgs> avx512bf16_linear;
 extern const Impl<LinearArgs> amx_linear;
+extern const Impl<LinearArgs> neon_linear;
+extern const Impl<LinearArgs> dotprod_linear;
+extern const Impl<LinearArgs> i8mm_linear;
 
 // Panels for every type with kernels for this processor, else plain.
 PackingPlan plan_packing(const View& weight);

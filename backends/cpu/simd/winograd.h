@@ -39,5 +39,6 @@ struct WinogradKernels {
 
 extern const WinogradKernels winograd_avx2;
 extern const WinogradKernels winograd_avx512;
+extern const WinogradKernels winograd_neon;
 
 }  // namespace rbee::cpu

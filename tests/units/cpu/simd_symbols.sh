@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Fails when an object compiled for AVX2 or AVX-512 defines a weak symbol: the linker may keep that
-# copy for the whole program, which then dies on older processors. Usage: simd_symbols.sh LIBRARY
+# Fails when an object compiled for more than the least instruction set defines a weak symbol: the
+# linker may keep that copy for the whole program, which then dies on older processors.
+# Usage: simd_symbols.sh LIBRARY
 set -euo pipefail
 nm -A -C --defined-only "$1" | awk '
-  match($0, /[A-Za-z0-9_]+_(avx2|avxvnni|avx512|avx512bf16|amx)\.cc\.o:/) {
+  match($0, /[A-Za-z0-9_]+_(avx2|avxvnni|avx512|avx512bf16|amx|neon|dotprod|i8mm)\.cc\.o:/) {
     objects[substr($0, RSTART, RLENGTH)] = 1
     if ($2 ~ /^[wWuVv]$/) { print "weak: " $0; bad = 1 }
   }

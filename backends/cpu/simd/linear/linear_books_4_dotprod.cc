@@ -1,0 +1,15 @@
+#include "backends/cpu/simd/linear/dots_dotprod.h"
+#include "backends/cpu/simd/linear/kernels_dotprod.h"
+// The formats build on the vectors, the tiles on the products.
+#include "backends/cpu/simd/linear/code_book_formats.h"
+#include "backends/cpu/simd/linear/tiles_neon.h"
+
+namespace rbee::cpu {
+
+constinit const PanelKernels linear_iq3_xxs_dotprod = block_kernels<FormatIQ3_XXS>();
+constinit const PanelKernels linear_iq3_s_dotprod = block_kernels<FormatIQ3_S>();
+constinit const PanelKernels linear_tq1_0_dotprod = block_kernels<FormatTQ1_0>();
+constinit const PanelKernels linear_tq2_0_dotprod = block_kernels<FormatTQ2_0>();
+constinit const PanelKernels linear_nvfp4_dotprod = block_kernels<FormatNVFP4>();
+
+}  // namespace rbee::cpu
