@@ -8,7 +8,8 @@ build=(g++ cmake ninja-build git ccache python3 python3-venv python3-pip curl ca
        libicu-dev libpng-dev libjpeg62-turbo-dev libwebp-dev libgif-dev libzstd-dev zlib1g-dev libjs-markdown-it libjs-highlight.js)
 rocm=("${build[@]}" zstd clang-22 lld-22)  # the last two of the security archive
 test=("${rocm[@]}" clang-19 libclang-rt-19-dev libobjc-12-dev llvm-19 libgtest-dev libgmock-dev openssl
-      libzmq5 libbenchmark-dev python3-jinja2 python3-jsonschema chromium)
+      libzmq5 libbenchmark-dev python3-jinja2 python3-jsonschema chromium
+      g++-aarch64-linux-gnu qemu-user)
 lint=(clang-format-19 clang-tidy-19 llvm-22)  # llvm-22 reads clang-22's output
 
 case "${1:-}" in
