@@ -218,3 +218,80 @@ function(rbee_rocm_images target)
   endforeach()
   rbee_embed(${target} rocm rocm_images IMAGES ${images})
 endfunction()
+
+# How a kernel becomes LLVM IR that tools/metal prints: for a target whose waves have 32 lanes, as
+# Apple's, with few vectors and no loops unrolled but those that ask for it. -O2 stands in front of
+# what switches vectors off: clang takes no heed of it otherwise.
+set(RBEE_METAL_FLAGS -x hip -c -emit-llvm --cuda-device-only --no-gpu-bundle-output -nogpulib
+    -nogpuinc -fuse-cuid=none --offload-arch=gfx1100 -DRBEE_METAL -std=c++20 -O2
+    -fno-slp-vectorize -fno-vectorize -fno-unroll-loops -mllvm
+    -disable-promote-alloca-to-vector -Wall)
+# What makes every branch fall through, continue a loop or leave it.
+set(RBEE_METAL_PASSES lower-switch mergereturn fix-irreducible loop-simplify unify-loop-exits
+    structurizecfg dce)
+
+# Sets RBEE_METAL_CLANG and RBEE_METAL_OPT to the newest clang++ of 19 or later that has its opt.
+function(rbee_find_metal_tools)
+  if(RBEE_METAL_CLANG AND RBEE_METAL_OPT)
+    return()
+  endif()
+  foreach(number RANGE 40 19 -1)
+    find_program(clang "clang++-${number}" NO_CACHE)
+    find_program(opt "opt-${number}" NO_CACHE)
+    if(clang AND opt)
+      message(STATUS "Metal's text: ${clang}, ${opt}")
+      set(RBEE_METAL_CLANG "${clang}" CACHE FILEPATH "The clang++ that makes IR of kernels for Metal")
+      set(RBEE_METAL_OPT "${opt}" CACHE FILEPATH "The opt of the same LLVM")
+      return()
+    endif()
+    unset(clang)
+    unset(opt)
+  endforeach()
+  message(FATAL_ERROR "Metal's text needs clang and opt of one LLVM, 19 or later: Debian's clang-19 "
+                      "and llvm-19; RBEE_METAL_CLANG and RBEE_METAL_OPT name others")
+endfunction()
+
+# Prints <family>.metal from a .cu file into the current folder of the build, with the IR that it is
+# made of beside it, and sets `answer` to it; after rbee_find_metal_tools().
+function(rbee_metal_text answer source)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  get_filename_component(family "${source}" NAME_WE)
+  set(out "${CMAKE_CURRENT_BINARY_DIR}/${family}")
+  set(preamble "${PROJECT_SOURCE_DIR}/backends/metal/preamble.metal")
+  set(printer "${PROJECT_SOURCE_DIR}/tools/metal")
+  file(GLOB printer_sources CONFIGURE_DEPENDS "${printer}/*.py")
+  list(JOIN RBEE_METAL_PASSES "," passes)
+  add_custom_command(
+    OUTPUT "${out}.bc"
+    COMMAND ${RBEE_CCACHE_COMMAND} "${RBEE_METAL_CLANG}" ${RBEE_METAL_FLAGS}
+            -I "${PROJECT_SOURCE_DIR}" -MD -MF "${out}.bc.d" -Xclang -dependency-file
+            -Xclang "${family}.bc.d" -Xclang -MT -Xclang "${family}.bc"
+            -Wno-unused-command-line-argument -o "${out}.bc" "${source}"
+    DEPENDS "${source}" DEPFILE "${out}.bc.d" COMMENT "Metal kernels: ${family}" VERBATIM)
+  add_custom_command(
+    OUTPUT "${out}.metal" "${out}.ll"
+    COMMAND "${RBEE_METAL_OPT}" -S "-passes=function(${passes})" "${out}.bc" -o "${out}.ll"
+    COMMAND "${Python3_EXECUTABLE}" "${printer}/print.py" "${out}.ll" --preamble "${preamble}"
+            -o "${out}.metal"
+    DEPENDS "${out}.bc" "${preamble}" ${printer_sources}
+    COMMENT "Printing ${family} for Metal" VERBATIM)
+  set(${answer} "${out}.metal" PARENT_SCOPE)
+endfunction()
+
+# rbee_metal_images(target FAMILIES a.cu…): the kernels' text, compressed and embedded as
+# rbee::metal::metal_images().
+function(rbee_metal_images target)
+  cmake_parse_arguments(ARG "" "" "FAMILIES" ${ARGN})
+  rbee_find_metal_tools()
+  find_program(RBEE_ZSTD_PROGRAM zstd REQUIRED)
+  set(images "")
+  foreach(source IN LISTS ARG_FAMILIES)
+    get_filename_component(family "${source}" NAME_WE)
+    rbee_metal_text(out "${source}")
+    add_custom_command(OUTPUT "${out}.zst"
+                       COMMAND "${RBEE_ZSTD_PROGRAM}" -q -f -19 "${out}" -o "${out}.zst"
+                       DEPENDS "${out}" COMMENT "Compressing ${family} for Metal" VERBATIM)
+    list(APPEND images "${family}||${out}.zst")
+  endforeach()
+  rbee_embed(${target} metal metal_images IMAGES ${images})
+endfunction()

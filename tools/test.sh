@@ -43,7 +43,7 @@ if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
 else
   echo "no nvcc: CUDA kernels are left out, and with them the tests over NVIDIA's fake driver"
 fi
-cmake --preset dev "${gpu[@]}" >/dev/null
+cmake --preset dev -DRBEE_METAL=ON "${gpu[@]}" >/dev/null
 cmake --build --preset dev
 step "Tests with ASan and UBSan"
 run_tests dev "$@"

@@ -3,6 +3,7 @@ import re
 
 from calls import SIGNED
 from ir import CONSTANT, DEVICE, THREAD, THREADGROUP, Reader, Unsupported
+from tree import whole
 
 SPACES = {DEVICE: "device", THREADGROUP: "threadgroup", CONSTANT: "constant", THREAD: "thread"}
 # How memory is named: by vectors, which Apple's compiler lets overlap with every type, as clang does. By size.
@@ -10,18 +11,6 @@ MEMORY = {1: "uchar", 2: "uchar2", 4: "uchar4", 8: "uint2", 16: "uint4"}
 # Memory that is aligned to less is taken in pieces: the vector that they make, by their size.
 PIECES = {1: "uchar", 2: "ushort", 4: "uint"}
 BOOL = ("i", 1)
-
-
-def whole(text):
-    """`text` without the brackets around it, for a place that has its own."""
-    depth = 0
-    if not text.startswith("(") or not text.endswith(")"):
-        return text
-    for at, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if depth == 0 and at + 1 < len(text):
-            return text
-    return text[1:-1]
 
 
 class Memory:

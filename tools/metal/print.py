@@ -6,7 +6,8 @@
     python3 tools/metal/print.py softmax.flat.ll --preamble backends/metal/preamble.metal -o softmax.metal
 
 The text: a head (preamble and tables), then one function a kernel behind a line `// kernel NAME threads N shared BYTES`.
-Head and one kernel make a library. Ends with 1 at the first instruction that it does not know."""
+Head and one kernel make a library. Kernels that share more than 32 KiB, which no Apple GPU has, are left out, and a comment
+names them. Ends with 1 at the first instruction that it does not know."""
 import argparse
 import sys
 import threading
@@ -16,6 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from ir import Module, Unsupported
 from text import Writer
+
+MOST_SHARED = 32768
 
 
 def table_text(number, data):
@@ -31,9 +34,12 @@ def family_text(ir, preamble):
     parts += [table_text(i, data) for i, data in enumerate(module.tables.values())]
     for kernel in module.kernels:
         try:
-            parts.append(Writer(module, kernel).text())
+            writer = Writer(module, kernel)
+            text = writer.text()
         except Unsupported as error:
             raise Unsupported(f"kernel {kernel.name}: {error}") from error
+        fits = writer.shared <= MOST_SHARED
+        parts.append(text if fits else f"// left out: {kernel.name} shared {writer.shared}\n")
     return "\n".join(parts)
 
 

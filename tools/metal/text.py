@@ -36,6 +36,7 @@ class Writer(Memory):
         self.building = {}  # vectors of which elements are still put in: name -> texts
         self.loads = False
         self.globals = set()
+        self.shared = 0  # bytes of the threadgroup's own memory
         self.memory = []  # of the thread's own arrays
         self.uses = self._count_uses()
         Flow(kernel, self)
@@ -470,13 +471,12 @@ class Writer(Memory):
 
     def text(self):
         lines = []
-        shared = 0
         for name in sorted(self.globals):
             short = self.short(name)
             if name in self.module.shared:
                 size = self.module.shared[name]
                 words = (size + 15) // 16
-                shared += words * 16
+                self.shared += words * 16
                 if size == 0:
                     lines.append(f" threadgroup uchar* {short} = dynamic_;")
                 else:
@@ -487,7 +487,7 @@ class Writer(Memory):
                 lines.append(f" constant uchar* {short} = reinterpret_cast<constant uchar*>(rb_table{table});")
             else:
                 raise Unsupported("global " + name)
-        head = (f"// kernel {self.kernel.name} threads {self.kernel.threads} shared {shared}\n"
+        head = (f"// kernel {self.kernel.name} threads {self.kernel.threads} shared {self.shared}\n"
                 f"RB_ENTRY({self.kernel.threads}) void {self.kernel.name}(constant uchar* p [[buffer(0)]],\n"
                 "    constant uchar* launch_ [[buffer(1)]], threadgroup uchar* dynamic_ RB_DYNAMIC,\n"
                 "    uint3 thread_ [[thread_position_in_threadgroup]],\n"

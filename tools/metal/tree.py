@@ -1,6 +1,18 @@
 """The text of a function as a tree of scopes: where each variable is declared follows from where it is named."""
 
 
+def whole(text):
+    """`text` without the brackets around it, for a place that has its own."""
+    depth = 0
+    if not text.startswith("(") or not text.endswith(")"):
+        return text
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0 and at + 1 < len(text):
+            return text
+    return text[1:-1]
+
+
 class Scope:
     def __init__(self, parent):
         self.parent = parent
@@ -113,7 +125,7 @@ class Tree:
                 out.append(space + item)
             elif isinstance(item, Set):
                 kind = self.types[item.name] + " " if item.name in placed else ""
-                out.append(f"{space}{kind}{item.name} = {item.text};")
+                out.append(f"{space}{kind}{item.name} = {whole(item.text)};")
             elif isinstance(item, Loop):
                 out.append(space + "for (;;) {")
                 self._render(item.body, placed, depth + 1, out)
@@ -129,7 +141,7 @@ class Tree:
         if not yes.items:
             yes, no = no, None
             condition = condition[1:] if condition.startswith("!") else "!" + condition
-        out.append(f"{space}if ({condition}) {{")
+        out.append(f"{space}if ({whole(condition)}) {{")
         self._render(yes, placed, depth + 1, out)
         if no is not None and no.items:
             out.append(space + "} else {")

@@ -142,6 +142,14 @@ class Instructions(unittest.TestCase):
         ir = HEAD + head + f"define amdgpu_kernel void @k({PARAMETERS}) #0 {{\n  ret void\n}}" + TAIL
         self.assertIn(f"constant uint4 rb_table0[] = {{uint4({0xff7a0100}u, 0u, 0u, 0u)}};", family_text(ir, ""))
 
+    def test_what_shares_too_much_memory_is_left_out(self):
+        head = "@s = internal addrspace(3) global [8193 x float] undef, align 16\n"
+        ir = (f"{HEAD}{head}define amdgpu_kernel void @k({PARAMETERS}) #0 {{\n"
+              f"  store i32 1, ptr addrspace(3) @s, align 16\n  ret void\n}}{TAIL}")
+        text = family_text(ir, "")
+        self.assertIn("// left out: k shared 32784", text)
+        self.assertNotIn("// kernel k", text)
+
     def test_shuffles_are_never_conditional(self):
         text = lines(printed('''  %2 = load ptr, ptr addrspace(4) %0, align 8
   %3 = load i32, ptr %2, align 4
