@@ -180,7 +180,7 @@ Command add_hub_command(CLI::App& parent, const char* name, const char* about,
 
 void add_device(CLI::App& app, HubOptions& options) {
   app.add_option("--device", options.device,
-                 "auto, cpu, cuda:N or rocm:N: the best quantization fits its memory")
+                 "auto, cpu, cuda:N, rocm:N or metal:N: the best quantization fits its memory")
       ->capture_default_str();
 }
 

@@ -142,7 +142,7 @@ namespace {
 
 DeviceId named_device(const std::string& device) {
   const auto id = parse_device_id(device);
-  check(id.has_value(), "--device", "'", device, "' is none of auto, cpu, cuda:N, rocm:N");
+  check(id.has_value(), "--device", "'", device, "' is none of auto, cpu, cuda:N, rocm:N, metal:N");
   return *id;
 }
 

@@ -43,7 +43,7 @@ hub::ProgressCallback progress_line() {
 int64_t free_memory(const std::string& device) {
   if (device == "auto") return engine::most_free_memory(backends());
   const auto id = parse_device_id(device);
-  check(id.has_value(), "--device", "'", device, "' is none of auto, cpu, cuda:N, rocm:N");
+  check(id.has_value(), "--device", "'", device, "' is none of auto, cpu, cuda:N, rocm:N, metal:N");
   return get_device(*id).memory().free;
 }
 

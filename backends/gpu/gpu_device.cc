@@ -72,8 +72,13 @@ GpuDevice::~GpuDevice() {
 }
 
 std::string GpuDevice::description() const {
-  return cat(properties_.name, ", ", properties_.architecture, ", ", properties_.total_memory >> 20,
-             " MiB, ", properties_.multiprocessors,
+  const std::string out = cat(properties_.name, ", ", properties_.architecture, ", ",
+                              properties_.total_memory >> 20, " MiB, ");
+  // Metal does not count its processors.
+  if (driver_.kind() == DeviceKind::metal) {
+    return cat(out, "experimental: made and tested without an Apple machine");
+  }
+  return cat(out, properties_.multiprocessors,
              driver_.kind() == DeviceKind::rocm ? " compute units" : " multiprocessors");
 }
 

@@ -4,6 +4,9 @@
 #ifdef RBEE_HAS_CUDA
 #include "backends/cuda/cuda_backend.h"
 #endif
+#ifdef RBEE_HAS_METAL
+#include "backends/metal/metal_backend.h"
+#endif
 #ifdef RBEE_HAS_ROCM
 #include "backends/rocm/rocm_backend.h"
 #endif
@@ -18,6 +21,9 @@ std::vector<const BackendInfo*> linked_backends() {
 #endif
 #ifdef RBEE_HAS_ROCM
       &rocm::rocm_backend(),
+#endif
+#ifdef RBEE_HAS_METAL
+      &metal::metal_backend(),
 #endif
   };
 }

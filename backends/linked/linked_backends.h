@@ -8,7 +8,7 @@
 
 namespace rbee {
 
-// The CPU, then what RBEE_CUDA and RBEE_ROCM added.
+// The CPU, then what RBEE_CUDA, RBEE_ROCM and RBEE_METAL added.
 std::vector<const BackendInfo*> linked_backends();
 void register_linked_backends();
 

@@ -35,7 +35,9 @@ TEST(MetalDriverTest, DescribesTheDevice) {
   EXPECT_EQ(device.driver().version(), "Metal 3, macOS Version 13.0 (Build 22A380)");
   EXPECT_EQ(cat(device->id()), "metal:0");
   const gpu::Properties& known = device->properties();
-  EXPECT_EQ(known.name, "Fake Apple GPU");
+  EXPECT_EQ(device->description(),
+            "Fake Apple GPU, apple8, 1024 MiB, experimental: made and tested without an Apple "
+            "machine");
   EXPECT_EQ(known.architecture, "apple8");
   EXPECT_EQ(known.lane_count, 32);
   EXPECT_EQ(known.shared_per_block, 32768);

@@ -33,7 +33,7 @@ DeviceId device_in(std::string_view part, const std::vector<DeviceId>& before) {
   const bool number = error == std::errc{} && ptr == end && ordinal >= 0;
   if (number && !before.empty()) return {before.front().kind, ordinal};
   const auto id = parse_device_id(part);
-  check(id.has_value(), kOp, "'", part, "' is none of auto, cpu, cuda:N, rocm:N");
+  check(id.has_value(), kOp, "'", part, "' is none of auto, cpu, cuda:N, rocm:N, metal:N");
   return *id;
 }
 

@@ -29,9 +29,11 @@ constexpr WorkerProgram kPrograms[] = {
     {"llm-worker-rbee-cpu", DeviceKind::cpu, Serves::text},
     {"llm-worker-rbee-cuda", DeviceKind::cuda, Serves::text},
     {"llm-worker-rbee-rocm", DeviceKind::rocm, Serves::text},
+    {"llm-worker-rbee-metal", DeviceKind::metal, Serves::text},
     {"sd-worker-cpu", DeviceKind::cpu, Serves::pictures},
     {"sd-worker-cuda", DeviceKind::cuda, Serves::pictures},
     {"sd-worker-rocm", DeviceKind::rocm, Serves::pictures},
+    {"sd-worker-metal", DeviceKind::metal, Serves::pictures},
 };
 
 // Null if there is none.
