@@ -94,7 +94,8 @@ SamplingDefaults sampling_defaults(const io::Metadata& metadata) {
   if (metadata.contains(gguf_sampling::kTopK)) {
     out.top_k = taken(kFile, &SamplingParams::top_k, [&] {
       const int64_t top_k = metadata.require_i64(gguf_sampling::kTopK);
-      check(std::abs(top_k) <= INT32_MAX, gguf_sampling::kTopK, top_k, " is not taken");
+      const bool fits = top_k >= -INT32_MAX && top_k <= INT32_MAX;
+      check(fits, gguf_sampling::kTopK, top_k, " is not taken");
       return static_cast<int32_t>(top_k);
     });
   }

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
 #include <span>
 
 #include "rbee/core/cat.h"
@@ -63,6 +64,11 @@ TEST(SamplingDefaults, ReadsThoseOfAGgufFile) {
   EXPECT_EQ(sampling_defaults(metadata),
             (SamplingDefaults{.temperature = 0.6f, .min_p = 0.25f, .top_k = 20}));
   EXPECT_EQ(sampling_defaults(io::Metadata()), SamplingDefaults{});
+  for (const int64_t far : {std::numeric_limits<int64_t>::min(), int64_t{INT32_MAX} + 1}) {
+    const io::Metadata beyond("f", nullptr,
+                              {entry("general.sampling.top_k", io::MetaType::i64, far)});
+    EXPECT_EQ(sampling_defaults(beyond), SamplingDefaults{}) << far;
+  }
 }
 
 TEST(SamplingDefaults, LeavesOutIntegersThatAreNotWhole) {
