@@ -106,12 +106,14 @@ float PeftConfig::factor(const std::string& module, std::optional<int64_t> rank)
 std::optional<std::string> PeftConfig::match(const JsonConfig& patterns,
                                              const std::string& module) const {
   std::optional<std::string> found;
-  for (const std::string& key : patterns.fields()) {
-    if (module != key && !module.ends_with("." + key)) continue;
-    check(!found, config_.source(), "both \"", *found, "\" and \"", key, "\" are ", module);
-    found = key;
+  // Its ends rather than all patterns, of which there may be one for each module.
+  for (std::string_view end = module;; end.remove_prefix(end.find('.') + 1)) {
+    if (patterns.has(end)) {
+      check(!found, config_.source(), "both \"", *found, "\" and \"", end, "\" are ", module);
+      found = end;
+    }
+    if (end.find('.') == std::string_view::npos) return found;
   }
-  return found;
 }
 
 }  // namespace rbee::models
