@@ -4,6 +4,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "server/wire/other_names.h"
+
 namespace rbee::server {
 namespace {
 
@@ -23,23 +25,19 @@ std::string tiling(ObjectReader& reader, const ImageField& field) {
   return choice(reader, field.name.data(), field.choices);
 }
 
-// Reads a field of the table by its value's type. found: it was given and has a value.
+// Reads a field of the table by its value's type. True: it was given and has a value.
 class FieldReader {
  public:
+  // name: the one to read in place of the table's; null: these.
   FieldReader(ObjectReader& reader, const ImageField& field, const char* name)
       : reader_(reader), field_(field), name_(name) {
-    if (name != nullptr) {
-      names_ = {name};
-      return;
-    }
-    names_ = {field.name.data()};
+    if (name != nullptr) return;
+    std::vector<const char*> names = {field.name.data()};
     for (const std::string_view alias : field.aliases) {
-      if (!alias.empty()) names_.push_back(alias.data());
+      if (!alias.empty()) names.push_back(alias.data());
     }
-    name_ = names_.front();
-    for (size_t i = names_.size(); i-- > 0;) {
-      if (reader_.find(names_[i]) != nullptr) name_ = names_[i];
-    }
+    name_ = given_name(reader, names);
+    if (!field.repeated.empty()) last_ = field.repeated.data();
   }
 
   bool read(int32_t& value) {
@@ -55,14 +53,10 @@ class FieldReader {
   }
   bool read(std::optional<uint64_t>& value) { return take(reader_.seed(name_), value); }
   bool read(bool& value) { return take(reader_.boolean(name_), value); }
-  // The first that is not empty: A1111's clients send an empty name where they mean another.
   bool read(std::string& value) {
-    std::string first;
-    for (const char* name : names_) {
-      std::string text = reader_.text(name).value_or("");
-      if (first.empty()) first = std::move(text);
-    }
-    value = std::move(first);
+    value = reader_.text(name_).value_or("");
+    std::string last = last_ != nullptr ? reader_.text(last_).value_or("") : "";
+    if (value.empty()) value = std::move(last);
     return !value.empty();
   }
   template <typename Enum>
@@ -89,7 +83,7 @@ class FieldReader {
   ObjectReader& reader_;
   const ImageField& field_;
   const char* name_;
-  std::vector<const char*> names_;  // all that are read
+  const char* last_ = nullptr;  // read too, for when that one is empty
 };
 
 // The fields of a second pass, or of an entry of a list.
@@ -103,7 +97,7 @@ Object read_object(ObjectReader& reader) {
 }
 
 engine::LoraUse lora(ObjectReader& fields) {
-  const char* path = present(fields, {"path", "name"});
+  const char* path = given_name(fields, {"path", "name"});
   std::optional<std::string> text = fields.text(path);
   if (fields.find(path) == nullptr) fields.note("path", "required", "is missing", nullptr);
   auto out = read_object<engine::LoraUse>(fields);
@@ -153,13 +147,6 @@ SentImage control_image(ObjectReader& fields, const char* name) {
 }
 
 }  // namespace
-
-const char* present(const ObjectReader& reader, std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    if (reader.find(name) != nullptr) return name;
-  }
-  return *names.begin();
-}
 
 FieldRange<int32_t> integer_range(const ImageField::Member& member) {
   const ImageField& field = engine::image_field(member);
@@ -229,7 +216,7 @@ SentControl control(ObjectReader& fields) {
   // A1111 adds a hash: "canny [d14c016b]".
   if (name.ends_with(']') && name.find(" [") != std::string::npos) name.resize(name.rfind(" ["));
   if (name == "None") name.clear();
-  out.image = control_image(fields, present(fields, {"image", "input_image"}));
+  out.image = control_image(fields, given_name(fields, {"image", "input_image"}));
   if (out.use.finish < out.use.start) {
     fields.note("end", "start <= end", "must not be before the start", fields.find("end"));
   }
@@ -243,7 +230,7 @@ SentControl control(ObjectReader& fields) {
 }
 
 SentControl control_with_image(ObjectReader& fields) {
-  require_image(fields, present(fields, {"image", "input_image"}));
+  if (fields.find("input_image") == nullptr) require_image(fields, "image");
   return control(fields);
 }
 
@@ -274,7 +261,7 @@ void read_common(ObjectReader& reader, std::vector<FieldError>& errors, ImageBod
     if (field.everywhere) read_field(reader, field, out);
   }
   check_seed_size(reader, out);
-  each_object(reader, present(reader, {"loras", "lora"}), kMaxLoras, errors,
+  each_object(reader, given_name(reader, {"loras", "lora"}), kMaxLoras, errors,
               [&](ObjectReader& fields) { out.settings.loras.push_back(lora(fields)); });
   each_object(reader, "control", kMaxControls, errors,
               [&](ObjectReader& fields) { out.controls.push_back(control_with_image(fields)); });

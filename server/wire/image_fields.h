@@ -17,9 +17,6 @@ inline constexpr size_t kMaxControls = 8;
 FieldRange<int32_t> integer_range(const engine::ImageField::Member& member);
 FieldRange<double> number_range(const engine::ImageField::Member& member);
 
-// The first of several names for one field that is present.
-const char* present(const ObjectReader& reader, std::initializer_list<const char*> names);
-
 // "" if the field is absent or has none of these values, which it notes.
 std::string choice(ObjectReader& reader, const char* name,
                    std::initializer_list<std::string_view> allowed);

@@ -8,6 +8,7 @@
 
 #include "rbee/core/cat.h"
 #include "server/wire/json_object.h"
+#include "server/wire/other_names.h"
 
 namespace rbee::server {
 namespace {
@@ -161,6 +162,7 @@ class FieldReader {
     if (alias != nullptr && named_.name == field_->name) {  // else the API has its own name
       const std::optional<float> other = reader_.number(alias, range);
       if (!value) value = other;
+      (void)given_name(reader_, {named_.name.data(), alias});
     }
     if (value) request_.set(member, *value);
   }

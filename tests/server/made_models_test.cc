@@ -87,9 +87,10 @@ TEST(MadeModels, ARequestsOwnParametersGoFirst) {
                             "num_ctx":64})"));
   EXPECT_EQ(changed(record, Operation::openai_chat, {{"temperature", 1}}),
             json::parse(R"({"temperature":1,"max_tokens":9,"repetition_penalty":1.1})"));
-  EXPECT_EQ(
-      changed(record, Operation::openai_chat, {{"max_completion_tokens", 3}}),
-      json::parse(R"({"temperature":0.5,"max_completion_tokens":3,"repetition_penalty":1.1})"));
+  for (const char* limit : {"max_completion_tokens", "n_predict"}) {
+    EXPECT_EQ(changed(record, Operation::openai_chat, {{limit, 3}}),
+              json({{"temperature", 0.5}, {limit, 3}, {"repetition_penalty", 1.1}}));
+  }
 }
 
 // Whatever a record may hold reaches OpenAI's route too, under the name that it has there.
@@ -185,7 +186,11 @@ TEST(MadeModels, WhatCannotBeMadeIsNamed) {
     return "none";
   };
   for (const char* name : {"files", "adapters"}) EXPECT_EQ(field({{name, {{"a", "b"}}}}), name);
-  EXPECT_EQ(field({{"modelfile", "x"}}), "modelfile");
+  for (const char* name : {"modelfile", "renderer", "parser", "remote_host"}) {
+    EXPECT_EQ(field({{name, "x"}}), name);
+  }
+  EXPECT_EQ(field({{"name", "luigi"}}), "name");
+  EXPECT_EQ(field({{"quantize", "q8_0"}, {"quantization", "q4_0"}}), "quantization");
   const std::string digest = "sha256:" + std::string(64, '0');
   for (const char* name : {"../a", "/a", "a/../b", "a//b", "a/", ".a", "", "a\\b", "a\nb"}) {
     EXPECT_EQ(field({{"adapters", {{name, digest}}}}), "adapters") << name;

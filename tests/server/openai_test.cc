@@ -154,14 +154,17 @@ TEST(OpenAi, ALimitOfMinusOneIsNone) {
   EXPECT_EQ(worker.post(kChat, hello(R"("max_completion_tokens":-1)")).status, 200);
 }
 
-TEST(OpenAi, LlamaServersNameOfTheLimitComesFirst) {
+TEST(OpenAi, LlamaServersNameOfTheLimitIsTaken) {
   Worker worker;
   for (const char* path : {kChat, kCompletions}) {
-    for (const char* others : {"", R"("max_tokens":9,)", R"("max_completion_tokens":9,)"}) {
+    for (const char* others : {"", R"("max_tokens":7,)", R"("max_completion_tokens":7,)"}) {
       const std::string body = body_of(path, cat(others, R"("n_predict":7)"));
       EXPECT_EQ(worker.post(path, body).status, 200) << body;
       EXPECT_EQ(worker.engine.last_request().max_tokens, 7) << path << body;
     }
+    const RawResponse two = worker.post(path, body_of(path, R"("n_predict":7,"max_tokens":9)"));
+    EXPECT_EQ(two.status, 400) << path;
+    EXPECT_THAT(two.body, HasSubstr("max_tokens must be the same as n_predict")) << path;
     EXPECT_EQ(worker.post(path, body_of(path, R"("n_predict":-1)")).status, 200) << path;
     EXPECT_EQ(worker.engine.last_request().max_tokens, INT32_MAX) << path;
     const RawResponse refused = worker.post(path, body_of(path, R"("n_predict":0)"));

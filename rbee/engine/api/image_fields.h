@@ -37,6 +37,9 @@ struct ImageField {
   int32_t multiple = 1;          // a number must be one of it
   std::span<const std::string_view> choices = {};  // names of an enum's values, in their order
   std::array<std::string_view, 2> aliases = {};    // names that all these APIs also accept
+  // A further name, which counts where the others are empty: clients repeat the field's default in
+  // it.
+  std::string_view repeated = {};
   // False: not all APIs read these names; OpenAI's has `openai` instead, if it has the field.
   bool everywhere = true;
   std::string_view openai = {};

@@ -6,6 +6,7 @@
 #include "rbee/core/cat.h"
 #include "server/wire/chat_fields.h"
 #include "server/wire/json_object.h"
+#include "server/wire/other_names.h"
 #include "server/wire/reasoning_fields.h"
 
 namespace rbee::server {
@@ -143,22 +144,6 @@ std::optional<std::string> text_of(const json& item) {
     return item["text"].get<std::string>();
   }
   return std::nullopt;
-}
-
-// Which of a field's names the body has; the first if none. Two at once are an error.
-const char* given_name(ObjectReader& reader, std::initializer_list<const char*> names) {
-  const char* out = nullptr;
-  for (const char* name : names) {
-    const json* found = reader.find(name);
-    if (found == nullptr) continue;
-    if (out != nullptr) {
-      reader.note(name, cat("exclusive(", out, ")"), cat("cannot be given together with ", out),
-                  found);
-    } else {
-      out = name;
-    }
-  }
-  return out != nullptr ? out : *names.begin();
 }
 
 // lone: a single text counts as a list of one.

@@ -8,6 +8,7 @@
 #include "server/wire/generate_fields.h"
 #include "server/wire/json_object.h"
 #include "server/wire/lora_fields.h"
+#include "server/wire/other_names.h"
 #include "server/wire/sampling_fields.h"
 
 namespace rbee::server {
@@ -123,6 +124,7 @@ int32_t read_max_tokens(ObjectReader& reader) {
   std::optional<int32_t> most = reader.integer("n_predict", {-1, INT32_MAX});
   const auto other = reader.integer("max_tokens", {-1, INT32_MAX});
   if (!most) most = other;
+  (void)given_name(reader, {"n_predict", "max_tokens"});
   return most.value_or(-1) < 0 ? INT32_MAX : *most;
 }
 

@@ -15,6 +15,7 @@
 #include "server/http/clock.h"
 #include "server/wire/json_object.h"
 #include "server/wire/json_text.h"
+#include "server/wire/other_names.h"
 
 namespace rbee::server {
 namespace {
@@ -25,11 +26,18 @@ using Json = OllamaRecord::Json;
 constexpr size_t kMostFiles = 1000, kMostName = 255;
 
 void refuse_what_is_not_read(ObjectReader& reader) {
-  const json* value = reader.find("modelfile");
-  if (value == nullptr || value->empty() || *value == "") return;
-  reader.note("modelfile", "unsupported",
-              "is not read here: clients send its lines as fields (from, files, template, ...)",
-              value);
+  const auto refuse = [&](const char* name, std::string_view why) {
+    const json* value = reader.find(name);
+    if (value != nullptr && !value->empty() && *value != "") {
+      reader.note(name, "unsupported", why, value);
+    }
+  };
+  refuse("modelfile",
+         "is not read here: clients send its lines as fields (from, files, template, ...)");
+  for (const char* name : {"renderer", "parser"}) {
+    refuse(name, "is not read here: the form of prompts and calls comes from the template");
+  }
+  refuse("remote_host", "is not read here: models run on this machine");
 }
 
 // A path below the model's folder, without a part that leads elsewhere.
@@ -181,9 +189,9 @@ void add_openai_parameters(const OllamaRecord& record, Json& body) {
   if (!lacks(parameters, "stop") && lacks(body, "stop")) body["stop"] = parameters.at("stop");
   const Json most = parameters.value("num_predict", Json());
   const bool limited = most.is_number_integer() && most > 0;
-  if (limited && lacks(body, "max_tokens") && lacks(body, "max_completion_tokens")) {
-    body["max_tokens"] = most;
-  }
+  const bool given = !lacks(body, "max_tokens") || !lacks(body, "max_completion_tokens") ||
+                     !lacks(body, "n_predict");
+  if (limited && !given) body["max_tokens"] = most;
 }
 
 // As the lines of a Modelfile.
@@ -259,6 +267,7 @@ OllamaCreate parse_ollama_create(std::string_view text) {
   record.name = reader.text("model").value_or("");
   const std::string older = reader.text("name").value_or("");
   if (record.name.empty()) record.name = older;
+  (void)given_name(reader, {"model", "name"});
   record.from = reader.text("from").value_or("");
   record.system = reader.text("system").value_or("");
   record.chat_template = reader.text("template").value_or("");
@@ -269,6 +278,7 @@ OllamaCreate parse_ollama_create(std::string_view text) {
   out.quantize = reader.text("quantize").value_or("");
   const std::string older_quantize = reader.text("quantization").value_or("");
   if (out.quantize.empty()) out.quantize = older_quantize;
+  (void)given_name(reader, {"quantize", "quantization"});
   refuse_what_is_not_read(reader);
   if (record.from.empty() && record.files.empty() && errors.empty()) {
     reader.note("from", "required", "must name the model that it is made of, or files its files",

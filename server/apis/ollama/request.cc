@@ -6,6 +6,7 @@
 #include "server/wire/generate_fields.h"
 #include "server/wire/json_object.h"
 #include "server/wire/message_parts.h"
+#include "server/wire/other_names.h"
 #include "server/wire/reasoning_fields.h"
 #include "server/wire/sampling_fields.h"
 #include "server/wire/tool_fields.h"
@@ -274,6 +275,7 @@ std::string parse_ollama_show(std::string_view text) {
   ObjectReader reader(body, errors);
   std::string model = reader.text("model").value_or("");
   const std::string older = reader.text("name").value_or("");
+  (void)given_name(reader, {"model", "name"});
   refuse(errors);
   return model.empty() ? older : model;
 }

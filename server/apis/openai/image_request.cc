@@ -188,7 +188,7 @@ ImageBody parse_openai_edit(std::string_view text, OpenAiEdit kind) {
   if (kind == OpenAiEdit::variation && body["prompt"].is_null()) body["prompt"] = "";
   ObjectReader reader(body, errors);
   ImageBody out = read_edit(reader, errors);
-  const char* name = present(reader, {"image", "images"});
+  const char* name = reader.find("image") != nullptr ? "image" : "images";
   const json* pictures = reader.find(name);
   const bool both = reader.find("image") != nullptr && reader.find("images") != nullptr;
   if (both || (pictures != nullptr && pictures->is_array() && pictures->size() > 1)) {

@@ -8,6 +8,7 @@
 #include "server/wire/generate_fields.h"
 #include "server/wire/lora_fields.h"
 #include "server/wire/message_parts.h"
+#include "server/wire/other_names.h"
 #include "server/wire/reasoning_fields.h"
 #include "server/wire/sampling_fields.h"
 #include "server/wire/tool_fields.h"
@@ -188,11 +189,14 @@ void read_max_tokens(ObjectReader& reader, OpenAiRequest& request) {
   const bool about_prompt = request.echo || reader.find("prompt_logprobs") != nullptr;
   const int32_t least = !request.chat && about_prompt ? 0 : 1;
   std::optional<int32_t>& most = request.generate.max_tokens;
-  // llama-server's name, as llama-server reads it first; then OpenAI's older and newer one.
-  for (const char* name : {"n_predict", "max_tokens", "max_completion_tokens"}) {
+  // llama-server's name, then OpenAI's older and newer one.
+  const std::initializer_list<const char*> names = {"n_predict", "max_tokens",
+                                                    "max_completion_tokens"};
+  for (const char* name : names) {
     const auto limit = read_limit(reader, name, least);
     if (!most) most = limit;
   }
+  (void)given_name(reader, names);
   if (!most) most = request.chat ? INT32_MAX : kCompletionTokens;
 }
 

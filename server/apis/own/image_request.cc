@@ -1,6 +1,7 @@
 #include "server/apis/own/image_request.h"
 
 #include "server/wire/image_fields.h"
+#include "server/wire/other_names.h"
 
 namespace rbee::server {
 
@@ -52,14 +53,14 @@ ImageJobBody parse_image_job(std::string_view text) {
   if (out.operation == ImageOperation::generation) {
     read_hires(reader, errors, out.image);
   } else {
-    const char* name = present(
+    const char* name = given_name(
         reader, out.operation == ImageOperation::transform
                     ? std::initializer_list<const char*>{"input_image", "init_image", "image"}
                     : std::initializer_list<const char*>{"init_image", "input_image", "image"});
     out.image.init_image = image(reader, name, true);
   }
   if (out.operation == ImageOperation::inpaint) {
-    out.image.mask_image = image(reader, present(reader, {"mask_image", "mask"}), true);
+    out.image.mask_image = image(reader, given_name(reader, {"mask_image", "mask"}), true);
     out.image.set_default(&engine::ImageRequest::strength, 1.0f);
   }
   refuse_others(reader, out.operation);

@@ -84,6 +84,7 @@ std::string other_names(const ImageField& field) {
     if (!name.empty()) out += cat(out.empty() ? "" : "; ", api, "`", name, "`");
   };
   for (const std::string_view alias : field.aliases) add("", alias);
+  add("", field.repeated);
   add("OpenAI: ", field.openai);
   add("A1111: ", field.a1111);
   return out;

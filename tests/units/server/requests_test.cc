@@ -132,9 +132,6 @@ TEST(ParseGenerate, OtherSpellings) {
   EXPECT_THAT(request.stop_ids, ::testing::ElementsAre(7, 2147483647));
   EXPECT_EQ(parse_generate(R"({"prompt":"Hi","seed":42.0})").sampling.seed, 42u);
   EXPECT_FALSE(parse_generate(R"({"prompt":"Hi","seed":-1e30})").sampling.seed);
-  EXPECT_EQ(parse_generate(R"({"prompt":"Hi","repetition_penalty":1.25,"repeat_penalty":1.5})")
-                .sampling.repetition_penalty,
-            1.25f);
 }
 
 TEST(ParseGenerate, OutsideOfRanges) {

@@ -22,6 +22,7 @@
 #include "server/apis/embeddings/routes.h"
 #include "server/apis/llama/request.h"
 #include "server/apis/llama/text_request.h"
+#include "server/apis/ollama/file_requests.h"
 #include "server/apis/ollama/request.h"
 #include "server/apis/openai/image_request.h"
 #include "server/apis/openai/request.h"
@@ -210,6 +211,38 @@ void expect_refusals(const Schemas& schemas, const Body& body) {
   }
 }
 
+// Of one field with several names, two values may not be told apart by their order.
+struct Names {
+  const char* path;
+  std::function<void(std::string_view)> parse;
+  json body;
+  std::vector<std::string> names;
+  json value, other;
+};
+
+void expect_one_value(const Names& one) {
+  for (const std::string& first : one.names) {
+    for (const std::string& second : one.names) {
+      if (first == second) continue;
+      json body = one.body;
+      body[first] = body[second] = one.value;
+      EXPECT_NO_THROW(one.parse(body.dump())) << one.path << body;
+      body[first] = nullptr;
+      EXPECT_NO_THROW(one.parse(body.dump())) << one.path << body;
+      body[first] = one.other;
+      try {
+        one.parse(body.dump());
+        ADD_FAILURE() << one.path << body << " is taken";
+      } catch (const InvalidBody& refusal) {
+        const std::string& message = refusal.errors()[0].message;
+        EXPECT_THAT(message, ::testing::HasSubstr(first)) << one.path << body;
+        EXPECT_THAT(message, ::testing::HasSubstr(second)) << one.path << body;
+        EXPECT_EQ(refusal.errors().size(), 1U) << one.path << body;
+      }
+    }
+  }
+}
+
 // Aliases, and fields that are read to be refused: the documents omit them, so their types are not
 // known, but none takes a list in a list.
 void expect_refusals_of_others(const Schemas& schemas, const Body& body) {
@@ -325,6 +358,71 @@ TEST(WrongTypes, OfPictureWorkersAreRefused) {
     expect_refusals(schemas, body);
     expect_refusals_of_others(schemas, body);
   }
+}
+
+TEST(OtherNames, MayNotDiffer) {
+  const auto chat = [](std::string_view body) { parse_openai_chat(body); };
+  const auto text = [](std::string_view body) { parse_openai_completion(body); };
+  const auto llama = [](std::string_view body) { parse_llama_completion(body); };
+  const auto picture = [](std::string_view body) { parse_image_job(body); };
+  const auto sdapi = [](std::string_view body) { parse_sdapi(body, false); };
+  const json job = {{"operation", "image_generation"}, {"prompt", "a"}};
+  json transform = job, inpaint = job;
+  transform["operation"] = "image_transform";
+  inpaint["operation"] = "image_inpaint";
+  inpaint["image"] = "iVBORw0KGgo=";
+  const Names all[] = {
+      {"chat", chat, kChat, {"n_predict", "max_tokens", "max_completion_tokens"}, 5, 6},
+      {"chat", chat, kChat, {"repetition_penalty", "repeat_penalty"}, 1.5, 1.25},
+      {"completion", text, kPrompt, {"n_predict", "max_tokens"}, 5, 6},
+      {"llama", llama, kPrompt, {"n_predict", "max_tokens"}, 5, -1},
+      {"llama", llama, kPrompt, {"repetition_penalty", "repeat_penalty"}, 1.5, 1.25},
+      {"picture", picture, job, {"steps", "num_inference_steps"}, 5, 6},
+      {"picture", picture, job, {"guidance_scale", "cfg_scale"}, 5, 6.5},
+      {"picture", picture, job, {"sampler", "sampler_name"}, "euler", "ddim"},
+      {"picture", picture, job, {"schedule", "scheduler"}, "karras", "simple"},
+      {"picture", picture, job, {"count", "num_images"}, 1, 2},
+      {"picture", picture, job, {"loras", "lora"}, {{{"path", "a"}}}, {{{"path", "b"}}}},
+      {"transform", picture, transform, {"input_image", "init_image", "image"}, "aaaa", "bbbb"},
+      {"transform", picture, inpaint, {"mask_image", "mask"}, "aaaa", "bbbb"},
+      {"sdapi", sdapi, kPrompt, {"strength", "denoising_strength"}, 0.5, 0.25},
+      {"show",
+       [](std::string_view body) { parse_ollama_show(body); },
+       json::object(),
+       {"model", "name"},
+       "a",
+       "b"},
+      {"pull",
+       [](std::string_view body) { parse_ollama_pull(body); },
+       json::object(),
+       {"model", "name"},
+       "a",
+       "b"},
+      {"embedding",
+       [](std::string_view body) { parse_llama_embedding(body); },
+       json::object(),
+       {"content", "input"},
+       "a",
+       "b"},
+      {"score",
+       [](std::string_view body) { parse_score(body); },
+       {{"text_2", "b"}},
+       {"text_1", "data_1", "queries"},
+       "a",
+       "b"},
+  };
+  for (const Names& one : all) expect_one_value(one);
+}
+
+// AUTOMATIC1111's answers repeat its default there, and clients send answers again.
+TEST(OtherNames, OfTheSamplerAnIndexComesLast) {
+  const auto sampler = [](json body) {
+    body["prompt"] = "a";
+    return parse_sdapi(body.dump(), false).settings.sampler;
+  };
+  EXPECT_EQ(sampler({{"sampler_name", "DDIM"}, {"sampler_index", "Euler"}}), "DDIM");
+  EXPECT_EQ(sampler({{"sampler_name", ""}, {"sampler_index", "Euler"}}), "Euler");
+  EXPECT_EQ(sampler({{"sampler", ""}, {"sampler_name", "DDIM"}}), "DDIM");
 }
 
 }  // namespace
