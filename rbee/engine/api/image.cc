@@ -46,6 +46,15 @@ void check_fields(const auto& object) {
   });
 }
 
+// Both sides or none.
+void check_seed_size(const ImageRequest& request) {
+  const bool wide = request.seed_width != 0, high = request.seed_height != 0;
+  const ImageField& missing =
+      image_field(high ? &ImageRequest::seed_width : &ImageRequest::seed_height);
+  check(wide == high, missing.name, "0 is outside of ", missing.low, " to ", missing.high,
+        ", beside the other side");
+}
+
 void check_control(const ControlUse& control) {
   check(!control.image.empty(), "control.image", "it is empty");
   check_bytes("control.image", control.image, kMaxImageBytes);
@@ -75,8 +84,7 @@ std::vector<NamedChoice> choices(const Names& names) {
 
 void validate(const ImageRequest& request) {
   check_fields(request);
-  check((request.seed_width == 0) == (request.seed_height == 0), "seed_resize_from_w",
-        "it and seed_resize_from_h must be given together");
+  check_seed_size(request);
   check(request.preview_count >= 0 && request.preview_count <= kMaxPreviews, "preview_count",
         request.preview_count, " is outside of 0 to ", kMaxPreviews);
   check_bytes("init_image", request.init_image, kMaxImageBytes);
