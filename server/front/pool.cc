@@ -316,7 +316,9 @@ void Pool::on_event(const Held& exchange, std::string_view event) {
   }
   if (kind == EventKind::unserved && exchange->tries + 1 < config_.max_tries) {
     ++exchange->tries;
+    const std::shared_ptr<Replica> replica = exchange->replica;
     release(*exchange);
+    if (replica) replica->doubt();
     return try_again(exchange);
   }
   exchange->opening += event;
@@ -367,6 +369,7 @@ void Pool::on_end(const Held& exchange, UpstreamEnd end) {
   if (end != UpstreamEnd::whole) return on_broken(exchange, end);
   // The worker is stopping or has lost its device: another one may take the request.
   const bool refused = exchange->head.status == 503 && exchange->wanted.job.empty();
+  if (refused) replica->doubt();
   if (refused && ++exchange->tries < config_.max_tries) return try_again(exchange);
   // Its client waits for events.
   if (exchange->events && !exchange->stream()) return break_off(exchange, kLost);

@@ -99,7 +99,7 @@ void Replica::load() {
 
 void Replica::run() {
   ++runs_;
-  said_ready_ = false;
+  said_ready_ = was_ready_ = false;
   progress_ = nullptr;
   state_ = ReplicaState::starting;
   std::vector<std::string> command = options_.command;
@@ -162,7 +162,7 @@ void Replica::on_line(std::string_view line) {
   const std::string message = text_of(record, "message");
   if (message == "listening") on_listening(record);
   if (message == "ready") on_ready(record);
-  if (message == "stopping" && state_ == ReplicaState::ready) change(ReplicaState::ending);
+  if (message == "stopping" && said_ready_ && is_asked()) change(ReplicaState::ending);
   pass_on(name(), std::move(record));
 }
 
@@ -182,6 +182,12 @@ void Replica::on_ready(const json& record) {
   ready_at_ = steady_clock::now();
   silent_ = 0;
   check_health();  // requests come after it has reported what it serves
+}
+
+void Replica::doubt() {
+  if (state_ != ReplicaState::ready) return;
+  change(ReplicaState::starting);
+  check_health();
 }
 
 bool Replica::is_asked() const {
@@ -226,6 +232,7 @@ void Replica::on_health(bool healthy) {
   if (healthy && answer_status_ == 200) {
     facts_ = json::parse(answer_, nullptr, false);
     if (state_ == ReplicaState::starting) {
+      was_ready_ = true;
       progress_ = nullptr;
       further_at_ = steady_clock::now();
       change(ReplicaState::ready);
@@ -251,7 +258,7 @@ void Replica::on_progress(const json& health) {
 // The process of a model on demand has ended. A request that wants the model loads it again.
 void Replica::on_unloaded() {
   const bool wanted = std::exchange(unloading_, false);
-  const bool failed = !wanted && state_ == ReplicaState::starting;
+  const bool failed = !wanted && !was_ready_;
   if (failed) ++failures_;
   if (!wanted) {
     log(LogLevel::error, failed ? "the model cannot be loaded" : "a worker ended",

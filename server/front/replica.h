@@ -16,7 +16,7 @@ namespace rbee::server {
 
 enum class ReplicaState : uint8_t {
   unloaded,  // of a model on demand: it has no process
-  starting,  // its process loads the model
+  starting,  // its process loads the model, or serves nothing now
   ready,
   ending,    // unload() or someone other than the front stops its process: it accepts nothing new
   paused,    // its process ended; a restart follows
@@ -46,6 +46,8 @@ class Replica : public std::enable_shared_from_this<Replica> {
   void unload(std::chrono::milliseconds patience);
   // For good: SIGTERM, and after `patience` SIGKILL; on_change follows when the process has ended.
   void stop(std::chrono::milliseconds patience);
+  // It has answered that it serves nothing now: it gets no requests until its health is well.
+  void doubt();
 
   const std::string& name() const { return options_.name; }
   const std::string& token() const { return options_.token; }
@@ -116,6 +118,7 @@ class Replica : public std::enable_shared_from_this<Replica> {
   int failures_ = 0;
   int silent_ = 0;           // unanswered probes in a row
   bool said_ready_ = false;  // its process
+  bool was_ready_ = false;   // its process, in state()
   bool unloading_ = false;   // unload() was called for its process
   bool stopping_ = false;
 };

@@ -21,6 +21,7 @@
 
 #include "rbee/core/cat.h"
 #include "tests/checkpoints/model_folder.h"
+#include "tests/server/front_harness.h"
 #include "tests/server/harness.h"
 #include "tests/server/process.h"
 #include "tests/support/data_folder.h"
@@ -321,6 +322,38 @@ TEST_F(GroupWorker, TheLossOfALaunchedRankEndsAll) {
     EXPECT_EQ(all[0]->wait(), lost == 0 ? 128 + SIGKILL : 3) << all[0]->text();
     EXPECT_EQ(all[1]->wait(), lost == 1 ? 128 + SIGKILL : 3) << all[1]->text();
   }
+}
+
+// The front starts the group again, and answers what had not begun.
+TEST_F(GroupWorker, AFrontBringsAGroupBack) {
+  Front front(json::array(
+      {{{"name", "g"},
+        {"program", LLM_WORKER},
+        {"model", arguments(2)[1]},
+        {"flags", {"-tp", "2", "--threads", "1", "--max-running", "1", "--context", "32768"}}}}));
+  const pid_t leader = front.workers(0, 1)[0].at("pid");
+  const std::vector<pid_t> others = wait_for_children(leader, 1);
+  const json body = {{"model", "g"}, {"prompt", "words"}, {"max_tokens", 20'000}, {"stream", true}};
+  RawClient begun(front.port());
+  begun.send(request("POST", "/v1/completions", body.dump()));
+  begun.read_until("data: ");
+  RawClient waiting(front.port());
+  json next = body;
+  next["max_tokens"] = 5;
+  waiting.send(request("POST", "/v1/completions", next.dump()));
+  for (int i = 0; i < 6000 && front.metric(R"(rbee_front_worker_running{worker="g-0"})") < 2; ++i) {
+    std::this_thread::sleep_for(10ms);
+  }
+  kill(others[0], SIGKILL);
+  EXPECT_THAT(begun.read_until("[DONE]"), HasSubstr("rank 1 is lost"));
+  const std::string answer = waiting.read_until("[DONE]");
+  EXPECT_THAT(answer, HasSubstr(R"("finish_reason":"length")"));
+  EXPECT_THAT(answer, Not(HasSubstr("error")));
+  const json again = front.workers(0, 1)[0];
+  EXPECT_NE(again.at("pid"), leader);
+  EXPECT_EQ(again.at("restarts"), 1);
+  EXPECT_THAT(again.at("last_end").get<std::string>(), HasSubstr("exit status 3"));
+  EXPECT_TRUE(gone(others[0]));
 }
 
 class LostRank : public GroupWorker,
