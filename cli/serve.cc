@@ -19,6 +19,7 @@
 #include "rbee/engine/api/text.h"
 #include "server/front/front.h"
 #include "server/front/keep_alive.h"
+#include "server/front/worker_command.h"
 #include "server/http/clock.h"
 #include "workers/common/graphs_flag.h"
 #include "workers/common/logging.h"
@@ -102,6 +103,7 @@ server::FrontConfig read_config(const Options& options, HubModels* on_demand) {
   }
   if (options.max_memory > 0) config.max_memory = options.max_memory;
   if (on_demand != nullptr) return config;
+  server::check_kv_publishers(config.models);
   find_programs(config);
   for (server::ServedModel& model : config.models) {
     if (model.kind == server::ModelKind::chat) model.adapters = adapters_of(model.flags);

@@ -95,6 +95,40 @@ std::optional<std::chrono::milliseconds> keep_alive_in(const json& value) {
   return value.is_string() ? parse_keep_alive(value.get_ref<const std::string&>()) : std::nullopt;
 }
 
+// A number for each replica, or a list for each.
+void parse_devices(const Fields& fields, const json& devices, ServedModel& model) {
+  const auto ordinal = [&](const json& value) {
+    return static_cast<int>(fields.integer(value, fields.path("devices[]"), 0, 1023));
+  };
+  bool several = false;
+  for (const json& replica : fields.list("devices", devices, 64)) {
+    std::vector<int>& own = model.devices.emplace_back();
+    if (!replica.is_array()) {
+      own.push_back(ordinal(replica));
+      continue;
+    }
+    fields.require(!replica.empty() && replica.size() <= 64, fields.path("devices[]"),
+                   "must be a number, or an array of 1 to 64");
+    for (const json& device : replica) own.push_back(ordinal(device));
+    const std::set<int> different(own.begin(), own.end());
+    fields.require(different.size() == own.size(), fields.path("devices[]"),
+                   "must not have a device twice: each rank needs its own");
+    several = several || own.size() > 1;
+  }
+  if (!several) return;
+  fields.require(model.kind == ModelKind::chat, fields.path("devices"),
+                 "must have one device for each replica, where kind is not chat");
+  fields.require(model.device != "cpu", fields.path("devices"),
+                 "must have one device for each replica, where device is cpu");
+  for (const char* flag : {"-tp", "--tensor-parallel-size", "--device", "--cuda-device"}) {
+    const bool given = std::ranges::any_of(model.flags, [&](const std::string& word) {
+      return word == flag || word.starts_with(cat(flag, "="));
+    });
+    fields.require(!given, fields.path("flags"),
+                   cat("must not have ", flag, ", which devices decides"));
+  }
+}
+
 ServedModel parse_model(const json& object, const std::string& where, std::string_view source) {
   Fields fields(object, where, source);
   ServedModel model;
@@ -114,12 +148,7 @@ ServedModel parse_model(const json& object, const std::string& where, std::strin
       model.flags.push_back(flag.get<std::string>());
     }
   }
-  if (const json* devices = fields.take("devices")) {
-    for (const json& device : fields.list("devices", *devices, 64)) {
-      model.devices.push_back(
-          static_cast<int>(fields.integer(device, fields.path("devices[]"), 0, 1023)));
-    }
-  }
+  if (const json* devices = fields.take("devices")) parse_devices(fields, *devices, model);
   fields.number("replicas", 1, 64, model.replicas);
   fields.number("memory_bytes", 0, kMostBytes, model.memory);
   if (const json* value = fields.take("keep_alive")) {

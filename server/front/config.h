@@ -27,7 +27,9 @@ struct ServedModel {
   std::string model;                  // path of the model's files
   std::vector<std::string> flags;     // more flags for the worker
   std::vector<std::string> adapters;  // also answers to these names: adapters, aliases
-  std::vector<int> devices;           // ordinals; replica i takes the one at i modulo their number
+  // Ordinals of a replica's devices; replica i takes those at i modulo their number. Several of one
+  // replica hold its model together.
+  std::vector<std::vector<int>> devices;
   int replicas = 1;
   // Given: a model on demand, loaded at its first request, and unloaded when it had none for so
   // long (keep_alive.h) or another model needs its memory. Absent: it is loaded from the start.

@@ -145,6 +145,7 @@ class Front::Impl {
   Response alive();
   int64_t fact(size_t model, const char* name) const;
   Response health();
+  Response kv_publishers();
   Response readiness();
   Response metrics();
   Response ollama_tags_of_all();
@@ -402,6 +403,12 @@ Response Front::Impl::health() {
   });
 }
 
+Response Front::Impl::kv_publishers() {
+  return later([this](const std::shared_ptr<DelayedResponse>& out) {
+    out->set(json_response(200, json{{"publishers", pool_.kv_publishers()}}.dump()));
+  });
+}
+
 Response Front::Impl::readiness() {
   return later([this](const std::shared_ptr<DelayedResponse>& out) {
     const bool all = ready();
@@ -540,6 +547,7 @@ Router Front::Impl::routes() {
     return json_response(200, json{{"version", options_.version}}.dump());
   });
   get("/workers", Access::token, [this](const Request&) { return health(); });
+  get("/kv-events", Access::token, [this](const Request&) { return kv_publishers(); });
   for (const std::string base : {"/v1/models", "/models"}) {
     const auto get_models = [&](const std::string& path, Handler handler) {
       router.add({.method = "GET",

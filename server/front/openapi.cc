@@ -165,6 +165,11 @@ class Document {
             "state":{"enum":["unloaded","starting","ready","ending","paused","given_up"]},
             "progress":{"type":"object"},"restarts":{"type":"integer","minimum":0},
             "running":{"type":"integer","minimum":0}}}}}}}}})");
+    paths["/kv-events"] = own("kvEvents", "Where the workers publish what their caches hold",
+                              R"({"type":"object","required":["publishers"],
+        "properties":{"publishers":{"type":"array","items":{"type":"object",
+         "required":["model","worker","state","endpoint","replay_endpoint","topic"],
+         "additionalProperties":{"type":"string"}}}}})");
     paths["/metrics"] = own("metrics", "Figures of the front and its workers", "{}");
     paths["/metrics"]["get"]["responses"]["200"]["content"] = {
         {"text/plain", {{"schema", {{"type", "string"}}}}}};

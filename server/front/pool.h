@@ -61,6 +61,8 @@ class Pool {
   std::optional<size_t> max_body_bytes(const std::optional<ModelKind>& kind) const;
   // Some job's stream is unread and may still be read. of: the job's worker; null: any.
   bool has_unread_jobs(const Replica* of = nullptr) const;
+  // An object for each worker that publishes KV events, see GET /kv-events.
+  nlohmann::json kv_publishers() const;
   // Ends all running and waiting requests with 503.
   void abandon_all();
 
@@ -114,7 +116,6 @@ class Pool {
  private:
   using Held = std::shared_ptr<Exchange>;
 
-  static std::vector<std::string> command_of(const ServedModel& model, int index);
   static std::string known_name(const Model& model, const std::string& written);
   size_t add(ServedModel model);
   std::shared_ptr<Replica> make_replica(const ServedModel& model, int index);

@@ -1,30 +1,21 @@
 // The pool's models: which one a request means, and what their workers take.
 
 #include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "rbee/core/cat.h"
 #include "server/apis/ollama/names.h"
 #include "server/front/pool.h"
+#include "server/front/worker_command.h"
 
 namespace rbee::server {
-
-std::vector<std::string> Pool::command_of(const ServedModel& model, int index) {
-  std::vector<std::string> command{model.program};
-  if (!model.worker.empty()) command.push_back(model.worker);
-  command.insert(command.end(), {"--model", model.model, "--model-ref", model.name});
-  if (!model.devices.empty()) {
-    const size_t turn = static_cast<size_t>(index) % model.devices.size();
-    command.insert(command.end(), {"--cuda-device", cat(model.devices[turn])});
-  }
-  command.insert(command.end(), model.flags.begin(), model.flags.end());
-  return command;
-}
 
 std::shared_ptr<Replica> Pool::make_replica(const ServedModel& model, int index) {
   return std::make_shared<Replica>(io_, config_,
                                    ReplicaOptions{.name = cat(model.name, "-", index),
-                                                  .command = command_of(model, index),
+                                                  .command = worker_command(model, index),
                                                   .environment = environment_,
                                                   .token = token_,
                                                   .on_demand = model.on_demand()},
@@ -57,6 +48,24 @@ size_t Pool::add(ServedModel model) {
   }
   note_limits();
   return index;
+}
+
+// Where routers hear what the workers' caches hold.
+nlohmann::json Pool::kv_publishers() const {
+  nlohmann::json out = nlohmann::json::array();
+  std::map<size_t, int> seen;  // replicas of a model
+  for (const Member& member : members_) {
+    const ServedModel& model = models_[member.model].served;
+    const auto publisher = kv_publisher(model, seen[member.model]++);
+    if (!publisher) continue;
+    out.push_back({{"model", model.name},
+                   {"worker", member.replica->name()},
+                   {"state", state_name(member.replica->state())},
+                   {"endpoint", publisher->endpoint},
+                   {"replay_endpoint", publisher->replay_endpoint},
+                   {"topic", publisher->topic}});
+  }
+  return out;
 }
 
 // Of models whose files were not here when their workers were started.

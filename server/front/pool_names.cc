@@ -9,6 +9,7 @@
 #include "server/front/model_store.h"
 #include "server/front/paths.h"
 #include "server/front/pool.h"
+#include "server/front/worker_command.h"
 
 namespace rbee::server {
 namespace {
@@ -106,7 +107,7 @@ void Pool::replace(size_t index, ServedModel found) {
   if (found.files != model.served.files) model.aliases.clear();
   found.name = model.served.name;
   model.served = std::move(found);
-  on_demand(index)->set_command(command_of(model.served, 0));
+  on_demand(index)->set_command(worker_command(model.served, 0));
 }
 
 void Pool::note_alias(size_t index, const std::string& name) {

@@ -504,10 +504,11 @@ TEST(FrontOpenApi, HoldsWhatIsRouted) {
   for (const auto& [path, methods] : both.at("paths").items()) paths.push_back(path);
   EXPECT_THAT(paths, ::testing::UnorderedElementsAre(
                          "/openapi.json", "/health", "/health/live", "/health/ready", "/workers",
-                         "/v1/health", "/ready", "/v1/ready", "/version", "/models", "/models/{id}",
-                         "/v1/models", "/v1/models/{id}", "/metrics", "/api/pull", "/api/delete",
-                         "/api/create", "/api/copy", "/api/blobs/{digest}", "/v1/chat/completions",
-                         "/v1/images/generations", "/v1/jobs", "/v1/jobs/{job_id}"));
+                         "/kv-events", "/v1/health", "/ready", "/v1/ready", "/version", "/models",
+                         "/models/{id}", "/v1/models", "/v1/models/{id}", "/metrics", "/api/pull",
+                         "/api/delete", "/api/create", "/api/copy", "/api/blobs/{digest}",
+                         "/v1/chat/completions", "/v1/images/generations", "/v1/jobs",
+                         "/v1/jobs/{job_id}"));
   // The front's own description, whatever a worker says of this path.
   EXPECT_EQ(both.at("paths").at("/v1/models").at("get").at("operationId"), "front.models");
   // Two kinds each have another schema Ask.
@@ -543,7 +544,7 @@ TEST(FrontOpenApi, WithoutWorkersHasItsOwnPaths) {
   using nlohmann::json;
   for (const char* text : {"", "[]", "{}", "not JSON", R"({"paths":[]})"}) {
     const json alone = json::parse(server::front_openapi({{ModelKind::chat, text}}, "1"));
-    EXPECT_EQ(alone.at("paths").size(), 19u) << text;
+    EXPECT_EQ(alone.at("paths").size(), 20u) << text;
     EXPECT_TRUE(alone.at("components").at("schemas").empty());
   }
 }
