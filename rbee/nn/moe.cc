@@ -20,6 +20,12 @@ std::vector<float> scales_of_results(const WeightScope& matrix, int64_t experts)
   return scales;
 }
 
+// Whether all of the layer is on the host, and weights come from there.
+bool of_host_layer(const WeightScope& layer) {
+  const std::shared_ptr<Visitors> visitors = layer.visitors();
+  return visitors && &visitors->device() != &layer.device();
+}
+
 }  // namespace
 
 Moe::Moe(const WeightScope& layer, const MoeSpec& spec)
@@ -36,7 +42,7 @@ Moe::Moe(const WeightScope& layer, const MoeSpec& spec)
   } else {
     take_experts(stacks);
   }
-  if (trip_) take_visitors(layer, stacks);
+  if (trip_ || of_host_layer(layer)) take_visitors(layer, stacks);
   if (spec.choice_bias) {
     const std::vector<float> bias =
         layer.is_gguf() ? (layer / "exp_probs_b").values("bias", spec.experts)
@@ -151,9 +157,9 @@ void Moe::take_visitors(const WeightScope& layer, const WeightScope& stacks) {
     if (i == 0) first_ = index;
   }
   const auto there = [&](const Tensor& x, DType dtype) {
-    return x.defined() ? cast(x.to(layer.device()), dtype) : x;
+    return x.defined() ? cast(x.to(visitors_->device()), dtype) : x;
   };
-  const DType activations = layer.activations();
+  const DType activations = visitors_->activations();
   visiting_ = {.gate = {.weight = {}, .bias = there(experts_.gate.bias, activations)},
                .up = {.weight = {}, .bias = there(experts_.up.bias, activations)},
                .down = {.weight = {}, .bias = there(experts_.down.bias, activations)},
@@ -208,14 +214,26 @@ Tensor Moe::chosen(const Tensor& x, const Routing& routing) const {
 }
 
 Tensor Moe::chosen_of_visitors(const Tensor& x, const Routing& routing) const {
-  WeightStream::Turn turn(visitors_->stream());
-  Experts experts = visiting_;
-  experts.gate.weight = turn.take(first_);
-  experts.up.weight = turn.take(first_ + 1);
-  const Tensor rows = hidden(experts, x, routing);
-  turn.give_back();
-  experts.down.weight = turn.take(first_ + 2);
-  return sum(experts, rows, routing);
+  const auto compute = [&](WeightStream::Turn& turn, const Tensor& there, const Routing& routed) {
+    Experts experts = visiting_;
+    experts.gate.weight = turn.take(first_);
+    experts.up.weight = turn.take(first_ + 1);
+    const Tensor rows = hidden(experts, there, routed);
+    turn.give_back();
+    experts.down.weight = turn.take(first_ + 2);
+    return sum(experts, rows, routed);
+  };
+  Device& device = visitors_->device();
+  if (&x.device() == &device) {
+    WeightStream::Turn turn(visitors_->stream());
+    return compute(turn, x, routing);
+  }
+  // The rows of a layer that is whole on the host go there and back.
+  const auto work = [&](WeightStream::Turn& turn, const Tensor& there) {
+    const Routing routed{.ids = routing.ids.to(device), .weights = routing.weights.to(device)};
+    return std::vector{compute(turn, there, routed)};
+  };
+  return visitors_->run(x, work).front();
 }
 
 Tensor Moe::partial(const LayerInput& input) const {

@@ -66,13 +66,14 @@ struct Parts {
     for (const Layer& layer : first(count)) bytes += layer.experts;
     return bytes;
   }
-  // What a WeightStream takes for the experts of the first layers, and for all weights of others:
-  // room for three, which of experts are a layer's.
+  // What a WeightStream takes for the experts of the first layers, and for all weights of whole
+  // layers: room for three, which of experts are a layer's.
   int64_t visitors(int64_t cpu_moe, bool whole_layers) const {
     int64_t bytes = 0;
     for (const Layer& layer : first(cpu_moe)) bytes = std::max(bytes, layer.experts);
     for (const Layer& layer : layers) {
-      if (whole_layers) bytes = std::max(bytes, int64_t{WeightStream::kSlots} * layer.largest);
+      if (!whole_layers) continue;
+      bytes = std::max({bytes, layer.experts, int64_t{WeightStream::kSlots} * layer.largest});
     }
     return visits ? bytes : 0;
   }

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "rbee/models/tensor_roles.h"
 #include "rbee/ops/linear.h"
 #include "rbee/ops/trace.h"
 #include "tests/models/language/group_model.h"
@@ -171,6 +172,18 @@ class GoldenTest : public testing::TestWithParam<Param> {
     if (options.device == nullptr) options.device = &device_under_test();
     options.context = GetParam().golden.context;
     return load_under_test(io::Checkpoint::open(checkpoint_path()), options);
+  }
+
+  // Of the first layers' experts, as the file has their matrices.
+  int64_t expert_bytes(int64_t layers) {
+    const io::Checkpoint checkpoint = io::Checkpoint::open(checkpoint_path());
+    int64_t out = 0;
+    for (const io::TensorEntry& entry : checkpoint.tensors()) {
+      const auto layer = models::layer_of(entry.name);
+      const bool matrix = models::is_expert(entry.name) && entry.name.ends_with(".weight");
+      if (layer && *layer < layers && matrix) out += static_cast<int64_t>(entry.data.size());
+    }
+    return out;
   }
 
   ModelRunner runner(DType kv_dtype = DType::f32) {
@@ -367,6 +380,9 @@ TEST_P(GoldenTest, LayersOnTheHost) {
     ASSERT_EQ(model_->host_layers().count, layers + 1 - on_device);
     EXPECT_EQ(model_->visiting_bytes(1), 0);
     EXPECT_EQ(model_->visiting_bytes(2) > 0, visit > 0 && may_visit(false));
+    if (GetParam().golden.experts && visit > 0 && may_visit(true)) {
+      EXPECT_GT(model_->visiting_bytes(1000), expert_bytes(layers + 1 - on_device));
+    }
     watch_kernels();
     const std::string type = model_->quantization();
     if (type == "bf16" || type == "f8e4m3") show_rounding(cpu_device());
