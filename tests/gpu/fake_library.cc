@@ -174,6 +174,9 @@ void FakeLibrary::fail(const char* cuda, const char* rocm, int nth, int status,
       vendor_ == Vendor::cuda ? cuda : rocm, nth, status, then);
 }
 
+void FakeLibrary::tell_shared(uint32_t bytes) const {
+  find<void(uint32_t)>("rbee_fake_tell_shared")(bytes);
+}
 void FakeLibrary::tell_ptx(int version) const {
   find<void(int)>("rbee_fake_tell_ptx")(version);
 }

@@ -56,6 +56,8 @@ class FakeLibrary {
             fake::Then then = fake::Then::goes_on) const;
   // NVIDIA: the compute capability times ten that all kernels were compiled for.
   void tell_ptx(int version) const;
+  // AMD: the bytes of shared memory that a block may have.
+  void tell_shared(uint32_t bytes) const;
   int64_t calls(const char* cuda, const char* rocm) const;
   int64_t live_bytes() const;
   // Objects alive besides device memory; "" for none.

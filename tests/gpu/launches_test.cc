@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <set>
 
 #include "backends/gpu/gpu_device.h"
+#include "backends/gpu/gpu_kernels.h"
 #include "rbee/core/error.h"
 #include "tests/gpu/fake_library.h"
 #include "tests/support/op_table.h"
@@ -34,6 +36,36 @@ bool may_be_refused(const std::string& op, const std::string& name) {
          (op == "image_conv" && name.find("q8_0") != std::string::npos);
 }
 
+struct Runs {
+  int all = 0, copied = 0;  // copied: by tensor maps
+};
+// Runs every case of these operations, of all if there are none, by every implementation that
+// takes it.
+Runs run_every_case(gpu::GpuDevice& device, const FakeLibrary& library,
+                    const std::set<std::string>& ops = {}) {
+  Runs runs;
+  for (const OpTable& table : op_tables()) {
+    if (!ops.empty() && !ops.contains(std::string(table.op()))) continue;
+    for (const OpCase& c : table.cases()) {
+      SCOPED_TRACE(cat(table.op(), ": ", c.name));
+      const std::unique_ptr<CaseRun> run = c.set_up(device);
+      const int before = runs.all;
+      for (int i = 0; i < run->implementations(); ++i) {
+        if (run->refusal(i) != nullptr) continue;
+        EXPECT_NO_THROW(run->run(i)) << run->name(i);
+        ++runs.all;
+        if (std::string_view(run->name(i)).starts_with("tma")) ++runs.copied;
+      }
+      EXPECT_TRUE(runs.all > before || may_be_refused(table.op(), c.name)) << "no kernel takes it";
+      EXPECT_EQ(library.violation(), "");
+      if (!library.violation().empty()) return runs;
+    }
+  }
+  EXPECT_GE(library.launches(), runs.all / 2);
+  EXPECT_EQ(device.allocator_stats().in_use, 0);
+  return runs;
+}
+
 TEST_P(LaunchesTest, EveryCaseFindsItsKernels) {
   const auto [vendor, architecture, lanes] = GetParam();
   if (!embedded(GetParam())) GTEST_SKIP() << "not among this build's architectures";
@@ -41,28 +73,32 @@ TEST_P(LaunchesTest, EveryCaseFindsItsKernels) {
       vendor, {.architecture = architecture, .lanes = lanes, .memory = int64_t{8} << 30});
   const auto driver = library.open();
   gpu::GpuDevice device(with_driver(vendor, *driver), 0);
-  int runs = 0, copied = 0;
-  for (const OpTable& table : op_tables()) {
-    for (const OpCase& c : table.cases()) {
-      SCOPED_TRACE(cat(table.op(), ": ", c.name));
-      const std::unique_ptr<CaseRun> run = c.set_up(device);
-      const int before = runs;
-      for (int i = 0; i < run->implementations(); ++i) {
-        if (run->refusal(i) != nullptr) continue;
-        EXPECT_NO_THROW(run->run(i)) << run->name(i);
-        ++runs;
-        if (std::string_view(run->name(i)).starts_with("tma")) ++copied;
-      }
-      EXPECT_TRUE(runs > before || may_be_refused(table.op(), c.name)) << "no kernel takes it";
-      ASSERT_EQ(library.violation(), "");
-    }
-  }
-  EXPECT_GT(runs, 1000);
+  const Runs runs = run_every_case(device, library);
+  EXPECT_GT(runs.all, 1000);
   EXPECT_GE(
       library.calls("cuTensorMapEncodeTiled", "") + library.calls("cuTensorMapEncodeIm2col", ""),
-      copied);
-  EXPECT_GE(library.launches(), runs / 2);
-  EXPECT_EQ(device.allocator_stats().in_use, 0);
+      runs.copied);
+}
+
+// The kernels of all vendors, of operations that can take more: some devices have no more than
+// 32 KiB of shared memory for a block.
+TEST(SmallSharedMemory, CommonKernelsStayWithin32KiB) {
+  const Target target{Vendor::rocm, "gfx1100", 32};
+  if (!embedded(target)) GTEST_SKIP() << "not among this build's architectures";
+  const FakeLibrary library(
+      target.vendor,
+      {.architecture = target.architecture, .lanes = target.lanes, .memory = int64_t{8} << 30});
+  library.tell_shared(32 << 10);
+  const auto driver = library.open();
+  gpu::Vendor vendor = with_driver(target.vendor, *driver);
+  vendor.kernels = [](const gpu::Properties&) -> const KernelTable& {
+    static const KernelTable table = gpu::common_kernels();
+    return table;
+  };
+  gpu::GpuDevice device(vendor, 0);
+  const Runs runs =
+      run_every_case(device, library, {"attention", "fused_linear", "image_group_norm", "top_k"});
+  EXPECT_GT(runs.all, 100);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -14,9 +14,9 @@ constexpr int kChunk = 32;  // elements of a head staged at once
 constexpr int kColumns = 128;
 constexpr int kValueRows = 16;
 
-template <class C>
+// kEach: queries, and keys, of a thread.
+template <class C, int kEach>
 struct PlainTile {
-  static constexpr int kEach = sizeof(C) == 8 ? 2 : 4;  // queries, and keys, of a thread
   static constexpr int kTile = kSide * kEach;
   struct Products {
     C q[kChunk][kTile + 1];
@@ -44,12 +44,11 @@ RB_DEVICE C minus_infinity() {
 }
 
 // products[i][j] = query ty + 16 i times key `key` + tx + 16 j, unscaled.
-template <class C>
+template <class C, int kEach>
 RB_DEVICE void multiply_keys(const AttentionParams& p, const TileWork& work, i64 key, i64 end,
-                             typename PlainTile<C>::Products& staged,
-                             C (&products)[PlainTile<C>::kEach][PlainTile<C>::kEach]) {
-  constexpr int kEach = PlainTile<C>::kEach;
-  constexpr int kTile = PlainTile<C>::kTile;
+                             typename PlainTile<C, kEach>::Products& staged,
+                             C (&products)[kEach][kEach]) {
+  constexpr int kTile = PlainTile<C, kEach>::kTile;
   const int tx = static_cast<int>(thread_x()) % kSide;
   const int ty = static_cast<int>(thread_x()) / kSide;
 #pragma unroll
@@ -93,12 +92,11 @@ struct PlainRow {
 };
 
 // Turns scores of products into weights in `weights`; rescales the earlier sums to the new top.
-template <class C, int kWave>
+template <class C, int kEach, int kWave>
 RB_DEVICE void weigh(const AttentionParams& p, const TileWork& work, i64 key, i64 end,
-                     const C (&products)[PlainTile<C>::kEach][PlainTile<C>::kEach],
-                     C (&weights)[PlainTile<C>::kTile][PlainTile<C>::kTile + 1],
-                     PlainRow<C> (&rows)[PlainTile<C>::kEach]) {
-  constexpr int kEach = PlainTile<C>::kEach;
+                     const C (&products)[kEach][kEach],
+                     C (&weights)[PlainTile<C, kEach>::kTile][PlainTile<C, kEach>::kTile + 1],
+                     PlainRow<C> (&rows)[kEach]) {
   const int tx = static_cast<int>(thread_x()) % kSide;
   const int ty = static_cast<int>(thread_x()) / kSide;
 #pragma unroll
@@ -133,14 +131,13 @@ RB_DEVICE void weigh(const AttentionParams& p, const TileWork& work, i64 key, i6
   }
 }
 
-template <class C>
+template <class C, int kEach>
 RB_DEVICE void add_values(const AttentionParams& p, const TileWork& work, i64 key, i64 end,
-                          int column, typename PlainTile<C>::Shared& shared,
-                          PlainRow<C> (&rows)[PlainTile<C>::kEach]) {
-  constexpr int kEach = PlainTile<C>::kEach;
+                          int column, typename PlainTile<C, kEach>::Shared& shared,
+                          PlainRow<C> (&rows)[kEach]) {
   const int tx = static_cast<int>(thread_x()) % kSide;
   const int ty = static_cast<int>(thread_x()) / kSide;
-  for (int base = 0; base < PlainTile<C>::kTile; base += kValueRows) {
+  for (int base = 0; base < PlainTile<C, kEach>::kTile; base += kValueRows) {
     barrier();
     for (int i = static_cast<int>(thread_x()); i < kValueRows * kColumns; i += kThreads) {
       const int row = i / kColumns;
@@ -164,13 +161,13 @@ RB_DEVICE void add_values(const AttentionParams& p, const TileWork& work, i64 ke
   }
 }
 
-template <class C, int kWave>
+template <class C, int kEach, int kWave>
 RB_DEVICE void write_rows(const AttentionParams& p, const TileWork& work, int column,
-                          PlainRow<C> (&rows)[PlainTile<C>::kEach]) {
+                          PlainRow<C> (&rows)[kEach]) {
   const int tx = static_cast<int>(thread_x()) % kSide;
   const int ty = static_cast<int>(thread_x()) / kSide;
 #pragma unroll
-  for (int i = 0; i < PlainTile<C>::kEach; ++i) {
+  for (int i = 0; i < kEach; ++i) {
     C sum = wave_sum<kWave, kSide>(rows[i].sum);
     // Rows that see no key stay zeros: their top is -infinity.
     if (p.sinks != nullptr && sum > 0) {
@@ -188,14 +185,14 @@ RB_DEVICE void write_rows(const AttentionParams& p, const TileWork& work, int co
   }
 }
 
-template <class C, int kWave>
+template <class C, int kEach, int kWave>
 RB_DEVICE void attention_plain(const AttentionParams& p) {
-  using Tile = PlainTile<C>;
+  using Tile = PlainTile<C, kEach>;
   RB_SHARED typename Tile::Shared shared;
   TileWork work;
   if (!find_tile(p, Tile::kTile, work)) return;
   const int column = static_cast<int>(block_z()) * kColumns;
-  PlainRow<C> rows[Tile::kEach];
+  PlainRow<C> rows[kEach];
   for (PlainRow<C>& row : rows) {
     row.top = minus_infinity<C>();
     row.sum = 0;
@@ -205,19 +202,21 @@ RB_DEVICE void attention_plain(const AttentionParams& p) {
   const i64 first = visible_keys(p, work.span, work.first).first;
   const i64 end = last_end(p, work);
   for (i64 key = first; key < end; key += Tile::kTile) {
-    C products[Tile::kEach][Tile::kEach];
-    multiply_keys<C>(p, work, key, end, shared.products, products);
-    weigh<C, kWave>(p, work, key, end, products, shared.weights, rows);
-    add_values<C>(p, work, key, end, column, shared, rows);
+    C products[kEach][kEach];
+    multiply_keys<C, kEach>(p, work, key, end, shared.products, products);
+    weigh<C, kEach, kWave>(p, work, key, end, products, shared.weights, rows);
+    add_values<C, kEach>(p, work, key, end, column, shared, rows);
   }
-  write_rows<C, kWave>(p, work, column, rows);
+  write_rows<C, kEach, kWave>(p, work, column, rows);
 }
 
-#define RB_PLAIN(lanes, wave, dtype, C)                                  \
-  RB_KERNEL(attention_plain_##dtype##_##wave, kThreads, AttentionParams, \
-            (attention_plain<C, lanes>(p)))
-RB_WAVES(RB_PLAIN, f32, float)
-RB_WAVES(RB_PLAIN, f64, double)
+// _s32: for devices whose blocks share 32 KiB at most.
+#define RB_PLAIN(lanes, wave, name, C, kEach)                           \
+  RB_KERNEL(attention_plain_##name##_##wave, kThreads, AttentionParams, \
+            (attention_plain<C, kEach, lanes>(p)))
+RB_WAVES(RB_PLAIN, f32, float, 4)
+RB_WAVES(RB_PLAIN, f32_s32, float, 2)
+RB_WAVES(RB_PLAIN, f64, double, 2)
 
 }  // namespace gpu
 }  // namespace rbee

@@ -63,18 +63,20 @@ class Items {
   }
   // The first item, for all threads.
   RB_DEVICE u64 smallest() {
-    RB_SHARED u64 found;
-    if (thread_x() == 0) found = mine[0];
+    u64* found = exchange_place();
+    if (thread_x() == 0) *found = mine[0];
     barrier();
-    return found;
+    return *found;
   }
-
- private:
+  // Memory of kSlots items that all threads may write: 32 KiB with what is being read, all that
+  // blocks of some devices share. A barrier parts a call from the second one behind it.
   RB_DEVICE u64* exchange_place() {
     RB_SHARED u64 places[2][kSlots];
     turn_ ^= 1;
     return places[turn_];
   }
+
+ private:
   RB_DEVICE u64* show_all() {
     u64* all = exchange_place();
 #pragma unroll
@@ -153,20 +155,20 @@ RB_DEVICE float scale_of(const TopKResult& result, u64 row) {
 
 // Gives every thread the sum over the block, always added in the same order.
 template <int kWave>
-RB_DEVICE float add_up(float x) {
-  RB_SHARED float sums[kThreads / kWave];
-  return block_sum<kWave, kThreads>(x, sums);
+RB_DEVICE float add_up(Items<kWave>& items, float x) {
+  return block_sum<kWave, kThreads>(x, reinterpret_cast<float*>(items.exchange_place()));
 }
 
 // The sum of a row from its pieces' sums, relative to `top`.
 template <int kWave>
-RB_DEVICE float sum_of_pieces(const TopKPiece* pieces, u32 count, float top, float scale) {
+RB_DEVICE float sum_of_pieces(Items<kWave>& items, const TopKPiece* pieces, u32 count, float top,
+                              float scale) {
   float sum = 0;
   for (u32 i = thread_x(); i < count; i += kThreads) {
     const TopKPiece piece = pieces[i];
     sum += piece.top == top ? piece.sum : piece.sum * exp(scale * (piece.top - top));
   }
-  return add_up<kWave>(sum);
+  return add_up(items, sum);
 }
 
 template <int kWave>
@@ -206,7 +208,7 @@ RB_DEVICE void find(const TopKFindParams& p) {
     for (u32 i = 0; i < kEach; ++i) {
       if (values[i] != lowest()) sum += exp(scale * (values[i] - top));
     }
-    sum = add_up<kWave>(sum);
+    sum = add_up(items, sum);
   }
   if (p.items == nullptr) return write_result(p.result, row, items, sum);
   items.write(p.items + static_cast<u64>(block_x()) * p.kept, p.kept);
@@ -223,7 +225,7 @@ RB_DEVICE void merge(const TopKMergeParams& p) {
   const float top = value_of(items.smallest());
   float sum = 0;
   if (p.result.sum != nullptr) {
-    sum = sum_of_pieces<kWave>(p.ledger + row * p.pieces, p.pieces, top, scale_of(p.result, row));
+    sum = sum_of_pieces(items, p.ledger + row * p.pieces, p.pieces, top, scale_of(p.result, row));
   }
   write_result(p.result, row, items, sum);
 }

@@ -14,7 +14,8 @@ using shared::AttentionParams;
 using shared::AttentionStrides;
 using shared::AttentionType;
 
-constexpr int64_t kPlainColumns = 128;  // as in kernels/attention_plain.cu
+constexpr int64_t kPlainColumns = 128;   // as in kernels/attention_plain.cu
+constexpr int64_t kPlainShared = 33280;  // bytes that a block for floats shares there
 
 AttentionType type_of(DType dtype) {
   switch (dtype) {
@@ -57,10 +58,12 @@ int32_t turn_heads(const AttentionParams& params) {
 
 // One block of threads for each tile of queries, head and part of the result's columns.
 void run_plain(const char* op, const AttentionParams& params, DType dtype, Stream& stream) {
+  const Properties& device = device_of(stream).properties();
   const bool wide = dtype == DType::f64;
-  const int64_t tile = wide ? 32 : 64;  // as in kernels/attention_plain.cu
-  KernelName kernel("attention_plain", wide ? DType::f64 : DType::f32);
-  kernel.lanes(device_of(stream).properties().lane_count);
+  const bool small = !wide && device.shared_per_block < kPlainShared;
+  const int64_t tile = wide || small ? 32 : 64;  // as in kernels/attention_plain.cu
+  KernelName kernel("attention_plain", wide ? DType::f64 : DType::f32, small ? "s32" : "");
+  kernel.lanes(device.lane_count);
   Grid grid = query_grid(params, tile);
   grid.z = blocks_for(params.v_dim, kPlainColumns);
   launch(stream,

@@ -19,9 +19,14 @@ constexpr int64_t kMostSplits = 256;               // as in kernels/attention_me
 constexpr int64_t kMostBytes = int64_t{32} << 30;  // kernels count units of 8 bytes in 32 bits
 constexpr int64_t kQueriesOfSequence = 4;          // with more, kernels that share keys are better
 
+// Bytes that a block for 8 heads of more than 128 elements shares (DecodeTile::Shared in
+// kernels/attention_decode.h).
+constexpr int64_t kWideShared = 41856;
+
 // The kernels' numbers of heads that share a key head.
-int64_t heads_together(int64_t group, DType cache) {
+int64_t heads_together(int64_t group, int64_t dim, DType cache, const Properties& device) {
   if (group == 1) return 1;
+  if (dim > 128 && device.shared_per_block < kWideShared) return 4;
   return group <= 4 || cache == DType::f32 ? 4 : 8;
 }
 
@@ -71,8 +76,8 @@ int64_t splits_for(const AttentionParams& params, int64_t blocks, int64_t at_onc
 }
 
 DecodeKernel decode_kernel(const AttentionParams& params, DType cache, const Properties& device) {
-  const int64_t together = heads_together(params.heads / params.kv_heads, cache);
   const int64_t dim = std::max(params.head_dim, params.v_dim);
+  const int64_t together = heads_together(params.heads / params.kv_heads, dim, cache, device);
   const bool wide = cache == DType::f32 && dim > 128;
   DecodeKernel kernel{.family = "attention_decode",
                       .name = KernelName("attention_decode", cache),

@@ -16,6 +16,7 @@ constexpr int64_t kRounds = 2;           // least pixels that a thread takes one
 constexpr int64_t kBlocksEach = 2;       // of a multiprocessor, which has room for both at once
 constexpr int64_t kMostRuns = 64;        // read side by side of a pixel by one block
 constexpr int64_t kFewestRuns = 4;       // the same, if the block can choose
+constexpr int64_t kNumbersEach = 3;      // RangeSums there: of each channel of a thread
 constexpr int64_t kMoreThanMoments = 8;  // times as many bytes of pixels as of moments, at least
 
 // Channels that can be read 16 bytes at a time.
@@ -27,6 +28,12 @@ bool packed(const ImageGroupNormArgs& args) {
   if (args.x.dtype == DType::f64 || args.x.dtype == DType::f8e4m3) return false;
   return vector_rows(args.x) && vector_rows(args.y) && packed_vector(args.weight) &&
          packed_vector(args.bias);
+}
+
+// What a block shares when a thread reads `each` channels at a time, with sums in float.
+int64_t shared_bytes(int64_t each) {
+  constexpr int64_t kMoments = shared::kMostNormGroups * 2 * sizeof(float);
+  return kThreads * each * kNumbersEach * static_cast<int64_t>(sizeof(float)) + kMoments;
 }
 
 struct Cut {
@@ -155,8 +162,9 @@ void run(const ImageGroupNormArgs& args, Stream& stream) {
   if (args.x.numel() == 0) return;
   const DType dtype = args.x.dtype;
   const Properties& device = device_of(stream).properties();
-  const bool fast = packed(args);
-  const int64_t each = fast ? 16 / info(dtype).block_bytes : 1;
+  const int64_t together = 16 / info(dtype).block_bytes;
+  const bool fast = packed(args) && shared_bytes(together) <= device.shared_per_block;
+  const int64_t each = fast ? together : 1;
   const Sizes sizes = sizes_of(args, each, device.multiprocessors);
   const Cut pieces = cut(sizes);
   shared::ImageNormParams params = params_of(args, pieces);

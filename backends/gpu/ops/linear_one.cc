@@ -22,8 +22,8 @@ using shared::MatvecOneParams;
 constexpr int64_t kManyOuts = 32768;
 // Shared memory of the kernel besides x and a code book.
 constexpr int64_t kOfBlock = int64_t{2} << 10;
-// Bytes of x in shared memory. AMD's devices have the least: 64 KiB.
-constexpr int64_t kMostShared = (int64_t{64} << 10) - kOfBlock;
+// Bytes of shared memory that the kernel takes at most: what all of AMD's devices have.
+constexpr int64_t kMostShared = int64_t{64} << 10;
 
 // The reading of a weight's rows.
 struct Reading {
@@ -87,13 +87,12 @@ const char* refuse(const LinearArgs& args) {
   for (const LinearPart& part : args.parts) {
     if (!is_quantized(part.weight.dtype)) return "takes packed weights";
   }
-  if (const char* reason = refuse_one_row(args)) return reason;
-  return refuse_long_x(args.x, args.parts);
+  return refuse_one_row(args);
 }
 
-const char* refuse_fused(const FusedLinearArgs& args) {
-  if (const char* reason = refuse_one_row(args)) return reason;
-  return refuse_long_x(args.x, args.parts);
+template <typename Args>
+const char* refuse_on(const Args& args, Stream& stream) {
+  return refuse_long_x(args.x, args.parts, stream);
 }
 
 // Waves that share a row: the number that spreads the groups evenly over all waves, since the last
@@ -243,10 +242,12 @@ const char* refuse_one_row(const FusedLinearArgs& args) {
   }
   return refuse_input(args.x, args.parts);
 }
-const char* refuse_long_x(const View& x, std::span<const LinearPart> parts) {
+const char* refuse_long_x(const View& x, std::span<const LinearPart> parts, Stream& stream) {
+  const int64_t most =
+      std::min(kMostShared, device_of(stream).properties().shared_per_block) - kOfBlock;
   for (const LinearPart& part : parts) {
     const Reading reading = reading_of(part.weight.dtype, x.size(1));
-    if (staged_bytes(x.dtype, part.weight.dtype, reading) > kMostShared - reading.book) {
+    if (staged_bytes(x.dtype, part.weight.dtype, reading) > most - reading.book) {
       return "x is too long";
     }
   }
@@ -266,7 +267,8 @@ void run_one_row(const FusedLinearArgs& args, const OneRow& how, Stream& stream)
   }
 }
 
-const Impl<LinearArgs> linear_one{"gpu_one", refuse, run};
-const Impl<FusedLinearArgs> fused_linear_one{"gpu_one", refuse_fused, run_fused};
+const Impl<LinearArgs> linear_one{"gpu_one", refuse, run, refuse_on<LinearArgs>};
+const Impl<FusedLinearArgs> fused_linear_one{"gpu_one", refuse_one_row, run_fused,
+                                             refuse_on<FusedLinearArgs>};
 
 }  // namespace rbee::gpu

@@ -40,8 +40,8 @@ struct OneRow {
 // have any length.
 const char* refuse_one_row(const LinearArgs& args);
 const char* refuse_one_row(const FusedLinearArgs& args);
-// For x that does not fit gpu_one's shared memory.
-const char* refuse_long_x(const View& x, std::span<const LinearPart> parts);
+// For x that does not fit the shared memory of a block of gpu_one on the stream's device.
+const char* refuse_long_x(const View& x, std::span<const LinearPart> parts, Stream& stream);
 void run_one_row(const LinearArgs& args, const OneRow& how, Stream& stream);
 void run_one_row(const FusedLinearArgs& args, const OneRow& how, Stream& stream);
 

@@ -18,9 +18,8 @@ FusedLinearArgs products_of(const QkvAppendArgs& args, std::span<const LinearPar
           .parts = parts};
 }
 
-const char* refuse(const QkvAppendArgs& args) {
-  if (const char* reason = refuse_qkv_append(args)) return reason;
-  return refuse_long_x(args.x, args.parts);
+const char* refuse_on(const QkvAppendArgs& args, Stream& stream) {
+  return refuse_long_x(args.x, args.parts, stream);
 }
 void run(const QkvAppendArgs& args, Stream& stream) {
   run_qkv_append(args, start_one_row, stream);
@@ -57,6 +56,6 @@ void run_qkv_append(const QkvAppendArgs& args, StartOneRow start, Stream& stream
   run_one_row(products_of(args, parts), {.start = start, .heads = &heads}, stream);
 }
 
-const Impl<QkvAppendArgs> qkv_append_one{"gpu_one", refuse, run};
+const Impl<QkvAppendArgs> qkv_append_one{"gpu_one", refuse_qkv_append, run, refuse_on};
 
 }  // namespace rbee::gpu

@@ -17,6 +17,10 @@ void rbee_fake_tell_ptx(int version) {
   Runtime::instance().options.ptx = version;
 }
 
+void rbee_fake_tell_shared(uint32_t bytes) {
+  Runtime::instance().options.shared = bytes;
+}
+
 void rbee_fake_fail(const char* call, int nth, int status, rbee::fake::Then then) {
   Runtime::instance().fail(call, nth, status, then);
 }

@@ -43,7 +43,9 @@ void copy_text(char* to, int length, const std::string& text) {
 // Threads along an axis are counted in 32 bits (HIP documentation, hipModuleLaunchKernel); shared
 // memory is the architectures' (LLVM "User Guide for AMDGPU Backend").
 LaunchLimits limits() {
-  const uint32_t shared = runtime().options.architecture == "gfx950" ? 160 << 10 : 64 << 10;
+  const auto& options = runtime().options;
+  const uint32_t usual = options.architecture == "gfx950" ? 160 << 10 : 64 << 10;
+  const uint32_t shared = options.shared != 0 ? options.shared : usual;
   return {
       .shared = shared, .shared_unasked = shared, .blocks_x = 0x7fffffff, .threads_x = 0xffffffff};
 }

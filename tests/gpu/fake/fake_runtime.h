@@ -44,6 +44,7 @@ struct DeviceOptions {
   int ptx = 0;  // what kernels were compiled for; 0: for this device
   int lanes = 64;
   int64_t memory = int64_t{4} << 30;  // bytes of each device
+  uint32_t shared = 0;                // bytes of a block; 0: as the architecture has
 };
 
 // The work of other streams that a stream waited for: of stream s up to tick clock[s].
@@ -311,7 +312,8 @@ class Runtime {
 // How tests steer the library they opened.
 extern "C" {
 void rbee_fake_reset(int devices, const char* architecture, int lanes, int64_t memory_bytes);
-void rbee_fake_tell_ptx(int version);  // of all kernels
+void rbee_fake_tell_ptx(int version);        // of all kernels
+void rbee_fake_tell_shared(uint32_t bytes);  // of a block
 void rbee_fake_fail(const char* call, int nth, int status, rbee::fake::Then then);
 const char* rbee_fake_violation();  // empty: none
 int64_t rbee_fake_live_bytes();
