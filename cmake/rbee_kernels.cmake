@@ -230,12 +230,13 @@ set(RBEE_METAL_FLAGS -x hip -c -emit-llvm --cuda-device-only --no-gpu-bundle-out
 set(RBEE_METAL_PASSES lower-switch mergereturn fix-irreducible loop-simplify unify-loop-exits
     structurizecfg dce)
 
-# Sets RBEE_METAL_CLANG and RBEE_METAL_OPT to the newest clang++ of 19 or later that has its opt.
+# Sets RBEE_METAL_CLANG and RBEE_METAL_OPT to a clang++ of 19 or later that has its opt: the oldest,
+# since each version has forms of its own, and 19's are those that tests know.
 function(rbee_find_metal_tools)
   if(RBEE_METAL_CLANG AND RBEE_METAL_OPT)
     return()
   endif()
-  foreach(number RANGE 40 19 -1)
+  foreach(number RANGE 19 40)
     find_program(clang "clang++-${number}" NO_CACHE)
     find_program(opt "opt-${number}" NO_CACHE)
     if(clang AND opt)

@@ -43,6 +43,13 @@ def absolute(writer, target, kind, arguments):
     writer.put(target, kind, f"({a} & 0x7ffffffffffffffful)" if kind == F64 else f"fabs({a})")
 
 
+def copy_sign(writer, target, kind, arguments):
+    if kind != ("float",):
+        raise Unsupported(f"copysign of {kind}")
+    a, b = (text for _, text in arguments)
+    writer.put(target, kind, f"as_type<float>((as_type<uint>({a}) & 2147483647u) | (as_type<uint>({b}) & 2147483648u))")
+
+
 def saturating_sub(writer, target, kind, arguments):
     a, b = (writer.atom(text, kind) for _, text in arguments)
     writer.put(target, kind, f"({a} > {b} ? {writer.ctype(kind)}({a} - {b}) : {writer.ctype(kind)}(0))")
@@ -105,6 +112,7 @@ def effect(text):
 
 CALLS = {
     "fabs": absolute,
+    "copysign": copy_sign,
     "sqrt": named("precise::sqrt", "rb_f64_sqrt"),
     "fma": named("fma", "rb_f64_fma"),
     "floor": named("floor", "rb_f64_floor"),

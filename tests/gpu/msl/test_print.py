@@ -122,6 +122,14 @@ class Instructions(unittest.TestCase):
         self.assertIn("= atomic_fetch_add_explicit(reinterpret_cast<device atomic_uint*>(", text)
         self.assertIn("*reinterpret_cast<thread uchar4*>(v1 + long(int(", text)
 
+    def test_a_copied_sign(self):
+        text = printed('''  %2 = load ptr, ptr addrspace(4) %0, align 8
+  %3 = load float, ptr %2, align 4
+  %4 = tail call float @llvm.copysign.f32(float 1.000000e+00, float %3)
+  store float %4, ptr %2, align 4
+  ret void''')
+        self.assertIn("(as_type<uint>(as_type<float>(0x3f800000u)) & 2147483647u) | (as_type<uint>(", text)
+
     def test_a_copy_from_a_pointer_that_is_used_once(self):
         text = printed('''  %2 = alloca [4 x i32], align 16, addrspace(5)
   %3 = load ptr, ptr addrspace(4) %0, align 8
