@@ -108,6 +108,8 @@ TEST(BackgroundResponses, AStreamGoesOnWhereItBroke) {
   for (const char* bad : {"-1", "x", "1.5", "99999999999999999999"}) {
     EXPECT_EQ(worker.get(cat(path, "?stream=true&starting_after=", bad)).status, 400) << bad;
   }
+  EXPECT_EQ(worker.get(path + "?stream=maybe").status, 400);
+  EXPECT_EQ(json::parse(worker.get(path + "?stream=false").body).at("status"), "completed");
 }
 
 TEST(BackgroundResponses, OneIsCancelledOnce) {

@@ -415,8 +415,10 @@ std::string LoraSet::Target::bias_name() const {
 // A layer without a part of its change would be a different model.
 void LoraSet::refuse_kinds(const std::string& path, const std::vector<std::string>& unknown,
                            const Targets& targets) {
+  size_t longest = 0;  // a file's names may be far longer
+  for (const auto& [name, each] : targets) longest = std::max(longest, name.size());
   for (const std::string& key : unknown) {
-    for (size_t dot = key.rfind('.'); dot != std::string::npos && dot > 0;
+    for (size_t dot = key.rfind('.', longest); dot != std::string::npos && dot > 0;
          dot = key.rfind('.', dot - 1)) {
       if (!targets.contains(key.substr(0, dot))) continue;
       fail(Code::unsupported, path, "it has ", key,

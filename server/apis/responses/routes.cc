@@ -391,7 +391,11 @@ Response show_events(const Kept& kept, const std::string& query) {
 
 Response show(LlmService& service, const Request& request) {
   return about(service, request, [&](const Kept& kept) {
-    if (query_value(request.query, "stream") == "true") return show_events(kept, request.query);
+    const std::string stream = query_value(request.query, "stream");
+    if (stream == "true") return show_events(kept, request.query);
+    if (!stream.empty() && stream != "false") {
+      return refusal(400, "INVALID_REQUEST", "stream", "must be true or false");
+    }
     return beside(service, request, openai_error,
                   [kept] { return json_response(200, kept.json()); });
   });

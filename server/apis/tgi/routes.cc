@@ -113,7 +113,7 @@ template <Form kForm>
 Response generate(LlmService& service, const Request& request) {
   return guarded(tgi_error, [&] {
     TgiRequest body = parse_tgi(request.body);
-    const Form form = kForm == Form::list && *body.generate.stream ? Form::stream : kForm;
+    Form form = kForm == Form::list && *body.generate.stream ? Form::stream : kForm;
     if (form == Form::stream || body.details) body.generate.logprobs = 0;
     fill_in(service, request, Defaults::open, body.generate);
     const auto work = LlmService::preparation(body.generate);
