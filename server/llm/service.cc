@@ -273,6 +273,7 @@ WorkerService::State LlmService::state() const {
                      .device = stats.device_memory_bytes,
                      .device_free = stats.device_memory_free_bytes},
           .group_ranks = model.ranks,
+          .rank_bytes = model.rank_bytes,
           .host_cache_bytes = model.host_cache_bytes};
 }
 

@@ -18,6 +18,7 @@ Json worker(const WorkerInfo& info) {
               {"version", info.version}};
   if (info.group_ranks > 1) out["tensor_parallel_size"] = info.group_ranks;
   if (info.host_cache_bytes > 0) out["host_cache_bytes"] = info.host_cache_bytes;
+  if (!info.rank_bytes.empty()) out["rank_memory_bytes"] = info.rank_bytes;
   return out;
 }
 

@@ -22,8 +22,9 @@ struct WorkerInfo {
   std::string status = "ready";  // starting, ready, busy, stopping or stopped
   std::string implementation;    // e.g. "llm-worker-rbee-cpu"
   std::string version;
-  int32_t group_ranks = 1;       // processes that hold the model together; told above 1
-  int64_t host_cache_bytes = 0;  // of host memory behind the KV cache; told above 0
+  int32_t group_ranks = 1;               // processes that hold the model together; told above 1
+  std::vector<int64_t> rank_bytes = {};  // of each, weights and cache
+  int64_t host_cache_bytes = 0;          // of host memory behind the KV cache; told above 0
 };
 
 // Bytes: `used` by the model (weights and, for chats, the KV cache); and for a device with its own

@@ -73,6 +73,7 @@ WorkerInfo WorkerService::info() const {
           .implementation = options_.implementation,
           .version = options_.version,
           .group_ranks = now.group_ranks,
+          .rank_bytes = now.rank_bytes,
           .host_cache_bytes = now.host_cache_bytes};
 }
 

@@ -96,8 +96,9 @@ class WorkerService {
     int32_t load = 0;  // requests that run or wait
     bool healthy = true;
     MemoryFigures memory;
-    int32_t group_ranks = 1;       // as WorkerInfo's
-    int64_t host_cache_bytes = 0;  // the same
+    int32_t group_ranks = 1;  // as WorkerInfo's, and so the next ones
+    std::vector<int64_t> rank_bytes = {};
+    int64_t host_cache_bytes = 0;
   };
   virtual State state() const = 0;
   virtual void count_rejected() = 0;

@@ -15,6 +15,7 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <regex>
 #include <sstream>
 #include <thread>
@@ -138,10 +139,16 @@ TEST_F(GroupWorker, AnswersAreThoseOfOneRank) {
     if (ranks == 1) {
       EXPECT_THAT(metrics, Not(HasSubstr("rbee_group_")));
       EXPECT_FALSE(info.contains("tensor_parallel_size"));
+      EXPECT_FALSE(info.contains("rank_memory_bytes"));
     } else {
       EXPECT_THAT(metrics, HasSubstr(cat("rbee_group_ranks ", ranks, "\n")));
       EXPECT_THAT(metrics, Not(HasSubstr("rbee_group_commands_total 0\n")));
       EXPECT_EQ(info.at("tensor_parallel_size"), ranks);
+      const auto each = info.at("rank_memory_bytes").get<std::vector<int64_t>>();
+      EXPECT_EQ(std::ssize(each), ranks);
+      EXPECT_GT(std::ranges::min(each), 0);
+      EXPECT_EQ(std::accumulate(each.begin(), each.end(), int64_t{0}),
+                health.at("vram_bytes_used"));
       EXPECT_EQ(health.at("tensor_parallel_size"), ranks);
     }
     const std::vector<pid_t> others = children_of(worker.pid());

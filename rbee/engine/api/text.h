@@ -248,15 +248,17 @@ struct ModelInfo {
   int64_t vocab_size = 0;
   int32_t context_length = 0;  // tokens, as configured
   int64_t parameters = 0;
-  int64_t weight_bytes = 0;        // resident bytes of the weights, of all ranks and a draft model
-  int64_t kv_cache_bytes = 0;      // the same of the KV cache
-  int64_t host_cache_bytes = 0;    // of host memory for blocks that the KV cache gave up
-  int32_t picture_tokens = 0;      // context tokens for one picture; 0 = the model reads only text
-  int32_t max_pictures = 0;        // of one request
-  int32_t ranks = 1;               // processes that hold the model together
-  int32_t max_running = 1;         // most requests that share a step
-  int32_t max_waiting = 0;         // most requests that wait beside them
-  std::string chat_template = {};  // its Jinja source; empty: the checkpoint has none
+  int64_t weight_bytes = 0;      // resident bytes of the weights, of all ranks and a draft model
+  int64_t kv_cache_bytes = 0;    // the same of the KV cache
+  int64_t host_cache_bytes = 0;  // of host memory for blocks that the KV cache gave up
+  int32_t picture_tokens = 0;    // context tokens for one picture; 0 = the model reads only text
+  int32_t max_pictures = 0;      // of one request
+  int32_t ranks = 1;             // processes that hold the model together
+  // Of several, each one's bytes of weights and cache; a draft model's are rank 0's.
+  std::vector<int64_t> rank_bytes = {};
+  int32_t max_running = 1;                   // most requests that share a step
+  int32_t max_waiting = 0;                   // most requests that wait beside them
+  std::string chat_template = {};            // its Jinja source; empty: the checkpoint has none
   std::string bos_text = {}, eos_text = {};  // of the begin and end tokens; empty: none
   bool calls_tools = false;                  // chats can offer it functions
   bool reasons = false;                      // its reasoning has marks that can be split off

@@ -52,7 +52,7 @@ class LlmEngine final : public TextEngine {
         loras_(*text_.model, options_.loras, text_.group.get()),
         drafter_(stepper_.pool(), make_draft(std::move(draft))),
         scheduler_(stepper_.pool(), scheduling(options_, text_)) {
-    text_.info.kv_cache_bytes = cache_bytes(stepper_, text_);
+    tell_cache_bytes(stepper_, text_);
     text_.info.host_cache_bytes = host_cache_bytes(options_, text_);
     text_.info.max_running = options_.max_running;
     text_.info.max_waiting = options_.max_waiting;
@@ -61,8 +61,10 @@ class LlmEngine final : public TextEngine {
       text_.info.max_pictures = options_.max_pictures;
     }
     if (DraftModel* helper = drafter_.model()) {
-      text_.info.kv_cache_bytes += helper->stepper().cache_bytes();
+      const int64_t cache = helper->stepper().cache_bytes();
+      text_.info.kv_cache_bytes += cache;
       text_.info.weight_bytes += helper->info().weight_bytes;
+      if (text_.group) text_.info.rank_bytes.front() += cache + helper->info().weight_bytes;
     }
     note_blocks(stepper_.pool(), stats_);
     if (kv_events_) stepper_.pool().use_events(block_events_);

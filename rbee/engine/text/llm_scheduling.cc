@@ -144,11 +144,17 @@ LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions opt
   return options;
 }
 
-int64_t cache_bytes(const Stepper& stepper, const TextModel& text) {
-  if (!text.group) return stepper.cache_bytes();
+void tell_cache_bytes(const Stepper& stepper, TextModel& text) {
+  ModelInfo& info = text.info;
+  info.kv_cache_bytes = stepper.cache_bytes();
+  if (!text.group) return;
   const KvBlockPool& pool = stepper.pool();
   const int64_t tokens = pool.total() * pool.block_size();
-  return stepper.cache_bytes() + tokens * text.group->others().cache_token_bytes;
+  info.kv_cache_bytes += tokens * text.group->others().cache_token_bytes;
+  info.rank_bytes.front() += stepper.cache_bytes();
+  for (size_t i = 0; i + 1 < info.rank_bytes.size(); ++i) {
+    info.rank_bytes[i + 1] += tokens * text.group->ranks()[i].cache_token_bytes;
+  }
 }
 
 int64_t host_cache_bytes(const LlmOptions& options, const TextModel& text) {

@@ -16,8 +16,8 @@ namespace rbee::engine {
 LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions options);
 
 StepperOptions stepping(const LlmOptions& options, const TextModel& text);
-// Bytes of the caches of all ranks.
-int64_t cache_bytes(const Stepper& stepper, const TextModel& text);
+// Fills in the caches' bytes, of all ranks and of each, once.
+void tell_cache_bytes(const Stepper& stepper, TextModel& text);
 // Bytes of the host cache of all ranks; 0 without one.
 int64_t host_cache_bytes(const LlmOptions& options, const TextModel& text);
 // Null without events.
