@@ -134,8 +134,13 @@ class Meeting {
          socket = accept_from(listener_.get(), from)) {
       Stranger next{.socket = std::move(socket), .from = from, .nonce = new_nonce()};
       if (!write_all(next.socket.get(), encode_challenge({.leader = next.nonce}))) continue;
-      // The one that has said nothing for longest makes room.
-      if (strangers_.size() >= kMostStrangers) strangers_.erase(strangers_.begin());
+      // The one that has said nothing for longest makes room, but none that knows the secret.
+      if (strangers_.size() >= kMostStrangers) {
+        const auto silent =
+            std::ranges::find_if(strangers_, [](const Stranger& each) { return !each.link; });
+        if (silent == strangers_.end()) continue;
+        strangers_.erase(silent);
+      }
       strangers_.push_back(std::move(next));
     }
   }
