@@ -35,6 +35,7 @@ struct Properties {
   int64_t shared_per_block = 0;  // bytes, the most that a launch may ask for
   MatrixUnit matrix = MatrixUnit::none;
   bool async_copies = false;  // kernels copy to shared memory while they go on (portable.h)
+  bool device_fences = true;  // blocks of a launch can show each other what they wrote
   bool integrated = false;    // inside a processor, with the host's memory
   std::string capture_fault;  // known fault of replays by this driver on this device; empty: none
 };

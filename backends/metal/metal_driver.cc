@@ -78,6 +78,7 @@ gpu::Properties MetalDriver::properties(int) {
   out.multiprocessors = kCores;
   out.shared_per_block = static_cast<int64_t>(most_shared_);
   out.integrated = true;
+  out.device_fences = false;  // kLanguage3_0 has none
   return out;
 }
 

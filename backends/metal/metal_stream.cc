@@ -12,6 +12,12 @@ namespace {
 // committing costs little.
 constexpr int kMostLaunches = 64;
 
+// What kernels read in buffer 1 (docs/design/metal-text.md).
+struct LaunchNumbers {
+  uint32_t blocks[3];
+  uint16_t threads[3];
+};
+
 template <typename... Numbers>
 bool whole_words(Numbers... numbers) {
   return ((numbers % 4 == 0) && ...);
@@ -136,10 +142,11 @@ void MetalStream::encode(const RecordedLaunch& what) {
                                             kUsageReadWrite);
   }
   const gpu::Grid& grid = what.grid;
-  const uint32_t words[4] = {grid.x, grid.y, grid.z, what.threads};
+  const LaunchNumbers numbers{.blocks = {grid.x, grid.y, grid.z},
+                              .threads = {static_cast<uint16_t>(what.threads), 1, 1}};
   objc_.send<MetalMessage::set_pipeline>(to, what.kernel->pipeline.get());
   objc_.send<MetalMessage::set_bytes>(to, what.params.data(), what.params.size(), 0);
-  objc_.send<MetalMessage::set_bytes>(to, words, sizeof words, 1);
+  objc_.send<MetalMessage::set_bytes>(to, &numbers, sizeof numbers, 1);
   const uint32_t shared = (what.shared_bytes + 15) / 16 * 16;
   if (shared != shared_set_) {
     objc_.send<MetalMessage::set_threadgroup_memory>(to, shared, 0);

@@ -43,6 +43,7 @@ TEST(MetalDriverTest, DescribesTheDevice) {
   EXPECT_EQ(known.shared_per_block, 32768);
   EXPECT_EQ(known.total_memory, 1024 * kMiB);
   EXPECT_TRUE(known.integrated);
+  EXPECT_FALSE(known.device_fences);
 }
 
 TEST(MetalDriverTest, WhatIsMissingIsOneLine) {

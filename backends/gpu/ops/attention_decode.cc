@@ -66,8 +66,8 @@ int64_t blocks_each(int64_t together, bool wide, const Properties& device) {
 // The number of parts that fills the machine. It depends only on host values, so that a captured
 // launch stays right for every length.
 int64_t splits_for(const AttentionParams& params, int64_t blocks, int64_t at_once,
-                   int64_t least_share) {
-  if (blocks > kArrivalCounters) return 1;
+                   int64_t least_share, const Properties& device) {
+  if (blocks > kArrivalCounters || !device.device_fences) return 1;
   int64_t keys = params.kv_len;
   if (params.window > 0) keys = std::min(keys, params.window);
   const int64_t wanted = (at_once + blocks - 1) / blocks;
@@ -146,8 +146,8 @@ void launch_decode(const char* op, AttentionParams params, const DecodeKernel& k
   const int64_t group = params.heads / params.kv_heads;
   const int64_t head_blocks = params.kv_heads * ((group + kernel.heads - 1) / kernel.heads);
   const int64_t at_once = device.multiprocessors * kernel.blocks_each;
-  params.splits =
-      static_cast<int32_t>(splits_for(params, rows * head_blocks, at_once, kernel.least_share));
+  params.splits = static_cast<int32_t>(
+      splits_for(params, rows * head_blocks, at_once, kernel.least_share, device));
   params.least_share = static_cast<int32_t>(kernel.least_share);
   const int64_t parts = params.splits == 1 ? 0 : rows * params.heads * params.splits;
   const Scratch scratch(stream, static_cast<size_t>(parts * (params.v_dim + 2)) * sizeof(float));
