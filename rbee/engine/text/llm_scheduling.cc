@@ -150,11 +150,12 @@ void tell_cache_bytes(const Stepper& stepper, TextModel& text) {
   if (!text.group) return;
   const KvBlockPool& pool = stepper.pool();
   const int64_t tokens = pool.total() * pool.block_size();
-  info.kv_cache_bytes += tokens * text.group->others().cache_token_bytes;
-  info.rank_bytes.front() += stepper.cache_bytes();
-  for (size_t i = 0; i + 1 < info.rank_bytes.size(); ++i) {
-    info.rank_bytes[i + 1] += tokens * text.group->ranks()[i].cache_token_bytes;
+  const auto others = text.group->others();
+  info.rank_bytes = {info.weight_bytes - others.weight_bytes + info.kv_cache_bytes};
+  for (const group::LinkLoaded& rank : text.group->ranks()) {
+    info.rank_bytes.push_back(rank.weight_bytes + tokens * rank.cache_token_bytes);
   }
+  info.kv_cache_bytes += tokens * others.cache_token_bytes;
 }
 
 int64_t host_cache_bytes(const LlmOptions& options, const TextModel& text) {

@@ -288,10 +288,6 @@ std::unique_ptr<models::LanguageModel> load_own_part(const io::Checkpoint& check
 
 void tell_of_group(const TextGroup& group, ModelInfo& info) {
   info.ranks = group.leader().ranks();
-  info.rank_bytes = {info.weight_bytes};
-  for (const group::LinkLoaded& rank : group.ranks()) {
-    info.rank_bytes.push_back(rank.weight_bytes);
-  }
   info.weight_bytes += group.others().weight_bytes;
 }
 
