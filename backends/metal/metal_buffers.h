@@ -1,8 +1,8 @@
 #pragma once
 // The buffers of a Metal device, found by an address within them.
 
-#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <vector>

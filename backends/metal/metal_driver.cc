@@ -277,15 +277,15 @@ void MetalDriver::begin_capture(void* stream) {
 }
 
 void* MetalDriver::end_capture(void* stream) {
-  return new Recording(stream_of(stream).end_capture());
+  return new Capture(stream_of(stream).end_capture());
 }
 
 void MetalDriver::launch_graph(void* graph, void* stream) {
-  stream_of(stream).replay(*static_cast<const Recording*>(graph));
+  stream_of(stream).replay(*static_cast<const Capture*>(graph));
 }
 
 void MetalDriver::destroy_graph(void* graph) noexcept {
-  delete static_cast<Recording*>(graph);
+  delete static_cast<Capture*>(graph);
 }
 
 }  // namespace rbee::metal

@@ -123,19 +123,19 @@ void MetalStream::finish() noexcept {
   }
 }
 
-bool MetalStream::take_down(std::variant<RecordedLaunch, RecordedCopy, RecordedFill> what) {
+bool MetalStream::capture(std::variant<CapturedLaunch, CapturedCopy, CapturedFill> what) {
   if (!capture_) return false;
   capture_->push_back(std::move(what));
   return true;
 }
 
-void MetalStream::launch(const RecordedLaunch& what) {
+void MetalStream::launch(const CapturedLaunch& what) {
   const std::scoped_lock lock(mutex_);
   const AutoreleasePool pool(objc_);
-  if (!take_down(what)) encode(what);
+  if (!capture(what)) encode(what);
 }
 
-void MetalStream::encode(const RecordedLaunch& what) {
+void MetalStream::encode(const CapturedLaunch& what) {
   Id to = encoder(Encoder::compute);
   if (buffers_.update(resources_seen_, resources_) && !resources_.empty()) {
     objc_.send<MetalMessage::use_resources>(to, resources_.data(), uint64_t{resources_.size()},
@@ -161,8 +161,8 @@ void MetalStream::copy(void* to, const void* from, size_t bytes, CopyKind kind) 
   const std::scoped_lock lock(mutex_);
   const AutoreleasePool pool(objc_);
   if (kind == CopyKind::device_to_device) {
-    const RecordedCopy what{.to = to, .from = from, .bytes = bytes};
-    if (!take_down(what)) encode(what);
+    const CapturedCopy what{.to = to, .from = from, .bytes = bytes};
+    if (!capture(what)) encode(what);
     return;
   }
   if (capture_) fail(Code::device, "capture", "a copy between host and device");
@@ -182,7 +182,7 @@ void MetalStream::copy(void* to, const void* from, size_t bytes, CopyKind kind) 
   std::memcpy(up ? device.host : to, up ? from : device.host, bytes);
 }
 
-void MetalStream::encode(const RecordedCopy& what) {
+void MetalStream::encode(const CapturedCopy& what) {
   const BufferPlace from = buffers_.device_place(what.from, what.bytes);
   const BufferPlace to = buffers_.device_place(what.to, what.bytes);
   if (whole_words(from.offset, to.offset, what.bytes)) {
@@ -198,11 +198,11 @@ void MetalStream::encode(const RecordedCopy& what) {
 void MetalStream::fill(void* data, uint8_t value, size_t bytes) {
   const std::scoped_lock lock(mutex_);
   const AutoreleasePool pool(objc_);
-  const RecordedFill what{.data = data, .value = value, .bytes = bytes};
-  if (!take_down(what)) encode(what);
+  const CapturedFill what{.data = data, .value = value, .bytes = bytes};
+  if (!capture(what)) encode(what);
 }
 
-void MetalStream::encode(const RecordedFill& what) {
+void MetalStream::encode(const CapturedFill& what) {
   const BufferPlace at = buffers_.device_place(what.data, what.bytes);
   if (whole_words(at.offset, what.bytes)) {
     objc_.send<MetalMessage::fill_buffer>(encoder(Encoder::blit), at.buffer,
@@ -245,20 +245,20 @@ void MetalStream::wait(const MetalEvent& event) {
 void MetalStream::begin_capture() {
   const std::scoped_lock lock(mutex_);
   if (capture_) fail(Code::device, "capture", "the stream is being captured");
-  capture_ = std::make_unique<Recording>();
+  capture_ = std::make_unique<Capture>();
 }
 
-Recording MetalStream::end_capture() {
+Capture MetalStream::end_capture() {
   const std::scoped_lock lock(mutex_);
   if (!capture_) fail(Code::device, "capture", "the stream is not being captured");
   return std::move(*std::exchange(capture_, nullptr));
 }
 
-void MetalStream::replay(const Recording& recording) {
+void MetalStream::replay(const Capture& captured) {
   const std::scoped_lock lock(mutex_);
   const AutoreleasePool pool(objc_);
   if (capture_) fail(Code::device, "capture", "a capture within a capture");
-  for (const auto& item : recording) {
+  for (const auto& item : captured) {
     std::visit([this](const auto& what) { encode(what); }, item);
   }
 }

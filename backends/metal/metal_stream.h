@@ -22,24 +22,24 @@ struct Kernel {
   uint64_t most_threads = 0, static_bytes = 0;
 };
 
-struct RecordedLaunch {
+struct CapturedLaunch {
   const Kernel* kernel = nullptr;
   gpu::Grid grid;
   uint32_t threads = 0, shared_bytes = 0;
   std::vector<std::byte> params;
 };
-struct RecordedCopy {
+struct CapturedCopy {
   void* to = nullptr;
   const void* from = nullptr;
   size_t bytes = 0;
 };
-struct RecordedFill {
+struct CapturedFill {
   void* data = nullptr;
   uint8_t value = 0;
   size_t bytes = 0;
 };
-// What a capture took down: both memories of a copy are the device's.
-using Recording = std::vector<std::variant<RecordedLaunch, RecordedCopy, RecordedFill>>;
+// What was captured: both memories of a copy are the device's.
+using Capture = std::vector<std::variant<CapturedLaunch, CapturedCopy, CapturedFill>>;
 
 class MetalStream;
 
@@ -58,7 +58,7 @@ class MetalStream {
   MetalStream(const MetalStream&) = delete;
   MetalStream& operator=(const MetalStream&) = delete;
 
-  void launch(const RecordedLaunch& what);
+  void launch(const CapturedLaunch& what);
   void copy(void* to, const void* from, size_t bytes, CopyKind kind);
   void fill(void* data, uint8_t value, size_t bytes);
   void record(MetalEvent& event);
@@ -69,8 +69,8 @@ class MetalStream {
   void finish() noexcept;
 
   void begin_capture();
-  Recording end_capture();
-  void replay(const Recording& recording);
+  Capture end_capture();
+  void replay(const Capture& captured);
 
  private:
   enum class Encoder : uint8_t { none, compute, blit };
@@ -88,10 +88,10 @@ class MetalStream {
   // Forgets what has completed, and keeps the first error among it.
   void reap(bool all);
   void raise();
-  void encode(const RecordedLaunch& what);
-  void encode(const RecordedCopy& what);
-  void encode(const RecordedFill& what);
-  bool take_down(std::variant<RecordedLaunch, RecordedCopy, RecordedFill> what);
+  void encode(const CapturedLaunch& what);
+  void encode(const CapturedCopy& what);
+  void encode(const CapturedFill& what);
+  bool capture(std::variant<CapturedLaunch, CapturedCopy, CapturedFill> what);
 
   const ObjC& objc_;
   Buffers& buffers_;
@@ -105,7 +105,7 @@ class MetalStream {
   std::vector<Retained> events_;  // that these commands name
   std::deque<Committed> in_flight_;
   std::string fault_;
-  std::unique_ptr<Recording> capture_;
+  std::unique_ptr<Capture> capture_;
 };
 
 }  // namespace rbee::metal
