@@ -25,7 +25,7 @@ bash tools/get_cuda_readers.sh || true
 bash tools/get_test_clients.sh || true
 
 step "Format"
-git ls-files -z '*.h' '*.cc' | xargs -0 clang-format-19 --dry-run -Werror
+git ls-files -z '*.h' '*.cc' '*.cu' '*.mm' | xargs -0 clang-format-19 --dry-run -Werror
 
 step "Lint"
 python3 tools/lint/test_lint.py

@@ -109,10 +109,10 @@ RB_KERNEL(few_sum_f32, kFewSumThreads, FewRowsParams, few_sum<float>(p))
 RB_KERNEL(few_sum_f16, kFewSumThreads, FewRowsParams, few_sum<f16>(p))
 RB_KERNEL(few_sum_bf16, kFewSumThreads, FewRowsParams, few_sum<bf16>(p))
 
-#define RB_NORM(lanes, wave, dtype, T)                                        \
-  RB_KERNEL(few_norm_##dtype##_p1_##wave, kFewNormThreads, FewNormParams,     \
-            (few_norm<T, lanes, 1>(p)))                                       \
-  RB_KERNEL(few_norm_##dtype##_p4_##wave, kFewNormThreads, FewNormParams,     \
+#define RB_NORM(lanes, wave, dtype, T)                                    \
+  RB_KERNEL(few_norm_##dtype##_p1_##wave, kFewNormThreads, FewNormParams, \
+            (few_norm<T, lanes, 1>(p)))                                   \
+  RB_KERNEL(few_norm_##dtype##_p4_##wave, kFewNormThreads, FewNormParams, \
             (few_norm<T, lanes, 4>(p)))
 #define RB_NORM_WAVE(dtype, T) RB_WAVES(RB_NORM, dtype, T)
 RB_EACH_FLOAT(RB_NORM_WAVE)

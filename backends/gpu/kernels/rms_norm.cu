@@ -35,13 +35,12 @@ RB_DEVICE void rms_norm(const RmsNormParams& p) {
   squares = block_sum<kWave, kThreads>(squares, slots);
   const C scale = C(1) / sqrt(squares / static_cast<C>(p.dim) + static_cast<C>(p.eps));
   // A thread reads back only what it wrote itself.
-  const T* from = p.residual != nullptr
-                      ? static_cast<const T*>(p.sum) + row_start(p.sum_rows, row)
-                      : x;
+  const T* from =
+      p.residual != nullptr ? static_cast<const T*>(p.sum) + row_start(p.sum_rows, row) : x;
   const i64 step = p.residual != nullptr ? p.sum_rows.step : p.x_rows.step;
   for (i64 i = thread_x(); i < p.dim; i += kThreads) {
-    y[i * p.y_rows.step] = store_value<T>(load_value(from[i * step]) * scale *
-                                          load_value(weight[i * p.weight_step]));
+    y[i * p.y_rows.step] =
+        store_value<T>(load_value(from[i * step]) * scale * load_value(weight[i * p.weight_step]));
   }
 }
 
@@ -96,10 +95,10 @@ RB_DEVICE void rms_norm_packed(const RmsNormParams& p) {
 RB_EACH_FLOAT_TYPE(RB_ANY_WAVE)
 
 // Up to kPacks * 256 packs a row.
-#define RB_PACKED(lanes, wave, dtype, T)                                      \
-  RB_KERNEL(rms_norm_##dtype##_packed1_##wave, kThreads, RmsNormParams,       \
-            (rms_norm_packed<T, lanes, 1>(p)))                                \
-  RB_KERNEL(rms_norm_##dtype##_packed4_##wave, kThreads, RmsNormParams,       \
+#define RB_PACKED(lanes, wave, dtype, T)                                \
+  RB_KERNEL(rms_norm_##dtype##_packed1_##wave, kThreads, RmsNormParams, \
+            (rms_norm_packed<T, lanes, 1>(p)))                          \
+  RB_KERNEL(rms_norm_##dtype##_packed4_##wave, kThreads, RmsNormParams, \
             (rms_norm_packed<T, lanes, 4>(p)))
 #define RB_PACKED_WAVE(dtype, T) RB_WAVES(RB_PACKED, dtype, T)
 RB_EACH_FLOAT(RB_PACKED_WAVE)

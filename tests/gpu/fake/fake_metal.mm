@@ -273,8 +273,9 @@ id rbee::fake::autorelease(id object) {
   });
 }
 - (void)fillBuffer:(FakeBuffer*)buffer range:(NSRange)range value:(unsigned char)value {
-  if (![self isOpenFor:"fillBuffer:range:value:"] ||
-      ![self holds:buffer from:range.location size:range.length]) {
+  if (![self isOpenFor:"fillBuffer:range:value:"] || ![self holds:buffer
+                                                             from:range.location
+                                                             size:range.length]) {
     return;
   }
   commands->work->emplace_back([=]() -> std::string {

@@ -187,15 +187,14 @@ __asm__(
     "add $128,%rsp\n"
     "pop %r9\npop %r8\npop %rcx\npop %rdx\npop %rsi\npop %rdi\npop %rbp\njmp *%r11\n");
 #elif defined(__aarch64__)
-__asm__(
-    ".text\n.globl objc_msgSend\n.type objc_msgSend,%function\nobjc_msgSend:\n"
-    "stp x29,x30,[sp,#-208]!\nmov x29,sp\n"
-    "stp x0,x1,[sp,#16]\nstp x2,x3,[sp,#32]\nstp x4,x5,[sp,#48]\nstp x6,x7,[sp,#64]\n"
-    "stp q0,q1,[sp,#80]\nstp q2,q3,[sp,#112]\nstp q4,q5,[sp,#144]\nstp q6,q7,[sp,#176]\n"
-    "bl rb_fake_find_method\nmov x16,x0\n"
-    "ldp x0,x1,[sp,#16]\nldp x2,x3,[sp,#32]\nldp x4,x5,[sp,#48]\nldp x6,x7,[sp,#64]\n"
-    "ldp q0,q1,[sp,#80]\nldp q2,q3,[sp,#112]\nldp q4,q5,[sp,#144]\nldp q6,q7,[sp,#176]\n"
-    "ldp x29,x30,[sp],#208\nbr x16\n");
+__asm__(".text\n.globl objc_msgSend\n.type objc_msgSend,%function\nobjc_msgSend:\n"
+        "stp x29,x30,[sp,#-208]!\nmov x29,sp\n"
+        "stp x0,x1,[sp,#16]\nstp x2,x3,[sp,#32]\nstp x4,x5,[sp,#48]\nstp x6,x7,[sp,#64]\n"
+        "stp q0,q1,[sp,#80]\nstp q2,q3,[sp,#112]\nstp q4,q5,[sp,#144]\nstp q6,q7,[sp,#176]\n"
+        "bl rb_fake_find_method\nmov x16,x0\n"
+        "ldp x0,x1,[sp,#16]\nldp x2,x3,[sp,#32]\nldp x4,x5,[sp,#48]\nldp x6,x7,[sp,#64]\n"
+        "ldp q0,q1,[sp,#80]\nldp q2,q3,[sp,#112]\nldp q4,q5,[sp,#144]\nldp q6,q7,[sp,#176]\n"
+        "ldp x29,x30,[sp],#208\nbr x16\n");
 #else
 #error "an objc_msgSend for this processor"
 #endif

@@ -49,7 +49,7 @@ struct Fake {
   bool run_another();
   std::string live_objects();
 
-  std::recursive_mutex mutex;  // the device does one thing at a time
+  std::recursive_mutex mutex;                 // the device does one thing at a time
   std::unordered_map<id, const char*> alive;  // with the names of their classes
   std::vector<id> graves;
   std::vector<FakeQueue*> queues;
@@ -66,7 +66,8 @@ id autorelease(id object);
 
 }  // namespace rbee::fake
 
-__attribute__((objc_root_class)) @interface FakeObject {
+__attribute__((objc_root_class))
+@interface FakeObject {
   Class isa;
  @public
   int references;
