@@ -50,7 +50,12 @@ std::unique_ptr<GroupModel> group_of(const char* model, const Parts& parts) {
 }
 
 // Also ranks without heads, without hidden columns and without tokens of the vocabulary.
-class UnevenGroupTest : public testing::TestWithParam<Parts> {};
+class UnevenGroupTest : public testing::TestWithParam<Parts> {
+ protected:
+  void SetUp() override {
+    if (&device_under_test() != &cpu_device()) GTEST_SKIP() << "every rank is on the CPU";
+  }
+};
 
 TEST_P(UnevenGroupTest, LogitsOfTheWholeModel) {
   // Dense with key heads for several queries; experts with biases; latents; biases and tied
