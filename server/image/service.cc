@@ -97,9 +97,10 @@ std::shared_ptr<DelayedResponse> ImageService::enlarged(UpscaleOrder wanted,
 
 std::string ImageService::enlarge(const std::string& image, const UpscaleOrder& wanted,
                                   const engine::UpscaleHooks& hooks) const {
-  return upscaled(image, wanted, [&](const std::string& network, io::Pixels picture) {
+  const auto by_network = [&](const std::string& network, io::Pixels picture) {
     return engine_.upscale(network, std::move(picture), hooks);
-  });
+  };
+  return upscaled(image, wanted, by_network, large_pictures_, hooks.going_on);
 }
 
 std::vector<std::pair<std::string, int32_t>> ImageService::upscalers() const {

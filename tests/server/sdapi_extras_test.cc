@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -192,6 +193,24 @@ TEST(UpscaleQueue, TwoClientsWorkAtOnce) {
   EXPECT_EQ(second->take()->status, 499);
   EXPECT_FALSE(first->take());
   upscaler.interrupt("other");
+}
+
+TEST(LargePictures, OneAtATimeWhileSmallOnesPass) {
+  server::LargePictures pictures;
+  constexpr int64_t kLarge = server::LargePictures::kLarge;
+  const auto always = [] { return true; };
+  std::atomic<int> asked = 0;
+  auto place = pictures.enter(kLarge + 1, always);
+  EXPECT_TRUE(place.owns_lock());
+  EXPECT_FALSE(pictures.enter(kLarge, always).owns_lock());
+  std::future<bool> next = std::async(std::launch::async, [&] {
+    return pictures.enter(4 * kLarge, [&] { return ++asked > 0; }).owns_lock();
+  });
+  while (asked == 0) std::this_thread::yield();
+  EXPECT_THAT([&] { pictures.enter(2 * kLarge, [] { return false; }); },
+              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("nobody waits")));
+  place.unlock();
+  EXPECT_TRUE(next.get());
 }
 
 }  // namespace
