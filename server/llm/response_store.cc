@@ -53,8 +53,7 @@ size_t ResponseStore::Entry::bytes() const {
   return own_bytes() + bytes_of(turns());
 }
 
-const ResponseStore::Entry* ResponseStore::find_locked(const std::string& client,
-                                                       const std::string& id) {
+ResponseStore::Entry* ResponseStore::find_locked(const std::string& client, const std::string& id) {
   const auto owner = clients_.find(client);
   if (owner == clients_.end()) return nullptr;
   Client& held = owner->second;
@@ -109,6 +108,18 @@ bool ResponseStore::add_conversation(const std::string& client, Conversation con
                .conversation = std::make_shared<const Conversation>(std::move(conversation))});
 }
 
+std::shared_ptr<ConversationHold> ResponseStore::hold_conversation(const std::string& client,
+                                                                   const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  Entry* found = find_locked(client, id);
+  auto own = std::make_shared<ConversationHold>();
+  if (found == nullptr) return own;
+  const auto now = found->hold.lock();
+  if (now && !now->ended()) return nullptr;
+  found->hold = own;
+  return own;
+}
+
 ResponseStore::Changed ResponseStore::change_conversation(
     const std::string& client, const std::string& id,
     const std::function<void(Conversation&)>& change) {
@@ -118,7 +129,8 @@ ResponseStore::Changed ResponseStore::change_conversation(
   Conversation changed = *found->conversation;
   change(changed);
   Entry entry{.response = nullptr,
-              .conversation = std::make_shared<const Conversation>(std::move(changed))};
+              .conversation = std::make_shared<const Conversation>(std::move(changed)),
+              .hold = found->hold};
   if (entry.bytes() > options_.bytes) return Changed::too_large;
   drop(clients_.find(client), id);
   return add_locked(client, std::move(entry)) ? Changed::done : Changed::too_large;
@@ -175,9 +187,15 @@ std::optional<RunningResponse> ResponseStore::find_running(const std::string& cl
 
 void ResponseStore::finish(const std::string& client, StoredResponse response) {
   const std::lock_guard lock(mutex_);
-  if (running_.erase({client, response.turns.back()->id}) == 0) return;
+  if (!end_running(client, response.turns.back()->id)) return;
   (void)add_locked(client, {.response = std::make_shared<const StoredResponse>(std::move(response)),
                             .conversation = nullptr});
+}
+
+bool ResponseStore::end_running(const std::string& client, const std::string& id) {
+  const auto running = running_.extract({client, id});
+  if (running && running.mapped().hold) running.mapped().hold->end();
+  return !running.empty();
 }
 
 size_t ResponseStore::running() const {
@@ -187,7 +205,7 @@ size_t ResponseStore::running() const {
 
 bool ResponseStore::remove(const std::string& client, const std::string& id) {
   const std::lock_guard lock(mutex_);
-  if (running_.erase({client, id}) > 0) return true;
+  if (end_running(client, id)) return true;
   const auto owner = clients_.find(client);
   if (owner == clients_.end() || !owner->second.entries.contains(id)) return false;
   drop(owner, id);

@@ -2,6 +2,7 @@
 // What later requests can go on from: OpenAI's stored responses, those that are made in the
 // background, and conversations. Thread-safe.
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -36,10 +37,22 @@ struct StoredResponse {
   bool whole = true;   // false: it failed or was cancelled, and no chat goes on from it
   std::shared_ptr<LiveResponse> live = nullptr;  // with its events; null: it was not in background
 };
+
+// A response has its conversation to itself until it ends this, or forgets it. Thread-safe.
+class ConversationHold {
+ public:
+  void end() { ended_ = true; }
+  bool ended() const { return ended_; }
+
+ private:
+  std::atomic<bool> ended_ = false;
+};
+
 // One that is still made in the background.
 struct RunningResponse {
   std::shared_ptr<LiveResponse> live;
   StoredTurns turns;  // as a StoredResponse's; the output of the last is an empty list
+  std::shared_ptr<ConversationHold> hold = nullptr;  // null: it is of no conversation
 };
 
 // A chat under a name of its own, to which clients and responses add turns.
@@ -79,14 +92,15 @@ class ResponseStore {
   // Null if there is none, or it is another client's.
   std::shared_ptr<const StoredResponse> find(const std::string& client, const std::string& id);
   void add(const std::string& client, StoredResponse response);
-  // False if find(), find_running() and find_conversation() would find nothing.
+  // False if find(), find_running() and find_conversation() would find nothing. Ends the hold of
+  // one that runs.
   bool remove(const std::string& client, const std::string& id);
   size_t bytes() const;
 
   void begin(const std::string& client, RunningResponse response);
   std::optional<RunningResponse> find_running(const std::string& client,
                                               const std::string& id) const;
-  // Of a response that ran: it is kept as add() does, unless it was removed.
+  // Of a response that ran: its hold ends, and it is kept as add() does, unless it was removed.
   void finish(const std::string& client, StoredResponse response);
   size_t running() const;
 
@@ -97,6 +111,9 @@ class ResponseStore {
   // Null as find().
   std::shared_ptr<const Conversation> find_conversation(const std::string& client,
                                                         const std::string& id);
+  // Null while another response holds it. Of one that is not there it holds nothing.
+  std::shared_ptr<ConversationHold> hold_conversation(const std::string& client,
+                                                      const std::string& id);
   enum class Changed : uint8_t { done, not_found, too_large };
   // Nobody else changes it while `change` runs, which must be quick. One that would become larger
   // than the store stays as it is; one that is too large beside other clients' answers goes.
@@ -108,6 +125,7 @@ class ResponseStore {
   struct Entry {
     std::shared_ptr<const StoredResponse> response;
     std::shared_ptr<const Conversation> conversation;
+    std::weak_ptr<const ConversationHold> hold = {};  // on the conversation
     std::chrono::steady_clock::time_point kept = {};  // since then
 
     const StoredTurns& turns() const { return response ? response->turns : conversation->turns; }
@@ -122,8 +140,9 @@ class ResponseStore {
     size_t bytes = 0;
   };
   using Clients = std::map<std::string, Client>;
-  const Entry* find_locked(const std::string& client, const std::string& id);
+  Entry* find_locked(const std::string& client, const std::string& id);
   bool add_locked(const std::string& client, Entry entry);
+  bool end_running(const std::string& client, const std::string& id);
   void drop(Clients::iterator client, const std::string& id);
   void drop_old();
   std::chrono::steady_clock::time_point now() const;

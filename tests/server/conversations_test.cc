@@ -13,6 +13,7 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr const char* kConversations = "/v1/conversations";
@@ -143,10 +144,10 @@ TEST(Conversations, AResponseInTheBackgroundAddsToItWhenItEnds) {
   Worker worker({.script = {.hold_before = true}});
   const json made = ok(worker.post(kConversations, "{}"));
   const json body = {{"input", "Hi"}, {"background", true}, {"conversation", made.at("id")}};
-  const json kept = ok(worker.post(kResponses, body.dump()));
   const json cancelled = ok(worker.post(kResponses, body.dump()));
-  const std::string path = cat(kResponses, "/", kept.at("id").get<std::string>());
   ok(worker.post(cat(kResponses, "/", cancelled.at("id").get<std::string>(), "/cancel"), ""));
+  const json kept = ok(worker.post(kResponses, body.dump()));
+  const std::string path = cat(kResponses, "/", kept.at("id").get<std::string>());
   EXPECT_THAT(items_of(worker, made), IsEmpty());
   worker.engine.release();
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -160,9 +161,66 @@ TEST(Conversations, AResponseInTheBackgroundAddsToItWhenItEnds) {
 TEST(Conversations, AnAnswerThatFailsAddsNothing) {
   Worker worker({.script = {.failure = engine::Failed{Code::internal, "broken"}}});
   const json made = ok(worker.post(kConversations, "{}"));
-  const json body = {{"input", "Hi"}, {"conversation", made.at("id")}};
-  EXPECT_EQ(worker.post(kResponses, body.dump()).status, 500);
+  json body = {{"input", "Hi"}, {"conversation", made.at("id")}};
+  // And lets the next one begin.
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(worker.post(kResponses, body.dump()).status, 500);
   EXPECT_THAT(items_of(worker, made), IsEmpty());
+  body["top_logprobs"] = 99;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_NE(error_of(worker.post(kResponses, body.dump()), 400).at("code"),
+              "conversation_locked");
+  }
+}
+
+// What is refused after its history was found, beside the connection.
+TEST(Conversations, ARefusedResponseLetsTheNextBegin) {
+  Worker worker;
+  worker.engine.refuse_with(Code::invalid_argument);
+  const json made = ok(worker.post(kConversations, json({{"items", {said("user", "a")}}}).dump()));
+  json body = {{"input", "Hi"}, {"conversation", made.at("id")}};
+  for (const char* form : {"whole", "stream", "background"}) {
+    body["stream"] = std::string(form) == "stream";
+    body["background"] = std::string(form) == "background";
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_THAT(error_of(worker.post(kResponses, body.dump()), 400).dump(),
+                  Not(HasSubstr("locked")))
+          << form;
+    }
+  }
+}
+
+TEST(Conversations, OnlyOneResponseAtATimeWorksOnIt) {
+  Worker worker({.script = {.hold_before = true}});
+  const json made = ok(worker.post(kConversations, "{}"));
+  json body = {{"input", "Hi"}, {"background", true}, {"conversation", made.at("id")}};
+  const json first = ok(worker.post(kResponses, body.dump()));
+  const std::string path = cat(kResponses, "/", first.at("id").get<std::string>());
+  const auto refuse = [&](const json& what) {
+    const json error = error_of(worker.post(kResponses, what.dump()), 400);
+    EXPECT_EQ(error.at("code"), "conversation_locked");
+    EXPECT_EQ(error.at("type"), "invalid_request_error");
+    EXPECT_EQ(error.at("param"), "conversation");
+  };
+  refuse(body);
+  // A change of the conversation is none of its holders.
+  ok(worker.post(path_of(made), R"({"metadata":{"a":"b"}})"));
+  refuse({{"input", "Hi"}, {"conversation", made.at("id")}, {"stream", true}, {"store", false}});
+  // Others go on: one without it, one of another conversation, and who only counts.
+  const json other = ok(worker.post(kConversations, "{}"));
+  ok(worker.post(kResponses, R"({"input":"Hi","background":true})"));
+  ok(worker.post(
+      kResponses,
+      json({{"input", "Hi"}, {"background", true}, {"conversation", other.at("id")}}).dump()));
+  ok(worker.post("/v1/responses/input_tokens",
+                 json({{"input", "Hi"}, {"conversation", made.at("id")}}).dump()));
+  // It is free as soon as a client knows that the response is gone.
+  ok(worker.post(path + "/cancel", ""));
+  const json second = ok(worker.post(kResponses, body.dump()));
+  refuse(body);
+  forget(worker, cat(kResponses, "/", second.at("id").get<std::string>()));
+  ok(worker.post(kResponses, body.dump()));
+  refuse(body);
+  worker.engine.release();
 }
 
 TEST(Conversations, AnItemThatIsTakenOutIsNotReadAgain) {

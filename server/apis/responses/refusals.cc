@@ -25,6 +25,12 @@ Response no_conversation(const ResponseStore& store, std::string_view param,
   return refusal(404, "NOT_FOUND", param, cat("Conversation with id '", id, "' not found."));
 }
 
+Response conversation_locked() {
+  return refusal(400, "conversation_locked", "conversation",
+                 "Another process is currently operating on this conversation. Please retry in a "
+                 "few seconds.");
+}
+
 Response conversation_full(std::string_view param) {
   return refusal(400, "INVALID_REQUEST", param,
                  cat("A conversation takes ", kMostTurns, " additions, and no more than ",

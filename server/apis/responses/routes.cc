@@ -27,9 +27,10 @@ namespace {
 struct Keeping {
   ResponseStore* store = nullptr;  // null: nowhere
   std::string client;
-  StoredTurns turns;         // earlier ones
-  bool alone = true;         // under its own id
-  std::string conversation;  // and in this one; empty: in none
+  StoredTurns turns;                       // earlier ones
+  bool alone = true;                       // under its own id
+  std::string conversation;                // and in this one; empty: in none
+  std::shared_ptr<ConversationHold> hold;  // null: in none
 
   // With a turn that has this output, a list in JSON.
   StoredTurns turns_with(const ResponseAnswer& answer, std::string output) const {
@@ -44,10 +45,15 @@ struct Keeping {
     return {.object = std::move(parts.object),
             .turns = turns_with(answer, std::move(parts.output))};
   }
+  // The next response may begin as soon as this one's client knows that it has ended.
+  void let_go() const {
+    if (hold) hold->end();
+  }
   void add_to_conversation(const StoredResponse& whole) const {
     if (conversation.empty()) return;
     const auto changed = store->change_conversation(
         client, conversation, [&](Conversation& now) { now.turns.push_back(whole.turns.back()); });
+    let_go();
     if (changed != ResponseStore::Changed::too_large) return;
     log(LogLevel::warn, "an answer was too large for its conversation", {{"id", conversation}});
   }
@@ -136,6 +142,7 @@ class ResponseStream final : public ResponseEvents {
     queue_->close();
   }
   void error(const WireError& error, std::string_view message) override {
+    keep().let_go();
     push_failure(error.code, message);
     queue_->close();
   }
@@ -155,7 +162,9 @@ class BackgroundResponse final : public ResponseEvents {
     set("queued");
     push_state("response.created");
     push_state("response.queued");
-    keep().store->begin(keep().client, {.live = live_, .turns = keep().turns_with(answer(), "[]")});
+    keep().store->begin(
+        keep().client,
+        {.live = live_, .turns = keep().turns_with(answer(), "[]"), .hold = keep().hold});
   }
 
   void started(const StartedEvent&) override {
@@ -204,6 +213,7 @@ class ResponseText final : public ItemReply {
     later_->set(json_response(200, response_json(answer_, items(), event)));
   }
   void error(const WireError& error, std::string_view message) override {
+    keep_.let_go();
     later_->set(json_response(error.status, openai_error_json(error.status, error.code, message)));
   }
 
@@ -302,6 +312,11 @@ ResponseRequest parse(LlmService& service, const Request& request) {
 Response respond(LlmService& service, const Request& request) {
   return guarded(openai_error, [&] {
     ResponseRequest body = parse(service, request);
+    std::shared_ptr<ConversationHold> hold;
+    if (!body.conversation.empty()) {
+      hold = service.responses().hold_conversation(request.sender(), body.conversation);
+      if (!hold) return conversation_locked();
+    }
     std::optional<Response> refused;
     StoredTurns before = turns_before(service, request, body, refused);
     if (refused) return std::move(*refused);
@@ -312,14 +327,17 @@ Response respond(LlmService& service, const Request& request) {
                  .client = request.sender(),
                  .turns = std::move(before),
                  .alone = body.store,
-                 .conversation = body.conversation};
+                 .conversation = body.conversation,
+                 .hold = std::move(hold)};
     fill_in(service, request, Defaults::open, body.generate);
     auto work = LlmService::preparation(body.generate);
     if (!keep.turns.empty()) work = std::max(work, LlmService::Preparation::text);
     return prepared(service, request, work, openai_error,
                     [&service, body = std::move(body), keep = std::move(keep)]() mutable {
-                      add_history(keep.turns, body);
-                      return answer(service, body, keep);
+                      // With an error it lets go of the conversation before that is sent.
+                      const Keeping own = std::move(keep);
+                      add_history(own.turns, body);
+                      return answer(service, body, own);
                     });
   });
 }
