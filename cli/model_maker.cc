@@ -4,6 +4,7 @@
 #include <cctype>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -15,9 +16,7 @@
 #include "rbee/core/error.h"
 #include "rbee/io/checkpoint.h"
 #include "rbee/models/lora_file.h"
-#include "rbee/models/registry.h"
-#include "rbee/models/tensor_roles.h"
-#include "rbee/nn/weight_names.h"
+#include "rbee/models/lora_matrices.h"
 #include "tools/convert/metadata.h"
 #include "tools/convert/to_gguf.h"
 #include "tools/convert/type_plan.h"
@@ -116,23 +115,6 @@ class ModelMaker::Opened {
 
 namespace {
 
-// The model's own name of a layer that an adapter changes; empty: it has none.
-std::string own_name(const models::LoraFile& adapter, const std::string& module,
-                     const io::Checkpoint& model) {
-  if (adapter.is_gguf() || model.format() != io::Checkpoint::Format::gguf) return module;
-  const int64_t layer = models::layer_of(module).value_or(0);
-  for (const nn::TensorName& name : models::find_family(model.architecture()).tensor_names()) {
-    if (nn::numbered(name.hf, layer) == module) return nn::numbered(name.gguf, layer);
-  }
-  return "";
-}
-
-const io::TensorEntry* matrix_of(const io::Checkpoint& model, const std::string& layer) {
-  const io::TensorEntry* matrix = model.find(cat(layer, ".weight"));
-  // Tied to the token table.
-  return matrix == nullptr && layer == "output" ? model.find("token_embd.weight") : matrix;
-}
-
 // Its worker would find it out at the first request.
 void check_fit(const models::LoraFile& adapter, const std::string& name, const fs::path& model) {
   const bool gguf = model.extension() == ".gguf";
@@ -142,15 +124,14 @@ void check_fit(const models::LoraFile& adapter, const std::string& name, const f
   check(!adapter.is_gguf() || adapter.architecture() == checkpoint.architecture(), "adapters", name,
         " is of a model of the architecture ", adapter.architecture(), ", not ",
         checkpoint.architecture());
+  const std::map<std::string, Shape> known = models::lora_matrices(checkpoint, adapter.is_gguf());
   for (const models::LoraFileLayer& layer : adapter.layers()) {
-    const io::TensorEntry* matrix =
-        matrix_of(checkpoint, own_name(adapter, layer.module, checkpoint));
-    check(matrix != nullptr || !gguf, "adapters", name, " changes ", layer.module,
+    const auto matrix = known.find(layer.module);
+    check(matrix != known.end(), "adapters", name, " changes ", layer.module,
           ", which is no layer of the model that adapters may change");
-    if (matrix == nullptr) continue;
     const Shape needed{layer.up->shape[0], layer.down->shape[1]};
-    check(matrix->shape == needed, "adapters", name, " is for another model: its ", layer.module,
-          " is for a matrix (", needed, "), the model's is (", matrix->shape, ")");
+    check(matrix->second == needed, "adapters", name, " is for another model: its ", layer.module,
+          " is for a matrix (", needed, "), the model's is (", matrix->second, ")");
   }
 }
 

@@ -297,6 +297,25 @@ class Making(Case):
         adapters = self.put(port, peft_adapter("model.layers.0.self_attn.o_proj", width, width))
         self.assertEqual(self.create(port, model="n", files=files, adapters=adapters)[0], 200)
 
+    def test_matrices_that_adapters_may_not_change_are_refused_at_once(self):
+        port, _ = self.serve("--manage")
+        for family, architecture, matrices in (
+                ("mixtral", "llama", lambda c: {"ffn_gate_inp": (c["num_local_experts"], c["hidden_size"])}),
+                ("deepseek_v2", "deepseek2", lambda c: {
+                    "attn_kv_a_mqa": (c["kv_lora_rank"] + c["qk_rope_head_dim"], c["hidden_size"]),
+                    "attn_output": (c["hidden_size"], c["num_attention_heads"] * c["v_head_dim"])})):
+            folder = os.path.join(HERE, "../models/language/data", family)
+            with open(os.path.join(folder, "hf/config.json"), encoding="utf-8") as file:
+                config = json.load(file)
+            with open(os.path.join(folder, "model.gguf"), "rb") as file:
+                files = self.put(port, {"m.gguf": file.read()})
+            for name, shape in matrices(config).items():
+                layer = f"blk.0.{name}"
+                adapters = self.put(port, {"a.gguf": gguf_adapter({layer: shape}, architecture)})
+                status, problem = self.error(port, "POST", "/api/create", {"model": "n", "files": files, "adapters": adapters})
+                self.assertEqual((status, f"{layer}, which is no layer of the model that adapters may change" in problem),
+                                 (400, True), problem)
+
     def test_quantize(self):
         port, _ = self.serve("--manage")
         files = self.put(port, {"m.gguf": self.gguf("f16")})

@@ -7,7 +7,9 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
+#include "rbee/models/lora_matrices.h"
 #include "rbee/models/tensor_roles.h"
 #include "rbee/ops/linear.h"
 #include "rbee/ops/trace.h"
@@ -498,6 +500,19 @@ TEST_P(GoldenTest, Figures) {
   // The rope_freqs tensor of a GGUF file counts too.
   if (GetParam().golden.parameters > 0) {
     EXPECT_EQ(model_->parameters(), GetParam().golden.parameters);
+  }
+}
+
+// Whoever checks an adapter before the model is loaded sees what its worker will.
+TEST_P(GoldenTest, TheCheckpointTellsWhichMatricesAdaptersMayChange) {
+  for (const bool gguf : {false, true}) {
+    std::map<std::string, Shape> loaded;
+    for (const nn::LoraTarget& target : model_->lora_targets()) {
+      const std::string& name = gguf ? target.gguf : target.hf;
+      if (!name.empty()) loaded.emplace(name, Shape{target.total_rows, target.total_inputs});
+    }
+    if (gguf && loaded.empty()) continue;
+    EXPECT_EQ(models::lora_matrices(io::Checkpoint::open(checkpoint_path()), gguf), loaded);
   }
 }
 
