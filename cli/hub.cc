@@ -1,6 +1,7 @@
 // rbee pull, list, show, rm, search: models on the hub and in the cache.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -127,18 +128,32 @@ int show(const HubOptions& options) {
   return 0;
 }
 
+// The cache deletes repositories as a whole. A name of a part means all only if there is no more.
+bool names_all_of(const hub::ModelName& name, const hub::CachedRepo& cached) {
+  if (name.file.empty() && name.quantization.empty() && name.revision == "main") return true;
+  if (cached.revisions.size() != 1) return false;
+  hub::PullOptions how = pull_options("cpu");
+  how.settings.offline = true;
+  const hub::ModelState state = hub::look_up(name, how);
+  const std::set<std::string_view> chosen = paths_of(state.choice.files);
+  return std::ranges::all_of(paths_of(state.in_cache),
+                             [&](std::string_view path) { return chosen.contains(path); });
+}
+
 int remove(const HubOptions& options) {
   const hub::Cache cache(hub::read_settings().cache);
   for (const std::string& text : options.names) {
     const hub::ModelName name = name_of(text);
-    const bool whole = name.file.empty() && name.quantization.empty() && name.revision == "main";
-    check(whole, "rm", "'", printable_line(text),
-          "' names a part; rm deletes a repository with all that the cache has of it");
     const auto found = cache.find(name.repo);
-    if (!found || !cache.remove(name.repo)) {
+    if (!found) {
       fail(Code::not_found, "rm", "hf:", name.repo, " is not in the cache ", cache.root().string());
     }
-    std::printf("hf:%s: %s freed\n", name.repo.c_str(), bytes_to_text(found->bytes).c_str());
+    check(names_all_of(name, *found), "rm", "'", printable_line(text),
+          "' is not all that the cache ", "has of hf:", name.repo,
+          ", which is deleted as a whole: name hf:", name.repo);
+    if (cache.remove(name.repo)) {
+      std::printf("hf:%s: %s freed\n", name.repo.c_str(), bytes_to_text(found->bytes).c_str());
+    }
   }
   return 0;
 }

@@ -462,6 +462,17 @@ class Commands(Case):
         self.assertEqual(json.loads(self.rbee("list", "--json")), [])
         self.assertIn("is not in the cache", self.rbee("rm", "org/chat-GGUF", fails=True))
 
+    def test_rm_takes_a_part_s_name_if_there_is_no_more(self):
+        self.rbee("pull", "hf:org/chat-GGUF:Q8_0")
+        for other in ("hf:org/chat-GGUF:Q4_K_M", "org/chat-GGUF/chat-F16.gguf"):
+            self.assertIn("the repository has no ", self.rbee("rm", other, fails=True), other)
+        self.rbee("pull", "hf:org/chat-GGUF:Q4_K_M")
+        self.assertIn("name hf:org/chat-GGUF", self.rbee("rm", "hf:org/chat-GGUF:Q8_0", fails=True))
+        self.rbee("rm", "hf:org/chat-GGUF")
+        self.rbee("pull", "hf:org/chat-GGUF:Q8_0")
+        self.assertIn("freed", self.rbee("rm", "hf:org/chat-GGUF:Q8_0"))
+        self.assertEqual(json.loads(self.rbee("list", "--json")), [])
+
     def test_the_model_may_come_first(self):
         for words in (["run", "hf:org/none", "Hi"], ["run", "Hi", "-m", "hf:org/none"], ["run", "hf:org/none", "-p", "Hi"],
                       ["chat", "hf:org/none"], ["chat", "-m", "hf:org/none"]):
