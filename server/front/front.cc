@@ -453,6 +453,7 @@ Response Front::Impl::ollama_tags_of_all() {
         if (known.is_null() || (!model.on_demand() && !told.contains(i))) continue;
         for (json tag : known) {
           if (model.modified > 0) tag["modified_at"] = time_text(model.modified);
+          if (model.bytes > 0) tag["size"] = model.bytes;
           models.push_back(std::move(tag));
         }
         add_made_tags(records, model.name, known.front(), models);

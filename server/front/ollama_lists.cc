@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string>
 
+#include "rbee/core/cat.h"
 #include "server/apis/ollama/models.h"
 #include "server/http/clock.h"
 
@@ -22,6 +23,12 @@ json own_entries(const ServedModel& model, json list) {
   return out;
 }
 
+// The same before, while and after a worker has the model. Each name of an adapter has its own.
+std::string digest_of(const ServedModel& model, const std::string& name) {
+  return ollama_digest(cat(model.files.empty() ? model.model : model.files, "\n", model.bytes,
+                           name == model.name ? "" : "\n" + name));
+}
+
 }  // namespace
 
 std::map<size_t, json> lists_of(const Pool& pool, const std::vector<Pool::WorkerReply>& replies) {
@@ -34,6 +41,11 @@ std::map<size_t, json> lists_of(const Pool& pool, const std::vector<Pool::Worker
     const size_t index = pool.members()[one.member].model;
     const ServedModel& model = pool.models()[index].served;
     json entries = own_entries(model, told.at("models"));
+    for (json& entry : entries) {
+      if (model.on_demand() && entry.is_object()) {
+        entry["digest"] = digest_of(model, entry.value("name", ""));
+      }
+    }
     if (!entries.empty()) out.emplace(index, std::move(entries));
   }
   return out;
@@ -58,6 +70,7 @@ json tags_of(const ServedModel& model, int64_t modified) {
   for (const std::string& name : names) {
     out.push_back(json::parse(ollama_file_json({.name = name,
                                                 .bytes = model.bytes,
+                                                .digest = digest_of(model, name),
                                                 .capability = embeds ? "embedding" : "completion",
                                                 .modified_at = time_text(modified),
                                                 .gguf = model.model.ends_with(".gguf")})));

@@ -132,6 +132,19 @@ class Making(Case):
         loaded = json.loads(ask(port, "GET", "/api/ps")[1])["models"]
         self.assertEqual([m["name"] for m in loaded], [BASE, "mario"])
 
+    def test_a_model_is_the_same_in_the_lists_whether_it_is_loaded_or_not(self):
+        port, _ = self.serve("--manage")
+        self.assertEqual(self.create(port, model="mario", **{"from": BASE, "system": PIRATE})[0], 200)
+
+        def known(path):
+            return {m["name"]: (m["digest"], m["size"]) for m in json.loads(ask(port, "GET", path)[1])["models"]}
+
+        before = known("/api/tags")
+        self.count(port, "mario", ("user", "Hi"))
+        self.assertEqual(known("/api/tags"), before)
+        self.assertEqual({name: digest for name, (digest, _) in known("/api/ps").items()},
+                         {name: digest for name, (digest, _) in before.items()})
+
     def test_pages_know_it(self):
         port, _ = self.serve("--manage")
         self.assertEqual(self.create(port, model="mario", **{"from": BASE, "system": PIRATE})[0], 200)

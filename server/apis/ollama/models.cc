@@ -165,7 +165,7 @@ std::string ollama_file_json(const OllamaFile& file) {
                {"model", file.name},
                {"modified_at", file.modified_at},
                {"size", file.bytes},
-               {"digest", ollama_digest(cat(file.name, "\n", file.bytes))},
+               {"digest", file.digest},
                {"details",
                 {{"parent_model", ""},
                  {"format", file.gguf ? "gguf" : "safetensors"},

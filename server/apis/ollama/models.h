@@ -41,6 +41,7 @@ Response ollama_tags(const WorkerService& service, const OllamaModel& model);
 struct OllamaFile {
   std::string name;
   int64_t bytes = 0;
+  std::string digest;           // see ollama_digest()
   std::string_view capability;  // Ollama's word
   std::string modified_at;
   bool gguf = false;
