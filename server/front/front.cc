@@ -451,10 +451,10 @@ Response Front::Impl::ollama_tags_of_all() {
         const bool unloaded = model.on_demand() && model.kind != ModelKind::image;
         if (known.is_null() && unloaded) known = tags_of(model, created_);
         if (known.is_null() || (!model.on_demand() && !told.contains(i))) continue;
-        for (json tag : known) {
+        for (json& tag : known) {
           if (model.modified > 0) tag["modified_at"] = time_text(model.modified);
           if (model.bytes > 0) tag["size"] = model.bytes;
-          models.push_back(std::move(tag));
+          models.push_back(tag);
         }
         add_made_tags(records, model.name, known.front(), models);
       }
