@@ -63,17 +63,23 @@ function showList() {
     entry.messages.some(message => message.content.toLowerCase().includes(wanted)));
   $("chats").replaceChildren(...found.map(entry => {
     const open = make("button", {className: "open", textContent: entry.title, title: entry.title});
-    open.onclick = () => { show(entry); drawer(false); };
+    open.onclick = () => { drawer(false); show(entry); };
     const row = make("div", {className: entry === chat ? "now" : ""}, open, dropButton(entry));
     if (entry === chat) open.setAttribute("aria-current", "true");
     return row;
   }));
 }
 
+const drawerIsOpen = () => !$("shade").hidden;
 function drawer(open) {
   $("side").classList.toggle("shown", open);
   $("shade").hidden = !open;
+  document.querySelector("main").inert = open;  // what it covers
   $("menu").setAttribute("aria-expanded", open);
+}
+function closeDrawer() {
+  drawer(false);
+  $("menu").focus();
 }
 
 // ---- messages
@@ -331,13 +337,23 @@ function grow() {
 }
 
 function newChat() {
-  show(null);
   drawer(false);
+  show(null);
+}
+
+// Whatever is open closes before an answer stops; dialogs do so by themselves.
+function onEscape() {
+  if (document.querySelector("dialog[open]")) return;
+  if (drawerIsOpen()) {
+    closeDrawer();
+  } else if (running) {
+    stop();
+  }
 }
 
 function onKey(event) {
-  if (event.key === "Escape" && !$("settings").open) {
-    running ? stop() : drawer(false);
+  if (event.key === "Escape") {
+    onEscape();
   } else if (event.key.toLowerCase() === "o" && event.shiftKey && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
     newChat();
@@ -371,7 +387,9 @@ function wire() {
   $("stop").onclick = stop;
   $("new").onclick = newChat;
   $("menu").onclick = () => { drawer(true); $("hide").focus(); };
-  $("hide").onclick = $("shade").onclick = () => { drawer(false); $("menu").focus(); };
+  $("hide").onclick = $("shade").onclick = closeDrawer;
+  // A wide page has the list beside the chat.
+  matchMedia("(max-width: 46rem)").onchange = () => drawer(false);
   $("find").oninput = showList;
   $("down").onclick = toEnd;
   $("scroll").onscroll = () => { $("down").hidden = atEnd(); };

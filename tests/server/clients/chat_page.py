@@ -527,7 +527,35 @@ def check_phone(browser):
     tap("#menu")
     page.wait_for_timeout(300)
     visit.shoot("chat_phone_list")
+    check_escape(visit)
     visit.end()
+
+
+def check_escape(visit):
+    """It closes what is open, the list or a dialog, and only then stops an answer. The list covers a page that keys do not reach."""
+    page = visit.page
+    page.keyboard.press("Escape")
+    expect(page.locator("#side")).not_to_be_visible()
+    expect(page.locator("#menu")).to_be_focused()
+    visit.system_prompt("")
+    page.fill("#text", "hold on")
+    page.press("#text", "Enter")
+    expect(page.locator("#stop")).to_be_visible()
+    page.click("#menu")
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        assert page.evaluate("!document.activeElement.closest('main')")
+    page.keyboard.press("Escape")
+    expect(page.locator("#side")).not_to_be_visible()
+    page.evaluate("document.getElementById('models').showModal()")
+    page.keyboard.press("Escape")
+    expect(page.locator("#models")).not_to_be_visible()
+    expect(page.locator("#stop")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#stop")).not_to_be_visible()
+    page.click("#menu")
+    page.set_viewport_size({"width": 1180, "height": 740})
+    page.fill("#text", "The list is beside the chat now.")
 
 
 def visit_all(browser):
