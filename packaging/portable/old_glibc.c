@@ -18,8 +18,9 @@ uint32_t arc4random(void) {
 }
 
 typedef int ClockWait(pthread_cond_t*, pthread_mutex_t*, clockid_t, const struct timespec*);
+typedef int ClockLock(pthread_mutex_t*, clockid_t, const struct timespec*);
 
-// The same moment, on the clock that pthread_cond_timedwait takes.
+// The same moment, on the clock that the functions without a clock of their own take.
 static struct timespec on_wall_clock(clockid_t clock, const struct timespec* until) {
   struct timespec now, wall;
   clock_gettime(clock, &now);
@@ -37,20 +38,30 @@ static struct timespec on_wall_clock(clockid_t clock, const struct timespec* unt
 }
 
 static ClockWait* system_wait;
-static void find_system_wait(void) {
-  system_wait = (ClockWait*)dlvsym(RTLD_DEFAULT, "pthread_cond_clockwait", "GLIBC_2.30");
-  if (system_wait == NULL) {  // glibc 2.34 moved it into libc.so
-    system_wait = (ClockWait*)dlvsym(RTLD_DEFAULT, "pthread_cond_clockwait", "GLIBC_2.34");
-  }
+static ClockLock* system_lock;
+static void* find(const char* name) {
+  void* const own = dlvsym(RTLD_DEFAULT, name, "GLIBC_2.30");
+  return own != NULL ? own : dlvsym(RTLD_DEFAULT, name, "GLIBC_2.34");  // moved it into libc.so
 }
+static void find_system(void) {
+  system_wait = (ClockWait*)find("pthread_cond_clockwait");
+  system_lock = (ClockLock*)find("pthread_mutex_clocklock");
+}
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-// glibc 2.30. On an older one a wait ends too early or too late if somebody sets the wall clock;
-// callers look at their own clock when it ends.
+// Both glibc 2.30. On an older one a wait ends too early or too late if somebody sets the wall
+// clock; callers look at their own clock when it ends.
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                            const struct timespec* until) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, find_system_wait);
+  pthread_once(&once, find_system);
   if (system_wait != NULL) return system_wait(condition, mutex, clock, until);
   const struct timespec wall = on_wall_clock(clock, until);
   return pthread_cond_timedwait(condition, mutex, &wall);
+}
+
+int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const struct timespec* until) {
+  pthread_once(&once, find_system);
+  if (system_lock != NULL) return system_lock(mutex, clock, until);
+  const struct timespec wall = on_wall_clock(clock, until);
+  return pthread_mutex_timedlock(mutex, &wall);
 }

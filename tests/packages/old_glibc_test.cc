@@ -16,6 +16,7 @@ extern "C" {
 uint32_t old_arc4random();
 int old_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                   const timespec* until);
+int old_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec* until);
 // In place of dlvsym.
 void* find_nothing(void* /*library*/, const char* /*name*/, const char* /*version*/) {
   return nullptr;
@@ -49,6 +50,21 @@ TEST(OldGlibc, AWaitByTheMonotonicClockEndsInTime) {
   const timespec past = in_time(CLOCK_MONOTONIC, -150ms);
   pthread_mutex_lock(&mutex);
   EXPECT_EQ(old_clockwait(&condition, &mutex, CLOCK_MONOTONIC, &past), ETIMEDOUT);
+  pthread_mutex_unlock(&mutex);
+}
+
+TEST(OldGlibc, ALockByTheMonotonicClockEndsInTime) {
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  const timespec later = in_time(CLOCK_MONOTONIC, 1h);
+  ASSERT_EQ(old_clocklock(&mutex, CLOCK_MONOTONIC, &later), 0);
+  const auto begin = steady_clock::now();
+  const timespec until = in_time(CLOCK_MONOTONIC, 150ms);
+  EXPECT_EQ(old_clocklock(&mutex, CLOCK_MONOTONIC, &until), ETIMEDOUT);
+  const auto waited = steady_clock::now() - begin;
+  EXPECT_GT(waited, 140ms);
+  EXPECT_LT(waited, 20s);
+  const timespec past = in_time(CLOCK_MONOTONIC, -150ms);
+  EXPECT_EQ(old_clocklock(&mutex, CLOCK_MONOTONIC, &past), ETIMEDOUT);
   pthread_mutex_unlock(&mutex);
 }
 
