@@ -155,7 +155,10 @@ export function wireModels() {
     showChosen();
   };
   $("pick").onpointerdown = $("pick").onfocus = showList;
-  $("get").onclick = () => $("models").showModal();
+  $("get").onclick = () => {
+    $("models").showModal();
+    $("get-name").focus();
+  };
   $("get-form").onsubmit = fetchModel;
   $("models").onclose = () => stopper?.abort();
 }

@@ -116,6 +116,7 @@ def check_pulling(page):
     page.route("**/health", lambda route: route.fulfill(json=may))
     page.reload()
     page.click("#get")
+    expect(page.locator("#get-name")).to_be_focused()
     page.fill("#get-name", "hf.co/tiny/none:Q4_K_M")
 
     def answer(route):
