@@ -1,24 +1,35 @@
 # Compiles GPU kernels ahead and embeds them: one image for each family (a .cu file) or, for AMD,
 # for each family and architecture. The images are data: no GPU language is enabled in CMake.
 
-# rbee_embed(target namespace function IMAGES "family|architecture|file"…): adds to `target` the
-# function std::span<const gpu::KernelImage> rbee::<namespace>::<function>().
+# rbee_embed(target namespace function IMAGES "family|architecture|file|base"…): adds to `target` the
+# function std::span<const gpu::KernelImage> rbee::<namespace>::<function>(). base: the architecture
+# of the image of this family, further up, that this one is to be opened with; empty: none.
 function(rbee_embed target namespace function)
   cmake_parse_arguments(ARG "" "" "IMAGES" ${ARGN})
   set(assembly ".section .rodata\n")
   set(declarations "")
   set(table "")
   set(files "")
+  set(count 0)
   foreach(image IN LISTS ARG_IMAGES)
     string(REPLACE "|" ";" parts "${image}")
     list(GET parts 0 family)
     list(GET parts 1 architecture)
     list(GET parts 2 file)
+    list(GET parts 3 base)
+    set(base_image "")
+    set(alignment 4096)
+    if(base)
+      set(alignment 16)  # a few hundred bytes, which nothing maps
+      set(base_image ", &images[${index_of_${family}_${base}}]")
+    endif()
+    set(index_of_${family}_${architecture} ${count})
+    math(EXPR count "${count} + 1")
     string(MAKE_C_IDENTIFIER "rbee_image_${namespace}_${family}_${architecture}" symbol)
-    string(APPEND assembly ".balign 4096\n.global ${symbol}\n.global ${symbol}_end\n"
+    string(APPEND assembly ".balign ${alignment}\n.global ${symbol}\n.global ${symbol}_end\n"
                            "${symbol}:\n.incbin \"${file}\"\n${symbol}_end:\n.byte 0\n")
     string(APPEND declarations "extern const std::byte ${symbol}[], ${symbol}_end[];\n")
-    string(APPEND table "      {\"${family}\", \"${architecture}\", {${symbol}, ${symbol}_end}},\n")
+    string(APPEND table "      {\"${family}\", \"${architecture}\", {${symbol}, ${symbol}_end}${base_image}},\n")
     list(APPEND files "${file}")
   endforeach()
   string(APPEND assembly ".section .note.GNU-stack,\"\",@progbits\n")
@@ -75,7 +86,7 @@ function(rbee_cuda_images target)
       COMMAND ${RBEE_CCACHE_COMMAND} "${RBEE_NVCC}" -std=c++20 -O3 -c --fatbin
               --compress-mode=size ${code} -I "${PROJECT_SOURCE_DIR}" -MD -MF "${out}.d" -o "${out}" "${source}"
       DEPENDS "${source}" DEPFILE "${out}.d" COMMENT "CUDA kernels: ${family}" VERBATIM)
-    list(APPEND images "${family}||${out}")
+    list(APPEND images "${family}||${out}|")
   endforeach()
   rbee_embed(${target} cuda cuda_images IMAGES ${images})
 endfunction()
@@ -197,6 +208,21 @@ function(rbee_rocm_code_object answer source arch)
   set(${answer} "${out}" PARENT_SCOPE)
 endfunction()
 
+# Sets `answer` to the first of the targets whose name differs from arch's in its last digit alone,
+# if that is another one, else to nothing. Code for the two differs in a few bytes.
+function(rbee_hip_base answer arch)
+  string(REGEX REPLACE ".$" "" relatives "${arch}")
+  set(${answer} "" PARENT_SCOPE)
+  foreach(other IN LISTS ARGN)
+    if(other STREQUAL arch)
+      return()
+    elseif(other MATCHES "^${relatives}.$")
+      set(${answer} "${other}" PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+endfunction()
+
 # rbee_rocm_images(target FAMILIES a.cu…): code objects for RBEE_ROCM_ARCHS, compressed and embedded as
 # rbee::rocm::rocm_images().
 function(rbee_rocm_images target)
@@ -206,14 +232,21 @@ function(rbee_rocm_images target)
   find_program(RBEE_ZSTD_PROGRAM zstd REQUIRED)
   set(images "")
   foreach(arch IN LISTS targets)
+    rbee_hip_base(base "${arch}" ${targets})
     foreach(source IN LISTS ARG_FAMILIES)
       get_filename_component(family "${source}" NAME_WE)
       rbee_rocm_code_object(out "${source}" "${arch}")
       # A target takes 15 to 20 MB as it is, 3 to 4 MB so; gpu::open_image() reads it.
+      set(how "")
+      set(other "")
+      if(base)
+        set(other "${CMAKE_CURRENT_BINARY_DIR}/${family}.${base}.co")
+        set(how -q --single-thread "--patch-from=${other}")  # it gives advice after one -q
+      endif()
       add_custom_command(OUTPUT "${out}.zst"
-                         COMMAND "${RBEE_ZSTD_PROGRAM}" -q -f -19 "${out}" -o "${out}.zst"
-                         DEPENDS "${out}" COMMENT "Compressing ${family} ${arch}" VERBATIM)
-      list(APPEND images "${family}|${arch}|${out}.zst")
+                         COMMAND "${RBEE_ZSTD_PROGRAM}" -q -f -19 ${how} "${out}" -o "${out}.zst"
+                         DEPENDS "${out}" ${other} COMMENT "Compressing ${family} ${arch}" VERBATIM)
+      list(APPEND images "${family}|${arch}|${out}.zst|${base}")
     endforeach()
   endforeach()
   rbee_embed(${target} rocm rocm_images IMAGES ${images})
@@ -292,7 +325,7 @@ function(rbee_metal_images target)
     add_custom_command(OUTPUT "${out}.zst"
                        COMMAND "${RBEE_ZSTD_PROGRAM}" -q -f -19 "${out}" -o "${out}.zst"
                        DEPENDS "${out}" COMMENT "Compressing ${family} for Metal" VERBATIM)
-    list(APPEND images "${family}||${out}.zst")
+    list(APPEND images "${family}||${out}.zst|")
   endforeach()
   rbee_embed(${target} metal metal_images IMAGES ${images})
 endfunction()

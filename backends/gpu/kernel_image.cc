@@ -3,6 +3,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "rbee/core/error.h"
 
@@ -25,8 +26,16 @@ std::vector<std::byte> open_image(const KernelImage& image) {
          " are damaged: ", why);
   };
   if (size == ZSTD_CONTENTSIZE_UNKNOWN) damaged("the frame has no size");
+  const std::vector<std::byte> base =
+      image.base == nullptr ? std::vector<std::byte>() : open_image(*image.base);
+  const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(),
+                                                                     &ZSTD_freeDCtx);
+  if (!context) fail(Code::out_of_memory, image.family, "no memory to open its kernels");
   std::vector<std::byte> out(size);
-  const size_t read = ZSTD_decompress(out.data(), out.size(), stored.data(), stored.size());
+  size_t read = ZSTD_DCtx_refPrefix(context.get(), base.data(), base.size());
+  if (ZSTD_isError(read) == 0) {
+    read = ZSTD_decompressDCtx(context.get(), out.data(), out.size(), stored.data(), stored.size());
+  }
   if (ZSTD_isError(read) != 0) damaged(ZSTD_getErrorName(read));
   return out;
 }

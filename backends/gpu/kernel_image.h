@@ -14,6 +14,8 @@ struct KernelImage {
   const char* family;                // stem of the source under backends/gpu/kernels, e.g. "unary"
   const char* architecture;          // "gfx942"; empty: the driver picks within the image
   std::span<const std::byte> bytes;  // as embedded: open_image() gives them to a driver
+  // The frame holds what differs from this one, opened; null: it stands alone.
+  const KernelImage* base = nullptr;
 };
 
 // The image as a driver takes it. AMD's are embedded as frames of zstd; NVIDIA's compiler

@@ -5,6 +5,7 @@
 #include <zstd.h>
 
 #include <cstring>
+#include <memory>
 
 #include "rbee/core/error.h"
 #include "tests/gpu/runtime_fixture.h"
@@ -27,6 +28,31 @@ TEST(KernelImage, AFrameIsOpenedAndOtherBytesStayAsTheyAre) {
   EXPECT_LT(frame.size(), code.size() / 4);
   EXPECT_EQ(open_image({"cast", "gfx942", frame}), code);
   EXPECT_EQ(open_image({"cast", "", code}), code);
+}
+
+TEST(KernelImage, AFrameIsOpenedWithItsBase) {
+  std::vector<std::byte> code(100'000);
+  uint32_t state = 1;  // noise, which is as large in a frame
+  for (std::byte& each : code) {
+    state = state * 1664525 + 1013904223;
+    each = static_cast<std::byte>(state >> 24);
+  }
+  const std::vector<std::byte> frame = frame_of(code);
+  std::vector<std::byte> other = code;
+  other[70'000] = ~other[70'000];
+  const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(),
+                                                                     &ZSTD_freeCCtx);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_windowLog, 18);
+  ZSTD_CCtx_refPrefix(context.get(), code.data(), code.size());
+  std::vector<std::byte> change(ZSTD_compressBound(other.size()));
+  change.resize(
+      ZSTD_compress2(context.get(), change.data(), change.size(), other.data(), other.size()));
+  EXPECT_LT(change.size(), 1000U);
+  const KernelImage base{"cast", "gfx1100", frame};
+  EXPECT_EQ(open_image({"cast", "gfx1101", change, &base}), other);
+  const auto [failure, message] =
+      harness::error_of([&] { open_image({"cast", "gfx1101", change}); });
+  EXPECT_THAT(message, HasSubstr("the embedded kernels for gfx1101 are damaged"));
 }
 
 TEST(KernelImage, ADamagedFrameNamesItsKernels) {
