@@ -145,6 +145,16 @@ class Making(Case):
         self.assertEqual({name: digest for name, (digest, _) in known("/api/ps").items()},
                          {name: digest for name, (digest, _) in before.items()})
 
+    def test_pictures_are_refused_before_the_template_sees_them(self):
+        port, _ = self.serve("--manage")
+        template = "{% for m in messages %}{{ 'a' + m.content }}{% endfor %}"
+        self.assertEqual(self.create(port, model="plus", **{"from": BASE, "template": template})[0], 200)
+        picture = ["iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="]
+        for path, body in (("/api/chat", {"messages": [{"role": "user", "content": "x", "images": picture}]}),
+                           ("/api/generate", {"prompt": "x", "images": picture})):
+            status, answer = ask(port, "POST", path, {"model": "plus", **body})
+            self.assertEqual((status, "reads text alone" in answer.decode()), (400, True), answer)
+
     def test_pages_know_it(self):
         port, _ = self.serve("--manage")
         self.assertEqual(self.create(port, model="mario", **{"from": BASE, "system": PIRATE})[0], 200)

@@ -85,6 +85,8 @@ void drop_oldest(const LlmService& service, GenerateRequest& request) {
 void make_fit(const LlmService& service, OllamaRequest& body) {
   GenerateRequest& request = body.generate;
   const auto context = static_cast<size_t>(service.engine().model().context_length);
+  // Will be refused for that, not for what its template cannot render.
+  if (service.engine().model().max_pictures == 0 && has_pictures(request.messages)) return;
   // What fills a gap has its own cut.
   if (!body.truncate || !body.suffix.empty() || surely_fits(request, context)) return;
   if (fits(service, request)) return;
