@@ -565,8 +565,11 @@ Router Front::Impl::routes() {
   // The page itself prompts for the key.
   get("/", Access::anyone, [this](const Request& request) { return welcome(request); });
   get("/page/{version}/{name}", Access::anyone, page_file);
-  router.set_fallback({.handler = [this](const Request& request) { return pass(request); },
-                       .judge = [this](const Request& head) { return judge(head); },
+  const Handler passed = [this](const Request& request) { return pass(request); };
+  const HeadJudge judged = [this](const Request& head) { return judge(head); };
+  router.add({.method = "POST", .pattern = "/", .handler = passed, .judge = judged});  // a worker's
+  router.set_fallback({.handler = passed,
+                       .judge = judged,
                        .error_form = worker_error_form,
                        .changes = worker_changes});
   return router;

@@ -39,6 +39,20 @@ TEST(Front, NamesOfRequestsComeBackOnce) {
   }
 }
 
+// GET is the front's, POST the form of text-generation-inference and text-embeddings-inference.
+TEST(Front, TheRootTakesRequests) {
+  Front front(json::array({fake("a", "any"), fake("b", "any")}));
+  front.wait_ready();
+  for (const char* body :
+       {R"({"inputs":"Hi","parameters":{"max_new_tokens":4}})", R"({"inputs":"Hi","model":"b"})"}) {
+    const RawResponse answer = front.post("/", json::parse(body));
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    EXPECT_TRUE(json::parse(answer.body).at(0).contains("generated_text")) << answer.body;
+  }
+  EXPECT_EQ(front.post("/", json::parse(R"({"inputs":"Hi","model":"c"})")).status, 404);
+  EXPECT_EQ(ask(front.port(), request("PUT", "/")).status, 405);
+}
+
 TEST(Front, AnswersUnderTheNamesOfWorkers) {
   Front front(json::array({fake("a", "any")}));
   front.wait_ready();
