@@ -3,6 +3,7 @@ import re
 
 from calls import SIGNED
 from ir import CONSTANT, DEVICE, THREAD, THREADGROUP, Reader, Unsupported
+from matrices import is_matrix
 from tree import whole
 
 SPACES = {DEVICE: "device", THREADGROUP: "threadgroup", CONSTANT: "constant", THREAD: "thread"}
@@ -65,6 +66,8 @@ class Memory:
         reader.next()
         pointer, space = self.pointer(reader)
         self.loads = self.loads or space != "constant"
+        if is_matrix(kind):
+            raise Unsupported("a matrix in the thread's own memory")
         if kind[0] == "ptr":
             if each.name in self.pointers.instead:
                 self.names[each.name] = self.short(self.pointers.instead[each.name])
@@ -112,6 +115,8 @@ class Memory:
         stored = reader.tokens[start:reader.at]
         reader.next()
         pointer, space = self.pointer(reader)
+        if is_matrix(kind):
+            raise Unsupported("a matrix in the thread's own memory")
         if kind[0] == "ptr":
             # What is read back is taken for a pointer to device memory.
             if self.pointers.of_words(stored) not in (None, DEVICE):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ir import CONSTANT, DEVICE, THREAD, Unsupported
 
-POINTER = r"ptr(?: addrspace\(\d\))? (?:noundef |nonnull |align \d+ )*"
+POINTER = r"ptr(?: addrspace\(\d+\))? (?:noundef |nonnull |align \d+ )*"
 OPERAND = re.compile(r"\b" + POINTER + r"(%\"[^\"]*\"|%[\w.$-]+|@\"[^\"]*\"|@[\w.$]+)")
 STORED = re.compile(r"store ptr (%[\w.$-]+), ptr(?: addrspace\(\d\))? (%[\w.$-]+)")
 LOADED = re.compile(r"load ptr, ptr(?: addrspace\(\d\))? (%[\w.$-]+)")

@@ -7,6 +7,7 @@ import struct
 from calls import CALLS, SIGNED, SILENT
 from flow import Flow
 from ir import DEVICE, VALUE, Reader, Unsupported
+from matrices import MATRICES, PREFIX, Matrices, is_matrix
 from memory import BOOL, SPACES, Memory
 from pointers import Pointers
 from tree import Tree
@@ -23,7 +24,7 @@ LONGEST = 110  # of an expression that is written where its value is used
 F64 = ("double",)
 
 
-class Writer(Memory):
+class Writer(Memory, Matrices):
     """One kernel. `module`: for its types and globals."""
 
     def __init__(self, module, kernel):
@@ -105,6 +106,8 @@ class Writer(Memory):
             return kind[0]
         if kind == F64:
             return "ulong"
+        if is_matrix(kind):
+            return MATRICES[kind[1]]
         if kind[0] == "ptr":
             return SPACES[space or kind[1] or DEVICE] + " uchar*"
         if kind[0] == "vec" and kind[1] <= 4:
@@ -136,6 +139,8 @@ class Writer(Memory):
             self.globals.add(word)
             return self.short(word)
         if word in ("undef", "poison", "zeroinitializer", "null"):
+            if is_matrix(kind):
+                raise Unsupported("a matrix without a value")
             return "nullptr" if kind[0] == "ptr" else f"{self.ctype(kind)}(0)" if kind != BOOL else "false"
         if word in ("true", "false"):
             return word
@@ -458,6 +463,8 @@ class Writer(Memory):
         plain = re.sub(suffix, "", function.removeprefix("llvm."))
         if plain.startswith(("memcpy", "memset")):
             return self._move(plain, each.body)
+        if plain.startswith(PREFIX):
+            return self._matrix_call(each, kind, plain, reader)
         arguments = []
         while not reader.take(")"):
             arguments.append(self.operand(reader))

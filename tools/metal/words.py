@@ -8,6 +8,7 @@ SOURCES = {
     "Scalar Data Types": "uchar ushort uint ulong half float",
     "Vector Data Types": "uchar2 uchar3 uchar4 ushort2 ushort3 ushort4 uint2 uint3 uint4 ulong2 ulong4 half2 half4 float2 "
                          "float4 x y z",
+    "SIMD-Group Matrix Data Types": "simdgroup_float8x8 simdgroup_half8x8",
     "Atomic Data Types": "atomic_uint atomic_float",
     "Type Conversions and Reinterpreting Data": "as_type",
     "Address Spaces": "device constant thread threadgroup",
@@ -18,6 +19,8 @@ SOURCES = {
     "Integer Functions": "abs clz ctz max min popcount",
     "Synchronization and SIMD-Group Functions":
         "threadgroup_barrier simdgroup_barrier simd_shuffle simd_shuffle_xor mem_flags mem_device mem_threadgroup",
+    "SIMD-Group Matrix Functions":
+        "make_filled_simdgroup_matrix simdgroup_load simdgroup_store simdgroup_multiply_accumulate",
     "Atomic Functions": "atomic_fetch_add_explicit atomic_fetch_max_explicit atomic_fetch_min_explicit "
                         "atomic_fetch_and_explicit atomic_fetch_or_explicit atomic_load_explicit atomic_store_explicit "
                         "memory_order_relaxed",

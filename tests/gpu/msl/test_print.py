@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """tools/metal over small IR, written by hand in the forms that opt leaves: what is printed, and what is refused."""
+import re
 import subprocess
 import sys
 import tempfile
@@ -177,6 +178,49 @@ class Instructions(unittest.TestCase):
   store i32 1, ptr %5, align 4
   ret void''')
         self.assertIn("*reinterpret_cast<thread uchar4*>(v1) = ", text)
+
+
+MATRIX_HEAD = "@s = internal addrspace(3) global [64 x float] undef, align 16\n"
+SHARED = "ptr noundef addrspacecast (ptr addrspace(3) @s to ptr)"
+
+
+class Matrices(unittest.TestCase):
+    def test_loads_products_and_stores(self):
+        text = printed(f'''  %2 = tail call ptr addrspace(100) @rb_metal_matrix_zero() #3
+  br label %3
+
+3:                                                ; preds = %3, %1
+  %4 = phi ptr addrspace(100) [ %2, %1 ], [ %8, %3 ]
+  %5 = phi i32 [ 0, %1 ], [ %9, %3 ]
+  %6 = tail call ptr addrspace(101) @rb_metal_matrix_load_half({SHARED}, i32 noundef 40) #4
+  %7 = tail call ptr addrspace(101) @rb_metal_matrix_load_half_across({SHARED}, i32 noundef 40) #4
+  %8 = tail call ptr addrspace(100) @rb_metal_matrix_multiply_half(ptr addrspace(101) noundef %6, ptr addrspace(101) noundef %7, ptr addrspace(100) noundef %4) #3
+  %9 = add i32 %5, 1
+  %10 = icmp slt i32 %9, 3
+  br i1 %10, label %3, label %11
+
+11:                                               ; preds = %3
+  tail call void @rb_metal_matrix_store(ptr addrspace(100) noundef %8, {SHARED}, i32 noundef 8) #5
+  ret void''', MATRIX_HEAD)
+        self.assertRegex(text, r"simdgroup_float8x8 v\d+ = make_filled_simdgroup_matrix<float, 8>\(0.0f\);")
+        self.assertRegex(text, r"simdgroup_half8x8 v\d+, v\d+;")
+        self.assertRegex(text, r"simdgroup_load\(v\d+, reinterpret_cast<const threadgroup half\*>\(v\d+\), ulong\(40u\)\);")
+        self.assertRegex(text, r"simdgroup_load\(v\d+, .*, ulong\(40u\), ulong2\(0ul, 0ul\), true\);")
+        product = re.search(r"simdgroup_multiply_accumulate\((v\d+), v\d+, v\d+, (v\d+)\);", text)
+        self.assertIn(f" {product[2]} = {product[1]};", text)
+        self.assertRegex(text, rf"simdgroup_store\({product[1]}, reinterpret_cast<threadgroup float\*>\(v\d+\), ulong\(8u\)\);")
+        self.assertEqual(complaints("k", text), [])
+
+    def test_only_shared_memory_holds_matrices(self):
+        for body, what in (('''  %2 = load ptr, ptr addrspace(4) %0, align 8
+  %3 = tail call ptr addrspace(100) @rb_metal_matrix_load_float(ptr noundef %2, i32 noundef 8)
+  ret void''', "a matrix in device memory"), ('''  %2 = alloca ptr addrspace(100), align 8, addrspace(5)
+  %3 = tail call ptr addrspace(100) @rb_metal_matrix_zero()
+  store ptr addrspace(100) %3, ptr addrspace(5) %2, align 8
+  ret void''', "a matrix in the thread's own memory"), ('''  %2 = tail call ptr addrspace(100) @rb_metal_matrix_turn()
+  ret void''', "rb_metal_matrix_turn")):
+            with self.assertRaisesRegex(Unsupported, what):
+                printed(body)
 
 
 class Refusals(unittest.TestCase):
