@@ -200,6 +200,8 @@ TEST(FakeKernelTest, MistakesOfKernelsAreErrorsOfTheirCommandBuffer) {
               HasSubstr("a barrier that some threads do not reach"));
   EXPECT_THAT(told_by(device, "half_shuffle", y.as<void>()),
               HasSubstr("a lane is read that takes no part in a shuffle"));
+  EXPECT_THAT(told_by(device, "half_product", y.as<void>()),
+              HasSubstr("a lane takes no part in an operation of a matrix"));
   EXPECT_THAT(told_by(device, "increment", nullptr),
               HasSubstr("thread 0 touches 0x0, which no resident buffer has"));
   EXPECT_EQ(told_by(device, "increment", y.as<void>()), "none");
@@ -211,6 +213,20 @@ TEST(FakeKernelTest, AFreedBufferIsNoneOfTheDevice) {
   void* gone = device.driver().allocate(256);
   device.driver().free(gone);
   EXPECT_THAT(told_by(device, "increment", gone), HasSubstr("which no resident buffer has"));
+}
+
+// b, read across its rows, moves the columns of a by one: c = 0.5 + 2 a(row, column + 1).
+TEST(FakeKernelTest, LanesMultiplyMatricesTogether) {
+  const FakeMetal fake;
+  const MetalDevice device;
+  const gpu::Scratch y(device.stream(), 256);
+  device.launch("product", {.y = y.as<void>()}, 32);
+  std::vector<float> values(64);
+  device->copy(values.data(), y.as<void>(), 256, CopyKind::device_to_host, device.stream());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float moved = i % 8 == 7 ? 0.0F : 2.0F * static_cast<float>(i + 1);
+    EXPECT_EQ(values[i], 0.5F + moved) << i;
+  }
 }
 
 TEST(FakeKernelTest, AMissingBarrierShows) {

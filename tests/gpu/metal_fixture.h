@@ -127,6 +127,29 @@ RB_ENTRY(64) void without_barrier(RB_PLACES) {
  s[thread_.x] = thread_.x;
  RB_Y[thread_.x] = s[63u - thread_.x];
 }
+// kernel product threads 32 shared 512
+RB_ENTRY(32) void product(RB_PLACES) {
+ RB_SHARED uint4 s_[32];
+ threadgroup float* s = reinterpret_cast<threadgroup float*>(s_);
+ for (uint i = thread_.x; i < 64u; i += 32u) {
+  s[i] = float(i);
+  s[64u + i] = float(i % 8u == i / 8u + 1u ? 2u : 0u);
+ }
+ threadgroup_barrier(mem_flags::mem_threadgroup);
+ simdgroup_float8x8 a, b, c = make_filled_simdgroup_matrix<float, 8>(0.5f);
+ simdgroup_load(a, s, 8ul);
+ simdgroup_load(b, s + 64, 8ul, ulong2(0ul, 0ul), true);
+ simdgroup_multiply_accumulate(c, a, b, c);
+ threadgroup_barrier(mem_flags::mem_threadgroup);
+ simdgroup_store(c, s, 8ul);
+ threadgroup_barrier(mem_flags::mem_threadgroup);
+ for (uint i = thread_.x; i < 64u; i += 32u) RB_Y[i] = as_type<uint>(s[i]);
+}
+// kernel half_product threads 64 shared 0
+RB_ENTRY(64) void half_product(RB_PLACES) {
+ simdgroup_float8x8 a = make_filled_simdgroup_matrix<float, 8>(1.0f);
+ if (thread_.x < 40u) simdgroup_multiply_accumulate(a, a, a, a);
+}
 // kernel large threads 32 shared 32768
 RB_ENTRY(32) void large(RB_PLACES) {
  RB_SHARED uint4 s_[2048];

@@ -57,6 +57,7 @@ struct Fiber {
   State state = State::ready;
   const void* place = nullptr;  // where it waits
   uint64_t given = 0;           // for a shuffle
+  const void* shown = nullptr;  // for a matrix
 };
 
 struct Group {
@@ -281,6 +282,28 @@ uint64_t rb_fiber_shuffle(uint64_t value, uint32_t lane) {
   const uint64_t got = there ? group.fibers[other].given : 0;
   rbee::fake::leave(State::at_simd);
   return got;
+}
+
+void rb_fiber_together(const void* given, void (*then)(const void* const* all, void* out),
+                       void* out) {
+  const void* place = __builtin_return_address(0);
+  current().shown = given;
+  current().place = place;
+  rbee::fake::leave(State::at_simd);
+  const void* all[rbee::fake::kLanes] = {};
+  const uint32_t first = group.current / rbee::fake::kLanes * rbee::fake::kLanes;
+  for (uint32_t lane = 0; lane < rbee::fake::kLanes; ++lane) {
+    const uint32_t t = first + lane;
+    const bool there = t < group.launch.threads && group.fibers[t].place == place &&
+                       group.fibers[t].state != State::done;
+    if (!there) {
+      rbee::fake::fault("a lane takes no part in an operation of a matrix");
+      break;
+    }
+    all[lane] = group.fibers[t].shown;
+  }
+  if (then != nullptr && group.fault.empty()) then(all, out);
+  rbee::fake::leave(State::at_simd);
 }
 
 uint32_t rb_fiber_lane() {

@@ -44,5 +44,8 @@ void rb_fiber_barrier();
 void rb_fiber_simd_barrier();
 // The value that the other lane gave.
 uint64_t rb_fiber_shuffle(uint64_t value, uint32_t lane);
+// All 32 lanes of a simdgroup meet; `then`, unless it is null, gets what each gave.
+void rb_fiber_together(const void* given, void (*then)(const void* const* all, void* out),
+                       void* out);
 uint32_t rb_fiber_lane();
 }
