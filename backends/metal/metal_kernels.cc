@@ -1,10 +1,12 @@
 #include "backends/metal/metal_kernels.h"
 
 #include "backends/gpu/gpu_kernels.h"
+#include "backends/gpu/ops/attention.h"
 #include "backends/gpu/ops/linear.h"
 #include "backends/gpu/ops/linear_few.h"
 #include "backends/gpu/ops/linear_one.h"
 #include "backends/gpu/slot.h"
+#include "backends/metal/ops/attention_simdgroup.h"
 #include "backends/metal/ops/linear_simdgroup.h"
 
 namespace rbee::metal {
@@ -13,6 +15,9 @@ namespace {
 // All devices that the driver takes have simdgroup matrices.
 KernelTable all_kernels() {
   KernelTable t = gpu::common_kernels();
+  t.attention = gpu::slot<gpu::attention_decode, attention_simdgroup, gpu::attention>();
+  t.paged_attention = gpu::slot<gpu::paged_attention_split, gpu::paged_attention_decode,
+                                paged_attention_simdgroup, gpu::paged_attention>();
   t.linear = gpu::slot<gpu::linear_one, gpu::linear_few, linear_simdgroup, gpu::linear>();
   return t;
 }
