@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "rbee/core/error.h"
+#include "rbee/core/experimental.h"
 #include "rbee/core/launch_trail.h"
 
 namespace rbee::gpu {
@@ -74,10 +75,8 @@ GpuDevice::~GpuDevice() {
 std::string GpuDevice::description() const {
   const std::string out = cat(properties_.name, ", ", properties_.architecture, ", ",
                               properties_.total_memory >> 20, " MiB, ");
-  // Metal does not count its processors.
-  if (driver_.kind() == DeviceKind::metal) {
-    return cat(out, "experimental: made and tested without an Apple machine");
-  }
+  const std::string_view warning = experimental(driver_.kind());
+  if (!warning.empty()) return cat(out, warning);
   return cat(out, properties_.multiprocessors,
              driver_.kind() == DeviceKind::rocm ? " compute units" : " multiprocessors");
 }
@@ -114,6 +113,7 @@ void GpuDevice::free_host(void* data, size_t) noexcept {
 void GpuDevice::copy(void* to, const void* from, size_t bytes, CopyKind kind, Stream& stream) {
   if (bytes == 0) return;
   named("copy", [&] { driver_.copy(to, from, bytes, kind, stream.handle); }, stream.handle);
+  ++streams_.of(stream.handle).queued;
 }
 
 bool GpuDevice::copy_peer(const PeerCopy& copy) {
@@ -133,6 +133,7 @@ bool GpuDevice::copy_peer(const PeerCopy& copy) {
 void GpuDevice::fill_bytes(void* data, uint8_t value, size_t bytes, Stream& stream) {
   if (bytes == 0) return;
   named("fill", [&] { driver_.fill(data, value, bytes, stream.handle); }, stream.handle);
+  ++streams_.of(stream.handle).queued;
 }
 
 Stream GpuDevice::create_stream() {

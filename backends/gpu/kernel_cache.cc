@@ -40,20 +40,35 @@ KernelCache::Module& KernelCache::module(std::string_view family) {
   }
 }
 
+KernelCache::Kernel KernelCache::open(void* module, const std::string& name) {
+  Kernel out;
+  try {
+    out.found.handle = driver_.find_kernel(module, name.c_str());
+    if (out.found.handle != nullptr)
+      out.found.waits_itself = driver_.waits_itself(out.found.handle);
+  } catch (const Error& error) {
+    // A compiler that refuses a text (Metal) is asked once, not at every launch.
+    if (error.code() != Code::unsupported) throw;
+    out.refusal = error.what();
+  }
+  return out;
+}
+
 KernelCache::Found KernelCache::find(std::string_view family, std::string_view kernel,
                                      size_t shared_bytes) {
   const std::scoped_lock lock(mutex_);
   Module& from = module(family);
   auto known = from.kernels.find(kernel);
   if (known == from.kernels.end()) {
-    const std::string name(kernel);
-    void* handle = driver_.find_kernel(from.handle, name.c_str());
-    if (handle == nullptr) fail(Code::internal, family, "there is no kernel ", kernel);
-    const bool waits = driver_.waits_itself(handle);
-    known = from.kernels.emplace(name, Kernel{}).first;
-    known->second.found = {.handle = handle, .name = known->first.c_str(), .waits_itself = waits};
+    Kernel opened = open(from.handle, std::string(kernel));
+    if (opened.found.handle == nullptr && opened.refusal.empty()) {
+      fail(Code::internal, family, "there is no kernel ", kernel);
+    }
+    known = from.kernels.emplace(std::string(kernel), std::move(opened)).first;
+    known->second.found.name = known->first.c_str();
   }
   Kernel& entry = known->second;
+  if (!entry.refusal.empty()) throw Error(Code::unsupported, family, entry.refusal);
   // 48 KiB need no request, but the kernel's own declarations count, too.
   if (shared_bytes > entry.shared_bytes) {
     driver_.allow_shared(entry.found.handle, shared_bytes);

@@ -23,14 +23,14 @@ class KernelCache {
   KernelCache& operator=(const KernelCache&) = delete;
 
   struct Found {
-    void* handle;       // the driver's
-    const char* name;   // the kernel's, while the cache lives
-    bool waits_itself;  // see Driver
+    void* handle = nullptr;      // the driver's
+    const char* name = nullptr;  // the kernel's, while the cache lives
+    bool waits_itself = false;   // see Driver
   };
   // A kernel that may use `shared_bytes` of dynamic shared memory. The device is current. Throws
   // unsupported, listing the embedded architectures, if the family has no code for this device;
-  // what Driver::load_module() throws, naming family, device and architecture; and internal if the
-  // family lacks the kernel.
+  // what Driver::load_module() throws, naming family, device and architecture; internal if the
+  // family lacks the kernel; and unsupported if the driver does not take the kernel.
   Found find(std::string_view family, std::string_view kernel, size_t shared_bytes);
   // True if the family has code for this device.
   bool has_family(std::string_view family) const;
@@ -39,6 +39,7 @@ class KernelCache {
   struct Kernel {
     Found found;
     size_t shared_bytes = 0;  // allowed so far
+    std::string refusal;      // why the driver does not take it; empty: it does
   };
   struct Module {
     std::vector<std::byte> bytes;  // HIP may read them while the module is there
@@ -46,6 +47,8 @@ class KernelCache {
     std::map<std::string, Kernel, std::less<>> kernels;
   };
   Module& module(std::string_view family);
+  // Without a handle and a refusal if the driver's module has no such kernel.
+  Kernel open(void* module, const std::string& name);
 
   Driver& driver_;
   std::string device_;

@@ -55,6 +55,7 @@ void launch_raw(Stream& stream, const Launch& what, const void* params, uint32_t
                             .params_bytes = params_bytes,
                             .overlap = overlap},
                            stream.handle, params);
+    ++record.queued;
   } catch (const Error& error) {
     fail(error.code(), what.op, what.kernel.view(), " on ", device.id(), ": ", error.what());
   }

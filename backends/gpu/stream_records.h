@@ -24,6 +24,7 @@ struct StreamRecord {
   // The operation whose kernel was queued last, for errors; null: none yet.
   const char* last_op = nullptr;
   int64_t last_blocks = 0;  // of that kernel; 0: none yet
+  uint64_t queued = 0;      // kernels, copies and fills so far
 };
 
 class StreamRecords {
