@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/metal/core_count.h"
 #include "backends/metal/metal_text.h"
 #include "rbee/core/error.h"
 
@@ -10,8 +11,8 @@ namespace {
 
 constexpr uint64_t kMostParams = 4096;  // of setBytes:length:atIndex:
 constexpr int kLanes = 32;              // of a simdgroup, of every Apple GPU
-// Metal does not tell the number of cores; base models have 7 to 10.
-constexpr int kCores = 8;
+// Where the registry does not tell the number of cores; base models have 7 to 10.
+constexpr int kUsualCores = 8;
 
 struct Module {
   FamilyText text;
@@ -53,6 +54,8 @@ MetalDriver::MetalDriver() {
   most_bytes_ = objc_.send<MetalMessage::max_buffer_length>(device_.get());
   working_set_ = objc_.send<MetalMessage::working_set_size>(device_.get());
   buffers_ = std::make_unique<Buffers>(objc_);
+  const std::string name = objc_.text(objc_.send<MetalMessage::device_name>(device_.get()));
+  pipelines_ = std::make_unique<PipelineCache>(objc_, device_.get(), cat(name, ", ", version()));
 }
 
 MetalDriver::~MetalDriver() = default;
@@ -75,7 +78,9 @@ gpu::Properties MetalDriver::properties(int) {
   out.architecture = cat("apple", family - kFamilyApple7 + 7);
   out.total_memory = static_cast<int64_t>(working_set_);
   out.lane_count = kLanes;
-  out.multiprocessors = kCores;
+  const int cores = core_count();
+  if (cores > 0) out.name += cat(" with ", cores, " cores");
+  out.multiprocessors = cores > 0 ? cores : kUsualCores;
   out.shared_per_block = static_cast<int64_t>(most_shared_);
   out.integrated = true;
   out.device_fences = false;  // kLanguage3_0 has none
@@ -233,8 +238,7 @@ void* MetalDriver::find_kernel(void* module, const char* name) {
   const Retained function = Retained::owned(
       objc_, objc_.send<MetalMessage::new_function>(kernel->library.get(), objc_.string(name)));
   if (!function) refuse(MetalMessage::new_function);
-  kernel->pipeline = Retained::owned(
-      objc_, objc_.send<MetalMessage::new_pipeline>(device_.get(), function.get(), &error));
+  kernel->pipeline = pipelines_->pipeline(function.get(), name, source, &error);
   Id pipeline = kernel->pipeline.get();
   if (pipeline == nullptr) refuse(MetalMessage::new_pipeline);
   kernel->most_threads = objc_.send<MetalMessage::max_threads>(pipeline);

@@ -17,6 +17,7 @@
 #include "backends/metal/metal_buffers.h"
 #include "backends/metal/metal_stream.h"
 #include "backends/metal/objc.h"
+#include "backends/metal/pipeline_cache.h"
 
 namespace rbee::metal {
 
@@ -77,6 +78,7 @@ class MetalDriver : public gpu::Driver {
   Retained device_;
   uint64_t most_shared_ = 0, most_bytes_ = 0, working_set_ = 0;
   std::unique_ptr<Buffers> buffers_;
+  std::unique_ptr<PipelineCache> pipelines_;
   std::mutex streams_mutex_;
   std::set<MetalStream*> streams_;
 };

@@ -33,6 +33,20 @@ struct NSRange {
   F(new_buffer, "MTLDevice", "newBufferWithLength:options:", Id, (uint64_t, uint64_t))             \
   F(new_library, "MTLDevice", "newLibraryWithSource:options:error:", Id, (Id, Id, Id*))            \
   F(new_pipeline, "MTLDevice", "newComputePipelineStateWithFunction:error:", Id, (Id, Id*))        \
+  F(new_pipeline_from, "MTLDevice",                                                                \
+    "newComputePipelineStateWithDescriptor:options:reflection:error:", Id,                         \
+    (Id, uint64_t, Id*, Id*))                                                                      \
+  F(new_archive, "MTLDevice", "newBinaryArchiveWithDescriptor:error:", Id, (Id, Id*))              \
+  F(add_pipeline, "MTLBinaryArchive", "addComputePipelineFunctionsWithDescriptor:error:", bool,    \
+    (Id, Id*))                                                                                     \
+  F(serialize, "MTLBinaryArchive", "serializeToURL:error:", bool, (Id, Id*))                       \
+  F(new_archive_descriptor, "+MTLBinaryArchiveDescriptor", "new", Id, ())                          \
+  F(set_url, "MTLBinaryArchiveDescriptor", "setUrl:", void, (Id))                                  \
+  F(new_pipeline_descriptor, "+MTLComputePipelineDescriptor", "new", Id, ())                       \
+  F(set_compute_function, "MTLComputePipelineDescriptor", "setComputeFunction:", void, (Id))       \
+  F(set_archives, "MTLComputePipelineDescriptor", "setBinaryArchives:", void, (Id))                \
+  F(file_url, "+NSURL", "fileURLWithPath:", Id, (Id))                                              \
+  F(array_of, "+NSArray", "arrayWithObject:", Id, (Id))                                            \
   F(new_shared_event, "MTLDevice", "newSharedEvent", Id, ())                                       \
   F(contents, "MTLBuffer", "contents", void*, ())                                                  \
   F(gpu_address, "MTLBuffer", "gpuAddress", uint64_t, ())                                          \
@@ -118,6 +132,7 @@ inline constexpr int64_t kFamilyApple10 = 1010;    // MTLGPUFamilyApple10
 inline constexpr uint64_t kLanguage3_0 = 196608;   // MTLLanguageVersion3_0
 inline constexpr uint64_t kUsageReadWrite = 3;     // MTLResourceUsageRead, MTLResourceUsageWrite
 inline constexpr uint64_t kStorageModeShared = 0;  // MTLResourceStorageModeShared
+inline constexpr uint64_t kFailOnArchiveMiss = 4;  // MTLPipelineOptionFailOnBinaryArchiveMiss
 inline constexpr uint64_t kStatusCompleted = 4;    // MTLCommandBufferStatusCompleted
 inline constexpr uint64_t kStatusError = 5;        // MTLCommandBufferStatusError
 

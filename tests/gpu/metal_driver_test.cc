@@ -4,9 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <numeric>
 #include <thread>
 
+#include "backends/gpu/slot.h"
 #include "tests/gpu/metal_fixture.h"
 
 // GNU's Objective-C runtime keeps the selectors that it was asked for.
@@ -17,6 +21,7 @@ extern "C" const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reser
 namespace rbee::harness {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -36,14 +41,25 @@ TEST(MetalDriverTest, DescribesTheDevice) {
   EXPECT_EQ(cat(device->id()), "metal:0");
   const gpu::Properties& known = device->properties();
   EXPECT_EQ(device->description(),
-            "Fake Apple GPU, apple8, 1024 MiB, experimental: made and tested without an Apple "
-            "machine");
+            "Fake Apple GPU with 10 cores, apple8, 1024 MiB, experimental: made and tested without "
+            "an Apple machine");
+  EXPECT_EQ(known.multiprocessors, 10);
   EXPECT_EQ(known.architecture, "apple8");
   EXPECT_EQ(known.lane_count, 32);
   EXPECT_EQ(known.shared_per_block, 32768);
   EXPECT_EQ(known.total_memory, 1024 * kMiB);
   EXPECT_TRUE(known.integrated);
   EXPECT_FALSE(known.device_fences);
+}
+
+TEST(MetalDriverTest, WhereTheRegistryDoesNotCountTheCoresAUsualNumberIsTaken) {
+  const FakeMetal fake;
+  for (const char* call : {"IOServiceGetMatchingService", "IORegistryEntryCreateCFProperty"}) {
+    fake.fail(call, 1, fake::kNotFound);
+    const MetalDevice device;
+    EXPECT_EQ(device->properties().multiprocessors, 8) << call;
+    EXPECT_THAT(device->description(), StartsWith("Fake Apple GPU, apple8, ")) << call;
+  }
 }
 
 TEST(MetalDriverTest, WhatIsMissingIsOneLine) {
@@ -209,6 +225,109 @@ TEST(MetalDriverTest, ARefusalNamesTheKernel) {
   const std::string library = "MTLB....";
   const auto bytes = std::as_bytes(std::span<const char>(library.data(), library.size()));
   EXPECT_THAT(error_in([&] { device.driver().load_module(bytes); }).second, HasSubstr("(MTLB)"));
+}
+
+TEST(MetalDriverTest, CompiledKernelsAreKeptInFiles) {
+  namespace fs = std::filesystem;
+  std::string pattern = (fs::temp_directory_path() / "rbee-metal-XXXXXX").string();
+  const fs::path root = mkdtemp(pattern.data()), folder = root / "cache";
+  setenv("RBEE_METAL_CACHE", folder.c_str(), 1);
+  constexpr const char* kCompiles = "addComputePipelineFunctionsWithDescriptor:error:";
+  const auto files = [&] {
+    std::vector<fs::path> out;
+    for (const auto& entry : fs::directory_iterator(folder)) out.push_back(entry.path());
+    return out;
+  };
+  // A run that counts to 64; gives how often it compiled.
+  const auto run = [&](const std::function<void(const FakeMetal&)>& before = {}) {
+    const FakeMetal fake;
+    if (before) before(fake);
+    const MetalDevice device;
+    auto* sum = static_cast<uint32_t*>(device->allocate(4, device.stream()));
+    device->fill_bytes(sum, 0, 4, device.stream());
+    device.launch("increment", {.y = sum});
+    EXPECT_EQ(words_back(device, sum, 1)[0], 64);
+    device->free(sum, 4, device.stream());
+    return fake.calls(kCompiles);
+  };
+  EXPECT_EQ(run(), 1);
+  ASSERT_EQ(files().size(), 1U);
+  EXPECT_THAT(files()[0].filename(), EndsWith("-increment.metalarchive"));
+  EXPECT_EQ(run(), 0) << "from the file";
+
+  std::ofstream(files()[0]) << "something else";
+  EXPECT_EQ(run(), 1) << "a damaged file is made anew";
+  EXPECT_EQ(run(), 0);
+  // What an archive does not take, or cannot be written, is compiled all the same.
+  fs::remove_all(folder);
+  EXPECT_EQ(run([&](const FakeMetal& fake) { fake.fail(kCompiles, 1, fake::kNotFound); }), 1);
+  run([](const FakeMetal& fake) { fake.fail("serializeToURL:error:", 1, fake::kNotFound); });
+  EXPECT_THAT(files(), ::testing::IsEmpty()) << "and no half of a file stays";
+  fs::remove_all(folder);
+  std::ofstream(folder) << "in the folder's place";
+  EXPECT_EQ(run(), 1);
+  setenv("RBEE_METAL_CACHE", "", 1);
+  EXPECT_EQ(run(), 0) << "none are kept";
+  fs::remove_all(root);
+}
+
+// An operation whose implementations are kernels of the family "test".
+struct TwoWays {
+  uint32_t* sum = nullptr;
+  bool second_refuses = false;
+};
+template <uint32_t kThreads, bool kAfterAnother>
+void count_up(const TwoWays& args, Stream& stream) {
+  const auto launch = [&](uint32_t threads) {
+    gpu::launch(stream,
+                {.op = "test",
+                 .family = "test",
+                 .kernel = gpu::KernelName("increment"),
+                 .threads = threads},
+                TestParams{.y = args.sum});
+  };
+  if (kAfterAnother) launch(64);
+  launch(kThreads);
+}
+void ask_for_refused_text(const TwoWays& args, Stream& stream) {
+  gpu::launch(stream,
+              {.op = "test", .family = "test", .kernel = gpu::KernelName("wrong"), .threads = 32},
+              TestParams{.y = args.sum});
+}
+const char* refuse_second(const TwoWays& args) {
+  return args.second_refuses ? "told to" : nullptr;
+}
+// The kernel's pipeline takes 64 threads.
+const Impl<TwoWays> kWide{"wide", never_refuse, count_up<128, false>};
+const Impl<TwoWays> kHalfDone{"half done", never_refuse, count_up<128, true>};
+const Impl<TwoWays> kRefusedText{"refused text", never_refuse, ask_for_refused_text};
+const Impl<TwoWays> kNarrow{"narrow", refuse_second, count_up<32, false>};
+
+TEST(MetalDriverTest, AnotherImplementationRunsWhereAPipelineDoesNotTakeTheLaunch) {
+  const FakeMetal fake;
+  const MetalDevice device;
+  Stream& stream = device.stream();
+  auto* sum = static_cast<uint32_t*>(device->allocate(4, stream));
+  device->fill_bytes(sum, 0, 4, stream);
+  const auto run = [&](Slot<TwoWays> slot, bool second_refuses = false) {
+    slot.front().run({.sum = sum, .second_refuses = second_refuses}, stream);
+  };
+  run(gpu::slot<kWide, kNarrow>());
+  EXPECT_EQ(words_back(device, sum, 1)[0], 32) << "the second";
+  run(gpu::slot<kRefusedText, kWide, kNarrow>());
+  EXPECT_EQ(words_back(device, sum, 1)[0], 64) << "the third, behind a text that does not compile";
+  const int64_t compiled = fake.calls("newLibraryWithSource:options:error:");
+  run(gpu::slot<kRefusedText, kNarrow>());
+  EXPECT_EQ(fake.calls("newLibraryWithSource:options:error:"), compiled) << "asked once";
+
+  const auto [code, message] = error_in([&] { run(gpu::slot<kWide, kNarrow>(), true); });
+  EXPECT_EQ(code, Code::unsupported);
+  EXPECT_THAT(message, HasSubstr("128 threads in a threadgroup, and the pipeline takes 64"));
+  EXPECT_EQ(words_back(device, sum, 1)[0], 96);
+  // What has begun is not begun again by another: it may have changed what both read.
+  EXPECT_EQ(error_in([&] { run(gpu::slot<kHalfDone, kNarrow>()); }).first, Code::unsupported);
+  EXPECT_EQ(words_back(device, sum, 1)[0], 160);
+  device->free(sum, 4, stream);
 }
 
 TEST(MetalDriverTest, EventsOrderStreamsAndMayGoBeforeTheirWork) {

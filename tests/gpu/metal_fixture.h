@@ -24,6 +24,7 @@ class FakeMetal {
   explicit FakeMetal(int devices = 1, const char* kind = "apple", int64_t memory = int64_t{1} << 30)
       : library_(dlopen(RBEE_FAKE_METAL, RTLD_NOW | RTLD_LOCAL)) {
     setenv("RBEE_METAL_LIBRARY", RBEE_FAKE_METAL, 1);
+    setenv("RBEE_METAL_CACHE", "", 0);
     if (library_ == nullptr) throw std::runtime_error(dlerror());
     find<void(int, const char*, int, int64_t)>("rbee_fake_reset")(devices, kind, 32, memory);
   }

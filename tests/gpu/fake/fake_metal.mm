@@ -38,14 +38,14 @@ NSString* string_of(const std::string& text) {
   return [NSString stringWithUTF8String:text.c_str()];
 }
 
-NSError* error_of(const std::string& what, long code) {
+}  // namespace
+
+NSError* rbee::fake::error_of(const std::string& what, long code) {
   NSError* error = create([NSError class]);
   error->what = new std::string(what);
   error->number = code;
   return autorelease(error);
 }
-
-}  // namespace
 
 id rbee::fake::create(Class cls) {
   const std::scoped_lock lock(Fake::instance().mutex);
@@ -112,7 +112,25 @@ id rbee::fake::autorelease(id object) {
 }
 @end
 
+@implementation NSURL
++ (NSURL*)fileURLWithPath:(NSString*)path {
+  NSURL* made = create(self);
+  made->path = new std::string(*path->text);
+  return autorelease(made);
+}
+- (void)gone {
+  delete path;
+}
+@end
+
 @implementation NSArray
++ (NSArray*)arrayWithObject:(id)object {
+  if (object == nil) violate("arrayWithObject: of nothing");
+  [static_cast<FakeObject*>(object) retain];
+  NSArray* made = create(self);
+  made->items = new std::vector<id>{object};
+  return autorelease(made);
+}
 - (unsigned long)count {
   return items->size();
 }

@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -96,12 +97,24 @@ __attribute__((objc_root_class))
 - (long)code;
 @end
 
+namespace rbee::fake {
+NSError* error_of(const std::string& what, long code);
+}
+
 @interface NSArray : FakeObject {
  @public
   std::vector<id>* items;
 }
++ (NSArray*)arrayWithObject:(id)object;
 - (unsigned long)count;
 - (id)objectAtIndex:(unsigned long)index;
+@end
+
+@interface NSURL : FakeObject {
+ @public
+  std::string* path;
+}
++ (NSURL*)fileURLWithPath:(NSString*)path;
 @end
 
 @interface NSProcessInfo : FakeObject
@@ -132,6 +145,29 @@ __attribute__((objc_root_class))
 @end
 
 @interface FakePipeline : FakeFunction
+@end
+
+// Of functions by the text that they were compiled from, and their names.
+@interface FakeArchive : FakeObject {
+ @public
+  std::set<std::string>* functions;
+}
+@end
+
+@interface MTLBinaryArchiveDescriptor : FakeObject {
+ @public
+  NSURL* url;
+}
+- (void)setUrl:(NSURL*)file;
+@end
+
+@interface MTLComputePipelineDescriptor : FakeObject {
+ @public
+  FakeFunction* function;
+  NSArray* archives;
+}
+- (void)setComputeFunction:(FakeFunction*)made;
+- (void)setBinaryArchives:(NSArray*)list;
 @end
 
 @interface FakeLibrary : FakeObject {
@@ -183,4 +219,5 @@ __attribute__((objc_root_class))
 
 @interface FakeDevice : FakeObject
 - (unsigned long)maxBufferLength;
+- (FakePipeline*)newComputePipelineStateWithFunction:(FakeFunction*)function error:(id*)error;
 @end

@@ -70,6 +70,7 @@ const MetalText& compile_metal(const std::string& source) {
   static auto* const known = new std::map<std::string, MetalText>;
   const auto [found, added] = known->try_emplace(source);
   MetalText& out = found->second;
+  out.source = &found->first;
   if (!added) return out;
   const char* cache = std::getenv("RBEE_FAKE_METAL_CACHE");
   const fs::path folder = cache != nullptr ? fs::path(cache) : fs::temp_directory_path();

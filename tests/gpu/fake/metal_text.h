@@ -17,6 +17,7 @@ struct TextKernel {
 
 struct MetalText {
   std::map<std::string, TextKernel> kernels;
+  const std::string* source = nullptr;
   unsigned char* group_memory = nullptr;
   size_t group_bytes = 0;
   std::string error;  // of the compiler; empty: none

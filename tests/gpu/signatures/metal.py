@@ -16,6 +16,11 @@ SAME = {"z": "C"}
 # What the metadata does not hold, and why: plain properties, and Foundation's methods that need no words.
 NOT_TOLD = {
     "setLanguageVersion:": "a plain property of MTLCompileOptions (NSUInteger)",
+    "setUrl:": "a plain property of MTLBinaryArchiveDescriptor (NSURL)",
+    "setComputeFunction:": "a plain property of MTLComputePipelineDescriptor (MTLFunction)",
+    "setBinaryArchives:": "a plain property of MTLComputePipelineDescriptor (NSArray)",
+    "fileURLWithPath:": "NSURL's, of Foundation",
+    "arrayWithObject:": "NSArray's, of Foundation",
     "new": "NSObject's",
     "stringWithUTF8String:": "NSString's, of Foundation",
     "UTF8String": "NSString's, of Foundation",
