@@ -5,6 +5,7 @@
 
 #include "rbee/core/byte_text.h"
 #include "rbee/core/error.h"
+#include "rbee/core/experimental.h"
 #include "rbee/core/log.h"
 
 namespace rbee::engine {
@@ -12,7 +13,8 @@ namespace {
 
 struct Found {
   std::vector<GpuOffer> gpus;
-  std::string faults;  // why devices and backends cannot be used, separated by "; "
+  std::string faults;       // why devices and backends cannot be used, separated by "; "
+  std::string passed_over;  // experimental devices, each with what is told of it
 };
 
 Found find_gpus(std::span<const BackendInfo> backends) {
@@ -23,10 +25,18 @@ Found find_gpus(std::span<const BackendInfo> backends) {
     if (text.starts_with(kOperation)) text.remove_prefix(kOperation.size());
     out.faults += cat(out.faults.empty() ? "" : "; ", text);
   };
+  const auto add_passed_over = [&](DeviceId id, std::string_view warning) {
+    out.passed_over += cat(out.passed_over.empty() ? "" : "; ", id, " is passed over (", warning,
+                           "), --device ", id, " takes it");
+  };
   for (const BackendInfo& backend : backends) {
     if (backend.kind == DeviceKind::cpu) continue;
     const int count = backend.device_count();
     if (count == 0) add_fault(backend.unavailable_reason());
+    if (const std::string_view warning = experimental(backend.kind); !warning.empty()) {
+      for (int i = 0; i < count; ++i) add_passed_over({backend.kind, i}, warning);
+      continue;
+    }
     for (int i = 0; i < count; ++i) {
       try {
         out.gpus.push_back({.id = {backend.kind, i}, .offer = backend.offer(i)});
@@ -72,7 +82,10 @@ DeviceChoice choose_device(std::span<const BackendInfo> backends,
   const Found found = find_gpus(backends);
   out.faults = found.faults;
   if (found.gpus.empty()) {
-    out.reason = cat("no GPU can be used: the model runs on ", out.id, " (rbee doctor says why)");
+    out.reason =
+        found.passed_over.empty()
+            ? cat("no GPU can be used: the model runs on ", out.id, " (rbee doctor says why)")
+            : cat("the model runs on ", out.id, "; ", found.passed_over);
     return out;
   }
   out.needed = needed();

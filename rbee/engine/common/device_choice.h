@@ -29,8 +29,9 @@ struct GpuOffer {
 // inside a processor, then the one with the most free memory, then the first. Null: none fits.
 const GpuOffer* best_gpu(std::span<const GpuOffer> gpus, int64_t needed);
 
-// Among the devices of `backends`, which has the CPU: best_gpu(), else the CPU. `needed`: bytes of
-// device memory that the model takes; called only if there is a GPU.
+// Among the devices of `backends`, which has the CPU: best_gpu() of those that are not experimental
+// (rbee/core/experimental.h), else the CPU. `needed`: bytes of device memory that the model takes;
+// called only if there is such a GPU.
 DeviceChoice choose_device(std::span<const BackendInfo> backends,
                            const std::function<int64_t()>& needed);
 

@@ -98,6 +98,21 @@ TEST(DeviceChoice, AGpuThatCannotBeUsedIsLeftOut) {
   EXPECT_EQ(chosen.faults, "cuda: no driver; rocm:0: no kernels");
 }
 
+TEST(DeviceChoice, AnExperimentalGpuIsPassedOverAndHowToTakeItIsTold) {
+  gpus() = {gpu("A", 90 * kGB)};
+  BackendInfo untried = kGpus;
+  untried.kind = DeviceKind::metal;
+  const BackendInfo mac[] = {kCpu, untried};
+  const auto needed = [] { return kGB; };
+  const DeviceChoice chosen = choose_device(mac, needed);
+  EXPECT_EQ(cat(chosen.id), "cpu:0");
+  EXPECT_EQ(chosen.reason,
+            "the model runs on cpu:0; metal:0 is passed over (experimental: made and tested "
+            "without an Apple machine), --device metal:0 takes it");
+  const BackendInfo both[] = {kCpu, untried, kGpus};
+  EXPECT_EQ(cat(choose_device(both, needed).id), "rocm:0");
+}
+
 TEST(DeviceChoice, WithoutAGpuTheModelsFilesAreNotRead) {
   gpus() = {};
   const BackendInfo two[] = {kCpu, kNone};
