@@ -20,6 +20,8 @@ void check_host(const Machine& machine, Findings& findings);
 // Driver, device files, library, devices of a vendor. `backend`: null if the program has none.
 void check_nvidia(const Machine& machine, const BackendInfo* backend, Findings& findings);
 void check_amd(const Machine& machine, const BackendInfo* backend, Findings& findings);
+// The same of a Mac; macOS has the driver and gives every program the device.
+void check_apple(const Machine& machine, const BackendInfo* backend, Findings& findings);
 
 // Whether somebody has run the program on a GPU of this architecture (gpu-status.md's table).
 bool is_tried(std::string_view architecture);

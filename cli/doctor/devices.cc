@@ -17,7 +17,7 @@ constexpr const char* kHelpPage = "see docs/guide/gpus.md#when-it-does-not-start
 
 // Backends name the failed operation first, which says nothing here.
 std::string reason_of(std::string text) {
-  for (const std::string_view operation : {"device: ", "cuda: ", "rocm: "}) {
+  for (const std::string_view operation : {"device: ", "cuda: ", "rocm: ", "metal: "}) {
     if (text.starts_with(operation)) text.erase(0, operation.size());
   }
   return text;
@@ -135,6 +135,7 @@ Findings examine(const Machine& machine, std::span<const BackendInfo> backends) 
   check_host(machine, findings);
   check_nvidia(machine, of_kind(DeviceKind::cuda), findings);
   check_amd(machine, of_kind(DeviceKind::rocm), findings);
+  check_apple(machine, of_kind(DeviceKind::metal), findings);
   return findings;
 }
 

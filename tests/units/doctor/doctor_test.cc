@@ -314,6 +314,37 @@ TEST_F(Doctor, NvidiasFilesInAContainer) {
   EXPECT_EQ(error_of(nvidia(), "NVIDIA device files").mend, "sudo nvidia-modprobe -c 0");
 }
 
+TEST_F(Doctor, OnAMacSaysWhatTheGpuMayTakeAndThatItIsExperimental) {
+  gpus() = {.devices = {{.name = "Apple M1 with 8 cores",
+                         .architecture = "apple7",
+                         .memory = {.total = 11'453'251'584, .free = 11'000'000'000},
+                         .integrated = true}},
+            .reason = "",
+            .version = "Metal 3, macOS Version 14.5 (Build 23F79)"};
+  const Findings found = with(DeviceKind::metal);
+  const std::string text = as_text(found, "");
+  EXPECT_THAT(text, HasSubstr("Metal 3, macOS Version 14.5 (Build 23F79); macOS 13 on M1 is the "
+                              "least\n"));
+  EXPECT_THAT(text, HasSubstr("metal:0             Apple M1 with 8 cores, apple7, 11.0 GB of "));
+  EXPECT_THAT(text, HasSubstr("11.5 GB of this machine's memory are for the GPU"));
+  EXPECT_THAT(text, HasSubstr("has run this program on apple7 yet. tools/first_card.sh"));
+  const std::vector<Finding> warnings = of(found, Severity::warning);
+  ASSERT_EQ(warnings.size(), 1U) << text;
+  EXPECT_THAT(warnings[0].text,
+              HasSubstr("experimental: made and tested without an Apple machine"));
+  EXPECT_THAT(warnings[0].mend, HasSubstr("--device metal:0"));
+}
+
+TEST_F(Doctor, AMacWithoutAGpuOfApples) {
+  write("System/Library/Frameworks/Metal.framework/Metal", "");
+  without_devices("metal: Metal finds no GPU of Apple's, M1 or later (Intel Iris)");
+  const Finding finding = error_of(with(DeviceKind::metal), "Apple library");
+  EXPECT_THAT(finding.text, StartsWith("Metal finds no GPU of Apple's, M1 or later (Intel Iris)"));
+  const std::vector<Finding> warnings = of(examine(machine_, {}), Severity::warning);
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_THAT(warnings[0].mend, HasSubstr("-DRBEE_METAL=ON"));
+}
+
 TEST_F(Doctor, SaysWhichBackendsTheProgramHolds) {
   const BackendInfo backends[] = {backend_of(DeviceKind::cpu), backend_of(DeviceKind::rocm)};
   const Finding first = examine(machine_, backends).list.front();
