@@ -503,6 +503,8 @@ def heads():
         ("many fields", raw(get + b"".join(b"X-%d: a\r\n" % i for i in range(50_000)) + b"\r\n")),
         ("long field", raw(get + b"X: " + b"a" * 10_000_000)),
         ("long path", raw(b"GET /" + b"a" * 5_000_000)), ("no line", raw(b"\0" * 1_000_000)),
+        ("connect", raw(b"CONNECT a:1 HTTP/1.1\r\nHost: localhost\r\n\r\n")),
+        ("no slash", raw(b"GET health HTTP/1.1\r\nHost: localhost\r\n\r\n")),
         ("empty lines", raw(b"\r\n" * 500_000)), ("pipeline", raw((get + b"\r\n") * 20_000)),
         ("pipeline of metrics", raw((get.replace(b"/health", b"/metrics") + b"\r\n") * 5_000)),
         ("two lengths", raw(post + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}")),

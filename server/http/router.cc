@@ -110,7 +110,8 @@ std::optional<Router::PathMatch> Router::find_path(std::string_view path) const 
 }
 
 ErrorForm Router::error_form(std::string_view path) const {
-  for (std::string_view above = path; above.size() > 1;) {
+  // A target without a slash, as that of CONNECT, has nothing above it.
+  for (std::string_view above = path; above.size() > 1 && above.starts_with('/');) {
     if (const auto found = find_path(above)) return routes_[found->route].errors;
     above = above.substr(0, above.rfind('/'));
   }

@@ -141,6 +141,18 @@ TEST(Router, MatchesSegments) {
   EXPECT_THROW(router.add({"GET", "x", handler}), Error);
 }
 
+// CONNECT's target is "host:port", that of OPTIONS may be "*"; a head may have any other word.
+TEST(Router, TargetsWithoutASlashHaveTheFormOfUnknownPaths) {
+  Router router;
+  router.add({.method = "GET", .pattern = "/v1/jobs", .handler = {}, .errors = ErrorForm::own});
+  for (const char* target : {"a:1", "health", "a/b", "*", "", "v1/jobs", "?"}) {
+    EXPECT_EQ(router.error_form(target), ErrorForm::openai) << target;
+    EXPECT_EQ(router.find("GET", target).route, nullptr) << target;
+    EXPECT_FALSE(router.find_path(target)) << target;
+  }
+  EXPECT_EQ(router.error_form("/v1/jobs/x"), ErrorForm::own);
+}
+
 TEST(Router, ParametersComeDecodedAndTheLastMayHoldSlashes) {
   Router router;
   const auto handler = [](const Request&) { return Response{}; };
