@@ -368,8 +368,8 @@ class Names(Case):
         self.assertTrue(path.endswith("/nomic-embed-text-v1.5.f16.gguf"), path)
         vectors = self.rbee("embed", "-m", NAME + ":latest", "a text", HF_HUB_OFFLINE="1")
         self.assertTrue(vectors)
-        self.rbee("rm", NAME, fails=True)  # the name of a part
-        self.rbee("rm", "hf:" + REPO)
+        self.assertIn("freed", self.rbee("rm", NAME))  # the cache has no more of its repository
+        self.assertIn("is not in the cache", self.rbee("rm", "hf:" + REPO, fails=True))
 
 
 class Clients(Case):
