@@ -3,6 +3,7 @@ import ctypes
 import glob
 import grp
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -22,7 +23,7 @@ KERNELS = Path(__file__).resolve().parents[2] / "cmake/rbee_kernels.cmake"
 
 @dataclass
 class Card:
-    device: str  # rocm:0 or cuda:0
+    device: str  # rocm:0, cuda:0 or metal:0
     targets: list  # targets of compiled kernels, e.g. gfx1100
     problems: list = field(default_factory=list)  # sentences: each problem, and what to do
     left_out: list = field(default_factory=list)  # sentences: other cards, which have no kernels
@@ -151,8 +152,21 @@ def amd_card(device, known, others):
     return card
 
 
+def mac_problems():
+    """Of this machine as one whose GPU Metal reaches: macOS 13 or later on a processor of Apple's."""
+    if platform.system() != "Darwin":
+        return ["this is no Mac"]
+    version, machine = platform.mac_ver()[0], platform.machine()
+    problems = [] if machine == "arm64" else [f"this Mac's processor is {machine}: M1 or later is needed"]
+    if int(version.split(".")[0] or 0) < 13:
+        problems.append(f"this is macOS {version}: 13 or later is needed")
+    return problems
+
+
 def find_card(wanted=""):
     """The first card, or that of the device `wanted`. With problems where there is none."""
+    if wanted.startswith("metal:") or (not wanted and platform.system() == "Darwin"):
+        return Card(wanted or "metal:0", [], mac_problems())
     known, others = amd_targets(kfd_nodes())
     kind = wanted.split(":")[0]
     nvidia = kind == "cuda" or shutil.which("nvidia-smi") or has_library("libcuda.so.1")

@@ -44,15 +44,15 @@ PROFILERS = {"rocm": "rocprofv3", "cuda": "ncu"}
 # Each kernel once, at the clocks that the card has; 4,000 launches take a minute.
 NCU_FLAGS = ["--clock-control", "none", "--metrics", "gpu__time_duration.sum", "--print-summary", "per-kernel",
              "--launch-count", "4000"]
-WORKERS = {"rocm": "llm-worker-rbee-rocm", "cuda": "llm-worker-rbee-cuda"}
+WORKERS = {"rocm": "llm-worker-rbee-rocm", "cuda": "llm-worker-rbee-cuda", "metal": "llm-worker-rbee-metal"}
 
 
 def parse_arguments(words):
     parser = argparse.ArgumentParser(prog="first_card.sh", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?", type=Path, help="a model of yours, for speeds and the soak")
-    parser.add_argument("--device", default="", help="rocm:N or cuda:N; without it the card that is found. With it "
-                                                     "what seems to be missing is told, and the steps begin")
+    parser.add_argument("--device", default="", help="rocm:N, cuda:N or metal:0; without it the card that is found. With "
+                                                     "it what seems to be missing is told, and the steps begin")
     parser.add_argument("--programs", type=Path, help="a folder with rbee and opcheck; nothing is built")
     parser.add_argument("--out", type=Path, help="the file; first-card-TARGET.tar.xz here")
     parser.add_argument("--operations", default="", help="some of them, with commas between them")
@@ -119,7 +119,8 @@ class Checks:
                                             "-DRBEE_BENCH=ON", *archs], 10)
         for error in needs.cmake_errors(configured.text):
             print(f"   {error}")
-        targets = ["opcheck", "rbee", WORKERS[kind], *KERNEL_BENCHES]
+        benches = () if kind == "metal" else KERNEL_BENCHES
+        targets = ["opcheck", "rbee", WORKERS[kind], *benches]
         return configured.ok and self.run("build", ["cmake", "--build", ROOT / "build" / kind, "--target", *targets],
                                           180).ok
 
@@ -288,8 +289,9 @@ class Checks:
                 self.run(program, [self.program(program)], 20, NO_LIBRARIES)
 
     def profile(self):
-        """Times of kernels, by the vendor's profiler. NVIDIA's takes captured steps for one kernel each."""
-        profiler = shutil.which(PROFILERS[self.card.kind])
+        """Times of kernels, by the vendor's profiler. NVIDIA's takes captured steps for one kernel each. Apple's needs
+        its own program."""
+        profiler = shutil.which(PROFILERS.get(self.card.kind, ""))
         if not profiler or not self.has("profile", "rbee"):
             return
         bench = [self.program("rbee"), "bench", "-m", self.options.model or self.tiny_model(), "--device",

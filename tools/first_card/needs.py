@@ -6,7 +6,9 @@ import tempfile
 import runner
 
 INSTALL = "Debian 12: bash tools/install_deps.sh test"
-PROGRAMS = {"rocm": {"zstd": ["zstd"]}, "cuda": {"nvcc": ["nvcc", "/usr/local/cuda/bin/nvcc"]}}
+INSTALL_ON_A_MAC = "docs/guide/apple.md#build-on-a-mac"
+PROGRAMS = {"rocm": {"zstd": ["zstd"]}, "cuda": {"nvcc": ["nvcc", "/usr/local/cuda/bin/nvcc"]},
+            "metal": {"zstd": ["zstd"]}}
 
 
 def cmake_errors(text):
@@ -33,7 +35,8 @@ def missing_to_build(card, root):
     """Sentences, none if it can begin. Libraries that are missing are told by CMake itself."""
     wanted = {"cmake": ["cmake"], "ninja": ["ninja"], "g++": ["g++"], **PROGRAMS[card.kind]}
     lacking = [name for name, programs in wanted.items() if not any(shutil.which(p) for p in programs)]
-    sentences = [f"to build: {', '.join(lacking)} ({INSTALL})"] if lacking else []
+    install = INSTALL_ON_A_MAC if card.kind == "metal" else INSTALL
+    sentences = [f"to build: {', '.join(lacking)} ({install})"] if lacking else []
     if card.kind == "rocm" and "cmake" not in lacking:
         sentences += [f"to build: {error}" for error in no_hip_compiler(card.targets or ["gfx1100"], root)]
     return sentences

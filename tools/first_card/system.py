@@ -109,6 +109,11 @@ def versions():
     lines += [f"{key}={'SECRET' if scrub.SECRET_VARIABLE.search(key) else value}"
               for key, value in sorted(os.environ.items()) if VARIABLES.search(key)]
     asked = "name,driver_version,compute_cap,memory.total,pcie.link.gen.max,pcie.link.width.max"
+    # No serial numbers are among these.
+    for command in (["sw_vers"], ["sysctl", "hw.model", "hw.memsize", "machdep.cpu.brand_string", "hw.perflevel0.physicalcpu"],
+                    ["xcrun", "--show-sdk-version"]):
+        if sys.platform == "darwin" and shutil.which(command[0]):
+            lines += [f"$ {' '.join(command)}", runner.run(command, 60).text]
     for command in (["rocminfo"], ["nvidia-smi", f"--query-gpu={asked}", "--format=csv"]):
         if shutil.which(command[0]):
             lines += [f"$ {' '.join(command)}", runner.run(command, 60).text]

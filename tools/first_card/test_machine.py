@@ -200,6 +200,18 @@ class Cards(unittest.TestCase):
         with mock.patch("card.kfd_nodes", return_value={}), mock.patch("card.has_pci_card", return_value=True):
             self.assertIn("amdgpu driver knows no card", card.find_card().problems[-1])
 
+    def test_a_mac(self):
+        def found(version, machine, wanted="", name="Darwin"):
+            with mock.patch("card.platform.system", return_value=name), \
+                    mock.patch("card.platform.mac_ver", return_value=(version, ("", "", ""), "")), \
+                    mock.patch("card.platform.machine", return_value=machine):
+                return card.find_card(wanted)
+
+        self.assertEqual(found("14.5", "arm64"), card.Card("metal:0", [], []))
+        self.assertEqual(found("12.7", "arm64").problems, ["this is macOS 12.7: 13 or later is needed"])
+        self.assertIn("processor is x86_64", found("14.5", "x86_64").problems[0])
+        self.assertEqual(found("", "x86_64", "metal:0", "Linux"), card.Card("metal:0", [], ["this is no Mac"]))
+
     def test_cuda_targets(self):
         with mock.patch("card.shutil.which", return_value="nvidia-smi"), mock.patch("card.subprocess.run") as run:
             run.return_value.stdout = "8.6\n9.0\n12.0\n8.6\n"
