@@ -16,6 +16,7 @@
 #include "rbee/core/log.h"
 #include "rbee/core/printable.h"
 #include "rbee/core/served_name.h"
+#include "rbee/core/system/process.h"
 #include "rbee/engine/api/text.h"
 #include "server/front/front.h"
 #include "server/front/keep_alive.h"
@@ -127,7 +128,7 @@ void read_ollama_host(const CLI::App& app, Options& options) {
 // The workers' environment: this program's, except variables that the front sets itself.
 std::vector<std::string> worker_environment(const workers::ServerFlags& flags) {
   std::vector<std::string> out;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
+  for (char* const* variable = process_environment(); *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
     const std::string_view name = text.substr(0, text.find('='));
     if (!flags.otlp_endpoint.empty() && name == "OTEL_EXPORTER_OTLP_ENDPOINT") continue;

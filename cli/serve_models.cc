@@ -10,6 +10,7 @@
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
 #include "rbee/core/printable.h"
+#include "rbee/core/system/process.h"
 #include "rbee/core/written_at.h"
 #include "rbee/engine/embedding/source.h"
 #include "rbee/engine/image/model_memory.h"
@@ -47,7 +48,7 @@ void find_program(ServedModel& model) {
   const std::string why = workers::why_not_held(model.worker);
   if (!why.empty()) fail(Code::unsupported, "serve", "model ", model.name, ": ", why);
   // Not its path, where another version may be by the time a worker starts.
-  model.program = "/proc/self/exe";
+  model.program = program_path();
 }
 
 int64_t bytes_of(const std::string& path) {

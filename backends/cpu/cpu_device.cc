@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <string>
 
 #include "backends/cpu/control_groups.h"
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/cpu_features.h"
+#include "backends/cpu/system/system.h"
 #include "backends/cpu/thread_pool.h"
 #include "backends/cpu/topology.h"
 #include "rbee/core/error.h"
@@ -18,19 +18,6 @@ namespace {
 // The activations of a picture's widest layers: pages that go back to the system must be cleared
 // before they are used again.
 constexpr size_t kCacheLimit = size_t{256} << 20;
-
-MemoryInfo machine_memory() {
-  MemoryInfo memory;
-  std::ifstream file("/proc/meminfo");
-  std::string key;
-  int64_t kib = 0;
-  while (file >> key >> kib) {
-    if (key == "MemTotal:") memory.total = kib * 1024;
-    if (key == "MemAvailable:") memory.free = kib * 1024;
-    std::getline(file, key);
-  }
-  return memory;
-}
 
 [[noreturn]] void no_capture() {
   fail(Code::unsupported, "capture",

@@ -1,22 +1,19 @@
 #include "backends/cpu/group_memory.h"
 
-#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstring>
-#include <ctime>
 #include <new>
 #include <string>
 
 #include "rbee/core/error.h"
+#include "rbee/core/system/shared_memory.h"
 
 namespace rbee::cpu {
 namespace {
@@ -33,15 +30,6 @@ constexpr auto kSpin = std::chrono::microseconds(20);
 constexpr auto kLongestSleep = std::chrono::milliseconds(100);
 
 enum Ending : uint32_t { kRunning, kWritten, kEnded };
-
-long futex(std::atomic<uint32_t>& word, int operation, uint32_t value,
-           const timespec* timeout = nullptr) {
-  return syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
-}
-
-void wake(std::atomic<uint32_t>& word) {
-  futex(word, FUTEX_WAKE, INT_MAX);
-}
 
 // Turns are compared across the wrap of their number.
 bool behind(uint32_t turn, uint32_t wanted) {
@@ -90,7 +78,7 @@ std::byte* map(int fd, size_t bytes) {
 int GroupMemory::create(int ranks) {
   static_assert(sizeof(Head) <= kPage && sizeof(RankState) == 64);
   check(ranks >= 2 && ranks <= kMostRanks, kOp, "ranks is ", ranks, ", wanted 2 to ", kMostRanks);
-  const int fd = memfd_create("rbee-group", MFD_CLOEXEC);
+  const int fd = new_shared_memory();
   const size_t bytes = memory_bytes(ranks);
   if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
     const int error = errno;
@@ -166,7 +154,7 @@ void GroupMemory::end(std::string_view reason) noexcept {
     std::copy_n(reason.begin(), length, head().reason.begin());
     head().ending.store(kEnded);
   }
-  for (int rank = 0; rank < ranks_; ++rank) wake(state(rank).turn);
+  for (int rank = 0; rank < ranks_; ++rank) wake_all(state(rank).turn);
 }
 
 bool GroupMemory::ended() const noexcept {
@@ -185,7 +173,7 @@ void GroupMemory::meet(const Turn& turn) {
   RankState& own = state(rank_);
   own.turns[turn_ % 2] = turn;
   own.turn.store(turn_);
-  if (own.sleepers.load() > 0) wake(own.turn);
+  if (own.sleepers.load() > 0) wake_all(own.turn);
   for (int rank = 0; rank < ranks_; ++rank) {
     if (rank == rank_) continue;
     wait_for(rank, turn_);
@@ -210,10 +198,9 @@ void GroupMemory::wait_for(int rank, uint32_t turn) {
       fail_ended();
     }
     const auto left = std::min<std::chrono::nanoseconds>(limit_ - waited, kLongestSleep);
-    const timespec sleep{.tv_sec = 0, .tv_nsec = static_cast<long>(left.count())};
     other.sleepers.fetch_add(1);
     const uint32_t seen = other.turn.load();
-    if (behind(seen, turn) && !ended()) futex(other.turn, FUTEX_WAIT, seen, &sleep);
+    if (behind(seen, turn) && !ended()) sleep_on(other.turn, seen, left);
     other.sleepers.fetch_sub(1);
   }
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/cpu/cpu_features.h"
+#include "backends/cpu/system/system.h"
 #include "rbee/core/error.h"
 
 namespace rbee::cpu {
@@ -69,7 +70,7 @@ class Pages {
   explicit Pages(size_t bytes) : bytes_(bytes) {
     void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) fail(Code::out_of_memory, "measure_read", bytes, " bytes");
-    madvise(data, bytes, MADV_HUGEPAGE);
+    prefer_huge_pages(data, bytes);
     words_ = static_cast<uint64_t*>(data);
     std::fill_n(words_, bytes / sizeof(uint64_t), uint64_t{1});
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 
+#include "backends/cpu/system/system.h"
 #include "rbee/core/error.h"
 
 namespace rbee::cpu {
@@ -44,7 +45,7 @@ void want_huge_pages(void* data, size_t bytes) {
   auto* begin = static_cast<std::byte*>(data);
   std::byte* first = rounded_down(begin, kHugePage);
   std::byte* last = rounded_up(begin + bytes, kHugePage);
-  madvise(first, static_cast<size_t>(last - first), MADV_HUGEPAGE);  // a refusal only costs speed
+  prefer_huge_pages(first, static_cast<size_t>(last - first));
 }
 
 bool RegionHeap::together(const std::byte* a, const std::byte* b) {
@@ -90,7 +91,7 @@ void RegionHeap::free(void* freed, size_t bytes) noexcept {
   gaps_.emplace(begin, static_cast<size_t>(end - begin));
   std::byte* first = std::max(rounded_up(begin, kHugePage), rounded_down(data, kHugePage));
   std::byte* last = std::min(rounded_down(end, kHugePage), rounded_up(data + bytes, kHugePage));
-  if (first < last) madvise(first, static_cast<size_t>(last - first), MADV_DONTNEED);
+  if (first < last) give_back_pages(first, static_cast<size_t>(last - first));
 }
 
 }  // namespace rbee::cpu

@@ -1,8 +1,5 @@
 #include "backends/cpu/thread_pool.h"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -14,6 +11,7 @@
 
 #include "backends/cpu/control_groups.h"
 #include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/system/system.h"
 #include "backends/cpu/topology.h"
 #include "rbee/core/error.h"
 
@@ -60,14 +58,6 @@ bool spin_until(Done done) {
     }
   }
   return done();
-}
-
-void pin_to(const std::vector<int>& processors) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (int cpu : processors) CPU_SET(static_cast<unsigned>(cpu), &set);
-  // A refusal (a container's rule) only costs speed.
-  pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
 }
 
 class RegionScope {

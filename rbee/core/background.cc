@@ -1,23 +1,11 @@
 #include "rbee/core/background.h"
 
-#include <sys/resource.h>
-
 #include <future>
 #include <optional>
 
 #include "rbee/core/cancel.h"
 
 namespace rbee {
-namespace {
-
-constexpr int kNiceness = 10;
-
-}  // namespace
-
-void lower_priority() {
-  // On Linux this sets the priority of the thread alone.
-  setpriority(PRIO_PROCESS, 0, kNiceness);
-}
 
 void run_in_background(const std::function<void()>& work) {
   const std::atomic<bool>* const cancelled = cancel_flag();

@@ -6,7 +6,7 @@
 namespace rbee {
 
 // The calling thread leaves processors to others from now on. On Linux a thread cannot take that
-// back.
+// back. One source for each system: system/.
 void lower_priority();
 
 // Runs `work` on a thread of its own with lower_priority(), and waits for it. The caller's

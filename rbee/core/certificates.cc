@@ -13,7 +13,7 @@ constexpr std::array kPlaces{
     "/etc/pki/tls/certs/ca-bundle.crt",                   // Fedora, Red Hat up to 9
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",  // Red Hat 10
     "/etc/ssl/ca-bundle.pem",                             // SUSE
-    "/etc/ssl/cert.pem",                                  // Alpine without ca-certificates
+    "/etc/ssl/cert.pem",                                  // Alpine without ca-certificates, macOS
 };
 
 }  // namespace

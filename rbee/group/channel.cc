@@ -6,6 +6,7 @@
 #include <new>
 
 #include "rbee/core/error.h"
+#include "rbee/core/system/shared_memory.h"
 #include "rbee/group/place.h"
 
 namespace rbee::group {

@@ -29,8 +29,8 @@ void check_magic(std::span<const std::byte> bytes, size_t wanted, const char* wh
 
 Nonce new_nonce() {
   Nonce out;
-  if (getrandom(out.data(), out.size(), 0) != static_cast<ssize_t>(out.size())) {
-    fail(Code::io, "group", "getrandom: ", std::strerror(errno));
+  if (getentropy(out.data(), out.size()) != 0) {
+    fail(Code::io, "group", "getentropy: ", std::strerror(errno));
   }
   return out;
 }

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "rbee/core/log.h"
+#include "rbee/core/system/sockets.h"
 #include "rbee/group/frame.h"
 #include "rbee/group/place.h"
 
@@ -169,9 +170,9 @@ void GroupLeader::watch(const std::stop_token& stop) {
       if (links[static_cast<size_t>(rank - 1)].revents != 0) hear(rank);
     }
     if (door_ && links.back().revents != 0) {
-      Descriptor process = door_->answer();
+      WatchedProcess process = door_->answer();
       const std::scoped_lock lock(mutex_);
-      if (process.get() >= 0) met_.push_back(std::move(process));
+      if (!process.none()) met_.push_back(std::move(process));
     }
     const auto now = Clock::now();
     note_silence(now - std::exchange(last_look, now));
@@ -284,7 +285,7 @@ std::vector<LinkLoaded> GroupLeader::wait_until_loaded() {
 
 void GroupLeader::kill_met() {
   const std::scoped_lock lock(mutex_);
-  for (const Descriptor& process : met_) end_process(process);
+  for (const WatchedProcess& process : met_) process.kill();
 }
 
 void GroupLeader::command(std::span<const std::byte> message) {

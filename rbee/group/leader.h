@@ -24,10 +24,10 @@ namespace rbee::group {
 
 struct GroupLeaderOptions {
   int ranks = 2;
-  std::string program = "/proc/self/exe";  // of the other ranks
-  std::vector<std::string> arguments;      // its own, the first is its name
-  std::string model;                       // path that the ranks load
-  Identity identity;                       // of the leader
+  std::string program = program_path();  // of the other ranks
+  std::vector<std::string> arguments;    // its own, the first is its name
+  std::string model;                     // path that the ranks load
+  Identity identity;                     // of the leader
   // Descriptors of what the ranks of the leader's machine share.
   std::vector<int> shared = {};
   bool one_machine = true;   // all ranks must be of it; false: those of others share nothing
@@ -111,7 +111,7 @@ class GroupLeader {
   std::string why_;               // lost_
   std::optional<Error> failure_;  // of a rank that has not loaded
   GroupFigures figures_;
-  std::vector<Descriptor> met_;  // processes of this machine that came to the door
+  std::vector<WatchedProcess> met_;  // processes of this machine that came to the door
 
   std::jthread watch_;  // last: its end comes first
 };

@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "rbee/core/system/sockets.h"
 #include "rbee/group/frame.h"
 #include "rbee/group/memory_door.h"
 
@@ -20,7 +21,7 @@ constexpr std::chrono::milliseconds kLook{250};
 GroupMember::GroupMember(GroupMemberOptions options) : options_(std::move(options)) {
   check(options_.met || options_.place.link >= 0, kOp, "this process has no link to a leader");
   link_ = options_.met ? std::move(*options_.met) : RankLink(Descriptor(options_.place.link));
-  leader_ = process_of(link_.peer());
+  leader_ = WatchedProcess(link_.peer());
   beat_ = std::jthread([this](const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     do {
@@ -53,7 +54,7 @@ LinkMessage GroupMember::next_message() {
 // A leader that is silent may be stopped, and would keep its memory and its port for ever. Returns
 // what happened.
 std::string GroupMember::end_leader() const {
-  end_process(leader_);
+  leader_.kill();
   return cat("the leader has not answered for ", options_.times.silence.count(), " ms");
 }
 

@@ -67,7 +67,7 @@ class GroupMember {
 
   GroupMemberOptions options_;
   RankLink link_;
-  Descriptor leader_;  // a pidfd of the leader's process; none: unknown
+  WatchedProcess leader_;  // the leader's; none: unknown
   std::vector<Descriptor> shared_;
   std::string comm_id_;
   std::unique_ptr<ChannelReader> channel_;  // null: commands come over the link

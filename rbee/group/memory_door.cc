@@ -1,10 +1,7 @@
 #include "rbee/group/memory_door.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -13,7 +10,7 @@
 #include <cstring>
 
 #include "rbee/core/hex.h"
-#include "rbee/core/input_file.h"
+#include "rbee/core/system/sockets.h"
 #include "rbee/group/handshake.h"
 
 namespace rbee::group {
@@ -36,28 +33,12 @@ std::pair<sockaddr_un, socklen_t> abstract_address(const std::string& name) {
 }
 
 Descriptor unix_socket() {
-  Descriptor out(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  Descriptor out(open_socket(AF_UNIX, SOCK_SEQPACKET, 0, SocketWaits::yes));
   if (out.get() < 0) give_up("socket");
   return out;
 }
 
 }  // namespace
-
-std::string this_machine() {
-  std::string boot = read_file("/proc/sys/kernel/random/boot_id");
-  while (!boot.empty() && boot.back() == '\n') boot.pop_back();
-  struct stat network{};
-  if (stat("/proc/self/ns/net", &network) != 0) give_up("/proc/self/ns/net");
-  return cat(boot, "/net:", network.st_ino);
-}
-
-Descriptor process_of(int id) {
-  return Descriptor(id > 0 ? static_cast<int>(syscall(SYS_pidfd_open, id, 0)) : -1);
-}
-
-void end_process(const Descriptor& process) {
-  if (process.get() >= 0) syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
-}
 
 MemoryDoor::MemoryDoor(const std::vector<int>& descriptors) : listener_(unix_socket()) {
   const Nonce random = new_nonce();
@@ -74,17 +55,15 @@ MemoryDoor::MemoryDoor(const std::vector<int>& descriptors) : listener_(unix_soc
   }
 }
 
-Descriptor MemoryDoor::answer() const {
-  Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+WatchedProcess MemoryDoor::answer() const {
+  Descriptor socket(accept_socket(listener_.get(), nullptr, nullptr, SocketWaits::yes));
   if (socket.get() < 0) return {};
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return {};
-  if (peer.uid != geteuid()) return {};
+  const std::optional<SocketPeer> peer = socket_peer(socket.get());
+  if (!peer || peer->user != geteuid()) return {};
   std::vector<int> numbers;
   for (const Descriptor& each : descriptors_) numbers.push_back(each.get());
   RankLink(std::move(socket)).send(LinkWelcome{}, numbers);
-  return process_of(peer.pid);
+  return WatchedProcess(peer->process);
 }
 
 FromDoor fetch_memory(const std::string& name, std::chrono::milliseconds patience) {
@@ -100,7 +79,7 @@ FromDoor fetch_memory(const std::string& name, std::chrono::milliseconds patienc
     fail(Code::device, kOp, "the leader has given no shared memory within ", patience.count(),
          " ms: ranks of one machine must be of one user");
   }
-  out.leader = process_of(link.peer());
+  out.leader = WatchedProcess(link.peer());
   return out;
 }
 

@@ -6,19 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "rbee/core/system/process.h"
 #include "rbee/group/rank_link.h"
 #include "rbee/group/shared_mapping.h"
 
 namespace rbee::group {
-
-// The same for two processes that can share memory this way: the machine's start and the network
-// that the process sees, since such names belong to it.
-std::string this_machine();
-
-// A pidfd of the process; none: it is unknown.
-Descriptor process_of(int id);
-// Kills it, if it is known. Also one that is stopped.
-void end_process(const Descriptor& process);
 
 class MemoryDoor {
  public:
@@ -28,7 +20,7 @@ class MemoryDoor {
   const std::string& name() const { return name_; }
   int descriptor() const { return listener_.get(); }  // readable: somebody is at the door
   // Gives the descriptors to who is there, and returns its process; none: nobody, or another user.
-  Descriptor answer() const;
+  WatchedProcess answer() const;
 
  private:
   std::string name_;
@@ -38,7 +30,7 @@ class MemoryDoor {
 
 struct FromDoor {
   std::vector<Descriptor> descriptors;
-  Descriptor leader;  // its process
+  WatchedProcess leader;  // its process
 };
 // Throws device if nothing comes within `patience`.
 FromDoor fetch_memory(const std::string& name, std::chrono::milliseconds patience);

@@ -1,7 +1,6 @@
 #include "rbee/group/network.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -13,6 +12,7 @@
 #include <memory>
 
 #include "rbee/core/error.h"
+#include "rbee/core/system/sockets.h"
 
 namespace rbee::group {
 namespace {
@@ -67,7 +67,7 @@ bool is_number(const std::string& name) {
 }
 
 Descriptor listen_on(const NetAddress& address) {
-  Descriptor out(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Descriptor out(open_socket(address.storage.ss_family, SOCK_STREAM, 0, SocketWaits::no));
   set(out.get(), SOL_SOCKET, SO_REUSEADDR);
   if (bind(out.get(), plain(address), address.size) != 0 || listen(out.get(), SOMAXCONN) != 0) {
     fail(Code::io, "group", "the leader cannot listen on ", address.text(), ": ",
@@ -77,7 +77,7 @@ Descriptor listen_on(const NetAddress& address) {
 }
 
 Descriptor connect_to(const NetAddress& address, std::chrono::milliseconds patience) {
-  Descriptor out(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Descriptor out(open_socket(address.storage.ss_family, SOCK_STREAM, 0, SocketWaits::no));
   if (out.get() < 0) return {};
   if (connect(out.get(), plain(address), address.size) != 0) {
     if (errno != EINPROGRESS) return {};
@@ -94,8 +94,8 @@ Descriptor connect_to(const NetAddress& address, std::chrono::milliseconds patie
 Descriptor accept_from(int listener, std::string& from) {
   NetAddress other;
   other.size = sizeof other.storage;
-  Descriptor out(accept4(listener, reinterpret_cast<sockaddr*>(&other.storage), &other.size,
-                         SOCK_CLOEXEC | SOCK_NONBLOCK));
+  Descriptor out(accept_socket(listener, reinterpret_cast<sockaddr*>(&other.storage), &other.size,
+                               SocketWaits::no));
   if (out.get() < 0) return {};
   set(out.get(), IPPROTO_TCP, TCP_NODELAY);
   from = other.text();
@@ -117,7 +117,7 @@ bool read_all(int socket, std::span<std::byte> to, std::chrono::milliseconds pat
 }
 
 bool write_all(int socket, std::span<const std::byte> bytes) {
-  return send(socket, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) ==
+  return send(socket, bytes.data(), bytes.size(), MSG_DONTWAIT | kNoSignal) ==
          static_cast<ssize_t>(bytes.size());
 }
 

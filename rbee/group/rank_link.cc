@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "rbee/core/system/sockets.h"
 #include "rbee/group/frame.h"
 #include "rbee/group/wire.h"
 
@@ -132,7 +133,7 @@ LinkMessage decode_link(std::span<const std::byte> message) {
 
 std::pair<RankLink, RankLink> RankLink::pair() {
   std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+  if (!open_socket_pair(SOCK_SEQPACKET, ends)) {
     fail(Code::io, kOp, "socketpair: ", std::strerror(errno));
   }
   return {RankLink(Descriptor(ends[0])), RankLink(Descriptor(ends[1]))};
@@ -179,8 +180,8 @@ bool RankLink::send_on_stream(std::span<const std::byte> message, bool may_drop)
   if (!lock.owns_lock()) lock.lock();
   const auto end = std::chrono::steady_clock::now() + kStreamPatience;
   for (size_t sent = 0; sent < bytes.size();) {
-    const ssize_t now = ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent,
-                               MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t now =
+        ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_DONTWAIT | kNoSignal);
     if (now > 0) sent += static_cast<size_t>(now);
     if (now >= 0 || errno == EINTR) continue;
     const bool full = errno == EAGAIN;
@@ -234,7 +235,7 @@ bool RankLink::send(const LinkMessage& message, std::span<const int> descriptors
     first->cmsg_len = CMSG_LEN(descriptors.size_bytes());
     std::memcpy(CMSG_DATA(first), descriptors.data(), descriptors.size_bytes());
   }
-  return sendmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+  return sendmsg(socket_.get(), &header, MSG_DONTWAIT | kNoSignal) >= 0;
 }
 
 std::optional<LinkMessage> RankLink::receive(std::vector<Descriptor>* to) const {
@@ -247,7 +248,7 @@ std::optional<LinkMessage> RankLink::receive(std::vector<Descriptor>* to) const 
   header.msg_iovlen = 1;
   header.msg_control = control.data();
   header.msg_controllen = control.size();
-  const ssize_t size = recvmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  const ssize_t size = recvmsg(socket_.get(), &header, MSG_DONTWAIT | kReceiveCloseOnExec);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
   if (size <= 0) fail(Code::device, kOp, "the other side has ended");
   for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {
@@ -270,10 +271,8 @@ bool RankLink::wait(std::chrono::milliseconds patience) const {
 }
 
 int RankLink::peer() const {
-  ucred credentials{};
-  socklen_t size = sizeof credentials;
-  const bool known = getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0;
-  return known ? credentials.pid : 0;
+  const std::optional<SocketPeer> peer = socket_peer(socket_.get());
+  return peer ? peer->process : 0;
 }
 
 void RankLink::close() const {

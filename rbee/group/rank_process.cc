@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,7 +31,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 std::vector<std::string> environment_with(const std::string& variable) {
   const std::string_view name = std::string_view(variable).substr(0, variable.find('=') + 1);
   std::vector<std::string> out;
-  for (char* const* at = environ; *at != nullptr; ++at) {
+  for (char* const* at = process_environment(); *at != nullptr; ++at) {
     if (!std::string_view(*at).starts_with(name)) out.emplace_back(*at);
   }
   out.push_back(variable);
@@ -47,9 +45,7 @@ std::vector<std::string> environment_with(const std::string& variable) {
 // After fork: only async-signal-safe calls. link: -1 for none.
 [[noreturn]] void become(const char* program, char* const* argv, char* const* envp, int link,
                          pid_t parent) {
-  // Not SIGTERM, which a stopped process never handles.
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _Exit(0);
+  end_with_parent(parent);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -61,7 +57,7 @@ std::vector<std::string> environment_with(const std::string& variable) {
   }
   dup2(input, STDIN_FILENO);
   // No sockets: the child would hold clients' connections open.
-  syscall(SYS_close_range, kLinkDescriptor + (link >= 0 ? 1 : 0), ~0U, 0);
+  close_descriptors_from(kLinkDescriptor + (link >= 0 ? 1 : 0));
   execve(program, argv, envp);
   _Exit(127);
 }
@@ -87,13 +83,14 @@ void RankProcess::start(const std::string& program, std::vector<std::string> arg
   id_ = fork();
   if (id_ == 0) become(program.c_str(), argv.data(), envp.data(), link, parent);
   if (id_ < 0) give_up("fork");
-  const long descriptor = syscall(SYS_pidfd_open, id_, 0);
-  if (descriptor < 0) {
+  process_ = WatchedProcess(id_);
+  if (process_.none()) {
+    const int error = errno;
     ::kill(id_, SIGKILL);
     waitpid(id_, nullptr, 0);
-    give_up("pidfd_open");
+    errno = error;
+    give_up("to watch a process");
   }
-  process_ = Descriptor(static_cast<int>(descriptor));
 }
 
 RankProcess::RankProcess(RankProcess&& other) noexcept
@@ -108,22 +105,19 @@ RankProcess::~RankProcess() {
 }
 
 void RankProcess::kill() const {
-  syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0);
+  process_.kill();
 }
 
 bool RankProcess::stopped() const {
   siginfo_t info{};
   const int options = WSTOPPED | WNOHANG | WNOWAIT;
-  // The call's own type, since the C library may not know P_PIDFD.
-  constexpr int kPidfd = 3;
-  const bool told =
-      waitid(static_cast<idtype_t>(kPidfd), static_cast<id_t>(process_.get()), &info, options) == 0;
+  const bool told = waitid(P_PID, static_cast<id_t>(id_), &info, options) == 0;
   return told && info.si_pid == id_ && (info.si_code == CLD_STOPPED || info.si_code == CLD_TRAPPED);
 }
 
 std::optional<int> RankProcess::wait(std::chrono::milliseconds patience) {
   if (status_) return status_;
-  pollfd wanted{.fd = process_.get(), .events = POLLIN, .revents = 0};
+  pollfd wanted{.fd = process_.descriptor(), .events = POLLIN, .revents = 0};
   if (poll(&wanted, 1, static_cast<int>(patience.count())) <= 0) return std::nullopt;
   int status = 0;
   if (waitpid(id_, &status, WNOHANG) != id_) return std::nullopt;

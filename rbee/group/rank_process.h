@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rbee/core/system/process.h"
 #include "rbee/group/place.h"
 #include "rbee/group/rank_link.h"
 
@@ -40,7 +41,7 @@ class RankProcess {
              const std::string& variable, int link);
 
   pid_t id_ = -1;
-  Descriptor process_;  // a pidfd: readable when the process has ended
+  WatchedProcess process_;
   std::optional<int> status_;
 };
 
@@ -50,7 +51,7 @@ class Neighbours {
  public:
   // None where the place does not start any. Throws io.
   Neighbours(const RankPlace& place, const std::vector<std::string>& arguments,
-             const std::string& program = "/proc/self/exe");
+             const std::string& program = program_path());
   ~Neighbours();
   Neighbours(const Neighbours&) = delete;
   Neighbours& operator=(const Neighbours&) = delete;

@@ -15,6 +15,7 @@
 #include "rbee/core/error.h"
 #include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
+#include "rbee/core/system/process.h"
 
 namespace rbee::group {
 namespace {
@@ -28,19 +29,6 @@ bool is_own(const fs::path& folder) {
   struct stat facts{};
   return lstat(folder.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode) &&
          facts.st_uid == geteuid() && (facts.st_mode & 077) == 0;
-}
-
-// The letter in /proc/PID/stat behind the name, which is in brackets: "T" is stopped, "Z" has
-// ended. Nothing: there is no such process.
-std::optional<char> state_of(pid_t process) {
-  try {
-    const std::string text = read_file(cat("/proc/", process, "/stat"));
-    const size_t at = text.rfind(") ");
-    if (at != std::string::npos && at + 2 < text.size()) return text[at + 2];
-  } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
-    // It has ended.
-  }
-  return std::nullopt;
 }
 
 // "RANK RANKS PHASE"
@@ -111,11 +99,11 @@ std::vector<RankReport> ranks_here(const fs::path& folder) {
     try {
       std::optional<RankReport> report = read_report(entry.path());
       if (!report) continue;
-      const std::optional<char> state = state_of(report->process);
+      const ProcessState state = process_state(report->process);
       std::error_code ignored;
-      if (!state) fs::remove(entry.path(), ignored);
-      if (!state || *state == 'Z') continue;
-      report->stopped = *state == 'T' || *state == 't';
+      if (state == ProcessState::none) fs::remove(entry.path(), ignored);
+      if (state == ProcessState::none || state == ProcessState::ended) continue;
+      report->stopped = state == ProcessState::stopped;
       out.push_back(*report);
     } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
       // It has ended meanwhile.

@@ -1,19 +1,15 @@
 #include "rbee/group/shared_mapping.h"
 
-#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstring>
-#include <ctime>
 #include <utility>
 
 #include "rbee/core/error.h"
+#include "rbee/core/system/shared_memory.h"
 
 namespace rbee::group {
 namespace {
@@ -37,8 +33,8 @@ int Descriptor::release() {
   return std::exchange(number_, -1);
 }
 
-SharedMapping::SharedMapping(size_t bytes) : own_(memfd_create("rbee group", MFD_CLOEXEC)) {
-  if (own_.get() < 0) give_up("memfd_create");
+SharedMapping::SharedMapping(size_t bytes) : own_(new_shared_memory()) {
+  if (own_.get() < 0) give_up("new shared memory");
   if (ftruncate(own_.get(), static_cast<off_t>(bytes)) != 0) give_up("ftruncate");
   map(own_.get(), bytes);
 }
@@ -61,18 +57,6 @@ void SharedMapping::map(int descriptor, size_t bytes) {
   if (at == MAP_FAILED) give_up("mmap");
   data_ = static_cast<std::byte*>(at);
   bytes_ = bytes;
-}
-
-void sleep_on(std::atomic<uint32_t>& word, uint32_t value, std::chrono::nanoseconds patience) {
-  static_assert(sizeof(word) == sizeof(uint32_t));
-  const auto nanoseconds = std::max<int64_t>(patience.count(), 0);
-  const timespec limit{.tv_sec = nanoseconds / 1'000'000'000,
-                       .tv_nsec = nanoseconds % 1'000'000'000};
-  syscall(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
-}
-
-void wake_all(std::atomic<uint32_t>& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 }  // namespace rbee::group

@@ -1,10 +1,7 @@
 #pragma once
-// Memory that processes share: a memfd and its mapping.
+// Memory that processes share, and its mapping.
 
-#include <atomic>
-#include <chrono>
 #include <cstddef>
-#include <cstdint>
 
 namespace rbee::group {
 
@@ -45,10 +42,5 @@ class SharedMapping {
   std::byte* data_ = nullptr;
   size_t bytes_ = 0;
 };
-
-// Sleeps while `word` has this value, at most `patience`. May return early.
-void sleep_on(std::atomic<uint32_t>& word, uint32_t value, std::chrono::nanoseconds patience);
-// Wakes all that sleep on it.
-void wake_all(std::atomic<uint32_t>& word);
 
 }  // namespace rbee::group

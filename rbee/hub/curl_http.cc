@@ -10,6 +10,7 @@
 
 #include "rbee/core/certificates.h"
 #include "rbee/core/error.h"
+#include "rbee/core/system/sockets.h"
 #include "rbee/hub/http.h"
 #include "rbee/hub/hub_json.h"
 #include "rbee/hub/url.h"
@@ -112,7 +113,7 @@ curl_socket_t open_socket(void* user, curlsocktype, curl_sockaddr* address) {
     transfer.refused = true;
     return CURL_SOCKET_BAD;
   }
-  return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+  return open_socket(address->family, address->socktype, address->protocol, SocketWaits::yes);
 }
 
 struct Context {

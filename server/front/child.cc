@@ -1,9 +1,6 @@
 #include "server/front/child.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +9,7 @@
 #include <utility>
 
 #include "rbee/core/error.h"
+#include "rbee/core/system/process.h"
 
 namespace rbee::server {
 namespace {
@@ -35,17 +33,15 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 // After fork: only async-signal-safe calls.
 [[noreturn]] void become(char* const* argv, char* const* envp, int output, pid_t parent) {
-  // Not SIGTERM, which a stopped process never handles. A worker's clients are gone with its front
-  // anyway.
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _Exit(0);
+  // A worker's clients are gone with its front anyway.
+  end_with_parent(parent);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
   // No sockets: the child would hold client connections open that the front has closed.
-  syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
+  close_descriptors_from(STDERR_FILENO + 1);
   execve(argv[0], argv, envp);
   _Exit(127);
 }
@@ -64,16 +60,16 @@ Child::Child(boost::asio::io_context& io, ChildOptions options)
   const std::vector<char*> argv = pointers(options_.command);
   const std::vector<char*> envp = pointers(options_.environment);
   std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) give_up("pipe");
+  if (!open_pipe(ends)) give_up("pipe");
   output_.assign(ends[0]);
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ == 0) become(argv.data(), envp.data(), ends[1], parent);
   close(ends[1]);
   if (pid_ < 0) give_up("fork");
-  const long descriptor = syscall(SYS_pidfd_open, pid_, 0);
-  if (descriptor < 0) give_up("pidfd_open");
-  process_.assign(static_cast<int>(descriptor));
+  WatchedProcess process(pid_);
+  if (process.none()) give_up("to watch a process");
+  process_.assign(process.release());
 }
 
 Child::~Child() {

@@ -49,7 +49,7 @@ class Child : public std::enable_shared_from_this<Child> {
   bool reaped_ = false;
   int status_ = 0;
   boost::asio::posix::stream_descriptor output_;
-  boost::asio::posix::stream_descriptor process_;  // a pidfd: readable when the process has ended
+  boost::asio::posix::stream_descriptor process_;  // readable when the process has ended
   std::array<char, 4096> buffer_;
   std::string text_;  // of an unfinished line
   bool ended_ = false;

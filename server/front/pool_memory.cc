@@ -4,6 +4,7 @@
 
 #include "rbee/core/cat.h"
 #include "rbee/core/log.h"
+#include "rbee/core/system/process.h"
 #include "server/front/keep_alive.h"
 #include "server/front/paths.h"
 #include "server/front/pool.h"
@@ -54,7 +55,7 @@ std::vector<Resident> Pool::residents(const std::string& device) const {
                  .on_demand = model.served.on_demand(),
                  .used = std::max(model.used, replica->further_at())};
     if (device == "cpu") {
-      one.taken = memory_of_process(replica->pid());
+      one.taken = process_memory(replica->pid());
     } else if (!starts) {
       one.taken = one.need;
     }

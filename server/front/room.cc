@@ -1,16 +1,8 @@
 #include "server/front/room.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <sstream>
-#include <string>
 #include <tuple>
-
-#include "rbee/core/cat.h"
 
 namespace rbee::server {
 namespace {
@@ -72,18 +64,6 @@ RoomPlan plan_room(const Room& room) {
   }
   for (const Resident& one : leave) out.leave.push_back(one.member);
   return out;
-}
-
-int64_t memory_of_process(int pid) {
-  const int file = open(cat("/proc/", pid, "/statm").c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 0;
-  std::array<char, 128> text{};
-  const ssize_t bytes = read(file, text.data(), text.size() - 1);
-  close(file);
-  int64_t all = 0, resident = 0, shared = 0;  // pages; shared: of files
-  std::istringstream numbers(std::string(text.data(), size_t(std::max<ssize_t>(bytes, 0))));
-  if (!(numbers >> all >> resident >> shared)) return 0;
-  return (resident - shared) * sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace rbee::server

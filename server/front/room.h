@@ -42,7 +42,4 @@ struct RoomPlan {
 
 RoomPlan plan_room(const Room& room);
 
-// Bytes of a process that are no mapped files; 0 if it is gone.
-int64_t memory_of_process(int pid);
-
 }  // namespace rbee::server

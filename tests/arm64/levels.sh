@@ -27,7 +27,7 @@ fi
   echo "  command = aarch64-linux-gnu-g++ -static \$in -o \$out"
   objects=""
   for source in tests/arm64/levels.cc backends/cpu/{cpu_features,thread_pool,topology,control_groups,workspace}.cc \
-    backends/cpu/{region_heap,caching_allocator}.cc backends/cpu/arm/linux.cc backends/cpu/linear/*.cc \
+    backends/cpu/{region_heap,caching_allocator}.cc backends/cpu/{arm,system}/linux.cc backends/cpu/linear/*.cc \
     backends/cpu/ref/{attention,unary,rms_norm}.cc backends/cpu/simd/{attention,elementwise,float_rows,rms_norm}_neon.cc \
     backends/cpu/simd/linear/*_{neon,dotprod,i8mm}.cc rbee/core/{dtype,error,log,shape}.cc; do
     object=${source//\//_}.o

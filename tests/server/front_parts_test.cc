@@ -11,6 +11,7 @@
 
 #include "rbee/core/cancel.h"
 #include "rbee/core/cat.h"
+#include "rbee/core/system/process.h"
 #include "server/front/config.h"
 #include "server/front/event.h"
 #include "server/front/finder.h"
@@ -456,12 +457,12 @@ TEST(Names, WhoLeavesTakesNoShare) {
 }
 
 TEST(Room, MemoryOfAProcessCountsWhatItWrote) {
-  const int64_t before = server::memory_of_process(getpid());
+  const int64_t before = process_memory(getpid());
   EXPECT_GT(before, 0);
   std::vector<char> written(size_t{64} << 20, 'x');
-  EXPECT_GE(server::memory_of_process(getpid()), before + (int64_t{60} << 20));
+  EXPECT_GE(process_memory(getpid()), before + (int64_t{60} << 20));
   EXPECT_EQ(written.back(), 'x');
-  EXPECT_EQ(server::memory_of_process(-1), 0);
+  EXPECT_EQ(process_memory(-1), 0);
 }
 
 TEST(Metrics, FamiliesStandTogetherWithTheirWorkers) {

@@ -16,8 +16,8 @@
 #include "backends/cpu/group_memory.h"
 #include "backends/cpu/thread_pool.h"
 #include "rbee/core/hex.h"
-#include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
+#include "rbee/core/system/process.h"
 #include "rbee/engine/text/group/follower.h"
 #include "rbee/engine/text/step/stepper.h"
 #include "rbee/group/member.h"
@@ -110,18 +110,6 @@ class Reach {
   std::string why_;
 };
 
-// The arguments that this process was started with.
-std::vector<std::string> own_command_line() {
-  const std::string all = read_file("/proc/self/cmdline");
-  std::vector<std::string> out;
-  for (size_t at = 0; at < all.size();) {
-    const size_t end = std::min(all.find('\0', at), all.size());
-    out.push_back(all.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
-
 // The leader ends this process. Signals of a terminal or a service go to all of its processes, and
 // the leader still has answers to finish.
 void leave_signals_to_leader() {
@@ -170,10 +158,10 @@ void start_group(const GroupFlags& flags, const std::filesystem::path& path,
     own->reach->end(why);
     told(why);
   };
-  own->neighbours = std::make_unique<group::Neighbours>(place, own_command_line());
+  own->neighbours = std::make_unique<group::Neighbours>(place, process_arguments());
   group::GroupLeaderOptions leading{
       .ranks = place.ranks,
-      .arguments = own_command_line(),
+      .arguments = process_arguments(),
       .model = std::filesystem::absolute(path).string(),
       .identity = identity_of(path, terms, flags.tensor_split, *options.device),
       .shared = {shared.get()},
@@ -255,7 +243,7 @@ int run_rank(const GroupFlags& flags, const GroupTerms& terms,
     _exit(kGroupLost);
   };
   group::RankState state(place.rank, place.ranks);
-  const group::Neighbours neighbours(place, own_command_line());
+  const group::Neighbours neighbours(place, process_arguments());
   std::unique_ptr<group::GroupMember> member;
   const auto cannot_go_on = [&](Code code, const char* why) {
     if (member) member->failed(code, why);

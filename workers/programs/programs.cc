@@ -1,12 +1,11 @@
 #include "workers/programs/programs.h"
 
-#include <sys/prctl.h>
-
 #include <cstdio>
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/linked/linked_backends.h"
 #include "rbee/core/cat.h"
+#include "rbee/core/system/process.h"
 #include "workers/llm/load_engine.h"
 #include "workers/sd/load_engine.h"
 #include "workers/sd/worker.h"
@@ -59,7 +58,7 @@ int run(const WorkerProgram& worker, int argc, const char* const* argv) {
     return kWrongUsage;
   }
   // What ps and top show, whatever the program's file is called.
-  prctl(PR_SET_NAME, worker.name);
+  name_process(worker.name);
   const BackendInfo& backend = *find_backend(worker.kind);
   const Program program{.name = worker.name,
                         .kind = worker.kind,
