@@ -6,7 +6,7 @@
 # of the image of this family, further up, that this one is to be opened with; empty: none.
 function(rbee_embed target namespace function)
   cmake_parse_arguments(ARG "" "" "IMAGES" ${ARGN})
-  set(assembly ".section .rodata\n")
+  set(assembly "${RBEE_DATA_BEGIN}")
   set(declarations "")
   set(table "")
   set(files "")
@@ -26,13 +26,14 @@ function(rbee_embed target namespace function)
     set(index_of_${family}_${architecture} ${count})
     math(EXPR count "${count} + 1")
     string(MAKE_C_IDENTIFIER "rbee_image_${namespace}_${family}_${architecture}" symbol)
-    string(APPEND assembly ".balign ${alignment}\n.global ${symbol}\n.global ${symbol}_end\n"
-                           "${symbol}:\n.incbin \"${file}\"\n${symbol}_end:\n.byte 0\n")
+    rbee_data(data "${symbol}" "${file}")
+    string(APPEND assembly ".balign ${alignment}
+${data}")
     string(APPEND declarations "extern const std::byte ${symbol}[], ${symbol}_end[];\n")
     string(APPEND table "      {\"${family}\", \"${architecture}\", {${symbol}, ${symbol}_end}${base_image}},\n")
     list(APPEND files "${file}")
   endforeach()
-  string(APPEND assembly ".section .note.GNU-stack,\"\",@progbits\n")
+  string(APPEND assembly "${RBEE_DATA_END}")
   set(stem "${CMAKE_CURRENT_BINARY_DIR}/${function}")
   file(CONFIGURE OUTPUT "${stem}.s" CONTENT "${assembly}" @ONLY)
   file(CONFIGURE OUTPUT "${stem}.cc" CONTENT
