@@ -16,11 +16,10 @@
 #include "server/apis/pages.h"
 #include "server/front/file_routes.h"
 #include "server/front/made_models.h"
-#include "server/front/ollama_lists.h"
+#include "server/front/model_lists.h"
 #include "server/front/openapi.h"
 #include "server/front/page_choice.h"
 #include "server/front/pool.h"
-#include "server/http/clock.h"
 #include "server/http/cors.h"
 #include "server/http/error_form.h"
 #include "server/http/process_metrics.h"
@@ -32,18 +31,6 @@ namespace {
 
 namespace asio = boost::asio;
 using nlohmann::json;
-using Duration = std::chrono::steady_clock::duration;
-
-json facts_of(const Replica& replica) {
-  json facts = {{"name", replica.name()},
-                {"state", state_name(replica.state())},
-                {"restarts", replica.restarts()},
-                {"running", replica.busy}};
-  if (replica.running()) facts["pid"] = replica.pid();
-  if (replica.progress().is_object()) facts["progress"] = replica.progress();
-  if (!replica.problem().empty()) facts["last_end"] = replica.problem();
-  return facts;
-}
 
 Response moved_to(std::string address) {
   Response out = text_response(302, {});
@@ -57,15 +44,6 @@ bool is_for_front(const Wanted& wanted) {
   return unread || wanted.invalid == "keep_alive" || wanted.invalid == "name";
 }
 
-// An entry of the list in Anthropic's form.
-json anthropic_entry(const json& entry) {
-  const auto created = std::chrono::seconds(entry.at("created").get<int64_t>());
-  return {{"type", "model"},
-          {"id", entry.at("id")},
-          {"display_name", entry.at("id")},
-          {"created_at", iso8601(std::chrono::system_clock::time_point(created))}};
-}
-
 }  // namespace
 
 class Front::Impl {
@@ -76,9 +54,8 @@ class Front::Impl {
         files_(options_.hooks,
                {.serve = [this](const auto& model, const auto& name) { serve(model, name); },
                 .drop = [this](const auto& which, auto done) { drop(which, std::move(done)); }}),
+        lists_(pool_, files_),
         work_(io_.get_executor()) {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    created_ = std::chrono::duration_cast<std::chrono::seconds>(now).count();
     // A worker process ends when the thread that started it ends.
     thread_ = std::thread([this] {
       pool_.start();
@@ -139,11 +116,9 @@ class Front::Impl {
   Response pass(const Request& request);
   Response welcome(const Request& request);
   Response front_page(std::optional<ModelKind> kind) const;
-  json model_list() const;
   Response models(const Request& request);
   Response model(const Request& request);
   Response alive();
-  int64_t fact(size_t model, const char* name) const;
   Response health();
   Response kv_publishers();
   Response readiness();
@@ -154,7 +129,6 @@ class Front::Impl {
   Response openapi();
   void keep_documents(std::vector<Pool::WorkerReply> replies);
   const std::string& document();
-  json models_json() const;
   std::vector<const Replica*> served_workers() const;
   bool ready() const;
 
@@ -163,12 +137,10 @@ class Front::Impl {
   std::atomic<int64_t> running_ = 0;  // before the pool, whose requests count here until they end
   Pool pool_;
   FileRoutes files_;
+  ModelLists lists_;  // on the pool's thread
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   std::thread thread_;
   std::atomic<bool> draining_ = false;
-  int64_t created_ = 0;
-  // On the pool's thread: /api/tags' entries of a model and its files.
-  std::map<std::string, json> tags_;
   // On the pool's thread: the workers' last documents, and their union; empty: not made yet.
   std::map<ModelKind, std::string> documents_;
   std::string document_;
@@ -265,56 +237,18 @@ Response Front::Impl::pass(const Request& request) {
   return response;
 }
 
-// On the pool's thread.
-json Front::Impl::model_list() const {
-  json list = json::array();
-  const Records records = files_.records();
-  for (size_t i = 0; i < pool_.models().size(); ++i) {
-    const ServedModel& model = pool_.models()[i].served;
-    if (pool_.models()[i].gone || is_listed_with_another(records, model.name)) continue;
-    json entry = {{"id", model.name},
-                  {"object", "model"},
-                  {"created", created_},
-                  {"owned_by", "rbee"},
-                  {"kind", kind_name(model.kind)}};
-    if (const int64_t context = fact(i, "context_length"); context > 0) {
-      entry["max_model_len"] = context;
-    }
-    list.push_back(entry);
-    for (const std::string& adapter : model.adapters) {
-      entry["id"] = adapter;
-      entry["parent"] = model.name;
-      list.push_back(entry);
-    }
-    add_made_ids(records, model.name, entry, list);
-  }
-  return list;
-}
-
 // models() and model() answer like workers.
 Response Front::Impl::models(const Request& request) {
   return listed([this, anthropic = is_anthropics(request)](const auto& out) {
-    const json list = model_list();
-    if (!anthropic)
-      return out->set(json_response(200, json{{"object", "list"}, {"data", list}}.dump()));
-    json data = json::array();
-    for (const json& entry : list) data.push_back(anthropic_entry(entry));
-    const json answer = {{"has_more", false},
-                         {"first_id", list.empty() ? json() : list.front().at("id")},
-                         {"last_id", list.empty() ? json() : list.back().at("id")},
-                         {"data", std::move(data)}};
-    out->set(json_response(200, answer.dump()));
+    out->set(json_response(200, lists_.models(anthropic).dump()));
   });
 }
 
 Response Front::Impl::model(const Request& request) {
   return listed([this, request](const auto& out) {
     const std::string id(request.param("id"));
-    for (const json& entry : model_list()) {
-      if (entry.at("id") != id) continue;
-      const json answer = is_anthropics(request) ? anthropic_entry(entry) : entry;
-      return out->set(json_response(200, answer.dump()));
-    }
+    const std::optional<json> entry = lists_.model(id, is_anthropics(request));
+    if (entry) return out->set(json_response(200, entry->dump()));
     out->set(error_response(request, 404, {"model_not_found", no_such_model(id), "model"}));
   });
 }
@@ -322,36 +256,12 @@ Response Front::Impl::model(const Request& request) {
 // Needs no key: says that the front is alive, and lists the served models for its page.
 Response Front::Impl::alive() {
   return later([this](const std::shared_ptr<DelayedResponse>& out) {
-    json models = json::array();
-    const Records records = files_.records();
     pool_.refresh([] {});  // whoever asks again sees what came; a probe does not wait for that
-    for (size_t i = 0; i < pool_.models().size(); ++i) {
-      const ServedModel& model = pool_.models()[i].served;
-      if (pool_.models()[i].gone || is_listed_with_another(records, model.name)) continue;
-      json entry = {{"name", model.name}, {"kind", kind_name(model.kind)}};
-      if (const int64_t most = fact(i, "max_pictures"); most > 0) entry["max_pictures"] = most;
-      models.push_back(entry);
-      for (const std::string& adapter : model.adapters) {
-        entry["name"] = adapter;
-        models.push_back(entry);
-      }
-      add_made_names(records, model.name, entry, models);
-    }
+    const json models = lists_.names();
     const bool pull = options_.hooks.may_pull && options_.hooks.files != nullptr;
     const json body = {{"status", "healthy"}, {"models", models}, {"pull", pull}};
     out->set(json_response(200, body.dump()));
   });
-}
-
-// On the pool's thread. A number from a worker's /health; 0 if no worker of the model reported it.
-int64_t Front::Impl::fact(size_t model, const char* name) const {
-  for (const Pool::Member& member : pool_.members()) {
-    const json& facts = member.replica->facts();
-    if (member.model != model || !facts.is_object()) continue;
-    const auto found = facts.find(name);
-    if (found != facts.end() && found->is_number_integer()) return found->get<int64_t>();
-  }
-  return 0;
 }
 
 // On the pool's thread. Whether every model has a ready worker, or gets one on demand.
@@ -362,27 +272,6 @@ bool Front::Impl::ready() const {
     if (member.replica->state() == ReplicaState::ready) served[member.model] = true;
   }
   return !draining_ && std::all_of(served.begin(), served.end(), [](bool one) { return one; });
-}
-
-json Front::Impl::models_json() const {
-  std::map<size_t, json> models;
-  const Records records = files_.records();
-  for (const Pool::Member& member : pool_.members()) {
-    const ServedModel& model = pool_.models()[member.model].served;
-    if (pool_.models()[member.model].gone) continue;
-    json& entry = models[member.model];
-    entry["name"] = model.name;
-    entry["kind"] = kind_name(model.kind);
-    std::vector<std::string> aliases = pool_.models()[member.model].aliases;
-    aliases.insert(aliases.end(), model.adapters.begin(), model.adapters.end());
-    if (!aliases.empty()) entry["aliases"] = std::move(aliases);
-    std::vector<std::string> made = made_names(records, model.name);
-    if (!made.empty()) entry["made"] = std::move(made);
-    entry["workers"].push_back(facts_of(*member.replica));
-  }
-  json out = json::array();
-  for (auto& [index, entry] : models) out.push_back(std::move(entry));
-  return out;
 }
 
 // On the pool's thread. Without those of models that are gone.
@@ -398,7 +287,7 @@ Response Front::Impl::health() {
   return later([this](const std::shared_ptr<DelayedResponse>& out) {
     const json body = {{"status", ready() ? "healthy" : "degraded"},
                        {"version", options_.version},
-                       {"models", models_json()}};
+                       {"models", lists_.workers()}};
     out->set(json_response(200, body.dump()));
   });
 }
@@ -434,51 +323,18 @@ Response Front::Impl::metrics() {
   });
 }
 
-// GET /api/tags. A model that is unloaded is listed as it was when it was loaded.
 Response Front::Impl::ollama_tags_of_all() {
   return listed([this](const std::shared_ptr<DelayedResponse>& out) {
     pool_.gather("/api/tags", [this, out](const std::vector<Pool::WorkerReply>& replies) {
-      const std::map<size_t, json> told = lists_of(pool_, replies);
-      const Records records = files_.records();
-      std::map<std::string, json> tags;
-      json models = json::array();
-      for (size_t i = 0; i < pool_.models().size(); ++i) {
-        const ServedModel& model = pool_.models()[i].served;
-        if (pool_.models()[i].gone || is_listed_with_another(records, model.name)) continue;
-        json& known = tags[cat(model.name, " ", model.files)];
-        known = std::move(tags_[cat(model.name, " ", model.files)]);
-        if (const auto found = told.find(i); found != told.end()) known = found->second;
-        const bool unloaded = model.on_demand() && model.kind != ModelKind::image;
-        if (known.is_null() && unloaded) known = tags_of(model, created_);
-        if (known.is_null() || (!model.on_demand() && !told.contains(i))) continue;
-        for (json& tag : known) {
-          if (model.modified > 0) tag["modified_at"] = time_text(model.modified);
-          if (model.bytes > 0) tag["size"] = model.bytes;
-          models.push_back(tag);
-        }
-        add_made_tags(records, model.name, known.front(), models);
-      }
-      tags_ = std::move(tags);
-      out->set(json_response(200, json{{"models", models}}.dump()));
+      out->set(json_response(200, lists_.tags(replies).dump()));
     });
   });
 }
 
-// GET /api/ps. A worker does not know when its model will be unloaded.
 Response Front::Impl::ollama_loaded() {
   return later([this](const std::shared_ptr<DelayedResponse>& out) {
     pool_.gather("/api/ps", [this, out](const std::vector<Pool::WorkerReply>& replies) {
-      const Records records = files_.records();
-      json models = json::array();
-      for (auto& [index, list] : lists_of(pool_, replies)) {
-        const auto end = pool_.expiry(index);
-        const auto left = end ? *end - std::chrono::steady_clock::now() : Duration();
-        for (json model : list) {
-          if (end) model["expires_at"] = iso8601(std::chrono::system_clock::now() + left);
-          add_loaded(records, pool_.models()[index].served.name, model, models);
-        }
-      }
-      out->set(json_response(200, json{{"models", models}}.dump()));
+      out->set(json_response(200, lists_.loaded(replies).dump()));
     });
   });
 }
