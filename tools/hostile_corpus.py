@@ -127,6 +127,7 @@ def schemas():
         ("formats", ask({"type": "object", "properties": {
             f"f{i}": {"format": ("email", "regex", "iri-reference", "idn-email")[i % 4], "maxLength": 90 + i}
             for i in range(300)}})),
+        ("long name", ask({"type": "object", "properties": {"n" * 200_000: True}, "additionalProperties": True})),
         ("choices", completion(guided_choice=[letters(30, i) for i in range(10000)])),
     ]
 

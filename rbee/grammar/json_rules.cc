@@ -4,6 +4,7 @@
 #include <map>
 
 #include "rbee/core/cat.h"
+#include "rbee/grammar/budget.h"
 #include "rbee/grammar/json_numbers.h"
 #include "rbee/grammar/utf8_ranges.h"
 
@@ -11,7 +12,9 @@ namespace rbee::grammar {
 namespace {
 
 constexpr int64_t kMaxIndent = 20;
-constexpr int64_t kFewDigits = 2;  // fewer states than a call of a rule saves
+constexpr int64_t kFewDigits = 2;     // fewer states than a call of a rule saves
+constexpr size_t kToldApart = 128;    // characters by which other names differ from named ones
+constexpr int64_t kBytesOfWork = 16;  // of a rule's name, which is copied
 const std::vector<CharRange> kEscaped{{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};
 
 ExprPtr hex_digits(int64_t count) {
@@ -45,12 +48,14 @@ bool holds(const std::vector<CharRange>& ranges, char32_t c) {
   return std::ranges::any_of(ranges, [&](const CharRange& r) { return r.low <= c && c <= r.high; });
 }
 
-// Names by their first character. Recursion ends with the longest name.
-ExprPtr none_of(const std::vector<std::u32string>& names, size_t depth) {
+// Names by their first character. Nothing with the beginning of a longer name is another name: the
+// expression is as deep as what it tells apart, and all that read it recurse.
+ExprPtr none_of(const std::vector<std::u32string_view>& names, size_t depth) {
+  if (depth == kToldApart) return choice({});
   const ExprPtr any = chars_except(kEscaped);
-  std::map<char32_t, std::vector<std::u32string>> by_char;
+  std::map<char32_t, std::vector<std::u32string_view>> by_char;
   bool taken = false;  // what was read so far is a name
-  for (const std::u32string& name : names) {
+  for (const std::u32string_view name : names) {
     if (name.size() == depth) {
       taken = true;
     } else {
@@ -92,6 +97,8 @@ ExprPtr JsonRules::add(std::string name, ExprPtr body) {
 }
 
 int32_t JsonRules::reserve(std::string name) {
+  const int64_t bytes = std::ssize(name);
+  bill({.work = bytes / kBytesOfWork, .bytes = bytes + int64_t{sizeof(Rule)}});
   grammar_.rules.push_back({std::move(name), nullptr});
   return static_cast<int32_t>(grammar_.rules.size() - 1);
 }
@@ -228,7 +235,7 @@ ExprPtr JsonRules::other_key(const std::vector<std::string>& names) {
         std::ranges::any_of(text, [](char32_t c) { return holds(kEscaped, c); });
     if (!needs_escapes) texts.push_back(std::move(text));
   }
-  return quoted(none_of(texts, 0));
+  return quoted(none_of({texts.begin(), texts.end()}, 0));
 }
 
 ExprPtr JsonRules::list(const std::vector<ExprPtr>& first, const ExprPtr& more, int64_t min,
