@@ -16,6 +16,7 @@
 #include "rbee/core/cancel.h"
 #include "rbee/core/log.h"
 #include "rbee/engine/common/device_watch.h"
+#include "rbee/engine/image/events.h"
 #include "rbee/engine/image/job.h"
 #include "rbee/engine/image/model_loras.h"
 #include "rbee/engine/image/pipeline.h"
@@ -297,37 +298,6 @@ class QueuedImageEngine final : public ImageEngine {
   void draw(DiffusionJob& job, ImageFinished& finished);
   PipelineHooks hooks_of(DiffusionJob& job, PipelineTimes& times);
 
-  ImageStarted started(const DiffusionJob& job, int32_t total) const {
-    const ImageSettings& settings = *job.settings;
-    const models::Upscaler* network = settings.final_network;
-    const auto scale = network != nullptr ? static_cast<int32_t>(network->scale()) : 1;
-    return {.model = source_.info.id,
-            .seed = settings.seed,
-            .width = settings.final_width * scale,
-            .height = settings.final_height * scale,
-            .steps = total,
-            .count = job.request.count,
-            .sampler = std::string(diffusion::name(settings.sampler)),
-            .schedule = std::string(diffusion::name(settings.schedule)),
-            .guidance_scale = settings.guidance};
-  }
-
-  ImageReady ready_image(const DiffusionJob& job, const io::Pixels& image, int32_t index) const {
-    ImageReady ready;
-    ready.parameters = parameters_text(job.request, *job.settings, source_.info, index);
-    if (!io::parameters_fit(job.request.encoding.format, ready.parameters)) {
-      log(LogLevel::warn, "the settings are too long for a file of this kind, which has none",
-          {{"job_id", job.request.job_id}, {"bytes", cat(ready.parameters.size())}});
-    }
-    ready.file = io::encode_image(image, job.request.encoding, ready.parameters);
-    ready.format = job.request.encoding.format;
-    ready.seed = seed_of(*job.settings, index);
-    ready.index = index;
-    ready.width = image.width;
-    ready.height = image.height;
-    return ready;
-  }
-
   void count(const PipelineTimes& times, int32_t images) {
     const std::scoped_lock lock(mutex_);
     stats_.images += static_cast<uint64_t>(images);
@@ -547,7 +517,7 @@ void QueuedImageEngine::draw(DiffusionJob& job, ImageFinished& finished) {
   job.request.variation.seed = job.settings->variation_seed;
   loras_.set(job.request);
   const int32_t total = pipeline_.total_steps(job.request, *job.settings);
-  job.sink->on_started(started(job, total));
+  job.sink->on_started(started_event(job, source_.info, total));
   ImageProgressReporter progress(*job.sink, total, job.request.count);
   PipelineTimes times;
   PipelineHooks hooks = hooks_of(job, times);
@@ -565,7 +535,9 @@ void QueuedImageEngine::draw(DiffusionJob& job, ImageFinished& finished) {
   hooks.tile = [&](const TileProgress& tiles) { progress.tiles(tiles); };
   hooks.image = [&](io::Pixels image, int32_t index) {
     ImageReady ready;
-    const auto code = [&] { ready = ready_image(job, std::exchange(image, {}), index); };
+    const auto code = [&] {
+      ready = image_event(job, source_.info, std::exchange(image, {}), index);
+    };
     if (index + 1 == job.request.count) leave_device(job);
     if (int64_t{image.width} * image.height < kLargePixels) {
       code();

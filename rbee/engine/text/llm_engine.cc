@@ -18,9 +18,9 @@
 #include "rbee/engine/text/llm_job.h"
 #include "rbee/engine/text/llm_scheduling.h"
 #include "rbee/engine/text/prompt/request_pictures.h"
-#include "rbee/engine/text/sampling/token_choice.h"
 #include "rbee/engine/text/scheduler.h"
 #include "rbee/engine/text/step/step_batch.h"
+#include "rbee/engine/text/step/step_outcome.h"
 #include "rbee/engine/text/step/stepper.h"
 #include "rbee/engine/text/step/warm_up.h"
 
@@ -362,13 +362,6 @@ class LlmEngine final : public TextEngine {
     guarded(failed, [&] { run(parts, cached); });
   }
 
-  // What a step gave one request.
-  struct Outcome {
-    size_t tokens = 0;
-    size_t drafted = 0;
-    std::optional<StopReason> reason;
-    std::optional<Error> error;
-  };
   // cached: of each part, before the step.
   void run(const Parts& parts, std::span<const int64_t> cached) {
     const StepBatch batch = make_step_batch(parts);
@@ -379,11 +372,12 @@ class LlmEngine final : public TextEngine {
     const AsyncStep ahead = gathered.drawn_on_device() ? async_step_of(batch) : AsyncStep::nothing;
     const TopLogitRows found = evaluate(batch, wanted, ahead);
     const StepLogits logits{stepper_, found, wanted};
-    std::vector<Outcome> outcomes;
+    std::vector<StepOutcome> outcomes;
     outcomes.reserve(batch.asked.size());
     for (const StepBatch::Rows& rows : batch.asked) {
-      outcomes.push_back(take_tokens(rows, logits));
-      if (lost_) return;
+      StepOutcome outcome = take_tokens(rows, logits, masks_);
+      if (outcome.error && outcome.error->code() == Code::device) return fail_all(*outcome.error);
+      outcomes.push_back(std::move(outcome));
     }
     Scheduler::publish(parts);
     // Counts before the tokens are sent; adds the time of sending afterwards.
@@ -421,43 +415,8 @@ class LlmEngine final : public TextEngine {
     return stepper_.top_logits();
   }
 
-  // Scores a prompt and takes new tokens; those after a draft token count while it is the choice.
-  Outcome take_tokens(const StepBatch::Rows& rows, const StepLogits& logits) {
-    LlmJob& job = *rows.job;
-    Outcome out;
-    const auto failed = [&](const Error& error) {
-      if (error.code() == Code::device) return fail_all(error);
-      out.error = error;
-    };
-    guarded(failed, [&] { score_prompt(rows, logits); });
-    if (lost_ || out.error) return out;
-    if (rows.sampled == 0) {  // a part of a prompt, or all of it for a request that wants no tokens
-      if (is_evaluated(job.sequence)) out.reason = StopReason::max_tokens;
-      return out;
-    }
-    const std::vector<DraftToken> drafts = job.drop_drafts();
-    out.drafted = drafts.size();
-    guarded(failed, [&] {
-      for (bool goes_on = true; goes_on;) {
-        const DraftToken* draft = out.tokens < drafts.size() ? &drafts[out.tokens] : nullptr;
-        const LogitRow row{.index = rows.first + rows.scored + static_cast<int64_t>(out.tokens),
-                           .history = job.sequence.tokens,
-                           .draft = draft};
-        const Chosen chosen = next_token(job, logits, row);
-        ++out.tokens;
-        out.reason = job.take(chosen.id, chosen.scored ? &*chosen.scored : nullptr);
-        if (!out.reason) masks_.slice([&](int64_t& work) { job.find_mask(work); });
-        goes_on = !out.reason && !job.held && draft != nullptr && draft->id == chosen.id;
-      }
-    });
-    if (!lost_ && !out.error) {
-      job.settle_drafts(std::ssize(drafts), static_cast<int64_t>(out.tokens) - 1);
-    }
-    return out;
-  }
-
   // Ends the request, or queues its text for sending.
-  void settle(const JobPtr& job, const Outcome& outcome) {
+  void settle(const JobPtr& job, const StepOutcome& outcome) {
     guarded([&](const Error& error) { fail_one(*job, error); },
             [&] {
               if (outcome.error) return fail_one(*job, *outcome.error);
@@ -467,7 +426,7 @@ class LlmEngine final : public TextEngine {
   }
 
   void count_step(const Parts& parts, std::span<const int64_t> cached,
-                  std::span<const Outcome> outcomes) {
+                  std::span<const StepOutcome> outcomes) {
     int64_t prompt_tokens = 0;
     uint64_t longest = 0;
     for (size_t i = 0; i < parts.size(); ++i) {
@@ -481,13 +440,7 @@ class LlmEngine final : public TextEngine {
       stats_.step_requests += parts.size();
       stats_.longest_text = std::max(stats_.longest_text, longest);
       stats_.prompt_tokens += static_cast<uint64_t>(prompt_tokens);
-      for (const Outcome& outcome : outcomes) {
-        stats_.generated_tokens += outcome.tokens;
-        if (outcome.drafted == 0 || outcome.error) continue;
-        ++stats_.drafts;
-        stats_.draft_tokens += outcome.drafted;
-        stats_.accepted_tokens += outcome.tokens - 1;
-      }
+      count_tokens(outcomes, stats_);
     }
     note_scheduler();
   }
