@@ -120,7 +120,8 @@ void parse_devices(const Fields& fields, const json& devices, ServedModel& model
                  "must have one device for each replica, where kind is not chat");
   fields.require(model.device != "cpu", fields.path("devices"),
                  "must have one device for each replica, where device is cpu");
-  for (const char* flag : {"-tp", "--tensor-parallel-size", "--device", "--cuda-device"}) {
+  for (const char* flag : {"-tp", "--tensor-parallel-size", "--device", "--cuda-device",
+                           "--rocm-device", "--metal-device"}) {
     const bool given = std::ranges::any_of(model.flags, [&](const std::string& word) {
       return word == flag || word.starts_with(cat(flag, "="));
     });
