@@ -174,8 +174,9 @@ engine::TextModelOptions text_model_options(const ModelOptions& options, bool on
                              .one_device = one_device};
   engine::ModelPlace place;
   if (group_place.ranks > 1) {
-    place.device =
-        workers::rank_devices(backends(), options.device, group_place.local_ranks).front();
+    place.device = workers::rank_devices(backends(), options.device, group_place.local_ranks,
+                                         group_place.first_local)
+                       .front();
     place.gpu_layers = wanted.gpu_layers.value_or(models::kAllLayers);
   } else {
     if (options.device != "auto") wanted.device = named_device(options.device);
@@ -219,7 +220,8 @@ void follow_if_rank(const ModelOptions& options, const std::string& cache_type) 
   const group::RankPlace place = workers::group_place(options.group);
   if (place.rank == 0) return;
   cpu::set_thread_count(workers::threads_of_rank(place, options.threads));
-  const auto devices = workers::rank_devices(backends(), options.device, place.local_ranks);
+  const auto devices =
+      workers::rank_devices(backends(), options.device, place.local_ranks, place.first_local);
   engine::TextModelOptions load_options{
       .device = &get_device(devices[static_cast<size_t>(place.local_rank)]),
       .context = options.context};

@@ -220,7 +220,7 @@ RankPlace linked(const Variable& link) {
           .link = number({link.name, text.substr(second + 1)}, 3, INT16_MAX)};
 }
 
-RankPlace of_flags(const PlaceFlags& flags) {
+RankPlace of_flags(const PlaceFlags& flags, const Variables& variables) {
   const int ranks = flags.tensor_parallel_size, nodes = flags.nnodes.value_or(1);
   check(nodes >= 1 && nodes <= kMostMachines, kOp, "--nnodes ", nodes, " is outside of 1 to ",
         kMostMachines);
@@ -236,13 +236,15 @@ RankPlace of_flags(const PlaceFlags& flags) {
         " is outside of 0 to ", nodes - 1);
   check(!flags.master_addr.empty(), kOp, "--nnodes ", nodes, " needs --master-addr");
   const int each = ranks / nodes;
+  const auto call = find(variables, "LOCAL_RANK");
   return {.rank = *flags.node_rank * each,
           .ranks = ranks,
           .node = *flags.node_rank,
           .nodes = nodes,
           .local_ranks = each,
           .leader = flags.master_addr,
-          .launcher = Launcher::self};
+          .launcher = Launcher::self,
+          .first_local = call ? number(*call, 0, nodes - 1) * each : 0};
 }
 
 }  // namespace
@@ -276,10 +278,10 @@ RankPlace find_place(const PlaceFlags& given, const Variables& variables) {
   if (ranks == 1 && flags.nnodes.value_or(1) == 1) return {};
   RankPlace out;
   if (flags.nnodes || flags.node_rank || !flags.master_addr.empty()) {
-    out = of_flags(flags);
+    out = of_flags(flags, variables);
   } else {
     const std::optional<Told> told = told_by_launcher(variables, ranks);
-    out = told ? told->place : of_flags(flags);
+    out = told ? told->place : of_flags(flags, variables);
     check(out.ranks == ranks, kOp, "--tensor-parallel-size ", ranks, " is not ",
           told ? told->ranks : "", " of ", name(out.launcher));
   }

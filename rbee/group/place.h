@@ -46,6 +46,9 @@ struct RankPlace {
   int port = kDefaultPort;  // that the leader listens on
   Launcher launcher = Launcher::none;
   int link = -1;  // of a rank that the leader has started: the descriptor of its socket to it
+  // Of several calls with --nnodes on one machine: ranks of the calls before, whose devices are
+  // taken. LOCAL_RANK counts the calls, as torchrun sets it.
+  int first_local = 0;
 
   // The ranks were started apart from the leader, and meet it at its address and port.
   bool meets() const { return ranks > 1 && link < 0 && (nodes > 1 || launcher > Launcher::self); }
@@ -64,12 +67,13 @@ inline constexpr const char* kLocalVariable = "RBEE_GROUP_LOCAL";
 // The value of a variable; absent or empty: not set.
 using Variables = std::function<std::optional<std::string>(std::string_view name)>;
 
-// kLinkVariable decides alone. Else the flags come first, then the launchers in the order of the
-// enum. Where torchrun's own agent listens on MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE=True), the
-// port is the next one. Without a parallel size above 1 the variables are ignored: several workers,
-// each for itself, may be started by one launcher. Throws invalid_argument, naming flags or
-// variables and their values: for values out of range, a launcher's variables that are not whole,
-// launchers that disagree, and a number of ranks that is not the parallel size.
+// kLinkVariable decides alone. Else the flags come first, beside which LOCAL_RANK alone counts,
+// then the launchers in the order of the enum. Where torchrun's own agent listens on MASTER_PORT
+// (TORCHELASTIC_USE_AGENT_STORE=True), the port is the next one. Without a parallel size above 1
+// the variables are ignored: several workers, each for itself, may be started by one launcher.
+// Throws invalid_argument, naming flags or variables and their values: for values out of range, a
+// launcher's variables that are not whole, launchers that disagree, and a number of ranks that is
+// not the parallel size.
 RankPlace find_place(const PlaceFlags& flags, const Variables& variables);
 
 // The first host of a list like Slurm's: "a[1-3,7],b" -> "a1". Throws invalid_argument.

@@ -75,7 +75,8 @@ std::optional<DeviceId> rank_device(const Flags& flags) {
     const bool number = flags.device_text.find_first_of("0123456789") == 0;
     text = cat(number ? cat(name(flags.kind), ":") : "", flags.device_text);
   }
-  return rank_devices(backends(), text, place.local_ranks)[static_cast<size_t>(place.local_rank)];
+  return rank_devices(backends(), text, place.local_ranks,
+                      place.first_local)[static_cast<size_t>(place.local_rank)];
 }
 
 Place place_model(const Flags& flags, const WorkerDevice& wanted) {

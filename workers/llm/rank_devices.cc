@@ -16,11 +16,11 @@ const BackendInfo& backend_of(std::span<const BackendInfo> backends, DeviceKind 
   return *found;
 }
 
-std::vector<DeviceId> from(DeviceId first, int ranks) {
+std::vector<DeviceId> from(DeviceId first, int before, int ranks) {
   std::vector<DeviceId> out;
   for (int rank = 0; rank < ranks; ++rank) {
     const bool cpu = first.kind == DeviceKind::cpu;
-    out.push_back({first.kind, cpu ? 0 : first.ordinal + rank});
+    out.push_back({first.kind, cpu ? 0 : first.ordinal + before + rank});
   }
   return out;
 }
@@ -54,7 +54,7 @@ std::vector<DeviceId> listed(std::string_view text, int ranks) {
 }
 
 // Of backends that cannot be used: none.
-std::vector<DeviceId> chosen(std::span<const BackendInfo> backends, int ranks) {
+DeviceId first_of_most(std::span<const BackendInfo> backends) {
   DeviceId first;
   int most = 0;
   for (const BackendInfo& backend : backends) {
@@ -62,20 +62,20 @@ std::vector<DeviceId> chosen(std::span<const BackendInfo> backends, int ranks) {
     if (count > most) first = {backend.kind, 0};
     most = std::max(most, count);
   }
-  return from(first, ranks);
+  return first;
 }
 
 }  // namespace
 
 std::vector<DeviceId> rank_devices(std::span<const BackendInfo> backends, std::string_view text,
-                                   int ranks) {
+                                   int ranks, int before) {
   std::vector<DeviceId> out;
   if (text == "auto") {
-    out = chosen(backends, ranks);
+    out = from(first_of_most(backends), before, ranks);
   } else if (text.find(',') != std::string_view::npos) {
     out = listed(text, ranks);
   } else {
-    out = from(device_in(text, {}), ranks);
+    out = from(device_in(text, {}), before, ranks);
   }
   const DeviceKind kind = out.front().kind;
   if (kind == DeviceKind::cpu) return out;

@@ -23,7 +23,8 @@ std::string shown(const RankPlace& place) {
   return cat("rank ", place.rank, "/", place.ranks, " node ", place.node, "/", place.nodes,
              " local ", place.local_rank, "/", place.local_ranks, " leader ",
              place.leader.empty() ? "-" : place.leader, ":", place.port, " by ",
-             name(place.launcher), place.link >= 0 ? cat(" link ", place.link) : "");
+             name(place.launcher), place.link >= 0 ? cat(" link ", place.link) : "",
+             place.first_local > 0 ? cat(" after ", place.first_local) : "");
 }
 
 std::string found(const Case& of) {
@@ -83,6 +84,22 @@ TEST(Place, OfFlags) {
         .master_port = 7},
        {{"MASTER_PORT", "9"}},
        "rank 0/4 node 0/2 local 0/2 leader a:7 by the leader"},
+      {"two calls on one machine",
+       {.tensor_parallel_size = 4, .nnodes = 2, .node_rank = 1, .master_addr = "localhost"},
+       {{"LOCAL_RANK", "1"}},
+       "rank 2/4 node 1/2 local 0/2 leader localhost:29500 by the leader after 2"},
+      {"the first of them",
+       {.tensor_parallel_size = 4, .nnodes = 2, .node_rank = 0, .master_addr = "localhost"},
+       {{"LOCAL_RANK", "0"}},
+       "rank 0/4 node 0/2 local 0/2 leader localhost:29500 by the leader"},
+      {"more calls than machines",
+       {.tensor_parallel_size = 4, .nnodes = 2, .node_rank = 1, .master_addr = "localhost"},
+       {{"LOCAL_RANK", "2"}},
+       "group: LOCAL_RANK is \"2\", not a number from 0 to 1"},
+      {"one call has no calls before",
+       {.tensor_parallel_size = 2, .nnodes = 1},
+       {{"LOCAL_RANK", "1"}},
+       kSelf},
       {"flags before a launcher",
        {.tensor_parallel_size = 2, .nnodes = 1},
        torchrun("1", "2"),
