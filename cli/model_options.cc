@@ -235,9 +235,11 @@ engine::TextModel load(const ModelOptions& options) {
   engine::TextModelOptions load_options = text_model_options(options);
   const group::RankPlace place = workers::group_place(options.group);
   if (place.ranks > 1) {
-    workers::check_group(place, {.pictures = !options.mmproj.empty(),
-                                 .cpu_moe = options.gpu_layers.cpu_moe ||
-                                            options.gpu_layers.experts().value_or(0) > 0});
+    workers::GroupWishes wishes{
+        .pictures = !options.mmproj.empty(),
+        .cpu_moe = options.gpu_layers.cpu_moe || options.gpu_layers.experts().value_or(0) > 0};
+    if (options.group.expert_parallel) wishes.expert_parallel = load_options.device->id().kind;
+    workers::check_group(place, wishes);
     workers::start_group(options.group, options.model, group_terms(options), end_without_group,
                          load_options);
   }

@@ -43,7 +43,7 @@ struct ExpertPart {
 // row for each choice, row t * k + j. Everything is contiguous.
 struct ExpertLinearArgs {
   View x;                             // (tokens or tokens * k, in) f32, f16 or bf16
-  View ids;                           // (tokens, k) i32, in range
+  View ids;                           // (tokens, k) i32, in range; CPUs: -1, and y's row is 0
   std::span<const ExpertPart> parts;  // at least one
 };
 

@@ -77,15 +77,22 @@ int64_t unit_of(const View& weight) {
 struct Groups {
   std::vector<int64_t> starts;  // (experts + 1)
   std::vector<int64_t> choices;
+  std::vector<int64_t> absent;  // choices of no expert
 
-  Groups(const View& ids, int64_t experts)
-      : starts(static_cast<size_t>(experts) + 1), choices(static_cast<size_t>(ids.numel())) {
-    const int32_t* id = ids.as<const int32_t>();
-    for (size_t i = 0; i < choices.size(); ++i) ++starts[static_cast<size_t>(id[i]) + 1];
+  Groups(const View& ids, int64_t experts) : starts(static_cast<size_t>(experts) + 1) {
+    const auto* id = ids.as<const int32_t>();
+    for (int64_t i = 0; i < ids.numel(); ++i) {
+      if (id[i] < 0) {
+        absent.push_back(i);
+      } else {
+        ++starts[static_cast<size_t>(id[i]) + 1];
+      }
+    }
     for (size_t e = 1; e < starts.size(); ++e) starts[e] += starts[e - 1];
+    choices.resize(static_cast<size_t>(starts.back()));
     std::vector<int64_t> next(starts.begin(), starts.end() - 1);
-    for (size_t i = 0; i < choices.size(); ++i) {
-      choices[static_cast<size_t>(next[static_cast<size_t>(id[i])]++)] = static_cast<int64_t>(i);
+    for (int64_t i = 0; i < ids.numel(); ++i) {
+      if (id[i] >= 0) choices[static_cast<size_t>(next[static_cast<size_t>(id[i])]++)] = i;
     }
   }
 };
@@ -230,9 +237,15 @@ Shares shares_of(const ExpertLinearArgs& args, int64_t experts) {
           .at_once = true};
 }
 
+void clear_rows(const View& y, const std::vector<int64_t>& rows) {
+  const auto bytes = static_cast<size_t>(bytes_of_row(y));
+  for (const int64_t row : rows) std::memset(row_of(y, row), 0, bytes);
+}
+
 void run_linear(const ExpertLinearArgs& args, Stream& stream) {
   const int64_t experts = args.parts.front().weight.size(0);
   const Groups groups(args.ids, experts);
+  for (const ExpertPart& part : args.parts) clear_rows(part.y, groups.absent);
   std::vector<int64_t> chosen;
   for (int64_t e = 0; e < experts; ++e) {
     const auto at = static_cast<size_t>(e);

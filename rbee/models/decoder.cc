@@ -42,6 +42,10 @@ void check_group(const LoadOptions& options) {
     fail(Code::unsupported, "group", "ranks of a group keep no layers or experts on the host ",
          "(gpu_layers, cpu_moe_layers)");
   }
+  if (!group.alone() && options.expert_parallel && !options.device->host_accessible()) {
+    fail(Code::unsupported, "group", "GPUs have no kernels for a range of the experts ",
+         "(--enable-expert-parallel)");
+  }
 }
 
 void check_batch(const ForwardBatch& batch) {
@@ -69,6 +73,7 @@ nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn:
           .ignored = ignored,
           .pack = options.pack_weights,
           .output = options.output,
+          .expert_parallel = options.expert_parallel,
           .activations = options.activations,
           .host = options.host,
           .cpu_moe_layers = layers,

@@ -150,6 +150,8 @@ struct LoadOptions {
   // GGML_OP_OFFLOAD_MIN_BATCH.
   int64_t op_offload_min_batch = 0;
   bool pack_weights = true;  // rewrite matrices for the device's kernels
+  // Of a layer's experts each rank of a group holds a range whole, in place of a part of each.
+  bool expert_parallel = false;
   // The rank of a group that loads its part of the model; its view must outlive the model.
   group::Membership group = {};
   // What layers compute in: f32, f16 or bf16. Sums, norms and softmax are always f32.

@@ -1,6 +1,7 @@
 #include "rbee/nn/moe.h"
 
 #include <array>
+#include <numeric>
 
 #include "rbee/ops/activation.h"
 #include "rbee/ops/elementwise.h"
@@ -35,6 +36,7 @@ Moe::Moe(const WeightScope& layer, const MoeSpec& spec)
               {.in = spec.dim,
                .out = spec.experts,
                .bias = spec.swiglu_limit > 0 ? Bias::required : Bias::none}) {
+  take_range(layer);
   const WeightScope stacks = layer.for_experts();
   if (&stacks.device() != &layer.device()) trip_ = layer.host_trip();
   if (spec.swiglu_limit > 0) {
@@ -59,14 +61,30 @@ Moe::Moe(const WeightScope& layer, const MoeSpec& spec)
   }
 }
 
+void Moe::take_range(const WeightScope& layer) {
+  range_ = {0, spec_.experts};
+  if (!layer.expert_parallel()) return;
+  range_ = layer.group().share.range(spec_.experts, 1);
+  std::vector<int32_t> places(static_cast<size_t>(spec_.experts), -1);
+  const auto first = places.begin() + range_.first;
+  std::iota(first, first + range_.count, 0);
+  places_ = from_host<int32_t>(places, {spec_.experts}, layer.device());
+}
+
 void Moe::take_scales(const WeightScope& layer) {
-  const int64_t experts = spec_.experts;
+  const int64_t experts = range_.count;
   const auto on_device = [&](const std::vector<float>& values, const Shape& shape) {
     return from_host<float>(values, shape, layer.device());
   };
-  std::vector<float> gate = scales_of_results(layer / "ffn_gate_exps", experts);
-  std::vector<float> up = scales_of_results(layer / "ffn_up_exps", experts);
-  const std::vector<float> down = scales_of_results(layer / "ffn_down_exps", experts);
+  const auto own = [&](std::string_view part) {
+    std::vector<float> all = scales_of_results(layer / part, spec_.experts);
+    if (all.empty()) return all;
+    const auto first = all.begin() + range_.first;
+    return std::vector<float>(first, first + experts);
+  };
+  std::vector<float> gate = own("ffn_gate_exps");
+  std::vector<float> up = own("ffn_up_exps");
+  const std::vector<float> down = own("ffn_down_exps");
   if (!gate.empty() || !up.empty()) {
     // Both have the same inputs.
     constexpr auto kNone = static_cast<float>(1 / kInputScale);
@@ -82,16 +100,34 @@ void Moe::take_experts(const WeightScope& layer) {
   take_scales(layer);
   const Shape in{spec_.experts, spec_.ffn_dim, spec_.dim},
       out{spec_.experts, spec_.dim, spec_.ffn_dim};
-  MatrixCut rows, inputs;
-  columns_ = ffn_columns(layer / "ffn_down_exps", spec_.ffn_dim, layer.group().share);
-  if (columns_.count < spec_.ffn_dim) rows.rows = inputs.inputs = columns_;
-  experts_.gate.weight = (layer / "ffn_gate_exps").experts("weight", in, rows);
-  experts_.up.weight = (layer / "ffn_up_exps").experts("weight", in, rows);
-  experts_.down.weight = (layer / "ffn_down_exps").experts("weight", out, inputs);
+  columns_ = {0, spec_.ffn_dim};
+  if (!places_.defined()) {
+    columns_ = ffn_columns(layer / "ffn_down_exps", spec_.ffn_dim, layer.group().share);
+  }
+  experts_.gate.weight = (layer / "ffn_gate_exps").experts("weight", in, gate_cut());
+  experts_.up.weight = (layer / "ffn_up_exps").experts("weight", in, gate_cut());
+  experts_.down.weight = (layer / "ffn_down_exps").experts("weight", out, down_cut());
+}
+
+StackCut Moe::gate_cut() const {
+  StackCut cut{.experts = range_, .matrix = {}};
+  if (columns_.count < spec_.ffn_dim) cut.matrix.rows = columns_;
+  return cut;
+}
+
+StackCut Moe::down_cut() const {
+  StackCut cut{.experts = range_, .matrix = {}};
+  if (columns_.count < spec_.ffn_dim) cut.matrix.inputs = columns_;
+  return cut;
+}
+
+Tensor Moe::own_rows(const Tensor& x) const {
+  if (range_.count == spec_.experts) return x;
+  return contiguous(x.slice(Axis{0}, range_.first, range_.count));
 }
 
 Tensor Moe::own_columns(const Tensor& x) const {
-  if (columns_.count == spec_.ffn_dim) return x;
+  if (columns_.count == spec_.ffn_dim) return own_rows(x);
   return contiguous(x.slice(Axis{1}, columns_.first, columns_.count));
 }
 
@@ -106,15 +142,17 @@ void Moe::take_biased_experts(const WeightScope& layer) {
     }
     experts_.gate.bias = own_columns((layer / "ffn_gate_exps").array("bias", {experts, ffn}));
     experts_.up.bias = own_columns((layer / "ffn_up_exps").array("bias", {experts, ffn}));
-    experts_.down.bias = (layer / "ffn_down_exps").array("bias", {experts, spec_.dim});
+    experts_.down.bias = own_rows((layer / "ffn_down_exps").array("bias", {experts, spec_.dim}));
   } else {
     const WeightScope all = layer / "experts";
-    columns_ = layer.group().share.range(ffn, info(DType::mxfp4).block_size);
-    MatrixCut rows, inputs;
-    if (columns_.count < ffn) rows.rows = inputs.inputs = columns_;
-    experts_.gate.weight = all.mxfp4_experts("gate_up_proj", {experts, ffn, spec_.dim}, 0, 2, rows);
-    experts_.up.weight = all.mxfp4_experts("gate_up_proj", {experts, ffn, spec_.dim}, 1, 2, rows);
-    experts_.down.weight = all.mxfp4_experts("down_proj", {experts, spec_.dim, ffn}, 0, 1, inputs);
+    columns_ = {0, ffn};
+    if (!places_.defined()) {
+      columns_ = layer.group().share.range(ffn, info(DType::mxfp4).block_size);
+    }
+    const Shape in{experts, ffn, spec_.dim}, out{experts, spec_.dim, ffn};
+    experts_.gate.weight = all.mxfp4_experts("gate_up_proj", in, 0, 2, gate_cut());
+    experts_.up.weight = all.mxfp4_experts("gate_up_proj", in, 1, 2, gate_cut());
+    experts_.down.weight = all.mxfp4_experts("down_proj", out, 0, 1, down_cut());
     const Tensor both =
         all.array("gate_up_proj_bias", {experts, 2 * ffn}).reshape({experts, ffn, 2});
     const auto part = [&](int64_t first) {
@@ -122,7 +160,7 @@ void Moe::take_biased_experts(const WeightScope& layer) {
     };
     experts_.gate.bias = part(0);
     experts_.up.bias = part(1);
-    experts_.down.bias = all.array("down_proj_bias", {experts, spec_.dim});
+    experts_.down.bias = own_rows(all.array("down_proj_bias", {experts, spec_.dim}));
   }
   // The sum over the ranks has it once.
   if (columns_.first > 0 || columns_.count == 0) experts_.down.bias = {};
@@ -209,8 +247,12 @@ Tensor Moe::sum(const Experts& experts, const Tensor& hidden, const Routing& rou
 }
 
 Tensor Moe::chosen(const Tensor& x, const Routing& routing) const {
-  if (columns_.count == 0) return zeros({x.dim(0), spec_.dim}, x.dtype(), x.device());
-  return sum(experts_, hidden(experts_, x, routing), routing);
+  if (idle()) return zeros({x.dim(0), spec_.dim}, x.dtype(), x.device());
+  if (!places_.defined()) return sum(experts_, hidden(experts_, x, routing), routing);
+  // Other ranks' experts have rows of zeros.
+  const Tensor ids = index_select(places_, Axis{0}, routing.ids.reshape({routing.ids.numel()}));
+  const Routing own{.ids = ids.reshape(routing.ids.shape()), .weights = routing.weights};
+  return sum(experts_, hidden(experts_, x, own), own);
 }
 
 Tensor Moe::chosen_of_visitors(const Tensor& x, const Routing& routing) const {

@@ -30,8 +30,9 @@ class Moe {
   // The experts are where layer.for_experts() is. Takes ffn_gate_inp, ffn_gate_exps, ffn_up_exps
   // and ffn_down_exps of a layer, and the experts' scales if an NVFP4 file has them. Depending on
   // the spec, also takes their biases, exp_probs_b, ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp
-  // and ffn_gate_inp_shexp. A group's rank takes its columns of the experts' hidden rows. Throws
-  // unsupported if experts have both biases and scales.
+  // and ffn_gate_inp_shexp. A group's rank takes its columns of the experts' hidden rows, or with
+  // LoadOptions::expert_parallel its range of the experts. Throws unsupported if experts have both
+  // biases and scales.
   Moe(const WeightScope& layer, const MoeSpec& spec);
 
   // x and the result: (tokens, dim). Adapters change only the shared expert. x must not carry a
@@ -53,11 +54,18 @@ class Moe {
     Tensor limit, lower_limit;      // (1): of swiglu_limit
   };
 
+  void take_range(const WeightScope& layer);
   void take_experts(const WeightScope& layer);
   void take_biased_experts(const WeightScope& layer);
   void take_limits(const WeightScope& layer);
-  // Of (experts, ffn_dim) those of the rank's columns.
+  // The rank's experts of (experts, n), and of (experts, ffn_dim) their columns that it has.
+  Tensor own_rows(const Tensor& x) const;
   Tensor own_columns(const Tensor& x) const;
+  // What the rank takes of gate and up, and of down.
+  StackCut gate_cut() const;
+  StackCut down_cut() const;
+  // Whether the rank has no part of any expert.
+  bool idle() const { return range_.count == 0 || columns_.count == 0; }
   void take_scales(const WeightScope& layer);
   // Makes ready for steps whose experts come to the layer's device.
   void take_visitors(const WeightScope& layer, const WeightScope& stacks);
@@ -71,6 +79,8 @@ class Moe {
   Tensor chosen_of_visitors(const Tensor& x, const Routing& routing) const;
 
   MoeSpec spec_;
+  group::Range range_;    // of the experts, that the rank has
+  Tensor places_;         // (experts) i32: in the rank's stacks, -1: not there; undefined: all are
   group::Range columns_;  // of the experts' hidden rows, that the rank has
   GroupView group_;
   Linear router_, shared_gate_;

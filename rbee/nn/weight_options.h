@@ -35,6 +35,7 @@ struct WeightOptions {
   // f32 and f16 matrices become bf16 if activations are bf16, for instructions that multiply only
   // that.
   bool narrow_matrices = false;
+  bool expert_parallel = false;  // ranks of a group hold experts whole, a range of them each
   // Says which float matrices and convolutions may become q8_0, if their rows are whole blocks of
   // 32. For devices whose kernels multiply q8_0 in 8 bits. Null: none.
   bool (*may_quantize)(std::string_view name) = nullptr;

@@ -47,6 +47,7 @@ struct WeightScope::State {
   Place device;
   std::optional<Place> host;
   std::vector<LoraTarget> lora_targets;
+  bool has_experts = false;
   std::shared_ptr<HostTrip> trip;
   std::shared_ptr<Visitors> visitors;
 };
@@ -135,6 +136,10 @@ bool WeightScope::has(std::string_view leaf) const {
 
 const group::Membership& WeightScope::group() const {
   return state_->options.group;
+}
+
+bool WeightScope::expert_parallel() const {
+  return state_->options.expert_parallel && !group().alone();
 }
 
 bool WeightScope::wants_output() const {
@@ -271,16 +276,16 @@ OrderedMatrix WeightScope::ordered_matrix(std::string_view leaf, RowSlice rows, 
   return {weight, reader.order(full, shape)};
 }
 
-Tensor WeightScope::experts(std::string_view leaf, const Shape& shape, const MatrixCut& cut) const {
+Tensor WeightScope::experts(std::string_view leaf, const Shape& shape, const StackCut& cut) const {
+  state_->has_experts = true;
   return remembered([&] {
     const std::string full = name(leaf);
-    if (cut.empty()) {
-      place_->reader.leave(full, shape);
-      return Tensor{};
-    }
+    const group::Range own = cut.of(shape[0]);
+    if (cut.empty() || own.count < shape[0]) place_->reader.leave(full, shape);
+    if (cut.empty()) return Tensor{};
     PagesInUse pages;
-    return place_->packer.experts(shape[0], [&](int64_t expert) {
-      return place_->reader.expert(full, expert, shape, cut, pages);
+    return place_->packer.experts(own.count, [&](int64_t i) {
+      return place_->reader.expert(full, own.first + i, shape, cut.matrix, pages);
     });
   });
 }
@@ -290,17 +295,23 @@ std::vector<Tensor> WeightScope::mapped_experts(std::string_view leaf, const Sha
 }
 
 Tensor WeightScope::mxfp4_experts(std::string_view leaf, const Shape& shape, int64_t first,
-                                  int64_t step, const MatrixCut& cut) const {
+                                  int64_t step, const StackCut& cut) const {
+  state_->has_experts = true;
   Mxfp4Stack stack = place_->reader.mxfp4_stack(name(leaf), shape, first, step);
   if (cut.empty()) return {};
-  stack.cut = cut;
+  stack.cut = cut.matrix;
+  const group::Range own = cut.of(shape[0]);
   return remembered([&] {
     return place_->packer.experts(
-        shape[0], [&](int64_t expert) { return place_->reader.mxfp4_expert(stack, expert); });
+        own.count, [&](int64_t i) { return place_->reader.mxfp4_expert(stack, own.first + i); });
   });
 }
 
 void WeightScope::finish() const {
+  if (expert_parallel() && !state_->has_experts) {
+    fail(Code::invalid_argument, "load", "the model has no experts that ranks could hold ",
+         "(--enable-expert-parallel)");
+  }
   state_->books.finish();
   if (state_->visitors) state_->visitors->start();
 }

@@ -36,6 +36,8 @@ class WeightScope {
   WeightScope layer(int64_t index) const;  // "blk.<index>"
   // The rank that loads, and its way to the others.
   const group::Membership& group() const;
+  // Whether the rank takes a range of the experts, in place of a part of each.
+  bool expert_parallel() const;
   // The same path, but its calls load to WeightOptions::host, which must be given.
   WeightScope on_host() const;
   // The same path where this layer's experts are loaded: on the host, if the options say so.
@@ -99,16 +101,16 @@ class WeightScope {
   // tensor of an equal order.
   OrderedMatrix ordered_matrix(std::string_view leaf, RowSlice rows, int64_t in) const;
   // (experts, out, in), packed for expert_linear(): from one tensor in GGUF files, from one tensor
-  // for each expert under a Hugging Face name with '#'. `cut`: only this part of each expert's
-  // matrix; of none, the tensor is undefined. Throws unsupported if a patch touches one.
-  Tensor experts(std::string_view leaf, const Shape& shape, const MatrixCut& cut = {}) const;
+  // for each expert under a Hugging Face name with '#'. `cut`: only these experts, and this part of
+  // each one's matrix; of none, the tensor is undefined. Throws unsupported if a patch touches one.
+  Tensor experts(std::string_view leaf, const Shape& shape, const StackCut& cut = {}) const;
   // What experts() reads, in place in the file, for Visitors::add_experts(); none if kernels cannot
   // read it as it is there.
   std::vector<Tensor> mapped_experts(std::string_view leaf, const Shape& shape) const;
   // The same from Hugging Face's MXFP4: `leaf`_blocks and `leaf`_scales hold (experts, step * out,
   // in). Takes rows first, first + step, ...
   Tensor mxfp4_experts(std::string_view leaf, const Shape& shape, int64_t first, int64_t step,
-                       const MatrixCut& cut = {}) const;
+                       const StackCut& cut = {}) const;
 
   // Tells the stash that a tensor of the calls above was moved.
   void moved(const Tensor& from, const Tensor& to) const;
@@ -126,7 +128,8 @@ class WeightScope {
   Device& device() const;
   DType activations() const;
   const WeightFigures& figures() const;
-  // Reports the end of the progress and logs the names of tensors that no call took.
+  // Reports the end of the progress and logs the names of tensors that no call took. Throws
+  // invalid_argument if the group's ranks are to hold ranges of experts and there are none.
   void finish() const;
 
  private:

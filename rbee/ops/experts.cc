@@ -54,7 +54,7 @@ void check_ids(const char* op, const Tensor& x, const Tensor& ids, int64_t exper
         ": wanted a row for each token or for each choice");
   if (!ids.device().host_accessible()) return;
   for (const int32_t id : ids.to_host<int32_t>()) {
-    check(id >= 0 && id < experts, op, "expert ", id, " is outside of 0 to ", experts - 1);
+    check(id >= -1 && id < experts, op, "expert ", id, " is outside of 0 to ", experts - 1);
   }
 }
 

@@ -33,7 +33,8 @@ Routing route_experts(const Tensor& logits, const RouteOptions& options);
 // Applies the linear layers of the experts that each token has chosen, computed together. Gives one
 // result for each layer: (tokens * chosen, out), the choices of a token one after another.
 //   x: (tokens or tokens * chosen, in) f32, f16 or bf16, contiguous: a row for each token or choice
-//   ids: (tokens, chosen) i32; if the host can read ids, one out of range throws invalid_argument
+//   ids: (tokens, chosen) i32; if the host can read ids, one out of range throws invalid_argument.
+//   On CPUs -1 is no expert, and its rows of the results are zeros
 //   layers: weight (experts, out, in), plain, a block type, or of pack_experts; bias (experts, out)
 //   in x's dtype, or undefined
 std::vector<Tensor> expert_linear(const Tensor& x, const Tensor& ids,

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "backends/cpu/ref/experts.h"
 #include "rbee/ops/elementwise.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/op_table.h"
@@ -144,6 +145,41 @@ TEST(Experts, PackedStackIsItsLayers) {
                            DType::mxfp4, DType::iq4_xs, DType::iq2_s, DType::nvfp4}) {
     expect_layers({.tokens = 41, .chosen = 3, .out = 37, .in = 256}, type);
   }
+}
+
+// A row of an id of -1 is zeros, also with a bias; the others are what they are without it.
+TEST(Experts, IdsOfNoExpert) {
+  uint64_t state = 7;
+  const LinearWeights layer{random_tensor({4, 24, 64}, DType::f32, state),
+                            random_tensor({4, 24}, DType::f32, state)};
+  const LinearWeights* const layers[] = {&layer};
+  for (const int64_t tokens : {1, 3, 40}) {
+    const Tensor x = random_tensor({tokens, 64}, DType::f32, state);
+    std::vector<int32_t> all, some;
+    for (int32_t i = 0; i < tokens * 2; ++i) all.push_back(i * 5 % 4);
+    for (const int32_t id : all) some.push_back(id == 1 ? -1 : id);
+    const auto ids = [&](const std::vector<int32_t>& of) {
+      return from_host<int32_t>(of, {tokens, 2}, cpu());
+    };
+    const std::vector<float> whole = expert_linear(x, ids(all), layers)[0].to_host<float>();
+    const Tensor by_ref = affine(tensor({tokens * 2, 24}), 0, 3);
+    const Tensor absent = ids(some);
+    const ExpertPart part{
+        .weight = layer.weight.view(), .bias = layer.bias.view(), .y = by_ref.view()};
+    cpu::ref_expert_linear.run({.x = x.view(), .ids = absent.view(), .parts = {&part, 1}},
+                               x.stream());
+    for (const Tensor& y : {expert_linear(x, absent, layers)[0], by_ref}) {
+      const std::vector<float> got = y.to_host<float>();
+      for (size_t i = 0; i < got.size(); ++i) {
+        const float want = some[i / 24] < 0 ? 0 : whole[i];
+        ASSERT_NEAR(got[i], want, 1e-3f) << tokens << " tokens, row " << i / 24;
+      }
+    }
+  }
+  const std::vector<int32_t> below{-2, 0};
+  expect_error("expert_linear", "expert -2", "0 to 3", [&] {
+    expert_linear(tensor({1, 64}), from_host<int32_t>(below, {1, 2}, cpu()), layers);
+  });
 }
 
 // So large that threads share an expert's rows, which end within a panel.

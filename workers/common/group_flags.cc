@@ -35,6 +35,8 @@ void add_group_flags(CLI::App& app, GroupFlags& flags) {
   app.add_option("--tensor-split", flags.tensor_split,
                  "How large each process's part is, relative, as 3,1; equal by default")
       ->delimiter(',');
+  app.add_flag("--enable-expert-parallel", flags.expert_parallel,
+               "Each process holds a range of the experts whole, not a part of each");
   app.add_flag_callback(
       "--nvls",
       // Before other threads; the ranks inherit it. NOLINTNEXTLINE(concurrency-mt-unsafe)

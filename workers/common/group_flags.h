@@ -18,11 +18,13 @@ struct GroupFlags {
   std::vector<double> tensor_split;  // sizes of the ranks' parts, relative; empty: equal
   std::string secret_file;           // empty: the secret is in RBEE_GROUP_SECRET, or there is none
   bool insecure = false;             // none is needed off loopback
+  bool expert_parallel = false;      // see models::LoadOptions
   int seconds = 600;                 // for the ranks to come
 };
 
-// Adds --tensor-parallel-size, --tensor-split, --nvls, --nnodes, --node-rank, --master-addr,
-// --master-port, --dist-init-addr, --group-secret-file, --group-insecure and --group-seconds.
+// Adds --tensor-parallel-size, --tensor-split, --enable-expert-parallel, --nvls, --nnodes,
+// --node-rank, --master-addr, --master-port, --dist-init-addr, --group-secret-file,
+// --group-insecure and --group-seconds.
 void add_group_flags(CLI::App& app, GroupFlags& flags);
 
 // The place of this process, by the flags and the environment. Throws as group::find_place().

@@ -50,21 +50,22 @@ std::string device_of_rank(const Device& device) {
   return out;
 }
 
-std::string flags_of(const GroupTerms& terms, const std::vector<double>& split,
-                     const Device& device) {
+std::string flags_of(const GroupTerms& terms, const GroupFlags& flags, const Device& device) {
   std::string out = cat(terms.flags, ", captured steps ", device.supports_capture() ? "on" : "off");
+  const std::vector<double>& split = flags.tensor_split;
   for (size_t rank = 0; rank < split.size(); ++rank) {
     out += cat(rank == 0 ? ", tensor split " : ":", split[rank]);
   }
+  if (flags.expert_parallel) out += ", experts by range";
   return out;
 }
 
 group::Identity identity_of(const std::filesystem::path& path, const GroupTerms& terms,
-                            const std::vector<double>& split, const Device& device) {
+                            const GroupFlags& flags, const Device& device) {
   const io::Checkpoint checkpoint = io::Checkpoint::open(path);
   return {.build = terms.program,
           .model = digest_of(checkpoint),
-          .flags = flags_of(terms, split, device),
+          .flags = flags_of(terms, flags, device),
           .device = device_of_rank(device)};
 }
 
@@ -127,6 +128,9 @@ void check_group(const group::RankPlace& place, const GroupWishes& wishes) {
   if (wishes.embeddings) refuse("a model for embeddings");
   if (wishes.pictures) refuse("--mmproj");
   if (wishes.cpu_moe) refuse("--cpu-moe or --n-cpu-moe");
+  if (wishes.expert_parallel.value_or(DeviceKind::cpu) != DeviceKind::cpu) {
+    refuse("--enable-expert-parallel on GPUs");
+  }
 }
 
 int threads_of_rank(const group::RankPlace& place, int threads) {
@@ -163,7 +167,7 @@ void start_group(const GroupFlags& flags, const std::filesystem::path& path,
       .ranks = place.ranks,
       .arguments = process_arguments(),
       .model = std::filesystem::absolute(path).string(),
-      .identity = identity_of(path, terms, flags.tensor_split, *options.device),
+      .identity = identity_of(path, terms, flags, *options.device),
       .shared = {shared.get()},
       .one_machine = cpu,
       .comm_id = comm_id,
@@ -176,6 +180,7 @@ void start_group(const GroupFlags& flags, const std::filesystem::path& path,
       {{"ranks", cat(place.ranks)}, {"started_by", std::string(group::name(place.launcher))}});
   options.membership = {.share = {.rank = 0, .ranks = place.ranks, .parts = flags.tensor_split},
                         .view = own->reach->view()};
+  options.expert_parallel = flags.expert_parallel;
   options.group = std::make_shared<engine::TextGroup>(std::move(leader), own, own->reach->comm());
 }
 
@@ -202,10 +207,10 @@ class FaultWatch {
 };
 
 // As run_rank(), once the leader agrees.
-void follow_to_the_end(const group::RankPlace& place, const group::Share& share,
-                       engine::TextModelOptions options, std::optional<DType> kv_dtype,
-                       group::GroupMember& member, const std::filesystem::path& path,
-                       group::RankState& state) {
+// options: with the rank's share.
+void follow_to_the_end(const group::RankPlace& place, engine::TextModelOptions options,
+                       std::optional<DType> kv_dtype, group::GroupMember& member,
+                       const std::filesystem::path& path, group::RankState& state) {
   state.set(group::RankPhase::loading);
   Reach reach(member.shares() ? cpu::GroupMemory::attach(member.shared(0), place.rank) : nullptr);
   reach.join(*options.device, place, member.comm_id());
@@ -214,7 +219,7 @@ void follow_to_the_end(const group::RankPlace& place, const group::Share& share,
     log(LogLevel::error, "this rank ends", {{"error", why}});
     _exit(kGroupLost);
   });
-  options.membership = {.share = share, .view = reach.view()};
+  options.membership.view = reach.view();
   const auto model = engine::load_rank_model(path, options);
   const bool cpu = options.device->id().kind == DeviceKind::cpu;
   member.loaded({.weight_bytes = model->weight_bytes(),
@@ -234,8 +239,8 @@ group::GroupMemberOptions joining(const GroupFlags& flags, const group::RankPlac
 
 }  // namespace
 
-int run_rank(const GroupFlags& flags, const GroupTerms& terms,
-             const engine::TextModelOptions& options, std::optional<DType> kv_dtype) {
+int run_rank(const GroupFlags& flags, const GroupTerms& terms, engine::TextModelOptions options,
+             std::optional<DType> kv_dtype) {
   const group::RankPlace place = group_place(flags);
   leave_signals_to_leader();
   const auto end = [](const std::string& why) {
@@ -254,9 +259,11 @@ int run_rank(const GroupFlags& flags, const GroupTerms& terms,
   try {
     member = std::make_unique<group::GroupMember>(joining(flags, place, end));
     const std::filesystem::path path = member->model();
-    member->join(identity_of(path, terms, flags.tensor_split, *options.device));
-    const group::Share share{.rank = place.rank, .ranks = place.ranks, .parts = flags.tensor_split};
-    follow_to_the_end(place, share, options, kv_dtype, *member, path, state);
+    member->join(identity_of(path, terms, flags, *options.device));
+    options.membership.share = {
+        .rank = place.rank, .ranks = place.ranks, .parts = flags.tensor_split};
+    options.expert_parallel = flags.expert_parallel;
+    follow_to_the_end(place, std::move(options), kv_dtype, *member, path, state);
     return 0;
   } catch (const Error& error) {
     return cannot_go_on(error.code(), error.what());

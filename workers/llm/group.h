@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "rbee/engine/text/group/text_group.h"
@@ -29,6 +30,8 @@ struct GroupWishes {
   bool embeddings = false;
   bool pictures = false;
   bool cpu_moe = false;  // experts in host memory
+  // Experts by range on such devices; absent: they are split by columns.
+  std::optional<DeviceKind> expert_parallel = {};
 };
 // Throws unsupported, naming it, for what ranks cannot share.
 void check_group(const group::RankPlace& place, const GroupWishes& wishes);
@@ -48,7 +51,7 @@ void start_group(const GroupFlags& flags, const std::filesystem::path& path,
 // The life of any rank but 0. options: with a device, without a part. kv_dtype: of the cache, see
 // StepperOptions. Returns the exit status: 0 when the group has ended, 1 if this rank cannot go on.
 // If the leader is lost, the process ends with kGroupLost.
-int run_rank(const GroupFlags& flags, const GroupTerms& terms,
-             const engine::TextModelOptions& options, std::optional<DType> kv_dtype);
+int run_rank(const GroupFlags& flags, const GroupTerms& terms, engine::TextModelOptions options,
+             std::optional<DType> kv_dtype);
 
 }  // namespace rbee::workers

@@ -120,9 +120,11 @@ std::optional<DType> cache_type(const Flags& flags) {
 void lead_group(const Flags& flags, engine::TextModelOptions& options) {
   const group::RankPlace place = group_place(flags.group);
   if (place.ranks == 1) return;
-  check_group(place,
-              {.pictures = !flags.mmproj.empty(),
-               .cpu_moe = flags.gpu_layers.cpu_moe || flags.gpu_layers.experts().value_or(0) > 0});
+  GroupWishes wishes{
+      .pictures = !flags.mmproj.empty(),
+      .cpu_moe = flags.gpu_layers.cpu_moe || flags.gpu_layers.experts().value_or(0) > 0};
+  if (flags.group.expert_parallel) wishes.expert_parallel = options.device->id().kind;
+  check_group(place, wishes);
   // The engine's thread ends the worker as it does when a device is lost; this ends it if that
   // thread never comes to it, as while it loads.
   const auto on_lost = [](const std::string&) { end_within(kGroupEndTime, kGroupLost); };

@@ -1,6 +1,7 @@
 #include "backends/cpu/ref/experts.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -115,6 +116,11 @@ void run_linear(const ExpertLinearArgs& args, Stream& stream) {
   for (int64_t i = 0; i < choices; ++i) {
     const int32_t expert = args.ids.as<int32_t>()[i];
     for (const ExpertPart& part : args.parts) {
+      if (expert < 0) {
+        const View row = row_of(part.y, i);
+        std::memset(row.data, 0, static_cast<size_t>(row_bytes(row.dtype, row.size(1))));
+        continue;
+      }
       const LinearPart one{.weight = matrix_of(part.weight, expert),
                            .bias = part.bias ? row_of(part.bias, expert) : View{},
                            .y = row_of(part.y, i)};

@@ -262,6 +262,7 @@ std::unique_ptr<models::LanguageModel> load_weights(const io::Checkpoint& checkp
                    .host = on_cpu ? nullptr : &host_device(),
                    .cpu_moe_layers = on_cpu ? 0 : options.cpu_moe_layers,
                    .op_offload_min_batch = on_cpu ? 0 : options.op_offload_min_batch,
+                   .expert_parallel = options.expert_parallel,
                    .group = options.membership,
                    .activations = activations,
                    .progress = progress});

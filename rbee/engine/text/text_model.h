@@ -52,6 +52,7 @@ struct TextModelOptions {
   // is an error.
   std::string chat_template;
   bool sampling_defaults = true;  // use those of the checkpoint
+  bool expert_parallel = false;   // as models::LoadOptions::expert_parallel
   // How the model writes calls and reasoning; absent: as its chat template does.
   std::optional<text::ToolFormat> tools;
   std::optional<text::ReasoningFormat> reasoning;

@@ -148,11 +148,17 @@ int ranks_under_test() {
   return wanted == nullptr ? 1 : std::atoi(wanted);
 }
 
+bool expert_parallel_under_test() {
+  return std::getenv("RBEE_TEST_EXPERT_PARALLEL") != nullptr;
+}
+
 std::unique_ptr<models::LanguageModel> load_under_test(const io::Checkpoint& checkpoint,
                                                        const models::LoadOptions& options) {
   const int ranks = ranks_under_test();
   if (ranks == 1) return models::load_language_model(checkpoint, options);
-  return std::make_unique<GroupModel>(checkpoint, options, ranks);
+  models::LoadOptions own = options;
+  own.expert_parallel = expert_parallel_under_test();
+  return std::make_unique<GroupModel>(checkpoint, own, ranks);
 }
 
 }  // namespace rbee::test

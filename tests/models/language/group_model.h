@@ -60,6 +60,8 @@ class GroupModel final : public models::LanguageModel {
 
 // Ranks in the environment's RBEE_TEST_RANKS; 1 if unset.
 int ranks_under_test();
+// Whether they hold ranges of the experts: the environment's RBEE_TEST_EXPERT_PARALLEL is set.
+bool expert_parallel_under_test();
 // The model, or as many ranks of it as are under test.
 std::unique_ptr<models::LanguageModel> load_under_test(const io::Checkpoint& checkpoint,
                                                        const models::LoadOptions& options);

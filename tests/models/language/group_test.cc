@@ -44,9 +44,11 @@ std::vector<float> logits_of(const models::LanguageModel& model, const char* nam
 
 using Parts = std::vector<double>;
 
-std::unique_ptr<GroupModel> group_of(const char* model, const Parts& parts) {
-  return std::make_unique<GroupModel>(folder_of(model), options(), static_cast<int>(parts.size()),
-                                      parts);
+std::unique_ptr<GroupModel> group_of(const char* model, const Parts& parts,
+                                     bool expert_parallel = false) {
+  models::LoadOptions own = options();
+  own.expert_parallel = expert_parallel;
+  return std::make_unique<GroupModel>(folder_of(model), own, static_cast<int>(parts.size()), parts);
 }
 
 // Also ranks without heads, without hidden columns and without tokens of the vocabulary.
@@ -67,6 +69,18 @@ TEST_P(UnevenGroupTest, LogitsOfTheWholeModel) {
     const std::vector<float> wanted = logits_of(*whole, model);
     const bool rounded = std::string_view(model) == "gpt_oss";
     EXPECT_LE(max_difference(logits_of(*group_of(model, GetParam()), model), wanted),
+              rounded ? 0.6f : kLogitBound);
+  }
+}
+
+// Whole experts by range: also ranks without any.
+TEST_P(UnevenGroupTest, LogitsOfExpertsByRange) {
+  for (const char* model : {"mixtral", "qwen2_moe", "deepseek_v3", "gpt_oss"}) {
+    SCOPED_TRACE(model);
+    const auto whole = models::load_language_model(folder_of(model), options());
+    const std::vector<float> wanted = logits_of(*whole, model);
+    const bool rounded = std::string_view(model) == "gpt_oss";
+    EXPECT_LE(max_difference(logits_of(*group_of(model, GetParam(), true), model), wanted),
               rounded ? 0.6f : kLogitBound);
   }
 }
@@ -104,6 +118,19 @@ TEST(GroupModel, RanksHoldPartsOfTheModel) {
   EXPECT_EQ(tokens, whole->config().vocab_size);
   EXPECT_EQ(whole->vocabulary().own(), (group::Range{0, tokens}));
   EXPECT_TRUE(whole->group().alone());
+}
+
+// A rank with few of the experts has less than one with many, and both know the whole model.
+TEST(GroupModel, RanksHoldRangesOfTheExperts) {
+  const auto whole = models::load_language_model(folder_of("mixtral"), options());
+  const auto columns = group_of("mixtral", {3, 1}), ranges = group_of("mixtral", {3, 1}, true);
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_LT(ranges->rank(rank).weight_bytes(), whole->weight_bytes());
+    EXPECT_EQ(ranges->rank(rank).parameters(), whole->parameters());
+  }
+  EXPECT_GT(ranges->rank(0).weight_bytes(), ranges->rank(1).weight_bytes());
+  // Each weight is on one rank in both ways; slices of experts may be padded.
+  EXPECT_LE(ranges->weight_bytes(), columns->weight_bytes());
 }
 
 // Latents are whole on every rank.
@@ -155,6 +182,8 @@ TEST(GroupModel, WhatGroupsRefuse) {
           [](models::LoadOptions& own) { own.gpu_layers = 1, own.host = &cpu_device(); });
   refused("mixtral", Code::unsupported, {"layers or experts on the host"},
           [](models::LoadOptions& own) { own.cpu_moe_layers = 1, own.host = &cpu_device(); });
+  refused("llama", Code::invalid_argument, {"no experts", "--enable-expert-parallel"},
+          [](models::LoadOptions& own) { own.expert_parallel = true; });
   refused("llama", Code::invalid_argument, {"rank 0 of 2", "rank 1 of 2"},
           [](models::LoadOptions& own) { own.group.share.rank = 0; });
   refused("llama", Code::invalid_argument, {"3 parts", "2 ranks"},
