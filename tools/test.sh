@@ -18,10 +18,11 @@ run_tests() {
 step "Packages"
 bash tools/install_deps.sh test
 
-# Without them the tests of signatures, of NVIDIA's machine code and with other people's clients,
-# that need them, say that they are skipped.
+# Without them the tests of signatures, of NVIDIA's machine code, for macOS and with other people's
+# clients, that need them, say that they are skipped.
 bash tools/get_vendor_headers.sh || true
 bash tools/get_cuda_readers.sh || true
+bash tools/get_zig.sh || true
 bash tools/get_test_clients.sh || true
 
 step "Format"
