@@ -8,6 +8,7 @@
 
 #include "backends/api/registry.h"
 #include "rbee/core/error.h"
+#include "rbee/core/experimental.h"
 #include "rbee/core/log.h"
 #include "rbee/core/printable.h"
 #include "rbee/core/system/process.h"
@@ -83,11 +84,11 @@ std::optional<int64_t> most_memory(const std::string& device, int64_t MemoryInfo
   return out;
 }
 
-// A GPU whose memory holds the model; else the CPU.
+// A GPU whose memory holds the model and that is not experimental; else the CPU.
 void choose_device(ServedModel& model) {
   for (const BackendInfo& backend : backends()) {
     const std::string kind(rbee::name(backend.kind));
-    const bool fits = backend.kind != DeviceKind::cpu &&
+    const bool fits = backend.kind != DeviceKind::cpu && experimental(backend.kind).empty() &&
                       most_memory(kind, &MemoryInfo::total).value_or(0) >= model.memory;
     if (!fits) continue;
     model.device = kind;

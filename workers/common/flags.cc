@@ -4,6 +4,7 @@
 
 #include "rbee/core/cat.h"
 #include "rbee/core/device_id.h"
+#include "rbee/core/experimental.h"
 #include "workers/common/gpu_layers_flag.h"
 #include "workers/common/graphs_flag.h"
 
@@ -18,7 +19,8 @@ constexpr int kMostDevice = 1023;
 void read_device_text(const CLI::App& app, CommonFlags& flags) {
   const std::string& text = flags.device_text;
   if (text == "auto") {
-    flags.any_device = app.count("--cuda-device") == 0;
+    // Who starts a worker of an experimental kind has asked for that kind: it is not passed over.
+    flags.any_device = app.count("--cuda-device") == 0 && experimental(flags.kind).empty();
     return;
   }
   const std::string kind(name(flags.kind));

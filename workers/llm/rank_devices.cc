@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "rbee/core/error.h"
+#include "rbee/core/experimental.h"
 
 namespace rbee::workers {
 namespace {
@@ -53,12 +54,13 @@ std::vector<DeviceId> listed(std::string_view text, int ranks) {
   return out;
 }
 
-// Of backends that cannot be used: none.
+// Of backends that cannot be used, and of experimental ones: none.
 DeviceId first_of_most(std::span<const BackendInfo> backends) {
   DeviceId first;
   int most = 0;
   for (const BackendInfo& backend : backends) {
-    const int count = backend.kind == DeviceKind::cpu ? 0 : backend.device_count();
+    const bool automatic = backend.kind != DeviceKind::cpu && experimental(backend.kind).empty();
+    const int count = automatic ? backend.device_count() : 0;
     if (count > most) first = {backend.kind, 0};
     most = std::max(most, count);
   }
