@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "rbee/core/experimental.h"
 #include "server/wire/worker_contract.h"
 
 namespace rbee::server {
@@ -67,6 +68,7 @@ std::string EmbeddingService::health_json() const {
                         .memory_bytes = model.weight_bytes,
                         .uptime_seconds = uptime_seconds(),
                         .capture_refusal = model.capture_refusal,
+                        .experimental = std::string(experimental(model.device)),
                         .ranks = engine_.info().ranks});
 }
 

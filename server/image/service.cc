@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rbee/core/experimental.h"
 #include "rbee/io/image/base64.h"
 #include "rbee/io/image/encode.h"
 #include "server/image/page.h"
@@ -235,7 +236,8 @@ std::string ImageService::health_json() const {
                              .parameters = model.parameters,
                              .memory_bytes = model.weight_bytes,
                              .uptime_seconds = uptime_seconds(),
-                             .capture_refusal = model.capture_refusal});
+                             .capture_refusal = model.capture_refusal,
+                             .experimental = std::string(experimental(model.device))});
 }
 
 std::string ImageService::metrics() const {

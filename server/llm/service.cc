@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "rbee/core/experimental.h"
 #include "rbee/io/image/base64.h"
 #include "server/llm/page.h"
 
@@ -291,6 +292,7 @@ std::string LlmService::health_json() const {
                                    .memory_bytes = model.weight_bytes + model.kv_cache_bytes,
                                    .uptime_seconds = uptime_seconds(),
                                    .capture_refusal = model.capture_refusal,
+                                   .experimental = std::string(experimental(model.device)),
                                    .group_ranks = model.ranks,
                                    .response_prefix = responses_.prefix()});
   const size_t background = responses_.running();

@@ -21,6 +21,7 @@ struct ImageHealth {
   int64_t memory_bytes = 0;
   double uptime_seconds = 0;
   std::string capture_refusal = {};  // why steps are not captured and replayed; empty: they are
+  std::string experimental = {};     // what users are told of the kind of device; empty: nothing
 };
 
 struct ImageStartedEvent {

@@ -51,6 +51,7 @@ std::string to_json(const Health& health) {
               {"max_pictures", health.max_pictures},
               {"uptime_seconds", rounded(health.uptime_seconds)},
               {"graphs", graphs(health.capture_refusal)}};
+  if (!health.experimental.empty()) out["experimental"] = health.experimental;
   if (health.group_ranks > 1) out["tensor_parallel_size"] = health.group_ranks;
   if (health.ranks) out["ranks"] = *health.ranks;
   if (!health.response_prefix.empty()) out["response_prefix"] = health.response_prefix;

@@ -60,6 +60,7 @@ struct Health {
   int64_t memory_bytes = 0;  // weights and KV cache
   double uptime_seconds = 0;
   std::string capture_refusal = {};  // why steps are not captured and replayed; empty: they are
+  std::string experimental = {};     // what users are told of the kind of device; empty: nothing
   int32_t group_ranks = 1;           // as WorkerInfo's
   std::optional<bool> ranks = {};    // of an embedding model (false) or reranker
   std::string response_prefix = {};  // of the ids of stored responses; empty: none are stored
