@@ -354,7 +354,8 @@ class Bench {
 }  // namespace
 
 Command add_bench(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("bench", "prompt and generation speed beside the limits");
+  CLI::App* app = parent.add_subcommand(
+      "bench", "measure prompt and generation speed beside the machine's limits");
   auto options = std::make_shared<BenchOptions>();
   add_model_options(*app, options->model);
   const Command serve = add_bench_serve(*app), draft = add_bench_speculative(*app);

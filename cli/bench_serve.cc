@@ -239,33 +239,34 @@ Command add_bench_serve(CLI::App& bench) {
   CLI::App* app = bench.add_subcommand("serve", "load a server that has OpenAI's API");
   auto options = std::make_shared<ServeOptions>();
   ServeOptions& o = *options;
-  app->add_option("--url", o.url, "of the server")->capture_default_str();
+  app->add_option("--url", o.url, "address of the server")->capture_default_str();
   app->add_option("--api-key", o.api_key, "sent as a bearer token");
   app->add_option("--model", o.model, "the name that requests ask for")->capture_default_str();
   app->add_flag("--chat", o.chat, "chat completions in place of completions");
-  app->add_option("-n,--requests", o.requests, "how many")
+  app->add_option("-n,--requests", o.requests, "requests to send")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   app->add_option("--rate", o.rate, "arrivals a second (Poisson); 0 = all at once")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
-  app->add_option("--concurrency", o.concurrency, "under way at most; 0 = all that have arrived")
+  app->add_option("--concurrency", o.concurrency,
+                  "requests under way at most; 0 = all that have arrived")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
-  app->add_option("--input-tokens", o.input_tokens, "of a prompt, about")
+  app->add_option("--input-tokens", o.input_tokens, "tokens of a prompt, about")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app->add_option("--output-tokens", o.output_tokens, "of an answer")
+  app->add_option("--output-tokens", o.output_tokens, "tokens of an answer")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app->add_option("--shared-tokens", o.shared_tokens, "with which all prompts begin, about")
+  app->add_option("--shared-tokens", o.shared_tokens, "tokens with which all prompts begin, about")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   app->add_option("--temperature", o.temperature, "if 0, the likeliest token is always chosen")
       ->check(CLI::Range(0.0, 2.0))
       ->capture_default_str();
   app->add_flag("--may-end", o.may_end, "answers end where the model ends them");
-  app->add_option("--seed", o.seed, "of prompts and arrivals")->capture_default_str();
+  app->add_option("--seed", o.seed, "seed of prompts and arrivals")->capture_default_str();
   app->add_flag("--json", o.json, "one JSON object");
   return {app, [options] { return bench_serve(*options); }};
 }

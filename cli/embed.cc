@@ -96,7 +96,7 @@ int embed(EmbedOptions options) {
 }  // namespace
 
 Command add_embed(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("embed", "the vectors of texts, or how documents rank");
+  CLI::App* app = parent.add_subcommand("embed", "print the vectors of texts, or rank documents");
   auto options = std::make_shared<EmbedOptions>();
   add_model_options(*app, options->model);
   app->add_option("text", options->texts, "texts; absent = the lines of standard input");

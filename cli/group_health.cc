@@ -28,7 +28,7 @@ int tell_health(bool ready) {
 Command add_group_health(CLI::App& parent) {
   const auto ready = std::make_shared<bool>(false);
   CLI::App* app = parent.add_subcommand(
-      "group-health", "say what the ranks of this machine do that have no port; 0: they work");
+      "group-health", "list the ranks of this machine that have no port; exit status 0: they work");
   app->add_flag("--ready", *ready, "they must also have loaded the model");
   return {app, [ready] { return tell_health(*ready); }};
 }

@@ -195,7 +195,7 @@ Command add_hub_command(CLI::App& parent, const char* name, const char* about,
 
 void add_device(CLI::App& app, HubOptions& options) {
   app.add_option("--device", options.device,
-                 "auto, cpu, cuda:N, rocm:N or metal:N: the best quantization fits its memory")
+                 "whose memory the quantization must fit: auto, cpu, cuda:N, rocm:N or metal:N")
       ->capture_default_str();
 }
 
@@ -215,12 +215,12 @@ Command add_pull(CLI::App& parent) {
 }
 
 Command add_list(CLI::App& parent) {
-  return add_hub_command(parent, "list", "the models in the cache", list, add_json);
+  return add_hub_command(parent, "list", "list the models in the cache", list, add_json);
 }
 
 Command add_show(CLI::App& parent) {
   return add_hub_command(
-      parent, "show", "a model's files: * would be fetched, c are in the cache", show,
+      parent, "show", "list a model's files: * would be fetched, c are in the cache", show,
       [](CLI::App& app, HubOptions& options) {
         app.add_option("name", options.names, "the name of a model")->required()->expected(1);
         add_device(app, options);

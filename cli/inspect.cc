@@ -226,7 +226,7 @@ int inspect(InspectOptions options) {
 }  // namespace
 
 Command add_inspect(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("inspect", "a checkpoint's metadata and tensors");
+  CLI::App* app = parent.add_subcommand("inspect", "show a checkpoint's metadata and tensors");
   auto options = std::make_shared<InspectOptions>();
   app->add_option("checkpoint", options->path,
                   "a .gguf file, a .safetensors file, a Hugging Face folder, or hf:org/repo")

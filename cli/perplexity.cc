@@ -99,7 +99,7 @@ int perplexity(PerplexityOptions options) {
 }  // namespace
 
 Command add_perplexity(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("perplexity", "perplexity of a text file");
+  CLI::App* app = parent.add_subcommand("perplexity", "measure the perplexity of a text file");
   auto options = std::make_shared<PerplexityOptions>();
   add_model_options(*app, options->model);
   app->add_option("-f,--file", options->file, "text file")->required()->check(CLI::ExistingFile);

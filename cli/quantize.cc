@@ -165,7 +165,7 @@ that fits. Each line says which rule was used.)";
 }  // namespace
 
 Command add_quantize(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("quantize", "a checkpoint in a smaller type");
+  CLI::App* app = parent.add_subcommand("quantize", "write a checkpoint in a smaller type");
   auto options = std::make_shared<QuantizeOptions>();
   app->add_option("input", options->from, "a .gguf file, a Hugging Face folder, or hf:org/repo")
       ->required();

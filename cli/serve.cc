@@ -244,9 +244,9 @@ std::string is_keep_alive(const std::string& text) {
 }  // namespace
 
 Command add_serve(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("serve",
-                                        "Models behind one port: those of a file, or on demand all "
-                                        "of the hub's cache");
+  CLI::App* app = parent.add_subcommand(
+      "serve",
+      "serve several models behind one port: those of a file, or on demand all of the hub's cache");
   const auto options = std::make_shared<Options>();
   CLI::Option* config = app->add_option("--config", options->config, "What to serve, a JSON file")
                             ->check(CLI::ExistingFile);
@@ -266,7 +266,8 @@ Command add_serve(CLI::App& parent) {
   add("--replicas", model.replicas, "How many workers it has")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  add("--worker-flag", model.flags, "One more word of the workers' command lines; several times");
+  add("--worker-flag", model.flags,
+      "One more word of its workers' command line; may be given several times");
   const auto add_by_name = [&](CLI::Option* option) { option->excludes(config)->excludes(path); };
   add_by_name(app->add_option("--keep-alive", options->keep_alive,
                               "How long a model stays loaded after its last request: 5m, 0, -1 = "
@@ -287,8 +288,8 @@ Command add_serve(CLI::App& parent) {
                   ->check(CLI::Range(1, 10'000))
                   ->capture_default_str());
   app->add_option("--max-memory", options->max_memory,
-                  "Memory of a device that all models together may need, such as 24GB; 0 = as is "
-                  "free")
+                  "Memory of a device that all models together may need, such as 24GB; 0 = what "
+                  "is free")
       ->transform(CLI::AsSizeValue(true))
       ->check(CLI::NonNegativeNumber);
   workers::add_server_flags(*app, options->server);

@@ -39,13 +39,12 @@ void add_gpu_layer_flags(CLI::App& app, GpuLayerFlags& flags) {
         return known ? "" : "'" + text + "' is none of auto, all, 0 to 2147483647";
       })
       ->capture_default_str();
-  CLI::Option* const all = app.add_flag(
-      "--cpu-moe", flags.cpu_moe,
-      "The CPU computes the experts of all layers, from host memory; what else --gpu-layers gives "
-      "to the GPU is there; also -cmoe");
+  CLI::Option* const all = app.add_flag("--cpu-moe", flags.cpu_moe,
+                                        "The CPU computes the experts of all layers, from host "
+                                        "memory; --gpu-layers places the rest; also -cmoe");
   app.add_option("--n-cpu-moe", flags.cpu_moe_layers,
-                 "The same with the experts of the first N layers; auto = of as few as make all "
-                 "layers fit, if --gpu-layers is auto; also -ncmoe")
+                 "The same with the experts of the first N layers; auto = as few layers as make "
+                 "all fit, if --gpu-layers is auto; also -ncmoe")
       ->check([](const std::string& text) {
         const bool known = text == "auto" || number_in(text);
         return known ? "" : "'" + text + "' is none of auto, 0 to 2147483647";
@@ -55,8 +54,8 @@ void add_gpu_layer_flags(CLI::App& app, GpuLayerFlags& flags) {
   CLI::Option* const least =
       app.add_option(
              "--op-offload-min-batch", flags.op_offload_min_batch,
-             "Tokens from which on a step takes the CPU's weights to the GPU, over the bus, "
-             "which multiplies by them; experts when each gets a quarter of that; 0 = never")
+             "Steps of this many tokens or more fetch the CPU's weights over the bus and multiply "
+             "by them on the GPU; an expert's, if a quarter of that go to it; 0 = never")
           ->check(CLI::Range(int64_t{0}, int64_t{INT32_MAX}))
           ->capture_default_str();
   app.add_flag_callback(
@@ -65,8 +64,8 @@ void add_gpu_layer_flags(CLI::App& app, GpuLayerFlags& flags) {
       ->excludes(least);
   app.add_flag_callback(
       "--no-kv-offload", [&flags] { flags.kv_offload = false; },
-      "A GPU's keys and values stay in host memory, which the GPU reads over the bus; slower, and "
-      "takes no GPU memory; also -nkvo");
+      "Keep a GPU's keys and values in host memory: slower, since the GPU reads them over the bus, "
+      "but takes no GPU memory; also -nkvo");
 }
 
 std::vector<const char*> with_long_names(int argc, const char* const* argv) {

@@ -8,7 +8,7 @@ namespace rbee::workers {
 void add_graphs_flag(CLI::App& app) {
   app.add_flag_callback(
       "--no-graphs", [] { setenv("RBEE_GRAPHS", "0", 1); },
-      "Do not capture and replay a GPU's steps, which is slower; as RBEE_GRAPHS=0");
+      "Run a GPU's steps without capture and replay: slower; as RBEE_GRAPHS=0");
 }
 
 }  // namespace rbee::workers

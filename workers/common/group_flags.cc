@@ -33,7 +33,7 @@ void add_group_flags(CLI::App& app, GroupFlags& flags) {
       ->check(CLI::Range(1, group::kMostRanks))
       ->capture_default_str();
   app.add_option("--tensor-split", flags.tensor_split,
-                 "How large each process's part is, relative, as 3,1; equal by default")
+                 "Sizes of the processes' parts beside each other, as 3,1; equal by default")
       ->delimiter(',');
   app.add_flag("--enable-expert-parallel", flags.expert_parallel,
                "Each process holds a range of the experts whole, not a part of each");
@@ -41,20 +41,21 @@ void add_group_flags(CLI::App& app, GroupFlags& flags) {
       "--nvls",
       // Before other threads; the ranks inherit it. NOLINTNEXTLINE(concurrency-mt-unsafe)
       [] { setenv("NCCL_NVLS_ENABLE", "2", 1); },
-      "Lets NVIDIA GPUs of a group use NVLink's multicast");
+      "Let the NVIDIA GPUs of a group use NVLink's multicast");
   app.add_option(
       "--nnodes", place.nnodes,
-      "Machines, or calls of this program, that start the processes; each starts its own");
+      "How many machines, or calls of this program, start the processes; each starts its own");
   app.add_option("--node-rank", place.node_rank, "This machine's number among them, from 0 on");
   app.add_option("--master-addr", place.master_addr,
-                 "Address of machine 0, by which it is reached");
+                 "Address of machine 0, by which the others reach it");
   app.add_option("--master-port", place.master_port, "Port there; 29500 by default");
-  app.add_option("--dist-init-addr", place.dist_init_addr, "Both, as ADDRESS:PORT");
+  app.add_option("--dist-init-addr", place.dist_init_addr,
+                 "--master-addr and --master-port, as ADDRESS:PORT");
   app.add_option("--group-secret-file", flags.secret_file,
                  "File with a secret that all processes know; else RBEE_GROUP_SECRET has it")
       ->check(CLI::ExistingFile);
-  app.add_flag("--group-insecure", flags.insecure, "No secret is needed off loopback");
-  app.add_option("--group-seconds", flags.seconds, "For the processes to come together")
+  app.add_flag("--group-insecure", flags.insecure, "Need no secret, even off loopback");
+  app.add_option("--group-seconds", flags.seconds, "Time for the processes to connect")
       ->check(CLI::Range(1, kMostSeconds))
       ->capture_default_str();
 }

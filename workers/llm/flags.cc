@@ -35,7 +35,7 @@ void add_kv_event_flags(CLI::App& app, Flags& flags) {
   app.add_option_function<std::string>(
       "--kv-events-config", read,
       "JSON as vLLM's: tell routers which texts the cache holds, with GET /kv-events and ZeroMQ");
-  app.add_option("--prefix-caching-hash-algo", "How those events name texts; sha256_cbor alone")
+  app.add_option("--prefix-caching-hash-algo", "How KV events name texts; sha256_cbor alone")
       ->check(CLI::IsMember({kBlockHash}));
 }
 
@@ -46,8 +46,9 @@ void add_batching_flags(CLI::App& app, Flags& flags) {
   app.add_option("--max-waiting", flags.max_waiting, "Requests queued in addition")
       ->check(CLI::Range(0, 65536))
       ->capture_default_str();
-  app.add_option("--scheduling-policy", flags.scheduling,
-                 "fair: clients take turns; priority: and requests may go before all others")
+  app.add_option(
+         "--scheduling-policy", flags.scheduling,
+         "fair: clients take turns; priority: requests may also ask to go before all others")
       ->check(CLI::IsMember({"fair", "priority"}))
       ->capture_default_str();
   add_speculative_flags(app, flags.speculative);
@@ -191,10 +192,9 @@ void add_flags(CLI::App& app, Flags& flags, Tolerated& tolerated) {
       ->capture_default_str();
   add_gpu_layer_flags(app, flags.gpu_layers);
   add_group_flags(app, flags.group);
-  app.add_option(
-         "--pooling", flags.pooling,
-         "The model makes embeddings, from these states, or ranks by its yes and no; auto = "
-         "as its files say")
+  app.add_option("--pooling", flags.pooling,
+                 "Make embeddings from these states, or rank by the model's yes and no; auto = as "
+                 "its files say")
       ->check(CLI::IsMember({"auto", "mean", "cls", "last", "rank"}))
       ->capture_default_str();
   add_batching_flags(app, flags);

@@ -27,9 +27,9 @@ void add_memory_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
       ->delimiter(',')
       ->check(CLI::IsMember({"text", "denoiser", "vae", "all"}));
   app.add_flag("--offload-to-cpu", tolerated.offload_all, "As --offload all");
-  app.add_flag("--vae-tiling", flags.vae_tiling,
-               "The VAE works on tiles of every picture; else where a request asks for it, or "
-               "memory runs out");
+  app.add_flag(
+      "--vae-tiling", flags.vae_tiling,
+      "Decode every picture in tiles; else only if a request asks for it, or memory runs out");
 }
 
 void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
