@@ -163,16 +163,15 @@ void start_group(const GroupFlags& flags, const std::filesystem::path& path,
     told(why);
   };
   own->neighbours = std::make_unique<group::Neighbours>(place, process_arguments());
-  group::GroupLeaderOptions leading{
-      .ranks = place.ranks,
-      .arguments = process_arguments(),
-      .model = std::filesystem::absolute(path).string(),
-      .identity = identity_of(path, terms, flags, *options.device),
-      .shared = {shared.get()},
-      .one_machine = cpu,
-      .comm_id = comm_id,
-      .on_lost = end,
-      .times = group_times(flags)};
+  group::GroupLeaderOptions leading{.ranks = place.ranks,
+                                    .arguments = process_arguments(),
+                                    .model = std::filesystem::absolute(path).string(),
+                                    .identity = identity_of(path, terms, flags, *options.device),
+                                    .shared = {shared.get()},
+                                    .one_machine = cpu,
+                                    .comm_id = comm_id,
+                                    .on_lost = end,
+                                    .times = group_times(flags)};
   if (place.meets()) leading.meeting = meeting_place(flags, place);
   auto leader = std::make_unique<group::GroupLeader>(std::move(leading));
   own->reach->join(*options.device, place, comm_id);
