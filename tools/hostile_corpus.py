@@ -127,7 +127,14 @@ def schemas():
         ("formats", ask({"type": "object", "properties": {
             f"f{i}": {"format": ("email", "regex", "iri-reference", "idn-email")[i % 4], "maxLength": 90 + i}
             for i in range(300)}})),
+        ("text in each way", ask({"type": "object", "properties": {"z": {"description": "x" * 200_000}},
+                                  "anyOf": [{"required": [f"q{i}"]} for i in range(2000)]})),
         ("long name", ask({"type": "object", "properties": {"n" * 200_000: True}, "additionalProperties": True})),
+        ("needed names", ask({"type": "object", "properties": {f"k{i}": {"type": "integer"} for i in range(400)},
+                              "dependentRequired": {f"k{i}": [f"k{i + 1}"] for i in range(399)}})),
+        ("crossing needs", ask({"type": "object", "properties": {f"k{i}": True for i in range(80)},
+                                "dependentRequired": {f"k{i}": [f"k{i + 40}"] for i in range(40)}})),
+        ("names twice", ask({"allOf": [{"required": [f"{x}{i}" for i in range(20000)]} for x in "ab"]})),
         ("choices", completion(guided_choice=[letters(30, i) for i in range(10000)])),
     ]
 

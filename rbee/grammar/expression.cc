@@ -11,7 +11,9 @@ constexpr char32_t kLastScalar = 0x10FFFF;
 constexpr int64_t kMakeWork = 20;  // of one expression
 
 ExprPtr make(Expr expr) {
-  bill({.work = kMakeWork});
+  const size_t within = expr.bytes.size() + expr.parts.size() * sizeof(ExprPtr) +
+                        expr.ranges.size() * sizeof(CharRange);
+  bill({.work = kMakeWork, .bytes = static_cast<int64_t>(sizeof(Expr) + within)});
   return std::make_shared<const Expr>(std::move(expr));
 }
 

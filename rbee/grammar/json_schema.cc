@@ -4,6 +4,7 @@
 #include <map>
 
 #include "rbee/core/error.h"
+#include "rbee/grammar/budget.h"
 #include "rbee/grammar/json_rules.h"
 #include "rbee/grammar/schema_keywords.h"
 #include "rbee/grammar/schema_logic.h"
@@ -70,6 +71,7 @@ ExprPtr Converter::shared(const std::string& key, const std::string& name, const
                           int depth,
                           ExprPtr (Converter::*make)(const Schema&, const std::string&, int)) {
   const auto [at, fresh] = shared_.try_emplace(key);
+  bill({.work = work_of_place(key), .bytes = fresh ? std::ssize(key) : 0});
   Shared& known = at->second;
   if (known.empty) throw NothingFits(name, "no value fits it");
   if (!fresh) return rule(known.rule);
@@ -98,6 +100,8 @@ ExprPtr Converter::any_of(const Schema& list, const std::string& place, int dept
 ExprPtr Converter::by_ways(const Schema& schema, const std::string& place, int depth) {
   std::vector<ExprPtr> out;
   const std::vector<Schema> all = logic().ways(schema, place, depth);
+  HeldBytes held;
+  for (const Schema& one : all) held.add(static_cast<size_t>(tree_bytes(one)));
   if (all.size() == 1) return way(all.front(), place, depth);
   for (const Schema& one : all) {
     try {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "rbee/grammar/budget.h"
 #include "rbee/grammar/schema_validator.h"
 
 namespace rbee::grammar {
@@ -66,7 +67,7 @@ constexpr std::array<Keyword, 40> kKeywords{{{"properties", "object", Is::map},
                                              {"if", "", Is::schema},
                                              {"then", "", Is::schema},
                                              {"else", "", Is::schema},
-                                             {"dependentRequired", "", Is::needs},
+                                             {"dependentRequired", "object", Is::needs},
                                              {"dependentSchemas", "", Is::needs},
                                              {"dependencies", "", Is::needs},
                                              {"minContains", "", Is::count},
@@ -209,6 +210,7 @@ Schema without_idle(const Schema& schema) {
 }
 
 void check_keywords(const Schema& schema, const std::string& place) {
+  bill({.work = work_of_place(place)});
   if (schema.is_boolean()) return;
   check(schema.is_object(), "json_schema", place, ": a schema must be an object, true or false");
   for (const auto& [name, value] : schema.items()) {

@@ -1,14 +1,19 @@
 // Arrays of JSON schemas, and lists with a count of their parts.
 
 #include <algorithm>
+#include <compare>
 #include <map>
+#include <set>
 
+#include "rbee/grammar/budget.h"
 #include "rbee/grammar/schema_parts.h"
 
 namespace rbee::grammar {
 namespace {
 
-constexpr int64_t kMaxPlaces = 4096;   // of a counted list
+constexpr int64_t kMaxPlaces = 4096;  // of a counted list
+constexpr int64_t kPlaceWork = 20;    // of one, and of each part that is needed or not allowed
+constexpr int64_t kPlaceBytes = 64;
 constexpr size_t kMaxSubsets = 7;      // values to write every order of
 constexpr int64_t kMaxBeforeOne = 64;  // items that may come before the one of `contains`
 
@@ -30,35 +35,64 @@ class CountedRules {
       : rules_(rules), list_(list), place_(place) {
     cap_ = list.max != kUnlimited ? list.max : std::max<int64_t>(list.min, 1);
     cap_ = std::min<int64_t>(cap_, std::ssize(list.parts));
-    if ((std::ssize(list.parts) + 1) * (cap_ + 1) > kMaxPlaces) {
-      refuse(place, "minProperties, maxProperties or uniqueItems needs too many rules");
+    if ((std::ssize(list.parts) + 1) * (cap_ + 1) > kMaxPlaces) refuse_many();
+    needed_by_.resize(list.parts.size());
+    for (size_t i = 0; i < list.parts.size(); ++i) {
+      for (const size_t other : list.parts[i].needs) needed_by_[other].push_back(i);
     }
   }
 
-  ExprPtr run() { return after(0, 0); }
+  ExprPtr run() { return after({}); }
 
  private:
+  struct Place {
+    size_t i = 0;                    // the next part
+    int64_t have = 0;                // parts before it
+    std::set<size_t> must = {};      // later parts that those before it need
+    std::set<size_t> must_not = {};  // later parts that need one that did not come
+    auto operator<=>(const Place&) const = default;
+  };
+
+  [[noreturn]] void refuse_many() const {
+    refuse(place_,
+           "minProperties, maxProperties, dependentRequired or uniqueItems needs too many rules");
+  }
+
+  Place behind(const Place& at, bool came) const {
+    Place out{at.i + 1, came ? std::min(at.have + 1, cap_) : at.have, at.must, at.must_not};
+    out.must.erase(at.i);
+    out.must_not.erase(at.i);
+    for (const size_t k : came ? list_.parts[at.i].needs : needed_by_[at.i]) {
+      if (k > at.i) (came ? out.must : out.must_not).insert(k);
+    }
+    return out;
+  }
+
   ExprPtr comma(ExprPtr part, bool first) const {
     return first ? part : sequence({literal(","), rules_.space(), std::move(part)});
   }
 
-  // What follows `have` parts, from part i on; null: nothing can.
-  ExprPtr after(size_t i, int64_t have) {
-    if (i == list_.parts.size()) return tail(have);
-    const auto known = known_.find({i, have});
+  // What follows; null: nothing can.
+  ExprPtr after(const Place& at) {
+    if (at.i == list_.parts.size()) return tail(at.have);
+    const auto known = known_.find(at);
     if (known != known_.end()) return known->second;
-    const Counted::Part& part = list_.parts[i];
+    if (std::ssize(known_) > kMaxPlaces) refuse_many();
+    const int64_t size = std::ssize(at.must) + std::ssize(at.must_not);
+    bill({.work = kPlaceWork * (1 + size), .bytes = kPlaceBytes * (1 + size)});
+    const Counted::Part& part = list_.parts[at.i];
+    const bool room = list_.max == kUnlimited || at.have < list_.max;
     std::vector<ExprPtr> ways;
-    if (list_.max == kUnlimited || have < list_.max) {
-      if (ExprPtr rest = after(i + 1, std::min(have + 1, cap_))) {
-        ways.push_back(sequence({comma(part.body, have == 0), std::move(rest)}));
+    if (room && !at.must_not.contains(at.i)) {
+      if (ExprPtr rest = after(behind(at, true))) {
+        ways.push_back(sequence({comma(part.body, at.have == 0), std::move(rest)}));
       }
     }
-    if (!part.required) {
-      if (ExprPtr rest = after(i + 1, have)) ways.push_back(std::move(rest));
+    if (!part.required && !at.must.contains(at.i)) {
+      if (ExprPtr rest = after(behind(at, false))) ways.push_back(std::move(rest));
     }
     ExprPtr out = ways.empty() ? nullptr : rules_.add(place_, choice(std::move(ways)));
-    return known_[{i, have}] = out;
+    return known_[at] = out;
   }
 
   ExprPtr tail(int64_t have) {
@@ -79,7 +113,8 @@ class CountedRules {
   const Counted& list_;
   const std::string& place_;
   int64_t cap_;  // more parts are not told apart
-  std::map<std::pair<size_t, int64_t>, ExprPtr> known_;
+  std::vector<std::vector<size_t>> needed_by_;
+  std::map<Place, ExprPtr> known_;
 };
 
 // Every order of every set of the values with a size within the counts.

@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "rbee/grammar/budget.h"
 #include "rbee/grammar/schema_apart.h"
 #include "rbee/grammar/schema_keywords.h"
 
@@ -11,13 +12,14 @@ namespace rbee::grammar {
 namespace {
 
 constexpr int64_t kMaxSteps = 20'000;
-constexpr int64_t kMaxIntegers = 1000;  // of a range that is listed
-constexpr int64_t kAtOnce = 250;        // values within a schema that count as a step
+constexpr int64_t kMaxIntegers = 1000;   // of a range that is listed
+constexpr int64_t kBytesOfStep = 16384;  // of a schema
+constexpr int64_t kTextCopies = 2;       // what making a tree's text costs
 constexpr int64_t kFarInteger = 1'000'000'000'000'000;
 
 constexpr std::array<std::string_view, 5> kRefused{
     "maxContains", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"};
-// Keywords that others cover.
+// Keywords that others cover; dependentRequired comes back for lists of names.
 constexpr std::array<std::string_view, 11> kRewritten{
     "$ref",         "allOf", "oneOf", "if", "then", "else", "dependentRequired", "dependentSchemas",
     "dependencies", "anyOf", "not"};
@@ -27,14 +29,6 @@ constexpr std::array<std::string_view, 9> kOneWay{
     "prefixItems", "additionalProperties", "minContains", "maxContains"};
 [[noreturn]] void refuse(const std::string& place, const std::string& why) {
   fail(Code::unsupported, "json_schema", place, ": ", why);
-}
-
-// Those within it as well.
-int64_t count_values(const Schema& value) {
-  int64_t out = 1;
-  if (!value.is_structured()) return out;
-  for (const Schema& part : value) out += count_values(part);
-  return out;
 }
 
 Schema any_of(std::vector<Schema> ways) {
@@ -48,13 +42,8 @@ Schema not_of(const Schema& schema) {
 
 // Without the property, or with what it requires.
 Schema unless_absent(const std::string& name, const Schema& needs) {
-  Schema there{{"required", Schema::array({name})}};
-  if (needs.is_array()) {
-    for (const Schema& other : needs) there["required"].push_back(other);
-  } else {
-    there = both_schemas(there, needs);
-  }
-  return any_of({Schema{{"properties", {{name, false}}}}, std::move(there)});
+  return any_of({Schema{{"properties", {{name, false}}}},
+                 both_schemas({{"required", Schema::array({name})}}, needs)});
 }
 
 const Schema& whole_numbers() {
@@ -110,6 +99,18 @@ std::optional<std::vector<Schema>> values_of_type(const Schema& schema) {
   return out;
 }
 
+// One name is there without the other.
+void add_dependency_ways(const Schema& plain, std::vector<Schema>& ways) {
+  const Schema dependencies = plain.value("dependentRequired", Schema::object());
+  for (const auto& [name, needs] : dependencies.items()) {
+    for (const Schema& need : needs) {
+      ways.push_back({{"type", "object"},
+                      {"required", Schema::array({name})},
+                      {"properties", {{need.get<std::string>(), false}}}});
+    }
+  }
+}
+
 // For a schema with conditions on its properties. A required one also fails if it is absent: one
 // way for both.
 void add_property_ways(const Schema& plain, std::vector<Schema>& ways) {
@@ -160,12 +161,21 @@ Excluded excluded_by(const Schema& schema) {
 
 void SchemaLogic::spend(const std::string& place, int64_t steps) {
   steps_ += steps;
+  bill({.work = work_of_place(place)});
   if (steps_ > kMaxSteps) refuse(place, "there are too many ways to fulfil it");
 }
 
 // The schema with anyOf and `not` as one choice.
 Schema SchemaLogic::flatten(const Schema& schema, const std::string& place, int depth) {
-  spend(place, 1 + count_values(schema) / kAtOnce);
+  HeldBytes held;
+  const auto hold = [&](const Schema& tree) {
+    const int64_t bytes = tree_bytes(tree);
+    spend(place, bytes / kBytesOfStep);
+    bill({.work = work_of_copy(bytes)});
+    held.add(static_cast<size_t>(bytes));
+  };
+  spend(place);
+  hold(schema);
   if (depth > kMaxSchemaDepth)
     refuse(place, "references of allOf lead to each other, or too much is put together");
   if (schema == false) throw NothingFits(place, "no value fits the schema false");
@@ -176,8 +186,12 @@ Schema SchemaLogic::flatten(const Schema& schema, const std::string& place, int 
     if (name != "anyOf" && name != "not") out.erase(name);
   }
   name_tuples(out);
+  const auto merge = [&](const Schema& plain, const std::string& at) {
+    hold(plain);
+    out = merge_schemas(out, plain, at, validator_);
+  };
   const auto add = [&](const Schema& part, const std::string& at) {
-    out = merge_schemas(out, flatten(part, at, depth + 1), at, validator_);
+    merge(flatten(part, at, depth + 1), at);
   };
   if (schema.contains("$ref")) {
     const std::string pointer = schema["$ref"].get<std::string>();
@@ -196,10 +210,15 @@ Schema SchemaLogic::flatten(const Schema& schema, const std::string& place, int 
   }
   for (const char* keyword : {"dependentRequired", "dependentSchemas", "dependencies"}) {
     if (!schema.contains(keyword)) continue;
+    Schema lists = Schema::object();
     for (const auto& [name, needs] : schema[keyword].items()) {
-      if (needs == true) continue;
-      add(unless_absent(name, needs), cat(place, "/", keyword, "/", name));
+      if (needs.is_array()) {
+        lists[name] = needs;
+      } else if (needs != true) {
+        add(unless_absent(name, needs), cat(place, "/", keyword, "/", name));
+      }
     }
+    if (!lists.empty()) merge({{"dependentRequired", std::move(lists)}}, place);
   }
   return out;
 }
@@ -216,10 +235,17 @@ Schema SchemaLogic::one_of(const Schema& list, const std::string& place, int dep
   }
   const auto others = overlaps(plain, [&](int64_t steps) { spend(place, steps); });
   std::vector<Schema> out;
+  std::vector<int64_t> bytes;
+  for (const Schema& part : list) bytes.push_back(tree_bytes(part));
+  HeldBytes held;
   for (size_t i = 0; i < list.size(); ++i) {
     if (!plain[i]) continue;
     std::vector<Schema> shared;
-    for (const size_t k : others[i]) shared.push_back(list[k]);
+    for (const size_t k : others[i]) {
+      bill({.work = work_of_copy(bytes[k])});
+      held.add(static_cast<size_t>(bytes[k]));
+      shared.push_back(list[k]);
+    }
     out.push_back(shared.empty() ? list[i]
                                  : both_schemas(list[i], not_of(any_of(std::move(shared)))));
   }
@@ -247,9 +273,9 @@ SchemaLogic::Negation SchemaLogic::negate(const Schema& schema, const std::strin
     if (bound >= 0) way(type, other, bound);
   };
   if (plain.contains("anyOf")) {
-    Schema none = true;
-    for (const Schema& part : plain["anyOf"]) none = both_schemas(none, not_of(part));
-    out.ways.push_back(std::move(none));
+    Schema none = Schema::array();
+    for (const Schema& part : plain["anyOf"]) none.push_back(not_of(part));
+    out.ways.push_back({{"allOf", std::move(none)}});
   }
   if (plain.contains("not")) out.ways.push_back(plain["not"]);
   for (const char* keyword : {"enum", "const"}) {
@@ -278,6 +304,7 @@ SchemaLogic::Negation SchemaLogic::negate(const Schema& schema, const std::strin
     way("string", "not", {{"pattern", pattern}});
   }
   add_property_ways(plain, out.ways);
+  add_dependency_ways(plain, out.ways);
   const bool all_items = plain.contains("items") && !plain.contains("prefixItems");
   if (all_items && plain["items"] != true) way("array", "contains", not_of(plain["items"]));
   const bool some = plain.contains("contains") && plain.value("minContains", Schema(1)) == 1;
@@ -313,10 +340,16 @@ std::vector<Schema> SchemaLogic::ways(const Schema& schema, const std::string& p
   }
   std::vector<Schema> out;
   std::set<std::string> known;
+  HeldBytes held;
+  const int64_t rest_bytes = tree_bytes(rest);
   for (const Schema& choice : choices) {
     spend(place);
+    bill({.work = work_of_copy(rest_bytes)});
     try {
       for (Schema& way : ways(both_schemas(rest, choice), place, depth + 1)) {
+        const int64_t bytes = tree_bytes(way);
+        bill({.work = kTextCopies * work_of_copy(bytes)});
+        held.add(static_cast<size_t>(2 * bytes));  // and its text
         if (known.insert(way.dump()).second) out.push_back(std::move(way));
       }
     } catch (const NothingFits&) {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "rbee/grammar/budget.h"
 #include "rbee/grammar/schema_validator.h"
 
 namespace rbee::grammar {
@@ -15,6 +16,9 @@ constexpr std::array<std::string_view, 5> kLargest{"minimum", "exclusiveMinimum"
 constexpr std::array<std::string_view, 5> kLeast{"maximum", "exclusiveMaximum", "maxLength",
                                                  "maxItems", "maxProperties"};
 constexpr size_t kMaxWays = 256;
+constexpr int64_t kNodeBytes = 64;
+constexpr int64_t kBytesOfWork = 16;
+constexpr int64_t kCopies = 4;  // of what is merged
 
 template <size_t N>
 bool among(const std::array<std::string_view, N>& names, std::string_view name) {
@@ -160,8 +164,10 @@ bool is_integer(const Schema& value) {
 }
 
 Schema joined(Schema a, const Schema& b) {
+  std::set<std::string> known;
+  for (const Schema& part : a) known.insert(part.dump());
   for (const Schema& part : b) {
-    if (!has(a, part)) a.push_back(part);
+    if (known.insert(part.dump()).second) a.push_back(part);
   }
   return a;
 }
@@ -184,6 +190,10 @@ void merge_keyword(Schema& out, const std::string& name, const Schema& value,
     if (!same_value(own, value)) throw NothingFits(place, "two different values of const");
   } else if (name == "required") {
     own = joined(own, value);
+  } else if (name == "dependentRequired") {
+    for (const auto& [property, needs] : value.items()) {
+      own[property] = joined(part_of(own, property.c_str(), Schema::array()), needs);
+    }
   } else if (name == "anyOf") {
     own = merged_ways(own, value, place);
   } else if (name == "not") {
@@ -203,6 +213,24 @@ constexpr std::array<std::string_view, 8> kTogether{
     "prefixItems", "pattern",           kMorePatterns};
 
 }  // namespace
+
+int64_t tree_bytes(const Schema& tree) {
+  int64_t out = kNodeBytes;
+  if (tree.is_string()) out += std::ssize(tree.get_ref<const std::string&>());
+  if (!tree.is_structured()) return out;
+  for (const auto& [name, part] : tree.items()) {
+    out += tree_bytes(part) + (tree.is_object() ? std::ssize(name) : 0);
+  }
+  return out;
+}
+
+int64_t work_of_copy(int64_t tree_bytes) {
+  return tree_bytes / kBytesOfWork;
+}
+
+int64_t work_of_place(const std::string& place) {
+  return 1 + std::ssize(place) / kBytesOfWork;
+}
 
 Schema parts_of_not(const Schema& schema) {
   const bool several = schema.is_object() && schema.size() == 1 && schema.contains("anyOf");
@@ -224,6 +252,7 @@ Schema merge_schemas(const Schema& base, const Schema& more, const std::string& 
   if (base == false || more == false) throw NothingFits(place, "no value fits the schema false");
   if (more == true) return base;
   if (base == true) return more;
+  bill({.work = kCopies * work_of_copy(tree_bytes(base) + tree_bytes(more))});
   Schema out = base;
   merge_objects(out, more, place, validator);
   merge_items(out, more);

@@ -29,6 +29,12 @@ class SchemaValidator;
 Schema merge_schemas(const Schema& base, const Schema& more, const std::string& place,
                      SchemaValidator& validator);
 
+// About the bytes that a copy takes.
+int64_t tree_bytes(const Schema& tree);
+// Work (budget.h) of copying a tree, and of a place's text.
+int64_t work_of_copy(int64_t tree_bytes);
+int64_t work_of_place(const std::string& place);
+
 // The schemas that {"not": schema} excludes: an array.
 Schema parts_of_not(const Schema& schema);
 

@@ -1,8 +1,10 @@
 // Objects of JSON schemas.
 
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "rbee/grammar/budget.h"
 #include "rbee/grammar/regex.h"
 #include "rbee/grammar/schema_parts.h"
 #include "rbee/grammar/schema_validator.h"
@@ -15,6 +17,7 @@ namespace {
 constexpr size_t kMaxInlined = 32;
 constexpr int64_t kMaxInOrder = 100;  // optional properties, each of which may come first
 constexpr int64_t kMaxOptional = 400;
+constexpr int64_t kNameWork = 10;   // of looking for a name
 constexpr size_t kMaxPatterns = 4;  // of patternProperties: each set of them is a class of names
 
 [[noreturn]] void refuse(const std::string& place, const std::string& why) {
@@ -30,11 +33,13 @@ class Objects {
         place_(place),
         depth_(depth),
         named_(schema.value("properties", Schema::object())),
+        needs_(schema.value("dependentRequired", Schema::object())),
         patterns_(schema.value("patternProperties", Schema::object())) {
     const Schema required = schema.value("required", Schema::array());
     for (const Schema& name : required) required_.insert(name.get<std::string>());
     for (const auto& [pattern, schema_of] : patterns_.items()) pattern_names_.push_back(pattern);
     name_the_few();
+    list_names();
     if (pattern_names_.size() > kMaxPatterns) {
       refuse(place, cat("patternProperties of more than ", kMaxPatterns, " is not supported"));
     }
@@ -53,7 +58,7 @@ class Objects {
     if (first - list.parts.begin() > kMaxOptional) {
       refuse(place_, cat("more than ", kMaxOptional, " optional properties are not supported"));
     }
-    const bool counts = list.min > 0 || list.max != kUnlimited;
+    const bool counts = list.min > 0 || list.max != kUnlimited || !needs_.empty();
     ExprPtr body = counts || many ? counted(list) : in_order(list);
     body = sequence({std::move(body), rules_.space()});
     return rules_.add(place_,
@@ -78,7 +83,21 @@ class Objects {
 
   bool others_may_come() const {
     return schema_.contains("additionalProperties") || !patterns_.empty() ||
-           (named_.empty() && required_.empty());
+           (named_.empty() && required_.empty() && needs_.empty());
+  }
+
+  // In order; properties that other keywords name come last.
+  void list_names() {
+    std::set<std::string> known;
+    const auto add = [&](const std::string& name) {
+      if (known.insert(name).second) names_.push_back(name);
+    };
+    for (const auto& [name, schema] : named_.items()) add(name);
+    for (const std::string& name : required_) add(name);
+    for (const auto& [name, others] : needs_.items()) {
+      add(name);
+      for (const Schema& other : others) add(other.get<std::string>());
+    }
   }
 
   bool name_fits(const std::string& name) const {
@@ -98,60 +117,82 @@ class Objects {
     return known ? out : schema_.value("additionalProperties", Schema(true));
   }
 
-  // In order; properties that are only required come last.
   std::vector<Counted::Part> properties() {
-    std::vector<Counted::Part> out;
-    const auto add = [&](const std::string& name) {
-      const bool must = required_.contains(name);
+    std::map<std::string, ExprPtr> pairs;
+    for (const std::string& name : names_) {
       const std::string place = cat(place_, "/properties/", name);
       ExprPtr value =
           name_fits(name) ? builder_.convert_if_any(schema_of(name), place, depth_ + 1) : nullptr;
-      if (value == nullptr && !must) return;
-      if (value == nullptr) {
+      if (value == nullptr && required_.contains(name)) {
         throw NothingFits(place, cat("required names ", name, ", for which no value fits"));
       }
+      if (value == nullptr) continue;
       ExprPtr pair = rules_.pair(literal(Schema(name).dump()), std::move(value));
       if (named_.size() > kMaxInlined) pair = rules_.add(place, pair);
-      out.push_back({std::move(pair), must});
-    };
-    for (const auto& [name, schema] : named_.items()) add(name);
-    for (const std::string& name : required_) {
-      if (!named_.contains(name)) add(name);
+      pairs[name] = std::move(pair);
+    }
+    drop_the_needy(pairs);
+    std::vector<Counted::Part> out;
+    std::map<std::string, size_t> at;
+    for (const std::string& name : names_) {
+      if (!pairs.contains(name)) continue;
+      at[name] = out.size();
+      out.push_back({pairs[name], required_.contains(name)});
+    }
+    for (const auto& [name, others] : needs_.items()) {
+      if (!at.contains(name)) continue;
+      for (const Schema& other : others)
+        out[at[name]].needs.push_back(at.at(other.get<std::string>()));
     }
     return out;
   }
 
-  // A pair with a name that neither properties nor required has; null where there are none.
+  // Without properties that need one that cannot come.
+  void drop_the_needy(std::map<std::string, ExprPtr>& pairs) const {
+    for (bool again = true; again;) {
+      again = false;
+      for (const auto& [name, others] : needs_.items()) {
+        bill({.work = kNameWork * (1 + std::ssize(others))});
+        const bool all_fit = std::ranges::all_of(
+            others, [&](const Schema& other) { return pairs.contains(other.get<std::string>()); });
+        if (all_fit || pairs.erase(name) == 0) continue;
+        again = true;
+        if (required_.contains(name)) {
+          throw NothingFits(place_, cat("dependentRequired: ", name, " needs what no value fits"));
+        }
+      }
+    }
+  }
+
+  // A pair with a name that is not in names_; null where there are none.
   ExprPtr additional() {
     if (only_named_) return nullptr;
     const bool given = schema_.contains("additionalProperties");
-    const bool others = given || (named_.empty() && required_.empty() && patterns_.empty());
+    const bool others = given || (names_.empty() && patterns_.empty());
     const Schema rest =
         others ? schema_.value("additionalProperties", Schema(true)) : Schema(false);
-    std::vector<std::string> names(required_.begin(), required_.end());
-    for (const auto& [name, schema] : named_.items()) names.push_back(name);
     if (patterns_.empty() && !schema_.contains("propertyNames")) {
       ExprPtr value = builder_.convert_if_any(rest, place_ + "/additionalProperties", depth_ + 1);
       if (value == nullptr) return nullptr;
-      ExprPtr key = rules_.add(place_ + " (other names)", rules_.other_key(names));
+      ExprPtr key = rules_.add(place_ + " (other names)", rules_.other_key(names_));
       return rules_.add(place_ + "/additionalProperties",
                         rules_.pair(std::move(key), std::move(value)));
     }
     std::vector<ExprPtr> ways;
     const std::vector<TextSet> matching = names_of_patterns();
-    add_pairs(matching, {.keys = other_keys(names), .rest = rest}, ways);
+    add_pairs(matching, {.keys = other_keys(), .rest = rest}, ways);
     if (ways.empty()) return nullptr;
     return rules_.add(place_ + "/patternProperties", choice(std::move(ways)));
   }
 
-  TextSet other_keys(const std::vector<std::string>& names) {
+  TextSet other_keys() {
     int64_t& work = builder_.text_work();
     TextSet out = schema_.contains("propertyNames")
                       ? TextSet(plain_strings(builder_, schema_["propertyNames"],
                                               place_ + "/propertyNames", depth_ + 1),
                                 place_, work)
                       : TextSet(JsonRules::quoted(any_plain_string()), place_, work);
-    for (const std::string& name : names) {
+    for (const std::string& name : names_) {
       out = TextSet::without(out, {literal(Schema(name).dump()), place_, work}, work);
     }
     return out;
@@ -246,9 +287,11 @@ class Objects {
   const std::string& place_;
   const int depth_;
   Schema named_;
+  const Schema needs_;  // names, and the names that come with them
   const Schema patterns_;
   std::vector<std::string> pattern_names_;
   std::set<std::string> required_;
+  std::vector<std::string> names_;  // of all properties that keywords name
   bool only_named_ = false;
 };
 

@@ -76,6 +76,7 @@ struct Counted {
   struct Part {
     ExprPtr body;
     bool required = false;
+    std::vector<size_t> needs = {};  // other parts, without which it cannot come
   };
   std::vector<Part> parts;
   ExprPtr more;                       // null, or a part that may follow and repeat

@@ -93,6 +93,47 @@ TEST(Budget, BoundsHostileGrammars) {
   }
 }
 
+std::string listed(int count, const std::function<std::string(int)>& one) {
+  std::string out;
+  for (int i = 0; i < count; ++i) out += cat(i == 0 ? "" : ",", one(i));
+  return out;
+}
+
+// Each of these copies or compares much more than it says.
+TEST(Budget, SchemasAreBilledForWhatTheyBecome) {
+  const auto needs = [](int i) { return cat(R"({"required":["q)", i, R"("]})"); };
+  const auto names = [](const char* with) {
+    return [with](int i) { return cat(R"("r)", i, with, '"'); };
+  };
+  const auto ints = [](int i) {
+    return cat(R"({"type":"integer","minimum":)", 3 * i, R"(,"maximum":)", 3 * i + 5, "}");
+  };
+  const std::string text = R"({"description":")" + times("x", 200'000) + R"("})";
+  const std::string long_name = times("n", 100'000);
+  const std::vector<std::pair<const char*, std::string>> schemas = {
+      {"a long text in each way", cat(R"({"type":"object","properties":{"z":)", text,
+                                      R"(},"anyOf":[)", listed(1000, needs), "]}")},
+      {"alternatives apart from each other", cat(R"({"oneOf":[)", listed(150, ints), "]}")},
+      {"alternatives that all fail",
+       cat(R"({"not":{"not":{"anyOf":[)", listed(5000, needs), "]}}}")},
+      {"names put together", cat(R"({"allOf":[{"required":[)", listed(20'000, names("a")),
+                                 R"(]},{"required":[)", listed(20'000, names("b")), "]}]}")},
+      {"rules below a long name",
+       cat(R"({"properties":{")", long_name, R"(":{"anyOf":[)", listed(2000, ints), "]}}}")},
+  };
+  for (const auto& [name, schema] : schemas) {
+    const Budget budget({.work = 3'000'000, .bytes = 16 << 20});
+    try {
+      parse_json_schema(schema);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), ::testing::AnyOf(::testing::HasSubstr("making it takes too much"),
+                                                 ::testing::HasSubstr("too many ways")))
+          << name;
+    }
+  }
+}
+
 TEST(Budget, LimitsWorkAndMemory) {
   const auto refusal = [](Cost limit) -> std::string {
     const Budget budget(limit);

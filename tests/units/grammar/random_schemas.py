@@ -45,7 +45,7 @@ class Maker:
             (0.15, "propertyNames", lambda: self.pick([{"enum": ["a", "b"]}, {"pattern": "^[ab]+$"}, {"maxLength": 1}])),
             (0.2, "minProperties", lambda: self.random.randint(0, 2)),
             (0.2, "maxProperties", lambda: self.random.randint(0, 3)),
-            (0.2, "dependentRequired", lambda: {self.pick(NAMES): [self.pick(NAMES)]}),
+            (0.2, "dependentRequired", lambda: {x: self.random.sample(NAMES, self.random.randint(0, 2)) for x in self.random.sample(NAMES, 2)}),
             (0.15, "dependentSchemas", lambda: {self.pick(NAMES): self.schema(depth)}),
             (0.15, "not", lambda: self.schema(depth)),
         ]
