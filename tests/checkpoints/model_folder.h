@@ -7,8 +7,9 @@ namespace rbee::test {
 
 class ModelFolder {
  public:
-  // The model never ends an answer: its tokenizer has no end token. `data`: data_folder().
-  explicit ModelFolder(const std::filesystem::path& data);
+  // The model never ends an answer: its tokenizer has no end token. `data`: data_folder(); family:
+  // a folder of models/language/data.
+  explicit ModelFolder(const std::filesystem::path& data, const char* family = "smollm");
   ~ModelFolder();
   ModelFolder(const ModelFolder&) = delete;
   ModelFolder& operator=(const ModelFolder&) = delete;

@@ -159,6 +159,26 @@ TEST_F(GroupWorker, AnswersAreThoseOfOneRank) {
   }
 }
 
+// Ranges of the experts, of five on three ranks too, also beside latent attention.
+TEST_F(GroupWorker, ExpertsByRangeAnswerLikeOneRank) {
+  for (const char* family : {"mixtral", "deepseek_v3"}) {
+    const test::ModelFolder model(test::data_folder(), family);
+    std::vector<std::string> wanted;
+    for (const int ranks : {1, 2, 3}) {
+      std::vector<std::string> all =
+          arguments(ranks, {"--context", "256", "--enable-expert-parallel"});
+      all[1] = model.path().string();
+      Process worker(LLM_WORKER, std::move(all));
+      const std::vector<std::string> texts = texts_of(worker.port(), 6, 20);
+      if (ranks == 1) wanted = texts;
+      EXPECT_EQ(texts, wanted) << family << " on " << ranks << " ranks";
+      worker.signal(SIGTERM);
+      EXPECT_EQ(worker.wait(), 0) << worker.text();
+    }
+  }
+  EXPECT_TRUE(no_child_left());
+}
+
 // What needs whole rows of logits, and what only the leader knows of.
 TEST_F(GroupWorker, SamplersGrammarsDraftsAndScoresAreThoseOfOneRank) {
   json wanted;
@@ -196,6 +216,7 @@ TEST_F(GroupWorker, RefusesWhatRanksCannotShare) {
               HasSubstr("a model for embeddings is not implemented for several ranks"));
   EXPECT_THAT(told({"--cpu-moe"}, 1),
               HasSubstr("--cpu-moe or --n-cpu-moe is not implemented for several ranks"));
+  EXPECT_THAT(told({"--enable-expert-parallel"}, 1), HasSubstr("the model has no experts"));
   EXPECT_THAT(told({"--nnodes", "2", "--node-rank", "0", "--master-addr", "0.0.0.0"}, 1),
               HasSubstr("is not loopback, and there is no secret: set RBEE_GROUP_SECRET"));
   EXPECT_THAT(told({"--tensor-split", "3,1,1"}, 2), HasSubstr("there are 3 parts for 2 ranks"));

@@ -79,6 +79,11 @@ TEST(WorkerCommand, DevicesThatAreNoneAreNamed) {
               HasSubstr("models[0].flags must not have -tp, which devices decides"));
   EXPECT_THAT(refused({{"devices", {{0, 1}}}, {"flags", {"--device=cuda:3"}}}),
               HasSubstr("models[0].flags must not have --device"));
+  // All names of one flag of the worker.
+  for (const std::string flag : {"--cuda-device", "--rocm-device", "--metal-device"}) {
+    EXPECT_THAT(refused({{"devices", {{0, 1}}}, {"flags", {flag, "1"}}}),
+                HasSubstr("models[0].flags must not have " + flag + ", which devices decides"));
+  }
 }
 
 constexpr const char* kEvents = R"({"enable_kv_cache_events":true,"endpoint":"tcp://*:7000",)"

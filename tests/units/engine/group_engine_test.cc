@@ -14,6 +14,7 @@
 
 #include "tests/units/engine/tiny_engine.h"
 #include "workers/llm/group.h"
+#include "workers/llm/rank_devices.h"
 
 namespace rbee::engine {
 namespace {
@@ -198,6 +199,33 @@ TEST(GroupEngine, AnotherModelsFilesAreRefused) {
                    [](const std::string&) {}, options),
                Error);
   expect_no_ranks();
+}
+
+// Calls on one machine, each with two ranks: the second one's devices come after the first one's.
+TEST(RankDevices, CallsOfOneMachineTakeDevicesOneAfterAnother) {
+  BackendInfo gpus{};
+  gpus.kind = DeviceKind::cuda;
+  gpus.device_count = [] { return 4; };
+  const auto of = [&](const std::string& text, int before) {
+    std::string out;
+    for (const DeviceId& id : workers::rank_devices({&gpus, 1}, text, 2, before)) {
+      out += cat(id, " ");
+    }
+    return out;
+  };
+  for (const char* text : {"auto", "cuda:0"}) {
+    EXPECT_EQ(of(text, 0), "cuda:0 cuda:1 ");
+    EXPECT_EQ(of(text, 2), "cuda:2 cuda:3 ");
+  }
+  EXPECT_EQ(of("cuda:1", 1), "cuda:2 cuda:3 ");
+  EXPECT_EQ(of("cuda:1,cuda:0", 2), "cuda:1 cuda:0 ") << "a list is this call's";
+  EXPECT_EQ(of("cpu", 2), "cpu:0 cpu:0 ");
+  try {
+    of("auto", 3);
+    FAIL() << "there is no cuda:4";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("cuda:4 is not there, only cuda:0 to 3"));
+  }
 }
 
 // What a rank is when this program starts itself.
