@@ -8,7 +8,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import ssl
 import subprocess
 import sys
@@ -179,6 +178,20 @@ class Fetching(Case):
 
 
 class Breaks(Case):
+    def kill_while_it_fetches(self, **environment):
+        """Kills a pull of the large file that has some of its parts. Gives the folder of blobs."""
+        process = subprocess.Popen([RBEE, "pull", "hf:org/large"], env=self.environment(**environment),
+                                   stderr=subprocess.DEVNULL)
+        blobs = os.path.join(self.folder("org/large"), "blobs")
+        for _ in range(3000):
+            lists = [n for n in (os.listdir(blobs) if os.path.isdir(blobs) else []) if n.endswith(".parts")]
+            if lists and self.read(os.path.join(blobs, lists[0])).count(b"\n") > 1:
+                break
+            time.sleep(0.02)
+        process.kill()
+        process.wait()
+        return blobs
+
     def test_cut_connections_go_on_where_they_ended(self):
         self.hub.faults["cut"] = [30_000]
         self.rbee("pull", "hf:org/chat-GGUF:Q8_0")
@@ -187,15 +200,7 @@ class Breaks(Case):
 
     def test_a_killed_process_leaves_what_it_fetched(self):
         self.hub.faults["slow"] = 0.3
-        process = subprocess.Popen([RBEE, "pull", "hf:org/large"], env=self.environment(), stderr=subprocess.DEVNULL)
-        blobs = os.path.join(self.folder("org/large"), "blobs")
-        for _ in range(3000):
-            lists = [n for n in (os.listdir(blobs) if os.path.isdir(blobs) else []) if n.endswith(".parts")]
-            if lists and self.read(os.path.join(blobs, lists[0])).count(b"\n") > 1:
-                break
-            time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        blobs = self.kill_while_it_fetches()
         self.hub.faults["slow"] = 0
         before = len(self.sent("files"))
         self.rbee("pull", "hf:org/large")
@@ -238,16 +243,7 @@ class Breaks(Case):
         """A process is killed, and the addresses that it had end meanwhile. The hub wants a token, the bridge none."""
         self.hub.repos["org/large"].private = True
         self.hub.faults["slow"] = 0.3
-        process = subprocess.Popen([RBEE, "pull", "hf:org/large"], env=self.environment(HF_TOKEN="accepted"),
-                                   stderr=subprocess.DEVNULL)
-        blobs = os.path.join(self.folder("org/large"), "blobs")
-        for _ in range(3000):
-            lists = [n for n in (os.listdir(blobs) if os.path.isdir(blobs) else []) if n.endswith(".parts")]
-            if lists and self.read(os.path.join(blobs, lists[0])).count(b"\n") > 1:
-                break
-            time.sleep(0.02)
-        process.kill()
-        process.wait()
+        self.kill_while_it_fetches(HF_TOKEN="accepted")
         self.hub.faults.update(slow=0, cut=[PART // 2])
         self.hub.signature = "s2"
         begin = len(self.hub.requests)
@@ -591,12 +587,12 @@ class SharedWithPython(Case):
 
     def test_both_at_once_fetch_once(self):
         self.hub.faults["slow"] = 0.5
-        process = subprocess.Popen([RBEE, "pull", "hf:org/chat-GGUF/chat-F16.gguf"], env=self.environment(),
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        pull = [RBEE, "pull", "hf:org/chat-GGUF/chat-F16.gguf"]
+        process = subprocess.Popen(pull, env=self.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.python("hf_hub_download('org/chat-GGUF', 'chat-F16.gguf')")
         self.assertEqual(process.wait(60), 0)
-        name = self.hub.repos["org/chat-GGUF"].xet_hash("chat-F16.gguf")
-        self.assertEqual(len([r for r in self.sent("files") if name in r[2]]), 1)
+        blob = self.hub.repos["org/chat-GGUF"].xet_hash("chat-F16.gguf")
+        self.assertEqual(sum(blob in r[2] for r in self.sent("files")), 1)
 
 
 if __name__ == "__main__":
