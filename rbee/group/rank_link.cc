@@ -248,7 +248,13 @@ std::optional<LinkMessage> RankLink::receive(std::vector<Descriptor>* to) const 
   header.msg_iovlen = 1;
   header.msg_control = control.data();
   header.msg_controllen = control.size();
-  const ssize_t size = recvmsg(socket_.get(), &header, MSG_DONTWAIT | kReceiveCloseOnExec);
+  const auto take_one = [&] {
+    return recvmsg(socket_.get(), &header, MSG_DONTWAIT | kReceiveCloseOnExec);
+  };
+  ssize_t size = take_one();
+  // The system tells, once, that the other side ended with messages unread: before those that it
+  // had sent itself, the reason of its end among them.
+  if (size < 0 && errno == ECONNRESET) size = take_one();
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
   if (size <= 0) fail(Code::device, kOp, "the other side has ended");
   for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {

@@ -143,5 +143,23 @@ TEST(RankLink, NoticesTheOtherSidesEnd) {
   EXPECT_FALSE(one.send(LinkBeat{}));
 }
 
+// One that ends without reading: why it ended arrives all the same.
+TEST(RankLink, LastMessagesOfASideThatReadsNothingArrive) {
+  auto [leader, rank] = RankLink::pair();
+  auto [near, far] = stream();
+  const RankLink over = RankLink::of_stream(std::move(near));
+  RankLink away = RankLink::of_stream(std::move(far));
+  for (const auto& [reader, writer] :
+       {std::pair<const RankLink*, RankLink*>{&leader, &rank}, {&over, &away}}) {
+    EXPECT_TRUE(reader->send(LinkBeat{}));
+    EXPECT_TRUE(writer->send(LinkFailed{Code::not_found, "no such file"}));
+    EXPECT_TRUE(writer->send(LinkDone{7}));
+    *writer = RankLink();
+    EXPECT_EQ(std::get<LinkFailed>(reader->receive().value()).why, "no such file");
+    EXPECT_EQ(std::get<LinkDone>(reader->receive().value()).frames, 7U);
+    EXPECT_THROW(reader->receive(), Error);
+  }
+}
+
 }  // namespace
 }  // namespace rbee::group
