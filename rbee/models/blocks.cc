@@ -24,7 +24,7 @@ PreNormBlock::PreNormBlock(const nn::WeightScope& layer, const BlockSpec& spec,
                            const nn::Rope& rope)
     : attention_norm_(layer / "attn_norm", spec.norm),
       attention_(layer, spec.attention, rope),
-      ffn_norm_(layer / "ffn_norm", spec.norm),
+      ffn_norm_(layer / spec.ffn_norm, spec.norm),
       mlp_(layer, mlp_beside_heads(layer, spec)),
       branch_scale_(spec.branch_scale) {}
 

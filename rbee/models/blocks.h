@@ -11,12 +11,12 @@ struct BlockSpec {
   nn::NormOptions norm;  // of all norms of the layer
   nn::AttentionSpec attention;
   nn::MlpSpec mlp;
-  std::string_view ffn_norm = "ffn_norm";  // the name of a MoeBlock's second norm
+  std::string_view ffn_norm = "ffn_norm";  // the second norm of a PreNormBlock or a MoeBlock
   float branch_scale = 1;                  // of what a PreNormBlock's branches add
 };
 
 // x + attention(norm(x)), then x + mlp(norm(x)): Touvron et al. 2023, section 2.2.
-// Takes attn_norm and ffn_norm beside what attention and MLP take.
+// Takes attn_norm and spec.ffn_norm beside what attention and MLP take.
 class PreNormBlock final : public Block {
  public:
   PreNormBlock(const nn::WeightScope& layer, const BlockSpec& spec, const nn::Rope& rope);

@@ -9,7 +9,7 @@ Attention::Attention(const WeightScope& layer, const AttentionSpec& spec, const 
   const bool alone = layer.group().alone();
   if (!alone && spec.qk_norm == QkNorm::row) {
     fail(Code::unsupported, "model", "queries and keys have a norm over all heads together ",
-         "(OLMo 2), which ranks of a group cannot share yet");
+         "(OLMo 2, MiniMax M2), which ranks of a group cannot share yet");
   }
   const group::HeadShare own = share_heads(layer.group().share, spec.heads, spec.kv_heads);
   take_projections(layer, own);
@@ -31,7 +31,7 @@ void Attention::take_projections(const WeightScope& layer, const group::HeadShar
   LinearShape q{.in = spec_.dim, .out = q_rows, .bias = spec_.qkv_bias, .adapted = true};
   LinearShape k{.in = spec_.dim, .out = kv_rows, .bias = spec_.qkv_bias, .adapted = true};
   const LinearShape v = k;
-  if (layer.is_gguf() && rope_.layout() == RopeLayout::interleaved) {
+  if (layer.is_gguf() && rope_.layout() == RopeLayout::interleaved && !spec_.plain_rows) {
     q.pair_heads = own.queries.count;
     k.pair_heads = own.keys.count;
   }
@@ -105,8 +105,15 @@ Tensor Attention::project_and_append(const LayerInput& x, const LayerStep& step)
     return rope_.append({x, query_.weights(), key_.weights(), value_.weights(), spec_.heads},
                         step.positions, step.paged.slots, step.keys, step.values);
   }
-  const Heads heads = project(x);
-  if (spec_.rotated) {
+  Heads heads = project(x);
+  if (spec_.qk_norm == QkNorm::turned) {
+    if (spec_.rotated) {
+      heads.q = rope_(heads.q, step.positions);
+      heads.k = rope_(heads.k, step.positions);
+    }
+    heads.q = query_norm_(heads.q);
+    heads.k = key_norm_(heads.k);
+  } else if (spec_.rotated) {
     return rope_.append(heads.q, heads.k, heads.v, step.positions, step.paged.slots, step.keys,
                         step.values);
   }

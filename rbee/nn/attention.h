@@ -22,6 +22,7 @@ struct LayerStep {
 enum class QkNorm : uint8_t {
   none,
   head,       // RMS norm of each head, with one weight for all
+  turned,     // the same, behind the rotation (Hunyuan)
   row,        // RMS norm of all heads together
   each_head,  // layer norm of each head, with a weight for each and no biases
 };
@@ -34,7 +35,8 @@ struct AttentionSpec {
   Bias qkv_bias = Bias::none;
   Bias output_bias = Bias::none;
   bool fused = false;              // "attn_qkv" holds the rows of q, k and v
-  QkNorm qk_norm = QkNorm::none;   // of q and k before the rotation
+  bool plain_rows = false;         // GGUF's interleaved q and k are in Hugging Face's order
+  QkNorm qk_norm = QkNorm::none;   // of q and k
   NormOptions head_norm{};         // with qk_norm; dim is not read
   bool rotated = true;             // false: no position encoding (Kazemnejad et al. 2023)
   bool sinks = false;              // "attn_sinks" holds a score of each head without a value

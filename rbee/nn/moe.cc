@@ -46,9 +46,8 @@ Moe::Moe(const WeightScope& layer, const MoeSpec& spec)
   }
   if (trip_ || of_host_layer(layer)) take_visitors(layer, stacks);
   if (spec.choice_bias) {
-    const std::vector<float> bias =
-        layer.is_gguf() ? (layer / "exp_probs_b").values("bias", spec.experts)
-                        : (layer / "ffn_gate_inp").values("e_score_correction_bias", spec.experts);
+    const std::string_view leaf = layer.is_gguf() ? "bias" : "e_score_correction_bias";
+    const std::vector<float> bias = (layer / "exp_probs_b").values(leaf, spec.experts);
     spec_.route.bias = from_host<float>(bias, {spec.experts}, layer.device());
   }
   if (spec.shared_ffn_dim == 0) return;

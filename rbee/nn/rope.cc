@@ -5,6 +5,8 @@
 #include <numbers>
 
 #include "rbee/core/error.h"
+#include "rbee/ops/elementwise.h"
+#include "rbee/ops/indexing.h"
 
 namespace rbee::nn {
 namespace {
@@ -100,6 +102,19 @@ double longrope_magnitude(const RopeOptions& options) {
   return std::sqrt(1 + std::log(options.factor) / std::log(original));
 }
 
+// Of the queries of each position.
+std::vector<float> query_factors(const RopeOptions& options, int64_t positions) {
+  check(options.original_positions > 0, kOp, "original positions are ", options.original_positions,
+        ", wanted at least 1");
+  std::vector<float> factors(static_cast<size_t>(positions));
+  for (int64_t position = 0; position < positions; ++position) {
+    const auto spans = static_cast<double>(position / options.original_positions);
+    factors[static_cast<size_t>(position)] =
+        static_cast<float>(1 + options.query_growth * std::log1p(spans));
+  }
+  return factors;
+}
+
 void check_options(const RopeOptions& options, int64_t positions) {
   check(options.rotary_dim > 0 && options.rotary_dim % 2 == 0, kOp, "rotary_dim is ",
         options.rotary_dim, ", wanted a positive even number");
@@ -169,6 +184,14 @@ Rope::Rope(const RopeOptions& options, int64_t positions, Device& device)
   const Shape shape{positions, options.rotary_dim / 2};
   cos_ = from_host<float>(cosines, shape, device);
   sin_ = from_host<float>(sines, shape, device);
+  if (options.query_growth == 0) return;
+  query_growth_ = from_host<float>(query_factors(options, positions), {positions}, device);
+}
+
+Tensor Rope::grown(const Tensor& q, const Tensor& positions) const {
+  if (!query_growth_.defined()) return q;
+  const Tensor factors = cast(index_select(query_growth_, Axis{0}, positions), q.dtype());
+  return q * factors.reshape({q.dim(0), 1, 1});
 }
 
 }  // namespace rbee::nn

@@ -34,6 +34,9 @@ struct RopeOptions {
   double low_freq_factor = 1, high_freq_factor = 4;  // llama3: original_positions / wavelength
   std::vector<double> short_factors, long_factors;   // longrope: (rotary_dim / 2) divisors
   std::vector<double> frequency_divisors;            // (rotary_dim / 2), any scaling; empty = none
+  // Ministral 3: append() multiplies q of position p by
+  // 1 + query_growth * ln(1 + floor(p / original_positions)); 0 = off.
+  double query_growth = 0;
 };
 
 struct RopeFrequencies {
@@ -59,7 +62,8 @@ class Rope {
   // `slots`; gives the rotated q.
   Tensor append(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& positions,
                 const Tensor& slots, Tensor& k_cache, Tensor& v_cache) const {
-    return rope_append_({q, k, v, cos_, sin_, positions, slots, k_cache, v_cache, layout_});
+    return grown(rope_append_({q, k, v, cos_, sin_, positions, slots, k_cache, v_cache, layout_}),
+                 positions);
   }
   // The same for linear layers' results.
   struct Projections {
@@ -69,14 +73,18 @@ class Rope {
   };
   Tensor append(const Projections& of, const Tensor& positions, const Tensor& slots,
                 Tensor& k_cache, Tensor& v_cache) const {
-    return qkv_append_({of.input, of.q, of.k, of.v, of.heads, cos_, sin_, positions, slots, k_cache,
-                        v_cache, layout_});
+    return grown(qkv_append_({of.input, of.q, of.k, of.v, of.heads, cos_, sin_, positions, slots,
+                              k_cache, v_cache, layout_}),
+                 positions);
   }
   RopeLayout layout() const { return layout_; }
   int64_t positions() const { return cos_.dim(0); }
 
  private:
-  Tensor cos_, sin_;  // (positions, rotary_dim / 2) f32
+  Tensor grown(const Tensor& q, const Tensor& positions) const;
+
+  Tensor cos_, sin_;     // (positions, rotary_dim / 2) f32
+  Tensor query_growth_;  // (positions) f32; undefined: none
   RopeLayout layout_ = RopeLayout::half;
 };
 

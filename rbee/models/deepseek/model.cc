@@ -26,6 +26,7 @@ constexpr nn::TensorName kNames[] = {
     {"blk.*.ffn_up", "model.layers.*.mlp.up_proj"},
     {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
     {"blk.*.ffn_gate_inp", "model.layers.*.mlp.gate"},
+    {"blk.*.exp_probs_b", "model.layers.*.mlp.gate"},
     {"blk.*.ffn_gate_exps", "model.layers.*.mlp.experts.#.gate_proj"},
     {"blk.*.ffn_up_exps", "model.layers.*.mlp.experts.#.up_proj"},
     {"blk.*.ffn_down_exps", "model.layers.*.mlp.experts.#.down_proj"},
