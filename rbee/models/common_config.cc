@@ -61,7 +61,8 @@ void read_head_sizes(const ConfigReader& reader, const ConfigDefaults& defaults,
   config.head_dim = read_head_dim(reader, config, defaults.head_dim);
 }
 
-constexpr Field kExperts{"expert_count", "num_local_experts|num_experts|n_routed_experts"};
+constexpr Field kExperts{"expert_count",
+                         "num_local_experts|num_experts|n_routed_experts|moe_num_experts"};
 
 void refuse_unsupported(const ConfigReader& reader, const ConfigDefaults& family) {
   constexpr Field kQuantization{"", "quantization_config"};
@@ -174,7 +175,7 @@ ModelConfig read_common(const ConfigReader& reader, const ConfigDefaults& defaul
 }
 
 ExpertCounts read_experts(const ConfigReader& reader) {
-  constexpr Field kChosen{"expert_used_count", "num_experts_per_tok"};
+  constexpr Field kChosen{"expert_used_count", "num_experts_per_tok|moe_topk|moe_k"};
   const Limits limits{1, kMaxExperts};
   const ExpertCounts counts{.all = reader.integer(kExperts, limits),
                             .chosen = reader.integer(kChosen, limits)};
@@ -211,7 +212,15 @@ nn::RopeOptions read_rope(const ConfigReader& reader, const ModelConfig& config,
       {"rope.dimension_count", ""},
       static_cast<int64_t>(static_cast<double>(config.head_dim) * partial), {2, config.head_dim});
   rope.scaling =
-      parse_scaling(reader, {"rope.scaling.type", cat(hf("rope_type"), "|rope_scaling.type")});
+      parse_scaling(reader, {"rope.scaling.type", cat(hf("rope_type"), "|", hf("type"))});
+  // Hunyuan's files say dynamic for a base that is stretched once.
+  const std::string alpha_name = hf("alpha");
+  const Field alpha{"", alpha_name};
+  if (rope.scaling == nn::RopeScaling::dynamic && reader.has(alpha)) {
+    rope.scaling = nn::RopeScaling::none;
+    const auto dim = static_cast<double>(rope.rotary_dim);
+    rope.base *= std::pow(reader.number(alpha, {1, 1e6}), dim / (dim - 2));
+  }
   rope.trained_positions = config.context_length;
   // Phi-3 keeps it beside the rope settings, where it wins.
   rope.original_positions = reader.integer(

@@ -134,11 +134,15 @@ int64_t ConfigReader::integer(Field field, Limits limits) const {
                            : metadata.require_i64(key(field));
   } else {
     const json& found = *json_->find(field.hf);
-    const bool in_range =
-        found.is_number_integer() &&
-        (!found.is_number_unsigned() || found.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX));
-    if (!in_range) fail_type(describe(field), found, "an integer");
-    value = found.get<int64_t>();
+    std::vector<int64_t> values;
+    for (const json& item : found.is_array() ? found : json::array({found})) {
+      const bool in_range =
+          item.is_number_integer() &&
+          (!item.is_number_unsigned() || item.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX));
+      if (!in_range) fail_type(describe(field), found, "an integer");
+      values.push_back(item.get<int64_t>());
+    }
+    value = same_everywhere(values, describe(field));
   }
   check_range(value, limits, describe(field));
   return value;
@@ -172,6 +176,10 @@ bool ConfigReader::flag(Field field, bool fallback) const {
   const json& found = *json_->find(field.hf);
   if (!found.is_boolean()) fail_type(describe(field), found, "true or false");
   return found.get<bool>();
+}
+
+bool ConfigReader::is_text(Field field) const {
+  return !is_gguf() && has(field) && json_->find(field.hf)->is_string();
 }
 
 std::string ConfigReader::text(Field field, std::string_view fallback) const {

@@ -43,12 +43,13 @@ class ConfigReader {
   bool has(Field field) const;      // and not null
   bool is_null(Field field) const;  // there, and null; Hugging Face only
   // Reads a list of equal numbers, one for each layer, as one number; throws unsupported for other
-  // lists.
+  // lists. In Hugging Face's files only lists of integers.
   int64_t integer(Field field, Limits limits = {}) const;
   int64_t integer(Field field, int64_t fallback, Limits limits = {}) const;
   double number(Field field, io::NumberRange range) const;
   double number(Field field, double fallback, io::NumberRange range) const;
   bool flag(Field field, bool fallback) const;
+  bool is_text(Field field) const;  // there, and a text; Hugging Face only
   std::string text(Field field, std::string_view fallback) const;
   // Arrays of a Hugging Face config; empty if absent, and for GGUF files.
   std::vector<double> numbers(Field field, io::NumberRange range) const;

@@ -37,15 +37,17 @@ struct DecoderSpec {
   std::shared_ptr<const PictureEncoder> pictures = nullptr;
 };
 
-// Every family ignores tensors with these in their names: old files hold rotary tables.
-inline constexpr std::string_view kOldRotaryTables[] = {".rotary_emb.inv_freq"};
+// Every family ignores tensors with these in their names: old files hold rotary tables, and
+// multimodal ones a tower for pictures.
+inline constexpr std::string_view kBesideTheText[] = {".rotary_emb.inv_freq", "vision_tower.",
+                                                      "multi_modal_projector."};
 
 // The weights of a checkpoint under a family's names; both lists must outlive the scope.
 // Throws invalid_argument for a negative number of layers with experts on the host, for one without
 // a host, and for a group whose share and view differ; and unsupported for a group with layers or
 // experts on the host.
 nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn::TensorName> names,
-                                 std::span<const std::string_view> ignored = kOldRotaryTables);
+                                 std::span<const std::string_view> ignored = kBesideTheText);
 
 class Decoder final : public LanguageModel {
  public:

@@ -49,6 +49,9 @@ std::map<std::string, Shape> lora_matrices(const io::Checkpoint& model, bool ggu
   for (const io::TensorEntry& tensor : model.tensors()) {
     if (const std::optional<int64_t> layer = layer_of(tensor.name)) layers.insert(*layer);
   }
+  for (const io::TensorEntry& tensor : model.tensors()) {
+    if (is_of_prediction(tensor.name)) layers.erase(layer_of(tensor.name).value_or(-1));
+  }
   std::map<std::string, Shape> out;
   const auto add = [&](std::string_view role, int64_t layer, const io::TensorEntry* matrix) {
     const std::string name = gguf ? nn::numbered(role, layer) : names.in_hf(role, layer);

@@ -7,8 +7,10 @@
 #include "rbee/models/gemma/model.h"
 #include "rbee/models/gemma2/model.h"
 #include "rbee/models/gemma3/model.h"
+#include "rbee/models/glm4/model.h"
 #include "rbee/models/gpt_oss/model.h"
 #include "rbee/models/llama/model.h"
+#include "rbee/models/llama_moe/model.h"
 #include "rbee/models/mixtral/model.h"
 #include "rbee/models/olmo2/model.h"
 #include "rbee/models/phi3/model.h"
@@ -23,9 +25,19 @@ namespace {
 constexpr Family kFamilies[] = {
     {"llama", load_llama, llama_tensor_names},
     {"mistral", load_llama, llama_tensor_names},
+    {"mistral3", load_llama, llama_tensor_names},
+    {"ministral3", load_llama, llama_tensor_names},
     {"granite", load_llama, llama_tensor_names},
     {"smollm3", load_llama, llama_tensor_names},
+    {"seed_oss", load_llama, seed_oss_tensor_names},
+    {"ernie4_5", load_llama, llama_tensor_names},
+    {"hunyuan-dense", load_llama, hunyuan_tensor_names},
+    {"hunyuan_v1_dense", load_llama, hunyuan_tensor_names},
     {"olmo2", load_olmo2, olmo2_tensor_names},
+    {"olmo3", load_olmo2, olmo2_tensor_names},
+    {"exaone4", load_olmo2, olmo2_tensor_names},
+    {"glm4", load_glm4, glm4_tensor_names},
+    {"cohere2", load_stablelm, stablelm_tensor_names},
     {"stablelm", load_stablelm, stablelm_tensor_names},
     {"qwen2", load_qwen2, qwen2_tensor_names},
     {"qwen3", load_qwen3, qwen3_tensor_names},
@@ -45,6 +57,14 @@ constexpr Family kFamilies[] = {
     {"qwen2_moe", load_qwen2_moe, qwen_moe_tensor_names},
     {"qwen3moe", load_qwen3_moe, qwen_moe_tensor_names},
     {"qwen3_moe", load_qwen3_moe, qwen_moe_tensor_names},
+    {"glm4moe", load_llama_moe, glm4_moe_tensor_names},
+    {"glm4_moe", load_llama_moe, glm4_moe_tensor_names},
+    {"minimax-m2", load_llama_moe, minimax_m2_tensor_names},
+    {"minimax_m2", load_llama_moe, minimax_m2_tensor_names},
+    {"ernie4_5-moe", load_llama_moe, ernie4_5_moe_tensor_names},
+    {"ernie4_5_moe", load_llama_moe, ernie4_5_moe_tensor_names},
+    {"hunyuan-moe", load_llama_moe, hunyuan_moe_tensor_names},
+    {"hunyuan_v1_moe", load_llama_moe, hunyuan_moe_tensor_names},
 };
 
 }  // namespace

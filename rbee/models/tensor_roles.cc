@@ -23,6 +23,10 @@ std::optional<int64_t> layer_of(std::string_view name) {
   return std::nullopt;
 }
 
+bool is_of_prediction(std::string_view name) {
+  return contains(name, ".nextn.") || contains(name, ".eh_proj.");
+}
+
 bool is_expert(std::string_view name) {
   return contains(name, "_exps.") || contains(name, ".experts.");
 }

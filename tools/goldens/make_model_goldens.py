@@ -11,7 +11,7 @@ A case also lists ablations: changes of the config that must change the logits, 
 the case would notice a missing feature.
 
 Run from the repository root (wrote the committed files with the versions below):
-    python3 -m venv venv && venv/bin/pip install torch==2.15.0 transformers==5.23.0 gguf==0.19.0
+    python3 -m venv venv && venv/bin/pip install torch==2.15.0 transformers==5.24.0 gguf==0.19.0
     venv/bin/python tools/goldens/make_model_goldens.py tests/models/language/data
 """
 
@@ -33,7 +33,7 @@ from safetensors.torch import save_file
 from model_cases import CASES, VOCAB, config_of
 from model_fp8 import add_fp8, round_to_fp8
 from model_int import add_integers, round_to_integers
-from model_experts import EXPERTS, MIXTRAL_EXPERTS, add_mxfp4, split_experts
+from model_experts import EXPERTS, MIXTRAL_EXPERTS, add_mxfp4, predicting_layer, split_experts
 from model_gguf import save_gguf
 
 
@@ -139,9 +139,10 @@ def check_ablations(name, case, config, state, prompts, logits):
 
 def published(case, state):
     """The state under the names of published checkpoints: a tensor for each expert."""
-    mixtral = case["type"] == "mixtral"
+    mixtral = case["type"] in ("mixtral", "minimax_m2")
     out = {key: value for key, value in state.items() if value.dtype == torch.uint8}
     for key, value in split_experts(state).items():
+        key = key.replace("mlp.gate.moe_statics.", "mlp.moe_statics.")
         if mixtral:
             key = key.replace(".mlp.", ".block_sparse_moe.")
         role = key.rsplit(".", 1)[1]
@@ -169,8 +170,10 @@ def hf_config(case, config):
     if case.get("multimodal"):
         text = dict(out)
         # Published Gemma 3 configs leave out what equals the defaults.
-        return {"model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"],
-                "text_config": text, "vision_config": {"model_type": "siglip_vision_model"}}
+        tower = {"gemma3": "siglip_vision_model", "mistral3": "pixtral"}[case["multimodal"]]
+        architecture = case["multimodal"].capitalize() + "ForConditionalGeneration"
+        return {"model_type": case["multimodal"], "architectures": [architecture],
+                "text_config": text, "vision_config": {"model_type": tower}}
     return out
 
 
@@ -180,6 +183,8 @@ def save_hf(folder, case, config, state):
     if state is None:
         return
     state = published(case, state)
+    if case.get("predicts"):
+        state |= predicting_layer(config, "model.layers.{}.eh_proj", "model.layers.{}.self_attn.q_proj")
     if case.get("fp8"):
         add_fp8(case["fp8"], state)
     if case.get("integers"):

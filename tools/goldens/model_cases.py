@@ -1,6 +1,7 @@
 """The cases of make_model_goldens.py: sizes, features and what each must notice.
 
 type: model_type of config.json; weights_of: the case that owns the weights; prompts: lengths;
+predicts: the files have a layer that predicts further tokens, which the logits do not need;
 ablations: changes of the config that must show in the logits. Seeds follow the order, so new cases
 go to the end.
 """
@@ -44,6 +45,15 @@ def stablelm_config(**changes):
     return config
 
 
+def cohere2_config(**changes):
+    config = base_config(layer_norm_eps=1e-5, hidden_size=32, num_hidden_layers=3, sliding_window=8,
+                         sliding_window_pattern=3, logit_scale=0.25, tie_word_embeddings=True,
+                         pad_token_id=0, bos_token_id=1, eos_token_id=2)
+    del config["rms_norm_eps"]
+    config.update(changes)
+    return config
+
+
 # Blocks that no matrix is whole multiples of, nor the parts of Phi-3's matrices.
 FP8_BLOCKS = dict(each="block", block=(24, 40), name="weight_scale_inv", config=dict(
     quant_method="fp8", fmt="e4m3", activation_scheme="dynamic", weight_block_size=[24, 40],
@@ -78,8 +88,24 @@ PACK_QUANTIZED = dict(kind="compressed", bits=4, symmetric=False, scale_type=tor
         weights=dict(num_bits=4, type="int", strategy="group", group_size=32, symmetric=False, dynamic=False)))))
 
 
+def glm_moe_config(**changes):
+    config = base_config(head_dim=16, num_hidden_layers=3, attention_bias=True, n_routed_experts=6,
+                         num_experts_per_tok=3, moe_intermediate_size=32, n_shared_experts=1,
+                         routed_scaling_factor=1.7, norm_topk_prob=True, n_group=1, topk_group=1,
+                         first_k_dense_replace=1, partial_rotary_factor=0.5)
+    config.update(changes)
+    return config
+
+
 def rope(**scaling):
     return {"rope_scaling": scaling}
+
+
+def ministral3_rope(**changes):
+    out = dict(rope_type="yarn", rope_theta=10000.0, factor=8.0, original_max_position_embeddings=8,
+               beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.3)
+    out.update(changes)
+    return dict(rope_parameters=out)
 
 
 LONGROPE = rope(rope_type="longrope", short_factor=[1.0, 1.1, 1.2, 1.4, 1.6, 1.9],
@@ -150,7 +176,7 @@ CASES = {
         type="gemma3_text", config=gemma_config(
             num_hidden_layers=3, num_key_value_heads=1, intermediate_size=64,
             layer_types=["sliding_attention", "full_attention", "sliding_attention"],
-            rope_theta=1000000.0, rope_local_base_freq=100.0), multimodal=True,
+            rope_theta=1000000.0, rope_local_base_freq=100.0), multimodal="gemma3",
         ablations=[dict(layer_types=["full_attention"] * 3)]),
     "phi3": dict(
         type="phi3", config=base_config(partial_rotary_factor=0.75, sliding_window=10, pad_token_id=0,
@@ -274,6 +300,84 @@ CASES = {
     "phi4_mini_short": dict(
         type="phi3", weights_of="phi4_mini", changes=dict(sliding_window=262144), gguf=True,
         prompts=[16, 7, 11], ablations=[dict(rope_scaling=None), dict(sliding_window=8)]),
+    # Queries grow from position 8 and 16 on.
+    "ministral3": dict(
+        type="ministral3", config=base_config(head_dim=24, rope_theta=None, **ministral3_rope()),
+        gguf=True, multimodal="mistral3",
+        ablations=[ministral3_rope(llama_4_scaling_beta=0.0), ministral3_rope(mscale_all_dim=0.0),
+                   ministral3_rope(factor=1.0)]),
+    "ministral3_text": dict(
+        type="ministral3", weights_of="ministral3", changes=dict(tie_word_embeddings=False),
+        saved_by_v5=True, ablations=[]),
+    # Mistral Small 3.1 to 3.2: the text is of type mistral.
+    "mistral3": dict(
+        type="mistral", weights_of="mistral", changes=dict(sliding_window=None), gguf=True,
+        gguf_arch="mistral3", multimodal="mistral3", ablations=[dict(sliding_window=8)]),
+    # GLM-4.5 of 355B has norms on heads, Air has none.
+    "glm4_moe": dict(
+        type="glm4_moe", config=glm_moe_config(use_qk_norm=True, n_group=2), gguf=True,
+        ablations=[dict(partial_rotary_factor=1.0), dict(routed_scaling_factor=1.0), dict(n_group=1),
+                   dict(norm_topk_prob=False), dict(num_experts_per_tok=1)]),
+    "glm4_moe_air": dict(
+        type="glm4_moe", config=glm_moe_config(num_hidden_layers=2, hidden_size=32, head_dim=8),
+        gguf=True, predicts=True, ablations=[dict(partial_rotary_factor=1.0)]),
+    "glm4": dict(
+        type="glm4", config=base_config(head_dim=16, attention_bias=True, partial_rotary_factor=0.5,
+                                        pad_token_id=0), gguf=True,
+        ablations=[dict(partial_rotary_factor=1.0), dict(rope_theta=500.0)]),
+    "minimax_m2": dict(
+        type="minimax_m2", config=base_config(
+            head_dim=24, rotary_dim=12, intermediate_size=32, num_local_experts=6,
+            num_experts_per_tok=3, rms_norm_eps=1e-6), gguf=True,
+        ablations=[dict(rotary_dim=24), dict(num_experts_per_tok=2)]),
+    "seed_oss": dict(
+        type="seed_oss", config=base_config(head_dim=24, attention_bias=True, attention_out_bias=False,
+                                            hidden_size=32),
+        gguf=True, ablations=[dict(rope_theta=500.0)]),
+    "ernie4_5": dict(
+        type="ernie4_5", config=base_config(head_dim=24, hidden_size=32, tie_word_embeddings=True),
+        gguf=True, ablations=[dict(rope_theta=500.0)]),
+    "ernie4_5_moe": dict(
+        type="ernie4_5_moe", config=base_config(
+            moe_num_experts=6, moe_k=2, moe_intermediate_size=32, moe_num_shared_experts=2,
+            moe_layer_start_index=1, moe_layer_interval=1, hidden_size=32, tie_word_embeddings=True),
+        gguf=True, ablations=[dict(moe_k=3), dict(rope_theta=500.0)]),
+    # Their config says dynamic where a fixed alpha stretches the base.
+    "hunyuan_dense": dict(
+        type="hunyuan_v1_dense", config=base_config(
+            head_dim=24, hidden_size=32, tie_word_embeddings=True, rope_theta=None,
+            rope_parameters=dict(rope_type="dynamic", alpha=50.0, rope_theta=10000.0, factor=1.0)),
+        gguf=True,
+        ablations=[dict(rope_parameters=dict(rope_type="default", rope_theta=10000.0))]),
+    "hunyuan_moe": dict(
+        type="hunyuan_v1_moe", config=base_config(
+            hidden_size=32, head_dim=8, intermediate_size=32, num_experts=5, moe_topk=2), gguf=True,
+        ablations=[dict(moe_topk=1), dict(rope_theta=500.0)]),
+    # YaRN in the layers that see all alone.
+    "olmo3": dict(
+        type="olmo3", config=base_config(
+            hidden_size=32, pad_token_id=0, sliding_window=8, rope_theta=None, num_hidden_layers=3,
+            layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+            rope_parameters=dict(
+                sliding_attention=dict(rope_type="default", rope_theta=5000.0),
+                full_attention=dict(rope_type="yarn", rope_theta=5000.0, factor=8.0,
+                                    original_max_position_embeddings=8, beta_fast=32.0,
+                                    beta_slow=1.0))), gguf=True,
+        ablations=[dict(sliding_window=64), dict(layer_types=["sliding_attention"] * 3)]),
+    "exaone4": dict(
+        type="exaone4", config=base_config(
+            hidden_size=32, head_dim=8, sliding_window=8, sliding_window_pattern=3,
+            num_hidden_layers=3), gguf=True,
+        ablations=[dict(sliding_window=64), dict(rope_theta=500.0)]),
+    # EXAONE 4 of 1.2B has no windows, and turns in all layers.
+    "exaone4_full": dict(
+        type="exaone4", weights_of="exaone4", gguf=True,
+        changes=dict(sliding_window=None, sliding_window_pattern=None,
+                     layer_types=["full_attention"] * 3),
+        ablations=[dict(sliding_window=8), dict(rope_theta=500.0)]),
+    "cohere2": dict(
+        type="cohere2", config=cohere2_config(), gguf=True,
+        ablations=[dict(sliding_window=64), dict(logit_scale=1.0), dict(rope_theta=500.0)]),
 }
 
 

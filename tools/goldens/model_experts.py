@@ -39,6 +39,14 @@ MIXTRAL_EXPERTS = ("w1", "w3", "w2")
 EXPERTS = ("gate_proj", "up_proj", "down_proj")
 
 
+def predicting_layer(config, joint, query):
+    """Two matrices of a layer behind the last, under these names."""
+    layer, dim = config["num_hidden_layers"], config["hidden_size"]
+    rows = config["num_attention_heads"] * config["head_dim"]
+    return {joint.format(layer) + ".weight": torch.ones(dim, 2 * dim, dtype=torch.float16),
+            query.format(layer) + ".weight": torch.ones(rows, dim, dtype=torch.float16)}
+
+
 def split_experts(state):
     """The state with gate and up apart: (experts, rows, columns) under GGUF's role names."""
     out = {}

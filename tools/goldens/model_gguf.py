@@ -6,7 +6,7 @@ import gguf
 import numpy as np
 import torch
 
-from model_experts import gguf_mxfp4, split_experts
+from model_experts import gguf_mxfp4, predicting_layer, split_experts
 
 
 def interleave(rows, heads):
@@ -44,6 +44,9 @@ def add_rope(writer, config, scaling):
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(scaling["factor"])
         writer.add_rope_scaling_orig_ctx_len(scaling["original_max_position_embeddings"])
+        if "llama_4_scaling_beta" in scaling:
+            writer.add_rope_scaling_yarn_log_mul(scaling["mscale_all_dim"])
+            writer.add_attn_temperature_scale(scaling["llama_4_scaling_beta"])
     elif kind == "llama3":
         return {"rope_freqs.weight": llama3_divisors(config, scaling)}
     elif kind == "longrope":
@@ -56,13 +59,27 @@ def add_rope(writer, config, scaling):
     return {}
 
 
-def add_keys(writer, arch, config):
+def rope_of(config):
+    """rope_parameters of layers that see all, or the same from the fields that came before it."""
+    found = config.get("rope_parameters") or {}
+    found = found.get("full_attention", found)
+    if "alpha" in found:  # of Hunyuan: the base that it makes
+        dim = config["head_dim"]
+        return {"rope_theta": found["rope_theta"] * found["alpha"] ** (dim / (dim - 2))}
+    return found or {"rope_theta": config["rope_theta"],
+                                             **(config.get("rope_scaling") or {})}
+
+
+def add_keys(writer, arch, config, predicting=0):
+    """predicting: layers behind the last that predict further tokens."""
     heads = config["num_attention_heads"]
     head_dim = config.get("head_dim") or config["hidden_size"] // heads
     writer.add_name("tiny random " + arch)
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
-    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_block_count(config["num_hidden_layers"] + predicting)
+    if predicting:
+        writer.add_nextn_predict_layers(predicting)
     writer.add_feed_forward_length(config["intermediate_size"])
     writer.add_head_count(heads)
     writer.add_head_count_kv(config["num_key_value_heads"])
@@ -70,9 +87,10 @@ def add_keys(writer, arch, config):
         writer.add_layer_norm_eps(config["layer_norm_eps"])
     else:
         writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-    writer.add_rope_freq_base(config["rope_theta"])
+    writer.add_rope_freq_base(rope_of(config)["rope_theta"])
     rotated = config.get("qk_rope_head_dim", head_dim)
-    writer.add_rope_dimension_count(int(rotated * config.get("partial_rotary_factor", 1.0)))
+    writer.add_rope_dimension_count(
+        config.get("rotary_dim", int(rotated * config.get("partial_rotary_factor", 1.0))))
     if "head_dim" in config:
         writer.add_key_length(head_dim)
         writer.add_value_length(head_dim)
@@ -85,16 +103,39 @@ def add_keys(writer, arch, config):
     if arch == "gemma2":
         writer.add_attn_logit_softcapping(config["attn_logit_softcapping"])
         writer.add_final_logit_softcapping(config["final_logit_softcapping"])
+    if config.get("sliding_window_pattern") or "layer_types" in config and arch == "olmo2":
+        layers = range(config["num_hidden_layers"])
+        types = config.get("layer_types") or [
+            "sliding_attention" if (i + 1) % config["sliding_window_pattern"] else "" for i in layers]
+        writer.add_sliding_window_pattern([each == "sliding_attention" for each in types])
+    if arch == "cohere2":
+        writer.add_logit_scale(config["logit_scale"])
     experts = config.get("num_local_experts", config.get("num_experts"))
     if experts:
         writer.add_expert_count(experts)
-        writer.add_expert_used_count(config["num_experts_per_tok"])
+        writer.add_expert_used_count(config.get("num_experts_per_tok", config.get("moe_topk")))
     if "moe_intermediate_size" in config:
         writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
     if "shared_expert_intermediate_size" in config:
         writer.add_expert_shared_feed_forward_length(config["shared_expert_intermediate_size"])
     if arch == "gpt-oss":
         writer.add_expert_feed_forward_length(config["intermediate_size"])
+    if arch == "minimax-m2":
+        writer.add_expert_feed_forward_length(config["intermediate_size"])
+        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+    if arch == "hunyuan-moe":
+        writer.add_expert_feed_forward_length(config["intermediate_size"])
+        writer.add_expert_shared_feed_forward_length(config["intermediate_size"])
+    if arch == "ernie4_5-moe":
+        writer.add_expert_count(config["moe_num_experts"])
+        writer.add_expert_used_count(config["moe_k"])
+        writer.add_interleave_moe_layer_step(config["moe_layer_interval"])
+        writer.add_leading_dense_block_count(config["moe_layer_start_index"])
+        writer.add_expert_shared_count(config["moe_num_shared_experts"])
+        writer.add_expert_shared_feed_forward_length(
+            config["moe_intermediate_size"] * config["moe_num_shared_experts"])
+    if arch == "glm4moe":
+        add_router_keys(writer, config, sigmoid=True)
     if arch == "granite":
         writer.add_embedding_scale(config["embedding_multiplier"])
         writer.add_residual_scale(config["residual_multiplier"])
@@ -104,6 +145,20 @@ def add_keys(writer, arch, config):
         writer.add_parallel_residual(config.get("use_parallel_residual", False))
     if arch == "gemma3":
         writer.add_float32("gemma3.rope.freq_base_swa", config["rope_local_base_freq"])
+
+
+def add_router_keys(writer, config, sigmoid):
+    """Of DeepSeek's router, which GLM has too."""
+    writer.add_leading_dense_block_count(config["first_k_dense_replace"])
+    writer.add_expert_count(config["n_routed_experts"])
+    writer.add_expert_used_count(config["num_experts_per_tok"])
+    writer.add_expert_shared_count(config["n_shared_experts"])
+    writer.add_expert_weights_scale(config["routed_scaling_factor"])
+    writer.add_expert_weights_norm(config["norm_topk_prob"])
+    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID if sigmoid
+                                  else gguf.ExpertGatingFuncType.SOFTMAX)
+    writer.add_expert_group_count(config["n_group"])
+    writer.add_expert_group_used_count(config["topk_group"])
 
 
 def add_deepseek_keys(writer, case, config):
@@ -122,16 +177,7 @@ def add_deepseek_keys(writer, case, config):
     writer.add_kv_lora_rank(rank)
     if config["q_lora_rank"]:
         writer.add_q_lora_rank(config["q_lora_rank"])
-    writer.add_leading_dense_block_count(config["first_k_dense_replace"])
-    writer.add_expert_count(config["n_routed_experts"])
-    writer.add_expert_used_count(config["num_experts_per_tok"])
-    writer.add_expert_shared_count(config["n_shared_experts"])
-    writer.add_expert_weights_scale(config["routed_scaling_factor"])
-    writer.add_expert_weights_norm(config["norm_topk_prob"])
-    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID if v3
-                                  else gguf.ExpertGatingFuncType.SOFTMAX)
-    writer.add_expert_group_count(config["n_group"])
-    writer.add_expert_group_used_count(config["topk_group"])
+    add_router_keys(writer, config, sigmoid=v3)
     scaling = config.get("rope_scaling")
     if scaling:
         writer.add_rope_scaling_yarn_log_mul(0.1 * scaling["mscale_all_dim"])
@@ -180,16 +226,23 @@ def add_gguf_mxfp4(writer, config, state):
 def save_gguf(path, case, config, state):
     arch = {"mistral": "llama", "mixtral": "llama", "gemma3_text": "gemma3",
             "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "deepseek_v2": "deepseek2",
-            "deepseek_v3": "deepseek2", "gpt_oss": "gpt-oss"}.get(case["type"], case["type"])
+            "deepseek_v3": "deepseek2", "gpt_oss": "gpt-oss", "ministral3": "mistral3",
+            "glm4_moe": "glm4moe", "minimax_m2": "minimax-m2", "ernie4_5_moe": "ernie4_5-moe",
+            "hunyuan_v1_dense": "hunyuan-dense", "hunyuan_v1_moe": "hunyuan-moe", "olmo3": "olmo2"}.get(
+                case["type"], case["type"])
+    arch = case.get("gguf_arch", arch)
     writer = gguf.GGUFWriter(path, arch)
-    add_keys(writer, arch, config)
+    add_keys(writer, arch, config, 1 if case.get("predicts") else 0)
     if arch == "deepseek2":
         add_deepseek_keys(writer, case, config)
-    extra = add_rope(writer, config, config.get("rope_scaling"))
+    extra = add_rope(writer, config, rope_of(config))
     for name, values in extra.items():
         writer.add_tensor(name, values)
-    names = gguf.get_tensor_name_map(getattr(gguf.MODEL_ARCH, arch.upper().replace("-", "_")),
-                                     config["num_hidden_layers"])
+    if case.get("predicts"):
+        for name, values in predicting_layer(config, "blk.{}.nextn.eh_proj", "blk.{}.attn_q").items():
+            writer.add_tensor(name, values.numpy())
+    known = {name: key for key, name in gguf.MODEL_ARCH_NAMES.items()}
+    names = gguf.get_tensor_name_map(known[arch], config["num_hidden_layers"])
     if case.get("mxfp4"):
         add_gguf_mxfp4(writer, config, state)
     state = stack_head_norms(split_experts(state))
@@ -199,9 +252,11 @@ def save_gguf(path, case, config, state):
         key = key.replace("e_score_correction_bias", "e_score_correction.bias")
         if ".experts." in key and case.get("mxfp4"):
             continue
-        key = key.replace(".sinks", ".sinks.weight")
+        key = key.replace(".sinks", ".sinks.weight").replace("mlp.gate.moe_statics.", "mlp.moe_statics.")
         values = tensor.float().numpy()
-        if arch in ("llama", "granite", "smollm3") and ("q_proj" in key or "k_proj" in key):
+        if "moe_statics" in key:
+            values = values.reshape(-1)
+        if arch in ("llama", "mistral3", "granite", "smollm3") and ("q_proj" in key or "k_proj" in key):
             values = interleave(values, config["num_attention_heads" if "q_proj" in key
                                                else "num_key_value_heads"])
         if arch.startswith("gemma") and key.endswith("norm.weight"):

@@ -52,31 +52,99 @@ std::vector<bool> read_smollm3_layers(const ConfigReader& reader, const LlamaCon
   return rotated;
 }
 
+// Whether a multimodal checkpoint ties its embeddings is said outside of the text's settings.
+bool has_output_matrix(const io::Checkpoint& checkpoint) {
+  return checkpoint.find("lm_head.weight") != nullptr ||
+         checkpoint.find("language_model.lm_head.weight") != nullptr;
+}
+
+// Ministral 3's queries grow with the position; files of Mistral Small 3 say nothing of it.
+void read_ministral3_rope(const ConfigReader& reader, bool required, nn::RopeOptions& rope) {
+  constexpr Field kGrowth{"attention.temperature_scale", "rope_parameters.llama_4_scaling_beta"};
+  constexpr io::NumberRange kRange{.lowest = 0, .highest = 100};
+  rope.query_growth = required ? reader.number(kGrowth, kRange) : reader.number(kGrowth, 0, kRange);
+  if (!reader.is_gguf()) return;
+  // As llama.cpp reads it: of two attention factors the first is the usual one.
+  rope.mscale_all_dim = reader.number({"rope.scaling.yarn_log_multiplier", ""}, 0, kYarnScale);
+  rope.mscale = rope.mscale_all_dim == 0 ? 0 : 1;
+}
+
 ConfigDefaults defaults_of(const ConfigReader& reader) {
   const std::string& architecture = reader.architecture();
   if (architecture == "mistral") return {.kv_heads = 8, .context_length = 131072};
   if (architecture == "smollm3") {
     return {.kv_heads = 4, .context_length = 32768, .tied_embeddings = true};
   }
+  if (architecture == "mistral3" || architecture == "ministral3") {
+    return {.kv_heads = 8,
+            .context_length = 262144,
+            .norm_eps = 1e-5,
+            .tied_embeddings = !has_output_matrix(reader.checkpoint())};
+  }
+  if (architecture == "seed_oss") return {.kv_heads = 8, .head_dim = 128, .context_length = 524288};
+  if (architecture == "ernie4_5") {
+    return {.kv_heads = 2,
+            .head_dim = 128,
+            .context_length = 131072,
+            .norm_eps = 1e-5,
+            .tied_embeddings = true};
+  }
   return {.context_length = 2048};
+}
+
+// Where the architecture differs from Llama.
+void set_variant(const ConfigReader& reader, LlamaConfig& config) {
+  const std::string& architecture = reader.architecture();
+  if (architecture == "granite") read_granite_scales(reader, config);
+  if (architecture == "smollm3") config.rotated = read_smollm3_layers(reader, config);
+  if (architecture == "seed_oss") {
+    if (!reader.has({"", "attention_bias"}) && !reader.is_gguf()) {
+      config.attention_bias = nn::Bias::required;
+    }
+    config.plain_rows = true;
+    config.output_bias = read_bias(reader, "attention_out_bias");
+    config.ffn_norm = "post_attention_norm";
+    config.rope.layout = RopeLayout::half;
+  } else if (architecture == "ernie4_5") {
+    config.attention_bias = config.output_bias = config.mlp_bias = read_bias(reader, "use_bias");
+    config.plain_rows = true;
+    config.rope.layout = RopeLayout::interleaved;
+  } else if (architecture.starts_with("hunyuan")) {
+    config.turned_norm = true;
+    config.plain_rows = true;
+    config.rope.layout = RopeLayout::half;
+  }
+}
+
+double rope_base_of(std::string_view architecture) {
+  if (architecture == "smollm3") return 2000000;
+  return architecture == "ernie4_5" ? 500000 : 10000;
 }
 
 }  // namespace
 
 LlamaConfig read_llama_config(const ConfigReader& reader) {
-  const bool mistral = !reader.is_gguf() && reader.architecture() == "mistral";
-  const bool smollm3 = reader.architecture() == "smollm3";
+  // Of a multimodal checkpoint, the type of its text.
+  const std::string type = reader.is_gguf()
+                               ? reader.architecture()
+                               : reader.text({"", "model_type"}, reader.architecture());
+  const bool mistral = !reader.is_gguf() && type == "mistral";
   LlamaConfig config{read_common(reader, defaults_of(reader))};
   config.activation = read_activation(reader, "silu");
-  config.rope = read_rope(reader, config, smollm3 ? 2000000 : 10000);
+  config.rope = read_rope(reader, config, rope_base_of(type));
   // llama.cpp's converter reorders the rows of q and k so that pairs lie side by side.
   config.rope.layout = reader.is_gguf() ? RopeLayout::interleaved : RopeLayout::half;
-  config.window = mistral || reader.is_gguf() ? read_causal_window(reader, config, 4096) : 0;
-  config.attention_bias = read_bias(reader, "attention_bias");
+  if (type == "ministral3" || type == "mistral3") {
+    read_ministral3_rope(reader, type == "ministral3", config.rope);
+  }
+  const bool ministral3 = type == "ministral3";
+  if (mistral || ministral3 || reader.is_gguf()) {
+    config.window = read_causal_window(reader, config, ministral3 ? 0 : 4096);
+  }
+  config.attention_bias = config.output_bias = read_bias(reader, "attention_bias");
   config.mlp_bias = read_bias(reader, "mlp_bias");
-  if (reader.architecture() == "granite") read_granite_scales(reader, config);
   config.rotated.assign(static_cast<size_t>(config.layers), true);
-  if (smollm3) config.rotated = read_smollm3_layers(reader, config);
+  set_variant(reader, config);
   return config;
 }
 

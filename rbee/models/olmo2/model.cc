@@ -23,7 +23,7 @@ constexpr nn::TensorName kNames[] = {
     {"blk.*.post_ffw_norm", "model.layers.*.post_feedforward_layernorm"},
 };
 
-BlockSpec block_spec(const Olmo2Config& config) {
+BlockSpec block_spec(const Olmo2Config& config, int64_t index) {
   return {
       .norm = {.dim = config.dim, .eps = config.norm_eps},
       .attention = {.dim = config.dim,
@@ -32,8 +32,10 @@ BlockSpec block_spec(const Olmo2Config& config) {
                     .head_dim = config.head_dim,
                     .qkv_bias = config.attention_bias,
                     .output_bias = config.attention_bias,
-                    .qk_norm = nn::QkNorm::row,
-                    .head_norm = {.eps = config.norm_eps}},
+                    .qk_norm = config.qk_norm,
+                    .head_norm = {.eps = config.norm_eps},
+                    .rotated = config.rotated[static_cast<size_t>(index)],
+                    .scores = {.window = config.windows[static_cast<size_t>(index)]}},
       .mlp = {.dim = config.dim, .ffn_dim = config.ffn_dim, .activation = config.activation},
   };
 }
@@ -46,11 +48,21 @@ std::span<const nn::TensorName> olmo2_tensor_names() {
 
 std::unique_ptr<LanguageModel> load_olmo2(const io::Checkpoint& checkpoint,
                                           const LoadOptions& options) {
-  const Olmo2Config config = read_olmo2_config(ConfigReader(checkpoint));
-  const auto block = [&](const nn::WeightScope& layer, int64_t, const nn::Rope& rope) {
-    return std::make_unique<const PostNormBlock>(layer, block_spec(config), rope);
+  Olmo2Config config = read_olmo2_config(ConfigReader(checkpoint));
+  const nn::WeightScope weights(checkpoint, weight_options(options, kNames));
+  add_rope_tensors(config.rope, weights);
+  if (config.architecture == "exaone4") config.local_rope = config.rope;
+  const int64_t positions = context_positions(config, options);
+  const LayerPlaces places(config, options);
+  const LayerRopes global(config.rope, positions, places, *options.device);
+  const LayerRopes local(config.local_rope, positions, places, *options.device);
+  const auto block = [&](int64_t layer) {
+    const bool windowed = config.windows[static_cast<size_t>(layer)] != 0;
+    return std::make_unique<const PostNormBlock>(places.layer(weights, layer),
+                                                 block_spec(config, layer),
+                                                 (windowed ? local : global).of_layer(layer));
   };
-  return load_decoder(checkpoint, options, kNames, config, config.rope, block);
+  return std::make_unique<Decoder>(config, weights, DecoderSpec{}, block, places.host());
 }
 
 }  // namespace rbee::models

@@ -23,7 +23,7 @@ constexpr nn::TensorName kNames[] = {
     {"blk.*.ffn_down", "model.layers.*.mlp.down_proj"},
 };
 
-BlockSpec block_spec(const StableLmConfig& config) {
+BlockSpec block_spec(const StableLmConfig& config, int64_t index) {
   return {
       .norm = {.dim = config.dim, .eps = config.norm_eps},
       .attention = {.dim = config.dim,
@@ -31,8 +31,12 @@ BlockSpec block_spec(const StableLmConfig& config) {
                     .kv_heads = config.kv_heads,
                     .head_dim = config.head_dim,
                     .qkv_bias = config.qkv_bias,
+                    .output_bias = config.output_bias,
+                    .plain_rows = true,
                     .qk_norm = config.qk_norm ? nn::QkNorm::each_head : nn::QkNorm::none,
-                    .head_norm = {.eps = config.norm_eps}},
+                    .head_norm = {.eps = config.norm_eps},
+                    .rotated = config.rotated[static_cast<size_t>(index)],
+                    .scores = {.window = config.windows[static_cast<size_t>(index)]}},
       .mlp = {.dim = config.dim, .ffn_dim = config.ffn_dim, .activation = config.activation},
   };
 }
@@ -41,8 +45,9 @@ BlockSpec block_spec(const StableLmConfig& config) {
 // y = norm(x). Norms are layer norms.
 class StableLmBlock final : public Block {
  public:
-  StableLmBlock(const nn::WeightScope& layer, const StableLmConfig& config, const nn::Rope& rope)
-      : StableLmBlock(layer, block_spec(config), config.parallel, rope) {}
+  StableLmBlock(const nn::WeightScope& layer, const StableLmConfig& config, int64_t index,
+                const nn::Rope& rope)
+      : StableLmBlock(layer, block_spec(config, index), config.parallel, rope) {}
 
   void operator()(nn::Residual& x, const nn::LayerStep& step) const override {
     const nn::LayerInput normed = x.input(x.norm(attention_norm_));
@@ -82,11 +87,11 @@ std::span<const nn::TensorName> stablelm_tensor_names() {
 std::unique_ptr<LanguageModel> load_stablelm(const io::Checkpoint& checkpoint,
                                              const LoadOptions& options) {
   const StableLmConfig config = read_stablelm_config(ConfigReader(checkpoint));
-  const auto block = [&](const nn::WeightScope& layer, int64_t, const nn::Rope& rope) {
-    return std::make_unique<const StableLmBlock>(layer, config, rope);
+  const auto block = [&](const nn::WeightScope& layer, int64_t index, const nn::Rope& rope) {
+    return std::make_unique<const StableLmBlock>(layer, config, index, rope);
   };
   return load_decoder(checkpoint, options, kNames, config, config.rope, block,
-                      {.layer_norm = true});
+                      {.layer_norm = true, .logit_scale = config.logit_scale});
 }
 
 }  // namespace rbee::models

@@ -274,6 +274,45 @@ TEST_F(BadCheckpointTest, Experts) {
       Code::invalid_argument, {"llama.expert_used_count is 9", "5 experts"});
 }
 
+TEST_F(BadCheckpointTest, VariantsOfLlama) {
+  const auto set = [](const char* key, const json& value) {
+    return [key, value](json& config) { config[key] = value; };
+  };
+  const auto in_rope = [](const char* key, const json& value) {
+    return [key, value](json& config) { config["text_config"]["rope_parameters"][key] = value; };
+  };
+  expect_error(changed_config("ministral3", in_rope("llama_4_scaling_beta", -1)),
+               Code::invalid_argument, {"llama_4_scaling_beta is -1", "from 0 to 100"});
+  expect_error(changed_config("ministral3", in_rope("llama_4_scaling_beta", nullptr)),
+               Code::not_found, {"llama_4_scaling_beta is missing"});
+  expect_error(changed_config("hunyuan_dense",
+                              [](json& config) { config["rope_parameters"]["alpha"] = 0.5; }),
+               Code::invalid_argument, {"rope_parameters.alpha is 0.5"});
+  expect_error(changed_config("seed_oss", set("attention_out_bias", true)), Code::not_found,
+               {"model.layers.0.self_attn.o_proj.bias", "(32)"});
+  expect_error(changed_config("exaone4", set("sliding_window_pattern", "LGL")), Code::unsupported,
+               {"sliding_window_pattern is \"LGL\""});
+  expect_error(changed_config("cohere2", set("logit_scale", 0)), Code::invalid_argument,
+               {"logit_scale is 0"});
+  expect_error(changed_config("glm4", set("partial_rotary_factor", 1.5)), Code::invalid_argument,
+               {"partial_rotary_factor is 1.5"});
+  expect_error(changed_config("glm4_moe", set("n_group", 4)), Code::invalid_argument,
+               {"3 of 6 experts", "4 groups"});
+  expect_error(changed_config("minimax_m2", set("rotary_dim", 26)), Code::invalid_argument,
+               {"rotary_dim is 26", "2 to 24"});
+  expect_error(changed_config("ernie4_5_moe", set("moe_layer_start_index", 3)),
+               Code::invalid_argument, {"moe_layer_start_index is 3"});
+  expect_error(changed_config("hunyuan_moe", set("moe_topk", {2, 1})), Code::unsupported,
+               {"moe_topk is 2 for one layer and 1 for another"});
+}
+
+// What published files say in other ways than the fixtures do.
+TEST_F(BadCheckpointTest, OtherSpellingsLoad) {
+  EXPECT_NE(load(changed_config("exaone4", [](json& c) { c["sliding_window_pattern"] = "LLG"; })),
+            nullptr);
+  EXPECT_NE(load(changed_config("hunyuan_moe", [](json& c) { c["moe_topk"] = {2, 2}; })), nullptr);
+}
+
 TEST_F(BadCheckpointTest, LatentAttention) {
   const auto set = [](const char* key, const json& value) {
     return [key, value](json& config) { config[key] = value; };

@@ -89,6 +89,22 @@ constexpr GoldenCase kCases[] = {
     {.name = "phi3_packed", .packed_tolerance = 0.4f},
     {.name = "phi4", .gguf = true},
     {.name = "phi4_mini_short", .weights_of = "phi4_mini", .gguf = true, .context = 16},
+    {.name = "ministral3", .gguf = true},
+    {.name = "ministral3_text", .weights_of = "ministral3"},
+    {.name = "mistral3", .weights_of = "mistral", .gguf = true},
+    {.name = "glm4_moe", .gguf = true, .experts = true},
+    {.name = "glm4_moe_air", .gguf = true, .experts = true},
+    {.name = "glm4", .gguf = true},
+    {.name = "minimax_m2", .gguf = true, .experts = true, .refused_in_groups = "MiniMax M2"},
+    {.name = "seed_oss", .gguf = true},
+    {.name = "ernie4_5", .gguf = true},
+    {.name = "ernie4_5_moe", .gguf = true, .experts = true},
+    {.name = "hunyuan_dense", .gguf = true},
+    {.name = "hunyuan_moe", .gguf = true, .experts = true},
+    {.name = "olmo3", .gguf = true, .refused_in_groups = "OLMo 2"},
+    {.name = "exaone4", .gguf = true},
+    {.name = "exaone4_full", .weights_of = "exaone4", .gguf = true},
+    {.name = "cohere2", .gguf = true},
 };
 
 fs::path data_folder(std::string_view name) {
