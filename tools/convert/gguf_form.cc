@@ -8,13 +8,16 @@
 #include "rbee/models/gemma/config.h"
 #include "rbee/models/gemma2/config.h"
 #include "rbee/models/gemma3/config.h"
+#include "rbee/models/glm4/config.h"
 #include "rbee/models/llama/config.h"
+#include "rbee/models/llama_moe/config.h"
 #include "rbee/models/mixtral/config.h"
 #include "rbee/models/olmo2/config.h"
 #include "rbee/models/phi3/config.h"
 #include "rbee/models/qwen2/config.h"
 #include "rbee/models/qwen3/config.h"
 #include "rbee/models/qwen_moe/config.h"
+#include "rbee/models/stablelm/config.h"
 
 namespace rbee::tools {
 namespace {
@@ -62,7 +65,7 @@ void check_rotated(const std::vector<bool>& rotated) {
   }
 }
 
-// architecture: llama, granite or smollm3.
+// architecture: llama, mistral3, granite, smollm3, seed_oss, ernie4_5 or hunyuan-dense.
 GgufForm llama_form(std::string_view architecture, const models::ConfigReader& reader) {
   const models::LlamaConfig config = models::read_llama_config(reader);
   check_activation(config.activation, GateOp::silu);
@@ -74,24 +77,59 @@ GgufForm llama_form(std::string_view architecture, const models::ConfigReader& r
                    {"attention.scale", config.attention_scale},
                    {"logit_scale", 1 / config.logit_scale}};
   }
+  if (config.rope.query_growth != 0) {
+    form.scales = {{"attention.temperature_scale", static_cast<float>(config.rope.query_growth)}};
+  }
   form.rope = config.rope;
   form.windows.assign(static_cast<size_t>(config.layers), config.window);
   form.usual_windows = form.windows;
-  form.paired_rows = true;
+  form.paired_rows = !config.plain_rows;
   return form;
 }
 
-GgufForm olmo2_form(const models::ConfigReader& reader) {
+// architecture: olmo2 or exaone4.
+GgufForm olmo2_form(std::string_view architecture, const models::ConfigReader& reader) {
   const models::Olmo2Config config = models::read_olmo2_config(reader);
   check_activation(config.activation, GateOp::silu);
   if (config.attention_bias != nn::Bias::none) {
     fail(Code::unsupported, kOp, "config.json's attention_bias is true; GGUF files of olmo2 have ",
          "no biases");
   }
-  GgufForm form = common_form("olmo2", config);
+  GgufForm form = common_form(architecture, config);
+  form.rope = config.rope;
+  if (config.local_rope.base != config.rope.base) form.local_rope_base = config.local_rope.base;
+  form.windows = config.windows;
+  form.usual_windows.assign(config.windows.size(), 0);  // so that the layers are listed
+  return form;
+}
+
+GgufForm glm4_form(const models::ConfigReader& reader) {
+  const models::Glm4Config config = models::read_glm4_config(reader);
+  check_activation(config.activation, GateOp::silu);
+  GgufForm form = common_form("glm4", config);
   form.rope = config.rope;
   form.windows.assign(static_cast<size_t>(config.layers), 0);
   form.usual_windows = form.windows;
+  return form;
+}
+
+GgufForm cohere2_form(const models::ConfigReader& reader) {
+  const models::StableLmConfig config = models::read_stablelm_config(reader);
+  check_activation(config.activation, GateOp::silu);
+  const auto refuse = [](std::string_view what) {
+    fail(Code::unsupported, kOp, "config.json's ", what,
+         ", which GGUF files of cohere2 cannot say");
+  };
+  if (config.qkv_bias != nn::Bias::none) refuse("attention_bias is true");
+  if (!config.tied_embeddings) refuse("tie_word_embeddings is false");
+  GgufForm form = common_form("cohere2", config);
+  form.rope = config.rope;
+  form.layer_norm = true;
+  form.scales = {{"logit_scale", config.logit_scale}};
+  form.windows = config.windows;
+  form.usual_windows =
+      windows_where(config.windows, [](size_t layer) { return (layer + 1) % 4 != 0; });
+  form.absent = {"blk.*.attn_q_norm", "blk.*.attn_k_norm", "blk.*.ffn_norm"};
   return form;
 }
 
@@ -162,6 +200,62 @@ GgufForm qwen_moe_form(std::string_view architecture, const models::QwenMoeConfi
   return form;
 }
 
+// The number of first layers without experts; GGUF files cannot say that others lack them.
+int64_t leading_dense(const std::vector<bool>& sparse) {
+  const auto first = std::ranges::find(sparse, true);
+  if (std::find(first, sparse.end(), false) != sparse.end()) {
+    fail(Code::unsupported, kOp, "config.json leaves layers behind the first one with experts ",
+         "without, which is not converted");
+  }
+  return first - sparse.begin();
+}
+
+void set_router(std::string_view architecture, const models::LlamaMoeConfig& config,
+                GgufForm& form) {
+  const RouteOptions& route = config.moe.route;
+  constexpr int64_t kSigmoid = 2;
+  form.sizes = {{"expert_feed_forward_length", config.moe.ffn_dim}};
+  const auto size = [&](std::string_view key, int64_t value) {
+    form.sizes.emplace_back(key, value);
+  };
+  if (route.score == ExpertScore::sigmoid) size("expert_gating_func", kSigmoid);
+  const int64_t dense = leading_dense(config.sparse);
+  if (architecture == "ernie4_5-moe") size("interleave_moe_layer_step", 1);
+  if (dense > 0) size("leading_dense_block_count", dense);
+  if (config.moe.shared_ffn_dim > 0) {
+    size("expert_shared_count",
+         std::max<int64_t>(config.moe.shared_ffn_dim / config.moe.ffn_dim, 1));
+    size("expert_shared_feed_forward_length", config.moe.shared_ffn_dim);
+  }
+  if (architecture != "glm4moe") return;
+  size("expert_group_count", route.groups);
+  size("expert_group_used_count", route.kept_groups);
+  form.scales = {{"expert_weights_scale", route.scale}};
+  form.normalises = route.normalise;
+}
+
+// architecture: glm4moe, minimax-m2, ernie4_5-moe or hunyuan-moe.
+GgufForm llama_moe_form(std::string_view architecture, const models::ConfigReader& reader) {
+  const models::LlamaMoeConfig config = models::read_llama_moe_config(reader);
+  check_activation(config.activation, GateOp::silu);
+  GgufForm form = common_form(architecture, config);
+  form.rope = config.rope;
+  form.windows.assign(static_cast<size_t>(config.layers), 0);
+  form.usual_windows = form.windows;
+  form.experts = {.all = config.moe.experts, .chosen = config.moe.route.chosen};
+  form.sparse = config.sparse;
+  set_router(architecture, config, form);
+  if (config.qk_norm == nn::QkNorm::none) {
+    form.absent.insert(form.absent.end(), {"blk.*.attn_q_norm", "blk.*.attn_k_norm"});
+  }
+  if (!config.moe.choice_bias) form.absent.emplace_back("blk.*.exp_probs_b");
+  if (config.moe.shared_ffn_dim == 0) {
+    form.absent.insert(form.absent.end(),
+                       {"blk.*.ffn_gate_shexp", "blk.*.ffn_up_shexp", "blk.*.ffn_down_shexp"});
+  }
+  return form;
+}
+
 GgufForm phi3_form(const models::ConfigReader& reader) {
   const models::Phi3Config config = models::read_phi3_config(reader);
   check_activation(config.activation, GateOp::silu);
@@ -227,13 +321,24 @@ GgufForm gemma3_form(const models::ConfigReader& reader) {
 
 GgufForm read_gguf_form(const io::Checkpoint& checkpoint) {
   const std::string architecture = checkpoint.architecture();
-  const bool gemma3 = architecture.starts_with("gemma3");
-  const models::ConfigReader reader(checkpoint, gemma3 ? "text_config" : "");
+  const models::ConfigReader reader(checkpoint, "text_config");
   if (architecture == "llama" || architecture == "mistral") return llama_form("llama", reader);
-  if (architecture == "granite" || architecture == "smollm3") {
+  if (architecture == "ministral3") return llama_form("mistral3", reader);
+  if (architecture == "mistral3" || architecture == "granite" || architecture == "smollm3") {
     return llama_form(architecture, reader);
   }
-  if (architecture == "olmo2") return olmo2_form(reader);
+  if (architecture == "seed_oss" || architecture == "ernie4_5") {
+    return llama_form(architecture, reader);
+  }
+  if (architecture == "hunyuan_v1_dense") return llama_form("hunyuan-dense", reader);
+  if (architecture == "olmo2" || architecture == "olmo3") return olmo2_form("olmo2", reader);
+  if (architecture == "exaone4") return olmo2_form(architecture, reader);
+  if (architecture == "glm4") return glm4_form(reader);
+  if (architecture == "cohere2") return cohere2_form(reader);
+  if (architecture == "glm4_moe") return llama_moe_form("glm4moe", reader);
+  if (architecture == "minimax_m2") return llama_moe_form("minimax-m2", reader);
+  if (architecture == "ernie4_5_moe") return llama_moe_form("ernie4_5-moe", reader);
+  if (architecture == "hunyuan_v1_moe") return llama_moe_form("hunyuan-moe", reader);
   if (architecture == "qwen2") return qwen_form("qwen2", models::read_qwen2_config(reader));
   if (architecture == "qwen3") return qwen3_form(reader);
   if (architecture == "mixtral") return mixtral_form(reader);

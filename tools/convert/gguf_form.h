@@ -32,6 +32,9 @@ struct GgufForm {
   std::string_view query_weight;  // "attn_q" or "attn_q_norm"
   std::optional<models::ExpertCounts> experts;
   std::vector<std::pair<std::string_view, int64_t>> sizes;  // of experts: keys and values
+  std::optional<bool> normalises;        // whether the chosen experts' weights add up to one
+  std::vector<bool> sparse;              // by layer: with experts, not one MLP; empty: see `absent`
+  bool layer_norm = false;               // norms are layer norms, else RMS norms
   std::vector<std::string_view> absent;  // rows of the family's tensor names that a model lacks
 };
 

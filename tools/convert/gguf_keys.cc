@@ -95,7 +95,8 @@ void set_model_keys(const GgufForm& form, io::GgufWriter& writer) {
   keys.integer("attention.head_count_kv", config.kv_heads);
   keys.integer("attention.key_length", config.head_dim);
   keys.integer("attention.value_length", config.head_dim);
-  keys.number("attention.layer_norm_rms_epsilon", config.norm_eps);
+  keys.number(form.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
+              config.norm_eps);
   keys.integer("vocab_size", config.vocab_size);
   set_windows(form, keys);
   if (form.experts) {
@@ -103,6 +104,7 @@ void set_model_keys(const GgufForm& form, io::GgufWriter& writer) {
     keys.integer("expert_used_count", form.experts->chosen);
   }
   for (const auto& [name, value] : form.sizes) keys.integer(name, value);
+  if (form.normalises) keys.flag("expert_weights_norm", *form.normalises);
   for (const auto& [name, value] : form.scales) keys.number(name, value);
   if (form.attention_softcap) keys.number("attn_logit_softcapping", *form.attention_softcap);
   if (form.logit_softcap) keys.number("final_logit_softcapping", *form.logit_softcap);

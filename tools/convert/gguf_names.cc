@@ -32,6 +32,17 @@ std::string numbered(std::string_view pattern, char place, int64_t number) {
   fail(Code::not_found, "convert", "tensor ", name, ".weight is missing from the checkpoint");
 }
 
+constexpr std::string_view kChoiceBias = "blk.*.exp_probs_b";
+
+// Whether a row of the table is of experts, or of the MLP that layers without them have.
+bool is_of_experts(std::string_view role) {
+  return role.ends_with("_exps") || role.ends_with("_shexp") || role.ends_with("ffn_gate_inp") ||
+         role == kChoiceBias;
+}
+bool is_of_dense(std::string_view role) {
+  return role == "blk.*.ffn_gate" || role == "blk.*.ffn_up" || role == "blk.*.ffn_down";
+}
+
 class Collector {
  public:
   Collector(const io::Checkpoint& checkpoint, const GgufForm& form) : form_(form) {
@@ -44,6 +55,7 @@ class Collector {
   void take(const nn::TensorName& row, int64_t layer) {
     const std::string from = numbered(row.hf, '*', layer), to = numbered(row.gguf, '*', layer);
     if (from.find('#') != std::string::npos) return take_stack(from, to + ".weight");
+    if (row.gguf == kChoiceBias) return take_choice_bias(from + ".e_score_correction_bias", to);
     if (!take(from + ".weight", to + ".weight")) fail_missing(from);
     take(from + ".bias", to + ".bias");
   }
@@ -85,6 +97,13 @@ class Collector {
     out_.push_back(std::move(tensor));
   }
 
+  // The bias for the choice of experts, which stands beside their router's weight.
+  void take_choice_bias(const std::string& from, const std::string& to) {
+    if (!take(from, to + ".bias")) fail(Code::not_found, "convert", "tensor ", from, " is missing");
+    io::TensorEntry& bias = out_.back().stored;
+    bias.shape = Shape{numel(bias.shape)};  // ERNIE's has an axis of one more
+  }
+
   bool take(const std::string& from, const std::string& to) {
     const auto found = left_.find(from);
     if (found == left_.end()) return false;
@@ -111,6 +130,11 @@ std::vector<SourceTensor> gguf_tensors(const io::Checkpoint& checkpoint, const G
   const auto is_there = [&](const nn::TensorName& row) {
     return std::ranges::find(form.absent, row.gguf) == form.absent.end();
   };
+  const auto is_in_layer = [&](const nn::TensorName& row, int64_t layer) {
+    if (form.sparse.empty()) return true;
+    return form.sparse[static_cast<size_t>(layer)] ? !is_of_dense(row.gguf)
+                                                   : !is_of_experts(row.gguf);
+  };
   Collector collector(checkpoint, form);
   for (const nn::TensorName& row : names) {
     const bool tied = form.config.tied_embeddings && row.gguf == "output";
@@ -118,7 +142,7 @@ std::vector<SourceTensor> gguf_tensors(const io::Checkpoint& checkpoint, const G
   }
   for (int64_t layer = 0; layer < form.config.layers; ++layer) {
     for (const nn::TensorName& row : names) {
-      if (is_layered(row) && is_there(row)) collector.take(row, layer);
+      if (is_layered(row) && is_there(row) && is_in_layer(row, layer)) collector.take(row, layer);
     }
   }
   return collector.finish();
