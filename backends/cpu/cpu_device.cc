@@ -21,7 +21,7 @@ constexpr size_t kCacheLimit = size_t{256} << 20;
 
 [[noreturn]] void no_capture() {
   fail(Code::unsupported, "capture",
-       "the CPU runs its kernels at once; there is nothing to record");
+       "the CPU runs its kernels at once; there is nothing to capture");
 }
 
 int device_count() {

@@ -48,7 +48,7 @@ struct CclResultOf<GetLastError> {
 enum CclStatus : int { kCclSuccess = 0, kCclInvalidArgument = 4, kCclInvalidUsage = 5 };
 enum CclType : int { kCclU8 = 1, kCclI32 = 2, kCclF16 = 6, kCclF32 = 7, kCclBf16 = 9 };
 inline constexpr int kCclSum = 0;
-// 2.18: the first whose version number counts as documented and whose aborts end recorded work.
+// 2.18: the first whose version number counts as documented and whose aborts end captured work.
 inline constexpr int kCclOldest = 21800;
 
 }  // namespace rbee::gpu

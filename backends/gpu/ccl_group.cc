@@ -21,7 +21,7 @@ constexpr int kMostRanks = 1024;
 // whoever ends the group ends the process.
 constexpr std::chrono::seconds kCallTime{1};
 constexpr std::chrono::milliseconds kLook{100};  // between two looks whether the group has ended
-// For an abort to end, after the recordings have been destroyed.
+// For an abort to end, after the captures have been destroyed.
 constexpr std::chrono::seconds kAbortTime{5};
 
 CclUniqueId id_of(const GroupEntry& entry) {
@@ -70,7 +70,7 @@ struct CclGroup::State {
 CclGroup::Use::Use(CclGroup& group) : state_(*group.state_) {
   group.device_.use();
   bool held = false;
-  // An abort holds the lock until the recordings are gone, for which this thread has to end first.
+  // An abort holds the lock until the captures are gone, for which this thread has to end first.
   while (!state_.ended && !held) held = state_.calls.try_lock_for(kLook);
   if (held && !state_.ended) return;
   if (held) state_.calls.unlock();

@@ -18,13 +18,13 @@ class CclGroup final : public GroupComm {
   // if the library cannot be used, invalid_argument for values that are none of a group, and device
   // with the library's words.
   CclGroup(CclLibrary& library, GpuDevice& device, const GroupEntry& entry);
-  // Waits for the device's work. Recordings of the communicator's operations must be gone.
+  // Waits for the device's work. Captures of the communicator's operations must be gone.
   ~CclGroup() override;
   CclGroup(const CclGroup&) = delete;
   CclGroup& operator=(const CclGroup&) = delete;
 
   GroupView view() override;
-  // The library's abort waits for recordings to be destroyed, so it runs on a thread of its own.
+  // The library's abort waits until captures are destroyed, so it runs on a thread of its own.
   void end(std::string_view why) noexcept override;
   std::string fault() override;
 

@@ -191,13 +191,13 @@ TEST_P(CollectivesTest, RecordingsAreReplayedWithNewNumbers) {
   on_all([&](int rank) {
     const Tensor x = numbers<float>(rank, kCount);
     Tensor sum;
-    const GraphCapture recording(device(rank), [&] { sum = all_reduce(x, view(rank)); });
+    const GraphCapture capture(device(rank), [&] { sum = all_reduce(x, view(rank)); });
     for (int turn = 0; turn < 3; ++turn) {
       const std::vector<float> given(static_cast<size_t>(kCount),
                                      static_cast<float>(rank + 10 * turn));
       device(rank).copy(x.view().data, given.data(), given.size() * sizeof(float),
                         CopyKind::host_to_device, device(rank).default_stream());
-      recording.replay();
+      capture.replay();
       EXPECT_EQ(sum.to_host<float>().back(), static_cast<float>(3 + 30 * turn));
     }
     sum = {};
@@ -212,20 +212,20 @@ TEST_P(CollectivesTest, DifferentOperationsAndRecordingsAreFound) {
     if (rank > 0) {
       y = all_reduce(x, view(rank));
     } else {
-      const GraphCapture recording(device(rank), [&] { y = all_reduce(x, view(rank)); });
-      recording.replay();
+      const GraphCapture capture(device(rank), [&] { y = all_reduce(x, view(rank)); });
+      capture.replay();
       device(rank).synchronize(device(rank).default_stream());
     }
     (void)y.to_host<float>();
     y = {};
   });
-  EXPECT_THAT(mistake(), HasSubstr("recorded"));
+  EXPECT_THAT(mistake(), HasSubstr("captured"));
   wanted_mistake_ = mistake();
 }
 
 // Whoever waits for a rank that does not come goes on when its own rank's group ends.
 TEST_P(CollectivesTest, AnEndEndsWaitsAndLaterOperations) {
-  for (const bool recorded : {false, true}) {
+  for (const bool captured : {false, true}) {
     join();
     std::vector<std::thread> threads;
     std::atomic<int> waiting = 0;
@@ -233,14 +233,14 @@ TEST_P(CollectivesTest, AnEndEndsWaitsAndLaterOperations) {
       threads.emplace_back([&, rank] {
         const Tensor x = numbers<float>(rank, 16);
         Tensor y;
-        std::optional<GraphCapture> recording;
-        if (recorded) {
-          recording.emplace(device(rank), [&] { y = all_reduce(x, view(rank)); });
+        std::optional<GraphCapture> capture;
+        if (captured) {
+          capture.emplace(device(rank), [&] { y = all_reduce(x, view(rank)); });
         } else {
           y = all_reduce(x, view(rank));
         }
         ++waiting;
-        if (recorded) recording->replay();
+        if (captured) capture->replay();
         (void)y.to_host<float>();
         expect_fault(Code::device, {"the group has ended: rank 2 is lost"},
                      [&] { all_reduce(x, view(rank)); });

@@ -108,20 +108,20 @@ class Rank {
     }
   }
   // The numbers change between replays; an eager operation runs between them.
-  void recordings() const {
+  void captures() const {
     constexpr int64_t kCount = 8192;
     Tensor x = values(view_.rank, kCount, DType::f32);
     all_reduce(x, view_);  // what the library sets up at its first operation
     Tensor sum, all;
     {
-      const GraphCapture recording(device_, [&] {
+      const GraphCapture capture(device_, [&] {
         sum = all_reduce(x, view_);
         for (int i = 0; i < 20; ++i) sum = all_reduce(affine(sum, 1.0 / view_.ranks, 0), view_);
         all = all_gather(sum, view_);
       });
       for (int turn = 0; turn < 50; ++turn) {
         copy_(x, affine(values(view_.rank, kCount, DType::f32), 1, turn));
-        recording.replay();
+        capture.replay();
         const std::vector<float> got = sum.to_host<float>();
         for (int64_t i = 0; i < kCount; ++i) {
           double wanted = 0;
@@ -145,8 +145,8 @@ class Rank {
         for (int i = 0; i < kEach; ++i) device_.kernels().all_reduce.front().run(args, x.stream());
       };
       tell(bytes, "eager", kEach, work);
-      const GraphCapture recording(device_, work);
-      tell(bytes, "captured", kEach, [&] { recording.replay(); });
+      const GraphCapture capture(device_, work);
+      tell(bytes, "captured", kEach, [&] { capture.replay(); });
     }
   }
 
@@ -200,7 +200,7 @@ TEST(RankOfDevices, DoesWhatAllDo) {
   own.sums();
   own.gathers_and_broadcasts();
   own.norms();
-  if (device.supports_capture()) own.recordings();
+  if (device.supports_capture()) own.captures();
   if (std::getenv("RBEE_TEST_LATENCY") != nullptr) own.latencies();
   EXPECT_EQ(comm->fault(), "");
 }

@@ -1,9 +1,9 @@
 // NCCL (with RB_FAKE_RCCL: RCCL) between ranks of one machine, over memory that the host can read,
-// like the fake runtimes'. Its work is queued on their streams and recorded by their captures.
+// like the fake runtimes'. Its work is queued on their streams and kept by their captures.
 //
 // It finds what the library would answer with a hang or a crash: ranks that do different
-// operations, or only some of them in a recording; calls with a communicator that was given back;
-// and an abort before the recordings of its operations are destroyed. As the library's, an
+// operations, or only some of them in a capture; calls with a communicator that was given back;
+// and an abort before the captures of its operations are destroyed. As the library's, an
 // operation waits for ever if a rank does not come, until this rank aborts its communicator.
 // RBEE_FAKE_MISTAKES names a file that mistakes are written to. RBEE_FAKE_CCL_FAIL, "CALL NTH
 // STATUS": that call returns the status. RBEE_FAKE_CCL_VERSION replaces 22809.
@@ -44,13 +44,13 @@ constexpr const char* kDriver = "RBEE_HIP_LIBRARY";
 #else
 constexpr const char* kDriver = "RBEE_CUDA_LIBRARY";
 #endif
-// After which an abort that still waits for recordings is a mistake.
-constexpr std::chrono::seconds kRecordingsTime{20};
+// After which an abort that still waits for captures is a mistake.
+constexpr std::chrono::seconds kCapturesTime{20};
 
 struct Comm {
   std::unique_ptr<CclMemory> memory;
   std::atomic<bool> ended = false;
-  std::atomic<int> recordings = 0;
+  std::atomic<int> captured = 0;
 };
 
 struct Fake {
@@ -163,7 +163,7 @@ bool same_everywhere(const CclMemory& memory, const CclOperation& own) {
       return "operation " + std::to_string(operation.kind) + " of " +
              std::to_string(operation.bytes) + " bytes, type " + std::to_string(operation.type) +
              ", root " + std::to_string(operation.root) +
-             (operation.recorded != 0 ? ", recorded" : "");
+             (operation.captured != 0 ? ", captured" : "");
     };
     note_mistake("rank " + std::to_string(rank) + " does " + told(other) + ", rank " +
                  std::to_string(memory.rank()) + " " + told(own));
@@ -176,7 +176,7 @@ int run(void* data) {
   const auto& work = *static_cast<const Work*>(data);
   Comm& comm = *work.comm;
   CclMemory& memory = *comm.memory;
-  const auto [kind, type, root, recorded, bytes] = work.operation;
+  const auto [kind, type, root, captured, bytes] = work.operation;
   const bool gives = kind != kBroadcast || root == memory.rank();
   for (size_t at = 0; at < bytes; at += CclMemory::kAreaBytes) {
     const size_t count = std::min(CclMemory::kAreaBytes, bytes - at);
@@ -199,7 +199,7 @@ int run(void* data) {
 
 void drop(void* data) {
   const std::unique_ptr<Work> work(static_cast<Work*>(data));
-  if (work->operation.recorded != 0) --work->comm->recordings;
+  if (work->operation.captured != 0) --work->comm->captured;
 }
 
 int queue(const char* call, void* comm, CclOperation operation, const void* from, void* to,
@@ -215,8 +215,8 @@ int queue(const char* call, void* comm, CclOperation operation, const void* from
   const std::vector<Touched> memory{
       {from, operation.bytes, false},
       {to, operation.kind == kAllGather ? ranks * operation.bytes : operation.bytes, true}};
-  operation.recorded = capturing(stream) ? 1 : 0;
-  if (operation.recorded != 0) ++own->recordings;
+  operation.captured = capturing(stream) ? 1 : 0;
+  if (operation.captured != 0) ++own->captured;
   auto work = std::make_unique<Work>(Work{.comm = own,
                                           .operation = operation,
                                           .from = static_cast<const std::byte*>(from),
@@ -268,9 +268,9 @@ int ncclCommAbort(void* comm) {
   if (own == nullptr) return kInvalidArgument;
   own->ended = true;
   const auto begin = std::chrono::steady_clock::now();
-  while (own->recordings > 0) {
-    if (std::chrono::steady_clock::now() - begin > kRecordingsTime) {
-      note_mistake("a communicator is aborted, and recordings of its operations are still there");
+  while (own->captured > 0) {
+    if (std::chrono::steady_clock::now() - begin > kCapturesTime) {
+      note_mistake("a communicator is aborted, and captures of its operations are still there");
       break;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -14,7 +14,7 @@ struct CclOperation {
   int32_t kind = 0;
   int32_t type = 0;
   int32_t root = 0;
-  int32_t recorded = 0;
+  int32_t captured = 0;
   uint64_t bytes = 0;
 
   bool operator==(const CclOperation&) const = default;

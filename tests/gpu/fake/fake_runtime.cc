@@ -528,15 +528,15 @@ int Runtime::launch(Kernel* kernel, const LaunchShape& shape, const LaunchLimits
   }
   if (stream->capturing && stream->invalidated) return kCaptureInvalidated;
   ++stream->clock[stream];
-  CapturedLaunch recorded{.kernel = kernel,
-                          .grid = grid,
-                          .threads = threads,
-                          .shared_bytes = shared_bytes,
-                          .params = {}};
+  CapturedLaunch launch{.kernel = kernel,
+                        .grid = grid,
+                        .threads = threads,
+                        .shared_bytes = shared_bytes,
+                        .params = {}};
   const auto* first = static_cast<const std::byte*>(params[0]);
-  recorded.params.assign(first, first + facts.params_bytes);
-  if (!stream->capturing) return run(recorded);
-  captures_[stream]->work.emplace_back(std::move(recorded));
+  launch.params.assign(first, first + facts.params_bytes);
+  if (!stream->capturing) return run(launch);
+  captures_[stream]->work.emplace_back(std::move(launch));
   return kSuccess;
 }
 

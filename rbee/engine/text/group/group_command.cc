@@ -24,7 +24,7 @@ void put(group::WireWriter& out, const StepCommand& command) {
                                command.vocab, command.top_rows, command.next_token}) {
     out.put(number);
   }
-  for (const bool flag : {command.key_ends, command.captured, command.recorded}) {
+  for (const bool flag : {command.key_ends, command.captured, command.has_capture}) {
     out.put(static_cast<uint8_t>(flag));
   }
   out.put_list(std::span<const int32_t>(command.values));
@@ -89,7 +89,7 @@ StepCommand take_step(group::WireReader& in) {
   out.next_token = in.take_within("step.next_token", 0, 2);
   out.key_ends = in.take<uint8_t>("step.key_ends") != 0;
   out.captured = in.take<uint8_t>("step.captured") != 0;
-  out.recorded = in.take<uint8_t>("step.recorded") != 0;
+  out.has_capture = in.take<uint8_t>("step.has_capture") != 0;
   out.values = in.take_list<int32_t>("step.values", kMost);
   out.scales = in.take_list<float>("step.scales", kMost);
   out.draws = in.take_list<int32_t>("step.draws", kMost);

@@ -36,9 +36,9 @@ struct StepCommand {
   int64_t vocab = 0;
   std::vector<float> scales;
   int64_t top_rows = 0;  // the first ones, whose largest logits are searched
-  // The rest is of steps that are captured: replays of a recording, or its first run.
+  // The rest is of steps that are captured: replays of a capture, or its first run.
   bool captured = false;
-  bool recorded = false;            // the leader has the recording
+  bool has_capture = false;         // the leader has captured it before
   int64_t next_token = 0;           // Stepper::captured_'s last key
   std::vector<int32_t> draws = {};  // NextStep::draw_words()
 
@@ -58,7 +58,7 @@ struct AgainCommand {
   bool operator==(const AgainCommand&) const = default;
 };
 
-// Recordings are dropped.
+// Captured steps are dropped.
 struct ForgetCommand {
   bool operator==(const ForgetCommand&) const = default;
 };
@@ -102,8 +102,8 @@ class StepListener {
   virtual void on_forget(const ForgetCommand& command) = 0;
   // The leader begins to wait for the device.
   virtual void on_wait() = 0;
-  // It has waited: throws device if a rank is lost, since the device's
-  // results may be nothing then.
+  // The leader has waited. Throws device if a rank is lost: the device's results may then be
+  // incomplete.
   virtual void on_results() = 0;
   // The leader could not do what the others have been told: their states differ from now on.
   // Throws device.

@@ -483,7 +483,7 @@ void Stepper::replay(const Indices& indices, const CapturedWork& work, const Mak
   const std::vector<int32_t> words = draws(own.next ? &*own.next : nullptr, step != nullptr);
   give(own, indices, words);
   if (step == nullptr) {
-    record(fresh, indices);
+    capture(fresh, indices);
     step = &captured_.emplace(key, std::move(fresh)).first->second;
     give(*step, indices, words);
   }
@@ -519,7 +519,7 @@ void Stepper::give(CapturedStep& step, const Indices& indices, std::span<const i
   upload(std::span<const int32_t>(indices.values), step.indices, host_indices_);
 }
 
-void Stepper::record(CapturedStep& step, const Indices& indices) {
+void Stepper::capture(CapturedStep& step, const Indices& indices) {
   models::ForwardBatch batch = make_batch(indices, step.indices);
   batch.hidden = step.hidden;
   const auto run = [&] {

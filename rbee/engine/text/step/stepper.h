@@ -100,8 +100,8 @@ class Stepper final : private BlockCopier {
   void repeat(const CopyCommand& command);
   void repeat(const AheadCommand& command);
   void repeat(const AgainCommand& command);
-  // Begins some of the pool's copies that wait, of about as many bytes as the next step leaves time
-  // for; those of the call before are done.
+  // Begins as many of the pool's waiting copies as the next step leaves time for. The copies that
+  // the last call began are done then.
   void copy_some();
 
   KvBlockPool& pool() { return *pool_; }
@@ -166,7 +166,7 @@ class Stepper final : private BlockCopier {
     int64_t rows;  // of `wanted`, the first ones
   };
   // How the step draws, see NextStep::draw_words(). Null: it shows no next step.
-  using MakeDraws = std::function<std::vector<int32_t>(NextStep* next, bool recorded)>;
+  using MakeDraws = std::function<std::vector<int32_t>(NextStep* next, bool has_capture)>;
   // The inputs of one row, in a step with one token for each sequence.
   struct GivenRow {
     int32_t id, position, slot;
@@ -231,12 +231,12 @@ class Stepper final : private BlockCopier {
   void run_captured(std::span<const Work> work, std::span<const int32_t> logit_rows,
                     const TopLogitsWanted& wanted, AsyncStep ahead);
   int64_t next_token_of(const Indices& indices, const TopLogitsWanted& wanted) const;
-  // Records the step if there is no such recording, and replays it.
+  // Captures the step unless that was done before, and replays it.
   void replay(const Indices& indices, const CapturedWork& work, const MakeDraws& draws);
   // Its tensors, on the device.
   CapturedStep prepare(const Indices& indices, const CapturedWork& work);
   void give(CapturedStep& step, const Indices& indices, std::span<const int32_t> draws);
-  void record(CapturedStep& step, const Indices& indices);
+  void capture(CapturedStep& step, const Indices& indices);
   // Replays shown_ with the integers that it wrote.
   void replay_ahead();
   void replay_again(std::span<const int32_t> values, int32_t turn);

@@ -68,12 +68,12 @@ void Stepper::lead_captured(const Indices& indices, const TopLogitsWanted& wante
       .next_token = next_token_of(indices, wanted), .wanted = wanted, .rows = rows};
   bool told = false;
   try {
-    replay(indices, work, [&](NextStep* next, bool recorded) {
+    replay(indices, work, [&](NextStep* next, bool has_capture) {
       std::vector<int32_t> draws;
       if (next != nullptr) draws = next->draw_words(wanted);
       if (listener_ == nullptr) return draws;
       StepCommand command = as_command(indices, wanted, rows);
-      command.recorded = recorded;
+      command.has_capture = has_capture;
       command.next_token = work.next_token;
       command.draws = draws;
       listener_->on_step(command);
@@ -134,11 +134,11 @@ void Stepper::repeat(const StepCommand& command) {
         " tokens for ", command.sequences, " sequences finds no next tokens");
   const std::array key{indices.sequences, indices.tokens / indices.sequences, indices.table_width,
                        indices.lora_each, command.next_token};
-  if (!command.recorded) captured_.erase(key);  // the leader has dropped its own
+  if (!command.has_capture) captured_.erase(key);  // the leader has dropped its own
   replay(indices, {.next_token = command.next_token, .wanted = wanted, .rows = command.top_rows},
-         [&](const NextStep* next, bool recorded) {
-           check(recorded == command.recorded, kOp,
-                 "a step is to be replayed that is not recorded");
+         [&](const NextStep* next, bool has_capture) {
+           check(has_capture == command.has_capture, kOp,
+                 "a step is to be replayed that was not captured");
            const int64_t words = next != nullptr ? next->draw_word_count() : 0;
            check(std::ssize(command.draws) == words, kOp, "step.draws has ", command.draws.size(),
                  " words, not ", words);
