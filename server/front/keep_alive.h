@@ -8,7 +8,7 @@
 
 namespace rbee::server {
 
-// Stands for durations below 0, and for those that no clock of ours counts.
+// Stands for durations below 0, and for those too long for our clock.
 inline constexpr std::chrono::milliseconds kForEver = std::chrono::milliseconds::max();
 
 // Go's time.ParseDuration, with a number alone for seconds. Nothing for other texts.

@@ -17,7 +17,7 @@ namespace rbee::server {
 std::optional<Response> use_record(Exchange& exchange, std::optional<OllamaRecord> record);
 
 using Records = std::vector<OllamaRecord>;
-// A model of this name is one that a client made.
+// Whether a client made the model of this name.
 bool is_made(const Records& records, const std::string& name);
 // The same, of one that is listed beside the model that it is made of; others have their own files.
 bool is_listed_with_another(const Records& records, const std::string& name);

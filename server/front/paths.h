@@ -7,8 +7,9 @@
 namespace rbee::server {
 
 // The text with absolute paths cut to their last name: "open /home/me/a.gguf: no such file" becomes
-// "open a.gguf: no such file". Where a path with blanks ends is a guess, which rather takes away
-// too much: up to the last slash before a colon or semicolon with a blank, or a closing quote.
+// "open a.gguf: no such file". Nobody can tell where a path with blanks ends, so the function cuts
+// rather too much: up to the last slash before a closing quote, or before a colon or semicolon with
+// a blank.
 std::string without_folders(std::string_view text);
 
 }  // namespace rbee::server

@@ -3,9 +3,9 @@
 // on the io_context's thread.
 //
 // A request goes to the ready worker of its model with the fewest running requests, or to a busier
-// one that had more of its prompt's beginning (prefix.h). If the worker
-// ends before the answer is whole, or before a stream's first event with model output, the request
-// goes to another worker, or to the same one when it is back. If model output has already been
+// one that had more of its prompt's beginning (prefix.h). If the worker ends before the answer is
+// whole, or before a stream's first event with model output, the request goes to another worker, or
+// to the same one when it is back. If model output has already been
 // sent, the stream breaks off. Without a ready worker the request waits. A request that goes on
 // from a stored response goes to the worker that holds it; if none does, any worker says so.
 //
@@ -54,12 +54,12 @@ class Pool {
   void begin(const std::shared_ptr<Exchange>& exchange);
   // A mailbox's callback for a client that leaves; from any thread.
   std::function<void()> leaver(const std::shared_ptr<Exchange>& exchange);
-  // The client has left.
+  // The request's client has left.
   void leave(const std::shared_ptr<Exchange>& exchange);
   // The largest body that some worker accepts for such a request; nothing if there is no model of
   // this kind, or one has not reported its limit yet. From any thread.
   std::optional<size_t> max_body_bytes(const std::optional<ModelKind>& kind) const;
-  // Some job's stream is unread and may still be read. of: the job's worker; null: any.
+  // Whether a job's stream is unread and may still be read. of: the job's worker; null: any.
   bool has_unread_jobs(const Replica* of = nullptr) const;
   // An object for each worker that publishes KV events, see GET /kv-events.
   nlohmann::json kv_publishers() const;

@@ -1,6 +1,6 @@
 #pragma once
 // Which worker has seen a prompt's beginning: its KV cache may still hold the blocks. The front
-// does not see tokens, nor what a worker has forgotten, so this is a guess. Internal to
+// does not see tokens, nor what a worker has forgotten, so this may be wrong. Internal to
 // server/front.
 
 #include <cstddef>

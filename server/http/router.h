@@ -41,8 +41,8 @@ enum class Body : uint8_t {
   any,   // JSON, whatever Content-Type says: Ollama's examples send it as curl's form
 };
 
-// What whoever passes a request on must know of the route beyond its path, such as whose words the
-// body is in.
+// What the front must know of a route, beyond its path, to pass a request on: what the request
+// does, and which API's words the body is in.
 enum class Operation : uint8_t {
   other,
   page,

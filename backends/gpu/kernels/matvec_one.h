@@ -7,19 +7,17 @@
 // ended.
 //
 // A Format defines how rows are read and multiplied:
-//   kThreads                       of a block
-//   kRing                          whether trips lie in a ring, else in registers
-// Fetched                        a lane's part of a row in a trip
-// staged_bytes(), stage(ask)     puts x into the block's dynamic shared memory; all threads.
-// Calls ask(0) before it waits for the kernel in front, if
-// kRing, and ask(1) after it has asked for x. Returns the factor
-// of the results
-//   fetch(to, row, trip, lane)     without kRing: reads a trip
-// kTripBytes                     with it: bytes of a row's trip there,
-//   copy(to, row, trip, lane)      starts copying it
-//   take(to, from, lane)           and reads it
-//   multiply(rows, trip, lane, sums)  adds the products
-// Result                         writes results, see OneGroups
+// - kThreads: threads of a block.
+// - kRing: whether trips lie in a ring, else in registers.
+// - Fetched: a lane's part of a row in a trip.
+// - staged_bytes(), stage(ask): puts x into the block's dynamic shared memory; all threads call it.
+//   It calls ask(0) first, with kRing before it waits for the kernel in front, and ask(1) after it
+//   has asked for x. Returns the factor of the results.
+// - fetch(to, row, trip, lane), without kRing: reads a trip.
+// - With kRing: kTripBytes, bytes of a row's trip in the ring; copy(to, row, trip, lane), which
+//   starts to copy a trip there; take(to, from, lane), which reads it from there.
+// - multiply(rows, trip, lane, sums): adds the products.
+// - Result: writes results, see OneGroups.
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/matvec_one_groups.h"
 #include "backends/shared/matvec_params.h"

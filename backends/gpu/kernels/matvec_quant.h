@@ -1,9 +1,8 @@
 #pragma once
 // y = x * weight^T + bias for up to 8 rows of x and packed block-quantised weights
 // (packed_weight.h), with x as int8 by groups of 32 and integer dot products, e4m3 codes as f16.
-// The weights' memory limits it. A lane takes 32 codes of a row at a time
-// (16 of 8-bit formats); x comes from the first-level cache in the order that makes a wave's reads
-// of it adjoin.
+// The weights' memory limits it. A lane takes 32 codes of a row at a time (16 of 8-bit formats); x
+// comes from the first-level cache in the order that makes a wave's reads of it adjoin.
 #include "backends/gpu/instructions.h"
 #include "backends/gpu/kernels/matvec_tiles.h"
 #include "backends/gpu/kernels/packed_points.h"

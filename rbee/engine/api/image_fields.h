@@ -33,11 +33,11 @@ struct ImageField {
   std::string_view words;        // what it does
   std::string_view option = {};  // of `rbee imagine`; empty: none, or one with its own reader
   bool zero_is_absent = false;   // 0 in the engine means that it is not given
-  double sent_low = 0;           // below 0: bodies may also send so much; it means 0
+  double sent_low = 0;           // if below 0: bodies may also send this, and it means 0
   int32_t multiple = 1;          // a number must be one of it
   std::span<const std::string_view> choices = {};  // names of an enum's values, in their order
   std::array<std::string_view, 2> aliases = {};    // names that all these APIs also accept
-  // A further name, which counts where the others are empty: clients repeat the field's default in
+  // A further name, read only if the others are absent: some clients always send the default under
   // it.
   std::string_view repeated = {};
   // False: not all APIs read these names; OpenAI's has `openai` instead, if it has the field.

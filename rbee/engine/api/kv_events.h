@@ -1,6 +1,6 @@
 #pragma once
-// What the KV cache of an engine holds, as events for routers that send a prompt to the worker that
-// has its beginning: vLLM's KV events (vllm/distributed/kv_events.py).
+// What the KV cache of an engine holds, as vLLM's KV events (vllm/distributed/kv_events.py). A
+// router reads them to send a prompt to the worker that has its beginning.
 
 #include <array>
 #include <chrono>
@@ -43,8 +43,8 @@ struct KvEventBatch {
 };
 using KvEventBatchPtr = std::shared_ptr<const KvEventBatch>;
 
-// The last batches, for readers that each go on at their own pace. Thread-safe; who adds never
-// waits for a reader.
+// The last batches. Each reader goes on at its own pace, and add() never waits for one.
+// Thread-safe.
 class KvEventLog {
  public:
   // batches: most that are kept, at least 1.
@@ -52,13 +52,13 @@ class KvEventLog {
 
   // Does nothing without events.
   void add(std::vector<KvEvent> events);
-  // The oldest batches from this number on that are still there, at most `most`.
+  // At most `most` batches from this number on, the oldest first; dropped ones are left out.
   std::vector<KvEventBatchPtr> from(uint64_t sequence, size_t most) const;
   // The next batch's number.
   uint64_t end() const;
   // Waits until that batch is there, or the time is over, or close().
   void wait(uint64_t sequence, std::chrono::milliseconds time) const;
-  // Nobody waits any more.
+  // Ends all waits, now and later.
   void close();
   bool closed() const;
 

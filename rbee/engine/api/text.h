@@ -345,8 +345,8 @@ class TextEngine {
   // Thread-safe; false if no such request is waiting or running.
   virtual bool cancel(const std::string& job_id) = 0;
   virtual EngineStats stats() const = 0;
-  // What the KV cache holds, as it changes. Its events are there before the last event of the
-  // request that they are due to; stop() closes it. Null: the engine does not tell.
+  // Changes of what the KV cache holds. Those that a request causes are in the log before the
+  // request's last event; stop() closes the log. Null: the engine keeps none.
   virtual std::shared_ptr<const KvEventLog> kv_events() const { return nullptr; }
   // The model's tokens for a text, without evaluating it; thread-safe.
   virtual std::vector<int32_t> tokenize(std::string_view text,

@@ -37,8 +37,9 @@ using AfterBatchStep = std::function<BatchNext(const Tensor& denoised, int32_t s
 int32_t batch_steps(const ImageSource& source, const ImageRequest& request,
                     const ImageSettings& settings);
 
-// Latents, (count, h, w, channels). Undefined if `after_step` dropped them; the denoised pictures,
-// without a second pass, if it took these. Of `hooks` it uses those between two passes.
+// Returns latents, (count, h, w, channels). If `after_step` dropped the pictures, they are
+// undefined; if it took them as they were, they are the denoised latents, without a second pass.
+// Calls only those of `hooks` that come between two passes.
 Tensor sample_batch(const ImageBatch& batch, DeviceMark& mark, const AfterBatchStep& after_step,
                     const PipelineHooks& hooks, PipelineTimes& times);
 

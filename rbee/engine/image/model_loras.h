@@ -13,8 +13,8 @@ namespace rbee::engine {
 // Names the adapters that a request needs. Requests with the same text need the same weights.
 std::string adapters_of(const ImageRequest& request);
 
-// LoRAs are part of the weights: for other ones, parts of the model are read again. Both must
-// outlive it.
+// Merges LoRAs into the weights; for other LoRAs it reads parts of the model again. Source and
+// pipeline must outlive it.
 class ModelLoras {
  public:
   ModelLoras(ImageSource& source, ImagePipeline& pipeline) : source_(source), pipeline_(pipeline) {}

@@ -19,15 +19,15 @@ struct LlmOptions {
   int32_t max_waiting = 256;
   bool priorities = false;  // allow priorities below 0
   // Most tokens of one step. While requests generate, prompts get at most a quarter of them (half
-  // on a GPU). 0 = 512 where the host computes and its weights do not visit
-  // the GPU, else 2048; at least max_running.
+  // on a GPU). 0 = 512 where the host computes and its weights do not visit the GPU, else 2048; at
+  // least max_running.
   int64_t step_tokens = 0;
-  // Seconds that a step should take at most where the host computes, which a newcomer waits for.
-  // 0: no bound; then no step's contents depend on time.
+  // Most seconds of a step where the host computes, since a newcomer waits for its end. 0: no
+  // bound; then no step's contents depend on time.
   double step_seconds = 0.04;
   // Capacity of the KV cache in tokens, for running requests and for kept texts; at least one
-  // context. 0 = one context for each of max_running, or what fits into an eighth of the host's
-  // free memory and half of a GPU's, of those that keep some of it, if that is less.
+  // context. 0 = one context for each of max_running; or, if less, what fits into an eighth of the
+  // host's free memory and half of the GPU's, whichever of them hold the cache.
   int64_t cache_tokens = 0;
   int64_t block_size = 32;      // tokens in a block of the KV cache
   std::vector<LoraInfo> loras;  // adapters that requests can name

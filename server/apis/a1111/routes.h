@@ -10,8 +10,8 @@ namespace rbee::server {
 
 std::span<const ImageRoute> a1111_routes();
 
-// The answer of a model that works on nothing, for requests that need no model to be answered;
-// nothing for all others.
+// What an idle model would answer, for requests that can be answered without one; nothing for all
+// others.
 std::optional<Response> a1111_idle_answer(const Request& request);
 
 }  // namespace rbee::server

@@ -21,7 +21,7 @@ struct ResponseRequest {
   std::string previous_id;   // "previous_response_id", the stored answer that this goes on from
   std::string conversation;  // its id; the items of input and answer are added to it
   bool store = true;         // keep the answer
-  bool background = false;   // make it whoever waits for it
+  bool background = false;   // make it even if nobody waits for it
   // JSON of `input`; null unless the answer is to be kept or there is a conversation.
   std::shared_ptr<const std::string> input;
   std::string text_format;         // JSON of `text.format`; empty: none given
@@ -37,8 +37,8 @@ ResponseRequest parse_response_request(std::string_view body);
 
 // JSON of the item with this id; nothing if it is not here.
 using FindItem = std::function<std::optional<std::string>(const std::string& id)>;
-// The same with items in the place of those of type item_reference, which name them; they are
-// errors to the other one. Throws not_found.
+// The same, but an item replaces each entry of type item_reference, which names it; the function
+// above treats such entries as errors. Throws not_found.
 ResponseRequest parse_response_request_with(std::string_view body, const FindItem& find);
 
 // Adds the messages of such an `input`, or of an answer's `output`. Notes what is wrong in

@@ -47,15 +47,15 @@ struct ItemPage {
 };
 // Throws InvalidBody.
 ItemPage parse_item_page(std::string_view query);
-// All items that the model read for this answer, which has those of earlier turns. Nothing if there
+// All items that the model read for this answer, those of earlier turns included. Nothing if there
 // is no item `after`.
 std::optional<std::string> input_items_json(const StoredTurns& turns, const ItemPage& page);
 
 // GET /v1/conversations/{id}/items: all items of these turns, else as above.
 std::optional<std::string> items_json(const StoredTurns& turns, const ItemPage& page);
-// One of them; nothing: there is none with this id.
+// The item with this id; nothing: there is none.
 std::optional<std::string> item_json(const StoredTurns& turns, const std::string& id);
-// The turns without it. Items whose ids depend on others' have them in their JSON.
+// The turns without this item. An item whose id depends on others gets that id into its JSON.
 std::optional<StoredTurns> without_item(const StoredTurns& turns, const std::string& id);
 
 }  // namespace rbee::server

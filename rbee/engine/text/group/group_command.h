@@ -14,8 +14,8 @@ using GroupCommand = std::variant<OpenCommand, StepCommand, RowsCommand, LoraCom
                                   AheadCommand, AgainCommand, ForgetCommand>;
 
 std::vector<std::byte> encode_command(const GroupCommand& command);
-// Throws invalid_argument naming the field, also if a step's list has not the length that its
-// numbers say.
+// Throws invalid_argument naming the field, also if the length of a step's list does not match its
+// numbers.
 GroupCommand decode_command(std::span<const std::byte> message);
 
 }  // namespace rbee::engine

@@ -20,20 +20,20 @@ struct SpecialTexts {
 // that writes them is recursive and could overflow the stack.
 void check_nesting(const std::vector<ChatMessage>& messages);
 
-// How the tags begin that stand for pictures in a chat of a template in Go's form: "[img-0]", as
-// Ollama writes them. They go on with the picture's number in the chat.
+// The beginning of a picture's tag, which a template in Go's form writes as Ollama does: "[img-0]".
+// The picture's number in the chat follows.
 inline constexpr std::string_view kPictureTag = "[img-";
 
-// Throws invalid_argument with the template's message, or if the variables are no JSON object. Of a
-// template in Go's form the chat has tags in the pictures' places: each takes that of an "[img]" of
-// its message's text, if there is one left, else its own.
+// Throws invalid_argument with the template's message, or if the variables are no JSON object. A
+// template in Go's form gives tags for pictures: a tag replaces the next "[img]" in its message's
+// text; if none is left, it stands where the picture stands.
 std::string render_chat(const text::ChatTemplate& code, const SpecialTexts& special,
                         const std::vector<ChatMessage>& messages, const ChatOptions& options);
 
-// The chat with this mark in the place of the tags of so many pictures.
+// Replaces the tags of this many pictures in the chat by the mark.
 std::string with_picture_marks(std::string chat, int64_t pictures, std::string_view mark);
 
-// The variables with another "suffix", the text after a gap that the answer fills, if it is there.
+// Changes the variable "suffix" (the text after a gap that the answer fills), if it is there.
 std::string with_suffix(const std::string& variables,
                         const std::function<std::string(std::string_view)>& change);
 

@@ -45,7 +45,7 @@ struct HostCacheCounts {
   uint64_t dropped = 0;  // blocks that made room for others
 };
 
-// When the copies are done that taking a block needs.
+// When the pool does the copies that it needs to take a block.
 enum class CopyTime : uint8_t {
   now,    // before the call returns
   later,  // by copy_some(); KvTable::ready() is false until then
@@ -71,7 +71,7 @@ class KvBlockPool {
   int64_t host_slots() const { return std::ssize(slots_); }
   int64_t host_kept() const { return host_slots() - std::ssize(free_slots_); }
   const HostCacheCounts& host_counts() const { return host_counts_; }
-  // Begins at most `most` copies that wait; those of the call before are done from now on.
+  // Begins at most `most` of the waiting copies. The copies that the last call began are done then.
   void copy_some(size_t most);
   // From now on, tells of texts that come and go. events must outlive the pool's use.
   void use_events(BlockEvents& events) { events_ = &events; }
@@ -172,7 +172,7 @@ class KvTable {
   // Numbers for what else the keys depend on, such as adapters: only tables with the same mark
   // share blocks. Call it first. No mark may be the start of a text.
   void set_mark(std::vector<int32_t> mark) { mark_ = std::move(mark); }
-  // The same for people and other programs, for events.
+  // The mark as people and other programs read it, for events.
   void set_scope(TextScope scope) { scope_ = std::move(scope); }
   // Of a table without blocks: takes the cached blocks of the first `tokens`, at most all but the
   // last token. Returns how many tokens they hold. Blocks in host memory count if the pool has room
