@@ -104,7 +104,9 @@ json ModelLists::names() const {
     const ServedModel& model = pool_.models()[i].served;
     if (pool_.models()[i].gone || is_listed_with_another(records, model.name)) continue;
     json entry = {{"name", model.name}, {"kind", kind_name(model.kind)}};
-    if (const int64_t most = fact(i, "max_pictures"); most > 0) entry["max_pictures"] = most;
+    for (const char* name : {"max_pictures", "default_width", "default_height", "default_steps"}) {
+      if (const int64_t value = fact(i, name); value > 0) entry[name] = value;
+    }
     models.push_back(entry);
     for (const std::string& adapter : model.adapters) {
       entry["name"] = adapter;

@@ -53,7 +53,10 @@ constexpr std::string_view kHealth =
     "pull":{"type":"boolean"},
     "models":{"type":"array","items":{"type":"object","required":["name","kind"],
      "properties":{"name":{"type":"string"},"kind":{"enum":["chat","image","embedding"]},
-      "max_pictures":{"type":"integer","minimum":1},"parent":{"type":"string"}}}}}})";
+      "max_pictures":{"type":"integer","minimum":1},
+      "default_width":{"type":"integer","minimum":1},
+      "default_height":{"type":"integer","minimum":1},
+      "default_steps":{"type":"integer","minimum":1},"parent":{"type":"string"}}}}}})";
 constexpr std::string_view kReady =
     R"({"type":"object","required":["ready"],"properties":{"ready":{"type":"boolean"}}})";
 

@@ -1,7 +1,7 @@
 // The page of the picture worker.
 import {forget, keep, showKept} from "./gallery.js";
 import {dropSource, hasSource, setSource, sourceFields, usualBlur, wirePaint} from "./paint.js";
-import {fillPickers, wirePickers} from "./pickers.js";
+import {fillPickers, fillSizes, wirePickers} from "./pickers.js";
 import {ask, base64Of, blobOf, eventsOf, post, settingsOf} from "./server.js";
 import {restore, wireKept} from "./fields.js";
 import {watchLoad} from "./loading.js";
@@ -13,7 +13,8 @@ let preview = null, seed = null;  // of the job that runs
 let job = null;
 let leave = null;  // ends the picture that is being enlarged
 let networks = [];  // that enlarge pictures: {name, scale}
-let model = {width: 512, height: 512};  // its own size
+let model = {width: 512, height: 512};  // its own size, once that is known
+let known = false;
 let served = null;  // its name, where there are several
 let settings = {};  // that made the picture to start from
 
@@ -26,12 +27,26 @@ function say(text, bad = false, quiet = false) {
 
 // ---- the worker
 
+// What the fields mean that are left empty: in the health of a worker, or of a list's model after
+// a worker of it was ready.
+function showDefaults({default_width: width, default_height: height, default_steps: steps}) {
+  if (!width) return;
+  $("width").placeholder = width;
+  $("height").placeholder = height;
+  $("steps").placeholder = steps;
+  model = {width, height};
+  known = true;
+  fillSizes(model);
+}
+
 // Of several models behind one port: the one that the address names, else the first that draws.
 function showModels(models) {
   const named = new URLSearchParams(location.search).get("model");
   const drawing = models.filter(each => each.kind === "image");
-  served = (drawing.find(each => each.name === named) ?? drawing[0]).name;
+  const chosen = drawing.find(each => each.name === named) ?? drawing[0];
+  served = chosen.name;
   $("about").textContent = served;
+  showDefaults(chosen);
   const chatting = models.find(each => each.kind === "chat");
   $("chat").hidden = !chatting;
   if (chatting) $("chat").href = "/?model=" + encodeURIComponent(chatting.name);
@@ -40,15 +55,17 @@ function showModels(models) {
 async function showWorker() {
   try {
     const health = await (await fetch("/health", {headers: {Accept: "application/json"}})).json();
-    if (health.models) showModels(health.models);
-    else $("about").textContent = `${health.model} (${health.architecture}, ${health.dtype}) on ${health.device}`;
-    if (health.default_width) {
-      $("width").placeholder = health.default_width;
-      $("height").placeholder = health.default_height;
-      model = {width: health.default_width, height: health.default_height};
-      $("steps").placeholder = health.default_steps;
-    }
+    if (health.models) return showModels(health.models);
+    $("about").textContent = `${health.model} (${health.architecture}, ${health.dtype}) on ${health.device}`;
+    showDefaults(health);
   } catch { $("about").textContent = "the worker does not answer"; }
+}
+
+// `rbee serve` learns them of a worker a moment after that has loaded its model.
+async function learnDefaults(tries = 20) {
+  if (known) return;
+  await showWorker();
+  if (tries > 1) setTimeout(() => learnDefaults(tries - 1), 500);
 }
 
 // ---- the picture to start from
@@ -166,6 +183,7 @@ const narrow = matchMedia("(max-width: 46rem)");  // one column: the picture is 
 function work(runs) {
   $("go").disabled = runs;
   $("stop").disabled = !runs;
+  document.documentElement.toggleAttribute("data-drawing", runs);
   document.title = kTitle;
 }
 
@@ -279,6 +297,7 @@ async function draw(event) {
     for await (const [name, data] of eventsOf(reply.sse_url)) on(name, data, sent.prompt);
   } catch (error) { say(error.message, true); }
   watched();
+  learnDefaults();
   job = null;
   $("bar").hidden = true;
   work(false);
@@ -347,8 +366,9 @@ async function begin() {
   wire();
   await showWorker();
   const watched = watch();
-  networks = await fillPickers(model, error => say(error.message, true));
+  networks = await fillPickers(error => say(error.message, true));
   watched();
+  learnDefaults();
   restore();
   $("form").dispatchEvent(new Event("input"));
   showStrength();

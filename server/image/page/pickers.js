@@ -15,11 +15,13 @@ function sidesOf(across, down, model) {
   return [width, side(pixels / width)];
 }
 
-function fillSizes(model) {
+export function fillSizes(model) {
+  $("size").length = 1;  // as the fields say
   for (const [name, across, down] of ratios) {
     const [width, height] = sidesOf(across, down, model);
     $("size").add(new Option(`${name} ${across}:${down}, ${width} x ${height}`, `${width}x${height}`));
   }
+  showSize();
 }
 
 function showSize() {
@@ -74,8 +76,7 @@ async function fillUpscalers() {
   return networks;
 }
 
-export async function fillPickers(model, onError) {
-  fillSizes(model);
+export async function fillPickers(onError) {
   try {
     for (const {name} of await list("/sdapi/v1/samplers")) $("sampler").add(new Option(name));
     for (const {name} of await list("/sdapi/v1/schedulers")) $("schedule").add(new Option(name));

@@ -65,7 +65,6 @@ async function showSeveral(models) {
   if (names.length === 0) remember("model", undefined);
   else if (settings.model !== (chosen ?? names[0])) setModel(chosen ?? names[0]);
   showOthers(models.filter(each => each.kind === "image"));
-  $("model").hidden = names.length > 1;
   $("pick").hidden = names.length < 2;
   if (names.length === 0) return showModel("no model yet");
   showChosen();

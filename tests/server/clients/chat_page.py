@@ -494,6 +494,17 @@ def check_themes(visit):
     visit.shoot("chat_empty")
 
 
+def check_whole_name(page, name):
+    """The name of the model stands there to its end."""
+    cut = page.evaluate("""name => {
+      const element = document.getElementById("model");
+      element.textContent = name;
+      return element.scrollWidth > element.clientWidth || element.scrollHeight > element.clientHeight ||
+        element.getBoundingClientRect().right > innerWidth;
+    }""", name)
+    assert not cut, name
+
+
 def check_phone(browser):
     touch = {"has_touch": True, "is_mobile": True} if is_chromium(browser) else {}
     visit = Visit(browser, viewport={"width": 390, "height": 844}, device_scale_factor=2, **touch)
@@ -521,6 +532,8 @@ def check_phone(browser):
     assert page.evaluate("(box => box.scrollWidth > box.clientWidth)"
                          "([...document.querySelectorAll('.code pre')].at(-1))")
     check_accessibility(page, "a phone")
+    check_whole_name(page, "SmolLM2-135M-Instruct.Q4_1")
+    check_whole_name(page, "hf:bartowski/Mistral-Small-3.2-24B-Instruct-2506-GGUF:Q4_K_M")
     page.evaluate("document.getElementById('model').textContent = 'a-long-name-'.repeat(20)")
     assert page.evaluate("document.querySelector('main').scrollWidth") <= 360
     visit.shoot("chat_phone_code")

@@ -82,6 +82,22 @@ def check_address(page):
     expect(pick).to_have_value("other")
 
 
+def check_phone(page):
+    """The name of the chosen model stands there to its end, over it the list that chooses another one."""
+    pick, name = page.locator("#pick"), page.locator("#model")
+    expect(name).to_be_hidden()  # the list shows it
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(name).to_be_visible()
+    pick.select_option("parrot")
+    expect(name).to_have_text("parrot")
+    box, text = pick.bounding_box(), name.bounding_box()
+    assert box["x"] <= text["x"] and box["x"] + box["width"] >= text["x"] + text["width"], (box, text)
+    page.screenshot(path=FOLDER / "front_phone.png")
+    pick.select_option("other")
+    expect(name).to_have_text("other")
+    page.set_viewport_size({"width": 1180, "height": 780})
+
+
 def check_loading(page):
     """The list says which model is not loaded; the load of one is told until the answer begins."""
     pick, held = page.locator("#pick"), []
@@ -165,6 +181,9 @@ def check_pictures(page):
     page.click("#others >> text=sketch/1")
     expect(page.locator("#about")).to_have_text("sketch/1")
     page.wait_for_selector("html[data-ready]")
+    # What the model does by itself, which the front learns of its worker.
+    for field, default in (("width", "512"), ("height", "512"), ("steps", "20")):
+        expect(page.locator(f"#{field}")).to_have_attribute("placeholder", default)
     page.fill("#prompt", "a bee")
     told = {"models": [{"name": "sketch/1", "kind": "image", "workers": [{"state": "starting"}]}]}
     held = []
@@ -189,7 +208,7 @@ def main():
             page = browser.new_page(viewport={"width": 1180, "height": 780})
             errors = page_errors(page)
             record_bodies(page)
-            for check in (check_models, check_address, check_loading, check_pulling, check_pictures):
+            for check in (check_models, check_address, check_phone, check_loading, check_pulling, check_pictures):
                 check(page)
                 print(browser.browser_type.name, check.__name__, "passed", flush=True)
             assert not errors, errors

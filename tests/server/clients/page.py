@@ -471,6 +471,26 @@ def check_cancelling(visit):
     visit.draw()
 
 
+def check_stop_in_view(visit):
+    """While a picture is drawn, it is on a phone's screen together with Stop."""
+    page = visit.page
+    page.fill("#steps", "150")
+    page.fill("#count", "16")
+    page.click("#go")
+    visit.wait_until("a preview", lambda: (page.get_attribute("#picture", "alt") or "").startswith("Preview"))
+    for part in ("#stop", "#picture", "#status"):
+        visit.wait_until_in_view(part, 740)
+    below = page.locator("#stop").bounding_box()["y"]
+    status = page.locator("#status").bounding_box()
+    assert status["y"] + status["height"] <= below, (status, below)
+    page.screenshot(path=visit.folder / "page_phone_drawing.png")
+    page.click("#stop")
+    visit.wait_for_end("cancelled")
+    assert page.locator("#stop").bounding_box()["y"] < 0, "it is not back at its place above the picture"
+    page.fill("#steps", "2")
+    page.fill("#count", "1")
+
+
 def check_phone(page, url, folder):
     """The picture comes into view, and the button is near the prompt."""
     page.set_viewport_size({"width": 360, "height": 740})
@@ -487,6 +507,7 @@ def check_phone(page, url, folder):
         visit.wait_until_in_view(part, 740)
     page.screenshot(path=folder / "page_phone.png")
     check_accessibility(page, "pictures on a phone")
+    check_stop_in_view(visit)
     # Landscape: the picture leaves room for the line below it.
     page.set_viewport_size({"width": 740, "height": 360})
     visit.draw()
