@@ -4,6 +4,7 @@
     run.py llama.cpp CHECKOUT    tools/server/tests of a checkout of llama.cpp
     run.py vllm SOURCE           tests/entrypoints of vLLM's source package
     run.py clients               client libraries, see clients/
+    run.py openai-3              those of them that take openai 3
 
 --worker names the program, --model a GGUF chat model whose tokenizer a small random model gets
 (--whole: which is served itself), --embedding-model the folder of a BERT for embeddings, --image-worker
