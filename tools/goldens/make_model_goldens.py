@@ -13,6 +13,7 @@ the case would notice a missing feature.
 Run from the repository root (wrote the committed files with the versions below):
     python3 -m venv venv && venv/bin/pip install torch==2.15.0 transformers==5.24.0 gguf==0.19.0
     venv/bin/python tools/goldens/make_model_goldens.py tests/models/language/data
+    venv/bin/python tools/goldens/make_model_goldens.py tests/models/language/data qwen3    # this case alone
 """
 
 import copy
@@ -23,7 +24,8 @@ import shutil
 
 import arguments
 
-ARGUMENTS = arguments.read(__name__, __doc__, ("folder", "tests/models/language/data; it is removed first"))
+ARGUMENTS = arguments.read(__name__, __doc__, ("folder", "tests/models/language/data; without cases it is removed first"),
+                           ("cases...", "only these, whose folders are replaced; default: all"))
 
 import numpy as np
 import torch
@@ -208,13 +210,18 @@ def save_hf(folder, case, config, state):
         json.dumps({"metadata": {"total_size": total}, "weight_map": index}, indent=1) + "\n")
 
 
+def weights_of(owner, states):
+    if owner not in states:
+        seed = 1 + list(CASES).index(owner)
+        states[owner] = random_state(owner, CASES[owner], config_of(owner), seed)
+    return states[owner]
+
+
 def make(root, name, states):
     case = CASES[name]
     config = config_of(name)
     owner = case.get("weights_of", name)
-    if owner == name:
-        states[name] = random_state(name, case, config, seed=1 + list(CASES).index(name))
-    state = states[owner]
+    state = weights_of(owner, states)
     rng = np.random.default_rng(1000 + list(CASES).index(name))
     prompts = [rng.integers(0, VOCAB, n).tolist() for n in case.get("prompts", [24, 9, 17])]
     floats = {key: value.float() for key, value in state.items() if value.dtype != torch.uint8}
@@ -240,10 +247,13 @@ def make(root, name, states):
 
 def main():
     root = pathlib.Path(ARGUMENTS.folder)
-    if root.exists():
+    unknown = [name for name in ARGUMENTS.cases if name not in CASES]
+    assert not unknown, f"no such cases: {unknown}; there are {', '.join(CASES)}"
+    if not ARGUMENTS.cases and root.exists():
         shutil.rmtree(root)
     states = {}
-    for name in CASES:
+    for name in ARGUMENTS.cases or CASES:
+        shutil.rmtree(root / name, ignore_errors=True)
         make(root, name, states)
 
 
