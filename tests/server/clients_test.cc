@@ -244,7 +244,8 @@ TEST(FrontClients, TheOpenApiDocumentIsTrue) {
 
 TEST(Packaging, TheHelmChartRendersAndValidates) {
   const fs::path chart = fs::path(CLIENTS) / "../../../packaging/helm/rbee";
-  Process check(python(), {(fs::path(CLIENTS) / "chart.py").string(), chart.string()},
+  Process check(python(),
+                {(fs::path(CLIENTS) / "chart.py").string(), chart.string(), LLM_WORKER, SD_WORKER},
                 {variable("PATH"), variable("HOME")});
   const int status = check.wait();
   if (status == kSkipped) GTEST_SKIP() << check.text();

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Renders the Helm chart and checks the result against Kubernetes' own schemas.
-Usage: chart.py CHART
+Usage: chart.py CHART [CHAT_WORKER IMAGE_WORKER]
 
+With the programs, each flag that the chart gives a worker must be in its --help.
 Needs the packages helm-python-sdk (Helm's own library), kubernetes-validate and PyYAML; ends with
 status 77 and a line that says so when one is missing."""
 
+import re
+import subprocess
 import sys
 
 try:
@@ -228,6 +231,25 @@ def check_extras(chart):
     assert [volume["name"] for volume in volumes] == ["models", "loras"]
 
 
+def flags_of(worker):
+    out = subprocess.run([worker, "--help"], capture_output=True, text=True, check=True, timeout=600).stdout
+    return set(re.findall(r"--[a-z][a-z-]*", out))
+
+
+def check_flags(chart, chat_worker, image_worker):
+    """The workers have the flags that the chart gives them."""
+    model = {"path": "/models/m.gguf", "name": "m"}
+    group = {"size": 2, "secret": "s"}
+    grouped = [render(chart, device="cuda", gpus=2, model=model, group=each, apiKeysSecret="k", tlsSecret="t")
+               for each in (group, {"size": 2, "insecure": True})]
+    chats = [pod["LeaderWorkerSet"]["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["containers"][0]
+             for pod in grouped]
+    pictures = container(render(chart, kind="image", device="cuda", model=model, apiKeysSecret="k", tlsSecret="t"))
+    for program, workers in ((chat_worker, chats), (image_worker, [pictures])):
+        given = {word for worker in workers for word in worker["args"] if word.startswith("--")}
+        assert "--model" in given and given <= flags_of(program), given - flags_of(program)
+
+
 def check_wrong_values(chart):
     for values in ({"extraEnv": {"A": "b"}}, {"serviceMonitor": {"enabled": "yes"}},
                    {"serviceMonitor": {"interval": "30sec"}}, {"serviceMonitor": {"interval": "1s1m"}},
@@ -259,6 +281,8 @@ def main():
         check_budget(chart)
         check_extras(chart)
         check_wrong_values(chart)
+        if len(sys.argv) > 2:
+            check_flags(chart, *sys.argv[2:])
     print("ok")
 
 
