@@ -2,9 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "rbee/core/cat.h"
 #include "rbee/core/log.h"
@@ -37,13 +41,60 @@ std::string hex(uint64_t number) {
   return out;
 }
 
+constexpr std::string_view kEnding = ".metalarchive";
+constexpr size_t kSumDigits = 16;
+constexpr std::chrono::hours kUnfinished{1};  // longer than any compiler takes
+
+struct ArchiveFile {
+  fs::path path;
+  fs::file_time_type used;
+  int64_t bytes = 0;
+};
+
+// Whether file_of() gives such names, or write() such unfinished ones: the folder may be one that
+// has other files.
+bool is_archive(std::string_view name, bool& unfinished) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  const size_t end = name.rfind(kEnding);
+  if (end == name.npos || name.find_first_not_of(kDigits) != kSumDigits) return false;
+  const std::string_view rest = name.substr(end + kEnding.size());
+  unfinished = !rest.empty();
+  return name[kSumDigits] == '-' &&
+         (rest.empty() || (rest[0] == '.' && rest.find_first_not_of(kDigits, 1) == rest.npos));
+}
+
 }  // namespace
+
+void sweep_archives(const fs::path& folder, int64_t most_bytes) {
+  std::error_code fault;
+  std::vector<ArchiveFile> files;
+  int64_t bytes = 0;
+  const auto now = fs::file_time_type::clock::now();
+  fs::directory_iterator at(folder, fault);
+  for (; !fault && at != fs::directory_iterator(); at.increment(fault)) {
+    std::error_code ignored;
+    bool unfinished = false;
+    if (!is_archive(at->path().filename().string(), unfinished)) continue;
+    const auto size = static_cast<int64_t>(at->file_size(ignored));
+    const auto used = at->last_write_time(ignored);
+    if (ignored || !at->is_regular_file(ignored)) continue;
+    if (unfinished && now - used > kUnfinished) fs::remove(at->path(), ignored);
+    if (unfinished) continue;
+    files.push_back({.path = at->path(), .used = used, .bytes = size});
+    bytes += size;
+  }
+  std::ranges::sort(files, {}, &ArchiveFile::used);
+  for (const ArchiveFile& file : files) {
+    if (bytes <= most_bytes) return;
+    if (fs::remove(file.path, fault)) bytes -= file.bytes;
+  }
+}
 
 PipelineCache::PipelineCache(const ObjC& objc, Id device, std::string machine)
     : objc_(objc), device_(device), machine_(std::move(machine)), folder_(folder()) {}
 
 fs::path PipelineCache::file_of(std::string_view name, std::string_view source) const {
-  return folder_ / cat(hex(sum_of(source, sum_of(machine_))), "-", name, ".metalarchive");
+  return folder_ / cat(hex(sum_of(source, sum_of(machine_))), "-", name, kEnding);
 }
 
 Id PipelineCache::url(const fs::path& file) const {
@@ -82,8 +133,12 @@ Retained PipelineCache::kept(const fs::path& file, Id descriptor) const {
   objc_.send<MetalMessage::set_archives>(
       descriptor, objc_.send<MetalMessage::array_of>(objc_.class_named("NSArray"), from.get()));
   Id error = nullptr;
-  return Retained::owned(objc_, objc_.send<MetalMessage::new_pipeline_from>(
-                                    device_, descriptor, kFailOnArchiveMiss, nullptr, &error));
+  Retained out =
+      Retained::owned(objc_, objc_.send<MetalMessage::new_pipeline_from>(
+                                 device_, descriptor, kFailOnArchiveMiss, nullptr, &error));
+  // For sweep_archives(): when it was used.
+  if (out) fs::last_write_time(file, fs::file_time_type::clock::now(), ignored);
+  return out;
 }
 
 Retained PipelineCache::made(const fs::path& file, Id descriptor) const {
@@ -114,7 +169,7 @@ void PipelineCache::write(const fs::path& file, Id archive) const {
     fs::rename(unfinished, file, fault);
     if (fault) why = fault.message();
   }
-  if (why.empty()) return;
+  if (why.empty()) return sweep_archives(folder_, kMostArchiveBytes);
   fs::remove(unfinished, fault);
   if (told_.exchange(true)) return;
   log(LogLevel::warn, "compiled kernels are not kept, the next start compiles them again",

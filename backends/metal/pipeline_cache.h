@@ -3,6 +3,7 @@
 // archives (Apple developer documentation, "MTLBinaryArchive").
 
 #include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -10,6 +11,14 @@
 #include "backends/metal/objc.h"
 
 namespace rbee::metal {
+
+// What a folder's archives may take, bytes: some times what all kernels of one version do.
+inline constexpr int64_t kMostArchiveBytes = int64_t{256} << 20;
+
+// Removes archives of kernels from the folder, those first that were not used for longest, until
+// the others take no more than `most_bytes`; and of unfinished ones those that are an hour old.
+// Other files stay. What cannot be read or removed is left.
+void sweep_archives(const std::filesystem::path& folder, int64_t most_bytes);
 
 class PipelineCache {
  public:
@@ -19,8 +28,9 @@ class PipelineCache {
   PipelineCache(const ObjC& objc, Id device, std::string machine);
 
   // The pipeline of a function that was compiled from `source`; null with `error` set if Metal
-  // gives none. An archive that is missing, damaged or of another compiler is made anew. A folder
-  // that cannot be written costs a warning, once.
+  // gives none. An archive that is missing, damaged or of another compiler is made anew, and then
+  // the folder is swept: archives of other versions would stay in it for ever. A folder that
+  // cannot be written costs a warning, once.
   Retained pipeline(Id function, std::string_view name, std::string_view source, Id* error) const;
 
  private:

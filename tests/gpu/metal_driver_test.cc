@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <numeric>
+#include <set>
+#include <string_view>
 #include <thread>
 
 #include "backends/gpu/slot.h"
@@ -269,6 +272,76 @@ TEST(MetalDriverTest, CompiledKernelsAreKeptInFiles) {
   setenv("RBEE_METAL_CACHE", "", 1);
   EXPECT_EQ(run(), 0) << "none are kept";
   fs::remove_all(root);
+}
+
+// A file of so many bytes that was used so long ago; it takes no room on the disk.
+void make_file(const std::filesystem::path& path, int64_t bytes, std::chrono::hours ago) {
+  std::ofstream(path).close();
+  std::filesystem::resize_file(path, static_cast<uintmax_t>(bytes));
+  std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - ago);
+}
+
+TEST(MetalDriverTest, KeptKernelsThatNobodyUsesGoWhereTheyWouldTakeTooMuch) {
+  namespace fs = std::filesystem;
+  std::string pattern = (fs::temp_directory_path() / "rbee-metal-XXXXXX").string();
+  const fs::path folder = mkdtemp(pattern.data());
+  constexpr std::chrono::hours kHour{1};
+  const auto there = [&] {
+    std::set<std::string> out;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      out.insert(entry.path().filename().string());
+    }
+    return out;
+  };
+  const std::string old = "0123456789abcdef-old.metalarchive",
+                    used = "0123456789abcdef-used.metalarchive",
+                    young = "fedcba9876543210-young.metalarchive";
+  make_file(folder / old, 100, 3 * kHour);
+  make_file(folder / used, 100, 2 * kHour);
+  make_file(folder / young, 100, kHour);
+  make_file(folder / (old + ".71"), 100, 2 * kHour);  // a process ended while it wrote
+  make_file(folder / (young + ".72"), 100, 0 * kHour);
+  const std::set<std::string> others = {"notes.metalarchive", "0123456789abcdef-x.metalarchive.old",
+                                        "0123456789abcdeg-x.metalarchive"};
+  for (const std::string& other : others) make_file(folder / other, 1000, 9 * kHour);
+  fs::create_directory(folder / "0123456789abcdef-folder.metalarchive");
+
+  metal::sweep_archives(folder, 200);
+  std::set<std::string> wanted = others;
+  wanted.insert({used, young, young + ".72", "0123456789abcdef-folder.metalarchive"});
+  EXPECT_EQ(there(), wanted);
+  metal::sweep_archives(folder, 200);
+  EXPECT_EQ(there(), wanted);
+  metal::sweep_archives(folder / "none", 0);
+
+  // The driver does so when it writes one, and what it reads counts as used.
+  setenv("RBEE_METAL_CACHE", folder.c_str(), 1);
+  const auto run = [&](const char* kernel) {
+    const FakeMetal fake;
+    const MetalDevice device;
+    const gpu::Scratch words(device.stream(), 1024);
+    device.launch(kernel, {.y = words.as<void>()}, 64, 1, 256);
+    device->synchronize(device.stream());
+  };
+  run("increment");
+  EXPECT_EQ(there().size(), wanted.size() + 1);
+  const auto made = [&](std::string_view kernel) {
+    for (const std::string& name : there()) {
+      if (name.find(cat("-", kernel, ".")) != name.npos) return name;
+    }
+    return std::string();
+  };
+  const std::string increment = made("increment");
+  make_file(folder / used, metal::kMostArchiveBytes, 2 * kHour);
+  fs::last_write_time(folder / increment, fs::file_time_type::clock::now() - 9 * kHour);
+  run("increment");
+  EXPECT_TRUE(there().contains(used)) << "nothing was written";
+  run("dynamic");
+  EXPECT_FALSE(there().contains(used));
+  EXPECT_EQ(made("increment"), increment);
+  EXPECT_NE(made("dynamic"), "");
+  setenv("RBEE_METAL_CACHE", "", 1);
+  fs::remove_all(folder);
 }
 
 // An operation whose implementations are kernels of the family "test".
