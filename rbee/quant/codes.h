@@ -82,4 +82,32 @@ struct Iq4Codes {
   static int stored(float code) { return kNearestIq4[static_cast<size_t>((code + 127) * 2)]; }
 };
 
+// For each of 0, 1/2, ... 12 the E2M1 code of the nearest doubled value. Points halfway between
+// neighbours are multiples of 1/2 here too.
+inline constexpr auto kNearestE2m1 = [] {
+  std::array<uint8_t, 2 * 12 + 1> codes{};
+  for (int half = 0, code = 0; half < static_cast<int>(codes.size()); ++half) {
+    while (code < 7 && half >= shared::e2m1_doubled(code) + shared::e2m1_doubled(code + 1)) ++code;
+    codes[static_cast<size_t>(half)] = static_cast<uint8_t>(code);
+  }
+  return codes;
+}();
+
+// Twice the values of E2M1.
+struct E2m1Codes {
+  static Lanes nearest(Lanes t) {
+    const Lanes halves = bounded(t, -12, 12) * splat(2.0f);
+    const auto at = [&](int lane) {
+      const float half = halves[lane];
+      const int code = kNearestE2m1[static_cast<size_t>(half < 0 ? -half : half)];
+      return static_cast<float>(shared::e2m1_doubled(half < 0 ? code + 8 : code));
+    };
+    return Lanes{at(0), at(1), at(2), at(3)};
+  }
+  static int stored(float code) {
+    const float magnitude = code < 0 ? -code : code;
+    return kNearestE2m1[static_cast<size_t>(2 * magnitude)] + (code < 0 ? 8 : 0);
+  }
+};
+
 }  // namespace rbee::quant

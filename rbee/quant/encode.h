@@ -3,6 +3,7 @@
 // kLargest<Block>; `weights` (same count, positive, at most one) is null for equal importance;
 // `block` is all zero bytes.
 
+#include "backends/shared/code_book_blocks.h"
 #include "backends/shared/quant_blocks.h"
 
 namespace rbee::quant {
@@ -23,6 +24,8 @@ inline constexpr float kLargest<shared::BlockQ8_K> = 0x1p127f;
 template <>
 inline constexpr float kLargest<shared::BlockMXFP4> = 0x1p127f;
 template <>
+inline constexpr float kLargest<shared::BlockNVFP4> = 448 * 6;
+template <>
 inline constexpr float kLargest<shared::BlockF8_G128> = 0x1p127f;
 
 // Types with a reference rounding (reference.cc).
@@ -35,7 +38,7 @@ void encode_reference(const float* x, shared::BlockQ8_K& block);
 void encode_reference(const float* x, shared::BlockMXFP4& block);
 void encode_reference(const float* x, shared::BlockF8_G128& block);
 
-// Types fitted by weighted least squares (search_scale.cc, search_offset.cc).
+// Types fitted by weighted least squares (search_scale.cc, search_offset.cc, search_points.cc).
 void encode_search(const float* x, const float* weights, shared::BlockQ4_0& block);
 void encode_search(const float* x, const float* weights, shared::BlockQ4_1& block);
 void encode_search(const float* x, const float* weights, shared::BlockQ5_0& block);
@@ -47,5 +50,16 @@ void encode_search(const float* x, const float* weights, shared::BlockQ5_K& bloc
 void encode_search(const float* x, const float* weights, shared::BlockQ6_K& block);
 void encode_search(const float* x, const float* weights, shared::BlockIQ4_NL& block);
 void encode_search(const float* x, const float* weights, shared::BlockIQ4_XS& block);
+void encode_search(const float* x, const float* weights, shared::BlockMXFP4& block);
+void encode_search(const float* x, const float* weights, shared::BlockNVFP4& block);
+void encode_search(const float* x, const float* weights, shared::BlockTQ1_0& block);
+void encode_search(const float* x, const float* weights, shared::BlockTQ2_0& block);
+void encode_search(const float* x, const float* weights, shared::BlockIQ1_S& block);
+void encode_search(const float* x, const float* weights, shared::BlockIQ1_M& block);
+void encode_search(const float* x, const float* weights, shared::BlockIQ2_XXS& block);
+void encode_search(const float* x, const float* weights, shared::BlockIQ2_XS& block);
+void encode_search(const float* x, const float* weights, shared::BlockIQ2_S& block);
+void encode_search(const float* x, const float* weights, shared::BlockIQ3_XXS& block);
+void encode_search(const float* x, const float* weights, shared::BlockIQ3_S& block);
 
 }  // namespace rbee::quant

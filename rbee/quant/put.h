@@ -2,7 +2,7 @@
 // The inverse of quant_of and scale_of in backends/shared/quant_blocks.h: stores integers in a
 // block whose bytes are all zero.
 
-#include "backends/shared/quant_blocks.h"
+#include "backends/shared/code_book_blocks.h"
 
 namespace rbee::quant {
 
@@ -10,6 +10,9 @@ using namespace shared;  // the block types and their accessors
 
 inline void put_bits(u8& byte, int bits, int shift) {
   byte = static_cast<u8>(byte | (bits << shift));
+}
+inline void put_word(u8* bytes, u32 word) {
+  for (int i = 0; i < 4; ++i) bytes[i] = static_cast<u8>(word >> (8 * i));
 }
 inline void put_nibble(u8* qs, int i, int q) {
   put_bits(qs[i & 15], q, (i >> 4) << 2);
@@ -72,6 +75,24 @@ inline void put_quant(BlockIQ4_XS& b, int i, int code) {
 }
 inline void put_quant(BlockMXFP4& b, int i, int code) {
   put_nibble(b.qs, i, code);
+}
+
+inline void put_quant(BlockNVFP4& b, int i, int code) {
+  put_bits(b.qs[((i >> 4) << 3) + (i & 7)], code, (i >> 1) & 4);
+}
+
+// Makes quant_of(block, i) equal trits[i], -1 to 1, for all elements.
+inline void put_trits(BlockTQ1_0& b, const int* trits) {
+  u32 numbers[52] = {};  // of base 3, of qs and then qh
+  for (int i = 0; i < BlockTQ1_0::kElements; ++i) {
+    const int byte = i >= 240 ? 48 + (i & 3) : i < 160 ? i & 31 : 32 + (i & 15);
+    numbers[byte] = 3 * numbers[byte] + static_cast<u32>(trits[i] + 1);
+  }
+  for (int byte = 0; byte < 52; ++byte) {
+    if (byte >= 48) numbers[byte] *= 3;  // these have four digits
+    const auto stored = static_cast<u8>((numbers[byte] * 256 + 242) / 243);
+    (byte < 48 ? b.qs[byte] : b.qh[byte - 48]) = stored;
+  }
 }
 
 // put_scale(block, group, s): stores the integer that multiplies block.d for a group.

@@ -49,14 +49,12 @@ void encode(const float* x, const float* importance, Block& block) {
     }
   }
   if constexpr (HasReference<Block>) encode_reference(x, block);
+  static_assert(HasReference<Block> || HasSearch<Block>, "each type can be written");
 }
 
 }  // namespace
 
 void quantize_row(DType dtype, const float* in, void* blocks, int64_t n, const float* importance) {
-  if (is_read_only(dtype)) {
-    fail(Code::unsupported, "quantize_row", name(dtype), " can be read and not written");
-  }
   dispatch_blocks("quantize_row", dtype, [&]<typename Block>() {
     const int64_t bytes = row_bytes(dtype, n);
     auto* to = static_cast<std::byte*>(blocks);

@@ -45,10 +45,14 @@ class QuantEdgeTest : public testing::TestWithParam<DType> {
       case DType::mxfp4:
       case DType::f8_g128:
         return 0x1p127f;
+      case DType::nvfp4:
+        return 448.0f * 6;
       default:
         return 65504.0f;
     }
   }
+  // Whether few values lie between zero and a block's largest.
+  static bool is_coarse() { return is_read_only(GetParam()); }
 };
 
 TEST_P(QuantEdgeTest, NaNIsZero) {
@@ -70,8 +74,10 @@ TEST_P(QuantEdgeTest, InfinityIsTheLimit) {
   clean[130] = -limit();
   EXPECT_EQ(encode(in), encode(clean));
   const Row out = decode(encode(in));
-  EXPECT_NEAR(out[7] / limit(), 1.0, 0.2);
-  EXPECT_NEAR(out[130] / limit(), -1.0, 0.2);
+  // Of an IQ2 group with one value, the others are not less than 8/43 of it.
+  const double tolerance = is_coarse() ? 0.6 : 0.2;
+  EXPECT_NEAR(out[7] / limit(), 1.0, tolerance);
+  EXPECT_NEAR(out[130] / limit(), -1.0, tolerance);
 }
 
 TEST_P(QuantEdgeTest, AnyInputDecodesToFiniteValues) {
@@ -106,7 +112,8 @@ TEST_P(QuantEdgeTest, ZerosStayZero) {
 TEST_P(QuantEdgeTest, ConstantsKeepTheirValue) {
   for (const float value : {0.3f, -0.3f, 1000.0f, -1e-3f}) {
     // With the mxfp4 specification's scale, values just below a power of two are out of range.
-    const float tolerance = (GetParam() == DType::mxfp4 ? 0.25f : 0.02f) * std::fabs(value);
+    const float part = GetParam() == DType::mxfp4 || is_coarse() ? 0.25f : 0.02f;
+    const float tolerance = part * std::fabs(value);
     for (const float x : decode(encode(Row(kElements, value)))) ASSERT_NEAR(x, value, tolerance);
   }
 }
@@ -124,7 +131,7 @@ TEST_P(QuantEdgeTest, ImportanceThatIsNotAWeightIsIgnored) {
   EXPECT_EQ(encode(in, some.data()), encode(in, none.data()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, QuantEdgeTest, testing::ValuesIn(test::written_block_types()),
+INSTANTIATE_TEST_SUITE_P(Types, QuantEdgeTest, testing::ValuesIn(test::block_types()),
                          [](const auto& types) { return std::string(name(types.param)); });
 
 }  // namespace

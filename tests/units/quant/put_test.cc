@@ -56,6 +56,23 @@ TEST(PutTest, Codes) {
   }
 }
 
+TEST(PutTest, Nvfp4Codes) {
+  for (int code = 0; code < 16; ++code) {
+    check_quants<BlockNVFP4>(code, 16 - code,
+                             [](const BlockNVFP4& b, int i) { return nvfp4_code(b, i); });
+  }
+}
+
+TEST(PutTest, Trits) {
+  for (int seed = 0; seed < 9; ++seed) {
+    int trits[BlockTQ1_0::kElements];
+    for (int i = 0; i < BlockTQ1_0::kElements; ++i) trits[i] = (seed * i + i / 7 + seed) % 3 - 1;
+    BlockTQ1_0 block{};
+    put_trits(block, trits);
+    for (int i = 0; i < BlockTQ1_0::kElements; ++i) ASSERT_EQ(quant_of(block, i), trits[i]) << i;
+  }
+}
+
 constexpr u16 kOne = 0x3c00;  // 1 as a half
 
 template <class Block>

@@ -23,7 +23,9 @@ std::vector<float> round_trip(DType type, const std::vector<float>& in,
 
 struct Quality {
   DType type;
-  double ggml_error;  // rms, of ggml 0.27's own encoder on the same samples
+  // rms, of ggml's own encoder on the same samples: 0.27, for types of few bits that of
+  // llama-cpp-python 0.3.36 with equal importance
+  double ggml_error;
 };
 
 class SearchQualityTest : public testing::TestWithParam<Quality> {};
@@ -38,7 +40,12 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Quality{DType::q2_k, 8.584e-3}, Quality{DType::q3_k, 4.497e-3},
                     Quality{DType::q4_k, 2.099e-3}, Quality{DType::q5_k, 1.065e-3},
                     Quality{DType::q6_k, 5.453e-4}, Quality{DType::iq4_nl, 2.301e-3},
-                    Quality{DType::iq4_xs, 2.332e-3}),
+                    Quality{DType::iq4_xs, 2.332e-3}, Quality{DType::iq1_s, 1.4788e-2},
+                    Quality{DType::iq1_m, 1.3161e-2}, Quality{DType::iq2_xxs, 1.0391e-2},
+                    Quality{DType::iq2_xs, 8.864e-3}, Quality{DType::iq2_s, 7.572e-3},
+                    Quality{DType::iq3_xxs, 5.383e-3}, Quality{DType::iq3_s, 4.134e-3},
+                    Quality{DType::tq1_0, 2.351e-2}, Quality{DType::tq2_0, 2.351e-2},
+                    Quality{DType::nvfp4, 2.748e-3}),
     [](const auto& types) { return std::string(name(types.param.type)); });
 
 class SearchTest : public testing::TestWithParam<DType> {};
@@ -65,8 +72,10 @@ TEST_P(SearchTest, ImportanceMovesTheError) {
     const auto out = round_trip(GetParam(), row, importance.data() + at);
     weighted.insert(weighted.end(), out.begin(), out.end());
   }
+  // Ternary types have only one number to move for 256 values.
+  const bool ternary = GetParam() == DType::tq1_0 || GetParam() == DType::tq2_0;
   EXPECT_LT(rms_error(weighted, in, importance.data()),
-            0.9 * rms_error(plain, in, importance.data()));
+            (ternary ? 0.98 : 0.9) * rms_error(plain, in, importance.data()));
   EXPECT_GT(rms_error(weighted, in), rms_error(plain, in));
 }
 
@@ -93,7 +102,10 @@ TEST(SearchSmallTest, SmallBlocksKeepTheirPrecision) {
 INSTANTIATE_TEST_SUITE_P(Types, SearchTest,
                          testing::Values(DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1,
                                          DType::q2_k, DType::q3_k, DType::q4_k, DType::q5_k,
-                                         DType::q6_k, DType::iq4_nl, DType::iq4_xs),
+                                         DType::q6_k, DType::iq4_nl, DType::iq4_xs, DType::iq1_s,
+                                         DType::iq1_m, DType::iq2_xxs, DType::iq2_xs, DType::iq2_s,
+                                         DType::iq3_xxs, DType::iq3_s, DType::tq1_0, DType::tq2_0,
+                                         DType::nvfp4),
                          [](const auto& types) { return std::string(name(types.param)); });
 
 // Given importance, types with ggml's reference rounding are searched, too: less error for the same
@@ -101,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(Types, SearchTest,
 TEST(SearchLegacyTest, EqualImportanceBeatsTheReference) {
   const auto in = weight_samples(kRow * 32);
   const std::vector<float> ones(kRow, 1.0f);
-  for (const DType type : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1}) {
+  for (const DType type : {DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::mxfp4}) {
     EXPECT_LT(rms_error(round_trip(type, in, ones.data()), in), rms_error(round_trip(type, in), in))
         << name(type);
   }
