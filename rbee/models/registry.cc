@@ -50,6 +50,8 @@ constexpr Family kFamilies[] = {
     {"deepseek2", load_deepseek, deepseek_tensor_names},
     {"deepseek_v2", load_deepseek, deepseek_tensor_names},
     {"deepseek_v3", load_deepseek, deepseek_tensor_names},
+    {"kimi_k2", load_deepseek, deepseek_tensor_names},
+    {"glm4_moe_lite", load_deepseek, deepseek_tensor_names},
     {"gpt-oss", load_gpt_oss, gpt_oss_tensor_names},
     {"gpt_oss", load_gpt_oss, gpt_oss_tensor_names},
     {"mixtral", load_mixtral, mixtral_tensor_names},

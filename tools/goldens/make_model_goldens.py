@@ -159,7 +159,7 @@ def published(case, state):
 
 def hf_config(case, config):
     """config.json in the spelling found on published checkpoints, or as transformers 5 saves it."""
-    out = dict(config, model_type=case["type"])
+    out = dict(config, model_type=case.get("saved_type", case["type"]))
     if case.get("mxfp4"):
         out["quantization_config"] = {"quant_method": "mxfp4"}
     if case.get("fp8"):

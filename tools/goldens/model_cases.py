@@ -378,6 +378,18 @@ CASES = {
     "cohere2": dict(
         type="cohere2", config=cohere2_config(), gguf=True,
         ablations=[dict(sliding_window=64), dict(logit_scale=1.0), dict(rope_theta=500.0)]),
+    # DeepSeek-V3 under a name of its own.
+    "kimi_k2": dict(
+        type="deepseek_v3", weights_of="deepseek_v3", saved_type="kimi_k2",
+        changes=dict(n_group=1, topk_group=1), ablations=[dict(num_experts_per_tok=1)]),
+    # GLM-4.7-Flash: values are wider than the part of keys that is not rotated.
+    "glm4_moe_lite": dict(
+        type="glm4_moe_lite", config=deepseek_config(
+            hidden_size=32, kv_lora_rank=16, q_lora_rank=12, v_head_dim=20, n_group=1, topk_group=1,
+            norm_topk_prob=True, routed_scaling_factor=1.8, n_shared_experts=1, n_routed_experts=6),
+        gguf=True, predicts=True,
+        ablations=[dict(norm_topk_prob=False), dict(routed_scaling_factor=1.0),
+                   dict(num_experts_per_tok=1)]),
 }
 
 

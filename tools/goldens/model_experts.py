@@ -42,7 +42,7 @@ EXPERTS = ("gate_proj", "up_proj", "down_proj")
 def predicting_layer(config, joint, query):
     """Two matrices of a layer behind the last, under these names."""
     layer, dim = config["num_hidden_layers"], config["hidden_size"]
-    rows = config["num_attention_heads"] * config["head_dim"]
+    rows = config["num_attention_heads"] * config.get("head_dim", 8)
     return {joint.format(layer) + ".weight": torch.ones(dim, 2 * dim, dtype=torch.float16),
             query.format(layer) + ".weight": torch.ones(rows, dim, dtype=torch.float16)}
 

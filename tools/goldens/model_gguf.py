@@ -163,7 +163,7 @@ def add_router_keys(writer, config, sigmoid):
 
 def add_deepseek_keys(writer, case, config):
     """joined_latents: as files before attn_k_b and attn_v_b have it."""
-    v3 = case["type"] == "deepseek_v3"
+    v3 = case["type"] != "deepseek_v2"
     rank, rotated = config["kv_lora_rank"], config["qk_rope_head_dim"]
     key, value = config["qk_nope_head_dim"] + rotated, config["v_head_dim"]
     if case.get("joined_latents"):
@@ -228,7 +228,8 @@ def save_gguf(path, case, config, state):
             "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "deepseek_v2": "deepseek2",
             "deepseek_v3": "deepseek2", "gpt_oss": "gpt-oss", "ministral3": "mistral3",
             "glm4_moe": "glm4moe", "minimax_m2": "minimax-m2", "ernie4_5_moe": "ernie4_5-moe",
-            "hunyuan_v1_dense": "hunyuan-dense", "hunyuan_v1_moe": "hunyuan-moe", "olmo3": "olmo2"}.get(
+            "hunyuan_v1_dense": "hunyuan-dense", "hunyuan_v1_moe": "hunyuan-moe", "olmo3": "olmo2",
+            "glm4_moe_lite": "deepseek2"}.get(
                 case["type"], case["type"])
     arch = case.get("gguf_arch", arch)
     writer = gguf.GGUFWriter(path, arch)

@@ -1,5 +1,6 @@
 #include "rbee/models/deepseek/config.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace rbee::models {
@@ -65,9 +66,9 @@ void read_rope_and_scale(const ConfigReader& reader, DeepseekConfig& config) {
                                   std::sqrt(static_cast<double>(spec.plain_dim + spec.rope_dim)));
 }
 
-// GGUF says the function, Hugging Face the version: V3 takes sigmoids with a bias.
+// GGUF says the function, Hugging Face the version: from V3 on sigmoids with a bias.
 bool by_sigmoid(const ConfigReader& reader) {
-  if (!reader.is_gguf()) return reader.architecture() == "deepseek_v3";
+  if (!reader.is_gguf()) return reader.architecture() != "deepseek_v2";
   constexpr Field kFunction{"expert_gating_func", ""};
   constexpr int64_t kSoftmax = 1, kSigmoid = 2;
   return reader.integer(kFunction, kSoftmax, {kSoftmax, kSigmoid}) == kSigmoid;
@@ -88,14 +89,32 @@ void read_route(const ConfigReader& reader, RouteOptions& route) {
       reader.integer({"expert_group_used_count", "topk_group"}, 1, {1, route.groups});
 }
 
+// The first layers, which have no experts.
+int64_t read_dense_layers(const ConfigReader& reader, const ModelConfig& config) {
+  constexpr Field kTypes{"", "mlp_layer_types"};
+  const std::vector<std::string> types = reader.texts(kTypes);
+  if (types.empty()) {
+    const bool glm = reader.architecture() == "glm4_moe_lite";
+    return reader.integer({"leading_dense_block_count", "first_k_dense_replace"}, glm ? 1 : 0,
+                          {0, config.layers});
+  }
+  const auto first = std::ranges::find_if(types, [](const auto& type) { return type != "dense"; });
+  const bool known =
+      std::all_of(first, types.end(), [](const auto& type) { return type == "sparse"; });
+  if (!known || std::ssize(types) != config.layers) {
+    fail(Code::unsupported, kOp, reader.describe(kTypes), " has ", types.size(), " entries for ",
+         config.layers, " layers; wanted first dense ones, then sparse ones");
+  }
+  return first - types.begin();
+}
+
 void read_moe(const ConfigReader& reader, DeepseekConfig& config) {
   constexpr Field kStep{"", "moe_layer_freq"};
   const int64_t step = reader.integer(kStep, 1);
   if (step != 1) {
     fail(Code::unsupported, kOp, reader.describe(kStep), " is ", step, "; only 1 is implemented");
   }
-  config.dense_layers =
-      reader.integer({"leading_dense_block_count", "first_k_dense_replace"}, 0, {0, config.layers});
+  config.dense_layers = read_dense_layers(reader, config);
   const ExpertCounts experts = read_experts(reader);
   nn::MoeSpec& moe = config.moe;
   moe.dim = config.dim;
@@ -123,6 +142,8 @@ DeepseekConfig read_deepseek_config(const ConfigReader& reader) {
     fail(Code::unsupported, kOp, reader.describe(kBias),
          " is true; biases are not implemented for this architecture");
   }
+  // Layers behind the last predict further tokens; they are not run.
+  config.layers -= reader.integer({"nextn_predict_layers", ""}, 0, {0, config.layers - 1});
   config.activation = read_activation(reader, "silu");
   read_attention(reader, config);
   read_rope_and_scale(reader, config);

@@ -304,6 +304,8 @@ TEST_F(BadCheckpointTest, VariantsOfLlama) {
                Code::invalid_argument, {"moe_layer_start_index is 3"});
   expect_error(changed_config("hunyuan_moe", set("moe_topk", {2, 1})), Code::unsupported,
                {"moe_topk is 2 for one layer and 1 for another"});
+  expect_error(changed_config("glm4_moe_lite", set("mlp_layer_types", {"sparse", "dense"})),
+               Code::unsupported, {"mlp_layer_types has 2 entries", "first dense ones"});
 }
 
 // What published files say in other ways than the fixtures do.

@@ -105,6 +105,8 @@ constexpr GoldenCase kCases[] = {
     {.name = "exaone4", .gguf = true},
     {.name = "exaone4_full", .weights_of = "exaone4", .gguf = true},
     {.name = "cohere2", .gguf = true},
+    {.name = "kimi_k2", .weights_of = "deepseek_v3", .experts = true},
+    {.name = "glm4_moe_lite", .gguf = true, .experts = true},
 };
 
 fs::path data_folder(std::string_view name) {
