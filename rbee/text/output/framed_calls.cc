@@ -1,4 +1,4 @@
-// Calls with their name between marks, in front of the JSON: Mistral's and DeepSeek's.
+// Calls with their name between marks, in front of the JSON: Mistral's, DeepSeek's and Kimi's.
 
 #include <algorithm>
 #include <array>
@@ -126,10 +126,23 @@ class MistralStage final : public Stage {
   ArgumentsReader arguments_;
 };
 
-// Begin, name (behind "function" and a separator, and with the JSON in a block of code, or alone),
-// separator, JSON, end.
-class DeepSeekStage final : public Stage {
+// The name of functions.name:number, or of a name alone.
+std::string_view without_number(std::string_view id) {
+  constexpr std::string_view kPrefix = "functions.";
+  if (!id.starts_with(kPrefix)) return id;
+  id.remove_prefix(kPrefix.size());
+  return id.substr(0, id.rfind(':'));
+}
+
+// Begin, name (behind "function" and a separator, and with the JSON in a block of code, or alone,
+// or as functions.name:number), separator, JSON, end.
+class FramedStage final : public Stage {
  public:
+  explicit FramedStage(const FramedMarks& marks)
+      : separator_(marks.separator),
+        end_(marks.call_end),
+        marks_{marks.call_begin, marks.calls_begin, marks.calls_end, marks.call_end} {}
+
   bool read(std::string_view& text, bool last, Output& out) override {
     while (step(text, last, out)) {
     }
@@ -152,10 +165,10 @@ class DeepSeekStage final : public Stage {
         at_ = At::rest;
         return true;
       case At::rest: {
-        const FoundMarker found = find_first(text, {&kEnd, 1});
+        const FoundMarker found = find_first(text, {&end_, 1});
         const bool none = found.at == std::string_view::npos;
-        text.remove_prefix(none ? (last ? text.size() : text.size() - open_tail(text, {&kEnd, 1}))
-                                : found.at + kEnd.size());
+        text.remove_prefix(none ? (last ? text.size() : text.size() - open_tail(text, {&end_, 1}))
+                                : found.at + end_.size());
         if (!none) at_ = At::content;
         return !none;
       }
@@ -165,25 +178,25 @@ class DeepSeekStage final : public Stage {
 
   bool read_content(std::string_view& text, bool last, Output& out) {
     if (any_) text.remove_prefix(leading_space(text));
-    const auto mark = emit_until(text, kMarks, last, &Output::content, out);
+    const auto mark = emit_until(text, marks_, last, &Output::content, out);
     if (mark == size_t{0}) at_ = At::header;
     return mark.has_value();
   }
 
   bool read_header(std::string_view& text, bool last, Output& out) {
-    const size_t at = text.find(deepseek::kSeparator);
+    const size_t at = text.find(separator_);
     if (at == std::string_view::npos) {
       if (!last && text.size() <= kMaxHeader) return false;
       at_ = At::content;
       return true;
     }
     const std::string_view head = trimmed(text.substr(0, at));
-    text.remove_prefix(at + deepseek::kSeparator.size());
+    text.remove_prefix(at + separator_.size());
     any_ = true;
     arguments_ = {};
     at_ = At::block;
     if (head == "function") return true;
-    out.begin_call(head);
+    out.begin_call(without_number(head));
     at_ = At::arguments;
     return true;
   }
@@ -205,9 +218,8 @@ class DeepSeekStage final : public Stage {
   }
 
   static constexpr size_t kMaxHeader = 2 * kMaxName;
-  static constexpr std::string_view kEnd = deepseek::kCallEnd;
-  static constexpr std::array<std::string_view, 4> kMarks{
-      deepseek::kCallBegin, deepseek::kCallsBegin, deepseek::kCallsEnd, deepseek::kCallEnd};
+  const std::string_view separator_, end_;
+  const std::array<std::string_view, 4> marks_;
   At at_ = At::content;
   ArgumentsReader arguments_;
   bool any_ = false;
@@ -219,8 +231,8 @@ std::unique_ptr<Stage> mistral_stage() {
   return std::make_unique<MistralStage>();
 }
 
-std::unique_ptr<Stage> deepseek_stage() {
-  return std::make_unique<DeepSeekStage>();
+std::unique_ptr<Stage> framed_stage(const FramedMarks& marks) {
+  return std::make_unique<FramedStage>(marks);
 }
 
 }  // namespace rbee::text

@@ -17,6 +17,10 @@ enum class ToolFormat : uint8_t {
   deepseek_v3,    // name and a block of JSON between tokens: DeepSeek V3, R1
   deepseek_v31,   // name and JSON between tokens
   qwen3_coder,    // <function=name><parameter=key>value</parameter></function>
+  seed_oss,       // the same in marks of its own: Seed-OSS
+  minimax_m2,     // <invoke name="name"><parameter name="key">value</parameter></invoke>
+  glm45,          // <tool_call>name, <arg_key>key</arg_key><arg_value>value</arg_value>: GLM-4.5
+  kimi_k2,        // functions.name:number and JSON between tokens: Kimi K2
   harmony,        // a channel to functions.name: GPT-OSS
   generic,        // {"name", "arguments"} at the beginning of a line: models without a form
 };
@@ -25,6 +29,7 @@ enum class ReasoningFormat : uint8_t {
   none,
   think,    // <think>...</think>
   mistral,  // [THINK]...[/THINK]: Magistral
+  seed,     // <seed:think>...</seed:think>: Seed-OSS
   harmony,  // the channel `analysis`
 };
 
@@ -43,9 +48,8 @@ std::optional<ReasoningFormat> parse_reasoning_format(std::string_view name);
 // Their names, for messages.
 inline constexpr std::string_view kToolFormatNames =
     "none, hermes, llama3, mistral, mistral_named, deepseek_v3, deepseek_v31, qwen3_coder, "
-    "harmony, "
-    "generic";
-inline constexpr std::string_view kReasoningFormatNames = "none, think, mistral, harmony";
+    "seed_oss, minimax_m2, glm45, kimi_k2, harmony, generic";
+inline constexpr std::string_view kReasoningFormatNames = "none, think, mistral, seed, harmony";
 std::string_view name_of(ToolFormat format);
 std::string_view name_of(ReasoningFormat format);
 
@@ -54,6 +58,15 @@ struct ReasoningMarks {
   std::string_view open, close;
 };
 std::optional<ReasoningMarks> marks_of(ReasoningFormat format);
+
+// The marks of calls with their name in front of the JSON.
+struct FramedMarks {
+  std::string_view calls_begin, calls_end;  // around all
+  std::string_view call_begin, call_end;    // around one
+  std::string_view separator;               // between its name and the JSON
+};
+// Of deepseek_v3, deepseek_v31 and kimi_k2.
+const FramedMarks& framed_marks(ToolFormat format);
 
 // Marks of DeepSeek's calls. U+FF5C and U+2581 stand for | and _ in them.
 namespace deepseek {

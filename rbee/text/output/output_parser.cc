@@ -4,6 +4,7 @@
 #include <array>
 
 #include "rbee/text/output/stage.h"
+#include "rbee/text/output/xml_form.h"
 
 namespace rbee::text {
 namespace {
@@ -19,9 +20,13 @@ std::unique_ptr<Stage> call_stage(const OutputParserOptions& options) {
       return mistral_stage();
     case ToolFormat::deepseek_v3:
     case ToolFormat::deepseek_v31:
-      return deepseek_stage();
+    case ToolFormat::kimi_k2:
+      return framed_stage(framed_marks(options.format.tools));
     case ToolFormat::qwen3_coder:
-      return xml_stage(options.functions);
+    case ToolFormat::seed_oss:
+    case ToolFormat::minimax_m2:
+    case ToolFormat::glm45:
+      return xml_stage(*xml_form(options.format.tools), options.functions);
     case ToolFormat::harmony:
       return harmony_stage();
     case ToolFormat::generic:
@@ -52,6 +57,18 @@ std::vector<std::string_view> marks(const OutputFormat& format) {
     case ToolFormat::qwen3_coder:
       add({"<tool_call>", "</tool_call>"});
       break;
+    case ToolFormat::seed_oss:
+    case ToolFormat::minimax_m2: {
+      const XmlForm& form = *xml_form(format.tools);
+      add({form.open, form.close});
+      break;
+    }
+    case ToolFormat::glm45: {
+      const XmlForm& form = *xml_form(format.tools);
+      add({form.function, form.function_end, form.parameter, form.key_end, form.value,
+           form.value_end});
+      break;
+    }
     case ToolFormat::llama3:
       add({"<|python_tag|>"});
       break;
@@ -61,9 +78,11 @@ std::vector<std::string_view> marks(const OutputFormat& format) {
       break;
     case ToolFormat::deepseek_v3:
     case ToolFormat::deepseek_v31:
-      add({deepseek::kCallsBegin, deepseek::kCallsEnd, deepseek::kCallBegin, deepseek::kCallEnd,
-           deepseek::kSeparator});
+    case ToolFormat::kimi_k2: {
+      const FramedMarks& all = framed_marks(format.tools);
+      add({all.calls_begin, all.calls_end, all.call_begin, all.call_end, all.separator});
       break;
+    }
     case ToolFormat::harmony:
     case ToolFormat::generic:
     case ToolFormat::none:

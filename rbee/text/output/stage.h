@@ -14,6 +14,7 @@
 namespace rbee::text {
 
 class LooseCalls;
+struct XmlForm;
 
 // Collects results and joins pieces of the same kind.
 class Output {
@@ -65,7 +66,8 @@ std::unique_ptr<Stage> plain_stage();  // everything is content
 std::unique_ptr<Stage> hermes_stage();
 std::unique_ptr<Stage> llama_stage(std::vector<OutputFunction> functions);
 std::unique_ptr<Stage> mistral_stage();
-std::unique_ptr<Stage> deepseek_stage();
-std::unique_ptr<Stage> xml_stage(std::vector<OutputFunction> functions);
+// marks and form: must outlive the stage.
+std::unique_ptr<Stage> framed_stage(const FramedMarks& marks);
+std::unique_ptr<Stage> xml_stage(const XmlForm& form, std::vector<OutputFunction> functions);
 
 }  // namespace rbee::text

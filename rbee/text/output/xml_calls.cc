@@ -1,5 +1,5 @@
-// Qwen3-Coder's calls: <function=name> with <parameter=key> value </parameter> inside, mostly
-// between <tool_call> and </tool_call>.
+// Calls such as Qwen3-Coder's: <function=name> with <parameter=key> value </parameter> inside,
+// mostly between <tool_call> and </tool_call>; other models have other marks (xml_form.h).
 
 #include <algorithm>
 #include <array>
@@ -10,6 +10,7 @@
 #include "rbee/text/output/python_literals.h"
 #include "rbee/text/output/scan.h"
 #include "rbee/text/output/stage.h"
+#include "rbee/text/output/xml_form.h"
 
 namespace rbee::text {
 namespace {
@@ -20,7 +21,20 @@ constexpr size_t kMaxName = 256;
 
 class XmlStage final : public Stage {
  public:
-  explicit XmlStage(std::vector<OutputFunction> functions) : functions_(std::move(functions)) {}
+  XmlStage(const XmlForm& form, std::vector<OutputFunction> functions)
+      : form_(form),
+        outside_{form.function, form.open.empty() ? form.function_end : form.close},
+        inside_{form.parameter, form.function_end},
+        value_ends_{form.value_end, form.function_end, form.parameter},
+        behind_value_{form.parameter, form.function_end},
+        behind_function_{form.function},
+        functions_(std::move(functions)) {
+    if (form.open.empty()) return;
+    outside_.push_back(form.open);
+    inside_.push_back(form.close);
+    behind_value_.push_back(form.close);
+    behind_function_.push_back(form.close);
+  }
 
   bool read(std::string_view& text, bool last, Output& out) override {
     while (step(text, last, out)) {
@@ -34,7 +48,7 @@ class XmlStage final : public Stage {
   bool step(std::string_view& text, bool last, Output& out) {
     switch (at_) {
       case At::content: {
-        const auto mark = emit_until(text, kOutside, last, &Output::content, out);
+        const auto mark = emit_until(text, outside_, last, &Output::content, out);
         if (mark == kFunction) at_ = At::name;
         if (mark == kClose) at_ = At::behind;
         return mark.has_value();
@@ -55,19 +69,34 @@ class XmlStage final : public Stage {
     return false;
   }
 
-  // A name ends with >; one that does not end soon is content.
-  static std::optional<std::string> until_bracket(std::string_view& text) {
-    const size_t end = text.find('>');
+  static std::optional<std::string> until(std::string_view mark, std::string_view& text) {
+    const size_t end = text.find(mark);
     if (end == std::string_view::npos) return std::nullopt;
     std::string out(text.substr(0, end));
-    text.remove_prefix(end + 1);
+    text.remove_prefix(end + mark.size());
     return out;
   }
 
+  // One that does not end soon is content.
+  std::optional<std::string> take_name(std::string_view& text) const {
+    if (!form_.name_end.empty()) return until(form_.name_end, text);
+    const std::array<std::string_view, 3> ends{"\n", form_.parameter, form_.function_end};
+    const FoundMarker found = find_first(text, ends);
+    if (found.at == std::string_view::npos) return std::nullopt;
+    std::string_view name = text.substr(0, found.at);
+    text.remove_prefix(found.at);
+    name.remove_prefix(leading_space(name));
+    return std::string(name.substr(0, name.size() - trailing_space(name)));
+  }
+
   bool read_name(std::string_view& text, bool last, Output& out) {
-    const auto name = until_bracket(text);
-    if (!name) {
-      if (!last && text.size() <= kMaxName) return false;
+    if (form_.name_end.empty()) text.remove_prefix(leading_space(text));
+    const std::string_view before = text;
+    const auto name = take_name(text);
+    if (!name && !last && text.size() <= kMaxName) return false;
+    const bool odd = name && form_.name_end.empty() && name->find_first_of("{ ") != name->npos;
+    if (!name || odd) {
+      text = before;
       at_ = At::content;
       return true;
     }
@@ -84,12 +113,12 @@ class XmlStage final : public Stage {
   }
 
   bool read_between(std::string_view& text, bool last, Output& out) {
-    const FoundMarker found = find_first(text, kInside);
+    const FoundMarker found = find_first(text, inside_);
     if (found.at == std::string_view::npos) {
-      text.remove_prefix(last ? text.size() : text.size() - open_tail(text, kInside));
+      text.remove_prefix(last ? text.size() : text.size() - open_tail(text, inside_));
       return false;
     }
-    text.remove_prefix(found.at + kInside[found.which].size());
+    text.remove_prefix(found.at + inside_[found.which].size());
     at_ = found.which == kParameter ? At::key : At::behind;
     if (at_ == At::behind) {
       out.arguments(first_ ? "{}" : "}");
@@ -99,11 +128,19 @@ class XmlStage final : public Stage {
   }
 
   bool read_key(std::string_view& text, bool last) {
-    auto key = until_bracket(text);
+    std::string_view rest = text;
+    auto key = until(form_.key_end, rest);
+    if (key && !form_.value.empty()) {
+      rest.remove_prefix(leading_space(rest));
+      const Begins begins = begins_with(rest, form_.value);
+      if (begins == Begins::yes) rest.remove_prefix(form_.value.size());
+      if (begins == Begins::unknown && !last) return false;
+    }
     if (!key) {
       if (last) text = {};
       return false;
     }
+    text = rest;
     key_ = *std::move(key);
     given_.insert(key_);
     at_ = At::value;
@@ -122,16 +159,16 @@ class XmlStage final : public Stage {
   Search find_end(std::string_view text, bool last, End& end) {
     size_t from = searched_;
     while (true) {
-      const FoundMarker found = find_first(text.substr(from), kValueEnds);
+      const FoundMarker found = find_first(text.substr(from), value_ends_);
       if (found.at == std::string_view::npos) {
-        searched_ = text.size() - open_tail(text, kValueEnds);
+        searched_ = text.size() - open_tail(text, value_ends_);
         return Search::none;
       }
-      const size_t at = from + found.at, behind = at + kValueEnds[found.which].size();
+      const size_t at = from + found.at, behind = at + value_ends_[found.which].size();
       const std::string_view rest = text.substr(behind);
       const Begins ends = found.which == kNext  ? names_next(text.substr(0, at), rest)
-                          : found.which == kEnd ? any_behind(rest, kBehindValue)
-                                                : any_behind(rest, kBehindFunction);
+                          : found.which == kEnd ? any_behind(rest, behind_value_)
+                                                : any_behind(rest, behind_function_);
       searched_ = at;
       if (ends == Begins::unknown && !last) return Search::not_yet;
       if (ends == Begins::yes || (ends == Begins::unknown && found.which != kNext)) {
@@ -157,7 +194,7 @@ class XmlStage final : public Stage {
   // Whether `rest` begins with a parameter's name that may come, at the beginning of a line.
   Begins names_next(std::string_view before, std::string_view rest) const {
     if (!before.empty() && before.back() != '\n') return Begins::no;
-    const auto key = until_bracket(rest);
+    const auto key = until(form_.key_end, rest);
     if (!key) return rest.size() > kMaxName ? Begins::no : Begins::unknown;
     const bool known =
         !properties_.is_object() || properties_.empty() || properties_.contains(*key);
@@ -170,16 +207,16 @@ class XmlStage final : public Stage {
     End end{};
     if (const Search search = find_end(text, last, end); search != Search::found) {
       if (!last) return false;
-      const FoundMarker found = find_first(text, kValueEnds);
+      const FoundMarker found = find_first(text, value_ends_);
       if (found.at == std::string_view::npos) {
         text = {};
         return false;
       }
-      end = {found.at, found.at + (found.which == kEnd ? kValueEnds[kEnd].size() : 0)};
+      end = {found.at, found.at + (found.which == kEnd ? form_.value_end.size() : 0)};
     }
     std::string_view value = text.substr(0, end.at);
-    if (value.starts_with('\n')) value.remove_prefix(1);
-    if (value.ends_with('\n')) value.remove_suffix(1);
+    if (value.starts_with(form_.gap)) value.remove_prefix(form_.gap.size());
+    if (value.ends_with(form_.gap)) value.remove_suffix(form_.gap.size());
     out.arguments(first_ ? "{" : ", ");
     out.arguments(json(key_).dump(-1, ' ', false, json::error_handler_t::replace));
     out.arguments(": ");
@@ -204,20 +241,12 @@ class XmlStage final : public Stage {
                : json(std::string(text)).dump(-1, ' ', false, json::error_handler_t::replace);
   }
 
-  static constexpr std::array<std::string_view, 3> kOutside{"<tool_call>", "</tool_call>",
-                                                            "<function="};
-  static constexpr size_t kClose = 1;
-  static constexpr size_t kFunction = 2;
-  static constexpr std::array<std::string_view, 3> kInside{"<parameter=", "</function>",
-                                                           "</tool_call>"};
+  // Places in the lists of marks.
+  static constexpr size_t kFunction = 0, kClose = 1;
   static constexpr size_t kParameter = 0;
-  static constexpr std::array<std::string_view, 3> kValueEnds{"</parameter>", "</function>",
-                                                              "<parameter="};
-  static constexpr size_t kEnd = 0;
-  static constexpr size_t kNext = 2;
-  static constexpr std::array<std::string_view, 3> kBehindValue{"<parameter=", "</function>",
-                                                                "</tool_call>"};
-  static constexpr std::array<std::string_view, 2> kBehindFunction{"</tool_call>", "<function="};
+  static constexpr size_t kEnd = 0, kNext = 2;
+  const XmlForm& form_;
+  std::vector<std::string_view> outside_, inside_, value_ends_, behind_value_, behind_function_;
   const std::vector<OutputFunction> functions_;
   At at_ = At::content;
   json properties_ = json::object();
@@ -229,8 +258,8 @@ class XmlStage final : public Stage {
 
 }  // namespace
 
-std::unique_ptr<Stage> xml_stage(std::vector<OutputFunction> functions) {
-  return std::make_unique<XmlStage>(std::move(functions));
+std::unique_ptr<Stage> xml_stage(const XmlForm& form, std::vector<OutputFunction> functions) {
+  return std::make_unique<XmlStage>(form, std::move(functions));
 }
 
 }  // namespace rbee::text

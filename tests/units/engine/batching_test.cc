@@ -93,7 +93,7 @@ TEST_P(EveryFamily, ThirtyTwoTogetherSayWhatEachSaysAlone) {
 INSTANTIATE_TEST_SUITE_P(Batching, EveryFamily,
                          ::testing::Values("llama", "smollm", "mistral", "qwen2", "qwen3", "gemma2",
                                            "gemma3", "phi3", "phi4", "granite", "smollm3", "olmo2",
-                                           "stablelm"),
+                                           "stablelm", "ministral3", "hunyuan_dense", "cohere2"),
                          [](const auto& family) { return std::string(family.param); });
 
 // There, greedy steps are queued ahead while other requests join and leave.

@@ -11,6 +11,7 @@
 #include "rbee/engine/text/prompt/chat_prompt.h"
 #include "rbee/engine/text/prompt/tool_prompt.h"
 #include "rbee/text/output/output_parser.h"
+#include "tests/units/engine/call_marks.h"
 #include "tests/units/engine/tiny_engine.h"
 #include "tests/units/grammar/grammar_text.h"
 
@@ -55,34 +56,6 @@ class Parts final : public EventSink {
  private:
   Recorder recorder_;
 };
-
-std::vector<std::string> marks_of(ToolFormat format) {
-  namespace d = text::deepseek;
-  switch (format) {
-    case ToolFormat::hermes:
-      return {"<tool_call>", "</tool_call>"};
-    case ToolFormat::llama3:
-      return {"<|python_tag|>"};
-    case ToolFormat::mistral:
-      return {"[TOOL_CALLS]"};
-    case ToolFormat::mistral_named:
-      return {"[TOOL_CALLS]", "[ARGS]"};
-    case ToolFormat::deepseek_v3:
-    case ToolFormat::deepseek_v31: {
-      std::vector<std::string> out;
-      for (const auto mark :
-           {d::kCallsBegin, d::kCallsEnd, d::kCallBegin, d::kCallEnd, d::kSeparator}) {
-        out.emplace_back(mark);
-      }
-      return out;
-    }
-    case ToolFormat::harmony:
-      return {"<|start|>",     "<|channel|>", "<|message|>", "<|end|>",
-              "<|constrain|>", "<|call|>",    "<|return|>"};
-    default:
-      return {};
-  }
-}
 
 TextModel model_with(text::OutputFormat format, std::vector<std::string> marks = {"<|x|>"},
                      const char* code = "{% for m in messages %}{{ m.content }}{% endfor %}") {
@@ -154,7 +127,9 @@ void expect_call(const Parts::Call& call) {
 constexpr std::array kForms{
     ToolFormat::hermes,        ToolFormat::llama3,      ToolFormat::mistral,
     ToolFormat::mistral_named, ToolFormat::deepseek_v3, ToolFormat::deepseek_v31,
-    ToolFormat::qwen3_coder,   ToolFormat::harmony,     ToolFormat::generic};
+    ToolFormat::qwen3_coder,   ToolFormat::seed_oss,    ToolFormat::minimax_m2,
+    ToolFormat::glm45,         ToolFormat::kimi_k2,     ToolFormat::harmony,
+    ToolFormat::generic};
 
 TEST(Tools, RequiredCallsComeInEveryForm) {
   for (const ToolFormat form : kForms) {
@@ -524,10 +499,7 @@ TEST(ToolPrompt, TemplatesThatShowToolsAreKnown) {
 // The answers' parser judges it: the prompt must show calls in the form that we parse.
 TEST(ToolPrompt, CallsAreWrittenAsTheyAreRead) {
   const std::vector<ToolCall> calls = {{"", "f", R"({"a": "x", "n": 2})"}, {"", "g", "{}"}};
-  for (const ToolFormat format :
-       {ToolFormat::hermes, ToolFormat::llama3, ToolFormat::mistral, ToolFormat::mistral_named,
-        ToolFormat::deepseek_v3, ToolFormat::deepseek_v31, ToolFormat::qwen3_coder,
-        ToolFormat::harmony, ToolFormat::generic}) {
+  for (const ToolFormat format : kForms) {
     const size_t count = format == ToolFormat::harmony ? 1 : 2;  // one a turn
     text::OutputParserOptions options{.format = {format, ReasoningFormat::none}, .functions = {}};
     options.functions = {{"f", R"({"properties":{"a":{"type":"string"},"n":{"type":"integer"}}})"},

@@ -9,55 +9,13 @@
 #include "rbee/core/cat.h"
 #include "rbee/text/output/output_parser.h"
 #include "tests/support/data_folder.h"
+#include "tests/units/output/samples.h"
 
 namespace rbee::text {
 namespace {
 
 using nlohmann::json;
 using Kind = OutputDelta::Kind;
-
-struct Call {
-  std::string name;
-  std::string arguments;
-  friend bool operator==(const Call&, const Call&) = default;
-};
-
-struct Parts {
-  std::string reasoning;
-  std::string content;
-  std::vector<Call> calls;
-  friend bool operator==(const Parts&, const Parts&) = default;
-
-  void add(const std::vector<OutputDelta>& deltas) {
-    for (const OutputDelta& delta : deltas) {
-      if (delta.kind == Kind::content) content += delta.text;
-      if (delta.kind == Kind::reasoning) reasoning += delta.text;
-      if (delta.kind == Kind::call_begin) {
-        EXPECT_EQ(delta.call, std::ssize(calls));
-        calls.push_back({delta.text, ""});
-      }
-      if (delta.kind == Kind::call_arguments) {
-        ASSERT_EQ(delta.call, std::ssize(calls) - 1);
-        calls.back().arguments += delta.text;
-      }
-    }
-  }
-};
-
-std::ostream& operator<<(std::ostream& out, const Parts& parts) {
-  out << "reasoning " << json(parts.reasoning) << " content " << json(parts.content);
-  for (const Call& call : parts.calls) out << " call " << call.name << " " << call.arguments;
-  return out;
-}
-
-struct Sample {
-  const char* name;
-  ToolFormat tools;
-  ReasoningFormat reasoning;
-  std::string text;
-  Parts wanted;
-  bool open = false;
-};
 
 // Built at one place: the sign | of these is U+FF5C, the gap U+2581.
 std::string deepseek_mark(std::string words) {
@@ -74,8 +32,6 @@ std::string deepseek_v3_call(const std::string& name, const std::string& argumen
 
 const Call kParis{"get_weather", R"({"city": "Paris"})"};
 const Call kRome{"get_weather", R"({"city": "Rome", "days": 2})"};
-constexpr auto kNoReasoning = ReasoningFormat::none;
-constexpr auto kThink = ReasoningFormat::think;
 
 std::vector<Sample> hermes_samples() {
   const auto call = [](const Call& one) {
@@ -285,63 +241,6 @@ std::vector<Sample> harmony_samples() {
   };
 }
 
-std::vector<Sample> xml_samples() {
-  const auto t = ToolFormat::qwen3_coder;
-  return {
-      {"typed",
-       t,
-       kNoReasoning,
-       "I see.\n<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n"
-       "<parameter=days>\n2\n</parameter>\n</function>\n</tool_call>\n",
-       {"", "I see.", {{"get_weather", R"({"city": "Paris", "days": 2})"}}}},
-      {"number as text",
-       t,
-       kNoReasoning,
-       "<function=get_weather><parameter=city>12</parameter></function>",
-       {"", "", {{"get_weather", R"({"city": "12"})"}}}},
-      {"lines and quotes",
-       t,
-       kNoReasoning,
-       "<tool_call><function=f><parameter=code>\nif a < \"b\":\n  x\n</parameter></function>"
-       "</tool_call><tool_call><function=f></function></tool_call>",
-       {"", "", {{"f", R"({"code": "if a < \"b\":\n  x"})"}, {"f", "{}"}}}},
-      {"marks in a text",
-       t,
-       kNoReasoning,
-       "<tool_call>\n<function=f>\n<parameter=code>\nsays </parameter>, </parameter>\nand "
-       "</function>, <parameter=x>\n</parameter>\n</function>\n</tool_call>",
-       {"",
-        "",
-        {{"f", R"({"code": "says </parameter>, </parameter>\nand </function>, <parameter=x>"})"}}}},
-      {"names in a text",
-       t,
-       kNoReasoning,
-       "<function=get_weather>\n<parameter=city>\n<parameter=city>\n<parameter=town>\n"
-       "at <parameter=days>\n</parameter>\n</function>",
-       {"",
-        "",
-        {{"get_weather",
-          R"({"city": "<parameter=city>\n<parameter=town>\nat <parameter=days>"})"}}}},
-      {"end marks left out",
-       t,
-       kNoReasoning,
-       "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n<parameter=days>\n2\n"
-       "</function>\n</tool_call>",
-       {"", "", {{"get_weather", R"({"city": "Paris", "days": 2})"}}}},
-      {"an end mark left out before words",
-       t,
-       kNoReasoning,
-       "<function=f><parameter=a>x</function> Done.",
-       {"", "Done.", {{"f", R"({"a": "x"})"}}}},
-      {"cut behind a value",
-       t,
-       kNoReasoning,
-       "<function=f><parameter=a>1</parameter>\n</func",
-       {"", "", {{"f", R"({"a": 1)"}}}},
-      {"no end", t, kNoReasoning, "<function=f\n", {"", "f\n", {}}},
-  };
-}
-
 // JSON that models without a form write, or models that do not keep to theirs.
 std::vector<Sample> loose_samples() {
   const auto t = ToolFormat::generic, h = ToolFormat::hermes;
@@ -419,7 +318,7 @@ std::vector<Sample> loose_samples() {
 std::vector<Sample> all_samples() {
   std::vector<Sample> out;
   for (const auto& part : {hermes_samples(), llama_samples(), mistral_samples(), deepseek_samples(),
-                           harmony_samples(), xml_samples(), loose_samples()}) {
+                           harmony_samples(), xml_samples(), other_samples(), loose_samples()}) {
     out.insert(out.end(), part.begin(), part.end());
   }
   return out;
@@ -520,6 +419,11 @@ TEST(OutputFormat, IsFoundInTheTemplate) {
   expect("{{ messages }}", ToolFormat::none, none);
   expect("{{ '<tool_call>' }} {{ '</think>' }}", ToolFormat::hermes, kThink);
   expect("<tool_call> <function= <parameter=", ToolFormat::qwen3_coder, none);
+  expect("<seed:think> <seed:tool_call> <function= <parameter=", ToolFormat::seed_oss,
+         ReasoningFormat::seed);
+  expect("<minimax:tool_call> <invoke name= <think>", ToolFormat::minimax_m2, kThink);
+  expect("<tool_call>{name} <arg_key> <think></think>", ToolFormat::glm45, kThink);
+  expect("<|tool_call_begin|> <|tool_call_argument_begin|>", ToolFormat::kimi_k2, none);
   expect("[TOOL_CALLS] [", ToolFormat::mistral, none);
   expect("[THINK] [TOOL_CALLS] [ARGS]", ToolFormat::mistral_named, ReasoningFormat::mistral);
   expect("<|start_header_id|> {{ tools }} {\"name\": x, \"parameters\": y}", ToolFormat::llama3,

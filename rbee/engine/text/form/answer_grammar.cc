@@ -9,6 +9,7 @@
 #include "rbee/engine/text/form/xml_arguments.h"
 #include "rbee/engine/text/prompt/chat_prompt.h"
 #include "rbee/grammar/json_schema.h"
+#include "rbee/grammar/regex.h"
 #include "rbee/io/json_parse.h"
 
 namespace rbee::engine {
@@ -18,7 +19,6 @@ using grammar::ExprPtr;
 using grammar::MarkerOr;
 using text::ReasoningFormat;
 using text::ToolFormat;
-namespace deepseek = text::deepseek;
 
 using Json = nlohmann::ordered_json;
 
@@ -157,10 +157,14 @@ class Builder {
         return "[TOOL_CALLS]";
       case ToolFormat::deepseek_v3:
       case ToolFormat::deepseek_v31:
-        return deepseek::kCallsBegin;
+      case ToolFormat::kimi_k2:
+        return text::framed_marks(form_.format.tools).calls_begin;
       default:
-        return "<tool_call>";
+        break;
     }
+    const text::XmlForm* form = text::xml_form(form_.format.tools);
+    if (form == nullptr) return "<tool_call>";
+    return form->open.empty() ? form->function : form->open;
   }
 
   ExprPtr after_call_mark() {
@@ -172,14 +176,18 @@ class Builder {
       case ToolFormat::mistral_named:
         return with_more(named_call(), "");
       case ToolFormat::deepseek_v3:
-      case ToolFormat::deepseek_v31: {
+      case ToolFormat::deepseek_v31:
+      case ToolFormat::kimi_k2: {
         const bool gap = form_.format.tools == ToolFormat::deepseek_v3;
         return grammar::sequence(
-            {deepseek_call(),
-             more([&] { return grammar::sequence({text(gap ? "\n" : ""), deepseek_call()}); }),
-             mark(deepseek::kCallsEnd)});
+            {framed_call(),
+             more([&] { return grammar::sequence({text(gap ? "\n" : ""), framed_call()}); }),
+             mark(text::framed_marks(form_.format.tools).calls_end)});
       }
       case ToolFormat::qwen3_coder:
+      case ToolFormat::seed_oss:
+      case ToolFormat::minimax_m2:
+      case ToolFormat::glm45:
         return with_more(xml_call(), "\n");
       default:
         return with_more(hermes_call(), "\n");
@@ -228,22 +236,33 @@ class Builder {
       return grammar::sequence({text(tool.name), mark("[ARGS]"), std::move(arguments)});
     });
   }
-  ExprPtr deepseek_call() {
+  ExprPtr framed_call() {
     const bool block = form_.format.tools == ToolFormat::deepseek_v3;
+    const text::FramedMarks& marks = text::framed_marks(form_.format.tools);
     return each_tool([&](const Tool& tool, ExprPtr arguments) {
-      return grammar::sequence({mark(deepseek::kCallBegin), text(block ? "function" : tool.name),
-                                mark(deepseek::kSeparator),
+      ExprPtr name = text(block ? "function" : tool.name);
+      if (form_.format.tools == ToolFormat::kimi_k2) {
+        name = grammar::sequence(
+            {text(cat("functions.", tool.name, ":")), grammar::parse_regex("tools", "[0-9]{1,3}")});
+      }
+      return grammar::sequence({mark(marks.call_begin), std::move(name), mark(marks.separator),
                                 text(block ? tool.name + "\n```json\n" : ""), std::move(arguments),
-                                text(block ? "\n```" : ""), mark(deepseek::kCallEnd)});
+                                text(block ? "\n```" : ""), mark(marks.call_end)});
     });
   }
   ExprPtr xml_call() {
-    const ExprPtr any = xml_text(out_);
+    const XmlMarks marks{.form = *text::xml_form(form_.format.tools),
+                         .mark = [this](std::string_view name) { return mark(name); }};
+    const text::XmlForm& form = marks.form;
+    const ExprPtr any = xml_text(out_, marks);
     std::vector<ExprPtr> ways;
     for (const Tool& tool : form_.tools) {
-      ways.push_back(
-          grammar::sequence({text(cat("\n<function=", tool.name, ">\n")),
-                             xml_arguments(out_, tool, any), text("\n"), mark("</tool_call>")}));
+      // The mark in front of the call is written already.
+      const std::string begin = form.open.empty() ? "" : cat("\n", form.function);
+      std::vector<ExprPtr> parts = {text(cat(begin, tool.name, form.name_end, "\n")),
+                                    xml_arguments(out_, marks, tool, any)};
+      if (!form.open.empty()) parts.insert(parts.end(), {text("\n"), mark(form.close)});
+      ways.push_back(grammar::sequence(std::move(parts)));
     }
     return grammar::choice(std::move(ways));
   }

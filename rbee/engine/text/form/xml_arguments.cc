@@ -15,23 +15,30 @@ namespace {
 using grammar::ExprPtr;
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kEnd = "\n</parameter>\n";
 // None of the places at which the reader of such calls takes a value to be over.
-constexpr std::string_view kText =
-    R"((?!<parameter=)(?:(?!</parameter>\s*(?:<parameter=|</function>|</tool_call>))"
-    R"(|</function>\s*(?:</tool_call>|<function=)|\n<parameter=)(?:.|\n))*)";
+std::string text_pattern(const text::XmlForm& form) {
+  const std::string close = form.close.empty() ? "" : cat("|", form.close);
+  return cat("(?!", form.parameter, ")(?:(?!", form.value_end, R"(\s*(?:)", form.parameter, "|",
+             form.function_end, close, ")|", form.function_end, R"(\s*(?:)", form.function, close,
+             R"()|\n)", form.parameter, R"()(?:.|\n))*)");
+}
+
+// What follows a value.
+ExprPtr end_of_value(const XmlMarks& marks) {
+  return grammar::sequence({grammar::literal(std::string(marks.form.gap)),
+                            marks.mark(marks.form.value_end), grammar::literal("\n")});
+}
 
 bool is_text(const Json& schema) {
   return schema.is_object() && schema.value("type", Json()) == "string";
 }
 
 // The value with its end, and what follows.
-ExprPtr value(grammar::Grammar& into, const Tool& tool, const Json& schema, const ExprPtr& text,
-              ExprPtr after) {
+ExprPtr value(grammar::Grammar& into, const XmlMarks& marks, const Tool& tool, const Json& schema,
+              const ExprPtr& text, ExprPtr after) {
   if (tool.input.kind != Constraint::Kind::none) {
     ExprPtr input = grammar::embed(into, to_grammar(tool.input));
-    return grammar::sequence(
-        {std::move(input), grammar::literal(std::string(kEnd)), std::move(after)});
+    return grammar::sequence({std::move(input), end_of_value(marks), std::move(after)});
   }
   if (is_text(schema) && schema.contains("enum") && schema["enum"].is_array()) {
     std::vector<ExprPtr> ways;
@@ -39,14 +46,13 @@ ExprPtr value(grammar::Grammar& into, const Tool& tool, const Json& schema, cons
       if (one.is_string()) ways.push_back(grammar::literal(one.get<std::string>()));
     }
     return grammar::sequence(
-        {grammar::choice(std::move(ways)), grammar::literal(std::string(kEnd)), std::move(after)});
+        {grammar::choice(std::move(ways)), end_of_value(marks), std::move(after)});
   }
   if (!is_text(schema)) {
     try {
       ExprPtr json =
           grammar::embed(into, grammar::parse_json_schema(release_integers(schema.dump())));
-      return grammar::sequence(
-          {std::move(json), grammar::literal(std::string(kEnd)), std::move(after)});
+      return grammar::sequence({std::move(json), end_of_value(marks), std::move(after)});
     } catch (const Error&) {
       if (tool.strict) throw;
     }
@@ -56,14 +62,15 @@ ExprPtr value(grammar::Grammar& into, const Tool& tool, const Json& schema, cons
 
 }  // namespace
 
-ExprPtr xml_text(grammar::Grammar& into) {
-  into.rules.push_back(
-      {"text of a parameter", grammar::sequence({grammar::parse_regex("tools", kText),
-                                                 grammar::literal(std::string(kEnd))})});
+ExprPtr xml_text(grammar::Grammar& into, const XmlMarks& marks) {
+  into.rules.push_back({"text of a parameter",
+                        grammar::sequence({grammar::parse_regex("tools", text_pattern(marks.form)),
+                                           end_of_value(marks)})});
   return grammar::rule(static_cast<int32_t>(into.rules.size()) - 1);
 }
 
-ExprPtr xml_arguments(grammar::Grammar& into, const Tool& tool, const ExprPtr& text) {
+ExprPtr xml_arguments(grammar::Grammar& into, const XmlMarks& marks, const Tool& tool,
+                      const ExprPtr& text) {
   const Json schema =
       Json::parse(hold_numbers(tool.parameters.empty() ? "{}" : tool.parameters), nullptr, false);
   check(schema.is_object(), "tools", "the parameters of ", tool.name, " are no JSON object");
@@ -72,12 +79,18 @@ ExprPtr xml_arguments(grammar::Grammar& into, const Tool& tool, const ExprPtr& t
   const Json required = schema.value("required", Json::array());
   std::vector<std::pair<std::string, Json>> all;
   for (const auto& [key, one] : properties.items()) all.emplace_back(key, one);
-  ExprPtr rest = grammar::literal("</function>");
+  const text::XmlForm& form = marks.form;
+  const auto plain = [](std::string_view bytes) { return grammar::literal(std::string(bytes)); };
+  ExprPtr rest = marks.mark(form.function_end);
   for (auto at = all.rbegin(); at != all.rend(); ++at) {
     const auto tail = static_cast<int32_t>(into.rules.size());
     into.rules.push_back({tool.name, std::move(rest)});
-    rest = grammar::sequence({grammar::literal(cat("<parameter=", at->first, ">\n")),
-                              value(into, tool, at->second, text, grammar::rule(tail))});
+    std::vector<ExprPtr> parts = {marks.mark(form.parameter), plain(at->first),
+                                  marks.mark(form.key_end)};
+    if (!form.value.empty()) parts.insert(parts.end(), {plain("\n"), marks.mark(form.value)});
+    parts.push_back(plain(form.gap));
+    parts.push_back(value(into, marks, tool, at->second, text, grammar::rule(tail)));
+    rest = grammar::sequence(std::move(parts));
     const bool must = std::ranges::count(required, Json(at->first)) > 0;
     if (!must) rest = grammar::choice({std::move(rest), grammar::rule(tail)});
   }

@@ -7,6 +7,7 @@
 #include "rbee/core/wide_integers.h"
 #include "rbee/engine/text/prompt/chat_prompt.h"
 #include "rbee/io/json_parse.h"
+#include "rbee/text/output/xml_form.h"
 
 namespace rbee::engine {
 namespace {
@@ -31,13 +32,18 @@ std::string without_quotes(const Json& value) {
   return text.starts_with('"') ? Json::parse(text).get<std::string>() : text;
 }
 
-std::string xml_call(const ToolCall& call, const Json& arguments) {
-  std::string out = cat("<tool_call>\n<function=", call.name, ">\n");
-  if (!arguments.is_object()) return cat(out, call.arguments, "\n</function>\n</tool_call>");
-  for (const auto& [name, value] : arguments.items()) {
-    out += cat("<parameter=", name, ">\n", without_quotes(value), "\n</parameter>\n");
+std::string xml_call(const ToolCall& call, const Json& arguments, const text::XmlForm& form) {
+  const bool framed = !form.open.empty();
+  std::string out =
+      cat(form.open, framed ? "\n" : "", form.function, call.name, form.name_end, "\n");
+  if (!arguments.is_object()) {
+    return cat(out, call.arguments, "\n", form.function_end, framed ? "\n" : "", form.close);
   }
-  return out + "</function>\n</tool_call>";
+  for (const auto& [name, value] : arguments.items()) {
+    out += cat(form.parameter, name, form.key_end, form.value.empty() ? "" : "\n", form.value,
+               form.gap, without_quotes(value), form.gap, form.value_end, "\n");
+  }
+  return cat(out, form.function_end, framed ? "\n" : "", form.close);
 }
 
 std::string written_call(const ToolCall& call, ToolFormat format) {
@@ -64,8 +70,16 @@ std::string written_call(const ToolCall& call, ToolFormat format) {
                  text, "\n```", deepseek::kCallEnd);
     case ToolFormat::deepseek_v31:
       return cat(deepseek::kCallBegin, call.name, deepseek::kSeparator, text, deepseek::kCallEnd);
+    case ToolFormat::kimi_k2: {
+      const text::FramedMarks& marks = text::framed_marks(format);
+      return cat(marks.call_begin, "functions.", call.name, ":0", marks.separator, text,
+                 marks.call_end);
+    }
     case ToolFormat::qwen3_coder:
-      return xml_call(call, arguments);
+    case ToolFormat::seed_oss:
+    case ToolFormat::minimax_m2:
+    case ToolFormat::glm45:
+      return xml_call(call, arguments, *text::xml_form(format));
     case ToolFormat::harmony:
       return cat("<|channel|>commentary to=functions.", call.name, " <|constrain|>json<|message|>",
                  text, "<|call|>");
@@ -87,9 +101,13 @@ Frame frame_of(ToolFormat format) {
     case ToolFormat::deepseek_v3:
       return {deepseek::kCallsBegin, "\n", deepseek::kCallsEnd};
     case ToolFormat::deepseek_v31:
-      return {deepseek::kCallsBegin, "", deepseek::kCallsEnd};
+    case ToolFormat::kimi_k2:
+      return {text::framed_marks(format).calls_begin, "", text::framed_marks(format).calls_end};
     case ToolFormat::hermes:
     case ToolFormat::qwen3_coder:
+    case ToolFormat::seed_oss:
+    case ToolFormat::minimax_m2:
+    case ToolFormat::glm45:
     case ToolFormat::generic:
       return {"", "\n", ""};
     default:
