@@ -25,7 +25,9 @@ int64_t read(const models::ConfigReader& reader, models::Field field, int64_t fa
 }
 
 int64_t layers_of(const models::ConfigReader& reader) {
-  return read(reader, {"block_count", "num_hidden_layers|n_layer"}, 0);
+  const int64_t all = read(reader, {"block_count", "num_hidden_layers|n_layer"}, 0);
+  // GGUF counts those that predict further tokens, which are not loaded.
+  return std::max<int64_t>(all - read(reader, {"nextn_predict_layers", ""}, 0), 0);
 }
 
 // Numbers that a token's keys and values have in one layer. Settings that a family leaves out
@@ -83,6 +85,11 @@ struct Parts {
   }
 };
 
+// Of layers behind the last such tensors predict further tokens.
+bool is_of_text(std::string_view name) {
+  return name.starts_with("blk.") || name.starts_with("model.layers.");
+}
+
 Parts parts_of(const std::filesystem::path& path, const TextModelOptions& options) {
   const io::Checkpoint checkpoint = io::Checkpoint::open(path);
   const models::ConfigReader reader(checkpoint, "text_config");
@@ -96,7 +103,7 @@ Parts parts_of(const std::filesystem::path& path, const TextModelOptions& option
       const bool expert = models::is_expert(entry.name);
       (expert ? layer.experts : layer.rest) += size;
       if (!expert) layer.largest = std::max(layer.largest, size);
-    } else {
+    } else if (!index || !is_of_text(entry.name)) {
       (models::is_token_table(entry.name)     ? out.table
        : models::is_output_matrix(entry.name) ? out.output
                                               : out.others) += size;
