@@ -26,9 +26,10 @@ double bytes_in_memory(const io::TensorEntry& tensor) {
 double share_of_experts(const io::Checkpoint& checkpoint) {
   const models::ConfigReader reader(checkpoint, "text_config");
   const int64_t all = reader.integer(
-      {"expert_count", "num_local_experts|num_experts|n_routed_experts"}, 0, kFromZero);
+      {"expert_count", "num_local_experts|num_experts|n_routed_experts|moe_num_experts"}, 0,
+      kFromZero);
   const int64_t chosen =
-      reader.integer({"expert_used_count", "num_experts_per_tok"}, all, kFromZero);
+      reader.integer({"expert_used_count", "num_experts_per_tok|moe_topk|moe_k"}, all, kFromZero);
   return all > 0 ? static_cast<double>(chosen) / static_cast<double>(all) : 1;
 }
 
@@ -54,6 +55,7 @@ TokenWork::TokenWork(const std::string& path, const models::LanguageModel& model
   for (const io::TensorEntry& tensor : checkpoint.tensors()) {
     const bool expert = models::is_expert(tensor.name);
     const std::optional<int64_t> layer = models::layer_of(tensor.name);
+    if (layer && *layer >= config.layers) continue;  // predicts further tokens: not loaded
     const bool on_host = layer && (*layer < host_layers || (expert && cpu_moe.contains(*layer)));
     const auto add = [&](Load& load, double value) {
       Parts& parts = expert ? load.experts : load.all_take;
