@@ -305,6 +305,12 @@ std::vector<int64_t> layer_windows(const ConfigReader& reader, ModelConfig& conf
   return windows;
 }
 
+void refuse_flag(const ConfigReader& reader, Field field, bool value) {
+  if (reader.flag(field, !value) != value) return;
+  fail(Code::unsupported, kOp, reader.describe(field), " is ", value ? "true" : "false",
+       "; that is not implemented for this architecture");
+}
+
 int64_t context_positions(const ModelConfig& config, const LoadOptions& options) {
   constexpr int64_t kDefault = 4096;
   check(options.context >= 0 && options.context <= kPositions.highest, kOp, "a context of ",

@@ -73,6 +73,9 @@ int64_t read_causal_window(const ConfigReader& reader, const ModelConfig& config
 std::vector<int64_t> layer_windows(const ConfigReader& reader, ModelConfig& config, int64_t window,
                                    const std::function<bool(int64_t)>& slides);
 
+// Throws unsupported naming a switch of a Hugging Face config if it is there with this value.
+void refuse_flag(const ConfigReader& reader, Field field, bool value);
+
 // Positions to prepare rope tables for.
 int64_t context_positions(const ModelConfig& config, const LoadOptions& options);
 

@@ -110,6 +110,8 @@ void set_variant(const ConfigReader& reader, LlamaConfig& config) {
     config.plain_rows = true;
     config.rope.layout = RopeLayout::interleaved;
   } else if (architecture.starts_with("hunyuan")) {
+    refuse_flag(reader, {"", "use_cla"}, true);  // keys of another layer
+    refuse_flag(reader, {"", "use_qk_norm"}, false);
     config.turned_norm = true;
     config.plain_rows = true;
     config.rope.layout = RopeLayout::half;

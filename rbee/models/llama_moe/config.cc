@@ -123,6 +123,8 @@ LlamaMoeConfig read_ernie_moe(const ConfigReader& reader) {
 
 LlamaMoeConfig read_hunyuan_moe(const ConfigReader& reader) {
   LlamaMoeConfig config = read_shape(reader, {.context_length = 2048, .norm_eps = 1e-5}, 10000);
+  refuse_flag(reader, {"", "use_cla"}, true);
+  refuse_flag(reader, {"", "use_qk_norm"}, false);
   config.qk_norm = nn::QkNorm::turned;
   config.qkv_bias = config.output_bias = read_bias(reader, "attention_bias");
   config.moe.shared_ffn_dim = reader.integer(

@@ -302,6 +302,10 @@ TEST_F(BadCheckpointTest, VariantsOfLlama) {
                {"rotary_dim is 26", "2 to 24"});
   expect_error(changed_config("ernie4_5_moe", set("moe_layer_start_index", 3)),
                Code::invalid_argument, {"moe_layer_start_index is 3"});
+  expect_error(changed_config("hunyuan_moe", set("use_cla", true)), Code::unsupported,
+               {"use_cla is true"});
+  expect_error(changed_config("hunyuan_dense", set("use_qk_norm", false)), Code::unsupported,
+               {"use_qk_norm is false"});
   expect_error(changed_config("hunyuan_moe", set("moe_topk", {2, 1})), Code::unsupported,
                {"moe_topk is 2 for one layer and 1 for another"});
   expect_error(changed_config("glm4_moe_lite", set("mlp_layer_types", {"sparse", "dense"})),
