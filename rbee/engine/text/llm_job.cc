@@ -41,6 +41,14 @@ std::string fresh_call_id(text::ToolFormat format) {
   return out;
 }
 
+// Kimi's templates show a result under its call's id, which names the function and counts the
+// conversation's calls.
+std::string kimi_call_id(const TextRequest& request, std::string_view name, int32_t call) {
+  size_t before = 0;
+  for (const ChatMessage& message : request.messages) before += message.tool_calls.size();
+  return cat("functions.", name, ":", before + static_cast<size_t>(call));
+}
+
 // A leading space belongs to a text that continues another one, and to a grammar's text.
 text::DecodeStream::LeadingSpaces spaces_of(const TextRequest& request, bool constrained) {
   using Spaces = text::DecodeStream::LeadingSpaces;
@@ -476,7 +484,11 @@ void LlmJob::send_piece(text::OutputDelta delta) {
   if (delta.kind == Kind::reasoning) piece.kind = TextKind::reasoning;
   if (delta.call >= 0) piece.kind = TextKind::call;
   if (delta.kind == Kind::call_begin) {
-    piece.call_begin = {fresh_call_id(model_.format.tools), std::exchange(piece.text, {})};
+    const text::ToolFormat format = model_.format.tools;
+    std::string id = format == text::ToolFormat::kimi_k2
+                         ? kimi_call_id(request_, piece.text, delta.call)
+                         : fresh_call_id(format);
+    piece.call_begin = {std::move(id), std::exchange(piece.text, {})};
   }
   sink_->on_token(piece);
 }

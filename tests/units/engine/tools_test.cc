@@ -216,6 +216,22 @@ TEST(Tools, CallsMayBeSeveral) {
   EXPECT_GT(most, 1u);
 }
 
+TEST(Tools, KimisIdsNameTheFunctionAndCount) {
+  const auto engine = make_llm_engine(
+      model_with({ToolFormat::kimi_k2, ReasoningFormat::none}, marks_of(ToolFormat::kimi_k2)), {});
+  TextRequest request = chat(ToolChoice::required);
+  request.chat.tool = "clock";
+  request.messages.push_back({.role = "assistant", .content = {}});
+  request.messages.back().tool_calls = {{"functions.clock:0", "clock", "{}"}};
+  request.messages.push_back({.role = "user", .content = "again"});
+  const auto parts = ask(*engine, request);
+  parts->wait();
+  ASSERT_GE(parts->calls.size(), 1u);
+  for (size_t i = 0; i < parts->calls.size(); ++i) {
+    EXPECT_EQ(parts->calls[i].id, cat("functions.clock:", i + 1));
+  }
+}
+
 TEST(Tools, StrictArgumentsFollowTheSchemaOnceACallHasBegun) {
   const auto engine = make_llm_engine(
       model_with({ToolFormat::hermes, ReasoningFormat::none}, marks_of(ToolFormat::hermes)), {});
