@@ -101,7 +101,7 @@ std::string ImageService::enlarge(const std::string& image, const UpscaleOrder& 
   const auto by_network = [&](const std::string& network, io::Pixels picture) {
     return engine_.upscale(network, std::move(picture), hooks);
   };
-  return upscaled(image, wanted, by_network, large_pictures_, hooks.going_on);
+  return upscaled(image, wanted, by_network, large_pictures_);
 }
 
 std::vector<std::pair<std::string, int32_t>> ImageService::upscalers() const {

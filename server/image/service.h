@@ -102,7 +102,7 @@ class ImageService final : public WorkerService {
   const std::shared_ptr<ImageMetrics> metrics_ = std::make_shared<ImageMetrics>();
   mutable std::mutex mutex_;
   mutable std::vector<std::weak_ptr<ImageJob>> recent_;  // oldest first
-  mutable LargePictures large_pictures_;
+  mutable io::LargePictures large_pictures_;
   UpscaleQueue upscaler_{
       [this](const std::string& image, const UpscaleOrder& wanted,
              const engine::UpscaleHooks& hooks) { return enlarge(image, wanted, hooks); }};

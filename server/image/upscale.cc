@@ -1,7 +1,6 @@
 #include "server/image/upscale.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "rbee/core/cat.h"
@@ -84,24 +83,13 @@ std::span<const std::string_view> plain_upscalers() {
   return kNames;
 }
 
-std::unique_lock<std::timed_mutex> LargePictures::enter(int64_t pixels,
-                                                        const std::function<bool()>& going_on) {
-  constexpr std::chrono::milliseconds kLook{20};
-  std::unique_lock place(one_, std::defer_lock);
-  if (pixels <= kLarge) return place;
-  while (!place.try_lock_for(kLook)) {
-    if (!going_on()) fail(Code::cancelled, "image", "nobody waits for it any more");
-  }
-  return place;
-}
-
 std::string upscaled(const std::string& image, const UpscaleOrder& wanted, const Enlarge& enlarge,
-                     LargePictures& large, const std::function<bool()>& going_on) {
+                     io::LargePictures& large) {
   const std::string file = io::decode_base64(image, "image");
   const io::ImageHeader header = io::read_image_header(file, "image");
   const auto [most_wide, most_high] = size_of(wanted, header.width, header.height);
-  const auto place = large.enter(
-      std::max(int64_t{header.width} * header.height, int64_t{most_wide} * most_high), going_on);
+  const auto place =
+      large.enter(std::max(int64_t{header.width} * header.height, int64_t{most_wide} * most_high));
   io::Pixels picture = io::decode_image(file, "image");
   if (wanted.upscaler != "None") {
     const auto [width, height] = size_of(wanted, picture.width, picture.height);

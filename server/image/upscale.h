@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rbee/engine/api/image.h"
+#include "rbee/io/image/large_pictures.h"
 #include "rbee/io/image/pixels.h"
 #include "server/worker/side_work.h"
 
@@ -29,21 +30,6 @@ struct UpscaleOrder {
   bool crop = true;  // cut off what is beyond width and height
 };
 
-// Lets one large picture at a time be decoded and made: each takes hundreds of MiB. Smaller ones
-// never wait. Thread-safe.
-class LargePictures {
- public:
-  static constexpr int64_t kLarge = int64_t{8} << 20;  // pixels
-
-  // The place of a picture of this many pixels, before or after, whichever are more; it is given
-  // back by the lock's destructor. While another has it, asks going_on; throws cancelled once that
-  // says false.
-  std::unique_lock<std::timed_mutex> enter(int64_t pixels, const std::function<bool()>& going_on);
-
- private:
-  std::timed_mutex one_;
-};
-
 // Enlarges a picture by the network of this name.
 using Enlarge = std::function<io::Pixels(const std::string& network, io::Pixels picture)>;
 
@@ -54,9 +40,10 @@ std::span<const std::string_view> plain_upscalers();
 // of the sent file as "parameters", and describes the enlargement as "postprocessing".
 // Names outside plain_upscalers() go to `enlarge`, until the picture is large enough, at most three
 // times. Waits for its place among `large`. Throws invalid_argument for bytes that are no picture
-// and for a result above 4096 pixels a side, cancelled as enter(), and what `enlarge` throws.
+// and for a result above 4096 pixels a side, cancelled as check_cancelled(), and what `enlarge`
+// throws.
 std::string upscaled(const std::string& image, const UpscaleOrder& wanted, const Enlarge& enlarge,
-                     LargePictures& large, const std::function<bool()>& going_on);
+                     io::LargePictures& large);
 
 // Throws invalid_argument if the results have more than 32 Mi pixels in all, and as upscaled().
 void check_sizes(const UpscaleOrder& wanted);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "rbee/core/cancel.h"
 #include "rbee/core/cat.h"
 #include "rbee/io/image/base64.h"
 #include "rbee/io/image/encode.h"
@@ -196,18 +197,20 @@ TEST(UpscaleQueue, TwoClientsWorkAtOnce) {
 }
 
 TEST(LargePictures, OneAtATimeWhileSmallOnesPass) {
-  server::LargePictures pictures;
-  constexpr int64_t kLarge = server::LargePictures::kLarge;
-  const auto always = [] { return true; };
-  std::atomic<int> asked = 0;
-  auto place = pictures.enter(kLarge + 1, always);
+  io::LargePictures pictures;
+  constexpr int64_t kLarge = io::LargePictures::kLarge;
+  auto place = pictures.enter(kLarge + 1);
   EXPECT_TRUE(place.owns_lock());
-  EXPECT_FALSE(pictures.enter(kLarge, always).owns_lock());
-  std::future<bool> next = std::async(std::launch::async, [&] {
-    return pictures.enter(4 * kLarge, [&] { return ++asked > 0; }).owns_lock();
+  EXPECT_FALSE(pictures.enter(kLarge).owns_lock());
+  std::future<bool> next =
+      std::async(std::launch::async, [&] { return pictures.enter(4 * kLarge).owns_lock(); });
+  std::atomic<bool> gone = false;
+  std::future<void> left = std::async(std::launch::async, [&] {
+    const CancelScope scope(gone);
+    pictures.enter(2 * kLarge);
   });
-  while (asked == 0) std::this_thread::yield();
-  EXPECT_THAT([&] { pictures.enter(2 * kLarge, [] { return false; }); },
+  gone = true;
+  EXPECT_THAT([&] { left.get(); },
               ::testing::ThrowsMessage<Error>(::testing::HasSubstr("nobody waits")));
   place.unlock();
   EXPECT_TRUE(next.get());

@@ -23,6 +23,7 @@
 #include "rbee/engine/image/progress.h"
 #include "rbee/engine/image/upscale.h"
 #include "rbee/engine/image/warm_up.h"
+#include "rbee/io/image/large_pictures.h"
 #include "rbee/io/image/png.h"
 
 namespace rbee::engine {
@@ -54,10 +55,10 @@ class QueuedImageEngine final : public ImageEngine {
 
   void submit(ImageRequest request, std::shared_ptr<ImageSink> sink) override {
     auto job = std::make_shared<DiffusionJob>();
-    std::optional<ImageSettings> settings = resolve(source_, request);
+    job->picture_pixels = pixels_sent(request);
+    std::optional<ImageSettings> settings = read_pictures(request, job->picture_pixels);
     job->client = request.client;
     job->adapters = adapters_of(request);
-    job->picture_pixels = pixels_sent(request);
     job->request = std::move(request);
     job->sink = std::move(sink);
     job->work = [this, it = job.get()] { work(*it); };
@@ -179,6 +180,13 @@ class QueuedImageEngine final : public ImageEngine {
     hand_over();
     wake_.wait(lock, [&] { return holder_.get() == &turn; });
     return seconds_since(begin) * 1000;
+  }
+
+  // Pictures of this many pixels in all. Large ones wait for others' that are being decoded, pasted
+  // or coded. Throws cancelled if the client leaves meanwhile.
+  ImageSettings read_pictures(const ImageRequest& request, int64_t pixels) {
+    const auto place = large_pictures_.enter(pixels);
+    return resolve(source_, request);
   }
 
   // Makes settings that are absent.
@@ -357,6 +365,7 @@ class QueuedImageEngine final : public ImageEngine {
   ImageStats stats_;
   bool stopping_ = false;
   std::atomic<bool> lost_{false};
+  io::LargePictures large_pictures_;
 
   std::mutex join_mutex_;
   std::thread thread_;
@@ -438,7 +447,11 @@ PipelineHooks QueuedImageEngine::hooks_of(DiffusionJob& job, PipelineTimes& time
   };
   hooks.beside = [this, &job, &times](const std::function<void()>& work, bool last) {
     if (last) leave_device(job);
-    times.paused_ms += beside(job, work);
+    const auto in_place = [&] {
+      const auto place = large_pictures_.enter(job.picture_pixels);
+      work();
+    };
+    times.paused_ms += beside(job, in_place);
   };
   hooks.rest = [this, &job, &times] {
     if (job.picture_pixels > 0) job.settings.reset();
@@ -457,7 +470,7 @@ PipelineHooks QueuedImageEngine::hooks_of(DiffusionJob& job, PipelineTimes& time
 }
 
 void QueuedImageEngine::read_settings(DiffusionJob& job) {
-  const auto read = [&] { job.settings = resolve(source_, job.request); };
+  const auto read = [&] { job.settings = read_pictures(job.request, job.picture_pixels); };
   if (job.picture_pixels == 0) return read();
   {
     const std::scoped_lock lock(mutex_);
@@ -535,11 +548,13 @@ void QueuedImageEngine::draw(DiffusionJob& job, ImageFinished& finished) {
   hooks.tile = [&](const TileProgress& tiles) { progress.tiles(tiles); };
   hooks.image = [&](io::Pixels image, int32_t index) {
     ImageReady ready;
+    const int64_t pixels = int64_t{image.width} * image.height;
     const auto code = [&] {
+      const auto place = large_pictures_.enter(pixels);
       ready = image_event(job, source_.info, std::exchange(image, {}), index);
     };
     if (index + 1 == job.request.count) leave_device(job);
-    if (int64_t{image.width} * image.height < kLargePixels) {
+    if (pixels < kLargePixels) {
       code();
     } else {
       times.paused_ms += beside(job, code);

@@ -335,12 +335,16 @@ uint64_t seed_of(const ImageSettings& settings, int32_t index) {
 
 int64_t pixels_sent(const ImageRequest& request) {
   int64_t out = 0;
-  const auto add = [&](std::string_view file, std::string_view field) {
-    const io::ImageHeader header = io::read_image_header(file, field);
-    out += int64_t{header.width} * header.height;
+  const auto add = [&](std::string_view file) {
+    try {
+      const io::ImageHeader header = io::read_image_header(file, "image");
+      out += int64_t{header.width} * header.height;
+    } catch (const Error&) {  // resolve() says what is wrong
+    }
   };
-  if (!request.init_image.empty()) add(request.init_image, "init_image");
-  for (const ControlUse& control : request.controls) add(control.image, "control.image");
+  add(request.init_image);
+  add(request.mask_image);
+  for (const ControlUse& control : request.controls) add(control.image);
   return out;
 }
 

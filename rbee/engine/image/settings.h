@@ -67,7 +67,7 @@ int32_t hires_steps(const ImageRequest& request, const ImageSettings& settings);
 // runs.
 ImageSettings resolve(const ImageSource& source, const ImageRequest& request);
 
-// Of all pictures that the request is drawn from, as sent. Throws as resolve().
+// Of all pictures that the request is drawn from, as sent. Those that resolve() refuses count none.
 int64_t pixels_sent(const ImageRequest& request);
 
 // The step at which sampling from a picture starts, and the number of noise levels for it.

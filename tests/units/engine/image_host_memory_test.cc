@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <random>
 
 #include "rbee/engine/image/settings.h"
 #include "rbee/engine/image/upscale.h"
+#include "rbee/io/image/large_pictures.h"
 #include "rbee/io/image/png.h"
 #include "rbee/io/image/resize.h"
 #include "tests/checkpoints/image_folder.h"
@@ -73,6 +75,41 @@ TEST_F(HostMemory, OfALargePictureOfWhichAPartIsPainted) {
       EXPECT_LT(of_request(request, bytes_per), kMost) << from << ", " << blur;
     }
   }
+}
+
+// As one takes, and what the others keep until their turns: the files. A mask counts as a picture,
+// and alone is large enough to wait.
+TEST_F(HostMemory, OfLargePicturesOfManyAtOnce) {
+  constexpr int32_t kLong = 4096, kShort = 2304, kClients = 3;
+  constexpr double kAll = double{kLong} * kShort;
+  static_assert(kAll > io::LargePictures::kLarge);
+  const auto plain = [](int32_t width, int32_t height) {
+    io::Pixels out{.width = width, .height = height, .channels = 4, .values = {}};
+    out.values.resize(static_cast<size_t>(width) * static_cast<size_t>(height) * 4, 200);
+    return io::encode_png(out);
+  };
+  ImageRequest request;
+  request.steps = 1;
+  request.width = request.height = 64;
+  request.init_image = plain(64, 64);
+  request.mask_image = plain(kLong, kShort);
+  const auto engine = make_image_engine(fake_source(half_noise), {.warm_up = false});
+  const auto ask = [&](int32_t clients) {
+    std::vector<std::future<void>> all;
+    for (int32_t i = 0; i < clients; ++i) {
+      all.push_back(std::async(std::launch::async, [&, own = request, i]() mutable {
+        own.client = own.job_id = cat(i);
+        auto sink = std::make_shared<ImageRecorder>();
+        engine->submit(std::move(own), sink);
+        ASSERT_TRUE(sink->wait());
+        ASSERT_EQ(sink->images.size(), 1u);
+      }));
+    }
+    for (std::future<void>& each : all) each.get();
+  };
+  const double alone = bytes_per(kAll, [&] { ask(1); });
+  EXPECT_GT(alone, 4);
+  EXPECT_LT(bytes_per(kAll, [&] { ask(kClients); }), alone + 1);
 }
 
 TEST_F(HostMemory, OfALargePictureThatIsPaintedSmall) {
