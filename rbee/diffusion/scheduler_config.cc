@@ -165,7 +165,7 @@ std::vector<Computed> computed_by(const JsonConfig& config, Sampler sampler) {
   out.push_back({"final_sigmas_type", {"zero"}});
   out.push_back({"lower_order_final", {true}});
   out.push_back({"use_flow_sigmas", {false}});
-  out.push_back({"lambda_min_clipped", {nullptr}});  // -Infinity
+  out.push_back({"lambda_min_clipped", {nullptr, "-Infinity"}});
   out.push_back({"solver_order", {2}});
   if (sampler == unipc) {
     out.push_back({"solver_type", {"bh2"}});

@@ -10,8 +10,8 @@ namespace rbee::io {
 namespace {
 
 // Python writes numbers that JSON does not have: diffusers -Infinity for a bound that is none,
-// ComfyUI NaN for a node that always runs.
-std::string with_nulls(std::string_view text) {
+// ComfyUI NaN for a node that always runs. Not null, which would stand for a field's default.
+std::string with_texts(std::string_view text) {
   std::string out;
   bool quoted = false;
   for (size_t at = 0; at < text.size(); ++at) {
@@ -21,13 +21,13 @@ std::string with_nulls(std::string_view text) {
     } else if (rest.starts_with('"')) {
       quoted = !quoted;
     }
-    size_t length = 0;
+    std::string_view number;
     for (const std::string_view name : {"NaN", "-Infinity", "Infinity"}) {
-      if (!quoted && rest.starts_with(name)) length = name.size();
+      if (!quoted && rest.starts_with(name)) number = name;
     }
-    if (length > 0) {
-      out += "null";
-      at += length - 1;
+    if (!number.empty()) {
+      out.append(1, '"').append(number).append(1, '"');
+      at += number.size() - 1;
     } else {
       out += text[at];
     }
@@ -45,7 +45,7 @@ nlohmann::json parse_json(std::string_view text, std::string_view source,
   const auto deepest = static_cast<size_t>(limits.depth);
   check(shape_of_json(text).depth <= deepest, source, "nested deeper than ", limits.depth);
   const bool python = text.find("NaN") != text.npos || text.find("Infinity") != text.npos;
-  const std::string plain = python ? with_nulls(text) : std::string();
+  const std::string plain = python ? with_texts(text) : std::string();
   try {
     return json::parse(python ? plain : text);
   } catch (const json::exception&) {

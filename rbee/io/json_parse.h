@@ -13,7 +13,7 @@ struct JsonLimits {
 };
 
 // Throws invalid_argument, naming `source`, if the text is malformed or exceeds the limits.
-// Python's NaN, Infinity and -Infinity become null.
+// Python's NaN, Infinity and -Infinity become texts, which no reader of numbers takes.
 nlohmann::json parse_json(std::string_view text, std::string_view source,
                           const JsonLimits& limits = {});
 

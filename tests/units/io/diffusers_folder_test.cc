@@ -140,5 +140,18 @@ TEST(JsonConfigTest, ErrorsNameFieldAndValue) {
         [] { JsonConfig("{\"a\": NaN,\n\"b\":1 \"c\":2}", "config.json"); });
 }
 
+// No default stands in for it; a field that nobody reads may have it.
+TEST(JsonConfigTest, ANumberThatJsonLacksIsNoNumber) {
+  for (const std::string number : {"NaN", "Infinity", "-Infinity"}) {
+    const JsonConfig config(cat("{\"lora_alpha\": ", number, ", \"r\": 4, \"s\": [", number, "]}"),
+                            "config.json");
+    const std::vector<std::string> said = {"config.json: lora_alpha", cat('"', number, '"')};
+    expect_error(Code::invalid_argument, said, [&] { config.number_or("lora_alpha", 8); });
+    expect_error(Code::invalid_argument, said, [&] { config.integer_or("lora_alpha", 8); });
+    expect_error(Code::invalid_argument, {"config.json: s"}, [&] { config.numbers("s"); });
+    EXPECT_EQ(config.integer("r"), 4);
+  }
+}
+
 }  // namespace
 }  // namespace rbee::io
