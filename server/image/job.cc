@@ -124,7 +124,7 @@ void ImageJob::on_finished(const engine::ImageFinished& event) noexcept {
 void ImageJob::on_failed(const engine::ImageFailed& event) noexcept {
   const std::lock_guard lock(mutex_);
   if (over()) return;
-  quietly([&] { fail(event.code, event.message); });
+  quietly([&] { fail(event.code, names_.renamed(event.message)); });
 }
 
 void ImageJob::fail(JobState state, const WireError& error, std::string_view message) {

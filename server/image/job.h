@@ -8,6 +8,7 @@
 #include "rbee/engine/api/image.h"
 #include "server/image/metrics.h"
 #include "server/image/reply.h"
+#include "server/wire/image_names.h"
 #include "server/worker/job.h"
 
 namespace rbee::server {
@@ -23,6 +24,8 @@ class ImageJob final : public Job, public engine::ImageSink {
   // Sets the client, a second name for progress requests, and what is held until the job's end.
   // Call it before the engine has the job.
   void belong_to(std::string client, std::string task, std::shared_ptr<const void> held);
+  // What its request calls its fields, for messages. Call it before the engine has the job.
+  void name_fields(ImageNames names) { names_ = std::move(names); }
   const std::string& client() const { return client_; }
   bool is(std::string_view task) const { return task == id() || (!task_.empty() && task == task_); }
 
@@ -58,6 +61,7 @@ class ImageJob final : public Job, public engine::ImageSink {
   int32_t previews_ = 0;
   std::string client_, task_;
   std::shared_ptr<const void> held_;
+  ImageNames names_;
   std::string operation_;  // for the trace
 };
 

@@ -62,7 +62,14 @@ std::shared_ptr<ImageJob> ImageService::submit(const ImageBody& body,
                                                std::shared_ptr<ImageJob> job) {
   job->describe(model_id());
   job->belong_to(body.client, body.task, body.room);
-  admit(job, [&] { engine_.submit(to_engine(body, job->id()), job); });
+  job->name_fields(body.names);
+  admit(job, [&] {
+    try {
+      engine_.submit(to_engine(body, job->id()), job);
+    } catch (const Error& error) {
+      throw body.names.renamed(error);
+    }
+  });
   const std::lock_guard lock(mutex_);
   std::erase_if(recent_, [](const std::weak_ptr<ImageJob>& entry) { return entry.expired(); });
   recent_.push_back(job);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rbee/engine/api/image_fields.h"
+#include "server/wire/image_names.h"
 
 namespace rbee::server {
 
@@ -31,6 +32,7 @@ struct ImageBody {
   // With the engine's defaults for absent and null fields; without job_id, client and pictures.
   engine::ImageRequest settings;
   engine::ImageFieldSet given;  // fields that the request gives, or defaults that were set
+  ImageNames names;             // what its API, or the request, calls them
 
   template <typename T, typename Part, typename Value>
   void set(T Part::* member, Value&& value) {

@@ -40,6 +40,9 @@ class FieldReader {
     if (!field.repeated.empty()) last_ = field.repeated.data();
   }
 
+  // That the value has, or would have.
+  const char* name() const { return name_; }
+
   bool read(int32_t& value) {
     const auto sent = field_.multiple > 1 ? side(reader_, name_, field_)
                                           : reader_.integer(name_, integer_range(field_.member));
@@ -56,7 +59,10 @@ class FieldReader {
   bool read(std::string& value) {
     value = reader_.text(name_).value_or("");
     std::string last = last_ != nullptr ? reader_.text(last_).value_or("") : "";
-    if (value.empty()) value = std::move(last);
+    if (value.empty() && !last.empty()) {
+      value = std::move(last);
+      name_ = last_;
+    }
     return !value.empty();
   }
   template <typename Enum>
@@ -197,7 +203,10 @@ std::optional<int32_t> side(ObjectReader& reader, const char* name, const ImageF
 
 void read_field(ObjectReader& reader, const ImageField& field, ImageBody& out, const char* name) {
   engine::with_image_field(field, out.settings, [&](const ImageField&, auto& value) {
-    if (FieldReader(reader, field, name).read(value)) out.given.add(field);
+    FieldReader one(reader, field, name);
+    if (!one.read(value)) return;
+    out.given.add(field);
+    out.names.set(field, reader.full_name(one.name()));
   });
 }
 

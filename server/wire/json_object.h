@@ -57,6 +57,8 @@ class ObjectReader {
   std::optional<uint64_t> seed(const char* name);
   const nlohmann::json* find(const char* name) const;  // null if absent or null
 
+  // As messages have it.
+  std::string full_name(std::string_view name) const { return prefix_ + std::string(name); }
   void note(std::string_view name, std::string constraint, std::string_view message,
             const nlohmann::json* value);
 

@@ -145,7 +145,7 @@ TEST(ImageJobs, WrongBodiesNameFieldAndRange) {
   EXPECT_THAT(message(R"({"operation":"image_transform","prompt":"x"})"),
               HasSubstr("input_image is missing"));
   EXPECT_THAT(message(R"({"operation":"image_transform","prompt":"x","input_image":"%%%"})"),
-              HasSubstr("init_image"));
+              HasSubstr("input_image:"));
   EXPECT_THAT(message(R"({"operation":"image_generation","prompt":"x","loras":[{"strength":99}]})"),
               HasSubstr("loras[0].path is missing"));
   EXPECT_THAT(message(R"({"operation":"image_generation","prompt":"x",

@@ -86,7 +86,7 @@ TEST_F(RealImageWorker, BadPicturesAndNamesAreErrorsAndNothingIsLost) {
   };
   EXPECT_THAT(
       refused({{"operation", "image_transform"}, {"input_image", io::encode_base64("no picture")}}),
-      HasSubstr("init_image"));
+      HasSubstr("input_image:"));
   EXPECT_THAT(refused({{"operation", "image_generation"}, {"sampler", "magic"}}),
               HasSubstr("sampler"));
   EXPECT_THAT(refused({{"operation", "image_generation"}, {"schedule", "magic"}}),

@@ -29,6 +29,28 @@ void expect_refused(const ImageWorker& worker, const json& body, std::string_vie
   EXPECT_THAT(error_of(answer), HasSubstr(std::string(name)));
 }
 
+// Those that the request has, and what it would pass over though it asks for another picture.
+TEST(SdapiFields, MessagesNameTheFieldsOfTheirApi) {
+  ImageWorker worker;
+  const json none = {{"prompt", "x"}, {"init_images", {"!"}}};
+  const std::string fine = io::encode_base64("picture");
+  json mask = none;
+  mask["init_images"][0] = fine;
+  json twice = mask;
+  mask["mask"] = "!";
+  twice["enable_hr"] = true;
+  constexpr const char* kPicture = "/sdapi/v1/img2img";
+  expect_refused(worker, none, "init_images: character 0 is not base64", kPicture);
+  expect_refused(worker, mask, "mask: character 0 is not base64", kPicture);
+  expect_refused(worker, twice, "enable_hr must be one of", kPicture);
+  twice["enable_hr"] = false;
+  expect_taken(worker, twice, kPicture);
+  json edit = {{"prompt", "x"}, {"image", "!"}};
+  expect_refused(worker, edit, "image: character 0 is not base64", "/v1/images/edits");
+  json job = {{"prompt", "x"}, {"operation", "image_transform"}, {"input_image", "!"}};
+  expect_refused(worker, job, "input_image: character 0 is not base64", "/v1/jobs");
+}
+
 TEST(SdapiFields, ScriptsAreKnownInAnyCase) {
   ImageWorker worker;
   const json unit = {{"image", io::encode_base64("edges")}, {"model", "canny [d14c016b]"}};

@@ -105,9 +105,9 @@ TEST(Sdapi, PicturesWithoutBytesAreRefused) {
   for (const char* nothing : {" ", "====", "data:image/png;base64,"}) {
     SCOPED_TRACE(nothing);
     json body = {{"prompt", "x"}, {"init_images", {nothing}}};
-    EXPECT_THAT(error_of(worker.post("/sdapi/v1/img2img", body.dump())), HasSubstr("init_image"));
+    EXPECT_THAT(error_of(worker.post("/sdapi/v1/img2img", body.dump())), HasSubstr("init_images:"));
     body = {{"prompt", "x"}, {"init_images", {picture}}, {"mask", nothing}};
-    EXPECT_THAT(error_of(worker.post("/sdapi/v1/img2img", body.dump())), HasSubstr("mask_image"));
+    EXPECT_THAT(error_of(worker.post("/sdapi/v1/img2img", body.dump())), HasSubstr("mask:"));
   }
 }
 

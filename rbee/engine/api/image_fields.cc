@@ -74,7 +74,8 @@ constexpr ImageField kFields[] = {
      .words = "how closely pictures follow the prompt; 1 and below = the prompt alone, in half the "
               "time; left out: the model's own",
      .option = "--guidance",
-     .aliases = {"cfg_scale"}},
+     .aliases = {"cfg_scale"},
+     .a1111_error = "cfg_scale"},
     {.name = "guidance_rescale",
      .member = &R::guidance_rescale,
      .high = 1,
@@ -85,19 +86,22 @@ constexpr ImageField kFields[] = {
      .words = "such as \"euler a\", \"dpm++ 2m\", \"unipc\"; left out: the model's own",
      .option = "--sampler",
      .aliases = {"sampler_name"},
-     .repeated = "sampler_index"},
+     .repeated = "sampler_index",
+     .a1111_error = "sampler_name"},
     {.name = "schedule",
      .member = &R::schedule,
      .words = "such as karras, exponential, sgm_uniform; left out: the model's own",
      .option = "--schedule",
      .aliases = {"scheduler"},
-     .a1111 = "override_settings.k_sched_type"},
+     .a1111 = "override_settings.k_sched_type",
+     .a1111_error = "scheduler"},
     {.name = "eta",
      .member = &R::eta,
      .high = 1,
      .words = "share of fresh noise of samplers that add some; left out: the sampler's own",
      .option = "--eta",
-     .a1111 = "override_settings.eta_ancestral, .eta_ddim"},
+     .a1111 = "override_settings.eta_ancestral, .eta_ddim",
+     .a1111_error = "eta"},
     {.name = "seed",
      .member = &R::seed,
      .words = "of the first picture; if it is absent or negative, rbee draws one",
@@ -168,7 +172,8 @@ constexpr ImageField kFields[] = {
      .aliases = {"num_images"},
      .everywhere = false,
      .openai = "n",
-     .a1111 = "n_iter x batch_size"},
+     .a1111 = "n_iter x batch_size",
+     .a1111_error = "n_iter"},
     {.name = "batch",
      .member = &R::batch,
      .high = kPictures,
@@ -187,6 +192,7 @@ constexpr ImageField kFields[] = {
      .words = "pixels of the mask's soft edge",
      .option = "--mask-blur",
      .a1111 = "mask_blur_x, mask_blur_y",
+     .a1111_error = "mask_blur",
      .other_defaults = "A1111: 4"},
     {.name = "mask_fill",
      .member = &R::mask_fill,
@@ -214,6 +220,7 @@ constexpr ImageField kFields[] = {
      .words = "how far the input picture is changed",
      .option = "--strength",
      .aliases = {"denoising_strength"},
+     .a1111_error = "denoising_strength",
      .other_defaults = "to inpaint 1, a variation of OpenAI's 0.7; A1111: 0.75"},
     {.name = "strength_rule",
      .member = &R::strength_rule,
@@ -308,19 +315,22 @@ constexpr ImageField kFields[] = {
      .high = 2,
      .words = "factor of the ControlNet's output",
      .option = "--control-scale",
-     .aliases = {"weight"}},
+     .aliases = {"weight"},
+     .a1111_error = "alwayson_scripts.controlnet.args.weight"},
     {.name = "start",
      .member = &ControlUse::start,
      .high = 1,
      .words = "share of the steps after which it begins",
      .option = "--control-start",
-     .aliases = {"guidance_start"}},
+     .aliases = {"guidance_start"},
+     .a1111_error = "alwayson_scripts.controlnet.args.guidance_start"},
     {.name = "end",
      .member = &ControlUse::finish,
      .high = 1,
      .words = "share of the steps after which it ends; not before start",
      .option = "--control-end",
-     .aliases = {"guidance_end"}},
+     .aliases = {"guidance_end"},
+     .a1111_error = "alwayson_scripts.controlnet.args.guidance_end"},
 };
 static_assert(std::size(kFields) <= 64);  // bits of an ImageFieldSet
 
@@ -334,6 +344,10 @@ std::string_view ImageField::prefix() const {
         return std::is_same_v<Part, ControlUse> ? "control." : "";
       },
       member);
+}
+
+std::string_view ImageField::a1111_name() const {
+  return a1111_error.empty() ? a1111 : a1111_error;
 }
 
 std::span<const ImageField> image_fields() {

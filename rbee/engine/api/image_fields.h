@@ -44,10 +44,13 @@ struct ImageField {
   bool everywhere = true;
   std::string_view openai = {};
   std::string_view a1111 = {};           // AUTOMATIC1111's own name, beside those
+  std::string_view a1111_error = {};     // what its routes call it in messages, if not `a1111`
   std::string_view other_defaults = {};  // of operations and APIs that have another
 
   // Before its name in messages: "hires.", "loras.", "control.", or nothing.
   std::string_view prefix() const;
+  // In messages of AUTOMATIC1111's routes; empty: prefix and name.
+  std::string_view a1111_name() const;
 };
 
 std::span<const ImageField> image_fields();

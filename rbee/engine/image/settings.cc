@@ -184,8 +184,8 @@ void set_hires(const ImageSource& source, const ImageRequest& request, ImageSett
   const Size size = second_size(*request.hires, {out.width, out.height}, source.side_step);
   out.final_width = size.width;
   out.final_height = size.height;
-  check_model_side(source, "hires: width", out.final_width);
-  check_model_side(source, "hires: height", out.final_height);
+  check_model_side(source, "hires.width", out.final_width);
+  check_model_side(source, "hires.height", out.final_height);
 }
 
 // Of the pictures to make.

@@ -23,6 +23,10 @@ constexpr AbsentField kAbsent[] = {
     {"mask_round", "[true, 1]"},
 };
 
+constexpr AbsentField kAbsentOfImg2img[] = {
+    {"enable_hr", "[false, 0]", "a second pass is for /sdapi/v1/txt2img"},
+};
+
 constexpr AbsentField kAbsentOfEnlarging[] = {
     {"gfpgan_visibility", "[0]"},
     {"codeformer_visibility", "[0]"},
@@ -124,6 +128,10 @@ constexpr AbsentField kFixedOptions[] = {
 
 std::span<const AbsentField> absent_fields() {
   return kAbsent;
+}
+
+std::span<const AbsentField> absent_of_img2img() {
+  return kAbsentOfImg2img;
 }
 
 std::span<const AbsentField> absent_of_enlarging() {

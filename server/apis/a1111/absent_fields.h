@@ -16,6 +16,7 @@ struct AbsentField {
 };
 
 std::span<const AbsentField> absent_fields();  // of txt2img and img2img
+std::span<const AbsentField> absent_of_img2img();
 std::span<const AbsentField> absent_of_enlarging();
 std::span<const AbsentField> absent_of_hires();
 std::span<const AbsentField> absent_of_controls();  // a unit of the ControlNet extension

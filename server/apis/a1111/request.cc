@@ -340,7 +340,9 @@ void read_overrides(ObjectReader& body, std::vector<FieldError>& errors, ImageBo
   read_eta(reader, out);
   read_file_options(reader, out);
   out.checkpoint = reader.text("sd_model_checkpoint").value_or("");
-  if (settings.schedule.empty()) settings.schedule = reader.text("k_sched_type").value_or("");
+  if (settings.schedule.empty()) {
+    read_field(reader, engine::image_field(&Settings::schedule), out, "k_sched_type");
+  }
   const std::string source = choice(reader, "randn_source", {"GPU", "CPU", "NV"});
   if (!source.empty()) {
     out.set_default(&Settings::noise_source,
@@ -448,6 +450,7 @@ ImageBody parse_sdapi(std::string_view text, bool img2img) {
   std::vector<FieldError> errors;
   ObjectReader reader(body, errors);
   ImageBody out;
+  out.names = a1111_names();
   read_common(reader, errors, out);
   read_count(reader, out);
   out.send_images = flag(reader, "send_images").value_or(true);
@@ -455,7 +458,10 @@ ImageBody parse_sdapi(std::string_view text, bool img2img) {
   out.distilled_guidance = reader.number("distilled_cfg_scale", guidance);
   out.task = task(reader, "force_task_id");
   refuse_absent(reader, absent_fields());
-  if (img2img) read_init_images(reader, out);
+  if (img2img) {
+    refuse_absent(reader, absent_of_img2img());
+    read_init_images(reader, out);
+  }
   read_scripts(reader, errors, out);
   read_overrides(reader, errors, out);
   out.set_default(&Settings::noise_source, NoiseSource::philox);

@@ -117,6 +117,7 @@ constexpr float kVariationStrength = 0.7f;  // alike, but not the same
 
 ImageBody read_edit(ObjectReader& reader, std::vector<FieldError>& errors) {
   ImageBody out;
+  out.names = openai_image_names();
   read_common(reader, errors, out);
   read_openai(reader, out);
   return out;
@@ -163,6 +164,7 @@ ImageBody parse_openai_generation(std::string_view text) {
   std::vector<FieldError> errors;
   ObjectReader reader(body, errors);
   ImageBody out;
+  out.names = openai_image_names();
   read_common(reader, errors, out);
   read_openai(reader, out);
   read_hires(reader, errors, out);

@@ -58,9 +58,12 @@ ImageJobBody parse_image_job(std::string_view text) {
                     ? std::initializer_list<const char*>{"input_image", "init_image", "image"}
                     : std::initializer_list<const char*>{"init_image", "input_image", "image"});
     out.image.init_image = image(reader, name, true);
+    out.image.names.set("init_image", name);
   }
   if (out.operation == ImageOperation::inpaint) {
-    out.image.mask_image = image(reader, given_name(reader, {"mask_image", "mask"}), true);
+    const char* name = given_name(reader, {"mask_image", "mask"});
+    out.image.mask_image = image(reader, name, true);
+    out.image.names.set("mask_image", name);
     out.image.set_default(&engine::ImageRequest::strength, 1.0f);
   }
   refuse_others(reader, out.operation);

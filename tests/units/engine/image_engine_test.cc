@@ -520,7 +520,7 @@ TEST(ImageEngine, RefusesBadRequestsByFieldAndRange) {
   refused("mask_image", "no init_image", [](ImageRequest& r) { r.mask_image = "x"; });
   refused("hires.width", "multiple of 8", [](ImageRequest& r) { r.hires = HiresFix{.width = 65}; });
   refused("hires.upscaler", "Latent", [](ImageRequest& r) { r.hires = HiresFix{.upscaler = "x"}; });
-  refused("hires: width", "2048", [](ImageRequest& r) {
+  refused("hires.width", "2048", [](ImageRequest& r) {
     r.width = 1024;
     r.hires = HiresFix{.scale = 4};
   });

@@ -6,14 +6,19 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "rbee/core/cat.h"
 #include "rbee/core/error.h"
 #include "rbee/engine/api/image_fields.h"
+#include "server/apis/a1111/request.h"
+#include "server/apis/openai/image_request.h"
 #include "server/apis/own/image_request.h"
 #include "server/image/page.h"
+#include "server/wire/json_object.h"
 
 namespace rbee::server {
 namespace {
@@ -297,6 +302,88 @@ TEST(ImageFields, AGivenFieldSetsItsMember) {
   EXPECT_EQ(out.hires->strength, engine::HiresFix().strength);
   EXPECT_TRUE(body.given.has(&engine::ImageRequest::steps));
   EXPECT_FALSE(body.given.has(&engine::ImageRequest::strength));
+}
+
+// The names that a parser looks up, without the places of lists' entries.
+std::set<std::string> names_read(const std::function<void()>& parse) {
+  const NamesRead read;
+  parse();
+  std::set<std::string> out;
+  for (std::string name : read.names()) {
+    while (name.find('[') != std::string::npos) {
+      name.erase(name.find('['), name.find(']') + 1 - name.find('['));
+    }
+    out.insert(name);
+  }
+  return out;
+}
+
+// What an API's messages call a field is a name that its bodies have.
+TEST(ImageFields, MessagesHaveNamesThatTheirApiReads) {
+  const char* own = R"({"operation":"image_generation","prompt":"x","hires":{},
+      "loras":[{"path":"a"}],"control":[{"image":"eA=="}]})";
+  const char* sdapi = R"({"enable_hr":true,"loras":[{"path":"a"}],"override_settings":{},
+      "alwayson_scripts":{"controlnet":{"args":[{"image":"eA=="}]}}})";
+  const char* inpainting = R"({"init_images":["eA=="],"mask":"eA=="})";
+  const std::set<std::string> of_own = names_read([&] { (void)parse_image_job(own); });
+  const std::set<std::string> of_openai = names_read([&] { (void)parse_openai_generation(own); });
+  std::set<std::string> of_a1111 = names_read([&] { (void)parse_sdapi(sdapi, false); });
+  of_a1111.merge(names_read([&] { (void)parse_sdapi(inpainting, true); }));
+  for (const ImageField& field : engine::image_fields()) {
+    const std::string name = cat(field.prefix(), field.name);
+    EXPECT_TRUE(of_own.contains(std::string(ImageNames().of(name)))) << name;
+    EXPECT_TRUE(of_a1111.contains(std::string(a1111_names().of(name)))) << a1111_names().of(name);
+    if (!field.everywhere && field.openai.empty()) continue;
+    EXPECT_TRUE(of_openai.contains(std::string(openai_image_names().of(name)))) << name;
+  }
+  for (const char* name : {"init_image", "mask_image", "hires"}) {
+    EXPECT_TRUE(of_a1111.contains(std::string(a1111_names().of(name)))) << name;
+  }
+}
+
+// The name that the client wrote, of several.
+TEST(ImageFields, MessagesHaveTheNameThatWasGiven) {
+  const auto op_of = [](const ImageBody& body, const std::string& name) {
+    return body.names.renamed(Error(Code::invalid_argument, name, "it is wrong")).op();
+  };
+  for_each_default([&]<typename T>(const ImageField& field, const T&) {
+    if (!field.prefix().empty()) return;
+    json value = true;
+    if constexpr (std::is_enum_v<T> || std::is_same_v<T, std::string>) {
+      value = field.choices.empty() ? "x" : field.choices.front();
+    } else if constexpr (!std::is_same_v<T, bool>) {
+      value = std::max(field.low, 0.0);
+    }
+    std::vector<std::string_view> names = {field.name, field.repeated};
+    names.insert(names.end(), field.aliases.begin(), field.aliases.end());
+    for (const std::string_view name : names) {
+      if (name.empty()) continue;
+      json body = {{"operation", "image_generation"}, {"prompt", "x"}};
+      if (name == "seed_resize_from_w") body["seed_resize_from_h"] = 8;
+      if (name == "seed_resize_from_h") body["seed_resize_from_w"] = 8;
+      body[std::string(name)] = value;
+      const std::string own(field.name);
+      EXPECT_EQ(op_of(parse_image_job(body.dump()).image, own), name);
+      if (!field.everywhere) continue;
+      EXPECT_EQ(op_of(parse_openai_generation(body.dump()), own), name);
+      EXPECT_EQ(op_of(parse_sdapi(body.dump(), false), own), name);
+    }
+  });
+  const ImageBody options =
+      parse_sdapi(R"({"override_settings":{"k_sched_type":"x","jpeg_quality":9}})", false);
+  EXPECT_EQ(op_of(options, "schedule"), "override_settings.k_sched_type");
+  EXPECT_EQ(op_of(options, "output_compression"), "override_settings.jpeg_quality");
+}
+
+TEST(ImageFields, MessagesNameTheirPicturesAsTheApiDoes) {
+  EXPECT_EQ(a1111_names().renamed("mask_image: it needs init_image and mask_image"),
+            "mask: it needs init_images and mask");
+  EXPECT_EQ(openai_image_names().renamed("sampler: \"init_image\" is none of init_image, a"),
+            "sampler: \"init_image\" is none of image, a");
+  EXPECT_EQ(a1111_names().renamed("schedule"), "schedule");
+  const Error error = a1111_names().renamed(Error(Code::unsupported, "init_image", "a: b"));
+  EXPECT_EQ(error.code(), Code::unsupported);
+  EXPECT_EQ(error.what(), std::string("init_images: a: b"));
 }
 
 // Bounds of the page's inputs, and what it shows for a field that is left empty.
