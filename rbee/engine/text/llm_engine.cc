@@ -233,7 +233,7 @@ class LlmEngine final : public TextEngine {
               [&] {
                 if (loras_.settle()) stepper_.forget_captured();
                 // No request can join a step that is under way.
-                if (!stepper_.is_ahead() || scheduler_.running().empty()) let_join();
+                if (!stepper_.has_async_step() || scheduler_.running().empty()) let_join();
                 step_begin_ = Clock::now();
                 stepper_.copy_some();
                 find_masks();
@@ -369,8 +369,8 @@ class LlmEngine final : public TextEngine {
     const bool draws = batch.generated == batch.tokens && text_.device->supports_capture();
     const RowsWanted gathered = gather(batch.asked, known_tokens(), draws);
     const TopLogitsWanted wanted = gathered.top_logits();
-    const AsyncStep ahead = gathered.drawn_on_device() ? async_step_of(batch) : AsyncStep::nothing;
-    const TopLogitRows found = evaluate(batch, wanted, ahead);
+    const AsyncStep next = gathered.drawn_on_device() ? async_step_of(batch) : AsyncStep::nothing;
+    const TopLogitRows found = evaluate(batch, wanted, next);
     const StepLogits logits{stepper_, found, wanted};
     std::vector<StepOutcome> outcomes;
     outcomes.reserve(batch.asked.size());
@@ -404,13 +404,13 @@ class LlmEngine final : public TextEngine {
   }
 
   // The largest logits of the sampled rows, which nearly always decide the next token.
-  TopLogitRows evaluate(const StepBatch& batch, const TopLogitsWanted& wanted, AsyncStep ahead) {
+  TopLogitRows evaluate(const StepBatch& batch, const TopLogitsWanted& wanted, AsyncStep next) {
     if (wanted.count == 0) {
       stepper_.run(batch.work, batch.rows);
       send_texts();
       return {};
     }
-    stepper_.begin(batch.work, batch.rows, wanted, ahead);
+    stepper_.begin(batch.work, batch.rows, wanted, next);
     send_texts();
     return stepper_.top_logits();
   }

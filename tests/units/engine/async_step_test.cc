@@ -82,9 +82,9 @@ TEST_F(AsyncSteps, NeedNothingFromTheHostWithinABlock) {
   for (int i = 0; i < 13; ++i) chats.step(AsyncStep::next_step);  // tokens 2 to 14
   EXPECT_EQ(device.replays - replays, 14);
   EXPECT_EQ(device.uploads - uploads, 2);  // at 2 and at 8
-  EXPECT_TRUE(stepper.is_ahead());
+  EXPECT_TRUE(stepper.has_async_step());
   chats.step(AsyncStep::nothing);
-  EXPECT_FALSE(stepper.is_ahead());
+  EXPECT_FALSE(stepper.has_async_step());
   EXPECT_EQ(device.replays - replays, 14);
   chats.step(AsyncStep::next_step);  // at 16
   EXPECT_EQ(device.replays - replays, 16);
@@ -95,12 +95,12 @@ TEST_F(AsyncSteps, ServeThoseWhoAreLeft) {
   for (Chats* each : {&wanted, &chats}) each->step(AsyncStep::nothing);
   chats.step(AsyncStep::next_step);
   wanted.step(AsyncStep::nothing);
-  ASSERT_TRUE(stepper.is_ahead());
+  ASSERT_TRUE(stepper.has_async_step());
   const int replays = device.replays;
   // Rows 1 and 3 of the step that is ahead.
   EXPECT_EQ(chats.step(AsyncStep::next_step, {1, 3}), wanted.step(AsyncStep::nothing, {1, 3}));
   EXPECT_EQ(device.replays, replays);
-  EXPECT_FALSE(stepper.is_ahead());  // it would write for sequences that left
+  EXPECT_FALSE(stepper.has_async_step());  // it would write for sequences that left
   for (const int64_t row : {0, 1}) {
     const std::span<float> logits = stepper.logit_row(row);
     EXPECT_EQ(std::ranges::max_element(logits) - logits.begin(),
@@ -145,10 +145,10 @@ TEST_F(AsyncSteps, PauseWhereTheyAreInVain) {
   Chats chats(stepper, 1);
   chats.step(AsyncStep::nothing);
   const auto pause = [&] {
-    EXPECT_TRUE(stepper.is_ahead());
+    EXPECT_TRUE(stepper.has_async_step());
     chats[0].tokens.back() ^= 1;  // not the token that the device went on with
     int steps = 0;
-    for (; !stepper.is_ahead() || steps == 0; ++steps) chats.step(AsyncStep::next_step);
+    for (; !stepper.has_async_step() || steps == 0; ++steps) chats.step(AsyncStep::next_step);
     return steps - 1;
   };
   chats.step(AsyncStep::next_step);
@@ -191,15 +191,15 @@ TEST_F(AsyncSteps, AreOfTheLikeliestOrOfDeviceDraws) {
   const int32_t rows[] = {0};
   const float scales[] = {1};
   stepper.begin(work, rows, {.count = 1, .vocab = kVocab, .scales = scales}, AsyncStep::next_step);
-  EXPECT_FALSE(stepper.is_ahead());
+  EXPECT_FALSE(stepper.has_async_step());
   stepper.top_logits();
   chats[0].tokens.push_back(1);
   stepper.begin(work, rows, {.count = 64, .vocab = kVocab, .scales = {}}, AsyncStep::next_step);
-  EXPECT_FALSE(stepper.is_ahead());
+  EXPECT_FALSE(stepper.has_async_step());
   stepper.top_logits();
   Chats not_captured(one_by_one, 1);
   not_captured.step(AsyncStep::next_step);
-  EXPECT_FALSE(one_by_one.is_ahead());
+  EXPECT_FALSE(one_by_one.has_async_step());
 }
 
 // Requests that ban tokens: as long as no banned token is the most likely, and after one was.
@@ -277,10 +277,10 @@ TEST_F(AsyncSteps, AreForgottenWithTheirCaptures) {
   Chats wanted(one_by_one, 2), chats(stepper, 2);
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(chats.step(AsyncStep::next_step), wanted.step(AsyncStep::nothing));
-    EXPECT_TRUE(stepper.is_ahead()) << i;
+    EXPECT_TRUE(stepper.has_async_step()) << i;
     if (i % 2 == 1) stepper.forget_captured();
   }
-  EXPECT_FALSE(stepper.is_ahead());
+  EXPECT_FALSE(stepper.has_async_step());
 }
 
 }  // namespace

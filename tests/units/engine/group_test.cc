@@ -55,7 +55,7 @@ class Repeating final : public StepListener {
     EXPECT_EQ(same, command);
     models::LoraAdapter(same.path, *text_.model).put(same.slot);
   }
-  void on_ahead(const AheadCommand& command) override { repeat(command); }
+  void on_async_step(const AsyncStepCommand& command) override { repeat(command); }
   void on_again(const AgainCommand& command) override { repeat(command); }
   void on_forget(const ForgetCommand&) override { stepper_->forget_captured(); }
   void on_wait() override {}
@@ -261,7 +261,7 @@ TEST(GroupCommands, NumbersOutsideOfTheModelAreRefused) {
   EXPECT_EQ(with(8, 5), "group: a sequence's length 5 is outside of 1 to 4");
   EXPECT_EQ(with(9, 2), "group: a block 2 is outside of 0 to 1");
   EXPECT_EQ(with(10, 2), "group: a row 2 is outside of 0 to 1");
-  EXPECT_EQ(refusal([&] { stepper.repeat(AheadCommand{}); }),
+  EXPECT_EQ(refusal([&] { stepper.repeat(AsyncStepCommand{}); }),
             "group: no step is there to go on from");
   EXPECT_EQ(refusal([&] { stepper.repeat(AgainCommand{}); }),
             "group: no step is there to be run again");

@@ -230,7 +230,7 @@ TEST(CapturedSteps, WithLayersOnTheHostQueueNoNextStep) {
   const Stepper::Work work[] = {{&sequence, 1}};
   const int32_t rows[] = {0};
   stepper.begin(work, rows, {.count = 1, .vocab = kVocab, .scales = {}}, AsyncStep::next_step);
-  EXPECT_FALSE(stepper.is_ahead());
+  EXPECT_FALSE(stepper.has_async_step());
   EXPECT_EQ(stepper.top_logits().ids.size(), 1u);
 }
 

@@ -9,7 +9,7 @@ constexpr const char* kOp = "group message";
 constexpr int64_t kMost = int64_t{1} << 24;  // of anything that a step counts
 constexpr int64_t kMostPath = 4096;
 
-enum class Kind : uint8_t { open, step, rows, lora, copies, ahead, again, forget };
+enum class Kind : uint8_t { open, step, rows, lora, copies, async_step, again, forget };
 
 void put(group::WireWriter& out, const OpenCommand& command) {
   out.put(command.cache_tokens);
@@ -42,7 +42,7 @@ void put(group::WireWriter& out, const LoraCommand& command) {
   out.put_text(command.path);
 }
 
-void put(group::WireWriter&, const AheadCommand&) {}
+void put(group::WireWriter&, const AsyncStepCommand&) {}
 void put(group::WireWriter&, const ForgetCommand&) {}
 
 void put(group::WireWriter& out, const CopyCommand& command) {
@@ -152,8 +152,8 @@ GroupCommand take(Kind kind, group::WireReader& in) {
       return take_lora(in);
     case Kind::copies:
       return take_copies(in);
-    case Kind::ahead:
-      return AheadCommand{};
+    case Kind::async_step:
+      return AsyncStepCommand{};
     case Kind::again:
       return take_again(in);
     case Kind::forget:

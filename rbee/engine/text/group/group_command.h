@@ -11,7 +11,7 @@
 namespace rbee::engine {
 
 using GroupCommand = std::variant<OpenCommand, StepCommand, RowsCommand, LoraCommand, CopyCommand,
-                                  AheadCommand, AgainCommand, ForgetCommand>;
+                                  AsyncStepCommand, AgainCommand, ForgetCommand>;
 
 std::vector<std::byte> encode_command(const GroupCommand& command);
 // Throws invalid_argument naming the field, also if the length of a step's list does not match its

@@ -35,7 +35,7 @@ class TextGroup final : public StepListener {
   void on_rows(const RowsCommand& command) override { tell(command); }
   void on_lora(const LoraCommand& command) override { tell(command); }
   void on_copies(const CopyCommand& command) override { tell(command); }
-  void on_ahead(const AheadCommand& command) override { tell(command); }
+  void on_async_step(const AsyncStepCommand& command) override { tell(command); }
   void on_again(const AgainCommand& command) override { tell(command); }
   void on_forget(const ForgetCommand& command) override { tell(command); }
   void on_wait() override;

@@ -46,8 +46,8 @@ struct StepCommand {
 };
 
 // The last captured step once more, with the integers that it wrote.
-struct AheadCommand {
-  bool operator==(const AheadCommand&) const = default;
+struct AsyncStepCommand {
+  bool operator==(const AsyncStepCommand&) const = default;
 };
 
 // The last captured step once more, with these integers.
@@ -97,7 +97,7 @@ class StepListener {
   virtual void on_rows(const RowsCommand& command) = 0;
   virtual void on_lora(const LoraCommand& command) = 0;
   virtual void on_copies(const CopyCommand& command) = 0;
-  virtual void on_ahead(const AheadCommand& command) = 0;
+  virtual void on_async_step(const AsyncStepCommand& command) = 0;
   virtual void on_again(const AgainCommand& command) = 0;
   virtual void on_forget(const ForgetCommand& command) = 0;
   // The leader begins to wait for the device.

@@ -125,10 +125,10 @@ void Stepper::run(std::span<const Work> work, std::span<const int32_t> logit_row
 }
 
 void Stepper::begin(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                    const TopLogitsWanted& wanted, AsyncStep ahead) {
+                    const TopLogitsWanted& wanted, AsyncStep next) {
   RB_ASSERT(!logit_rows.empty() && wanted.count > 0);
-  if (has_host_layers()) ahead = AsyncStep::nothing;  // they need the token first
-  evaluate(work, logit_rows, wanted, ahead);
+  if (has_host_layers()) next = AsyncStep::nothing;  // they need the token first
+  evaluate(work, logit_rows, wanted, next);
   top_logit_rows_ = logit_rows.size();
   top_logit_count_ = static_cast<size_t>(wanted.count);
   top_logit_sums_ = !wanted.scales.empty();
@@ -137,7 +137,7 @@ void Stepper::begin(std::span<const Work> work, std::span<const int32_t> logit_r
   if (!shown_) return top_logits_.fetch(host_top_logits_);
   if (!done_) done_.emplace(device_);
   done_->set();
-  if (ahead == AsyncStep::next_step && drawn_on_device_) start_async_step(work);
+  if (next == AsyncStep::next_step && drawn_on_device_) start_async_step(work);
 }
 
 TopLogitRows Stepper::top_logits() {
@@ -146,15 +146,15 @@ TopLogitRows Stepper::top_logits() {
   // Without the padding rows of a captured step.
   if (!shown_) return pick(top_logits_.rows(host_top_logits_), top_logit_count_);
   NextStep& next = *shown_->step->next;
-  if (ahead_) {
+  if (async_step_) {
     const std::span<const int32_t> tokens = next.tokens(shown_->turn);
-    std::ranges::copy(tokens.first(top_logit_rows_), ahead_->indices.values.begin());
+    std::ranges::copy(tokens.first(top_logit_rows_), async_step_->indices.values.begin());
   }
   return pick(next.found(shown_->turn), static_cast<size_t>(next.top_logits()));
 }
 
 std::span<float> Stepper::logit_row(int64_t row) {
-  if (ahead_) {
+  if (async_step_) {
     // It writes to the place of the last step's logits.
     discard_async_step();
     as_told([&] {
@@ -183,7 +183,7 @@ std::span<float> Stepper::to_host(const Tensor& own) {
 }
 
 void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                       const TopLogitsWanted& wanted, AsyncStep ahead) {
+                       const TopLogitsWanted& wanted, AsyncStep next) {
   for (const Work& item : work) {
     RB_ASSERT(item.count > 0);
     const int64_t end = item.sequence->*cached_ + item.count;
@@ -198,9 +198,9 @@ void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logi
   shown_.reset();
   picked_.clear();
   if (can_capture(work, logit_rows)) {
-    run_captured(work, logit_rows, wanted, ahead);
+    run_captured(work, logit_rows, wanted, next);
   } else {
-    if (ahead_) discard_async_step();
+    if (async_step_) discard_async_step();
     run_host_layers(work, logit_rows, false);
     const Indices indices = make_indices(work, logit_rows);
     listener_ == nullptr ? run_once(indices, wanted) : lead(indices, wanted);
@@ -446,16 +446,15 @@ void Stepper::upload(std::span<const T> list, const Tensor& to, HostBuffer& thro
 }
 
 void Stepper::run_captured(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                           const TopLogitsWanted& wanted, AsyncStep ahead) {
+                           const TopLogitsWanted& wanted, AsyncStep next) {
   Indices indices = make_captured_indices(work, logit_rows);
-  const bool was_ahead = ahead_.has_value();
-  if (take_ahead(indices, wanted, logit_rows.size())) return;
-  if (was_ahead) discard_async_step();
+  const bool was_queued = async_step_.has_value();
+  if (take_async_step(indices, wanted, logit_rows.size())) return;
+  if (was_queued) discard_async_step();
   run_host_layers(work, logit_rows, true);
   if (under_way_) await([&] { device_.synchronize(device_.default_stream()); });
   under_way_ = true;  // from here on, also where an error leaves copies that read host memory
-  const bool goes_on =
-      advances(indices) && drawn_on_device(wanted) && ahead == AsyncStep::next_step;
+  const bool goes_on = advances(indices) && drawn_on_device(wanted) && next == AsyncStep::next_step;
   if (goes_on && reserve_ahead(work, indices.table_width)) {
     indices = make_captured_indices(work, logit_rows);
   }
@@ -543,7 +542,7 @@ void Stepper::forget_captured() {
 
 void Stepper::drop_captured() {
   shown_.reset();
-  ahead_.reset();
+  async_step_.reset();
   if (captured_.empty()) return;
   device_.synchronize(device_.default_stream());
   logits_ = {};

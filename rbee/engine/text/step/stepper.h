@@ -78,10 +78,10 @@ class Stepper final : private BlockCopier {
   // context length. If the next call's work matches, it uses the queued step's rows; if not, it
   // evaluates the work as usual, and no step is queued for a while, for longer each time.
   void begin(std::span<const Work> work, std::span<const int32_t> logit_rows,
-             const TopLogitsWanted& wanted, AsyncStep ahead = AsyncStep::nothing);
+             const TopLogitsWanted& wanted, AsyncStep next = AsyncStep::nothing);
   TopLogitRows top_logits();
   // Whether a queued step is running that no call has used yet.
-  bool is_ahead() const { return ahead_.has_value(); }
+  bool has_async_step() const { return async_step_.has_value(); }
   TopLogitRows step(std::span<const Work> work, std::span<const int32_t> logit_rows,
                     const TopLogitsWanted& wanted) {
     begin(work, logit_rows, wanted);
@@ -98,7 +98,7 @@ class Stepper final : private BlockCopier {
   void repeat(const StepCommand& command);
   void repeat(const RowsCommand& command);
   void repeat(const CopyCommand& command);
-  void repeat(const AheadCommand& command);
+  void repeat(const AsyncStepCommand& command);
   void repeat(const AgainCommand& command);
   // Begins as many of the pool's waiting copies as the next step leaves time for. The copies that
   // the last call began are done then.
@@ -199,7 +199,7 @@ class Stepper final : private BlockCopier {
   // room; true if it reserved any. Queued steps then do not need the host.
   bool reserve_ahead(std::span<const Work> work, int64_t table_width);
   GivenRow given_row(const Indices& indices, size_t row) const;
-  bool take_ahead(const Indices& asked, const TopLogitsWanted& wanted, size_t rows);
+  bool take_async_step(const Indices& asked, const TopLogitsWanted& wanted, size_t rows);
   void discard_async_step();
   void start_async_step(std::span<const Work> work);
   bool can_capture(std::span<const Work> work, std::span<const int32_t> logit_rows) const;
@@ -209,7 +209,7 @@ class Stepper final : private BlockCopier {
                        bool captured);
   // The next functions set logits_ and, if top logits are wanted, top_logits_ or shown_.
   void evaluate(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                const TopLogitsWanted& wanted, AsyncStep ahead = AsyncStep::nothing);
+                const TopLogitsWanted& wanted, AsyncStep next = AsyncStep::nothing);
   void run_once(const Indices& indices, const TopLogitsWanted& wanted);
   // As run_once(), after the listener has heard of it.
   void lead(const Indices& indices, const TopLogitsWanted& wanted);
@@ -229,7 +229,7 @@ class Stepper final : private BlockCopier {
   // Picks the wanted rows: those of picked_, or the first ones.
   TopLogitRows pick(const TopLogitRows& found, size_t stored);
   void run_captured(std::span<const Work> work, std::span<const int32_t> logit_rows,
-                    const TopLogitsWanted& wanted, AsyncStep ahead);
+                    const TopLogitsWanted& wanted, AsyncStep next);
   int64_t next_token_of(const Indices& indices, const TopLogitsWanted& wanted) const;
   // Captures the step unless that was done before, and replays it.
   void replay(const Indices& indices, const CapturedWork& work, const MakeDraws& draws);
@@ -238,7 +238,7 @@ class Stepper final : private BlockCopier {
   void give(CapturedStep& step, const Indices& indices, std::span<const int32_t> draws);
   void capture(CapturedStep& step, const Indices& indices);
   // Replays shown_ with the integers that it wrote.
-  void replay_ahead();
+  void replay_async_step();
   void replay_again(std::span<const int32_t> values, int32_t turn);
   void drop_captured();
   void make_room_for_captured(int64_t rows_to_come);
@@ -270,11 +270,11 @@ class Stepper final : private BlockCopier {
   std::optional<GivenStep> shown_;                   // the step that shows the results
   size_t top_logit_rows_ = 0, top_logit_count_ = 0;  // wanted: rows, logits of each
   bool top_logit_sums_ = false, drawn_on_device_ = false;
-  bool under_way_ = false;          // the last step has not been waited for
-  std::optional<GivenStep> ahead_;  // the queued next step
-  int32_t hold_ = 0;                // coming steps after which none is queued
-  int32_t next_hold_ = 1;           // value of hold_ after the next useless step
-  std::vector<size_t> picked_;      // wanted rows of the last step; empty: all
+  bool under_way_ = false;               // the last step has not been waited for
+  std::optional<GivenStep> async_step_;  // the queued next step
+  int32_t hold_ = 0;                     // coming steps after which none is queued
+  int32_t next_hold_ = 1;                // value of hold_ after the next useless step
+  std::vector<size_t> picked_;           // wanted rows of the last step; empty: all
   struct {
     std::vector<float> values, sums, numbers;
     std::vector<int32_t> ids, drawn;

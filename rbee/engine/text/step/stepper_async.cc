@@ -91,23 +91,23 @@ Stepper::GivenRow Stepper::given_row(const Indices& indices, size_t row) const {
 // If draws often differ from the prediction, or requests come and go, an async step costs more
 // than it gains.
 void Stepper::discard_async_step() {
-  ahead_.reset();
+  async_step_.reset();
   hold_ = next_hold_;
   next_hold_ = std::min(2 * next_hold_, kMostHeld);
 }
 
 // False if the async step, if there is one, is not this step of `rows` rows.
-bool Stepper::take_ahead(const Indices& asked, const TopLogitsWanted& wanted, size_t rows) {
-  std::optional<GivenStep> ahead = std::exchange(ahead_, std::nullopt);
-  const bool serves = ahead && advances(asked) && drawn_on_device(wanted) &&
-                      asked.lora_each == ahead->indices.lora_each &&
-                      wanted.count <= ahead->step->next->top_logits() &&
-                      (wanted.scales.empty() || ahead->step->next->draws());
+bool Stepper::take_async_step(const Indices& asked, const TopLogitsWanted& wanted, size_t rows) {
+  std::optional<GivenStep> queued = std::exchange(async_step_, std::nullopt);
+  const bool serves = queued && advances(asked) && drawn_on_device(wanted) &&
+                      asked.lora_each == queued->indices.lora_each &&
+                      wanted.count <= queued->step->next->top_logits() &&
+                      (wanted.scales.empty() || queued->step->next->draws());
   if (!serves) return false;
-  const auto there = static_cast<size_t>(ahead->indices.sequences);
+  const auto there = static_cast<size_t>(queued->indices.sequences);
   std::vector<size_t> places;
   for (size_t at = 0; at < there && places.size() < rows; ++at) {
-    const GivenRow row = given_row(ahead->indices, at), wants = given_row(asked, places.size());
+    const GivenRow row = given_row(queued->indices, at), wants = given_row(asked, places.size());
     const bool same = row.id == wants.id && row.position == wants.position &&
                       row.slot == wants.slot && std::ranges::equal(row.blocks, wants.blocks) &&
                       std::ranges::equal(row.lora_slots, wants.lora_slots) &&
@@ -116,14 +116,14 @@ bool Stepper::take_ahead(const Indices& asked, const TopLogitsWanted& wanted, si
   }
   if (places.size() < rows) return false;
   next_hold_ = std::max(next_hold_ / 2, 1);
-  logits_ = ahead->step->logits;
+  logits_ = queued->step->logits;
   // The device must not write for a sequence that has left.
-  if (asked.values != ahead->indices.values) picked_ = std::move(places);
-  shown_ = std::move(ahead);
+  if (asked.values != queued->indices.values) picked_ = std::move(places);
+  shown_ = std::move(queued);
   return true;
 }
 
-void Stepper::replay_ahead() {
+void Stepper::replay_async_step() {
   shown_->step->last_use = ++captured_uses_;
   shown_->step->capture.replay();
 }
@@ -147,13 +147,14 @@ void Stepper::start_async_step(std::span<const Work> work) {
   const bool has_numbers = !shown_->step->next->draws() || shown_->turn + 1 < kDeviceDraws;
   if (!fits || !has_numbers) return;
   as_told([&] {
-    if (listener_ != nullptr) listener_->on_ahead({});
-    replay_ahead();
+    if (listener_ != nullptr) listener_->on_async_step({});
+    replay_async_step();
   });
-  ahead_ = shown_;
-  ++ahead_->turn;
-  advance(ahead_->indices);
-  std::fill_n(ahead_->indices.values.begin(), work.size(), -1);  // until top_logits() sets them
+  async_step_ = shown_;
+  ++async_step_->turn;
+  advance(async_step_->indices);
+  std::fill_n(async_step_->indices.values.begin(), work.size(),
+              -1);  // until top_logits() sets them
 }
 
 }  // namespace rbee::engine

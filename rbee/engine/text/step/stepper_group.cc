@@ -146,9 +146,9 @@ void Stepper::repeat(const StepCommand& command) {
          });
 }
 
-void Stepper::repeat(const AheadCommand&) {
+void Stepper::repeat(const AsyncStepCommand&) {
   check(shown_.has_value(), kOp, "no step is there to go on from");
-  replay_ahead();
+  replay_async_step();
 }
 
 void Stepper::repeat(const AgainCommand& command) {
