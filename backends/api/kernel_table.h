@@ -13,6 +13,7 @@
 #include "backends/api/args_matmul.h"
 #include "backends/api/args_norm.h"
 #include "backends/api/args_random.h"
+#include "backends/api/args_recurrent.h"
 #include "backends/api/args_reduce.h"
 #include "backends/api/impl.h"
 
@@ -75,6 +76,9 @@ struct KernelTable {
   Slot<KvAppendArgs> kv_append;
   Slot<RopeAppendArgs> rope_append;
   Slot<QkvAppendArgs> qkv_append;
+  // layers with a state
+  Slot<CausalConvArgs> causal_conv;
+  Slot<DeltaRuleArgs> delta_rule;
   // between two steps of texts
   Slot<DrawArgs> draw;
   Slot<NextStepArgs> next_step;

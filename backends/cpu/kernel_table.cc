@@ -30,6 +30,7 @@
 #include "backends/cpu/ref/matmul.h"
 #include "backends/cpu/ref/paged_attention.h"
 #include "backends/cpu/ref/random.h"
+#include "backends/cpu/ref/recurrent.h"
 #include "backends/cpu/ref/reduce.h"
 #include "backends/cpu/ref/rms_norm.h"
 #include "backends/cpu/ref/rope.h"
@@ -177,6 +178,13 @@ void add_attention(KernelTable& t) {
   t.qkv_append = slot<composed_qkv_append, ref_qkv_append>();
 }
 
+void add_recurrent(KernelTable& t) {
+  t.causal_conv =
+      slot<RB_X86(avx512_causal_conv, avx2_causal_conv) RB_ARM(neon_causal_conv) ref_causal_conv>();
+  t.delta_rule =
+      slot<RB_X86(avx512_delta_rule, avx2_delta_rule) RB_ARM(neon_delta_rule) ref_delta_rule>();
+}
+
 void add_random(KernelTable& t) {
   t.random = slot<ref_random>();
 }
@@ -202,6 +210,7 @@ const KernelTable& cpu_kernels() {
     add_products(t);
     add_experts(t);
     add_attention(t);
+    add_recurrent(t);
     add_random(t);
     add_collectives(t);
     return t;

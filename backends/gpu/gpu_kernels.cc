@@ -18,6 +18,7 @@
 #include "backends/gpu/ops/pack_weight.h"
 #include "backends/gpu/ops/qkv_append.h"
 #include "backends/gpu/ops/random.h"
+#include "backends/gpu/ops/recurrent.h"
 #include "backends/gpu/ops/reduce.h"
 #include "backends/gpu/ops/rms_norm.h"
 #include "backends/gpu/ops/rope.h"
@@ -115,6 +116,8 @@ KernelTable common_kernels() {
   add_reductions(table);
   add_indexing(table);
   table.random = slot<random>();
+  table.causal_conv = slot<causal_conv>();
+  table.delta_rule = slot<delta_rule>();
   add_convolutions(table);
   add_norms(table);
   add_products(table);

@@ -1,11 +1,12 @@
-// Every check of the convolutions, pooling, upsampling, indexing, matmul, attention and random
-// operations: the code, the operation's name and both values in the message.
+// Every check of the convolutions, pooling, upsampling, indexing, matmul, attention, random and
+// recurrent operations: the code, the operation's name and both values in the message.
 #include "rbee/ops/attention.h"
 #include "rbee/ops/conv.h"
 #include "rbee/ops/indexing.h"
 #include "rbee/ops/matmul.h"
 #include "rbee/ops/pool.h"
 #include "rbee/ops/random.h"
+#include "rbee/ops/recurrent.h"
 #include "rbee/ops/upsample.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/op_table.h"
@@ -232,6 +233,77 @@ TEST(RandomErrors, Options) {
                [] { random_uniform({2}, DType::f32, cpu(), {.low = 2, .high = 2}); });
   expect_error("random_normal", "standard deviation -1", "mean 0",
                [] { random_normal({2}, DType::f32, cpu(), {.stddev = -1}); });
+}
+
+Tensor list(std::vector<int32_t> values) {
+  const auto count = static_cast<int64_t>(values.size());
+  return from_host<int32_t>(values, {count}, cpu());
+}
+
+// Two sequences of three tokens.
+SequenceStates two_runs() {
+  return {.seq_starts = list({0, 1, 3}), .positions = list({4, 0, 1}), .slots = list({1, -1})};
+}
+
+TEST(RecurrentErrors, Convolution) {
+  const auto refuse = [](const char* first, const char* second, const Tensor& x,
+                         const Tensor& weight, Tensor state, const SequenceStates& batch) {
+    expect_error("causal_conv", first, second, [&] { causal_conv_(x, weight, state, batch); });
+  };
+  const Tensor x = tensor({3, 5}), weight = tensor({4, 5}), state = tensor({2, 3, 5});
+  refuse("x is i32", "float", tensor({3, 5}, DType::i32), weight, state, two_runs());
+  refuse("x is f32 (3)", "2 axes", tensor({3}), weight, state, two_runs());
+  refuse("weight is f32 (5)", "2 axes", x, tensor({5}), state, two_runs());
+  refuse("weight is f32 (1, 5)", "two rows", x, tensor({1, 5}), state, two_runs());
+  refuse("weight is f32 (4, 6)", "(4, 5)", x, tensor({4, 6}), state, two_runs());
+  refuse("weight is f16", "contiguous f32", x, tensor({4, 5}, DType::f16), state, two_runs());
+  refuse("state is f32 (3, 5)", "3 axes", x, weight, tensor({3, 5}), two_runs());
+  refuse("state is f32 (2, 2, 5)", "(2, 3, 5)", x, weight, tensor({2, 2, 5}), two_runs());
+  const auto refuse_batch = [&](const char* first, const char* second, auto change) {
+    SequenceStates batch = two_runs();
+    change(batch);
+    refuse(first, second, x, weight, state, batch);
+  };
+  using Batch = SequenceStates;
+  refuse_batch("slots is undefined", "", [](Batch& b) { b.slots = {}; });
+  refuse_batch("seq_starts is i32 (2)", "(3)", [](Batch& b) { b.seq_starts = list({0, 3}); });
+  refuse_batch("positions is i32 (2)", "(3)", [](Batch& b) { b.positions = list({0, 1}); });
+  refuse_batch("positions is f32", "i32", [](Batch& b) { b.positions = tensor({3}); });
+  refuse_batch("from 0 to 2", "0 to 3", [](Batch& b) { b.seq_starts = list({0, 1, 2}); });
+  refuse_batch("0 to 3", "in order", [](Batch& b) { b.seq_starts = list({0, 4, 3}); });
+  refuse_batch("slot 2 is outside", "-1 to 1", [](Batch& b) { b.slots = list({0, 2}); });
+  refuse_batch("slot -2 is outside", "-1 to 1", [](Batch& b) { b.slots = list({0, -2}); });
+  refuse_batch("two sequences have slot 1", "", [](Batch& b) { b.slots = list({1, 1}); });
+}
+
+TEST(RecurrentErrors, DeltaRule) {
+  const auto refuse = [](const char* first, const char* second, auto change) {
+    DeltaRuleInputs in{.q = tensor({3, 2, 8}),
+                       .k = tensor({3, 2, 8}),
+                       .v = tensor({3, 4, 6}),
+                       .a = tensor({3, 4}),
+                       .b = tensor({3, 4}),
+                       .decay = tensor({4}),
+                       .a_bias = tensor({4})};
+    Tensor state = tensor({2, 4, 8, 6});
+    change(in, state);
+    expect_error("delta_rule", first, second, [&] { delta_rule_(in, state, two_runs()); });
+  };
+  using In = DeltaRuleInputs;
+  refuse("v is i32", "float", [](In& in, Tensor&) { in.v = tensor({3, 4, 6}, DType::i32); });
+  refuse("v is f32 (3, 24)", "3 axes", [](In& in, Tensor&) { in.v = tensor({3, 24}); });
+  refuse("k is f32 (3, 16)", "3 axes", [](In& in, Tensor&) { in.k = tensor({3, 16}); });
+  refuse("v is f32", "k is f16", [](In& in, Tensor&) { in.k = tensor({3, 2, 8}, DType::f16); });
+  refuse("k is f32 (2, 2, 8)", "(3, 2, 8)", [](In& in, Tensor&) { in.k = tensor({2, 2, 8}); });
+  refuse("v has 4 heads", "k has 3", [](In& in, Tensor&) { in.k = tensor({3, 3, 8}); });
+  refuse("q is f32 (3, 1, 8)", "(3, 2, 8)", [](In& in, Tensor&) { in.q = tensor({3, 1, 8}); });
+  refuse("a is f32 (3, 2)", "(3, 4)", [](In& in, Tensor&) { in.a = tensor({3, 2}); });
+  refuse("b is f32 (3, 2)", "(3, 4)", [](In& in, Tensor&) { in.b = tensor({3, 2}); });
+  refuse("decay is f32 (2)", "(4)", [](In& in, Tensor&) { in.decay = tensor({2}); });
+  refuse("a_bias is f16", "contiguous f32",
+         [](In& in, Tensor&) { in.a_bias = tensor({4}, DType::f16); });
+  refuse("state is f32 (2, 4, 6, 8)", "(2, 4, 8, 6)",
+         [](In&, Tensor& state) { state = tensor({2, 4, 6, 8}); });
 }
 
 }  // namespace

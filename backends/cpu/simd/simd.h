@@ -7,6 +7,7 @@
 #include "backends/api/args_image.h"
 #include "backends/api/args_matmul.h"
 #include "backends/api/args_norm.h"
+#include "backends/api/args_recurrent.h"
 #include "backends/api/impl.h"
 
 namespace rbee::cpu {
@@ -29,5 +30,7 @@ extern const Impl<RopeArgs> avx2_rope, avx512_rope, neon_rope;
 extern const Impl<KvAppendArgs> avx2_kv_append, avx512_kv_append, neon_kv_append;
 extern const Impl<PagedAttentionArgs> avx2_paged_attention, avx512_paged_attention,
     neon_paged_attention;
+extern const Impl<CausalConvArgs> avx2_causal_conv, avx512_causal_conv, neon_causal_conv;
+extern const Impl<DeltaRuleArgs> avx2_delta_rule, avx512_delta_rule, neon_delta_rule;
 
 }  // namespace rbee::cpu
