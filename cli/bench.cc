@@ -254,6 +254,7 @@ class Bench {
                      engine::StepperOptions{.cache_tokens = cache_tokens(),
                                             .kv_dtype = kv_dtype_,
                                             .kv_offload = options.model.gpu_layers.kv_offload,
+                                            .sequences = *std::ranges::max_element(options.batches),
                                             .listener = model_.group.get()});
     const TokenWork::Parts bytes = token_.bytes(1);
     limits_ = measure_limits(*model_.device, options.model.threads, bytes.all());

@@ -161,8 +161,10 @@ ModelConfig read_common(const ConfigReader& reader, const ConfigDefaults& defaul
   config.heads = read_size(reader, {"attention.head_count", "num_attention_heads|n_head"},
                            defaults.heads, kCount);
   if (!defaults.head_sizes) read_head_sizes(reader, defaults, config);
-  config.ffn_dim = read_size(reader, {"feed_forward_length", "intermediate_size|n_inner"},
-                             defaults.ffn_dim, kWidth);
+  constexpr Field kFfn{"feed_forward_length", "intermediate_size|n_inner"};
+  if (!defaults.all_experts || reader.has(kFfn)) {
+    config.ffn_dim = read_size(reader, kFfn, defaults.ffn_dim, kWidth);
+  }
   config.context_length =
       read_size(reader, {"context_length", "max_position_embeddings|n_positions"},
                 defaults.context_length, kPositions);

@@ -27,10 +27,11 @@ struct ConfigDefaults {
   int64_t context_length = 0;
   double norm_eps = 1e-6;
   bool tied_embeddings = false;
-  bool experts = false;     // the family has layers of experts, see read_experts()
-  bool mxfp4 = false;       // the family reads quantization_config's mxfp4
-  bool head_sizes = false;  // the family sets head_dim and kv_heads itself
-  bool layer_norm = false;  // norm_eps is of layer norms, which have names of their own
+  bool experts = false;      // the family has layers of experts, see read_experts()
+  bool all_experts = false;  // no layer has another feed-forward network; ffn_dim may be left out
+  bool mxfp4 = false;        // the family reads quantization_config's mxfp4
+  bool head_sizes = false;   // the family sets head_dim and kv_heads itself
+  bool layer_norm = false;   // norm_eps is of layer norms, which have names of their own
 };
 
 // Throws as ConfigReader does, and invalid_argument for sizes that contradict each other.

@@ -10,24 +10,25 @@ namespace {
 
 void check_cache(const CacheShape& wanted, const nn::KvCache& cache) {
   const nn::KvCacheOptions& has = cache.options();
-  check(has.layers == wanted.layers && has.kv_heads == wanted.kv_heads &&
-            has.head_dim == wanted.head_dim && has.one_tensor == wanted.one_tensor,
-        "forward", "the cache has ", has.layers, " layers of ", has.kv_heads, " heads of ",
-        has.head_dim, ", the model ", wanted.layers, " of ", wanted.kv_heads, " of ",
-        wanted.head_dim);
+  check(has.layers.size() == wanted.layers.size() && has.one_tensor == wanted.one_tensor, "forward",
+        "the cache has ", has.layers.size(), " layers, the model ", wanted.layers.size());
+  for (size_t i = 0; i < wanted.layers.size(); ++i) {
+    const nn::CacheLayer &own = has.layers[i], &layer = wanted.layers[i];
+    check(own == layer, "forward", "layer ", i, " of the cache has ", own.kv_heads, " heads of ",
+          own.head_dim, " and states of ", own.state.bytes(), " bytes, that of the model ",
+          layer.kv_heads, " of ", layer.head_dim, " and ", layer.state.bytes());
+  }
 }
 
 // Latents are whole on every rank. A rank without heads has one that nobody reads, since caches
 // are not empty.
 CacheShape shape_of_cache(const ModelConfig& config, const group::Share& share) {
-  int64_t kv_heads = config.kv_heads;
+  nn::CacheLayer each{.kv_heads = config.kv_heads, .head_dim = config.head_dim};
   if (!share.alone() && !config.one_cache) {
-    const int64_t own = share_heads(share, config.heads, kv_heads).keys.count;
-    kv_heads = std::max<int64_t>(own, 1);
+    const int64_t own = share_heads(share, config.heads, config.kv_heads).keys.count;
+    each.kv_heads = std::max<int64_t>(own, 1);
   }
-  return {.layers = config.layers,
-          .kv_heads = kv_heads,
-          .head_dim = config.head_dim,
+  return {.layers = std::vector(static_cast<size_t>(config.layers), each),
           .one_tensor = config.one_cache};
 }
 
@@ -48,13 +49,15 @@ void check_group(const LoadOptions& options) {
   }
 }
 
-void check_batch(const ForwardBatch& batch) {
+void check_batch(const ForwardBatch& batch, const CacheShape& shape) {
   const auto [tokens] = batch.ids.dims<1>();
   check(tokens > 0, "forward", "the batch has no tokens");
   check(batch.positions.shape() == Shape{tokens}, "forward", "positions are ", batch.positions,
         " for ", tokens, " tokens");
   check(batch.logit_rows.defined() && batch.logit_rows.rank() == 1, "forward", "logit_rows is ",
         batch.logit_rows, ", wanted one axis");
+  check(!shape.has_states() || batch.state_slots.defined(), "forward",
+        "the model has layers with states, and the batch no slots for them");
 }
 
 }  // namespace
@@ -114,7 +117,9 @@ LayerRopes::LayerRopes(const nn::RopeOptions& rope, int64_t positions, const Lay
 Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, const DecoderSpec& spec,
                  const MakeBlock& block, HostLayers host)
     : config_(config),
-      cache_shape_(shape_of_cache(config, weights.group().share)),
+      cache_shape_(spec.cache_layers.empty()
+                       ? shape_of_cache(config, weights.group().share)
+                       : CacheShape{.layers = spec.cache_layers, .one_tensor = config.one_cache}),
       group_(weights.group().view),
       vocabulary_(config.vocab_size, weights.group()),
       host_(host),
@@ -176,7 +181,9 @@ void Decoder::run_layers(nn::Residual& x, const ForwardBatch& batch, nn::KvCache
                        .paged = batch.paged,
                        .keys = cache.keys(layer),
                        .values = cache.values(layer),
-                       .logit_rows = {}};
+                       .logit_rows = {},
+                       .state_slots = batch.state_slots,
+                       .state = cache.state(layer)};
     if (layer + 1 == config_.layers) step.logit_rows = batch.logit_rows;
     (*blocks_[static_cast<size_t>(layer)])(x, step);
     if (batch.on_layer) batch.on_layer(layer, x.value());
@@ -193,7 +200,7 @@ int64_t Decoder::cpu_moe_layers() const {
 
 Tensor Decoder::run_host_layers(const ForwardBatch& batch, nn::KvCache& cache) const {
   RB_ASSERT(host_.any());
-  check_batch(batch);
+  check_batch(batch, cache_shape_);
   check_cache(cache_shape_, cache);
   nn::Residual x(embed(batch), batch.lora);
   run_layers(x, batch, cache, 0, host_.count);
@@ -201,7 +208,7 @@ Tensor Decoder::run_host_layers(const ForwardBatch& batch, nn::KvCache& cache) c
 }
 
 Tensor Decoder::states(const ForwardBatch& batch, nn::KvCache& cache) const {
-  check_batch(batch);
+  check_batch(batch, cache_shape_);
   check_cache(cache_shape_, cache);
   check(batch.hidden.defined() == host_.any(), "forward", host_.count,
         " layers are on the host, and their result is ", batch.hidden);

@@ -35,6 +35,9 @@ struct DecoderSpec {
   float logit_scale = 1;         // of the logits, before the cap
   float logit_softcap = 0;       // softcap * tanh(logit / softcap); 0 = off
   std::shared_ptr<const PictureEncoder> pictures = nullptr;
+  // Of a model whose layers keep unlike things, which ranks of a group cannot share yet; empty: all
+  // keep keys and values as the settings say.
+  std::vector<nn::CacheLayer> cache_layers = {};
 };
 
 // Every family ignores tensors with these in their names: old files hold rotary tables, and

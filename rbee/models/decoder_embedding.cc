@@ -149,9 +149,7 @@ class DecoderEmbedding final : public EmbeddingModel {
   nn::KvCache& cache(int64_t blocks) {
     if (cache_ && cache_->blocks() >= blocks) return *cache_;
     cache_.reset();
-    cache_.emplace(nn::KvCacheOptions{.layers = config().layers,
-                                      .kv_heads = config().kv_heads,
-                                      .head_dim = config().head_dim,
+    cache_.emplace(nn::KvCacheOptions{.layers = spec_.model->cache_shape().layers,
                                       .blocks = static_cast<int64_t>(
                                           std::bit_ceil(static_cast<uint64_t>(blocks))),
                                       .block_size = kBlock,
@@ -215,6 +213,10 @@ std::unique_ptr<EmbeddingModel> load_embedding_model(const io::Checkpoint& check
   without_output.output = false;
   DecoderEmbeddingSpec spec{.device = options.device};
   spec.model = family.load(checkpoint, without_output);
+  if (spec.model->cache_shape().has_states()) {
+    fail(Code::unsupported, "model", "architecture \"", checkpoint.architecture(),
+         "\" has layers with states (gated delta net), which make text, and no embeddings yet");
+  }
   constexpr int64_t kDefault = 4096;
   spec.max_tokens = options.context > 0 ? options.context
                                         : std::min(spec.model->config().context_length, kDefault);

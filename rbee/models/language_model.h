@@ -31,6 +31,9 @@ struct ForwardBatch {
   Tensor positions;   // (tokens) i32, absolute position in its sequence, below the loaded context
   PagedBatch paged;   // where keys and values of each sequence lie
   Tensor logit_rows;  // (n) i32, rows of the batch that need logits
+  // (seqs) i32, the slot of each sequence's states; -1: padding. A sequence whose first token here
+  // has position 0 begins with zeros, whatever is in the slot. Undefined: no layer has any.
+  Tensor state_slots = {};
   std::vector<PictureRows> pictures;
   nn::LoraRows lora;  // of the tokens
   // Of a model with layers on the host: what they gave, as run_host_layers(). Its rows are the
@@ -63,10 +66,11 @@ struct ModelConfig {
 
 // What caches of keys and values must have, see nn::KvCacheOptions.
 struct CacheShape {
-  int64_t layers = 0;
-  int64_t kv_heads = 0;
-  int64_t head_dim = 0;
+  std::vector<nn::CacheLayer> layers;
   bool one_tensor = false;
+
+  // Whether layers keep states besides or instead of keys.
+  bool has_states() const { return nn::KvCacheOptions{.layers = layers}.has_states(); }
 };
 
 // The first layers of a model whose device has no room for all of them.
@@ -85,9 +89,8 @@ class LanguageModel {
   // As config() says, but of a group's rank with the key heads that the rank holds.
   virtual CacheShape cache_shape() const {
     const ModelConfig& sizes = config();
-    return {.layers = sizes.layers,
-            .kv_heads = sizes.kv_heads,
-            .head_dim = sizes.head_dim,
+    const nn::CacheLayer each{.kv_heads = sizes.kv_heads, .head_dim = sizes.head_dim};
+    return {.layers = std::vector(static_cast<size_t>(sizes.layers), each),
             .one_tensor = sizes.one_cache};
   }
   // The rank of a group that the model was loaded for, and which ranks compute which logits.

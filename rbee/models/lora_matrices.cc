@@ -24,11 +24,13 @@ bool has_role(Table table, std::string_view role) {
   return std::ranges::find(table, role, &nn::TensorName::gguf) != table.end();
 }
 
-// nn::LatentAttention's layers take no adapters, also where they have the names of others.
+// The layers of nn::LatentAttention and nn::GatedDeltaNet take no adapters, also where they have
+// the names of others.
 bool may_change(Table table, std::string_view role) {
   const bool latent = has_role(table, "blk.*.attn_kv_a_mqa");
+  const bool delta_net = has_role(table, "blk.*.ssm_out");
   return std::ranges::find(kRoles, role) != kRoles.end() &&
-         !(latent && role.starts_with("blk.*.attn_"));
+         !(latent && role.starts_with("blk.*.attn_")) && !(delta_net && role == "blk.*.attn_qkv");
 }
 
 // Tied to the token table.

@@ -16,6 +16,7 @@
 #include "rbee/models/phi3/model.h"
 #include "rbee/models/qwen2/model.h"
 #include "rbee/models/qwen3/model.h"
+#include "rbee/models/qwen3_next/model.h"
 #include "rbee/models/qwen_moe/model.h"
 #include "rbee/models/stablelm/model.h"
 
@@ -67,6 +68,14 @@ constexpr Family kFamilies[] = {
     {"ernie4_5_moe", load_llama_moe, ernie4_5_moe_tensor_names},
     {"hunyuan-moe", load_llama_moe, hunyuan_moe_tensor_names},
     {"hunyuan_v1_moe", load_llama_moe, hunyuan_moe_tensor_names},
+    {"qwen3next", load_qwen3_next, qwen3_next_tensor_names},
+    {"qwen3_next", load_qwen3_next, qwen3_next_tensor_names},
+    {"qwen35", load_qwen3_next, qwen3_next_tensor_names},
+    {"qwen35moe", load_qwen3_next, qwen3_next_tensor_names},
+    {"qwen3_5", load_qwen3_next, qwen3_next_tensor_names},
+    {"qwen3_5_text", load_qwen3_next, qwen3_next_tensor_names},
+    {"qwen3_5_moe", load_qwen3_next, qwen3_next_tensor_names},
+    {"qwen3_5_moe_text", load_qwen3_next, qwen3_next_tensor_names},
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "rbee/ops/activation.h"
+
 namespace rbee::nn {
 
 Attention::Attention(const WeightScope& layer, const AttentionSpec& spec, const Rope& rope)
@@ -10,6 +12,10 @@ Attention::Attention(const WeightScope& layer, const AttentionSpec& spec, const 
   if (!alone && spec.qk_norm == QkNorm::row) {
     fail(Code::unsupported, "model", "queries and keys have a norm over all heads together ",
          "(OLMo 2, MiniMax M2), which ranks of a group cannot share yet");
+  }
+  if (!alone && spec.gated) {
+    fail(Code::unsupported, "model", "attention has output gates (Qwen3-Next), which ranks of a ",
+         "group cannot share yet");
   }
   const group::HeadShare own = share_heads(layer.group().share, spec.heads, spec.kv_heads);
   take_projections(layer, own);
@@ -26,7 +32,7 @@ Attention::Attention(const WeightScope& layer, const AttentionSpec& spec, const 
 }
 
 void Attention::take_projections(const WeightScope& layer, const group::HeadShare& own) {
-  const int64_t q_rows = spec_.heads * spec_.head_dim;
+  const int64_t q_rows = spec_.heads * spec_.head_dim * (spec_.gated ? 2 : 1);
   const int64_t kv_rows = spec_.kv_heads * spec_.head_dim;
   LinearShape q{.in = spec_.dim, .out = q_rows, .bias = spec_.qkv_bias, .adapted = true};
   LinearShape k{.in = spec_.dim, .out = kv_rows, .bias = spec_.qkv_bias, .adapted = true};
@@ -45,7 +51,7 @@ void Attention::take_projections(const WeightScope& layer, const group::HeadShar
     const group::Range rows{heads.first * spec_.head_dim, heads.count * spec_.head_dim};
     return Linear(layer / (spec_.fused ? "attn_qkv" : name), part_of(shape, rows));
   };
-  query_ = part("attn_q", q, 0, own.queries);
+  query_ = spec_.gated ? Linear(layer / "attn_q", q) : part("attn_q", q, 0, own.queries);
   key_ = part("attn_k", k, q_rows, own.keys);
   value_ = part("attn_v", v, q_rows + kv_rows, own.keys);
   adjoin(layer, {&query_, &key_, &value_});
@@ -87,7 +93,13 @@ Attention::Heads Attention::project(const LayerInput& x) const {
   }
   Heads heads{.q = parts[0].split_last(spec_.heads),
               .k = parts[1].split_last(spec_.kv_heads),
-              .v = parts[2].split_last(spec_.kv_heads)};
+              .v = parts[2].split_last(spec_.kv_heads),
+              .gate = {}};
+  if (spec_.gated) {
+    heads.gate = contiguous(heads.q.slice(Axis{2}, spec_.head_dim, spec_.head_dim))
+                     .reshape({heads.q.dim(0), spec_.heads * spec_.head_dim});
+    heads.q = heads.q.slice(Axis{2}, 0, spec_.head_dim);
+  }
   if (spec_.qk_norm == QkNorm::head) {
     heads.q = query_norm_(heads.q);
     heads.k = key_norm_(heads.k);
@@ -99,11 +111,13 @@ Attention::Heads Attention::project(const LayerInput& x) const {
 }
 
 // Writes keys and values to the cache; gives the q that reads them.
-Tensor Attention::project_and_append(const LayerInput& x, const LayerStep& step) const {
+Attention::Queries Attention::project_and_append(const LayerInput& x, const LayerStep& step) const {
   const std::array layers{&query_, &key_, &value_};
-  if (spec_.rotated && spec_.qk_norm == QkNorm::none && plain(x, layers)) {
-    return rope_.append({x, query_.weights(), key_.weights(), value_.weights(), spec_.heads},
-                        step.positions, step.paged.slots, step.keys, step.values);
+  const bool together = spec_.rotated && spec_.qk_norm == QkNorm::none && !spec_.gated;
+  if (together && plain(x, layers)) {
+    return {rope_.append({x, query_.weights(), key_.weights(), value_.weights(), spec_.heads},
+                         step.positions, step.paged.slots, step.keys, step.values),
+            {}};
   }
   Heads heads = project(x);
   if (spec_.qk_norm == QkNorm::turned) {
@@ -114,18 +128,20 @@ Tensor Attention::project_and_append(const LayerInput& x, const LayerStep& step)
     heads.q = query_norm_(heads.q);
     heads.k = key_norm_(heads.k);
   } else if (spec_.rotated) {
-    return rope_.append(heads.q, heads.k, heads.v, step.positions, step.paged.slots, step.keys,
-                        step.values);
+    return {rope_.append(heads.q, heads.k, heads.v, step.positions, step.paged.slots, step.keys,
+                         step.values),
+            heads.gate};
   }
   kv_append_(heads.k, heads.v, step.paged.slots, step.keys, step.values);
-  return heads.q;
+  return {heads.q, heads.gate};
 }
 
 Tensor Attention::attend(const LayerInput& x, const LayerStep& step) const {
   if (spec_.heads == 0) return empty({x.x.dim(0), 0}, x.x.dtype(), x.x.device());
-  const Tensor q = project_and_append(x, step);
+  const auto [q, gate] = project_and_append(x, step);
   const Tensor attended = paged_attention(q, step.keys, step.values, step.paged, spec_.scores);
-  return attended.reshape({attended.dim(0), spec_.heads * spec_.head_dim});
+  const Tensor rows = attended.reshape({attended.dim(0), spec_.heads * spec_.head_dim});
+  return gate.defined() ? rbee::gated(GateOp::sigmoid, gate, rows) : rows;
 }
 
 }  // namespace rbee::nn

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "rbee/nn/kv_cache.h"
 #include "rbee/nn/linear.h"
 #include "rbee/nn/norm.h"
 #include "rbee/nn/rope.h"
@@ -9,7 +10,7 @@
 
 namespace rbee::nn {
 
-// What all layers of one pass share, and the cache of the current layer.
+// What all layers of one pass share, and what the cache keeps of the current layer.
 struct LayerStep {
   const Tensor& positions;  // (tokens) i32
   const PagedBatch& paged;
@@ -17,6 +18,9 @@ struct LayerStep {
   Tensor& values;  // the same
   // In the last layer: the rows that are still needed after its attention, (n) i32; else undefined.
   Tensor logit_rows;
+  // Of layers with states, see ForwardBatch::state_slots.
+  Tensor state_slots = {};  // (seqs) i32
+  LayerState state = {};
 };
 
 enum class QkNorm : uint8_t {
@@ -34,8 +38,11 @@ struct AttentionSpec {
   int64_t head_dim = 0;
   Bias qkv_bias = Bias::none;
   Bias output_bias = Bias::none;
-  bool fused = false;              // "attn_qkv" holds the rows of q, k and v
-  bool plain_rows = false;         // GGUF's interleaved q and k are in Hugging Face's order
+  bool fused = false;       // "attn_qkv" holds the rows of q, k and v
+  bool plain_rows = false;  // GGUF's interleaved q and k are in Hugging Face's order
+  // The result times sigmoid(gate) (Qiu et al. 2025, "Gated Attention for Large Language Models").
+  // "attn_q" then has for each head the rows of its queries, then as many of its gate.
+  bool gated = false;
   QkNorm qk_norm = QkNorm::none;   // of q and k
   NormOptions head_norm{};         // with qk_norm; dim is not read
   bool rotated = true;             // false: no position encoding (Kazemnejad et al. 2023)
@@ -48,7 +55,7 @@ class Attention {
  public:
   // Takes attn_q, attn_k, attn_v (or attn_qkv), attn_output, attn_q_norm, attn_k_norm and
   // attn_sinks of a layer; of a group's rank, for its heads. Throws unsupported if the heads of a
-  // group have a norm together, and what share_heads() throws.
+  // group have a norm together or gates, and what share_heads() throws.
   Attention(const WeightScope& layer, const AttentionSpec& spec, const Rope& rope);
 
   // x: (tokens, dim); result: (tokens, dim). Appends the tokens' keys and values to the cache.
@@ -64,12 +71,16 @@ class Attention {
   struct Heads {
     Tensor q;     // (tokens, heads, head_dim)
     Tensor k, v;  // (tokens, kv_heads, head_dim)
+    Tensor gate;  // (tokens, heads * head_dim); undefined: none
   };
   void take_projections(const WeightScope& layer, const group::HeadShare& own);
   void take_sinks(const WeightScope& layer, const group::HeadShare& own);
   void take_norms(const WeightScope& layer, const group::HeadShare& own);
   Heads project(const LayerInput& x) const;
-  Tensor project_and_append(const LayerInput& x, const LayerStep& step) const;
+  struct Queries {
+    Tensor q, gate;  // as in Heads
+  };
+  Queries project_and_append(const LayerInput& x, const LayerStep& step) const;
 
   AttentionSpec spec_;  // with the rank's heads
   Rope rope_;

@@ -103,9 +103,34 @@ void Moe::take_experts(const WeightScope& layer) {
   if (!places_.defined()) {
     columns_ = ffn_columns(layer / "ffn_down_exps", spec_.ffn_dim, layer.group().share);
   }
+  if (has_joined_experts(layer)) return take_joined_experts(layer);
   experts_.gate.weight = (layer / "ffn_gate_exps").experts("weight", in, gate_cut());
   experts_.up.weight = (layer / "ffn_up_exps").experts("weight", in, gate_cut());
   experts_.down.weight = (layer / "ffn_down_exps").experts("weight", out, down_cut());
+}
+
+bool Moe::has_joined_experts(const WeightScope& layer) {
+  return layer.is_gguf() ? (layer / "ffn_gate_up_exps").has("weight")
+                         : (layer / "experts").has("gate_up_proj");
+}
+
+// The rows of an expert's gate, then those of up.
+void Moe::take_joined_experts(const WeightScope& layer) {
+  const int64_t experts = spec_.experts, ffn = spec_.ffn_dim, dim = spec_.dim;
+  const bool gguf = layer.is_gguf();
+  const auto half = [&](int64_t first) {
+    StackCut cut = gate_cut();
+    const group::Range own = cut.matrix.rows.value_or(group::Range{0, ffn});
+    cut.matrix.rows = group::Range{first + own.first, own.count};
+    const Shape both{experts, 2 * ffn, dim};
+    return gguf ? (layer / "ffn_gate_up_exps").experts("weight", both, cut)
+                : (layer / "experts").experts("gate_up_proj", both, cut);
+  };
+  experts_.gate.weight = half(0);
+  experts_.up.weight = half(ffn);
+  const Shape out{experts, dim, ffn};
+  experts_.down.weight = gguf ? (layer / "ffn_down_exps").experts("weight", out, down_cut())
+                              : (layer / "experts").experts("down_proj", out, down_cut());
 }
 
 StackCut Moe::gate_cut() const {
@@ -174,8 +199,10 @@ void Moe::take_limits(const WeightScope& layer) {
 }
 
 void Moe::take_visitors(const WeightScope& layer, const WeightScope& stacks) {
-  // The stored form of Hugging Face's MXFP4 is not that of kernels.
-  if (!layer.is_gguf() && spec_.swiglu_limit > 0) return;
+  // The stored form of Hugging Face's MXFP4 is not that of kernels, and of joined experts no
+  // matrix is whole by itself.
+  const bool mxfp4 = !layer.is_gguf() && spec_.swiglu_limit > 0;
+  if (mxfp4 || has_joined_experts(stacks)) return;
   visitors_ = layer.visitors();
   if (!visitors_) return;
   const int64_t experts = spec_.experts, ffn = spec_.ffn_dim, dim = spec_.dim;

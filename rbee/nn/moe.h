@@ -28,11 +28,12 @@ struct MoeSpec {
 class Moe {
  public:
   // The experts are where layer.for_experts() is. Takes ffn_gate_inp, ffn_gate_exps, ffn_up_exps
-  // and ffn_down_exps of a layer, and the experts' scales if an NVFP4 file has them. Depending on
-  // the spec, also takes their biases, exp_probs_b, ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp
-  // and ffn_gate_inp_shexp. A group's rank takes its columns of the experts' hidden rows, or with
-  // LoadOptions::expert_parallel its range of the experts. Throws unsupported if experts have both
-  // biases and scales.
+  // and ffn_down_exps of a layer (or ffn_gate_up_exps for two of these; in Hugging Face's form
+  // "gate_up_proj" and "down_proj" of "experts"), and the experts' scales if an NVFP4 file has
+  // them. Depending on the spec, also takes their biases, exp_probs_b, ffn_gate_shexp,
+  // ffn_up_shexp, ffn_down_shexp and ffn_gate_inp_shexp. A group's rank takes its columns of the
+  // experts' hidden rows, or with LoadOptions::expert_parallel its range of the experts. Throws
+  // unsupported if experts have both biases and scales.
   Moe(const WeightScope& layer, const MoeSpec& spec);
 
   // x and the result: (tokens, dim). Adapters change only the shared expert. x must not carry a
@@ -56,6 +57,9 @@ class Moe {
 
   void take_range(const WeightScope& layer);
   void take_experts(const WeightScope& layer);
+  // Whether the file has gate and up of each expert as one matrix.
+  static bool has_joined_experts(const WeightScope& layer);
+  void take_joined_experts(const WeightScope& layer);
   void take_biased_experts(const WeightScope& layer);
   void take_limits(const WeightScope& layer);
   // The rank's experts of (experts, n), and of (experts, ffn_dim) their columns that it has.

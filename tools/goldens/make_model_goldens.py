@@ -57,7 +57,7 @@ def random_state(name, case, config, seed):
     """Weights large enough that scores, windows and caps matter, rounded to the stored type."""
     model = build(case, config)
     tied = config["tie_word_embeddings"]
-    gemma = case["type"].startswith("gemma")
+    centred = case["type"].startswith(("gemma", "qwen3_next", "qwen3_5"))  # norms around 0
     rng = np.random.default_rng(seed)
     state = {}
     for key, parameter in model.state_dict().items():
@@ -69,7 +69,8 @@ def random_state(name, case, config, seed):
             continue
         values = rng.standard_normal(shape)
         if key.endswith("norm.weight") or "layernorm" in key and not key.endswith(".bias"):
-            values = 0.3 * values + (0.0 if gemma else 1.0)
+            plain = not centred or key.endswith("linear_attn.norm.weight")
+            values = 0.3 * values + (1.0 if plain else 0.0)
         elif key.endswith("gate_up_proj_bias"):
             values = 4.0 * values  # GPT-OSS: some beyond its limit
         elif key.endswith((".bias", "_proj_bias")):
@@ -143,6 +144,8 @@ def published(case, state):
     """The state under the names of published checkpoints: a tensor for each expert."""
     mixtral = case["type"] in ("mixtral", "minimax_m2")
     out = {key: value for key, value in state.items() if value.dtype == torch.uint8}
+    if case.get("stacked"):
+        return dict(state)
     for key, value in split_experts(state).items():
         key = key.replace("mlp.gate.moe_statics.", "mlp.moe_statics.")
         if mixtral:
@@ -169,6 +172,10 @@ def hf_config(case, config):
     if case.get("saved_by_v5"):
         made = transformers.AutoConfig.for_model(case["type"], **copy.deepcopy(config))
         return json.loads(made.to_json_string(use_diff=False))
+    if case.get("multimodal") == "qwen3_5":
+        return {"model_type": "qwen3_5", "architectures": ["Qwen3_5ForConditionalGeneration"],
+                "tie_word_embeddings": out.pop("tie_word_embeddings"), "text_config": out,
+                "vision_config": {"model_type": "qwen3_5_vision"}}
     if case.get("multimodal"):
         text = dict(out)
         # Published Gemma 3 configs leave out what equals the defaults.
@@ -191,7 +198,11 @@ def save_hf(folder, case, config, state):
         add_fp8(case["fp8"], state)
     if case.get("integers"):
         add_integers(case["integers"], state)
-    if case.get("multimodal"):
+    if case.get("multimodal") == "qwen3_5":
+        state = {key.replace("model.", "model.language_model.", 1): value for key, value in state.items()}
+        state["model.visual.patch_embed.proj.weight"] = torch.zeros(4, 4)
+        state["mtp.fc.weight"] = torch.zeros(4, 4)
+    elif case.get("multimodal"):
         state = {f"language_model.{key}": value for key, value in state.items()}
         state["vision_tower.vision_model.embeddings.patch_embedding.weight"] = torch.zeros(4, 4)
     shards = case.get("shards", 1)

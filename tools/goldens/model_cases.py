@@ -54,6 +54,16 @@ def cohere2_config(**changes):
     return config
 
 
+def delta_config(**changes):
+    """Delta nets in all layers but every second; two value heads for each key head."""
+    config = base_config(head_dim=32, rms_norm_eps=1e-6, num_hidden_layers=3,
+                         full_attention_interval=2, linear_conv_kernel_dim=4,
+                         linear_num_key_heads=2, linear_num_value_heads=4,
+                         linear_key_head_dim=16, linear_value_head_dim=16)
+    config.update(changes)
+    return config
+
+
 # Blocks that no matrix is whole multiples of, nor the parts of Phi-3's matrices.
 FP8_BLOCKS = dict(each="block", block=(24, 40), name="weight_scale_inv", config=dict(
     quant_method="fp8", fmt="e4m3", activation_scheme="dynamic", weight_block_size=[24, 40],
@@ -390,6 +400,24 @@ CASES = {
         gguf=True, predicts=True,
         ablations=[dict(norm_topk_prob=False), dict(routed_scaling_factor=1.0),
                    dict(num_experts_per_tok=1)]),
+    "qwen3_next": dict(
+        type="qwen3_next", config=delta_config(
+            num_experts=6, num_experts_per_tok=3, moe_intermediate_size=32,
+            shared_expert_intermediate_size=48, norm_topk_prob=True, decoder_sparse_step=1),
+        gguf=True,
+        ablations=[dict(norm_topk_prob=False), dict(num_experts_per_tok=2), dict(rms_norm_eps=0.1)]),
+    # Inside a multimodal checkpoint with a layer for drafts, both of which are left.
+    "qwen3_5": dict(
+        type="qwen3_5_text", config=delta_config(
+            num_hidden_layers=4, full_attention_interval=4, linear_num_value_heads=6,
+            tie_word_embeddings=True, partial_rotary_factor=0.5), gguf=True, multimodal="qwen3_5",
+        ablations=[dict(partial_rotary_factor=0.25)]),
+    # Experts as this folder has them: gate and up of all in one tensor.
+    "qwen3_5_moe": dict(
+        type="qwen3_5_moe_text", config=delta_config(
+            num_experts=5, num_experts_per_tok=2, moe_intermediate_size=32,
+            shared_expert_intermediate_size=32), gguf=True, stacked=True,
+        ablations=[dict(num_experts_per_tok=1)]),
 }
 
 

@@ -6,6 +6,7 @@ import gguf
 import numpy as np
 import torch
 
+from model_delta import TYPES as DELTA_TYPES, add_delta_keys, delta_state
 from model_experts import gguf_mxfp4, predicting_layer, split_experts
 
 
@@ -77,10 +78,11 @@ def add_keys(writer, arch, config, predicting=0):
     writer.add_name("tiny random " + arch)
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
-    writer.add_block_count(config["num_hidden_layers"] + predicting)
+    writer.add_block_count(config["num_hidden_layers"] + (1 if arch == "qwen35" else predicting))
     if predicting:
         writer.add_nextn_predict_layers(predicting)
-    writer.add_feed_forward_length(config["intermediate_size"])
+    if arch != "qwen35moe":
+        writer.add_feed_forward_length(config["intermediate_size"])
     writer.add_head_count(heads)
     writer.add_head_count_kv(config["num_key_value_heads"])
     if "layer_norm_eps" in config:
@@ -89,8 +91,8 @@ def add_keys(writer, arch, config, predicting=0):
         writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_rope_freq_base(rope_of(config)["rope_theta"])
     rotated = config.get("qk_rope_head_dim", head_dim)
-    writer.add_rope_dimension_count(
-        config.get("rotary_dim", int(rotated * config.get("partial_rotary_factor", 1.0))))
+    partial = config.get("partial_rotary_factor", 0.25 if arch in DELTA_TYPES.values() else 1.0)
+    writer.add_rope_dimension_count(config.get("rotary_dim", int(rotated * partial)))
     if "head_dim" in config:
         writer.add_key_length(head_dim)
         writer.add_value_length(head_dim)
@@ -229,13 +231,16 @@ def save_gguf(path, case, config, state):
             "deepseek_v3": "deepseek2", "gpt_oss": "gpt-oss", "ministral3": "mistral3",
             "glm4_moe": "glm4moe", "minimax_m2": "minimax-m2", "ernie4_5_moe": "ernie4_5-moe",
             "hunyuan_v1_dense": "hunyuan-dense", "hunyuan_v1_moe": "hunyuan-moe", "olmo3": "olmo2",
-            "glm4_moe_lite": "deepseek2"}.get(
+            "glm4_moe_lite": "deepseek2", **DELTA_TYPES}.get(
                 case["type"], case["type"])
     arch = case.get("gguf_arch", arch)
     writer = gguf.GGUFWriter(path, arch)
     add_keys(writer, arch, config, 1 if case.get("predicts") else 0)
     if arch == "deepseek2":
         add_deepseek_keys(writer, case, config)
+    if arch in DELTA_TYPES.values():
+        add_delta_keys(writer, arch, config)
+        state = delta_state(case, config, state)
     extra = add_rope(writer, config, rope_of(config))
     for name, values in extra.items():
         writer.add_tensor(name, values)
@@ -266,6 +271,8 @@ def save_gguf(path, case, config, state):
         assert name, key
         if name.endswith("_exps"):
             name += ".weight"
+        if key.endswith(".A_log"):
+            name = name.removesuffix(".weight")
         if values.ndim == 1 or tensor.dtype == torch.float32:
             writer.add_tensor(name, np.ascontiguousarray(values, dtype=np.float32))
         elif tensor.dtype == torch.bfloat16:

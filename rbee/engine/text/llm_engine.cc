@@ -81,7 +81,8 @@ class LlmEngine final : public TextEngine {
     validate(request);
     check(options_.priorities || request.priority >= 0, "priority", request.priority,
           " is below 0, which this worker takes with --scheduling-policy priority alone");
-    const bool speculative = request.speculative.value_or(options_.speculative);
+    const bool speculative =
+        request.speculative.value_or(options_.speculative) && !stepper_.pool().has_states();
     LlmJobOptions job_options;
     job_options.draft_tokens = speculative ? options_.draft_tokens : 0;
     job_options.lora = loras_.take(request.lora);

@@ -54,20 +54,21 @@ CacheTokenBytes token_bytes(const TextModel& text, const TextModel* draft,
   return {.device = out.device + more.device, .host = out.host + more.host};
 }
 
-// Tokens whose bytes are 1 / share of the device's free memory.
-int64_t tokens_in(const Device& device, int64_t share, int64_t bytes) {
-  return bytes == 0 ? INT64_MAX : device.memory().free / share / bytes;
+// Tokens whose bytes, with those of `states`, are 1 / share of the device's free memory.
+int64_t tokens_in(const Device& device, int64_t share, int64_t bytes, int64_t states = 0) {
+  if (bytes == 0) return INT64_MAX;
+  return std::max<int64_t>(device.memory().free / share - states, 0) / bytes;
 }
 
-// How many tokens the free memory is for.
-int64_t fitting_tokens(const TextModel& text, const CacheTokenBytes& bytes) {
+// How many tokens the free memory is for, beside so many bytes of states.
+int64_t fitting_tokens(const TextModel& text, const CacheTokenBytes& bytes, int64_t states) {
   constexpr int64_t kShareOfHost = 8, kShareOfGpu = 2;
   if (text.device->host_accessible()) {
     // The ranks of a group share the machine's memory.
     const int64_t others = text.group ? text.group->others().cache_token_bytes : 0;
-    return tokens_in(*text.device, kShareOfHost, bytes.all() + others);
+    return tokens_in(*text.device, kShareOfHost, bytes.all() + others, states);
   }
-  int64_t on_device = tokens_in(*text.device, kShareOfGpu, bytes.device);
+  int64_t on_device = tokens_in(*text.device, kShareOfGpu, bytes.device, states);
   if (text.group) {
     // Every rank has as many tokens, the least that fits one.
     for (const group::LinkLoaded& rank : text.group->ranks()) {
@@ -103,6 +104,20 @@ void check_host_cache(const LlmOptions& options, const TextModel& text) {
         " is less than a block of ", options.block_size, " tokens takes, ", block, " bytes");
 }
 
+// What needs keys and values alone, and states at the end of whatever text cannot do yet.
+void turn_off_for_states(LlmOptions& options) {
+  log(LogLevel::info, "layers with states: texts share no beginnings and take no draft tokens",
+      {{"max_running", cat(options.max_running)}});
+  if (options.speculative) {
+    log(LogLevel::warn, "layers with states take back no draft tokens; speculative is off");
+    options.speculative = false;
+  }
+  if (options.host_cache_bytes > 0) {
+    log(LogLevel::warn, "layers with states share no beginnings; host_cache_bytes is off");
+    options.host_cache_bytes = 0;
+  }
+}
+
 }  // namespace
 
 LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions options) {
@@ -122,14 +137,16 @@ LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions opt
         " is negative");
   check(options.step_seconds >= 0, "step_seconds", options.step_seconds, " is negative");
   check(options.block_size >= 1, "block_size", options.block_size, " is below 1");
+  if (text.model->cache_shape().has_states()) turn_off_for_states(options);
   if (options.step_tokens == 0) {
     options.step_tokens =
         std::max<int64_t>(computes_on_host(text) ? kStepOfCpu : kStepOfGpu, options.max_running);
   }
   const CacheTokenBytes bytes = token_bytes(text, draft, options);
+  const int64_t states = options.max_running * cache_state_bytes(*text.model);
   const int64_t most = INT32_MAX - options.block_size;  // slots are 32-bit numbers
   if (options.cache_tokens == 0) {
-    const int64_t fits = fitting_tokens(text, bytes);
+    const int64_t fits = fitting_tokens(text, bytes, states);
     const int64_t wanted = context * options.max_running;
     options.cache_tokens = std::clamp(std::min(fits, wanted), context, most);
   }
@@ -140,7 +157,7 @@ LlmOptions resolve(const TextModel& text, const TextModel* draft, LlmOptions opt
         " is negative");
   warn_of_memory(options.cache_tokens *
                      (text.device->host_accessible() ? bytes.all() : bytes.host) +
-                 options.host_cache_bytes);
+                 (text.device->host_accessible() ? states : 0) + options.host_cache_bytes);
   return options;
 }
 
@@ -194,6 +211,7 @@ StepperOptions stepping(const LlmOptions& options, const TextModel& text) {
           .kv_dtype = options.kv_dtype,
           .kv_offload = options.kv_offload,
           .host_blocks = host_blocks(options, text),
+          .sequences = options.max_running,
           .listener = text.group.get()};
 }
 

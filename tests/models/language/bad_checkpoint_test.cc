@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rbee/core/log.h"
+#include "rbee/models/embedding_model.h"
 #include "tests/models/language/model_runner.h"
 #include "tests/support/data_folder.h"
 
@@ -319,6 +320,37 @@ TEST_F(BadCheckpointTest, OtherSpellingsLoad) {
   EXPECT_NE(load(changed_config("hunyuan_moe", [](json& c) { c["moe_topk"] = {2, 2}; })), nullptr);
 }
 
+TEST_F(BadCheckpointTest, LayersWithStates) {
+  const auto set = [](const char* key, const json& value) {
+    return [key, value](json& config) { config[key] = value; };
+  };
+  const auto refused = [&](const char* key, const json& value, Code code, const char* part) {
+    expect_error(changed_config("qwen3_next", set(key, value)), code, {part});
+  };
+  refused("layer_types", {"linear_attention", "full_attention"}, Code::invalid_argument,
+          "layer_types has 2 entries for 3 layers");
+  refused("layer_types", {"full_attention", "full_attention", "mamba"}, Code::unsupported,
+          "layer_types[2] is \"mamba\"");
+  refused("linear_num_value_heads", 3, Code::invalid_argument,
+          "linear_num_value_heads is 3, wanted a multiple of the 2 key heads");
+  refused("linear_conv_kernel_dim", 1, Code::invalid_argument, "linear_conv_kernel_dim is 1");
+  refused("linear_key_head_dim", 0, Code::invalid_argument, "linear_key_head_dim is 0");
+  refused("hidden_act", "gelu", Code::unsupported, "hidden_act is not silu");
+  refused("mlp_only_layers", {1}, Code::unsupported, "mlp_only_layers");
+  refused("linear_value_head_dim", 17, Code::invalid_argument,
+          "model.layers.0.linear_attn.in_proj_qkvz.weight is (192, 64), wanted (200, 64)");
+  expect_error(changed_gguf("qwen3_next",
+                            [](std::string& b) { set_u32(b, "qwen3next.ssm.inner_size", 63); }),
+               Code::invalid_argument, {"qwen3next.ssm.inner_size is 63", "4 value heads"});
+  expect_error(
+      changed_gguf("qwen3_5", [](std::string& b) { rename(b, "blk.0.ssm_a", "blk.0.ssm_x"); }),
+      Code::not_found, {"blk.0.ssm_a", "missing"});
+  test::expect_error(Code::unsupported, {"no embeddings yet"}, [&] {
+    models::load_embedding_model(io::Checkpoint::open(data("qwen3_5") / "model.gguf"),
+                                 {.device = &cpu_device()});
+  });
+}
+
 TEST_F(BadCheckpointTest, LatentAttention) {
   const auto set = [](const char* key, const json& value) {
     return [key, value](json& config) { config[key] = value; };
@@ -482,8 +514,12 @@ TEST_F(BadCheckpointTest, ForwardChecksItsBatch) {
   const auto index = [](std::vector<int32_t> values) {
     return from_host<int32_t>(values, {static_cast<int64_t>(values.size())}, cpu_device());
   };
-  nn::KvCache other({.layers = 2, .kv_heads = 1, .head_dim = 16, .blocks = 1}, cpu_device());
-  nn::KvCache fits({.layers = 2, .kv_heads = 2, .head_dim = 16, .blocks = 1}, cpu_device());
+  const auto cache = [](nn::CacheLayer second) {
+    const nn::CacheLayer first{.kv_heads = 2, .head_dim = 16};
+    return nn::KvCache({.layers = {first, second}, .blocks = 1}, cpu_device());
+  };
+  nn::KvCache other = cache({.kv_heads = 1, .head_dim = 16});
+  nn::KvCache fits = cache({.kv_heads = 2, .head_dim = 16});
   models::ForwardBatch batch;
   batch.ids = index({1, 2});
   batch.positions = index({0, 1});

@@ -107,6 +107,9 @@ constexpr GoldenCase kCases[] = {
     {.name = "cohere2", .gguf = true},
     {.name = "kimi_k2", .weights_of = "deepseek_v3", .experts = true},
     {.name = "glm4_moe_lite", .gguf = true, .experts = true},
+    {.name = "qwen3_next", .gguf = true, .experts = true, .refused_in_groups = "states"},
+    {.name = "qwen3_5", .gguf = true, .refused_in_groups = "states"},
+    {.name = "qwen3_5_moe", .gguf = true, .experts = true, .refused_in_groups = "states"},
 };
 
 fs::path data_folder(std::string_view name) {
@@ -225,7 +228,8 @@ class GoldenTest : public testing::TestWithParam<Param> {
   bool may_visit(bool experts) const {
     const GoldenCase& golden = GetParam().golden;
     if (golden.experts && !experts) return true;
-    if (golden.name == std::string_view("gpt_oss")) return GetParam().gguf;
+    const std::string_view name = golden.name;
+    if (name == "gpt_oss" || name == "qwen3_5_moe") return GetParam().gguf;
     return golden.type != "f8e4m3" && golden.packed_tolerance == 0;
   }
 

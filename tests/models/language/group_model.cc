@@ -88,7 +88,7 @@ std::vector<nn::KvCache>& GroupModel::caches_for(const nn::KvCache& cache) const
   if (!caches.empty() && fits(caches.front().options())) return caches;
   caches.clear();
   for (size_t rank = 0; rank < models_.size(); ++rank) {
-    options.kv_heads = models_[rank]->cache_shape().kv_heads;
+    options.layers = models_[rank]->cache_shape().layers;
     caches.emplace_back(options, *devices_[rank]);
   }
   return caches;

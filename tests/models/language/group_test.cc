@@ -110,7 +110,7 @@ TEST(GroupModel, RanksHoldPartsOfTheModel) {
     EXPECT_EQ(own.parameters(), whole->parameters()) << "the model's";
     EXPECT_EQ(own.group().rank, rank);
     EXPECT_EQ(own.config().kv_heads, whole->config().kv_heads);
-    kv_heads += own.cache_shape().kv_heads;
+    kv_heads += own.cache_shape().layers.front().kv_heads;
     EXPECT_EQ(own.vocabulary().own().first, tokens);
     tokens = own.vocabulary().own().end();
   }
@@ -137,19 +137,16 @@ TEST(GroupModel, RanksHoldRangesOfTheExperts) {
 TEST(GroupModel, CacheOfLatents) {
   const auto group = group_of("deepseek_v3", {1, 1});
   for (int rank = 0; rank < 2; ++rank) {
-    EXPECT_EQ(group->rank(rank).cache_shape().kv_heads, group->config().kv_heads);
-    EXPECT_TRUE(group->rank(rank).cache_shape().one_tensor);
+    const models::CacheShape shape = group->rank(rank).cache_shape();
+    EXPECT_EQ(shape.layers.front().kv_heads, group->config().kv_heads);
+    EXPECT_TRUE(shape.one_tensor);
   }
 }
 
 // GroupModel::states() compares the ranks' states bit by bit.
 TEST(GroupModel, RanksHaveTheSameStates) {
   const auto group = group_of("llama", {1, 1, 1});
-  nn::KvCache cache({.layers = group->config().layers,
-                     .kv_heads = group->config().kv_heads,
-                     .head_dim = group->config().head_dim,
-                     .blocks = 1,
-                     .block_size = 4},
+  nn::KvCache cache({.layers = group->cache_shape().layers, .blocks = 1, .block_size = 4},
                     cpu_device());
   const auto ints = [](std::vector<int32_t> values, const Shape& shape) {
     return from_host<int32_t>(values, shape, cpu_device());

@@ -64,15 +64,14 @@ ModelRunner::ModelRunner(const models::LanguageModel& model, int64_t sequences, 
       device_(device),
       sequences_(sequences),
       blocks_each_((context + kBlockSize - 1) / kBlockSize),
-      cache_({.layers = model.config().layers,
-              .kv_heads = model.config().kv_heads,
-              .head_dim = model.config().head_dim,
+      cache_({.layers = model.cache_shape().layers,
               .blocks = sequences * blocks_each_,
               .block_size = kBlockSize,
               .dtype = kv_dtype,
               .one_tensor = model.config().one_cache,
               .host = model.host_layers().host,
-              .host_layers = model.host_layers().count},
+              .host_layers = model.host_layers().count,
+              .state_slots = sequences},
              device),
       lengths_(static_cast<size_t>(sequences), 0) {}
 
@@ -83,7 +82,7 @@ int32_t ModelRunner::block_of(int64_t sequence, int64_t index) const {
 
 models::ForwardBatch ModelRunner::make_batch(std::span<const Piece> pieces,
                                              std::span<const int32_t> rows, Device& device) const {
-  std::vector<int32_t> ids, positions, slots, starts{0}, lengths, table, ends;
+  std::vector<int32_t> ids, positions, slots, starts{0}, lengths, table, ends, states;
   models::ForwardBatch batch;
   for (const Piece& piece : pieces) {
     int64_t length = lengths_[static_cast<size_t>(piece.sequence)];
@@ -102,6 +101,7 @@ models::ForwardBatch ModelRunner::make_batch(std::span<const Piece> pieces,
       ++length;
     }
     starts.push_back(static_cast<int32_t>(ids.size()));
+    states.push_back(static_cast<int32_t>(sequences_ - 1 - piece.sequence));
     lengths.push_back(static_cast<int32_t>(length));
     for (int64_t i = 0; i < blocks_each_; ++i) table.push_back(block_of(piece.sequence, i));
   }
@@ -114,6 +114,7 @@ models::ForwardBatch ModelRunner::make_batch(std::span<const Piece> pieces,
       .slots = indices(slots, device)};
   if (!batch.pictures.empty()) batch.paged.key_ends = indices(ends, device);
   batch.logit_rows = indices({rows.begin(), rows.end()}, device);
+  batch.state_slots = indices(states, device);
   batch.lora = adapters(pieces, device);
   return batch;
 }

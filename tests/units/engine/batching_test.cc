@@ -93,7 +93,8 @@ TEST_P(EveryFamily, ThirtyTwoTogetherSayWhatEachSaysAlone) {
 INSTANTIATE_TEST_SUITE_P(Batching, EveryFamily,
                          ::testing::Values("llama", "smollm", "mistral", "qwen2", "qwen3", "gemma2",
                                            "gemma3", "phi3", "phi4", "granite", "smollm3", "olmo2",
-                                           "stablelm", "ministral3", "hunyuan_dense", "cohere2"),
+                                           "stablelm", "ministral3", "hunyuan_dense", "cohere2",
+                                           "qwen3_next", "qwen3_5"),
                          [](const auto& family) { return std::string(family.param); });
 
 // There, greedy steps are queued ahead while other requests join and leave.
@@ -145,6 +146,24 @@ TEST(Batching, ABeginningThatWasEvaluatedIsNotEvaluatedAgain) {
   EXPECT_EQ(stats.prefix_queries, 2 * length);
   EXPECT_EQ(stats.prefix_hits, (length - 1) / 4 * 4);
   EXPECT_EQ(stats.prompt_tokens, 2 * length - stats.prefix_hits);
+}
+
+// What needs the states of a past token is off for models with states, whoever asks for it.
+TEST(Batching, LayersWithStatesShareNoBeginningsAndTakeNoDrafts) {
+  LlmOptions options{.max_running = 1, .block_size = 4, .speculative = true};
+  options.host_cache_bytes = int64_t{1} << 20;
+  const auto engine = make_llm_engine(tiny_model(64, cpu(), "qwen3_5"), options);
+  const std::string prompt = "abcabcabcabcabc";  // which drafts from the text would go on
+  const auto first = answer(*engine, greedy(prompt, 24));
+  TextRequest again = greedy(prompt, 24);
+  again.speculative = true;
+  EXPECT_EQ(answer(*engine, std::move(again))->text, first->text);
+  const EngineStats stats = engine->stats();
+  EXPECT_EQ(stats.prompt_tokens, static_cast<uint64_t>(2 * first->started.prompt_tokens));
+  EXPECT_EQ(stats.prefix_hits, 0u);
+  EXPECT_EQ(stats.kv_blocks_kept, 0);
+  EXPECT_EQ(stats.host_blocks_total, 0);
+  EXPECT_EQ(stats.draft_tokens, 0u);
 }
 
 TEST(Batching, BeginningsAreSharedUnderTheSameSaltAlone) {

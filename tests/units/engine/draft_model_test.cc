@@ -229,11 +229,12 @@ TEST(Draft, IsCountedInTheFigures) {
             without->model().weight_bytes + tiny_model(kContext).info.weight_bytes);
 }
 
-std::string refusal(TextModel draft) {
+std::string refusal(TextModel draft, TextModel model = tiny_model(kContext),
+                    Code code = Code::invalid_argument) {
   try {
-    make_llm_engine(tiny_model(kContext), speculating(), std::move(draft));
+    make_llm_engine(std::move(model), speculating(), std::move(draft));
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_EQ(error.code(), code);
     return error.what();
   }
   return "taken";
@@ -250,6 +251,15 @@ TEST(Draft, OfAnotherVocabularyIsRefused) {
   EXPECT_THAT(refusal(tiny_model(64)), HasSubstr("context of 64 tokens is shorter"));
   FarDevice far;
   EXPECT_THAT(refusal(tiny_model(kContext, far)), HasSubstr("it is on"));
+}
+
+// Neither side may have layers with states.
+TEST(Draft, WithStatesIsRefused) {
+  const auto states = [] { return tiny_model(kContext, cpu(), "qwen3_5"); };
+  EXPECT_THAT(refusal(tiny_model(kContext), states(), Code::unsupported),
+              HasSubstr("the model has such layers"));
+  EXPECT_THAT(refusal(states(), tiny_model(kContext), Code::unsupported),
+              HasSubstr("it has such layers"));
 }
 
 constexpr const char* kForm = "(ca[fb]e ){2,12}";

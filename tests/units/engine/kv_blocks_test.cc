@@ -51,6 +51,42 @@ TEST(KvTable, TakesNothingWhenThePoolIsTooSmallAndGivesBack) {
   EXPECT_TRUE(first.reserve(24));
 }
 
+// A slot comes with the first block and goes with the last one.
+TEST(KvTable, HasASlotOfStatesWhileItHasBlocks) {
+  KvBlockPool pool(6, 8);
+  EXPECT_FALSE(pool.has_states());
+  pool.use_states(2);
+  EXPECT_TRUE(pool.has_states());
+  KvTable first(pool), second(pool), third(pool);
+  EXPECT_EQ(first.state_slot(), -1);
+  ASSERT_TRUE(first.reserve(8));
+  const int32_t slot = first.state_slot();
+  ASSERT_TRUE(first.reserve(16));
+  EXPECT_EQ(first.state_slot(), slot);
+  ASSERT_TRUE(second.reserve(8));
+  EXPECT_EQ((std::set{slot, second.state_slot()}), (std::set<int32_t>{0, 1}));
+  EXPECT_FALSE(third.reserve(8)) << "there are blocks, but no slot";
+  EXPECT_EQ(pool.used(), 3);
+  EXPECT_FALSE(second.reserve(48)) << "too many blocks";
+  first.release();
+  EXPECT_EQ(first.state_slot(), -1);
+  ASSERT_TRUE(third.reserve(8));
+  EXPECT_EQ(third.state_slot(), slot);
+}
+
+// The states at the end of a beginning are gone when another text would go on from there.
+TEST(KvTable, WithStatesFindsNoBlocksOfOthers) {
+  KvBlockPool pool(6, 4);
+  pool.use_states(2);
+  const std::vector<int32_t> tokens{1, 2, 3, 4, 5, 6, 7, 8, 9};
+  KvTable first(pool), second(pool);
+  ASSERT_TRUE(first.reserve(9));
+  first.publish(tokens);
+  EXPECT_EQ(second.adopt(tokens), 0);
+  first.release();
+  EXPECT_EQ(pool.kept(), 0);
+}
+
 // Reused blocks hold another text: notes about the old one must not count.
 TEST(KvTable, NotesWhichTokensADraftModelHas) {
   KvBlockPool pool(2, 8);

@@ -182,9 +182,7 @@ class AttentionTest : public CheckpointFiles {
     const std::vector<float> input = random_values(kTokens * kDim, 9);
     const std::vector<float> wanted = expected(input, variant);
     for (const int32_t split : {0, 3}) {  // in one step, and in two
-      nn::KvCache cache({.layers = 1,
-                         .kv_heads = kKvHeads,
-                         .head_dim = kHeadDim,
+      nn::KvCache cache({.layers = {{.kv_heads = kKvHeads, .head_dim = kHeadDim}},
                          .blocks = 3,
                          .block_size = 2,
                          .dtype = DType::f32},

@@ -89,6 +89,11 @@ void check_draft(const TextModel& draft, const TextModel& target) {
   constexpr const char* kField = "draft model";
   check(draft.device == target.device, kField, "it is on ", draft.info.device,
         ", the model that it drafts for on ", target.info.device);
+  if (draft.model->cache_shape().has_states() || target.model->cache_shape().has_states()) {
+    fail(Code::unsupported, kField, "layers with states (gated delta net) take back no draft ",
+         "tokens, and ", target.model->cache_shape().has_states() ? "the model" : "it",
+         " has such layers");
+  }
   const text::Tokenizer& own = *draft.tokenizer;
   const text::Tokenizer& other = *target.tokenizer;
   check(draft.info.vocab_size == target.info.vocab_size && own.vocab_size() == other.vocab_size(),

@@ -64,7 +64,7 @@ class DraftModel {
 
 // Throws invalid_argument if the draft model does not fit the larger one: its vocabulary differs
 // (the message names both sizes, or the first token that differs), its context is shorter, or it is
-// on another device.
+// on another device. Throws unsupported if either has layers with states.
 void check_draft(const TextModel& draft, const TextModel& target);
 
 }  // namespace rbee::engine

@@ -14,7 +14,8 @@ HostBlocks::HostBlocks(nn::KvCache& cache, Device& device, int64_t slots)
     : device_(device), slots_(slots) {
   check(slots >= 1, "host cache", slots, " blocks are fewer than 1");
   const nn::KvCacheOptions& options = cache.options();
-  for (int64_t layer = 0; layer < options.layers; ++layer) {
+  for (int64_t layer = 0; layer < std::ssize(options.layers); ++layer) {
+    if (!cache.keys(layer).defined()) continue;
     add(cache.keys(layer), options.blocks);
     if (!options.one_tensor) add(cache.values(layer), options.blocks);
   }

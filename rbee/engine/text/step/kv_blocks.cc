@@ -14,6 +14,12 @@ KvBlockPool::KvBlockPool(int64_t blocks, int64_t block_size) : block_size_(block
   for (int64_t block = blocks; block-- > 0;) free_.push_back(static_cast<int32_t>(block));
 }
 
+void KvBlockPool::use_states(int64_t slots) {
+  RB_ASSERT(used() == 0 && slots <= INT32_MAX);
+  has_states_ = true;
+  for (int64_t slot = slots; slot-- > 0;) free_states_.push_back(static_cast<int32_t>(slot));
+}
+
 // SplitMix64's finaliser (Steele et al. 2014) over each number in turn.
 size_t KvBlockPool::Hash::operator()(const TextView& text) const {
   uint64_t hash = text.before;
@@ -110,6 +116,7 @@ std::vector<KvBlockPool::Texts::value_type*> KvTable::find(std::span<const int32
 
 int64_t KvTable::adopt(std::span<const int32_t> tokens) {
   RB_ASSERT(blocks_.empty());
+  if (pool_->has_states_) return 0;
   const auto found = find(tokens);
   // All are held before the first block is taken, which may give up others.
   size_t first_in_host = found.size();
@@ -145,6 +152,7 @@ int64_t KvTable::adopt(std::span<const int32_t> tokens) {
 }
 
 void KvTable::publish(std::span<const int32_t> tokens) {
+  if (pool_->has_states_) return;
   std::vector<int32_t> room;
   const auto size = static_cast<size_t>(pool_->block_size_);
   for (; published_ < blocks_.size() && (published_ + 1) * size <= tokens.size(); ++published_) {
@@ -188,6 +196,11 @@ bool KvTable::reserve(int64_t tokens, CopyTime time) {
   if (wanted <= blocks_.size()) return true;
   const size_t missing = wanted - blocks_.size();
   if (missing > static_cast<size_t>(pool_->available())) return false;
+  if (pool_->has_states_ && state_slot_ == KvBlockPool::kNone) {
+    if (pool_->free_states_.empty()) return false;
+    state_slot_ = pool_->free_states_.back();
+    pool_->free_states_.pop_back();
+  }
   for (size_t i = 0; i < missing; ++i) blocks_.push_back(pool_->take(time));
   return true;
 }
@@ -203,6 +216,10 @@ void KvTable::release() {
   while (!blocks_.empty()) {
     pool_->give_back(blocks_.back());
     blocks_.pop_back();
+  }
+  if (state_slot_ != KvBlockPool::kNone) {
+    pool_->free_states_.push_back(state_slot_);
+    state_slot_ = KvBlockPool::kNone;
   }
   published_ = 0;
   noted_ = 0;

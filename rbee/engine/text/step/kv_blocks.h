@@ -65,6 +65,12 @@ class KvBlockPool {
   int64_t available() const { return static_cast<int64_t>(free_.size() + kept_.size()); }
   int64_t block_size() const { return block_size_; }
 
+  // From now on each table with blocks also has one of so many slots of states, and none finds the
+  // blocks of another: a beginning could go on only from the states at its end, which are not kept.
+  // Call it before any block is taken.
+  void use_states(int64_t slots);
+  bool has_states() const { return has_states_; }
+
   // From now on, keeps the texts of as many blocks in slots of host memory. The copier must outlive
   // the pool's use. Call it before any block is taken.
   void use_host(int64_t slots, BlockCopier& copier);
@@ -145,6 +151,8 @@ class KvBlockPool {
 
   std::vector<Block> blocks_;
   std::vector<int32_t> free_;
+  bool has_states_ = false;
+  std::vector<int32_t> free_states_;
   std::list<int32_t> kept_;  // least recently used first
   Texts texts_;
   uint64_t last_node_ = 0;  // 0 is the empty text
@@ -185,13 +193,15 @@ class KvTable {
   void note_draft(int64_t tokens);
   // Leading tokens, in whole blocks, that this or another table has noted.
   int64_t draft_tokens() const;
-  // Makes room for `tokens` in all. If the pool has too few blocks, it returns false and changes
-  // nothing.
+  // Makes room for `tokens` in all. If the pool has too few blocks, or no slot for the states of a
+  // table that has no blocks yet, it returns false and changes nothing.
   bool reserve(int64_t tokens, CopyTime time = CopyTime::now);
   // Whether no copy of its blocks waits or is under way: steps may use them.
   bool ready() const;
   void release();
   const std::vector<int32_t>& blocks() const { return blocks_; }
+  // Of its states; kNone: it has no blocks, or the pool no states.
+  int32_t state_slot() const { return state_slot_; }
   // Row of the cache for a token: block * block_size + offset.
   int32_t slot(int64_t position) const;
 
@@ -207,6 +217,7 @@ class KvTable {
   std::vector<int32_t> mark_;
   TextScope scope_;
   std::vector<int32_t> blocks_;
+  int32_t state_slot_ = KvBlockPool::kNone;
   size_t published_ = 0;  // leading blocks that publish() has done
   size_t noted_ = 0;      // leading blocks that note_draft() has done
   uint64_t node_ = 0;     // of the text that these blocks hold

@@ -21,15 +21,14 @@ nn::KvCacheOptions cache_options(const models::LanguageModel& model,
                                  const StepperOptions& options) {
   const models::CacheShape shape = model.cache_shape();
   return {.layers = shape.layers,
-          .kv_heads = shape.kv_heads,
-          .head_dim = shape.head_dim,
           .blocks = block_count(options),
           .block_size = options.pool ? options.pool->block_size() : options.block_size,
           .dtype = cache_type(model, options.kv_dtype),
           .one_tensor = shape.one_tensor,
           .host = model.host_layers().host,
           .host_layers = model.host_layers().count,
-          .in_host_memory = !options.kv_offload};
+          .in_host_memory = !options.kv_offload,
+          .state_slots = shape.has_states() ? options.sequences : 0};
 }
 
 // Limits of the kept steps: their number, and the tokens of all of them, whose logits take most of
@@ -67,9 +66,15 @@ CacheTokenBytes cache_token_bytes(const models::LanguageModel& model, std::optio
   // Of a cache with one token.
   const nn::KvCacheOptions options =
       cache_options(model, {.cache_tokens = 1, .block_size = 1, .kv_dtype = kv_dtype});
-  const int64_t host_layers = kv_offload ? options.host_layers : options.layers;
-  return {.device = nn::KvCache::token_bytes(options, options.layers - host_layers),
-          .host = nn::KvCache::token_bytes(options, host_layers)};
+  const auto layers = std::ssize(options.layers);
+  const int64_t host_layers = kv_offload ? options.host_layers : layers;
+  return {.device = nn::KvCache::token_bytes(options, host_layers, layers),
+          .host = nn::KvCache::token_bytes(options, 0, host_layers)};
+}
+
+int64_t cache_state_bytes(const models::LanguageModel& model) {
+  const nn::KvCacheOptions options{.layers = model.cache_shape().layers};
+  return nn::KvCache::state_bytes(options, 0, std::ssize(options.layers));
 }
 
 // Few enough numbers that each is soon captured, and none wastes half of a step.
@@ -89,12 +94,18 @@ Stepper::Stepper(const models::LanguageModel& model, Device& device, const Stepp
       device_(device),
       listener_(options.listener),
       cpu_moe_(model.cpu_moe_layers() > 0),
+      states_(model.cache_shape().has_states()),
       own_pool_(options.pool ? std::nullopt
                              : std::optional<KvBlockPool>(std::in_place, block_count(options),
                                                           options.block_size)),
       pool_(options.pool ? options.pool : &*own_pool_),
       cached_(options.pool ? &Sequence::draft_cached : &Sequence::cached),
       cache_(cache_options(model, options), device) {
+  if (states_) {
+    check(options.pool == nullptr && options.host_blocks == 0, "Stepper",
+          "a model with states shares no pool and keeps no blocks in host memory");
+    pool_->use_states(options.sequences);
+  }
   if (options.host_blocks > 0) {
     host_blocks_.emplace(cache_, device, options.host_blocks);
     pool_->use_host(options.host_blocks, *this);
@@ -189,7 +200,8 @@ void Stepper::evaluate(std::span<const Work> work, std::span<const int32_t> logi
     const int64_t end = item.sequence->*cached_ + item.count;
     if (!item.sequence->kv.reserve(end)) {
       fail(Code::out_of_memory, "kv cache", "no room for ", end, " tokens: ", pool_->used(), " of ",
-           pool_->total(), " blocks of ", pool_->block_size(), " tokens are in use");
+           pool_->total(), " blocks of ", pool_->block_size(), " tokens are in use",
+           states_ ? ", or all slots of states" : "");
     }
   }
   logits_ = {};  // their memory may serve this step
@@ -254,6 +266,7 @@ Stepper::IndexLists Stepper::list_indices(std::span<const Work> work) const {
     }
     out.starts.push_back(static_cast<int32_t>(out.ids.size()));
     out.lengths.push_back(static_cast<int32_t>(sequence.*cached_ + item.count));
+    if (states_) out.states.push_back(sequence.kv.state_slot());
     out.widest = std::max(out.widest, sequence.kv.blocks().size());
   }
   if (!drafts) list_adapters(work, out);
@@ -275,6 +288,7 @@ Stepper::Indices Stepper::join(const IndexLists& lists, std::span<const Work> wo
               .single_queries = count_single_queries(lists.starts),
               .lora_each = static_cast<int64_t>(lists.lora_each),
               .key_ends = !lists.key_ends.empty(),
+              .states = !lists.states.empty(),
               .pictures = lists.pictures,
               .values = {}};
   const auto append = [&out](std::span<const int32_t> part) {
@@ -289,6 +303,7 @@ Stepper::Indices Stepper::join(const IndexLists& lists, std::span<const Work> wo
   append(lists.lora_slots);
   append(lists.lora_scales);
   append(lists.key_ends);
+  append(lists.states);
   return out;
 }
 
@@ -361,15 +376,18 @@ models::ForwardBatch Stepper::make_batch(const Indices& indices, const Tensor& v
     batch.lora.scales = as_floats(take({indices.tokens, indices.lora_each}));
   }
   if (indices.key_ends) batch.paged.key_ends = take({indices.tokens});
+  if (indices.states) batch.state_slots = take({indices.sequences});
   batch.pictures = indices.pictures;
   batch.paged.single_queries = indices.single_queries;
   return batch;
 }
 
-// If rounding up at most doubles the rows, and each sequence has as many keys as it gets rows: no
-// row then sees unwritten keys, whose NaN would reach the other rows' sums.
+// Not with states: recording a step runs it more often than once, and a step ahead that is not
+// used cannot be taken back. Else if rounding up at most doubles the rows, and each sequence has as
+// many keys as it gets rows: no row then sees unwritten keys, whose NaN would reach the other rows'
+// sums.
 bool Stepper::can_capture(std::span<const Work> work, std::span<const int32_t> logit_rows) const {
-  if (cpu_moe_ || !GraphCapture::supported(device_)) return false;
+  if (cpu_moe_ || states_ || !GraphCapture::supported(device_)) return false;
   if (logit_rows.size() < work.size()) return false;
   const bool in_pictures = std::ranges::any_of(work, [](const Work& item) {
     return std::ranges::any_of(item.sequence->pictures, [&](const PictureSpan& span) {

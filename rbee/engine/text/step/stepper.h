@@ -29,6 +29,8 @@ struct StepperOptions {
   std::optional<DType> kv_dtype;  // absent: the activations' type if it has 16 bits, else f16
   bool kv_offload = true;         // false: the device reads the cache in host memory
   int64_t host_blocks = 0;        // blocks of past texts that host memory keeps besides
+  // Sequences that have blocks at a time, if the model has layers with states; others may be more.
+  int64_t sequences = 1;
   // For a draft model: another Stepper's pool, which must outlive this; the cache gets the same
   // blocks. Null: a pool of its own, of the sizes above.
   KvBlockPool* pool = nullptr;
@@ -44,6 +46,8 @@ struct CacheTokenBytes {
 
   int64_t all() const { return device + host; }
 };
+// Bytes for the states of each sequence, over all layers.
+int64_t cache_state_bytes(const models::LanguageModel& model);
 CacheTokenBytes cache_token_bytes(const models::LanguageModel& model, std::optional<DType> kv_dtype,
                                   bool kv_offload = true);
 
@@ -125,6 +129,7 @@ class Stepper final : private BlockCopier {
     int64_t single_queries = 0;  // see PagedBatch
     int64_t lora_each = 0;       // adapters for each token
     bool key_ends = false;       // whether the list has them
+    bool states = false;         // whether the list has slots of states
     bool captured = false;       // see make_captured_indices()
     std::vector<models::PictureRows> pictures = {};
     std::vector<int32_t> values;
@@ -137,6 +142,7 @@ class Stepper final : private BlockCopier {
     std::vector<int32_t> lora_slots, lora_scales;
     size_t lora_each = 0;
     std::vector<int32_t> key_ends;  // for each token; empty without pictures
+    std::vector<int32_t> states;    // for each sequence; empty without layers that have any
     std::vector<models::PictureRows> pictures;
   };
   // A step for a shape that recurs: a few new tokens for each sequence, equally many for all.
@@ -258,6 +264,7 @@ class Stepper final : private BlockCopier {
   Device& device_;
   StepListener* const listener_;
   const bool cpu_moe_;  // the model has experts on the host
+  const bool states_;   // the model has layers with states
   std::optional<KvBlockPool> own_pool_;
   KvBlockPool* const pool_;
   int64_t Sequence::* const cached_;  // the member that counts what cache_ holds
