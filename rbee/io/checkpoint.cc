@@ -106,8 +106,10 @@ Checkpoint Checkpoint::open(const std::vector<WeightFile>& files, const fs::path
   return checkpoint;
 }
 
-Checkpoint Checkpoint::of(std::vector<TensorEntry> tensors, std::string_view source) {
+Checkpoint Checkpoint::of(std::vector<TensorEntry> tensors, std::string_view source,
+                          std::string config_json) {
   Checkpoint checkpoint;
+  checkpoint.config_json_ = std::move(config_json);
   checkpoint.format_ = Format::safetensors;
   checkpoint.path_ = source;
   for (const TensorEntry& tensor : tensors) {

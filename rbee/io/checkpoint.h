@@ -41,7 +41,8 @@ class Checkpoint {
   static Checkpoint open(const std::vector<WeightFile>& files, const std::filesystem::path& folder);
   // Tensors from elsewhere, perhaps under other names or in other shapes than their file says.
   // `source` names them in errors. Throws invalid_argument if a name occurs twice.
-  static Checkpoint of(std::vector<TensorEntry> tensors, std::string_view source);
+  static Checkpoint of(std::vector<TensorEntry> tensors, std::string_view source,
+                       std::string config_json = {});
 
   Format format() const { return format_; }
   const std::vector<TensorEntry>& tensors() const { return tensors_; }

@@ -32,6 +32,11 @@ CacheShape shape_of_cache(const ModelConfig& config, const group::Share& share) 
           .one_tensor = config.one_cache};
 }
 
+ModelConfig with_layers(ModelConfig config, int64_t layers) {
+  config.layers = layers;
+  return config;
+}
+
 void check_group(const LoadOptions& options) {
   const group::Membership& group = options.group;
   check_share(group.share);
@@ -65,6 +70,7 @@ void check_batch(const ForwardBatch& batch, const CacheShape& shape) {
 nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn::TensorName> names,
                                  std::span<const std::string_view> ignored) {
   check_group(options);
+  check(options.first_layers >= 1, "first_layers", options.first_layers, " is below 1");
   const int64_t layers = options.cpu_moe_layers;
   check(layers >= 0, "cpu_moe_layers", layers, " is negative");
   check(layers == 0 || options.host != nullptr, "cpu_moe_layers",
@@ -76,12 +82,14 @@ nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn:
           .ignored = ignored,
           .pack = options.pack_weights,
           .output = options.output,
+          .first_layers = options.first_layers,
           .expert_parallel = options.expert_parallel,
           .activations = options.activations,
           .host = options.host,
           .cpu_moe_layers = layers,
           .op_offload_min_batch = options.op_offload_min_batch,
           .group = options.group,
+          .stash = options.stash,
           .progress = options.progress};
 }
 
@@ -116,9 +124,9 @@ LayerRopes::LayerRopes(const nn::RopeOptions& rope, int64_t positions, const Lay
 
 Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, const DecoderSpec& spec,
                  const MakeBlock& block, HostLayers host)
-    : config_(config),
+    : config_(with_layers(config, weights.wanted_layers(config.layers))),
       cache_shape_(spec.cache_layers.empty()
-                       ? shape_of_cache(config, weights.group().share)
+                       ? shape_of_cache(config_, weights.group().share)
                        : CacheShape{.layers = spec.cache_layers, .one_tensor = config.one_cache}),
       group_(weights.group().view),
       vocabulary_(config.vocab_size, weights.group()),
@@ -138,7 +146,8 @@ Decoder::Decoder(const ModelConfig& config, const nn::WeightScope& weights, cons
     fail(Code::unsupported, "model", "its tokens see what comes after them ",
          "(use_bidirectional_attention, attention.causal): it makes embeddings, not text");
   }
-  for (int64_t layer = 0; layer < config.layers; ++layer) blocks_.push_back(block(layer));
+  cache_shape_.layers.resize(static_cast<size_t>(config_.layers));
+  for (int64_t layer = 0; layer < config_.layers; ++layer) blocks_.push_back(block(layer));
   const nn::NormOptions norm{
       .dim = config.dim, .eps = config.norm_eps, .weight_offset = spec.norm_weight_offset};
   if (spec.layer_norm) {

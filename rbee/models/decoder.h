@@ -46,9 +46,9 @@ inline constexpr std::string_view kBesideTheText[] = {".rotary_emb.inv_freq", "v
                                                       "multi_modal_projector."};
 
 // The weights of a checkpoint under a family's names; both lists must outlive the scope.
-// Throws invalid_argument for a negative number of layers with experts on the host, for one without
-// a host, and for a group whose share and view differ; and unsupported for a group with layers or
-// experts on the host.
+// Throws invalid_argument for a model without layers, for a negative number of layers with experts
+// on the host, for one without a host, and for a group whose share and view differ; and unsupported
+// for a group with layers or experts on the host.
 nn::WeightOptions weight_options(const LoadOptions& options, std::span<const nn::TensorName> names,
                                  std::span<const std::string_view> ignored = kBesideTheText);
 

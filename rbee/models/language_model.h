@@ -17,6 +17,10 @@
 #include "rbee/ops/attention.h"
 #include "rbee/tensor/tensor.h"
 
+namespace rbee::nn {
+class WeightStash;
+}
+
 namespace rbee::models {
 
 // Rows of a picture that replace token embeddings of a batch.
@@ -39,7 +43,7 @@ struct ForwardBatch {
   // Of a model with layers on the host: what they gave, as run_host_layers(). Its rows are the
   // tokens, or the logit rows if no layer follows.
   Tensor hidden = {};
-  // Called with the residual stream after each layer, for tests and analysis. After the last layer
+  // Called with the residual stream after each layer, before the final norm. After the last layer
   // it has only the logit rows.
   std::function<void(int64_t layer, const Tensor& hidden)> on_layer;
 };
@@ -139,6 +143,8 @@ struct LoadOptions {
   Device* device = nullptr;
   int64_t context = 0;  // positions to prepare rope tables for; 0 = min(trained, 4096)
   bool output = true;   // false: without the output matrix, only for states()
+  // Only so many of the first layers, for the hidden states behind them; config() says so many.
+  int64_t first_layers = kAllLayers;
   // The vision tower of a model whose own file has none (GGUF's mmproj). Not read after loading.
   const io::Checkpoint* pictures = nullptr;
   // Layers on the device, from the last one on, where the output matrix counts as the last. If that
@@ -152,7 +158,8 @@ struct LoadOptions {
   // products; experts when each gets a quarter of that on average. 0: no step does. llama.cpp's
   // GGML_OP_OFFLOAD_MIN_BATCH.
   int64_t op_offload_min_batch = 0;
-  bool pack_weights = true;  // rewrite matrices for the device's kernels
+  bool pack_weights = true;          // rewrite matrices for the device's kernels
+  nn::WeightStash* stash = nullptr;  // see nn::WeightOptions
   // Of a layer's experts each rank of a group holds a range whole, in place of a part of each.
   bool expert_parallel = false;
   // The rank of a group that loads its part of the model; its view must outlive the model.

@@ -44,6 +44,7 @@ bool WeightBooks::may_stay_unused(std::string_view name) const {
 void WeightBooks::finish() const {
   if (options_.progress) options_.progress(total_, total_);
   if (options_.stash != nullptr && options_.stash->filled()) return;
+  if (options_.first_layers != INT64_MAX) return;  // the rest is left on purpose
   int64_t unused = 0;
   std::string names;
   for (const io::TensorEntry& entry : checkpoint_.tensors()) {

@@ -30,6 +30,7 @@ struct WeightOptions {
   std::span<const std::string_view> ignored;  // a model may leave tensors with these in their names
   bool pack = true;                           // rewrite matrices for the device's kernels
   bool output = true;                         // whether the model takes its output matrix
+  int64_t first_layers = INT64_MAX;           // the model takes only so many
   bool plain_fp8 = false;                     // also read FP8 tensors without scales
   bool widen_fp8 = false;                     // FP8 matrices become 16 bits
   // f32 and f16 matrices become bf16 if activations are bf16, for instructions that multiply only

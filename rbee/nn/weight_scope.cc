@@ -1,5 +1,6 @@
 #include "rbee/nn/weight_scope.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "rbee/nn/lora.h"
@@ -114,6 +115,7 @@ std::shared_ptr<const VisitingMatrix> WeightScope::visiting_matrix(std::string_v
 
 std::string WeightScope::name(std::string_view leaf) const {
   const std::string found = state_->names.in_checkpoint(path_, layer_);
+  if (path_.empty()) return std::string(leaf);  // a model's own
   return cat(found.empty() ? role() : found, ".", leaf);
 }
 
@@ -144,6 +146,10 @@ bool WeightScope::expert_parallel() const {
 
 bool WeightScope::wants_output() const {
   return place_->options.output;
+}
+
+int64_t WeightScope::wanted_layers(int64_t layers) const {
+  return std::min(layers, place_->options.first_layers);
 }
 
 bool WeightScope::is_gguf() const {

@@ -125,6 +125,8 @@ class WeightScope {
   std::vector<LoraTarget>& lora_targets() const;
   bool is_gguf() const;
   bool wants_output() const;
+  // Of a model's layers, those that it is to take, from the first one on.
+  int64_t wanted_layers(int64_t layers) const;
   Device& device() const;
   DType activations() const;
   const WeightFigures& figures() const;
