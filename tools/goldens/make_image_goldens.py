@@ -191,7 +191,7 @@ def weight_values(name, shape):
     uniform = (z >> np.uint64(40)).astype(np.float32) * np.float32(2 ** -23) - np.float32(1)
     if len(shape) == 1:
         values = uniform * np.float32(0.25) + np.float32(name.endswith("weight"))
-    elif "embedding" in name.split(".")[-2] or name.endswith("pos_embed.pos_embed"):
+    elif "embedding" in name.rpartition(".")[0].rpartition(".")[2] or name.endswith("pos_embed.pos_embed"):
         values = uniform * np.float32(0.5)
     else:
         values = uniform * np.float32((3 / (count // shape[0])) ** 0.5)

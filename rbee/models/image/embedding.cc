@@ -59,6 +59,10 @@ TextEmbedding read_embedding(const std::filesystem::path& path, const ImageModel
   io::refuse_pickle(path);
   const io::Checkpoint file = io::Checkpoint::open(path);
   const std::string source = path.string();
+  if (model.family == ImageFamily::z_image) {
+    fail(Code::unsupported, source, "it is for CLIP, ", name(model.family),
+         "'s text encoder is a language model");
+  }
   Reader reader(source, model);
   if (file.find(kLarge[0]) != nullptr || file.find(kLarge[1]) != nullptr) {
     const bool both = model.family == ImageFamily::sdxl || model.family == ImageFamily::sd3;

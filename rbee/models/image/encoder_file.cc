@@ -148,8 +148,33 @@ ModelPart t5_part(io::Checkpoint tensors, const std::string& source) {
   return {"", "T5EncoderModel", io::JsonConfig(config.dump(), source), std::move(tensors), {}};
 }
 
+// A language model as chats have it. A file of tensors alone is Qwen3.
+ModelPart language_part(io::Checkpoint checkpoint, const std::string& source) {
+  return {"", "language model", io::JsonConfig("{}", source), std::move(checkpoint), {}};
+}
+
+ModelPart language_part(const io::Checkpoint& file, const std::string& prefix,
+                        const std::string& source) {
+  const ShapeOf shapes = [&](std::string_view name) -> std::optional<Shape> {
+    const TensorEntry* entry = file.find(cat(prefix, name));
+    if (entry == nullptr) return std::nullopt;
+    return entry->shape;
+  };
+  std::string config = qwen3_config(shapes, source);
+  std::vector<TensorEntry> tensors;
+  for (const TensorEntry& entry : file.tensors()) {
+    if (!entry.name.starts_with(prefix)) continue;
+    tensors.push_back(entry);
+    tensors.back().name = entry.name.substr(prefix.size());
+  }
+  return language_part(io::Checkpoint::of(std::move(tensors), source, std::move(config)), source);
+}
+
 bool is_encoder(const io::Checkpoint& file, std::string_view prefix, EncoderRole role) {
   const auto has = [&](std::string_view name) { return file.find(cat(prefix, name)) != nullptr; };
+  if (role == EncoderRole::llm) {
+    return has("model.layers.0.self_attn.q_proj.weight") || has("blk.0.attn_q.weight");
+  }
   if (role == EncoderRole::clip_g && has(kOpenClipMark)) return true;
   if (role != EncoderRole::t5xxl) return has("text_model.embeddings.token_embedding.weight");
   return has("encoder.block.0.layer.0.SelfAttention.q.weight") || has("enc.blk.0.attn_q.weight");
@@ -158,7 +183,8 @@ bool is_encoder(const io::Checkpoint& file, std::string_view prefix, EncoderRole
 ModelPart part_under(const io::Checkpoint& file, const std::string& prefix, ImageFamily family,
                      EncoderRole role, const std::string& source) {
   const bool open_clip = file.find(cat(prefix, kOpenClipMark)) != nullptr;
-  ModelPart part = role == EncoderRole::t5xxl
+  ModelPart part = role == EncoderRole::llm ? language_part(file, prefix, source)
+                   : role == EncoderRole::t5xxl
                        ? t5_part(renamed(file, prefix, source, t5_name), source)
                    : open_clip ? open_clip_part(file, prefix, source)
                                : clip_part(renamed(file, prefix, source, same), role, source);
@@ -167,6 +193,7 @@ ModelPart part_under(const io::Checkpoint& file, const std::string& prefix, Imag
 }
 
 std::string prefix_of(EncoderRole role) {
+  if (role == EncoderRole::llm) return "text_encoders.qwen3_4b.transformer.";  // ComfyUI's
   return cat("text_encoders.", name(role), ".transformer.");
 }
 
@@ -180,6 +207,11 @@ TokenizerFiles tokenizer_beside(const fs::path& folder) {
 }
 
 ModelPart read_folder(const fs::path& path, ImageFamily family, EncoderRole role) {
+  if (role == EncoderRole::llm) {
+    ModelPart part = language_part(io::open_part_weights(path), path.string());
+    part.tokenizer = tokenizer_beside(path);
+    return part;
+  }
   const bool projected = family == ImageFamily::sd3 || role == EncoderRole::clip_g;
   const char* clip = projected ? "CLIPTextModelWithProjection" : "CLIPTextModel";
   ModelPart part = read_part_folder(path, role == EncoderRole::t5xxl ? "T5EncoderModel" : clip);
@@ -197,6 +229,8 @@ const char* name(EncoderRole role) {
       return "clip_g";
     case EncoderRole::t5xxl:
       return "t5xxl";
+    case EncoderRole::llm:
+      return "llm";
   }
   return "";
 }
@@ -214,6 +248,9 @@ std::optional<std::string> encoder_part(ImageFamily family, EncoderRole role) {
     case EncoderRole::t5xxl:
       if (sd3) return "text_encoder_3";
       if (flux) return "text_encoder_2";
+      break;
+    case EncoderRole::llm:
+      if (family == ImageFamily::z_image) return "text_encoder";
       break;
   }
   return std::nullopt;
@@ -237,7 +274,15 @@ ModelPart read_encoder(const fs::path& path, ImageFamily family, EncoderRole rol
     part.name = *part_name;
     return part;
   }
-  const io::Checkpoint file = open_scaled(path);
+  io::Checkpoint file = open_scaled(path);
+  const bool whole = file.format() == io::Checkpoint::Format::gguf || !file.config_json().empty();
+  if (role == EncoderRole::llm && whole && is_encoder(file, "", role)) {
+    const bool has_words = file.metadata().get_strings("tokenizer.ggml.tokens").has_value();
+    ModelPart part = language_part(std::move(file), source);
+    part.name = *part_name;
+    if (has_words) part.tokenizer.gguf = path;
+    return part;
+  }
   for (const std::string& prefix : {std::string(), prefix_of(role), std::string(kSdxlPrefix)}) {
     if (!is_encoder(file, prefix, role)) continue;
     ModelPart part = part_under(file, prefix, family, role, source);

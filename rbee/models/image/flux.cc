@@ -1,7 +1,6 @@
 #include "rbee/models/image/flux.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "rbee/ops/concat.h"
 #include "rbee/ops/elementwise.h"
@@ -124,35 +123,14 @@ Tensor FluxSingleBlock::operator()(const Tensor& x, const std::vector<Tensor>& p
   return gated_sum(x, parts[2], out_.over_last(concat({attended, inner}, Axis{-1})));
 }
 
-StreamRotation FluxPlaces::operator()(int64_t text, int64_t rows, int64_t cols) const {
-  const std::array<int64_t, 3> size{text, rows, cols};
-  const std::lock_guard lock(mutex_);
-  if (!last_.cos.defined() || size != last_size_) {
-    last_ = compute(size);
-    last_size_ = size;
-  }
-  return last_;
-}
-
-StreamRotation FluxPlaces::compute(const std::array<int64_t, 3>& size) const {
-  const auto [text, rows, cols] = size;
-  std::vector<float> cosines, sines;
-  const auto add = [&](const std::array<int64_t, 3>& place) {
-    for (size_t axis = 0; axis < axes_.size(); ++axis) {
-      for (int64_t i = 0; i < axes_[axis]; i += 2) {
-        const double share = static_cast<double>(i) / static_cast<double>(axes_[axis]);
-        const double angle = static_cast<double>(place[axis]) * std::pow(kTheta, -share);
-        cosines.push_back(static_cast<float>(std::cos(angle)));
-        sines.push_back(static_cast<float>(std::sin(angle)));
-      }
+StreamRotation Flux::rotation(int64_t text, int64_t rows, int64_t cols) const {
+  return places_({text, rows, cols}, [&] {
+    std::vector<StreamPlaces::Place> out(static_cast<size_t>(text));
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t col = 0; col < cols; ++col) out.push_back({0, row, col});
     }
-  };
-  for (int64_t i = 0; i < text; ++i) add({0, 0, 0});
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t col = 0; col < cols; ++col) add({0, row, col});
-  }
-  const Shape shape{text + rows * cols, (axes_[0] + axes_[1] + axes_[2]) / 2};
-  return {from_host<float>(cosines, shape, *device_), from_host<float>(sines, shape, *device_)};
+    return out;
+  });
 }
 
 Flux::Flux(const nn::WeightScope& scope, const FluxConfig& config)
@@ -164,7 +142,7 @@ Flux::Flux(const nn::WeightScope& scope, const FluxConfig& config)
             .patch = kPatch,
             .sample_size = kSampleSize},
       activations_(scope.activations()),
-      places_(config, scope.device()) {
+      places_(config.axes, kTheta, scope.device()) {
   const int64_t width = config.width(), patch = config.channels * kPatch * kPatch;
   in_ = nn::Linear(
       scope / "x_embedder",
@@ -200,11 +178,11 @@ Tensor Flux::operator()(const Tensor& x, const Tensor& timesteps, const Conditio
   Tensor text = prompt.context;
   Tensor picture = in_.over_last(split_patches(cast(x, activations_)));
   const int64_t tokens = text.dim(1), pixels = picture.dim(1);
-  const StreamRotation rotation = places_(tokens, x.dim(1) / kPatch, x.dim(2) / kPatch);
-  for (const FluxDoubleBlock& block : double_blocks_) block(text, picture, to_come, rotation);
+  const StreamRotation turned = rotation(tokens, x.dim(1) / kPatch, x.dim(2) / kPatch);
+  for (const FluxDoubleBlock& block : double_blocks_) block(text, picture, to_come, turned);
   Tensor both = concat({text, picture}, Axis{1});
   for (const FluxSingleBlock& block : single_blocks_) {
-    both = block(both, next_modulation(to_come), rotation);
+    both = block(both, next_modulation(to_come), turned);
   }
   const Tensor end = contiguous(both.slice(Axis{1}, tokens, pixels));
   const std::vector<Tensor>& parts = next_modulation(to_come);

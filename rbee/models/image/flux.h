@@ -4,7 +4,6 @@
 // stream of both. Rotary embeddings tell the tokens' places.
 
 #include <array>
-#include <mutex>
 
 #include "rbee/io/json_config.h"
 #include "rbee/models/image/parts.h"
@@ -64,24 +63,6 @@ class FluxSingleBlock {
   nn::Linear mlp_, out_;
 };
 
-// Keeps the tables of the last size. Several pictures may ask at once.
-class FluxPlaces {
- public:
-  FluxPlaces(const FluxConfig& config, Device& device) : axes_(config.axes), device_(&device) {}
-
-  // For `text` tokens, all at place 0, then rows times cols patches.
-  StreamRotation operator()(int64_t text, int64_t rows, int64_t cols) const;
-
- private:
-  StreamRotation compute(const std::array<int64_t, 3>& size) const;
-
-  std::array<int64_t, 3> axes_;
-  Device* device_;
-  mutable std::mutex mutex_;
-  mutable std::array<int64_t, 3> last_size_{};
-  mutable StreamRotation last_;
-};
-
 class Flux final : public Denoiser {
  public:
   Flux(const nn::WeightScope& scope, const FluxConfig& config);
@@ -92,9 +73,12 @@ class Flux final : public Denoiser {
                     const DenoiserOptions& options) const override;
 
  private:
+  // Of `text` tokens, all at place 0, then rows times cols patches.
+  StreamRotation rotation(int64_t text, int64_t rows, int64_t cols) const;
+
   DenoiserInfo info_;
   DType activations_;
-  FluxPlaces places_;
+  StreamPlaces places_;
   nn::Linear in_, context_, out_;
   StreamVector vector_;
   std::vector<FluxDoubleBlock> double_blocks_;

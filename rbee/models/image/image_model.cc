@@ -9,6 +9,7 @@
 #include "rbee/models/image/encoder_file.h"
 #include "rbee/models/image/flux.h"
 #include "rbee/models/image/held_parts.h"
+#include "rbee/models/image/language_text.h"
 #include "rbee/models/image/layers.h"
 #include "rbee/models/image/lora.h"
 #include "rbee/models/image/mmdit.h"
@@ -17,6 +18,7 @@
 #include "rbee/models/image/t5_text.h"
 #include "rbee/models/image/tiny_autoencoder.h"
 #include "rbee/models/image/unet.h"
+#include "rbee/models/image/z_image.h"
 
 namespace rbee::models {
 namespace {
@@ -41,6 +43,8 @@ ClipTextUse clip_use(ImageFamily family, bool last) {
       return {.clip_skip = 2, .final_norm = false, .pooled = Pooled::projection};
     case ImageFamily::flux:
       return {.pooled = Pooled::norm};
+    case ImageFamily::z_image:
+      break;  // has no CLIP
   }
   return {};
 }
@@ -56,6 +60,12 @@ int64_t t5_tokens(const ModelFiles& files) {
   constexpr int64_t kLong = 512, kShort = 256;
   if (files.family == ImageFamily::sd3) return kSd3T5Tokens;
   return files.require("transformer").config.flag_or("guidance_embeds", false) ? kLong : kShort;
+}
+
+// The layers of a family's language model whose states it reads.
+LanguageTextUse language_use(const io::Checkpoint& checkpoint) {
+  // Z-Image: those before the last layer.
+  return {.behind = {std::max<int64_t>(language_layers(checkpoint) - 1, 1)}};
 }
 
 [[noreturn]] void fail_class(const ModelPart& part, std::string_view known) {
@@ -92,6 +102,7 @@ class Loader : public std::enable_shared_from_this<Loader> {
   Holder<Vae>::Make vae_maker();
   std::unique_ptr<TextEncoder> make_clip(const ModelPart& part, bool last, nn::WeightStash* stash);
   std::unique_ptr<TextEncoder> make_t5(const ModelPart& part, nn::WeightStash* stash);
+  std::unique_ptr<TextEncoder> make_language(const ModelPart& part, nn::WeightStash* stash);
   std::unique_ptr<Denoiser> make_denoiser(int64_t pooled_width, nn::WeightStash* stash);
   std::unique_ptr<Denoiser> make_denoiser(const ModelPart& part, const nn::WeightScope& weights,
                                           int64_t pooled_width) const;
@@ -159,8 +170,28 @@ std::unique_ptr<TextEncoder> Loader::make_t5(const ModelPart& part, nn::WeightSt
   return encoder;
 }
 
+std::unique_ptr<TextEncoder> Loader::make_language(const ModelPart& part, nn::WeightStash* stash) {
+  LoadOptions load{
+      .device = options_.device, .stash = stash, .activations = activations_, .progress = {}};
+  load.pack_weights = options_.pack_weights;
+  if (options_.progress) {
+    load.progress = [this](int64_t done, int64_t) { options_.progress(done_ + done, total_); };
+  }
+  auto encoder =
+      std::make_unique<LanguageTextEncoder>(part.weights, load, language_use(part.weights));
+  done_ += part.weights.file_bytes();
+  nn::WeightFigures figures;
+  figures.parameters = encoder->parameters();
+  figures.resident_bytes = encoder->weight_bytes();
+  figures_.try_emplace(part.name, figures);
+  return encoder;
+}
+
 Holder<TextEncoder>::Make Loader::text_maker(const ModelPart& part, bool last) {
   const auto self = shared_from_this();
+  if (files_->family == ImageFamily::z_image) {
+    return [self, &part](nn::WeightStash* stash) { return self->make_language(part, stash); };
+  }
   if (part.class_name == "T5EncoderModel") {
     return [self, &part](nn::WeightStash* stash) { return self->make_t5(part, stash); };
   }
@@ -180,8 +211,13 @@ std::unique_ptr<Denoiser> Loader::make_denoiser(const ModelPart& part,
   if (part.class_name == "FluxTransformer2DModel") {
     return std::make_unique<Flux>(weights, FluxConfig::read(part.config));
   }
+  if (part.class_name == "ZImageTransformer2DModel") {
+    return std::make_unique<ZImage>(weights, ZImageConfig::read(part.config));
+  }
   if (part.class_name != "UNet2DConditionModel") {
-    fail_class(part, "UNet2DConditionModel, SD3Transformer2DModel, FluxTransformer2DModel");
+    fail_class(part,
+               "UNet2DConditionModel, SD3Transformer2DModel, FluxTransformer2DModel, "
+               "ZImageTransformer2DModel");
   }
   UnetConfig config = UnetConfig::read(part.config);
   config.pooled_width = pooled_width;
@@ -256,6 +292,8 @@ ImageModel Loader::load() {
     TextPart& text =
         model.text.emplace_back(held_encoder(held, held->text.size() - 1), part->tokenizer);
     if (part->class_name == "T5EncoderModel") text.tokenizer.kind = TokenizerFiles::Kind::t5;
+    if (files_->family == ImageFamily::z_image)
+      text.tokenizer.kind = TokenizerFiles::Kind::language;
   }
   model.join = join_of(files_->family, encoders.size());
   held->denoiser =
@@ -336,7 +374,7 @@ void require_parts(const ModelFiles& files) {
     if (files.find(part) != nullptr) return;
     fail(Code::not_found, files.name, "the model has no ", part, ": ", what);
   };
-  for (const EncoderRole role : {EncoderRole::clip_l, EncoderRole::clip_g, EncoderRole::t5xxl}) {
+  for (const EncoderRole role : kEncoderRoles) {
     const auto part = encoder_part(files.family, role);
     // Stable Diffusion 3 was trained to do without T5.
     const bool optional = files.family == ImageFamily::sd3 && role == EncoderRole::t5xxl;
@@ -355,7 +393,8 @@ void add_parts(const ImageLoadOptions& options, ModelFiles& files) {
   }
   for (const auto& [role, path] : {std::pair{EncoderRole::clip_l, &options.clip_l},
                                    {EncoderRole::clip_g, &options.clip_g},
-                                   {EncoderRole::t5xxl, &options.t5xxl}}) {
+                                   {EncoderRole::t5xxl, &options.t5xxl},
+                                   {EncoderRole::llm, &options.llm}}) {
     if (!path->empty()) replace_part(files, read_encoder(*path, files.family, role));
   }
   require_parts(files);
@@ -385,6 +424,8 @@ const char* name(ImageFamily family) {
       return "sd3";
     case ImageFamily::flux:
       return "flux";
+    case ImageFamily::z_image:
+      return "z_image";
   }
   return "unknown";
 }
@@ -398,7 +439,8 @@ int64_t ImageModel::default_size() const {
 
 DType customary_activations(ImageFamily family, bool host_computes) {
   if (host_computes) return DType::f32;
-  return family == ImageFamily::flux ? DType::bf16 : DType::f16;
+  const bool wide = family == ImageFamily::flux || family == ImageFamily::z_image;
+  return wide ? DType::bf16 : DType::f16;
 }
 
 ImageArithmetic image_arithmetic(std::string_view name) {

@@ -9,7 +9,7 @@
 
 namespace rbee::models {
 
-enum class ImageFamily : uint8_t { sd1, sd2, sdxl, sdxl_refiner, sd3, flux };
+enum class ImageFamily : uint8_t { sd1, sd2, sdxl, sdxl_refiner, sd3, flux, z_image };
 const char* name(ImageFamily family);  // "sd1", ...
 
 // The noise schedule in training of a single file's family. A folder says its own in
@@ -34,7 +34,7 @@ struct SchedulerSettings {
 
 // The texts of a tokenizer's files; empty if there is none, as in single files.
 struct TokenizerFiles {
-  enum class Kind : uint8_t { clip, t5 };
+  enum class Kind : uint8_t { clip, t5, language };
   Kind kind = Kind::clip;
   std::string tokenizer_json;
   std::string vocab_json, merges;  // CLIP's older form
@@ -97,8 +97,8 @@ struct LoraSource {
   std::optional<float> text_weight = std::nullopt;  // the same for text encoders; absent = weight
 };
 
-// The default type of a family's activations: f32 if the host computes, else f16; bf16 for FLUX,
-// whose states overflow in f16.
+// The default type of a family's activations: f32 if the host computes, else f16; bf16 for FLUX and
+// Z-Image, whose states overflow in f16.
 DType customary_activations(ImageFamily family, bool host_computes);
 
 // Parts that leave the device between uses: of these, only the one used last is there. If the host
@@ -128,6 +128,7 @@ struct ImageLoadOptions {
   // Text encoders (folders or files) instead of the model's own or missing ones. Not for Stable
   // Diffusion 2.
   std::filesystem::path clip_l, clip_g, t5xxl;
+  std::filesystem::path llm;  // a language model that encodes text, Z-Image's
   std::vector<LoraSource> loras;
   std::function<void(int64_t done, int64_t total)> progress;  // bytes of all parts
 };

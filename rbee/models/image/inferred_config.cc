@@ -106,6 +106,7 @@ LatentScale latent_scale(ImageFamily family) {
     case ImageFamily::sd3:
       return {1.5305, 0.0609};
     case ImageFamily::flux:
+    case ImageFamily::z_image:
       return {0.3611, 0.1159};
   }
   return {1, 0};
@@ -190,6 +191,34 @@ io::JsonConfig clip_config(const ShapeOf& shape_of, ClipNames names, int64_t lay
   const auto projection = shape_of(open ? "text_projection" : "text_projection.weight");
   if (projection) config["projection_dim"] = (*projection)[open ? 1 : 0];
   return {config.dump(), source};
+}
+
+std::string qwen3_config(const ShapeOf& shape_of, const std::string& source) {
+  const std::string first = "model.layers.0.self_attn.";
+  const auto norm = shape_of(first + "q_norm.weight");
+  const bool known = norm && norm->rank() == 1 && (*norm)[0] > 0;
+  if (!known) {
+    fail(Code::unsupported, source, "tensor ", first,
+         "q_norm.weight is missing: the language model ",
+         "is no Qwen3; give its folder, with its config.json, or a GGUF file");
+  }
+  const int64_t head = (*norm)[0];
+  const Shape tokens = require(shape_of, "model.embed_tokens.weight");
+  // What no tensor shows is as in all published models.
+  const json config = {
+      {"model_type", "qwen3"},
+      {"vocab_size", tokens[0]},
+      {"hidden_size", tokens[tokens.rank() - 1]},
+      {"num_hidden_layers", count(shape_of, "model.layers.", ".self_attn.q_proj.weight")},
+      {"num_attention_heads", require(shape_of, first + "q_proj.weight")[0] / head},
+      {"num_key_value_heads", require(shape_of, first + "k_proj.weight")[0] / head},
+      {"head_dim", head},
+      {"intermediate_size", require(shape_of, "model.layers.0.mlp.gate_proj.weight")[0]},
+      {"max_position_embeddings", 40960},
+      {"rms_norm_eps", 1e-6},
+      {"rope_theta", 1000000},
+      {"tie_word_embeddings", !shape_of("lm_head.weight")}};
+  return config.dump();
 }
 
 }  // namespace rbee::models

@@ -31,4 +31,8 @@ enum class ClipNames : uint8_t { hugging_face, open_clip };
 io::JsonConfig clip_config(const ShapeOf& shape_of, ClipNames names, int64_t layers_dropped,
                            const std::string& source, std::string_view activation = {});
 
+// Of Qwen3, by Hugging Face's names: the text of its config.json. Throws unsupported if norms of
+// queries are missing, which Qwen3 has.
+std::string qwen3_config(const ShapeOf& shape_of, const std::string& source);
+
 }  // namespace rbee::models

@@ -12,8 +12,9 @@ namespace rbee::models {
 
 bool multiplies_int8(std::string_view weight) {
   constexpr std::string_view kFloats[] = {
-      "conv_in",  "conv_out",        "quant_conv", "time_emb",       "add_embedding",
-      "norm_out", "time_text_embed", "x_embedder", "pos_embed.proj", "controlnet_cond_embedding"};
+      "conv_in",    "conv_out",        "quant_conv", "time_emb",       "add_embedding",
+      "norm_out",   "time_text_embed", "x_embedder", "pos_embed.proj", "controlnet_cond_embedding",
+      "t_embedder", "cap_embedder",    "final_layer"};
   // A transformer's last layer; blocks have one of that name, too.
   if (weight.starts_with("proj_out.")) return false;
   return std::ranges::none_of(

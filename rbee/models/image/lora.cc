@@ -189,6 +189,7 @@ std::vector<std::string> clip_spellings(const std::string& part, size_t index,
 std::vector<std::string> text_spellings(const ModelPart& part, size_t index,
                                         const std::string& module) {
   const bool t5 = part.class_name == "T5EncoderModel";
+  if (!t5 && !part.class_name.starts_with("CLIP")) return {};  // a language model
   return t5 ? t5_spellings(part.name, index, module) : clip_spellings(part.name, index, module);
 }
 
@@ -217,6 +218,15 @@ struct OriginalLayer {
 };
 
 std::vector<OriginalLayer> original_layers(const ModelPart& part) {
+  if (part.class_name == "ZImageTransformer2DModel") {
+    std::vector<OriginalLayer> out;
+    const int64_t layers = part.config.integer_or("n_layers", 30, {0, 1024});
+    const int64_t refiners = part.config.integer_or("n_refiner_layers", 2, {0, 1024});
+    for (const std::string& name : z_image_layers(layers, refiners)) {
+      out.push_back({name, z_image_layer(name)});
+    }
+    return out;
+  }
   const int64_t blocks = part.config.integer("num_layers", {0, 1024});
   std::vector<OriginalLayer> out;
   if (part.class_name == "FluxTransformer2DModel") {

@@ -31,9 +31,10 @@ ImageFamily family_of(const DiffusersFolder& folder) {
   const std::string denoiser = folder.require("transformer").class_name;
   if (denoiser == "SD3Transformer2DModel") return ImageFamily::sd3;
   if (denoiser == "FluxTransformer2DModel") return ImageFamily::flux;
+  if (denoiser == "ZImageTransformer2DModel") return ImageFamily::z_image;
   fail(Code::unsupported, folder.index().describe("transformer"), denoiser,
-       " is not implemented; known are UNet2DConditionModel, SD3Transformer2DModel and "
-       "FluxTransformer2DModel");
+       " is not implemented; known are UNet2DConditionModel, SD3Transformer2DModel, "
+       "FluxTransformer2DModel and ZImageTransformer2DModel");
 }
 
 // Finds a tokenizer's file and reads its text.
@@ -98,7 +99,11 @@ ModelFiles read_diffusers_folder(const fs::path& path) {
     const io::PipelinePart* part = folder.find(name);
     if (part == nullptr) continue;
     io::JsonConfig config = folder.config(name);
-    io::Checkpoint weights = part_weights(config, path / part->name);
+    // A language model is loaded as for chats, with the forms of quantisation that those have.
+    const bool language =
+        files.family == ImageFamily::z_image && part->name.starts_with("text_encoder");
+    io::Checkpoint weights = language ? io::open_part_weights(path / part->name)
+                                      : part_weights(config, path / part->name);
     ModelPart read{part->name, part->class_name, std::move(config), std::move(weights), {}};
     if (part->name.starts_with("text_encoder")) read.tokenizer = read_tokenizer(folder, name);
     files.parts.push_back(std::move(read));

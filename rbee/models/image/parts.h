@@ -61,6 +61,9 @@ struct TextStates {
   // Distilled guidance, if the denoiser reads it: FLUX dev's scale, or LCM's scale minus one;
   // (batch).
   Tensor guidance;
+  // Of a language model's states: each prompt's tokens, the context's others are no text; empty:
+  // all are text.
+  std::vector<int64_t> tokens = {};
 };
 
 // The result of prepare(), computed once for a prompt. Only the denoiser that made it can read it.

@@ -281,7 +281,7 @@ ModelFiles read_transformer_file(const io::Checkpoint& file, const TransformerLa
   ModelFiles files;
   files.family = layout.family;
   files.name = path.stem().string();
-  for (const auto role : {EncoderRole::clip_l, EncoderRole::clip_g, EncoderRole::t5xxl}) {
+  for (const EncoderRole role : kEncoderRoles) {
     auto encoder = find_encoder(file, layout.family, role, source);
     if (encoder) files.parts.push_back(std::move(*encoder));
   }
@@ -337,7 +337,7 @@ ModelFiles read_single_file(const fs::path& path) {
   const std::optional<std::string> unet = unet_prefix(file);
   if (!unet) {
     fail(Code::unsupported, source, "the file is no whole model of a known family; known are ",
-         "Stable Diffusion 1, 2, XL, XL's refiner and 3, and FLUX");
+         "Stable Diffusion 1, 2, XL, XL's refiner and 3, FLUX and Z-Image");
   }
   ModelFiles files;
   files.name = path.stem().string();

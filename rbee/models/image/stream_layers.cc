@@ -1,6 +1,8 @@
 #include "rbee/models/image/stream_layers.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "rbee/ops/attention.h"
 #include "rbee/ops/concat.h"
@@ -70,13 +72,13 @@ Tensor StreamMlp::operator()(const Tensor& x) const {
 
 StreamProjections::StreamProjections(const nn::WeightScope& scope, const StreamHeadsSpec& spec)
     : heads_(spec.heads) {
-  const nn::LinearShape square{.in = spec.width, .out = spec.width, .bias = nn::Bias::required};
+  const nn::LinearShape square{.in = spec.width, .out = spec.width, .bias = spec.bias};
   query_ = nn::Linear(scope / spec.query, square);
   key_ = nn::Linear(scope / spec.key, square);
   value_ = nn::Linear(scope / spec.value, square);
   nn::adjoin(scope, {&query_, &key_, &value_});
   if (!spec.norms) return;
-  const nn::NormOptions norm{.dim = spec.width / spec.heads, .eps = kStreamNormEps};
+  const nn::NormOptions norm{.dim = spec.width / spec.heads, .eps = spec.norm_eps};
   query_norm_ = nn::RmsNorm(scope / spec.query_norm, norm);
   key_norm_ = nn::RmsNorm(scope / spec.key_norm, norm);
 }
@@ -100,6 +102,39 @@ StreamHeadsSpec text_heads(StreamHeadsSpec picture) {
   picture.query_norm = "norm_added_q";
   picture.key_norm = "norm_added_k";
   return picture;
+}
+
+StreamRotation StreamPlaces::operator()(const Place& key,
+                                        const std::function<std::vector<Place>()>& places) const {
+  constexpr size_t kKept = 4;
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(kept_, key, &std::pair<Place, StreamRotation>::first);
+  if (found != kept_.end()) {
+    std::rotate(found, found + 1, kept_.end());
+    return kept_.back().second;
+  }
+  if (kept_.size() >= kKept) kept_.erase(kept_.begin());
+  return kept_.emplace_back(key, compute(places())).second;
+}
+
+StreamRotation StreamPlaces::compute(const std::vector<Place>& places) const {
+  std::vector<std::pair<size_t, double>> turns;  // coordinate and frequency
+  for (size_t axis = 0; axis < axes_.size(); ++axis) {
+    for (int64_t i = 0; i < axes_[axis]; i += 2) {
+      const double share = static_cast<double>(i) / static_cast<double>(axes_[axis]);
+      turns.emplace_back(axis, std::pow(theta_, -share));
+    }
+  }
+  std::vector<float> cosines, sines;
+  for (const Place& place : places) {
+    for (const auto& [axis, frequency] : turns) {
+      const double angle = static_cast<double>(place[axis]) * frequency;
+      cosines.push_back(static_cast<float>(std::cos(angle)));
+      sines.push_back(static_cast<float>(std::sin(angle)));
+    }
+  }
+  const Shape shape{std::ssize(places), std::ssize(turns)};
+  return {from_host<float>(cosines, shape, *device_), from_host<float>(sines, shape, *device_)};
 }
 
 Tensor stream_attention(std::span<const StreamHeads> streams, const StreamRotation* rotation) {
@@ -157,16 +192,21 @@ std::unique_ptr<Conditioning> prepare_stream(const char* op, const DenoiserInfo&
   return prompt;
 }
 
+void check_stream_input(const char* op, const DenoiserInfo& info, const Tensor& x,
+                        const Tensor& timesteps, int64_t batch) {
+  check(x.rank() == 4 && x.dim(0) == batch && x.dim(3) == info.in_channels, op, "x is ", x,
+        ", wanted (", batch, ", height, width, ", info.in_channels, ")");
+  check(x.dim(1) % info.patch == 0 && x.dim(2) % info.patch == 0, op, "x is ", x,
+        ", whose height and width have to be multiples of ", info.patch);
+  check(timesteps.shape() == Shape{batch}, op, "the time steps are ", timesteps, ", wanted (",
+        batch, ")");
+}
+
 const StreamPrompt& check_stream_call(const char* op, const DenoiserInfo& info, const Tensor& x,
                                       const Tensor& timesteps, const Conditioning& conditioning) {
   const auto* prompt = dynamic_cast<const StreamPrompt*>(&conditioning);
   check(prompt != nullptr, op, "the conditioning is of another denoiser");
-  check(x.rank() == 4 && x.dim(0) == prompt->batch && x.dim(3) == info.in_channels, op, "x is ", x,
-        ", wanted (", prompt->batch, ", height, width, ", info.in_channels, ")");
-  check(x.dim(1) % info.patch == 0 && x.dim(2) % info.patch == 0, op, "x is ", x,
-        ", whose height and width have to be multiples of ", info.patch);
-  check(timesteps.shape() == Shape{prompt->batch}, op, "the time steps are ", timesteps,
-        ", wanted (", prompt->batch, ")");
+  check_stream_input(op, info, x, timesteps, prompt->batch);
   return *prompt;
 }
 

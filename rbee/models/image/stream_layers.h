@@ -1,7 +1,11 @@
 #pragma once
 // Layers of diffusion transformers with a text stream and a picture stream (Esser et al. 2024,
-// section 4): Stable Diffusion 3's and FLUX's. Streams are (batch, tokens, width).
+// section 4), Stable Diffusion 3's and FLUX's, or with one of both, Z-Image's. Streams are (batch,
+// tokens, width).
 
+#include <array>
+#include <functional>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,6 +62,8 @@ struct StreamHeads {
   Tensor query, key, value;
 };
 
+inline constexpr float kStreamNormEps = 1e-6f;
+
 struct StreamHeadsSpec {
   // Names of the layers, as diffusers has them.
   const char *query = "to_q", *key = "to_k", *value = "to_v";
@@ -65,8 +71,9 @@ struct StreamHeadsSpec {
   int64_t width = 0;
   int64_t heads = 0;
   bool norms = false;  // an RMS norm over each head's query and key
+  float norm_eps = kStreamNormEps;
+  nn::Bias bias = nn::Bias::required;
 };
-inline constexpr float kStreamNormEps = 1e-6f;
 
 // A stream's share of an attention.
 class StreamProjections {
@@ -87,6 +94,29 @@ StreamHeadsSpec text_heads(StreamHeadsSpec picture);
 // Tables of rotary embeddings for the tokens' places, (tokens, head_dim / 2) f32 each.
 struct StreamRotation {
   Tensor cos, sin;
+};
+
+// Makes the tables of places with three coordinates, each of which turns a part of a head. Keeps
+// the last ones. Several pictures may ask at once.
+class StreamPlaces {
+ public:
+  using Place = std::array<int64_t, 3>;
+  // axes: numbers of a head that a coordinate turns; theta: the base of the frequencies
+  StreamPlaces(const std::array<int64_t, 3>& axes, double theta, Device& device)
+      : axes_(axes), theta_(theta), device_(&device) {}
+
+  // `key` tells lists apart; `places` makes the list if there is no table of it.
+  StreamRotation operator()(const Place& key,
+                            const std::function<std::vector<Place>()>& places) const;
+
+ private:
+  StreamRotation compute(const std::vector<Place>& places) const;
+
+  std::array<int64_t, 3> axes_;
+  double theta_;
+  Device* device_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::pair<Place, StreamRotation>> kept_;  // last used at the end
 };
 
 // Attention of all streams over all of them, tokens of the first stream first; (batch, tokens,
@@ -130,8 +160,12 @@ struct StreamPrompt final : Conditioning {
 std::unique_ptr<Conditioning> prepare_stream(const char* op, const DenoiserInfo& info,
                                              const TextStates& text, const nn::Linear& context,
                                              const StreamVector& vector, DType activations);
-// The conditioning as the StreamPrompt of prepare(). Throws invalid_argument if x or the time steps
-// do not fit it, or x does not fit the patches.
+// Throws invalid_argument if x or the time steps do not fit a prompt of this batch, or x does not
+// fit the patches.
+void check_stream_input(const char* op, const DenoiserInfo& info, const Tensor& x,
+                        const Tensor& timesteps, int64_t batch);
+// The conditioning as the StreamPrompt of prepare(). Throws invalid_argument if it is another
+// denoiser's, and as check_stream_input().
 const StreamPrompt& check_stream_call(const char* op, const DenoiserInfo& info, const Tensor& x,
                                       const Tensor& timesteps, const Conditioning& conditioning);
 

@@ -18,6 +18,7 @@ constexpr int64_t kSampleSize = 128;
 // Tensors that tell the families apart.
 constexpr const char* kFluxMark = "double_blocks.0.img_attn.qkv.weight";
 constexpr const char* kSd3Mark = "joint_blocks.0.context_block.attn.qkv.weight";
+constexpr const char *kZImageMark = "cap_pad_token", *kZImagePadding = "x_pad_token";
 constexpr const char* kPlaces = "pos_embed";
 
 // A file's tensors after a prefix.
@@ -117,6 +118,34 @@ json sd3_config(const Prefixed& tensors) {
   return config;
 }
 
+// Of 128: place in the text 32, row 48, column 48.
+json z_image_axes(int64_t head_dim) {
+  const int64_t place = head_dim / 4;
+  return {place, (head_dim - place) / 2, (head_dim - place) / 2};
+}
+
+// Under ComfyUI's names or diffusers'.
+json z_image_config(const Prefixed& tensors) {
+  const auto either = [&](const char* one, const char* other) {
+    return tensors.has(one) ? one : other;
+  };
+  const char* const norm =
+      either("layers.0.attention.q_norm.weight", "layers.0.attention.norm_q.weight");
+  const char* const in = either("x_embedder.weight", "all_x_embedder.2-1.weight");
+  const int64_t width = tensors.size("cap_embedder.1.weight", 0);
+  constexpr int64_t kUsual = 128, kPixels = 4;
+  const int64_t head_dim = tensors.has(norm) ? tensors.size(norm, 0) : kUsual;
+  check(head_dim > 0, "Z-Image", "heads have no size");
+  return {{"in_channels", tensors.size(in, 1) / kPixels},
+          {"dim", width},
+          {"n_layers", tensors.count("layers.", ".attention_norm1.weight")},
+          {"n_refiner_layers", tensors.count("noise_refiner.", ".attention_norm1.weight")},
+          {"n_heads", width / head_dim},
+          {"cap_feat_dim", tensors.size("cap_embedder.1.weight", 1)},
+          {"qk_norm", tensors.has(norm)},
+          {"axes_dims", z_image_axes(head_dim)}};
+}
+
 // GGUF files leave out leading sizes of one.
 TensorEntry places_of(TensorEntry entry, int64_t side) {
   entry.name = "pos_embed.pos_embed";
@@ -135,22 +164,29 @@ void add_layer(const TensorEntry& entry, const std::vector<LayerPart>& parts, st
 
 std::vector<TensorEntry> renamed(const io::Checkpoint& file, const TransformerLayout& layout,
                                  const Prefixed& tensors) {
-  const bool flux = layout.family == ImageFamily::flux;
   const int64_t last = tensors.count("joint_blocks.", ".x_block.attn.qkv.weight") - 1;
+  const auto layers = [&](std::string_view module) {
+    if (layout.family == ImageFamily::flux) return flux_layer(module);
+    if (layout.family == ImageFamily::z_image) return z_image_layer(module);
+    return sd3_layer(module, last);
+  };
   std::vector<TensorEntry> out;
   for (const TensorEntry& entry : file.tensors()) {
     std::string_view name = entry.name;
     if (!name.starts_with(layout.prefix)) continue;
     name.remove_prefix(layout.prefix.size());
-    if (!flux && name == kPlaces) {
+    if (layout.family == ImageFamily::sd3 && name == kPlaces) {
       out.push_back(places_of(entry, table_side(tensors)));
+      continue;
+    }
+    if (layout.family == ImageFamily::z_image && (name == kZImageMark || name == kZImagePadding)) {
+      out.push_back(entry);
+      out.back().name = name;
       continue;
     }
     const size_t dot = name.rfind('.');
     if (dot == std::string_view::npos) continue;
-    const std::string_view module = name.substr(0, dot);
-    add_layer(entry, flux ? flux_layer(module) : sd3_layer(module, last), name.substr(dot + 1),
-              out);
+    add_layer(entry, layers(name.substr(0, dot)), name.substr(dot + 1), out);
   }
   return out;
 }
@@ -161,6 +197,9 @@ std::optional<TransformerLayout> find_transformer(const io::Checkpoint& file) {
   for (const char* prefix : {"", "model.diffusion_model."}) {
     if (file.find(cat(prefix, kFluxMark))) return TransformerLayout{ImageFamily::flux, prefix};
     if (file.find(cat(prefix, kSd3Mark))) return TransformerLayout{ImageFamily::sd3, prefix};
+    if (file.find(cat(prefix, kZImageMark))) {
+      return TransformerLayout{ImageFamily::z_image, prefix};
+    }
   }
   return std::nullopt;
 }
@@ -168,10 +207,19 @@ std::optional<TransformerLayout> find_transformer(const io::Checkpoint& file) {
 ModelPart read_transformer(const io::Checkpoint& file, const TransformerLayout& layout,
                            const std::string& source) {
   const Prefixed tensors(file, layout.prefix, source);
-  const bool flux = layout.family == ImageFamily::flux;
-  const json config = flux ? flux_config(tensors) : sd3_config(tensors);
+  json config;
+  const char* class_name = "SD3Transformer2DModel";
+  if (layout.family == ImageFamily::flux) {
+    config = flux_config(tensors);
+    class_name = "FluxTransformer2DModel";
+  } else if (layout.family == ImageFamily::z_image) {
+    config = z_image_config(tensors);
+    class_name = "ZImageTransformer2DModel";
+  } else {
+    config = sd3_config(tensors);
+  }
   return {"transformer",
-          flux ? "FluxTransformer2DModel" : "SD3Transformer2DModel",
+          class_name,
           io::JsonConfig(config.dump(), source),
           io::Checkpoint::of(renamed(file, layout, tensors), source),
           {}};
@@ -183,7 +231,7 @@ SchedulerSettings transformer_scheduler(ImageFamily family, const ModelPart& tra
   out.prediction_type = "flow_prediction";
   out.use_dynamic_shifting =
       family == ImageFamily::flux && transformer.config.flag_or("guidance_embeds", false);
-  out.shift = family == ImageFamily::sd3 ? 3 : 1;
+  out.shift = family == ImageFamily::flux ? 1 : 3;
   return out;
 }
 

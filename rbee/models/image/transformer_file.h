@@ -1,7 +1,7 @@
 #pragma once
-// Diffusion transformers (Stable Diffusion 3's and FLUX's) in single files, alone or with other
-// parts of the model, as Stability AI, Black Forest Labs, ComfyUI and stable-diffusion.cpp write
-// them.
+// Diffusion transformers (Stable Diffusion 3's, FLUX's and Z-Image's) in single files, alone or
+// with other parts of the model, as Stability AI, Black Forest Labs, ComfyUI and
+// stable-diffusion.cpp write them.
 
 #include <optional>
 

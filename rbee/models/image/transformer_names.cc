@@ -149,6 +149,26 @@ constexpr Rule kSd3Root[] = {
     {"final_layer.linear", "proj_out"},
 };
 
+constexpr std::string_view kZImageBlocks[] = {"layers.", "noise_refiner.", "context_refiner."};
+constexpr Fused kZImageBlock[] = {
+    {"attention.qkv", {"attention.to_q", "attention.to_k", "attention.to_v", ""}},
+};
+constexpr Rule kZImageBlockRules[] = {
+    {"attention.out", "attention.to_out.0"},
+    {"attention.q_norm", "attention.norm_q"},
+    {"attention.k_norm", "attention.norm_k"},
+};
+constexpr Rule kZImageRoot[] = {
+    {"x_embedder", "all_x_embedder.2-1"},
+    {"final_layer.linear", "all_final_layer.2-1.linear"},
+    {"final_layer.adaLN_modulation.1", "all_final_layer.2-1.adaLN_modulation.1"},
+};
+// Under one name in both; trainers write adapters with it.
+constexpr std::string_view kZImageSame[] = {
+    "attention.to_q",     "attention.to_k",  "attention.to_v",  "attention.to_out.0",
+    "adaLN_modulation.0", "feed_forward.w1", "feed_forward.w2", "feed_forward.w3"};
+constexpr std::string_view kZImageUnread = "norm_final";
+
 constexpr std::string_view kLastNorm = "final_layer.adaLN_modulation.1";
 
 }  // namespace
@@ -177,6 +197,17 @@ std::vector<LayerPart> sd3_layer(std::string_view module, int64_t last) {
   return out;
 }
 
+std::vector<LayerPart> z_image_layer(std::string_view module) {
+  if (module == kZImageUnread) return {};
+  std::vector<LayerPart> out = layer("", module, {}, kZImageRoot);
+  for (const std::string_view prefix : kZImageBlocks) {
+    const auto block = block_of(module, prefix);
+    if (!block) continue;
+    out = layer(cat(prefix, block->number, "."), block->rest, kZImageBlock, kZImageBlockRules);
+  }
+  return out.empty() ? whole(std::string(module)) : out;
+}
+
 std::vector<std::string> flux_layers(int64_t double_blocks, int64_t single_blocks) {
   std::vector<std::string> out{std::string(kLastNorm)};
   add_names("", {}, kFluxRoot, out);
@@ -194,6 +225,20 @@ std::vector<std::string> sd3_layers(int64_t blocks) {
   add_names("", {}, kSd3Root, out);
   for (int64_t i = 0; i < blocks; ++i) {
     add_names(cat("joint_blocks.", i, "."), kSd3Block, kSd3BlockRules, out);
+  }
+  return out;
+}
+
+std::vector<std::string> z_image_layers(int64_t blocks, int64_t refiner_blocks) {
+  std::vector<std::string> out{"t_embedder.mlp.0", "t_embedder.mlp.2", "cap_embedder.1"};
+  add_names("", {}, kZImageRoot, out);
+  for (const std::string_view prefix : kZImageBlocks) {
+    const int64_t count = prefix == kZImageBlocks[0] ? blocks : refiner_blocks;
+    for (int64_t i = 0; i < count; ++i) {
+      const std::string head = cat(prefix, i, ".");
+      add_names(head, kZImageBlock, kZImageBlockRules, out);
+      for (const std::string_view name : kZImageSame) out.push_back(cat(head, name));
+    }
   }
   return out;
 }

@@ -170,6 +170,7 @@ TEST(ImageOptionsTest, FamiliesComputeInWhatHoldsTheirStates) {
   using models::customary_activations, models::ImageFamily;
   EXPECT_EQ(customary_activations(ImageFamily::flux, true), DType::f32);
   EXPECT_EQ(customary_activations(ImageFamily::flux, false), DType::bf16);
+  EXPECT_EQ(customary_activations(ImageFamily::z_image, false), DType::bf16);
   EXPECT_EQ(customary_activations(ImageFamily::sdxl, false), DType::f16);
 }
 

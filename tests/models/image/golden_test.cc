@@ -60,7 +60,8 @@ TEST_P(ImageGoldenTest, Int8IsClose) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, ImageGoldenTest,
                          testing::Values("sd1", "sd2", "sdxl", "refiner", "inpaint", "lcm", "sd3",
-                                         "sd35", "flux", "schnell", "flux_control", "flux_fill"),
+                                         "sd35", "flux", "schnell", "flux_control", "flux_fill",
+                                         "z_image"),
                          [](const auto& param) { return std::string(param.param); });
 
 TEST(ImageModelTest, TinyAutoencodersReplaceTheModelsOwn) {
