@@ -39,7 +39,7 @@ struct ImagineOptions {
   std::string dtype = "auto";
   std::string prediction = "auto";
   std::string vae;
-  std::string clip_l, clip_g, t5xxl;
+  std::string clip_l, clip_g, t5xxl, llm;
   std::vector<std::string> offload;
   std::string upscale_model;
   std::string loras;
@@ -278,8 +278,9 @@ void check_writable(const std::string& out, int32_t count) {
 // Puts paths into the place of names of the hub.
 void use_local_paths(ImagineOptions& options) {
   if (hub::is_hub_name(options.model)) options.model_id = options.model;
-  for (std::string* path : {&options.model, &options.vae, &options.clip_l, &options.clip_g,
-                            &options.t5xxl, &options.upscale_model, &options.embeddings}) {
+  for (std::string* path :
+       {&options.model, &options.vae, &options.clip_l, &options.clip_g, &options.t5xxl,
+        &options.llm, &options.upscale_model, &options.embeddings}) {
     use_local_path(*path, options.device);
   }
   for (std::string path : options.control_net_texts) {
@@ -304,6 +305,7 @@ int run(ImagineOptions options, const Given& given) {
                                     .clip_l = options.clip_l,
                                     .clip_g = options.clip_g,
                                     .t5xxl = options.t5xxl,
+                                    .llm = options.llm,
                                     .lora_folder = options.loras,
                                     .embeddings = options.embeddings,
                                     .prediction_type = std::nullopt,
@@ -417,6 +419,8 @@ Command add_imagine(CLI::App& parent) {
                   "CLIP-L of Stable Diffusion 1, XL, 3 or FLUX, folder or file");
   app->add_option("--clip-g,--clip_g", options->clip_g, "CLIP-G of Stable Diffusion XL or 3");
   app->add_option("--t5xxl", options->t5xxl, "T5 of Stable Diffusion 3 or FLUX");
+  app->add_option("--llm", options->llm,
+                  "language model that encodes Z-Image's text, folder or file");
   app->add_option("--lora", options->lora, "name or name:strength; may be given several times");
   app->add_option("--loras", options->loras, "folder of LoRAs; default: <model>/loras");
   app->add_option("--embeddings", options->embeddings,

@@ -42,6 +42,8 @@ constexpr ShortName kShortNames[] = {
     {"flux-schnell", "black-forest-labs/FLUX.1-schnell"},
     {"flux.1-schnell", "black-forest-labs/FLUX.1-schnell"},
     {"flux1-schnell", "black-forest-labs/FLUX.1-schnell"},
+    {"z-image", "Tongyi-MAI/Z-Image"},
+    {"z-image-turbo", "Tongyi-MAI/Z-Image-Turbo"},
 };
 
 bool is_plain(char c) {

@@ -47,12 +47,16 @@ class RepeatedDenoiserTest : public ::testing::TestWithParam<Vendor> {
     EXPECT_TRUE(device_->supports_capture());
     tested_ = graph_launches();
   }
-  // Calls it like a sampler of this many steps, with one prompt after the other. Returns how many
-  // calls reached the denoiser.
-  int run(int steps, size_t prompts = 1) {
+  // Calls it like a sampler of this many steps, with one prompt after the other, each by `longer`
+  // longer than the one before. Returns how many calls reached the denoiser.
+  int run(int steps, size_t prompts = 1, int64_t longer = 0) {
     const DoublingDenoiser denoiser;
     std::vector<Prompt> told(prompts);
-    for (Prompt& prompt : told) prompt.added = zeros({2, 3}, DType::f32, *device_);
+    int64_t length = 3;
+    for (Prompt& prompt : told) {
+      prompt.added = zeros({2, length}, DType::f32, *device_);
+      length += longer;
+    }
     engine::RepeatedDenoiser repeated(denoiser, prompts > 1, {});
     for (int step = 0; step < steps; ++step) {
       const Tensor x = zeros({2, 4, 4, 4}, DType::f32, *device_);
@@ -88,6 +92,11 @@ TEST_P(RepeatedDenoiserTest, OneCaptureServesPromptsThatChange) {
   EXPECT_TRUE(reads_own_) << "which each prompt is copied to";
   run(20);
   EXPECT_FALSE(reads_own_) << "one prompt is not copied";
+}
+
+TEST_P(RepeatedDenoiserTest, PromptsOfAnotherLengthAreNotReplayed) {
+  EXPECT_EQ(run(20, 2, 1), 11) << "the first, the capture, and nine of the first one's length";
+  EXPECT_EQ(replays(), 10);
 }
 
 TEST_P(RepeatedDenoiserTest, IsCalledWhereFewStepsAreLeft) {

@@ -56,6 +56,7 @@ void add_flags(CLI::App& app, SdFlags& flags, Tolerated& tolerated) {
                  "CLIP-L of Stable Diffusion 1, XL, 3 or FLUX, folder or file");
   app.add_option("--clip-g,--clip_g", flags.clip_g, "CLIP-G of Stable Diffusion XL or 3");
   app.add_option("--t5xxl", flags.t5xxl, "T5 of Stable Diffusion 3 or FLUX");
+  app.add_option("--llm", flags.llm, "Language model that encodes Z-Image's text, folder or file");
   app.add_option("--taesd", flags.taesd,
                  "Tiny autoencoder for previews, folder or file beside its config.json");
   app.add_option("--loras", flags.loras, "Folder of LoRAs that requests may name")

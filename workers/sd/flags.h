@@ -17,7 +17,7 @@ struct SdFlags : CommonFlags {  // worker_id: default "sd-worker-<port>"; port: 
   std::string taesd;            // for previews; empty = none
   std::string vae;              // another VAE; empty = the model's own
   // Text encoders; empty = the model's own.
-  std::string clip_l, clip_g, t5xxl;
+  std::string clip_l, clip_g, t5xxl, llm;
   std::string embeddings;  // folder of textual inversions, or a file; empty = <model>/embeddings
   std::vector<std::string> control_nets;  // folders or files
   std::vector<std::string> upscale_models;

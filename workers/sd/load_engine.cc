@@ -19,7 +19,7 @@ struct Local {
 Local with_local_paths(SdFlags flags, const WorkerDevice& device, server::LoadingState& loading) {
   ModelPaths paths([&] { return device.free_memory(); }, loading);
   for (std::string* path : {&flags.model, &flags.vae, &flags.taesd, &flags.clip_l, &flags.clip_g,
-                            &flags.t5xxl, &flags.embeddings}) {
+                            &flags.t5xxl, &flags.llm, &flags.embeddings}) {
     paths.use(*path);
   }
   for (std::string& path : flags.upscale_models) paths.use(path);
@@ -34,6 +34,7 @@ Local with_local_paths(SdFlags flags, const WorkerDevice& device, server::Loadin
 // The architecture for a hive's model version; empty: any.
 std::string_view expected_architecture(std::string_view version) {
   if (version.starts_with("flux")) return "flux";
+  if (version.starts_with("z-image")) return "z_image";
   if (version.starts_with("3")) return "sd3";
   if (version.starts_with("xl") || version == "turbo") return "sdxl";
   if (version.find('2') != std::string_view::npos) return "sd2";
@@ -57,6 +58,7 @@ engine::ImageSourceOptions source_options(const Local& local, Device* device) {
       .clip_l = flags.clip_l,
       .clip_g = flags.clip_g,
       .t5xxl = flags.t5xxl,
+      .llm = flags.llm,
       .lora_folder = flags.loras,
       .embeddings = flags.embeddings,
       .prediction_type = std::nullopt,

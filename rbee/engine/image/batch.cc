@@ -77,7 +77,7 @@ diffusion::Levels levels_of(const ImageSource& source, const ImageSettings& sett
   diffusion::LevelOptions options{
       .sampler = settings.sampler,
       .schedule = settings.schedule,
-      .even_flow = family == ImageFamily::flux,
+      .even_flow = family == ImageFamily::flux || family == ImageFamily::z_image,
       .large_model = family == ImageFamily::sdxl || family == ImageFamily::sdxl_refiner};
   if (restarts) {
     const int32_t most = diffusion::most_steps(noise, source.scheduler, options);

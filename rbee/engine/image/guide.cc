@@ -44,6 +44,9 @@ Tensor RepeatedDenoiser::operator()(const Tensor& x, const Tensor& times, const 
     }
     capture(x, times, prompt.conditioning);
   }
+  if (changes_ && !fits(prompt.conditioning)) {
+    return denoiser_(x, times, prompt.conditioning, {.circular = circular_});
+  }
   if (changes_) follow(prompt);
   copy_(x_, x);
   copy_(times_, times);
@@ -64,6 +67,14 @@ void RepeatedDenoiser::capture(const Tensor& x, const Tensor& times,
   times_ = empty(times.shape(), times.dtype(), times.device());
   capture_ = GraphCapture(x.device(),
                           [&] { result_ = denoiser_(x_, times_, read, {.circular = circular_}); });
+}
+
+bool RepeatedDenoiser::fits(models::Conditioning& conditioning) const {
+  return std::ranges::equal(own_->tensors(), conditioning.tensors(),
+                            [](const Tensor* own, const Tensor* other) {
+                              return own->defined() == other->defined() &&
+                                     (!own->defined() || own->shape() == other->shape());
+                            });
 }
 
 void RepeatedDenoiser::follow(const Prompt& prompt) {

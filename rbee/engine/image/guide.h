@@ -23,8 +23,8 @@ struct GuideOptions {
   Circular circular = {};
 };
 
-// Calls a denoiser for one size and prompts of one length. From the second call on it replays a
-// capture, on devices that can, because queueing a step's kernels takes the host longer than
+// Calls a denoiser for one size. From the second call on it replays a capture for prompts of one
+// length, on devices that can, because queueing a step's kernels takes the host longer than
 // computing a small picture.
 class RepeatedDenoiser {
  public:
@@ -43,6 +43,8 @@ class RepeatedDenoiser {
 
  private:
   void capture(const Tensor& x, const Tensor& times, models::Conditioning& conditioning);
+  // Whether the capture can read this prompt.
+  bool fits(models::Conditioning& conditioning) const;
   // Updates the capture's inputs to this prompt.
   void follow(const Prompt& prompt);
 

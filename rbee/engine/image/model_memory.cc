@@ -25,7 +25,8 @@ int64_t image_model_memory(const fs::path& path, const ImageSourceOptions& optio
                                                        .vae = options.vae,
                                                        .clip_l = options.clip_l,
                                                        .clip_g = options.clip_g,
-                                                       .t5xxl = options.t5xxl});
+                                                       .t5xxl = options.t5xxl,
+                                                       .llm = options.llm});
   for (const NetworkPath& net : options.control_nets) bytes += bytes_of(net.path);
   for (const fs::path& file : options.upscale_models) bytes += bytes_of(file);
   return bytes + kRoom;

@@ -93,12 +93,18 @@ diffusion::SchedulerConfig scheduler_of(const fs::path& path, const models::Imag
 bool is_distilled(const ImageSource& source) {
   const bool flux = source.model.family == ImageFamily::flux;
   if (flux) return !source.model.denoiser->info().guidance;
-  std::string id = source.model.model_name;
+  std::string id = cat(source.model.model_name, " ", source.info.id);
   std::ranges::transform(id, id.begin(), [](unsigned char c) { return std::tolower(c); });
   const auto has = [&](const char* word) { return id.find(word) != std::string::npos; };
   const bool consistency = source.scheduler.sampler == diffusion::Sampler::lcm ||
                            source.scheduler.sampler == diffusion::Sampler::tcd;
   return consistency || has("turbo") || has("schnell") || has("lightning") || has("lcm");
+}
+
+int32_t customary_steps(const ImageSource& source) {
+  const bool flow = source.scheduler.prediction == diffusion::Prediction::flow;
+  if (!is_distilled(source)) return flow ? 28 : 20;
+  return source.model.family == ImageFamily::z_image ? 8 : 4;
 }
 
 float customary_guidance(const ImageSource& source) {
@@ -107,6 +113,7 @@ float customary_guidance(const ImageSource& source) {
   if (is_distilled(source)) return 1.0f;
   switch (source.model.family) {
     case ImageFamily::sd3:
+    case ImageFamily::z_image:
       return 5.0f;
     case ImageFamily::flux:  // those that read pictures learned it with far stronger guidance
       if (source.model.denoiser->info().mask_channels() > 0) return 30.0f;
@@ -199,8 +206,7 @@ void fill_model_info(ImageSource& source, const std::string& model_id) {
   info.dtype = model.int8 ? "int8" : cat(model.activations);
   info.default_width = info.default_height = static_cast<int32_t>(model.default_size());
   info.max_side = kMaxSide;
-  const bool flow = source.scheduler.prediction == diffusion::Prediction::flow;
-  info.default_steps = is_distilled(source) ? 4 : (flow ? 28 : 20);
+  info.default_steps = customary_steps(source);
   info.default_guidance = customary_guidance(source);
   info.default_sampler = std::string(diffusion::name(source.scheduler.sampler));
   info.default_schedule = std::string(diffusion::name(diffusion::Schedule::automatic));
@@ -231,6 +237,7 @@ ImageSource load_image_source(const fs::path& path, const ImageSourceOptions& op
   load.clip_l = options.clip_l;
   load.clip_g = options.clip_g;
   load.t5xxl = options.t5xxl;
+  load.llm = options.llm;
   load.progress = options.progress;
   ImageSource out;
   out.device = options.device;

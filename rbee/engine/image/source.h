@@ -66,11 +66,14 @@ struct ImageSourceOptions {
   std::vector<std::filesystem::path> upscale_models;  // files of ESRGAN
   std::filesystem::path vae;                          // another VAE; empty = the model's own
   std::filesystem::path taesd;                        // for previews; empty = none
-  // A folder with CLIP's tokenizer for a single-file model, which has none; empty = "tokenizer"
-  // beside that file (tools/get_clip_vocabulary.sh puts it there). T5's: see load_tokenizer().
+  // A folder with the tokenizer of CLIP or a language model for a single-file model, which has
+  // none; empty = "tokenizer" beside that file (tools/get_clip_vocabulary.sh puts CLIP's there).
+  // T5's: see load_tokenizer().
   std::filesystem::path tokenizer;
-  // Text encoders of Stable Diffusion 3 and FLUX, see ImageLoadOptions; empty = the model's own.
+  // Text encoders of Stable Diffusion 3, FLUX and Z-Image, see ImageLoadOptions; empty = the
+  // model's own.
   std::filesystem::path clip_l, clip_g, t5xxl;
+  std::filesystem::path llm;  // Z-Image's
   // An existing folder; empty = <model>/loras, or "loras" beside a single file, if it exists.
   std::filesystem::path lora_folder;
   // A folder of textual inversions (files that do not fit are logged and skipped), or one file,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <ranges>
+#include <utility>
 
 #include "rbee/engine/image/textual_inversion.h"
 #include "rbee/ops/concat.h"
@@ -69,7 +71,8 @@ class PromptEncoder {
                                    size_t count) const {
     std::vector<TextEncoding> out;
     while (!texts.empty()) {
-      const auto together = texts.first(std::min(texts.size(), kTextsTogether));
+      const size_t most = is_language() ? 1 : kTextsTogether;  // of any length
+      const auto together = texts.first(std::min(texts.size(), most));
       append_encodings(together, options_.single ? 1 : count, out);
       texts = texts.subspan(together.size());
     }
@@ -85,8 +88,9 @@ class PromptEncoder {
       all.insert(all.end(), text.begin(), text.end());
       all.resize(all.size() + count - text.size(), empty);
     }
+    // ComfyUI weighs no states of a language model.
     const bool a1111 = request_.prompt_rule == PromptRule::a1111;
-    const bool ignored = a1111 && request_.emphasis == Emphasis::ignore;
+    const bool ignored = a1111 ? request_.emphasis == Emphasis::ignore : is_language();
     const bool weighted = !ignored && std::ranges::any_of(all, &PromptChunk::weighted);
     const bool against_empty = weighted && request_.prompt_rule == PromptRule::comfy;
     const auto rows = static_cast<int64_t>(all.size()), share = static_cast<int64_t>(count);
@@ -95,6 +99,10 @@ class PromptEncoder {
     if (weighted) states.hidden = weighed(states.hidden, all, rows, against_empty);
     for (int64_t first = 0; first < rows; first += share) out.push_back(part(states, first, share));
   }
+
+  bool is_language() const { return !tokens_.closes.empty(); }
+  PromptChunk turn(const std::vector<diffusion::PromptPart>& parts,
+                   const diffusion::Encode& encode) const;
 
   TextEncoding run(std::span<const PromptChunk> all) const {
     std::vector<Tensor> hidden, pooled;
@@ -162,6 +170,7 @@ std::vector<PromptChunk> PromptEncoder::chunks(const std::string& prompt) const 
   const auto encode = [&](std::string_view text) { return words_.encode(text, plain); };
   const auto parts = diffusion::parse_prompt(prompt, syntax_of(request_.prompt_rule));
   diffusion::ChunkOptions options = options_;
+  if (is_language()) return {turn(parts, encode)};
   const bool comfy = request_.prompt_rule == PromptRule::comfy;
   options.together = [&, comfy](int32_t id) -> size_t {
     const size_t vectors = words_.vectors_from(id);
@@ -170,8 +179,48 @@ std::vector<PromptChunk> PromptEncoder::chunks(const std::string& prompt) const 
   return diffusion::chunk_prompt(parts, encode, options);
 }
 
+// The prompt as a turn of a chat, cut off at the encoder's length. BREAK has no meaning there.
+PromptChunk PromptEncoder::turn(const std::vector<diffusion::PromptPart>& parts,
+                                const diffusion::Encode& encode) const {
+  PromptChunk out;
+  const auto append = [&](const std::vector<int32_t>& ids, float weight) {
+    out.ids.insert(out.ids.end(), ids.begin(), ids.end());
+    out.weights.resize(out.ids.size(), weight);
+  };
+  if (tokens_.start) append({*tokens_.start}, 1);
+  // Tokens may reach from the turn's opening into the prompt.
+  std::string before = tokens_.opens;
+  for (const diffusion::PromptPart& part : parts) {
+    if (part.weight != 1 && !before.empty()) append(encode(std::exchange(before, {})), 1);
+    append(encode(std::exchange(before, {}) + part.text), part.weight);
+  }
+  append(tokens_.closes, 1);
+  const size_t most = std::min(out.ids.size(), static_cast<size_t>(encoder_.max_tokens()));
+  out.ids.resize(most);
+  out.weights.resize(most);
+  return out;
+}
+
 Tensor zero_like(const Tensor& x) {
   return x.defined() ? zeros(x.shape(), x.dtype(), x.device()) : x;
+}
+
+// Contexts of one length, which is the longest one's, and the tokens of each row: of language
+// models, whose texts have lengths of their own.
+std::vector<TextStates> aligned(std::vector<TextStates> states) {
+  const auto length = [](const TextStates& each) { return each.context.dim(1); };
+  const int64_t most = std::ranges::max(states | std::views::transform(length));
+  if (std::ranges::all_of(states, [&](const auto& each) { return length(each) == most; })) {
+    return states;
+  }
+  for (TextStates& each : states) {
+    const auto [rows, own, width] = each.context.dims<3>();
+    if (each.tokens.empty()) each.tokens.assign(static_cast<size_t>(rows), own);
+    if (own == most) continue;
+    const Tensor& x = each.context;
+    each.context = concat({x, zeros({rows, most - own, width}, x.dtype(), x.device())}, Axis{1});
+  }
+  return states;
 }
 
 Tensor joined_rows(const std::vector<TextStates>& states, Tensor TextStates::* member) {
@@ -236,9 +285,15 @@ TextStates repeated(const TextStates& states, int64_t count) {
           repeated_rows(states.size_ids, count), repeated_rows(states.guidance, count)};
 }
 
-TextStates joined(const std::vector<TextStates>& states) {
-  return {joined_rows(states, &TextStates::context), joined_rows(states, &TextStates::pooled),
-          joined_rows(states, &TextStates::size_ids), joined_rows(states, &TextStates::guidance)};
+TextStates joined(const std::vector<TextStates>& all) {
+  const std::vector<TextStates> states = aligned(all);
+  TextStates out{
+      joined_rows(states, &TextStates::context), joined_rows(states, &TextStates::pooled),
+      joined_rows(states, &TextStates::size_ids), joined_rows(states, &TextStates::guidance)};
+  for (const TextStates& each : states) {
+    out.tokens.insert(out.tokens.end(), each.tokens.begin(), each.tokens.end());
+  }
+  return out;
 }
 
 void weigh_states(std::span<float> hidden, std::span<const float> weights, Emphasis emphasis) {

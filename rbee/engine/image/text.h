@@ -26,7 +26,8 @@ PromptStates encode_prompts(const ImageSource& source, const ImageRequest& reque
 Tensor repeated_rows(const Tensor& x, int64_t count);
 // The states of `count` samples of one prompt: rows repeated.
 models::TextStates repeated(const models::TextStates& states, int64_t count);
-// Rows of the first, then of the second, and so on; at least one.
+// Rows of the first, then of the second, and so on; at least one. Shorter contexts get zeros behind
+// them, and every row its number of tokens. The states given have no such numbers.
 models::TextStates joined(const std::vector<models::TextStates>& states);
 
 // Scales token i's states by weights[i], and with Emphasis::original rescales all so that their

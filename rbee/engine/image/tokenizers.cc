@@ -64,10 +64,41 @@ PromptTokenizer t5_tokenizer(const TokenizerFiles& files, const fs::path& folder
   return out;
 }
 
+// Qwen3's: a prompt is a user's turn, and the answer begins after it.
+PromptTokenizer language_tokenizer(const TokenizerFiles& files, const fs::path& folder) {
+  PromptTokenizer out;
+  if (!files.tokenizer_json.empty()) {
+    out.tokenizer = text::tokenizer_from_json(files.tokenizer_json, files.tokenizer_config_json,
+                                              files.special_tokens_map);
+  } else if (!files.gguf.empty()) {
+    out.tokenizer =
+        text::tokenizer_from_gguf(gguf_vocab(io::Checkpoint::open(files.gguf).metadata()));
+  } else {
+    fail(Code::not_found, folder.string(),
+         "the language model has no tokenizer: put tokenizer.json of its folder there, or give it "
+         "as a GGUF file, which has one");
+  }
+  const auto start = out.tokenizer->find("<|im_start|>"), end = out.tokenizer->find("<|im_end|>");
+  if (!start || !end) {
+    fail(Code::unsupported, folder.string(),
+         "the language model's tokenizer has no <|im_start|> and <|im_end|>: it is not Qwen's");
+  }
+  out.start = start;
+  out.end = out.pad = *end;
+  out.single = true;
+  out.opens = "user\n";
+  out.closes = out.tokenizer->encode("<|im_end|>\n<|im_start|>assistant\n",
+                                     {.add_special = false, .parse_special = true});
+  return out;
+}
+
 }  // namespace
 
 PromptTokenizer load_tokenizer(const TokenizerFiles& own, const fs::path& beside) {
   if (own.kind == TokenizerFiles::Kind::clip) return clip_tokenizer(files_of(own, beside));
+  if (own.kind == TokenizerFiles::Kind::language) {
+    return language_tokenizer(files_of(own, beside), beside);
+  }
   const fs::path folder = beside.parent_path() / (beside.filename().string() + "_t5");
   return t5_tokenizer(files_of(own, folder), folder);
 }

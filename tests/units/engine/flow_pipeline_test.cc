@@ -1,5 +1,5 @@
-// The whole pipeline with tiny models of Stable Diffusion 3 and FLUX, against diffusers' pipelines
-// (tools/goldens/make_flow_pipeline_goldens.py).
+// The whole pipeline with tiny models of Stable Diffusion 3, FLUX and Z-Image, against diffusers'
+// pipelines (tools/goldens/make_flow_pipeline_goldens.py, make_z_image_goldens.py).
 
 #include <gtest/gtest.h>
 
@@ -25,9 +25,13 @@ constexpr int32_t kWidth = 72;
 constexpr int32_t kHeight = 64;
 
 json cases() {
-  std::ifstream file(test::data_folder() + "/units/engine/data/flow_pipelines.json");
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  return io::parse_json(text, "flow_pipelines.json");
+  json all = json::array();
+  for (const char* name : {"flow_pipelines.json", "z_image_pipelines.json"}) {
+    std::ifstream file(test::data_folder() + "/units/engine/data/" + name);
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    for (json& each : io::parse_json(text, name)) all.push_back(std::move(each));
+  }
+  return all;
 }
 
 std::string init_image() {
@@ -56,7 +60,7 @@ std::string mask_image() {
 ImageRequest request_of(const json& wanted) {
   const json& asked = wanted["request"];
   ImageRequest out;
-  out.prompt = "a tiny golden dragon on a table";
+  out.prompt = asked.value("prompt", "a tiny golden dragon on a table");
   out.negative_prompt = "misty portrait";
   out.prompt_rule = PromptRule::none;
   out.width = kWidth;
@@ -73,13 +77,18 @@ ImageRequest request_of(const json& wanted) {
 }
 
 // Takes tokenizers from the folders in model_index.json, or all of them beside the model.
-ImageSource source_of(const std::string& model) {
+ImageSource source_of(const std::string& model, const std::string& id = "") {
   register_backend(cpu::cpu_backend());
   const test::ImageFolder folder(model);
   const bool flux = !model.starts_with("sd3");
   const auto put = [&](const char* from, const char* to) {
     fs::copy(test::image_data(from), folder.path() / to, fs::copy_options::recursive);
   };
+  if (model == "z_image") {
+    put("qwen_tokenizer", "tokenizer");
+    return load_image_source(folder.path(),
+                             {.device = &get_device({DeviceKind::cpu, 0}), .model_id = id});
+  }
   put("tokenizer", "tokenizer");
   put(flux ? "t5_tokenizer" : "tokenizer", "tokenizer_2");
   if (!flux) put("t5_tokenizer", "tokenizer_3");
@@ -126,7 +135,8 @@ INSTANTIATE_TEST_SUITE_P(Tiny, FlowPipelineGolden, testing::Range<size_t>(0, cas
 
 TEST(FlowPipelineTest, SettingsAreTheFamilys) {
   const ImageSource sd3 = source_of("sd3"), flux = source_of("flux"),
-                    schnell = source_of("schnell");
+                    schnell = source_of("schnell"), z_image = source_of("z_image"),
+                    turbo = source_of("z_image", "hf:Tongyi-MAI/Z-Image-Turbo");
   EXPECT_EQ(sd3.info.default_sampler, "Euler");
   EXPECT_EQ(sd3.info.default_steps, 28);
   EXPECT_FLOAT_EQ(sd3.info.default_guidance, 5);
@@ -135,9 +145,14 @@ TEST(FlowPipelineTest, SettingsAreTheFamilys) {
   EXPECT_EQ(flux.info.default_width, 512);
   EXPECT_EQ(schnell.info.default_steps, 4);
   EXPECT_FLOAT_EQ(schnell.info.default_guidance, 1);
+  EXPECT_EQ(z_image.info.architecture, "z_image");
+  EXPECT_EQ(z_image.info.default_steps, 28);
+  EXPECT_FLOAT_EQ(z_image.info.default_guidance, 5);
+  EXPECT_EQ(z_image.side_step, 8);
+  EXPECT_EQ(turbo.info.default_steps, 8);
+  EXPECT_FLOAT_EQ(turbo.info.default_guidance, 1);
 }
 
-// CLIP splits a long prompt into chunks; T5 reads it as one, of a short prompt's length.
 TEST(FlowPipelineTest, ModelsThatFollowAPictureNeedOne) {
   const ImageSource source = source_of("flux_control");
   try {
@@ -190,6 +205,34 @@ TEST(FlowPipelineTest, PartsOfPromptsNeedGuidance) {
   EXPECT_NO_THROW(resolve(flux, request));
 }
 
+// A language model reads a turn of a chat without padding. A prompt cannot end that turn, and what
+// is too long is cut off.
+TEST(FlowPipelineTest, LanguageModelsReadTurns) {
+  const ImageSource source = source_of("z_image");
+  const auto states = [&](const std::string& prompt, PromptRule rule = PromptRule::none) {
+    ImageRequest request;
+    request.prompt_rule = rule;
+    return encode_prompts(source, request, {{prompt}, {}}).positive.front();
+  };
+  const auto tokens = [&](const std::string& prompt) { return states(prompt).context.dim(1); };
+  EXPECT_GT(tokens("<|im_end|>"), tokens("") + 1);
+  EXPECT_EQ(tokens(std::string(4000, 'z')), 512);
+  const models::TextStates plain = states("a cat"), longer = states("a cat on a table");
+  const auto difference = [&](PromptRule rule) {
+    return worst_of(states("(a cat:1.5)", rule).context.to_host<float>(),
+                    plain.context.to_host<float>());
+  };
+  EXPECT_GT(difference(PromptRule::a1111), 0.01f);
+  EXPECT_EQ(difference(PromptRule::comfy), 0);
+  const int64_t least = plain.context.dim(1), most = longer.context.dim(1);
+  ASSERT_LT(least, most);
+  const models::TextStates both = joined({plain, longer});
+  EXPECT_EQ(both.tokens, (std::vector<int64_t>{least, most}));
+  EXPECT_EQ(both.context.shape(), (Shape{2, most, plain.context.dim(2)}));
+  EXPECT_TRUE(joined({plain, plain}).tokens.empty());
+}
+
+// CLIP splits a long prompt into chunks; T5 reads it as one, of a short prompt's length.
 TEST(FlowPipelineTest, LongPromptsAreRead) {
   const ImageSource source = source_of("sd3");
   ImageRequest request;

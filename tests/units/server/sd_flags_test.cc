@@ -46,10 +46,11 @@ TEST_F(SdFlagsTest, Defaults) {
 // Both spellings of stable-diffusion.cpp's users.
 TEST_F(SdFlagsTest, PartsInFilesOfTheirOwn) {
   const SdFlags parsed = flags({"--model", "flux.gguf", "--clip_l", "l", "--clip-g", "g", "--t5xxl",
-                                "t.gguf", "--vae", "ae.safetensors"});
+                                "t.gguf", "--llm", "q.gguf", "--vae", "ae.safetensors"});
   EXPECT_EQ(parsed.clip_l, "l");
   EXPECT_EQ(parsed.clip_g, "g");
   EXPECT_EQ(parsed.t5xxl, "t.gguf");
+  EXPECT_EQ(parsed.llm, "q.gguf");
   EXPECT_EQ(parsed.vae, "ae.safetensors");
 }
 
