@@ -26,7 +26,12 @@ std::unique_ptr<LanguageModel> load(const io::Checkpoint& checkpoint, LoadOption
   options.output = false;
   options.first_layers = use.behind.back();
   options.context = use.max_tokens;
-  return load_language_model(checkpoint, options);
+  std::unique_ptr<LanguageModel> model = load_language_model(checkpoint, options);
+  if (model->cache_shape().has_states()) {
+    fail(Code::unsupported, kOp, "architecture \"", checkpoint.architecture(),
+         "\" has layers with states (gated delta net), which encode no prompts yet");
+  }
+  return model;
 }
 
 // Index lists of a pass over prompts of one length, each of which begins anew.
@@ -93,8 +98,6 @@ TextEncoding LanguageTextEncoder::operator()(const TextInput& input) const {
   const CacheShape shape = model_->cache_shape();
   // Layers share it: no pass goes on from another one.
   nn::KvCache cache({.layers = shape.layers,
-                     .kv_heads = shape.kv_heads,
-                     .head_dim = shape.head_dim,
                      .blocks = input.batch * blocks,
                      .block_size = kBlock,
                      .dtype = model_->activations(),
