@@ -1,8 +1,8 @@
 #pragma once
 // GBNF, the notation of grammars of llama.cpp: `name ::= "text" [a-z]+ (other | other){2,3} # ...`.
-// Also: \xHH, \uHHHH and \UHHHHHHHH in texts and classes, [^...], `.` for any character. A rule may
-// span lines, until the next one begins. The start rule is `root`. <name> and <[id]> are tokens;
-// !<name> and !<[id]> are any other token.
+// Also: \xHH, \uHHHH and \UHHHHHHHH in texts and classes, [^...], `.` for any character. Lines end
+// with a line feed, a carriage return or both. A rule may span lines, until the next one begins.
+// The start rule is `root`. <name> and <[id]> are tokens; !<name> and !<[id]> are any other token.
 
 #include <functional>
 #include <string_view>

@@ -71,7 +71,7 @@ std::optional<int64_t> PatternReader::number() {
 void PatternReader::skip_space() {
   for (;; advance()) {
     if (look() == '#') {
-      while (!done() && look() != '\n') advance();
+      while (!done() && look() != '\n' && look() != '\r') advance();
     }
     if (done() || std::string_view(" \t\r\n").find(look()) == std::string_view::npos) return;
   }

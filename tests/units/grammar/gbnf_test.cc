@@ -46,6 +46,8 @@ TEST(Gbnf, TextsAreAcceptedOrNot) {
       {"root ::= (\"a\" | \"b\") {2,3}", {"ab", "bbb"}, {"a", "abab"}},
       {"root ::= \"a\"{ 2 , 3 } b {\t1,\n}\nb ::= \"b\"", {"aab", "aaabb"}, {"ab", "aa"}},
       {"root ::= (\"a\" # first\n  *\r\n \"b\") +", {"ab", "bb"}, {"a", ""}},
+      // A carriage return alone ends a line, and so a comment.
+      {"# top\rroot ::= a # one\ra ::= (\"a\" # two\r \"b\")\r", {"ab"}, {"", "a"}},
       // Of two rules with one name the later one counts, also for references before it.
       {"root ::= a\na ::= \"x\"\na ::= \"y\"", {"y"}, {"x", "xy"}},
       {"root ::= \"q\"\nroot ::= a a\na ::= missing\na ::= \"z\"\nmissing ::= \"m\"",
