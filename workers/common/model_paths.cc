@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include "rbee/core/error.h"
+#include "rbee/core/input_file.h"
 #include "workers/common/loading.h"
 
 namespace rbee::workers {
@@ -35,9 +37,14 @@ void ModelPaths::use(std::string& model, std::string& mmproj) {
 }
 
 std::string no_file_or_name(const std::string& text) {
+  if (hub::is_hub_name(text)) return {};
+  try {
+    refuse_no_file(text);
+  } catch (const Error& error) {
+    return error.what();
+  }
   std::error_code error;
-  if (hub::is_hub_name(text) || std::filesystem::is_regular_file(text, error)) return {};
-  return "File does not exist: " + text;
+  return std::filesystem::exists(text, error) ? std::string() : "File does not exist: " + text;
 }
 
 }  // namespace rbee::workers

@@ -6,6 +6,7 @@
 
 #include "rbee/core/log.h"
 #include "workers/common/logging.h"
+#include "workers/common/model_paths.h"
 #include "workers/common/server_flags.h"
 #include "workers/common/threads.h"
 
@@ -137,6 +138,14 @@ TEST(Flags, HowTokensAreDraftedAhead) {
   refused({"--speculative", "ngram", "--draft-model", "d"}, "no use for a --draft-model");
   refused({"--draft-tokens", "65"}, "--draft-tokens");
   refused({"--draft-min-p", "1.5"}, "--draft-min-p");
+}
+
+TEST(Flags, AFileOfPicturesIsAFileOrAName) {
+  EXPECT_EQ(no_file_or_name("hf:org/repo"), "");
+  EXPECT_EQ(no_file_or_name("/proc/self/exe"), "");
+  EXPECT_EQ(no_file_or_name("/dev/null"), "/dev/null: a device, not a file");
+  EXPECT_EQ(no_file_or_name("/dev"), "/dev: a folder, not a file");
+  EXPECT_EQ(no_file_or_name("/no/such"), "File does not exist: /no/such");
 }
 
 TEST(Flags, Defaults) {
