@@ -98,7 +98,12 @@ std::vector<FormPart> parse_form(std::string_view content_type, std::string_view
     bad("the Content-Type has no boundary of 1 to 70 characters");
   }
   const std::string delimiter = "--" + *boundary;
-  if (!body.starts_with(delimiter)) bad("the body does not begin with its boundary");
+  if (!body.starts_with(delimiter)) {
+    // RFC 2046 allows a preamble; some clients send an empty line.
+    const size_t begin = find_delimiter(body, delimiter);
+    if (begin == std::string_view::npos) bad("no line of the body begins with its boundary");
+    body.remove_prefix(begin + kLine.size());
+  }
   body.remove_prefix(delimiter.size());
   std::vector<FormPart> parts;
   while (!body.starts_with("--")) {

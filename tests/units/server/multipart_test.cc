@@ -50,12 +50,24 @@ TEST(ParseForm, EmptyFormAndEmptyField) {
   EXPECT_EQ(parts[0].data, "");
 }
 
+TEST(ParseForm, WhatStandsBeforeTheFirstBoundaryIsOfNoInterest) {
+  for (const char* before : {"\r\n", "a preamble\r\n", "x--b\r\n\r\n"}) {
+    const auto parts =
+        parse_form(kType, std::string(before) +
+                              "--b\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--b--");
+    ASSERT_THAT(parts, SizeIs(1)) << before;
+    EXPECT_EQ(parts[0].data, "1");
+  }
+}
+
 TEST(ParseForm, WhatIsWrongIsSaid) {
   EXPECT_THAT(problem("--b--", "multipart/form-data"), HasSubstr("no boundary"));
   EXPECT_THAT(problem("--b--", "multipart/form-data; boundary="), HasSubstr("no boundary"));
   EXPECT_THAT(problem("--b--", "multipart/form-data; boundary=" + std::string(71, 'b')),
               HasSubstr("no boundary"));
-  EXPECT_THAT(problem(""), HasSubstr("does not begin"));
+  for (const char* none : {"", "\r\n", "x--b--", "\n--b--", "\r\n--bx\r\n"}) {
+    EXPECT_THAT(problem(none), HasSubstr("no line of the body begins with its boundary")) << none;
+  }
   EXPECT_THAT(problem("--b"), HasSubstr("line end"));
   EXPECT_THAT(problem("--b\r\n"), HasSubstr("cut off"));
   EXPECT_THAT(problem("--b\r\nX: y\r\n--b--"), HasSubstr("headers do not end"));
