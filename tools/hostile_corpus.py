@@ -357,6 +357,7 @@ def draw(**fields):
 @family(PICTURES)
 def pictures():
     out = []
+    plain = coded(png(64, 64, pixels=(b"\0" + b"\7" * 192) * 64))
     for name, picture in bombs().items():
         image = coded(picture)
         out.append((f"{name} to enlarge", body("/sdapi/v1/extra-single-image", {
@@ -364,6 +365,9 @@ def pictures():
         out.append((f"{name} to read", body("/sdapi/v1/png-info", {"image": image})))
         out.append((f"{name} to change", body("/sdapi/v1/img2img", {
             "prompt": "a", "steps": 1, "width": 64, "height": 64, "init_images": [image], "mask": image})))
+        out.append((f"{name} as a mask", body("/sdapi/v1/img2img", {
+            "prompt": "a", "steps": 1, "width": 64, "height": 64, "init_images": [plain], "mask": image,
+            "inpaint_full_res": False})))
     return out
 
 
