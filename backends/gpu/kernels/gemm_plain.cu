@@ -1,7 +1,7 @@
 // y = a * b for every dtype and any strides: 64 x 64 tiles in shared memory, multiply-adds on
 // registers. Limited by shared memory's bandwidth; tensor cores are in the vendors' kernels.
+#include "backends/gpu/kernels/product_batch.h"
 #include "backends/gpu/kernels/tile_product.h"
-#include "backends/shared/product_params.h"
 
 namespace rbee {
 namespace gpu {
@@ -46,15 +46,6 @@ struct StoreStrided {
     data[row * row_stride + column * column_stride] = store_value<T>(static_cast<Compute<T>>(sum));
   }
 };
-
-RB_DEVICE i64 batch_offset(const i64* sizes, const i64* strides, i64 index) {
-  i64 offset = 0;
-  for (int axis = kProductBatchAxes - 1; axis >= 0; --axis) {
-    offset += index % sizes[axis] * strides[axis];
-    index /= sizes[axis];
-  }
-  return offset;
-}
 
 // Blocks take tiles in turn: along a row of tiles first.
 template <class T>

@@ -154,38 +154,21 @@ void run_matvec(const ExpertLinearArgs& args, Stream& stream) {
   }
 }
 
-void run_tiles_of(const ExpertLinearArgs& args, const ExpertPart& part,
-                  const shared::ExpertGroupsParams& groups, Stream& stream) {
-  const View& weight = part.weight;
-  const shared::ExpertTilesParams params{.x = args.x.data,
-                                         .weight = weight.data,
-                                         .bias = part.bias.data,
-                                         .y = part.y.data,
-                                         .order = groups.order,
-                                         .starts = groups.starts,
-                                         .tiles = groups.tiles,
-                                         .outs = weight.size(1),
-                                         .depth = weight.size(2),
-                                         .expert_bytes = expert_bytes(weight),
-                                         .experts = groups.experts,
-                                         .each = choices_of_row(args)};
-  // Each expert may have a tile that is not full.
-  const int64_t down = groups.choices / shared::kExpertRows + groups.experts;
-  launch(stream,
-         {.op = kOp,
-          .family = has_few_bits(weight.dtype) ? "expert_tiles_few_bits"
-                    : weight.packing != 0      ? "expert_tiles_packed"
-                                               : "expert_tiles",
-          .kernel = KernelName("expert_tiles", args.x.dtype, name(weight.dtype)),
-          .grid = {.x = grid_for_tiles(product_tiles(down * shared::kExpertRows, params.outs))},
-          .threads = kProductThreads},
-         params);
-}
-
 void run_tiles(const ExpertLinearArgs& args, Stream& stream) {
   if (args.ids.numel() == 0) return;
   const ExpertGroups groups(args, stream);
-  for (const ExpertPart& part : args.parts) run_tiles_of(args, part, groups.params(), stream);
+  for (const ExpertPart& part : args.parts) {
+    const View& weight = part.weight;
+    launch(stream,
+           {.op = kOp,
+            .family = has_few_bits(weight.dtype) ? "expert_tiles_few_bits"
+                      : weight.packing != 0      ? "expert_tiles_packed"
+                                                 : "expert_tiles",
+            .kernel = KernelName("expert_tiles", args.x.dtype, name(weight.dtype)),
+            .grid = {.x = grid_for_tiles(most_expert_tiles(groups, weight.size(1)))},
+            .threads = kProductThreads},
+           expert_tiles_params(args, part, groups));
+  }
 }
 
 void run_route(const RouteExpertsArgs& args, Stream& stream) {
@@ -230,6 +213,28 @@ void run_sum(const ExpertSumArgs& args, Stream& stream) {
 }
 
 }  // namespace
+
+shared::ExpertTilesParams expert_tiles_params(const ExpertLinearArgs& args, const ExpertPart& part,
+                                              const ExpertGroups& groups) {
+  const shared::ExpertGroupsParams& of = groups.params();
+  return {.x = args.x.data,
+          .weight = part.weight.data,
+          .bias = part.bias.data,
+          .y = part.y.data,
+          .order = of.order,
+          .starts = of.starts,
+          .tiles = of.tiles,
+          .outs = part.weight.size(1),
+          .depth = part.weight.size(2),
+          .expert_bytes = expert_bytes(part.weight),
+          .experts = of.experts,
+          .each = choices_of_row(args)};
+}
+
+int64_t most_expert_tiles(const ExpertGroups& groups, int64_t outs) {
+  const int64_t down = groups.params().choices / shared::kExpertRows + groups.params().experts;
+  return product_tiles(down * shared::kExpertRows, outs);
+}
 
 int32_t choices_of_row(const ExpertLinearArgs& args) {
   return static_cast<int32_t>(args.ids.numel() / args.x.size(0));

@@ -19,6 +19,13 @@ class ExpertGroups {
   shared::ExpertGroupsParams params_;
 };
 
+// For kernels whose tiles have shared::kExpertRows choices of one expert.
+shared::ExpertTilesParams expert_tiles_params(const ExpertLinearArgs& args, const ExpertPart& part,
+                                              const ExpertGroups& groups);
+// Tiles of so many choices by 64 outputs; an upper bound, since each expert may have one that is
+// not full.
+int64_t most_expert_tiles(const ExpertGroups& groups, int64_t outs);
+
 // Choices of a row of x.
 int32_t choices_of_row(const ExpertLinearArgs& args);
 

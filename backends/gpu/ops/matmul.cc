@@ -1,8 +1,9 @@
 #include "backends/gpu/ops/matmul.h"
 
+#include <algorithm>
+
 #include "backends/gpu/gpu_device.h"
 #include "backends/gpu/product_tiles.h"
-#include "backends/shared/product_params.h"
 
 namespace rbee::gpu {
 namespace {
@@ -17,6 +18,18 @@ void set_batch(const View& view, int64_t (&strides)[shared::kProductBatchAxes]) 
 
 void run_matmul(const MatmulArgs& args, Stream& stream) {
   const int64_t tiles = product_tiles(args.y.size(-2), args.y.size(-1));
+  launch(stream,
+         {.op = "matmul",
+          .family = "gemm_plain",
+          .kernel = KernelName("matmul", args.y.dtype),
+          .grid = {.x = grid_for_tiles(tiles * matrices_of(args))},
+          .threads = kProductThreads},
+         matmul_params(args));
+}
+
+}  // namespace
+
+shared::MatmulParams matmul_params(const MatmulArgs& args) {
   shared::MatmulParams params{.a = args.a.data,
                               .b = args.b.data,
                               .y = args.y.data,
@@ -33,24 +46,19 @@ void run_matmul(const MatmulArgs& args, Stream& stream) {
                               .a_batch = {},
                               .b_batch = {},
                               .y_batch = {}};
-  int64_t matrices = 1;
-  for (int axis = 0; axis < args.y.rank - 2; ++axis) {
-    params.batch_sizes[shared::kProductBatchAxes - (args.y.rank - 2) + axis] = args.y.sizes[axis];
-    matrices *= args.y.sizes[axis];
-  }
+  const int axes = args.y.rank - 2;
+  std::copy_n(args.y.sizes, axes, params.batch_sizes + shared::kProductBatchAxes - axes);
   set_batch(args.a, params.a_batch);
   set_batch(args.b, params.b_batch);
   set_batch(args.y, params.y_batch);
-  launch(stream,
-         {.op = "matmul",
-          .family = "gemm_plain",
-          .kernel = KernelName("matmul", args.y.dtype),
-          .grid = {.x = grid_for_tiles(tiles * matrices)},
-          .threads = kProductThreads},
-         params);
+  return params;
 }
 
-}  // namespace
+int64_t matrices_of(const MatmulArgs& args) {
+  int64_t out = 1;
+  for (int axis = 0; axis < args.y.rank - 2; ++axis) out *= args.y.sizes[axis];
+  return out;
+}
 
 const Impl<MatmulArgs> matmul{"gpu", never_refuse, run_matmul};
 
