@@ -11,6 +11,7 @@
 #include "cli/serve_files.h"
 #include "cli/serve_made.h"
 #include "cli/serve_models.h"
+#include "rbee/core/device_id.h"
 #include "rbee/core/error.h"
 #include "rbee/core/input_file.h"
 #include "rbee/core/log.h"
@@ -42,6 +43,7 @@ constexpr milliseconds kWorkerPatience{2000};  // from SIGTERM to SIGKILL
 constexpr milliseconds kStreamGrace{700};
 constexpr milliseconds kTraceGrace{300};
 constexpr std::chrono::seconds kStopSeconds{3};  // both above, plus time for a slow machine
+constexpr int kMostDevice = 1023;                // as workers take it
 constexpr size_t kMaxBody = size_t{64} << 20;
 
 struct Options {
@@ -49,6 +51,7 @@ struct Options {
   std::string config;
   server::ServedModel model;
   std::string kind = "chat";
+  std::string device = "cpu";
   std::string keep_alive = "5m";
   int64_t max_memory = 0;  // bytes; 0 = as are free
   bool pull = false;
@@ -80,6 +83,16 @@ std::vector<std::string> adapters_of(const std::vector<std::string>& flags) {
   return out;
 }
 
+// A kind, or one device of it for all workers.
+void read_device(const std::string& text, server::ServedModel& model) {
+  const auto id = parse_device_id(text);
+  check(id.has_value() && id->ordinal <= kMostDevice, "--device", "'", text,
+        "' is none of cpu, cuda, rocm, metal, nor one of their devices such as cuda:1, 0 to ",
+        kMostDevice);
+  model.device = name(id->kind);
+  if (text.find(':') != std::string::npos) model.devices = {{id->ordinal}};
+}
+
 // Null: the models are given.
 std::shared_ptr<HubModels> models_on_demand(const Options& options) {
   if (!options.by_name()) return nullptr;
@@ -99,6 +112,7 @@ server::FrontConfig read_config(const Options& options, HubModels* on_demand) {
     server::ServedModel& model = config.models.front();
     if (options.kind == "image") model.kind = server::ModelKind::image;
     if (options.kind == "embedding") model.kind = server::ModelKind::embedding;
+    read_device(options.device, model);
     if (model.name.empty()) model.name = fs::path(model.model).filename().string();
     check(is_served_name(model.name), "--name", "'", model.name, "' must be ", kServedNameRule);
   }
@@ -260,8 +274,8 @@ Command add_serve(CLI::App& parent) {
   add("--kind", options->kind, "Kind of model")
       ->check(CLI::IsMember({"chat", "image", "embedding"}))
       ->capture_default_str();
-  add("--device", model.device, "Device of its workers")
-      ->check(CLI::IsMember({"cpu", "cuda", "rocm"}))
+  add("--device", options->device,
+      "Device of its workers: cpu, cuda, rocm, metal, or one such as cuda:1")
       ->capture_default_str();
   add("--replicas", model.replicas, "How many workers it has")
       ->check(CLI::Range(1, 64))

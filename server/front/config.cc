@@ -138,7 +138,7 @@ ServedModel parse_model(const json& object, const std::string& where, std::strin
                  cat("must be ", kServedNameRule));
   model.name = *name;
   model.kind = kind_of(fields.one_of("kind", {"chat", "image", "embedding"}, "chat"));
-  model.device = fields.one_of("device", {"cpu", "cuda", "rocm"}, "cpu");
+  model.device = fields.one_of("device", {"cpu", "cuda", "rocm", "metal"}, "cpu");
   model.program = fields.text("program").value_or("");
   const std::optional<std::string> path = fields.text("model");
   fields.require(path.has_value(), fields.path("model"), "is required: the path of the model");
