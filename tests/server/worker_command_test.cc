@@ -53,6 +53,9 @@ TEST(WorkerCommand, ReplicasTakeTheirDevices) {
                                                 "--tensor-parallel-size", "2", "--context", "512"));
   EXPECT_THAT(words_of(several, 1), ElementsAre("--device", "rocm:3,rocm:2",
                                                 "--tensor-parallel-size", "2", "--context", "512"));
+  const ServedModel metal = model_of({{"device", "metal"}, {"devices", {0}}});
+  EXPECT_EQ(metal.device, "metal");
+  EXPECT_THAT(words_of(metal, 0), ElementsAre("--cuda-device", "0"));
   const ServedModel mixed = model_of({{"device", "cuda"}, {"devices", {{0}, 1, {2, 3, 4}}}});
   EXPECT_THAT(words_of(mixed, 0), ElementsAre("--cuda-device", "0"));
   EXPECT_THAT(words_of(mixed, 1), ElementsAre("--cuda-device", "1"));

@@ -228,6 +228,19 @@ TEST(RankDevices, CallsOfOneMachineTakeDevicesOneAfterAnother) {
   }
 }
 
+TEST(RankDevices, AutoPassesExperimentalDevicesOver) {
+  BackendInfo untried{}, few{};
+  untried.kind = DeviceKind::metal;
+  untried.device_count = [] { return 4; };
+  few.kind = DeviceKind::rocm;
+  few.device_count = [] { return 2; };
+  const BackendInfo both[] = {untried, few};
+  using workers::rank_devices;
+  EXPECT_EQ(cat(rank_devices({&untried, 1}, "auto", 2, 0).front()), "cpu:0");
+  EXPECT_EQ(cat(rank_devices(both, "auto", 2, 0).front()), "rocm:0");
+  EXPECT_EQ(cat(rank_devices(both, "metal:0", 2, 0).back()), "metal:1") << "it was asked for";
+}
+
 // What a rank is when this program starts itself.
 int be_rank() {
   return workers::run_rank({}, kTerms, {.device = &cpu(), .context = kContext}, DType::f32);
