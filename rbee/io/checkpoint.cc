@@ -7,6 +7,7 @@
 
 #include "rbee/core/error.h"
 #include "rbee/core/log.h"
+#include "rbee/io/float4_folder.h"
 #include "rbee/io/fp8_folder.h"
 #include "rbee/io/gguf_reader.h"
 #include "rbee/io/hf_folder.h"
@@ -150,6 +151,7 @@ void Checkpoint::open_safetensors(const std::vector<WeightFile>& files) {
   read_config();
   const std::string source = (folder_ / "config.json").string();
   tensors_ = with_fp8_scales(std::move(tensors_), config_json_, source);
+  tensors_ = with_float4_weights(std::move(tensors_), config_json_, source);
   tensors_ = with_integer_weights(std::move(tensors_), config_json_, source);
 }
 

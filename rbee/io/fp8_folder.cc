@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "rbee/core/error.h"
+#include "rbee/io/float4_folder.h"
 #include "rbee/io/json_config.h"
 
 namespace rbee::io {
@@ -100,16 +101,21 @@ Scheme read_scheme(std::string_view config_json, const std::string& source) {
     return scheme;
   }
   if (method == "modelopt") {
-    if (quantization.text_or("quant_algo", "") != "FP8") refuse(quantization, "quant_algo", "FP8");
+    if (has_float4_weights(config_json, source)) return {};
+    if (quantization.text_or("quant_algo", "") != "FP8") {
+      refuse(quantization, "quant_algo", "FP8, NVFP4 or W4A16_NVFP4");
+    }
     return {.fp8 = true, .rounds_inputs = true};
   }
   if (method != "compressed-tensors") return {};
   const std::string format = quantization.text_or("format", "");
   if (format == "pack-quantized") return {};  // integers, see integer_folder.h
+  if (has_float4_weights(config_json, source)) return {};
   const bool mixed = format == "mixed-precision";
   if (!mixed && format != "float-quantized" && format != "naive-quantized") {
     refuse(quantization, "format",
-           "float-quantized, naive-quantized, pack-quantized or mixed-precision");
+           "float-quantized, naive-quantized, pack-quantized, nvfp4-pack-quantized, "
+           "mxfp4-pack-quantized or mixed-precision");
   }
   return read_groups(quantization, mixed);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "rbee/core/error.h"
@@ -116,6 +117,29 @@ float float_at(const TensorEntry& entry, int64_t index) {
   return read(0.0f);
 }
 
+// Of E2M1.
+constexpr std::array<float, 8> kE2m1{0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+
+std::vector<float> e2m1_values(const IntegerMatrix& matrix, int64_t first, int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count * matrix.in));
+  const auto byte_of = [](const TensorEntry& entry, int64_t at) {
+    return std::to_integer<uint8_t>(entry.data[static_cast<size_t>(at)]);
+  };
+  for (int64_t row = 0; row < count; ++row) {
+    for (int64_t input = 0; input < matrix.in; ++input) {
+      const int64_t at = (first + row) * matrix.in + input;
+      const int code = byte_of(matrix.words, at / 2) >> (at % 2 * 4) & 15;
+      const uint8_t stored =
+          byte_of(matrix.scales, (first + row) * matrix.groups + input / matrix.group_size);
+      const float scale =
+          matrix.group_size == 16 ? to_float(f8e4m3{stored}) : std::ldexp(1.0f, int{stored} - 127);
+      const float value = kE2m1[static_cast<size_t>(code & 7)] * scale;
+      values[static_cast<size_t>(row * matrix.in + input)] = code > 7 ? -value : value;
+    }
+  }
+  return values;
+}
+
 }  // namespace
 
 uint16_t zero_at(const IntegerMatrix& matrix, int64_t row, int64_t group) {
@@ -157,6 +181,7 @@ void unpack_rows(const IntegerMatrix& matrix, int64_t first, int64_t count, Unpa
 }
 
 std::vector<float> integer_values(const IntegerMatrix& matrix, int64_t first, int64_t count) {
+  if (matrix.order == Order::e2m1) return e2m1_values(matrix, first, count);
   UnpackedRows rows;
   unpack_rows(matrix, first, count, rows);
   std::vector<float> values(rows.codes.size());

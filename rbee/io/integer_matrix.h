@@ -1,6 +1,6 @@
 #pragma once
-// Matrices of small integers with scales, as post-training quantisers pack them: AutoAWQ's "gemm",
-// AutoGPTQ's, and compressed-tensors' "pack-quantized".
+// Matrices of small numbers with scales, as post-training quantisers pack them: AutoAWQ's "gemm",
+// AutoGPTQ's, compressed-tensors' "pack-quantized", and floats of 4 bits.
 
 #include <cstdint>
 #include <vector>
@@ -19,6 +19,9 @@ struct IntegerMatrix {
               // (groups, rows) with codes along rows
     awq,      // AWQ: words (in, rows), scales (groups, rows) and zeros (groups, rows), all codes
               // along rows, eight of a word in the order 0 2 4 6 1 3 5 7
+    e2m1,     // NVFP4 and MXFP4: weight = code * scale. Bytes (rows, in / 2) of E2M1 codes, an even
+              // input in the low nibble; scales (rows, groups) as bytes: E4M3 for groups of 16
+              // inputs, E8M0 for groups of 32
   };
   Order order = Order::rows;
   int bits = 4;

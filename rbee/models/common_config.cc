@@ -5,6 +5,7 @@
 
 #include "backends/api/args_experts.h"
 #include "rbee/core/log.h"
+#include "rbee/io/float4_folder.h"
 #include "rbee/io/fp8_folder.h"
 #include "rbee/io/integer_folder.h"
 
@@ -71,12 +72,13 @@ void refuse_unsupported(const ConfigReader& reader, const ConfigDefaults& family
     const std::string& config = reader.checkpoint().config_json();
     const bool read = (method == "mxfp4" && family.mxfp4) ||
                       io::has_fp8_weights(config, "config.json") ||
+                      io::has_float4_weights(config, "config.json") ||
                       io::has_integer_weights(config, "config.json");
     if (!read) {
-      fail(
-          Code::unsupported, kOp, "weights quantised by the method \"", method,
-          "\" are not read; those of fp8, awq, gptq and compressed-tensors are; take the original ",
-          "weights or a GGUF file");
+      fail(Code::unsupported, kOp, "weights quantised by the method \"", method,
+           "\" are not read; those of fp8, awq, gptq, modelopt, quark and compressed-tensors are; "
+           "take ",
+           "the original ", "weights or a GGUF file");
     }
   }
   const int64_t experts = reader.integer(kExperts, 0, {0, int64_t{1} << 20});

@@ -9,6 +9,8 @@
 #include "rbee/io/integer_matrix.h"
 #include "rbee/nn/row_threads.h"
 #include "rbee/quant/integer_rows.h"
+#include "rbee/quant/mxfp4_rows.h"
+#include "rbee/quant/nvfp4_rows.h"
 
 namespace rbee::nn {
 namespace {
@@ -73,6 +75,19 @@ class Unpacker {
   std::vector<int32_t> group_of_block_;  // none: rows become floats
 };
 
+// Rows of floats of 4 bits as blocks, which keep their bits.
+void put_float4_rows(const io::IntegerMatrix& matrix, DType dtype, int64_t first, int64_t count,
+                     std::byte* to) {
+  const auto part = [&](const io::TensorEntry& entry, int64_t row) {
+    return entry.data.subspan(static_cast<size_t>(first * row), static_cast<size_t>(count * row));
+  };
+  const auto codes = part(matrix.words, matrix.in / 2), scales = part(matrix.scales, matrix.groups);
+  if (dtype == DType::nvfp4) return quant::nvfp4_blocks({codes, scales}, to);
+  const std::vector<std::byte> blocks = quant::mxfp4_blocks(
+      {.codes = codes, .scales = scales, .rows = count, .groups = matrix.groups});
+  std::memcpy(to, blocks.data(), blocks.size());
+}
+
 io::TensorEntry rows_of(const io::TensorEntry& entry, int64_t first, int64_t count,
                         const RowForm& form) {
   const io::IntegerMatrix& matrix = *entry.integers;
@@ -81,7 +96,12 @@ io::TensorEntry rows_of(const io::TensorEntry& entry, int64_t first, int64_t cou
   const auto out = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(count * row_size));
   for_rows<io::UnpackedRows>(count, kRowsAtOnce,
                              [&](int64_t at, int64_t rows, io::UnpackedRows& room) {
-                               unpacker.run(first + at, rows, room, out->data() + at * row_size);
+                               std::byte* to = out->data() + at * row_size;
+                               if (matrix.order == io::IntegerMatrix::Order::e2m1) {
+                                 put_float4_rows(matrix, form.dtype, first + at, rows, to);
+                               } else {
+                                 unpacker.run(first + at, rows, room, to);
+                               }
                              });
   return {.name = entry.name,
           .dtype = form.dtype,

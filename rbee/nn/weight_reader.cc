@@ -330,10 +330,16 @@ Tensor WeightReader::mxfp4_expert(const Mxfp4Stack& stack, int64_t index) const 
 }
 
 std::vector<float> WeightReader::scales(const std::string& name, int64_t count) const {
-  const io::TensorEntry* scale = scale_beside(checkpoint_, name);
-  if (scale == nullptr) return {};
-  books_.take(*scale);
-  return scales_in(*scale, count);
+  const bool each = is_one_of_each(name);
+  std::vector<float> all;
+  for (int64_t i = 0; i < (each ? count : 1); ++i) {
+    const io::TensorEntry* scale = scale_beside(checkpoint_, each ? name_of_each(name, i) : name);
+    if (scale == nullptr) return {};
+    books_.take(*scale);
+    const std::vector<float> values = scales_in(*scale, each ? 1 : count);
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
 }
 
 bool WeightReader::rounds_inputs(const std::string& name) const {

@@ -161,8 +161,8 @@ TEST_F(Fp8FolderTest, OtherForms) {
     write_folder(form, "a.weight_scale", {}, {1});
     expect_refused(code, parts);
   };
-  refused(R"({"quant_method":"modelopt","quant_algo":"NVFP4"})", Code::unsupported,
-          {"config.json", "quant_algo", "NVFP4", "FP8"});
+  refused(R"({"quant_method":"modelopt","quant_algo":"W4A8_AWQ"})", Code::unsupported,
+          {"config.json", "quant_algo", "W4A8_AWQ", "FP8"});
   refused(compressed("{}", "int-quantized"), Code::unsupported,
           {"format", "int-quantized", "float-quantized"});
   refused(compressed(R"({"num_bits":4,"type":"float"})"), Code::unsupported, {"num_bits", "4"});
